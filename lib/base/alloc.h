@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: small allocations, which abort when memory is out: such paths cannot be tested. Anything
+ * whose size a peer decides goes through struct buf with a maximum instead.
+ */
+
+#include "base/attr.h"
+#include <stdlib.h>
+
+void *xmalloc(size_t size) attr_owned(free);
+void *xcalloc(size_t count, size_t size) attr_owned(free);
+/** xrealloc_array - resize to @count elements of @size bytes; the product is checked. */
+void *xrealloc_array(void *ptr, size_t count, size_t size) attr_must_check;
+char *xstrdup(const char *s) attr_owned(free);
+char *xstrndup(const char *s, size_t max) attr_owned(free);
+/** xmemdup0 - copy @len bytes and append a NUL. */
+char *xmemdup0(const void *data, size_t len) attr_owned(free);
+char *xasprintf(const char *fmt, ...) attr_printf(1, 2) attr_owned(free);
+
+static inline void freep(void *pp)
+{
+	free(*(void **)pp);
+}
+#define cleanup_free attr_cleanup(freep)
+
+/** NEW - a zeroed object of @type. */
+#define NEW(type) ((type *)xcalloc(1, sizeof(type)))

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: a growable byte buffer with a hard maximum. Everything whose size a peer decides is kept in
+ * one of these. The bytes are always followed by a NUL that is not counted.
+ */
+
+#include "base/attr.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf {
+	char *data; /* owned; NULL while nothing was added */
+	size_t len;
+	size_t cap;
+	size_t max; /* len never exceeds this */
+};
+
+#define BUF_INIT(max_bytes) ((struct buf){.max = (max_bytes)})
+
+void buf_init(struct buf *b, size_t max);
+void buf_done(struct buf *b);
+#define cleanup_buf attr_cleanup(buf_done)
+
+/** buf_add - append. Return: 0, or -ENOBUFS with nothing added when it would exceed the maximum. */
+int buf_add(struct buf *b, const void *data, size_t len) attr_must_check;
+int buf_add_str(struct buf *b, const char *s) attr_must_check;
+int buf_addf(struct buf *b, const char *fmt, ...) attr_printf(2, 3) attr_must_check;
+/** buf_add_some - append as much as fits. Return: the number of bytes added. */
+size_t buf_add_some(struct buf *b, const void *data, size_t len);
+/** buf_reserve - room for @len more bytes at b->data + b->len; the caller then raises b->len. */
+int buf_reserve(struct buf *b, size_t len) attr_must_check;
+/** buf_consume - drop @len bytes from the front. */
+void buf_consume(struct buf *b, size_t len);
+void buf_reset(struct buf *b);
+/** buf_take - the bytes, NUL-terminated; the buffer is empty afterwards. Never NULL. */
+char *buf_take(struct buf *b, size_t *ret_len) attr_must_check;

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: "we failed". A struct error lives on the caller's stack, never allocates, works between fork
+ * and exec, and is sent through a pipe as it is. How a program in a box ended is a struct outcome,
+ * never an error.
+ *
+ * A function whose last parameter is a struct error returns >= 0, or -1 with *err filled exactly
+ * once. An error is logged or returned, never both.
+ */
+
+#include "base/attr.h"
+
+enum error_code {
+#define ERROR_CODE(name, http, jsonrpc, text, solution) ERR_##name,
+#include "base/error_codes.def"
+#undef ERROR_CODE
+	ERR_COUNT
+};
+
+struct error {
+	enum error_code code; /* stable: programs branch on it */
+	int sys;              /* errno at the failing line, or 0 */
+	char field[64];       /* path of the bad field of a request ("resources.memory"), or "" */
+	char msg[240];        /* for a person; outermost context first */
+};
+
+/** error_set - fill @err, which must be clear. @sys is a positive errno or 0. Return: always -1. */
+int error_set(struct error *err, enum error_code code, int sys, const char *fmt, ...)
+	attr_printf(4, 5);
+/** error_field - error_set of ERR_INVALID for the field named @field. Return: always -1. */
+int error_field(struct error *err, const char *field, const char *fmt, ...) attr_printf(3, 4);
+/** error_wrap - put context in front: "context: message". Return: always -1. */
+int error_wrap(struct error *err, const char *fmt, ...) attr_printf(2, 3);
+void error_clear(struct error *err);
+static inline int error_is_set(const struct error *err)
+{
+	return err->code != ERR_NONE;
+}
+
+/* Columns of error_codes.def. */
+const char *error_text(enum error_code code);     /* "Sandbox.InvalidParameter" */
+const char *error_name(enum error_code code);     /* "INVALID" */
+const char *error_solution(enum error_code code); /* what the person can do */
+int error_http(enum error_code code);
+int error_jsonrpc(enum error_code code);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the only place that makes descriptors, so that every one of them is close-on-exec from its
+ * first moment. Plain functions: >= 0 or a negative errno.
+ */
+
+#include "base/attr.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct pollfd;
+
+void fd_closep(int *fd);
+#define cleanup_close attr_cleanup(fd_closep)
+/** fd_close - close @fd if it is one; errno is preserved. Return: always -1. */
+int fd_close(int fd);
+
+int fd_open(const char *path, int flags, unsigned mode) attr_must_check;
+int fd_open_at(int dir, const char *path, int flags, unsigned mode) attr_must_check;
+/**
+ * fd_open_beneath - open @path below @dir: no symbolic link, no "..", no other mount.
+ * An attacker who swaps a component for a link gets ELOOP or EXDEV, not another file.
+ */
+int fd_open_beneath(int dir, const char *path, int flags, unsigned mode) attr_must_check;
+int fd_pipe(int ret_fds[2], int flags) attr_must_check;
+int fd_socketpair(int type, int ret_fds[2]) attr_must_check;
+int fd_socket(int domain, int type, int protocol) attr_must_check;
+int fd_accept(int fd) attr_must_check; /* non-blocking as well */
+int fd_memfd(const char *name, unsigned flags) attr_must_check;
+int fd_signalfd(const int *signals, size_t count) attr_must_check; /* also blocks them */
+int fd_epoll(void) attr_must_check;
+int fd_dup(int fd) attr_must_check;
+int fd_pidfd_open(pid_t pid) attr_must_check;
+
+int fd_set_nonblock(int fd, bool on) attr_must_check;
+
+/** fd_write_all / fd_read_all - the whole of @len, retrying short counts and EINTR. */
+int fd_write_all(int fd, const void *data, size_t len) attr_must_check;
+/** fd_read_all - Return: bytes read, less than @len only at end of file. */
+ssize_t fd_read_all(int fd, void *data, size_t len) attr_must_check;
+
+#define FD_PASS_MAX 8
+/** fd_send - one message with descriptors on a Unix socket; the descriptors stay the caller's. */
+int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count) attr_must_check;
+/**
+ * fd_recv - one message; up to FD_PASS_MAX received descriptors go to @ret_fds, @ret_count of them.
+ * With @ret_fds NULL ancillary data is refused by not offering room for it.
+ * Return: bytes, 0 at end, or a negative errno (-EMSGSIZE when truncated).
+ */
+ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_count) attr_must_check;

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: random identifiers, from the kernel's generator (getrandom). */
+
+#include "base/attr.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+/** id_random - @len characters of [a-z0-9] and a NUL into @ret_text (5.17 bits each, no bias). */
+void id_random(char *ret_text, size_t len);
+/** id_is_valid - 1..@max characters of [A-Za-z0-9_-]. */
+bool id_is_valid(const char *id, size_t max);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: HTTP client over TCP or a Unix socket: libcurl (only lib/http includes its header).
+ * Blocking form, for the CLI; the daemon's upstreams will get a multi form on the loop.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct http_client_request {
+	const char *method;
+	const char *socket_path; /* NULL: TCP */
+	const char *url;         /* "http://localhost/api/v1/execute" */
+	const char *body;        /* NULL: none */
+	size_t body_len;
+	const char *accept;     /* NULL: application/json */
+	const char *bearer;     /* NULL: none */
+	uint64_t timeout_us;    /* 0: none */
+	/* Pieces of the answer's body as they come. Return < 0 to stop. */
+	int (*on_data)(void *ctx, int status, const char *data, size_t len);
+	void *ctx;
+};
+
+/** http_client_run - Return: 0 with *ret_status, or -1 (ERR_UNAVAILABLE when nobody answers). */
+int http_client_run(const struct http_client_request *request, int *ret_status, struct error *err)
+	attr_must_check;

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: HTTP/1.1 server on the loop: libmicrohttpd in external epoll mode (only lib/http includes
+ * its header). It knows nothing of routes. Limits, time-outs and strictness live here: a request
+ * reaches the handler only when it is whole and within its limits.
+ *
+ * Life of a request: on_headers decides the body limit or refuses; the body is collected; on_request
+ * is called once, with everything; the handler answers now or later with http_reply or
+ * http_stream_*. When the client goes away before the answer is complete, on_gone of the request is
+ * called and nothing more may be done with it. The request is freed after its answer was sent.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct loop;
+struct http_server;
+struct http_request;
+
+struct http_header {
+	const char *name;
+	const char *value;
+};
+
+struct http_handlers {
+	void *ctx;
+	/* Called when the header is complete. Return 0 and *ret_max_body, or answer the request
+	 * with http_reply (its body is then not read) and return -1. */
+	int (*on_headers)(void *ctx, struct http_request *req, size_t *ret_max_body);
+	/* The request is whole. */
+	void (*on_request)(void *ctx, struct http_request *req);
+	/* Replies of the server's own (413 for a body that grew, 408 ...) take this form. */
+	void (*on_error)(void *ctx, struct http_request *req, const struct error *err);
+};
+
+struct http_server_config {
+	struct loop *loop;
+	struct http_handlers handlers;
+	size_t max_connections;
+	size_t max_connections_per_peer;
+	size_t max_header_bytes;
+	uint64_t request_timeout_us; /* first byte to last, absolute */
+	uint64_t idle_timeout_us;
+};
+
+void http_server_free(struct http_server *s);
+struct http_server *http_server_new(const struct http_server_config *config)
+	attr_owned(http_server_free);
+/** http_server_listen - serve @fd, a listening socket; takes ownership of it. May be repeated. */
+int http_server_listen(struct http_server *s, int fd, struct error *err) attr_must_check;
+/** http_server_quiesce - accept no new connections; those there are served to their end. */
+void http_server_quiesce(struct http_server *s);
+size_t http_server_connections(const struct http_server *s);
+
+/** http_listen_tcp - "127.0.0.1:8000" or "[::1]:8000" (numeric) into a listening socket. */
+int http_listen_tcp(const char *address, int *ret_fd, struct error *err) attr_must_check;
+/** http_listen_unix - at @path with @mode; a dead socket there is replaced, a live one refused. */
+int http_listen_unix(const char *path, unsigned mode, int *ret_fd, struct error *err)
+	attr_must_check;
+
+/* What a handler may ask of a request. Strings are valid as long as the request. */
+const char *http_method(const struct http_request *req);
+const char *http_path(const struct http_request *req); /* decoded once; no query */
+const char *http_query(const struct http_request *req, const char *name); /* NULL: not there */
+const char *http_header(const struct http_request *req, const char *name);
+/** http_header_count - how often @name was sent: more than one Host is an attack. */
+unsigned http_header_count(const struct http_request *req, const char *name);
+bool http_is_unix(const struct http_request *req); /* came by the Unix socket */
+const char *http_body(const struct http_request *req, size_t *ret_len);
+/** http_request_id - made by the server, or taken from X-Request-ID when that is well-formed. */
+const char *http_request_id(const struct http_request *req);
+
+/** http_set_gone - @fn is called if the client leaves before the answer is complete. */
+void http_set_gone(struct http_request *req, void (*fn)(void *ctx), void *ctx);
+
+/** http_reply - the whole answer. @body is copied. @headers may be NULL. */
+void http_reply(struct http_request *req, int status, const char *content_type, const char *body,
+                size_t len, const struct http_header *headers, size_t headers_count);
+
+/* A chunked answer in pieces: begin, write ..., end. The pieces are kept until sent. */
+void http_stream_begin(struct http_request *req, int status, const char *content_type);
+/** http_stream_write - copied. Return: 0, or -ENOBUFS when the client lets more than 16 MiB wait:
+ * the connection is then cut. */
+int http_stream_write(struct http_request *req, const char *data, size_t len) attr_must_check;
+void http_stream_end(struct http_request *req);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: settings of the daemon: built-in defaults < YAML file < environment (MILLIBOX_*) < flags.
+ * One table (config.c) gives each its key, type, range, default and help text; parsing, --help,
+ * --dump-config, the man page and the error messages come from it. Immutable once loaded.
+ */
+
+#include "base/error.h"
+#include "base/log.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct config {
+	char *listen;      /* "127.0.0.1:8000"; "" for none */
+	char *socket;      /* Unix socket path; "" for none */
+	char *state_dir;
+	char *runtime_dir; /* locks of the engine */
+	char *user;        /* who the daemon becomes when started as root; "" for an id of its own */
+	char *engine_path; /* "" where not set: beside the program, or the installed place */
+	char *agent_path;
+	char *runners_dir;
+	char **allowed_hosts;   /* NULL-terminated: further names accepted in Host */
+	char **allowed_origins; /* NULL-terminated */
+	enum log_level log_level;
+	enum log_format log_format;
+	bool strict;
+	uint64_t uid_base;
+
+	/* HTTP */
+	uint64_t max_connections;
+	uint64_t max_connections_per_peer;
+	uint64_t max_body_bytes;
+	uint64_t max_header_bytes;
+	uint64_t max_code_bytes;
+	uint64_t request_timeout_us; /* from the first byte of a request to its last */
+	uint64_t idle_timeout_us;
+
+	/* admission */
+	uint64_t max_running; /* 0: twice the cores */
+	uint64_t max_queued;
+	uint64_t drain_timeout_us; /* SIGTERM: how long running executions may take to end */
+
+	/* limits of an execution: default and maximum */
+	uint64_t timeout_us, timeout_max_us;
+	uint64_t memory_bytes, memory_max_bytes;
+	uint64_t disk_bytes, disk_max_bytes;
+	uint64_t cpu_millicores, cpu_max_millicores;
+	uint64_t processes, processes_max;
+	uint64_t output_bytes, output_max_bytes;
+};
+
+/* One "key=value" from the command line; keys are those of the file. */
+struct config_override {
+	const char *key;
+	const char *value;
+};
+
+void config_free(struct config *c);
+/**
+ * config_load - @path may be NULL (defaults, environment and @overrides only). Errors name file,
+ * line and key; an unknown key is one. Return: owned, or NULL with *err.
+ */
+struct config *config_load(const char *path, const struct config_override *overrides,
+                           size_t overrides_count, struct error *err) attr_owned(config_free);
+/** config_dump - as YAML that config_load takes, with the help text of each key as a comment. */
+void config_dump(const struct config *c, FILE *out);
+/** config_help - one line per key: name, default, environment variable, what it is. */
+void config_help(FILE *out);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: one execution: request -> policy -> scheduler -> box -> outcome. Owned by the exec service
+ * from exec_start until on_end or on_error was called, exactly one of them, from the loop, never
+ * from inside exec_start.
+ */
+
+#include "base/error.h"
+#include "core/outcome.h"
+#include "driver/driver.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct config;
+struct driver;
+struct loop;
+struct exec;
+struct exec_service;
+struct runners;
+
+struct exec_request_file {
+	char *name; /* owned; relative path in the workspace */
+	char *data; /* owned */
+	size_t len;
+};
+
+/* What a caller asks for, in core's words. All pointers are owned. 0 or NULL: not asked for. */
+struct exec_request {
+	char *language;
+	char *code;
+	size_t code_len;
+	char *stdin_data;
+	size_t stdin_len;
+	char **args; /* NULL-terminated */
+	char **env;  /* NULL-terminated NAME=value */
+	struct exec_request_file *files;
+	size_t files_count;
+	uint64_t timeout_us;
+	uint64_t memory_bytes;
+	uint64_t disk_bytes;
+	uint64_t cpu_millicores;
+	uint64_t max_processes;
+	uint64_t max_output_bytes;
+};
+
+void exec_request_done(struct exec_request *request);
+
+struct exec_events {
+	void *ctx;
+	/* The program runs. May be NULL. */
+	void (*on_start)(void *ctx, const char *execution_id);
+	/* As it comes, already capped; bytes, not text. May be NULL. The outcome has it all again. */
+	void (*on_output)(void *ctx, enum output_stream stream, const char *data, size_t len);
+	/* The program ran, however it ended. @outcome is borrowed. */
+	void (*on_end)(void *ctx, const struct outcome *outcome);
+	/* It could not be run. */
+	void (*on_error)(void *ctx, const struct error *err);
+};
+
+struct exec_service_config {
+	const struct config *config; /* borrowed; outlives the service */
+	struct driver *driver;       /* borrowed */
+	struct runners *runners;     /* borrowed */
+	struct loop *loop;
+};
+
+void exec_service_free(struct exec_service *s);
+struct exec_service *exec_service_new(const struct exec_service_config *config)
+	attr_owned(exec_service_free);
+
+/**
+ * exec_start - @request is borrowed for the call. Return: 0 and a handle for exec_cancel, valid
+ * until on_end or on_error was called; or -1: refused, nothing was begun (ERR_INVALID with the
+ * field, ERR_BUSY when the queue is full, ERR_UNAVAILABLE while draining ...).
+ */
+int exec_start(struct exec_service *s, const struct exec_request *request,
+               const struct exec_events *events, struct exec **ret_exec, struct error *err)
+	attr_must_check;
+/** exec_cancel - the caller is gone or has changed its mind; no callback follows. */
+void exec_cancel(struct exec *e);
+/** exec_abort - as exec_cancel, but on_end follows with EXEC_CANCELLED and the output so far. */
+void exec_abort(struct exec *e);
+
+struct exec_service_stats {
+	size_t running, queued, boxes;
+	bool draining;
+};
+void exec_service_stats(const struct exec_service *s, struct exec_service_stats *ret_stats);
+/**
+ * exec_service_drain - refuse new executions; call @on_drained once nothing is left: no execution
+ * and no box. With @at_once everything running is ended now (also when called a second time).
+ */
+void exec_service_drain(struct exec_service *s, bool at_once, void (*on_drained)(void *ctx),
+                        void *ctx);

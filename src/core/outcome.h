@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: how an execution ended: the one result object that every dialect renders. Status, limit,
+ * times and usage come from the kernel by way of agent and counters; @report_* fields come from the
+ * runner and carry only the payload's authority: nothing of them can change a status field.
+ */
+
+#include "base/buf.h"
+#include "driver/counters.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum exec_status {
+	EXEC_SUCCESS,   /* exit code 0 */
+	EXEC_FAILED,    /* non-zero exit, exception or signal */
+	EXEC_TIMEOUT,   /* the deadline passed */
+	EXEC_CRASHED,   /* the box was lost */
+	EXEC_CANCELLED, /* the caller ended it, or went away */
+	EXEC_STATUS_COUNT
+};
+
+/* The limit that ended the execution, or that cut its output. */
+enum exec_limit {
+	EXEC_LIMIT_NONE,
+	EXEC_LIMIT_TIME,
+	EXEC_LIMIT_CPU,
+	EXEC_LIMIT_MEMORY,
+	EXEC_LIMIT_PROCESSES,
+	EXEC_LIMIT_OUTPUT,
+	EXEC_LIMIT_DISK,
+	EXEC_LIMIT_COUNT
+};
+
+struct denial {
+	const char *kind; /* "syscall" or "limit": literal */
+	char what[32];    /* "mount", "processes" */
+	const char *rule; /* "seccomp", "pids", "memory", "tmpfs": literal */
+	uint64_t count;
+};
+
+#define DENIALS_MAX 32
+
+struct outcome {
+	char execution_id[40]; /* exec_YYYYMMDD_xxxxxxxx */
+	enum exec_status status;
+	enum exec_limit limit;
+	bool exited;    /* exit_code is meaningful */
+	int exit_code;  /* 128 + signal when signalled, as shells say it */
+	int signal;     /* 0: none */
+	struct buf out; /* owned */
+	struct buf err;
+	bool out_truncated, err_truncated;
+	struct buf report; /* owned; raw JSON of the runner, not yet believed */
+	uint64_t stdout_bytes, stderr_bytes;
+	uint64_t duration_us; /* of the program */
+	uint64_t start_us;    /* from admission until the program started */
+	uint64_t queue_us;    /* from arrival until admission */
+	uint64_t cpu_us;
+	uint64_t memory_peak_bytes; /* COUNTER_UNKNOWN where nothing counts it */
+	uint64_t processes_peak;
+	uint64_t read_bytes, write_bytes;
+	struct denial denials[DENIALS_MAX];
+	unsigned denials_count;
+	uint32_t layers;         /* masks of enum wire_layer */
+	uint32_t layers_missing;
+	const char *driver;      /* literal */
+};
+
+const char *exec_status_name(enum exec_status status);
+const char *exec_limit_name(enum exec_limit limit); /* NULL for NONE */
+
+/* What decides status and limit; see outcome_judge. */
+struct outcome_evidence {
+	bool timed_out, cancelled, lost;
+	bool ended; /* exited or signalled: status below is real */
+	bool signalled;
+	int status;
+	bool out_truncated, err_truncated;
+	bool disk_full;
+	struct box_counters counters;
+};
+
+/** outcome_judge - status, limit, exit code and limit denials from the evidence; pure. */
+void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out);
+void outcome_done(struct outcome *out);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the languages: one manifest per folder of runners/, read once at start. A runner turns
+ * (code, arguments) into a source file and an argv; nothing else in core knows a language.
+ *
+ * manifest.yaml: name, aliases, title, source (file name of the code in /run/millibox), command
+ * (argv; "{source}" and "{runner}" are replaced; arguments are appended), env, program (absolute
+ * path that must exist), report (whether the runner reports result and error).
+ */
+
+#include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct runners;
+
+struct runner {
+	char *name;
+	char **aliases;
+	char *title;
+	char *source;
+	char *program;
+	char **command;
+	char **env;
+	bool report;
+	bool installed; /* @program is there */
+};
+
+void runners_free(struct runners *r);
+struct runners *runners_load(const char *dir, struct error *err) attr_owned(runners_free);
+/** runners_find - by name or alias, exact; NULL when unknown. */
+const struct runner *runners_find(const struct runners *r, const char *language);
+const struct runner *runners_at(const struct runners *r, size_t index); /* NULL past the end */

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the backend-neutral description of a box: the output of policy, the input of every driver.
+ * Everything is decided when one of these exists; nothing later looks at the request again.
+ */
+
+#include "base/error.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BOX_ID_LEN 32 /* [a-z0-9]{1,31} and NUL */
+
+struct box_limits {
+	uint64_t memory_bytes;
+	uint64_t workspace_bytes;
+	uint64_t tmp_bytes;
+	uint64_t shm_bytes;
+	uint32_t workspace_inodes;
+	uint32_t tmp_inodes;
+	uint32_t pids;
+	uint32_t cpu_millicores;
+	uint32_t nofile;
+};
+
+struct box_spec {
+	char id[BOX_ID_LEN];
+	struct box_limits limits;
+	uint32_t required_layers; /* mask of enum wire_layer; a box without one is not used */
+	bool exec_tmp;            /* /tmp may hold programs */
+};
+
+/** box_spec_check - ranges that hold for every driver. */
+int box_spec_check(const struct box_spec *spec, struct error *err) attr_must_check;

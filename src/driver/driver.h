@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what core/ knows of backends. A driver delivers a byte stream to an agent and a kill switch;
+ * all else goes over the wire (link.c), written once for all drivers. Nothing in core compares a
+ * driver's name: capabilities say what a backend cannot guarantee.
+ *
+ * One thread, one loop: no function blocks, every callback comes from the loop, never from inside
+ * the call that caused it.
+ */
+
+#include "base/error.h"
+#include "driver/box_spec.h"
+#include "driver/counters.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct loop;
+struct driver;
+struct box;
+
+struct driver_caps {
+	uint32_t layers;          /* mask of enum wire_layer every box of it will have */
+	uint32_t required_layers; /* those that strict mode demands on this host; subset of what could be */
+	uint32_t landlock_abi;
+	uint32_t boxes_max;
+	bool can_freeze;
+	bool counts_usage; /* box_counters are real */
+	const char *cgroup; /* "v1", "v2", "hybrid", "none": for people */
+	const char *ids;    /* "range", "subid", "single": for people */
+};
+
+enum output_stream {
+	OUTPUT_STDOUT,
+	OUTPUT_STDERR,
+	OUTPUT_COUNT
+};
+
+/* A file to be there before the program starts. Borrowed for the call. */
+struct exec_file {
+	const char *path; /* relative to the workspace, or to /run/millibox when @source */
+	const void *data;
+	size_t len;
+	uint32_t mode;
+	bool source; /* the program's text: not writable by the payload */
+};
+
+/* One program to run. Borrowed for the call of box_exec. */
+struct exec_plan {
+	uint32_t id; /* chosen by the caller, not 0, unique in the box */
+	const char *const *argv; /* NULL-terminated */
+	const char *const *env;  /* NULL-terminated */
+	const char *cwd;         /* relative to the workspace */
+	const struct exec_file *files;
+	size_t files_count;
+	uint64_t stdout_max;
+	uint64_t stderr_max;
+	uint32_t report_max;
+	bool stdin_open;
+};
+
+/* How the main process ended: the agent's and the kernel's word. */
+struct exec_facts {
+	bool signalled;
+	int status; /* exit code or signal */
+	uint64_t duration_us;
+	uint64_t cpu_user_us;
+	uint64_t cpu_system_us;
+	uint64_t max_rss_kib;
+	uint64_t read_bytes;
+	uint64_t write_bytes;
+	uint64_t stdout_bytes;
+	uint64_t stderr_bytes;
+	bool disk_full;
+};
+
+/*
+ * Callbacks of a box. @ctx is the caller's. After on_gone nothing follows. Each may call box_*
+ * functions, box_destroy included; the box is freed only after on_gone returned.
+ */
+struct box_events {
+	void *ctx;
+	/* The agent said hello and has all required layers; programs may be started (they may also
+	 * be handed over before: they are sent as soon as the stream is there). */
+	void (*on_ready)(void *ctx);
+	void (*on_started)(void *ctx, uint32_t exec_id);
+	void (*on_output)(void *ctx, uint32_t exec_id, enum output_stream stream, const char *data,
+	                  size_t len);
+	/* Untrusted bytes from the runner. */
+	void (*on_report)(void *ctx, uint32_t exec_id, const char *data, size_t len);
+	/* A system call was refused @count times so far; @what is a name or a number as text. */
+	void (*on_denial)(void *ctx, uint32_t exec_id, const char *what, uint64_t count);
+	void (*on_done)(void *ctx, uint32_t exec_id, const struct exec_facts *facts);
+	/* This execution could not be started; the box itself goes on. */
+	void (*on_exec_failed)(void *ctx, uint32_t exec_id, const struct error *err);
+	/* The box is of no more use: it could not be built, its agent vanished or broke the protocol.
+	 * Everything unfinished is lost. on_gone follows after box_destroy. */
+	void (*on_lost)(void *ctx, const struct error *err);
+	/* Nothing of the box is left on the host. */
+	void (*on_gone)(void *ctx);
+};
+
+/* One backend. All functions run in the daemon, on the loop, and must not block. */
+struct driver_ops {
+	const char *name;
+	/* Starts making a box. Failures that show later come as on_lost. */
+	int (*create)(struct driver *d, const struct box_spec *spec, const struct box_events *events,
+	              struct box **ret_box, struct error *err);
+	/* May be NULL: not supported. */
+	int (*freeze)(struct box *box, bool frozen, struct error *err);
+	/* The kernel's counters, now. */
+	void (*counters)(struct box *box, struct box_counters *ret_counters);
+	/* Ends everything in the box at once; idempotent; never fails; on_gone follows. */
+	void (*destroy)(struct box *box);
+	void (*free)(struct driver *d);
+};
+
+struct driver {
+	const struct driver_ops *ops;
+	struct driver_caps caps;
+};
+
+/** box_create - check @spec against the driver's capabilities, then make the box. */
+int box_create(struct driver *d, const struct box_spec *spec, const struct box_events *events,
+               struct box **ret_box, struct error *err) attr_must_check;
+/** box_exec - hand a program over. Errors that show later come as on_exec_failed. */
+int box_exec(struct box *box, const struct exec_plan *plan, struct error *err) attr_must_check;
+/** box_stdin - bytes for an execution's stdin; kept (bounded by @max_pending) until there is room. */
+int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len, struct error *err)
+	attr_must_check;
+int box_stdin_end(struct box *box, uint32_t exec_id, struct error *err) attr_must_check;
+int box_signal(struct box *box, uint32_t exec_id, int signo, struct error *err) attr_must_check;
+void box_counters(struct box *box, struct box_counters *ret_counters);
+int box_freeze(struct box *box, bool frozen, struct error *err) attr_must_check;
+void box_destroy(struct box *box);
+const char *box_id(const struct box *box);
+/** box_layers - mask of enum wire_layer this box really has. */
+uint32_t box_layers(const struct box *box);
+void driver_free(struct driver *d);
+
+struct native_config {
+	const char *engine_path; /* borrowed for the call */
+	const char *agent_path;
+	const char *runners_dir;
+	const char *runtime_dir;
+	uint64_t uid_base;
+	bool strict;
+	/* Called from the loop when the engine is gone: no box can be made any more. */
+	void (*on_engine_lost)(void *ctx, const struct error *err);
+	void *ctx;
+};
+
+/**
+ * native_spawn - start millibox-engine. Called before the daemon gives up its privileges and before
+ * the loop runs; blocks until the engine has told what the host can do (or failed).
+ */
+int native_spawn(const struct native_config *config, struct driver **ret_driver, struct error *err)
+	attr_must_check;
+/** native_attach_loop - from now on the driver works on @loop. */
+int native_attach_loop(struct driver *d, struct loop *loop, struct error *err) attr_must_check;
+

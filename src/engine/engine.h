@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what the daemon may ask of millibox-engine, the only privileged program. Requests and
+ * replies are structs of fixed layout, one per message of a SOCK_SEQPACKET socket: nothing to
+ * parse. The engine re-validates every field (request.c), because it trusts the daemon only as far
+ * as making boxes goes.
+ *
+ * Requests are answered in order of completion; ENGINE_FAILED and ENGINE_GONE may come at any time
+ * after ENGINE_CREATED. When the daemon's end closes, the engine ends all boxes and exits.
+ */
+
+#include "base/error.h"
+#include "wire/layer.h"
+#include <stdint.h>
+
+#define ENGINE_VERSION 1
+#define ENGINE_ID_LEN  32 /* box ids: [a-z0-9]{1,31} and NUL */
+
+enum engine_op {
+	ENGINE_OP_NONE,
+	/* requests */
+	ENGINE_PROBE,   /* what can this host do; answered by ENGINE_PROBED */
+	ENGINE_CREATE,  /* make a box; answered by ENGINE_CREATED or ENGINE_FAILED */
+	ENGINE_DESTROY, /* end a box; answered by ENGINE_GONE */
+	ENGINE_FREEZE,  /* freeze or thaw a box; answered by ENGINE_FROZEN or ENGINE_FAILED */
+	/* replies and events */
+	ENGINE_PROBED,
+	ENGINE_CREATED, /* carries descriptors; the box is being built */
+	ENGINE_FROZEN,
+	ENGINE_FAILED, /* of a request, or of a box while it was being built (then GONE follows) */
+	ENGINE_GONE,   /* nothing of the box is left */
+	ENGINE_OP_COUNT
+};
+
+/* Resource limits; all are required and range-checked by the engine. */
+struct engine_limits {
+	uint64_t memory_bytes;
+	uint64_t workspace_bytes;
+	uint64_t tmp_bytes;
+	uint64_t shm_bytes;
+	uint32_t workspace_inodes;
+	uint32_t tmp_inodes;
+	uint32_t pids;
+	uint32_t cpu_millicores;
+};
+
+enum engine_flag {
+	ENGINE_FLAG_REQUIRE_CGROUP = 1u << 0, /* fail rather than go on without any controller */
+	ENGINE_FLAG_EXEC_TMP = 1u << 1,       /* /tmp may hold programs */
+	ENGINE_FLAGS_ALL = (1u << 2) - 1,
+};
+
+struct engine_request {
+	uint32_t op;
+	uint32_t seq; /* echoed in the direct reply */
+	char box_id[ENGINE_ID_LEN];
+	struct engine_limits limits; /* CREATE */
+	uint32_t flags;              /* CREATE: enum engine_flag */
+	uint32_t frozen;             /* FREEZE: 0 or 1 */
+};
+
+enum engine_cgroup {
+	ENGINE_CGROUP_NONE, /* no controller can be used: rlimits only */
+	ENGINE_CGROUP_V1,
+	ENGINE_CGROUP_V2,
+	ENGINE_CGROUP_HYBRID, /* controllers on v1, kill and freeze on v2 */
+	ENGINE_CGROUP_COUNT
+};
+
+enum engine_ids {
+	ENGINE_IDS_RANGE,  /* privileged: ids of its own for each box */
+	ENGINE_IDS_SUBID,  /* ordinary user with subordinate ids: the same, out of those */
+	ENGINE_IDS_SINGLE, /* ordinary user: agent and payload share the user's id */
+	ENGINE_IDS_COUNT
+};
+
+struct engine_probe {
+	uint32_t layers;  /* mask of enum wire_layer a box will have (agent's layers included) */
+	uint32_t cgroup;  /* enum engine_cgroup */
+	uint32_t ids;     /* enum engine_ids */
+	uint32_t landlock_abi;
+	uint32_t uid; /* payload's ids inside the box */
+	uint32_t gid;
+	uint32_t daemon_uid; /* an id reserved for the daemon itself; 0 when not privileged */
+	uint32_t boxes_max;  /* id slots: boxes alive at the same time */
+};
+
+/* Descriptors that come with ENGINE_CREATED, in this order; the mask says which are there. */
+enum engine_fd {
+	ENGINE_FD_AGENT,  /* stream socket to the agent */
+	ENGINE_FD_PIDFD,  /* readable when the box's PID 1 has ended */
+	ENGINE_FD_KILL,   /* cgroup.kill, open for writing: "1" ends the box without the engine */
+	ENGINE_FD_MEMORY, /* cgroup directories, for counters.h */
+	ENGINE_FD_PIDS,
+	ENGINE_FD_CPU,
+	ENGINE_FD_COUNT
+};
+
+struct engine_created {
+	uint32_t fds;      /* mask of enum engine_fd */
+	uint32_t layers;   /* mask of enum wire_layer this box has from the engine */
+	uint32_t host_uid; /* of the payload, outside */
+	uint32_t pid;      /* of the box's PID 1, outside */
+	uint32_t uid;      /* of the payload, inside */
+	uint32_t gid;
+};
+
+struct engine_gone {
+	int32_t wait_status;  /* of PID 1 */
+	uint32_t leftovers;   /* processes that had to be killed besides PID 1; 0 or more */
+};
+
+struct engine_reply {
+	uint32_t op;
+	uint32_t seq; /* of the request it answers; 0 for an event */
+	char box_id[ENGINE_ID_LEN];
+	union {
+		struct engine_probe probe;
+		struct engine_created created;
+		struct engine_gone gone;
+		struct error error; /* FAILED */
+	};
+};

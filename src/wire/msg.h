@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: typed messages; the list is msg.def. Encoding appends a whole frame to a buffer; decoding
+ * borrows strings and bytes from the frame (strings are therefore not NUL-terminated). Decoding
+ * accepts exactly what encoding makes: no trailing bytes, no NUL in strings, counts that fit.
+ */
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "wire/frame.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_VERSION      1
+#define WIRE_STDIN_WINDOW (256 * 1024)
+#define WIRE_STRS_MAX     1024 /* strings in one list */
+
+enum wire_place {
+	WIRE_PLACE_RUN,       /* /run/millibox: owned by the agent, read-only for the payload */
+	WIRE_PLACE_WORKSPACE, /* /workspace, as the payload */
+	WIRE_PLACE_COUNT
+};
+
+enum wire_stream {
+	WIRE_STDOUT,
+	WIRE_STDERR,
+	WIRE_STREAM_COUNT
+};
+
+enum wire_denial {
+	WIRE_DENIAL_SYSCALL,
+	WIRE_DENIAL_COUNT
+};
+
+struct wire_bytes {
+	const char *data; /* borrowed, not NUL-terminated */
+	uint32_t len;
+};
+
+/* Decoded: the encoded list is borrowed and walked with wire_strs_next. For encoding, items. */
+struct wire_strs {
+	uint32_t count;
+	const uint8_t *encoded; /* decoding */
+	uint32_t encoded_len;
+	const char *const *items; /* encoding: @count NUL-terminated strings */
+};
+
+enum msg_type {
+	MSG_NONE,
+#define MSG(NAME, name, direction, ...) MSG_##NAME,
+#include "wire/msg.def"
+#undef MSG
+	MSG_COUNT
+};
+
+/* struct msg_setup, struct msg_exec ... */
+#define U8(n)                           uint8_t n;
+#define U16(n)                          uint16_t n;
+#define U32(n)                          uint32_t n;
+#define U64(n)                          uint64_t n;
+#define I32(n)                          int32_t n;
+#define STR(n)                          struct wire_bytes n;
+#define BYTES(n)                        struct wire_bytes n;
+#define STRS(n)                         struct wire_strs n;
+#define MSG(NAME, name, direction, ...) struct msg_##name { __VA_ARGS__ };
+#include "wire/msg.def"
+#undef MSG
+#undef U8
+#undef U16
+#undef U32
+#undef U64
+#undef I32
+#undef STR
+#undef BYTES
+#undef STRS
+
+/*
+ * msg_<name>_encode - append one frame. Return: 0, -EMSGSIZE when it exceeds FRAME_MAX_PAYLOAD,
+ * -ENOBUFS when @out is full, -EINVAL for a NUL in a string.
+ * msg_<name>_decode - Return: 0 or -EPROTO, with nothing promised about *ret_msg.
+ */
+#define MSG(NAME, name, direction, ...)                                                            \
+	int msg_##name##_encode(struct buf *out, uint32_t id, const struct msg_##name *msg)        \
+		attr_must_check;                                                                   \
+	int msg_##name##_decode(const struct frame *frame, struct msg_##name *ret_msg)             \
+		attr_must_check;
+#include "wire/msg.def"
+#undef MSG
+
+/** wire_strs_next - walk a decoded list: *pos starts at 0. Return: 1, or 0 at the end. */
+int wire_strs_next(const struct wire_strs *strs, uint32_t *pos, struct wire_bytes *ret_item);
+/** wire_str - a wire_bytes for a NUL-terminated string. */
+struct wire_bytes wire_str(const char *s);
+/** msg_name - "EXEC", for logs; "?" for an unknown type. */
+const char *msg_name(unsigned type);
