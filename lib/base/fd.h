@@ -35,6 +35,7 @@ int fd_signalfd(const int *signals, size_t count) attr_must_check; /* also block
 int fd_epoll(void) attr_must_check;
 int fd_dup(int fd) attr_must_check;
 int fd_pidfd_open(pid_t pid) attr_must_check;
+int fd_inotify(void) attr_must_check; /* non-blocking */
 
 int fd_set_nonblock(int fd, bool on) attr_must_check;
 

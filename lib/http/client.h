@@ -20,7 +20,8 @@ struct http_client_request {
 	const char *accept;     /* NULL: application/json */
 	const char *bearer;     /* NULL: none */
 	uint64_t timeout_us;    /* 0: none */
-	/* Pieces of the answer's body as they come. Return < 0 to stop. */
+	int cancel_fd;          /* readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
+	/* Pieces of the answer's body as they come. Return < 0 to stop, as by cancel_fd. */
 	int (*on_data)(void *ctx, int status, const char *data, size_t len);
 	void *ctx;
 };
