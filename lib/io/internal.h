@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: what the adapters share: the loop underneath. */
+
+#include <uv.h>
+
+struct loop;
+
+uv_loop_t *loop_uv(struct loop *loop);

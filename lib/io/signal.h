@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: signals of the process as events of the loop. */
+
+#include "base/attr.h"
+
+struct loop;
+struct signal_watch;
+
+typedef void signal_fn(void *ctx, int signo);
+
+void signal_watch_free(struct signal_watch *s);
+struct signal_watch *signal_watch_new(struct loop *loop, int signo, signal_fn *fn, void *ctx)
+	attr_owned(signal_watch_free);
