@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The door to the build: Meson does the work. "make help" lists what there is.
+
+BUILD      ?= build
+MESON_ARGS ?=
+PREFIX     ?= /usr/local
+DESTDIR    ?=
+LISTEN     ?= 127.0.0.1:8000
+SECONDS    ?= 60
+# Debian's interpreter, because Debian's pytest belongs to it.
+PYTHON     ?= /usr/bin/python3
+
+RELEASE  := build-release
+SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
+
+.PHONY: all run test check lint asan fuzz bench test-vm install dist clean help setup-%
+
+all: $(BUILD)/build.ninja ## build everything into ./build
+	meson compile -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	meson setup $(BUILD) $(MESON_ARGS)
+
+setup-%:
+	@tools/setup $*
+
+run: setup-run ## set up, build, start the daemon on 127.0.0.1:8000
+	@$(MAKE) --no-print-directory all
+	@tools/run $(BUILD) $(LISTEN)
+
+test: setup-test ## set up, build, run all tests: as this user and as an ordinary one
+	@$(MAKE) --no-print-directory all
+	@$(PYTHON) tools/test $(BUILD)
+
+check: ## as test, and a skipped test is a failure
+	MILLIBOX_MUST_WORK=1 $(MAKE) test
+
+lint: setup-lint ## layers, style, format, clang-tidy, cppcheck, shellcheck, spelling
+	@CC=clang $(MAKE) --no-print-directory all BUILD=build-clang
+	@tools/lint build-clang
+
+asan: ## all tests with the address and undefined behaviour sanitizers
+	$(MAKE) test BUILD=build-asan MESON_ARGS="$(SANITIZE)"
+
+fuzz: setup-fuzz ## fuzz one target: make fuzz T=frame [SECONDS=60]
+	@CC=clang $(MAKE) --no-print-directory all BUILD=build-fuzz MESON_ARGS="-Dfuzz=true $(SANITIZE)"
+	@tools/fuzz build-fuzz "$(T)" $(SECONDS)
+
+$(RELEASE)/build.ninja:
+	meson setup $(RELEASE) --buildtype=release -Dtests=false
+
+bench: setup-bench $(RELEASE)/build.ninja ## measure against the peers that are installed
+	meson compile -C $(RELEASE)
+	$(PYTHON) tests/bench/bench.py --build $(RELEASE)
+
+test-vm: setup-vm setup-test ## limits and teardown on a pure cgroup-v2 kernel in QEMU
+	@$(MAKE) --no-print-directory all
+	@$(PYTHON) tools/test-vm $(BUILD)
+
+install: setup-run $(RELEASE)/build.ninja ## install a release build: DESTDIR= PREFIX=/usr/local
+	meson configure $(RELEASE) --prefix=$(abspath $(PREFIX))
+	meson install -C $(RELEASE) $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+dist: all ## source archive of the last commit
+	meson dist -C $(BUILD) --no-tests --formats xztar
+
+clean: ## remove all build directories
+	rm -rf build build-asan build-clang build-fuzz $(RELEASE)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
