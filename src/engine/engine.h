@@ -15,6 +15,13 @@
 #include "wire/layer.h"
 #include <stdint.h>
 
+/*
+ * How the daemon starts it: an empty environment, the socket as descriptor ENGINE_SOCKET_FD, 0 and
+ * 1 on /dev/null, 2 for its log, nothing else, and
+ *   millibox-engine --agent FILE --runners DIR --runtime-dir DIR --uid-base N
+ */
+#define ENGINE_SOCKET_FD 3
+
 #define ENGINE_VERSION 1
 #define ENGINE_ID_LEN  32 /* box ids: [a-z0-9]{1,31} and NUL */
 
