@@ -3,15 +3,29 @@
 
 /*
  * DOC: makes unsafe libc calls compile errors. Given to every translation unit by the build with
- * -include, after the system headers it names, so that their declarations are not affected.
+ * -include. The headers that declare the names come first, so that the declarations themselves are
+ * not affected; their include guards keep them from being read again later.
  */
 
+#include <alloca.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+#include <wchar.h>
 
-#ifndef __cplusplus
-#pragma GCC poison strcpy strcat sprintf vsprintf strtok strncpy strncat atoi atol atoll gets
-#pragma GCC poison system popen alloca gmtime localtime
-#endif
+/* Poisoning a macro is only warned about: alloca is one, and sprintf with clang and fortification.
+ */
+#undef alloca
+#undef sprintf
+#undef vsprintf
+
+/* They write as far as the data says, or leave out the NUL, or keep state between calls. */
+#pragma GCC poison strcpy strcat sprintf vsprintf strncpy strncat gets strtok alloca
+#pragma GCC poison stpcpy stpncpy gmtime localtime ctime asctime
+/* They take anything for a number: base/parse.h does not. */
+#pragma GCC poison atoi atol atoll strtol strtoll strtoul strtoull
+/* A shell between us and the program; names that somebody else may take first. */
+#pragma GCC poison system popen mktemp tmpnam tempnam

@@ -16,12 +16,12 @@ int file_read_text_at(int dir, const char *path, char *ret_text, size_t size) at
 /** file_read_u64_at - a file that holds one decimal number ("max" reads as UINT64_MAX). */
 int file_read_u64_at(int dir, const char *path, uint64_t *ret_value) attr_must_check;
 /** file_read_key_at - the number after @key in a "key value" per line file; -ENOENT without it. */
-int file_read_key_at(int dir, const char *path, const char *key, uint64_t *ret_value)
-	attr_must_check;
+int file_read_key_at(int dir, const char *path, const char *key,
+                     uint64_t *ret_value) attr_must_check;
 /** file_write_at - one write(2) into an existing file, as proc and cgroup files want it. */
 int file_write_at(int dir, const char *path, const char *text) attr_must_check;
 /** file_create_at - create @path with @mode and @data; it must not exist. */
-int file_create_at(int dir, const char *path, unsigned mode, const void *data, size_t len)
-	attr_must_check;
+int file_create_at(int dir, const char *path, unsigned mode, const void *data,
+                   size_t len) attr_must_check;
 /** file_mkdir_parents - mkdir -p with @mode. */
 int file_mkdir_parents(const char *path, unsigned mode) attr_must_check;

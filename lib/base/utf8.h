@@ -7,6 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/**
+ * utf8_next - look at the first character of @len > 0 bytes.
+ * Return: its length, or the length of the maximal invalid part with *ret_valid false.
+ */
+size_t utf8_next(const char *data, size_t len, bool *ret_valid);
 bool utf8_is_valid(const char *data, size_t len);
 /**
  * utf8_sanitize - a copy in which every maximal invalid part is U+FFFD, as the Unicode standard

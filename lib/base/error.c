@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+/*
+ * Everything here may run between clone and exec: nothing but the stack and vsnprintf, which both
+ * C libraries keep free of allocation and locks for the conversions that are used (%s %d %u %x).
+ */
+
+static const struct {
+	const char *name, *text, *solution;
+	int http, jsonrpc;
+} codes[] = {
+#define ERROR_CODE(name_, http_, jsonrpc_, text_, solution_)                                       \
+	[ERR_##name_] = {.name = #name_,                                                           \
+	                 .text = text_,                                                            \
+	                 .solution = solution_,                                                    \
+	                 .http = http_,                                                            \
+	                 .jsonrpc = jsonrpc_},
+#include "base/error_codes.def"
+#undef ERROR_CODE
+};
+static_assert(ARRAY_SIZE(codes) == ERR_COUNT, "every code has a row");
+
+/* What does not fit is cut at the end of a character: the text goes into JSON. */
+static attr_printf(3, 0) void format_cut(char *dst, size_t size, const char *fmt, va_list ap)
+{
+	int n = vsnprintf(dst, size, fmt, ap);
+
+	if (n < 0)
+		dst[0] = '\0';
+	else if ((size_t)n >= size)
+		dst[utf8_cut(dst, size - 1)] = '\0';
+}
+
+static attr_printf(3, 4) void set_text(char *dst, size_t size, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	format_cut(dst, size, fmt, ap);
+	va_end(ap);
+}
+
+int error_set(struct error *err, enum error_code code, int sys, const char *fmt, ...)
+{
+	va_list ap;
+
+	assert(!error_is_set(err) && code != ERR_NONE);
+	err->code = code;
+	err->sys = sys;
+	err->field[0] = '\0';
+	va_start(ap, fmt);
+	format_cut(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+int error_field(struct error *err, const char *field, const char *fmt, ...)
+{
+	va_list ap;
+
+	assert(!error_is_set(err));
+	err->code = ERR_INVALID;
+	err->sys = 0;
+	set_text(err->field, sizeof(err->field), "%s", field);
+	va_start(ap, fmt);
+	format_cut(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+int error_wrap(struct error *err, const char *fmt, ...)
+{
+	char inner[sizeof(err->msg)];
+	va_list ap;
+
+	assert(error_is_set(err));
+	memcpy(inner, err->msg, sizeof(inner));
+	va_start(ap, fmt);
+	format_cut(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+
+	size_t used = strlen(err->msg);
+	set_text(err->msg + used, sizeof(err->msg) - used, ": %s", inner);
+	return -1;
+}
+
+void error_clear(struct error *err)
+{
+	*err = (struct error){.code = ERR_NONE};
+}
+
+/* A code may have come through a pipe: an unknown one is an internal error, not a bad read. */
+static size_t row(enum error_code code)
+{
+	return (unsigned)code < ERR_COUNT ? (size_t)code : (size_t)ERR_SYSTEM;
+}
+
+const char *error_text(enum error_code code)
+{
+	return codes[row(code)].text;
+}
+
+const char *error_name(enum error_code code)
+{
+	return codes[row(code)].name;
+}
+
+const char *error_solution(enum error_code code)
+{
+	return codes[row(code)].solution;
+}
+
+int error_http(enum error_code code)
+{
+	return codes[row(code)].http;
+}
+
+int error_jsonrpc(enum error_code code)
+{
+	return codes[row(code)].jsonrpc;
+}

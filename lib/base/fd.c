@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The expression again while a signal interrupts it; its value, or a negative errno. */
+#define RETRY(call)                                                                                \
+	({                                                                                         \
+		__auto_type r_ = (call);                                                           \
+		while (r_ < 0 && errno == EINTR)                                                   \
+			r_ = (call);                                                               \
+		r_ < 0 ? -errno : r_;                                                              \
+	})
+
+static int or_errno(int fd)
+{
+	return fd < 0 ? -errno : fd;
+}
+
+int fd_close(int fd)
+{
+	int saved = errno;
+
+	/* EINTR is not retried: Linux has closed it by then, and it may be somebody else's now. */
+	if (fd >= 0)
+		(void)close(fd);
+	errno = saved;
+	return -1;
+}
+
+void fd_closep(int *fd)
+{
+	*fd = fd_close(*fd);
+}
+
+int fd_open(const char *path, int flags, unsigned mode)
+{
+	return fd_open_at(AT_FDCWD, path, flags, mode);
+}
+
+int fd_open_at(int dir, const char *path, int flags, unsigned mode)
+{
+	return RETRY(openat(dir, path, flags | O_CLOEXEC | O_NOCTTY, (mode_t)mode));
+}
+
+static bool has_dotdot(const char *path)
+{
+	for (const char *part = path; part; part = strchr(part, '/')) {
+		part += strspn(part, "/");
+		if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+int fd_open_beneath(int dir, const char *path, int flags, unsigned mode)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
+		/* The kernel refuses a mode where nothing can be created. */
+		.mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+	};
+
+	/* RESOLVE_BENEATH lets "a/../b" pass, and may then ask to be called again on a race. */
+	if (has_dotdot(path))
+		return -EXDEV;
+	return (int)RETRY(syscall(SYS_openat2, dir, path, &how, sizeof(how)));
+}
+
+int fd_pipe(int ret_fds[2], int flags)
+{
+	return or_errno(pipe2(ret_fds, flags | O_CLOEXEC));
+}
+
+int fd_socketpair(int type, int ret_fds[2])
+{
+	return or_errno(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ret_fds));
+}
+
+int fd_socket(int domain, int type, int protocol)
+{
+	return or_errno(socket(domain, type | SOCK_CLOEXEC, protocol));
+}
+
+int fd_accept(int fd)
+{
+	return RETRY(accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+int fd_memfd(const char *name, unsigned flags)
+{
+	return or_errno(memfd_create(name, flags | MFD_CLOEXEC));
+}
+
+int fd_signalfd(const int *signals, size_t count)
+{
+	sigset_t set, before;
+	int fd;
+
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < count; i++)
+		if (sigaddset(&set, signals[i]) < 0)
+			return -errno;
+	/* Blocked first: a signal in between would have its default effect. */
+	if (sigprocmask(SIG_BLOCK, &set, &before) < 0)
+		return -errno;
+	fd = or_errno(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+	if (fd < 0)
+		(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	return fd;
+}
+
+int fd_epoll(void)
+{
+	return or_errno(epoll_create1(EPOLL_CLOEXEC));
+}
+
+int fd_dup(int fd)
+{
+	/* Never 0, 1 or 2: those are the standard streams even where they are closed. */
+	return or_errno(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
+
+int fd_pidfd_open(pid_t pid)
+{
+	return or_errno((int)syscall(SYS_pidfd_open, pid, 0)); /* close-on-exec by itself */
+}
+
+int fd_set_nonblock(int fd, bool on)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+	return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
+}
+
+int fd_write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len > 0) {
+		ssize_t n = RETRY(write(fd, p, len));
+
+		if (n < 0)
+			return (int)n;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+ssize_t fd_read_all(int fd, void *data, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = RETRY(read(fd, (char *)data + done, len - done));
+
+		if (n < 0)
+			return n;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+/* Room for the descriptors of one message, aligned as a header has to be. */
+union control {
+	char space[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
+	struct cmsghdr align;
+};
+
+int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count)
+{
+	union control control = {0};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	if (count > FD_PASS_MAX)
+		return -EINVAL;
+	if (count > 0) {
+		msg.msg_control = control.space;
+		/* The two C libraries disagree about the types of both lengths. */
+		msg.msg_controllen = (unsigned)CMSG_SPACE(count * sizeof(int));
+
+		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = (unsigned)CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+	}
+	n = RETRY(sendmsg(sock, &msg, MSG_NOSIGNAL));
+	if (n < 0)
+		return (int)n;
+	/* Only a stream socket sends a part; the rest would lack its descriptors. */
+	return (size_t)n == len ? 0 : -EMSGSIZE;
+}
+
+/* musl's CMSG_NXTHDR converts signs on its way. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+static size_t take_fds(struct msghdr *msg, int fds[FD_PASS_MAX])
+{
+	size_t count = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		/* The kernel joins them into one header that fits the room it was given. */
+		assert(count + n <= FD_PASS_MAX);
+		memcpy(fds + count, CMSG_DATA(c), n * sizeof(int));
+		count += n;
+	}
+	return count;
+}
+#pragma GCC diagnostic pop
+
+ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_count)
+{
+	union control control = {0};
+	struct iovec iov = {.iov_base = data, .iov_len = size};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	int fds[FD_PASS_MAX];
+	size_t count = 0;
+	ssize_t n;
+
+	if (ret_fds) {
+		msg.msg_control = control.space;
+		msg.msg_controllen = sizeof(control.space);
+	}
+	n = RETRY(recvmsg(sock, &msg, MSG_CMSG_CLOEXEC));
+	if (n < 0)
+		return n;
+	if (ret_fds)
+		count = take_fds(&msg, fds);
+	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		n = -EMSGSIZE;
+	/* An empty message cannot be told from the end, so its descriptors would be forgotten. */
+	if (n <= 0) {
+		while (count > 0)
+			(void)fd_close(fds[--count]);
+		if (n < 0)
+			return n;
+	}
+	if (ret_fds) {
+		memcpy(ret_fds, fds, count * sizeof(int));
+		*ret_count = count;
+	}
+	return n;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/utf8.h"
+
+/*
+ * A line is built on the stack and leaves by one write(2), so that lines of several processes on
+ * the same stderr do not mix (PIPE_BUF is 4096). Bytes from outside can neither end a line, nor
+ * close a quoted value, nor drive a terminal.
+ */
+
+#define LINE_MAX_BYTES 4096
+#define MSG_MAX_BYTES  1024
+#define KEY_MAX_BYTES  64
+/* Kept free for what closes a line whose text had to be cut. */
+#define TAIL_BYTES 16
+
+static struct {
+	const char *program;
+	enum log_level level;
+	enum log_format format;
+} settings = {.program = "millibox", .level = LOG_LEVEL_INFO, .format = LOG_FORMAT_TEXT};
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+static_assert(ARRAY_SIZE(level_names) == LOG_LEVEL_COUNT, "every level has a name");
+static const char *const format_names[] = {"text", "json"};
+static_assert(ARRAY_SIZE(format_names) == LOG_FORMAT_COUNT, "every format has a name");
+
+struct line {
+	char text[LINE_MAX_BYTES];
+	size_t len;
+	unsigned pairs;
+	bool cut; /* something did not fit; nothing more is added */
+	bool json;
+};
+
+void log_setup(const char *program, enum log_level level, enum log_format format)
+{
+	settings.program = program;
+	settings.level = level;
+	settings.format = format;
+}
+
+static int index_of(const char *const *names, int count, const char *text)
+{
+	for (int i = 0; i < count; i++)
+		if (str_equal(names[i], text))
+			return i;
+	return -EINVAL;
+}
+
+int log_level_parse(const char *text)
+{
+	return index_of(level_names, LOG_LEVEL_COUNT, text);
+}
+
+int log_format_parse(const char *text)
+{
+	return index_of(format_names, LOG_FORMAT_COUNT, text);
+}
+
+bool log_is_on(enum log_level level)
+{
+	return level <= settings.level;
+}
+
+/* All of @len or nothing; after the first thing that did not fit, nothing more. */
+static void put(struct line *l, const char *data, size_t len)
+{
+	if (l->cut || len > sizeof(l->text) - TAIL_BYTES - l->len) {
+		l->cut = true;
+		return;
+	}
+	memcpy(l->text + l->len, data, len);
+	l->len += len;
+}
+
+static void put_str(struct line *l, const char *s)
+{
+	put(l, s, strlen(s));
+}
+
+/* For the few bytes that close the line: they have their room. */
+static void put_tail(struct line *l, const char *s)
+{
+	size_t len = strlen(s);
+
+	assert(len <= sizeof(l->text) - l->len);
+	memcpy(l->text + l->len, s, len);
+	l->len += len;
+}
+
+/* C0 and C1 controls and DEL: the latter two also begin sequences that terminals obey. */
+static bool is_control(const uint8_t *p, size_t len)
+{
+	return p[0] < 0x20 || p[0] == 0x7F || (len == 2 && p[0] == 0xC2 && p[1] < 0xA0);
+}
+
+static void put_escaped_char(struct line *l, const char *p, size_t len, bool valid)
+{
+	const uint8_t *u = (const uint8_t *)p;
+	char text[8];
+
+	if (!valid) {
+		put_str(l, "\xEF\xBF\xBD");
+	} else if (*p == '"' || *p == '\\') {
+		put(l, (const char[]){'\\', *p}, 2);
+	} else if (is_control(u, len)) {
+		(void)snprintf(text, sizeof(text), "\\u%04x", len == 2 ? u[1] : u[0]);
+		put_str(l, text);
+	} else {
+		put(l, p, len);
+	}
+}
+
+static void put_escaped(struct line *l, const char *data, size_t len)
+{
+	for (size_t i = 0; i < len;) {
+		bool valid;
+		size_t n = utf8_next(data + i, len - i, &valid);
+
+		put_escaped_char(l, data + i, n, valid);
+		i += n;
+	}
+}
+
+/* Text shows a value bare where that is unambiguous. */
+static bool needs_quotes(const char *data, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		uint8_t c = (uint8_t)data[i];
+
+		if (c <= ' ' || c >= 0x7F || c == '"' || c == '\\' || c == '=')
+			return true;
+	}
+	return len == 0;
+}
+
+/* A pair whose value does not fit is closed properly; one whose key does not fit is left out. */
+static void put_pair(struct line *l, const char *key, const char *value, size_t len)
+{
+	bool quotes = l->json || needs_quotes(value, len);
+	size_t start = l->len;
+
+	if (l->pairs > 0)
+		put_str(l, l->json ? "," : " ");
+	put_str(l, l->json ? "\"" : "");
+	put_escaped(l, key, strlen(key));
+	put_str(l, l->json ? "\":" : "=");
+	put_str(l, quotes ? "\"" : "");
+	if (l->cut) {
+		l->len = start;
+		return;
+	}
+	l->pairs++;
+	put_escaped(l, value, len);
+	if (l->cut)
+		put_tail(l, "...");
+	put_tail(l, quotes ? "\"" : "");
+}
+
+/* "key=value key=value"; a word without "=" has nothing to say and is left out. */
+static void put_context(struct line *l, const char *ctx)
+{
+	char key[KEY_MAX_BYTES];
+
+	for (const char *p = ctx + strspn(ctx, " "); *p; p += strspn(p, " ")) {
+		size_t word = strcspn(p, " ");
+		const char *equals = memchr(p, '=', word);
+
+		if (equals && (size_t)(equals - p) < sizeof(key)) {
+			size_t len = (size_t)(equals - p);
+
+			memcpy(key, p, len);
+			key[len] = '\0';
+			put_pair(l, key, equals + 1, word - len - 1);
+		}
+		p += word;
+	}
+}
+
+static void send_line(const struct line *l)
+{
+	ssize_t n;
+
+	do
+		n = write(STDERR_FILENO, l->text, l->len);
+	while (n < 0 && errno == EINTR);
+	/* A log that cannot be written has nowhere to say so. */
+}
+
+static attr_printf(3, 0) size_t format_msg(char *msg, size_t size, const char *fmt, va_list ap)
+{
+	int n = vsnprintf(msg, size, fmt, ap);
+
+	if (n < 0)
+		return 0;
+	if ((size_t)n < size)
+		return (size_t)n;
+
+	size_t len = utf8_cut(msg, size - sizeof("..."));
+	memcpy(msg + len, "...", sizeof("..."));
+	return len + 3;
+}
+
+static void put_head(struct line *l, enum log_level level)
+{
+	char when[sizeof("2026-11-15T04:19:36.123Z")];
+	const char *name = (unsigned)level < LOG_LEVEL_COUNT ? level_names[level] : "?";
+
+	clock_format_utc(clock_real_ms(), when, sizeof(when));
+	put_pair(l, "time", when, strlen(when));
+	put_pair(l, "level", name, strlen(name));
+	put_pair(l, "program", settings.program, strlen(settings.program));
+}
+
+void log_write(enum log_level level, const char *ctx, const char *fmt, ...)
+{
+	struct line l = {.json = settings.format == LOG_FORMAT_JSON};
+	char msg[MSG_MAX_BYTES];
+	int saved = errno;
+	size_t len;
+	va_list ap;
+
+	va_start(ap, fmt);
+	len = format_msg(msg, sizeof(msg), fmt, ap);
+	va_end(ap);
+
+	put_str(&l, l.json ? "{" : "");
+	put_head(&l, level);
+	if (ctx)
+		put_context(&l, ctx);
+	put_pair(&l, "msg", msg, len);
+	put_tail(&l, l.json ? "}\n" : "\n");
+	send_line(&l);
+	errno = saved;
+}
+
+void log_error(const char *what, const struct error *err)
+{
+	char ctx[KEY_MAX_BYTES];
+	int saved = errno;
+
+	if (!log_is_on(LOG_LEVEL_ERR))
+		return;
+	(void)snprintf(ctx, sizeof(ctx), "error=%s", error_name(err->code));
+	log_write(LOG_LEVEL_ERR, ctx, "%s: %s%s%s%s%s%s", what, err->field,
+	          err->field[0] ? ": " : "", err->msg, err->sys ? " (" : "",
+	          err->sys ? strerror(err->sys) : "", err->sys ? ")" : "");
+	errno = saved;
+}
