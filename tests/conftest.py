@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of all pytest suites. After every test the host must look as it did before."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from support import host  # noqa: E402
+from support.daemon import BUILD, Daemon  # noqa: E402
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "vm: also run on a pure cgroup v2 kernel by 'make test-vm'")
+    config.addinivalue_line("markers", "slow: takes more than a few seconds")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """With MILLIBOX_MUST_WORK=1 a skip is a failure: everything is expected to be there."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.skipped and os.environ.get("MILLIBOX_MUST_WORK") == "1":
+        report.outcome = "failed"
+        report.longrepr = f"skipped although everything must work: {report.longrepr}"
+
+
+def _witness():
+    return {
+        "mounts": len(host.mounts()),
+        "cgroups": host.box_cgroups(),
+        "namespaces": host.foreign_namespaces(),
+        "tmp": sorted(p.name for p in pathlib.Path("/tmp").glob("mbx*")),
+    }
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(request):
+    """Mounts, groups, namespaces and temporary files of a test are gone when it ends."""
+    shared = request.getfixturevalue("daemon") if "daemon" in request.fixturenames else None
+    if shared:
+        shared.settle()
+    before = _witness()
+    descriptors = _descriptors(shared)
+    yield
+    if shared and shared.process.poll() is None:
+        shared.settle()
+        host.wait_until(
+            lambda: _descriptors(shared) <= descriptors, 10, "descriptors of the daemon given back"
+        )
+    host.wait_until(lambda: _witness() == before, 10, f"host as before: {before} / {_witness()}")
+
+
+def _descriptors(daemon):
+    if not daemon or daemon.process.poll() is not None:
+        return (0, 0)
+    try:
+        return (host.fd_count(daemon.pid), host.fd_count(daemon.engine_pid))
+    except PermissionError:
+        # An undumpable process of our own id hides its descriptors from us.
+        return (0, 0)
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    """One daemon for a module's tests, with default settings."""
+    d = Daemon(tcp=True).start()
+    yield d
+    assert d.process.poll() is None, f"the daemon died: {d.log()}"
+    assert d.stop() == 0, d.log()
+    d.remove()
+
+
+@pytest.fixture
+def client(daemon):
+    with daemon.client() as c:
+        yield c
+
+
+@pytest.fixture
+def make_daemon():
+    """Daemons with settings of their own; ended and removed with the test."""
+    made = []
+
+    def make(**kw):
+        d = Daemon(**kw)
+        made.append(d)
+        return d
+
+    yield make
+    for d in made:
+        if d.process and d.process.poll() is None:
+            d.stop()
+        d.remove()
+
+
+@pytest.fixture(scope="session")
+def build():
+    return BUILD

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of anything at any time: nothing leaks, the next start is clean."""
+
+import os
+import random
+import signal
+import threading
+
+import pytest
+from support import host
+
+pytestmark = pytest.mark.vm
+
+
+def quiet(fn):
+    """A caller whose daemon is killed gets an error; that is the point."""
+    try:
+        return fn()
+    except Exception:
+        return None
+
+
+def busy(daemon, count=4, code="echo begun; sleep 100"):
+    def work():
+        c = daemon.client(timeout=20)
+        quiet(lambda: c.shell(code, timeout=100))
+        c.close()
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for t in threads:
+        t.start()
+    host.wait_until(lambda: sum(host.comm(p) == "sleep" for p in daemon.box_pids()) >= 1, 20, "boxes run")
+    return threads
+
+
+def everything_is_gone(daemon, pids):
+    host.wait_until(lambda: not any(host.proc_stat(p) and host.proc_stat(p)[1] != "Z" for p in pids), 10, f"processes gone: {[(p, host.comm(p)) for p in pids if host.proc_stat(p)]}")
+
+
+def test_daemon_killed_ends_engine_and_boxes(make_daemon):
+    d = make_daemon().start()
+    threads = busy(d)
+    pids = host.descendants(d.pid)
+    d.kill()
+    everything_is_gone(d, pids)
+    host.wait_until(lambda: not host.box_cgroups(), 10, "groups gone")
+    for t in threads:
+        t.join()
+
+
+def test_engine_killed_ends_boxes_and_daemon(make_daemon):
+    d = make_daemon().start()
+    threads = busy(d)
+    pids = host.descendants(d.pid)
+    os.kill(d.engine_pid, signal.SIGKILL)
+    assert d.process.wait(10) != 0
+    assert "engine" in d.log()
+    everything_is_gone(d, pids)
+    for t in threads:
+        t.join()
+    d.start()
+    d.settle()
+    with d.client() as c:
+        assert c.shell("echo again")["stdout"] == "again\n"
+
+
+def test_both_killed_leave_nothing_after_the_next_start(make_daemon):
+    d = make_daemon().start()
+    threads = busy(d)
+    pids = host.descendants(d.pid)
+    engine = d.engine_pid
+    os.kill(engine, signal.SIGSTOP)
+    d.kill()
+    os.kill(engine, signal.SIGKILL)
+    everything_is_gone(d, pids)
+    for t in threads:
+        t.join()
+    d.start()
+    d.settle()
+    with d.client() as c:
+        assert c.shell("echo again")["stdout"] == "again\n"
+
+
+def test_agent_killed_is_a_crash_of_that_box_only(make_daemon):
+    if not host.is_root():
+        pytest.skip("needs root: the agent of a box has another id than we")
+    d = make_daemon().start()
+    got = []
+
+    def work():
+        with d.client() as c:
+            got.append(c.shell("echo begun; sleep 100", timeout=100))
+
+    t = threading.Thread(target=work)
+    t.start()
+    host.wait_until(lambda: any(host.comm(p) == "sleep" for p in d.box_pids()), 10, "runs")
+    agent = next(p for p in d.box_pids() if host.proc_stat(p)[0] == d.engine_pid)
+    os.kill(agent, signal.SIGKILL)
+    t.join(20)
+    assert got[0]["status"] == "crashed"
+    assert got[0]["stdout"] == "begun\n"
+    with d.client() as c:
+        assert c.shell("echo fine")["stdout"] == "fine\n"
+    d.settle()
+
+
+def test_stopped_agent_does_not_stop_the_clock(make_daemon):
+    if not host.is_root():
+        pytest.skip("needs root: the agent of a box has another id than we")
+    d = make_daemon().start()
+    got = []
+
+    def work():
+        with d.client() as c:
+            got.append(c.shell("sleep 100", timeout=2))
+
+    t = threading.Thread(target=work)
+    t.start()
+    host.wait_until(lambda: any(host.comm(p) == "sleep" for p in d.box_pids()), 10, "runs")
+    agent = next(p for p in d.box_pids() if host.proc_stat(p)[0] == d.engine_pid)
+    os.kill(agent, signal.SIGSTOP)
+    t.join(10)
+    assert got[0]["status"] == "timeout"
+    d.settle()
+
+
+ROUNDS = int(os.environ.get("MILLIBOX_KILL_ROUNDS", "40"))
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_leave_no_trace(make_daemon):
+    """Daemon, engine or an agent, at a random moment of a stream of short and long runs."""
+    rng = random.Random(20261115)
+    d = make_daemon()
+    for round_ in range(ROUNDS):
+        if not d.process or d.process.poll() is not None:
+            d.start()
+        stop = threading.Event()
+
+        def work():
+            while not stop.is_set():
+                c = d.client(timeout=5)
+                if quiet(lambda: c.shell(rng.choice(["true", "sleep 0.05", "sleep 5"]), timeout=1)) is None:
+                    stop.set()
+                c.close()
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for t in threads:
+            t.start()
+        stop.wait(rng.uniform(0.0, 0.15))
+        victims = [d.pid, d.engine_pid or d.pid] + (d.box_pids()[:4] if host.is_root() else [])
+        victim = rng.choice(victims)
+        below = host.descendants(d.pid)
+        quiet(lambda: os.kill(victim, signal.SIGKILL))
+        stop.set()
+        for t in threads:
+            t.join()
+        if victim in (victims[0], victims[1]):
+            host.wait_until(lambda: d.process.poll() is not None, 10, "daemon ended")
+            everything_is_gone(d, below)
+    if d.process.poll() is not None:
+        d.start()
+    d.settle()
+    with d.client() as c:
+        assert c.python("print(1)")["stdout"] == "1\n"
+    assert d.stop() == 0

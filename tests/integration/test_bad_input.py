@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong requests: each a 4xx that names the field; never a crash, a hang or a box."""
+
+import json
+import socket
+import time
+
+import pytest
+from support import host
+from support.client import raw_exchange
+
+GOOD = {"language": "shell", "code": "true"}
+
+
+@pytest.fixture(autouse=True)
+def no_box_is_made(daemon):
+    """A group or a process made by a refused request would be seen here."""
+    yield
+    assert not daemon.box_pids()
+
+
+def refused(client, body, status=400, **kw):
+    answer = client.post("/api/v1/execute", body, **kw)
+    assert answer.status == status, answer
+    error = answer.json
+    assert {"error_code", "description", "error_detail", "solution", "request_id"} <= set(error)
+    assert error["error_code"] and error["request_id"]
+    return error
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "", "{", "[", "null", "1", '"x"', "[]", "{}x", '{"language":"shell","code":"true"', '{"a":1,}',
+        '{"language":"shell","language":"shell","code":"true"}',
+        '{"language":"shell","code":"true","resources":{"cpu":1,"cpu":2}}',
+        "[" * 100_000, '{"a":' * 5000 + "1" + "}" * 5000,
+        '{"language":"shell","code":"a\\u0000b"}', '{"language":"shell","code":"\\ud800"}',
+        '{"language":"shell","code":"true","timeout":1e999}', '{"language":"shell","code":"true","timeout":NaN}',
+        '{"language":"shell","code":"true","timeout":99999999999999999999999}',
+        "{'language':'shell'}", '{"language":"shell","code":"true"} {}', "\ufeff{}",
+    ],
+)  # fmt: skip
+def test_malformed_json_is_refused(client, body):
+    refused(client, body)
+
+
+def test_invalid_utf8_is_refused(client):
+    refused(client, b'{"language":"shell","code":"\xff\xfe"}')
+    refused(client, b'{"language":"shell","code":"\xed\xa0\x80"}')
+
+
+def test_nul_bytes_in_the_body_are_refused(client):
+    refused(client, b'{"language":"shell","code":"tr\x00ue"}')
+
+
+@pytest.mark.parametrize(
+    "field,value",
+    [
+        ("language", None), ("language", 1), ("language", ""), ("language", "cobol"), ("language", ["shell"]),
+        ("language", "shell\u0001"), ("language", "x" * 10_000), ("language", "../python"),
+        ("code", None), ("code", ""), ("code", 5), ("code", ["true"]), ("code", {}),
+        ("timeout", 0), ("timeout", -1), ("timeout", "soon"), ("timeout", None), ("timeout", True), ("timeout", []),
+        ("stdin", 5), ("stdin", {"base64": "%%%"}), ("stdin", {"base64": 1}), ("stdin", {"hex": "00"}),
+        ("args", "x"), ("args", [1]), ("args", {"a": 1}), ("args", ["x"] * 10_000), ("args", ["x" * 200_000]),
+        ("env_vars", []), ("env_vars", {"A B": "x"}), ("env_vars", {"": "x"}), ("env_vars", {"1A": "x"}),
+        ("env_vars", {"LD_PRELOAD": "/x"}), ("env_vars", {"PYTHONSTARTUP": "/x"}), ("env_vars", {"BASH_ENV": "/x"}),
+        ("env_vars", {"NODE_OPTIONS": "-r x"}), ("env_vars", {"A=B": "x"}), ("env_vars", {"A": {}}),
+        ("env_vars", {"A": "x" * 1_000_000}), ("env_vars", {f"V{i}": "x" for i in range(5000)}),
+        ("files", []), ("files", {"/etc/passwd": "x"}), ("files", {"../x": "x"}), ("files", {"a/../../x": "x"}),
+        ("files", {"": "x"}), ("files", {".": "x"}), ("files", {"a//b": "x"}), ("files", {"a/": "x"}),
+        ("files", {"x" * 300: "x"}), ("files", {"/".join("a" * 40): "x"}), ("files", {"a": 1}),
+        ("files", {"a": {"base64": "!"}}), ("files", {"a\u0000b": "x"}),
+        ("stream", "yes"), ("stream", 1), ("network", "host"), ("network", "bridge"), ("network", 5),
+    ],
+)  # fmt: skip
+def test_wrong_field_is_named(client, field, value):
+    error = refused(client, {**GOOD, field: value})
+    assert field in json.dumps(error), error
+
+
+@pytest.mark.parametrize("field", ["cpu", "memory", "disk", "max_processes", "max_output"])
+@pytest.mark.parametrize("value", [0, -1, "", "x", "-5Mi", "1Xi", " 1", "1 ", "1e3", None, [], {}, True, 2**70, "9" * 40])
+def test_wrong_resource_is_named(client, field, value):
+    error = refused(client, {**GOOD, "resources": {field: value}})
+    assert f"resources.{field}" in json.dumps(error), error
+
+
+@pytest.mark.parametrize("value", [5, "x", [], None])
+def test_resources_must_be_an_object(client, value):
+    assert "resources" in json.dumps(refused(client, {**GOOD, "resources": value}))
+
+
+def test_disk_that_memory_cannot_hold_is_named(client):
+    error = refused(client, {**GOOD, "resources": {"memory": "64Mi", "disk": "1Gi"}})
+    assert "resources.disk" in json.dumps(error)
+
+
+@pytest.mark.parametrize("field", ["codee", "Language", "privileged", "uid", "seccomp", "handler_code", "__proto__"])
+def test_unknown_field_is_refused_by_name(client, field):
+    error = refused(client, {**GOOD, field: "x"})
+    assert field in error["error_detail"]
+
+
+def test_unknown_resource_is_refused_by_name(client):
+    assert "resources.gpu" in json.dumps(refused(client, {**GOOD, "resources": {"gpu": 1}}))
+
+
+def test_missing_fields_are_named(client):
+    assert "code" in json.dumps(refused(client, {"language": "shell"}))
+    assert "language" in json.dumps(refused(client, {"code": "true"}))
+
+
+def test_unknown_language_lists_the_known(client):
+    error = refused(client, {"language": "brainfuck", "code": "+"})
+    assert "python" in error["error_detail"] and "shell" in error["error_detail"]
+
+
+def test_code_over_its_limit_is_413(client):
+    refused(client, {"language": "shell", "code": "#" * (1 << 20) + "x"}, status=413)
+
+
+def test_hundred_megabytes_are_refused_unread(daemon):
+    """Announced too large: refused before the body is sent; sent anyway: cut off."""
+    head = b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n"
+    before = host.rss_kib(daemon.pid)
+    received = raw_exchange(daemon.tcp_address(), head + b"x" * 104_857_600, timeout=30)
+    assert b" 413 " in received.split(b"\r\n")[0]
+    assert host.rss_kib(daemon.pid) < before + 20_000
+
+
+def test_chunked_body_over_the_limit_is_413(daemon):
+    head = b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
+    received = raw_exchange(daemon.tcp_address(), head + chunk * 20, timeout=30)
+    assert b" 413 " in received.split(b"\r\n")[0]
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "", "multipart/form-data"])
+def test_other_media_types_are_415(client, kind):
+    refused(client, json.dumps(GOOD), status=415, headers={"Content-Type": kind})
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_other_methods_are_405(client, method):
+    answer = client.request(method, "/api/v1/execute", headers={"X-HTTP-Method-Override": "POST"})
+    assert answer.status == 405
+    assert "POST" in answer.headers["Allow"]
+
+
+@pytest.mark.parametrize("path", ["/", "/api", "/api/v1/execute/", "/api/v1/execute/x", "/API/V1/EXECUTE", "//api/v1/execute", "/api/v1/../v1/execute", "/%00", "/%2e%2e/etc/passwd", "/" + "a" * 4000])
+def test_unknown_paths_are_404(client, path):
+    answer = client.post(path, GOOD)
+    assert answer.status == 404, answer
+    assert answer.json["error_code"] == "Sandbox.NotFound"
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:9999", "file://"])
+def test_foreign_origin_is_403(client, origin):
+    refused(client, GOOD, status=403, headers={"Origin": origin})
+
+
+@pytest.mark.parametrize("name", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "169.254.169.254", ""])
+def test_foreign_host_is_refused(daemon, name):
+    """A web page whose name was rebound to loopback reaches nothing."""
+    data = (
+        f"POST /api/v1/execute HTTP/1.1\r\nHost: {name}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(json.dumps(GOOD))}\r\nConnection: close\r\n\r\n{json.dumps(GOOD)}"
+    )
+    status = raw_exchange(daemon.tcp_address(), data.encode()).split(b"\r\n")[0]
+    assert b" 403 " in status or b" 400 " in status, status
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GARBAGE\r\n\r\n",
+        b"GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n",
+        b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n{}",
+        b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\nConnection: close\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
+        b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\nzz\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ],
+)  # fmt: skip
+def test_broken_http_is_answered_with_4xx_or_cut(daemon, data):
+    received = raw_exchange(daemon.tcp_address(), data, timeout=45)
+    if received:
+        assert received.split(b" ")[1][:1] == b"4", received[:200]
+    with daemon.client() as c:
+        assert c.get("/healthz").status == 200
+
+
+def test_slow_client_is_cut_in_time(make_daemon):
+    d = make_daemon(tcp=True, config="http:\n  request_timeout: 1s\n  idle_timeout: 2s\n").start()
+    with socket.create_connection(d.tcp_address()) as sock:
+        sock.settimeout(20)
+        start = time.monotonic()
+        try:
+            for byte in b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 200:
+                sock.send(bytes([byte]))
+                time.sleep(0.05)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        assert time.monotonic() - start < 8
+    with d.client() as c:
+        assert c.get("/healthz").status == 200
+
+
+def test_connections_are_bounded(make_daemon):
+    d = make_daemon(tcp=True, config="http:\n  max_connections: 64\n  max_connections_per_peer: 16\n").start()
+    socks = []
+    for _ in range(100):
+        try:
+            socks.append(socket.create_connection(d.tcp_address(), timeout=5))
+        except OSError:
+            break
+    with d.client() as c:
+        assert c.get("/healthz").status == 200
+    for s in socks:
+        s.close()
+
+
+def test_queue_that_is_full_answers_429_with_retry_after(make_daemon):
+    import threading
+
+    d = make_daemon(config="admission:\n  max_running: 1\n  max_queued: 1\n").start()
+    answers = []
+
+    def work():
+        with d.client() as c:
+            answers.append(c.post("/api/v1/execute", {"language": "shell", "code": "sleep 1"}))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    codes = sorted(a.status for a in answers)
+    assert codes.count(200) >= 2 and 429 in codes
+    for a in answers:
+        if a.status == 429:
+            assert int(a.headers["Retry-After"]) >= 1
+            assert a.json["error_code"] == "Sandbox.TooManyRequests"
+
+
+def test_client_that_never_reads_costs_nothing_to_others(daemon):
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(daemon.socket)
+    body = json.dumps({"language": "python", "code": "print('x'*1000000)"})
+    sock.sendall(
+        f"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+    )
+    with daemon.client() as c:
+        for _ in range(5):
+            assert c.shell("echo ok")["stdout"] == "ok\n"
+    sock.close()
+
+
+def test_health_needs_nothing(client):
+    assert client.get("/healthz").json["status"] == "ok"
+    assert client.get("/readyz").status == 200
+
+
+def test_request_id_is_given_and_taken(client):
+    assert client.get("/healthz").headers["X-Request-ID"]
+    assert client.get("/healthz", headers={"X-Request-ID": "abc-123"}).headers["X-Request-ID"] == "abc-123"
+    assert client.get("/healthz", headers={"X-Request-ID": "a b\tc"}).headers["X-Request-ID"] != "a b\tc"

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon as its operator meets it: start, settings, stop."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+from support import host
+from support.daemon import BUILD, Daemon
+
+
+def run(*args, env=None):
+    return subprocess.run(
+        [str(BUILD / "milliboxd"), *args], capture_output=True, text=True, timeout=30,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **(env or {})},
+    )  # fmt: skip
+
+
+def test_help_and_version():
+    help_text = run("--help")
+    assert help_text.returncode == 0
+    for flag in ("--config", "--listen", "--socket", "--state-dir", "--log-level", "--log-format", "--check-config", "--dump-config"):
+        assert flag in help_text.stdout
+    assert run("--version").stdout.startswith("milliboxd ")
+
+
+def test_unknown_flag_is_a_usage_error():
+    r = run("--frobnicate")
+    assert r.returncode == 2 and "--frobnicate" in r.stderr
+
+
+def test_dumped_config_is_taken_again(tmp_path):
+    dump = run("--dump-config")
+    assert dump.returncode == 0
+    path = tmp_path / "c.yaml"
+    path.write_text(dump.stdout)
+    assert run("--check-config", "--config", str(path)).returncode == 0
+    assert run("--dump-config", "--config", str(path)).stdout == dump.stdout
+
+
+@pytest.mark.parametrize(
+    "text,words",
+    [
+        ("listen: 127.0.0.1:8000\nlimits:\n  timeoutt: 3s\n", ["3", "timeoutt", "timeout"]),
+        ("limits:\n  timeout: soon\n", ["2", "timeout"]),
+        ("limits:\n  timeout: -1\n", ["2", "timeout"]),
+        ("limits: [1, 2]\n", ["limits"]),
+        ("limits:\n  timeout: 3s\n  timeout: 4s\n", ["3", "timeout"]),
+        ("strict: perhaps\n", ["1", "strict"]),
+        ("a: [\n", []),
+        ("\tx: 1\n", []),
+    ],
+)
+def test_wrong_config_is_told_with_its_line(tmp_path, text, words):
+    path = tmp_path / "millibox.yaml"
+    path.write_text(text)
+    r = run("--check-config", "--config", str(path))
+    assert r.returncode != 0
+    assert str(path) in r.stderr or path.name in r.stderr
+    for word in words:
+        assert word in r.stderr, r.stderr
+
+
+def test_missing_config_is_told():
+    r = run("--check-config", "--config", "/nonexistent/x.yaml")
+    assert r.returncode != 0 and "/nonexistent/x.yaml" in r.stderr
+
+
+def test_environment_overrides_the_file(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text("limits:\n  timeout: 3s\n")
+    r = run("--dump-config", "--config", str(path), env={"MILLIBOX_LIMITS_TIMEOUT": "7s"})
+    line = next(l for l in r.stdout.splitlines() if l.strip().startswith("timeout:"))
+    assert "7" in line
+    r = run("--check-config", env={"MILLIBOX_LIMITS_TIMEOUT": "never"})
+    assert r.returncode != 0 and "MILLIBOX_LIMITS_TIMEOUT" in r.stderr
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "10.0.0.1:8000"])
+def test_listening_beyond_loopback_without_keys_is_refused(tmp_path, address):
+    r = run("--listen", address, "--socket", "", "--state-dir", str(tmp_path / "s"))
+    assert r.returncode != 0
+    assert "loopback" in r.stderr
+
+
+def test_port_in_use_is_told(make_daemon, tmp_path):
+    d = make_daemon(tcp=True).start()
+    port = d.tcp_address()[1]
+    r = run("--listen", f"127.0.0.1:{port}", "--socket", "", "--state-dir", str(tmp_path / "s"), env={"MILLIBOX_RUNTIME_DIR": str(tmp_path / "r")})
+    assert r.returncode != 0 and str(port) in r.stderr
+
+
+def test_second_daemon_on_the_same_state_is_refused(make_daemon):
+    d = make_daemon().start()
+    r = run("--listen", "", "--socket", str(d.home / "sock2"), "--state-dir", str(d.home / "state"), env={"MILLIBOX_RUNTIME_DIR": str(d.home / "run")})
+    assert r.returncode != 0
+    r = run("--listen", "", "--socket", d.socket, "--state-dir", str(d.home / "state2"), env={"MILLIBOX_RUNTIME_DIR": str(d.home / "run")})
+    assert r.returncode != 0 and "sock" in r.stderr
+
+
+def test_two_daemons_live_side_by_side(make_daemon):
+    a, b = make_daemon().start(), make_daemon().start()
+    with a.client() as ca, b.client() as cb:
+        assert ca.shell("echo a")["stdout"] == "a\n"
+        assert cb.shell("echo b")["stdout"] == "b\n"
+
+
+def test_two_daemons_never_share_host_ids(make_daemon):
+    if not host.is_root():
+        pytest.skip("needs root: only then boxes have host ids of their own")
+    daemons = [make_daemon().start(), make_daemon().start()]
+    clients, threads = [], []
+    for d in daemons:
+        clients.append(d.client())
+        threads.append(threading.Thread(target=clients[-1].shell, args=("sleep 3",)))
+        threads[-1].start()
+    seen = []
+    for d in daemons:
+        pid = host.wait_until(lambda: next((p for p in d.box_pids() if host.comm(p) == "sleep"), None), 10, "sleep runs")
+        seen.append(host.ids(pid))
+    for t in threads:
+        t.join()
+    for c in clients:
+        c.close()
+    assert seen[0] != seen[1]
+    assert all(uid >= 1879048192 for uid, _ in seen)
+
+
+def test_sigterm_lets_running_work_end(make_daemon):
+    d = make_daemon().start()
+    got = []
+
+    def work():
+        with d.client() as c:
+            got.append(c.shell("echo start; sleep 1; echo end"))
+
+    t = threading.Thread(target=work)
+    t.start()
+    host.wait_until(lambda: any(host.comm(p) == "sleep" for p in d.box_pids()), 10, "running")
+    assert d.stop() == 0
+    t.join()
+    assert got[0]["stdout"] == "start\nend\n"
+    assert not os.path.exists(d.socket)
+
+
+def test_second_sigterm_ends_at_once(make_daemon):
+    d = make_daemon().start()
+    t = threading.Thread(target=lambda: _ignore(lambda: d.client().shell("sleep 100", timeout=100)))
+    t.start()
+    host.wait_until(lambda: any(host.comm(p) == "sleep" for p in d.box_pids()), 10, "running")
+    start = time.monotonic()
+    d.process.send_signal(signal.SIGTERM)
+    time.sleep(0.1)  # two signals of one kind sent back to back are one to the kernel
+    d.process.send_signal(signal.SIGTERM)
+    d.process.wait(10)
+    assert time.monotonic() - start < 5
+    t.join()
+
+
+def _ignore(fn):
+    try:
+        fn()
+    except Exception:
+        pass
+
+
+def test_daemon_holds_no_privilege(daemon):
+    status = dict(
+        line.split(":\t", 1) for line in pathlib.Path(f"/proc/{daemon.pid}/status").read_text().splitlines() if ":\t" in line
+    )
+    assert status["CapEff"].strip("0") == "" and status["CapPrm"].strip("0") == ""
+    assert status["NoNewPrivs"].strip() == "1"
+    assert status["Seccomp"].strip() == "2"
+    assert status["Threads"].strip() == "1"
+    if host.is_root():
+        assert int(status["Uid"].split()[0]) != 0
+        assert not status["Groups"].strip()
+
+
+def test_json_log(make_daemon):
+    import json
+
+    d = make_daemon(flags=["--log-format", "json"]).start()
+    d.stop()
+    for line in d.log().splitlines():
+        assert {"level", "msg"} <= set(json.loads(line))
+
+
+def test_user_code_and_output_are_never_logged(make_daemon):
+    d = make_daemon(flags=["--log-level", "debug"]).start()
+    with d.client() as c:
+        c.python("print('sekrit-out'); import sys; print('sekrit-err', file=sys.stderr)", stdin="sekrit-in", env_vars={"A": "sekrit-env"})
+    d.stop()
+    assert "sekrit" not in d.log()
+
+
+def test_daemon_memory_is_flat(make_daemon):
+    d = make_daemon().start()
+    with d.client() as c:
+        for _ in range(100):
+            c.shell("echo warm")
+        before = host.rss_kib(d.pid)
+        for _ in range(400):
+            c.shell("echo steady")
+        d.settle()
+        assert host.rss_kib(d.pid) <= before * 1.05 + 512

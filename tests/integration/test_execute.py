@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /api/v1/execute through every layer, and the one result object it answers with."""
+
+import base64
+import json
+import re
+import threading
+import time
+
+import pytest
+
+RESULT_FIELDS = {
+    "execution_id", "session_id", "status", "exit_code", "signal", "stdout", "stderr",
+    "stdout_truncated", "stderr_truncated", "result", "results", "error", "execution_time", "metrics",
+    "limit", "denials", "artifacts", "session_reset", "isolation",
+}  # fmt: skip
+METRIC_FIELDS = {
+    "duration_ms", "start_ms", "queue_ms", "cpu_time_ms", "memory_peak_mb", "io_read_bytes",
+    "io_write_bytes", "processes_peak", "stdout_bytes", "stderr_bytes",
+}  # fmt: skip
+
+
+def test_result_object_is_whole(client):
+    r = client.python("print(42)")
+    assert set(r) == RESULT_FIELDS
+    assert set(r["metrics"]) == METRIC_FIELDS
+    assert re.fullmatch(r"exec_[0-9]{8}_[a-z0-9]{8}", r["execution_id"])
+    assert (r["status"], r["exit_code"], r["signal"], r["limit"]) == ("success", 0, None, None)
+    assert (r["stdout"], r["stderr"]) == ("42\n", "")
+    assert r["metrics"]["stdout_bytes"] == 3
+    assert r["metrics"]["duration_ms"] > 0
+    assert r["isolation"]["driver"] == "native"
+    assert {"user", "pid", "mnt", "net", "ipc", "uts", "seccomp"} <= set(r["isolation"]["layers"])
+    assert r["session_id"] is None and r["session_reset"] is False and r["artifacts"] == []
+
+
+def test_shell_runs(client):
+    r = client.shell("echo out; echo err >&2; exit 3")
+    assert (r["status"], r["exit_code"], r["stdout"], r["stderr"]) == ("failed", 3, "out\n", "err\n")
+
+
+@pytest.mark.parametrize("alias,code", [("python3", "print(1)"), ("bash", "echo 1"), ("sh", "echo 1")])
+def test_aliases_name_the_same_language(client, alias, code):
+    assert client.execute(alias, code)["stdout"] == "1\n"
+
+
+def test_exit_codes_are_the_programs_own(client):
+    for code in (0, 1, 2, 42, 255):
+        r = client.python(f"import sys; sys.exit({code})")
+        assert r["exit_code"] == code
+        assert r["status"] == ("success" if code == 0 else "failed")
+
+
+def test_signal_is_told(client):
+    r = client.shell("kill -SEGV $$")
+    assert (r["status"], r["signal"], r["exit_code"]) == ("failed", 11, 139)
+
+
+def test_exception_is_structured(client):
+    r = client.python("def f():\n    return 1/0\nf()\n")
+    assert r["status"] == "failed" and r["exit_code"] == 1
+    assert r["error"]["name"] == "ZeroDivisionError"
+    assert r["error"]["value"] == "division by zero"
+    assert "ZeroDivisionError" in r["stderr"] and "return 1/0" in r["stderr"]
+    assert not any("/opt/millibox" in line for line in r["error"]["traceback"])
+
+
+def test_last_expression_is_the_result(client):
+    r = client.python("x = 20\nx * 2 + 2")
+    assert r["result"] == 42
+    assert r["results"][0]["text/plain"] == "42"
+    assert r["stdout"] == ""
+
+
+def test_stdin_args_env_and_files_reach_the_program(client):
+    r = client.python(
+        "import os, sys\nprint(sys.stdin.read(), sys.argv[1:], os.environ['COLOUR'], open('d/a.txt').read(),"
+        " open('b.bin','rb').read())",
+        stdin="line\n",
+        args=["-x", "two words"],
+        env_vars={"COLOUR": "blue"},
+        files={"d/a.txt": "text", "b.bin": {"base64": base64.b64encode(b"\x00\xff").decode()}},
+    )
+    assert r["stdout"] == "line\n ['-x', 'two words'] blue text b'\\x00\\xff'\n"
+
+
+def test_stdin_is_empty_when_not_given(client):
+    assert client.shell("cat | wc -c", timeout=5)["stdout"].strip() == "0"
+
+
+def test_large_stdin_arrives_whole(client):
+    text = "0123456789abcdef" * (64 * 1024 * 3)
+    r = client.shell("wc -c; sleep 0", stdin=text)
+    assert r["stdout"].strip() == str(len(text))
+
+
+def test_stdin_that_nobody_reads_does_no_harm(client):
+    r = client.shell("exec true", stdin="x" * 3_000_000)
+    assert r["status"] == "success"
+
+
+def test_output_is_valid_text_whatever_was_written(client):
+    r = client.python("import os; os.write(1, b'a\\xff\\xe2\\x82b\\x00c'); os.write(2, bytes(range(128,160)))")
+    assert r["stdout"] == "a\ufffd\ufffdb\x00c"
+    assert r["metrics"]["stdout_bytes"] == 7
+    assert set(r["stderr"]) == {"\ufffd"}
+
+
+def test_unicode_comes_back_as_sent(client):
+    text = "héllo ∀ 😀"
+    assert client.python(f"print({text!r})")["stdout"] == text + "\n"
+
+
+def test_stream_shows_output_while_the_program_runs(client):
+    events = client.stream("python", "import sys\nprint('first', flush=True)\nsys.stdin.readline()\nimport time; time.sleep(1)\nprint('last')")
+    seen = []
+    arrived = {}
+    for event in events:
+        seen.append(event["event"])
+        if event["event"] == "stdout":
+            arrived[event["data"]] = time.monotonic()
+        if event["event"] == "end":
+            assert event["result"]["stdout"] == "first\nlast\n"
+    assert seen[0] == "start" and seen[-1] == "end"
+    assert arrived["last\n"] - arrived["first\n"] > 0.5
+
+
+def test_stream_as_server_sent_events(daemon):
+    with daemon.client() as c:
+        c.connection.request(
+            "POST", "/api/v1/execute",
+            body=json.dumps({"language": "shell", "code": "echo hi"}),
+            headers={"Content-Type": "application/json", "Accept": "text/event-stream"},
+        )  # fmt: skip
+        response = c.connection.getresponse()
+        assert response.headers["Content-Type"].startswith("text/event-stream")
+        text = response.read().decode()
+    names = re.findall(r"^event: (\w+)$", text, re.M)
+    assert names[0] == "start" and "stdout" in names and names[-1] == "end"
+
+
+def test_stream_never_cuts_a_character(client):
+    code = "import os, time\nfor b in '€'.encode()*3:\n    os.write(1, bytes([b])); time.sleep(0.01)"
+    data = "".join(e["data"] for e in client.stream("python", code) if e["event"] == "stdout")
+    assert data == "€€€"
+
+
+def test_many_at_once_are_all_right(daemon):
+    wrong = []
+
+    def work(i):
+        with daemon.client() as c:
+            for k in range(5):
+                r = c.python(f"print({i} * 1000 + {k})")
+                if r["stdout"] != f"{i * 1000 + k}\n":
+                    wrong.append(r)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_background_child_neither_delays_nor_survives(client):
+    start = time.monotonic()
+    r = client.shell("setsid sleep 300 & (sleep 301 &) ; echo done", timeout=60)
+    assert r["stdout"] == "done\n" and r["status"] == "success"
+    assert time.monotonic() - start < 10
+
+
+def test_client_that_leaves_ends_its_run(daemon):
+    c = daemon.client()
+    c.connection.request(
+        "POST", "/api/v1/execute",
+        body=json.dumps({"language": "shell", "code": "sleep 3000", "timeout": 3600}),
+        headers={"Content-Type": "application/json"},
+    )  # fmt: skip
+    from support import host
+
+    host.wait_until(lambda: any(host.comm(p) == "sleep" for p in daemon.box_pids()), 10, "running")
+    c.connection.sock.close()
+    c.close()
+    daemon.settle()

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FS-1..7, FD-1..3: what the payload sees, may write, and holds open."""
+
+import json
+import os
+import pathlib
+
+import pytest
+from support import host
+
+
+def test_only_the_documented_places_are_writable(client):
+    code = """
+import os, json
+found = []
+for top, dirs, files in os.walk('/'):
+    dirs[:] = [d for d in dirs if os.path.join(top, d) not in ('/proc', '/usr')]
+    if os.access(top, os.W_OK): found.append(top); dirs[:] = []
+    found += [os.path.join(top, f) for f in files if not os.path.islink(os.path.join(top, f)) and os.access(os.path.join(top, f), os.W_OK)]
+for top, dirs, files in os.walk('/usr'):
+    if os.access(top, os.W_OK): found.append(top)
+print(json.dumps(sorted(found)))
+"""
+    found = set(json.loads(client.python(code, timeout=60)["stdout"]))
+    devices = {f"/dev/{n}" for n in ("null", "zero", "full", "random", "urandom", "tty")}
+    assert found - devices == {"/dev/shm", "/tmp", "/workspace"} or found - devices == {"/dev/shm", "/tmp", "/workspace", "/run/millibox/report.sock"}
+
+
+def test_writing_anywhere_else_fails(client):
+    code = """
+import os
+for p in ('/x', '/etc/x', '/usr/x', '/usr/bin/x', '/bin/x', '/dev/x', '/run/x', '/run/millibox/x', '/opt/x', '/opt/millibox/x', '/proc/x', '/var/x', '/root/x', '/home/x', '/lib/x', '/sys/x'):
+    try: open(p, 'w'); print('WROTE', p)
+    except OSError: pass
+for p in ('/etc/passwd', '/usr/bin/python3', '/opt/millibox/runners/python/run.py', '/run/millibox/main.py', '/proc/sys/kernel/core_pattern', '/proc/sysrq-trigger', '/proc/self/oom_score_adj', '/proc/self/uid_map'):
+    try: os.close(os.open(p, os.O_WRONLY)); print('OPENED', p)
+    except OSError: pass
+"""
+    r = client.python(code)
+    assert r["stdout"] == "" and r["exit_code"] == 0, r
+
+
+def test_host_files_are_not_there(client):
+    marker = pathlib.Path("/var/tmp/mbx-marker")
+    marker.write_text("host")
+    try:
+        code = """
+import os
+for p in ('/var/tmp/mbx-marker', '/etc/shadow', '/etc/machine-id', '/etc/hostname', '/root', '/home', '/var/log', '/boot', '/run/dbus', '/run/systemd', '/srv', '/mnt', '/media', '/sys/kernel', '/var/lib', '/etc/ssh'):
+    try:
+        os.stat(p); print('THERE', p)
+    except FileNotFoundError: pass
+"""
+        assert client.python(code)["stdout"] == ""
+        assert marker.exists()  # the control: the path is right
+    finally:
+        marker.unlink()
+
+
+def test_mount_table_tells_nothing_of_the_host(client):
+    r = client.shell("cat /proc/self/mountinfo")
+    for word in ("overlay", "upperdir", "cgroup", "sysfs", "debugfs", "/home", "/root", str(pathlib.Path(__file__).parents[2])):
+        assert word not in r["stdout"], word
+    points = [line.split()[4] for line in r["stdout"].splitlines()]
+    options = {line.split()[4]: line.split()[5].split(",") for line in r["stdout"].splitlines()}
+    for point in points:
+        assert "nosuid" in options[point], point
+        if not point.startswith("/dev/") or point == "/dev/shm":
+            assert "nodev" in options[point], point
+        if point not in ("/workspace", "/tmp", "/dev/shm"):
+            assert "ro" in options[point] or point.startswith("/dev/") or point == "/run/millibox", (point, options[point])
+    assert not any("shared:" in line or "master:" in line for line in r["stdout"].splitlines())
+
+
+SENSITIVE = ["kcore", "keys", "key-users", "kallsyms", "kpagecount", "kpageflags", "timer_list", "sched_debug", "latency_stats", "interrupts", "sysrq-trigger", "kmsg", "scsi", "acpi", "bus", "irq"]
+
+
+@pytest.mark.parametrize("name", SENSITIVE)
+def test_sensitive_proc_is_masked_under_every_spelling(client, name):
+    code = f"""
+import os
+for p in ('/proc/{name}', '/proc/./{name}', '//proc//{name}', '/proc/self/../{name}', '/proc/self/root/proc/{name}', '/proc/1/../{name}', '/proc/thread-self/../../{name}'):
+    try:
+        if os.path.isdir(p): data = os.listdir(p)
+        else:
+            fd = os.open(p, os.O_RDONLY | os.O_NONBLOCK); data = os.read(fd, 100)
+        if data: print('READ', p, data[:40])
+    except OSError: pass
+"""
+    r = client.python(code)
+    assert r["stdout"] == "" and r["exit_code"] == 0, r
+
+
+def test_control_sensitive_proc_is_readable_outside():
+    if not host.is_root():
+        pytest.skip("needs root: the kernel hides it from an ordinary user by itself")
+    assert any(pathlib.Path(f"/proc/{n}").exists() for n in SENSITIVE)
+    assert pathlib.Path("/proc/interrupts").read_text()
+
+
+def test_proc_shows_own_processes_only(client):
+    r = client.python("import os; print(sorted(int(p) for p in os.listdir('/proc') if p.isdigit()) == [os.getpid()], os.path.exists('/proc/1'))")
+    assert r["stdout"] == "True False\n"
+
+
+def test_kernel_settings_are_not_writable(client):
+    code = """
+import os
+for top, dirs, files in os.walk('/proc/sys'):
+    for f in files:
+        p = os.path.join(top, f)
+        try: os.close(os.open(p, os.O_WRONLY)); print('OPEN', p)
+        except OSError: pass
+"""
+    assert client.python(code, timeout=60)["stdout"] == ""
+
+
+def test_no_sysfs_nor_cgroupfs(client):
+    r = client.shell("ls -A /sys 2>/dev/null | wc -l; grep -cE 'sysfs|cgroup' /proc/self/mounts")
+    assert r["stdout"].split() == ["0", "0"]
+
+
+def test_devices_are_the_harmless_few(client):
+    r = client.python("""
+import os, stat
+for top, dirs, files in os.walk('/dev'):
+    for f in files:
+        s = os.lstat(os.path.join(top, f))
+        if stat.S_ISCHR(s.st_mode) or stat.S_ISBLK(s.st_mode): print(os.path.join(top, f))
+for op in (lambda: os.rename('/dev/null', '/dev/x'), lambda: os.unlink('/dev/null'), lambda: os.symlink('/x', '/dev/x'), lambda: os.chmod('/dev/null', 0)):
+    try: op(); print('CHANGED')
+    except OSError: pass
+os.write(os.open('/dev/null', os.O_WRONLY), b'x'); assert len(os.urandom(5)) == 5
+""")
+    assert set(r["stdout"].split()) <= {f"/dev/{n}" for n in ("null", "zero", "full", "random", "urandom", "tty")}
+
+
+@pytest.mark.parametrize("language,code", [
+    ("python", "import os; print(sorted(int(f) for f in os.listdir('/proc/self/fd')), [os.readlink(f'/proc/self/fd/{i}').split(':')[0] for i in (0,1,2)], os.getcwd())"),
+    ("shell", "exec python3 -c \"import os; print(sorted(int(f) for f in os.listdir('/proc/self/fd')), [os.readlink(f'/proc/self/fd/{i}').split(':')[0] for i in (0,1,2)], os.getcwd())\""),
+])  # fmt: skip
+def test_descriptors_are_stdio_only(client, language, code):
+    """FD-1. The listing itself holds one more while it is read."""
+    out = client.execute(language, code)["stdout"]
+    fds, rest = out.split("]", 1)
+    assert json.loads(fds + "]")[:3] == [0, 1, 2] and len(json.loads(fds + "]")) <= 4
+    assert "'pipe', 'pipe'" in rest and rest.strip().endswith("/workspace")
+
+
+def test_environment_is_built_from_nothing(daemon):
+    os.environ["MBX_SECRET"] = "leak"
+    try:
+        with daemon.client() as c:
+            env = dict(l.split("=", 1) for l in c.shell("env -0 | tr '\\0' '\\n'")["stdout"].splitlines())
+    finally:
+        del os.environ["MBX_SECRET"]
+    allowed = {"PATH", "HOME", "LANG", "TMPDIR", "USER", "PWD", "SHLVL", "_", "OLDPWD", "LC_ALL", "LOGNAME", "SHELL"}
+    assert set(env) <= allowed, env
+    assert env["HOME"] == "/workspace"
+    for part in env["PATH"].split(":"):
+        assert part.startswith("/usr") or part == "/bin"
+
+
+def test_agent_program_cannot_be_reached(client):
+    """FD-3, CVE-2019-5736."""
+    code = """
+import os, glob
+for p in ['/proc/1/exe', '/proc/self/exe'] + glob.glob('/proc/[0-9]*/exe'):
+    try: os.close(os.open(p, os.O_WRONLY)); print('OPEN', p)
+    except OSError: pass
+try: os.readlink('/proc/1/exe'); print('SAW')
+except OSError: pass
+"""
+    assert client.python(code)["stdout"] == ""
+
+
+def test_dot_dot_of_root_is_root(client):
+    r = client.python("import os; print(os.stat('/').st_ino == os.stat('/..').st_ino, os.listdir('/') == os.listdir('/../../..'))")
+    assert r["stdout"] == "True True\n"
+
+
+def test_workspace_is_private_and_empty(client):
+    client.shell("echo secret > /workspace/s; echo secret > /tmp/s; echo secret > /dev/shm/s")
+    r = client.shell("ls -A /workspace /tmp /dev/shm | grep -v : | grep . | wc -l; ls -ld /workspace | cut -c1-10")
+    assert r["stdout"].split()[0] == "0"
+
+
+def test_links_in_the_request_files_follow_nothing(client):
+    r = client.shell("cat d/f", files={"d/f": "inside"})
+    assert r["stdout"] == "inside"

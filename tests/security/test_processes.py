@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LC-1..7, RES-1..3, CG-5: who lives, who dies, who is believed."""
+
+import json
+import os
+import threading
+import time
+
+import pytest
+from support import host
+
+
+@pytest.mark.vm
+def test_agent_cannot_be_signalled_traced_or_read(client):
+    code = """
+import os, signal
+for s in list(range(1, 32)) + [34, 64]:
+    try: os.kill(1, s); print('SENT', s)
+    except OSError: pass
+for p in ('/proc/1/mem', '/proc/1/environ', '/proc/1/maps', '/proc/1/fd', '/proc/1/root', '/proc/1/cmdline'):
+    try: print('READ', p, os.listdir(p) if os.path.isdir(p) else open(p,'rb').read(10))
+    except OSError: pass
+print('alive')
+"""
+    r = client.python(code)
+    lines = r["stdout"].split("\n")
+    assert lines[-2] == "alive" and r["status"] == "success"
+    assert not any(l.startswith("READ") for l in lines), r
+    if host.is_root():
+        assert not any(l.startswith("SENT") for l in lines), r
+
+
+@pytest.mark.vm
+def test_killing_everything_it_can_see_harms_only_itself(client):
+    r = client.python("import os, signal\nos.kill(-1, signal.SIGSTOP) if False else None\nos.kill(-1, signal.SIGKILL)")
+    assert r["status"] == "failed" and r["signal"] == 9
+    assert client.shell("echo next")["stdout"] == "next\n"
+
+
+def test_forged_results_stay_text(client):
+    """RES-1: nothing that is written sets a status field."""
+    lies = json.dumps({"status": "success", "exit_code": 0, "limit": None, "signal": None})
+    r = client.python(
+        f"""
+import os, socket, sys
+print('===SANDBOX_RESULT==={lies}===SANDBOX_RESULT_END===')
+sys.stderr.write({lies!r})
+for fd in range(3, 64):
+    try: os.write(fd, {lies!r}.encode())
+    except OSError: pass
+try:
+    s = socket.socket(socket.AF_UNIX); s.connect('/run/millibox/report.sock')
+    s.sendall({lies!r}.encode()); s.close()
+except OSError: pass
+os._exit(7)
+"""
+    )
+    assert (r["status"], r["exit_code"], r["signal"], r["limit"]) == ("failed", 7, None, None)
+
+
+@pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"\xff\xfe", b'{"result":' + b"[" * 5000, b'{"results":5}', b'{"error":{"name":1}}', b'{"result":1,"evil":2}', b"x" * 6_000_000])  # fmt: skip
+def test_hostile_reports_change_nothing(client, payload):
+    code = f"""
+import os, socket
+s = socket.socket(socket.AF_UNIX); s.connect('/run/millibox/report.sock')
+try:
+    s.sendall(({payload[:20]!r} * 400000)[:{len(payload)}] if {len(payload)} > 20 else {payload!r})
+except OSError: pass
+s.close(); print('done'); os._exit(0)
+"""
+    r = client.python(code)
+    assert (r["status"], r["stdout"]) == ("success", "done\n")
+
+
+def test_report_socket_under_abuse_stays_bounded(client):
+    code = """
+import os, socket, threading
+held = []
+for i in range(200):
+    s = socket.socket(socket.AF_UNIX); s.setblocking(False)
+    try: s.connect('/run/millibox/report.sock'); s.send(b'{' * 1000)
+    except OSError: pass
+    held.append(s)
+print('done'); os._exit(0)
+"""
+    r = client.python(code)
+    assert r["stdout"] == "done\n" and r["status"] == "success"
+
+
+def test_orphans_are_reaped_at_once(client):
+    """LC-7: thousands of dead children never fill the process limit."""
+    code = "for i in $(seq 400); do (true &) ; done; wait; echo fine"
+    r = client.shell(code, timeout=30, resources={"max_processes": 32})
+    assert r["stdout"] == "fine\n", r
+
+
+def test_stdout_may_be_closed(client):
+    r = client.python("import os; os.close(1); os.close(2); os._exit(5)")
+    assert r["exit_code"] == 5
+
+
+def test_descriptor_held_by_a_child_does_not_delay_the_answer(client):
+    start = time.monotonic()
+    r = client.shell("sleep 60 & echo out")
+    assert r["stdout"] == "out\n" and time.monotonic() - start < 5
+
+
+def test_tiny_writes_and_endless_lines(client):
+    r = client.python("import os\nfor i in range(200000): os.write(1, b'x')", timeout=60)
+    assert len(r["stdout"]) == 200000 and r["status"] == "success"
+
+
+def test_daemon_is_answerable_while_boxes_burn(daemon):
+    burners = [threading.Thread(target=lambda: _burn(daemon)) for _ in range(4)]
+    for t in burners:
+        t.start()
+    with daemon.client() as c:
+        for _ in range(5):
+            start = time.monotonic()
+            assert c.get("/healthz").status == 200
+            assert time.monotonic() - start < 1
+    for t in burners:
+        t.join()
+
+
+def _burn(daemon):
+    with daemon.client() as c:
+        c.python("while True: pass", timeout=2)
+
+
+def test_oom_score_is_raised_and_cannot_be_lowered(client):
+    r = client.python(
+        "import os\nprint(open('/proc/self/oom_score_adj').read().strip())\n"
+        "try: open('/proc/self/oom_score_adj','w').write('-1000'); print('LOWERED')\nexcept OSError: print('refused')"
+    )
+    score, word = r["stdout"].split()
+    assert int(score) > 0 and word == "refused"
+
+
+def test_keyrings_timers_and_queues_are_bounded(client):
+    code = """
+import ctypes, signal, os
+libc = ctypes.CDLL(None, use_errno=True)
+n = 0
+class Sev(ctypes.Structure): _fields_ = [('a', ctypes.c_char * 64)]
+tid = ctypes.c_int()
+while n < 20000 and libc.timer_create(1, None, ctypes.byref(ctypes.c_void_p())) == 0: n += 1
+print(n)
+"""
+    r = client.python(code)
+    assert int(r["stdout"]) < 20000
+
+
+def test_many_open_files_end_in_emfile(client):
+    r = client.python("f=[]\ntry:\n  while True: f.append(open('/dev/null'))\nexcept OSError as e: print(e.errno, len(f) < 1100)")
+    assert r["stdout"] == "24 True\n"
+
+
+def test_locked_memory_is_bounded(client):
+    r = client.python("import ctypes,mmap\nl=ctypes.CDLL(None,use_errno=True)\nm=mmap.mmap(-1,64<<20)\nprint(l.mlock(ctypes.c_char_p(ctypes.addressof(ctypes.c_char.from_buffer(m))),64<<20))")
+    assert r["stdout"] == "-1\n"
+
+
+def test_two_boxes_share_nothing(daemon):
+    """XT-1: processes, sockets, IPC, files of one are not there for the other."""
+    ready = threading.Event()
+
+    def first():
+        with daemon.client() as c:
+            for e in c.stream("python", """
+import socket, time, os
+s = socket.socket(socket.AF_UNIX); s.bind('\\0mbx-abstract'); s.listen()
+t = socket.create_server(('127.0.0.1', 4567))
+open('/tmp/shared', 'w').write('x'); open('/dev/shm/shared', 'w').write('x')
+print('up', flush=True); time.sleep(3)
+"""):  # fmt: skip
+                if e["event"] == "stdout":
+                    ready.set()
+
+    t = threading.Thread(target=first)
+    t.start()
+    assert ready.wait(20)
+    with daemon.client() as c:
+        r = c.python("""
+import socket, os
+for f, a in ((socket.AF_UNIX, '\\0mbx-abstract'), (socket.AF_INET, ('127.0.0.1', 4567))):
+    try: socket.socket(f).connect(a); print('CONNECTED', a)
+    except OSError: pass
+print(os.path.exists('/tmp/shared'), os.path.exists('/dev/shm/shared'), len([p for p in os.listdir('/proc') if p.isdigit()]))
+""")
+    t.join()
+    assert r["stdout"] == "False False 1\n"
+
+
+def test_nothing_outside_is_reachable(daemon):
+    """NET-1: not even the daemon's own port; the control shows that it listens."""
+    host_, port = daemon.tcp_address()
+    import socket
+
+    socket.create_connection((host_, port)).close()
+    with daemon.client() as c:
+        r = c.python(f"""
+import socket
+for a in (('127.0.0.1', {port}), ('10.0.0.1', 80), ('169.254.169.254', 80), ('8.8.8.8', 53)):
+    try: socket.create_connection(a, timeout=1); print('CONNECTED', a)
+    except OSError: pass
+try: socket.getaddrinfo('example.com', 80); print('RESOLVED')
+except OSError: pass
+print(open('/proc/net/route').read().count('\\n'))
+""")
+    assert r["stdout"].split("\n")[0] in ("0", "1"), r
+
+
+def test_error_texts_name_no_host_paths(daemon, build):
+    with daemon.client() as c:
+        r = c.python("raise ValueError('x')")
+        text = json.dumps(r)
+    assert str(build) not in text and os.path.expanduser("~") + "/" not in text

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real daemon on a directory of its own: started, watched, ended, and looked at from outside."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from support import host
+from support.client import Client
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", ROOT / "build")).resolve()
+
+
+class Daemon:
+    def __init__(self, tcp=False, flags=(), env=None, config=None):
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="mbxtest-"))
+        # The daemon gives up root: its socket's directory must be reachable by its new id.
+        self.home.chmod(0o755)
+        self.socket = str(self.home / "sock")
+        self.log_path = self.home / "log"
+        self.tcp = tcp
+        self.port = None
+        self.flags = list(flags)
+        self.env = env or {}
+        self.process = None
+        if config is not None:
+            (self.home / "millibox.yaml").write_text(config)
+            self.flags += ["--config", str(self.home / "millibox.yaml")]
+
+    def command(self):
+        listen = "127.0.0.1:0" if self.tcp else ""
+        return [
+            str(BUILD / "milliboxd"),
+            *("--listen", listen),
+            *("--socket", self.socket),
+            *("--state-dir", str(self.home / "state")),
+            *self.flags,
+        ]
+
+    def start(self, ready=True):
+        env = {"PATH": "/usr/bin:/bin", "MILLIBOX_RUNTIME_DIR": str(self.home / "run"), **self.env}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+            if name in os.environ:
+                env.setdefault(name, os.environ[name])
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env
+            )
+        if ready:
+            host.wait_until(self._is_ready, 20, f"daemon ready; its log: {self.log()}")
+        return self
+
+    def _is_ready(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"daemon ended with {self.process.returncode}: {self.log()}")
+        try:
+            with self.client() as client:
+                return client.get("/readyz").status == 200
+        except (OSError, ConnectionError):
+            return False
+
+    def log(self):
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def engine_pid(self):
+        """The one child of the daemon."""
+        for pid in host.descendants(self.pid):
+            if host.comm(pid).startswith("millibox-engin"):
+                return pid
+        return None
+
+    def box_pids(self):
+        """Everything that lives below the engine."""
+        engine = self.engine_pid
+        return host.descendants(engine) if engine else []
+
+    def client(self, timeout=60):
+        return _Closing(self.socket, timeout=timeout)
+
+    def tcp_address(self):
+        """The port is the kernel's choice; the log line that announces it is part of the contract."""
+        for line in self.log().splitlines():
+            if "http://127.0.0.1:" in line:
+                tail = line.split("http://127.0.0.1:", 1)[1]
+                digits = "".join(c for c in tail.split()[0] if c.isdigit())
+                return ("127.0.0.1", int(digits))
+        raise AssertionError(f"no address in the log: {self.log()}")
+
+    def settle(self, seconds=10):
+        """Wait until no box is left below the engine and no group of one."""
+        host.wait_until(lambda: not self.box_pids(), seconds, "processes of boxes gone")
+        host.wait_until(lambda: not host.box_cgroups(), seconds, f"groups gone: {host.box_cgroups()}")
+
+    def stop(self, seconds=20):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait(seconds)
+        return self.process.returncode
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(20)
+
+    def remove(self):
+        if self.process and self.process.poll() is None:
+            self.kill()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+class _Closing(Client):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of ours is on the host: processes, mounts, cgroups, namespaces, descriptors.
+
+Tests compare two looks. Nothing here asks the daemon: the kernel is the witness.
+"""
+
+import os
+import pathlib
+import time
+
+CGROUP_ROOT = pathlib.Path("/sys/fs/cgroup")
+
+
+def is_root():
+    return os.geteuid() == 0
+
+
+def proc_stat(pid):
+    """(ppid, state) of a process, or None when it is gone."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text[text.rindex(")") + 2 :].split()
+    return int(fields[1]), fields[0]
+
+
+def all_pids():
+    return [int(p) for p in os.listdir("/proc") if p.isdigit()]
+
+
+def descendants(pid):
+    """Living (not zombie) processes below @pid."""
+    parents = {}
+    for p in all_pids():
+        stat = proc_stat(p)
+        if stat and stat[1] != "Z":
+            parents.setdefault(stat[0], []).append(p)
+    found, todo = [], [pid]
+    while todo:
+        for child in parents.get(todo.pop(), []):
+            found.append(child)
+            todo.append(child)
+    return found
+
+
+def comm(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def ids(pid):
+    """(real uid, real gid) of a process seen from the host."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("Uid:"):
+            uid = int(line.split()[1])
+        if line.startswith("Gid:"):
+            gid = int(line.split()[1])
+    return uid, gid
+
+
+def fd_count(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def rss_kib(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    return 0
+
+
+def mounts():
+    return pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
+
+
+def box_cgroups():
+    """Groups of boxes, of every instance and hierarchy: millibox/<instance>/<box>."""
+    found = []
+    for top in list(CGROUP_ROOT.glob("millibox")) + list(CGROUP_ROOT.glob("*/millibox")):
+        found += [str(d) for d in top.glob("*/*") if d.is_dir()]
+    return sorted(found)
+
+
+def foreign_namespaces():
+    """Network namespaces that some process other than in ours lives in: a leaked box has one."""
+    mine = os.readlink("/proc/self/ns/net")
+    found = set()
+    for pid in all_pids():
+        try:
+            net = os.readlink(f"/proc/{pid}/ns/net")
+        except OSError:
+            continue
+        if net != mine:
+            found.add(net)
+    return found
+
+
+def wait_until(condition, seconds=10.0, what="condition"):
+    """Poll until @condition() is true; its last value otherwise goes into the failure."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.005)
