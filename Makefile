@@ -56,7 +56,7 @@ bench: setup-bench $(RELEASE)/build.ninja ## measure against the peers that are 
 
 test-vm: setup-vm setup-test ## limits and teardown on a pure cgroup-v2 kernel in QEMU
 	@$(MAKE) --no-print-directory all
-	@$(PYTHON) tools/test-vm $(BUILD)
+	@$(PYTHON) tools/test $(BUILD) vm
 
 install: setup-run $(RELEASE)/build.ninja ## install a release build: DESTDIR= PREFIX=/usr/local
 	meson configure $(RELEASE) --prefix=$(abspath $(PREFIX))
