@@ -17,15 +17,15 @@ struct http_client_request {
 	const char *url;         /* "http://localhost/api/v1/execute" */
 	const char *body;        /* NULL: none */
 	size_t body_len;
-	const char *accept;     /* NULL: application/json */
-	const char *bearer;     /* NULL: none */
-	uint64_t timeout_us;    /* 0: none */
-	int cancel_fd;          /* readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
+	const char *accept;  /* NULL: application/json */
+	const char *bearer;  /* NULL: none */
+	uint64_t timeout_us; /* 0: none */
+	int cancel_fd;       /* readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
 	/* Pieces of the answer's body as they come. Return < 0 to stop, as by cancel_fd. */
 	int (*on_data)(void *ctx, int status, const char *data, size_t len);
 	void *ctx;
 };
 
 /** http_client_run - Return: 0 with *ret_status, or -1 (ERR_UNAVAILABLE when nobody answers). */
-int http_client_run(const struct http_client_request *request, int *ret_status, struct error *err)
-	attr_must_check;
+int http_client_run(const struct http_client_request *request, int *ret_status,
+                    struct error *err) attr_must_check;

@@ -6,10 +6,14 @@
  * its header). It knows nothing of routes. Limits, time-outs and strictness live here: a request
  * reaches the handler only when it is whole and within its limits.
  *
- * Life of a request: on_headers decides the body limit or refuses; the body is collected; on_request
- * is called once, with everything; the handler answers now or later with http_reply or
+ * Life of a request: on_headers decides the body limit or refuses; the body is collected;
+ * on_request is called once, with everything; the handler answers now or later with http_reply or
  * http_stream_*. When the client goes away before the answer is complete, on_gone of the request is
- * called and nothing more may be done with it. The request is freed after its answer was sent.
+ * called and nothing more may be done with it. The request is the server's again as soon as
+ * http_reply or http_stream_end was called.
+ *
+ * A client that closes its sending side counts as gone, as with most servers: a half-closed socket
+ * cannot be told from a closed one before something is sent.
  */
 
 #include "base/attr.h"
@@ -60,8 +64,14 @@ size_t http_server_connections(const struct http_server *s);
 /** http_listen_tcp - "127.0.0.1:8000" or "[::1]:8000" (numeric) into a listening socket. */
 int http_listen_tcp(const char *address, int *ret_fd, struct error *err) attr_must_check;
 /** http_listen_unix - at @path with @mode; a dead socket there is replaced, a live one refused. */
-int http_listen_unix(const char *path, unsigned mode, int *ret_fd, struct error *err)
-	attr_must_check;
+int http_listen_unix(const char *path, unsigned mode, int *ret_fd,
+                     struct error *err) attr_must_check;
+
+/** http_address_is_loopback - whether only this host can reach @address (as for http_listen_tcp).
+ */
+bool http_address_is_loopback(const char *address);
+/** http_listen_name - "http://127.0.0.1:8000": where a TCP socket really listens. */
+int http_listen_name(int fd, char *ret_text, size_t size) attr_must_check;
 
 /* What a handler may ask of a request. Strings are valid as long as the request. */
 const char *http_method(const struct http_request *req);
@@ -71,6 +81,9 @@ const char *http_header(const struct http_request *req, const char *name);
 /** http_header_count - how often @name was sent: more than one Host is an attack. */
 unsigned http_header_count(const struct http_request *req, const char *name);
 bool http_is_unix(const struct http_request *req); /* came by the Unix socket */
+/** http_is_crowded - the server, or this peer, has more connections than configured. A few more are
+ * accepted so that they can be told so, and so that a health check still gets its answer. */
+bool http_is_crowded(const struct http_request *req);
 const char *http_body(const struct http_request *req, size_t *ret_len);
 /** http_request_id - made by the server, or taken from X-Request-ID when that is well-formed. */
 const char *http_request_id(const struct http_request *req);
@@ -81,6 +94,10 @@ void http_set_gone(struct http_request *req, void (*fn)(void *ctx), void *ctx);
 /** http_reply - the whole answer. @body is copied. @headers may be NULL. */
 void http_reply(struct http_request *req, int status, const char *content_type, const char *body,
                 size_t len, const struct http_header *headers, size_t headers_count);
+
+/** http_reply_owned - the same without a copy: takes ownership of @body, which came from malloc. */
+void http_reply_owned(struct http_request *req, int status, const char *content_type, char *body,
+                      size_t len, const struct http_header *headers, size_t headers_count);
 
 /* A chunked answer in pieces: begin, write ..., end. The pieces are kept until sent. */
 void http_stream_begin(struct http_request *req, int status, const char *content_type);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/client.h"
+
+#include "base/str.h"
+#include <curl/curl.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+
+/* How often libcurl looks at cancel_fd is not ours to say with the easy interface, so the transfer
+ * runs in a multi handle of its own, whose poll has the descriptor in it. */
+
+struct transfer {
+	const struct http_client_request *request;
+	CURL *easy;
+	CURLM *multi;
+	struct curl_slist *headers;
+	bool stopped;
+};
+
+static void transfer_done(struct transfer *t)
+{
+	if (t->multi && t->easy)
+		(void)curl_multi_remove_handle(t->multi, t->easy);
+	curl_easy_cleanup(t->easy);
+	(void)curl_multi_cleanup(t->multi);
+	curl_slist_free_all(t->headers);
+}
+#define cleanup_transfer attr_cleanup(transfer_done)
+
+static size_t on_write(char *data, size_t size, size_t count, void *ctx)
+{
+	struct transfer *t = ctx;
+	long status = 0;
+
+	(void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (t->request->on_data &&
+	    t->request->on_data(t->request->ctx, (int)status, data, size * count) < 0) {
+		t->stopped = true;
+		return 0;
+	}
+	return size * count;
+}
+
+static void add_header(struct transfer *t, const char *text)
+{
+	struct curl_slist *longer = curl_slist_append(t->headers, text);
+
+	assert(longer);
+	t->headers = longer;
+}
+
+static int add_headers(struct transfer *t, struct error *err)
+{
+	const struct http_client_request *request = t->request;
+	char text[1024];
+
+	if (str_format(text, sizeof(text), "Accept: %s",
+	               request->accept ? request->accept : "application/json") < 0)
+		return error_set(err, ERR_INVALID, 0, "the media type is too long");
+	add_header(t, text);
+	if (request->body)
+		add_header(t, "Content-Type: application/json");
+	add_header(t, "Expect:"); /* a local daemon: do not ask before sending */
+	if (!request->bearer)
+		return 0;
+	if (str_format(text, sizeof(text), "Authorization: Bearer %s", request->bearer) < 0)
+		return error_set(err, ERR_INVALID, 0, "the key is too long");
+	add_header(t, text);
+	return 0;
+}
+
+static void set_options(struct transfer *t)
+{
+	const struct http_client_request *request = t->request;
+	CURL *easy = t->easy;
+
+	(void)curl_easy_setopt(easy, CURLOPT_URL, request->url);
+	(void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+	(void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers);
+	(void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
+	(void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
+	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	(void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	/* A daemon is spoken to directly, whatever the environment says about proxies. */
+	(void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
+	if (request->socket_path)
+		(void)curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->socket_path);
+	if (request->timeout_us)
+		(void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
+		                       (long)(request->timeout_us / 1000 + 1));
+	if (request->body) {
+		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+		                       (curl_off_t)request->body_len);
+		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
+	}
+}
+
+/* Return: 0 and *ret_code when the transfer ended, -ECANCELED, or -EIO. */
+static int run(struct transfer *t, CURLcode *ret_code)
+{
+	struct curl_waitfd cancel = {.fd = t->request->cancel_fd, .events = CURL_WAIT_POLLIN};
+	unsigned extra = t->request->cancel_fd > 0;
+	const CURLMsg *msg;
+	int active = 1, left;
+
+	while (active) {
+		if (curl_multi_perform(t->multi, &active) != CURLM_OK)
+			return -EIO;
+		if (!active)
+			break;
+		if (curl_multi_poll(t->multi, &cancel, extra, 60000, NULL) != CURLM_OK)
+			return -EIO;
+		if (extra && cancel.revents)
+			return -ECANCELED;
+	}
+	msg = curl_multi_info_read(t->multi, &left);
+	if (!msg || msg->msg != CURLMSG_DONE)
+		return -EIO;
+	*ret_code = msg->data.result;
+	return 0;
+}
+
+static int report(const struct transfer *t, int r, CURLcode code, struct error *err)
+{
+	const struct http_client_request *request = t->request;
+	const char *where = request->socket_path ? request->socket_path : request->url;
+	long sys = 0;
+
+	if (r == -ECANCELED || t->stopped)
+		return error_set(err, ERR_UNAVAILABLE, ECANCELED, "stopped");
+	if (r < 0)
+		return error_set(err, ERR_SYSTEM, -r, "speak to %s", where);
+	(void)curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &sys);
+	if (code == CURLE_OPERATION_TIMEDOUT)
+		return error_set(err, ERR_TIMEOUT, 0, "no answer from %s in time", where);
+	return error_set(err, ERR_UNAVAILABLE, (int)sys, "%s: %s", where, curl_easy_strerror(code));
+}
+
+int http_client_run(const struct http_client_request *request, int *ret_status, struct error *err)
+{
+	cleanup_transfer struct transfer t = {.request = request};
+	CURLcode code = CURLE_OK;
+	long status = 0;
+	int r;
+
+	/* Idempotent, and this program has one thread. */
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return error_set(err, ERR_SYSTEM, 0, "start libcurl");
+	t.easy = curl_easy_init();
+	t.multi = curl_multi_init();
+	if (!t.easy || !t.multi)
+		return error_set(err, ERR_SYSTEM, ENOMEM, "start libcurl");
+	if (add_headers(&t, err) < 0)
+		return -1;
+	set_options(&t);
+	if (curl_multi_add_handle(t.multi, t.easy) != CURLM_OK)
+		return error_set(err, ERR_SYSTEM, 0, "start the request");
+	r = run(&t, &code);
+	if (r < 0 || code != CURLE_OK)
+		return report(&t, r, code, err);
+	(void)curl_easy_getinfo(t.easy, CURLINFO_RESPONSE_CODE, &status);
+	*ret_status = (int)status;
+	return 0;
+}

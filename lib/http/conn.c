@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/internal.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "io/loop.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/un.h>
+
+/*
+ * Theory of operation. microhttpd's own time-out restarts with every byte, so a client that sends
+ * one per second is never late. Ours is absolute: a connection is on one of two lists (see enum
+ * conn_wait) while something is expected of the client; one timer looks at the heads. Who is late
+ * is shut down, which microhttpd sees as the end of the connection.
+ *
+ * microhttpd does not watch a suspended connection at all, but an execution must end as soon as its
+ * client left. So every connection is, from its start, also in an epoll set of ours that reports
+ * nothing but the hang-up, once: no system call per request, no wake-up per byte.
+ */
+
+/* Connections beyond the limit that are still told so instead of being cut. */
+#define CROWD_RESERVE 32
+
+static int peer_key(const struct http_conn *c, char *ret_key, size_t size)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const struct sockaddr *addr = info ? info->client_addr : NULL;
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+	char text[INET6_ADDRSTRLEN] = "";
+
+	if (c->listener->is_unix) {
+		if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+			return -errno;
+		return str_format(ret_key, size, "uid:%u", (unsigned)cred.uid);
+	}
+	if (!addr)
+		return -EINVAL;
+	if (addr->sa_family == AF_INET)
+		(void)inet_ntop(AF_INET,
+		                &((const struct sockaddr_in *)(const void *)addr)->sin_addr, text,
+		                sizeof(text));
+	else if (addr->sa_family == AF_INET6)
+		(void)inet_ntop(AF_INET6,
+		                &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr, text,
+		                sizeof(text));
+	return str_copy(ret_key, size, text);
+}
+
+static struct http_peer *peer_take(struct http_conn *c)
+{
+	struct http_server *s = c->server;
+	struct http_peer *peer;
+	char key[sizeof(peer->key)] = "";
+
+	/* Peers without a name share one: a limit for all of them rather than none for each. */
+	if (peer_key(c, key, sizeof(key)) < 0)
+		key[0] = '\0';
+	peer = map_get(s->peers, key);
+	if (!peer) {
+		int r;
+
+		peer = NEW(struct http_peer);
+		r = str_copy(peer->key, sizeof(peer->key), key);
+		assert(r == 0);
+		r = map_put(s->peers, key, peer);
+		assert(r == 0);
+		(void)r;
+	}
+	peer->count++;
+	return peer;
+}
+
+static void peer_release(struct http_server *s, struct http_peer *peer)
+{
+	if (--peer->count > 0)
+		return;
+	(void)map_remove(s->peers, peer->key);
+	free(peer);
+}
+
+struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mhd)
+{
+	const struct http_server_config *config = &l->server->config;
+	struct http_conn *c = NEW(struct http_conn);
+	struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = c};
+
+	c->server = l->server;
+	c->listener = l;
+	c->mhd = mhd;
+	c->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	list_init(&c->wait);
+	list_append(&c->server->conns, &c->node);
+	c->server->conns_count++;
+	c->peer = peer_take(c);
+	c->crowded = c->server->conns_count > config->max_connections ||
+	             c->peer->count > config->max_connections_per_peer;
+	conn_wait(c, WAIT_REQUEST);
+	/* Unwatched it would hold its box after its client left: better no connection. */
+	if (epoll_ctl(c->server->hangup_fd, EPOLL_CTL_ADD, c->fd, &event) < 0 ||
+	    c->server->conns_count > config->max_connections + CROWD_RESERVE ||
+	    c->peer->count > config->max_connections_per_peer + CROWD_RESERVE)
+		conn_cut(c);
+	return c;
+}
+
+void conn_closed(struct http_conn *c)
+{
+	/* Explicitly: the set keeps a socket whose description a lingering duplicate holds. */
+	(void)epoll_ctl(c->server->hangup_fd, EPOLL_CTL_DEL, c->fd, NULL);
+	if (c->unread)
+		linger_start(c->server, c->fd);
+	conn_wait_end(c);
+	peer_release(c->server, c->peer);
+	c->server->conns_count--;
+	list_remove(&c->node);
+	free(c);
+}
+
+static uint64_t wait_length(const struct http_server *s, enum conn_wait wait)
+{
+	return wait == WAIT_IDLE ? s->config.idle_timeout_us : s->config.request_timeout_us;
+}
+
+static void arm(struct http_server *s, uint64_t at_us, uint64_t now)
+{
+	/* A timer that is early only looks and goes back to sleep: never stopped, seldom moved. */
+	if (s->timer_at_us && s->timer_at_us <= at_us)
+		return;
+	s->timer_at_us = at_us;
+	timer_start(s->timer, at_us > now ? at_us - now : 0);
+}
+
+void conn_wait(struct http_conn *c, enum conn_wait wait)
+{
+	uint64_t now = clock_us();
+
+	list_remove(&c->wait);
+	c->deadline_us = now + wait_length(c->server, wait);
+	list_append(&c->server->waits[wait], &c->wait);
+	arm(c->server, c->deadline_us, now);
+}
+
+void conn_wait_end(struct http_conn *c)
+{
+	list_remove(&c->wait);
+}
+
+void conn_cut(struct http_conn *c)
+{
+	conn_wait_end(c);
+	(void)shutdown(c->fd, SHUT_RDWR); /* fails only where the client was quicker */
+}
+
+void conn_expire(void *server)
+{
+	struct http_server *s = server;
+	uint64_t now = clock_us();
+
+	s->timer_at_us = 0;
+	for (int wait = 0; wait < WAIT_COUNT; wait++) {
+		struct http_conn *c;
+
+		while ((c = LIST_FIRST(&s->waits[wait], struct http_conn, wait)) &&
+		       c->deadline_us <= now)
+			conn_cut(c);
+		if (c)
+			arm(s, c->deadline_us, now);
+	}
+}
+
+void conn_suspend(struct http_conn *c)
+{
+	assert(!c->suspended);
+	c->suspended = true;
+	MHD_suspend_connection(c->mhd);
+}
+
+void conn_resume(struct http_conn *c)
+{
+	if (!c->suspended)
+		return;
+	c->suspended = false;
+	MHD_resume_connection(c->mhd);
+	/* Do not wait for microhttpd's wake-up to come round through the loop. */
+	listener_run_soon(c->listener);
+}
+
+static void hang_up(struct http_conn *c)
+{
+	c->hung_up = true;
+	/* Not suspended: microhttpd reads the end itself. */
+	if (!c->suspended)
+		return;
+	request_gone(c->req);
+	conn_resume(c);
+}
+
+void conn_hangups(void *server, int events)
+{
+	struct http_server *s = server;
+	struct epoll_event ready[64];
+	int n;
+
+	(void)events;
+	/* Nothing in here runs microhttpd, so no connection of the batch is freed meanwhile. */
+	do {
+		n = epoll_wait(s->hangup_fd, ready, ARRAY_SIZE(ready), 0);
+		for (int i = 0; i < n; i++)
+			hang_up(ready[i].data.ptr);
+	} while (n == ARRAY_SIZE(ready));
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what the files of lib/http share. One http_listener per listening socket, one http_conn per
+ * connection, at most one http_request per connection at a time.
+ *
+ * Ownership: the server owns listeners, peers and lingering sockets; microhttpd tells when a
+ * connection or a request ends, and only then are ours freed (conn_closed, request_free).
+ */
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "http/server.h"
+#include <microhttpd.h>
+#include <sys/socket.h>
+
+/* What a connection waits for. Each wait has one fixed length, so that a list in the order of
+ * entry is also in the order of deadlines: O(1) to enter, to leave and to find the first. */
+enum conn_wait {
+	WAIT_REQUEST, /* for the rest of a request, or for the client to take the answer */
+	WAIT_IDLE,    /* for the next request of a kept connection */
+	WAIT_COUNT
+};
+
+struct http_server {
+	struct http_server_config config;
+	struct list listeners;
+	struct list conns;
+	struct list waits[WAIT_COUNT];
+	struct list lingering;
+	size_t conns_count;
+	size_t lingering_count;
+	struct map *peers; /* address -> struct http_peer */
+	struct timer *timer;
+	uint64_t timer_at_us; /* 0: not running */
+	int hangup_fd;        /* epoll: clients that left */
+	struct watch *hangup_watch;
+	bool quiescing;
+};
+
+struct http_listener {
+	struct list node;
+	struct http_server *server;
+	struct MHD_Daemon *mhd; /* owned */
+	int fd;                 /* owned; -1 after quiesce */
+	struct watch *watch;    /* of microhttpd's epoll descriptor */
+	struct timer *timer;
+	bool is_unix;
+	bool run_deferred;
+};
+
+struct http_peer {
+	char key[64];
+	size_t count;
+};
+
+struct http_conn {
+	struct list node;
+	struct list wait; /* in server->waits, or alone */
+	struct http_server *server;
+	struct http_listener *listener;
+	struct MHD_Connection *mhd;
+	struct http_peer *peer;
+	struct http_request *req; /* NULL between requests */
+	uint64_t deadline_us;
+	int fd; /* microhttpd's */
+	bool suspended;
+	bool hung_up;
+	bool served; /* this is not its first request */
+	bool crowded;
+	bool unread; /* answered before the body was read: close gently */
+};
+
+enum request_phase {
+	REQUEST_HEAD,     /* request line seen, headers not yet */
+	REQUEST_BODY,     /* within limits; collecting */
+	REQUEST_WAITING,  /* handed over; no answer yet */
+	REQUEST_ANSWERED, /* @response is there, not yet given to microhttpd */
+	REQUEST_SENDING,
+};
+
+struct http_request {
+	struct http_conn *conn;
+	enum request_phase phase;
+	char id[64];
+	const char *method; /* microhttpd's, as long as the request */
+	size_t target_len;
+	char *path;   /* owned */
+	char **texts; /* owned; decoded query values, NULL-terminated */
+	struct buf body;
+	size_t discarded;
+	bool too_large;
+	bool close; /* this connection ends with the answer */
+	bool gone;
+	void (*gone_fn)(void *ctx);
+	void *gone_ctx;
+
+	struct MHD_Response *response; /* owned until queued */
+	int status;
+	struct buf pending; /* of a stream: not yet taken by microhttpd */
+	size_t pending_off;
+	bool stream;
+	bool stream_ended;
+};
+
+/* server.c */
+void listener_run_soon(struct http_listener *l);
+
+/* conn.c */
+struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mhd);
+void conn_closed(struct http_conn *c);
+void conn_wait(struct http_conn *c, enum conn_wait wait);
+void conn_wait_end(struct http_conn *c);
+void conn_cut(struct http_conn *c);
+/** conn_suspend - microhttpd leaves the connection alone until conn_resume. */
+void conn_suspend(struct http_conn *c);
+void conn_resume(struct http_conn *c);
+void conn_expire(void *server);
+void conn_hangups(void *server, int events);
+
+/* request.c */
+struct http_request *request_new(struct http_conn *c, const char *target);
+void request_free(struct http_request *req);
+/** request_gone - tell the handler, once, that nobody waits any more. */
+void request_gone(struct http_request *req);
+/** request_check - framing, sizes, names and path of a header that is complete. */
+int request_check(struct http_request *req, const char *target, struct error *err) attr_must_check;
+bool request_has_body(const struct http_request *req);
+/** http_decode_path - percent-decode once. Return: owned, or NULL: bad escape, NUL, control. */
+char *http_decode_path(const char *target) attr_must_check;
+
+/* response.c */
+/** response_queue - give the answer to microhttpd. */
+enum MHD_Result response_queue(struct http_request *req) attr_must_check;
+
+/* linger.c */
+void linger_start(struct http_server *s, int fd);
+void linger_end_all(struct http_server *s);

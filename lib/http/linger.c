@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/internal.h"
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "io/loop.h"
+#include <errno.h>
+
+/*
+ * Theory of operation. A request that is refused by its header (too large, wrong type) is answered
+ * before its body was read, and the connection ends. Closing a TCP socket with unread input sends a
+ * reset, which makes most clients throw the answer away: they see "connection reset" instead of the
+ * 413. So a duplicate of the socket is kept for a moment and what comes is read and thrown away.
+ * Bounded in number and in time, hence in work.
+ */
+
+#define LINGER_MAX     32
+#define LINGER_TIME_US 3000000
+#define LINGER_CHUNK   32768
+
+struct linger_conn {
+	struct list node;
+	struct http_server *server;
+	struct watch *watch;
+	struct timer *timer;
+	int fd; /* owned */
+};
+
+static void linger_free(struct linger_conn *l)
+{
+	list_remove(&l->node);
+	l->server->lingering_count--;
+	watch_free(l->watch);
+	timer_free(l->timer);
+	fd_close(l->fd);
+	free(l);
+}
+
+static void on_time(void *ctx)
+{
+	linger_free(ctx);
+}
+
+static void on_readable(void *ctx, int events)
+{
+	struct linger_conn *l = ctx;
+	char sink[LINGER_CHUNK];
+	ssize_t n;
+
+	(void)events;
+	n = recv(l->fd, sink, sizeof(sink), MSG_DONTWAIT);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		linger_free(l);
+}
+
+void linger_start(struct http_server *s, int fd)
+{
+	struct linger_conn *l;
+	int copy;
+
+	if (s->lingering_count >= LINGER_MAX)
+		return;
+	copy = fd_dup(fd);
+	if (copy < 0)
+		return; /* no descriptor to spare: the client gets its reset */
+	/* The end of our side tells a client that reads to the end that this was all. */
+	(void)shutdown(copy, SHUT_WR);
+	l = NEW(struct linger_conn);
+	l->server = s;
+	l->fd = copy;
+	list_append(&s->lingering, &l->node);
+	s->lingering_count++;
+	l->watch = watch_new(s->config.loop, copy, on_readable, l);
+	watch_set(l->watch, WATCH_READ);
+	l->timer = timer_new(s->config.loop, on_time, l);
+	timer_start(l->timer, LINGER_TIME_US);
+}
+
+void linger_end_all(struct http_server *s)
+{
+	struct linger_conn *l;
+
+	LIST_FOREACH (l, &s->lingering, struct linger_conn, node)
+		linger_free(l);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/internal.h"
+
+#include "base/alloc.h"
+#include "base/id.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include <stdio.h>
+#include <strings.h>
+
+#define REQUEST_LINE_MAX 8192
+#define HEADERS_MAX      100
+#define REQUEST_ID_MAX   (sizeof(((struct http_request *)0)->id) - 1)
+#define REQUEST_ID_LEN   20
+
+struct http_request *request_new(struct http_conn *c, const char *target)
+{
+	struct http_request *req = NEW(struct http_request);
+
+	req->conn = c;
+	req->target_len = strlen(target);
+	id_random(req->id, REQUEST_ID_LEN);
+	return req;
+}
+
+void request_free(struct http_request *req)
+{
+	if (!req)
+		return;
+	if (req->response)
+		MHD_destroy_response(req->response);
+	str_list_free(req->texts);
+	buf_done(&req->body);
+	buf_done(&req->pending);
+	free(req->path);
+	free(req);
+}
+
+void request_gone(struct http_request *req)
+{
+	void (*fn)(void *ctx) = req->gone_fn;
+
+	req->gone = true;
+	req->gone_fn = NULL;
+	if (fn)
+		fn(req->gone_ctx);
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* Return: bytes taken from @s, or 0: not a character a text may have. */
+static size_t decode_one(const char *s, char *ret_c)
+{
+	size_t taken = 1;
+	int high, low;
+
+	*ret_c = s[0];
+	if (s[0] == '%') {
+		high = hex_digit(s[1]);
+		low = high < 0 ? -1 : hex_digit(s[2]);
+		if (low < 0)
+			return 0;
+		*ret_c = (char)(unsigned char)(high << 4 | low);
+		taken = 3;
+	}
+	/* A NUL would end the string for us and not for whoever checks it in front of us. */
+	return (unsigned char)*ret_c < 0x20 || *ret_c == 0x7f ? 0 : taken;
+}
+
+static char *decode(const char *text, size_t len, bool plus_is_space)
+{
+	cleanup_free char *out = xmalloc(len + 1);
+	size_t used = 0;
+
+	for (size_t i = 0; i < len;) {
+		size_t taken;
+
+		if (plus_is_space && text[i] == '+') {
+			out[used++] = ' ';
+			i++;
+			continue;
+		}
+		taken = decode_one(text + i, &out[used]);
+		if (taken == 0 || taken > len - i)
+			return NULL;
+		used++;
+		i += taken;
+	}
+	out[used] = '\0';
+	return TAKE_PTR(out);
+}
+
+char *http_decode_path(const char *target)
+{
+	if (target[0] != '/')
+		return NULL;
+	return decode(target, strcspn(target, "?"), false);
+}
+
+/* What one pass over the headers gathers. */
+struct header_census {
+	size_t count, bytes;
+	unsigned lengths, codings, hosts;
+	bool bad_name;
+};
+
+static bool is_token(const char *name)
+{
+	static const char token[] = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "abcdefghijklmnopqrstuvwxyz";
+
+	return name[0] != '\0' && name[strspn(name, token)] == '\0';
+}
+
+static enum MHD_Result take_census(void *cls, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+	struct header_census *census = cls;
+
+	(void)kind;
+	census->count++;
+	census->bytes += strlen(name) + (value ? strlen(value) : 0) + 4;
+	census->lengths += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+	census->codings += strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
+	census->hosts += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
+	census->bad_name |= !is_token(name);
+	return MHD_YES;
+}
+
+/*
+ * Two readers of one stream of bytes must agree where a request ends; where they might not, a
+ * second request can be smuggled past the first reader. Nothing that is ambiguous is served.
+ */
+static int check_framing(const struct http_request *req, const struct header_census *census,
+                         struct error *err)
+{
+	const char *coding = http_header(req, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	const char *length = http_header(req, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	uint64_t bytes;
+
+	if (census->bad_name)
+		return error_set(err, ERR_INVALID, 0,
+		                 "a header name has characters that none may have");
+	if (census->lengths > 1 || census->codings > 1 || census->lengths + census->codings > 1)
+		return error_set(err, ERR_INVALID, 0,
+		                 "the length of the body is given more than once");
+	if (census->hosts > 1)
+		return error_set(err, ERR_INVALID, 0, "Host is given more than once");
+	if (coding && strcasecmp(coding, "chunked") != 0)
+		return error_set(err, ERR_INVALID, 0, "Transfer-Encoding is not chunked");
+	if (length && parse_u64(length, &bytes) < 0)
+		return error_set(err, ERR_INVALID, 0, "Content-Length is not a number");
+	return 0;
+}
+
+static void take_request_id(struct http_request *req)
+{
+	const char *given = http_header(req, "X-Request-ID");
+
+	if (given && id_is_valid(given, REQUEST_ID_MAX))
+		(void)snprintf(req->id, sizeof(req->id), "%s", given);
+}
+
+int request_check(struct http_request *req, const char *target, struct error *err)
+{
+	size_t max = req->conn->server->config.max_header_bytes;
+	struct header_census census = {0};
+
+	take_request_id(req);
+	(void)MHD_get_connection_values(req->conn->mhd, MHD_HEADER_KIND, take_census, &census);
+	if (check_framing(req, &census, err) < 0)
+		return -1;
+	if (req->target_len > REQUEST_LINE_MAX)
+		return error_set(err, ERR_TOO_LARGE, 0, "the request line exceeds %d bytes",
+		                 REQUEST_LINE_MAX);
+	if (census.bytes > max || census.count > HEADERS_MAX)
+		return error_set(err, ERR_TOO_LARGE, 0, "the header exceeds %zu bytes or %d lines",
+		                 max, HEADERS_MAX);
+	req->path = http_decode_path(target);
+	if (!req->path)
+		return error_set(err, ERR_INVALID, 0, "the path is not well-formed");
+	return 0;
+}
+
+bool request_has_body(const struct http_request *req)
+{
+	const char *length = http_header(req, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	return (length && !str_equal(length, "0")) ||
+	       http_header(req, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+}
+
+const char *http_method(const struct http_request *req)
+{
+	return req->method;
+}
+
+const char *http_path(const struct http_request *req)
+{
+	return req->path ? req->path : "";
+}
+
+const char *http_query(const struct http_request *req, const char *name)
+{
+	/* The decoded copy is a cache: the request is not changed by looking at it. */
+	struct http_request *mut = (struct http_request *)(uintptr_t)req;
+	const char *raw = MHD_lookup_connection_value(req->conn->mhd, MHD_GET_ARGUMENT_KIND, name);
+	size_t count = req->texts ? str_list_count(req->texts) : 0;
+	char *text;
+
+	if (!raw)
+		return NULL;
+	text = decode(raw, strlen(raw), true);
+	if (!text)
+		return NULL;
+	mut->texts = xrealloc_array(mut->texts, count + 2, sizeof(char *));
+	mut->texts[count] = text;
+	mut->texts[count + 1] = NULL;
+	return text;
+}
+
+const char *http_header(const struct http_request *req, const char *name)
+{
+	return MHD_lookup_connection_value(req->conn->mhd, MHD_HEADER_KIND, name);
+}
+
+struct header_count {
+	const char *name;
+	unsigned count;
+};
+
+static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+	struct header_count *wanted = cls;
+
+	(void)kind;
+	(void)value;
+	wanted->count += strcasecmp(name, wanted->name) == 0;
+	return MHD_YES;
+}
+
+unsigned http_header_count(const struct http_request *req, const char *name)
+{
+	struct header_count wanted = {.name = name};
+
+	(void)MHD_get_connection_values(req->conn->mhd, MHD_HEADER_KIND, count_header, &wanted);
+	return wanted.count;
+}
+
+bool http_is_unix(const struct http_request *req)
+{
+	return req->conn->listener->is_unix;
+}
+
+bool http_is_crowded(const struct http_request *req)
+{
+	return req->conn->crowded;
+}
+
+const char *http_body(const struct http_request *req, size_t *ret_len)
+{
+	*ret_len = req->body.len;
+	return req->body.data ? req->body.data : "";
+}
+
+const char *http_request_id(const struct http_request *req)
+{
+	return req->id;
+}
+
+void http_set_gone(struct http_request *req, void (*fn)(void *ctx), void *ctx)
+{
+	req->gone_fn = fn;
+	req->gone_ctx = ctx;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/internal.h"
+
+#include "io/loop.h"
+#include <errno.h>
+#include <string.h>
+
+/*
+ * Theory of operation. A handler answers while microhttpd waits for it inside on_access, or later,
+ * when the connection is suspended. Either way the answer is kept in the request and handed over in
+ * on_access, the one place microhttpd takes it; later answers wake the connection up for that.
+ */
+
+#define STREAM_PENDING_MAX (16u << 20)
+#define STREAM_BLOCK       32768
+/* Bytes that were sent are dropped from the front in steps of this: moving the rest for each piece
+ * would cost time with the square of what waits. */
+#define STREAM_DROP_STEP (1u << 20)
+
+static void add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+	/* Fails for values with line breaks, which ours never have, and without memory. */
+	enum MHD_Result r = MHD_add_response_header(response, name, value);
+
+	assert(r == MHD_YES);
+	(void)r;
+}
+
+static void answer(struct http_request *req, struct MHD_Response *response, int status,
+                   const char *content_type)
+{
+	struct http_conn *c = req->conn;
+
+	assert(response && !req->response && req->phase < REQUEST_ANSWERED);
+	/* The body of a refused request is not read: what follows on this connection is not a
+	 * request. */
+	if (req->phase == REQUEST_HEAD && request_has_body(req))
+		c->unread = req->close = true;
+	if (content_type)
+		add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+	add_header(response, "X-Request-ID", req->id);
+	add_header(response, "X-Content-Type-Options", "nosniff");
+	add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	if (req->close || c->crowded || c->server->quiescing)
+		add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	req->response = response;
+	req->status = status;
+	req->phase = REQUEST_ANSWERED;
+}
+
+static void reply(struct http_request *req, int status, const char *content_type,
+                  struct MHD_Response *response)
+{
+	req->gone_fn = NULL;
+	answer(req, response, status, content_type);
+	conn_wait(req->conn, WAIT_REQUEST);
+	conn_resume(req->conn);
+}
+
+void http_reply(struct http_request *req, int status, const char *content_type, const char *body,
+                size_t len, const struct http_header *headers, size_t headers_count)
+{
+	/* microhttpd copies; its prototype lacks the const. */
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		len, (void *)(uintptr_t)body, MHD_RESPMEM_MUST_COPY);
+
+	assert(response);
+	for (size_t i = 0; i < headers_count; i++)
+		add_header(response, headers[i].name, headers[i].value);
+	reply(req, status, content_type, response);
+}
+
+void http_reply_owned(struct http_request *req, int status, const char *content_type, char *body,
+                      size_t len, const struct http_header *headers, size_t headers_count)
+{
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_FREE);
+
+	assert(response);
+	for (size_t i = 0; i < headers_count; i++)
+		add_header(response, headers[i].name, headers[i].value);
+	reply(req, status, content_type, response);
+}
+
+/* microhttpd has room for @max bytes. */
+static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
+{
+	struct http_request *req = cls;
+	size_t n = req->pending.len - req->pending_off;
+
+	(void)pos;
+	if (req->gone)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	if (n > 0) {
+		n = n < max ? n : max;
+		memcpy(room, req->pending.data + req->pending_off, n);
+		req->pending_off += n;
+		return (ssize_t)n;
+	}
+	if (req->stream_ended)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	if (req->conn->hung_up) {
+		request_gone(req);
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	}
+	buf_reset(&req->pending);
+	req->pending_off = 0;
+	conn_suspend(req->conn);
+	return 0;
+}
+
+void http_stream_begin(struct http_request *req, int status, const char *content_type)
+{
+	struct MHD_Response *response = MHD_create_response_from_callback(
+		MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, req, NULL);
+
+	assert(response);
+	req->stream = true;
+	buf_init(&req->pending, STREAM_PENDING_MAX + STREAM_DROP_STEP);
+	answer(req, response, status, content_type);
+	conn_resume(req->conn);
+}
+
+int http_stream_write(struct http_request *req, const char *data, size_t len)
+{
+	size_t waiting = req->pending.len - req->pending_off;
+
+	assert(req->stream && !req->stream_ended);
+	if (req->gone)
+		return -EPIPE;
+	if (len > STREAM_PENDING_MAX - waiting) {
+		/* The hang-up that follows tells the handler, from the loop as always. */
+		conn_cut(req->conn);
+		return -ENOBUFS;
+	}
+	if (req->pending_off >= STREAM_DROP_STEP) {
+		buf_consume(&req->pending, req->pending_off);
+		req->pending_off = 0;
+	}
+	if (buf_add(&req->pending, data, len) < 0)
+		return -ENOBUFS; /* cannot be: the maximum was checked above */
+	if (req->phase == REQUEST_SENDING)
+		conn_resume(req->conn);
+	return 0;
+}
+
+void http_stream_end(struct http_request *req)
+{
+	assert(req->stream && !req->stream_ended);
+	req->gone_fn = NULL;
+	req->stream_ended = true;
+	conn_wait(req->conn, WAIT_REQUEST);
+	conn_resume(req->conn);
+}
+
+enum MHD_Result response_queue(struct http_request *req)
+{
+	struct MHD_Response *response = TAKE_PTR(req->response);
+	enum MHD_Result r = MHD_queue_response(req->conn->mhd, (unsigned)req->status, response);
+
+	MHD_destroy_response(response); /* microhttpd holds a reference of its own */
+	req->phase = REQUEST_SENDING;
+	return r;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/server.h"
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/parse.h"
+#include "http/internal.h"
+#include "io/loop.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/*
+ * Theory of operation. microhttpd keeps all sockets of a listener in one epoll descriptor; the loop
+ * watches that, and MHD_run does what is to be done. It must not be entered from its own callbacks
+ * nor from those of a handler, so whoever wakes a connection up defers it to the end of the
+ * dispatch (listener_run_soon): no detour over the kernel, and never two levels of it on the stack.
+ */
+
+/* Of a body over its limit that has no announced length, this much is read and thrown away before
+ * its sender is cut: a client that stops by itself gets a proper answer. */
+#define DISCARD_MAX (64u << 20)
+/* Most requests fit into this at once; more is taken as it really comes. */
+#define BODY_FIRST 16384u
+/* microhttpd's memory per connection: header, read buffer and the header of the answer. */
+#define POOL_MIN 32768
+
+static void listener_run(void *arg)
+{
+	struct http_listener *l = arg;
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	l->run_deferred = false;
+	(void)MHD_run(l->mhd); /* fails only for daemons with threads */
+	if (MHD_get_timeout(l->mhd, &ms) == MHD_NO)
+		timer_stop(l->timer);
+	else if (ms == 0)
+		listener_run_soon(l);
+	else
+		timer_start(l->timer, ms * 1000);
+}
+
+static void on_events(void *ctx, int events)
+{
+	(void)events;
+	listener_run(ctx);
+}
+
+void listener_run_soon(struct http_listener *l)
+{
+	if (l->run_deferred)
+		return;
+	l->run_deferred = true;
+	loop_defer(l->server->config.loop, listener_run, l);
+}
+
+static void fail(struct http_request *req, const struct error *err)
+{
+	const struct http_handlers *h = &req->conn->server->config.handlers;
+
+	req->close = true;
+	h->on_error(h->ctx, req, err);
+}
+
+/* The header is complete: decide on the body, or answer. */
+static enum MHD_Result take_header(struct http_request *req, const char *target)
+{
+	const struct http_handlers *h = &req->conn->server->config.handlers;
+	const char *length;
+	size_t max = 0;
+	uint64_t announced = 0;
+	struct error err = {0};
+
+	if (request_check(req, target, &err) < 0) {
+		fail(req, &err);
+		return response_queue(req);
+	}
+	if (h->on_headers(h->ctx, req, &max) < 0)
+		return response_queue(req);
+	length = http_header(req, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	if (length && (parse_u64(length, &announced) < 0 || announced > max)) {
+		(void)error_set(&err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", max);
+		fail(req, &err);
+		return response_queue(req);
+	}
+	buf_init(&req->body, max);
+	/* A promise of bytes is not bytes: no more than the first piece is set aside for it. */
+	if (buf_reserve(&req->body, announced < BODY_FIRST ? announced : BODY_FIRST) < 0)
+		return MHD_NO;
+	req->phase = REQUEST_BODY;
+	return MHD_YES;
+}
+
+static enum MHD_Result take_body(struct http_request *req, const char *data, size_t len)
+{
+	if (!req->too_large && buf_add(&req->body, data, len) < 0) {
+		req->too_large = true;
+		buf_reset(&req->body);
+	}
+	if (req->too_large)
+		req->discarded += len;
+	return req->discarded > DISCARD_MAX ? MHD_NO : MHD_YES;
+}
+
+static void hand_over(struct http_request *req)
+{
+	const struct http_handlers *h = &req->conn->server->config.handlers;
+	struct error err = {0};
+
+	conn_wait_end(req->conn);
+	req->phase = REQUEST_WAITING;
+	if (!req->too_large) {
+		h->on_request(h->ctx, req);
+		return;
+	}
+	(void)error_set(&err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", req->body.max);
+	fail(req, &err);
+}
+
+/* The request is whole, or its connection was woken up. */
+static enum MHD_Result proceed(struct http_request *req)
+{
+	if (req->phase == REQUEST_BODY)
+		hand_over(req);
+	if (req->phase == REQUEST_ANSWERED)
+		return response_queue(req);
+	if (req->conn->hung_up && !req->gone)
+		request_gone(req);
+	if (req->gone)
+		return MHD_NO;
+	conn_suspend(req->conn);
+	return MHD_YES;
+}
+
+static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const char *url,
+                                 const char *method, const char *version, const char *data,
+                                 size_t *data_len, void **req_cls)
+{
+	struct http_request *req = *req_cls;
+	enum MHD_Result r;
+
+	(void)cls;
+	(void)mhd;
+	(void)version;
+	if (!req)
+		return MHD_NO;
+	if (req->phase == REQUEST_HEAD) {
+		req->method = method;
+		return take_header(req, url);
+	}
+	if (*data_len == 0)
+		return proceed(req);
+	r = take_body(req, data, *data_len);
+	*data_len = 0;
+	return r;
+}
+
+static struct http_conn *conn_of(struct MHD_Connection *mhd)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+/* The request line is there: a request begins. */
+static void *on_request_line(void *cls, const char *target, struct MHD_Connection *mhd)
+{
+	struct http_conn *c = conn_of(mhd);
+
+	(void)cls;
+	if (!c)
+		return NULL;
+	c->req = request_new(c, target);
+	/* The first request of a connection has its time from the first byte. */
+	if (c->served)
+		conn_wait(c, WAIT_REQUEST);
+	c->served = true;
+	return c->req;
+}
+
+static void on_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
+                         enum MHD_RequestTerminationCode code)
+{
+	struct http_request *req = TAKE_PTR(*req_cls);
+	struct http_conn *c;
+
+	(void)cls;
+	(void)mhd;
+	(void)code;
+	if (!req)
+		return;
+	c = req->conn;
+	request_gone(req);
+	c->req = NULL;
+	request_free(req);
+	conn_wait(c, WAIT_IDLE);
+	if (c->server->quiescing)
+		conn_cut(c);
+}
+
+static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		*context = conn_opened(cls, mhd);
+	else
+		conn_closed(TAKE_PTR(*context));
+}
+
+/* Paths and queries are decoded by us, once, with NUL and bad escapes refused. */
+static size_t leave_escaped(void *cls, struct MHD_Connection *mhd, char *text)
+{
+	(void)cls;
+	(void)mhd;
+	return strlen(text);
+}
+
+__attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *fmt, va_list args)
+{
+	char text[256];
+
+	(void)cls;
+	if (!log_is_on(LOG_LEVEL_DEBUG))
+		return;
+	(void)vsnprintf(text, sizeof(text), fmt, args);
+	log_debug("http: %s", text);
+}
+
+struct http_server *http_server_new(const struct http_server_config *config)
+{
+	struct http_server *s = NEW(struct http_server);
+
+	s->config = *config;
+	list_init(&s->listeners);
+	list_init(&s->conns);
+	list_init(&s->lingering);
+	for (int wait = 0; wait < WAIT_COUNT; wait++)
+		list_init(&s->waits[wait]);
+	s->peers = map_new();
+	s->timer = timer_new(config->loop, conn_expire, s);
+	/* At start only; without a descriptor there is no server. */
+	s->hangup_fd = fd_epoll();
+	assert(s->hangup_fd >= 0);
+	s->hangup_watch = watch_new(config->loop, s->hangup_fd, conn_hangups, s);
+	watch_set(s->hangup_watch, WATCH_READ);
+	return s;
+}
+
+static void listener_free(struct http_listener *l)
+{
+	list_remove(&l->node);
+	loop_cancel(l->server->config.loop, listener_run, l);
+	watch_free(l->watch);
+	timer_free(l->timer);
+	if (l->mhd)
+		MHD_stop_daemon(l->mhd); /* closes its connections; leaves the listening socket */
+	loop_cancel(l->server->config.loop, listener_run, l);
+	fd_close(l->fd);
+	free(l);
+}
+
+void http_server_free(struct http_server *s)
+{
+	struct http_listener *l;
+	struct http_conn *c;
+
+	if (!s)
+		return;
+	/* microhttpd refuses to end while connections are suspended. */
+	LIST_FOREACH (c, &s->conns, struct http_conn, node) {
+		if (c->req)
+			request_gone(c->req);
+		conn_resume(c);
+	}
+	LIST_FOREACH (l, &s->listeners, struct http_listener, node)
+		listener_free(l);
+	linger_end_all(s);
+	watch_free(s->hangup_watch);
+	timer_free(s->timer);
+	fd_close(s->hangup_fd);
+	map_free(s->peers);
+	free(s);
+}
+
+static struct MHD_Daemon *start_mhd(struct http_listener *l, int fd)
+{
+	const struct http_server_config *config = &l->server->config;
+	/* One daemon must be able to hold what the server as a whole accepts, and the few more that
+	 * conn_opened turns away: microhttpd itself would just stop accepting, in silence. */
+	unsigned limit = (unsigned)config->max_connections + 1024;
+	size_t pool =
+		config->max_header_bytes * 2 > POOL_MIN ? config->max_header_bytes * 2 : POOL_MIN;
+
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
+	                        NULL, NULL, on_access, l, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+	                        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, limit,
+	                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool,
+	                        MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+	                        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK,
+	                        on_request_line, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l,
+	                        MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
+	                        MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_END);
+}
+
+int http_server_listen(struct http_server *s, int fd, struct error *err)
+{
+	struct http_listener *l = NEW(struct http_listener);
+	struct sockaddr_storage addr = {0};
+	socklen_t len = sizeof(addr);
+	const union MHD_DaemonInfo *info;
+
+	l->server = s;
+	l->fd = fd;
+	list_append(&s->listeners, &l->node);
+	l->is_unix =
+		getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && addr.ss_family == AF_UNIX;
+	l->mhd = start_mhd(l, fd);
+	if (!l->mhd) {
+		int sys = errno;
+
+		listener_free(l);
+		return error_set(err, ERR_SYSTEM, sys, "start the HTTP server");
+	}
+	info = MHD_get_daemon_info(l->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+	assert(info);
+	l->timer = timer_new(s->config.loop, listener_run, l);
+	l->watch = watch_new(s->config.loop, info->epoll_fd, on_events, l);
+	watch_set(l->watch, WATCH_READ);
+	return 0;
+}
+
+void http_server_quiesce(struct http_server *s)
+{
+	struct http_listener *l;
+	struct http_conn *c;
+
+	if (s->quiescing)
+		return;
+	s->quiescing = true;
+	LIST_FOREACH (l, &s->listeners, struct http_listener, node) {
+		(void)MHD_quiesce_daemon(l->mhd); /* gives back l->fd, which is ours already */
+		l->fd = fd_close(l->fd);
+	}
+	/* Connections without a request would keep us waiting for their idle time. */
+	LIST_FOREACH (c, &s->conns, struct http_conn, node)
+		if (!c->req)
+			conn_cut(c);
+}
+
+size_t http_server_connections(const struct http_server *s)
+{
+	return s->conns_count;
+}
