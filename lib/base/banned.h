@@ -16,8 +16,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-/* Poisoning a macro is only warned about: alloca is one, and sprintf with clang and fortification.
- */
+/* Poisoning a macro only warns: alloca is one; so is sprintf with clang and fortification. */
 #undef alloca
 #undef sprintf
 #undef vsprintf

@@ -23,7 +23,10 @@ void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b);
 #define cleanup_buf attr_cleanup(buf_done)
 
-/** buf_add - append. Return: 0, or -ENOBUFS with nothing added when it would exceed the maximum. */
+/**
+ * buf_add - append.
+ * Return: 0, or -ENOBUFS with nothing added when it would exceed the maximum or memory is out.
+ */
 int buf_add(struct buf *b, const void *data, size_t len) attr_must_check;
 int buf_add_str(struct buf *b, const char *s) attr_must_check;
 int buf_addf(struct buf *b, const char *fmt, ...) attr_printf(2, 3) attr_must_check;

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -124,6 +125,11 @@ int fd_signalfd(const int *signals, size_t count)
 int fd_epoll(void)
 {
 	return or_errno(epoll_create1(EPOLL_CLOEXEC));
+}
+
+int fd_inotify(void)
+{
+	return or_errno(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
 }
 
 int fd_dup(int fd)

@@ -31,9 +31,10 @@ int fd_socketpair(int type, int ret_fds[2]) attr_must_check;
 int fd_socket(int domain, int type, int protocol) attr_must_check;
 int fd_accept(int fd) attr_must_check; /* non-blocking as well */
 int fd_memfd(const char *name, unsigned flags) attr_must_check;
-int fd_signalfd(const int *signals, size_t count) attr_must_check; /* also blocks them */
+/** fd_signalfd - non-blocking; also blocks the signals, from before it exists. */
+int fd_signalfd(const int *signals, size_t count) attr_must_check;
 int fd_epoll(void) attr_must_check;
-int fd_dup(int fd) attr_must_check;
+int fd_dup(int fd) attr_must_check; /* never 0, 1 or 2 */
 int fd_pidfd_open(pid_t pid) attr_must_check;
 int fd_inotify(void) attr_must_check; /* non-blocking */
 
@@ -50,6 +51,7 @@ int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count
 /**
  * fd_recv - one message; up to FD_PASS_MAX received descriptors go to @ret_fds, @ret_count of them.
  * With @ret_fds NULL ancillary data is refused by not offering room for it.
- * Return: bytes, 0 at end, or a negative errno (-EMSGSIZE when truncated).
+ * Return: bytes, 0 at end, or a negative errno (-EMSGSIZE when the message or its descriptors were
+ * truncated; then none is left open).
  */
 ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_count) attr_must_check;

@@ -11,7 +11,8 @@ struct buf;
 
 /** file_read_at - append the whole file to @b (bounded by its maximum: -EFBIG beyond). */
 int file_read_at(int dir, const char *path, struct buf *b) attr_must_check;
-/** file_read_text_at - a short file (proc, sysfs, cgroup) as a string without its last newline. */
+/** file_read_text_at - a short file (proc, sysfs, cgroup) as a string without its last newline.
+ * -EFBIG when it does not fit, -EINVAL with a NUL in it; @ret_text is "" after any failure. */
 int file_read_text_at(int dir, const char *path, char *ret_text, size_t size) attr_must_check;
 /** file_read_u64_at - a file that holds one decimal number ("max" reads as UINT64_MAX). */
 int file_read_u64_at(int dir, const char *path, uint64_t *ret_value) attr_must_check;
@@ -20,7 +21,8 @@ int file_read_key_at(int dir, const char *path, const char *key,
                      uint64_t *ret_value) attr_must_check;
 /** file_write_at - one write(2) into an existing file, as proc and cgroup files want it. */
 int file_write_at(int dir, const char *path, const char *text) attr_must_check;
-/** file_create_at - create @path with @mode and @data; it must not exist. */
+/** file_create_at - create @path with exactly @mode and @data; it must not exist. All or nothing.
+ */
 int file_create_at(int dir, const char *path, unsigned mode, const void *data,
                    size_t len) attr_must_check;
 /** file_mkdir_parents - mkdir -p with @mode. */
