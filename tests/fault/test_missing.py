@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A required mechanism that is missing or fails: the run is refused, the reason is told, nothing is
+executed and nothing is left. What is not required is told as missing in the receipt."""
+
+import errno
+import pathlib
+import subprocess
+
+import pytest
+from support import host
+from support.daemon import Daemon
+
+
+@pytest.fixture(scope="session")
+def deny(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("deny")
+    path = directory / "deny"
+    source = pathlib.Path(__file__).with_name("deny.c")
+    subprocess.run(["cc", "-O1", "-o", str(path), str(source), "-lseccomp"], check=True)
+    return path
+
+
+class DeniedDaemon(Daemon):
+    """The daemon, and so its engine and agents, with some system calls failing."""
+
+    prefix = ()
+
+    def command(self):
+        return [*self.prefix, *super().command()]
+
+
+def outcome_of(d):
+    """('refused to start', log) or ('served', answer)."""
+    d.start(ready=False)
+    try:
+        host.wait_until(lambda: d.process.poll() is not None or _answers(d), 20, "ends or answers")
+        if d.process.poll() is not None:
+            return "refused to start", d.log()
+        with d.client() as c:
+            return "served", c.post("/api/v1/execute", {"language": "shell", "code": "echo ran"})
+    finally:
+        if d.process.poll() is None:
+            d.stop()
+
+
+def _answers(d):
+    try:
+        with d.client() as c:
+            return c.get("/healthz").status == 200
+    except OSError:
+        return False
+
+
+REQUIRED = ["clone3", "open_tree", "move_mount", "fsopen", "fsmount", "mount_setattr", "pivot_root", "execveat", "seccomp", "setresuid", "capset", "sethostname", "umount2", "socketpair", "memfd_create"]
+
+
+@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM])
+@pytest.mark.parametrize("call", REQUIRED)
+def test_without_a_required_call_nothing_runs(deny, call, error):
+    if call == "setresuid" and not host.is_root():
+        pytest.skip("needs root: with a single id no id is changed")
+    d = DeniedDaemon()
+    d.prefix = (str(deny), str(error), call)
+    try:
+        how, what = outcome_of(d)
+        if how == "served":
+            assert what.status == 503, (call, what)
+            body = what.json
+            assert body["error_code"].startswith("Sandbox.") and body["error_detail"]
+            assert "ran" not in body.get("stdout", "")
+        else:
+            assert d.process.returncode != 0
+            assert what.strip(), "it must say why"
+        host.wait_until(lambda: not host.box_cgroups(), 10, "groups gone")
+    finally:
+        d.remove()
+
+
+def test_without_landlock_the_receipt_says_so(deny):
+    d = DeniedDaemon()
+    d.prefix = (str(deny), str(errno.ENOSYS), "landlock_create_ruleset,landlock_add_rule,landlock_restrict_self")
+    try:
+        how, answer = outcome_of(d)
+        assert how == "served" and answer.status == 200, answer
+        result = answer.json
+        assert result["stdout"] == "ran\n"
+        assert "landlock" in result["isolation"]["missing"] and "landlock" not in result["isolation"]["layers"]
+    finally:
+        d.remove()
+
+
+def _without_cgroups():
+    return ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"', "sh"]
+
+
+def test_root_without_cgroups_is_refused_when_strict():
+    if not host.is_root():
+        pytest.skip("needs root: hides the cgroup mounts")
+    d = DeniedDaemon()
+    d.prefix = _without_cgroups()
+    try:
+        how, what = outcome_of(d)
+        text = what if how == "refused to start" else what.body.decode()
+        assert how == "refused to start" or what.status == 503
+        assert "cgroup" in text, text
+    finally:
+        d.remove()
+
+
+def test_root_without_cgroups_runs_when_not_strict_and_says_so():
+    if not host.is_root():
+        pytest.skip("needs root: hides the cgroup mounts")
+    d = DeniedDaemon(config="strict: false\n")
+    d.prefix = _without_cgroups()
+    try:
+        how, answer = outcome_of(d)
+        assert how == "served" and answer.status == 200, answer
+        assert {"cgroup.memory", "cgroup.pids", "cgroup.cpu"} <= set(answer.json["isolation"]["missing"])
+    finally:
+        d.remove()
+
+
+def test_state_directory_on_a_full_disk_is_told(make_daemon):
+    if not host.is_root():
+        pytest.skip("needs root: mounts a file system of its own")
+    d = make_daemon()
+    full = d.home / "full"
+    full.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=1", "none", str(full)], check=True)
+    try:
+        r = subprocess.run([str(d.command()[0]), "--listen", "", "--socket", d.socket, "--state-dir", str(full / "state")],
+                           capture_output=True, text=True, timeout=20, env={"MILLIBOX_RUNTIME_DIR": str(d.home / "run"), "PATH": "/usr/bin"})  # fmt: skip
+        assert r.returncode != 0
+        assert "No space left" in r.stderr and "state" in r.stderr
+    finally:
+        subprocess.run(["umount", str(full)], check=True)
+
+
+def test_missing_agent_is_told(make_daemon):
+    d = make_daemon(env={"MILLIBOX_AGENT_PATH": "/nonexistent/agent"})
+    how, what = outcome_of(d)
+    assert how == "refused to start" and "/nonexistent/agent" in what
+
+
+def test_missing_engine_is_told(make_daemon):
+    d = make_daemon(env={"MILLIBOX_ENGINE_PATH": "/nonexistent/engine"})
+    how, what = outcome_of(d)
+    assert how == "refused to start" and "/nonexistent/engine" in what
+
+
+def test_missing_runners_are_told(make_daemon):
+    d = make_daemon(env={"MILLIBOX_RUNNERS_DIR": "/nonexistent/runners"})
+    how, what = outcome_of(d)
+    assert how == "refused to start" and "/nonexistent/runners" in what
