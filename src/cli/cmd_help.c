@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/command.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+
+static int run(const void *values, const struct args *args, struct error *err)
+{
+	const struct command *command = NULL;
+	cleanup_free char **words = NULL;
+
+	(void)values;
+	if (args->words_count == 0) {
+		commands_print_list(stdout);
+		return CLI_OK;
+	}
+	words = xcalloc(args->words_count + 1, sizeof(*words));
+	for (size_t i = 0; i < args->words_count; i++)
+		words[i] = (char *)args->words[i];
+	if (commands_find(words, &command) != args->words_count) {
+		(void)commands_refuse(words, err);
+		return CLI_USAGE;
+	}
+	commands_print_help(command, stdout);
+	return CLI_OK;
+}
+
+const struct command command_help = {
+	.name = "help",
+	.arguments = "[COMMAND]",
+	.summary = "Show what there is, or tell about one command",
+	.values_size = 1,
+	.run = run,
+};

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: one command, one file, one record. The table is in commands.c; parsing, --help, the
+ * completion and the check of the manual page work on these records.
+ */
+
+#include "cli/options.h"
+#include <stddef.h>
+#include <stdio.h>
+
+/* Exit statuses of our own; a program's own status passes through "run" unchanged. */
+enum cli_exit {
+	CLI_OK = 0,
+	CLI_FAILED = 1,      /* doctor: the host lacks something required */
+	CLI_USAGE = 2,       /* the command line is wrong */
+	CLI_TIMED_OUT = 124, /* the program reached its time limit */
+	CLI_OURS = 125,      /* we failed, not the program */
+	CLI_SIGNAL = 128,    /* plus the signal */
+};
+
+struct command {
+	const char *name;      /* "run", "box plan" */
+	const char *arguments; /* after the options, for the usage line */
+	const char *summary;   /* one line */
+	const char *text;      /* what --help says after the options; NULL: nothing */
+	struct options options;
+	size_t values_size; /* of the struct the options' offsets are in; at least 1 */
+	/* Return: the exit status. A usage error is said by the caller: fill *err and return
+	 * CLI_USAGE (or CLI_OURS with *err: our failure). Without *err everything has been said. */
+	int (*run)(const void *values, const struct args *args, struct error *err);
+};
+
+extern const struct command command_run;
+extern const struct command command_doctor;
+extern const struct command command_box_plan;
+extern const struct command command_completion;
+extern const struct command command_version;
+extern const struct command command_help;
+
+/** commands_at - the table in the order of help; NULL past the end. */
+const struct command *commands_at(size_t index);
+/** commands_find - the command that @argv begins with. Return: words of its name, 0: none. */
+size_t commands_find(char *const *argv, const struct command **ret_command);
+/** commands_refuse - ERR_INVALID for an unknown name, with the nearest known one. Return: -1. */
+int commands_refuse(char *const *argv, struct error *err);
+/** commands_print_list - the overview that "millibox help" shows. */
+void commands_print_list(FILE *out);
+/** commands_print_help - what "millibox COMMAND --help" shows. */
+void commands_print_help(const struct command *command, FILE *out);
+/** commands_main - the whole program. Return: the exit status. */
+int commands_main(char **argv);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "cli/say.h"
+#include "cli/suggest.h"
+
+static const struct command *const commands[] = {
+	&command_run,        &command_doctor,  &command_box_plan,
+	&command_completion, &command_version, &command_help,
+};
+
+const struct command *commands_at(size_t index)
+{
+	return index < ARRAY_SIZE(commands) ? commands[index] : NULL;
+}
+
+/* How many words of @argv the whole of @name takes; 0: they differ. */
+static size_t match_name(const char *name, char *const *argv)
+{
+	size_t words = 0;
+
+	while (*name) {
+		size_t len = strcspn(name, " ");
+
+		if (!argv[words] || strlen(argv[words]) != len ||
+		    strncmp(argv[words], name, len) != 0)
+			return 0;
+		words++;
+		name += len;
+		name += *name == ' ';
+	}
+	return words;
+}
+
+size_t commands_find(char *const *argv, const struct command **ret_command)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		size_t words = match_name(commands[i]->name, argv);
+
+		if (words == 0)
+			continue;
+		*ret_command = commands[i];
+		return words;
+	}
+	return 0;
+}
+
+/* The first word of a command of two words is a group. */
+static bool is_group(const char *word, const char *name)
+{
+	size_t len = strlen(word);
+
+	return strncmp(word, name, len) == 0 && name[len] == ' ';
+}
+
+int commands_refuse(char *const *argv, struct error *err)
+{
+	cleanup_free char *both = argv[1] ? xasprintf("%s %s", argv[0], argv[1]) : NULL;
+	struct suggest one = {.word = argv[0]};
+	struct suggest two = {.word = both ? both : argv[0]};
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (is_group(argv[0], commands[i]->name))
+			return error_set(err, ERR_INVALID, 0,
+			                 "'%s' is not a whole command; there is '%s'", argv[0],
+			                 commands[i]->name);
+		suggest_offer(&one, commands[i]->name);
+		suggest_offer(&two, commands[i]->name);
+	}
+	if (one.best || two.best)
+		return error_set(err, ERR_INVALID, 0, "unknown command '%s'; did you mean '%s'?",
+		                 argv[0], two.best ? two.best : one.best);
+	return error_set(err, ERR_INVALID, 0, "unknown command '%s'", argv[0]);
+}
+
+void commands_print_list(FILE *out)
+{
+	(void)fputs("Usage: millibox COMMAND [OPTION]...\n\n"
+	            "Runs code that nobody trusts, isolated, and tells what it did.\n\nCommands:\n",
+	            out);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		(void)fprintf(out, "  %-12s  %s\n", commands[i]->name, commands[i]->summary);
+	(void)fputs("\n'millibox COMMAND --help' tells more about one of them.\n", out);
+}
+
+void commands_print_help(const struct command *command, FILE *out)
+{
+	(void)fprintf(out, "Usage: millibox %s [OPTION]...%s%s\n\n%s.\n\nOptions:\n", command->name,
+	              command->arguments[0] ? " " : "", command->arguments, command->summary);
+	options_print_help(&command->options, out);
+	if (command->text)
+		(void)fprintf(out, "\n%s", command->text);
+}
+
+/* The one end of the chain of errors: each is said here, once. @command is NULL when none was
+ * found. */
+static int finish(const struct command *command, int status, const struct error *err)
+{
+	if (error_is_set(err))
+		say_error(err);
+	if (error_is_set(err) && status == CLI_USAGE)
+		(void)fprintf(stderr, "Try 'millibox %s%s'.\n", command ? command->name : "help",
+		              command ? " --help" : "");
+	/* Output that could not be written must not look like success. */
+	if (fflush(stdout) != 0 && status == CLI_OK) {
+		say("cannot write to standard output: %s", strerror(errno));
+		return CLI_OURS;
+	}
+	return status;
+}
+
+static int call(const struct command *command, char **argv)
+{
+	cleanup_free void *values = xcalloc(1, command->values_size);
+	struct args args = {0};
+	struct error err = {0};
+	int status = CLI_USAGE;
+
+	if (options_parse(&command->options, argv, values, &args, &err) < 0) {
+		status = CLI_USAGE;
+	} else if (args.help) {
+		commands_print_help(command, stdout);
+		status = CLI_OK;
+	} else {
+		status = command->run(values, &args, &err);
+	}
+	options_done(&command->options, values, &args);
+	return finish(command, status, &err);
+}
+
+int commands_main(char **argv)
+{
+	const struct command *command = NULL;
+	struct error err = {0};
+	size_t words;
+
+	if (!argv[0]) {
+		commands_print_list(stderr);
+		return CLI_USAGE;
+	}
+	if (str_equal(argv[0], "--help") || str_equal(argv[0], "-h"))
+		return call(&command_help, argv + 1);
+	if (str_equal(argv[0], "--version"))
+		return call(&command_version, argv + 1);
+	words = commands_find(argv, &command);
+	if (words == 0) {
+		(void)commands_refuse(argv, &err);
+		return finish(NULL, CLI_USAGE, &err);
+	}
+	return call(command, argv + words);
+}

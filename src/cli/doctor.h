@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the findings of "millibox doctor": what the engine's probe printed, one check per line,
+ * with what is lost without it and how to get it. Pure.
+ */
+
+#include "base/attr.h"
+#include <stddef.h>
+
+enum check_state {
+	CHECK_OK,
+	CHECK_MISSING,
+	CHECK_INFO, /* neither good nor bad */
+	CHECK_STATE_COUNT
+};
+
+struct check {
+	char *name;  /* owned */
+	char *value; /* owned: what was found */
+	enum check_state state;
+};
+
+struct checks {
+	struct check *items; /* owned */
+	size_t count;
+};
+
+/* What a person needs to know about a check that fails. */
+struct advice {
+	const char *name;
+	const char *title;  /* what it is */
+	const char *loss;   /* what is lost without it */
+	const char *remedy; /* the exact thing to do */
+};
+
+void checks_done(struct checks *checks);
+#define cleanup_checks attr_cleanup(checks_done)
+void checks_add(struct checks *checks, const char *name, enum check_state state, const char *value);
+const struct check *checks_find(const struct checks *checks, const char *name);
+/**
+ * checks_parse - lines "name TAB ok|missing|info TAB value". Return: 0, or -EPROTO for a line of
+ * another form or for more lines than a probe has.
+ */
+int checks_parse(struct checks *checks, char *text) attr_must_check;
+const char *check_state_name(enum check_state state);
+/** advice_find - NULL for a name that is not in the table: the check is shown all the same. */
+const struct advice *advice_find(const char *name);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/endpoint.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+/* The name in the URL only fills the Host header; one that every daemon serves. */
+#define UNIX_URL "http://localhost"
+
+static bool is_given(const char *text)
+{
+	return text && *text;
+}
+
+void endpoint_source_fill(struct endpoint_source *source)
+{
+	source->env_socket = getenv("MILLIBOX_SOCKET");
+	source->env_url = getenv("MILLIBOX_URL");
+	source->env_runtime_dir = getenv("XDG_RUNTIME_DIR");
+	source->uid = geteuid();
+}
+
+static int choose_url(const char *url, struct endpoint *ret_endpoint, struct error *err)
+{
+	size_t len = strlen(url);
+
+	if (!str_has_prefix(url, "http://") && !str_has_prefix(url, "https://"))
+		return error_set(err, ERR_INVALID, 0,
+		                 "'%s' is not a URL such as http://127.0.0.1:8000", url);
+	while (len > 0 && url[len - 1] == '/')
+		len--;
+	*ret_endpoint = (struct endpoint){.url = xstrndup(url, len), .chosen = true};
+	return 0;
+}
+
+static int choose_socket(char *path, bool chosen, struct endpoint *ret_endpoint, struct error *err)
+{
+	if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
+		free(path);
+		return error_set(err, ERR_INVALID, 0, "the socket's path is too long");
+	}
+	*ret_endpoint = (struct endpoint){
+		.socket = path,
+		.url = xstrdup(UNIX_URL),
+		.chosen = chosen,
+	};
+	return 0;
+}
+
+static char *default_socket(const struct endpoint_source *source)
+{
+	if (source->uid == 0)
+		return xstrdup("/run/millibox/millibox.sock");
+	if (is_given(source->env_runtime_dir))
+		return xasprintf("%s/millibox/millibox.sock", source->env_runtime_dir);
+	return xasprintf("/tmp/millibox-%u/millibox.sock", (unsigned)source->uid);
+}
+
+int endpoint_choose(const struct endpoint_source *source, struct endpoint *ret_endpoint,
+                    struct error *err)
+{
+	if (is_given(source->socket) && is_given(source->url))
+		return error_set(err, ERR_INVALID, 0, "give --socket or --url, not both");
+	if (is_given(source->socket))
+		return choose_socket(xstrdup(source->socket), true, ret_endpoint, err);
+	if (is_given(source->url))
+		return choose_url(source->url, ret_endpoint, err);
+	if (is_given(source->env_socket))
+		return choose_socket(xstrdup(source->env_socket), true, ret_endpoint, err);
+	if (is_given(source->env_url))
+		return choose_url(source->env_url, ret_endpoint, err);
+	return choose_socket(default_socket(source), false, ret_endpoint, err);
+}
+
+void endpoint_done(struct endpoint *endpoint)
+{
+	free(endpoint->socket);
+	free(endpoint->url);
+	*endpoint = (struct endpoint){0};
+}
+
+int endpoint_connect(const char *path)
+{
+	cleanup_close int fd = fd_socket(AF_UNIX, SOCK_STREAM, 0);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	if (fd < 0)
+		return fd;
+	if (str_copy(address.sun_path, sizeof(address.sun_path), path) < 0)
+		return -ENAMETOOLONG;
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Anybody may make /tmp/millibox-UID: code handed to a socket there would be theirs. */
+static bool is_directory_ours(const char *path)
+{
+	cleanup_free char *dir = xstrdup(path);
+	char *slash = strrchr(dir, '/');
+	struct stat st;
+
+	if (!slash)
+		return true;
+	*slash = '\0';
+	if (lstat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
+		return false;
+	return st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+bool endpoint_is_served(const struct endpoint *endpoint)
+{
+	if (!endpoint->chosen && str_has_prefix(endpoint->socket, "/tmp/") &&
+	    !is_directory_ours(endpoint->socket))
+		return false;
+	return endpoint_connect(endpoint->socket) == 0;
+}

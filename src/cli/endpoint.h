@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: where the daemon is: what was asked for, else the environment, else the default socket. */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Everything the choice depends on; NULL or "" where it is not there. */
+struct endpoint_source {
+	const char *socket; /* --socket */
+	const char *url;    /* --url */
+	const char *env_socket;
+	const char *env_url;
+	const char *env_runtime_dir;
+	uid_t uid;
+};
+
+struct endpoint {
+	char *socket; /* owned; NULL: TCP */
+	char *url;    /* owned; without a slash at its end */
+	bool chosen;  /* somebody named it: nothing else may take its place */
+};
+
+/** endpoint_source_fill - the environment's part of @source. */
+void endpoint_source_fill(struct endpoint_source *source);
+/** endpoint_choose - pure. Return: 0, or -1 (ERR_INVALID). */
+int endpoint_choose(const struct endpoint_source *source, struct endpoint *ret_endpoint,
+                    struct error *err) attr_must_check;
+void endpoint_done(struct endpoint *endpoint);
+#define cleanup_endpoint attr_cleanup(endpoint_done)
+/** endpoint_connect - does somebody listen at the Unix socket @path? Return: 0 or a negative errno.
+ */
+int endpoint_connect(const char *path) attr_must_check;
+/**
+ * endpoint_is_served - whether a daemon that may be trusted listens at @endpoint's socket. A socket
+ * in a directory that another user could have made is not believed.
+ */
+bool endpoint_is_served(const struct endpoint *endpoint);

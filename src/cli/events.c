@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/events.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/str.h"
+
+static const char *const kind_names[] = {
+	[EVENT_START] = "start", [EVENT_STDOUT] = "stdout", [EVENT_STDERR] = "stderr",
+	[EVENT_END] = "end",     [EVENT_ERROR] = "error",
+};
+static_assert(ARRAY_SIZE(kind_names) == EVENT_OTHER, "one name per known kind");
+
+void events_init(struct events *e, size_t line_max,
+                 int (*on_event)(void *ctx, const struct event *event), void *ctx)
+{
+	*e = (struct events){.on_event = on_event, .ctx = ctx};
+	buf_init(&e->line, line_max);
+}
+
+void events_done(struct events *e)
+{
+	buf_done(&e->line);
+}
+
+static enum event_kind kind_of(const char *name)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(kind_names) && !str_equal(name, kind_names[i]))
+		i++;
+	return (enum event_kind)i;
+}
+
+/* Fills @event from @object; each kind must carry what it is for. */
+static int read_event(json_t *object, struct event *event)
+{
+	const char *name = json_string_value(json_object_get(object, "event"));
+	json_t *data = json_object_get(object, "data");
+
+	if (!name)
+		return -EPROTO;
+	event->kind = kind_of(name);
+	if (event->kind == EVENT_STDOUT || event->kind == EVENT_STDERR) {
+		event->data = json_string_value(data);
+		event->len = json_string_length(data);
+		return event->data ? 0 : -EPROTO;
+	}
+	if (event->kind == EVENT_END)
+		event->object = json_object_get(object, "result");
+	else if (event->kind == EVENT_ERROR)
+		event->object = json_object_get(object, "error");
+	else
+		return 0;
+	return json_is_object(event->object) ? 0 : -EPROTO;
+}
+
+static int take_line(struct events *e, const char *line, size_t len)
+{
+	struct event event = {0};
+	json_t *object;
+	int r;
+
+	/* An empty line keeps a silent connection alive. */
+	if (len == 0 || (len == 1 && line[0] == '\r'))
+		return 0;
+	object = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	if (!object)
+		return -EPROTO;
+	r = read_event(object, &event);
+	if (r >= 0)
+		r = e->on_event(e->ctx, &event);
+	json_decref(object);
+	return r;
+}
+
+int events_feed(struct events *e, const char *data, size_t len)
+{
+	while (len > 0) {
+		const char *newline = memchr(data, '\n', len);
+		size_t piece = newline ? (size_t)(newline - data) : len;
+		int r;
+
+		if (newline && e->line.len == 0) {
+			r = piece > e->line.max ? -ENOBUFS : take_line(e, data, piece);
+		} else {
+			r = buf_add(&e->line, data, piece);
+			if (r >= 0 && newline) {
+				r = take_line(e, e->line.data, e->line.len);
+				buf_reset(&e->line);
+			}
+		}
+		if (r < 0)
+			return r;
+		piece += newline ? 1 : 0;
+		data += piece;
+		len -= piece;
+	}
+	return 0;
+}

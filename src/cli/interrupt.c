@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/interrupt.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+int interrupt_open(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		return -errno;
+	return fd_signalfd(signals, ARRAY_SIZE(signals));
+}
+
+int interrupt_taken(int fd)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	struct signalfd_siginfo info;
+
+	if (poll(&ready, 1, 0) != 1 || read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return 0;
+	return (int)info.ssi_signo;
+}
+
+static int wait_for_room(int fd, int out)
+{
+	struct pollfd ready[] = {
+		{.fd = fd,  .events = POLLIN },
+		{.fd = out, .events = POLLOUT},
+	};
+
+	while (poll(ready, ARRAY_SIZE(ready), -1) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	return ready[0].revents ? -ECANCELED : 0;
+}
+
+int interrupt_write(int fd, int out, const char *data, size_t len)
+{
+	while (len > 0) {
+		/* A pipe that poll calls writable takes PIPE_BUF bytes without blocking, not more.
+		 */
+		size_t piece = len < PIPE_BUF ? len : PIPE_BUF;
+		int r = wait_for_room(fd, out);
+		ssize_t n;
+
+		if (r < 0)
+			return r;
+		n = write(out, data, piece);
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		if (n > 0) {
+			data += n;
+			len -= (size_t)n;
+		}
+	}
+	return 0;
+}

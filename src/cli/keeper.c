@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "cli/tree.h"
+
+/* What is sent to a daemon that has to end, and how long it is waited for: the first SIGTERM lets
+ * it end its boxes, the second ends them at once, the third is for a daemon that is broken. */
+struct knock {
+	int signal;
+	int wait_ms;
+};
+
+static const struct knock knocks[] = {
+	{SIGTERM, 5000},
+	{SIGTERM, 2000},
+	{SIGKILL, -1  },
+};
+
+/* Settings reach the daemon by MILLIBOX_*; the rest of it needs no more than this. */
+static const char *const kept_variables[] = {"HOME=", "XDG_RUNTIME_DIR=", "MILLIBOX_"};
+
+static bool is_kept(const char *variable)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kept_variables); i++) {
+		if (str_has_prefix(variable, kept_variables[i]))
+			return true;
+	}
+	return false;
+}
+
+static char **make_environment(void)
+{
+	size_t count = str_list_count(environ);
+	char **list = xcalloc(count + 2, sizeof(*list));
+	size_t n = 0;
+
+	list[n++] = xstrdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+	for (size_t i = 0; i < count; i++) {
+		if (is_kept(environ[i]))
+			list[n++] = environ[i];
+	}
+	return list;
+}
+
+static attr_noreturn void exec_daemon(const struct keeper_job *job, pid_t keeper)
+{
+	cleanup_free char *state = xasprintf("%s/state", job->dir);
+	char **environment = make_environment();
+	const char *const argv[] = {job->program, "--listen",    "",    "--socket",
+	                            job->socket,  "--state-dir", state, "--log-level",
+	                            "warn",       NULL};
+	sigset_t none;
+
+	(void)sigemptyset(&none);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	/* For the case that the keeper itself is killed; it may have been already. */
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != keeper)
+		_exit(1);
+	if (dup2(job->log, STDERR_FILENO) >= 0)
+		(void)execve(job->program, (char *const *)argv, environment);
+	(void)dprintf(STDERR_FILENO, "%s: %s\n", job->program, strerror(errno));
+	_exit(1);
+}
+
+/* The command's streams belong to whoever reads them: holding them open would keep pipes alive. */
+static int detach(const struct keeper_job *job)
+{
+	cleanup_close int null = fd_open("/dev/null", O_RDWR, 0);
+	sigset_t all;
+
+	(void)setsid();
+	(void)sigfillset(&all);
+	if (null < 0 || sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+		return -1;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (dup2(null, fd) < 0)
+			return -1;
+	}
+	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++) {
+		if (fd != job->link && fd != job->log)
+			(void)close(fd);
+	}
+	null = -1;
+	return 0;
+}
+
+/* Until the command has gone or the daemon has ended. */
+static void wait_for_either(int link, int pidfd)
+{
+	struct pollfd ready[] = {
+		{.fd = link,  .events = POLLIN},
+		{.fd = pidfd, .events = POLLIN},
+	};
+
+	while (poll(ready, ARRAY_SIZE(ready), -1) < 0 && errno == EINTR)
+		;
+}
+
+static void end_daemon(pid_t daemon, int pidfd)
+{
+	struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+
+	for (size_t i = 0; i < ARRAY_SIZE(knocks); i++) {
+		if (poll(&ended, 1, 0) == 1)
+			break;
+		/* It is our child and not yet waited for: the number cannot be another's. */
+		(void)kill(daemon, knocks[i].signal);
+		if (poll(&ended, 1, knocks[i].wait_ms) == 1)
+			break;
+	}
+	while (waitpid(daemon, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+void keeper_main(const struct keeper_job *job)
+{
+	pid_t self, daemon;
+	int pidfd;
+
+	if (detach(job) < 0)
+		_exit(1);
+	self = getpid();
+	daemon = fork();
+	if (daemon == 0)
+		exec_daemon(job, self);
+	pidfd = daemon > 0 ? fd_pidfd_open(daemon) : -1;
+	if (pidfd >= 0)
+		wait_for_either(job->link, pidfd);
+	if (daemon > 0)
+		end_daemon(daemon, pidfd);
+	_exit(tree_remove(job->dir) < 0);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/suggest.h"
+
+/* Kinds that are one positive number differ in their parser and in how an example looks. */
+struct number_kind {
+	int (*parse)(const char *text, uint64_t *ret_value);
+	const char *expected;
+};
+
+static const struct number_kind number_kinds[OPTION_KIND_COUNT] = {
+	[OPTION_SIZE] = {parse_size,     "a size such as 512Mi or 1Gi"             },
+	[OPTION_CPU] = {parse_cpu,      "a number of cores such as 1, 0.5 or 500m"},
+	[OPTION_DURATION] = {parse_duration, "a time such as 30, 1.5, 500ms or 5m"     },
+	[OPTION_NUMBER] = {parse_u64,      "a whole number"                          },
+};
+
+struct parser {
+	const struct options *options;
+	char **next; /* first word not yet looked at */
+	void *values;
+	struct args *args;
+};
+
+static const struct option_row *find_by_name(const struct options *options, const char *name,
+                                             size_t len)
+{
+	for (size_t i = 0; i < options->count; i++) {
+		const struct option_row *row = &options->rows[i];
+
+		if (strlen(row->name) == len && strncmp(row->name, name, len) == 0)
+			return row;
+	}
+	return NULL;
+}
+
+static const struct option_row *find_by_letter(const struct options *options, char letter)
+{
+	for (size_t i = 0; i < options->count; i++) {
+		if (options->rows[i].letter == letter)
+			return &options->rows[i];
+	}
+	return NULL;
+}
+
+static void list_add(struct option_list *list, const char *item)
+{
+	list->items = xrealloc_array(list->items, list->count + 1, sizeof(*list->items));
+	list->items[list->count++] = item;
+}
+
+static int store_number(const struct option_row *row, const char *text, uint64_t *ret_number,
+                        struct error *err)
+{
+	const struct number_kind *kind = &number_kinds[row->kind];
+	uint64_t value = 0;
+	int r = kind->parse(text, &value);
+
+	if (r == -ERANGE)
+		return error_set(err, ERR_INVALID, 0, "--%s: '%s' is too large", row->name, text);
+	if (r < 0)
+		return error_set(err, ERR_INVALID, 0, "--%s: '%s' is not %s", row->name, text,
+		                 kind->expected);
+	if (value == 0)
+		return error_set(err, ERR_INVALID, 0, "--%s: must be more than 0", row->name);
+	*ret_number = value;
+	return 0;
+}
+
+static int store(struct parser *p, const struct option_row *row, const char *text,
+                 struct error *err)
+{
+	void *slot = (char *)p->values + row->offset;
+
+	if (row->kind == OPTION_TEXT) {
+		*(const char **)slot = text;
+		return 0;
+	}
+	if (row->kind == OPTION_LIST) {
+		list_add(slot, text);
+		return 0;
+	}
+	return store_number(row, text, slot, err);
+}
+
+static int refuse_unknown(const struct parser *p, const char *word, const char *name,
+                          struct error *err)
+{
+	struct suggest s = {.word = name};
+
+	for (size_t i = 0; i < p->options->count; i++)
+		suggest_offer(&s, p->options->rows[i].name);
+	suggest_offer(&s, "help");
+	if (s.best)
+		return error_set(err, ERR_INVALID, 0, "unknown option '%s'; did you mean '--%s'?",
+		                 word, s.best);
+	return error_set(err, ERR_INVALID, 0, "unknown option '%s'", word);
+}
+
+/* @attached is the value that came in the same word, or NULL. */
+static int take_option(struct parser *p, const struct option_row *row, const char *attached,
+                       struct error *err)
+{
+	if (row->kind == OPTION_FLAG) {
+		if (attached)
+			return error_set(err, ERR_INVALID, 0, "--%s takes no value", row->name);
+		*(bool *)((char *)p->values + row->offset) = true;
+		return 0;
+	}
+	if (!attached && !*p->next)
+		return error_set(err, ERR_INVALID, 0, "--%s needs a value (%s)", row->name,
+		                 row->value);
+	return store(p, row, attached ? attached : *p->next++, err);
+}
+
+static int parse_long(struct parser *p, const char *word, struct error *err)
+{
+	const char *name = word + 2;
+	const char *equals = strchr(name, '=');
+	size_t len = equals ? (size_t)(equals - name) : strlen(name);
+	const struct option_row *row = find_by_name(p->options, name, len);
+	cleanup_free char *bare = NULL;
+
+	if (row)
+		return take_option(p, row, equals ? equals + 1 : NULL, err);
+	bare = xstrndup(name, len);
+	return refuse_unknown(p, word, bare, err);
+}
+
+static int parse_short(struct parser *p, const char *word, struct error *err)
+{
+	const struct option_row *row = find_by_letter(p->options, word[1]);
+
+	if (!row)
+		return refuse_unknown(p, word, word + 1, err);
+	return take_option(p, row, word[2] ? word + 2 : NULL, err);
+}
+
+static int parse_word(struct parser *p, const char *word, struct error *err)
+{
+	struct option_list words = {p->args->words, p->args->words_count};
+
+	if (str_has_prefix(word, "--"))
+		return parse_long(p, word, err);
+	if (word[0] == '-' && word[1])
+		return parse_short(p, word, err);
+	list_add(&words, word);
+	p->args->words = words.items;
+	p->args->words_count = words.count;
+	return 0;
+}
+
+int options_parse(const struct options *options, char **argv, void *values, struct args *ret_args,
+                  struct error *err)
+{
+	struct parser p = {options, argv, values, ret_args};
+
+	*ret_args = (struct args){0};
+	while (*p.next) {
+		const char *word = *p.next++;
+
+		if (str_equal(word, "--")) {
+			ret_args->rest = p.next;
+			ret_args->rest_count = str_list_count(p.next);
+			return 0;
+		}
+		if (str_equal(word, "--help") || str_equal(word, "-h")) {
+			ret_args->help = true;
+			return 0;
+		}
+		if (parse_word(&p, word, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+void options_done(const struct options *options, void *values, struct args *args)
+{
+	for (size_t i = 0; i < options->count; i++) {
+		const struct option_row *row = &options->rows[i];
+		struct option_list *list = (void *)((char *)values + row->offset);
+
+		if (row->kind != OPTION_LIST)
+			continue;
+		free(list->items);
+		*list = (struct option_list){0};
+	}
+	free(args->words);
+	*args = (struct args){0};
+}
+
+static void print_row(const struct option_row *row, FILE *out)
+{
+	cleanup_free char *left = NULL;
+	const char *value = row->value ? row->value : "";
+	const char *space = row->value ? " " : "";
+
+	if (row->letter)
+		left = xasprintf("-%c, --%s%s%s", row->letter, row->name, space, value);
+	else
+		left = xasprintf("    --%s%s%s", row->name, space, value);
+	(void)fprintf(out, "  %-26s  %s\n", left, row->help);
+}
+
+void options_print_help(const struct options *options, FILE *out)
+{
+	static const struct option_row help = {
+		.name = "help", .letter = 'h', .help = "show this text"};
+
+	for (size_t i = 0; i < options->count; i++)
+		print_row(&options->rows[i], out);
+	print_row(&help, out);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: command line options as tables. A row gives the parser, --help, the shell completion and
+ * the check of the manual page what they need. Values are written into the command's own struct
+ * at the row's offset; strings are borrowed from argv, which lives as long as the program.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum option_kind {
+	OPTION_FLAG,     /* bool */
+	OPTION_TEXT,     /* const char * */
+	OPTION_LIST,     /* struct option_list: may be repeated */
+	OPTION_SIZE,     /* uint64_t bytes; 0: not given */
+	OPTION_CPU,      /* uint64_t thousandths of a core; 0: not given */
+	OPTION_DURATION, /* uint64_t microseconds; 0: not given */
+	OPTION_NUMBER,   /* uint64_t; 0: not given */
+	OPTION_KIND_COUNT
+};
+
+struct option_list {
+	const char **items; /* owned; the strings are borrowed */
+	size_t count;
+};
+
+struct option_row {
+	const char *name; /* without dashes */
+	char letter;      /* 0: no short form */
+	enum option_kind kind;
+	size_t offset;
+	const char *value; /* what stands for the value in help; NULL for a flag */
+	const char *help;
+};
+
+struct options {
+	const struct option_row *rows;
+	size_t count;
+};
+
+/* What was on the command line besides options. */
+struct args {
+	const char **words; /* owned; in order */
+	size_t words_count;
+	char **rest; /* borrowed: what follows "--" */
+	size_t rest_count;
+	bool help; /* --help or -h was seen: nothing after it was looked at */
+};
+
+/**
+ * options_parse - @argv from the first word after the command. Values go to @values, which the
+ * caller zeroed. Return: 0, or -1 (ERR_INVALID). options_done is needed in both cases.
+ */
+int options_parse(const struct options *options, char **argv, void *values, struct args *ret_args,
+                  struct error *err) attr_must_check;
+void options_done(const struct options *options, void *values, struct args *args);
+/** options_print_help - one line per row, --help last. */
+void options_print_help(const struct options *options, FILE *out);

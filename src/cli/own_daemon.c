@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/own_daemon.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "cli/endpoint.h"
+#include "cli/keeper.h"
+#include "cli/program.h"
+
+/*
+ * Theory of operation
+ *
+ *   millibox ──socket── keeper ──pidfd── milliboxd
+ *
+ * The keeper is a fork of ours in a session of its own, so that Ctrl-C does not reach it. When our
+ * end of the socket closes, by whatever end we come to, SIGKILL included, it ends the daemon and
+ * removes the directory. A parent-death signal alone would not do: the kernel forgets it when the
+ * daemon changes its user id, and nobody would be left to remove the directory.
+ */
+
+/* Sanitizers and emulated processors are slow; a daemon that cannot start ends much sooner. */
+#define READY_TIMEOUT_US (60 * USEC_PER_SEC)
+#define LOG_SHOWN_MAX    8192
+
+struct own_daemon {
+	char *dir;    /* owned */
+	char *socket; /* owned */
+	int link;     /* to the keeper */
+	int log;      /* memfd: the daemon's stderr */
+	pid_t keeper; /* 0: not started */
+};
+
+static char *make_directory(struct error *err)
+{
+	const char *base = getenv("TMPDIR");
+	cleanup_free char *path = NULL;
+
+	/* The socket's whole path has to fit into an address. */
+	if (!base || base[0] != '/' || strlen(base) > 64)
+		base = "/tmp";
+	path = xasprintf("%s/millibox-XXXXXX", base);
+	if (!mkdtemp(path)) {
+		(void)error_set(err, ERR_UNAVAILABLE, errno, "make a directory in %s", base);
+		return NULL;
+	}
+	return TAKE_PTR(path);
+}
+
+static int fork_keeper(struct own_daemon *d, const char *program, struct error *err)
+{
+	struct keeper_job job = {.program = program, .dir = d->dir, .socket = d->socket};
+	int ends[2] = {-1, -1};
+	int r = fd_socketpair(SOCK_STREAM, ends);
+
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "make a socket pair");
+	d->link = ends[0];
+	job.link = ends[1];
+	job.log = d->log;
+	d->keeper = fork();
+	if (d->keeper == 0)
+		keeper_main(&job);
+	(void)fd_close(ends[1]);
+	if (d->keeper > 0)
+		return 0;
+	d->keeper = 0;
+	return error_set(err, ERR_UNAVAILABLE, errno, "fork");
+}
+
+static int refuse_ended(const struct own_daemon *d, struct error *err)
+{
+	own_daemon_show_log(d);
+	return error_set(err, ERR_UNAVAILABLE, 0,
+	                 "milliboxd did not start; 'millibox doctor' tells what the host lacks");
+}
+
+/* @watch tells when the socket appears. */
+static int wait_until_ready(struct own_daemon *d, int watch, int interrupt_fd, struct error *err)
+{
+	uint64_t deadline = clock_us() + READY_TIMEOUT_US;
+	struct pollfd ready[] = {
+		{.fd = watch,        .events = POLLIN},
+		{.fd = d->link,      .events = POLLIN},
+		{.fd = interrupt_fd, .events = POLLIN},
+	};
+
+	for (;;) {
+		char events[1024];
+		uint64_t now = clock_us();
+		int timeout_ms = now < deadline ? (int)((deadline - now) / USEC_PER_MS) + 1 : 0;
+		int r = endpoint_connect(d->socket);
+
+		if (r == 0)
+			return 0;
+		/* Between bind and listen nothing happens that could be watched. */
+		if (r == -ECONNREFUSED && timeout_ms > 1)
+			timeout_ms = 1;
+		if (now >= deadline)
+			return error_set(err, ERR_UNAVAILABLE, -r, "milliboxd does not answer");
+		if (poll(ready, ARRAY_SIZE(ready), timeout_ms) < 0 && errno != EINTR)
+			return error_set(err, ERR_UNAVAILABLE, errno, "poll");
+		if (ready[2].revents)
+			return error_set(err, ERR_UNAVAILABLE, ECANCELED, "interrupted");
+		if (ready[1].revents)
+			return refuse_ended(d, err);
+		if (ready[0].revents && read(watch, events, sizeof(events)) < 0 && errno != EAGAIN)
+			return error_set(err, ERR_UNAVAILABLE, errno, "read from inotify");
+	}
+}
+
+static int start(struct own_daemon *d, int interrupt_fd, struct error *err)
+{
+	cleanup_free char *program = program_find("milliboxd", err);
+	cleanup_close int watch = fd_inotify();
+
+	if (!program)
+		return -1;
+	if (watch < 0)
+		return error_set(err, ERR_UNAVAILABLE, -watch, "make an inotify descriptor");
+	d->dir = make_directory(err);
+	if (!d->dir)
+		return -1;
+	d->socket = xasprintf("%s/sock", d->dir);
+	d->log = fd_memfd("milliboxd.log", 0);
+	if (d->log < 0)
+		return error_set(err, ERR_UNAVAILABLE, -d->log, "make a memory file");
+	if (inotify_add_watch(watch, d->dir, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) < 0)
+		return error_set(err, ERR_UNAVAILABLE, errno, "watch %s", d->dir);
+	if (fork_keeper(d, program, err) < 0)
+		return -1;
+	return wait_until_ready(d, watch, interrupt_fd, err);
+}
+
+/* Ends whatever there is of a daemon, half started or whole. */
+static void finish(struct own_daemon *d)
+{
+	d->link = fd_close(d->link);
+	if (d->keeper > 0) {
+		while (waitpid(d->keeper, NULL, 0) < 0 && errno == EINTR)
+			;
+	} else if (d->dir) {
+		/* Empty as yet: without a keeper nothing was put into it. */
+		(void)rmdir(d->dir);
+	}
+	(void)fd_close(d->log);
+	free(d->dir);
+	free(d->socket);
+}
+
+struct own_daemon *own_daemon_start(int interrupt_fd, struct error *err)
+{
+	struct own_daemon *d = NEW(struct own_daemon);
+
+	d->link = -1;
+	d->log = -1;
+	if (start(d, interrupt_fd, err) == 0)
+		return d;
+	finish(d);
+	free(d);
+	return NULL;
+}
+
+const char *own_daemon_socket(const struct own_daemon *d)
+{
+	return d->socket;
+}
+
+void own_daemon_show_log(const struct own_daemon *d)
+{
+	char text[LOG_SHOWN_MAX];
+	ssize_t n = pread(d->log, text, sizeof(text), 0);
+
+	if (n > 0)
+		(void)fwrite(text, 1, (size_t)n, stderr);
+}
+
+void own_daemon_end(struct own_daemon *d)
+{
+	if (!d)
+		return;
+	finish(d);
+	free(d);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/program.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fd.h"
+
+static char *own_directory(void)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return NULL;
+	path[n] = '\0';
+	slash = strrchr(path, '/');
+	return slash ? xstrndup(path, (size_t)(slash - path)) : NULL;
+}
+
+static char *find_in(const char *dir, const char *name)
+{
+	cleanup_free char *path = xasprintf("%s/%s", dir, name);
+
+	return access(path, X_OK) == 0 ? TAKE_PTR(path) : NULL;
+}
+
+char *program_find(const char *name, struct error *err)
+{
+	cleanup_free char *own = own_directory();
+	const char *const dirs[] = {own ? own : "", MILLIBOX_BINDIR, MILLIBOX_SBINDIR,
+	                            MILLIBOX_LIBEXECDIR};
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		char *path = dirs[i][0] ? find_in(dirs[i], name) : NULL;
+
+		if (path)
+			return path;
+	}
+	(void)error_set(err, ERR_NOT_FOUND, 0, "%s is neither beside millibox nor in %s", name,
+	                MILLIBOX_LIBEXECDIR);
+	return NULL;
+}
+
+static int spawn(const char *const *argv, int out, pid_t *ret_pid)
+{
+	posix_spawn_file_actions_t actions;
+	int r = posix_spawn_file_actions_init(&actions);
+
+	if (r != 0)
+		return -r;
+	r = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+	if (r == 0)
+		r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", 0, 0);
+	if (r == 0)
+		r = posix_spawn(ret_pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+static int collect(int fd, struct buf *out)
+{
+	char piece[4096];
+	ssize_t n;
+
+	do {
+		n = read(fd, piece, sizeof(piece));
+		if (n > 0 && buf_add(out, piece, (size_t)n) < 0)
+			return -ENOBUFS;
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	return n < 0 ? -errno : 0;
+}
+
+int program_read(const char *const *argv, struct buf *ret_out, int *ret_status, struct error *err)
+{
+	int ends[2] = {-1, -1};
+	int r = fd_pipe(ends, 0);
+	cleanup_close int in = ends[0];
+	cleanup_close int out = ends[1];
+	pid_t pid = 0;
+
+	if (r >= 0)
+		r = spawn(argv, out, &pid);
+	if (r < 0)
+		return error_set(err, ERR_SYSTEM, -r, "start %s", argv[0]);
+	out = fd_close(out);
+	r = collect(in, ret_out);
+	/* With our end closed a program that goes on writing ends, and the wait does too. */
+	in = fd_close(in);
+	while (waitpid(pid, ret_status, 0) < 0) {
+		if (errno != EINTR)
+			return error_set(err, ERR_SYSTEM, errno, "wait for %s", argv[0]);
+	}
+	if (r < 0)
+		return error_set(err, ERR_SYSTEM, -r, "read from %s", argv[0]);
+	return 0;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run_request.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "cli/base64.h"
+#include "cli/language.h"
+
+static int read_stream(int fd, struct buf *b)
+{
+	for (;;) {
+		char piece[16384];
+		ssize_t n = read(fd, piece, sizeof(piece));
+
+		if (n == 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0 && buf_add(b, piece, (size_t)n) < 0)
+			return -EFBIG;
+	}
+}
+
+static int read_source(const char *path, struct buf *b, struct error *err)
+{
+	bool is_stdin = str_equal(path, "-");
+	int r = is_stdin ? read_stream(STDIN_FILENO, b) : file_read_at(AT_FDCWD, path, b);
+
+	if (r < 0)
+		return error_set(err, ERR_NOT_FOUND, -r, "read %s",
+		                 is_stdin ? "standard input" : path);
+	return 0;
+}
+
+static int find_language(const struct run_options *options, const char *word,
+                         struct run_input *input, struct error *err)
+{
+	bool is_named = word && !str_equal(word, "-");
+
+	input->language = options->language;
+	if (!input->language && is_named)
+		input->language = language_of_name(word);
+	if (!input->language && input->code.len > 0)
+		input->language = language_of_code(input->code.data, input->code.len);
+	/* Code without a file has nothing else to go by. */
+	if (!input->language && !is_named)
+		input->language = "python";
+	if (!input->language)
+		return error_set(err, ERR_INVALID, 0,
+		                 "cannot tell the language of '%s' by its name or first line; "
+		                 "give --language",
+		                 word);
+	return 0;
+}
+
+int run_request_read(const struct run_options *options, const char *word,
+                     struct run_input *ret_input, struct error *err)
+{
+	const char *stdin_path = options->stdin_path;
+
+	*ret_input = (struct run_input){
+		.code = BUF_INIT(RUN_INPUT_MAX),
+		.stdin_data = BUF_INIT(RUN_INPUT_MAX),
+	};
+	if (word && stdin_path && str_equal(word, "-") && str_equal(stdin_path, "-"))
+		return error_set(err, ERR_INVALID, 0,
+		                 "standard input cannot be both the program and its input");
+	if (!word && buf_add_str(&ret_input->code, options->code) < 0)
+		return error_set(err, ERR_TOO_LARGE, 0, "--code is too long");
+	if (word && read_source(word, &ret_input->code, err) < 0)
+		return -1;
+	if (find_language(options, word, ret_input, err) < 0)
+		return -1;
+	return stdin_path ? read_source(stdin_path, &ret_input->stdin_data, err) : 0;
+}
+
+void run_input_done(struct run_input *input)
+{
+	buf_done(&input->code);
+	buf_done(&input->stdin_data);
+}
+
+static int set_text(json_t *object, const char *key, const struct buf *text, const char *what,
+                    struct error *err)
+{
+	json_t *value = NULL;
+
+	if (utf8_is_valid(text->data ? text->data : "", text->len))
+		value = json_stringn(text->data ? text->data : "", text->len);
+	if (!value || json_object_set_new(object, key, value) < 0)
+		return error_set(err, ERR_INVALID, 0, "%s is not UTF-8 text", what);
+	return 0;
+}
+
+/* Bytes that are no text travel as {"base64": ...}. */
+static json_t *encode_bytes(const struct buf *bytes)
+{
+	const char *data = bytes->data ? bytes->data : "";
+	cleanup_free char *encoded = NULL;
+
+	if (utf8_is_valid(data, bytes->len))
+		return json_stringn(data, bytes->len);
+	encoded = base64_encode(data, bytes->len);
+	return json_pack("{s:s}", "base64", encoded);
+}
+
+static int add_file(json_t *files, const char *pair, struct error *err)
+{
+	cleanup_buf struct buf data = BUF_INIT(RUN_INPUT_MAX);
+	const char *equals = strchr(pair, '=');
+	cleanup_free char *name = equals ? xstrndup(pair, (size_t)(equals - pair)) : NULL;
+
+	if (!name || !*name || !equals[1])
+		return error_set(err, ERR_INVALID, 0, "--file: '%s' is not NAME=PATH", pair);
+	if (!utf8_is_valid(name, strlen(name)))
+		return error_set(err, ERR_INVALID, 0, "--file: the name is not UTF-8 text");
+	if (json_object_get(files, name))
+		return error_set(err, ERR_INVALID, 0, "--file: '%s' is given twice", name);
+	if (read_source(equals + 1, &data, err) < 0)
+		return -1;
+	if (json_object_set_new(files, name, encode_bytes(&data)) < 0)
+		return error_set(err, ERR_SYSTEM, ENOMEM, "--file: '%s'", name);
+	return 0;
+}
+
+static int add_variable(json_t *env, const char *pair, struct error *err)
+{
+	const char *equals = strchr(pair, '=');
+	cleanup_free char *name = equals ? xstrndup(pair, (size_t)(equals - pair)) : NULL;
+
+	if (!name || !*name)
+		return error_set(err, ERR_INVALID, 0, "--env: '%s' is not NAME=VALUE", pair);
+	/* jansson refuses what is not UTF-8. */
+	if (!utf8_is_valid(pair, strlen(pair)) ||
+	    json_object_set_new(env, name, json_string(equals + 1)) < 0)
+		return error_set(err, ERR_INVALID, 0, "--env: not UTF-8 text");
+	return 0;
+}
+
+/* @list into an object at @key, when there is anything in it. */
+static int set_pairs(json_t *body, const char *key, const struct option_list *list,
+                     int (*add)(json_t *object, const char *pair, struct error *err),
+                     struct error *err)
+{
+	json_t *object;
+
+	if (list->count == 0)
+		return 0;
+	object = json_object();
+	if (json_object_set_new(body, key, object) < 0)
+		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
+	for (size_t i = 0; i < list->count; i++) {
+		if (add(object, list->items[i], err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int set_args(json_t *body, const struct args *args, struct error *err)
+{
+	json_t *list;
+
+	if (args->rest_count == 0)
+		return 0;
+	list = json_array();
+	if (json_object_set_new(body, "args", list) < 0)
+		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
+	for (size_t i = 0; i < args->rest_count; i++) {
+		if (json_array_append_new(list, json_string(args->rest[i])) < 0)
+			return error_set(err, ERR_INVALID, 0, "an argument is not UTF-8 text");
+	}
+	return 0;
+}
+
+/* Limits are sent only where asked for: the daemon's policy has the defaults. */
+static int set_resources(json_t *body, const struct run_options *o, struct error *err)
+{
+	json_t *resources = json_object();
+	char cpu[32], memory[32], disk[32];
+	int r = 0;
+
+	format_cpu(o->cpu_millicores, cpu, sizeof(cpu));
+	format_size(o->memory_bytes, memory, sizeof(memory));
+	format_size(o->disk_bytes, disk, sizeof(disk));
+	if (o->cpu_millicores)
+		r |= json_object_set_new(resources, "cpu", json_string(cpu));
+	if (o->memory_bytes)
+		r |= json_object_set_new(resources, "memory", json_string(memory));
+	if (o->disk_bytes)
+		r |= json_object_set_new(resources, "disk", json_string(disk));
+	if (o->processes)
+		r |= json_object_set_new(resources, "max_processes",
+		                         json_integer((json_int_t)o->processes));
+	if (o->output_bytes)
+		r |= json_object_set_new(resources, "max_output",
+		                         json_integer((json_int_t)o->output_bytes));
+	if (o->timeout_us)
+		r |= json_object_set_new(body, "timeout",
+		                         json_real((double)o->timeout_us / USEC_PER_SEC));
+	if (json_object_size(resources) > 0)
+		r |= json_object_set(body, "resources", resources);
+	json_decref(resources);
+	return r ? error_set(err, ERR_SYSTEM, ENOMEM, "make the request") : 0;
+}
+
+static int fill(json_t *body, const struct run_options *options, const struct run_input *input,
+                const struct args *args, struct error *err)
+{
+	if (json_object_set_new(body, "language", json_string(input->language)) < 0)
+		return error_set(err, ERR_INVALID, 0, "--language: not UTF-8 text");
+	if (set_text(body, "code", &input->code, "the program", err) < 0)
+		return -1;
+	if (options->stdin_path &&
+	    set_text(body, "stdin", &input->stdin_data, "its standard input", err) < 0)
+		return -1;
+	if (set_args(body, args, err) < 0 || set_resources(body, options, err) < 0)
+		return -1;
+	if (set_pairs(body, "env_vars", &options->env, add_variable, err) < 0)
+		return -1;
+	return set_pairs(body, "files", &options->files, add_file, err);
+}
+
+char *run_request_build(const struct run_options *options, const struct run_input *input,
+                        const struct args *args, struct error *err)
+{
+	json_t *body = json_object();
+	char *text = NULL;
+
+	if (fill(body, options, input, args, err) == 0) {
+		text = json_dumps(body, JSON_COMPACT);
+		if (!text)
+			(void)error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
+	}
+	json_decref(body);
+	return text;
+}

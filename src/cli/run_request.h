@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: the options of "millibox run" into the body of POST /api/v1/execute. */
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "cli/options.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Everything that is sent travels in one body; the daemon's own limits are below this. */
+#define RUN_INPUT_MAX (64UL << 20)
+
+struct run_options {
+	const char *language;
+	const char *code;
+	const char *stdin_path;
+	const char *socket;
+	const char *url;
+	uint64_t timeout_us;
+	uint64_t memory_bytes;
+	uint64_t disk_bytes;
+	uint64_t cpu_millicores;
+	uint64_t processes;
+	uint64_t output_bytes;
+	struct option_list env;
+	struct option_list files;
+	bool json;
+};
+
+/* What was read from files before anything is started. */
+struct run_input {
+	const char *language;
+	struct buf code;
+	struct buf stdin_data;
+};
+
+/** run_request_read - the program @word names ("-": stdin; NULL: --code), its language, its stdin.
+ */
+int run_request_read(const struct run_options *options, const char *word,
+                     struct run_input *ret_input, struct error *err) attr_must_check;
+void run_input_done(struct run_input *input);
+#define cleanup_run_input attr_cleanup(run_input_done)
+/** run_request_build - Return: owned JSON text, or NULL with *err. */
+char *run_request_build(const struct run_options *options, const struct run_input *input,
+                        const struct args *args, struct error *err) attr_must_check;

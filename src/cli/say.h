@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what the command line tool says in its own name, on stderr. Text that came from elsewhere
+ * loses its control characters: an answer must not be able to write to the terminal's title.
+ */
+
+#include "base/attr.h"
+#include <jansson.h>
+#include <stdio.h>
+
+struct error;
+
+/** say - one line: "millibox: ...". */
+void say(const char *fmt, ...) attr_printf(1, 2);
+/** say_error - the end of an error's chain: message, errno's text, what to do. */
+void say_error(const struct error *err);
+/** say_problem - an error object of the API: description, detail, what to do, request. */
+void say_problem(const json_t *problem);
+/** say_print - @text with control characters replaced. */
+void say_print(FILE *out, const char *text);

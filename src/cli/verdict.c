@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verdict.h"
+
+#include <stdbool.h>
+
+#include "base/attr.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/say.h"
+
+struct words {
+	const char *word; /* of the API */
+	const char *text;
+};
+
+static const struct words limits[] = {
+	{"time",      "the program reached its time limit and was ended (--timeout)"},
+	{"cpu",       "the program used up its processor time and was ended (--cpu)"},
+	{"memory",    "the program reached its memory limit (--memory)"             },
+	{"processes", "the program reached its limit of processes (--processes)"    },
+	{"output",    "the program's output was cut at its limit (--max-output)"    },
+	{"disk",      "the program ran out of disk space (--disk)"                  },
+};
+
+/* Ends that are not the program's own. */
+static const struct words ends[] = {
+	{"crashed",   "the box was lost before the program ended"},
+	{"cancelled", "the execution was cancelled"              },
+};
+
+static const char *member(const json_t *result, const char *key)
+{
+	const char *text = json_string_value(json_object_get(result, key));
+
+	return text ? text : "";
+}
+
+static const char *find_text(const struct words *table, size_t count, const char *word)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (str_equal(table[i].word, word))
+			return table[i].text;
+	}
+	return NULL;
+}
+
+int verdict_exit_status(const json_t *result)
+{
+	const char *status = member(result, "status");
+	const json_t *code = json_object_get(result, "exit_code");
+	json_int_t value = json_integer_value(code);
+
+	if (str_equal(status, "timeout"))
+		return CLI_TIMED_OUT;
+	if (find_text(ends, ARRAY_SIZE(ends), status))
+		return CLI_OURS;
+	if (!json_is_integer(code) || value < 0 || value > 255)
+		return CLI_OURS;
+	return (int)value;
+}
+
+void verdict_explain(const json_t *result)
+{
+	const char *limit = member(result, "limit");
+	const char *ended = find_text(ends, ARRAY_SIZE(ends), member(result, "status"));
+	const char *text = find_text(limits, ARRAY_SIZE(limits), limit);
+
+	if (ended)
+		say("%s", ended);
+	if (text)
+		say("%s", text);
+	else if (*limit)
+		say("the program reached its limit of %s", limit);
+	else if (str_equal(member(result, "status"), "timeout"))
+		say("%s", limits[0].text);
+}
