@@ -52,7 +52,7 @@ $(RELEASE)/build.ninja:
 
 bench: setup-bench $(RELEASE)/build.ninja ## measure against the peers that are installed
 	meson compile -C $(RELEASE)
-	$(PYTHON) tests/bench/bench.py --build $(RELEASE)
+	MILLIBOX_BUILD=$(abspath $(RELEASE)) $(PYTHON) tests/bench/bench.py
 
 test-vm: setup-vm setup-test ## limits and teardown on a pure cgroup-v2 kernel in QEMU
 	@$(MAKE) --no-print-directory all
