@@ -194,7 +194,10 @@ int stream_write(struct stream *s, const void *data, size_t len)
 	if (s->mute)
 		return -EPIPE;
 	r = buf_add(&s->out, data, len);
-	return r < 0 ? r : stream_flush(s);
+	if (r < 0)
+		return r;
+	stream_flush(s);
+	return s->mute ? -EPIPE : 0;
 }
 
 struct buf *stream_queue(struct stream *s)
@@ -202,7 +205,7 @@ struct buf *stream_queue(struct stream *s)
 	return &s->out;
 }
 
-int stream_flush(struct stream *s)
+void stream_flush(struct stream *s)
 {
 	if (s->fd >= 0) {
 		write_some(s);
@@ -210,7 +213,6 @@ int stream_flush(struct stream *s)
 	}
 	if (s->mute)
 		drop_queue(s);
-	return s->mute ? -EPIPE : 0;
 }
 
 size_t stream_pending(const struct stream *s)

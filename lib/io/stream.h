@@ -49,8 +49,9 @@ int stream_write(struct stream *s, const void *data, size_t len) attr_must_check
  * own appending, and call stream_flush afterwards.
  */
 struct buf *stream_queue(struct stream *s);
-/** stream_flush - send what the socket takes now, the rest when there is room. */
-int stream_flush(struct stream *s);
+/** stream_flush - send what the socket takes now, the rest when there is room. To a peer that
+ * stopped reading everything is dropped: its end, which on_end tells, is near. */
+void stream_flush(struct stream *s);
 /** stream_pending - bytes of the queue that were not sent yet. */
 size_t stream_pending(const struct stream *s);
 /**

@@ -23,14 +23,19 @@ struct box;
 
 struct driver_caps {
 	uint32_t layers;          /* mask of enum wire_layer every box of it will have */
-	uint32_t required_layers; /* those that strict mode demands on this host; subset of what could be */
+	uint32_t required_layers; /* those without which no box is used, see native.c */
 	uint32_t landlock_abi;
 	uint32_t boxes_max;
 	bool can_freeze;
-	bool counts_usage; /* box_counters are real */
+	bool counts_usage;  /* box_counters are real */
 	const char *cgroup; /* "v1", "v2", "hybrid", "none": for people */
 	const char *ids;    /* "range", "subid", "single": for people */
 };
+
+/* What a box keeps for its agent until it can be sent. */
+#define BOX_FILES_MAX (64u * 1024 * 1024) /* files and commands */
+#define BOX_STDIN_MAX (64u * 1024 * 1024) /* per execution */
+#define BOX_EXECS_MAX 64                  /* executions at the same time */
 
 enum output_stream {
 	OUTPUT_STDOUT,
@@ -49,7 +54,7 @@ struct exec_file {
 
 /* One program to run. Borrowed for the call of box_exec. */
 struct exec_plan {
-	uint32_t id; /* chosen by the caller, not 0, unique in the box */
+	uint32_t id;             /* chosen by the caller, not 0, unique in the box */
 	const char *const *argv; /* NULL-terminated */
 	const char *const *env;  /* NULL-terminated */
 	const char *cwd;         /* relative to the workspace */
@@ -77,8 +82,9 @@ struct exec_facts {
 };
 
 /*
- * Callbacks of a box. @ctx is the caller's. After on_gone nothing follows. Each may call box_*
- * functions, box_destroy included; the box is freed only after on_gone returned.
+ * Callbacks of a box. @ctx is the caller's. After box_destroy only on_gone follows, and after it
+ * nothing. Each may call box_* functions, box_destroy included; the box is freed only after on_gone
+ * returned. All must be there.
  */
 struct box_events {
 	void *ctx;
@@ -95,8 +101,8 @@ struct box_events {
 	void (*on_done)(void *ctx, uint32_t exec_id, const struct exec_facts *facts);
 	/* This execution could not be started; the box itself goes on. */
 	void (*on_exec_failed)(void *ctx, uint32_t exec_id, const struct error *err);
-	/* The box is of no more use: it could not be built, its agent vanished or broke the protocol.
-	 * Everything unfinished is lost. on_gone follows after box_destroy. */
+	/* The box is of no more use: it could not be built, its agent vanished or broke the
+	 * protocol. Everything unfinished is lost. on_gone follows after box_destroy. */
 	void (*on_lost)(void *ctx, const struct error *err);
 	/* Nothing of the box is left on the host. */
 	void (*on_gone)(void *ctx);
@@ -106,14 +112,15 @@ struct box_events {
 struct driver_ops {
 	const char *name;
 	/* Starts making a box. Failures that show later come as on_lost. */
-	int (*create)(struct driver *d, const struct box_spec *spec, const struct box_events *events,
-	              struct box **ret_box, struct error *err);
-	/* May be NULL: not supported. */
+	int (*create)(struct driver *d, const struct box_spec *spec,
+	              const struct box_events *events, struct box **ret_box, struct error *err);
+	/* May be NULL: not supported. A failure that shows later ends the box as on_lost. */
 	int (*freeze)(struct box *box, bool frozen, struct error *err);
 	/* The kernel's counters, now. */
 	void (*counters)(struct box *box, struct box_counters *ret_counters);
 	/* Ends everything in the box at once; idempotent; never fails; on_gone follows. */
 	void (*destroy)(struct box *box);
+	/* Boxes that are left end without a callback. The loop must still be there. */
 	void (*free)(struct driver *d);
 };
 
@@ -127,9 +134,13 @@ int box_create(struct driver *d, const struct box_spec *spec, const struct box_e
                struct box **ret_box, struct error *err) attr_must_check;
 /** box_exec - hand a program over. Errors that show later come as on_exec_failed. */
 int box_exec(struct box *box, const struct exec_plan *plan, struct error *err) attr_must_check;
-/** box_stdin - bytes for an execution's stdin; kept (bounded by @max_pending) until there is room. */
-int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len, struct error *err)
-	attr_must_check;
+/**
+ * box_stdin - bytes for an execution's stdin; kept until there is room, at most BOX_STDIN_MAX of
+ * them (ERR_TOO_LARGE beyond). Bytes for an execution that has ended are dropped: a writer cannot
+ * know yet.
+ */
+int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len,
+              struct error *err) attr_must_check;
 int box_stdin_end(struct box *box, uint32_t exec_id, struct error *err) attr_must_check;
 int box_signal(struct box *box, uint32_t exec_id, int signo, struct error *err) attr_must_check;
 void box_counters(struct box *box, struct box_counters *ret_counters);
@@ -156,8 +167,7 @@ struct native_config {
  * native_spawn - start millibox-engine. Called before the daemon gives up its privileges and before
  * the loop runs; blocks until the engine has told what the host can do (or failed).
  */
-int native_spawn(const struct native_config *config, struct driver **ret_driver, struct error *err)
-	attr_must_check;
+int native_spawn(const struct native_config *config, struct driver **ret_driver,
+                 struct error *err) attr_must_check;
 /** native_attach_loop - from now on the driver works on @loop. */
 int native_attach_loop(struct driver *d, struct loop *loop, struct error *err) attr_must_check;
-

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/box_spec.h"
+
+#include "wire/layer.h"
+#include <stddef.h>
+#include <string.h>
+
+#define KIB 1024ULL
+#define MIB (1024 * KIB)
+#define TIB (1024 * 1024 * MIB)
+
+/*
+ * Wider than any policy and at most as wide as what a backend takes: a number outside is a mistake
+ * of ours or a unit that got lost, and 0 would mean "no limit" to some kernel interface.
+ */
+static const struct {
+	const char *field;
+	size_t offset;
+	bool wide; /* uint64_t, else uint32_t */
+	uint64_t min, max;
+} ranges[] = {
+#define WIDE(name)   "limits." #name, offsetof(struct box_limits, name), true
+#define NARROW(name) "limits." #name, offsetof(struct box_limits, name), false
+	{WIDE(memory_bytes),       4 * MIB,  16 * TIB },
+	{WIDE(workspace_bytes),    64 * KIB, 16 * TIB },
+	{WIDE(tmp_bytes),          64 * KIB, 16 * TIB },
+	{WIDE(shm_bytes),          64 * KIB, 16 * TIB },
+	{NARROW(workspace_inodes), 16,       100000000},
+	{NARROW(tmp_inodes),       16,       100000000},
+	{NARROW(pids),             2,        4194304  },
+	{NARROW(cpu_millicores),   10,       1024000  },
+	{NARROW(nofile),           16,       1048576  },
+#undef WIDE
+#undef NARROW
+};
+
+static uint64_t limit_value(const struct box_limits *limits, size_t row)
+{
+	const char *at = (const char *)limits + ranges[row].offset;
+	uint64_t wide;
+	uint32_t narrow;
+
+	if (ranges[row].wide) {
+		memcpy(&wide, at, sizeof(wide));
+		return wide;
+	}
+	memcpy(&narrow, at, sizeof(narrow));
+	return narrow;
+}
+
+/* The id becomes the name of cgroup directories: nothing but these characters. */
+static bool is_id(const char *id)
+{
+	size_t len = strnlen(id, BOX_ID_LEN);
+
+	if (len == 0 || len == BOX_ID_LEN)
+		return false;
+	return strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789") == len;
+}
+
+int box_spec_check(const struct box_spec *spec, struct error *err)
+{
+	if (!is_id(spec->id))
+		return error_field(err, "id", "must be 1 to %d characters of [a-z0-9]",
+		                   BOX_ID_LEN - 1);
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
+		uint64_t value = limit_value(&spec->limits, i);
+
+		if (value < ranges[i].min || value > ranges[i].max)
+			return error_field(err, ranges[i].field, "must be %llu to %llu",
+			                   (unsigned long long)ranges[i].min,
+			                   (unsigned long long)ranges[i].max);
+	}
+	if (spec->required_layers & ~LAYERS_ALL)
+		return error_field(err, "required_layers", "names a layer that does not exist");
+	return 0;
+}

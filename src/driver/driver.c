@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/driver.h"
+
+#include "base/buf.h"
+#include "driver/internal.h"
+#include "wire/layer.h"
+#include <signal.h>
+#include <string.h>
+
+/* "cgroup.memory, landlock": for the person who has to read why there is no box. */
+static void name_layers(uint32_t layers, struct buf *b)
+{
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if (layers & LAYER_BIT(i))
+			(void)buf_addf(b, "%s%s", b->len ? ", " : "", layer_name(i));
+}
+
+int driver_check_layers(uint32_t have, uint32_t required, struct error *err)
+{
+	cleanup_buf struct buf names = BUF_INIT(200);
+
+	if ((required & ~have) == 0)
+		return 0;
+	name_layers(required & ~have, &names);
+	return error_set(err, ERR_UNAVAILABLE, 0, "required isolation is missing: %s", names.data);
+}
+
+int box_create(struct driver *d, const struct box_spec *spec, const struct box_events *events,
+               struct box **ret_box, struct error *err)
+{
+	uint32_t required = spec->required_layers | d->caps.required_layers;
+
+	if (box_spec_check(spec, err) < 0)
+		return error_wrap(err, "box");
+	if (driver_check_layers(d->caps.layers, required, err) < 0)
+		return -1;
+	return d->ops->create(d, spec, events, ret_box, err);
+}
+
+/*
+ * The agent resolves paths beneath their place by itself. This is the first lock, and the one whose
+ * message names the field.
+ */
+static bool is_path_beneath(const char *path)
+{
+	size_t len;
+
+	for (const char *at = path;; at += len + 1) {
+		len = strcspn(at, "/");
+		if (len == 0 || (len == 1 && at[0] == '.') ||
+		    (len == 2 && memcmp(at, "..", 2) == 0))
+			return false;
+		if (at[len] == '\0')
+			return true;
+	}
+}
+
+static int check_files(const struct exec_plan *plan, struct error *err)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < plan->files_count; i++) {
+		const struct exec_file *file = &plan->files[i];
+
+		if (!is_path_beneath(file->path))
+			return error_field(err, "files", "'%.80s' is not a path in the workspace",
+			                   file->path);
+		if (file->mode & ~0777U)
+			return error_field(err, "files", "'%.80s' has mode %o", file->path,
+			                   file->mode);
+		if (file->len > BOX_FILES_MAX - total)
+			return error_set(err, ERR_TOO_LARGE, 0,
+			                 "files of a program exceed %u bytes", BOX_FILES_MAX);
+		total += file->len;
+	}
+	return 0;
+}
+
+static int check_plan(const struct exec_plan *plan, struct error *err)
+{
+	if (plan->id == 0)
+		return error_field(err, "id", "0 is the box itself");
+	if (!plan->argv[0] || plan->argv[0][0] != '/')
+		return error_field(err, "argv", "must begin with an absolute path");
+	if (plan->cwd[0] && !is_path_beneath(plan->cwd))
+		return error_field(err, "cwd", "'%.80s' is not a path in the workspace", plan->cwd);
+	return check_files(plan, err);
+}
+
+int box_exec(struct box *box, const struct exec_plan *plan, struct error *err)
+{
+	if (check_plan(plan, err) < 0)
+		return -1;
+	return link_exec(box->link, plan, err);
+}
+
+int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len, struct error *err)
+{
+	return link_stdin(box->link, exec_id, data, len, err);
+}
+
+int box_stdin_end(struct box *box, uint32_t exec_id, struct error *err)
+{
+	return link_stdin_end(box->link, exec_id, err);
+}
+
+int box_signal(struct box *box, uint32_t exec_id, int signo, struct error *err)
+{
+	if (signo < 1 || signo > SIGRTMAX)
+		return error_field(err, "signal", "%d is not a signal", signo);
+	return link_signal(box->link, exec_id, signo, err);
+}
+
+void box_counters(struct box *box, struct box_counters *ret_counters)
+{
+	box->driver->ops->counters(box, ret_counters);
+}
+
+int box_freeze(struct box *box, bool frozen, struct error *err)
+{
+	const struct driver *d = box->driver;
+
+	if (!d->caps.can_freeze || !d->ops->freeze)
+		return error_set(err, ERR_UNAVAILABLE, 0, "boxes of driver '%s' cannot be frozen",
+		                 d->ops->name);
+	return d->ops->freeze(box, frozen, err);
+}
+
+void box_destroy(struct box *box)
+{
+	box->driver->ops->destroy(box);
+}
+
+const char *box_id(const struct box *box)
+{
+	return box->spec.id;
+}
+
+uint32_t box_layers(const struct box *box)
+{
+	return box->layers;
+}
+
+void driver_free(struct driver *d)
+{
+	if (d)
+		d->ops->free(d);
+}

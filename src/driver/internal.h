@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: what files of this directory share and nobody else sees. */
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "driver/driver.h"
+#include "driver/link.h"
+
+/* The part of a box that driver.c knows: first member of every backend's box. */
+struct box {
+	struct driver *driver;
+	struct link *link; /* owned; lives as long as the box */
+	struct box_events events;
+	struct box_spec spec;
+	uint32_t layers; /* mask of enum wire_layer; grows until HELLO */
+};
+
+/** driver_check_layers - ERR_UNAVAILABLE with the names of what is missing. */
+int driver_check_layers(uint32_t have, uint32_t required, struct error *err) attr_must_check;
+
+/* One execution, from link_exec until DONE or FAILED. */
+struct link_exec {
+	struct list node; /* link.execs */
+	uint32_t id;
+	bool started;
+	uint64_t output_max[OUTPUT_COUNT];
+	uint64_t output_bytes[OUTPUT_COUNT]; /* never more than granted */
+	uint32_t report_left;
+	uint32_t denials;
+	bool stdin_open;       /* bytes may still be given */
+	bool stdin_ended;      /* STDIN_END was asked for; goes out behind the last byte */
+	uint32_t stdin_room;   /* bytes the agent will take now */
+	struct buf stdin_kept; /* bytes there was no room for */
+	size_t stdin_sent;     /* of those, at the front */
+};
+
+struct link {
+	const char *box_id; /* borrowed */
+	const struct link_events *events;
+	const struct box_events *box;
+	struct stream *stream; /* owned */
+	struct buf early;      /* handed over before link_open */
+	struct list execs;     /* struct link_exec, owned */
+	size_t execs_count;
+	uint32_t logs;
+	bool opened;
+	bool closed;
+	bool greeted; /* HELLO came */
+};
+
+/** link_find - the execution with this id, or NULL. */
+struct link_exec *link_find(struct link *l, uint32_t id);
+/** link_forget - the execution has ended. */
+void link_forget(struct link *l, struct link_exec *e);
+/** link_pump_stdin - send as much of what was kept as there is room for. */
+void link_pump_stdin(struct link *l, struct link_exec *e);
+/** link_fail - cut the stream and tell the owner. */
+void link_fail(struct link *l, const struct error *err);

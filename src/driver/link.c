@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/link.h"
+
+#include "base/alloc.h"
+#include "driver/internal.h"
+#include "io/stream.h"
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+
+/*
+ * Theory of operation. This file is the sending half and the life cycle; link_input.c is what
+ * comes from the agent.
+ *
+ * Nothing waits for HELLO: SETUP, files and EXEC are in the socket's buffer before the agent has
+ * run its first instruction, which saves a round trip of the start. Is it safe to hand over a
+ * program before the agent has said which layers it has? The layers of the engine are known when
+ * the socket comes (the backend opens no link to a box that lacks one). Of the agent's own layers
+ * HELLO is only a claim, made before any of them was applied to a program; what keeps a program
+ * from running without them is that the agent treats each step between fork and exec of a program
+ * as fatal and answers FAILED. The one layer that may be missing on purpose is Landlock, which an
+ * older kernel does not have: SETUP says whether that is to be fatal too. So an EXEC that overtook
+ * HELLO cannot run with less than was asked for, and the check at HELLO remains as the second
+ * lock: it ends a box whose agent says that it lacks something.
+ *
+ * Stdin has a window (WIRE_STDIN_WINDOW), so that a program that does not read fills our bounded
+ * buffer and not the agent's memory, and so that its bytes do not stand in the way of other frames.
+ */
+
+static struct buf *out(struct link *l)
+{
+	return l->opened ? stream_queue(l->stream) : &l->early;
+}
+
+static void flush(struct link *l)
+{
+	if (l->opened)
+		stream_flush(l->stream);
+}
+
+static void undo(struct buf *b, size_t len)
+{
+	b->len = len;
+	if (b->data)
+		b->data[len] = '\0';
+}
+
+static size_t on_stream_data(void *ctx, const char *data, size_t len)
+{
+	return link_input(ctx, data, len);
+}
+
+static void on_stream_end(void *ctx, int sys)
+{
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_AGENT_LOST, sys, "the stream to the agent ended");
+	link_fail(ctx, &err);
+}
+
+struct link *link_new(struct loop *loop, const char *box_id, const struct link_events *events,
+                      const struct box_events *box)
+{
+	struct link *l = NEW(struct link);
+	/* Room for SETUP, so that what was taken before link_open always fits behind it. */
+	struct stream_limits limits = {.read_max = FRAME_MAX_LEN,
+	                               .write_max = LINK_QUEUE_MAX + FRAME_MAX_LEN};
+	struct stream_events stream = {
+		.ctx = l, .on_data = on_stream_data, .on_end = on_stream_end};
+
+	l->box_id = box_id;
+	l->events = events;
+	l->box = box;
+	list_init(&l->execs);
+	buf_init(&l->early, LINK_QUEUE_MAX);
+	l->stream = stream_new(loop, &limits, &stream);
+	return l;
+}
+
+void link_free(struct link *l)
+{
+	struct link_exec *e;
+
+	if (!l)
+		return;
+	LIST_FOREACH (e, &l->execs, struct link_exec, node)
+		link_forget(l, e);
+	stream_free(l->stream);
+	buf_done(&l->early);
+	free(l);
+}
+
+void link_open(struct link *l, int fd, const struct msg_setup *setup)
+{
+	int r;
+
+	assert(!l->opened && !l->closed);
+	l->opened = true;
+	r = msg_setup_encode(out(l), 0, setup);
+	assert(r == 0);
+	r = buf_add(out(l), l->early.data, l->early.len);
+	assert(r == 0);
+	(void)r;
+	buf_done(&l->early);
+	if (fd >= 0)
+		stream_open(l->stream, fd);
+}
+
+void link_close(struct link *l)
+{
+	l->closed = true;
+	stream_close(l->stream);
+	buf_reset(&l->early);
+}
+
+void link_fail(struct link *l, const struct error *err)
+{
+	if (l->closed)
+		return;
+	link_close(l);
+	l->events->on_lost(l->events->ctx, err);
+}
+
+void link_drain(struct link *l)
+{
+	if (l->closed)
+		return;
+	stream_drain(l->stream);
+	on_stream_end(l, 0);
+}
+
+struct buf *link_output(struct link *l)
+{
+	return out(l);
+}
+
+struct link_exec *link_find(struct link *l, uint32_t id)
+{
+	struct link_exec *e;
+
+	LIST_FOREACH (e, &l->execs, struct link_exec, node)
+		if (e->id == id)
+			return e;
+	return NULL;
+}
+
+void link_forget(struct link *l, struct link_exec *e)
+{
+	list_remove(&e->node);
+	l->execs_count--;
+	buf_done(&e->stdin_kept);
+	free(e);
+}
+
+static int encode_file(struct buf *b, uint32_t id, const struct exec_file *file)
+{
+	struct msg_put_begin begin = {.place = file->source ? WIRE_PLACE_RUN : WIRE_PLACE_WORKSPACE,
+	                              .path = wire_str(file->path),
+	                              .mode = file->mode};
+	struct msg_put_end end = {0};
+	int r = msg_put_begin_encode(b, id, &begin);
+
+	for (size_t at = 0; r == 0 && at < file->len;) {
+		size_t left = file->len - at;
+		uint32_t len = left < FRAME_CHUNK ? (uint32_t)left : FRAME_CHUNK;
+		struct msg_put_data piece = {
+			.data = {(const char *)file->data + at, len}
+                };
+
+		r = msg_put_data_encode(b, id, &piece);
+		at += len;
+	}
+	return r < 0 ? r : msg_put_end_encode(b, id, &end);
+}
+
+static struct wire_strs strings(const char *const *list)
+{
+	struct wire_strs strs = {.items = list};
+
+	/* One more than the wire takes is enough for its encoder to refuse. */
+	while (list[strs.count] && strs.count <= WIRE_STRS_MAX)
+		strs.count++;
+	return strs;
+}
+
+static int encode_exec(struct buf *b, const struct exec_plan *plan)
+{
+	struct msg_exec exec = {.argv = strings(plan->argv),
+	                        .env = strings(plan->env),
+	                        .cwd = wire_str(plan->cwd),
+	                        .stdout_max = plan->stdout_max,
+	                        .stderr_max = plan->stderr_max,
+	                        .drain_ms = LINK_DRAIN_MS,
+	                        .stdin_open = plan->stdin_open,
+	                        .report_max = plan->report_max};
+
+	return msg_exec_encode(b, plan->id, &exec);
+}
+
+static int encode_files(struct buf *b, const struct exec_plan *plan, struct error *err)
+{
+	for (size_t i = 0; i < plan->files_count; i++) {
+		int r = encode_file(b, plan->id, &plan->files[i]);
+
+		if (r == -ENOBUFS)
+			return error_set(err, ERR_TOO_LARGE, 0,
+			                 "files and commands of one box exceed %u bytes",
+			                 LINK_QUEUE_MAX);
+		if (r < 0)
+			return error_set(err, ERR_INVALID, -r, "file '%.80s' cannot be sent",
+			                 plan->files[i].path);
+	}
+	return 0;
+}
+
+/* All or nothing: a part of a program in the queue would be a breach of the protocol by us. */
+static int encode_plan(struct link *l, const struct exec_plan *plan, struct error *err)
+{
+	struct buf *b = out(l);
+	size_t before = b->len;
+	int r = encode_files(b, plan, err);
+
+	if (r == 0) {
+		r = encode_exec(b, plan);
+		if (r < 0)
+			r = error_set(err, r == -EINVAL ? ERR_INVALID : ERR_TOO_LARGE, -r,
+			              "arguments and environment of a program are at most %d bytes "
+			              "in %d strings",
+			              FRAME_MAX_PAYLOAD, WIRE_STRS_MAX);
+	}
+	if (r < 0)
+		undo(b, before);
+	return r;
+}
+
+static int check_open(const struct link *l, struct error *err)
+{
+	if (l->closed)
+		return error_set(err, ERR_AGENT_LOST, 0, "box %s has ended", l->box_id);
+	return 0;
+}
+
+int link_exec(struct link *l, const struct exec_plan *plan, struct error *err)
+{
+	struct link_exec *e;
+
+	if (check_open(l, err) < 0)
+		return -1;
+	if (link_find(l, plan->id))
+		return error_set(err, ERR_CONFLICT, 0, "execution %u exists", plan->id);
+	if (l->execs_count == BOX_EXECS_MAX)
+		return error_set(err, ERR_BUSY, 0, "a box runs at most %d programs", BOX_EXECS_MAX);
+	if (encode_plan(l, plan, err) < 0)
+		return -1;
+	e = NEW(struct link_exec);
+	e->id = plan->id;
+	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
+	e->output_max[OUTPUT_STDERR] = plan->stderr_max;
+	e->report_left = plan->report_max;
+	e->stdin_open = plan->stdin_open;
+	e->stdin_room = WIRE_STDIN_WINDOW;
+	buf_init(&e->stdin_kept, BOX_STDIN_MAX);
+	list_append(&l->execs, &e->node);
+	l->execs_count++;
+	flush(l);
+	return 0;
+}
+
+/*
+ * The window keeps a stdin from filling the queue, but many stdins or unread signals might: what
+ * the queue does not take stays where it is and goes with the next credit.
+ */
+static bool send_stdin_piece(struct link *l, struct link_exec *e)
+{
+	size_t len = e->stdin_kept.len - e->stdin_sent;
+	struct msg_stdin_data piece;
+
+	if (len > e->stdin_room)
+		len = e->stdin_room;
+	if (len > FRAME_CHUNK)
+		len = FRAME_CHUNK;
+	if (len == 0)
+		return false;
+	piece.data = (struct wire_bytes){e->stdin_kept.data + e->stdin_sent, (uint32_t)len};
+	if (msg_stdin_data_encode(out(l), e->id, &piece) < 0)
+		return false;
+	e->stdin_sent += len;
+	e->stdin_room -= (uint32_t)len;
+	return true;
+}
+
+void link_pump_stdin(struct link *l, struct link_exec *e)
+{
+	struct msg_stdin_end end = {0};
+
+	while (send_stdin_piece(l, e))
+		;
+	/* Moving the rest to the front is worth it only when the front is the larger part. */
+	if (e->stdin_sent >= e->stdin_kept.len / 2) {
+		buf_consume(&e->stdin_kept, e->stdin_sent);
+		e->stdin_sent = 0;
+	}
+	if (e->stdin_ended && e->stdin_open && e->stdin_kept.len == 0 &&
+	    msg_stdin_end_encode(out(l), e->id, &end) == 0)
+		e->stdin_open = false;
+	flush(l);
+}
+
+/* Return: 1 with *ret_exec, 0 when the execution has ended already, -1 with *err. */
+static int find_stdin(struct link *l, uint32_t id, struct link_exec **ret_exec, struct error *err)
+{
+	struct link_exec *e;
+
+	if (check_open(l, err) < 0)
+		return -1;
+	e = link_find(l, id);
+	if (!e)
+		return 0;
+	if (!e->stdin_open || e->stdin_ended)
+		return error_set(err, ERR_CONFLICT, 0, "stdin of execution %u is closed", id);
+	*ret_exec = e;
+	return 1;
+}
+
+int link_stdin(struct link *l, uint32_t exec_id, const void *data, size_t len, struct error *err)
+{
+	struct link_exec *e = NULL;
+	int r = find_stdin(l, exec_id, &e, err);
+
+	if (r <= 0)
+		return r;
+	if (buf_add(&e->stdin_kept, data, len) < 0)
+		return error_set(err, ERR_TOO_LARGE, 0, "more than %u bytes of stdin wait",
+		                 BOX_STDIN_MAX);
+	link_pump_stdin(l, e);
+	return 0;
+}
+
+int link_stdin_end(struct link *l, uint32_t exec_id, struct error *err)
+{
+	struct link_exec *e = NULL;
+	int r = find_stdin(l, exec_id, &e, err);
+
+	if (r <= 0)
+		return r;
+	e->stdin_ended = true;
+	link_pump_stdin(l, e);
+	return 0;
+}
+
+int link_signal(struct link *l, uint32_t exec_id, int signo, struct error *err)
+{
+	struct msg_signal msg = {.signo = (uint32_t)signo};
+
+	if (check_open(l, err) < 0)
+		return -1;
+	if (!link_find(l, exec_id))
+		return 0; /* ended by itself: nothing is left to be signalled */
+	if (msg_signal_encode(out(l), exec_id, &msg) < 0)
+		return error_set(err, ERR_BUSY, 0, "the agent of box %s takes no commands",
+		                 l->box_id);
+	flush(l);
+	return 0;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the host end of the wire: calls become frames for the agent, its frames become callbacks.
+ * Written once for all drivers: a backend gives a connected socket and what SETUP shall say.
+ *
+ * The agent's bytes are hostile: whoever takes over the agent speaks here. Any breach of the
+ * protocol ends the link (on_lost, ERR_PROTOCOL); nothing is guessed or repaired. All that is kept
+ * is bounded: one frame of input, LINK_QUEUE_MAX bytes of output, BOX_STDIN_MAX per execution.
+ *
+ * Programs may be handed over before the socket is there; they go out behind SETUP, all without
+ * waiting for HELLO. No callback comes from inside a call of this header, except for link_input,
+ * link_drain.
+ */
+
+#include "driver/driver.h"
+#include "wire/layer.h"
+#include "wire/msg.h"
+
+struct link;
+struct loop;
+
+/* Everything for the agent that the socket did not take yet. */
+#define LINK_QUEUE_MAX (BOX_FILES_MAX + BOX_FILES_MAX / 8)
+/* How long the pipes of an execution are read after its main process ended. They are empty by
+ * then unless a process it left behind holds them open. */
+#define LINK_DRAIN_MS 100
+/* More kinds than there are system calls, and more lines than an agent in order has to say. */
+#define LINK_DENIALS_MAX 1024
+#define LINK_LOGS_MAX    1024
+
+/*
+ * What the agent itself adds to a box, and all that it may claim: an agent that was taken over must
+ * not write layers of the engine into the receipt.
+ */
+#define LINK_AGENT_LAYERS                                                                          \
+	(LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |        \
+	 LAYER_BIT(LAYER_LANDLOCK) | LAYER_BIT(LAYER_RLIMITS))
+
+struct link_events {
+	void *ctx;
+	/* HELLO came. Layers and version are the agent's word; what they must be, the backend says.
+	 * May close the link. */
+	void (*on_hello)(void *ctx, const struct msg_hello *hello);
+	/* The stream ended (ERR_AGENT_LOST), or was cut because the agent broke the protocol
+	 * (ERR_PROTOCOL) or gave the box up (its own code). Nothing follows. */
+	void (*on_lost)(void *ctx, const struct error *err);
+};
+
+void link_free(struct link *l);
+/** link_new - @events gets the link's own events, @box those of executions; both are borrowed and
+ * outlive the link. @box_id is for log lines, borrowed too. */
+struct link *link_new(struct loop *loop, const char *box_id, const struct link_events *events,
+                      const struct box_events *box) attr_owned(link_free);
+/**
+ * link_open - takes ownership of @fd. SETUP goes out first, then all that was handed over before.
+ * With @fd -1 the bytes stay in link_output for whoever plays the agent.
+ */
+void link_open(struct link *l, int fd, const struct msg_setup *setup);
+/** link_close - from now on nothing is sent and no callback comes. Idempotent. */
+void link_close(struct link *l);
+/** link_drain - the agent is dead: read its last words, then on_lost unless it came already. */
+void link_drain(struct link *l);
+/** link_input - bytes of the agent. Return: how many were used; less only for a partial frame. */
+size_t link_input(struct link *l, const char *data, size_t len);
+/** link_output - what was not sent. For whoever plays the agent, who may consume it. */
+struct buf *link_output(struct link *l);
+
+/* See the functions of the same names in driver.h. */
+int link_exec(struct link *l, const struct exec_plan *plan, struct error *err) attr_must_check;
+int link_stdin(struct link *l, uint32_t exec_id, const void *data, size_t len,
+               struct error *err) attr_must_check;
+int link_stdin_end(struct link *l, uint32_t exec_id, struct error *err) attr_must_check;
+int link_signal(struct link *l, uint32_t exec_id, int signo, struct error *err) attr_must_check;

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/link.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "driver/internal.h"
+#include <limits.h>
+#include <seccomp.h>
+
+/*
+ * Theory of operation. Everything here judges bytes of a process that may have been taken over by
+ * the program it runs. A frame is believed only if the table below knows its type, it comes when
+ * the protocol lets it come, it belongs to a living execution, and it stays within what that
+ * execution was granted. The first breach ends the box: a peer that broke one rule has no claim to
+ * be understood any further.
+ *
+ * A callback may destroy the box, which closes the link (memory stays until the box is gone): so a
+ * handler touches nothing after its callback.
+ */
+
+/* When a message may come. */
+enum phase {
+	PHASE_NONE,    /* never: unknown, or of our own direction */
+	PHASE_FIRST,   /* the first message, once; of the box */
+	PHASE_BOX,     /* any time after; of the box */
+	PHASE_HANDED,  /* of an execution that has not started */
+	PHASE_RUNNING, /* of an execution between STARTED and DONE */
+	PHASE_ANY,     /* of the box, or of an execution that has not started */
+};
+
+static int breach(struct error *err, const struct frame *frame, const char *what)
+{
+	return error_set(err, ERR_PROTOCOL, 0, "the agent broke the protocol: %s %s",
+	                 msg_name(frame->type), what);
+}
+
+static int take_hello(struct link *l, struct link_exec *e, const struct frame *frame,
+                      struct error *err)
+{
+	struct msg_hello hello;
+
+	(void)e;
+	if (msg_hello_decode(frame, &hello) < 0)
+		return breach(err, frame, "is malformed");
+	if (hello.version != WIRE_VERSION)
+		return breach(err, frame, "of another version");
+	if (hello.layers & ~LINK_AGENT_LAYERS)
+		return breach(err, frame, "claims layers that are not the agent's");
+	l->greeted = true;
+	l->events->on_hello(l->events->ctx, &hello);
+	return 0;
+}
+
+static int take_started(struct link *l, struct link_exec *e, const struct frame *frame,
+                        struct error *err)
+{
+	struct msg_started started;
+
+	if (msg_started_decode(frame, &started) < 0)
+		return breach(err, frame, "is malformed");
+	e->started = true;
+	l->box->on_started(l->box->ctx, e->id);
+	return 0;
+}
+
+static int take_stdin_room(struct link *l, struct link_exec *e, const struct frame *frame,
+                           struct error *err)
+{
+	struct msg_stdin_room room;
+
+	if (msg_stdin_room_decode(frame, &room) < 0)
+		return breach(err, frame, "is malformed");
+	/* Room comes from bytes that were taken: with more, our queue would be its to fill. */
+	if (room.bytes > WIRE_STDIN_WINDOW - e->stdin_room)
+		return breach(err, frame, "opens more than the window");
+	e->stdin_room += room.bytes;
+	link_pump_stdin(l, e);
+	return 0;
+}
+
+static int take_output(struct link *l, struct link_exec *e, const struct frame *frame,
+                       struct error *err)
+{
+	static const enum output_stream streams[] = {
+		[WIRE_STDOUT] = OUTPUT_STDOUT, [WIRE_STDERR] = OUTPUT_STDERR};
+	struct msg_output output;
+	enum output_stream stream;
+
+	if (msg_output_decode(frame, &output) < 0)
+		return breach(err, frame, "is malformed");
+	if (output.stream >= ARRAY_SIZE(streams))
+		return breach(err, frame, "names no stream");
+	stream = streams[output.stream];
+	if (output.data.len == 0)
+		return breach(err, frame, "is empty");
+	if (output.data.len > e->output_max[stream] - e->output_bytes[stream])
+		return breach(err, frame, "exceeds what was granted");
+	e->output_bytes[stream] += output.data.len;
+	l->box->on_output(l->box->ctx, e->id, stream, output.data.data, output.data.len);
+	return 0;
+}
+
+static int take_report(struct link *l, struct link_exec *e, const struct frame *frame,
+                       struct error *err)
+{
+	struct msg_report report;
+
+	if (msg_report_decode(frame, &report) < 0)
+		return breach(err, frame, "is malformed");
+	if (report.data.len == 0)
+		return breach(err, frame, "is empty");
+	if (report.data.len > e->report_left)
+		return breach(err, frame, "exceeds what was granted");
+	e->report_left -= report.data.len;
+	l->box->on_report(l->box->ctx, e->id, report.data.data, report.data.len);
+	return 0;
+}
+
+/* The name of a system call, or its number as text where libseccomp knows none. */
+static void name_syscall(uint32_t number, char *ret_name, size_t size)
+{
+	cleanup_free char *name = NULL;
+
+	if (number <= INT_MAX)
+		name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)number);
+	if (name && str_copy(ret_name, size, name) == 0)
+		return;
+	if (str_format(ret_name, size, "%u", number) < 0)
+		ret_name[0] = '\0';
+}
+
+static int take_denial(struct link *l, struct link_exec *e, const struct frame *frame,
+                       struct error *err)
+{
+	struct msg_denial denial;
+	char name[64];
+
+	if (msg_denial_decode(frame, &denial) < 0)
+		return breach(err, frame, "is malformed");
+	if (denial.kind >= WIRE_DENIAL_COUNT)
+		return breach(err, frame, "is of an unknown kind");
+	if (e->denials++ == LINK_DENIALS_MAX)
+		return breach(err, frame, "comes too often");
+	name_syscall(denial.number, name, sizeof(name));
+	l->box->on_denial(l->box->ctx, e->id, name, denial.count);
+	return 0;
+}
+
+static bool done_is_sound(const struct msg_done *done, const struct link_exec *e)
+{
+	if (done->signalled > 1 || done->disk_full > 1)
+		return false;
+	if (done->signalled ? done->status < 1 || done->status > 64
+	                    : done->status < 0 || done->status > 255)
+		return false;
+	/* What was forwarded was produced before. */
+	return done->stdout_bytes >= e->output_bytes[OUTPUT_STDOUT] &&
+	       done->stderr_bytes >= e->output_bytes[OUTPUT_STDERR];
+}
+
+static int take_done(struct link *l, struct link_exec *e, const struct frame *frame,
+                     struct error *err)
+{
+	struct msg_done done;
+	struct exec_facts facts;
+
+	if (msg_done_decode(frame, &done) < 0)
+		return breach(err, frame, "is malformed");
+	if (!done_is_sound(&done, e))
+		return breach(err, frame, "states what cannot be");
+	facts = (struct exec_facts){.signalled = done.signalled,
+	                            .status = done.status,
+	                            .duration_us = done.duration_us,
+	                            .cpu_user_us = done.cpu_user_us,
+	                            .cpu_system_us = done.cpu_system_us,
+	                            .max_rss_kib = done.max_rss_kib,
+	                            .read_bytes = done.read_bytes,
+	                            .write_bytes = done.write_bytes,
+	                            .stdout_bytes = done.stdout_bytes,
+	                            .stderr_bytes = done.stderr_bytes,
+	                            .disk_full = done.disk_full};
+	link_forget(l, e);
+	l->box->on_done(l->box->ctx, frame->id, &facts);
+	return 0;
+}
+
+/* The text may end up before a person: one line of printable characters. */
+static void plain_text(struct wire_bytes text, char *ret_text, size_t size)
+{
+	size_t len = text.len < size - 1 ? text.len : size - 1;
+
+	for (size_t i = 0; i < len; i++)
+		ret_text[i] = text.data[i] >= ' ' && text.data[i] <= '~' ? text.data[i] : '?';
+	ret_text[len] = '\0';
+}
+
+static int take_failed(struct link *l, struct link_exec *e, const struct frame *frame,
+                       struct error *err)
+{
+	struct error failure = {0};
+	struct msg_failed failed;
+	enum error_code code;
+	char text[160];
+
+	if (msg_failed_decode(frame, &failed) < 0)
+		return breach(err, frame, "is malformed");
+	code = failed.code > ERR_NONE && failed.code < ERR_COUNT ? (enum error_code)failed.code
+	                                                         : ERR_BOX_FAILED;
+	plain_text(failed.text, text, sizeof(text));
+	(void)error_set(&failure, code, failed.sys > 0 && failed.sys < 4096 ? failed.sys : 0,
+	                "agent: %s", text);
+	if (!e) {
+		link_fail(l, &failure);
+		return 0;
+	}
+	link_forget(l, e);
+	l->box->on_exec_failed(l->box->ctx, frame->id, &failure);
+	return 0;
+}
+
+static int take_log(struct link *l, struct link_exec *e, const struct frame *frame,
+                    struct error *err)
+{
+	struct msg_log log;
+	char text[240], ctx[BOX_ID_LEN + 8];
+
+	(void)e;
+	if (msg_log_decode(frame, &log) < 0 || log.level >= LOG_LEVEL_COUNT)
+		return breach(err, frame, "is malformed");
+	if (l->logs++ == LINK_LOGS_MAX)
+		return breach(err, frame, "comes too often");
+	plain_text(log.text, text, sizeof(text));
+	if (str_format(ctx, sizeof(ctx), "box=%s", l->box_id) < 0)
+		return breach(err, frame, "is of a box without a name");
+	/* "err" is for what the daemon itself failed in. */
+	log_ctx(log.level < LOG_LEVEL_WARN ? LOG_LEVEL_WARN : (enum log_level)log.level, ctx,
+	        "agent says: %s", text);
+	return 0;
+}
+
+static const struct {
+	int (*take)(struct link *l, struct link_exec *e, const struct frame *frame,
+	            struct error *err);
+	enum phase phase;
+} messages[MSG_COUNT] = {
+	[MSG_HELLO] = {take_hello,      PHASE_FIRST  },
+	[MSG_STARTED] = {take_started,    PHASE_HANDED },
+	[MSG_STDIN_ROOM] = {take_stdin_room, PHASE_RUNNING},
+	[MSG_OUTPUT] = {take_output,     PHASE_RUNNING},
+	[MSG_REPORT] = {take_report,     PHASE_RUNNING},
+	[MSG_DENIAL] = {take_denial,     PHASE_RUNNING},
+	[MSG_DONE] = {take_done,       PHASE_RUNNING},
+	[MSG_FAILED] = {take_failed,     PHASE_ANY    },
+	[MSG_LOG] = {take_log,        PHASE_BOX    },
+};
+
+/* Return: NULL when a message of @phase may come now, else what is wrong with it. */
+static const char *out_of_place(const struct link *l, enum phase phase, const struct frame *frame,
+                                const struct link_exec *e)
+{
+	if (phase == PHASE_NONE)
+		return "is no message of an agent";
+	if ((phase == PHASE_FIRST) == l->greeted)
+		return l->greeted ? "comes twice" : "comes before HELLO";
+	if (phase == PHASE_FIRST || phase == PHASE_BOX || (phase == PHASE_ANY && frame->id == 0))
+		return frame->id ? "is not for an execution" : NULL;
+	if (!e)
+		return "is for an execution that is not there";
+	if (e->started != (phase == PHASE_RUNNING))
+		return e->started ? "comes after STARTED" : "comes before STARTED";
+	return NULL;
+}
+
+static int take(struct link *l, const struct frame *frame, struct error *err)
+{
+	enum phase phase = frame->type < MSG_COUNT ? messages[frame->type].phase : PHASE_NONE;
+	struct link_exec *e = link_find(l, frame->id);
+	const char *wrong = out_of_place(l, phase, frame, e);
+
+	if (wrong)
+		return breach(err, frame, wrong);
+	return messages[frame->type].take(l, e, frame, err);
+}
+
+size_t link_input(struct link *l, const char *data, size_t len)
+{
+	size_t used = 0;
+
+	while (!l->closed) {
+		struct error err = {0};
+		struct frame frame;
+		int r = frame_parse(data + used, len - used, &frame);
+
+		if (r == 0)
+			return used;
+		if (r < 0)
+			(void)error_set(&err, ERR_PROTOCOL, -r, "the agent sent no frame");
+		else if (take(l, &frame, &err) == 0)
+			used += (size_t)r;
+		if (error_is_set(&err))
+			link_fail(l, &err);
+	}
+	return len;
+}
