@@ -5,6 +5,10 @@
  * DOC: settings of the daemon: built-in defaults < YAML file < environment (MILLIBOX_*) < flags.
  * One table (config.c) gives each its key, type, range, default and help text; parsing, --help,
  * --dump-config, the man page and the error messages come from it. Immutable once loaded.
+ *
+ * Keys: those of settings.c. A dot in a key is a level in the file ("limits.timeout" is
+ * "limits: {timeout: 30s}"); the environment variable is MILLIBOX_ and the key in capitals with
+ * '_' for '.' (MILLIBOX_LIMITS_TIMEOUT). Lists are comma-separated outside the file.
  */
 
 #include "base/error.h"
@@ -14,12 +18,12 @@
 #include <stdio.h>
 
 struct config {
-	char *listen;      /* "127.0.0.1:8000"; "" for none */
-	char *socket;      /* Unix socket path; "" for none */
+	char *listen; /* "127.0.0.1:8000"; "" for none */
+	char *socket; /* Unix socket path; "" for none */
 	char *state_dir;
 	char *runtime_dir; /* locks of the engine */
-	char *user;        /* who the daemon becomes when started as root; "" for an id of its own */
-	char *engine_path; /* "" where not set: beside the program, or the installed place */
+	char *user; /* who the daemon becomes when started as root; "" for an id of its own */
+	char *engine_path; /* found beside the program or at the installed place where not set */
 	char *agent_path;
 	char *runners_dir;
 	char **allowed_hosts;   /* NULL-terminated: further names accepted in Host */
@@ -47,7 +51,7 @@ struct config {
 	uint64_t timeout_us, timeout_max_us;
 	uint64_t memory_bytes, memory_max_bytes;
 	uint64_t disk_bytes, disk_max_bytes;
-	uint64_t cpu_millicores, cpu_max_millicores;
+	uint64_t cpu_millicores, cpu_max_millicores; /* maximum 0: all cores */
 	uint64_t processes, processes_max;
 	uint64_t output_bytes, output_max_bytes;
 };
@@ -59,12 +63,20 @@ struct config_override {
 };
 
 void config_free(struct config *c);
+static inline void config_freep(struct config **c)
+{
+	config_free(*c);
+}
 /**
  * config_load - @path may be NULL (defaults, environment and @overrides only). Errors name file,
  * line and key; an unknown key is one. Return: owned, or NULL with *err.
  */
 struct config *config_load(const char *path, const struct config_override *overrides,
                            size_t overrides_count, struct error *err) attr_owned(config_free);
+/** config_parse - as config_load, of a file's content (NULL: no file) called @name in errors. */
+struct config *config_parse(const char *data, size_t len, const char *name,
+                            const struct config_override *overrides, size_t overrides_count,
+                            struct error *err) attr_owned(config_free);
 /** config_dump - as YAML that config_load takes, with the help text of each key as a comment. */
 void config_dump(const struct config *c, FILE *out);
 /** config_help - one line per key: name, default, environment variable, what it is. */

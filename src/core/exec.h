@@ -52,7 +52,8 @@ struct exec_events {
 	void *ctx;
 	/* The program runs. May be NULL. */
 	void (*on_start)(void *ctx, const char *execution_id);
-	/* As it comes, already capped; bytes, not text. May be NULL. The outcome has it all again. */
+	/* As it comes, already capped; bytes, not text. May be NULL. The outcome has it all again.
+	 */
 	void (*on_output)(void *ctx, enum output_stream stream, const char *data, size_t len);
 	/* The program ran, however it ended. @outcome is borrowed. */
 	void (*on_end)(void *ctx, const struct outcome *outcome);
@@ -67,6 +68,7 @@ struct exec_service_config {
 	struct loop *loop;
 };
 
+/** exec_service_free - after a drain; without one, what runs is ended and no callback follows. */
 void exec_service_free(struct exec_service *s);
 struct exec_service *exec_service_new(const struct exec_service_config *config)
 	attr_owned(exec_service_free);
@@ -77,8 +79,8 @@ struct exec_service *exec_service_new(const struct exec_service_config *config)
  * field, ERR_BUSY when the queue is full, ERR_UNAVAILABLE while draining ...).
  */
 int exec_start(struct exec_service *s, const struct exec_request *request,
-               const struct exec_events *events, struct exec **ret_exec, struct error *err)
-	attr_must_check;
+               const struct exec_events *events, struct exec **ret_exec,
+               struct error *err) attr_must_check;
 /** exec_cancel - the caller is gone or has changed its mind; no callback follows. */
 void exec_cancel(struct exec *e);
 /** exec_abort - as exec_cancel, but on_end follows with EXEC_CANCELLED and the output so far. */
@@ -89,9 +91,13 @@ struct exec_service_stats {
 	bool draining;
 };
 void exec_service_stats(const struct exec_service *s, struct exec_service_stats *ret_stats);
+/** exec_service_retry_after - seconds for Retry-After when exec_start said ERR_BUSY. */
+unsigned exec_service_retry_after(const struct exec_service *s);
 /**
- * exec_service_drain - refuse new executions; call @on_drained once nothing is left: no execution
- * and no box. With @at_once everything running is ended now (also when called a second time).
+ * exec_service_drain - refuse new executions; call @on_drained, from the loop, once nothing is
+ * left: no execution and no box. What runs or waits may end by itself within the drain time-out of
+ * the configuration; then, or with @at_once, or when called a second time, it is aborted
+ * (exec_abort). The callback of the last call counts.
  */
 void exec_service_drain(struct exec_service *s, bool at_once, void (*on_drained)(void *ctx),
                         void *ctx);

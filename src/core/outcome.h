@@ -63,9 +63,9 @@ struct outcome {
 	uint64_t read_bytes, write_bytes;
 	struct denial denials[DENIALS_MAX];
 	unsigned denials_count;
-	uint32_t layers;         /* masks of enum wire_layer */
+	uint32_t layers; /* masks of enum wire_layer */
 	uint32_t layers_missing;
-	const char *driver;      /* literal */
+	const char *driver; /* literal */
 };
 
 const char *exec_status_name(enum exec_status status);
@@ -82,6 +82,9 @@ struct outcome_evidence {
 	struct box_counters counters;
 };
 
+/** outcome_add_syscall - the filter refused @what @count times so far; repeats replace the count.
+ */
+void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count);
 /** outcome_judge - status, limit, exit code and limit denials from the evidence; pure. */
 void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out);
 void outcome_done(struct outcome *out);

@@ -6,8 +6,9 @@
  * (code, arguments) into a source file and an argv; nothing else in core knows a language.
  *
  * manifest.yaml: name, aliases, title, source (file name of the code in /run/millibox), command
- * (argv; "{source}" and "{runner}" are replaced; arguments are appended), env, program (absolute
- * path that must exist), report (whether the runner reports result and error).
+ * (argv; "{source}" and "{runner}" are replaced; arguments are appended), env (name: value),
+ * program (absolute path that must exist), report (whether the runner reports result and error).
+ * Unknown keys are refused; name, title, source, command and program are required.
  */
 
 #include "base/error.h"

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/exec.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/config.h"
+#include "core/internal.h"
+#include "core/runners.h"
+#include "io/loop.h"
+#include "wire/layer.h"
+
+/*
+ * Theory of operation: box, files, program and input are handed to the driver in one go, before
+ * anything answered: the round trips overlap with the building of the box. From then on everything
+ * is an event of the box or of the one timer. Whatever settles the answer first wins (end());
+ * events after that are ignored. The answer is given before the box is taken down, so that nobody
+ * waits for the teardown.
+ *
+ * The deadline is ours alone: it counts from the start of the program and needs no cooperation of
+ * agent or program (security rule LC-3).
+ */
+
+#define EXEC_ID          1 /* one program per box: any number that is not 0 */
+#define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
+#define SOURCE_MODE      0444
+#define FILE_MODE        0644
+#define BOX_ID_RANDOM    25 /* 129 bits */
+
+static const char *const state_names[] = {
+	[EXEC_STATE_NEW] = "new",           [EXEC_STATE_QUEUED] = "queued",
+	[EXEC_STATE_BUILDING] = "building", [EXEC_STATE_RUNNING] = "running",
+	[EXEC_STATE_ENDED] = "ended",
+};
+static_assert(ARRAY_SIZE(state_names) == EXEC_STATE_COUNT, "every state has a name");
+
+#define TO(state) (1u << EXEC_STATE_##state)
+static const unsigned transitions[] = {
+	[EXEC_STATE_NEW] = TO(QUEUED) | TO(BUILDING),
+	[EXEC_STATE_QUEUED] = TO(BUILDING) | TO(ENDED),
+	[EXEC_STATE_BUILDING] = TO(RUNNING) | TO(ENDED),
+	[EXEC_STATE_RUNNING] = TO(ENDED),
+	[EXEC_STATE_ENDED] = 0,
+};
+static_assert(ARRAY_SIZE(transitions) == EXEC_STATE_COUNT, "every state has a row");
+
+static void set_state(struct exec *e, enum exec_state next)
+{
+	assert(transitions[e->state] & (1u << next));
+	log_debug("execution=%s box=%s %s -> %s", e->outcome.execution_id, e->decision.spec.id,
+	          state_names[e->state], state_names[next]);
+	e->state = next;
+}
+
+static void exec_free(struct exec *e)
+{
+	timer_free(e->timer);
+	exec_request_free(e->kept);
+	policy_decision_done(&e->decision);
+	outcome_done(&e->outcome);
+	free(e);
+}
+
+/* The last one out: the answer was given and nothing of the box is left. */
+static void reap(struct exec *e)
+{
+	struct exec_service *s = e->service;
+
+	if (e->state != EXEC_STATE_ENDED || e->answering || e->box)
+		return;
+	list_remove(&e->node);
+	if (s)
+		exec_service_forget(s, e);
+	exec_free(e);
+}
+
+static void answer(struct exec *e)
+{
+	e->answering = false;
+	if (e->muted)
+		return;
+	if (error_is_set(&e->failure))
+		e->events.on_error(e->events.ctx, &e->failure);
+	else
+		e->events.on_end(e->events.ctx, &e->outcome);
+}
+
+enum answer_when {
+	ANSWER_NOW,   /* called from the loop */
+	ANSWER_LATER, /* called from inside a call of the caller's */
+};
+
+/*
+ * The answer is settled. The order matters: first the answer, then the kill, then the place for the
+ * next one, whose box is made inside scheduler_leave.
+ */
+static void end(struct exec *e, enum answer_when when)
+{
+	struct exec_service *s = e->service;
+
+	set_state(e, EXEC_STATE_ENDED);
+	timer_stop(e->timer);
+	if (when == ANSWER_NOW) {
+		answer(e);
+	} else if (!e->muted) {
+		e->answering = true;
+		timer_start(e->timer, 0);
+	}
+	if (e->box) {
+		box_destroy(e->box);
+		scheduler_leave(&s->scheduler, &e->entry, clock_us());
+	} else {
+		scheduler_out(&s->scheduler, &e->entry, clock_us());
+	}
+	reap(e);
+}
+
+static void fail(struct exec *e, const struct error *err, enum answer_when when)
+{
+	e->failure = *err;
+	end(e, when);
+}
+
+static void unknown_counters(struct box_counters *ret_counters)
+{
+	/* COUNTER_UNKNOWN is all ones. */
+	memset(ret_counters, 0xff, sizeof(*ret_counters));
+}
+
+/* What the kernel counted goes before what the agent summed up. */
+static void fill_usage(struct exec *e)
+{
+	const struct box_counters *c = &e->evidence.counters;
+	struct outcome *out = &e->outcome;
+
+	if (c->cpu_us != COUNTER_UNKNOWN)
+		out->cpu_us = c->cpu_us;
+	if (c->memory_peak_bytes != COUNTER_UNKNOWN || out->memory_peak_bytes == 0)
+		out->memory_peak_bytes = c->memory_peak_bytes;
+	out->processes_peak = c->pids_peak;
+	if (!e->evidence.ended && e->started_us)
+		out->duration_us = clock_us() - e->started_us;
+}
+
+/* The evidence is in: judge, and answer. */
+static void conclude(struct exec *e, enum answer_when when)
+{
+	unknown_counters(&e->evidence.counters);
+	if (e->box) {
+		box_counters(e->box, &e->evidence.counters);
+		e->outcome.layers = box_layers(e->box);
+		e->outcome.layers_missing = LAYERS_ALL & ~e->outcome.layers;
+	}
+	fill_usage(e);
+	outcome_judge(&e->evidence, &e->outcome);
+	end(e, when);
+}
+
+static bool is_open(const struct exec *e)
+{
+	return e->state == EXEC_STATE_BUILDING || e->state == EXEC_STATE_RUNNING;
+}
+
+static void on_box_ready(void *ctx attr_unused)
+{
+	/* The program was handed over already. */
+}
+
+static void on_box_started(void *ctx, uint32_t exec_id attr_unused)
+{
+	struct exec *e = ctx;
+
+	if (e->state != EXEC_STATE_BUILDING)
+		return;
+	set_state(e, EXEC_STATE_RUNNING);
+	e->started_us = clock_us();
+	e->outcome.start_us = e->started_us - e->admitted_us;
+	timer_start(e->timer, e->decision.timeout_us);
+	if (e->events.on_start)
+		e->events.on_start(e->events.ctx, e->outcome.execution_id);
+}
+
+/* The agent keeps the same limit; it is not trusted to. */
+static void on_box_output(void *ctx, uint32_t exec_id attr_unused, enum output_stream stream,
+                          const char *data, size_t len)
+{
+	struct exec *e = ctx;
+	bool is_err = stream == OUTPUT_STDERR;
+	size_t added;
+
+	if (!is_open(e))
+		return;
+	added = buf_add_some(is_err ? &e->outcome.err : &e->outcome.out, data, len);
+	*(is_err ? &e->outcome.stderr_bytes : &e->outcome.stdout_bytes) += len;
+	if (added < len)
+		*(is_err ? &e->evidence.err_truncated : &e->evidence.out_truncated) = true;
+	if (added > 0 && e->events.on_output)
+		e->events.on_output(e->events.ctx, stream, data, added);
+}
+
+static void on_box_report(void *ctx, uint32_t exec_id attr_unused, const char *data, size_t len)
+{
+	struct exec *e = ctx;
+
+	if (!is_open(e) || e->report_dropped)
+		return;
+	/* Half a report is none: cut JSON can't be read. */
+	if (buf_add(&e->outcome.report, data, len) < 0) {
+		e->report_dropped = true;
+		buf_reset(&e->outcome.report);
+	}
+}
+
+static void on_box_denial(void *ctx, uint32_t exec_id attr_unused, const char *what, uint64_t count)
+{
+	struct exec *e = ctx;
+
+	if (is_open(e))
+		outcome_add_syscall(&e->outcome, what, count);
+}
+
+static void take_facts(struct exec *e, const struct exec_facts *facts)
+{
+	struct outcome *out = &e->outcome;
+
+	e->evidence.ended = true;
+	e->evidence.signalled = facts->signalled;
+	e->evidence.status = facts->status;
+	e->evidence.disk_full = facts->disk_full;
+	e->evidence.out_truncated |= facts->stdout_bytes > e->decision.output_bytes;
+	e->evidence.err_truncated |= facts->stderr_bytes > e->decision.output_bytes;
+	out->duration_us = facts->duration_us;
+	out->cpu_us = facts->cpu_user_us + facts->cpu_system_us;
+	out->memory_peak_bytes = facts->max_rss_kib * 1024;
+	out->read_bytes = facts->read_bytes;
+	out->write_bytes = facts->write_bytes;
+	out->stdout_bytes = facts->stdout_bytes;
+	out->stderr_bytes = facts->stderr_bytes;
+}
+
+static void on_box_done(void *ctx, uint32_t exec_id attr_unused, const struct exec_facts *facts)
+{
+	struct exec *e = ctx;
+
+	if (!is_open(e))
+		return;
+	take_facts(e, facts);
+	conclude(e, ANSWER_NOW);
+}
+
+static void on_box_exec_failed(void *ctx, uint32_t exec_id attr_unused, const struct error *err)
+{
+	struct exec *e = ctx;
+
+	if (is_open(e))
+		fail(e, err, ANSWER_NOW);
+}
+
+/* Before the program started nothing was run, and the caller may try again. After that it did. */
+static void on_box_lost(void *ctx, const struct error *err)
+{
+	struct exec *e = ctx;
+
+	if (!is_open(e))
+		return;
+	if (e->state == EXEC_STATE_BUILDING) {
+		fail(e, err, ANSWER_NOW);
+		return;
+	}
+	log_debug("execution=%s lost its box: %s", e->outcome.execution_id, err->msg);
+	e->evidence.lost = true;
+	conclude(e, ANSWER_NOW);
+}
+
+static void on_box_gone(void *ctx)
+{
+	struct exec *e = ctx;
+	struct exec_service *s = e->service;
+
+	e->box = NULL;
+	if (s) {
+		s->boxes--;
+		scheduler_out(&s->scheduler, &e->entry, clock_us());
+	}
+	reap(e);
+}
+
+static void on_build_timeout(struct exec *e)
+{
+	struct error err = {0};
+
+	error_set(&err, ERR_BOX_FAILED, 0, "the box was not ready within %llu s",
+	          BUILD_TIMEOUT_US / USEC_PER_SEC);
+	fail(e, &err, ANSWER_NOW);
+}
+
+static void on_timer(void *ctx)
+{
+	struct exec *e = ctx;
+
+	if (e->state == EXEC_STATE_ENDED) {
+		answer(e);
+		reap(e);
+	} else if (e->state == EXEC_STATE_BUILDING) {
+		on_build_timeout(e);
+	} else if (e->state == EXEC_STATE_RUNNING) {
+		e->evidence.timed_out = true;
+		conclude(e, ANSWER_NOW);
+	}
+}
+
+static struct box_events events_of(struct exec *e)
+{
+	return (struct box_events){
+		.ctx = e,
+		.on_ready = on_box_ready,
+		.on_started = on_box_started,
+		.on_output = on_box_output,
+		.on_report = on_box_report,
+		.on_denial = on_box_denial,
+		.on_done = on_box_done,
+		.on_exec_failed = on_box_exec_failed,
+		.on_lost = on_box_lost,
+		.on_gone = on_box_gone,
+	};
+}
+
+/* The program's text first, then the caller's files. */
+static struct exec_file *make_files(const struct exec *e, const struct exec_request *request)
+{
+	struct exec_file *files = xcalloc(request->files_count + 1, sizeof(*files));
+
+	files[0] = (struct exec_file){
+		.path = e->decision.runner->source,
+		.data = request->code,
+		.len = request->code_len,
+		.mode = SOURCE_MODE,
+		.source = true,
+	};
+	for (size_t i = 0; i < request->files_count; i++)
+		files[i + 1] = (struct exec_file){
+			.path = request->files[i].name,
+			.data = request->files[i].data,
+			.len = request->files[i].len,
+			.mode = FILE_MODE,
+		};
+	return files;
+}
+
+static int hand_over(struct exec *e, const struct exec_request *request, struct error *err)
+{
+	cleanup_free struct exec_file *files = make_files(e, request);
+	const struct exec_plan plan = {
+		.id = EXEC_ID,
+		.argv = (const char *const *)e->decision.argv,
+		.env = (const char *const *)e->decision.env,
+		.cwd = "",
+		.files = files,
+		.files_count = request->files_count + 1,
+		/* One byte more than is kept: whether output was cut is then seen, not guessed. */
+		.stdout_max = e->decision.output_bytes + 1,
+		.stderr_max = e->decision.output_bytes + 1,
+		.report_max = e->decision.report_bytes,
+		.stdin_open = request->stdin_len > 0,
+	};
+
+	if (box_exec(e->box, &plan, err) < 0)
+		return -1;
+	if (!plan.stdin_open)
+		return 0;
+	if (box_stdin(e->box, EXEC_ID, request->stdin_data, request->stdin_len, err) < 0)
+		return -1;
+	return box_stdin_end(e->box, EXEC_ID, err);
+}
+
+static int build(struct exec *e, const struct exec_request *request, struct error *err)
+{
+	const struct box_events events = events_of(e);
+	struct exec_service *s = e->service;
+
+	if (box_create(s->config.driver, &e->decision.spec, &events, &e->box, err) < 0)
+		return -1;
+	s->boxes++;
+	return hand_over(e, request, err);
+}
+
+static void launch(struct exec *e, const struct exec_request *request)
+{
+	struct error err = {0};
+
+	set_state(e, EXEC_STATE_BUILDING);
+	e->admitted_us = clock_us();
+	e->outcome.queue_us = e->admitted_us - e->arrived_us;
+	timer_start(e->timer, BUILD_TIMEOUT_US);
+	if (build(e, request, &err) < 0)
+		fail(e, &err, ANSWER_LATER);
+}
+
+static void on_turn(void *ctx)
+{
+	struct exec *e = ctx;
+	struct exec_request *request = TAKE_PTR(e->kept);
+
+	launch(e, request);
+	exec_request_free(request);
+}
+
+static void make_ids(struct exec *e)
+{
+	char day[16];
+	char suffix[9];
+	char random[BOX_ID_RANDOM + 1];
+
+	clock_format_day(clock_real_ms(), day, sizeof(day));
+	id_random(suffix, sizeof(suffix) - 1);
+	(void)snprintf(e->outcome.execution_id, sizeof(e->outcome.execution_id), "exec_%s_%s", day,
+	               suffix);
+	id_random(random, BOX_ID_RANDOM);
+	(void)snprintf(e->decision.spec.id, sizeof(e->decision.spec.id), "b%s", random);
+}
+
+static struct exec *exec_new(struct exec_service *s, const struct exec_events *events,
+                             struct policy_decision *decision)
+{
+	struct exec *e = NEW(struct exec);
+
+	list_init(&e->node);
+	e->service = s;
+	e->events = *events;
+	e->entry.on_turn = on_turn;
+	e->entry.ctx = e;
+	e->arrived_us = clock_us();
+	e->timer = timer_new(s->config.loop, on_timer, e);
+	e->decision = *decision; /* taken */
+	e->outcome.driver = s->config.driver->ops->name;
+	buf_init(&e->outcome.out, decision->output_bytes);
+	buf_init(&e->outcome.err, decision->output_bytes);
+	buf_init(&e->outcome.report, decision->report_bytes);
+	make_ids(e);
+	return e;
+}
+
+int exec_start(struct exec_service *s, const struct exec_request *request,
+               const struct exec_events *events, struct exec **ret_exec, struct error *err)
+{
+	struct policy_decision decision;
+	struct exec *e;
+	int r;
+
+	if (s->draining)
+		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+	if (policy_decide(&s->rules, request, &decision, err) < 0)
+		return -1;
+	e = exec_new(s, events, &decision);
+	r = scheduler_enter(&s->scheduler, &e->entry, e->arrived_us, err);
+	if (r < 0) {
+		exec_free(e);
+		return -1;
+	}
+	list_append(&s->all, &e->node);
+	*ret_exec = e;
+	if (r == 0) {
+		launch(e, request);
+	} else {
+		e->kept = exec_request_copy(request);
+		set_state(e, EXEC_STATE_QUEUED);
+	}
+	return 0;
+}
+
+void exec_cancel(struct exec *e)
+{
+	e->muted = true;
+	if (e->state != EXEC_STATE_ENDED)
+		end(e, ANSWER_LATER);
+}
+
+void exec_abort(struct exec *e)
+{
+	if (e->state == EXEC_STATE_ENDED)
+		return;
+	e->evidence.cancelled = true;
+	conclude(e, ANSWER_LATER);
+}
+
+void exec_orphan(struct exec *e)
+{
+	e->muted = true;
+	e->answering = false;
+	timer_free(TAKE_PTR(e->timer));
+	if (e->state != EXEC_STATE_ENDED && e->box)
+		box_destroy(e->box);
+	if (e->state != EXEC_STATE_ENDED)
+		set_state(e, EXEC_STATE_ENDED);
+	list_remove(&e->node);
+	e->service = NULL;
+	reap(e);
+}

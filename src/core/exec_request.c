@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/internal.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+void exec_request_done(struct exec_request *request)
+{
+	free(request->language);
+	free(request->code);
+	free(request->stdin_data);
+	str_list_free(request->args);
+	str_list_free(request->env);
+	for (size_t i = 0; i < request->files_count; i++) {
+		free(request->files[i].name);
+		free(request->files[i].data);
+	}
+	free(request->files);
+	*request = (struct exec_request){0};
+}
+
+void exec_request_free(struct exec_request *request)
+{
+	if (!request)
+		return;
+	exec_request_done(request);
+	free(request);
+}
+
+static char *copy_bytes(const char *data, size_t len)
+{
+	return data ? xmemdup0(data, len) : NULL;
+}
+
+static char **copy_list(char *const *list)
+{
+	size_t count = list ? str_list_count(list) : 0;
+	char **copy = list ? xcalloc(count + 1, sizeof(*copy)) : NULL;
+
+	for (size_t i = 0; i < count; i++)
+		copy[i] = xstrdup(list[i]);
+	return copy;
+}
+
+/* Sizes were bounded by the request's body; how many copies there are, by the queue. */
+struct exec_request *exec_request_copy(const struct exec_request *request)
+{
+	struct exec_request *copy = NEW(struct exec_request);
+
+	*copy = *request;
+	copy->language = request->language ? xstrdup(request->language) : NULL;
+	copy->code = copy_bytes(request->code, request->code_len);
+	copy->stdin_data = copy_bytes(request->stdin_data, request->stdin_len);
+	copy->args = copy_list(request->args);
+	copy->env = copy_list(request->env);
+	copy->files = xcalloc(request->files_count + 1, sizeof(*copy->files));
+	for (size_t i = 0; i < request->files_count; i++) {
+		const struct exec_request_file *file = &request->files[i];
+
+		copy->files[i] = (struct exec_request_file){
+			.name = xstrdup(file->name),
+			.data = copy_bytes(file->data, file->len),
+			.len = file->len,
+		};
+	}
+	return copy;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/exec.h"
+
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/list.h"
+#include "core/config.h"
+#include "core/internal.h"
+#include "io/loop.h"
+
+static unsigned count_cores(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 0 ? (unsigned)n : 1;
+}
+
+static size_t running_max(const struct exec_service *s)
+{
+	size_t max = s->config.config->max_running;
+	size_t boxes = s->rules.caps->boxes_max;
+
+	if (max == 0)
+		max = 2 * (size_t)s->rules.cores;
+	return boxes > 0 && boxes < max ? boxes : max;
+}
+
+/* As many boxes may be going down as are running; never more than the driver can make. */
+static size_t boxes_max(const struct exec_service *s)
+{
+	size_t max = 2 * running_max(s);
+	size_t boxes = s->rules.caps->boxes_max;
+
+	return boxes > 0 && boxes < max ? boxes : max;
+}
+
+static void abort_all(struct exec_service *s)
+{
+	struct exec *e;
+
+	/* The queue first, or the places of the others would go to it. */
+	LIST_FOREACH (e, &s->all, struct exec, node)
+		if (e->state == EXEC_STATE_QUEUED)
+			exec_abort(e);
+	LIST_FOREACH (e, &s->all, struct exec, node)
+		exec_abort(e);
+}
+
+static void on_drain_timer(void *ctx)
+{
+	struct exec_service *s = ctx;
+	void (*on_drained)(void *ctx) = s->on_drained;
+
+	if (!list_is_empty(&s->all)) {
+		abort_all(s);
+		return;
+	}
+	s->on_drained = NULL;
+	if (on_drained)
+		on_drained(s->drained_ctx);
+}
+
+struct exec_service *exec_service_new(const struct exec_service_config *config)
+{
+	struct exec_service *s = NEW(struct exec_service);
+
+	s->config = *config;
+	s->rules = (struct policy_rules){
+		.config = config->config,
+		.runners = config->runners,
+		.caps = &config->driver->caps,
+		.cores = count_cores(),
+	};
+	list_init(&s->all);
+	scheduler_init(&s->scheduler, running_max(s), config->config->max_queued, boxes_max(s));
+	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
+	return s;
+}
+
+void exec_service_free(struct exec_service *s)
+{
+	struct exec *e;
+
+	if (!s)
+		return;
+	LIST_FOREACH (e, &s->all, struct exec, node)
+		exec_orphan(e);
+	timer_free(s->drain_timer);
+	free(s);
+}
+
+void exec_service_forget(struct exec_service *s, struct exec *e attr_unused)
+{
+	if (s->draining && list_is_empty(&s->all))
+		timer_start(s->drain_timer, 0);
+}
+
+void exec_service_stats(const struct exec_service *s, struct exec_service_stats *ret_stats)
+{
+	*ret_stats = (struct exec_service_stats){
+		.running = s->scheduler.counts[SCHEDULER_RUNNING],
+		.queued = s->scheduler.counts[SCHEDULER_WAITING],
+		.boxes = s->boxes,
+		.draining = s->draining,
+	};
+}
+
+unsigned exec_service_retry_after(const struct exec_service *s)
+{
+	return scheduler_retry_after(&s->scheduler);
+}
+
+void exec_service_drain(struct exec_service *s, bool at_once, void (*on_drained)(void *ctx),
+                        void *ctx)
+{
+	bool again = s->draining;
+
+	s->draining = true;
+	s->on_drained = on_drained;
+	s->drained_ctx = ctx;
+	if (list_is_empty(&s->all)) {
+		timer_start(s->drain_timer, 0);
+		return;
+	}
+	if (at_once || again)
+		abort_all(s);
+	else
+		timer_start(s->drain_timer, s->config.config->drain_timeout_us);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: what exec.c and exec_service.c share and nobody else sees. */
+
+#include "base/list.h"
+#include "core/exec.h"
+#include "core/outcome.h"
+#include "core/policy.h"
+#include "core/scheduler.h"
+
+struct timer;
+
+struct exec_service {
+	struct exec_service_config config; /* what it points to is borrowed */
+	struct policy_rules rules;
+	struct scheduler scheduler;
+	struct list all; /* struct exec.node; walked only when draining */
+	size_t boxes;    /* executions that have a box */
+	bool draining;
+	void (*on_drained)(void *ctx); /* NULL: nobody asked, or told */
+	void *drained_ctx;
+	struct timer *drain_timer; /* end of patience, or (nothing left) the moment to tell */
+};
+
+/*
+ * NEW       being made, inside exec_start
+ * QUEUED    waits for its turn; owns a copy of the request
+ * BUILDING  admitted: box and program were asked for, the program has not started;
+ *           the timer bounds this
+ * RUNNING   the program runs; the timer is its deadline
+ * ENDED     the answer is settled and given (or the timer is about to give it); the box, if there
+ *           is one, is going down. Freed when the answer was given and the box is gone.
+ */
+enum exec_state {
+	EXEC_STATE_NEW,
+	EXEC_STATE_QUEUED,
+	EXEC_STATE_BUILDING,
+	EXEC_STATE_RUNNING,
+	EXEC_STATE_ENDED,
+	EXEC_STATE_COUNT
+};
+
+struct exec {
+	struct list node;             /* exec_service.all */
+	struct exec_service *service; /* NULL: freed before the box was gone */
+	struct scheduler_entry entry;
+	enum exec_state state; /* written by set_state alone */
+	struct exec_events events;
+	bool muted;                /* the caller wants no more callbacks */
+	bool answering;            /* ENDED, but the answer is still to be given, by the timer */
+	struct exec_request *kept; /* owned; QUEUED only */
+	struct policy_decision decision;
+	struct box *box;      /* NULL before it was asked for and after it is gone */
+	struct timer *timer;  /* owned */
+	struct error failure; /* set: it could not be run */
+	struct outcome outcome;
+	struct outcome_evidence evidence;
+	uint64_t arrived_us, admitted_us, started_us;
+	bool report_dropped;
+};
+
+/** exec_orphan - the service goes away: no callback, and the box takes the execution with it. */
+void exec_orphan(struct exec *e);
+/** exec_service_forget - called by an execution that is about to be freed. */
+void exec_service_forget(struct exec_service *s, struct exec *e);
+/** exec_request_copy - deep; owned. */
+struct exec_request *exec_request_copy(const struct exec_request *request);
+/** exec_request_free - exec_request_done and the struct itself. */
+void exec_request_free(struct exec_request *request);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/places.h"
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+#define ROOT_RUNTIME "/run/millibox"
+#define ROOT_STATE   "/var/lib/millibox"
+#define IN_PLACE_MAX 3
+
+/* The environment is the user's own, but "relative to wherever I was started" is never meant. */
+static bool is_usable(const char *dir)
+{
+	return dir && dir[0] == '/';
+}
+
+static char *runtime_dir(const struct places_who *who)
+{
+	if (who->uid == 0)
+		return xstrdup(ROOT_RUNTIME);
+	if (is_usable(who->runtime))
+		return xasprintf("%s/millibox", who->runtime);
+	return xasprintf("/tmp/millibox-%u", (unsigned)who->uid);
+}
+
+static char *socket_path(const struct places_who *who)
+{
+	cleanup_free char *dir = runtime_dir(who);
+
+	return xasprintf("%s/millibox.sock", dir);
+}
+
+static char *state_dir(const struct places_who *who)
+{
+	if (who->uid == 0)
+		return xstrdup(ROOT_STATE);
+	if (is_usable(who->state))
+		return xasprintf("%s/millibox", who->state);
+	if (is_usable(who->home))
+		return xasprintf("%s/.local/state/millibox", who->home);
+	/* Nowhere of its own: state then lasts as long as the runtime directory. */
+	return runtime_dir(who);
+}
+
+/*
+ * A program or folder that comes with the daemon. In a build directory the daemon is at the top or
+ * in src/, the others in the folder of their layer. @probe is a file that must be there: an empty
+ * folder of the same name does not count.
+ */
+struct companion {
+	const char *installed;
+	const char *probe;
+	const char *in_place[IN_PLACE_MAX];
+};
+
+static const struct companion engine = {
+	MILLIBOX_LIBEXECDIR "/millibox-engine",
+	"",
+	{"millibox-engine", "engine/millibox-engine", "src/engine/millibox-engine"}
+};
+static const struct companion agent = {
+	MILLIBOX_LIBEXECDIR "/millibox-agent",
+	"",
+	{"millibox-agent", "guest/millibox-agent", "src/guest/millibox-agent"}
+};
+static const struct companion runners = {
+	MILLIBOX_RUNNERSDIR, "/shell/manifest.yaml", {"runners", "../runners", "../../runners"}
+};
+
+static bool is_there(const char *path, const char *probe)
+{
+	cleanup_free char *file = xasprintf("%s%s", path, probe);
+
+	return access(file, R_OK) == 0;
+}
+
+static char *find_companion(const struct places_who *who, const struct companion *c)
+{
+	/* An installed daemon does not look around in the folders beside its own. */
+	bool installed = !who->exe_dir || str_equal(who->exe_dir, MILLIBOX_BINDIR) ||
+	                 str_equal(who->exe_dir, MILLIBOX_SBINDIR);
+
+	for (size_t i = 0; !installed && i < ARRAY_SIZE(c->in_place); i++) {
+		cleanup_free char *path = xasprintf("%s/%s", who->exe_dir, c->in_place[i]);
+
+		if (is_there(path, c->probe))
+			return TAKE_PTR(path);
+	}
+	return xstrdup(c->installed);
+}
+
+static char *engine_path(const struct places_who *who)
+{
+	return find_companion(who, &engine);
+}
+
+static char *agent_path(const struct places_who *who)
+{
+	return find_companion(who, &agent);
+}
+
+static char *runners_dir(const struct places_who *who)
+{
+	return find_companion(who, &runners);
+}
+
+static const struct place {
+	const char *key;
+	char *(*value)(const struct places_who *who);
+	const char *hint;
+} table[] = {
+	{"socket",      socket_path, "millibox.sock in the runtime directory"     },
+	{"state_dir",   state_dir,   ROOT_STATE ", or ~/.local/state/millibox"    },
+	{"runtime_dir", runtime_dir, ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"},
+	{"engine_path", engine_path, "beside the daemon, or as installed"         },
+	{"agent_path",  agent_path,  "beside the daemon, or as installed"         },
+	{"runners_dir", runners_dir, "beside the daemon, or as installed"         },
+};
+
+char *places_value(const struct places_who *who, const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (str_equal(table[i].key, key))
+			return table[i].value(who);
+	return NULL;
+}
+
+const char *places_hint(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (str_equal(table[i].key, key))
+			return table[i].hint;
+	return "";
+}
+
+char *places_exe_dir(void)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	char *slash;
+
+	if (n <= 0 || (size_t)n >= sizeof(path) - 1)
+		return NULL;
+	path[n] = '\0';
+	slash = strrchr(path, '/');
+	if (!slash)
+		return NULL;
+	*slash = '\0';
+	return xstrdup(*path ? path : "/");
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/settings.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/utf8.h"
+
+#define KI           (1024ULL)
+#define MI           (1024 * KI)
+#define GI           (1024 * MI)
+#define TI           (1024 * GI)
+#define MSEC         USEC_PER_MS
+#define SEC          USEC_PER_SEC
+#define HOUR         (3600 * SEC)
+#define AT(field)    offsetof(struct config, field)
+#define LIST_MAX     64
+#define TEXT_MAX     4096
+#define DISTANCE_MAX 3 /* more typing errors than that: a guess would be noise */
+
+/* clang-format off: a row is one setting, however long its line. */
+static const struct setting table[] = {
+	{"listen",			SETTING_ADDR,       AT(listen),                   "127.0.0.1:8000", 0,          0,
+         "TCP address of the API; \"\" for none. Only loopback: there are no keys to ask for"												},
+	{"socket",			SETTING_PATH,       AT(socket),                   NULL,             0,          0,                          "Unix socket of the API; \"\" for none"},
+	{"state_dir",                     SETTING_PATH,       AT(state_dir),                NULL,             0,          0,                          "What must survive a restart"          },
+	{"runtime_dir",                   SETTING_PATH,       AT(runtime_dir),              NULL,             0,          0,                          "Locks of the engine"                  },
+	{"user",			  SETTING_TEXT,       AT(user),                     "",               0,          0,
+         "Who the daemon becomes when started as root; \"\" for an id of its own"													    },
+	{"engine_path",                   SETTING_PATH,       AT(engine_path),              NULL,             0,          0,                          "Program millibox-engine"              },
+	{"agent_path",                    SETTING_PATH,       AT(agent_path),               NULL,             0,          0,                          "Program millibox-agent"               },
+	{"runners_dir",                   SETTING_PATH,       AT(runners_dir),              NULL,             0,          0,                          "Folder of the languages"              },
+	{"allowed_hosts",                 SETTING_LIST,       AT(allowed_hosts),            "",               0,          0,
+         "Further names accepted in Host headers"																	    },
+	{"allowed_origins",               SETTING_LIST,       AT(allowed_origins),          "",               0,          0,
+         "Web origins that may call the API"																		 },
+	{"log_level",                     SETTING_LOG_LEVEL,  AT(log_level),                "info",           0,          0,                          "err, warn, info or debug"             },
+	{"log_format",                    SETTING_LOG_FORMAT, AT(log_format),               "text",           0,          0,                          "text or json"                         },
+	{"strict",			SETTING_BOOL,       AT(strict),                   "true",           0,          0,
+         "Refuse to run anything while a required layer of isolation is missing"													     },
+	{"uid_base",		      SETTING_UINT,       AT(uid_base),                 "1879048192",     65536,      UINT32_MAX - 64ULL * 65536,
+         "First host id given to boxes, when started as root"																},
+
+	{"http.max_connections",          SETTING_UINT,       AT(max_connections),          "512",            1,          65536,
+         "Connections at the same time"																		      },
+	{"http.max_connections_per_peer", SETTING_UINT,       AT(max_connections_per_peer), "128",            1,
+         65536,																       "Of which from one address"            },
+	{"http.max_body",                 SETTING_SIZE,       AT(max_body_bytes),           "8Mi",            1 * KI,     1 * GI,
+         "Body of a request"																				 },
+	{"http.max_header",               SETTING_SIZE,       AT(max_header_bytes),         "16Ki",           1 * KI,     1 * MI,
+         "Headers of a request"																			      },
+	{"http.max_code",                 SETTING_SIZE,       AT(max_code_bytes),           "1Mi",            1,          64 * MI,
+         "Code of an execution"																			      },
+	{"http.request_timeout",          SETTING_DURATION,   AT(request_timeout_us),       "30s",            100 * MSEC, HOUR,
+         "From the first byte of a request to its last"																      },
+	{"http.idle_timeout",             SETTING_DURATION,   AT(idle_timeout_us),          "60s",            100 * MSEC, HOUR,
+         "A connection without a request"																		    },
+
+	{"admission.max_running",         SETTING_UINT,       AT(max_running),              "0",              0,          4096,
+         "Executions at the same time; 0 for twice the cores"																},
+	{"admission.max_queued",          SETTING_UINT,       AT(max_queued),               "32",             0,          65536,
+         "Executions waiting for their turn"																		 },
+	{"admission.drain_timeout",       SETTING_DURATION,   AT(drain_timeout_us),         "10s",            0,          HOUR,
+         "How long running executions may take to end when the daemon is stopped"													    },
+
+	{"limits.timeout",                SETTING_DURATION,   AT(timeout_us),               "30s",            1 * MSEC,   24 * HOUR,
+         "Wall time of an execution that asks for none"																      },
+	{"limits.timeout_max",            SETTING_DURATION,   AT(timeout_max_us),           "3600s",          1 * MSEC,   24 * HOUR,
+         "The most it may ask for"																			   },
+	{"limits.memory",                 SETTING_SIZE,       AT(memory_bytes),             "512Mi",          16 * MI,    1 * TI,
+         "Memory of a box, all of its processes and files together"															  },
+	{"limits.memory_max",             SETTING_SIZE,       AT(memory_max_bytes),         "8Gi",            16 * MI,    1 * TI,
+         "The most it may ask for"																			   },
+	{"limits.disk",                   SETTING_SIZE,       AT(disk_bytes),               "256Mi",          1 * MI,     1 * TI,
+         "Workspace of a box; at most half of its memory, which holds it"														    },
+	{"limits.disk_max",               SETTING_SIZE,       AT(disk_max_bytes),           "4Gi",            1 * MI,     1 * TI,
+         "The most it may ask for"																			   },
+	{"limits.cpu",                    SETTING_CPU,        AT(cpu_millicores),           "1",              10,         1024000,                    "Cores, or parts of one"               },
+	{"limits.cpu_max",                SETTING_CPU,        AT(cpu_max_millicores),       "0",              0,          1024000,
+         "The most it may ask for; 0 for all cores"																	  },
+	{"limits.processes",              SETTING_UINT,       AT(processes),                "128",            16,         32768,
+         "Processes and threads"																			     },
+	{"limits.processes_max",          SETTING_UINT,       AT(processes_max),            "1024",           16,         32768,
+         "The most it may ask for"																			   },
+	{"limits.output",                 SETTING_SIZE,       AT(output_bytes),             "1Mi",            1,          256 * MI,
+         "Bytes kept of stdout, and as many of stderr"																       },
+	{"limits.output_max",             SETTING_SIZE,       AT(output_max_bytes),         "16Mi",           1,          256 * MI,
+         "The most it may ask for"																			   },
+};
+/* clang-format on */
+
+size_t settings_count(void)
+{
+	return ARRAY_SIZE(table);
+}
+
+const struct setting *settings_at(size_t index)
+{
+	return index < ARRAY_SIZE(table) ? &table[index] : NULL;
+}
+
+const struct setting *settings_find(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (str_equal(table[i].key, key))
+			return &table[i];
+	return NULL;
+}
+
+bool settings_has_group(const char *group)
+{
+	size_t len = strlen(group);
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (strncmp(table[i].key, group, len) == 0 && table[i].key[len] == '.')
+			return true;
+	return false;
+}
+
+static unsigned min_of(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* Typing errors between two keys: letters left out, added or replaced. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[SETTING_ENV_LEN];
+	size_t width = strlen(b);
+
+	if (width >= ARRAY_SIZE(row))
+		return UINT_MAX;
+	for (unsigned j = 0; j <= width; j++)
+		row[j] = j;
+	for (unsigned i = 0; a[i]; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i + 1;
+		for (size_t j = 1; j <= width; j++) {
+			unsigned replaced = diagonal + (a[i] != b[j - 1]);
+
+			diagonal = row[j];
+			row[j] = min_of(replaced, min_of(row[j], row[j - 1]) + 1);
+		}
+	}
+	return row[width];
+}
+
+static const char *last_part(const char *key)
+{
+	const char *dot = strrchr(key, '.');
+
+	return dot ? dot + 1 : key;
+}
+
+const char *settings_suggest(const char *key)
+{
+	const char *best = NULL;
+	unsigned best_distance = DISTANCE_MAX + 1;
+
+	if (strlen(key) >= SETTING_ENV_LEN)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		/* The right name in the wrong group is as good a guess as one typing error. */
+		bool same_name = str_equal(last_part(key), last_part(table[i].key));
+		unsigned d = same_name ? 1 : distance(key, table[i].key);
+
+		if (d < best_distance) {
+			best_distance = d;
+			best = table[i].key;
+		}
+	}
+	return best;
+}
+
+void setting_env(const struct setting *s, char ret_name[SETTING_ENV_LEN])
+{
+	size_t n = strlen("MILLIBOX_");
+
+	memcpy(ret_name, "MILLIBOX_", n);
+	for (const char *c = s->key; *c && n < SETTING_ENV_LEN - 1; c++)
+		ret_name[n++] = *c == '.' ? '_' : (char)toupper((unsigned char)*c);
+	ret_name[n] = '\0';
+}
+
+/* Text that can be dumped and logged: valid UTF-8, nothing below the space. */
+static bool is_clean(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len > TEXT_MAX || !utf8_is_valid(text, len))
+		return false;
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+		if (*c < 0x20 || *c == 0x7f)
+			return false;
+	return true;
+}
+
+static void put_text(void *field, const char *text)
+{
+	char **place = field;
+
+	free(*place);
+	*place = xstrdup(text);
+}
+
+static int set_text(void *field, const char *text)
+{
+	put_text(field, text);
+	return 0;
+}
+
+static int set_path(void *field, const char *text)
+{
+	if (*text && *text != '/')
+		return -EINVAL;
+	put_text(field, text);
+	return 0;
+}
+
+/* Keys cannot be configured, so whoever reaches the address may run code: only this host may. */
+static bool is_loopback(const char *host)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, host, &v4) == 1)
+		return (ntohl(v4.s_addr) >> 24) == IN_LOOPBACKNET;
+	return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+static int set_addr(void *field, const char *text)
+{
+	char host[INET6_ADDRSTRLEN + 2];
+	const char *colon = strrchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : 0;
+	uint64_t port = 0;
+	bool brackets = len > 2 && text[0] == '[' && text[len - 1] == ']';
+
+	if (!*text) {
+		put_text(field, text);
+		return 0;
+	}
+	if (len == 0 || len >= sizeof(host) || parse_u64(colon + 1, &port) < 0 || port > UINT16_MAX)
+		return -EINVAL;
+	memcpy(host, text + brackets, len - 2 * (size_t)brackets);
+	host[len - 2 * (size_t)brackets] = '\0';
+	if (!is_loopback(host) || brackets != (strchr(host, ':') != NULL))
+		return -EINVAL;
+	put_text(field, text);
+	return 0;
+}
+
+static int add_item(char **list, size_t *count, const char *item, size_t len)
+{
+	while (len > 0 && *item == ' ') {
+		item++;
+		len--;
+	}
+	while (len > 0 && item[len - 1] == ' ')
+		len--;
+	if (len == 0 || *count == LIST_MAX)
+		return -EINVAL;
+	list[(*count)++] = xstrndup(item, len);
+	return 0;
+}
+
+static int set_list(void *field, const char *text)
+{
+	cleanup_str_list char **list = xcalloc(LIST_MAX + 1, sizeof(*list));
+	char ***place = field;
+	size_t count = 0;
+
+	for (const char *item = text; *text;) {
+		size_t len = strcspn(item, ",");
+
+		if (add_item(list, &count, item, len) < 0)
+			return -EINVAL;
+		if (!item[len])
+			break;
+		item += len + 1;
+	}
+	str_list_free(*place);
+	*place = TAKE_PTR(list);
+	return 0;
+}
+
+static int set_bool(void *field, const char *text)
+{
+	return parse_bool(text, field);
+}
+
+static int set_log_level(void *field, const char *text)
+{
+	int r = log_level_parse(text);
+
+	if (r >= 0)
+		*(enum log_level *)field = (enum log_level)r;
+	return r < 0 ? r : 0;
+}
+
+static int set_log_format(void *field, const char *text)
+{
+	int r = log_format_parse(text);
+
+	if (r >= 0)
+		*(enum log_format *)field = (enum log_format)r;
+	return r < 0 ? r : 0;
+}
+
+static void print_quoted(const char *text, FILE *out)
+{
+	(void)fputc('"', out);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			(void)fputc('\\', out);
+		(void)fputc(*text, out);
+	}
+	(void)fputc('"', out);
+}
+
+static void print_text(const void *field, FILE *out)
+{
+	print_quoted(*(char *const *)field, out);
+}
+
+static void print_list(const void *field, FILE *out)
+{
+	char *const *list = *(char *const *const *)field;
+
+	(void)fputc('[', out);
+	for (size_t i = 0; list[i]; i++) {
+		(void)fputs(i ? ", " : "", out);
+		print_quoted(list[i], out);
+	}
+	(void)fputc(']', out);
+}
+
+static void print_bool(const void *field, FILE *out)
+{
+	(void)fputs(*(const bool *)field ? "true" : "false", out);
+}
+
+static void print_uint(const void *field, FILE *out)
+{
+	(void)fprintf(out, "%llu", (unsigned long long)*(const uint64_t *)field);
+}
+
+static void print_size(const void *field, FILE *out)
+{
+	char text[32];
+
+	format_size(*(const uint64_t *)field, text, sizeof(text));
+	(void)fputs(text, out);
+}
+
+static void print_cpu(const void *field, FILE *out)
+{
+	char text[32];
+
+	format_cpu(*(const uint64_t *)field, text, sizeof(text));
+	(void)fputs(text, out);
+}
+
+static void print_duration(const void *field, FILE *out)
+{
+	uint64_t us = *(const uint64_t *)field;
+
+	if (us % SEC == 0)
+		(void)fprintf(out, "%llus", (unsigned long long)(us / SEC));
+	else if (us % MSEC == 0)
+		(void)fprintf(out, "%llums", (unsigned long long)(us / MSEC));
+	else
+		(void)fprintf(out, "%llu.%06llu", (unsigned long long)(us / SEC),
+		              (unsigned long long)(us % SEC));
+}
+
+static void print_log_level(const void *field, FILE *out)
+{
+	static const char *const names[] = {"err", "warn", "info", "debug"};
+
+	static_assert(ARRAY_SIZE(names) == LOG_LEVEL_COUNT, "every level has a name");
+	(void)fputs(names[*(const enum log_level *)field], out);
+}
+
+static void print_log_format(const void *field, FILE *out)
+{
+	static const char *const names[] = {"text", "json"};
+
+	static_assert(ARRAY_SIZE(names) == LOG_FORMAT_COUNT, "every format has a name");
+	(void)fputs(names[*(const enum log_format *)field], out);
+}
+
+static void done_text(void *field)
+{
+	free(TAKE_PTR(*(char **)field));
+}
+
+static void done_list(void *field)
+{
+	str_list_free(TAKE_PTR(*(char ***)field));
+}
+
+/* A type is either a number in a range (@number) or something else (@set). */
+struct setting_ops {
+	const char *what; /* "must be ..." */
+	int (*set)(void *field, const char *text);
+	int (*number)(const char *text, uint64_t *ret_value);
+	void (*print)(const void *field, FILE *out);
+	void (*done)(void *field);
+};
+
+/* clang-format off */
+static const struct setting_ops types[] = {
+	[SETTING_TEXT]       = {"text without control characters", set_text, NULL, print_text, done_text},
+	[SETTING_PATH]       = {"an absolute path, or \"\"", set_path, NULL, print_text, done_text},
+	[SETTING_ADDR]       = {"a loopback address and a port, such as 127.0.0.1:8000 or [::1]:8000, or \"\"", set_addr, NULL, print_text, done_text},
+	[SETTING_LIST]       = {"a list of at most 64 names, none of them empty", set_list, NULL, print_list, done_list},
+	[SETTING_BOOL]       = {"true or false", set_bool, NULL, print_bool, NULL},
+	[SETTING_UINT]       = {"a whole number", NULL, parse_u64, print_uint, NULL},
+	[SETTING_SIZE]       = {"a size such as 512Mi", NULL, parse_size, print_size, NULL},
+	[SETTING_DURATION]   = {"a time such as 30s or 500ms", NULL, parse_duration, print_duration, NULL},
+	[SETTING_CPU]        = {"a number of cores such as 1, 0.5 or 500m", NULL, parse_cpu, print_cpu, NULL},
+	[SETTING_LOG_LEVEL]  = {"err, warn, info or debug", set_log_level, NULL, print_log_level, NULL},
+	[SETTING_LOG_FORMAT] = {"text or json", set_log_format, NULL, print_log_format, NULL},
+};
+/* clang-format on */
+static_assert(ARRAY_SIZE(types) == SETTING_TYPE_COUNT, "every type has a row");
+
+static void *field_of(const struct setting *s, struct config *c)
+{
+	return (char *)c + s->offset;
+}
+
+/* "must be between 16Mi and 1Ti": the ends in the words of the type. */
+static void say_range(const struct setting *s, char ret_why[SETTING_WHY_LEN])
+{
+	char ends[2][48] = {"", ""};
+	const uint64_t values[2] = {s->min, s->max};
+
+	for (size_t i = 0; i < 2; i++) {
+		FILE *out = fmemopen(ends[i], sizeof(ends[i]), "w");
+
+		if (!out)
+			break;
+		types[s->type].print(&values[i], out);
+		(void)fclose(out);
+	}
+	(void)snprintf(ret_why, SETTING_WHY_LEN, "must be between %s and %s", ends[0], ends[1]);
+}
+
+static int set_number(const struct setting *s, struct config *c, const char *text,
+                      char ret_why[SETTING_WHY_LEN])
+{
+	uint64_t value = 0;
+	int r = types[s->type].number(text, &value);
+
+	if (r == -ERANGE || (r >= 0 && (value < s->min || value > s->max))) {
+		say_range(s, ret_why);
+		return -EINVAL;
+	}
+	if (r < 0) {
+		(void)snprintf(ret_why, SETTING_WHY_LEN, "must be %s", types[s->type].what);
+		return -EINVAL;
+	}
+	memcpy(field_of(s, c), &value, sizeof(value));
+	return 0;
+}
+
+int setting_set(const struct setting *s, struct config *c, const char *text,
+                char ret_why[SETTING_WHY_LEN])
+{
+	if (types[s->type].number)
+		return set_number(s, c, text, ret_why);
+	if (is_clean(text) && types[s->type].set(field_of(s, c), text) >= 0)
+		return 0;
+	(void)snprintf(ret_why, SETTING_WHY_LEN, "must be %s", types[s->type].what);
+	return -EINVAL;
+}
+
+void setting_print(const struct setting *s, const struct config *c, FILE *out)
+{
+	types[s->type].print((const char *)c + s->offset, out);
+}
+
+void setting_done(const struct setting *s, struct config *c)
+{
+	if (types[s->type].done)
+		types[s->type].done(field_of(s, c));
+}
