@@ -12,7 +12,10 @@
  */
 
 #define STREAM_PENDING_MAX (16u << 20)
-#define STREAM_BLOCK       32768
+/* One piece may be larger than what may wait: the last event of a stream repeats all output. Its
+ * size is the writer's to bound; this only keeps the arithmetic from wrapping. */
+#define STREAM_PIECE_MAX (1ul << 30)
+#define STREAM_BLOCK     32768
 /* Bytes that were sent are dropped from the front in steps of this: moving the rest for each piece
  * would cost time with the square of what waits. */
 #define STREAM_DROP_STEP (1u << 20)
@@ -116,7 +119,7 @@ void http_stream_begin(struct http_request *req, int status, const char *content
 
 	assert(response);
 	req->stream = true;
-	buf_init(&req->pending, STREAM_PENDING_MAX + STREAM_DROP_STEP);
+	buf_init(&req->pending, STREAM_PENDING_MAX + STREAM_DROP_STEP + STREAM_PIECE_MAX);
 	answer(req, response, status, content_type);
 	conn_resume(req->conn);
 }
@@ -128,7 +131,7 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 	assert(req->stream && !req->stream_ended);
 	if (req->gone)
 		return -EPIPE;
-	if (len > STREAM_PENDING_MAX - waiting) {
+	if (waiting > STREAM_PENDING_MAX || len > STREAM_PIECE_MAX) {
 		/* The hang-up that follows tells the handler, from the loop as always. */
 		conn_cut(req->conn);
 		return -ENOBUFS;

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/base64.h"
+
+#include "base/alloc.h"
+#include <stdint.h>
+
+static int digit(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == '+')
+		return 62;
+	return c == '/' ? 63 : -1;
+}
+
+/* Four characters, of which the last @pad are '='. Return: the bits, or -1. */
+static int32_t decode_group(const char *text, size_t pad)
+{
+	int32_t bits = 0;
+
+	for (size_t i = 0; i < 4; i++) {
+		int d = i < 4 - pad ? digit(text[i]) : 0;
+
+		if (d < 0)
+			return -1;
+		bits = bits << 6 | d;
+	}
+	/* Bits that belong to no byte must be 0: one text for one value. */
+	if ((pad == 1 && bits & 0xff) || (pad == 2 && bits & 0xffff))
+		return -1;
+	return bits;
+}
+
+char *base64_decode(const char *text, size_t len, size_t *ret_len)
+{
+	cleanup_free char *out = NULL;
+	size_t used = 0, pad_at_end = 0;
+
+	if (len % 4 != 0)
+		return NULL;
+	if (len > 0)
+		pad_at_end =
+			(text[len - 1] == '=') + (text[len - 1] == '=' && text[len - 2] == '=');
+	out = xmalloc(len / 4 * 3 + 1);
+	for (size_t i = 0; i < len; i += 4) {
+		size_t pad = i + 4 == len ? pad_at_end : 0;
+		int32_t bits = decode_group(text + i, pad);
+
+		if (bits < 0)
+			return NULL;
+		for (size_t byte = 0; byte < 3 - pad; byte++)
+			out[used++] = (char)(unsigned char)(bits >> (16 - 8 * byte));
+	}
+	out[used] = '\0';
+	*ret_len = used;
+	return TAKE_PTR(out);
+}

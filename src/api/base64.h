@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: text back into bytes (RFC 4648, standard alphabet, padded, nothing else between). Pure. */
+
+#include "base/attr.h"
+#include <stddef.h>
+
+/** base64_decode - Return: owned bytes and a NUL, their number in @ret_len; NULL: not base64. */
+char *base64_decode(const char *text, size_t len, size_t *ret_len) attr_must_check;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: JSON -> what core understands, with the path of the bad field. Types are exact: "true" is
+ * not true, null is not "absent", and a field nobody knows is an error. What is allowed is core's
+ * business; here is only what is well-formed. Pure.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include "core/exec.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct decoded_exec {
+	struct exec_request request;
+	bool stream;
+};
+
+struct decode_limits {
+	size_t max_code_bytes;
+};
+
+void decoded_exec_done(struct decoded_exec *d);
+#define cleanup_decoded_exec attr_cleanup(decoded_exec_done)
+
+/** decode_exec - body of POST /api/v1/execute. @ret_exec is zeroed; done by the caller in any case.
+ */
+int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
+                struct decoded_exec *ret_exec, struct error *err) attr_must_check;

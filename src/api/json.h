@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: JSON from strangers. Depth and number of values are bounded before the parser sees the text,
+ * because a parsed value takes a hundred times the bytes it was sent in. An error names the place
+ * in the document ("resources.memory"), not just a column.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include <jansson.h>
+#include <stddef.h>
+
+#define JSON_DEPTH_MAX  64
+#define JSON_VALUES_MAX 50000
+
+#define cleanup_json attr_cleanup(json_decrefp)
+
+/** json_read_object - one object and nothing else. Return: owned, or NULL with *err. */
+json_t *json_read_object(const char *text, size_t len, struct error *err) attr_must_check;
+/** json_text - a string of text that may have bytes that are not UTF-8. Return: owned. */
+json_t *json_text(const char *text, size_t len) attr_must_check;
+/** json_set - json_object_set_new that cannot fail but for memory. */
+void json_set(json_t *object, const char *key, json_t *value);
+/** json_write - compact text, owned; @object is released. */
+char *json_write(json_t *object, size_t *ret_len) attr_must_check;

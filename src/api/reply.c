@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/reply.h"
+
+#include "api/json.h"
+#include "api/report.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/outcome.h"
+#include "http/server.h"
+#include "wire/layer.h"
+#include <math.h>
+
+#define JSON_TYPE         "application/json"
+#define MIB               1048576.0
+#define RETRY_AFTER       "1"
+#define HTTP_OK           200
+#define HTTP_SERVER_ERROR 500
+
+/* What each error means, before any detail. */
+static const char *const descriptions[] = {
+	[ERR_NONE] = "No error.",
+	[ERR_INVALID] = "A field of the request has a value it may not have.",
+	[ERR_BAD_JSON] = "The body is not the JSON it must be.",
+	[ERR_UNKNOWN_FIELD] = "The request has a field that is not known.",
+	[ERR_BAD_MEDIA] = "The body is of a type that is not served.",
+	[ERR_TOO_LARGE] = "The request is larger than is allowed.",
+	[ERR_NOT_FOUND] = "There is nothing here.",
+	[ERR_BAD_METHOD] = "This path does not have this method.",
+	[ERR_CONFLICT] = "The state of things does not allow this now.",
+	[ERR_UNAUTHENTICATED] = "The request has no valid key.",
+	[ERR_FORBIDDEN] = "Requests from there are not served.",
+	[ERR_DENIED] = "The policy does not allow this.",
+	[ERR_BUSY] = "There is more to do than is allowed to wait.",
+	[ERR_TIMEOUT] = "The request took too long to arrive.",
+	[ERR_UNAVAILABLE] = "This cannot be done now.",
+	[ERR_BOX_FAILED] = "The box could not be made.",
+	[ERR_AGENT_LOST] = "The box ended before it answered.",
+	[ERR_PROTOCOL] = "Two parts of the server disagree.",
+	[ERR_CONFIG] = "The server is not configured for this.",
+	[ERR_SYSTEM] = "The server failed.",
+};
+static_assert(ARRAY_SIZE(descriptions) == ERR_COUNT, "every code has its description");
+
+static json_t *number(double value)
+{
+	json_t *j = json_real(value);
+
+	assert(j);
+	return j;
+}
+
+static json_t *milliseconds(uint64_t us)
+{
+	return us == COUNTER_UNKNOWN ? json_null() : number((double)us / 1000);
+}
+
+static json_t *counter(uint64_t value)
+{
+	return value == COUNTER_UNKNOWN ? json_null() : json_integer((json_int_t)value);
+}
+
+static json_t *megabytes(uint64_t bytes)
+{
+	if (bytes == COUNTER_UNKNOWN)
+		return json_null();
+	return number(round((double)bytes / MIB * 1000) / 1000);
+}
+
+static json_t *text_or_null(const char *text)
+{
+	return text ? json_string(text) : json_null();
+}
+
+static json_t *metrics(const struct outcome *o)
+{
+	json_t *j = json_object();
+
+	json_set(j, "duration_ms", milliseconds(o->duration_us));
+	json_set(j, "start_ms", milliseconds(o->start_us));
+	json_set(j, "queue_ms", milliseconds(o->queue_us));
+	json_set(j, "cpu_time_ms", milliseconds(o->cpu_us));
+	json_set(j, "memory_peak_mb", megabytes(o->memory_peak_bytes));
+	json_set(j, "io_read_bytes", counter(o->read_bytes));
+	json_set(j, "io_write_bytes", counter(o->write_bytes));
+	json_set(j, "processes_peak", counter(o->processes_peak));
+	json_set(j, "stdout_bytes", counter(o->stdout_bytes));
+	json_set(j, "stderr_bytes", counter(o->stderr_bytes));
+	return j;
+}
+
+static json_t *denials(const struct outcome *o)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < o->denials_count && i < DENIALS_MAX; i++) {
+		const struct denial *d = &o->denials[i];
+		json_t *j = json_object();
+		int r;
+
+		json_set(j, "kind", json_string(d->kind));
+		json_set(j, "what", json_text(d->what, strnlen(d->what, sizeof(d->what))));
+		json_set(j, "rule", json_string(d->rule));
+		json_set(j, "count", counter(d->count));
+		r = json_array_append_new(list, j);
+		assert(r == 0);
+		(void)r;
+	}
+	return list;
+}
+
+static json_t *layers(uint32_t mask)
+{
+	json_t *list = json_array();
+
+	for (int layer = 0; layer < LAYER_COUNT; layer++)
+		if (mask & LAYER_BIT(layer)) {
+			int r = json_array_append_new(
+				list, json_string(layer_name((enum wire_layer)layer)));
+
+			assert(r == 0);
+			(void)r;
+		}
+	return list;
+}
+
+static json_t *isolation(const struct outcome *o)
+{
+	json_t *j = json_object();
+
+	json_set(j, "driver", text_or_null(o->driver));
+	json_set(j, "layers", layers(o->layers));
+	json_set(j, "missing", layers(o->layers_missing));
+	return j;
+}
+
+static void set_report(json_t *j, const struct outcome *o)
+{
+	cleanup_report struct report report = {0};
+
+	/* Not an error of ours: the payload can say anything, also nonsense. */
+	if (report_read(o->report.data, o->report.len, &report) < 0)
+		log_ctx(LOG_LEVEL_DEBUG, NULL, "%s: the runner's report is not one, ignoring",
+		        o->execution_id);
+	json_set(j, "result", json_incref(report.result));
+	json_set(j, "results", json_incref(report.results));
+	json_set(j, "error", json_incref(report.error));
+}
+
+static void set_output(json_t *j, const struct outcome *o)
+{
+	json_set(j, "stdout", json_text(o->out.data ? o->out.data : "", o->out.len));
+	json_set(j, "stderr", json_text(o->err.data ? o->err.data : "", o->err.len));
+	json_set(j, "stdout_truncated", json_boolean(o->out_truncated));
+	json_set(j, "stderr_truncated", json_boolean(o->err_truncated));
+}
+
+json_t *reply_result(const struct outcome *o)
+{
+	json_t *j = json_object();
+
+	json_set(j, "execution_id", json_string(o->execution_id));
+	json_set(j, "session_id", json_null());
+	json_set(j, "status", json_string(exec_status_name(o->status)));
+	json_set(j, "exit_code", o->exited ? json_integer(o->exit_code) : json_null());
+	json_set(j, "signal", o->signal ? json_integer(o->signal) : json_null());
+	set_output(j, o);
+	set_report(j, o);
+	json_set(j, "execution_time", number((double)o->duration_us / 1e6));
+	json_set(j, "metrics", metrics(o));
+	json_set(j, "limit", text_or_null(exec_limit_name(o->limit)));
+	json_set(j, "denials", denials(o));
+	json_set(j, "artifacts", json_array());
+	json_set(j, "session_reset", json_false());
+	json_set(j, "isolation", isolation(o));
+	return j;
+}
+
+bool reply_is_internal(const struct error *err)
+{
+	return error_http(err->code) == HTTP_SERVER_ERROR || err->code == ERR_BOX_FAILED ||
+	       err->code == ERR_AGENT_LOST;
+}
+
+json_t *reply_error_object(const struct error *err, const char *request_id)
+{
+	json_t *j = json_object();
+	char detail[sizeof(err->field) + sizeof(err->msg) + 2];
+
+	if (reply_is_internal(err))
+		(void)snprintf(detail, sizeof(detail), "The log of the daemon tells more.");
+	else
+		(void)snprintf(detail, sizeof(detail), "%s%s%s", err->field,
+		               err->field[0] ? ": " : "", err->msg);
+	json_set(j, "error_code", json_string(error_text(err->code)));
+	json_set(j, "description", json_string(descriptions[err->code]));
+	json_set(j, "error_detail", json_text(detail, strlen(detail)));
+	json_set(j, "solution", json_string(error_solution(err->code)));
+	json_set(j, "request_id", json_string(request_id));
+	json_set(j, "field",
+	         err->field[0] ? json_text(err->field, strlen(err->field)) : json_null());
+	return j;
+}
+
+void reply_json(struct http_request *req, int status, json_t *body)
+{
+	size_t len;
+	char *text = json_write(body, &len);
+
+	http_reply_owned(req, status, JSON_TYPE, text, len, NULL, 0);
+}
+
+static void send_error(struct http_request *req, const struct error *err,
+                       const struct http_header *header)
+{
+	json_t *body = reply_error_object(err, http_request_id(req));
+	size_t len;
+	char *text = json_write(body, &len);
+
+	if (reply_is_internal(err))
+		log_error(http_request_id(req), err);
+	http_reply_owned(req, error_http(err->code), JSON_TYPE, text, len, header, header != NULL);
+}
+
+void reply_error(struct http_request *req, const struct error *err)
+{
+	const struct http_header retry = {"Retry-After", RETRY_AFTER};
+	int status = error_http(err->code);
+
+	send_error(req, err, status == 429 || status == 503 ? &retry : NULL);
+}
+
+void reply_not_allowed(struct http_request *req, const struct error *err, const char *allow)
+{
+	const struct http_header header = {"Allow", allow};
+
+	send_error(req, err, &header);
+}

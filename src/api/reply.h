@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: core's results and errors as JSON, and JSON as answers. The result object is the same for
+ * every dialect and every way of asking; what a host does not count is null.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include <jansson.h>
+#include <stdbool.h>
+
+struct http_header;
+struct http_request;
+struct outcome;
+
+/** reply_result - the one result object. Return: owned. */
+json_t *reply_result(const struct outcome *outcome) attr_must_check;
+/**
+ * reply_error_object - what a caller learns of @err. Of failures of our own it is only told where
+ * to look: their words name paths and parts of the host. Return: owned.
+ */
+json_t *reply_error_object(const struct error *err, const char *request_id) attr_must_check;
+/** reply_is_internal - whether @err is to be logged, because its caller is not told. */
+bool reply_is_internal(const struct error *err);
+
+/** reply_json - @body is released. */
+void reply_json(struct http_request *req, int status, json_t *body);
+/** reply_error - the end of the chain: also logs what the caller is not told. */
+void reply_error(struct http_request *req, const struct error *err);
+/** reply_not_allowed - 405; @allow is the list of methods. */
+void reply_not_allowed(struct http_request *req, const struct error *err, const char *allow);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/router.h"
+
+#include "api/internal.h"
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/config.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <strings.h>
+
+#define HOST_MAX_LEN 255
+
+struct router *router_new(const struct config *config, struct exec_service *execs)
+{
+	struct router *r = NEW(struct router);
+
+	r->config = config;
+	r->execs = execs;
+	return r;
+}
+
+void router_free(struct router *r)
+{
+	free(r);
+}
+
+void router_set_unready(struct router *r, const char *reason)
+{
+	r->unready = reason;
+}
+
+static bool is_method(const char *method, const struct route *route)
+{
+	return str_equal(method, route->method) ||
+	       (str_equal(method, "HEAD") && str_equal(route->method, "GET"));
+}
+
+static void add_allowed(char *allow, const struct route *route)
+{
+	size_t used = strlen(allow);
+	const char *head = str_equal(route->method, "GET") ? ", HEAD" : "";
+	int r = str_format(allow + used, ROUTER_ALLOW_LEN - used, "%s%s%s", used ? ", " : "",
+	                   route->method, head);
+
+	assert(r == 0); /* the table is ours */
+	(void)r;
+}
+
+int router_find(const char *method, const char *path, const struct route **ret_route,
+                char ret_allow[ROUTER_ALLOW_LEN], struct error *err)
+{
+	const struct route *route;
+
+	ret_allow[0] = '\0';
+	for (size_t i = 0; (route = route_at(i)); i++) {
+		if (!str_equal(path, route->path))
+			continue;
+		if (is_method(method, route)) {
+			*ret_route = route;
+			return 0;
+		}
+		add_allowed(ret_allow, route);
+	}
+	if (ret_allow[0])
+		return error_set(err, ERR_BAD_METHOD, 0, "this path has %s only", ret_allow);
+	return error_set(err, ERR_NOT_FOUND, 0, "no such path");
+}
+
+/* The name of "name", "name:port", "[v6]" or "[v6]:port". Return: 0 or -1: none of them. */
+static int host_name(const char *host, char ret_name[HOST_MAX_LEN + 1])
+{
+	bool bracketed = host[0] == '[';
+	const char *end = bracketed ? strchr(host, ']') : host + strcspn(host, ":");
+	const char *rest = !end ? NULL : end + bracketed;
+	size_t len;
+
+	if (!end || end == host)
+		return -1;
+	if (rest[0] != '\0' && (rest[0] != ':' || rest[1 + strspn(rest + 1, "0123456789")] != '\0'))
+		return -1;
+	host += bracketed;
+	len = (size_t)(end - host);
+	if (len > HOST_MAX_LEN)
+		return -1;
+	memcpy(ret_name, host, len);
+	ret_name[len] = '\0';
+	return 0;
+}
+
+static bool is_loopback_name(const char *name)
+{
+	struct in6_addr in6;
+	struct in_addr in;
+
+	if (inet_pton(AF_INET, name, &in) == 1)
+		return ntohl(in.s_addr) >> 24 == IN_LOOPBACKNET;
+	if (inet_pton(AF_INET6, name, &in6) == 1)
+		return IN6_IS_ADDR_LOOPBACK(&in6);
+	return strcasecmp(name, "localhost") == 0;
+}
+
+static bool is_listed(char *const *list, const char *name)
+{
+	for (; list && *list; list++)
+		if (strcasecmp(*list, name) == 0)
+			return true;
+	return false;
+}
+
+int router_check_source(const struct config *config, bool is_unix, const char *host,
+                        const char *origin, struct error *err)
+{
+	char name[HOST_MAX_LEN + 1];
+
+	/* No browser speaks to a Unix socket, and clients put anything into Host there. */
+	if (!is_unix && (!host || host_name(host, name) < 0 ||
+	                 (!is_loopback_name(name) && !is_listed(config->allowed_hosts, name))))
+		return error_set(err, ERR_FORBIDDEN, 0, "Host is not a name of this daemon");
+	if (origin && !is_listed(config->allowed_origins, origin))
+		return error_set(err, ERR_FORBIDDEN, 0, "Origin is not one this daemon serves");
+	return 0;
+}
+
+static const char *skip_blanks(const char *s)
+{
+	return s + strspn(s, " \t");
+}
+
+bool router_is_json(const char *value)
+{
+	static const char type[] = "application/json", charset[] = "charset=";
+	const char *s = value ? skip_blanks(value) : "";
+
+	if (strncasecmp(s, type, sizeof(type) - 1) != 0)
+		return false;
+	s = skip_blanks(s + sizeof(type) - 1);
+	if (s[0] == '\0')
+		return true;
+	if (s[0] != ';')
+		return false;
+	s = skip_blanks(s + 1);
+	if (strncasecmp(s, charset, sizeof(charset) - 1) != 0)
+		return s[0] == '\0';
+	s += sizeof(charset) - 1;
+	return strcasecmp(s, "utf-8") == 0 || strcasecmp(s, "\"utf-8\"") == 0;
+}
+
+static int check_form(const struct route *route, struct http_request *req, struct error *err)
+{
+	if (http_is_crowded(req) && !route->always)
+		return error_set(err, ERR_BUSY, 0, "too many connections");
+	if (route->body == ROUTE_BODY_JSON && !router_is_json(http_header(req, "Content-Type")))
+		return error_set(err, ERR_BAD_MEDIA, 0, "Content-Type must be application/json");
+	return 0;
+}
+
+static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
+{
+	struct router *r = ctx;
+	const struct route *route = NULL;
+	char allow[ROUTER_ALLOW_LEN] = "";
+	struct error err = {0};
+
+	if (router_check_source(r->config, http_is_unix(req), http_header(req, "Host"),
+	                        http_header(req, "Origin"), &err) < 0 ||
+	    router_find(http_method(req), http_path(req), &route, allow, &err) < 0 ||
+	    check_form(route, req, &err) < 0) {
+		if (err.code == ERR_BAD_METHOD)
+			reply_not_allowed(req, &err, allow);
+		else
+			reply_error(req, &err);
+		return -1;
+	}
+	*ret_max_body = route->body == ROUTE_BODY_JSON ? r->config->max_body_bytes : 0;
+	return 0;
+}
+
+static void on_request(void *ctx, struct http_request *req)
+{
+	struct router *r = ctx;
+	const struct route *route = NULL;
+	char allow[ROUTER_ALLOW_LEN];
+	struct error err = {0};
+
+	log_debug("request %s: %s %s", http_request_id(req), http_method(req), http_path(req));
+	/* Found before, by on_headers; the table does not change. */
+	if (router_find(http_method(req), http_path(req), &route, allow, &err) < 0)
+		reply_error(req, &err);
+	else
+		route->handle(r, req);
+}
+
+static void on_error(void *ctx, struct http_request *req, const struct error *err)
+{
+	(void)ctx;
+	reply_error(req, err);
+}
+
+struct http_handlers router_handlers(struct router *r)
+{
+	return (struct http_handlers){
+		.ctx = r,
+		.on_headers = on_headers,
+		.on_request = on_request,
+		.on_error = on_error,
+	};
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: from a request to its handler: who may ask (Host, Origin), what is asked (path, method), in
+ * what form (media type, size). Decides nothing else. Owned by main; one per daemon.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include "http/server.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct config;
+struct exec_service;
+struct router;
+struct route;
+
+void router_free(struct router *r);
+/** router_new - both are borrowed and outlive it. */
+struct router *router_new(const struct config *config, struct exec_service *execs)
+	attr_owned(router_free);
+struct http_handlers router_handlers(struct router *r);
+/** router_set_unready - from now on /readyz says 503 and @reason (a literal). */
+void router_set_unready(struct router *r, const char *reason);
+
+#define ROUTER_ALLOW_LEN 64
+
+/**
+ * router_find - the row for @method and @path. HEAD is served where GET is. With ERR_BAD_METHOD,
+ * @ret_allow has the methods of the path. Pure.
+ */
+int router_find(const char *method, const char *path, const struct route **ret_route,
+                char ret_allow[ROUTER_ALLOW_LEN], struct error *err) attr_must_check;
+/**
+ * router_check_source - a web page must not reach a local daemon: neither under a name of its own
+ * that resolves to this host (Host), nor from a page of somebody else (Origin). @host or @origin
+ * NULL: not sent. Pure.
+ */
+int router_check_source(const struct config *config, bool is_unix, const char *host,
+                        const char *origin, struct error *err) attr_must_check;
+/** router_is_json - whether the media type @value is JSON in UTF-8; NULL: none sent. Pure. */
+bool router_is_json(const char *value);
