@@ -25,6 +25,7 @@ struct loop {
 	uv_check_t check;
 	uv_idle_t idle;
 	struct list deferred; /* struct deferred, owned */
+	struct list mark;     /* on @deferred during a pass */
 };
 
 static void keep_awake(uv_idle_t *idle)
@@ -38,18 +39,15 @@ static void keep_awake(uv_idle_t *idle)
  */
 static void run_deferred(struct loop *loop)
 {
-	struct deferred mark = {0};
-
-	list_append(&loop->deferred, &mark.node);
-	for (;;) {
-		struct deferred *d = LIST_FIRST(&loop->deferred, struct deferred, node);
+	list_append(&loop->deferred, &loop->mark);
+	while (loop->deferred.next != &loop->mark) {
+		struct deferred *d = LIST_ENTRY(loop->deferred.next, struct deferred, node);
 
 		list_remove(&d->node);
-		if (d == &mark)
-			break;
 		d->fn(d->arg);
 		free(d);
 	}
+	list_remove(&loop->mark);
 	if (list_is_empty(&loop->deferred))
 		uv_idle_stop(&loop->idle);
 }
@@ -135,7 +133,7 @@ void loop_cancel(struct loop *loop, loop_fn *fn, void *arg)
 	struct deferred *d;
 
 	LIST_FOREACH (d, &loop->deferred, struct deferred, node) {
-		if (d->fn != fn || d->arg != arg)
+		if (&d->node == &loop->mark || d->fn != fn || d->arg != arg)
 			continue;
 		list_remove(&d->node);
 		free(d);

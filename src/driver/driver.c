@@ -11,8 +11,9 @@
 static void name_layers(uint32_t layers, struct buf *b)
 {
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		if (layers & LAYER_BIT(i))
-			(void)buf_addf(b, "%s%s", b->len ? ", " : "", layer_name(i));
+		if ((layers & LAYER_BIT(i)) &&
+		    buf_addf(b, "%s%s", b->len ? ", " : "", layer_name(i)) < 0)
+			return; /* a message has no room for more */
 }
 
 int driver_check_layers(uint32_t have, uint32_t required, struct error *err)
@@ -22,7 +23,7 @@ int driver_check_layers(uint32_t have, uint32_t required, struct error *err)
 	if ((required & ~have) == 0)
 		return 0;
 	name_layers(required & ~have, &names);
-	return error_set(err, ERR_UNAVAILABLE, 0, "required isolation is missing: %s", names.data);
+	return error_set(err, ERR_UNAVAILABLE, 0, "required isolation is missing: %.180s", names.data);
 }
 
 int box_create(struct driver *d, const struct box_spec *spec, const struct box_events *events,

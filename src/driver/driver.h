@@ -26,6 +26,7 @@ struct driver_caps {
 	uint32_t required_layers; /* those without which no box is used, see native.c */
 	uint32_t landlock_abi;
 	uint32_t boxes_max;
+	uint32_t daemon_uid; /* an id kept for the daemon itself; 0: none */
 	bool can_freeze;
 	bool counts_usage;  /* box_counters are real */
 	const char *cgroup; /* "v1", "v2", "hybrid", "none": for people */

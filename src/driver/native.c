@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/native.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "io/loop.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/*
+ * Theory of operation. One socket to the engine carries requests and answers of fixed layout. The
+ * engine is trusted, but a message that does not fit means that two parts of us disagree: then it
+ * is given up as a whole (native_lose), because half an understanding of what is privileged is
+ * worse than none. The daemon ends, its supervisor starts it anew, and the new engine sweeps.
+ *
+ * The kill switch does not depend on the engine: a box is killed through cgroup.kill, whose
+ * descriptor came with it (through its pidfd where there is none), and only then is the engine
+ * asked to take it away. An engine that is stuck, or stopped, delays the cleaning and nothing else.
+ *
+ * Which layers are required:
+ *
+ *   strict     user pid mnt net ipc uts caps no_new_privs seccomp rlimits, everywhere;
+ *              cgroup.memory cgroup.pids cgroup.cpu cgroup_ns uid_range where the engine is
+ *              privileged, because then every supported host can have them and a missing one is
+ *              a fault of the host. An ordinary user has them only by delegation: rlimits stand in
+ *              and the receipt says so.
+ *   otherwise  user pid mnt net caps no_new_privs seccomp: less is no isolation at all.
+ *
+ * time and landlock are never required: a kernel of a supported Debian may lack them, and each
+ * doubles what others already do. Engine layers are checked when CREATED comes, before a byte is
+ * sent to the agent; for the agent's own see link.c.
+ */
+
+/* Messages taken from the socket before other events get their turn. */
+#define NATIVE_RECV_ROUNDS 64
+
+struct native_waiting {
+	struct list node; /* native.waiting */
+	struct engine_request request;
+};
+
+static struct native *native(struct driver *d)
+{
+	return CONTAINER_OF(d, struct native, base);
+}
+
+uint32_t native_required_layers(const struct engine_probe *probe, bool strict)
+{
+	static const uint32_t always = LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_PID) |
+	                               LAYER_BIT(LAYER_MNT) | LAYER_BIT(LAYER_NET) |
+	                               LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) |
+	                               LAYER_BIT(LAYER_SECCOMP);
+	static const uint32_t in_strict =
+		LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS) | LAYER_BIT(LAYER_RLIMITS);
+	static const uint32_t privileged = LAYER_BIT(LAYER_CGROUP_MEMORY) |
+	                                   LAYER_BIT(LAYER_CGROUP_PIDS) |
+	                                   LAYER_BIT(LAYER_CGROUP_CPU) |
+	                                   LAYER_BIT(LAYER_CGROUP_NS) | LAYER_BIT(LAYER_UID_RANGE);
+
+	if (!strict)
+		return always;
+	return always | in_strict | (probe->ids == ENGINE_IDS_RANGE ? privileged : 0);
+}
+
+static void drop_waiting(struct native *n)
+{
+	struct native_waiting *w;
+
+	LIST_FOREACH (w, &n->waiting, struct native_waiting, node) {
+		list_remove(&w->node);
+		free(w);
+	}
+}
+
+static void send_waiting(struct native *n)
+{
+	struct native_waiting *w;
+
+	LIST_FOREACH (w, &n->waiting, struct native_waiting, node) {
+		int r = fd_send(n->sock, &w->request, sizeof(w->request), NULL, 0);
+
+		if (r == -EAGAIN)
+			return;
+		/* A dead engine is found by reading, which comes right after. */
+		list_remove(&w->node);
+		free(w);
+	}
+}
+
+static void want(struct native *n)
+{
+	if (n->watch)
+		watch_set(n->watch, WATCH_READ | (list_is_empty(&n->waiting) ? 0 : WATCH_WRITE));
+}
+
+uint32_t native_send(struct native *n, struct engine_request *request)
+{
+	int r = -EAGAIN;
+
+	if (n->sock < 0)
+		return 0;
+	if (++n->seq == 0) /* 0 stands for events */
+		n->seq = 1;
+	request->seq = n->seq;
+	if (list_is_empty(&n->waiting))
+		r = fd_send(n->sock, request, sizeof(*request), NULL, 0);
+	if (r == -EAGAIN) {
+		/* Bounded: a box has at most one request of each kind under way. */
+		struct native_waiting *w = NEW(struct native_waiting);
+
+		w->request = *request;
+		list_append(&n->waiting, &w->node);
+		want(n);
+		return request->seq;
+	}
+	return r < 0 ? 0 : request->seq;
+}
+
+/* Reap the engine if it has ended, and say how. A process closes its sockets a moment before it can
+ * be waited for; this is the end of everything, so that moment may be spent. */
+static void tell_end(struct native *n, struct error *err)
+{
+	int status = native_wait_engine(n->pid, USEC_PER_SEC / 10);
+
+	if (status < 0) {
+		(void)error_set(err, ERR_UNAVAILABLE, 0, "millibox-engine closed its socket");
+		return;
+	}
+	n->pid = 0;
+	(void)error_set(err, ERR_UNAVAILABLE, 0, "millibox-engine ended (%s %d)",
+	                WIFSIGNALED(status) ? "signal" : "status",
+	                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/* Return: 1 when there may be more, 0 when not, -1 with *err: the engine is no longer one. */
+static int receive(struct native *n, struct error *err)
+{
+	struct engine_reply reply;
+	int fds[FD_PASS_MAX];
+	size_t count = 0;
+	ssize_t len = fd_recv(n->sock, &reply, sizeof(reply), fds, &count);
+
+	if (len == -EAGAIN)
+		return 0;
+	if (len == 0 || len == -ECONNRESET) {
+		tell_end(n, err);
+		return -1;
+	}
+	if (len < 0)
+		return error_set(err, ERR_PROTOCOL, (int)-len, "read from millibox-engine");
+	if (native_reply(n, &reply, (size_t)len, fds, count, err) < 0)
+		return -1;
+	return n->sock >= 0;
+}
+
+static void on_socket(void *ctx, int events)
+{
+	struct native *n = ctx;
+	struct error err = {0};
+	int r = 1;
+
+	if (events & WATCH_WRITE)
+		send_waiting(n);
+	for (int i = 0; r > 0 && i < NATIVE_RECV_ROUNDS; i++)
+		r = receive(n, &err);
+	if (r < 0)
+		native_lose(n, &err);
+	want(n);
+}
+
+void native_lose(struct native *n, const struct error *err)
+{
+	struct native_box *b;
+
+	if (n->sock < 0)
+		return;
+	watch_free(TAKE_PTR(n->watch));
+	n->sock = fd_close(n->sock);
+	drop_waiting(n);
+	LIST_FOREACH (b, &n->boxes, struct native_box, node)
+		native_box_orphaned(b, err);
+	n->on_engine_lost(n->ctx, err);
+}
+
+static void native_free(struct driver *d)
+{
+	struct native *n = native(d);
+	struct native_box *b;
+
+	LIST_FOREACH (b, &n->boxes, struct native_box, node)
+		native_box_free(b);
+	watch_free(n->watch);
+	/* The end of the socket tells the engine to end all boxes, clean up and exit. */
+	n->sock = fd_close(n->sock);
+	if (n->pid > 0 && native_wait_engine(n->pid, NATIVE_END_TIMEOUT_US) < 0)
+		log_warn("millibox-engine takes long to end, ignoring");
+	drop_waiting(n);
+	map_free(n->by_id);
+	free(n);
+}
+
+static const struct driver_ops native_ops = {
+	.name = "native",
+	.create = native_box_create,
+	.freeze = native_box_freeze,
+	.counters = native_box_counters,
+	.destroy = native_box_destroy,
+	.free = native_free,
+};
+
+static struct driver_caps caps_of(const struct engine_probe *probe, bool strict)
+{
+	static const char *const cgroups[ENGINE_CGROUP_COUNT] = {
+		[ENGINE_CGROUP_NONE] = "none",
+		[ENGINE_CGROUP_V1] = "v1",
+		[ENGINE_CGROUP_V2] = "v2",
+		[ENGINE_CGROUP_HYBRID] = "hybrid",
+	};
+	static const char *const ids[ENGINE_IDS_COUNT] = {
+		[ENGINE_IDS_RANGE] = "range",
+		[ENGINE_IDS_SUBID] = "subid",
+		[ENGINE_IDS_SINGLE] = "single",
+	};
+
+	return (struct driver_caps){
+		.layers = probe->layers,
+		.required_layers = native_required_layers(probe, strict),
+		.landlock_abi = probe->landlock_abi,
+		.boxes_max = probe->boxes_max,
+		.daemon_uid = probe->daemon_uid,
+		.can_freeze = probe->cgroup != ENGINE_CGROUP_NONE,
+		.counts_usage = (probe->layers & LAYER_BIT(LAYER_CGROUP_MEMORY)) != 0,
+		.cgroup = cgroups[probe->cgroup],
+		.ids = ids[probe->ids],
+	};
+}
+
+int native_spawn(const struct native_config *config, struct driver **ret_driver, struct error *err)
+{
+	struct engine_probe probe;
+	struct native *n;
+	pid_t pid;
+	int sock;
+
+	if (native_start_engine(config, &sock, &pid, &probe, err) < 0)
+		return error_wrap(err, "start '%.80s'", config->engine_path);
+	n = NEW(struct native);
+	n->base.ops = &native_ops;
+	n->base.caps = caps_of(&probe, config->strict);
+	n->sock = sock;
+	n->pid = pid;
+	n->seq = 1; /* was the probe's */
+	n->by_id = map_new();
+	n->on_engine_lost = config->on_engine_lost;
+	n->ctx = config->ctx;
+	list_init(&n->boxes);
+	list_init(&n->waiting);
+	*ret_driver = &n->base;
+	return 0;
+}
+
+int native_attach_loop(struct driver *d, struct loop *loop, struct error *err)
+{
+	struct native *n = native(d);
+	int r = fd_set_nonblock(n->sock, true);
+
+	if (r < 0)
+		return error_set(err, ERR_SYSTEM, -r, "socket of the engine");
+	n->loop = loop;
+	n->watch = watch_new(loop, n->sock, on_socket, n);
+	want(n);
+	return 0;
+}

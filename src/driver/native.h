@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the native driver, which talks to millibox-engine. Shared by its files only:
+ * native.c the driver and the socket, native_spawn.c the engine's start, native_reply.c what it
+ * answers, native_box.c one box.
+ */
+
+#include "base/list.h"
+#include "driver/internal.h"
+#include "engine/engine.h"
+#include <sys/types.h>
+
+struct map;
+struct timer;
+struct watch;
+
+/* How long the engine may take to look at the host; newuidmap and a cgroup sweep are in it. */
+#define NATIVE_PROBE_TIMEOUT_US (20 * 1000000ULL)
+/* How long the end of a box may take before the engine counts as stuck. Killing a tree under a
+ * heavy memory limit can take seconds. */
+#define NATIVE_GONE_TIMEOUT_US (30 * 1000000ULL)
+/* How long the engine has to say why a box ended that never said hello. */
+#define NATIVE_REASON_TIMEOUT_US (2 * 1000000ULL)
+/* How long native_free waits for the engine to clean up and end. */
+#define NATIVE_END_TIMEOUT_US (10 * 1000000ULL)
+
+struct native {
+	struct driver base;
+	struct loop *loop;   /* NULL until attached */
+	struct watch *watch; /* owned */
+	int sock;            /* owned; -1 when the engine is gone */
+	pid_t pid;           /* of the engine; 0 when it was waited for */
+	struct list boxes;   /* struct native_box, owned */
+	size_t boxes_count;
+	struct map *by_id;   /* the same, by id */
+	struct list waiting; /* struct native_waiting: requests the socket had no room for, owned */
+	uint32_t seq;
+	void (*on_engine_lost)(void *ctx, const struct error *err);
+	void *ctx;
+};
+
+/*
+ * CREATING    by box_create: CREATE was sent. Programs are kept. Left by CREATED or FAILED.
+ * BUILDING    by CREATED: the stream is there, programs are sent. Left by HELLO, FAILED, GONE or
+ *             the end of the stream.
+ * READY       by HELLO.
+ * LOST        by any failure: on_lost was called, the link is closed, the kill switch was pulled.
+ *             Left by box_destroy only.
+ * DESTROYING  by box_destroy: the kill switch was pulled, DESTROY was sent. Left by GONE.
+ * GONE        nothing is left; on_gone is due from the loop, then the memory goes.
+ */
+enum native_state {
+	NATIVE_CREATING,
+	NATIVE_BUILDING,
+	NATIVE_READY,
+	NATIVE_LOST,
+	NATIVE_DESTROYING,
+	NATIVE_GONE,
+	NATIVE_STATE_COUNT
+};
+
+struct native_box {
+	struct box base;
+	struct list node; /* native.boxes */
+	enum native_state state;
+	bool created;    /* CREATED came */
+	bool engine_has; /* the engine may still have something of it */
+	uint32_t required;
+	uint32_t create_seq, destroy_seq, freeze_seq; /* of requests; 0: none under way */
+	int fds[ENGINE_FD_COUNT];                     /* owned, -1: none */
+	struct timer *timer; /* owned: the engine's reason, or GONE, is overdue */
+	struct link_events link_events;
+};
+
+/** native_start_engine - fork, exec, wait for the probe. Return: 0 with the three results. */
+int native_start_engine(const struct native_config *config, int *ret_sock, pid_t *ret_pid,
+                        struct engine_probe *ret_probe, struct error *err) attr_must_check;
+/** native_wait_engine - reap it, waiting at most @timeout_us. Return: wait status, or -ETIMEDOUT.
+ */
+int native_wait_engine(pid_t pid, uint64_t timeout_us);
+/** native_required_layers - the rule; see native.c. */
+uint32_t native_required_layers(const struct engine_probe *probe, bool strict);
+
+/** native_send - @request gets its seq here. Return: the seq, or 0 when the engine is gone. */
+uint32_t native_send(struct native *n, struct engine_request *request);
+/** native_lose - the engine is gone or cannot be relied on: the end of all boxes. From the loop. */
+void native_lose(struct native *n, const struct error *err);
+
+/**
+ * native_reply - check one message of the engine and act on it. Takes ownership of the
+ * descriptors. Return: 0, or -1: the engine said what it must not say.
+ */
+int native_reply(struct native *n, const void *data, size_t len, int *fds, size_t fds_count,
+                 struct error *err) attr_must_check;
+
+/* One box; native_box_* are what the replies do to it. */
+int native_box_create(struct driver *d, const struct box_spec *spec,
+                      const struct box_events *events, struct box **ret_box, struct error *err);
+int native_box_freeze(struct box *box, bool frozen, struct error *err);
+void native_box_counters(struct box *box, struct box_counters *ret_counters);
+void native_box_destroy(struct box *box);
+/** native_box_free - without a callback. */
+void native_box_free(struct native_box *b);
+/** native_box_created - takes ownership of @fds, one per enum engine_fd. */
+void native_box_created(struct native_box *b, const struct engine_created *created,
+                        const int fds[ENGINE_FD_COUNT]);
+void native_box_failed(struct native_box *b, uint32_t seq, const struct error *err);
+void native_box_gone(struct native_box *b, const struct engine_gone *gone);
+/** native_box_orphaned - the engine is gone. */
+void native_box_orphaned(struct native_box *b, const struct error *err);

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/native.h"
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "io/loop.h"
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/*
+ * A file can be as large as the file system it is on; a program that fills one shall meet ENOSPC
+ * from there, and not SIGXFSZ from RLIMIT_FSIZE, which would hide the cause. So the limit is a
+ * little above, and stops only files that are large by their holes.
+ */
+#define FSIZE_SLACK_BYTES (1024 * 1024)
+
+#define STATE_BIT(state) (1U << (state))
+#define STATES_ALIVE                                                                               \
+	(STATE_BIT(NATIVE_CREATING) | STATE_BIT(NATIVE_BUILDING) | STATE_BIT(NATIVE_READY))
+
+static struct native *native_of(const struct native_box *b)
+{
+	return CONTAINER_OF(b->base.driver, struct native, base);
+}
+
+static struct native_box *native_box(struct box *box)
+{
+	return CONTAINER_OF(box, struct native_box, base);
+}
+
+static bool is_in(const struct native_box *b, unsigned states)
+{
+	return (STATE_BIT(b->state) & states) != 0;
+}
+
+/* The one writer of the state. */
+static void set_state(struct native_box *b, enum native_state next)
+{
+	static const unsigned before[NATIVE_STATE_COUNT] = {
+		[NATIVE_BUILDING] = STATE_BIT(NATIVE_CREATING),
+		[NATIVE_READY] = STATE_BIT(NATIVE_BUILDING),
+		[NATIVE_LOST] = STATES_ALIVE,
+		[NATIVE_DESTROYING] = STATES_ALIVE | STATE_BIT(NATIVE_LOST),
+		[NATIVE_GONE] = STATE_BIT(NATIVE_DESTROYING),
+	};
+
+	assert(is_in(b, before[next]));
+	b->state = next;
+}
+
+/*
+ * The kill switch. Needs nobody's help: cgroup.kill ends every process of the box, forks in flight
+ * included. Where the host has none, the end of PID 1 takes its pid namespace along; the daemon may
+ * signal it only where it runs as the same user, elsewhere the engine's DESTROY does it.
+ */
+static void kill_box(struct native_box *b)
+{
+	int kill_fd = b->fds[ENGINE_FD_KILL];
+	int pidfd = b->fds[ENGINE_FD_PIDFD];
+
+	if (kill_fd >= 0 && write(kill_fd, "1", 1) == 1)
+		return;
+	if (pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0)
+		return;
+	log_debug("box %s: left to the engine to kill", b->base.spec.id);
+}
+
+static void finish(void *arg)
+{
+	struct native_box *b = arg;
+
+	b->base.events.on_gone(b->base.events.ctx);
+	native_box_free(b);
+}
+
+/* The last state: on_gone is never called from inside box_destroy. */
+static void end(struct native_box *b)
+{
+	set_state(b, NATIVE_GONE);
+	timer_stop(b->timer);
+	loop_defer(native_of(b)->loop, finish, b);
+}
+
+static void lose(struct native_box *b, const struct error *err)
+{
+	if (!is_in(b, STATES_ALIVE))
+		return;
+	set_state(b, NATIVE_LOST);
+	timer_stop(b->timer);
+	link_close(b->base.link);
+	kill_box(b);
+	b->base.events.on_lost(b->base.events.ctx, err);
+}
+
+static void on_overdue(void *ctx)
+{
+	struct native_box *b = ctx;
+	struct error err = {0};
+
+	if (b->state == NATIVE_DESTROYING) {
+		(void)error_set(&err, ERR_UNAVAILABLE, ETIMEDOUT,
+		                "millibox-engine does not take box %s away", b->base.spec.id);
+		native_lose(native_of(b), &err);
+		return;
+	}
+	(void)error_set(&err, ERR_AGENT_LOST, 0, "the agent ended before it said hello");
+	lose(b, &err);
+}
+
+static void on_hello(void *ctx, const struct msg_hello *hello)
+{
+	struct native_box *b = ctx;
+	struct error err = {0};
+
+	b->base.layers |= hello->layers;
+	if (driver_check_layers(b->base.layers, b->required, &err) < 0) {
+		lose(b, &err);
+		return;
+	}
+	set_state(b, NATIVE_READY);
+	b->base.events.on_ready(b->base.events.ctx);
+}
+
+/*
+ * A box that ends while it is being built closes its stream, and the engine knows the reason
+ * ("mount /proc: ..."), which is on its way: better to wait for it a moment than to say "ended".
+ */
+static void on_link_lost(void *ctx, const struct error *err)
+{
+	struct native_box *b = ctx;
+
+	if (b->state == NATIVE_BUILDING && err->code == ERR_AGENT_LOST && b->engine_has)
+		timer_start(b->timer, NATIVE_REASON_TIMEOUT_US);
+	else
+		lose(b, err);
+}
+
+static struct native_box *new_box(struct native *n, const struct box_spec *spec,
+                                  const struct box_events *events)
+{
+	struct native_box *b = NEW(struct native_box);
+
+	b->base = (struct box){.driver = &n->base, .events = *events, .spec = *spec};
+	b->required = spec->required_layers | n->base.caps.required_layers;
+	b->link_events =
+		(struct link_events){.ctx = b, .on_hello = on_hello, .on_lost = on_link_lost};
+	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
+		b->fds[i] = -1;
+	b->timer = timer_new(n->loop, on_overdue, b);
+	b->base.link = link_new(n->loop, b->base.spec.id, &b->link_events, &b->base.events);
+	list_append(&n->boxes, &b->node);
+	n->boxes_count++;
+	return b;
+}
+
+void native_box_free(struct native_box *b)
+{
+	struct native *n = native_of(b);
+
+	if (b->engine_has)
+		kill_box(b);
+	loop_cancel(n->loop, finish, b);
+	(void)map_remove(n->by_id, b->base.spec.id);
+	list_remove(&b->node);
+	n->boxes_count--;
+	link_free(b->base.link);
+	timer_free(b->timer);
+	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
+		(void)fd_close(b->fds[i]);
+	free(b);
+}
+
+static struct engine_request request_for(const struct native_box *b, enum engine_op op)
+{
+	struct engine_request request = {.op = op};
+
+	static_assert(sizeof(request.box_id) == sizeof(b->base.spec.id), "ids are passed through");
+	/* Padded with NULs, as the engine wants it. */
+	memcpy(request.box_id, b->base.spec.id, strlen(b->base.spec.id));
+	return request;
+}
+
+static struct engine_request create_request(const struct native_box *b)
+{
+	const struct box_limits *limits = &b->base.spec.limits;
+	struct engine_request request = request_for(b, ENGINE_CREATE);
+
+	request.limits = (struct engine_limits){.memory_bytes = limits->memory_bytes,
+	                                        .workspace_bytes = limits->workspace_bytes,
+	                                        .tmp_bytes = limits->tmp_bytes,
+	                                        .shm_bytes = limits->shm_bytes,
+	                                        .workspace_inodes = limits->workspace_inodes,
+	                                        .tmp_inodes = limits->tmp_inodes,
+	                                        .pids = limits->pids,
+	                                        .cpu_millicores = limits->cpu_millicores};
+	if (b->required & LAYER_BIT(LAYER_CGROUP_MEMORY))
+		request.flags |= ENGINE_FLAG_REQUIRE_CGROUP;
+	if (b->base.spec.exec_tmp)
+		request.flags |= ENGINE_FLAG_EXEC_TMP;
+	return request;
+}
+
+int native_box_create(struct driver *d, const struct box_spec *spec,
+                      const struct box_events *events, struct box **ret_box, struct error *err)
+{
+	struct native *n = CONTAINER_OF(d, struct native, base);
+	struct engine_request request;
+	struct native_box *b;
+
+	assert(n->loop);
+	if (n->boxes_count >= d->caps.boxes_max)
+		return error_set(err, ERR_BUSY, 0, "all %u places for boxes are taken",
+		                 d->caps.boxes_max);
+	b = new_box(n, spec, events);
+	if (map_put(n->by_id, spec->id, b) < 0) {
+		/* The name is another box's: take care not to remove that one. */
+		b->base.spec.id[0] = '\0';
+		native_box_free(b);
+		return error_set(err, ERR_CONFLICT, 0, "box %s exists", spec->id);
+	}
+	request = create_request(b);
+	b->create_seq = native_send(n, &request);
+	if (b->create_seq == 0) {
+		native_box_free(b);
+		return error_set(err, ERR_UNAVAILABLE, 0, "millibox-engine is gone");
+	}
+	b->engine_has = true;
+	*ret_box = &b->base;
+	return 0;
+}
+
+int native_box_freeze(struct box *box, bool frozen, struct error *err)
+{
+	struct native_box *b = native_box(box);
+	struct engine_request request = request_for(b, ENGINE_FREEZE);
+
+	if (b->state != NATIVE_READY)
+		return error_set(err, ERR_CONFLICT, 0, "box %s is not ready", box->spec.id);
+	if (b->freeze_seq)
+		return error_set(err, ERR_CONFLICT, 0, "box %s is being frozen or thawed",
+		                 box->spec.id);
+	request.frozen = frozen;
+	b->freeze_seq = native_send(native_of(b), &request);
+	if (b->freeze_seq == 0)
+		return error_set(err, ERR_UNAVAILABLE, 0, "millibox-engine is gone");
+	return 0;
+}
+
+void native_box_counters(struct box *box, struct box_counters *ret_counters)
+{
+	const int *fds = native_box(box)->fds;
+
+	counters_read(fds[ENGINE_FD_MEMORY], fds[ENGINE_FD_PIDS], fds[ENGINE_FD_CPU], ret_counters);
+}
+
+void native_box_destroy(struct box *box)
+{
+	struct native_box *b = native_box(box);
+	struct engine_request request = request_for(b, ENGINE_DESTROY);
+
+	if (is_in(b, STATE_BIT(NATIVE_DESTROYING) | STATE_BIT(NATIVE_GONE)))
+		return;
+	if (b->state != NATIVE_LOST && b->engine_has)
+		kill_box(b);
+	set_state(b, NATIVE_DESTROYING);
+	link_close(box->link);
+	if (!b->engine_has) {
+		end(b);
+		return;
+	}
+	/* 0: the engine has just died; reading its socket will tell, and end this box too. */
+	b->destroy_seq = native_send(native_of(b), &request);
+	if (native_of(b)->sock < 0)
+		end(b);
+	else
+		timer_start(b->timer, NATIVE_GONE_TIMEOUT_US);
+}
+
+static uint64_t largest(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static struct msg_setup setup_of(const struct native_box *b, const struct engine_created *created)
+{
+	const struct box_limits *limits = &b->base.spec.limits;
+	bool counted = created->layers & LAYER_BIT(LAYER_CGROUP_MEMORY);
+	uint64_t files =
+		largest(limits->workspace_bytes, largest(limits->tmp_bytes, limits->shm_bytes));
+
+	return (struct msg_setup){
+		.version = WIRE_VERSION,
+		.uid = created->uid,
+		.gid = created->gid,
+		.nofile = limits->nofile,
+		.nproc = limits->pids,
+		.fsize = files + FSIZE_SLACK_BYTES,
+		/* Only where no cgroup counts: RLIMIT_DATA is per process and knows no sharing. */
+		.data_limit = counted ? 0 : limits->memory_bytes,
+		.landlock_required = (b->required & LAYER_BIT(LAYER_LANDLOCK)) != 0,
+	};
+}
+
+void native_box_created(struct native_box *b, const struct engine_created *created,
+                        const int fds[ENGINE_FD_COUNT])
+{
+	struct msg_setup setup = setup_of(b, created);
+	struct error err = {0};
+
+	memcpy(b->fds, fds, sizeof(b->fds));
+	b->created = true;
+	if (b->state != NATIVE_CREATING) {
+		/* Given up before it was there: DESTROY takes its time, this is quicker. */
+		kill_box(b);
+		return;
+	}
+	set_state(b, NATIVE_BUILDING);
+	b->base.layers = created->layers;
+	/* Not a byte of the program goes to a box that lacks a layer which only the engine makes.
+	 */
+	if (driver_check_layers(created->layers | LINK_AGENT_LAYERS, b->required, &err) < 0) {
+		lose(b, &err);
+		return;
+	}
+	link_open(b->base.link, TAKE_FD(b->fds[ENGINE_FD_AGENT]), &setup);
+}
+
+void native_box_failed(struct native_box *b, uint32_t seq, const struct error *err)
+{
+	/* Before CREATED nothing was made; and a DESTROY fails only for a box that is not there. */
+	if ((seq && seq == b->destroy_seq) || (!b->created && seq == b->create_seq))
+		b->engine_has = false;
+	if (b->state != NATIVE_DESTROYING) {
+		lose(b, err);
+		return;
+	}
+	if (!b->engine_has)
+		end(b);
+}
+
+void native_box_gone(struct native_box *b, const struct engine_gone *gone)
+{
+	int status = gone->wait_status;
+	struct error err = {0};
+
+	b->engine_has = false;
+	if (gone->leftovers)
+		log_debug("box %s: %u processes were left", b->base.spec.id, gone->leftovers);
+	if (b->state == NATIVE_DESTROYING) {
+		end(b);
+		return;
+	}
+	if (!is_in(b, STATES_ALIVE))
+		return;
+	/* Its last words may still be in the socket: an execution that ended, ended. */
+	link_drain(b->base.link);
+	(void)error_set(&err, ERR_AGENT_LOST, 0, "the agent ended (%s %d)",
+	                WIFSIGNALED(status) ? "signal" : "status",
+	                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	lose(b, &err);
+}
+
+void native_box_orphaned(struct native_box *b, const struct error *err)
+{
+	if (is_in(b, STATES_ALIVE))
+		kill_box(b);
+	b->engine_has = false;
+	if (b->state == NATIVE_DESTROYING)
+		end(b);
+	else
+		lose(b, err);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/native.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/*
+ * Theory of operation. Runs once, before the loop and while the daemon still has its privileges, so
+ * it may block. The engine gets nothing of the daemon but its socket and the place for its log: no
+ * environment (LD_PRELOAD and its kin would be orders to a privileged program), no descriptor, no
+ * blocked or ignored signal.
+ */
+
+#define PROBE_SEQ 1
+
+static void reset_signals(void)
+{
+	struct sigaction act = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	for (int signo = 1; signo < NSIG; signo++)
+		(void)sigaction(signo, &act, NULL); /* KILL and STOP refuse, and need it not */
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Leaves exactly 0, 1, 2 and ENGINE_SOCKET_FD. @sock is none of 0, 1, 2. */
+static int arrange_fds(int sock)
+{
+	int null = fd_open("/dev/null", O_RDWR, 0);
+
+	if (null < 0)
+		return null;
+	if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+		return -errno;
+	/* dup2 onto itself would leave close-on-exec on. */
+	if (sock == ENGINE_SOCKET_FD ? fcntl(sock, F_SETFD, 0) < 0
+	                             : dup2(sock, ENGINE_SOCKET_FD) < 0)
+		return -errno;
+	return close_range(ENGINE_SOCKET_FD + 1, ~0U, 0) < 0 ? -errno : 0;
+}
+
+/* In the child. What goes wrong is told in the way the engine itself would tell it. */
+attr_noreturn static void become_engine(const char *path, char *const argv[], int sock)
+{
+	static char *const no_env[] = {NULL};
+	struct engine_reply reply = {.op = ENGINE_FAILED, .seq = PROBE_SEQ};
+	int r;
+
+	reset_signals();
+	r = arrange_fds(sock);
+	if (r == 0) {
+		sock = ENGINE_SOCKET_FD;
+		(void)execve(path, argv, no_env);
+		r = -errno;
+	}
+	(void)error_set(&reply.error, ERR_UNAVAILABLE, -r, "cannot be executed");
+	(void)!fd_send(sock, &reply, sizeof(reply), NULL, 0);
+	_exit(127);
+}
+
+static int fork_engine(const struct native_config *config, int sock, pid_t *ret_pid,
+                       struct error *err)
+{
+	char uid_base[24];
+	const char *const argv[] = {"millibox-engine",
+	                            "--agent",
+	                            config->agent_path,
+	                            "--runners",
+	                            config->runners_dir,
+	                            "--runtime-dir",
+	                            config->runtime_dir,
+	                            "--uid-base",
+	                            uid_base,
+	                            NULL};
+	pid_t pid;
+
+	if (str_format(uid_base, sizeof(uid_base), "%llu", (unsigned long long)config->uid_base) <
+	    0)
+		return error_set(err, ERR_SYSTEM, 0, "uid_base");
+	pid = fork();
+	if (pid < 0)
+		return error_set(err, ERR_SYSTEM, errno, "fork");
+	if (pid == 0)
+		become_engine(config->engine_path, (char *const *)argv, sock);
+	*ret_pid = pid;
+	return 0;
+}
+
+/* Return: 0 when @fd is readable or at its end, -ETIMEDOUT, or another negative errno. */
+static int wait_readable(int fd, uint64_t deadline_us)
+{
+	for (;;) {
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		uint64_t now = clock_us();
+		uint64_t left_ms = now < deadline_us ? (deadline_us - now) / USEC_PER_MS + 1 : 0;
+		int r = poll(&p, 1, (int)left_ms);
+
+		if (r > 0)
+			return 0;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (clock_us() >= deadline_us)
+			return -ETIMEDOUT;
+	}
+}
+
+static int check_probe(const struct engine_reply *reply, struct error *err)
+{
+	if (reply->seq != PROBE_SEQ || reply->probe.cgroup >= ENGINE_CGROUP_COUNT ||
+	    reply->probe.ids >= ENGINE_IDS_COUNT || (reply->probe.layers & ~LAYERS_ALL) ||
+	    reply->probe.boxes_max == 0)
+		return error_set(err, ERR_PROTOCOL, 0, "its probe makes no sense");
+	return 0;
+}
+
+static int read_probe(int sock, struct engine_probe *ret_probe, struct error *err)
+{
+	struct engine_reply reply = {0};
+	int r = wait_readable(sock, clock_us() + NATIVE_PROBE_TIMEOUT_US);
+	ssize_t len;
+
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "it does not answer");
+	len = fd_recv(sock, &reply, sizeof(reply), NULL, NULL);
+	if (len == 0 || len == -ECONNRESET)
+		return error_set(err, ERR_UNAVAILABLE, 0, "it ended at once; its log says why");
+	if (len != (ssize_t)sizeof(reply))
+		return error_set(err, ERR_PROTOCOL, len < 0 ? (int)-len : 0,
+		                 "its answer has the wrong size");
+	if (reply.op == ENGINE_FAILED) {
+		reply.error.msg[sizeof(reply.error.msg) - 1] = '\0';
+		return error_set(err, ERR_UNAVAILABLE, reply.error.sys, "%.200s", reply.error.msg);
+	}
+	if (reply.op != ENGINE_PROBED)
+		return error_set(err, ERR_PROTOCOL, 0, "it answered something else");
+	if (check_probe(&reply, err) < 0)
+		return -1;
+	*ret_probe = reply.probe;
+	return 0;
+}
+
+static int probe_engine(int sock, struct engine_probe *ret_probe, struct error *err)
+{
+	struct engine_request request = {.op = ENGINE_PROBE, .seq = PROBE_SEQ};
+	int r = fd_send(sock, &request, sizeof(request), NULL, 0);
+
+	/* An engine that ended first may have left its reason in the socket. */
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		return error_set(err, ERR_SYSTEM, -r, "ask it");
+	return read_probe(sock, ret_probe, err);
+}
+
+int native_wait_engine(pid_t pid, uint64_t timeout_us)
+{
+	uint64_t deadline = clock_us() + timeout_us;
+	cleanup_close int pidfd = fd_pidfd_open(pid);
+	int status = 0;
+
+	if (pidfd < 0)
+		return pidfd;
+	if (wait_readable(pidfd, deadline) < 0)
+		return -ETIMEDOUT;
+	return waitpid(pid, &status, WNOHANG) == pid ? status : -ECHILD;
+}
+
+int native_start_engine(const struct native_config *config, int *ret_sock, pid_t *ret_pid,
+                        struct engine_probe *ret_probe, struct error *err)
+{
+	cleanup_close int ours = -1;
+	cleanup_close int theirs = -1;
+	int pair[2];
+	pid_t pid;
+	int r = fd_socketpair(SOCK_SEQPACKET, pair);
+
+	if (r < 0)
+		return error_set(err, ERR_SYSTEM, -r, "socketpair");
+	ours = pair[0];
+	theirs = pair[1];
+	if (ours <= STDERR_FILENO || theirs <= STDERR_FILENO)
+		return error_set(err, ERR_SYSTEM, 0, "descriptors 0, 1 and 2 must be open");
+	if (fork_engine(config, theirs, &pid, err) < 0)
+		return -1;
+	theirs = fd_close(theirs);
+	if (probe_engine(ours, ret_probe, err) < 0) {
+		/* It never answered as it should, so nothing of value is in it. */
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, 0);
+		return -1;
+	}
+	*ret_sock = TAKE_FD(ours);
+	*ret_pid = pid;
+	return 0;
+}
