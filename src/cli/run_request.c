@@ -90,15 +90,14 @@ void run_input_done(struct run_input *input)
 	buf_done(&input->stdin_data);
 }
 
-static int set_text(json_t *object, const char *key, const struct buf *text, const char *what,
-                    struct error *err)
+static int set_code(json_t *body, const struct buf *code, struct error *err)
 {
-	json_t *value = NULL;
+	const char *text = code->data ? code->data : "";
 
-	if (utf8_is_valid(text->data ? text->data : "", text->len))
-		value = json_stringn(text->data ? text->data : "", text->len);
-	if (!value || json_object_set_new(object, key, value) < 0)
-		return error_set(err, ERR_INVALID, 0, "%s is not UTF-8 text", what);
+	if (!utf8_is_valid(text, code->len))
+		return error_set(err, ERR_BAD_MEDIA, 0, "the program is not UTF-8 text");
+	if (json_object_set_new(body, "code", json_stringn(text, code->len)) < 0)
+		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
 	return 0;
 }
 
@@ -108,7 +107,7 @@ static json_t *encode_bytes(const struct buf *bytes)
 	const char *data = bytes->data ? bytes->data : "";
 	cleanup_free char *encoded = NULL;
 
-	if (utf8_is_valid(data, bytes->len))
+	if (utf8_is_valid(data, bytes->len) && !memchr(data, '\0', bytes->len))
 		return json_stringn(data, bytes->len);
 	encoded = base64_encode(data, bytes->len);
 	return json_pack("{s:s}", "base64", encoded);
@@ -218,11 +217,11 @@ static int fill(json_t *body, const struct run_options *options, const struct ru
 {
 	if (json_object_set_new(body, "language", json_string(input->language)) < 0)
 		return error_set(err, ERR_INVALID, 0, "--language: not UTF-8 text");
-	if (set_text(body, "code", &input->code, "the program", err) < 0)
+	if (set_code(body, &input->code, err) < 0)
 		return -1;
 	if (options->stdin_path &&
-	    set_text(body, "stdin", &input->stdin_data, "its standard input", err) < 0)
-		return -1;
+	    json_object_set_new(body, "stdin", encode_bytes(&input->stdin_data)) < 0)
+		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
 	if (set_args(body, args, err) < 0 || set_resources(body, options, err) < 0)
 		return -1;
 	if (set_pairs(body, "env_vars", &options->env, add_variable, err) < 0)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cli/doctor.h"
+
+static int parse(struct checks *checks, const char *text)
+{
+	char *copy = xstrdup(text);
+	int r = checks_parse(checks, copy);
+
+	free(copy);
+	return r;
+}
+
+static void lines_become_checks_in_order(void **state)
+{
+	struct checks checks = {0};
+
+	(void)state;
+	assert_int_equal(parse(&checks, "kernel\tinfo\t6.1 \tx\n\nuser\tok\t\nseccomp\tmissing\n"),
+	                 0);
+	assert_int_equal(checks.count, 3);
+	assert_string_equal(checks.items[0].name, "kernel");
+	assert_int_equal(checks.items[0].state, CHECK_INFO);
+	assert_string_equal(checks.items[0].value, "6.1 \tx");
+	assert_int_equal(checks.items[1].state, CHECK_OK);
+	assert_string_equal(checks.items[1].value, "");
+	assert_int_equal(checks.items[2].state, CHECK_MISSING);
+	assert_string_equal(checks.items[2].value, "");
+	assert_ptr_equal(checks_find(&checks, "user"), &checks.items[1]);
+	assert_null(checks_find(&checks, "use"));
+	checks_done(&checks);
+	assert_int_equal(checks.count, 0);
+}
+
+static void other_lines_are_refused(void **state)
+{
+	static const char *const texts[] = {
+		"kernel",    "kernel\t",         "kernel\tperhaps\tx", "\tok\tx",
+		"kernel ok", "a\tok\tx\nbroken", "a\tOK\tx",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct checks checks = {0};
+
+		assert_int_equal(parse(&checks, texts[i]), -EPROTO);
+		checks_done(&checks);
+	}
+}
+
+static void there_is_an_end_to_the_lines(void **state)
+{
+	struct checks checks = {0};
+	char *text = xcalloc(257, 7);
+
+	(void)state;
+	for (size_t i = 0; i < 256; i++)
+		memcpy(text + i * 7, "n\tok\tv\n", 7);
+	assert_int_equal(parse(&checks, text), 0);
+	assert_int_equal(checks.count, 256);
+	assert_int_equal(parse(&checks, "one\tok\tmore\n"), -EPROTO);
+	checks_done(&checks);
+	free(text);
+}
+
+static void unknown_names_have_no_advice(void **state)
+{
+	(void)state;
+	assert_null(advice_find("no such check"));
+	assert_null(advice_find(""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_become_checks_in_order),
+		cmocka_unit_test(other_lines_are_refused),
+		cmocka_unit_test(there_is_an_end_to_the_lines),
+		cmocka_unit_test(unknown_names_have_no_advice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/fd.h"
+#include "cli/endpoint.h"
+
+struct expectation {
+	struct endpoint_source source;
+	const char *socket; /* NULL: by TCP */
+	const char *url;
+	bool chosen;
+};
+
+static void check(const struct expectation *x)
+{
+	struct endpoint e = {0};
+	struct error err = {0};
+
+	assert_int_equal(endpoint_choose(&x->source, &e, &err), 0);
+	assert_string_equal(e.url, x->url);
+	assert_int_equal(e.chosen, x->chosen);
+	if (x->socket)
+		assert_string_equal(e.socket, x->socket);
+	else
+		assert_null(e.socket);
+	endpoint_done(&e);
+}
+
+static void flags_win_over_the_environment_and_that_over_defaults(void **state)
+{
+	static const char local[] = "http://localhost";
+	static const struct expectation list[] = {
+		{{.uid = 0},				  "/run/millibox/millibox.sock",   local,        false},
+		{{.uid = 0, .env_runtime_dir = "/r"},         "/run/millibox/millibox.sock",   local,        false},
+		{{.uid = 7, .env_runtime_dir = "/r"},         "/r/millibox/millibox.sock",     local,        false},
+		{{.uid = 7, .env_runtime_dir = ""},           "/tmp/millibox-7/millibox.sock", local,        false},
+		{{.uid = 7},				  "/tmp/millibox-7/millibox.sock", local,        false},
+		{{.env_socket = "/s", .env_url = "http://u"}, "/s",                            local,        true },
+		{{.env_url = "http://u"},                     NULL,                            "http://u",   true },
+		{{.env_url = "http://u", .socket = "/f"},     "/f",                            local,        true },
+		{{.env_socket = "/s", .url = "http://f:1//"}, NULL,                            "http://f:1", true },
+		{{.url = "https://f", .socket = ""},          NULL,                            "https://f",  true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		check(&list[i]);
+}
+
+static void refuse(const struct endpoint_source *source, const char *part)
+{
+	struct endpoint e = {0};
+	struct error err = {0};
+
+	assert_int_equal(endpoint_choose(source, &e, &err), -1);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_non_null(strstr(err.msg, part));
+	assert_null(e.url);
+}
+
+static void contradictions_and_nonsense_are_refused(void **state)
+{
+	char path[256];
+
+	(void)state;
+	memset(path, 'x', sizeof(path));
+	path[0] = '/';
+	path[108] = '\0';
+	refuse(&(struct endpoint_source){.socket = "/s", .url = "http://u"}, "not both");
+	refuse(&(struct endpoint_source){.url = "127.0.0.1:8000"}, "not a URL");
+	refuse(&(struct endpoint_source){.env_url = "file:///etc/passwd"}, "not a URL");
+	refuse(&(struct endpoint_source){.socket = path}, "too long");
+	path[107] = '\0';
+	check(&(struct expectation){{.socket = path}, path, "http://localhost", true});
+}
+
+/* A listening socket in a directory of @mode below /tmp, and whether it is believed. */
+static bool is_believed(unsigned mode, bool chosen, bool listening)
+{
+	char dir[] = "/tmp/mbxunit-XXXXXX";
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct endpoint e = {.socket = address.sun_path, .chosen = chosen};
+	int fd = fd_socket(AF_UNIX, SOCK_STREAM, 0);
+	bool served;
+
+	assert_true(fd >= 0);
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(chmod(dir, mode), 0);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", dir);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	if (listening)
+		assert_int_equal(listen(fd, 1), 0);
+	served = endpoint_is_served(&e);
+	(void)fd_close(fd);
+	assert_int_equal(unlink(address.sun_path), 0);
+	assert_int_equal(endpoint_connect(address.sun_path), -ENOENT);
+	assert_int_equal(rmdir(dir), 0);
+	return served;
+}
+
+static void only_a_socket_that_is_listened_at_is_served(void **state)
+{
+	(void)state;
+	assert_true(is_believed(0700, false, true));
+	assert_false(is_believed(0700, false, false));
+}
+
+static void a_default_directory_others_can_write_is_not_believed(void **state)
+{
+	(void)state;
+	assert_false(is_believed(0777, false, true));
+	assert_false(is_believed(0720, false, true));
+	/* Whoever names the socket takes the responsibility. */
+	assert_true(is_believed(0777, true, true));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flags_win_over_the_environment_and_that_over_defaults),
+		cmocka_unit_test(contradictions_and_nonsense_are_refused),
+		cmocka_unit_test(only_a_socket_that_is_listened_at_is_served),
+		cmocka_unit_test(a_default_directory_others_can_write_is_not_believed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
