@@ -236,9 +236,10 @@ static int run(const void *values, const struct args *args, struct error *err)
 
 #define AT(member) offsetof(struct run_options, member)
 
+/* clang-format off: a row is one option, however long its line. */
 static const struct option_row rows[] = {
 	{"language",   'l', OPTION_TEXT,     AT(language),       "LANGUAGE",
-         "python, shell ...; default: by file name or first line"                                                             },
+         "python or shell; default: by file name or first line"							       },
 	{"code",       'c', OPTION_TEXT,     AT(code),           "CODE",       "run this text instead of a file"              },
 	{"timeout",    't', OPTION_DURATION, AT(timeout_us),     "TIME",       "time limit: 30, 1.5, 500ms, 5m"               },
 	{"memory",     'm', OPTION_SIZE,     AT(memory_bytes),   "SIZE",       "memory limit: 512Mi, 1Gi"                     },
@@ -257,6 +258,7 @@ static const struct option_row rows[] = {
 	{"socket",     0,   OPTION_TEXT,     AT(socket),         "PATH",       "the daemon's Unix socket"                     },
 	{"url",        0,   OPTION_TEXT,     AT(url),            "URL",        "the daemon's address: http://127.0.0.1:8000"  },
 };
+/* clang-format on */
 
 const struct command command_run = {
 	.name = "run",

@@ -59,7 +59,8 @@ static char *default_socket(const struct endpoint_source *source)
 {
 	if (source->uid == 0)
 		return xstrdup("/run/millibox/millibox.sock");
-	if (is_given(source->env_runtime_dir))
+	/* As the daemon has it: a relative directory is never meant. */
+	if (source->env_runtime_dir && source->env_runtime_dir[0] == '/')
 		return xasprintf("%s/millibox/millibox.sock", source->env_runtime_dir);
 	return xasprintf("/tmp/millibox-%u/millibox.sock", (unsigned)source->uid);
 }

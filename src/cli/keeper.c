@@ -78,25 +78,33 @@ static attr_noreturn void exec_daemon(const struct keeper_job *job, pid_t keeper
 	_exit(1);
 }
 
+/* Everything above stderr but two: whatever the command was started with is not ours to hold. */
+static void close_others(int a, int b)
+{
+	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+
+	if (low > STDERR_FILENO + 1)
+		(void)close_range(STDERR_FILENO + 1, low - 1, 0);
+	if (high > low + 1)
+		(void)close_range(low + 1, high - 1, 0);
+	(void)close_range(high + 1, ~0U, 0);
+}
+
 /* The command's streams belong to whoever reads them: holding them open would keep pipes alive. */
 static int detach(const struct keeper_job *job)
 {
-	cleanup_close int null = fd_open("/dev/null", O_RDWR, 0);
+	int null = fd_open("/dev/null", O_RDWR, 0); /* closed with the others */
 	sigset_t all;
 
 	(void)setsid();
 	(void)sigfillset(&all);
-	if (null < 0 || sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+	if (null < 0 || chdir("/") < 0 || sigprocmask(SIG_SETMASK, &all, NULL) < 0)
 		return -1;
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
 		if (dup2(null, fd) < 0)
 			return -1;
 	}
-	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++) {
-		if (fd != job->link && fd != job->log)
-			(void)close(fd);
-	}
-	null = -1;
+	close_others(job->link, job->log);
 	return 0;
 }
 
