@@ -23,7 +23,8 @@ int driver_check_layers(uint32_t have, uint32_t required, struct error *err)
 	if ((required & ~have) == 0)
 		return 0;
 	name_layers(required & ~have, &names);
-	return error_set(err, ERR_UNAVAILABLE, 0, "required isolation is missing: %.180s", names.data);
+	return error_set(err, ERR_UNAVAILABLE, 0, "required isolation is missing: %.180s",
+	                 names.data);
 }
 
 int box_create(struct driver *d, const struct box_spec *spec, const struct box_events *events,

@@ -239,18 +239,13 @@ static struct driver_caps caps_of(const struct engine_probe *probe, bool strict)
 	};
 }
 
-int native_spawn(const struct native_config *config, struct driver **ret_driver, struct error *err)
+struct driver *native_new(const struct native_config *config, int sock, pid_t pid,
+                          const struct engine_probe *probe)
 {
-	struct engine_probe probe;
-	struct native *n;
-	pid_t pid;
-	int sock;
+	struct native *n = NEW(struct native);
 
-	if (native_start_engine(config, &sock, &pid, &probe, err) < 0)
-		return error_wrap(err, "start '%.80s'", config->engine_path);
-	n = NEW(struct native);
 	n->base.ops = &native_ops;
-	n->base.caps = caps_of(&probe, config->strict);
+	n->base.caps = caps_of(probe, config->strict);
 	n->sock = sock;
 	n->pid = pid;
 	n->seq = 1; /* was the probe's */
@@ -259,7 +254,18 @@ int native_spawn(const struct native_config *config, struct driver **ret_driver,
 	n->ctx = config->ctx;
 	list_init(&n->boxes);
 	list_init(&n->waiting);
-	*ret_driver = &n->base;
+	return &n->base;
+}
+
+int native_spawn(const struct native_config *config, struct driver **ret_driver, struct error *err)
+{
+	struct engine_probe probe;
+	pid_t pid;
+	int sock;
+
+	if (native_start_engine(config, &sock, &pid, &probe, err) < 0)
+		return error_wrap(err, "start '%.80s'", config->engine_path);
+	*ret_driver = native_new(config, sock, pid, &probe);
 	return 0;
 }
 

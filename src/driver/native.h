@@ -74,6 +74,9 @@ struct native_box {
 	struct link_events link_events;
 };
 
+/** native_new - around a running engine: takes ownership of @sock; @pid 0: not ours to wait for. */
+struct driver *native_new(const struct native_config *config, int sock, pid_t pid,
+                          const struct engine_probe *probe);
 /** native_start_engine - fork, exec, wait for the probe. Return: 0 with the three results. */
 int native_start_engine(const struct native_config *config, int *ret_sock, pid_t *ret_pid,
                         struct engine_probe *ret_probe, struct error *err) attr_must_check;
