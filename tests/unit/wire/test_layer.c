@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <string.h>
+
+#include "wire/layer.h"
+
+static void every_layer_has_a_word_of_its_own_and_a_loss(void **state)
+{
+	(void)state;
+	for (int i = 0; i < LAYER_COUNT; i++) {
+		assert_true(strlen(layer_name((enum wire_layer)i)) > 1);
+		assert_true(strlen(layer_loss((enum wire_layer)i)) > 10);
+		for (int other = 0; other < i; other++)
+			assert_string_not_equal(layer_name((enum wire_layer)i),
+			                        layer_name((enum wire_layer)other));
+	}
+}
+
+static void the_words_of_the_interface_are_kept(void **state)
+{
+	(void)state;
+	assert_string_equal(layer_name(LAYER_USER), "user");
+	assert_string_equal(layer_name(LAYER_CGROUP_NS), "cgroup");
+	assert_string_equal(layer_name(LAYER_CGROUP_MEMORY), "cgroup.memory");
+	assert_string_equal(layer_name(LAYER_UID_RANGE), "uid_range");
+	assert_string_equal(layer_name(LAYER_LANDLOCK), "landlock");
+	assert_string_equal(layer_name(LAYER_RLIMITS), "rlimits");
+}
+
+static void a_layer_from_a_newer_peer_is_unknown(void **state)
+{
+	(void)state;
+	assert_string_equal(layer_name(LAYER_COUNT), "?");
+	assert_string_equal(layer_loss((enum wire_layer)99), "?");
+}
+
+static void the_mask_has_exactly_the_layers(void **state)
+{
+	uint32_t mask = 0;
+
+	(void)state;
+	for (int i = 0; i < LAYER_COUNT; i++)
+		mask |= LAYER_BIT(i);
+	assert_int_equal(mask, LAYERS_ALL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_layer_has_a_word_of_its_own_and_a_loss),
+		cmocka_unit_test(the_words_of_the_interface_are_kept),
+		cmocka_unit_test(a_layer_from_a_newer_peer_is_unknown),
+		cmocka_unit_test(the_mask_has_exactly_the_layers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
