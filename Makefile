@@ -44,7 +44,7 @@ asan: ## all tests with the address and undefined behaviour sanitizers
 	$(MAKE) test BUILD=build-asan MESON_ARGS="$(SANITIZE)"
 
 fuzz: setup-fuzz ## fuzz one target: make fuzz T=frame [SECONDS=60]
-	@CC=clang $(MAKE) --no-print-directory all BUILD=build-fuzz MESON_ARGS="-Dfuzz=true $(SANITIZE)"
+	@CC=clang $(MAKE) -s build-fuzz/build.ninja BUILD=build-fuzz MESON_ARGS="-Dfuzz=true $(SANITIZE)"
 	@tools/fuzz build-fuzz "$(T)" $(SECONDS)
 
 $(RELEASE)/build.ninja:
