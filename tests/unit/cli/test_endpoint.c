@@ -40,7 +40,7 @@ static void flags_win_over_the_environment_and_that_over_defaults(void **state)
 		{{.uid = 0},				  "/run/millibox/millibox.sock",   local,        false},
 		{{.uid = 0, .env_runtime_dir = "/r"},         "/run/millibox/millibox.sock",   local,        false},
 		{{.uid = 7, .env_runtime_dir = "/r"},         "/r/millibox/millibox.sock",     local,        false},
-		{{.uid = 7, .env_runtime_dir = "r"},           "/tmp/millibox-7/millibox.sock", local,        false},
+		{{.uid = 7, .env_runtime_dir = "r"},          "/tmp/millibox-7/millibox.sock", local,        false},
 		{{.uid = 7},				  "/tmp/millibox-7/millibox.sock", local,        false},
 		{{.env_socket = "/s", .env_url = "http://u"}, "/s",                            local,        true },
 		{{.env_url = "http://u"},                     NULL,                            "http://u",   true },
