@@ -58,7 +58,8 @@ static size_t count_entries(const char *text)
 
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, "*-", 2) == 0 && strncmp(line, "*-* ", 4) != 0)
+		if (strncmp(line, "*-", 2) == 0 &&
+		    isalpha((unsigned char)line[2 + (line[2] == '-')]))
 			count++;
 	}
 	return count;
