@@ -121,6 +121,7 @@ void conn_closed(struct http_conn *c)
 	peer_release(c->server, c->peer);
 	c->server->conns_count--;
 	list_remove(&c->node);
+	server_check_quiet(c->server);
 	free(c);
 }
 

@@ -37,6 +37,8 @@ struct http_server {
 	int hangup_fd;        /* epoll: clients that left */
 	struct watch *hangup_watch;
 	bool quiescing;
+	void (*on_quiet)(void *ctx);
+	void *quiet_ctx;
 };
 
 struct http_listener {
@@ -105,6 +107,8 @@ struct http_request {
 };
 
 /* server.c */
+/** server_check_quiet - after the last connection of a server that quiesces. */
+void server_check_quiet(struct http_server *s);
 void listener_run_soon(struct http_listener *l);
 
 /* conn.c */

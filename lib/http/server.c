@@ -229,6 +229,21 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *
 	log_debug("http: %s", text);
 }
 
+static void tell_quiet(void *arg)
+{
+	struct http_server *s = arg;
+
+	s->on_quiet(s->quiet_ctx);
+}
+
+void server_check_quiet(struct http_server *s)
+{
+	/* Deferred: we are inside microhttpd, and the one who waits will want to free the server.
+	 */
+	if (s->quiescing && s->conns_count == 0)
+		loop_defer(s->config.loop, tell_quiet, s);
+}
+
 struct http_server *http_server_new(const struct http_server_config *config)
 {
 	struct http_server *s = NEW(struct http_server);
@@ -277,6 +292,7 @@ void http_server_free(struct http_server *s)
 	}
 	LIST_FOREACH (l, &s->listeners, struct http_listener, node)
 		listener_free(l);
+	loop_cancel(s->config.loop, tell_quiet, s);
 	linger_end_all(s);
 	watch_free(s->hangup_watch);
 	timer_free(s->timer);
@@ -332,7 +348,7 @@ int http_server_listen(struct http_server *s, int fd, struct error *err)
 	return 0;
 }
 
-void http_server_quiesce(struct http_server *s)
+void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), void *ctx)
 {
 	struct http_listener *l;
 	struct http_conn *c;
@@ -340,6 +356,8 @@ void http_server_quiesce(struct http_server *s)
 	if (s->quiescing)
 		return;
 	s->quiescing = true;
+	s->on_quiet = on_quiet;
+	s->quiet_ctx = ctx;
 	LIST_FOREACH (l, &s->listeners, struct http_listener, node) {
 		(void)MHD_quiesce_daemon(l->mhd); /* gives back l->fd, which is ours already */
 		l->fd = fd_close(l->fd);
@@ -348,6 +366,7 @@ void http_server_quiesce(struct http_server *s)
 	LIST_FOREACH (c, &s->conns, struct http_conn, node)
 		if (!c->req)
 			conn_cut(c);
+	server_check_quiet(s);
 }
 
 size_t http_server_connections(const struct http_server *s)

@@ -57,8 +57,11 @@ struct http_server *http_server_new(const struct http_server_config *config)
 	attr_owned(http_server_free);
 /** http_server_listen - serve @fd, a listening socket; takes ownership of it. May be repeated. */
 int http_server_listen(struct http_server *s, int fd, struct error *err) attr_must_check;
-/** http_server_quiesce - accept no new connections; those there are served to their end. */
-void http_server_quiesce(struct http_server *s);
+/**
+ * http_server_quiesce - accept no new connections; requests under way are served to their end.
+ * @on_quiet is called from the loop once no connection is left.
+ */
+void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), void *ctx);
 size_t http_server_connections(const struct http_server *s);
 
 /** http_listen_tcp - "127.0.0.1:8000" or "[::1]:8000" (numeric) into a listening socket. */

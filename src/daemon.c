@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon.h"
+
+#include "api/router.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/config.h"
+#include "core/exec.h"
+#include "core/runners.h"
+#include "driver/driver.h"
+#include "home.h"
+#include "http/server.h"
+#include "io/loop.h"
+#include "lockdown.h"
+#include "socket_guard.h"
+#include "wire/layer.h"
+#include <errno.h>
+#include <pwd.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/*
+ * Theory of operation. Order of the start, and why:
+ *
+ *   state directory   a second daemon on it must fail before it disturbs the first
+ *   engine            while there is privilege to give it; before anything that it could inherit
+ *   runners, sockets  read and opened with the rights of whoever started us
+ *   socket guard      keeps the one right we need at the end
+ *   ids, filter       before the first byte of a stranger is read
+ *   loop
+ *
+ * Stopping. The first signal closes the door: nothing new is accepted, what runs may end within the
+ * drain time. The second ends it at once. A lost engine is like a second signal with another exit
+ * status. When no execution, no box and no connection is left, the loop stops; a client that does
+ * not take its answer delays that for ANSWER_TIMEOUT_US and no longer.
+ */
+
+#define ANSWER_TIMEOUT_US (2 * USEC_PER_SEC)
+#define SOCKET_MODE       0660
+
+static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+
+struct daemon {
+	const struct config *config;
+	struct driver *driver;
+	struct runners *runners;
+	struct loop *loop;
+	struct exec_service *execs;
+	struct router *router;
+	struct http_server *http;
+	struct timer *answer_timer;
+	struct signal_watch *signals[ARRAY_SIZE(stop_signals)];
+	struct socket_guard guard;
+	int state_lock;
+	int tcp_fd, unix_fd; /* until the server has them */
+	char tcp_name[64];
+	enum daemon_exit exit;
+	bool stopping, drained, quiet;
+};
+
+static void stop_if_done(struct daemon *d)
+{
+	if (d->drained && d->quiet)
+		loop_stop(d->loop);
+}
+
+static void on_quiet(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	d->quiet = true;
+	stop_if_done(d);
+}
+
+static void on_answer_timeout(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	loop_stop(d->loop);
+}
+
+static void on_drained(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	d->drained = true;
+	timer_start(d->answer_timer, ANSWER_TIMEOUT_US);
+	stop_if_done(d);
+}
+
+static void stop(struct daemon *d, bool at_once)
+{
+	router_set_unready(d->router, "stopping");
+	exec_service_drain(d->execs, at_once, on_drained, d);
+	http_server_quiesce(d->http, on_quiet, d);
+}
+
+static void on_signal(void *ctx, int signo)
+{
+	struct daemon *d = ctx;
+
+	log_info("%s: stopping%s", strsignal(signo), d->stopping ? " at once" : "");
+	stop(d, d->stopping);
+	d->stopping = true;
+}
+
+static void on_engine_lost(void *ctx, const struct error *err)
+{
+	struct daemon *d = ctx;
+
+	log_error("the engine is lost, stopping", err);
+	d->exit = DAEMON_ENGINE_LOST;
+	if (!d->loop) /* before the start is over: the next use of the driver fails */
+		return;
+	stop(d, true);
+	router_set_unready(d->router, "engine");
+}
+
+static int check_listen(const struct config *c, struct error *err)
+{
+	if (!c->listen[0] && !c->socket[0])
+		return error_set(err, ERR_CONFIG, 0, "nothing to serve: set listen or socket");
+	if (c->listen[0] && !http_address_is_loopback(c->listen))
+		return error_set(
+			err, ERR_CONFIG, 0,
+			"refusing to listen on %s: it is not loopback, and without keys anyone "
+			"there could run code. Listen on 127.0.0.1:PORT or [::1]:PORT, or on a "
+			"Unix socket, behind a proxy that authenticates",
+			c->listen);
+	return 0;
+}
+
+static int start_engine(struct daemon *d, struct error *err)
+{
+	const struct config *c = d->config;
+	const struct native_config native = {
+		.engine_path = c->engine_path,
+		.agent_path = c->agent_path,
+		.runners_dir = c->runners_dir,
+		.runtime_dir = c->runtime_dir,
+		.uid_base = c->uid_base,
+		.strict = c->strict,
+		.on_engine_lost = on_engine_lost,
+		.ctx = d,
+	};
+
+	if (native_spawn(&native, &d->driver, err) < 0)
+		return error_wrap(err, "start the engine %s", c->engine_path);
+	return 0;
+}
+
+static int open_sockets(struct daemon *d, struct error *err)
+{
+	const struct config *c = d->config;
+
+	if (c->listen[0]) {
+		if (http_listen_tcp(c->listen, &d->tcp_fd, err) < 0)
+			return -1;
+		if (http_listen_name(d->tcp_fd, d->tcp_name, sizeof(d->tcp_name)) < 0)
+			return error_set(err, ERR_SYSTEM, 0, "name of the socket");
+	}
+	if (c->socket[0] && (home_make_parent(c->socket, err) < 0 ||
+	                     http_listen_unix(c->socket, SOCKET_MODE, &d->unix_fd, err) < 0))
+		return -1;
+	return 0;
+}
+
+/* Whom to become: the configured user, or the id that the engine keeps for us. */
+static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, struct error *err)
+{
+	const char *user = d->config->user;
+	const struct passwd *pw;
+
+	*ret_uid = *ret_gid = d->driver->caps.daemon_uid;
+	if (user[0]) {
+		errno = 0;
+		pw = getpwnam(user);
+		if (!pw)
+			return error_set(err, ERR_CONFIG, errno, "no user '%s'", user);
+		*ret_uid = pw->pw_uid;
+		*ret_gid = pw->pw_gid;
+	}
+	if (*ret_uid == 0 || *ret_gid == 0)
+		return error_set(err, ERR_CONFIG, 0, "no user to become instead of root: set user");
+	return 0;
+}
+
+static int give_up_root(struct daemon *d, struct error *err)
+{
+	const char *socket = d->config->socket;
+	uid_t uid;
+	gid_t gid;
+
+	if (choose_ids(d, &uid, &gid, err) < 0)
+		return -1;
+	if (home_give_state(d->config->state_dir, d->state_lock, uid, gid, err) < 0)
+		return -1;
+	if (socket[0]) {
+		/* Who is in the group of the configured user may use the socket. */
+		if (lchown(socket, uid, gid) < 0)
+			return error_set(err, ERR_SYSTEM, errno, "give %s to its user", socket);
+		if (socket_guard_start(&d->guard, socket, err) < 0)
+			return -1;
+	}
+	return lockdown_drop_ids(uid, gid, err);
+}
+
+/* Each box costs a handful of descriptors, each connection one. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* what there is has to do */
+}
+
+static int serve(struct daemon *d, struct error *err)
+{
+	const struct config *c = d->config;
+	const struct exec_service_config execs = {c, d->driver, d->runners, d->loop};
+	struct http_server_config http = {
+		.loop = d->loop,
+		.max_connections = c->max_connections,
+		.max_connections_per_peer = c->max_connections_per_peer,
+		.max_header_bytes = c->max_header_bytes,
+		.request_timeout_us = c->request_timeout_us,
+		.idle_timeout_us = c->idle_timeout_us,
+	};
+
+	d->execs = exec_service_new(&execs);
+	d->router = router_new(c, d->execs);
+	http.handlers = router_handlers(d->router);
+	d->http = http_server_new(&http);
+	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
+	for (size_t i = 0; i < ARRAY_SIZE(stop_signals); i++)
+		d->signals[i] = signal_watch_new(d->loop, stop_signals[i], on_signal, d);
+	if (d->tcp_fd >= 0 && http_server_listen(d->http, TAKE_FD(d->tcp_fd), err) < 0)
+		return -1;
+	if (d->unix_fd >= 0 && http_server_listen(d->http, TAKE_FD(d->unix_fd), err) < 0)
+		return -1;
+	return native_attach_loop(d->driver, d->loop, err);
+}
+
+static void announce(const struct daemon *d)
+{
+	const struct driver_caps *caps = &d->driver->caps;
+	uint32_t missing = LAYERS_ALL & ~caps->layers;
+
+	for (int layer = 0; layer < LAYER_COUNT; layer++)
+		if (missing & LAYER_BIT(layer))
+			log_debug("this host lacks %s: %s", layer_name((enum wire_layer)layer),
+			          layer_loss((enum wire_layer)layer));
+	log_info("listening on %s%s%s", d->tcp_name,
+	         d->tcp_name[0] && d->config->socket[0] ? " and " : "", d->config->socket);
+}
+
+/* One step of the start, and what its failure is called. */
+struct phase {
+	int (*run)(struct daemon *d, struct error *err);
+	enum daemon_exit exit;
+};
+
+static int check(struct daemon *d, struct error *err)
+{
+	return check_listen(d->config, err);
+}
+
+static int open_state(struct daemon *d, struct error *err)
+{
+	return home_open_state(d->config->state_dir, &d->state_lock, err);
+}
+
+static int load_runners(struct daemon *d, struct error *err)
+{
+	d->runners = runners_load(d->config->runners_dir, err);
+	return d->runners ? 0 : -1;
+}
+
+static int lock_down(struct daemon *d, struct error *err)
+{
+	raise_descriptor_limit();
+	if (geteuid() == 0 && give_up_root(d, err) < 0)
+		return -1;
+	/* Before the filter: what the loop needs of the kernel is then never a question. */
+	d->loop = loop_new();
+	return lockdown_seal(err);
+}
+
+static const struct phase phases[] = {
+	{check,        DAEMON_BAD_CONFIG },
+        {open_state,   DAEMON_BAD_PLACE  },
+	{start_engine, DAEMON_NO_ENGINE  },
+        {load_runners, DAEMON_BAD_CONFIG },
+	{open_sockets, DAEMON_BAD_PLACE  },
+        {lock_down,    DAEMON_NO_LOCKDOWN},
+	{serve,        DAEMON_BAD_PLACE  },
+};
+
+static int start(struct daemon *d)
+{
+	struct error err = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(phases); i++) {
+		if (phases[i].run(d, &err) < 0) {
+			log_error("cannot start", &err);
+			d->exit = phases[i].exit;
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* Also of a daemon that is only half there. */
+static void take_down(struct daemon *d)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
+		signal_watch_free(d->signals[i]);
+	/* The server first: its requests cancel their executions, which still exist. */
+	http_server_free(d->http);
+	router_free(d->router);
+	exec_service_free(d->execs);
+	timer_free(d->answer_timer);
+	if (d->driver)
+		driver_free(d->driver); /* waits for the engine to have cleaned up */
+	runners_free(d->runners);
+	loop_free(d->loop);
+	fd_close(d->tcp_fd);
+	fd_close(d->unix_fd);
+	if (d->guard.pid > 0)
+		socket_guard_end(&d->guard);
+	fd_close(d->state_lock);
+}
+
+/* The name is ours only if we listen there: a daemon that found it in use leaves it alone. */
+static void remove_socket(const struct daemon *d, bool listened)
+{
+	if (listened && d->guard.pid <= 0 && d->config->socket[0] &&
+	    unlink(d->config->socket) < 0 && errno != ENOENT)
+		log_warn("remove %s: %s, ignoring", d->config->socket, strerror(errno));
+}
+
+enum daemon_exit daemon_run(const struct config *config)
+{
+	struct daemon d = {
+		.config = config,
+		.guard.link = -1,
+		.state_lock = -1,
+		.tcp_fd = -1,
+		.unix_fd = -1,
+	};
+	bool listened;
+
+	(void)signal(SIGPIPE,
+	             SIG_IGN); /* a client that left is an error of write, not a reason to die */
+	if (start(&d) == 0) {
+		announce(&d);
+		loop_run(d.loop);
+	}
+	listened = d.unix_fd >= 0 || d.http;
+	remove_socket(&d, listened);
+	take_down(&d);
+	if (d.exit == DAEMON_STOPPED)
+		log_info("stopped");
+	return d.exit;
+}

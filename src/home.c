@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "home.h"
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOCK_NAME "lock"
+
+static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *err)
+{
+	int r = file_mkdir_parents(dir, mode);
+	int fd;
+
+	if (r < 0)
+		return error_set(err, ERR_CONFIG, -r, "make directory %s", dir);
+	/* A link planted in its place would lead us elsewhere. */
+	fd = fd_open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return error_set(err, ERR_CONFIG, -fd, "open directory %s", dir);
+	*ret_fd = fd;
+	return 0;
+}
+
+int home_open_state(const char *dir, int *ret_fd, struct error *err)
+{
+	cleanup_close int fd = -1;
+	cleanup_close int lock = -1;
+	struct stat st;
+
+	if (open_dir(dir, 0700, &fd, err) < 0)
+		return -1;
+	/* Root takes it over from the id an earlier daemon had; others use only what is theirs. */
+	if (fstat(fd, &st) < 0 || (geteuid() != 0 && st.st_uid != geteuid()))
+		return error_set(err, ERR_CONFIG, 0, "directory %s belongs to somebody else", dir);
+	lock = fd_open_at(fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+	if (lock < 0)
+		return error_set(err, ERR_CONFIG, -lock, "open %s/%s", dir, LOCK_NAME);
+	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
+		return error_set(err, ERR_CONFIG, errno == EWOULDBLOCK ? 0 : errno,
+		                 "directory %s is in use by another daemon", dir);
+	*ret_fd = TAKE_FD(lock);
+	return 0;
+}
+
+int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid, struct error *err)
+{
+	cleanup_close int dir_fd = -1;
+
+	if (open_dir(dir, 0700, &dir_fd, err) < 0)
+		return -1;
+	if (fchown(fd, uid, gid) < 0 || fchown(dir_fd, uid, gid) < 0 || fchmod(dir_fd, 0700) < 0)
+		return error_set(err, ERR_CONFIG, errno, "give directory %s to user %u", dir,
+		                 (unsigned)uid);
+	return 0;
+}
+
+int home_make_parent(const char *path, struct error *err)
+{
+	cleanup_free char *copy = xstrdup(path);
+	const char *dir = dirname(copy);
+	cleanup_close int fd = -1;
+	struct stat st;
+
+	if (open_dir(dir, geteuid() == 0 ? 0755 : 0700, &fd, err) < 0)
+		return -1;
+	/* Whoever may rename in it may put a socket of his own in front of our clients. */
+	if (fstat(fd, &st) < 0 || (st.st_uid != geteuid() && st.st_uid != 0 && geteuid() != 0) ||
+	    ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)))
+		return error_set(err, ERR_CONFIG, 0, "others may write into directory %s", dir);
+	return 0;
+}

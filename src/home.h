@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the directories of the daemon. Made where missing, never used where somebody else could put
+ * other files under our names. Before privileges are given up.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include <sys/types.h>
+
+/**
+ * home_open_state - make @dir, and lock it for this process: two daemons must not share one.
+ * Return: 0 and the lock, held until *ret_fd is closed; -1 with *err.
+ */
+int home_open_state(const char *dir, int *ret_fd, struct error *err) attr_must_check;
+/** home_give_state - the directory of the lock @fd belongs to @uid and @gid from now on. */
+int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid,
+                    struct error *err) attr_must_check;
+/** home_make_parent - the directory that @path is to be in. */
+int home_make_parent(const char *path, struct error *err) attr_must_check;
