@@ -73,14 +73,12 @@ static const struct unit *find_unit(const struct unit *units, const char *suffix
 	return units->suffix ? units : NULL;
 }
 
-/* ".25" into 25 and 100; nothing into 0 and 1. */
+/* ".25" into 25 and 100; without a point nothing is written, and @ret_scale must be 1. */
 static int scan_fraction(const char **text, uint64_t *ret_value, uint64_t *ret_scale)
 {
 	const char *start = *text + 1;
 	int r;
 
-	*ret_value = 0;
-	*ret_scale = 1;
 	if (**text != '.')
 		return 0;
 	*text = start;
@@ -95,7 +93,7 @@ static int scan_fraction(const char **text, uint64_t *ret_value, uint64_t *ret_s
 /* A number with a unit. What would have to be rounded is refused. */
 static int parse_scaled(const char *text, const struct unit *units, uint64_t *ret_value)
 {
-	uint64_t whole, fraction, scale, value;
+	uint64_t whole, fraction = 0, scale = 1, value;
 	const struct unit *unit;
 	int r = scan_u64(&text, &whole);
 
@@ -120,10 +118,10 @@ int parse_size(const char *text, uint64_t *ret_bytes)
 		unsigned shift;
 	} powers[] = {
 		{'k', 10},
-                {'m', 20},
-                {'g', 30},
-                {'t', 40}
-        };
+		{'m', 20},
+		{'g', 30},
+		{'t', 40},
+	};
 	uint64_t value;
 	unsigned shift = 0;
 	int r = scan_u64(&text, &value);
@@ -157,12 +155,12 @@ int parse_cpu(const char *text, uint64_t *ret_millicores)
 int parse_duration(const char *text, uint64_t *ret_us)
 {
 	static const struct unit units[] = {
-		{"",   USEC_PER_SEC       },
-                {"ms", USEC_PER_MS        },
-                {"s",  USEC_PER_SEC       },
-		{"m",  60 * USEC_PER_SEC  },
-                {"h",  3600 * USEC_PER_SEC},
-                {NULL, 0                  },
+		{"",   USEC_PER_SEC       }, /* a bare number: seconds */
+		{"ms", USEC_PER_MS        }, /* milliseconds */
+		{"s",  USEC_PER_SEC       }, /* seconds */
+		{"m",  60 * USEC_PER_SEC  }, /* minutes */
+		{"h",  3600 * USEC_PER_SEC}, /* hours */
+		{NULL, 0                  }, /* the end */
 	};
 
 	return parse_scaled(text, units, ret_us);
@@ -170,23 +168,12 @@ int parse_duration(const char *text, uint64_t *ret_us)
 
 int parse_bool(const char *text, bool *ret_value)
 {
-	static const struct {
-		const char *text;
-		bool value;
-	} words[] = {
-		{"true",  true },
-                {"false", false},
-                {"yes",   true },
-                {"no",    false},
-		{"on",    true },
-                {"off",   false},
-                {"1",     true },
-                {"0",     false},
-	};
+	/* A word's meaning is whether its place is even. */
+	static const char *const words[] = {"true", "false", "yes", "no", "on", "off", "1", "0"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		if (str_equal(text, words[i].text)) {
-			*ret_value = words[i].value;
+		if (str_equal(text, words[i])) {
+			*ret_value = i % 2 == 0;
 			return 0;
 		}
 	}

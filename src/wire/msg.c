@@ -219,10 +219,11 @@ static int close_frame(const struct reader *r)
 
 int wire_strs_next(const struct wire_strs *strs, uint32_t *pos, struct wire_bytes *ret_item)
 {
-	struct reader r = {.pos = strs->encoded + *pos, .left = strs->encoded_len - *pos};
+	struct reader r;
 
 	if (*pos >= strs->encoded_len)
 		return 0;
+	r = (struct reader){.pos = strs->encoded + *pos, .left = strs->encoded_len - *pos};
 	*ret_item = take_bytes(&r);
 	assert(!r.bad); /* the list was checked when it was decoded */
 	*pos = (uint32_t)(r.pos - strs->encoded);

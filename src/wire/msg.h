@@ -56,15 +56,18 @@ enum msg_type {
 };
 
 /* struct msg_setup, struct msg_exec ... */
-#define U8(n)                           uint8_t n;
-#define U16(n)                          uint16_t n;
-#define U32(n)                          uint32_t n;
-#define U64(n)                          uint64_t n;
-#define I32(n)                          int32_t n;
-#define STR(n)                          struct wire_bytes n;
-#define BYTES(n)                        struct wire_bytes n;
-#define STRS(n)                         struct wire_strs n;
-#define MSG(NAME, name, direction, ...) struct msg_##name { __VA_ARGS__ };
+#define U8(n)    uint8_t n;
+#define U16(n)   uint16_t n;
+#define U32(n)   uint32_t n;
+#define U64(n)   uint64_t n;
+#define I32(n)   int32_t n;
+#define STR(n)   struct wire_bytes n;
+#define BYTES(n) struct wire_bytes n;
+#define STRS(n)  struct wire_strs n;
+#define MSG(NAME, name, direction, ...)                                                            \
+	struct msg_##name {                                                                        \
+		__VA_ARGS__                                                                        \
+	};
 #include "wire/msg.def"
 #undef MSG
 #undef U8

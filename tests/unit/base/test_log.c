@@ -102,7 +102,7 @@ static void bytes_from_outside_cannot_leave_their_value(void **state)
 {
 	static const char nasty[] = "a\nlevel=info \"b\" \\ \x1b[2J \x7f \xC2\x9B \xFF \xC3\xA9";
 	static const char escaped[] = "a\\u000alevel=info \\\"b\\\" \\\\ \\u001b[2J \\u007f "
-	                              "\\u009b \xEF\xBF\xBD \xC3\xA9";
+				      "\\u009b \xEF\xBF\xBD \xC3\xA9";
 
 	(void)state;
 	log_write(LOG_LEVEL_INFO, NULL, "%s", nasty);
