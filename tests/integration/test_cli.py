@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as people use it, against a real daemon: streams, exit statuses, words."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from support.daemon import BUILD, ROOT
+
+COMMANDS = ["run", "doctor", "box plan", "completion", "version", "help"]
+
+
+def environment(**extra):
+    env = {"PATH": "/usr/bin:/bin", "HOME": "/"}
+    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+        if name in os.environ:
+            env[name] = os.environ[name]
+    return {**env, **extra}
+
+
+def millibox(*args, stdin=b"", env=None):
+    """The finished process; stdout and stderr are bytes."""
+    return subprocess.run(
+        [str(BUILD / "millibox"), *args], input=stdin, capture_output=True, env=env or environment(), timeout=60
+    )
+
+
+@pytest.fixture
+def run(daemon):
+    def call(*args, **kw):
+        return millibox("run", "--socket", daemon.socket, *args, **kw)
+
+    return call
+
+
+@pytest.fixture
+def start(daemon):
+    """A run that goes on while the test looks at it."""
+    started = []
+
+    def call(*args, **kw):
+        process = subprocess.Popen(
+            [str(BUILD / "millibox"), "run", "--socket", daemon.socket, *args],
+            stdin=subprocess.DEVNULL,
+            env=environment(),
+            **kw,
+        )
+        started.append(process)
+        return process
+
+    yield call
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.wait(20)
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                stream.close()
+
+
+# The program's own end
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 124, 255])
+def test_the_exit_status_is_the_programs(run, code):
+    done = run("-l", "shell", "-c", f"exit {code}")
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
+
+
+@pytest.mark.parametrize("signo", [9, 15])
+def test_a_signal_is_128_and_its_number(run, signo):
+    done = run("-l", "shell", "-c", f"kill -{signo} $$")
+    assert done.returncode == 128 + signo
+
+
+def test_both_streams_are_passed_on_as_they_are(run):
+    done = run("-c", "import sys; print('out \\u00e9\\0.'); print('err', file=sys.stderr, end='')")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "out é\0.\n".encode(), b"err")
+
+
+def test_output_without_a_last_newline_stays_so(run):
+    assert run("-l", "shell", "-c", "printf abc").stdout == b"abc"
+
+
+def test_much_output_is_complete(run):
+    done = run("--max-output", "4Mi", "-c", "print('0123456789abcdef' * 128 * 1024)")
+    assert done.returncode == 0
+    assert done.stdout == b"0123456789abcdef" * 128 * 1024 + b"\n"
+
+
+def test_a_traceback_comes_on_stderr(run):
+    done = run("-c", "1 / 0")
+    assert done.returncode == 1
+    assert b"ZeroDivisionError" in done.stderr
+    assert done.stdout == b""
+
+
+def test_the_streams_keep_their_order(start):
+    code = "for i in 1 2 3; do echo out$i; sleep 0.1; echo err$i >&2; sleep 0.1; done"
+    process = start("-l", "shell", "-c", code, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    out, _ = process.communicate(timeout=60)
+    assert out.split() == [b"out1", b"err1", b"out2", b"err2", b"out3", b"err3"]
+
+
+def test_output_arrives_while_the_program_runs(start):
+    process = start("-l", "shell", "-c", "echo first; sleep 60", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == b"first\n"
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    assert process.stderr.read() == b""
+
+
+# What is given to the program
+
+
+def test_arguments_follow_two_dashes(run):
+    done = run("-c", "import sys; print(sys.argv[1:])", "--", "a", "--json", "-h", "")
+    assert done.stdout == b"['a', '--json', '-h', '']\n"
+
+
+def test_environment_variables(run):
+    done = run("-l", "shell", "-e", "A=b=c", "--env", "E=", "-c", 'echo "[$A][$E]"')
+    assert done.stdout == b"[b=c][]\n"
+
+
+def test_our_own_environment_stays_outside(run):
+    done = run("-l", "shell", "-c", "env", env=environment(SECRET_OF_MINE="x"))
+    assert b"SECRET_OF_MINE" not in done.stdout
+
+
+def test_files_of_any_bytes(run, tmp_path):
+    (tmp_path / "raw").write_bytes(bytes(range(256)))
+    (tmp_path / "text").write_text("hé\n")
+    done = run(
+        *("-f", f"raw={tmp_path}/raw", "-f", f"d/text={tmp_path}/text"),
+        *("-c", "print(open('raw', 'rb').read() == bytes(range(256)), open('d/text').read() == 'h\\u00e9\\n')"),
+    )
+    assert done.stdout == b"True True\n", done.stderr
+
+
+def test_standard_input_is_passed_only_when_asked_for(run, tmp_path):
+    (tmp_path / "in").write_bytes(b"\xff\0")
+    show = "import sys; print(sys.stdin.buffer.read())"
+    assert run("-c", show, stdin=b"mine").stdout == b"b''\n"
+    assert run("-i", "-", "-c", show, stdin=b"mine").stdout == b"b'mine'\n"
+    assert run("--stdin", f"{tmp_path}/in", "-c", show, stdin=b"mine").stdout == b"b'\\xff\\x00'\n"
+
+
+def test_the_program_may_come_by_standard_input(run):
+    assert run("-", stdin=b"print(6 * 7)").stdout == b"42\n"
+    assert run("-", stdin=b"#!/bin/sh\necho $((6 * 7))").stdout == b"42\n"
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("a.py", "print('python')", b"python\n"),
+        ("a.sh", "echo ${BASH_VERSION:+shell}", b"shell\n"),
+        ("script", "#!/usr/bin/env python3\nprint('python')", b"python\n"),
+        ("script", "#!/bin/bash\necho ${BASH_VERSION:+shell}", b"shell\n"),
+    ],
+)
+def test_the_language_is_told_by_name_or_first_line(run, tmp_path, name, text, expected):
+    (tmp_path / name).write_text(text)
+    done = run(str(tmp_path / name))
+    assert (done.returncode, done.stdout) == (0, expected)
+
+
+# Limits
+
+
+@pytest.mark.parametrize(
+    "options, language, code, status, word",
+    [
+        (["-t", "300ms"], "shell", "sleep 60", 124, b"time limit"),
+        (["-m", "64Mi"], "python", "x = bytearray(1 << 30)", 137, b"memory limit"),
+        (["--processes", "16"], "shell", "for i in $(seq 64); do sleep 9 & done; wait", None, b"limit of processes"),
+        (["--disk", "1Mi"], "shell", "head -c 4M /dev/zero > f", 1, b"disk space"),
+        (["--max-output", "1Ki"], "shell", "head -c 4096 /dev/zero | tr '\\0' x", 0, b"output was cut"),
+    ],
+)
+def test_the_limit_that_was_reached_is_named(run, options, language, code, status, word):
+    done = run(*options, "-l", language, "-c", code)
+    said = [line for line in done.stderr.splitlines() if line.startswith(b"millibox: ")]
+    assert len(said) == 1 and word in said[0], done.stderr
+    if status is not None:
+        assert done.returncode == status
+
+
+def test_output_before_a_time_out_is_kept(run):
+    done = run("-t", "500ms", "-l", "shell", "-c", "echo before; sleep 60")
+    assert (done.returncode, done.stdout) == (124, b"before\n")
+
+
+# The result as an object
+
+
+def test_json_prints_the_result_object_alone(run):
+    done = run("--json", "-l", "shell", "-c", "echo out; echo err >&2; exit 3")
+    result = json.loads(done.stdout)
+    assert done.returncode == 3
+    assert done.stderr == b""
+    assert (result["status"], result["exit_code"]) == ("failed", 3)
+    assert (result["stdout"], result["stderr"]) == ("out\n", "err\n")
+    assert result["isolation"]["driver"] == "native"
+
+
+def test_json_of_a_refusal_is_the_error_object(run):
+    done = run("--json", "-l", "klingon", "-c", "x")
+    assert done.returncode == 125
+    assert json.loads(done.stdout)["error_code"].startswith("Sandbox.")
+
+
+# When it does not work
+
+
+def test_a_refusal_is_words_and_not_json(run):
+    done = run("-l", "klingon", "-c", "x")
+    text = done.stderr.decode()
+    assert done.returncode == 125
+    assert done.stdout == b""
+    assert text.startswith("millibox: ")
+    assert "language" in text and "What to do: " in text and "Request: " in text
+    assert "{" not in text
+
+
+def test_nobody_at_the_named_socket(tmp_path):
+    done = millibox("run", "--socket", f"{tmp_path}/none", "-c", "1")
+    assert done.returncode == 125
+    assert f"{tmp_path}/none".encode() in done.stderr
+
+
+def test_what_is_no_daemon_is_recognised(tmp_path):
+    done = millibox("run", "--url", "http://127.0.0.1:1", "-c", "1")
+    assert done.returncode == 125
+    assert done.stderr.startswith(b"millibox: ")
+
+
+def test_the_environment_names_the_daemon(daemon):
+    by_socket = millibox("run", "-c", "print(1)", env=environment(MILLIBOX_SOCKET=daemon.socket))
+    host, port = daemon.tcp_address()
+    by_url = millibox("run", "-c", "print(1)", env=environment(MILLIBOX_URL=f"http://{host}:{port}/"))
+    assert (by_socket.returncode, by_socket.stdout) == (0, b"1\n"), by_socket.stderr
+    assert (by_url.returncode, by_url.stdout) == (0, b"1\n"), by_url.stderr
+
+
+@pytest.mark.parametrize(
+    "args, word",
+    [
+        ([], b"give a program"),
+        (["a.py", "b.py"], b"one program only"),
+        (["a.py", "-c", "x"], b"one program only"),
+        (["-c"], b"--code needs a value"),
+        (["--timeout", "soon", "-c", "x"], b"'soon' is not a time"),
+        (["--timeout", "0", "-c", "x"], b"must be more than 0"),
+        (["--memroy", "1Gi", "-c", "x"], b"did you mean '--memory'?"),
+        (["-e", "novalue", "-c", "x"], b"is not NAME=VALUE"),
+        (["--socket", "/a", "--url", "http://b", "-c", "x"], b"not both"),
+        (["-i", "-", "-"], b"cannot be both"),
+    ],
+)
+def test_wrong_command_lines(args, word):
+    done = millibox("run", *args)
+    assert done.returncode == 2
+    assert word in done.stderr
+    assert b"Try 'millibox run --help'." in done.stderr
+    assert done.stdout == b""
+
+
+def test_a_file_that_is_not_there(run):
+    done = run("/nonexistent.py")
+    assert done.returncode == 125
+    assert b"/nonexistent.py: No such file" in done.stderr
+
+
+# Interruption
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_cancels_the_run(daemon, start, signo):
+    process = start("-l", "shell", "-c", "echo up; sleep 60", stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    assert daemon.box_pids()
+    process.send_signal(signo)
+    assert process.wait(20) == 128 + signo
+    daemon.settle()
+
+
+def test_a_reader_that_leaves_cancels_the_run(daemon, start):
+    process = start("-l", "shell", "-c", "while echo line; do sleep 0.01; done", stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"line\n"
+    process.stdout.close()
+    assert process.wait(20) == 128 + signal.SIGPIPE
+    daemon.settle()
+
+
+def test_a_reader_that_is_stuck_does_not_hold_a_signal_back(daemon, start):
+    process = start("--max-output", "16Mi", "-c", "print('x' * 8000000)", stdout=subprocess.PIPE)
+    assert process.stdout.read(1) == b"x"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    daemon.settle()
+
+
+def test_kill_9_of_the_client_ends_the_box(daemon, start):
+    process = start("-l", "shell", "-c", "echo up; sleep 60", stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    process.kill()
+    process.wait(20)
+    daemon.settle()
+
+
+# Looking at the host
+
+
+def test_doctor_says_for_each_thing_that_is_missing_what_to_do(daemon):
+    done = millibox("doctor", "--json", "--socket", daemon.socket)
+    report = json.loads(done.stdout)
+    checks = {check["name"]: check for check in report["checks"]}
+    assert done.returncode == (0 if report["strict"] else 1)
+    assert checks["daemon"]["value"] == f"ready at {daemon.socket}"
+    assert checks["runtime.python"]["state"] == "ok"
+    assert checks["runtime.shell"]["state"] == "ok"
+    for check in report["checks"]:
+        assert check["state"] in ("ok", "missing", "info")
+        if check["state"] == "missing":
+            assert check["loss"] and check["remedy"], check
+
+
+def test_doctor_agrees_with_the_daemon(daemon, client):
+    """A daemon that runs strictly is what the doctor foretold."""
+    report = json.loads(millibox("doctor", "--json").stdout)
+    missing = client.shell("true")["isolation"]["missing"]
+    states = {check["name"]: check["state"] for check in report["checks"]}
+    assert report["strict"]
+    for layer in missing:
+        assert states.get(layer) != "ok", layer
+
+
+def test_doctor_in_words():
+    done = millibox("doctor")
+    text = done.stdout.decode()
+    assert re.search(r"^(ok|info) +kernel ", text, re.M), text
+    assert "layer" in text.splitlines()[-1]
+
+
+def test_plan_prints_the_steps_in_order():
+    done = millibox("box", "plan", "--memory", "64Mi", "--processes", "20")
+    text = done.stdout.decode()
+    steps = json.loads(millibox("box", "plan", "--memory", "64Mi", "--processes", "20", "--json").stdout)
+    assert done.returncode == 0, done.stderr
+    assert "64Mi" in text and "20 processes" in text
+    assert len(steps) > 10
+    places = [text.index(word) for word in ("cgroup", "clone", "pivot", "exec")]
+    assert places == sorted(places)
+
+
+def test_plan_refuses_what_the_engine_would_refuse():
+    done = millibox("box", "plan", "--memory", "1")
+    assert done.returncode == 125
+    assert done.stderr
+
+
+# Help
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_for_every_command(command):
+    by_option = millibox(*command.split(), "--help")
+    by_command = millibox("help", *command.split())
+    assert by_option.returncode == by_command.returncode == 0
+    assert by_option.stdout == by_command.stdout
+    assert by_option.stdout.startswith(f"Usage: millibox {command} ".encode())
+    assert by_option.stderr == by_command.stderr == b""
+
+
+def test_the_overview_lists_every_command():
+    text = millibox("help").stdout.decode()
+    listed = re.findall(r"^  (\w+(?: \w+)?)  ", text, re.M)
+    assert listed == COMMANDS
+    assert millibox("--help").stdout.decode() == text
+    assert millibox().returncode == 2
+
+
+def test_version():
+    assert re.fullmatch(rb"millibox \d+\.\d+\.\d+\n", millibox("version").stdout)
+    assert millibox("--version").stdout == millibox("version").stdout
+
+
+@pytest.mark.parametrize("word, meant", [("rn", b"'run'"), ("docter", b"'doctor'"), ("box", b"'box plan'")])
+def test_unknown_commands_are_answered_with_the_nearest(word, meant):
+    done = millibox(word)
+    assert done.returncode == 2
+    assert meant in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        (["millibox", "do"], ["doctor"]),
+        (["millibox", "run", "--mem"], ["--memory"]),
+        (["millibox", "box", ""], ["plan"]),
+        (["millibox", "box", "plan", "--js"], ["--json"]),
+        (["millibox", "version", "--"], ["--help"]),
+    ],
+)
+def test_the_completion_script_completes(words, expected):
+    script = millibox("completion", "bash").stdout.decode()
+    line = " ".join(f"'{word}'" for word in words)
+    script += f'COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _millibox; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == expected, done.stderr
+
+
+def test_a_full_disk_is_not_success():
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [str(BUILD / "millibox"), "help"], stdout=full, stderr=subprocess.PIPE, env=environment(), timeout=60
+        )
+    assert done.returncode == 125
+    assert b"No space left" in done.stderr
+
+
+# Manual pages of the daemon say what the daemon says (those of the client are a unit test)
+
+
+def page(name):
+    return (ROOT / "docs" / "man" / f"{name}.scd").read_text()
+
+
+def daemon_says(flag):
+    return subprocess.run(
+        [str(BUILD / "milliboxd"), flag], capture_output=True, text=True, env=environment(), timeout=60, check=True
+    ).stdout
+
+
+def test_the_manual_has_every_option_of_the_daemon():
+    options = set(re.findall(r"--[a-z][a-z-]+", daemon_says("--help")))
+    entries = set(re.findall(r"^\*(--[a-z-]+)\*", page("milliboxd.8"), re.M))
+    assert options == entries
+
+
+def test_the_manual_has_every_setting():
+    keys, group = set(), ""
+    for line in daemon_says("--dump-config").splitlines():
+        if match := re.match(r"([a-z_]+):\s*$", line):
+            group = match[1] + "."
+        elif match := re.match(r"(\s*)([a-z_]+): ", line):
+            keys.add((group if match[1] else "") + match[2])
+    entries = set(re.findall(r"^\*([a-z_.]+)\*$", page("millibox.yaml.5"), re.M))
+    assert keys == entries

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line where no daemon is: it starts one for itself and leaves nothing behind."""
+
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+from support import host
+from support.daemon import BUILD
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A host without a daemon, and with nothing of this test when it ends."""
+    if host.is_root() and pathlib.Path("/run/millibox/millibox.sock").exists():
+        pytest.skip("a daemon may be at the default socket")
+    (tmp_path / "tmp").mkdir()
+    return tmp_path
+
+
+def environment(home, **extra):
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(home),
+        "TMPDIR": str(home / "tmp"),
+        "XDG_RUNTIME_DIR": str(home),
+        "MILLIBOX_RUNTIME_DIR": str(home / "run"),
+    }
+    return {**env, **extra}
+
+
+def start(home, *args, **extra):
+    return subprocess.Popen(
+        [str(BUILD / "millibox"), "run", *args],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(home, **extra),
+    )
+
+
+def ours(home):
+    """Processes that were started with this test's directory in their environment or arguments."""
+    found = []
+    for pid in host.all_pids():
+        try:
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() + pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            continue
+        if str(home).encode() in words and pid != os.getpid():
+            found.append((pid, host.comm(pid)))
+    return found
+
+
+def engines():
+    return [pid for pid in host.all_pids() if host.comm(pid) in ("milliboxd", "millibox-engine", "millibox-engin")]
+
+
+@pytest.fixture
+def nothing_stays(home):
+    before = engines()
+    yield
+    assert not list((home / "tmp").iterdir())
+    assert not ours(home)
+    assert engines() == before
+
+
+def test_a_run_without_a_daemon(home, nothing_stays):
+    process = start(home, "-c", "print(6 * 7); raise SystemExit(3)")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (3, b"42\n", b"")
+
+
+def test_several_at_the_same_time(home, nothing_stays):
+    processes = [start(home, "-l", "shell", "-c", f"echo {i}; exit {i}") for i in range(4)]
+    ends = [(p.communicate(timeout=60)[0], p.returncode) for p in processes]
+    assert ends == [(f"{i}\n".encode(), i) for i in range(4)]
+
+
+def test_its_settings_come_from_the_environment(home, nothing_stays):
+    process = start(home, "-l", "shell", "-c", "sleep 60", MILLIBOX_LIMITS_TIMEOUT="200ms")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 124
+    assert b"time limit" in err
+
+
+def test_a_daemon_that_cannot_start_says_why(home, nothing_stays):
+    process = start(home, "-c", "1", MILLIBOX_LIMITS_MEMORY="lots")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (125, b"")
+    assert b"limits.memory" in err.lower().replace(b"_", b".")
+    assert b"milliboxd did not start" in err
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_it_cleans_up_before_it_ends(home, nothing_stays, signo):
+    process = start(home, "-l", "shell", "-c", "echo up; sleep 60")
+    assert process.stdout.readline() == b"up\n"
+    assert list((home / "tmp").iterdir())
+    process.send_signal(signo)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signo
+
+
+def test_killed_it_leaves_nothing(home):
+    before = engines()
+    process = start(home, "-l", "shell", "-c", "echo up; sleep 60")
+    assert process.stdout.readline() == b"up\n"
+    assert len(engines()) > len(before)
+    process.kill()
+    process.communicate(timeout=60)
+    host.wait_until(lambda: not list((home / "tmp").iterdir()), 20, "directory removed")
+    host.wait_until(lambda: not ours(home), 20, f"processes gone: {ours(home)}")
+    assert engines() == before
+
+
+def test_its_directory_is_private(home, nothing_stays):
+    process = start(home, "-l", "shell", "-c", "echo up; sleep 60")
+    assert process.stdout.readline() == b"up\n"
+    (directory,) = (home / "tmp").iterdir()
+    assert directory.stat().st_mode & 0o777 == 0o700
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+
+def test_pipes_of_the_caller_are_not_held_open(home):
+    """The keeper outlives a killed client for moments; what reads the client's output must not wait."""
+    process = start(home, "-l", "shell", "-c", "echo up; sleep 60")
+    assert process.stdout.readline() == b"up\n"
+    process.kill()
+    assert process.stdout.read() == b""
+    process.communicate(timeout=60)
+    host.wait_until(lambda: not list((home / "tmp").iterdir()), 20, "directory removed")
+    host.wait_until(lambda: not ours(home), 20, "processes gone")
