@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "cli/program.h"
 #include "cli/say.h"
@@ -32,10 +34,10 @@ struct limit {
 #define AT(member) offsetof(struct plan_options, member)
 
 static const struct limit limits[] = {
-	{"--memory", AT(memory_bytes)  },
-	{"--disk",   AT(disk_bytes)    },
-	{"--cpu",    AT(cpu_millicores)},
-	{"--pids",   AT(processes)     },
+	{"--memory",    AT(memory_bytes)  },
+	{"--workspace", AT(disk_bytes)    },
+	{"--cpu",       AT(cpu_millicores)},
+	{"--pids",      AT(processes)     },
 };
 
 static char **make_argv(const char *engine, const struct plan_options *options)
@@ -57,20 +59,76 @@ static char **make_argv(const char *engine, const struct plan_options *options)
 	return argv;
 }
 
-/* The lines as they are: each is one step, in order. */
-static void print_json(char *text)
+/* One line of the engine: number, name, what it does, why not earlier. */
+struct step {
+	const char *fields[4];
+};
+
+static const char *const field_names[] = {"step", "name", "what", "why"};
+
+static int split_step(char *line, struct step *ret_step)
 {
-	json_t *steps = json_array();
-	cleanup_free char *out = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(ret_step->fields); i++) {
+		ret_step->fields[i] = strsep(&line, "\t");
+		if (!ret_step->fields[i])
+			return -EPROTO;
+	}
+	return line ? -EPROTO : 0;
+}
+
+static void print_step(const struct step *step)
+{
+	(void)printf("%2s. %-14s %s\n", step->fields[0], step->fields[1], step->fields[2]);
+	if (step->fields[3][0])
+		(void)printf("%18s (%s)\n", "", step->fields[3]);
+}
+
+static json_t *step_json(const struct step *step)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(field_names); i++) {
+		uint64_t number = 0;
+		bool is_number = i == 0 && parse_u64(step->fields[i], &number) == 0;
+
+		(void)json_object_set_new(object, field_names[i],
+		                          is_number ? json_integer((json_int_t)number)
+		                                    : json_string(step->fields[i]));
+	}
+	return object;
+}
+
+/* @list is NULL to print words. */
+static int show_steps(char *text, json_t *list, struct error *err)
+{
 	char *line;
 
 	while ((line = strsep(&text, "\n"))) {
-		if (*line)
-			(void)json_array_append_new(steps, json_string(line));
+		struct step step;
+
+		if (!*line)
+			continue;
+		if (split_step(line, &step) < 0)
+			return error_set(err, ERR_PROTOCOL, 0,
+			                 "millibox-engine printed what is no plan");
+		if (list)
+			(void)json_array_append_new(list, step_json(&step));
+		else
+			print_step(&step);
 	}
-	out = json_dumps(steps, JSON_INDENT(2));
-	(void)puts(out ? out : "[]");
-	json_decref(steps);
+	return 0;
+}
+
+static int show(char *text, bool json, struct error *err)
+{
+	json_t *list = json ? json_array() : NULL;
+	int r = show_steps(text, list, err);
+	cleanup_free char *out = r == 0 && json ? json_dumps(list, JSON_INDENT(2)) : NULL;
+
+	if (out)
+		(void)puts(out);
+	json_decref(list);
+	return r;
 }
 
 static int run(const void *values, const struct args *args, struct error *err)
@@ -96,11 +154,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return CLI_OURS;
 	text = buf_take(&out, NULL);
-	if (options->json)
-		print_json(text);
-	else
-		(void)fputs(text, stdout);
-	return CLI_OK;
+	return show(text, options->json, err) < 0 ? CLI_OURS : CLI_OK;
 }
 
 static const struct option_row rows[] = {
@@ -115,7 +169,8 @@ const struct command command_box_plan = {
 	.name = "box plan",
 	.arguments = "",
 	.summary = "Print the ordered steps by which a box would be built",
-	.text = "Nothing is built, and no privilege is needed.\n",
+	.text = "The plan is that of a host with every layer. Nothing is built, and no privilege "
+                "is needed.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct plan_options),
 	.run = run,

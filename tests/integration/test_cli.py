@@ -355,9 +355,12 @@ def test_plan_prints_the_steps_in_order():
     steps = json.loads(millibox("box", "plan", "--memory", "64Mi", "--processes", "20", "--json").stdout)
     assert done.returncode == 0, done.stderr
     assert "64Mi" in text and "20 processes" in text
-    assert len(steps) > 10
-    places = [text.index(word) for word in ("cgroup", "clone", "pivot", "exec")]
-    assert places == sorted(places)
+    names = [step["name"] for step in steps]
+    assert [step["step"] for step in steps] == list(range(1, len(steps) + 1))
+    assert all(step["what"] for step in steps)
+    order = [names.index(name) for name in ("cgroup-limit", "clone", "idmap", "pivot", "caps", "exec")]
+    assert order == sorted(order)
+    assert re.findall(r"^ *\d+\. (\S+)", text, re.M) == names
 
 
 def test_plan_refuses_what_the_engine_would_refuse():
