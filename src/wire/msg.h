@@ -39,7 +39,10 @@ struct wire_bytes {
 	uint32_t len;
 };
 
-/* Decoded: the encoded list is borrowed and walked with wire_strs_next. For encoding, items. */
+/*
+ * Decoded: the encoded list is borrowed and walked with wire_strs_next. For encoding: items, or
+ * where there are none a list that was decoded.
+ */
 struct wire_strs {
 	uint32_t count;
 	const uint8_t *encoded; /* decoding */
