@@ -23,10 +23,11 @@
 enum phase {
 	PHASE_NONE,    /* never: unknown, or of our own direction */
 	PHASE_FIRST,   /* the first message, once; of the box */
-	PHASE_BOX,     /* any time after; of the box */
+	PHASE_BOX,     /* any time; of the box */
 	PHASE_HANDED,  /* of an execution that has not started */
 	PHASE_RUNNING, /* of an execution between STARTED and DONE */
-	PHASE_ANY,     /* of the box, or of an execution that has not started */
+	PHASE_EXEC,    /* of an execution, started or not */
+	PHASE_ENDING,  /* of the box, or of an execution that has not started */
 };
 
 static int breach(struct error *err, const struct frame *frame, const char *what)
@@ -246,12 +247,12 @@ static const struct {
 } messages[MSG_COUNT] = {
 	[MSG_HELLO] = {take_hello,      PHASE_FIRST  },
 	[MSG_STARTED] = {take_started,    PHASE_HANDED },
-	[MSG_STDIN_ROOM] = {take_stdin_room, PHASE_RUNNING},
+	[MSG_STDIN_ROOM] = {take_stdin_room, PHASE_EXEC   },
 	[MSG_OUTPUT] = {take_output,     PHASE_RUNNING},
 	[MSG_REPORT] = {take_report,     PHASE_RUNNING},
 	[MSG_DENIAL] = {take_denial,     PHASE_RUNNING},
 	[MSG_DONE] = {take_done,       PHASE_RUNNING},
-	[MSG_FAILED] = {take_failed,     PHASE_ANY    },
+	[MSG_FAILED] = {take_failed,     PHASE_ENDING },
 	[MSG_LOG] = {take_log,        PHASE_BOX    },
 };
 
@@ -261,13 +262,16 @@ static const char *out_of_place(const struct link *l, enum phase phase, const st
 {
 	if (phase == PHASE_NONE)
 		return "is no message of an agent";
+	/* An agent that cannot even begin leaves its last words in the log. */
+	if (phase == PHASE_BOX)
+		return frame->id ? "is not for an execution" : NULL;
 	if ((phase == PHASE_FIRST) == l->greeted)
 		return l->greeted ? "comes twice" : "comes before HELLO";
-	if (phase == PHASE_FIRST || phase == PHASE_BOX || (phase == PHASE_ANY && frame->id == 0))
+	if (phase == PHASE_FIRST || (phase == PHASE_ENDING && frame->id == 0))
 		return frame->id ? "is not for an execution" : NULL;
 	if (!e)
 		return "is for an execution that is not there";
-	if (e->started != (phase == PHASE_RUNNING))
+	if (phase != PHASE_EXEC && e->started != (phase == PHASE_RUNNING))
 		return e->started ? "comes after STARTED" : "comes before STARTED";
 	return NULL;
 }

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "driver/counters.h"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A directory that looks like one of the cgroup file system. */
+struct fixture {
+	char path[64];
+	int dir;
+};
+
+static int setup(void **state)
+{
+	static struct fixture f;
+
+	memcpy(f.path, "/tmp/test_counters.XXXXXX", sizeof("/tmp/test_counters.XXXXXX"));
+	assert_non_null(mkdtemp(f.path));
+	f.dir = fd_open(f.path, O_DIRECTORY | O_RDONLY, 0);
+	assert_true(f.dir >= 0);
+	*state = &f;
+	return 0;
+}
+
+static const char *const names[] = {
+	"memory.peak",        "memory.current",        "memory.events", "memory.max_usage_in_bytes",
+	"memory.oom_control", "memory.usage_in_bytes", "cpu.stat",      "cpuacct.usage",
+	"pids.peak",          "pids.events",
+};
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		(void)unlinkat(f->dir, names[i], 0);
+	(void)fd_close(f->dir);
+	return rmdir(f->path);
+}
+
+static void put(struct fixture *f, const char *name, const char *text)
+{
+	assert_int_equal(file_create_at(f->dir, name, 0600, text, strlen(text)), 0);
+}
+
+static void version_2_is_understood(void **state)
+{
+	struct fixture *f = *state;
+	struct box_counters c;
+
+	put(f, "memory.peak", "5000\n");
+	put(f, "memory.current", "4000\n");
+	put(f, "memory.events", "low 9\nhigh 8\nmax 7\noom 6\noom_kill 2\noom_group_kill 5\n");
+	put(f, "cpu.stat", "usage_usec 1234\nuser_usec 1000\nsystem_usec 234\n");
+	put(f, "pids.peak", "12\n");
+	put(f, "pids.events", "max 3\n");
+	counters_read(f->dir, f->dir, f->dir, &c);
+	assert_int_equal(c.memory_peak_bytes, 5000);
+	assert_int_equal(c.memory_bytes, 4000);
+	assert_int_equal(c.oom_kills, 2);
+	assert_int_equal(c.cpu_us, 1234);
+	assert_int_equal(c.pids_peak, 12);
+	assert_int_equal(c.pids_denied, 3);
+}
+
+static void version_1_is_understood(void **state)
+{
+	struct fixture *f = *state;
+	struct box_counters c;
+
+	put(f, "memory.max_usage_in_bytes", "6000\n");
+	put(f, "memory.usage_in_bytes", "3000\n");
+	put(f, "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n");
+	put(f, "cpuacct.usage", "9876543\n"); /* nanoseconds */
+	put(f, "cpu.stat", "nr_periods 1\nnr_throttled 2\nthrottled_time 3\n");
+	put(f, "pids.events", "max 1\n");
+	counters_read(f->dir, f->dir, f->dir, &c);
+	assert_int_equal(c.memory_peak_bytes, 6000);
+	assert_int_equal(c.memory_bytes, 3000);
+	assert_int_equal(c.oom_kills, 4);
+	assert_int_equal(c.cpu_us, 9876);
+	assert_true(c.pids_peak == COUNTER_UNKNOWN); /* a kernel before 6.11 has none on v1 */
+	assert_int_equal(c.pids_denied, 1);
+}
+
+static void what_is_not_there_is_unknown_and_not_zero(void **state)
+{
+	struct fixture *f = *state;
+	struct box_counters c;
+
+	for (int with_dir = 0; with_dir < 2; with_dir++) {
+		int dir = with_dir ? f->dir : -1;
+
+		counters_read(dir, dir, dir, &c);
+		assert_true(c.memory_peak_bytes == COUNTER_UNKNOWN);
+		assert_true(c.memory_bytes == COUNTER_UNKNOWN);
+		assert_true(c.oom_kills == COUNTER_UNKNOWN);
+		assert_true(c.cpu_us == COUNTER_UNKNOWN);
+		assert_true(c.pids_peak == COUNTER_UNKNOWN);
+		assert_true(c.pids_denied == COUNTER_UNKNOWN);
+	}
+}
+
+static void nonsense_is_unknown(void **state)
+{
+	struct fixture *f = *state;
+	struct box_counters c;
+
+	put(f, "memory.peak", "lots\n");
+	put(f, "memory.events", "oom_kill -1\n");
+	put(f, "pids.events", "");
+	counters_read(f->dir, f->dir, f->dir, &c);
+	assert_true(c.memory_peak_bytes == COUNTER_UNKNOWN);
+	assert_true(c.oom_kills == COUNTER_UNKNOWN);
+	assert_true(c.pids_denied == COUNTER_UNKNOWN);
+}
+
+static void each_counter_comes_from_its_own_directory(void **state)
+{
+	struct fixture *f = *state;
+	struct box_counters c;
+
+	put(f, "memory.peak", "5000\n");
+	put(f, "pids.peak", "12\n");
+	put(f, "cpuacct.usage", "2000\n");
+	counters_read(-1, f->dir, -1, &c);
+	assert_true(c.memory_peak_bytes == COUNTER_UNKNOWN);
+	assert_true(c.cpu_us == COUNTER_UNKNOWN);
+	assert_int_equal(c.pids_peak, 12);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(version_2_is_understood),
+		TEST(version_1_is_understood),
+		TEST(what_is_not_there_is_unknown_and_not_zero),
+		TEST(nonsense_is_unknown),
+		TEST(each_counter_comes_from_its_own_directory),
+	};
+
+	return cmocka_run_group_tests_name("driver/counters", tests, NULL, NULL);
+}
