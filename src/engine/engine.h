@@ -84,9 +84,9 @@ enum engine_ids {
 };
 
 struct engine_probe {
-	uint32_t layers;  /* mask of enum wire_layer a box will have (agent's layers included) */
-	uint32_t cgroup;  /* enum engine_cgroup */
-	uint32_t ids;     /* enum engine_ids */
+	uint32_t layers; /* mask of enum wire_layer a box will have (agent's layers included) */
+	uint32_t cgroup; /* enum engine_cgroup */
+	uint32_t ids;    /* enum engine_ids */
 	uint32_t landlock_abi;
 	uint32_t uid; /* payload's ids inside the box */
 	uint32_t gid;
@@ -115,8 +115,8 @@ struct engine_created {
 };
 
 struct engine_gone {
-	int32_t wait_status;  /* of PID 1 */
-	uint32_t leftovers;   /* processes that had to be killed besides PID 1; 0 or more */
+	int32_t wait_status; /* of PID 1 */
+	uint32_t leftovers;  /* processes that had to be killed besides PID 1; 0 or more */
 };
 
 struct engine_reply {

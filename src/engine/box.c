@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/box.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/str.h"
+
+/*
+ * Theory of operation. A box goes JOINING, BUILDING, RUNNING by messages on its status socket, and
+ * from anywhere to ENDING: SIGKILL to PID 1 through its pidfd, which takes the whole pid namespace
+ * along, and a kill of the group as a second switch. When PID 1 can be reaped the kernel has waited
+ * for all the others, so the groups can go, and last the slot with its host ids.
+ */
+
+#define BUILD_TIMEOUT_US (20 * USEC_PER_SEC)
+#define RETRY_FIRST_US   (1 * USEC_PER_MS)
+#define RETRY_LAST_US    (200 * USEC_PER_MS)
+#define TRIES_WARN       50
+
+#define STATE_BIT(s) (1u << (s))
+
+/* From where each state may be entered. */
+static const uint32_t entered_from[BOX_STATE_COUNT] = {
+	[BOX_BUILDING] = STATE_BIT(BOX_JOINING),
+	[BOX_RUNNING] = STATE_BIT(BOX_BUILDING),
+	[BOX_ENDED] = STATE_BIT(BOX_RUNNING),
+	[BOX_ENDING] = STATE_BIT(BOX_JOINING) | STATE_BIT(BOX_BUILDING) | STATE_BIT(BOX_RUNNING) |
+                       STATE_BIT(BOX_ENDED),
+	[BOX_SWEEPING] = STATE_BIT(BOX_ENDING),
+	[BOX_GONE] = STATE_BIT(BOX_SWEEPING),
+};
+
+static void set_state(struct box *box, enum box_state next)
+{
+	assert(entered_from[next] & STATE_BIT(box->state));
+	box->state = next;
+}
+
+static bool is_in(const struct box *box, uint32_t states)
+{
+	return STATE_BIT(box->state) & states;
+}
+
+#define STATES_EARLY (STATE_BIT(BOX_JOINING) | STATE_BIT(BOX_BUILDING))
+#define STATES_OVER  (STATE_BIT(BOX_ENDING) | STATE_BIT(BOX_SWEEPING) | STATE_BIT(BOX_GONE))
+
+void boxes_init(struct boxes *boxes, const struct host *host, int epoll,
+                const struct boxes_events *events)
+{
+	*boxes = (struct boxes){.host = host, .epoll = epoll, .events = *events};
+	boxes->by_id = map_new();
+	slots_init(&boxes->slots, ids_slots(&host->ids));
+	list_init(&boxes->all);
+}
+
+static void box_free(struct boxes *boxes, struct box *box)
+{
+	list_remove(&box->node);
+	(void)map_remove(boxes->by_id, box->build.id);
+	boxes->by_slot[box->build.slot] = NULL;
+	build_close(&box->build);
+	/* Last: the host ids may belong to another box from here on. */
+	slots_put(&boxes->slots, box->build.slot);
+	free(box);
+}
+
+void boxes_done(struct boxes *boxes)
+{
+	struct box *box;
+
+	LIST_FOREACH (box, &boxes->all, struct box, node)
+		box_free(boxes, box);
+	map_free(boxes->by_id);
+	boxes->by_id = NULL;
+}
+
+struct box *boxes_find(struct boxes *boxes, const char *id)
+{
+	return map_get(boxes->by_id, id);
+}
+
+static struct box *box_new(struct boxes *boxes, const struct engine_request *req, uint32_t slot)
+{
+	struct box *box = NEW(struct box);
+
+	build_init(&box->build, boxes->host);
+	memcpy(box->build.id, req->box_id, sizeof(box->build.id));
+	box->build.slot = slot;
+	box->create_seq = req->seq;
+	box->state = BOX_JOINING;
+	box->deadline_us = clock_us() + BUILD_TIMEOUT_US;
+	list_append(&boxes->all, &box->node);
+	boxes->by_slot[slot] = box;
+	return box;
+}
+
+static int watch(struct boxes *boxes, struct box *box, int fd, enum box_watch which)
+{
+	struct epoll_event event = {
+		.events = EPOLLIN,
+		.data.u64 = (uint64_t)box->build.slot * 2 + which,
+	};
+
+	return epoll_ctl(boxes->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* Closing takes a descriptor out of epoll only if no copy is left, and the daemon has copies. */
+static void unwatch(struct boxes *boxes, int fd)
+{
+	if (fd >= 0)
+		(void)epoll_ctl(boxes->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static int start(struct boxes *boxes, struct box *box, struct error *err)
+{
+	int r;
+
+	if (apply_phase(&box->build, PLAN_PREPARE, err) < 0)
+		return -1;
+	r = watch(boxes, box, box->build.sync_host, BOX_WATCH_SYNC);
+	if (r >= 0)
+		r = watch(boxes, box, box->build.pidfd, BOX_WATCH_PIDFD);
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "watch the box");
+	return 0;
+}
+
+int boxes_create(struct boxes *boxes, const struct engine_request *req, struct error *err)
+{
+	struct plan plan;
+	struct box *box;
+	int slot;
+
+	if (plan_make(&boxes->host->facts, &req->limits, req->flags, &plan, err) < 0)
+		return -1;
+	if (map_get(boxes->by_id, req->box_id))
+		return error_set(err, ERR_CONFLICT, 0, "there is a box '%s'", req->box_id);
+	slot = slots_take(&boxes->slots);
+	if (slot < 0)
+		return error_set(err, ERR_BUSY, 0, "all %u id slots are in use",
+		                 boxes->slots.count);
+	box = box_new(boxes, req, (uint32_t)slot);
+	box->build.plan = plan;
+	if (map_put(boxes->by_id, box->build.id, box) < 0)
+		abort(); /* looked up above */
+	if (start(boxes, box, err) == 0)
+		return 0;
+	box->create_seq = 0; /* the caller answers */
+	box_end(boxes, box);
+	return -1;
+}
+
+static void reap(struct boxes *boxes, struct box *box)
+{
+	siginfo_t info = {0};
+
+	if (box->reaped || box->build.pidfd < 0)
+		return;
+	/* P_PIDFD and not a number: it can't be somebody else's. */
+	if (waitid(P_PIDFD, (id_t)box->build.pidfd, &info, WEXITED | WNOHANG) < 0 ||
+	    info.si_pid == 0)
+		return;
+	unwatch(boxes, box->build.pidfd);
+	box->reaped = true;
+	box->wait_status =
+		info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 : info.si_status & 0x7f;
+}
+
+void box_end(struct boxes *boxes, struct box *box)
+{
+	struct build *b = &box->build;
+	uint32_t count;
+
+	if (is_in(box, STATES_OVER))
+		return;
+	count = groups_count(boxes->host, &b->groups);
+	reap(boxes, box);
+	box->leftovers = count > 0 && !box->reaped ? count - 1 : count;
+	set_state(box, BOX_ENDING);
+	if (b->pidfd >= 0 && !box->reaped)
+		(void)pidfd_send_signal(b->pidfd, SIGKILL, NULL, 0);
+	if (!box->reaped || count > 0)
+		groups_kill(boxes->host, &b->groups);
+	unwatch(boxes, b->sync_host);
+	b->sync_host = fd_close(b->sync_host);
+	box->tries = 0;
+	box->deadline_us = 0; /* PID 1 may be dead already, or may never have been */
+}
+
+void boxes_end_all(struct boxes *boxes)
+{
+	struct box *box;
+
+	LIST_FOREACH (box, &boxes->all, struct box, node)
+		box_end(boxes, box);
+}
+
+static void fail(struct boxes *boxes, struct box *box, const struct error *err)
+{
+	boxes->events.on_failed(boxes->events.ctx, box, err);
+	box_end(boxes, box);
+}
+
+static void admit(struct boxes *boxes, struct box *box)
+{
+	struct error err = {0};
+
+	if (apply_phase(&box->build, PLAN_ADMIT, &err) < 0) {
+		fail(boxes, box, &err);
+		return;
+	}
+	set_state(box, BOX_BUILDING);
+	boxes->events.on_created(boxes->events.ctx, box);
+}
+
+/*
+ * A byte: it has joined. A struct error: it failed. The end: the agent was executed.
+ * Return: false when there was nothing to read.
+ */
+static bool on_sync(struct boxes *boxes, struct box *box)
+{
+	struct error report = {0};
+	ssize_t n = recv(box->build.sync_host, &report, sizeof(report), MSG_DONTWAIT);
+
+	if (n < 0)
+		return false;
+	if (n == sizeof(report)) {
+		report.msg[sizeof(report.msg) - 1] = '\0';
+		report.field[sizeof(report.field) - 1] = '\0';
+		fail(boxes, box, &report);
+		return true;
+	}
+	if (n == 1 && box->state == BOX_JOINING) {
+		admit(boxes, box);
+		return true;
+	}
+	if (n == 0 && box->state == BOX_BUILDING) {
+		set_state(box, BOX_RUNNING);
+		unwatch(boxes, box->build.sync_host);
+		box->build.sync_host = fd_close(box->build.sync_host);
+		return true;
+	}
+	(void)error_set(&report, ERR_BOX_FAILED, 0, "the box ended while it was being built");
+	fail(boxes, box, &report);
+	return true;
+}
+
+static void on_pidfd(struct boxes *boxes, struct box *box)
+{
+	/* Its last words come first: they say why. */
+	while (is_in(box, STATES_EARLY) && on_sync(boxes, box))
+		;
+	reap(boxes, box);
+	if (box->state == BOX_RUNNING && box->reaped)
+		set_state(box, BOX_ENDED);
+	if (box->state == BOX_ENDING)
+		box->deadline_us = 0;
+}
+
+void boxes_on_event(struct boxes *boxes, uint64_t value)
+{
+	uint64_t slot = value / 2;
+	struct box *box = slot < BOXES_MAX ? boxes->by_slot[slot] : NULL;
+
+	if (!box)
+		return;
+	if (value % 2 == BOX_WATCH_PIDFD)
+		on_pidfd(boxes, box);
+	else if (box->build.sync_host >= 0)
+		(void)on_sync(boxes, box);
+}
+
+static void retry_later(struct box *box, uint64_t now)
+{
+	uint64_t wait = RETRY_FIRST_US << (box->tries < 8 ? box->tries : 8);
+
+	box->deadline_us = now + (wait < RETRY_LAST_US ? wait : RETRY_LAST_US);
+	if (++box->tries == TRIES_WARN)
+		log_warn("box %s is not gone after %d tries, ignoring", box->build.id, TRIES_WARN);
+}
+
+/* ENDING and SWEEPING, when their time has come. */
+static void clear_away(struct boxes *boxes, struct box *box, uint64_t now)
+{
+	struct build *b = &box->build;
+
+	if (box->state == BOX_ENDING) {
+		reap(boxes, box);
+		if (b->pidfd >= 0 && !box->reaped) {
+			retry_later(box, now);
+			return;
+		}
+		set_state(box, BOX_SWEEPING);
+	}
+	if (groups_remove(boxes->host, &b->groups, b->id) < 0) {
+		groups_kill(boxes->host, &b->groups);
+		retry_later(box, now);
+		return;
+	}
+	set_state(box, BOX_GONE);
+}
+
+static void give_up(struct boxes *boxes, struct box *box)
+{
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_BOX_FAILED, ETIMEDOUT, "the box could not be built in time");
+	fail(boxes, box, &err);
+}
+
+static bool has_deadline(const struct box *box)
+{
+	return !is_in(box, STATE_BIT(BOX_RUNNING) | STATE_BIT(BOX_ENDED));
+}
+
+static void work_on(struct boxes *boxes, struct box *box, uint64_t now)
+{
+	if (!has_deadline(box) || box->deadline_us > now)
+		return;
+	if (is_in(box, STATES_EARLY))
+		give_up(boxes, box);
+	if (is_in(box, STATE_BIT(BOX_ENDING) | STATE_BIT(BOX_SWEEPING)))
+		clear_away(boxes, box, now);
+	if (box->state == BOX_GONE) {
+		boxes->events.on_gone(boxes->events.ctx, box);
+		box_free(boxes, box);
+	}
+}
+
+int boxes_work(struct boxes *boxes)
+{
+	uint64_t now = clock_us(), next = UINT64_MAX;
+	struct box *box;
+
+	LIST_FOREACH (box, &boxes->all, struct box, node)
+		work_on(boxes, box, now);
+	LIST_FOREACH (box, &boxes->all, struct box, node)
+		if (has_deadline(box) && box->deadline_us < next)
+			next = box->deadline_us;
+	if (next == UINT64_MAX)
+		return -1;
+	return next <= now ? 0 : (int)((next - now + USEC_PER_MS - 1) / USEC_PER_MS);
+}

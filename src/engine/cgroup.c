@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "engine/internal.h"
+
+#define HOME_NAME   "millibox"
+#define LEAF_NAME   "millibox.daemon"
+#define PROC_MAX    ((size_t)1024 * 1024)
+#define CONTROLLERS (CGROUP_BIT(CGROUP_MEMORY) | CGROUP_BIT(CGROUP_PIDS) | CGROUP_BIT(CGROUP_CPU))
+/* Needed from v1 only where there is no v2 tree, which does both without controllers. */
+#define V1_ONLY (CGROUP_BIT(CGROUP_CPUACCT) | CGROUP_BIT(CGROUP_FREEZER))
+
+static const struct {
+	enum cgroup_kind kind;
+	enum wire_layer layer;
+	const char *name;
+} controllers[] = {
+	{CGROUP_MEMORY, LAYER_CGROUP_MEMORY, "memory"},
+	{CGROUP_PIDS,   LAYER_CGROUP_PIDS,   "pids"  },
+	{CGROUP_CPU,    LAYER_CGROUP_CPU,    "cpu"   },
+};
+
+static bool is_delegated(const char *path)
+{
+	char value[8];
+
+	/* What systemd sets on the group of a unit with Delegate=yes. */
+	return getxattr(path, "trusted.delegate", value, sizeof(value)) > 0 ||
+	       getxattr(path, "user.delegate", value, sizeof(value)) > 0;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t len = strlen(s), end_len = strlen(end);
+
+	return len >= end_len && str_equal(s + len - end_len, end);
+}
+
+/*
+ * Which group holds "millibox": our own where it was given to us, because its limits are then meant
+ * for us; else the root of the hierarchy, which takes privilege. Path below the mount point.
+ */
+static void choose_parent(const struct cgroup_mount *mount, bool privileged, char *ret_own)
+{
+	char path[2 * CGROUP_PATH_MAX];
+
+	*ret_own = '\0';
+	if (str_format(path, sizeof(path), "%s%s", mount->point, mount->own) < 0)
+		return;
+	if (privileged && !(mount->v2 && is_delegated(path)))
+		return;
+	if (str_copy(ret_own, CGROUP_PATH_MAX, mount->own) < 0)
+		return;
+	/* Started by one that already moved aside: beside it, not below. */
+	if (ends_with(ret_own, "/" LEAF_NAME))
+		ret_own[strlen(ret_own) - strlen("/" LEAF_NAME)] = '\0';
+}
+
+static int open_dir_at(int dir, const char *name)
+{
+	return fd_open_at(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}
+
+static int make_dir_at(int dir, const char *name)
+{
+	if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return open_dir_at(dir, name);
+}
+
+/* A tree that can't be used is no error: the layers it would have given are missing, and said so.
+ */
+static void open_tree_of(const struct cgroup_mount *mount, uint32_t kinds, bool privileged,
+                         struct cgroups *groups)
+{
+	struct cgroup_tree tree = {.v2 = mount->v2, .kinds = kinds, .parent = -1, .home = -1};
+	char own[CGROUP_PATH_MAX], path[2 * CGROUP_PATH_MAX];
+
+	tree.dir = -1;
+	choose_parent(mount, privileged, own);
+	if (str_format(path, sizeof(path), "%s%s", mount->point, own) < 0 ||
+	    str_format(tree.path, sizeof(tree.path), "%s%s/" HOME_NAME, mount->root, own) < 0)
+		return;
+	tree.parent = fd_open(path, O_RDONLY | O_DIRECTORY, 0);
+	if (tree.parent < 0)
+		return;
+	tree.home = make_dir_at(tree.parent, HOME_NAME);
+	if (tree.home < 0) {
+		tree.parent = fd_close(tree.parent);
+		return;
+	}
+	groups->trees[groups->count++] = tree;
+}
+
+static int read_layout(struct cgroup_layout *ret_layout, struct error *err)
+{
+	cleanup_buf struct buf mounts = BUF_INIT(PROC_MAX);
+	cleanup_buf struct buf self = BUF_INIT(PROC_MAX);
+	int r = file_read_at(AT_FDCWD, "/proc/self/mountinfo", &mounts);
+
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "read /proc/self/mountinfo");
+	/* A kernel without cgroups has no such file. */
+	r = file_read_at(AT_FDCWD, "/proc/self/cgroup", &self);
+	if (r < 0 && r != -ENOENT)
+		return error_set(err, ERR_UNAVAILABLE, -r, "read /proc/self/cgroup");
+	cgroup_layout_parse(mounts.data ? mounts.data : "", self.data ? self.data : "", ret_layout);
+	return 0;
+}
+
+int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
+{
+	struct cgroup_layout layout;
+	uint32_t unwanted = 0;
+
+	*ret_groups = (struct cgroups){.kill_tree = -1, .freeze_tree = -1};
+	if (read_layout(&layout, err) < 0)
+		return -1;
+	/* v2 first: its kill then also empties the v1 groups of the same boxes when sweeping. */
+	for (size_t i = 0; i < layout.count; i++)
+		if (layout.mounts[i].v2)
+			open_tree_of(&layout.mounts[i], layout.mounts[i].kinds, privileged,
+			             ret_groups);
+	if (ret_groups->count > 0)
+		unwanted = V1_ONLY;
+	for (size_t i = 0; i < layout.count; i++) {
+		uint32_t kinds = layout.mounts[i].kinds & ~unwanted;
+
+		if (!layout.mounts[i].v2 && kinds != 0)
+			open_tree_of(&layout.mounts[i], kinds, privileged, ret_groups);
+	}
+	return 0;
+}
+
+/* flock alone does not do: the directory may have been removed by its owner in between. */
+static int lock_dir(int parent, const char *name)
+{
+	cleanup_close int dir = make_dir_at(parent, name);
+	struct stat mine, there;
+
+	if (dir < 0)
+		return dir;
+	if (flock(dir, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (fstat(dir, &mine) < 0 || fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    mine.st_ino != there.st_ino)
+		return -EBUSY;
+	return TAKE_FD(dir);
+}
+
+int cgroups_claim(struct cgroups *groups, uint32_t instance)
+{
+	char name[16];
+	int r = 0;
+
+	(void)snprintf(name, sizeof(name), "%u", instance);
+	for (size_t i = 0; i < groups->count && r >= 0; i++) {
+		r = lock_dir(groups->trees[i].home, name);
+		if (r >= 0)
+			groups->trees[i].dir = r;
+	}
+	if (r < 0) {
+		for (size_t i = 0; i < groups->count; i++)
+			groups->trees[i].dir = fd_close(groups->trees[i].dir);
+		return r;
+	}
+	groups->instance = instance;
+	return 0;
+}
+
+/* "memory" in "cpu io memory pids" */
+static bool has_word(const char *words, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = words; (at = strstr(at, word)); at += len)
+		if ((at == words || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
+			return true;
+	return false;
+}
+
+static bool has_controller(int dir, const char *file, const char *name)
+{
+	char words[512];
+
+	return file_read_text_at(dir, file, words, sizeof(words)) >= 0 && has_word(words, name);
+}
+
+/*
+ * A group with processes of its own cannot pass controllers on. Where that is our own group, we and
+ * the daemon move into a leaf beside the boxes.
+ */
+static int move_aside(int parent)
+{
+	cleanup_buf struct buf pids = BUF_INIT(PROC_MAX);
+	cleanup_close int leaf = make_dir_at(parent, LEAF_NAME);
+	int r = leaf < 0 ? leaf : file_read_at(parent, "cgroup.procs", &pids);
+	char *save = NULL;
+
+	if (r < 0 || !pids.data)
+		return r;
+	for (char *pid = strtok_r(pids.data, "\n", &save); pid; pid = strtok_r(NULL, "\n", &save)) {
+		r = file_write_at(leaf, "cgroup.procs", pid);
+		if (r < 0 && r != -ESRCH)
+			return r;
+	}
+	return 0;
+}
+
+static bool enable_at(int dir, const char *name, bool may_move)
+{
+	char text[32];
+	int r;
+
+	if (has_controller(dir, "cgroup.subtree_control", name))
+		return true;
+	(void)snprintf(text, sizeof(text), "+%s", name);
+	r = file_write_at(dir, "cgroup.subtree_control", text);
+	if (r == -EBUSY && may_move && move_aside(dir) >= 0)
+		r = file_write_at(dir, "cgroup.subtree_control", text);
+	return r >= 0 && has_controller(dir, "cgroup.subtree_control", name);
+}
+
+static uint32_t v1_kinds(const struct cgroups *groups)
+{
+	uint32_t kinds = 0;
+
+	for (size_t i = 0; i < groups->count; i++)
+		if (!groups->trees[i].v2)
+			kinds |= groups->trees[i].kinds;
+	return kinds;
+}
+
+static void enable_v2(struct cgroup_tree *tree, uint32_t elsewhere)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(controllers); i++) {
+		const char *name = controllers[i].name;
+
+		if ((elsewhere & CGROUP_BIT(controllers[i].kind)) ||
+		    !has_controller(tree->parent, "cgroup.controllers", name))
+			continue;
+		if (enable_at(tree->parent, name, true) && enable_at(tree->home, name, false) &&
+		    enable_at(tree->dir, name, false))
+			tree->kinds |= CGROUP_BIT(controllers[i].kind);
+	}
+}
+
+static enum engine_cgroup settle_kind(const struct cgroups *groups)
+{
+	bool v1 = false, v2 = false;
+
+	for (size_t i = 0; i < groups->count; i++) {
+		v1 = v1 || (!groups->trees[i].v2 && (groups->trees[i].kinds & CONTROLLERS));
+		v2 = v2 || groups->trees[i].v2;
+	}
+	if (groups->layers == 0)
+		return ENGINE_CGROUP_NONE;
+	if (v1 && v2)
+		return ENGINE_CGROUP_HYBRID;
+	return v1 ? ENGINE_CGROUP_V1 : ENGINE_CGROUP_V2;
+}
+
+static void find_switches(struct cgroups *groups)
+{
+	for (size_t i = 0; i < groups->count; i++) {
+		struct cgroup_tree *tree = &groups->trees[i];
+
+		if (tree->v2 && faccessat(tree->dir, "cgroup.kill", F_OK, 0) == 0)
+			groups->kill_tree = (int)i;
+		if (tree->kinds & (CGROUP_BIT(CGROUP_UNIFIED) | CGROUP_BIT(CGROUP_FREEZER)))
+			groups->freeze_tree = (int)i;
+		groups->has_v1 = groups->has_v1 || !tree->v2;
+		tree->optional = groups_find_files(tree);
+	}
+}
+
+void cgroups_enable(struct cgroups *groups)
+{
+	uint32_t kinds = v1_kinds(groups);
+
+	for (size_t i = 0; i < groups->count; i++)
+		if (groups->trees[i].v2) {
+			enable_v2(&groups->trees[i], kinds);
+			kinds |= groups->trees[i].kinds;
+		}
+	for (size_t i = 0; i < ARRAY_SIZE(controllers); i++)
+		if (kinds & CGROUP_BIT(controllers[i].kind))
+			groups->layers |= LAYER_BIT(controllers[i].layer);
+	groups->kind = settle_kind(groups);
+	if (groups->kind == ENGINE_CGROUP_NONE)
+		cgroups_close(groups);
+	find_switches(groups);
+}
+
+void cgroups_close(struct cgroups *groups)
+{
+	char name[16];
+
+	(void)snprintf(name, sizeof(name), "%u", groups->instance);
+	for (size_t i = 0; i < groups->count; i++) {
+		struct cgroup_tree *tree = &groups->trees[i];
+
+		/* Not empty means that somebody else still needs it; the next start sweeps. */
+		if (tree->dir >= 0)
+			(void)unlinkat(tree->home, name, AT_REMOVEDIR);
+		(void)unlinkat(tree->parent, HOME_NAME, AT_REMOVEDIR);
+		tree->dir = fd_close(tree->dir);
+		tree->home = fd_close(tree->home);
+		tree->parent = fd_close(tree->parent);
+	}
+	groups->count = 0;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/parse.h"
+#include "base/str.h"
+
+/*
+ * Several engines may live on a host (two daemons, a test beside a service). Each is an instance:
+ * the lowest number whose locks are free. The number decides host ids and group names, so two
+ * engines never share either. Two locks: a file in the runtime directory, and the directories of
+ * the cgroup trees, which engines with different runtime directories share.
+ */
+
+#define INSTANCES_MAX 1024
+
+/* Text tables of the kernel and of /etc: the next line, or false. */
+static bool next_line(const char **rest, char *ret_line, size_t size)
+{
+	size_t len = strcspn(*rest, "\n");
+
+	if (**rest == '\0')
+		return false;
+	/* A line that does not fit is none that we could use; it reads as empty. */
+	(void)snprintf(ret_line, size, "%.*s", len < size ? (int)len : 0, *rest);
+	*rest += len + ((*rest)[len] == '\n');
+	return true;
+}
+
+int subid_find(const char *text, const char *name, uint32_t uid, uint64_t *ret_first,
+               uint64_t *ret_count)
+{
+	char line[256], number[16];
+
+	(void)snprintf(number, sizeof(number), "%u", uid);
+	while (next_line(&text, line, sizeof(line))) {
+		char *save = NULL;
+		const char *who = strtok_r(line, ":", &save);
+		const char *first = strtok_r(NULL, ":", &save);
+		const char *count = strtok_r(NULL, ":", &save);
+		uint64_t a, n;
+
+		if (!count || !(str_equal(who, number) || (*name && str_equal(who, name))))
+			continue;
+		if (parse_u64(first, &a) < 0 || parse_u64(count, &n) < 0 || a == 0 || n == 0 ||
+		    a > UINT32_MAX || n > UINT32_MAX - a)
+			continue;
+		*ret_first = a;
+		*ret_count = n;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+bool idmap_covers(const char *text, uint64_t first, uint64_t count)
+{
+	char line[128];
+
+	while (next_line(&text, line, sizeof(line))) {
+		char *save = NULL;
+		const char *inside = strtok_r(line, " \t", &save);
+		const char *outside = strtok_r(NULL, " \t", &save);
+		const char *length = strtok_r(NULL, " \t", &save);
+		uint64_t start, n;
+
+		if (!outside || !length || parse_u64(inside, &start) < 0 ||
+		    parse_u64(length, &n) < 0)
+			continue;
+		if (first >= start && first - start <= n && count <= n - (first - start))
+			return true;
+	}
+	return false;
+}
+
+struct ids ids_of_instance(const struct privilege *privilege, uint32_t number)
+{
+	struct ids ids = {
+		.mode = privilege->mode,
+		.first = (uint32_t)(privilege->first + (uint64_t)number * privilege->stride),
+		.host_first =
+			(uint32_t)(privilege->host_first + (uint64_t)number * privilege->stride),
+		.count = privilege->stride,
+	};
+
+	/* The last id of the range: far from the boxes, and nobody's but the daemon's. */
+	if (ids.mode == ENGINE_IDS_RANGE)
+		ids.daemon_uid = ids.host_first + --ids.count;
+	return ids;
+}
+
+uint32_t ids_slots(const struct ids *ids)
+{
+	uint32_t slots = ids->mode == ENGINE_IDS_SINGLE ? BOXES_MAX : ids->count / 2;
+
+	return slots < BOXES_MAX ? slots : BOXES_MAX;
+}
+
+uint32_t ids_agent(const struct ids *ids, uint32_t slot)
+{
+	return ids->mode == ENGINE_IDS_SINGLE ? ids->first : ids->first + 2 * slot;
+}
+
+uint32_t ids_payload(const struct ids *ids, uint32_t slot)
+{
+	return ids->mode == ENGINE_IDS_SINGLE ? ids->first : ids->first + 2 * slot + 1;
+}
+
+static void lock_name(uint32_t number, char *ret_name, size_t size)
+{
+	(void)snprintf(ret_name, size, "engine-%u.lock", number);
+}
+
+/* The owner removes its lock file when it ends: one that is no longer there is no lock. */
+static int lock_file(int dir, uint32_t number)
+{
+	cleanup_close int fd = -1;
+	struct stat mine, there;
+	char name[32];
+
+	lock_name(number, name, sizeof(name));
+	fd = fd_open_at(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return fd;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (fstat(fd, &mine) < 0 || fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    mine.st_ino != there.st_ino)
+		return -EBUSY;
+	return TAKE_FD(fd);
+}
+
+static int claim_number(struct instance *instance, uint32_t number, struct cgroups *groups)
+{
+	int lock = lock_file(instance->dir, number);
+	int r;
+
+	if (lock < 0)
+		return lock;
+	r = cgroups_claim(groups, number);
+	if (r < 0) {
+		(void)fd_close(lock);
+		return r;
+	}
+	instance->number = number;
+	instance->lock = lock;
+	return 0;
+}
+
+static uint32_t instances_max(const struct privilege *privilege)
+{
+	uint64_t max = INSTANCES_MAX;
+
+	if (privilege->mode != ENGINE_IDS_SINGLE && privilege->count / privilege->stride < max)
+		max = privilege->count / privilege->stride;
+	return (uint32_t)max;
+}
+
+int instance_claim(const char *runtime_dir, const struct privilege *privilege,
+                   struct cgroups *groups, struct instance *ret_instance, struct error *err)
+{
+	struct instance instance = {.dir = -1, .lock = -1};
+	int r = file_mkdir_parents(runtime_dir, 0755);
+
+	if (r >= 0)
+		r = instance.dir = fd_open(runtime_dir, O_RDONLY | O_DIRECTORY, 0);
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "runtime directory '%s'", runtime_dir);
+	r = -EBUSY;
+	for (uint32_t n = 0; n < instances_max(privilege) && r == -EBUSY; n++)
+		r = claim_number(&instance, n, groups);
+	if (r < 0) {
+		(void)fd_close(instance.dir);
+		return error_set(err, ERR_UNAVAILABLE, -r, "lock in '%s'", runtime_dir);
+	}
+	*ret_instance = instance;
+	return 0;
+}
+
+void instance_release(struct instance *instance)
+{
+	char name[32];
+
+	if (instance->lock < 0)
+		return;
+	lock_name(instance->number, name, sizeof(name));
+	(void)unlinkat(instance->dir, name, 0);
+	instance->lock = fd_close(instance->lock);
+	instance->dir = fd_close(instance->dir);
+}
+
+void slots_init(struct slots *slots, uint32_t count)
+{
+	assert(count <= BOXES_MAX);
+	*slots = (struct slots){.count = count};
+}
+
+int slots_take(struct slots *slots)
+{
+	uint32_t slot;
+
+	if (slots->used == slots->count)
+		return -EBUSY;
+	/* Round and round: the host ids of a box that has just died rest as long as possible. */
+	while (slots->taken[slots->next])
+		slots->next = (slots->next + 1) % slots->count;
+	slot = slots->next;
+	slots->taken[slot] = true;
+	slots->used++;
+	slots->next = (slot + 1) % slots->count;
+	return (int)slot;
+}
+
+void slots_put(struct slots *slots, uint32_t slot)
+{
+	assert(slot < slots->count && slots->taken[slot]);
+	slots->taken[slot] = false;
+	slots->used--;
+}

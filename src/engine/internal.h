@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what the files of the engine share. Two structs carry everything: struct host is settled at
+ * start and constant afterwards; struct build is one box being made. The child of clone3 works on
+ * its own copy of both.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include "engine/cgroup.h"
+#include "engine/engine.h"
+#include "engine/plan.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Ids inside a box. */
+#define BOX_AGENT_ID   0
+#define BOX_PAYLOAD_ID 1000
+
+/* Names in the engine's own root, a tmpfs that holds nothing else. See template.c. */
+#define ROOT_TEMPLATE  "/template"
+#define ROOT_ATTACH    "/box"
+#define ROOT_MASK_FILE "/mask/file"
+#define ROOT_MASK_DIR  "/mask/dir"
+
+#define BOXES_MAX 4096
+
+struct options {
+	int fd;
+	const char *agent;
+	const char *runners;
+	const char *runtime_dir;
+	uint64_t uid_base;
+};
+
+/* Host ids that are ours to give away, numbered as in the engine's own user namespace. */
+struct ids {
+	enum engine_ids mode;
+	uint32_t first;      /* of this instance */
+	uint32_t host_first; /* the same id, as the host numbers it */
+	uint32_t count;
+	uint32_t daemon_uid; /* 0: none */
+};
+
+/* What privilege.c found: a range that all instances share. */
+struct privilege {
+	enum engine_ids mode;
+	uint64_t first;
+	uint64_t host_first;
+	uint64_t count;
+	uint32_t stride; /* ids of one instance */
+};
+
+struct instance {
+	uint32_t number;
+	int dir;  /* runtime directory; owned */
+	int lock; /* owned */
+};
+
+struct proc_mask {
+	const char *name;
+	bool is_dir;
+};
+
+#define MASKS_MAX 48
+
+struct host {
+	struct plan_facts facts;
+	struct cgroups groups;
+	struct ids ids;
+	struct instance instance;
+	uint32_t landlock_abi;
+	int agent_exe; /* sealed memory file; owned */
+	size_t mask_count;
+	struct proc_mask masks[MASKS_MAX];
+};
+
+/* A box's groups: one directory per tree, in the order of struct cgroups. */
+struct box_groups {
+	int dirs[CGROUP_KIND_COUNT];
+	int tasks[CGROUP_KIND_COUNT]; /* v1 only, until the child has joined */
+	bool made[CGROUP_KIND_COUNT];
+};
+
+struct build {
+	const struct host *host;
+	struct plan plan;
+	char id[ENGINE_ID_LEN];
+	uint32_t slot;
+	struct box_groups groups;
+	int agent_host; /* daemon's end of the agent's socket; owned */
+	int agent_box;  /* agent's end; owned, the child's alone after clone */
+	int sync_host;  /* status socket; owned */
+	int sync_box;
+	int pidfd; /* owned */
+	pid_t pid;
+	int root; /* in the child only: the new root, and the /proc on it */
+	int proc;
+};
+
+/* privilege.c */
+int privilege_enter(const struct options *options, struct privilege *ret_privilege,
+                    struct error *err) attr_must_check;
+int privilege_harden(struct error *err) attr_must_check;
+bool privilege_has(int capability);
+/** subid_find - the range of @name or @uid in the text of /etc/subuid. Pure. */
+int subid_find(const char *text, const char *name, uint32_t uid, uint64_t *ret_first,
+               uint64_t *ret_count) attr_must_check;
+/** idmap_covers - whether the text of a uid_map maps all of @first ... @first + @count. Pure. */
+bool idmap_covers(const char *text, uint64_t first, uint64_t count);
+
+/* instance.c */
+int instance_claim(const char *runtime_dir, const struct privilege *privilege,
+                   struct cgroups *groups, struct instance *ret_instance,
+                   struct error *err) attr_must_check;
+void instance_release(struct instance *instance);
+/** ids_of_instance - the share of @number. Pure. */
+struct ids ids_of_instance(const struct privilege *privilege, uint32_t number);
+uint32_t ids_slots(const struct ids *ids);
+uint32_t ids_agent(const struct ids *ids, uint32_t slot);
+uint32_t ids_payload(const struct ids *ids, uint32_t slot);
+
+/* Which id slots are in use. A slot that was given back is the last to be taken again. */
+struct slots {
+	uint32_t count;
+	uint32_t next;
+	uint32_t used;
+	bool taken[BOXES_MAX];
+};
+
+void slots_init(struct slots *slots, uint32_t count);
+/** slots_take - Return: a free slot, or -EBUSY. */
+int slots_take(struct slots *slots) attr_must_check;
+void slots_put(struct slots *slots, uint32_t slot);
+
+/* template.c: the tree every box clones, and the engine's own root */
+int template_build(const struct options *options, struct error *err) attr_must_check;
+int template_load_agent(const char *path, struct error *err) attr_must_check;
+/** template_enter - leave the host's tree for the one that was built. */
+int template_enter(struct error *err) attr_must_check;
+
+/* step_*.c: each step is int (struct build *, struct error *) */
+typedef int (*step_fn)(struct build *b, struct error *err);
+int step_cgroup_make(struct build *b, struct error *err);
+int step_cgroup_limit(struct build *b, struct error *err);
+int step_channels(struct build *b, struct error *err);
+int step_clone(struct build *b, struct error *err);
+int step_deathsig(struct build *b, struct error *err);
+int step_cgroup_join(struct build *b, struct error *err);
+int step_wait(struct build *b, struct error *err);
+int step_cgroup_verify(struct build *b, struct error *err);
+int step_idmap(struct build *b, struct error *err);
+int step_oom_score(struct build *b, struct error *err);
+int step_release(struct build *b, struct error *err);
+int step_become(struct build *b, struct error *err);
+int step_session(struct build *b, struct error *err);
+int step_cgroup_ns(struct build *b, struct error *err);
+int step_time_ns(struct build *b, struct error *err);
+int step_nesting(struct build *b, struct error *err);
+int step_hostname(struct build *b, struct error *err);
+int step_loopback(struct build *b, struct error *err);
+int step_root(struct build *b, struct error *err);
+int step_writable(struct build *b, struct error *err);
+int step_proc(struct build *b, struct error *err);
+int step_masks(struct build *b, struct error *err);
+int step_pivot(struct build *b, struct error *err);
+int step_rlimits(struct build *b, struct error *err);
+int step_descriptors(struct build *b, struct error *err);
+int step_caps(struct build *b, struct error *err);
+int step_exec(struct build *b, struct error *err);
+
+/** proc_masks_find - which names of /proc there are to be covered on this kernel. */
+void proc_masks_find(struct host *host);
+
+/* step_cgroup.c: the groups of a box after its making */
+uint32_t groups_find_files(const struct cgroup_tree *tree);
+void groups_init(struct box_groups *groups);
+void groups_kill(const struct host *host, const struct box_groups *groups);
+int groups_freeze(const struct host *host, const struct box_groups *groups, bool frozen);
+int groups_open_kill(const struct host *host, const struct box_groups *groups);
+/** groups_dir - borrowed directory with the files of @kind, or -1. */
+int groups_dir(const struct host *host, const struct box_groups *groups, enum cgroup_kind kind);
+/** groups_count - processes in the box, or 0 where nobody counts. */
+uint32_t groups_count(const struct host *host, const struct box_groups *groups);
+/** groups_remove - Return: 0 when all are gone, -EBUSY to try again later. */
+int groups_remove(const struct host *host, struct box_groups *groups, const char *id);
+void groups_close(struct box_groups *groups);
+
+/* sweep.c */
+/** group_kill_listed - SIGKILL to every process in the group. Return: how many, or -errno. */
+int group_kill_listed(int dir);
+
+/* apply.c */
+/** apply_phase - do the steps of @phase in order; the first failure ends it. */
+int apply_phase(struct build *b, enum plan_phase phase, struct error *err) attr_must_check;
+/** apply_child - the life of the child of clone3. */
+void apply_child(struct build *b) attr_noreturn;
+void build_init(struct build *b, const struct host *host);
+void build_close(struct build *b);
+
+/* serve.c */
+int serve(struct host *host, int sock, struct error *err) attr_must_check;
+
+/* probe.c: host facts for people; host_find fills what the plan needs */
+int probe_print(const struct options *options);
+uint32_t probe_landlock_abi(void);
+bool probe_has_time_ns(void);

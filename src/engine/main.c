@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "engine/internal.h"
+#include "engine/request.h"
+
+/*
+ * millibox-engine: the only privileged program. Three modes: serve a daemon (the default), print
+ * the plan of a box, tell what the host can do. Serving starts in phases, each of which needs what
+ * the one before it got and gives up what the one after it must not have:
+ *
+ *   identify   become root of a mount namespace of our own; find ids to give away
+ *   collect    open everything of the host that will ever be needed: cgroups, agent, lock
+ *   leave      build the template and leave the host's tree
+ *   harden     nothing to dump, nothing to gain
+ *   serve
+ */
+
+enum mode {
+	MODE_SERVE,
+	MODE_PLAN,
+	MODE_PROBE,
+};
+
+struct arguments {
+	enum mode mode;
+	struct options options;
+	struct engine_limits limits;
+	uint32_t flags;
+};
+
+static int identify(const struct options *options, struct privilege *ret_privilege,
+                    struct error *err)
+{
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	(void)umask(022);
+	/* A daemon that closed its end is seen as an error of the call. */
+	(void)sigaction(SIGPIPE, &ignore, NULL);
+	return privilege_enter(options, ret_privilege, err);
+}
+
+static int collect(const struct options *options, const struct privilege *privilege,
+                   struct host *host, struct error *err)
+{
+	if (cgroups_open(privilege->mode == ENGINE_IDS_RANGE, &host->groups, err) < 0 ||
+	    instance_claim(options->runtime_dir, privilege, &host->groups, &host->instance, err) <
+	            0)
+		return -1;
+	cgroups_sweep(&host->groups);
+	cgroups_enable(&host->groups);
+	host->ids = ids_of_instance(privilege, host->instance.number);
+	host->agent_exe = template_load_agent(options->agent, err);
+	if (host->agent_exe < 0)
+		return -1;
+	proc_masks_find(host);
+	host->landlock_abi = probe_landlock_abi();
+	host->facts = (struct plan_facts){
+		.cgroup = host->groups.kind,
+		.cgroup_layers = host->groups.layers,
+		.has_v1 = host->groups.has_v1,
+		.has_time_ns = probe_has_time_ns(),
+		.ids = host->ids.mode,
+	};
+	return 0;
+}
+
+static int leave(const struct options *options, struct error *err)
+{
+	if (template_build(options, err) < 0 || template_enter(err) < 0)
+		return error_wrap(err, "template");
+	return 0;
+}
+
+static int start_and_serve(const struct options *options, struct host *host, bool *ret_started,
+                           struct error *err)
+{
+	struct privilege privilege;
+
+	if (identify(options, &privilege, err) < 0 || collect(options, &privilege, host, err) < 0 ||
+	    leave(options, err) < 0 || privilege_harden(err) < 0)
+		return -1;
+	log_debug("instance %u, %u slots", host->instance.number, ids_slots(&host->ids));
+	*ret_started = true;
+	return serve(host, options->fd, err);
+}
+
+/* The daemon asks first; its question gets the reason as its answer. */
+static void tell_daemon(int sock, const struct error *err)
+{
+	struct engine_request req = {0};
+	struct engine_reply reply;
+	ssize_t n = fd_recv(sock, &req, sizeof(req), NULL, NULL);
+
+	memset(&reply, 0, sizeof(reply));
+	reply.op = ENGINE_FAILED;
+	reply.seq = n == sizeof(req) ? req.seq : 0;
+	reply.error = *err;
+	if (n > 0)
+		(void)!fd_send(sock, &reply, sizeof(reply), NULL, 0);
+}
+
+static int mode_serve(const struct options *options)
+{
+	struct host host = {
+		.instance = {.dir = -1, .lock = -1},
+                  .agent_exe = -1
+        };
+	struct error err = {0};
+	bool started = false;
+	int r = start_and_serve(options, &host, &started, &err);
+
+	if (r < 0)
+		log_error("engine", &err);
+	if (r < 0 && !started)
+		tell_daemon(options->fd, &err);
+	cgroups_close(&host.groups);
+	instance_release(&host.instance);
+	(void)fd_close(host.agent_exe);
+	return r < 0 ? 1 : 0;
+}
+
+/* As if on a host that has everything: the plan is the same for everybody who asks. */
+static int mode_plan(const struct arguments *args)
+{
+	const struct plan_facts facts = {
+		.cgroup = ENGINE_CGROUP_V2,
+		.cgroup_layers = LAYER_BIT(LAYER_CGROUP_MEMORY) | LAYER_BIT(LAYER_CGROUP_PIDS) |
+	                         LAYER_BIT(LAYER_CGROUP_CPU),
+		.has_time_ns = true,
+		.ids = ENGINE_IDS_RANGE,
+	};
+	struct error err = {0};
+	struct plan plan;
+	char what[256];
+
+	if (request_limits_check(&args->limits, &err) < 0 ||
+	    plan_make(&facts, &args->limits, args->flags, &plan, &err) < 0) {
+		(void)fprintf(stderr, "millibox-engine: %s %s\n", err.field, err.msg);
+		return 1;
+	}
+	for (size_t i = 0; i < plan.count; i++) {
+		plan_step_what(&plan, plan.steps[i], what, sizeof(what));
+		(void)printf("%zu\t%s\t%s\t%s\n", i + 1, plan_step_name(plan.steps[i]), what,
+		             plan_step_why(plan.steps[i]));
+	}
+	return 0;
+}
+
+enum target {
+	TO_MODE,
+	TO_TEXT,
+	TO_FD,
+	TO_U64,
+	TO_U32,
+	TO_FLAG,
+};
+
+/* Every option: where its value goes. */
+static const struct item {
+	const char *name;
+	enum target target;
+	size_t offset;
+	uint32_t value;
+	const char *help;
+} items[] = {
+	{"serve",		    TO_MODE,            0,						  MODE_SERVE,"serve the daemon at the socket --fd (default)"},
+	{"plan",		     TO_MODE,            0,						  MODE_PLAN,"print the steps that make a box"},
+	{"probe",		    TO_MODE,            0,						  MODE_PROBE,"print what this host can do"},
+	{"fd",		       TO_FD,              offsetof(struct arguments,                          options.fd),0,                             "descriptor of the socket"},
+	{"agent",			  TO_TEXT,				      offsetof(struct arguments,							options.agent),0,"program for PID 1"},
+	{"runners",       TO_TEXT,                         offsetof(struct arguments,								   options.runners),0,
+         "directory of runners"},
+	{"runtime-dir",			 TO_TEXT,                         offsetof(struct arguments,									   options.runtime_dir),0,"for locks"},
+	{"uid-base",      TO_U64,                       offsetof(struct arguments,options.uid_base),0,                            "first host id"},
+	{"memory", TO_U64,offsetof(struct arguments,                                          limits.memory_bytes),0,"bytes"},
+	{"workspace",                    TO_U64,				  offsetof(struct arguments,                       limits.workspace_bytes),0,"bytes"},
+	{"tmp",		TO_U64,         offsetof(struct arguments, limits.tmp_bytes),0,"bytes"},
+	{"shm",			  TO_U64,					offsetof(struct arguments,								     limits.shm_bytes),0,"bytes"},
+	{"workspace-inodes",                   TO_U32,				     offsetof(struct arguments,										   limits.workspace_inodes),0,
+         "number"},
+	{"tmp-inodes",			 TO_U32,				    offsetof(struct arguments,										      limits.tmp_inodes),                                  0,																      "number"},
+	{"pids",  TO_U32,                   offsetof(struct arguments,											   limits.pids),0,"number"},
+	{"cpu", TO_U32,offsetof(struct arguments,limits.cpu_millicores),0,"thousandths"},
+	{"require-cgroup",                   TO_FLAG,0,ENGINE_FLAG_REQUIRE_CGROUP,"fail without controllers"},
+	{"exec-tmp",		      TO_FLAG,				  0,											      ENGINE_FLAG_EXEC_TMP, "programs in /tmp may run"																																			  },
+	{"help",			  TO_MODE,			     0,						      0,"this text"},
+};
+
+static bool takes_value(const struct item *item)
+{
+	return item->target != TO_MODE && item->target != TO_FLAG;
+}
+
+static int store_number(struct arguments *args, const struct item *item, const char *text)
+{
+	void *at = (char *)args + item->offset;
+	uint64_t value;
+	uint32_t narrow;
+
+	if (parse_u64(text, &value) < 0)
+		return -EINVAL;
+	if (item->target == TO_U64) {
+		memcpy(at, &value, sizeof(value));
+		return 0;
+	}
+	if (value > (item->target == TO_FD ? INT32_MAX : UINT32_MAX))
+		return -ERANGE;
+	narrow = (uint32_t)value;
+	memcpy(at, &narrow, sizeof(narrow));
+	return 0;
+}
+
+static int store(struct arguments *args, const struct item *item, const char *text)
+{
+	if (item->target == TO_MODE)
+		args->mode = (enum mode)item->value;
+	else if (item->target == TO_FLAG)
+		args->flags |= item->value;
+	else if (item->target == TO_TEXT)
+		memcpy((char *)args + item->offset, &text, sizeof(text));
+	else
+		return store_number(args, item, text);
+	return 0;
+}
+
+static int usage(FILE *to)
+{
+	(void)fprintf(to, "usage: millibox-engine [--serve | --plan | --probe] [options]\n"
+	                  "The privileged helper of milliboxd, which starts it.\n");
+	for (size_t i = 0; i < ARRAY_SIZE(items); i++)
+		(void)fprintf(to, "  --%s%s\t%s\n", items[i].name,
+		              takes_value(&items[i]) ? " X" : "", items[i].help);
+	return to == stdout ? 0 : 2;
+}
+
+/* Return: -1 to go on, or an exit status. */
+static int parse_arguments(int argc, char **argv, struct arguments *args)
+{
+	struct option options[ARRAY_SIZE(items) + 1] = {0};
+	int index, c;
+
+	for (size_t i = 0; i < ARRAY_SIZE(items); i++)
+		options[i] = (struct option){
+			.name = items[i].name,
+			.has_arg = takes_value(&items[i]) ? required_argument : no_argument,
+		};
+	while ((c = getopt_long(argc, argv, "", options, &index)) != -1) {
+		if (c != 0)
+			return usage(stderr);
+		if (strcmp(items[index].name, "help") == 0)
+			return usage(stdout);
+		if (store(args, &items[index], optarg) < 0) {
+			(void)fprintf(stderr, "millibox-engine: --%s: bad number '%s'\n",
+			              items[index].name, optarg);
+			return 2;
+		}
+	}
+	return optind < argc ? usage(stderr) : -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments args = {
+		.options = {.fd = ENGINE_SOCKET_FD},
+		.limits = request_limits_default(),
+	};
+	int r = parse_arguments(argc, argv, &args);
+
+	log_setup("millibox-engine", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	if (r >= 0)
+		return r;
+	if (args.mode == MODE_PLAN)
+		return mode_plan(&args);
+	if (args.mode == MODE_PROBE)
+		return probe_print(&args.options);
+	if (!args.options.agent || !args.options.runners || !args.options.runtime_dir)
+		return usage(stderr);
+	return mode_serve(&args.options);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/request.h"
+
+#include <string.h>
+
+#define KIB 1024ULL
+#define MIB (1024ULL * KIB)
+#define GIB (1024ULL * MIB)
+#define TIB (1024ULL * GIB)
+
+/* The name becomes a directory of the cgroup trees: nothing but these characters, NUL-padded. */
+static bool is_box_id(const char id[ENGINE_ID_LEN])
+{
+	size_t len = strnlen(id, ENGINE_ID_LEN);
+
+	if (len == 0 || len == ENGINE_ID_LEN)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (!((id[i] >= 'a' && id[i] <= 'z') || (id[i] >= '0' && id[i] <= '9')))
+			return false;
+	for (size_t i = len; i < ENGINE_ID_LEN; i++)
+		if (id[i] != '\0')
+			return false;
+	return true;
+}
+
+static bool is_zero(const void *data, size_t len)
+{
+	const unsigned char *p = data;
+
+	for (size_t i = 0; i < len; i++)
+		if (p[i] != 0)
+			return false;
+	return true;
+}
+
+struct range {
+	const char *field;
+	size_t offset;
+	bool wide; /* uint64_t, else uint32_t */
+	uint64_t min;
+	uint64_t max;
+	uint64_t standard;
+};
+
+#define WIDE(name)   "limits." #name, offsetof(struct engine_limits, name), true
+#define NARROW(name) "limits." #name, offsetof(struct engine_limits, name), false
+
+/*
+ * Lower bounds: below them no program starts and the failure would look like a fault of ours. Upper
+ * bounds: what the kernel files take without wrapping. A tmpfs of size 0 would mean "no limit".
+ */
+static const struct range ranges[] = {
+	{WIDE(memory_bytes),       4 * MIB,  16 * TIB,  512 * MIB},
+	{WIDE(workspace_bytes),    64 * KIB, 16 * TIB,  256 * MIB},
+	{WIDE(tmp_bytes),          64 * KIB, 16 * TIB,  128 * MIB},
+	{WIDE(shm_bytes),          64 * KIB, 16 * TIB,  64 * MIB },
+	{NARROW(workspace_inodes), 16,       100000000, 50000    },
+	{NARROW(tmp_inodes),       16,       100000000, 20000    },
+	{NARROW(pids),             2,        4194304,   128      },
+	{NARROW(cpu_millicores),   10,       1024000,   1000     },
+};
+
+static uint64_t get_limit(const struct engine_limits *limits, const struct range *range)
+{
+	const char *at = (const char *)limits + range->offset;
+	uint64_t wide;
+	uint32_t narrow;
+
+	if (range->wide) {
+		memcpy(&wide, at, sizeof(wide));
+		return wide;
+	}
+	memcpy(&narrow, at, sizeof(narrow));
+	return narrow;
+}
+
+struct engine_limits request_limits_default(void)
+{
+	struct engine_limits limits = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
+		char *at = (char *)&limits + ranges[i].offset;
+		uint32_t narrow = (uint32_t)ranges[i].standard;
+
+		if (ranges[i].wide)
+			memcpy(at, &ranges[i].standard, sizeof(ranges[i].standard));
+		else
+			memcpy(at, &narrow, sizeof(narrow));
+	}
+	return limits;
+}
+
+int request_limits_check(const struct engine_limits *limits, struct error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
+		uint64_t value = get_limit(limits, &ranges[i]);
+
+		if (value < ranges[i].min || value > ranges[i].max)
+			return error_field(err, ranges[i].field, "must be %llu to %llu",
+			                   (unsigned long long)ranges[i].min,
+			                   (unsigned long long)ranges[i].max);
+	}
+	return 0;
+}
+
+static int check_create(const struct engine_request *req, struct error *err)
+{
+	if (req->flags & ~(uint32_t)ENGINE_FLAGS_ALL)
+		return error_field(err, "flags", "unknown flag");
+	if (req->frozen != 0)
+		return error_field(err, "frozen", "is not for this operation");
+	return request_limits_check(&req->limits, err);
+}
+
+static int check_no_limits(const struct engine_request *req, struct error *err)
+{
+	if (!is_zero(&req->limits, sizeof(req->limits)) || req->flags != 0)
+		return error_field(err, "limits", "are not for this operation");
+	return 0;
+}
+
+static int check_destroy(const struct engine_request *req, struct error *err)
+{
+	if (req->frozen != 0)
+		return error_field(err, "frozen", "is not for this operation");
+	return check_no_limits(req, err);
+}
+
+static int check_freeze(const struct engine_request *req, struct error *err)
+{
+	if (req->frozen > 1)
+		return error_field(err, "frozen", "must be 0 or 1");
+	return check_no_limits(req, err);
+}
+
+/* An operation without a row is not a request. */
+static const struct {
+	bool has_box;
+	int (*check)(const struct engine_request *req, struct error *err);
+} checks[ENGINE_OP_COUNT] = {
+	[ENGINE_PROBE] = {false, check_destroy},
+	[ENGINE_CREATE] = {true,  check_create },
+	[ENGINE_DESTROY] = {true,  check_destroy},
+	[ENGINE_FREEZE] = {true,  check_freeze },
+};
+
+static int check_box_id(const struct engine_request *req, bool has_box, struct error *err)
+{
+	if (has_box && !is_box_id(req->box_id))
+		return error_field(err, "box_id", "must be 1 to %d characters of [a-z0-9]",
+		                   ENGINE_ID_LEN - 1);
+	if (!has_box && !is_zero(req->box_id, sizeof(req->box_id)))
+		return error_field(err, "box_id", "is not for this operation");
+	return 0;
+}
+
+int request_check(const void *data, size_t len, struct engine_request *ret_request,
+                  struct error *err)
+{
+	struct engine_request req = {0};
+
+	*ret_request = req;
+	if (len != sizeof(req))
+		return error_set(err, ERR_PROTOCOL, 0, "a request of %zu bytes, not %zu", len,
+		                 sizeof(req));
+	memcpy(&req, data, sizeof(req));
+	ret_request->op = req.op;
+	ret_request->seq = req.seq;
+	if (is_box_id(req.box_id))
+		memcpy(ret_request->box_id, req.box_id, sizeof(req.box_id));
+	if (req.op >= ENGINE_OP_COUNT || !checks[req.op].check)
+		return error_set(err, ERR_PROTOCOL, 0, "operation %u is not a request", req.op);
+	if (req.seq == 0)
+		return error_field(err, "seq", "0 stands for events");
+	if (check_box_id(&req, checks[req.op].has_box, err) < 0 ||
+	    checks[req.op].check(&req, err) < 0)
+		return -1;
+	*ret_request = req;
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define KEEP_BIT(cap) (1ULL << (cap))
+
+/* What the agent needs to give payloads their ids and to end them; it drops these for each. */
+static const int kept[] = {CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_SETPCAP};
+
+static uint64_t kept_mask(void)
+{
+	uint64_t mask = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		mask |= KEEP_BIT(kept[i]);
+	return mask;
+}
+
+int step_rlimits(struct build *b attr_unused, struct error *err)
+{
+	const struct rlimit none = {0};
+
+	/* Payloads get the rest of their limits from the agent, which knows what was asked for. */
+	if (setrlimit(RLIMIT_CORE, &none) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "RLIMIT_CORE");
+	return 0;
+}
+
+static int drop_bounding(uint64_t keep)
+{
+	for (int cap = 0; cap < 64; cap++) {
+		if (keep & KEEP_BIT(cap))
+			continue;
+		/* EINVAL: the kernel has no more. */
+		if (prctl(PR_CAPBSET_DROP, cap) < 0)
+			return errno == EINVAL ? 0 : -errno;
+	}
+	return 0;
+}
+
+static int set_caps(uint64_t keep)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {0};
+
+	for (int i = 0; i < 2; i++) {
+		data[i].permitted = (uint32_t)(keep >> (32 * i));
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = data[i].permitted;
+	}
+	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
+/* An agent that is not uid 0 of its box would lose all of them at exec. */
+static int raise_ambient(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept[i], 0, 0) < 0)
+			return -errno;
+	return 0;
+}
+
+int step_caps(struct build *b, struct error *err)
+{
+	uint64_t keep = kept_mask();
+	int r = drop_bounding(keep);
+
+	if (r >= 0)
+		r = set_caps(keep);
+	if (r >= 0 && b->host->ids.mode == ENGINE_IDS_SINGLE)
+		r = raise_ambient();
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "drop capabilities");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "no_new_privs");
+	return 0;
+}

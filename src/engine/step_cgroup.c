@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/str.h"
+
+/* A box gets less of a busy CPU than daemon and engine, which keep the default (1024, 100). */
+#define CPU_PERIOD_US 100000
+#define CPU_SHARES    256
+#define CPU_WEIGHT    25
+
+enum value {
+	VALUE_MEMORY,
+	VALUE_ZERO,
+	VALUE_ONE,
+	VALUE_PIDS,
+	VALUE_QUOTA,
+	VALUE_PERIOD,
+	VALUE_SHARES,
+	VALUE_CPU_MAX,
+	VALUE_WEIGHT,
+};
+
+/*
+ * Every limit, in the order of writing: v1 refuses a memory+swap limit below the memory limit, and
+ * a quota is meant per period.
+ */
+static const struct limit {
+	enum cgroup_kind kind;
+	bool v2;
+	bool optional; /* depends on how the kernel was built */
+	const char *file;
+	enum value value;
+} limits[] = {
+	{CGROUP_MEMORY, false, false, "memory.limit_in_bytes",       VALUE_MEMORY },
+	{CGROUP_MEMORY, false, true,  "memory.memsw.limit_in_bytes", VALUE_MEMORY },
+	{CGROUP_MEMORY, false, true,  "memory.swappiness",           VALUE_ZERO   },
+	{CGROUP_MEMORY, true,  false, "memory.max",                  VALUE_MEMORY },
+	{CGROUP_MEMORY, true,  true,  "memory.swap.max",             VALUE_ZERO   },
+	{CGROUP_MEMORY, true,  true,  "memory.oom.group",            VALUE_ONE    },
+	{CGROUP_PIDS,   false, false, "pids.max",                    VALUE_PIDS   },
+	{CGROUP_PIDS,   true,  false, "pids.max",                    VALUE_PIDS   },
+	{CGROUP_CPU,    false, false, "cpu.cfs_period_us",           VALUE_PERIOD },
+	{CGROUP_CPU,    false, false, "cpu.cfs_quota_us",            VALUE_QUOTA  },
+	{CGROUP_CPU,    false, false, "cpu.shares",                  VALUE_SHARES },
+	{CGROUP_CPU,    true,  false, "cpu.max",                     VALUE_CPU_MAX},
+	{CGROUP_CPU,    true,  false, "cpu.weight",                  VALUE_WEIGHT },
+};
+
+static_assert(ARRAY_SIZE(limits) <= 32, "one bit each in cgroup_tree.optional");
+
+static bool is_for(const struct limit *limit, const struct cgroup_tree *tree)
+{
+	return limit->v2 == tree->v2 && (tree->kinds & CGROUP_BIT(limit->kind));
+}
+
+uint32_t groups_find_files(const struct cgroup_tree *tree)
+{
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (is_for(&limits[i], tree) && faccessat(tree->dir, limits[i].file, F_OK, 0) == 0)
+			found |= 1u << i;
+	return found;
+}
+
+static void format_value(const struct engine_limits *l, enum value value, char *ret_text,
+                         size_t size)
+{
+	uint64_t quota = (uint64_t)l->cpu_millicores * CPU_PERIOD_US / 1000;
+	const uint64_t numbers[] = {
+		[VALUE_MEMORY] = l->memory_bytes,
+		[VALUE_ZERO] = 0,
+		[VALUE_ONE] = 1,
+		[VALUE_PIDS] = l->pids,
+		[VALUE_QUOTA] = quota,
+		[VALUE_PERIOD] = CPU_PERIOD_US,
+		[VALUE_SHARES] = CPU_SHARES,
+		[VALUE_CPU_MAX] = quota,
+		[VALUE_WEIGHT] = CPU_WEIGHT,
+	};
+
+	if (value == VALUE_CPU_MAX)
+		(void)snprintf(ret_text, size, "%llu %d", (unsigned long long)quota, CPU_PERIOD_US);
+	else
+		(void)snprintf(ret_text, size, "%llu", (unsigned long long)numbers[value]);
+}
+
+void groups_init(struct box_groups *groups)
+{
+	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++) {
+		groups->dirs[i] = -1;
+		groups->tasks[i] = -1;
+		groups->made[i] = false;
+	}
+}
+
+void groups_close(struct box_groups *groups)
+{
+	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++) {
+		groups->dirs[i] = fd_close(groups->dirs[i]);
+		groups->tasks[i] = fd_close(groups->tasks[i]);
+	}
+}
+
+static int make_group(const struct cgroup_tree *tree, const char *id, struct box_groups *groups,
+                      size_t i)
+{
+	/* Searchable by others: the daemon, which has another uid, reads counters by descriptor. */
+	if (mkdirat(tree->dir, id, 0755) < 0)
+		return -errno;
+	groups->made[i] = true;
+	groups->dirs[i] = fd_open_at(tree->dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (groups->dirs[i] < 0)
+		return groups->dirs[i];
+	if (tree->v2)
+		return 0;
+	groups->tasks[i] = fd_open_at(groups->dirs[i], "tasks", O_WRONLY, 0);
+	return groups->tasks[i];
+}
+
+int step_cgroup_make(struct build *b, struct error *err)
+{
+	const struct cgroups *cgroups = &b->host->groups;
+
+	for (size_t i = 0; i < cgroups->count; i++) {
+		int r = make_group(&cgroups->trees[i], b->id, &b->groups, i);
+
+		if (r < 0)
+			return error_set(err, ERR_BOX_FAILED, -r, "make the group in '%s'",
+			                 cgroups->trees[i].path);
+	}
+	return 0;
+}
+
+static int limit_group(const struct cgroup_tree *tree, int dir, const struct engine_limits *l,
+                       struct error *err)
+{
+	char text[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		int r;
+
+		if (!is_for(&limits[i], tree) ||
+		    (limits[i].optional && !(tree->optional & (1u << i))))
+			continue;
+		format_value(l, limits[i].value, text, sizeof(text));
+		r = file_write_at(dir, limits[i].file, text);
+		if (r < 0)
+			return error_set(err, ERR_BOX_FAILED, -r, "write '%s' into %s", text,
+			                 limits[i].file);
+	}
+	return 0;
+}
+
+int step_cgroup_limit(struct build *b, struct error *err)
+{
+	const struct cgroups *cgroups = &b->host->groups;
+
+	for (size_t i = 0; i < cgroups->count; i++)
+		if (limit_group(&cgroups->trees[i], b->groups.dirs[i], &b->plan.limits, err) < 0)
+			return -1;
+	return 0;
+}
+
+int step_cgroup_join(struct build *b, struct error *err)
+{
+	/* "0" is the writer itself; `tasks` takes one thread, which spares the kernel's global lock
+	 * that cgroup.procs needs. There is only this thread. */
+	for (size_t i = 0; i < b->host->groups.count; i++)
+		if (b->groups.tasks[i] >= 0 && write(b->groups.tasks[i], "0", 1) != 1)
+			return error_set(err, ERR_BOX_FAILED, errno, "join '%s'",
+			                 b->host->groups.trees[i].path);
+	return 0;
+}
+
+static bool is_member(const char *text, const struct cgroup_tree *tree, uint32_t instance,
+                      const char *id)
+{
+	char path[CGROUP_PATH_MAX], want[CGROUP_PATH_MAX];
+
+	return cgroup_line_path(text, tree->v2, tree->kinds, path, sizeof(path)) == 0 &&
+	       str_format(want, sizeof(want), "%s/%u/%s", tree->path, instance, id) >= 0 &&
+	       str_equal(path, want);
+}
+
+int step_cgroup_verify(struct build *b, struct error *err)
+{
+	const struct cgroups *cgroups = &b->host->groups;
+	char path[64], text[4096];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)b->pid);
+	r = file_read_text_at(AT_FDCWD, path, text, sizeof(text));
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "read %s", path);
+	for (size_t i = 0; i < cgroups->count; i++)
+		if (!is_member(text, &cgroups->trees[i], cgroups->instance, b->id))
+			return error_set(err, ERR_BOX_FAILED, 0,
+			                 "the box is not in its group in '%s'",
+			                 cgroups->trees[i].path);
+	return 0;
+}
+
+void groups_kill(const struct host *host, const struct box_groups *groups)
+{
+	int kill_tree = host->groups.kill_tree;
+
+	/* PID 1 was signalled already and takes its namespace along; this is the second switch. */
+	if (kill_tree >= 0 && groups->dirs[kill_tree] >= 0 &&
+	    file_write_at(groups->dirs[kill_tree], "cgroup.kill", "1") >= 0)
+		return;
+	for (size_t i = 0; i < host->groups.count; i++) {
+		if (groups->dirs[i] < 0)
+			continue;
+		(void)group_kill_listed(groups->dirs[i]);
+		if (host->groups.trees[i].kinds & CGROUP_BIT(CGROUP_FREEZER))
+			(void)!file_write_at(groups->dirs[i], "freezer.state", "THAWED");
+	}
+}
+
+int groups_freeze(const struct host *host, const struct box_groups *groups, bool frozen)
+{
+	int tree = host->groups.freeze_tree;
+
+	if (tree < 0 || groups->dirs[tree] < 0)
+		return -ENOTSUP;
+	if (host->groups.trees[tree].v2)
+		return file_write_at(groups->dirs[tree], "cgroup.freeze", frozen ? "1" : "0");
+	return file_write_at(groups->dirs[tree], "freezer.state", frozen ? "FROZEN" : "THAWED");
+}
+
+int groups_open_kill(const struct host *host, const struct box_groups *groups)
+{
+	int tree = host->groups.kill_tree;
+
+	if (tree < 0 || groups->dirs[tree] < 0)
+		return -ENOENT;
+	return fd_open_at(groups->dirs[tree], "cgroup.kill", O_WRONLY, 0);
+}
+
+int groups_dir(const struct host *host, const struct box_groups *groups, enum cgroup_kind kind)
+{
+	for (size_t i = 0; i < host->groups.count; i++)
+		if (host->groups.trees[i].kinds & CGROUP_BIT(kind))
+			return groups->dirs[i];
+	return -1;
+}
+
+uint32_t groups_count(const struct host *host, const struct box_groups *groups)
+{
+	char text[4096];
+	uint32_t lines = 0;
+
+	if (host->groups.count == 0 || groups->dirs[0] < 0 ||
+	    file_read_text_at(groups->dirs[0], "cgroup.procs", text, sizeof(text)) < 0)
+		return 0;
+	for (const char *at = text; *at; at++)
+		lines += *at == '\n';
+	return lines + (text[0] != '\0');
+}
+
+int groups_remove(const struct host *host, struct box_groups *groups, const char *id)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < host->groups.count; i++) {
+		if (!groups->made[i])
+			continue;
+		if (unlinkat(host->groups.trees[i].dir, id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+			r = -errno;
+		else
+			groups->made[i] = false;
+	}
+	return r;
+}

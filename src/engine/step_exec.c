@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* The agent's descriptors; the last two close themselves when it starts. */
+enum agent_fd {
+	AGENT_NULL_MAX = 2,
+	AGENT_SOCKET = 3,
+	AGENT_EXE = 4,
+	AGENT_SYNC = 5,
+	AGENT_FD_END = 6,
+};
+
+/* Moves *fd to at least AGENT_FD_END, out of the way of the numbers to come. */
+static int lift(int *fd)
+{
+	int high = fcntl(*fd, F_DUPFD_CLOEXEC, AGENT_FD_END);
+
+	if (high < 0)
+		return -errno;
+	*fd = high;
+	return 0;
+}
+
+static int place(struct build *b, int exe, int null)
+{
+	for (int fd = 0; fd <= AGENT_NULL_MAX; fd++)
+		if (dup2(null, fd) < 0)
+			return -errno;
+	if (dup2(b->agent_box, AGENT_SOCKET) < 0 || dup3(exe, AGENT_EXE, O_CLOEXEC) < 0 ||
+	    dup3(b->sync_box, AGENT_SYNC, O_CLOEXEC) < 0)
+		return -errno;
+	b->sync_box = AGENT_SYNC;
+	return close_range(AGENT_FD_END, ~0U, 0) < 0 ? -errno : 0;
+}
+
+int step_descriptors(struct build *b, struct error *err)
+{
+	int exe = b->host->agent_exe;
+	/* The box's own: opened after the pivot. Closed streams would be taken by the next open. */
+	int null = fd_open("/dev/null", O_RDWR, 0);
+	int r = null;
+
+	if (r >= 0)
+		r = lift(&null);
+	if (r >= 0)
+		r = lift(&exe);
+	if (r >= 0)
+		r = lift(&b->agent_box);
+	if (r >= 0)
+		r = lift(&b->sync_box);
+	if (r >= 0)
+		r = place(b, exe, null);
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "descriptors of the agent");
+	return 0;
+}
+
+int step_exec(struct build *b attr_unused, struct error *err)
+{
+	static char name[] = "millibox-agent";
+	char *argv[] = {name, NULL};
+	char *envp[] = {NULL};
+
+	(void)execveat(AGENT_EXE, "", argv, envp, AT_EMPTY_PATH);
+	return error_set(err, ERR_BOX_FAILED, errno, "execute the agent");
+}

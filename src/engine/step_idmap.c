@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/str.h"
+
+/* Between "never" and "first": a host in need kills boxes before anything of its own. */
+#define BOX_OOM_SCORE "500"
+
+static int format_map(const struct ids *ids, uint32_t slot, char *ret_text, size_t size)
+{
+	if (ids->mode == ENGINE_IDS_SINGLE)
+		return str_format(ret_text, size, "%d %u 1\n", BOX_PAYLOAD_ID, ids->first);
+	return str_format(ret_text, size, "%d %u 1\n%d %u 1\n", BOX_AGENT_ID, ids_agent(ids, slot),
+	                  BOX_PAYLOAD_ID, ids_payload(ids, slot));
+}
+
+/* The kernel pads the columns: a run of spaces counts as one, none at the start of a line. */
+static bool is_same_map(const char *written, const char *read)
+{
+	bool start = true;
+
+	while (*read) {
+		if (*read == ' ' && (start || read[1] == ' ')) {
+			read++;
+			continue;
+		}
+		start = *read == '\n';
+		if (*read++ != *written++)
+			return false;
+	}
+	/* The reader took the last newline away. */
+	return str_equal(written, "\n");
+}
+
+static int write_map(int proc, const char *file, const char *map, struct error *err)
+{
+	char text[256];
+	int r = file_write_at(proc, file, map);
+
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "write %s", file);
+	r = file_read_text_at(proc, file, text, sizeof(text));
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "read %s back", file);
+	if (!is_same_map(map, text))
+		return error_set(err, ERR_BOX_FAILED, 0, "%s is not what was written", file);
+	return 0;
+}
+
+static int open_proc(pid_t pid)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return fd_open(path, O_PATH | O_DIRECTORY, 0);
+}
+
+int step_idmap(struct build *b, struct error *err)
+{
+	cleanup_close int proc = open_proc(b->pid);
+	char map[96];
+	int r = proc;
+
+	if (r >= 0)
+		r = format_map(&b->host->ids, b->slot, map, sizeof(map));
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "maps of process %d", (int)b->pid);
+	/* Before gid_map: with it written and setgroups allowed, a group that denies access to its
+	 * members could be dropped. */
+	r = file_write_at(proc, "setgroups", "deny");
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "deny setgroups");
+	if (write_map(proc, "gid_map", map, err) < 0)
+		return -1;
+	return write_map(proc, "uid_map", map, err);
+}
+
+int step_oom_score(struct build *b, struct error *err)
+{
+	cleanup_close int proc = open_proc(b->pid);
+	int r = proc < 0 ? proc : file_write_at(proc, "oom_score_adj", BOX_OOM_SCORE);
+
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "raise oom_score_adj");
+	return 0;
+}
+
+static int check_engine(int sync)
+{
+	char byte;
+
+	/* Nothing to read and not at its end: the other side still lives. */
+	if (recv(sync, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
+		return 0;
+	return -EPIPE;
+}
+
+int step_become(struct build *b, struct error *err)
+{
+	uid_t id = b->host->ids.mode == ENGINE_IDS_SINGLE ? BOX_PAYLOAD_ID : BOX_AGENT_ID;
+	int r;
+
+	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "become id %u", id);
+	/* The change of ids took both of these back. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "renew the death signal");
+	r = check_engine(b->sync_box);
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "the engine is gone");
+	return 0;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+
+#define BOX_HOSTNAME "millibox"
+
+int step_channels(struct build *b, struct error *err)
+{
+	int agent[2], sync[2];
+	int r = fd_socketpair(SOCK_STREAM, agent);
+
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "socket of the agent");
+	b->agent_host = agent[0];
+	b->agent_box = agent[1];
+	/* Packets: a report is there as a whole or not at all. */
+	r = fd_socketpair(SOCK_SEQPACKET, sync);
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "status socket");
+	b->sync_host = sync[0];
+	b->sync_box = sync[1];
+	return 0;
+}
+
+int step_clone(struct build *b, struct error *err)
+{
+	int pidfd = -1;
+	struct clone_args args = {
+		.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
+	                 CLONE_NEWUTS | CLONE_PIDFD,
+		.exit_signal = SIGCHLD,
+		.pidfd = (uint64_t)(uintptr_t)&pidfd,
+	};
+	int unified = groups_dir(b->host, &b->groups, CGROUP_UNIFIED);
+	long pid;
+
+	if (unified >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)unified;
+	}
+	/* Raw: the libc's handlers around fork have nothing to do here and cost time. */
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	if (pid == 0)
+		apply_child(b);
+	if (pid < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "clone3 with new namespaces");
+	b->pid = (pid_t)pid;
+	b->pidfd = pidfd;
+	b->agent_box = fd_close(b->agent_box);
+	b->sync_box = fd_close(b->sync_box);
+	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
+		b->groups.tasks[i] = fd_close(b->groups.tasks[i]);
+	return 0;
+}
+
+int step_deathsig(struct build *b, struct error *err)
+{
+	/*
+	 * The engine is not dumpable and so were we, which gives our /proc files to the host's
+	 * root: an engine that is not root could not write our maps then. This is a copy of its
+	 * memory that only processes of the same user outside could look at.
+	 */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "set the death signal");
+	/* Our copy of the engine's end would keep the socket open after it died. */
+	b->sync_host = fd_close(b->sync_host);
+	return 0;
+}
+
+int step_wait(struct build *b, struct error *err)
+{
+	char byte = 0;
+
+	if (send(b->sync_box, &byte, sizeof(byte), MSG_NOSIGNAL) != sizeof(byte))
+		return error_set(err, ERR_BOX_FAILED, errno, "report to the engine");
+	/* End of file: the engine died, perhaps before the death signal was set. */
+	if (recv(b->sync_box, &byte, sizeof(byte), 0) != sizeof(byte))
+		return error_set(err, ERR_BOX_FAILED, errno, "wait for the engine");
+	return 0;
+}
+
+int step_release(struct build *b, struct error *err)
+{
+	const char byte = 0;
+
+	if (send(b->sync_host, &byte, sizeof(byte), MSG_NOSIGNAL) != sizeof(byte))
+		return error_set(err, ERR_BOX_FAILED, errno, "release the box");
+	return 0;
+}
+
+int step_session(struct build *b attr_unused, struct error *err)
+{
+	const struct sigaction standard = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	if (setsid() < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "setsid");
+	(void)sigaction(SIGPIPE, &standard, NULL);
+	(void)sigemptyset(&none);
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "signal mask");
+	(void)umask(022);
+	return 0;
+}
+
+int step_cgroup_ns(struct build *b attr_unused, struct error *err)
+{
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "cgroup namespace");
+	return 0;
+}
+
+int step_time_ns(struct build *b attr_unused, struct error *err)
+{
+	struct timespec mono, boot;
+	char text[96];
+	int r;
+
+	/*
+	 * unshare and not clone3: the offsets can be set only while nobody is inside. We enter at
+	 * exec; before Linux 6.3 exec does not, and the agent's children are the first inside.
+	 */
+	if (unshare(CLONE_NEWTIME) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "time namespace");
+	(void)clock_gettime(CLOCK_MONOTONIC, &mono);
+	(void)clock_gettime(CLOCK_BOOTTIME, &boot);
+	(void)snprintf(text, sizeof(text), "monotonic -%lld 0\nboottime -%lld 0\n",
+	               (long long)mono.tv_sec, (long long)boot.tv_sec);
+	r = file_write_at(AT_FDCWD, "/proc/self/timens_offsets", text);
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "offsets of the time namespace");
+	return 0;
+}
+
+int step_nesting(struct build *b attr_unused, struct error *err)
+{
+	/* The kernel keeps these per user namespace of the one who opens the file: ours. User
+	 * namespaces are what most kernel escapes begin with; the other two are what they use. */
+	static const char *const files[] = {
+		"/proc/sys/user/max_user_namespaces",
+		"/proc/sys/user/max_mnt_namespaces",
+		"/proc/sys/user/max_net_namespaces",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		int r = file_write_at(AT_FDCWD, files[i], "0");
+
+		if (r < 0)
+			return error_set(err, ERR_BOX_FAILED, -r, "write %s", files[i]);
+	}
+	return 0;
+}
+
+int step_hostname(struct build *b attr_unused, struct error *err)
+{
+	if (sethostname(BOX_HOSTNAME, strlen(BOX_HOSTNAME)) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "host name");
+	return 0;
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "engine/mount.h"
+
+/*
+ * Theory of operation. The engine builds, once, in its private mount namespace, a tmpfs that
+ * becomes its own root and holds nothing but
+ *
+ *   /template   the root of every box, complete but for what is private to a box; read-only
+ *   /box        where a child attaches its clone of it
+ *   /mask       an empty file and an empty directory, to cover names of /proc with
+ *   /proc       the host's, because the kernel demands it in sight of whoever mounts a new one
+ *
+ * and then leaves the host's tree. A child of clone3 starts with a copy of these mounts only: no
+ * path of the host is even reachable while a box is built, and copying few mounts is quick. Nothing
+ * of it is on a disk, so there is nothing to clean up.
+ */
+
+#define STAGE          "/tmp" /* exists everywhere; what is there is hidden from the engine only */
+#define FILE_MAX_BYTES ((size_t)8 * 1024 * 1024)
+#define AGENT_MAX      ((size_t)16 * 1024 * 1024)
+#define RUNNERS_DEPTH  6
+#define RUNNERS_FILES  512
+
+#define LOCKED (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+/* In order: a directory before what is in it. */
+static const char *const dirs[] = {
+	"dev",  "dev/shm", "etc",          "etc/ssl", "opt", "opt/millibox", "opt/millibox/runners",
+	"proc", "run",     "run/millibox", "tmp",     "usr", "var",          "workspace",
+};
+
+static const struct {
+	const char *path;
+	const char *text;
+} files[] = {
+	{"etc/passwd",        "root:x:0:0:root:/:/usr/sbin/nologin\n"
+                       "user:x:1000:1000:user:/workspace:/bin/sh\n"
+                       "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"},
+	{"etc/group",         "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"                     },
+	{"etc/hosts",         "127.0.0.1 localhost millibox\n::1 localhost millibox\n"          },
+	{"etc/hostname",      "millibox\n"						      },
+	{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\n"    },
+	{"etc/resolv.conf",   ""								},
+};
+
+static const struct {
+	const char *path;
+	const char *target;
+} links[] = {
+	{"dev/fd",     "/proc/self/fd"  },
+	{"dev/stdin",  "/proc/self/fd/0"},
+	{"dev/stdout", "/proc/self/fd/1"},
+	{"dev/stderr", "/proc/self/fd/2"},
+	{"var/tmp",    "../tmp"         },
+	{"etc/mtab",   "/proc/mounts"   },
+};
+
+static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
+
+/* Links into /usr on merged systems, directories of their own on others. */
+static const char *const system_dirs[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
+
+static int make_names(int root, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r >= 0; i++)
+		r = mkdirat(root, dirs[i], 0755) < 0 ? -errno : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(files) && r >= 0; i++)
+		r = file_create_at(root, files[i].path, 0644, files[i].text, strlen(files[i].text));
+	for (size_t i = 0; i < ARRAY_SIZE(links) && r >= 0; i++)
+		r = symlinkat(links[i].target, root, links[i].path) < 0 ? -errno : 0;
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "files of the template");
+	return 0;
+}
+
+static int add_nodes(int root, struct error *err)
+{
+	char source[32], path[32];
+
+	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
+		int r;
+
+		(void)snprintf(source, sizeof(source), "/dev/%s", nodes[i]);
+		(void)snprintf(path, sizeof(path), "dev/%s", nodes[i]);
+		r = file_create_at(root, path, 0444, "", 0);
+		/* Not nodev: these are the devices that are meant. */
+		if (r >= 0)
+			r = mount_bind(source,
+			               MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+			               false, root, path);
+		if (r < 0)
+			return error_set(err, ERR_UNAVAILABLE, -r, "device %s", source);
+	}
+	return 0;
+}
+
+static int add_tree(int root, const char *source, const char *path, struct error *err)
+{
+	int r = mkdirat(root, path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+
+	if (r >= 0)
+		r = mount_bind(source, LOCKED, true, root, path);
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "bind %s read-only", source);
+	return 0;
+}
+
+static int add_system_dir(int root, const char *name, struct error *err)
+{
+	char source[32], target[256];
+	ssize_t len;
+	struct stat st;
+
+	(void)snprintf(source, sizeof(source), "/%s", name);
+	if (lstat(source, &st) < 0)
+		return 0;
+	if (S_ISDIR(st.st_mode))
+		return add_tree(root, source, name, err);
+	len = readlink(source, target, sizeof(target) - 1);
+	if (len < 0)
+		return error_set(err, ERR_UNAVAILABLE, errno, "read link %s", source);
+	target[len] = '\0';
+	if (symlinkat(target, root, name) < 0)
+		return error_set(err, ERR_UNAVAILABLE, errno, "link %s", source);
+	return 0;
+}
+
+/* A copy, so that neither the file's owner nor its path on the host can be seen inside. */
+static int copy_file(int from, const char *name, int to, const char *path)
+{
+	cleanup_buf struct buf data = BUF_INIT(FILE_MAX_BYTES);
+	struct stat st;
+	int r;
+
+	if (fstatat(from, name, &st, 0) < 0)
+		return -errno;
+	r = file_read_at(from, name, &data);
+	if (r < 0)
+		return r;
+	return file_create_at(to, path, st.st_mode & S_IXUSR ? 0755 : 0644,
+	                      data.data ? data.data : "", data.len);
+}
+
+static int add_system(int root, struct error *err)
+{
+	struct stat st;
+	int r;
+
+	if (add_tree(root, "/usr", "usr", err) < 0)
+		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++)
+		if (add_system_dir(root, system_dirs[i], err) < 0)
+			return -1;
+	/* The few parts of the host's /etc that programs in /usr point to; each may be missing. */
+	if (stat("/etc/alternatives", &st) == 0 &&
+	    add_tree(root, "/etc/alternatives", "etc/alternatives", err) < 0)
+		return -1;
+	if (stat("/etc/ssl/certs", &st) == 0 &&
+	    add_tree(root, "/etc/ssl/certs", "etc/ssl/certs", err) < 0)
+		return -1;
+	r = copy_file(AT_FDCWD, "/etc/ld.so.cache", root, "etc/ld.so.cache");
+	if (r < 0 && r != -ENOENT)
+		return error_set(err, ERR_UNAVAILABLE, -r, "copy /etc/ld.so.cache");
+	return 0;
+}
+
+static void closedirp(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir);
+}
+
+struct copy {
+	int depth;
+	int files;
+};
+
+static int copy_entry(struct copy *copy, int from, int to, const char *name);
+
+static int copy_dir(struct copy *copy, int from, int to)
+{
+	int fd = fd_open_at(from, ".", O_RDONLY | O_DIRECTORY, 0);
+	attr_cleanup(closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int r = 0;
+
+	if (!dir)
+		return fd < 0 ? fd : -ENOMEM;
+	for (struct dirent *entry = readdir(dir); entry && r >= 0; entry = readdir(dir))
+		if (entry->d_name[0] != '.')
+			r = copy_entry(copy, from, to, entry->d_name);
+	return r;
+}
+
+static int copy_entry(struct copy *copy, int from, int to, const char *name)
+{
+	cleanup_close int source = -1, target = -1;
+	struct stat st;
+	int r;
+
+	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode))
+		return ++copy->files > RUNNERS_FILES ? -E2BIG : copy_file(from, name, to, name);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	if (copy->depth >= RUNNERS_DEPTH)
+		return -E2BIG;
+	if (mkdirat(to, name, 0755) < 0)
+		return -errno;
+	source = fd_open_at(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	target = fd_open_at(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (source < 0 || target < 0)
+		return source < 0 ? source : target;
+	copy->depth++;
+	r = copy_dir(copy, source, target); /* depth is bounded above */
+	copy->depth--;
+	return r;
+}
+
+static int add_runners(int root, int from, struct error *err)
+{
+	cleanup_close int to = fd_open_at(root, "opt/millibox/runners", O_RDONLY | O_DIRECTORY, 0);
+	struct copy copy = {0};
+	int r = to < 0 ? to : copy_dir(&copy, from, to);
+
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "copy the runners");
+	return 0;
+}
+
+static int lock_mount(int fd, unsigned attrs, struct error *err)
+{
+	struct mount_attr attr = {.attr_set = attrs};
+
+	if (mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return error_set(err, ERR_UNAVAILABLE, errno, "make the template read-only");
+	return 0;
+}
+
+static const struct mount_option tmpfs_options[] = {
+	{"mode", "755"},
+        {NULL,   NULL }
+};
+
+/* The engine's root, without the template. */
+static int build_stage(struct error *err)
+{
+	static const char *const names[] = {"template", "box", "mask", "mask/dir", "proc"};
+	cleanup_close int stage =
+		mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY, AT_FDCWD, STAGE);
+	int r = stage;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && r >= 0; i++)
+		r = mkdirat(stage, names[i], 0755) < 0 ? -errno : 0;
+	if (r >= 0)
+		r = file_create_at(stage, "mask/file", 0444, "", 0);
+	if (r >= 0)
+		r = mount_bind("/proc", 0, true, stage, "proc");
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "root of the engine");
+	return 0;
+}
+
+int template_build(const struct options *options, struct error *err)
+{
+	/* Before the stage hides what may be its directory. */
+	cleanup_close int runners = fd_open(options->runners, O_RDONLY | O_DIRECTORY, 0);
+	cleanup_close int root = -1;
+
+	if (runners < 0)
+		return error_set(err, ERR_UNAVAILABLE, -runners, "runners '%s'", options->runners);
+	if (build_stage(err) < 0)
+		return -1;
+	root = mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY, AT_FDCWD,
+	                 STAGE ROOT_TEMPLATE);
+	if (root < 0)
+		return error_set(err, ERR_UNAVAILABLE, -root, "mount the template");
+	if (make_names(root, err) < 0 || add_nodes(root, err) < 0 || add_system(root, err) < 0 ||
+	    add_runners(root, runners, err) < 0)
+		return -1;
+	return lock_mount(root, LOCKED, err);
+}
+
+int template_enter(struct error *err)
+{
+	cleanup_close int root = fd_open(STAGE, O_PATH | O_DIRECTORY, 0);
+
+	if (root < 0)
+		return error_set(err, ERR_UNAVAILABLE, -root, "open " STAGE);
+	if (lock_mount(root, LOCKED | MOUNT_ATTR_NOEXEC, err) < 0)
+		return -1;
+	if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return error_set(err, ERR_UNAVAILABLE, errno, "leave the host's tree");
+	return 0;
+}
+
+/* Newer kernels want to be told that a memory file is meant to be executed. */
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+static int make_memfd(void)
+{
+	int fd = fd_memfd("millibox-agent", MFD_ALLOW_SEALING | MFD_EXEC);
+
+	return fd == -EINVAL ? fd_memfd("millibox-agent", MFD_ALLOW_SEALING) : fd;
+}
+
+/* What somebody holds open for writing cannot be executed (ETXTBSY). */
+static int reopen_readonly(int fd)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return fd_open(path, O_RDONLY, 0);
+}
+
+int template_load_agent(const char *path, struct error *err)
+{
+	cleanup_buf struct buf program = BUF_INIT(AGENT_MAX);
+	cleanup_close int fd = -1;
+	int r = file_read_at(AT_FDCWD, path, &program);
+
+	if (r < 0 || program.len == 0)
+		return error_set(err, ERR_UNAVAILABLE, r < 0 ? -r : ENOEXEC, "agent '%s'", path);
+	r = fd = make_memfd();
+	if (r >= 0)
+		r = fd_write_all(fd, program.data, program.len);
+	/* Sealed: whoever opens /proc/PID/exe of an agent finds nothing that can be changed. */
+	if (r >= 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		r = -errno;
+	if (r >= 0)
+		r = reopen_readonly(fd);
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "sealed copy of the agent");
+	return r;
+}
