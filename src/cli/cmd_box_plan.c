@@ -170,7 +170,7 @@ const struct command command_box_plan = {
 	.arguments = "",
 	.summary = "Print the ordered steps by which a box would be built",
 	.text = "The plan is that of a host with every layer. Nothing is built, and no privilege "
-                "is needed.\n",
+		"is needed.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct plan_options),
 	.run = run,

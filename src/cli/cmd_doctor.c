@@ -96,28 +96,28 @@ static void print_text(const struct checks *checks)
 {
 	for (size_t i = 0; i < checks->count; i++) {
 		const struct check *check = &checks->items[i];
-		const struct advice *advice = advice_find(check->name);
+		struct advice advice;
 
 		(void)printf("%-8s %-20s ", check_state_name(check->state), check->name);
 		say_print(stdout, check->value);
 		(void)putchar('\n');
-		if (check->state != CHECK_MISSING || !advice)
+		if (check->state != CHECK_MISSING || advice_find(check->name, &advice) < 0)
 			continue;
-		(void)printf("         lost:   %s\n         remedy: %s\n", advice->loss,
-		             advice->remedy);
+		(void)printf("         lost:   %s\n         remedy: %s\n", advice.loss,
+		             advice.remedy);
 	}
 }
 
 static json_t *check_json(const struct check *check)
 {
-	const struct advice *advice = advice_find(check->name);
+	struct advice advice;
 	json_t *object = json_pack("{s:s, s:s, s:s}", "name", check->name, "state",
 	                           check_state_name(check->state), "value", check->value);
 
-	if (!advice)
+	if (advice_find(check->name, &advice) < 0)
 		return object;
-	(void)json_object_set_new(object, "loss", json_string(advice->loss));
-	(void)json_object_set_new(object, "remedy", json_string(advice->remedy));
+	(void)json_object_set_new(object, "loss", json_string(advice.loss));
+	(void)json_object_set_new(object, "remedy", json_string(advice.remedy));
 	return object;
 }
 

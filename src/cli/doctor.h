@@ -30,7 +30,6 @@ struct checks {
 /* What a person needs to know about a check that fails. */
 struct advice {
 	const char *name;
-	const char *title;  /* what it is */
 	const char *loss;   /* what is lost without it */
 	const char *remedy; /* the exact thing to do */
 };
@@ -45,5 +44,5 @@ const struct check *checks_find(const struct checks *checks, const char *name);
  */
 int checks_parse(struct checks *checks, char *text) attr_must_check;
 const char *check_state_name(enum check_state state);
-/** advice_find - NULL for a name that is not in the table: the check is shown all the same. */
-const struct advice *advice_find(const char *name);
+/** advice_find - Return: 0, or -ENOENT: a check without advice is shown all the same. */
+int advice_find(const char *name, struct advice *ret_advice) attr_must_check;

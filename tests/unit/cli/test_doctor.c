@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "cli/doctor.h"
+#include "wire/layer.h"
 
 static int parse(struct checks *checks, const char *text)
 {
@@ -69,11 +70,25 @@ static void there_is_an_end_to_the_lines(void **state)
 	free(text);
 }
 
-static void unknown_names_have_no_advice(void **state)
+static void every_layer_has_a_loss_and_a_remedy(void **state)
 {
 	(void)state;
-	assert_null(advice_find("no such check"));
-	assert_null(advice_find(""));
+	for (unsigned i = 0; i < LAYER_COUNT; i++) {
+		struct advice advice = {0};
+
+		assert_int_equal(advice_find(layer_name((enum wire_layer)i), &advice), 0);
+		assert_string_equal(advice.loss, layer_loss((enum wire_layer)i));
+		assert_true(strlen(advice.remedy) > 10);
+	}
+}
+
+static void unknown_names_have_no_advice(void **state)
+{
+	struct advice advice;
+
+	(void)state;
+	assert_int_equal(advice_find("no such check", &advice), -ENOENT);
+	assert_int_equal(advice_find("", &advice), -ENOENT);
 }
 
 int main(void)
@@ -82,6 +97,7 @@ int main(void)
 		cmocka_unit_test(lines_become_checks_in_order),
 		cmocka_unit_test(other_lines_are_refused),
 		cmocka_unit_test(there_is_an_end_to_the_lines),
+		cmocka_unit_test(every_layer_has_a_loss_and_a_remedy),
 		cmocka_unit_test(unknown_names_have_no_advice),
 	};
 
