@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "core/places.h"
 #include "core/settings.h"
-#include "core/yaml.h"
+#include "core/yamldoc.h"
 
 #define KEY_LEN  160 /* two YAML keys and a dot */
 #define LIST_LEN 4096
@@ -80,11 +80,11 @@ static int at_line(char *ret_where, size_t size, const char *file, unsigned line
 }
 
 /* A list is handed on as its items with commas between, the form it has outside the file. */
-static int join_list(const struct yaml_node *list, const char *where, struct buf *ret_text,
+static int join_list(const struct yamldoc_node *list, const char *where, struct buf *ret_text,
                      struct error *err)
 {
-	for (const struct yaml_node *n = list->first; n; n = n->next) {
-		if (n->kind != YAML_SCALAR || !*n->value || strchr(n->value, ','))
+	for (const struct yamldoc_node *n = list->first; n; n = n->next) {
+		if (n->kind != YAMLDOC_SCALAR || !*n->value || strchr(n->value, ','))
 			return error_set(err, ERR_CONFIG, 0,
 			                 "%s: '%s' must be a list of plain names", where,
 			                 list->key);
@@ -96,32 +96,32 @@ static int join_list(const struct yaml_node *list, const char *where, struct buf
 	return 0;
 }
 
-static int apply_node(struct config *c, const struct setting *s, const struct yaml_node *node,
+static int apply_node(struct config *c, const struct setting *s, const struct yamldoc_node *node,
                       const char *where, struct error *err)
 {
 	cleanup_buf struct buf text = BUF_INIT(LIST_LEN);
 
-	if (s->type == SETTING_LIST && node->kind == YAML_LIST) {
+	if (s->type == SETTING_LIST && node->kind == YAMLDOC_LIST) {
 		if (join_list(node, where, &text, err) < 0)
 			return -1;
 		return set_from(s, c, text.data ? text.data : "", where, err);
 	}
-	if (node->kind != YAML_SCALAR || s->type == SETTING_LIST)
+	if (node->kind != YAMLDOC_SCALAR || s->type == SETTING_LIST)
 		return error_set(err, ERR_CONFIG, 0, "%s: '%s' must be %s, not %s", where, s->key,
 		                 s->type == SETTING_LIST ? "a list" : "a value",
-		                 yaml_kind_name(node->kind));
+		                 yamldoc_kind_name(node->kind));
 	/* "key:" and nothing is more likely forgotten than meant. */
 	if (!*node->value && !node->quoted)
 		return error_set(err, ERR_CONFIG, 0, "%s: '%s' has no value", where, s->key);
 	return set_from(s, c, node->value, where, err);
 }
 
-static bool is_empty_group(const struct yaml_node *node)
+static bool is_empty_group(const struct yamldoc_node *node)
 {
-	return node->kind == YAML_SCALAR && !*node->value && !node->quoted;
+	return node->kind == YAMLDOC_SCALAR && !*node->value && !node->quoted;
 }
 
-static int apply_group(struct config *c, const struct yaml_node *group, const char *file,
+static int apply_group(struct config *c, const struct yamldoc_node *group, const char *file,
                        struct error *err)
 {
 	char where[128];
@@ -131,10 +131,10 @@ static int apply_group(struct config *c, const struct yaml_node *group, const ch
 		return error_set(err, ERR_CONFIG, 0, "line numbers do not fit");
 	if (is_empty_group(group))
 		return 0;
-	if (group->kind != YAML_MAPPING)
+	if (group->kind != YAMLDOC_MAPPING)
 		return error_set(err, ERR_CONFIG, 0, "%s: '%s' must be a mapping, not %s", where,
-		                 group->key, yaml_kind_name(group->kind));
-	for (const struct yaml_node *n = group->first; n; n = n->next) {
+		                 group->key, yamldoc_kind_name(group->kind));
+	for (const struct yamldoc_node *n = group->first; n; n = n->next) {
 		const struct setting *s;
 
 		if (at_line(where, sizeof(where), file, n->line) < 0 ||
@@ -149,12 +149,12 @@ static int apply_group(struct config *c, const struct yaml_node *group, const ch
 	return 0;
 }
 
-static int apply_tree(struct config *c, const struct yaml_node *root, const char *file,
+static int apply_tree(struct config *c, const struct yamldoc_node *root, const char *file,
                       struct error *err)
 {
 	char where[128];
 
-	for (const struct yaml_node *n = root->first; n; n = n->next) {
+	for (const struct yamldoc_node *n = root->first; n; n = n->next) {
 		const struct setting *s = settings_find(n->key);
 		int r;
 
@@ -252,10 +252,10 @@ struct config *config_parse(const char *data, size_t len, const char *name,
                             struct error *err)
 {
 	attr_cleanup(config_freep) struct config *c = NEW(struct config);
-	attr_cleanup(yaml_freep) struct yaml_node *root = NULL;
+	attr_cleanup(yamldoc_freep) struct yamldoc_node *root = NULL;
 
 	if (data) {
-		root = yaml_parse(data, len, name, err);
+		root = yamldoc_parse(data, len, name, err);
 		if (!root)
 			return NULL;
 	}
@@ -269,11 +269,11 @@ struct config *config_parse(const char *data, size_t len, const char *name,
 struct config *config_load(const char *path, const struct config_override *overrides,
                            size_t overrides_count, struct error *err)
 {
-	cleanup_buf struct buf text = BUF_INIT(YAML_BYTES_MAX);
+	cleanup_buf struct buf text = BUF_INIT(YAMLDOC_BYTES_MAX);
 
 	if (!path)
 		return config_parse(NULL, 0, "", overrides, overrides_count, err);
-	if (yaml_read(path, &text, err) < 0)
+	if (yamldoc_read(path, &text, err) < 0)
 		return NULL;
 	return config_parse(text.data ? text.data : "", text.len, path, overrides, overrides_count,
 	                    err);

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "core/yaml.h"
+#include "core/yamldoc.h"
 
 #define RUNNERS_MAX 64
 #define NAME_LEN    64
@@ -51,7 +51,7 @@ static void runners_freep(struct runners **r)
 /* Where a manifest is being read: everything an error needs. */
 struct reading {
 	const char *path;
-	const struct yaml_node *node;
+	const struct yamldoc_node *node;
 	struct error *err;
 };
 
@@ -81,7 +81,7 @@ static bool is_file_name(const char *s)
 
 static int read_scalar(const struct reading *in, char **ret_text)
 {
-	if (in->node->kind != YAML_SCALAR || (!*in->node->value && !in->node->quoted))
+	if (in->node->kind != YAMLDOC_SCALAR || (!*in->node->value && !in->node->quoted))
 		return refuse(in, "must be a value");
 	*ret_text = xstrdup(in->node->value);
 	return 0;
@@ -92,10 +92,10 @@ static int read_list(const struct reading *in, char ***ret_list)
 	cleanup_str_list char **list = xcalloc(in->node->count + 1, sizeof(*list));
 	size_t count = 0;
 
-	if (in->node->kind != YAML_LIST)
+	if (in->node->kind != YAMLDOC_LIST)
 		return refuse(in, "must be a list");
-	for (const struct yaml_node *n = in->node->first; n; n = n->next) {
-		if (n->kind != YAML_SCALAR)
+	for (const struct yamldoc_node *n = in->node->first; n; n = n->next) {
+		if (n->kind != YAMLDOC_SCALAR)
 			return refuse(in, "must be a list of values");
 		list[count++] = xstrdup(n->value);
 	}
@@ -157,10 +157,10 @@ static int read_env(const struct reading *in, void *field)
 	cleanup_str_list char **list = xcalloc(in->node->count + 1, sizeof(*list));
 	size_t count = 0;
 
-	if (in->node->kind != YAML_MAPPING)
+	if (in->node->kind != YAMLDOC_MAPPING)
 		return refuse(in, "must be a mapping of names to values");
-	for (const struct yaml_node *n = in->node->first; n; n = n->next) {
-		if (n->kind != YAML_SCALAR || strchr(n->key, '-'))
+	for (const struct yamldoc_node *n = in->node->first; n; n = n->next) {
+		if (n->kind != YAMLDOC_SCALAR || strchr(n->key, '-'))
 			return refuse(in, "must be a mapping of variable names to values");
 		list[count++] = xasprintf("%s=%s", n->key, n->value);
 	}
@@ -205,10 +205,10 @@ static int read_field(const struct reading *in, struct runner *r)
 	return refuse(in, "is not a key of a manifest");
 }
 
-static int check_required(const struct yaml_node *root, const char *path, struct error *err)
+static int check_required(const struct yamldoc_node *root, const char *path, struct error *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		const struct yaml_node *n = root->first;
+		const struct yamldoc_node *n = root->first;
 
 		while (n && !str_equal(n->key, fields[i].key))
 			n = n->next;
@@ -221,11 +221,11 @@ static int check_required(const struct yaml_node *root, const char *path, struct
 
 static int read_manifest(const char *path, struct runner *r, struct error *err)
 {
-	attr_cleanup(yaml_freep) struct yaml_node *root = yaml_load(path, err);
+	attr_cleanup(yamldoc_freep) struct yamldoc_node *root = yamldoc_load(path, err);
 
 	if (!root || check_required(root, path, err) < 0)
 		return -1;
-	for (const struct yaml_node *n = root->first; n; n = n->next) {
+	for (const struct yamldoc_node *n = root->first; n; n = n->next) {
 		const struct reading in = {.path = path, .node = n, .err = err};
 
 		if (read_field(&in, r) < 0)

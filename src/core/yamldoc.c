@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/yaml.h"
+#include "core/yamldoc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@
 
 struct builder {
 	const char *name; /* of the file */
-	struct yaml_node *root;
-	struct yaml_node
+	struct yamldoc_node *root;
+	struct yamldoc_node
 		*open; /* the list or mapping being filled; NULL before and after the top */
 	char *key;     /* owned; read, its value is still to come */
 	unsigned key_line;
@@ -32,20 +32,20 @@ struct builder {
 };
 
 static const char *const kind_names[] = {
-	[YAML_SCALAR] = "a value",
-	[YAML_LIST] = "a list",
-	[YAML_MAPPING] = "a mapping",
+	[YAMLDOC_SCALAR] = "a value",
+	[YAMLDOC_LIST] = "a list",
+	[YAMLDOC_MAPPING] = "a mapping",
 };
-static_assert(ARRAY_SIZE(kind_names) == YAML_KIND_COUNT, "every kind has a name");
+static_assert(ARRAY_SIZE(kind_names) == YAMLDOC_KIND_COUNT, "every kind has a name");
 
-const char *yaml_kind_name(enum yaml_kind kind)
+const char *yamldoc_kind_name(enum yamldoc_kind kind)
 {
 	return kind_names[kind];
 }
 
-static struct yaml_node *free_one(struct yaml_node *node)
+static struct yamldoc_node *free_one(struct yamldoc_node *node)
 {
-	struct yaml_node *after = node->next ? node->next : node->parent;
+	struct yamldoc_node *after = node->next ? node->next : node->parent;
 
 	if (node->parent && !node->next)
 		node->parent->first = NULL;
@@ -55,9 +55,9 @@ static struct yaml_node *free_one(struct yaml_node *node)
 	return after;
 }
 
-void yaml_free(struct yaml_node *root)
+void yamldoc_free(struct yamldoc_node *root)
 {
-	struct yaml_node *node = root;
+	struct yamldoc_node *node = root;
 
 	/* Children before their parent: whoever has none left goes next. */
 	while (node) {
@@ -110,7 +110,7 @@ static int take_key(struct builder *b, const yaml_event_t *event, struct error *
 
 	if (!is_key(text, event->data.scalar.length))
 		return refuse(b, line, "a key is 1 to 64 letters, digits, '_' or '-'");
-	for (const struct yaml_node *n = b->open->first; n; n = n->next)
+	for (const struct yamldoc_node *n = b->open->first; n; n = n->next)
 		if (str_equal(n->key, text))
 			return refuse(b, line, "'%s' is given twice (first in line %u)", text,
 			              n->line);
@@ -119,7 +119,7 @@ static int take_key(struct builder *b, const yaml_event_t *event, struct error *
 	return 0;
 }
 
-static void hang(struct builder *b, struct yaml_node *node)
+static void hang(struct builder *b, struct yamldoc_node *node)
 {
 	node->parent = b->open;
 	node->key = TAKE_PTR(b->key);
@@ -137,28 +137,28 @@ static void hang(struct builder *b, struct yaml_node *node)
 	b->open->count++;
 }
 
-static int add_node(struct builder *b, enum yaml_kind kind, const yaml_event_t *event,
+static int add_node(struct builder *b, enum yamldoc_kind kind, const yaml_event_t *event,
                     struct error *err)
 {
-	struct yaml_node *node;
+	struct yamldoc_node *node;
 	unsigned line = line_of(&event->start_mark);
 
-	if (++b->nodes > YAML_NODES_MAX)
-		return refuse(b, line, "more than %d values", YAML_NODES_MAX);
-	if (!b->open && kind != YAML_MAPPING)
+	if (++b->nodes > YAMLDOC_NODES_MAX)
+		return refuse(b, line, "more than %d values", YAMLDOC_NODES_MAX);
+	if (!b->open && kind != YAMLDOC_MAPPING)
 		return refuse(b, line, "expected 'key: value' at the top, found %s",
-		              yaml_kind_name(kind));
-	node = NEW(struct yaml_node);
+		              yamldoc_kind_name(kind));
+	node = NEW(struct yamldoc_node);
 	node->kind = kind;
 	node->line = line;
 	hang(b, node);
-	if (kind == YAML_SCALAR) {
+	if (kind == YAMLDOC_SCALAR) {
 		node->value = xstrdup((const char *)event->data.scalar.value);
 		node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
 		return 0;
 	}
-	if (++b->depth > YAML_DEPTH_MAX)
-		return refuse(b, line, "nested deeper than %d", YAML_DEPTH_MAX);
+	if (++b->depth > YAMLDOC_DEPTH_MAX)
+		return refuse(b, line, "nested deeper than %d", YAMLDOC_DEPTH_MAX);
 	b->open = node;
 	return 0;
 }
@@ -172,17 +172,17 @@ static int on_scalar(struct builder *b, const yaml_event_t *event, struct error 
 	/* A NUL would make the value shorter than what was checked. */
 	if (memchr(event->data.scalar.value, 0, event->data.scalar.length))
 		return refuse(b, line, "a value contains NUL");
-	if (b->open && b->open->kind == YAML_MAPPING && !b->key)
+	if (b->open && b->open->kind == YAMLDOC_MAPPING && !b->key)
 		return take_key(b, event, err);
-	return add_node(b, YAML_SCALAR, event, err);
+	return add_node(b, YAMLDOC_SCALAR, event, err);
 }
 
-static int begin(struct builder *b, enum yaml_kind kind, const yaml_event_t *event,
+static int begin(struct builder *b, enum yamldoc_kind kind, const yaml_event_t *event,
                  struct error *err)
 {
-	if (b->open && b->open->kind == YAML_MAPPING && !b->key)
+	if (b->open && b->open->kind == YAMLDOC_MAPPING && !b->key)
 		return refuse(b, line_of(&event->start_mark), "a key can't be %s",
-		              yaml_kind_name(kind));
+		              yamldoc_kind_name(kind));
 	return add_node(b, kind, event, err);
 }
 
@@ -190,14 +190,14 @@ static int on_list(struct builder *b, const yaml_event_t *event, struct error *e
 {
 	if (event->data.sequence_start.anchor || event->data.sequence_start.tag)
 		return refuse(b, line_of(&event->start_mark), "anchors and tags are not supported");
-	return begin(b, YAML_LIST, event, err);
+	return begin(b, YAMLDOC_LIST, event, err);
 }
 
 static int on_mapping(struct builder *b, const yaml_event_t *event, struct error *err)
 {
 	if (event->data.mapping_start.anchor || event->data.mapping_start.tag)
 		return refuse(b, line_of(&event->start_mark), "anchors and tags are not supported");
-	return begin(b, YAML_MAPPING, event, err);
+	return begin(b, YAMLDOC_MAPPING, event, err);
 }
 
 static int on_close(struct builder *b, const yaml_event_t *event attr_unused,
@@ -259,7 +259,8 @@ static int step(struct builder *b, yaml_parser_t *parser, struct error *err)
 	return r;
 }
 
-struct yaml_node *yaml_parse(const char *data, size_t len, const char *name, struct error *err)
+struct yamldoc_node *yamldoc_parse(const char *data, size_t len, const char *name,
+                                   struct error *err)
 {
 	attr_cleanup(yaml_parser_delete) yaml_parser_t parser = {0};
 	struct builder b = {.name = name};
@@ -276,18 +277,18 @@ struct yaml_node *yaml_parse(const char *data, size_t len, const char *name, str
 		r = step(&b, &parser, err);
 	free(b.key);
 	if (r < 0) {
-		yaml_free(b.root);
+		yamldoc_free(b.root);
 		return NULL;
 	}
 	if (!b.root) {
-		b.root = NEW(struct yaml_node);
-		b.root->kind = YAML_MAPPING;
+		b.root = NEW(struct yamldoc_node);
+		b.root->kind = YAMLDOC_MAPPING;
 		b.root->line = 1;
 	}
 	return b.root;
 }
 
-int yaml_read(const char *path, struct buf *ret_text, struct error *err)
+int yamldoc_read(const char *path, struct buf *ret_text, struct error *err)
 {
 	int r = file_read_at(AT_FDCWD, path, ret_text);
 
@@ -296,11 +297,11 @@ int yaml_read(const char *path, struct buf *ret_text, struct error *err)
 	return 0;
 }
 
-struct yaml_node *yaml_load(const char *path, struct error *err)
+struct yamldoc_node *yamldoc_load(const char *path, struct error *err)
 {
-	cleanup_buf struct buf text = BUF_INIT(YAML_BYTES_MAX);
+	cleanup_buf struct buf text = BUF_INIT(YAMLDOC_BYTES_MAX);
 
-	if (yaml_read(path, &text, err) < 0)
+	if (yamldoc_read(path, &text, err) < 0)
 		return NULL;
-	return yaml_parse(text.data ? text.data : "", text.len, path, err);
+	return yamldoc_parse(text.data ? text.data : "", text.len, path, err);
 }

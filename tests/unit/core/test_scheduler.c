@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <string.h>
+
+#include "core/scheduler.h"
+
+#define SECOND 1000000ULL
+
+/* An execution whose turn is noted down; some give their place up at once. */
+struct job {
+	struct scheduler_entry entry;
+	struct scheduler *scheduler;
+	char name;
+	bool quits;
+};
+
+static char turns[32];
+
+static void on_turn(void *ctx)
+{
+	struct job *j = ctx;
+	size_t n = strlen(turns);
+
+	assert_int_equal(j->entry.place, SCHEDULER_RUNNING);
+	turns[n] = j->name;
+	turns[n + 1] = '\0';
+	if (j->quits)
+		scheduler_out(j->scheduler, &j->entry, 0);
+}
+
+static struct job make(struct scheduler *s, char name)
+{
+	return (struct job){.entry.on_turn = on_turn, .scheduler = s, .name = name};
+}
+
+static int enter(struct job *j)
+{
+	struct error err = {0};
+
+	j->entry.ctx = j;
+	return scheduler_enter(j->scheduler, &j->entry, 0, &err);
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	turns[0] = '\0';
+	return 0;
+}
+
+static void places_are_given_then_the_queue_then_nothing(void **state)
+{
+	struct scheduler s;
+	struct error err = {0};
+	struct job a, b, c, d;
+
+	(void)state;
+	scheduler_init(&s, 2, 1, 4);
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	c = make(&s, 'c');
+	d = make(&s, 'd');
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), 0);
+	assert_int_equal(enter(&c), 1);
+	assert_int_equal(scheduler_enter(&s, &d.entry, 0, &err), -1);
+	assert_int_equal(err.code, ERR_BUSY);
+	assert_non_null(strstr(err.msg, "2 executions are running and 1 waiting"));
+	assert_int_equal(d.entry.place, SCHEDULER_OUT);
+	assert_string_equal(turns, "");
+	scheduler_out(&s, &a.entry, 0);
+	assert_string_equal(turns, "c");
+	assert_int_equal(s.counts[SCHEDULER_RUNNING], 2);
+	assert_int_equal(s.counts[SCHEDULER_WAITING], 0);
+}
+
+static void first_come_is_first_served(void **state)
+{
+	struct scheduler s;
+	struct job jobs[5];
+
+	(void)state;
+	scheduler_init(&s, 1, 10, 2);
+	for (int i = 0; i < 5; i++) {
+		jobs[i] = make(&s, (char)('a' + i));
+		assert_int_equal(enter(&jobs[i]), i > 0);
+	}
+	scheduler_out(&s, &jobs[2].entry, 0); /* gave up while waiting */
+	for (int i = 0; i < 5; i++)
+		scheduler_out(&s, &jobs[i].entry, 0);
+	assert_string_equal(turns, "bde");
+	assert_int_equal(s.counts[SCHEDULER_RUNNING] + s.counts[SCHEDULER_WAITING] +
+	                         s.counts[SCHEDULER_LEAVING],
+	                 0);
+}
+
+static void leaving_frees_the_place_but_not_the_box(void **state)
+{
+	struct scheduler s;
+	struct job a, b, c;
+
+	(void)state;
+	scheduler_init(&s, 1, 10, 2);
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	c = make(&s, 'c');
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), 1);
+	assert_int_equal(enter(&c), 1);
+	scheduler_leave(&s, &a.entry, 0);
+	assert_string_equal(turns, "b");
+	scheduler_leave(&s, &b.entry, 0);
+	assert_string_equal(turns, "b"); /* two boxes are still going down */
+	scheduler_leave(&s, &b.entry, 0);
+	assert_int_equal(s.counts[SCHEDULER_LEAVING], 2);
+	scheduler_out(&s, &a.entry, 0);
+	assert_string_equal(turns, "bc");
+	scheduler_out(&s, &a.entry, 0);
+	assert_int_equal(s.counts[SCHEDULER_LEAVING], 1);
+}
+
+static void nobody_overtakes_the_queue(void **state)
+{
+	struct scheduler s;
+	struct job a, b, c;
+
+	(void)state;
+	scheduler_init(&s, 2, 10, 2);
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	c = make(&s, 'c');
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), 0);
+	scheduler_leave(&s, &a.entry, 0);
+	assert_int_equal(enter(&c), 1); /* a place is free, a box is not */
+	scheduler_out(&s, &a.entry, 0);
+	assert_string_equal(turns, "c");
+}
+
+static void turn_given_up_at_once_goes_to_the_next(void **state)
+{
+	struct scheduler s;
+	struct job jobs[4];
+
+	(void)state;
+	scheduler_init(&s, 1, 10, 1);
+	for (int i = 0; i < 4; i++) {
+		jobs[i] = make(&s, (char)('a' + i));
+		jobs[i].quits = i == 1 || i == 2;
+		assert_int_equal(enter(&jobs[i]), i > 0);
+	}
+	scheduler_out(&s, &jobs[0].entry, 0);
+	assert_string_equal(turns, "bcd");
+	assert_int_equal(jobs[3].entry.place, SCHEDULER_RUNNING);
+	assert_int_equal(s.counts[SCHEDULER_RUNNING], 1);
+}
+
+static void no_queue_at_all_is_possible(void **state)
+{
+	struct scheduler s;
+	struct job a, b;
+
+	(void)state;
+	scheduler_init(&s, 1, 0, 0); /* as many boxes as places at least */
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), -1);
+}
+
+static void retry_follows_how_long_places_are_held(void **state)
+{
+	struct scheduler s;
+	struct error err = {0};
+	struct job a, b;
+
+	(void)state;
+	scheduler_init(&s, 1, 10, 2);
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	assert_int_equal(scheduler_retry_after(&s), 1);
+	assert_int_equal(scheduler_enter(&s, &a.entry, 5 * SECOND, &err), 0);
+	scheduler_leave(&s, &a.entry, 9 * SECOND);
+	scheduler_out(&s, &a.entry, 9 * SECOND);
+	assert_int_equal(s.hold_us, 4 * SECOND);
+	assert_int_equal(scheduler_retry_after(&s), 8); /* a round for who runs, one for itself */
+	assert_int_equal(scheduler_enter(&s, &b.entry, 9 * SECOND, &err), 0);
+	scheduler_out(&s, &b.entry, 9 * SECOND);
+	assert_int_equal(s.hold_us, 3500000);
+	assert_int_equal(scheduler_enter(&s, &b.entry, 0, &err), 0);
+	scheduler_out(&s, &b.entry, 5000 * SECOND);
+	assert_int_equal(scheduler_retry_after(&s), 60);
+	/* A clock that seems to go back is not believed. */
+	assert_int_equal(scheduler_enter(&s, &b.entry, 9 * SECOND, &err), 0);
+	scheduler_out(&s, &b.entry, 1 * SECOND);
+	assert_true(s.hold_us < 600 * SECOND);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+	const struct CMUnitTest tests[] = {
+		TEST(places_are_given_then_the_queue_then_nothing),
+		TEST(first_come_is_first_served),
+		TEST(leaving_frees_the_place_but_not_the_box),
+		TEST(nobody_overtakes_the_queue),
+		TEST(turn_given_up_at_once_goes_to_the_next),
+		TEST(no_queue_at_all_is_possible),
+		TEST(retry_follows_how_long_places_are_held),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
