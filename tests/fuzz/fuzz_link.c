@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes of an agent into the host end of the wire, in two pieces: the first byte of the input
+ * says where they part. Two executions wait for their agent. Whatever comes, no callback exceeds
+ * what was granted, nothing comes of an execution that has ended, and after the loss nothing at
+ * all.
+ */
+#include "base/attr.h"
+#include "base/log.h"
+#include "driver/link.h"
+#include "fuzz.h"
+#include "io/loop.h"
+
+#define EXECS      2
+#define STDOUT_MAX 64
+#define STDERR_MAX 16
+#define REPORT_MAX 32
+
+struct seen {
+	bool lost, greeted;
+	struct {
+		bool started, ended;
+		size_t output[OUTPUT_COUNT], report;
+	} execs[EXECS + 1];
+};
+
+static void require_running(const struct seen *s, uint32_t id)
+{
+	require(!s->lost && s->greeted && id >= 1 && id <= EXECS);
+	require(s->execs[id].started && !s->execs[id].ended);
+}
+
+static void on_hello(void *ctx, const struct msg_hello *hello)
+{
+	struct seen *s = ctx;
+
+	require(!s->lost && !s->greeted);
+	require(hello->version == WIRE_VERSION && !(hello->layers & ~LINK_AGENT_LAYERS));
+	s->greeted = true;
+}
+
+static void on_lost(void *ctx, const struct error *err)
+{
+	struct seen *s = ctx;
+
+	require(!s->lost && error_is_set(err));
+	s->lost = true;
+}
+
+static void on_started(void *ctx, uint32_t id)
+{
+	struct seen *s = ctx;
+
+	require(!s->lost && s->greeted && id >= 1 && id <= EXECS);
+	require(!s->execs[id].started && !s->execs[id].ended);
+	s->execs[id].started = true;
+}
+
+static void on_output(void *ctx, uint32_t id, enum output_stream stream, const char *data,
+                      size_t len)
+{
+	static const size_t granted[] = {
+		[OUTPUT_STDOUT] = STDOUT_MAX, [OUTPUT_STDERR] = STDERR_MAX};
+	struct seen *s = ctx;
+
+	require_running(s, id);
+	require(stream < OUTPUT_COUNT && data && len > 0);
+	s->execs[id].output[stream] += len;
+	require(s->execs[id].output[stream] <= granted[stream]);
+}
+
+static void on_report(void *ctx, uint32_t id, const char *data, size_t len)
+{
+	struct seen *s = ctx;
+
+	require_running(s, id);
+	s->execs[id].report += len;
+	require(data && s->execs[id].report <= REPORT_MAX);
+}
+
+static void on_denial(void *ctx, uint32_t id, const char *what, uint64_t count)
+{
+	(void)count;
+	require_running(ctx, id);
+	require(what[0] != '\0');
+}
+
+static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
+{
+	struct seen *s = ctx;
+
+	require_running(s, id);
+	require(facts->stdout_bytes >= s->execs[id].output[OUTPUT_STDOUT]);
+	require(facts->status >= 0 && facts->status <= 255);
+	s->execs[id].ended = true;
+}
+
+static void on_exec_failed(void *ctx, uint32_t id, const struct error *err)
+{
+	struct seen *s = ctx;
+
+	require(!s->lost && s->greeted && id >= 1 && id <= EXECS && error_is_set(err));
+	require(!s->execs[id].started && !s->execs[id].ended);
+	s->execs[id].ended = true;
+}
+
+static void hand_over(struct link *l, uint32_t id)
+{
+	static const char *const argv[] = {"/bin/true", NULL};
+	static const char *const env[] = {NULL};
+	struct exec_plan plan = {.id = id,
+	                         .argv = argv,
+	                         .env = env,
+	                         .cwd = "",
+	                         .stdout_max = STDOUT_MAX,
+	                         .stderr_max = STDERR_MAX,
+	                         .report_max = REPORT_MAX,
+	                         .stdin_open = id == 1};
+	struct error err = {0};
+
+	require(link_exec(l, &plan, &err) == 0);
+}
+
+/* As the stream does it: what was not used is given again with more. */
+static void feed(struct link *l, const uint8_t *data, size_t size)
+{
+	size_t cut = size ? data[0] % size + 1 : 0;
+	const char *bytes = (const char *)data + (size ? 1 : 0);
+	size_t len = size ? size - 1 : 0;
+	size_t first = cut < len ? cut : len;
+	size_t used = link_input(l, bytes, first);
+
+	require(used <= first);
+	require(link_input(l, bytes + used, len - used) <= len - used);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct seen seen = {0};
+	const struct link_events events = {.ctx = &seen, .on_hello = on_hello, .on_lost = on_lost};
+	const struct box_events box = {.ctx = &seen,
+	                               .on_started = on_started,
+	                               .on_output = on_output,
+	                               .on_report = on_report,
+	                               .on_denial = on_denial,
+	                               .on_done = on_done,
+	                               .on_exec_failed = on_exec_failed};
+	const struct msg_setup setup = {.version = WIRE_VERSION};
+	struct loop *loop = loop_new();
+	struct link *l = link_new(loop, "box", &events, &box);
+	struct error err = {0};
+	char input[1000] = "";
+
+	log_setup("fuzz_link", LOG_LEVEL_ERR, LOG_FORMAT_TEXT); /* an agent makes no such lines */
+	for (uint32_t id = 1; id <= EXECS; id++)
+		hand_over(l, id);
+	require(link_stdin(l, 1, input, sizeof(input), &err) == 0);
+	link_open(l, -1, &setup);
+	feed(l, data, size);
+	link_free(l);
+	loop_free(loop);
+	return 0;
+}
