@@ -57,7 +57,6 @@ struct exec {
 	struct outcome outcome;
 	struct outcome_evidence evidence;
 	uint64_t arrived_us, admitted_us, started_us;
-	bool report_dropped;
 };
 
 /** exec_orphan - the service goes away: no callback, and the box takes the execution with it. */
