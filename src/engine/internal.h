@@ -66,7 +66,7 @@ struct proc_mask {
 	bool is_dir;
 };
 
-#define MASKS_MAX 48
+#define MASKS_MAX 32
 
 struct host {
 	struct plan_facts facts;
@@ -98,8 +98,7 @@ struct build {
 	int sync_box;
 	int pidfd; /* owned */
 	pid_t pid;
-	int root; /* in the child only: the new root, and the /proc on it */
-	int proc;
+	int root; /* in the child only: the new root */
 };
 
 /* privilege.c */

@@ -182,6 +182,12 @@ static const struct row rows[STEP_COUNT] = {
 		.text = "unshare the time namespace; its clocks start at zero",
 		.why = "needs the engine's /proc; its offsets freeze when the first process enters at exec",
 	},
+	[STEP_NESTING] = {
+		.name = "nesting", .phase = PLAN_BUILD,
+		.text = "allow no further user namespaces inside",
+		.why = "needs to be root of the box's user namespace, and the engine's /proc: the box's own "
+		       "is read-only",
+	},
 	[STEP_HOSTNAME] = {
 		.name = "hostname", .phase = PLAN_BUILD,
 		.text = "the constant host name millibox",
@@ -211,12 +217,6 @@ static const struct row rows[STEP_COUNT] = {
 		.name = "masks", .phase = PLAN_BUILD,
 		.text = "cover kernel-wide files of /proc with objects from outside the tree",
 		.why = "needs /proc attached; the covers are out of reach after the pivot",
-	},
-	[STEP_NESTING] = {
-		.name = "nesting", .phase = PLAN_BUILD,
-		.text = "allow no further user, mount or network namespaces inside",
-		.why = "after the last mount, because detached mounts count as namespaces; before the pivot "
-		       "takes the writable /proc away",
 	},
 	[STEP_PIVOT] = {
 		.name = "pivot", .phase = PLAN_BUILD,

@@ -150,20 +150,13 @@ int step_time_ns(struct build *b attr_unused, struct error *err)
 
 int step_nesting(struct build *b attr_unused, struct error *err)
 {
-	/* The kernel keeps these per user namespace of the one who opens the file: ours. User
-	 * namespaces are what most kernel escapes begin with; the other two are what they use. */
-	static const char *const files[] = {
-		"/proc/sys/user/max_user_namespaces",
-		"/proc/sys/user/max_mnt_namespaces",
-		"/proc/sys/user/max_net_namespaces",
-	};
+	/* Kept by the kernel per user namespace, that of the one who opens the file: ours. The
+	 * other kinds of namespaces need capabilities, which only a new user namespace could give.
+	 */
+	int r = file_write_at(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "0");
 
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		int r = file_write_at(AT_FDCWD, files[i], "0");
-
-		if (r < 0)
-			return error_set(err, ERR_BOX_FAILED, -r, "write %s", files[i]);
-	}
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "forbid nested user namespaces");
 	return 0;
 }
 

@@ -3,19 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "engine/mount.h"
+#include "base/str.h"
 
 /*
  * The root of a box: a clone of the template (read-only, made once by template.c) with four small
- * writable filesystems on it. All names that are mounted on are in the template, which nobody but
- * the engine could ever write: there is nothing an attacker could swap for a link.
+ * writable filesystems on it. The working directory is the clone's root, entered by descriptor, and
+ * all names that are mounted on are in the template, which nobody but the engine could ever write:
+ * there is nothing an attacker could swap for a link. Hence mount(2), which takes half the time of
+ * fsopen and its companions.
  */
 
 /* Source text and sockets of the agent; charged to the box's memory like the others. */
@@ -30,6 +30,8 @@ int step_root(struct build *b, struct error *err)
 		return error_set(err, ERR_BOX_FAILED, errno, "clone the template");
 	if (move_mount(b->root, "", AT_FDCWD, ROOT_ATTACH, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "attach the root");
+	if (fchdir(b->root) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "enter the root");
 	return 0;
 }
 
@@ -39,48 +41,40 @@ struct area {
 	uint32_t inodes;
 	unsigned owner;
 	const char *mode;
-	unsigned attrs;
+	unsigned long flags;
 };
 
-static int mount_area(int root, const struct area *area, struct error *err)
+static int mount_area(const struct area *area, struct error *err)
 {
-	char size[24], inodes[16], owner[16];
-	const struct mount_option options[] = {
-		{"size",      size      },
-                {"nr_inodes", inodes    },
-                {"mode",      area->mode},
-		{"uid",       owner     },
-                {"gid",       owner     },
-                {NULL,        NULL      },
-	};
-	int r;
+	char options[128];
+	int r = str_format(options, sizeof(options), "size=%llu,nr_inodes=%u,mode=%s,uid=%u,gid=%u",
+	                   (unsigned long long)area->bytes, area->inodes, area->mode, area->owner,
+	                   area->owner);
 
-	(void)snprintf(size, sizeof(size), "%llu", (unsigned long long)area->bytes);
-	(void)snprintf(inodes, sizeof(inodes), "%u", area->inodes);
-	(void)snprintf(owner, sizeof(owner), "%u", area->owner);
-	r = mount_new("tmpfs", options, area->attrs, root, area->path);
+	if (r >= 0 && mount("tmpfs", area->path, "tmpfs", area->flags, options) < 0)
+		r = -errno;
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "mount /%s", area->path);
-	return fd_close(r) + 1;
+	return 0;
 }
 
 int step_writable(struct build *b, struct error *err)
 {
 	const struct engine_limits *l = &b->plan.limits;
-	const unsigned data = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-	const unsigned tmp = b->plan.flags & ENGINE_FLAG_EXEC_TMP ? 0 : MOUNT_ATTR_NOEXEC;
+	const unsigned long data = MS_NOSUID | MS_NODEV;
+	const unsigned long tmp = b->plan.flags & ENGINE_FLAG_EXEC_TMP ? 0 : MS_NOEXEC;
 	const unsigned agent =
 		b->host->ids.mode == ENGINE_IDS_SINGLE ? BOX_PAYLOAD_ID : BOX_AGENT_ID;
 	/* Compiled languages run what they make in the workspace: exec stays allowed there. */
 	const struct area areas[] = {
-		{"workspace",    l->workspace_bytes, l->workspace_inodes, BOX_PAYLOAD_ID, "755",  data                    },
-		{"tmp",          l->tmp_bytes,       l->tmp_inodes,       agent,          "1777", data | tmp              },
-		{"dev/shm",      l->shm_bytes,       l->tmp_inodes,       agent,          "1777", data | MOUNT_ATTR_NOEXEC},
-		{"run/millibox", RUN_BYTES,          RUN_INODES,          agent,          "755",  data | MOUNT_ATTR_NOEXEC},
+		{"workspace",    l->workspace_bytes, l->workspace_inodes, BOX_PAYLOAD_ID, "755",  data            },
+		{"tmp",          l->tmp_bytes,       l->tmp_inodes,       agent,          "1777", data | tmp      },
+		{"dev/shm",      l->shm_bytes,       l->tmp_inodes,       agent,          "1777", data | MS_NOEXEC},
+		{"run/millibox", RUN_BYTES,          RUN_INODES,          agent,          "755",  data | MS_NOEXEC},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(areas); i++)
-		if (mount_area(b->root, &areas[i], err) < 0)
+		if (mount_area(&areas[i], err) < 0)
 			return -1;
 	return 0;
 }
