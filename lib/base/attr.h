@@ -19,11 +19,12 @@
 #define attr_owned(fn) __attribute__((malloc))
 #endif
 
-/* Ownership leaves a variable that has a cleanup. */
+/* Ownership leaves a variable that has a cleanup. @var is evaluated once: fds[n++] may be taken. */
 #define TAKE(var, empty)                                                                           \
 	({                                                                                         \
-		__auto_type taken_ = (var);                                                        \
-		(var) = (empty);                                                                   \
+		__auto_type place_ = &(var);                                                       \
+		__auto_type taken_ = *place_;                                                      \
+		*place_ = (empty);                                                                 \
 		taken_;                                                                            \
 	})
 #define TAKE_PTR(p) TAKE(p, NULL)
