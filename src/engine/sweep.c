@@ -95,31 +95,42 @@ static void each_group(int parent, void (*fn)(int parent, const char *name, void
 			fn(parent, entry->d_name, ctx);
 }
 
-static void sweep_box(int parent, const char *name, void *ctx attr_unused)
+struct sweep {
+	uint32_t instance; /* ours */
+	unsigned count;
+};
+
+static void sweep_box(int parent, const char *name, void *ctx)
 {
-	log_info("sweep box=%s", name);
+	struct sweep *sweep = ctx;
+
+	sweep->count++;
 	remove_group(parent, name);
 }
 
 static void sweep_instance(int parent, const char *name, void *ctx)
 {
-	const struct cgroups *groups = ctx;
+	struct sweep *sweep = ctx;
 	cleanup_close int dir = -1;
 	uint64_t number;
 
-	if (parse_u64(name, &number) < 0 || number == groups->instance)
+	if (parse_u64(name, &number) < 0 || number == sweep->instance)
 		return;
 	dir = fd_open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) < 0)
 		return;
-	each_group(dir, sweep_box, NULL);
+	each_group(dir, sweep_box, sweep);
 	(void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 void cgroups_sweep(struct cgroups *groups)
 {
+	struct sweep sweep = {.instance = groups->instance};
+
 	for (size_t i = 0; i < groups->count; i++) {
-		each_group(groups->trees[i].dir, sweep_box, NULL);
-		each_group(groups->trees[i].home, sweep_instance, groups);
+		each_group(groups->trees[i].dir, sweep_box, &sweep);
+		each_group(groups->trees[i].home, sweep_instance, &sweep);
 	}
+	if (sweep.count > 0)
+		log_info("removed %u groups that earlier engines left", sweep.count);
 }
