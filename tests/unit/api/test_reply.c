@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "api/json.h"
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "core/outcome.h"
+#include "wire/layer.h"
+#include <string.h>
+
+static struct outcome sample(void)
+{
+	struct outcome o = {
+		.execution_id = "exec_20261115_ab12cd34",
+		.status = EXEC_SUCCESS,
+		.exited = true,
+		.out = BUF_INIT(100),
+		.err = BUF_INIT(100),
+		.report = BUF_INIT(1000),
+		.stdout_bytes = 3,
+		.duration_us = 1200,
+		.start_us = 300,
+		.cpu_us = 900,
+		.memory_peak_bytes = 3 << 20,
+		.processes_peak = 2,
+		.layers = LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_SECCOMP),
+		.layers_missing = LAYER_BIT(LAYER_LANDLOCK),
+		.driver = "native",
+	};
+
+	assert_int_equal(buf_add(&o.out, "42\n", 3), 0);
+	return o;
+}
+
+static char *render(const struct outcome *o)
+{
+	size_t len;
+
+	return json_write(reply_result(o), &len);
+}
+
+static void the_result_is_the_documented_object_to_the_letter(void **state)
+{
+	static const char expected[] =
+		"{\"execution_id\":\"exec_20261115_ab12cd34\",\"session_id\":null,"
+		"\"status\":\"success\",\"exit_code\":0,\"signal\":null,\"stdout\":\"42\\n\","
+		"\"stderr\":\"\",\"stdout_truncated\":false,\"stderr_truncated\":false,"
+		"\"result\":null,\"results\":[],\"error\":null,\"execution_time\":0.0012,"
+		"\"metrics\":{\"duration_ms\":1.2,\"start_ms\":0.3,\"queue_ms\":0.0,"
+		"\"cpu_time_ms\":0.9,\"memory_peak_mb\":3.0,\"io_read_bytes\":0,"
+		"\"io_write_bytes\":0,\"processes_peak\":2,\"stdout_bytes\":3,\"stderr_bytes\":0},"
+		"\"limit\":null,\"denials\":[],\"artifacts\":[],\"session_reset\":false,"
+		"\"isolation\":{\"driver\":\"native\",\"layers\":[\"user\",\"seccomp\"],"
+		"\"missing\":[\"landlock\"]}}";
+	struct outcome o = sample();
+	cleanup_free char *text = render(&o);
+
+	(void)state;
+	assert_string_equal(text, expected);
+	outcome_done(&o);
+}
+
+static void what_is_not_counted_is_null(void **state)
+{
+	struct outcome o = sample();
+	cleanup_json json_t *j = NULL;
+	const json_t *metrics;
+
+	(void)state;
+	o.cpu_us = o.memory_peak_bytes = o.processes_peak = COUNTER_UNKNOWN;
+	o.read_bytes = o.write_bytes = COUNTER_UNKNOWN;
+	j = reply_result(&o);
+	metrics = json_object_get(j, "metrics");
+	assert_true(json_is_null(json_object_get(metrics, "cpu_time_ms")));
+	assert_true(json_is_null(json_object_get(metrics, "memory_peak_mb")));
+	assert_true(json_is_null(json_object_get(metrics, "processes_peak")));
+	assert_true(json_is_null(json_object_get(metrics, "io_read_bytes")));
+	assert_true(json_is_null(json_object_get(metrics, "io_write_bytes")));
+	outcome_done(&o);
+}
+
+static void an_end_by_signal_and_limit_is_told(void **state)
+{
+	struct outcome o = sample();
+	cleanup_json json_t *j = NULL;
+
+	(void)state;
+	o.status = EXEC_FAILED;
+	o.limit = EXEC_LIMIT_MEMORY;
+	o.signal = 9;
+	o.exit_code = 137;
+	j = reply_result(&o);
+	assert_string_equal(json_string_value(json_object_get(j, "status")), "failed");
+	assert_string_equal(json_string_value(json_object_get(j, "limit")), "memory");
+	assert_int_equal(json_integer_value(json_object_get(j, "signal")), 9);
+	assert_int_equal(json_integer_value(json_object_get(j, "exit_code")), 137);
+	outcome_done(&o);
+}
+
+static void without_an_exit_there_is_no_code(void **state)
+{
+	struct outcome o = sample();
+	cleanup_json json_t *j = NULL;
+
+	(void)state;
+	o.status = EXEC_CRASHED;
+	o.exited = false;
+	j = reply_result(&o);
+	assert_true(json_is_null(json_object_get(j, "exit_code")));
+	outcome_done(&o);
+}
+
+static void output_is_always_text(void **state)
+{
+	struct outcome o = sample();
+	cleanup_free char *text = NULL;
+
+	(void)state;
+	assert_int_equal(buf_add(&o.out, "a\0\x1b\xff\xe2\x82", 6), 0);
+	assert_int_equal(buf_add(&o.err, "\xc3\xa4\"\\", 4), 0);
+	o.out_truncated = true;
+	text = render(&o);
+	assert_non_null(
+		strstr(text, "\"stdout\":\"42\\na\\u0000\\u001B\xef\xbf\xbd\xef\xbf\xbd\""));
+	assert_non_null(strstr(text, "\"stderr\":\"\xc3\xa4\\\"\\\\\""));
+	assert_non_null(strstr(text, "\"stdout_truncated\":true,\"stderr_truncated\":false"));
+	outcome_done(&o);
+}
+
+static void denials_are_listed(void **state)
+{
+	struct outcome o = sample();
+	cleanup_free char *text = NULL;
+
+	(void)state;
+	o.denials[0] = (struct denial){"syscall", "mount", "seccomp", 2};
+	o.denials_count = 1;
+	text = render(&o);
+	assert_non_null(strstr(text, "\"denials\":[{\"kind\":\"syscall\",\"what\":\"mount\","
+	                             "\"rule\":\"seccomp\",\"count\":2}]"));
+	outcome_done(&o);
+}
+
+static void a_report_changes_nothing_but_its_fields(void **state)
+{
+	struct outcome o = sample();
+	cleanup_free char *text = NULL;
+
+	(void)state;
+	assert_int_equal(buf_add_str(&o.report, "{\"result\":7,\"status\":\"failed\"}"), 0);
+	text = render(&o);
+	assert_non_null(strstr(text, "\"status\":\"success\""));
+	assert_non_null(strstr(text, "\"result\":null"));
+	buf_reset(&o.report);
+	assert_int_equal(buf_add_str(&o.report, "{\"result\":7}"), 0);
+	free(text);
+	text = render(&o);
+	assert_non_null(strstr(text, "\"result\":7"));
+	outcome_done(&o);
+}
+
+static void every_error_has_all_its_fields(void **state)
+{
+	(void)state;
+	for (int code = ERR_NONE + 1; code < ERR_COUNT; code++) {
+		struct error err = {.code = (enum error_code)code, .msg = "secret /host/path"};
+		cleanup_json json_t *j = reply_error_object(&err, "req1");
+		const char *detail = json_string_value(json_object_get(j, "error_detail"));
+
+		assert_int_equal(json_object_size(j), 6);
+		assert_true(json_string_length(json_object_get(j, "error_code")) > 0);
+		assert_true(json_string_length(json_object_get(j, "description")) > 0);
+		assert_true(json_string_length(json_object_get(j, "solution")) > 0);
+		assert_string_equal(json_string_value(json_object_get(j, "request_id")), "req1");
+		assert_true(json_is_null(json_object_get(j, "field")));
+		/* What we say about ourselves names paths: the log has it, the caller not. */
+		assert_int_equal(strstr(detail, "secret") == NULL, reply_is_internal(&err));
+		if (error_http(err.code) == 500)
+			assert_true(reply_is_internal(&err));
+		if (error_http(err.code) < 500)
+			assert_false(reply_is_internal(&err));
+	}
+}
+
+static void an_error_names_its_field(void **state)
+{
+	struct error err = {0};
+	cleanup_json json_t *j = NULL;
+
+	(void)state;
+	(void)error_field(&err, "resources.\xff", "must be greater than 0");
+	j = reply_error_object(&err, "req1");
+	assert_string_equal(json_string_value(json_object_get(j, "field")),
+	                    "resources.\xef\xbf\xbd");
+	assert_string_equal(json_string_value(json_object_get(j, "error_detail")),
+	                    "resources.\xef\xbf\xbd: must be greater than 0");
+	assert_string_equal(json_string_value(json_object_get(j, "error_code")),
+	                    "Sandbox.InvalidParameter");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_result_is_the_documented_object_to_the_letter),
+		cmocka_unit_test(what_is_not_counted_is_null),
+		cmocka_unit_test(an_end_by_signal_and_limit_is_told),
+		cmocka_unit_test(without_an_exit_there_is_no_code),
+		cmocka_unit_test(output_is_always_text),
+		cmocka_unit_test(denials_are_listed),
+		cmocka_unit_test(a_report_changes_nothing_but_its_fields),
+		cmocka_unit_test(every_error_has_all_its_fields),
+		cmocka_unit_test(an_error_names_its_field),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "api/internal.h"
+#include "base/str.h"
+#include "core/config.h"
+#include <string.h>
+
+static void a_route_is_found_by_method_and_path(void **state)
+{
+	const struct route *route = NULL;
+	char allow[ROUTER_ALLOW_LEN];
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(router_find("POST", "/api/v1/execute", &route, allow, &err), 0);
+	assert_ptr_equal(route->handle, v1_execute);
+	assert_int_equal(router_find("GET", "/healthz", &route, allow, &err), 0);
+	assert_ptr_equal(route->handle, v1_healthz);
+	assert_int_equal(router_find("HEAD", "/healthz", &route, allow, &err), 0);
+	assert_ptr_equal(route->handle, v1_healthz);
+}
+
+static void another_path_is_not_found(void **state)
+{
+	static const char *const paths[] = {"",
+	                                    "/",
+	                                    "/api",
+	                                    "/api/v1/execute/",
+	                                    "/api/v1/execute/x",
+	                                    "//api/v1/execute",
+	                                    "/API/v1/execute",
+	                                    "/api/v1/../v1/execute",
+	                                    "/api/v1/execut"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		const struct route *route = NULL;
+		char allow[ROUTER_ALLOW_LEN];
+		struct error err = {0};
+
+		assert_int_equal(router_find("POST", paths[i], &route, allow, &err), -1);
+		assert_int_equal(err.code, ERR_NOT_FOUND);
+		assert_string_equal(allow, "");
+		assert_null(route);
+	}
+}
+
+static void another_method_is_told_which_there_are(void **state)
+{
+	static const struct {
+		const char *method, *path, *allow;
+	} rows[] = {
+		{"GET",     "/api/v1/execute", "POST"     },
+                {"HEAD",    "/api/v1/execute", "POST"     },
+		{"OPTIONS", "/api/v1/execute", "POST"     },
+                {"post",    "/api/v1/execute", "POST"     },
+		{"",        "/api/v1/execute", "POST"     },
+                {"POST",    "/healthz",        "GET, HEAD"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct route *route = NULL;
+		char allow[ROUTER_ALLOW_LEN];
+		struct error err = {0};
+
+		assert_int_equal(router_find(rows[i].method, rows[i].path, &route, allow, &err),
+		                 -1);
+		assert_int_equal(err.code, ERR_BAD_METHOD);
+		assert_string_equal(allow, rows[i].allow);
+	}
+}
+
+static void every_row_of_the_table_is_complete(void **state)
+{
+	const struct route *route;
+
+	(void)state;
+	for (size_t i = 0; (route = route_at(i)); i++) {
+		assert_non_null(route->handle);
+		assert_non_null(route->summary);
+		assert_int_equal(route->path[0], '/');
+	}
+}
+
+static char *hosts[] = {(char[]){"box.example"}, NULL};
+static char *origins[] = {(char[]){"https://app.example"}, NULL};
+static const struct config config = {.allowed_hosts = hosts, .allowed_origins = origins};
+
+static int check(bool is_unix, const char *host, const char *origin)
+{
+	struct error err = {0};
+	int r = router_check_source(&config, is_unix, host, origin, &err);
+
+	assert_int_equal(err.code, r < 0 ? ERR_FORBIDDEN : ERR_NONE);
+	return r;
+}
+
+static void names_of_this_host_are_served(void **state)
+{
+	static const char *const good[] = {
+		"localhost",      "localhost:8000",   "LOCALHOST", "127.0.0.1",
+		"127.0.0.1:8000", "127.1.2.3:1",      "[::1]",     "[::1]:8000",
+		"box.example",    "Box.Example:8000", "localhost:"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		if (check(false, good[i], NULL) < 0)
+			fail_msg("'%s' is refused", good[i]);
+}
+
+static void other_names_are_refused(void **state)
+{
+	static const char *const bad[] = {NULL,
+	                                  "",
+	                                  ":8000",
+	                                  "evil.example",
+	                                  "evil.example:8000",
+	                                  "localhost.evil.example",
+	                                  "127.0.0.1.evil.example",
+	                                  "box.example.evil",
+	                                  "xlocalhost",
+	                                  "localhost@evil",
+	                                  "localhost:80@evil",
+	                                  "localhost:80:80",
+	                                  "localhost:8o",
+	                                  "128.0.0.1",
+	                                  "0.0.0.0",
+	                                  "2130706433",
+	                                  "127.1",
+	                                  "[::1",
+	                                  "[::2]",
+	                                  "[::1]x",
+	                                  "[]",
+	                                  "::1",
+	                                  "localhost localhost",
+	                                  "localhost."};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		if (check(false, bad[i], NULL) == 0)
+			fail_msg("'%s' is served", bad[i] ? bad[i] : "(none)");
+}
+
+static void a_page_of_somebody_else_is_refused_everywhere(void **state)
+{
+	(void)state;
+	assert_int_equal(check(false, "localhost", "https://app.example"), 0);
+	assert_int_equal(check(false, "localhost", "https://evil.example"), -1);
+	assert_int_equal(check(false, "localhost", "null"), -1);
+	assert_int_equal(check(false, "localhost", ""), -1);
+	assert_int_equal(check(false, "localhost", "http://localhost:8000"), -1);
+	assert_int_equal(check(false, "localhost", "https://app.example.evil"), -1);
+	assert_int_equal(check(true, "localhost", "https://evil.example"), -1);
+}
+
+static void any_name_does_for_a_unix_socket(void **state)
+{
+	(void)state;
+	assert_int_equal(check(true, NULL, NULL), 0);
+	assert_int_equal(check(true, "whatever", NULL), 0);
+}
+
+static void only_json_in_utf8_is_json(void **state)
+{
+	static const char *const good[] = {"application/json",
+	                                   "Application/JSON",
+	                                   "application/json; charset=utf-8",
+	                                   "application/json;charset=UTF-8",
+	                                   "application/json ; charset=\"utf-8\"",
+	                                   "application/json;"};
+	static const char *const bad[] = {NULL,
+	                                  "",
+	                                  "text/plain",
+	                                  "application/jsonx",
+	                                  "application/json-patch+json",
+	                                  "application/x-www-form-urlencoded",
+	                                  "application/json; charset=latin1",
+	                                  "application/json, text/plain",
+	                                  "xapplication/json",
+	                                  "text/plain; application/json"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		if (!router_is_json(good[i]))
+			fail_msg("'%s' is refused", good[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		if (router_is_json(bad[i]))
+			fail_msg("'%s' is taken", bad[i] ? bad[i] : "(none)");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_route_is_found_by_method_and_path),
+		cmocka_unit_test(another_path_is_not_found),
+		cmocka_unit_test(another_method_is_told_which_there_are),
+		cmocka_unit_test(every_row_of_the_table_is_complete),
+		cmocka_unit_test(names_of_this_host_are_served),
+		cmocka_unit_test(other_names_are_refused),
+		cmocka_unit_test(a_page_of_somebody_else_is_refused_everywhere),
+		cmocka_unit_test(any_name_does_for_a_unix_socket),
+		cmocka_unit_test(only_json_in_utf8_is_json),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
