@@ -8,7 +8,7 @@
 char *base64_encode(const void *data, size_t len)
 {
 	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
 	const uint8_t *in = data;
 	char *text = xmalloc((len + 2) / 3 * 4 + 1);
 	char *out = text;
@@ -23,8 +23,9 @@ char *base64_encode(const void *data, size_t len)
 			group |= in[i + 2];
 		*out++ = digits[group >> 18];
 		*out++ = digits[group >> 12 & 63];
-		*out++ = left > 1 ? digits[group >> 6 & 63] : '=';
-		*out++ = left > 2 ? digits[group & 63] : '=';
+		/* Behind the digits, the padding. */
+		*out++ = digits[left > 1 ? group >> 6 & 63 : 64];
+		*out++ = digits[left > 2 ? group & 63 : 64];
 	}
 	*out = '\0';
 	return text;

@@ -75,27 +75,32 @@ static int take_line(struct events *e, const char *line, size_t len)
 	return r;
 }
 
+/* The rest of a line, up to its end. A line that came in one piece needs no copy. */
+static int end_line(struct events *e, const char *data, size_t len)
+{
+	int r;
+
+	if (e->line.len == 0)
+		return len > e->line.max ? -ENOBUFS : take_line(e, data, len);
+	r = buf_add(&e->line, data, len);
+	if (r >= 0)
+		r = take_line(e, e->line.data, e->line.len);
+	buf_reset(&e->line);
+	return r;
+}
+
 int events_feed(struct events *e, const char *data, size_t len)
 {
-	while (len > 0) {
-		const char *newline = memchr(data, '\n', len);
-		size_t piece = newline ? (size_t)(newline - data) : len;
-		int r;
+	const char *newline;
 
-		if (newline && e->line.len == 0) {
-			r = piece > e->line.max ? -ENOBUFS : take_line(e, data, piece);
-		} else {
-			r = buf_add(&e->line, data, piece);
-			if (r >= 0 && newline) {
-				r = take_line(e, e->line.data, e->line.len);
-				buf_reset(&e->line);
-			}
-		}
+	while ((newline = memchr(data, '\n', len))) {
+		size_t piece = (size_t)(newline - data);
+		int r = end_line(e, data, piece);
+
 		if (r < 0)
 			return r;
-		piece += newline ? 1 : 0;
-		data += piece;
-		len -= piece;
+		data += piece + 1;
+		len -= piece + 1;
 	}
-	return 0;
+	return len > 0 ? buf_add(&e->line, data, len) : 0;
 }
