@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the state of millibox-agent, PID 1 of a box: one thread, one poll loop, one execution at a
+ * time. Owned by main.c.
+ *
+ * Who is believed: the host's frames must be well formed, else the agent ends and with it the box.
+ * Nothing the payload does is believed or can end the agent: it has other ids, no descriptor of
+ * ours but its own stdio, and everything it can make us read is bounded.
+ */
+
+#include "guest/channel.h"
+#include "guest/proc.h"
+#include "guest/put.h"
+#include "wire/msg.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define AGENT_SOCKET    3 /* given by whoever executes the agent */
+#define AGENT_WORKSPACE "/workspace"
+#define AGENT_RUN_DIR   "/run/millibox"
+
+struct agent {
+	bool is_init;    /* PID 1: everything else in sight belongs to the box */
+	bool is_set_up;  /* SETUP came */
+	bool reap_again; /* more children may have ended */
+	uint32_t failed; /* id of an execution that has failed: the rest of it is skipped */
+	uint32_t layers; /* mask of enum wire_layer */
+	int landlock_abi;
+	int signals; /* owned descriptors, from here on */
+	int null;
+	int workspace;
+	int run_dir;
+	int ruleset; /* -1: no Landlock */
+	struct msg_setup setup;
+	struct put put;
+	struct proc proc;
+	struct channel ch;
+};
+
+/** agent_fail - tell the host that execution @id could not be started. 0 or a negative errno. */
+int agent_fail(struct agent *a, uint32_t id, const struct error *err) attr_must_check;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/channel.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+
+int channel_init(struct channel *ch, int fd)
+{
+	ch->fd = fd;
+	ch->in_off = ch->in_len = ch->out_off = 0;
+	buf_init(&ch->out, CHANNEL_MAX_BYTES);
+	return fd_set_nonblock(fd, true);
+}
+
+void channel_done(struct channel *ch)
+{
+	buf_done(&ch->out);
+}
+
+static size_t pending(const struct channel *ch)
+{
+	return ch->out.len - ch->out_off;
+}
+
+bool channel_is_full(const struct channel *ch)
+{
+	return pending(ch) >= CHANNEL_HIGH_BYTES;
+}
+
+bool channel_has_output(const struct channel *ch)
+{
+	return pending(ch) > 0;
+}
+
+bool channel_has_room(const struct channel *ch)
+{
+	return ch->in_len - ch->in_off < sizeof(ch->in);
+}
+
+int channel_fill(struct channel *ch)
+{
+	ssize_t n = 0;
+
+	if (ch->in_off > 0) {
+		memmove(ch->in, ch->in + ch->in_off, ch->in_len - ch->in_off);
+		ch->in_len -= ch->in_off;
+		ch->in_off = 0;
+	}
+	n = recv(ch->fd, ch->in + ch->in_len, sizeof(ch->in) - ch->in_len, MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
+	ch->in_len += (size_t)n;
+	return n > 0;
+}
+
+int channel_next(struct channel *ch, struct frame *ret_frame)
+{
+	int r = frame_parse(ch->in + ch->in_off, ch->in_len - ch->in_off, ret_frame);
+
+	if (r <= 0)
+		return r;
+	ch->in_off += (size_t)r;
+	return 1;
+}
+
+int channel_flush(struct channel *ch)
+{
+	while (pending(ch) > 0) {
+		ssize_t n = send(ch->fd, ch->out.data + ch->out_off, pending(ch),
+		                 MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n < 0)
+			return -errno;
+		ch->out_off += (size_t)n;
+	}
+	/* Moving little often would cost more than keeping sent bytes for a while. */
+	if (ch->out_off == ch->out.len) {
+		buf_reset(&ch->out);
+		ch->out_off = 0;
+	} else if (ch->out_off >= CHANNEL_HIGH_BYTES / 2) {
+		buf_consume(&ch->out, ch->out_off);
+		ch->out_off = 0;
+	}
+	return 0;
+}

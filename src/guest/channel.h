@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the agent's end of the control socket: frames in, frames out, both bounded. Nothing here
+ * blocks. When more than CHANNEL_HIGH_BYTES wait to be sent the channel is full: then the agent
+ * stops reading what would produce more, and its memory stays what it is.
+ */
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "wire/frame.h"
+#include "wire/msg.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CHANNEL_HIGH_BYTES (256 * 1024)
+/* What may be added in one round while the channel was just not full. */
+#define CHANNEL_MAX_BYTES (CHANNEL_HIGH_BYTES + 4 * FRAME_MAX_LEN)
+
+struct channel {
+	int fd;
+	size_t in_off; /* parsed so far */
+	size_t in_len;
+	struct buf out; /* owned */
+	size_t out_off; /* sent so far */
+	uint8_t in[FRAME_MAX_LEN];
+	char scratch[FRAME_CHUNK]; /* for one read of something to be forwarded */
+};
+
+/** channel_init - @fd is a connected stream socket; it becomes non-blocking and stays the caller's.
+ */
+int channel_init(struct channel *ch, int fd) attr_must_check;
+void channel_done(struct channel *ch);
+
+/** channel_fill - read what is there. Return: 1, 0 at end of file, or a negative errno. */
+int channel_fill(struct channel *ch) attr_must_check;
+/** channel_next - the next whole frame, borrowed until channel_fill. Return: 1, 0, or -EPROTO. */
+int channel_next(struct channel *ch, struct frame *ret_frame) attr_must_check;
+/** channel_flush - send what the socket takes. Return: 0 or a negative errno (the host is gone). */
+int channel_flush(struct channel *ch) attr_must_check;
+
+bool channel_is_full(const struct channel *ch);
+bool channel_has_output(const struct channel *ch);
+bool channel_has_room(const struct channel *ch); /* for channel_fill */

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/dispatch.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "guest/agent.h"
+
+#define SIGNAL_MAX 64
+
+/* A violation that is only seen once the message is decoded. */
+#define VIOLATION (-EPROTO)
+
+/* The rest of an execution that has failed was on its way already: skipped without a word. */
+static bool is_skipped(const struct agent *a, const struct frame *frame)
+{
+	return frame->id == a->failed;
+}
+
+static bool is_current(const struct agent *a, const struct frame *frame)
+{
+	return a->proc.state != PROC_IDLE && a->proc.id == frame->id;
+}
+
+static int on_setup(struct agent *a, const struct frame *frame)
+{
+	struct error err = {0};
+
+	if (msg_setup_decode(frame, &a->setup) < 0)
+		return VIOLATION;
+	a->is_set_up = true;
+	if (a->setup.version != WIRE_VERSION)
+		(void)error_set(&err, ERR_PROTOCOL, 0, "the host speaks version %u, the agent %u",
+		                a->setup.version, (unsigned)WIRE_VERSION);
+	else if (a->setup.landlock_required && a->ruleset < 0)
+		(void)error_set(&err, ERR_UNAVAILABLE, 0, "the kernel has no Landlock");
+	if (!error_is_set(&err))
+		return 0;
+	return agent_fail(a, 0, &err) < 0 ? -EIO : 1;
+}
+
+static int on_put_begin(struct agent *a, const struct frame *frame)
+{
+	struct msg_put_begin msg;
+	struct error err = {0};
+
+	if (msg_put_begin_decode(frame, &msg) < 0 || msg.place >= WIRE_PLACE_COUNT)
+		return VIOLATION;
+	if (is_skipped(a, frame))
+		return 0;
+	if (a->put.state != PUT_IDLE)
+		return VIOLATION;
+	return put_begin(a, frame->id, &msg, &err) < 0 ? agent_fail(a, frame->id, &err) : 0;
+}
+
+static int on_put_data(struct agent *a, const struct frame *frame)
+{
+	struct msg_put_data msg;
+	struct error err = {0};
+
+	if (msg_put_data_decode(frame, &msg) < 0)
+		return VIOLATION;
+	if (is_skipped(a, frame))
+		return 0;
+	if (a->put.state != PUT_OPEN || a->put.id != frame->id)
+		return VIOLATION;
+	return put_data(&a->put, &msg.data, &err) < 0 ? agent_fail(a, frame->id, &err) : 0;
+}
+
+static int on_put_end(struct agent *a, const struct frame *frame)
+{
+	struct msg_put_end msg;
+	struct error err = {0};
+
+	if (msg_put_end_decode(frame, &msg) < 0)
+		return VIOLATION;
+	if (is_skipped(a, frame))
+		return 0;
+	if (a->put.state != PUT_OPEN || a->put.id != frame->id)
+		return VIOLATION;
+	return put_end(&a->put, &err) < 0 ? agent_fail(a, frame->id, &err) : 0;
+}
+
+static int on_exec(struct agent *a, const struct frame *frame)
+{
+	struct msg_exec msg;
+	struct error err = {0};
+
+	if (msg_exec_decode(frame, &msg) < 0)
+		return VIOLATION;
+	if (is_skipped(a, frame))
+		return 0;
+	if (a->put.state != PUT_IDLE)
+		return VIOLATION;
+	return proc_start(a, frame->id, &msg, &err) < 0 ? agent_fail(a, frame->id, &err) : 0;
+}
+
+static int on_stdin(struct agent *a, const struct frame *frame)
+{
+	struct msg_stdin_data msg;
+
+	if (msg_stdin_data_decode(frame, &msg) < 0)
+		return VIOLATION;
+	/* The program may have ended while this was on its way. */
+	if (!is_current(a, frame))
+		return 0;
+	if (a->proc.in.ended)
+		return a->proc.in.fd < 0 ? 0 : VIOLATION;
+	return input_add(&a->proc.in, &msg.data);
+}
+
+static int on_stdin_end(struct agent *a, const struct frame *frame)
+{
+	struct msg_stdin_end msg;
+
+	if (msg_stdin_end_decode(frame, &msg) < 0)
+		return VIOLATION;
+	if (is_current(a, frame))
+		input_end(&a->proc.in);
+	return 0;
+}
+
+static int on_signal(struct agent *a, const struct frame *frame)
+{
+	struct msg_signal msg;
+
+	if (msg_signal_decode(frame, &msg) < 0 || msg.signo < 1 || msg.signo > SIGNAL_MAX)
+		return VIOLATION;
+	if (is_current(a, frame))
+		proc_signal(a, (int)msg.signo);
+	return 0;
+}
+
+static int on_bye(struct agent *a, const struct frame *frame)
+{
+	struct msg_bye msg;
+
+	(void)a;
+	return msg_bye_decode(frame, &msg) < 0 ? VIOLATION : 1;
+}
+
+enum rule_flag {
+	BEFORE_SETUP = 1u << 0, /* may come before SETUP */
+	ONCE = 1u << 1,         /* only before SETUP */
+	OF_BOX = 1u << 2,       /* concerns no execution: id 0 */
+};
+
+struct rule {
+	int (*handle)(struct agent *a, const struct frame *frame);
+	unsigned flags;
+};
+
+static const struct rule rules[MSG_COUNT] = {
+	[MSG_SETUP] = {on_setup,     BEFORE_SETUP | ONCE | OF_BOX},
+	[MSG_PUT_BEGIN] = {on_put_begin, 0                           },
+	[MSG_PUT_DATA] = {on_put_data,  0                           },
+	[MSG_PUT_END] = {on_put_end,   0                           },
+	[MSG_EXEC] = {on_exec,      0                           },
+	[MSG_STDIN] = {on_stdin,     0                           },
+	[MSG_STDIN_END] = {on_stdin_end, 0                           },
+	[MSG_SIGNAL] = {on_signal,    0                           },
+	[MSG_BYE] = {on_bye,       BEFORE_SETUP | OF_BOX       },
+};
+
+enum dispatch_verdict dispatch_check(const struct frame *frame, bool is_set_up)
+{
+	const struct rule *rule = frame->type < MSG_COUNT ? &rules[frame->type] : NULL;
+
+	if (!rule || !rule->handle)
+		return DISPATCH_UNKNOWN;
+	if (!is_set_up && !(rule->flags & BEFORE_SETUP))
+		return DISPATCH_TOO_EARLY;
+	if (is_set_up && (rule->flags & ONCE))
+		return DISPATCH_REPEATED;
+	if ((frame->id == 0) != ((rule->flags & OF_BOX) != 0))
+		return DISPATCH_WRONG_ID;
+	return DISPATCH_OK;
+}
+
+const char *dispatch_verdict_name(enum dispatch_verdict verdict)
+{
+	static const char *const texts[] = {
+		[DISPATCH_OK] = "malformed",
+		[DISPATCH_UNKNOWN] = "not for the agent",
+		[DISPATCH_TOO_EARLY] = "before SETUP",
+		[DISPATCH_REPEATED] = "repeated",
+		[DISPATCH_WRONG_ID] = "of no or of some execution",
+	};
+
+	return texts[verdict];
+}
+
+int dispatch_frame(struct agent *a, const struct frame *frame)
+{
+	if (dispatch_check(frame, a->is_set_up) != DISPATCH_OK)
+		return VIOLATION;
+	return rules[frame->type].handle(a, frame);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/drop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "guest/filter.h"
+#include "guest/landlock.h"
+
+#define KIB 1024ULL
+
+static int step_signals(const struct drop_plan *plan)
+{
+	sigset_t none;
+
+	(void)plan;
+	/* The agent changed one disposition since harden_signals(), and blocks what it reads. */
+	if (signal(SIGPIPE, SIG_DFL) == SIG_ERR)
+		return -errno;
+	(void)sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
+}
+
+static int step_session(const struct drop_plan *plan)
+{
+	(void)plan;
+	(void)umask(022);
+	return setsid() < 0 ? -errno : 0;
+}
+
+static int step_stdio(const struct drop_plan *plan)
+{
+	/* The agent's own descriptors start at 3, so that no source is overwritten here. */
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(plan->stdio[fd], fd) < 0)
+			return -errno;
+	return 0;
+}
+
+static int step_directory(const struct drop_plan *plan)
+{
+	return fchdir(plan->workspace) < 0 ? -errno : 0;
+}
+
+static int set_limit(int resource, uint64_t value)
+{
+	struct rlimit now;
+	struct rlimit lim;
+
+	if (getrlimit((__typeof__(RLIMIT_CORE))resource, &now) < 0)
+		return -errno;
+	/* Lower is fine; raising needs a right that even root of the host may not have. */
+	lim.rlim_max = value < now.rlim_max ? (rlim_t)value : now.rlim_max;
+	lim.rlim_cur = lim.rlim_max;
+	return setrlimit((__typeof__(RLIMIT_CORE))resource, &lim) < 0 ? -errno : 0;
+}
+
+struct limit {
+	int resource;
+	uint64_t value;
+};
+
+static int step_limits(const struct drop_plan *plan)
+{
+	const struct msg_setup *s = plan->setup;
+	const struct limit limits[] = {
+		{RLIMIT_CORE,       0					    },
+		{RLIMIT_NOFILE,     s->nofile                                    },
+		{RLIMIT_NPROC,      s->nproc                                     },
+		{RLIMIT_FSIZE,      s->fsize                                     },
+		{RLIMIT_DATA,       s->data_limit ? s->data_limit : RLIM_INFINITY},
+		{RLIMIT_MEMLOCK,    64 * KIB                                     },
+		{RLIMIT_MSGQUEUE,   64 * KIB                                     },
+		{RLIMIT_SIGPENDING, 4096					 },
+		{RLIMIT_RTPRIO,     0					    },
+		{RLIMIT_NICE,       0					    },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		int r = set_limit(limits[i].resource, limits[i].value);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int close_between(unsigned first, unsigned last)
+{
+	if (first > last)
+		return 0;
+	return syscall(SYS_close_range, first, last, 1u << 1 /* UNSHARE */) < 0 ? -errno : 0;
+}
+
+/* Everything from 3 on but the two that the next steps need; those are close-on-exec. */
+static int step_descriptors(const struct drop_plan *plan)
+{
+	int low = plan->status < plan->ruleset ? plan->status : plan->ruleset;
+	int high = plan->status < plan->ruleset ? plan->ruleset : plan->status;
+	int r = 0;
+
+	if (low < 3) /* no ruleset */
+		low = high;
+	r = close_between(3, (unsigned)low - 1);
+	if (r >= 0 && high > low)
+		r = close_between((unsigned)low + 1, (unsigned)high - 1);
+	if (r >= 0)
+		r = close_between((unsigned)high + 1, UINT_MAX);
+	return r;
+}
+
+static int step_ids(const struct drop_plan *plan)
+{
+	uid_t uid = plan->setup->uid;
+	gid_t gid = plan->setup->gid;
+
+	/* Only one id is mapped: there is no other to change to. */
+	if (uid == getuid() && gid == getgid())
+		return uid == geteuid() && gid == getegid() ? 0 : -EPERM;
+	/* The namespace denies setgroups: there must be none, as there is no way to drop them. */
+	if (getgroups(0, NULL) != 0 && setgroups(0, NULL) < 0)
+		return -errno;
+	if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+		return -errno;
+	return 0;
+}
+
+/* The bounding and ambient sets are empty and locked since the agent's own start. */
+static int step_capabilities(const struct drop_plan *plan)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	const struct __user_cap_data_struct none[2] = {0};
+
+	(void)plan;
+	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+}
+
+static int step_privileges(const struct drop_plan *plan)
+{
+	(void)plan;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+static int step_landlock(const struct drop_plan *plan)
+{
+	return plan->ruleset < 0 ? 0 : landlock_apply(plan->ruleset);
+}
+
+static int step_filter(const struct drop_plan *plan)
+{
+	const struct drop_message msg = {.word = DROP_LISTENER};
+	cleanup_close int listener = -1;
+	int r = 0;
+
+	if (!plan->notify)
+		return filter_install(FILTER_PAYLOAD_QUIET);
+	r = filter_install_payload(&listener);
+	if (r < 0 || listener < 0)
+		return r;
+	return fd_send(plan->status, &msg, sizeof(msg), &listener, 1);
+}
+
+struct step {
+	const char *what;
+	int (*apply)(const struct drop_plan *plan);
+};
+
+/*
+ * In this order. Descriptors: the source of stdio and the directory must still be there before, and
+ * NOFILE may be smaller than the numbers in use only once nothing is opened any more. Ids before
+ * capabilities, which they need. no_new_privs before Landlock and the filter, which want it when
+ * there are no capabilities. The filter last: it forbids what the other steps do.
+ */
+static const struct step steps[] = {
+	{"reset signals",                  step_signals     },
+	{"start a session",                step_session     },
+	{"set up stdio",                   step_stdio       },
+	{"enter the workspace",            step_directory   },
+	{"set resource limits",            step_limits      },
+	{"close descriptors",              step_descriptors },
+	{"change ids",                     step_ids         },
+	{"drop capabilities",              step_capabilities},
+	{"set no_new_privs",               step_privileges  },
+	{"apply Landlock",                 step_landlock    },
+	{"install the system call filter", step_filter      },
+};
+
+int drop_to_payload(const struct drop_plan *plan, struct error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		int r = steps[i].apply(plan);
+		if (r < 0)
+			return error_set(err, ERR_BOX_FAILED, -r, "%s: %s", steps[i].what,
+			                 strerror(-r));
+	}
+	return 0;
+}
+
+int drop_tell(int status, enum drop_word word, const struct error *err)
+{
+	struct drop_message msg = {.word = word};
+
+	if (err)
+		msg.error = *err;
+	return fd_send(status, &msg, sizeof(msg), NULL, 0);
+}

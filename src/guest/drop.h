@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what a child of the agent does to become the payload. Runs between fork and exec: system
+ * calls only, no allocation. The steps are a table in drop.c, whose order is the point.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include "wire/msg.h"
+#include <stdbool.h>
+
+struct drop_plan {
+	const struct msg_setup *setup; /* ids and limits */
+	int stdio[3];
+	int workspace; /* becomes the working directory */
+	int ruleset;   /* Landlock, or -1 */
+	int status;    /* socket to the agent; close-on-exec */
+	bool notify;   /* refused calls are told to the agent, over @status */
+};
+
+/**
+ * drop_to_payload - never undone. Afterwards the process has the descriptors 0, 1, 2, and until it
+ * executes something @status and the ruleset. On failure the process must end.
+ */
+int drop_to_payload(const struct drop_plan *plan, struct error *err) attr_must_check;
+
+/* The one message that a child sends over @status before it executes a program. */
+enum drop_word {
+	DROP_LISTENER, /* with the listener of its filter as descriptor */
+	DROP_ERROR,    /* it could not go on; struct error follows */
+	DROP_DONE,     /* the work of a child that executes nothing is done */
+};
+
+struct drop_message {
+	enum drop_word word;
+	struct error error;
+};
+
+/** drop_tell - send @word (and @err) to the agent. Return: 0 or a negative errno. */
+int drop_tell(int status, enum drop_word word, const struct error *err);

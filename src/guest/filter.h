@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the seccomp filters, made at build time from seccomp/payload.txt. Installing needs
+ * no_new_privs. Once on a process a filter can't be taken off it, nor off its children.
+ */
+
+#include "base/attr.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdint.h>
+
+enum filter {
+	FILTER_PAYLOAD,       /* refusals go to a listener */
+	FILTER_PAYLOAD_QUIET, /* the same without a listener: refusals are EPERM */
+	FILTER_AGENT,         /* the payload's calls and those that the agent needs */
+	FILTER_COUNT
+};
+
+struct filter_program {
+	const struct sock_filter *code;
+	uint16_t len;
+};
+
+extern const struct filter_program filter_programs[FILTER_COUNT];
+
+/** filter_install - put @filter on the calling process. Return: 0 or a negative errno. */
+int filter_install(enum filter filter) attr_must_check;
+/**
+ * filter_install_payload - the payload's filter; refusals go to the listener *ret_listener. Where
+ * the kernel cannot give one the quiet filter is installed and *ret_listener is -1.
+ */
+int filter_install_payload(int *ret_listener) attr_must_check;

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/landlock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* Younger than the headers that may be installed; the kernel never changes them. */
+#define FS_REFER            (1ULL << 13)
+#define FS_TRUNCATE         (1ULL << 14)
+#define FS_IOCTL_DEV        (1ULL << 15)
+#define SCOPE_ABSTRACT_UNIX (1ULL << 0)
+#define SCOPE_SIGNAL        (1ULL << 1)
+
+/* As the kernel has it since ABI 6; older ones take the front part. */
+struct ruleset_attr {
+	uint64_t handled_access_fs;
+	uint64_t handled_access_net;
+	uint64_t scoped;
+};
+
+#define READ     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define READ_RUN (READ | LANDLOCK_ACCESS_FS_EXECUTE)
+#define CHANGE                                                                                     \
+	(LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |                           \
+	 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |                            \
+	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |                              \
+	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM | FS_REFER | FS_TRUNCATE)
+#define EVERYTHING                                                                                 \
+	(READ_RUN | CHANGE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK |        \
+	 FS_IOCTL_DEV)
+#define NODE (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
+/* What can be allowed for something that is not a directory. */
+#define ON_FILE (NODE | LANDLOCK_ACCESS_FS_EXECUTE | FS_IOCTL_DEV)
+
+struct place {
+	const char *path;
+	uint64_t access;
+};
+
+static const struct place places[] = {
+  /* Listing is harmless, what is there was chosen by us; and "ls /" is common. */
+	{"/",            LANDLOCK_ACCESS_FS_READ_DIR},
+	{"/usr",         READ_RUN                   },
+	{"/etc",         READ		       },
+	{"/opt",         READ_RUN                   },
+	{"/proc",        READ		       },
+	{"/run",         READ		       },
+	{"/dev",         READ		       },
+	{"/dev/null",    NODE | FS_IOCTL_DEV        },
+	{"/dev/zero",    NODE | FS_IOCTL_DEV        },
+	{"/dev/full",    NODE | FS_IOCTL_DEV        },
+	{"/dev/tty",     NODE | FS_IOCTL_DEV        },
+	{"/dev/random",  NODE                       },
+	{"/dev/urandom", NODE                       },
+	{"/dev/shm",     READ_RUN | CHANGE          },
+	{"/tmp",         READ_RUN | CHANGE          },
+	{"/workspace",   READ_RUN | CHANGE          },
+};
+
+int landlock_abi(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	return abi < 0 ? 0 : (int)abi;
+}
+
+static uint64_t known_rights(int abi)
+{
+	uint64_t rights = EVERYTHING;
+
+	if (abi < 2)
+		rights &= ~FS_REFER;
+	if (abi < 3)
+		rights &= ~FS_TRUNCATE;
+	if (abi < 5)
+		rights &= ~FS_IOCTL_DEV;
+	return rights;
+}
+
+static int create_ruleset(int abi)
+{
+	struct ruleset_attr attr = {.handled_access_fs = known_rights(abi)};
+	size_t size = sizeof(attr.handled_access_fs);
+	long r = 0;
+
+	if (abi >= 6) {
+		attr.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
+		size = sizeof(attr);
+	}
+	r = syscall(SYS_landlock_create_ruleset, &attr, size, 0); /* close-on-exec by itself */
+	return r < 0 ? -errno : (int)r;
+}
+
+static int add_place(int ruleset, int abi, const struct place *place)
+{
+	cleanup_close int fd = fd_open(place->path, O_PATH, 0);
+	struct landlock_path_beneath_attr rule = {
+		.allowed_access = place->access & known_rights(abi),
+		.parent_fd = fd,
+	};
+	struct stat st;
+
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		rule.allowed_access &= ON_FILE;
+	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int landlock_make(int abi, struct error *err)
+{
+	cleanup_close int ruleset = create_ruleset(abi);
+
+	if (ruleset < 0)
+		return error_set(err, ERR_BOX_FAILED, -ruleset, "make a Landlock ruleset");
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		int r = add_place(ruleset, abi, &places[i]);
+		if (r < 0)
+			return error_set(err, ERR_BOX_FAILED, -r, "Landlock rule for %s",
+			                 places[i].path);
+	}
+	return TAKE_FD(ruleset);
+}
+
+int landlock_apply(int ruleset)
+{
+	return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
+}

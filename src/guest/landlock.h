@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: Landlock says again, in a second mechanism, what the mounts of a box say: the runtime tree
+ * can be read and executed, the workspace and temporary places written, nothing else. The ruleset
+ * is made once by the agent; each payload puts itself under it. TCP is left alone: a box has only
+ * its own loopback, and programs test servers on it.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+
+/** landlock_abi - version the kernel has, 0 for none. */
+int landlock_abi(void);
+/**
+ * landlock_make - a ruleset descriptor with every right that @abi knows. Places that are not there
+ * are left out. Return: the descriptor, or -1 with @err.
+ */
+int landlock_make(int abi, struct error *err) attr_must_check;
+/** landlock_apply - put the calling process under @ruleset. Return: 0 or a negative errno. */
+int landlock_apply(int ruleset) attr_must_check;

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * millibox-agent: PID 1 of every box.
+ *
+ * Theory of operation. The agent is executed with the control socket as descriptor 3 and nothing
+ * else. It takes away from itself what it does not need, says HELLO, and then does what the host's
+ * frames say until the socket ends. One poll loop serves the socket, the children, their pipes, the
+ * report socket and the refused system calls; each source gets a bounded turn per round, so that no
+ * flood of one starves another.
+ *
+ * When the agent ends, for whatever reason, the kernel kills all that is left in its pid namespace:
+ * there is no state in which a box lives on without it.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "guest/agent.h"
+#include "guest/dispatch.h"
+#include "guest/harden.h"
+#include "guest/landlock.h"
+#include "wire/layer.h"
+
+/* Children waited for in one round: a storm of dying orphans must not stop everything else. */
+#define REAP_BATCH 256
+
+enum source {
+	SOURCE_SOCKET,
+	SOURCE_SIGNALS,
+	SOURCE_PUT,
+	SOURCE_PUT_STATUS,
+	SOURCE_PROC, /* PROC_SOURCES of them */
+	SOURCE_COUNT = SOURCE_PROC + PROC_SOURCES
+};
+
+int agent_fail(struct agent *a, uint32_t id, const struct error *err)
+{
+	struct msg_failed msg = {
+		.code = err->code,
+		.sys = err->sys,
+		.text = wire_str(err->msg),
+	};
+
+	a->failed = id;
+	put_close(&a->put);
+	return msg_failed_encode(&a->ch.out, id, &msg);
+}
+
+/* Last words: what the host finds in its log when the agent has to give up. */
+static void complain(struct agent *a, const char *text)
+{
+	const struct msg_log msg = {.level = LOG_LEVEL_ERR, .text = wire_str(text)};
+
+	int r = msg_log_encode(&a->ch.out, 0, &msg);
+
+	/* If this cannot be said either, the end of the socket says enough. */
+	if (r >= 0)
+		r = channel_flush(&a->ch);
+	(void)r;
+}
+
+/* Descriptors 0 to 2 are taken once and for all, so that nothing of ours ever becomes stdio. */
+static int open_null(int *ret_fd)
+{
+	int fd = -1;
+
+	do {
+		fd = fd_open("/dev/null", O_RDWR, 0);
+		if (fd < 0)
+			return fd;
+	} while (fd < 3);
+	*ret_fd = fd;
+	return 0;
+}
+
+static int open_places(struct agent *a, struct error *err)
+{
+	const int signals[] = {SIGCHLD};
+	int r = open_null(&a->null);
+
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "open /dev/null");
+	a->signals = fd_signalfd(signals, ARRAY_SIZE(signals));
+	if (a->signals < 0)
+		return error_set(err, ERR_BOX_FAILED, -a->signals, "make a signal descriptor");
+	a->workspace = fd_open(AGENT_WORKSPACE, O_PATH | O_DIRECTORY, 0);
+	if (a->workspace < 0)
+		return error_set(err, ERR_BOX_FAILED, -a->workspace, "open " AGENT_WORKSPACE);
+	a->run_dir = fd_open(AGENT_RUN_DIR, O_RDONLY | O_DIRECTORY, 0);
+	if (a->run_dir < 0)
+		return error_set(err, ERR_BOX_FAILED, -a->run_dir, "open " AGENT_RUN_DIR);
+	return 0;
+}
+
+static int make_ruleset(struct agent *a, struct error *err)
+{
+	a->landlock_abi = landlock_abi();
+	if (a->landlock_abi == 0)
+		return 0;
+	a->ruleset = landlock_make(a->landlock_abi, err);
+	if (a->ruleset < 0)
+		return -1;
+	a->layers |= LAYER_BIT(LAYER_LANDLOCK);
+	return 0;
+}
+
+static int say_hello(struct agent *a)
+{
+	const struct msg_hello msg = {
+		.version = WIRE_VERSION,
+		.layers = a->layers,
+		.landlock_abi = (uint32_t)a->landlock_abi,
+	};
+	int r = msg_hello_encode(&a->ch.out, 0, &msg);
+
+	return r < 0 ? r : channel_flush(&a->ch);
+}
+
+static int start(struct agent *a, struct error *err)
+{
+	int r = 0;
+
+	a->is_init = getpid() == 1;
+	/* Harmless for PID 1, which has all orphans; lets the agent be tried out anywhere. */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	if (harden_self(&a->layers, err) < 0 || open_places(a, err) < 0 || make_ruleset(a, err) < 0)
+		return -1;
+	r = say_hello(a);
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "say hello") : 0;
+}
+
+static int reap(struct agent *a)
+{
+	struct signalfd_siginfo info[4];
+
+	/* Signals of the same kind merge: read to clear, then ask for all that ended. */
+	(void)!read(a->signals, info, sizeof(info));
+	a->reap_again = false;
+	for (int i = 0; i < REAP_BATCH; i++) {
+		int status = 0;
+		pid_t pid = waitpid(-1, &status, WNOHANG);
+		int r = 0;
+		if (pid <= 0)
+			return 0;
+		r = proc_reaped(a, pid, status);
+		if (r < 0)
+			return r;
+	}
+	a->reap_again = true;
+	return 0;
+}
+
+/* A full channel must empty before anything is done that adds to it; a file before what follows. */
+static bool can_dispatch(const struct agent *a)
+{
+	return !channel_is_full(&a->ch) && !put_is_busy(&a->put);
+}
+
+static int dispatch_all(struct agent *a)
+{
+	struct frame frame;
+	int r = 0;
+
+	while (r == 0 && can_dispatch(a)) {
+		char text[96];
+		r = channel_next(&a->ch, &frame);
+		if (r <= 0)
+			break;
+		r = dispatch_frame(a, &frame);
+		if (r != -EPROTO)
+			continue;
+		(void)snprintf(text, sizeof(text), "message %s: %s", msg_name(frame.type),
+		               dispatch_verdict_name(dispatch_check(&frame, a->is_set_up)));
+		complain(a, text);
+	}
+	return r;
+}
+
+static void watch(const struct agent *a, struct pollfd *fds)
+{
+	bool read_more = can_dispatch(a) && channel_has_room(&a->ch);
+
+	fds[SOURCE_SOCKET] = (struct pollfd){
+		.fd = a->ch.fd,
+		.events = (short)((read_more ? POLLIN : 0) |
+	                          (channel_has_output(&a->ch) ? POLLOUT : 0)),
+	};
+	fds[SOURCE_SIGNALS] = (struct pollfd){.fd = a->signals, .events = POLLIN};
+	fds[SOURCE_PUT] = (struct pollfd){.fd = -1, .events = POLLOUT};
+	if (a->put.pending.len > 0)
+		fds[SOURCE_PUT].fd = a->put.fd;
+	fds[SOURCE_PUT_STATUS] = (struct pollfd){.fd = a->put.child.status, .events = POLLIN};
+	proc_watch(a, &fds[SOURCE_PROC]);
+}
+
+static int pump_put(struct agent *a)
+{
+	uint32_t id = a->put.id;
+	struct error err = {0};
+
+	return put_pump(&a->put, &err) < 0 ? agent_fail(a, id, &err) : 0;
+}
+
+/* Return: 0; 1 when the host is done with us; negative when we cannot go on. */
+static int serve(struct agent *a, const struct pollfd *fds)
+{
+	int r = 0;
+
+	if (fds[SOURCE_SOCKET].revents & POLLIN) {
+		r = channel_fill(&a->ch);
+		if (r <= 0)
+			return r < 0 ? r : 1;
+	} else if (fds[SOURCE_SOCKET].revents & (POLLHUP | POLLERR)) {
+		return 1;
+	}
+	r = 0;
+	if (fds[SOURCE_SIGNALS].revents || a->reap_again)
+		r = reap(a);
+	if (r >= 0 && (fds[SOURCE_PUT].revents || fds[SOURCE_PUT_STATUS].revents))
+		r = pump_put(a);
+	if (r >= 0)
+		r = proc_pump(a, &fds[SOURCE_PROC]);
+	if (r >= 0)
+		r = dispatch_all(a);
+	if (r >= 0) {
+		int sent = channel_flush(&a->ch);
+		r = sent < 0 ? sent : r;
+	}
+	return r;
+}
+
+static int loop(struct agent *a)
+{
+	struct pollfd fds[SOURCE_COUNT];
+	int r = 0;
+
+	while (r == 0) {
+		watch(a, fds);
+		if (poll(fds, SOURCE_COUNT, a->reap_again ? 0 : proc_timeout_ms(a)) < 0) {
+			if (errno != EINTR)
+				return -errno;
+			continue;
+		}
+		r = serve(a, fds);
+	}
+	return r;
+}
+
+int main(void)
+{
+	struct agent *a = NEW(struct agent);
+	struct error err = {0};
+	int r = 0;
+
+	a->signals = a->null = a->workspace = a->run_dir = a->ruleset = -1;
+	put_init(&a->put);
+	proc_init(&a->proc);
+	if (channel_init(&a->ch, AGENT_SOCKET) < 0)
+		return 1;
+	if (start(a, &err) < 0) {
+		complain(a, err.msg);
+		return 1;
+	}
+	r = loop(a);
+	proc_signal(a, SIGKILL);
+	return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: files that the host puts into a box. In /run/millibox the agent makes them itself: new, in
+ * one directory that nobody else can write. In the workspace a child with the payload's ids makes
+ * them, because the payload may have planted links there: what it resolves, it resolves with the
+ * rights it has.
+ *
+ * One file at a time. While put_is_busy() no further frame may be looked at: its data wait for the
+ * child, or its end for the child's answer.
+ */
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "guest/spawn.h"
+#include "wire/msg.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PUT_PATH_MAX       4096
+#define PUT_COMPONENTS_MAX 32
+
+struct agent;
+
+enum put_state {
+	PUT_IDLE,
+	PUT_OPEN,    /* data may come */
+	PUT_CLOSING, /* the end came; the child's answer is awaited */
+};
+
+struct put {
+	enum put_state state;
+	uint32_t id;
+	int fd;               /* owned: the file itself, or the pipe to the child */
+	struct spawned child; /* status -1 when the agent writes itself */
+	struct buf pending;   /* owned: one frame's data at most */
+};
+
+/** put_check_path - relative, plain components only, within the limits. Pure. */
+int put_check_path(const struct wire_bytes *path, struct error *err) attr_must_check;
+
+void put_init(struct put *p);
+void put_close(struct put *p);
+int put_begin(struct agent *a, uint32_t id, const struct msg_put_begin *msg,
+              struct error *err) attr_must_check;
+int put_data(struct put *p, const struct wire_bytes *data, struct error *err) attr_must_check;
+int put_end(struct put *p, struct error *err) attr_must_check;
+bool put_is_busy(const struct put *p);
+/** put_pump - go on with what waits. Return: 0, or -1 with @err when the file failed. */
+int put_pump(struct put *p, struct error *err) attr_must_check;

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+
+static int listen_at(int fd, const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int r = str_format(addr.sun_path, sizeof(addr.sun_path), "%s/%s", path, REPORT_NAME);
+
+	if (r < 0)
+		return r;
+	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return -errno;
+	/* Connecting needs write permission; the directory keeps the name itself safe. */
+	if (chmod(addr.sun_path, 0666) < 0 || listen(fd, 1) < 0)
+		return -errno;
+	return 0;
+}
+
+int report_open(struct report *rep, const char *path, int dir, uint32_t max)
+{
+	cleanup_close int fd = fd_socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	int r = 0;
+
+	if (fd < 0)
+		return fd;
+	r = listen_at(fd, path);
+	if (r < 0)
+		return r;
+	*rep = (struct report){.listener = TAKE_FD(fd), .conn = -1, .dir = dir, .left = max};
+	return 0;
+}
+
+void report_close(struct report *rep)
+{
+	if (rep->listener >= 0)
+		(void)unlinkat(rep->dir, REPORT_NAME, 0);
+	rep->listener = fd_close(rep->listener);
+	rep->conn = fd_close(rep->conn);
+	rep->left = 0;
+}
+
+int report_fd(const struct report *rep, const struct channel *ch)
+{
+	if (rep->conn >= 0)
+		return channel_is_full(ch) ? -1 : rep->conn;
+	return rep->left > 0 ? rep->listener : -1;
+}
+
+static void take_connection(struct report *rep)
+{
+	int fd = fd_accept(rep->listener);
+
+	if (fd >= 0)
+		rep->conn = fd;
+}
+
+/* The one report of this execution is over: whoever comes later finds nobody. */
+static void finish(struct report *rep)
+{
+	report_close(rep);
+}
+
+int report_pump(struct report *rep, struct channel *ch, uint32_t id)
+{
+	struct msg_report msg = {0};
+	ssize_t n = 0;
+	int r = 0;
+
+	if (rep->conn < 0 && rep->listener >= 0)
+		take_connection(rep);
+	if (rep->conn < 0)
+		return 0;
+	/* Plain read: descriptors sent along are dropped by the kernel. */
+	n = read(rep->conn, ch->scratch, sizeof(ch->scratch));
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0) {
+		finish(rep);
+		return 0;
+	}
+	msg.data = (struct wire_bytes){ch->scratch, n > rep->left ? rep->left : (uint32_t)n};
+	r = msg_report_encode(&ch->out, id, &msg);
+	rep->left -= msg.data.len;
+	if (rep->left == 0)
+		finish(rep);
+	return r < 0 ? r : (int)msg.data.len;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: where a runner reports (docs/protocol.md): a Unix socket that the payload may connect to
+ * once per execution. What comes over it has the payload's authority: it is passed on as bytes, up
+ * to a maximum, and not looked at. No ancillary data is ever received.
+ */
+
+#include "base/attr.h"
+#include "guest/channel.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define REPORT_NAME "report.sock"
+
+struct report {
+	int listener;  /* owned; -1 when not listening (any more) */
+	int conn;      /* owned; -1 when not connected */
+	int dir;       /* borrowed: directory of the socket */
+	uint32_t left; /* bytes that are still forwarded */
+};
+
+/** report_open - listen on REPORT_NAME in the directory @path, which is open as @dir. */
+int report_open(struct report *rep, const char *path, int dir, uint32_t max) attr_must_check;
+void report_close(struct report *rep);
+/** report_fd - what to wait on, or -1. */
+int report_fd(const struct report *rep, const struct channel *ch);
+/** report_pump - accept or read once. Return: bytes forwarded or a negative errno of the channel.
+ */
+int report_pump(struct report *rep, struct channel *ch, uint32_t id) attr_must_check;

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compiles payload.txt into the seccomp filters of the agent and its payloads; runs at build time.
+ *
+ *   compile TABLE OUTPUT [sanitizer]
+ *
+ * Theory of operation. libseccomp knows the numbers of system calls on every architecture; the
+ * program is emitted here, because the table says what libseccomp's rules cannot: "these arguments
+ * are fine, all others of this call get that errno", in order, first match decides. A rule set
+ * there has one default for everything that does not match, and an unconditional rule silently
+ * swallows the conditional ones of the same call.
+ *
+ * A program is: check of the architecture, then a binary search over ranges of numbers whose
+ * leaves are a return or the block of a call that looks at arguments. Calls whose answer does not
+ * depend on arguments stay visible as such to the kernel, which then answers them from a bitmap
+ * without running the program at all.
+ */
+
+#include "guest/seccomp/names.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <seccomp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+
+#define RULES_MAX      768
+#define CONDITIONS_MAX 3
+#define CODE_MAX       BPF_MAXINSNS
+#define NUMBERS_MAX    512 /* beyond the highest call that exists */
+
+enum action_kind {
+	ACTION_ALLOW,
+	ACTION_REFUSE,
+	ACTION_ERRNO,
+	ACTION_AGENT,
+	ACTION_SANITIZER,
+};
+
+struct condition {
+	unsigned arg;
+	bool wide; /* all 64 bits */
+	uint64_t mask;
+	uint64_t value;
+};
+
+struct rule {
+	int number;
+	enum action_kind kind;
+	uint32_t sys; /* ACTION_ERRNO */
+	unsigned count;
+	struct condition conditions[CONDITIONS_MAX];
+};
+
+struct table {
+	struct rule rules[RULES_MAX];
+	unsigned count;
+};
+
+/* Which of the three programs is being made. */
+struct variant {
+	const char *name;
+	uint32_t refuse; /* what "refuse" returns */
+	bool agent;
+	bool sanitizer;
+};
+
+struct program {
+	struct sock_filter code[CODE_MAX];
+	unsigned len;
+	size_t loaded; /* offset of what the accumulator holds here; 0: unknown */
+};
+
+struct word {
+	const char *text;
+	enum action_kind kind;
+};
+
+static const struct word actions[] = {
+	{"allow",     ACTION_ALLOW    },
+	{"refuse",    ACTION_REFUSE   },
+	{"agent",     ACTION_AGENT    },
+	{"sanitizer", ACTION_SANITIZER},
+};
+
+static void attr_noreturn attr_printf(2, 3) fail(unsigned line, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)fprintf(stderr, "payload.txt:%u: ", line);
+	(void)vfprintf(stderr, fmt, ap);
+	(void)fputc('\n', stderr);
+	va_end(ap);
+	exit(1);
+}
+
+static int digit_value(char c)
+{
+	if (isdigit((unsigned char)c))
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : INT_MAX;
+}
+
+/* A name, or a number as C writes it: decimal, 0x hexadecimal, 0 octal. */
+static uint64_t parse_value(unsigned line, const char *text)
+{
+	uint64_t value = 0;
+	const char *digits = text;
+	int base = 10;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(names[i].name, text) == 0)
+			return names[i].value;
+	if (text[0] == '0' && text[1] != '\0') {
+		base = text[1] == 'x' ? 16 : 8;
+		digits += text[1] == 'x' ? 2 : 1;
+	}
+	if (*digits == '\0')
+		fail(line, "expected a name or a number");
+	for (; *digits != '\0'; digits++) {
+		int digit = digit_value(*digits);
+		if (digit >= base || value > (UINT64_MAX >> 5))
+			fail(line, "neither a known name nor a number: '%s'", text);
+		value = value * (uint64_t)base + (uint64_t)digit;
+	}
+	return value;
+}
+
+/* "int1&0170000=S_IFIFO" */
+static void parse_condition(unsigned line, char *text, struct condition *ret)
+{
+	char *value = strchr(text, '=');
+	char *mask = NULL;
+	size_t prefix = 0;
+
+	if (!value)
+		fail(line, "'%s' has no '='", text);
+	*value++ = '\0';
+	mask = strchr(text, '&');
+	if (mask)
+		*mask++ = '\0';
+	ret->wide = strncmp(text, "long", 4) == 0;
+	prefix = ret->wide ? 4 : 3;
+	if (!ret->wide && strncmp(text, "int", 3) != 0)
+		fail(line, "'%s' is neither intN nor longN", text);
+	if (text[prefix] < '0' || text[prefix] > '5' || text[prefix + 1] != '\0')
+		fail(line, "'%s' names no argument", text);
+	ret->arg = (unsigned)(text[prefix] - '0');
+	ret->mask = mask ? parse_value(line, mask) : UINT64_MAX;
+	ret->value = parse_value(line, value);
+	if (!ret->wide) {
+		if (ret->value > UINT32_MAX || (mask && ret->mask > UINT32_MAX))
+			fail(line, "'%s' does not fit an int", value);
+		ret->mask &= UINT32_MAX;
+	}
+	if ((ret->value & ~ret->mask) != 0)
+		fail(line, "can never hold: value has bits outside of the mask");
+}
+
+static void parse_action(unsigned line, const char *text, struct rule *ret)
+{
+	if (strncmp(text, "error:", 6) == 0) {
+		ret->kind = ACTION_ERRNO;
+		ret->sys = (uint32_t)parse_value(line, text + 6);
+		return;
+	}
+	if (strcmp(text, "ignore") == 0) {
+		ret->kind = ACTION_ERRNO;
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(actions); i++) {
+		if (strcmp(actions[i].text, text) == 0) {
+			ret->kind = actions[i].kind;
+			return;
+		}
+	}
+	fail(line, "unknown action '%s'", text);
+}
+
+/* Return: the number, or a negative one for a call this architecture does not have. */
+static int parse_call(unsigned line, char *text)
+{
+	char *given = strchr(text, '=');
+	int number = 0;
+
+	if (given)
+		*given++ = '\0';
+	number = seccomp_syscall_resolve_name(text);
+	if (number == __NR_SCMP_ERROR) {
+		if (!given)
+			fail(line, "unknown call '%s'", text);
+		number = (int)parse_value(line, given);
+	}
+	if (number >= NUMBERS_MAX)
+		fail(line, "call '%s' has number %d, beyond the table", text, number);
+	return number;
+}
+
+static void parse_line(unsigned line, char *text, struct table *table)
+{
+	char *reason = strstr(text, " -- ");
+	char *save = NULL;
+	struct rule rule = {0};
+
+	if (!reason || reason[4] == '\0' || reason[4] == '\n')
+		fail(line, "a rule without a reason");
+	*reason = '\0';
+
+	char *action = strtok_r(text, " \t", &save);
+	char *call = strtok_r(NULL, " \t", &save);
+	if (!action || !call)
+		fail(line, "expected ACTION CALL");
+	parse_action(line, action, &rule);
+	rule.number = parse_call(line, call);
+	for (char *word = strtok_r(NULL, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
+		if (rule.count == CONDITIONS_MAX)
+			fail(line, "more than %d conditions", CONDITIONS_MAX);
+		parse_condition(line, word, &rule.conditions[rule.count++]);
+	}
+	if (rule.number < 0)
+		return;
+	if (table->count == RULES_MAX)
+		fail(line, "more than %d rules", RULES_MAX);
+	table->rules[table->count++] = rule;
+}
+
+/* A rule behind an unconditional one would never be looked at: a mistake in the table. */
+static void check_reachable(const struct table *table)
+{
+	for (unsigned i = 0; i < table->count; i++) {
+		const struct rule *r = &table->rules[i];
+		if (r->count > 0 || r->kind == ACTION_AGENT || r->kind == ACTION_SANITIZER)
+			continue;
+		for (unsigned j = i + 1; j < table->count; j++)
+			if (table->rules[j].number == r->number)
+				fail(0, "rule %u of call %d hides rule %u", i, r->number, j);
+	}
+}
+
+static void read_table(const char *path, struct table *table)
+{
+	char text[512];
+	unsigned line = 0;
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		fail(0, "cannot open %s", path);
+	while (fgets(text, sizeof(text), f)) {
+		line++;
+		if (!strchr(text, '\n'))
+			fail(line, "line too long");
+		size_t start = strspn(text, " \t\n");
+		if (text[start] == '\0' || text[start] == '#')
+			continue;
+		parse_line(line, text + start, table);
+	}
+	(void)fclose(f);
+	check_reachable(table);
+}
+
+static unsigned emit(struct program *p, struct sock_filter insn)
+{
+	assert(p->len < CODE_MAX);
+	p->code[p->len] = insn;
+	return p->len++;
+}
+
+static void emit_load(struct program *p, size_t offset)
+{
+	if (p->loaded != offset)
+		(void)emit(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		                                           (uint32_t)offset));
+	p->loaded = offset;
+}
+
+static void emit_return(struct program *p, uint32_t value)
+{
+	(void)emit(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, value));
+}
+
+/* One half of an argument; the jump of a mismatch is filled in later. */
+static unsigned emit_compare(struct program *p, size_t offset, uint32_t mask, uint32_t value)
+{
+	emit_load(p, offset);
+	if (mask != UINT32_MAX) {
+		(void)emit(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
+		p->loaded = 0;
+	}
+	return emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 0));
+}
+
+static size_t arg_offset(unsigned arg, bool high)
+{
+	/* Little-endian: the low half comes first. */
+	return offsetof(struct seccomp_data, args) + sizeof(uint64_t) * arg + (high ? 4 : 0);
+}
+
+static uint32_t return_value(const struct rule *r, const struct variant *v)
+{
+	if (r->kind == ACTION_ERRNO)
+		return SECCOMP_RET_ERRNO | r->sys;
+	return r->kind == ACTION_REFUSE ? v->refuse : SECCOMP_RET_ALLOW;
+}
+
+static bool applies(const struct rule *r, const struct variant *v)
+{
+	if (r->kind == ACTION_AGENT)
+		return v->agent;
+	return r->kind != ACTION_SANITIZER || v->sanitizer;
+}
+
+static void emit_rule(struct program *p, const struct rule *r, const struct variant *v)
+{
+	unsigned misses[2 * CONDITIONS_MAX];
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < r->count; i++) {
+		const struct condition *c = &r->conditions[i];
+		if (c->wide)
+			misses[count++] =
+				emit_compare(p, arg_offset(c->arg, true), (uint32_t)(c->mask >> 32),
+			                     (uint32_t)(c->value >> 32));
+		misses[count++] = emit_compare(p, arg_offset(c->arg, false), (uint32_t)c->mask,
+		                               (uint32_t)c->value);
+	}
+	emit_return(p, return_value(r, v));
+	for (unsigned i = 0; i < count; i++) {
+		assert(p->len - misses[i] - 1 <= UINT8_MAX);
+		p->code[misses[i]].jf = (uint8_t)(p->len - misses[i] - 1);
+	}
+	/* The next rule is reached from each of the misses: they agree only if there is one. */
+	if (count != 1)
+		p->loaded = 0;
+}
+
+/* Everything about one call: its rules in order, then "does not exist". */
+static void emit_call(struct program *p, const struct table *t, const struct variant *v, int number)
+{
+	for (unsigned i = 0; i < t->count; i++) {
+		const struct rule *r = &t->rules[i];
+		if (r->number != number || !applies(r, v))
+			continue;
+		emit_rule(p, r, v);
+		if (r->count == 0)
+			return;
+	}
+	emit_return(p, SECCOMP_RET_ERRNO | ENOSYS);
+}
+
+/* Numbers from @first up to the next range's share one block of code. */
+struct range {
+	uint32_t first;
+	struct program *block; /* owned */
+};
+
+static bool same_block(const struct program *a, const struct program *b)
+{
+	return a->len == b->len && memcmp(a->code, b->code, a->len * sizeof(a->code[0])) == 0;
+}
+
+static unsigned make_ranges(const struct table *t, const struct variant *v, struct range *ranges)
+{
+	unsigned count = 0;
+
+	for (int number = 0; number <= NUMBERS_MAX; number++) {
+		struct program *block = calloc(1, sizeof(*block));
+		assert(block);
+		emit_call(block, t, v, number);
+		if (count > 0 && same_block(ranges[count - 1].block, block)) {
+			free(block);
+			continue;
+		}
+		ranges[count++] = (struct range){.first = (uint32_t)number, .block = block};
+	}
+	return count;
+}
+
+static void append(struct program *to, const struct program *from)
+{
+	for (unsigned i = 0; i < from->len; i++)
+		(void)emit(to, from->code[i]);
+}
+
+/* Binary search, root first; a side that is too far for a conditional jump gets a long one. */
+static void emit_tree(struct program *p, const struct range *ranges, unsigned count) // NOLINT
+{
+	unsigned half = count / 2;
+	struct program *low = NULL;
+
+	if (count == 1) {
+		append(p, ranges[0].block);
+		return;
+	}
+	low = calloc(1, sizeof(*low));
+	assert(low);
+	emit_tree(low, ranges, half);
+	uint32_t pivot = ranges[half].first;
+	if (low->len <= UINT8_MAX) {
+		(void)emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, pivot,
+		                                           (uint8_t)low->len, 0));
+	} else {
+		(void)emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, pivot, 0, 1));
+		(void)emit(p, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, low->len));
+	}
+	append(p, low);
+	free(low);
+	emit_tree(p, ranges + half, count - half);
+}
+
+static uint32_t native_arch(void)
+{
+	/* libseccomp's tokens are the kernel's audit words. */
+	return seccomp_arch_native();
+}
+
+static void make_program(const struct table *t, const struct variant *v, struct program *p)
+{
+	struct range ranges[NUMBERS_MAX + 1] = {0};
+	unsigned count = make_ranges(t, v, ranges);
+
+	emit_load(p, offsetof(struct seccomp_data, arch));
+	(void)emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, native_arch(), 1, 0));
+	emit_return(p, SECCOMP_RET_KILL_PROCESS);
+	emit_load(p, offsetof(struct seccomp_data, nr));
+	emit_tree(p, ranges, count);
+	for (unsigned i = 0; i < count; i++)
+		free(ranges[i].block);
+}
+
+static void print_program(FILE *f, const struct variant *v, const struct program *p)
+{
+	(void)fprintf(f, "static const struct sock_filter %s[] = {\n", v->name);
+	for (unsigned i = 0; i < p->len; i++)
+		(void)fprintf(f, "\t{0x%02x, %u, %u, 0x%08x},\n", p->code[i].code, p->code[i].jt,
+		              p->code[i].jf, p->code[i].k);
+	(void)fprintf(f, "};\n\n");
+}
+
+static void print_all(FILE *f, const struct table *t, bool sanitizer)
+{
+	/*
+	 * The agent's filter stays on its children, and where two filters disagree the stricter
+	 * answer counts: ERRNO before USER_NOTIF. So that refusals of the payload reach the agent,
+	 * its own filter says USER_NOTIF too; nobody listens to that one, and then the kernel says
+	 * ENOSYS.
+	 */
+	const struct variant variants[] = {
+		{"payload",       SECCOMP_RET_USER_NOTIF,    false, false    },
+		{"payload_quiet", SECCOMP_RET_ERRNO | EPERM, false, false    },
+		{"agent",         SECCOMP_RET_USER_NOTIF,    true,  sanitizer},
+	};
+
+	(void)fprintf(f,
+	              "/* Made from payload.txt by compile.c. */\n#include \"guest/filter.h\"\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(variants); i++) {
+		struct program *p = calloc(1, sizeof(*p));
+		assert(p);
+		make_program(t, &variants[i], p);
+		print_program(f, &variants[i], p);
+		free(p);
+	}
+	(void)fprintf(f, "const struct filter_program filter_programs[FILTER_COUNT] = {\n");
+	(void)fprintf(f, "\t[FILTER_PAYLOAD] = {payload, ARRAY_SIZE(payload)},\n");
+	(void)fprintf(f,
+	              "\t[FILTER_PAYLOAD_QUIET] = {payload_quiet, ARRAY_SIZE(payload_quiet)},\n");
+	(void)fprintf(f, "\t[FILTER_AGENT] = {agent, ARRAY_SIZE(agent)},\n};\n");
+}
+
+int main(int argc, char **argv)
+{
+	static struct table table;
+
+	if (argc < 3)
+		fail(0, "usage: compile TABLE OUTPUT [sanitizer]");
+	read_table(argv[1], &table);
+	FILE *f = fopen(argv[2], "we");
+	if (!f)
+		fail(0, "cannot write %s", argv[2]);
+	print_all(f, &table, argc > 3 && strcmp(argv[3], "sanitizer") == 0);
+	if (fclose(f) != 0)
+		fail(0, "cannot write %s", argv[2]);
+	return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the words that may stand for numbers in payload.txt. Taken from the system's headers where
+ * those have them; younger ones by value, which the kernel never changes.
+ */
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+struct name {
+	const char *name;
+	uint64_t value;
+};
+
+#define CLONE_NEW_ANY                                                                              \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
+	 CLONE_NEWPID | CLONE_NEWNET)
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#endif
+#ifndef PR_GET_AUXV
+#define PR_GET_AUXV 0x41555856
+#endif
+#ifndef PER_LINUX32
+#define PER_LINUX32 8
+#endif
+#ifndef TCP_ULP
+#define TCP_ULP 31
+#endif
+
+/* An int of the caller is compared as the 32 bits the kernel sees. */
+#define N(word)                                                                                    \
+	{                                                                                          \
+#word, (uint32_t)(word)                                                            \
+	}
+
+static const struct name names[] = {
+	N(S_IFIFO),
+	N(S_IFREG),
+	N(CLONE_NEW_ANY),
+	N(SCHED_OTHER),
+	N(SCHED_BATCH),
+	N(SCHED_IDLE),
+	N(PER_LINUX32),
+	N(AF_UNIX),
+	N(AF_INET),
+	N(AF_INET6),
+	N(AF_NETLINK),
+	N(SOCK_STREAM),
+	N(SOCK_DGRAM),
+	N(IPPROTO_TCP),
+	N(IPPROTO_UDP),
+	N(NETLINK_ROUTE),
+	N(TCP_ULP),
+	N(SOL_SOCKET),
+	N(SECCOMP_IOCTL_NOTIF_RECV),
+	N(SECCOMP_IOCTL_NOTIF_SEND),
+	N(EPERM),
+	N(ENOSYS),
+	N(EINVAL),
+	N(ENOTTY),
+	N(EPROTONOSUPPORT),
+	N(FIOASYNC),
+	N(FIOCLEX),
+	N(FIONBIO),
+	N(FIONCLEX),
+	N(FIONREAD),
+	N(FIOQSIZE),
+	N(PR_CAPBSET_READ),
+	N(PR_CAP_AMBIENT),
+	N(PR_CAP_AMBIENT_IS_SET),
+	N(PR_GET_AUXV),
+	N(PR_GET_CHILD_SUBREAPER),
+	N(PR_GET_DUMPABLE),
+	N(PR_GET_KEEPCAPS),
+	N(PR_GET_NAME),
+	N(PR_GET_NO_NEW_PRIVS),
+	N(PR_GET_PDEATHSIG),
+	N(PR_GET_SECCOMP),
+	N(PR_GET_SECUREBITS),
+	N(PR_GET_SPECULATION_CTRL),
+	N(PR_GET_THP_DISABLE),
+	N(PR_GET_TID_ADDRESS),
+	N(PR_GET_TIMERSLACK),
+	N(PR_GET_TIMING),
+	N(PR_GET_TSC),
+	N(PR_MCE_KILL_GET),
+	N(PR_SET_CHILD_SUBREAPER),
+	N(PR_SET_DUMPABLE),
+	N(PR_SET_MM),
+	N(PR_SET_NAME),
+	N(PR_SET_NO_NEW_PRIVS),
+	N(PR_SET_PDEATHSIG),
+	N(PR_SET_THP_DISABLE),
+	N(PR_SET_TIMERSLACK),
+	N(PR_SET_VMA),
+	N(SIOCATMARK),
+	N(SIOCGIFADDR),
+	N(SIOCGIFBRDADDR),
+	N(SIOCGIFCONF),
+	N(SIOCGIFFLAGS),
+	N(SIOCGIFHWADDR),
+	N(SIOCGIFINDEX),
+	N(SIOCGIFMTU),
+	N(SIOCGIFNAME),
+	N(SIOCGIFNETMASK),
+	N(SO_ATTACH_BPF),
+	N(SO_ATTACH_FILTER),
+	N(SO_ATTACH_REUSEPORT_CBPF),
+	N(SO_ATTACH_REUSEPORT_EBPF),
+	N(TCFLSH),
+	N(TCGETS),
+	N(TCSBRK),
+	N(TCSETS),
+	N(TCSETSF),
+	N(TCSETSW),
+	N(TCXONC),
+	N(TIOCCONS),
+	N(TIOCEXCL),
+	N(TIOCGPGRP),
+	N(TIOCGPTLCK),
+	N(TIOCGPTN),
+	N(TIOCGPTPEER),
+	N(TIOCGSID),
+	N(TIOCGWINSZ),
+	N(TIOCLINUX),
+	N(TIOCNOTTY),
+	N(TIOCNXCL),
+	N(TIOCOUTQ),
+	N(TIOCSCTTY),
+	N(TIOCSETD),
+	N(TIOCSPGRP),
+	N(TIOCSPTLCK),
+	N(TIOCSTI),
+	N(TIOCSWINSZ),
+ /* <asm/termbits.h>, which defines their struct, can't be included beside <termios.h>. */
+	{"TCGETS2",  0x802c542a},
+	{"TCSETS2",  0x402c542b},
+	{"TCSETSW2", 0x402c542c},
+	{"TCSETSF2", 0x402c542d},
+};
