@@ -146,7 +146,11 @@ static int receive(struct native *n, struct error *err)
 
 	if (len == -EAGAIN)
 		return 0;
-	if (len == 0 || len == -ECONNRESET) {
+	/* An engine that died with requests unread; the error is told once and before what it still
+	 * sent, which the next read has. */
+	if (len == -ECONNRESET)
+		return 1;
+	if (len == 0) {
 		tell_end(n, err);
 		return -1;
 	}

@@ -132,8 +132,11 @@ static int read_probe(int sock, struct engine_probe *ret_probe, struct error *er
 
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "it does not answer");
-	len = fd_recv(sock, &reply, sizeof(reply), NULL, NULL);
-	if (len == 0 || len == -ECONNRESET)
+	/* An engine that died without reading gives an error first, once, and then what it said. */
+	do
+		len = fd_recv(sock, &reply, sizeof(reply), NULL, NULL);
+	while (len == -ECONNRESET);
+	if (len == 0)
 		return error_set(err, ERR_UNAVAILABLE, 0, "it ended at once; its log says why");
 	if (len != (ssize_t)sizeof(reply))
 		return error_set(err, ERR_PROTOCOL, len < 0 ? (int)-len : 0,

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "native_rig.h"
+
+/* Deadlines of many seconds become one of a millisecond; the test sees which was asked for. */
+static uint64_t last_delay_us;
+static bool hurry;
+
+void __real_timer_start(struct timer *t, uint64_t delay_us);
+void __wrap_timer_start(struct timer *t, uint64_t delay_us);
+void __wrap_timer_start(struct timer *t, uint64_t delay_us)
+{
+	last_delay_us = delay_us;
+	__real_timer_start(t, hurry ? 1000 : delay_us);
+}
+
+static void run_until(struct native_rig *rig, const char *text)
+{
+	while (!rig->rec.text.data || !strstr(rig->rec.text.data, text))
+		loop_run_once(rig->loop, true);
+	rig_run(rig);
+}
+
+static void the_engine_is_asked_for_what_the_spec_says(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box_spec spec = sample_spec("abc");
+	struct engine_request request;
+	struct box *box = NULL;
+
+	spec.exec_tmp = true;
+	assert_int_equal(box_create(rig->driver, &spec, &rig->events, &box, &rig->err), 0);
+	request = rig_hear(rig, ENGINE_CREATE);
+	assert_string_equal(request.box_id, "abc");
+	assert_int_equal(request.limits.memory_bytes, spec.limits.memory_bytes);
+	assert_int_equal(request.limits.workspace_bytes, spec.limits.workspace_bytes);
+	assert_int_equal(request.limits.tmp_bytes, spec.limits.tmp_bytes);
+	assert_int_equal(request.limits.shm_bytes, spec.limits.shm_bytes);
+	assert_int_equal(request.limits.workspace_inodes, spec.limits.workspace_inodes);
+	assert_int_equal(request.limits.tmp_inodes, spec.limits.tmp_inodes);
+	assert_int_equal(request.limits.pids, spec.limits.pids);
+	assert_int_equal(request.limits.cpu_millicores, spec.limits.cpu_millicores);
+	assert_int_equal(request.flags, ENGINE_FLAG_REQUIRE_CGROUP | ENGINE_FLAG_EXEC_TMP);
+	assert_int_equal(request.frozen, 0);
+	assert_string_equal(box_id(box), "abc");
+}
+
+static void programs_go_out_before_hello_and_behind_setup(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box = rig_create(rig, "a");
+	struct exec_plan plan = sample_plan(1);
+	struct engine_request request = rig_hear(rig, ENGINE_CREATE);
+	struct msg_setup setup;
+	struct frame frame;
+
+	assert_int_equal(box_exec(box, &plan, &rig->err), 0);
+	rig_created(rig, &request, RIG_ENGINE_LAYERS);
+	frame = rig_agent_hear(rig, MSG_SETUP);
+	assert_int_equal(msg_setup_decode(&frame, &setup), 0);
+	assert_int_equal(setup.version, WIRE_VERSION);
+	assert_int_equal(setup.uid, 1000);
+	assert_int_equal(setup.gid, 1001);
+	assert_int_equal(setup.nofile, 256);
+	assert_int_equal(setup.nproc, 32);
+	assert_int_equal(setup.data_limit, 0); /* a cgroup counts */
+	/* Above the largest file system: filling it gives ENOSPC, not SIGXFSZ. */
+	assert_true(setup.fsize > sample_spec("a").limits.tmp_bytes);
+	assert_int_equal(setup.landlock_required, 0);
+	(void)rig_agent_hear(rig, MSG_EXEC);
+	recorder_expect(&rig->rec, "");
+	rig_hello(rig, LINK_AGENT_LAYERS & ~LAYER_BIT(LAYER_LANDLOCK));
+	recorder_expect(&rig->rec, "ready ");
+	assert_int_equal(box_layers(box), LAYERS_ALL & ~LAYER_BIT(LAYER_LANDLOCK));
+}
+
+static void without_a_cgroup_rlimits_stand_in(void **state)
+{
+	struct native_rig *rig = *state;
+	struct engine_request request;
+	struct msg_setup setup;
+	struct frame frame;
+
+	rig->driver->caps.required_layers = LAYER_BIT(LAYER_LANDLOCK);
+	(void)rig_create(rig, "a");
+	request = rig_hear(rig, ENGINE_CREATE);
+	assert_int_equal(request.flags, 0);
+	rig_created(rig, &request, 0);
+	frame = rig_agent_hear(rig, MSG_SETUP);
+	assert_int_equal(msg_setup_decode(&frame, &setup), 0);
+	assert_int_equal(setup.data_limit, 64 << 20);
+	assert_int_equal(setup.landlock_required, 1);
+}
+
+static void a_box_without_an_engine_layer_gets_not_a_byte(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box = rig_create(rig, "a");
+	struct exec_plan plan = sample_plan(1);
+	struct engine_request request = rig_hear(rig, ENGINE_CREATE);
+	char c;
+
+	assert_int_equal(box_exec(box, &plan, &rig->err), 0);
+	rig_created(rig, &request, RIG_ENGINE_LAYERS & ~LAYER_BIT(LAYER_CGROUP_PIDS));
+	recorder_expect(&rig->rec, "lost(UNAVAILABLE) ");
+	assert_non_null(strstr(rig->rec.err.msg, "cgroup.pids"));
+	assert_true(rig_was_killed(rig));
+	assert_true(recv(rig->agent, &c, 1, MSG_DONTWAIT) <= 0);
+}
+
+static void a_box_whose_agent_lacks_a_layer_is_lost(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box = rig_create(rig, "a");
+	struct engine_request request = rig_hear(rig, ENGINE_CREATE);
+
+	rig_created(rig, &request, RIG_ENGINE_LAYERS);
+	rig_hello(rig, LINK_AGENT_LAYERS & ~LAYER_BIT(LAYER_SECCOMP));
+	recorder_expect(&rig->rec, "lost(UNAVAILABLE) ");
+	assert_non_null(strstr(rig->rec.err.msg, "seccomp"));
+	assert_true(rig_was_killed(rig));
+	assert_string_equal(box_id(box), "a"); /* there until it was destroyed */
+}
+
+static void a_breach_of_the_protocol_kills_the_box(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box;
+	struct engine_request request = rig_ready(rig, "a", &box);
+
+	assert_false(rig_was_killed(rig));
+	rig_hello(rig, 0);
+	recorder_expect(&rig->rec, "lost(PROTOCOL) ");
+	assert_true(rig_was_killed(rig));
+	rig_hear_nothing(rig); /* to take it away is for box_destroy to ask */
+	box_destroy(box);
+	rig_gone(rig, &request, rig_hear(rig, ENGINE_DESTROY).seq);
+	recorder_expect(&rig->rec, "gone ");
+}
+
+static void destroying_kills_first_then_asks_and_waits_for_gone(void **state)
+{
+	struct native_rig *rig = *state;
+	struct engine_request destroy;
+	struct box *box;
+
+	(void)rig_ready(rig, "a", &box);
+	box_destroy(box);
+	box_destroy(box);
+	assert_true(rig_was_killed(rig)); /* the engine has not been heard yet */
+	destroy = rig_hear(rig, ENGINE_DESTROY);
+	assert_string_equal(destroy.box_id, "a");
+	rig_hear_nothing(rig);
+	rig_run(rig);
+	recorder_expect(&rig->rec, "");
+	rig_gone(rig, &destroy, destroy.seq);
+	recorder_expect(&rig->rec, "gone ");
+	(void)rig_create(rig, "a"); /* the name is free again */
+}
+
+static void a_box_can_be_destroyed_from_every_callback(void **state)
+{
+	static const char *const callbacks[] = {"ready", "started", "lost", "gone"};
+	struct native_rig *rig = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(callbacks); i++) {
+		struct exec_plan plan = sample_plan(1);
+		struct engine_request request;
+		cleanup_buf struct buf b = BUF_INIT(1000);
+		struct msg_started started = {.pid = 2};
+		struct box *box = rig_create(rig, "a");
+
+		rig->rec.destroy_on = callbacks[i];
+		assert_int_equal(box_exec(box, &plan, &rig->err), 0);
+		request = rig_hear(rig, ENGINE_CREATE);
+		rig_created(rig, &request, RIG_ENGINE_LAYERS);
+		rig_hello(rig, LINK_AGENT_LAYERS);
+		if (i > 0) {
+			assert_int_equal(msg_started_encode(&b, 1, &started), 0);
+			assert_int_equal(fd_write_all(rig->agent, b.data, b.len), 0);
+			rig_run(rig);
+		}
+		if (i > 1) {
+			rig->agent = fd_close(rig->agent);
+			rig_run(rig);
+		}
+		if (i > 2)
+			box_destroy(box);
+		rig_gone(rig, &request, rig_hear(rig, ENGINE_DESTROY).seq);
+		assert_string_equal(strstr(rig->rec.text.data, "gone"), "gone ");
+		buf_reset(&rig->rec.text);
+	}
+}
+
+static void a_box_destroyed_before_it_was_made_is_killed_when_it_comes(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box = rig_create(rig, "a");
+	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
+	struct engine_request destroy;
+
+	box_destroy(box);
+	destroy = rig_hear(rig, ENGINE_DESTROY);
+	rig_created(rig, &create, RIG_ENGINE_LAYERS);
+	assert_true(rig_was_killed(rig));
+	recorder_expect(&rig->rec, "");
+	rig_gone(rig, &destroy, destroy.seq);
+	recorder_expect(&rig->rec, "gone ");
+}
+
+static void a_refused_box_is_lost_and_goes_without_the_engine(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box = rig_create(rig, "a");
+	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
+
+	rig_failed(rig, &create, create.seq, "no");
+	recorder_expect(&rig->rec, "lost(BOX_FAILED) ");
+	assert_string_equal(rig->rec.err.msg, "no");
+	assert_int_equal(rig->rec.err.sys, EPERM);
+	box_destroy(box);
+	rig_hear_nothing(rig);
+	recorder_expect(&rig->rec, "");
+	rig_run(rig);
+	recorder_expect(&rig->rec, "gone ");
+}
+
+static void a_refusal_that_crosses_destroy_is_the_end(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box = rig_create(rig, "a");
+	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
+	struct engine_request destroy;
+
+	box_destroy(box);
+	destroy = rig_hear(rig, ENGINE_DESTROY);
+	rig_failed(rig, &create, create.seq, "no");
+	recorder_expect(&rig->rec, "gone ");
+	rig_failed(rig, &create, destroy.seq, "no such box"); /* of nobody any more: in order */
+	rig_gone(rig, &create, destroy.seq);
+	recorder_expect(&rig->rec, "");
+	assert_int_equal(rig->engine_losses, 0);
+}
+
+static void an_unknown_box_counts_as_gone(void **state)
+{
+	struct native_rig *rig = *state;
+	struct engine_request destroy;
+	struct box *box;
+
+	(void)rig_ready(rig, "a", &box);
+	box_destroy(box);
+	destroy = rig_hear(rig, ENGINE_DESTROY);
+	rig_failed(rig, &destroy, destroy.seq, "no such box");
+	recorder_expect(&rig->rec, "gone ");
+}
+
+static void the_engines_reason_is_waited_for(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box = rig_create(rig, "a");
+	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
+
+	rig_created(rig, &create, RIG_ENGINE_LAYERS);
+	rig->agent = fd_close(rig->agent);
+	rig_run(rig);
+	recorder_expect(&rig->rec, "");
+	assert_int_equal(last_delay_us, NATIVE_REASON_TIMEOUT_US);
+	rig_failed(rig, &create, 0, "mount /proc");
+	recorder_expect(&rig->rec, "lost(BOX_FAILED) ");
+	assert_string_equal(rig->rec.err.msg, "mount /proc");
+	box_destroy(box); /* before the engine's own GONE came: they cross */
+	(void)rig_hear(rig, ENGINE_DESTROY);
+	rig_gone(rig, &create, 0);
+	recorder_expect(&rig->rec, "gone ");
+}
+
+static void but_not_for_ever(void **state)
+{
+	struct native_rig *rig = *state;
+	struct engine_request create;
+
+	hurry = true;
+	(void)rig_create(rig, "a");
+	create = rig_hear(rig, ENGINE_CREATE);
+	rig_created(rig, &create, RIG_ENGINE_LAYERS);
+	rig->agent = fd_close(rig->agent);
+	run_until(rig, "lost");
+	recorder_expect(&rig->rec, "lost(AGENT_LOST) ");
+	hurry = false;
+}
+
+static void gone_while_being_built_is_a_loss(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box = rig_create(rig, "a");
+	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
+
+	rig_created(rig, &create, RIG_ENGINE_LAYERS);
+	rig->agent = fd_close(rig->agent);
+	rig_gone(rig, &create, 0);
+	recorder_expect(&rig->rec, "lost(AGENT_LOST) ");
+	box_destroy(box);
+	rig_hear_nothing(rig);
+	rig_run(rig);
+	recorder_expect(&rig->rec, "gone ");
+}
+
+static void last_words_count_even_if_the_engine_is_quicker(void **state)
+{
+	struct native_rig *rig = *state;
+	cleanup_buf struct buf b = BUF_INIT(1000);
+	struct exec_plan plan = sample_plan(1);
+	struct msg_started started = {.pid = 2};
+	struct msg_done done = {.status = 4};
+	struct engine_request create;
+	struct engine_reply gone;
+	struct box *box;
+
+	create = rig_ready(rig, "a", &box);
+	assert_int_equal(box_exec(box, &plan, &rig->err), 0);
+	assert_int_equal(msg_started_encode(&b, 1, &started), 0);
+	assert_int_equal(msg_done_encode(&b, 1, &done), 0);
+	/* Both are there when the loop looks; the engine's socket may well come first. */
+	gone = reply_to(ENGINE_GONE, &create);
+	gone.seq = 0;
+	assert_int_equal(fd_send(rig->engine, &gone, sizeof(gone), NULL, 0), 0);
+	assert_int_equal(fd_write_all(rig->agent, b.data, b.len), 0);
+	rig_run(rig);
+	recorder_expect(&rig->rec, "started(1) done(1,exit 4) lost(AGENT_LOST) ");
+}
+
+static void an_engine_that_never_says_gone_is_given_up(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box;
+
+	(void)rig_ready(rig, "a", &box);
+	hurry = true;
+	box_destroy(box);
+	assert_int_equal(last_delay_us, NATIVE_GONE_TIMEOUT_US);
+	run_until(rig, "gone");
+	recorder_expect(&rig->rec, "engine_lost(UNAVAILABLE) gone ");
+	hurry = false;
+}
+
+static void freezing_is_asked_for_once_at_a_time(void **state)
+{
+	struct native_rig *rig = *state;
+	struct engine_request freeze;
+	struct engine_reply reply;
+	struct box *box;
+
+	(void)rig_ready(rig, "a", &box);
+	assert_int_equal(box_freeze(box, true, &rig->err), 0);
+	freeze = rig_hear(rig, ENGINE_FREEZE);
+	assert_int_equal(freeze.frozen, 1);
+	assert_int_equal(box_freeze(box, false, &rig->err), -1);
+	assert_int_equal(rig->err.code, ERR_CONFLICT);
+	error_clear(&rig->err);
+	reply = reply_to(ENGINE_FROZEN, &freeze);
+	rig_reply(rig, &reply);
+	assert_int_equal(box_freeze(box, false, &rig->err), 0);
+	freeze = rig_hear(rig, ENGINE_FREEZE);
+	assert_int_equal(freeze.frozen, 0);
+	rig_failed(rig, &freeze, freeze.seq, "no");
+	recorder_expect(&rig->rec, "lost(BOX_FAILED) "); /* in an unknown state: of no use */
+}
+
+static void only_a_ready_box_is_frozen(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box = rig_create(rig, "a");
+
+	assert_int_equal(box_freeze(box, true, &rig->err), -1);
+	assert_int_equal(rig->err.code, ERR_CONFLICT);
+}
+
+static void names_are_unique_and_places_counted(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box_spec spec = sample_spec("a");
+	struct box *box = rig_create(rig, "a");
+
+	assert_int_equal(box_create(rig->driver, &spec, &rig->events, &box, &rig->err), -1);
+	assert_int_equal(rig->err.code, ERR_CONFLICT);
+	error_clear(&rig->err);
+	(void)rig_create(rig, "b");
+	(void)rig_create(rig, "c");
+	spec = sample_spec("d");
+	assert_int_equal(box_create(rig->driver, &spec, &rig->events, &box, &rig->err), -1);
+	assert_int_equal(rig->err.code, ERR_BUSY);
+}
+
+static void what_is_not_counted_is_unknown(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box_counters counters;
+	struct box *box;
+
+	(void)rig_ready(rig, "a", &box);
+	box_counters(box, &counters);
+	assert_true(counters.memory_peak_bytes == COUNTER_UNKNOWN);
+	assert_true(counters.pids_denied == COUNTER_UNKNOWN);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_engine_is_asked_for_what_the_spec_says),
+		TEST(programs_go_out_before_hello_and_behind_setup),
+		TEST(without_a_cgroup_rlimits_stand_in),
+		TEST(a_box_without_an_engine_layer_gets_not_a_byte),
+		TEST(a_box_whose_agent_lacks_a_layer_is_lost),
+		TEST(a_breach_of_the_protocol_kills_the_box),
+		TEST(destroying_kills_first_then_asks_and_waits_for_gone),
+		TEST(a_box_can_be_destroyed_from_every_callback),
+		TEST(a_box_destroyed_before_it_was_made_is_killed_when_it_comes),
+		TEST(a_refused_box_is_lost_and_goes_without_the_engine),
+		TEST(a_refusal_that_crosses_destroy_is_the_end),
+		TEST(an_unknown_box_counts_as_gone),
+		TEST(the_engines_reason_is_waited_for),
+		TEST(but_not_for_ever),
+		TEST(gone_while_being_built_is_a_loss),
+		TEST(last_words_count_even_if_the_engine_is_quicker),
+		TEST(an_engine_that_never_says_gone_is_given_up),
+		TEST(freezing_is_asked_for_once_at_a_time),
+		TEST(only_a_ready_box_is_frozen),
+		TEST(names_are_unique_and_places_counted),
+		TEST(what_is_not_counted_is_unknown),
+	};
+
+	return cmocka_run_group_tests_name("driver/native_box", tests, NULL, NULL);
+}
