@@ -181,7 +181,7 @@ static void wrong_lines_are_refused_by_name(void **state)
 		{"--cpu fast",                   "--cpu: 'fast' is not a number of cores"               },
 		{"--time soon",                  "--time: 'soon' is not a time"                         },
 		{"--quite",                      "unknown option '--quite'; did you mean '--quiet'?"    },
-		{"--memroy=1",                   "unknown option '--memroy=1'; did you mean '--memory'?"},
+		{"--mmeory=1",                   "unknown option '--mmeory=1'; did you mean '--memory'?"},
 		{"--halp",                       "did you mean '--help'?"                               },
 		{"--zzz",                        "unknown option '--zzz'"                               },
 		{"-z",			   "unknown option '-z'"                                  },

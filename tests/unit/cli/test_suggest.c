@@ -21,8 +21,8 @@ static void distances_count_typing_errors(void **state)
 		{"abcd",       "abdc",    1}, /* swapped neighbours are one error */
 		{"ba",         "ab",      1},
 		{"kitten",     "sitting", 3},
-		{"timout",     "timeout", 1},
-		{"memroy",     "memory",  1},
+		{"timeuot",    "timeout", 1},
+		{"mmeory",     "memory",  1},
 		{"completely", "other",   8},
 	};
 
@@ -61,7 +61,7 @@ static void the_nearest_is_kept(void **state)
 	(void)state;
 	assert_string_equal(nearest("rnu"), "run");
 	assert_string_equal(nearest("docter"), "doctor");
-	assert_string_equal(nearest("versoin"), "version");
+	assert_string_equal(nearest("vresion"), "version");
 	assert_string_equal(nearest("hlep"), "help");
 }
 
