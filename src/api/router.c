@@ -133,8 +133,11 @@ static const char *skip_blanks(const char *s)
 bool router_is_json(const char *value)
 {
 	static const char type[] = "application/json", charset[] = "charset=";
-	const char *s = value ? skip_blanks(value) : "";
+	const char *s;
 
+	if (!value)
+		return false;
+	s = skip_blanks(value);
 	if (strncasecmp(s, type, sizeof(type) - 1) != 0)
 		return false;
 	s = skip_blanks(s + sizeof(type) - 1);

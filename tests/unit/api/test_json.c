@@ -33,7 +33,7 @@ static void malformed_text_is_refused_with_its_place(void **state)
 	refuse("{\"a\":{\"b\":[1,2,x]}}", "a.b[2]", "invalid token");
 	refuse("{\"a\":{\"b\":1},\"c\":+1}", "c", "invalid token");
 	refuse("{\"a\":\"\\ud800\"}", "a", "Unicode");
-	refuse("{\"a\":\"\xff\"}", "a", "UTF-8");
+	refuse("{\"a\":\"\xff\"}", "a", "decode byte");
 	refuse("{\"a\":\"\t\"}", "a", "control character");
 	refuse("{\"a\":\"\\q\"}", "a", "invalid escape");
 	refuse("{'a':1}", "", "expected");
