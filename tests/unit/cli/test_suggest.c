@@ -61,7 +61,7 @@ static void the_nearest_is_kept(void **state)
 	(void)state;
 	assert_string_equal(nearest("rnu"), "run");
 	assert_string_equal(nearest("docter"), "doctor");
-	assert_string_equal(nearest("vresion"), "version");
+	assert_string_equal(nearest("versioon"), "version");
 	assert_string_equal(nearest("hlep"), "help");
 }
 
