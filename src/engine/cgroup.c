@@ -324,3 +324,57 @@ void cgroups_close(struct cgroups *groups)
 	}
 	groups->count = 0;
 }
+
+static void look_at(const struct cgroup_mount *mount, bool privileged, const char *name,
+                    const char *file, struct cgroup_sight *ret_sight)
+{
+	char own[CGROUP_PATH_MAX], path[2 * CGROUP_PATH_MAX];
+	cleanup_close int dir = -1;
+	const char *lack = "";
+
+	choose_parent(mount, privileged, own);
+	if (str_format(path, sizeof(path), "%s%s", mount->point, own) < 0)
+		return;
+	dir = fd_open(path, O_RDONLY | O_DIRECTORY, 0);
+	if (dir < 0)
+		lack = ": not readable";
+	else if (faccessat(dir, ".", W_OK, 0) < 0)
+		lack = ": not delegated to this user";
+	else if (mount->v2 && name && !has_controller(dir, "cgroup.controllers", name))
+		lack = ": the controller is not there";
+	else if (mount->v2 && name && faccessat(dir, "cgroup.subtree_control", W_OK, 0) < 0)
+		lack = ": controllers cannot be passed on";
+	/* The root of a hierarchy has no files of limits; there the version must do. */
+	else if (file && own[0] && faccessat(dir, file, F_OK, 0) < 0)
+		lack = ": too old a kernel";
+	ret_sight->usable = !*lack;
+	(void)snprintf(ret_sight->text, sizeof(ret_sight->text), "v%d at %.120s%s",
+	               mount->v2 ? 2 : 1, path, lack);
+}
+
+void cgroups_look(bool privileged, struct cgroup_sight ret_sights[CGROUP_KIND_COUNT])
+{
+	struct cgroup_layout layout = {0};
+	struct error err = {0};
+	uint32_t on_v1 = 0;
+
+	for (int kind = 0; kind < CGROUP_KIND_COUNT; kind++)
+		ret_sights[kind] = (struct cgroup_sight){.text = "not mounted"};
+	if (read_layout(&layout, &err) < 0)
+		return;
+	for (size_t i = 0; i < layout.count; i++)
+		on_v1 |= layout.mounts[i].v2 ? 0 : layout.mounts[i].kinds;
+	for (size_t i = 0; i < layout.count; i++) {
+		const struct cgroup_mount *mount = &layout.mounts[i];
+		/* Where v1 has a controller, v2 does not have it. */
+		uint32_t kinds = mount->v2 ? CONTROLLERS & ~on_v1 : mount->kinds;
+
+		for (size_t c = 0; c < ARRAY_SIZE(controllers); c++)
+			if (kinds & CGROUP_BIT(controllers[c].kind))
+				look_at(mount, privileged, controllers[c].name, NULL,
+				        &ret_sights[controllers[c].kind]);
+		if (mount->v2)
+			look_at(mount, privileged, NULL, "cgroup.kill",
+			        &ret_sights[CGROUP_UNIFIED]);
+	}
+}

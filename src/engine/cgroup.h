@@ -88,6 +88,15 @@ void cgroups_sweep(struct cgroups *groups);
 /** cgroups_close - remove the instance's own directories (they are empty by now) and let go. */
 void cgroups_close(struct cgroups *groups);
 
+/* What --probe tells of a controller. */
+struct cgroup_sight {
+	bool usable;
+	char text[160]; /* version, where, and what is lacking */
+};
+
+/** cgroups_look - the same choice as cgroups_open, without making anything. By kind. */
+void cgroups_look(bool privileged, struct cgroup_sight ret_sights[CGROUP_KIND_COUNT]);
+
 /** cgroup_line_path - the path in the text of /proc/PID/cgroup for the tree of @v2 / @kinds. */
 int cgroup_line_path(const char *text, bool v2, uint32_t kinds, char *ret_path,
                      size_t size) attr_must_check;

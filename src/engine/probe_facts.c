@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/parse.h"
+
+static enum probe_state tell(char *ret_value, size_t size, bool there, const char *text)
+{
+	(void)snprintf(ret_value, size, "%s", text);
+	return there ? PROBE_OK : PROBE_MISSING;
+}
+
+static enum probe_state look_kernel(char *ret_value, size_t size)
+{
+	struct utsname name;
+
+	if (uname(&name) < 0)
+		return tell(ret_value, size, false, "unknown");
+	(void)snprintf(ret_value, size, "%s %s %s", name.sysname, name.release, name.machine);
+	return PROBE_INFO;
+}
+
+/* A setting for people: its value, or that this kernel has none. */
+static enum probe_state look_setting(const char *path, char *ret_value, size_t size)
+{
+	if (file_read_text_at(AT_FDCWD, path, ret_value, size) < 0)
+		(void)snprintf(ret_value, size, "no such setting");
+	for (char *p = ret_value; *p; p++)
+		if (*p == '\t' || *p == '\n')
+			*p = ' ';
+	return PROBE_INFO;
+}
+
+#define SETTING(name, path)                                                                        \
+	static enum probe_state look_##name(char *ret_value, size_t size)                          \
+	{                                                                                          \
+		return look_setting(path, ret_value, size);                                        \
+	}
+
+SETTING(io_uring, "/proc/sys/kernel/io_uring_disabled")
+SETTING(userfaultfd, "/proc/sys/vm/unprivileged_userfaultfd")
+SETTING(bpf, "/proc/sys/kernel/unprivileged_bpf_disabled")
+SETTING(tiocsti, "/proc/sys/dev/tty/legacy_tiocsti")
+SETTING(yama, "/proc/sys/kernel/yama/ptrace_scope")
+SETTING(symlinks, "/proc/sys/fs/protected_symlinks")
+SETTING(hardlinks, "/proc/sys/fs/protected_hardlinks")
+SETTING(regular, "/proc/sys/fs/protected_regular")
+SETTING(fifos, "/proc/sys/fs/protected_fifos")
+SETTING(core_pattern, "/proc/sys/kernel/core_pattern")
+
+static enum probe_state look_max_user(char *ret_value, size_t size)
+{
+	uint64_t max = 0;
+	int r = file_read_u64_at(AT_FDCWD, "/proc/sys/user/max_user_namespaces", &max);
+
+	(void)snprintf(ret_value, size, r < 0 ? "unknown" : "%llu", (unsigned long long)max);
+	return r >= 0 && max == 0 ? PROBE_MISSING : PROBE_OK;
+}
+
+static enum probe_state look_apparmor(char *ret_value, size_t size)
+{
+	uint64_t on = 0;
+
+	/* Ubuntu: ordinary users may make user namespaces only with a profile that says so. */
+	if (file_read_u64_at(AT_FDCWD, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+	                     &on) < 0)
+		return tell(ret_value, size, true, "user namespaces are not restricted");
+	if (on == 0 || geteuid() == 0)
+		return tell(ret_value, size, true, on ? "restricted, but not for root" : "off");
+	return tell(ret_value, size, false, "user namespaces are restricted for ordinary users");
+}
+
+static enum probe_state look_openat2(char *ret_value, size_t size)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
+	long fd = syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof(how));
+
+	(void)fd_close((int)fd);
+	return tell(ret_value, size, fd >= 0, fd >= 0 ? "works" : "not in this kernel");
+}
+
+static enum probe_state look_pidfd(char *ret_value, size_t size)
+{
+	cleanup_close int fd = fd_pidfd_open(getpid());
+
+	return tell(ret_value, size, fd >= 0, fd >= 0 ? "works" : "not in this kernel");
+}
+
+static enum probe_state look_clone3(char *ret_value, size_t size)
+{
+	/* A size of 0 is refused by a kernel that knows the call. */
+	bool there = syscall(SYS_clone3, NULL, 0) < 0 && errno != ENOSYS;
+
+	return tell(ret_value, size, there, there ? "works" : "not in this kernel");
+}
+
+static bool has_seccomp_action(uint32_t action)
+{
+	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+}
+
+static enum probe_state look_notify(char *ret_value, size_t size)
+{
+	bool there = has_seccomp_action(SECCOMP_RET_USER_NOTIF);
+
+	return tell(ret_value, size, there, there ? "works" : "denials are not counted");
+}
+
+/* Another architecture's calls, told by the entry of its virtual library or its settings. */
+static enum probe_state look_ia32(char *ret_value, size_t size)
+{
+	bool there = access("/proc/sys/abi/vsyscall32", F_OK) == 0;
+
+	(void)snprintf(ret_value, size, "%s", there ? "enabled" : "not enabled");
+	return PROBE_INFO;
+}
+
+static enum probe_state look_x32(char *ret_value, size_t size)
+{
+	/* getpid with the bit that marks x32; a kernel without it says ENOSYS. */
+	bool there = syscall(0x40000000L + SYS_getpid) > 0;
+
+	(void)snprintf(ret_value, size, "%s", there ? "enabled" : "not enabled");
+	return PROBE_INFO;
+}
+
+static enum probe_state look_caps(char *ret_value, size_t size)
+{
+	static const struct {
+		int cap;
+		const char *name;
+	} caps[] = {
+		{CAP_SYS_ADMIN,    "SYS_ADMIN"   },
+		{CAP_SETUID,       "SETUID"      },
+		{CAP_SETGID,       "SETGID"      },
+		{CAP_NET_ADMIN,    "NET_ADMIN"   },
+		{CAP_SYS_RESOURCE, "SYS_RESOURCE"},
+		{CAP_SYS_PTRACE,   "SYS_PTRACE"  },
+	};
+	size_t len = 0;
+
+	ret_value[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+		int n = snprintf(ret_value + len, size - len, "%s%s%s", i ? " " : "",
+		                 privilege_has(caps[i].cap) ? "+" : "-", caps[i].name);
+
+		if (n < 0 || (size_t)n >= size - len)
+			break;
+		len += (size_t)n;
+	}
+	return PROBE_INFO;
+}
+
+static enum probe_state look_swap(char *ret_value, size_t size)
+{
+	uint64_t kib = 0;
+	cleanup_buf struct buf text = BUF_INIT(65536);
+	const char *at;
+	char number[24];
+
+	if (file_read_at(AT_FDCWD, "/proc/meminfo", &text) < 0 || !text.data)
+		return look_setting("/proc/swaps", ret_value, size);
+	at = strstr(text.data, "SwapTotal:");
+	if (at) {
+		at += strlen("SwapTotal:");
+		at += strspn(at, " ");
+		(void)snprintf(number, sizeof(number), "%.*s", (int)strspn(at, "0123456789"), at);
+		if (parse_u64(number, &kib) < 0)
+			kib = 0;
+	}
+	(void)snprintf(ret_value, size, "%llu KiB", (unsigned long long)kib);
+	return PROBE_INFO;
+}
+
+static enum probe_state look_vsock(char *ret_value, size_t size)
+{
+	bool there = access("/dev/vsock", F_OK) == 0 || access("/dev/vhost-vsock", F_OK) == 0;
+
+	/* It ignores network namespaces; the filter of system calls refuses it by number. */
+	(void)snprintf(ret_value, size, "%s", there ? "device present" : "no device");
+	return PROBE_INFO;
+}
+
+static enum probe_state look_newuidmap(char *ret_value, size_t size)
+{
+	bool there =
+		access("/usr/bin/newuidmap", X_OK) == 0 && access("/usr/bin/newgidmap", X_OK) == 0;
+
+	(void)snprintf(ret_value, size, "%s", there ? "newuidmap and newgidmap" : "not installed");
+	return PROBE_INFO;
+}
+
+const struct probe_fact probe_facts[] = {
+	{"kernel",              look_kernel      },
+	{"max_user_namespaces", look_max_user    },
+	{"apparmor_userns",     look_apparmor    },
+	{"openat2",             look_openat2     },
+	{"pidfd",               look_pidfd       },
+	{"clone3",              look_clone3      },
+	{"seccomp_notify",      look_notify      },
+	{"newuidmap",           look_newuidmap   },
+	{"capabilities",        look_caps        },
+	{"ia32",                look_ia32        },
+	{"x32",		 look_x32         },
+	{"io_uring_disabled",   look_io_uring    },
+	{"userfaultfd",         look_userfaultfd },
+	{"bpf_disabled",        look_bpf         },
+	{"tiocsti",             look_tiocsti     },
+	{"yama",                look_yama        },
+	{"protected_symlinks",  look_symlinks    },
+	{"protected_hardlinks", look_hardlinks   },
+	{"protected_regular",   look_regular     },
+	{"protected_fifos",     look_fifos       },
+	{"swap",                look_swap        },
+	{"core_pattern",        look_core_pattern},
+	{"vsock",               look_vsock       },
+	{NULL,		  NULL             },
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/probe.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* Asking the kernel whether it would is not worth much: security modules and limits decide only
+ * when it is done. Hence each namespace is really made, in a child that ends right after. */
+
+static const struct {
+	enum wire_layer layer;
+	int flag;
+} kinds[] = {
+	{LAYER_USER,      CLONE_NEWUSER  },
+        {LAYER_PID,       CLONE_NEWPID   },
+        {LAYER_MNT,       CLONE_NEWNS    },
+	{LAYER_NET,       CLONE_NEWNET   },
+        {LAYER_IPC,       CLONE_NEWIPC   },
+        {LAYER_UTS,       CLONE_NEWUTS   },
+	{LAYER_CGROUP_NS, CLONE_NEWCGROUP},
+        {LAYER_TIME,      CLONE_NEWTIME  },
+};
+
+/* Whether fn(arg) returns true, found out by a child of its own. */
+static bool try_in_child(bool (*fn)(const void *arg), const void *arg)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(fn(arg) ? 0 : 1);
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+	       WEXITSTATUS(status) == 0;
+}
+
+static bool try_namespace(const void *arg)
+{
+	int flag = *(const int *)arg;
+
+	/* A box makes all of them inside a user namespace of its own. */
+	return unshare(CLONE_NEWUSER) == 0 && (flag == CLONE_NEWUSER || unshare(flag) == 0);
+}
+
+static bool mount_proc(const void *arg attr_unused)
+{
+	return mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+	             "hidepid=invisible") == 0;
+}
+
+static bool try_proc(const void *arg attr_unused)
+{
+	/* The pid namespace is that of the next child. */
+	return unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID) == 0 &&
+	       try_in_child(mount_proc, NULL);
+}
+
+static bool try_inodes(const void *arg attr_unused)
+{
+	return mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=65536,nr_inodes=16") ==
+	       0;
+}
+
+static bool try_mounts(const void *arg attr_unused)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID};
+	int fd = open_tree(AT_FDCWD, "/usr", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+
+	return fd >= 0 &&
+	       mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) == 0 &&
+	       move_mount(fd, "", AT_FDCWD, "/tmp", MOVE_MOUNT_F_EMPTY_PATH) == 0;
+}
+
+static void try_all(const struct options *options, struct trial *trial)
+{
+	struct privilege privilege = {0};
+
+	trial->entered = privilege_enter(options, &privilege, &trial->err) == 0;
+	if (!trial->entered)
+		return;
+	trial->ids = privilege.mode;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (try_in_child(try_namespace, &kinds[i].flag))
+			trial->namespaces |= LAYER_BIT(kinds[i].layer);
+	trial->proc = try_in_child(try_proc, NULL);
+	trial->inodes = try_in_child(try_inodes, NULL);
+	trial->mounts = try_in_child(try_mounts, NULL);
+}
+
+void trial_run(const struct options *options, struct trial *ret_trial)
+{
+	int fds[2];
+	pid_t pid;
+
+	*ret_trial = (struct trial){0};
+	if (fd_pipe(fds, 0) < 0)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		struct trial trial;
+
+		memset(&trial, 0, sizeof(trial));
+		try_all(options, &trial);
+		_exit(fd_write_all(fds[1], &trial, sizeof(trial)) < 0);
+	}
+	(void)fd_close(fds[1]);
+	if (pid < 0 || fd_read_all(fds[0], ret_trial, sizeof(*ret_trial)) != sizeof(*ret_trial))
+		*ret_trial = (struct trial){0};
+	(void)fd_close(fds[0]);
+	if (pid > 0)
+		(void)waitpid(pid, NULL, 0);
+}
