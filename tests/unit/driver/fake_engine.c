@@ -39,7 +39,7 @@ static bool has_touched_signals(void)
 	(void)sigprocmask(SIG_SETMASK, NULL, &mask);
 	for (int signo = 1; signo < 32; signo++)
 		if (sigismember(&mask, signo) == 1 ||
-		    (sigaction(signo, NULL, &act) == 0 && act.sa_handler != SIG_DFL))
+		    (sigaction(signo, NULL, &act) == 0 && act.sa_handler == SIG_IGN))
 			return true;
 	return false;
 }

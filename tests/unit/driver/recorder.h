@@ -20,7 +20,8 @@ struct recorder {
 	const char *destroy_on; /* destroy @box from inside the callback of this name */
 };
 
-static inline void record(struct recorder *r, const char *name, const char *fmt, ...)
+attr_printf(3, 4) static inline void record(struct recorder *r, const char *name, const char *fmt,
+                                            ...)
 {
 	char args[200];
 	va_list ap;
