@@ -26,11 +26,10 @@
  * agent or program (security rule LC-3).
  */
 
-#define EXEC_ID          1 /* one program per box: any number that is not 0 */
-#define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
-#define SOURCE_MODE      0444
-#define FILE_MODE        0644
-#define BOX_ID_RANDOM    25 /* 129 bits */
+#define EXEC_ID       1 /* one program per box: any number that is not 0 */
+#define SOURCE_MODE   0444
+#define FILE_MODE     0644
+#define BOX_ID_RANDOM 25 /* 129 bits */
 
 static const char *const state_names[] = {
 	[EXEC_STATE_NEW] = "new",           [EXEC_STATE_QUEUED] = "queued",
@@ -290,8 +289,8 @@ static void on_build_timeout(struct exec *e)
 {
 	struct error err = {0};
 
-	error_set(&err, ERR_BOX_FAILED, 0, "the box was not ready within %llu s",
-	          BUILD_TIMEOUT_US / USEC_PER_SEC);
+	error_set(&err, ERR_BOX_FAILED, 0, "the program was not started within %llu ms",
+	          (unsigned long long)(e->service->config.build_timeout_us / USEC_PER_MS));
 	fail(e, &err, ANSWER_NOW);
 }
 
@@ -392,7 +391,7 @@ static void launch(struct exec *e, const struct exec_request *request)
 	set_state(e, EXEC_STATE_BUILDING);
 	e->admitted_us = clock_us();
 	e->outcome.queue_us = e->admitted_us - e->arrived_us;
-	timer_start(e->timer, BUILD_TIMEOUT_US);
+	timer_start(e->timer, e->service->config.build_timeout_us);
 	if (build(e, request, &err) < 0)
 		fail(e, &err, ANSWER_LATER);
 }

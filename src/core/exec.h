@@ -66,6 +66,7 @@ struct exec_service_config {
 	struct driver *driver;       /* borrowed */
 	struct runners *runners;     /* borrowed */
 	struct loop *loop;
+	uint64_t build_timeout_us; /* for box and program to be started; 0: 15 s */
 };
 
 /** exec_service_free - after a drain; without one, what runs is ended and no callback follows. */

@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/list.h"
 #include "core/config.h"
 #include "core/internal.h"
 #include "io/loop.h"
+
+#define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
 
 static unsigned count_cores(void)
 {
@@ -66,6 +69,8 @@ struct exec_service *exec_service_new(const struct exec_service_config *config)
 	struct exec_service *s = NEW(struct exec_service);
 
 	s->config = *config;
+	if (s->config.build_timeout_us == 0)
+		s->config.build_timeout_us = BUILD_TIMEOUT_US;
 	s->rules = (struct policy_rules){
 		.config = config->config,
 		.runners = config->runners,

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -10,7 +11,7 @@
 
 #define ROOT_RUNTIME "/run/millibox"
 #define ROOT_STATE   "/var/lib/millibox"
-#define IN_PLACE_MAX 3
+#define IN_PLACE_MAX 2
 
 /* The environment is the user's own, but "relative to wherever I was started" is never meant. */
 static bool is_usable(const char *dir)
@@ -47,35 +48,40 @@ static char *state_dir(const struct places_who *who)
 }
 
 /*
- * A program or folder that comes with the daemon. In a build directory the daemon is at the top or
- * in src/, the others in the folder of their layer. @probe is a file that must be there: an empty
- * folder of the same name does not count.
+ * A program or folder that comes with the daemon. A build directory has the programs side by side
+ * and is often itself in the source tree, beside the runners. @probe is a file that must be there:
+ * an empty folder of the same name does not count.
  */
 struct companion {
 	const char *installed;
 	const char *probe;
-	const char *in_place[IN_PLACE_MAX];
+	const char *in_place[IN_PLACE_MAX]; /* NULL: no more */
 };
 
 static const struct companion engine = {
-	MILLIBOX_LIBEXECDIR "/millibox-engine",
-	"",
-	{"millibox-engine", "engine/millibox-engine", "src/engine/millibox-engine"}
-};
+	MILLIBOX_LIBEXECDIR "/millibox-engine", "", {"millibox-engine"}};
 static const struct companion agent = {
-	MILLIBOX_LIBEXECDIR "/millibox-agent",
-	"",
-	{"millibox-agent", "guest/millibox-agent", "src/guest/millibox-agent"}
-};
+	MILLIBOX_LIBEXECDIR "/millibox-agent", "", {"millibox-agent"}};
 static const struct companion runners = {
-	MILLIBOX_RUNNERSDIR, "/shell/manifest.yaml", {"runners", "../runners", "../../runners"}
+	MILLIBOX_RUNNERSDIR, "/shell/manifest.yaml", {"runners", "../runners"}
 };
+
+/* Nobody but us and root could have put it there, or change it: a build directory may be in /tmp.
+ */
+static bool is_ours(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return false;
+	return (st.st_uid == 0 || st.st_uid == geteuid()) && !(st.st_mode & S_IWOTH);
+}
 
 static bool is_there(const char *path, const char *probe)
 {
 	cleanup_free char *file = xasprintf("%s%s", path, probe);
 
-	return access(file, R_OK) == 0;
+	return is_ours(path) && is_ours(file) && access(file, R_OK) == 0;
 }
 
 static char *find_companion(const struct places_who *who, const struct companion *c)
@@ -84,7 +90,7 @@ static char *find_companion(const struct places_who *who, const struct companion
 	bool installed = !who->exe_dir || str_equal(who->exe_dir, MILLIBOX_BINDIR) ||
 	                 str_equal(who->exe_dir, MILLIBOX_SBINDIR);
 
-	for (size_t i = 0; !installed && i < ARRAY_SIZE(c->in_place); i++) {
+	for (size_t i = 0; !installed && i < IN_PLACE_MAX && c->in_place[i]; i++) {
 		cleanup_free char *path = xasprintf("%s/%s", who->exe_dir, c->in_place[i]);
 
 		if (is_there(path, c->probe))

@@ -164,15 +164,33 @@ void setting_env(const struct setting *s, char ret_name[SETTING_ENV_LEN])
 	ret_name[n] = '\0';
 }
 
-/* Text that can be dumped and logged: valid UTF-8, nothing below the space. */
+/* What YAML takes for a line's end or for nothing at all, though it is valid UTF-8. */
+static const char *const invisible[] = {
+	"\xe2\x80\xa8", /* U+2028 */
+	"\xe2\x80\xa9", /* U+2029 */
+	"\xef\xbb\xbf", /* U+FEFF */
+	"\xef\xbf\xbe", /* U+FFFE */
+	"\xef\xbf\xbf", /* U+FFFF */
+};
+
+static bool is_control(const unsigned char *c)
+{
+	/* U+0000 to U+001F, U+007F, and U+0080 to U+009F in two bytes */
+	return c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0);
+}
+
+/* Text that can be dumped, read back and logged. */
 static bool is_clean(const char *text)
 {
 	size_t len = strlen(text);
 
 	if (len > TEXT_MAX || !utf8_is_valid(text, len))
 		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(invisible); i++)
+		if (strstr(text, invisible[i]))
+			return false;
 	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-		if (*c < 0x20 || *c == 0x7f)
+		if (is_control(c))
 			return false;
 	return true;
 }

@@ -1,209 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 
-#include "base/clock.h"
-#include "base/str.h"
-#include "core/config.h"
-#include "core/exec.h"
-#include "core_fixture.h"
-#include "driver/fake.h"
-#include "io/loop.h"
+#include "exec_fixture.h"
 #include "wire/layer.h"
-
-#define EXEC_ID 1
-
-/* What one caller was told. */
-struct heard {
-	struct exec *exec;
-	int starts, ends, errors;
-	char id[40];
-	char streamed[64];
-	struct outcome outcome; /* buffers are copies below */
-	char out[64], err[64], report[64];
-	struct error error;
-	bool cancel_on_output;
-};
-
-struct fixture {
-	struct loop *loop;
-	struct driver *driver;
-	struct runners *runners;
-	struct config *config;
-	struct exec_service *service;
-	struct exec_request request; /* strings are not owned here */
-	struct error err;
-	int drained;
-};
-
-static void on_start(void *ctx, const char *execution_id)
-{
-	struct heard *h = ctx;
-
-	h->starts++;
-	assert_int_equal(str_copy(h->id, sizeof(h->id), execution_id), 0);
-}
-
-static void on_output(void *ctx, enum output_stream stream, const char *data, size_t len)
-{
-	struct heard *h = ctx;
-	size_t n = strlen(h->streamed);
-
-	(void)snprintf(h->streamed + n, sizeof(h->streamed) - n, "%d%.*s", (int)stream, (int)len,
-	               data);
-	if (h->cancel_on_output)
-		exec_cancel(h->exec);
-}
-
-static void keep(char *place, size_t size, const struct buf *b)
-{
-	(void)snprintf(place, size, "%s", b->data ? b->data : "");
-}
-
-static void on_end(void *ctx, const struct outcome *outcome)
-{
-	struct heard *h = ctx;
-
-	h->ends++;
-	h->outcome = *outcome;
-	keep(h->out, sizeof(h->out), &outcome->out);
-	keep(h->err, sizeof(h->err), &outcome->err);
-	keep(h->report, sizeof(h->report), &outcome->report);
-}
-
-static void on_error(void *ctx, const struct error *err)
-{
-	struct heard *h = ctx;
-
-	h->errors++;
-	h->error = *err;
-}
-
-static void on_drained(void *ctx)
-{
-	struct fixture *f = ctx;
-
-	f->drained++;
-}
-
-static int setup(void **state)
-{
-	static const struct config_override settings[] = {
-		{"admission.max_running",   "2"   },
-		{"admission.max_queued",    "2"   },
-		{"admission.drain_timeout", "50ms"},
-		{"limits.output",           "8"   }
-        };
-	struct fixture *f = NEW(struct fixture);
-
-	f->loop = loop_new();
-	f->driver = fake_driver_new(f->loop);
-	f->runners = fixture_runners();
-	f->config = config_load(NULL, settings, ARRAY_SIZE(settings), &f->err);
-	if (!f->config)
-		return -1;
-	f->service = exec_service_new(&(struct exec_service_config){
-		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
-	f->request = (struct exec_request){
-		.language = (char *)"demo", .code = (char *)"print", .code_len = 5};
-	*state = f;
-	return 0;
-}
-
-static void settle(struct fixture *f)
-{
-	for (int i = 0; i < 5; i++)
-		loop_run_once(f->loop, false);
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	exec_service_free(f->service);
-	settle(f);
-	driver_free(f->driver);
-	settle(f);
-	loop_free(f->loop);
-	runners_free(f->runners);
-	config_free(f->config);
-	free(f);
-	return 0;
-}
-
-static int try_start(struct fixture *f, struct heard *h)
-{
-	const struct exec_events events = {h, on_start, on_output, on_end, on_error};
-
-	*h = (struct heard){.cancel_on_output = h->cancel_on_output};
-	error_clear(&f->err);
-	return exec_start(f->service, &f->request, &events, &h->exec, &f->err);
-}
-
-static void start(struct fixture *f, struct heard *h)
-{
-	if (try_start(f, h) < 0)
-		fail_msg("%s", f->err.msg);
-	assert_int_equal(h->ends + h->errors + h->starts, 0);
-}
-
-static struct box *box_at(struct fixture *f, size_t index)
-{
-	struct box *box = fake_box_at(f->driver, index);
-
-	assert_non_null(box);
-	return box;
-}
-
-/* A box whose program runs. */
-static struct box *run(struct fixture *f, size_t index)
-{
-	struct box *box = box_at(f, index);
-
-	(void)fake_exec_last(box);
-	fake_ready(box);
-	fake_started(box, EXEC_ID);
-	return box;
-}
-
-static void done(struct box *box, int status)
-{
-	const struct exec_facts facts = {
-		.status = status, .duration_us = 1500, .cpu_user_us = 300, .cpu_system_us = 40};
-
-	fake_done(box, EXEC_ID, &facts);
-}
-
-static void wait_for(struct fixture *f, const int *count)
-{
-	uint64_t deadline = clock_us() + 5 * USEC_PER_SEC;
-
-	/* Not blocking: a timer may be all there is, and it fires before a round would wait. */
-	while (*count == 0 && clock_us() < deadline)
-		loop_run_once(f->loop, false);
-	assert_int_equal(*count, 1);
-}
-
-static struct exec_service_stats stats(struct fixture *f)
-{
-	struct exec_service_stats s;
-
-	exec_service_stats(f->service, &s);
-	return s;
-}
-
-static void expect_idle(struct fixture *f)
-{
-	settle(f);
-	assert_int_equal(stats(f).running, 0);
-	assert_int_equal(stats(f).queued, 0);
-	assert_int_equal(stats(f).boxes, 0);
-	assert_int_equal(fake_box_count(f->driver), 0);
-}
 
 static void everything_is_handed_over_at_once(void **state)
 {
@@ -472,108 +273,6 @@ static void bad_request_begins_nothing(void **state)
 	assert_int_equal(h.errors + h.ends, 0);
 }
 
-static void queue_is_bounded_and_served_in_order(void **state)
-{
-	struct fixture *f = *state;
-	struct heard h[5] = {0};
-
-	for (int i = 0; i < 4; i++)
-		start(f, &h[i]);
-	assert_int_equal(try_start(f, &h[4]), -1);
-	assert_int_equal(f->err.code, ERR_BUSY);
-	assert_true(exec_service_retry_after(f->service) >= 1);
-	assert_int_equal(stats(f).running, 2);
-	assert_int_equal(stats(f).queued, 2);
-	assert_int_equal(fake_box_count(f->driver), 2);
-	f->request.code = NULL; /* what waits has a copy */
-	done(run(f, 1), 0);
-	assert_int_equal(h[1].ends, 1);
-	settle(f);
-	assert_int_equal(stats(f).running, 2);
-	assert_int_equal(stats(f).queued, 1);
-	assert_string_equal(fake_exec_last(box_at(f, 1))->files[0].data, "print");
-	done(run(f, 1), 0);
-	assert_int_equal(h[2].ends, 1);
-	done(run(f, 0), 0);
-	settle(f);
-	done(run(f, 0), 0);
-	assert_int_equal(h[0].ends + h[3].ends, 2);
-	expect_idle(f);
-}
-
-static void queued_request_is_copied_whole(void **state)
-{
-	struct fixture *f = *state;
-	char name[] = "f", data[] = "d", arg[] = "arg", var[] = "V=1", in[] = "in";
-	struct exec_request_file files[] = {
-		{name, data, 1}
-        };
-	char *args[] = {arg, NULL};
-	char *env[] = {var, NULL};
-	const struct fake_exec *told;
-	struct heard h[3] = {0};
-
-	start(f, &h[0]);
-	start(f, &h[1]);
-	f->request.files = files;
-	f->request.files_count = 1;
-	f->request.args = args;
-	f->request.env = env;
-	f->request.stdin_data = in;
-	f->request.stdin_len = 2;
-	start(f, &h[2]);
-	name[0] = data[0] = arg[0] = var[0] = in[0] = '#';
-	done(run(f, 0), 0);
-	settle(f);
-	told = fake_exec_last(box_at(f, 1));
-	assert_string_equal(told->files[1].path, "f");
-	assert_string_equal(told->files[1].data, "d");
-	assert_string_equal(told->argv[3], "arg");
-	assert_string_equal(told->stdin_data, "in");
-	for (int i = 1; i < 3; i++)
-		exec_cancel(h[i].exec);
-	expect_idle(f);
-}
-
-static void refused_box_of_a_queued_one_passes_the_turn_on(void **state)
-{
-	const struct error no = {.code = ERR_UNAVAILABLE, .msg = "no more boxes"};
-	struct fixture *f = *state;
-	struct heard h[4] = {0};
-
-	for (int i = 0; i < 4; i++)
-		start(f, &h[i]);
-	fake_refuse_next(f->driver, &no);
-	done(run(f, 0), 0);
-	settle(f);
-	assert_int_equal(h[2].errors, 1);
-	assert_int_equal(h[3].errors, 0);
-	assert_int_equal(stats(f).queued, 0);
-	assert_int_equal(stats(f).running, 2);
-	exec_cancel(h[1].exec);
-	exec_cancel(h[3].exec);
-	expect_idle(f);
-}
-
-static void cancelled_ones_hear_nothing(void **state)
-{
-	struct fixture *f = *state;
-	struct heard h[4] = {0};
-
-	for (int i = 0; i < 4; i++)
-		start(f, &h[i]);
-	(void)run(f, 0);
-	exec_cancel(h[3].exec); /* waiting */
-	assert_int_equal(stats(f).queued, 1);
-	exec_cancel(h[0].exec); /* running */
-	exec_cancel(h[1].exec); /* building */
-	assert_int_equal(stats(f).queued, 0);
-	exec_cancel(h[2].exec);
-	expect_idle(f);
-	for (int i = 0; i < 4; i++)
-		assert_int_equal(h[i].ends + h[i].errors, 0);
-}
-
 static void cancel_from_a_callback_is_safe(void **state)
 {
 	struct fixture *f = *state;
@@ -586,30 +285,6 @@ static void cancel_from_a_callback_is_safe(void **state)
 	assert_true(fake_is_destroyed(box));
 	expect_idle(f);
 	assert_int_equal(h.ends + h.errors, 0);
-}
-
-static void aborted_ones_hear_of_it_from_the_loop(void **state)
-{
-	struct fixture *f = *state;
-	struct heard h[3] = {0};
-	struct box *box;
-
-	for (int i = 0; i < 3; i++)
-		start(f, &h[i]);
-	box = run(f, 0);
-	fake_output(box, EXEC_ID, OUTPUT_STDOUT, "part", 4);
-	exec_abort(h[2].exec);
-	exec_abort(h[0].exec);
-	exec_abort(h[0].exec);
-	exec_abort(h[1].exec);
-	assert_int_equal(h[0].ends + h[1].ends + h[2].ends, 0);
-	settle(f);
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(h[i].ends, 1);
-		assert_int_equal(h[i].outcome.status, EXEC_CANCELLED);
-	}
-	assert_string_equal(h[0].out, "part");
-	expect_idle(f);
 }
 
 static void abort_waits_for_answer_and_box_in_any_order(void **state)
@@ -627,87 +302,6 @@ static void abort_waits_for_answer_and_box_in_any_order(void **state)
 	settle(f);
 	assert_int_equal(h.ends, 1);
 	expect_idle(f);
-}
-
-static void drain_finishes_what_runs_and_refuses_the_rest(void **state)
-{
-	struct fixture *f = *state;
-	struct heard h[3] = {0};
-
-	start(f, &h[0]);
-	exec_service_drain(f->service, false, on_drained, f);
-	assert_true(stats(f).draining);
-	assert_int_equal(try_start(f, &h[1]), -1);
-	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
-	done(run(f, 0), 0);
-	assert_int_equal(h[0].outcome.status, EXEC_SUCCESS);
-	assert_int_equal(f->drained, 0);
-	wait_for(f, &f->drained);
-	expect_idle(f);
-	assert_int_equal(f->drained, 1);
-}
-
-static void drain_of_nothing_is_told_from_the_loop(void **state)
-{
-	struct fixture *f = *state;
-
-	exec_service_drain(f->service, false, on_drained, f);
-	assert_int_equal(f->drained, 0);
-	wait_for(f, &f->drained);
-	settle(f);
-	assert_int_equal(f->drained, 1);
-}
-
-static void patience_ends(void **state)
-{
-	struct fixture *f = *state;
-	struct heard h[3] = {0};
-
-	for (int i = 0; i < 3; i++)
-		start(f, &h[i]);
-	(void)run(f, 0);
-	exec_service_drain(f->service, false, on_drained, f);
-	wait_for(f, &f->drained);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(h[i].outcome.status, EXEC_CANCELLED);
-	expect_idle(f);
-}
-
-static void second_drain_and_drain_at_once_wait_for_nobody(void **state)
-{
-	struct fixture *f = *state;
-	struct heard h[4] = {0};
-
-	f->config->drain_timeout_us = 3600 * USEC_PER_SEC;
-	for (int i = 0; i < 4; i++)
-		start(f, &h[i]);
-	(void)run(f, 0);
-	exec_service_drain(f->service, false, on_drained, f);
-	settle(f);
-	assert_int_equal(h[0].ends, 0);
-	exec_service_drain(f->service, true, on_drained, f);
-	assert_int_equal(fake_box_count(f->driver), 2); /* the queue got no box on its way out */
-	wait_for(f, &f->drained);
-	for (int i = 0; i < 4; i++)
-		assert_int_equal(h[i].ends, 1);
-	expect_idle(f);
-}
-
-static void box_that_stays_keeps_the_service_from_being_drained(void **state)
-{
-	struct fixture *f = *state;
-	struct heard h = {0};
-	struct box *box;
-
-	fake_hold_gone(f->driver, true);
-	start(f, &h);
-	box = run(f, 0);
-	exec_service_drain(f->service, true, on_drained, f);
-	settle(f);
-	assert_int_equal(h.ends, 1);
-	assert_int_equal(f->drained, 0);
-	fake_gone(box);
-	wait_for(f, &f->drained);
 }
 
 static void report_may_be_as_large_as_allowed_and_no_larger(void **state)
@@ -736,40 +330,6 @@ static void report_may_be_as_large_as_allowed_and_no_larger(void **state)
 	expect_idle(f);
 }
 
-static void late_words_of_an_ended_box_are_ignored(void **state)
-{
-	const struct error gone = {.code = ERR_AGENT_LOST, .msg = "gone"};
-	struct fixture *f = *state;
-	struct heard h = {0};
-
-	start(f, &h);
-	fake_lost(box_at(f, 0), &gone);
-	assert_int_equal(h.errors, 1);
-	exec_service_drain(f->service, true, on_drained, f);
-	wait_for(f, &f->drained);
-	assert_int_equal(h.errors + h.ends, 1);
-}
-
-static void service_can_go_before_its_boxes(void **state)
-{
-	struct fixture *f = *state;
-	struct heard h[4] = {0};
-	struct box *box;
-
-	fake_hold_gone(f->driver, true);
-	for (int i = 0; i < 4; i++)
-		start(f, &h[i]);
-	(void)run(f, 0);
-	exec_abort(h[1].exec); /* its answer is still to come */
-	exec_service_free(f->service);
-	f->service = NULL;
-	settle(f);
-	for (int i = 0; i < 4; i++)
-		assert_int_equal(h[i].ends + h[i].errors, 0);
-	while ((box = fake_box_at(f->driver, 0)))
-		fake_gone(box);
-}
-
 static void request_can_be_freed(void **state)
 {
 	struct exec_request r = {0};
@@ -790,6 +350,52 @@ static void request_can_be_freed(void **state)
 	assert_int_equal(r.files_count, 0);
 }
 
+static void box_that_is_never_ready_is_given_up(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h = {0};
+
+	exec_service_free(f->service);
+	f->service = exec_service_new(&(struct exec_service_config){.config = f->config,
+	                                                            .driver = f->driver,
+	                                                            .runners = f->runners,
+	                                                            .loop = f->loop,
+	                                                            .build_timeout_us = 5000});
+	start(f, &h);
+	wait_for(f, &h.errors);
+	assert_int_equal(h.error.code, ERR_BOX_FAILED);
+	assert_non_null(strstr(h.error.msg, "within 5 ms"));
+	assert_int_equal(h.ends, 0);
+	expect_idle(f);
+}
+
+static void what_the_wire_does_not_take_is_told(void **state)
+{
+	struct fixture *f = *state;
+	size_t size = BOX_FILES_MAX + 1;
+	cleanup_free char *large = calloc(1, size);
+	struct exec_request_file files[] = {
+		{(char *)"large", large, size}
+        };
+	struct heard h = {0};
+
+	assert_non_null(large);
+	f->request.files = files;
+	f->request.files_count = 1;
+	start(f, &h);
+	wait_for(f, &h.errors);
+	assert_int_equal(h.error.code, ERR_TOO_LARGE);
+	expect_idle(f);
+
+	f->request.files_count = 0;
+	f->request.stdin_data = large;
+	f->request.stdin_len = BOX_STDIN_MAX + 1;
+	start(f, &h);
+	wait_for(f, &h.errors);
+	assert_int_equal(h.error.code, ERR_TOO_LARGE);
+	expect_idle(f);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -804,22 +410,12 @@ int main(void)
 		TEST(program_that_cannot_start_is_an_error),
 		TEST(refused_box_is_told_from_the_loop),
 		TEST(bad_request_begins_nothing),
-		TEST(queue_is_bounded_and_served_in_order),
-		TEST(queued_request_is_copied_whole),
-		TEST(refused_box_of_a_queued_one_passes_the_turn_on),
-		TEST(cancelled_ones_hear_nothing),
 		TEST(cancel_from_a_callback_is_safe),
-		TEST(aborted_ones_hear_of_it_from_the_loop),
 		TEST(abort_waits_for_answer_and_box_in_any_order),
-		TEST(drain_finishes_what_runs_and_refuses_the_rest),
-		TEST(drain_of_nothing_is_told_from_the_loop),
-		TEST(patience_ends),
-		TEST(second_drain_and_drain_at_once_wait_for_nobody),
-		TEST(box_that_stays_keeps_the_service_from_being_drained),
 		TEST(report_may_be_as_large_as_allowed_and_no_larger),
-		TEST(late_words_of_an_ended_box_are_ignored),
-		TEST(service_can_go_before_its_boxes),
 		TEST(request_can_be_freed),
+		TEST(box_that_is_never_ready_is_given_up),
+		TEST(what_the_wire_does_not_take_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

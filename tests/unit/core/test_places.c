@@ -59,14 +59,12 @@ static void touch(const char *dir, const char *name)
 
 static void remove_tree(const char *dir)
 {
-	static const char *const names[] = {"millibox-agent",
-	                                    "src/engine/millibox-engine",
-	                                    "src/engine",
-	                                    "src",
+	static const char *const names[] = {"bin/millibox-agent",
+	                                    "bin/millibox-engine",
+	                                    "bin",
 	                                    "runners/shell/manifest.yaml",
 	                                    "runners/shell",
 	                                    "runners",
-	                                    "bin",
 	                                    ""};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -76,45 +74,68 @@ static void remove_tree(const char *dir)
 	}
 }
 
+/* A folder of its own to be installed in: what is beside it is known. */
+static char *make_bin(char *dir)
+{
+	char *bin;
+
+	assert_non_null(mkdtemp(dir));
+	bin = xasprintf("%s/bin", dir);
+	assert_int_equal(file_mkdir_parents(bin, 0755), 0);
+	return bin;
+}
+
 static void programs_are_found_in_place(void **state)
 {
 	char dir[] = "/tmp/millibox-places-XXXXXX";
-	const struct places_who top = {.exe_dir = dir};
-	cleanup_free char *path = NULL;
+	cleanup_free char *bin = make_bin(dir);
+	cleanup_free char *engine = xasprintf("%s/millibox-engine", bin);
+	cleanup_free char *agent = xasprintf("%s/millibox-agent", bin);
+	const struct places_who who = {.exe_dir = bin};
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	expect(&top, "engine_path", MILLIBOX_LIBEXECDIR "/millibox-engine");
-	expect(&top, "runners_dir", MILLIBOX_RUNNERSDIR);
-	touch(dir, "millibox-agent");
-	touch(dir, "src/engine/millibox-engine");
-	path = xasprintf("%s/millibox-agent", dir);
-	expect(&top, "agent_path", path);
-	free(path);
-	path = xasprintf("%s/src/engine/millibox-engine", dir);
-	expect(&top, "engine_path", path);
+	expect(&who, "engine_path", MILLIBOX_LIBEXECDIR "/millibox-engine");
+	expect(&who, "runners_dir", MILLIBOX_RUNNERSDIR);
+	touch(bin, "millibox-agent");
+	touch(bin, "millibox-engine");
+	expect(&who, "agent_path", agent);
+	expect(&who, "engine_path", engine);
 	remove_tree(dir);
 }
 
 static void folder_without_runners_does_not_count(void **state)
 {
 	char dir[] = "/tmp/millibox-places-XXXXXX";
-	cleanup_free char *bin = NULL;
-	cleanup_free char *path = NULL;
-	struct places_who who = {0};
+	cleanup_free char *bin = make_bin(dir);
+	cleanup_free char *beside = xasprintf("%s/runners", dir);
+	cleanup_free char *found = xasprintf("%s/../runners", bin);
+	const struct places_who who = {.exe_dir = bin};
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	bin = xasprintf("%s/bin", dir);
-	who.exe_dir = bin;
-	path = xasprintf("%s/runners", dir);
-	assert_int_equal(file_mkdir_parents(bin, 0755), 0);
-	assert_int_equal(file_mkdir_parents(path, 0755), 0);
+	assert_int_equal(file_mkdir_parents(beside, 0755), 0);
 	expect(&who, "runners_dir", MILLIBOX_RUNNERSDIR);
 	touch(dir, "runners/shell/manifest.yaml");
-	free(path);
-	path = xasprintf("%s/bin/../runners", dir);
-	expect(&who, "runners_dir", path);
+	expect(&who, "runners_dir", found);
+	remove_tree(dir);
+}
+
+/* A build directory in /tmp has a neighbour that anybody could have made. */
+static void what_others_can_change_does_not_count(void **state)
+{
+	char dir[] = "/tmp/millibox-places-XXXXXX";
+	cleanup_free char *bin = make_bin(dir);
+	cleanup_free char *beside = xasprintf("%s/runners", dir);
+	const struct places_who who = {.exe_dir = bin};
+
+	(void)state;
+	touch(dir, "runners/shell/manifest.yaml");
+	assert_int_equal(chmod(beside, 0777), 0);
+	expect(&who, "runners_dir", MILLIBOX_RUNNERSDIR);
+	if (geteuid() == 0) {
+		assert_int_equal(chmod(beside, 0755), 0);
+		assert_int_equal(chown(beside, 12345, 0), 0);
+		expect(&who, "runners_dir", MILLIBOX_RUNNERSDIR);
+	}
 	remove_tree(dir);
 }
 
@@ -156,6 +177,7 @@ int main(void)
 		cmocka_unit_test(user_has_directories_of_its_own),
 		cmocka_unit_test(programs_are_found_in_place),
 		cmocka_unit_test(folder_without_runners_does_not_count),
+		cmocka_unit_test(what_others_can_change_does_not_count),
 		cmocka_unit_test(installed_daemon_looks_nowhere_else),
 		cmocka_unit_test(other_keys_have_no_place),
 		cmocka_unit_test(own_folder_is_known),

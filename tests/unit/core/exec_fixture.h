@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: a service on a fake driver (two places, two waiting, 8 bytes of output), and a caller who
+ * notes down what it is told. For the tests of exec.c and exec_service.c.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/config.h"
+#include "core/exec.h"
+#include "core_fixture.h"
+#include "driver/fake.h"
+#include "io/loop.h"
+
+#define EXEC_ID 1
+
+/* What one caller was told. */
+struct heard {
+	struct exec *exec;
+	int starts, ends, errors;
+	char id[40];
+	char streamed[64];
+	struct outcome outcome; /* buffers are copies below */
+	char out[64], err[64], report[64];
+	struct error error;
+	bool cancel_on_output;
+};
+
+struct fixture {
+	struct loop *loop;
+	struct driver *driver;
+	struct runners *runners;
+	struct config *config;
+	struct exec_service *service;
+	struct exec_request request; /* strings are not owned here */
+	struct error err;
+	int drained;
+};
+
+static inline void on_start(void *ctx, const char *execution_id)
+{
+	struct heard *h = ctx;
+
+	h->starts++;
+	assert_int_equal(str_copy(h->id, sizeof(h->id), execution_id), 0);
+}
+
+static inline void on_output(void *ctx, enum output_stream stream, const char *data, size_t len)
+{
+	struct heard *h = ctx;
+	size_t n = strlen(h->streamed);
+
+	(void)snprintf(h->streamed + n, sizeof(h->streamed) - n, "%d%.*s", (int)stream, (int)len,
+	               data);
+	if (h->cancel_on_output)
+		exec_cancel(h->exec);
+}
+
+static inline void keep(char *place, size_t size, const struct buf *b)
+{
+	(void)snprintf(place, size, "%s", b->data ? b->data : "");
+}
+
+static inline void on_end(void *ctx, const struct outcome *outcome)
+{
+	struct heard *h = ctx;
+
+	h->ends++;
+	h->outcome = *outcome;
+	keep(h->out, sizeof(h->out), &outcome->out);
+	keep(h->err, sizeof(h->err), &outcome->err);
+	keep(h->report, sizeof(h->report), &outcome->report);
+}
+
+static inline void on_error(void *ctx, const struct error *err)
+{
+	struct heard *h = ctx;
+
+	h->errors++;
+	h->error = *err;
+}
+
+static inline void on_drained(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	f->drained++;
+}
+
+static inline int setup(void **state)
+{
+	static const struct config_override settings[] = {
+		{"admission.max_running",   "2"   },
+		{"admission.max_queued",    "2"   },
+		{"admission.drain_timeout", "50ms"},
+		{"limits.output",           "8"   }
+        };
+	struct fixture *f = NEW(struct fixture);
+
+	f->loop = loop_new();
+	f->driver = fake_driver_new(f->loop);
+	f->runners = fixture_runners();
+	f->config = config_load(NULL, settings, ARRAY_SIZE(settings), &f->err);
+	if (!f->config)
+		return -1;
+	f->service = exec_service_new(&(struct exec_service_config){
+		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
+	f->request = (struct exec_request){
+		.language = (char *)"demo", .code = (char *)"print", .code_len = 5};
+	*state = f;
+	return 0;
+}
+
+static inline void settle(struct fixture *f)
+{
+	for (int i = 0; i < 5; i++)
+		loop_run_once(f->loop, false);
+}
+
+static inline int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	exec_service_free(f->service);
+	settle(f);
+	driver_free(f->driver);
+	settle(f);
+	loop_free(f->loop);
+	runners_free(f->runners);
+	config_free(f->config);
+	free(f);
+	return 0;
+}
+
+static inline int try_start(struct fixture *f, struct heard *h)
+{
+	const struct exec_events events = {h, on_start, on_output, on_end, on_error};
+
+	*h = (struct heard){.cancel_on_output = h->cancel_on_output};
+	error_clear(&f->err);
+	return exec_start(f->service, &f->request, &events, &h->exec, &f->err);
+}
+
+static inline void start(struct fixture *f, struct heard *h)
+{
+	if (try_start(f, h) < 0)
+		fail_msg("%s", f->err.msg);
+	assert_int_equal(h->ends + h->errors + h->starts, 0);
+}
+
+static inline struct box *box_at(struct fixture *f, size_t index)
+{
+	struct box *box = fake_box_at(f->driver, index);
+
+	assert_non_null(box);
+	return box;
+}
+
+/* A box whose program runs. */
+static inline struct box *run(struct fixture *f, size_t index)
+{
+	struct box *box = box_at(f, index);
+
+	(void)fake_exec_last(box);
+	fake_ready(box);
+	fake_started(box, EXEC_ID);
+	return box;
+}
+
+static inline void done(struct box *box, int status)
+{
+	const struct exec_facts facts = {
+		.status = status, .duration_us = 1500, .cpu_user_us = 300, .cpu_system_us = 40};
+
+	fake_done(box, EXEC_ID, &facts);
+}
+
+static inline void wait_for(struct fixture *f, const int *count)
+{
+	uint64_t deadline = clock_us() + 5 * USEC_PER_SEC;
+
+	/* Not blocking: a timer may be all there is, and it fires before a round would wait. */
+	while (*count == 0 && clock_us() < deadline)
+		loop_run_once(f->loop, false);
+	assert_int_equal(*count, 1);
+}
+
+static inline struct exec_service_stats stats(struct fixture *f)
+{
+	struct exec_service_stats s;
+
+	exec_service_stats(f->service, &s);
+	return s;
+}
+
+static inline void expect_idle(struct fixture *f)
+{
+	settle(f);
+	assert_int_equal(stats(f).running, 0);
+	assert_int_equal(stats(f).queued, 0);
+	assert_int_equal(stats(f).boxes, 0);
+	assert_int_equal(fake_box_count(f->driver), 0);
+}

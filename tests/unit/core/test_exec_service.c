@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "exec_fixture.h"
+
+static void queue_is_bounded_and_served_in_order(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h[5] = {0};
+
+	for (int i = 0; i < 4; i++)
+		start(f, &h[i]);
+	assert_int_equal(try_start(f, &h[4]), -1);
+	assert_int_equal(f->err.code, ERR_BUSY);
+	assert_true(exec_service_retry_after(f->service) >= 1);
+	assert_int_equal(stats(f).running, 2);
+	assert_int_equal(stats(f).queued, 2);
+	assert_int_equal(fake_box_count(f->driver), 2);
+	f->request.code = NULL; /* what waits has a copy */
+	done(run(f, 1), 0);
+	assert_int_equal(h[1].ends, 1);
+	settle(f);
+	assert_int_equal(stats(f).running, 2);
+	assert_int_equal(stats(f).queued, 1);
+	assert_string_equal(fake_exec_last(box_at(f, 1))->files[0].data, "print");
+	done(run(f, 1), 0);
+	assert_int_equal(h[2].ends, 1);
+	done(run(f, 0), 0);
+	settle(f);
+	done(run(f, 0), 0);
+	assert_int_equal(h[0].ends + h[3].ends, 2);
+	expect_idle(f);
+}
+
+static void queued_request_is_copied_whole(void **state)
+{
+	struct fixture *f = *state;
+	char name[] = "f", data[] = "d", arg[] = "arg", var[] = "V=1", in[] = "in";
+	struct exec_request_file files[] = {
+		{name, data, 1}
+        };
+	char *args[] = {arg, NULL};
+	char *env[] = {var, NULL};
+	const struct fake_exec *told;
+	struct heard h[3] = {0};
+
+	start(f, &h[0]);
+	start(f, &h[1]);
+	f->request.files = files;
+	f->request.files_count = 1;
+	f->request.args = args;
+	f->request.env = env;
+	f->request.stdin_data = in;
+	f->request.stdin_len = 2;
+	start(f, &h[2]);
+	name[0] = data[0] = arg[0] = var[0] = in[0] = '#';
+	done(run(f, 0), 0);
+	settle(f);
+	told = fake_exec_last(box_at(f, 1));
+	assert_string_equal(told->files[1].path, "f");
+	assert_string_equal(told->files[1].data, "d");
+	assert_string_equal(told->argv[3], "arg");
+	assert_string_equal(told->stdin_data, "in");
+	for (int i = 1; i < 3; i++)
+		exec_cancel(h[i].exec);
+	expect_idle(f);
+}
+
+static void refused_box_of_a_queued_one_passes_the_turn_on(void **state)
+{
+	const struct error no = {.code = ERR_UNAVAILABLE, .msg = "no more boxes"};
+	struct fixture *f = *state;
+	struct heard h[4] = {0};
+
+	for (int i = 0; i < 4; i++)
+		start(f, &h[i]);
+	fake_refuse_next(f->driver, &no);
+	done(run(f, 0), 0);
+	settle(f);
+	assert_int_equal(h[2].errors, 1);
+	assert_int_equal(h[3].errors, 0);
+	assert_int_equal(stats(f).queued, 0);
+	assert_int_equal(stats(f).running, 2);
+	exec_cancel(h[1].exec);
+	exec_cancel(h[3].exec);
+	expect_idle(f);
+}
+
+static void cancelled_ones_hear_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h[4] = {0};
+
+	for (int i = 0; i < 4; i++)
+		start(f, &h[i]);
+	(void)run(f, 0);
+	exec_cancel(h[3].exec); /* waiting */
+	assert_int_equal(stats(f).queued, 1);
+	exec_cancel(h[0].exec); /* running */
+	exec_cancel(h[1].exec); /* building */
+	assert_int_equal(stats(f).queued, 0);
+	exec_cancel(h[2].exec);
+	expect_idle(f);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(h[i].ends + h[i].errors, 0);
+}
+
+static void aborted_ones_hear_of_it_from_the_loop(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h[3] = {0};
+	struct box *box;
+
+	for (int i = 0; i < 3; i++)
+		start(f, &h[i]);
+	box = run(f, 0);
+	fake_output(box, EXEC_ID, OUTPUT_STDOUT, "part", 4);
+	exec_abort(h[2].exec);
+	exec_abort(h[0].exec);
+	exec_abort(h[0].exec);
+	exec_abort(h[1].exec);
+	assert_int_equal(h[0].ends + h[1].ends + h[2].ends, 0);
+	settle(f);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(h[i].ends, 1);
+		assert_int_equal(h[i].outcome.status, EXEC_CANCELLED);
+	}
+	assert_string_equal(h[0].out, "part");
+	expect_idle(f);
+}
+
+static void drain_finishes_what_runs_and_refuses_the_rest(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h[3] = {0};
+
+	start(f, &h[0]);
+	exec_service_drain(f->service, false, on_drained, f);
+	assert_true(stats(f).draining);
+	assert_int_equal(try_start(f, &h[1]), -1);
+	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
+	done(run(f, 0), 0);
+	assert_int_equal(h[0].outcome.status, EXEC_SUCCESS);
+	assert_int_equal(f->drained, 0);
+	wait_for(f, &f->drained);
+	expect_idle(f);
+	assert_int_equal(f->drained, 1);
+}
+
+static void drain_of_nothing_is_told_from_the_loop(void **state)
+{
+	struct fixture *f = *state;
+
+	exec_service_drain(f->service, false, on_drained, f);
+	assert_int_equal(f->drained, 0);
+	wait_for(f, &f->drained);
+	settle(f);
+	assert_int_equal(f->drained, 1);
+}
+
+static void patience_ends(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h[3] = {0};
+
+	for (int i = 0; i < 3; i++)
+		start(f, &h[i]);
+	(void)run(f, 0);
+	exec_service_drain(f->service, false, on_drained, f);
+	wait_for(f, &f->drained);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(h[i].outcome.status, EXEC_CANCELLED);
+	expect_idle(f);
+}
+
+static void second_drain_and_drain_at_once_wait_for_nobody(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h[4] = {0};
+
+	f->config->drain_timeout_us = 3600 * USEC_PER_SEC;
+	for (int i = 0; i < 4; i++)
+		start(f, &h[i]);
+	(void)run(f, 0);
+	exec_service_drain(f->service, false, on_drained, f);
+	settle(f);
+	assert_int_equal(h[0].ends, 0);
+	exec_service_drain(f->service, true, on_drained, f);
+	assert_int_equal(fake_box_count(f->driver), 2); /* the queue got no box on its way out */
+	wait_for(f, &f->drained);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(h[i].ends, 1);
+	expect_idle(f);
+}
+
+static void box_that_stays_keeps_the_service_from_being_drained(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h = {0};
+	struct box *box;
+
+	fake_hold_gone(f->driver, true);
+	start(f, &h);
+	box = run(f, 0);
+	exec_service_drain(f->service, true, on_drained, f);
+	settle(f);
+	assert_int_equal(h.ends, 1);
+	assert_int_equal(f->drained, 0);
+	fake_gone(box);
+	wait_for(f, &f->drained);
+}
+
+static void late_words_of_an_ended_box_are_ignored(void **state)
+{
+	const struct error gone = {.code = ERR_AGENT_LOST, .msg = "gone"};
+	struct fixture *f = *state;
+	struct heard h = {0};
+
+	start(f, &h);
+	fake_lost(box_at(f, 0), &gone);
+	assert_int_equal(h.errors, 1);
+	exec_service_drain(f->service, true, on_drained, f);
+	wait_for(f, &f->drained);
+	assert_int_equal(h.errors + h.ends, 1);
+}
+
+static void service_can_go_before_its_boxes(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h[4] = {0};
+	struct box *box;
+
+	fake_hold_gone(f->driver, true);
+	for (int i = 0; i < 4; i++)
+		start(f, &h[i]);
+	(void)run(f, 0);
+	exec_abort(h[1].exec); /* its answer is still to come */
+	exec_service_free(f->service);
+	f->service = NULL;
+	settle(f);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(h[i].ends + h[i].errors, 0);
+	while ((box = fake_box_at(f->driver, 0)))
+		fake_gone(box);
+}
+
+static void places_follow_the_cores_and_the_driver(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h[2] = {0};
+
+	exec_service_free(f->service);
+	f->config->max_running = 0; /* twice the cores: two at least */
+	f->service = exec_service_new(&(struct exec_service_config){
+		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
+	start(f, &h[0]);
+	start(f, &h[1]);
+	assert_int_equal(stats(f).running, 2);
+	exec_service_free(f->service);
+	settle(f);
+	f->driver->caps.boxes_max = 1;
+	f->service = exec_service_new(&(struct exec_service_config){
+		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
+	start(f, &h[0]);
+	start(f, &h[1]);
+	assert_int_equal(stats(f).running, 1);
+	assert_int_equal(stats(f).queued, 1);
+	exec_cancel(h[0].exec);
+	exec_cancel(h[1].exec);
+	expect_idle(f);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(queue_is_bounded_and_served_in_order),
+		TEST(queued_request_is_copied_whole),
+		TEST(refused_box_of_a_queued_one_passes_the_turn_on),
+		TEST(cancelled_ones_hear_nothing),
+		TEST(aborted_ones_hear_of_it_from_the_loop),
+		TEST(drain_finishes_what_runs_and_refuses_the_rest),
+		TEST(drain_of_nothing_is_told_from_the_loop),
+		TEST(patience_ends),
+		TEST(second_drain_and_drain_at_once_wait_for_nobody),
+		TEST(box_that_stays_keeps_the_service_from_being_drained),
+		TEST(late_words_of_an_ended_box_are_ignored),
+		TEST(service_can_go_before_its_boxes),
+		TEST(places_follow_the_cores_and_the_driver),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
