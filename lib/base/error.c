@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 
+/* Defined below; in the eyes of the analyzer they are macros. */
+#undef error_set
+#undef error_field
+#undef error_wrap
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
