@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What run.py has to tell: one JSON object over the agent's report socket.
+
+    {"result": VALUE, "results": [{"text/plain": TEXT, "text/html": TEXT, "image/png": BASE64}],
+     "error": {"name": TEXT, "value": TEXT, "traceback": [LINE...]}}
+
+Everything is bounded. The C halves of json and socket are used directly: importing the Python ones
+would take longer than most programs run.
+"""
+
+import sys
+
+SOCKET = "/run/millibox/report.sock"
+TIMEOUT_S = 2.0
+REPORT_MAX = 1 << 20
+TEXT_MAX = 64 << 10
+NODES_MAX = 10000
+DEPTH_MAX = 32
+TRACE_LINES_MAX = 200
+BIG = 10000  # containers beyond this are abbreviated before they are rendered
+
+RICH = (
+    ("_repr_html_", "text/html"),
+    ("_repr_markdown_", "text/markdown"),
+    ("_repr_latex_", "text/latex"),
+    ("_repr_svg_", "image/svg+xml"),
+    ("_repr_png_", "image/png"),
+    ("_repr_jpeg_", "image/jpeg"),
+)
+
+
+class NotPlain(Exception):
+    """The value is not JSON data, or too much of it."""
+
+
+def quote(text):
+    from _json import encode_basestring_ascii
+
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair is no text
+        text = text.encode("utf-8", "replace").decode()
+    return encode_basestring_ascii(text)
+
+
+class Plain:
+    """Renders data that means the same in JSON, and nothing else."""
+
+    def __init__(self):
+        self.nodes = 0
+        self.size = 0
+
+    def scalar(self, value):
+        kind = type(value)
+        if value is None or kind is bool:
+            return {None: "null", True: "true", False: "false"}[value]
+        if kind is str:
+            return quote(value) if len(value) <= TEXT_MAX else self.refuse()
+        if kind is int and -(1 << 63) <= value < 1 << 63:
+            return str(value)
+        if kind is float and value - value == 0.0:  # neither infinite nor NaN
+            return repr(value)
+        return self.refuse()
+
+    def refuse(self):
+        raise NotPlain
+
+    def count(self, text):
+        self.size += len(text)
+        if self.size > REPORT_MAX // 4:
+            raise NotPlain
+        return text
+
+    def render(self, value, depth=0):
+        self.nodes += 1
+        if self.nodes > NODES_MAX or depth > DEPTH_MAX:
+            raise NotPlain
+        kind = type(value)
+        if kind is list or kind is tuple:
+            return "[" + ",".join([self.render(item, depth + 1) for item in value]) + "]"
+        if kind is dict:
+            return "{" + ",".join([self.pair(k, v, depth) for k, v in value.items()]) + "}"
+        return self.count(self.scalar(value))
+
+    def pair(self, key, value, depth):
+        if type(key) is not str:
+            raise NotPlain
+        return self.count(self.scalar(key)) + ":" + self.render(value, depth + 1)
+
+
+def cut(text, limit=TEXT_MAX):
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def describe(value):
+    """repr() of bounded length; a program's own broken __repr__ is told, not raised."""
+    try:
+        if isinstance(value, (list, tuple, dict, set, frozenset, str, bytes)) and len(value) > BIG:
+            import reprlib
+
+            short = reprlib.Repr()
+            short.maxlist = short.maxtuple = short.maxdict = short.maxset = 1000
+            short.maxstring = short.maxother = TEXT_MAX
+            return cut(short.repr(value))
+        return cut(repr(value))
+    except Exception as error:
+        return f"<unprintable {type(value).__name__} object: {type(error).__name__}>"
+
+
+def base64(data):
+    from binascii import b2a_base64
+
+    return b2a_base64(data, newline=False).decode()
+
+
+def picture(value):
+    """A figure of matplotlib, drawn."""
+    if not type(value).__module__.startswith("matplotlib.") or not hasattr(value, "savefig"):
+        return None
+    from io import BytesIO
+
+    out = BytesIO()
+    value.savefig(out, format="png", bbox_inches="tight")
+    return out.getvalue()
+
+
+def rich(value):
+    """The richer forms that a value offers, as pairs of MIME type and text."""
+    forms = []
+    if isinstance(value, type):  # the class has the methods of its instances
+        return forms
+    for method, mime in RICH:
+        try:
+            function = getattr(value, method, None)
+            data = function() if function is not None else None
+            if mime == "image/png" and data is None:
+                data = picture(value)
+        except Exception:
+            continue
+        if isinstance(data, tuple):  # data and metadata
+            data = data[0]
+        if isinstance(data, bytes):
+            data = base64(data)
+        if isinstance(data, str):
+            forms.append((mime, data))
+    return forms
+
+
+def bundle(value, plain):
+    forms = [("text/plain", plain)]
+    left = REPORT_MAX // 2
+    for mime, text in rich(value):
+        if len(text) <= left:
+            left -= len(text)
+            forms.append((mime, text))
+    return "{" + ",".join([quote(mime) + ":" + quote(text) for mime, text in forms]) + "}"
+
+
+def send(text):
+    import _socket
+
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        sock.settimeout(TIMEOUT_S)
+        sock.connect(SOCKET)
+        sock.sendall(text.encode())
+    finally:
+        sock.close()
+
+
+def result(value):
+    plain = describe(value)
+    try:
+        data = Plain().render(value)
+    except (NotPlain, RecursionError):
+        data = quote(plain)
+    send('{"result":' + data + ',"results":[' + bundle(value, plain) + "]}")
+
+
+def error(kind, value, trace):
+    """Print as the interpreter would, and report. Return: True when it was printed."""
+    import traceback
+
+    text = "".join(traceback.format_exception(kind, value, trace))
+    sys.stdout.flush()
+    sys.stderr.write(text)
+    sys.stderr.flush()
+    try:
+        said = cut(str(value))
+    except Exception:
+        said = "<exception str() failed>"
+    lines = cut(text).splitlines()
+    if len(lines) > TRACE_LINES_MAX:
+        half = TRACE_LINES_MAX // 2
+        lines = lines[:half] + ["..."] + lines[-half:]
+    try:
+        send('{"error":{"name":' + quote(kind.__name__) + ',"value":' + quote(said)
+             + ',"traceback":[' + ",".join([quote(line) for line in lines]) + "]}}")
+    except Exception:
+        pass  # nobody listens: the exception was printed, which is what counts
+    return True
