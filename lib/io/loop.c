@@ -43,6 +43,7 @@ static void run_deferred(struct loop *loop)
 	while (loop->deferred.next != &loop->mark) {
 		struct deferred *d = LIST_ENTRY(loop->deferred.next, struct deferred, node);
 
+		assert(d->node.prev == &loop->deferred); /* what clang's analyzer cannot know */
 		list_remove(&d->node);
 		d->fn(d->arg);
 		free(d);

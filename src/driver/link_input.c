@@ -192,7 +192,8 @@ static void plain_text(struct wire_bytes text, char *ret_text, size_t size)
 	size_t len = text.len < size - 1 ? text.len : size - 1;
 
 	for (size_t i = 0; i < len; i++)
-		ret_text[i] = text.data[i] >= ' ' && text.data[i] <= '~' ? text.data[i] : '?';
+		ret_text[i] =
+			(char)(text.data[i] >= ' ' && text.data[i] <= '~' ? text.data[i] : '?');
 	ret_text[len] = '\0';
 }
 

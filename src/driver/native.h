@@ -109,7 +109,7 @@ void native_box_free(struct native_box *b);
 /** native_box_created - takes ownership of @fds, one per enum engine_fd. */
 void native_box_created(struct native_box *b, const struct engine_created *created,
                         const int fds[ENGINE_FD_COUNT]);
-void native_box_failed(struct native_box *b, uint32_t seq, const struct error *err);
+void native_box_failed(struct native_box *b, const struct error *err);
 void native_box_gone(struct native_box *b, const struct engine_gone *gone);
 /** native_box_orphaned - the engine is gone. */
 void native_box_orphaned(struct native_box *b, const struct error *err);

@@ -332,17 +332,13 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 	link_open(b->base.link, TAKE_FD(b->fds[ENGINE_FD_AGENT]), &setup);
 }
 
-void native_box_failed(struct native_box *b, uint32_t seq, const struct error *err)
+/*
+ * However it failed, the engine may still be busy with what it had begun: box_destroy asks for its
+ * removal as for any other box, and GONE is the answer also where nothing was made.
+ */
+void native_box_failed(struct native_box *b, const struct error *err)
 {
-	/* Before CREATED nothing was made; and a DESTROY fails only for a box that is not there. */
-	if ((seq && seq == b->destroy_seq) || (!b->created && seq == b->create_seq))
-		b->engine_has = false;
-	if (b->state != NATIVE_DESTROYING) {
-		lose(b, err);
-		return;
-	}
-	if (!b->engine_has)
-		end(b);
+	lose(b, err);
 }
 
 void native_box_gone(struct native_box *b, const struct engine_gone *gone)

@@ -2,7 +2,6 @@
 #include "driver/native.h"
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/map.h"
 #include <string.h>
 
@@ -16,71 +15,76 @@ static int nonsense(struct error *err, const char *what)
 	return error_set(err, ERR_PROTOCOL, 0, "millibox-engine %s", what);
 }
 
+struct message {
+	struct engine_reply reply;
+	int *fds; /* -1 once taken */
+	size_t fds_count;
+};
+
+static int take_fd(struct message *m, size_t index)
+{
+	return TAKE_FD(m->fds[index]);
+}
+
 /* Spread the descriptors that came over the places their mask names. */
-static int sort_fds(uint32_t mask, int *fds, size_t count, int ret_fds[ENGINE_FD_COUNT])
+static int sort_fds(struct message *m, uint32_t mask, int ret_fds[ENGINE_FD_COUNT])
 {
 	size_t next = 0;
 
-	if ((mask >> ENGINE_FD_COUNT) || (size_t)__builtin_popcount(mask) != count)
+	if ((mask >> ENGINE_FD_COUNT) || (size_t)__builtin_popcount(mask) != m->fds_count)
 		return -1;
 	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
-		ret_fds[i] = mask & (1U << i) ? TAKE_FD(fds[next++]) : -1;
+		ret_fds[i] = mask & (1U << i) ? take_fd(m, next++) : -1;
 	return 0;
 }
 
-static int take_created(struct native_box *b, struct engine_reply *reply, int *fds, size_t count,
-                        struct error *err)
+static int take_created(struct native_box *b, struct message *m, struct error *err)
 {
+	const struct engine_created *created = &m->reply.created;
 	int sorted[ENGINE_FD_COUNT];
 
-	if (!b || b->created || reply->seq != b->create_seq)
+	if (!b || b->created || m->reply.seq != b->create_seq)
 		return nonsense(err, "made a box that nobody asked for");
-	if (!(reply->created.fds & (1U << ENGINE_FD_AGENT)) ||
-	    (reply->created.layers & ~LAYERS_ALL) ||
-	    sort_fds(reply->created.fds, fds, count, sorted) < 0)
+	if (!(created->fds & (1U << ENGINE_FD_AGENT)) || (created->layers & ~LAYERS_ALL) ||
+	    sort_fds(m, created->fds, sorted) < 0)
 		return nonsense(err, "described a box badly");
-	native_box_created(b, &reply->created, sorted);
+	native_box_created(b, created, sorted);
 	return 0;
 }
 
-static int take_frozen(struct native_box *b, struct engine_reply *reply, int *fds, size_t count,
-                       struct error *err)
+static int take_frozen(struct native_box *b, struct message *m, struct error *err)
 {
-	(void)fds;
-	(void)count;
-	if (b && reply->seq != b->freeze_seq && b->state != NATIVE_DESTROYING)
+	if (b && m->reply.seq != b->freeze_seq && b->state != NATIVE_DESTROYING)
 		return nonsense(err, "froze a box that nobody asked it to");
 	if (b)
 		b->freeze_seq = 0;
 	return 0;
 }
 
-static int take_failed(struct native_box *b, struct engine_reply *reply, int *fds, size_t count,
-                       struct error *err)
+static int take_failed(struct native_box *b, struct message *m, struct error *err)
 {
-	struct error *failure = &reply->error;
+	struct error *failure = &m->reply.error;
 
-	(void)fds;
-	(void)count;
-	(void)err;
 	failure->msg[sizeof(failure->msg) - 1] = '\0';
 	failure->field[sizeof(failure->field) - 1] = '\0';
 	/* As an unsigned number, because an enum may be either. */
 	if (failure->code == ERR_NONE || (unsigned)failure->code >= ERR_COUNT)
 		failure->code = ERR_BOX_FAILED;
+	/* Then something of the box would stay: an engine that cannot destroy is none. */
+	if (b && b->destroy_seq && m->reply.seq == b->destroy_seq) {
+		*err = *failure;
+		return error_wrap(err, "millibox-engine cannot take box %s away", b->base.spec.id);
+	}
 	if (b)
-		native_box_failed(b, reply->seq, failure);
+		native_box_failed(b, failure);
 	return 0;
 }
 
-static int take_gone(struct native_box *b, struct engine_reply *reply, int *fds, size_t count,
-                     struct error *err)
+static int take_gone(struct native_box *b, struct message *m, struct error *err)
 {
-	(void)fds;
-	(void)count;
 	(void)err;
 	if (b)
-		native_box_gone(b, &reply->gone);
+		native_box_gone(b, &m->reply.gone);
 	return 0;
 }
 
@@ -89,8 +93,7 @@ static int take_gone(struct native_box *b, struct engine_reply *reply, int *fds,
  * GONE may cross, and then both sides have already let go when the answer to DESTROY comes.
  */
 static const struct {
-	int (*take)(struct native_box *b, struct engine_reply *reply, int *fds, size_t count,
-	            struct error *err);
+	int (*take)(struct native_box *b, struct message *m, struct error *err);
 	bool has_fds;
 } replies[ENGINE_OP_COUNT] = {
 	[ENGINE_CREATED] = {take_created, true },
@@ -99,27 +102,28 @@ static const struct {
 	[ENGINE_GONE] = {take_gone,    false},
 };
 
-static int dispatch(struct native *n, struct engine_reply *reply, int *fds, size_t count,
-                    struct error *err)
+static int dispatch(struct native *n, struct message *m, struct error *err)
 {
+	const struct engine_reply *reply = &m->reply;
+
 	if (reply->op >= ENGINE_OP_COUNT || !replies[reply->op].take)
 		return nonsense(err, "answered something that is no answer");
 	if (strnlen(reply->box_id, sizeof(reply->box_id)) == sizeof(reply->box_id))
 		return nonsense(err, "named a box without an end");
-	if (count > 0 && !replies[reply->op].has_fds)
+	if (m->fds_count > 0 && !replies[reply->op].has_fds)
 		return nonsense(err, "sent descriptors where none belong");
-	return replies[reply->op].take(map_get(n->by_id, reply->box_id), reply, fds, count, err);
+	return replies[reply->op].take(map_get(n->by_id, reply->box_id), m, err);
 }
 
 int native_reply(struct native *n, const void *data, size_t len, int *fds, size_t fds_count,
                  struct error *err)
 {
-	struct engine_reply reply;
+	struct message m = {.fds = fds, .fds_count = fds_count};
 	int r;
 
-	if (len == sizeof(reply)) {
-		memcpy(&reply, data, sizeof(reply));
-		r = dispatch(n, &reply, fds, fds_count, err);
+	if (len == sizeof(m.reply)) {
+		memcpy(&m.reply, data, sizeof(m.reply));
+		r = dispatch(n, &m, err);
 	} else {
 		r = nonsense(err, "sent an answer of the wrong size");
 	}
