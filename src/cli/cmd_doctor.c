@@ -134,13 +134,6 @@ static void print_json(const struct checks *checks, bool strict)
 	json_decref(object);
 }
 
-static bool is_strict(const struct checks *checks)
-{
-	const struct check *strict = checks_find(checks, "strict");
-
-	return strict && strict->state == CHECK_OK;
-}
-
 static int run(const void *values, const struct args *args, struct error *err)
 {
 	const struct doctor_options *options = values;
@@ -156,7 +149,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 	add_runtimes(&checks);
 	if (add_daemon(&checks, options, err) < 0)
 		return CLI_USAGE;
-	strict = is_strict(&checks);
+	strict = checks_are_strict(&checks, geteuid() == 0);
 	if (options->json)
 		print_json(&checks, strict);
 	else

@@ -7,6 +7,7 @@
  */
 
 #include "base/attr.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 enum check_state {
@@ -27,9 +28,18 @@ struct checks {
 	size_t count;
 };
 
+/* When boxes cannot be built strictly without it. */
+enum check_need {
+	NEED_NEVER,
+	NEED_ALWAYS,
+	NEED_AS_ROOT, /* an ordinary user can do without: results say what is missing */
+	CHECK_NEED_COUNT
+};
+
 /* What a person needs to know about a check that fails. */
 struct advice {
 	const char *name;
+	enum check_need need;
 	const char *loss;   /* what is lost without it */
 	const char *remedy; /* the exact thing to do */
 };
@@ -46,3 +56,5 @@ int checks_parse(struct checks *checks, char *text) attr_must_check;
 const char *check_state_name(enum check_state state);
 /** advice_find - Return: 0, or -ENOENT: a check without advice is shown all the same. */
 int advice_find(const char *name, struct advice *ret_advice) attr_must_check;
+/** checks_are_strict - whether boxes can be built with all that is required, by root or others. */
+bool checks_are_strict(const struct checks *checks, bool is_root);

@@ -82,6 +82,56 @@ static void every_layer_has_a_loss_and_a_remedy(void **state)
 	}
 }
 
+/* A probe in which everything is there but @missing, which is told as @state (NULL: not at all). */
+static bool is_strict(const char *missing, const char *state, bool is_root)
+{
+	static const char *const names[] = {
+		"user",        "pid",        "mnt",    "net",          "ipc",
+		"uts",         "cgroup",     "time",   "uid_range",    "cgroup.memory",
+		"cgroup.pids", "cgroup.cpu", "caps",   "landlock",     "no_new_privs",
+		"seccomp",     "rlimits",    "procfs", "tmpfs_inodes", "openat2",
+		"mount_api",   "pidfd",      "clone3",
+	};
+	struct checks checks = {0};
+	bool strict;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(names[i], missing) != 0)
+			checks_add(&checks, names[i], CHECK_OK, "");
+		else if (state)
+			checks_add(&checks, names[i],
+			           strcmp(state, "info") == 0 ? CHECK_INFO : CHECK_MISSING, "");
+	}
+	strict = checks_are_strict(&checks, is_root);
+	checks_done(&checks);
+	return strict;
+}
+
+static void strictness_needs_every_required_check(void **state)
+{
+	static const char *const always[] = {
+		"user",         "pid",     "mnt",     "net",    "ipc",       "uts",   "caps",
+		"no_new_privs", "seccomp", "rlimits", "procfs", "mount_api", "clone3"};
+	static const char *const as_root[] = {"cgroup", "uid_range", "cgroup.memory", "cgroup.pids",
+	                                      "cgroup.cpu"};
+
+	(void)state;
+	assert_true(is_strict("", NULL, true));
+	assert_true(is_strict("", NULL, false));
+	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++) {
+		assert_false(is_strict(always[i], "missing", true));
+		assert_false(is_strict(always[i], "missing", false));
+		assert_false(is_strict(always[i], "info", true));
+		assert_false(is_strict(always[i], NULL, true));
+	}
+	for (size_t i = 0; i < sizeof(as_root) / sizeof(as_root[0]); i++) {
+		assert_false(is_strict(as_root[i], "missing", true));
+		assert_true(is_strict(as_root[i], "missing", false));
+	}
+	assert_true(is_strict("landlock", "missing", true));
+	assert_true(is_strict("time", NULL, true));
+}
+
 static void unknown_names_have_no_advice(void **state)
 {
 	struct advice advice;
@@ -98,6 +148,7 @@ int main(void)
 		cmocka_unit_test(other_lines_are_refused),
 		cmocka_unit_test(there_is_an_end_to_the_lines),
 		cmocka_unit_test(every_layer_has_a_loss_and_a_remedy),
+		cmocka_unit_test(strictness_needs_every_required_check),
 		cmocka_unit_test(unknown_names_have_no_advice),
 	};
 
