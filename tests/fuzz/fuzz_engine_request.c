@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A message of the daemon to the privileged program, and the texts of the kernel it reads at start.
+ * What is accepted is accepted again, names one directory, and makes a plan that ends in exec.
+ */
+#include <string.h>
+
+#include "engine/cgroup.h"
+#include "engine/plan.h"
+#include "engine/request.h"
+#include "fuzz.h"
+
+static void check_accepted(const struct engine_request *req)
+{
+	const struct plan_facts facts = {
+		.cgroup = ENGINE_CGROUP_HYBRID,
+		.cgroup_layers = LAYERS_ALL,
+		.has_v1 = true,
+		.has_time_ns = true,
+	};
+	struct error err = {0};
+	struct plan plan;
+	char what[256];
+
+	require(memchr(req->box_id, '\0', sizeof(req->box_id)));
+	require(!strpbrk(req->box_id, "/."));
+	require(req->seq != 0 && req->op > ENGINE_OP_NONE && req->op <= ENGINE_FREEZE);
+	if (req->op != ENGINE_CREATE)
+		return;
+	require(req->box_id[0] != '\0');
+	require(plan_make(&facts, &req->limits, req->flags, &plan, &err) == 0);
+	require(plan.count == STEP_COUNT && plan.steps[plan.count - 1] == STEP_EXEC);
+	for (size_t i = 0; i < plan.count; i++)
+		plan_step_what(&plan, plan.steps[i], what, sizeof(what));
+}
+
+static void check_request(const uint8_t *data, size_t size)
+{
+	struct engine_request req, again;
+	struct error err = {0};
+	int r = request_check(data, size, &req, &err);
+
+	require((r == 0) == !error_is_set(&err));
+	if (r < 0) {
+		require(!strpbrk(req.box_id, "/."));
+		return;
+	}
+	require(memcmp(&req, data, sizeof(req)) == 0);
+	require(request_check(&req, sizeof(req), &again, &err) == 0);
+	check_accepted(&req);
+}
+
+static void check_layout(const uint8_t *data, size_t size)
+{
+	struct cgroup_layout layout;
+	char text[4096];
+	uint32_t seen = 0;
+
+	fuzz_text(data, size, text, sizeof(text));
+	cgroup_layout_parse(text, text, &layout);
+	require(layout.count <= CGROUP_KIND_COUNT);
+	for (size_t i = 0; i < layout.count; i++) {
+		require(layout.mounts[i].kinds != 0 && !(layout.mounts[i].kinds & seen));
+		seen |= layout.mounts[i].kinds;
+		require(strlen(layout.mounts[i].point) < CGROUP_PATH_MAX);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	check_request(data, size);
+	check_layout(data, size);
+	return 0;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "engine/request.h"
+
+static struct engine_request create_request(void)
+{
+	return (struct engine_request){
+		.op = ENGINE_CREATE,
+		.seq = 7,
+		.box_id = "abc123",
+		.limits = request_limits_default(),
+	};
+}
+
+static int check(const struct engine_request *req, struct error *ret_err)
+{
+	struct engine_request out;
+
+	*ret_err = (struct error){0};
+	return request_check(req, sizeof(*req), &out, ret_err);
+}
+
+static void assert_refused(const struct engine_request *req, const char *field)
+{
+	struct error err;
+
+	assert_int_equal(check(req, &err), -1);
+	assert_string_equal(err.field, field);
+}
+
+static void a_good_request_comes_out_as_it_went_in(void **state)
+{
+	struct engine_request req = create_request(), out;
+	struct error err = {0};
+
+	(void)state;
+	req.flags = ENGINE_FLAG_EXEC_TMP | ENGINE_FLAG_REQUIRE_CGROUP;
+	assert_int_equal(request_check(&req, sizeof(req), &out, &err), 0);
+	assert_memory_equal(&req, &out, sizeof(req));
+}
+
+static void every_other_size_is_refused(void **state)
+{
+	struct engine_request req[2] = {create_request(), create_request()};
+	struct engine_request out;
+
+	(void)state;
+	for (size_t len = 0; len <= sizeof(req); len++) {
+		struct error err = {0};
+		int r = request_check(req, len, &out, &err);
+
+		assert_int_equal(r, len == sizeof(req[0]) ? 0 : -1);
+		if (r < 0)
+			assert_int_equal(err.code, ERR_PROTOCOL);
+	}
+}
+
+static void only_the_four_requests_are_operations(void **state)
+{
+	(void)state;
+	for (uint32_t op = 0; op < 300; op++) {
+		struct engine_request req = {.op = op, .seq = 1, .box_id = "a"};
+		struct error err;
+		int r;
+
+		if (op == ENGINE_CREATE)
+			req.limits = request_limits_default();
+		if (op == ENGINE_PROBE)
+			req.box_id[0] = '\0';
+		r = check(&req, &err);
+		assert_int_equal(r, op >= ENGINE_PROBE && op <= ENGINE_FREEZE ? 0 : -1);
+	}
+}
+
+static void a_box_id_that_could_leave_its_directory_is_refused(void **state)
+{
+	static const char *const bad[] = {"",    ".",   "..",  "a/b",      "../a", "A",   "a b",
+	                                  "a-b", "a_b", "a.b", "\xc3\xa9", "a\nb", "a\tb"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct engine_request req = create_request();
+
+		memset(req.box_id, 0, sizeof(req.box_id));
+		memcpy(req.box_id, bad[i], strlen(bad[i]));
+		assert_refused(&req, "box_id");
+	}
+}
+
+static void a_box_id_ends_inside_its_field_and_nothing_follows(void **state)
+{
+	struct engine_request req = create_request();
+	struct error err;
+
+	(void)state;
+	memset(req.box_id, 'a', sizeof(req.box_id));
+	assert_refused(&req, "box_id");
+	req.box_id[ENGINE_ID_LEN - 1] = '\0';
+	assert_int_equal(check(&req, &err), 0);
+	req.box_id[3] = '\0';
+	assert_refused(&req, "box_id");
+}
+
+static void the_id_of_a_refused_request_is_echoed_only_if_it_is_one(void **state)
+{
+	struct engine_request req = create_request(), out;
+	struct error err = {0};
+
+	(void)state;
+	req.limits.pids = 0;
+	assert_int_equal(request_check(&req, sizeof(req), &out, &err), -1);
+	assert_string_equal(out.box_id, "abc123");
+	assert_int_equal(out.seq, 7);
+	assert_int_equal(out.limits.memory_bytes, 0);
+	err = (struct error){0};
+	memcpy(req.box_id, "../etc", 7);
+	assert_int_equal(request_check(&req, sizeof(req), &out, &err), -1);
+	assert_string_equal(out.box_id, "");
+}
+
+struct limit_case {
+	const char *field;
+	size_t offset;
+	bool wide;
+};
+
+#define CASE(name, is_wide)                                                                        \
+	{                                                                                          \
+		"limits." #name, offsetof(struct engine_request, limits.name), is_wide             \
+	}
+
+static const struct limit_case limit_cases[] = {
+	CASE(memory_bytes, true), CASE(workspace_bytes, true),   CASE(tmp_bytes, true),
+	CASE(shm_bytes, true),    CASE(workspace_inodes, false), CASE(tmp_inodes, false),
+	CASE(pids, false),        CASE(cpu_millicores, false),
+};
+
+static void every_limit_has_two_ends(void **state)
+{
+	static const uint64_t bad[] = {0, 1, UINT64_MAX, UINT64_MAX - 1};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(bad); j++) {
+			struct engine_request req = create_request();
+			uint32_t narrow = (uint32_t)bad[j];
+			char *at = (char *)&req + limit_cases[i].offset;
+
+			if (limit_cases[i].wide)
+				memcpy(at, &bad[j], sizeof(bad[j]));
+			else
+				memcpy(at, &narrow, sizeof(narrow));
+			assert_refused(&req, limit_cases[i].field);
+		}
+	}
+}
+
+static void unknown_flags_are_refused(void **state)
+{
+	(void)state;
+	for (uint32_t bit = 0; bit < 32; bit++) {
+		struct engine_request req = create_request();
+		struct error err;
+
+		req.flags = 1u << bit;
+		assert_int_equal(check(&req, &err), req.flags & ENGINE_FLAGS_ALL ? 0 : -1);
+	}
+}
+
+static void fields_of_other_operations_must_be_zero(void **state)
+{
+	struct engine_request req = create_request();
+
+	(void)state;
+	req.frozen = 1;
+	assert_refused(&req, "frozen");
+	req = create_request();
+	req.op = ENGINE_DESTROY;
+	assert_refused(&req, "limits");
+	req = (struct engine_request){.op = ENGINE_DESTROY, .seq = 1, .box_id = "a", .flags = 1};
+	assert_refused(&req, "limits");
+	req = (struct engine_request){.op = ENGINE_PROBE, .seq = 1, .box_id = "a"};
+	assert_refused(&req, "box_id");
+	req = (struct engine_request){.op = ENGINE_FREEZE, .seq = 1, .box_id = "a", .frozen = 2};
+	assert_refused(&req, "frozen");
+}
+
+static void sequence_zero_stands_for_events(void **state)
+{
+	struct engine_request req = create_request();
+
+	(void)state;
+	req.seq = 0;
+	assert_refused(&req, "seq");
+}
+
+static void the_default_limits_hold(void **state)
+{
+	struct engine_limits limits = request_limits_default();
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(request_limits_check(&limits, &err), 0);
+	/* Files in memory filesystems count as memory: together they fit into it. */
+	assert_true(limits.workspace_bytes + limits.tmp_bytes + limits.shm_bytes <
+	            limits.memory_bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_good_request_comes_out_as_it_went_in),
+		cmocka_unit_test(every_other_size_is_refused),
+		cmocka_unit_test(only_the_four_requests_are_operations),
+		cmocka_unit_test(a_box_id_that_could_leave_its_directory_is_refused),
+		cmocka_unit_test(a_box_id_ends_inside_its_field_and_nothing_follows),
+		cmocka_unit_test(the_id_of_a_refused_request_is_echoed_only_if_it_is_one),
+		cmocka_unit_test(every_limit_has_two_ends),
+		cmocka_unit_test(unknown_flags_are_refused),
+		cmocka_unit_test(fields_of_other_operations_must_be_zero),
+		cmocka_unit_test(sequence_zero_stands_for_events),
+		cmocka_unit_test(the_default_limits_hold),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
