@@ -206,10 +206,22 @@ static const int fatal[] = {
 	SCMP_SYS(open_by_handle_at),
 };
 
+/* Nothing that is executed could ever get them back; no_new_privs says the same again. */
+static int drop_bounding_set(struct error *err)
+{
+	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return error_set(err, ERR_SYSTEM, errno, "drop capability %d for good",
+			                 cap);
+	return 0;
+}
+
 int lockdown_drop_ids(uid_t uid, gid_t gid, struct error *err)
 {
 	uid_t real, effective, saved;
 
+	if (drop_bounding_set(err) < 0)
+		return -1;
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "become user %u", (unsigned)uid);
 	if (getresuid(&real, &effective, &saved) < 0 || real != uid || effective != uid ||

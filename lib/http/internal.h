@@ -91,8 +91,6 @@ struct http_request {
 	char *path;   /* owned */
 	char **texts; /* owned; decoded query values, NULL-terminated */
 	struct buf body;
-	size_t discarded;
-	bool too_large;
 	bool close; /* this connection ends with the answer */
 	bool gone;
 	void (*gone_fn)(void *ctx);

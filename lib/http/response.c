@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/internal.h"
 
+#include "base/buf.h"
 #include "io/loop.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -15,7 +17,9 @@
 /* One piece may be larger than what may wait: the last event of a stream repeats all output. Its
  * size is the writer's to bound; this only keeps the arithmetic from wrapping. */
 #define STREAM_PIECE_MAX (1ul << 30)
-#define STREAM_BLOCK     32768
+/* Status line and headers of an answer that is sent by hand. */
+#define HEADER_BY_HAND_MAX 512
+#define STREAM_BLOCK       32768
 /* Bytes that were sent are dropped from the front in steps of this: moving the rest for each piece
  * would cost time with the square of what waits. */
 #define STREAM_DROP_STEP (1u << 20)
@@ -29,8 +33,8 @@ static void add_header(struct MHD_Response *response, const char *name, const ch
 	(void)r;
 }
 
-static void answer(struct http_request *req, struct MHD_Response *response, int status,
-                   const char *content_type)
+static void set_answer(struct http_request *req, struct MHD_Response *response, int status,
+                       const char *content_type)
 {
 	struct http_conn *c = req->conn;
 
@@ -51,11 +55,42 @@ static void answer(struct http_request *req, struct MHD_Response *response, int 
 	req->phase = REQUEST_ANSWERED;
 }
 
-static void reply(struct http_request *req, int status, const char *content_type,
-                  struct MHD_Response *response)
+/* What an answer consists of, however it is sent. */
+struct answer {
+	int status;
+	const char *content_type;
+	const char *body;
+	size_t len;
+	const struct http_header *headers;
+	size_t headers_count;
+};
+
+/*
+ * microhttpd takes no answer in the middle of a body. One that is refused there is answered by our
+ * own hand: nothing of an answer was sent before on this connection that is not through, so the
+ * little there is to say fits into the socket. What does not is lost, as the connection is anyway.
+ */
+static void reply_by_hand(struct http_request *req, const struct answer *a)
 {
-	req->gone_fn = NULL;
-	answer(req, response, status, content_type);
+	cleanup_buf struct buf b = BUF_INIT(a->len + HEADER_BY_HAND_MAX);
+	int r = buf_addf(&b,
+	                 "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+	                 "X-Request-ID: %s\r\nConnection: close\r\n\r\n",
+	                 a->status, MHD_get_reason_phrase_for((unsigned)a->status), a->content_type,
+	                 a->len, req->id);
+
+	if (r == 0 && buf_add(&b, a->body, a->len) == 0)
+		(void)!send(req->conn->fd, b.data, b.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	req->conn->unread = true;
+	req->phase = REQUEST_SENDING;
+}
+
+static void reply(struct http_request *req, const struct answer *a, struct MHD_Response *response)
+{
+	assert(response);
+	for (size_t i = 0; i < a->headers_count; i++)
+		add_header(response, a->headers[i].name, a->headers[i].value);
+	set_answer(req, response, a->status, a->content_type);
 	conn_wait(req->conn, WAIT_REQUEST);
 	conn_resume(req->conn);
 }
@@ -63,26 +98,29 @@ static void reply(struct http_request *req, int status, const char *content_type
 void http_reply(struct http_request *req, int status, const char *content_type, const char *body,
                 size_t len, const struct http_header *headers, size_t headers_count)
 {
-	/* microhttpd copies; its prototype lacks the const. */
-	struct MHD_Response *response = MHD_create_response_from_buffer(
-		len, (void *)(uintptr_t)body, MHD_RESPMEM_MUST_COPY);
+	const struct answer a = {status, content_type, body, len, headers, headers_count};
 
-	assert(response);
-	for (size_t i = 0; i < headers_count; i++)
-		add_header(response, headers[i].name, headers[i].value);
-	reply(req, status, content_type, response);
+	req->gone_fn = NULL;
+	if (req->phase == REQUEST_BODY)
+		reply_by_hand(req, &a);
+	else /* microhttpd copies; its prototype lacks the const */
+		reply(req, &a,
+		      MHD_create_response_from_buffer(len, (void *)(uintptr_t)body,
+		                                      MHD_RESPMEM_MUST_COPY));
 }
 
 void http_reply_owned(struct http_request *req, int status, const char *content_type, char *body,
                       size_t len, const struct http_header *headers, size_t headers_count)
 {
-	struct MHD_Response *response =
-		MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_FREE);
+	const struct answer a = {status, content_type, body, len, headers, headers_count};
 
-	assert(response);
-	for (size_t i = 0; i < headers_count; i++)
-		add_header(response, headers[i].name, headers[i].value);
-	reply(req, status, content_type, response);
+	req->gone_fn = NULL;
+	if (req->phase != REQUEST_BODY) {
+		reply(req, &a, MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_FREE));
+		return;
+	}
+	reply_by_hand(req, &a);
+	free(body);
 }
 
 /* microhttpd has room for @max bytes. */
@@ -120,7 +158,7 @@ void http_stream_begin(struct http_request *req, int status, const char *content
 	assert(response);
 	req->stream = true;
 	buf_init(&req->pending, STREAM_PENDING_MAX + STREAM_DROP_STEP + STREAM_PIECE_MAX);
-	answer(req, response, status, content_type);
+	set_answer(req, response, status, content_type);
 	conn_resume(req->conn);
 }
 

@@ -19,9 +19,6 @@
  * dispatch (listener_run_soon): no detour over the kernel, and never two levels of it on the stack.
  */
 
-/* Of a body over its limit that has no announced length, this much is read and thrown away before
- * its sender is cut: a client that stops by itself gets a proper answer. */
-#define DISCARD_MAX (64u << 20)
 /* Most requests fit into this at once; more is taken as it really comes. */
 #define BODY_FIRST 16384u
 /* microhttpd's memory per connection: header, read buffer and the header of the answer. */
@@ -95,28 +92,24 @@ static enum MHD_Result take_header(struct http_request *req, const char *target)
 
 static enum MHD_Result take_body(struct http_request *req, const char *data, size_t len)
 {
-	if (!req->too_large && buf_add(&req->body, data, len) < 0) {
-		req->too_large = true;
-		buf_reset(&req->body);
-	}
-	if (req->too_large)
-		req->discarded += len;
-	return req->discarded > DISCARD_MAX ? MHD_NO : MHD_YES;
+	struct error err = {0};
+
+	if (buf_add(&req->body, data, len) == 0)
+		return MHD_YES;
+	/* Answered and closed at once: without a length in the header there is no telling how much
+	 * more would come. */
+	(void)error_set(&err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", req->body.max);
+	fail(req, &err);
+	return MHD_NO;
 }
 
 static void hand_over(struct http_request *req)
 {
 	const struct http_handlers *h = &req->conn->server->config.handlers;
-	struct error err = {0};
 
 	conn_wait_end(req->conn);
 	req->phase = REQUEST_WAITING;
-	if (!req->too_large) {
-		h->on_request(h->ctx, req);
-		return;
-	}
-	(void)error_set(&err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", req->body.max);
-	fail(req, &err);
+	h->on_request(h->ctx, req);
 }
 
 /* The request is whole, or its connection was woken up. */
