@@ -2,7 +2,6 @@
 #include "io/loop.h"
 
 #include "base/alloc.h"
-#include "base/list.h"
 #include "io/internal.h"
 #include <assert.h>
 
@@ -15,8 +14,8 @@
  */
 
 struct deferred {
-	struct list node;
-	loop_fn *fn;
+	struct deferred *next;
+	loop_fn *fn; /* NULL: cancelled */
 	void *arg;
 };
 
@@ -24,8 +23,9 @@ struct loop {
 	uv_loop_t uv;
 	uv_check_t check;
 	uv_idle_t idle;
-	struct list deferred; /* struct deferred, owned */
-	struct list mark;     /* on @deferred during a pass */
+	struct deferred *deferred; /* owned, oldest first */
+	struct deferred **end;     /* of @deferred: where the next one goes */
+	struct deferred *due;      /* owned: what is left of the pass that is running */
 };
 
 static void keep_awake(uv_idle_t *idle)
@@ -34,22 +34,23 @@ static void keep_awake(uv_idle_t *idle)
 }
 
 /*
- * Only what was deferred before this pass, which is what stands before the mark: work that defers
- * itself again must not keep the loop from its events.
+ * Only what was deferred before this pass: work that defers itself again must not keep the loop
+ * from its events.
  */
 static void run_deferred(struct loop *loop)
 {
-	list_append(&loop->deferred, &loop->mark);
-	while (loop->deferred.next != &loop->mark) {
-		struct deferred *d = LIST_ENTRY(loop->deferred.next, struct deferred, node);
+	struct deferred *d;
 
-		assert(d->node.prev == &loop->deferred); /* what clang's analyzer cannot know */
-		list_remove(&d->node);
-		d->fn(d->arg);
+	loop->due = loop->deferred;
+	loop->deferred = NULL;
+	loop->end = &loop->deferred;
+	while ((d = loop->due)) {
+		loop->due = d->next;
+		if (d->fn)
+			d->fn(d->arg);
 		free(d);
 	}
-	list_remove(&loop->mark);
-	if (list_is_empty(&loop->deferred))
+	if (!loop->deferred)
 		uv_idle_stop(&loop->idle);
 }
 
@@ -57,7 +58,7 @@ static void on_check(uv_check_t *check)
 {
 	struct loop *loop = CONTAINER_OF(check, struct loop, check);
 
-	if (!list_is_empty(&loop->deferred))
+	if (loop->deferred)
 		run_deferred(loop);
 }
 
@@ -71,7 +72,7 @@ struct loop *loop_new(void)
 	struct loop *loop = NEW(struct loop);
 	int r;
 
-	list_init(&loop->deferred);
+	loop->end = &loop->deferred;
 	/* Only descriptors for epoll and a few pipes can fail here: nothing to go on without. */
 	r = uv_loop_init(&loop->uv);
 	assert(r == 0);
@@ -91,7 +92,7 @@ void loop_free(struct loop *loop)
 
 	if (!loop)
 		return;
-	while (!list_is_empty(&loop->deferred))
+	while (loop->deferred)
 		run_deferred(loop);
 	uv_close((uv_handle_t *)&loop->check, NULL);
 	uv_close((uv_handle_t *)&loop->idle, NULL);
@@ -125,18 +126,20 @@ void loop_defer(struct loop *loop, loop_fn *fn, void *arg)
 
 	d->fn = fn;
 	d->arg = arg;
-	list_append(&loop->deferred, &d->node);
+	*loop->end = d;
+	loop->end = &d->next;
 	(void)uv_idle_start(&loop->idle, keep_awake); /* fails only without a callback */
+}
+
+static void cancel(struct deferred *list, loop_fn *fn, const void *arg)
+{
+	for (struct deferred *d = list; d; d = d->next)
+		if (d->fn == fn && d->arg == arg)
+			d->fn = NULL;
 }
 
 void loop_cancel(struct loop *loop, loop_fn *fn, void *arg)
 {
-	struct deferred *d;
-
-	LIST_FOREACH (d, &loop->deferred, struct deferred, node) {
-		if (&d->node == &loop->mark || d->fn != fn || d->arg != arg)
-			continue;
-		list_remove(&d->node);
-		free(d);
-	}
+	cancel(loop->deferred, fn, arg);
+	cancel(loop->due, fn, arg);
 }
