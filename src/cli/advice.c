@@ -13,7 +13,8 @@
 #define NEWER_KERNEL "use a kernel from 5.12 on; Debian 12 has 6.1"
 #define USER_NAMESPACES                                                                            \
 	"start milliboxd as root, or allow user namespaces: sysctl -w "                            \
-	"user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1"
+	"user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1; inside a container, "  \
+	"run Millibox on the host or in a privileged one"
 #define DELEGATE                                                                                   \
 	"start milliboxd as root, or with the unit that comes with it; as an ordinary user: "      \
 	"systemd-run --user --scope -p Delegate=yes milliboxd"
@@ -93,6 +94,17 @@ int advice_find(const char *name, struct advice *ret_advice)
 		return 0;
 	}
 	return -ENOENT;
+}
+
+int checks_advise(const struct checks *checks, const struct check *check, struct advice *ret_advice)
+{
+	const struct check *user = checks_find(checks, "user");
+	int r = advice_find(check->name, ret_advice);
+
+	if (r >= 0 && user && user != check && user->state == CHECK_MISSING &&
+	    check->state == CHECK_MISSING && str_equal(user->value, check->value))
+		ret_advice->remedy = "the one of 'user': without it this could not be tried";
+	return r;
 }
 
 bool checks_are_strict(const struct checks *checks, bool is_root)

@@ -101,20 +101,20 @@ static void print_text(const struct checks *checks)
 		(void)printf("%-8s %-20s ", check_state_name(check->state), check->name);
 		say_print(stdout, check->value);
 		(void)putchar('\n');
-		if (check->state != CHECK_MISSING || advice_find(check->name, &advice) < 0)
+		if (check->state != CHECK_MISSING || checks_advise(checks, check, &advice) < 0)
 			continue;
 		(void)printf("         lost:   %s\n         remedy: %s\n", advice.loss,
 		             advice.remedy);
 	}
 }
 
-static json_t *check_json(const struct check *check)
+static json_t *check_json(const struct checks *checks, const struct check *check)
 {
 	struct advice advice;
 	json_t *object = json_pack("{s:s, s:s, s:s}", "name", check->name, "state",
 	                           check_state_name(check->state), "value", check->value);
 
-	if (advice_find(check->name, &advice) < 0)
+	if (checks_advise(checks, check, &advice) < 0)
 		return object;
 	(void)json_object_set_new(object, "loss", json_string(advice.loss));
 	(void)json_object_set_new(object, "remedy", json_string(advice.remedy));
@@ -128,7 +128,7 @@ static void print_json(const struct checks *checks, bool strict)
 	cleanup_free char *text = NULL;
 
 	for (size_t i = 0; i < checks->count; i++)
-		(void)json_array_append_new(list, check_json(&checks->items[i]));
+		(void)json_array_append_new(list, check_json(checks, &checks->items[i]));
 	text = json_dumps(object, JSON_INDENT(2));
 	(void)puts(text ? text : "");
 	json_decref(object);

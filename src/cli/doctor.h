@@ -56,5 +56,11 @@ int checks_parse(struct checks *checks, char *text) attr_must_check;
 const char *check_state_name(enum check_state state);
 /** advice_find - Return: 0, or -ENOENT: a check without advice is shown all the same. */
 int advice_find(const char *name, struct advice *ret_advice) attr_must_check;
+/**
+ * checks_advise - advice_find for @check among @checks: what could not even be tried, because there
+ * is no user namespace to try it in, has the remedy of that.
+ */
+int checks_advise(const struct checks *checks, const struct check *check,
+                  struct advice *ret_advice) attr_must_check;
 /** checks_are_strict - whether boxes can be built with all that is required, by root or others. */
 bool checks_are_strict(const struct checks *checks, bool is_root);

@@ -132,6 +132,29 @@ static void strictness_needs_every_required_check(void **state)
 	assert_true(is_strict("time", NULL, true));
 }
 
+static const char *remedy_of(const struct checks *checks, const char *name)
+{
+	struct advice advice = {0};
+
+	assert_int_equal(checks_advise(checks, checks_find(checks, name), &advice), 0);
+	return advice.remedy;
+}
+
+static void what_could_not_be_tried_points_to_its_reason(void **state)
+{
+	struct checks checks = {0};
+
+	(void)state;
+	assert_int_equal(parse(&checks, "user\tmissing\trefused\npid\tmissing\trefused\n"
+	                                "net\tmissing\tno such thing\nuts\tok\trefused\n"),
+	                 0);
+	assert_non_null(strstr(remedy_of(&checks, "user"), "sysctl"));
+	assert_non_null(strstr(remedy_of(&checks, "pid"), "'user'"));
+	assert_non_null(strstr(remedy_of(&checks, "net"), "CONFIG_NET_NS"));
+	assert_non_null(strstr(remedy_of(&checks, "uts"), "CONFIG_UTS_NS"));
+	checks_done(&checks);
+}
+
 static void unknown_names_have_no_advice(void **state)
 {
 	struct advice advice;
@@ -149,6 +172,7 @@ int main(void)
 		cmocka_unit_test(there_is_an_end_to_the_lines),
 		cmocka_unit_test(every_layer_has_a_loss_and_a_remedy),
 		cmocka_unit_test(strictness_needs_every_required_check),
+		cmocka_unit_test(what_could_not_be_tried_points_to_its_reason),
 		cmocka_unit_test(unknown_names_have_no_advice),
 	};
 
