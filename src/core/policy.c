@@ -44,8 +44,8 @@ static const char *quote(const char *text, char ret_quoted[QUOTE_LEN])
 {
 	size_t n = 0;
 
-	for (; text[n] && n < QUOTE_LEN - 4; n++)
-		ret_quoted[n] = text[n] >= ' ' && text[n] < 0x7f ? text[n] : '?';
+	for (; n < QUOTE_LEN - 4 && text[n]; n++)
+		ret_quoted[n] = (char)(text[n] >= ' ' && text[n] < 0x7f ? text[n] : '?');
 	(void)snprintf(ret_quoted + n, QUOTE_LEN - n, "%s", text[n] ? "..." : "");
 	return ret_quoted;
 }
@@ -212,49 +212,64 @@ int policy_check_name(const char *name)
 	}
 }
 
-/* The same name, or one the folder of the other. */
-static bool collide(const char *a, const char *b)
+/* As strcmp, but '/' comes before all else: what is in a folder follows its name at once. */
+static int compare_names(const void *a, const void *b)
 {
-	size_t n = 0;
+	const unsigned char *x = *(const unsigned char *const *)a;
+	const unsigned char *y = *(const unsigned char *const *)b;
 
-	while (a[n] && a[n] == b[n])
-		n++;
-	return (!a[n] && (!b[n] || b[n] == '/')) || (!b[n] && a[n] == '/');
+	while (*x && *x == *y) {
+		x++;
+		y++;
+	}
+	return (*x == '/' ? 1 : *x * 2) - (*y == '/' ? 1 : *y * 2);
 }
 
-static int check_file(const struct exec_request *request, size_t index, struct error *err)
+/* @folder is @name, or a folder above it. */
+static bool is_above(const char *folder, const char *name)
 {
-	const char *name = request->files[index].name;
+	size_t len = strlen(folder);
+
+	return strncmp(folder, name, len) == 0 && (!name[len] || name[len] == '/');
+}
+
+/* Sorted, names that collide are neighbours: long names cost no more than their length. */
+static int check_collisions(const struct exec_request *request, struct error *err)
+{
+	const char *names[POLICY_FILES_MAX];
 	char quoted[QUOTE_LEN];
 
-	if (policy_check_name(name) < 0)
-		return error_field(err, "files",
-		                   "'%s' is not a name of a file: relative, at most %d parts of 1 "
-		                   "to %d bytes, without '.' and '..'",
-		                   quote(name, quoted), POLICY_NAME_PARTS, POLICY_NAME_PART);
-	for (size_t i = 0; i < index; i++)
-		if (collide(name, request->files[i].name))
+	for (size_t i = 0; i < request->files_count; i++)
+		names[i] = request->files[i].name;
+	qsort(names, request->files_count, sizeof(names[0]), compare_names);
+	for (size_t i = 1; i < request->files_count; i++)
+		if (is_above(names[i - 1], names[i]))
 			return error_field(err, "files", "'%s' collides with another file",
-			                   quote(name, quoted));
+			                   quote(names[i], quoted));
 	return 0;
 }
 
 static int check_files(const struct exec_request *request, uint64_t room, struct error *err)
 {
+	char quoted[QUOTE_LEN];
 	uint64_t total = 0;
 
 	if (request->files_count > POLICY_FILES_MAX)
 		return error_field(err, "files", "%zu files, at most %d are taken",
 		                   request->files_count, POLICY_FILES_MAX);
 	for (size_t i = 0; i < request->files_count; i++) {
-		if (check_file(request, i, err) < 0)
-			return -1;
+		if (policy_check_name(request->files[i].name) < 0)
+			return error_field(err, "files",
+			                   "'%s' is not a name of a file: relative, at most %d "
+			                   "parts of 1 to %d bytes, without '.' and '..'",
+			                   quote(request->files[i].name, quoted), POLICY_NAME_PARTS,
+			                   POLICY_NAME_PART);
 		total += request->files[i].len;
 	}
 	if (total > room)
 		return error_field(err, "files", "%llu bytes, but resources.disk is %llu",
 		                   (unsigned long long)total, (unsigned long long)room);
-	return 0;
+	return check_collisions(request, err);
 }
 
 static int check_args(char *const *args, struct error *err)

@@ -2,7 +2,6 @@
 #include "core/settings.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -154,13 +153,20 @@ const char *settings_suggest(const char *key)
 	return best;
 }
 
+static char env_letter(char c)
+{
+	if (c == '.')
+		return '_';
+	return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+}
+
 void setting_env(const struct setting *s, char ret_name[SETTING_ENV_LEN])
 {
 	size_t n = strlen("MILLIBOX_");
 
 	memcpy(ret_name, "MILLIBOX_", n);
 	for (const char *c = s->key; *c && n < SETTING_ENV_LEN - 1; c++)
-		ret_name[n++] = *c == '.' ? '_' : (char)toupper((unsigned char)*c);
+		ret_name[n++] = env_letter(*c);
 	ret_name[n] = '\0';
 }
 

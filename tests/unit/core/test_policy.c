@@ -339,6 +339,34 @@ static void file_names_follow_the_rule(void **state)
 			fail_msg("row %zu", i);
 }
 
+static void names_that_collide_are_found_among_many(void **state)
+{
+	static const struct {
+		const char *names[4];
+		bool collide;
+	} rows[] = {
+		{{"a", "b", "a", "c"},            true },
+		{{"a/b", "a-b", "a.c", "a"},      true }, /* '-' and '.' sort before '/' */
+		{{"a/b/c", "x", "a/b.d", "a/b"},  true },
+		{{"a\x01", "a", "a/z", "aa"},     true },
+		{{"a/b", "a-b", "a.c", "ab"},     false},
+		{{"a/b", "a/bc", "a/b.c", "a/c"}, false},
+	};
+	struct fixture *f = *state;
+	struct exec_request_file files[4] = {0};
+
+	f->request.files = files;
+	f->request.files_count = 4;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		for (size_t j = 0; j < 4; j++)
+			files[j].name = (char *)rows[i].names[j];
+		if (rows[i].collide)
+			expect_refused(f, "files", "collides");
+		else
+			expect_decided(f);
+	}
+}
+
 static void bad_files_are_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -509,6 +537,7 @@ int main(void)
 		TEST(areas_stay_below_the_memory),
 		TEST(disk_above_half_the_memory_is_refused),
 		TEST(file_names_follow_the_rule),
+		TEST(names_that_collide_are_found_among_many),
 		TEST(bad_files_are_refused),
 		TEST(arguments_are_bounded),
 		TEST(variables_are_named_properly_and_load_nothing),

@@ -2,10 +2,13 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "core/settings.h"
 
@@ -223,7 +226,26 @@ static void groups_and_variables_follow_from_the_key(void **state)
 	assert_null(settings_find("nope"));
 }
 
-int main(void)
+/* The first argument of this program: docs/man/millibox.yaml.5.scd. */
+static const char *man_page;
+
+static void manual_names_every_key(void **state)
+{
+	cleanup_buf struct buf page = BUF_INIT(1 << 20);
+	char word[80];
+
+	(void)state;
+	if (!man_page)
+		skip();
+	assert_int_equal(file_read_at(AT_FDCWD, man_page, &page), 0);
+	for (size_t i = 0; i < settings_count(); i++) {
+		assert_int_equal(str_format(word, sizeof(word), "*%s*", settings_at(i)->key), 0);
+		if (!strstr(page.data, word))
+			fail_msg("%s does not tell of %s", man_page, settings_at(i)->key);
+	}
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_is_sound),
@@ -233,7 +255,9 @@ int main(void)
 		cmocka_unit_test(long_list_and_long_text_are_refused),
 		cmocka_unit_test(likely_keys_are_suggested),
 		cmocka_unit_test(groups_and_variables_follow_from_the_key),
+		cmocka_unit_test(manual_names_every_key),
 	};
 
+	man_page = argc > 1 ? argv[1] : NULL;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
