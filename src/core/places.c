@@ -91,9 +91,11 @@ static char *find_companion(const struct places_who *who, const struct companion
 	                 str_equal(who->exe_dir, MILLIBOX_SBINDIR);
 
 	for (size_t i = 0; !installed && i < IN_PLACE_MAX && c->in_place[i]; i++) {
-		cleanup_free char *path = xasprintf("%s/%s", who->exe_dir, c->in_place[i]);
+		cleanup_free char *beside = xasprintf("%s/%s", who->exe_dir, c->in_place[i]);
+		/* Without links and dots: what was checked is what will be used. */
+		cleanup_free char *path = realpath(beside, NULL);
 
-		if (is_there(path, c->probe))
+		if (path && is_there(path, c->probe))
 			return TAKE_PTR(path);
 	}
 	return xstrdup(c->installed);
