@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -172,10 +173,40 @@ static int apply_tree(struct config *c, const struct yamldoc_node *root, const c
 	return 0;
 }
 
+/*
+ * "MILLIBOX_LIMITS_TIMOUT": a limit that somebody believes to be set. Only names in a group of ours
+ * can be told from variables that are meant for other programs.
+ */
+static int check_variable(const char *variable, struct error *err)
+{
+	char name[SETTING_ENV_LEN];
+	char key[SETTING_ENV_LEN] = "";
+	size_t len = strcspn(variable, "=");
+	char *dot;
+
+	if (!str_has_prefix(variable, SETTING_ENV_PREFIX) || len >= sizeof(name))
+		return 0;
+	memcpy(name, variable, len);
+	name[len] = '\0';
+	for (size_t i = strlen(SETTING_ENV_PREFIX), n = 0; i < len; i++)
+		key[n++] = (char)tolower((unsigned char)name[i]);
+	dot = strchr(key, '_');
+	if (!dot || settings_find_env(name))
+		return 0;
+	*dot = '\0';
+	if (!settings_has_group(key))
+		return 0;
+	*dot = '.';
+	return unknown_key(name, key, err);
+}
+
 static int apply_environment(struct config *c, struct error *err)
 {
 	char name[SETTING_ENV_LEN];
 
+	for (char **variable = environ; *variable; variable++)
+		if (check_variable(*variable, err) < 0)
+			return -1;
 	for (size_t i = 0; i < settings_count(); i++) {
 		const char *value;
 

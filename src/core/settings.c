@@ -162,12 +162,24 @@ static char env_letter(char c)
 
 void setting_env(const struct setting *s, char ret_name[SETTING_ENV_LEN])
 {
-	size_t n = strlen("MILLIBOX_");
+	size_t n = strlen(SETTING_ENV_PREFIX);
 
-	memcpy(ret_name, "MILLIBOX_", n);
+	memcpy(ret_name, SETTING_ENV_PREFIX, n);
 	for (const char *c = s->key; *c && n < SETTING_ENV_LEN - 1; c++)
 		ret_name[n++] = env_letter(*c);
 	ret_name[n] = '\0';
+}
+
+const struct setting *settings_find_env(const char *name)
+{
+	char env[SETTING_ENV_LEN];
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		setting_env(&table[i], env);
+		if (str_equal(env, name))
+			return &table[i];
+	}
+	return NULL;
 }
 
 /* What YAML takes for a line's end or for nothing at all, though it is valid UTF-8. */

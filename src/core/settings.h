@@ -36,12 +36,15 @@ struct setting {
 	const char *help;
 };
 
-#define SETTING_ENV_LEN 64
-#define SETTING_WHY_LEN 160
+#define SETTING_ENV_PREFIX "MILLIBOX_"
+#define SETTING_ENV_LEN    64
+#define SETTING_WHY_LEN    160
 
 size_t settings_count(void);
 const struct setting *settings_at(size_t index);
 const struct setting *settings_find(const char *key);
+/** settings_find_env - the setting of an environment variable, or NULL. */
+const struct setting *settings_find_env(const char *name);
 /** settings_suggest - the key that was probably meant by @key, or NULL. */
 const char *settings_suggest(const char *key);
 /** settings_has_group - whether some key begins with @group and a dot. */

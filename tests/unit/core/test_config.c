@@ -195,6 +195,29 @@ static void environment_goes_over_file_and_flags_over_both(void **state)
 	assert_int_equal(unsetenv("MILLIBOX_LIMITS_TIMEOUT"), 0);
 }
 
+static void misspelled_variable_is_told(void **state)
+{
+	struct error err = {0};
+	struct config *c;
+
+	(void)state;
+	assert_int_equal(setenv("MILLIBOX_LIMITS_TIMOUT", "7s", 1), 0);
+	assert_null(parse(NULL, &err));
+	assert_non_null(strstr(err.msg, "MILLIBOX_LIMITS_TIMOUT: unknown key 'limits.timout', "
+	                                "did you mean 'limits.timeout'?"));
+	assert_int_equal(unsetenv("MILLIBOX_LIMITS_TIMOUT"), 0);
+	/* Not of our groups: meant for somebody else. */
+	assert_int_equal(setenv("MILLIBOX_MUST_WORK", "1", 1), 0);
+	assert_int_equal(setenv("MILLIBOX_", "1", 1), 0);
+	assert_int_equal(
+		setenv("MILLIBOX_A_VERY_LONG_NAME_THAT_NO_SETTING_OF_OURS_COULD_EVER_HAVE", "1", 1),
+		0);
+	c = parse_good(NULL);
+	config_free(c);
+	assert_int_equal(unsetenv("MILLIBOX_MUST_WORK"), 0);
+	assert_int_equal(unsetenv("MILLIBOX_"), 0);
+}
+
 static void wrong_flags_are_told(void **state)
 {
 	const struct config_override unknown = {"limits.tim", "1"};
@@ -289,6 +312,7 @@ int main(void)
 		cmocka_unit_test(too_long_list_is_refused),
 		cmocka_unit_test(long_file_name_does_not_hide_the_line),
 		cmocka_unit_test(environment_goes_over_file_and_flags_over_both),
+		cmocka_unit_test(misspelled_variable_is_told),
 		cmocka_unit_test(wrong_flags_are_told),
 		cmocka_unit_test(dump_loads_to_the_same),
 		cmocka_unit_test(file_is_read),
