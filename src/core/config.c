@@ -173,30 +173,39 @@ static int apply_tree(struct config *c, const struct yamldoc_node *root, const c
 	return 0;
 }
 
+/* "MILLIBOX_LIMITS_TIMEOUT" -> "limits_timeout"; -EINVAL for a name that can't be one of ours. */
+static int strip_variable(const char *name, char ret_key[SETTING_ENV_LEN])
+{
+	size_t prefix = strlen(SETTING_ENV_PREFIX);
+
+	if (!str_has_prefix(name, SETTING_ENV_PREFIX))
+		return -EINVAL;
+	if (str_copy(ret_key, SETTING_ENV_LEN, name + prefix) < 0)
+		return -EINVAL;
+	for (char *c = ret_key; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	return 0;
+}
+
 /*
  * "MILLIBOX_LIMITS_TIMOUT": a limit that somebody believes to be set. Only names in a group of ours
  * can be told from variables that are meant for other programs.
  */
 static int check_variable(const char *variable, struct error *err)
 {
-	char name[SETTING_ENV_LEN];
-	char key[SETTING_ENV_LEN] = "";
-	size_t len = strcspn(variable, "=");
-	char *dot;
+	cleanup_free char *name = xstrndup(variable, strcspn(variable, "="));
+	char key[SETTING_ENV_LEN];
+	char *group_end;
 
-	if (!str_has_prefix(variable, SETTING_ENV_PREFIX) || len >= sizeof(name))
+	if (strip_variable(name, key) < 0 || settings_find_env(name))
 		return 0;
-	memcpy(name, variable, len);
-	name[len] = '\0';
-	for (size_t i = strlen(SETTING_ENV_PREFIX), n = 0; i < len; i++)
-		key[n++] = (char)tolower((unsigned char)name[i]);
-	dot = strchr(key, '_');
-	if (!dot || settings_find_env(name))
+	group_end = strchr(key, '_');
+	if (!group_end)
 		return 0;
-	*dot = '\0';
+	*group_end = '\0';
 	if (!settings_has_group(key))
 		return 0;
-	*dot = '.';
+	*group_end = '.';
 	return unknown_key(name, key, err);
 }
 
