@@ -29,11 +29,12 @@ def pytest_runtest_makereport(item, call):
 
 
 def _witness():
+    """A set of facts: what is new in a later look is left over."""
     return {
-        "mounts": len(host.mounts()),
-        "cgroups": host.box_cgroups(),
-        "namespaces": host.foreign_namespaces(),
-        "tmp": sorted(p.name for p in pathlib.Path("/tmp").glob("mbx*")),
+        *(("mount", line) for line in host.mounts()),
+        *(("cgroup", path) for path in host.box_cgroups()),
+        *(("namespace", link) for link in host.foreign_namespaces()),
+        *(("file", str(path)) for path in pathlib.Path("/tmp").glob("mbx*")),
     }
 
 
@@ -51,7 +52,7 @@ def nothing_is_left(request):
         host.wait_until(
             lambda: _descriptors(shared) <= descriptors, 10, "descriptors of the daemon given back"
         )
-    host.wait_until(lambda: _witness() == before, 10, f"host as before: {before} / {_witness()}")
+    host.wait_until(lambda: not _witness() - before, 10, f"nothing left: {_witness() - before}")
 
 
 def _descriptors(daemon):

@@ -43,7 +43,7 @@ def test_daemon_killed_ends_engine_and_boxes(make_daemon):
     pids = host.descendants(d.pid)
     d.kill()
     everything_is_gone(d, pids)
-    host.wait_until(lambda: not host.box_cgroups(), 10, "groups gone")
+    host.wait_until(lambda: not d.groups(), 10, "groups gone")
     for t in threads:
         t.join()
 

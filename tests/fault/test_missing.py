@@ -71,7 +71,7 @@ def test_without_a_required_call_nothing_runs(deny, call, error):
         else:
             assert d.process.returncode != 0
             assert what.strip(), "it must say why"
-        host.wait_until(lambda: not host.box_cgroups(), 10, "groups gone")
+        host.wait_until(lambda: not d.groups(), 10, "groups gone")
     finally:
         d.remove()
 

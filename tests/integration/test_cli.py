@@ -343,19 +343,26 @@ def test_doctor_agrees_with_the_daemon(daemon, client):
 
 
 def test_doctor_on_a_host_without_user_namespaces(tmp_path):
-    """The negative control: such a host cannot be strict, the doctor says so, and nothing runs."""
+    """The negative control: such a host cannot be strict, the doctor says so, and no daemon starts."""
     deny = ["unshare", "--user", "--map-root-user", "sh", "-c"]
     script = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" "$@"'
-    env = environment(TMPDIR=str(tmp_path), MILLIBOX_RUNTIME_DIR=str(tmp_path / "run"))
-    program = str(BUILD / "millibox")
-    doctor = subprocess.run([*deny, script, program, "doctor", "--json"], capture_output=True, env=env, timeout=60)
-    run = subprocess.run([*deny, script, program, "run", "-c", "print(1)"], capture_output=True, env=env, timeout=60)
+    doctor = subprocess.run(
+        [*deny, script, str(BUILD / "millibox"), "doctor", "--json"], capture_output=True, env=environment(), timeout=60
+    )
+    flags = ["--listen", "", "--socket", f"{tmp_path}/sock", "--state-dir", f"{tmp_path}/state"]
+    daemon = subprocess.run(
+        [*deny, script, str(BUILD / "milliboxd"), *flags],
+        capture_output=True,
+        env=environment(MILLIBOX_RUNTIME_DIR=f"{tmp_path}/run"),
+        timeout=60,
+    )
     report = json.loads(doctor.stdout)
     (user,) = [check for check in report["checks"] if check["name"] == "user"]
     assert (doctor.returncode, report["strict"], user["state"]) == (1, False, "missing")
     assert "max_user_namespaces" in user["remedy"]
     assert all(check.get("remedy") for check in report["checks"] if check["state"] == "missing")
-    assert (run.returncode, run.stdout) == (125, b"")
+    assert daemon.returncode not in (0, -signal.SIGTERM)
+    assert b"cannot start" in daemon.stderr
 
 
 def test_doctor_in_words():

@@ -83,6 +83,16 @@ class Daemon:
         engine = self.engine_pid
         return host.descendants(engine) if engine else []
 
+    def groups(self):
+        """Groups of this daemon's boxes: those of the instance that its engine's lock names."""
+        number = self.instance()
+        return [g for g in host.box_cgroups() if g.split("/")[-2] == number]
+
+    def instance(self):
+        for lock in (self.home / "run").glob("engine-*.lock"):
+            return lock.stem.split("-")[1]
+        return None
+
     def client(self, timeout=60):
         return _Closing(self.socket, timeout=timeout)
 
@@ -98,7 +108,7 @@ class Daemon:
     def settle(self, seconds=10):
         """Wait until no box is left below the engine and no group of one."""
         host.wait_until(lambda: not self.box_pids(), seconds, "processes of boxes gone")
-        host.wait_until(lambda: not host.box_cgroups(), seconds, f"groups gone: {host.box_cgroups()}")
+        host.wait_until(lambda: not self.groups(), seconds, f"groups gone: {self.groups()}")
 
     def stop(self, seconds=20):
         if self.process.poll() is None:

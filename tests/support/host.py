@@ -79,9 +79,18 @@ def mounts():
 def box_cgroups():
     """Groups of boxes, of every instance and hierarchy: millibox/<instance>/<box>."""
     found = []
-    for top in list(CGROUP_ROOT.glob("millibox")) + list(CGROUP_ROOT.glob("*/millibox")):
-        found += [str(d) for d in top.glob("*/*") if d.is_dir()]
+    for top in [CGROUP_ROOT / "millibox", *CGROUP_ROOT.glob("*/millibox")]:
+        for instance in _directories(top):
+            found += [str(box) for box in _directories(instance)]
     return sorted(found)
+
+
+def _directories(path):
+    """Subdirectories; a group may vanish while it is looked at."""
+    try:
+        return [p for p in path.iterdir() if p.is_dir()]
+    except OSError:
+        return []
 
 
 def foreign_namespaces():

@@ -141,20 +141,27 @@ static long try_prlimit_self(void)
 	return syscall(SYS_prlimit64, 0L, (long)RLIMIT_NOFILE, NULL, &old);
 }
 
+static long with_errno_kept(long r, const char *made)
+{
+	int saved = errno;
+
+	unlink(made);
+	errno = saved;
+	return r;
+}
+
 static long try_mknod_device(void)
 {
 	long r = syscall(SYS_mknodat, AT_FDCWD, (long) "probe-device", S_IFCHR | 0666, 0x0103L);
 
-	unlink("probe-device");
-	return r;
+	return with_errno_kept(r, "probe-device");
 }
 
 static long try_mknod_fifo(void)
 {
 	long r = syscall(SYS_mknodat, AT_FDCWD, (long) "probe-fifo", S_IFIFO | 0666, 0L);
 
-	unlink("probe-fifo");
-	return r;
+	return with_errno_kept(r, "probe-fifo");
 }
 
 static long try_setuid_bit(void)

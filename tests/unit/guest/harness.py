@@ -156,6 +156,7 @@ class Agent:
     def _child(self, path, sock, go_read, ready_write):
         status = 1
         try:
+            self.sock.close()
             check(LIBC.unshare(NEWUSER | NEWNS | NEWPID | NEWNET | NEWIPC), "unshare")
             os.write(ready_write, b"r")
             os.read(go_read, 1)
