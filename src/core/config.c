@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/config.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -183,7 +182,8 @@ static int strip_variable(const char *name, char ret_key[SETTING_ENV_LEN])
 	if (str_copy(ret_key, SETTING_ENV_LEN, name + prefix) < 0)
 		return -EINVAL;
 	for (char *c = ret_key; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
+		if (*c >= 'A' && *c <= 'Z')
+			*c = (char)(*c - 'A' + 'a');
 	return 0;
 }
 
