@@ -236,7 +236,7 @@ static bool is_above(const char *folder, const char *name)
 /* Sorted, names that collide are neighbours: long names cost no more than their length. */
 static int check_collisions(const struct exec_request *request, struct error *err)
 {
-	const char *names[POLICY_FILES_MAX];
+	const char *names[POLICY_FILES_MAX] = {NULL};
 	char quoted[QUOTE_LEN];
 
 	for (size_t i = 0; i < request->files_count; i++)

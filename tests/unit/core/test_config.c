@@ -102,8 +102,8 @@ static void mistakes_are_told_with_file_line_and_key(void **state)
 	static const struct {
 		const char *text, *words[3];
 	} rows[] = {
-		{"listen: 127.0.0.1:1\nlimits:\n  timout: 3s\n",
-	         {"c.yaml:3: ", "unknown key 'limits.timout'", "did you mean 'limits.timeout'?"}                            },
+		{"listen: 127.0.0.1:1\nlimits:\n  timeot: 3s\n",
+	         {"c.yaml:3: ", "unknown key 'limits.timeot'", "did you mean 'limits.timeout'?"}                            },
 		{"\n\nlimit: {timeout: 3s}\n",                   {"c.yaml:3: ", "unknown key 'limit'", ""}                  },
 		{"frobnicate_everything: 1\n",                   {"c.yaml:1: ", "unknown key", ""}                          },
 		{"limits:\n  timeout: soon\n",
@@ -201,11 +201,11 @@ static void misspelled_variable_is_told(void **state)
 	struct config *c;
 
 	(void)state;
-	assert_int_equal(setenv("MILLIBOX_LIMITS_TIMOUT", "7s", 1), 0);
+	assert_int_equal(setenv("MILLIBOX_LIMITS_TIMEOT", "7s", 1), 0);
 	assert_null(parse(NULL, &err));
-	assert_non_null(strstr(err.msg, "MILLIBOX_LIMITS_TIMOUT: unknown key 'limits.timout', "
+	assert_non_null(strstr(err.msg, "MILLIBOX_LIMITS_TIMEOT: unknown key 'limits.timeot', "
 	                                "did you mean 'limits.timeout'?"));
-	assert_int_equal(unsetenv("MILLIBOX_LIMITS_TIMOUT"), 0);
+	assert_int_equal(unsetenv("MILLIBOX_LIMITS_TIMEOT"), 0);
 	/* Not of our groups: meant for somebody else. */
 	assert_int_equal(setenv("MILLIBOX_MUST_WORK", "1", 1), 0);
 	assert_int_equal(setenv("MILLIBOX_", "1", 1), 0);
