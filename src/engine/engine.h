@@ -7,8 +7,15 @@
  * parse. The engine re-validates every field (request.c), because it trusts the daemon only as far
  * as making boxes goes.
  *
- * Requests are answered in order of completion; ENGINE_FAILED and ENGINE_GONE may come at any time
- * after ENGINE_CREATED. When the daemon's end closes, the engine ends all boxes and exits.
+ * Requests are answered in order of completion. For a box that means:
+ *   - FAILED with the seq of its CREATE: nothing of it is left or will be; no GONE follows.
+ *   - CREATED: it is being built. FAILED with seq 0 may follow when that goes wrong, and then GONE.
+ *   - DESTROY is answered by GONE, also for a box that is not there (any more); where it overtakes
+ *     CREATED, that GONE is the only answer to both.
+ *   - When PID 1 ends by itself (the pidfd tells), its groups stay until DESTROY, so that counters
+ *     can still be read.
+ * An engine that cannot start answers the first request with FAILED and exits. When the daemon's
+ * end closes, the engine ends all boxes and exits.
  */
 
 #include "base/error.h"
@@ -54,14 +61,14 @@ struct engine_limits {
 };
 
 enum engine_flag {
-	ENGINE_FLAG_REQUIRE_CGROUP = 1u << 0, /* fail rather than go on without any controller */
+	ENGINE_FLAG_REQUIRE_CGROUP = 1u << 0, /* fail without one of memory, pids and cpu */
 	ENGINE_FLAG_EXEC_TMP = 1u << 1,       /* /tmp may hold programs */
 	ENGINE_FLAGS_ALL = (1u << 2) - 1,
 };
 
 struct engine_request {
 	uint32_t op;
-	uint32_t seq; /* echoed in the direct reply */
+	uint32_t seq; /* echoed in the direct reply; not 0 */
 	char box_id[ENGINE_ID_LEN];
 	struct engine_limits limits; /* CREATE */
 	uint32_t flags;              /* CREATE: enum engine_flag */
@@ -96,7 +103,7 @@ struct engine_probe {
 
 /* Descriptors that come with ENGINE_CREATED, in this order; the mask says which are there. */
 enum engine_fd {
-	ENGINE_FD_AGENT,  /* stream socket to the agent */
+	ENGINE_FD_AGENT,  /* stream socket to the agent, which has its end as descriptor 3 */
 	ENGINE_FD_PIDFD,  /* readable when the box's PID 1 has ended */
 	ENGINE_FD_KILL,   /* cgroup.kill, open for writing: "1" ends the box without the engine */
 	ENGINE_FD_MEMORY, /* cgroup directories, for counters.h */

@@ -138,6 +138,16 @@ static int lock_file(int dir, uint32_t number)
 	return TAKE_FD(fd);
 }
 
+/* Only its holder removes a lock file: whoever opened it meanwhile sees that it is gone. */
+static void unlock_file(int dir, uint32_t number, int lock)
+{
+	char name[32];
+
+	lock_name(number, name, sizeof(name));
+	(void)unlinkat(dir, name, 0);
+	(void)fd_close(lock);
+}
+
 static int claim_number(struct instance *instance, uint32_t number, struct cgroups *groups)
 {
 	int lock = lock_file(instance->dir, number);
@@ -147,12 +157,29 @@ static int claim_number(struct instance *instance, uint32_t number, struct cgrou
 		return lock;
 	r = cgroups_claim(groups, number);
 	if (r < 0) {
-		(void)fd_close(lock);
+		unlock_file(instance->dir, number, lock);
 		return r;
 	}
 	instance->number = number;
 	instance->lock = lock;
 	return 0;
+}
+
+/* Lock files of engines that were killed. */
+static void sweep_locks(int dir, uint32_t own)
+{
+	char name[32];
+
+	for (uint32_t number = 0; number < INSTANCES_MAX; number++) {
+		int lock;
+
+		lock_name(number, name, sizeof(name));
+		if (number == own || faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		lock = lock_file(dir, number);
+		if (lock >= 0)
+			unlock_file(dir, number, lock);
+	}
 }
 
 static uint32_t instances_max(const struct privilege *privilege)
@@ -181,19 +208,16 @@ int instance_claim(const char *runtime_dir, const struct privilege *privilege,
 		(void)fd_close(instance.dir);
 		return error_set(err, ERR_UNAVAILABLE, -r, "lock in '%s'", runtime_dir);
 	}
+	sweep_locks(instance.dir, instance.number);
 	*ret_instance = instance;
 	return 0;
 }
 
 void instance_release(struct instance *instance)
 {
-	char name[32];
-
 	if (instance->lock < 0)
 		return;
-	lock_name(instance->number, name, sizeof(name));
-	(void)unlinkat(instance->dir, name, 0);
-	instance->lock = fd_close(instance->lock);
+	unlock_file(instance->dir, instance->number, TAKE_FD(instance->lock));
 	instance->dir = fd_close(instance->dir);
 }
 

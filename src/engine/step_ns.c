@@ -134,7 +134,7 @@ int step_time_ns(struct build *b attr_unused, struct error *err)
 
 	/*
 	 * unshare and not clone3: the offsets can be set only while nobody is inside. We enter at
-	 * exec; before Linux 6.3 exec does not, and the agent's children are the first inside.
+	 * exec; on kernels whose exec does not (6.1), the agent's children are the first inside.
 	 */
 	if (unshare(CLONE_NEWTIME) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "time namespace");
