@@ -33,6 +33,7 @@
 /* Sanitizers and emulated processors are slow; a daemon that cannot start ends much sooner. */
 #define READY_TIMEOUT_US (60 * USEC_PER_SEC)
 #define LOG_SHOWN_MAX    8192
+#define SOCKET_NAME      "/sock"
 
 struct own_daemon {
 	char *dir;    /* owned */
@@ -44,13 +45,16 @@ struct own_daemon {
 
 static char *make_directory(struct error *err)
 {
+	static const char name[] = "/millibox-XXXXXX";
 	const char *base = getenv("TMPDIR");
 	cleanup_free char *path = NULL;
 
-	/* The socket's whole path has to fit into an address. */
-	if (!base || base[0] != '/' || strlen(base) > 64)
+	/* The path of the socket has to fit into an address. */
+	if (!base || base[0] != '/' ||
+	    strlen(base) + strlen(name) + sizeof(SOCKET_NAME) >
+	            sizeof(((struct sockaddr_un *)NULL)->sun_path))
 		base = "/tmp";
-	path = xasprintf("%s/millibox-XXXXXX", base);
+	path = xasprintf("%s%s", base, name);
 	if (!mkdtemp(path)) {
 		(void)error_set(err, ERR_UNAVAILABLE, errno, "make a directory in %s", base);
 		return NULL;
@@ -132,7 +136,7 @@ static int start(struct own_daemon *d, int interrupt_fd, struct error *err)
 	d->dir = make_directory(err);
 	if (!d->dir)
 		return -1;
-	d->socket = xasprintf("%s/sock", d->dir);
+	d->socket = xasprintf("%s" SOCKET_NAME, d->dir);
 	d->log = fd_memfd("milliboxd.log", 0);
 	if (d->log < 0)
 		return error_set(err, ERR_UNAVAILABLE, -d->log, "make a memory file");

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 
 import pytest
 
@@ -13,12 +14,13 @@ from support.daemon import BUILD
 
 
 @pytest.fixture
-def home(tmp_path):
-    """A host without a daemon, and with nothing of this test when it ends."""
+def home():
+    """A host without a daemon, and a directory whose name is short enough for sockets in it."""
     if host.is_root() and pathlib.Path("/run/millibox/millibox.sock").exists():
         pytest.skip("a daemon may be at the default socket")
-    (tmp_path / "tmp").mkdir()
-    return tmp_path
+    with tempfile.TemporaryDirectory(prefix="mbxcli-") as path:
+        (pathlib.Path(path) / "tmp").mkdir()
+        yield pathlib.Path(path)
 
 
 def environment(home, **extra):
@@ -146,3 +148,12 @@ def test_pipes_of_the_caller_are_not_held_open(home, start):
     process.communicate(timeout=60)
     host.wait_until(lambda: not list((home / "tmp").iterdir()), 20, "directory removed")
     host.wait_until(lambda: not ours(home), 20, "processes gone")
+
+
+def test_a_long_temporary_directory_is_not_used(home, nothing_stays, start):
+    """The path of a socket has an end; the default is used instead."""
+    long = home / ("x" * 100)
+    long.mkdir()
+    process = start("-c", "print(1)", TMPDIR=str(long))
+    assert process.communicate(timeout=60) == (b"1\n", b"")
+    assert not list(long.iterdir())
