@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "driver/internal.h"
+#include <assert.h>
 #include <limits.h>
 #include <seccomp.h>
 
@@ -122,13 +123,15 @@ static int take_report(struct link *l, struct link_exec *e, const struct frame *
 static void name_syscall(uint32_t number, char *ret_name, size_t size)
 {
 	cleanup_free char *name = NULL;
+	int r;
 
 	if (number <= INT_MAX)
 		name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)number);
 	if (name && str_copy(ret_name, size, name) == 0)
 		return;
-	if (str_format(ret_name, size, "%u", number) < 0)
-		ret_name[0] = '\0';
+	r = str_format(ret_name, size, "%u", number);
+	assert(r == 0);
+	(void)r;
 }
 
 static int take_denial(struct link *l, struct link_exec *e, const struct frame *frame,
@@ -226,6 +229,7 @@ static int take_log(struct link *l, struct link_exec *e, const struct frame *fra
 {
 	struct msg_log log;
 	char text[240], ctx[BOX_ID_LEN + 8];
+	int r;
 
 	(void)e;
 	if (msg_log_decode(frame, &log) < 0 || log.level >= LOG_LEVEL_COUNT)
@@ -233,8 +237,9 @@ static int take_log(struct link *l, struct link_exec *e, const struct frame *fra
 	if (l->logs++ == LINK_LOGS_MAX)
 		return breach(err, frame, "comes too often");
 	plain_text(log.text, text, sizeof(text));
-	if (str_format(ctx, sizeof(ctx), "box=%s", l->box_id) < 0)
-		return breach(err, frame, "is of a box without a name");
+	r = str_format(ctx, sizeof(ctx), "box=%s", l->box_id);
+	assert(r == 0);
+	(void)r;
 	/* "err" is for what the daemon itself failed in. */
 	log_ctx(log.level < LOG_LEVEL_WARN ? LOG_LEVEL_WARN : (enum log_level)log.level, ctx,
 	        "agent says: %s", text);

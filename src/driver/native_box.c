@@ -277,10 +277,7 @@ void native_box_destroy(struct box *box)
 	}
 	/* 0: the engine has just died; reading its socket will tell, and end this box too. */
 	b->destroy_seq = native_send(native_of(b), &request);
-	if (native_of(b)->sock < 0)
-		end(b);
-	else
-		timer_start(b->timer, NATIVE_GONE_TIMEOUT_US);
+	timer_start(b->timer, NATIVE_GONE_TIMEOUT_US);
 }
 
 static uint64_t largest(uint64_t a, uint64_t b)

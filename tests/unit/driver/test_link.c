@@ -123,6 +123,36 @@ static void too_many_arguments_are_refused(void **state)
 	assert_int_equal(link_exec(rig->link, &plan, &rig->err), 0);
 }
 
+static void a_path_that_fits_no_frame_is_refused(void **state)
+{
+	struct link_rig *rig = *state;
+	cleanup_free char *path = xmalloc(FRAME_MAX_PAYLOAD + 1);
+	struct exec_file file = {.path = path, .data = "x", .len = 1, .mode = 0644};
+	struct exec_plan plan = sample_plan(1);
+
+	memset(path, 'x', FRAME_MAX_PAYLOAD);
+	path[FRAME_MAX_PAYLOAD] = '\0';
+	plan.files = &file;
+	plan.files_count = 1;
+	assert_int_equal(link_exec(rig->link, &plan, &rig->err), -1);
+	assert_int_equal(rig->err.code, ERR_INVALID);
+	assert_int_equal(link_output(rig->link)->len, 0);
+}
+
+static void commands_wait_in_the_same_bounded_queue(void **state)
+{
+	struct link_rig *rig = *state;
+	struct exec_plan plan = sample_plan(1);
+	int r = 0;
+
+	assert_int_equal(link_exec(rig->link, &plan, &rig->err), 0);
+	while (r == 0)
+		r = link_signal(rig->link, 1, SIGINT, &rig->err);
+	assert_int_equal(rig->err.code, ERR_BUSY);
+	assert_true(link_output(rig->link)->len <= LINK_QUEUE_MAX);
+	assert_true(link_output(rig->link)->len > BOX_FILES_MAX);
+}
+
 static void the_queue_is_bounded(void **state)
 {
 	struct link_rig *rig = *state;
@@ -350,6 +380,8 @@ int main(void)
 		TEST(a_long_file_goes_in_pieces),
 		TEST(a_program_that_cannot_be_sent_leaves_nothing_behind),
 		TEST(too_many_arguments_are_refused),
+		TEST(a_path_that_fits_no_frame_is_refused),
+		TEST(commands_wait_in_the_same_bounded_queue),
 		TEST(the_queue_is_bounded),
 		TEST(ids_are_unique_and_programs_counted),
 		TEST(stdin_keeps_to_the_window),

@@ -387,6 +387,46 @@ static void only_a_ready_box_is_frozen(void **state)
 	assert_int_equal(rig->err.code, ERR_CONFLICT);
 }
 
+static void freezing_without_an_engine_is_refused(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box;
+
+	(void)rig_ready(rig, "a", &box);
+	rig->engine = fd_close(rig->engine); /* the loop has not seen it yet */
+	assert_int_equal(box_freeze(box, true, &rig->err), -1);
+	assert_int_equal(rig->err.code, ERR_UNAVAILABLE);
+}
+
+static void without_cgroup_kill_the_first_process_is_killed(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box = rig_create(rig, "a");
+	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
+	struct engine_reply reply = reply_to(ENGINE_CREATED, &create);
+	pid_t pid = fork();
+	int fds[2], pair[2], status = 0;
+
+	if (pid == 0) {
+		for (;;)
+			(void)pause();
+	}
+	assert_true(pid > 0);
+	assert_int_equal(fd_socketpair(SOCK_STREAM, pair), 0);
+	rig->agent = pair[1];
+	fds[0] = pair[0];
+	fds[1] = fd_pidfd_open(pid);
+	reply.created.fds = 1U << ENGINE_FD_AGENT | 1U << ENGINE_FD_PIDFD;
+	reply.created.layers = RIG_ENGINE_LAYERS;
+	assert_int_equal(fd_send(rig->engine, &reply, sizeof(reply), fds, 2), 0);
+	(void)fd_close(fds[0]);
+	(void)fd_close(fds[1]);
+	rig_run(rig);
+	box_destroy(box);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 static void names_are_unique_and_places_counted(void **state)
 {
 	struct native_rig *rig = *state;
@@ -440,6 +480,8 @@ int main(void)
 		TEST(an_engine_that_never_says_gone_is_given_up),
 		TEST(freezing_is_asked_for_once_at_a_time),
 		TEST(only_a_ready_box_is_frozen),
+		TEST(freezing_without_an_engine_is_refused),
+		TEST(without_cgroup_kill_the_first_process_is_killed),
 		TEST(names_are_unique_and_places_counted),
 		TEST(what_is_not_counted_is_unknown),
 	};
