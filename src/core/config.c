@@ -188,8 +188,8 @@ static int strip_variable(const char *name, char ret_key[SETTING_ENV_LEN])
 }
 
 /*
- * "MILLIBOX_LIMITS_TIMEOT": a limit that somebody believes to be set. Only names in a group of ours
- * can be told from variables that are meant for other programs.
+ * "MILLIBOX_LIMITS_TIMEOUU": a limit that somebody believes to be set. Only names in a group of
+ * ours can be told from variables that are meant for other programs.
  */
 static int check_variable(const char *variable, struct error *err)
 {

@@ -191,7 +191,7 @@ static void likely_keys_are_suggested(void **state)
 	static const struct {
 		const char *typed, *meant;
 	} rows[] = {
-		{"limits.timeot",							  "limits.timeout"},
+		{"limits.timeouu",							 "limits.timeout"},
 		{"limits.timeoutt",							"limits.timeout"},
 		{"timeout",								"limits.timeout"},
 		{"http.memory",							    "limits.memory" },
