@@ -16,6 +16,10 @@
  * execution was granted. The first breach ends the box: a peer that broke one rule has no claim to
  * be understood any further.
  *
+ * Every frame uses up something that was granted (bytes of output, of report, of stdin taken,
+ * denials, log lines, the state of an execution). So even an agent that keeps to the rules cannot
+ * talk without end and have the loop listen to nobody else.
+ *
  * A callback may destroy the box, which closes the link (memory stays until the box is gone): so a
  * handler touches nothing after its callback.
  */
@@ -74,8 +78,8 @@ static int take_stdin_room(struct link *l, struct link_exec *e, const struct fra
 	if (msg_stdin_room_decode(frame, &room) < 0)
 		return breach(err, frame, "is malformed");
 	/* Room comes from bytes that were taken: with more, our queue would be its to fill. */
-	if (room.bytes > WIRE_STDIN_WINDOW - e->stdin_room)
-		return breach(err, frame, "opens more than the window");
+	if (room.bytes == 0 || room.bytes > WIRE_STDIN_WINDOW - e->stdin_room)
+		return breach(err, frame, "opens nothing, or more than the window");
 	e->stdin_room += room.bytes;
 	link_pump_stdin(l, e);
 	return 0;

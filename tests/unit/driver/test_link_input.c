@@ -422,6 +422,15 @@ static void room_for_bytes_that_were_never_sent(void **state)
 	recorder_expect(&rig->rec, "lost(PROTOCOL) ");
 }
 
+static void room_for_nothing(void **state)
+{
+	struct link_rig *rig = *state;
+
+	rig_start(rig, 1);
+	SAY(rig, stdin_room, 1, .bytes = 0);
+	expect_breach(rig);
+}
+
 static void room_that_would_wrap(void **state)
 {
 	struct link_rig *rig = *state;
@@ -543,6 +552,7 @@ int main(void)
 		TEST(a_longer_report_than_granted),
 		TEST(an_empty_report),
 		TEST(room_for_bytes_that_were_never_sent),
+		TEST(room_for_nothing),
 		TEST(room_that_would_wrap),
 		TEST(a_denial_of_an_unknown_kind),
 		TEST(denials_without_end),
