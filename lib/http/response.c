@@ -55,22 +55,12 @@ static void set_answer(struct http_request *req, struct MHD_Response *response, 
 	req->phase = REQUEST_ANSWERED;
 }
 
-/* What an answer consists of, however it is sent. */
-struct answer {
-	int status;
-	const char *content_type;
-	const char *body;
-	size_t len;
-	const struct http_header *headers;
-	size_t headers_count;
-};
-
 /*
  * microhttpd takes no answer in the middle of a body. One that is refused there is answered by our
  * own hand: nothing of an answer was sent before on this connection that is not through, so the
  * little there is to say fits into the socket. What does not is lost, as the connection is anyway.
  */
-static void reply_by_hand(struct http_request *req, const struct answer *a)
+static void reply_by_hand(struct http_request *req, const struct http_answer *a)
 {
 	cleanup_buf struct buf b = BUF_INIT(a->len + HEADER_BY_HAND_MAX);
 	int r = buf_addf(&b,
@@ -85,7 +75,8 @@ static void reply_by_hand(struct http_request *req, const struct answer *a)
 	req->phase = REQUEST_SENDING;
 }
 
-static void reply(struct http_request *req, const struct answer *a, struct MHD_Response *response)
+static void reply(struct http_request *req, const struct http_answer *a,
+                  struct MHD_Response *response)
 {
 	assert(response);
 	for (size_t i = 0; i < a->headers_count; i++)
@@ -95,32 +86,31 @@ static void reply(struct http_request *req, const struct answer *a, struct MHD_R
 	conn_resume(req->conn);
 }
 
-void http_reply(struct http_request *req, int status, const char *content_type, const char *body,
-                size_t len, const struct http_header *headers, size_t headers_count)
+/* microhttpd's prototype lacks the const; it only reads. */
+static struct MHD_Response *make_response(const struct http_answer *a,
+                                          enum MHD_ResponseMemoryMode mode)
 {
-	const struct answer a = {status, content_type, body, len, headers, headers_count};
-
-	req->gone_fn = NULL;
-	if (req->phase == REQUEST_BODY)
-		reply_by_hand(req, &a);
-	else /* microhttpd copies; its prototype lacks the const */
-		reply(req, &a,
-		      MHD_create_response_from_buffer(len, (void *)(uintptr_t)body,
-		                                      MHD_RESPMEM_MUST_COPY));
+	return MHD_create_response_from_buffer(a->len, (void *)(uintptr_t)a->body, mode);
 }
 
-void http_reply_owned(struct http_request *req, int status, const char *content_type, char *body,
-                      size_t len, const struct http_header *headers, size_t headers_count)
+void http_reply(struct http_request *req, const struct http_answer *a)
 {
-	const struct answer a = {status, content_type, body, len, headers, headers_count};
+	req->gone_fn = NULL;
+	if (req->phase == REQUEST_BODY)
+		reply_by_hand(req, a);
+	else
+		reply(req, a, make_response(a, MHD_RESPMEM_MUST_COPY));
+}
 
+void http_reply_owned(struct http_request *req, const struct http_answer *a)
+{
 	req->gone_fn = NULL;
 	if (req->phase != REQUEST_BODY) {
-		reply(req, &a, MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_FREE));
+		reply(req, a, make_response(a, MHD_RESPMEM_MUST_FREE));
 		return;
 	}
-	reply_by_hand(req, &a);
-	free(body);
+	reply_by_hand(req, a);
+	free((void *)(uintptr_t)a->body);
 }
 
 /* microhttpd has room for @max bytes. */

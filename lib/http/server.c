@@ -127,6 +127,7 @@ static enum MHD_Result proceed(struct http_request *req)
 	return MHD_YES;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are microhttpd's */
 static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const char *url,
                                  const char *method, const char *version, const char *data,
                                  size_t *data_len, void **req_cls)

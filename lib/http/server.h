@@ -94,13 +94,20 @@ const char *http_request_id(const struct http_request *req);
 /** http_set_gone - @fn is called if the client leaves before the answer is complete. */
 void http_set_gone(struct http_request *req, void (*fn)(void *ctx), void *ctx);
 
-/** http_reply - the whole answer. @body is copied. @headers may be NULL. */
-void http_reply(struct http_request *req, int status, const char *content_type, const char *body,
-                size_t len, const struct http_header *headers, size_t headers_count);
+/* A whole answer. Everything is borrowed for the call, but see http_reply_owned. */
+struct http_answer {
+	int status;
+	const char *content_type;
+	const char *body;
+	size_t len;
+	const struct http_header *headers; /* further ones; NULL: none */
+	size_t headers_count;
+};
 
-/** http_reply_owned - the same without a copy: takes ownership of @body, which came from malloc. */
-void http_reply_owned(struct http_request *req, int status, const char *content_type, char *body,
-                      size_t len, const struct http_header *headers, size_t headers_count);
+/** http_reply - the body is copied. */
+void http_reply(struct http_request *req, const struct http_answer *answer);
+/** http_reply_owned - without a copy: takes ownership of the body, which came from malloc. */
+void http_reply_owned(struct http_request *req, const struct http_answer *answer);
 
 /* A chunked answer in pieces: begin, write ..., end. The pieces are kept until sent. */
 void http_stream_begin(struct http_request *req, int status, const char *content_type);

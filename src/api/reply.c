@@ -206,19 +206,24 @@ void reply_json(struct http_request *req, int status, json_t *body)
 	size_t len;
 	char *text = json_write(body, &len);
 
-	http_reply_owned(req, status, JSON_TYPE, text, len, NULL, 0);
+	http_reply_owned(req, &(struct http_answer){status, JSON_TYPE, text, len, NULL, 0});
 }
 
 static void send_error(struct http_request *req, const struct error *err,
                        const struct http_header *header)
 {
 	json_t *body = reply_error_object(err, http_request_id(req));
-	size_t len;
-	char *text = json_write(body, &len);
+	struct http_answer answer = {
+		.status = error_http(err->code),
+		.content_type = JSON_TYPE,
+		.headers = header,
+		.headers_count = header != NULL,
+	};
 
 	if (reply_is_internal(err))
 		log_error(http_request_id(req), err);
-	http_reply_owned(req, error_http(err->code), JSON_TYPE, text, len, header, header != NULL);
+	answer.body = json_write(body, &answer.len);
+	http_reply_owned(req, &answer);
 }
 
 void reply_error(struct http_request *req, const struct error *err)

@@ -28,15 +28,20 @@ static void on_gone(void *ctx)
 	f->waiting = NULL;
 }
 
+static void reply(struct http_request *req, int status, const char *text)
+{
+	http_reply(req, &(struct http_answer){status, "text/plain", text, strlen(text), NULL, 0});
+}
+
 static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 {
 	(void)ctx;
 	if (strcmp(http_path(req), "/refuse") == 0) {
-		http_reply(req, 415, "text/plain", "refused", 7, NULL, 0);
+		reply(req, 415, "refused");
 		return -1;
 	}
 	if (http_is_crowded(req)) {
-		http_reply(req, 503, "text/plain", "crowded", 7, NULL, 0);
+		reply(req, 503, "crowded");
 		return -1;
 	}
 	*ret_max_body = MAX_BODY;
@@ -52,7 +57,7 @@ static void keep(struct fixture *f, struct http_request *req)
 
 static void reply_text(struct http_request *req, const char *text)
 {
-	http_reply(req, 200, "text/plain", text, strlen(text), NULL, 0);
+	reply(req, 200, text);
 }
 
 static void on_request(void *ctx, struct http_request *req)
@@ -72,14 +77,15 @@ static void on_request(void *ctx, struct http_request *req)
 		char *big = xmalloc(BIG_LEN);
 
 		memset(big, 'b', BIG_LEN);
-		http_reply_owned(req, 200, "text/plain", big, BIG_LEN, NULL, 0);
+		http_reply_owned(req,
+		                 &(struct http_answer){200, "text/plain", big, BIG_LEN, NULL, 0});
 	} else if (strcmp(path, "/query") == 0) {
 		query = http_query(req, "q");
 		reply_text(req, query ? query : "(none)");
 	} else if (strcmp(path, "/id") == 0) {
 		reply_text(req, http_request_id(req));
 	} else if (len > 0) {
-		http_reply(req, 200, "text/plain", body, len, NULL, 0);
+		http_reply(req, &(struct http_answer){200, "text/plain", body, len, NULL, 0});
 	} else {
 		reply_text(req, path);
 	}
@@ -88,7 +94,7 @@ static void on_request(void *ctx, struct http_request *req)
 static void on_error(void *ctx, struct http_request *req, const struct error *err)
 {
 	(void)ctx;
-	http_reply(req, error_http(err->code), "text/plain", err->msg, strlen(err->msg), NULL, 0);
+	reply(req, error_http(err->code), err->msg);
 }
 
 static struct fixture *start(uint64_t request_us, uint64_t idle_us)
