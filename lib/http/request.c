@@ -187,7 +187,7 @@ int request_check(struct http_request *req, const char *target, struct error *er
 		                 max, HEADERS_MAX);
 	req->path = http_decode_path(target);
 	if (!req->path)
-		return error_set(err, ERR_NOT_FOUND, 0, "the path is not well-formed");
+		return error_set(err, ERR_INVALID, 0, "the path is not well-formed");
 	return 0;
 }
 

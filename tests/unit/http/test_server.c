@@ -352,13 +352,13 @@ static void ambiguous_framing_is_refused(void **state)
 	assert_int_equal(f->requests, 0);
 }
 
-static void a_path_that_is_not_well_formed_is_not_found(void **state)
+static void a_path_that_is_not_well_formed_is_refused(void **state)
 {
 	struct fixture *f = *state;
 
-	expect_answer(f, "GET /%00 HTTP/1.1\r\n" HOST "\r\n", " 404 ", "not well-formed");
-	expect_answer(f, "GET /%zz HTTP/1.1\r\n" HOST "\r\n", " 404 ", "not well-formed");
-	expect_answer(f, "GET http://localhost/x HTTP/1.1\r\n" HOST "\r\n", " 404 ",
+	expect_answer(f, "GET /%00 HTTP/1.1\r\n" HOST "\r\n", " 400 ", "not well-formed");
+	expect_answer(f, "GET /%zz HTTP/1.1\r\n" HOST "\r\n", " 400 ", "not well-formed");
+	expect_answer(f, "GET http://localhost/x HTTP/1.1\r\n" HOST "\r\n", " 400 ",
 	              "not well-formed");
 	assert_int_equal(f->requests, 0);
 }
@@ -743,7 +743,7 @@ int main(void)
 		UNIT(a_body_that_grows_over_the_limit_is_refused),
 		UNIT(a_refused_header_ends_the_connection_when_a_body_follows),
 		UNIT(ambiguous_framing_is_refused),
-		UNIT(a_path_that_is_not_well_formed_is_not_found),
+		UNIT(a_path_that_is_not_well_formed_is_refused),
 		UNIT(large_headers_are_refused),
 		HASTY(a_client_that_drips_is_cut),
 		HASTY(a_body_that_drips_is_cut),
