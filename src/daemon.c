@@ -41,6 +41,7 @@
 
 #define ANSWER_TIMEOUT_US (2 * USEC_PER_SEC)
 #define SOCKET_MODE       0660
+#define MAX_BODIES_BYTES  (256u << 20)
 
 static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
 
@@ -229,6 +230,7 @@ static int serve(struct daemon *d, struct error *err)
 		.max_connections = c->max_connections,
 		.max_connections_per_peer = c->max_connections_per_peer,
 		.max_header_bytes = c->max_header_bytes,
+		.max_bodies_bytes = MAX_BODIES_BYTES,
 		.request_timeout_us = c->request_timeout_us,
 		.idle_timeout_us = c->idle_timeout_us,
 	};

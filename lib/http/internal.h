@@ -31,7 +31,8 @@ struct http_server {
 	struct list lingering;
 	size_t conns_count;
 	size_t lingering_count;
-	struct map *peers; /* address -> struct http_peer */
+	size_t bodies_bytes; /* of all requests together */
+	struct map *peers;   /* address -> struct http_peer */
 	struct timer *timer;
 	uint64_t timer_at_us; /* 0: not running */
 	int hangup_fd;        /* epoll: clients that left */
@@ -128,6 +129,9 @@ void request_free(struct http_request *req);
 void request_gone(struct http_request *req);
 /** request_check - framing, sizes, names and path of a header that is complete. */
 int request_check(struct http_request *req, const char *target, struct error *err) attr_must_check;
+/** request_add_body - Return: 0, or -1 with *err: more than one, or all of them, may have. */
+int request_add_body(struct http_request *req, const char *data, size_t len,
+                     struct error *err) attr_must_check;
 bool request_has_body(const struct http_request *req);
 /** http_decode_path - percent-decode once. Return: owned, or NULL: bad escape, NUL, control. */
 char *http_decode_path(const char *target) attr_must_check;

@@ -30,7 +30,7 @@ void request_free(struct http_request *req)
 	if (req->response)
 		MHD_destroy_response(req->response);
 	str_list_free(req->texts);
-	buf_done(&req->body);
+	http_drop_body(req);
 	buf_done(&req->pending);
 	free(req->path);
 	free(req);
@@ -191,6 +191,20 @@ int request_check(struct http_request *req, const char *target, struct error *er
 	return 0;
 }
 
+int request_add_body(struct http_request *req, const char *data, size_t len, struct error *err)
+{
+	size_t *total = &req->conn->server->bodies_bytes;
+	size_t max = req->body.max;
+
+	if (buf_add(&req->body, data, len) < 0)
+		return error_set(err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", max);
+	*total += len;
+	/* One request alone is always served, whatever its route allows. */
+	if (*total > req->conn->server->config.max_bodies_bytes && *total > max)
+		return error_set(err, ERR_BUSY, 0, "too many bytes of requests at the same time");
+	return 0;
+}
+
 bool request_has_body(const struct http_request *req)
 {
 	const char *length = http_header(req, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -271,6 +285,12 @@ const char *http_body(const struct http_request *req, size_t *ret_len)
 {
 	*ret_len = req->body.len;
 	return req->body.data ? req->body.data : "";
+}
+
+void http_drop_body(struct http_request *req)
+{
+	req->conn->server->bodies_bytes -= req->body.len;
+	buf_done(&req->body);
 }
 
 const char *http_request_id(const struct http_request *req)

@@ -94,11 +94,10 @@ static enum MHD_Result take_body(struct http_request *req, const char *data, siz
 {
 	struct error err = {0};
 
-	if (buf_add(&req->body, data, len) == 0)
+	if (request_add_body(req, data, len, &err) == 0)
 		return MHD_YES;
 	/* Answered and closed at once: without a length in the header there is no telling how much
 	 * more would come. */
-	(void)error_set(&err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", req->body.max);
 	fail(req, &err);
 	return MHD_NO;
 }

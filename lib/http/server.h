@@ -48,6 +48,7 @@ struct http_server_config {
 	size_t max_connections;
 	size_t max_connections_per_peer;
 	size_t max_header_bytes;
+	size_t max_bodies_bytes; /* of all requests together: many must not take what one may not */
 	uint64_t request_timeout_us; /* first byte to last, absolute */
 	uint64_t idle_timeout_us;
 };
@@ -88,6 +89,8 @@ bool http_is_unix(const struct http_request *req); /* came by the Unix socket */
  * accepted so that they can be told so, and so that a health check still gets its answer. */
 bool http_is_crowded(const struct http_request *req);
 const char *http_body(const struct http_request *req, size_t *ret_len);
+/** http_drop_body - the handler has taken what it needs; the answer may take a while. */
+void http_drop_body(struct http_request *req);
 /** http_request_id - made by the server, or taken from X-Request-ID when that is well-formed. */
 const char *http_request_id(const struct http_request *req);
 

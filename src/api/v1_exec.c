@@ -172,6 +172,7 @@ void v1_execute(struct router *r, struct http_request *req)
 		reply_error(req, &err);
 		return;
 	}
+	http_drop_body(req);
 	http_set_gone(req, on_gone, call);
 	(void)TAKE_PTR(call); /* the callbacks' */
 }

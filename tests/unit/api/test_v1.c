@@ -65,6 +65,7 @@ static int set_up(void **state)
 		.max_connections = 8,
 		.max_connections_per_peer = 2,
 		.max_header_bytes = 8192,
+		.max_bodies_bytes = 10000,
 		.request_timeout_us = 60 * USEC_PER_SEC,
 		.idle_timeout_us = 60 * USEC_PER_SEC,
 	};
@@ -287,10 +288,10 @@ static void wrong_requests_start_nothing(void **state)
 	         "Sandbox.PayloadTooLarge"													    },
 		{"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
 	         "application/json\r\n"
-	         "Content-Length: 1001\r\n\r\n",	                                                                           " 413 ",									"Sandbox.PayloadTooLarge"            },
+	         "Content-Length: 1001\r\n\r\n",	                            " 413 ",           "Sandbox.PayloadTooLarge"     },
 		{"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
 	         "application/json\r\n"
-	         "Content-Length: 1\r\n\r\n{",	                                                                          " 400 ",												    "Sandbox.InvalidJson"													 },
+	         "Content-Length: 1\r\n\r\n{",	                              " 400 ",           "Sandbox.InvalidJson"         },
 	};
 	struct fixture *f = *state;
 

@@ -6,6 +6,7 @@
 
 #define HOST         "Host: localhost\r\n"
 #define MAX_BODY     1000
+#define MAX_BODIES   2500
 #define BIG_LEN      (4u << 20)
 #define TIMEOUT_US   (200 * USEC_PER_MS)
 #define LONG_US      (60 * USEC_PER_SEC)
@@ -105,6 +106,7 @@ static struct fixture *start(uint64_t request_us, uint64_t idle_us)
 		.max_connections = MAX_CONNS,
 		.max_connections_per_peer = MAX_PER_PEER,
 		.max_header_bytes = 8192,
+		.max_bodies_bytes = MAX_BODIES,
 		.request_timeout_us = request_us,
 		.idle_timeout_us = idle_us,
 	};
@@ -306,6 +308,32 @@ static void a_body_that_grows_over_the_limit_is_refused(void **state)
 	assert_non_null(strstr(answer.data, "exceeds 1000 bytes"));
 	assert_non_null(strstr(answer.data, "X-Request-ID: "));
 	assert_int_equal(f->requests, 0);
+}
+
+/* Three clients that each may send 1000 bytes, and all together no more than 2500. */
+static void bodies_of_all_requests_together_are_bounded(void **state)
+{
+	struct fixture *f = *state;
+	char most[MAX_BODY - 1];
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	int fds[3];
+
+	memset(most, 'x', sizeof(most));
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = peer_connect(f->port);
+		assert_true(peer_say(f->loop, fds[i],
+		                     "POST /x HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n"));
+		assert_true(peer_send(f->loop, fds[i], most, sizeof(most)));
+	}
+	assert_true(peer_read(f->loop, fds[2], &b, "too many bytes"));
+	assert_non_null(strstr(b.data, "HTTP/1.1 429 "));
+	/* The others are not disturbed. */
+	assert_true(peer_say(f->loop, fds[0], "x"));
+	while (f->requests == 0)
+		peer_turn(f->loop);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fd_close(fds[i]);
+	peer_wait(f->loop, is_empty, f);
 }
 
 static void a_refused_header_ends_the_connection_when_a_body_follows(void **state)
@@ -741,6 +769,7 @@ int main(void)
 		UNIT(an_announced_body_over_the_limit_is_refused_unread),
 		UNIT(who_sends_a_large_body_anyway_still_reads_the_refusal),
 		UNIT(a_body_that_grows_over_the_limit_is_refused),
+		UNIT(bodies_of_all_requests_together_are_bounded),
 		UNIT(a_refused_header_ends_the_connection_when_a_body_follows),
 		UNIT(ambiguous_framing_is_refused),
 		UNIT(a_path_that_is_not_well_formed_is_refused),
