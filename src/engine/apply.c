@@ -26,6 +26,7 @@ static const step_fn step_fns[STEP_COUNT] = {
 	[STEP_CGROUP_MAKE] = step_cgroup_make,
 	[STEP_CGROUP_LIMIT] = step_cgroup_limit,
 	[STEP_CHANNELS] = step_channels,
+	[STEP_NET] = step_net,
 	[STEP_CLONE] = step_clone,
 	[STEP_DEATHSIG] = step_deathsig,
 	[STEP_CGROUP_JOIN] = step_cgroup_join,
@@ -40,7 +41,6 @@ static const step_fn step_fns[STEP_COUNT] = {
 	[STEP_TIME_NS] = step_time_ns,
 	[STEP_NESTING] = step_nesting,
 	[STEP_HOSTNAME] = step_hostname,
-	[STEP_LOOPBACK] = step_loopback,
 	[STEP_ROOT] = step_root,
 	[STEP_WRITABLE] = step_writable,
 	[STEP_PROC] = step_proc,
@@ -74,10 +74,12 @@ void apply_child(struct build *b)
 	_exit(1);
 }
 
-void build_init(struct build *b, const struct host *host)
+void build_init(struct build *b, const struct host *host, struct netpool *nets)
 {
 	*b = (struct build){
 		.host = host,
+		.nets = nets,
+		.net = -1,
 		.agent_host = -1,
 		.agent_box = -1,
 		.sync_host = -1,
@@ -89,7 +91,8 @@ void build_init(struct build *b, const struct host *host)
 
 void build_close(struct build *b)
 {
-	int *const fds[] = {&b->agent_host, &b->agent_box, &b->sync_host, &b->sync_box, &b->pidfd};
+	int *const fds[] = {&b->agent_host, &b->agent_box, &b->sync_host,
+	                    &b->sync_box,   &b->pidfd,     &b->net};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		*fds[i] = fd_close(*fds[i]);

@@ -55,13 +55,14 @@ static bool is_in(const struct box *box, uint32_t states)
 #define STATES_EARLY (STATE_BIT(BOX_JOINING) | STATE_BIT(BOX_BUILDING))
 #define STATES_OVER  (STATE_BIT(BOX_ENDING) | STATE_BIT(BOX_SWEEPING) | STATE_BIT(BOX_GONE))
 
-void boxes_init(struct boxes *boxes, const struct host *host, int epoll,
-                const struct boxes_events *events)
+int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
+               const struct boxes_events *events)
 {
 	*boxes = (struct boxes){.host = host, .epoll = epoll, .events = *events};
 	boxes->by_id = map_new();
 	slots_init(&boxes->slots, ids_slots(&host->ids));
 	list_init(&boxes->all);
+	return netpool_open(&boxes->nets);
 }
 
 static void box_free(struct boxes *boxes, struct box *box)
@@ -83,6 +84,7 @@ void boxes_done(struct boxes *boxes)
 		box_free(boxes, box);
 	map_free(boxes->by_id);
 	boxes->by_id = NULL;
+	netpool_close(&boxes->nets);
 }
 
 struct box *boxes_find(struct boxes *boxes, const char *id)
@@ -94,7 +96,7 @@ static struct box *box_new(struct boxes *boxes, const struct engine_request *req
 {
 	struct box *box = NEW(struct box);
 
-	build_init(&box->build, boxes->host);
+	build_init(&box->build, boxes->host, &boxes->nets);
 	memcpy(box->build.id, req->box_id, sizeof(box->build.id));
 	box->build.slot = slot;
 	box->create_seq = req->seq;
@@ -152,6 +154,7 @@ int boxes_create(struct boxes *boxes, const struct engine_request *req, struct e
 		                 boxes->slots.count);
 	box = box_new(boxes, req, (uint32_t)slot);
 	box->build.plan = plan;
+	boxes->nets_failed = false;
 	if (map_put(boxes->by_id, box->build.id, box) < 0)
 		abort(); /* looked up above */
 	if (start(boxes, box, err) == 0)
@@ -351,4 +354,15 @@ int boxes_work(struct boxes *boxes)
 	if (next == UINT64_MAX)
 		return -1;
 	return next <= now ? 0 : (int)((next - now + USEC_PER_MS - 1) / USEC_PER_MS);
+}
+
+bool boxes_could_prepare(const struct boxes *boxes)
+{
+	return !boxes->nets_failed && !netpool_is_full(&boxes->nets);
+}
+
+void boxes_prepare(struct boxes *boxes)
+{
+	/* On failure not again and again: the next box will try itself and tell why it can't. */
+	boxes->nets_failed = netpool_fill(&boxes->nets) < 0;
 }

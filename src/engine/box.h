@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "engine/internal.h"
+#include "engine/netpool.h"
 
 struct map;
 
@@ -61,6 +62,8 @@ struct boxes {
 	struct box *by_slot[BOXES_MAX];
 	struct slots slots;
 	struct list all;
+	struct netpool nets;
+	bool nets_failed; /* until the next box */
 };
 
 /* Which of a box's descriptors an epoll event is about: slot * 2 + this. */
@@ -69,8 +72,9 @@ enum box_watch {
 	BOX_WATCH_PIDFD,
 };
 
-void boxes_init(struct boxes *boxes, const struct host *host, int epoll,
-                const struct boxes_events *events);
+/** boxes_init - Return: 0 or a negative errno. */
+int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
+               const struct boxes_events *events) attr_must_check;
 void boxes_done(struct boxes *boxes);
 /** boxes_create - starts making a box. Failures of later steps come as on_failed. */
 int boxes_create(struct boxes *boxes, const struct engine_request *req,
@@ -83,3 +87,7 @@ void box_end(struct boxes *boxes, struct box *box);
 void boxes_end_all(struct boxes *boxes);
 /** boxes_work - what is due by time: tries again, gives up, frees. Return: ms to wait, or -1. */
 int boxes_work(struct boxes *boxes);
+/** boxes_could_prepare - whether there is work that can be done before it is asked for. */
+bool boxes_could_prepare(const struct boxes *boxes);
+/** boxes_prepare - do a piece of it; takes about as long as a box. */
+void boxes_prepare(struct boxes *boxes);

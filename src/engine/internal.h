@@ -86,8 +86,11 @@ struct box_groups {
 	bool made[CGROUP_KIND_COUNT];
 };
 
+struct netpool;
+
 struct build {
 	const struct host *host;
+	struct netpool *nets; /* borrowed */
 	struct plan plan;
 	char id[ENGINE_ID_LEN];
 	uint32_t slot;
@@ -96,6 +99,7 @@ struct build {
 	int agent_box;  /* agent's end; owned, the child's alone after clone */
 	int sync_host;  /* status socket; owned */
 	int sync_box;
+	int net;   /* its network namespace; owned */
 	int pidfd; /* owned */
 	pid_t pid;
 	int root; /* in the child only: the new root */
@@ -161,7 +165,7 @@ int step_cgroup_ns(struct build *b, struct error *err);
 int step_time_ns(struct build *b, struct error *err);
 int step_nesting(struct build *b, struct error *err);
 int step_hostname(struct build *b, struct error *err);
-int step_loopback(struct build *b, struct error *err);
+int step_net(struct build *b, struct error *err);
 int step_root(struct build *b, struct error *err);
 int step_writable(struct build *b, struct error *err);
 int step_proc(struct build *b, struct error *err);
@@ -198,7 +202,7 @@ int group_kill_listed(int dir);
 int apply_phase(struct build *b, enum plan_phase phase, struct error *err) attr_must_check;
 /** apply_child - the life of the child of clone3. */
 void apply_child(struct build *b) attr_noreturn;
-void build_init(struct build *b, const struct host *host);
+void build_init(struct build *b, const struct host *host, struct netpool *nets);
 void build_close(struct build *b);
 
 /* serve.c */

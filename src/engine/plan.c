@@ -69,10 +69,9 @@ static void tell_clone(const struct plan *plan, char *ret_text, size_t size)
 	bool v2 = plan->facts.cgroup == ENGINE_CGROUP_V2 ||
 	          plan->facts.cgroup == ENGINE_CGROUP_HYBRID;
 
-	(void)snprintf(
-		ret_text, size,
-		"clone3 with new user, pid, mount, net, ipc and uts namespaces and a pidfd%s",
-		v2 ? ", born in its v2 group" : "");
+	(void)snprintf(ret_text, size,
+	               "clone3 with new user, pid, mount, ipc and uts namespaces and a pidfd%s",
+	               v2 ? ", born in its v2 group" : "");
 }
 
 static void tell_idmap(const struct plan *plan, char *ret_text, size_t size)
@@ -98,8 +97,7 @@ static void tell_writable(const struct plan *plan, char *ret_text, size_t size)
 }
 
 #define NAMESPACES                                                                                 \
-	(LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_PID) | LAYER_BIT(LAYER_NET) |                     \
-	 LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS))
+	(LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_PID) | LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS))
 
 /* clang-format off */
 static const struct row rows[STEP_COUNT] = {
@@ -121,6 +119,11 @@ static const struct row rows[STEP_COUNT] = {
 		.name = "channels", .phase = PLAN_PREPARE,
 		.text = "make the agent's socket and the status socket",
 		.why = "the child inherits its ends: they must exist before it does",
+	},
+	[STEP_NET] = {
+		.name = "net", .phase = PLAN_PREPARE, .layers = LAYER_BIT(LAYER_NET),
+		.text = "take a network namespace that was made ahead: loopback up, no other interface",
+		.why = "the child is born in it; it belongs to the engine, so nobody inside can change it",
 	},
 	[STEP_CLONE] = {
 		.name = "clone", .phase = PLAN_PREPARE, .layers = NAMESPACES, .what = tell_clone,
@@ -192,11 +195,6 @@ static const struct row rows[STEP_COUNT] = {
 		.name = "hostname", .phase = PLAN_BUILD,
 		.text = "the constant host name millibox",
 		.why = "needs to be root of the box's uts namespace",
-	},
-	[STEP_LOOPBACK] = {
-		.name = "loopback", .phase = PLAN_BUILD,
-		.text = "loopback up; there is no other interface",
-		.why = "needs to be root of the box's network namespace",
 	},
 	[STEP_ROOT] = {
 		.name = "root", .phase = PLAN_BUILD, .layers = LAYER_BIT(LAYER_MNT),

@@ -23,6 +23,7 @@
 
 #define EVENTS_MAX       64
 #define SEND_TIMEOUT_SEC 10
+#define QUIET_MS         1
 
 /* Above all values of boxes. */
 enum watch {
@@ -301,6 +302,11 @@ static int open_server(struct server *s, struct error *err)
 	return 0;
 }
 
+static bool can_prepare(const struct server *s)
+{
+	return !s->stopping && boxes_could_prepare(&s->boxes);
+}
+
 static int run(struct server *s, struct error *err)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -315,8 +321,13 @@ static int run(struct server *s, struct error *err)
 			on_event(s, events[i].data.u64);
 		if (s->stopping)
 			boxes_end_all(&s->boxes);
+		/* Quiet for a moment: time to work ahead. */
+		if (n == 0 && can_prepare(s))
+			boxes_prepare(&s->boxes);
 		/* After the events: only here boxes are freed and slots given back. */
 		timeout = boxes_work(&s->boxes);
+		if (can_prepare(s) && (timeout < 0 || timeout > QUIET_MS))
+			timeout = QUIET_MS;
 	}
 	return 0;
 }
@@ -335,8 +346,8 @@ int serve(struct host *host, int sock, struct error *err)
 	*s = (struct server){.host = host, .sock = sock, .epoll = -1, .signals = -1};
 	r = open_server(s, err);
 	if (r >= 0) {
-		boxes_init(&s->boxes, host, s->epoll, &events);
-		r = run(s, err);
+		r = boxes_init(&s->boxes, host, s->epoll, &events);
+		r = r < 0 ? error_set(err, ERR_SYSTEM, -r, "own network namespace") : run(s, err);
 		boxes_done(&s->boxes);
 	}
 	(void)fd_close(s->epoll);

@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "engine/netpool.h"
 
 #define BOX_HOSTNAME "millibox"
 
@@ -42,24 +43,31 @@ int step_clone(struct build *b, struct error *err)
 {
 	int pidfd = -1;
 	struct clone_args args = {
-		.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
-	                 CLONE_NEWUTS | CLONE_PIDFD,
+		.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
+	                 CLONE_PIDFD,
 		.exit_signal = SIGCHLD,
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 	};
 	int unified = groups_dir(b->host, &b->groups, CGROUP_UNIFIED);
 	long pid;
+	int r, sys;
 
 	if (unified >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)unified;
 	}
+	r = netpool_visit(b->net);
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "enter the network namespace");
 	/* Raw: the libc's handlers around fork have nothing to do here and cost time. */
 	pid = syscall(SYS_clone3, &args, sizeof(args));
 	if (pid == 0)
 		apply_child(b);
+	sys = errno;
+	netpool_return(b->nets);
+	b->net = fd_close(b->net);
 	if (pid < 0)
-		return error_set(err, ERR_BOX_FAILED, errno, "clone3 with new namespaces");
+		return error_set(err, ERR_BOX_FAILED, sys, "clone3 with new namespaces");
 	b->pid = (pid_t)pid;
 	b->pidfd = pidfd;
 	b->agent_box = fd_close(b->agent_box);

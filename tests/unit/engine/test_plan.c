@@ -77,7 +77,7 @@ static void what_must_come_first_comes_first(void **state)
 		{STEP_MASKS,         STEP_PIVOT        },
 		{STEP_PIVOT,         STEP_DESCRIPTORS  },
 		{STEP_PIVOT,         STEP_CAPS         },
-		{STEP_LOOPBACK,      STEP_CAPS         },
+		{STEP_NET,           STEP_CLONE        },
 		{STEP_DESCRIPTORS,   STEP_EXEC         },
 		{STEP_CAPS,          STEP_EXEC         },
 	};
