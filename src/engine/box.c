@@ -154,7 +154,6 @@ int boxes_create(struct boxes *boxes, const struct engine_request *req, struct e
 		                 boxes->slots.count);
 	box = box_new(boxes, req, (uint32_t)slot);
 	box->build.plan = plan;
-	boxes->nets_failed = false;
 	if (map_put(boxes->by_id, box->build.id, box) < 0)
 		abort(); /* looked up above */
 	if (start(boxes, box, err) == 0)
@@ -354,15 +353,4 @@ int boxes_work(struct boxes *boxes)
 	if (next == UINT64_MAX)
 		return -1;
 	return next <= now ? 0 : (int)((next - now + USEC_PER_MS - 1) / USEC_PER_MS);
-}
-
-bool boxes_could_prepare(const struct boxes *boxes)
-{
-	return !boxes->nets_failed && !netpool_is_full(&boxes->nets);
-}
-
-void boxes_prepare(struct boxes *boxes)
-{
-	/* On failure not again and again: the next box will try itself and tell why it can't. */
-	boxes->nets_failed = netpool_fill(&boxes->nets) < 0;
 }

@@ -63,7 +63,6 @@ struct boxes {
 	struct slots slots;
 	struct list all;
 	struct netpool nets;
-	bool nets_failed; /* until the next box */
 };
 
 /* Which of a box's descriptors an epoll event is about: slot * 2 + this. */
@@ -87,7 +86,3 @@ void box_end(struct boxes *boxes, struct box *box);
 void boxes_end_all(struct boxes *boxes);
 /** boxes_work - what is due by time: tries again, gives up, frees. Return: ms to wait, or -1. */
 int boxes_work(struct boxes *boxes);
-/** boxes_could_prepare - whether there is work that can be done before it is asked for. */
-bool boxes_could_prepare(const struct boxes *boxes);
-/** boxes_prepare - do a piece of it; takes about as long as a box. */
-void boxes_prepare(struct boxes *boxes);

@@ -5,38 +5,25 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/fd.h"
+
+/* Enough for a burst; each costs the kernel some hundred KiB. */
+#define SPARE_COUNT      8
+#define TAKE_TIMEOUT_SEC 2
+#define HELPER_SOCK      3
 
 static int open_own(void)
 {
 	return fd_open("/proc/self/ns/net", O_RDONLY, 0);
-}
-
-int netpool_open(struct netpool *pool)
-{
-	*pool = (struct netpool){.home = -1};
-	/* The engine needs no network. And without privilege on the host nobody gets back into the
-	 * host's namespace, which belongs to another user namespace. */
-	if (unshare(CLONE_NEWNET) < 0)
-		return -errno;
-	pool->home = open_own();
-	return pool->home < 0 ? pool->home : 0;
-}
-
-void netpool_close(struct netpool *pool)
-{
-	while (pool->count > 0)
-		(void)fd_close(pool->spare[--pool->count]);
-	pool->home = fd_close(pool->home);
-}
-
-bool netpool_is_full(const struct netpool *pool)
-{
-	return pool->count == NETPOOL_SIZE;
 }
 
 /* Programs test servers against themselves; there is no other interface to bring up. */
@@ -50,6 +37,83 @@ static int loopback_up(void)
 	return ioctl(sock, SIOCSIFFLAGS, &req) < 0 ? -errno : 0;
 }
 
+/* Moves this process into a new one. */
+static int make_net(void)
+{
+	int r = unshare(CLONE_NEWNET) < 0 ? -errno : loopback_up();
+
+	return r < 0 ? r : open_own();
+}
+
+static int serve_one(int sock)
+{
+	cleanup_close int net = -1;
+	char byte;
+	ssize_t n = fd_recv(sock, &byte, sizeof(byte), NULL, NULL);
+
+	if (n <= 0)
+		return -EPIPE;
+	net = make_net();
+	return net < 0 ? net : fd_send(sock, &byte, sizeof(byte), &net, 1);
+}
+
+/* Ends with the engine, whichever way that ends; on an error of its own the engine does without. */
+static void run_helper(int sock) attr_noreturn;
+static void run_helper(int sock)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		_exit(1);
+	/* The daemon's socket and the instance's locks must not outlive the engine in here. */
+	if (sock != HELPER_SOCK && dup3(sock, HELPER_SOCK, O_CLOEXEC) < 0)
+		_exit(1);
+	if (close_range(HELPER_SOCK + 1, ~0U, 0) < 0)
+		_exit(1);
+	while (serve_one(HELPER_SOCK) >= 0)
+		;
+	_exit(0);
+}
+
+static int start_helper(struct netpool *pool)
+{
+	const struct timeval limit = {.tv_sec = TAKE_TIMEOUT_SEC};
+	int pair[2];
+	int r = fd_socketpair(SOCK_SEQPACKET, pair);
+
+	if (r < 0)
+		return r;
+	pool->helper = fork();
+	if (pool->helper == 0)
+		run_helper(pair[1]);
+	r = pool->helper < 0 ? -errno : 0;
+	(void)fd_close(pair[1]);
+	pool->sock = pair[0];
+	if (r >= 0 && setsockopt(pool->sock, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)
+		r = -errno;
+	for (int i = 0; i < SPARE_COUNT && r >= 0; i++)
+		r = fd_send(pool->sock, "", 1, NULL, 0);
+	return r;
+}
+
+int netpool_open(struct netpool *pool)
+{
+	*pool = (struct netpool){.home = -1, .sock = -1};
+	/* The engine needs no network. And without privilege on the host nobody gets back into the
+	 * host's namespace, which belongs to another user namespace. */
+	if (unshare(CLONE_NEWNET) < 0)
+		return -errno;
+	pool->home = open_own();
+	return pool->home < 0 ? pool->home : start_helper(pool);
+}
+
+void netpool_close(struct netpool *pool)
+{
+	pool->sock = fd_close(pool->sock);
+	pool->home = fd_close(pool->home);
+	if (pool->helper > 0)
+		(void)waitpid(pool->helper, NULL, 0);
+	pool->helper = 0;
+}
+
 int netpool_visit(int net)
 {
 	return setns(net, CLONE_NEWNET) < 0 ? -errno : 0;
@@ -61,26 +125,32 @@ void netpool_return(const struct netpool *pool)
 		abort();
 }
 
-int netpool_fill(struct netpool *pool)
+/* One that the helper has sent; asks for another in its place. */
+static int receive(struct netpool *pool)
 {
-	int r, fd = -1;
+	int fds[FD_PASS_MAX] = {-1};
+	size_t count = 0;
+	char byte;
+	ssize_t n = fd_recv(pool->sock, &byte, sizeof(byte), fds, &count);
 
-	assert(!netpool_is_full(pool));
-	if (unshare(CLONE_NEWNET) < 0)
-		return -errno;
-	r = loopback_up();
-	if (r >= 0)
-		r = fd = open_own();
-	netpool_return(pool);
-	if (r < 0)
-		return r;
-	pool->spare[pool->count++] = fd;
-	return 0;
+	if (n < 0)
+		return (int)n;
+	if (n == 0 || count != 1)
+		return -EPIPE;
+	if (fd_send(pool->sock, "", 1, NULL, 0) < 0)
+		pool->sock = fd_close(pool->sock);
+	return fds[0];
 }
 
 int netpool_take(struct netpool *pool)
 {
-	int r = pool->count > 0 ? 0 : netpool_fill(pool);
+	int net = pool->sock < 0 ? -EPIPE : receive(pool);
 
-	return r < 0 ? r : pool->spare[--pool->count];
+	if (net >= 0)
+		return net;
+	/* No helper, no luxury: made here and now, which tells what is wrong if it fails again. */
+	pool->sock = fd_close(pool->sock);
+	net = make_net();
+	netpool_return(pool);
+	return net;
 }

@@ -23,7 +23,6 @@
 
 #define EVENTS_MAX       64
 #define SEND_TIMEOUT_SEC 10
-#define QUIET_MS         1
 
 /* Above all values of boxes. */
 enum watch {
@@ -302,11 +301,6 @@ static int open_server(struct server *s, struct error *err)
 	return 0;
 }
 
-static bool can_prepare(const struct server *s)
-{
-	return !s->stopping && boxes_could_prepare(&s->boxes);
-}
-
 static int run(struct server *s, struct error *err)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -321,13 +315,8 @@ static int run(struct server *s, struct error *err)
 			on_event(s, events[i].data.u64);
 		if (s->stopping)
 			boxes_end_all(&s->boxes);
-		/* Quiet for a moment: time to work ahead. */
-		if (n == 0 && can_prepare(s))
-			boxes_prepare(&s->boxes);
 		/* After the events: only here boxes are freed and slots given back. */
 		timeout = boxes_work(&s->boxes);
-		if (can_prepare(s) && (timeout < 0 || timeout > QUIET_MS))
-			timeout = QUIET_MS;
 	}
 	return 0;
 }
