@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "home.h"
+#include <string.h>
+#include <sys/stat.h>
+
+struct place {
+	char dir[32];
+	char *state, *sub;
+};
+
+static int set_up(void **state)
+{
+	struct place *p = NEW(struct place);
+
+	(void)snprintf(p->dir, sizeof(p->dir), "/tmp/millibox-test-XXXXXX");
+	assert_non_null(mkdtemp(p->dir));
+	p->sub = xasprintf("%s/sub", p->dir);
+	p->state = xasprintf("%s/sub/state", p->dir);
+	*state = p;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct place *p = *state;
+	cleanup_free char *lock = xasprintf("%s/lock", p->state);
+
+	(void)unlink(lock);
+	(void)rmdir(p->state);
+	(void)unlink(p->state);
+	(void)rmdir(p->sub);
+	assert_int_equal(rmdir(p->dir), 0);
+	free(p->state);
+	free(p->sub);
+	free(p);
+	return 0;
+}
+
+static void the_state_directory_is_made_private_and_locked(void **state)
+{
+	struct place *p = *state;
+	struct error err = {0};
+	struct stat st;
+	int first = -1, second = -1;
+
+	assert_int_equal(home_open_state(p->state, &first, &err), 0);
+	assert_int_equal(stat(p->state, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_int_equal(home_open_state(p->state, &second, &err), -1);
+	assert_non_null(strstr(err.msg, "in use"));
+	assert_int_equal(second, -1);
+	error_clear(&err);
+	fd_close(first);
+	assert_int_equal(home_open_state(p->state, &second, &err), 0);
+	fd_close(second);
+}
+
+static void a_link_in_its_place_is_not_followed(void **state)
+{
+	struct place *p = *state;
+	struct error err = {0};
+	int fd = -1;
+
+	assert_int_equal(mkdir(p->sub, 0700), 0);
+	assert_int_equal(symlink("/tmp", p->state), 0);
+	assert_int_equal(home_open_state(p->state, &fd, &err), -1);
+	assert_int_equal(fd, -1);
+}
+
+static void a_directory_that_others_may_change_is_refused(void **state)
+{
+	struct place *p = *state;
+	cleanup_free char *sock = xasprintf("%s/sock", p->sub);
+	struct error err = {0};
+
+	assert_int_equal(home_make_parent(sock, &err), 0);
+	assert_int_equal(chmod(p->sub, 0777), 0);
+	assert_int_equal(home_make_parent(sock, &err), -1);
+	assert_non_null(strstr(err.msg, "others may write"));
+	error_clear(&err);
+	assert_int_equal(chmod(p->sub, 01777), 0);
+	assert_int_equal(home_make_parent(sock, &err), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_state_directory_is_made_private_and_locked,
+	                                        set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_link_in_its_place_is_not_followed, set_up,
+	                                        tear_down),
+		cmocka_unit_test_setup_teardown(a_directory_that_others_may_change_is_refused,
+	                                        set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
