@@ -60,6 +60,13 @@ def _hook(kind, value, trace):
         trace = trace.tb_next
     if _tell("error", kind, value, trace) is None:
         sys.__excepthook__(kind, value, trace)
+    if kind is KeyboardInterrupt:
+        # The interpreter ends itself by SIGINT if that was the last exception of a program text;
+        # texts that were run for printing (named tuples are one) made it forget.
+        try:
+            exec("raise KeyboardInterrupt")
+        except KeyboardInterrupt:
+            pass
 
 
 def _main(path, arguments):

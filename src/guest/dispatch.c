@@ -104,9 +104,7 @@ static int on_stdin(struct agent *a, const struct frame *frame)
 	/* The program may have ended while this was on its way. */
 	if (!is_current(a, frame))
 		return 0;
-	if (a->proc.in.ended)
-		return a->proc.in.fd < 0 ? 0 : VIOLATION;
-	return input_add(&a->proc.in, &msg.data);
+	return a->proc.in.ended ? VIOLATION : input_add(&a->proc.in, &msg.data);
 }
 
 static int on_stdin_end(struct agent *a, const struct frame *frame)

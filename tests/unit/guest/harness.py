@@ -156,7 +156,10 @@ class Agent:
     def _child(self, path, sock, go_read, ready_write):
         status = 1
         try:
-            self.sock.close()
+            # Nothing of other agents: their end would otherwise stay open as long as this one.
+            kept = {sock.fileno(), go_read, ready_write}
+            for fd in set(range(3, 256)) - kept:
+                os.closerange(fd, fd + 1)
             check(LIBC.unshare(NEWUSER | NEWNS | NEWPID | NEWNET | NEWIPC), "unshare")
             os.write(ready_write, b"r")
             os.read(go_read, 1)
@@ -168,7 +171,8 @@ class Agent:
             if inner == 0:
                 LIBC.prctl(1, 9, 0, 0, 0)
                 build_root(path, self.uid)
-                os.dup2(sock.fileno(), 3)
+                os.dup2(sock.fileno(), 3, inheritable=True)
+                os.set_inheritable(3, True)
                 os.closerange(4, 1024)
                 os.closerange(0, 3)
                 os.execve("/run/agent", ["agent"], {})

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent as its host sees it: frames in, frames out, whatever the program inside does."""
 
-import ctypes
 import errno
+import hashlib
 import os
-import resource
 import signal
 import struct
 import subprocess
@@ -12,8 +11,7 @@ import time
 
 import pytest
 
-from harness import (HOST, RUN, STDIN_WINDOW, TYPES, WORKSPACE, Agent, frame, text, texts, u8, u32,
-                     u64)
+from harness import (RUN, STDIN_WINDOW, TYPES, WORKSPACE, Agent, frame, text, u8, u32)
 
 AGENT = os.environ["MILLIBOX_AGENT"]
 MIB = 1 << 20
@@ -142,14 +140,12 @@ def test_files_are_there_before_the_program_starts(agent):
                          b"echo x > /run/millibox/main.sh; rm -f /run/millibox/main.sh"),
                agent.put("a/b/c", big, place=WORKSPACE, mode=0o4751))
     run = agent.run(["/bin/sh", "/run/millibox/main.sh"])
-    import hashlib
-
     out = run["stdout"].decode().split("\n")
     assert out[0].split()[0] == hashlib.sha256(big).hexdigest()
     assert out[1] == f"751 {agent.uid} {len(big)}"  # no set-id bit
     assert out[2].startswith(f"755 {agent.uid} ")
     if IDS:
-        assert out[3] == "444 0 %d" % 149 or out[3].startswith("444 0 ")
+        assert out[3].startswith("444 0 ")
         assert b"cannot create" in run["stderr"] and b"cannot remove" in run["stderr"]
 
 
@@ -207,8 +203,6 @@ def test_stdin_reaches_the_program_whole(agent):
             window += agent.expect("STDIN_ROOM")["bytes"]
             assert window <= STDIN_WINDOW
     agent.send(frame("STDIN_END", u8(0), 1))
-    import hashlib
-
     assert agent.collect()["stdout"].split()[0].decode() == hashlib.sha256(data).hexdigest()
 
 
@@ -216,8 +210,7 @@ def test_program_that_does_not_read_its_stdin_costs_nothing(agent):
     agent.send(agent.exec(["/bin/sh", "-c", "exec 0<&-; echo closed; sleep 0.3"], stdin=1))
     agent.expect("STARTED")
     assert agent.expect("OUTPUT")["data"] == b"closed\n"
-    agent.send(frame("STDIN", text(bytes(60000)), 1), frame("STDIN_END", u8(0), 1),
-               frame("STDIN", text(b"late"), 1))
+    agent.send(frame("STDIN", text(bytes(60000)), 1), frame("STDIN_END", u8(0), 1))
     assert agent.collect()["done"]["status"] == 0
 
 
@@ -346,7 +339,7 @@ print(call(0x40000000 | 39))                          # getpid of x32
 print(call(999))
 """)
     lines = run["stdout"].decode().split("\n")
-    assert lines[:9] == ["(-1, 1)"] * 9 or lines[:8] == ["(-1, 1)"] * 8, run
+    assert lines[:9] == ["(-1, 1)"] * 9, run
     assert lines[9:11] == ["(-1, 38)"] * 2 and lines[11] == "(-1, 1)", lines
     assert lines[12:14] == ["(-1, 38)"] * 2
     assert run["denials"] == {165: 5, 272: 1, 41: 2, 56: 1, 16: 1}
@@ -456,11 +449,11 @@ def test_landlock_says_what_the_mounts_say(agent):
     # The root of this test is writable for the agent's own id, which the payload shares here.
     single = start(None)
     single.send(single.setup(landlock=1))
-    run = sh(single, "for d in / /etc /usr /run /run/millibox /dev /proc; do touch $d/x 2>&1; done; "
+    run = sh(single, "for d in / /etc /usr /run /run/millibox /dev; do touch $d/x 2>&1; done; "
              "for d in /workspace /tmp /dev/shm; do touch $d/x && echo ok; done; echo > /dev/null; ls /")
     out = run["stdout"].decode()
     assert out.count("ok\n") == 3 and run["done"]["status"] == 0, run
-    assert sum("ermission denied" in line for line in out.split("\n")) == 7, out
+    assert sum("ermission denied" in line for line in out.split("\n")) == 6, out
     single.close()
 
 
@@ -478,6 +471,8 @@ MALFORMED = {
     "data without begin": frame("PUT_DATA", text(b"x"), 1),
     "end without begin": frame("PUT_END", u8(0), 1),
     "execution zero": Agent.exec(["/bin/true"], ident=0),
+    "stdin after its end": Agent.exec(["/bin/sleep", "9"], stdin=1) + frame("STDIN_END", u8(0), 1)
+    + frame("STDIN", text(b"late"), 1),
     "signal zero": frame("SIGNAL", u32(0), 1),
     "signal 65": frame("SIGNAL", u32(65), 1),
     "bye of an execution": frame("BYE", u8(0), 1),
@@ -493,11 +488,9 @@ def test_malformed_frames_end_the_agent(agent, bad):
 
 
 def test_setup_comes_first_and_once():
-    for bad in (Agent.exec(["/bin/true"]), b"".join([start.__name__.encode()[:0]])):
-        if bad:
-            agent = start()
-            agent.send(bad)
-            assert agent.wait() == 1
+    agent = start()
+    agent.send(Agent.exec(["/bin/true"]))
+    assert agent.wait() == 1
     agent = start()
     agent.send(agent.setup(), agent.setup())
     assert agent.wait() == 1
@@ -541,5 +534,5 @@ def test_frames_may_come_in_pieces(agent):
 @pytest.mark.skipif(SANITIZED, reason="not the program that is shipped")
 def test_agent_is_small_and_static():
     assert os.path.getsize(AGENT) < 300_000
-    assert "dynamic section" in subprocess.run(["readelf", "-d", AGENT], capture_output=True,
-                                               text=True).stdout
+    told = subprocess.run(["readelf", "-d", AGENT], capture_output=True, text=True).stdout
+    assert "no dynamic section" in told

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The filters as the kernel would run them: a small interpreter of classic BPF evaluates the
+ * generated programs for calls, arguments and architectures.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "guest/filter.h"
+
+#define X32   0x40000000u
+#define UPPER 0xdeadbeef00000000ull
+
+#define ALLOW    SECCOMP_RET_ALLOW
+#define NOTIFY   SECCOMP_RET_USER_NOTIF
+#define ERR(sys) (SECCOMP_RET_ERRNO | (sys))
+
+static bool takes_jump(uint16_t code, uint32_t acc, uint32_t k)
+{
+	switch (BPF_OP(code)) {
+	case BPF_JEQ:
+		return acc == k;
+	case BPF_JGE:
+		return acc >= k;
+	default:
+		fail_msg("jump 0x%x is not made by the compiler", code);
+		return false;
+	}
+}
+
+static uint32_t evaluate(enum filter filter, const struct seccomp_data *data)
+{
+	const struct filter_program *p = &filter_programs[filter];
+	uint32_t acc = 0;
+
+	for (unsigned pc = 0; pc < p->len; pc++) {
+		const struct sock_filter *i = &p->code[pc];
+		if (i->code == (BPF_LD | BPF_W | BPF_ABS)) {
+			assert_true(i->k + 4 <= sizeof(*data) && i->k % 4 == 0);
+			memcpy(&acc, (const char *)data + i->k, sizeof(acc));
+		} else if (i->code == (BPF_ALU | BPF_AND | BPF_K)) {
+			acc &= i->k;
+		} else if (i->code == (BPF_JMP | BPF_JA)) {
+			pc += i->k;
+		} else if (BPF_CLASS(i->code) == BPF_JMP) {
+			pc += takes_jump(i->code, acc, i->k) ? i->jt : i->jf;
+		} else if (i->code == (BPF_RET | BPF_K)) {
+			return i->k;
+		} else {
+			fail_msg("instruction 0x%x is not made by the compiler", i->code);
+		}
+	}
+	fail_msg("a program without an end");
+	return 0;
+}
+
+struct expectation {
+	uint32_t action;
+	int number;
+	uint64_t args[3];
+};
+
+static uint32_t ask(enum filter filter, int number, const uint64_t *args)
+{
+	struct seccomp_data data = {.nr = number, .arch = AUDIT_ARCH_X86_64};
+
+	memcpy(data.args, args, 3 * sizeof(args[0]));
+	return evaluate(filter, &data);
+}
+
+static void expect(const struct expectation *e, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t got = ask(FILTER_PAYLOAD, e[i].number, e[i].args);
+		uint32_t quiet = ask(FILTER_PAYLOAD_QUIET, e[i].number, e[i].args);
+		if (got != e[i].action)
+			fail_msg("row %zu, call %d: 0x%x, not 0x%x", i, e[i].number, got,
+			         e[i].action);
+		/* Without a listener the same calls are refused all the same. */
+		assert_int_equal(quiet, got == NOTIFY ? ERR(EPERM) : got);
+	}
+}
+
+static void plain_calls_are_allowed_whatever_their_arguments(void **state)
+{
+	static const struct expectation rows[] = {
+		{ALLOW, SYS_read,              {0, 1, 2}            },
+		{ALLOW, SYS_write,             {UPPER, UPPER, UPPER}},
+		{ALLOW, SYS_openat,            {UPPER | 3}          },
+		{ALLOW, SYS_execve,            {0}                  },
+		{ALLOW, SYS_execveat,          {0}                  },
+		{ALLOW, SYS_mmap,              {0, 4096, 7}         },
+		{ALLOW, SYS_futex,             {0}                  },
+		{ALLOW, SYS_rseq,              {0}                  },
+		{ALLOW, SYS_statx,             {0}                  },
+		{ALLOW, SYS_pidfd_open,        {1}                  },
+		{ALLOW, SYS_memfd_create,      {0}                  },
+		{ALLOW, SYS_vfork,             {0}                  },
+		{ALLOW, SYS_close_range,       {3, ~0ull}           },
+		{ALLOW, SYS_getrandom,         {0}                  },
+		{ALLOW, SYS_capget,            {0}                  },
+		{ALLOW, SYS_pkey_alloc,        {0}                  },
+		{ALLOW, SYS_copy_file_range,   {0}                  },
+		{ALLOW, SYS_membarrier,        {0}                  },
+		{ALLOW, 449 /* futex_waitv */, {0}                  },
+		{ALLOW, 452 /* fchmodat2 */,   {0}                  },
+	};
+
+	(void)state;
+	expect(rows, ARRAY_SIZE(rows));
+}
+
+static void foreign_architectures_are_killed(void **state)
+{
+	static const uint32_t foreign[] = {AUDIT_ARCH_I386, AUDIT_ARCH_AARCH64, AUDIT_ARCH_ARM, 0,
+	                                   ~0u};
+
+	(void)state;
+	for (int filter = 0; filter < FILTER_COUNT; filter++) {
+		for (size_t i = 0; i < ARRAY_SIZE(foreign); i++) {
+			const struct seccomp_data data = {.nr = SYS_read, .arch = foreign[i]};
+			assert_int_equal(evaluate((enum filter)filter, &data),
+			                 SECCOMP_RET_KILL_PROCESS);
+		}
+	}
+}
+
+static void numbers_that_are_not_in_the_table_do_not_exist(void **state)
+{
+	static const uint32_t numbers[] = {X32,
+	                                   X32 | SYS_read,
+	                                   X32 | 520,
+	                                   X32 | 547,
+	                                   600,
+	                                   1000,
+	                                   0x7fffffff,
+	                                   0x80000000u,
+	                                   0xffffffffu,
+	                                   511,
+	                                   512,
+	                                   513,
+	                                   SYS_vmsplice,
+	                                   SYS_io_setup,
+	                                   SYS_remap_file_pages,
+	                                   451 /* cachestat */};
+
+	(void)state;
+	for (int filter = 0; filter < FILTER_COUNT; filter++) {
+		for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+			const struct seccomp_data data = {.nr = (int)numbers[i],
+			                                  .arch = AUDIT_ARCH_X86_64};
+			assert_int_equal(evaluate((enum filter)filter, &data), ERR(ENOSYS));
+		}
+	}
+}
+
+static void namespaces_cannot_be_made(void **state)
+{
+	static const struct expectation rows[] = {
+		{ALLOW,       SYS_clone,   {SIGCHLD}                         },
+		{ALLOW,       SYS_clone,   {CLONE_VM | CLONE_VFORK | SIGCHLD}},
+		{ALLOW,       SYS_clone,   {0x3d0f00}                        },
+		{ALLOW,       SYS_clone,   {UPPER | SIGCHLD}                 },
+		{NOTIFY,      SYS_clone,   {CLONE_NEWUSER | SIGCHLD}         },
+		{NOTIFY,      SYS_clone,   {CLONE_NEWNS}                     },
+		{NOTIFY,      SYS_clone,   {CLONE_NEWCGROUP}                 },
+		{NOTIFY,      SYS_clone,   {CLONE_NEWUTS}                    },
+		{NOTIFY,      SYS_clone,   {CLONE_NEWIPC}                    },
+		{NOTIFY,      SYS_clone,   {CLONE_NEWPID}                    },
+		{NOTIFY,      SYS_clone,   {CLONE_NEWNET}                    },
+		{NOTIFY,      SYS_clone,   {UPPER | CLONE_NEWNET}            },
+		{ERR(ENOSYS), SYS_clone3,  {0}                               },
+		{NOTIFY,      SYS_unshare, {0}                               },
+		{NOTIFY,      SYS_setns,   {0}                               },
+	};
+
+	(void)state;
+	expect(rows, ARRAY_SIZE(rows));
+}
+
+static void only_harmless_sockets_are_allowed(void **state)
+{
+	static const struct expectation rows[] = {
+		{ALLOW,                SYS_socket,     {AF_UNIX, SOCK_STREAM, 0}                 },
+		{ALLOW,                SYS_socket,     {UPPER | AF_UNIX, SOCK_SEQPACKET, 0}      },
+		{ALLOW,                SYS_socket,     {AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 6}  },
+		{ALLOW,                SYS_socket,     {AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, 0}},
+		{ALLOW,                SYS_socket,     {AF_INET, SOCK_DGRAM, 17}                 },
+		{ALLOW,                SYS_socket,     {AF_INET6, SOCK_DGRAM, UPPER}             },
+		{ERR(EPROTONOSUPPORT), SYS_socket,     {AF_INET, SOCK_STREAM, 262}               },
+		{NOTIFY,               SYS_socket,     {AF_INET, SOCK_DGRAM, 1}                  },
+		{NOTIFY,               SYS_socket,     {AF_INET6, SOCK_DGRAM, 58}                },
+		{NOTIFY,               SYS_socket,     {AF_INET, SOCK_RAW, 255}                  },
+		{NOTIFY,               SYS_socket,     {AF_INET, UPPER | SOCK_RAW, 0}            },
+		{NOTIFY,               SYS_socket,     {AF_INET, SOCK_SEQPACKET, 132}            },
+		{ALLOW,                SYS_socket,     {AF_NETLINK, SOCK_RAW, 0}                 },
+		{NOTIFY,               SYS_socket,     {AF_NETLINK, SOCK_RAW, 12}                },
+		{NOTIFY,               SYS_socket,     {AF_NETLINK, SOCK_RAW, UPPER | 9}         },
+		{ALLOW,                SYS_socketpair, {AF_UNIX, SOCK_STREAM, 0}                 },
+		{NOTIFY,               SYS_socketpair, {AF_TIPC, SOCK_STREAM, 0}                 },
+		{ALLOW,                SYS_setsockopt, {3, SOL_SOCKET, SO_REUSEADDR}             },
+		{NOTIFY,               SYS_setsockopt, {3, 6, 31}                                },
+		{NOTIFY,               SYS_setsockopt, {3, UPPER | 6, UPPER | 31}                },
+		{NOTIFY,               SYS_setsockopt, {3, SOL_SOCKET, SO_ATTACH_FILTER}         },
+		{ALLOW,                SYS_setsockopt, {3, 6, 1}                                 },
+	};
+
+	(void)state;
+	expect(rows, ARRAY_SIZE(rows));
+	for (uint64_t family = 0; family < 64; family++) {
+		const struct expectation row = {
+			NOTIFY, SYS_socket, {UPPER | family, SOCK_RAW, 1}
+                };
+		if (family != AF_UNIX)
+			expect(&row, 1);
+	}
+}
+
+static void arguments_that_are_ints_are_compared_as_such(void **state)
+{
+	static const struct expectation rows[] = {
+		{NOTIFY,      SYS_ioctl,              {0, 0x5412}                            },
+		{NOTIFY,      SYS_ioctl,              {0, UPPER | 0x5412}                    },
+		{NOTIFY,      SYS_ioctl,              {0, 0x541c}                            },
+		{NOTIFY,      SYS_ioctl,              {0, 0x5423}                            },
+		{ALLOW,       SYS_ioctl,              {0, 0x5401}                            },
+		{ALLOW,       SYS_ioctl,              {0, UPPER | 0x541b}                    },
+		{ALLOW,       SYS_ioctl,              {0, 0x802c542a}                        },
+		{ERR(ENOTTY), SYS_ioctl,              {0, 0x40086602}                        },
+		{ERR(ENOTTY), SYS_ioctl,              {0, 0x40049409}                        },
+		{ERR(ENOTTY), SYS_ioctl,              {0, 0xc0502100}                        },
+		{ALLOW,       SYS_prctl,              {PR_SET_NAME}                          },
+		{ALLOW,       SYS_prctl,              {UPPER | PR_SET_DUMPABLE}              },
+		{ALLOW,       SYS_prctl,              {PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET}},
+		{ERR(EINVAL), SYS_prctl,              {PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE} },
+		{ERR(EINVAL), SYS_prctl,              {PR_SET_SECCOMP}                       },
+		{ERR(EINVAL), SYS_prctl,              {PR_CAPBSET_DROP}                      },
+		{NOTIFY,      SYS_prctl,              {PR_SET_MM}                            },
+		{ALLOW,       SYS_personality,        {0}                                    },
+		{ALLOW,       SYS_personality,        {8}                                    },
+		{ALLOW,       SYS_personality,        {0xffffffff}                           },
+		{NOTIFY,      SYS_personality,        {0x0040000}                            },
+		{NOTIFY,      SYS_personality,        {UPPER | 0x0400000}                    },
+		{ALLOW,       SYS_prlimit64,          {0}                                    },
+		{ALLOW,       SYS_prlimit64,          {UPPER}                                },
+		{NOTIFY,      SYS_prlimit64,          {1}                                    },
+		{ALLOW,       SYS_mknod,              {0, S_IFIFO | 0600}                    },
+		{ALLOW,       SYS_mknod,              {0, 0600}                              },
+		{NOTIFY,      SYS_mknod,              {0, S_IFCHR | 0600}                    },
+		{NOTIFY,      SYS_mknod,              {0, UPPER | S_IFBLK}                   },
+		{ALLOW,       SYS_mknodat,            {0, 0, S_IFREG}                        },
+		{NOTIFY,      SYS_mknodat,            {0, 0, S_IFCHR}                        },
+		{NOTIFY,      SYS_mknodat,            {0, 0, S_IFSOCK}                       },
+		{ALLOW,       SYS_sched_setscheduler, {0, SCHED_BATCH}                       },
+		{NOTIFY,      SYS_sched_setscheduler, {0, SCHED_FIFO}                        },
+		{NOTIFY,      SYS_sched_setscheduler, {0, UPPER | SCHED_RR}                  },
+	};
+
+	(void)state;
+	expect(rows, ARRAY_SIZE(rows));
+}
+
+static void privileged_calls_are_refused_and_told(void **state)
+{
+	static const int calls[] = {
+		SYS_ptrace,
+		SYS_process_vm_readv,
+		SYS_process_vm_writev,
+		SYS_process_madvise,
+		SYS_kcmp,
+		SYS_pidfd_getfd,
+		SYS_perf_event_open,
+		SYS_bpf,
+		SYS_userfaultfd,
+		SYS_keyctl,
+		SYS_add_key,
+		SYS_request_key,
+		SYS_mount,
+		SYS_umount2,
+		SYS_pivot_root,
+		SYS_chroot,
+		SYS_fsopen,
+		SYS_fsconfig,
+		SYS_fsmount,
+		SYS_fspick,
+		SYS_open_tree,
+		SYS_move_mount,
+		SYS_mount_setattr,
+		467 /* open_tree_attr */,
+		SYS_open_by_handle_at,
+		SYS_name_to_handle_at,
+		SYS_init_module,
+		SYS_finit_module,
+		SYS_delete_module,
+		SYS_kexec_load,
+		SYS_kexec_file_load,
+		SYS_acct,
+		SYS_quotactl,
+		SYS_swapon,
+		SYS_swapoff,
+		SYS_reboot,
+		SYS_syslog,
+		SYS_settimeofday,
+		SYS_clock_settime,
+		SYS_adjtimex,
+		SYS_clock_adjtime,
+		SYS_sethostname,
+		SYS_setdomainname,
+		SYS_iopl,
+		SYS_ioperm,
+		SYS_vhangup,
+		SYS_fanotify_init,
+		SYS_fanotify_mark,
+		SYS_move_pages,
+		SYS_migrate_pages,
+		SYS_modify_ldt,
+		SYS_ioprio_set,
+		SYS_uselib,
+		SYS_lookup_dcookie,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		expect(
+			&(struct expectation){
+				NOTIFY, calls[i], {UPPER, UPPER, UPPER}
+                },
+			1);
+}
+
+static void what_programs_probe_is_absent_not_deadly(void **state)
+{
+	static const struct expectation rows[] = {
+		{ERR(ENOSYS), SYS_io_uring_setup,          {0}},
+		{ERR(ENOSYS), SYS_io_uring_enter,          {0}},
+		{ERR(ENOSYS), SYS_seccomp,                 {1}},
+		{ERR(ENOSYS), SYS_landlock_create_ruleset, {0}},
+		{ERR(EPERM),  SYS_mbind,                   {0}},
+		{ERR(0),      SYS_sync,                    {0}},
+	};
+
+	(void)state;
+	expect(rows, ARRAY_SIZE(rows));
+}
+
+static void nothing_native_is_ever_killed(void **state)
+{
+	static const uint64_t args[][3] = {
+		{0,     0,     0    },
+                {~0ull, ~0ull, ~0ull},
+                {1,     1,     1    },
+                {16,    3,     9    }
+        };
+
+	(void)state;
+	for (int filter = 0; filter < FILTER_COUNT; filter++)
+		for (int number = 0; number < 1024; number++)
+			for (size_t i = 0; i < ARRAY_SIZE(args); i++)
+				assert_true(ask((enum filter)filter, number, args[i]) >=
+				            SECCOMP_RET_ERRNO);
+}
+
+/* Else the filter that children inherit would forbid what theirs allows, or hide a refusal. */
+static void the_agents_filter_never_says_less_than_the_payloads(void **state)
+{
+	static const uint64_t args[][3] = {
+		{0,          0,      0     },
+                {~0ull,      ~0ull,  ~0ull },
+		{1,          1,      1     },
+                {2,          1,      6     },
+		{2,          3,      0     },
+                {0,          0x5412, 0     },
+		{0,          0x5401, 0     },
+                {15,         0,      0     },
+		{35,         0,      0     },
+                {16,         3,      0     },
+		{17,         0,      0     },
+                {0x10000000, 0,      0     },
+		{0,          010600, 0     },
+                {0,          020600, 020600},
+	};
+
+	(void)state;
+	for (int number = 0; number < 1024; number++) {
+		for (size_t i = 0; i < ARRAY_SIZE(args); i++) {
+			uint32_t agent = ask(FILTER_AGENT, number, args[i]);
+			uint32_t payload = ask(FILTER_PAYLOAD, number, args[i]);
+			assert_true(agent == payload || agent == ALLOW);
+		}
+	}
+}
+
+static void the_agent_has_what_it_needs(void **state)
+{
+	static const struct expectation rows[] = {
+		{ALLOW,  SYS_seccomp,                {1}            },
+		{ALLOW,  SYS_landlock_restrict_self, {3}            },
+		{ALLOW,  SYS_ioctl,                  {3, 0xc0502100}},
+		{ALLOW,  SYS_ioctl,                  {3, 0xc0182101}},
+		{ALLOW,  SYS_setresuid,              {1000, 1000}   },
+		{ALLOW,  SYS_capset,                 {0}            },
+		{NOTIFY, SYS_mount,                  {0}            },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_int_equal(ask(FILTER_AGENT, rows[i].number, rows[i].args), rows[i].action);
+}
+
+static void programs_are_as_small_as_the_kernel_wants_them(void **state)
+{
+	(void)state;
+	for (int filter = 0; filter < FILTER_COUNT; filter++)
+		assert_in_range(filter_programs[filter].len, 100, BPF_MAXINSNS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain_calls_are_allowed_whatever_their_arguments),
+		cmocka_unit_test(foreign_architectures_are_killed),
+		cmocka_unit_test(numbers_that_are_not_in_the_table_do_not_exist),
+		cmocka_unit_test(namespaces_cannot_be_made),
+		cmocka_unit_test(only_harmless_sockets_are_allowed),
+		cmocka_unit_test(arguments_that_are_ints_are_compared_as_such),
+		cmocka_unit_test(privileged_calls_are_refused_and_told),
+		cmocka_unit_test(what_programs_probe_is_absent_not_deadly),
+		cmocka_unit_test(nothing_native_is_ever_killed),
+		cmocka_unit_test(the_agents_filter_never_says_less_than_the_payloads),
+		cmocka_unit_test(the_agent_has_what_it_needs),
+		cmocka_unit_test(programs_are_as_small_as_the_kernel_wants_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiler of the seccomp table refuses what nobody can have meant."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+COMPILE = os.environ["SECCOMP_COMPILE"]
+TABLE = pathlib.Path(__file__).parents[3] / "src/guest/seccomp/payload.txt"
+
+
+def compile_table(tmp_path, text, *args):
+    table, out = tmp_path / "table", tmp_path / "out.c"
+    table.write_text(text)
+    done = subprocess.run([COMPILE, table, out, *args], capture_output=True, text=True)
+    return done, out
+
+
+@pytest.mark.parametrize("line, why", [
+    ("allow read", "without a reason"),
+    ("allow read --", "without a reason"),
+    ("permit read -- typo", "unknown action"),
+    ("allow raed -- typo", "unknown call"),
+    ("allow newcall=600 -- beyond", "beyond the table"),
+    ("error:ENOPE read -- typo", "neither a known name nor a number"),
+    ("allow read int6=0 -- no such argument", "names no argument"),
+    ("allow read arg0=0 -- no such kind", "neither intN nor longN"),
+    ("allow read int0 -- no value", "has no '='"),
+    ("allow read int0=0x100000000 -- too wide", "does not fit an int"),
+    ("allow read int0&1=2 -- never", "can never hold"),
+    ("allow read int0=08 -- not octal", "neither a known name nor a number"),
+    ("allow read int0=1 int1=1 int2=1 int3=1 -- many", "more than 3 conditions"),
+    ("allow read -- all\nrefuse read int0=1 -- hidden", "hides"),
+    ("allow -- what", "expected ACTION CALL"),
+    ("allow " + "x" * 600 + " -- long", "line too long"),
+])
+def test_mistakes_in_the_table_stop_the_build(tmp_path, line, why):
+    done, out = compile_table(tmp_path, line + "\n")
+    assert done.returncode == 1 and why in done.stderr and not out.exists()
+
+
+def test_every_rule_of_the_table_is_understood(tmp_path):
+    done, out = compile_table(tmp_path, TABLE.read_text())
+    assert done.returncode == 0, done.stderr
+    assert out.read_text().count("static const struct sock_filter") == 3
+
+
+def test_sanitizer_rules_reach_only_the_agent_and_only_when_asked_for(tmp_path):
+    rule = "sanitizer vmsplice -- test\n"
+    plain = compile_table(tmp_path, rule)[1].read_text()
+    asked = compile_table(tmp_path, rule, "sanitizer")[1].read_text()
+    assert "0x7fff0000" not in plain and asked.count("0x7fff0000") == 1
