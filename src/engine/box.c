@@ -60,7 +60,7 @@ int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
 {
 	*boxes = (struct boxes){.host = host, .epoll = epoll, .events = *events};
 	boxes->by_id = map_new();
-	slots_init(&boxes->slots, ids_slots(&host->ids));
+	slots_init(&boxes->slots, host->slots);
 	list_init(&boxes->all);
 	return netpool_open(&boxes->nets);
 }
@@ -343,13 +343,18 @@ static void work_on(struct boxes *boxes, struct box *box, uint64_t now)
 int boxes_work(struct boxes *boxes)
 {
 	uint64_t now = clock_us(), next = UINT64_MAX;
+	bool early = false;
 	struct box *box;
 
 	LIST_FOREACH (box, &boxes->all, struct box, node)
 		work_on(boxes, box, now);
-	LIST_FOREACH (box, &boxes->all, struct box, node)
+	LIST_FOREACH (box, &boxes->all, struct box, node) {
+		early = early || is_in(box, STATES_EARLY);
 		if (has_deadline(box) && box->deadline_us < next)
 			next = box->deadline_us;
+	}
+	if (!early || netpool_is_low(&boxes->nets))
+		netpool_refill(&boxes->nets);
 	if (next == UINT64_MAX)
 		return -1;
 	return next <= now ? 0 : (int)((next - now + USEC_PER_MS - 1) / USEC_PER_MS);

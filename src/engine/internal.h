@@ -72,6 +72,7 @@ struct host {
 	struct plan_facts facts;
 	struct cgroups groups;
 	struct ids ids;
+	uint32_t slots; /* boxes alive at the same time */
 	struct instance instance;
 	uint32_t landlock_abi;
 	int agent_exe; /* sealed memory file; owned */
@@ -109,6 +110,8 @@ struct build {
 int privilege_enter(const struct options *options, struct privilege *ret_privilege,
                     struct error *err) attr_must_check;
 int privilege_harden(struct error *err) attr_must_check;
+/** privilege_boxes_max - for how many boxes the limit of open files is enough. */
+uint32_t privilege_boxes_max(void);
 bool privilege_has(int capability);
 /** subid_find - the range of @name or @uid in the text of /etc/subuid. Pure. */
 int subid_find(const char *text, const char *name, uint32_t uid, uint64_t *ret_first,

@@ -59,6 +59,9 @@ static int collect(const struct options *options, const struct privilege *privil
 	cgroups_sweep(&host->groups);
 	cgroups_enable(&host->groups);
 	host->ids = ids_of_instance(privilege, host->instance.number);
+	host->slots = ids_slots(&host->ids);
+	if (host->slots > privilege_boxes_max())
+		host->slots = privilege_boxes_max();
 	host->agent_exe = template_load_agent(options->agent, err);
 	if (host->agent_exe < 0)
 		return -1;
@@ -89,7 +92,7 @@ static int start_and_serve(const struct options *options, struct host *host, boo
 	if (identify(options, &privilege, err) < 0 || collect(options, &privilege, host, err) < 0 ||
 	    leave(options, err) < 0 || privilege_harden(err) < 0)
 		return -1;
-	log_debug("instance %u, %u slots", host->instance.number, ids_slots(&host->ids));
+	log_debug("instance %u, %u slots", host->instance.number, host->slots);
 	*ret_started = true;
 	return serve(host, options->fd, err);
 }

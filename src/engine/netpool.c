@@ -61,8 +61,13 @@ static int serve_one(int sock)
 static void run_helper(int sock) attr_noreturn;
 static void run_helper(int sock)
 {
+	const struct sched_param none = {0};
+
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		_exit(1);
+	/* Being asked must not take the processor from the engine, which has a box to make. Not
+	 * idle class: what it holds meanwhile is a lock of the whole kernel. */
+	(void)sched_setscheduler(0, SCHED_BATCH, &none);
 	/* The daemon's socket and the instance's locks must not outlive the engine in here. */
 	if (sock != HELPER_SOCK && dup3(sock, HELPER_SOCK, O_CLOEXEC) < 0)
 		_exit(1);
@@ -71,6 +76,18 @@ static void run_helper(int sock)
 	while (serve_one(HELPER_SOCK) >= 0)
 		;
 	_exit(0);
+}
+
+void netpool_refill(struct netpool *pool)
+{
+	for (; pool->owed > 0 && pool->sock >= 0; pool->owed--)
+		if (fd_send(pool->sock, "", 1, NULL, 0) < 0)
+			pool->sock = fd_close(pool->sock);
+}
+
+bool netpool_is_low(const struct netpool *pool)
+{
+	return pool->owed >= SPARE_COUNT / 2;
 }
 
 static int start_helper(struct netpool *pool)
@@ -89,8 +106,8 @@ static int start_helper(struct netpool *pool)
 	pool->sock = pair[0];
 	if (r >= 0 && setsockopt(pool->sock, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)
 		r = -errno;
-	for (int i = 0; i < SPARE_COUNT && r >= 0; i++)
-		r = fd_send(pool->sock, "", 1, NULL, 0);
+	pool->owed = SPARE_COUNT;
+	netpool_refill(pool);
 	return r;
 }
 
@@ -125,7 +142,7 @@ void netpool_return(const struct netpool *pool)
 		abort();
 }
 
-/* One that the helper has sent; asks for another in its place. */
+/* One that the helper has sent. */
 static int receive(struct netpool *pool)
 {
 	int fds[FD_PASS_MAX] = {-1};
@@ -137,8 +154,7 @@ static int receive(struct netpool *pool)
 		return (int)n;
 	if (n == 0 || count != 1)
 		return -EPIPE;
-	if (fd_send(pool->sock, "", 1, NULL, 0) < 0)
-		pool->sock = fd_close(pool->sock);
+	pool->owed++;
 	return fds[0];
 }
 

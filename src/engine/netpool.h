@@ -12,12 +12,14 @@
  */
 
 #include "base/attr.h"
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct netpool {
 	int home;     /* the engine's own, with nothing in it; owned */
 	int sock;     /* to the helper: a byte asks for one; -1 when the helper is gone; owned */
 	pid_t helper; /* 0: none */
+	int owed;     /* taken, and no other asked for yet */
 };
 
 /** netpool_open - leave the host's network for ever, start the helper. Return: 0 or -errno. */
@@ -25,6 +27,13 @@ int netpool_open(struct netpool *pool) attr_must_check;
 void netpool_close(struct netpool *pool);
 /** netpool_take - one for a box. Return: a descriptor, the caller's, or a negative errno. */
 int netpool_take(struct netpool *pool) attr_must_check;
+/**
+ * netpool_refill - ask the helper to replace what was taken. Not done by netpool_take(), because
+ * the helper would then compete with the box that is being made.
+ */
+void netpool_refill(struct netpool *pool);
+/** netpool_is_low - whether refilling should not wait for a quiet moment. */
+bool netpool_is_low(const struct netpool *pool);
 /** netpool_visit - enter @net, to clone a child there; netpool_return() must follow. */
 int netpool_visit(int net) attr_must_check;
 /** netpool_return - never fails: an engine that cannot get home ends. */

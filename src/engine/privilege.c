@@ -34,12 +34,15 @@
  * Never with host root mapped into a box: uid 0 without the capabilities of root is refused.
  */
 
-#define RANGE_STRIDE   65536
-#define SUBID_STRIDE   4096
-#define SUBID_MIN      16
-#define UID_LAST       0xfffffffeULL
-#define NEWUIDMAP      "/usr/bin/newuidmap"
-#define NEWGIDMAP      "/usr/bin/newgidmap"
+#define RANGE_STRIDE 65536
+#define SUBID_STRIDE 4096
+#define SUBID_MIN    16
+#define UID_LAST     0xfffffffeULL
+#define NEWUIDMAP    "/usr/bin/newuidmap"
+#define NEWGIDMAP    "/usr/bin/newgidmap"
+/* Descriptors: pidfd, status socket, agent socket, a directory per cgroup tree. */
+#define FILES_PER_BOX  9
+#define FILES_OWN      64
 #define SUBID_TEXT_MAX ((size_t)1024 * 1024)
 
 bool privilege_has(int capability)
@@ -267,10 +270,37 @@ int privilege_enter(const struct options *options, struct privilege *ret_privile
 	return enter_as_user(ret_privilege, err);
 }
 
+/* A box costs descriptors here; the soft limit is for programs that use select(2). */
+static void raise_files(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
+uint32_t privilege_boxes_max(void)
+{
+	struct rlimit files = {.rlim_max = 1024};
+
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	if (files.rlim_max <= FILES_OWN + FILES_PER_BOX)
+		return 1;
+	if (files.rlim_max > BOXES_MAX * FILES_PER_BOX + FILES_OWN)
+		return BOXES_MAX;
+	return (uint32_t)((files.rlim_max - FILES_OWN) / FILES_PER_BOX);
+}
+
 int privilege_harden(struct error *err)
 {
 	const struct rlimit none = {0};
 
+	raise_files();
+	/* As far as the host permits: it takes CAP_SYS_RESOURCE. Boxes are raised above the rest.
+	 */
+	(void)!file_write_at(AT_FDCWD, "/proc/self/oom_score_adj", "-900");
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid memory dumps");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

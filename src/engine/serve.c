@@ -166,7 +166,7 @@ static void do_probe(struct server *s, const struct engine_request *req)
 		.uid = BOX_PAYLOAD_ID,
 		.gid = BOX_PAYLOAD_ID,
 		.daemon_uid = s->host->ids.daemon_uid,
-		.boxes_max = ids_slots(&s->host->ids),
+		.boxes_max = s->host->slots,
 	};
 	send_reply(s, &reply, NULL, 0);
 }
