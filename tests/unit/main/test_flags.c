@@ -6,11 +6,16 @@
 #include <string.h>
 
 #define PARSE(flags, err, ...)                                                                     \
-	({                                                                                         \
-		char *const argv_[] = {__VA_ARGS__, NULL};                                         \
-		flags_parse((int)ARRAY_SIZE(argv_) - 1, argv_, flags, err);                        \
-	})
-#define WORD(text) ((char[]){text})
+	parse((const char *const[]){"milliboxd", __VA_ARGS__, NULL}, flags, err)
+
+static int parse(const char *const *words, struct flags *flags, struct error *err)
+{
+	int count = 0;
+
+	while (words[count])
+		count++;
+	return flags_parse(count, (char *const *)(uintptr_t)words, flags, err);
+}
 
 static void each_flag_goes_to_its_place(void **state)
 {
@@ -18,9 +23,8 @@ static void each_flag_goes_to_its_place(void **state)
 	struct error err = {0};
 
 	(void)state;
-	assert_int_equal(PARSE(&f, &err, WORD("milliboxd"), WORD("--config"), WORD("/c"),
-	                       WORD("--listen="), WORD("--socket"), WORD("/s"),
-	                       WORD("--log-level=debug"), WORD("--check-config")),
+	assert_int_equal(PARSE(&f, &err, "--config", "/c", "--listen=", "--socket", "/s",
+	                       "--log-level=debug", "--check-config"),
 	                 0);
 	assert_string_equal(f.config_path, "/c");
 	assert_int_equal(f.overrides_count, 3);
@@ -39,31 +43,31 @@ static void wrong_usage_is_named(void **state)
 	struct error err = {0};
 
 	(void)state;
-	assert_int_equal(PARSE(&f, &err, WORD("milliboxd"), WORD("--frobnicate")), -1);
+	assert_int_equal(PARSE(&f, &err, "--frobnicate"), -1);
 	assert_non_null(strstr(err.msg, "--frobnicate"));
 	error_clear(&err);
-	assert_int_equal(PARSE(&f, &err, WORD("milliboxd"), WORD("--listen")), -1);
+	assert_int_equal(PARSE(&f, &err, "--listen"), -1);
 	assert_non_null(strstr(err.msg, "ADDR:PORT"));
 	error_clear(&err);
-	assert_int_equal(PARSE(&f, &err, WORD("milliboxd"), WORD("--help=yes")), -1);
+	assert_int_equal(PARSE(&f, &err, "--help=yes"), -1);
 	error_clear(&err);
-	assert_int_equal(PARSE(&f, &err, WORD("milliboxd"), WORD("--con"), WORD("x")), -1);
+	assert_int_equal(PARSE(&f, &err, "--con", "x"), -1);
 	error_clear(&err);
-	assert_int_equal(PARSE(&f, &err, WORD("milliboxd"), WORD("file")), -1);
+	assert_int_equal(PARSE(&f, &err, "file"), -1);
 }
 
 static void more_flags_than_there_is_room_for_are_refused(void **state)
 {
-	char *argv[2 + FLAGS_OVERRIDES_MAX];
+	const char *words[3 + FLAGS_OVERRIDES_MAX] = {"milliboxd"};
 	struct flags f;
 	struct error err = {0};
-	int argc = 0;
 
 	(void)state;
-	argv[argc++] = WORD("milliboxd");
-	while (argc < (int)ARRAY_SIZE(argv))
-		argv[argc++] = WORD("--socket=/x");
-	assert_int_equal(flags_parse(argc, argv, &f, &err), -1);
+	for (size_t i = 1; i < FLAGS_OVERRIDES_MAX + 1; i++)
+		words[i] = "--socket=/x";
+	assert_int_equal(parse(words, &f, &err), 0);
+	words[FLAGS_OVERRIDES_MAX + 1] = "--socket=/x";
+	assert_int_equal(parse(words, &f, &err), -1);
 }
 
 int main(void)

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rig.h"
+
+static void an_announced_body_over_the_limit_is_refused_unread(void **state)
+{
+	struct fixture *f = *state;
+
+	expect_answer(f, "POST /x HTTP/1.1\r\n" HOST "Content-Length: 1001\r\n\r\n", " 413 ",
+	              "exceeds 1000 bytes");
+	expect_answer(f, "POST /x HTTP/1.1\r\n" HOST "Content-Length: 99999999999999999\r\n\r\n",
+	              " 413 ", "exceeds 1000 bytes");
+	expect_answer(f,
+	              "POST /x HTTP/1.1\r\n" HOST
+	              "Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n",
+	              " 413 ", "exceeds 1000 bytes");
+	assert_int_equal(f->requests, 0);
+}
+
+static void who_sends_a_large_body_anyway_still_reads_the_refusal(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int fd = peer_connect(f->port);
+	cleanup_free char *big = xcalloc(1, BIG_LEN);
+
+	assert_true(peer_say(f->loop, fd,
+	                     "POST /x HTTP/1.1\r\n" HOST "Content-Length: 4194304\r\n\r\n"));
+	assert_true(peer_send(f->loop, fd, big, BIG_LEN));
+	/* To the end, not just to the text: a reset would show as an error of recv. */
+	assert_true(peer_read(f->loop, fd, &b, NULL));
+	assert_non_null(strstr(b.data, " 413 "));
+	assert_int_equal(f->requests, 0);
+}
+
+static void a_body_that_grows_over_the_limit_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf answer = BUF_INIT(PEER_BUF_MAX);
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+
+	assert_int_equal(
+		buf_add_str(&b, "POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"),
+		0);
+	/* Without its end: the answer does not wait for it. */
+	for (int i = 0; i < 200000; i++)
+		assert_int_equal(buf_add_str(&b, "1\r\na\r\n"), 0);
+	exchange(f, b.data, &answer, NULL);
+	assert_int_equal(strncmp(answer.data, "HTTP/1.1 413 ", 13), 0);
+	assert_non_null(strstr(answer.data, "exceeds 1000 bytes"));
+	assert_non_null(strstr(answer.data, "X-Request-ID: "));
+	assert_int_equal(f->requests, 0);
+}
+
+static void bodies_of_all_requests_together_are_bounded(void **state)
+{
+	struct fixture *f = *state;
+	char most[MAX_BODY - 1];
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	int fds[3];
+
+	memset(most, 'x', sizeof(most));
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = peer_connect(f->port);
+		assert_true(peer_say(f->loop, fds[i],
+		                     "POST /x HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n"));
+		assert_true(peer_send(f->loop, fds[i], most, sizeof(most)));
+	}
+	assert_true(peer_read(f->loop, fds[2], &b, "too many bytes"));
+	assert_non_null(strstr(b.data, "HTTP/1.1 429 "));
+	/* The others are not disturbed. */
+	assert_true(peer_say(f->loop, fds[0], "x"));
+	while (f->requests == 0)
+		peer_turn(f->loop);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fd_close(fds[i]);
+	peer_wait(f->loop, is_empty, f);
+}
+
+static void large_headers_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf many = BUF_INIT(PEER_BUF_MAX);
+	cleanup_buf struct buf large = BUF_INIT(PEER_BUF_MAX);
+	cleanup_buf struct buf answer = BUF_INIT(PEER_BUF_MAX);
+
+	assert_int_equal(buf_add_str(&many, "GET /x HTTP/1.1\r\n" HOST), 0);
+	for (int i = 0; i < 101; i++)
+		assert_int_equal(buf_addf(&many, "X-%d: y\r\n", i), 0);
+	assert_int_equal(buf_add_str(&many, "\r\n"), 0);
+	expect_answer(f, many.data, " 413 ", "header exceeds");
+	assert_int_equal(buf_addf(&large, "GET /x HTTP/1.1\r\n" HOST "X: %09000d\r\n\r\n", 1), 0);
+	expect_answer(f, large.data, " 413 ", "header exceeds");
+	/* More than the memory of a connection: microhttpd's own answer. */
+	buf_reset(&large);
+	assert_int_equal(buf_addf(&large, "GET /x HTTP/1.1\r\n" HOST "X: %0100000d\r\n\r\n", 1), 0);
+	exchange(f, large.data, &answer, NULL);
+	assert_true(!answer.data || strstr(answer.data, "HTTP/1.1 4"));
+	assert_int_equal(f->requests, 0);
+}
+
+static void a_client_that_drips_is_cut(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t start_us = clock_us();
+	cleanup_close int fd = peer_connect(f->port);
+	bool open = peer_say(f->loop, fd, "GET /x HTTP/1.1\r\n" HOST "X: ");
+
+	while (open && clock_us() - start_us < PEER_PATIENCE_US) {
+		open = peer_say(f->loop, fd, "y");
+		peer_turn(f->loop);
+	}
+	assert_false(open);
+	assert_true(clock_us() - start_us >= TIMEOUT_US);
+	assert_int_equal(f->requests, 0);
+}
+
+static void a_body_that_drips_is_cut(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t start_us = clock_us();
+	cleanup_close int fd = peer_connect(f->port);
+	bool open =
+		peer_say(f->loop, fd, "POST /x HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n");
+
+	while (open && clock_us() - start_us < TIMEOUT_US * 4) {
+		open = peer_say(f->loop, fd, "y");
+		peer_turn(f->loop);
+	}
+	assert_false(open);
+	assert_int_equal(f->requests, 0);
+}
+
+static void an_idle_connection_is_closed(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int quiet = peer_connect(f->port);
+	cleanup_close int fd = peer_connect(f->port);
+
+	assert_true(peer_say(f->loop, fd, "GET /x HTTP/1.1\r\n" HOST "\r\n"));
+	assert_true(peer_read(f->loop, fd, &b, "/x"));
+	peer_wait(f->loop, is_empty, f);
+}
+
+static void a_waiting_request_has_no_time_out(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int fd = peer_connect(f->port);
+	uint64_t end_us;
+
+	assert_true(peer_say(f->loop, fd, "GET /later HTTP/1.1\r\n" HOST "\r\n"));
+	peer_wait(f->loop, is_waiting, f);
+	end_us = clock_us() + TIMEOUT_US * 2;
+	while (clock_us() < end_us)
+		peer_turn(f->loop);
+	assert_int_equal(f->gone, 0);
+	reply_text(f->waiting, "at last");
+	f->waiting = NULL;
+	assert_true(peer_read(f->loop, fd, &b, "at last"));
+}
+
+static void a_client_that_does_not_take_its_answer_is_cut(void **state)
+{
+	struct fixture *f = *state;
+	const int small = 4096;
+	int fd = fd_socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in addr = {.sin_family = AF_INET,
+	                           .sin_port = htons((uint16_t)f->port),
+	                           .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_true(peer_say(f->loop, fd, "GET /big HTTP/1.1\r\n" HOST "\r\n"));
+	while (f->requests == 0)
+		peer_turn(f->loop);
+	peer_wait(f->loop, is_empty, f);
+	fd_close(fd);
+}
+
+static void a_stream_that_nobody_reads_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_free char *big = xcalloc(1, BIG_LEN);
+	cleanup_close int fd = peer_connect(f->port);
+	int r = 0, pieces = 0;
+
+	assert_true(peer_say(f->loop, fd, "GET /stream HTTP/1.1\r\n" HOST "\r\n"));
+	peer_wait(f->loop, is_waiting, f);
+	while (r == 0 && pieces < 100) {
+		r = http_stream_write(f->waiting, big, BIG_LEN);
+		pieces++;
+		for (int turns = 0; turns < 5; turns++)
+			peer_turn(f->loop);
+	}
+	assert_int_equal(r, -ENOBUFS);
+	assert_true(pieces <= 10);
+	peer_wait(f->loop, has_gone, f);
+	peer_wait(f->loop, is_empty, f);
+}
+
+static void more_connections_than_a_peer_may_have_are_told(void **state)
+{
+	struct fixture *f = *state;
+	int fds[MAX_PER_PEER];
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fds[i] = peer_connect(f->port);
+	while (http_server_connections(f->server) < MAX_PER_PEER)
+		peer_turn(f->loop);
+	expect_answer(f, "GET /x HTTP/1.1\r\n" HOST "\r\n", " 503 ", "crowded");
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fd_close(fds[i]);
+	peer_wait(f->loop, is_empty, f);
+	expect_answer(f, "GET /x HTTP/1.1\r\n" HOST "\r\n", " 200 ", "/x");
+}
+
+static void a_flood_of_connections_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	int fds[120];
+	size_t most = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = peer_connect(f->port);
+		peer_turn(f->loop);
+	}
+	for (int turns = 0; turns < 100; turns++)
+		peer_turn(f->loop);
+	most = http_server_connections(f->server);
+	assert_true(most >= MAX_PER_PEER && most <= MAX_PER_PEER + 40);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fd_close(fds[i]);
+	peer_wait(f->loop, is_empty, f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(an_announced_body_over_the_limit_is_refused_unread),
+		UNIT(who_sends_a_large_body_anyway_still_reads_the_refusal),
+		UNIT(a_body_that_grows_over_the_limit_is_refused),
+		UNIT(bodies_of_all_requests_together_are_bounded),
+		UNIT(large_headers_are_refused),
+		HASTY(a_client_that_drips_is_cut),
+		HASTY(a_body_that_drips_is_cut),
+		HASTY(an_idle_connection_is_closed),
+		HASTY(a_waiting_request_has_no_time_out),
+		HASTY(a_client_that_does_not_take_its_answer_is_cut),
+		UNIT(a_stream_that_nobody_reads_is_bounded),
+		UNIT(more_connections_than_a_peer_may_have_are_told),
+		UNIT(a_flood_of_connections_is_bounded),
+	};
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
