@@ -320,8 +320,8 @@ static void health_and_readiness_are_told(void **state)
 static void in_a_crowd_only_health_is_answered(void **state)
 {
 	struct fixture *f = *state;
-	cleanup_close int first = peer_connect(f->port);
-	cleanup_close int second = peer_connect(f->port);
+	cleanup_close attr_unused int first = peer_connect(f->port);
+	cleanup_close attr_unused int second = peer_connect(f->port);
 
 	while (http_server_connections(f->server) < 2)
 		peer_turn(f->loop);

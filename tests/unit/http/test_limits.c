@@ -134,7 +134,7 @@ static void an_idle_connection_is_closed(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
-	cleanup_close int quiet = peer_connect(f->port);
+	cleanup_close attr_unused int quiet = peer_connect(f->port);
 	cleanup_close int fd = peer_connect(f->port);
 
 	assert_true(peer_say(f->loop, fd, "GET /x HTTP/1.1\r\n" HOST "\r\n"));

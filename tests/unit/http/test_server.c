@@ -281,7 +281,7 @@ static void quiescing_lets_the_running_request_end(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
-	cleanup_close int idle = peer_connect(f->port);
+	cleanup_close attr_unused int idle = peer_connect(f->port);
 	cleanup_close int fd = peer_connect(f->port);
 
 	assert_true(peer_say(f->loop, fd, "GET /later HTTP/1.1\r\n" HOST "\r\n"));
