@@ -33,24 +33,9 @@ static void every_length_and_byte_is_decoded(void **state)
 
 static void what_is_not_canonical_is_refused(void **state)
 {
-	static const char *const bad[] = {"Z",
-	                                  "Zg",
-	                                  "Zg=",
-	                                  "Zg===",
-	                                  "====",
-	                                  "Z===",
-	                                  "Zh==",
-	                                  "Zm9=",
-	                                  "Zm 8=",
-	                                  "Zm8\n",
-	                                  "Zm8=Zm8=",
-	                                  "Zm9v\n",
-	                                  "_-_-",
-	                                  "Zm=v",
-	                                  "%%%%",
-	                                  "=Zg=",
-	                                  "Zg=="
-	                                  " "};
+	static const char *const bad[] = {"Z",    "Zg",   "Zg=",   "Zg===", "====",     "Z===",
+	                                  "Zh==", "Zm9=", "Zm 8=", "Zm8\n", "Zm8=Zm8=", "Zm9v\n",
+	                                  "_-_-", "Zm=v", "%%%%",  "=Zg=",  "Zg== "};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
