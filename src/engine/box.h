@@ -79,8 +79,8 @@ void boxes_done(struct boxes *boxes);
 int boxes_create(struct boxes *boxes, const struct engine_request *req,
                  struct error *err) attr_must_check;
 struct box *boxes_find(struct boxes *boxes, const char *id);
-/** boxes_on_event - @watch as given to epoll; a box that is gone by now is ignored. */
-void boxes_on_event(struct boxes *boxes, uint64_t watch);
+/** boxes_on_event - @value as given to epoll; a box that is gone by now is ignored. */
+void boxes_on_event(struct boxes *boxes, uint64_t value);
 /** box_end - idempotent. */
 void box_end(struct boxes *boxes, struct box *box);
 void boxes_end_all(struct boxes *boxes);

@@ -183,64 +183,88 @@ static int add_system(int root, struct error *err)
 	return 0;
 }
 
-static void closedirp(DIR **dir)
-{
-	if (*dir)
-		(void)closedir(*dir);
-}
-
+/* A walk down a tree that is copied as it goes; a stack instead of recursion bounds it. */
 struct copy {
-	int depth;
+	struct copy_level {
+		DIR *from; /* owned */
+		int to;    /* owned */
+	} levels[RUNNERS_DEPTH];
+	size_t depth;
 	int files;
 };
 
-static int copy_entry(struct copy *copy, int from, int to, const char *name);
-
-static int copy_dir(struct copy *copy, int from, int to)
+static void copy_pop(struct copy *copy)
 {
-	int fd = fd_open_at(from, ".", O_RDONLY | O_DIRECTORY, 0);
-	attr_cleanup(closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	int r = 0;
+	struct copy_level *level = &copy->levels[--copy->depth];
 
-	if (!dir)
-		return fd < 0 ? fd : -ENOMEM;
-	for (struct dirent *entry = readdir(dir); entry && r >= 0; entry = readdir(dir))
-		if (entry->d_name[0] != '.')
-			r = copy_entry(copy, from, to, entry->d_name);
-	return r;
+	(void)closedir(level->from);
+	(void)fd_close(level->to);
 }
 
-static int copy_entry(struct copy *copy, int from, int to, const char *name)
+static void copy_done(struct copy *copy)
+{
+	while (copy->depth > 0)
+		copy_pop(copy);
+}
+
+/* Goes down into @name of @from, whose copy is @name of @to. */
+static int copy_push(struct copy *copy, int from, int to, const char *name)
 {
 	cleanup_close int source = -1, target = -1;
+	DIR *dir;
+
+	if (copy->depth == RUNNERS_DEPTH)
+		return -E2BIG;
+	source = fd_open_at(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	target = fd_open_at(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (source < 0 || target < 0)
+		return source < 0 ? source : target;
+	dir = fdopendir(source);
+	if (!dir)
+		return -errno;
+	(void)TAKE_FD(source);
+	copy->levels[copy->depth++] = (struct copy_level){.from = dir, .to = TAKE_FD(target)};
+	return 0;
+}
+
+static int copy_entry(struct copy *copy, const char *name)
+{
+	struct copy_level *level = &copy->levels[copy->depth - 1];
+	int from = dirfd(level->from), to = level->to;
 	struct stat st;
-	int r;
 
 	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (S_ISREG(st.st_mode))
 		return ++copy->files > RUNNERS_FILES ? -E2BIG : copy_file(from, name, to, name);
+	/* A link would lead somewhere else inside than outside. */
 	if (!S_ISDIR(st.st_mode))
 		return 0;
-	if (copy->depth >= RUNNERS_DEPTH)
-		return -E2BIG;
 	if (mkdirat(to, name, 0755) < 0)
 		return -errno;
-	source = fd_open_at(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	target = fd_open_at(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (source < 0 || target < 0)
-		return source < 0 ? source : target;
-	copy->depth++;
-	r = copy_dir(copy, source, target); /* depth is bounded above */
-	copy->depth--;
+	return copy_push(copy, from, to, name);
+}
+
+static int copy_tree(int from, int to)
+{
+	attr_cleanup(copy_done) struct copy copy = {0};
+	int r = copy_push(&copy, from, to, ".");
+
+	while (r >= 0 && copy.depth > 0) {
+		struct dirent *entry = readdir(copy.levels[copy.depth - 1].from);
+
+		if (!entry)
+			copy_pop(&copy);
+		else if (entry->d_name[0] != '.')
+			r = copy_entry(&copy, entry->d_name);
+	}
 	return r;
 }
 
 static int add_runners(int root, int from, struct error *err)
 {
 	cleanup_close int to = fd_open_at(root, "opt/millibox/runners", O_RDONLY | O_DIRECTORY, 0);
-	struct copy copy = {0};
-	int r = to < 0 ? to : copy_dir(&copy, from, to);
+	int r = to < 0 ? to : copy_tree(from, to);
 
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "copy the runners");
