@@ -55,15 +55,18 @@ static int step_directory(const struct drop_plan *plan)
 
 static int set_limit(int resource, uint64_t value)
 {
+	struct rlimit lim = {.rlim_cur = (rlim_t)value, .rlim_max = (rlim_t)value};
 	struct rlimit now;
-	struct rlimit lim;
 
-	if (getrlimit((__typeof__(RLIMIT_CORE))resource, &now) < 0)
+	if (prlimit(0, (__typeof__(RLIMIT_CORE))resource, &lim, NULL) >= 0)
+		return 0;
+	if (errno != EPERM)
 		return -errno;
-	/* Lower is fine; raising needs a right that even root of the host may not have. */
-	lim.rlim_max = value < now.rlim_max ? (rlim_t)value : now.rlim_max;
-	lim.rlim_cur = lim.rlim_max;
-	return setrlimit((__typeof__(RLIMIT_CORE))resource, &lim) < 0 ? -errno : 0;
+	/* Raising needs a right that even root of the host may not have; lower is as good. */
+	if (prlimit(0, (__typeof__(RLIMIT_CORE))resource, NULL, &now) < 0)
+		return -errno;
+	now.rlim_cur = now.rlim_max;
+	return prlimit(0, (__typeof__(RLIMIT_CORE))resource, &now, NULL) < 0 ? -errno : 0;
 }
 
 struct limit {

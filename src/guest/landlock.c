@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -35,9 +34,8 @@ struct ruleset_attr {
 #define EVERYTHING                                                                                 \
 	(READ_RUN | CHANGE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK |        \
 	 FS_IOCTL_DEV)
+/* All that can be allowed for what is no directory, but for execution and ioctl. */
 #define NODE (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
-/* What can be allowed for something that is not a directory. */
-#define ON_FILE (NODE | LANDLOCK_ACCESS_FS_EXECUTE | FS_IOCTL_DEV)
 
 struct place {
 	const char *path;
@@ -105,16 +103,11 @@ static int add_place(int ruleset, int abi, const struct place *place)
 		.allowed_access = place->access & known_rights(abi),
 		.parent_fd = fd,
 	};
-	struct stat st;
 
 	if (fd == -ENOENT)
 		return 0;
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISDIR(st.st_mode))
-		rule.allowed_access &= ON_FILE;
 	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
 		return -errno;
 	return 0;

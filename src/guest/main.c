@@ -44,19 +44,6 @@ enum source {
 	SOURCE_COUNT = SOURCE_PROC + PROC_SOURCES
 };
 
-int agent_fail(struct agent *a, uint32_t id, const struct error *err)
-{
-	struct msg_failed msg = {
-		.code = err->code,
-		.sys = err->sys,
-		.text = wire_str(err->msg),
-	};
-
-	a->failed = id;
-	put_close(&a->put);
-	return msg_failed_encode(&a->ch.out, id, &msg);
-}
-
 /* Last words: what the host finds in its log when the agent has to give up. */
 static void complain(struct agent *a, const char *text)
 {

@@ -34,9 +34,9 @@ static int fail(struct error *err, int sys, const char *path)
                 {ELOOP,        ERR_INVALID  },
 		{EXDEV,        ERR_INVALID  },
                 {EEXIST,       ERR_INVALID  },
-		{ENXIO,        ERR_INVALID  },
-                {EACCES,       ERR_INVALID  },
-		{ENAMETOOLONG, ERR_INVALID  },
+                {ENXIO,        ERR_INVALID  },
+		{EACCES,       ERR_INVALID  },
+                {ENAMETOOLONG, ERR_INVALID  },
 	};
 	enum error_code code = ERR_BOX_FAILED;
 

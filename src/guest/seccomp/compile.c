@@ -343,16 +343,51 @@ static void emit_rule(struct program *p, const struct rule *r, const struct vari
 		p->loaded = 0;
 }
 
+/* Whether @r is one of a list of values: "this int argument is that, and then the same answer". */
+static bool is_listed(const struct rule *r, const struct rule *first, const struct variant *v)
+{
+	const struct condition *c = &r->conditions[0];
+
+	return r->count == 1 && !c->wide && c->mask == UINT32_MAX && first->count == 1 &&
+	       c->arg == first->conditions[0].arg && return_value(r, v) == return_value(first, v);
+}
+
+/* A list of values with one answer: the argument is loaded once, and there is one return. */
+static void emit_list(struct program *p, const struct rule *const *rules, unsigned count,
+                      const struct variant *v)
+{
+	emit_load(p, arg_offset(rules[0]->conditions[0].arg, false));
+	assert(count <= UINT8_MAX);
+	for (unsigned i = 0; i < count; i++)
+		(void)emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+		                                           (uint32_t)rules[i]->conditions[0].value,
+		                                           (uint8_t)(count - 1 - i),
+		                                           i + 1 == count ? 1 : 0));
+	emit_return(p, return_value(rules[0], v));
+}
+
 /* Everything about one call: its rules in order, then "does not exist". */
 static void emit_call(struct program *p, const struct table *t, const struct variant *v, int number)
 {
-	for (unsigned i = 0; i < t->count; i++) {
-		const struct rule *r = &t->rules[i];
-		if (r->number != number || !applies(r, v))
+	const struct rule *rules[RULES_MAX];
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < t->count; i++)
+		if (t->rules[i].number == number && applies(&t->rules[i], v))
+			rules[count++] = &t->rules[i];
+	for (unsigned i = 0; i < count;) {
+		unsigned n = 0;
+		while (i + n < count && is_listed(rules[i + n], rules[i], v))
+			n++;
+		if (n > 0) {
+			emit_list(p, rules + i, n, v);
+			i += n;
 			continue;
-		emit_rule(p, r, v);
-		if (r->count == 0)
+		}
+		emit_rule(p, rules[i], v);
+		if (rules[i]->count == 0)
 			return;
+		i++;
 	}
 	emit_return(p, SECCOMP_RET_ERRNO | ENOSYS);
 }
