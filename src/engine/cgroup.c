@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "base/log.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "engine/internal.h"
 
@@ -98,9 +98,12 @@ static void open_tree_of(const struct cgroup_mount *mount, uint32_t kinds, bool 
 	tree.parent = fd_open(path, O_RDONLY | O_DIRECTORY, 0);
 	if (tree.parent < 0)
 		return;
+	tree.given = !own[0] || is_delegated(path);
 	tree.home = make_dir_at(tree.parent, HOME_NAME);
-	if (tree.home < 0) {
+	/* It may be there and still be of no use: mounted read-only, as containers do. */
+	if (tree.home < 0 || faccessat(tree.home, ".", W_OK, AT_EACCESS) < 0) {
 		tree.parent = fd_close(tree.parent);
+		tree.home = fd_close(tree.home);
 		return;
 	}
 	groups->trees[groups->count++] = tree;
@@ -200,20 +203,34 @@ static bool has_controller(int dir, const char *file, const char *name)
 	return file_read_text_at(dir, file, words, sizeof(words)) >= 0 && has_word(words, name);
 }
 
+static bool is_us(const char *pid)
+{
+	uint64_t number;
+
+	return parse_u64(pid, &number) == 0 &&
+	       (number == (uint64_t)getpid() || number == (uint64_t)getppid());
+}
+
 /*
  * A group with processes of its own cannot pass controllers on. Where that is our own group, we and
- * the daemon move into a leaf beside the boxes.
+ * the daemon move into a leaf beside the boxes. Strangers are moved only out of a group that was
+ * given to us: in the scope of a terminal it would be somebody's shell.
  */
-static int move_aside(int parent)
+static int move_aside(int parent, bool given)
 {
 	cleanup_buf struct buf pids = BUF_INIT(PROC_MAX);
-	cleanup_close int leaf = make_dir_at(parent, LEAF_NAME);
-	int r = leaf < 0 ? leaf : file_read_at(parent, "cgroup.procs", &pids);
+	cleanup_close int leaf = -1;
+	int r = file_read_at(parent, "cgroup.procs", &pids);
 	char *save = NULL;
 
 	if (r < 0 || !pids.data)
 		return r;
+	leaf = make_dir_at(parent, LEAF_NAME);
+	if (leaf < 0)
+		return leaf;
 	for (char *pid = strtok_r(pids.data, "\n", &save); pid; pid = strtok_r(NULL, "\n", &save)) {
+		if (!given && !is_us(pid))
+			return -EBUSY;
 		r = file_write_at(leaf, "cgroup.procs", pid);
 		if (r < 0 && r != -ESRCH)
 			return r;
@@ -221,18 +238,23 @@ static int move_aside(int parent)
 	return 0;
 }
 
-static bool enable_at(int dir, const char *name, bool may_move)
+static int enable_at(int dir, const char *name)
 {
 	char text[32];
-	int r;
 
 	if (has_controller(dir, "cgroup.subtree_control", name))
-		return true;
+		return 0;
 	(void)snprintf(text, sizeof(text), "+%s", name);
-	r = file_write_at(dir, "cgroup.subtree_control", text);
-	if (r == -EBUSY && may_move && move_aside(dir) >= 0)
-		r = file_write_at(dir, "cgroup.subtree_control", text);
-	return r >= 0 && has_controller(dir, "cgroup.subtree_control", name);
+	return file_write_at(dir, "cgroup.subtree_control", text);
+}
+
+static int enable_at_parent(const struct cgroup_tree *tree, const char *name)
+{
+	int r = enable_at(tree->parent, name);
+
+	if (r == -EBUSY)
+		r = move_aside(tree->parent, tree->given);
+	return r < 0 ? r : enable_at(tree->parent, name);
 }
 
 static uint32_t v1_kinds(const struct cgroups *groups)
@@ -253,8 +275,8 @@ static void enable_v2(struct cgroup_tree *tree, uint32_t elsewhere)
 		if ((elsewhere & CGROUP_BIT(controllers[i].kind)) ||
 		    !has_controller(tree->parent, "cgroup.controllers", name))
 			continue;
-		if (enable_at(tree->parent, name, true) && enable_at(tree->home, name, false) &&
-		    enable_at(tree->dir, name, false))
+		if (enable_at_parent(tree, name) >= 0 && enable_at(tree->home, name) >= 0 &&
+		    enable_at(tree->dir, name) >= 0)
 			tree->kinds |= CGROUP_BIT(controllers[i].kind);
 	}
 }

@@ -56,6 +56,7 @@ void cgroup_layout_parse(const char *mountinfo, const char *self, struct cgroup_
 struct cgroup_tree {
 	bool v2;
 	uint32_t kinds;             /* what it does for a box */
+	bool given;                 /* its parent is ours as a whole: delegated, or a container's */
 	uint32_t optional;          /* rows of the limit table whose files exist; step_cgroup.c */
 	int parent;                 /* directory that holds "millibox"; owned */
 	int home;                   /* .../millibox; owned */

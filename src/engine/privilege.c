@@ -293,6 +293,10 @@ uint32_t privilege_boxes_max(void)
 	return (uint32_t)((files.rlim_max - FILES_OWN) / FILES_PER_BOX);
 }
 
+/*
+ * No filter of system calls here: every box would inherit it, and what the engine needs to make one
+ * (mounts, namespaces, maps) is what a filter would have to forbid.
+ */
 int privilege_harden(struct error *err)
 {
 	const struct rlimit none = {0};
