@@ -408,6 +408,8 @@ static void without_cgroup_kill_the_first_process_is_killed(void **state)
 	int fds[2], pair[2], status = 0;
 
 	if (pid == 0) {
+		(void)alarm(
+			10); /* a kill that does not come fails the test; it shall not hang it */
 		for (;;)
 			(void)pause();
 	}
