@@ -171,8 +171,8 @@ static const struct row rows[STEP_COUNT] = {
 	},
 	[STEP_SESSION] = {
 		.name = "session", .phase = PLAN_BUILD,
-		.text = "setsid; default signal actions; empty signal mask; umask 022",
-		.why = "before anything is made that would inherit a terminal or a mask",
+		.text = "setsid; new keyring; default signal actions; empty signal mask; umask 022",
+		.why = "before anything is made that would inherit a terminal, keys or a mask",
 	},
 	[STEP_CGROUP_NS] = {
 		.name = "cgroup-ns", .phase = PLAN_BUILD, .layers = LAYER_BIT(LAYER_CGROUP_NS),

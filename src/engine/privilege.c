@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <pwd.h>
 #include <sched.h>
 #include <stdio.h>
@@ -302,6 +303,9 @@ int privilege_harden(struct error *err)
 	const struct rlimit none = {0};
 
 	raise_files();
+	/* Whoever started us may have keys in the session's keyring. */
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+		return error_set(err, ERR_SYSTEM, errno, "session keyring");
 	/* As far as the host permits: it takes CAP_SYS_RESOURCE. Boxes are raised above the rest.
 	 */
 	(void)!file_write_at(AT_FDCWD, "/proc/self/oom_score_adj", "-900");

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
@@ -112,7 +113,21 @@ int step_release(struct build *b, struct error *err)
 	return 0;
 }
 
-int step_session(struct build *b attr_unused, struct error *err)
+/*
+ * Keyrings are inherited and know no namespaces. With ids of its own a box gets one of its own;
+ * with the user's id it keeps the empty one that the engine joined, because the kernel counts them
+ * per user.
+ */
+static int leave_keyring(enum engine_ids ids, struct error *err)
+{
+	if (ids == ENGINE_IDS_SINGLE)
+		return 0;
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+		return error_set(err, ERR_BOX_FAILED, errno, "session keyring");
+	return 0;
+}
+
+int step_session(struct build *b, struct error *err)
 {
 	const struct sigaction standard = {.sa_handler = SIG_DFL};
 	sigset_t none;
@@ -124,7 +139,7 @@ int step_session(struct build *b attr_unused, struct error *err)
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "signal mask");
 	(void)umask(022);
-	return 0;
+	return leave_keyring(b->host->ids.mode, err);
 }
 
 int step_cgroup_ns(struct build *b attr_unused, struct error *err)
