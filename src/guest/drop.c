@@ -53,20 +53,30 @@ static int step_directory(const struct drop_plan *plan)
 	return fchdir(plan->workspace) < 0 ? -errno : 0;
 }
 
+/* The kernel's form: the libraries disagree about the types of theirs. */
+struct kernel_limit {
+	uint64_t cur;
+	uint64_t max;
+};
+
+static int change_limit(int resource, const struct kernel_limit *lim, struct kernel_limit *ret_now)
+{
+	return syscall(SYS_prlimit64, 0, resource, lim, ret_now) < 0 ? -errno : 0;
+}
+
 static int set_limit(int resource, uint64_t value)
 {
-	struct rlimit lim = {.rlim_cur = (rlim_t)value, .rlim_max = (rlim_t)value};
-	struct rlimit now;
+	struct kernel_limit lim = {.cur = value, .max = value};
+	int r = change_limit(resource, &lim, NULL);
 
-	if (prlimit(0, (__typeof__(RLIMIT_CORE))resource, &lim, NULL) >= 0)
-		return 0;
-	if (errno != EPERM)
-		return -errno;
+	if (r != -EPERM)
+		return r;
 	/* Raising needs a right that even root of the host may not have; lower is as good. */
-	if (prlimit(0, (__typeof__(RLIMIT_CORE))resource, NULL, &now) < 0)
-		return -errno;
-	now.rlim_cur = now.rlim_max;
-	return prlimit(0, (__typeof__(RLIMIT_CORE))resource, &now, NULL) < 0 ? -errno : 0;
+	r = change_limit(resource, NULL, &lim);
+	if (r < 0)
+		return r;
+	lim.cur = lim.max;
+	return change_limit(resource, &lim, NULL);
 }
 
 struct limit {
@@ -78,16 +88,16 @@ static int step_limits(const struct drop_plan *plan)
 {
 	const struct msg_setup *s = plan->setup;
 	const struct limit limits[] = {
-		{RLIMIT_CORE,       0					    },
-		{RLIMIT_NOFILE,     s->nofile                                    },
-		{RLIMIT_NPROC,      s->nproc                                     },
-		{RLIMIT_FSIZE,      s->fsize                                     },
-		{RLIMIT_DATA,       s->data_limit ? s->data_limit : RLIM_INFINITY},
-		{RLIMIT_MEMLOCK,    64 * KIB                                     },
-		{RLIMIT_MSGQUEUE,   64 * KIB                                     },
-		{RLIMIT_SIGPENDING, 4096					 },
-		{RLIMIT_RTPRIO,     0					    },
-		{RLIMIT_NICE,       0					    },
+		{RLIMIT_CORE,       0					 },
+		{RLIMIT_NOFILE,     s->nofile                                 },
+		{RLIMIT_NPROC,      s->nproc                                  },
+		{RLIMIT_FSIZE,      s->fsize                                  },
+		{RLIMIT_DATA,       s->data_limit ? s->data_limit : UINT64_MAX},
+		{RLIMIT_MEMLOCK,    64 * KIB                                  },
+		{RLIMIT_MSGQUEUE,   64 * KIB                                  },
+		{RLIMIT_SIGPENDING, 4096                                      },
+		{RLIMIT_RTPRIO,     0					 },
+		{RLIMIT_NICE,       0					 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {

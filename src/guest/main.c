@@ -32,6 +32,22 @@
 #include "guest/landlock.h"
 #include "wire/layer.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifdef SANITIZED
+/* Looking for leaks at the end takes ptrace, which nothing in a box has. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+#endif
+
 /* Children waited for in one round: a storm of dying orphans must not stop everything else. */
 #define REAP_BATCH 256
 

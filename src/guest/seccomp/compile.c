@@ -2,7 +2,7 @@
 /*
  * Compiles payload.txt into the seccomp filters of the agent and its payloads; runs at build time.
  *
- *   compile TABLE OUTPUT [sanitizer]
+ *   compile TABLE OUTPUT
  *
  * Theory of operation. libseccomp knows the numbers of system calls on every architecture; the
  * program is emitted here, because the table says what libseccomp's rules cannot: "these arguments
@@ -43,7 +43,6 @@ enum action_kind {
 	ACTION_REFUSE,
 	ACTION_ERRNO,
 	ACTION_AGENT,
-	ACTION_SANITIZER,
 };
 
 struct condition {
@@ -71,7 +70,6 @@ struct variant {
 	const char *name;
 	uint32_t refuse; /* what "refuse" returns */
 	bool agent;
-	bool sanitizer;
 };
 
 struct program {
@@ -86,10 +84,9 @@ struct word {
 };
 
 static const struct word actions[] = {
-	{"allow",     ACTION_ALLOW    },
-	{"refuse",    ACTION_REFUSE   },
-	{"agent",     ACTION_AGENT    },
-	{"sanitizer", ACTION_SANITIZER},
+	{"allow",  ACTION_ALLOW },
+	{"refuse", ACTION_REFUSE},
+	{"agent",  ACTION_AGENT },
 };
 
 static void attr_noreturn attr_printf(2, 3) fail(unsigned line, const char *fmt, ...)
@@ -239,7 +236,7 @@ static void check_reachable(const struct table *table)
 {
 	for (unsigned i = 0; i < table->count; i++) {
 		const struct rule *r = &table->rules[i];
-		if (r->count > 0 || r->kind == ACTION_AGENT || r->kind == ACTION_SANITIZER)
+		if (r->count > 0 || r->kind == ACTION_AGENT)
 			continue;
 		for (unsigned j = i + 1; j < table->count; j++)
 			if (table->rules[j].number == r->number)
@@ -314,9 +311,7 @@ static uint32_t return_value(const struct rule *r, const struct variant *v)
 
 static bool applies(const struct rule *r, const struct variant *v)
 {
-	if (r->kind == ACTION_AGENT)
-		return v->agent;
-	return r->kind != ACTION_SANITIZER || v->sanitizer;
+	return r->kind != ACTION_AGENT || v->agent;
 }
 
 static void emit_rule(struct program *p, const struct rule *r, const struct variant *v)
@@ -481,7 +476,7 @@ static void print_program(FILE *f, const struct variant *v, const struct program
 	(void)fprintf(f, "};\n\n");
 }
 
-static void print_all(FILE *f, const struct table *t, bool sanitizer)
+static void print_all(FILE *f, const struct table *t)
 {
 	/*
 	 * The agent's filter stays on its children, and where two filters disagree the stricter
@@ -490,9 +485,9 @@ static void print_all(FILE *f, const struct table *t, bool sanitizer)
 	 * ENOSYS.
 	 */
 	const struct variant variants[] = {
-		{"payload",       SECCOMP_RET_USER_NOTIF,    false, false    },
-		{"payload_quiet", SECCOMP_RET_ERRNO | EPERM, false, false    },
-		{"agent",         SECCOMP_RET_USER_NOTIF,    true,  sanitizer},
+		{"payload",       SECCOMP_RET_USER_NOTIF,    false},
+		{"payload_quiet", SECCOMP_RET_ERRNO | EPERM, false},
+		{"agent",         SECCOMP_RET_USER_NOTIF,    true },
 	};
 
 	(void)fprintf(f,
@@ -515,13 +510,13 @@ int main(int argc, char **argv)
 {
 	static struct table table;
 
-	if (argc < 3)
-		fail(0, "usage: compile TABLE OUTPUT [sanitizer]");
+	if (argc != 3)
+		fail(0, "usage: compile TABLE OUTPUT");
 	read_table(argv[1], &table);
 	FILE *f = fopen(argv[2], "we");
 	if (!f)
 		fail(0, "cannot write %s", argv[2]);
-	print_all(f, &table, argc > 3 && strcmp(argv[3], "sanitizer") == 0);
+	print_all(f, &table);
 	if (fclose(f) != 0)
 		fail(0, "cannot write %s", argv[2]);
 	return 0;
