@@ -169,8 +169,12 @@ class Agent:
                 os.setresuid(0, 0, 0)
             inner = os.fork()
             if inner == 0:
-                LIBC.prctl(1, 9, 0, 0, 0)
+                LIBC.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG
                 build_root(path, self.uid)
+                if self.uid and not self.ids:
+                    # Executing as an ordinary id loses the right to do it later.
+                    for cap in range(41):
+                        LIBC.prctl(24, cap, 0, 0, 0)  # PR_CAPBSET_DROP
                 os.dup2(sock.fileno(), 3, inheritable=True)
                 os.set_inheritable(3, True)
                 os.closerange(4, 1024)
