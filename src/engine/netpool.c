@@ -19,7 +19,6 @@
 /* Enough for a burst; each costs the kernel some hundred KiB. */
 #define SPARE_COUNT      8
 #define TAKE_TIMEOUT_SEC 2
-#define HELPER_SOCK      3
 
 static int open_own(void)
 {
@@ -45,21 +44,45 @@ static int make_net(void)
 	return r < 0 ? r : open_own();
 }
 
-static int serve_one(int sock)
+int netpool_visit(int net)
+{
+	return setns(net, CLONE_NEWNET) < 0 ? -errno : 0;
+}
+
+static int serve_one(int sock, int home)
 {
 	cleanup_close int net = -1;
 	char byte;
 	ssize_t n = fd_recv(sock, &byte, sizeof(byte), NULL, NULL);
+	int r;
 
 	if (n <= 0)
 		return -EPIPE;
 	net = make_net();
-	return net < 0 ? net : fd_send(sock, &byte, sizeof(byte), &net, 1);
+	/* Not to be found in what will be a box's. */
+	r = netpool_visit(home);
+	if (net < 0 || r < 0)
+		return net < 0 ? net : r;
+	return fd_send(sock, &byte, sizeof(byte), &net, 1);
+}
+
+/* Closes all other descriptors but the standard streams. */
+static int keep_only(int sock, int home)
+{
+	int low = sock < home ? sock : home, high = sock < home ? home : sock;
+
+	if (low <= STDERR_FILENO || high == low)
+		return -EBADF;
+	if ((low > STDERR_FILENO + 1 && close_range(STDERR_FILENO + 1, (unsigned)low - 1, 0) < 0) ||
+	    (high > low + 1 && close_range((unsigned)low + 1, (unsigned)high - 1, 0) < 0) ||
+	    close_range((unsigned)high + 1, ~0U, 0) < 0)
+		return -errno;
+	return 0;
 }
 
 /* Ends with the engine, whichever way that ends; on an error of its own the engine does without. */
-static void run_helper(int sock) attr_noreturn;
-static void run_helper(int sock)
+static void run_helper(int sock, int home) attr_noreturn;
+static void run_helper(int sock, int home)
 {
 	const struct sched_param none = {0};
 
@@ -68,12 +91,11 @@ static void run_helper(int sock)
 	/* Being asked must not take the processor from the engine, which has a box to make. Not
 	 * idle class: what it holds meanwhile is a lock of the whole kernel. */
 	(void)sched_setscheduler(0, SCHED_BATCH, &none);
+	(void)prctl(PR_SET_NAME, "millibox-nets");
 	/* The daemon's socket and the instance's locks must not outlive the engine in here. */
-	if (sock != HELPER_SOCK && dup3(sock, HELPER_SOCK, O_CLOEXEC) < 0)
+	if (keep_only(sock, home) < 0)
 		_exit(1);
-	if (close_range(HELPER_SOCK + 1, ~0U, 0) < 0)
-		_exit(1);
-	while (serve_one(HELPER_SOCK) >= 0)
+	while (serve_one(sock, home) >= 0)
 		;
 	_exit(0);
 }
@@ -100,7 +122,7 @@ static int start_helper(struct netpool *pool)
 		return r;
 	pool->helper = fork();
 	if (pool->helper == 0)
-		run_helper(pair[1]);
+		run_helper(pair[1], pool->home);
 	r = pool->helper < 0 ? -errno : 0;
 	(void)fd_close(pair[1]);
 	pool->sock = pair[0];
@@ -129,11 +151,6 @@ void netpool_close(struct netpool *pool)
 	if (pool->helper > 0)
 		(void)waitpid(pool->helper, NULL, 0);
 	pool->helper = 0;
-}
-
-int netpool_visit(int net)
-{
-	return setns(net, CLONE_NEWNET) < 0 ? -errno : 0;
 }
 
 void netpool_return(const struct netpool *pool)

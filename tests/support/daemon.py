@@ -79,9 +79,10 @@ class Daemon:
         return None
 
     def box_pids(self):
-        """Everything that lives below the engine."""
+        """Everything that lives below the engine, but for its helper that makes network namespaces."""
         engine = self.engine_pid
-        return host.descendants(engine) if engine else []
+        below = host.descendants(engine) if engine else []
+        return [pid for pid in below if host.comm(pid) != "millibox-nets"]
 
     def groups(self):
         """Groups of this daemon's boxes: those of the instance that its engine's lock names."""
