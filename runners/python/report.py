@@ -177,11 +177,40 @@ def result(value):
     send('{"result":' + data + ',"results":[' + bundle(value, plain) + "]}")
 
 
-def error(kind, value, trace):
-    """Print as the interpreter would, and report. Return: True when it was printed."""
-    import traceback
+class Screen:
+    """What is shown of an exception, kept to be told as well."""
 
-    text = "".join(traceback.format_exception(kind, value, trace))
+    def __init__(self):
+        self.parts = []
+
+    def write(self, text):
+        self.parts.append(text)
+
+    def flush(self):
+        pass
+
+
+def show(kind, value, trace, source):
+    """The text that the interpreter itself prints: importing traceback would cost more than most
+    programs. It reads the lines it shows with io.open, under the name that is shown."""
+    import io
+
+    name = source[source.rfind("/") + 1 :]
+    real = io.open
+    screen, stderr = Screen(), sys.stderr
+    io.open = lambda file, *args, **named: real(source if file == name else file, *args, **named)
+    sys.stderr = screen
+    try:
+        sys.__excepthook__(kind, value, trace)
+    finally:
+        io.open = real
+        sys.stderr = stderr
+    return "".join(screen.parts)
+
+
+def error(kind, value, trace, source):
+    """Print as the interpreter would, and report. Return: True when it was printed."""
+    text = show(kind, value, trace, source)
     sys.stdout.flush()
     sys.stderr.write(text)
     sys.stderr.flush()

@@ -58,7 +58,8 @@ def _hook(kind, value, trace):
     """The program's exception: shown without our own frames, as if we were not there."""
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
-    if _tell("error", kind, value, trace) is None:
+    value.__traceback__ = trace  # which is what is printed, whatever is passed
+    if _tell("error", kind, value, trace, _path) is None:
         sys.__excepthook__(kind, value, trace)
     if kind is KeyboardInterrupt:
         # The interpreter ends itself by SIGINT if that was the last exception of a program text;
@@ -96,4 +97,5 @@ def _main(path, arguments):
 _self = sys.modules["__main__"]  # keeps these globals alive
 _here = __file__[: __file__.rfind("/") + 1]
 _pid = sys.modules["posix"].getpid()
-_main(sys.argv[1], sys.argv[2:])
+_path = sys.argv[1]
+_main(_path, sys.argv[2:])

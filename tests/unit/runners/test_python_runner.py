@@ -111,7 +111,7 @@ def test_program_is_main_with_its_arguments(runner):
     "import threading; threading.Thread(target=lambda: print('t')).start(); raise OSError(1)",
     "raise ExceptionGroup('g', [ValueError(1), TypeError(2)])", "assert False, 'no'",
     "import sys; sys.excepthook = lambda *a: print('mine', a[0].__name__); 1/0",
-    "\tx = 1", "if 1:\nx", "'\\ud800'.encode()", "async def f(): await x\nf() if 0 else None",
+    "pritn(1)", "import os; os.getpit", "x = 1\n\n\nraise ValueError(\n  x)", "\tx = 1", "if 1:\nx", "'\\ud800'.encode()", "async def f(): await x\nf() if 0 else None",
 ])
 def test_ends_exactly_as_without_us(runner, code):
     ours, theirs = run(runner, code), plain(runner, code)
@@ -142,6 +142,16 @@ def test_traceback_shows_the_users_lines_only(runner):
     assert (error["name"], error["value"]) == ("KeyError", "'missing'")
     assert error["traceback"][0].startswith("Traceback") and error["traceback"][-1] == "KeyError: 'missing'"
     assert "\n".join(error["traceback"]) + "\n" == done.err
+
+
+def test_file_of_the_same_name_in_the_workspace_is_not_mistaken_for_the_program(runner):
+    program = runner.parent.parent / "main.py"
+    elsewhere = runner.parent.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "main.py").write_text("wrong line\n")
+    program.write_text("1/0  # right line\n")
+    done = subprocess.run([PYTHON, "-I", runner, program], capture_output=True, text=True, cwd=elsewhere)
+    assert "# right line" in done.stderr and "wrong" not in done.stderr
 
 
 def test_lines_are_visible_to_the_programs_own_tools(runner):
