@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What run.py has to tell: one JSON object over the agent's report socket.
+"""The part of run.py that not every program needs: telling of values and exceptions.
+
+What there is to tell goes over the agent's report socket as one JSON object:
 
     {"result": VALUE, "results": [{"text/plain": TEXT, "text/html": TEXT, "image/png": BASE64}],
      "error": {"name": TEXT, "value": TEXT, "traceback": [LINE...]}}
 
 Everything is bounded. The C halves of json and socket are used directly: importing the Python ones
-would take longer than most programs run.
+would take longer than most programs run. run.py gives PID, its own process, and RUN, its own name.
 """
 
 import sys
@@ -27,6 +29,29 @@ RICH = (
     ("_repr_png_", "image/png"),
     ("_repr_jpeg_", "image/jpeg"),
 )
+
+
+def split(source, name):
+    """The program as code, and its last expression as code of its own if it ends in one."""
+    try:
+        tree = compile(source, name, "exec", 0x400, True)  # ast.PyCF_ONLY_AST
+    except (RecursionError, MemoryError):
+        return compile(source, name, "exec", 0, True), None  # deeper than trees can be
+    if not tree.body or type(tree.body[-1]).__name__ != "Expr":
+        return compile(tree, name, "exec", 0, True), None
+    from _ast import Expression
+
+    last = Expression(tree.body.pop().value)
+    body = compile(tree, name, "exec", 0, True)
+    # Futures of the program hold for its last line too.
+    return body, compile(last, name, "eval", body.co_flags & 0x1FE0000, True)
+
+
+def is_ours():
+    """False in a forked child that ran to the end of the program."""
+    from posix import getpid
+
+    return getpid() == PID  # noqa: F821
 
 
 class NotPlain(Exception):
@@ -169,6 +194,8 @@ def send(text):
 
 
 def result(value):
+    if not is_ours():
+        return
     plain = describe(value)
     try:
         data = Plain().render(value)
@@ -208,12 +235,7 @@ def show(kind, value, trace, source):
     return "".join(screen.parts)
 
 
-def error(kind, value, trace, source):
-    """Print as the interpreter would, and report. Return: True when it was printed."""
-    text = show(kind, value, trace, source)
-    sys.stdout.flush()
-    sys.stderr.write(text)
-    sys.stderr.flush()
+def tell_error(kind, value, text):
     try:
         said = cut(str(value))
     except Exception:
@@ -227,4 +249,19 @@ def error(kind, value, trace, source):
              + ',"traceback":[' + ",".join([quote(line) for line in lines]) + "]}}")
     except Exception:
         pass  # nobody listens: the exception was printed, which is what counts
+
+
+def error(kind, value, trace, source):
+    """Print without our own frames, as the interpreter would, and report.
+    Return: True when it was printed."""
+    ours = (RUN, error.__code__.co_filename)  # noqa: F821
+    while trace is not None and trace.tb_frame.f_code.co_filename in ours:
+        trace = trace.tb_next
+    value.__traceback__ = trace  # which is what is printed, whatever is passed
+    text = show(kind, value, trace, source)
+    sys.stdout.flush()
+    sys.stderr.write(text)
+    sys.stderr.flush()
+    if is_ours():
+        tell_error(kind, value, text)
     return True

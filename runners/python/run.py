@@ -1,101 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one Python program as `python3 main.py` would, and reports its last value or its exception.
-
-This file is compiled at every start, so it holds what every program needs and no more; report.py is
-read only when there is something to tell. It runs in isolated mode: nothing the program's author can
-write is imported before the program itself runs.
-"""
-
+# Runs one Python program as `python3 main.py` would, and reports its last value or its exception.
+#
+# This file is compiled at every start, so it holds what every program needs and no more; the rest is
+# in report.py, read when it is needed. Isolated mode: nothing that the program's author can write is
+# imported before the program itself runs.
 import sys
 
 
-class _Source:
-    """What traceback, inspect, warnings and pdb ask for the program's lines."""
-
-    def __init__(self, text):
-        self._text = text
-
+class _Source:  # what traceback, inspect, warnings and pdb ask for the program's lines
     def get_source(self, name):
-        return self._text.decode("utf-8-sig", "replace")
-
-    def is_package(self, name):
-        return False
+        return _source.decode("utf-8-sig", "replace")
 
 
-def _compile(source, name):
-    """The program as code, and its last expression as code of its own if it ends in one."""
+def _later(task, *args):
+    with open(_here + "report.py", "rb") as file:
+        names = {"__name__": "millibox_report", "PID": _pid, "RUN": __file__}
+        exec(compile(file.read(), _here + "report.py", "exec", 0, True), names)
+    return names[task](*args)
+
+
+def _tell(task, *args):
+    # Reporting never changes what the program does: whatever goes wrong is nobody's concern.
     try:
-        tree = compile(source, name, "exec", 0x400, True)  # ast.PyCF_ONLY_AST
-        if not tree.body or type(tree.body[-1]).__name__ != "Expr":
-            return compile(tree, name, "exec", 0, True), None
-        from _ast import Expression
-
-        last = Expression(tree.body.pop().value)
-        body = compile(tree, name, "exec", 0, True)
-        # Futures of the program hold for its last line too.
-        return body, compile(last, name, "eval", body.co_flags & 0x1FE0000, True)
-    except (RecursionError, MemoryError):
-        return compile(source, name, "exec", 0, True), None  # deeper than trees can be
-
-
-def _tell(kind, *args):
-    """Reporting never changes what the program does: whatever goes wrong here is nobody's concern."""
-    from posix import getpid
-
-    if getpid() != _pid:  # a forked child that ran to the end of the program
-        return None
-    try:
-        path = _here + "report.py"
-        with open(path, "rb") as file:
-            names = {"__name__": "millibox_report"}
-            exec(compile(file.read(), path, "exec", 0, True), names)
-        return names[kind](*args)
+        return _later(task, *args)
     except BaseException:
         return None
 
 
 def _hook(kind, value, trace):
-    """The program's exception: shown without our own frames, as if we were not there."""
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    value.__traceback__ = trace  # which is what is printed, whatever is passed
     if _tell("error", kind, value, trace, _path) is None:
         sys.__excepthook__(kind, value, trace)
-    if kind is KeyboardInterrupt:
-        # The interpreter ends itself by SIGINT if that was the last exception of a program text;
-        # texts that were run for printing (named tuples are one) made it forget.
-        try:
-            exec("raise KeyboardInterrupt")
-        except KeyboardInterrupt:
-            pass
 
 
-def _main(path, arguments):
-    name = path[path.rfind("/") + 1 :]
-    module = type(sys)("__main__")
-    with open(path, "rb") as file:
-        source = file.read()
-    module.__dict__.update(
-        __builtins__=sys.modules["builtins"],
-        __file__="/workspace/" + name,
-        __loader__=_Source(source),
-    )
-    sys.argv[:] = [name, *arguments]
-    sys.path.insert(0, "/workspace")
-    sys.modules["__main__"] = module
-    # As on a terminal: a caller who watches sees lines as they are written.
-    sys.stdout.reconfigure(line_buffering=True)
-    sys.excepthook = _hook
-    body, last = _compile(source, name)
-    exec(body, module.__dict__)
-    if last is not None:
-        value = eval(last, module.__dict__)
-        if value is not None:
-            _tell("result", value)
+def _compile(name):
+    # The last line is the last statement exactly if it is an expression, and what comes before it
+    # is a program too. Trees tell it for all others; the first tree costs half a millisecond.
+    end = _source.rstrip()
+    start = end.rfind(b"\n") + 1
+    try:
+        if end.isascii():
+            last = compile(b"\n" * end.count(b"\n") + end[start:], name, "eval", 0, True)
+            return compile(_source[:start], name, "exec", 0, True), last
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass
+    return _later("split", _source, name)
 
 
 _self = sys.modules["__main__"]  # keeps these globals alive
 _here = __file__[: __file__.rfind("/") + 1]
 _pid = sys.modules["posix"].getpid()
 _path = sys.argv[1]
-_main(_path, sys.argv[2:])
+with open(_path, "rb") as _file:
+    _source = _file.read()
+sys.argv[:] = [_path[_path.rfind("/") + 1 :], *sys.argv[2:]]
+sys.path.insert(0, "/workspace")
+sys.modules["__main__"] = _main = type(sys)("__main__")
+_main = _main.__dict__
+_main["__builtins__"] = sys.modules["builtins"]
+_main["__file__"] = "/workspace/" + sys.argv[0]
+_main["__loader__"] = _Source()
+# As on a terminal: a caller who watches sees lines as they are written.
+sys.stdout.reconfigure(line_buffering=True)
+sys.excepthook = _hook
+_body, _last = _compile(sys.argv[0])
+exec(_body, _main)
+if _last is not None:
+    _last = eval(_last, _main)
+    if _last is not None:
+        _tell("result", _last)
