@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -64,13 +65,13 @@ static char **copy_strs(const struct wire_strs *strs)
 
 static int make_job(const struct msg_exec *msg, struct exec_job *ret, struct error *err)
 {
-	if (msg->argv.count == 0)
-		return error_set(err, ERR_INVALID, 0, "nothing to execute");
 	if (msg->cwd.len > 0 && put_check_path(&msg->cwd, err) < 0)
 		return error_wrap(err, "working directory");
 	ret->argv = copy_strs(&msg->argv);
 	ret->env = copy_strs(&msg->env);
 	ret->cwd = xmemdup0(msg->cwd.data, msg->cwd.len);
+	if (!ret->argv[0])
+		return error_set(err, ERR_INVALID, 0, "nothing to execute");
 	/* Nothing is searched: neither PATH nor a working directory decides what runs. */
 	if (ret->argv[0][0] != '/')
 		return error_set(err, ERR_INVALID, 0, "'%.64s' is not an absolute path",
@@ -327,7 +328,11 @@ int proc_timeout_ms(const struct agent *a)
 	if (p->state != PROC_DRAINING || channel_is_full(&a->ch))
 		return -1;
 	now = clock_us();
-	return now >= end ? 0 : (int)((end - now) / USEC_PER_MS + 1);
+	if (now >= end)
+		return 0;
+	/* Rounded up: waking too early would mean asking again at once. */
+	uint64_t ms = (end - now) / USEC_PER_MS + 1;
+	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
 /* Output first: a report says something about what was written before it. */

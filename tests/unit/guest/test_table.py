@@ -22,7 +22,7 @@ def compile_table(tmp_path, text):
     ("allow read", "without a reason"),
     ("allow read --", "without a reason"),
     ("permit read -- typo", "unknown action"),
-    ("allow raed -- typo", "unknown call"),
+    ("allow reed -- typo", "unknown call"),
     ("allow newcall=600 -- beyond", "beyond the table"),
     ("error:ENOPE read -- typo", "neither a known name nor a number"),
     ("allow read int6=0 -- no such argument", "names no argument"),
