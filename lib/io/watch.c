@@ -15,6 +15,16 @@ struct watch {
 static_assert((int)WATCH_READ == (int)UV_READABLE && (int)WATCH_WRITE == (int)UV_WRITABLE,
               "events are passed through");
 
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+static void apply(struct watch *w)
+{
+	int r = w->wanted ? uv_poll_start(&w->poll, w->wanted, on_poll) : uv_poll_stop(&w->poll);
+
+	assert(r == 0);
+	(void)r;
+}
+
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
 	struct watch *w = CONTAINER_OF(poll, struct watch, poll);
@@ -25,7 +35,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 		 * unread bytes is enough). What came before the error can still be read, so go on
 		 * and let read(2) or write(2) find the error in its place.
 		 */
-		watch_set(w, w->wanted);
+		apply(w);
 		events = w->wanted;
 	}
 	w->fn(w->ctx, events);
@@ -53,12 +63,11 @@ struct watch *watch_new(struct loop *loop, int fd, watch_fn *fn, void *ctx)
 
 void watch_set(struct watch *w, int events)
 {
-	int r;
-
+	/* Starting anew costs two system calls even where nothing changes. */
+	if (w->wanted == events)
+		return;
 	w->wanted = events;
-	r = events ? uv_poll_start(&w->poll, events, on_poll) : uv_poll_stop(&w->poll);
-	assert(r == 0);
-	(void)r;
+	apply(w);
 }
 
 void watch_free(struct watch *w)
