@@ -106,7 +106,10 @@ def row_inside(daemon, rounds=9):
 
 def row_many(daemon, count, parallel):
     """Row 13: many boxes, one after another and @parallel at a time; all right, nothing left."""
-    before = (len(host.mounts()), host.box_cgroups(), host.fd_count(daemon.pid), host.fd_count(daemon.engine_pid))
+    def look():
+        return (len(host.mounts()), daemon.groups(), host.fd_count(daemon.pid), host.fd_count(daemon.engine_pid))
+
+    before = look()
     memory = []
     found = {"boxes": count, "parallel": parallel}
     wrong = []
@@ -131,7 +134,7 @@ def row_many(daemon, count, parallel):
     found["at_a_time_s"] = round(timed(all_at_once) / 1000, 2)
     daemon.settle()
     memory.append(host.rss_kib(daemon.pid))
-    after = (len(host.mounts()), host.box_cgroups(), host.fd_count(daemon.pid), host.fd_count(daemon.engine_pid))
+    after = look()
     found.update(
         per_second_sequential=round(count / found["one_after_another_s"]),
         per_second_parallel=round(count / found["at_a_time_s"]),
@@ -170,7 +173,7 @@ def table(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=60, help="rounds of the interleaved comparison")
-    parser.add_argument("--boxes", type=int, default=1000, help="boxes of each half of the leak test")
+    parser.add_argument("--boxes", type=int, default=2000, help="boxes of each half of the leak test")
     parser.add_argument("--out", default=str(ROOT / "bench" / "results"), help="where the JSON goes")
     args = parser.parse_args()
     daemon = Daemon().start()
