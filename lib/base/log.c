@@ -69,6 +69,16 @@ int log_format_parse(const char *text)
 	return index_of(format_names, LOG_FORMAT_COUNT, text);
 }
 
+const char *log_level_name(enum log_level level)
+{
+	return level_names[level];
+}
+
+const char *log_format_name(enum log_format format)
+{
+	return format_names[format];
+}
+
 bool log_is_on(enum log_level level)
 {
 	return level <= settings.level;

@@ -31,6 +31,9 @@ void log_setup(const char *program, enum log_level level, enum log_format format
 /** log_level_parse / log_format_parse - Return: the value or -EINVAL. */
 int log_level_parse(const char *text);
 int log_format_parse(const char *text);
+/** log_level_name / log_format_name - the words that the parsers take. */
+const char *log_level_name(enum log_level level);
+const char *log_format_name(enum log_format format);
 bool log_is_on(enum log_level level);
 /** log_write - @ctx is "key=value key=value" or NULL. */
 void log_write(enum log_level level, const char *ctx, const char *fmt, ...) attr_printf(3, 4);

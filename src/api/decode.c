@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/decode.h"
 
-#include "api/base64.h"
 #include "api/json.h"
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/suggest.h"
 #include <math.h>
 #include <string.h>
 
@@ -13,8 +14,6 @@
 #define SECONDS_MAX 1e9
 #define CORES_MAX   1e6
 /* Edits after which a name is another name. */
-#define TYPO_MAX     3
-#define NAME_MAX_LEN 32
 
 struct decode {
 	const struct decode_limits *limits;
@@ -41,49 +40,13 @@ static int wrong(struct decode *d, const char *path, const char *what)
 	return error_field(d->err, path, "must be %s", what);
 }
 
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Insertions, deletions and replacements that make @a into @b; @b is one of our names. */
-static size_t typo_distance(const char *a, const char *b)
-{
-	size_t row[NAME_MAX_LEN + 1], b_len = strlen(b);
-
-	assert(b_len <= NAME_MAX_LEN);
-	for (size_t j = 0; j <= b_len; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i] != '\0' && i < NAME_MAX_LEN; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i + 1;
-		for (size_t j = 0; j < b_len; j++) {
-			size_t replaced = diagonal + (a[i] != b[j]);
-
-			diagonal = row[j + 1];
-			row[j + 1] = least(replaced, least(row[j], row[j + 1]) + 1);
-		}
-	}
-	return row[b_len];
-}
-
 static const char *nearest(const struct fields *fields, const char *name)
 {
-	const char *best = NULL;
-	size_t best_distance = TYPO_MAX;
+	struct suggest s = {.word = name};
 
-	if (strlen(name) > NAME_MAX_LEN)
-		return NULL;
-	for (size_t i = 0; i < fields->count; i++) {
-		size_t distance = typo_distance(name, fields->table[i].name);
-
-		if (distance < best_distance && distance < strlen(name)) {
-			best = fields->table[i].name;
-			best_distance = distance;
-		}
-	}
-	return best;
+	for (size_t i = 0; i < fields->count; i++)
+		suggest_offer(&s, fields->table[i].name);
+	return s.best;
 }
 
 static bool is_known(const struct fields *fields, const char *name)

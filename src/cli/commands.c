@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "cli/say.h"
-#include "cli/suggest.h"
+#include "base/suggest.h"
 
 static const struct command *const commands[] = {
 	&command_run,        &command_doctor,  &command_box_plan,

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/suggest.h"
+#include "base/suggest.h"
 
 /* Kinds that are one positive number differ in their parser and in how an example looks. */
 struct number_kind {

@@ -13,7 +13,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "cli/base64.h"
+#include "base/base64.h"
 #include "cli/language.h"
 
 static int read_stream(int fd, struct buf *b)

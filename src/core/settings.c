@@ -10,19 +10,19 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/suggest.h"
 #include "base/utf8.h"
 
-#define KI           (1024ULL)
-#define MI           (1024 * KI)
-#define GI           (1024 * MI)
-#define TI           (1024 * GI)
-#define MSEC         USEC_PER_MS
-#define SEC          USEC_PER_SEC
-#define HOUR         (3600 * SEC)
-#define AT(field)    offsetof(struct config, field)
-#define LIST_MAX     64
-#define TEXT_MAX     4096
-#define DISTANCE_MAX 3 /* more typing errors than that: a guess would be noise */
+#define KI        (1024ULL)
+#define MI        (1024 * KI)
+#define GI        (1024 * MI)
+#define TI        (1024 * GI)
+#define MSEC      USEC_PER_MS
+#define SEC       USEC_PER_SEC
+#define HOUR      (3600 * SEC)
+#define AT(field) offsetof(struct config, field)
+#define LIST_MAX  64
+#define TEXT_MAX  4096
 
 /* A row is one setting, however long its line. */
 /* clang-format off */
@@ -97,35 +97,6 @@ bool settings_has_group(const char *group)
 	return false;
 }
 
-static unsigned min_of(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
-/* Typing errors between two keys: letters left out, added or replaced. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[SETTING_ENV_LEN];
-	size_t width = strlen(b);
-
-	if (width >= ARRAY_SIZE(row))
-		return UINT_MAX;
-	for (unsigned j = 0; j <= width; j++)
-		row[j] = j;
-	for (unsigned i = 0; a[i]; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = i + 1;
-		for (size_t j = 1; j <= width; j++) {
-			unsigned replaced = diagonal + (a[i] != b[j - 1]);
-
-			diagonal = row[j];
-			row[j] = min_of(replaced, min_of(row[j], row[j - 1]) + 1);
-		}
-	}
-	return row[width];
-}
-
 static const char *last_part(const char *key)
 {
 	const char *dot = strrchr(key, '.');
@@ -135,22 +106,15 @@ static const char *last_part(const char *key)
 
 const char *settings_suggest(const char *key)
 {
-	const char *best = NULL;
-	unsigned best_distance = DISTANCE_MAX + 1;
+	struct suggest s = {.word = key};
 
-	if (strlen(key) >= SETTING_ENV_LEN)
-		return NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		/* The right name in the wrong group is as good a guess as one typing error. */
-		bool same_name = str_equal(last_part(key), last_part(table[i].key));
-		unsigned d = same_name ? 1 : distance(key, table[i].key);
-
-		if (d < best_distance) {
-			best_distance = d;
-			best = table[i].key;
-		}
-	}
-	return best;
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		suggest_offer(&s, table[i].key);
+	/* The right name in the wrong group is as good a guess as one typing error. */
+	for (size_t i = 0; i < ARRAY_SIZE(table) && !s.best; i++)
+		if (str_equal(last_part(key), last_part(table[i].key)))
+			s.best = table[i].key;
+	return s.best;
 }
 
 static char env_letter(char c)

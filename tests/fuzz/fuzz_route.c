@@ -2,7 +2,7 @@
 /* What a request says before its body: target, method, Host, Origin, media type; one per line. */
 #include <string.h>
 
-#include "api/base64.h"
+#include "base/base64.h"
 #include "api/internal.h"
 #include "core/config.h"
 #include "fuzz.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/base64.h"
+#include "base/base64.h"
 
 #include "base/alloc.h"
 #include <stdint.h>
@@ -43,8 +43,7 @@ char *base64_decode(const char *text, size_t len, size_t *ret_len)
 	if (len % 4 != 0)
 		return NULL;
 	if (len > 0)
-		pad_at_end =
-			(text[len - 1] == '=') + (text[len - 1] == '=' && text[len - 2] == '=');
+		pad_at_end = text[len - 1] != '=' ? 0 : text[len - 2] != '=' ? 1 : 2;
 	out = xmalloc(len / 4 * 3 + 1);
 	for (size_t i = 0; i < len; i += 4) {
 		size_t pad = i + 4 == len ? pad_at_end : 0;
@@ -58,4 +57,30 @@ char *base64_decode(const char *text, size_t len, size_t *ret_len)
 	out[used] = '\0';
 	*ret_len = used;
 	return TAKE_PTR(out);
+}
+
+char *base64_encode(const void *data, size_t len)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+	const uint8_t *in = data;
+	char *text = xmalloc((len + 2) / 3 * 4 + 1);
+	char *out = text;
+
+	for (size_t i = 0; i < len; i += 3) {
+		size_t left = len - i;
+		uint32_t group = (uint32_t)in[i] << 16;
+
+		if (left > 1)
+			group |= (uint32_t)in[i + 1] << 8;
+		if (left > 2)
+			group |= in[i + 2];
+		*out++ = digits[group >> 18];
+		*out++ = digits[group >> 12 & 63];
+		/* Behind the digits, the padding. */
+		*out++ = digits[left > 1 ? group >> 6 & 63 : 64];
+		*out++ = digits[left > 2 ? group & 63 : 64];
+	}
+	*out = '\0';
+	return text;
 }

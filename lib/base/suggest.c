@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/suggest.h"
+#include "base/suggest.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* Names of commands and options are short; a longer word is no misspelling of one. */
-#define WORD_MAX 32
+/* Names of commands, options, fields and settings are short; a longer word is none misspelled. */
+#define WORD_MAX 64
 
 static size_t min3(size_t a, size_t b, size_t c)
 {

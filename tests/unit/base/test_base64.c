@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "api/base64.h"
 #include "base/alloc.h"
+#include "base/base64.h"
 #include <string.h>
 
 static void every_length_and_byte_is_decoded(void **state)
@@ -46,9 +46,40 @@ static void what_is_not_canonical_is_refused(void **state)
 	}
 }
 
+static void check_encoded(const char *data, size_t len, const char *expected)
+{
+	char *text = base64_encode(data, len);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+/* The vectors of RFC 4648. */
+static void every_length_is_padded_right(void **state)
+{
+	(void)state;
+	check_encoded("foobar", 0, "");
+	check_encoded("foobar", 1, "Zg==");
+	check_encoded("foobar", 2, "Zm8=");
+	check_encoded("foobar", 3, "Zm9v");
+	check_encoded("foobar", 4, "Zm9vYg==");
+	check_encoded("foobar", 5, "Zm9vYmE=");
+	check_encoded("foobar", 6, "Zm9vYmFy");
+}
+
+static void all_bits_are_used(void **state)
+{
+	(void)state;
+	check_encoded("\0\0\0", 3, "AAAA");
+	check_encoded("\xff\xff\xff", 3, "////");
+	check_encoded("\xfb\xef\xbe", 3, "++++");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_length_is_padded_right),
+		cmocka_unit_test(all_bits_are_used),
 		cmocka_unit_test(every_length_and_byte_is_decoded),
 		cmocka_unit_test(what_is_not_canonical_is_refused),
 	};

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/suggest.h"
+#include "base/suggest.h"
 
 static void distances_count_typing_errors(void **state)
 {
@@ -35,13 +35,13 @@ static void distances_count_typing_errors(void **state)
 
 static void longer_words_than_any_name_are_never_near(void **state)
 {
-	char word[34];
+	char word[66];
 
 	(void)state;
-	memset(word, 'a', 33);
-	word[33] = '\0';
+	memset(word, 'a', 65);
+	word[65] = '\0';
 	assert_true(suggest_distance(word, word) == SIZE_MAX);
-	word[32] = '\0';
+	word[64] = '\0';
 	assert_int_equal(suggest_distance(word, word), 0);
 }
 
