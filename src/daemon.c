@@ -143,6 +143,8 @@ static int start_engine(struct daemon *d, struct error *err)
 		.agent_path = c->agent_path,
 		.runners_dir = c->runners_dir,
 		.runtime_dir = c->runtime_dir,
+		.log_level = log_level_name(c->log_level),
+		.log_format = log_format_name(c->log_format),
 		.uid_base = c->uid_base,
 		.strict = c->strict,
 		.on_engine_lost = on_engine_lost,

@@ -157,6 +157,8 @@ struct native_config {
 	const char *agent_path;
 	const char *runners_dir;
 	const char *runtime_dir;
+	const char *log_level; /* words of the engine's options */
+	const char *log_format;
 	uint64_t uid_base;
 	bool strict;
 	/* Called from the loop when the engine is gone: no box can be made any more. */

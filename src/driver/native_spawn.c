@@ -82,6 +82,10 @@ static int fork_engine(const struct native_config *config, int sock, pid_t *ret_
 	                            config->runtime_dir,
 	                            "--uid-base",
 	                            uid_base,
+	                            "--log-level",
+	                            config->log_level,
+	                            "--log-format",
+	                            config->log_format,
 	                            NULL};
 	pid_t pid;
 

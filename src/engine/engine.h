@@ -25,7 +25,8 @@
 /*
  * How the daemon starts it: an empty environment, the socket as descriptor ENGINE_SOCKET_FD, 0 and
  * 1 on /dev/null, 2 for its log, nothing else, and
- *   millibox-engine --agent FILE --runners DIR --runtime-dir DIR --uid-base N
+ *   millibox-engine --agent FILE --runners DIR --runtime-dir DIR --uid-base N --log-level L
+ *                   --log-format F
  */
 #define ENGINE_SOCKET_FD 3
 

@@ -36,16 +36,22 @@ struct arguments {
 	struct options options;
 	struct engine_limits limits;
 	uint32_t flags;
+	int log_level;  /* enum log_level */
+	int log_format; /* enum log_format */
 };
 
 static int identify(const struct options *options, struct privilege *ret_privilege,
                     struct error *err)
 {
+	/* A daemon that closed its end is seen as an error of the call. And whoever stops a whole
+	 * group of processes means the daemon, which lets running work end: the engine ends when
+	 * the daemon has. */
+	static const int ignored[] = {SIGPIPE, SIGTERM, SIGINT, SIGHUP};
 	const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
 	(void)umask(022);
-	/* A daemon that closed its end is seen as an error of the call. */
-	(void)sigaction(SIGPIPE, &ignore, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		(void)sigaction(ignored[i], &ignore, NULL);
 	return privilege_enter(options, ret_privilege, err);
 }
 
@@ -166,9 +172,14 @@ enum target {
 	TO_U64,
 	TO_U32,
 	TO_FLAG,
+	TO_LEVEL,
+	TO_FORMAT,
 };
 
+#define AT(field) offsetof(struct arguments, field)
+
 /* Every option: where its value goes. */
+/* clang-format off: it would tear the columns apart */
 static const struct item {
 	const char *name;
 	enum target target;
@@ -176,28 +187,29 @@ static const struct item {
 	uint32_t value;
 	const char *help;
 } items[] = {
-	{"serve",		    TO_MODE,            0,						  MODE_SERVE,"serve the daemon at the socket --fd (default)"},
-	{"plan",		     TO_MODE,            0,						  MODE_PLAN,"print the steps that make a box"},
-	{"probe",		    TO_MODE,            0,						  MODE_PROBE,"print what this host can do"},
-	{"fd",		       TO_FD,              offsetof(struct arguments,                          options.fd),0,                             "descriptor of the socket"},
-	{"agent",			  TO_TEXT,				      offsetof(struct arguments,							options.agent),0,"program for PID 1"},
-	{"runners",       TO_TEXT,                         offsetof(struct arguments,								   options.runners),0,
-         "directory of runners"},
-	{"runtime-dir",			 TO_TEXT,                         offsetof(struct arguments,									   options.runtime_dir),0,"for locks"},
-	{"uid-base",      TO_U64,                       offsetof(struct arguments,options.uid_base),0,                            "first host id"},
-	{"memory", TO_U64,offsetof(struct arguments,                                          limits.memory_bytes),0,"bytes"},
-	{"workspace",                    TO_U64,				  offsetof(struct arguments,                       limits.workspace_bytes),0,"bytes"},
-	{"tmp",		TO_U64,         offsetof(struct arguments, limits.tmp_bytes),0,"bytes"},
-	{"shm",			  TO_U64,					offsetof(struct arguments,								     limits.shm_bytes),0,"bytes"},
-	{"workspace-inodes",                   TO_U32,				     offsetof(struct arguments,										   limits.workspace_inodes),0,
-         "number"},
-	{"tmp-inodes",			 TO_U32,				    offsetof(struct arguments,										      limits.tmp_inodes),                                  0,																      "number"},
-	{"pids",  TO_U32,                   offsetof(struct arguments,											   limits.pids),0,"number"},
-	{"cpu", TO_U32,offsetof(struct arguments,limits.cpu_millicores),0,"thousandths"},
-	{"require-cgroup",                   TO_FLAG,0,ENGINE_FLAG_REQUIRE_CGROUP,"fail without controllers"},
-	{"exec-tmp",		      TO_FLAG,				  0,											      ENGINE_FLAG_EXEC_TMP, "programs in /tmp may run"																																			  },
-	{"help",			  TO_MODE,			     0,						      0,"this text"},
+	{"serve",            TO_MODE,   0,                           MODE_SERVE,                 "serve the daemon at the socket --fd (default)"},
+	{"plan",             TO_MODE,   0,                           MODE_PLAN,                  "print the steps that make a box"              },
+	{"probe",            TO_MODE,   0,                           MODE_PROBE,                 "print what this host can do"                  },
+	{"fd",	       TO_FD,     AT(options.fd),              0,                          "descriptor of the socket"                     },
+	{"agent",            TO_TEXT,   AT(options.agent),           0,                          "program for PID 1"                            },
+	{"runners",          TO_TEXT,   AT(options.runners),         0,                          "directory of runners"                         },
+	{"runtime-dir",      TO_TEXT,   AT(options.runtime_dir),     0,                          "directory for locks"                          },
+	{"uid-base",         TO_U64,    AT(options.uid_base),        0,                          "first host id"                                },
+	{"log-level",        TO_LEVEL,  AT(log_level),               0,                          "error, warn, info or debug"                   },
+	{"log-format",       TO_FORMAT, AT(log_format),              0,                          "text or json"                                 },
+	{"memory",           TO_U64,    AT(limits.memory_bytes),     0,                          "bytes"                                        },
+	{"workspace",        TO_U64,    AT(limits.workspace_bytes),  0,                          "bytes"                                        },
+	{"tmp",              TO_U64,    AT(limits.tmp_bytes),        0,                          "bytes"                                        },
+	{"shm",              TO_U64,    AT(limits.shm_bytes),        0,                          "bytes"                                        },
+	{"workspace-inodes", TO_U32,    AT(limits.workspace_inodes), 0,                          "number"                                       },
+	{"tmp-inodes",       TO_U32,    AT(limits.tmp_inodes),       0,                          "number"                                       },
+	{"pids",             TO_U32,    AT(limits.pids),             0,                          "number"                                       },
+	{"cpu",              TO_U32,    AT(limits.cpu_millicores),   0,                          "thousandths of a core"                        },
+	{"require-cgroup",   TO_FLAG,   0,                           ENGINE_FLAG_REQUIRE_CGROUP, "fail without controllers"                     },
+	{"exec-tmp",         TO_FLAG,   0,                           ENGINE_FLAG_EXEC_TMP,       "programs in /tmp may run"                     },
+	{"help",             TO_MODE,   0,                           0,                          "this text"                                    },
 };
+/* clang-format on */
 
 static bool takes_value(const struct item *item)
 {
@@ -223,6 +235,16 @@ static int store_number(struct arguments *args, const struct item *item, const c
 	return 0;
 }
 
+static int store_name(struct arguments *args, const struct item *item, const char *text)
+{
+	int value = item->target == TO_LEVEL ? log_level_parse(text) : log_format_parse(text);
+
+	if (value < 0)
+		return value;
+	memcpy((char *)args + item->offset, &value, sizeof(value));
+	return 0;
+}
+
 static int store(struct arguments *args, const struct item *item, const char *text)
 {
 	if (item->target == TO_MODE)
@@ -231,6 +253,8 @@ static int store(struct arguments *args, const struct item *item, const char *te
 		args->flags |= item->value;
 	else if (item->target == TO_TEXT)
 		memcpy((char *)args + item->offset, &text, sizeof(text));
+	else if (item->target == TO_LEVEL || item->target == TO_FORMAT)
+		return store_name(args, item, text);
 	else
 		return store_number(args, item, text);
 	return 0;
@@ -263,7 +287,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *args)
 		if (strcmp(items[index].name, "help") == 0)
 			return usage(stdout);
 		if (store(args, &items[index], optarg) < 0) {
-			(void)fprintf(stderr, "millibox-engine: --%s: bad number '%s'\n",
+			(void)fprintf(stderr, "millibox-engine: --%s: bad value '%s'\n",
 			              items[index].name, optarg);
 			return 2;
 		}
@@ -276,10 +300,13 @@ int main(int argc, char **argv)
 	struct arguments args = {
 		.options = {.fd = ENGINE_SOCKET_FD},
 		.limits = request_limits_default(),
+		.log_level = LOG_LEVEL_INFO,
+		.log_format = LOG_FORMAT_TEXT,
 	};
 	int r = parse_arguments(argc, argv, &args);
 
-	log_setup("millibox-engine", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	log_setup("millibox-engine", (enum log_level)args.log_level,
+	          (enum log_format)args.log_format);
 	if (r >= 0)
 		return r;
 	if (args.mode == MODE_PLAN)

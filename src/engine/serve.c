@@ -2,10 +2,8 @@
 #include "engine/internal.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -27,14 +25,12 @@
 /* Above all values of boxes. */
 enum watch {
 	WATCH_SOCKET = BOXES_MAX * 2,
-	WATCH_SIGNALS,
 };
 
 struct server {
 	const struct host *host;
 	int sock; /* borrowed; -1 when the daemon is gone */
 	int epoll;
-	int signals;
 	bool stopping;
 	struct boxes boxes;
 };
@@ -238,7 +234,7 @@ static void on_request(struct server *s)
 	ssize_t n = fd_recv(s->sock, bytes, sizeof(bytes), NULL, NULL);
 
 	if (n == 0 || n == -ECONNRESET) {
-		log_info("the daemon closed its end");
+		log_debug("the daemon closed its end");
 		(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock, NULL);
 		s->sock = -1;
 		s->stopping = true;
@@ -253,21 +249,9 @@ static void on_request(struct server *s)
 		handlers[req.op].handle(s, &req);
 }
 
-static void on_signal(struct server *s)
-{
-	struct signalfd_siginfo info;
-
-	if (fd_read_all(s->signals, &info, sizeof(info)) != sizeof(info))
-		return;
-	log_info("signal %u: ending all boxes", info.ssi_signo);
-	s->stopping = true;
-}
-
 static void on_event(struct server *s, uint64_t watch)
 {
-	if (watch == WATCH_SIGNALS)
-		on_signal(s);
-	else if (watch != WATCH_SOCKET)
+	if (watch != WATCH_SOCKET)
 		boxes_on_event(&s->boxes, watch);
 	else if (s->sock >= 0)
 		on_request(s);
@@ -282,20 +266,15 @@ static int add_watch(struct server *s, int fd, enum watch watch)
 
 static int open_server(struct server *s, struct error *err)
 {
-	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 	const struct timeval limit = {.tv_sec = SEND_TIMEOUT_SEC};
 	int r = s->epoll = fd_epoll();
 
-	if (r >= 0)
-		r = s->signals = fd_signalfd(signals, ARRAY_SIZE(signals));
 	if (r >= 0)
 		r = fd_set_nonblock(s->sock, false);
 	if (r >= 0 && setsockopt(s->sock, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
 		r = -errno;
 	if (r >= 0)
 		r = add_watch(s, s->sock, WATCH_SOCKET);
-	if (r >= 0)
-		r = add_watch(s, s->signals, WATCH_SIGNALS);
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "loop of the engine");
 	return 0;
@@ -332,7 +311,7 @@ int serve(struct host *host, int sock, struct error *err)
 	};
 	int r;
 
-	*s = (struct server){.host = host, .sock = sock, .epoll = -1, .signals = -1};
+	*s = (struct server){.host = host, .sock = sock, .epoll = -1};
 	r = open_server(s, err);
 	if (r >= 0) {
 		r = boxes_init(&s->boxes, host, s->epoll, &events);
@@ -340,7 +319,6 @@ int serve(struct host *host, int sock, struct error *err)
 		boxes_done(&s->boxes);
 	}
 	(void)fd_close(s->epoll);
-	(void)fd_close(s->signals);
 	free(s);
 	return r;
 }

@@ -46,9 +46,19 @@ static bool has_touched_signals(void)
 
 static bool has_wrong_arguments(int argc, char **argv)
 {
-	static const char *const expected[] = {"millibox-engine", "--agent",    NULL,
-	                                       "--runners",       "/run ners",  "--runtime-dir",
-	                                       "/run/time",       "--uid-base", "4294901760"};
+	static const char *const expected[] = {"millibox-engine",
+	                                       "--agent",
+	                                       NULL,
+	                                       "--runners",
+	                                       "/run ners",
+	                                       "--runtime-dir",
+	                                       "/run/time",
+	                                       "--uid-base",
+	                                       "4294901760",
+	                                       "--log-level",
+	                                       "warn",
+	                                       "--log-format",
+	                                       "json"};
 
 	if (argc != (int)ARRAY_SIZE(expected))
 		return true;

@@ -43,6 +43,8 @@ static int setup(void **state)
 	                                  .agent_path = "ok",
 	                                  .runners_dir = "/run ners",
 	                                  .runtime_dir = "/run/time",
+	                                  .log_level = "warn",
+	                                  .log_format = "json",
 	                                  .uid_base = 4294901760,
 	                                  .strict = true,
 	                                  .on_engine_lost = on_engine_lost,
