@@ -7,6 +7,33 @@
 import sys
 
 
+class _Site:
+    # A third of Python's start-up is `import site`, for files that few programs need. It is done for
+    # the first module that is found nowhere else: this is the last finder, so that is when it is asked.
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        sys.meta_path.remove(_Site)
+        import site
+
+        site.main()
+        for finder in sys.meta_path:
+            if (spec := finder.find_spec(name, path, target)) is not None:
+                return spec
+
+
+def _add_site():
+    # What a program sees of it at once: the places of Debian's packages, and exit() and its kin.
+    import _sitebuiltins
+
+    places = "/usr/local/lib/python%d.%d/dist-packages" % sys.version_info[:2], "/usr/lib/python3/dist-packages"
+    sys.path += [p for p in places if sys.modules["posix"].access(p, 0)]
+    sys.meta_path.append(_Site)
+    names = sys.modules["builtins"].__dict__
+    names["exit"] = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
+    names["quit"] = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
+    names["help"] = _sitebuiltins._Helper()
+
+
 class _Source:  # what traceback, inspect, warnings and pdb ask for the program's lines
     def get_source(self, name):
         return _source.decode("utf-8-sig", "replace")
@@ -53,6 +80,7 @@ _path = sys.argv[1]
 with open(_path, "rb") as _file:
     _source = _file.read()
 sys.argv[:] = [_path[_path.rfind("/") + 1 :], *sys.argv[2:]]
+_add_site()
 sys.path.insert(0, "/workspace")
 sys.modules["__main__"] = _main = type(sys)("__main__")
 _main = _main.__dict__

@@ -67,7 +67,7 @@ def run(runner, code, *args, stdin="", listen=True, **options):
     if listen:
         thread.start()
     try:
-        process = subprocess.run([PYTHON, "-I", "-X", "utf8", runner, program, *args], input=stdin,
+        process = subprocess.run([PYTHON, "-I", "-S", "-X", "utf8", runner, program, *args], input=stdin,
                                  capture_output=True, text=True, cwd=folder, **options)
     finally:
         done.set()
@@ -150,7 +150,7 @@ def test_file_of_the_same_name_in_the_workspace_is_not_mistaken_for_the_program(
     elsewhere.mkdir()
     (elsewhere / "main.py").write_text("wrong line\n")
     program.write_text("1/0  # right line\n")
-    done = subprocess.run([PYTHON, "-I", runner, program], capture_output=True, text=True, cwd=elsewhere)
+    done = subprocess.run([PYTHON, "-I", "-S", runner, program], capture_output=True, text=True, cwd=elsewhere)
     assert "# right line" in done.stderr and "wrong" not in done.stderr
 
 
@@ -251,7 +251,7 @@ def test_forked_child_does_not_report(runner):
 def test_output_comes_line_by_line(runner):
     program = runner.parent.parent / "main.py"
     program.write_text("import time\nprint('first')\ntime.sleep(20)")
-    with subprocess.Popen([PYTHON, "-I", runner, program], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([PYTHON, "-I", "-S", runner, program], stdout=subprocess.PIPE) as process:
         begin = time.monotonic()
         assert process.stdout.readline() == b"first\n" and time.monotonic() - begin < 10
         process.kill()
@@ -273,6 +273,22 @@ def test_only_little_is_imported_before_the_program(runner):
     bare = subprocess.run([PYTHON, "-I", "-X", "utf8", "-c", "import sys\nprint(*sorted(sys.modules))"],
                           capture_output=True, text=True)
     assert set(done.out.split()) - set(bare.stdout.split()) <= {"_ast"}
+
+
+def test_site_is_there_when_it_is_needed(runner):
+    """-S saves its time; what it would have given is given all the same."""
+    done = run(runner, "import sys\nprint('site' in sys.modules, exit, quit, help)\nexit(4)")
+    assert done.code == 4 and done.out.startswith("False Use exit()")
+    bare = subprocess.run([PYTHON, "-I", "-c", "import sys\nprint(*[p for p in sys.path if 'packages' in p])"],
+                          capture_output=True, text=True)
+    done = run(runner, "import sys\ntry: import not_there\nexcept ImportError as e: print(e)\n"
+                       "print(*[p for p in sys.path if 'packages' in p])\nprint('site' in sys.modules)")
+    assert done.out == f"No module named 'not_there'\n{bare.stdout}True\n"
+
+
+def test_packages_are_found_and_listed(runner):
+    done = run(runner, "import importlib.metadata as m, pytest\nprint(m.version('pytest') == pytest.__version__)")
+    assert done.out == "True\n"
 
 
 def test_manifests_name_the_files_beside_them():
