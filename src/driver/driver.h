@@ -65,6 +65,21 @@ struct exec_plan {
 	uint64_t stderr_max;
 	uint32_t report_max;
 	bool stdin_open;
+	bool keep; /* a runner that stays: box_run may name its id until its on_done */
+};
+
+/* One execution by a runner that stays. Borrowed for the call of box_run. */
+struct run_plan {
+	uint32_t id;     /* chosen by the caller, not 0, unique in the box */
+	uint32_t runner; /* id of the exec_plan with keep */
+	const char *source; /* name of the code's file, unique in the box; one of @files */
+	const char *const *args; /* NULL-terminated */
+	const struct exec_file *files;
+	size_t files_count;
+	uint64_t stdout_max;
+	uint64_t stderr_max;
+	uint32_t report_max;
+	bool stdin_open;
 };
 
 /* How the main process ended: the agent's and the kernel's word. */

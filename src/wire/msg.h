@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION      1
+#define WIRE_VERSION      2
 #define WIRE_STDIN_WINDOW (256 * 1024)
 #define WIRE_STRS_MAX     1024 /* strings in one list */
 

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the record of an execution: what was asked, what happened as numbered events, how it ended.
+ * Kept for a while after the end, so that a caller that was cut off can come back and read
+ * everything from an event number on. Bounded in number and in bytes; the oldest ended go first.
+ *
+ * Owned by struct executions. Subscribers are called from the loop, never from inside a call.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include "core/outcome.h"
+#include "driver/driver.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct execution;
+struct executions;
+struct loop;
+
+enum execution_state {
+	EXECUTION_PENDING, /* queued */
+	EXECUTION_RUNNING,
+	EXECUTION_ENDED, /* outcome or error is there */
+	EXECUTION_STATE_COUNT
+};
+
+enum execution_event_kind {
+	EXECUTION_EVENT_START,
+	EXECUTION_EVENT_STDOUT,
+	EXECUTION_EVENT_STDERR,
+	EXECUTION_EVENT_END, /* the last one */
+	EXECUTION_EVENT_COUNT
+};
+
+/* Numbered from 1 without gaps. @data is borrowed. */
+struct execution_event {
+	uint64_t number;
+	enum execution_event_kind kind;
+	const char *data; /* bytes of output */
+	size_t len;
+};
+
+struct execution_info {
+	const char *id, *session_id, *language;
+	const char *code; /* NULL once forgotten for size */
+	size_t code_len;
+	enum execution_state state;
+	uint64_t created_ms, started_ms, completed_ms; /* 0: not yet */
+	uint64_t timeout_us;
+	const struct outcome *outcome; /* ENDED: NULL if it could not be run, then @failure */
+	const struct error *failure;
+	bool session_reset; /* the runner was lost with it: the session's variables are gone */
+};
+
+struct execution_new {
+	const char *session_id; /* copied, as all strings */
+	const char *language;
+	const char *code;
+	size_t code_len;
+	uint64_t timeout_us;
+};
+
+void executions_free(struct executions *all);
+/** executions_new - keeps at most @max_count ended records of at most @max_bytes together. */
+struct executions *executions_new(struct loop *loop, size_t max_count, size_t max_bytes)
+	attr_owned(executions_free);
+struct execution *executions_add(struct executions *all, const struct execution_new *what);
+/** executions_find - NULL when unknown or forgotten. */
+struct execution *executions_find(struct executions *all, const char *id);
+/** executions_of - of one session, newest first; NULL past the end. O(offset). */
+struct execution *executions_of(struct executions *all, const char *session_id, size_t offset);
+size_t executions_count_of(struct executions *all, const char *session_id);
+/** executions_forget - all of one session. Subscribers are told the end first. */
+void executions_forget(struct executions *all, const char *session_id);
+
+void execution_info(const struct execution *e, struct execution_info *ret_info);
+
+/* Called by whoever runs it. */
+void execution_started(struct execution *e);
+void execution_output(struct execution *e, enum output_stream stream, const char *data, size_t len);
+/** execution_ended - takes what @outcome owns. */
+void execution_ended(struct execution *e, struct outcome *outcome, bool session_reset);
+void execution_failed(struct execution *e, const struct error *err);
+
+/** execution_set_cancel - what execution_cancel calls; cleared by the end. */
+void execution_set_control(struct execution *e, void (*cancel)(void *ctx),
+                           int (*input)(void *ctx, const void *data, size_t len, bool end,
+                                        struct error *err),
+                           void *ctx);
+/** execution_cancel - ERR_CONFLICT when it has ended. */
+int execution_cancel(struct execution *e, struct error *err) attr_must_check;
+/** execution_stdin - for one that was started with an open stdin. */
+int execution_stdin(struct execution *e, const void *data, size_t len, bool end, struct error *err)
+	attr_must_check;
+
+struct execution_watch;
+typedef void execution_fn(void *ctx, struct execution *e, const struct execution_event *event);
+/**
+ * execution_watch - @fn is called for every event after number @after, old ones first, then new ones
+ * as they come, up to and including END. The record stays while it is watched.
+ */
+struct execution_watch *execution_watch(struct execution *e, uint64_t after, execution_fn *fn,
+                                        void *ctx);
+/** execution_unwatch - may be called in @fn. Not needed after END was delivered. */
+void execution_unwatch(struct execution_watch *w);

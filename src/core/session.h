@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what a principal sees: a box that lives longer than one execution, with a runner that keeps
+ * variables, and a queue of executions. One state machine with one setter and a transition table:
+ *
+ *   CREATING    made; its box is being built. Executions may be queued.
+ *   READY       the box is there and nothing runs
+ *   RUNNING     an execution runs; others wait in order
+ *   PAUSED      frozen; executions queue, nothing runs, deadlines of the running one stand still
+ *   TERMINATED  ended by its owner, by idleness or by age; box gone or going; executions stay readable
+ *   FAILED      the box could not be made, or was lost; unfinished executions are `crashed`
+ *
+ * Sessions never wait for each other beyond admission. Nothing on a request path scans all sessions.
+ */
+
+#include "base/error.h"
+#include "core/exec.h"
+#include "core/execution.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct session;
+struct session_service;
+
+enum session_state {
+	SESSION_CREATING,
+	SESSION_READY,
+	SESSION_RUNNING,
+	SESSION_PAUSED,
+	SESSION_TERMINATED,
+	SESSION_FAILED,
+	SESSION_STATE_COUNT
+};
+
+enum session_mode {
+	SESSION_EPHEMERAL,  /* a fresh box for each execution; the session is a name and settings */
+	SESSION_PERSISTENT, /* one box, one runner per language, everything stays */
+	SESSION_MODE_COUNT
+};
+
+#define SESSION_ID_MAX 64
+
+/* What a caller asks for. Pointers are owned; 0 or NULL: not asked for. */
+struct session_request {
+	char *id;       /* caller-chosen, id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
+	char *language; /* default of its executions; NULL: python */
+	char *agent_id; /* a persistent session of the same agent that is idle is given again */
+	enum session_mode mode;
+	char **env; /* NULL-terminated NAME=value, for all executions */
+	uint64_t idle_timeout_us;
+	uint64_t lifetime_us;
+	uint64_t memory_bytes, disk_bytes, cpu_millicores, max_processes;
+};
+
+void session_request_done(struct session_request *request);
+
+/* What can be told of a session; strings are the session's, valid until the next event. */
+struct session_info {
+	const char *id, *language, *agent_id; /* agent_id: NULL if none */
+	enum session_state state;
+	enum session_mode mode;
+	const char *box_id; /* NULL: none */
+	const char *driver;
+	char *const *env;
+	struct box_limits limits;
+	uint64_t idle_timeout_us, lifetime_us;
+	uint64_t created_ms, updated_ms, last_activity_ms, ended_ms; /* wall clock; 0: not yet */
+	const char *reason; /* why it ended or failed, for people; NULL */
+	size_t queued, executions;
+};
+
+struct session_service_config {
+	const struct config *config;
+	struct driver *driver;
+	struct runners *runners;
+	struct loop *loop;
+	struct exec_service *execs;      /* for ephemeral executions, and admission */
+	struct executions *executions;   /* where records are kept */
+};
+
+void session_service_free(struct session_service *s);
+struct session_service *session_service_new(const struct session_service_config *config)
+	attr_owned(session_service_free);
+
+/**
+ * session_create - ERR_CONFLICT for an id in use, ERR_BUSY over the configured number of sessions.
+ * *ret_reused: an idle session of the same agent was given again (updated, not made).
+ */
+int session_create(struct session_service *s, const struct session_request *request,
+                   struct session **ret_session, bool *ret_reused, struct error *err)
+	attr_must_check;
+/** session_find - NULL when unknown. */
+struct session *session_find(struct session_service *s, const char *id);
+/** session_at - newest first, for listings; NULL past the end. O(offset). */
+struct session *session_at(struct session_service *s, size_t offset);
+size_t session_count(const struct session_service *s);
+void session_info(const struct session *session, struct session_info *ret_info);
+const char *session_state_name(enum session_state state);
+const char *session_mode_name(enum session_mode mode);
+
+/**
+ * session_execute - queue code. @request's limits are the session's; its timeout, env, files, stdin,
+ * args count. Return: the record (owned by executions), whose events tell the rest.
+ * ERR_CONFLICT in a state that takes none, ERR_BUSY when the session's queue (64) is full.
+ */
+int session_execute(struct session *session, const struct exec_request *request,
+                    struct execution **ret_execution, struct error *err) attr_must_check;
+/** session_pause / _resume - freezer; ERR_CONFLICT in other states, ERR_UNAVAILABLE without one. */
+int session_pause(struct session *session, struct error *err) attr_must_check;
+int session_resume(struct session *session, struct error *err) attr_must_check;
+/** session_interrupt - SIGINT to what runs; the session goes on. ERR_CONFLICT when nothing does. */
+int session_interrupt(struct session *session, struct error *err) attr_must_check;
+int session_keepalive(struct session *session, struct error *err) attr_must_check;
+/** session_terminate - idempotent; running and queued executions are cancelled. */
+void session_terminate(struct session *session, const char *reason);
+/** session_delete - terminate and forget, executions included. @session is invalid afterwards. */
+void session_delete(struct session *session);
+/** session_counters - usage of the box, now. */
+void session_counters(struct session *session, struct box_counters *ret_counters);
+/** session_service_drain - end all sessions; @on_drained when no box is left. */
+void session_service_drain(struct session_service *s, void (*on_drained)(void *ctx), void *ctx);
