@@ -151,6 +151,11 @@ int box_create(struct driver *d, const struct box_spec *spec, const struct box_e
 /** box_exec - hand a program over. Errors that show later come as on_exec_failed. */
 int box_exec(struct box *box, const struct exec_plan *plan, struct error *err) attr_must_check;
 /**
+ * box_run - hand code to a runner that stays; on_started ... on_done come with @plan's id. When the
+ * runner ends instead, on_done of the run says how, and on_done of the runner follows.
+ */
+int box_run(struct box *box, const struct run_plan *plan, struct error *err) attr_must_check;
+/**
  * box_stdin - bytes for an execution's stdin; kept until there is room, at most BOX_STDIN_MAX of
  * them (ERR_TOO_LARGE beyond). Bytes for an execution that has ended are dropped: a writer cannot
  * know yet.
