@@ -70,9 +70,9 @@ struct exec_plan {
 
 /* One execution by a runner that stays. Borrowed for the call of box_run. */
 struct run_plan {
-	uint32_t id;     /* chosen by the caller, not 0, unique in the box */
-	uint32_t runner; /* id of the exec_plan with keep */
-	const char *source; /* name of the code's file, unique in the box; one of @files */
+	uint32_t id;             /* chosen by the caller, not 0, unique in the box */
+	uint32_t runner;         /* id of the exec_plan with keep */
+	const char *source;      /* name of the code's file, unique in the box; one of @files */
 	const char *const *args; /* NULL-terminated */
 	const struct exec_file *files;
 	size_t files_count;
@@ -95,6 +95,7 @@ struct exec_facts {
 	uint64_t stdout_bytes;
 	uint64_t stderr_bytes;
 	bool disk_full;
+	bool runner_lost; /* of a run: the runner ended instead of answering; its on_done follows */
 };
 
 /*

@@ -471,7 +471,8 @@ void fake_done(struct box *box, uint32_t exec_id, const struct exec_facts *facts
 	                     .write_bytes = facts->write_bytes,
 	                     .stdout_bytes = facts->stdout_bytes,
 	                     .stderr_bytes = facts->stderr_bytes,
-	                     .disk_full = facts->disk_full};
+	                     .disk_full = facts->disk_full,
+	                     .runner_lost = facts->runner_lost};
 
 	say(box, &b, msg_done_encode(&b, exec_id, &m));
 }

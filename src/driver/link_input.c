@@ -157,7 +157,7 @@ static int take_denial(struct link *l, struct link_exec *e, const struct frame *
 
 static bool done_is_sound(const struct msg_done *done, const struct link_exec *e)
 {
-	if (done->signalled > 1 || done->disk_full > 1)
+	if (done->signalled > 1 || done->disk_full > 1 || done->runner_lost > 1)
 		return false;
 	if (done->signalled ? done->status < 1 || done->status > 64
 	                    : done->status < 0 || done->status > 255)
@@ -187,7 +187,8 @@ static int take_done(struct link *l, struct link_exec *e, const struct frame *fr
 	                            .write_bytes = done.write_bytes,
 	                            .stdout_bytes = done.stdout_bytes,
 	                            .stderr_bytes = done.stderr_bytes,
-	                            .disk_full = done.disk_full};
+	                            .disk_full = done.disk_full,
+	                            .runner_lost = done.runner_lost};
 	link_forget(l, e);
 	l->box->on_done(l->box->ctx, frame->id, &facts);
 	return 0;

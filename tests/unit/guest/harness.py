@@ -28,7 +28,7 @@ FIELDS = {
     "DONE": [
         ("signalled", "B"), ("status", "i"), ("duration_us", "Q"), ("cpu_user_us", "Q"),
         ("cpu_system_us", "Q"), ("max_rss_kib", "Q"), ("read_bytes", "Q"), ("write_bytes", "Q"),
-        ("stdout_bytes", "Q"), ("stderr_bytes", "Q"), ("disk_full", "B"),
+        ("stdout_bytes", "Q"), ("stderr_bytes", "Q"), ("disk_full", "B"), ("runner_lost", "B"),
     ],
     "FAILED": [("code", "I"), ("sys", "i"), ("text", "s")],
     "LOG": [("level", "B"), ("text", "s")],
