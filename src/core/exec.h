@@ -34,6 +34,7 @@ struct exec_request {
 	size_t code_len;
 	char *stdin_data;
 	size_t stdin_len;
+	bool stdin_open; /* in a session: more may come, see execution_stdin */
 	char **args; /* NULL-terminated */
 	char **env;  /* NULL-terminated NAME=value */
 	struct exec_request_file *files;
