@@ -47,6 +47,13 @@ struct config {
 	uint64_t max_queued;
 	uint64_t drain_timeout_us; /* SIGTERM: how long running executions may take to end */
 
+	/* sessions, and what is remembered of executions */
+	uint64_t sessions_max;
+	uint64_t session_idle_us, session_lifetime_us; /* of one that asks for none, and the most */
+	uint64_t session_queue;
+	uint64_t executions_keep;
+	uint64_t executions_keep_bytes;
+
 	/* limits of an execution: default and maximum */
 	uint64_t timeout_us, timeout_max_us;
 	uint64_t memory_bytes, memory_max_bytes;

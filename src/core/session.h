@@ -72,6 +72,14 @@ struct session_info {
 	size_t queued, executions;
 };
 
+/* A state and when it was entered, wall clock. */
+struct session_step {
+	enum session_state state;
+	uint64_t at_ms;
+};
+
+#define SESSION_HISTORY_MAX 16
+
 struct session_service_config {
 	const struct config *config;
 	struct driver *driver;
@@ -98,6 +106,9 @@ struct session *session_find(struct session_service *s, const char *id);
 struct session *session_at(struct session_service *s, size_t offset);
 size_t session_count(const struct session_service *s);
 void session_info(const struct session *session, struct session_info *ret_info);
+/** session_history - the last states, oldest first; the current one is the last. Return: how many. */
+size_t session_history(const struct session *session,
+                       struct session_step ret_steps[SESSION_HISTORY_MAX]);
 const char *session_state_name(enum session_state state);
 const char *session_mode_name(enum session_mode mode);
 

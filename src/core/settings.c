@@ -54,6 +54,14 @@ static const struct setting table[] = {
 	{"admission.max_queued",  SETTING_UINT, AT(max_queued),  "32", 0, 65536, "Executions waiting for their turn"},
 	{"admission.drain_timeout", SETTING_DURATION, AT(drain_timeout_us), "10s", 0, HOUR, "How long running executions may take to end when the daemon is stopped"},
 
+	{"sessions.max",          SETTING_UINT,     AT(sessions_max),        "1024", 1, 65536, "Sessions at the same time, and as many ended ones that are remembered"},
+	{"sessions.idle_timeout", SETTING_DURATION, AT(session_idle_us),     "15m",  SEC, 24 * HOUR, "A session that nobody uses for so long ends; the most that may be asked for is the lifetime"},
+	{"sessions.lifetime",     SETTING_DURATION, AT(session_lifetime_us), "4h",   SEC, 30 * 24 * HOUR, "A session this old ends; the most that may be asked for"},
+	{"sessions.queue",        SETTING_UINT,     AT(session_queue),       "64",   1, 4096,  "Executions of one session waiting for their turn"},
+
+	{"executions.keep",       SETTING_UINT, AT(executions_keep),       "10000", 1, 1000000, "Ended executions that are remembered"},
+	{"executions.keep_bytes", SETTING_SIZE, AT(executions_keep_bytes), "256Mi", 1 * MI, 64 * GI, "Code and output of those, together"},
+
 	{"limits.timeout",        SETTING_DURATION, AT(timeout_us),     "30s",   1 * MSEC, 24 * HOUR, "Wall time of an execution that asks for none"},
 	{"limits.timeout_max",    SETTING_DURATION, AT(timeout_max_us), "3600s", 1 * MSEC, 24 * HOUR, "The most it may ask for"},
 	{"limits.memory",         SETTING_SIZE, AT(memory_bytes),       "512Mi", 16 * MI,  1 * TI,    "Memory of a box, all of its processes and files together"},

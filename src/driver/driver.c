@@ -2,6 +2,7 @@
 #include "driver/driver.h"
 
 #include "base/buf.h"
+#include "base/str.h"
 #include "driver/internal.h"
 #include "wire/layer.h"
 #include <signal.h>
@@ -57,12 +58,12 @@ static bool is_path_beneath(const char *path)
 	}
 }
 
-static int check_files(const struct exec_plan *plan, struct error *err)
+static int check_files(const struct exec_file *files, size_t count, struct error *err)
 {
 	size_t total = 0;
 
-	for (size_t i = 0; i < plan->files_count; i++) {
-		const struct exec_file *file = &plan->files[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct exec_file *file = &files[i];
 
 		if (!is_path_beneath(file->path))
 			return error_field(err, "files", "'%.80s' is not a path in the workspace",
@@ -86,7 +87,24 @@ static int check_plan(const struct exec_plan *plan, struct error *err)
 		return error_field(err, "argv", "must begin with an absolute path");
 	if (plan->cwd[0] && !is_path_beneath(plan->cwd))
 		return error_field(err, "cwd", "'%.80s' is not a path in the workspace", plan->cwd);
-	return check_files(plan, err);
+	return check_files(plan->files, plan->files_count, err);
+}
+
+static bool has_source(const struct run_plan *plan)
+{
+	for (size_t i = 0; i < plan->files_count; i++)
+		if (plan->files[i].source && str_equal(plan->files[i].path, plan->source))
+			return true;
+	return false;
+}
+
+static int check_run(const struct run_plan *plan, struct error *err)
+{
+	if (plan->id == 0)
+		return error_field(err, "id", "0 is the box itself");
+	if (!has_source(plan))
+		return error_field(err, "source", "'%.80s' is none of the files", plan->source);
+	return check_files(plan->files, plan->files_count, err);
 }
 
 int box_exec(struct box *box, const struct exec_plan *plan, struct error *err)
@@ -94,6 +112,13 @@ int box_exec(struct box *box, const struct exec_plan *plan, struct error *err)
 	if (check_plan(plan, err) < 0)
 		return -1;
 	return link_exec(box->link, plan, err);
+}
+
+int box_run(struct box *box, const struct run_plan *plan, struct error *err)
+{
+	if (check_run(plan, err) < 0)
+		return -1;
+	return link_run(box->link, plan, err);
 }
 
 int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len, struct error *err)

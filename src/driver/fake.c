@@ -59,6 +59,7 @@ static void told_free(struct told *t)
 	str_list_free(e->argv);
 	str_list_free(e->env);
 	free(e->cwd);
+	free(e->source);
 	buf_done(&t->stdin_data);
 	buf_done(&t->file);
 	free(t);
@@ -140,6 +141,25 @@ static void told_exec(struct told *t, const struct frame *frame)
 	e->stderr_max = m.stderr_max;
 	e->report_max = m.report_max;
 	e->stdin_open = m.stdin_open;
+	e->keep = m.keep;
+}
+
+/* A run has arguments where a program has its argv. */
+static void told_run(struct told *t, const struct frame *frame)
+{
+	struct fake_exec *e = &t->exec;
+	struct msg_run m;
+	int r = msg_run_decode(frame, &m);
+
+	assert(r == 0 && !e->argv);
+	(void)r;
+	e->runner = m.runner;
+	e->source = xmemdup0(m.source.data, m.source.len);
+	e->argv = copy_strings(&m.args);
+	e->stdout_max = m.stdout_max;
+	e->stderr_max = m.stderr_max;
+	e->report_max = m.report_max;
+	e->stdin_open = m.stdin_open;
 }
 
 static void told_stdin(struct told *t, const struct frame *frame)
@@ -169,13 +189,14 @@ static void told_signal(struct told *t, const struct frame *frame)
 	assert(r == 0);
 	(void)r;
 	t->exec.signo = (int)m.signo;
+	t->exec.signals++;
 }
 
 static void (*const tellers[MSG_COUNT])(struct told *t, const struct frame *frame) = {
 	[MSG_PUT_BEGIN] = told_put_begin, [MSG_PUT_DATA] = told_put_data,
 	[MSG_PUT_END] = told_put_end,     [MSG_EXEC] = told_exec,
 	[MSG_STDIN] = told_stdin,         [MSG_STDIN_END] = told_stdin_end,
-	[MSG_SIGNAL] = told_signal,
+	[MSG_SIGNAL] = told_signal,       [MSG_RUN] = told_run,
 };
 
 /* Read what the link has for the agent. */
@@ -372,6 +393,19 @@ void fake_set_counters(struct box *box, const struct box_counters *counters)
 void fake_set_layers(struct box *box, uint32_t layers)
 {
 	box->layers = layers;
+}
+
+const struct fake_exec *fake_exec_of(struct box *box, uint32_t exec_id)
+{
+	struct fake_box *b = fake_box(box);
+	struct told *t;
+
+	if (!b->destroyed)
+		listen_to_host(b);
+	LIST_FOREACH (t, &b->told, struct told, node)
+		if (t->exec.id == exec_id)
+			return &t->exec;
+	return NULL;
 }
 
 const struct fake_exec *fake_exec_last(struct box *box)

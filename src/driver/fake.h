@@ -40,18 +40,22 @@ struct fake_file {
 	bool source;
 };
 
-/* What the agent was told of one execution. All owned. */
+/* What the agent was told of one execution, runner or run. All owned. */
 struct fake_exec {
 	uint32_t id;
-	char **argv; /* NULL-terminated; NULL before EXEC came */
+	bool keep;       /* a runner that stays */
+	uint32_t runner; /* a run: who is to run it; else 0 */
+	char *source;    /* a run: its code */
+	char **argv;     /* NULL-terminated; arguments of a run; NULL before EXEC or RUN came */
 	char **env;
 	char *cwd;
 	struct fake_file *files;
 	size_t files_count;
 	char *stdin_data; /* NUL-terminated; so far */
 	size_t stdin_len;
-	bool stdin_open; /* asked for, and no end came */
-	int signo;       /* last signal sent to it, 0: none */
+	bool stdin_open;  /* asked for, and no end came */
+	int signo;        /* last signal sent to it, 0: none */
+	unsigned signals; /* how many came */
 	uint64_t stdout_max;
 	uint64_t stderr_max;
 	uint32_t report_max;
@@ -60,6 +64,9 @@ struct fake_exec {
 /** fake_exec_last - the newest execution the box was given, with all that came until now; NULL:
  * none. Borrowed until the box is gone. */
 const struct fake_exec *fake_exec_last(struct box *box);
+
+/** fake_exec_of - the same of one execution; NULL: it was given none of this id. */
+const struct fake_exec *fake_exec_of(struct box *box, uint32_t exec_id);
 
 /* The agent's part. */
 void fake_ready(struct box *box);

@@ -20,10 +20,12 @@ struct box {
 /** driver_check_layers - ERR_UNAVAILABLE with the names of what is missing. */
 int driver_check_layers(uint32_t have, uint32_t required, struct error *err) attr_must_check;
 
-/* One execution, from link_exec until DONE or FAILED. */
+/* One execution, from link_exec or link_run until DONE or FAILED. */
 struct link_exec {
 	struct list node; /* link.execs */
 	uint32_t id;
+	uint32_t runner; /* a run: id of its runner, which may have ended; else 0 */
+	bool keep;       /* a runner that stays */
 	bool started;
 	uint64_t output_max[OUTPUT_COUNT];
 	uint64_t output_bytes[OUTPUT_COUNT]; /* never more than granted */

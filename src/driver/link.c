@@ -192,15 +192,39 @@ static int encode_exec(struct buf *b, const struct exec_plan *plan)
 	                        .stderr_max = plan->stderr_max,
 	                        .drain_ms = LINK_DRAIN_MS,
 	                        .stdin_open = plan->stdin_open,
-	                        .report_max = plan->report_max};
+	                        .report_max = plan->report_max,
+	                        .keep = plan->keep};
 
 	return msg_exec_encode(b, plan->id, &exec);
 }
 
-static int encode_files(struct buf *b, const struct exec_plan *plan, struct error *err)
+static int encode_run(struct buf *b, const struct run_plan *plan)
 {
-	for (size_t i = 0; i < plan->files_count; i++) {
-		int r = encode_file(b, plan->id, &plan->files[i]);
+	struct msg_run run = {.runner = plan->runner,
+	                      .source = wire_str(plan->source),
+	                      .args = strings(plan->args),
+	                      .stdout_max = plan->stdout_max,
+	                      .stderr_max = plan->stderr_max,
+	                      .drain_ms = LINK_DRAIN_MS,
+	                      .stdin_open = plan->stdin_open,
+	                      .report_max = plan->report_max};
+
+	return msg_run_encode(b, plan->id, &run);
+}
+
+/* What is about to be handed over: a program (@exec) or a run. */
+struct handover {
+	const struct exec_plan *exec;
+	const struct run_plan *run;
+	uint32_t id;
+	const struct exec_file *files;
+	size_t files_count;
+};
+
+static int encode_files(struct buf *b, const struct handover *h, struct error *err)
+{
+	for (size_t i = 0; i < h->files_count; i++) {
+		int r = encode_file(b, h->id, &h->files[i]);
 
 		if (r == -ENOBUFS)
 			return error_set(err, ERR_TOO_LARGE, 0,
@@ -208,20 +232,20 @@ static int encode_files(struct buf *b, const struct exec_plan *plan, struct erro
 			                 LINK_QUEUE_MAX);
 		if (r < 0)
 			return error_set(err, ERR_INVALID, -r, "file '%.80s' cannot be sent",
-			                 plan->files[i].path);
+			                 h->files[i].path);
 	}
 	return 0;
 }
 
 /* All or nothing: a part of a program in the queue would be a breach of the protocol by us. */
-static int encode_plan(struct link *l, const struct exec_plan *plan, struct error *err)
+static int encode_plan(struct link *l, const struct handover *h, struct error *err)
 {
 	struct buf *b = out(l);
 	size_t before = b->len;
-	int r = encode_files(b, plan, err);
+	int r = encode_files(b, h, err);
 
 	if (r == 0) {
-		r = encode_exec(b, plan);
+		r = h->exec ? encode_exec(b, h->exec) : encode_run(b, h->run);
 		if (r < 0)
 			r = error_set(err, r == -EINVAL ? ERR_INVALID : ERR_TOO_LARGE, -r,
 			              "arguments and environment of a program are at most %d bytes "
@@ -240,29 +264,76 @@ static int check_open(const struct link *l, struct error *err)
 	return 0;
 }
 
-int link_exec(struct link *l, const struct exec_plan *plan, struct error *err)
+/* Return: the place of a new execution whose frames are in the queue, or NULL with *err. */
+static struct link_exec *hand_over(struct link *l, const struct handover *h, struct error *err)
 {
 	struct link_exec *e;
 
-	if (check_open(l, err) < 0)
-		return -1;
-	if (link_find(l, plan->id))
-		return error_set(err, ERR_CONFLICT, 0, "execution %u exists", plan->id);
-	if (l->execs_count == BOX_EXECS_MAX)
-		return error_set(err, ERR_BUSY, 0, "a box runs at most %d programs", BOX_EXECS_MAX);
-	if (encode_plan(l, plan, err) < 0)
-		return -1;
+	if (link_find(l, h->id)) {
+		(void)error_set(err, ERR_CONFLICT, 0, "execution %u exists", h->id);
+		return NULL;
+	}
+	if (l->execs_count == BOX_EXECS_MAX) {
+		(void)error_set(err, ERR_BUSY, 0, "a box runs at most %d programs", BOX_EXECS_MAX);
+		return NULL;
+	}
+	if (encode_plan(l, h, err) < 0)
+		return NULL;
 	e = NEW(struct link_exec);
-	e->id = plan->id;
-	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
-	e->output_max[OUTPUT_STDERR] = plan->stderr_max;
-	e->report_left = plan->report_max;
-	e->stdin_open = plan->stdin_open;
+	e->id = h->id;
 	e->stdin_room = WIRE_STDIN_WINDOW;
 	buf_init(&e->stdin_kept, BOX_STDIN_MAX);
 	list_append(&l->execs, &e->node);
 	l->execs_count++;
 	flush(l);
+	return e;
+}
+
+int link_exec(struct link *l, const struct exec_plan *plan, struct error *err)
+{
+	const struct handover h = {.exec = plan,
+	                           .id = plan->id,
+	                           .files = plan->files,
+	                           .files_count = plan->files_count};
+	struct link_exec *e;
+
+	if (check_open(l, err) < 0)
+		return -1;
+	e = hand_over(l, &h, err);
+	if (!e)
+		return -1;
+	e->keep = plan->keep;
+	if (plan->keep)
+		return 0; /* says nothing of its own: its runs do */
+	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
+	e->output_max[OUTPUT_STDERR] = plan->stderr_max;
+	e->report_left = plan->report_max;
+	e->stdin_open = plan->stdin_open;
+	return 0;
+}
+
+int link_run(struct link *l, const struct run_plan *plan, struct error *err)
+{
+	const struct handover h = {.run = plan,
+	                           .id = plan->id,
+	                           .files = plan->files,
+	                           .files_count = plan->files_count};
+	const struct link_exec *runner;
+	struct link_exec *e;
+
+	if (check_open(l, err) < 0)
+		return -1;
+	runner = link_find(l, plan->runner);
+	if (!runner || !runner->keep)
+		return error_set(err, ERR_CONFLICT, 0, "there is no runner %u", plan->runner);
+	e = hand_over(l, &h, err);
+	if (!e)
+		return -1;
+	e->runner = plan->runner;
+	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
+	e->output_max[OUTPUT_STDERR] = plan->stderr_max;
+	e->report_left = plan->report_max;
+	e->stdin_open = plan->stdin_open;
 	return 0;
 }
 

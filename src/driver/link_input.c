@@ -65,6 +65,8 @@ static int take_started(struct link *l, struct link_exec *e, const struct frame 
 
 	if (msg_started_decode(frame, &started) < 0)
 		return breach(err, frame, "is malformed");
+	if (e->runner && !link_find(l, e->runner))
+		return breach(err, frame, "is for a run without a runner");
 	e->started = true;
 	l->box->on_started(l->box->ctx, e->id);
 	return 0;
@@ -162,9 +164,25 @@ static bool done_is_sound(const struct msg_done *done, const struct link_exec *e
 	if (done->signalled ? done->status < 1 || done->status > 64
 	                    : done->status < 0 || done->status > 255)
 		return false;
+	/* Only a run can lose its runner. */
+	if (done->runner_lost && !e->runner)
+		return false;
 	/* What was forwarded was produced before. */
 	return done->stdout_bytes >= e->output_bytes[OUTPUT_STDOUT] &&
 	       done->stderr_bytes >= e->output_bytes[OUTPUT_STDERR];
+}
+
+/* A run that its runner has begun ends before it: nobody waits for the answer of the dead. */
+static bool has_open_run(const struct link *l, const struct link_exec *runner)
+{
+	const struct link_exec *e;
+
+	if (!runner->keep)
+		return false;
+	LIST_FOREACH (e, &l->execs, struct link_exec, node)
+		if (e->runner == runner->id && e->started)
+			return true;
+	return false;
 }
 
 static int take_done(struct link *l, struct link_exec *e, const struct frame *frame,
@@ -177,6 +195,8 @@ static int take_done(struct link *l, struct link_exec *e, const struct frame *fr
 		return breach(err, frame, "is malformed");
 	if (!done_is_sound(&done, e))
 		return breach(err, frame, "states what cannot be");
+	if (has_open_run(l, e))
+		return breach(err, frame, "leaves a run behind");
 	facts = (struct exec_facts){.signalled = done.signalled,
 	                            .status = done.status,
 	                            .duration_us = done.duration_us,
