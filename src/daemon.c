@@ -8,7 +8,9 @@
 #include "base/str.h"
 #include "core/config.h"
 #include "core/exec.h"
+#include "core/execution.h"
 #include "core/runners.h"
+#include "core/session.h"
 #include "driver/driver.h"
 #include "home.h"
 #include "http/server.h"
@@ -33,15 +35,19 @@
  *   ids, filter       before the first byte of a stranger is read
  *   loop
  *
- * Stopping. The first signal closes the door: nothing new is accepted, what runs may end within the
- * drain time. The second ends it at once. A lost engine is like a second signal with another exit
- * status. When no execution, no box and no connection is left, the loop stops; a client that does
- * not take its answer delays that for ANSWER_TIMEOUT_US and no longer.
+ * Stopping. The first signal closes the door: nothing new is accepted, sessions end, and what runs
+ * without one may end within the drain time. The second ends it at once. A lost engine is like a
+ * second signal with another exit status. When no execution, no box and no connection is left, the
+ * loop stops; a client that does not take its answer delays that for ANSWER_TIMEOUT_US and no
+ * longer.
  */
 
 #define ANSWER_TIMEOUT_US (2 * USEC_PER_SEC)
 #define SOCKET_MODE       0660
 #define MAX_BODIES_BYTES  (256u << 20)
+/* Executions that have ended and can still be read: as many, and as much of their output. */
+#define ENDED_MAX       4096
+#define ENDED_MAX_BYTES (256u << 20)
 
 static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
 
@@ -51,6 +57,8 @@ struct daemon {
 	struct runners *runners;
 	struct loop *loop;
 	struct exec_service *execs;
+	struct executions *executions;
+	struct session_service *sessions;
 	struct router *router;
 	struct http_server *http;
 	struct timer *answer_timer;
@@ -60,12 +68,12 @@ struct daemon {
 	int tcp_fd, unix_fd; /* until the server has them */
 	char tcp_name[64];
 	enum daemon_exit exit;
-	bool stopping, drained, quiet;
+	bool stopping, sessions_ended, execs_drained, quiet;
 };
 
 static void stop_if_done(struct daemon *d)
 {
-	if (d->drained && d->quiet)
+	if (d->sessions_ended && d->execs_drained && d->quiet)
 		loop_stop(d->loop);
 }
 
@@ -84,20 +92,39 @@ static void on_answer_timeout(void *ctx)
 	loop_stop(d->loop);
 }
 
-static void on_drained(void *ctx)
+/* Nothing is run any more: what remains are answers. */
+static void check_drained(struct daemon *d)
+{
+	if (d->sessions_ended && d->execs_drained)
+		timer_start(d->answer_timer, ANSWER_TIMEOUT_US);
+	stop_if_done(d);
+}
+
+static void on_sessions_ended(void *ctx)
 {
 	struct daemon *d = ctx;
 
-	d->drained = true;
-	timer_start(d->answer_timer, ANSWER_TIMEOUT_US);
-	stop_if_done(d);
+	d->sessions_ended = true;
+	check_drained(d);
+}
+
+static void on_execs_drained(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	d->execs_drained = true;
+	check_drained(d);
 }
 
 static void stop(struct daemon *d, bool at_once)
 {
 	router_set_unready(d->router, "stopping");
-	exec_service_drain(d->execs, at_once, on_drained, d);
+	/* Sessions first: they hold boxes that would not go by themselves. */
+	if (!d->stopping)
+		session_service_drain(d->sessions, on_sessions_ended, d);
+	exec_service_drain(d->execs, at_once, on_execs_drained, d);
 	http_server_quiesce(d->http, on_quiet, d);
+	d->stopping = true;
 }
 
 static void on_signal(void *ctx, int signo)
@@ -106,7 +133,6 @@ static void on_signal(void *ctx, int signo)
 
 	log_info("%s: stopping%s", strsignal(signo), d->stopping ? " at once" : "");
 	stop(d, d->stopping);
-	d->stopping = true;
 }
 
 static void on_engine_lost(void *ctx, const struct error *err)
@@ -223,10 +249,21 @@ static void raise_descriptor_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit); /* what there is has to do */
 }
 
+static void make_core(struct daemon *d)
+{
+	const struct exec_service_config execs = {
+		.config = d->config, .driver = d->driver, .runners = d->runners, .loop = d->loop};
+	struct session_service_config sessions = {
+		.config = d->config, .driver = d->driver, .runners = d->runners, .loop = d->loop};
+
+	sessions.execs = d->execs = exec_service_new(&execs);
+	sessions.executions = d->executions = executions_new(d->loop, ENDED_MAX, ENDED_MAX_BYTES);
+	d->sessions = session_service_new(&sessions);
+}
+
 static int serve(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
-	const struct exec_service_config execs = {c, d->driver, d->runners, d->loop};
 	struct http_server_config http = {
 		.loop = d->loop,
 		.max_connections = c->max_connections,
@@ -237,8 +274,9 @@ static int serve(struct daemon *d, struct error *err)
 		.idle_timeout_us = c->idle_timeout_us,
 	};
 
-	d->execs = exec_service_new(&execs);
-	d->router = router_new(c, d->execs);
+	make_core(d);
+	d->router = router_new(
+		&(struct router_config){c, d->loop, d->execs, d->sessions, d->executions});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
@@ -325,9 +363,11 @@ static void take_down(struct daemon *d)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
 		signal_watch_free(d->signals[i]);
-	/* The server first: its requests cancel their executions, which still exist. */
+	/* The server first: its requests let go of their executions, which still exist. */
 	http_server_free(d->http);
 	router_free(d->router);
+	session_service_free(d->sessions);
+	executions_free(d->executions);
 	exec_service_free(d->execs);
 	timer_free(d->answer_timer);
 	if (d->driver)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/decode.h"
+#include "api/decode_fields.h"
 
 #include "api/json.h"
 #include "base/alloc.h"
@@ -10,32 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-/* A billion seconds or cores: beyond it the arithmetic, not the policy, would be the limit. */
-#define SECONDS_MAX 1e9
-#define CORES_MAX   1e6
-/* Edits after which a name is another name. */
+/* A million cores: beyond it the arithmetic, not the policy, would be the limit. */
+#define CORES_MAX 1e6
 
-struct decode {
-	const struct decode_limits *limits;
-	struct decoded_exec *out;
-	struct error *err;
-};
-
-typedef int field_fn(struct decode *d, const char *path, const json_t *value);
-
-struct field {
-	const char *name;
-	field_fn *take;
-	bool required;
-};
-
-struct fields {
-	const char *prefix; /* "resources.", or "" */
-	const struct field *table;
-	size_t count;
-};
-
-static int wrong(struct decode *d, const char *path, const char *what)
+int decode_wrong(struct decode *d, const char *path, const char *what)
 {
 	return error_field(d->err, path, "must be %s", what);
 }
@@ -77,7 +55,7 @@ static int unknown_field(struct decode *d, const struct fields *fields, const ch
 	return refuse(d, ERR_UNKNOWN_FIELD, path, what);
 }
 
-static int take_fields(struct decode *d, const struct fields *fields, const json_t *object)
+int decode_fields(struct decode *d, const struct fields *fields, const json_t *object)
 {
 	void *iter = json_object_iter((json_t *)(uintptr_t)object);
 
@@ -101,13 +79,13 @@ static int take_fields(struct decode *d, const struct fields *fields, const json
 }
 
 /* A string without NUL, copied. */
-static int take_string(struct decode *d, const char *path, const json_t *value, char **ret_text)
+int decode_string(struct decode *d, const char *path, const json_t *value, char **ret_text)
 {
 	const char *text = json_string_value(value);
 	size_t len = json_string_length(value);
 
 	if (!text)
-		return wrong(d, path, "a string");
+		return decode_wrong(d, path, "a string");
 	if (memchr(text, '\0', len))
 		return error_field(d->err, path,
 		                   "must not contain NUL; send bytes as {\"base64\": ...}");
@@ -116,20 +94,20 @@ static int take_string(struct decode *d, const char *path, const json_t *value, 
 }
 
 /* Text, or any bytes as {"base64": "..."}. */
-static int take_bytes(struct decode *d, const char *path, const json_t *value, char **ret_data,
-                      size_t *ret_len)
+int decode_bytes(struct decode *d, const char *path, const json_t *value, char **ret_data,
+                 size_t *ret_len)
 {
 	const json_t *encoded = json_object_get(value, "base64");
 	const char *text = json_string_value(encoded);
 
 	if (json_is_string(value)) {
-		if (take_string(d, path, value, ret_data) < 0)
+		if (decode_string(d, path, value, ret_data) < 0)
 			return -1;
 		*ret_len = json_string_length(value);
 		return 0;
 	}
 	if (!text || json_object_size(value) != 1)
-		return wrong(d, path, "a string or {\"base64\": \"...\"}");
+		return decode_wrong(d, path, "a string or {\"base64\": \"...\"}");
 	*ret_data = base64_decode(text, json_string_length(encoded), ret_len);
 	return *ret_data ? 0 : error_field(d->err, path, "is not valid base64");
 }
@@ -141,27 +119,27 @@ static int take_size(struct decode *d, const char *path, const json_t *value, ui
 	uint64_t bytes = 0;
 
 	if (text && memchr(text, '\0', json_string_length(value)))
-		return wrong(d, path, "a size like \"512Mi\" or a number of bytes");
+		return decode_wrong(d, path, "a size like \"512Mi\" or a number of bytes");
 	if (text ? parse_size(text, &bytes) < 0 : !json_is_integer(value))
-		return wrong(d, path, "a size like \"512Mi\" or a number of bytes");
+		return decode_wrong(d, path, "a size like \"512Mi\" or a number of bytes");
 	if (!text)
 		bytes = number > 0 ? (uint64_t)number : 0;
 	if (bytes == 0)
-		return wrong(d, path, "greater than 0");
+		return decode_wrong(d, path, "greater than 0");
 	*ret_bytes = bytes;
 	return 0;
 }
 
-static int take_language(struct decode *d, const char *path, const json_t *value)
+int decode_language(struct decode *d, const char *path, const json_t *value)
 {
 	char **language = &d->out->request.language;
 
-	if (take_string(d, path, value, language) < 0)
+	if (decode_string(d, path, value, language) < 0)
 		return -1;
 	return (*language)[0] ? 0 : error_field(d->err, path, "must not be empty");
 }
 
-static int take_code(struct decode *d, const char *path, const json_t *value)
+int decode_code(struct decode *d, const char *path, const json_t *value)
 {
 	struct exec_request *request = &d->out->request;
 	char what[64];
@@ -170,32 +148,32 @@ static int take_code(struct decode *d, const char *path, const json_t *value)
 		(void)snprintf(what, sizeof(what), "exceeds %zu bytes", d->limits->max_code_bytes);
 		return refuse(d, ERR_TOO_LARGE, path, what);
 	}
-	if (take_string(d, path, value, &request->code) < 0)
+	if (decode_string(d, path, value, &request->code) < 0)
 		return -1;
 	request->code_len = json_string_length(value);
 	return request->code_len > 0 ? 0 : error_field(d->err, path, "must not be empty");
 }
 
-static int take_stdin(struct decode *d, const char *path, const json_t *value)
+int decode_stdin(struct decode *d, const char *path, const json_t *value)
 {
 	struct exec_request *request = &d->out->request;
 
-	return take_bytes(d, path, value, &request->stdin_data, &request->stdin_len);
+	return decode_bytes(d, path, value, &request->stdin_data, &request->stdin_len);
 }
 
-static int take_args(struct decode *d, const char *path, const json_t *value)
+int decode_args(struct decode *d, const char *path, const json_t *value)
 {
 	size_t count = json_array_size(value);
 	char **args;
 
 	if (!json_is_array(value))
-		return wrong(d, path, "an array of strings");
+		return decode_wrong(d, path, "an array of strings");
 	args = d->out->request.args = xcalloc(count + 1, sizeof(char *));
 	for (size_t i = 0; i < count; i++) {
 		char item[sizeof(d->err->field)];
 
 		(void)snprintf(item, sizeof(item), "%s[%zu]", path, i);
-		if (take_string(d, item, json_array_get(value, i), &args[i]) < 0)
+		if (decode_string(d, item, json_array_get(value, i), &args[i]) < 0)
 			return -1;
 	}
 	return 0;
@@ -215,16 +193,16 @@ static int take_file(struct decode *d, const char *path, const char *name, const
 
 	member_path(item, sizeof(item), path, name);
 	file->name = xstrdup(name);
-	return take_bytes(d, item, value, &file->data, &file->len);
+	return decode_bytes(d, item, value, &file->data, &file->len);
 }
 
-static int take_files(struct decode *d, const char *path, const json_t *value)
+int decode_files(struct decode *d, const char *path, const json_t *value)
 {
 	json_t *object = (json_t *)(uintptr_t)value; /* jansson's iterator lacks the const */
 	size_t count = json_object_size(value);
 
 	if (!json_is_object(value))
-		return wrong(d, path, "an object of name: content");
+		return decode_wrong(d, path, "an object of name: content");
 	if (count == 0)
 		return 0;
 	d->out->request.files = xcalloc(count, sizeof(struct exec_request_file));
@@ -238,9 +216,9 @@ static int take_files(struct decode *d, const char *path, const json_t *value)
 static int take_scalar(struct decode *d, const char *path, const json_t *value, char **ret_text)
 {
 	if (json_is_string(value))
-		return take_string(d, path, value, ret_text);
+		return decode_string(d, path, value, ret_text);
 	if (!json_is_number(value) && !json_is_boolean(value))
-		return wrong(d, path, "a string, a number or a boolean");
+		return decode_wrong(d, path, "a string, a number or a boolean");
 	*ret_text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 	assert(*ret_text);
 	return 0;
@@ -262,14 +240,14 @@ static int take_variable(struct decode *d, const char *path, const char *name, c
 	return 0;
 }
 
-static int take_env(struct decode *d, const char *path, const json_t *value)
+int decode_env(struct decode *d, const char *path, const json_t *value)
 {
 	json_t *object = (json_t *)(uintptr_t)value;
 	char **env;
 	size_t used = 0;
 
 	if (!json_is_object(value))
-		return wrong(d, path, "an object of name: value");
+		return decode_wrong(d, path, "an object of name: value");
 	env = d->out->request.env = xcalloc(json_object_size(value) + 1, sizeof(char *));
 	for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i))
 		if (take_variable(d, path, json_object_iter_key(i), json_object_iter_value(i),
@@ -278,16 +256,21 @@ static int take_env(struct decode *d, const char *path, const json_t *value)
 	return 0;
 }
 
-static int take_timeout(struct decode *d, const char *path, const json_t *value)
+int decode_seconds(struct decode *d, const char *path, const json_t *value, uint64_t *ret_us)
 {
 	double seconds = json_number_value(value);
 
 	if (!json_is_number(value))
-		return wrong(d, path, "a number of seconds");
-	if (!(seconds > 0) || seconds > SECONDS_MAX)
-		return wrong(d, path, "greater than 0 and at most 1000000000 seconds");
-	d->out->request.timeout_us = (uint64_t)ceil(seconds * 1e6);
+		return decode_wrong(d, path, "a number of seconds");
+	if (!(seconds > 0) || seconds > DECODE_SECONDS_MAX)
+		return decode_wrong(d, path, "greater than 0 and at most 1000000000 seconds");
+	*ret_us = (uint64_t)ceil(seconds * 1e6);
 	return 0;
+}
+
+int decode_timeout(struct decode *d, const char *path, const json_t *value)
+{
+	return decode_seconds(d, path, value, &d->out->request.timeout_us);
 }
 
 static int take_cpu(struct decode *d, const char *path, const json_t *value)
@@ -301,10 +284,10 @@ static int take_cpu(struct decode *d, const char *path, const json_t *value)
 	if (text) {
 		if (memchr(text, '\0', json_string_length(value)) ||
 		    parse_cpu(text, &millicores) < 0 || millicores == 0)
-			return wrong(d, path, what);
+			return decode_wrong(d, path, what);
 	} else {
 		if (!json_is_number(value) || !(cores >= 0.001) || cores > CORES_MAX)
-			return wrong(d, path, what);
+			return decode_wrong(d, path, what);
 		millicores = (uint64_t)llround(cores * 1000);
 	}
 	d->out->request.cpu_millicores = millicores;
@@ -331,7 +314,7 @@ static int take_processes(struct decode *d, const char *path, const json_t *valu
 	json_int_t count = json_integer_value(value);
 
 	if (!json_is_integer(value) || count <= 0)
-		return wrong(d, path, "a whole number greater than 0");
+		return decode_wrong(d, path, "a whole number greater than 0");
 	d->out->request.max_processes = (uint64_t)count;
 	return 0;
 }
@@ -344,13 +327,13 @@ static const struct field resource_fields[] = {
 	{"max_output",    take_output,    false},
 };
 
-static int take_resources(struct decode *d, const char *path, const json_t *value)
+int decode_resources(struct decode *d, const char *path, const json_t *value)
 {
 	const struct fields fields = {"resources.", resource_fields, ARRAY_SIZE(resource_fields)};
 
 	if (!json_is_object(value))
-		return wrong(d, path, "an object");
-	return take_fields(d, &fields, value);
+		return decode_wrong(d, path, "an object");
+	return decode_fields(d, &fields, value);
 }
 
 static int take_network(struct decode *d, const char *path, const json_t *value)
@@ -358,31 +341,36 @@ static int take_network(struct decode *d, const char *path, const json_t *value)
 	const char *mode = json_string_value(value);
 
 	if (!mode)
-		return wrong(d, path, "a string");
+		return decode_wrong(d, path, "a string");
 	if (json_string_length(value) != 4 || !str_equal(mode, "none"))
 		return error_field(d->err, path, "must be \"none\": boxes have no network");
 	return 0;
 }
 
-static int take_stream(struct decode *d, const char *path, const json_t *value)
+int decode_bool(struct decode *d, const char *path, const json_t *value, bool *ret_value)
 {
 	if (!json_is_boolean(value))
-		return wrong(d, path, "true or false");
-	d->out->stream = json_is_true(value);
+		return decode_wrong(d, path, "true or false");
+	*ret_value = json_is_true(value);
 	return 0;
 }
 
+int decode_stream(struct decode *d, const char *path, const json_t *value)
+{
+	return decode_bool(d, path, value, &d->out->stream);
+}
+
 static const struct field exec_fields[] = {
-	{"language",  take_language,  true },
-        {"code",      take_code,      true },
-	{"stdin",     take_stdin,     false},
-        {"args",      take_args,      false},
-	{"files",     take_files,     false},
-        {"env_vars",  take_env,       false},
-	{"timeout",   take_timeout,   false},
-        {"resources", take_resources, false},
-	{"network",   take_network,   false},
-        {"stream",    take_stream,    false},
+	{"language",  decode_language,  true },
+        {"code",      decode_code,      true },
+	{"stdin",     decode_stdin,     false},
+        {"args",      decode_args,      false},
+	{"files",     decode_files,     false},
+        {"env_vars",  decode_env,       false},
+	{"timeout",   decode_timeout,   false},
+        {"resources", decode_resources, false},
+	{"network",   take_network,     false},
+        {"stream",    decode_stream,    false},
 };
 
 int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
@@ -392,7 +380,7 @@ int decode_exec(const char *body, size_t len, const struct decode_limits *limits
 	struct decode d = {.limits = limits, .out = ret_exec, .err = err};
 	cleanup_json json_t *object = json_read_object(body, len, err);
 
-	return object ? take_fields(&d, &fields, object) : -1;
+	return object ? decode_fields(&d, &fields, object) : -1;
 }
 
 void decoded_exec_done(struct decoded_exec *d)

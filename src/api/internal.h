@@ -6,21 +6,24 @@
 #include "api/router.h"
 
 struct router {
-	const struct config *config;
+	struct router_config parts;
+	const struct config *config; /* that of the parts: most handlers want it */
 	struct exec_service *execs;
 	const char *unready; /* literal; NULL: ready */
 };
 
-typedef void route_fn(struct router *r, struct http_request *req);
+/* @id is what stands in the path for the {...} of the row; "" where nothing could have it. */
+typedef void route_fn(struct router *r, struct http_request *req, const char *id);
 
 enum route_body {
-	ROUTE_BODY_NONE, /* there must not be one */
-	ROUTE_BODY_JSON, /* of at most http.max_body bytes */
+	ROUTE_BODY_NONE,     /* there must not be one */
+	ROUTE_BODY_JSON,     /* of at most http.max_body bytes */
+	ROUTE_BODY_OPTIONAL, /* none, or one that says nothing: {} */
 };
 
 struct route {
 	const char *method;
-	const char *path;
+	const char *path; /* at most one {part}, which is a whole segment */
 	enum route_body body;
 	bool always; /* answered even when there are too many connections */
 	route_fn *handle;
@@ -33,3 +36,29 @@ const struct route *route_at(size_t index);
 route_fn v1_execute;
 route_fn v1_healthz;
 route_fn v1_readyz;
+
+/* v1_session.c */
+route_fn v1_session_create;
+route_fn v1_session_list;
+route_fn v1_session_show;
+route_fn v1_session_delete;
+route_fn v1_session_terminate;
+route_fn v1_session_pause;
+route_fn v1_session_resume;
+route_fn v1_session_interrupt;
+route_fn v1_session_keepalive;
+route_fn v1_session_stats;
+
+/* v1_execution.c; those with a session's id come first */
+route_fn v1_session_execute;
+route_fn v1_session_submit;
+route_fn v1_session_execute_sync;
+route_fn v1_session_executions;
+route_fn v1_session_status;
+route_fn v1_session_result;
+route_fn v1_execution_show;
+route_fn v1_execution_status;
+route_fn v1_execution_result;
+route_fn v1_execution_events;
+route_fn v1_execution_cancel;
+route_fn v1_execution_stdin;

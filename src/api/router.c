@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/router.h"
 
+#include "api/decode_session.h"
 #include "api/internal.h"
 #include "api/reply.h"
 #include "base/alloc.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/config.h"
@@ -14,12 +16,13 @@
 
 #define HOST_MAX_LEN 255
 
-struct router *router_new(const struct config *config, struct exec_service *execs)
+struct router *router_new(const struct router_config *config)
 {
 	struct router *r = NEW(struct router);
 
-	r->config = config;
-	r->execs = execs;
+	r->parts = *config;
+	r->config = config->config;
+	r->execs = config->execs;
 	return r;
 }
 
@@ -50,14 +53,38 @@ static void add_allowed(char *allow, const struct route *route)
 	(void)r;
 }
 
+bool router_id(const char *pattern, const char *path, char ret_id[ROUTER_ID_LEN])
+{
+	size_t same = strcspn(pattern, "{"), len;
+	const char *rest = strchr(pattern, '}');
+
+	ret_id[0] = '\0';
+	if (!rest)
+		return str_equal(pattern, path);
+	if (strncmp(pattern, path, same) != 0)
+		return false;
+	path += same;
+	len = strcspn(path, "/");
+	if (len == 0 || !str_equal(path + len, rest + 1))
+		return false;
+	if (len < ROUTER_ID_LEN) {
+		memcpy(ret_id, path, len);
+		ret_id[len] = '\0';
+	}
+	if (!id_is_valid(ret_id, ROUTER_ID_LEN - 1))
+		ret_id[0] = '\0';
+	return true;
+}
+
 int router_find(const char *method, const char *path, const struct route **ret_route,
                 char ret_allow[ROUTER_ALLOW_LEN], struct error *err)
 {
 	const struct route *route;
+	char id[ROUTER_ID_LEN];
 
 	ret_allow[0] = '\0';
 	for (size_t i = 0; (route = route_at(i)); i++) {
-		if (!str_equal(path, route->path))
+		if (!router_id(route->path, path, id))
 			continue;
 		if (is_method(method, route)) {
 			*ret_route = route;
@@ -178,23 +205,35 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 			reply_error(req, &err);
 		return -1;
 	}
-	*ret_max_body = route->body == ROUTE_BODY_JSON ? r->config->max_body_bytes : 0;
+	*ret_max_body = route->body == ROUTE_BODY_NONE ? 0 : r->config->max_body_bytes;
 	return 0;
+}
+
+/* A body that need not be there must not be believed to have been read. */
+static int check_body(const struct route *route, const struct http_request *req, struct error *err)
+{
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	return route->body == ROUTE_BODY_OPTIONAL ? decode_nothing(body, len, err) : 0;
 }
 
 static void on_request(void *ctx, struct http_request *req)
 {
 	struct router *r = ctx;
 	const struct route *route = NULL;
-	char allow[ROUTER_ALLOW_LEN];
+	char allow[ROUTER_ALLOW_LEN], id[ROUTER_ID_LEN];
 	struct error err = {0};
 
 	log_debug("request %s: %s %s", http_request_id(req), http_method(req), http_path(req));
 	/* Found before, by on_headers; the table does not change. */
-	if (router_find(http_method(req), http_path(req), &route, allow, &err) < 0)
+	if (router_find(http_method(req), http_path(req), &route, allow, &err) < 0 ||
+	    check_body(route, req, &err) < 0) {
 		reply_error(req, &err);
-	else
-		route->handle(r, req);
+		return;
+	}
+	(void)router_id(route->path, http_path(req), id);
+	route->handle(r, req, id);
 }
 
 static void on_error(void *ctx, struct http_request *req, const struct error *err)

@@ -14,18 +14,29 @@
 
 struct config;
 struct exec_service;
+struct executions;
+struct loop;
 struct router;
 struct route;
+struct session_service;
+
+/* All borrowed: they outlive it. */
+struct router_config {
+	const struct config *config;
+	struct loop *loop;
+	struct exec_service *execs;
+	struct session_service *sessions;
+	struct executions *executions;
+};
 
 void router_free(struct router *r);
-/** router_new - both are borrowed and outlive it. */
-struct router *router_new(const struct config *config, struct exec_service *execs)
-	attr_owned(router_free);
+struct router *router_new(const struct router_config *config) attr_owned(router_free);
 struct http_handlers router_handlers(struct router *r);
 /** router_set_unready - from now on /readyz says 503 and @reason (a literal). */
 void router_set_unready(struct router *r, const char *reason);
 
 #define ROUTER_ALLOW_LEN 64
+#define ROUTER_ID_LEN    65 /* longer ones name nothing */
 
 /**
  * router_find - the row for @method and @path. HEAD is served where GET is. With ERR_BAD_METHOD,
@@ -33,6 +44,11 @@ void router_set_unready(struct router *r, const char *reason);
  */
 int router_find(const char *method, const char *path, const struct route **ret_route,
                 char ret_allow[ROUTER_ALLOW_LEN], struct error *err) attr_must_check;
+/**
+ * router_id - what stands in @path for the {part} of @pattern. An id that is not well-formed is
+ * like one that nobody has: "", so that both get the same answer. Return: whether they match. Pure.
+ */
+bool router_id(const char *pattern, const char *path, char ret_id[ROUTER_ID_LEN]);
 /**
  * router_check_source - a web page must not reach a local daemon: neither under a name of its own
  * that resolves to this host (Host), nor from a page of somebody else (Origin). @host or @origin

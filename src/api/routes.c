@@ -1,13 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
 
-/* Every endpoint, one row each. */
+#define V1        "/api/v1"
+#define SESSION   V1 "/sessions/{id}"
+#define EXECUTION V1 "/executions/{id}"
+#define BY_NAME   V1 "/executions/sessions/{id}" /* the later spelling of upstream's control plane */
+
+/* Every endpoint, one row each, however long its line. */
+/* clang-format off */
 static const struct route routes[] = {
-	{"GET",  "/healthz",        ROUTE_BODY_NONE, true,  v1_healthz, "Whether the daemon is alive"        },
-	{"GET",  "/readyz",         ROUTE_BODY_NONE, true,  v1_readyz,  "Whether the daemon takes executions"},
-	{"POST", "/api/v1/execute", ROUTE_BODY_JSON, false, v1_execute,
-         "Run code once, in a box of its own"								},
+	{"GET",    "/healthz",                ROUTE_BODY_NONE,     true,  v1_healthz,              "Whether the daemon is alive"},
+	{"GET",    "/readyz",                 ROUTE_BODY_NONE,     true,  v1_readyz,               "Whether the daemon takes executions"},
+	{"POST",   V1 "/execute",             ROUTE_BODY_JSON,     false, v1_execute,              "Run code once, in a box of its own"},
+
+	{"POST",   V1 "/sessions",            ROUTE_BODY_JSON,     false, v1_session_create,       "Make a session"},
+	{"GET",    V1 "/sessions",            ROUTE_BODY_NONE,     false, v1_session_list,         "List sessions, newest first"},
+	{"GET",    SESSION,                   ROUTE_BODY_NONE,     false, v1_session_show,         "Tell about a session"},
+	{"DELETE", SESSION,                   ROUTE_BODY_OPTIONAL, false, v1_session_delete,       "End a session and forget it, executions included"},
+	{"POST",   SESSION "/execute",        ROUTE_BODY_JSON,     false, v1_session_execute,      "Run code in a session"},
+	{"POST",   SESSION "/terminate",      ROUTE_BODY_OPTIONAL, false, v1_session_terminate,    "End a session; its executions stay readable"},
+	{"POST",   SESSION "/pause",          ROUTE_BODY_OPTIONAL, false, v1_session_pause,        "Freeze a session"},
+	{"POST",   SESSION "/resume",         ROUTE_BODY_OPTIONAL, false, v1_session_resume,       "Let a frozen session go on"},
+	{"POST",   SESSION "/interrupt",      ROUTE_BODY_OPTIONAL, false, v1_session_interrupt,    "Interrupt what runs in a session"},
+	{"POST",   SESSION "/keepalive",      ROUTE_BODY_OPTIONAL, false, v1_session_keepalive,    "Count as activity: put the idle time-out off"},
+	{"GET",    SESSION "/stats",          ROUTE_BODY_NONE,     false, v1_session_stats,        "Usage of a session, now"},
+	{"GET",    SESSION "/executions",     ROUTE_BODY_NONE,     false, v1_session_executions,   "List executions of a session, newest first"},
+	{"GET",    SESSION "/status",         ROUTE_BODY_NONE,     false, v1_session_status,       "Status of the latest execution of a session"},
+	{"GET",    SESSION "/result",         ROUTE_BODY_NONE,     false, v1_session_result,       "Result of the latest execution of a session"},
+
+	{"GET",    EXECUTION,                 ROUTE_BODY_NONE,     false, v1_execution_show,       "Tell about an execution"},
+	{"GET",    EXECUTION "/status",       ROUTE_BODY_NONE,     false, v1_execution_status,     "Status of an execution"},
+	{"GET",    EXECUTION "/result",       ROUTE_BODY_NONE,     false, v1_execution_result,     "Result of an execution that has ended"},
+	{"GET",    EXECUTION "/events",       ROUTE_BODY_NONE,     false, v1_execution_events,     "Events of an execution: the past ones, then new ones as they come"},
+	{"POST",   EXECUTION "/cancel",       ROUTE_BODY_OPTIONAL, false, v1_execution_cancel,     "End an execution"},
+	{"POST",   EXECUTION "/stdin",        ROUTE_BODY_JSON,     false, v1_execution_stdin,      "Give input to an execution"},
+	{"POST",   BY_NAME "/execute",        ROUTE_BODY_JSON,     false, v1_session_submit,       "Run code in a session; the answer does not wait"},
+	{"POST",   BY_NAME "/execute-sync",   ROUTE_BODY_JSON,     false, v1_session_execute_sync, "Run code in a session and wait for its end"},
+	{"GET",    BY_NAME "/executions",     ROUTE_BODY_NONE,     false, v1_session_executions,   "List executions of a session, newest first"},
 };
+/* clang-format on */
 
 const struct route *route_at(size_t index)
 {

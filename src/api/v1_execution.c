@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/internal.h"
+
+#include "api/decode_session.h"
+#include "api/follow.h"
+#include "api/json.h"
+#include "api/query.h"
+#include "api/reply.h"
+#include "api/view.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "core/config.h"
+#include "core/execution.h"
+#include "core/session.h"
+
+#define HTTP_OK      200
+#define HTTP_CREATED 201
+
+/* Of execute-sync, as the control plane's clients know it. */
+#define SYNC_WAIT_US (300 * USEC_PER_SEC)
+
+static const struct query_span poll_span = {"poll_interval", USEC_PER_SEC / 10, 10 * USEC_PER_SEC,
+                                            "0.1 to 10"};
+static const struct query_span sync_span = {"sync_timeout", 10 * USEC_PER_SEC, 3600 * USEC_PER_SEC,
+                                            "10 to 3600"};
+
+/* Every state an execution can be found in. */
+static const char *const status_words[] = {
+	"pending", "running", "success", "failed", "timeout", "crashed", "cancelled",
+};
+static_assert(ARRAY_SIZE(status_words) == 2 + EXEC_STATUS_COUNT, "every status has its word");
+
+static struct session *find_session(struct router *r, const char *id, struct error *err)
+{
+	struct session *session = id[0] ? session_find(r->parts.sessions, id) : NULL;
+
+	if (!session)
+		(void)error_set(err, ERR_SESSION_NOT_FOUND, 0, "no session has this id");
+	return session;
+}
+
+static struct execution *find_execution(struct router *r, const char *id, struct error *err)
+{
+	struct execution *e = id[0] ? executions_find(r->parts.executions, id) : NULL;
+
+	if (!e)
+		(void)error_set(err, ERR_EXECUTION_NOT_FOUND, 0, "no execution has this id");
+	return e;
+}
+
+/* Body to queued execution. */
+static int start(struct router *r, struct http_request *req, const char *id,
+                 struct decoded_run *run, struct execution **ret_execution, struct error *err)
+{
+	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
+	struct session *session = find_session(r, id, err);
+	struct exec_request *request = &run->exec.request;
+	struct session_info info = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	if (!session || decode_run(body, len, &limits, run, err) < 0)
+		return -1;
+	session_info(session, &info);
+	if (!request->language)
+		request->language = xstrdup(info.language);
+	if (session_execute(session, request, ret_execution, err) < 0)
+		return -1;
+	http_drop_body(req);
+	return 0;
+}
+
+static void execute(struct router *r, struct http_request *req, const char *id, int status)
+{
+	cleanup_decoded_run struct decoded_run run = {0};
+	struct follow_config how = {.loop = r->parts.loop, .announce = true};
+	struct execution *e = NULL;
+	struct error err = {0};
+
+	if (start(r, req, id, &run, &e, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	how.form = event_form_choose(http_header(req, "Accept"), run.exec.stream);
+	if (run.wait || how.form != EVENT_FORM_NONE)
+		follow(req, e, &how);
+	else
+		reply_json(req, status, view_execution_ticket(e));
+}
+
+void v1_session_execute(struct router *r, struct http_request *req, const char *id)
+{
+	execute(r, req, id, HTTP_OK);
+}
+
+void v1_session_submit(struct router *r, struct http_request *req, const char *id)
+{
+	execute(r, req, id, HTTP_CREATED);
+}
+
+void v1_session_execute_sync(struct router *r, struct http_request *req, const char *id)
+{
+	cleanup_decoded_run struct decoded_run run = {0};
+	struct follow_config how = {.loop = r->parts.loop, .patience_us = SYNC_WAIT_US};
+	uint64_t poll_us; /* checked for the sake of clients that send it; nothing here polls */
+	struct execution *e = NULL;
+	struct error err = {0};
+
+	if (query_seconds(req, &poll_span, &poll_us, &err) < 0 ||
+	    query_seconds(req, &sync_span, &how.patience_us, &err) < 0 ||
+	    start(r, req, id, &run, &e, &err) < 0)
+		reply_error(req, &err);
+	else
+		follow(req, e, &how);
+}
+
+static void list(struct executions *all, const char *session_id, struct query_page *page)
+{
+	size_t i = query_page_begin(page);
+	const struct execution *e;
+
+	while (!query_page_is_done(page) && (e = executions_of(all, session_id, i++))) {
+		struct execution_info info = {0};
+
+		execution_info(e, &info);
+		if (query_page_wants(page, view_execution_status_name(&info)))
+			query_page_add(page, view_execution(e));
+	}
+}
+
+void v1_session_executions(struct router *r, struct http_request *req, const char *id)
+{
+	struct query_page page;
+	struct error err = {0};
+
+	if (!find_session(r, id, &err) ||
+	    query_page(req, status_words, ARRAY_SIZE(status_words), &page, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	list(r->parts.executions, id, &page);
+	reply_json(req, HTTP_OK,
+	           query_page_object(&page, "executions",
+	                             executions_count_of(r->parts.executions, id)));
+}
+
+static struct execution *find_latest(struct router *r, const char *id, struct error *err)
+{
+	struct execution *e;
+
+	if (!find_session(r, id, err))
+		return NULL;
+	e = executions_of(r->parts.executions, id, 0);
+	if (!e)
+		(void)error_set(err, ERR_EXECUTION_NOT_FOUND, 0,
+		                "the session has no execution yet");
+	return e;
+}
+
+/* @e NULL: *err says why. */
+static void answer(struct http_request *req, const struct execution *e, const struct error *err,
+                   json_t *(*view)(const struct execution *e))
+{
+	if (e)
+		reply_json(req, HTTP_OK, view(e));
+	else
+		reply_error(req, err);
+}
+
+static void answer_result(struct http_request *req, const struct execution *e, struct error *err)
+{
+	struct execution_info info = {0};
+
+	if (e)
+		execution_info(e, &info);
+	if (e && info.state != EXECUTION_ENDED) {
+		e = NULL;
+		(void)error_set(err, ERR_CONFLICT, 0, "the execution is %s; it has not ended",
+		                view_execution_status_name(&info));
+	}
+	answer(req, e, err, view_execution);
+}
+
+void v1_session_status(struct router *r, struct http_request *req, const char *id)
+{
+	struct error err = {0};
+	const struct execution *e = find_latest(r, id, &err);
+
+	answer(req, e, &err, view_execution_status);
+}
+
+void v1_session_result(struct router *r, struct http_request *req, const char *id)
+{
+	struct error err = {0};
+
+	answer_result(req, find_latest(r, id, &err), &err);
+}
+
+void v1_execution_show(struct router *r, struct http_request *req, const char *id)
+{
+	struct error err = {0};
+	const struct execution *e = find_execution(r, id, &err);
+
+	answer(req, e, &err, view_execution);
+}
+
+void v1_execution_status(struct router *r, struct http_request *req, const char *id)
+{
+	struct error err = {0};
+	const struct execution *e = find_execution(r, id, &err);
+
+	answer(req, e, &err, view_execution_status);
+}
+
+void v1_execution_result(struct router *r, struct http_request *req, const char *id)
+{
+	struct error err = {0};
+
+	answer_result(req, find_execution(r, id, &err), &err);
+}
+
+/* A browser that comes back says by itself what it has. */
+static int read_after(const struct http_request *req, uint64_t *ret_after, struct error *err)
+{
+	const char *last = http_header(req, "Last-Event-ID");
+
+	if (last && parse_u64(last, ret_after) < 0)
+		return error_field(err, "Last-Event-ID", "must be the number of an event");
+	return query_u64(req, "after", UINT64_MAX, ret_after, err);
+}
+
+void v1_execution_events(struct router *r, struct http_request *req, const char *id)
+{
+	struct follow_config how = {.loop = r->parts.loop};
+	struct error err = {0};
+	struct execution *e = find_execution(r, id, &err);
+
+	if (!e || read_after(req, &how.after, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	how.form = event_form_choose(http_header(req, "Accept"), true);
+	follow(req, e, &how);
+}
+
+void v1_execution_cancel(struct router *r, struct http_request *req, const char *id)
+{
+	struct error err = {0};
+	struct execution *e = find_execution(r, id, &err);
+
+	if (e && execution_cancel(e, &err) < 0)
+		e = NULL;
+	answer(req, e, &err, view_execution_status);
+}
+
+void v1_execution_stdin(struct router *r, struct http_request *req, const char *id)
+{
+	cleanup_decoded_input struct decoded_input input = {0};
+	struct error err = {0};
+	struct execution *e = find_execution(r, id, &err);
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	if (e && (decode_input(body, len, &input, &err) < 0 ||
+	          execution_stdin(e, input.data ? input.data : "", input.len, input.end, &err) < 0))
+		e = NULL;
+	answer(req, e, &err, view_execution_status);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/view.h"
+
+#include "api/json.h"
+#include "api/reply.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include <string.h>
+
+#define RUNTIME_NODE "local"
+#define WORKSPACE    "/workspace"
+#define MIB          1048576.0
+
+static json_t *text(const char *s)
+{
+	return s ? json_text(s, strlen(s)) : json_null();
+}
+
+static json_t *moment(uint64_t real_ms)
+{
+	char buf[40];
+
+	if (real_ms == 0)
+		return json_null();
+	clock_format_utc(real_ms, buf, sizeof(buf));
+	return json_string(buf);
+}
+
+static json_t *seconds(uint64_t us)
+{
+	if (us % USEC_PER_SEC == 0)
+		return json_integer((json_int_t)(us / USEC_PER_SEC));
+	return json_real((double)us / USEC_PER_SEC);
+}
+
+static json_t *resources(const struct box_limits *limits)
+{
+	json_t *j = json_object();
+	char buf[32];
+
+	format_cpu(limits->cpu_millicores, buf, sizeof(buf));
+	json_set(j, "cpu", json_string(buf));
+	format_size(limits->memory_bytes, buf, sizeof(buf));
+	json_set(j, "memory", json_string(buf));
+	format_size(limits->workspace_bytes, buf, sizeof(buf));
+	json_set(j, "disk", json_string(buf));
+	json_set(j, "max_processes", json_integer(limits->pids));
+	return j;
+}
+
+static json_t *variables(char *const *env)
+{
+	json_t *j = json_object();
+	char name[256];
+
+	for (; env && *env; env++) {
+		const char *equals = strchr(*env, '=');
+		size_t len = equals ? (size_t)(equals - *env) : sizeof(name);
+
+		if (len >= sizeof(name)) /* policy does not let such names in */
+			continue;
+		memcpy(name, *env, len);
+		name[len] = '\0';
+		json_set(j, name, text(equals + 1));
+	}
+	return j;
+}
+
+static void set_times(json_t *j, const struct session_info *info)
+{
+	json_set(j, "timeout", seconds(info->idle_timeout_us));
+	json_set(j, "lifetime", seconds(info->lifetime_us));
+	json_set(j, "created_at", moment(info->created_ms));
+	json_set(j, "updated_at", moment(info->updated_ms));
+	json_set(j, "last_activity_at", moment(info->last_activity_ms));
+	json_set(j, "completed_at", moment(info->ended_ms));
+}
+
+static json_t *session_head(const struct session_info *info)
+{
+	json_t *j = json_object();
+
+	json_set(j, "session_id", json_string(info->id));
+	json_set(j, "id", json_string(info->id));
+	json_set(j, "status", json_string(session_state_name(info->state)));
+	return j;
+}
+
+json_t *view_session(const struct session *session)
+{
+	struct session_info info = {0};
+	json_t *j, *limits;
+
+	session_info(session, &info);
+	j = session_head(&info);
+	limits = resources(&info.limits);
+	json_set(j, "mode", json_string(session_mode_name(info.mode)));
+	json_set(j, "agent_id", text(info.agent_id));
+	json_set(j, "language", text(info.language));
+	json_set(j, "language_runtime", text(info.language));
+	json_set(j, "runtime_type", text(info.driver));
+	json_set(j, "runtime_node", json_string(RUNTIME_NODE));
+	json_set(j, "container_id", text(info.box_id));
+	json_set(j, "pod_name", json_null());
+	json_set(j, "workspace_path", json_string(WORKSPACE));
+	json_set(j, "resources", json_incref(limits));
+	json_set(j, "resource_limit", limits);
+	json_set(j, "env_vars", variables(info.env));
+	set_times(j, &info);
+	json_set(j, "reason", text(info.reason));
+	json_set(j, "queued", json_integer((json_int_t)info.queued));
+	json_set(j, "executions", json_integer((json_int_t)info.executions));
+	return j;
+}
+
+static json_t *count_or_null(uint64_t value)
+{
+	return value == COUNTER_UNKNOWN ? json_null() : json_integer((json_int_t)value);
+}
+
+static json_t *scaled_or_null(uint64_t value, double unit)
+{
+	return value == COUNTER_UNKNOWN ? json_null() : json_real((double)value / unit);
+}
+
+static uint64_t age_ms(const struct session_info *info)
+{
+	uint64_t until = info->ended_ms ? info->ended_ms : clock_real_ms();
+
+	return until > info->created_ms ? until - info->created_ms : 0;
+}
+
+json_t *view_session_stats(struct session *session)
+{
+	struct session_info info = {0};
+	struct box_counters c;
+	json_t *j;
+
+	session_info(session, &info);
+	session_counters(session, &c);
+	j = session_head(&info);
+	json_set(j, "cpu_time_ms", scaled_or_null(c.cpu_us, USEC_PER_MS));
+	json_set(j, "memory_mb", scaled_or_null(c.memory_bytes, MIB));
+	json_set(j, "memory_peak_mb", scaled_or_null(c.memory_peak_bytes, MIB));
+	json_set(j, "oom_kills", count_or_null(c.oom_kills));
+	json_set(j, "processes_peak", count_or_null(c.pids_peak));
+	json_set(j, "processes_denied", count_or_null(c.pids_denied));
+	json_set(j, "queued", json_integer((json_int_t)info.queued));
+	json_set(j, "executions", json_integer((json_int_t)info.executions));
+	json_set(j, "uptime_seconds", json_real((double)age_ms(&info) / 1000));
+	json_set(j, "resources", resources(&info.limits));
+	return j;
+}
+
+const char *view_execution_status_name(const struct execution_info *info)
+{
+	static const char *const names[] = {
+		[EXECUTION_PENDING] = "pending",
+		[EXECUTION_RUNNING] = "running",
+		[EXECUTION_ENDED] = "crashed", /* without an outcome: there was no box to run it */
+	};
+	static_assert(ARRAY_SIZE(names) == EXECUTION_STATE_COUNT, "every state has its name");
+
+	if (info->state == EXECUTION_ENDED && info->outcome)
+		return exec_status_name(info->outcome->status);
+	return names[info->state];
+}
+
+json_t *view_execution_ticket(const struct execution *e)
+{
+	struct execution_info info = {0};
+	json_t *j = json_object();
+
+	execution_info(e, &info);
+	json_set(j, "execution_id", json_string(info.id));
+	json_set(j, "session_id", json_string(info.session_id));
+	json_set(j, "status", json_string(view_execution_status_name(&info)));
+	json_set(j, "submitted_at", moment(info.created_ms));
+	json_set(j, "created_at", moment(info.created_ms));
+	return j;
+}
+
+json_t *view_execution_status(const struct execution *e)
+{
+	struct execution_info info = {0};
+	json_t *j = view_execution_ticket(e);
+
+	execution_info(e, &info);
+	json_set(j, "id", json_string(info.id));
+	json_set(j, "language", text(info.language));
+	json_set(j, "started_at", moment(info.started_ms));
+	json_set(j, "completed_at", moment(info.completed_ms));
+	return j;
+}
+
+/* What is not known yet is null, not zero. */
+static const struct outcome nothing = {
+	.duration_us = COUNTER_UNKNOWN,
+	.start_us = COUNTER_UNKNOWN,
+	.queue_us = COUNTER_UNKNOWN,
+	.cpu_us = COUNTER_UNKNOWN,
+	.memory_peak_bytes = COUNTER_UNKNOWN,
+	.processes_peak = COUNTER_UNKNOWN,
+	.read_bytes = COUNTER_UNKNOWN,
+	.write_bytes = COUNTER_UNKNOWN,
+	.stdout_bytes = COUNTER_UNKNOWN,
+	.stderr_bytes = COUNTER_UNKNOWN,
+	.status = EXEC_CRASHED,
+};
+
+/* A person's line: the exception, or why there is no result. */
+static json_t *error_message(const struct execution_info *info, const json_t *error)
+{
+	const char *name = json_string_value(json_object_get(error, "name"));
+	const char *value = json_string_value(json_object_get(error, "value"));
+
+	if (name)
+		return json_sprintf("%s: %s", name, value ? value : "");
+	if (!info->failure)
+		return json_null();
+	/* What the daemon's own parts say of each other is not for everybody. */
+	return reply_is_internal(info->failure) ? json_string(error_text(info->failure->code))
+	                                        : text(info->failure->msg);
+}
+
+json_t *view_execution(const struct execution *e)
+{
+	struct execution_info info = {0};
+	json_t *j;
+
+	execution_info(e, &info);
+	j = reply_result(info.outcome ? info.outcome : &nothing);
+	json_set(j, "execution_id", json_string(info.id));
+	json_set(j, "id", json_string(info.id));
+	json_set(j, "session_id", json_string(info.session_id));
+	json_set(j, "status", json_string(view_execution_status_name(&info)));
+	json_set(j, "session_reset", json_boolean(info.session_reset));
+	if (!info.outcome)
+		json_set(j, "execution_time", json_null());
+	json_set(j, "language", text(info.language));
+	json_set(j, "code", info.code ? json_text(info.code, info.code_len) : json_null());
+	json_set(j, "timeout", seconds(info.timeout_us));
+	json_set(j, "return_value", json_incref(json_object_get(j, "result")));
+	json_set(j, "error_message", error_message(&info, json_object_get(j, "error")));
+	json_set(j, "retry_count", json_integer(0));
+	json_set(j, "created_at", moment(info.created_ms));
+	json_set(j, "started_at", moment(info.started_ms));
+	json_set(j, "completed_at", moment(info.completed_ms));
+	return j;
+}

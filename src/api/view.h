@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: sessions and executions as JSON. Each object has the fields of both forms that the control
+ * plane's clients know (id and session_id, resources and resource_limit ...), so that none of them
+ * has to be told apart. The result inside an execution is reply_result's. All returned objects are
+ * owned.
+ */
+
+#include "base/attr.h"
+#include "core/execution.h"
+#include "core/session.h"
+#include <jansson.h>
+
+json_t *view_session(const struct session *session) attr_must_check;
+json_t *view_session_stats(struct session *session) attr_must_check;
+/** view_execution_status_name - "pending", "running", or how it ended. */
+const char *view_execution_status_name(const struct execution_info *info);
+/** view_execution_ticket - the answer to who does not wait. */
+json_t *view_execution_ticket(const struct execution *e) attr_must_check;
+/** view_execution_status - where it is. */
+json_t *view_execution_status(const struct execution *e) attr_must_check;
+/** view_execution - everything: the result (empty so far while it runs) and what was asked for. */
+json_t *view_execution(const struct execution *e) attr_must_check;
