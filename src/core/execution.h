@@ -82,11 +82,15 @@ void execution_info(const struct execution *e, struct execution_info *ret_info);
 /* Called by whoever runs it. */
 void execution_started(struct execution *e);
 void execution_output(struct execution *e, enum output_stream stream, const char *data, size_t len);
-/** execution_ended - takes what @outcome owns. */
+/**
+ * execution_ended - takes what @outcome owns. What execution_output was given is its output:
+ * @outcome need not have it again.
+ */
 void execution_ended(struct execution *e, struct outcome *outcome, bool session_reset);
 void execution_failed(struct execution *e, const struct error *err);
 
-/** execution_set_cancel - what execution_cancel calls; cleared by the end. */
+/** execution_set_control - what execution_cancel and _stdin call (NULL: refused); cleared by the
+ * end. */
 void execution_set_control(struct execution *e, void (*cancel)(void *ctx),
                            int (*input)(void *ctx, const void *data, size_t len, bool end,
                                         struct error *err),
@@ -94,14 +98,15 @@ void execution_set_control(struct execution *e, void (*cancel)(void *ctx),
 /** execution_cancel - ERR_CONFLICT when it has ended. */
 int execution_cancel(struct execution *e, struct error *err) attr_must_check;
 /** execution_stdin - for one that was started with an open stdin. */
-int execution_stdin(struct execution *e, const void *data, size_t len, bool end, struct error *err)
-	attr_must_check;
+int execution_stdin(struct execution *e, const void *data, size_t len, bool end,
+                    struct error *err) attr_must_check;
 
 struct execution_watch;
 typedef void execution_fn(void *ctx, struct execution *e, const struct execution_event *event);
 /**
- * execution_watch - @fn is called for every event after number @after, old ones first, then new ones
- * as they come, up to and including END. The record stays while it is watched.
+ * execution_watch - @fn is called for every event after number @after, old ones first, then new
+ * ones as they come, up to and including END. The record stays while it is watched. Whoever knows
+ * the END already is told it again.
  */
 struct execution_watch *execution_watch(struct execution *e, uint64_t after, execution_fn *fn,
                                         void *ctx);

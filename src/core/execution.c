@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/execution.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/map.h"
+#include "core/execution_internal.h"
+
+/*
+ * Theory of operation. Pending and running executions are bounded by whoever starts them; only the
+ * ended are kept at our discretion, in the order in which they ended. One that is forgotten leaves
+ * all tables at once; if it is watched its memory stays until the watchers know its end.
+ */
+
+#define OUTPUT_MAX (256u * 1024 * 1024) /* the largest limits.output_max */
+#define SUFFIX_LEN 8
+
+static struct execution_owner *owner_of(struct executions *all, const char *session_id)
+{
+	struct execution_owner *owner = map_get(all->owners, session_id);
+
+	if (owner)
+		return owner;
+	owner = NEW(struct execution_owner);
+	owner->session_id = xstrdup(session_id);
+	list_init(&owner->executions);
+	(void)!map_put(all->owners, session_id, owner); /* looked up above */
+	return owner;
+}
+
+static void owner_free(struct executions *all, struct execution_owner *owner)
+{
+	(void)map_remove(all->owners, owner->session_id);
+	free(owner->session_id);
+	free(owner);
+}
+
+void execution_free(struct execution *e)
+{
+	execution_stop_delivery(e);
+	list_remove(&e->ended_node);
+	for (size_t i = 0; i < OUTPUT_COUNT; i++)
+		buf_done(&e->output[i]);
+	outcome_done(&e->outcome);
+	free(e->pieces);
+	free(e->session_id);
+	free(e->language);
+	free(e->code);
+	free(e);
+}
+
+/* Out of all tables. Its memory follows when nobody watches it. */
+static void forget(struct execution *e)
+{
+	struct executions *all = e->all;
+	struct execution_owner *owner = TAKE_PTR(e->owner);
+
+	list_remove(&e->node);
+	(void)map_remove(all->by_id, e->id);
+	if (--owner->count == 0)
+		owner_free(all, owner);
+	list_remove(&e->ended_node);
+	all->ended_count--;
+	all->ended_bytes -= e->bytes;
+	if (list_is_empty(&e->watches) && !e->delivering)
+		execution_free(e);
+	else
+		list_append(&all->forgotten, &e->ended_node);
+}
+
+/* The one that has just ended stays whatever its size: somebody is about to read it. */
+static void keep_within_bounds(struct executions *all)
+{
+	while (all->ended_count > 1 &&
+	       (all->ended_count > all->max_count || all->ended_bytes > all->max_bytes))
+		forget(LIST_FIRST(&all->ended, struct execution, ended_node));
+}
+
+struct executions *executions_new(struct loop *loop, size_t max_count, size_t max_bytes)
+{
+	struct executions *all = NEW(struct executions);
+
+	all->loop = loop;
+	all->max_count = max_count;
+	all->max_bytes = max_bytes;
+	all->by_id = map_new();
+	all->owners = map_new();
+	list_init(&all->ended);
+	list_init(&all->forgotten);
+	return all;
+}
+
+static void free_with_watches(struct execution *e)
+{
+	struct execution_watch *w;
+
+	LIST_FOREACH (w, &e->watches, struct execution_watch, node) {
+		list_remove(&w->node);
+		free(w);
+	}
+	execution_free(e);
+}
+
+static void free_owner_and_all(struct execution_owner *owner)
+{
+	struct execution *e;
+
+	LIST_FOREACH (e, &owner->executions, struct execution, node)
+		free_with_watches(e);
+	free(owner->session_id);
+	free(owner);
+}
+
+void executions_free(struct executions *all)
+{
+	struct execution_owner *owner;
+	struct execution *e;
+	size_t pos = 0;
+
+	if (!all)
+		return;
+	while ((owner = map_next(all->owners, &pos, NULL)))
+		free_owner_and_all(owner);
+	LIST_FOREACH (e, &all->forgotten, struct execution, ended_node)
+		free_with_watches(e);
+	map_free(all->owners);
+	map_free(all->by_id);
+	free(all);
+}
+
+/* exec_20261115_ab12cd34: 41 random bits are few enough to look whether they are taken. */
+static void make_id(struct executions *all, struct execution *e)
+{
+	char day[16];
+	char suffix[SUFFIX_LEN + 1];
+
+	clock_format_day(e->created_ms, day, sizeof(day));
+	do {
+		id_random(suffix, SUFFIX_LEN);
+		(void)snprintf(e->id, sizeof(e->id), "exec_%s_%s", day, suffix);
+	} while (map_put(all->by_id, e->id, e) < 0);
+}
+
+struct execution *executions_add(struct executions *all, const struct execution_new *what)
+{
+	struct execution *e = NEW(struct execution);
+
+	e->all = all;
+	e->created_ms = clock_real_ms();
+	e->session_id = xstrdup(what->session_id);
+	e->language = xstrdup(what->language);
+	e->code = xmemdup0(what->code, what->code_len);
+	e->code_len = what->code_len;
+	e->timeout_us = what->timeout_us;
+	for (size_t i = 0; i < OUTPUT_COUNT; i++)
+		buf_init(&e->output[i], OUTPUT_MAX);
+	list_init(&e->watches);
+	list_init(&e->ended_node);
+	list_init(&e->node);
+	make_id(all, e);
+	e->owner = owner_of(all, what->session_id);
+	e->owner->count++;
+	list_append(&e->owner->executions, &e->node);
+	return e;
+}
+
+struct execution *executions_find(struct executions *all, const char *id)
+{
+	return map_get(all->by_id, id);
+}
+
+struct execution *executions_of(struct executions *all, const char *session_id, size_t offset)
+{
+	struct execution_owner *owner = map_get(all->owners, session_id);
+	struct list *node;
+
+	if (!owner || offset >= owner->count)
+		return NULL;
+	for (node = owner->executions.prev; offset > 0; offset--)
+		node = node->prev;
+	return LIST_ENTRY(node, struct execution, node);
+}
+
+size_t executions_count_of(struct executions *all, const char *session_id)
+{
+	const struct execution_owner *owner = map_get(all->owners, session_id);
+
+	return owner ? owner->count : 0;
+}
+
+void executions_forget(struct executions *all, const char *session_id)
+{
+	struct error gone = {0};
+	struct execution *e;
+
+	(void)error_set(&gone, ERR_NOT_FOUND, 0, "the session was deleted");
+	/* One by one from the front: ending one may make retention forget others. */
+	while ((e = executions_of(all, session_id, 0))) {
+		if (e->state != EXECUTION_ENDED)
+			execution_failed(e, &gone);
+		else
+			forget(e);
+	}
+}
+
+void execution_info(const struct execution *e, struct execution_info *ret_info)
+{
+	bool ended = e->state == EXECUTION_ENDED;
+
+	*ret_info = (struct execution_info){
+		.id = e->id,
+		.session_id = e->session_id,
+		.language = e->language,
+		.code = e->code,
+		.code_len = e->code_len,
+		.state = e->state,
+		.created_ms = e->created_ms,
+		.started_ms = e->started_ms,
+		.completed_ms = e->completed_ms,
+		.timeout_us = e->timeout_us,
+		.outcome = e->has_outcome ? &e->outcome : NULL,
+		.failure = ended && !e->has_outcome ? &e->failure : NULL,
+		.session_reset = e->session_reset,
+	};
+}
+
+void execution_started(struct execution *e)
+{
+	if (e->state != EXECUTION_PENDING)
+		return;
+	e->state = EXECUTION_RUNNING;
+	e->started_ms = clock_real_ms();
+	execution_add_event(e, EXECUTION_EVENT_START);
+}
+
+static void finish(struct execution *e)
+{
+	struct executions *all = e->all;
+
+	e->state = EXECUTION_ENDED;
+	e->completed_ms = clock_real_ms();
+	execution_set_control(e, NULL, NULL, NULL);
+	execution_add_event(e, EXECUTION_EVENT_END);
+	e->bytes = sizeof(*e) + e->code_len + e->pieces_cap * sizeof(*e->pieces) +
+	           e->output[OUTPUT_STDOUT].cap + e->output[OUTPUT_STDERR].cap +
+	           e->outcome.out.cap + e->outcome.err.cap + e->outcome.report.cap;
+	all->ended_count++;
+	all->ended_bytes += e->bytes;
+	list_append(&all->ended, &e->ended_node);
+	keep_within_bounds(all);
+}
+
+/* The events point into what was told to us: that is what the outcome has, too. */
+static void move_output(struct buf *from, struct buf *to)
+{
+	if (from->len == 0)
+		return;
+	buf_done(to);
+	*to = *from;
+	*from = (struct buf){0};
+}
+
+void execution_ended(struct execution *e, struct outcome *outcome, bool session_reset)
+{
+	if (e->state == EXECUTION_ENDED) {
+		outcome_done(outcome);
+		return;
+	}
+	e->outcome = *outcome;
+	*outcome = (struct outcome){0};
+	e->has_outcome = true;
+	e->session_reset = session_reset;
+	memcpy(e->outcome.execution_id, e->id, sizeof(e->id));
+	move_output(&e->output[OUTPUT_STDOUT], &e->outcome.out);
+	move_output(&e->output[OUTPUT_STDERR], &e->outcome.err);
+	finish(e);
+}
+
+void execution_failed(struct execution *e, const struct error *err)
+{
+	if (e->state == EXECUTION_ENDED)
+		return;
+	e->failure = *err;
+	finish(e);
+}
+
+void execution_set_control(struct execution *e, void (*cancel)(void *ctx),
+                           int (*input)(void *ctx, const void *data, size_t len, bool end,
+                                        struct error *err),
+                           void *ctx)
+{
+	e->cancel = cancel;
+	e->input = input;
+	e->control_ctx = ctx;
+}
+
+int execution_cancel(struct execution *e, struct error *err)
+{
+	if (e->state == EXECUTION_ENDED || !e->cancel)
+		return error_set(err, ERR_CONFLICT, 0, "execution %s has ended", e->id);
+	e->cancel(e->control_ctx);
+	return 0;
+}
+
+int execution_stdin(struct execution *e, const void *data, size_t len, bool end, struct error *err)
+{
+	if (e->state == EXECUTION_ENDED)
+		return error_set(err, ERR_CONFLICT, 0, "execution %s has ended", e->id);
+	if (!e->input)
+		return error_set(err, ERR_CONFLICT, 0, "stdin of execution %s is not open", e->id);
+	return e->input(e->control_ctx, data, len, end, err);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: what execution.c (records) and execution_watch.c (events) share and nobody else sees. */
+
+#include "base/list.h"
+#include "core/execution.h"
+
+struct map;
+struct timer;
+
+/* All executions of one session. */
+struct execution_owner {
+	char *session_id;
+	struct list executions; /* struct execution.node, oldest first */
+	size_t count;
+};
+
+struct executions {
+	struct loop *loop;
+	struct map *by_id;
+	struct map *owners; /* by session id */
+	struct list ended;  /* struct execution.ended_node, the first to end first */
+	size_t ended_count, ended_bytes;
+	size_t max_count, max_bytes;
+	struct list forgotten; /* struct execution.ended_node: only their watchers know them */
+};
+
+/* One event; where its bytes are in the output of its stream. */
+struct execution_piece {
+	uint32_t at, len;
+	uint8_t kind; /* enum execution_event_kind */
+};
+
+struct execution_watch {
+	struct list node; /* execution.watches */
+	struct execution *execution;
+	uint64_t next;    /* number of the event that comes next */
+	execution_fn *fn; /* NULL: not interested any more */
+	void *ctx;
+};
+
+struct execution {
+	struct list node; /* execution_owner.executions */
+	struct list ended_node;
+	struct executions *all;
+	struct execution_owner *owner; /* NULL: forgotten */
+	char id[40];
+	char *session_id; /* owned, as all strings */
+	char *language;
+	char *code;
+	size_t code_len;
+	uint64_t timeout_us;
+	enum execution_state state;
+	uint64_t created_ms, started_ms, completed_ms;
+	bool has_outcome, session_reset;
+	struct outcome outcome;
+	struct error failure;
+	size_t bytes; /* ENDED: what it counts for in retention */
+
+	struct buf output[OUTPUT_COUNT]; /* moves into the outcome at the end */
+	struct execution_piece *pieces;  /* owned; event number n is pieces[n - 1] */
+	size_t pieces_count, pieces_cap;
+	size_t sealed;             /* this many were told to somebody and never change again */
+	size_t last[OUTPUT_COUNT]; /* number of the last event of a stream; 0: none */
+	struct list watches;       /* struct execution_watch, owned */
+	struct timer *pace;        /* owned; NULL until there are many events */
+	bool due;                  /* delivery was asked for */
+	bool delivering;
+
+	void (*cancel)(void *ctx);
+	int (*input)(void *ctx, const void *data, size_t len, bool end, struct error *err);
+	void *control_ctx;
+};
+
+/** execution_free - nobody watches it and no table knows it. */
+void execution_free(struct execution *e);
+/** execution_add_event - START or END. */
+void execution_add_event(struct execution *e, enum execution_event_kind kind);
+/** execution_stop_delivery - no callback comes any more. */
+void execution_stop_delivery(struct execution *e);
