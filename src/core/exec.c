@@ -131,21 +131,6 @@ static void unknown_counters(struct box_counters *ret_counters)
 	memset(ret_counters, 0xff, sizeof(*ret_counters));
 }
 
-/* What the kernel counted goes before what the agent summed up. */
-static void fill_usage(struct exec *e)
-{
-	const struct box_counters *c = &e->evidence.counters;
-	struct outcome *out = &e->outcome;
-
-	if (c->cpu_us != COUNTER_UNKNOWN)
-		out->cpu_us = c->cpu_us;
-	if (c->memory_peak_bytes != COUNTER_UNKNOWN || out->memory_peak_bytes == 0)
-		out->memory_peak_bytes = c->memory_peak_bytes;
-	out->processes_peak = c->pids_peak;
-	if (!e->evidence.ended && e->started_us)
-		out->duration_us = clock_us() - e->started_us;
-}
-
 /* The evidence is in: judge, and answer. */
 static void conclude(struct exec *e, enum answer_when when)
 {
@@ -155,7 +140,9 @@ static void conclude(struct exec *e, enum answer_when when)
 		e->outcome.layers = box_layers(e->box);
 		e->outcome.layers_missing = LAYERS_ALL & ~e->outcome.layers;
 	}
-	fill_usage(e);
+	outcome_take_usage(&e->evidence, &e->outcome);
+	if (!e->evidence.ended && e->started_us)
+		e->outcome.duration_us = clock_us() - e->started_us;
 	outcome_judge(&e->evidence, &e->outcome);
 	end(e, when);
 }
@@ -219,32 +206,13 @@ static void on_box_denial(void *ctx, uint32_t exec_id attr_unused, const char *w
 		outcome_add_syscall(&e->outcome, what, count);
 }
 
-static void take_facts(struct exec *e, const struct exec_facts *facts)
-{
-	struct outcome *out = &e->outcome;
-
-	e->evidence.ended = true;
-	e->evidence.signalled = facts->signalled;
-	e->evidence.status = facts->status;
-	e->evidence.disk_full = facts->disk_full;
-	e->evidence.out_truncated |= facts->stdout_bytes > e->decision.output_bytes;
-	e->evidence.err_truncated |= facts->stderr_bytes > e->decision.output_bytes;
-	out->duration_us = facts->duration_us;
-	out->cpu_us = facts->cpu_user_us + facts->cpu_system_us;
-	out->memory_peak_bytes = facts->max_rss_kib * 1024;
-	out->read_bytes = facts->read_bytes;
-	out->write_bytes = facts->write_bytes;
-	out->stdout_bytes = facts->stdout_bytes;
-	out->stderr_bytes = facts->stderr_bytes;
-}
-
 static void on_box_done(void *ctx, uint32_t exec_id attr_unused, const struct exec_facts *facts)
 {
 	struct exec *e = ctx;
 
 	if (!is_open(e))
 		return;
-	take_facts(e, facts);
+	outcome_take_facts(facts, e->decision.output_bytes, &e->evidence, &e->outcome);
 	conclude(e, ANSWER_NOW);
 }
 
@@ -361,16 +329,17 @@ static int hand_over(struct exec *e, const struct exec_request *request, struct 
 		.stdout_max = e->decision.output_bytes + 1,
 		.stderr_max = e->decision.output_bytes + 1,
 		.report_max = e->decision.report_bytes,
-		.stdin_open = request->stdin_len > 0,
+		.stdin_open = request->stdin_len > 0 || request->stdin_open,
 	};
 
 	if (box_exec(e->box, &plan, err) < 0)
 		return -1;
 	if (!plan.stdin_open)
 		return 0;
-	if (box_stdin(e->box, EXEC_ID, request->stdin_data, request->stdin_len, err) < 0)
+	if (request->stdin_len > 0 &&
+	    box_stdin(e->box, EXEC_ID, request->stdin_data, request->stdin_len, err) < 0)
 		return -1;
-	return box_stdin_end(e->box, EXEC_ID, err);
+	return request->stdin_open ? 0 : box_stdin_end(e->box, EXEC_ID, err);
 }
 
 static int build(struct exec *e, const struct exec_request *request, struct error *err)
@@ -440,8 +409,9 @@ static struct exec *exec_new(struct exec_service *s, const struct exec_events *e
 	return e;
 }
 
-int exec_start(struct exec_service *s, const struct exec_request *request,
-               const struct exec_events *events, struct exec **ret_exec, struct error *err)
+int exec_begin(struct exec_service *s, const struct exec_request *request,
+               const struct exec_events *events, bool patient, struct exec **ret_exec,
+               struct error *err)
 {
 	struct policy_decision decision;
 	struct exec *e;
@@ -452,6 +422,7 @@ int exec_start(struct exec_service *s, const struct exec_request *request,
 	if (policy_decide(&s->rules, request, &decision, err) < 0)
 		return -1;
 	e = exec_new(s, events, &decision);
+	e->entry.patient = patient;
 	r = scheduler_enter(&s->scheduler, &e->entry, e->arrived_us, err);
 	if (r < 0) {
 		exec_free(e);
@@ -466,6 +437,28 @@ int exec_start(struct exec_service *s, const struct exec_request *request,
 		set_state(e, EXEC_STATE_QUEUED);
 	}
 	return 0;
+}
+
+int exec_start(struct exec_service *s, const struct exec_request *request,
+               const struct exec_events *events, struct exec **ret_exec, struct error *err)
+{
+	return exec_begin(s, request, events, false, ret_exec, err);
+}
+
+int exec_stdin(struct exec *e, const void *data, size_t len, bool end, struct error *err)
+{
+	if (!is_open(e))
+		return error_set(err, ERR_CONFLICT, 0, "the program has not been started");
+	if (len > 0 && box_stdin(e->box, EXEC_ID, data, len, err) < 0)
+		return -1;
+	return end ? box_stdin_end(e->box, EXEC_ID, err) : 0;
+}
+
+int exec_signal(struct exec *e, int signo, struct error *err)
+{
+	if (e->state != EXEC_STATE_RUNNING)
+		return error_set(err, ERR_CONFLICT, 0, "the program does not run");
+	return box_signal(e->box, EXEC_ID, signo, err);
 }
 
 void exec_cancel(struct exec *e)

@@ -35,8 +35,8 @@ struct exec_request {
 	char *stdin_data;
 	size_t stdin_len;
 	bool stdin_open; /* in a session: more may come, see execution_stdin */
-	char **args; /* NULL-terminated */
-	char **env;  /* NULL-terminated NAME=value */
+	char **args;     /* NULL-terminated */
+	char **env;      /* NULL-terminated NAME=value */
 	struct exec_request_file *files;
 	size_t files_count;
 	uint64_t timeout_us;
@@ -83,6 +83,11 @@ struct exec_service *exec_service_new(const struct exec_service_config *config)
 int exec_start(struct exec_service *s, const struct exec_request *request,
                const struct exec_events *events, struct exec **ret_exec,
                struct error *err) attr_must_check;
+/** exec_stdin - for one whose request left stdin open. ERR_CONFLICT while it waits for its turn. */
+int exec_stdin(struct exec *e, const void *data, size_t len, bool end,
+               struct error *err) attr_must_check;
+/** exec_signal - to the program. ERR_CONFLICT when it does not run. */
+int exec_signal(struct exec *e, int signo, struct error *err) attr_must_check;
 /** exec_cancel - the caller is gone or has changed its mind; no callback follows. */
 void exec_cancel(struct exec *e);
 /** exec_abort - as exec_cancel, but on_end follows with EXEC_CANCELLED and the output so far. */

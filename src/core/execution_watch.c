@@ -133,7 +133,7 @@ static void deliver_to(struct execution_watch *w)
 	}
 }
 
-static void watch_free(struct execution_watch *w)
+static void drop_watch(struct execution_watch *w)
 {
 	list_remove(&w->node);
 	free(w);
@@ -149,7 +149,7 @@ static bool sweep(struct execution *e)
 		bool has_all = e->state == EXECUTION_ENDED && w->next > e->pieces_count;
 
 		if (!w->fn || has_all)
-			watch_free(w);
+			drop_watch(w);
 		else
 			behind |= w->next <= e->pieces_count;
 	}
@@ -199,7 +199,7 @@ void execution_unwatch(struct execution_watch *w)
 	w->fn = NULL;
 	if (e->delivering)
 		return;
-	watch_free(w);
+	drop_watch(w);
 	if (!e->owner && list_is_empty(&e->watches))
 		execution_free(e);
 }

@@ -59,6 +59,10 @@ struct exec {
 	uint64_t arrived_us, admitted_us, started_us;
 };
 
+/** exec_begin - exec_start; @patient: not refused for the length of the queue. */
+int exec_begin(struct exec_service *s, const struct exec_request *request,
+               const struct exec_events *events, bool patient, struct exec **ret_exec,
+               struct error *err) attr_must_check;
 /** exec_orphan - the service goes away: no callback, and the box takes the execution with it. */
 void exec_orphan(struct exec *e);
 /** exec_service_forget - called by an execution that is about to be freed. */

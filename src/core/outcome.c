@@ -5,6 +5,7 @@
 
 #include "base/attr.h"
 #include "base/str.h"
+#include "driver/driver.h"
 
 /*
  * Theory of operation: which of several true things is *the* answer.
@@ -188,6 +189,35 @@ void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out)
 		(void)!str_copy(denial.what, sizeof(denial.what), limit_names[rules[i].limit]);
 		put_denial(out, &denial);
 	}
+}
+
+void outcome_take_facts(const struct exec_facts *facts, uint64_t output_bytes,
+                        struct outcome_evidence *evidence, struct outcome *out)
+{
+	evidence->ended = true;
+	evidence->signalled = facts->signalled;
+	evidence->status = facts->status;
+	evidence->disk_full = facts->disk_full;
+	evidence->out_truncated |= facts->stdout_bytes > output_bytes;
+	evidence->err_truncated |= facts->stderr_bytes > output_bytes;
+	out->duration_us = facts->duration_us;
+	out->cpu_us = facts->cpu_user_us + facts->cpu_system_us;
+	out->memory_peak_bytes = facts->max_rss_kib * 1024;
+	out->read_bytes = facts->read_bytes;
+	out->write_bytes = facts->write_bytes;
+	out->stdout_bytes = facts->stdout_bytes;
+	out->stderr_bytes = facts->stderr_bytes;
+}
+
+void outcome_take_usage(const struct outcome_evidence *evidence, struct outcome *out)
+{
+	const struct box_counters *c = &evidence->counters;
+
+	if (c->cpu_us != COUNTER_UNKNOWN)
+		out->cpu_us = c->cpu_us;
+	if (c->memory_peak_bytes != COUNTER_UNKNOWN || out->memory_peak_bytes == 0)
+		out->memory_peak_bytes = c->memory_peak_bytes;
+	out->processes_peak = c->pids_peak;
 }
 
 void outcome_done(struct outcome *out)

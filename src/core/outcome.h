@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct exec_facts;
+
 enum exec_status {
 	EXEC_SUCCESS,   /* exit code 0 */
 	EXEC_FAILED,    /* non-zero exit, exception or signal */
@@ -87,4 +89,9 @@ struct outcome_evidence {
 void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count);
 /** outcome_judge - status, limit, exit code and limit denials from the evidence; pure. */
 void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out);
+/** outcome_take_facts - what the agent says of the end; @output_bytes is the limit per stream. */
+void outcome_take_facts(const struct exec_facts *facts, uint64_t output_bytes,
+                        struct outcome_evidence *evidence, struct outcome *out);
+/** outcome_take_usage - what the kernel counted (in the evidence) goes before the agent's word. */
+void outcome_take_usage(const struct outcome_evidence *evidence, struct outcome *out);
 void outcome_done(struct outcome *out);

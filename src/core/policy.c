@@ -285,23 +285,24 @@ static int check_args(char *const *args, struct error *err)
 	return 0;
 }
 
-static char *expand(const struct runner *r, const char *word)
+static char *expand(const struct runner *r, const char *word, const char *source)
 {
 	if (str_equal(word, "{source}"))
-		return xasprintf("%s/%s", SOURCE_PATH, r->source);
+		return xasprintf("%s/%s", SOURCE_PATH, source);
 	if (str_has_prefix(word, "{runner}"))
 		return xasprintf("%s/%s%s", RUNNERS_PATH, r->name, word + strlen("{runner}"));
 	return xstrdup(word);
 }
 
-static char **make_argv(const struct runner *r, char *const *args)
+char **policy_argv(const struct runner *r, char *const *command, const char *source,
+                   char *const *args)
 {
-	size_t words = str_list_count(r->command);
+	size_t words = str_list_count(command);
 	size_t given = args ? str_list_count(args) : 0;
 	char **argv = xcalloc(words + given + 1, sizeof(*argv));
 
 	for (size_t i = 0; i < words; i++)
-		argv[i] = expand(r, r->command[i]);
+		argv[i] = expand(r, command[i], source);
 	for (size_t i = 0; i < given; i++)
 		argv[words + i] = xstrdup(args[i]);
 	return argv;
@@ -343,7 +344,22 @@ int policy_decide(const struct policy_rules *rules, const struct exec_request *r
 	    check_args(request->args, err) < 0 || policy_env_check(request->env, err) < 0 ||
 	    decide_layers(rules, &d, err) < 0)
 		return -1;
-	d.argv = make_argv(d.runner, request->args);
+	d.argv = policy_argv(d.runner, d.runner->command, d.runner->source, request->args);
+	d.env = policy_env_make(d.runner->env, request->env);
+	*ret_decision = d;
+	d = (struct policy_decision){0};
+	return 0;
+}
+
+int policy_decide_box(const struct policy_rules *rules, const struct exec_request *request,
+                      struct policy_decision *ret_decision, struct error *err)
+{
+	attr_cleanup(decision_cleanup) struct policy_decision d = {0};
+
+	if (decide_runner(rules, request, &d, err) < 0 ||
+	    decide_limits(rules, request, &d, err) < 0 || policy_env_check(request->env, err) < 0 ||
+	    decide_layers(rules, &d, err) < 0)
+		return -1;
 	d.env = policy_env_make(d.runner->env, request->env);
 	*ret_decision = d;
 	d = (struct policy_decision){0};

@@ -58,6 +58,15 @@ struct policy_decision {
 /** policy_decide - Return: 0; or -1 with the field in *err and nothing in @ret_decision. */
 int policy_decide(const struct policy_rules *rules, const struct exec_request *request,
                   struct policy_decision *ret_decision, struct error *err) attr_must_check;
+/**
+ * policy_decide_box - as policy_decide, of a session: limits, environment and layers of a box whose
+ * code is still to come. argv stays NULL; code, files and arguments of @request are not looked at.
+ */
+int policy_decide_box(const struct policy_rules *rules, const struct exec_request *request,
+                      struct policy_decision *ret_decision, struct error *err) attr_must_check;
+/** policy_argv - @command of @r for the code called @source; owned. @args may be NULL. */
+char **policy_argv(const struct runner *r, char *const *command, const char *source,
+                   char *const *args) attr_must_check;
 void policy_decision_done(struct policy_decision *d);
 
 /** policy_check_name - a file name of a request (FA-4). Return: 0 or -EINVAL. */

@@ -29,6 +29,7 @@ static void runner_done(struct runner *r)
 	free(r->source);
 	free(r->program);
 	str_list_free(r->command);
+	str_list_free(r->session_command);
 	str_list_free(r->env);
 	*r = (struct runner){0};
 }
@@ -187,14 +188,15 @@ static const struct field {
 	int (*read)(const struct reading *in, void *field);
 	bool required;
 } fields[] = {
-	{"name",    AT(name),    read_name,    true },
-        {"aliases", AT(aliases), read_aliases, false},
-	{"title",   AT(title),   read_text,    true },
-        {"source",  AT(source),  read_source,  true },
-	{"command", AT(command), read_command, true },
-        {"env",     AT(env),     read_env,     false},
-	{"program", AT(program), read_program, true },
-        {"report",  AT(report),  read_bool,    false},
+	{"name",            AT(name),            read_name,    true },
+	{"aliases",         AT(aliases),         read_aliases, false},
+	{"title",           AT(title),           read_text,    true },
+	{"source",          AT(source),          read_source,  true },
+	{"command",         AT(command),         read_command, true },
+	{"env",             AT(env),             read_env,     false},
+	{"program",         AT(program),         read_program, true },
+	{"report",          AT(report),          read_bool,    false},
+	{"session_command", AT(session_command), read_command, false},
 };
 
 static int read_field(const struct reading *in, struct runner *r)

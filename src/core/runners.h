@@ -7,7 +7,9 @@
  *
  * manifest.yaml: name, aliases, title, source (file name of the code in /run/millibox), command
  * (argv; "{source}" and "{runner}" are replaced; arguments are appended), env (name: value),
- * program (absolute path that must exist), report (whether the runner reports result and error).
+ * program (absolute path that must exist), report (whether the runner reports result and error),
+ * session_command (argv as command's, of a runner that stays and takes one piece of code after the
+ * other; without it a session runs each as a program of its own).
  * Unknown keys are refused; name, title, source, command and program are required.
  */
 
@@ -24,6 +26,7 @@ struct runner {
 	char *source;
 	char *program;
 	char **command;
+	char **session_command; /* NULL: none */
 	char **env;
 	bool report;
 	bool installed; /* @program is there */

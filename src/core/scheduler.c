@@ -62,7 +62,7 @@ int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now
 		admit(s, e, now_us);
 		return 0;
 	}
-	if (s->counts[SCHEDULER_WAITING] >= s->waiting_max)
+	if (!e->patient && s->counts[SCHEDULER_WAITING] >= s->waiting_max)
 		return error_set(err, ERR_BUSY, 0,
 		                 "%zu executions are running and %zu waiting; retry in %u s",
 		                 s->counts[SCHEDULER_RUNNING], s->counts[SCHEDULER_WAITING],

@@ -30,6 +30,7 @@ struct scheduler_entry {
 	struct list node; /* scheduler.waiting */
 	enum scheduler_place place;
 	uint64_t admitted_us;
+	bool patient; /* waits however long the queue is: its owner bounds how many there are */
 	/* Its turn has come. May call scheduler_leave and scheduler_out, for this entry too. */
 	void (*on_turn)(void *ctx);
 	void *ctx;
