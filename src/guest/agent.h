@@ -3,7 +3,7 @@
 
 /*
  * DOC: the state of millibox-agent, PID 1 of a box: one thread, one poll loop, one execution at a
- * time. Owned by main.c.
+ * time, and a few runners that stay between executions. Owned by main.c.
  *
  * Who is believed: the host's frames must be well formed, else the agent ends and with it the box.
  * Nothing the payload does is believed or can end the agent: it has other ids, no descriptor of
@@ -13,6 +13,8 @@
 #include "guest/channel.h"
 #include "guest/proc.h"
 #include "guest/put.h"
+#include "guest/resident.h"
+#include "guest/sinks.h"
 #include "wire/msg.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +38,8 @@ struct agent {
 	struct msg_setup setup;
 	struct put put;
 	struct proc proc;
+	struct resident residents[RESIDENT_MAX];
+	struct sinks sinks;
 	struct channel ch;
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "guest/agent.h"
+#include "guest/resident.h"
 
 #define SIGNAL_MAX 64
 
@@ -92,7 +93,25 @@ static int on_exec(struct agent *a, const struct frame *frame)
 		return 0;
 	if (a->put.state != PUT_IDLE)
 		return VIOLATION;
-	return proc_start(a, frame->id, &msg, &err) < 0 ? agent_fail(a, frame->id, &err) : 0;
+	int r = msg.keep ? resident_start(a, frame->id, &msg, &err)
+	                 : proc_start(a, frame->id, &msg, &err);
+	return r < 0 ? agent_fail(a, frame->id, &err) : 0;
+}
+
+static int on_run(struct agent *a, const struct frame *frame)
+{
+	struct msg_run msg;
+	struct error err = {0};
+
+	if (msg_run_decode(frame, &msg) < 0)
+		return VIOLATION;
+	if (is_skipped(a, frame))
+		return 0;
+	if (a->put.state != PUT_IDLE)
+		return VIOLATION;
+	if (proc_run(a, frame->id, &msg, &err) < 0)
+		return agent_fail(a, frame->id, &err);
+	return proc_run_started(a);
 }
 
 static int on_stdin(struct agent *a, const struct frame *frame)
@@ -121,10 +140,15 @@ static int on_stdin_end(struct agent *a, const struct frame *frame)
 static int on_signal(struct agent *a, const struct frame *frame)
 {
 	struct msg_signal msg;
+	struct resident *runner = resident_find(a, frame->id);
 
 	if (msg_signal_decode(frame, &msg) < 0 || msg.signo < 1 || msg.signo > SIGNAL_MAX)
 		return VIOLATION;
-	if (is_current(a, frame))
+	if (!runner && is_current(a, frame))
+		runner = a->proc.runner;
+	if (runner)
+		resident_signal(a, runner, (int)msg.signo);
+	else if (is_current(a, frame))
 		proc_signal(a, (int)msg.signo);
 	return 0;
 }
@@ -157,6 +181,7 @@ static const struct rule rules[MSG_COUNT] = {
 	[MSG_STDIN] = {on_stdin,     0                           },
 	[MSG_STDIN_END] = {on_stdin_end, 0                           },
 	[MSG_SIGNAL] = {on_signal,    0                           },
+	[MSG_RUN] = {on_run,       0                           },
 	[MSG_BYE] = {on_bye,       BEFORE_SETUP | OF_BOX       },
 };
 

@@ -45,6 +45,9 @@ static int step_stdio(const struct drop_plan *plan)
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(plan->stdio[fd], fd) < 0)
 			return -errno;
+	/* Descriptor 3 is the agent's control socket until here: nothing of the plan. */
+	if (plan->channel > 0 && dup2(plan->channel, DROP_CHANNEL) < 0)
+		return -errno;
 	return 0;
 }
 
@@ -115,16 +118,17 @@ static int close_between(unsigned first, unsigned last)
 	return syscall(SYS_close_range, first, last, 1u << 1 /* UNSHARE */) < 0 ? -errno : 0;
 }
 
-/* Everything from 3 on but the two that the next steps need; those are close-on-exec. */
+/* Everything from 3 on but the channel and the two that the next steps need, close-on-exec. */
 static int step_descriptors(const struct drop_plan *plan)
 {
+	unsigned first = plan->channel > 0 ? DROP_CHANNEL + 1 : DROP_CHANNEL;
 	int low = plan->status < plan->ruleset ? plan->status : plan->ruleset;
 	int high = plan->status < plan->ruleset ? plan->ruleset : plan->status;
 	int r = 0;
 
 	if (low < 3) /* no ruleset */
 		low = high;
-	r = close_between(3, (unsigned)low - 1);
+	r = close_between(first, (unsigned)low - 1);
 	if (r >= 0 && high > low)
 		r = close_between((unsigned)low + 1, (unsigned)high - 1);
 	if (r >= 0)

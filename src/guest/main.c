@@ -57,7 +57,9 @@ enum source {
 	SOURCE_PUT,
 	SOURCE_PUT_STATUS,
 	SOURCE_PROC, /* PROC_SOURCES of them */
-	SOURCE_COUNT = SOURCE_PROC + PROC_SOURCES
+	SOURCE_RESIDENTS = SOURCE_PROC + PROC_SOURCES,
+	SOURCE_SINKS = SOURCE_RESIDENTS + RESIDENT_SOURCES,
+	SOURCE_COUNT = SOURCE_SINKS + SINKS_MAX
 };
 
 /* Last words: what the host finds in its log when the agent has to give up. */
@@ -157,6 +159,8 @@ static int reap(struct agent *a)
 		if (pid <= 0)
 			return 0;
 		r = proc_reaped(a, pid, status);
+		if (r >= 0)
+			r = resident_reaped(a, pid, status);
 		if (r < 0)
 			return r;
 	}
@@ -205,6 +209,8 @@ static void watch(const struct agent *a, struct pollfd *fds)
 		fds[SOURCE_PUT].fd = a->put.fd;
 	fds[SOURCE_PUT_STATUS] = (struct pollfd){.fd = a->put.child.status, .events = POLLIN};
 	proc_watch(a, &fds[SOURCE_PROC]);
+	resident_watch(a, &fds[SOURCE_RESIDENTS]);
+	sinks_watch(&a->sinks, &fds[SOURCE_SINKS]);
 }
 
 static int pump_put(struct agent *a)
@@ -233,9 +239,13 @@ static int serve(struct agent *a, const struct pollfd *fds)
 	if (r >= 0 && (fds[SOURCE_PUT].revents || fds[SOURCE_PUT_STATUS].revents))
 		r = pump_put(a);
 	if (r >= 0)
+		r = resident_pump(a, &fds[SOURCE_RESIDENTS]);
+	/* After the runners: one that has just answered need not wait for another round. */
+	if (r >= 0)
 		r = proc_pump(a, &fds[SOURCE_PROC]);
 	if (r >= 0)
 		r = dispatch_all(a);
+	sinks_pump(&a->sinks, &fds[SOURCE_SINKS], a->ch.scratch, sizeof(a->ch.scratch));
 	if (r >= 0) {
 		int sent = channel_flush(&a->ch);
 		r = sent < 0 ? sent : r;
@@ -269,6 +279,8 @@ int main(void)
 	a->signals = a->null = a->workspace = a->run_dir = a->ruleset = -1;
 	put_init(&a->put);
 	proc_init(&a->proc);
+	resident_init(a);
+	sinks_init(&a->sinks);
 	if (channel_init(&a->ch, AGENT_SOCKET) < 0)
 		return 1;
 	if (start(a, &err) < 0) {
@@ -276,6 +288,7 @@ int main(void)
 		return 1;
 	}
 	r = loop(a);
+	resident_kill_all(a);
 	proc_signal(a, SIGKILL);
 	return r < 0 ? 1 : 0;
 }

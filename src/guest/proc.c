@@ -16,6 +16,8 @@
 #include "base/fd.h"
 #include "guest/agent.h"
 #include "guest/fsid.h"
+#include "guest/job.h"
+#include "guest/resident.h"
 
 #define BLOCK_BYTES 512 /* unit of ru_inblock and ru_oublock */
 
@@ -28,75 +30,6 @@ void proc_init(struct proc *p)
 		.report = {.listener = -1, .conn = -1},
 		.denials = {.fd = -1 },
 	};
-}
-
-/* What the child needs: made before the fork, where allocating is safe. */
-struct exec_job {
-	char **argv; /* owned */
-	char **env;  /* owned */
-	char *cwd;   /* owned */
-};
-
-static void exec_job_done(struct exec_job *job)
-{
-	free(job->argv);
-	free(job->env);
-	free(job->cwd);
-}
-
-/* One block: the pointers, then the strings. Its size is bounded by that of a frame. */
-static char **copy_strs(const struct wire_strs *strs)
-{
-	size_t head = (strs->count + (size_t)1) * sizeof(char *);
-	char **list = xmalloc(head + strs->encoded_len + strs->count);
-	char *text = (char *)list + head;
-	struct wire_bytes item;
-	uint32_t pos = 0;
-	size_t i = 0;
-
-	while (wire_strs_next(strs, &pos, &item)) {
-		list[i++] = text;
-		memcpy(text, item.data, item.len);
-		text[item.len] = '\0';
-		text += item.len + 1;
-	}
-	list[i] = NULL;
-	return list;
-}
-
-static int make_job(const struct msg_exec *msg, struct exec_job *ret, struct error *err)
-{
-	if (msg->cwd.len > 0 && put_check_path(&msg->cwd, err) < 0)
-		return error_wrap(err, "working directory");
-	ret->argv = copy_strs(&msg->argv);
-	ret->env = copy_strs(&msg->env);
-	ret->cwd = xmemdup0(msg->cwd.data, msg->cwd.len);
-	if (!ret->argv[0])
-		return error_set(err, ERR_INVALID, 0, "nothing to execute");
-	/* Nothing is searched: neither PATH nor a working directory decides what runs. */
-	if (ret->argv[0][0] != '/')
-		return error_set(err, ERR_INVALID, 0, "'%.64s' is not an absolute path",
-		                 ret->argv[0]);
-	return 0;
-}
-
-/* In the child, as the payload. */
-static int execute(const void *arg, int status, struct error *err)
-{
-	const struct exec_job *job = arg;
-
-	(void)status;
-	if (job->cwd[0] != '\0') {
-		int dir = fd_open_beneath(AT_FDCWD, job->cwd, O_PATH | O_DIRECTORY, 0);
-		if (dir < 0 || fchdir(dir) < 0) {
-			int sys = dir < 0 ? -dir : errno;
-			return error_set(err, ERR_INVALID, sys, "enter '%.128s': %s", job->cwd,
-			                 strerror(sys));
-		}
-	}
-	(void)execve(job->argv[0], job->argv, job->env);
-	return error_set(err, errno == E2BIG ? ERR_TOO_LARGE : ERR_BOX_FAILED, errno,
-	                 "execute '%.128s': %s", job->argv[0], strerror(errno));
 }
 
 struct child_ends {
@@ -155,7 +88,7 @@ static void close_all(struct proc *p)
 static int start(struct agent *a, const struct msg_exec *msg, struct error *err)
 {
 	struct proc *p = &a->proc;
-	attr_cleanup(exec_job_done) struct exec_job job = {0};
+	attr_cleanup(job_done) struct job job = {0};
 	attr_cleanup(child_ends_close) struct child_ends ends = {
 		{-1, -1, -1}
         };
@@ -167,7 +100,7 @@ static int start(struct agent *a, const struct msg_exec *msg, struct error *err)
 	};
 	int r = 0;
 
-	if (make_job(msg, &job, err) < 0)
+	if (job_make(&job, msg, err) < 0)
 		return -1;
 	r = open_pipes(a, msg, &ends);
 	if (r < 0)
@@ -176,7 +109,7 @@ static int start(struct agent *a, const struct msg_exec *msg, struct error *err)
 	plan.stdio[1] = ends.fds[1];
 	plan.stdio[2] = ends.fds[2];
 	p->start_us = clock_us();
-	return spawn_payload(&plan, execute, &job, &p->child, err);
+	return spawn_payload(&plan, job_execute, &job, &p->child, err);
 }
 
 int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg, struct error *err)
@@ -195,13 +128,120 @@ int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg, struct 
 	return 0;
 }
 
+static int fail(struct agent *a, const struct error *err)
+{
+	uint32_t id = a->proc.id;
+
+	close_all(&a->proc);
+	return agent_fail(a, id, err);
+}
+
+/* A run's code is read when the request is; nothing else ever clears the small place it is in. */
+static void remove_source(const struct agent *a, const char *name)
+{
+	(void)unlinkat(a->run_dir, name, 0);
+}
+
+static int start_run(struct agent *a, uint32_t id, const struct msg_run *msg, struct error *err)
+{
+	struct proc *p = &a->proc;
+	attr_cleanup(child_ends_close) struct child_ends ends = {
+		{-1, -1, -1}
+        };
+	const struct msg_exec pipes = {
+		.stdout_max = msg->stdout_max,
+		.stderr_max = msg->stderr_max,
+		.stdin_open = msg->stdin_open,
+	};
+	int stdio[3];
+	int r = open_pipes(a, &pipes, &ends);
+
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "make the pipes: %s", strerror(-r));
+	stdio[0] = ends.fds[0] >= 0 ? ends.fds[0] : a->null;
+	stdio[1] = ends.fds[1];
+	stdio[2] = ends.fds[2];
+	p->start_us = clock_us();
+	p->cpu_us = resident_cpu_us(p->runner);
+	return resident_ask(a, p->runner, id, msg, stdio, err);
+}
+
+int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg, struct error *err)
+{
+	struct proc *p = &a->proc;
+	char source[RESIDENT_SOURCE_MAX + 1];
+
+	if (resident_check_source(&msg->source, source, err) < 0)
+		return -1;
+	if (p->state != PROC_IDLE) {
+		remove_source(a, source);
+		return error_set(err, ERR_CONFLICT, 0, "another execution is running");
+	}
+	p->runner = resident_find(a, msg->runner);
+	if (!p->runner)
+		(void)error_set(err, ERR_NOT_FOUND, 0, "there is no runner %u", msg->runner);
+	if (!p->runner || start_run(a, id, msg, err) < 0) {
+		close_all(p);
+		remove_source(a, source);
+		return -1;
+	}
+	p->id = id;
+	p->drain_ms = msg->drain_ms;
+	p->report_left = msg->report_max;
+	memcpy(p->source, source, sizeof(source));
+	p->state = PROC_STARTING;
+	return 0;
+}
+
+int proc_run_started(struct agent *a)
+{
+	struct proc *p = &a->proc;
+	struct msg_started msg = {0};
+
+	if (p->state != PROC_STARTING || !p->runner || p->runner->state != RESIDENT_ALIVE)
+		return 0;
+	msg.pid = (uint32_t)p->runner->child.pid;
+	p->state = PROC_RUNNING;
+	return msg_started_encode(&a->ch.out, p->id, &msg);
+}
+
+int proc_run_report(struct agent *a, const char *data, size_t len)
+{
+	struct proc *p = &a->proc;
+	struct msg_report msg = {
+		.data = {data, len < p->report_left ? (uint32_t)len : p->report_left},
+	};
+
+	p->report_left -= msg.data.len;
+	return msg.data.len > 0 ? msg_report_encode(&a->ch.out, p->id, &msg) : 0;
+}
+
+void proc_run_over(struct agent *a, int wait_status)
+{
+	struct proc *p = &a->proc;
+	uint64_t cpu_us = 0;
+
+	p->end_us = clock_us();
+	cpu_us = resident_cpu_us(p->runner);
+	p->cpu_us = cpu_us > p->cpu_us ? cpu_us - p->cpu_us : 0;
+	p->wait_status = wait_status;
+	p->state = PROC_DRAINING;
+}
+
+int proc_run_failed(struct agent *a, const struct error *err)
+{
+	remove_source(a, a->proc.source);
+	return fail(a, err);
+}
+
 void proc_signal(const struct agent *a, int signo)
 {
 	/*
 	 * From PID 1 "all" is exactly the box without the agent, atomically: no process can fork
-	 * its way out of it. Anywhere else it would be the rest of the machine.
+	 * its way out of it. Anywhere else it would be the rest of the machine; and beside runners
+	 * that stay it would be those.
 	 */
-	if (a->is_init)
+	if (a->is_init && !resident_any(a))
 		(void)kill(-1, signo);
 	else if (a->proc.child.pid > 0)
 		(void)kill(-a->proc.child.pid, signo);
@@ -226,53 +266,72 @@ static uint64_t timeval_us(const struct timeval *t)
 	return (uint64_t)t->tv_sec * USEC_PER_SEC + (uint64_t)t->tv_usec;
 }
 
-static int send_done(struct agent *a)
+void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us)
 {
-	struct proc *p = &a->proc;
-	bool signalled = WIFSIGNALED(p->wait_status);
+	bool signalled = WIFSIGNALED(wait_status);
 	struct rusage all = {0};
-	struct msg_done msg = {0};
 
 	(void)getrusage(RUSAGE_CHILDREN, &all); /* cannot fail with these arguments */
-	msg = (struct msg_done){
+	*msg = (struct msg_done){
 		.signalled = signalled,
-		.status = signalled ? WTERMSIG(p->wait_status) : WEXITSTATUS(p->wait_status),
-		.duration_us = p->end_us - p->start_us,
+		.status = signalled ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
+		.duration_us = duration_us,
 		.cpu_user_us = timeval_us(&all.ru_utime),
 		.cpu_system_us = timeval_us(&all.ru_stime),
 		.max_rss_kib = (uint64_t)all.ru_maxrss,
 		.read_bytes = (uint64_t)all.ru_inblock * BLOCK_BYTES,
 		.write_bytes = (uint64_t)all.ru_oublock * BLOCK_BYTES,
-		.stdout_bytes = p->out[WIRE_STDOUT].produced,
-		.stderr_bytes = p->out[WIRE_STDERR].produced,
 		.disk_full = is_disk_full(),
 	};
+}
+
+static int send_done(struct agent *a)
+{
+	struct proc *p = &a->proc;
+	struct msg_done msg;
+
+	proc_fill_done(&msg, p->wait_status, p->end_us - p->start_us);
+	/* Children of earlier runs are no business of this one: the runner's own time is. */
+	if (p->runner) {
+		msg.cpu_user_us = p->cpu_us;
+		msg.cpu_system_us = msg.max_rss_kib = msg.read_bytes = msg.write_bytes = 0;
+	}
+	msg.stdout_bytes = p->out[WIRE_STDOUT].produced;
+	msg.stderr_bytes = p->out[WIRE_STDERR].produced;
 	return msg_done_encode(&a->ch.out, p->id, &msg);
+}
+
+/* What was started stays, and so do its pipes as long as somebody writes to them. */
+static int leave_run(struct agent *a)
+{
+	struct proc *p = &a->proc;
+	struct resident *runner = p->runner;
+
+	remove_source(a, p->source);
+	for (size_t i = 0; i < WIRE_STREAM_COUNT; i++)
+		sinks_add(&a->sinks, TAKE_FD(p->out[i].fd));
+	close_all(p);
+	return resident_settle(a, runner);
 }
 
 static int finish(struct agent *a)
 {
 	struct proc *p = &a->proc;
+	struct denials *d = p->runner ? &p->runner->denials : &p->denials;
 	int r = 0;
 
-	denials_pump(&p->denials);
-	r = denials_send(&p->denials, &a->ch, p->id);
+	denials_pump(d);
+	r = denials_send(d, &a->ch, p->id);
 	if (r >= 0)
 		r = send_done(a);
 	/* The answer first: whoever waits for it need not wait for the rest to die. */
 	if (r >= 0)
 		r = channel_flush(&a->ch);
+	if (r >= 0 && p->runner)
+		return leave_run(a);
 	proc_signal(a, SIGKILL);
 	close_all(p);
 	return r;
-}
-
-static int fail(struct agent *a, const struct error *err)
-{
-	uint32_t id = a->proc.id;
-
-	close_all(&a->proc);
-	return agent_fail(a, id, err);
 }
 
 /* The child's words, until it executed its program. */
@@ -412,7 +471,7 @@ int proc_pump(struct agent *a, const struct pollfd *fds)
 		denials_pump(&p->denials);
 	/* Ready or not: poll may have looked at it just before the exec and at the output just
 	 * after, and STARTED has to come first. */
-	if (p->state == PROC_STARTING)
+	if (p->state == PROC_STARTING && !p->runner)
 		r = hear_child(a);
 	if (r >= 0 && p->state != PROC_IDLE && (p->in.room > 0 || fds[PROC_IN].revents))
 		r = input_pump(&p->in, &a->ch, p->id);

@@ -6,6 +6,9 @@
  *
  * It is over when its main process has ended, whoever else still holds its pipes. Those are then
  * read for a short while, the facts are sent, and everything that is left in the box is killed.
+ *
+ * A RUN is an execution whose main process is a runner that stays (resident.h): its pipes are its
+ * own, its end is the runner's word, and nothing is killed afterwards.
  */
 
 #include "base/attr.h"
@@ -13,6 +16,7 @@
 #include "guest/denials.h"
 #include "guest/output.h"
 #include "guest/report.h"
+#include "guest/resident.h"
 #include "guest/spawn.h"
 #include "guest/stdin.h"
 #include "wire/msg.h"
@@ -56,12 +60,31 @@ struct proc {
 	uint64_t end_us;
 	uint64_t drained; /* bytes read since the end */
 	int wait_status;
+	/* Of a RUN only. */
+	struct resident *runner; /* NULL: not a RUN */
+	uint32_t report_left;    /* bytes that are still forwarded */
+	uint64_t cpu_us;         /* of the runner: before the run, then in it */
+	char source[RESIDENT_SOURCE_MAX + 1];
 };
 
 void proc_init(struct proc *p);
 int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg,
                struct error *err) attr_must_check;
-/** proc_signal - to everything in the box but the agent. */
+/** proc_run - hand code to a runner that stays. */
+int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg,
+             struct error *err) attr_must_check;
+/** proc_run_started - tell the host, once the runner of the RUN is there. */
+int proc_run_started(struct agent *a) attr_must_check;
+/** proc_run_report - bytes from the runner; what is beyond the maximum is dropped. */
+int proc_run_report(struct agent *a, const char *data, size_t len) attr_must_check;
+/** proc_run_over - the runner has answered, or has ended instead. */
+void proc_run_over(struct agent *a, int wait_status);
+/** proc_run_failed - the runner could not be started. */
+int proc_run_failed(struct agent *a, const struct error *err) attr_must_check;
+/** proc_fill_done - the facts that the kernel knows; the caller adds its own. */
+void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us);
+/** proc_signal - to everything in the box but the agent, or beside runners that stay to the group
+ * of the execution. */
 void proc_signal(const struct agent *a, int signo);
 /** proc_reaped - a child of the agent ended. */
 int proc_reaped(struct agent *a, pid_t pid, int wait_status) attr_must_check;

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/resident.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "guest/agent.h"
+#include "guest/job.h"
+
+/* Of the two entries that each runner has for poll. */
+enum source {
+	SOURCE_WORDS, /* the child until it executes its program, the channel from then on */
+	SOURCE_DENIALS,
+	SOURCES
+};
+
+static void forget(struct resident *r)
+{
+	(void)fd_close(r->child.status);
+	(void)fd_close(r->channel);
+	denials_close(&r->denials);
+	*r = (struct resident){.child = {.status = -1}, .channel = -1, .denials = {.fd = -1}};
+}
+
+void resident_init(struct agent *a)
+{
+	for (size_t i = 0; i < RESIDENT_MAX; i++) {
+		a->residents[i].child.status = a->residents[i].channel = -1;
+		a->residents[i].denials.fd = -1;
+	}
+}
+
+static bool is_alive(const struct resident *r)
+{
+	return r->state == RESIDENT_STARTING || r->state == RESIDENT_ALIVE;
+}
+
+struct resident *resident_find(struct agent *a, uint32_t id)
+{
+	for (size_t i = 0; i < RESIDENT_MAX; i++)
+		if (is_alive(&a->residents[i]) && a->residents[i].id == id)
+			return &a->residents[i];
+	return NULL;
+}
+
+static size_t count_alive(const struct agent *a)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < RESIDENT_MAX; i++)
+		count += is_alive(&a->residents[i]);
+	return count;
+}
+
+bool resident_any(const struct agent *a)
+{
+	return count_alive(a) > 0;
+}
+
+uint64_t resident_cpu_us(const struct resident *r)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (!is_alive(r) || clock_getcpuclockid(r->child.pid, &clock) != 0 ||
+	    clock_gettime(clock, &t) < 0)
+		return 0;
+	return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / 1000;
+}
+
+static bool is_running(const struct agent *a, const struct resident *r)
+{
+	return a->proc.runner == r && a->proc.state != PROC_IDLE;
+}
+
+static struct resident *find_place(struct agent *a)
+{
+	for (size_t i = 0; i < RESIDENT_MAX; i++)
+		if (a->residents[i].state == RESIDENT_NONE)
+			return &a->residents[i];
+	return NULL;
+}
+
+/* The pair of the request channel; *ret_theirs is the caller's. */
+static int open_channel(struct resident *r, int *ret_theirs)
+{
+	int ends[2] = {-1, -1};
+	int n = fd_socketpair(SOCK_SEQPACKET, ends);
+
+	if (n < 0)
+		return n;
+	r->channel = ends[0];
+	*ret_theirs = ends[1];
+	return fd_set_nonblock(r->channel, true);
+}
+
+static int spawn(struct agent *a, struct resident *r, const struct msg_exec *msg, struct error *err)
+{
+	attr_cleanup(job_done) struct job job = {0};
+	cleanup_close int theirs = -1;
+	struct drop_plan plan = {
+		.setup = &a->setup,
+		.stdio = {a->null, a->null, a->null},
+		.workspace = a->workspace,
+		.ruleset = a->ruleset,
+		.notify = true,
+	};
+	int n = 0;
+
+	if (job_make(&job, msg, err) < 0)
+		return -1;
+	n = open_channel(r, &theirs);
+	if (n < 0)
+		return error_set(err, ERR_BOX_FAILED, -n, "make a channel: %s", strerror(-n));
+	plan.channel = theirs;
+	r->start_us = clock_us();
+	return spawn_payload(&plan, job_execute, &job, &r->child, err);
+}
+
+int resident_start(struct agent *a, uint32_t id, const struct msg_exec *msg, struct error *err)
+{
+	struct resident *r = find_place(a);
+
+	if (!r)
+		return error_set(err, ERR_CONFLICT, 0, "there are %d runners already",
+		                 RESIDENT_MAX);
+	if (spawn(a, r, msg, err) < 0) {
+		forget(r);
+		return -1;
+	}
+	r->id = id;
+	r->state = RESIDENT_STARTING;
+	return 0;
+}
+
+int resident_check_source(const struct wire_bytes *source, char ret_name[RESIDENT_SOURCE_MAX + 1],
+                          struct error *err)
+{
+	if (put_check_path(source, err) < 0)
+		return -1;
+	if (memchr(source->data, '/', source->len))
+		return error_set(err, ERR_INVALID, 0, "a run's source in a directory");
+	memcpy(ret_name, source->data, source->len); /* a component is not longer */
+	ret_name[source->len] = '\0';
+	return 0;
+}
+
+static int make_request(struct buf *b, uint32_t id, const struct msg_run *msg)
+{
+	struct wire_bytes item;
+	uint32_t pos = 0;
+	int r = buf_addf(b, "run %u " AGENT_RUN_DIR "/", id);
+
+	if (r >= 0)
+		r = buf_add(b, msg->source.data, msg->source.len);
+	if (r >= 0)
+		r = buf_add(b, "", 1);
+	while (r >= 0 && wire_strs_next(&msg->args, &pos, &item)) {
+		r = buf_add(b, item.data, item.len);
+		if (r >= 0)
+			r = buf_add(b, "", 1);
+	}
+	return r;
+}
+
+int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct msg_run *msg,
+                 const int stdio[3], struct error *err)
+{
+	cleanup_buf struct buf b = BUF_INIT(RESIDENT_REQUEST_MAX);
+	int n = make_request(&b, id, msg);
+
+	if (n < 0)
+		return error_set(err, ERR_TOO_LARGE, -n, "arguments of more than %d bytes",
+		                 RESIDENT_REQUEST_MAX);
+	/* What was refused before this run is not of this run. */
+	denials_pump(&r->denials);
+	r->denials.kinds = 0;
+	n = fd_send(r->channel, b.data, b.len, stdio, 3);
+	if (n >= 0)
+		return 0;
+	/* It has closed its end, or has not read what it was sent before. */
+	resident_signal(a, r, SIGKILL);
+	return error_set(err, ERR_BOX_FAILED, -n, "the runner takes no requests: %s", strerror(-n));
+}
+
+static void kill_group(const struct resident *r, int signo)
+{
+	/* It may not have its own session yet; its pid is its own until it was waited for. */
+	if (kill(-r->child.pid, signo) < 0 && is_alive(r))
+		(void)kill(r->child.pid, signo);
+}
+
+void resident_signal(const struct agent *a, const struct resident *r, int signo)
+{
+	bool alone = count_alive(a) == (is_alive(r) ? 1 : 0) && a->put.child.status < 0 &&
+	             (a->proc.state == PROC_IDLE || a->proc.runner == r);
+
+	/* From PID 1 "all" is the box without the agent: nothing can fork its way out of it. */
+	if (signo == SIGKILL && a->is_init && alone)
+		(void)kill(-1, SIGKILL);
+	else
+		kill_group(r, signo);
+}
+
+void resident_kill_all(const struct agent *a)
+{
+	for (size_t i = 0; i < RESIDENT_MAX; i++)
+		if (is_alive(&a->residents[i]))
+			kill_group(&a->residents[i], SIGKILL);
+}
+
+static int send_done(struct agent *a, struct resident *r)
+{
+	struct msg_done msg;
+
+	proc_fill_done(&msg, r->wait_status, r->end_us - r->start_us);
+	return msg_done_encode(&a->ch.out, r->id, &msg);
+}
+
+int resident_settle(struct agent *a, struct resident *r)
+{
+	int n = 0;
+
+	if (r->state != RESIDENT_ENDED)
+		return 0;
+	n = send_done(a, r);
+	forget(r);
+	return n;
+}
+
+static int fail(struct agent *a, struct resident *r, const struct error *err)
+{
+	uint32_t id = r->id;
+	int n = is_running(a, r) ? proc_run_failed(a, err) : 0;
+
+	forget(r);
+	return n < 0 ? n : agent_fail(a, id, err);
+}
+
+/* The child's words, until it executed its program. */
+static int hear_child(struct agent *a, struct resident *r)
+{
+	struct error err = {0};
+
+	while (r->state == RESIDENT_STARTING) {
+		int listener = -1;
+		int n = 0;
+		struct msg_started msg = {.pid = (uint32_t)r->child.pid};
+		switch (spawn_read(r->child.status, &listener, &err)) {
+		case SPAWN_WAIT:
+			return 0;
+		case SPAWN_LISTENER:
+			denials_open(&r->denials, listener);
+			continue;
+		case SPAWN_ERROR:
+			return fail(a, r, &err);
+		case SPAWN_DONE: /* never said by a child that executes */
+		case SPAWN_END:
+			r->child.status = fd_close(r->child.status);
+			r->state = RESIDENT_ALIVE;
+			n = msg_started_encode(&a->ch.out, r->id, &msg);
+			return n < 0 ? n : proc_run_started(a);
+		}
+	}
+	return 0;
+}
+
+/* Its word is worth nothing any more. The run, if there is one, ends when it does. */
+static void condemn(struct agent *a, struct resident *r)
+{
+	r->channel = fd_close(r->channel);
+	resident_signal(a, r, SIGKILL);
+}
+
+/* Decimal digits, no sign, nothing leading: what the agent itself would write. */
+static const char *take_number(const char *pos, const char *end, uint32_t max, uint32_t *ret_value)
+{
+	const char *start = pos;
+	uint64_t value = 0;
+
+	for (; pos < end && *pos >= '0' && *pos <= '9' && value <= max; pos++)
+		value = value * 10 + (uint64_t)(*pos - '0');
+	if (pos == start || value > max || (*start == '0' && pos > start + 1))
+		return NULL;
+	*ret_value = (uint32_t)value;
+	return pos;
+}
+
+static const char *take_word(const char *pos, const char *end, const char *word)
+{
+	size_t len = strlen(word);
+
+	return (size_t)(end - pos) >= len && memcmp(pos, word, len) == 0 ? pos + len : NULL;
+}
+
+/* One message of the run that is on. Return: 1, 0 when it is none, or negative for the channel. */
+static int take_message(struct agent *a, const char *data, size_t len)
+{
+	const char *end = data + len;
+	const char *report = take_word(data, end, "report ");
+	const char *pos = report ? report : take_word(data, end, "done ");
+	uint32_t id = 0, code = 0;
+
+	if (pos)
+		pos = take_number(pos, end, UINT32_MAX, &id);
+	if (!pos || id != a->proc.id)
+		return 0;
+	if (report) {
+		pos = take_word(pos, end, "\n");
+		if (!pos || end - pos > RESIDENT_PIECE_MAX)
+			return 0;
+		int r = proc_run_report(a, pos, (size_t)(end - pos));
+		return r < 0 ? r : 1;
+	}
+	pos = take_word(pos, end, " ");
+	if (!pos || take_number(pos, end, 255, &code) != end)
+		return 0;
+	proc_run_over(a, (int)code << 8); /* as wait would say it */
+	return 1;
+}
+
+static int hear_runner(struct agent *a, struct resident *r)
+{
+	char *data = a->ch.scratch;
+
+	for (int i = 0; i < RESIDENT_BATCH && r->channel >= 0 && !channel_is_full(&a->ch); i++) {
+		/* Plain recv: descriptors sent along are dropped by the kernel. */
+		ssize_t n = recv(r->channel, data, sizeof(a->ch.scratch), MSG_DONTWAIT | MSG_TRUNC);
+		int took = 0;
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return 0;
+		/* Nothing at all is the end, or an empty message, which is none. */
+		if (n > 0 && (size_t)n <= sizeof(a->ch.scratch) && is_running(a, r) &&
+		    a->proc.state == PROC_RUNNING)
+			took = take_message(a, data, (size_t)n);
+		if (took < 0)
+			return took;
+		if (took == 0)
+			condemn(a, r);
+	}
+	return 0;
+}
+
+int resident_reaped(struct agent *a, pid_t pid, int wait_status)
+{
+	struct resident *r = NULL;
+	int n = 0;
+
+	for (size_t i = 0; i < RESIDENT_MAX && !r; i++)
+		if (is_alive(&a->residents[i]) && a->residents[i].child.pid == pid)
+			r = &a->residents[i];
+	if (!r)
+		return 0;
+	n = hear_child(a, r);
+	/* It may have answered just before it ended. */
+	if (n >= 0 && r->state == RESIDENT_ALIVE)
+		n = hear_runner(a, r);
+	if (n < 0 || r->state != RESIDENT_ALIVE)
+		return n;
+	if (is_running(a, r) && a->proc.state == PROC_RUNNING)
+		proc_run_over(a, wait_status);
+	r->state = RESIDENT_ENDED;
+	r->end_us = clock_us();
+	r->wait_status = wait_status;
+	r->channel = fd_close(r->channel);
+	resident_signal(a, r, SIGKILL); /* what it leaves behind */
+	return is_running(a, r) ? 0 : resident_settle(a, r);
+}
+
+void resident_watch(const struct agent *a, struct pollfd *fds)
+{
+	for (size_t i = 0; i < RESIDENT_MAX; i++, fds += SOURCES) {
+		const struct resident *r = &a->residents[i];
+		fds[SOURCE_WORDS] = (struct pollfd){.fd = -1, .events = POLLIN};
+		fds[SOURCE_DENIALS] = (struct pollfd){.fd = r->denials.fd, .events = POLLIN};
+		if (r->state == RESIDENT_STARTING)
+			fds[SOURCE_WORDS].fd = r->child.status;
+		else if (r->state == RESIDENT_ALIVE && !channel_is_full(&a->ch))
+			fds[SOURCE_WORDS].fd = r->channel;
+	}
+}
+
+int resident_pump(struct agent *a, const struct pollfd *fds)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < RESIDENT_MAX && n >= 0; i++, fds += SOURCES) {
+		struct resident *r = &a->residents[i];
+		if (fds[SOURCE_DENIALS].revents)
+			denials_pump(&r->denials);
+		if (r->state == RESIDENT_STARTING)
+			n = hear_child(a, r);
+		else if (fds[SOURCE_WORDS].revents && r->state == RESIDENT_ALIVE)
+			n = hear_runner(a, r);
+	}
+	return n;
+}
