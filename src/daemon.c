@@ -45,9 +45,6 @@
 #define ANSWER_TIMEOUT_US (2 * USEC_PER_SEC)
 #define SOCKET_MODE       0660
 #define MAX_BODIES_BYTES  (256u << 20)
-/* Executions that have ended and can still be read: as many, and as much of their output. */
-#define ENDED_MAX       4096
-#define ENDED_MAX_BYTES (256u << 20)
 
 static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
 
@@ -257,7 +254,7 @@ static void make_core(struct daemon *d)
 		.config = d->config, .driver = d->driver, .runners = d->runners, .loop = d->loop};
 
 	sessions.execs = d->execs = exec_service_new(&execs);
-	sessions.executions = d->executions = executions_new(d->loop, ENDED_MAX, ENDED_MAX_BYTES);
+	sessions.executions = d->executions = executions_new(d->loop, d->config->executions_keep, d->config->executions_keep_bytes);
 	d->sessions = session_service_new(&sessions);
 }
 

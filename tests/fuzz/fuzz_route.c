@@ -2,8 +2,9 @@
 /* What a request says before its body: target, method, Host, Origin, media type; one per line. */
 #include <string.h>
 
-#include "base/base64.h"
 #include "api/internal.h"
+#include "base/base64.h"
+#include "base/id.h"
 #include "core/config.h"
 #include "fuzz.h"
 #include "http/internal.h"
@@ -15,7 +16,7 @@ static void check_path(const char *target, const char *method)
 {
 	char *path = http_decode_path(target);
 	const struct route *route = NULL;
-	char allow[ROUTER_ALLOW_LEN];
+	char allow[ROUTER_ALLOW_LEN], id[ROUTER_ID_LEN];
 	struct error err = {0};
 
 	if (!path)
@@ -23,7 +24,8 @@ static void check_path(const char *target, const char *method)
 	require(path[0] == '/');
 	require(strlen(path) <= strlen(target));
 	if (router_find(method, path, &route, allow, &err) == 0)
-		require(route && strcmp(route->path, path) == 0);
+		require(route && router_id(route->path, path, id) &&
+		        (!id[0] || id_is_valid(id, sizeof(id) - 1)));
 	else
 		require(err.code == ERR_NOT_FOUND || (err.code == ERR_BAD_METHOD && allow[0]));
 	free(path);

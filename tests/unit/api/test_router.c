@@ -72,6 +72,77 @@ static void another_method_is_told_which_there_are(void **state)
 	}
 }
 
+static void a_part_of_the_path_may_be_an_id(void **state)
+{
+	static const struct {
+		const char *method, *path;
+		route_fn *handle;
+	} rows[] = {
+		{"GET",    "/api/v1/sessions",                                  v1_session_list        },
+		{"GET",    "/api/v1/sessions/sess_1",                           v1_session_show        },
+		{"HEAD",   "/api/v1/sessions/sess_1",                           v1_session_show        },
+		{"DELETE", "/api/v1/sessions/sess_1",                           v1_session_delete      },
+		{"POST",   "/api/v1/sessions/execute/execute",                  v1_session_execute     },
+		{"GET",    "/api/v1/executions/sessions",                       v1_execution_show      },
+		{"GET",    "/api/v1/executions/sessions/status",                v1_execution_status    },
+		{"POST",   "/api/v1/executions/sessions/a/execute-sync",        v1_session_execute_sync},
+		{"GET",    "/api/v1/executions/sessions/executions/executions", v1_session_executions  },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct route *route = NULL;
+		char allow[ROUTER_ALLOW_LEN];
+		struct error err = {0};
+
+		if (router_find(rows[i].method, rows[i].path, &route, allow, &err) < 0)
+			fail_msg("%s is not found", rows[i].path);
+		assert_ptr_equal(route->handle, rows[i].handle);
+	}
+}
+
+static void an_id_is_taken_from_its_place(void **state)
+{
+	static const char longest[] = "a23456789012345678901234567890123456789012345678901234567890"
+				      "1234";
+	static const struct {
+		const char *pattern, *path, *id; /* NULL: no match */
+	} rows[] = {
+		{"/a/{id}/b", "/a/x/b",      "x"     },
+		{"/a/{id}/b", "/a/A-z_09/b", "A-z_09"},
+		{"/a/{id}",   "/a/b",        "b"     },
+		{"/a/{id}",   "/a/{id}",     ""      },
+		{"/a/{id}",   "/a/..",       ""      },
+		{"/a/{id}",   "/a/x y",      ""      },
+		{"/a/{id}",   "/a/\xc3\xa9", ""      },
+		{"/a/{id}/b", "/a//b",       NULL    },
+		{"/a/{id}",   "/a/",         NULL    },
+		{"/a/{id}",   "/a",          NULL    },
+		{"/a/{id}",   "/a/x/",       NULL    },
+		{"/a/{id}/b", "/a/x",        NULL    },
+		{"/a/{id}/b", "/a/x/bb",     NULL    },
+		{"/a/{id}/b", "/a/x/y/b",    NULL    },
+		{"/a/{id}/b", "/b/x/b",      NULL    },
+		{"/a/{id}/b", "",            NULL    },
+		{"/a",        "/a",          ""      },
+		{"/a",        "/b",          NULL    },
+	};
+	char id[ROUTER_ID_LEN], path[ROUTER_ID_LEN + 8];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (router_id(rows[i].pattern, rows[i].path, id) != (rows[i].id != NULL))
+			fail_msg("'%s' and '%s'", rows[i].pattern, rows[i].path);
+		assert_string_equal(id, rows[i].id ? rows[i].id : "");
+	}
+	assert_int_equal(str_format(path, sizeof(path), "/a/%s", longest), 0);
+	assert_true(router_id("/a/{id}", path, id));
+	assert_string_equal(id, longest);
+	assert_int_equal(str_format(path, sizeof(path), "/a/%sx", longest), 0);
+	assert_true(router_id("/a/{id}", path, id));
+	assert_string_equal(id, "");
+}
+
 static void every_row_of_the_table_is_complete(void **state)
 {
 	const struct route *route;
@@ -196,6 +267,8 @@ int main(void)
 		cmocka_unit_test(a_route_is_found_by_method_and_path),
 		cmocka_unit_test(another_path_is_not_found),
 		cmocka_unit_test(another_method_is_told_which_there_are),
+		cmocka_unit_test(a_part_of_the_path_may_be_an_id),
+		cmocka_unit_test(an_id_is_taken_from_its_place),
 		cmocka_unit_test(every_row_of_the_table_is_complete),
 		cmocka_unit_test(names_of_this_host_are_served),
 		cmocka_unit_test(other_names_are_refused),

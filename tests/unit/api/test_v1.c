@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "core/config.h"
 #include "core/exec.h"
+#include "fake_sessions.h"
 
 /*
  * The whole of api/ over a socket, with an exec service that the test plays: the functions below
@@ -75,7 +76,7 @@ static int set_up(void **state)
 
 	f->config = (struct config){.max_body_bytes = 1000, .max_code_bytes = 50};
 	http.loop = f->loop = loop_new();
-	f->router = router_new(&f->config, &f->execs);
+	f->router = router_new(&(struct router_config){.config = &f->config, .execs = &f->execs});
 	http.handlers = router_handlers(f->router);
 	f->server = http_server_new(&http);
 	assert_int_equal(http_listen_tcp("127.0.0.1:0", &fd, &err), 0);
