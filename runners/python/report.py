@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of run.py that not every program needs: telling of values and exceptions.
+"""The part of run.py that not every program needs: telling of values and exceptions. session.py
+uses it too.
 
-What there is to tell goes over the agent's report socket as one JSON object:
+What there is to tell goes to the agent as one JSON object:
 
     {"result": VALUE, "results": [{"text/plain": TEXT, "text/html": TEXT, "image/png": BASE64}],
      "error": {"name": TEXT, "value": TEXT, "traceback": [LINE...]}}
 
 Everything is bounded. The C halves of json and socket are used directly: importing the Python ones
-would take longer than most programs run. run.py gives PID, its own process, and RUN, its own name.
+would take longer than most programs run. run.py gives PID, its own process, and RUN, its own name;
+session.py has another way to send.
 """
 
 import sys
@@ -140,7 +142,8 @@ def base64(data):
 
 def picture(value):
     """A figure of matplotlib, drawn."""
-    if not type(value).__module__.startswith("matplotlib.") or not hasattr(value, "savefig"):
+    module = type(value).__module__  # which a program may have made anything
+    if type(module) is not str or not module.startswith("matplotlib.") or not hasattr(value, "savefig"):
         return None
     from io import BytesIO
 
@@ -151,9 +154,9 @@ def picture(value):
 
 def rich(value):
     """The richer forms that a value offers, as pairs of MIME type and text."""
-    forms = []
+    found = []
     if isinstance(value, type):  # the class has the methods of its instances
-        return forms
+        return found
     for method, mime in RICH:
         try:
             function = getattr(value, method, None)
@@ -167,12 +170,15 @@ def rich(value):
         if isinstance(data, bytes):
             data = base64(data)
         if isinstance(data, str):
-            forms.append((mime, data))
-    return forms
+            found.append((mime, data))
+    return found
 
 
-def bundle(value, plain):
+def bundle(value, plain, data=None):
+    """The value's MIME bundle; @data is the value as JSON, where that is more than a scalar."""
     forms = [("text/plain", plain)]
+    if data is not None and type(value) in (list, tuple, dict):
+        forms.append(("application/json", data))
     left = REPORT_MAX // 2
     for mime, text in rich(value):
         if len(text) <= left:
@@ -193,15 +199,21 @@ def send(text):
         sock.close()
 
 
-def result(value):
-    if not is_ours():
-        return
+def forms(value):
+    """The value as JSON, and its MIME bundle."""
     plain = describe(value)
     try:
         data = Plain().render(value)
     except (NotPlain, RecursionError):
-        data = quote(plain)
-    send('{"result":' + data + ',"results":[' + bundle(value, plain) + "]}")
+        return quote(plain), bundle(value, plain)
+    return data, bundle(value, plain, data)
+
+
+def result(value):
+    if not is_ours():
+        return
+    data, told = forms(value)
+    send('{"result":' + data + ',"results":[' + told + "]}")
 
 
 class Screen:
@@ -235,18 +247,25 @@ def show(kind, value, trace, source):
     return "".join(screen.parts)
 
 
-def tell_error(kind, value, text):
+def words(error):
     try:
-        said = cut(str(value))
+        return cut(str(error))
     except Exception:
-        said = "<exception str() failed>"
+        return "<exception str() failed>"
+
+
+def error_form(kind, said, text):
     lines = cut(text).splitlines()
     if len(lines) > TRACE_LINES_MAX:
         half = TRACE_LINES_MAX // 2
         lines = lines[:half] + ["..."] + lines[-half:]
+    return ('{"name":' + quote(kind.__name__) + ',"value":' + quote(said)
+            + ',"traceback":[' + ",".join([quote(line) for line in lines]) + "]}")
+
+
+def tell_error(kind, value, text):
     try:
-        send('{"error":{"name":' + quote(kind.__name__) + ',"value":' + quote(said)
-             + ',"traceback":[' + ",".join([quote(line) for line in lines]) + "]}}")
+        send('{"error":' + error_form(kind, words(value), text) + "}")
     except Exception:
         pass  # nobody listens: the exception was printed, which is what counts
 

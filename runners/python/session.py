@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one piece of Python after another in one namespace: the runner that stays.
+
+Requests come over descriptor 3 (docs/protocol.md, "The request channel"): the file with the code, the
+arguments, and stdin, stdout and stderr of this run as descriptors. The answer is a report (report.py has
+its form) and the exit code that `python3 main.py` would have had.
+
+What runs here shares the process with us and can break all of it, so nothing here is a defence: whatever
+an answer says has the program's authority. What can be had is that ordinary misuse, patched builtins,
+closed streams, hooks, threads, forks, does not cost the session. So everything that the loop needs is
+bound before the first request: it uses builtins and modules of its own, and is never the module __main__.
+"""
+
+import _signal
+import _socket
+import _thread
+import array
+import binascii
+import builtins
+import io
+import linecache
+import posix
+import reprlib
+import sys
+import traceback
+
+CHANNEL = 3
+REQUEST_MAX = 64 << 10
+PIECE_MAX = 60 << 10
+REPORT_MAX = 1 << 20
+FIGURES_MAX = 16
+SOURCES_MAX = 8 << 20  # characters of earlier runs that are kept to be shown in tracebacks
+RECURSION_MIN = 1000  # what our own code may need
+INTERRUPTED = 130
+CLOEXEC = 0x40000000  # MSG_CMSG_CLOEXEC
+
+KEPT = {name: __import__(name) for name in (
+    "_ast", "_json", "binascii", "io", "posix", "reprlib", "sys")}
+
+
+def import_kept(name, *_):
+    """For our own code: what was there before the first request, and nothing else."""
+    return KEPT[name]
+
+
+# What is defined from here on looks its builtins up in this copy, whatever becomes of the originals.
+__builtins__ = {**builtins.__dict__, "__import__": import_kept}
+BUILTINS = builtins
+
+
+def load_report():
+    folder = __file__[: __file__.rfind("/") + 1]
+    names = {"__builtins__": __builtins__, "__name__": "millibox_report"}
+    with io.open(folder + "report.py", "rb") as file:
+        exec(compile(file.read(), folder + "report.py", "exec", 0, True), names)
+    return names
+
+
+def bind_loop(report):
+    """The loop as a closure: no name that it uses is a global of any module."""
+    dup2, close, read, getpid, leave = posix.dup2, posix.close, posix.read, posix.getpid, posix._exit
+    open_file, listdir, write = posix.open, posix.listdir, posix.write
+    for_null, for_reading = posix.O_RDWR | posix.O_CLOEXEC, posix.O_RDONLY | posix.O_CLOEXEC
+    set_signal, set_mask, whole_mask = _signal.signal, _signal.pthread_sigmask, _signal.SIG_SETMASK
+    int_handler, sigint = _signal.default_int_handler, int(_signal.SIGINT)
+    get_limit, set_limit, frames = sys.getrecursionlimit, sys.setrecursionlimit, sys._current_frames
+    set_trace, set_profile = sys.settrace, sys.setprofile
+    native_id = _thread.get_native_id
+    modules, lines_cache = sys.modules, linecache.cache
+    format_exception = traceback.format_exception
+    split, forms, error_form, words, picture, describe = (
+        report[name] for name in ("split", "forms", "error_form", "words", "picture", "describe"))
+    quote, base64 = report["quote"], report["base64"]
+    ours = (__file__, split.__code__.co_filename)
+    channel = _socket.socket(fileno=CHANNEL)
+    receive_message, send = channel.recvmsg, channel.send
+    space = _socket.CMSG_SPACE(3 * 4)
+    fds_array = array.array
+    raw_file, reader, writer, text_file = io.FileIO, io.BufferedReader, io.BufferedWriter, io.TextIOWrapper
+    pid = getpid()
+    posix.set_inheritable(CHANNEL, False)
+    main = type(sys)("__main__")
+    space_of_main = main.__dict__
+    null = [open_file("/dev/null", for_null)]
+    sources = {}
+    owed = []  # [id, exit code or None] of the run that has to be answered
+    count = [0, 0]  # runs, characters in sources
+    late = set()  # threads of earlier runs
+    streams = []
+
+    class Output(text_file):
+        """sys.stdout of a run: what threads of earlier runs write is no part of its answer."""
+
+        __slots__ = ()
+
+        def write(self, text):
+            if late and native_id() in late:
+                return len(text)
+            return super().write(text)
+
+    Output.__module__, Output.__qualname__ = "_io", "TextIOWrapper"
+
+    def ignore(*_):
+        """A handler, not SIG_IGN, which programs started now would inherit."""
+
+    def point_at_null():
+        try:
+            for fd in (0, 1, 2):
+                dup2(null[0], fd)
+        except OSError:  # closed by the program
+            null[0] = open_file("/dev/null", for_null)
+            for fd in (0, 1, 2):
+                dup2(null[0], fd)
+
+    def receive():
+        try:
+            data, ancillary, _, _ = receive_message(REQUEST_MAX, space, CLOEXEC)
+        except OSError:
+            leave(1)
+        if not data:
+            leave(0)
+        fds = fds_array("i")
+        for _, _, packed in ancillary:
+            fds.frombytes(packed)
+        head, *args = data.split(b"\0")[:-1]
+        _, ident, path = head.split(b" ", 2)
+        return int(ident), path, [arg.decode("utf-8", "surrogateescape") for arg in args], fds
+
+    def make_stream(fd, name, errors):
+        raw = raw_file(fd, "w" if fd else "r", closefd=False)
+        raw.name = name
+        if fd == 0:
+            return text_file(reader(raw), "utf-8", errors)
+        return Output(writer(raw), "utf-8", errors, line_buffering=True)
+
+    def make_streams(fds):
+        for fd in (0, 1, 2):
+            dup2(fds[fd], fd)
+            close(fds[fd])
+        streams[:] = (make_stream(0, "<stdin>", "surrogateescape"), make_stream(1, "<stdout>", "surrogateescape"),
+                      make_stream(2, "<stderr>", "backslashreplace"))
+        sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__ = streams
+
+    def note_threads():
+        late.clear()
+        if len(frames()) > 1:
+            late.update([int(name) for name in listdir("/proc/self/task")])
+            late.discard(native_id())
+
+    def read_source(path):
+        fd = open_file(path, for_reading)
+        parts = []
+        while part := read(fd, 1 << 20):
+            parts.append(part)
+        close(fd)
+        return b"".join(parts)
+
+    def keep_source(name, source):
+        text = source.decode("utf-8-sig", "replace")
+        sources[name] = text
+        count[1] += len(text)
+        while count[1] > SOURCES_MAX and len(sources) > 1:
+            old = next(iter(sources))
+            count[1] -= len(sources.pop(old))
+            lines_cache.pop(old, None)
+        lines_cache[name] = (len(text), None, text.splitlines(True), name)
+
+    def flush():
+        for stream in {id(s): s for s in (*streams[1:], sys.stdout, sys.stderr)}.values():
+            try:
+                stream.flush()
+            except Exception:
+                pass  # closed, or nobody reads it
+
+    def say(text):
+        """One report, in pieces."""
+        if getpid() != pid:
+            return
+        data = text.encode()
+        head = b"report %d\n" % owed[0]
+        for start in range(0, len(data), PIECE_MAX):
+            send(head + data[start : start + PIECE_MAX])
+
+    def figures(value):
+        """Pictures that a program left open without saving them: drawn, told and closed."""
+        pyplot = modules.get("matplotlib.pyplot")
+        if pyplot is None:
+            return []
+        told = []
+        for number in pyplot.get_fignums()[:FIGURES_MAX]:
+            figure = pyplot.figure(number)
+            if figure is not value:
+                told.append("{" + quote("text/plain") + ":" + quote(describe(figure)) + ","
+                            + quote("image/png") + ":" + quote(base64(picture(figure))) + "}")
+        pyplot.close("all")
+        return told
+
+    def tell(value, error):
+        """What there is to tell of a run. Whatever goes wrong here is told, or not, but not raised."""
+        members, results, size = [], [], 0
+        if value is not None:
+            data, told = forms(value)
+            members.append('"result":' + data)
+            results.append(told)
+            size = len(data) + len(told)
+        try:
+            pictures = figures(value)
+        except Exception:
+            pictures = []
+        for told in pictures:
+            if size + len(told) < REPORT_MAX - (200 << 10):  # room for an error
+                results.append(told)
+                size += len(told)
+        if results:
+            members.append('"results":[' + ",".join(results) + "]")
+        if error is not None:
+            members.append('"error":' + error)
+        if members:
+            say("{" + ",".join(members) + "}")
+
+    def complain(text):
+        """On stderr, whatever the program made of it."""
+        try:
+            sys.stdout.flush()
+        except Exception:
+            pass
+        try:
+            streams[2].write(text)
+        except Exception:
+            write(2, text.encode("utf-8", "backslashreplace")[:PIECE_MAX])
+
+    def show(error):
+        """Print an exception without our own frames, as the interpreter would. Return: for the report."""
+        kind, trace = type(error), error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename in ours:
+            trace = trace.tb_next
+        said = words(error)  # if it is endless, the interrupt ends it here: what follows would swallow it
+        try:
+            text = "".join(format_exception(kind, error, trace))
+        except Exception:  # it works with the builtins that the program may have changed
+            text = kind.__name__ + "\n"
+        complain(text)
+        return error_form(kind, said, text)
+
+    def exit_code(error):
+        code = error.code
+        if code is None:
+            return 0
+        if isinstance(code, int):
+            return int(code) & 0xFF
+        complain(str(code) + "\n")
+        return 1
+
+    def execute(path):
+        """Run the code. Return: exit code, value of the last expression, error for the report."""
+        count[0] += 1
+        name = "<cell %d>" % count[0]
+        value = None
+        try:
+            source = read_source(path)
+            keep_source(name, source)
+            body, last = split(source, name)
+            exec(body, space_of_main)
+            if last is not None:
+                value = eval(last, space_of_main)
+            return 0, value, None
+        except SystemExit as error:
+            return exit_code(error), None, None
+        except KeyboardInterrupt as error:
+            return INTERRUPTED, None, show(error)
+        except BaseException as error:
+            return 1, None, show(error)
+
+    def prepare(args, fds):
+        space_of_main.setdefault("__builtins__", BUILTINS)
+        space_of_main.setdefault("__name__", "__main__")
+        modules["__main__"] = main
+        sys.argv = ["main.py", *args]
+        make_streams(fds)
+        note_threads()
+
+    def reset():
+        """Hooks of a program would see, and could break, what comes after it."""
+        set_trace(None)
+        set_profile(None)
+        if get_limit() < RECURSION_MIN:
+            set_limit(RECURSION_MIN)
+
+    def perform(path, args, fds):
+        prepare(args, fds)
+        set_mask(whole_mask, ())
+        set_signal(sigint, int_handler)  # from here on an interrupt may come anywhere
+        owed[1], value, error = execute(path)
+        reset()
+        flush()
+        if value is not None or error is not None or "matplotlib.pyplot" in modules:
+            try:
+                tell(value, error)
+            except KeyboardInterrupt:
+                owed[1] = INTERRUPTED
+            except Exception:
+                pass  # the answer is the exit code then
+            flush()
+
+    def conclude():
+        ident, code = owed[0], 1 if owed[1] is None else owed[1]
+        set_signal(sigint, ignore)  # raises what has come until now; then this is done once more
+        reset()
+        if getpid() != pid:  # a fork that came back from the program
+            flush()
+            leave(code)
+        point_at_null()
+        flush()  # what could not be written must not be in the next answer
+        try:
+            send(b"done %d %d" % (ident, code))
+        except OSError:
+            leave(1)
+        owed.clear()
+
+    def step():
+        if owed:
+            conclude()
+            return
+        ident, path, args, fds = receive()
+        owed[:] = ident, None
+        perform(path, args, fds)
+
+    def loop():
+        set_signal(sigint, ignore)
+        space_of_main["__file__"] = "/workspace/main.py"
+        sys.path.insert(0, "/workspace")
+        while True:
+            try:
+                step()
+            except KeyboardInterrupt:  # on the way out of the run; the answer is still owed
+                if owed and owed[1] is None:
+                    owed[1] = INTERRUPTED
+            except BaseException:
+                pass
+
+    return loop
+
+
+bind_loop(load_report())()
