@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,51 +13,90 @@
  * commands, then the options of the command that was typed, then file names.
  */
 
-static void print_words(void)
+static size_t group_len(const struct command *command)
+{
+	return strcspn(command->name, " ");
+}
+
+/* Whether an earlier command begins with the same word. */
+static bool is_repeated(size_t index)
+{
+	const struct command *command = commands_at(index);
+	size_t len = group_len(command);
+
+	for (size_t i = 0; i < index; i++)
+		if (group_len(commands_at(i)) == len &&
+		    strncmp(commands_at(i)->name, command->name, len) == 0)
+			return true;
+	return false;
+}
+
+/* The first words of all commands; or only of those that have a second one. */
+static void print_first_words(bool groups)
 {
 	const struct command *command;
 
-	(void)fputs("\tlocal commands='", stdout);
 	for (size_t i = 0; (command = commands_at(i)); i++)
-		(void)fprintf(stdout, "%.*s ", (int)strcspn(command->name, " "), command->name);
-	(void)fputs("'\n", stdout);
+		if (!is_repeated(i) && (!groups || strchr(command->name, ' ')))
+			(void)fprintf(stdout, "%.*s ", (int)group_len(command), command->name);
+}
+
+/* One arm of the case: after the first word of a group, the second ones. */
+static void print_group(const struct command *first)
+{
+	size_t len = group_len(first);
+	const struct command *command;
+
+	(void)fprintf(stdout, "\t'%.*s ') words='", (int)len, first->name);
+	for (size_t i = 0; (command = commands_at(i)); i++)
+		if (strncmp(command->name, first->name, len + 1) == 0)
+			(void)fprintf(stdout, "%s ", command->name + len + 1);
+	(void)fputs("' ;;\n", stdout);
 }
 
 /* One arm of the case: the command's words, then what may follow. */
 static void print_arm(const struct command *command)
 {
-	const char *second = strchr(command->name, ' ');
-
-	if (second) {
-		(void)fprintf(stdout, "\t'%.*s ') words='%s' ;;\n", (int)(second - command->name),
-		              command->name, second + 1);
-	}
-	(void)fprintf(stdout, "\t'%s%s') words='--help", command->name, second ? "" : " ");
+	(void)fprintf(stdout, "\t'%s%s') words='--help", command->name,
+	              strchr(command->name, ' ') ? "" : " ");
 	for (size_t i = 0; i < command->options.count; i++)
 		(void)fprintf(stdout, " --%s", command->options.rows[i].name);
 	(void)fputs("' ;;\n", stdout);
 }
 
-static void print_bash(void)
+static void print_arms(void)
 {
 	const struct command *command;
 
+	for (size_t i = 0; (command = commands_at(i)); i++) {
+		if (strchr(command->name, ' ') && !is_repeated(i))
+			print_group(command);
+		print_arm(command);
+	}
+}
+
+static void print_bash(void)
+{
 	(void)fputs("# bash completion for millibox; made by 'millibox completion bash'.\n"
 	            "_millibox()\n{\n"
-	            "\tlocal current=${COMP_WORDS[COMP_CWORD]} words=''\n",
+	            "\tlocal current=${COMP_WORDS[COMP_CWORD]} words=''\n"
+	            "\tlocal commands='",
 	            stdout);
-	print_words();
-	(void)fputs("\tif ((COMP_CWORD == 1)); then\n"
+	print_first_words(false);
+	(void)fputs("'\n"
+	            "\tif ((COMP_CWORD == 1)); then\n"
 	            "\t\tmapfile -t COMPREPLY < <(compgen -W \"$commands --help --version\" -- "
 	            "\"$current\")\n"
 	            "\t\treturn\n\tfi\n"
-	            "\tlocal second=''\n"
-	            "\t((COMP_CWORD > 2)) && [[ ${COMP_WORDS[1]} == box ]] && "
+	            "\tlocal second='' groups=' ",
+	            stdout);
+	print_first_words(true);
+	(void)fputs("'\n"
+	            "\t((COMP_CWORD > 2)) && [[ $groups == *\" ${COMP_WORDS[1]} \"* ]] && "
 	            "second=${COMP_WORDS[2]}\n"
 	            "\tcase \"${COMP_WORDS[1]} $second\" in\n",
 	            stdout);
-	for (size_t i = 0; (command = commands_at(i)); i++)
-		print_arm(command);
+	print_arms();
 	(void)fputs("\tesac\n"
 	            "\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
 	            "}\ncomplete -o default -F _millibox millibox\n",

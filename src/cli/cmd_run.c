@@ -2,186 +2,29 @@
 
 #include "cli/command.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <jansson.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/alloc.h"
 #include "base/fd.h"
-#include "base/str.h"
 #include "cli/endpoint.h"
-#include "cli/events.h"
+#include "cli/exec_call.h"
 #include "cli/interrupt.h"
 #include "cli/own_daemon.h"
 #include "cli/run_request.h"
-#include "cli/say.h"
-#include "cli/verdict.h"
-#include "http/client.h"
 
-/* One request and what came of it. */
-struct call {
-	int interrupt_fd;
-	bool json;
-	struct events events;
-	struct buf body; /* an answer that is one object */
-	json_t *result;  /* owned */
-	json_t *problem; /* owned: an error object of the API */
-	int failure;     /* why we stopped: negative errno of a write or of the stream, or 0 */
-};
-
-static int on_event(void *ctx, const struct event *event)
-{
-	struct call *call = ctx;
-	int out = event->kind == EVENT_STDERR ? STDERR_FILENO : STDOUT_FILENO;
-
-	if (event->kind == EVENT_STDOUT || event->kind == EVENT_STDERR)
-		return interrupt_write(call->interrupt_fd, out, event->data, event->len);
-	if (event->kind == EVENT_END && !call->result)
-		call->result = json_incref(event->object);
-	if (event->kind == EVENT_ERROR && !call->problem)
-		call->problem = json_incref(event->object);
-	return 0;
-}
-
-static int on_data(void *ctx, int status, const char *data, size_t len)
-{
-	struct call *call = ctx;
-
-	if (status == 200 && !call->json)
-		call->failure = events_feed(&call->events, data, len);
-	else
-		call->failure = buf_add(&call->body, data, len);
-	return call->failure;
-}
-
-static void call_init(struct call *call, int interrupt_fd, bool json)
-{
-	*call = (struct call){.interrupt_fd = interrupt_fd, .json = json};
-	events_init(&call->events, EVENTS_LINE_MAX, on_event, call);
-	buf_init(&call->body, EVENTS_LINE_MAX);
-}
-
-static void call_done(struct call *call)
-{
-	events_done(&call->events);
-	buf_done(&call->body);
-	json_decref(call->result);
-	json_decref(call->problem);
-}
-#define cleanup_call attr_cleanup(call_done)
-
-/* The answer that came in one piece: the result, or why there is none. */
-static int read_body(struct call *call, int status, struct error *err)
-{
-	const char *text = call->body.data ? call->body.data : "";
-	json_t *object = json_loadb(text, call->body.len, JSON_ALLOW_NUL, NULL);
-
-	if (!json_is_object(object)) {
-		json_decref(object);
-		return error_set(err, ERR_PROTOCOL, 0,
-		                 "the answer (status %d) is not one of a Millibox daemon", status);
-	}
-	*(status == 200 ? &call->result : &call->problem) = object;
-	return 0;
-}
-
-/* Return: 0 with call->result or call->problem filled, or -1. */
-static int perform(struct call *call, const struct endpoint *endpoint, const char *body,
-                   struct error *err)
-{
-	cleanup_free char *url = xasprintf("%s/api/v1/execute", endpoint->url);
-	struct http_client_request request = {
-		.method = "POST",
-		.socket_path = endpoint->socket,
-		.url = url,
-		.body = body,
-		.body_len = strlen(body),
-		.accept = call->json ? "application/json" : "application/x-ndjson",
-		.cancel_fd = call->interrupt_fd,
-		.on_data = on_data,
-		.ctx = call,
-	};
-	int status = 0;
-
-	if (http_client_run(&request, &status, err) < 0)
-		return -1;
-	if (status != 200 || call->json)
-		return read_body(call, status, err);
-	if (!call->result && !call->problem)
-		return error_set(err, ERR_PROTOCOL, 0, "the daemon ended its answer early");
-	return 0;
-}
-
-static void print_json(const json_t *object)
-{
-	char *text = json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-
-	if (!text)
-		abort();
-	(void)puts(text);
-	free(text);
-}
-
-static int report(const struct call *call)
-{
-	const json_t *object = call->problem ? call->problem : call->result;
-
-	if (call->json)
-		print_json(object);
-	else if (call->problem)
-		say_problem(object);
-	else
-		verdict_explain(object);
-	return call->problem ? CLI_OURS : verdict_exit_status(object);
-}
-
-/* Why the request did not come to its end; an interruption is not an error to talk about. */
-static int explain_failure(const struct call *call, const struct own_daemon *own, struct error *err)
-{
-	int signo = interrupt_taken(call->interrupt_fd);
-
-	if (call->failure == -EPIPE)
-		signo = SIGPIPE;
-	if (signo > 0) {
-		error_clear(err);
-		return CLI_SIGNAL + signo;
-	}
-	if (call->failure < 0) {
-		error_clear(err);
-		(void)error_set(err, ERR_PROTOCOL, -call->failure,
-		                call->failure == -EPROTO
-		                        ? "the daemon's answer cannot be understood"
-		                        : "cannot pass the program's output on");
-	}
-	if (own)
-		own_daemon_show_log(own);
-	return CLI_OURS;
-}
-
-static int run_at(const struct endpoint *endpoint, const struct own_daemon *own, struct call *call,
-                  const char *body, struct error *err)
-{
-	if (perform(call, endpoint, body, err) < 0)
-		return explain_failure(call, own, err);
-	return report(call);
-}
+#define EXECUTE_PATH "/api/v1/execute"
 
 /* A daemon for this one run. */
-static int run_with_own_daemon(struct call *call, const char *body, struct error *err)
+static int run_with_own_daemon(struct exec_call *call, const char *body, struct error *err)
 {
 	struct own_daemon *own = own_daemon_start(call->interrupt_fd, err);
 	struct endpoint endpoint = {0};
+	const struct exec_target target = {&endpoint, EXECUTE_PATH, own};
 	int status;
 
 	if (!own)
-		return explain_failure(call, NULL, err);
+		return exec_call_explain(call, NULL, err);
 	endpoint.socket = xstrdup(own_daemon_socket(own));
 	endpoint.url = xstrdup("http://localhost");
-	status = run_at(&endpoint, own, call, body, err);
+	status = exec_call_run(call, &target, body, err);
 	endpoint_done(&endpoint);
 	own_daemon_end(own);
 	return status;
@@ -215,7 +58,8 @@ static int run(const void *values, const struct args *args, struct error *err)
 	cleanup_endpoint struct endpoint endpoint = {0};
 	cleanup_free char *body = NULL;
 	cleanup_close int interrupt_fd = -1;
-	cleanup_call struct call call = {0};
+	cleanup_exec_call struct exec_call call = {0};
+	const struct exec_target target = {&endpoint, EXECUTE_PATH, NULL};
 
 	if (check_words(options, args, err) < 0 || run_request_read(options, word, &input, err) < 0)
 		return status_of(err);
@@ -228,10 +72,10 @@ static int run(const void *values, const struct args *args, struct error *err)
 		(void)error_set(err, ERR_SYSTEM, -interrupt_fd, "make a signal descriptor");
 		return CLI_OURS;
 	}
-	call_init(&call, interrupt_fd, options->json);
+	exec_call_init(&call, interrupt_fd, options->json);
 	if (!endpoint.chosen && !endpoint_is_served(&endpoint))
 		return run_with_own_daemon(&call, body, err);
-	return run_at(&endpoint, NULL, &call, body, err);
+	return exec_call_run(&call, &target, body, err);
 }
 
 #define AT(member) offsetof(struct run_options, member)

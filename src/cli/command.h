@@ -33,6 +33,15 @@ struct command {
 };
 
 extern const struct command command_run;
+extern const struct command command_session_create;
+extern const struct command command_session_list;
+extern const struct command command_session_show;
+extern const struct command command_session_exec;
+extern const struct command command_session_interrupt;
+extern const struct command command_session_pause;
+extern const struct command command_session_resume;
+extern const struct command command_session_terminate;
+extern const struct command command_session_delete;
 extern const struct command command_doctor;
 extern const struct command command_box_plan;
 extern const struct command command_completion;

@@ -6,12 +6,25 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "cli/say.h"
 #include "base/suggest.h"
+#include "cli/say.h"
 
 static const struct command *const commands[] = {
-	&command_run,        &command_doctor,  &command_box_plan,
-	&command_completion, &command_version, &command_help,
+	&command_run,
+	&command_session_create,
+	&command_session_list,
+	&command_session_show,
+	&command_session_exec,
+	&command_session_interrupt,
+	&command_session_pause,
+	&command_session_resume,
+	&command_session_terminate,
+	&command_session_delete,
+	&command_doctor,
+	&command_box_plan,
+	&command_completion,
+	&command_version,
+	&command_help,
 };
 
 const struct command *commands_at(size_t index)
@@ -84,7 +97,7 @@ void commands_print_list(FILE *out)
 	            "Runs code that nobody trusts, isolated, and tells what it did.\n\nCommands:\n",
 	            out);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		(void)fprintf(out, "  %-12s  %s\n", commands[i]->name, commands[i]->summary);
+		(void)fprintf(out, "  %-17s  %s\n", commands[i]->name, commands[i]->summary);
 	(void)fputs("\n'millibox COMMAND --help' tells more about one of them.\n", out);
 }
 

@@ -7,8 +7,8 @@
 #include "base/str.h"
 
 static const char *const kind_names[] = {
-	[EVENT_START] = "start", [EVENT_STDOUT] = "stdout", [EVENT_STDERR] = "stderr",
-	[EVENT_END] = "end",     [EVENT_ERROR] = "error",
+	[EVENT_PENDING] = "pending", [EVENT_START] = "start", [EVENT_STDOUT] = "stdout",
+	[EVENT_STDERR] = "stderr",   [EVENT_END] = "end",     [EVENT_ERROR] = "error",
 };
 static_assert(ARRAY_SIZE(kind_names) == EVENT_OTHER, "one name per known kind");
 
@@ -42,7 +42,10 @@ static int read_event(json_t *object, struct event *event)
 	if (!name)
 		return -EPROTO;
 	event->kind = kind_of(name);
-	if (event->kind == EVENT_STDOUT || event->kind == EVENT_STDERR) {
+	if (event->kind == EVENT_PENDING)
+		data = json_object_get(object, "execution_id");
+	if (event->kind == EVENT_PENDING || event->kind == EVENT_STDOUT ||
+	    event->kind == EVENT_STDERR) {
 		event->data = json_string_value(data);
 		event->len = json_string_length(data);
 		return event->data ? 0 : -EPROTO;

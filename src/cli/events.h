@@ -15,6 +15,7 @@
 #define EVENTS_LINE_MAX (512UL << 20)
 
 enum event_kind {
+	EVENT_PENDING, /* of a session's execution: it has its id */
 	EVENT_START,
 	EVENT_STDOUT,
 	EVENT_STDERR,
@@ -27,7 +28,7 @@ enum event_kind {
 /* Borrowed for the callback. */
 struct event {
 	enum event_kind kind;
-	const char *data; /* STDOUT, STDERR; may contain NUL */
+	const char *data; /* STDOUT, STDERR: may contain NUL; PENDING: the execution's id */
 	size_t len;
 	json_t *object; /* END: the result; ERROR: the error object */
 };

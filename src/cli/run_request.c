@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "base/base64.h"
 #include "cli/language.h"
 
 static int read_stream(int fd, struct buf *b)
@@ -52,6 +52,8 @@ static int find_language(const struct run_options *options, const char *word,
 		input->language = language_of_name(word);
 	if (!input->language && input->code.len > 0)
 		input->language = language_of_code(input->code.data, input->code.len);
+	if (!input->language && options->in_session)
+		return 0;
 	/* Code without a file has nothing else to go by. */
 	if (!input->language && !is_named)
 		input->language = "python";
@@ -212,19 +214,35 @@ static int set_resources(json_t *body, const struct run_options *o, struct error
 	return r ? error_set(err, ERR_SYSTEM, ENOMEM, "make the request") : 0;
 }
 
+static int set_common(json_t *body, const struct run_options *options, struct error *err)
+{
+	if (set_resources(body, options, err) < 0)
+		return -1;
+	return set_pairs(body, "env_vars", &options->env, add_variable, err);
+}
+
+json_t *run_request_common(const struct run_options *options, struct error *err)
+{
+	json_t *body = json_object();
+
+	if (set_common(body, options, err) == 0)
+		return body;
+	json_decref(body);
+	return NULL;
+}
+
 static int fill(json_t *body, const struct run_options *options, const struct run_input *input,
                 const struct args *args, struct error *err)
 {
-	if (json_object_set_new(body, "language", json_string(input->language)) < 0)
+	if (input->language &&
+	    json_object_set_new(body, "language", json_string(input->language)) < 0)
 		return error_set(err, ERR_INVALID, 0, "--language: not UTF-8 text");
 	if (set_code(body, &input->code, err) < 0)
 		return -1;
 	if (options->stdin_path &&
 	    json_object_set_new(body, "stdin", encode_bytes(&input->stdin_data)) < 0)
 		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
-	if (set_args(body, args, err) < 0 || set_resources(body, options, err) < 0)
-		return -1;
-	if (set_pairs(body, "env_vars", &options->env, add_variable, err) < 0)
+	if (set_args(body, args, err) < 0 || set_common(body, options, err) < 0)
 		return -1;
 	return set_pairs(body, "files", &options->files, add_file, err);
 }

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "cli/options.h"
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,11 +28,12 @@ struct run_options {
 	struct option_list env;
 	struct option_list files;
 	bool json;
+	bool in_session; /* for an execution of a session, which has a language of its own */
 };
 
 /* What was read from files before anything is started. */
 struct run_input {
-	const char *language;
+	const char *language; /* NULL: the session's */
 	struct buf code;
 	struct buf stdin_data;
 };
@@ -45,3 +47,8 @@ void run_input_done(struct run_input *input);
 /** run_request_build - Return: owned JSON text, or NULL with *err. */
 char *run_request_build(const struct run_options *options, const struct run_input *input,
                         const struct args *args, struct error *err) attr_must_check;
+/**
+ * run_request_common - what a session and an execution are both asked for: timeout, resources,
+ * variables. Return: owned, or NULL with *err.
+ */
+json_t *run_request_common(const struct run_options *options, struct error *err) attr_must_check;

@@ -79,3 +79,13 @@ void say_problem(const json_t *problem)
 	print_member(problem, "solution", "What to do: ");
 	print_member(problem, "request_id", "Request: ");
 }
+
+void say_json(const json_t *object)
+{
+	char *text = json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+
+	if (!text)
+		abort();
+	(void)puts(text);
+	free(text);
+}

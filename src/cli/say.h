@@ -18,5 +18,7 @@ void say(const char *fmt, ...) attr_printf(1, 2);
 void say_error(const struct error *err);
 /** say_problem - an error object of the API: description, detail, what to do, request. */
 void say_problem(const json_t *problem);
+/** say_json - an object to stdout, for programs and for people. */
+void say_json(const json_t *object);
 /** say_print - @text with control characters replaced. */
 void say_print(FILE *out, const char *text);

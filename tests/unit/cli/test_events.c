@@ -14,7 +14,7 @@ struct seen {
 
 static int on_event(void *ctx, const struct event *event)
 {
-	static const char letters[] = "SoexE?";
+	static const char letters[] = "PSoexE?";
 	struct seen *seen = ctx;
 	size_t used = strlen(seen->text);
 
@@ -39,14 +39,15 @@ static int feed(struct seen *seen, const char *text, size_t cut, size_t max)
 	return r;
 }
 
-static const char stream[] = "{\"event\":\"start\",\"execution_id\":\"x\"}\n"
+static const char stream[] = "{\"event\":\"pending\",\"execution_id\":\"y\"}\n"
+			     "{\"event\":\"start\",\"execution_id\":\"x\"}\n"
 			     "{\"event\":\"stdout\",\"data\":\"a\\nb\\u00e9\"}\n"
 			     "\n"
 			     "{\"event\":\"stderr\",\"data\":\"\"}\r\n"
 			     "{\"event\":\"ping\"}\n"
 			     "{\"event\":\"error\",\"error\":{\"error_code\":\"X\"}}\n"
 			     "{\"event\":\"end\",\"result\":{\"status\":\"success\"}}\n";
-static const char expected[] = "S:|o:a\nb\xc3\xa9|e:|?:|E:|x:|";
+static const char expected[] = "P:y|S:|o:a\nb\xc3\xa9|e:|?:|E:|x:|";
 
 static void lines_may_be_cut_anywhere(void **state)
 {

@@ -68,6 +68,38 @@ static void only_what_was_asked_for_is_sent(void **state)
 	check(build(&options, NULL, NULL, &err), "{\"language\":\"python\",\"code\":\"print(1)\"}");
 }
 
+static void in_a_session_the_language_may_be_the_sessions(void **state)
+{
+	struct run_options options = {.code = "print(1)", .in_session = true};
+	const char *path;
+	struct error err;
+
+	(void)state;
+	check(build(&options, NULL, NULL, &err), "{\"code\":\"print(1)\"}");
+	path = file_of(".txt", "true", 4);
+	check(build(&options, path, NULL, &err), "{\"code\":\"true\"}");
+	assert_int_equal(unlink(path), 0);
+	path = file_of(".sh", "true", 4);
+	check(build(&options, path, NULL, &err), "{\"language\":\"shell\",\"code\":\"true\"}");
+	assert_int_equal(unlink(path), 0);
+}
+
+static void a_session_is_asked_for_in_the_same_words(void **state)
+{
+	const char *env[] = {"A=1"};
+	struct run_options options = {
+		.timeout_us = 2000000, .memory_bytes = 1UL << 30, .env = {env, 1}
+        };
+	struct error err = {0};
+
+	(void)state;
+	check(run_request_common(&options, &err),
+	      "{\"timeout\":2.0,\"resources\":{\"memory\":\"1Gi\"},\"env_vars\":{\"A\":\"1\"}}");
+	options.env.items[0] = "novalue";
+	assert_null(run_request_common(&options, &err));
+	assert_int_equal(err.code, ERR_INVALID);
+}
+
 static void everything_has_its_field_and_unit(void **state)
 {
 	const char *env[] = {"A=b=c", "E="};
@@ -242,6 +274,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_what_was_asked_for_is_sent),
+		cmocka_unit_test(in_a_session_the_language_may_be_the_sessions),
+		cmocka_unit_test(a_session_is_asked_for_in_the_same_words),
 		cmocka_unit_test(everything_has_its_field_and_unit),
 		cmocka_unit_test(files_that_are_no_text_travel_as_base64),
 		cmocka_unit_test(stdin_may_be_any_bytes),

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/api_call.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/id.h"
+#include "http/client.h"
+
+/* Answers of this kind are small; a page of sessions has the longest. */
+#define ANSWER_MAX (64u << 20)
+#define ID_MAX     64
+
+static int on_data(void *ctx, int status, const char *data, size_t len)
+{
+	(void)status;
+	return buf_add(ctx, data, len);
+}
+
+int api_call(const struct endpoint *endpoint, const struct api_call *call, json_t **ret_answer,
+             int *ret_status, struct error *err)
+{
+	cleanup_free char *url = xasprintf("%s%s", endpoint->url, call->path);
+	cleanup_buf struct buf body = BUF_INIT(ANSWER_MAX);
+	struct http_client_request request = {
+		.method = call->method,
+		.socket_path = endpoint->socket,
+		.url = url,
+		.body = call->body,
+		.body_len = call->body ? strlen(call->body) : 0,
+		.on_data = on_data,
+		.ctx = &body,
+	};
+	json_t *object;
+
+	if (http_client_run(&request, ret_status, err) < 0)
+		return -1;
+	object = json_loadb(body.data ? body.data : "", body.len, JSON_ALLOW_NUL, NULL);
+	if (!json_is_object(object)) {
+		json_decref(object);
+		return error_set(err, ERR_PROTOCOL, 0,
+		                 "the answer (status %d) is not one of a Millibox daemon",
+		                 *ret_status);
+	}
+	*ret_answer = object;
+	return 0;
+}
+
+int api_endpoint(const char *socket, const char *url, struct endpoint *ret_endpoint,
+                 struct error *err)
+{
+	struct endpoint_source source = {.socket = socket, .url = url};
+
+	endpoint_source_fill(&source);
+	if (endpoint_choose(&source, ret_endpoint, err) < 0)
+		return -1;
+	if (!ret_endpoint->chosen && !endpoint_is_served(ret_endpoint))
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "no daemon listens at %s; sessions need one: start milliboxd, or "
+		                 "give --socket or --url",
+		                 ret_endpoint->socket);
+	return 0;
+}
+
+char *api_path(const char *id, const char *suffix, struct error *err)
+{
+	if (id_is_valid(id, ID_MAX))
+		return xasprintf("/api/v1/sessions/%s%s", id, suffix);
+	(void)error_set(err, ERR_INVALID, 0, "'%s' is no id of a session", id);
+	return NULL;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: one small request to the daemon, and the object that it answers with. */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include "cli/endpoint.h"
+#include <jansson.h>
+
+struct api_call {
+	const char *method;
+	const char *path; /* with its query */
+	const char *body; /* JSON; NULL: none */
+};
+
+/**
+ * api_call - Return: 0 with an owned object in *ret_answer and its status in *ret_status, whatever
+ * it is; or -1: there was no answer of a Millibox daemon.
+ */
+int api_call(const struct endpoint *endpoint, const struct api_call *call, json_t **ret_answer,
+             int *ret_status, struct error *err) attr_must_check;
+/** api_endpoint - where a daemon is that outlives the command: none is started for it. */
+int api_endpoint(const char *socket, const char *url, struct endpoint *ret_endpoint,
+                 struct error *err) attr_must_check;
+/**
+ * api_path - "/api/v1/sessions/ID" and @suffix, owned; NULL (ERR_INVALID): @id can be no id, and
+ * might be another path.
+ */
+char *api_path(const char *id, const char *suffix, struct error *err) attr_must_check;

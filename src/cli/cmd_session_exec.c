@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/command.h"
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "cli/api_call.h"
+#include "cli/exec_call.h"
+#include "cli/interrupt.h"
+#include "cli/run_request.h"
+#include "cli/say.h"
+
+static int check_words(const struct run_options *options, const struct args *args,
+                       struct error *err)
+{
+	size_t programs = args->words_count + (options->code ? 1 : 0);
+
+	if (args->words_count == 0)
+		return error_set(err, ERR_INVALID, 0, "give the id of a session");
+	if (programs != 2)
+		return error_set(err, ERR_INVALID, 0,
+		                 "give one program: FILE, -c CODE or -; its arguments go after "
+		                 "'--'");
+	return 0;
+}
+
+/* Who stops waiting for an execution does not end it: one that was interrupted is to be ended. */
+static void cancel(const struct endpoint *endpoint, const struct exec_call *call)
+{
+	cleanup_free char *path = NULL;
+	struct error err = {0};
+	json_t *answer = NULL;
+	int status = 0;
+
+	if (!id_is_valid(call->execution_id, sizeof(call->execution_id)))
+		return;
+	path = xasprintf("/api/v1/executions/%s/cancel", call->execution_id);
+	if (api_call(endpoint, &(struct api_call){"POST", path, "{}"}, &answer, &status, &err) < 0)
+		say_error(&err);
+	json_decref(answer);
+}
+
+static int exec(const struct run_options *options, const struct endpoint *endpoint,
+                const char *path, const char *body, struct error *err)
+{
+	const struct exec_target target = {endpoint, path, NULL};
+	cleanup_close int interrupt_fd = interrupt_open();
+	cleanup_exec_call struct exec_call call = {0};
+	int status;
+
+	if (interrupt_fd < 0) {
+		(void)error_set(err, ERR_SYSTEM, -interrupt_fd, "make a signal descriptor");
+		return CLI_OURS;
+	}
+	exec_call_init(&call, interrupt_fd, options->json);
+	call.stream = true; /* who waits for a result alone does not know what to cancel */
+	status = exec_call_run(&call, &target, body, err);
+	if (!call.result && !call.problem)
+		cancel(endpoint, &call);
+	if (json_is_true(json_object_get(call.result, "session_reset")) && !options->json)
+		say("the session's variables are lost: it goes on with a new runner");
+	return status;
+}
+
+static int status_of(const struct error *err)
+{
+	return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
+}
+
+static int run(const void *values, const struct args *args, struct error *err)
+{
+	struct run_options options = *(const struct run_options *)values;
+	const char *word = args->words_count > 1 ? args->words[1] : NULL;
+	cleanup_run_input struct run_input input = {0};
+	cleanup_endpoint struct endpoint endpoint = {0};
+	cleanup_free char *path = NULL, *body = NULL;
+
+	options.in_session = true;
+	if (check_words(&options, args, err) < 0)
+		return CLI_USAGE;
+	path = api_path(args->words[0], "/execute", err);
+	if (!path || run_request_read(&options, word, &input, err) < 0)
+		return status_of(err);
+	body = run_request_build(&options, &input, args, err);
+	if (!body || api_endpoint(options.socket, options.url, &endpoint, err) < 0)
+		return status_of(err);
+	return exec(&options, &endpoint, path, body, err);
+}
+
+#define AT(member) offsetof(struct run_options, member)
+
+/* A row is one option, however long its line. */
+/* clang-format off */
+static const struct option_row rows[] = {
+	{"language", 'l', OPTION_TEXT,     AT(language),   "LANGUAGE",   "python or shell; default: by file name, else the session's"},
+	{"code",     'c', OPTION_TEXT,     AT(code),       "CODE",       "run this text instead of a file"},
+	{"timeout",  't', OPTION_DURATION, AT(timeout_us), "TIME",       "time limit: 30, 1.5, 5m"},
+	{"env",      'e', OPTION_LIST,     AT(env),        "NAME=VALUE", "set an environment variable; may be repeated"},
+	{"file",     'f', OPTION_LIST,     AT(files),      "NAME=PATH",  "put a file into the workspace; may be repeated"},
+	{"stdin",    'i', OPTION_TEXT,     AT(stdin_path), "FILE",       "standard input of the program; '-': our own"},
+	{"json",     0,   OPTION_FLAG,     AT(json),       NULL,         "print the result object instead of the output"},
+	{"socket",   0,   OPTION_TEXT,     AT(socket),     "PATH",       "the daemon's Unix socket"},
+	{"url",      0,   OPTION_TEXT,     AT(url),        "URL",        "the daemon's address: http://127.0.0.1:8000"},
+};
+/* clang-format on */
+
+const struct command command_session_exec = {
+	.name = "session exec",
+	.arguments = "SESSION (FILE | -c CODE | -) [-- ARGUMENT...]",
+	.summary = "Run a program in a session and pass its output on",
+	.text = "The exit status is as of 'millibox run'. Ctrl-C ends the execution, not the "
+		"session.\n",
+	.options = {rows, ARRAY_SIZE(rows)},
+	.values_size = sizeof(struct run_options),
+	.run = run,
+};
