@@ -26,9 +26,7 @@
  * agent or program (security rule LC-3).
  */
 
-#define EXEC_ID       1 /* one program per box: any number that is not 0 */
-#define SOURCE_MODE   0444
-#define FILE_MODE     0644
+#define EXEC_ID       1  /* one program per box: any number that is not 0 */
 #define BOX_ID_RANDOM 25 /* 129 bits */
 
 static const char *const state_names[] = {
@@ -293,31 +291,11 @@ static struct box_events events_of(struct exec *e)
 	};
 }
 
-/* The program's text first, then the caller's files. */
-static struct exec_file *make_files(const struct exec *e, const struct exec_request *request)
-{
-	struct exec_file *files = xcalloc(request->files_count + 1, sizeof(*files));
-
-	files[0] = (struct exec_file){
-		.path = e->decision.runner->source,
-		.data = request->code,
-		.len = request->code_len,
-		.mode = SOURCE_MODE,
-		.source = true,
-	};
-	for (size_t i = 0; i < request->files_count; i++)
-		files[i + 1] = (struct exec_file){
-			.path = request->files[i].name,
-			.data = request->files[i].data,
-			.len = request->files[i].len,
-			.mode = FILE_MODE,
-		};
-	return files;
-}
-
 static int hand_over(struct exec *e, const struct exec_request *request, struct error *err)
 {
-	cleanup_free struct exec_file *files = make_files(e, request);
+	const struct exec_source source = {e->decision.runner->source, request->code,
+	                                   request->code_len};
+	cleanup_free struct exec_file *files = exec_request_files(request, &source);
 	const struct exec_plan plan = {
 		.id = EXEC_ID,
 		.argv = (const char *const *)e->decision.argv,
@@ -374,18 +352,24 @@ static void on_turn(void *ctx)
 	exec_request_free(request);
 }
 
+void exec_make_box_id(char ret_id[BOX_ID_LEN])
+{
+	char random[BOX_ID_RANDOM + 1];
+
+	id_random(random, BOX_ID_RANDOM);
+	(void)snprintf(ret_id, BOX_ID_LEN, "b%s", random);
+}
+
 static void make_ids(struct exec *e)
 {
 	char day[16];
 	char suffix[9];
-	char random[BOX_ID_RANDOM + 1];
 
 	clock_format_day(clock_real_ms(), day, sizeof(day));
 	id_random(suffix, sizeof(suffix) - 1);
 	(void)snprintf(e->outcome.execution_id, sizeof(e->outcome.execution_id), "exec_%s_%s", day,
 	               suffix);
-	id_random(random, BOX_ID_RANDOM);
-	(void)snprintf(e->decision.spec.id, sizeof(e->decision.spec.id), "b%s", random);
+	exec_make_box_id(e->decision.spec.id);
 }
 
 static struct exec *exec_new(struct exec_service *s, const struct exec_events *events,

@@ -27,6 +27,31 @@ void exec_request_free(struct exec_request *request)
 	free(request);
 }
 
+#define SOURCE_MODE 0444
+#define FILE_MODE   0644
+
+struct exec_file *exec_request_files(const struct exec_request *request,
+                                     const struct exec_source *source)
+{
+	struct exec_file *files = xcalloc(request->files_count + 1, sizeof(*files));
+
+	files[0] = (struct exec_file){
+		.path = source->name,
+		.data = source->code,
+		.len = source->len,
+		.mode = SOURCE_MODE,
+		.source = true,
+	};
+	for (size_t i = 0; i < request->files_count; i++)
+		files[i + 1] = (struct exec_file){
+			.path = request->files[i].name,
+			.data = request->files[i].data,
+			.len = request->files[i].len,
+			.mode = FILE_MODE,
+		};
+	return files;
+}
+
 static char *copy_bytes(const char *data, size_t len)
 {
 	return data ? xmemdup0(data, len) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what exec.c and exec_service.c share and nobody else sees. */
+/* DOC: what exec*.c share, with session*.c in parts, and nobody else sees. */
 
 #include "base/list.h"
 #include "core/exec.h"
@@ -63,10 +63,22 @@ struct exec {
 int exec_begin(struct exec_service *s, const struct exec_request *request,
                const struct exec_events *events, bool patient, struct exec **ret_exec,
                struct error *err) attr_must_check;
+/** exec_make_box_id - one that no other box has. */
+void exec_make_box_id(char ret_id[BOX_ID_LEN]);
 /** exec_orphan - the service goes away: no callback, and the box takes the execution with it. */
 void exec_orphan(struct exec *e);
 /** exec_service_forget - called by an execution that is about to be freed. */
 void exec_service_forget(struct exec_service *s, struct exec *e);
+struct exec_source {
+	const char *name; /* of its file */
+	const char *code;
+	size_t len;
+};
+
+/** exec_request_files - the program's text first, then the caller's files: their number and one.
+ * The array is owned, what it points to is borrowed. */
+struct exec_file *exec_request_files(const struct exec_request *request,
+                                     const struct exec_source *source);
 /** exec_request_copy - deep; owned. */
 struct exec_request *exec_request_copy(const struct exec_request *request);
 /** exec_request_free - exec_request_done and the struct itself. */

@@ -9,10 +9,11 @@
  *   READY       the box is there and nothing runs
  *   RUNNING     an execution runs; others wait in order
  *   PAUSED      frozen; executions queue, nothing runs, deadlines of the running one stand still
- *   TERMINATED  ended by its owner, by idleness or by age; box gone or going; executions stay readable
- *   FAILED      the box could not be made, or was lost; unfinished executions are `crashed`
+ *   TERMINATED  ended by its owner, by idleness or by age; box gone or going; executions stay
+ * readable FAILED      the box could not be made, or was lost; unfinished executions are `crashed`
  *
- * Sessions never wait for each other beyond admission. Nothing on a request path scans all sessions.
+ * Sessions never wait for each other beyond admission. Nothing on a request path scans all
+ * sessions.
  */
 
 #include "base/error.h"
@@ -85,8 +86,8 @@ struct session_service_config {
 	struct driver *driver;
 	struct runners *runners;
 	struct loop *loop;
-	struct exec_service *execs;      /* for ephemeral executions, and admission */
-	struct executions *executions;   /* where records are kept */
+	struct exec_service *execs;    /* for ephemeral executions, and admission */
+	struct executions *executions; /* where records are kept */
 };
 
 void session_service_free(struct session_service *s);
@@ -98,23 +99,24 @@ struct session_service *session_service_new(const struct session_service_config 
  * *ret_reused: an idle session of the same agent was given again (updated, not made).
  */
 int session_create(struct session_service *s, const struct session_request *request,
-                   struct session **ret_session, bool *ret_reused, struct error *err)
-	attr_must_check;
+                   struct session **ret_session, bool *ret_reused,
+                   struct error *err) attr_must_check;
 /** session_find - NULL when unknown. */
 struct session *session_find(struct session_service *s, const char *id);
 /** session_at - newest first, for listings; NULL past the end. O(offset). */
 struct session *session_at(struct session_service *s, size_t offset);
 size_t session_count(const struct session_service *s);
 void session_info(const struct session *session, struct session_info *ret_info);
-/** session_history - the last states, oldest first; the current one is the last. Return: how many. */
+/** session_history - the last states, oldest first; the current one is the last. Return: how many.
+ */
 size_t session_history(const struct session *session,
                        struct session_step ret_steps[SESSION_HISTORY_MAX]);
 const char *session_state_name(enum session_state state);
 const char *session_mode_name(enum session_mode mode);
 
 /**
- * session_execute - queue code. @request's limits are the session's; its timeout, env, files, stdin,
- * args count. Return: the record (owned by executions), whose events tell the rest.
+ * session_execute - queue code. @request's limits are the session's; its timeout, env, files,
+ * stdin, args count. Return: the record (owned by executions), whose events tell the rest.
  * ERR_CONFLICT in a state that takes none, ERR_BUSY when the session's queue (64) is full.
  */
 int session_execute(struct session *session, const struct exec_request *request,

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/session.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/config.h"
+#include "core/runners.h"
+#include "core/session_internal.h"
+#include "io/loop.h"
+
+/*
+ * Theory of operation. A session is its state, a box, a queue and at most one job whose turn it is.
+ * Everything that happens is a call of its owner, an event of the box, the end of a clock or a turn
+ * of the scheduler; none of them ever runs inside another of the same session, except that a job
+ * may fail at once while the queue is being pumped (session.pumping).
+ *
+ * One timer per session serves three clocks: the building of the box, idleness and age. It is set
+ * to the nearest; when it fires and nothing is due yet (somebody used the session meanwhile) it is
+ * set again. So using a session costs no timer.
+ *
+ * A deleted session leaves the tables at once and its memory when the last thing is gone that may
+ * still call back: its box, or the execution of an ephemeral one.
+ */
+
+static const char *const state_names[] = {
+	[SESSION_CREATING] = "creating",     [SESSION_READY] = "ready",
+	[SESSION_RUNNING] = "running",       [SESSION_PAUSED] = "paused",
+	[SESSION_TERMINATED] = "terminated", [SESSION_FAILED] = "failed",
+};
+static_assert(ARRAY_SIZE(state_names) == SESSION_STATE_COUNT, "every state has a name");
+
+static const char *const mode_names[] = {
+	[SESSION_EPHEMERAL] = "ephemeral",
+	[SESSION_PERSISTENT] = "persistent",
+};
+static_assert(ARRAY_SIZE(mode_names) == SESSION_MODE_COUNT, "every mode has a name");
+
+#define TO(state) (1u << SESSION_##state)
+#define ENDS      (TO(TERMINATED) | TO(FAILED))
+static const unsigned transitions[] = {
+	[SESSION_CREATING] = TO(READY) | ENDS,
+	[SESSION_READY] = TO(RUNNING) | TO(PAUSED) | ENDS,
+	[SESSION_RUNNING] = TO(READY) | TO(PAUSED) | ENDS,
+	[SESSION_PAUSED] = TO(READY) | TO(RUNNING) | ENDS,
+	[SESSION_TERMINATED] = 0,
+	[SESSION_FAILED] = 0,
+};
+static_assert(ARRAY_SIZE(transitions) == SESSION_STATE_COUNT, "every state has a row");
+
+const char *session_state_name(enum session_state state)
+{
+	return state_names[state];
+}
+
+const char *session_mode_name(enum session_mode mode)
+{
+	return mode_names[mode];
+}
+
+static void note_step(struct session *session)
+{
+	session->updated_ms = clock_real_ms();
+	session->steps[session->steps_count++ % SESSION_HISTORY_MAX] =
+		(struct session_step){session->state, session->updated_ms};
+}
+
+void session_set_state(struct session *session, enum session_state next)
+{
+	assert(transitions[session->state] & (1u << next));
+	log_debug("session=%s %s -> %s", session->id, state_names[session->state],
+	          state_names[next]);
+	session->state = next;
+	note_step(session);
+	session_arm(session);
+}
+
+size_t session_history(const struct session *session,
+                       struct session_step ret_steps[SESSION_HISTORY_MAX])
+{
+	size_t count = session->steps_count;
+	size_t kept = count < SESSION_HISTORY_MAX ? count : SESSION_HISTORY_MAX;
+
+	for (size_t i = 0; i < kept; i++)
+		ret_steps[i] = session->steps[(count - kept + i) % SESSION_HISTORY_MAX];
+	return kept;
+}
+
+bool session_is_over(const struct session *session)
+{
+	return session->state == SESSION_TERMINATED || session->state == SESSION_FAILED;
+}
+
+int session_refuse(const struct session *session, const char *what, struct error *err)
+{
+	return error_set(err, ERR_CONFLICT, 0, "session %s is %s and cannot be %s", session->id,
+	                 state_names[session->state], what);
+}
+
+/* Clocks. */
+
+void session_touch(struct session *session)
+{
+	session->active_us = clock_us();
+	session->active_ms = clock_real_ms();
+	session->updated_ms = session->active_ms;
+}
+
+/* Only where nothing is going on: work of its own keeps a session alive, up to its lifetime. */
+static bool is_idle(const struct session *session)
+{
+	return session->state == SESSION_READY || session->state == SESSION_PAUSED;
+}
+
+static uint64_t next_end(const struct session *session)
+{
+	uint64_t end = session->created_us + session->lifetime_us;
+	uint64_t other = end;
+
+	if (session->state == SESSION_CREATING)
+		other = session->created_us +
+		        session->service->config.execs->config.build_timeout_us;
+	else if (is_idle(session))
+		other = session->active_us + session->idle_us;
+	return other < end ? other : end;
+}
+
+void session_arm(struct session *session)
+{
+	uint64_t now = clock_us();
+	uint64_t end;
+
+	if (session_is_over(session)) {
+		timer_stop(session->timer);
+		return;
+	}
+	end = next_end(session);
+	timer_start(session->timer, end > now ? end - now : 0);
+}
+
+static void on_timer(void *ctx)
+{
+	struct session *session = ctx;
+	struct error err = {0};
+	uint64_t now = clock_us();
+
+	if (now < next_end(session)) {
+		session_arm(session);
+	} else if (now >= session->created_us + session->lifetime_us) {
+		session_terminate(session, "its lifetime is over");
+	} else if (session->state == SESSION_CREATING) {
+		(void)error_set(&err, ERR_BOX_FAILED, 0, "the box was not ready in time");
+		session_fail(session, &err);
+	} else {
+		session_terminate(session, "nobody used it for its idle time");
+	}
+}
+
+/* Life cycle. */
+
+static char **copy_env(char *const *env)
+{
+	size_t count = env ? str_list_count(env) : 0;
+	char **copy = xcalloc(count + 1, sizeof(*copy));
+
+	for (size_t i = 0; i < count; i++)
+		copy[i] = xstrdup(env[i]);
+	return copy;
+}
+
+static uint64_t smaller(uint64_t asked, uint64_t fallback, uint64_t most)
+{
+	uint64_t value = asked ? asked : fallback;
+
+	return value < most ? value : most;
+}
+
+struct session *session_new(struct session_service *s, const struct session_request *request,
+                            const struct policy_decision *decision)
+{
+	const struct config *c = s->config.config;
+	struct session *session = NEW(struct session);
+
+	list_init(&session->node);
+	list_init(&session->ended_node);
+	list_init(&session->queue);
+	list_init(&session->runners);
+	session->service = s;
+	session->language = xstrdup(decision->runner->name);
+	session->agent_id = request->agent_id ? xstrdup(request->agent_id) : NULL;
+	session->env = copy_env(request->env);
+	session->mode = request->mode;
+	session->spec = decision->spec;
+	session->lifetime_us =
+		smaller(request->lifetime_us, c->session_lifetime_us, c->session_lifetime_us);
+	session->idle_us =
+		smaller(request->idle_timeout_us, c->session_idle_us, session->lifetime_us);
+	session->timer = timer_new(s->config.loop, on_timer, session);
+	session->job_timer = timer_new(s->config.loop, session_job_timer, session);
+	session_touch(session);
+	session->created_us = session->active_us;
+	session->created_ms = session->active_ms;
+	note_step(session);
+	return session;
+}
+
+void session_reap(struct session *session)
+{
+	struct session_service *s = session->service;
+	struct session_runner *runner;
+
+	if (!session->deleted || session->box || session->current)
+		return;
+	list_remove(&session->node);
+	LIST_FOREACH (runner, &session->runners, struct session_runner, node) {
+		list_remove(&runner->node);
+		free(runner);
+	}
+	timer_free(session->timer);
+	timer_free(session->job_timer);
+	free(session->language);
+	free(session->agent_id);
+	str_list_free(session->env);
+	free(session->reason);
+	free(session);
+	if (s)
+		session_service_check_drained(s);
+}
+
+/* Jobs first: their outcomes are read from the box. */
+static void end(struct session *session, enum session_state state, const char *reason)
+{
+	session_set_state(session, state);
+	session->ended_ms = session->updated_ms;
+	session->reason = xstrdup(reason);
+	session->resuming = false;
+	session_job_set_timer(session, 0);
+	session_service_ended(session);
+}
+
+void session_terminate(struct session *session, const char *reason)
+{
+	if (session_is_over(session))
+		return;
+	end(session, SESSION_TERMINATED, reason);
+	session_end_jobs(session, false, NULL);
+	if (session->box)
+		box_destroy(session->box);
+}
+
+void session_fail(struct session *session, const struct error *err)
+{
+	bool never_ready = session->state == SESSION_CREATING;
+
+	if (session_is_over(session))
+		return;
+	end(session, SESSION_FAILED, err->msg);
+	session_end_jobs(session, true, never_ready ? err : NULL);
+	if (session->box)
+		box_destroy(session->box);
+}
+
+/* What its owner can do. */
+
+int session_keepalive(struct session *session, struct error *err)
+{
+	if (session_is_over(session))
+		return session_refuse(session, "kept alive", err);
+	session_touch(session);
+	return 0;
+}
+
+int session_interrupt(struct session *session, struct error *err)
+{
+	const struct session_job *job = session->current;
+
+	if (session->state != SESSION_RUNNING || !job || job->phase != JOB_RUNNING)
+		return error_set(err, ERR_CONFLICT, 0, "nothing runs in session %s", session->id);
+	if (job->exec)
+		return exec_signal(job->exec, SIGINT, err);
+	return box_signal(session->box, job->id, SIGINT, err);
+}
+
+void session_counters(struct session *session, struct box_counters *ret_counters)
+{
+	/* COUNTER_UNKNOWN is all ones. */
+	memset(ret_counters, 0xff, sizeof(*ret_counters));
+	if (session->box)
+		box_counters(session->box, ret_counters);
+}
+
+void session_info(const struct session *session, struct session_info *ret_info)
+{
+	*ret_info = (struct session_info){
+		.id = session->id,
+		.language = session->language,
+		.agent_id = session->agent_id,
+		.state = session->state,
+		.mode = session->mode,
+		.box_id = session->box ? box_id(session->box) : NULL,
+		.driver = session->service->config.driver->ops->name,
+		.env = session->env,
+		.limits = session->spec.limits,
+		.idle_timeout_us = session->idle_us,
+		.lifetime_us = session->lifetime_us,
+		.created_ms = session->created_ms,
+		.updated_ms = session->updated_ms,
+		.last_activity_ms = session->active_ms,
+		.ended_ms = session->ended_ms,
+		.reason = session->reason,
+		.queued = session->queued,
+		.executions = session->executions,
+	};
+}

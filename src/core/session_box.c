@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/session_internal.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+/*
+ * Theory of operation. The box speaks of ids: of the current job, of a runner, or of something that
+ * is no longer of interest (the runner of a run that was lost with it, a run whose job was given
+ * up). The third kind is ignored: the link has checked that the agent may say it.
+ */
+
+struct session_runner *session_runner_of(struct session *session, const struct runner *language)
+{
+	struct session_runner *runner;
+
+	LIST_FOREACH (runner, &session->runners, struct session_runner, node)
+		if (runner->language == language)
+			return runner;
+	return NULL;
+}
+
+static struct session_runner *runner_with(struct session *session, uint32_t id)
+{
+	struct session_runner *runner;
+
+	LIST_FOREACH (runner, &session->runners, struct session_runner, node)
+		if (runner->id == id)
+			return runner;
+	return NULL;
+}
+
+/* The job in the box that @id is of, or NULL. */
+static struct session_job *job_with(const struct session *session, uint32_t id)
+{
+	struct session_job *job = session->current;
+
+	return job && job->phase >= JOB_STARTING && job->id == id ? job : NULL;
+}
+
+static void on_ready(void *ctx)
+{
+	struct session *session = ctx;
+
+	if (session->state != SESSION_CREATING)
+		return;
+	session_touch(session);
+	session_set_state(session, SESSION_READY);
+	session_pump(session);
+}
+
+static void on_started(void *ctx, uint32_t id)
+{
+	struct session_job *job = job_with(ctx, id);
+
+	if (job)
+		session_job_started(job);
+}
+
+/* The agent keeps the same limit; it is not trusted to. */
+static void on_output(void *ctx, uint32_t id, enum output_stream stream, const char *data,
+                      size_t len)
+{
+	struct session_job *job = job_with(ctx, id);
+	bool is_err = stream == OUTPUT_STDERR;
+	size_t kept;
+
+	if (!job)
+		return;
+	kept = len < job->left[stream] ? len : job->left[stream];
+	job->left[stream] -= kept;
+	*(is_err ? &job->outcome.stderr_bytes : &job->outcome.stdout_bytes) += len;
+	if (kept < len)
+		*(is_err ? &job->evidence.err_truncated : &job->evidence.out_truncated) = true;
+	if (kept > 0)
+		execution_output(job->record, stream, data, kept);
+}
+
+static void on_report(void *ctx, uint32_t id, const char *data, size_t len)
+{
+	struct session_job *job = job_with(ctx, id);
+
+	/* More than was allowed does not come through the link; half a report would be none. */
+	if (job && buf_add(&job->outcome.report, data, len) < 0)
+		buf_reset(&job->outcome.report);
+}
+
+/* Of the run, or of the runner while it does one. */
+static void on_denial(void *ctx, uint32_t id, const char *what, uint64_t count)
+{
+	const struct session *session = ctx;
+	struct session_job *job = session->current;
+
+	if (job && (job->id == id || (job->runner && job->runner_id == id)))
+		outcome_add_syscall(&job->outcome, what, count);
+}
+
+/*
+ * A run that was answered after its runner had been killed lost its runner all the same: the kill
+ * is on its way.
+ */
+static void judge_runner(struct session_job *job, const struct exec_facts *facts)
+{
+	if (!job->runner || (!facts->runner_lost && job->phase != JOB_KILLING))
+		return;
+	job->reset = true;
+	if (job->runner->id == job->runner_id)
+		job->runner->id = 0;
+}
+
+static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
+{
+	struct session *session = ctx;
+	struct session_job *job = job_with(session, id);
+	struct session_runner *runner;
+
+	if (job) {
+		outcome_take_facts(facts, job->decision.output_bytes, &job->evidence,
+		                   &job->outcome);
+		judge_runner(job, facts);
+		session_job_conclude(job);
+		return;
+	}
+	runner = runner_with(session, id);
+	if (!runner)
+		return;
+	log_debug("session=%s its runner ended by itself", session->id);
+	runner->id = 0;
+	runner->reset_due = true;
+}
+
+/* The runner died before it could take the run: another one can. Once. */
+static bool can_retry(const struct session_job *job)
+{
+	return job->runner && job->runner->id != job->runner_id && !job->retried &&
+	       !error_is_set(&job->failure) && job->phase == JOB_STARTING;
+}
+
+static void on_job_failed(struct session_job *job, const struct error *err)
+{
+	struct error failure = error_is_set(&job->failure) ? job->failure : *err;
+
+	if (can_retry(job)) {
+		job->retried = true;
+		session_job_hand_over(job);
+	} else if (job->evidence.cancelled) {
+		session_job_conclude(job);
+	} else {
+		session_job_fail(job, &failure);
+	}
+}
+
+static void on_exec_failed(void *ctx, uint32_t id, const struct error *err)
+{
+	struct session *session = ctx;
+	struct session_job *job = job_with(session, id);
+	struct session_runner *runner;
+
+	if (job) {
+		on_job_failed(job, err);
+		return;
+	}
+	runner = runner_with(session, id);
+	if (!runner)
+		return;
+	runner->id = 0;
+	/* The run that was handed over behind it fails too, and says why. */
+	if (session->current && session->current->runner == runner)
+		session->current->failure = *err;
+}
+
+static void on_lost(void *ctx, const struct error *err)
+{
+	struct session *session = ctx;
+
+	log_debug("session=%s lost its box: %s", session->id, err->msg);
+	session_fail(session, err);
+}
+
+static void on_gone(void *ctx)
+{
+	struct session *session = ctx;
+	struct session_service *s = session->service;
+
+	session->box = NULL;
+	if (s) {
+		s->boxes--;
+		session_service_check_drained(s);
+	}
+	session_reap(session);
+}
+
+struct box_events session_box_events(struct session *session)
+{
+	return (struct box_events){
+		.ctx = session,
+		.on_ready = on_ready,
+		.on_started = on_started,
+		.on_output = on_output,
+		.on_report = on_report,
+		.on_denial = on_denial,
+		.on_done = on_done,
+		.on_exec_failed = on_exec_failed,
+		.on_lost = on_lost,
+		.on_gone = on_gone,
+	};
+}

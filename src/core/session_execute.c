@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/session.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "core/config.h"
+#include "core/policy_env.h"
+#include "core/runners.h"
+#include "core/session_internal.h"
+#include "wire/layer.h"
+
+void session_job_free(struct session_job *job)
+{
+	struct session_service *s = job->session->service;
+
+	if (s) {
+		s->queued_bytes -= job->bytes;
+		s->jobs--;
+	}
+	exec_request_free(job->request);
+	policy_decision_done(&job->decision);
+	outcome_done(&job->outcome);
+	free(job);
+}
+
+/* Out of the queue, or from being the current one. */
+static void detach(struct session_job *job)
+{
+	struct session *session = job->session;
+
+	if (session->current == job) {
+		session->current = NULL;
+		session_job_set_timer(session, 0);
+	} else {
+		list_remove(&job->node);
+		session->queued--;
+	}
+	scheduler_out(session->service->scheduler, &job->entry, clock_us());
+}
+
+void session_job_finish(struct session_job *job)
+{
+	struct session *session = job->session;
+
+	detach(job);
+	session_job_free(job);
+	session_touch(session);
+	if (session->resuming)
+		session_resumed(session); /* it needs no place any more */
+	session_pump(session);
+	session_service_check_drained(session->service);
+}
+
+static uint64_t difference(uint64_t now, uint64_t before)
+{
+	if (now == COUNTER_UNKNOWN || before == COUNTER_UNKNOWN || now < before)
+		return now;
+	return now - before;
+}
+
+/* The counters are the box's and it has run others before: what grows is told as what it grew. */
+static void read_counters(struct session_job *job)
+{
+	struct box_counters *c = &job->evidence.counters;
+	struct session *session = job->session;
+
+	memset(c, 0xff, sizeof(*c));
+	if (!session->box || job->phase < JOB_STARTING)
+		return;
+	box_counters(session->box, c);
+	c->cpu_us = difference(c->cpu_us, job->before.cpu_us);
+	c->oom_kills = difference(c->oom_kills, job->before.oom_kills);
+	c->pids_denied = difference(c->pids_denied, job->before.pids_denied);
+	job->outcome.layers = box_layers(session->box);
+	job->outcome.layers_missing = LAYERS_ALL & ~job->outcome.layers;
+}
+
+void session_job_conclude(struct session_job *job)
+{
+	read_counters(job);
+	outcome_take_usage(&job->evidence, &job->outcome);
+	if (!job->evidence.ended && job->started_us)
+		job->outcome.duration_us = clock_us() - job->started_us;
+	outcome_judge(&job->evidence, &job->outcome);
+	execution_ended(job->record, &job->outcome, job->reset);
+	session_job_finish(job);
+}
+
+void session_job_fail(struct session_job *job, const struct error *err)
+{
+	execution_failed(job->record, err);
+	session_job_finish(job);
+}
+
+static void end_job(struct session_job *job, bool lost, const struct error *failure)
+{
+	if (failure) {
+		session_job_fail(job, failure);
+		return;
+	}
+	job->evidence.lost = lost;
+	job->evidence.cancelled |= !lost;
+	/* With the box go the variables; those who had not begun lost nothing. */
+	job->reset = lost && job->runner;
+	if (!job->exec)
+		session_job_conclude(job);
+	else
+		exec_abort(job->exec); /* its own end follows, from the loop */
+}
+
+void session_end_jobs(struct session *session, bool lost, const struct error *failure)
+{
+	struct session_job *job;
+
+	if (session->current)
+		end_job(session->current, lost, failure);
+	LIST_FOREACH (job, &session->queue, struct session_job, node)
+		end_job(job, lost, failure);
+}
+
+/* Who may start now, or NULL. */
+static struct session_job *next_job(const struct session *session)
+{
+	if (session->current ||
+	    (session->state != SESSION_READY && session->state != SESSION_RUNNING))
+		return NULL;
+	return LIST_FIRST(&session->queue, struct session_job, node);
+}
+
+void session_pump(struct session *session)
+{
+	struct session_job *job;
+
+	if (session->pumping)
+		return;
+	session->pumping = true;
+	while ((job = next_job(session))) {
+		list_remove(&job->node);
+		session->queued--;
+		session->current = job;
+		if (session->state == SESSION_READY)
+			session_set_state(session, SESSION_RUNNING);
+		if (session->mode == SESSION_PERSISTENT)
+			session_job_start(job);
+		else
+			session_once_start(job);
+	}
+	session->pumping = false;
+	if (!session->current && session->state == SESSION_RUNNING)
+		session_set_state(session, SESSION_READY);
+}
+
+/* Control by way of the record. */
+
+static void on_cancel(void *ctx)
+{
+	struct session_job *job = ctx;
+
+	job->evidence.cancelled = true;
+	if (job->exec)
+		exec_abort(job->exec);
+	else if (job->phase < JOB_STARTING)
+		session_job_conclude(job);
+	else
+		session_job_stop(job);
+}
+
+static int on_input(void *ctx, const void *data, size_t len, bool end, struct error *err)
+{
+	struct session_job *job = ctx;
+
+	if (job->exec)
+		return exec_stdin(job->exec, data, len, end, err);
+	return session_job_stdin(job, data, len, end, err);
+}
+
+/* From a request to a job. */
+
+static int check_state(const struct session *session, struct error *err)
+{
+	const struct session_service *s = session->service;
+
+	if (s->draining)
+		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+	if (session_is_over(session))
+		return error_set(err, ERR_CONFLICT, 0, "session %s is %s and runs nothing",
+		                 session->id, session_state_name(session->state));
+	if (session->queued >= s->config.config->session_queue)
+		return error_set(err, ERR_BUSY, 0, "%zu executions of session %s are waiting",
+		                 session->queued, session->id);
+	return 0;
+}
+
+/* The session's limits and language, the request's all else. Borrowed. */
+static struct exec_request effective_request(const struct session *session,
+                                             const struct exec_request *request)
+{
+	const struct box_limits *limits = &session->spec.limits;
+	struct exec_request r = *request;
+
+	if (!r.language)
+		r.language = session->language;
+	r.memory_bytes = limits->memory_bytes;
+	r.disk_bytes = limits->workspace_bytes;
+	r.cpu_millicores = limits->cpu_millicores;
+	r.max_processes = limits->pids;
+	return r;
+}
+
+static int decide(const struct session *session, const struct exec_request *request,
+                  struct policy_decision *ret_decision, struct error *err)
+{
+	struct policy_decision d;
+
+	if (policy_decide(session->service->rules, request, &d, err) < 0)
+		return -1;
+	/* They are part of a process that runs already. */
+	if (session->mode == SESSION_PERSISTENT && d.runner->session_command && request->env &&
+	    *request->env) {
+		(void)error_field(err, "env_vars",
+		                  "code of language '%s' runs in the session's own process: give "
+		                  "variables to the session, or set them in the code",
+		                  d.runner->name);
+		policy_decision_done(&d);
+		return -1;
+	}
+	*ret_decision = d;
+	return 0;
+}
+
+static size_t bytes_of(const struct exec_request *request)
+{
+	size_t bytes = request->code_len + request->stdin_len;
+
+	for (size_t i = 0; i < request->files_count; i++)
+		bytes += request->files[i].len;
+	return bytes;
+}
+
+static void on_turn(void *ctx)
+{
+	struct session_job *job = ctx;
+
+	if (job->session->resuming)
+		session_resumed(job->session);
+	else
+		session_job_hand_over(job);
+}
+
+static struct execution *add_record(struct session *session, const struct exec_request *request,
+                                    const struct policy_decision *decision)
+{
+	const struct execution_new what = {.session_id = session->id,
+	                                   .language = decision->runner->name,
+	                                   .code = request->code,
+	                                   .code_len = request->code_len,
+	                                   .timeout_us = decision->timeout_us};
+
+	return executions_add(session->service->config.executions, &what);
+}
+
+static struct session_job *job_new(struct session *session, struct exec_request *request,
+                                   struct policy_decision *decision)
+{
+	struct session_job *job = NEW(struct session_job);
+
+	list_init(&job->node);
+	job->session = session;
+	job->record = add_record(session, request, decision);
+	job->bytes = bytes_of(request);
+	/* The record has the code; it is not kept twice. */
+	request->code = NULL;
+	request->code_len = 0;
+	job->request = exec_request_copy(request);
+	job->decision = *decision; /* taken */
+	job->entry.on_turn = on_turn;
+	job->entry.ctx = job;
+	job->entry.patient = true; /* one per session, and sessions are bounded */
+	job->arrived_us = clock_us();
+	job->left[OUTPUT_STDOUT] = job->left[OUTPUT_STDERR] = decision->output_bytes;
+	job->outcome.driver = session->service->config.driver->ops->name;
+	buf_init(&job->outcome.report, decision->report_bytes);
+	return job;
+}
+
+int session_execute(struct session *session, const struct exec_request *request,
+                    struct execution **ret_execution, struct error *err)
+{
+	struct session_service *s = session->service;
+	struct exec_request r = effective_request(session, request);
+	struct policy_decision decision;
+	struct session_job *job;
+
+	if (check_state(session, err) < 0 || decide(session, &r, &decision, err) < 0)
+		return -1;
+	if (bytes_of(&r) > SESSION_QUEUED_BYTES_MAX - s->queued_bytes) {
+		policy_decision_done(&decision);
+		return error_set(err, ERR_BUSY, 0,
+		                 "executions of all sessions that wait have %zu "
+		                 "bytes",
+		                 s->queued_bytes);
+	}
+	job = job_new(session, &r, &decision);
+	s->queued_bytes += job->bytes;
+	s->jobs++;
+	list_append(&session->queue, &job->node);
+	session->queued++;
+	session->executions++;
+	session_touch(session);
+	execution_set_control(job->record, on_cancel, request->stdin_open ? on_input : NULL, job);
+	*ret_execution = job->record;
+	session_pump(session);
+	return 0;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what the files of sessions share and nobody else sees:
+ *
+ *   session_service.c  all sessions: making, finding, forgetting, draining
+ *   session.c          one session: its states and its clocks
+ *   session_pause.c    pause and resume
+ *   session_execute.c  from a request to a job in the queue, and out of it again
+ *   session_job.c      the job whose turn it is, in the session's box
+ *   session_box.c      what the box says
+ *   session_once.c     the job whose turn it is, in a box of its own (ephemeral)
+ */
+
+#include "base/list.h"
+#include "core/internal.h"
+#include "core/session.h"
+
+struct map;
+struct timer;
+
+/* At the deadline a runner is interrupted and has this long to prove that it is in order; then it
+ * is killed, and the agent has that long to say so. Together below the 2 s that are promised. */
+#define SESSION_GRACE_US (500 * 1000ULL)
+#define SESSION_KILL_US  (1000 * 1000ULL)
+/* Code, input and files of all executions that wait. */
+#define SESSION_QUEUED_BYTES_MAX (256u * 1024 * 1024)
+
+struct session_service {
+	struct session_service_config config; /* what it points to is borrowed */
+	const struct policy_rules *rules;     /* of the exec service */
+	struct scheduler *scheduler;          /* of the exec service */
+	struct map *by_id;
+	struct map *by_agent; /* the newest persistent session of each agent */
+	struct list all;      /* struct session.node, the oldest first */
+	size_t count;
+	struct list ended; /* struct session.ended_node, the first to end first */
+	size_t ended_count;
+	struct list deleted; /* struct session.node: nobody knows them, their box is going down */
+	size_t boxes;
+	size_t jobs;
+	size_t queued_bytes; /* of all jobs */
+	bool draining;
+	void (*on_drained)(void *ctx); /* NULL: nobody asked, or told */
+	void *drained_ctx;
+	struct timer *drain_timer; /* nothing is left: the moment to tell */
+};
+
+/* The runner of one language in the box of a session. */
+struct session_runner {
+	struct list node; /* session.runners */
+	const struct runner *language;
+	uint32_t id;    /* 0: not running */
+	bool reset_due; /* it died while nobody was looking: the next execution says so */
+};
+
+/*
+ * QUEUED    in the session's queue
+ * WAITING   its turn in the session; waits for a place among all executions
+ * STARTING  handed over; the timer bounds this
+ * RUNNING   the timer is its deadline
+ * STOPPING  was interrupted, at its deadline or because it was cancelled; the timer is the grace
+ * KILLING   its runner or program was killed; the timer bounds the wait for the agent's word
+ */
+enum job_phase {
+	JOB_QUEUED,
+	JOB_WAITING,
+	JOB_STARTING,
+	JOB_RUNNING,
+	JOB_STOPPING,
+	JOB_KILLING,
+};
+
+struct session_job {
+	struct list node; /* session.queue */
+	struct session *session;
+	struct execution *record;     /* of executions; not ended while there is a job */
+	struct exec_request *request; /* owned; its code is in the record */
+	size_t bytes;                 /* what it counts for in queued_bytes */
+	struct policy_decision decision;
+	enum job_phase phase;
+	struct scheduler_entry entry;
+	struct exec *exec;             /* ephemeral, from its turn on */
+	struct session_runner *runner; /* NULL: a program of its own */
+	uint32_t runner_id, id;        /* in the box */
+	bool retried;
+	struct error failure; /* the runner could not be started */
+	bool reset;
+	uint64_t left[OUTPUT_COUNT]; /* bytes of output that are still kept */
+	struct outcome outcome;
+	struct outcome_evidence evidence;
+	struct box_counters before;
+	uint64_t arrived_us, admitted_us, started_us;
+};
+
+struct session {
+	struct list node;                /* session_service.all or .deleted */
+	struct list ended_node;          /* session_service.ended */
+	struct session_service *service; /* NULL: freed before the box was gone */
+	char id[SESSION_ID_MAX + 1];
+	char *language, *agent_id; /* owned */
+	char **env;                /* owned, NULL-terminated; never NULL */
+	enum session_mode mode;
+	enum session_state state;                       /* written by session_set_state alone */
+	struct session_step steps[SESSION_HISTORY_MAX]; /* a ring */
+	size_t steps_count;                             /* ever */
+	struct box_spec spec;
+	uint64_t idle_us, lifetime_us;
+	uint64_t created_us, active_us;
+	uint64_t created_ms, updated_ms, active_ms, ended_ms;
+	char *reason; /* owned */
+	bool deleted;
+
+	struct box *box;     /* NULL before it was asked for and after it is gone */
+	struct list runners; /* struct session_runner, owned */
+	uint32_t last_id;    /* of a program or run in the box */
+	struct list queue;   /* struct session_job, owned */
+	size_t queued, executions;
+	struct session_job *current; /* owned */
+	bool pumping;
+	bool resuming;           /* PAUSED, and waits for a place to go on */
+	struct timer *timer;     /* owned: build, idle time, lifetime */
+	struct timer *job_timer; /* owned: of the current job */
+	uint64_t job_due_us;     /* when it fires; 0: it does not */
+	uint64_t job_left_us;    /* PAUSED: how long it had to go */
+	uint64_t paused_us;      /* since when */
+};
+
+/* session.c */
+
+/** session_new - CREATING; in no table yet. @decision gives the box. */
+struct session *session_new(struct session_service *s, const struct session_request *request,
+                            const struct policy_decision *decision);
+/** session_set_state - the only writer of the state; asserts that the step is in the table. */
+void session_set_state(struct session *session, enum session_state next);
+bool session_is_over(const struct session *session);
+/** session_touch - somebody uses it. */
+void session_touch(struct session *session);
+/** session_arm - let the timer fire when the next of its clocks ends. */
+void session_arm(struct session *session);
+/** session_fail - the box could not be made or was lost: everything ends. */
+void session_fail(struct session *session, const struct error *err);
+/** session_reap - free it if it was deleted and nothing is left of it. */
+void session_reap(struct session *session);
+/** session_refuse - ERR_CONFLICT: not in this state. Return: always -1. */
+int session_refuse(const struct session *session, const char *what, struct error *err);
+
+/* session_pause.c */
+
+/** session_resumed - a place was found for the execution of a paused session. */
+void session_resumed(struct session *session);
+
+/* session_service.c */
+
+/** session_service_ended - @session has ended: from now on it is only remembered. */
+void session_service_ended(struct session *session);
+/** session_service_check_drained - a box or a job is gone. */
+void session_service_check_drained(struct session_service *s);
+
+/* session_execute.c */
+
+/** session_pump - start what may start. */
+void session_pump(struct session *session);
+/** session_job_finish - the record has ended: let go of the job, and go on with the next. */
+void session_job_finish(struct session_job *job);
+/** session_job_free - it is in no list. */
+void session_job_free(struct session_job *job);
+/** session_job_conclude - the evidence is in: judge, end the record, finish. */
+void session_job_conclude(struct session_job *job);
+/** session_job_fail - it could not be run. */
+void session_job_fail(struct session_job *job, const struct error *err);
+/** session_end_jobs - the session is over. @lost: the box was lost, else the owner ended it;
+ * @failure: the box was never there. */
+void session_end_jobs(struct session *session, bool lost, const struct error *failure);
+
+/* session_job.c */
+
+/** session_job_start - in the session's box: get a place, then hand over. */
+void session_job_start(struct session_job *job);
+/** session_job_stop - interrupt, then kill; the reason is in the evidence. */
+void session_job_stop(struct session_job *job);
+/** session_job_hand_over - (again) to the box. */
+void session_job_hand_over(struct session_job *job);
+/** session_job_started - the agent says so. */
+void session_job_started(struct session_job *job);
+void session_job_timer(void *ctx);
+/** session_job_set_timer - @delay_us 0: stop it. */
+void session_job_set_timer(struct session *session, uint64_t delay_us);
+int session_job_stdin(struct session_job *job, const void *data, size_t len, bool end,
+                      struct error *err) attr_must_check;
+
+/* session_once.c */
+
+void session_once_start(struct session_job *job);
+
+/* session_box.c */
+
+struct box_events session_box_events(struct session *session);
+/** session_runner_of - of one language; NULL: it never had one. */
+struct session_runner *session_runner_of(struct session *session, const struct runner *language);

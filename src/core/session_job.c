@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/policy_env.h"
+#include "core/runners.h"
+#include "core/session_internal.h"
+#include "io/loop.h"
+
+/*
+ * Theory of operation. The deadline is ours alone. A runner that stays is first interrupted: if the
+ * run then ends, its variables are safe and the session goes on. If not, the runner is killed with
+ * all it started, and the next execution gets a new one in the same box. A program of its own has
+ * nothing to save and is killed at once. An agent that does not even report a kill within its time
+ * has been stopped by what it runs, or taken over: then the box goes.
+ */
+
+#define SOURCE_LEN 80
+
+void session_job_set_timer(struct session *session, uint64_t delay_us)
+{
+	session->job_due_us = delay_us ? clock_us() + delay_us : 0;
+	if (delay_us)
+		timer_start(session->job_timer, delay_us);
+	else
+		timer_stop(session->job_timer);
+}
+
+void session_job_start(struct session_job *job)
+{
+	struct error err = {0};
+	int r = scheduler_enter(job->session->service->scheduler, &job->entry, clock_us(), &err);
+
+	job->phase = JOB_WAITING;
+	if (r == 0)
+		session_job_hand_over(job);
+	else if (r < 0)
+		session_job_fail(job, &err);
+}
+
+/* The runner's environment is the session's; of a program, the execution's too. */
+static char **make_env(const struct session_job *job)
+{
+	const struct runner *language = job->decision.runner;
+	cleanup_str_list char **env = policy_env_make(language->env, job->session->env);
+
+	return policy_env_make(env, job->request->env);
+}
+
+static int start_runner(struct session_job *job, struct session_runner *runner, struct error *err)
+{
+	struct session *session = job->session;
+	const struct runner *language = runner->language;
+	cleanup_str_list char **argv =
+		policy_argv(language, language->session_command, language->source, NULL);
+	cleanup_str_list char **env = make_env(job);
+	const struct exec_plan plan = {
+		.id = session->last_id + 1,
+		.argv = (const char *const *)argv,
+		.env = (const char *const *)env,
+		.cwd = "",
+		.keep = true,
+	};
+
+	if (box_exec(session->box, &plan, err) < 0)
+		return error_wrap(err, "start the runner");
+	runner->id = ++session->last_id;
+	return 0;
+}
+
+/* The living runner of the job's language. */
+static struct session_runner *get_runner(struct session_job *job, struct error *err)
+{
+	struct session *session = job->session;
+	struct session_runner *runner = session_runner_of(session, job->decision.runner);
+
+	if (!runner) {
+		runner = NEW(struct session_runner);
+		runner->language = job->decision.runner;
+		list_append(&session->runners, &runner->node);
+	}
+	if (runner->id == 0 && start_runner(job, runner, err) < 0)
+		return NULL;
+	return runner;
+}
+
+static int hand_to_runner(struct session_job *job, const struct run_plan *common, struct error *err)
+{
+	static const char *const no_args[] = {NULL};
+	struct session_runner *runner = get_runner(job, err);
+	struct run_plan plan = *common;
+
+	if (!runner)
+		return -1;
+	plan.id = job->session->last_id + 1;
+	plan.runner = runner->id;
+	plan.args = job->request->args ? (const char *const *)job->request->args : no_args;
+	if (box_run(job->session->box, &plan, err) < 0)
+		return -1;
+	job->id = ++job->session->last_id;
+	job->runner = runner;
+	job->runner_id = runner->id;
+	job->reset |= runner->reset_due;
+	runner->reset_due = false;
+	return 0;
+}
+
+static int hand_to_program(struct session_job *job, const struct run_plan *common,
+                           struct error *err)
+{
+	const struct runner *language = job->decision.runner;
+	cleanup_str_list char **argv =
+		policy_argv(language, language->command, common->source, job->request->args);
+	cleanup_str_list char **env = make_env(job);
+	const struct exec_plan plan = {
+		.id = job->session->last_id + 1,
+		.argv = (const char *const *)argv,
+		.env = (const char *const *)env,
+		.cwd = "",
+		.files = common->files,
+		.files_count = common->files_count,
+		.stdout_max = common->stdout_max,
+		.stderr_max = common->stderr_max,
+		.report_max = common->report_max,
+		.stdin_open = common->stdin_open,
+	};
+
+	if (box_exec(job->session->box, &plan, err) < 0)
+		return -1;
+	job->id = ++job->session->last_id;
+	return 0;
+}
+
+static int give_stdin(const struct session_job *job, struct error *err)
+{
+	const struct exec_request *request = job->request;
+	struct box *box = job->session->box;
+
+	if (request->stdin_len > 0 &&
+	    box_stdin(box, job->id, request->stdin_data, request->stdin_len, err) < 0)
+		return -1;
+	if (request->stdin_len > 0 && !request->stdin_open)
+		return box_stdin_end(box, job->id, err);
+	return 0;
+}
+
+/* run7.py: a name of its own in the life of the box, with the extension its language expects. */
+static void name_source(const struct session_job *job, char ret_name[SOURCE_LEN])
+{
+	const char *extension = strrchr(job->decision.runner->source, '.');
+
+	/* The manifest's file names are short: it fits. */
+	(void)snprintf(ret_name, SOURCE_LEN, "run%u%s", job->session->last_id + 1,
+	               extension ? extension : "");
+}
+
+static int hand_over(struct session_job *job, struct error *err)
+{
+	const struct exec_request *request = job->request;
+	char name[SOURCE_LEN];
+	struct execution_info info;
+	struct exec_source source = {.name = name};
+	cleanup_free struct exec_file *files = NULL;
+	struct run_plan common = {
+		.source = name,
+		.files_count = request->files_count + 1,
+		/* One byte more than is kept: whether output was cut is then seen, not guessed. */
+		.stdout_max = job->decision.output_bytes + 1,
+		.stderr_max = job->decision.output_bytes + 1,
+		.report_max = job->decision.report_bytes,
+		.stdin_open = request->stdin_len > 0 || request->stdin_open,
+	};
+
+	execution_info(job->record, &info);
+	source.code = info.code;
+	source.len = info.code_len;
+	name_source(job, name);
+	common.files = files = exec_request_files(request, &source);
+	return job->decision.runner->session_command ? hand_to_runner(job, &common, err)
+	                                             : hand_to_program(job, &common, err);
+}
+
+void session_job_hand_over(struct session_job *job)
+{
+	struct session *session = job->session;
+	struct error err = {0};
+
+	if (job->phase == JOB_WAITING) {
+		job->admitted_us = clock_us();
+		job->outcome.queue_us = job->admitted_us - job->arrived_us;
+		box_counters(session->box, &job->before);
+	}
+	job->phase = JOB_STARTING;
+	session_job_set_timer(session, session->service->config.execs->config.build_timeout_us);
+	if (hand_over(job, &err) < 0)
+		session_job_fail(job, &err);
+	else if (give_stdin(job, &err) < 0)
+		session_fail(session, &err); /* it is there already, and must not run without */
+}
+
+void session_job_started(struct session_job *job)
+{
+	job->started_us = clock_us();
+	job->outcome.start_us = job->started_us - job->admitted_us;
+	execution_started(job->record);
+	/* Cancelled or too late before it began: the clock of its end is running already. */
+	if (job->phase != JOB_STARTING)
+		return;
+	job->phase = JOB_RUNNING;
+	if (job->session->state == SESSION_PAUSED)
+		job->session->job_left_us = job->decision.timeout_us;
+	else
+		session_job_set_timer(job->session, job->decision.timeout_us);
+}
+
+/* An agent that takes no order is as good as gone. */
+static void send_signal(struct session_job *job, uint32_t id, int signo)
+{
+	struct session *session = job->session;
+	struct error err = {0};
+
+	if (box_signal(session->box, id, signo, &err) < 0)
+		session_fail(session, &err);
+}
+
+static void kill_it(struct session_job *job)
+{
+	struct session *session = job->session;
+
+	job->phase = JOB_KILLING;
+	session_job_set_timer(session, SESSION_KILL_US);
+	send_signal(job, job->runner ? job->runner_id : job->id, SIGKILL);
+}
+
+/* Nothing inside a frozen box can answer: it runs on to its end, place or no place. */
+static void wake(struct session_job *job)
+{
+	struct session *session = job->session;
+
+	if (session->state != SESSION_PAUSED)
+		return;
+	scheduler_out(session->service->scheduler, &job->entry, clock_us());
+	session_resumed(session);
+}
+
+void session_job_stop(struct session_job *job)
+{
+	struct session *session = job->session;
+
+	if (job->phase >= JOB_STOPPING)
+		return;
+	wake(job);
+	if (session_is_over(session))
+		return;
+	if (!job->runner) {
+		kill_it(job);
+		return;
+	}
+	job->phase = JOB_STOPPING;
+	session_job_set_timer(session, SESSION_GRACE_US);
+	send_signal(job, job->id, SIGINT);
+}
+
+static void on_start_timeout(struct session_job *job)
+{
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_BOX_FAILED, 0, "the program was not started in time");
+	session_fail(job->session, &err);
+}
+
+void session_job_timer(void *ctx)
+{
+	struct session *session = ctx;
+	struct session_job *job = session->current;
+	struct error err = {0};
+
+	if (!job)
+		return;
+	if (job->phase == JOB_STARTING) {
+		on_start_timeout(job);
+	} else if (job->phase == JOB_RUNNING) {
+		job->evidence.timed_out = true;
+		session_job_stop(job);
+	} else if (job->phase == JOB_STOPPING) {
+		log_debug("session=%s does not let itself be interrupted", session->id);
+		kill_it(job);
+	} else if (job->phase == JOB_KILLING) {
+		(void)error_set(&err, ERR_AGENT_LOST, 0, "what was killed did not end in time");
+		session_fail(session, &err);
+	}
+}
+
+int session_job_stdin(struct session_job *job, const void *data, size_t len, bool end,
+                      struct error *err)
+{
+	struct box *box = job->session->box;
+
+	if (job->phase < JOB_STARTING)
+		return error_set(err, ERR_CONFLICT, 0, "the program has not been started");
+	if (len > 0 && box_stdin(box, job->id, data, len, err) < 0)
+		return -1;
+	return end ? box_stdin_end(box, job->id, err) : 0;
+}

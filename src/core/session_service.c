@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/session.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "core/config.h"
+#include "core/runners.h"
+#include "core/session_internal.h"
+#include "io/loop.h"
+
+/*
+ * Theory of operation. Sessions that live are bounded by the configuration; those that have ended
+ * are remembered in the same number, and then the first to end is forgotten. Every look-up is one
+ * of a map: only listings and the drain walk.
+ */
+
+#define ID_PREFIX        "sess_"
+#define ID_RANDOM        16
+#define DEFAULT_LANGUAGE "python"
+
+void session_request_done(struct session_request *request)
+{
+	free(request->id);
+	free(request->language);
+	free(request->agent_id);
+	str_list_free(request->env);
+	*request = (struct session_request){0};
+}
+
+static void on_drain_timer(void *ctx)
+{
+	struct session_service *s = ctx;
+	void (*on_drained)(void *ctx) = TAKE_PTR(s->on_drained);
+
+	if (on_drained)
+		on_drained(s->drained_ctx);
+}
+
+struct session_service *session_service_new(const struct session_service_config *config)
+{
+	struct session_service *s = NEW(struct session_service);
+
+	s->config = *config;
+	s->rules = &config->execs->rules;
+	s->scheduler = &config->execs->scheduler;
+	s->by_id = map_new();
+	s->by_agent = map_new();
+	list_init(&s->all);
+	list_init(&s->ended);
+	list_init(&s->deleted);
+	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
+	return s;
+}
+
+static void drop_job(struct session_job *job)
+{
+	struct scheduler *scheduler = job->session->service->scheduler;
+
+	if (job->exec)
+		exec_cancel(job->exec);
+	execution_set_control(job->record, NULL, NULL, NULL);
+	list_remove(&job->node);
+	scheduler_out(scheduler, &job->entry, clock_us());
+	session_job_free(job);
+}
+
+/* Without a callback; its box, if there is one, takes it along. */
+static void orphan(struct session *session)
+{
+	struct session_job *job;
+
+	if (!session_is_over(session))
+		session_set_state(session, SESSION_TERMINATED);
+	LIST_FOREACH (job, &session->queue, struct session_job, node)
+		drop_job(job);
+	if (session->current)
+		drop_job(TAKE_PTR(session->current));
+	timer_free(TAKE_PTR(session->timer));
+	timer_free(TAKE_PTR(session->job_timer));
+	list_remove(&session->node);
+	session->deleted = true;
+	session->service = NULL;
+	if (session->box)
+		box_destroy(session->box);
+	session_reap(session);
+}
+
+void session_service_free(struct session_service *s)
+{
+	struct session *session;
+
+	if (!s)
+		return;
+	LIST_FOREACH (session, &s->all, struct session, node)
+		orphan(session);
+	LIST_FOREACH (session, &s->deleted, struct session, node)
+		orphan(session);
+	map_free(s->by_id);
+	map_free(s->by_agent);
+	timer_free(s->drain_timer);
+	free(s);
+}
+
+/* Finding. */
+
+struct session *session_find(struct session_service *s, const char *id)
+{
+	return map_get(s->by_id, id);
+}
+
+struct session *session_at(struct session_service *s, size_t offset)
+{
+	struct list *node = s->all.prev;
+
+	if (offset >= s->count)
+		return NULL;
+	for (; offset > 0; offset--)
+		node = node->prev;
+	return LIST_ENTRY(node, struct session, node);
+}
+
+size_t session_count(const struct session_service *s)
+{
+	return s->count;
+}
+
+/* Making. */
+
+static int check_names(const struct session_request *request, struct error *err)
+{
+	if (request->id && !id_is_valid(request->id, SESSION_ID_MAX))
+		return error_field(err, "session_id", "must be 1 to %d of A-Z a-z 0-9 _ -",
+		                   SESSION_ID_MAX);
+	if (request->agent_id && !id_is_valid(request->agent_id, SESSION_ID_MAX))
+		return error_field(err, "agent_id", "must be 1 to %d of A-Z a-z 0-9 _ -",
+		                   SESSION_ID_MAX);
+	return 0;
+}
+
+/* Boxes are shared with executions that have no session; enough for those are left over. */
+static bool has_box(const struct session_service *s)
+{
+	size_t all = s->rules->caps->boxes_max;
+	size_t others = s->scheduler->boxes_max;
+
+	return all == 0 || s->boxes < (all > others ? all - others : 1);
+}
+
+static int check_room(const struct session_service *s, const struct session_request *request,
+                      struct error *err)
+{
+	size_t live = s->count - s->ended_count;
+
+	if (live >= s->config.config->sessions_max)
+		return error_set(err, ERR_BUSY, 0, "there are %zu sessions", live);
+	if (request->mode == SESSION_PERSISTENT && !has_box(s))
+		return error_set(err, ERR_BUSY, 0, "sessions have %zu boxes, and may have no more",
+		                 s->boxes);
+	return 0;
+}
+
+static bool same_env(char *const *a, char *const *b)
+{
+	for (; *a && *b && str_equal(*a, *b); a++, b++)
+		;
+	return !*a && !*b;
+}
+
+static bool is_met(uint64_t asked, uint64_t has)
+{
+	return asked == 0 || asked == has;
+}
+
+/* A session that is what the request would make, and that nobody uses at the moment. */
+static bool fits(const struct session *session, const struct session_request *request)
+{
+	const struct box_limits *limits = &session->spec.limits;
+
+	return session->state == SESSION_READY && session->queued == 0 &&
+	       (!request->id || str_equal(request->id, session->id)) &&
+	       (!request->env || same_env(request->env, session->env)) &&
+	       is_met(request->memory_bytes, limits->memory_bytes) &&
+	       is_met(request->disk_bytes, limits->workspace_bytes) &&
+	       is_met(request->cpu_millicores, limits->cpu_millicores) &&
+	       is_met(request->max_processes, limits->pids);
+}
+
+static struct session *find_reusable(struct session_service *s,
+                                     const struct session_request *request)
+{
+	struct session *session;
+
+	if (request->mode != SESSION_PERSISTENT || !request->agent_id)
+		return NULL;
+	session = map_get(s->by_agent, request->agent_id);
+	return session && fits(session, request) ? session : NULL;
+}
+
+static void reuse(struct session *session, const struct session_request *request,
+                  const struct policy_decision *decision)
+{
+	uint64_t idle = request->idle_timeout_us;
+
+	if (request->language) {
+		free(session->language);
+		session->language = xstrdup(decision->runner->name);
+	}
+	if (idle)
+		session->idle_us = idle < session->lifetime_us ? idle : session->lifetime_us;
+	session_touch(session);
+	session_arm(session);
+}
+
+/* From here on it can be found. */
+static void name_session(struct session_service *s, struct session *session, const char *id)
+{
+	do {
+		if (id) {
+			(void)!str_copy(session->id, sizeof(session->id), id); /* was checked */
+		} else {
+			memcpy(session->id, ID_PREFIX, strlen(ID_PREFIX));
+			id_random(session->id + strlen(ID_PREFIX), ID_RANDOM);
+		}
+	} while (map_put(s->by_id, session->id, session) < 0); /* a random one that is taken */
+}
+
+static void enter(struct session_service *s, struct session *session)
+{
+	list_append(&s->all, &session->node);
+	s->count++;
+	if (session->agent_id && session->mode == SESSION_PERSISTENT) {
+		(void)map_remove(s->by_agent, session->agent_id);
+		(void)!map_put(s->by_agent, session->agent_id, session); /* just removed */
+	}
+}
+
+static int open_session(struct session_service *s, struct session *session, struct error *err)
+{
+	const struct box_events events = session_box_events(session);
+
+	if (session->mode == SESSION_EPHEMERAL) {
+		session_set_state(session, SESSION_READY);
+		return 0;
+	}
+	exec_make_box_id(session->spec.id);
+	if (box_create(s->config.driver, &session->spec, &events, &session->box, err) < 0)
+		return -1;
+	s->boxes++;
+	session_arm(session);
+	return 0;
+}
+
+static int make(struct session_service *s, const struct session_request *request,
+                const struct policy_decision *decision, struct session **ret_session,
+                struct error *err)
+{
+	struct session *session;
+
+	if (request->id && map_get(s->by_id, request->id))
+		return error_set(err, ERR_CONFLICT, 0, "session %s exists", request->id);
+	if (check_room(s, request, err) < 0)
+		return -1;
+	session = session_new(s, request, decision);
+	name_session(s, session, request->id);
+	if (open_session(s, session, err) < 0) {
+		(void)map_remove(s->by_id, session->id);
+		session->deleted = true;
+		session_reap(session);
+		return -1;
+	}
+	enter(s, session);
+	*ret_session = session;
+	return 0;
+}
+
+int session_create(struct session_service *s, const struct session_request *request,
+                   struct session **ret_session, bool *ret_reused, struct error *err)
+{
+	const struct exec_request box = {
+		.language = request->language ? request->language : (char *)DEFAULT_LANGUAGE,
+		.env = request->env,
+		.memory_bytes = request->memory_bytes,
+		.disk_bytes = request->disk_bytes,
+		.cpu_millicores = request->cpu_millicores,
+		.max_processes = request->max_processes,
+	};
+	struct policy_decision decision;
+	struct session *session;
+	int r = 0;
+
+	if (s->draining)
+		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+	if (check_names(request, err) < 0 || policy_decide_box(s->rules, &box, &decision, err) < 0)
+		return -1;
+	session = find_reusable(s, request);
+	*ret_reused = session;
+	if (session) {
+		reuse(session, request, &decision);
+		*ret_session = session;
+	} else {
+		r = make(s, request, &decision, ret_session, err);
+	}
+	policy_decision_done(&decision);
+	return r;
+}
+
+/* Ending. */
+
+static void leave_agent(struct session_service *s, const struct session *session)
+{
+	if (session->agent_id && map_get(s->by_agent, session->agent_id) == session)
+		(void)map_remove(s->by_agent, session->agent_id);
+}
+
+void session_service_ended(struct session *session)
+{
+	struct session_service *s = session->service;
+
+	leave_agent(s, session);
+	list_append(&s->ended, &session->ended_node);
+	s->ended_count++;
+	/* Whoever drains walks the list: nobody is taken out of it meanwhile. */
+	while (!s->draining && s->ended_count > 1 &&
+	       s->ended_count > s->config.config->sessions_max)
+		session_delete(LIST_FIRST(&s->ended, struct session, ended_node));
+}
+
+/* The end of an ephemeral one's execution comes from the loop, where nobody knows it any more. */
+static void end_at_once(struct session_job *job)
+{
+	exec_cancel(TAKE_PTR(job->exec));
+	job->evidence.cancelled = true;
+	session_job_conclude(job);
+}
+
+void session_delete(struct session *session)
+{
+	struct session_service *s = session->service;
+
+	session_terminate(session, "it was deleted");
+	if (session->current)
+		end_at_once(session->current);
+	list_remove(&session->ended_node);
+	s->ended_count--;
+	list_remove(&session->node);
+	s->count--;
+	(void)map_remove(s->by_id, session->id);
+	executions_forget(s->config.executions, session->id);
+	list_append(&s->deleted, &session->node);
+	session->deleted = true;
+	session_reap(session);
+}
+
+void session_service_check_drained(struct session_service *s)
+{
+	if (s->on_drained && s->boxes == 0 && s->jobs == 0)
+		timer_start(s->drain_timer, 0);
+}
+
+void session_service_drain(struct session_service *s, void (*on_drained)(void *ctx), void *ctx)
+{
+	struct session *session;
+
+	s->draining = true;
+	s->on_drained = on_drained;
+	s->drained_ctx = ctx;
+	LIST_FOREACH (session, &s->all, struct session, node)
+		session_terminate(session, "the daemon is stopping");
+	session_service_check_drained(s);
+}
