@@ -87,6 +87,14 @@ static json_t *session_head(const struct session_info *info)
 	return j;
 }
 
+/* Why a box was lost is told in words of the host, which are not for everybody. */
+static json_t *reason(const struct session_info *info)
+{
+	if (info->state == SESSION_FAILED)
+		return json_string("its box could not be made, or was lost");
+	return text(info->reason);
+}
+
 json_t *view_session(const struct session *session)
 {
 	struct session_info info = {0};
@@ -108,7 +116,7 @@ json_t *view_session(const struct session *session)
 	json_set(j, "resource_limit", limits);
 	json_set(j, "env_vars", variables(info.env));
 	set_times(j, &info);
-	json_set(j, "reason", text(info.reason));
+	json_set(j, "reason", reason(&info));
 	json_set(j, "queued", json_integer((json_int_t)info.queued));
 	json_set(j, "executions", json_integer((json_int_t)info.executions));
 	return j;

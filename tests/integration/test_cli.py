@@ -15,7 +15,8 @@ from support.daemon import BUILD, ROOT
 needs_cgroup = pytest.mark.skipif(
     not host.is_root(), reason="an ordinary user without a delegated cgroup has rlimits only, which nothing counts"
 )
-COMMANDS = ["run", "doctor", "box plan", "completion", "version", "help"]
+SESSION = ["create", "list", "show", "exec", "interrupt", "pause", "resume", "terminate", "delete"]
+COMMANDS = ["run", *(f"session {verb}" for verb in SESSION), "doctor", "box plan", "completion", "version", "help"]
 
 
 def environment(**extra):
@@ -438,6 +439,9 @@ def test_unknown_commands_are_answered_with_the_nearest(word, meant):
         (["millibox", "do"], ["doctor"]),
         (["millibox", "run", "--mem"], ["--memory"]),
         (["millibox", "box", ""], ["plan"]),
+        (["millibox", "se"], ["session"]),
+        (["millibox", "session", "re"], ["resume"]),
+        (["millibox", "session", "create", "--life"], ["--lifetime"]),
         (["millibox", "box", "plan", "--js"], ["--json"]),
         (["millibox", "version", "--"], ["--help"]),
     ],
