@@ -178,7 +178,11 @@ def test_value_of_the_last_expression_is_reported(runner, code, value):
     assert done.code == 0 and done.out == ""
     if value is not None:
         assert done.report["result"] == value
-    assert set(done.report["results"][0]) == {"text/plain"}
+    bundle = done.report["results"][0]
+    assert bundle.pop("text/plain")
+    if isinstance(value, (list, dict)):
+        assert json.loads(bundle.pop("application/json")) == value
+    assert bundle == {}
 
 
 @pytest.mark.parametrize("code", ["print(1)", "None", "x = 1", "for i in range(3): i", "", "# nothing"])

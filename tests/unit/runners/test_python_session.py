@@ -1,109 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """session.py, driven over its request channel as the agent would, without an agent."""
 
-import array
 import json
 import os
 import pathlib
-import signal
-import socket
 import subprocess
-import textwrap
 import threading
 import time
 
 import pytest
 
+from rig import Session
+
 RUNNER = pathlib.Path(__file__).parents[3] / "runners/python/session.py"
 PYTHON = "/usr/bin/python3"
 
 
-class Done:
-    def __init__(self, code, out, err, report):
-        self.code, self.out, self.err = code, out.decode(), err.decode()
-        self.report = json.loads(report) if report else {}
-
-    @property
-    def result(self):
-        return self.report.get("result")
-
-
-class Session:
+class Python(Session):
     def __init__(self, folder):
-        self.folder = folder
-        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.channel.settimeout(20)
-
-        def place():
-            os.dup2(theirs.fileno(), 3)
-
-        self.process = subprocess.Popen(
-            [PYTHON, "-I", "-X", "utf8", RUNNER], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, preexec_fn=place, pass_fds=[3], cwd=folder,
-            env={"PATH": "/usr/bin:/bin", "MPLBACKEND": "Agg", "HOME": str(folder)})
-        theirs.close()
-        self.ident = 0
-
-    def begin(self, code, *args, stdin=b""):
-        """Send a request. Return: our ends of its pipes."""
-        self.ident += 7
-        path = self.folder / f"run{self.ident}"
-        path.write_bytes(code if isinstance(code, bytes) else textwrap.dedent(code).encode())
-        pipes = [os.pipe() for _ in range(3)]
-        theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
-        request = b"\0".join([f"run {self.ident} {path}".encode(), *(a.encode() for a in args), b""])
-        self.channel.sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", theirs))])
-        for fd in theirs:
-            os.close(fd)
-        os.write(pipes[0][1], stdin)
-        os.close(pipes[0][1])
-        return pipes[1][0], pipes[2][0]
-
-    def finish(self, out, err):
-        """Until done; None when the runner ended instead."""
-        kept = {out: b"", err: b""}
-
-        def read(fd):
-            while piece := os.read(fd, 1 << 16):
-                kept[fd] += piece
-
-        readers = [threading.Thread(target=read, args=(fd,), daemon=True) for fd in kept]
-        for reader in readers:
-            reader.start()
-        report, code = b"", None
-        while code is None:
-            data = self.channel.recv(1 << 17)
-            if not data:
-                return None
-            word, _, rest = data.partition(b" ")
-            if word == b"report":
-                ident, _, piece = rest.partition(b"\n")
-                assert int(ident) == self.ident and len(piece) <= 60 << 10
-                report += piece
-            else:
-                assert word == b"done", data
-                ident, code = map(int, rest.split())
-                assert ident == self.ident
-        for reader in readers:
-            reader.join(0.3)
-        return Done(code, kept[out], kept[err], report)
-
-    def run(self, code, *args, stdin=b""):
-        return self.finish(*self.begin(code, *args, stdin=stdin))
+        super().__init__(folder, [PYTHON, "-I", "-X", "utf8", RUNNER],
+                         {"PATH": "/usr/bin:/bin", "MPLBACKEND": "Agg", "HOME": str(folder)})
 
     def works(self):
         done = self.run("print('out'); 6 * 7")
         return (done.code, done.out, done.err, done.result) == (0, "out\n", "", 42)
 
-    def close(self):
-        self.channel.close()
-        self.process.kill()
-        self.process.wait()
-
 
 @pytest.fixture
 def session(tmp_path):
-    made = Session(tmp_path)
+    made = Python(tmp_path)
     yield made
     made.close()
 
@@ -242,7 +167,7 @@ def test_interrupt_ends_the_run_only(session, code):
     out, err = session.begin(code) if "input" not in code else begin_with_open_stdin(session, code, stdin)
     assert os.read(out, 3) == b"up\n"
     time.sleep(0.05)
-    session.process.send_signal(signal.SIGINT)
+    session.interrupt()
     begin = time.monotonic()
     done = session.finish(out, err)
     assert time.monotonic() - begin < 5
@@ -259,9 +184,9 @@ def begin_with_open_stdin(session, code, stdin):
 def test_interrupt_between_runs_is_ignored(session):
     assert session.works()
     for _ in range(20):
-        session.process.send_signal(signal.SIGINT)
+        session.interrupt()
         assert session.run("1").code in (0, 130)
-    session.process.send_signal(signal.SIGINT)
+    session.interrupt()
     time.sleep(0.05)
     assert session.works()
 
@@ -272,7 +197,7 @@ def test_interrupts_at_any_moment_leave_exactly_one_answer(session):
 
     def shoot():
         while not stop.is_set():
-            session.process.send_signal(signal.SIGINT)
+            session.interrupt()
             time.sleep(0.0003)
 
     shooter = threading.Thread(target=shoot)
