@@ -12,11 +12,11 @@ import socket
 import struct
 import time
 
-VERSION = 1
+VERSION = 2
 STDIN_WINDOW = 256 * 1024
 HOST = ["SETUP", "PUT_BEGIN", "PUT_DATA", "PUT_END", "EXEC", "STDIN", "STDIN_END", "SIGNAL", "BYE"]
 AGENT = ["HELLO", "STARTED", "STDIN_ROOM", "OUTPUT", "REPORT", "DENIAL", "DONE", "FAILED", "LOG"]
-TYPES = {name: number for number, name in enumerate(HOST + AGENT, start=1)}
+TYPES = {name: number for number, name in enumerate(HOST + AGENT + ["RUN"], start=1)}
 NAMES = {number: name for name, number in TYPES.items()}
 FIELDS = {
     "HELLO": [("version", "I"), ("layers", "I"), ("landlock_abi", "I")],
@@ -91,7 +91,7 @@ def mount(source, target, kind, flags, data=""):
           f"mount {target}")
 
 
-def build_root(agent, owner):
+def build_root(agent, owner, runners):
     """A root with what the agent and a program need, on a tmpfs that ends with the namespace."""
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     root = "/mnt"
@@ -108,6 +108,10 @@ def build_root(agent, owner):
     for name in ("workspace", "tmp", "dev/shm"):
         mount("tmpfs", f"{root}/{name}", "tmpfs", MS_NOSUID | MS_NODEV, "size=32m,nr_inodes=500")
         os.chown(f"{root}/{name}", owner, owner)
+    for name, data in runners.items():
+        os.makedirs(os.path.dirname(f"{root}/opt/millibox/runners/{name}"), exist_ok=True)
+        with open(f"{root}/opt/millibox/runners/{name}", "wb") as f:
+            f.write(data)
     mount("proc", f"{root}/proc", "proc", MS_NOSUID | MS_NODEV)
     binary = f"{root}/run/agent"
     with open(agent, "rb") as source, open(binary, "wb") as target:
@@ -118,10 +122,12 @@ def build_root(agent, owner):
 
 
 class Agent:
-    """One agent. @ids: the host's first id of two for agent and payload, or None for one only."""
+    """One agent. @ids: the host's first id of two for agent and payload, or None for one only.
+    @runners: what is in /opt/millibox/runners, by name."""
 
-    def __init__(self, path, ids=None):
+    def __init__(self, path, ids=None, runners=None):
         self.ids = ids
+        self.runners = runners or {}
         self.uid = 1000 if ids else os.getuid() or 0
         self.sock, theirs = socket.socketpair()
         go_read, go_write = os.pipe()
@@ -170,7 +176,7 @@ class Agent:
             inner = os.fork()
             if inner == 0:
                 LIBC.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG
-                build_root(path, self.uid)
+                build_root(path, self.uid, self.runners)
                 if self.uid and not self.ids:
                     # Executing as an ordinary id loses the right to do it later.
                     for cap in range(41):
@@ -202,9 +208,17 @@ class Agent:
 
     @staticmethod
     def exec(argv, ident=1, env=("PATH=/usr/bin:/bin",), cwd="", out=1 << 20, err=1 << 20, drain=100,
-             stdin=0, report=0):
+             stdin=0, report=0, keep=0):
         return frame("EXEC", texts(argv) + texts(env) + text(cwd) + u64(out) + u64(err) + u32(drain)
-                     + u8(stdin) + u32(report), ident)
+                     + u8(stdin) + u32(report) + u8(keep), ident)
+
+    @classmethod
+    def ask(cls, code, ident, runner=1, args=(), out=1 << 20, err=1 << 20, drain=100, stdin=0, report=1 << 20):
+        """Code for a runner that stays: its file and the RUN."""
+        data = code if isinstance(code, bytes) else code.encode()
+        return cls.put(f"run{ident}", data, ident) + frame(
+            "RUN", u32(runner) + text(f"run{ident}") + texts(args) + u64(out) + u64(err) + u32(drain)
+            + u8(stdin) + u32(report), ident)
 
     @staticmethod
     def put(path, data, ident=1, place=RUN, mode=0o444, chunk=65536):
@@ -242,7 +256,7 @@ class Agent:
         return got[2]
 
     def collect(self, ident=1, timeout=20):
-        """Everything of one execution until DONE or FAILED."""
+        """Everything of one execution until DONE or FAILED; nothing else may come meanwhile."""
         run = {"stdout": b"", "stderr": b"", "report": b"", "denials": {}, "log": []}
         while True:
             got = self.receive(timeout)

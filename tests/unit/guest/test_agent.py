@@ -4,6 +4,8 @@
 import errno
 import hashlib
 import os
+import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -11,14 +13,16 @@ import time
 
 import pytest
 
-from harness import (RUN, STDIN_WINDOW, TYPES, WORKSPACE, Agent, frame, text, u8, u32)
+from harness import (RUN, STDIN_WINDOW, TYPES, VERSION, WORKSPACE, Agent, frame, text, u8, u32)
 
 AGENT = os.environ["MILLIBOX_AGENT"]
+ROOT = pathlib.Path(__file__).parents[3]
 MIB = 1 << 20
 # Two ids that belong to nobody; an ordinary user has only the one.
 IDS = 1_900_000_000 if os.getuid() == 0 else None
 SANITIZED = "asan" in subprocess.run(["ldd", AGENT], capture_output=True, text=True).stdout
-ERR = {"INVALID": 1, "TOO_LARGE": 5, "CONFLICT": 8, "BOX_FAILED": 15, "PROTOCOL": 17}
+ERR = {name: number for number, name in enumerate(re.findall(
+    r"^ERROR_CODE\((\w+)", (ROOT / "lib/base/error_codes.def").read_text(), flags=re.M))}
 LAYERS = {"caps": 12, "no_new_privs": 13, "seccomp": 14, "landlock": 15, "rlimits": 16}
 
 
@@ -55,7 +59,7 @@ def python(agent, code, ident=1, **options):
 
 def test_hello_comes_before_anything_was_asked():
     agent = start()
-    assert agent.hello["version"] == 1
+    assert agent.hello["version"] == VERSION
     for name in ("caps", "no_new_privs", "seccomp", "rlimits"):
         assert agent.hello["layers"] & 1 << LAYERS[name], name
     assert bool(agent.hello["layers"] & 1 << LAYERS["landlock"]) == (agent.hello["landlock_abi"] > 0)
@@ -514,7 +518,7 @@ def test_setup_comes_first_and_once():
 
 def test_other_version_is_refused():
     agent = start()
-    agent.send(agent.setup(version=2))
+    agent.send(agent.setup(version=VERSION + 1))
     assert agent.expect("FAILED")["code"] == ERR["PROTOCOL"]
     assert agent.wait() == 0
 

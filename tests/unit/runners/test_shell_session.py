@@ -63,7 +63,7 @@ def test_error_of_syntax_is_one(session):
 
 
 @pytest.mark.parametrize("code", [
-    "echo up; sleep 30; echo no", "echo up; while :; do :; done", "echo up; f() { sleep 30; }; f; echo no",
+    "echo up; sleep 30; echo no", "echo up; while :; do :; done", "echo up; g() { sleep 30; }; g; echo no",
     "echo up; read x </dev/zero", "echo up; sleep 30 | cat; echo no",
 ])
 def test_interrupt_ends_the_run_only(session, code):
