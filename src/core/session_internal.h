@@ -115,6 +115,7 @@ struct session {
 	struct box *box;     /* NULL before it was asked for and after it is gone */
 	struct list runners; /* struct session_runner, owned */
 	uint32_t last_id;    /* of a program or run in the box */
+	uint32_t sources;    /* files of code that were put into it */
 	struct list queue;   /* struct session_job, owned */
 	size_t queued, executions;
 	struct session_job *current; /* owned */

@@ -148,13 +148,14 @@ static int give_stdin(const struct session_job *job, struct error *err)
 	return 0;
 }
 
-/* run7.py: a name of its own in the life of the box, with the extension its language expects. */
-static void name_source(const struct session_job *job, char ret_name[SOURCE_LEN])
+/* run7.py: a name of its own in the life of the box, retries included, with the extension its
+ * language expects. */
+static void name_source(struct session_job *job, char ret_name[SOURCE_LEN])
 {
 	const char *extension = strrchr(job->decision.runner->source, '.');
 
 	/* The manifest's file names are short: it fits. */
-	(void)snprintf(ret_name, SOURCE_LEN, "run%u%s", job->session->last_id + 1,
+	(void)snprintf(ret_name, SOURCE_LEN, "run%u%s", ++job->session->sources,
 	               extension ? extension : "");
 }
 

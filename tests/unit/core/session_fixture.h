@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: sessions on a fake driver: two places, eight bytes of output, queues of three, four
+ * sessions. Languages: "python" has a runner that stays, "demo" has none. The tests play the agent.
+ */
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/config.h"
+#include "core/session.h"
+#include "core_fixture.h"
+#include "driver/fake.h"
+#include "io/loop.h"
+
+struct fixture {
+	struct loop *loop;
+	struct driver *driver;
+	struct runners *runners;
+	struct config *config;
+	struct exec_service *execs;
+	struct executions *executions;
+	struct session_service *service;
+	struct session_request request; /* strings are not owned here */
+	struct exec_request code;       /* nor here */
+	struct error err;
+	int drained;
+};
+
+static inline struct runners *session_runners(void)
+{
+	char dir[] = "/tmp/millibox-core-XXXXXX";
+	struct error err = {0};
+	struct runners *r;
+
+	assert_non_null(mkdtemp(dir));
+	fixture_put(dir, "python",
+	            "name: python\ntitle: Python\nsource: main.py\ncommand: [/bin/sh, '{source}']\n"
+	            "session_command: [/bin/sh, '{runner}/stay']\nenv: {DEMO: '1'}\n"
+	            "program: /bin/sh\nreport: true\n");
+	fixture_put(dir, "demo",
+	            "name: demo\ntitle: Demo\nsource: main\ncommand: [/bin/sh, '{source}']\n"
+	            "program: /bin/sh\n");
+	r = runners_load(dir, &err);
+	if (!r)
+		fail_msg("%s", err.msg);
+	fixture_drop(dir, "python");
+	fixture_drop(dir, "demo");
+	(void)rmdir(dir);
+	return r;
+}
+
+static inline int setup(void **state)
+{
+	static const struct config_override settings[] = {
+		{"admission.max_running", "2"},
+                {"admission.max_queued",  "2"},
+		{"limits.output",         "8"},
+                {"sessions.max",          "4"},
+		{"sessions.queue",        "3"},
+	};
+	struct fixture *f = NEW(struct fixture);
+
+	f->loop = loop_new();
+	f->driver = fake_driver_new(f->loop);
+	f->runners = session_runners();
+	f->config = config_load(NULL, settings, ARRAY_SIZE(settings), &f->err);
+	if (!f->config)
+		return -1;
+	f->execs = exec_service_new(&(struct exec_service_config){
+		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
+	f->executions = executions_new(f->loop, 100, 1 << 20);
+	f->service =
+		session_service_new(&(struct session_service_config){.config = f->config,
+	                                                             .driver = f->driver,
+	                                                             .runners = f->runners,
+	                                                             .loop = f->loop,
+	                                                             .execs = f->execs,
+	                                                             .executions = f->executions});
+	f->request = (struct session_request){.mode = SESSION_PERSISTENT};
+	f->code = (struct exec_request){.code = (char *)"x = 1", .code_len = 5};
+	*state = f;
+	return 0;
+}
+
+static inline void settle(struct fixture *f)
+{
+	for (int i = 0; i < 5; i++)
+		loop_run_once(f->loop, false);
+}
+
+/* Let @us pass on the loop. */
+static inline void pass(struct fixture *f, uint64_t us)
+{
+	uint64_t end = clock_us() + us;
+
+	while (clock_us() < end)
+		loop_run_once(f->loop, false);
+	settle(f);
+}
+
+static inline int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	session_service_free(f->service);
+	exec_service_free(f->execs);
+	settle(f);
+	driver_free(f->driver);
+	settle(f);
+	executions_free(f->executions);
+	loop_free(f->loop);
+	runners_free(f->runners);
+	config_free(f->config);
+	free(f);
+	return 0;
+}
+
+static inline void on_drained(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	f->drained++;
+}
+
+static inline struct session_info info_of(const struct session *session)
+{
+	struct session_info info;
+
+	session_info(session, &info);
+	return info;
+}
+
+static inline enum session_state state_of(const struct session *session)
+{
+	return info_of(session).state;
+}
+
+static inline struct execution_info record_of(const struct execution *e)
+{
+	struct execution_info info;
+
+	execution_info(e, &info);
+	return info;
+}
+
+/* The execution has ended with @status_. */
+#define expect_status(e, status_)                                                                  \
+	do {                                                                                       \
+		struct execution_info info_ = record_of(e);                                        \
+		assert_int_equal(info_.state, EXECUTION_ENDED);                                    \
+		assert_non_null(info_.outcome);                                                    \
+		assert_string_equal(exec_status_name(info_.outcome->status),                       \
+		                    exec_status_name(status_));                                    \
+	} while (0)
+
+#define expect_state(session, state_)                                                              \
+	assert_string_equal(session_state_name(state_of(session)), session_state_name(state_))
+
+/* The call failed with @code_, and says why. */
+#define expect_refused(f, call, code_)                                                             \
+	do {                                                                                       \
+		error_clear(&(f)->err);                                                            \
+		assert_int_equal(call, -1);                                                        \
+		assert_string_equal(error_name((f)->err.code), error_name(code_));                 \
+		assert_true((f)->err.msg[0] != '\0');                                              \
+		error_clear(&(f)->err);                                                            \
+	} while (0)
+
+static inline struct session *create(struct fixture *f)
+{
+	struct session *session = NULL;
+	bool reused = true;
+
+	error_clear(&f->err);
+	if (session_create(f->service, &f->request, &session, &reused, &f->err) < 0)
+		fail_msg("%s", f->err.msg);
+	assert_false(reused);
+	return session;
+}
+
+static inline int try_create(struct fixture *f)
+{
+	struct session *session = NULL;
+	bool reused;
+
+	error_clear(&f->err);
+	return session_create(f->service, &f->request, &session, &reused, &f->err);
+}
+
+static inline struct box *box_at(struct fixture *f, size_t index)
+{
+	struct box *box = fake_box_at(f->driver, index);
+
+	assert_non_null(box);
+	return box;
+}
+
+static inline struct box *box_of(struct fixture *f, const struct session *session)
+{
+	for (size_t i = 0; fake_box_at(f->driver, i); i++)
+		if (str_equal(box_id(box_at(f, i)), info_of(session).box_id))
+			return box_at(f, i);
+	fail_msg("no box");
+	return NULL;
+}
+
+/* A session whose box is there. */
+static inline struct session *ready(struct fixture *f)
+{
+	struct session *session = create(f);
+
+	fake_ready(box_of(f, session));
+	expect_state(session, SESSION_READY);
+	return session;
+}
+
+static inline int try_execute(struct fixture *f, struct session *session)
+{
+	struct execution *e = NULL;
+
+	error_clear(&f->err);
+	return session_execute(session, &f->code, &e, &f->err);
+}
+
+static inline struct execution *execute(struct fixture *f, struct session *session)
+{
+	struct execution *e = NULL;
+
+	error_clear(&f->err);
+	if (session_execute(session, &f->code, &e, &f->err) < 0)
+		fail_msg("%s", f->err.msg);
+	return e;
+}
+
+/* The agent begins what it was given last; its runner too, if it is new. Return: the id. */
+static inline uint32_t begin(struct box *box)
+{
+	const struct fake_exec *run = fake_exec_last(box);
+
+	assert_non_null(run);
+	assert_non_null(run->argv);
+	assert_false(run->keep);
+	if (run->runner && run->id == run->runner + 1)
+		fake_started(box, run->runner);
+	fake_started(box, run->id);
+	return run->id;
+}
+
+static inline uint32_t runner_of(struct box *box, uint32_t id)
+{
+	const struct fake_exec *run = fake_exec_of(box, id);
+
+	assert_non_null(run);
+	assert_true(run->runner > 0);
+	return run->runner;
+}
+
+static inline void done(struct box *box, uint32_t id, int status)
+{
+	const struct exec_facts facts = {
+		.status = status, .duration_us = 1500, .stdout_bytes = 8, .stderr_bytes = 8};
+
+	fake_done(box, id, &facts);
+}
+
+/* The runner ends with the run. */
+static inline void die(struct box *box, uint32_t id, bool signalled, int status)
+{
+	const struct exec_facts run = {.signalled = signalled,
+	                               .status = status,
+	                               .stdout_bytes = 8,
+	                               .stderr_bytes = 8,
+	                               .runner_lost = true};
+	const struct exec_facts runner = {.signalled = signalled, .status = status};
+	uint32_t runner_id = runner_of(box, id);
+
+	fake_done(box, id, &run);
+	fake_done(box, runner_id, &runner);
+}
+
+/* Code that ran and ended well. */
+static inline struct execution *run(struct fixture *f, struct session *session)
+{
+	struct execution *e = execute(f, session);
+	struct box *box = box_of(f, session);
+
+	done(box, begin(box), 0);
+	expect_status(e, EXEC_SUCCESS);
+	return e;
+}
+
+static inline size_t running(struct fixture *f)
+{
+	struct exec_service_stats stats;
+
+	exec_service_stats(f->execs, &stats);
+	return stats.running;
+}

@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <sys/syscall.h>
+
+#include "session_fixture.h"
+#include "wire/layer.h"
+
+static void runner_is_started_once_and_code_handed_to_it(void **state)
+{
+	struct fixture *f = *state;
+	char *args[] = {(char *)"-v", NULL};
+	char *env[] = {(char *)"MINE=1", NULL};
+	struct exec_request_file files[] = {
+		{(char *)"a.txt", (char *)"data", 4}
+        };
+	const struct fake_exec *run, *runner;
+	struct session *session;
+	struct execution *e;
+	struct box *box;
+
+	f->request.env = env;
+	session = ready(f);
+	box = box_of(f, session);
+	assert_null(fake_exec_last(box)); /* no runner before it is needed */
+	f->code.args = args;
+	f->code.files = files;
+	f->code.files_count = 1;
+	e = execute(f, session);
+	expect_state(session, SESSION_RUNNING);
+	assert_int_equal(record_of(e).state, EXECUTION_PENDING);
+	run = fake_exec_last(box);
+	runner = fake_exec_of(box, run->runner);
+	assert_true(runner->keep);
+	assert_string_equal(runner->argv[0], "/bin/sh");
+	assert_string_equal(runner->argv[1], "/opt/millibox/runners/python/stay");
+	assert_null(runner->argv[2]);
+	assert_string_equal(runner->env[str_list_count(runner->env) - 2], "DEMO=1");
+	assert_string_equal(runner->env[str_list_count(runner->env) - 1], "MINE=1");
+	assert_string_equal(run->source, "run1.py");
+	assert_string_equal(run->argv[0], "-v");
+	assert_int_equal(run->files_count, 2);
+	assert_string_equal(run->files[0].path, "run1.py");
+	assert_string_equal(run->files[0].data, "x = 1");
+	assert_true(run->files[0].source);
+	assert_string_equal(run->files[1].path, "a.txt");
+	assert_int_equal(run->stdout_max, 9);
+	assert_false(run->stdin_open);
+	(void)begin(box);
+	assert_int_equal(record_of(e).state, EXECUTION_RUNNING);
+	done(box, 2, 0);
+	expect_status(e, EXEC_SUCCESS);
+	expect_state(session, SESSION_READY);
+	assert_false(record_of(e).session_reset);
+	e = execute(f, session);
+	run = fake_exec_last(box);
+	assert_int_equal(run->runner, 1); /* the same */
+	assert_string_equal(run->source, "run2.py");
+	done(box, begin(box), 0);
+	expect_status(e, EXEC_SUCCESS);
+	assert_int_equal(info_of(session).executions, 2);
+	assert_false(fake_is_destroyed(box));
+}
+
+static void language_without_a_runner_runs_as_a_program(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	char *env[] = {(char *)"MINE=1", NULL};
+	const struct fake_exec *program;
+	struct execution *e;
+
+	f->code.language = (char *)"demo";
+	f->code.env = env;
+	e = execute(f, session);
+	program = fake_exec_last(box);
+	assert_int_equal(program->id, 1);
+	assert_int_equal(program->runner, 0);
+	assert_false(program->keep);
+	assert_string_equal(program->argv[1], "/run/millibox/run1");
+	assert_string_equal(program->files[0].path, "run1");
+	assert_string_equal(program->env[str_list_count(program->env) - 1], "MINE=1");
+	done(box, begin(box), 3);
+	expect_status(e, EXEC_FAILED);
+	assert_int_equal(record_of(e).outcome->exit_code, 3);
+	assert_false(record_of(e).session_reset);
+	assert_string_equal(record_of(e).language, "demo");
+	/* Variables of one execution cannot reach a runner that has its own already. */
+	f->code.language = NULL;
+	expect_refused(f, try_execute(f, session), ERR_INVALID);
+	expect_state(session, SESSION_READY);
+}
+
+static void outcome_has_output_report_and_growth_of_counters(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct box_counters counters = {.memory_peak_bytes = 4096,
+	                                .cpu_us = 1000,
+	                                .pids_peak = 7,
+	                                .pids_denied = 5,
+	                                .oom_kills = 2};
+	const struct exec_facts facts = {.duration_us = 70, .stdout_bytes = 10, .stderr_bytes = 3};
+	const struct outcome *out;
+	struct execution *e;
+	uint32_t id;
+
+	fake_set_counters(box, &counters); /* what earlier executions did */
+	e = execute(f, session);
+	id = begin(box);
+	fake_output(box, id, OUTPUT_STDOUT, "123456", 6);
+	fake_output(box, id, OUTPUT_STDERR, "err", 3);
+	fake_output(box, id, OUTPUT_STDOUT, "789", 3);
+	fake_report(box, id, "{\"a\":1}");
+	fake_denial(box, id, SYS_mount, 4);
+	fake_denial(box, runner_of(box, id), SYS_ptrace, 1);
+	counters.cpu_us = 1250;
+	fake_set_counters(box, &counters);
+	fake_set_layers(box, LAYERS_ALL & ~LAYER_BIT(LAYER_LANDLOCK));
+	fake_done(box, id, &facts);
+	expect_status(e, EXEC_SUCCESS);
+	out = record_of(e).outcome;
+	assert_string_equal(out->out.data, "12345678");
+	assert_string_equal(out->err.data, "err");
+	assert_true(out->out_truncated);
+	assert_false(out->err_truncated);
+	assert_int_equal(out->limit, EXEC_LIMIT_OUTPUT);
+	assert_string_equal(out->report.data, "{\"a\":1}");
+	assert_int_equal(out->cpu_us, 250);
+	assert_int_equal(out->memory_peak_bytes, 4096);
+	assert_int_equal(out->processes_peak, 7);
+	assert_int_equal(out->duration_us, 70);
+	assert_int_equal(out->denials_count, 3); /* mount, ptrace, the cut output */
+	assert_int_equal(out->layers_missing, LAYER_BIT(LAYER_LANDLOCK));
+	assert_string_equal(out->driver, "fake");
+	assert_string_equal(out->execution_id, record_of(e).id);
+}
+
+static void stdin_is_given_and_ended(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+
+	f->code.stdin_data = (char *)"in";
+	f->code.stdin_len = 2;
+	(void)execute(f, session);
+	assert_string_equal(fake_exec_last(box)->stdin_data, "in");
+	assert_false(fake_exec_last(box)->stdin_open);
+}
+
+static void stdin_may_stay_open(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *first, *second;
+
+	f->code.stdin_open = true;
+	first = execute(f, session);
+	second = execute(f, session);
+	assert_true(fake_exec_last(box)->stdin_open);
+	assert_int_equal(execution_stdin(first, "ab", 2, false, &f->err), 0);
+	assert_int_equal(execution_stdin(first, "c", 1, true, &f->err), 0);
+	assert_string_equal(fake_exec_last(box)->stdin_data, "abc");
+	assert_false(fake_exec_last(box)->stdin_open);
+	expect_refused(f, execution_stdin(second, "x", 1, false, &f->err), ERR_CONFLICT);
+	done(box, begin(box), 0);
+	expect_refused(f, execution_stdin(first, "x", 1, false, &f->err), ERR_CONFLICT);
+}
+
+static void executions_run_in_order_and_the_queue_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = create(f);
+	struct box *box = box_of(f, session);
+	struct execution *e[3];
+
+	for (size_t i = 0; i < 3; i++)
+		e[i] = execute(f, session); /* the box is not there yet */
+	expect_state(session, SESSION_CREATING);
+	assert_int_equal(info_of(session).queued, 3);
+	expect_refused(f, try_execute(f, session), ERR_BUSY);
+	assert_int_equal(info_of(session).executions, 3);
+	fake_ready(box);
+	for (size_t i = 0; i < 3; i++) {
+		expect_state(session, SESSION_RUNNING);
+		assert_int_equal(info_of(session).queued, 2 - i);
+		(void)begin(box);
+		assert_int_equal(record_of(e[i]).state, EXECUTION_RUNNING);
+		if (i < 2)
+			assert_int_equal(record_of(e[i + 1]).state, EXECUTION_PENDING);
+		done(box, fake_exec_last(box)->id, 0);
+		expect_status(e[i], EXEC_SUCCESS);
+	}
+	expect_state(session, SESSION_READY);
+	assert_int_equal(running(f), 0);
+}
+
+static void places_are_shared_with_all_executions(void **state)
+{
+	struct fixture *f = *state; /* two places, and two may wait for one */
+	struct session *s[4];
+	struct execution *e[4];
+
+	for (size_t i = 0; i < 4; i++) {
+		s[i] = ready(f);
+		e[i] = execute(f, s[i]);
+		expect_state(s[i], SESSION_RUNNING);
+	}
+	assert_int_equal(running(f), 2);
+	assert_null(fake_exec_last(box_of(f, s[2]))); /* has no place yet */
+	done(box_of(f, s[0]), begin(box_of(f, s[0])), 0);
+	assert_int_equal(running(f), 2);
+	assert_non_null(fake_exec_last(box_of(f, s[2])));
+	assert_null(fake_exec_last(box_of(f, s[3])));
+	/* Waiting can be cancelled, and takes no place. */
+	assert_int_equal(execution_cancel(e[3], &f->err), 0);
+	expect_status(e[3], EXEC_CANCELLED);
+	expect_state(s[3], SESSION_READY);
+	done(box_of(f, s[1]), begin(box_of(f, s[1])), 0);
+	done(box_of(f, s[2]), begin(box_of(f, s[2])), 0);
+	expect_status(e[2], EXEC_SUCCESS);
+	assert_int_equal(running(f), 0);
+}
+
+/* Deadlines. */
+
+static struct execution *overdue(struct fixture *f, struct session *session, uint32_t *ret_id)
+{
+	struct execution *e;
+
+	f->code.timeout_us = 20 * USEC_PER_MS;
+	e = execute(f, session);
+	*ret_id = begin(box_of(f, session));
+	pass(f, 40 * USEC_PER_MS);
+	assert_int_equal(record_of(e).state, EXECUTION_RUNNING);
+	return e;
+}
+
+static void run_that_heeds_the_interrupt_saves_the_session(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e;
+	uint32_t id;
+
+	e = overdue(f, session, &id);
+	assert_int_equal(fake_exec_of(box, id)->signo, SIGINT);
+	assert_int_equal(fake_exec_of(box, runner_of(box, id))->signals, 0);
+	fake_output(box, id, OUTPUT_STDERR, "^C", 2);
+	done(box, id, 130);
+	expect_status(e, EXEC_TIMEOUT);
+	assert_int_equal(record_of(e).outcome->limit, EXEC_LIMIT_TIME);
+	assert_int_equal(record_of(e).outcome->exit_code, 130);
+	assert_string_equal(record_of(e).outcome->err.data, "^C");
+	assert_false(record_of(e).session_reset);
+	expect_state(session, SESSION_READY);
+	(void)run(f, session);
+	assert_int_equal(fake_exec_last(box)->runner, 1);
+}
+
+static void runner_that_does_not_is_killed_and_replaced(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e, *next;
+	uint64_t since = clock_us();
+	uint32_t id;
+
+	e = overdue(f, session, &id);
+	next = execute(f, session);
+	while (fake_exec_of(box, runner_of(box, id))->signo != SIGKILL)
+		pass(f, 10 * USEC_PER_MS);
+	assert_true(clock_us() - since >= 520 * USEC_PER_MS);
+	assert_int_equal(fake_exec_of(box, id)->signals, 1);
+	die(box, id, true, SIGKILL);
+	expect_status(e, EXEC_TIMEOUT);
+	assert_true(record_of(e).session_reset);
+	assert_int_equal(record_of(e).outcome->signal, SIGKILL);
+	assert_true(clock_us() - since < 2 * USEC_PER_SEC);
+	/* The next is on its way to a new runner in the same box. */
+	expect_state(session, SESSION_RUNNING);
+	assert_int_not_equal(fake_exec_last(box)->runner, 1);
+	done(box, begin(box), 0);
+	expect_status(next, EXEC_SUCCESS);
+	assert_false(record_of(next).session_reset);
+	assert_int_equal(fake_box_count(f->driver), 1);
+}
+
+static void answer_that_crosses_the_kill_costs_the_runner(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e;
+	uint32_t id;
+
+	e = overdue(f, session, &id);
+	pass(f, 520 * USEC_PER_MS);
+	assert_int_equal(fake_exec_of(box, 1)->signo, SIGKILL);
+	done(box, id, 0);
+	expect_status(e, EXEC_TIMEOUT);
+	assert_true(record_of(e).session_reset);
+	(void)execute(f, session);
+	assert_int_not_equal(fake_exec_last(box)->runner, 1);
+}
+
+static void agent_that_does_not_report_the_kill_costs_the_box(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct execution *e, *queued;
+	uint32_t id;
+
+	e = overdue(f, session, &id);
+	queued = execute(f, session);
+	pass(f, 1600 * USEC_PER_MS);
+	expect_status(e, EXEC_TIMEOUT);
+	expect_status(queued, EXEC_CRASHED);
+	expect_state(session, SESSION_FAILED);
+	assert_true(record_of(e).session_reset);
+	assert_int_equal(fake_box_count(f->driver), 0);
+	assert_int_equal(running(f), 0);
+}
+
+static void program_of_its_own_is_killed_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	const struct exec_facts killed = {.signalled = true, .status = SIGKILL};
+	struct execution *e;
+	uint32_t id;
+
+	f->code.language = (char *)"demo";
+	e = overdue(f, session, &id);
+	assert_int_equal(fake_exec_of(box, id)->signo, SIGKILL);
+	fake_done(box, id, &killed);
+	expect_status(e, EXEC_TIMEOUT);
+	assert_false(record_of(e).session_reset);
+	expect_state(session, SESSION_READY);
+}
+
+static void cancelling_interrupts_first(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e = execute(f, session);
+	struct execution *queued = execute(f, session);
+	uint32_t id = begin(box);
+
+	assert_int_equal(execution_cancel(queued, &f->err), 0);
+	expect_status(queued, EXEC_CANCELLED);
+	assert_int_equal(info_of(session).queued, 0);
+	assert_int_equal(execution_cancel(e, &f->err), 0);
+	assert_int_equal(execution_cancel(e, &f->err), 0); /* is on its way */
+	assert_int_equal(fake_exec_of(box, id)->signo, SIGINT);
+	assert_int_equal(fake_exec_of(box, id)->signals, 1);
+	done(box, id, 130);
+	expect_status(e, EXEC_CANCELLED);
+	assert_false(record_of(e).session_reset);
+	expect_state(session, SESSION_READY);
+	expect_refused(f, execution_cancel(e, &f->err), ERR_CONFLICT);
+}
+
+static void cancelling_before_the_start_is_heeded_too(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e = execute(f, session);
+	uint32_t id = fake_exec_last(box)->id;
+
+	assert_int_equal(execution_cancel(e, &f->err), 0);
+	(void)begin(box);
+	pass(f, 520 * USEC_PER_MS);
+	assert_int_equal(fake_exec_of(box, runner_of(box, id))->signo, SIGKILL);
+	die(box, id, true, SIGKILL);
+	expect_status(e, EXEC_CANCELLED);
+	assert_true(record_of(e).session_reset);
+}
+
+static void interrupt_leaves_the_session_as_it_is(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e;
+	uint32_t id;
+
+	expect_refused(f, session_interrupt(session, &f->err), ERR_CONFLICT);
+	e = execute(f, session);
+	expect_refused(f, session_interrupt(session, &f->err), ERR_CONFLICT);
+	id = begin(box);
+	assert_int_equal(session_interrupt(session, &f->err), 0);
+	assert_int_equal(fake_exec_of(box, id)->signo, SIGINT);
+	pass(f, 20 * USEC_PER_MS);
+	expect_state(session, SESSION_RUNNING);
+	done(box, id, 130);
+	expect_status(e, EXEC_FAILED);
+	expect_state(session, SESSION_READY);
+}
+
+/* Deaths. */
+
+static void runner_that_ends_with_the_run_is_a_reset(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e = execute(f, session);
+
+	die(box, begin(box), false, 7); /* os._exit(7) */
+	expect_status(e, EXEC_FAILED);
+	assert_int_equal(record_of(e).outcome->exit_code, 7);
+	assert_true(record_of(e).session_reset);
+	expect_state(session, SESSION_READY);
+	e = execute(f, session);
+	die(box, begin(box), true, SIGSEGV);
+	expect_status(e, EXEC_FAILED);
+	assert_int_equal(record_of(e).outcome->signal, SIGSEGV);
+	assert_true(record_of(e).session_reset);
+	e = run(f, session);
+	assert_false(record_of(e).session_reset);
+	assert_int_equal(fake_exec_last(box)->runner, 5); /* the third */
+}
+
+static void runner_killed_for_memory_names_the_limit(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct box_counters counters = {.oom_kills = 3};
+	struct execution *e;
+	uint32_t id;
+
+	fake_set_counters(box, &counters);
+	e = execute(f, session);
+	id = begin(box);
+	counters.oom_kills = 4;
+	fake_set_counters(box, &counters);
+	die(box, id, true, SIGKILL);
+	expect_status(e, EXEC_FAILED);
+	assert_int_equal(record_of(e).outcome->limit, EXEC_LIMIT_MEMORY);
+	e = run(f, session);
+	assert_int_equal(record_of(e).outcome->limit, EXEC_LIMIT_NONE); /* not its kill */
+}
+
+static void runner_that_dies_idle_is_told_by_the_next(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e = run(f, session);
+
+	done(box, 1, 0);
+	expect_state(session, SESSION_READY);
+	assert_false(record_of(e).session_reset);
+	e = run(f, session);
+	assert_true(record_of(e).session_reset);
+	e = run(f, session);
+	assert_false(record_of(e).session_reset);
+}
+
+static void run_that_crosses_the_death_of_its_runner_is_given_to_another(void **state)
+{
+	struct fixture *f = *state;
+	const struct error gone = {.code = ERR_CONFLICT, .msg = "no runner"};
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e;
+	uint32_t id;
+
+	(void)run(f, session);
+	e = execute(f, session);
+	id = fake_exec_last(box)->id;
+	done(box, 1, 0);
+	fake_exec_failed(box, id, &gone);
+	assert_int_equal(record_of(e).state, EXECUTION_PENDING);
+	assert_true(fake_exec_last(box)->id > id);
+	assert_string_equal(fake_exec_last(box)->files[0].data, "x = 1");
+	done(box, begin(box), 0);
+	expect_status(e, EXEC_SUCCESS);
+	assert_true(record_of(e).session_reset);
+	/* But not for ever. */
+	e = execute(f, session);
+	for (int i = 0; i < 2; i++) {
+		id = fake_exec_last(box)->id;
+		if (i > 0)
+			fake_started(box, runner_of(box, id));
+		done(box, runner_of(box, id), 0);
+		fake_exec_failed(box, id, &gone);
+	}
+	assert_int_equal(record_of(e).failure->code, ERR_CONFLICT);
+	expect_state(session, SESSION_READY);
+}
+
+static void runner_that_cannot_be_started_fails_the_run_with_its_reason(void **state)
+{
+	struct fixture *f = *state;
+	const struct error no = {.code = ERR_BOX_FAILED, .msg = "no memory"};
+	const struct error none = {.code = ERR_CONFLICT, .msg = "no runner"};
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e = execute(f, session);
+	uint32_t id = fake_exec_last(box)->id;
+
+	fake_exec_failed(box, runner_of(box, id), &no);
+	fake_exec_failed(box, id, &none);
+	assert_int_equal(record_of(e).state, EXECUTION_ENDED);
+	assert_int_equal(record_of(e).failure->code, ERR_BOX_FAILED);
+	assert_non_null(strstr(record_of(e).failure->msg, "no memory"));
+	expect_state(session, SESSION_READY);
+	(void)run(f, session);
+}
+
+static void lost_box_is_a_crash(void **state)
+{
+	struct fixture *f = *state;
+	const struct error lost = {.code = ERR_AGENT_LOST, .msg = "it vanished"};
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e = execute(f, session);
+	struct execution *queued = execute(f, session);
+
+	(void)begin(box);
+	fake_lost(box, &lost);
+	expect_state(session, SESSION_FAILED);
+	assert_string_equal(info_of(session).reason, "it vanished");
+	expect_status(e, EXEC_CRASHED);
+	expect_status(queued, EXEC_CRASHED);
+	assert_true(record_of(e).session_reset);
+	settle(f);
+	assert_int_equal(fake_box_count(f->driver), 0);
+	assert_null(info_of(session).box_id);
+	assert_int_equal(running(f), 0);
+	expect_refused(f, try_execute(f, session), ERR_CONFLICT);
+}
+
+static void box_lost_to_memory_says_so(void **state)
+{
+	struct fixture *f = *state;
+	const struct error lost = {.code = ERR_AGENT_LOST, .msg = "it vanished"};
+	const struct box_counters counters = {.oom_kills = 1};
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e = execute(f, session);
+
+	(void)begin(box);
+	fake_set_counters(box, &counters);
+	fake_lost(box, &lost);
+	expect_status(e, EXEC_FAILED);
+	assert_int_equal(record_of(e).outcome->limit, EXEC_LIMIT_MEMORY);
+	expect_state(session, SESSION_FAILED);
+}
+
+static void program_that_is_never_started_fails_the_session(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session;
+	struct execution *e;
+
+	exec_service_free(f->execs);
+	session_service_free(f->service);
+	f->execs = exec_service_new(&(struct exec_service_config){.config = f->config,
+	                                                          .driver = f->driver,
+	                                                          .runners = f->runners,
+	                                                          .loop = f->loop,
+	                                                          .build_timeout_us = 30000});
+	f->service =
+		session_service_new(&(struct session_service_config){.config = f->config,
+	                                                             .driver = f->driver,
+	                                                             .runners = f->runners,
+	                                                             .loop = f->loop,
+	                                                             .execs = f->execs,
+	                                                             .executions = f->executions});
+	session = ready(f);
+	e = execute(f, session);
+	pass(f, 60 * USEC_PER_MS);
+	expect_state(session, SESSION_FAILED);
+	expect_status(e, EXEC_CRASHED);
+	/* The same bound holds for the box. */
+	session = create(f);
+	e = execute(f, session);
+	pass(f, 60 * USEC_PER_MS);
+	expect_state(session, SESSION_FAILED);
+	assert_int_equal(record_of(e).failure->code, ERR_BOX_FAILED);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(runner_is_started_once_and_code_handed_to_it),
+		TEST(language_without_a_runner_runs_as_a_program),
+		TEST(outcome_has_output_report_and_growth_of_counters),
+		TEST(stdin_is_given_and_ended),
+		TEST(stdin_may_stay_open),
+		TEST(executions_run_in_order_and_the_queue_is_bounded),
+		TEST(places_are_shared_with_all_executions),
+		TEST(run_that_heeds_the_interrupt_saves_the_session),
+		TEST(runner_that_does_not_is_killed_and_replaced),
+		TEST(answer_that_crosses_the_kill_costs_the_runner),
+		TEST(agent_that_does_not_report_the_kill_costs_the_box),
+		TEST(program_of_its_own_is_killed_at_once),
+		TEST(cancelling_interrupts_first),
+		TEST(cancelling_before_the_start_is_heeded_too),
+		TEST(interrupt_leaves_the_session_as_it_is),
+		TEST(runner_that_ends_with_the_run_is_a_reset),
+		TEST(runner_killed_for_memory_names_the_limit),
+		TEST(runner_that_dies_idle_is_told_by_the_next),
+		TEST(run_that_crosses_the_death_of_its_runner_is_given_to_another),
+		TEST(runner_that_cannot_be_started_fails_the_run_with_its_reason),
+		TEST(lost_box_is_a_crash),
+		TEST(box_lost_to_memory_says_so),
+		TEST(program_that_is_never_started_fails_the_session),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
