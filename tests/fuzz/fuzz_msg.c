@@ -46,11 +46,14 @@ static void (*const tries[])(const struct frame *frame) = {
 static void walk_lists(const struct frame *frame)
 {
 	struct msg_exec exec;
+	struct msg_run run;
 
-	if (msg_exec_decode(frame, &exec) < 0)
-		return;
-	walk(&exec.argv);
-	walk(&exec.env);
+	if (msg_exec_decode(frame, &exec) == 0) {
+		walk(&exec.argv);
+		walk(&exec.env);
+	}
+	if (msg_run_decode(frame, &run) == 0)
+		walk(&run.args);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

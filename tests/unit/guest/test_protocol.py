@@ -30,7 +30,7 @@ def messages_of_the_page():
         table = section.split("### ")[0]
         for number, name, fields in re.findall(r"^\| (\d+) \| (\w+) \| (.*?) \|", table, flags=re.M):
             rows.append((int(number), name, direction, fields.split(", ")))
-    return rows
+    return sorted(rows)
 
 
 def test_messages_are_those_of_the_source():
@@ -54,6 +54,11 @@ def test_constants_are_those_of_the_source():
     assert re.search(r"#define WIRE_STRS_MAX +1024", message) and "at most 1024" in PAGE
     version = re.search(r"#define WIRE_VERSION +(\d+)", message).group(1)
     assert f"`version` in HELLO and SETUP is {version}." in PAGE
+    resident = (ROOT / "src/guest/resident.h").read_text()
+    assert re.search(r"#define RESIDENT_MAX +4\n", resident) and "at most 4 at a time" in PAGE
+    assert re.search(r"#define RESIDENT_REQUEST_MAX +\(64 \* 1024\)", resident) and "at most 65536 bytes |" in PAGE
+    assert re.search(r"#define RESIDENT_PIECE_MAX +\(60 \* 1024\)", resident) and "at most 61440 bytes" in PAGE
+    assert "#define SINKS_MAX 16" in (ROOT / "src/guest/sinks.h").read_text() and "the last 16 pipes" in PAGE
     kinds = re.search(r"#define DENIALS_KINDS_MAX (\d+)", (ROOT / "src/guest/denials.h").read_text()).group(1)
     assert f"at most {kinds} kinds" in PAGE
 
