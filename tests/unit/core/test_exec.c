@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include <signal.h>
 #include <sys/syscall.h>
 
 #include "exec_fixture.h"
@@ -396,6 +397,48 @@ static void what_the_wire_does_not_take_is_told(void **state)
 	expect_idle(f);
 }
 
+static void stdin_may_stay_open(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h = {0};
+	struct box *box;
+
+	f->request.stdin_data = (char *)"a";
+	f->request.stdin_len = 1;
+	f->request.stdin_open = true;
+	start(f, &h);
+	box = run(f, 0);
+	assert_true(fake_exec_last(box)->stdin_open);
+	assert_int_equal(exec_stdin(h.exec, "bc", 2, false, &f->err), 0);
+	assert_string_equal(fake_exec_last(box)->stdin_data, "abc");
+	assert_int_equal(exec_stdin(h.exec, NULL, 0, true, &f->err), 0);
+	assert_false(fake_exec_last(box)->stdin_open);
+	assert_int_equal(exec_stdin(h.exec, "d", 1, false, &f->err), -1);
+	assert_int_equal(f->err.code, ERR_CONFLICT);
+	done(box, 0);
+	expect_idle(f);
+}
+
+static void signals_and_input_need_a_program(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h[3] = {0};
+
+	for (size_t i = 0; i < 3; i++)
+		start(f, &h[i]);
+	assert_int_equal(exec_signal(h[0].exec, SIGINT, &f->err), -1); /* has not started */
+	error_clear(&f->err);
+	assert_int_equal(exec_stdin(h[2].exec, "x", 1, true, &f->err), -1); /* waits */
+	assert_int_equal(f->err.code, ERR_CONFLICT);
+	error_clear(&f->err);
+	(void)run(f, 0);
+	assert_int_equal(exec_signal(h[0].exec, SIGINT, &f->err), 0);
+	assert_int_equal(fake_exec_last(box_at(f, 0))->signo, SIGINT);
+	for (size_t i = 3; i-- > 0;)
+		exec_cancel(h[i].exec);
+	expect_idle(f);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -416,6 +459,8 @@ int main(void)
 		TEST(request_can_be_freed),
 		TEST(box_that_is_never_ready_is_given_up),
 		TEST(what_the_wire_does_not_take_is_told),
+		TEST(stdin_may_stay_open),
+		TEST(signals_and_input_need_a_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -522,6 +522,53 @@ static void missing_layer_is_refused_when_strict(void **state)
 	assert_int_equal(f->decision.spec.required_layers, 0);
 }
 
+static void box_of_a_session_needs_no_code(void **state)
+{
+	struct fixture *f = *state;
+	char *env[] = {(char *)"A=1", NULL};
+	char *bad[] = {(char *)"LD_PRELOAD=x", NULL};
+
+	f->request.code = NULL;
+	f->request.code_len = 0;
+	f->request.memory_bytes = 64 * MIB;
+	f->request.env = env;
+	assert_int_equal(policy_decide_box(&f->rules, &f->request, &f->decision, &f->err), 0);
+	assert_null(f->decision.argv);
+	assert_string_equal(f->decision.runner->name, "demo");
+	assert_int_equal(f->decision.spec.limits.memory_bytes, 64 * MIB);
+	assert_int_equal(f->decision.spec.limits.workspace_bytes, 32 * MIB);
+	assert_int_equal(f->decision.spec.required_layers, f->caps.required_layers);
+	assert_string_equal(f->decision.env[str_list_count(f->decision.env) - 1], "A=1");
+	policy_decision_done(&f->decision);
+	f->request.env = bad;
+	assert_int_equal(policy_decide_box(&f->rules, &f->request, &f->decision, &f->err), -1);
+	assert_string_equal(f->err.field, "env_vars");
+	error_clear(&f->err);
+	f->request.env = NULL;
+	f->request.memory_bytes = 1;
+	assert_int_equal(policy_decide_box(&f->rules, &f->request, &f->decision, &f->err), -1);
+	assert_string_equal(f->err.field, "resources.memory");
+	error_clear(&f->err);
+	f->request.memory_bytes = 0;
+	f->caps.layers = 0;
+	assert_int_equal(policy_decide_box(&f->rules, &f->request, &f->decision, &f->err), -1);
+	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
+}
+
+static void any_command_of_a_runner_is_expanded(void **state)
+{
+	struct fixture *f = *state;
+	char *command[] = {(char *)"{runner}/stay", (char *)"{source}", NULL};
+	char *args[] = {(char *)"{source}", NULL};
+	cleanup_str_list char **argv =
+		policy_argv(runners_find(f->runners, "demo"), command, "run7.x", args);
+
+	assert_string_equal(argv[0], "/opt/millibox/runners/demo/stay");
+	assert_string_equal(argv[1], "/run/millibox/run7.x");
+	assert_string_equal(argv[2], "{source}"); /* a caller's word stays what it is */
+	assert_null(argv[3]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -543,6 +590,8 @@ int main(void)
 		TEST(variables_are_named_properly_and_load_nothing),
 		TEST(bad_environment_is_refused),
 		TEST(missing_layer_is_refused_when_strict),
+		TEST(box_of_a_session_needs_no_code),
+		TEST(any_command_of_a_runner_is_expanded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

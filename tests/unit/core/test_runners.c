@@ -71,7 +71,8 @@ static void manifest_becomes_a_runner(void **state)
 
 	put(f, "demo", GOOD);
 	put(f, "other",
-	    "name: other\ntitle: O\nsource: m\ncommand: ['{runner}/x']\nprogram: /nonexistent\n");
+	    "name: other\ntitle: O\nsource: m\ncommand: ['{runner}/x']\nprogram: /nonexistent\n"
+	    "session_command: [/bin/sh, '{runner}/stay']\n");
 	put(f, ".git", "not: a manifest\n");
 	all = runners_load(f->dir, &err);
 	if (!all)
@@ -87,9 +88,12 @@ static void manifest_becomes_a_runner(void **state)
 	assert_null(r->env[2]);
 	assert_true(r->report);
 	assert_true(r->installed);
+	assert_null(r->session_command);
 	r = runners_at(all, 1);
 	assert_string_equal(r->name, "other");
 	assert_false(r->installed);
+	assert_string_equal(r->session_command[1], "{runner}/stay");
+	assert_null(r->session_command[2]);
 	assert_false(r->report);
 	assert_null(r->aliases[0]);
 	assert_null(r->env[0]);

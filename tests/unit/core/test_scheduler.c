@@ -169,6 +169,28 @@ static void no_queue_at_all_is_possible(void **state)
 	assert_int_equal(enter(&b), -1);
 }
 
+static void patient_ones_wait_however_long_the_queue_is(void **state)
+{
+	struct scheduler s;
+	struct job a, b, c, d;
+
+	(void)state;
+	scheduler_init(&s, 1, 1, 2);
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	c = make(&s, 'c');
+	d = make(&s, 'd');
+	c.entry.patient = true;
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), 1);
+	assert_int_equal(enter(&c), 1);
+	assert_int_equal(enter(&d), -1);
+	scheduler_out(&s, &a.entry, 0);
+	scheduler_out(&s, &b.entry, 0);
+	assert_string_equal(turns, "bc"); /* in their order */
+	scheduler_out(&s, &c.entry, 0);
+}
+
 static void retry_follows_how_long_places_are_held(void **state)
 {
 	struct scheduler s;
@@ -207,6 +229,7 @@ int main(void)
 		TEST(nobody_overtakes_the_queue),
 		TEST(turn_given_up_at_once_goes_to_the_next),
 		TEST(no_queue_at_all_is_possible),
+		TEST(patient_ones_wait_however_long_the_queue_is),
 		TEST(retry_follows_how_long_places_are_held),
 	};
 

@@ -152,6 +152,38 @@ static void files_have_ordinary_modes_and_a_total(void **state)
 	assert_refused(f, box_exec(box, &plan, &f->err), ERR_TOO_LARGE, "");
 }
 
+static void runs_are_checked(void **state)
+{
+	static const char *const args[] = {NULL};
+	struct fixture *f = *state;
+	struct box *box = make_box(f);
+	struct exec_plan runner = sample_plan(1);
+	struct exec_file files[] = {
+		{.path = "run2.py", .data = "", .len = 0,      .mode = 0444,          .source = true},
+		{.path = "../x",                 .data = "",              .len = 0, .mode = 0644},
+	};
+	struct run_plan run = {
+		.runner = 1, .source = "run2.py", .args = args, .files = files, .files_count = 2};
+
+	runner.keep = true;
+	assert_int_equal(box_exec(box, &runner, &f->err), 0);
+	assert_refused(f, box_run(box, &run, &f->err), ERR_INVALID, "id");
+	run.id = 2;
+	assert_refused(f, box_run(box, &run, &f->err), ERR_INVALID, "files");
+	files[1].path = "x";
+	files[0].source = false; /* the payload could change it */
+	assert_refused(f, box_run(box, &run, &f->err), ERR_INVALID, "source");
+	files[0].source = true;
+	run.source = "run3.py";
+	assert_refused(f, box_run(box, &run, &f->err), ERR_INVALID, "source");
+	run.source = "run2.py";
+	run.runner = 2;
+	assert_refused(f, box_run(box, &run, &f->err), ERR_CONFLICT, "");
+	run.runner = 1;
+	assert_int_equal(box_run(box, &run, &f->err), 0);
+	assert_string_equal(fake_exec_last(box)->source, "run2.py");
+}
+
 static void signals_are_signals(void **state)
 {
 	struct fixture *f = *state;
@@ -203,6 +235,7 @@ int main(void)
 		TEST(plans_are_checked),
 		TEST(paths_of_files_stay_in_the_workspace),
 		TEST(files_have_ordinary_modes_and_a_total),
+		TEST(runs_are_checked),
 		TEST(signals_are_signals),
 		TEST(what_a_backend_cannot_freeze_is_said),
 		TEST(a_box_says_who_it_is),

@@ -166,6 +166,45 @@ static void a_driver_with_boxes_can_be_freed(void **state)
 	recorder_expect(&f->rec, "");
 }
 
+static void the_test_plays_a_runner(void **state)
+{
+	static const char *const args[] = {"-v", NULL};
+	struct fixture *f = *state;
+	const struct exec_file file = {
+		.path = "run2.py", .data = "x", .len = 1, .mode = 0444, .source = true};
+	struct exec_plan runner = sample_plan(1);
+	const struct run_plan run = {.id = 2,
+	                             .runner = 1,
+	                             .source = "run2.py",
+	                             .args = args,
+	                             .files = &file,
+	                             .files_count = 1};
+	const struct exec_facts lost = {.status = 7, .runner_lost = true}, ended = {.status = 7};
+	const struct fake_exec *e;
+
+	runner.keep = true;
+	assert_int_equal(box_exec(f->box, &runner, &f->err), 0);
+	assert_int_equal(box_run(f->box, &run, &f->err), 0);
+	e = fake_exec_last(f->box);
+	assert_int_equal(e->id, 2);
+	assert_int_equal(e->runner, 1);
+	assert_string_equal(e->source, "run2.py");
+	assert_string_equal(e->argv[0], "-v");
+	assert_string_equal(e->files[0].data, "x");
+	assert_true(fake_exec_of(f->box, 1)->keep);
+	assert_null(fake_exec_of(f->box, 3));
+	assert_int_equal(box_signal(f->box, 1, 9, &f->err), 0);
+	assert_int_equal(fake_exec_of(f->box, 1)->signo, 9);
+	assert_int_equal(fake_exec_of(f->box, 1)->signals, 1);
+	assert_int_equal(fake_exec_of(f->box, 2)->signals, 0);
+	fake_started(f->box, 1);
+	fake_started(f->box, 2);
+	fake_done(f->box, 2, &lost);
+	assert_true(f->rec.facts.runner_lost);
+	fake_done(f->box, 1, &ended);
+	recorder_expect(&f->rec, "ready started(1) started(2) done(2,exit 7) done(1,exit 7) ");
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -173,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_test_sees_what_was_handed_over),
 		TEST(the_test_plays_a_whole_run),
+		TEST(the_test_plays_a_runner),
 		TEST(failures_are_played_too),
 		TEST(gone_comes_from_the_loop_and_once),
 		TEST(gone_can_be_held_back),
