@@ -55,6 +55,13 @@ class Bash:
         return os.waitpid(self.pid, 0)[1]
 
 
+def nameless_file():
+    try:
+        return os.memfd_create("state")
+    except OSError:  # where nobody would count its memory
+        return os.open("/tmp", os.O_TMPFILE | os.O_RDWR, 0o600)
+
+
 def own_environment():
     """As it was given: Python adds to its copy."""
     with open("/proc/self/environ", "rb") as file:
@@ -66,7 +73,7 @@ class Runner:
         self.channel = socket.socket(fileno=CHANNEL)
         os.set_inheritable(CHANNEL, False)
         self.answers, self.answers_end = os.pipe()
-        self.state = os.memfd_create("state")
+        self.state = nameless_file()
         self.bash = Bash(self.state, own_environment())
         self.patient = False  # an interrupt may be repeated
         signal.signal(signal.SIGINT, self.on_interrupt)

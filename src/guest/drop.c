@@ -141,7 +141,11 @@ static int step_ids(const struct drop_plan *plan)
 	uid_t uid = plan->setup->uid;
 	gid_t gid = plan->setup->gid;
 
-	/* Only one id is mapped: there is no other to change to. */
+	/*
+	 * Only one id is mapped: there is no other to change to. What then keeps the payload off
+	 * the agent is that it cannot be dumped, PID 1's immunity to signals, the filter and
+	 * Landlock; of the agent's directory see agent_open_run_dir().
+	 */
 	if (uid == getuid() && gid == getgid())
 		return uid == geteuid() && gid == getegid() ? 0 : -EPERM;
 	/* The namespace denies setgroups: there must be none, as there is no way to drop them. */
@@ -179,6 +183,12 @@ static int step_filter(const struct drop_plan *plan)
 	cleanup_close int listener = -1;
 	int r = 0;
 
+	/* Nobody counts the memory of this box. First: the payload's own filter allows no more. */
+	if (plan->setup->data_limit > 0) {
+		r = filter_install(FILTER_UNCHARGED);
+		if (r < 0)
+			return r;
+	}
 	if (!plan->notify)
 		return filter_install(FILTER_PAYLOAD_QUIET);
 	r = filter_install_payload(&listener);

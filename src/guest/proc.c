@@ -69,9 +69,11 @@ static int open_pipes(struct agent *a, const struct msg_exec *msg, struct child_
 	back = fsid_give_back(&ids);
 	if (r >= 0)
 		r = back;
+	if (r >= 0)
+		r = agent_open_run_dir(a, true);
 	if (r >= 0 && msg->report_max > 0)
 		r = report_open(&p->report, AGENT_RUN_DIR, a->run_dir, msg->report_max);
-	return r;
+	return r < 0 ? r : agent_open_run_dir(a, false);
 }
 
 static void close_all(struct proc *p)
@@ -139,7 +141,11 @@ static int fail(struct agent *a, const struct error *err)
 /* A run's code is read when the request is; nothing else ever clears the small place it is in. */
 static void remove_source(const struct agent *a, const char *name)
 {
+	/* It is closed while anything runs, where payload and agent are the same to it. */
+	if (agent_open_run_dir(a, true) < 0)
+		return;
 	(void)unlinkat(a->run_dir, name, 0);
+	(void)!agent_open_run_dir(a, false);
 }
 
 static int start_run(struct agent *a, uint32_t id, const struct msg_run *msg, struct error *err)

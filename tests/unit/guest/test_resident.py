@@ -31,10 +31,10 @@ while True:
 """]
 
 
-def make(ids=IDS):
+def make(ids=IDS, **over):
     agent = Agent(AGENT, ids, {name: (ROOT / "runners" / name).read_bytes() for name in FILES})
     agent.expect("HELLO")
-    agent.send(agent.setup())
+    agent.send(agent.setup(**over))
     return agent
 
 
@@ -395,12 +395,27 @@ def test_full_disk_is_a_fact(python):
     assert run(python, "import os; os.remove('fill')", 3)["done"]["disk_full"] == 0
 
 
-def test_it_works_with_one_id_only():
-    agent = make(None)
+@pytest.mark.parametrize("over", [{}, {"data_limit": 1 << 30}], ids=["counted", "uncounted"])
+@pytest.mark.parametrize("ids", [IDS, None], ids=["own id", "one id"])
+def test_it_works_wherever_a_box_can_be(ids, over):
+    agent = make(ids, **over)
     keep(agent, PYTHON)
-    run(agent, "x = 20", 2)
-    assert result(run(agent, "x + 1", 3)) == 21
+    keep(agent, SHELL, 2)
+    run(agent, "x = 20", 3)
+    assert result(run(agent, "x + 1", 4)) == 21
+    run(agent, "x=30; exit 3", 5, runner=2)
+    assert run(agent, "echo $x", 6, runner=2)["stdout"] == b"30\n"
+    assert run(agent, "ls /run/millibox", 7, runner=2)["stdout"] == b"run7\n"
     agent.close()
+
+
+def test_failing_runner_does_not_stop_a_file_of_another(agent):
+    begin, *rest = agent.ask("1", 2, runner=1), agent.exec(["/bin/echo", "fine"], 3)
+    agent.send(agent.exec(["/nothing/there"], 1, keep=1), begin[:60])
+    assert agent.receive()[:2] == ("FAILED", 1)
+    agent.send(begin[60:], *rest)
+    assert agent.collect(2)["failed"]["code"] == ERR["NOT_FOUND"]
+    assert agent.collect(3)["stdout"] == b"fine\n"
 
 
 @pytest.mark.parametrize("end", ["bye", "eof"])

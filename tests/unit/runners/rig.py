@@ -61,6 +61,7 @@ class Session:
         def read(fd):
             while piece := os.read(fd, 1 << 16):
                 kept[fd] += piece
+            os.close(fd)
 
         readers = [threading.Thread(target=read, args=(fd,), daemon=True) for fd in kept]
         for reader in readers:
