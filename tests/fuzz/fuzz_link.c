@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes of an agent into the host end of the wire, in two pieces: the first byte of the input
- * says where they part. Two executions wait for their agent. Whatever comes, no callback exceeds
- * what was granted, nothing comes of an execution that has ended, and after the loss nothing at
- * all.
+ * says where they part. Two programs, a runner and its run wait for their agent. Whatever comes, no
+ * callback exceeds what was granted, nothing comes of an execution that has ended, no run is
+ * without its runner, and after the loss nothing at all.
  */
 #include "base/attr.h"
 #include "base/log.h"
@@ -11,7 +11,10 @@
 #include "fuzz.h"
 #include "io/loop.h"
 
-#define EXECS      2
+#define PROGRAMS   2
+#define RUNNER     3 /* says nothing itself */
+#define RUN        4
+#define EXECS      4
 #define STDOUT_MAX 64
 #define STDERR_MAX 16
 #define REPORT_MAX 32
@@ -53,6 +56,7 @@ static void on_started(void *ctx, uint32_t id)
 
 	require(!s->lost && s->greeted && id >= 1 && id <= EXECS);
 	require(!s->execs[id].started && !s->execs[id].ended);
+	require(id != RUN || !s->execs[RUNNER].ended);
 	s->execs[id].started = true;
 }
 
@@ -64,6 +68,7 @@ static void on_output(void *ctx, uint32_t id, enum output_stream stream, const c
 	struct seen *s = ctx;
 
 	require_running(s, id);
+	require(id != RUNNER);
 	require(stream < OUTPUT_COUNT && data && len > 0);
 	s->execs[id].output[stream] += len;
 	require(s->execs[id].output[stream] <= granted[stream]);
@@ -74,6 +79,7 @@ static void on_report(void *ctx, uint32_t id, const char *data, size_t len)
 	struct seen *s = ctx;
 
 	require_running(s, id);
+	require(id != RUNNER);
 	s->execs[id].report += len;
 	require(data && s->execs[id].report <= REPORT_MAX);
 }
@@ -92,6 +98,8 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	require_running(s, id);
 	require(facts->stdout_bytes >= s->execs[id].output[OUTPUT_STDOUT]);
 	require(facts->status >= 0 && facts->status <= 255);
+	require(!facts->runner_lost || id == RUN);
+	require(id != RUNNER || !s->execs[RUN].started || s->execs[RUN].ended);
 	s->execs[id].ended = true;
 }
 
@@ -115,10 +123,30 @@ static void hand_over(struct link *l, uint32_t id)
 	                         .stdout_max = STDOUT_MAX,
 	                         .stderr_max = STDERR_MAX,
 	                         .report_max = REPORT_MAX,
-	                         .stdin_open = id == 1};
+	                         .stdin_open = id == 1,
+	                         .keep = id == RUNNER};
 	struct error err = {0};
 
 	require(link_exec(l, &plan, &err) == 0);
+}
+
+static void hand_over_run(struct link *l)
+{
+	static const char *const args[] = {NULL};
+	static const struct exec_file code = {
+		.path = "run", .data = "", .mode = 0444, .source = true};
+	const struct run_plan plan = {.id = RUN,
+	                              .runner = RUNNER,
+	                              .source = "run",
+	                              .args = args,
+	                              .files = &code,
+	                              .files_count = 1,
+	                              .stdout_max = STDOUT_MAX,
+	                              .stderr_max = STDERR_MAX,
+	                              .report_max = REPORT_MAX};
+	struct error err = {0};
+
+	require(link_run(l, &plan, &err) == 0);
 }
 
 /* As the stream does it: what was not used is given again with more. */
@@ -152,8 +180,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char input[1000] = "";
 
 	log_setup("fuzz_link", LOG_LEVEL_ERR, LOG_FORMAT_TEXT); /* an agent makes no such lines */
-	for (uint32_t id = 1; id <= EXECS; id++)
+	for (uint32_t id = 1; id <= PROGRAMS; id++)
 		hand_over(l, id);
+	hand_over(l, RUNNER);
+	hand_over_run(l);
 	require(link_stdin(l, 1, input, sizeof(input), &err) == 0);
 	link_open(l, -1, &setup);
 	feed(l, data, size);
