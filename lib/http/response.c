@@ -113,6 +113,17 @@ void http_reply_owned(struct http_request *req, const struct http_answer *a)
 	free((void *)(uintptr_t)a->body);
 }
 
+/*
+ * Nobody reads any more. A chunked answer that ends with an error is closed by microhttpd, but is
+ * cleaned up, while an older connection lives, only when another one happens to be. What closes for
+ * good is a write that fails: cut first, so that nothing that looks like an end is sent, then end.
+ */
+static ssize_t abandon(struct http_request *req)
+{
+	conn_cut(req->conn);
+	return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
 /* microhttpd has room for @max bytes. */
 static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 {
@@ -121,7 +132,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 
 	(void)pos;
 	if (req->gone)
-		return MHD_CONTENT_READER_END_WITH_ERROR;
+		return abandon(req);
 	if (n > 0) {
 		n = n < max ? n : max;
 		memcpy(room, req->pending.data + req->pending_off, n);
@@ -132,7 +143,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (req->conn->hung_up) {
 		request_gone(req);
-		return MHD_CONTENT_READER_END_WITH_ERROR;
+		return abandon(req);
 	}
 	buf_reset(&req->pending);
 	req->pending_off = 0;

@@ -535,6 +535,34 @@ static void a_client_that_leaves_does_not_end_its_execution(void **state)
 	expect(f, "GET /api/v1/sessions/s1/result", NULL, 200, "stdout", "hi");
 }
 
+static bool one_is_connected(void *ctx)
+{
+	return http_server_connections(((struct fixture *)ctx)->server) == 1;
+}
+
+static void a_stream_that_was_left_is_cleaned_up_beside_an_older_connection(void **state)
+{
+	static const char health[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	static const char run[] = "POST /api/v1/sessions/s1/execute HTTP/1.1\r\nHost: localhost\r\n"
+				  "Content-Type: application/json\r\nContent-Length: 26\r\n\r\n"
+				  "{\"code\":\"1\",\"stream\":true}";
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX), older = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int first = -1;
+	int fd;
+
+	make_session(f);
+	peer_wait(f->loop, nobody_is_connected, f);
+	first = peer_connect(f->port);
+	assert_true(peer_say(f->loop, first, health));
+	assert_true(peer_read(f->loop, first, &older, "\"ok\""));
+	fd = peer_connect(f->port);
+	assert_true(peer_say(f->loop, fd, run));
+	assert_true(peer_read(f->loop, fd, &b, "pending"));
+	fd_close(fd);
+	peer_wait(f->loop, one_is_connected, f);
+}
+
 static void cancel_and_input_reach_the_execution(void **state)
 {
 	struct fixture *f = *state;
@@ -620,6 +648,7 @@ int main(void)
 		UNIT(a_stream_tells_its_id_at_once_and_numbers_its_events),
 		UNIT(who_comes_back_gets_the_rest_and_whole_characters),
 		UNIT(a_client_that_leaves_does_not_end_its_execution),
+		UNIT(a_stream_that_was_left_is_cleaned_up_beside_an_older_connection),
 		UNIT(cancel_and_input_reach_the_execution),
 		UNIT(a_wait_has_its_bounds),
 		UNIT(a_deleted_session_ends_its_streams),
