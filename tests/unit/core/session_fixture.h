@@ -56,6 +56,26 @@ static inline struct runners *session_runners(void)
 	return r;
 }
 
+/* @build_timeout_us 0: the default. */
+static inline void make_services(struct fixture *f, uint64_t build_timeout_us)
+{
+	f->execs = exec_service_new(&(struct exec_service_config){
+		.config = f->config,
+		.driver = f->driver,
+		.runners = f->runners,
+		.loop = f->loop,
+		.build_timeout_us = build_timeout_us,
+	});
+	f->service = session_service_new(&(struct session_service_config){
+		.config = f->config,
+		.driver = f->driver,
+		.runners = f->runners,
+		.loop = f->loop,
+		.execs = f->execs,
+		.executions = f->executions,
+	});
+}
+
 static inline int setup(void **state)
 {
 	static const struct config_override settings[] = {
@@ -73,16 +93,8 @@ static inline int setup(void **state)
 	f->config = config_load(NULL, settings, ARRAY_SIZE(settings), &f->err);
 	if (!f->config)
 		return -1;
-	f->execs = exec_service_new(&(struct exec_service_config){
-		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
 	f->executions = executions_new(f->loop, 100, 1 << 20);
-	f->service =
-		session_service_new(&(struct session_service_config){.config = f->config,
-	                                                             .driver = f->driver,
-	                                                             .runners = f->runners,
-	                                                             .loop = f->loop,
-	                                                             .execs = f->execs,
-	                                                             .executions = f->executions});
+	make_services(f, 0);
 	f->request = (struct session_request){.mode = SESSION_PERSISTENT};
 	f->code = (struct exec_request){.code = (char *)"x = 1", .code_len = 5};
 	*state = f;
@@ -173,25 +185,30 @@ static inline struct execution_info record_of(const struct execution *e)
 		error_clear(&(f)->err);                                                            \
 	} while (0)
 
-static inline struct session *create(struct fixture *f)
+static inline struct session *again(struct fixture *f, bool expect_reused)
 {
 	struct session *session = NULL;
-	bool reused = true;
+	bool reused = !expect_reused;
 
 	error_clear(&f->err);
 	if (session_create(f->service, &f->request, &session, &reused, &f->err) < 0)
+		return NULL;
+	assert_int_equal(reused, expect_reused);
+	return session;
+}
+
+static inline struct session *create(struct fixture *f)
+{
+	struct session *session = again(f, false);
+
+	if (!session)
 		fail_msg("%s", f->err.msg);
-	assert_false(reused);
 	return session;
 }
 
 static inline int try_create(struct fixture *f)
 {
-	struct session *session = NULL;
-	bool reused;
-
-	error_clear(&f->err);
-	return session_create(f->service, &f->request, &session, &reused, &f->err);
+	return again(f, false) ? 0 : -1;
 }
 
 static inline struct box *box_at(struct fixture *f, size_t index)
@@ -221,79 +238,19 @@ static inline struct session *ready(struct fixture *f)
 	return session;
 }
 
-static inline int try_execute(struct fixture *f, struct session *session)
-{
-	struct execution *e = NULL;
-
-	error_clear(&f->err);
-	return session_execute(session, &f->code, &e, &f->err);
-}
-
 static inline struct execution *execute(struct fixture *f, struct session *session)
 {
 	struct execution *e = NULL;
 
 	error_clear(&f->err);
 	if (session_execute(session, &f->code, &e, &f->err) < 0)
-		fail_msg("%s", f->err.msg);
+		return NULL;
 	return e;
 }
 
-/* The agent begins what it was given last; its runner too, if it is new. Return: the id. */
-static inline uint32_t begin(struct box *box)
+static inline int try_execute(struct fixture *f, struct session *session)
 {
-	const struct fake_exec *run = fake_exec_last(box);
-
-	assert_non_null(run);
-	assert_non_null(run->argv);
-	assert_false(run->keep);
-	if (run->runner && run->id == run->runner + 1)
-		fake_started(box, run->runner);
-	fake_started(box, run->id);
-	return run->id;
-}
-
-static inline uint32_t runner_of(struct box *box, uint32_t id)
-{
-	const struct fake_exec *run = fake_exec_of(box, id);
-
-	assert_non_null(run);
-	assert_true(run->runner > 0);
-	return run->runner;
-}
-
-static inline void done(struct box *box, uint32_t id, int status)
-{
-	const struct exec_facts facts = {
-		.status = status, .duration_us = 1500, .stdout_bytes = 8, .stderr_bytes = 8};
-
-	fake_done(box, id, &facts);
-}
-
-/* The runner ends with the run. */
-static inline void die(struct box *box, uint32_t id, bool signalled, int status)
-{
-	const struct exec_facts run = {.signalled = signalled,
-	                               .status = status,
-	                               .stdout_bytes = 8,
-	                               .stderr_bytes = 8,
-	                               .runner_lost = true};
-	const struct exec_facts runner = {.signalled = signalled, .status = status};
-	uint32_t runner_id = runner_of(box, id);
-
-	fake_done(box, id, &run);
-	fake_done(box, runner_id, &runner);
-}
-
-/* Code that ran and ended well. */
-static inline struct execution *run(struct fixture *f, struct session *session)
-{
-	struct execution *e = execute(f, session);
-	struct box *box = box_of(f, session);
-
-	done(box, begin(box), 0);
-	expect_status(e, EXEC_SUCCESS);
-	return e;
+	return execute(f, session) ? 0 : -1;
 }
 
 static inline size_t running(struct fixture *f)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "session_fixture.h"
+#include "session_agent.h"
 
 /* Names of the states, "ready running ...", oldest first. */
 static const char *history(const struct session *session, char *ret_text, size_t size)

@@ -3,7 +3,7 @@
 
 #include <sys/syscall.h>
 
-#include "session_fixture.h"
+#include "session_agent.h"
 #include "wire/layer.h"
 
 static void runner_is_started_once_and_code_handed_to_it(void **state)
@@ -566,20 +566,9 @@ static void program_that_is_never_started_fails_the_session(void **state)
 	struct session *session;
 	struct execution *e;
 
-	exec_service_free(f->execs);
 	session_service_free(f->service);
-	f->execs = exec_service_new(&(struct exec_service_config){.config = f->config,
-	                                                          .driver = f->driver,
-	                                                          .runners = f->runners,
-	                                                          .loop = f->loop,
-	                                                          .build_timeout_us = 30000});
-	f->service =
-		session_service_new(&(struct session_service_config){.config = f->config,
-	                                                             .driver = f->driver,
-	                                                             .runners = f->runners,
-	                                                             .loop = f->loop,
-	                                                             .execs = f->execs,
-	                                                             .executions = f->executions});
+	exec_service_free(f->execs);
+	make_services(f, 30 * USEC_PER_MS);
 	session = ready(f);
 	e = execute(f, session);
 	pass(f, 60 * USEC_PER_MS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "session_fixture.h"
+#include "session_agent.h"
 
 static void request_becomes_a_session(void **state)
 {
@@ -174,18 +174,6 @@ static void listing_begins_with_the_newest(void **state)
 }
 
 /* Agents. */
-
-static struct session *again(struct fixture *f, bool expect_reused)
-{
-	struct session *session = NULL;
-	bool reused = !expect_reused;
-
-	error_clear(&f->err);
-	if (session_create(f->service, &f->request, &session, &reused, &f->err) < 0)
-		fail_msg("%s", f->err.msg);
-	assert_int_equal(reused, expect_reused);
-	return session;
-}
 
 static void idle_session_of_an_agent_is_given_again(void **state)
 {
