@@ -301,6 +301,7 @@ static int send_done(struct agent *a)
 	if (p->runner) {
 		msg.cpu_user_us = p->cpu_us;
 		msg.cpu_system_us = msg.max_rss_kib = msg.read_bytes = msg.write_bytes = 0;
+		msg.runner_lost = p->runner->state == RESIDENT_ENDED;
 	}
 	msg.stdout_bytes = p->out[WIRE_STDOUT].produced;
 	msg.stderr_bytes = p->out[WIRE_STDERR].produced;
