@@ -222,7 +222,7 @@ int proc_run_report(struct agent *a, const char *data, size_t len)
 	return msg.data.len > 0 ? msg_report_encode(&a->ch.out, p->id, &msg) : 0;
 }
 
-void proc_run_over(struct agent *a, int wait_status)
+void proc_run_over(struct agent *a, int wait_status, bool lost)
 {
 	struct proc *p = &a->proc;
 	uint64_t cpu_us = 0;
@@ -231,6 +231,7 @@ void proc_run_over(struct agent *a, int wait_status)
 	cpu_us = resident_cpu_us(p->runner);
 	p->cpu_us = cpu_us > p->cpu_us ? cpu_us - p->cpu_us : 0;
 	p->wait_status = wait_status;
+	p->runner_lost = lost;
 	p->state = PROC_DRAINING;
 }
 
@@ -299,9 +300,10 @@ static int send_done(struct agent *a)
 	proc_fill_done(&msg, p->wait_status, p->end_us - p->start_us);
 	/* Children of earlier runs are no business of this one: the runner's own time is. */
 	if (p->runner) {
+		msg.runner_lost = p->runner->state == RESIDENT_ENDED;
+		msg.runner_lost = p->runner_lost;
 		msg.cpu_user_us = p->cpu_us;
 		msg.cpu_system_us = msg.max_rss_kib = msg.read_bytes = msg.write_bytes = 0;
-		msg.runner_lost = p->runner->state == RESIDENT_ENDED;
 	}
 	msg.stdout_bytes = p->out[WIRE_STDOUT].produced;
 	msg.stderr_bytes = p->out[WIRE_STDERR].produced;
@@ -331,11 +333,12 @@ static int finish(struct agent *a)
 	r = denials_send(d, &a->ch, p->id);
 	if (r >= 0)
 		r = send_done(a);
+	/* If the runner has ended too, the host learns both at once. */
+	if (r >= 0 && p->runner)
+		return leave_run(a);
 	/* The answer first: whoever waits for it need not wait for the rest to die. */
 	if (r >= 0)
 		r = channel_flush(&a->ch);
-	if (r >= 0 && p->runner)
-		return leave_run(a);
 	proc_signal(a, SIGKILL);
 	close_all(p);
 	return r;

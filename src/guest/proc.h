@@ -20,6 +20,7 @@
 #include "guest/spawn.h"
 #include "guest/stdin.h"
 #include "wire/msg.h"
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -63,6 +64,7 @@ struct proc {
 	/* Of a RUN only. */
 	struct resident *runner; /* NULL: not a RUN */
 	uint32_t report_left;    /* bytes that are still forwarded */
+	bool runner_lost;        /* it ended instead of answering */
 	uint64_t cpu_us;         /* of the runner: before the run, then in it */
 	char source[RESIDENT_SOURCE_MAX + 1];
 };
@@ -77,8 +79,8 @@ int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg,
 int proc_run_started(struct agent *a) attr_must_check;
 /** proc_run_report - bytes from the runner; what is beyond the maximum is dropped. */
 int proc_run_report(struct agent *a, const char *data, size_t len) attr_must_check;
-/** proc_run_over - the runner has answered, or has ended instead. */
-void proc_run_over(struct agent *a, int wait_status);
+/** proc_run_over - the runner has answered, or has ended instead (@lost). */
+void proc_run_over(struct agent *a, int wait_status, bool lost);
 /** proc_run_failed - the runner could not be started. */
 int proc_run_failed(struct agent *a, const struct error *err) attr_must_check;
 /** proc_fill_done - the facts that the kernel knows; the caller adds its own. */

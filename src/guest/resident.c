@@ -325,7 +325,7 @@ static int take_message(struct agent *a, const char *data, size_t len)
 	pos = take_word(pos, end, " ");
 	if (!pos || take_number(pos, end, 255, &code) != end)
 		return 0;
-	proc_run_over(a, (int)code << 8); /* as wait would say it */
+	proc_run_over(a, (int)code << 8, false); /* as wait would say it */
 	return 1;
 }
 
@@ -368,7 +368,7 @@ int resident_reaped(struct agent *a, pid_t pid, int wait_status)
 	if (n < 0 || r->state != RESIDENT_ALIVE)
 		return n;
 	if (is_running(a, r) && a->proc.state == PROC_RUNNING)
-		proc_run_over(a, wait_status);
+		proc_run_over(a, wait_status, true);
 	r->state = RESIDENT_ENDED;
 	r->end_us = clock_us();
 	r->wait_status = wait_status;
