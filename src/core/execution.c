@@ -71,12 +71,21 @@ static void forget(struct execution *e)
 		list_append(&all->forgotten, &e->ended_node);
 }
 
+static bool is_over_bounds(const struct executions *all)
+{
+	return all->ended_count > all->max_count || all->ended_bytes > all->max_bytes;
+}
+
 /* The one that has just ended stays whatever its size: somebody is about to read it. */
 static void keep_within_bounds(struct executions *all)
 {
-	while (all->ended_count > 1 &&
-	       (all->ended_count > all->max_count || all->ended_bytes > all->max_bytes))
-		forget(LIST_FIRST(&all->ended, struct execution, ended_node));
+	struct execution *e;
+
+	LIST_FOREACH (e, &all->ended, struct execution, ended_node) {
+		if (all->ended_count <= 1 || !is_over_bounds(all))
+			break;
+		forget(e);
+	}
 }
 
 struct executions *executions_new(struct loop *loop, size_t max_count, size_t max_bytes)

@@ -320,14 +320,17 @@ static void leave_agent(struct session_service *s, const struct session *session
 void session_service_ended(struct session *session)
 {
 	struct session_service *s = session->service;
+	struct session *oldest;
 
 	leave_agent(s, session);
 	list_append(&s->ended, &session->ended_node);
 	s->ended_count++;
 	/* Whoever drains walks the list: nobody is taken out of it meanwhile. */
-	while (!s->draining && s->ended_count > 1 &&
-	       s->ended_count > s->config.config->sessions_max)
-		session_delete(LIST_FIRST(&s->ended, struct session, ended_node));
+	LIST_FOREACH (oldest, &s->ended, struct session, ended_node) {
+		if (s->draining || s->ended_count <= s->config.config->sessions_max)
+			break;
+		session_delete(oldest);
+	}
 }
 
 /* The end of an ephemeral one's execution comes from the loop, where nobody knows it any more. */

@@ -354,30 +354,48 @@ static void ephemeral_failure_is_one_of_the_execution(void **state)
 	expect_state(session, SESSION_READY);
 }
 
+/* An ephemeral session with one execution that runs and one that waits. */
+static struct session *busy_ephemeral(struct fixture *f, struct execution **ret_running,
+                                      struct execution **ret_queued)
+{
+	struct session *session = ephemeral(f);
+
+	*ret_running = execute(f, session);
+	*ret_queued = execute(f, session);
+	(void)start_once(f);
+	return session;
+}
+
 static void ephemeral_session_ends_with_what_it_runs(void **state)
 {
 	struct fixture *f = *state;
+	struct execution *e, *queued;
+	struct session *session = busy_ephemeral(f, &e, &queued);
 
-	for (int way = 0; way < 3; way++) {
-		struct session *session = ephemeral(f);
-		struct execution *e = execute(f, session);
-		struct execution *queued = execute(f, session);
+	session_terminate(session, "over");
+	expect_status(queued, EXEC_CANCELLED);
+	assert_int_equal(record_of(e).state, EXECUTION_RUNNING); /* its end is on its way */
+	settle(f);
+	expect_status(e, EXEC_CANCELLED);
+	assert_int_equal(fake_box_count(f->driver), 0);
+	assert_int_equal(running(f), 0);
+}
 
-		(void)start_once(f);
-		if (way != 1) {
-			session_terminate(session, "over");
-			expect_status(queued, EXEC_CANCELLED);
-			assert_int_equal(record_of(e).state, EXECUTION_RUNNING);
-		}
-		if (way == 0) {
-			settle(f);
-			expect_status(e, EXEC_CANCELLED);
-		}
-		session_delete(session);
-		settle(f);
-		assert_int_equal(fake_box_count(f->driver), 0);
-		assert_int_equal(running(f), 0);
-	}
+static void ephemeral_session_can_be_deleted_at_any_time(void **state)
+{
+	struct fixture *f = *state;
+	struct execution *e, *queued;
+	struct session *session = busy_ephemeral(f, &e, &queued);
+
+	session_delete(session);
+	settle(f);
+	assert_int_equal(fake_box_count(f->driver), 0);
+	session = busy_ephemeral(f, &e, &queued);
+	session_terminate(session, "over"); /* the end of what runs is on its way */
+	session_delete(session);
+	settle(f);
+	assert_int_equal(fake_box_count(f->driver), 0);
+	assert_int_equal(running(f), 0);
 	assert_int_equal(session_count(f->service), 0);
 }
 
@@ -470,6 +488,7 @@ int main(void)
 		TEST(ephemeral_execution_can_be_controlled),
 		TEST(ephemeral_failure_is_one_of_the_execution),
 		TEST(ephemeral_session_ends_with_what_it_runs),
+		TEST(ephemeral_session_can_be_deleted_at_any_time),
 		TEST(drain_ends_all_and_waits_for_the_boxes),
 		TEST(drain_of_nothing_is_told_at_once),
 		TEST(service_can_be_freed_at_any_time),
