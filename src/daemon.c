@@ -254,7 +254,8 @@ static void make_core(struct daemon *d)
 		.config = d->config, .driver = d->driver, .runners = d->runners, .loop = d->loop};
 
 	sessions.execs = d->execs = exec_service_new(&execs);
-	sessions.executions = d->executions = executions_new(d->loop, d->config->executions_keep, d->config->executions_keep_bytes);
+	sessions.executions = d->executions = executions_new(d->loop, d->config->executions_keep,
+	                                                     d->config->executions_keep_bytes);
 	d->sessions = session_service_new(&sessions);
 }
 

@@ -4,7 +4,8 @@
 #define V1        "/api/v1"
 #define SESSION   V1 "/sessions/{id}"
 #define EXECUTION V1 "/executions/{id}"
-#define BY_NAME   V1 "/executions/sessions/{id}" /* the later spelling of upstream's control plane */
+/* A later spelling of the control plane's. */
+#define BY_NAME V1 "/executions/sessions/{id}"
 
 /* Every endpoint, one row each, however long its line. */
 /* clang-format off */

@@ -2,8 +2,13 @@
 #include "unit.h"
 
 #include "api/internal.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "core/config.h"
+#include <ctype.h>
+#include <fcntl.h>
 #include <string.h>
 
 static void a_route_is_found_by_method_and_path(void **state)
@@ -155,6 +160,38 @@ static void every_row_of_the_table_is_complete(void **state)
 	}
 }
 
+/* The description has every row, with its method and its summary, and no path but theirs. */
+static void the_description_has_every_row(void **state)
+{
+	cleanup_buf struct buf text = BUF_INIT(1 << 20);
+	const struct route *route;
+	size_t described = 0, count;
+
+	(void)state;
+	assert_int_equal(file_read_at(AT_FDCWD, OPENAPI, &text), 0);
+	for (count = 0; (route = route_at(count)); count++) {
+		cleanup_free char *path = xasprintf("\n  %s:\n", route->path);
+		cleanup_free char *entry = xasprintf("\n    %s:\n      summary: ", route->method);
+		const char *start = strstr(text.data, path), *end, *at;
+
+		for (char *c = entry; *c != 's'; c++)
+			*c = (char)tolower((unsigned char)*c);
+		if (!start)
+			fail_msg("%s is not described", route->path);
+		end = strstr(start + 1, "\n  /");
+		at = strstr(start, entry);
+		if (!at || (end && at > end))
+			fail_msg("%s %s is not described", route->method, route->path);
+		at += strlen(entry);
+		at += at[0] == '\'';
+		if (strncmp(at, route->summary, strlen(route->summary)) != 0)
+			fail_msg("%s %s has another summary", route->method, route->path);
+	}
+	for (const char *at = text.data; (at = strstr(at, "      operationId: ")); at++)
+		described++;
+	assert_int_equal(described, count);
+}
+
 static char *hosts[] = {(char[]){"box.example"}, NULL};
 static char *origins[] = {(char[]){"https://app.example"}, NULL};
 static const struct config config = {.allowed_hosts = hosts, .allowed_origins = origins};
@@ -270,6 +307,7 @@ int main(void)
 		cmocka_unit_test(a_part_of_the_path_may_be_an_id),
 		cmocka_unit_test(an_id_is_taken_from_its_place),
 		cmocka_unit_test(every_row_of_the_table_is_complete),
+		cmocka_unit_test(the_description_has_every_row),
 		cmocka_unit_test(names_of_this_host_are_served),
 		cmocka_unit_test(other_names_are_refused),
 		cmocka_unit_test(a_page_of_somebody_else_is_refused_everywhere),

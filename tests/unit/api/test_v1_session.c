@@ -179,6 +179,8 @@ static void a_session_that_was_there_is_not_created(void **state)
 	       "Sandbox.StateConflict");
 }
 
+#define TOO_LONG "a2345678901234567890123456789012345678901234567890123456789012345"
+
 /* "METHOD before" + id + "after" */
 struct with_id {
 	const char *before, *after;
@@ -217,9 +219,7 @@ static void unknown_ids_and_malformed_ones_are_told_the_same(void **state)
                 {"GET /api/v1/executions/",  "/events"},
 		{"POST /api/v1/executions/", "/cancel"},
 	};
-	static const char *const ids[] = {"s2", "a%20b", "%2e%2e", "s1x",
-	                                  "a2345678901234567890123456789012345678901234567890"
-	                                  "12345678901234567890"};
+	static const char *const ids[] = {"s2", "a%20b", "%2e%2e", "s1x", TOO_LONG};
 	struct fixture *f = *state;
 
 	make_session(f);

@@ -5,6 +5,8 @@
 #include "cli/api_call.h"
 #include <string.h>
 
+#define TOO_LONG "a2345678901234567890123456789012345678901234567890123456789012345"
+
 static void an_id_becomes_a_path(void **state)
 {
 	struct error err = {0};
@@ -17,17 +19,8 @@ static void an_id_becomes_a_path(void **state)
 
 static void what_is_no_id_becomes_no_path(void **state)
 {
-	static const char *const bad[] = {"",
-	                                  "a/b",
-	                                  "..",
-	                                  "a?x=1",
-	                                  "a#b",
-	                                  "a b",
-	                                  "%2e",
-	                                  "a\n",
-	                                  "\xc3\xa9",
-	                                  "a2345678901234567890123456789012345678901234567890"
-	                                  "123456789012345"};
+	static const char *const bad[] = {"",    "a/b", "..",  "a?x=1",    "a#b",
+	                                  "a b", "%2e", "a\n", "\xc3\xa9", TOO_LONG};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
