@@ -90,6 +90,7 @@ struct session_service_config {
 	struct executions *executions; /* where records are kept */
 };
 
+/** session_service_free - before all that its configuration names; no callback follows. */
 void session_service_free(struct session_service *s);
 struct session_service *session_service_new(const struct session_service_config *config)
 	attr_owned(session_service_free);
@@ -116,12 +117,17 @@ const char *session_mode_name(enum session_mode mode);
 
 /**
  * session_execute - queue code. @request's limits are the session's; its timeout, env, files,
- * stdin, args count. Return: the record (owned by executions), whose events tell the rest.
+ * stdin, args count (env not where a runner stays: its process is there already, ERR_INVALID).
+ * Return: the record (owned by executions), whose events tell the rest.
  * ERR_CONFLICT in a state that takes none, ERR_BUSY when the session's queue (64) is full.
  */
 int session_execute(struct session *session, const struct exec_request *request,
                     struct execution **ret_execution, struct error *err) attr_must_check;
-/** session_pause / _resume - freezer; ERR_CONFLICT in other states, ERR_UNAVAILABLE without one. */
+/**
+ * session_pause / _resume - freezer; ERR_CONFLICT in other states, ERR_UNAVAILABLE without one. A
+ * paused execution gives up its place among those that run: resumed, it stays PAUSED until there is
+ * one again. Cancelling it resumes the session at once.
+ */
 int session_pause(struct session *session, struct error *err) attr_must_check;
 int session_resume(struct session *session, struct error *err) attr_must_check;
 /** session_interrupt - SIGINT to what runs; the session goes on. ERR_CONFLICT when nothing does. */

@@ -291,6 +291,7 @@ int session_create(struct session_service *s, const struct session_request *requ
 	};
 	struct policy_decision decision;
 	struct session *session;
+	bool reused;
 	int r = 0;
 
 	if (s->draining)
@@ -298,15 +299,17 @@ int session_create(struct session_service *s, const struct session_request *requ
 	if (check_names(request, err) < 0 || policy_decide_box(s->rules, &box, &decision, err) < 0)
 		return -1;
 	session = find_reusable(s, request);
-	*ret_reused = session;
-	if (session) {
+	reused = session;
+	if (reused)
 		reuse(session, request, &decision);
-		*ret_session = session;
-	} else {
-		r = make(s, request, &decision, ret_session, err);
-	}
+	else
+		r = make(s, request, &decision, &session, err);
 	policy_decision_done(&decision);
-	return r;
+	if (r < 0)
+		return -1;
+	*ret_session = session;
+	*ret_reused = reused;
+	return 0;
 }
 
 /* Ending. */

@@ -69,6 +69,7 @@ struct native_box {
 	bool engine_has; /* the engine may still have something of it */
 	uint32_t required;
 	uint32_t create_seq, destroy_seq, freeze_seq; /* of requests; 0: none under way */
+	bool freeze_asked, freeze_wanted;             /* of the engine; of us, since then */
 	int fds[ENGINE_FD_COUNT];                     /* owned, -1: none */
 	struct timer *timer; /* owned: the engine's reason, or GONE, is overdue */
 	struct link_events link_events;
@@ -109,6 +110,7 @@ void native_box_free(struct native_box *b);
 /** native_box_created - takes ownership of @fds, one per enum engine_fd. */
 void native_box_created(struct native_box *b, const struct engine_created *created,
                         const int fds[ENGINE_FD_COUNT]);
+void native_box_frozen(struct native_box *b);
 void native_box_failed(struct native_box *b, const struct error *err);
 void native_box_gone(struct native_box *b, const struct engine_gone *gone);
 /** native_box_orphaned - the engine is gone. */

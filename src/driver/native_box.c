@@ -236,21 +236,37 @@ int native_box_create(struct driver *d, const struct box_spec *spec,
 	return 0;
 }
 
+static void ask_to_freeze(struct native_box *b)
+{
+	struct engine_request request = request_for(b, ENGINE_FREEZE);
+
+	request.frozen = b->freeze_wanted;
+	b->freeze_asked = b->freeze_wanted;
+	b->freeze_seq = native_send(native_of(b), &request);
+}
+
+/* One request at a time; whoever changes their mind meanwhile is heeded with the answer. */
 int native_box_freeze(struct box *box, bool frozen, struct error *err)
 {
 	struct native_box *b = native_box(box);
-	struct engine_request request = request_for(b, ENGINE_FREEZE);
 
 	if (b->state != NATIVE_READY)
 		return error_set(err, ERR_CONFLICT, 0, "box %s is not ready", box->spec.id);
+	b->freeze_wanted = frozen;
 	if (b->freeze_seq)
-		return error_set(err, ERR_CONFLICT, 0, "box %s is being frozen or thawed",
-		                 box->spec.id);
-	request.frozen = frozen;
-	b->freeze_seq = native_send(native_of(b), &request);
+		return 0;
+	ask_to_freeze(b);
 	if (b->freeze_seq == 0)
 		return error_set(err, ERR_UNAVAILABLE, 0, "millibox-engine is gone");
 	return 0;
+}
+
+void native_box_frozen(struct native_box *b)
+{
+	b->freeze_seq = 0;
+	/* 0 again: the engine has just died; reading its socket will tell. */
+	if (b->state == NATIVE_READY && b->freeze_wanted != b->freeze_asked)
+		ask_to_freeze(b);
 }
 
 void native_box_counters(struct box *box, struct box_counters *ret_counters)

@@ -57,7 +57,7 @@ static int take_frozen(struct native_box *b, struct message *m, struct error *er
 	if (b && m->reply.seq != b->freeze_seq && b->state != NATIVE_DESTROYING)
 		return nonsense(err, "froze a box that nobody asked it to");
 	if (b)
-		b->freeze_seq = 0;
+		native_box_frozen(b);
 	return 0;
 }
 
