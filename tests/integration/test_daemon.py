@@ -10,7 +10,7 @@ import time
 
 import pytest
 from support import host
-from support.daemon import BUILD, Daemon
+from support.daemon import BUILD
 
 
 def run(*args, env=None):
