@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "guest/agent.h"
+#include "guest/fsid.h"
 
 #define BLOCK_BYTES 512 /* unit of ru_inblock and ru_oublock */
 
@@ -108,15 +109,33 @@ static void child_ends_close(struct child_ends *ends)
 		(void)fd_close(ends->fds[i]);
 }
 
-static int open_pipes(struct agent *a, const struct msg_exec *msg, struct child_ends *ends)
+static int open_stdio(struct proc *p, const struct msg_exec *msg, struct child_ends *ends)
 {
-	struct proc *p = &a->proc;
 	int r = output_open(&p->out[WIRE_STDOUT], WIRE_STDOUT, msg->stdout_max, &ends->fds[1]);
 
 	if (r >= 0)
 		r = output_open(&p->out[WIRE_STDERR], WIRE_STDERR, msg->stderr_max, &ends->fds[2]);
 	if (r >= 0 && msg->stdin_open)
 		r = input_open(&p->in, &ends->fds[0]);
+	return r;
+}
+
+/*
+ * The payload owns its pipes: opening /dev/stdout asks the pipe itself for permission, and scripts
+ * do that all the time. The report socket stays the agent's.
+ */
+static int open_pipes(struct agent *a, const struct msg_exec *msg, struct child_ends *ends)
+{
+	struct proc *p = &a->proc;
+	struct fsid ids;
+	int r = fsid_take(&ids, a->setup.uid, a->setup.gid);
+	int back = 0;
+
+	if (r >= 0)
+		r = open_stdio(p, msg, ends);
+	back = fsid_give_back(&ids);
+	if (r >= 0)
+		r = back;
 	if (r >= 0 && msg->report_max > 0)
 		r = report_open(&p->report, AGENT_RUN_DIR, a->run_dir, msg->report_max);
 	return r;

@@ -215,6 +215,13 @@ def test_stdin_reaches_the_program_whole(agent):
     assert agent.collect()["stdout"].split()[0].decode() == hashlib.sha256(data).hexdigest()
 
 
+def test_stdio_can_be_opened_by_name(agent):
+    agent.send(agent.exec(["/bin/sh", "-c", "echo a >/proc/self/fd/1; echo b >>/proc/self/fd/2; cat /proc/self/fd/0"],
+                          stdin=1), frame("STDIN", text("c"), 1), frame("STDIN_END", u8(0), 1))
+    run = agent.collect()
+    assert (run["stdout"], run["stderr"]) == (b"a\nc", b"b\n")
+
+
 def test_program_that_does_not_read_its_stdin_costs_nothing(agent):
     agent.send(agent.exec(["/bin/sh", "-c", "exec 0<&-; echo closed; sleep 0.3"], stdin=1))
     agent.expect("STARTED")

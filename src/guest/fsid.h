@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: making something that belongs to the payload without becoming the payload. The ids by which
+ * the kernel owns and checks files change; those by which it signals and traces do not.
+ */
+
+#include "base/attr.h"
+#include <sys/types.h>
+
+struct fsid {
+	int death_signal; /* what ends the agent with its parent */
+};
+
+/**
+ * fsid_take - new files and pipes belong to @uid and @gid until fsid_give_back(), which must follow
+ * whatever this returns. Return: 0 or a negative errno.
+ */
+int fsid_take(struct fsid *f, uid_t uid, gid_t gid) attr_must_check;
+/** fsid_give_back - Return: 0, or a negative errno when the agent is not what it was before. */
+int fsid_give_back(const struct fsid *f) attr_must_check;
