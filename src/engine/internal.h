@@ -185,7 +185,9 @@ void proc_masks_find(struct host *host);
 /* step_cgroup.c: the groups of a box after its making */
 uint32_t groups_find_files(const struct cgroup_tree *tree);
 void groups_init(struct box_groups *groups);
+/** groups_kill - SIGKILL to all, and the CPU to die at once. */
 void groups_kill(const struct host *host, const struct box_groups *groups);
+void group_lift_quota(int dir);
 int groups_freeze(const struct host *host, const struct box_groups *groups, bool frozen);
 int groups_open_kill(const struct host *host, const struct box_groups *groups);
 /** groups_dir - borrowed directory with the files of @kind, or -1. */

@@ -57,6 +57,7 @@ static void empty_group(int parent, const char *name)
 		return;
 	if (file_write_at(dir, "cgroup.kill", "1") < 0)
 		(void)group_kill_listed(dir);
+	group_lift_quota(dir);
 	/* v1: a frozen process takes no signal until it is thawed. */
 	(void)!file_write_at(dir, "freezer.state", "THAWED");
 }
