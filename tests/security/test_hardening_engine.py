@@ -53,3 +53,41 @@ def test_a_box_with_little_cpu_dies_as_quickly_as_others(make_daemon):
         d.settle(30)
         assert time.monotonic() - begun < 2
         assert c.shell("echo fine")["stdout"] == "fine\n"
+
+
+INOTIFY = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+n = 0
+while libc.inotify_init1(0) >= 0:
+    n += 1
+print(n, flush=True)
+time.sleep(%s)
+"""
+
+
+def inotify_works_here():
+    fd = ctypes.CDLL(None).inotify_init1(0)
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
+
+
+def test_what_the_kernel_counts_per_user_is_not_taken_from_others(daemon):
+    """All the inotify instances a box can get are its own, not root's and not those of other boxes."""
+    with daemon.client() as a, daemon.client() as b:
+        first = background(lambda: a.python(INOTIFY % 3, timeout=20))
+        host.wait_until(lambda: any(inotify_count(p) for p in daemon.box_pids()), 3, "it holds some")
+        time.sleep(0.5)
+        assert inotify_works_here()
+        second = b.python(INOTIFY % 0, timeout=20)
+        first.join()
+    assert int(first.got[0]["stdout"]) > 0
+    assert int(second["stdout"]) == int(first.got[0]["stdout"])
+
+
+def inotify_count(pid):
+    try:
+        return sum("inotify" in os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
