@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
 
@@ -148,6 +149,22 @@ static void unlock_file(int dir, uint32_t number, int lock)
 	(void)fd_close(lock);
 }
 
+static int claim_groups(struct cgroups *groups, uint32_t number)
+{
+	int r = cgroups_claim(groups, number);
+
+	if (r < 0)
+		return r;
+	/* What still runs of an earlier life runs under the ids that new boxes would get: another
+	 * number has other ids. */
+	r = cgroups_sweep_own(groups);
+	if (r < 0) {
+		log_warn("instance %u is not empty yet, taking another", number);
+		cgroups_unclaim(groups);
+	}
+	return r;
+}
+
 static int claim_number(struct instance *instance, uint32_t number, struct cgroups *groups)
 {
 	int lock = lock_file(instance->dir, number);
@@ -155,7 +172,7 @@ static int claim_number(struct instance *instance, uint32_t number, struct cgrou
 
 	if (lock < 0)
 		return lock;
-	r = cgroups_claim(groups, number);
+	r = claim_groups(groups, number);
 	if (r < 0) {
 		unlock_file(instance->dir, number, lock);
 		return r;

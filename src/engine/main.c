@@ -62,7 +62,7 @@ static int collect(const struct options *options, const struct privilege *privil
 	    instance_claim(options->runtime_dir, privilege, &host->groups, &host->instance, err) <
 	            0)
 		return -1;
-	cgroups_sweep(&host->groups);
+	cgroups_sweep_others(&host->groups);
 	cgroups_enable(&host->groups);
 	host->ids = ids_of_instance(privilege, host->instance.number);
 	host->slots = ids_slots(&host->ids);
