@@ -233,6 +233,7 @@ static int serve(struct daemon *d, struct error *err)
 		.max_connections_per_peer = c->max_connections_per_peer,
 		.max_header_bytes = c->max_header_bytes,
 		.max_bodies_bytes = MAX_BODIES_BYTES,
+		.max_answers_bytes = c->max_answers_bytes,
 		.request_timeout_us = c->request_timeout_us,
 		.idle_timeout_us = c->idle_timeout_us,
 	};

@@ -31,8 +31,9 @@ struct http_server {
 	struct list lingering;
 	size_t conns_count;
 	size_t lingering_count;
-	size_t bodies_bytes; /* of all requests together */
-	struct map *peers;   /* address -> struct http_peer */
+	size_t bodies_bytes;  /* of all requests together */
+	size_t answers_bytes; /* of all answers together, as long as they wait for readers */
+	struct map *peers;    /* address -> struct http_peer */
 	struct timer *timer;
 	uint64_t timer_at_us; /* 0: not running */
 	int hangup_fd;        /* epoll: clients that left */
@@ -99,6 +100,9 @@ struct http_request {
 
 	struct MHD_Response *response; /* owned until queued */
 	int status;
+	size_t answer_bytes; /* of it that are in memory: its part of server->answers_bytes */
+	uint64_t answer_since_us;
+	bool cut;           /* by answers.c; the connection ends as soon as microhttpd sees it */
 	struct buf pending; /* of a stream: not yet taken by microhttpd */
 	size_t pending_off;
 	bool stream;
@@ -135,6 +139,11 @@ int request_add_body(struct http_request *req, const char *data, size_t len,
 bool request_has_body(const struct http_request *req);
 /** http_decode_path - percent-decode once. Return: owned, or NULL: bad escape, NUL, control. */
 char *http_decode_path(const char *target) attr_must_check;
+
+/* answers.c */
+/** answers_set - so many bytes of an answer wait from now on; cuts off others for the room. */
+void answers_set(struct http_request *req, size_t bytes);
+void answers_drop(struct http_request *req);
 
 /* response.c */
 /** response_queue - give the answer to microhttpd. */

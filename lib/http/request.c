@@ -31,6 +31,7 @@ void request_free(struct http_request *req)
 		MHD_destroy_response(req->response);
 	str_list_free(req->texts);
 	http_drop_body(req);
+	answers_drop(req);
 	buf_done(&req->pending);
 	free(req->path);
 	free(req);

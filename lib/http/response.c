@@ -82,6 +82,7 @@ static void reply(struct http_request *req, const struct http_answer *a,
 	for (size_t i = 0; i < a->headers_count; i++)
 		add_header(response, a->headers[i].name, a->headers[i].value);
 	set_answer(req, response, a->status, a->content_type);
+	answers_set(req, a->len);
 	conn_wait(req->conn, WAIT_REQUEST);
 	conn_resume(req->conn);
 }
@@ -134,8 +135,10 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 		request_gone(req);
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	}
-	buf_reset(&req->pending);
+	/* All was taken: what it was kept in is of no use to the client, but may be to others. */
+	buf_done(&req->pending);
 	req->pending_off = 0;
+	answers_set(req, 0);
 	conn_suspend(req->conn);
 	return 0;
 }
@@ -159,6 +162,8 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 	assert(req->stream && !req->stream_ended);
 	if (req->gone)
 		return -EPIPE;
+	if (req->cut)
+		return -ENOBUFS;
 	if (waiting > STREAM_PENDING_MAX || len > STREAM_PIECE_MAX) {
 		/* The hang-up that follows tells the handler, from the loop as always. */
 		conn_cut(req->conn);
@@ -168,8 +173,12 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 		buf_consume(&req->pending, req->pending_off);
 		req->pending_off = 0;
 	}
-	if (buf_add(&req->pending, data, len) < 0)
-		return -ENOBUFS; /* cannot be: the maximum was checked above */
+	if (buf_add(&req->pending, data, len) < 0) {
+		/* For want of memory: the maximum was checked above. */
+		conn_cut(req->conn);
+		return -ENOBUFS;
+	}
+	answers_set(req, req->pending.len);
 	if (req->phase == REQUEST_SENDING)
 		conn_resume(req->conn);
 	return 0;

@@ -248,10 +248,15 @@ static int apply_overrides(struct config *c, const struct config_override *overr
 static const struct {
 	size_t small, large;
 } pairs[] = {
-	PAIR(timeout_us, timeout_max_us),     PAIR(memory_bytes, memory_max_bytes),
-	PAIR(disk_bytes, disk_max_bytes),     PAIR(cpu_millicores, cpu_max_millicores),
-	PAIR(processes, processes_max),       PAIR(output_bytes, output_max_bytes),
-	PAIR(max_code_bytes, max_body_bytes), PAIR(max_connections_per_peer, max_connections),
+	PAIR(timeout_us, timeout_max_us),
+	PAIR(memory_bytes, memory_max_bytes),
+	PAIR(disk_bytes, disk_max_bytes),
+	PAIR(cpu_millicores, cpu_max_millicores),
+	PAIR(processes, processes_max),
+	PAIR(output_bytes, output_max_bytes),
+	PAIR(max_code_bytes, max_body_bytes),
+	PAIR(max_connections_per_peer, max_connections),
+	PAIR(output_max_bytes, max_answers_bytes),
 };
 
 static const char *key_at(size_t offset)

@@ -47,6 +47,7 @@ static const struct setting table[] = {
 	{"http.max_body",   SETTING_SIZE, AT(max_body_bytes),   "8Mi",  1 * KI, 64 * MI, "Body of a request"},
 	{"http.max_header", SETTING_SIZE, AT(max_header_bytes), "16Ki", 1 * KI, 1 * MI,  "Headers of a request"},
 	{"http.max_code",   SETTING_SIZE, AT(max_code_bytes),   "1Mi",  1,      64 * MI, "Code of an execution"},
+	{"http.max_answers", SETTING_SIZE, AT(max_answers_bytes), "256Mi", 1 * MI, 1 * TI, "Answers that wait for their readers, all together; beyond that the slowest are cut off"},
 	{"http.request_timeout", SETTING_DURATION, AT(request_timeout_us), "30s", 100 * MSEC, HOUR, "From the first byte of a request to its last"},
 	{"http.idle_timeout",    SETTING_DURATION, AT(idle_timeout_us),    "60s", 100 * MSEC, HOUR, "A connection without a request"},
 
@@ -65,7 +66,7 @@ static const struct setting table[] = {
 	{"limits.processes",      SETTING_UINT, AT(processes),          "128",   16,       32768,     "Processes and threads"},
 	{"limits.processes_max",  SETTING_UINT, AT(processes_max),      "1024",  16,       32768,     "The most it may ask for"},
 	{"limits.output",         SETTING_SIZE, AT(output_bytes),       "1Mi",   1,        256 * MI,  "Bytes kept of stdout, and as many of stderr"},
-	{"limits.output_max",     SETTING_SIZE, AT(output_max_bytes),   "16Mi",  1,        256 * MI,  "The most it may ask for"},
+	{"limits.output_max",     SETTING_SIZE, AT(output_max_bytes),   "4Mi",   1,        256 * MI,  "The most it may ask for"},
 };
 /* clang-format on */
 

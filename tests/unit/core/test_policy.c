@@ -239,7 +239,7 @@ static void limits_above_the_maximum_are_clamped(void **state)
 	f->request.max_output_bytes = UINT64_MAX;
 	expect_decided(f);
 	assert_int_equal(f->decision.timeout_us, 3600000000);
-	assert_int_equal(f->decision.output_bytes, 16 * MIB);
+	assert_int_equal(f->decision.output_bytes, 4 * MIB);
 	assert_int_equal(l->memory_bytes, 8192 * MIB);
 	assert_int_equal(l->workspace_bytes, 4096 * MIB);
 	assert_int_equal(l->cpu_millicores, 4000);
