@@ -156,22 +156,6 @@ static int start_engine(struct daemon *d, struct error *err)
 	return 0;
 }
 
-static int open_sockets(struct daemon *d, struct error *err)
-{
-	const struct config *c = d->config;
-
-	if (c->listen[0]) {
-		if (http_listen_tcp(c->listen, &d->tcp_fd, err) < 0)
-			return -1;
-		if (http_listen_name(d->tcp_fd, d->tcp_name, sizeof(d->tcp_name)) < 0)
-			return error_set(err, ERR_SYSTEM, 0, "name of the socket");
-	}
-	if (c->socket[0] && (home_make_parent(c->socket, err) < 0 ||
-	                     http_listen_unix(c->socket, SOCKET_MODE, &d->unix_fd, err) < 0))
-		return -1;
-	return 0;
-}
-
 /* Whom to become: the configured user, or the id that the engine keeps for us. */
 static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, struct error *err)
 {
@@ -189,6 +173,32 @@ static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, st
 	}
 	if (*ret_uid == 0 || *ret_gid == 0)
 		return error_set(err, ERR_CONFIG, 0, "no user to become instead of root: set user");
+	return 0;
+}
+
+/* Who we are, or will be. Without an answer the start ends at give_up_root, which says why. */
+static uid_t own_id(const struct daemon *d)
+{
+	struct error err = {0};
+	uid_t uid;
+	gid_t gid;
+
+	return geteuid() == 0 && choose_ids(d, &uid, &gid, &err) == 0 ? uid : geteuid();
+}
+
+static int open_sockets(struct daemon *d, struct error *err)
+{
+	const struct config *c = d->config;
+
+	if (c->listen[0]) {
+		if (http_listen_tcp(c->listen, &d->tcp_fd, err) < 0)
+			return -1;
+		if (http_listen_name(d->tcp_fd, d->tcp_name, sizeof(d->tcp_name)) < 0)
+			return error_set(err, ERR_SYSTEM, 0, "name of the socket");
+	}
+	if (c->socket[0] && (home_make_parent(c->socket, own_id(d), err) < 0 ||
+	                     http_listen_unix(c->socket, SOCKET_MODE, &d->unix_fd, err) < 0))
+		return -1;
 	return 0;
 }
 
