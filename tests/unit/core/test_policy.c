@@ -252,6 +252,29 @@ static void limits_above_the_maximum_are_clamped(void **state)
 	assert_int_equal(l->cpu_millicores, 4000);
 }
 
+static void open_files_of_a_whole_box_are_bounded(void **state)
+{
+	static const struct {
+		uint64_t processes;
+		uint32_t nofile;
+	} rows[] = {
+		{16,    1024},
+                {128,   1024},
+                {129,   1016},
+                {1024,  128 },
+                {2048,  64  },
+                {32768, 64  },
+	};
+	struct fixture *f = *state;
+
+	f->config->processes_max = 32768;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		f->request.max_processes = rows[i].processes;
+		expect_decided(f);
+		assert_int_equal(f->decision.spec.limits.nofile, rows[i].nofile);
+	}
+}
+
 static void areas_stay_below_the_memory(void **state)
 {
 	static const uint64_t sizes[] = {16 * MIB,  16 * MIB + 12345, 64 * MIB,  100 * MIB + 1,
@@ -534,6 +557,7 @@ int main(void)
 		TEST(code_is_there_bounded_and_text),
 		TEST(too_small_limits_are_refused),
 		TEST(limits_above_the_maximum_are_clamped),
+		TEST(open_files_of_a_whole_box_are_bounded),
 		TEST(areas_stay_below_the_memory),
 		TEST(disk_above_half_the_memory_is_refused),
 		TEST(file_names_follow_the_rule),
