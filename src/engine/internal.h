@@ -35,6 +35,7 @@ struct options {
 	const char *runners;
 	const char *runtime_dir;
 	uint64_t uid_base;
+	struct engine_limits maxima; /* of a box, as the operator says */
 };
 
 /* Host ids that are ours to give away, numbered as in the engine's own user namespace. */
@@ -73,6 +74,7 @@ struct host {
 	struct cgroups groups;
 	struct ids ids;
 	uint32_t slots; /* boxes alive at the same time */
+	struct engine_limits maxima;
 	struct instance instance;
 	uint32_t landlock_abi;
 	int agent_exe; /* sealed memory file; owned */

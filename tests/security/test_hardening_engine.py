@@ -3,11 +3,17 @@
 
 import ctypes
 import os
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
 import threading
 import time
 
 import pytest
 from support import host
+from support.daemon import ROOT
 
 needs_root = pytest.mark.skipif(not host.is_root(), reason="needs root: only then boxes have host ids and groups")
 
@@ -91,3 +97,42 @@ def inotify_count(pid):
         return sum("inotify" in os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
     except OSError:
         return 0
+
+
+OP_CREATE, OP_FAILED = 2, 8
+
+
+def ask_engine(build, request, *options):
+    """One request to an engine of its own, as a daemon that somebody took over would send it."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    runtime = tempfile.mkdtemp(prefix="mbxengine-")
+    engine = subprocess.Popen(
+        [build / "millibox-engine", "--fd", str(theirs.fileno()), "--agent", build / "millibox-agent"]
+        + ["--runners", ROOT / "runners", "--runtime-dir", runtime, "--uid-base", "1879048192", *options],
+        pass_fds=[theirs.fileno()],
+    )
+    theirs.close()
+    try:
+        ours.settimeout(20)
+        ours.send(request)
+        return ours.recv(4096)
+    finally:
+        ours.close()
+        engine.wait(20)
+        shutil.rmtree(runtime)
+
+
+@pytest.mark.parametrize("over", ["memory", "tmp", "disk", "pids", "cpu"])
+def test_the_engine_holds_the_daemon_to_the_maxima(build, over):
+    most = {"memory": 64 << 20, "disk": 32 << 20, "pids": 100, "cpu": 500}
+    asked = {**most, "tmp": 1 << 20}
+    asked[over] = (asked[over] if over != "tmp" else most["memory"]) + 4096
+    limits = struct.pack(
+        "=QQQQIIII", asked["memory"], asked["disk"], asked["tmp"], 1 << 20, 100, 100, asked["pids"], asked["cpu"]
+    )
+    request = struct.pack("=II32s", OP_CREATE, 7, b"bmaxima") + limits + struct.pack("=II", 0, 0)
+    options = [word for name, value in most.items() for word in (f"--max-{name}", str(value))]
+    op, seq = struct.unpack_from("=II", ask_engine(build, request, *options))
+    assert (op, seq) == (OP_FAILED, 7)
+    if over == "memory":  # the same without maxima: it is these that refuse
+        assert struct.unpack_from("=I", ask_engine(build, request))[0] != OP_FAILED
