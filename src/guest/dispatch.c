@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "guest/agent.h"
+#include "guest/landlock.h"
 
 #define SIGNAL_MAX 64
 
@@ -22,6 +23,17 @@ static bool is_current(const struct agent *a, const struct frame *frame)
 	return a->proc.state != PROC_IDLE && a->proc.id == frame->id;
 }
 
+/* What depends on SETUP in a ruleset that was made before it came. */
+static int complete_ruleset(const struct agent *a, struct error *err)
+{
+	int r = 0;
+
+	if (a->ruleset < 0 || a->setup.data_limit > 0)
+		return 0;
+	r = landlock_allow_zero(a->ruleset, a->landlock_abi);
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "Landlock rule for /dev/zero") : 0;
+}
+
 static int on_setup(struct agent *a, const struct frame *frame)
 {
 	struct error err = {0};
@@ -34,6 +46,8 @@ static int on_setup(struct agent *a, const struct frame *frame)
 		                a->setup.version, (unsigned)WIRE_VERSION);
 	else if (a->setup.landlock_required && a->ruleset < 0)
 		(void)error_set(&err, ERR_UNAVAILABLE, 0, "the kernel has no Landlock");
+	else
+		(void)complete_ruleset(a, &err);
 	if (!error_is_set(&err))
 		return 0;
 	return agent_fail(a, 0, &err) < 0 ? -EIO : 1;

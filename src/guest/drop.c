@@ -175,6 +175,12 @@ static int step_filter(const struct drop_plan *plan)
 	cleanup_close int listener = -1;
 	int r = 0;
 
+	/* Nobody counts the memory of this box. First: the payload's own filter allows no more. */
+	if (plan->setup->data_limit > 0) {
+		r = filter_install(FILTER_UNCHARGED);
+		if (r < 0)
+			return r;
+	}
 	if (!plan->notify)
 		return filter_install(FILTER_PAYLOAD_QUIET);
 	r = filter_install_payload(&listener);

@@ -52,7 +52,6 @@ static const struct place places[] = {
 	{"/run",         READ		       },
 	{"/dev",         READ		       },
 	{"/dev/null",    NODE | FS_IOCTL_DEV        },
-	{"/dev/zero",    NODE | FS_IOCTL_DEV        },
 	{"/dev/full",    NODE | FS_IOCTL_DEV        },
 	{"/dev/tty",     NODE | FS_IOCTL_DEV        },
 	{"/dev/random",  NODE                       },
@@ -111,6 +110,13 @@ static int add_place(int ruleset, int abi, const struct place *place)
 	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
 		return -errno;
 	return 0;
+}
+
+int landlock_allow_zero(int ruleset, int abi)
+{
+	static const struct place zero = {"/dev/zero", NODE | FS_IOCTL_DEV};
+
+	return add_place(ruleset, abi, &zero);
 }
 
 int landlock_make(int abi, struct error *err)

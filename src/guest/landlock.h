@@ -18,5 +18,11 @@ int landlock_abi(void);
  * are left out. Return: the descriptor, or -1 with @err.
  */
 int landlock_make(int abi, struct error *err) attr_must_check;
+/**
+ * landlock_allow_zero - let @ruleset allow writing to /dev/zero. Not part of landlock_make(): who
+ * can open it for writing can map it shared, which is memory that RLIMIT_DATA does not count.
+ * Return: 0 or a negative errno.
+ */
+int landlock_allow_zero(int ruleset, int abi) attr_must_check;
 /** landlock_apply - put the calling process under @ruleset. Return: 0 or a negative errno. */
 int landlock_apply(int ruleset) attr_must_check;

@@ -43,6 +43,7 @@ enum action_kind {
 	ACTION_REFUSE,
 	ACTION_ERRNO,
 	ACTION_AGENT,
+	ACTION_UNCHARGED,
 };
 
 struct condition {
@@ -55,7 +56,7 @@ struct condition {
 struct rule {
 	int number;
 	enum action_kind kind;
-	uint32_t sys; /* ACTION_ERRNO */
+	uint32_t sys; /* ACTION_ERRNO, ACTION_UNCHARGED */
 	unsigned count;
 	struct condition conditions[CONDITIONS_MAX];
 };
@@ -65,11 +66,14 @@ struct table {
 	unsigned count;
 };
 
-/* Which of the three programs is being made. */
+/* Which of the programs is being made. */
 struct variant {
 	const char *name;
-	uint32_t refuse; /* what "refuse" returns */
-	bool agent;
+	const char *constant; /* of enum filter */
+	uint32_t refuse;      /* what "refuse" returns */
+	uint32_t otherwise;   /* what calls that no rule decides return */
+	bool agent;           /* has the "agent" rules too */
+	bool uncharged;       /* has the "uncharged" rules, and no others */
 };
 
 struct program {
@@ -166,9 +170,11 @@ static void parse_condition(unsigned line, char *text, struct condition *ret)
 
 static void parse_action(unsigned line, const char *text, struct rule *ret)
 {
-	if (strncmp(text, "error:", 6) == 0) {
-		ret->kind = ACTION_ERRNO;
-		ret->sys = (uint32_t)parse_value(line, text + 6);
+	const char *name = strchr(text, ':');
+
+	if (name && (strncmp(text, "error:", 6) == 0 || strncmp(text, "uncharged:", 10) == 0)) {
+		ret->kind = text[0] == 'e' ? ACTION_ERRNO : ACTION_UNCHARGED;
+		ret->sys = (uint32_t)parse_value(line, name + 1);
 		return;
 	}
 	if (strcmp(text, "ignore") == 0) {
@@ -231,6 +237,13 @@ static void parse_line(unsigned line, char *text, struct table *table)
 	table->rules[table->count++] = rule;
 }
 
+/* Whether both can stand in one program. */
+static bool compete(const struct rule *a, const struct rule *b)
+{
+	return a->number == b->number &&
+	       (a->kind == ACTION_UNCHARGED) == (b->kind == ACTION_UNCHARGED);
+}
+
 /* A rule behind an unconditional one would never be looked at: a mistake in the table. */
 static void check_reachable(const struct table *table)
 {
@@ -239,7 +252,7 @@ static void check_reachable(const struct table *table)
 		if (r->count > 0 || r->kind == ACTION_AGENT)
 			continue;
 		for (unsigned j = i + 1; j < table->count; j++)
-			if (table->rules[j].number == r->number)
+			if (compete(r, &table->rules[j]))
 				fail(0, "rule %u of call %d hides rule %u", i, r->number, j);
 	}
 }
@@ -304,13 +317,15 @@ static size_t arg_offset(unsigned arg, bool high)
 
 static uint32_t return_value(const struct rule *r, const struct variant *v)
 {
-	if (r->kind == ACTION_ERRNO)
+	if (r->kind == ACTION_ERRNO || r->kind == ACTION_UNCHARGED)
 		return SECCOMP_RET_ERRNO | r->sys;
 	return r->kind == ACTION_REFUSE ? v->refuse : SECCOMP_RET_ALLOW;
 }
 
 static bool applies(const struct rule *r, const struct variant *v)
 {
+	if (v->uncharged || r->kind == ACTION_UNCHARGED)
+		return v->uncharged && r->kind == ACTION_UNCHARGED;
 	return r->kind != ACTION_AGENT || v->agent;
 }
 
@@ -361,7 +376,7 @@ static void emit_list(struct program *p, const struct rule *const *rules, unsign
 	emit_return(p, return_value(rules[0], v));
 }
 
-/* Everything about one call: its rules in order, then "does not exist". */
+/* Everything about one call: its rules in order, then what holds without any. */
 static void emit_call(struct program *p, const struct table *t, const struct variant *v, int number)
 {
 	const struct rule *rules[RULES_MAX];
@@ -384,7 +399,7 @@ static void emit_call(struct program *p, const struct table *t, const struct var
 			return;
 		i++;
 	}
-	emit_return(p, SECCOMP_RET_ERRNO | ENOSYS);
+	emit_return(p, v->otherwise);
 }
 
 /* Numbers from @first up to the next range's share one block of code. */
@@ -484,10 +499,14 @@ static void print_all(FILE *f, const struct table *t)
 	 * its own filter says USER_NOTIF too; nobody listens to that one, and then the kernel says
 	 * ENOSYS.
 	 */
+	const uint32_t absent = SECCOMP_RET_ERRNO | ENOSYS;
+	const uint32_t eperm = SECCOMP_RET_ERRNO | EPERM;
+	/* Installed beneath a payload's filter, "uncharged" has nothing to say of other calls. */
 	const struct variant variants[] = {
-		{"payload",       SECCOMP_RET_USER_NOTIF,    false},
-		{"payload_quiet", SECCOMP_RET_ERRNO | EPERM, false},
-		{"agent",         SECCOMP_RET_USER_NOTIF,    true },
+		{"payload",       "PAYLOAD",       SECCOMP_RET_USER_NOTIF, absent,            false, false},
+		{"payload_quiet", "PAYLOAD_QUIET", eperm,                  absent,            false, false},
+		{"agent",         "AGENT",         SECCOMP_RET_USER_NOTIF, absent,            true,  false},
+		{"uncharged",     "UNCHARGED",     eperm,                  SECCOMP_RET_ALLOW, false, true },
 	};
 
 	(void)fprintf(f,
@@ -500,10 +519,10 @@ static void print_all(FILE *f, const struct table *t)
 		free(p);
 	}
 	(void)fprintf(f, "const struct filter_program filter_programs[FILTER_COUNT] = {\n");
-	(void)fprintf(f, "\t[FILTER_PAYLOAD] = {payload, ARRAY_SIZE(payload)},\n");
-	(void)fprintf(f,
-	              "\t[FILTER_PAYLOAD_QUIET] = {payload_quiet, ARRAY_SIZE(payload_quiet)},\n");
-	(void)fprintf(f, "\t[FILTER_AGENT] = {agent, ARRAY_SIZE(agent)},\n};\n");
+	for (size_t i = 0; i < ARRAY_SIZE(variants); i++)
+		(void)fprintf(f, "\t[FILTER_%s] = {%s, ARRAY_SIZE(%s)},\n", variants[i].constant,
+		              variants[i].name, variants[i].name);
+	(void)fprintf(f, "};\n");
 }
 
 int main(int argc, char **argv)

@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,6 +28,10 @@ struct name {
 #define CLONE_NEW_ANY                                                                              \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 	 CLONE_NEWPID | CLONE_NEWNET)
+/* What a mapping is of; MAP_TYPE alone does not tell. */
+#define MAP_KIND       (MAP_TYPE | MAP_ANONYMOUS)
+#define ANON_SHARED    (MAP_ANONYMOUS | MAP_SHARED)
+#define ANON_VALIDATED (MAP_ANONYMOUS | MAP_SHARED_VALIDATE)
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #endif
@@ -47,6 +52,11 @@ struct name {
 	}
 
 static const struct name names[] = {
+	N(MAP_KIND),
+	N(ANON_SHARED),
+	N(ANON_VALIDATED),
+	N(MAP_GROWSDOWN),
+	N(ENOMEM),
 	N(S_IFIFO),
 	N(S_IFREG),
 	N(CLONE_NEW_ANY),

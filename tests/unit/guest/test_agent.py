@@ -452,6 +452,56 @@ if os.fork() == 0:
     assert run["report"] == b"x" and time.monotonic() - begin < 5
 
 
+# Memory that RLIMIT_DATA does not count, or for which it is the wrong limit.
+UNCOUNTED = """
+import ctypes, errno, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+SIZE = 96 << 20
+def look(name, work):
+    try:
+        print(name, 'ok' if work() >= 0 else errno.errorcode[ctypes.get_errno()])
+    except OSError as e:
+        print(name, errno.errorcode[e.errno])
+def zero():
+    fd = os.open('/dev/zero', os.O_RDWR)
+    return len(mmap.mmap(fd, SIZE, flags=mmap.MAP_SHARED))
+def grows():
+    libc.mmap.restype = ctypes.c_ssize_t
+    return libc.mmap(None, ctypes.c_size_t(SIZE), 3, 0x122, -1, ctypes.c_size_t(0))
+look('private', lambda: len(mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)))
+look('shared', lambda: len(mmap.mmap(-1, SIZE)))
+look('grows', grows)
+look('zero', zero)
+look('memfd', lambda: os.memfd_create('x'))
+look('shm', lambda: libc.shmget(0, ctypes.c_size_t(SIZE), 0o1600))
+look('sem', lambda: libc.semget(0, 4, 0o1600))
+look('msg', lambda: libc.msgget(0, 0o1600))
+f = os.open('/tmp/f', os.O_RDWR | os.O_CREAT); os.ftruncate(f, 4096)
+look('file', lambda: len(mmap.mmap(f, 4096)))
+look('readzero', lambda: len(mmap.mmap(os.open('/dev/zero', 0), 4096, flags=mmap.MAP_PRIVATE, prot=1)))
+"""
+
+
+def test_memory_is_bounded_where_no_controller_counts_it():
+    agent = start()
+    agent.send(agent.setup(data_limit=64 * MIB))
+    run = python(agent, UNCOUNTED)
+    seen = dict(line.split() for line in run["stdout"].decode().splitlines())
+    if not agent.hello["landlock_abi"]:
+        seen.pop("zero")
+    wanted = dict(private="ENOMEM", shared="ENOMEM", grows="ENOMEM", zero="EACCES", memfd="ENOSYS", shm="ENOSYS",
+                  sem="ENOSYS", msg="ENOSYS", file="ok", readzero="ok")
+    assert seen == {name: wanted[name] for name in seen} and len(seen) >= 9, run
+    assert run["denials"] == {}
+    agent.close()
+
+
+def test_memory_of_every_kind_is_there_where_a_controller_counts_it(agent):
+    run = python(agent, UNCOUNTED)
+    seen = dict(line.split() for line in run["stdout"].decode().splitlines())
+    assert len(seen) == 10 and set(seen.values()) == {"ok"}, run
+
+
 def test_full_disk_is_a_fact(agent):
     run = sh(agent, "head -c 40M /dev/zero > /workspace/fill; exit 3")
     assert run["done"]["disk_full"] == 1 and run["done"]["status"] == 3

@@ -33,6 +33,9 @@ def compile_table(tmp_path, text):
     ("allow read int0=08 -- not octal", "neither a known name nor a number"),
     ("allow read int0=1 int1=1 int2=1 int3=1 -- many", "more than 3 conditions"),
     ("allow read -- all\nrefuse read int0=1 -- hidden", "hides"),
+    ("uncharged:ENOMEM read -- all\nuncharged:ENOSYS read -- hidden", "hides"),
+    ("uncharged:ENOPE read -- typo", "neither a known name nor a number"),
+    ("allow:ENOMEM read -- no errno", "unknown action"),
     ("allow -- what", "expected ACTION CALL"),
     ("allow " + "x" * 600 + " -- long", "line too long"),
 ])
@@ -44,9 +47,16 @@ def test_mistakes_in_the_table_stop_the_build(tmp_path, line, why):
 def test_every_rule_of_the_table_is_understood(tmp_path):
     done, out = compile_table(tmp_path, TABLE.read_text())
     assert done.returncode == 0, done.stderr
-    assert out.read_text().count("static const struct sock_filter") == 3
+    assert out.read_text().count("static const struct sock_filter") == 4
 
 
 def test_rules_of_the_agent_reach_only_its_own_filter(tmp_path):
     made = compile_table(tmp_path, "agent vmsplice -- test\n")[1].read_text()
-    assert made.count("0x7fff0000") == 1  # SECCOMP_RET_ALLOW
+    assert made.split(" uncharged[]")[0].count("0x7fff0000") == 1  # SECCOMP_RET_ALLOW
+
+
+def test_rules_for_uncharged_boxes_reach_only_their_own_filter(tmp_path):
+    made = compile_table(tmp_path, "uncharged:ENOMEM mmap int3=33 -- test\nallow mmap -- test\n")[1].read_text()
+    others, uncharged = made.split(" uncharged[]")
+    assert "0x0005000c" not in others and others.count("0x7fff0000") == 3
+    assert uncharged.count("0x0005000c") == 1
