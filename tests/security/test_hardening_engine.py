@@ -136,3 +136,58 @@ def test_the_engine_holds_the_daemon_to_the_maxima(build, over):
     assert (op, seq) == (OP_FAILED, 7)
     if over == "memory":  # the same without maxima: it is these that refuse
         assert struct.unpack_from("=I", ask_engine(build, request))[0] != OP_FAILED
+
+
+HOLD = {
+    "tcp": """
+import socket, time
+keep, server = [], socket.socket()
+server.bind(("127.0.0.1", 0)); server.listen(1000); server.settimeout(1)
+end = time.monotonic() + 3
+try:
+    while len(keep) < 450 and time.monotonic() < end:
+        a = socket.socket(); a.settimeout(1); a.connect(server.getsockname()); keep.append((a, server.accept()))
+        a.setblocking(False)
+        try:
+            while True: a.send(bytes(65536))
+        except BlockingIOError: pass
+except OSError: pass
+print(len(keep), flush=True); time.sleep(2)
+""",
+    "udp": """
+import socket, time
+keep = []
+for i in range(900):
+    a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); a.bind(("127.0.0.1", 0)); a.setblocking(False); keep.append(a)
+    try:
+        for k in range(5): a.sendto(bytes(60000), a.getsockname())
+    except OSError: pass
+print(len(keep), flush=True); time.sleep(2)
+""",
+}
+
+
+def socket_memory(protocol):
+    """Bytes in the buffers of all sockets of the kernel, of every namespace."""
+    for line in open("/proc/net/sockstat"):
+        if line.startswith(protocol.upper() + ":"):
+            words = line.split()
+            return int(words[words.index("mem") + 1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+@needs_root
+@pytest.mark.parametrize("protocol", sorted(HOLD))
+def test_what_waits_in_sockets_is_limited_as_memory_is(client, protocol):
+    limit = 64 << 20
+    before, most = socket_memory(protocol), 0
+    run = background(lambda: client.python(HOLD[protocol], timeout=15, resources={"memory": "64Mi"}))
+    while run.is_alive():
+        most = max(most, socket_memory(protocol) - before)
+        time.sleep(0.01)
+    assert limit / 4 < most < 2 * limit, run.got  # the lower bound: it was tried in earnest
+
+
+def test_windows_of_connections_are_small(client):
+    seen = client.shell("cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem")["stdout"].split()
+    assert [int(n) for n in (seen[2], seen[5])] == [262144, 262144]
