@@ -26,6 +26,7 @@
 #define ROOT_ATTACH    "/box"
 #define ROOT_MASK_FILE "/mask/file"
 #define ROOT_MASK_DIR  "/mask/dir"
+#define ROOT_BOOT_ID   "/mask/boot_id"
 
 #define BOXES_MAX 4096
 
@@ -63,8 +64,8 @@ struct instance {
 };
 
 struct proc_mask {
-	const char *name;
-	bool is_dir;
+	const char *name;  /* below /proc */
+	const char *cover; /* in the engine's root */
 };
 
 #define MASKS_MAX 32

@@ -199,6 +199,10 @@ int step_time_ns(struct build *b attr_unused, struct error *err)
 	int r;
 
 	/*
+	 * So that programs find clocks that begin with them. It
+	 * does not keep the host's uptime secret: the kernel shows the offset in timens_offsets of
+	 * every process, and whatever it is, clock and offset together give the host's clock.
+	 *
 	 * unshare and not clone3: the offsets can be set only while nobody is inside. We enter at
 	 * exec; on kernels whose exec does not (6.1), the agent's children are the first inside.
 	 */

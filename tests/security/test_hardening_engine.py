@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import uuid
 
 import pytest
 from support import host
@@ -191,3 +192,13 @@ def test_what_waits_in_sockets_is_limited_as_memory_is(client, protocol):
 def test_windows_of_connections_are_small(client):
     seen = client.shell("cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem")["stdout"].split()
     assert [int(n) for n in (seen[2], seen[5])] == [262144, 262144]
+
+
+def test_the_boot_id_is_not_the_hosts(client):
+    with open("/proc/sys/kernel/random/boot_id") as f:
+        outside = f.read()
+    inside = client.shell("cat /proc/sys/kernel/random/boot_id; cat /proc/sys/kernel/random/boot_id")["stdout"]
+    first, second = inside.splitlines()
+    assert str(uuid.UUID(first)) == first == second
+    assert uuid.UUID(first).version == 4
+    assert first != outside.strip()
