@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guest/agent.h"
 
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 int agent_fail(struct agent *a, uint32_t id, const struct error *err)
 {
 	struct msg_failed msg = {
@@ -12,4 +16,18 @@ int agent_fail(struct agent *a, uint32_t id, const struct error *err)
 	a->failed = id;
 	put_close(&a->put);
 	return msg_failed_encode(&a->ch.out, id, &msg);
+}
+
+int agent_open_run_dir(const struct agent *a, bool open)
+{
+	/*
+	 * Against accidents, and so that a program finds the same modes everywhere: an owner can
+	 * change them back, which Landlock has no right for. Nothing depends on it. What lies there
+	 * is code that the payload runs with its own authority, read once and by a process of its
+	 * own; the agent and the host believe no file in it, and the next execution starts from a
+	 * file that must be new (O_EXCL) and a socket bound anew.
+	 */
+	if (a->setup.uid != getuid())
+		return 0;
+	return fchmod(a->run_dir, open ? 0755 : 0555) < 0 ? -errno : 0;
 }

@@ -41,3 +41,9 @@ struct agent {
 
 /** agent_fail - tell the host that execution @id could not be started. 0 or a negative errno. */
 int agent_fail(struct agent *a, uint32_t id, const struct error *err) attr_must_check;
+/**
+ * agent_open_run_dir - whether names in AGENT_RUN_DIR can be changed by its owner. With two ids
+ * that is the agent alone and this does nothing; with one it is the payload too, so that the
+ * directory is closed while a program runs. 0 or a negative errno.
+ */
+int agent_open_run_dir(const struct agent *a, bool open) attr_must_check;

@@ -137,7 +137,11 @@ static int step_ids(const struct drop_plan *plan)
 	uid_t uid = plan->setup->uid;
 	gid_t gid = plan->setup->gid;
 
-	/* Only one id is mapped: there is no other to change to. */
+	/*
+	 * Only one id is mapped: there is no other to change to. What then keeps the payload off
+	 * the agent is that it cannot be dumped, PID 1's immunity to signals, the filter and
+	 * Landlock; of the agent's directory see agent_open_run_dir().
+	 */
 	if (uid == getuid() && gid == getgid())
 		return uid == geteuid() && gid == getegid() ? 0 : -EPERM;
 	/* The namespace denies setgroups: there must be none, as there is no way to drop them. */

@@ -136,9 +136,11 @@ static int open_pipes(struct agent *a, const struct msg_exec *msg, struct child_
 	back = fsid_give_back(&ids);
 	if (r >= 0)
 		r = back;
+	if (r >= 0)
+		r = agent_open_run_dir(a, true);
 	if (r >= 0 && msg->report_max > 0)
 		r = report_open(&p->report, AGENT_RUN_DIR, a->run_dir, msg->report_max);
-	return r;
+	return r < 0 ? r : agent_open_run_dir(a, false);
 }
 
 static void close_all(struct proc *p)

@@ -181,9 +181,13 @@ static int write_file(const void *arg, int status, struct error *err)
 static int begin_run(struct agent *a, const struct put_job *job, struct error *err)
 {
 	int fd = 0;
+	int r = 0;
 
 	if (strchr(job->path, '/'))
 		return bad_path(err, "a directory, which this place does not have");
+	r = agent_open_run_dir(a, true);
+	if (r < 0)
+		return fail(err, -r, job->path);
 	fd = fd_open_at(a->run_dir, job->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, job->mode);
 	if (fd < 0)
 		return fail(err, -fd, job->path);

@@ -33,6 +33,8 @@ int report_open(struct report *rep, const char *path, int dir, uint32_t max)
 
 	if (fd < 0)
 		return fd;
+	/* One that could not be removed when it was closed, or that somebody planted. */
+	(void)unlinkat(dir, REPORT_NAME, 0);
 	r = listen_at(fd, path);
 	if (r < 0)
 		return r;

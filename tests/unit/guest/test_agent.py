@@ -417,6 +417,22 @@ except OSError: print('cut')
     assert run["report"] == b"x" * 100000 and run["stdout"] == b"cut\n"
 
 
+SAY = "import socket\ns=socket.socket(socket.AF_UNIX)\ns.connect('/run/millibox/report.sock')\ns.sendall(b'%d')"
+
+
+def test_payload_with_the_agents_own_id_finds_its_directory_closed():
+    agent = start(ids=None)
+    agent.send(agent.setup())
+    for ident in (1, 2):
+        agent.send(agent.put(f"main{ident}.sh", b"test -w /run/millibox && echo open; exit 0", ident))
+        run = sh(agent, f". /run/millibox/main{ident}.sh", ident)
+        assert run["stdout"] == b"" and run["done"]["status"] == 0, run
+    # The socket of the first is in the way of nothing.
+    for ident in (3, 4):
+        assert python(agent, SAY % ident, ident, report=100)["report"] == b"%d" % ident
+    agent.close()
+
+
 def test_there_is_one_report_only_and_only_when_asked_for(agent):
     run = python(agent, REPORT + """
 s.sendall(b'one'); s.close()
