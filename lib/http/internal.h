@@ -15,6 +15,8 @@
 #include <microhttpd.h>
 #include <sys/socket.h>
 
+#define REQUEST_LINE_MAX 8192
+
 /* What a connection waits for. Each wait has one fixed length, so that a list in the order of
  * entry is also in the order of deadlines: O(1) to enter, to leave and to find the first. */
 enum conn_wait {
@@ -82,6 +84,7 @@ enum request_phase {
 	REQUEST_WAITING,  /* handed over; no answer yet */
 	REQUEST_ANSWERED, /* @response is there, not yet given to microhttpd */
 	REQUEST_SENDING,
+	REQUEST_REFUSED, /* for its first line; the headers are not looked at */
 };
 
 struct http_request {
@@ -131,6 +134,9 @@ struct http_request *request_new(struct http_conn *c, const char *target);
 void request_free(struct http_request *req);
 /** request_gone - tell the handler, once, that nobody waits any more. */
 void request_gone(struct http_request *req);
+/** request_check_line - size and number of arguments, before microhttpd takes it apart. */
+int request_check_line(const struct http_request *req, const char *target,
+                       struct error *err) attr_must_check;
 /** request_check - framing, sizes, names and path of a header that is complete. */
 int request_check(struct http_request *req, const char *target, struct error *err) attr_must_check;
 /** request_add_body - Return: 0, or -1 with *err: more than one, or all of them, may have. */

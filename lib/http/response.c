@@ -55,10 +55,16 @@ static void set_answer(struct http_request *req, struct MHD_Response *response, 
 	req->phase = REQUEST_ANSWERED;
 }
 
+static bool is_by_hand(const struct http_request *req)
+{
+	return req->phase == REQUEST_REFUSED || req->phase == REQUEST_BODY;
+}
+
 /*
- * microhttpd takes no answer in the middle of a body. One that is refused there is answered by our
- * own hand: nothing of an answer was sent before on this connection that is not through, so the
- * little there is to say fits into the socket. What does not is lost, as the connection is anyway.
+ * microhttpd takes no answer in the middle of a header or a body. One that is refused there is
+ * answered by our own hand: nothing of an answer was sent before on this connection that is not
+ * through, so the little there is to say fits into the socket. What does not is lost, as the
+ * connection is anyway.
  */
 static void reply_by_hand(struct http_request *req, const struct http_answer *a)
 {
@@ -97,7 +103,7 @@ static struct MHD_Response *make_response(const struct http_answer *a,
 void http_reply(struct http_request *req, const struct http_answer *a)
 {
 	req->gone_fn = NULL;
-	if (req->phase == REQUEST_BODY)
+	if (is_by_hand(req))
 		reply_by_hand(req, a);
 	else
 		reply(req, a, make_response(a, MHD_RESPMEM_MUST_COPY));
@@ -106,7 +112,7 @@ void http_reply(struct http_request *req, const struct http_answer *a)
 void http_reply_owned(struct http_request *req, const struct http_answer *a)
 {
 	req->gone_fn = NULL;
-	if (req->phase != REQUEST_BODY) {
+	if (!is_by_hand(req)) {
 		reply(req, a, make_response(a, MHD_RESPMEM_MUST_FREE));
 		return;
 	}

@@ -98,6 +98,57 @@ static void large_headers_are_refused(void **state)
 	assert_int_equal(f->requests, 0);
 }
 
+static void add_many(struct buf *b, const char *text, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(buf_add_str(b, text), 0);
+}
+
+static void a_request_with_many_arguments_is_answered_at_once(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf few = BUF_INIT(PEER_BUF_MAX);
+	cleanup_buf struct buf many = BUF_INIT(PEER_BUF_MAX);
+
+	add_many(&few, "GET /x?q", 1);
+	add_many(&few, "&a=1", 99);
+	add_many(&few, " HTTP/1.1\r\n" HOST "\r\n", 1);
+	expect_answer(f, few.data, " 200 ", "/x");
+	/* Its header has no end: the answer does not wait for it. */
+	add_many(&many, "GET /x?q", 1);
+	add_many(&many, "&a=1", 600);
+	add_many(&many, " HTTP/1.1\r\n" HOST, 1);
+	expect_answer(f, many.data, " 413 ", "more than 100 arguments");
+	/* With one: nothing follows the answer, and the connection ends. */
+	add_many(&many, "\r\n", 1);
+	buf_reset(&few);
+	exchange(f, many.data, &few, NULL);
+	assert_non_null(few.data);
+	assert_string_equal(few.data + few.len - strlen("arguments"), "arguments");
+	assert_int_equal(f->requests, 1);
+	peer_wait(f->loop, is_empty, f);
+}
+
+static void a_header_within_its_limit_is_taken_whatever_is_in_it(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+
+	add_many(&b, "GET /x?q", 1);
+	add_many(&b, "&a=1", 99);
+	add_many(&b, " HTTP/1.1\r\n" HOST, 1);
+	for (int i = 0; i < 90; i++)
+		assert_int_equal(buf_addf(&b, "X-%d: yyyyyyyyyyyyyyyyyyyy\r\n", i), 0);
+	add_many(&b, "Cookie: q=1", 1);
+	add_many(&b, "; a=1", 500);
+	add_many(&b, "\r\n\r\n", 1);
+	expect_answer(f, b.data, " 200 ", "/x");
+	buf_reset(&b);
+	assert_int_equal(buf_addf(&b, "GET /x HTTP/1.1\r\n" HOST "Cookie: q=%08000d\r\n\r\n", 1),
+	                 0);
+	expect_answer(f, b.data, " 200 ", "/x");
+}
+
 static void a_client_that_drips_is_cut(void **state)
 {
 	struct fixture *f = *state;
@@ -313,6 +364,8 @@ int main(void)
 		UNIT(a_body_that_grows_over_the_limit_is_refused),
 		UNIT(bodies_of_all_requests_together_are_bounded),
 		UNIT(large_headers_are_refused),
+		UNIT(a_request_with_many_arguments_is_answered_at_once),
+		UNIT(a_header_within_its_limit_is_taken_whatever_is_in_it),
 		HASTY(a_client_that_drips_is_cut),
 		HASTY(a_body_that_drips_is_cut),
 		HASTY(an_idle_connection_is_closed),
