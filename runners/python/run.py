@@ -85,6 +85,8 @@ sys.path.insert(0, "/workspace")
 sys.modules["__main__"] = _main = type(sys)("__main__")
 _main = _main.__dict__
 _main["__builtins__"] = sys.modules["builtins"]
+# Not where the source lies: programs look for their data and leave results beside __file__. The price
+# is that multiprocessing's "spawn", unlike "fork", does not find the program.
 _main["__file__"] = "/workspace/" + sys.argv[0]
 _main["__loader__"] = _Source()
 # As on a terminal: a caller who watches sees lines as they are written.
