@@ -199,9 +199,9 @@ int step_time_ns(struct build *b attr_unused, struct error *err)
 	int r;
 
 	/*
-	 * So that programs find clocks that begin with them. It
-	 * does not keep the host's uptime secret: the kernel shows the offset in timens_offsets of
-	 * every process, and whatever it is, clock and offset together give the host's clock.
+	 * Programs find clocks that begin with them. The host's uptime is no secret for it: the
+	 * kernel shows the offsets in timens_offsets of every process, and whatever they are,
+	 * clock and offset together give the host's clock.
 	 *
 	 * unshare and not clone3: the offsets can be set only while nobody is inside. We enter at
 	 * exec; on kernels whose exec does not (6.1), the agent's children are the first inside.
