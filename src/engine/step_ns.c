@@ -218,7 +218,10 @@ int step_time_ns(struct build *b attr_unused, struct error *err)
 	return 0;
 }
 
-/* A box that is counted as the user who started us shall leave that user, and other boxes, some. */
+/*
+ * The engine of an ordinary user is in a user namespace of that user's, so all its boxes are
+ * counted as that user once more. Each shall leave some to the others.
+ */
 static int limit_shared(struct error *err)
 {
 	static const struct {
@@ -248,7 +251,7 @@ int step_nesting(struct build *b, struct error *err)
 
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "forbid nested user namespaces");
-	return b->host->ids.mode == ENGINE_IDS_SINGLE ? limit_shared(err) : 0;
+	return b->host->ids.mode == ENGINE_IDS_RANGE ? 0 : limit_shared(err);
 }
 
 int step_hostname(struct build *b attr_unused, struct error *err)
