@@ -90,7 +90,7 @@ def test_many_arguments_are_refused_at_once(daemon):
     assert time.monotonic() - start < 5
 
 
-@pytest.mark.parametrize("cookie", [b"x" * 12_000, b"a=1; " * 1000])
+@pytest.mark.parametrize("cookie", [b"x" * 12_000, b"a=1; " * 1000], ids=["long", "many"])
 def test_a_header_within_its_limit_is_taken(daemon, cookie):
     received = raw_exchange(
         daemon.tcp_address(),
