@@ -208,3 +208,14 @@ def test_daemon_memory_is_flat(make_daemon):
             c.shell("echo steady")
         d.settle()
         assert host.rss_kib(d.pid) <= before * 1.05 + 512
+
+
+def test_a_living_box_would_be_seen_as_left_over(daemon):
+    """The control of nothing_is_left: its witnesses see a box while there is one."""
+    t = threading.Thread(target=lambda: daemon.client().shell("sleep 2"))
+    t.start()
+    host.wait_until(lambda: any(host.comm(p) == "sleep" for p in daemon.box_pids()), 10, "running")
+    if host.is_root():
+        assert daemon.groups()
+        assert host.strays({daemon.instance()})
+    t.join()
