@@ -6,8 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "cli/say.h"
 #include "base/suggest.h"
+#include "cli/say.h"
 
 static const struct command *const commands[] = {
 	&command_run,        &command_doctor,  &command_box_plan,

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "base/base64.h"
 #include "cli/language.h"
 
 static int read_stream(int fd, struct buf *b)

@@ -2,8 +2,8 @@
 /* What a request says before its body: target, method, Host, Origin, media type; one per line. */
 #include <string.h>
 
-#include "base/base64.h"
 #include "api/internal.h"
+#include "base/base64.h"
 #include "core/config.h"
 #include "fuzz.h"
 #include "http/internal.h"
