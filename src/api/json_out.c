@@ -76,10 +76,12 @@ static char *put_escape(char *out, unsigned char c)
 		*out++ = letters[c];
 		return out;
 	}
-	memcpy(out, "u00", 3);
-	out[3] = digits[c >> 4];
-	out[4] = digits[c & 15];
-	return out + 5;
+	*out++ = 'u';
+	*out++ = '0';
+	*out++ = '0';
+	*out++ = digits[c >> 4];
+	*out++ = digits[c & 15];
+	return out;
 }
 
 /* One character, or one maximal part that is none, of @len > 0 bytes. Return: the bytes read. */
