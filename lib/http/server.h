@@ -38,7 +38,8 @@ struct http_handlers {
 	int (*on_headers)(void *ctx, struct http_request *req, size_t *ret_max_body);
 	/* The request is whole. */
 	void (*on_request)(void *ctx, struct http_request *req);
-	/* Replies of the server's own (413 for a body that grew, 408 ...) take this form. */
+	/* Replies of the server's own (413 for a body that grew ...) take this form. Requests that
+	 * are too slow are cut off; what is no HTTP gets a bare status, or is cut off too. */
 	void (*on_error)(void *ctx, struct http_request *req, const struct error *err);
 };
 

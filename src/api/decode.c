@@ -13,7 +13,6 @@
 /* A billion seconds or cores: beyond it the arithmetic, not the policy, would be the limit. */
 #define SECONDS_MAX 1e9
 #define CORES_MAX   1e6
-/* Edits after which a name is another name. */
 
 struct decode {
 	const struct decode_limits *limits;
@@ -285,15 +284,14 @@ static int take_timeout(struct decode *d, const char *path, const json_t *value)
 	if (!json_is_number(value))
 		return wrong(d, path, "a number of seconds");
 	if (!(seconds > 0) || seconds > SECONDS_MAX)
-		return wrong(d, path, "greater than 0 and at most 1000000000 seconds");
+		return wrong(d, path, "at least 0.001 and at most 1000000000 seconds");
 	d->out->request.timeout_us = (uint64_t)ceil(seconds * 1e6);
 	return 0;
 }
 
 static int take_cpu(struct decode *d, const char *path, const json_t *value)
 {
-	static const char what[] =
-		"a number of cores like 0.5, \"0.5\" or \"500m\", at least 0.001";
+	static const char what[] = "a number of cores like 0.5, \"0.5\" or \"500m\", at least 0.01";
 	const char *text = json_string_value(value);
 	double cores = json_number_value(value);
 	uint64_t millicores = 0;
