@@ -37,7 +37,7 @@ static const struct setting table[] = {
 	{"runners_dir", SETTING_PATH, AT(runners_dir), NULL, 0, 0, "Folder of the languages"},
 	{"allowed_hosts",   SETTING_LIST, AT(allowed_hosts),   "", 0, 0, "Further names accepted in Host headers"},
 	{"allowed_origins", SETTING_LIST, AT(allowed_origins), "", 0, 0, "Web origins that may call the API"},
-	{"log_level",   SETTING_LOG_LEVEL,  AT(log_level),  "info", 0, 0, "err, warn, info or debug"},
+	{"log_level",   SETTING_LOG_LEVEL,  AT(log_level),  "info", 0, 0, "error, warn, info or debug"},
 	{"log_format",  SETTING_LOG_FORMAT, AT(log_format), "text", 0, 0, "text or json"},
 	{"strict",      SETTING_BOOL, AT(strict),      "true", 0, 0, "Refuse to run anything while a required layer of isolation is missing"},
 	{"uid_base",    SETTING_UINT, AT(uid_base),    "1879048192", 65536, UINT32_MAX - 64ULL * 65536, "First host id given to boxes, when started as root"},
@@ -359,10 +359,7 @@ static void print_duration(const void *field, FILE *out)
 
 static void print_log_level(const void *field, FILE *out)
 {
-	static const char *const names[] = {"err", "warn", "info", "debug"};
-
-	static_assert(ARRAY_SIZE(names) == LOG_LEVEL_COUNT, "every level has a name");
-	(void)fputs(names[*(const enum log_level *)field], out);
+	(void)fputs(log_level_name(*(const enum log_level *)field), out);
 }
 
 static void print_log_format(const void *field, FILE *out)
@@ -403,7 +400,7 @@ static const struct setting_ops types[] = {
 	[SETTING_SIZE]       = {"a size such as 512Mi", NULL, parse_size, print_size, NULL},
 	[SETTING_DURATION]   = {"a time such as 30s or 500ms", NULL, parse_duration, print_duration, NULL},
 	[SETTING_CPU]        = {"a number of cores such as 1, 0.5 or 500m", NULL, parse_cpu, print_cpu, NULL},
-	[SETTING_LOG_LEVEL]  = {"err, warn, info or debug", set_log_level, NULL, print_log_level, NULL},
+	[SETTING_LOG_LEVEL]  = {"error, warn, info or debug", set_log_level, NULL, print_log_level, NULL},
 	[SETTING_LOG_FORMAT] = {"text or json", set_log_format, NULL, print_log_format, NULL},
 };
 /* clang-format on */
