@@ -135,6 +135,38 @@ static int check_listen(const struct config *c, struct error *err)
 	return 0;
 }
 
+/* A path that leads nowhere is a wrong setting, not a host that does not let the engine work. */
+static int check_programs(const struct config *c, struct error *err)
+{
+	const struct {
+		const char *key, *path;
+	} places[] = {
+		{"engine_path", c->engine_path},
+		{"agent_path",  c->agent_path },
+		{"runners_dir", c->runners_dir},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (access(places[i].path, F_OK) < 0)
+			return error_set(err, ERR_CONFIG, errno, "%s: %s", places[i].key,
+			                 places[i].path);
+	return 0;
+}
+
+/* Return: NULL, with errno where there is more to say than that there is no such user. */
+static const struct passwd *find_user(const char *user)
+{
+	errno = 0;
+	return getpwnam(user);
+}
+
+int daemon_check(const struct config *c, struct error *err)
+{
+	if (c->user[0] && !find_user(c->user))
+		return error_set(err, ERR_CONFIG, errno, "user: there is no user '%s'", c->user);
+	return check_listen(c, err);
+}
+
 static int start_engine(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
@@ -168,8 +200,7 @@ static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, st
 
 	*ret_uid = *ret_gid = d->driver->caps.daemon_uid;
 	if (user[0]) {
-		errno = 0;
-		pw = getpwnam(user);
+		pw = find_user(user);
 		if (!pw)
 			return error_set(err, ERR_CONFIG, errno, "no user '%s'", user);
 		*ret_uid = pw->pw_uid;
@@ -287,7 +318,9 @@ struct phase {
 
 static int check(struct daemon *d, struct error *err)
 {
-	return check_listen(d->config, err);
+	if (daemon_check(d->config, err) < 0)
+		return -1;
+	return check_programs(d->config, err);
 }
 
 static int open_state(struct daemon *d, struct error *err)

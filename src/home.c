@@ -45,7 +45,9 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 		return error_set(err, ERR_CONFIG, -lock, "open %s/%s", dir, LOCK_NAME);
 	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
 		return error_set(err, ERR_CONFIG, errno == EWOULDBLOCK ? 0 : errno,
-		                 "directory %s is in use by another daemon", dir);
+		                 "directory %.100s is in use by another daemon; give this one a "
+		                 "--state-dir, --socket and --listen of its own",
+		                 dir);
 	*ret_fd = TAKE_FD(lock);
 	return 0;
 }
