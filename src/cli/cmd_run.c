@@ -118,7 +118,9 @@ static int perform(struct call *call, const struct endpoint *endpoint, const cha
 
 static void print_json(const json_t *object)
 {
-	char *text = json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+	/* As many digits as the API writes: all of them would show how the machine rounds. */
+	char *text =
+		json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
 
 	if (!text)
 		abort();
@@ -136,7 +138,7 @@ static int report(const struct call *call)
 		say_problem(object);
 	else
 		verdict_explain(object);
-	return call->problem ? CLI_OURS : verdict_exit_status(object);
+	return call->problem ? problem_exit_status(object) : verdict_exit_status(object);
 }
 
 /* Why the request did not come to its end; an interruption is not an error to talk about. */
