@@ -25,7 +25,7 @@ $(BUILD)/build.ninja:
 setup-%:
 	@tools/setup $*
 
-run: setup-run ## set up, build, start the daemon on 127.0.0.1:8000
+run: setup-run ## set up, build, start the daemon: make run [LISTEN=127.0.0.1:8000]
 	@$(MAKE) --no-print-directory all
 	@tools/run $(BUILD) $(LISTEN)
 

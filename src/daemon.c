@@ -158,6 +158,38 @@ static int check_listen(const struct config *c, struct error *err)
 	return 0;
 }
 
+/* A path that leads nowhere is a wrong setting, not a host that does not let the engine work. */
+static int check_programs(const struct config *c, struct error *err)
+{
+	const struct {
+		const char *key, *path;
+	} places[] = {
+		{"engine_path", c->engine_path},
+		{"agent_path",  c->agent_path },
+		{"runners_dir", c->runners_dir},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (access(places[i].path, F_OK) < 0)
+			return error_set(err, ERR_CONFIG, errno, "%s: %s", places[i].key,
+			                 places[i].path);
+	return 0;
+}
+
+/* Return: NULL, with errno where there is more to say than that there is no such user. */
+static const struct passwd *find_user(const char *user)
+{
+	errno = 0;
+	return getpwnam(user);
+}
+
+int daemon_check(const struct config *c, struct error *err)
+{
+	if (c->user[0] && !find_user(c->user))
+		return error_set(err, ERR_CONFIG, errno, "user: there is no user '%s'", c->user);
+	return check_listen(c, err);
+}
+
 static int start_engine(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
@@ -169,6 +201,10 @@ static int start_engine(struct daemon *d, struct error *err)
 		.log_level = log_level_name(c->log_level),
 		.log_format = log_format_name(c->log_format),
 		.uid_base = c->uid_base,
+		.memory_max_bytes = c->memory_max_bytes,
+		.disk_max_bytes = c->disk_max_bytes,
+		.processes_max = c->processes_max,
+		.cpu_max_millicores = c->cpu_max_millicores,
 		.strict = c->strict,
 		.on_engine_lost = on_engine_lost,
 		.ctx = d,
@@ -177,6 +213,35 @@ static int start_engine(struct daemon *d, struct error *err)
 	if (native_spawn(&native, &d->driver, err) < 0)
 		return error_wrap(err, "start the engine %s", c->engine_path);
 	return 0;
+}
+
+/* Whom to become: the configured user, or the id that the engine keeps for us. */
+static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, struct error *err)
+{
+	const char *user = d->config->user;
+	const struct passwd *pw;
+
+	*ret_uid = *ret_gid = d->driver->caps.daemon_uid;
+	if (user[0]) {
+		pw = find_user(user);
+		if (!pw)
+			return error_set(err, ERR_CONFIG, errno, "no user '%s'", user);
+		*ret_uid = pw->pw_uid;
+		*ret_gid = pw->pw_gid;
+	}
+	if (*ret_uid == 0 || *ret_gid == 0)
+		return error_set(err, ERR_CONFIG, 0, "no user to become instead of root: set user");
+	return 0;
+}
+
+/* Who we are, or will be. Without an answer the start ends at give_up_root, which says why. */
+static uid_t own_id(const struct daemon *d)
+{
+	struct error err = {0};
+	uid_t uid;
+	gid_t gid;
+
+	return geteuid() == 0 && choose_ids(d, &uid, &gid, &err) == 0 ? uid : geteuid();
 }
 
 static int open_sockets(struct daemon *d, struct error *err)
@@ -189,29 +254,9 @@ static int open_sockets(struct daemon *d, struct error *err)
 		if (http_listen_name(d->tcp_fd, d->tcp_name, sizeof(d->tcp_name)) < 0)
 			return error_set(err, ERR_SYSTEM, 0, "name of the socket");
 	}
-	if (c->socket[0] && (home_make_parent(c->socket, err) < 0 ||
+	if (c->socket[0] && (home_make_parent(c->socket, own_id(d), err) < 0 ||
 	                     http_listen_unix(c->socket, SOCKET_MODE, &d->unix_fd, err) < 0))
 		return -1;
-	return 0;
-}
-
-/* Whom to become: the configured user, or the id that the engine keeps for us. */
-static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, struct error *err)
-{
-	const char *user = d->config->user;
-	const struct passwd *pw;
-
-	*ret_uid = *ret_gid = d->driver->caps.daemon_uid;
-	if (user[0]) {
-		errno = 0;
-		pw = getpwnam(user);
-		if (!pw)
-			return error_set(err, ERR_CONFIG, errno, "no user '%s'", user);
-		*ret_uid = pw->pw_uid;
-		*ret_gid = pw->pw_gid;
-	}
-	if (*ret_uid == 0 || *ret_gid == 0)
-		return error_set(err, ERR_CONFIG, 0, "no user to become instead of root: set user");
 	return 0;
 }
 
@@ -268,6 +313,7 @@ static int serve(struct daemon *d, struct error *err)
 		.max_connections_per_peer = c->max_connections_per_peer,
 		.max_header_bytes = c->max_header_bytes,
 		.max_bodies_bytes = MAX_BODIES_BYTES,
+		.max_answers_bytes = c->max_answers_bytes,
 		.request_timeout_us = c->request_timeout_us,
 		.idle_timeout_us = c->idle_timeout_us,
 	};
@@ -308,7 +354,9 @@ struct phase {
 
 static int check(struct daemon *d, struct error *err)
 {
-	return check_listen(d->config, err);
+	if (daemon_check(d->config, err) < 0)
+		return -1;
+	return check_programs(d->config, err);
 }
 
 static int open_state(struct daemon *d, struct error *err)

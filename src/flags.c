@@ -21,7 +21,7 @@ static const struct flag table[] = {
 	{"--listen",       "ADDR:PORT", "listen",     0,                   "serve TCP there; \"\" for none"          },
 	{"--socket",       "PATH",      "socket",     0,                   "serve a Unix socket there; \"\" for none"},
 	{"--state-dir",    "DIR",       "state_dir",  0,                   "keep state in DIR"                       },
-	{"--log-level",    "LEVEL",     "log_level",  0,                   "err, warn, info or debug"                },
+	{"--log-level",    "LEVEL",     "log_level",  0,                   "error, warn, info or debug"              },
 	{"--log-format",   "FORMAT",    "log_format", 0,                   "text or json"                            },
 	{"--check-config", NULL,        NULL,         FIELD(check_config), "check the settings and exit"             },
 	{"--dump-config",  NULL,        NULL,         FIELD(dump_config),  "print all settings as YAML and exit"     },

@@ -45,7 +45,9 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 		return error_set(err, ERR_CONFIG, -lock, "open %s/%s", dir, LOCK_NAME);
 	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
 		return error_set(err, ERR_CONFIG, errno == EWOULDBLOCK ? 0 : errno,
-		                 "directory %s is in use by another daemon", dir);
+		                 "directory %.100s is in use by another daemon; give this one a "
+		                 "--state-dir, --socket and --listen of its own",
+		                 dir);
 	*ret_fd = TAKE_FD(lock);
 	return 0;
 }
@@ -62,7 +64,7 @@ int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid, struct error 
 	return 0;
 }
 
-int home_make_parent(const char *path, struct error *err)
+int home_make_parent(const char *path, uid_t own, struct error *err)
 {
 	cleanup_free char *copy = xstrdup(path);
 	const char *dir = dirname(copy);
@@ -71,9 +73,15 @@ int home_make_parent(const char *path, struct error *err)
 
 	if (open_dir(dir, geteuid() == 0 ? 0755 : 0700, &fd, err) < 0)
 		return -1;
-	/* Whoever may rename in it may put a socket of his own in front of our clients. */
-	if (fstat(fd, &st) < 0 || (st.st_uid != geteuid() && st.st_uid != 0 && geteuid() != 0) ||
-	    ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)))
+	if (fstat(fd, &st) < 0)
+		return error_set(err, ERR_CONFIG, errno, "look at directory %s", dir);
+	/* Whoever may rename in it may put a socket of his own in front of our clients. Its owner
+	 * may, sticky or not; root is nobody to be protected from. */
+	if (st.st_uid != 0 && st.st_uid != own)
+		return error_set(err, ERR_CONFIG, 0,
+		                 "directory %s belongs to user %u, who could replace what is in it",
+		                 dir, (unsigned)st.st_uid);
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX))
 		return error_set(err, ERR_CONFIG, 0, "others may write into directory %s", dir);
 	return 0;
 }

@@ -18,5 +18,9 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err) attr_must_c
 /** home_give_state - the directory of the lock @fd belongs to @uid and @gid from now on. */
 int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid,
                     struct error *err) attr_must_check;
-/** home_make_parent - the directory that @path is to be in. */
-int home_make_parent(const char *path, struct error *err) attr_must_check;
+/**
+ * home_make_parent - the directory that @path is to be in. An existing one must belong to root or
+ * to
+ * @own, the id that the daemon has or will have, and must not let others rename in it.
+ */
+int home_make_parent(const char *path, uid_t own, struct error *err) attr_must_check;

@@ -25,6 +25,10 @@ static enum daemon_exit with_config(const struct flags *flags)
 		log_error("settings", &err);
 		return DAEMON_BAD_CONFIG;
 	}
+	if (flags->check_config && daemon_check(config, &err) < 0) {
+		log_error("settings", &err);
+		return DAEMON_BAD_CONFIG;
+	}
 	if (flags->dump_config)
 		config_dump(config, stdout);
 	if (flags->dump_config || flags->check_config)

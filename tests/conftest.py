@@ -16,6 +16,7 @@ from support.daemon import BUILD, Daemon  # noqa: E402
 def pytest_configure(config):
     config.addinivalue_line("markers", "vm: also run on a pure cgroup v2 kernel by 'make test-vm'")
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
+    config.addinivalue_line("markers", "boxes: makes boxes, in a suite whose requests are refused")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -29,12 +30,14 @@ def pytest_runtest_makereport(item, call):
 
 
 def _witness():
-    """A set of facts: what is new in a later look is left over."""
+    """A set of facts: what is new in a later look is left over. Other daemons on the host, and tests
+    that run beside these, are not looked at."""
+    groups = [g for g in host.box_cgroups() if g.split("/")[-2] in Daemon.instances]
     return {
         *(("mount", line) for line in host.mounts()),
-        *(("cgroup", path) for path in host.box_cgroups()),
-        *(("namespace", link) for link in host.foreign_namespaces()),
-        *(("file", str(path)) for path in pathlib.Path("/tmp").glob("mbx*")),
+        *(("cgroup", path) for path in groups),
+        *(("process", stray) for stray in host.strays(Daemon.instances)),
+        *(("file", str(path)) for path in pathlib.Path("/tmp").glob(Daemon.prefix_of_homes + "*")),
     }
 
 

@@ -15,6 +15,8 @@
 #include <microhttpd.h>
 #include <sys/socket.h>
 
+#define REQUEST_LINE_MAX 8192
+
 /* What a connection waits for. Each wait has one fixed length, so that a list in the order of
  * entry is also in the order of deadlines: O(1) to enter, to leave and to find the first. */
 enum conn_wait {
@@ -31,8 +33,9 @@ struct http_server {
 	struct list lingering;
 	size_t conns_count;
 	size_t lingering_count;
-	size_t bodies_bytes; /* of all requests together */
-	struct map *peers;   /* address -> struct http_peer */
+	size_t bodies_bytes;  /* of all requests together */
+	size_t answers_bytes; /* of all answers together, as long as they wait for readers */
+	struct map *peers;    /* address -> struct http_peer */
 	struct timer *timer;
 	uint64_t timer_at_us; /* 0: not running */
 	int hangup_fd;        /* epoll: clients that left */
@@ -81,6 +84,7 @@ enum request_phase {
 	REQUEST_WAITING,  /* handed over; no answer yet */
 	REQUEST_ANSWERED, /* @response is there, not yet given to microhttpd */
 	REQUEST_SENDING,
+	REQUEST_REFUSED, /* for its first line; the headers are not looked at */
 };
 
 struct http_request {
@@ -99,6 +103,9 @@ struct http_request {
 
 	struct MHD_Response *response; /* owned until queued */
 	int status;
+	size_t answer_bytes; /* of it that are in memory: its part of server->answers_bytes */
+	uint64_t answer_since_us;
+	bool cut;           /* by answers.c; the connection ends as soon as microhttpd sees it */
 	struct buf pending; /* of a stream: not yet taken by microhttpd */
 	size_t pending_off;
 	bool stream;
@@ -127,6 +134,9 @@ struct http_request *request_new(struct http_conn *c, const char *target);
 void request_free(struct http_request *req);
 /** request_gone - tell the handler, once, that nobody waits any more. */
 void request_gone(struct http_request *req);
+/** request_check_line - size and number of arguments, before microhttpd takes it apart. */
+int request_check_line(const struct http_request *req, const char *target,
+                       struct error *err) attr_must_check;
 /** request_check - framing, sizes, names and path of a header that is complete. */
 int request_check(struct http_request *req, const char *target, struct error *err) attr_must_check;
 /** request_add_body - Return: 0, or -1 with *err: more than one, or all of them, may have. */
@@ -135,6 +145,11 @@ int request_add_body(struct http_request *req, const char *data, size_t len,
 bool request_has_body(const struct http_request *req);
 /** http_decode_path - percent-decode once. Return: owned, or NULL: bad escape, NUL, control. */
 char *http_decode_path(const char *target) attr_must_check;
+
+/* answers.c */
+/** answers_set - so many bytes of an answer wait from now on; cuts off others for the room. */
+void answers_set(struct http_request *req, size_t bytes);
+void answers_drop(struct http_request *req);
 
 /* response.c */
 /** response_queue - give the answer to microhttpd. */

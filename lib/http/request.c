@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <strings.h>
 
-#define REQUEST_LINE_MAX 8192
-#define HEADERS_MAX      100
-#define REQUEST_ID_MAX   (sizeof(((struct http_request *)0)->id) - 1)
-#define REQUEST_ID_LEN   20
+#define HEADERS_MAX    100
+#define ARGUMENTS_MAX  100
+#define REQUEST_ID_MAX (sizeof(((struct http_request *)0)->id) - 1)
+#define REQUEST_ID_LEN 20
 
 struct http_request *request_new(struct http_conn *c, const char *target)
 {
@@ -31,6 +31,7 @@ void request_free(struct http_request *req)
 		MHD_destroy_response(req->response);
 	str_list_free(req->texts);
 	http_drop_body(req);
+	answers_drop(req);
 	buf_done(&req->pending);
 	free(req->path);
 	free(req);
@@ -170,6 +171,22 @@ static void take_request_id(struct http_request *req)
 		(void)snprintf(req->id, sizeof(req->id), "%s", given);
 }
 
+int request_check_line(const struct http_request *req, const char *target, struct error *err)
+{
+	const char *query = strchr(target, '?');
+	size_t count = 0;
+
+	if (req->target_len > REQUEST_LINE_MAX)
+		return error_set(err, ERR_TOO_LARGE, 0, "the request line exceeds %d bytes",
+		                 REQUEST_LINE_MAX);
+	for (; query; query = strchr(query + 1, '&'))
+		count++;
+	if (count > ARGUMENTS_MAX)
+		return error_set(err, ERR_TOO_LARGE, 0, "the request has more than %d arguments",
+		                 ARGUMENTS_MAX);
+	return 0;
+}
+
 int request_check(struct http_request *req, const char *target, struct error *err)
 {
 	size_t max = req->conn->server->config.max_header_bytes;
@@ -179,9 +196,6 @@ int request_check(struct http_request *req, const char *target, struct error *er
 	(void)MHD_get_connection_values(req->conn->mhd, MHD_HEADER_KIND, take_census, &census);
 	if (check_framing(req, &census, err) < 0)
 		return -1;
-	if (req->target_len > REQUEST_LINE_MAX)
-		return error_set(err, ERR_TOO_LARGE, 0, "the request line exceeds %d bytes",
-		                 REQUEST_LINE_MAX);
 	if (census.bytes > max || census.count > HEADERS_MAX)
 		return error_set(err, ERR_TOO_LARGE, 0, "the header exceeds %zu bytes or %d lines",
 		                 max, HEADERS_MAX);

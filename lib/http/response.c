@@ -55,10 +55,16 @@ static void set_answer(struct http_request *req, struct MHD_Response *response, 
 	req->phase = REQUEST_ANSWERED;
 }
 
+static bool is_by_hand(const struct http_request *req)
+{
+	return req->phase == REQUEST_REFUSED || req->phase == REQUEST_BODY;
+}
+
 /*
- * microhttpd takes no answer in the middle of a body. One that is refused there is answered by our
- * own hand: nothing of an answer was sent before on this connection that is not through, so the
- * little there is to say fits into the socket. What does not is lost, as the connection is anyway.
+ * microhttpd takes no answer in the middle of a header or a body. One that is refused there is
+ * answered by our own hand: nothing of an answer was sent before on this connection that is not
+ * through, so the little there is to say fits into the socket. What does not is lost, as the
+ * connection is anyway.
  */
 static void reply_by_hand(struct http_request *req, const struct http_answer *a)
 {
@@ -82,6 +88,7 @@ static void reply(struct http_request *req, const struct http_answer *a,
 	for (size_t i = 0; i < a->headers_count; i++)
 		add_header(response, a->headers[i].name, a->headers[i].value);
 	set_answer(req, response, a->status, a->content_type);
+	answers_set(req, a->len);
 	conn_wait(req->conn, WAIT_REQUEST);
 	conn_resume(req->conn);
 }
@@ -96,7 +103,7 @@ static struct MHD_Response *make_response(const struct http_answer *a,
 void http_reply(struct http_request *req, const struct http_answer *a)
 {
 	req->gone_fn = NULL;
-	if (req->phase == REQUEST_BODY)
+	if (is_by_hand(req))
 		reply_by_hand(req, a);
 	else
 		reply(req, a, make_response(a, MHD_RESPMEM_MUST_COPY));
@@ -105,7 +112,7 @@ void http_reply(struct http_request *req, const struct http_answer *a)
 void http_reply_owned(struct http_request *req, const struct http_answer *a)
 {
 	req->gone_fn = NULL;
-	if (req->phase != REQUEST_BODY) {
+	if (!is_by_hand(req)) {
 		reply(req, a, make_response(a, MHD_RESPMEM_MUST_FREE));
 		return;
 	}
@@ -145,8 +152,10 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 		request_gone(req);
 		return abandon(req);
 	}
-	buf_reset(&req->pending);
+	/* All was taken: what it was kept in is of no use to the client, but may be to others. */
+	buf_done(&req->pending);
 	req->pending_off = 0;
+	answers_set(req, 0);
 	conn_suspend(req->conn);
 	return 0;
 }
@@ -170,6 +179,8 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 	assert(req->stream && !req->stream_ended);
 	if (req->gone)
 		return -EPIPE;
+	if (req->cut)
+		return -ENOBUFS;
 	if (waiting > STREAM_PENDING_MAX || len > STREAM_PIECE_MAX) {
 		/* The hang-up that follows tells the handler, from the loop as always. */
 		conn_cut(req->conn);
@@ -179,8 +190,12 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 		buf_consume(&req->pending, req->pending_off);
 		req->pending_off = 0;
 	}
-	if (buf_add(&req->pending, data, len) < 0)
-		return -ENOBUFS; /* cannot be: the maximum was checked above */
+	if (buf_add(&req->pending, data, len) < 0) {
+		/* For want of memory: the maximum was checked above. */
+		conn_cut(req->conn);
+		return -ENOBUFS;
+	}
+	answers_set(req, req->pending.len);
 	if (req->phase == REQUEST_SENDING)
 		conn_resume(req->conn);
 	return 0;

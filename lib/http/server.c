@@ -21,8 +21,10 @@
 
 /* Most requests fit into this at once; more is taken as it really comes. */
 #define BODY_FIRST 16384u
-/* microhttpd's memory per connection: header, read buffer and the header of the answer. */
-#define POOL_MIN 32768
+/* microhttpd's memory for what it makes of a header: a record of its own for each line, argument
+ * and cookie, and the header of the answer. Enough for the most of the first two and some hundreds
+ * of cookies; who sends more of those is cut off. */
+#define POOL_RECORDS 65536
 
 static void listener_run(void *arg)
 {
@@ -139,6 +141,8 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 	(void)version;
 	if (!req)
 		return MHD_NO;
+	if (req->phase == REQUEST_SENDING && req->conn->unread)
+		return MHD_NO; /* answered by hand */
 	if (req->phase == REQUEST_HEAD) {
 		req->method = method;
 		return take_header(req, url);
@@ -158,6 +162,22 @@ static struct http_conn *conn_of(struct MHD_Connection *mhd)
 	return info ? info->socket_context : NULL;
 }
 
+/*
+ * microhttpd is about to make a record of each argument. It gives up in silence where its memory
+ * does not suffice, so the line is looked at before, and answered here: the rest of the header is
+ * not waited for, and nothing that microhttpd might say goes out behind the answer.
+ */
+static void refuse_early(struct http_request *req, const char *target)
+{
+	struct error err = {0};
+
+	if (request_check_line(req, target, &err) == 0)
+		return;
+	req->phase = REQUEST_REFUSED;
+	fail(req, &err);
+	(void)shutdown(req->conn->fd, SHUT_WR);
+}
+
 /* The request line is there: a request begins. */
 static void *on_request_line(void *cls, const char *target, struct MHD_Connection *mhd)
 {
@@ -167,6 +187,7 @@ static void *on_request_line(void *cls, const char *target, struct MHD_Connectio
 	if (!c)
 		return NULL;
 	c->req = request_new(c, target);
+	refuse_early(c->req, target);
 	/* The first request of a connection has its time from the first byte. */
 	if (c->served)
 		conn_wait(c, WAIT_REQUEST);
@@ -300,8 +321,10 @@ static struct MHD_Daemon *start_mhd(struct http_listener *l, int fd)
 	/* One daemon must be able to hold what the server as a whole accepts, and the few more that
 	 * conn_opened turns away: microhttpd itself would just stop accepting, in silence. */
 	unsigned limit = (unsigned)config->max_connections + 1024;
-	size_t pool =
-		config->max_header_bytes * 2 > POOL_MIN ? config->max_header_bytes * 2 : POOL_MIN;
+	/* The header as it came, cookies once more, and half of it free: so much it wants to read
+	 * into at any time. */
+	size_t pool = 2 * (config->max_header_bytes + REQUEST_LINE_MAX) + config->max_header_bytes +
+	              POOL_RECORDS;
 
 	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
 	                        NULL, NULL, on_access, l, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,

@@ -38,7 +38,8 @@ struct http_handlers {
 	int (*on_headers)(void *ctx, struct http_request *req, size_t *ret_max_body);
 	/* The request is whole. */
 	void (*on_request)(void *ctx, struct http_request *req);
-	/* Replies of the server's own (413 for a body that grew, 408 ...) take this form. */
+	/* Replies of the server's own (413 for a body that grew ...) take this form. Requests that
+	 * are too slow are cut off; what is no HTTP gets a bare status, or is cut off too. */
 	void (*on_error)(void *ctx, struct http_request *req, const struct error *err);
 };
 
@@ -49,6 +50,8 @@ struct http_server_config {
 	size_t max_connections_per_peer;
 	size_t max_header_bytes;
 	size_t max_bodies_bytes; /* of all requests together: many must not take what one may not */
+	size_t max_answers_bytes; /* of all answers together that wait for their readers; beyond it
+	                             the slowest of them are cut off */
 	uint64_t request_timeout_us; /* first byte to last, absolute */
 	uint64_t idle_timeout_us;
 };
@@ -114,7 +117,7 @@ void http_reply_owned(struct http_request *req, const struct http_answer *answer
 
 /* A chunked answer in pieces: begin, write ..., end. The pieces are kept until sent. */
 void http_stream_begin(struct http_request *req, int status, const char *content_type);
-/** http_stream_write - copied. Return: 0, or -ENOBUFS when the client lets more than 16 MiB wait:
- * the connection is then cut. */
+/** http_stream_write - copied. Return: 0, or -ENOBUFS when the client lets more than 16 MiB wait,
+ * or when it is among the slowest and others need the room: the connection is then cut. */
 int http_stream_write(struct http_request *req, const char *data, size_t len) attr_must_check;
 void http_stream_end(struct http_request *req);

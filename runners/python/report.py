@@ -53,7 +53,7 @@ def is_ours():
     """False in a forked child that ran to the end of the program."""
     from posix import getpid
 
-    return getpid() == PID  # noqa: F821
+    return getpid() == globals()["PID"]  # given by run.py
 
 
 class NotPlain(Exception):
@@ -273,7 +273,7 @@ def tell_error(kind, value, text):
 def error(kind, value, trace, source):
     """Print without our own frames, as the interpreter would, and report.
     Return: True when it was printed."""
-    ours = (RUN, error.__code__.co_filename)  # noqa: F821
+    ours = (globals()["RUN"], error.__code__.co_filename)  # given by run.py
     while trace is not None and trace.tb_frame.f_code.co_filename in ours:
         trace = trace.tb_next
     value.__traceback__ = trace  # which is what is printed, whatever is passed

@@ -263,7 +263,7 @@ int decode_seconds(struct decode *d, const char *path, const json_t *value, uint
 	if (!json_is_number(value))
 		return decode_wrong(d, path, "a number of seconds");
 	if (!(seconds > 0) || seconds > DECODE_SECONDS_MAX)
-		return decode_wrong(d, path, "greater than 0 and at most 1000000000 seconds");
+		return decode_wrong(d, path, "at least 0.001 and at most 1000000000 seconds");
 	*ret_us = (uint64_t)ceil(seconds * 1e6);
 	return 0;
 }
@@ -275,8 +275,7 @@ int decode_timeout(struct decode *d, const char *path, const json_t *value)
 
 static int take_cpu(struct decode *d, const char *path, const json_t *value)
 {
-	static const char what[] =
-		"a number of cores like 0.5, \"0.5\" or \"500m\", at least 0.001";
+	static const char what[] = "a number of cores like 0.5, \"0.5\" or \"500m\", at least 0.01";
 	const char *text = json_string_value(value);
 	double cores = json_number_value(value);
 	uint64_t millicores = 0;

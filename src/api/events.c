@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/events.h"
 
-#include "api/json.h"
 #include "base/alloc.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -27,26 +27,17 @@ const char *event_form_type(enum event_form form)
 	return types[form];
 }
 
-char *event_render(enum event_form form, const char *name, uint64_t id, json_t *object,
-                   size_t *ret_len)
+int event_open(struct buf *b, const struct event *e)
 {
-	cleanup_json json_t *event = json_object();
-	cleanup_free char *text = NULL;
-	char *line;
-	int r;
-
-	/* The name first: a person who watches the stream reads from the left. */
-	json_set(event, "event", json_string(name));
-	r = json_object_update(event, object);
-	assert(r == 0);
-	(void)r;
-	json_decref(object);
-	text = json_write(json_incref(event), ret_len);
 	/* JSON has no raw line break, so one line of data is always enough. */
-	if (form == EVENT_FORM_SSE)
-		line = xasprintf("id: %" PRIu64 "\nevent: %s\ndata: %s\n\n", id, name, text);
-	else
-		line = xasprintf("%s\n", text);
-	*ret_len = strlen(line);
-	return line;
+	if (e->form == EVENT_FORM_SSE &&
+	    buf_addf(b, "id: %" PRIu64 "\nevent: %s\ndata: ", e->id, e->name) < 0)
+		return -ENOBUFS;
+	/* The name first: a person who watches the stream reads from the left. */
+	return buf_addf(b, "{\"event\":\"%s\",\"%s\":", e->name, e->key);
+}
+
+int event_close(struct buf *b, enum event_form form)
+{
+	return buf_add_str(b, form == EVENT_FORM_SSE ? "}\n\n" : "}\n");
 }

@@ -8,7 +8,6 @@
 
 #include "base/attr.h"
 #include "base/buf.h"
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,13 +18,21 @@ enum event_form {
 	EVENT_FORM_COUNT
 };
 
+struct event {
+	enum event_form form;
+	const char *name;
+	uint64_t id;
+	const char *key;
+};
+
 /** event_form_choose - from the Accept header (NULL: none sent) and the request's own wish. Pure.
  */
 enum event_form event_form_choose(const char *accept, bool wanted);
 const char *event_form_type(enum event_form form);
 /**
- * event_render - @object without "event" is completed with @name and released. Return: owned text
- * that can be sent, its length in @ret_len. Pure.
+ * event_open - the begin of an event, up to the value of its one member @key. The caller adds the
+ * value, which is JSON without raw line breaks, and then calls event_close. Pure, all of them.
+ * Return: 0 or -ENOBUFS.
  */
-char *event_render(enum event_form form, const char *name, uint64_t id, json_t *object,
-                   size_t *ret_len) attr_must_check;
+int event_open(struct buf *b, const struct event *event) attr_must_check;
+int event_close(struct buf *b, enum event_form form) attr_must_check;

@@ -3,6 +3,7 @@
 
 #include "api/json.h"
 #include "api/reply.h"
+#include "api/report.h"
 #include "api/text_stream.h"
 #include "api/view.h"
 #include "base/alloc.h"
@@ -33,6 +34,7 @@ struct follower {
 	struct timer *patience; /* NULL: endless */
 	enum event_form form;
 	uint64_t after;
+	size_t max_bytes; /* of one event or answer */
 	struct text_stream text[OUTPUT_COUNT];
 };
 
@@ -50,41 +52,41 @@ static void release(struct follower *f)
 	free(f);
 }
 
-/* One event. @number 0: none of its own. @object is released. */
-static char *render(enum event_form form, const char *name, uint64_t number, json_t *object,
-                    size_t *ret_len)
+/* The begin of an event, up to its first member. @number 0: it has none of its own. */
+static int open_event(const struct follower *f, struct buf *b, const char *name, uint64_t number)
 {
-	json_t *event = json_object();
-	cleanup_free char *text = NULL;
-	char *line;
-	int r;
-
-	json_set(event, "event", json_string(name));
-	if (number > 0)
-		json_set(event, "id", json_integer((json_int_t)number));
-	r = json_object_update(event, object);
-	assert(r == 0);
-	json_decref(object);
-	text = json_write(event, ret_len);
-	if (form == EVENT_FORM_NDJSON)
-		line = xasprintf("%s\n", text);
-	else if (number > 0)
-		line = xasprintf("id: %" PRIu64 "\nevent: %s\ndata: %s\n\n", number, name, text);
-	else
-		line = xasprintf("event: %s\ndata: %s\n\n", name, text);
-	*ret_len = strlen(line);
-	return line;
+	if (f->form == EVENT_FORM_SSE && number > 0 && buf_addf(b, "id: %" PRIu64 "\n", number) < 0)
+		return -1;
+	if (f->form == EVENT_FORM_SSE && buf_addf(b, "event: %s\ndata: ", name) < 0)
+		return -1;
+	if (buf_addf(b, "{\"event\":\"%s\"", name) < 0)
+		return -1;
+	return number > 0 ? buf_addf(b, ",\"id\":%" PRIu64, number) : 0;
 }
 
-/* @object is released. */
-static void emit(struct follower *f, const char *name, uint64_t number, json_t *object)
+static void send_event(struct follower *f, struct buf *b)
 {
-	size_t len;
-	cleanup_free char *line = render(f->form, name, number, object, &len);
-
-	if (http_stream_write(f->req, line, len) < 0)
+	if (event_close(b, f->form) < 0 || http_stream_write(f->req, b->data, b->len) < 0)
 		log_debug("request %s: the client does not read, it is cut off",
 		          http_request_id(f->req)); /* on_gone follows */
+}
+
+/* An event with the members of @object, which is released. */
+static void emit(struct follower *f, const char *name, uint64_t number, json_t *object)
+{
+	cleanup_buf struct buf b = BUF_INIT(f->max_bytes);
+	size_t joint;
+
+	if (open_event(f, &b, name, number) < 0) {
+		json_decref(object);
+		return;
+	}
+	joint = b.len;
+	if (json_add(&b, object) < 0)
+		return;
+	b.data[joint] = ','; /* for the brace that begins the object */
+	b.len--;             /* and without the one that ends it */
+	send_event(f, &b);
 }
 
 static void emit_ids(struct follower *f, const char *name, uint64_t number)
@@ -95,13 +97,11 @@ static void emit_ids(struct follower *f, const char *name, uint64_t number)
 /* @text is released. */
 static void emit_text(struct follower *f, const char *name, uint64_t number, char *text, size_t len)
 {
-	json_t *object;
+	cleanup_buf struct buf b = BUF_INIT(f->max_bytes);
 
-	if (len > 0) {
-		object = json_object();
-		json_set(object, "data", json_text(text, len));
-		emit(f, name, number, object);
-	}
+	if (len > 0 && open_event(f, &b, name, number) == 0 && buf_add_str(&b, ",\"data\":") == 0 &&
+	    json_add_text(&b, text, len) == 0)
+		send_event(f, &b);
 	free(text);
 }
 
@@ -125,23 +125,6 @@ static void emit_rest(struct follower *f, enum execution_event_kind kind)
 	emit_text(f, outputs[kind].name, 0, text, len);
 }
 
-static void emit_end(struct follower *f, uint64_t number)
-{
-	json_t *end = json_object(), *result = view_execution(f->execution);
-	const json_t *results = json_object_get(result, "results");
-
-	emit_rest(f, EXECUTION_EVENT_STDOUT);
-	emit_rest(f, EXECUTION_EVENT_STDERR);
-	for (size_t i = 0; i < json_array_size(results); i++) {
-		json_t *object = json_object();
-
-		json_set(object, "data", json_incref(json_array_get(results, i)));
-		emit(f, "result", 0, object);
-	}
-	json_set(end, "result", result);
-	emit(f, "end", number, end);
-}
-
 /* It was never run. */
 static void emit_failure(struct follower *f, uint64_t number, const struct error *failure)
 {
@@ -149,6 +132,43 @@ static void emit_failure(struct follower *f, uint64_t number, const struct error
 
 	json_set(object, "error", reply_error_object(failure, http_request_id(f->req)));
 	emit(f, "error", number, object);
+}
+
+/* Figures and the like, each as an event, for who shows them as they come. */
+static void emit_results(struct follower *f)
+{
+	cleanup_report struct report report = {0};
+	struct execution_info info = {0};
+
+	execution_info(f->execution, &info);
+	if (!info.outcome)
+		return;
+	reply_read_report(info.outcome, &report);
+	for (size_t i = 0; i < json_array_size(report.results); i++) {
+		json_t *object = json_object();
+
+		json_set(object, "data", json_incref(json_array_get(report.results, i)));
+		emit(f, "result", 0, object);
+	}
+}
+
+static const struct error no_room = {
+	.code = ERR_UNAVAILABLE,
+	.msg = "the program ran, but there is no room for its output in an answer",
+};
+
+static void emit_end(struct follower *f, uint64_t number)
+{
+	cleanup_buf struct buf b = BUF_INIT(f->max_bytes);
+
+	emit_rest(f, EXECUTION_EVENT_STDOUT);
+	emit_rest(f, EXECUTION_EVENT_STDERR);
+	emit_results(f);
+	if (open_event(f, &b, "end", number) == 0 && buf_add_str(&b, ",\"result\":") == 0 &&
+	    view_add_execution(&b, f->execution) == 0)
+		send_event(f, &b);
+	else
+		emit_failure(f, number, &no_room);
 }
 
 static void finish_stream(struct follower *f, uint64_t number)
@@ -163,6 +183,16 @@ static void finish_stream(struct follower *f, uint64_t number)
 	http_stream_end(f->req);
 }
 
+void follow_answer(struct http_request *req, const struct execution *e, size_t max_bytes)
+{
+	cleanup_buf struct buf text = BUF_INIT(max_bytes);
+
+	if (view_add_execution(&text, e) == 0)
+		reply_text(req, 200, &text);
+	else
+		reply_error(req, &no_room);
+}
+
 static void finish_answer(struct follower *f)
 {
 	struct execution_info info = {0};
@@ -171,7 +201,7 @@ static void finish_answer(struct follower *f)
 	if (info.failure)
 		reply_error(f->req, info.failure);
 	else
-		reply_json(f->req, 200, view_execution(f->execution));
+		follow_answer(f->req, f->execution, f->max_bytes);
 }
 
 static void on_event(void *ctx, struct execution *e, const struct execution_event *event)
@@ -223,6 +253,7 @@ void follow(struct http_request *req, struct execution *e, const struct follow_c
 	f->execution = e;
 	f->form = config->form;
 	f->after = config->after;
+	f->max_bytes = config->max_bytes;
 	http_set_gone(req, on_gone, f);
 	if (f->form != EVENT_FORM_NONE)
 		http_stream_begin(req, 200, event_form_type(f->form));

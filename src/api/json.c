@@ -7,9 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Digits after which a double is noise: 0.1 is written as 0.1. */
-#define REAL_DIGITS 15
-#define INDEX_NONE  SIZE_MAX
+#define INDEX_NONE SIZE_MAX
 
 /* One open object or array. */
 struct frame {
@@ -174,14 +172,4 @@ void json_set(json_t *object, const char *key, json_t *value)
 
 	assert(r == 0);
 	(void)r;
-}
-
-char *json_write(json_t *object, size_t *ret_len)
-{
-	char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(REAL_DIGITS));
-
-	assert(text);
-	json_decref(object);
-	*ret_len = strlen(text);
-	return text;
 }

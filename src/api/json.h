@@ -8,6 +8,7 @@
  */
 
 #include "base/attr.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include <jansson.h>
 #include <stddef.h>
@@ -23,5 +24,12 @@ json_t *json_read_object(const char *text, size_t len, struct error *err) attr_m
 json_t *json_text(const char *text, size_t len) attr_must_check;
 /** json_set - json_object_set_new that cannot fail but for memory. */
 void json_set(json_t *object, const char *key, json_t *value);
-/** json_write - compact text, owned; @object is released. */
-char *json_write(json_t *object, size_t *ret_len) attr_must_check;
+/** json_add - compact text; @value is released. Return: 0 or -1: no room. */
+int json_add(struct buf *b, json_t *value) attr_must_check;
+/**
+ * json_add_text - @text as a JSON string, quotes and all, quickly; bytes that are no UTF-8 become
+ * U+FFFD. Return: 0 or -ENOBUFS: no room (there must be some for the worst case).
+ */
+int json_add_text(struct buf *b, const char *text, size_t len) attr_must_check;
+/** json_write - compact text, owned; @value is released. */
+char *json_write(json_t *value, size_t *ret_len) attr_must_check;

@@ -3,6 +3,7 @@
 
 #include "api/json.h"
 #include "api/report.h"
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/outcome.h"
@@ -12,7 +13,7 @@
 
 #define JSON_TYPE         "application/json"
 #define MIB               1048576.0
-#define RETRY_AFTER       "1"
+#define RETRY_AFTER       1 /* s, where nobody knows better */
 #define HTTP_OK           200
 #define HTTP_SERVER_ERROR 500
 
@@ -31,7 +32,7 @@ static const char *const descriptions[] = {
 	[ERR_FORBIDDEN] = "Requests from there are not served.",
 	[ERR_DENIED] = "The policy does not allow this.",
 	[ERR_BUSY] = "There is more to do than is allowed to wait.",
-	[ERR_TIMEOUT] = "The request took too long to arrive.",
+	[ERR_TIMEOUT] = "There was no answer in time.",
 	[ERR_SESSION_NOT_FOUND] = "There is no such session.",
 	[ERR_EXECUTION_NOT_FOUND] = "There is no such execution.",
 	[ERR_WAIT_TIMEOUT] = "The execution did not end while it was waited for.",
@@ -136,28 +137,16 @@ static json_t *isolation(const struct outcome *o)
 	return j;
 }
 
-static void set_report(json_t *j, const struct outcome *o)
+void reply_read_report(const struct outcome *o, struct report *ret_report)
 {
-	cleanup_report struct report report = {0};
-
 	/* Not an error of ours: the payload can say anything, also nonsense. */
-	if (report_read(o->report.data, o->report.len, &report) < 0)
+	if (report_read(o->report.data, o->report.len, ret_report) < 0)
 		log_ctx(LOG_LEVEL_DEBUG, NULL, "%s: the runner's report is not one, ignoring",
 		        o->execution_id);
-	json_set(j, "result", json_incref(report.result));
-	json_set(j, "results", json_incref(report.results));
-	json_set(j, "error", json_incref(report.error));
 }
 
-static void set_output(json_t *j, const struct outcome *o)
-{
-	json_set(j, "stdout", json_text(o->out.data ? o->out.data : "", o->out.len));
-	json_set(j, "stderr", json_text(o->err.data ? o->err.data : "", o->err.len));
-	json_set(j, "stdout_truncated", json_boolean(o->out_truncated));
-	json_set(j, "stderr_truncated", json_boolean(o->err_truncated));
-}
-
-json_t *reply_result(const struct outcome *o)
+/* What comes before the output ... */
+static json_t *result_head(const struct outcome *o)
 {
 	json_t *j = json_object();
 
@@ -166,8 +155,19 @@ json_t *reply_result(const struct outcome *o)
 	json_set(j, "status", json_string(exec_status_name(o->status)));
 	json_set(j, "exit_code", o->exited ? json_integer(o->exit_code) : json_null());
 	json_set(j, "signal", o->signal ? json_integer(o->signal) : json_null());
-	set_output(j, o);
-	set_report(j, o);
+	return j;
+}
+
+/* ... and what comes after it. */
+static json_t *result_tail(const struct outcome *o, const struct report *report)
+{
+	json_t *j = json_object();
+
+	json_set(j, "stdout_truncated", json_boolean(o->out_truncated));
+	json_set(j, "stderr_truncated", json_boolean(o->err_truncated));
+	json_set(j, "result", json_incref(report->result));
+	json_set(j, "results", json_incref(report->results));
+	json_set(j, "error", json_incref(report->error));
 	json_set(j, "execution_time", number((double)o->duration_us / 1e6));
 	json_set(j, "metrics", metrics(o));
 	json_set(j, "limit", text_or_null(exec_limit_name(o->limit)));
@@ -175,6 +175,54 @@ json_t *reply_result(const struct outcome *o)
 	json_set(j, "artifacts", json_array());
 	json_set(j, "session_reset", json_false());
 	json_set(j, "isolation", isolation(o));
+	return j;
+}
+
+static int add_member(struct buf *b, const char *key, const struct buf *output)
+{
+	if (buf_addf(b, ",\"%s\":", key) < 0)
+		return -1;
+	return json_add_text(b, output->data ? output->data : "", output->len);
+}
+
+/* @extra wins over @own, which is returned. */
+static json_t *amend(json_t *own, const json_t *extra)
+{
+	/* jansson counts references and takes no const for it; nothing is changed. */
+	int r = extra ? json_object_update(own, (json_t *)(uintptr_t)extra) : 0;
+
+	assert(r == 0);
+	(void)r;
+	return own;
+}
+
+int reply_add_result(struct buf *b, const struct outcome *o, const struct report *report,
+                     const struct reply_extra *extra)
+{
+	size_t joint;
+
+	if (json_add(b, amend(result_head(o), extra ? extra->head : NULL)) < 0)
+		return -1;
+	b->len--; /* the brace: the object goes on */
+	if (add_member(b, "stdout", &o->out) < 0 || add_member(b, "stderr", &o->err) < 0)
+		return -1;
+	joint = b->len;
+	if (json_add(b, amend(result_tail(o, report), extra ? extra->tail : NULL)) < 0)
+		return -1;
+	b->data[joint] = ',';
+	return 0;
+}
+
+json_t *reply_result_brief(const struct outcome *o, const struct report *report,
+                           const struct reply_extra *extra)
+{
+	json_t *j = amend(result_head(o), extra ? extra->head : NULL);
+	json_t *tail = amend(result_tail(o, report), extra ? extra->tail : NULL);
+
+	json_set(j, "stdout", json_null());
+	json_set(j, "stderr", json_null());
+	(void)amend(j, tail);
+	json_decref(tail);
 	return j;
 }
 
@@ -204,6 +252,16 @@ json_t *reply_error_object(const struct error *err, const char *request_id)
 	return j;
 }
 
+void reply_text(struct http_request *req, int status, struct buf *text)
+{
+	struct http_answer answer = {.status = status, .content_type = JSON_TYPE};
+	char *body = buf_take(text, &answer.len);
+
+	/* A buffer grows by doubling; what was too much is not kept until the client has read. */
+	answer.body = xrealloc_array(body, answer.len + 1, 1);
+	http_reply_owned(req, &answer);
+}
+
 void reply_json(struct http_request *req, int status, json_t *body)
 {
 	size_t len;
@@ -229,12 +287,19 @@ static void send_error(struct http_request *req, const struct error *err,
 	http_reply_owned(req, &answer);
 }
 
-void reply_error(struct http_request *req, const struct error *err)
+void reply_error_retry(struct http_request *req, const struct error *err, unsigned seconds)
 {
-	const struct http_header retry = {"Retry-After", RETRY_AFTER};
+	char text[16];
+	const struct http_header retry = {"Retry-After", text};
 	int status = error_http(err->code);
 
+	(void)snprintf(text, sizeof(text), "%u", seconds);
 	send_error(req, err, status == 429 || status == 503 ? &retry : NULL);
+}
+
+void reply_error(struct http_request *req, const struct error *err)
+{
+	reply_error_retry(req, err, RETRY_AFTER);
 }
 
 void reply_not_allowed(struct http_request *req, const struct error *err, const char *allow)

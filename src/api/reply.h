@@ -7,6 +7,7 @@
  */
 
 #include "base/attr.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include <jansson.h>
 #include <stdbool.h>
@@ -14,9 +15,25 @@
 struct http_header;
 struct http_request;
 struct outcome;
+struct report;
 
-/** reply_result - the one result object. Return: owned. */
-json_t *reply_result(const struct outcome *outcome) attr_must_check;
+/** reply_read_report - what the runner said, or nothing where that makes no sense. */
+void reply_read_report(const struct outcome *outcome, struct report *ret_report);
+/* What an execution of a session says beyond, or instead of, what a lone one says. Borrowed. */
+struct reply_extra {
+	const json_t *head; /* members before the output */
+	const json_t *tail; /* members after it */
+};
+
+/**
+ * reply_add_result - the one result object as text; @extra may be NULL. Return: 0 or -1: it does
+ * not fit into @b, or into memory; @b then holds a part of it.
+ */
+int reply_add_result(struct buf *b, const struct outcome *outcome, const struct report *report,
+                     const struct reply_extra *extra) attr_must_check;
+/** reply_result_brief - the same without output, which is null, for listings. Return: owned. */
+json_t *reply_result_brief(const struct outcome *outcome, const struct report *report,
+                           const struct reply_extra *extra) attr_must_check;
 /**
  * reply_error_object - what a caller learns of @err. Of failures of our own it is only told where
  * to look: their words name paths and parts of the host. Return: owned.
@@ -25,9 +42,13 @@ json_t *reply_error_object(const struct error *err, const char *request_id) attr
 /** reply_is_internal - whether @err is to be logged, because its caller is not told. */
 bool reply_is_internal(const struct error *err);
 
+/** reply_text - JSON that is text already; it is taken out of @text. */
+void reply_text(struct http_request *req, int status, struct buf *text);
 /** reply_json - @body is released. */
 void reply_json(struct http_request *req, int status, json_t *body);
 /** reply_error - the end of the chain: also logs what the caller is not told. */
 void reply_error(struct http_request *req, const struct error *err);
+/** reply_error_retry - as reply_error; 429 and 503 say when to come back. */
+void reply_error_retry(struct http_request *req, const struct error *err, unsigned seconds);
 /** reply_not_allowed - 405; @allow is the list of methods. */
 void reply_not_allowed(struct http_request *req, const struct error *err, const char *allow);

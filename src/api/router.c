@@ -102,11 +102,12 @@ static int host_name(const char *host, char ret_name[HOST_MAX_LEN + 1])
 {
 	bool bracketed = host[0] == '[';
 	const char *end = bracketed ? strchr(host, ']') : host + strcspn(host, ":");
-	const char *rest = !end ? NULL : end + bracketed;
+	const char *rest;
 	size_t len;
 
 	if (!end || end == host)
 		return -1;
+	rest = end + bracketed;
 	if (rest[0] != '\0' && (rest[0] != ':' || rest[1 + strspn(rest + 1, "0123456789")] != '\0'))
 		return -1;
 	host += bracketed;

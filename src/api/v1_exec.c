@@ -4,11 +4,13 @@
 #include "api/internal.h"
 #include "api/json.h"
 #include "api/reply.h"
+#include "api/report.h"
 #include "api/text_stream.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "core/config.h"
 #include "core/exec.h"
+#include <errno.h>
 
 /*
  * Theory of operation. An exec_call joins a request and an execution, and ends with whichever ends
@@ -26,6 +28,7 @@ struct exec_call {
 	enum event_form form;
 	bool began;
 	uint64_t next_id;
+	size_t max_bytes; /* of one answer or event, as text */
 	struct text_stream text[OUTPUT_COUNT];
 };
 
@@ -35,41 +38,64 @@ static const char *const stream_names[] = {
 };
 static_assert(ARRAY_SIZE(stream_names) == OUTPUT_COUNT, "every stream has its name");
 
-/* @object is released. */
-static void emit(struct exec_call *call, const char *name, json_t *object)
-{
-	cleanup_free char *text = NULL;
-	size_t len;
+/* The value of an event's member, in the one form that it has. */
+struct event_value {
+	const char *text; /* NULL: none; a JSON string is made of it */
+	size_t text_len;
+	json_t *json; /* borrowed, as all else */
+	const struct outcome *outcome;
+	const struct report *report;
+};
 
+static int add_value(struct buf *b, const struct event_value *value)
+{
+	if (value->text)
+		return json_add_text(b, value->text, value->text_len);
+	if (value->json)
+		return json_add(b, json_incref(value->json));
+	return reply_add_result(b, value->outcome, value->report, NULL);
+}
+
+static int emit(struct exec_call *call, const char *name, const char *key,
+                const struct event_value *value)
+{
+	const struct event event = {call->form, name, call->next_id, key};
+	cleanup_buf struct buf b = BUF_INIT(call->max_bytes);
+
+	if (event_open(&b, &event) < 0 || add_value(&b, value) < 0 ||
+	    event_close(&b, call->form) < 0)
+		return -ENOBUFS;
+	call->next_id++;
 	if (!call->began) {
 		call->began = true;
 		http_stream_begin(call->req, 200, event_form_type(call->form));
 	}
-	text = event_render(call->form, name, call->next_id++, object, &len);
-	if (http_stream_write(call->req, text, len) < 0)
+	if (http_stream_write(call->req, b.data, b.len) < 0)
 		log_debug("request %s: the client does not read, it is cut off",
 		          http_request_id(call->req)); /* on_gone follows */
+	return 0;
+}
+
+/* @json is released. */
+static void emit_json(struct exec_call *call, const char *name, const char *key, json_t *json)
+{
+	if (emit(call, name, key, &(struct event_value){.json = json}) < 0)
+		log_warn("request %s: no room for event %s", http_request_id(call->req), name);
+	json_decref(json);
 }
 
 static void emit_text(struct exec_call *call, enum output_stream stream, const char *text,
                       size_t len)
 {
-	json_t *object;
+	const struct event_value value = {.text = text, .text_len = len};
 
-	if (len == 0)
-		return;
-	object = json_object();
-	json_set(object, "data", json_text(text, len));
-	emit(call, stream_names[stream], object);
+	if (len > 0 && emit(call, stream_names[stream], "data", &value) < 0)
+		log_warn("request %s: no room for output", http_request_id(call->req));
 }
 
 static void on_start(void *ctx, const char *execution_id)
 {
-	struct exec_call *call = ctx;
-	json_t *object = json_object();
-
-	json_set(object, "execution_id", json_string(execution_id));
-	emit(call, "start", object);
+	emit_json(ctx, "start", "execution_id", json_string(execution_id));
 }
 
 static void on_output(void *ctx, enum output_stream stream, const char *data, size_t len)
@@ -89,54 +115,67 @@ static void emit_rest(struct exec_call *call, enum output_stream stream)
 	emit_text(call, stream, text, len);
 }
 
-/* @result is released. */
-static void finish_stream(struct exec_call *call, json_t *result)
+/* Either an answer of its own, or the last event of a stream that has begun. */
+static void answer_error(struct exec_call *call, const struct error *err)
 {
-	const json_t *results = json_object_get(result, "results");
-	json_t *end = json_object();
-
-	emit_rest(call, OUTPUT_STDOUT);
-	emit_rest(call, OUTPUT_STDERR);
-	for (size_t i = 0; i < json_array_size(results); i++) {
-		json_t *object = json_object();
-
-		json_set(object, "data", json_incref(json_array_get(results, i)));
-		emit(call, "result", object);
-	}
-	json_set(end, "result", result);
-	emit(call, "end", end);
-	http_stream_end(call->req);
-}
-
-static void on_end(void *ctx, const struct outcome *outcome)
-{
-	struct exec_call *call = ctx;
-	json_t *result = reply_result(outcome);
-
-	if (call->form == EVENT_FORM_NONE)
-		reply_json(call->req, 200, result);
-	else
-		finish_stream(call, result);
-	free(call);
-}
-
-static void on_error(void *ctx, const struct error *err)
-{
-	struct exec_call *call = ctx;
-	json_t *object;
-
 	if (!call->began) {
 		reply_error(call->req, err);
-		free(call);
 		return;
 	}
 	if (reply_is_internal(err))
 		log_error(http_request_id(call->req), err);
-	object = json_object();
-	json_set(object, "error", reply_error_object(err, http_request_id(call->req)));
-	emit(call, "error", object);
+	emit_json(call, "error", "error", reply_error_object(err, http_request_id(call->req)));
 	http_stream_end(call->req);
-	free(call);
+}
+
+static int finish_stream(struct exec_call *call, const struct outcome *outcome,
+                         const struct report *report)
+{
+	const struct event_value end = {.outcome = outcome, .report = report};
+
+	emit_rest(call, OUTPUT_STDOUT);
+	emit_rest(call, OUTPUT_STDERR);
+	for (size_t i = 0; i < json_array_size(report->results); i++)
+		emit_json(call, "result", "data", json_incref(json_array_get(report->results, i)));
+	if (emit(call, "end", "result", &end) < 0)
+		return -1;
+	http_stream_end(call->req);
+	return 0;
+}
+
+static int finish_whole(struct exec_call *call, const struct outcome *outcome,
+                        const struct report *report)
+{
+	cleanup_buf struct buf text = BUF_INIT(call->max_bytes);
+
+	if (reply_add_result(&text, outcome, report, NULL) < 0)
+		return -1;
+	reply_text(call->req, 200, &text);
+	return 0;
+}
+
+static void on_end(void *ctx, const struct outcome *outcome)
+{
+	cleanup_free struct exec_call *call = ctx;
+	cleanup_report struct report report = {0};
+	struct error err = {0};
+	int r;
+
+	reply_read_report(outcome, &report);
+	r = call->form == EVENT_FORM_NONE ? finish_whole(call, outcome, &report)
+	                                  : finish_stream(call, outcome, &report);
+	if (r == 0)
+		return;
+	(void)error_set(&err, ERR_UNAVAILABLE, 0,
+	                "the program ran, but there is no room for its output in an answer");
+	answer_error(call, &err);
+}
+
+static void on_error(void *ctx, const struct error *err)
+{
+	cleanup_free struct exec_call *call = ctx;
+
+	answer_error(call, err);
 }
 
 static void on_gone(void *ctx)
@@ -164,13 +203,14 @@ void v1_execute(struct router *r, struct http_request *req, const char *id)
 		return;
 	}
 	call->req = req;
+	call->max_bytes = r->config->max_answers_bytes;
 	call->form = event_form_choose(http_header(req, "Accept"), decoded.stream);
 	if (call->form != EVENT_FORM_NONE) {
 		events.on_start = on_start;
 		events.on_output = on_output;
 	}
 	if (exec_start(r->execs, &decoded.request, &events, &call->exec, &err) < 0) {
-		reply_error(req, &err);
+		reply_error_retry(req, &err, exec_service_retry_after(r->execs));
 		return;
 	}
 	http_drop_body(req);

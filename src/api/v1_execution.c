@@ -74,7 +74,8 @@ static int start(struct router *r, struct http_request *req, const char *id,
 static void execute(struct router *r, struct http_request *req, const char *id, int status)
 {
 	cleanup_decoded_run struct decoded_run run = {0};
-	struct follow_config how = {.loop = r->parts.loop, .announce = true};
+	struct follow_config how = {
+		.loop = r->parts.loop, .max_bytes = r->config->max_answers_bytes, .announce = true};
 	struct execution *e = NULL;
 	struct error err = {0};
 
@@ -102,7 +103,9 @@ void v1_session_submit(struct router *r, struct http_request *req, const char *i
 void v1_session_execute_sync(struct router *r, struct http_request *req, const char *id)
 {
 	cleanup_decoded_run struct decoded_run run = {0};
-	struct follow_config how = {.loop = r->parts.loop, .patience_us = SYNC_WAIT_US};
+	struct follow_config how = {.loop = r->parts.loop,
+	                            .max_bytes = r->config->max_answers_bytes,
+	                            .patience_us = SYNC_WAIT_US};
 	uint64_t poll_us; /* checked for the sake of clients that send it; nothing here polls */
 	struct execution *e = NULL;
 	struct error err = {0};
@@ -125,7 +128,7 @@ static void list(struct executions *all, const char *session_id, struct query_pa
 
 		execution_info(e, &info);
 		if (query_page_wants(page, view_execution_status_name(&info)))
-			query_page_add(page, view_execution(e));
+			query_page_add(page, view_execution_brief(e));
 	}
 }
 
@@ -168,7 +171,18 @@ static void answer(struct http_request *req, const struct execution *e, const st
 		reply_error(req, err);
 }
 
-static void answer_result(struct http_request *req, const struct execution *e, struct error *err)
+/* Everything there is of @e; @e NULL: *err says why. */
+static void answer_whole(struct router *r, struct http_request *req, const struct execution *e,
+                         const struct error *err)
+{
+	if (e)
+		follow_answer(req, e, r->config->max_answers_bytes);
+	else
+		reply_error(req, err);
+}
+
+static void answer_result(struct router *r, struct http_request *req, const struct execution *e,
+                          struct error *err)
 {
 	struct execution_info info = {0};
 
@@ -179,7 +193,7 @@ static void answer_result(struct http_request *req, const struct execution *e, s
 		(void)error_set(err, ERR_CONFLICT, 0, "the execution is %s; it has not ended",
 		                view_execution_status_name(&info));
 	}
-	answer(req, e, err, view_execution);
+	answer_whole(r, req, e, err);
 }
 
 void v1_session_status(struct router *r, struct http_request *req, const char *id)
@@ -194,7 +208,7 @@ void v1_session_result(struct router *r, struct http_request *req, const char *i
 {
 	struct error err = {0};
 
-	answer_result(req, find_latest(r, id, &err), &err);
+	answer_result(r, req, find_latest(r, id, &err), &err);
 }
 
 void v1_execution_show(struct router *r, struct http_request *req, const char *id)
@@ -202,7 +216,7 @@ void v1_execution_show(struct router *r, struct http_request *req, const char *i
 	struct error err = {0};
 	const struct execution *e = find_execution(r, id, &err);
 
-	answer(req, e, &err, view_execution);
+	answer_whole(r, req, e, &err);
 }
 
 void v1_execution_status(struct router *r, struct http_request *req, const char *id)
@@ -217,7 +231,7 @@ void v1_execution_result(struct router *r, struct http_request *req, const char 
 {
 	struct error err = {0};
 
-	answer_result(req, find_execution(r, id, &err), &err);
+	answer_result(r, req, find_execution(r, id, &err), &err);
 }
 
 /* A browser that comes back says by itself what it has. */
@@ -232,7 +246,8 @@ static int read_after(const struct http_request *req, uint64_t *ret_after, struc
 
 void v1_execution_events(struct router *r, struct http_request *req, const char *id)
 {
-	struct follow_config how = {.loop = r->parts.loop};
+	struct follow_config how = {.loop = r->parts.loop,
+	                            .max_bytes = r->config->max_answers_bytes};
 	struct error err = {0};
 	struct execution *e = find_execution(r, id, &err);
 

@@ -3,6 +3,7 @@
 
 #include "api/json.h"
 #include "api/reply.h"
+#include "api/report.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -232,28 +233,63 @@ static json_t *error_message(const struct execution_info *info, const json_t *er
 	                                        : text(info->failure->msg);
 }
 
-json_t *view_execution(const struct execution *e)
+static json_t *head_of(const struct execution_info *info)
 {
+	json_t *j = json_object();
+
+	json_set(j, "execution_id", json_string(info->id));
+	json_set(j, "id", json_string(info->id));
+	json_set(j, "session_id", json_string(info->session_id));
+	json_set(j, "status", json_string(view_execution_status_name(info)));
+	return j;
+}
+
+static json_t *tail_of(const struct execution_info *info, const struct report *report, bool brief)
+{
+	json_t *j = json_object();
+
+	json_set(j, "session_reset", json_boolean(info->session_reset));
+	if (!info->outcome)
+		json_set(j, "execution_time", json_null());
+	json_set(j, "language", text(info->language));
+	json_set(j, "code",
+	         info->code && !brief ? json_text(info->code, info->code_len) : json_null());
+	json_set(j, "timeout", seconds(info->timeout_us));
+	json_set(j, "return_value", json_incref(report->result));
+	json_set(j, "error_message", error_message(info, report->error));
+	json_set(j, "retry_count", json_integer(0));
+	json_set(j, "created_at", moment(info->created_ms));
+	json_set(j, "started_at", moment(info->started_ms));
+	json_set(j, "completed_at", moment(info->completed_ms));
+	return j;
+}
+
+int view_add_execution(struct buf *b, const struct execution *e)
+{
+	cleanup_report struct report report = {0};
+	cleanup_json json_t *head = NULL, *tail = NULL;
 	struct execution_info info = {0};
-	json_t *j;
+	const struct outcome *o;
 
 	execution_info(e, &info);
-	j = reply_result(info.outcome ? info.outcome : &nothing);
-	json_set(j, "execution_id", json_string(info.id));
-	json_set(j, "id", json_string(info.id));
-	json_set(j, "session_id", json_string(info.session_id));
-	json_set(j, "status", json_string(view_execution_status_name(&info)));
-	json_set(j, "session_reset", json_boolean(info.session_reset));
-	if (!info.outcome)
-		json_set(j, "execution_time", json_null());
-	json_set(j, "language", text(info.language));
-	json_set(j, "code", info.code ? json_text(info.code, info.code_len) : json_null());
-	json_set(j, "timeout", seconds(info.timeout_us));
-	json_set(j, "return_value", json_incref(json_object_get(j, "result")));
-	json_set(j, "error_message", error_message(&info, json_object_get(j, "error")));
-	json_set(j, "retry_count", json_integer(0));
-	json_set(j, "created_at", moment(info.created_ms));
-	json_set(j, "started_at", moment(info.started_ms));
-	json_set(j, "completed_at", moment(info.completed_ms));
-	return j;
+	o = info.outcome ? info.outcome : &nothing;
+	reply_read_report(o, &report);
+	head = head_of(&info);
+	tail = tail_of(&info, &report, false);
+	return reply_add_result(b, o, &report, &(struct reply_extra){head, tail});
+}
+
+json_t *view_execution_brief(const struct execution *e)
+{
+	cleanup_report struct report report = {0};
+	cleanup_json json_t *head = NULL, *tail = NULL;
+	struct execution_info info = {0};
+	const struct outcome *o;
+
+	execution_info(e, &info);
+	o = info.outcome ? info.outcome : &nothing;
+	reply_read_report(o, &report);
+	head = head_of(&info);
+	tail = tail_of(&info, &report, true);
+	return reply_result_brief(o, &report, &(struct reply_extra){head, tail});
 }

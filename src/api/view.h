@@ -4,11 +4,12 @@
 /*
  * DOC: sessions and executions as JSON. Each object has the fields of both forms that the control
  * plane's clients know (id and session_id, resources and resource_limit ...), so that none of them
- * has to be told apart. The result inside an execution is reply_result's. All returned objects are
+ * has to be told apart. The result inside an execution is reply.h's. All returned objects are
  * owned.
  */
 
 #include "base/attr.h"
+#include "base/buf.h"
 #include "core/execution.h"
 #include "core/session.h"
 #include <jansson.h>
@@ -21,5 +22,10 @@ const char *view_execution_status_name(const struct execution_info *info);
 json_t *view_execution_ticket(const struct execution *e) attr_must_check;
 /** view_execution_status - where it is. */
 json_t *view_execution_status(const struct execution *e) attr_must_check;
-/** view_execution - everything: the result (empty so far while it runs) and what was asked for. */
-json_t *view_execution(const struct execution *e) attr_must_check;
+/**
+ * view_add_execution - everything, as text: the result (empty so far while it runs) and what was
+ * asked for. Return: 0 or -1: no room.
+ */
+int view_add_execution(struct buf *b, const struct execution *e) attr_must_check;
+/** view_execution_brief - the same without output and code, which are null, for listings. */
+json_t *view_execution_brief(const struct execution *e) attr_must_check;

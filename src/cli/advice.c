@@ -107,12 +107,25 @@ int checks_advise(const struct checks *checks, const struct check *check, struct
 	return r;
 }
 
+static bool is_needed(const struct advice *advice, bool is_root)
+{
+	return advice->need == NEED_ALWAYS || (advice->need == NEED_AS_ROOT && is_root);
+}
+
+bool check_is_optional(const struct check *check, bool is_root)
+{
+	struct advice advice;
+
+	return check->state == CHECK_MISSING && loss_of_layer(check->name) &&
+	       advice_find(check->name, &advice) == 0 && !is_needed(&advice, is_root);
+}
+
 bool checks_are_strict(const struct checks *checks, bool is_root)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
 		const struct check *check = checks_find(checks, advices[i].name);
 
-		if (advices[i].need == NEED_NEVER || (advices[i].need == NEED_AS_ROOT && !is_root))
+		if (!is_needed(&advices[i], is_root))
 			continue;
 		/* A probe that says nothing about it is no proof that it is there. */
 		if (!check || check->state != CHECK_OK)

@@ -29,16 +29,36 @@ struct plan_options {
 struct limit {
 	const char *option; /* of millibox-engine --plan */
 	size_t offset;
+	uint64_t min; /* as of a request: the engine by itself would take less */
+	const char *least;
+	const char *name; /* of our option */
 };
 
 #define AT(member) offsetof(struct plan_options, member)
 
 static const struct limit limits[] = {
-	{"--memory",    AT(memory_bytes)  },
-	{"--workspace", AT(disk_bytes)    },
-	{"--cpu",       AT(cpu_millicores)},
-	{"--pids",      AT(processes)     },
+	{"--memory",    AT(memory_bytes),   16 << 20, "16Mi", "--memory"   },
+	{"--workspace", AT(disk_bytes),     1 << 20,  "1Mi",  "--disk"     },
+	{"--cpu",       AT(cpu_millicores), 10,       "0.01", "--cpu"      },
+	{"--pids",      AT(processes),      16,       "16",   "--processes"},
 };
+
+static uint64_t value_of(const struct plan_options *options, const struct limit *limit)
+{
+	return *(const uint64_t *)(const void *)((const char *)options + limit->offset);
+}
+
+static int check_least(const struct plan_options *options, struct error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		uint64_t value = value_of(options, &limits[i]);
+
+		if (value != 0 && value < limits[i].min)
+			return error_set(err, ERR_INVALID, 0, "%s: must be at least %s",
+			                 limits[i].name, limits[i].least);
+	}
+	return 0;
+}
 
 static char **make_argv(const char *engine, const struct plan_options *options)
 {
@@ -48,8 +68,7 @@ static char **make_argv(const char *engine, const struct plan_options *options)
 	argv[n++] = xstrdup(engine);
 	argv[n++] = xstrdup("--plan");
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		uint64_t value =
-			*(const uint64_t *)(const void *)((const char *)options + limits[i].offset);
+		uint64_t value = value_of(options, &limits[i]);
 
 		if (value == 0)
 			continue;
@@ -144,7 +163,9 @@ static int run(const void *values, const struct args *args, struct error *err)
 		(void)error_set(err, ERR_INVALID, 0, "'%s' is one word too many", args->words[0]);
 		return CLI_USAGE;
 	}
-	engine = program_find("millibox-engine", err);
+	if (check_least(options, err) < 0)
+		return CLI_USAGE;
+	engine = program_find_engine(err);
 	if (!engine)
 		return CLI_OURS;
 	argv = make_argv(engine, options);

@@ -37,7 +37,7 @@ static const struct runtime runtimes[] = {
 
 static int add_probe(struct checks *checks, struct error *err)
 {
-	cleanup_free char *engine = program_find("millibox-engine", err);
+	cleanup_free char *engine = program_find_engine(err);
 	cleanup_buf struct buf out = BUF_INIT(PROBE_OUTPUT_MAX);
 	const char *const argv[] = {engine, "--probe", NULL};
 	cleanup_free char *text = NULL;
@@ -92,13 +92,32 @@ static int add_daemon(struct checks *checks, const struct doctor_options *option
 	return 0;
 }
 
-static void print_text(const struct checks *checks)
+static void print_verdict(bool strict, size_t optional)
 {
+	if (!strict)
+		(void)puts("\nThis host lacks a required layer: strict mode refuses to run.");
+	else if (optional == 0)
+		(void)puts("\nThis host can run boxes with every required layer.");
+	else
+		(void)printf("\nThis host can run boxes with every required layer; %zu optional "
+		             "layer%s missing.\n",
+		             optional, optional == 1 ? " is" : "s are");
+}
+
+static void print_text(const struct checks *checks, bool strict)
+{
+	bool is_root = geteuid() == 0;
+	size_t optional = 0;
+
 	for (size_t i = 0; i < checks->count; i++) {
 		const struct check *check = &checks->items[i];
+		bool is_optional = check_is_optional(check, is_root);
 		struct advice advice;
 
-		(void)printf("%-8s %-20s ", check_state_name(check->state), check->name);
+		optional += is_optional;
+		(void)printf("%-8s %-20s ",
+		             is_optional ? "optional" : check_state_name(check->state),
+		             check->name);
 		say_print(stdout, check->value);
 		(void)putchar('\n');
 		if (check->state != CHECK_MISSING || checks_advise(checks, check, &advice) < 0)
@@ -106,6 +125,7 @@ static void print_text(const struct checks *checks)
 		(void)printf("         lost:   %s\n         remedy: %s\n", advice.loss,
 		             advice.remedy);
 	}
+	print_verdict(strict, optional);
 }
 
 static json_t *check_json(const struct checks *checks, const struct check *check)
@@ -118,6 +138,8 @@ static json_t *check_json(const struct checks *checks, const struct check *check
 		return object;
 	(void)json_object_set_new(object, "loss", json_string(advice.loss));
 	(void)json_object_set_new(object, "remedy", json_string(advice.remedy));
+	if (check_is_optional(check, geteuid() == 0))
+		(void)json_object_set_new(object, "optional", json_true());
 	return object;
 }
 
@@ -153,11 +175,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 	if (options->json)
 		print_json(&checks, strict);
 	else
-		print_text(&checks);
-	if (!options->json)
-		(void)puts(
-			strict ? "\nThis host can run boxes with every required layer."
-			       : "\nThis host lacks a required layer: strict mode refuses to run.");
+		print_text(&checks, strict);
 	return strict ? CLI_OK : CLI_FAILED;
 }
 

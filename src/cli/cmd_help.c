@@ -16,6 +16,8 @@ static int run(const void *values, const struct args *args, struct error *err)
 		commands_print_list(stdout);
 		return CLI_OK;
 	}
+	if (args->words_count == 1 && commands_print_group(args->words[0], stdout) > 0)
+		return CLI_OK;
 	words = xcalloc(args->words_count + 1, sizeof(*words));
 	for (size_t i = 0; i < args->words_count; i++)
 		words[i] = (char *)args->words[i];

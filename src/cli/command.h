@@ -58,5 +58,8 @@ int commands_refuse(char *const *argv, struct error *err);
 void commands_print_list(FILE *out);
 /** commands_print_help - what "millibox COMMAND --help" shows. */
 void commands_print_help(const struct command *command, FILE *out);
+/** commands_print_group - the help of all commands whose name begins with the word @group. Return:
+ * how many there are. */
+size_t commands_print_group(const char *group, FILE *out);
 /** commands_main - the whole program. Return: the exit status. */
 int commands_main(char **argv);

@@ -110,6 +110,25 @@ void commands_print_help(const struct command *command, FILE *out)
 		(void)fprintf(out, "\n%s", command->text);
 }
 
+size_t commands_print_group(const char *group, FILE *out)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (!is_group(group, commands[i]->name))
+			continue;
+		if (count++ > 0)
+			(void)fputc('\n', out);
+		commands_print_help(commands[i], out);
+	}
+	return count;
+}
+
+static bool is_help(const char *word)
+{
+	return word && (str_equal(word, "--help") || str_equal(word, "-h"));
+}
+
 /* The one end of the chain of errors: each is said here, once. @command is NULL when none was
  * found. */
 static int finish(const struct command *command, int status, const struct error *err)
@@ -156,11 +175,13 @@ int commands_main(char **argv)
 		commands_print_list(stderr);
 		return CLI_USAGE;
 	}
-	if (str_equal(argv[0], "--help") || str_equal(argv[0], "-h"))
+	if (is_help(argv[0]))
 		return call(&command_help, argv + 1);
 	if (str_equal(argv[0], "--version"))
 		return call(&command_version, argv + 1);
 	words = commands_find(argv, &command);
+	if (words == 0 && is_help(argv[1]) && commands_print_group(argv[0], stdout) > 0)
+		return finish(NULL, CLI_OK, &err);
 	if (words == 0) {
 		(void)commands_refuse(argv, &err);
 		return finish(NULL, CLI_USAGE, &err);

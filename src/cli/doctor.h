@@ -62,5 +62,10 @@ int advice_find(const char *name, struct advice *ret_advice) attr_must_check;
  */
 int checks_advise(const struct checks *checks, const struct check *check,
                   struct advice *ret_advice) attr_must_check;
+/**
+ * check_is_optional - @check is of a layer that is missing, and that strict boxes of this user can
+ * do without.
+ */
+bool check_is_optional(const struct check *check, bool is_root);
 /** checks_are_strict - whether boxes can be built with all that is required, by root or others. */
 bool checks_are_strict(const struct checks *checks, bool is_root);

@@ -112,7 +112,7 @@ static int report(const struct exec_call *call)
 		say_problem(object);
 	else
 		verdict_explain(object);
-	return call->problem ? CLI_OURS : verdict_exit_status(object);
+	return call->problem ? problem_exit_status(object) : verdict_exit_status(object);
 }
 
 /* An interruption is not an error to talk about. */

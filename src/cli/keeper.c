@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,8 +121,18 @@ static void wait_for_either(int link, int pidfd)
 		;
 }
 
-static void end_daemon(pid_t daemon, int pidfd)
+/* Tells the command, if it is still there, how the daemon ended by itself. */
+static void tell_end(int link, int status)
 {
+	unsigned char code = WIFEXITED(status) ? (unsigned char)WEXITSTATUS(status) : 0;
+
+	(void)send(link, &code, 1, MSG_NOSIGNAL);
+}
+
+/* Return: its wait status. */
+static int end_daemon(pid_t daemon, int pidfd)
+{
+	int status = 0;
 	struct pollfd ended = {.fd = pidfd, .events = POLLIN};
 
 	for (size_t i = 0; i < ARRAY_SIZE(knocks); i++) {
@@ -132,8 +143,9 @@ static void end_daemon(pid_t daemon, int pidfd)
 		if (poll(&ended, 1, knocks[i].wait_ms) == 1)
 			break;
 	}
-	while (waitpid(daemon, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(daemon, &status, 0) < 0 && errno == EINTR)
 		;
+	return status;
 }
 
 void keeper_main(const struct keeper_job *job)
@@ -151,6 +163,6 @@ void keeper_main(const struct keeper_job *job)
 	if (pidfd >= 0)
 		wait_for_either(job->link, pidfd);
 	if (daemon > 0)
-		end_daemon(daemon, pidfd);
+		tell_end(job->link, end_daemon(daemon, pidfd));
 	_exit(tree_remove(job->dir) < 0);
 }

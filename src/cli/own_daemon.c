@@ -34,6 +34,8 @@
 #define READY_TIMEOUT_US (60 * USEC_PER_SEC)
 #define LOG_SHOWN_MAX    8192
 #define SOCKET_NAME      "/sock"
+/* milliboxd's exit status when the host does not let the engine work. */
+#define DAEMON_NO_ENGINE 5
 
 struct own_daemon {
 	char *dir;    /* owned */
@@ -85,9 +87,12 @@ static int fork_keeper(struct own_daemon *d, const char *program, struct error *
 
 static int refuse_ended(const struct own_daemon *d, struct error *err)
 {
+	unsigned char code = 0;
+	bool no_engine = recv(d->link, &code, 1, 0) == 1 && code == DAEMON_NO_ENGINE;
+
 	own_daemon_show_log(d);
-	return error_set(err, ERR_UNAVAILABLE, 0,
-	                 "milliboxd did not start; 'millibox doctor' tells what the host lacks");
+	return error_set(err, ERR_UNAVAILABLE, 0, "milliboxd did not start%s",
+	                 no_engine ? "; 'millibox doctor' tells what the host lacks" : "");
 }
 
 /* @watch tells when the socket appears. */

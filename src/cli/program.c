@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +47,13 @@ char *program_find(const char *name, struct error *err)
 	(void)error_set(err, ERR_NOT_FOUND, 0, "%s is neither beside millibox nor in %s", name,
 	                MILLIBOX_LIBEXECDIR);
 	return NULL;
+}
+
+char *program_find_engine(struct error *err)
+{
+	const char *path = getenv("MILLIBOX_ENGINE_PATH");
+
+	return path && *path ? xstrdup(path) : program_find("millibox-engine", err);
 }
 
 static int spawn(const char *const *argv, int out, pid_t *ret_pid)

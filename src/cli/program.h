@@ -12,6 +12,8 @@
  * is installed. Return: owned, or NULL (ERR_NOT_FOUND).
  */
 char *program_find(const char *name, struct error *err) attr_must_check;
+/** program_find_engine - that of the setting engine_path in the environment, else program_find. */
+char *program_find_engine(struct error *err) attr_must_check;
 /**
  * program_read - run @argv (argv[0] is a path) with our environment and stderr, and collect what it
  * prints. Return: 0 with its wait status in *ret_status, or -1.

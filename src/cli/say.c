@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/str.h"
 
 /* In UTF-8 the second range of controls, U+0080 to U+009F, is 0xC2 and one of these. */
 static bool is_c1_control(const char *p)
@@ -68,21 +69,99 @@ static void print_member(const json_t *problem, const char *key, const char *lab
 	(void)fputc('\n', stderr);
 }
 
+/* What a field of the request is on the command line. */
+static const struct {
+	const char *field; /* a path that begins with it is meant too */
+	const char *name;
+} names[] = {
+	{"language",                "--language"             },
+	{"code",		    "the program"            },
+	{"stdin",		   "--stdin"                },
+	{"args",		    "the program's arguments"},
+	{"files",		   "--file"                 },
+	{"env_vars",                "--env"                  },
+	{"timeout",                 "--timeout"              },
+	{"resources.memory",        "--memory"               },
+	{"resources.cpu",           "--cpu"                  },
+	{"resources.disk",          "--disk"                 },
+	{"resources.max_processes", "--processes"            },
+	{"resources.max_output",    "--max-output"           },
+};
+
+/* Remedies of the API that speak of its fields and headers, for somebody who sees neither. */
+static const struct {
+	enum error_code code;
+	const char *remedy;
+} remedies[] = {
+	{ERR_TOO_LARGE, "send a shorter program, or smaller files"},
+	{ERR_BUSY,      "try again in a moment"                   },
+	{ERR_DENIED,    "ask for what the policy allows"          },
+};
+
+/* A value that is wrong is told like one that the command line itself refuses. */
+static bool say_wrong_option(const char *field, const char *detail)
+{
+	size_t len = strlen(field);
+
+	if (strncmp(detail, field, len) != 0 || !str_has_prefix(detail + len, ": "))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t n = strlen(names[i].field);
+
+		if (strncmp(field, names[i].field, n) != 0 || (field[n] && !strchr(".[", field[n])))
+			continue;
+		/* The name that was chosen, of a file or a variable, is part of what is wrong. */
+		if (field[n] == '.')
+			say("%s: %s", names[i].name, detail + n + 1);
+		else
+			say("%s%s", names[i].name, detail + n);
+		(void)fputs("Try 'millibox run --help'.\n", stderr);
+		return true;
+	}
+	return false;
+}
+
+static void print_remedy(const json_t *problem, const char *code)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(remedies); i++) {
+		if (!str_equal(error_text(remedies[i].code), code))
+			continue;
+		(void)fprintf(stderr, "  What to do: %s\n", remedies[i].remedy);
+		return;
+	}
+	if (!str_equal(error_text(ERR_INVALID), code))
+		print_member(problem, "solution", "What to do: ");
+}
+
+static const char *text_of(const json_t *problem, const char *key)
+{
+	const char *text = json_string_value(json_object_get(problem, key));
+
+	return text ? text : "";
+}
+
 void say_problem(const json_t *problem)
 {
 	const char *description = json_string_value(json_object_get(problem, "description"));
+	const char *code = text_of(problem, "error_code");
+
+	if (str_equal(code, error_text(ERR_INVALID)) &&
+	    say_wrong_option(text_of(problem, "field"), text_of(problem, "error_detail")))
+		return;
 
 	if (!description)
 		description = json_string_value(json_object_get(problem, "error_code"));
 	say("%s", description ? description : "the daemon refused without saying why");
 	print_member(problem, "error_detail", "");
-	print_member(problem, "solution", "What to do: ");
+	print_remedy(problem, code);
 	print_member(problem, "request_id", "Request: ");
 }
 
 void say_json(const json_t *object)
 {
-	char *text = json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+	/* As many digits as the API writes: all of them would show how the machine rounds. */
+	char *text =
+		json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
 
 	if (!text)
 		abort();

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/attr.h"
+#include "base/error.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/say.h"
@@ -57,6 +58,13 @@ int verdict_exit_status(const json_t *result)
 	if (!json_is_integer(code) || value < 0 || value > 255)
 		return CLI_OURS;
 	return (int)value;
+}
+
+int problem_exit_status(const json_t *problem)
+{
+	bool is_usage = str_equal(member(problem, "error_code"), error_text(ERR_INVALID));
+
+	return is_usage ? CLI_USAGE : CLI_OURS;
 }
 
 void verdict_explain(const json_t *result)

@@ -11,5 +11,7 @@
  * the result does not say how the program ended.
  */
 int verdict_exit_status(const json_t *result);
+/** problem_exit_status - of an error object of the API: 2 where an option's value is wrong. */
+int problem_exit_status(const json_t *problem);
 /** verdict_explain - on stderr: which limit ended or cut it, or that it was lost. */
 void verdict_explain(const json_t *result);

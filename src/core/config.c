@@ -257,6 +257,7 @@ static const struct {
 	PAIR(max_code_bytes, max_body_bytes),
 	PAIR(max_connections_per_peer, max_connections),
 	PAIR(session_idle_us, session_lifetime_us),
+	PAIR(output_max_bytes, max_answers_bytes),
 };
 
 static const char *key_at(size_t offset)

@@ -39,6 +39,7 @@ struct config {
 	uint64_t max_body_bytes;
 	uint64_t max_header_bytes;
 	uint64_t max_code_bytes;
+	uint64_t max_answers_bytes;  /* of all answers together that wait for their readers */
 	uint64_t request_timeout_us; /* from the first byte of a request to its last */
 	uint64_t idle_timeout_us;
 

@@ -95,6 +95,10 @@ enum answer_when {
 /*
  * The answer is settled. The order matters: first the answer, then the kill, then the place for the
  * next one, whose box is made inside scheduler_leave.
+ *
+ * The place does not wait for the answer to be read. Places are for what costs processes and
+ * memory of boxes; a few clients that do not read would else hold all of them, for as long as an
+ * answer may take. What unread answers cost is bounded where they are kept (http.max_answers).
  */
 static void end(struct exec *e, enum answer_when when)
 {

@@ -22,10 +22,13 @@
 #define TMP_INODES        20000
 #define INODE_EVERY_BYTES 4096
 #define INODES_MIN        256
-#define NOFILE            1024
-#define RUNNERS_PATH      "/opt/millibox/runners"
-#define SOURCE_PATH       "/run/millibox"
-#define QUOTE_LEN         48
+/* Open files of a process, and of a box: the host has a limit for all of them together. */
+#define NOFILE_MAX   1024
+#define NOFILE_MIN   64
+#define NOFILE_BOX   131072
+#define RUNNERS_PATH "/opt/millibox/runners"
+#define SOURCE_PATH  "/run/millibox"
+#define QUOTE_LEN    48
 
 void policy_decision_done(struct policy_decision *d)
 {
@@ -123,6 +126,20 @@ static uint32_t inodes_for(uint64_t bytes, uint32_t most)
 	return n < INODES_MIN ? INODES_MIN : (uint32_t)n;
 }
 
+/*
+ * Open files are counted per process only, and what they hold in the kernel is the host's: many
+ * processes with many each could take the last of all others. A box that asks for many processes
+ * gets fewer files for each.
+ */
+static uint32_t nofile_for(uint32_t processes)
+{
+	uint32_t n = NOFILE_BOX / processes;
+
+	if (n > NOFILE_MAX)
+		return NOFILE_MAX;
+	return n < NOFILE_MIN ? NOFILE_MIN : n;
+}
+
 static uint64_t whole_pages(uint64_t bytes)
 {
 	return bytes - bytes % PAGE_BYTES;
@@ -188,7 +205,7 @@ static int decide_limits(const struct policy_rules *rules, const struct exec_req
 	out->cpu_millicores = (uint32_t)cpu;
 	out->pids = (uint32_t)processes;
 	out->memory_bytes = whole_pages(out->memory_bytes);
-	out->nofile = NOFILE;
+	out->nofile = nofile_for(out->pids);
 	d->spec.exec_tmp = false; /* programs that are made are made in the workspace */
 	return decide_areas(rules, request, out, err);
 }

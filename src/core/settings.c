@@ -37,7 +37,7 @@ static const struct setting table[] = {
 	{"runners_dir", SETTING_PATH, AT(runners_dir), NULL, 0, 0, "Folder of the languages"},
 	{"allowed_hosts",   SETTING_LIST, AT(allowed_hosts),   "", 0, 0, "Further names accepted in Host headers"},
 	{"allowed_origins", SETTING_LIST, AT(allowed_origins), "", 0, 0, "Web origins that may call the API"},
-	{"log_level",   SETTING_LOG_LEVEL,  AT(log_level),  "info", 0, 0, "err, warn, info or debug"},
+	{"log_level",   SETTING_LOG_LEVEL,  AT(log_level),  "info", 0, 0, "error, warn, info or debug"},
 	{"log_format",  SETTING_LOG_FORMAT, AT(log_format), "text", 0, 0, "text or json"},
 	{"strict",      SETTING_BOOL, AT(strict),      "true", 0, 0, "Refuse to run anything while a required layer of isolation is missing"},
 	{"uid_base",    SETTING_UINT, AT(uid_base),    "1879048192", 65536, UINT32_MAX - 64ULL * 65536, "First host id given to boxes, when started as root"},
@@ -47,6 +47,7 @@ static const struct setting table[] = {
 	{"http.max_body",   SETTING_SIZE, AT(max_body_bytes),   "8Mi",  1 * KI, 64 * MI, "Body of a request"},
 	{"http.max_header", SETTING_SIZE, AT(max_header_bytes), "16Ki", 1 * KI, 1 * MI,  "Headers of a request"},
 	{"http.max_code",   SETTING_SIZE, AT(max_code_bytes),   "1Mi",  1,      64 * MI, "Code of an execution"},
+	{"http.max_answers", SETTING_SIZE, AT(max_answers_bytes), "256Mi", 1 * MI, 1 * TI, "Answers that wait for their readers, all together; beyond that the slowest are cut off"},
 	{"http.request_timeout", SETTING_DURATION, AT(request_timeout_us), "30s", 100 * MSEC, HOUR, "From the first byte of a request to its last"},
 	{"http.idle_timeout",    SETTING_DURATION, AT(idle_timeout_us),    "60s", 100 * MSEC, HOUR, "A connection without a request"},
 
@@ -73,7 +74,7 @@ static const struct setting table[] = {
 	{"limits.processes",      SETTING_UINT, AT(processes),          "128",   16,       32768,     "Processes and threads"},
 	{"limits.processes_max",  SETTING_UINT, AT(processes_max),      "1024",  16,       32768,     "The most it may ask for"},
 	{"limits.output",         SETTING_SIZE, AT(output_bytes),       "1Mi",   1,        256 * MI,  "Bytes kept of stdout, and as many of stderr"},
-	{"limits.output_max",     SETTING_SIZE, AT(output_max_bytes),   "16Mi",  1,        256 * MI,  "The most it may ask for"},
+	{"limits.output_max",     SETTING_SIZE, AT(output_max_bytes),   "4Mi",   1,        256 * MI,  "The most it may ask for"},
 };
 /* clang-format on */
 
@@ -366,10 +367,7 @@ static void print_duration(const void *field, FILE *out)
 
 static void print_log_level(const void *field, FILE *out)
 {
-	static const char *const names[] = {"err", "warn", "info", "debug"};
-
-	static_assert(ARRAY_SIZE(names) == LOG_LEVEL_COUNT, "every level has a name");
-	(void)fputs(names[*(const enum log_level *)field], out);
+	(void)fputs(log_level_name(*(const enum log_level *)field), out);
 }
 
 static void print_log_format(const void *field, FILE *out)
@@ -410,7 +408,7 @@ static const struct setting_ops types[] = {
 	[SETTING_SIZE]       = {"a size such as 512Mi", NULL, parse_size, print_size, NULL},
 	[SETTING_DURATION]   = {"a time such as 30s or 500ms", NULL, parse_duration, print_duration, NULL},
 	[SETTING_CPU]        = {"a number of cores such as 1, 0.5 or 500m", NULL, parse_cpu, print_cpu, NULL},
-	[SETTING_LOG_LEVEL]  = {"err, warn, info or debug", set_log_level, NULL, print_log_level, NULL},
+	[SETTING_LOG_LEVEL]  = {"error, warn, info or debug", set_log_level, NULL, print_log_level, NULL},
 	[SETTING_LOG_FORMAT] = {"text or json", set_log_format, NULL, print_log_format, NULL},
 };
 /* clang-format on */

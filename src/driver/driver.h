@@ -181,6 +181,9 @@ struct native_config {
 	const char *log_level; /* words of the engine's options */
 	const char *log_format;
 	uint64_t uid_base;
+	/* The most a box may be given: the engine holds the daemon to it. */
+	uint64_t memory_max_bytes, disk_max_bytes, processes_max;
+	uint64_t cpu_max_millicores; /* 0: all cores */
 	bool strict;
 	/* Called from the loop when the engine is gone: no box can be made any more. */
 	void (*on_engine_lost)(void *ctx, const struct error *err);

@@ -377,7 +377,7 @@ void link_pump_stdin(struct link *l, struct link_exec *e)
 	flush(l);
 }
 
-/* Return: 1 with *ret_exec, 0 when the execution has ended already, -1 with *err. */
+/* Return: 0 with *ret_exec, NULL when the execution has ended already; or -1 with *err. */
 static int find_stdin(struct link *l, uint32_t id, struct link_exec **ret_exec, struct error *err)
 {
 	struct link_exec *e;
@@ -385,12 +385,10 @@ static int find_stdin(struct link *l, uint32_t id, struct link_exec **ret_exec, 
 	if (check_open(l, err) < 0)
 		return -1;
 	e = link_find(l, id);
-	if (!e)
-		return 0;
-	if (!e->stdin_open || e->stdin_ended)
+	if (e && (!e->stdin_open || e->stdin_ended))
 		return error_set(err, ERR_CONFLICT, 0, "stdin of execution %u is closed", id);
 	*ret_exec = e;
-	return 1;
+	return 0;
 }
 
 int link_stdin(struct link *l, uint32_t exec_id, const void *data, size_t len, struct error *err)
@@ -398,7 +396,7 @@ int link_stdin(struct link *l, uint32_t exec_id, const void *data, size_t len, s
 	struct link_exec *e = NULL;
 	int r = find_stdin(l, exec_id, &e, err);
 
-	if (r <= 0)
+	if (r < 0 || !e)
 		return r;
 	if (buf_add(&e->stdin_kept, data, len) < 0)
 		return error_set(err, ERR_TOO_LARGE, 0, "more than %u bytes of stdin wait",
@@ -412,7 +410,7 @@ int link_stdin_end(struct link *l, uint32_t exec_id, struct error *err)
 	struct link_exec *e = NULL;
 	int r = find_stdin(l, exec_id, &e, err);
 
-	if (r <= 0)
+	if (r < 0 || !e)
 		return r;
 	e->stdin_ended = true;
 	link_pump_stdin(l, e);

@@ -18,8 +18,8 @@ struct watch;
 
 /* How long the engine may take to look at the host; newuidmap and a cgroup sweep are in it. */
 #define NATIVE_PROBE_TIMEOUT_US (20 * 1000000ULL)
-/* How long the end of a box may take before the engine counts as stuck. Killing a tree under a
- * heavy memory limit can take seconds. */
+/* How long the end of a box may take before the log says so. Killing a tree under a heavy memory
+ * limit can take seconds. */
 #define NATIVE_GONE_TIMEOUT_US (30 * 1000000ULL)
 /* How long the engine has to say why a box ended that never said hello. */
 #define NATIVE_REASON_TIMEOUT_US (2 * 1000000ULL)

@@ -69,29 +69,49 @@ attr_noreturn static void become_engine(const char *path, char *const argv[], in
 	_exit(127);
 }
 
+#define WORDS_COUNT   11 /* name and options that take a word */
+#define NUMBERS_COUNT 5
+
+/* An option of the engine that takes a number. */
+struct number {
+	const char *option;
+	uint64_t value;
+	char text[24];
+};
+
+static int format_numbers(struct number numbers[NUMBERS_COUNT])
+{
+	int r = 0;
+
+	for (size_t i = 0; i < NUMBERS_COUNT && r >= 0; i++)
+		r = str_format(numbers[i].text, sizeof(numbers[i].text), "%llu",
+		               (unsigned long long)numbers[i].value);
+	return r;
+}
+
 static int fork_engine(const struct native_config *config, int sock, pid_t *ret_pid,
                        struct error *err)
 {
-	char uid_base[24];
-	const char *const argv[] = {"millibox-engine",
-	                            "--agent",
-	                            config->agent_path,
-	                            "--runners",
-	                            config->runners_dir,
-	                            "--runtime-dir",
-	                            config->runtime_dir,
-	                            "--uid-base",
-	                            uid_base,
-	                            "--log-level",
-	                            config->log_level,
-	                            "--log-format",
-	                            config->log_format,
-	                            NULL};
+	struct number numbers[NUMBERS_COUNT] = {
+		{.option = "--uid-base",   .value = config->uid_base          },
+		{.option = "--max-memory", .value = config->memory_max_bytes  },
+		{.option = "--max-disk",   .value = config->disk_max_bytes    },
+		{.option = "--max-pids",   .value = config->processes_max     },
+		{.option = "--max-cpu",    .value = config->cpu_max_millicores},
+	};
+	const char *argv[WORDS_COUNT + 2 * NUMBERS_COUNT + 1] = {
+		"millibox-engine",   "--agent",       config->agent_path,  "--runners",
+		config->runners_dir, "--runtime-dir", config->runtime_dir, "--log-level",
+		config->log_level,   "--log-format",  config->log_format};
+	size_t argc = WORDS_COUNT;
 	pid_t pid;
 
-	if (str_format(uid_base, sizeof(uid_base), "%llu", (unsigned long long)config->uid_base) <
-	    0)
-		return error_set(err, ERR_SYSTEM, 0, "uid_base");
+	if (format_numbers(numbers) < 0)
+		return error_set(err, ERR_SYSTEM, 0, "arguments");
+	for (size_t i = 0; i < NUMBERS_COUNT; i++) {
+		argv[argc++] = numbers[i].option;
+		argv[argc++] = numbers[i].text;
+	}
 	pid = fork();
 	if (pid < 0)
 		return error_set(err, ERR_SYSTEM, errno, "fork");

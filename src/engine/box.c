@@ -192,6 +192,7 @@ void box_end(struct boxes *boxes, struct box *box)
 	set_state(box, BOX_ENDING);
 	if (b->pidfd >= 0 && !box->reaped)
 		(void)pidfd_send_signal(b->pidfd, SIGKILL, NULL, 0);
+	/* After the signal: it is under no quota from here on. */
 	if (!box->reaped || count > 0)
 		groups_kill(boxes->host, &b->groups);
 	unwatch(boxes, b->sync_host);

@@ -165,6 +165,12 @@ static int lock_dir(int parent, const char *name)
 	return TAKE_FD(dir);
 }
 
+void cgroups_unclaim(struct cgroups *groups)
+{
+	for (size_t i = 0; i < groups->count; i++)
+		groups->trees[i].dir = fd_close(groups->trees[i].dir);
+}
+
 int cgroups_claim(struct cgroups *groups, uint32_t instance)
 {
 	char name[16];
@@ -177,8 +183,7 @@ int cgroups_claim(struct cgroups *groups, uint32_t instance)
 			groups->trees[i].dir = r;
 	}
 	if (r < 0) {
-		for (size_t i = 0; i < groups->count; i++)
-			groups->trees[i].dir = fd_close(groups->trees[i].dir);
+		cgroups_unclaim(groups);
 		return r;
 	}
 	groups->instance = instance;

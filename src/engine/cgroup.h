@@ -84,8 +84,15 @@ int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
 int cgroups_claim(struct cgroups *groups, uint32_t instance) attr_must_check;
 /** cgroups_enable - after claim: switch controllers on, settle which layers there are. */
 void cgroups_enable(struct cgroups *groups);
-/** cgroups_sweep - kill and remove what dead engines left, ours of earlier lives included. */
-void cgroups_sweep(struct cgroups *groups);
+/** cgroups_unclaim - let go of what cgroups_claim locked. */
+void cgroups_unclaim(struct cgroups *groups);
+/**
+ * cgroups_sweep_own - after claim: kill and remove what an earlier life of the instance left.
+ * Return: 0, -EBUSY if something is left; its ids are then not to be given to others.
+ */
+int cgroups_sweep_own(const struct cgroups *groups) attr_must_check;
+/** cgroups_sweep_others - the same for instances whose engine is dead; what is left stays. */
+void cgroups_sweep_others(struct cgroups *groups);
 /** cgroups_close - remove the instance's own directories (they are empty by now) and let go. */
 void cgroups_close(struct cgroups *groups);
 

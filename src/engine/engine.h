@@ -26,7 +26,7 @@
  * How the daemon starts it: an empty environment, the socket as descriptor ENGINE_SOCKET_FD, 0 and
  * 1 on /dev/null, 2 for its log, nothing else, and
  *   millibox-engine --agent FILE --runners DIR --runtime-dir DIR --uid-base N --log-level L
- *                   --log-format F
+ *                   --log-format F --max-memory BYTES --max-disk BYTES --max-pids N --max-cpu N
  */
 #define ENGINE_SOCKET_FD 3
 

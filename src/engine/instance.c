@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
 
@@ -148,6 +149,22 @@ static void unlock_file(int dir, uint32_t number, int lock)
 	(void)fd_close(lock);
 }
 
+static int claim_groups(struct cgroups *groups, uint32_t number)
+{
+	int r = cgroups_claim(groups, number);
+
+	if (r < 0)
+		return r;
+	/* What still runs of an earlier life runs under the ids that new boxes would get: another
+	 * number has other ids. */
+	r = cgroups_sweep_own(groups);
+	if (r < 0) {
+		log_warn("instance %u is not empty yet, taking another", number);
+		cgroups_unclaim(groups);
+	}
+	return r;
+}
+
 static int claim_number(struct instance *instance, uint32_t number, struct cgroups *groups)
 {
 	int lock = lock_file(instance->dir, number);
@@ -155,7 +172,7 @@ static int claim_number(struct instance *instance, uint32_t number, struct cgrou
 
 	if (lock < 0)
 		return lock;
-	r = cgroups_claim(groups, number);
+	r = claim_groups(groups, number);
 	if (r < 0) {
 		unlock_file(instance->dir, number, lock);
 		return r;
@@ -191,17 +208,44 @@ static uint32_t instances_max(const struct privilege *privilege)
 	return (uint32_t)max;
 }
 
+/*
+ * Locks hold only among those who cannot take them away. The default is a name in /tmp where an
+ * ordinary user has no directory of its own, and there another user may have been first. An owner
+ * that this user namespace does not know is a stranger too.
+ */
+static int open_runtime_dir(const char *path, struct error *err)
+{
+	int r = file_mkdir_parents(path, 0755);
+	cleanup_close int dir = -1;
+	struct stat st;
+
+	if (r >= 0)
+		r = dir = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (r >= 0 && fstat(dir, &st) < 0)
+		r = -errno;
+	if (r == -ELOOP || r == -ENOTDIR)
+		return error_set(err, ERR_CONFIG, -r, "runtime directory '%s' is not a directory",
+		                 path);
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "runtime directory '%s'", path);
+	if (st.st_uid != geteuid())
+		return error_set(err, ERR_CONFIG, 0, "runtime directory '%s' is another user's",
+		                 path);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return error_set(err, ERR_CONFIG, 0, "others may write to runtime directory '%s'",
+		                 path);
+	return TAKE_FD(dir);
+}
+
 int instance_claim(const char *runtime_dir, const struct privilege *privilege,
                    struct cgroups *groups, struct instance *ret_instance, struct error *err)
 {
 	struct instance instance = {.dir = -1, .lock = -1};
-	int r = file_mkdir_parents(runtime_dir, 0755);
+	int r = -EBUSY;
 
-	if (r >= 0)
-		r = instance.dir = fd_open(runtime_dir, O_RDONLY | O_DIRECTORY, 0);
-	if (r < 0)
-		return error_set(err, ERR_UNAVAILABLE, -r, "runtime directory '%s'", runtime_dir);
-	r = -EBUSY;
+	instance.dir = open_runtime_dir(runtime_dir, err);
+	if (instance.dir < 0)
+		return -1;
 	for (uint32_t n = 0; n < instances_max(privilege) && r == -EBUSY; n++)
 		r = claim_number(&instance, n, groups);
 	if (r < 0) {

@@ -26,6 +26,7 @@
 #define ROOT_ATTACH    "/box"
 #define ROOT_MASK_FILE "/mask/file"
 #define ROOT_MASK_DIR  "/mask/dir"
+#define ROOT_BOOT_ID   "/mask/boot_id"
 
 #define BOXES_MAX 4096
 
@@ -35,6 +36,7 @@ struct options {
 	const char *runners;
 	const char *runtime_dir;
 	uint64_t uid_base;
+	struct engine_limits maxima; /* of a box, as the operator says */
 };
 
 /* Host ids that are ours to give away, numbered as in the engine's own user namespace. */
@@ -62,8 +64,8 @@ struct instance {
 };
 
 struct proc_mask {
-	const char *name;
-	bool is_dir;
+	const char *name;  /* below /proc */
+	const char *cover; /* in the engine's root */
 };
 
 #define MASKS_MAX 32
@@ -73,6 +75,7 @@ struct host {
 	struct cgroups groups;
 	struct ids ids;
 	uint32_t slots; /* boxes alive at the same time */
+	struct engine_limits maxima;
 	struct instance instance;
 	uint32_t landlock_abi;
 	int agent_exe; /* sealed memory file; owned */
@@ -185,7 +188,9 @@ void proc_masks_find(struct host *host);
 /* step_cgroup.c: the groups of a box after its making */
 uint32_t groups_find_files(const struct cgroup_tree *tree);
 void groups_init(struct box_groups *groups);
+/** groups_kill - SIGKILL to all, and the CPU to die at once. */
 void groups_kill(const struct host *host, const struct box_groups *groups);
+void group_lift_quota(int dir);
 int groups_freeze(const struct host *host, const struct box_groups *groups, bool frozen);
 int groups_open_kill(const struct host *host, const struct box_groups *groups);
 /** groups_dir - borrowed directory with the files of @kind, or -1. */

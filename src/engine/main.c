@@ -55,6 +55,19 @@ static int identify(const struct options *options, struct privilege *ret_privile
 	return privilege_enter(options, ret_privilege, err);
 }
 
+/* The daemon keeps them too; it is the one that talks to strangers, and might be theirs one day. */
+static struct engine_limits complete_maxima(struct engine_limits maxima)
+{
+	long cores = sysconf(_SC_NPROCESSORS_CONF);
+
+	/* Both are files in the box's memory. */
+	maxima.tmp_bytes = maxima.memory_bytes;
+	maxima.shm_bytes = maxima.memory_bytes;
+	if (maxima.cpu_millicores == 0)
+		maxima.cpu_millicores = cores > 0 ? (uint32_t)cores * 1000 : UINT32_MAX;
+	return maxima;
+}
+
 static int collect(const struct options *options, const struct privilege *privilege,
                    struct host *host, struct error *err)
 {
@@ -62,8 +75,9 @@ static int collect(const struct options *options, const struct privilege *privil
 	    instance_claim(options->runtime_dir, privilege, &host->groups, &host->instance, err) <
 	            0)
 		return -1;
-	cgroups_sweep(&host->groups);
+	cgroups_sweep_others(&host->groups);
 	cgroups_enable(&host->groups);
+	host->maxima = complete_maxima(options->maxima);
 	host->ids = ids_of_instance(privilege, host->instance.number);
 	host->slots = ids_slots(&host->ids);
 	if (host->slots > privilege_boxes_max())
@@ -176,10 +190,11 @@ enum target {
 	TO_FORMAT,
 };
 
-#define AT(field) offsetof(struct arguments, field)
+#define AT(field)     offsetof(struct arguments, field)
+#define AT_MAX(field) AT(options.maxima.field)
 
-/* Every option: where its value goes. */
-/* clang-format off: it would tear the columns apart */
+/* Every option: where its value goes. Not for the formatter, which would tear the columns apart. */
+/* clang-format off */
 static const struct item {
 	const char *name;
 	enum target target;
@@ -190,13 +205,17 @@ static const struct item {
 	{"serve",            TO_MODE,   0,                           MODE_SERVE,                 "serve the daemon at the socket --fd (default)"},
 	{"plan",             TO_MODE,   0,                           MODE_PLAN,                  "print the steps that make a box"              },
 	{"probe",            TO_MODE,   0,                           MODE_PROBE,                 "print what this host can do"                  },
-	{"fd",	       TO_FD,     AT(options.fd),              0,                          "descriptor of the socket"                     },
+	{"fd",               TO_FD,     AT(options.fd),              0,                          "descriptor of the socket"                     },
 	{"agent",            TO_TEXT,   AT(options.agent),           0,                          "program for PID 1"                            },
 	{"runners",          TO_TEXT,   AT(options.runners),         0,                          "directory of runners"                         },
 	{"runtime-dir",      TO_TEXT,   AT(options.runtime_dir),     0,                          "directory for locks"                          },
 	{"uid-base",         TO_U64,    AT(options.uid_base),        0,                          "first host id"                                },
 	{"log-level",        TO_LEVEL,  AT(log_level),               0,                          "error, warn, info or debug"                   },
 	{"log-format",       TO_FORMAT, AT(log_format),              0,                          "text or json"                                 },
+	{"max-memory",       TO_U64,    AT_MAX(memory_bytes),        0,                          "bytes a box may be given"                     },
+	{"max-disk",         TO_U64,    AT_MAX(workspace_bytes),     0,                          "bytes a workspace may be given"               },
+	{"max-pids",         TO_U32,    AT_MAX(pids),                0,                          "processes a box may be given"                 },
+	{"max-cpu",          TO_U32,    AT_MAX(cpu_millicores),      0,                          "thousandths of a core, 0 for all cores"       },
 	{"memory",           TO_U64,    AT(limits.memory_bytes),     0,                          "bytes"                                        },
 	{"workspace",        TO_U64,    AT(limits.workspace_bytes),  0,                          "bytes"                                        },
 	{"tmp",              TO_U64,    AT(limits.tmp_bytes),        0,                          "bytes"                                        },
@@ -298,7 +317,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *args)
 int main(int argc, char **argv)
 {
 	struct arguments args = {
-		.options = {.fd = ENGINE_SOCKET_FD},
+		.options = {.fd = ENGINE_SOCKET_FD, .maxima = request_limits_most()},
 		.limits = request_limits_default(),
 		.log_level = LOG_LEVEL_INFO,
 		.log_format = LOG_FORMAT_TEXT,

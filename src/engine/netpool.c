@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 
 /* Enough for a burst; each costs the kernel some hundred KiB. */
 #define SPARE_COUNT      8
@@ -36,11 +37,27 @@ static int loopback_up(void)
 	return ioctl(sock, SIOCSIFFLAGS, &req) < 0 ? -errno : 0;
 }
 
+/*
+ * What waits in sockets is memory of the kernel. The box's group counts it (v2 with the rest, v1 in
+ * memory.kmem.tcp, which has UDP in it too), but lets every connection have a little more than is
+ * left, and where there is no group nobody counts. So the windows are small: enough for the way
+ * from a process to its neighbour, and the kernel's own limits would be megabytes. The defaults in
+ * net/core hold for the whole host and are left alone.
+ */
+static void keep_buffers_small(void)
+{
+	/* Where /proc/sys is read-only, the group alone must do. */
+	(void)!file_write_at(AT_FDCWD, "/proc/sys/net/ipv4/tcp_rmem", "4096 65536 262144");
+	(void)!file_write_at(AT_FDCWD, "/proc/sys/net/ipv4/tcp_wmem", "4096 16384 262144");
+}
+
 /* Moves this process into a new one. */
 static int make_net(void)
 {
 	int r = unshare(CLONE_NEWNET) < 0 ? -errno : loopback_up();
 
+	if (r >= 0)
+		keep_buffers_small();
 	return r < 0 ? r : open_own();
 }
 

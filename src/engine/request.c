@@ -75,20 +75,46 @@ static uint64_t get_limit(const struct engine_limits *limits, const struct range
 	return narrow;
 }
 
+static void set_limit(struct engine_limits *limits, const struct range *range, uint64_t value)
+{
+	char *at = (char *)limits + range->offset;
+	uint32_t narrow = (uint32_t)value;
+
+	if (range->wide)
+		memcpy(at, &value, sizeof(value));
+	else
+		memcpy(at, &narrow, sizeof(narrow));
+}
+
 struct engine_limits request_limits_default(void)
 {
 	struct engine_limits limits = {0};
 
-	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
-		char *at = (char *)&limits + ranges[i].offset;
-		uint32_t narrow = (uint32_t)ranges[i].standard;
-
-		if (ranges[i].wide)
-			memcpy(at, &ranges[i].standard, sizeof(ranges[i].standard));
-		else
-			memcpy(at, &narrow, sizeof(narrow));
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		set_limit(&limits, &ranges[i], ranges[i].standard);
 	return limits;
+}
+
+struct engine_limits request_limits_most(void)
+{
+	struct engine_limits limits = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		set_limit(&limits, &ranges[i], ranges[i].max);
+	return limits;
+}
+
+int request_limits_within(const struct engine_limits *limits, const struct engine_limits *maxima,
+                          struct error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
+		uint64_t most = get_limit(maxima, &ranges[i]);
+
+		if (get_limit(limits, &ranges[i]) > most)
+			return error_field(err, ranges[i].field, "the operator allows at most %llu",
+			                   (unsigned long long)most);
+	}
+	return 0;
 }
 
 int request_limits_check(const struct engine_limits *limits, struct error *err)

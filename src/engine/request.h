@@ -23,5 +23,12 @@ int request_check(const void *data, size_t len, struct engine_request *ret_reque
 /** request_limits_check - ranges; shared with --plan. */
 int request_limits_check(const struct engine_limits *limits, struct error *err) attr_must_check;
 
+/** request_limits_within - nothing above what the operator allows a box. */
+int request_limits_within(const struct engine_limits *limits, const struct engine_limits *maxima,
+                          struct error *err) attr_must_check;
+
+/** request_limits_most - the upper ends of the ranges: maxima where the operator set none. */
+struct engine_limits request_limits_most(void);
+
 /** request_limits_default - the limits of a box nobody said anything about, for --plan. */
 struct engine_limits request_limits_default(void);

@@ -171,7 +171,8 @@ static void do_create(struct server *s, const struct engine_request *req)
 {
 	struct error err = {0};
 
-	if (boxes_create(&s->boxes, req, &err) < 0)
+	if (request_limits_within(&req->limits, &s->host->maxima, &err) < 0 ||
+	    boxes_create(&s->boxes, req, &err) < 0)
 		send_failed(s, req->seq, req->box_id, &err);
 }
 

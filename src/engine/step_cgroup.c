@@ -212,10 +212,22 @@ int step_cgroup_verify(struct build *b, struct error *err)
 	return 0;
 }
 
+/* The quotas of v1 and v2; a group has the file of one, or none. */
+void group_lift_quota(int dir)
+{
+	(void)!file_write_at(dir, "cpu.cfs_quota_us", "-1");
+	(void)!file_write_at(dir, "cpu.max", "max");
+}
+
 void groups_kill(const struct host *host, const struct box_groups *groups)
 {
 	int kill_tree = host->groups.kill_tree;
+	int cpu = groups_dir(host, groups, CGROUP_CPU);
 
+	/* Dying takes CPU time too: hundreds of processes that have a hundredth of a core for it
+	 * would be minutes about it. The kernel's work is bounded, and nothing else will run. */
+	if (cpu >= 0)
+		group_lift_quota(cpu);
 	/* PID 1 was signalled already and takes its namespace along; this is the second switch. */
 	if (kill_tree >= 0 && groups->dirs[kill_tree] >= 0 &&
 	    file_write_at(groups->dirs[kill_tree], "cgroup.kill", "1") >= 0)

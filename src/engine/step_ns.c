@@ -8,7 +8,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -40,6 +42,51 @@ int step_channels(struct build *b, struct error *err)
 	return 0;
 }
 
+/*
+ * What the kernel counts per user (inotify, pending signals, message queues, locked memory,
+ * namespaces) it counts in a box and, once more, in the namespace above for whoever made the box's:
+ * its effective user at that moment. As root, one box could use up root's share and that of all
+ * other boxes. So a box is made by its own agent's id. Files stay root's business (the file system
+ * id), because the kernel checks here whether the v2 group may be joined.
+ */
+static int act_as(const struct ids *ids, uint32_t id)
+{
+	if (ids->mode == ENGINE_IDS_SINGLE)
+		return 0;
+	if (setresgid((gid_t)-1, id, (gid_t)-1) < 0 || setresuid((uid_t)-1, id, (uid_t)-1) < 0)
+		return -errno;
+	(void)setfsuid(0);
+	(void)setfsgid(0);
+	return 0;
+}
+
+/* From the real ids, which never changed; that gives the effective capabilities back, too. */
+static void act_as_self(const struct ids *ids)
+{
+	if (ids->mode == ENGINE_IDS_SINGLE)
+		return;
+	if (setresuid((uid_t)-1, 0, (uid_t)-1) < 0 || setresgid((gid_t)-1, 0, (gid_t)-1) < 0)
+		abort();
+}
+
+/* Return: its pid, or a negative errno. The child does not return. */
+static long clone_as_agent(struct build *b, struct clone_args *args)
+{
+	const struct ids *ids = &b->host->ids;
+	int r = act_as(ids, ids_agent(ids, b->slot));
+	long pid = r;
+
+	/* Raw: the libc's handlers around fork have nothing to do here and cost time. */
+	if (r >= 0)
+		pid = syscall(SYS_clone3, args, sizeof(*args));
+	if (pid == 0)
+		apply_child(b);
+	if (r >= 0 && pid < 0)
+		pid = -errno;
+	act_as_self(ids);
+	return pid;
+}
+
 int step_clone(struct build *b, struct error *err)
 {
 	int pidfd = -1;
@@ -51,7 +98,7 @@ int step_clone(struct build *b, struct error *err)
 	};
 	int unified = groups_dir(b->host, &b->groups, CGROUP_UNIFIED);
 	long pid;
-	int r, sys;
+	int r;
 
 	if (unified >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
@@ -60,15 +107,11 @@ int step_clone(struct build *b, struct error *err)
 	r = netpool_visit(b->net);
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "enter the network namespace");
-	/* Raw: the libc's handlers around fork have nothing to do here and cost time. */
-	pid = syscall(SYS_clone3, &args, sizeof(args));
-	if (pid == 0)
-		apply_child(b);
-	sys = errno;
+	pid = clone_as_agent(b, &args);
 	netpool_return(b->nets);
 	b->net = fd_close(b->net);
 	if (pid < 0)
-		return error_set(err, ERR_BOX_FAILED, sys, "clone3 with new namespaces");
+		return error_set(err, ERR_BOX_FAILED, (int)-pid, "clone3 with new namespaces");
 	b->pid = (pid_t)pid;
 	b->pidfd = pidfd;
 	b->agent_box = fd_close(b->agent_box);
@@ -156,6 +199,10 @@ int step_time_ns(struct build *b attr_unused, struct error *err)
 	int r;
 
 	/*
+	 * Programs find clocks that begin with them. The host's uptime is no secret for it: the
+	 * kernel shows the offsets in timens_offsets of every process, and whatever they are,
+	 * clock and offset together give the host's clock.
+	 *
 	 * unshare and not clone3: the offsets can be set only while nobody is inside. We enter at
 	 * exec; on kernels whose exec does not (6.1), the agent's children are the first inside.
 	 */
@@ -171,7 +218,31 @@ int step_time_ns(struct build *b attr_unused, struct error *err)
 	return 0;
 }
 
-int step_nesting(struct build *b attr_unused, struct error *err)
+/*
+ * The engine of an ordinary user is in a user namespace of that user's, so all its boxes are
+ * counted as that user once more. Each shall leave some to the others.
+ */
+static int limit_shared(struct error *err)
+{
+	static const struct {
+		const char *file;
+		const char *value;
+	} shares[] = {
+		{"/proc/sys/user/max_inotify_instances", "16"  },
+		{"/proc/sys/user/max_inotify_watches",   "4096"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
+		int r = file_write_at(AT_FDCWD, shares[i].file, shares[i].value);
+
+		/* A kernel without inotify has nothing to share. */
+		if (r < 0 && r != -ENOENT)
+			return error_set(err, ERR_BOX_FAILED, -r, "write %s", shares[i].file);
+	}
+	return 0;
+}
+
+int step_nesting(struct build *b, struct error *err)
 {
 	/* Kept by the kernel per user namespace, that of the one who opens the file: ours. The
 	 * other kinds of namespaces need capabilities, which only a new user namespace could give.
@@ -180,7 +251,7 @@ int step_nesting(struct build *b attr_unused, struct error *err)
 
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "forbid nested user namespaces");
-	return 0;
+	return b->host->ids.mode == ENGINE_IDS_RANGE ? 0 : limit_shared(err);
 }
 
 int step_hostname(struct build *b attr_unused, struct error *err)

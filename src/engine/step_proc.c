@@ -21,22 +21,31 @@ static const char *const secret_names[] = {
 	"sched_debug", "scsi",       "sysrq-trigger", "timer_list", "timer_stats",
 };
 
-static_assert(ARRAY_SIZE(secret_names) <= MASKS_MAX, "room for all names");
+/* The same in all boxes, on this host and on no other: two boxes could tell that they are
+ * neighbours. Programs read it, so there is another one in its place. */
+#define BOOT_ID "sys/kernel/random/boot_id"
 
-void proc_masks_find(struct host *host)
+static_assert(ARRAY_SIZE(secret_names) + 1 <= MASKS_MAX, "room for all names");
+
+static void add_mask(struct host *host, const char *name, const char *cover)
 {
 	char path[64];
 	struct stat st;
 
+	(void)snprintf(path, sizeof(path), "/proc/%s", name);
+	if (lstat(path, &st) < 0)
+		return;
+	if (!cover)
+		cover = S_ISDIR(st.st_mode) ? ROOT_MASK_DIR : ROOT_MASK_FILE;
+	host->masks[host->mask_count++] = (struct proc_mask){.name = name, .cover = cover};
+}
+
+void proc_masks_find(struct host *host)
+{
 	host->mask_count = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(secret_names); i++) {
-		(void)snprintf(path, sizeof(path), "/proc/%s", secret_names[i]);
-		if (lstat(path, &st) == 0)
-			host->masks[host->mask_count++] = (struct proc_mask){
-				.name = secret_names[i],
-				.is_dir = S_ISDIR(st.st_mode),
-			};
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(secret_names); i++)
+		add_mask(host, secret_names[i], NULL);
+	add_mask(host, BOOT_ID, ROOT_BOOT_ID);
 }
 
 int step_proc(struct build *b attr_unused, struct error *err)
@@ -54,16 +63,15 @@ int step_masks(struct build *b, struct error *err)
 {
 	const struct host *host = b->host;
 
-	/* One name below the /proc that was just mounted: relative to it, not to a path. */
+	/* Names below the /proc that was just mounted: relative to it, not to a path. */
 	if (chdir("proc") < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "enter /proc");
 	for (size_t i = 0; i < host->mask_count; i++) {
-		const char *source = host->masks[i].is_dir ? ROOT_MASK_DIR : ROOT_MASK_FILE;
+		const struct proc_mask *mask = &host->masks[i];
 
 		/* A module that was unloaded took its file along: nothing left to hide. */
-		if (mount(source, host->masks[i].name, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
-			return error_set(err, ERR_BOX_FAILED, errno, "cover /proc/%s",
-			                 host->masks[i].name);
+		if (mount(mask->cover, mask->name, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+			return error_set(err, ERR_BOX_FAILED, errno, "cover /proc/%s", mask->name);
 	}
 	return 0;
 }

@@ -57,21 +57,9 @@ static void empty_group(int parent, const char *name)
 		return;
 	if (file_write_at(dir, "cgroup.kill", "1") < 0)
 		(void)group_kill_listed(dir);
+	group_lift_quota(dir);
 	/* v1: a frozen process takes no signal until it is thawed. */
 	(void)!file_write_at(dir, "freezer.state", "THAWED");
-}
-
-static void remove_group(int parent, const char *name)
-{
-	const struct timespec wait = {.tv_nsec = TRY_WAIT_NS};
-
-	for (int i = 0; i < TRIES_MAX; i++) {
-		if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-			return;
-		empty_group(parent, name);
-		(void)nanosleep(&wait, NULL);
-	}
-	log_warn("group '%s' of an earlier life can't be removed, ignoring", name);
 }
 
 static void closedirp(DIR **dir)
@@ -95,42 +83,96 @@ static void each_group(int parent, void (*fn)(int parent, const char *name, void
 			fn(parent, entry->d_name, ctx);
 }
 
+/* The directories of one instance, one per tree; -1 where it has none. */
 struct sweep {
-	uint32_t instance; /* ours */
-	unsigned count;
+	int dirs[CGROUP_KIND_COUNT]; /* borrowed */
+	size_t count;
+	unsigned removed;
+	unsigned left; /* in the last round */
 };
 
 static void sweep_box(int parent, const char *name, void *ctx)
 {
 	struct sweep *sweep = ctx;
 
-	sweep->count++;
-	remove_group(parent, name);
+	if (unlinkat(parent, name, AT_REMOVEDIR) == 0) {
+		sweep->removed++;
+		return;
+	}
+	if (errno == ENOENT)
+		return;
+	empty_group(parent, name);
+	sweep->left++;
 }
 
-static void sweep_instance(int parent, const char *name, void *ctx)
+/*
+ * In rounds over all trees, because they need each other: one kills, another has the quota that the
+ * dying are under. Return: 0 when nothing is left, -EBUSY.
+ */
+static int sweep_dirs(struct sweep *sweep)
 {
-	struct sweep *sweep = ctx;
-	cleanup_close int dir = -1;
+	const struct timespec wait = {.tv_nsec = TRY_WAIT_NS};
+
+	for (int i = 0; i < TRIES_MAX; i++) {
+		sweep->left = 0;
+		for (size_t tree = 0; tree < sweep->count; tree++)
+			if (sweep->dirs[tree] >= 0)
+				each_group(sweep->dirs[tree], sweep_box, sweep);
+		if (sweep->left == 0)
+			break;
+		(void)nanosleep(&wait, NULL);
+	}
+	if (sweep->removed > 0)
+		log_info("removed %u groups that an earlier engine left", sweep->removed);
+	return sweep->left > 0 ? -EBUSY : 0;
+}
+
+int cgroups_sweep_own(const struct cgroups *groups)
+{
+	struct sweep sweep = {.count = groups->count};
+
+	for (size_t i = 0; i < groups->count; i++)
+		sweep.dirs[i] = groups->trees[i].dir;
+	return sweep_dirs(&sweep);
+}
+
+/* Return: false if somebody lives there. Only where it is locked in all trees it is nobody's. */
+static bool lock_dead(const struct cgroups *groups, const char *name, struct sweep *ret_sweep)
+{
+	bool dead = true;
+
+	*ret_sweep = (struct sweep){.count = groups->count};
+	for (size_t i = 0; i < groups->count; i++) {
+		int dir = fd_open_at(groups->trees[i].home, name,
+		                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+		ret_sweep->dirs[i] = dir;
+		dead = dead && (dir == -ENOENT || (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0));
+	}
+	return dead;
+}
+
+static void sweep_instance(int parent attr_unused, const char *name, void *ctx)
+{
+	const struct cgroups *groups = ctx;
+	struct sweep sweep;
 	uint64_t number;
 
-	if (parse_u64(name, &number) < 0 || number == sweep->instance)
+	if (parse_u64(name, &number) < 0 || number == groups->instance)
 		return;
-	dir = fd_open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) < 0)
-		return;
-	each_group(dir, sweep_box, sweep);
-	(void)unlinkat(parent, name, AT_REMOVEDIR);
+	if (lock_dead(groups, name, &sweep)) {
+		if (sweep_dirs(&sweep) < 0)
+			log_warn("instance %s has groups that are not empty, left to a later start",
+			         name);
+		for (size_t i = 0; i < groups->count; i++)
+			(void)unlinkat(groups->trees[i].home, name, AT_REMOVEDIR);
+	}
+	for (size_t i = 0; i < groups->count; i++)
+		(void)fd_close(sweep.dirs[i]);
 }
 
-void cgroups_sweep(struct cgroups *groups)
+void cgroups_sweep_others(struct cgroups *groups)
 {
-	struct sweep sweep = {.instance = groups->instance};
-
-	for (size_t i = 0; i < groups->count; i++) {
-		each_group(groups->trees[i].dir, sweep_box, &sweep);
-		each_group(groups->trees[i].home, sweep_instance, &sweep);
-	}
-	if (sweep.count > 0)
-		log_info("removed %u groups that earlier engines left", sweep.count);
+	for (size_t i = 0; i < groups->count; i++)
+		each_group(groups->trees[i].home, sweep_instance, groups);
 }

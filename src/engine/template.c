@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/id.h"
 #include "base/str.h"
 #include "engine/mount.h"
 
@@ -24,7 +25,7 @@
  *
  *   /template   the root of every box, complete but for what is private to a box; read-only
  *   /box        where a child attaches its clone of it
- *   /mask       an empty file and an empty directory, to cover names of /proc with
+ *   /mask       an empty file, an empty directory and a boot id, to cover names of /proc with
  *   /proc       the host's, because the kernel demands it in sight of whoever mounts a new one
  *
  * and then leaves the host's tree. A child of clone3 starts with a copy of these mounts only: no
@@ -285,6 +286,23 @@ static const struct mount_option tmpfs_options[] = {
         {NULL,   NULL }
 };
 
+/* A random (version 4) UUID, new with every engine; see step_proc.c. */
+static int add_boot_id(int stage)
+{
+	unsigned char b[16];
+	char text[40];
+	int len;
+
+	id_random_bytes(b, sizeof(b));
+	b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
+	b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+	len = snprintf(text, sizeof(text),
+	               "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n",
+	               b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
+	               b[12], b[13], b[14], b[15]);
+	return file_create_at(stage, "mask/boot_id", 0444, text, (size_t)len);
+}
+
 /* The engine's root, without the template. */
 static int build_stage(struct error *err)
 {
@@ -297,6 +315,8 @@ static int build_stage(struct error *err)
 		r = mkdirat(stage, names[i], 0755) < 0 ? -errno : 0;
 	if (r >= 0)
 		r = file_create_at(stage, "mask/file", 0444, "", 0);
+	if (r >= 0)
+		r = add_boot_id(stage);
 	if (r >= 0)
 		r = mount_bind("/proc", 0, true, stage, "proc");
 	if (r < 0)

@@ -33,8 +33,13 @@ def busy(daemon, count=4, code="echo begun; sleep 100"):
     return threads
 
 
+def alive(pids):
+    """Those that are neither gone nor dead and not yet reaped."""
+    return [p for p in pids if (stat := host.proc_stat(p)) and stat[1] != "Z"]
+
+
 def everything_is_gone(daemon, pids):
-    host.wait_until(lambda: not any(host.proc_stat(p) and host.proc_stat(p)[1] != "Z" for p in pids), 10, f"processes gone: {[(p, host.comm(p)) for p in pids if host.proc_stat(p)]}")
+    host.wait_until(lambda: not alive(pids), 10, f"processes gone: {[(p, host.comm(p)) for p in alive(pids)]}")
 
 
 def test_daemon_killed_ends_engine_and_boxes(make_daemon):

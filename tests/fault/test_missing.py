@@ -81,6 +81,8 @@ def test_without_landlock_the_receipt_says_so(deny):
     d.prefix = (str(deny), str(errno.ENOSYS), "landlock_create_ruleset,landlock_add_rule,landlock_restrict_self")
     try:
         how, answer = outcome_of(d)
+        if how == "refused to start" and not host.is_root() and "newuidmap" in answer:
+            pytest.skip("needs no subordinate ids: the wrapper sets no_new_privs, which keeps the set-uid helper newuidmap from working")
         assert how == "served" and answer.status == 200, answer
         result = answer.json
         assert result["stdout"] == "ran\n"

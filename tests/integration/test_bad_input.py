@@ -8,15 +8,27 @@ import time
 import pytest
 from support import host
 from support.client import raw_exchange
+from support.daemon import Daemon
 
 GOOD = {"language": "shell", "code": "true"}
 
 
+@pytest.fixture(scope="module")
+def daemon():
+    """It tells at debug level of every box that it begins to build."""
+    d = Daemon(tcp=True, flags=["--log-level", "debug"]).start()
+    yield d
+    assert d.stop() == 0, d.log()
+    d.remove()
+
+
 @pytest.fixture(autouse=True)
-def no_box_is_made(daemon):
-    """A group or a process made by a refused request would be seen here."""
+def no_box_is_made(request, daemon):
+    """A refused request begins nothing."""
+    before = daemon.log().count("-> building")
     yield
-    assert not daemon.box_pids()
+    if "boxes" not in request.keywords:
+        assert daemon.log().count("-> building") == before
 
 
 def refused(client, body, status=400, **kw):
@@ -252,6 +264,15 @@ def test_queue_that_is_full_answers_429_with_retry_after(make_daemon):
             assert a.json["error_code"] == "Sandbox.TooManyRequests"
 
 
+@pytest.mark.boxes
+def test_the_log_tells_of_boxes(client, daemon):
+    """The control of no_box_is_made."""
+    before = daemon.log().count("-> building")
+    client.shell("true")
+    assert daemon.log().count("-> building") == before + 1
+
+
+@pytest.mark.boxes
 def test_client_that_never_reads_costs_nothing_to_others(daemon):
     sock = socket.socket(socket.AF_UNIX)
     sock.connect(daemon.socket)

@@ -220,21 +220,45 @@ def test_json_prints_the_result_object_alone(run):
 
 def test_json_of_a_refusal_is_the_error_object(run):
     done = run("--json", "-l", "klingon", "-c", "x")
-    assert done.returncode == 125
+    assert done.returncode == 2
     assert json.loads(done.stdout)["error_code"].startswith("Sandbox.")
 
 
 # When it does not work
 
 
-def test_a_refusal_is_words_and_not_json(run):
-    done = run("-l", "klingon", "-c", "x")
+@pytest.mark.parametrize(
+    "args, said",
+    [
+        (["-l", "klingon"], "--language: unknown language 'klingon'"),
+        (["--memory", "1"], "--memory: must be at least 16Mi"),
+        (["--processes", "1"], "--processes: must be at least 16"),
+        (["-e", "LD_PRELOAD=x"], "--env: 'LD_PRELOAD'"),
+        (["-f", "a/../b=/dev/null"], "--file: 'a/../b'"),
+    ],
+)
+def test_a_value_that_the_daemon_refuses_is_told_as_an_option(run, args, said):
+    done = run(*args, "-c", "x")
     text = done.stderr.decode()
-    assert done.returncode == 125
-    assert done.stdout == b""
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert text.startswith(f"millibox: {said}")
+    assert text.endswith("Try 'millibox run --help'.\n")
+    assert "error_detail" not in text and "{" not in text
+
+
+def test_another_refusal_is_words_and_not_json(run):
+    done = run("-", stdin=b"#" * (4 << 20))
+    text = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (125, b"")
     assert text.startswith("millibox: ")
-    assert "language" in text and "What to do: " in text and "Request: " in text
-    assert "{" not in text
+    assert "What to do: " in text and "Request: " in text
+    assert "error_detail" not in text and "{" not in text
+
+
+def test_json_has_no_more_digits_than_the_api(run):
+    text = run("--json", "-c", "1").stdout.decode()
+    numbers = re.findall(r'"\w+_ms": ([\d.]+)', text)
+    assert numbers and all(re.fullmatch(r"\d+(\.\d{1,3})?", number) for number in numbers), numbers
 
 
 def test_nobody_at_the_named_socket(tmp_path):
@@ -380,6 +404,22 @@ def test_doctor_in_words():
     assert "layer" in text.splitlines()[-1]
 
 
+def test_doctor_tells_what_is_optional_from_what_is_missing():
+    text = millibox("doctor").stdout.decode()
+    report = json.loads(millibox("doctor", "--json").stdout)
+    optional = [check["name"] for check in report["checks"] if check.get("optional")]
+    assert re.findall(r"^optional +(\S+)", text, re.M) == optional
+    if report["strict"] and optional:
+        assert f"{len(optional)} optional layer" in text.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["box", "plan"]])
+def test_the_engine_can_be_named(command):
+    done = millibox(*command, env=environment(MILLIBOX_ENGINE_PATH="/nonexistent/engine"))
+    assert done.returncode == 125
+    assert b"/nonexistent/engine" in done.stderr
+
+
 def test_plan_prints_the_steps_in_order():
     done = millibox("box", "plan", "--memory", "64Mi", "--processes", "20")
     text = done.stdout.decode()
@@ -394,10 +434,28 @@ def test_plan_prints_the_steps_in_order():
     assert re.findall(r"^ *\d+\. (\S+)", text, re.M) == names
 
 
+@pytest.mark.parametrize(
+    "option, value, least", [("--memory", "1", "16Mi"), ("--disk", "1", "1Mi"), ("--cpu", "0.009", "0.01"), ("--processes", "15", "16")]
+)
+def test_plan_refuses_what_a_run_would_refuse(run, option, value, least):
+    done = millibox("box", "plan", option, value)
+    assert done.returncode == 2
+    assert f"{option}: must be at least {least}".encode() in done.stderr
+    assert f"{option}: must be at least {least}".encode() in run(option, value, "-c", "1").stderr
+    assert millibox("box", "plan", option, least).returncode == 0
+
+
 def test_plan_refuses_what_the_engine_would_refuse():
-    done = millibox("box", "plan", "--memory", "1")
+    done = millibox("box", "plan", "--processes", "4194305")
     assert done.returncode == 125
     assert done.stderr
+
+
+@pytest.mark.parametrize("words", [["box", "--help"], ["box", "-h"], ["help", "box"]])
+def test_help_of_a_group_is_that_of_its_commands(words):
+    done = millibox(*words)
+    assert done.returncode == 0
+    assert done.stdout == millibox("help", "box", "plan").stdout
 
 
 # Help

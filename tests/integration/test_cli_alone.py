@@ -106,6 +106,21 @@ def test_a_daemon_that_cannot_start_says_why(home, nothing_stays, start):
     assert (process.returncode, out) == (125, b"")
     assert b"limits.memory" in err.lower().replace(b"_", b".")
     assert b"milliboxd did not start" in err
+    assert b"doctor" not in err, "no fault of the host"
+
+
+def test_a_missing_part_is_no_fault_of_the_host(home, nothing_stays, start):
+    process = start("-c", "1", MILLIBOX_AGENT_PATH="/nonexistent/agent")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 125
+    assert b"/nonexistent/agent" in err and b"doctor" not in err
+
+
+def test_an_engine_that_cannot_work_is_a_case_for_the_doctor(home, nothing_stays, start):
+    process = start("-c", "1", MILLIBOX_ENGINE_PATH="/bin/false")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 125
+    assert b"'millibox doctor' tells what the host lacks" in err
 
 
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

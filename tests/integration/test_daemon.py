@@ -10,7 +10,7 @@ import time
 
 import pytest
 from support import host
-from support.daemon import BUILD, Daemon
+from support.daemon import BUILD
 
 
 def run(*args, env=None):
@@ -65,6 +65,23 @@ def test_wrong_config_is_told_with_its_line(tmp_path, text, words):
         assert word in r.stderr, r.stderr
 
 
+def test_an_unknown_user_is_a_wrong_setting(tmp_path):
+    path = tmp_path / "millibox.yaml"
+    path.write_text("user: nosuchuser\n")
+    r = run("--check-config", "--config", str(path))
+    assert r.returncode == 3 and "nosuchuser" in r.stderr
+    path.write_text("user: nobody\n")
+    assert run("--check-config", "--config", str(path)).returncode == 0
+
+
+def test_the_level_of_the_log_is_taken_as_it_is_dumped(tmp_path):
+    dump = run("--dump-config", "--log-level", "error")
+    path = tmp_path / "c.yaml"
+    path.write_text(dump.stdout)
+    assert "log_level: error\n" in dump.stdout
+    assert run("--check-config", "--config", str(path)).returncode == 0
+
+
 def test_missing_config_is_told():
     r = run("--check-config", "--config", "/nonexistent/x.yaml")
     assert r.returncode != 0 and "/nonexistent/x.yaml" in r.stderr
@@ -97,7 +114,8 @@ def test_port_in_use_is_told(make_daemon, tmp_path):
 def test_second_daemon_on_the_same_state_is_refused(make_daemon):
     d = make_daemon().start()
     r = run("--listen", "", "--socket", str(d.home / "sock2"), "--state-dir", str(d.home / "state"), env={"MILLIBOX_RUNTIME_DIR": str(d.home / "run")})
-    assert r.returncode != 0
+    assert r.returncode == 4
+    assert "in use by another daemon; give this one a --state-dir" in r.stderr
     r = run("--listen", "", "--socket", d.socket, "--state-dir", str(d.home / "state2"), env={"MILLIBOX_RUNTIME_DIR": str(d.home / "run")})
     assert r.returncode != 0 and "sock" in r.stderr
 
@@ -208,3 +226,14 @@ def test_daemon_memory_is_flat(make_daemon):
             c.shell("echo steady")
         d.settle()
         assert host.rss_kib(d.pid) <= before * 1.05 + 512
+
+
+def test_a_living_box_would_be_seen_as_left_over(daemon):
+    """The control of nothing_is_left: its witnesses see a box while there is one."""
+    t = threading.Thread(target=lambda: daemon.client().shell("sleep 2"))
+    t.start()
+    host.wait_until(lambda: any(host.comm(p) == "sleep" for p in daemon.box_pids()), 10, "running")
+    if host.is_root():
+        assert daemon.groups()
+        assert host.strays({daemon.instance()})
+    t.join()

@@ -162,7 +162,7 @@ def test_many_open_files_end_in_emfile(client):
 
 
 def test_locked_memory_is_bounded(client):
-    r = client.python("import ctypes,mmap\nl=ctypes.CDLL(None,use_errno=True)\nm=mmap.mmap(-1,64<<20)\nprint(l.mlock(ctypes.c_char_p(ctypes.addressof(ctypes.c_char.from_buffer(m))),64<<20))")
+    r = client.python("import ctypes,mmap\nl=ctypes.CDLL(None,use_errno=True)\nm=mmap.mmap(-1,64<<20,flags=mmap.MAP_PRIVATE|mmap.MAP_ANONYMOUS)\nprint(l.mlock(ctypes.c_char_p(ctypes.addressof(ctypes.c_char.from_buffer(m))),64<<20))")
     assert r["stdout"] == "-1\n"
 
 

@@ -95,7 +95,9 @@ def test_control_vsock_reaches_the_hypervisor_unconfined(outside):
 
 @pytest.mark.parametrize("name", ALLOWED)
 def test_what_runtimes_need_is_let_through(inside, name):
-    assert inside[0][name] == "ok"
+    counted = "cgroup.memory" in inside[1]["isolation"]["layers"]
+    # Where only RLIMIT_DATA bounds memory, memory that it does not count does not exist.
+    assert inside[0][name] == ("ENOSYS" if name == "memfd" and not counted else "ok")
 
 
 def test_no_nested_user_namespace_by_clone(inside):
@@ -159,6 +161,9 @@ RUNTIME_SAMPLES = {
 @pytest.mark.parametrize("name", RUNTIME_SAMPLES)
 def test_healthy_programs_run_under_the_filter(client, name):
     r = client.python(RUNTIME_SAMPLES[name], timeout=30)
+    if name == "mmap and memfd" and "cgroup.memory" in r["isolation"]["missing"]:
+        assert r["error"]["name"] == "OSError"  # it does not exist where nothing would count it
+        return
     assert r["status"] == "success", r["stderr"]
 
 

@@ -16,8 +16,12 @@ BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", ROOT / "build")).resolve()
 
 
 class Daemon:
+    #: Instances that the daemons of this test run have had: others on the host are not our concern.
+    instances = set()
+    prefix_of_homes = f"mbxtest-{os.getpid()}-"
+
     def __init__(self, tcp=False, flags=(), env=None, config=None):
-        self.home = pathlib.Path(tempfile.mkdtemp(prefix="mbxtest-"))
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix=self.prefix_of_homes))
         # The daemon gives up root: its socket's directory must be reachable by its new id.
         self.home.chmod(0o755)
         self.socket = str(self.home / "sock")
@@ -52,6 +56,7 @@ class Daemon:
             )
         if ready:
             host.wait_until(self._is_ready, 20, f"daemon ready; its log: {self.log()}")
+            self.instance()
         return self
 
     def _is_ready(self):
@@ -91,7 +96,9 @@ class Daemon:
 
     def instance(self):
         for lock in (self.home / "run").glob("engine-*.lock"):
-            return lock.stem.split("-")[1]
+            number = lock.stem.split("-")[1]
+            self.instances.add(number)
+            return number
         return None
 
     def client(self, timeout=60):

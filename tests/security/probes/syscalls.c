@@ -72,7 +72,8 @@ static long try_clone3(void)
 static long family(int domain, int type, int protocol)
 {
 	/* The kernel looks at 32 bits only: garbage above must not get past a filter. */
-	long fd = syscall(SYS_socket, (long)domain | 0x7700000000L, (long)type | 0x100000000L, protocol);
+	long fd = syscall(SYS_socket, (long)domain | 0x7700000000L, (long)type | 0x100000000L,
+	                  protocol);
 
 	if (fd >= 0)
 		close((int)fd);
@@ -107,7 +108,8 @@ FAMILY(netlink_generic, 16, SOCK_RAW, 16)
 static long try_tiocsti(void)
 {
 	char c = 'x';
-	/* Upper bits set: CVE-2019-10063. A pipe is no terminal: ENOTTY when the call gets through. */
+	/* Upper bits set: CVE-2019-10063. A pipe is no terminal: ENOTTY when the call gets through.
+	 */
 	int fds[2];
 
 	if (pipe(fds) < 0)
@@ -152,14 +154,14 @@ static long with_errno_kept(long r, const char *made)
 
 static long try_mknod_device(void)
 {
-	long r = syscall(SYS_mknodat, AT_FDCWD, (long) "probe-device", S_IFCHR | 0666, 0x0103L);
+	long r = syscall(SYS_mknodat, AT_FDCWD, (long)"probe-device", S_IFCHR | 0666, 0x0103L);
 
 	return with_errno_kept(r, "probe-device");
 }
 
 static long try_mknod_fifo(void)
 {
-	long r = syscall(SYS_mknodat, AT_FDCWD, (long) "probe-fifo", S_IFIFO | 0666, 0L);
+	long r = syscall(SYS_mknodat, AT_FDCWD, (long)"probe-fifo", S_IFIFO | 0666, 0L);
 
 	return with_errno_kept(r, "probe-fifo");
 }
@@ -227,7 +229,7 @@ static long try_prctl_mm(void)
 
 static long try_memfd(void)
 {
-	return syscall(SYS_memfd_create, (long) "x", 0L);
+	return syscall(SYS_memfd_create, (long)"x", 0L);
 }
 
 static long try_unknown(void)
@@ -237,7 +239,8 @@ static long try_unknown(void)
 
 static long try_jit(void)
 {
-	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+	               -1, 0);
 
 	return p == MAP_FAILED ? -1 : 0;
 }
@@ -294,23 +297,90 @@ struct probe {
 	long (*run)(void);
 };
 
-#define PROBE(n) {#n, try_##n}
+#define PROBE(n)                                                                                   \
+	{                                                                                          \
+#n, try_##n                                                                        \
+	}
 static const struct probe probes[] = {
-	PROBE(mount), PROBE(umount), PROBE(pivot_root), PROBE(chroot), PROBE(unshare_user), PROBE(unshare_net),
-	PROBE(setns), PROBE(clone_newuser), PROBE(clone_plain), PROBE(clone3), PROBE(process_vm_readv),
-	PROBE(process_vm_writev), PROBE(kcmp), PROBE(pidfd_getfd), PROBE(perf_event_open), PROBE(bpf),
-	PROBE(userfaultfd), PROBE(io_uring_setup), PROBE(keyctl), PROBE(add_key), PROBE(request_key),
-	PROBE(fsopen), PROBE(open_tree), PROBE(move_mount), PROBE(mount_setattr), PROBE(open_by_handle_at),
-	PROBE(name_to_handle_at), PROBE(init_module), PROBE(finit_module), PROBE(delete_module),
-	PROBE(kexec_load), PROBE(acct), PROBE(swapon), PROBE(reboot), PROBE(syslog), PROBE(settimeofday),
-	PROBE(sethostname), PROBE(iopl), PROBE(modify_ldt), PROBE(quotactl), PROBE(fanotify_init),
-	PROBE(move_pages), PROBE(ioprio_set), PROBE(vhangup), PROBE(seccomp), PROBE(ptrace),
-	PROBE(personality), PROBE(prlimit_other), PROBE(prlimit_self), PROBE(mknod_device), PROBE(mknod_fifo),
-	PROBE(setuid_bit), PROBE(int80), PROBE(x32), PROBE(tiocsti), PROBE(tioclinux), PROBE(prctl_mm),
-	PROBE(prctl_dumpable), PROBE(memfd), PROBE(unknown), PROBE(jit), PROBE(af_unix), PROBE(af_inet),
-	PROBE(af_inet6_dgram), PROBE(af_inet_raw), PROBE(af_inet_icmp), PROBE(af_packet), PROBE(af_alg),
-	PROBE(af_vsock), PROBE(af_key), PROBE(af_rxrpc), PROBE(af_tipc), PROBE(af_can), PROBE(af_bluetooth),
-	PROBE(af_smc), PROBE(af_xdp), PROBE(netlink_route), PROBE(netlink_audit), PROBE(netlink_netfilter),
+	PROBE(mount),
+	PROBE(umount),
+	PROBE(pivot_root),
+	PROBE(chroot),
+	PROBE(unshare_user),
+	PROBE(unshare_net),
+	PROBE(setns),
+	PROBE(clone_newuser),
+	PROBE(clone_plain),
+	PROBE(clone3),
+	PROBE(process_vm_readv),
+	PROBE(process_vm_writev),
+	PROBE(kcmp),
+	PROBE(pidfd_getfd),
+	PROBE(perf_event_open),
+	PROBE(bpf),
+	PROBE(userfaultfd),
+	PROBE(io_uring_setup),
+	PROBE(keyctl),
+	PROBE(add_key),
+	PROBE(request_key),
+	PROBE(fsopen),
+	PROBE(open_tree),
+	PROBE(move_mount),
+	PROBE(mount_setattr),
+	PROBE(open_by_handle_at),
+	PROBE(name_to_handle_at),
+	PROBE(init_module),
+	PROBE(finit_module),
+	PROBE(delete_module),
+	PROBE(kexec_load),
+	PROBE(acct),
+	PROBE(swapon),
+	PROBE(reboot),
+	PROBE(syslog),
+	PROBE(settimeofday),
+	PROBE(sethostname),
+	PROBE(iopl),
+	PROBE(modify_ldt),
+	PROBE(quotactl),
+	PROBE(fanotify_init),
+	PROBE(move_pages),
+	PROBE(ioprio_set),
+	PROBE(vhangup),
+	PROBE(seccomp),
+	PROBE(ptrace),
+	PROBE(personality),
+	PROBE(prlimit_other),
+	PROBE(prlimit_self),
+	PROBE(mknod_device),
+	PROBE(mknod_fifo),
+	PROBE(setuid_bit),
+	PROBE(int80),
+	PROBE(x32),
+	PROBE(tiocsti),
+	PROBE(tioclinux),
+	PROBE(prctl_mm),
+	PROBE(prctl_dumpable),
+	PROBE(memfd),
+	PROBE(unknown),
+	PROBE(jit),
+	PROBE(af_unix),
+	PROBE(af_inet),
+	PROBE(af_inet6_dgram),
+	PROBE(af_inet_raw),
+	PROBE(af_inet_icmp),
+	PROBE(af_packet),
+	PROBE(af_alg),
+	PROBE(af_vsock),
+	PROBE(af_key),
+	PROBE(af_rxrpc),
+	PROBE(af_tipc),
+	PROBE(af_can),
+	PROBE(af_bluetooth),
+	PROBE(af_smc),
+	PROBE(af_xdp),
+	PROBE(netlink_route),
+	PROBE(netlink_audit),
+	PROBE(netlink_netfilter),
 	PROBE(netlink_generic),
 };
 
@@ -320,10 +390,23 @@ static const char *errno_name(int e)
 		int value;
 		const char *name;
 	} names[] = {
-		{EPERM, "EPERM"}, {ENOSYS, "ENOSYS"}, {EINVAL, "EINVAL"}, {EFAULT, "EFAULT"}, {EACCES, "EACCES"},
-		{EBADF, "EBADF"}, {ENOENT, "ENOENT"}, {ENOTTY, "ENOTTY"}, {EAFNOSUPPORT, "EAFNOSUPPORT"},
-		{EPROTONOSUPPORT, "EPROTONOSUPPORT"}, {ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT"}, {ESRCH, "ESRCH"},
-		{EKEYREJECTED, "KILLED"}, {EBUSY, "EBUSY"}, {E2BIG, "E2BIG"}, {ENODEV, "ENODEV"}, {ENOKEY, "ENOKEY"},
+		{EPERM,           "EPERM"          },
+		{ENOSYS,          "ENOSYS"         },
+		{EINVAL,          "EINVAL"         },
+		{EFAULT,          "EFAULT"         },
+		{EACCES,          "EACCES"         },
+		{EBADF,           "EBADF"          },
+		{ENOENT,          "ENOENT"         },
+		{ENOTTY,          "ENOTTY"         },
+		{EAFNOSUPPORT,    "EAFNOSUPPORT"   },
+		{EPROTONOSUPPORT, "EPROTONOSUPPORT"},
+		{ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT"},
+		{ESRCH,           "ESRCH"          },
+		{EKEYREJECTED,    "KILLED"         },
+		{EBUSY,           "EBUSY"          },
+		{E2BIG,           "E2BIG"          },
+		{ENODEV,          "ENODEV"         },
+		{ENOKEY,          "ENOKEY"         },
 	};
 	static char number[16];
 

@@ -4,6 +4,7 @@
 #include "api/json.h"
 #include "base/alloc.h"
 #include "base/buf.h"
+#include <errno.h>
 #include <string.h>
 
 static void refuse(const char *text, const char *field, const char *words)
@@ -117,6 +118,85 @@ static void text_keeps_nul_and_replaces_what_is_no_text(void **state)
 	json_decref(j);
 }
 
+/* The same text by the library, which is slow and right. */
+static void expect_same(const char *text, size_t len)
+{
+	cleanup_buf struct buf quick = BUF_INIT(1 << 24);
+	cleanup_json json_t *j = json_text(text, len);
+	cleanup_free char *slow = json_dumps(j, JSON_ENCODE_ANY);
+
+	assert_int_equal(json_add_text(&quick, text, len), 0);
+	assert_int_equal(strlen(slow), quick.len);
+	assert_string_equal(quick.data, slow);
+}
+
+static void text_is_written_as_the_library_writes_it(void **state)
+{
+	static const char *const awkward[] = {
+		"",
+		"\"",
+		"\\",
+		"\x7f",
+		"\xc2\x80",
+		"\xe2\x82",
+		"\xff",
+		"\xed\xa0\x80",
+		"\xc0\xaf",
+		"\xf4\x90\x80",
+		"\xe4\xb8\xad",
+		"\xf0\x9f\x98",
+		"\n",
+		"\x1b[0m",
+		"a\xe2\x82\xac",
+		"\xf5",
+		"\xc3(",
+		"\x1f\x20",
+	};
+	char text[64];
+
+	(void)state;
+	/* At every place in a word and at every distance from the end. */
+	for (size_t i = 0; i < ARRAY_SIZE(awkward); i++)
+		for (size_t at = 0; at < 20; at++)
+			for (size_t after = 0; after < 10; after++) {
+				size_t len = strlen(awkward[i]);
+
+				memset(text, 'x', sizeof(text));
+				memcpy(text + at, awkward[i], len);
+				expect_same(text, at + len + after);
+			}
+	for (unsigned c = 0; c < 256; c++) {
+		memset(text, (int)c, sizeof(text));
+		expect_same(text, sizeof(text));
+	}
+}
+
+static void text_is_written_whole_across_pieces(void **state)
+{
+	static const char *const units[] = {"\xe4\xb8\xad", "\xf0\x9f\x98\x80", "ab\n", "\xff"};
+	size_t len = 200000;
+	cleanup_free char *text = xmalloc(len);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		for (size_t shift = 0; shift < 4; shift++) {
+			memset(text, 'x', shift);
+			for (size_t at = shift; at < len; at++)
+				text[at] = units[i][(at - shift) % strlen(units[i])];
+			expect_same(text, len);
+		}
+}
+
+static void text_that_has_no_room_is_refused(void **state)
+{
+	static const char zeros[1000];
+	cleanup_buf struct buf b = BUF_INIT(5000);
+
+	(void)state;
+	assert_int_equal(json_add_text(&b, zeros, sizeof(zeros)), -ENOBUFS);
+	assert_true(b.len <= 5000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +207,9 @@ int main(void)
 		cmocka_unit_test(depth_is_bounded_exactly),
 		cmocka_unit_test(the_number_of_values_is_bounded),
 		cmocka_unit_test(text_keeps_nul_and_replaces_what_is_no_text),
+		cmocka_unit_test(text_is_written_as_the_library_writes_it),
+		cmocka_unit_test(text_is_written_whole_across_pieces),
+		cmocka_unit_test(text_that_has_no_room_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include "api/json.h"
 #include "api/reply.h"
+#include "api/report.h"
 #include "base/alloc.h"
 #include "core/outcome.h"
 #include "wire/layer.h"
@@ -34,9 +35,22 @@ static struct outcome sample(void)
 
 static char *render(const struct outcome *o)
 {
-	size_t len;
+	cleanup_report struct report report = {0};
+	struct buf b = BUF_INIT(1 << 20);
 
-	return json_write(reply_result(o), &len);
+	reply_read_report(o, &report);
+	assert_int_equal(reply_add_result(&b, o, &report, NULL), 0);
+	assert_int_equal(strlen(b.data), b.len);
+	return buf_take(&b, NULL);
+}
+
+static json_t *parse(const struct outcome *o)
+{
+	cleanup_free char *text = render(o);
+	json_t *j = json_loads(text, 0, NULL);
+
+	assert_non_null(j);
+	return j;
 }
 
 static void the_result_is_the_documented_object_to_the_letter(void **state)
@@ -69,7 +83,7 @@ static void what_is_not_counted_is_null(void **state)
 	(void)state;
 	o.cpu_us = o.memory_peak_bytes = o.processes_peak = COUNTER_UNKNOWN;
 	o.read_bytes = o.write_bytes = COUNTER_UNKNOWN;
-	j = reply_result(&o);
+	j = parse(&o);
 	metrics = json_object_get(j, "metrics");
 	assert_true(json_is_null(json_object_get(metrics, "cpu_time_ms")));
 	assert_true(json_is_null(json_object_get(metrics, "memory_peak_mb")));
@@ -89,7 +103,7 @@ static void an_end_by_signal_and_limit_is_told(void **state)
 	o.limit = EXEC_LIMIT_MEMORY;
 	o.signal = 9;
 	o.exit_code = 137;
-	j = reply_result(&o);
+	j = parse(&o);
 	assert_string_equal(json_string_value(json_object_get(j, "status")), "failed");
 	assert_string_equal(json_string_value(json_object_get(j, "limit")), "memory");
 	assert_int_equal(json_integer_value(json_object_get(j, "signal")), 9);
@@ -105,7 +119,7 @@ static void without_an_exit_there_is_no_code(void **state)
 	(void)state;
 	o.status = EXEC_CRASHED;
 	o.exited = false;
-	j = reply_result(&o);
+	j = parse(&o);
 	assert_true(json_is_null(json_object_get(j, "exit_code")));
 	outcome_done(&o);
 }
@@ -124,6 +138,18 @@ static void output_is_always_text(void **state)
 		strstr(text, "\"stdout\":\"42\\na\\u0000\\u001B\xef\xbf\xbd\xef\xbf\xbd\""));
 	assert_non_null(strstr(text, "\"stderr\":\"\xc3\xa4\\\"\\\\\""));
 	assert_non_null(strstr(text, "\"stdout_truncated\":true,\"stderr_truncated\":false"));
+	outcome_done(&o);
+}
+
+static void an_answer_that_does_not_fit_is_not_half_sent(void **state)
+{
+	cleanup_report struct report report = {0};
+	cleanup_buf struct buf b = BUF_INIT(400);
+	struct outcome o = sample();
+
+	(void)state;
+	reply_read_report(&o, &report);
+	assert_int_equal(reply_add_result(&b, &o, &report, NULL), -1);
 	outcome_done(&o);
 }
 
@@ -206,6 +232,7 @@ int main(void)
 		cmocka_unit_test(an_end_by_signal_and_limit_is_told),
 		cmocka_unit_test(without_an_exit_there_is_no_code),
 		cmocka_unit_test(output_is_always_text),
+		cmocka_unit_test(an_answer_that_does_not_fit_is_not_half_sent),
 		cmocka_unit_test(denials_are_listed),
 		cmocka_unit_test(a_report_changes_nothing_but_its_fields),
 		cmocka_unit_test(every_error_has_all_its_fields),

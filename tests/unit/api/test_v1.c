@@ -59,6 +59,12 @@ void exec_service_stats(const struct exec_service *s, struct exec_service_stats 
 	*ret_stats = (struct exec_service_stats){.draining = s->draining};
 }
 
+unsigned exec_service_retry_after(const struct exec_service *s)
+{
+	(void)s;
+	return 17;
+}
+
 static int set_up(void **state)
 {
 	struct fixture *f = NEW(struct fixture);
@@ -67,6 +73,7 @@ static int set_up(void **state)
 		.max_connections_per_peer = 2,
 		.max_header_bytes = 8192,
 		.max_bodies_bytes = 10000,
+		.max_answers_bytes = 1 << 20,
 		.request_timeout_us = 60 * USEC_PER_SEC,
 		.idle_timeout_us = 60 * USEC_PER_SEC,
 	};
@@ -74,7 +81,8 @@ static int set_up(void **state)
 	char name[64];
 	int fd = -1;
 
-	f->config = (struct config){.max_body_bytes = 1000, .max_code_bytes = 50};
+	f->config = (struct config){
+		.max_body_bytes = 1000, .max_code_bytes = 50, .max_answers_bytes = 1 << 20};
 	http.loop = f->loop = loop_new();
 	f->router = router_new(&(struct router_config){.config = &f->config, .execs = &f->execs});
 	http.handlers = router_handlers(f->router);
@@ -258,6 +266,42 @@ static void a_client_that_leaves_its_stream_cancels_too(void **state)
 	assert_int_equal(f->execs.cancelled, 1);
 }
 
+static void end_with_too_much(struct fixture *f)
+{
+	struct outcome o = {.execution_id = "exec_1", .out = BUF_INIT(1 << 18), .driver = "fake"};
+
+	/* Less than the limit as bytes, more than it as JSON. */
+	assert_int_equal(buf_reserve(&o.out, 1 << 18), 0);
+	memset(o.out.data, 0, 1 << 18);
+	o.out.len = 1 << 18;
+	f->execs.exec.used = false;
+	f->execs.exec.events.on_end(f->execs.exec.events.ctx, &o);
+	outcome_done(&o);
+}
+
+static void an_answer_that_has_no_room_is_an_error(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int fd = post_and_start(f, "");
+
+	end_with_too_much(f);
+	assert_true(peer_read(f->loop, fd, &b, "no room for its output"));
+	assert_non_null(strstr(b.data, " 503 "));
+}
+
+static void a_last_event_that_has_no_room_is_an_error(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int fd = post_and_start(f, "Accept: application/x-ndjson\r\n");
+
+	f->execs.exec.events.on_start(f->execs.exec.events.ctx, "exec_1");
+	end_with_too_much(f);
+	assert_true(peer_read(f->loop, fd, &b, "no room for its output"));
+	assert_non_null(strstr(b.data, "{\"event\":\"error\""));
+}
+
 static void a_refusal_of_core_is_answered(void **state)
 {
 	struct fixture *f = *state;
@@ -268,7 +312,7 @@ static void a_refusal_of_core_is_answered(void **state)
 	fd = post(f, "", "{\"language\":\"shell\",\"code\":\"true\"}");
 	assert_true(peer_read(f->loop, fd, &b, "queue is full"));
 	assert_non_null(strstr(b.data, " 429 "));
-	assert_non_null(strstr(b.data, "Retry-After: 1\r\n"));
+	assert_non_null(strstr(b.data, "Retry-After: 17\r\n"));
 }
 
 static void wrong_requests_start_nothing(void **state)
@@ -345,6 +389,8 @@ int main(void)
 		UNIT(a_failure_after_the_start_is_an_event),
 		UNIT(a_client_that_leaves_cancels_its_execution),
 		UNIT(a_client_that_leaves_its_stream_cancels_too),
+		UNIT(an_answer_that_has_no_room_is_an_error),
+		UNIT(a_last_event_that_has_no_room_is_an_error),
 		UNIT(a_refusal_of_core_is_answered),
 		UNIT(wrong_requests_start_nothing),
 		UNIT(health_and_readiness_are_told),

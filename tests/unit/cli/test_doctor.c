@@ -132,6 +132,32 @@ static void strictness_needs_every_required_check(void **state)
 	assert_true(is_strict("time", NULL, true));
 }
 
+static void optional_is_a_missing_layer_that_is_not_required(void **state)
+{
+	static const struct {
+		char name[16];
+		enum check_state state;
+		bool as_root, as_other;
+	} cases[] = {
+		{"cgroup.memory",  CHECK_MISSING, false, true },
+		{"cgroup.memory",  CHECK_OK,      false, false},
+		{"landlock",       CHECK_MISSING, true,  true },
+		{"user",           CHECK_MISSING, false, false},
+		{"runtime.python", CHECK_MISSING, false, false},
+		{"nothing",        CHECK_MISSING, false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char name[16];
+		struct check check = {.name = name, .state = cases[i].state};
+
+		memcpy(name, cases[i].name, sizeof(name));
+		assert_int_equal(check_is_optional(&check, true), cases[i].as_root);
+		assert_int_equal(check_is_optional(&check, false), cases[i].as_other);
+	}
+}
+
 static const char *remedy_of(const struct checks *checks, const char *name)
 {
 	struct advice advice = {0};
@@ -172,6 +198,7 @@ int main(void)
 		cmocka_unit_test(there_is_an_end_to_the_lines),
 		cmocka_unit_test(every_layer_has_a_loss_and_a_remedy),
 		cmocka_unit_test(strictness_needs_every_required_check),
+		cmocka_unit_test(optional_is_a_missing_layer_that_is_not_required),
 		cmocka_unit_test(what_could_not_be_tried_points_to_its_reason),
 		cmocka_unit_test(unknown_names_have_no_advice),
 	};

@@ -17,6 +17,21 @@ static json_t *result(const char *text)
 	return object;
 }
 
+static void a_refused_value_is_wrong_usage(void **state)
+{
+	json_t *usage = result("{\"error_code\":\"Sandbox.InvalidParameter\"}");
+	json_t *other = result("{\"error_code\":\"Sandbox.TooManyRequests\"}");
+	json_t *none = result("{}");
+
+	(void)state;
+	assert_int_equal(problem_exit_status(usage), 2);
+	assert_int_equal(problem_exit_status(other), 125);
+	assert_int_equal(problem_exit_status(none), 125);
+	json_decref(usage);
+	json_decref(other);
+	json_decref(none);
+}
+
 static void the_exit_status_says_how_it_ended(void **state)
 {
 	static const struct {
@@ -108,6 +123,7 @@ static void an_ordinary_end_needs_no_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_refused_value_is_wrong_usage),
 		cmocka_unit_test(the_exit_status_says_how_it_ended),
 		cmocka_unit_test(the_limit_that_ended_it_is_named),
 		cmocka_unit_test(an_ordinary_end_needs_no_words),

@@ -72,7 +72,8 @@ static void defaults_are_the_documented_ones(void **state)
 	assert_int_equal(c->processes, 128);
 	assert_int_equal(c->processes_max, 1024);
 	assert_int_equal(c->output_bytes, MIB);
-	assert_int_equal(c->output_max_bytes, 16 * MIB);
+	assert_int_equal(c->output_max_bytes, 4 * MIB);
+	assert_int_equal(c->max_answers_bytes, 256 * MIB);
 	assert_int_equal(str_list_count(c->allowed_hosts), 0);
 	assert_true(c->engine_path[0] == '/' && c->agent_path[0] == '/');
 	assert_true(c->runners_dir[0] == '/' && c->state_dir[0] == '/' && c->socket[0] == '/');
@@ -124,6 +125,8 @@ static void mistakes_are_told_with_file_line_and_key(void **state)
 		{"limits: {timeout: 2s, timeout_max: 1s}\n",
 	         {"'limits.timeout' is above 'limits.timeout_max'", "", ""}                                                  },
 		{"http: {max_body: 1Ki}\n",                       {"'http.max_code' is above 'http.max_body'", "", ""}       },
+		{"http: {max_answers: 2Mi}\n",
+	         {"'limits.output_max' is above 'http.max_answers'", "", ""}                                                 },
 		{"limits: {cpu: 3, cpu_max: 2}\n",                {"'limits.cpu' is above", "", ""}                          },
 		{"listen: ''\nsocket: ''\n",                      {"both 'listen' and 'socket'", "", ""}                     },
 		{"a: [\n",					{"c.yaml:2: ", "not YAML", ""}                             },

@@ -239,7 +239,7 @@ static void limits_above_the_maximum_are_clamped(void **state)
 	f->request.max_output_bytes = UINT64_MAX;
 	expect_decided(f);
 	assert_int_equal(f->decision.timeout_us, 3600000000);
-	assert_int_equal(f->decision.output_bytes, 16 * MIB);
+	assert_int_equal(f->decision.output_bytes, 4 * MIB);
 	assert_int_equal(l->memory_bytes, 8192 * MIB);
 	assert_int_equal(l->workspace_bytes, 4096 * MIB);
 	assert_int_equal(l->cpu_millicores, 4000);
@@ -250,6 +250,29 @@ static void limits_above_the_maximum_are_clamped(void **state)
 	f->config->cpu_max_millicores = 64000; /* more than there are */
 	expect_decided(f);
 	assert_int_equal(l->cpu_millicores, 4000);
+}
+
+static void open_files_of_a_whole_box_are_bounded(void **state)
+{
+	static const struct {
+		uint64_t processes;
+		uint32_t nofile;
+	} rows[] = {
+		{16,    1024},
+                {128,   1024},
+                {129,   1016},
+                {1024,  128 },
+                {2048,  64  },
+                {32768, 64  },
+	};
+	struct fixture *f = *state;
+
+	f->config->processes_max = 32768;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		f->request.max_processes = rows[i].processes;
+		expect_decided(f);
+		assert_int_equal(f->decision.spec.limits.nofile, rows[i].nofile);
+	}
 }
 
 static void areas_stay_below_the_memory(void **state)
@@ -581,6 +604,7 @@ int main(void)
 		TEST(code_is_there_bounded_and_text),
 		TEST(too_small_limits_are_refused),
 		TEST(limits_above_the_maximum_are_clamped),
+		TEST(open_files_of_a_whole_box_are_bounded),
 		TEST(areas_stay_below_the_memory),
 		TEST(disk_above_half_the_memory_is_refused),
 		TEST(file_names_follow_the_rule),

@@ -53,12 +53,20 @@ static bool has_wrong_arguments(int argc, char **argv)
 	                                       "/run ners",
 	                                       "--runtime-dir",
 	                                       "/run/time",
-	                                       "--uid-base",
-	                                       "4294901760",
 	                                       "--log-level",
 	                                       "warn",
 	                                       "--log-format",
-	                                       "json"};
+	                                       "json",
+	                                       "--uid-base",
+	                                       "4294901760",
+	                                       "--max-memory",
+	                                       "1099511627776",
+	                                       "--max-disk",
+	                                       "4294967296",
+	                                       "--max-pids",
+	                                       "1024",
+	                                       "--max-cpu",
+	                                       "0"};
 
 	if (argc != (int)ARRAY_SIZE(expected))
 		return true;

@@ -46,6 +46,9 @@ static int setup(void **state)
 	                                  .log_level = "warn",
 	                                  .log_format = "json",
 	                                  .uid_base = 4294901760,
+	                                  .memory_max_bytes = 1099511627776,
+	                                  .disk_max_bytes = 4294967296,
+	                                  .processes_max = 1024,
 	                                  .strict = true,
 	                                  .on_engine_lost = on_engine_lost,
 	                                  .ctx = &f};

@@ -2,6 +2,11 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "engine/internal.h"
@@ -164,6 +169,94 @@ static void a_map_covers_what_lies_in_one_extent(void **state)
 	assert_false(idmap_covers("0 0", 0, 1));
 }
 
+struct runtime {
+	char path[64];
+	struct privilege privilege;
+	struct cgroups groups;
+	struct instance instance;
+	struct error err;
+};
+
+static int claim(struct runtime *rt, const char *path)
+{
+	rt->privilege = (struct privilege){.mode = ENGINE_IDS_SINGLE};
+	rt->groups = (struct cgroups){0};
+	rt->err = (struct error){0};
+	return instance_claim(path, &rt->privilege, &rt->groups, &rt->instance, &rt->err);
+}
+
+static void make_runtime(struct runtime *rt)
+{
+	(void)snprintf(rt->path, sizeof(rt->path), "/tmp/mbxinstance-XXXXXX");
+	assert_non_null(mkdtemp(rt->path));
+}
+
+static void assert_refused(struct runtime *rt, const char *path)
+{
+	assert_int_equal(claim(rt, path), -1);
+	assert_int_equal(rt->err.code, ERR_CONFIG);
+	assert_non_null(strstr(rt->err.msg, path));
+}
+
+static void locks_are_taken_in_a_directory_of_our_own(void **state)
+{
+	struct runtime rt, second;
+
+	(void)state;
+	make_runtime(&rt);
+	assert_int_equal(claim(&rt, rt.path), 0);
+	assert_int_equal(claim(&second, rt.path), 0);
+	assert_int_equal(rt.instance.number, 0);
+	assert_int_equal(second.instance.number, 1);
+	instance_release(&second.instance);
+	instance_release(&rt.instance);
+	assert_int_equal(rmdir(rt.path), 0); /* and it is empty again */
+}
+
+static void a_directory_that_others_can_write_to_holds_no_locks(void **state)
+{
+	static const mode_t modes[] = {0775, 0757, 01777};
+	struct runtime rt;
+
+	(void)state;
+	make_runtime(&rt);
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		assert_int_equal(chmod(rt.path, modes[i]), 0);
+		assert_refused(&rt, rt.path);
+	}
+	assert_int_equal(rmdir(rt.path), 0);
+}
+
+static void a_directory_of_another_user_holds_no_locks(void **state)
+{
+	struct runtime rt;
+
+	(void)state;
+	if (geteuid() != 0) /* only root can give a directory away; others find one there */
+		(void)snprintf(rt.path, sizeof(rt.path), "/usr");
+	else
+		make_runtime(&rt);
+	if (geteuid() == 0)
+		assert_int_equal(chown(rt.path, 12345, 12345), 0);
+	assert_refused(&rt, rt.path);
+	if (geteuid() == 0)
+		assert_int_equal(rmdir(rt.path), 0);
+}
+
+static void a_link_is_not_followed_to_a_directory(void **state)
+{
+	char link[96];
+	struct runtime rt;
+
+	(void)state;
+	make_runtime(&rt);
+	(void)snprintf(link, sizeof(link), "%s.link", rt.path);
+	assert_int_equal(symlink(rt.path, link), 0);
+	assert_refused(&rt, link);
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(rmdir(rt.path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +269,10 @@ int main(void)
 		cmocka_unit_test(subordinate_ids_are_found_by_name_or_number),
 		cmocka_unit_test(broken_lines_of_subordinate_ids_grant_nothing),
 		cmocka_unit_test(a_map_covers_what_lies_in_one_extent),
+		cmocka_unit_test(locks_are_taken_in_a_directory_of_our_own),
+		cmocka_unit_test(a_directory_that_others_can_write_to_holds_no_locks),
+		cmocka_unit_test(a_directory_of_another_user_holds_no_locks),
+		cmocka_unit_test(a_link_is_not_followed_to_a_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,6 +210,34 @@ static void the_default_limits_hold(void **state)
 	            limits.memory_bytes);
 }
 
+static void nothing_goes_above_what_the_operator_allows(void **state)
+{
+	const struct engine_limits standard = request_limits_default();
+	struct engine_limits maxima = request_limits_most(), asked;
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(request_limits_check(&maxima, &err), 0);
+	assert_int_equal(request_limits_within(&maxima, &maxima, &err), 0);
+	maxima = standard;
+	assert_int_equal(request_limits_within(&standard, &maxima, &err), 0);
+	asked = standard;
+	asked.memory_bytes++;
+	assert_int_equal(request_limits_within(&asked, &maxima, &err), -1);
+	assert_string_equal(err.field, "limits.memory_bytes");
+	asked = standard;
+	asked.cpu_millicores++;
+	err = (struct error){0};
+	assert_int_equal(request_limits_within(&asked, &maxima, &err), -1);
+	assert_string_equal(err.field, "limits.cpu_millicores");
+	asked = standard;
+	asked.tmp_bytes++;
+	asked.shm_bytes = 0;
+	err = (struct error){0};
+	assert_int_equal(request_limits_within(&asked, &maxima, &err), -1);
+	assert_string_equal(err.field, "limits.tmp_bytes");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +252,7 @@ int main(void)
 		cmocka_unit_test(fields_of_other_operations_must_be_zero),
 		cmocka_unit_test(sequence_zero_stands_for_events),
 		cmocka_unit_test(the_default_limits_hold),
+		cmocka_unit_test(nothing_goes_above_what_the_operator_allows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

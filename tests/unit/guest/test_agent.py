@@ -206,7 +206,7 @@ def test_stdin_reaches_the_program_whole(agent):
     data = os.urandom(2 * MIB)
     agent.send(agent.exec(["/usr/bin/sha256sum"], stdin=1))
     agent.expect("STARTED")
-    window, pos, out = STDIN_WINDOW, 0, b""
+    window, pos = STDIN_WINDOW, 0
     while pos < len(data):
         while window and pos < len(data):
             piece = data[pos : pos + min(window, 50000)]

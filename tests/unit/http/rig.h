@@ -15,6 +15,7 @@
 #define MAX_BODY     1000
 #define MAX_BODIES   2500
 #define BIG_LEN      (4u << 20)
+#define MAX_ANSWERS  (9u << 20)
 #define TIMEOUT_US   (200 * USEC_PER_MS)
 #define LONG_US      (60 * USEC_PER_SEC)
 #define MAX_CONNS    8
@@ -114,6 +115,7 @@ static inline struct fixture *start(uint64_t request_us, uint64_t idle_us)
 		.max_connections_per_peer = MAX_PER_PEER,
 		.max_header_bytes = 8192,
 		.max_bodies_bytes = MAX_BODIES,
+		.max_answers_bytes = MAX_ANSWERS,
 		.request_timeout_us = request_us,
 		.idle_timeout_us = idle_us,
 	};

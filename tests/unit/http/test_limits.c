@@ -98,6 +98,57 @@ static void large_headers_are_refused(void **state)
 	assert_int_equal(f->requests, 0);
 }
 
+static void add_many(struct buf *b, const char *text, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(buf_add_str(b, text), 0);
+}
+
+static void a_request_with_many_arguments_is_answered_at_once(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf few = BUF_INIT(PEER_BUF_MAX);
+	cleanup_buf struct buf many = BUF_INIT(PEER_BUF_MAX);
+
+	add_many(&few, "GET /x?q", 1);
+	add_many(&few, "&a=1", 99);
+	add_many(&few, " HTTP/1.1\r\n" HOST "\r\n", 1);
+	expect_answer(f, few.data, " 200 ", "/x");
+	/* Its header has no end: the answer does not wait for it. */
+	add_many(&many, "GET /x?q", 1);
+	add_many(&many, "&a=1", 600);
+	add_many(&many, " HTTP/1.1\r\n" HOST, 1);
+	expect_answer(f, many.data, " 413 ", "more than 100 arguments");
+	/* With one: nothing follows the answer, and the connection ends. */
+	add_many(&many, "\r\n", 1);
+	buf_reset(&few);
+	exchange(f, many.data, &few, NULL);
+	assert_non_null(few.data);
+	assert_string_equal(few.data + few.len - strlen("arguments"), "arguments");
+	assert_int_equal(f->requests, 1);
+	peer_wait(f->loop, is_empty, f);
+}
+
+static void a_header_within_its_limit_is_taken_whatever_is_in_it(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+
+	add_many(&b, "GET /x?q", 1);
+	add_many(&b, "&a=1", 99);
+	add_many(&b, " HTTP/1.1\r\n" HOST, 1);
+	for (int i = 0; i < 90; i++)
+		assert_int_equal(buf_addf(&b, "X-%d: yyyyyyyyyyyyyyyyyyyy\r\n", i), 0);
+	add_many(&b, "Cookie: q=1", 1);
+	add_many(&b, "; a=1", 500);
+	add_many(&b, "\r\n\r\n", 1);
+	expect_answer(f, b.data, " 200 ", "/x");
+	buf_reset(&b);
+	assert_int_equal(buf_addf(&b, "GET /x HTTP/1.1\r\n" HOST "Cookie: q=%08000d\r\n\r\n", 1),
+	                 0);
+	expect_answer(f, b.data, " 200 ", "/x");
+}
+
 static void a_client_that_drips_is_cut(void **state)
 {
 	struct fixture *f = *state;
@@ -199,6 +250,77 @@ static void a_stream_that_nobody_reads_is_bounded(void **state)
 	peer_wait(f->loop, is_empty, f);
 }
 
+/* Asks for @path and reads nothing of the answer. */
+static int ask_and_sleep(struct fixture *f, const char *path)
+{
+	cleanup_free char *text =
+		xasprintf("GET %s HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", path);
+	const int small = 4096;
+	int fd = fd_socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in addr = {.sin_family = AF_INET,
+	                           .sin_port = htons((uint16_t)f->port),
+	                           .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	unsigned before = f->requests;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_true(peer_say(f->loop, fd, text));
+	while (f->requests == before)
+		peer_turn(f->loop);
+	for (int turns = 0; turns < 5; turns++)
+		peer_turn(f->loop);
+	return fd;
+}
+
+static void answers_that_nobody_reads_are_bounded_together(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	int fds[4];
+
+	/* Two fit; each that follows costs the one that has waited longest its connection. */
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fds[i] = ask_and_sleep(f, "/big");
+	assert_int_equal(http_server_connections(f->server), 2);
+	(void)peer_read(f->loop, fds[0], &b, NULL);
+	assert_true(b.len < BIG_LEN);
+	buf_reset(&b);
+	/* The last one, late as it is, gets all of its answer. */
+	assert_true(peer_read(f->loop, fds[3], &b, NULL));
+	assert_true(b.len > BIG_LEN);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fd_close(fds[i]);
+	peer_wait(f->loop, is_empty, f);
+}
+
+static void a_stream_that_nobody_reads_gives_way_to_others(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_free char *big = xcalloc(1, BIG_LEN);
+	int stream = ask_and_sleep(f, "/stream");
+	int fds[2];
+
+	assert_int_equal(http_stream_write(f->waiting, big, BIG_LEN), 0);
+	for (int turns = 0; turns < 5; turns++)
+		peer_turn(f->loop);
+	fds[0] = ask_and_sleep(f, "/big");
+	assert_int_equal(f->gone, 0);
+	fds[1] = ask_and_sleep(f, "/big");
+	peer_wait(f->loop, has_gone, f);
+	assert_int_equal(http_server_connections(f->server), 2);
+	fd_close(stream);
+	fd_close(fds[0]);
+	fd_close(fds[1]);
+	peer_wait(f->loop, is_empty, f);
+	/* Nothing is counted twice: there is room for as much again. */
+	fds[0] = ask_and_sleep(f, "/big");
+	fds[1] = ask_and_sleep(f, "/big");
+	assert_int_equal(http_server_connections(f->server), 2);
+	fd_close(fds[0]);
+	fd_close(fds[1]);
+	peer_wait(f->loop, is_empty, f);
+}
+
 static void more_connections_than_a_peer_may_have_are_told(void **state)
 {
 	struct fixture *f = *state;
@@ -242,12 +364,16 @@ int main(void)
 		UNIT(a_body_that_grows_over_the_limit_is_refused),
 		UNIT(bodies_of_all_requests_together_are_bounded),
 		UNIT(large_headers_are_refused),
+		UNIT(a_request_with_many_arguments_is_answered_at_once),
+		UNIT(a_header_within_its_limit_is_taken_whatever_is_in_it),
 		HASTY(a_client_that_drips_is_cut),
 		HASTY(a_body_that_drips_is_cut),
 		HASTY(an_idle_connection_is_closed),
 		HASTY(a_waiting_request_has_no_time_out),
 		HASTY(a_client_that_does_not_take_its_answer_is_cut),
 		UNIT(a_stream_that_nobody_reads_is_bounded),
+		UNIT(answers_that_nobody_reads_are_bounded_together),
+		UNIT(a_stream_that_nobody_reads_gives_way_to_others),
 		UNIT(more_connections_than_a_peer_may_have_are_told),
 		UNIT(a_flood_of_connections_is_bounded),
 	};

@@ -6,6 +6,7 @@
 #include "home.h"
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct place {
 	char dir[32];
@@ -77,13 +78,38 @@ static void a_directory_that_others_may_change_is_refused(void **state)
 	cleanup_free char *sock = xasprintf("%s/sock", p->sub);
 	struct error err = {0};
 
-	assert_int_equal(home_make_parent(sock, &err), 0);
+	assert_int_equal(home_make_parent(sock, geteuid(), &err), 0);
 	assert_int_equal(chmod(p->sub, 0777), 0);
-	assert_int_equal(home_make_parent(sock, &err), -1);
+	assert_int_equal(home_make_parent(sock, geteuid(), &err), -1);
 	assert_non_null(strstr(err.msg, "others may write"));
 	error_clear(&err);
 	assert_int_equal(chmod(p->sub, 01777), 0);
-	assert_int_equal(home_make_parent(sock, &err), 0);
+	assert_int_equal(home_make_parent(sock, geteuid(), &err), 0);
+}
+
+static void a_directory_of_somebody_else_is_refused(void **state)
+{
+	const uid_t daemon = 4000000001, stranger = 4000000002;
+	struct place *p = *state;
+	cleanup_free char *sock = xasprintf("%s/sock", p->sub);
+	struct error err = {0};
+
+	if (geteuid() != 0)
+		skip(); /* cannot give a directory away */
+	assert_int_equal(mkdir(p->sub, 0755), 0);
+	assert_int_equal(home_make_parent(sock, daemon, &err), 0);
+	assert_int_equal(chown(p->sub, daemon, 0), 0);
+	assert_int_equal(home_make_parent(sock, daemon, &err), 0);
+	assert_int_equal(chown(p->sub, stranger, 0), 0);
+	assert_int_equal(home_make_parent(sock, daemon, &err), -1);
+	assert_non_null(strstr(err.msg, "belongs to user 4000000002"));
+	error_clear(&err);
+	/* Its owner may rename in it also where it is sticky. */
+	assert_int_equal(chmod(p->sub, 01777), 0);
+	assert_int_equal(home_make_parent(sock, daemon, &err), -1);
+	error_clear(&err);
+	/* As others see it whose daemon is not root's: /tmp will do. */
+	assert_int_equal(home_make_parent("/tmp/sock", daemon, &err), 0);
 }
 
 int main(void)
@@ -95,6 +121,8 @@ int main(void)
 	                                        tear_down),
 		cmocka_unit_test_setup_teardown(a_directory_that_others_may_change_is_refused,
 	                                        set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_directory_of_somebody_else_is_refused, set_up,
+	                                        tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an earlier engine left and cannot be taken away yet."""
+
+import os
+import pathlib
+
+import pytest
+from support import host
+
+
+@pytest.fixture
+def stuck(make_daemon):
+    """A group that a daemon's instance seems to have left and that no sweep can remove."""
+    if not host.is_root():
+        pytest.skip("needs root: only then there are groups")
+    d = make_daemon().start()
+    with d.client() as c:
+        seen = c.shell("true")
+    assert seen["exit_code"] == 0
+    number = d.instance()
+    homes = [p for p in host.CGROUP_ROOT.glob("*/millibox") if (p / number).is_dir()]
+    homes += [p for p in [host.CGROUP_ROOT / "millibox"] if (p / number).is_dir()]
+    assert d.stop() == 0
+    # A group with a group in it stays busy, as one does whose processes do not die.
+    inner = pathlib.Path(homes[0]) / number / "bleftover" / "inner"
+    inner.mkdir(parents=True)
+    yield d, number
+    os.rmdir(inner)
+    d.start()
+    host.wait_until(lambda: not inner.parent.exists(), 10, "swept by a later start")
+    d.stop()
+
+
+def test_ids_of_what_still_lives_are_not_given_away(stuck):
+    d, number = stuck
+    d.start()
+    assert d.instance() != number
+    assert f"instance {number} is not empty" in d.log()
+    with d.client() as c:
+        assert c.shell("echo fine")["stdout"] == "fine\n"
+    assert d.stop() == 0

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of the API cannot take the daemon's memory or time from the others."""
+
+import json
+import os
+import socket
+import threading
+import time
+
+import pytest
+from support import host
+from support.client import raw_exchange
+
+#: Each byte of it is six of JSON.
+FLOOD = "head -c {0} /dev/zero; head -c {0} /dev/zero >&2"
+
+
+def ask(daemon, code, **resources):
+    """A request whose answer nobody reads."""
+    body = json.dumps({"language": "shell", "code": code, "resources": resources}).encode()
+    sock = socket.socket(socket.AF_UNIX)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.connect(daemon.socket)
+    head = "POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    sock.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    return sock
+
+
+def wait_for_answer(sock):
+    sock.settimeout(20)
+    assert sock.recv(1, socket.MSG_PEEK)
+
+
+def test_answers_that_nobody_reads_are_bounded(make_daemon):
+    """Eight answers of 24 MB each, unread, where 64 MiB are allowed."""
+    d = make_daemon(config="http:\n  max_answers: 64Mi\n").start()
+    before = host.rss_kib(d.pid)
+    socks = []
+    for _ in range(8):
+        socks.append(ask(d, FLOOD.format(2 << 20), max_output="2Mi"))
+        wait_for_answer(socks[-1])
+        assert host.rss_kib(d.pid) < before + 64 * 1024 + 40 * 1024
+    # Who reads is served meanwhile, and in full.
+    with d.client() as c:
+        result = c.shell(FLOOD.format(1 << 20), resources={"max_output": "1Mi"})
+    assert len(result["stdout"]) == len(result["stderr"]) == 1 << 20
+    assert "others need the room" in d.log()
+    for sock in socks:
+        sock.close()
+
+
+@pytest.mark.parametrize("source", ["/dev/zero", "/dev/urandom", "text"])
+def test_a_large_answer_does_not_stop_the_others(daemon, source):
+    """The most that is allowed by default, while somebody else asks for his health."""
+    worst, stop = [0.0], threading.Event()
+
+    def watch():
+        with daemon.client() as c:
+            while not stop.is_set():
+                start = time.monotonic()
+                assert c.get("/healthz").status == 200
+                worst[0] = max(worst[0], time.monotonic() - start)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    feed = "yes 'a line of text'" if source == "text" else f"cat {source}"
+    with daemon.client() as c:
+        answer = c.post(
+            "/api/v1/execute",
+            {
+                "language": "shell",
+                "code": f"{feed} | head -c 4194304; {feed} | head -c 4194304 >&2",
+                "resources": {"max_output": "4Mi"},
+            },
+        )
+    stop.set()
+    thread.join()
+    assert len(answer.json["stdout"]) > 1 << 20
+    # It was most of a second for zeros; the bound leaves room for a busy host.
+    assert worst[0] < 0.4
+
+
+def test_many_arguments_are_refused_at_once(daemon):
+    start = time.monotonic()
+    received = raw_exchange(
+        daemon.tcp_address(),
+        b"GET /healthz?" + b"a=1&" * 600 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    )
+    assert received.startswith(b"HTTP/1.1 413 "), received[:200]
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("cookie", [b"x" * 12_000, b"a=1; " * 1000], ids=["long", "many"])
+def test_a_header_within_its_limit_is_taken(daemon, cookie):
+    received = raw_exchange(
+        daemon.tcp_address(),
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: " + cookie + b"\r\n\r\n",
+    )
+    assert received.startswith(b"HTTP/1.1 200 "), received[:200]
+
+
+def test_open_files_shrink_with_the_number_of_processes(client):
+    assert client.shell("ulimit -n")["stdout"] == "1024\n"
+    assert client.shell("ulimit -n", resources={"max_processes": 1024})["stdout"] == "128\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_root_does_not_listen_in_a_directory_of_somebody_else(make_daemon):
+    d = make_daemon()
+    os.chown(d.home, 12345, 12345)
+    d.start(ready=False)
+    assert d.process.wait(20) != 0
+    assert "belongs to user 12345" in d.log()

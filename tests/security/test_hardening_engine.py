@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a box could do to others by way of what the host counts, shares or tells."""
+
+import ctypes
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import uuid
+
+import pytest
+from support import host
+from support.daemon import ROOT
+
+needs_root = pytest.mark.skipif(not host.is_root(), reason="needs root: only then boxes have host ids and groups")
+
+DIE_SLOWLY = """
+import mmap, os, time
+m = mmap.mmap(-1, 128 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x8000)
+for k in range(120):
+    if os.fork() == 0:
+        time.sleep(3000)
+time.sleep(3000)
+"""
+
+
+def background(fn):
+    """Runs @fn in a thread; the result is in what is returned, after its join()."""
+    got = []
+    thread = threading.Thread(target=lambda: got.append(fn()))
+    thread.start()
+    thread.got = got
+    return thread
+
+
+def starve(group):
+    """A thousandth of a core: below what a request may ask for, so that the test is quick."""
+    for name, text in (("cpu.cfs_period_us", "1000000"), ("cpu.cfs_quota_us", "1000"), ("cpu.max", "1000 1000000")):
+        if os.path.exists(f"{group}/{name}"):
+            with open(f"{group}/{name}", "w") as f:
+                f.write(text)
+
+
+@needs_root
+def test_a_box_with_little_cpu_dies_as_quickly_as_others(make_daemon):
+    """Dying costs CPU time: under its quota a box of many processes would be minutes about it."""
+    d = make_daemon().start()
+    with d.client() as c:
+        run = background(lambda: c.python(DIE_SLOWLY, timeout=3, resources={"memory": "1Gi", "max_processes": 300}))
+        host.wait_until(lambda: len(d.box_pids()) > 100, 3, "many processes")
+        for group in d.groups():
+            starve(group)
+        run.join()
+        assert run.got[0]["status"] == "timeout"
+        begun = time.monotonic()
+        d.settle(30)
+        assert time.monotonic() - begun < 2
+        assert c.shell("echo fine")["stdout"] == "fine\n"
+
+
+INOTIFY = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+n = 0
+while libc.inotify_init1(0) >= 0:
+    n += 1
+print(n, flush=True)
+time.sleep(%s)
+"""
+
+
+def inotify_works_here():
+    fd = ctypes.CDLL(None).inotify_init1(0)
+    if fd >= 0:
+        os.close(fd)
+    return fd >= 0
+
+
+def test_what_the_kernel_counts_per_user_is_not_taken_from_others(daemon):
+    """All the inotify instances a box can get are its own, not root's and not those of other boxes."""
+    with daemon.client() as a, daemon.client() as b:
+        events = a.stream("python", INOTIFY % 2, timeout=20)
+        first = next(e for e in events if e["event"] == "stdout")["data"]  # and it still holds them
+        assert inotify_works_here()
+        second = b.python(INOTIFY % 0, timeout=20)
+        assert [e["event"] for e in events][-1] == "end"
+    assert int(first) > 0
+    assert int(second["stdout"]) == int(first)
+
+
+OP_CREATE, OP_FAILED = 2, 8
+
+
+def ask_engine(build, request, *options):
+    """One request to an engine of its own, as a daemon that somebody took over would send it."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    runtime = tempfile.mkdtemp(prefix="mbxengine-")
+    engine = subprocess.Popen(
+        [build / "millibox-engine", "--fd", str(theirs.fileno()), "--agent", build / "millibox-agent"]
+        + ["--runners", ROOT / "runners", "--runtime-dir", runtime, "--uid-base", "1879048192", *options],
+        pass_fds=[theirs.fileno()],
+    )
+    theirs.close()
+    try:
+        ours.settimeout(20)
+        ours.send(request)
+        return ours.recv(4096)
+    finally:
+        ours.close()
+        engine.wait(20)
+        shutil.rmtree(runtime)
+
+
+@pytest.mark.parametrize("over", ["memory", "tmp", "disk", "pids", "cpu"])
+def test_the_engine_holds_the_daemon_to_the_maxima(build, over):
+    most = {"memory": 64 << 20, "disk": 32 << 20, "pids": 100, "cpu": 500}
+    asked = {**most, "tmp": 1 << 20}
+    asked[over] = (asked[over] if over != "tmp" else most["memory"]) + 4096
+    limits = struct.pack(
+        "=QQQQIIII", asked["memory"], asked["disk"], asked["tmp"], 1 << 20, 100, 100, asked["pids"], asked["cpu"]
+    )
+    request = struct.pack("=II32s", OP_CREATE, 7, b"bmaxima") + limits + struct.pack("=II", 0, 0)
+    options = [word for name, value in most.items() for word in (f"--max-{name}", str(value))]
+    op, seq = struct.unpack_from("=II", ask_engine(build, request, *options))
+    assert (op, seq) == (OP_FAILED, 7)
+    if over == "memory":  # the same without maxima: it is these that refuse
+        assert struct.unpack_from("=I", ask_engine(build, request))[0] != OP_FAILED
+
+
+HOLD = {
+    "tcp": """
+import socket, time
+keep, server = [], socket.socket()
+server.bind(("127.0.0.1", 0)); server.listen(1000); server.settimeout(1)
+end = time.monotonic() + 3
+try:
+    while len(keep) < 450 and time.monotonic() < end:
+        a = socket.socket(); a.settimeout(1); a.connect(server.getsockname()); keep.append((a, server.accept()))
+        a.setblocking(False)
+        try:
+            while True: a.send(bytes(65536))
+        except BlockingIOError: pass
+except OSError: pass
+print(len(keep), flush=True); time.sleep(2)
+""",
+    "udp": """
+import socket, time
+keep = []
+for i in range(900):
+    a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); a.bind(("127.0.0.1", 0)); a.setblocking(False); keep.append(a)
+    try:
+        for k in range(5): a.sendto(bytes(60000), a.getsockname())
+    except OSError: pass
+print(len(keep), flush=True); time.sleep(2)
+""",
+}
+
+
+def socket_memory(protocol):
+    """Bytes in the buffers of all sockets of the kernel, of every namespace."""
+    for line in open("/proc/net/sockstat"):
+        if line.startswith(protocol.upper() + ":"):
+            words = line.split()
+            return int(words[words.index("mem") + 1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+@needs_root
+@pytest.mark.parametrize("protocol", sorted(HOLD))
+def test_what_waits_in_sockets_is_limited_as_memory_is(client, protocol):
+    limit = 64 << 20
+    before, most = socket_memory(protocol), 0
+    run = background(lambda: client.python(HOLD[protocol], timeout=15, resources={"memory": "64Mi"}))
+    while run.is_alive():
+        most = max(most, socket_memory(protocol) - before)
+        time.sleep(0.01)
+    assert limit / 4 < most < 2 * limit, run.got  # the lower bound: it was tried in earnest
+
+
+def test_windows_of_connections_are_small(client):
+    seen = client.shell("cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem")["stdout"].split()
+    assert [int(n) for n in (seen[2], seen[5])] == [262144, 262144]
+
+
+def test_the_boot_id_is_not_the_hosts(client):
+    with open("/proc/sys/kernel/random/boot_id") as f:
+        outside = f.read()
+    inside = client.shell("cat /proc/sys/kernel/random/boot_id; cat /proc/sys/kernel/random/boot_id")["stdout"]
+    first, second = inside.splitlines()
+    assert str(uuid.UUID(first)) == first == second
+    assert uuid.UUID(first).version == 4
+    assert first != outside.strip()

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent gives to a program and keeps from it, seen through a whole daemon."""
+
+import pytest
+from support import host
+
+
+def test_shell_opens_its_stdio_by_name(client):
+    r = client.shell(
+        "cat /dev/stdin > /dev/stdout; echo err > /dev/stderr; echo a > /proc/self/fd/1; echo b | tee /dev/stderr",
+        stdin="in\n",
+    )
+    assert (r["stdout"], r["stderr"]) == ("in\na\nb\n", "err\nb\n"), r
+
+
+def test_python_opens_its_stdio_by_name(client):
+    r = client.python(
+        "d=open('/dev/stdin').read()\nopen('/dev/stdout','w').write(d)\nopen('/dev/stderr','w').write('e')", stdin="x"
+    )
+    assert (r["stdout"], r["stderr"]) == ("x", "e"), r
+
+
+def test_stdin_that_is_empty_can_be_opened_by_name(client):
+    r = client.shell("cat /dev/stdin; echo $?")
+    assert r["stdout"] == "0\n", r
+
+
+SHARED = """
+import ctypes, mmap, os
+l = ctypes.CDLL(None)
+l.mmap.restype = l.shmat.restype = ctypes.c_ssize_t
+got = 0
+def take(address):
+    global got
+    if address not in (-1, 0):
+        ctypes.memset(address, 1, 24 << 20)
+        got += 24
+size, none = ctypes.c_size_t(24 << 20), ctypes.c_size_t(0)
+for _ in range(4):
+    take(l.mmap(None, size, 3, 0x21, -1, none))
+    take(l.mmap(None, size, 3, 0x122, -1, none))
+    i = l.shmget(0, size, 0o1600)
+    if i >= 0:
+        take(l.shmat(i, None, 0))
+    for make in (lambda: os.memfd_create('x'), lambda: os.open('/dev/zero', os.O_RDWR)):
+        try:
+            fd = make()
+            if os.fstat(fd).st_rdev == 0:
+                os.ftruncate(fd, 24 << 20)
+            take(l.mmap(None, size, 3, 1, fd, none))
+        except OSError:
+            pass
+print(got)
+"""
+
+
+def test_shared_memory_does_not_escape_the_memory_limit(client):
+    """CG-1. With a controller the box ends as soon as it has more; without, it gets no such memory."""
+    r = client.python(SHARED, resources={"memory": "64Mi"})
+    assert r["status"] != "success" or int(r["stdout"]) <= 64, r
+
+
+def test_programs_fall_back_where_shared_memory_is_not_given(client):
+    if host.is_root():
+        pytest.skip("root has a memory controller: nothing is refused")
+    r = client.python(
+        "import multiprocessing as m\n"
+        "from multiprocessing import shared_memory\n"
+        "v = m.Value('i', 0)\n"
+        "def add():\n  with v.get_lock(): v.value += 1\n"
+        "p = [m.Process(target=add) for _ in range(3)]\n[x.start() for x in p]; [x.join() for x in p]\n"
+        "s = shared_memory.SharedMemory(create=True, size=4096); s.buf[0] = 7; s.close(); s.unlink()\n"
+        "print(v.value)"
+    )
+    assert r["stdout"] == "3\n", r
