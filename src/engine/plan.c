@@ -8,9 +8,9 @@
 /*
  * Theory of operation. The order matters more than the list. Four phases:
  *
- *   prepare  everything that limits the box exists before the box does
- *   join     the child puts itself under those limits and can do nothing else yet
- *   admit    the engine checks that it really is there, gives it its ids, lets it go
+ *   prepare  everything that limits the box exists before the box does; the child gets its ids
+ *   join     meanwhile the child puts itself under those limits and can do nothing else yet
+ *   admit    the engine checks that it really is there, and lets it go
  *   build    the child makes the world it will live in, leaves the old one, loses its powers
  *
  * Whatever an attacker could influence comes after the last step. No byte of a request is looked at
@@ -127,7 +127,17 @@ static const struct row rows[STEP_COUNT] = {
 	},
 	[STEP_CLONE] = {
 		.name = "clone", .phase = PLAN_PREPARE, .layers = NAMESPACES, .what = tell_clone,
-		.why = "last of preparing: from here there is something to kill when a step fails",
+		.why = "everything it inherits is there; from here there is something to kill when a step fails",
+	},
+	[STEP_IDMAP] = {
+		.name = "idmap", .phase = PLAN_PREPARE, .what = tell_idmap,
+		.why = "only from outside, and only once; done while the child joins its groups, because it "
+		       "can use its ids only when it is released",
+	},
+	[STEP_OOM_SCORE] = {
+		.name = "oom-score", .phase = PLAN_PREPARE,
+		.text = "raise oom_score_adj, so that the host kills boxes before anything else",
+		.why = "before the release: /proc is read-only inside, so nothing there can lower it again",
 	},
 	[STEP_DEATHSIG] = {
 		.name = "deathsig", .phase = PLAN_JOIN,
@@ -148,16 +158,7 @@ static const struct row rows[STEP_COUNT] = {
 	[STEP_CGROUP_VERIFY] = {
 		.name = "cgroup-verify", .phase = PLAN_ADMIT, .when = has_cgroup,
 		.text = "read back from /proc that the child is in every group",
-		.why = "needs the child to have joined; before it gets an id it could do harm with",
-	},
-	[STEP_IDMAP] = {
-		.name = "idmap", .phase = PLAN_ADMIT, .what = tell_idmap,
-		.why = "only from outside, and only once; the child is nobody until then",
-	},
-	[STEP_OOM_SCORE] = {
-		.name = "oom-score", .phase = PLAN_ADMIT,
-		.text = "raise oom_score_adj, so that the host kills boxes before anything else",
-		.why = "before the release: /proc is read-only inside, so nothing there can lower it again",
+		.why = "needs the child to have joined; before the release, so that it never acts unlimited",
 	},
 	[STEP_RELEASE] = {
 		.name = "release", .phase = PLAN_ADMIT,

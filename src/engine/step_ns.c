@@ -76,6 +76,13 @@ static long clone_as_agent(struct build *b, struct clone_args *args)
 	int r = act_as(ids, ids_agent(ids, b->slot));
 	long pid = r;
 
+	/*
+	 * The /proc files of a process that is not dumpable belong to the host's root: an engine
+	 * that is not root could not write the child's maps. Meanwhile only processes of the same
+	 * user could look at the engine.
+	 */
+	if (r >= 0 && ids->mode != ENGINE_IDS_RANGE && prctl(PR_SET_DUMPABLE, 1) < 0)
+		pid = r = -errno;
 	/* Raw: the libc's handlers around fork have nothing to do here and cost time. */
 	if (r >= 0)
 		pid = syscall(SYS_clone3, args, sizeof(*args));
@@ -84,6 +91,8 @@ static long clone_as_agent(struct build *b, struct clone_args *args)
 	if (r >= 0 && pid < 0)
 		pid = -errno;
 	act_as_self(ids);
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		abort();
 	return pid;
 }
 
@@ -123,11 +132,8 @@ int step_clone(struct build *b, struct error *err)
 
 int step_deathsig(struct build *b, struct error *err)
 {
-	/*
-	 * The engine is not dumpable and so were we, which gives our /proc files to the host's
-	 * root: an engine that is not root could not write our maps then. This is a copy of its
-	 * memory that only processes of the same user outside could look at.
-	 */
+	/* Dumpable, or our own /proc files would be the host's root's, and not ours to write. This
+	 * is a copy of the engine's memory that only processes of the same user could look at. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "set the death signal");
 	/* Our copy of the engine's end would keep the socket open after it died. */

@@ -113,6 +113,7 @@ def row_many(daemon, count, parallel):
     def look():
         return (len(host.mounts()), daemon.groups(), host.fd_count(daemon.pid), host.fd_count(daemon.engine_pid))
 
+    daemon.settle()
     before = look()
     memory = []
     found = {"boxes": count, "parallel": parallel}
