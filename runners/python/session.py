@@ -15,12 +15,10 @@ import _signal
 import _socket
 import _thread
 import array
-import binascii
 import builtins
 import io
 import linecache
 import posix
-import reprlib
 import sys
 import traceback
 

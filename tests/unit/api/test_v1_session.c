@@ -37,7 +37,8 @@ static int set_up(void **state)
 	char name[64];
 	int fd = -1;
 
-	f->config = (struct config){.max_body_bytes = 1000, .max_code_bytes = 50, .max_answers_bytes = 1 << 20};
+	f->config = (struct config){
+		.max_body_bytes = 1000, .max_code_bytes = 50, .max_answers_bytes = 1 << 20};
 	http.loop = parts.loop = f->loop = loop_new();
 	parts.executions = f->sessions.executions = executions_new(f->loop, 100, 1 << 20);
 	f->router = router_new(&parts);
