@@ -151,12 +151,16 @@ def row_many(daemon, count, parallel):
     return found
 
 
+def compared(peer, us):
+    return f"{peer / us:.1f}x faster" if peer >= us else f"{us / peer:.1f}x slower"
+
+
 def table(results):
     cold = results["cold"]["samples"]
     base, us = cold["bare python3"]["p50_ms"], cold["millibox"]["p50_ms"]
     lines = ["| what | p50 ms | p90 ms | p99 ms | against bare python3 | Millibox is |", "| --- | --- | --- | --- | --- | --- |"]
     for name, s in sorted(cold.items(), key=lambda item: item[1]["p50_ms"]):
-        times = f"{s['p50_ms'] / us:.1f}x faster" if name not in ("millibox", "millibox shell true") else ""
+        times = compared(s["p50_ms"], us) if not name.startswith("millibox") else ""
         lines.append(f"| {name} | {s['p50_ms']:.2f} | {s['p90_ms']:.2f} | {s['p99_ms']:.2f} | {s['p50_ms'] / base:.2f}x | {times} |")
     for name, why in results["cold"]["absent"].items():
         lines.append(f"| {name} | not measured: {why[:80]} | | | | |")
