@@ -15,6 +15,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", ROOT / "build")).resolve()
 
 
+def is_sanitized():
+    """Whether the daemon is built with the address sanitizer, which keeps what was freed for a while."""
+    linked = subprocess.run(["ldd", str(BUILD / "milliboxd")], capture_output=True, text=True).stdout
+    return "libasan" in linked
+
+
 class Daemon:
     #: Instances that the daemons of this test run have had: others on the host are not our concern.
     instances = set()
