@@ -111,7 +111,11 @@ def row_inside(daemon, rounds=9):
 def row_many(daemon, count, parallel):
     """Row 13: many boxes, one after another and @parallel at a time; all right, nothing left."""
     def look():
-        return (len(host.mounts()), daemon.groups(), host.fd_count(daemon.pid), host.fd_count(daemon.engine_pid))
+        """Mounts, groups, processes (and so namespaces), descriptors of both programs, files."""
+        return (
+            len(host.mounts()), daemon.groups(), host.strays(Daemon.instances), host.fd_count(daemon.pid),
+            host.fd_count(daemon.engine_pid), sorted(str(p) for p in daemon.home.rglob("*")),
+        )  # fmt: skip
 
     daemon.settle()
     before = look()
@@ -175,7 +179,7 @@ def table(results):
         f"| system-call-bound program (files) inside against outside | {inside['syscall']['slower_percent']:+.1f} % |",
         f"| a system call that does nothing, inside against outside | {inside['nothing']['slower_percent']:+.1f} % |",
         f"| boxes per second, one after another / {many['parallel']} at a time | {many['per_second_sequential']} / {many['per_second_parallel']} |",
-        f"| left behind after {2 * many['boxes']} boxes (processes, mounts, cgroups, descriptors) | {many['left_behind']} |",
+        f"| left behind after {2 * many['boxes']} boxes (processes, namespaces, mounts, cgroups, descriptors, files) | {many['left_behind']} |",
     ]
     return "\n".join(lines)
 
@@ -183,7 +187,7 @@ def table(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=60, help="rounds of the interleaved comparison")
-    parser.add_argument("--boxes", type=int, default=2000, help="boxes of each half of the leak test")
+    parser.add_argument("--boxes", type=int, default=5000, help="boxes of each half of the leak test")
     parser.add_argument("--out", default=str(ROOT / "bench" / "results"), help="where the JSON goes")
     args = parser.parse_args()
     daemon = Daemon().start()
