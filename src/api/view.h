@@ -27,5 +27,5 @@ json_t *view_execution_status(const struct execution *e) attr_must_check;
  * asked for. Return: 0 or -1: no room.
  */
 int view_add_execution(struct buf *b, const struct execution *e) attr_must_check;
-/** view_execution_brief - the same without output and code, which are null, for listings. */
+/** view_execution_brief - the same without output, code and what the runner reported, for lists. */
 json_t *view_execution_brief(const struct execution *e) attr_must_check;

@@ -334,6 +334,8 @@ static void executions_come_in_pages_newest_first(void **state)
 	/* A page of them could be as large as all outputs together. */
 	assert_true(json_is_null(json_object_get(newest, "code")));
 	assert_true(json_is_null(json_object_get(newest, "stdout")));
+	assert_true(json_is_null(json_object_get(newest, "error")));
+	assert_int_equal(json_array_size(json_object_get(newest, "results")), 0);
 	assert_true(json_is_true(json_object_get(j, "has_more")));
 	json_decref(j);
 }
