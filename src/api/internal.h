@@ -12,8 +12,11 @@ struct router {
 	const char *unready; /* literal; NULL: ready */
 };
 
-/* @id is what stands in the path for the {...} of the row; "" where nothing could have it. */
-typedef void route_fn(struct router *r, struct http_request *req, const char *id);
+/* @args is borrowed for the call. */
+typedef void route_fn(struct router *r, struct http_request *req, const struct route_args *args);
+
+/* Ends a pattern: any number of segments, none included. */
+#define ROUTE_REST "{path...}"
 
 enum route_body {
 	ROUTE_BODY_NONE,     /* there must not be one */
@@ -23,7 +26,8 @@ enum route_body {
 
 struct route {
 	const char *method;
-	const char *path; /* at most one {part}, which is a whole segment */
+	const char *path; /* at most one {id}, a whole segment, and ROUTE_REST at the end; among
+	                     rows that match a path the first counts */
 	enum route_body body;
 	bool always; /* answered even when there are too many connections */
 	route_fn *handle;

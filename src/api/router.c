@@ -53,38 +53,54 @@ static void add_allowed(char *allow, const struct route *route)
 	(void)r;
 }
 
-bool router_id(const char *pattern, const char *path, char ret_id[ROUTER_ID_LEN])
+/* A whole segment. Return: what follows it; NULL: there is none. */
+static const char *take_id(const char *path, char ret_id[ROUTER_ID_LEN])
 {
-	size_t same = strcspn(pattern, "{"), len;
-	const char *rest = strchr(pattern, '}');
+	size_t len = strcspn(path, "/");
 
-	ret_id[0] = '\0';
-	if (!rest)
-		return str_equal(pattern, path);
-	if (strncmp(pattern, path, same) != 0)
-		return false;
-	path += same;
-	len = strcspn(path, "/");
-	if (len == 0 || !str_equal(path + len, rest + 1))
-		return false;
+	if (len == 0)
+		return NULL;
 	if (len < ROUTER_ID_LEN) {
 		memcpy(ret_id, path, len);
 		ret_id[len] = '\0';
 	}
-	if (!id_is_valid(ret_id, ROUTER_ID_LEN - 1))
+	if (len >= ROUTER_ID_LEN || !id_is_valid(ret_id, ROUTER_ID_LEN - 1))
 		ret_id[0] = '\0';
-	return true;
+	return path + len;
+}
+
+bool router_match(const char *pattern, const char *path, struct route_args *ret_args)
+{
+	*ret_args = (struct route_args){.rest = ""};
+	for (;;) {
+		size_t same = strcspn(pattern, "{");
+		const char *part = pattern + same;
+
+		if (part[0] == '\0')
+			return str_equal(pattern, path);
+		if (strncmp(pattern, path, same) != 0)
+			return false;
+		path += same;
+		if (str_equal(part, ROUTE_REST)) {
+			ret_args->rest = path;
+			return true;
+		}
+		path = take_id(path, ret_args->id);
+		if (!path)
+			return false;
+		pattern = strchr(part, '}') + 1;
+	}
 }
 
 int router_find(const char *method, const char *path, const struct route **ret_route,
                 char ret_allow[ROUTER_ALLOW_LEN], struct error *err)
 {
 	const struct route *route;
-	char id[ROUTER_ID_LEN];
+	struct route_args args;
 
 	ret_allow[0] = '\0';
 	for (size_t i = 0; (route = route_at(i)); i++) {
-		if (!router_id(route->path, path, id))
+		if (!router_match(route->path, path, &args))
 			continue;
 		if (is_method(method, route)) {
 			*ret_route = route;
@@ -223,7 +239,8 @@ static void on_request(void *ctx, struct http_request *req)
 {
 	struct router *r = ctx;
 	const struct route *route = NULL;
-	char allow[ROUTER_ALLOW_LEN], id[ROUTER_ID_LEN];
+	char allow[ROUTER_ALLOW_LEN];
+	struct route_args args;
 	struct error err = {0};
 
 	log_debug("request %s: %s %s", http_request_id(req), http_method(req), http_path(req));
@@ -233,8 +250,8 @@ static void on_request(void *ctx, struct http_request *req)
 		reply_error(req, &err);
 		return;
 	}
-	(void)router_id(route->path, http_path(req), id);
-	route->handle(r, req, id);
+	(void)router_match(route->path, http_path(req), &args);
+	route->handle(r, req, &args);
 }
 
 static void on_error(void *ctx, struct http_request *req, const struct error *err)

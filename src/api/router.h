@@ -16,6 +16,7 @@ struct config;
 struct exec_service;
 struct executions;
 struct loop;
+struct principal;
 struct router;
 struct route;
 struct session_service;
@@ -44,11 +45,18 @@ void router_set_unready(struct router *r, const char *reason);
  */
 int router_find(const char *method, const char *path, const struct route **ret_route,
                 char ret_allow[ROUTER_ALLOW_LEN], struct error *err) attr_must_check;
+/* What a path says beyond its row, and who asks. */
+struct route_args {
+	char id[ROUTER_ID_LEN];            /* for {id}; "" where nothing could have it */
+	const char *rest;                  /* for {path...}; of the request's path; never NULL */
+	const struct principal *principal; /* who asks; set by whoever has checked that */
+};
 /**
- * router_id - what stands in @path for the {part} of @pattern. An id that is not well-formed is
- * like one that nobody has: "", so that both get the same answer. Return: whether they match. Pure.
+ * router_match - what stands in @path for the {id} and the closing {path...} of @pattern. An id
+ * that is not well-formed is like one that nobody has: "", so that both get the same answer; a rest
+ * may be anything, "" included, and is for its handler to check. Return: whether they match. Pure.
  */
-bool router_id(const char *pattern, const char *path, char ret_id[ROUTER_ID_LEN]);
+bool router_match(const char *pattern, const char *path, struct route_args *ret_args);
 /**
  * router_check_source - a web page must not reach a local daemon: neither under a name of its own
  * that resolves to this host (Host), nor from a page of somebody else (Origin). @host or @origin

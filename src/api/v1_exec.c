@@ -187,7 +187,7 @@ static void on_gone(void *ctx)
 	free(call);
 }
 
-void v1_execute(struct router *r, struct http_request *req, const char *id)
+void v1_execute(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
 	cleanup_decoded_exec struct decoded_exec decoded = {0};
@@ -197,7 +197,7 @@ void v1_execute(struct router *r, struct http_request *req, const char *id)
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	(void)id;
+	(void)args;
 	if (decode_exec(body, len, &limits, &decoded, &err) < 0) {
 		reply_error(req, &err);
 		return;

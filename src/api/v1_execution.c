@@ -90,17 +90,18 @@ static void execute(struct router *r, struct http_request *req, const char *id, 
 		reply_json(req, status, view_execution_ticket(e));
 }
 
-void v1_session_execute(struct router *r, struct http_request *req, const char *id)
+void v1_session_execute(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	execute(r, req, id, HTTP_OK);
+	execute(r, req, args->id, HTTP_OK);
 }
 
-void v1_session_submit(struct router *r, struct http_request *req, const char *id)
+void v1_session_submit(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	execute(r, req, id, HTTP_CREATED);
+	execute(r, req, args->id, HTTP_CREATED);
 }
 
-void v1_session_execute_sync(struct router *r, struct http_request *req, const char *id)
+void v1_session_execute_sync(struct router *r, struct http_request *req,
+                             const struct route_args *args)
 {
 	cleanup_decoded_run struct decoded_run run = {0};
 	struct follow_config how = {.loop = r->parts.loop,
@@ -112,7 +113,7 @@ void v1_session_execute_sync(struct router *r, struct http_request *req, const c
 
 	if (query_seconds(req, &poll_span, &poll_us, &err) < 0 ||
 	    query_seconds(req, &sync_span, &how.patience_us, &err) < 0 ||
-	    start(r, req, id, &run, &e, &err) < 0)
+	    start(r, req, args->id, &run, &e, &err) < 0)
 		reply_error(req, &err);
 	else
 		follow(req, e, &how);
@@ -132,20 +133,21 @@ static void list(struct executions *all, const char *session_id, struct query_pa
 	}
 }
 
-void v1_session_executions(struct router *r, struct http_request *req, const char *id)
+void v1_session_executions(struct router *r, struct http_request *req,
+                           const struct route_args *args)
 {
 	struct query_page page;
 	struct error err = {0};
 
-	if (!find_session(r, id, &err) ||
+	if (!find_session(r, args->id, &err) ||
 	    query_page(req, status_words, ARRAY_SIZE(status_words), &page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	list(r->parts.executions, id, &page);
+	list(r->parts.executions, args->id, &page);
 	reply_json(req, HTTP_OK,
 	           query_page_object(&page, "executions",
-	                             executions_count_of(r->parts.executions, id)));
+	                             executions_count_of(r->parts.executions, args->id)));
 }
 
 static struct execution *find_latest(struct router *r, const char *id, struct error *err)
@@ -196,42 +198,42 @@ static void answer_result(struct router *r, struct http_request *req, const stru
 	answer_whole(r, req, e, err);
 }
 
-void v1_session_status(struct router *r, struct http_request *req, const char *id)
+void v1_session_status(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct execution *e = find_latest(r, id, &err);
+	const struct execution *e = find_latest(r, args->id, &err);
 
 	answer(req, e, &err, view_execution_status);
 }
 
-void v1_session_result(struct router *r, struct http_request *req, const char *id)
+void v1_session_result(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
 
-	answer_result(r, req, find_latest(r, id, &err), &err);
+	answer_result(r, req, find_latest(r, args->id, &err), &err);
 }
 
-void v1_execution_show(struct router *r, struct http_request *req, const char *id)
+void v1_execution_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct execution *e = find_execution(r, id, &err);
+	const struct execution *e = find_execution(r, args->id, &err);
 
 	answer_whole(r, req, e, &err);
 }
 
-void v1_execution_status(struct router *r, struct http_request *req, const char *id)
+void v1_execution_status(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct execution *e = find_execution(r, id, &err);
+	const struct execution *e = find_execution(r, args->id, &err);
 
 	answer(req, e, &err, view_execution_status);
 }
 
-void v1_execution_result(struct router *r, struct http_request *req, const char *id)
+void v1_execution_result(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
 
-	answer_result(r, req, find_execution(r, id, &err), &err);
+	answer_result(r, req, find_execution(r, args->id, &err), &err);
 }
 
 /* A browser that comes back says by itself what it has. */
@@ -244,12 +246,12 @@ static int read_after(const struct http_request *req, uint64_t *ret_after, struc
 	return query_u64(req, "after", UINT64_MAX, ret_after, err);
 }
 
-void v1_execution_events(struct router *r, struct http_request *req, const char *id)
+void v1_execution_events(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct follow_config how = {.loop = r->parts.loop,
 	                            .max_bytes = r->config->max_answers_bytes};
 	struct error err = {0};
-	struct execution *e = find_execution(r, id, &err);
+	struct execution *e = find_execution(r, args->id, &err);
 
 	if (!e || read_after(req, &how.after, &err) < 0) {
 		reply_error(req, &err);
@@ -259,21 +261,21 @@ void v1_execution_events(struct router *r, struct http_request *req, const char 
 	follow(req, e, &how);
 }
 
-void v1_execution_cancel(struct router *r, struct http_request *req, const char *id)
+void v1_execution_cancel(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	struct execution *e = find_execution(r, id, &err);
+	struct execution *e = find_execution(r, args->id, &err);
 
 	if (e && execution_cancel(e, &err) < 0)
 		e = NULL;
 	answer(req, e, &err, view_execution_status);
 }
 
-void v1_execution_stdin(struct router *r, struct http_request *req, const char *id)
+void v1_execution_stdin(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_decoded_input struct decoded_input input = {0};
 	struct error err = {0};
-	struct execution *e = find_execution(r, id, &err);
+	struct execution *e = find_execution(r, args->id, &err);
 	size_t len;
 	const char *body = http_body(req, &len);
 

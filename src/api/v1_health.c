@@ -7,12 +7,12 @@
 
 /* Alive: the loop turns. Nothing else is asked, so that a busy daemon is not taken for a dead one.
  */
-void v1_healthz(struct router *r, struct http_request *req, const char *id)
+void v1_healthz(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_t *body = json_object();
 
 	(void)r;
-	(void)id;
+	(void)args;
 	json_set(body, "status", json_string("ok"));
 	reply_json(req, 200, body);
 }
@@ -25,13 +25,13 @@ static void add_reason(json_t *reasons, const char *text)
 	(void)r;
 }
 
-void v1_readyz(struct router *r, struct http_request *req, const char *id)
+void v1_readyz(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_t *body = json_object(), *reasons = json_array();
 	struct exec_service_stats stats;
 	bool ready;
 
-	(void)id;
+	(void)args;
 	exec_service_stats(r->execs, &stats);
 	if (stats.draining)
 		add_reason(reasons, "draining");

@@ -24,7 +24,7 @@ static struct session *find(struct router *r, struct http_request *req, const ch
 	return session;
 }
 
-void v1_session_create(struct router *r, struct http_request *req, const char *id)
+void v1_session_create(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_session_request struct session_request request = {0};
 	struct session *session = NULL;
@@ -33,7 +33,7 @@ void v1_session_create(struct router *r, struct http_request *req, const char *i
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	(void)id;
+	(void)args;
 	if (decode_session(body, len, &request, &err) < 0 ||
 	    session_create(r->parts.sessions, &request, &session, &reused, &err) < 0)
 		reply_error(req, &err);
@@ -55,13 +55,13 @@ static void list(struct session_service *sessions, struct query_page *page)
 	}
 }
 
-void v1_session_list(struct router *r, struct http_request *req, const char *id)
+void v1_session_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const char *words[SESSION_STATE_COUNT];
 	struct query_page page;
 	struct error err = {0};
 
-	(void)id;
+	(void)args;
 	for (int state = 0; state < SESSION_STATE_COUNT; state++)
 		words[state] = session_state_name((enum session_state)state);
 	if (query_page(req, words, ARRAY_SIZE(words), &page, &err) < 0) {
@@ -73,25 +73,25 @@ void v1_session_list(struct router *r, struct http_request *req, const char *id)
 	           query_page_object(&page, "sessions", session_count(r->parts.sessions)));
 }
 
-void v1_session_show(struct router *r, struct http_request *req, const char *id)
+void v1_session_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, id);
+	struct session *session = find(r, req, args->id);
 
 	if (session)
 		reply_json(req, HTTP_OK, view_session(session));
 }
 
-void v1_session_stats(struct router *r, struct http_request *req, const char *id)
+void v1_session_stats(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, id);
+	struct session *session = find(r, req, args->id);
 
 	if (session)
 		reply_json(req, HTTP_OK, view_session_stats(session));
 }
 
-void v1_session_delete(struct router *r, struct http_request *req, const char *id)
+void v1_session_delete(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, id);
+	struct session *session = find(r, req, args->id);
 	json_t *body;
 
 	if (!session)
@@ -99,13 +99,13 @@ void v1_session_delete(struct router *r, struct http_request *req, const char *i
 	session_delete(session);
 	body = json_object();
 	json_set(body, "message", json_string("The session is deleted."));
-	json_set(body, "session_id", json_string(id));
+	json_set(body, "session_id", json_string(args->id));
 	reply_json(req, HTTP_OK, body);
 }
 
-void v1_session_terminate(struct router *r, struct http_request *req, const char *id)
+void v1_session_terminate(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, id);
+	struct session *session = find(r, req, args->id);
 
 	if (!session)
 		return;
@@ -128,22 +128,22 @@ static void act(struct router *r, struct http_request *req, const char *id,
 		reply_json(req, HTTP_OK, view_session(session));
 }
 
-void v1_session_pause(struct router *r, struct http_request *req, const char *id)
+void v1_session_pause(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, id, session_pause);
+	act(r, req, args->id, session_pause);
 }
 
-void v1_session_resume(struct router *r, struct http_request *req, const char *id)
+void v1_session_resume(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, id, session_resume);
+	act(r, req, args->id, session_resume);
 }
 
-void v1_session_interrupt(struct router *r, struct http_request *req, const char *id)
+void v1_session_interrupt(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, id, session_interrupt);
+	act(r, req, args->id, session_interrupt);
 }
 
-void v1_session_keepalive(struct router *r, struct http_request *req, const char *id)
+void v1_session_keepalive(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, id, session_keepalive);
+	act(r, req, args->id, session_keepalive);
 }

@@ -16,7 +16,8 @@ static void check_path(const char *target, const char *method)
 {
 	char *path = http_decode_path(target);
 	const struct route *route = NULL;
-	char allow[ROUTER_ALLOW_LEN], id[ROUTER_ID_LEN];
+	char allow[ROUTER_ALLOW_LEN];
+	struct route_args args;
 	struct error err = {0};
 
 	if (!path)
@@ -24,8 +25,8 @@ static void check_path(const char *target, const char *method)
 	require(path[0] == '/');
 	require(strlen(path) <= strlen(target));
 	if (router_find(method, path, &route, allow, &err) == 0)
-		require(route && router_id(route->path, path, id) &&
-		        (!id[0] || id_is_valid(id, sizeof(id) - 1)));
+		require(route && router_match(route->path, path, &args) &&
+		        (!args.id[0] || id_is_valid(args.id, sizeof(args.id) - 1)));
 	else
 		require(err.code == ERR_NOT_FOUND || (err.code == ERR_BAD_METHOD && allow[0]));
 	free(path);

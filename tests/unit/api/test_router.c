@@ -132,20 +132,50 @@ static void an_id_is_taken_from_its_place(void **state)
 		{"/a",        "/a",          ""      },
 		{"/a",        "/b",          NULL    },
 	};
-	char id[ROUTER_ID_LEN], path[ROUTER_ID_LEN + 8];
+	char path[ROUTER_ID_LEN + 8];
+	struct route_args args;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (router_id(rows[i].pattern, rows[i].path, id) != (rows[i].id != NULL))
+		if (router_match(rows[i].pattern, rows[i].path, &args) != (rows[i].id != NULL))
 			fail_msg("'%s' and '%s'", rows[i].pattern, rows[i].path);
-		assert_string_equal(id, rows[i].id ? rows[i].id : "");
+		if (rows[i].id)
+			assert_string_equal(args.id, rows[i].id);
 	}
 	assert_int_equal(str_format(path, sizeof(path), "/a/%s", longest), 0);
-	assert_true(router_id("/a/{id}", path, id));
-	assert_string_equal(id, longest);
+	assert_true(router_match("/a/{id}", path, &args));
+	assert_string_equal(args.id, longest);
 	assert_int_equal(str_format(path, sizeof(path), "/a/%sx", longest), 0);
-	assert_true(router_id("/a/{id}", path, id));
-	assert_string_equal(id, "");
+	assert_true(router_match("/a/{id}", path, &args));
+	assert_string_equal(args.id, "");
+}
+
+static void what_follows_may_be_anything(void **state)
+{
+	static const struct {
+		const char *path, *id, *rest; /* NULL: no match */
+	} rows[] = {
+		{"/a/x/f/b",     "x", "b"    },
+                {"/a/x/f/b/c/",  "x", "b/c/" },
+                {"/a/x/f/",      "x", ""     },
+		{"/a/x/f//../b", "x", "/../b"},
+                {"/a/../f/b",    "",  "b"    },
+                {"/a/x/f",       "",  NULL   },
+		{"/a//f/b",      "",  NULL   },
+                {"/a/x/g/b",     "",  NULL   },
+	};
+	struct route_args args;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		bool match = router_match("/a/{id}/f/" ROUTE_REST, rows[i].path, &args);
+
+		assert_int_equal(match, rows[i].rest != NULL);
+		if (match) {
+			assert_string_equal(args.id, rows[i].id);
+			assert_string_equal(args.rest, rows[i].rest);
+		}
+	}
 }
 
 static void every_row_of_the_table_is_complete(void **state)
@@ -321,6 +351,7 @@ int main(void)
 		cmocka_unit_test(another_method_is_told_which_there_are),
 		cmocka_unit_test(a_part_of_the_path_may_be_an_id),
 		cmocka_unit_test(an_id_is_taken_from_its_place),
+		cmocka_unit_test(what_follows_may_be_anything),
 		cmocka_unit_test(every_row_of_the_table_is_complete),
 		cmocka_unit_test(the_description_has_every_row),
 		cmocka_unit_test(names_of_this_host_are_served),
