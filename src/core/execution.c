@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "core/execution_internal.h"
 
 /*
@@ -18,23 +19,42 @@
 #define OUTPUT_MAX (256u * 1024 * 1024) /* the largest limits.output_max */
 #define SUFFIX_LEN 8
 
-static struct execution_owner *owner_of(struct executions *all, const char *session_id)
+#define KEY_LEN (TENANT_NAME_MAX + 1 + 64 + 1)
+
+/* No name has a slash in it. What is too long for a name is nobody's, as the empty key. */
+static void make_key(const char *tenant, const char *session_id, char ret_key[KEY_LEN])
 {
-	struct execution_owner *owner = map_get(all->owners, session_id);
+	(void)!str_format(ret_key, KEY_LEN, "%s/%s", tenant, session_id);
+}
+
+static struct execution_owner *owner_of(const struct executions *all, const char *tenant,
+                                        const char *session_id)
+{
+	char key[KEY_LEN];
+
+	make_key(tenant, session_id, key);
+	return map_get(all->owners, key);
+}
+
+static struct execution_owner *get_owner(struct executions *all, const struct execution *e)
+{
+	struct execution_owner *owner = owner_of(all, e->tenant, e->session_id);
+	char key[KEY_LEN];
 
 	if (owner)
 		return owner;
+	make_key(e->tenant, e->session_id, key);
 	owner = NEW(struct execution_owner);
-	owner->session_id = xstrdup(session_id);
+	owner->key = xstrdup(key);
 	list_init(&owner->executions);
-	(void)!map_put(all->owners, session_id, owner); /* looked up above */
+	(void)!map_put(all->owners, key, owner); /* looked up above */
 	return owner;
 }
 
 static void owner_free(struct executions *all, struct execution_owner *owner)
 {
-	(void)map_remove(all->owners, owner->session_id);
-	free(owner->session_id);
+	(void)map_remove(all->owners, owner->key);
+	free(owner->key);
 	free(owner);
 }
 
@@ -119,7 +139,7 @@ static void free_owner_and_all(struct execution_owner *owner)
 
 	LIST_FOREACH (e, &owner->executions, struct execution, node)
 		free_with_watches(e);
-	free(owner->session_id);
+	free(owner->key);
 	free(owner);
 }
 
@@ -159,6 +179,8 @@ struct execution *executions_add(struct executions *all, const struct execution_
 
 	e->all = all;
 	e->created_ms = clock_real_ms();
+	/* It is that of a session, which is shorter. */
+	(void)!str_copy(e->tenant, sizeof(e->tenant), what->tenant ? what->tenant : TENANT_DEFAULT);
 	e->session_id = xstrdup(what->session_id);
 	e->language = xstrdup(what->language);
 	e->code = xmemdup0(what->code, what->code_len);
@@ -170,20 +192,23 @@ struct execution *executions_add(struct executions *all, const struct execution_
 	list_init(&e->ended_node);
 	list_init(&e->node);
 	make_id(all, e);
-	e->owner = owner_of(all, what->session_id);
+	e->owner = get_owner(all, e);
 	e->owner->count++;
 	list_append(&e->owner->executions, &e->node);
 	return e;
 }
 
-struct execution *executions_find(struct executions *all, const char *id)
+struct execution *executions_find(struct executions *all, const char *tenant, const char *id)
 {
-	return map_get(all->by_id, id);
+	struct execution *e = map_get(all->by_id, id);
+
+	return e && str_equal(e->tenant, tenant) ? e : NULL;
 }
 
-struct execution *executions_of(struct executions *all, const char *session_id, size_t offset)
+struct execution *executions_of(struct executions *all, const char *tenant, const char *session_id,
+                                size_t offset)
 {
-	struct execution_owner *owner = map_get(all->owners, session_id);
+	struct execution_owner *owner = owner_of(all, tenant, session_id);
 	struct list *node;
 
 	if (!owner || offset >= owner->count)
@@ -193,21 +218,21 @@ struct execution *executions_of(struct executions *all, const char *session_id, 
 	return LIST_ENTRY(node, struct execution, node);
 }
 
-size_t executions_count_of(struct executions *all, const char *session_id)
+size_t executions_count_of(struct executions *all, const char *tenant, const char *session_id)
 {
-	const struct execution_owner *owner = map_get(all->owners, session_id);
+	const struct execution_owner *owner = owner_of(all, tenant, session_id);
 
 	return owner ? owner->count : 0;
 }
 
-void executions_forget(struct executions *all, const char *session_id)
+void executions_forget(struct executions *all, const char *tenant, const char *session_id)
 {
 	struct error gone = {0};
 	struct execution *e;
 
 	(void)error_set(&gone, ERR_NOT_FOUND, 0, "the session was deleted");
 	/* One by one from the front: ending one may make retention forget others. */
-	while ((e = executions_of(all, session_id, 0))) {
+	while ((e = executions_of(all, tenant, session_id, 0))) {
 		if (e->state != EXECUTION_ENDED)
 			execution_failed(e, &gone);
 		else
@@ -220,6 +245,7 @@ void execution_info(const struct execution *e, struct execution_info *ret_info)
 	bool ended = e->state == EXECUTION_ENDED;
 
 	*ret_info = (struct execution_info){
+		.tenant = e->tenant,
 		.id = e->id,
 		.session_id = e->session_id,
 		.language = e->language,

@@ -12,6 +12,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "core/outcome.h"
+#include "core/principal.h"
 #include "driver/driver.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,6 +46,7 @@ struct execution_event {
 };
 
 struct execution_info {
+	const char *tenant;
 	const char *id, *session_id, *language;
 	const char *code; /* NULL once forgotten for size */
 	size_t code_len;
@@ -57,7 +59,8 @@ struct execution_info {
 };
 
 struct execution_new {
-	const char *session_id; /* copied, as all strings */
+	const char *tenant; /* copied, as all strings; NULL: TENANT_DEFAULT */
+	const char *session_id;
 	const char *language;
 	const char *code;
 	size_t code_len;
@@ -69,13 +72,14 @@ void executions_free(struct executions *all);
 struct executions *executions_new(struct loop *loop, size_t max_count, size_t max_bytes)
 	attr_owned(executions_free);
 struct execution *executions_add(struct executions *all, const struct execution_new *what);
-/** executions_find - NULL when unknown or forgotten. */
-struct execution *executions_find(struct executions *all, const char *id);
+/** executions_find - NULL when unknown, forgotten or another tenant's. */
+struct execution *executions_find(struct executions *all, const char *tenant, const char *id);
 /** executions_of - of one session, newest first; NULL past the end. O(offset). */
-struct execution *executions_of(struct executions *all, const char *session_id, size_t offset);
-size_t executions_count_of(struct executions *all, const char *session_id);
+struct execution *executions_of(struct executions *all, const char *tenant, const char *session_id,
+                                size_t offset);
+size_t executions_count_of(struct executions *all, const char *tenant, const char *session_id);
 /** executions_forget - all of one session. Subscribers are told the end first. */
-void executions_forget(struct executions *all, const char *session_id);
+void executions_forget(struct executions *all, const char *tenant, const char *session_id);
 
 void execution_info(const struct execution *e, struct execution_info *ret_info);
 

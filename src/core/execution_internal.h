@@ -11,7 +11,7 @@ struct timer;
 
 /* All executions of one session. */
 struct execution_owner {
-	char *session_id;
+	char *key;              /* owned: tenant/session */
 	struct list executions; /* struct execution.node, oldest first */
 	size_t count;
 };
@@ -19,7 +19,7 @@ struct execution_owner {
 struct executions {
 	struct loop *loop;
 	struct map *by_id;
-	struct map *owners; /* by session id */
+	struct map *owners; /* by tenant and session id */
 	struct list ended;  /* struct execution.ended_node, the first to end first */
 	size_t ended_count, ended_bytes;
 	size_t max_count, max_bytes;
@@ -46,6 +46,7 @@ struct execution {
 	struct executions *all;
 	struct execution_owner *owner; /* NULL: forgotten */
 	char id[40];
+	char tenant[TENANT_NAME_MAX + 1];
 	char *session_id; /* owned, as all strings */
 	char *language;
 	char *code;

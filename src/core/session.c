@@ -187,9 +187,14 @@ struct session *session_new(struct session_service *s, const struct session_requ
 
 	list_init(&session->node);
 	list_init(&session->ended_node);
+	list_init(&session->owner_node);
+	list_init(&session->owner_ended_node);
 	list_init(&session->queue);
 	list_init(&session->runners);
 	session->service = s;
+	/* Bounded by whoever made the principal; a longer one would be nobody's. */
+	(void)!str_copy(session->tenant, sizeof(session->tenant),
+	                request->tenant ? request->tenant : TENANT_DEFAULT);
 	session->language = xstrdup(decision->runner->name);
 	session->agent_id = request->agent_id ? xstrdup(request->agent_id) : NULL;
 	session->env = copy_env(request->env);
@@ -296,6 +301,7 @@ void session_counters(struct session *session, struct box_counters *ret_counters
 void session_info(const struct session *session, struct session_info *ret_info)
 {
 	*ret_info = (struct session_info){
+		.tenant = session->tenant,
 		.id = session->id,
 		.language = session->language,
 		.agent_id = session->agent_id,

@@ -13,12 +13,13 @@
  * readable FAILED      the box could not be made, or was lost; unfinished executions are `crashed`
  *
  * Sessions never wait for each other beyond admission. Nothing on a request path scans all
- * sessions.
+ * sessions. Ids are a tenant's own: two tenants may have the same.
  */
 
 #include "base/error.h"
 #include "core/exec.h"
 #include "core/execution.h"
+#include "core/principal.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,9 +47,10 @@ enum session_mode {
 
 /* What a caller asks for. Pointers are owned; 0 or NULL: not asked for. */
 struct session_request {
-	char *id;       /* caller-chosen, id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
-	char *language; /* default of its executions; NULL: python */
-	char *agent_id; /* a persistent session of the same agent that is idle is given again */
+	const char *tenant; /* borrowed; whose it is. NULL: TENANT_DEFAULT */
+	char *id;           /* caller-chosen, id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
+	char *language;     /* default of its executions; NULL: python */
+	char *agent_id;     /* a persistent session of the same agent that is idle is given again */
 	enum session_mode mode;
 	char **env; /* NULL-terminated NAME=value, for all executions */
 	uint64_t idle_timeout_us;
@@ -60,6 +62,7 @@ void session_request_done(struct session_request *request);
 
 /* What can be told of a session; strings are the session's, valid until the next event. */
 struct session_info {
+	const char *tenant;
 	const char *id, *language, *agent_id; /* agent_id: NULL if none */
 	enum session_state state;
 	enum session_mode mode;
@@ -96,17 +99,18 @@ struct session_service *session_service_new(const struct session_service_config 
 	attr_owned(session_service_free);
 
 /**
- * session_create - ERR_CONFLICT for an id in use, ERR_BUSY over the configured number of sessions.
- * *ret_reused: an idle session of the same agent was given again (updated, not made).
+ * session_create - ERR_CONFLICT for an id that its tenant has in use, ERR_BUSY over the configured
+ * number of sessions. *ret_reused: an idle session of the same agent was given again (updated, not
+ * made).
  */
 int session_create(struct session_service *s, const struct session_request *request,
                    struct session **ret_session, bool *ret_reused,
                    struct error *err) attr_must_check;
-/** session_find - NULL when unknown. */
-struct session *session_find(struct session_service *s, const char *id);
-/** session_at - newest first, for listings; NULL past the end. O(offset). */
-struct session *session_at(struct session_service *s, size_t offset);
-size_t session_count(const struct session_service *s);
+/** session_find - NULL when @tenant has none of this id; whether another one has is not told. */
+struct session *session_find(struct session_service *s, const char *tenant, const char *id);
+/** session_at - of @tenant, newest first, for listings; NULL past the end. O(offset). */
+struct session *session_at(struct session_service *s, const char *tenant, size_t offset);
+size_t session_count(const struct session_service *s, const char *tenant);
 void session_info(const struct session *session, struct session_info *ret_info);
 /** session_history - the last states, oldest first; the current one is the last. Return: how many.
  */

@@ -252,7 +252,8 @@ static void on_turn(void *ctx)
 static struct execution *add_record(struct session *session, const struct exec_request *request,
                                     const struct policy_decision *decision)
 {
-	const struct execution_new what = {.session_id = session->id,
+	const struct execution_new what = {.tenant = session->tenant,
+	                                   .session_id = session->id,
 	                                   .language = decision->runner->name,
 	                                   .code = request->code,
 	                                   .code_len = request->code_len,

@@ -5,6 +5,7 @@
  * DOC: what the files of sessions share and nobody else sees:
  *
  *   session_service.c  all sessions: making, finding, forgetting, draining
+ *   session_owner.c    those of one tenant: its ids, its list, what is remembered of the ended
  *   session.c          one session: its states and its clocks
  *   session_pause.c    pause and resume
  *   session_execute.c  from a request to a job in the queue, and out of it again
@@ -31,9 +32,8 @@ struct session_service {
 	struct session_service_config config; /* what it points to is borrowed */
 	const struct policy_rules *rules;     /* of the exec service */
 	struct scheduler *scheduler;          /* of the exec service */
-	struct map *by_id;
-	struct map *by_agent; /* the newest persistent session of each agent */
-	struct list all;      /* struct session.node, the oldest first */
+	struct map *owners;                   /* struct session_owner, by tenant */
+	struct list all;                      /* struct session.node, the oldest first */
 	size_t count;
 	struct list ended; /* struct session.ended_node, the first to end first */
 	size_t ended_count;
@@ -45,6 +45,17 @@ struct session_service {
 	void (*on_drained)(void *ctx); /* NULL: nobody asked, or told */
 	void *drained_ctx;
 	struct timer *drain_timer; /* nothing is left: the moment to tell */
+};
+
+/* All sessions of one tenant; there as long as it has one. */
+struct session_owner {
+	struct session_service *service;
+	char tenant[TENANT_NAME_MAX + 1];
+	struct map *by_id;
+	struct map *by_agent; /* the newest persistent session of each agent */
+	struct list sessions; /* struct session.owner_node, the oldest first */
+	struct list ended;    /* struct session.owner_ended_node, the first to end first */
+	size_t count, ended_count;
 };
 
 /* The runner of one language in the box of a session. */
@@ -97,7 +108,11 @@ struct session_job {
 struct session {
 	struct list node;                /* session_service.all or .deleted */
 	struct list ended_node;          /* session_service.ended */
+	struct list owner_node;          /* session_owner.sessions */
+	struct list owner_ended_node;    /* session_owner.ended */
 	struct session_service *service; /* NULL: freed before the box was gone */
+	struct session_owner *owner;     /* NULL: deleted */
+	char tenant[TENANT_NAME_MAX + 1];
 	char id[SESSION_ID_MAX + 1];
 	char *language, *agent_id; /* owned */
 	char **env;                /* owned, NULL-terminated; never NULL */
@@ -151,6 +166,20 @@ int session_refuse(const struct session *session, const char *what, struct error
 
 /** session_resumed - a place was found for the execution of a paused session. */
 void session_resumed(struct session *session);
+
+/* session_owner.c */
+
+/** session_owner_of - NULL: the tenant has no session. */
+struct session_owner *session_owner_of(const struct session_service *s, const char *tenant);
+/** session_owner_enter - by its id, which is made where @id is NULL; it must be free. */
+void session_owner_enter(struct session *session, const char *id);
+/** session_owner_ended - it is no agent's any more, and may be forgotten when there is no room. */
+void session_owner_ended(struct session *session);
+/** session_owner_leave - out of all tables of its owner, which goes with its last one. */
+void session_owner_leave(struct session *session);
+/** session_owner_oldest - who is to be forgotten for the end of @session: the first that its own
+ * tenant ended where that has more than its share of what is remembered, else the first of all. */
+struct session *session_owner_oldest(const struct session *session);
 
 /* session_service.c */
 

@@ -19,8 +19,6 @@
  * of a map: only listings and the drain walk.
  */
 
-#define ID_PREFIX        "sess_"
-#define ID_RANDOM        16
 #define DEFAULT_LANGUAGE "python"
 
 void session_request_done(struct session_request *request)
@@ -48,8 +46,7 @@ struct session_service *session_service_new(const struct session_service_config 
 	s->config = *config;
 	s->rules = &config->execs->rules;
 	s->scheduler = &config->execs->scheduler;
-	s->by_id = map_new();
-	s->by_agent = map_new();
+	s->owners = map_new();
 	list_init(&s->all);
 	list_init(&s->ended);
 	list_init(&s->deleted);
@@ -82,6 +79,7 @@ static void orphan(struct session *session)
 		drop_job(TAKE_PTR(session->current));
 	timer_free(TAKE_PTR(session->timer));
 	timer_free(TAKE_PTR(session->job_timer));
+	session_owner_leave(session);
 	list_remove(&session->node);
 	session->deleted = true;
 	session->service = NULL;
@@ -100,36 +98,17 @@ void session_service_free(struct session_service *s)
 		orphan(session);
 	LIST_FOREACH (session, &s->deleted, struct session, node)
 		orphan(session);
-	map_free(s->by_id);
-	map_free(s->by_agent);
+	map_free(s->owners);
 	timer_free(s->drain_timer);
 	free(s);
 }
 
-/* Finding. */
-
-struct session *session_find(struct session_service *s, const char *id)
-{
-	return map_get(s->by_id, id);
-}
-
-struct session *session_at(struct session_service *s, size_t offset)
-{
-	struct list *node = s->all.prev;
-
-	if (offset >= s->count)
-		return NULL;
-	for (; offset > 0; offset--)
-		node = node->prev;
-	return LIST_ENTRY(node, struct session, node);
-}
-
-size_t session_count(const struct session_service *s)
-{
-	return s->count;
-}
-
 /* Making. */
+
+static const char *tenant_of(const struct session_request *request)
+{
+	return request->tenant ? request->tenant : TENANT_DEFAULT;
+}
 
 static int check_names(const struct session_request *request, struct error *err)
 {
@@ -190,14 +169,15 @@ static bool fits(const struct session *session, const struct session_request *re
 	       is_met(request->max_processes, limits->pids);
 }
 
-static struct session *find_reusable(struct session_service *s,
+static struct session *find_reusable(const struct session_service *s,
                                      const struct session_request *request)
 {
+	const struct session_owner *owner = session_owner_of(s, tenant_of(request));
 	struct session *session;
 
-	if (request->mode != SESSION_PERSISTENT || !request->agent_id)
+	if (request->mode != SESSION_PERSISTENT || !request->agent_id || !owner)
 		return NULL;
-	session = map_get(s->by_agent, request->agent_id);
+	session = map_get(owner->by_agent, request->agent_id);
 	return session && fits(session, request) ? session : NULL;
 }
 
@@ -214,29 +194,6 @@ static void reuse(struct session *session, const struct session_request *request
 		session->idle_us = idle < session->lifetime_us ? idle : session->lifetime_us;
 	session_touch(session);
 	session_arm(session);
-}
-
-/* From here on it can be found. */
-static void name_session(struct session_service *s, struct session *session, const char *id)
-{
-	do {
-		if (id) {
-			(void)!str_copy(session->id, sizeof(session->id), id); /* was checked */
-		} else {
-			memcpy(session->id, ID_PREFIX, strlen(ID_PREFIX));
-			id_random(session->id + strlen(ID_PREFIX), ID_RANDOM);
-		}
-	} while (map_put(s->by_id, session->id, session) < 0); /* a random one that is taken */
-}
-
-static void enter(struct session_service *s, struct session *session)
-{
-	list_append(&s->all, &session->node);
-	s->count++;
-	if (session->agent_id && session->mode == SESSION_PERSISTENT) {
-		(void)map_remove(s->by_agent, session->agent_id);
-		(void)!map_put(s->by_agent, session->agent_id, session); /* just removed */
-	}
 }
 
 static int open_session(struct session_service *s, struct session *session, struct error *err)
@@ -261,19 +218,20 @@ static int make(struct session_service *s, const struct session_request *request
 {
 	struct session *session;
 
-	if (request->id && map_get(s->by_id, request->id))
+	if (request->id && session_find(s, tenant_of(request), request->id))
 		return error_set(err, ERR_CONFLICT, 0, "session %s exists", request->id);
 	if (check_room(s, request, err) < 0)
 		return -1;
 	session = session_new(s, request, decision);
-	name_session(s, session, request->id);
+	session_owner_enter(session, request->id);
 	if (open_session(s, session, err) < 0) {
-		(void)map_remove(s->by_id, session->id);
+		session_owner_leave(session);
 		session->deleted = true;
 		session_reap(session);
 		return -1;
 	}
-	enter(s, session);
+	list_append(&s->all, &session->node);
+	s->count++;
 	*ret_session = session;
 	return 0;
 }
@@ -314,26 +272,16 @@ int session_create(struct session_service *s, const struct session_request *requ
 
 /* Ending. */
 
-static void leave_agent(struct session_service *s, const struct session *session)
-{
-	if (session->agent_id && map_get(s->by_agent, session->agent_id) == session)
-		(void)map_remove(s->by_agent, session->agent_id);
-}
-
 void session_service_ended(struct session *session)
 {
 	struct session_service *s = session->service;
-	struct session *oldest;
 
-	leave_agent(s, session);
+	session_owner_ended(session);
 	list_append(&s->ended, &session->ended_node);
 	s->ended_count++;
 	/* Whoever drains walks the list: nobody is taken out of it meanwhile. */
-	LIST_FOREACH (oldest, &s->ended, struct session, ended_node) {
-		if (s->draining || s->ended_count <= s->config.config->sessions_max)
-			break;
-		session_delete(oldest);
-	}
+	if (!s->draining && s->ended_count > s->config.config->sessions_max)
+		session_delete(session_owner_oldest(session));
 }
 
 /* The end of an ephemeral one's execution comes from the loop, where nobody knows it any more. */
@@ -355,8 +303,8 @@ void session_delete(struct session *session)
 	s->ended_count--;
 	list_remove(&session->node);
 	s->count--;
-	(void)map_remove(s->by_id, session->id);
-	executions_forget(s->config.executions, session->id);
+	session_owner_leave(session);
+	executions_forget(s->config.executions, session->tenant, session->id);
 	list_append(&s->deleted, &session->node);
 	session->deleted = true;
 	session_reap(session);
