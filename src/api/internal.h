@@ -4,6 +4,10 @@
 /* DOC: what the files of api/ share: the table of routes and the handlers in it. */
 
 #include "api/router.h"
+#include "core/principal.h"
+
+struct execution;
+struct session;
 
 struct router {
 	struct router_config parts;
@@ -36,6 +40,11 @@ struct route {
 
 /** route_at - NULL past the end. */
 const struct route *route_at(size_t index);
+
+/* find.c: what a caller may name, by the id in its path; NULL with a 404 in *err. */
+struct session *find_session(struct router *r, const struct route_args *args, struct error *err);
+struct execution *find_execution(struct router *r, const struct route_args *args,
+                                 struct error *err);
 
 route_fn v1_execute;
 route_fn v1_healthz;

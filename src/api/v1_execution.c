@@ -31,30 +31,12 @@ static const char *const status_words[] = {
 };
 static_assert(ARRAY_SIZE(status_words) == 2 + EXEC_STATUS_COUNT, "every status has its word");
 
-static struct session *find_session(struct router *r, const char *id, struct error *err)
-{
-	struct session *session = id[0] ? session_find(r->parts.sessions, id) : NULL;
-
-	if (!session)
-		(void)error_set(err, ERR_SESSION_NOT_FOUND, 0, "no session has this id");
-	return session;
-}
-
-static struct execution *find_execution(struct router *r, const char *id, struct error *err)
-{
-	struct execution *e = id[0] ? executions_find(r->parts.executions, id) : NULL;
-
-	if (!e)
-		(void)error_set(err, ERR_EXECUTION_NOT_FOUND, 0, "no execution has this id");
-	return e;
-}
-
 /* Body to queued execution. */
-static int start(struct router *r, struct http_request *req, const char *id,
+static int start(struct router *r, struct http_request *req, const struct route_args *args,
                  struct decoded_run *run, struct execution **ret_execution, struct error *err)
 {
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
-	struct session *session = find_session(r, id, err);
+	struct session *session = find_session(r, args, err);
 	struct exec_request *request = &run->exec.request;
 	struct session_info info = {0};
 	size_t len;
@@ -71,7 +53,8 @@ static int start(struct router *r, struct http_request *req, const char *id,
 	return 0;
 }
 
-static void execute(struct router *r, struct http_request *req, const char *id, int status)
+static void execute(struct router *r, struct http_request *req, const struct route_args *args,
+                    int status)
 {
 	cleanup_decoded_run struct decoded_run run = {0};
 	struct follow_config how = {
@@ -79,7 +62,7 @@ static void execute(struct router *r, struct http_request *req, const char *id, 
 	struct execution *e = NULL;
 	struct error err = {0};
 
-	if (start(r, req, id, &run, &e, &err) < 0) {
+	if (start(r, req, args, &run, &e, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
@@ -92,12 +75,12 @@ static void execute(struct router *r, struct http_request *req, const char *id, 
 
 void v1_session_execute(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	execute(r, req, args->id, HTTP_OK);
+	execute(r, req, args, HTTP_OK);
 }
 
 void v1_session_submit(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	execute(r, req, args->id, HTTP_CREATED);
+	execute(r, req, args, HTTP_CREATED);
 }
 
 void v1_session_execute_sync(struct router *r, struct http_request *req,
@@ -113,18 +96,19 @@ void v1_session_execute_sync(struct router *r, struct http_request *req,
 
 	if (query_seconds(req, &poll_span, &poll_us, &err) < 0 ||
 	    query_seconds(req, &sync_span, &how.patience_us, &err) < 0 ||
-	    start(r, req, args->id, &run, &e, &err) < 0)
+	    start(r, req, args, &run, &e, &err) < 0)
 		reply_error(req, &err);
 	else
 		follow(req, e, &how);
 }
 
-static void list(struct executions *all, const char *session_id, struct query_page *page)
+static void list(struct executions *all, const struct route_args *args, struct query_page *page)
 {
 	size_t i = query_page_begin(page);
 	const struct execution *e;
 
-	while (!query_page_is_done(page) && (e = executions_of(all, session_id, i++))) {
+	while (!query_page_is_done(page) &&
+	       (e = executions_of(all, args->principal->tenant, args->id, i++))) {
 		struct execution_info info = {0};
 
 		execution_info(e, &info);
@@ -139,24 +123,26 @@ void v1_session_executions(struct router *r, struct http_request *req,
 	struct query_page page;
 	struct error err = {0};
 
-	if (!find_session(r, args->id, &err) ||
+	if (!find_session(r, args, &err) ||
 	    query_page(req, status_words, ARRAY_SIZE(status_words), &page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	list(r->parts.executions, args->id, &page);
+	list(r->parts.executions, args, &page);
 	reply_json(req, HTTP_OK,
 	           query_page_object(&page, "executions",
-	                             executions_count_of(r->parts.executions, args->id)));
+	                             executions_count_of(r->parts.executions,
+	                                                 args->principal->tenant, args->id)));
 }
 
-static struct execution *find_latest(struct router *r, const char *id, struct error *err)
+static struct execution *find_latest(struct router *r, const struct route_args *args,
+                                     struct error *err)
 {
 	struct execution *e;
 
-	if (!find_session(r, id, err))
+	if (!find_session(r, args, err))
 		return NULL;
-	e = executions_of(r->parts.executions, id, 0);
+	e = executions_of(r->parts.executions, args->principal->tenant, args->id, 0);
 	if (!e)
 		(void)error_set(err, ERR_EXECUTION_NOT_FOUND, 0,
 		                "the session has no execution yet");
@@ -201,7 +187,7 @@ static void answer_result(struct router *r, struct http_request *req, const stru
 void v1_session_status(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct execution *e = find_latest(r, args->id, &err);
+	const struct execution *e = find_latest(r, args, &err);
 
 	answer(req, e, &err, view_execution_status);
 }
@@ -210,13 +196,13 @@ void v1_session_result(struct router *r, struct http_request *req, const struct 
 {
 	struct error err = {0};
 
-	answer_result(r, req, find_latest(r, args->id, &err), &err);
+	answer_result(r, req, find_latest(r, args, &err), &err);
 }
 
 void v1_execution_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct execution *e = find_execution(r, args->id, &err);
+	const struct execution *e = find_execution(r, args, &err);
 
 	answer_whole(r, req, e, &err);
 }
@@ -224,7 +210,7 @@ void v1_execution_show(struct router *r, struct http_request *req, const struct 
 void v1_execution_status(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct execution *e = find_execution(r, args->id, &err);
+	const struct execution *e = find_execution(r, args, &err);
 
 	answer(req, e, &err, view_execution_status);
 }
@@ -233,7 +219,7 @@ void v1_execution_result(struct router *r, struct http_request *req, const struc
 {
 	struct error err = {0};
 
-	answer_result(r, req, find_execution(r, args->id, &err), &err);
+	answer_result(r, req, find_execution(r, args, &err), &err);
 }
 
 /* A browser that comes back says by itself what it has. */
@@ -251,7 +237,7 @@ void v1_execution_events(struct router *r, struct http_request *req, const struc
 	struct follow_config how = {.loop = r->parts.loop,
 	                            .max_bytes = r->config->max_answers_bytes};
 	struct error err = {0};
-	struct execution *e = find_execution(r, args->id, &err);
+	struct execution *e = find_execution(r, args, &err);
 
 	if (!e || read_after(req, &how.after, &err) < 0) {
 		reply_error(req, &err);
@@ -264,7 +250,7 @@ void v1_execution_events(struct router *r, struct http_request *req, const struc
 void v1_execution_cancel(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	struct execution *e = find_execution(r, args->id, &err);
+	struct execution *e = find_execution(r, args, &err);
 
 	if (e && execution_cancel(e, &err) < 0)
 		e = NULL;
@@ -275,7 +261,7 @@ void v1_execution_stdin(struct router *r, struct http_request *req, const struct
 {
 	cleanup_decoded_input struct decoded_input input = {0};
 	struct error err = {0};
-	struct execution *e = find_execution(r, args->id, &err);
+	struct execution *e = find_execution(r, args, &err);
 	size_t len;
 	const char *body = http_body(req, &len);
 

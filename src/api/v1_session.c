@@ -12,15 +12,14 @@
 #define HTTP_CREATED 201
 
 /* NULL: answered. */
-static struct session *find(struct router *r, struct http_request *req, const char *id)
+static struct session *find(struct router *r, struct http_request *req,
+                            const struct route_args *args)
 {
-	struct session *session = id[0] ? session_find(r->parts.sessions, id) : NULL;
 	struct error err = {0};
+	struct session *session = find_session(r, args, &err);
 
-	if (!session) {
-		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "no session has this id");
+	if (!session)
 		reply_error(req, &err);
-	}
 	return session;
 }
 
@@ -33,7 +32,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	(void)args;
+	request.tenant = args->principal->tenant;
 	if (decode_session(body, len, &request, &err) < 0 ||
 	    session_create(r->parts.sessions, &request, &session, &reused, &err) < 0)
 		reply_error(req, &err);
@@ -41,12 +40,12 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 		reply_json(req, reused ? HTTP_OK : HTTP_CREATED, view_session(session));
 }
 
-static void list(struct session_service *sessions, struct query_page *page)
+static void list(struct session_service *sessions, const char *tenant, struct query_page *page)
 {
 	size_t i = query_page_begin(page);
 	const struct session *session;
 
-	while (!query_page_is_done(page) && (session = session_at(sessions, i++))) {
+	while (!query_page_is_done(page) && (session = session_at(sessions, tenant, i++))) {
 		struct session_info info = {0};
 
 		session_info(session, &info);
@@ -57,25 +56,25 @@ static void list(struct session_service *sessions, struct query_page *page)
 
 void v1_session_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
+	const char *tenant = args->principal->tenant;
 	const char *words[SESSION_STATE_COUNT];
 	struct query_page page;
 	struct error err = {0};
 
-	(void)args;
 	for (int state = 0; state < SESSION_STATE_COUNT; state++)
 		words[state] = session_state_name((enum session_state)state);
 	if (query_page(req, words, ARRAY_SIZE(words), &page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	list(r->parts.sessions, &page);
+	list(r->parts.sessions, tenant, &page);
 	reply_json(req, HTTP_OK,
-	           query_page_object(&page, "sessions", session_count(r->parts.sessions)));
+	           query_page_object(&page, "sessions", session_count(r->parts.sessions, tenant)));
 }
 
 void v1_session_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args->id);
+	struct session *session = find(r, req, args);
 
 	if (session)
 		reply_json(req, HTTP_OK, view_session(session));
@@ -83,7 +82,7 @@ void v1_session_show(struct router *r, struct http_request *req, const struct ro
 
 void v1_session_stats(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args->id);
+	struct session *session = find(r, req, args);
 
 	if (session)
 		reply_json(req, HTTP_OK, view_session_stats(session));
@@ -91,7 +90,7 @@ void v1_session_stats(struct router *r, struct http_request *req, const struct r
 
 void v1_session_delete(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args->id);
+	struct session *session = find(r, req, args);
 	json_t *body;
 
 	if (!session)
@@ -105,7 +104,7 @@ void v1_session_delete(struct router *r, struct http_request *req, const struct 
 
 void v1_session_terminate(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args->id);
+	struct session *session = find(r, req, args);
 
 	if (!session)
 		return;
@@ -114,10 +113,10 @@ void v1_session_terminate(struct router *r, struct http_request *req, const stru
 }
 
 /* What the remaining ones have in common: something that may not be possible now. */
-static void act(struct router *r, struct http_request *req, const char *id,
+static void act(struct router *r, struct http_request *req, const struct route_args *args,
                 int (*action)(struct session *session, struct error *err))
 {
-	struct session *session = find(r, req, id);
+	struct session *session = find(r, req, args);
 	struct error err = {0};
 
 	if (!session)
@@ -130,20 +129,20 @@ static void act(struct router *r, struct http_request *req, const char *id,
 
 void v1_session_pause(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, args->id, session_pause);
+	act(r, req, args, session_pause);
 }
 
 void v1_session_resume(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, args->id, session_resume);
+	act(r, req, args, session_resume);
 }
 
 void v1_session_interrupt(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, args->id, session_interrupt);
+	act(r, req, args, session_interrupt);
 }
 
 void v1_session_keepalive(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, args->id, session_keepalive);
+	act(r, req, args, session_keepalive);
 }

@@ -75,18 +75,21 @@ int session_create(struct session_service *s, const struct session_request *requ
 	return 0;
 }
 
-struct session *session_find(struct session_service *s, const char *id)
+struct session *session_find(struct session_service *s, const char *tenant, const char *id)
 {
+	assert_string_equal(tenant, TENANT_DEFAULT);
 	return s && s->exists && str_equal(s->one.id, id) ? &s->one : NULL;
 }
 
-struct session *session_at(struct session_service *s, size_t offset)
+struct session *session_at(struct session_service *s, const char *tenant, size_t offset)
 {
+	assert_string_equal(tenant, TENANT_DEFAULT);
 	return s->exists && offset == 0 ? &s->one : NULL;
 }
 
-size_t session_count(const struct session_service *s)
+size_t session_count(const struct session_service *s, const char *tenant)
 {
+	assert_string_equal(tenant, TENANT_DEFAULT);
 	return s->exists;
 }
 
@@ -187,7 +190,7 @@ void session_terminate(struct session *session, const char *reason)
 
 void session_delete(struct session *session)
 {
-	executions_forget(session->service->executions, session->id);
+	executions_forget(session->service->executions, TENANT_DEFAULT, session->id);
 	session->service->exists = false;
 }
 

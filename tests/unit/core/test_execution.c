@@ -52,7 +52,7 @@ static void hear(void *ctx, struct execution *e, const struct execution_event *e
 	if (h->leave)
 		execution_unwatch(h->watch);
 	if (h->forget_in)
-		executions_forget(h->forget_in, "s");
+		executions_forget(h->forget_in, TENANT_DEFAULT, "s");
 	if (h->output_to)
 		execution_output(e, OUTPUT_STDOUT, "later", 5);
 }
@@ -143,7 +143,7 @@ static void record_tells_its_whole_life(void **state)
 	assert_true(info.created_ms > 0 && info.started_ms == 0 && info.completed_ms == 0);
 	assert_null(info.outcome);
 	assert_null(info.failure);
-	assert_ptr_equal(executions_find(f->all, info.id), e);
+	assert_ptr_equal(executions_find(f->all, TENANT_DEFAULT, info.id), e);
 	execution_started(e);
 	execution_started(e); /* once is enough */
 	assert_int_equal(info_of(e).state, EXECUTION_RUNNING);
@@ -370,17 +370,18 @@ static void oldest_ended_are_forgotten_by_count(void **state)
 		ids[i] = xstrdup(info_of(e).id);
 		end(e);
 	}
-	assert_null(executions_find(f->all, ids[0]));
-	assert_null(executions_find(f->all, ids[1]));
+	assert_null(executions_find(f->all, TENANT_DEFAULT, ids[0]));
+	assert_null(executions_find(f->all, TENANT_DEFAULT, ids[1]));
 	for (int i = 2; i < 5; i++)
-		assert_non_null(executions_find(f->all, ids[i]));
-	assert_int_equal(executions_count_of(f->all, "even"), 2);
-	assert_int_equal(executions_count_of(f->all, "odd"), 1);
-	assert_string_equal(info_of(executions_of(f->all, "even", 0)).id, ids[4]);
-	assert_string_equal(info_of(executions_of(f->all, "even", 1)).id, ids[2]);
-	assert_null(executions_of(f->all, "even", 2));
-	assert_null(executions_of(f->all, "nobody", 0));
-	assert_ptr_equal(executions_of(f->all, "s", 0), pending); /* not ended: stays */
+		assert_non_null(executions_find(f->all, TENANT_DEFAULT, ids[i]));
+	assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "even"), 2);
+	assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "odd"), 1);
+	assert_string_equal(info_of(executions_of(f->all, TENANT_DEFAULT, "even", 0)).id, ids[4]);
+	assert_string_equal(info_of(executions_of(f->all, TENANT_DEFAULT, "even", 1)).id, ids[2]);
+	assert_null(executions_of(f->all, TENANT_DEFAULT, "even", 2));
+	assert_null(executions_of(f->all, TENANT_DEFAULT, "nobody", 0));
+	assert_ptr_equal(executions_of(f->all, TENANT_DEFAULT, "s", 0),
+	                 pending); /* not ended: stays */
 	for (int i = 0; i < 5; i++)
 		free(ids[i]);
 }
@@ -402,8 +403,8 @@ static void oldest_ended_are_forgotten_by_bytes(void **state)
 		execution_output(e, OUTPUT_STDERR, text, 60000);
 		end(e);
 		/* The newest is there, whatever its size. */
-		assert_ptr_equal(executions_of(f->all, "s", 0), e);
-		assert_int_equal(executions_count_of(f->all, "s"), 1);
+		assert_ptr_equal(executions_of(f->all, TENANT_DEFAULT, "s", 0), e);
+		assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "s"), 1);
 	}
 }
 
@@ -421,14 +422,14 @@ static void forgetting_tells_watchers_the_end(void **state)
 	end(ended);
 	watch(running, 0, &a);
 	watch(ended, 0, &b);
-	executions_forget(f->all, "s");
-	assert_null(executions_find(f->all, id));
-	assert_int_equal(executions_count_of(f->all, "s"), 0);
-	assert_int_equal(executions_count_of(f->all, "other"), 1);
+	executions_forget(f->all, TENANT_DEFAULT, "s");
+	assert_null(executions_find(f->all, TENANT_DEFAULT, id));
+	assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "s"), 0);
+	assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "other"), 1);
 	settle(f);
 	assert_string_equal(a.text, "1start 2out(x) 3end ");
 	assert_string_equal(b.text, "1end ");
-	executions_forget(f->all, "s"); /* nothing is left */
+	executions_forget(f->all, TENANT_DEFAULT, "s"); /* nothing is left */
 	assert_int_equal(info_of(other).state, EXECUTION_PENDING);
 }
 
@@ -444,7 +445,7 @@ static void forgetting_in_a_callback_is_safe(void **state)
 	settle(f);
 	assert_string_equal(h.text, "1start 2end ");
 	assert_string_equal(left.text, "1start 2end ");
-	assert_int_equal(executions_count_of(f->all, "s"), 0);
+	assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "s"), 0);
 }
 
 static void last_watcher_of_the_forgotten_may_leave(void **state)
@@ -454,7 +455,7 @@ static void last_watcher_of_the_forgotten_may_leave(void **state)
 	struct heard h = {0};
 
 	watch(e, 0, &h);
-	executions_forget(f->all, "s");
+	executions_forget(f->all, TENANT_DEFAULT, "s");
 	execution_unwatch(h.watch); /* frees the record, with a delivery under way */
 	settle(f);
 	assert_int_equal(h.calls, 0);
@@ -470,7 +471,7 @@ static void watched_ones_can_be_freed_with_all(void **state)
 	watch(e, 0, &h);
 	watch(gone, 0, &g);
 	execution_started(e);
-	executions_forget(f->all, "t");
+	executions_forget(f->all, TENANT_DEFAULT, "t");
 	executions_free(TAKE_PTR(f->all));
 	settle(f);
 	assert_int_equal(h.calls + g.calls, 0);

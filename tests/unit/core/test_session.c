@@ -397,8 +397,9 @@ static void terminating_ends_everything_once(void **state)
 	fake_gone(box);
 	settle(f);
 	/* It can still be read. */
-	assert_ptr_equal(session_find(f->service, info_of(session).id), session);
-	assert_int_equal(executions_count_of(f->executions, info_of(session).id), 2);
+	assert_ptr_equal(session_find(f->service, TENANT_DEFAULT, info_of(session).id), session);
+	assert_int_equal(executions_count_of(f->executions, TENANT_DEFAULT, info_of(session).id),
+	                 2);
 }
 
 static void sessions_end_well_in_every_state(void **state)
@@ -417,11 +418,11 @@ static void sessions_end_well_in_every_state(void **state)
 				settle(f);
 			}
 			session_delete(session);
-			assert_null(session_find(f->service, id));
-			assert_int_equal(executions_count_of(f->executions, id), 0);
+			assert_null(session_find(f->service, TENANT_DEFAULT, id));
+			assert_int_equal(executions_count_of(f->executions, TENANT_DEFAULT, id), 0);
 			settle(f);
 		}
-	assert_int_equal(session_count(f->service), 0);
+	assert_int_equal(session_count(f->service, TENANT_DEFAULT), 0);
 	assert_int_equal(fake_box_count(f->driver), 0);
 	assert_int_equal(running(f), 0);
 }
@@ -465,7 +466,7 @@ static void box_that_is_slow_to_go_is_no_trouble(void **state)
 	session_delete(session);
 	/* The name is free at once. */
 	session = create(f);
-	assert_ptr_equal(session_find(f->service, "mine"), session);
+	assert_ptr_equal(session_find(f->service, TENANT_DEFAULT, "mine"), session);
 	fake_gone(box);
 	settle(f);
 	assert_int_equal(fake_box_count(f->driver), 1);
@@ -481,7 +482,7 @@ static void box_that_cannot_be_made_fails_the_session(void **state)
 
 	fake_refuse_next(f->driver, &no);
 	expect_refused(f, try_create(f), ERR_UNAVAILABLE);
-	assert_int_equal(session_count(f->service), 0);
+	assert_int_equal(session_count(f->service, TENANT_DEFAULT), 0);
 	session = create(f);
 	e = execute(f, session);
 	fake_lost(box_of(f, session), &no);

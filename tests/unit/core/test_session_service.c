@@ -43,7 +43,7 @@ static void request_becomes_a_session(void **state)
 	assert_int_equal(info.limits.cpu_millicores, 500);
 	assert_int_equal(info.limits.pids, 20);
 	assert_int_equal(fake_spec(box_of(f, session))->limits.pids, 20);
-	assert_ptr_equal(session_find(f->service, "My_id-1"), session);
+	assert_ptr_equal(session_find(f->service, TENANT_DEFAULT, "My_id-1"), session);
 }
 
 static void limits_of_an_execution_are_the_sessions(void **state)
@@ -90,7 +90,7 @@ static void bad_requests_make_nothing(void **state)
 		assert_int_equal(err.code, ERR_INVALID);
 		assert_string_equal(err.field, rows[i].field);
 	}
-	assert_int_equal(session_count(f->service), 0);
+	assert_int_equal(session_count(f->service, TENANT_DEFAULT), 0);
 	assert_int_equal(fake_box_count(f->driver), 0);
 }
 
@@ -147,13 +147,13 @@ static void first_to_end_is_the_first_to_be_forgotten(void **state)
 		settle(f);
 	}
 	for (size_t i = 0; i < 6; i++) {
-		bool known = session_find(f->service, ids[i]) != NULL;
+		bool known = session_find(f->service, TENANT_DEFAULT, ids[i]) != NULL;
 
 		assert_int_equal(known, i >= 2);
-		assert_int_equal(executions_count_of(f->executions, ids[i]), known);
+		assert_int_equal(executions_count_of(f->executions, TENANT_DEFAULT, ids[i]), known);
 		free(ids[i]);
 	}
-	assert_int_equal(session_count(f->service), 4);
+	assert_int_equal(session_count(f->service, TENANT_DEFAULT), 4);
 }
 
 static void listing_begins_with_the_newest(void **state)
@@ -161,16 +161,16 @@ static void listing_begins_with_the_newest(void **state)
 	struct fixture *f = *state;
 	struct session *s[3];
 
-	assert_null(session_at(f->service, 0));
+	assert_null(session_at(f->service, TENANT_DEFAULT, 0));
 	for (size_t i = 0; i < 3; i++)
 		s[i] = create(f);
 	session_terminate(s[1], "over");
 	for (size_t i = 0; i < 3; i++)
-		assert_ptr_equal(session_at(f->service, i), s[2 - i]);
-	assert_null(session_at(f->service, 3));
+		assert_ptr_equal(session_at(f->service, TENANT_DEFAULT, i), s[2 - i]);
+	assert_null(session_at(f->service, TENANT_DEFAULT, 3));
 	session_delete(s[1]);
-	assert_ptr_equal(session_at(f->service, 1), s[0]);
-	assert_int_equal(session_count(f->service), 2);
+	assert_ptr_equal(session_at(f->service, TENANT_DEFAULT, 1), s[0]);
+	assert_int_equal(session_count(f->service, TENANT_DEFAULT), 2);
 }
 
 /* Agents. */
@@ -189,7 +189,7 @@ static void idle_session_of_an_agent_is_given_again(void **state)
 	assert_ptr_equal(again(f, true), session);
 	assert_int_equal(info_of(session).idle_timeout_us, 5 * USEC_PER_SEC);
 	assert_string_equal(info_of(session).language, "demo");
-	assert_int_equal(session_count(f->service), 1);
+	assert_int_equal(session_count(f->service, TENANT_DEFAULT), 1);
 	f->request.agent_id = (char *)"b";
 	assert_ptr_not_equal(again(f, false), session);
 }
@@ -396,7 +396,7 @@ static void ephemeral_session_can_be_deleted_at_any_time(void **state)
 	settle(f);
 	assert_int_equal(fake_box_count(f->driver), 0);
 	assert_int_equal(running(f), 0);
-	assert_int_equal(session_count(f->service), 0);
+	assert_int_equal(session_count(f->service, TENANT_DEFAULT), 0);
 }
 
 /* The end. */

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "session_agent.h"
+
+static struct session *create_as(struct fixture *f, const char *tenant)
+{
+	f->request.tenant = tenant;
+	return create(f);
+}
+
+static void same_id_of_two_tenants_is_two_sessions(void **state)
+{
+	struct fixture *f = *state;
+	struct session *a, *b;
+
+	f->request.id = (char *)"mine";
+	a = create_as(f, "alice");
+	b = create_as(f, "bob");
+	assert_ptr_not_equal(a, b);
+	assert_ptr_equal(session_find(f->service, "alice", "mine"), a);
+	assert_ptr_equal(session_find(f->service, "bob", "mine"), b);
+	assert_string_equal(info_of(a).tenant, "alice");
+	assert_null(session_find(f->service, TENANT_DEFAULT, "mine"));
+	assert_null(session_find(f->service, "alice/mine", ""));
+	f->request.tenant = "alice";
+	expect_refused(f, try_create(f), ERR_CONFLICT);
+}
+
+static void nothing_of_another_tenant_is_listed(void **state)
+{
+	struct fixture *f = *state;
+	struct session *a = create_as(f, "alice"), *b = create_as(f, "bob");
+	struct session *c = create_as(f, "alice");
+
+	assert_int_equal(session_count(f->service, "alice"), 2);
+	assert_ptr_equal(session_at(f->service, "alice", 0), c);
+	assert_ptr_equal(session_at(f->service, "alice", 1), a);
+	assert_null(session_at(f->service, "alice", 2));
+	assert_int_equal(session_count(f->service, "bob"), 1);
+	assert_ptr_equal(session_at(f->service, "bob", 0), b);
+	assert_int_equal(session_count(f->service, "carol"), 0);
+	assert_null(session_at(f->service, "carol", 0));
+}
+
+static void executions_are_found_by_their_tenant_only(void **state)
+{
+	struct fixture *f = *state;
+	struct session *a, *b;
+	const char *id;
+	struct execution *e;
+
+	f->request.id = (char *)"mine";
+	f->request.mode = SESSION_EPHEMERAL;
+	a = create_as(f, "alice");
+	b = create_as(f, "bob");
+	e = execute(f, a);
+	id = record_of(e).id;
+	assert_ptr_equal(executions_find(f->executions, "alice", id), e);
+	assert_null(executions_find(f->executions, "bob", id));
+	assert_int_equal(executions_count_of(f->executions, "alice", "mine"), 1);
+	assert_int_equal(executions_count_of(f->executions, "bob", "mine"), 0);
+	assert_null(executions_of(f->executions, "bob", "mine", 0));
+	session_delete(b);
+	assert_ptr_equal(executions_find(f->executions, "alice", id), e);
+	assert_ptr_equal(session_find(f->service, "alice", "mine"), a);
+}
+
+static void agent_of_another_tenant_is_another_agent(void **state)
+{
+	struct fixture *f = *state;
+	struct session *a;
+
+	f->request.agent_id = (char *)"helper";
+	f->request.tenant = "alice";
+	a = ready(f);
+	f->request.tenant = "bob";
+	assert_ptr_not_equal(again(f, false), a);
+	f->request.tenant = "alice";
+	assert_ptr_equal(again(f, true), a);
+}
+
+/* Four ended ones are remembered: two of each tenant where there are two. */
+static void who_ends_many_sessions_pushes_out_its_own(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < 2; i++)
+		session_terminate(create_as(f, "alice"), "over");
+	settle(f);
+	for (int i = 0; i < 10; i++) {
+		session_terminate(create_as(f, "bob"), "over");
+		settle(f);
+	}
+	assert_int_equal(session_count(f->service, "alice"), 2);
+	assert_int_equal(session_count(f->service, "bob"), 2);
+}
+
+/* More tenants than are remembered sessions: whose share is none still ends in peace. */
+static void share_of_nothing_is_no_reason_to_lose_the_one_that_ends(void **state)
+{
+	static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		session_terminate(create_as(f, names[i]), "over");
+		settle(f);
+		assert_int_equal(session_count(f->service, names[i]), 1);
+	}
+	assert_int_equal(session_count(f->service, "a"), 0);
+	assert_int_equal(session_count(f->service, "c"), 1);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(same_id_of_two_tenants_is_two_sessions),
+		TEST(nothing_of_another_tenant_is_listed),
+		TEST(executions_are_found_by_their_tenant_only),
+		TEST(agent_of_another_tenant_is_another_agent),
+		TEST(who_ends_many_sessions_pushes_out_its_own),
+		TEST(share_of_nothing_is_no_reason_to_lose_the_one_that_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
