@@ -9,6 +9,7 @@
 #include "core/config.h"
 #include "core/exec.h"
 #include "core/execution.h"
+#include "core/measure.h"
 #include "core/runners.h"
 #include "core/session.h"
 #include "driver/driver.h"
@@ -44,7 +45,9 @@
 
 #define ANSWER_TIMEOUT_US (2 * USEC_PER_SEC)
 #define SOCKET_MODE       0660
-#define MAX_BODIES_BYTES  (256u << 20)
+/* One wake-up a second is what it costs to know how late the loop is. */
+#define LAG_INTERVAL_US  (1 * USEC_PER_SEC)
+#define MAX_BODIES_BYTES (256u << 20)
 
 static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
 
@@ -53,6 +56,10 @@ struct daemon {
 	struct driver *driver;
 	struct runners *runners;
 	struct loop *loop;
+	struct metrics *metrics;
+	struct measure_parts measured;
+	struct timer *lag_timer;
+	uint64_t lag_due_us;
 	struct exec_service *execs;
 	struct executions *executions;
 	struct session_service *sessions;
@@ -293,15 +300,60 @@ static void raise_descriptor_limit(void)
 
 static void make_core(struct daemon *d)
 {
-	const struct exec_service_config execs = {
-		.config = d->config, .driver = d->driver, .runners = d->runners, .loop = d->loop};
-	struct session_service_config sessions = {
-		.config = d->config, .driver = d->driver, .runners = d->runners, .loop = d->loop};
+	const struct exec_service_config execs = {.config = d->config,
+	                                          .driver = d->driver,
+	                                          .runners = d->runners,
+	                                          .loop = d->loop,
+	                                          .metrics = d->metrics};
+	struct session_service_config sessions = {.config = d->config,
+	                                          .driver = d->driver,
+	                                          .runners = d->runners,
+	                                          .loop = d->loop,
+	                                          .metrics = d->metrics};
 
 	sessions.execs = d->execs = exec_service_new(&execs);
 	sessions.executions = d->executions = executions_new(d->loop, d->config->executions_keep,
 	                                                     d->config->executions_keep_bytes);
+	executions_set_metrics(d->executions, d->metrics);
 	d->sessions = session_service_new(&sessions);
+}
+
+/* Connections are the server's to tell. */
+static void measure_http(void *ctx, struct metrics *m)
+{
+	const struct daemon *d = ctx;
+	double count = (double)http_server_connections(d->http);
+
+	metrics_set(m, METRIC_CONNECTIONS, count);
+	metrics_set_for(m, METRIC_USAGE, METRIC_LABELS("connections"),
+	                count / (double)d->config->max_connections);
+}
+
+static void watch_lag(struct daemon *d)
+{
+	d->lag_due_us = clock_us() + LAG_INTERVAL_US;
+	timer_start(d->lag_timer, LAG_INTERVAL_US);
+}
+
+static void on_lag_timer(void *ctx)
+{
+	struct daemon *d = ctx;
+	uint64_t now = clock_us();
+	uint64_t late = now > d->lag_due_us ? now - d->lag_due_us : 0;
+
+	metrics_observe(d->metrics, METRIC_LOOP_LAG, (double)late / 1e6);
+	watch_lag(d);
+}
+
+static void measure(struct daemon *d)
+{
+	d->measured = (struct measure_parts){d->config, d->execs, d->sessions};
+	metrics_set(d->metrics, METRIC_START_TIME, (double)clock_real_ms() / 1e3);
+	metrics_add_source(d->metrics, metrics_process, NULL);
+	metrics_add_source(d->metrics, measure_core, &d->measured);
+	metrics_add_source(d->metrics, measure_http, d);
+	d->lag_timer = timer_new(d->loop, on_lag_timer, d);
+	watch_lag(d);
 }
 
 static int serve(struct daemon *d, struct error *err)
@@ -318,9 +370,11 @@ static int serve(struct daemon *d, struct error *err)
 		.idle_timeout_us = c->idle_timeout_us,
 	};
 
+	d->metrics = metrics_new();
 	make_core(d);
-	d->router = router_new(
-		&(struct router_config){c, d->loop, d->execs, d->sessions, d->executions});
+	measure(d);
+	d->router = router_new(&(struct router_config){c, d->loop, d->execs, d->sessions,
+	                                               d->executions, d->metrics});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
@@ -416,6 +470,8 @@ static void take_down(struct daemon *d)
 	executions_free(d->executions);
 	exec_service_free(d->execs);
 	timer_free(d->answer_timer);
+	timer_free(d->lag_timer);
+	metrics_free(d->metrics);
 	if (d->driver)
 		driver_free(d->driver); /* waits for the engine to have cleaned up */
 	runners_free(d->runners);

@@ -93,6 +93,8 @@ struct http_request {
 	char id[64];
 	const char *method; /* microhttpd's, as long as the request */
 	size_t target_len;
+	uint64_t began_us; /* its first line was there */
+	uintptr_t tags[HTTP_TAGS];
 	char *path;   /* owned */
 	char **texts; /* owned; decoded query values, NULL-terminated */
 	struct buf body;
@@ -102,7 +104,8 @@ struct http_request {
 	void *gone_ctx;
 
 	struct MHD_Response *response; /* owned until queued */
-	int status;
+	int status;                    /* 0: not answered */
+	uint64_t sent_bytes;           /* of the answer's body, handed over to be sent */
 	size_t answer_bytes; /* of it that are in memory: its part of server->answers_bytes */
 	uint64_t answer_since_us;
 	bool cut;           /* by answers.c; the connection ends as soon as microhttpd sees it */

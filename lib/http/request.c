@@ -2,6 +2,7 @@
 #include "http/internal.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -18,7 +19,9 @@ struct http_request *request_new(struct http_conn *c, const char *target)
 	struct http_request *req = NEW(struct http_request);
 
 	req->conn = c;
+	req->method = "";
 	req->target_len = strlen(target);
+	req->began_us = clock_us();
 	id_random(req->id, REQUEST_ID_LEN);
 	return req;
 }
@@ -310,6 +313,18 @@ void http_drop_body(struct http_request *req)
 const char *http_request_id(const struct http_request *req)
 {
 	return req->id;
+}
+
+void http_set_tag(struct http_request *req, unsigned tag, uintptr_t value)
+{
+	assert(tag < HTTP_TAGS);
+	req->tags[tag] = value;
+}
+
+uintptr_t http_tag(const struct http_request *req, unsigned tag)
+{
+	assert(tag < HTTP_TAGS);
+	return req->tags[tag];
 }
 
 void http_set_gone(struct http_request *req, void (*fn)(void *ctx), void *ctx)

@@ -2,6 +2,7 @@
 #include "http/internal.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "io/loop.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 /* Status line and headers of an answer that is sent by hand. */
 #define HEADER_BY_HAND_MAX 512
 #define STREAM_BLOCK       32768
+#define PROCESS_TIME_LEN   32
 /* Bytes that were sent are dropped from the front in steps of this: moving the rest for each piece
  * would cost time with the square of what waits. */
 #define STREAM_DROP_STEP (1u << 20)
@@ -33,10 +35,20 @@ static void add_header(struct MHD_Response *response, const char *name, const ch
 	(void)r;
 }
 
+/* "0.001234": how long the answer took to make, in seconds. */
+static void format_process_time(const struct http_request *req, char ret_text[PROCESS_TIME_LEN])
+{
+	uint64_t us = clock_us() - req->began_us;
+
+	(void)snprintf(ret_text, PROCESS_TIME_LEN, "%llu.%06u",
+	               (unsigned long long)(us / USEC_PER_SEC), (unsigned)(us % USEC_PER_SEC));
+}
+
 static void set_answer(struct http_request *req, struct MHD_Response *response, int status,
                        const char *content_type)
 {
 	struct http_conn *c = req->conn;
+	char process_time[PROCESS_TIME_LEN];
 
 	assert(response && !req->response && req->phase < REQUEST_ANSWERED);
 	/* The body of a refused request is not read: what follows on this connection is not a
@@ -46,6 +58,8 @@ static void set_answer(struct http_request *req, struct MHD_Response *response, 
 	if (content_type)
 		add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
 	add_header(response, "X-Request-ID", req->id);
+	format_process_time(req, process_time);
+	add_header(response, "X-Process-Time", process_time);
 	add_header(response, "X-Content-Type-Options", "nosniff");
 	add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
 	if (req->close || c->crowded || c->server->quiescing)
@@ -69,15 +83,21 @@ static bool is_by_hand(const struct http_request *req)
 static void reply_by_hand(struct http_request *req, const struct http_answer *a)
 {
 	cleanup_buf struct buf b = BUF_INIT(a->len + HEADER_BY_HAND_MAX);
-	int r = buf_addf(&b,
-	                 "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-	                 "X-Request-ID: %s\r\nConnection: close\r\n\r\n",
-	                 a->status, MHD_get_reason_phrase_for((unsigned)a->status), a->content_type,
-	                 a->len, req->id);
+	char process_time[PROCESS_TIME_LEN];
+	int r;
+
+	format_process_time(req, process_time);
+	r = buf_addf(&b,
+	             "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+	             "X-Request-ID: %s\r\nX-Process-Time: %s\r\nConnection: close\r\n\r\n",
+	             a->status, MHD_get_reason_phrase_for((unsigned)a->status), a->content_type,
+	             a->len, req->id, process_time);
 
 	if (r == 0 && buf_add(&b, a->body, a->len) == 0)
 		(void)!send(req->conn->fd, b.data, b.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	req->conn->unread = true;
+	req->status = a->status;
+	req->sent_bytes = a->len;
 	req->phase = REQUEST_SENDING;
 }
 
@@ -88,6 +108,7 @@ static void reply(struct http_request *req, const struct http_answer *a,
 	for (size_t i = 0; i < a->headers_count; i++)
 		add_header(response, a->headers[i].name, a->headers[i].value);
 	set_answer(req, response, a->status, a->content_type);
+	req->sent_bytes = a->len;
 	answers_set(req, a->len);
 	conn_wait(req->conn, WAIT_REQUEST);
 	conn_resume(req->conn);
@@ -195,6 +216,7 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 		conn_cut(req->conn);
 		return -ENOBUFS;
 	}
+	req->sent_bytes += len;
 	answers_set(req, req->pending.len);
 	if (req->phase == REQUEST_SENDING)
 		conn_resume(req->conn);

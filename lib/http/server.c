@@ -2,6 +2,7 @@
 #include "http/server.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -195,6 +196,16 @@ static void *on_request_line(void *cls, const char *target, struct MHD_Connectio
 	return c->req;
 }
 
+static void tell_done(const struct http_request *req, bool complete)
+{
+	const struct http_handlers *h = &req->conn->server->config.handlers;
+	const struct http_done done = {req->status, req->sent_bytes, clock_us() - req->began_us,
+	                               complete};
+
+	if (h->on_done)
+		h->on_done(h->ctx, req, &done);
+}
+
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
                          enum MHD_RequestTerminationCode code)
 {
@@ -203,11 +214,11 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
 
 	(void)cls;
 	(void)mhd;
-	(void)code;
 	if (!req)
 		return;
 	c = req->conn;
 	request_gone(req);
+	tell_done(req, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
 	c->req = NULL;
 	request_free(req);
 	conn_wait(c, WAIT_IDLE);

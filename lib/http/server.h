@@ -31,6 +31,14 @@ struct http_header {
 	const char *value;
 };
 
+/* What became of a request. */
+struct http_done {
+	int status;           /* 0: there was no answer */
+	uint64_t body_bytes;  /* of the answer, without its header */
+	uint64_t duration_us; /* from the request's first line */
+	bool complete;        /* the answer was sent to its end */
+};
+
 struct http_handlers {
 	void *ctx;
 	/* Called when the header is complete. Return 0 and *ret_max_body, or answer the request
@@ -41,6 +49,9 @@ struct http_handlers {
 	/* Replies of the server's own (413 for a body that grew ...) take this form. Requests that
 	 * are too slow are cut off; what is no HTTP gets a bare status, or is cut off too. */
 	void (*on_error)(void *ctx, struct http_request *req, const struct error *err);
+	/* The request is over, once for each whose first line was read; path and method are ""
+	 * where they were not understood. Nothing may be done with it any more. May be NULL. */
+	void (*on_done)(void *ctx, const struct http_request *req, const struct http_done *done);
 };
 
 struct http_server_config {
@@ -96,6 +107,11 @@ const char *http_body(const struct http_request *req, size_t *ret_len);
 void http_drop_body(struct http_request *req);
 /** http_request_id - made by the server, or taken from X-Request-ID when that is well-formed. */
 const char *http_request_id(const struct http_request *req);
+
+#define HTTP_TAGS 4
+/** http_set_tag - something of the handlers' own to go with the request; 0 before it is set. */
+void http_set_tag(struct http_request *req, unsigned tag, uintptr_t value);
+uintptr_t http_tag(const struct http_request *req, unsigned tag);
 
 /** http_set_gone - @fn is called if the client leaves before the answer is complete. */
 void http_set_gone(struct http_request *req, void (*fn)(void *ctx), void *ctx);

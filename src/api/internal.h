@@ -46,6 +46,20 @@ struct session *find_session(struct router *r, const struct route_args *args, st
 struct execution *find_execution(struct router *r, const struct route_args *args,
                                  struct error *err);
 
+/* What goes with a request; see http_set_tag. */
+enum request_tag {
+	REQUEST_TAG_ROUTE, /* const struct route *, once it is known */
+	REQUEST_TAG_ERROR, /* enum error_code of the answer */
+	REQUEST_TAG_COUNT
+};
+static_assert(REQUEST_TAG_COUNT <= HTTP_TAGS, "every tag has its place");
+
+/** account_done - count a request that is over, and log it. */
+void account_done(void *ctx, const struct http_request *req, const struct http_done *done);
+
+/* v1_metrics.c */
+route_fn v1_metrics;
+
 route_fn v1_execute;
 route_fn v1_healthz;
 route_fn v1_readyz;

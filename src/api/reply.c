@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/reply.h"
 
+#include "api/internal.h"
 #include "api/json.h"
 #include "api/report.h"
 #include "base/alloc.h"
@@ -281,6 +282,7 @@ static void send_error(struct http_request *req, const struct error *err,
 		.headers_count = header != NULL,
 	};
 
+	http_set_tag(req, REQUEST_TAG_ERROR, (uintptr_t)err->code);
 	if (reply_is_internal(err))
 		log_error(http_request_id(req), err);
 	answer.body = json_write(body, &answer.len);

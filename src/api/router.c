@@ -205,6 +205,15 @@ static int check_form(const struct route *route, struct http_request *req, struc
 	return 0;
 }
 
+static int find_route(struct http_request *req, const struct route **ret_route,
+                      char ret_allow[ROUTER_ALLOW_LEN], struct error *err)
+{
+	if (router_find(http_method(req), http_path(req), ret_route, ret_allow, err) < 0)
+		return -1;
+	http_set_tag(req, REQUEST_TAG_ROUTE, (uintptr_t)*ret_route);
+	return 0;
+}
+
 static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 {
 	struct router *r = ctx;
@@ -214,8 +223,7 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 
 	if (router_check_source(r->config, http_is_unix(req), http_header(req, "Host"),
 	                        http_header(req, "Origin"), &err) < 0 ||
-	    router_find(http_method(req), http_path(req), &route, allow, &err) < 0 ||
-	    check_form(route, req, &err) < 0) {
+	    find_route(req, &route, allow, &err) < 0 || check_form(route, req, &err) < 0) {
 		if (err.code == ERR_BAD_METHOD)
 			reply_not_allowed(req, &err, allow);
 		else
@@ -244,7 +252,6 @@ static void on_request(void *ctx, struct http_request *req)
 	struct route_args args;
 	struct error err = {0};
 
-	log_debug("request %s: %s %s", http_request_id(req), http_method(req), http_path(req));
 	/* Found before, by on_headers; the table does not change. */
 	if (router_find(http_method(req), http_path(req), &route, allow, &err) < 0 ||
 	    check_body(route, req, &err) < 0) {
@@ -269,5 +276,6 @@ struct http_handlers router_handlers(struct router *r)
 		.on_headers = on_headers,
 		.on_request = on_request,
 		.on_error = on_error,
+		.on_done = account_done,
 	};
 }

@@ -16,6 +16,7 @@ struct config;
 struct exec_service;
 struct executions;
 struct loop;
+struct metrics;
 struct principal;
 struct router;
 struct route;
@@ -28,6 +29,7 @@ struct router_config {
 	struct exec_service *execs;
 	struct session_service *sessions;
 	struct executions *executions;
+	struct metrics *metrics; /* NULL: nobody counts */
 };
 
 void router_free(struct router *r);

@@ -30,6 +30,7 @@ struct config {
 	char **allowed_origins; /* NULL-terminated */
 	enum log_level log_level;
 	enum log_format log_format;
+	enum log_level log_requests; /* the level at which each request is told */
 	bool strict;
 	uint64_t uid_base;
 

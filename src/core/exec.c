@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "core/config.h"
 #include "core/internal.h"
+#include "core/measure.h"
 #include "core/runners.h"
 #include "io/loop.h"
 #include "wire/layer.h"
@@ -100,11 +101,21 @@ enum answer_when {
  * memory of boxes; a few clients that do not read would else hold all of them, for as long as an
  * answer may take. What unread answers cost is bounded where they are kept (http.max_answers).
  */
+static void measure(const struct exec *e)
+{
+	/* One of a session is counted by its record, which also knows those that never came here.
+	 */
+	if (!e->entry.patient)
+		measure_execution(e->service->config.metrics, e->decision.runner->name,
+		                  error_is_set(&e->failure) ? NULL : &e->outcome);
+}
+
 static void end(struct exec *e, enum answer_when when)
 {
 	struct exec_service *s = e->service;
 
 	set_state(e, EXEC_STATE_ENDED);
+	measure(e);
 	timer_stop(e->timer);
 	if (when == ANSWER_NOW) {
 		answer(e);
@@ -168,6 +179,8 @@ static void on_box_started(void *ctx, uint32_t exec_id attr_unused)
 	set_state(e, EXEC_STATE_RUNNING);
 	e->started_us = clock_us();
 	e->outcome.start_us = e->started_us - e->admitted_us;
+	metrics_observe(e->service->config.metrics, METRIC_COLD_START,
+	                (double)e->outcome.start_us / 1e6);
 	timer_start(e->timer, e->decision.timeout_us);
 	if (e->events.on_start)
 		e->events.on_start(e->events.ctx, e->outcome.execution_id);
@@ -452,8 +465,10 @@ int exec_signal(struct exec *e, int signo, struct error *err)
 void exec_cancel(struct exec *e)
 {
 	e->muted = true;
-	if (e->state != EXEC_STATE_ENDED)
-		end(e, ANSWER_LATER);
+	if (e->state == EXEC_STATE_ENDED)
+		return;
+	e->outcome.status = EXEC_CANCELLED;
+	end(e, ANSWER_LATER);
 }
 
 void exec_abort(struct exec *e)

@@ -17,6 +17,7 @@
 struct config;
 struct driver;
 struct loop;
+struct metrics;
 struct exec;
 struct exec_service;
 struct runners;
@@ -67,6 +68,7 @@ struct exec_service_config {
 	struct driver *driver;       /* borrowed */
 	struct runners *runners;     /* borrowed */
 	struct loop *loop;
+	struct metrics *metrics;   /* borrowed; NULL: nobody counts */
 	uint64_t build_timeout_us; /* for box and program to be started; 0: 15 s */
 };
 

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "core/execution_internal.h"
+#include "core/measure.h"
 
 /*
  * Theory of operation. Pending and running executions are bounded by whoever starts them; only the
@@ -120,6 +121,11 @@ struct executions *executions_new(struct loop *loop, size_t max_count, size_t ma
 	list_init(&all->ended);
 	list_init(&all->forgotten);
 	return all;
+}
+
+void executions_set_metrics(struct executions *all, struct metrics *metrics)
+{
+	all->metrics = metrics;
 }
 
 static void free_with_watches(struct execution *e)
@@ -276,6 +282,7 @@ static void finish(struct execution *e)
 	struct executions *all = e->all;
 
 	e->state = EXECUTION_ENDED;
+	measure_execution(all->metrics, e->language, e->has_outcome ? &e->outcome : NULL);
 	e->completed_ms = clock_real_ms();
 	execution_set_control(e, NULL, NULL, NULL);
 	execution_add_event(e, EXECUTION_EVENT_END);

@@ -21,6 +21,7 @@
 struct execution;
 struct executions;
 struct loop;
+struct metrics;
 
 enum execution_state {
 	EXECUTION_PENDING, /* queued */
@@ -71,6 +72,8 @@ void executions_free(struct executions *all);
 /** executions_new - keeps at most @max_count ended records of at most @max_bytes together. */
 struct executions *executions_new(struct loop *loop, size_t max_count, size_t max_bytes)
 	attr_owned(executions_free);
+/** executions_set_metrics - @metrics is borrowed; every end of an execution is counted there. */
+void executions_set_metrics(struct executions *all, struct metrics *metrics);
 struct execution *executions_add(struct executions *all, const struct execution_new *what);
 /** executions_find - NULL when unknown, forgotten or another tenant's. */
 struct execution *executions_find(struct executions *all, const char *tenant, const char *id);

@@ -18,6 +18,7 @@ struct execution_owner {
 
 struct executions {
 	struct loop *loop;
+	struct metrics *metrics; /* NULL: nobody counts */
 	struct map *by_id;
 	struct map *owners; /* by tenant and session id */
 	struct list ended;  /* struct execution.ended_node, the first to end first */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/config.h"
+#include "core/metrics.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
 #include "io/loop.h"
@@ -244,6 +245,8 @@ static void end(struct session *session, enum session_state state, const char *r
 	session->reason = xstrdup(reason);
 	session->resuming = false;
 	session_job_set_timer(session, 0);
+	metrics_count_for(session->service->config.metrics, METRIC_SESSION_ENDS,
+	                  METRIC_LABELS(state_names[state]), 1);
 	session_service_ended(session);
 }
 

@@ -91,6 +91,7 @@ struct session_service_config {
 	struct loop *loop;
 	struct exec_service *execs;    /* for ephemeral executions, and admission */
 	struct executions *executions; /* where records are kept */
+	struct metrics *metrics;       /* NULL: nobody counts */
 };
 
 /** session_service_free - before all that its configuration names; no callback follows. */
@@ -110,6 +111,12 @@ int session_create(struct session_service *s, const struct session_request *requ
 struct session *session_find(struct session_service *s, const char *tenant, const char *id);
 /** session_at - of @tenant, newest first, for listings; NULL past the end. O(offset). */
 struct session *session_at(struct session_service *s, const char *tenant, size_t offset);
+struct session_service_stats {
+	size_t live; /* have not ended */
+	size_t boxes;
+};
+void session_service_stats(const struct session_service *s,
+                           struct session_service_stats *ret_stats);
 size_t session_count(const struct session_service *s, const char *tenant);
 void session_info(const struct session *session, struct session_info *ret_info);
 /** session_history - the last states, oldest first; the current one is the last. Return: how many.

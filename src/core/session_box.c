@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "core/metrics.h"
 
 /*
  * Theory of operation. The box speaks of ids: of the current job, of a runner, or of something that
@@ -45,6 +46,8 @@ static void on_ready(void *ctx)
 	if (session->state != SESSION_CREATING)
 		return;
 	session_touch(session);
+	metrics_observe(session->service->config.metrics, METRIC_COLD_START,
+	                (double)(session->active_us - session->created_us) / 1e6);
 	session_set_state(session, SESSION_READY);
 	session_pump(session);
 }

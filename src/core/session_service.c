@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "core/config.h"
+#include "core/metrics.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
 #include "io/loop.h"
@@ -101,6 +102,11 @@ void session_service_free(struct session_service *s)
 	map_free(s->owners);
 	timer_free(s->drain_timer);
 	free(s);
+}
+
+void session_service_stats(const struct session_service *s, struct session_service_stats *ret_stats)
+{
+	*ret_stats = (struct session_service_stats){s->count - s->ended_count, s->boxes};
 }
 
 /* Making. */
@@ -232,6 +238,8 @@ static int make(struct session_service *s, const struct session_request *request
 	}
 	list_append(&s->all, &session->node);
 	s->count++;
+	metrics_count_for(s->config.metrics, METRIC_SESSIONS,
+	                  METRIC_LABELS(session_mode_name(session->mode)), 1);
 	*ret_session = session;
 	return 0;
 }

@@ -39,6 +39,7 @@ static const struct setting table[] = {
 	{"allowed_origins", SETTING_LIST, AT(allowed_origins), "", 0, 0, "Web origins that may call the API"},
 	{"log_level",   SETTING_LOG_LEVEL,  AT(log_level),  "info", 0, 0, "error, warn, info or debug"},
 	{"log_format",  SETTING_LOG_FORMAT, AT(log_format), "text", 0, 0, "text or json"},
+	{"log_requests", SETTING_LOG_LEVEL, AT(log_requests), "debug", 0, 0, "Level at which each request that is over is logged: info to see them all"},
 	{"strict",      SETTING_BOOL, AT(strict),      "true", 0, 0, "Refuse to run anything while a required layer of isolation is missing"},
 	{"uid_base",    SETTING_UINT, AT(uid_base),    "1879048192", 65536, UINT32_MAX - 64ULL * 65536, "First host id given to boxes, when started as root"},
 

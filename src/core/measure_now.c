@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/measure.h"
+
+#include "core/config.h"
+#include "core/exec.h"
+#include "core/internal.h"
+#include "core/outcome.h"
+#include "core/session.h"
+
+static void measure_rates(struct metrics *m)
+{
+	double all = metrics_total(m, METRIC_EXECUTIONS);
+	double good = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_SUCCESS));
+	double late = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_TIMEOUT));
+
+	metrics_set(m, METRIC_FAILURE_RATE, all > 0 ? (all - good) / all : 0);
+	metrics_set(m, METRIC_TIMEOUT_RATE, all > 0 ? late / all : 0);
+}
+
+static void set_usage(struct metrics *m, const char *resource, size_t used, size_t most)
+{
+	if (most > 0)
+		metrics_set_for(m, METRIC_USAGE, METRIC_LABELS(resource),
+		                (double)used / (double)most);
+}
+
+void measure_core(void *ctx, struct metrics *m)
+{
+	const struct measure_parts *p = ctx;
+	const struct scheduler *scheduler = &p->execs->scheduler;
+	struct session_service_stats sessions;
+	struct exec_service_stats execs;
+
+	session_service_stats(p->sessions, &sessions);
+	exec_service_stats(p->execs, &execs);
+	metrics_set(m, METRIC_SESSIONS_ACTIVE, (double)sessions.live);
+	metrics_set(m, METRIC_RUNNING, (double)execs.running);
+	metrics_set(m, METRIC_QUEUED, (double)execs.queued);
+	metrics_set(m, METRIC_BOXES, (double)(execs.boxes + sessions.boxes));
+	set_usage(m, "executions", execs.running, scheduler->running_max);
+	set_usage(m, "queue", execs.queued, scheduler->waiting_max);
+	set_usage(m, "sessions", sessions.live, p->config->sessions_max);
+	measure_rates(m);
+}
