@@ -12,6 +12,7 @@
 #include "core/measure.h"
 #include "core/runners.h"
 #include "core/session.h"
+#include "core/tenant.h"
 #include "driver/driver.h"
 #include "home.h"
 #include "http/server.h"
@@ -60,6 +61,7 @@ struct daemon {
 	struct measure_parts measured;
 	struct timer *lag_timer;
 	uint64_t lag_due_us;
+	struct tenants *tenants;
 	struct exec_service *execs;
 	struct executions *executions;
 	struct session_service *sessions;
@@ -300,17 +302,18 @@ static void raise_descriptor_limit(void)
 
 static void make_core(struct daemon *d)
 {
-	const struct exec_service_config execs = {.config = d->config,
-	                                          .driver = d->driver,
-	                                          .runners = d->runners,
-	                                          .loop = d->loop,
-	                                          .metrics = d->metrics};
+	struct exec_service_config execs = {.config = d->config,
+	                                    .driver = d->driver,
+	                                    .runners = d->runners,
+	                                    .loop = d->loop,
+	                                    .metrics = d->metrics};
 	struct session_service_config sessions = {.config = d->config,
 	                                          .driver = d->driver,
 	                                          .runners = d->runners,
 	                                          .loop = d->loop,
 	                                          .metrics = d->metrics};
 
+	execs.tenants = d->tenants = tenants_new(d->config);
 	sessions.execs = d->execs = exec_service_new(&execs);
 	sessions.executions = d->executions = executions_new(d->loop, d->config->executions_keep,
 	                                                     d->config->executions_keep_bytes);
@@ -474,6 +477,7 @@ static void take_down(struct daemon *d)
 	metrics_free(d->metrics);
 	if (d->driver)
 		driver_free(d->driver); /* waits for the engine to have cleaned up */
+	tenants_free(d->tenants);
 	runners_free(d->runners);
 	loop_free(d->loop);
 	fd_close(d->tcp_fd);

@@ -197,11 +197,11 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	(void)args;
 	if (decode_exec(body, len, &limits, &decoded, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
+	decoded.request.tenant = args->principal->tenant;
 	call->req = req;
 	call->max_bytes = r->config->max_answers_bytes;
 	call->form = event_form_choose(http_header(req, "Accept"), decoded.stream);

@@ -56,6 +56,11 @@ struct config {
 	uint64_t executions_keep;
 	uint64_t executions_keep_bytes;
 
+	/* quotas of a tenant that has none of its own set; 0: none */
+	uint64_t quota_sessions, quota_executions, quota_queued;
+	uint64_t quota_memory_bytes;
+	uint64_t quota_requests, quota_burst; /* per second; at once */
+
 	/* limits of an execution: default and maximum */
 	uint64_t timeout_us, timeout_max_us;
 	uint64_t memory_bytes, memory_max_bytes;

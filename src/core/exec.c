@@ -57,11 +57,19 @@ static void set_state(struct exec *e, enum exec_state next)
 
 static void exec_free(struct exec *e)
 {
+	tenant_release(e->tenant);
 	timer_free(e->timer);
 	exec_request_free(e->kept);
 	policy_decision_done(&e->decision);
 	outcome_done(&e->outcome);
 	free(e);
+}
+
+static void leave_queue(struct exec *e)
+{
+	if (e->queued)
+		tenant_drop_queued(e->tenant);
+	e->queued = false;
 }
 
 /* The last one out: the answer was given and nothing of the box is left. */
@@ -116,6 +124,7 @@ static void end(struct exec *e, enum answer_when when)
 
 	set_state(e, EXEC_STATE_ENDED);
 	measure(e);
+	leave_queue(e);
 	timer_stop(e->timer);
 	if (when == ANSWER_NOW) {
 		answer(e);
@@ -365,6 +374,7 @@ static void on_turn(void *ctx)
 	struct exec *e = ctx;
 	struct exec_request *request = TAKE_PTR(e->kept);
 
+	leave_queue(e);
 	launch(e, request);
 	exec_request_free(request);
 }
@@ -410,10 +420,35 @@ static struct exec *exec_new(struct exec_service *s, const struct exec_events *e
 	return e;
 }
 
+/* A place, or one in the queue, which its session counts where there is one. */
+static int enter(struct exec *e, struct tenant *tenant, struct error *err)
+{
+	struct scheduler *s = &e->service->scheduler;
+	uint64_t memory = e->decision.spec.limits.memory_bytes;
+	int r;
+
+	tenant_hold(tenant);
+	e->tenant = tenant;
+	e->entry.memory_bytes = memory;
+	e->entry.queue = tenant ? &tenant->queue : NULL;
+	if (tenant_check_memory(tenant, memory, err) < 0)
+		return -1;
+	r = scheduler_enter(s, &e->entry, e->arrived_us, err);
+	if (r <= 0 || e->entry.patient)
+		return r;
+	if (tenant_take_queued(tenant, err) < 0) {
+		scheduler_out(s, &e->entry, e->arrived_us);
+		return -1;
+	}
+	e->queued = true;
+	return r;
+}
+
 int exec_begin(struct exec_service *s, const struct exec_request *request,
                const struct exec_events *events, bool patient, struct exec **ret_exec,
                struct error *err)
 {
+	struct tenant *tenant = exec_tenant(s, request->tenant);
 	struct policy_decision decision;
 	struct exec *e;
 	int r;
@@ -424,7 +459,7 @@ int exec_begin(struct exec_service *s, const struct exec_request *request,
 		return -1;
 	e = exec_new(s, events, &decision);
 	e->entry.patient = patient;
-	r = scheduler_enter(&s->scheduler, &e->entry, e->arrived_us, err);
+	r = enter(e, tenant, err);
 	if (r < 0) {
 		exec_free(e);
 		return -1;
@@ -489,6 +524,10 @@ void exec_orphan(struct exec *e)
 	if (e->state != EXEC_STATE_ENDED)
 		set_state(e, EXEC_STATE_ENDED);
 	list_remove(&e->node);
+	if (e->entry.place == SCHEDULER_WAITING)
+		list_remove(&e->entry.node);
+	leave_queue(e);
+	tenant_release(TAKE_PTR(e->tenant));
 	e->service = NULL;
 	reap(e);
 }

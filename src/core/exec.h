@@ -21,6 +21,7 @@ struct metrics;
 struct exec;
 struct exec_service;
 struct runners;
+struct tenants;
 
 struct exec_request_file {
 	char *name; /* owned; relative path in the workspace */
@@ -30,6 +31,7 @@ struct exec_request_file {
 
 /* What a caller asks for, in core's words. All pointers are owned. 0 or NULL: not asked for. */
 struct exec_request {
+	const char *tenant; /* borrowed for the call; NULL: TENANT_DEFAULT */
 	char *language;
 	char *code;
 	size_t code_len;
@@ -69,6 +71,7 @@ struct exec_service_config {
 	struct runners *runners;     /* borrowed */
 	struct loop *loop;
 	struct metrics *metrics;   /* borrowed; NULL: nobody counts */
+	struct tenants *tenants;   /* borrowed; NULL: nobody has quotas */
 	uint64_t build_timeout_us; /* for box and program to be started; 0: 15 s */
 };
 

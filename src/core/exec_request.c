@@ -73,6 +73,7 @@ struct exec_request *exec_request_copy(const struct exec_request *request)
 	struct exec_request *copy = NEW(struct exec_request);
 
 	*copy = *request;
+	copy->tenant = NULL;
 	copy->language = request->language ? xstrdup(request->language) : NULL;
 	copy->code = copy_bytes(request->code, request->code_len);
 	copy->stdin_data = copy_bytes(request->stdin_data, request->stdin_len);

@@ -95,6 +95,12 @@ void exec_service_free(struct exec_service *s)
 	free(s);
 }
 
+struct tenant *exec_tenant(const struct exec_service *s, const char *name)
+{
+	return s->config.tenants ? tenants_find(s->config.tenants, name ? name : TENANT_DEFAULT)
+	                         : NULL;
+}
+
 void exec_service_forget(struct exec_service *s, struct exec *e attr_unused)
 {
 	if (s->draining && list_is_empty(&s->all))

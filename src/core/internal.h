@@ -8,6 +8,7 @@
 #include "core/outcome.h"
 #include "core/policy.h"
 #include "core/scheduler.h"
+#include "core/tenant.h"
 
 struct timer;
 
@@ -50,6 +51,8 @@ struct exec {
 	bool muted;                /* the caller wants no more callbacks */
 	bool answering;            /* ENDED, but the answer is still to be given, by the timer */
 	struct exec_request *kept; /* owned; QUEUED only */
+	struct tenant *tenant;     /* held; NULL: has no quotas */
+	bool queued;               /* counts as such for the tenant */
 	struct policy_decision decision;
 	struct box *box;      /* NULL before it was asked for and after it is gone */
 	struct timer *timer;  /* owned */
@@ -63,6 +66,8 @@ struct exec {
 int exec_begin(struct exec_service *s, const struct exec_request *request,
                const struct exec_events *events, bool patient, struct exec **ret_exec,
                struct error *err) attr_must_check;
+/** exec_tenant - whose @name (NULL: TENANT_DEFAULT) it is; NULL where there are no tenants. */
+struct tenant *exec_tenant(const struct exec_service *s, const char *name);
 /** exec_make_box_id - one that no other box has. */
 void exec_make_box_id(char ret_id[BOX_ID_LEN]);
 /** exec_orphan - the service goes away: no callback, and the box takes the execution with it. */

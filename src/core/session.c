@@ -196,6 +196,8 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	/* Bounded by whoever made the principal; a longer one would be nobody's. */
 	(void)!str_copy(session->tenant, sizeof(session->tenant),
 	                request->tenant ? request->tenant : TENANT_DEFAULT);
+	session->account = exec_tenant(s->config.execs, session->tenant);
+	tenant_hold(session->account);
 	session->language = xstrdup(decision->runner->name);
 	session->agent_id = request->agent_id ? xstrdup(request->agent_id) : NULL;
 	session->env = copy_env(request->env);
@@ -226,6 +228,7 @@ void session_reap(struct session *session)
 		list_remove(&runner->node);
 		free(runner);
 	}
+	tenant_release(session->account);
 	timer_free(session->timer);
 	timer_free(session->job_timer);
 	free(session->language);

@@ -188,6 +188,7 @@ static void on_gone(void *ctx)
 	session->box = NULL;
 	if (s) {
 		s->boxes--;
+		session_owner_drop_box(session);
 		session_service_check_drained(s);
 	}
 	session_reap(session);

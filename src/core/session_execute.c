@@ -19,10 +19,18 @@ void session_job_free(struct session_job *job)
 		s->queued_bytes -= job->bytes;
 		s->jobs--;
 	}
+	session_job_unqueue(job);
 	exec_request_free(job->request);
 	policy_decision_done(&job->decision);
 	outcome_done(&job->outcome);
 	free(job);
+}
+
+void session_job_unqueue(struct session_job *job)
+{
+	if (job->queued)
+		tenant_drop_queued(job->session->account);
+	job->queued = false;
 }
 
 /* Out of the queue, or from being the current one. */
@@ -278,6 +286,8 @@ static struct session_job *job_new(struct session *session, struct exec_request 
 	job->decision = *decision; /* taken */
 	job->entry.on_turn = on_turn;
 	job->entry.ctx = job;
+	job->entry.queue = session->account ? &session->account->queue : NULL;
+	job->queued = true;
 	job->entry.patient = true; /* one per session, and sessions are bounded */
 	job->arrived_us = clock_us();
 	job->left[OUTPUT_STDOUT] = job->left[OUTPUT_STDERR] = decision->output_bytes;
@@ -302,6 +312,10 @@ int session_execute(struct session *session, const struct exec_request *request,
 		                 "executions of all sessions that wait have %zu "
 		                 "bytes",
 		                 s->queued_bytes);
+	}
+	if (tenant_take_queued(session->account, err) < 0) {
+		policy_decision_done(&decision);
+		return -1;
 	}
 	job = job_new(session, &r, &decision);
 	s->queued_bytes += job->bytes;

@@ -89,6 +89,7 @@ struct session_job {
 	struct execution *record;     /* of executions; not ended while there is a job */
 	struct exec_request *request; /* owned; its code is in the record */
 	size_t bytes;                 /* what it counts for in queued_bytes */
+	bool queued;                  /* counts as such for the tenant */
 	struct policy_decision decision;
 	enum job_phase phase;
 	struct scheduler_entry entry;
@@ -113,6 +114,9 @@ struct session {
 	struct session_service *service; /* NULL: freed before the box was gone */
 	struct session_owner *owner;     /* NULL: deleted */
 	char tenant[TENANT_NAME_MAX + 1];
+	struct tenant *account; /* of it, held: what it may have; NULL: as much as it likes */
+	bool counted;           /* as a session that lives */
+	uint64_t held_bytes;    /* memory of its box, taken from the account */
 	char id[SESSION_ID_MAX + 1];
 	char *language, *agent_id; /* owned */
 	char **env;                /* owned, NULL-terminated; never NULL */
@@ -173,6 +177,13 @@ void session_resumed(struct session *session);
 struct session_owner *session_owner_of(const struct session_service *s, const char *tenant);
 /** session_owner_enter - by its id, which is made where @id is NULL; it must be free. */
 void session_owner_enter(struct session *session, const char *id);
+/** session_owner_take - count it and its box for its tenant. @err NULL: whatever the quotas say,
+ * for one that was there before a restart. */
+int session_owner_take(struct session *session, struct error *err);
+/** session_owner_drop - it does not live any more. */
+void session_owner_drop(struct session *session);
+/** session_owner_drop_box - its box is gone, or was never made. */
+void session_owner_drop_box(struct session *session);
 /** session_owner_ended - it is no agent's any more, and may be forgotten when there is no room. */
 void session_owner_ended(struct session *session);
 /** session_owner_leave - out of all tables of its owner, which goes with its last one. */
@@ -192,6 +203,8 @@ void session_service_check_drained(struct session_service *s);
 
 /** session_pump - start what may start. */
 void session_pump(struct session *session);
+/** session_job_unqueue - it waits no more. */
+void session_job_unqueue(struct session_job *job);
 /** session_job_finish - the record has ended: let go of the job, and go on with the next. */
 void session_job_finish(struct session_job *job);
 /** session_job_free - it is in no list. */

@@ -194,6 +194,7 @@ void session_job_hand_over(struct session_job *job)
 		job->admitted_us = clock_us();
 		job->outcome.queue_us = job->admitted_us - job->arrived_us;
 		box_counters(session->box, &job->before);
+		session_job_unqueue(job);
 	}
 	job->phase = JOB_STARTING;
 	session_job_set_timer(session, session->service->config.execs->config.build_timeout_us);

@@ -17,6 +17,7 @@ static void on_start(void *ctx, const char *execution_id attr_unused)
 	struct session_job *job = ctx;
 
 	job->phase = JOB_RUNNING;
+	session_job_unqueue(job);
 	execution_started(job->record);
 }
 
@@ -94,6 +95,7 @@ void session_once_start(struct session_job *job)
 	request.code = (char *)info.code;
 	request.code_len = info.code_len;
 	request.env = env;
+	request.tenant = job->session->tenant;
 	job->phase = JOB_STARTING;
 	job->admitted_us = clock_us();
 	if (exec_begin(s->config.execs, &request, &events, true, &job->exec, &err) < 0)

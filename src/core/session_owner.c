@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/map.h"
 #include "base/str.h"
@@ -108,8 +109,44 @@ static void leave_agent(struct session_owner *owner, const struct session *sessi
 		(void)map_remove(owner->by_agent, session->agent_id);
 }
 
+int session_owner_take(struct session *session, struct error *err)
+{
+	struct scheduler *scheduler = session->service->scheduler;
+	uint64_t bytes = session->spec.limits.memory_bytes;
+
+	if (tenant_take_session(session->account, err) < 0)
+		return -1;
+	session->counted = true;
+	if (session->mode != SESSION_PERSISTENT)
+		return 0;
+	if (tenant_take_memory(session->account, scheduler, bytes, err) < 0) {
+		session_owner_drop(session);
+		return -1;
+	}
+	session->held_bytes = bytes;
+	return 0;
+}
+
+void session_owner_drop(struct session *session)
+{
+	if (session->counted)
+		tenant_drop_session(session->account);
+	session->counted = false;
+}
+
+void session_owner_drop_box(struct session *session)
+{
+	uint64_t bytes = session->held_bytes;
+
+	session->held_bytes = 0;
+	if (bytes)
+		tenant_drop_memory(session->account, session->service->scheduler, bytes,
+		                   clock_us());
+}
+
 void session_owner_ended(struct session *session)
 {
+	session_owner_drop(session);
 	leave_agent(session->owner, session);
 	list_append(&session->owner->ended, &session->owner_ended_node);
 	session->owner->ended_count++;

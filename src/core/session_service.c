@@ -83,6 +83,7 @@ static void orphan(struct session *session)
 	session_owner_leave(session);
 	list_remove(&session->node);
 	session->deleted = true;
+	tenant_release(TAKE_PTR(session->account));
 	session->service = NULL;
 	if (session->box)
 		box_destroy(session->box);
@@ -230,7 +231,9 @@ static int make(struct session_service *s, const struct session_request *request
 		return -1;
 	session = session_new(s, request, decision);
 	session_owner_enter(session, request->id);
-	if (open_session(s, session, err) < 0) {
+	if (session_owner_take(session, err) < 0 || open_session(s, session, err) < 0) {
+		session_owner_drop(session);
+		session_owner_drop_box(session);
 		session_owner_leave(session);
 		session->deleted = true;
 		session_reap(session);

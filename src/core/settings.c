@@ -76,6 +76,13 @@ static const struct setting table[] = {
 	{"limits.processes_max",  SETTING_UINT, AT(processes_max),      "1024",  16,       32768,     "The most it may ask for"},
 	{"limits.output",         SETTING_SIZE, AT(output_bytes),       "1Mi",   1,        256 * MI,  "Bytes kept of stdout, and as many of stderr"},
 	{"limits.output_max",     SETTING_SIZE, AT(output_max_bytes),   "4Mi",   1,        256 * MI,  "The most it may ask for"},
+
+	{"quota.sessions",   SETTING_UINT, AT(quota_sessions),     "64",   0, 65536,   "Sessions of one tenant at the same time; 0 for no bound of its own. Tenant \"default\" has no quotas unless they are set for it"},
+	{"quota.executions", SETTING_UINT, AT(quota_executions),   "16",   0, 65536,   "Executions of one tenant at the same time; more of them wait. 0 for no bound"},
+	{"quota.queued",     SETTING_UINT, AT(quota_queued),       "256",  0, 1000000, "Executions of one tenant that wait; more are refused. 0 for no bound"},
+	{"quota.memory",     SETTING_SIZE, AT(quota_memory_bytes), "16Gi", 0, 1024 * TI, "Memory limits of the boxes of one tenant, together; 0 for no bound"},
+	{"quota.requests_per_second", SETTING_UINT, AT(quota_requests), "200", 0, 1000000, "Requests of one tenant per second, on average; 0 for no bound"},
+	{"quota.burst",      SETTING_UINT, AT(quota_burst),        "400",  0, 1000000, "Requests of one tenant at once; 0 for as many as there may be in a second"},
 };
 /* clang-format on */
 

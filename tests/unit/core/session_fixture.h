@@ -27,6 +27,7 @@ struct fixture {
 	struct exec_service *execs;
 	struct executions *executions;
 	struct session_service *service;
+	struct tenants *tenants;        /* NULL: nobody has quotas */
 	struct session_request request; /* strings are not owned here */
 	struct exec_request code;       /* nor here */
 	struct error err;
@@ -64,6 +65,7 @@ static inline void make_services(struct fixture *f, uint64_t build_timeout_us)
 		.driver = f->driver,
 		.runners = f->runners,
 		.loop = f->loop,
+		.tenants = f->tenants,
 		.build_timeout_us = build_timeout_us,
 	});
 	f->service = session_service_new(&(struct session_service_config){

@@ -15,7 +15,7 @@ struct job {
 	bool quits;
 };
 
-static char turns[32];
+static char turns[2048];
 
 static void on_turn(void *ctx)
 {
@@ -219,6 +219,142 @@ static void retry_follows_how_long_places_are_held(void **state)
 	assert_true(s.hold_us < 600 * SECOND);
 }
 
+/* Tenants. */
+
+static struct job of(struct scheduler *s, struct scheduler_queue *q, char name)
+{
+	struct job j = make(s, name);
+
+	j.entry.queue = q;
+	return j;
+}
+
+static void thousand_of_one_do_not_delay_the_first_of_another(void **state)
+{
+	static struct job many[1000];
+	struct scheduler s;
+	struct scheduler_queue a, b;
+	struct job one;
+
+	(void)state;
+	scheduler_init(&s, 1, 2000, 1);
+	scheduler_queue_init(&a);
+	scheduler_queue_init(&b);
+	for (size_t i = 0; i < 1000; i++) {
+		many[i] = of(&s, &a, 'a');
+		assert_int_equal(enter(&many[i]), i > 0);
+	}
+	one = of(&s, &b, 'b');
+	assert_int_equal(enter(&one), 1);
+	scheduler_out(&s, &many[0].entry, 0);
+	assert_string_equal(turns, "a"); /* was first in turn already */
+	scheduler_out(&s, &many[1].entry, 0);
+	assert_string_equal(turns, "ab");
+	assert_int_equal(one.entry.place, SCHEDULER_RUNNING);
+}
+
+static void queues_take_turns(void **state)
+{
+	struct scheduler s;
+	struct scheduler_queue q[3];
+	struct job jobs[9], running;
+
+	(void)state;
+	scheduler_init(&s, 1, 100, 1);
+	for (int i = 0; i < 3; i++)
+		scheduler_queue_init(&q[i]);
+	running = of(&s, NULL, '-');
+	assert_int_equal(enter(&running), 0);
+	for (int i = 0; i < 9; i++) { /* four of a, three of b, two of c */
+		int who = i < 4 ? 0 : i < 7 ? 1 : 2;
+
+		jobs[i] = of(&s, &q[who], (char)('a' + who));
+		jobs[i].quits = true;
+		assert_int_equal(enter(&jobs[i]), 1);
+	}
+	scheduler_out(&s, &running.entry, 0);
+	assert_string_equal(turns, "abcabcaba");
+	assert_int_equal(s.queues, 0);
+	assert_true(list_is_empty(&s.turns));
+}
+
+static void bound_of_a_queue_is_no_bound_of_the_others(void **state)
+{
+	struct scheduler s;
+	struct scheduler_queue a, b;
+	struct job jobs[4];
+
+	(void)state;
+	scheduler_init(&s, 4, 100, 8);
+	scheduler_queue_init(&a);
+	scheduler_queue_init(&b);
+	a.running_max = 1;
+	for (int i = 0; i < 3; i++) {
+		jobs[i] = of(&s, &a, (char)('1' + i));
+		assert_int_equal(enter(&jobs[i]), i > 0); /* there are places, but not for a */
+	}
+	jobs[3] = of(&s, &b, 'b');
+	assert_int_equal(enter(&jobs[3]), 0);
+	scheduler_out(&s, &jobs[3].entry, 0);
+	assert_string_equal(turns, "");
+	scheduler_leave(&s, &jobs[0].entry, 0);
+	assert_string_equal(turns, "2");
+	a.running_max = 2; /* a larger quota is heeded when it is told of */
+	scheduler_release(&s, &a, 0, 0);
+	assert_string_equal(turns, "23");
+	assert_int_equal(a.counts[SCHEDULER_RUNNING], 2);
+}
+
+static void memory_counts_until_the_box_is_gone(void **state)
+{
+	struct scheduler s;
+	struct scheduler_queue q;
+	struct job jobs[3];
+
+	(void)state;
+	scheduler_init(&s, 4, 100, 8);
+	scheduler_queue_init(&q);
+	q.memory_max = 100;
+	scheduler_hold(&s, &q, 30);
+	for (int i = 0; i < 3; i++) {
+		jobs[i] = of(&s, &q, (char)('1' + i));
+		jobs[i].entry.memory_bytes = i < 2 ? 60 : 5;
+		assert_int_equal(enter(&jobs[i]), i > 0);
+	}
+	assert_int_equal(q.memory_bytes, 90);
+	scheduler_leave(&s, &jobs[0].entry, 0); /* the third would fit, but nobody overtakes */
+	assert_string_equal(turns, "");
+	scheduler_out(&s, &jobs[0].entry, 0);
+	assert_string_equal(turns, "23");
+	assert_int_equal(q.memory_bytes, 95);
+	scheduler_out(&s, &jobs[1].entry, 0);
+	scheduler_out(&s, &jobs[2].entry, 0);
+	scheduler_release(&s, &q, 30, 0);
+	assert_int_equal(q.memory_bytes, 0);
+}
+
+static void full_queue_sends_away_who_filled_it(void **state)
+{
+	struct scheduler s;
+	struct scheduler_queue a, b;
+	struct job running, of_a[5], of_b[4];
+
+	(void)state;
+	scheduler_init(&s, 1, 4, 1);
+	scheduler_queue_init(&a);
+	scheduler_queue_init(&b);
+	running = of(&s, NULL, '-');
+	assert_int_equal(enter(&running), 0);
+	for (int i = 0; i < 5; i++) {
+		of_a[i] = of(&s, &a, 'a');
+		assert_int_equal(enter(&of_a[i]), i < 4 ? 1 : -1);
+	}
+	for (int i = 0; i < 4; i++) {
+		of_b[i] = of(&s, &b, 'b');
+		assert_int_equal(enter(&of_b[i]), i < 2 ? 1 : -1); /* half, as there are two */
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, reset)
@@ -231,6 +367,11 @@ int main(void)
 		TEST(no_queue_at_all_is_possible),
 		TEST(patient_ones_wait_however_long_the_queue_is),
 		TEST(retry_follows_how_long_places_are_held),
+		TEST(thousand_of_one_do_not_delay_the_first_of_another),
+		TEST(queues_take_turns),
+		TEST(bound_of_a_queue_is_no_bound_of_the_others),
+		TEST(memory_counts_until_the_box_is_gone),
+		TEST(full_queue_sends_away_who_filled_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
