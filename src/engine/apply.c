@@ -9,7 +9,7 @@
 
 /*
  * Theory of operation. The plan says which steps and in which order; here is who does them. The
- * engine walks PREPARE and ADMIT, the child JOIN and BUILD. The child has a copy of the engine's
+ * engine walks PREPARE, the child JOIN and BUILD. The child has a copy of the engine's
  * memory and must not allocate or log: its only ways out are exec and a struct error on the status
  * socket. That socket is close-on-exec, so its end without a message means the agent runs.
  */

@@ -17,7 +17,7 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. A box goes JOINING, BUILDING, RUNNING by messages on its status socket, and
+ * Theory of operation. A box goes from BUILDING to RUNNING by the end of its status socket, and
  * from anywhere to ENDING: SIGKILL to PID 1 through its pidfd, which takes the whole pid namespace
  * along, and a kill of the group as a second switch. When PID 1 can be reaped the kernel has waited
  * for all the others, so the groups can go, and last the slot with its host ids.
@@ -32,11 +32,9 @@
 
 /* From where each state may be entered. */
 static const uint32_t entered_from[BOX_STATE_COUNT] = {
-	[BOX_BUILDING] = STATE_BIT(BOX_JOINING),
 	[BOX_RUNNING] = STATE_BIT(BOX_BUILDING),
 	[BOX_ENDED] = STATE_BIT(BOX_RUNNING),
-	[BOX_ENDING] = STATE_BIT(BOX_JOINING) | STATE_BIT(BOX_BUILDING) | STATE_BIT(BOX_RUNNING) |
-                       STATE_BIT(BOX_ENDED),
+	[BOX_ENDING] = STATE_BIT(BOX_BUILDING) | STATE_BIT(BOX_RUNNING) | STATE_BIT(BOX_ENDED),
 	[BOX_SWEEPING] = STATE_BIT(BOX_ENDING),
 	[BOX_GONE] = STATE_BIT(BOX_SWEEPING),
 };
@@ -52,8 +50,7 @@ static bool is_in(const struct box *box, uint32_t states)
 	return STATE_BIT(box->state) & states;
 }
 
-#define STATES_EARLY (STATE_BIT(BOX_JOINING) | STATE_BIT(BOX_BUILDING))
-#define STATES_OVER  (STATE_BIT(BOX_ENDING) | STATE_BIT(BOX_SWEEPING) | STATE_BIT(BOX_GONE))
+#define STATES_OVER (STATE_BIT(BOX_ENDING) | STATE_BIT(BOX_SWEEPING) | STATE_BIT(BOX_GONE))
 
 int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
                const struct boxes_events *events)
@@ -100,7 +97,7 @@ static struct box *box_new(struct boxes *boxes, const struct engine_request *req
 	memcpy(box->build.id, req->box_id, sizeof(box->build.id));
 	box->build.slot = slot;
 	box->create_seq = req->seq;
-	box->state = BOX_JOINING;
+	box->state = BOX_BUILDING;
 	box->deadline_us = clock_us() + BUILD_TIMEOUT_US;
 	list_append(&boxes->all, &box->node);
 	boxes->by_slot[slot] = box;
@@ -156,8 +153,10 @@ int boxes_create(struct boxes *boxes, const struct engine_request *req, struct e
 	box->build.plan = plan;
 	if (map_put(boxes->by_id, box->build.id, box) < 0)
 		abort(); /* looked up above */
-	if (start(boxes, box, err) == 0)
+	if (start(boxes, box, err) == 0) {
+		boxes->events.on_created(boxes->events.ctx, box);
 		return 0;
+	}
 	box->create_seq = 0; /* the caller answers */
 	box_end(boxes, box);
 	return -1;
@@ -215,20 +214,8 @@ static void fail(struct boxes *boxes, struct box *box, const struct error *err)
 	box_end(boxes, box);
 }
 
-static void admit(struct boxes *boxes, struct box *box)
-{
-	struct error err = {0};
-
-	if (apply_phase(&box->build, PLAN_ADMIT, &err) < 0) {
-		fail(boxes, box, &err);
-		return;
-	}
-	set_state(box, BOX_BUILDING);
-	boxes->events.on_created(boxes->events.ctx, box);
-}
-
 /*
- * A byte: it has joined. A struct error: it failed. The end: the agent was executed.
+ * A struct error: it failed. The end: the agent was executed.
  * Return: false when there was nothing to read.
  */
 static bool on_sync(struct boxes *boxes, struct box *box)
@@ -242,10 +229,6 @@ static bool on_sync(struct boxes *boxes, struct box *box)
 		report.msg[sizeof(report.msg) - 1] = '\0';
 		report.field[sizeof(report.field) - 1] = '\0';
 		fail(boxes, box, &report);
-		return true;
-	}
-	if (n == 1 && box->state == BOX_JOINING) {
-		admit(boxes, box);
 		return true;
 	}
 	if (n == 0 && box->state == BOX_BUILDING) {
@@ -262,7 +245,7 @@ static bool on_sync(struct boxes *boxes, struct box *box)
 static void on_pidfd(struct boxes *boxes, struct box *box)
 {
 	/* Its last words come first: they say why. */
-	while (is_in(box, STATES_EARLY) && on_sync(boxes, box))
+	while (box->state == BOX_BUILDING && on_sync(boxes, box))
 		;
 	reap(boxes, box);
 	if (box->state == BOX_RUNNING && box->reaped)
@@ -331,7 +314,7 @@ static void work_on(struct boxes *boxes, struct box *box, uint64_t now)
 {
 	if (!has_deadline(box) || box->deadline_us > now)
 		return;
-	if (is_in(box, STATES_EARLY))
+	if (box->state == BOX_BUILDING)
 		give_up(boxes, box);
 	if (is_in(box, STATE_BIT(BOX_ENDING) | STATE_BIT(BOX_SWEEPING)))
 		clear_away(boxes, box, now);
@@ -350,7 +333,7 @@ int boxes_work(struct boxes *boxes)
 	LIST_FOREACH (box, &boxes->all, struct box, node)
 		work_on(boxes, box, now);
 	LIST_FOREACH (box, &boxes->all, struct box, node) {
-		early = early || is_in(box, STATES_EARLY);
+		early = early || box->state == BOX_BUILDING;
 		if (has_deadline(box) && box->deadline_us < next)
 			next = box->deadline_us;
 	}

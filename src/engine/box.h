@@ -14,9 +14,8 @@
 struct map;
 
 enum box_state {
-	/* The child exists and puts itself into its groups. Left when it reports. */
-	BOX_JOINING,
-	/* Released; it makes its root. Left when its status socket closes (exec) or it fails. */
+	/* The child joins its groups and makes its root. Left when its status socket closes (exec)
+	 * or it fails. */
 	BOX_BUILDING,
 	/* The agent runs. Left by DESTROY or when PID 1 ends. */
 	BOX_RUNNING,
@@ -42,7 +41,7 @@ struct box {
 	bool reaped;
 	int wait_status;
 	uint32_t leftovers;
-	uint64_t deadline_us; /* JOINING, BUILDING: given up then; ENDING, SWEEPING: next try */
+	uint64_t deadline_us; /* BUILDING: given up then; ENDING, SWEEPING: next try */
 	unsigned tries;
 };
 

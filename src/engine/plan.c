@@ -6,12 +6,15 @@
 #include "base/parse.h"
 
 /*
- * Theory of operation. The order matters more than the list. Four phases:
+ * Theory of operation. The order matters more than the list. Three phases:
  *
  *   prepare  everything that limits the box exists before the box does; the child gets its ids
- *   join     meanwhile the child puts itself under those limits and can do nothing else yet
- *   admit    the engine checks that it really is there, and lets it go
+ *   join     meanwhile the child puts itself under those limits, checks that it really is, and can
+ *            do nothing else yet
  *   build    the child makes the world it will live in, leaves the old one, loses its powers
+ *
+ * The child is the engine's own code until the last step, so its word that it has joined is as good
+ * as the engine's, and costs no turn of waking each other.
  *
  * Whatever an attacker could influence comes after the last step. No byte of a request is looked at
  * inside.
@@ -139,6 +142,11 @@ static const struct row rows[STEP_COUNT] = {
 		.text = "raise oom_score_adj, so that the host kills boxes before anything else",
 		.why = "before the release: /proc is read-only inside, so nothing there can lower it again",
 	},
+	[STEP_RELEASE] = {
+		.name = "release", .phase = PLAN_PREPARE,
+		.text = "let the child go on as soon as it has joined; hand its descriptors to the daemon",
+		.why = "ids are mapped: nothing else has to be done from outside",
+	},
 	[STEP_DEATHSIG] = {
 		.name = "deathsig", .phase = PLAN_JOIN,
 		.text = "die with the engine",
@@ -150,20 +158,15 @@ static const struct row rows[STEP_COUNT] = {
 		.why = "a process can only join when it exists; from inside it costs microseconds, from "
 		       "outside a grace period of the kernel",
 	},
+	[STEP_CGROUP_VERIFY] = {
+		.name = "cgroup-verify", .phase = PLAN_JOIN, .when = has_cgroup,
+		.text = "read back from /proc that it is in every group",
+		.why = "needs to have joined; before anything else, so that it never acts unlimited",
+	},
 	[STEP_WAIT] = {
 		.name = "wait", .phase = PLAN_JOIN,
-		.text = "report and block until released",
-		.why = "after joining: the engine verifies what was done, not what will be",
-	},
-	[STEP_CGROUP_VERIFY] = {
-		.name = "cgroup-verify", .phase = PLAN_ADMIT, .when = has_cgroup,
-		.text = "read back from /proc that the child is in every group",
-		.why = "needs the child to have joined; before the release, so that it never acts unlimited",
-	},
-	[STEP_RELEASE] = {
-		.name = "release", .phase = PLAN_ADMIT,
-		.text = "let the child go on; hand its descriptors to the daemon",
-		.why = "limits verified and ids mapped: it may act now",
+		.text = "block until released",
+		.why = "what follows needs the ids, which only the engine can map",
 	},
 	[STEP_BECOME] = {
 		.name = "become", .phase = PLAN_BUILD,

@@ -18,11 +18,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Who does a step, and when. The phases follow each other; the child waits between 2 and 4. */
+/* Who does a step. The child begins while the engine is still giving it its ids, and waits for the
+ * release between the last two. */
 enum plan_phase {
-	PLAN_PREPARE, /* the engine, before there is a process */
+	PLAN_PREPARE, /* the engine */
 	PLAN_JOIN,    /* the child, alone with the descriptors it was given */
-	PLAN_ADMIT,   /* the engine, while the child waits */
 	PLAN_BUILD,   /* the child, from inside */
 	PLAN_PHASE_COUNT
 };
@@ -36,11 +36,11 @@ enum plan_step {
 	STEP_CLONE,
 	STEP_IDMAP,
 	STEP_OOM_SCORE,
+	STEP_RELEASE,
 	STEP_DEATHSIG,
 	STEP_CGROUP_JOIN,
-	STEP_WAIT,
 	STEP_CGROUP_VERIFY,
-	STEP_RELEASE,
+	STEP_WAIT,
 	STEP_BECOME,
 	STEP_SESSION,
 	STEP_CGROUP_NS,

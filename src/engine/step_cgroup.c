@@ -197,13 +197,12 @@ static bool is_member(const char *text, const struct cgroup_tree *tree, uint32_t
 int step_cgroup_verify(struct build *b, struct error *err)
 {
 	const struct cgroups *cgroups = &b->host->groups;
-	char path[64], text[4096];
-	int r;
+	char text[4096];
+	/* The engine's /proc, and not yet in a cgroup namespace: these are the engine's names. */
+	int r = file_read_text_at(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text));
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)b->pid);
-	r = file_read_text_at(AT_FDCWD, path, text, sizeof(text));
 	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "read %s", path);
+		return error_set(err, ERR_BOX_FAILED, -r, "read /proc/self/cgroup");
 	for (size_t i = 0; i < cgroups->count; i++)
 		if (!is_member(text, &cgroups->trees[i], cgroups->instance, b->id))
 			return error_set(err, ERR_BOX_FAILED, 0,

@@ -145,8 +145,6 @@ int step_wait(struct build *b, struct error *err)
 {
 	char byte = 0;
 
-	if (send(b->sync_box, &byte, sizeof(byte), MSG_NOSIGNAL) != sizeof(byte))
-		return error_set(err, ERR_BOX_FAILED, errno, "report to the engine");
 	/* End of file: the engine died, perhaps before the death signal was set. */
 	if (recv(b->sync_box, &byte, sizeof(byte), 0) != sizeof(byte))
 		return error_set(err, ERR_BOX_FAILED, errno, "wait for the engine");

@@ -64,7 +64,7 @@ static void what_must_come_first_comes_first(void **state)
 		{STEP_DEATHSIG,      STEP_WAIT         },
 		{STEP_CGROUP_JOIN,   STEP_WAIT         },
 		{STEP_CGROUP_JOIN,   STEP_CGROUP_VERIFY},
-		{STEP_CGROUP_VERIFY, STEP_RELEASE      },
+		{STEP_CGROUP_VERIFY, STEP_WAIT         },
 		{STEP_IDMAP,         STEP_RELEASE      },
 		{STEP_OOM_SCORE,     STEP_RELEASE      },
 		{STEP_RELEASE,       STEP_BECOME       },
@@ -100,7 +100,7 @@ static void phases_follow_each_other_and_exec_is_last(void **state)
 			assert_true(plan_phase(plan.steps[i - 1]) <= plan_phase(plan.steps[i]));
 		assert_int_equal(plan.steps[plan.count - 1], STEP_EXEC);
 		assert_int_equal(plan_phase(STEP_WAIT), PLAN_JOIN);
-		assert_int_equal(plan_phase(STEP_RELEASE), PLAN_ADMIT);
+		assert_int_equal(plan_phase(STEP_RELEASE), PLAN_PREPARE);
 	}
 }
 
