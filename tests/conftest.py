@@ -32,7 +32,7 @@ def pytest_runtest_makereport(item, call):
 def _witness():
     """A set of facts: what is new in a later look is left over. Other daemons on the host, and tests
     that run beside these, are not looked at."""
-    groups = [g for g in host.box_cgroups() if g.split("/")[-2] in Daemon.instances]
+    groups = [g for g in host.box_cgroups(Daemon.engine_lives) if g.split("/")[-2] in Daemon.instances]
     return {
         *(("mount", line) for line in host.mounts()),
         *(("cgroup", path) for path in groups),

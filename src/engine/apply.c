@@ -74,11 +74,13 @@ void apply_child(struct build *b)
 	_exit(1);
 }
 
-void build_init(struct build *b, const struct host *host, struct netpool *nets)
+void build_init(struct build *b, const struct host *host, struct netpool *nets,
+                struct grouppool *group_pool)
 {
 	*b = (struct build){
 		.host = host,
 		.nets = nets,
+		.group_pool = group_pool,
 		.net = -1,
 		.agent_host = -1,
 		.agent_box = -1,

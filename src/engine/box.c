@@ -59,6 +59,7 @@ int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
 	boxes->by_id = map_new();
 	slots_init(&boxes->slots, host->slots);
 	list_init(&boxes->all);
+	grouppool_open(&boxes->groups, host);
 	return netpool_open(&boxes->nets);
 }
 
@@ -81,6 +82,7 @@ void boxes_done(struct boxes *boxes)
 		box_free(boxes, box);
 	map_free(boxes->by_id);
 	boxes->by_id = NULL;
+	grouppool_close(&boxes->groups);
 	netpool_close(&boxes->nets);
 }
 
@@ -93,7 +95,7 @@ static struct box *box_new(struct boxes *boxes, const struct engine_request *req
 {
 	struct box *box = NEW(struct box);
 
-	build_init(&box->build, boxes->host, &boxes->nets);
+	build_init(&box->build, boxes->host, &boxes->nets, &boxes->groups);
 	memcpy(box->build.id, req->box_id, sizeof(box->build.id));
 	box->build.slot = slot;
 	box->create_seq = req->seq;
@@ -289,7 +291,7 @@ static void clear_away(struct boxes *boxes, struct box *box, uint64_t now)
 		}
 		set_state(box, BOX_SWEEPING);
 	}
-	if (groups_remove(boxes->host, &b->groups, b->id) < 0) {
+	if (groups_remove(boxes->host, &b->groups) < 0) {
 		groups_kill(boxes->host, &b->groups);
 		retry_later(box, now);
 		return;
@@ -339,6 +341,8 @@ int boxes_work(struct boxes *boxes)
 	}
 	if (!early || netpool_is_low(&boxes->nets))
 		netpool_refill(&boxes->nets);
+	if (!early)
+		grouppool_refill(&boxes->groups);
 	if (next == UINT64_MAX)
 		return -1;
 	return next <= now ? 0 : (int)((next - now + USEC_PER_MS - 1) / USEC_PER_MS);

@@ -8,6 +8,7 @@
  */
 
 #include "base/list.h"
+#include "engine/grouppool.h"
 #include "engine/internal.h"
 #include "engine/netpool.h"
 
@@ -62,6 +63,7 @@ struct boxes {
 	struct slots slots;
 	struct list all;
 	struct netpool nets;
+	struct grouppool groups;
 };
 
 /* Which of a box's descriptors an epoll event is about: slot * 2 + this. */

@@ -85,16 +85,20 @@ struct host {
 
 /* A box's groups: one directory per tree, in the order of struct cgroups. */
 struct box_groups {
+	char name[ENGINE_ID_LEN]; /* in every tree */
 	int dirs[CGROUP_KIND_COUNT];
 	int tasks[CGROUP_KIND_COUNT]; /* v1 only, until the child has joined */
 	bool made[CGROUP_KIND_COUNT];
+	bool limited; /* the limits are written */
 };
 
+struct grouppool;
 struct netpool;
 
 struct build {
 	const struct host *host;
-	struct netpool *nets; /* borrowed */
+	struct netpool *nets;         /* borrowed */
+	struct grouppool *group_pool; /* borrowed */
 	struct plan plan;
 	char id[ENGINE_ID_LEN];
 	uint32_t slot;
@@ -188,6 +192,12 @@ void proc_masks_find(struct host *host);
 /* step_cgroup.c: the groups of a box after its making */
 uint32_t groups_find_files(const struct cgroup_tree *tree);
 void groups_init(struct box_groups *groups);
+/** groups_make - by the name they have. After a failure some may be there: see groups_remove(). */
+int groups_make(const struct host *host, struct box_groups *groups,
+                struct error *err) attr_must_check;
+/** groups_limit - once: v1 takes new limits only in an order that depends on the old ones. */
+int groups_limit(const struct host *host, struct box_groups *groups, const struct engine_limits *l,
+                 struct error *err) attr_must_check;
 /** groups_kill - SIGKILL to all, and the CPU to die at once. */
 void groups_kill(const struct host *host, const struct box_groups *groups);
 void group_lift_quota(int dir);
@@ -198,7 +208,7 @@ int groups_dir(const struct host *host, const struct box_groups *groups, enum cg
 /** groups_count - processes in the box, or 0 where nobody counts. */
 uint32_t groups_count(const struct host *host, const struct box_groups *groups);
 /** groups_remove - Return: 0 when all are gone, -EBUSY to try again later. */
-int groups_remove(const struct host *host, struct box_groups *groups, const char *id);
+int groups_remove(const struct host *host, struct box_groups *groups);
 void groups_close(struct box_groups *groups);
 
 /* sweep.c */
@@ -210,7 +220,8 @@ int group_kill_listed(int dir);
 int apply_phase(struct build *b, enum plan_phase phase, struct error *err) attr_must_check;
 /** apply_child - the life of the child of clone3. */
 void apply_child(struct build *b) attr_noreturn;
-void build_init(struct build *b, const struct host *host, struct netpool *nets);
+void build_init(struct build *b, const struct host *host, struct netpool *nets,
+                struct grouppool *group_pool);
 void build_close(struct build *b);
 
 /* serve.c */

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "engine/grouppool.h"
 
 /* A box gets less of a busy CPU than daemon and engine, which keep the default (1024, 100). */
 #define CPU_PERIOD_US 100000
@@ -98,10 +99,10 @@ static void format_value(const struct engine_limits *l, enum value value, char *
 
 void groups_init(struct box_groups *groups)
 {
+	*groups = (struct box_groups){0};
 	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++) {
 		groups->dirs[i] = -1;
 		groups->tasks[i] = -1;
-		groups->made[i] = false;
 	}
 }
 
@@ -113,14 +114,15 @@ void groups_close(struct box_groups *groups)
 	}
 }
 
-static int make_group(const struct cgroup_tree *tree, const char *id, struct box_groups *groups,
-                      size_t i)
+static int make_group(const struct cgroup_tree *tree, struct box_groups *groups, size_t i)
 {
+	const char *name = groups->name;
+
 	/* Searchable by others: the daemon, which has another uid, reads counters by descriptor. */
-	if (mkdirat(tree->dir, id, 0755) < 0)
+	if (mkdirat(tree->dir, name, 0755) < 0)
 		return -errno;
 	groups->made[i] = true;
-	groups->dirs[i] = fd_open_at(tree->dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	groups->dirs[i] = fd_open_at(tree->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (groups->dirs[i] < 0)
 		return groups->dirs[i];
 	if (tree->v2)
@@ -129,18 +131,23 @@ static int make_group(const struct cgroup_tree *tree, const char *id, struct box
 	return groups->tasks[i];
 }
 
-int step_cgroup_make(struct build *b, struct error *err)
+int groups_make(const struct host *host, struct box_groups *groups, struct error *err)
 {
-	const struct cgroups *cgroups = &b->host->groups;
+	const struct cgroups *cgroups = &host->groups;
 
 	for (size_t i = 0; i < cgroups->count; i++) {
-		int r = make_group(&cgroups->trees[i], b->id, &b->groups, i);
+		int r = make_group(&cgroups->trees[i], groups, i);
 
 		if (r < 0)
 			return error_set(err, ERR_BOX_FAILED, -r, "make the group in '%s'",
 			                 cgroups->trees[i].path);
 	}
 	return 0;
+}
+
+int step_cgroup_make(struct build *b, struct error *err)
+{
+	return grouppool_take(b->group_pool, &b->plan.limits, &b->groups, err);
 }
 
 static int limit_group(const struct cgroup_tree *tree, int dir, const struct engine_limits *l,
@@ -163,14 +170,23 @@ static int limit_group(const struct cgroup_tree *tree, int dir, const struct eng
 	return 0;
 }
 
+int groups_limit(const struct host *host, struct box_groups *groups, const struct engine_limits *l,
+                 struct error *err)
+{
+	const struct cgroups *cgroups = &host->groups;
+
+	if (groups->limited) /* made ahead, for these limits */
+		return 0;
+	for (size_t i = 0; i < cgroups->count; i++)
+		if (limit_group(&cgroups->trees[i], groups->dirs[i], l, err) < 0)
+			return -1;
+	groups->limited = true;
+	return 0;
+}
+
 int step_cgroup_limit(struct build *b, struct error *err)
 {
-	const struct cgroups *cgroups = &b->host->groups;
-
-	for (size_t i = 0; i < cgroups->count; i++)
-		if (limit_group(&cgroups->trees[i], b->groups.dirs[i], &b->plan.limits, err) < 0)
-			return -1;
-	return 0;
+	return groups_limit(b->host, &b->groups, &b->plan.limits, err);
 }
 
 int step_cgroup_join(struct build *b, struct error *err)
@@ -185,12 +201,12 @@ int step_cgroup_join(struct build *b, struct error *err)
 }
 
 static bool is_member(const char *text, const struct cgroup_tree *tree, uint32_t instance,
-                      const char *id)
+                      const char *name)
 {
 	char path[CGROUP_PATH_MAX], want[CGROUP_PATH_MAX];
 
 	return cgroup_line_path(text, tree->v2, tree->kinds, path, sizeof(path)) == 0 &&
-	       str_format(want, sizeof(want), "%s/%u/%s", tree->path, instance, id) >= 0 &&
+	       str_format(want, sizeof(want), "%s/%u/%s", tree->path, instance, name) >= 0 &&
 	       str_equal(path, want);
 }
 
@@ -204,7 +220,7 @@ int step_cgroup_verify(struct build *b, struct error *err)
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "read /proc/self/cgroup");
 	for (size_t i = 0; i < cgroups->count; i++)
-		if (!is_member(text, &cgroups->trees[i], cgroups->instance, b->id))
+		if (!is_member(text, &cgroups->trees[i], cgroups->instance, b->groups.name))
 			return error_set(err, ERR_BOX_FAILED, 0,
 			                 "the box is not in its group in '%s'",
 			                 cgroups->trees[i].path);
@@ -281,14 +297,15 @@ uint32_t groups_count(const struct host *host, const struct box_groups *groups)
 	return lines + (text[0] != '\0');
 }
 
-int groups_remove(const struct host *host, struct box_groups *groups, const char *id)
+int groups_remove(const struct host *host, struct box_groups *groups)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < host->groups.count; i++) {
 		if (!groups->made[i])
 			continue;
-		if (unlinkat(host->groups.trees[i].dir, id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		if (unlinkat(host->groups.trees[i].dir, groups->name, AT_REMOVEDIR) < 0 &&
+		    errno != ENOENT)
 			r = -errno;
 		else
 			groups->made[i] = false;

@@ -23,7 +23,7 @@ def is_sanitized():
 
 class Daemon:
     #: Instances that the daemons of this test run have had: others on the host are not our concern.
-    instances = set()
+    instances = {}
     prefix_of_homes = f"mbxtest-{os.getpid()}-"
 
     def __init__(self, tcp=False, flags=(), env=None, config=None):
@@ -98,12 +98,17 @@ class Daemon:
     def groups(self):
         """Groups of this daemon's boxes: those of the instance that its engine's lock names."""
         number = self.instance()
-        return [g for g in host.box_cgroups() if g.split("/")[-2] == number]
+        return [g for g in host.box_cgroups(self.engine_lives) if g.split("/")[-2] == number]
+
+    @classmethod
+    def engine_lives(cls, number):
+        """Of an instance of this run."""
+        return number in cls.instances and host.is_locked(cls.instances[number])
 
     def instance(self):
         for lock in (self.home / "run").glob("engine-*.lock"):
             number = lock.stem.split("-")[1]
-            self.instances.add(number)
+            self.instances[number] = lock
             return number
         return None
 

@@ -62,7 +62,17 @@ def ids(pid):
 
 
 def fd_count(pid):
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    """Open descriptors, but for those of groups that exist: of boxes that live, or made ahead."""
+    names = os.listdir(f"/proc/{pid}/fd")
+    return len(names) - sum(_is_group(f"/proc/{pid}/fd/{name}") for name in names)
+
+
+def _is_group(fd):
+    try:
+        target = os.readlink(fd)
+    except OSError:
+        return False
+    return "/box-" in target and not target.endswith(" (deleted)")
 
 
 def rss_kib(pid):
@@ -76,13 +86,39 @@ def mounts():
     return pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
 
 
-def box_cgroups():
-    """Groups of boxes, of every instance and hierarchy: millibox/<instance>/<box>."""
+GROUPS_AHEAD = 2  # a living engine keeps this many sets of empty groups ready
+
+
+def box_cgroups(engine_lives):
+    """Groups of boxes, of every instance and hierarchy: millibox/<instance>/<group>. Of an instance for
+    whose number engine_lives says so, as many empty ones as an engine makes ahead are not counted: one
+    that a box has left behind is one too many."""
     found = []
     for top in [CGROUP_ROOT / "millibox", *CGROUP_ROOT.glob("*/millibox")]:
         for instance in _directories(top):
-            found += [str(box) for box in _directories(instance)]
+            groups = [str(box) for box in _directories(instance)]
+            used = [group for group in groups if _has_processes(group)]
+            ahead = GROUPS_AHEAD if engine_lives(instance.name) else 0
+            found += groups if len(groups) - len(used) > ahead else used
     return sorted(found)
+
+
+def _has_processes(group):
+    try:
+        return bool(pathlib.Path(group, "cgroup.procs").read_text())
+    except OSError:
+        return False
+
+
+def is_locked(path):
+    """Whether somebody holds the lock of this file; looking at it must not take it from an engine that
+    starts just now."""
+    try:
+        inode = f":{os.stat(path).st_ino}"
+    except OSError:
+        return False
+    locks = pathlib.Path("/proc/locks").read_text().splitlines()
+    return any("FLOCK" in line and line.split()[5].endswith(inode) for line in locks if "->" not in line)
 
 
 def _directories(path):

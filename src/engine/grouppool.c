@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/grouppool.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/str.h"
+
+void grouppool_open(struct grouppool *pool, const struct host *host)
+{
+	*pool = (struct grouppool){.host = host};
+}
+
+static void drop(struct grouppool *pool, struct box_groups *groups)
+{
+	int r = groups_remove(pool->host, groups);
+
+	if (r < 0) /* empty, so somebody else is at it; the next start tries again */
+		log_warn("remove the group %s: %s, ignoring", groups->name, strerror(-r));
+	groups_close(groups);
+}
+
+void grouppool_close(struct grouppool *pool)
+{
+	while (pool->count > 0)
+		drop(pool, &pool->spares[--pool->count]);
+}
+
+static int make(struct grouppool *pool, struct box_groups *ret_groups, struct error *err)
+{
+	groups_init(ret_groups);
+	if (str_format(ret_groups->name, sizeof(ret_groups->name), "box-%llu",
+	               (unsigned long long)++pool->made) < 0)
+		return error_set(err, ERR_BOX_FAILED, 0, "name of a group");
+	return groups_make(pool->host, ret_groups, err);
+}
+
+/* The struct has no padding. */
+static bool is_same(const struct engine_limits *a, const struct engine_limits *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+int grouppool_take(struct grouppool *pool, const struct engine_limits *limits,
+                   struct box_groups *ret_groups, struct error *err)
+{
+	pool->wanted = *limits;
+	pool->is_wanted = true;
+	if (pool->count == 0 || !is_same(&pool->limits, limits))
+		return make(pool, ret_groups, err);
+	*ret_groups = pool->spares[--pool->count];
+	return 0;
+}
+
+static void add(struct grouppool *pool)
+{
+	struct box_groups *next = &pool->spares[pool->count];
+	struct error err = {0};
+
+	if (make(pool, next, &err) == 0 &&
+	    groups_limit(pool->host, next, &pool->wanted, &err) == 0) {
+		pool->limits = pool->wanted;
+		pool->count++;
+		return;
+	}
+	/* The next box makes its own, and if that fails too it is the one to tell. */
+	log_debug("make a group ahead: %s", err.msg);
+	drop(pool, next);
+	pool->is_wanted = false;
+}
+
+void grouppool_refill(struct grouppool *pool)
+{
+	if (!pool->is_wanted)
+		return;
+	if (pool->count > 0 && !is_same(&pool->limits, &pool->wanted))
+		drop(pool, &pool->spares[--pool->count]);
+	else if (pool->count < ARRAY_SIZE(pool->spares))
+		add(pool);
+}

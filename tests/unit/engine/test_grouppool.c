@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "engine/grouppool.h"
+
+/* A tree without limit files is a directory like any other. */
+struct fixture {
+	char path[32];
+	struct host host;
+	struct grouppool pool;
+};
+
+static const struct engine_limits small = {.memory_bytes = 1}, large = {.memory_bytes = 2};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	assert_int_equal(str_format(f->path, sizeof(f->path), "/tmp/mbx-groups-XXXXXX"), 0);
+	assert_non_null(mkdtemp(f->path));
+	f->host.groups.count = 1;
+	f->host.groups.trees[0] = (struct cgroup_tree){
+		.v2 = true,
+		.kinds = CGROUP_BIT(CGROUP_UNIFIED),
+		.dir = fd_open(f->path, O_RDONLY | O_DIRECTORY, 0),
+	};
+	assert_true(f->host.groups.trees[0].dir >= 0);
+	grouppool_open(&f->pool, &f->host);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	grouppool_close(&f->pool);
+	(void)fd_close(f->host.groups.trees[0].dir);
+	assert_int_equal(rmdir(f->path), 0); /* nothing was left in it */
+	free(f);
+	return 0;
+}
+
+static unsigned groups_there(const struct fixture *f)
+{
+	DIR *dir = opendir(f->path);
+	unsigned count = 0;
+
+	assert_non_null(dir);
+	for (const struct dirent *e; (e = readdir(dir));)
+		count += e->d_name[0] != '.';
+	(void)closedir(dir);
+	return count;
+}
+
+static struct box_groups take(struct fixture *f, const struct engine_limits *limits)
+{
+	struct box_groups groups;
+	struct error err = {0};
+
+	assert_int_equal(grouppool_take(&f->pool, limits, &groups, &err), 0);
+	return groups;
+}
+
+static void give_up(struct fixture *f, struct box_groups *groups)
+{
+	assert_int_equal(groups_remove(&f->host, groups), 0);
+	groups_close(groups);
+}
+
+static void nothing_is_made_before_a_box_was(void **state)
+{
+	struct fixture *f = *state;
+
+	grouppool_refill(&f->pool);
+	assert_int_equal(groups_there(f), 0);
+}
+
+static void what_is_ready_has_its_limits_and_is_given_once(void **state)
+{
+	struct fixture *f = *state;
+	struct box_groups first = take(f, &small), second, third;
+
+	assert_false(first.limited);
+	for (int i = 0; i < GROUPPOOL_SIZE + 2; i++)
+		grouppool_refill(&f->pool);
+	assert_int_equal(groups_there(f), 1 + GROUPPOOL_SIZE);
+	second = take(f, &small);
+	third = take(f, &small);
+	assert_true(second.limited);
+	assert_true(third.limited);
+	assert_string_not_equal(first.name, second.name);
+	assert_string_not_equal(second.name, third.name);
+	give_up(f, &first);
+	give_up(f, &second);
+	give_up(f, &third);
+}
+
+static void other_limits_get_groups_of_their_own(void **state)
+{
+	struct fixture *f = *state;
+	struct box_groups first = take(f, &small), second, third;
+
+	grouppool_refill(&f->pool);
+	second = take(f, &large);
+	assert_false(second.limited);
+	for (int i = 0; i < 2 * GROUPPOOL_SIZE; i++)
+		grouppool_refill(&f->pool);
+	assert_int_equal(groups_there(f), 2 + GROUPPOOL_SIZE);
+	third = take(f, &large);
+	assert_true(third.limited);
+	give_up(f, &first);
+	give_up(f, &second);
+	give_up(f, &third);
+}
+
+static void what_cannot_be_made_ahead_is_left_to_the_next_box(void **state)
+{
+	struct fixture *f = *state;
+	struct box_groups groups = take(f, &small);
+	struct cgroup_tree *tree = &f->host.groups.trees[0];
+	int dir = tree->dir;
+
+	tree->dir = -1;
+	grouppool_refill(&f->pool);
+	tree->dir = dir;
+	assert_int_equal(f->pool.count, 0);
+	grouppool_refill(&f->pool);
+	assert_int_equal(f->pool.count, 0);
+	give_up(f, &groups);
+	groups = take(f, &small);
+	grouppool_refill(&f->pool);
+	assert_int_equal(f->pool.count, 1);
+	give_up(f, &groups);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(nothing_is_made_before_a_box_was, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_ready_has_its_limits_and_is_given_once,
+	                                        setup, teardown),
+		cmocka_unit_test_setup_teardown(other_limits_get_groups_of_their_own, setup,
+	                                        teardown),
+		cmocka_unit_test_setup_teardown(what_cannot_be_made_ahead_is_left_to_the_next_box,
+	                                        setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
