@@ -462,6 +462,83 @@ static void emit_tree(struct program *p, const struct range *ranges, unsigned co
 	emit_tree(p, ranges + half, count - half);
 }
 
+static bool is_conditional(const struct sock_filter *insn)
+{
+	return BPF_CLASS(insn->code) == BPF_JMP && BPF_OP(insn->code) != BPF_JA;
+}
+
+/* The last place within reach of a conditional jump at @from that returns the same as @to does. */
+static unsigned far_return(const struct program *p, unsigned from, unsigned to)
+{
+	unsigned last = from + 1 + UINT8_MAX < p->len ? from + 1 + UINT8_MAX : p->len - 1;
+
+	if (BPF_CLASS(p->code[to].code) != BPF_RET)
+		return to;
+	while (p->code[last].code != p->code[to].code || p->code[last].k != p->code[to].k)
+		last--;
+	return last;
+}
+
+static void mark_reached(const struct program *p, bool *reached)
+{
+	/* All jumps lead forward: one pass sees each instruction after all that lead to it. */
+	reached[0] = true;
+	for (unsigned i = 0; i < p->len; i++) {
+		const struct sock_filter *insn = &p->code[i];
+
+		if (!reached[i] || BPF_CLASS(insn->code) == BPF_RET)
+			continue;
+		if (BPF_CLASS(insn->code) != BPF_JMP) {
+			reached[i + 1] = true;
+		} else if (is_conditional(insn)) {
+			reached[i + 1 + insn->jt] = true;
+			reached[i + 1 + insn->jf] = true;
+		} else {
+			reached[i + 1 + insn->k] = true;
+		}
+	}
+}
+
+/*
+ * Leaves of the tree that return the same become one, as far as jumps reach: the kernel translates
+ * the program anew for every box, and that takes time by the instruction.
+ */
+static void share_returns(struct program *p)
+{
+	static bool reached[CODE_MAX + 1];
+	static unsigned place[CODE_MAX + 1];
+	unsigned len = 0;
+
+	for (unsigned i = 0; i < p->len; i++) {
+		struct sock_filter *insn = &p->code[i];
+
+		if (!is_conditional(insn))
+			continue;
+		insn->jt = (uint8_t)(far_return(p, i, i + 1 + insn->jt) - i - 1);
+		insn->jf = (uint8_t)(far_return(p, i, i + 1 + insn->jf) - i - 1);
+	}
+	memset(reached, 0, sizeof(reached));
+	mark_reached(p, reached);
+	for (unsigned i = 0; i < p->len; i++) {
+		place[i] = len;
+		len += reached[i];
+	}
+	for (unsigned i = 0; i < p->len; i++) {
+		struct sock_filter insn = p->code[i];
+
+		if (!reached[i])
+			continue;
+		if (is_conditional(&insn)) {
+			insn.jt = (uint8_t)(place[i + 1 + insn.jt] - place[i] - 1);
+			insn.jf = (uint8_t)(place[i + 1 + insn.jf] - place[i] - 1);
+		} else if (BPF_CLASS(insn.code) == BPF_JMP) {
+			insn.k = place[i + 1 + insn.k] - place[i] - 1;
+		}
+		p->code[place[i]] = insn;
+	}
+	p->len = len;
+}
+
 static uint32_t native_arch(void)
 {
 	/* libseccomp's tokens are the kernel's audit words. */
@@ -478,6 +555,7 @@ static void make_program(const struct table *t, const struct variant *v, struct 
 	emit_return(p, SECCOMP_RET_KILL_PROCESS);
 	emit_load(p, offsetof(struct seccomp_data, nr));
 	emit_tree(p, ranges, count);
+	share_returns(p);
 	for (unsigned i = 0; i < count; i++)
 		free(ranges[i].block);
 }
