@@ -61,6 +61,11 @@ struct config {
 	uint64_t quota_memory_bytes;
 	uint64_t quota_requests, quota_burst; /* per second; at once */
 
+	/* what may be asked for, see core/policies.h */
+	char *policy_dir;         /* "": built in */
+	char *policy_default;     /* name */
+	char **policy_selectable; /* NULL-terminated */
+
 	/* limits of an execution: default and maximum */
 	uint64_t timeout_us, timeout_max_us;
 	uint64_t memory_bytes, memory_max_bytes;

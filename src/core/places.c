@@ -66,6 +66,10 @@ static const struct companion runners = {
 	MILLIBOX_RUNNERSDIR, "/shell/manifest.yaml", {"runners", "../runners"}
 };
 
+static const struct companion policies = {
+	MILLIBOX_POLICIESDIR, "/default.yaml", {"policies", "../data/policies"}
+};
+
 /* Nobody but us and root could have put it there, or change it: a build directory may be in /tmp.
  */
 static bool is_ours(const char *path)
@@ -116,17 +120,26 @@ static char *runners_dir(const struct places_who *who)
 	return find_companion(who, &runners);
 }
 
+/* Without a folder there are those that are part of the daemon; one that is named must exist. */
+static char *policies_dir(const struct places_who *who)
+{
+	cleanup_free char *dir = find_companion(who, &policies);
+
+	return is_there(dir, policies.probe) ? TAKE_PTR(dir) : xstrdup("");
+}
+
 static const struct place {
 	const char *key;
 	char *(*value)(const struct places_who *who);
 	const char *hint;
 } table[] = {
-	{"socket",      socket_path, "millibox.sock in the runtime directory"     },
-	{"state_dir",   state_dir,   ROOT_STATE ", or ~/.local/state/millibox"    },
-	{"runtime_dir", runtime_dir, ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"},
-	{"engine_path", engine_path, "beside the daemon, or as installed"         },
-	{"agent_path",  agent_path,  "beside the daemon, or as installed"         },
-	{"runners_dir", runners_dir, "beside the daemon, or as installed"         },
+	{"socket",      socket_path,  "millibox.sock in the runtime directory"     },
+	{"state_dir",   state_dir,    ROOT_STATE ", or ~/.local/state/millibox"    },
+	{"runtime_dir", runtime_dir,  ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"},
+	{"engine_path", engine_path,  "beside the daemon, or as installed"         },
+	{"agent_path",  agent_path,   "beside the daemon, or as installed"         },
+	{"runners_dir", runners_dir,  "beside the daemon, or as installed"         },
+	{"policy.dir",  policies_dir, "beside the daemon, or as installed"         },
 };
 
 char *places_value(const struct places_who *who, const char *key)

@@ -64,6 +64,10 @@ static const struct setting table[] = {
 	{"executions.keep",       SETTING_UINT, AT(executions_keep),       "10000", 1, 1000000, "Ended executions that are remembered"},
 	{"executions.keep_bytes", SETTING_SIZE, AT(executions_keep_bytes), "256Mi", 1 * MI, 64 * GI, "Code and output of those, together"},
 
+	{"policy.dir",        SETTING_PATH, AT(policy_dir),        NULL,      0, 0, "Folder of policies, read again on SIGHUP; \"\" for those that are built in"},
+	{"policy.default",    SETTING_TEXT, AT(policy_default),    "default", 0, 0, "Policy of a tenant that has none of its own"},
+	{"policy.selectable", SETTING_LIST, AT(policy_selectable), "strict",  0, 0, "Policies that a request may name, to be held to them as well as to its tenant's"},
+
 	{"limits.timeout",        SETTING_DURATION, AT(timeout_us),     "30s",   1 * MSEC, 24 * HOUR, "Wall time of an execution that asks for none"},
 	{"limits.timeout_max",    SETTING_DURATION, AT(timeout_max_us), "3600s", 1 * MSEC, 24 * HOUR, "The most it may ask for"},
 	{"limits.memory",         SETTING_SIZE, AT(memory_bytes),       "512Mi", 16 * MI,  1 * TI,    "Memory of a box, all of its processes and files together"},
