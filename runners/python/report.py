@@ -9,11 +9,12 @@ What there is to tell goes to the agent as one JSON object:
 
 Everything is bounded. The C halves of json and socket are used directly: importing the Python ones
 would take longer than most programs run. run.py gives PID, its own process, and RUN, its own name;
-session.py has another way to send.
+session.py has another way to send. handler.py is read into the same namespace where a program has a handler.
 """
 
 import sys
 
+HANDLER = None  # the name of handler.py, where it was read
 SOCKET = "/run/millibox/report.sock"
 TIMEOUT_S = 2.0
 REPORT_MAX = 1 << 20
@@ -273,7 +274,7 @@ def tell_error(kind, value, text):
 def error(kind, value, trace, source):
     """Print without our own frames, as the interpreter would, and report.
     Return: True when it was printed."""
-    ours = (globals()["RUN"], error.__code__.co_filename)  # given by run.py
+    ours = globals()["RUN"], error.__code__.co_filename, HANDLER  # the first is given by run.py
     while trace is not None and trace.tb_frame.f_code.co_filename in ours:
         trace = trace.tb_next
     value.__traceback__ = trace  # which is what is printed, whatever is passed

@@ -39,10 +39,11 @@ class _Source:  # what traceback, inspect, warnings and pdb ask for the program'
         return _source.decode("utf-8-sig", "replace")
 
 
-def _later(task, *args):
-    with open(_here + "report.py", "rb") as file:
-        names = {"__name__": "millibox_report", "PID": _pid, "RUN": __file__}
-        exec(compile(file.read(), _here + "report.py", "exec", 0, True), names)
+def _later(task, *args, also=()):
+    names = {"__name__": "millibox_report", "PID": _pid, "RUN": __file__}
+    for part in ("report.py", *also):
+        with open(_here + part, "rb") as file:
+            exec(compile(file.read(), _here + part, "exec", 0, True), names)
     return names[task](*args)
 
 
@@ -78,7 +79,7 @@ _here = __file__[: __file__.rfind("/") + 1]
 _pid = sys.modules["posix"].getpid()
 _path = sys.argv[1]
 with open(_path, "rb") as _file:
-    _source = _file.read()
+    _source, _, _asked = _file.read().partition(b"\0")  # docs/protocol.md, "The source"
 sys.argv[:] = [_path[_path.rfind("/") + 1 :], *sys.argv[2:]]
 _add_site()
 sys.path.insert(0, "/workspace")
@@ -96,5 +97,7 @@ _body, _last = _compile(sys.argv[0])
 exec(_body, _main)
 if _last is not None:
     _last = eval(_last, _main)
-    if _last is not None:
+    if _last is not None and not _asked:
         _tell("result", _last)
+if _asked:
+    sys.exit(_later("handle", _main, _asked, _path, also=("handler.py",)))

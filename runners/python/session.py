@@ -18,6 +18,7 @@ import array
 import builtins
 import io
 import linecache
+import os
 import posix
 import sys
 import traceback
@@ -33,7 +34,7 @@ INTERRUPTED = 130
 CLOEXEC = 0x40000000  # MSG_CMSG_CLOEXEC
 
 KEPT = {name: __import__(name) for name in (
-    "_ast", "_json", "binascii", "io", "posix", "reprlib", "sys")}
+    "_ast", "_json", "binascii", "io", "posix", "reprlib", "sys", "time")}
 
 
 def import_kept(name, *_):
@@ -49,8 +50,9 @@ BUILTINS = builtins
 def load_report():
     folder = __file__[: __file__.rfind("/") + 1]
     names = {"__builtins__": __builtins__, "__name__": "millibox_report"}
-    with io.open(folder + "report.py", "rb") as file:
-        exec(compile(file.read(), folder + "report.py", "exec", 0, True), names)
+    for part in ("report.py", "handler.py"):
+        with io.open(folder + part, "rb") as file:
+            exec(compile(file.read(), folder + part, "exec", 0, True), names)
     return names
 
 
@@ -68,8 +70,8 @@ def bind_loop(report):
     format_exception = traceback.format_exception
     split, forms, error_form, words, picture, describe = (
         report[name] for name in ("split", "forms", "error_form", "words", "picture", "describe"))
-    quote, base64 = report["quote"], report["base64"]
-    ours = (__file__, split.__code__.co_filename)
+    quote, base64, read_json, answer = (report[name] for name in ("quote", "base64", "read_json", "answer"))
+    ours = (__file__, split.__code__.co_filename, report["HANDLER"])
     channel = _socket.socket(fileno=CHANNEL)
     receive_message, send = channel.recvmsg, channel.send
     space = _socket.CMSG_SPACE(3 * 4)
@@ -85,6 +87,9 @@ def bind_loop(report):
     count = [0, 0]  # runs, characters in sources
     late = set()  # threads of earlier runs
     streams = []
+    lent = []  # variables of the run, and what they were before
+    variables_of_os = os.environ._data  # as bytes; putenv alone would not be seen by the program
+    put_variable, unset_variable = posix.putenv, posix.unsetenv
 
     class Output(text_file):
         """sys.stdout of a run: what threads of earlier runs write is no part of its answer."""
@@ -120,9 +125,34 @@ def bind_loop(report):
         fds = fds_array("i")
         for _, _, packed in ancillary:
             fds.frombytes(packed)
-        head, *args = data.split(b"\0")[:-1]
+        head, *words = data.split(b"\0")[:-1]
         _, ident, path = head.split(b" ", 2)
-        return int(ident), path, [arg.decode("utf-8", "surrogateescape") for arg in args], fds
+        border = words.index(b"")
+        variables = [word.partition(b"=")[::2] for word in words[:border]]
+        return int(ident), path, variables, [arg.decode("utf-8", "surrogateescape") for arg in words[border + 1 :]], fds
+
+    def set_variable(name, value):
+        """Where programs look, and where those they start get it from. None: not set."""
+        if value is None:
+            variables_of_os.pop(name, None)
+            unset_variable(name)
+        else:
+            variables_of_os[name] = value
+            put_variable(name, value)
+
+    def lend(variables):
+        """For this run only."""
+        for name, value in variables:
+            lent.append((name, variables_of_os.get(name)))
+            set_variable(name, value)
+
+    def take_back():
+        while lent:
+            name, value = lent.pop()
+            try:
+                set_variable(name, value)
+            except Exception:
+                pass  # something that the program made of it
 
     def make_stream(fd, name, errors):
         raw = raw_file(fd, "w" if fd else "r", closefd=False)
@@ -193,10 +223,13 @@ def bind_loop(report):
         pyplot.close("all")
         return told
 
-    def tell(value, error):
+    def tell(value, error, answered):
         """What there is to tell of a run. Whatever goes wrong here is told, or not, but not raised."""
         members, results, size = [], [], 0
-        if value is not None:
+        if answered is not None:
+            members.append('"result":' + answered)
+            size = len(answered)
+        elif value is not None:
             data, told = forms(value)
             members.append('"result":' + data)
             results.append(told)
@@ -249,31 +282,42 @@ def bind_loop(report):
         complain(str(code) + "\n")
         return 1
 
-    def execute(path):
-        """Run the code. Return: exit code, value of the last expression, error for the report."""
-        count[0] += 1
-        name = "<cell %d>" % count[0]
-        value = None
-        try:
-            source = read_source(path)
-            keep_source(name, source)
-            body, last = split(source, name)
-            exec(body, space_of_main)
-            if last is not None:
-                value = eval(last, space_of_main)
-            return 0, value, None
-        except SystemExit as error:
-            return exit_code(error), None, None
-        except KeyboardInterrupt as error:
-            return INTERRUPTED, None, show(error)
-        except BaseException as error:
-            return 1, None, show(error)
+    def run_code(source, name):
+        """Return: value of the last expression."""
+        keep_source(name, source)
+        body, last = split(source, name)
+        exec(body, space_of_main)
+        return None if last is None else eval(last, space_of_main)
 
-    def prepare(args, fds):
+    def answer_more(asked):
+        """What was asked beyond running the code: as execute."""
+        code, data, failure = answer(space_of_main, asked)
+        return code, None, None if failure is None else show(failure), data
+
+    def execute(path):
+        """Run the code. Return: exit code, value of the last expression, error for the report, and what
+        was answered to what was asked beyond running it, as JSON."""
+        count[0] += 1
+        try:
+            source, _, asked = read_source(path).partition(b"\0")
+            asked = read_json(asked.decode()) if asked else None
+            if asked and "event" in asked:
+                space_of_main.pop("handler", None)  # that of an earlier run is not this one's
+            value = run_code(source, "<cell %d>" % count[0])
+            return (0, value, None, None) if asked is None else answer_more(asked)
+        except SystemExit as error:
+            return exit_code(error), None, None, None
+        except KeyboardInterrupt as error:
+            return INTERRUPTED, None, show(error), None
+        except BaseException as error:
+            return 1, None, show(error), None
+
+    def prepare(variables, args, fds):
         space_of_main.setdefault("__builtins__", BUILTINS)
         space_of_main.setdefault("__name__", "__main__")
         modules["__main__"] = main
         sys.argv = ["main.py", *args]
+        lend(variables)
         make_streams(fds)
         note_threads()
 
@@ -284,16 +328,16 @@ def bind_loop(report):
         if get_limit() < RECURSION_MIN:
             set_limit(RECURSION_MIN)
 
-    def perform(path, args, fds):
-        prepare(args, fds)
+    def perform(path, variables, args, fds):
+        prepare(variables, args, fds)
         set_mask(whole_mask, ())
         set_signal(sigint, int_handler)  # from here on an interrupt may come anywhere
-        owed[1], value, error = execute(path)
+        owed[1], value, error, answered = execute(path)
         reset()
         flush()
-        if value is not None or error is not None or "matplotlib.pyplot" in modules:
+        if value is not None or error is not None or answered is not None or "matplotlib.pyplot" in modules:
             try:
-                tell(value, error)
+                tell(value, error, answered)
             except KeyboardInterrupt:
                 owed[1] = INTERRUPTED
             except Exception:
@@ -304,6 +348,7 @@ def bind_loop(report):
         ident, code = owed[0], 1 if owed[1] is None else owed[1]
         set_signal(sigint, ignore)  # raises what has come until now; then this is done once more
         reset()
+        take_back()
         if getpid() != pid:  # a fork that came back from the program
             flush()
             leave(code)
@@ -319,9 +364,9 @@ def bind_loop(report):
         if owed:
             conclude()
             return
-        ident, path, args, fds = receive()
+        ident, path, variables, args, fds = receive()
         owed[:] = ident, None
-        perform(path, args, fds)
+        perform(path, variables, args, fds)
 
     def loop():
         set_signal(sigint, ignore)

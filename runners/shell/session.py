@@ -74,6 +74,7 @@ class Runner:
         os.set_inheritable(CHANNEL, False)
         self.answers, self.answers_end = os.pipe()
         self.state = nameless_file()
+        self.saved, self.lent = nameless_file(), b""
         self.bash = Bash(self.state, own_environment())
         self.patient = False  # an interrupt may be repeated
         signal.signal(signal.SIGINT, self.on_interrupt)
@@ -92,9 +93,10 @@ class Runner:
             os._exit(0)
         for fd in fds:
             os.set_inheritable(fd, False)
-        head, *args = data.split(b"\0")[:-1]
+        head, *words = data.split(b"\0")[:-1]
         _, ident, path = head.split(b" ", 2)
-        return int(ident), [path, *args], fds
+        border = words.index(b"")
+        return int(ident), words[:border], [path, *words[border + 1 :]], fds
 
     def comes(self, fd):
         """Wait for @fd. Return: False when bash ended instead."""
@@ -116,6 +118,21 @@ class Runner:
         self.bash = Bash(self.state, {})
         return code if code >= 0 else 128 - code
 
+    def lend(self, variables):
+        """For this run only: bash writes down what they were."""
+        self.lent = b" ".join(variable.partition(b"=")[0] for variable in variables)
+        if not variables:
+            return
+        os.ftruncate(self.saved, 0)
+        words = b" ".join(quote(variable) for variable in variables)
+        self.bash.tell(b"builtin declare -p " + self.lent + f" >{ME}/{self.saved} 2>/dev/null; ".encode()
+                       + b"builtin export -- " + words + b" 2>/dev/null\n")
+
+    def take_back(self):
+        """Also by a new bash: the state that it began with has them."""
+        if self.lent:
+            self.bash.tell(b"builtin unset -v " + self.lent + f" 2>/dev/null; . {ME}/{self.saved} 2>/dev/null\n".encode())
+
     def run(self, words, fds):
         names = " ".join(f"{sign}{ME}/{fd}" for sign, fd in zip(("<", ">", "2>"), fds))
         self.bash.tell(b". " + b" ".join(map(quote, words)) + b" " + names.encode()
@@ -132,8 +149,10 @@ class Runner:
         while True:
             while not self.comes(CHANNEL):
                 self.replace()
-            ident, words, fds = self.receive()
+            ident, variables, words, fds = self.receive()
+            self.lend(variables)
             code = self.run(words, fds)
+            self.take_back()
             for fd in fds:
                 os.close(fd)
             self.channel.send(f"done {ident} {code}".encode())

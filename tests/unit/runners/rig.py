@@ -39,14 +39,15 @@ class Session:
         theirs.close()
         self.ident = 0
 
-    def begin(self, code, *args, stdin=b""):
+    def begin(self, code, *args, stdin=b"", env=()):
         """Send a request. Return: our ends of its pipes."""
         self.ident += 7
         path = self.folder / f"run{self.ident}"
         path.write_bytes(code if isinstance(code, bytes) else textwrap.dedent(code).encode())
         pipes = [os.pipe() for _ in range(3)]
         theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
-        request = b"\0".join([f"run {self.ident} {path}".encode(), *(a.encode() for a in args), b""])
+        words = [f"run {self.ident} {path}", *env, "", *args, ""]
+        request = b"\0".join([word.encode() for word in words])
         self.channel.sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", theirs))])
         for fd in theirs:
             os.close(fd)
@@ -84,8 +85,8 @@ class Session:
             reader.join(0.3)
         return Done(code, kept[out], kept[err], report)
 
-    def run(self, code, *args, stdin=b""):
-        return self.finish(*self.begin(code, *args, stdin=stdin))
+    def run(self, code, *args, stdin=b"", env=()):
+        return self.finish(*self.begin(code, *args, stdin=stdin, env=env))
 
     def interrupt(self):
         os.killpg(self.process.pid, signal.SIGINT)

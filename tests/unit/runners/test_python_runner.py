@@ -24,6 +24,7 @@ def runner(tmp_path):
     folder = tmp_path / "python"
     folder.mkdir()
     (folder / "run.py").write_text((RUNNERS / "python/run.py").read_text())
+    (folder / "handler.py").write_text((RUNNERS / "python/handler.py").read_text())
     report = (RUNNERS / "python/report.py").read_text()
     assert REPORT_LINE in report
     (folder / "report.py").write_text(report.replace(REPORT_LINE, f'SOCKET = "{tmp_path}/sock"'))

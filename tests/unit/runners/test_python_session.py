@@ -363,3 +363,15 @@ def test_run_is_quick(session):
         os.close(err)
     assert session.run("x").result == 100
     assert sorted(took)[50] < 0.005
+
+
+def test_variables_of_a_run_are_there_for_that_run_only(session):
+    show = "import os, subprocess\n[os.environ.get('A'), os.getenv('HOME'), subprocess.run(['printenv', 'A'], capture_output=True).stdout]"
+    home = str(session.folder)
+    assert session.run(show).result == f"[None, '{home}', b'']"
+    assert session.run(show, env=["A=1 =x", "HOME=/h"]).result == "['1 =x', '/h', b'1 =x\\n']"
+    assert session.run(show).result == f"[None, '{home}', b'']"
+    assert session.run("os.environ['A'] = 'mine'; os.environ['B'] = 'kept'", env=["A=1"]).code == 0
+    assert session.run("os.environ.get('A'), os.environ['B']").result == [None, "kept"]
+    assert session.run("del os.environ['A']; raise ValueError", env=["A=1"]).code == 1
+    assert session.run("os.environ.get('A')", env=["A=2"]).result == "2"

@@ -113,3 +113,14 @@ def test_end_of_the_channel_ends_the_runner(session):
     session.run(":")
     session.channel.close()
     assert session.process.wait(5) == 0
+
+
+def test_variables_of_a_run_are_there_for_that_run_only(session):
+    assert session.run("A=old; echo \"[$A]\"").out == "[old]\n"
+    assert session.run("echo \"[$A$B]\"; printenv A", env=["A=it's = new", "B=\n"]).out == "[it's = new\n]\nit's = new\n"
+    assert session.run("echo \"[$A${B-unset}]\"; printenv A").out == "[oldunset]\n"
+    assert session.run("C=3; unset A; f() { echo f; }", env=["A=1"]).code == 0
+    assert session.run("echo $A $C; f").out == "old 3\nf\n"
+    # Also when bash ends in between.
+    assert session.run("D=4; exit 5", env=["A=1", "Z=1"]).code == 5
+    assert session.run("echo $A $D ${Z-unset}").out == "old 4 unset\n"
