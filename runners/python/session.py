@@ -24,7 +24,7 @@ import sys
 import traceback
 
 CHANNEL = 3
-REQUEST_MAX = 64 << 10
+REQUEST_MAX = 72 << 10
 PIECE_MAX = 60 << 10
 REPORT_MAX = 1 << 20
 FIGURES_MAX = 16

@@ -16,7 +16,7 @@ import signal
 import socket
 
 CHANNEL = 3
-REQUEST_MAX = 64 << 10
+REQUEST_MAX = 72 << 10
 BASH = "/bin/bash"
 INTERRUPT_AGAIN_S = 0.2
 ME = f"/proc/{os.getpid()}/fd"

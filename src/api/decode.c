@@ -35,8 +35,7 @@ static bool is_known(const struct fields *fields, const char *name)
 	return false;
 }
 
-/* As error_field, with another code. */
-static int refuse(struct decode *d, enum error_code code, const char *path, const char *what)
+int decode_refuse(struct decode *d, enum error_code code, const char *path, const char *what)
 {
 	(void)error_field(d->err, path, "%s", what);
 	d->err->code = code;
@@ -52,7 +51,7 @@ static int unknown_field(struct decode *d, const struct fields *fields, const ch
 	if (meant)
 		(void)snprintf(what, sizeof(what), "no such field; did you mean '%s%s'?",
 		               fields->prefix, meant);
-	return refuse(d, ERR_UNKNOWN_FIELD, path, what);
+	return decode_refuse(d, ERR_UNKNOWN_FIELD, path, what);
 }
 
 int decode_fields(struct decode *d, const struct fields *fields, const json_t *object)
@@ -60,7 +59,7 @@ int decode_fields(struct decode *d, const struct fields *fields, const json_t *o
 	void *iter = json_object_iter((json_t *)(uintptr_t)object);
 
 	for (; iter; iter = json_object_iter_next((json_t *)(uintptr_t)object, iter))
-		if (!is_known(fields, json_object_iter_key(iter)))
+		if (!d->lenient && !is_known(fields, json_object_iter_key(iter)))
 			return unknown_field(d, fields, json_object_iter_key(iter));
 	for (size_t i = 0; i < fields->count; i++) {
 		const struct field *f = &fields->table[i];
@@ -144,9 +143,11 @@ int decode_code(struct decode *d, const char *path, const json_t *value)
 	struct exec_request *request = &d->out->request;
 	char what[64];
 
+	if (request->code)
+		return error_field(d->err, path, "the code is given twice");
 	if (json_string_length(value) > d->limits->max_code_bytes) {
 		(void)snprintf(what, sizeof(what), "exceeds %zu bytes", d->limits->max_code_bytes);
-		return refuse(d, ERR_TOO_LARGE, path, what);
+		return decode_refuse(d, ERR_TOO_LARGE, path, what);
 	}
 	if (decode_string(d, path, value, &request->code) < 0)
 		return -1;
@@ -360,16 +361,19 @@ int decode_stream(struct decode *d, const char *path, const json_t *value)
 }
 
 static const struct field exec_fields[] = {
-	{"language",  decode_language,  true },
-        {"code",      decode_code,      true },
-	{"stdin",     decode_stdin,     false},
-        {"args",      decode_args,      false},
-	{"files",     decode_files,     false},
-        {"env_vars",  decode_env,       false},
-	{"timeout",   decode_timeout,   false},
-        {"resources", decode_resources, false},
-	{"network",   take_network,     false},
-        {"stream",    decode_stream,    false},
+	{"language",     decode_language,     false},
+	{"code",         decode_code,         false},
+	{"handler_code", decode_handler_code, false},
+	{"event",        decode_event,        false},
+	{"context",      decode_context,      false},
+	{"stdin",        decode_stdin,        false},
+	{"args",         decode_args,         false},
+	{"files",        decode_files,        false},
+	{"env_vars",     decode_env,          false},
+	{"timeout",      decode_timeout,      false},
+	{"resources",    decode_resources,    false},
+	{"network",      take_network,        false},
+	{"stream",       decode_stream,       false},
 };
 
 int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
@@ -379,11 +383,15 @@ int decode_exec(const char *body, size_t len, const struct decode_limits *limits
 	struct decode d = {.limits = limits, .out = ret_exec, .err = err};
 	cleanup_json json_t *object = json_read_object(body, len, err);
 
-	return object ? decode_fields(&d, &fields, object) : -1;
+	if (!object || decode_fields(&d, &fields, object) < 0 || decode_handler_end(&d) < 0)
+		return -1;
+	return ret_exec->request.language ? 0 : error_field(err, "language", "is missing");
 }
 
 void decoded_exec_done(struct decoded_exec *d)
 {
 	exec_request_done(&d->request);
+	json_decref(d->event);
+	json_decref(d->context);
 	*d = (struct decoded_exec){0};
 }

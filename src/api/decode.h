@@ -10,12 +10,15 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "core/exec.h"
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 struct decoded_exec {
 	struct exec_request request;
 	bool stream;
+	json_t *event;   /* owned; NULL: the code has no handler */
+	json_t *context; /* owned; NULL: not given */
 };
 
 struct decode_limits {

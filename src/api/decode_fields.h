@@ -19,6 +19,7 @@ struct decode {
 	struct decoded_exec *out;
 	void *more; /* what the fields of other bodies are put into */
 	struct error *err;
+	bool lenient; /* fields that nobody knows are ignored, as clients of a dialect expect */
 };
 
 typedef int field_fn(struct decode *d, const char *path, const json_t *value);
@@ -41,6 +42,9 @@ int decode_fields(struct decode *d, const struct fields *fields,
 /** decode_wrong - "must be @what". Return: always -1. */
 int decode_wrong(struct decode *d, const char *path, const char *what);
 
+/** decode_refuse - as error_field, with another code. Return: always -1. */
+int decode_refuse(struct decode *d, enum error_code code, const char *path, const char *what);
+
 /* Values of one kind. */
 int decode_string(struct decode *d, const char *path, const json_t *value,
                   char **ret_text) attr_must_check;
@@ -61,3 +65,10 @@ field_fn decode_env;
 field_fn decode_timeout;
 field_fn decode_resources;
 field_fn decode_stream;
+
+/* decode_handler.c */
+field_fn decode_handler_code;
+field_fn decode_event;
+field_fn decode_context;
+/** decode_handler_end - after all fields: what the handler is given, its time-out, its language. */
+int decode_handler_end(struct decode *d) attr_must_check;

@@ -142,16 +142,19 @@ static int take_stdin_open(struct decode *d, const char *path, const json_t *val
 }
 
 static const struct field run_fields[] = {
-	{"code",       decode_code,      true },
-        {"language",   decode_language,  false},
-	{"stdin",      decode_stdin,     false},
-        {"stdin_open", take_stdin_open,  false},
-	{"args",       decode_args,      false},
-        {"files",      decode_files,     false},
-	{"env_vars",   decode_env,       false},
-        {"timeout",    take_run_timeout, false},
-	{"wait",       take_wait,        false},
-        {"stream",     decode_stream,    false},
+	{"code",         decode_code,         false},
+        {"handler_code", decode_handler_code, false},
+	{"event",        decode_event,        false},
+        {"context",      decode_context,      false},
+	{"language",     decode_language,     false},
+        {"stdin",        decode_stdin,        false},
+	{"stdin_open",   take_stdin_open,     false},
+        {"args",         decode_args,         false},
+	{"files",        decode_files,        false},
+        {"env_vars",     decode_env,          false},
+	{"timeout",      take_run_timeout,    false},
+        {"wait",         take_wait,           false},
+	{"stream",       decode_stream,       false},
 };
 
 int decode_run(const char *body, size_t len, const struct decode_limits *limits,
@@ -160,7 +163,7 @@ int decode_run(const char *body, size_t len, const struct decode_limits *limits,
 	const struct fields fields = {"", run_fields, ARRAY_SIZE(run_fields)};
 	struct decode d = {.limits = limits, .out = &ret_run->exec, .more = ret_run, .err = err};
 
-	return decode_object(body, len, &d, &fields);
+	return decode_object(body, len, &d, &fields) < 0 ? -1 : decode_handler_end(&d);
 }
 
 void decoded_run_done(struct decoded_run *d)

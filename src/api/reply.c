@@ -3,6 +3,7 @@
 
 #include "api/internal.h"
 #include "api/json.h"
+#include "api/markers.h"
 #include "api/report.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -183,11 +184,15 @@ static json_t *result_tail(const struct outcome *o, const struct report *report)
 	return j;
 }
 
-static int add_member(struct buf *b, const char *key, const struct buf *output)
+static int add_member(struct buf *b, const char *key, const struct buf *output, bool marked)
 {
+	const char *text = output->data ? output->data : "";
+	size_t len = output->len;
+	cleanup_free char *stripped = marked ? markers_strip(text, len, &len) : NULL;
+
 	if (buf_addf(b, ",\"%s\":", key) < 0)
 		return -1;
-	return json_add_text(b, output->data ? output->data : "", output->len);
+	return json_add_text(b, stripped ? stripped : text, len);
 }
 
 /* @extra wins over @own, which is returned. */
@@ -209,7 +214,8 @@ int reply_add_result(struct buf *b, const struct outcome *o, const struct report
 	if (json_add(b, amend(result_head(o), extra ? extra->head : NULL)) < 0)
 		return -1;
 	b->len--; /* the brace: the object goes on */
-	if (add_member(b, "stdout", &o->out) < 0 || add_member(b, "stderr", &o->err) < 0)
+	if (add_member(b, "stdout", &o->out, o->handler) < 0 ||
+	    add_member(b, "stderr", &o->err, false) < 0)
 		return -1;
 	joint = b->len;
 	if (json_add(b, amend(result_tail(o, report), extra ? extra->tail : NULL)) < 0)

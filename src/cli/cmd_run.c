@@ -33,10 +33,11 @@ static int run_with_own_daemon(struct exec_call *call, const char *body, struct 
 static int check_words(const struct run_options *options, const struct args *args,
                        struct error *err)
 {
-	size_t programs = args->words_count + (options->code ? 1 : 0);
+	size_t programs = args->words_count + (options->code ? 1 : 0) + (options->handler ? 1 : 0);
 
 	if (programs == 0)
-		return error_set(err, ERR_INVALID, 0, "give a program: FILE, -c CODE or -");
+		return error_set(err, ERR_INVALID, 0,
+		                 "give a program: FILE, -c CODE, --handler FILE or -");
 	if (programs > 1)
 		return error_set(err, ERR_INVALID, 0,
 		                 "one program only; its arguments go after '--'");
@@ -73,6 +74,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 		return CLI_OURS;
 	}
 	exec_call_init(&call, interrupt_fd, options->json);
+	call.value = options->handler != NULL;
 	if (!endpoint.chosen && !endpoint_is_served(&endpoint))
 		return run_with_own_daemon(&call, body, err);
 	return exec_call_run(&call, &target, body, err);
@@ -85,6 +87,12 @@ static const struct option_row rows[] = {
 	{"language",   'l', OPTION_TEXT,     AT(language),       "LANGUAGE",
          "python or shell; default: by file name or first line"							       },
 	{"code",       'c', OPTION_TEXT,     AT(code),           "CODE",       "run this text instead of a file"              },
+	{"handler",    0,   OPTION_TEXT,     AT(handler),        "FILE",
+         "call the handler that this file defines; its value is printed as JSON"                                              },
+	{"event",      0,   OPTION_TEXT,     AT(event),          "JSON",
+         "what the handler is given: JSON or @FILE; default: {}"                                                              },
+	{"context",    0,   OPTION_TEXT,     AT(context),        "JSON",
+         "fields of the handler's context: JSON or @FILE"								     },
 	{"timeout",    't', OPTION_DURATION, AT(timeout_us),     "TIME",       "time limit: 30, 1.5, 500ms, 5m"               },
 	{"memory",     'm', OPTION_SIZE,     AT(memory_bytes),   "SIZE",       "memory limit: 512Mi, 1Gi"                     },
 	{"cpu",        0,   OPTION_CPU,      AT(cpu_millicores), "CORES",      "processor share: 1, 0.5, 500m"                },
@@ -106,7 +114,7 @@ static const struct option_row rows[] = {
 
 const struct command command_run = {
 	.name = "run",
-	.arguments = "(FILE | -c CODE | -) [-- ARGUMENT...]",
+	.arguments = "(FILE | -c CODE | --handler FILE | -) [-- ARGUMENT...]",
 	.summary = "Run a program in a box of its own and pass its output on",
 	.text = "The exit status is the program's own; 128 + N after signal N; 124 at the time "
 		"limit;\n"

@@ -112,6 +112,8 @@ static int report(const struct exec_call *call)
 		say_problem(object);
 	else
 		verdict_explain(object);
+	if (call->value && !call->json && !call->problem && verdict_exit_status(object) == CLI_OK)
+		say_json(json_object_get(object, "result"));
 	return call->problem ? problem_exit_status(object) : verdict_exit_status(object);
 }
 

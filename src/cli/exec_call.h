@@ -19,6 +19,7 @@ struct own_daemon;
 struct exec_call {
 	int interrupt_fd;
 	bool json;   /* print the result, not the output */
+	bool value;  /* print the value of the program behind its output */
 	bool stream; /* the answer comes as events */
 	struct events events;
 	struct buf body; /* an answer that is one object */

@@ -65,6 +65,50 @@ static int find_language(const struct run_options *options, const char *word,
 	return 0;
 }
 
+/* JSON, or the file that has it: @FILE. */
+static int read_object(const char *option, const char *word, json_t **ret_object, struct error *err)
+{
+	cleanup_buf struct buf text = BUF_INIT(RUN_INPUT_MAX);
+	json_error_t why;
+
+	if (word[0] == '@' && read_source(word + 1, &text, err) < 0)
+		return -1;
+	if (word[0] != '@' && buf_add_str(&text, word) < 0)
+		return error_set(err, ERR_TOO_LARGE, 0, "%s is too long", option);
+	*ret_object = json_loadb(text.data ? text.data : "", text.len, 0, &why);
+	if (!json_is_object(*ret_object))
+		return error_set(err, ERR_INVALID, 0, "%s: not a JSON object", option);
+	return 0;
+}
+
+static int read_handler(const struct run_options *options, struct run_input *input,
+                        struct error *err)
+{
+	if (options->code || options->in_session)
+		return error_set(err, ERR_INVALID, 0, "--handler is the program: give no other");
+	if (read_source(options->handler, &input->code, err) < 0)
+		return -1;
+	input->language = options->language ? options->language : "python";
+	if (read_object("--event", options->event ? options->event : "{}", &input->event, err) < 0)
+		return -1;
+	return options->context ? read_object("--context", options->context, &input->context, err)
+	                        : 0;
+}
+
+static int read_program(const struct run_options *options, const char *word,
+                        struct run_input *input, struct error *err)
+{
+	if (options->handler)
+		return read_handler(options, input, err);
+	if (options->event || options->context)
+		return error_set(err, ERR_INVALID, 0, "--event and --context are for --handler");
+	if (!word && buf_add_str(&input->code, options->code) < 0)
+		return error_set(err, ERR_TOO_LARGE, 0, "--code is too long");
+	if (word && read_source(word, &input->code, err) < 0)
+		return -1;
+	return find_language(options, word, input, err);
+}
+
 int run_request_read(const struct run_options *options, const char *word,
                      struct run_input *ret_input, struct error *err)
 {
@@ -77,11 +121,7 @@ int run_request_read(const struct run_options *options, const char *word,
 	if (word && stdin_path && str_equal(word, "-") && str_equal(stdin_path, "-"))
 		return error_set(err, ERR_INVALID, 0,
 		                 "standard input cannot be both the program and its input");
-	if (!word && buf_add_str(&ret_input->code, options->code) < 0)
-		return error_set(err, ERR_TOO_LARGE, 0, "--code is too long");
-	if (word && read_source(word, &ret_input->code, err) < 0)
-		return -1;
-	if (find_language(options, word, ret_input, err) < 0)
+	if (read_program(options, word, ret_input, err) < 0)
 		return -1;
 	return stdin_path ? read_source(stdin_path, &ret_input->stdin_data, err) : 0;
 }
@@ -90,15 +130,17 @@ void run_input_done(struct run_input *input)
 {
 	buf_done(&input->code);
 	buf_done(&input->stdin_data);
+	json_decref(input->event);
+	json_decref(input->context);
 }
 
-static int set_code(json_t *body, const struct buf *code, struct error *err)
+static int set_code(json_t *body, const char *key, const struct buf *code, struct error *err)
 {
 	const char *text = code->data ? code->data : "";
 
 	if (!utf8_is_valid(text, code->len))
 		return error_set(err, ERR_BAD_MEDIA, 0, "the program is not UTF-8 text");
-	if (json_object_set_new(body, "code", json_stringn(text, code->len)) < 0)
+	if (json_object_set_new(body, key, json_stringn(text, code->len)) < 0)
 		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
 	return 0;
 }
@@ -237,8 +279,11 @@ static int fill(json_t *body, const struct run_options *options, const struct ru
 	if (input->language &&
 	    json_object_set_new(body, "language", json_string(input->language)) < 0)
 		return error_set(err, ERR_INVALID, 0, "--language: not UTF-8 text");
-	if (set_code(body, &input->code, err) < 0)
+	if (set_code(body, input->event ? "handler_code" : "code", &input->code, err) < 0)
 		return -1;
+	if ((input->event && json_object_set(body, "event", input->event) < 0) ||
+	    (input->context && json_object_set(body, "context", input->context) < 0))
+		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
 	if (options->stdin_path &&
 	    json_object_set_new(body, "stdin", encode_bytes(&input->stdin_data)) < 0)
 		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");

@@ -16,6 +16,9 @@
 struct run_options {
 	const char *language;
 	const char *code;
+	const char *handler; /* file with a handler, called with @event (JSON, or @FILE) */
+	const char *event;
+	const char *context;
 	const char *stdin_path;
 	const char *socket;
 	const char *url;
@@ -36,6 +39,7 @@ struct run_input {
 	const char *language; /* NULL: the session's */
 	struct buf code;
 	struct buf stdin_data;
+	json_t *event, *context; /* owned; NULL: none */
 };
 
 /** run_request_read - the program @word names ("-": stdin; NULL: --code), its language, its stdin.

@@ -160,8 +160,8 @@ void say_problem(const json_t *problem)
 void say_json(const json_t *object)
 {
 	/* As many digits as the API writes: all of them would show how the machine rounds. */
-	char *text =
-		json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
+	char *text = json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII |
+	                                        JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY);
 
 	if (!text)
 		abort();

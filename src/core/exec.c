@@ -319,8 +319,8 @@ static struct box_events events_of(struct exec *e)
 
 static int hand_over(struct exec *e, const struct exec_request *request, struct error *err)
 {
-	const struct exec_source source = {e->decision.runner->source, request->code,
-	                                   request->code_len};
+	struct exec_source source = {e->decision.runner->source, request->code, request->code_len};
+	cleanup_free char *packed = exec_source_ask(&source, request->ask);
 	cleanup_free struct exec_file *files = exec_request_files(request, &source);
 	const struct exec_plan plan = {
 		.id = EXEC_ID,
@@ -413,6 +413,7 @@ static struct exec *exec_new(struct exec_service *s, const struct exec_events *e
 	e->timer = timer_new(s->config.loop, on_timer, e);
 	e->decision = *decision; /* taken */
 	e->outcome.driver = s->config.driver->ops->name;
+	e->outcome.handler = decision->handler;
 	buf_init(&e->outcome.out, decision->output_bytes);
 	buf_init(&e->outcome.err, decision->output_bytes);
 	buf_init(&e->outcome.report, decision->report_bytes);
@@ -483,8 +484,10 @@ int exec_start(struct exec_service *s, const struct exec_request *request,
 
 int exec_stdin(struct exec *e, const void *data, size_t len, bool end, struct error *err)
 {
+	if (e->state == EXEC_STATE_QUEUED)
+		return exec_request_add_stdin(e->kept, data, len, end, err);
 	if (!is_open(e))
-		return error_set(err, ERR_CONFLICT, 0, "the program has not been started");
+		return error_set(err, ERR_CONFLICT, 0, "the program has ended");
 	if (len > 0 && box_stdin(e->box, EXEC_ID, data, len, err) < 0)
 		return -1;
 	return end ? box_stdin_end(e->box, EXEC_ID, err) : 0;

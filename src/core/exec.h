@@ -37,9 +37,14 @@ struct exec_request {
 	size_t code_len;
 	char *stdin_data;
 	size_t stdin_len;
-	bool stdin_open; /* in a session: more may come, see execution_stdin */
-	char **args;     /* NULL-terminated */
-	char **env;      /* NULL-terminated NAME=value */
+	bool stdin_open;    /* in a session: more may come, see execution_stdin */
+	size_t stdin_early; /* of stdin_len: came after the request, before the start */
+	/* JSON: what the runner is asked beyond running the code, docs/protocol.md, "The source".
+	 */
+	char *ask;
+	bool fresh;  /* in a session: a process of its own, also where a runner stays */
+	char **args; /* NULL-terminated */
+	char **env;  /* NULL-terminated NAME=value */
 	struct exec_request_file *files;
 	size_t files_count;
 	uint64_t timeout_us;
@@ -88,7 +93,7 @@ struct exec_service *exec_service_new(const struct exec_service_config *config)
 int exec_start(struct exec_service *s, const struct exec_request *request,
                const struct exec_events *events, struct exec **ret_exec,
                struct error *err) attr_must_check;
-/** exec_stdin - for one whose request left stdin open. ERR_CONFLICT while it waits for its turn. */
+/** exec_stdin - for one whose request left stdin open. While it waits for its turn some is kept. */
 int exec_stdin(struct exec *e, const void *data, size_t len, bool end,
                struct error *err) attr_must_check;
 /** exec_signal - to the program. ERR_CONFLICT when it does not run. */

@@ -3,12 +3,14 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include <string.h>
 
 void exec_request_done(struct exec_request *request)
 {
 	free(request->language);
 	free(request->code);
 	free(request->stdin_data);
+	free(request->ask);
 	str_list_free(request->args);
 	str_list_free(request->env);
 	for (size_t i = 0; i < request->files_count; i++) {
@@ -52,6 +54,40 @@ struct exec_file *exec_request_files(const struct exec_request *request,
 	return files;
 }
 
+char *exec_source_ask(struct exec_source *source, const char *ask)
+{
+	size_t more = ask ? strlen(ask) : 0;
+	char *packed;
+
+	if (!ask)
+		return NULL;
+	packed = xrealloc_array(NULL, source->len + 1 + more + 1, 1);
+	memcpy(packed, source->code, source->len);
+	packed[source->len] = '\0'; /* no code has one: check_code of policy.c */
+	memcpy(packed + source->len + 1, ask, more + 1);
+	source->code = packed;
+	source->len += 1 + more;
+	return packed;
+}
+
+int exec_request_add_stdin(struct exec_request *request, const void *data, size_t len, bool end,
+                           struct error *err)
+{
+	if (!request->stdin_open)
+		return error_set(err, ERR_CONFLICT, 0, "stdin has ended");
+	if (len > EXEC_STDIN_EARLY_MAX - request->stdin_early)
+		return error_set(err, ERR_TOO_LARGE, 0,
+		                 "data: at most %u bytes are kept for a program that has not been "
+		                 "started",
+		                 EXEC_STDIN_EARLY_MAX);
+	request->stdin_data = xrealloc_array(request->stdin_data, request->stdin_len + len + 1, 1);
+	memcpy(request->stdin_data + request->stdin_len, data, len);
+	request->stdin_len += len;
+	request->stdin_early += len;
+	request->stdin_open = !end;
+	return 0;
+}
+
 static char *copy_bytes(const char *data, size_t len)
 {
 	return data ? xmemdup0(data, len) : NULL;
@@ -77,6 +113,7 @@ struct exec_request *exec_request_copy(const struct exec_request *request)
 	copy->language = request->language ? xstrdup(request->language) : NULL;
 	copy->code = copy_bytes(request->code, request->code_len);
 	copy->stdin_data = copy_bytes(request->stdin_data, request->stdin_len);
+	copy->ask = request->ask ? xstrdup(request->ask) : NULL;
 	copy->args = copy_list(request->args);
 	copy->env = copy_list(request->env);
 	copy->files = xcalloc(request->files_count + 1, sizeof(*copy->files));

@@ -84,6 +84,16 @@ struct exec_source {
  * The array is owned, what it points to is borrowed. */
 struct exec_file *exec_request_files(const struct exec_request *request,
                                      const struct exec_source *source);
+/* Input that is kept for a program that has not been started. */
+#define EXEC_STDIN_EARLY_MAX (1u << 20)
+
+/** exec_source_ask - make @source the code and what is asked beyond it, as a runner reads them.
+ * Return: owned, what the source now points to; NULL where nothing is asked (@ask NULL). */
+char *exec_source_ask(struct exec_source *source, const char *ask);
+/** exec_request_add_stdin - keep input of an execution that waits. ERR_TOO_LARGE beyond
+ * EXEC_STDIN_EARLY_MAX, ERR_CONFLICT after its end. */
+int exec_request_add_stdin(struct exec_request *request, const void *data, size_t len, bool end,
+                           struct error *err) attr_must_check;
 /** exec_request_copy - deep; owned. */
 struct exec_request *exec_request_copy(const struct exec_request *request);
 /** exec_request_free - exec_request_done and the struct itself. */

@@ -54,6 +54,7 @@ struct outcome {
 	struct buf out; /* owned */
 	struct buf err;
 	bool out_truncated, err_truncated;
+	bool handler;      /* a handler was called: what stands between its markers is no output */
 	struct buf report; /* owned; raw JSON of the runner, not yet believed */
 	uint64_t stdout_bytes, stderr_bytes;
 	uint64_t duration_us; /* of the program */

@@ -83,7 +83,10 @@ static int decide_runner(const struct policy_rules *rules, const struct exec_req
 		return error_set(err, ERR_UNAVAILABLE, 0,
 		                 "language '%s' needs %s, which is not installed", d->runner->name,
 		                 d->runner->program);
+	if (request->ask && !d->runner->asks)
+		return error_field(err, "event", "language '%s' has no handlers", d->runner->name);
 	d->report_bytes = d->runner->report ? POLICY_REPORT_BYTES : 0;
+	d->handler = request->ask != NULL;
 	return 0;
 }
 

@@ -53,6 +53,7 @@ struct policy_decision {
 	uint64_t timeout_us;
 	uint64_t output_bytes; /* per stream */
 	uint32_t report_bytes; /* 0: the runner does not report */
+	bool handler;          /* more is asked of the runner than to run the code */
 };
 
 /** policy_decide - Return: 0; or -1 with the field in *err and nothing in @ret_decision. */

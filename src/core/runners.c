@@ -196,6 +196,7 @@ static const struct field {
 	{"env",             AT(env),             read_env,     false},
 	{"program",         AT(program),         read_program, true },
 	{"report",          AT(report),          read_bool,    false},
+	{"asks",            AT(asks),            read_bool,    false},
 	{"session_command", AT(session_command), read_command, false},
 };
 

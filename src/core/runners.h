@@ -29,6 +29,7 @@ struct runner {
 	char **session_command; /* NULL: none */
 	char **env;
 	bool report;
+	bool asks;      /* takes exec_request.ask */
 	bool installed; /* @program is there */
 };
 

@@ -128,7 +128,7 @@ const char *session_mode_name(enum session_mode mode);
 
 /**
  * session_execute - queue code. @request's limits are the session's; its timeout, env, files,
- * stdin, args count (env not where a runner stays: its process is there already, ERR_INVALID).
+ * stdin, args count.
  * Return: the record (owned by executions), whose events tell the rest.
  * ERR_CONFLICT in a state that takes none, ERR_BUSY when the session's queue (64) is full.
  */

@@ -162,6 +162,12 @@ void session_pump(struct session *session)
 
 /* Control by way of the record. */
 
+static int refuse_bytes(const struct session_service *s, struct error *err)
+{
+	return error_set(err, ERR_BUSY, 0, "executions of all sessions that wait have %zu bytes",
+	                 s->queued_bytes);
+}
+
 static void on_cancel(void *ctx)
 {
 	struct session_job *job = ctx;
@@ -175,13 +181,27 @@ static void on_cancel(void *ctx)
 		session_job_stop(job);
 }
 
+/* Input that comes before the start is kept, and counts as what the request itself has does. */
 static int on_input(void *ctx, const void *data, size_t len, bool end, struct error *err)
 {
 	struct session_job *job = ctx;
+	struct session_service *s = job->session->service;
+	bool early = job->phase < JOB_RUNNING;
+	int r;
 
+	if (early && len > SESSION_QUEUED_BYTES_MAX - s->queued_bytes)
+		return refuse_bytes(s, err);
 	if (job->exec)
-		return exec_stdin(job->exec, data, len, end, err);
-	return session_job_stdin(job, data, len, end, err);
+		r = exec_stdin(job->exec, data, len, end, err);
+	else if (job->phase < JOB_STARTING)
+		r = exec_request_add_stdin(job->request, data, len, end, err);
+	else
+		r = session_job_stdin(job, data, len, end, err);
+	if (r == 0 && early) {
+		job->bytes += len;
+		s->queued_bytes += len;
+	}
+	return r;
 }
 
 /* From a request to a job. */
@@ -217,30 +237,10 @@ static struct exec_request effective_request(const struct session *session,
 	return r;
 }
 
-static int decide(const struct session *session, const struct exec_request *request,
-                  struct policy_decision *ret_decision, struct error *err)
-{
-	struct policy_decision d;
-
-	if (policy_decide(session->service->rules, request, &d, err) < 0)
-		return -1;
-	/* They are part of a process that runs already. */
-	if (session->mode == SESSION_PERSISTENT && d.runner->session_command && request->env &&
-	    *request->env) {
-		(void)error_field(err, "env_vars",
-		                  "code of language '%s' runs in the session's own process: give "
-		                  "variables to the session, or set them in the code",
-		                  d.runner->name);
-		policy_decision_done(&d);
-		return -1;
-	}
-	*ret_decision = d;
-	return 0;
-}
-
 static size_t bytes_of(const struct exec_request *request)
 {
-	size_t bytes = request->code_len + request->stdin_len;
+	size_t bytes =
+		request->code_len + request->stdin_len + (request->ask ? strlen(request->ask) : 0);
 
 	for (size_t i = 0; i < request->files_count; i++)
 		bytes += request->files[i].len;
@@ -292,6 +292,7 @@ static struct session_job *job_new(struct session *session, struct exec_request 
 	job->arrived_us = clock_us();
 	job->left[OUTPUT_STDOUT] = job->left[OUTPUT_STDERR] = decision->output_bytes;
 	job->outcome.driver = session->service->config.driver->ops->name;
+	job->outcome.handler = decision->handler;
 	buf_init(&job->outcome.report, decision->report_bytes);
 	return job;
 }
@@ -304,14 +305,11 @@ int session_execute(struct session *session, const struct exec_request *request,
 	struct policy_decision decision;
 	struct session_job *job;
 
-	if (check_state(session, err) < 0 || decide(session, &r, &decision, err) < 0)
+	if (check_state(session, err) < 0 || policy_decide(s->rules, &r, &decision, err) < 0)
 		return -1;
 	if (bytes_of(&r) > SESSION_QUEUED_BYTES_MAX - s->queued_bytes) {
 		policy_decision_done(&decision);
-		return error_set(err, ERR_BUSY, 0,
-		                 "executions of all sessions that wait have %zu "
-		                 "bytes",
-		                 s->queued_bytes);
+		return refuse_bytes(s, err);
 	}
 	if (tenant_take_queued(session->account, err) < 0) {
 		policy_decision_done(&decision);

@@ -43,12 +43,27 @@ void session_job_start(struct session_job *job)
 }
 
 /* The runner's environment is the session's; of a program, the execution's too. */
-static char **make_env(const struct session_job *job)
+static char **make_env(const struct session_job *job, char *const *own)
 {
 	const struct runner *language = job->decision.runner;
 	cleanup_str_list char **env = policy_env_make(language->env, job->session->env);
 
-	return policy_env_make(env, job->request->env);
+	return policy_env_make(env, own);
+}
+
+/* What a runner is told: the variables of this run, "", its arguments. Borrowed strings. */
+static const char **make_words(const struct exec_request *request)
+{
+	size_t variables = request->env ? str_list_count(request->env) : 0;
+	size_t args = request->args ? str_list_count(request->args) : 0;
+	const char **words = xcalloc(variables + 1 + args + 1, sizeof(*words));
+
+	for (size_t i = 0; i < variables; i++)
+		words[i] = request->env[i];
+	words[variables] = "";
+	for (size_t i = 0; i < args; i++)
+		words[variables + 1 + i] = request->args[i];
+	return words;
 }
 
 static int start_runner(struct session_job *job, struct session_runner *runner, struct error *err)
@@ -57,7 +72,7 @@ static int start_runner(struct session_job *job, struct session_runner *runner, 
 	const struct runner *language = runner->language;
 	cleanup_str_list char **argv =
 		policy_argv(language, language->session_command, language->source, NULL);
-	cleanup_str_list char **env = make_env(job);
+	cleanup_str_list char **env = make_env(job, NULL);
 	const struct exec_plan plan = {
 		.id = session->last_id + 1,
 		.argv = (const char *const *)argv,
@@ -90,15 +105,15 @@ static struct session_runner *get_runner(struct session_job *job, struct error *
 
 static int hand_to_runner(struct session_job *job, const struct run_plan *common, struct error *err)
 {
-	static const char *const no_args[] = {NULL};
 	struct session_runner *runner = get_runner(job, err);
+	cleanup_free const char **words = make_words(job->request);
 	struct run_plan plan = *common;
 
 	if (!runner)
 		return -1;
 	plan.id = job->session->last_id + 1;
 	plan.runner = runner->id;
-	plan.args = job->request->args ? (const char *const *)job->request->args : no_args;
+	plan.args = words;
 	if (box_run(job->session->box, &plan, err) < 0)
 		return -1;
 	job->id = ++job->session->last_id;
@@ -115,7 +130,7 @@ static int hand_to_program(struct session_job *job, const struct run_plan *commo
 	const struct runner *language = job->decision.runner;
 	cleanup_str_list char **argv =
 		policy_argv(language, language->command, common->source, job->request->args);
-	cleanup_str_list char **env = make_env(job);
+	cleanup_str_list char **env = make_env(job, job->request->env);
 	const struct exec_plan plan = {
 		.id = job->session->last_id + 1,
 		.argv = (const char *const *)argv,
@@ -166,6 +181,7 @@ static int hand_over(struct session_job *job, struct error *err)
 	struct execution_info info;
 	struct exec_source source = {.name = name};
 	cleanup_free struct exec_file *files = NULL;
+	cleanup_free char *packed = NULL;
 	struct run_plan common = {
 		.source = name,
 		.files_count = request->files_count + 1,
@@ -179,10 +195,12 @@ static int hand_over(struct session_job *job, struct error *err)
 	execution_info(job->record, &info);
 	source.code = info.code;
 	source.len = info.code_len;
+	packed = exec_source_ask(&source, request->ask);
 	name_source(job, name);
 	common.files = files = exec_request_files(request, &source);
-	return job->decision.runner->session_command ? hand_to_runner(job, &common, err)
-	                                             : hand_to_program(job, &common, err);
+	return job->decision.runner->session_command && !request->fresh
+	               ? hand_to_runner(job, &common, err)
+	               : hand_to_program(job, &common, err);
 }
 
 void session_job_hand_over(struct session_job *job)
@@ -302,8 +320,6 @@ int session_job_stdin(struct session_job *job, const void *data, size_t len, boo
 {
 	struct box *box = job->session->box;
 
-	if (job->phase < JOB_STARTING)
-		return error_set(err, ERR_CONFLICT, 0, "the program has not been started");
 	if (len > 0 && box_stdin(box, job->id, data, len, err) < 0)
 		return -1;
 	return end ? box_stdin_end(box, job->id, err) : 0;

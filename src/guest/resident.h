@@ -25,7 +25,7 @@
 
 #define RESIDENT_MAX         4
 #define RESIDENT_SOURCES     (2 * RESIDENT_MAX)
-#define RESIDENT_REQUEST_MAX (64 * 1024)
+#define RESIDENT_REQUEST_MAX (72 * 1024)
 #define RESIDENT_PIECE_MAX   (60 * 1024) /* bytes of one report message */
 #define RESIDENT_SOURCE_MAX  255
 /* Messages per round: a flood must not keep the agent from its other work. */
