@@ -131,7 +131,8 @@ class Runner:
     def take_back(self):
         """Also by a new bash: the state that it began with has them."""
         if self.lent:
-            self.bash.tell(b"builtin unset -v " + self.lent + f" 2>/dev/null; . {ME}/{self.saved} 2>/dev/null\n".encode())
+            self.bash.tell(b"builtin unset -v " + self.lent
+                           + f" 2>/dev/null; . {ME}/{self.saved} 2>/dev/null\n".encode())
 
     def run(self, words, fds):
         names = " ".join(f"{sign}{ME}/{fd}" for sign, fd in zip(("<", ">", "2>"), fds))

@@ -383,9 +383,12 @@ int decode_exec(const char *body, size_t len, const struct decode_limits *limits
 	struct decode d = {.limits = limits, .out = ret_exec, .err = err};
 	cleanup_json json_t *object = json_read_object(body, len, err);
 
-	if (!object || decode_fields(&d, &fields, object) < 0 || decode_handler_end(&d) < 0)
+	if (!object || decode_fields(&d, &fields, object) < 0)
 		return -1;
-	return ret_exec->request.language ? 0 : error_field(err, "language", "is missing");
+	/* A handler is Python's. */
+	if (!ret_exec->request.language && !ret_exec->event)
+		return error_field(err, "language", "is missing");
+	return decode_handler_end(&d);
 }
 
 void decoded_exec_done(struct decoded_exec *d)

@@ -77,9 +77,14 @@ def test_arguments_and_files_are_of_their_execution(py):
     assert py.run("import sys; sys.argv[1:]")["result"] == []
 
 
-def test_a_runner_that_stays_cannot_be_given_other_variables(py):
-    answer = py.client.post(f"{py.path}/execute", {"code": "1", "env_vars": {"A": 1}})
-    assert answer.status == 400 and answer.json["field"] == "env_vars"
+def test_variables_of_an_execution_are_there_for_it_only(make):
+    session = make(env_vars={"WHO": "session"})
+    show = "import os; [os.environ.get('WHO'), os.environ.get('A')]"
+    assert session.run(show, env_vars={"A": 1, "WHO": "run"})["result"] == ["run", "1"]
+    assert session.run(show)["result"] == ["session", None]
+    shell = make(language="shell", env_vars={"WHO": "session"})
+    assert shell.run("echo $WHO $A; printenv A", env_vars={"A": 1, "WHO": "run"})["stdout"] == "run 1\n1\n"
+    assert shell.run("echo $WHO ${A-none}")["stdout"] == "session none\n"
 
 
 def test_variables_of_the_session_reach_every_execution(make):
@@ -398,6 +403,24 @@ def test_input_while_it_runs(py):
     assert py.client.post(f"{V1}/executions/{running}/stdin", {"end": True}).status == 200
     assert py.result(running)["stdout"] == "go\ngot one\ngot two\n"
     assert py.client.post(f"{V1}/executions/{running}/stdin", {"data": "x"}).status == 409
+
+
+@pytest.mark.parametrize("mode", ["persistent", "ephemeral"])
+def test_input_before_the_start_is_kept(make, mode):
+    session = make(mode=mode)
+    first = session.start("print('go', flush=True)\nimport sys; sys.stdin.read()", stdin_open=True)
+    second = session.start("import sys; print(sys.stdin.read())", stdin="a", stdin_open=True)
+    session.wait_for_output(first, "go")
+
+    def give(execution, **body):
+        return session.client.post(f"{V1}/executions/{execution}/stdin", body).status
+
+    assert give(second, data="b") == 200
+    assert give(second, data="x" * (1 << 20)) == 413
+    assert give(second, data="c", end=True) == 200
+    assert give(second, data="d") == 409
+    assert give(first, end=True) == 200
+    assert session.result(second)["stdout"] == "abc\n"
 
 
 def test_input_is_for_those_that_left_it_open(py):

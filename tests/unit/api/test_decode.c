@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "api/decode.h"
+#include "api/json.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include <string.h>
@@ -230,10 +231,84 @@ static void an_unknown_field_is_named_with_the_nearest_known(void **state)
 	       "no such field");
 	refuse("{" GOOD ",\"resources\":{\"memroy\":1}}", ERR_UNKNOWN_FIELD, "resources.memroy",
 	       "'resources.memory'");
-	refuse("{" GOOD ",\"handler_code\":1}", ERR_UNKNOWN_FIELD, "handler_code", "no such field");
+	refuse("{" GOOD ",\"handler\":1}", ERR_UNKNOWN_FIELD, "handler", "no such field");
 	refuse("{" GOOD ",\"template_id\":1}", ERR_UNKNOWN_FIELD, "template_id", "no such field");
 	refuse("{" GOOD ",\"__proto__\":1}", ERR_UNKNOWN_FIELD, "__proto__", "no such field");
 	refuse("{" GOOD ",\"\":1}", ERR_UNKNOWN_FIELD, "", "no such field");
+}
+
+#define HANDLER "\"handler_code\":\"def handler(e): pass\""
+
+static void a_handler_gets_its_event_and_a_whole_context(void **state)
+{
+	cleanup_decoded_exec struct decoded_exec d;
+	cleanup_json json_t *ask = NULL;
+	const json_t *context;
+
+	(void)state;
+	accept("{" HANDLER ",\"event\":{\"a\":[1],\"__timeout\":2.5},"
+	       "\"context\":{\"memory_limit_in_mb\":3008}}",
+	       &d);
+	assert_string_equal(d.request.language, "python");
+	assert_int_equal(d.request.timeout_us, 2500000);
+	ask = json_loads(d.request.ask, 0, NULL);
+	assert_int_equal(json_object_size(json_object_get(ask, "event")), 1);
+	context = json_object_get(ask, "context");
+	assert_int_equal(json_integer_value(json_object_get(context, "memory_limit_in_mb")), 3008);
+	assert_int_equal(json_integer_value(json_object_get(context, "remaining_time_in_millis")),
+	                 3000);
+	assert_string_equal(json_string_value(json_object_get(context, "function_name")),
+	                    "unknown-function");
+	assert_int_equal(json_string_length(json_object_get(context, "request_id")), 36);
+	assert_string_not_equal(json_string_value(json_object_get(context, "request_id")),
+	                        json_string_value(json_object_get(context, "log_stream_name")));
+}
+
+static void time_of_a_handler_is_in_its_event(void **state)
+{
+	static const struct {
+		const char *event;
+		uint64_t seconds;
+	} rows[] = {
+		{"{}",                    300 },
+		{"{\"__timeout\":0}",     300 },
+		{"{\"__timeout\":-1}",    300 },
+		{"{\"__timeout\":3600}",  3600},
+		{"{\"__timeout\":3601}",  3600},
+		{"{\"__timeout\":1e300}", 3600},
+		{"{\"__timeout\":7}",     7   },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		cleanup_free char *body = xasprintf(
+			"{\"language\":\"python\",\"code\":\"x\",\"event\":%s}", rows[i].event);
+		cleanup_decoded_exec struct decoded_exec d;
+
+		accept(body, &d);
+		assert_int_equal(d.request.timeout_us, rows[i].seconds * 1000000);
+		assert_null(strstr(d.request.ask, "__timeout"));
+	}
+}
+
+static void bad_handlers_are_named(void **state)
+{
+	(void)state;
+	refuse("{" HANDLER ",\"code\":\"x\"}", ERR_INVALID, "handler_code", "twice");
+	refuse("{\"handler_code\":\"\"}", ERR_INVALID, "handler_code", "empty");
+	refuse("{" HANDLER ",\"event\":[]}", ERR_INVALID, "event", "object");
+	refuse("{" HANDLER ",\"event\":{\"__timeout\":\"5\"}}", ERR_INVALID, "event.__timeout",
+	       "number");
+	refuse("{" GOOD ",\"context\":{}}", ERR_INVALID, "context", "event");
+	refuse("{" HANDLER ",\"context\":1}", ERR_INVALID, "context", "object");
+	refuse("{" HANDLER ",\"context\":{\"x\":1}}", ERR_UNKNOWN_FIELD, "context.x",
+	       "no such field");
+	refuse("{" HANDLER ",\"context\":{\"memory_limit_in_mb\":127}}", ERR_INVALID,
+	       "context.memory_limit_in_mb", "128 to 3008");
+	refuse("{" HANDLER ",\"context\":{\"remaining_time_in_millis\":300001}}", ERR_INVALID,
+	       "context.remaining_time_in_millis", "100 to 300000");
+	refuse("{" HANDLER ",\"context\":{\"function_name\":\"\"}}", ERR_INVALID,
+	       "context.function_name", "1 to 256");
 }
 
 static void a_long_unknown_name_is_cut_not_overrun(void **state)
@@ -268,6 +343,9 @@ int main(void)
 		cmocka_unit_test(language_and_code_are_required),
 		cmocka_unit_test(code_over_its_limit_is_too_large),
 		cmocka_unit_test(an_unknown_field_is_named_with_the_nearest_known),
+		cmocka_unit_test(a_handler_gets_its_event_and_a_whole_context),
+		cmocka_unit_test(time_of_a_handler_is_in_its_event),
+		cmocka_unit_test(bad_handlers_are_named),
 		cmocka_unit_test(a_long_unknown_name_is_cut_not_overrun),
 		cmocka_unit_test(what_is_not_json_is_told_as_such),
 	};

@@ -38,7 +38,8 @@ static void runner_is_started_once_and_code_handed_to_it(void **state)
 	assert_string_equal(runner->env[str_list_count(runner->env) - 2], "DEMO=1");
 	assert_string_equal(runner->env[str_list_count(runner->env) - 1], "MINE=1");
 	assert_string_equal(run->source, "run1.py");
-	assert_string_equal(run->argv[0], "-v");
+	assert_string_equal(run->argv[0], ""); /* no variables of this run */
+	assert_string_equal(run->argv[1], "-v");
 	assert_int_equal(run->files_count, 2);
 	assert_string_equal(run->files[0].path, "run1.py");
 	assert_string_equal(run->files[0].data, "x = 1");
@@ -86,10 +87,13 @@ static void language_without_a_runner_runs_as_a_program(void **state)
 	assert_int_equal(record_of(e).outcome->exit_code, 3);
 	assert_false(record_of(e).session_reset);
 	assert_string_equal(record_of(e).language, "demo");
-	/* Variables of one execution cannot reach a runner that has its own already. */
+	/* A runner that stays is told of them, for the run. */
 	f->code.language = NULL;
-	expect_refused(f, try_execute(f, session), ERR_INVALID);
-	expect_state(session, SESSION_READY);
+	e = execute(f, session);
+	assert_string_equal(fake_exec_last(box)->argv[0], "MINE=1");
+	assert_string_equal(fake_exec_last(box)->argv[1], "");
+	done(box, begin(box), 0);
+	expect_status(e, EXEC_SUCCESS);
 }
 
 static void outcome_has_output_report_and_growth_of_counters(void **state)
@@ -156,6 +160,7 @@ static void stdin_may_stay_open(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
+	static const char big[1 << 20];
 	struct execution *first, *second;
 
 	f->code.stdin_open = true;
@@ -166,9 +171,15 @@ static void stdin_may_stay_open(void **state)
 	assert_int_equal(execution_stdin(first, "c", 1, true, &f->err), 0);
 	assert_string_equal(fake_exec_last(box)->stdin_data, "abc");
 	assert_false(fake_exec_last(box)->stdin_open);
+	/* Of one that waits it is kept, up to a bound. */
+	assert_int_equal(execution_stdin(second, "x", 1, false, &f->err), 0);
+	expect_refused(f, execution_stdin(second, big, sizeof(big), false, &f->err), ERR_TOO_LARGE);
+	assert_int_equal(execution_stdin(second, "yz", 2, true, &f->err), 0);
 	expect_refused(f, execution_stdin(second, "x", 1, false, &f->err), ERR_CONFLICT);
 	done(box, begin(box), 0);
 	expect_refused(f, execution_stdin(first, "x", 1, false, &f->err), ERR_CONFLICT);
+	assert_string_equal(fake_exec_last(box)->stdin_data, "xyz");
+	assert_false(fake_exec_last(box)->stdin_open);
 }
 
 static void executions_run_in_order_and_the_queue_is_bounded(void **state)

@@ -217,7 +217,7 @@ class Agent:
         """Code for a runner that stays: its file and the RUN."""
         data = code if isinstance(code, bytes) else code.encode()
         return cls.put(f"run{ident}", data, ident) + frame(
-            "RUN", u32(runner) + text(f"run{ident}") + texts(args) + u64(out) + u64(err) + u32(drain)
+            "RUN", u32(runner) + text(f"run{ident}") + texts(["", *args]) + u64(out) + u64(err) + u32(drain)
             + u8(stdin) + u32(report), ident)
 
     @staticmethod

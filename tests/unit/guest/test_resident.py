@@ -13,7 +13,7 @@ from harness import STDIN_WINDOW, WORKSPACE, Agent, frame, text, texts, u8, u32,
 from test_agent import AGENT, ERR, IDS, MIB, ROOT, SANITIZED, can_make_namespaces, sh
 
 pytestmark = pytest.mark.skipif(not can_make_namespaces(), reason="no user namespaces here")
-FILES = ("python/session.py", "python/report.py", "shell/session.py")
+FILES = ("python/session.py", "python/report.py", "python/handler.py", "shell/session.py")
 FOLDER = "/opt/millibox/runners"
 PYTHON = ["/usr/bin/python3", "-I", "-X", "utf8", f"{FOLDER}/python/session.py"]
 SHELL = ["/usr/bin/python3", "-I", "-S", "-X", "utf8", f"{FOLDER}/shell/session.py"]
@@ -354,7 +354,7 @@ channel.send(b'done 2 0')
     null = "/dev/null"
     assert json.loads(told.replace("'", '"').replace("True", "true")) == [
         [0, 1, 2, 3], [null] * 3, "/workspace", True, "2", "1", 0, 5], out
-    assert request == repr(b"run 2 /run/millibox/run2\0a\0\0b\nc\0")
+    assert request == repr(b"run 2 /run/millibox/run2\0\0a\0\0b\nc\0")
 
 
 def test_what_cannot_be_executed_fails_its_run_too(agent):
@@ -366,7 +366,7 @@ def test_what_cannot_be_executed_fails_its_run_too(agent):
 
 def test_bad_runs_are_refused(python):
     for ident, (source, args, code) in enumerate([
-            ("", [], "INVALID"), ("a/b", [], "INVALID"), ("..", [], "INVALID"), ("run", ["x" * 70000], "TOO_LARGE")], 10):
+            ("", [], "INVALID"), ("a/b", [], "INVALID"), ("..", [], "INVALID"), ("run", ["x" * 80000], "TOO_LARGE")], 10):
         python.send(frame("RUN", u32(1) + text(source) + texts(args) + u64(1) + u64(1) + u32(1) + u8(0) + u32(0), ident))
         assert python.collect(ident)["failed"]["code"] == ERR[code]
     assert run(python, "1", 30, runner=9)["failed"]["code"] == ERR["NOT_FOUND"]
