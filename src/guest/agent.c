@@ -20,6 +20,29 @@ int agent_fail(struct agent *a, uint32_t id, const struct error *err)
 	return msg_failed_encode(&a->ch.out, id, &msg);
 }
 
+int agent_say_hello(struct agent *a)
+{
+	const struct msg_hello msg = {
+		.version = WIRE_VERSION,
+		.layers = a->layers,
+		.landlock_abi = (uint32_t)a->landlock_abi,
+	};
+
+	return msg_hello_encode(&a->ch.out, 0, &msg);
+}
+
+int agent_flush(struct agent *a)
+{
+	int r = journal_note(&a->journal, &a->ch);
+
+	if (r >= 0)
+		r = journal_pump(&a->journal, &a->ch);
+	if (r >= 0)
+		r = channel_flush(&a->ch);
+	a->ch.noted = a->ch.out.len;
+	return r;
+}
+
 int agent_open_run_dir(const struct agent *a, bool open)
 {
 	/*

@@ -11,6 +11,7 @@
  */
 
 #include "guest/channel.h"
+#include "guest/journal.h"
 #include "guest/proc.h"
 #include "guest/put.h"
 #include "guest/resident.h"
@@ -40,8 +41,15 @@ struct agent {
 	struct proc proc;
 	struct resident residents[RESIDENT_MAX];
 	struct sinks sinks;
+	int hotline; /* -1: this box ends with its daemon */
+	struct journal journal;
 	struct channel ch;
 };
+
+/** agent_say_hello - the first word on every stream. */
+int agent_say_hello(struct agent *a) attr_must_check;
+/** agent_flush - keep what has to be kept, send what the socket takes. 0 or a negative errno. */
+int agent_flush(struct agent *a) attr_must_check;
 
 /** agent_fail - tell the host that execution @id could not be started. 0 or a negative errno. */
 int agent_fail(struct agent *a, uint32_t id, const struct error *err) attr_must_check;

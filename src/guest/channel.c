@@ -10,7 +10,7 @@
 int channel_init(struct channel *ch, int fd)
 {
 	ch->fd = fd;
-	ch->in_off = ch->in_len = ch->out_off = 0;
+	ch->in_off = ch->in_len = ch->out_off = ch->noted = 0;
 	buf_init(&ch->out, CHANNEL_MAX_BYTES);
 	return fd_set_nonblock(fd, true);
 }
@@ -18,6 +18,14 @@ int channel_init(struct channel *ch, int fd)
 void channel_done(struct channel *ch)
 {
 	buf_done(&ch->out);
+}
+
+void channel_close(struct channel *ch)
+{
+	ch->fd = fd_close(ch->fd);
+	ch->in_off = ch->in_len = ch->out_off = ch->noted = 0;
+	buf_done(&ch->out);
+	buf_init(&ch->out, CHANNEL_MAX_BYTES);
 }
 
 static size_t pending(const struct channel *ch)
@@ -68,6 +76,8 @@ int channel_next(struct channel *ch, struct frame *ret_frame)
 
 int channel_flush(struct channel *ch)
 {
+	if (ch->fd < 0)
+		ch->out_off = ch->out.len;
 	while (pending(ch) > 0) {
 		ssize_t n = send(ch->fd, ch->out.data + ch->out_off, pending(ch),
 		                 MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -20,11 +20,12 @@
 #define CHANNEL_MAX_BYTES (CHANNEL_HIGH_BYTES + 4 * FRAME_MAX_LEN)
 
 struct channel {
-	int fd;
+	int fd;        /* -1: nobody is there; what is to be sent is dropped */
 	size_t in_off; /* parsed so far */
 	size_t in_len;
 	struct buf out; /* owned */
 	size_t out_off; /* sent so far */
+	size_t noted;   /* of out, what journal.h has seen */
 	uint8_t in[FRAME_MAX_LEN];
 	char scratch[FRAME_CHUNK]; /* for one read of something to be forwarded */
 };
@@ -33,6 +34,8 @@ struct channel {
  */
 int channel_init(struct channel *ch, int fd) attr_must_check;
 void channel_done(struct channel *ch);
+/** channel_close - close the descriptor; what came and what was to be sent is forgotten. */
+void channel_close(struct channel *ch);
 
 /** channel_fill - read what is there. Return: 1, 0 at end of file, or a negative errno. */
 int channel_fill(struct channel *ch) attr_must_check;

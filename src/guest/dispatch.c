@@ -105,7 +105,7 @@ static int on_exec(struct agent *a, const struct frame *frame)
 		return VIOLATION;
 	if (is_skipped(a, frame))
 		return 0;
-	if (a->put.state != PUT_IDLE)
+	if (a->put.state != PUT_IDLE || journal_begin(&a->journal, frame->id, 0, msg.keep != 0) < 0)
 		return VIOLATION;
 	int r = msg.keep ? resident_start(a, frame->id, &msg, &err)
 	                 : proc_start(a, frame->id, &msg, &err);
@@ -121,7 +121,8 @@ static int on_run(struct agent *a, const struct frame *frame)
 		return VIOLATION;
 	if (is_skipped(a, frame))
 		return 0;
-	if (a->put.state != PUT_IDLE)
+	if (a->put.state != PUT_IDLE ||
+	    journal_begin(&a->journal, frame->id, msg.runner, false) < 0)
 		return VIOLATION;
 	if (proc_run(a, frame->id, &msg, &err) < 0)
 		return agent_fail(a, frame->id, &err);
@@ -167,6 +168,24 @@ static int on_signal(struct agent *a, const struct frame *frame)
 	return 0;
 }
 
+static int on_label(struct agent *a, const struct frame *frame)
+{
+	struct msg_label msg;
+
+	if (msg_label_decode(frame, &msg) < 0)
+		return VIOLATION;
+	return journal_label(&a->journal, frame->id, &msg.text);
+}
+
+static int on_ack(struct agent *a, const struct frame *frame)
+{
+	struct msg_ack msg;
+
+	if (msg_ack_decode(frame, &msg) < 0)
+		return VIOLATION;
+	return journal_ack(&a->journal, frame->id);
+}
+
 static int on_bye(struct agent *a, const struct frame *frame)
 {
 	struct msg_bye msg;
@@ -196,6 +215,8 @@ static const struct rule rules[MSG_COUNT] = {
 	[MSG_STDIN_END] = {on_stdin_end, 0                           },
 	[MSG_SIGNAL] = {on_signal,    0                           },
 	[MSG_RUN] = {on_run,       0                           },
+	[MSG_LABEL] = {on_label,     0                           },
+	[MSG_ACK] = {on_ack,       0                           },
 	[MSG_BYE] = {on_bye,       BEFORE_SETUP | OF_BOX       },
 };
 
@@ -231,5 +252,7 @@ int dispatch_frame(struct agent *a, const struct frame *frame)
 {
 	if (dispatch_check(frame, a->is_set_up) != DISPATCH_OK)
 		return VIOLATION;
+	if (frame->id > a->journal.last_id)
+		a->journal.last_id = frame->id;
 	return rules[frame->type].handle(a, frame);
 }

@@ -4,9 +4,9 @@
  *
  * Theory of operation. The agent is executed with the control socket as descriptor 3 and nothing
  * else. It takes away from itself what it does not need, says HELLO, and then does what the host's
- * frames say until the socket ends. One poll loop serves the socket, the children, their pipes, the
- * report socket and the refused system calls; each source gets a bounded turn per round, so that no
- * flood of one starves another.
+ * frames say until the socket ends for good. One poll loop serves the socket, the children, their
+ * pipes, the report socket and the refused system calls; each source gets a bounded turn per round,
+ * so that no flood of one starves another.
  *
  * When the agent ends, for whatever reason, the kernel kills all that is left in its pid namespace:
  * there is no state in which a box lives on without it.
@@ -29,6 +29,7 @@
 #include "guest/agent.h"
 #include "guest/dispatch.h"
 #include "guest/harden.h"
+#include "guest/hotline.h"
 #include "guest/landlock.h"
 #include "wire/layer.h"
 
@@ -53,6 +54,7 @@ const char *__asan_default_options(void)
 
 enum source {
 	SOURCE_SOCKET,
+	SOURCE_HOTLINE,
 	SOURCE_SIGNALS,
 	SOURCE_PUT,
 	SOURCE_PUT_STATUS,
@@ -120,18 +122,6 @@ static int make_ruleset(struct agent *a, struct error *err)
 	return 0;
 }
 
-static int say_hello(struct agent *a)
-{
-	const struct msg_hello msg = {
-		.version = WIRE_VERSION,
-		.layers = a->layers,
-		.landlock_abi = (uint32_t)a->landlock_abi,
-	};
-	int r = msg_hello_encode(&a->ch.out, 0, &msg);
-
-	return r < 0 ? r : channel_flush(&a->ch);
-}
-
 static int start(struct agent *a, struct error *err)
 {
 	int r = 0;
@@ -141,7 +131,9 @@ static int start(struct agent *a, struct error *err)
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (harden_self(&a->layers, err) < 0 || open_places(a, err) < 0 || make_ruleset(a, err) < 0)
 		return -1;
-	r = say_hello(a);
+	r = agent_say_hello(a);
+	if (r >= 0)
+		r = agent_flush(a);
 	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "say hello") : 0;
 }
 
@@ -203,6 +195,7 @@ static void watch(const struct agent *a, struct pollfd *fds)
 		.events = (short)((read_more ? POLLIN : 0) |
 	                          (channel_has_output(&a->ch) ? POLLOUT : 0)),
 	};
+	fds[SOURCE_HOTLINE] = (struct pollfd){.fd = a->hotline, .events = POLLIN};
 	fds[SOURCE_SIGNALS] = (struct pollfd){.fd = a->signals, .events = POLLIN};
 	fds[SOURCE_PUT] = (struct pollfd){.fd = -1, .events = POLLOUT};
 	if (a->put.pending.len > 0)
@@ -222,18 +215,36 @@ static int pump_put(struct agent *a)
 }
 
 /* Return: 0; 1 when the host is done with us; negative when we cannot go on. */
+static int hear_host(struct agent *a, const struct pollfd *fds)
+{
+	short events = fds[SOURCE_SOCKET].revents;
+	int r = 1;
+
+	if (events & POLLIN)
+		r = channel_fill(&a->ch);
+	else if (events & (POLLHUP | POLLERR))
+		r = 0;
+	if (r > 0 || hotline_detach(a))
+		return 0;
+	return r < 0 ? r : 1;
+}
+
+static int flush(struct agent *a)
+{
+	int r = agent_flush(a);
+
+	if (r != -EPIPE && r != -ECONNRESET)
+		return r;
+	return hotline_detach(a) ? 0 : r;
+}
+
+/* Return: as hear_host. */
 static int serve(struct agent *a, const struct pollfd *fds)
 {
-	int r = 0;
+	int r = hear_host(a, fds);
 
-	if (fds[SOURCE_SOCKET].revents & POLLIN) {
-		r = channel_fill(&a->ch);
-		if (r <= 0)
-			return r < 0 ? r : 1;
-	} else if (fds[SOURCE_SOCKET].revents & (POLLHUP | POLLERR)) {
-		return 1;
-	}
-	r = 0;
+	if (r != 0)
+		return r;
 	if (fds[SOURCE_SIGNALS].revents || a->reap_again)
 		r = reap(a);
 	if (r >= 0 && (fds[SOURCE_PUT].revents || fds[SOURCE_PUT_STATUS].revents))
@@ -247,9 +258,12 @@ static int serve(struct agent *a, const struct pollfd *fds)
 		r = dispatch_all(a);
 	sinks_pump(&a->sinks, &fds[SOURCE_SINKS], a->ch.scratch, sizeof(a->ch.scratch));
 	if (r >= 0) {
-		int sent = channel_flush(&a->ch);
+		int sent = flush(a);
 		r = sent < 0 ? sent : r;
 	}
+	/* Last: what the old host said before it went is heard as far as it has come. */
+	if (r == 0 && fds[SOURCE_HOTLINE].revents)
+		r = hotline_take(a);
 	return r;
 }
 
@@ -270,7 +284,7 @@ static int loop(struct agent *a)
 	return r;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct agent *a = NEW(struct agent);
 	struct error err = {0};
@@ -281,7 +295,7 @@ int main(void)
 	proc_init(&a->proc);
 	resident_init(a);
 	sinks_init(&a->sinks);
-	if (channel_init(&a->ch, AGENT_SOCKET) < 0)
+	if (hotline_open(a, argc, argv) < 0 || channel_init(&a->ch, AGENT_SOCKET) < 0)
 		return 1;
 	if (start(a, &err) < 0) {
 		complain(a, err.msg);

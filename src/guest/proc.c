@@ -338,7 +338,10 @@ static int finish(struct agent *a)
 		return leave_run(a);
 	/* The answer first: whoever waits for it need not wait for the rest to die. */
 	if (r >= 0)
-		r = channel_flush(&a->ch);
+		r = agent_flush(a);
+	/* A host that is gone is seen where the socket is read. */
+	if (r == -EPIPE || r == -ECONNRESET)
+		r = 0;
 	proc_signal(a, SIGKILL);
 	close_all(p);
 	return r;

@@ -22,7 +22,7 @@ int input_open(struct input *in, int *ret_end)
 		(void)fd_close(ends[1]);
 		return r;
 	}
-	*in = (struct input){.fd = ends[1]};
+	*in = (struct input){.fd = ends[1], .opened = true};
 	buf_init(&in->pending, WIRE_STDIN_WINDOW);
 	*ret_end = ends[0];
 	return 0;
@@ -39,6 +39,7 @@ int input_add(struct input *in, const struct wire_bytes *data)
 {
 	if (in->pending.len + in->room + data->len > WIRE_STDIN_WINDOW)
 		return -EPROTO;
+	in->taken += data->len;
 	if (in->fd < 0) {
 		in->room += data->len; /* nobody reads any more: thrown away */
 		return 0;

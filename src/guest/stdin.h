@@ -17,6 +17,8 @@ struct input {
 	int fd;             /* owned; -1 when closed */
 	struct buf pending; /* owned; at most the window */
 	uint32_t room;      /* bytes done with that the host has not been told of */
+	uint64_t taken;     /* bytes that came */
+	bool opened;        /* the program has one */
 	bool ended;         /* no more will come */
 };
 

@@ -13,9 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION      2
+#define WIRE_VERSION      3
 #define WIRE_STDIN_WINDOW (256 * 1024)
 #define WIRE_STRS_MAX     1024 /* strings in one list */
+#define WIRE_LABEL_MAX    64   /* bytes of a LABEL */
+#define WIRE_KEPT_MAX     256  /* executions and runners whose end was not acknowledged */
 
 enum wire_place {
 	WIRE_PLACE_RUN,       /* /run/millibox: owned by the agent, read-only for the payload */

@@ -12,11 +12,12 @@ import socket
 import struct
 import time
 
-VERSION = 2
+VERSION = 3
 STDIN_WINDOW = 256 * 1024
 HOST = ["SETUP", "PUT_BEGIN", "PUT_DATA", "PUT_END", "EXEC", "STDIN", "STDIN_END", "SIGNAL", "BYE"]
 AGENT = ["HELLO", "STARTED", "STDIN_ROOM", "OUTPUT", "REPORT", "DENIAL", "DONE", "FAILED", "LOG"]
-TYPES = {name: number for number, name in enumerate(HOST + AGENT + ["RUN"], start=1)}
+LATER = ["RUN", "LABEL", "ACK", "RESUME", "DESCRIBE"]
+TYPES = {name: number for number, name in enumerate(HOST + AGENT + LATER, start=1)}
 NAMES = {number: name for name, number in TYPES.items()}
 FIELDS = {
     "HELLO": [("version", "I"), ("layers", "I"), ("landlock_abi", "I")],
@@ -32,6 +33,11 @@ FIELDS = {
     ],
     "FAILED": [("code", "I"), ("sys", "i"), ("text", "s")],
     "LOG": [("level", "B"), ("text", "s")],
+    "RESUME": [("last_id", "I"), ("count", "I")],
+    "DESCRIBE": [
+        ("keep", "B"), ("runner", "I"), ("stdin_open", "B"), ("stdin_room", "I"), ("stdin_bytes", "Q"),
+        ("text", "s"),
+    ],
 }
 
 RUN, WORKSPACE = 0, 1
@@ -123,10 +129,11 @@ def build_root(agent, owner, runners):
 
 class Agent:
     """One agent. @ids: the host's first id of two for agent and payload, or None for one only.
-    @runners: what is in /opt/millibox/runners, by name."""
+    @runners: what is in /opt/millibox/runners, by name. @kept: it has a hot line, self.hotline."""
 
-    def __init__(self, path, ids=None, runners=None):
+    def __init__(self, path, ids=None, runners=None, kept=False):
         self.ids = ids
+        self.hotline, self._hot = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) if kept else (None, None)
         self.runners = runners or {}
         self.uid = 1000 if ids else os.getuid() or 0
         self.sock, theirs = socket.socketpair()
@@ -136,6 +143,8 @@ class Agent:
         if self.pid == 0:
             self._child(path, theirs, go_read, ready_write)
         theirs.close()
+        if kept:
+            self._hot.close()
         os.close(go_read)
         os.close(ready_write)
         assert os.read(ready_read, 1) == b"r", "the namespaces could not be made"
@@ -163,7 +172,7 @@ class Agent:
         status = 1
         try:
             # Nothing of other agents: their end would otherwise stay open as long as this one.
-            kept = {sock.fileno(), go_read, ready_write}
+            kept = {sock.fileno(), go_read, ready_write} | ({self._hot.fileno()} if self._hot else set())
             for fd in set(range(3, 256)) - kept:
                 os.closerange(fd, fd + 1)
             check(LIBC.unshare(NEWUSER | NEWNS | NEWPID | NEWNET | NEWIPC), "unshare")
@@ -181,11 +190,14 @@ class Agent:
                     # Executing as an ordinary id loses the right to do it later.
                     for cap in range(41):
                         LIBC.prctl(24, cap, 0, 0, 0)  # PR_CAPBSET_DROP
+                hot = os.dup2(self._hot.fileno(), 200) if self._hot else 0
                 os.dup2(sock.fileno(), 3, inheritable=True)
                 os.set_inheritable(3, True)
-                os.closerange(4, 1024)
+                if hot:
+                    os.dup2(hot, 4, inheritable=True)
+                os.closerange(5 if hot else 4, 1024)
                 os.closerange(0, 3)
-                os.execve("/run/agent", ["agent"], {})
+                os.execve("/run/agent", ["agent", "keep"] if hot else ["agent"], {})
             _, wait = os.waitpid(inner, 0)
             status = os.waitstatus_to_exitcode(wait)
             if status < 0:
@@ -193,6 +205,23 @@ class Agent:
         except BaseException as error:  # a test must see why
             os.write(2, f"harness: {error}\n".encode())
         os._exit(status)
+
+    def reattach(self):
+        """As the engine does for a new daemon: another stream. Return: what it describes, by id."""
+        self.sock.close()
+        self.inbox = b""
+        self.sock, theirs = socket.socketpair()
+        socket.send_fds(self.hotline, [struct.pack("<II", 0x6D62686C, 0)], [theirs.fileno()])
+        theirs.close()
+        self.expect("HELLO")
+        resume = self.expect("RESUME")
+        self.last_id = resume["last_id"]
+        described = {}
+        for _ in range(resume["count"]):
+            name, ident, fields = self.receive()
+            assert name == "DESCRIBE" and ident not in described
+            described[ident] = fields
+        return described
 
     def send(self, *frames):
         self.sock.sendall(b"".join(frames))
@@ -297,5 +326,7 @@ class Agent:
 
     def close(self):
         self.sock.close()
+        if self.hotline:
+            self.hotline.close()
         if self.pid:
             self.wait()

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/hotline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "guest/agent.h"
+#include "wire/hotline.h"
+
+int hotline_open(struct agent *a, int argc, char **argv)
+{
+	a->hotline = -1;
+	journal_init(&a->journal, false);
+	if (argc < 2 || strcmp(argv[1], HOTLINE_WORD) != 0)
+		return 0;
+	if (fcntl(HOTLINE_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return -errno;
+	a->hotline = HOTLINE_FD;
+	a->journal.on = true;
+	return fd_set_nonblock(a->hotline, true);
+}
+
+/* A file that was on its way is not one: whoever sent it will send it again, or never. */
+static void drop_put(struct agent *a)
+{
+	/* Killed before its pipe ends: it would take that for the end of the file. */
+	if (a->put.child.status >= 0)
+		(void)kill(a->put.child.pid, SIGKILL);
+	put_close(&a->put);
+}
+
+bool hotline_detach(struct agent *a)
+{
+	/* Before SETUP there is nothing to keep. */
+	if (a->hotline < 0 || !a->is_set_up)
+		return false;
+	/* What was about to be said is kept, too. */
+	if (journal_note(&a->journal, &a->ch) < 0)
+		return false;
+	channel_close(&a->ch);
+	journal_detach(&a->journal);
+	drop_put(a);
+	a->failed = 0;
+	a->proc.in.room = 0;
+	return true;
+}
+
+static bool is_current(const struct agent *a, const struct journal_entry *e)
+{
+	return a->proc.state != PROC_IDLE && a->proc.id == e->id;
+}
+
+static int describe(struct agent *a, const struct journal_entry *e)
+{
+	const struct input *in = is_current(a, e) ? &a->proc.in : NULL;
+	struct msg_describe msg = {
+		.keep = e->keep,
+		.runner = e->runner,
+		.text = wire_str(e->label),
+	};
+
+	if (in && in->opened && !in->ended) {
+		msg.stdin_open = 1;
+		msg.stdin_room = WIRE_STDIN_WINDOW - (uint32_t)in->pending.len;
+		msg.stdin_bytes = in->taken;
+	}
+	return msg_describe_encode(&a->ch.out, e->id, &msg);
+}
+
+static int resume(struct agent *a)
+{
+	struct journal *j = &a->journal;
+	const struct msg_resume msg = {.last_id = j->last_id, .count = (uint32_t)j->count};
+	int r = agent_say_hello(a);
+
+	if (r >= 0)
+		r = msg_resume_encode(&a->ch.out, 0, &msg);
+	for (size_t i = 0; i < j->count && r >= 0; i++)
+		r = describe(a, &j->entries[i]);
+	journal_replay(j);
+	return r < 0 ? r : agent_flush(a);
+}
+
+int hotline_take(struct agent *a)
+{
+	struct hotline_message msg = {0};
+	int fds[FD_PASS_MAX];
+	size_t count = 0;
+	ssize_t n = fd_recv(a->hotline, &msg, sizeof(msg), fds, &count);
+	int r = 0;
+
+	if (n == -EAGAIN || n == -EINTR)
+		return 0;
+	if (n == 0)
+		return 1;
+	if (n != sizeof(msg) || msg.magic != HOTLINE_MAGIC || count != 1) {
+		for (size_t i = 0; n > 0 && i < count; i++)
+			(void)fd_close(fds[i]);
+		return -EPROTO;
+	}
+	/* The old one may still be there, unread: whoever had its other end is not asked any more.
+	 */
+	if (!hotline_detach(a)) {
+		(void)fd_close(fds[0]);
+		return -EPROTO;
+	}
+	r = channel_init(&a->ch, fds[0]);
+	if (r >= 0)
+		r = resume(a);
+	/* Gone again before it heard a word: there may be another. */
+	if (r == -EPIPE || r == -ECONNRESET)
+		return hotline_detach(a) ? 0 : r;
+	return r;
+}
