@@ -19,6 +19,7 @@
 #include "io/loop.h"
 #include "lockdown.h"
 #include "socket_guard.h"
+#include "tls_files.h"
 #include "wire/layer.h"
 #include <errno.h>
 #include <pwd.h>
@@ -71,7 +72,8 @@ struct daemon {
 	struct signal_watch *signals[ARRAY_SIZE(stop_signals)];
 	struct socket_guard guard;
 	int state_lock;
-	int tcp_fd, unix_fd; /* until the server has them */
+	struct tls_files tls; /* until the server has them, as the sockets */
+	int tcp_fd, unix_fd;
 	char tcp_name[64];
 	enum daemon_exit exit;
 	bool stopping, sessions_ended, execs_drained, quiet;
@@ -153,6 +155,16 @@ static void on_engine_lost(void *ctx, const struct error *err)
 	router_set_unready(d->router, "engine");
 }
 
+static int check_tls(const struct config *c, struct error *err)
+{
+	if (!c->tls_cert[0] != !c->tls_key[0])
+		return error_set(err, ERR_CONFIG, 0, "tls.cert and tls.key: set both or neither");
+	if (c->tls_cert[0] && !c->listen[0])
+		return error_set(err, ERR_CONFIG, 0,
+		                 "tls.cert: there is no address to serve it on");
+	return 0;
+}
+
 static int check_listen(const struct config *c, struct error *err)
 {
 	if (!c->listen[0] && !c->socket[0])
@@ -196,6 +208,8 @@ int daemon_check(const struct config *c, struct error *err)
 {
 	if (c->user[0] && !find_user(c->user))
 		return error_set(err, ERR_CONFIG, errno, "user: there is no user '%s'", c->user);
+	if (check_tls(c, err) < 0)
+		return -1;
 	return check_listen(c, err);
 }
 
@@ -260,7 +274,8 @@ static int open_sockets(struct daemon *d, struct error *err)
 	if (c->listen[0]) {
 		if (http_listen_tcp(c->listen, &d->tcp_fd, err) < 0)
 			return -1;
-		if (http_listen_name(d->tcp_fd, d->tcp_name, sizeof(d->tcp_name)) < 0)
+		if (http_listen_name(d->tcp_fd, d->tls.cert ? "https" : "http", d->tcp_name,
+		                     sizeof(d->tcp_name)) < 0)
 			return error_set(err, ERR_SYSTEM, 0, "name of the socket");
 	}
 	if (c->socket[0] && (home_make_parent(c->socket, own_id(d), err) < 0 ||
@@ -359,6 +374,15 @@ static void measure(struct daemon *d)
 	watch_lag(d);
 }
 
+static int listen_tcp(struct daemon *d, struct error *err)
+{
+	const struct http_tls tls = {d->tls.cert, d->tls.key};
+	int r = http_server_listen(d->http, TAKE_FD(d->tcp_fd), tls.cert ? &tls : NULL, err);
+
+	tls_files_done(&d->tls);
+	return r;
+}
+
 static int serve(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
@@ -383,9 +407,9 @@ static int serve(struct daemon *d, struct error *err)
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
 	for (size_t i = 0; i < ARRAY_SIZE(stop_signals); i++)
 		d->signals[i] = signal_watch_new(d->loop, stop_signals[i], on_signal, d);
-	if (d->tcp_fd >= 0 && http_server_listen(d->http, TAKE_FD(d->tcp_fd), err) < 0)
+	if (d->tcp_fd >= 0 && listen_tcp(d, err) < 0)
 		return -1;
-	if (d->unix_fd >= 0 && http_server_listen(d->http, TAKE_FD(d->unix_fd), err) < 0)
+	if (d->unix_fd >= 0 && http_server_listen(d->http, TAKE_FD(d->unix_fd), NULL, err) < 0)
 		return -1;
 	return native_attach_loop(d->driver, d->loop, err);
 }
@@ -421,6 +445,11 @@ static int open_state(struct daemon *d, struct error *err)
 	return home_open_state(d->config->state_dir, &d->state_lock, err);
 }
 
+static int load_tls(struct daemon *d, struct error *err)
+{
+	return tls_files_load(d->config, &d->tls, err);
+}
+
 static int load_runners(struct daemon *d, struct error *err)
 {
 	d->runners = runners_load(d->config->runners_dir, err);
@@ -442,9 +471,10 @@ static const struct phase phases[] = {
         {open_state,   DAEMON_BAD_PLACE  },
 	{start_engine, DAEMON_NO_ENGINE  },
         {load_runners, DAEMON_BAD_CONFIG },
-	{open_sockets, DAEMON_BAD_PLACE  },
-        {lock_down,    DAEMON_NO_LOCKDOWN},
-	{serve,        DAEMON_BAD_PLACE  },
+	{load_tls,     DAEMON_BAD_CONFIG },
+        {open_sockets, DAEMON_BAD_PLACE  },
+	{lock_down,    DAEMON_NO_LOCKDOWN},
+        {serve,        DAEMON_BAD_PLACE  },
 };
 
 static int start(struct daemon *d)
@@ -480,6 +510,7 @@ static void take_down(struct daemon *d)
 	tenants_free(d->tenants);
 	runners_free(d->runners);
 	loop_free(d->loop);
+	tls_files_done(&d->tls);
 	fd_close(d->tcp_fd);
 	fd_close(d->unix_fd);
 	if (d->guard.pid > 0)

@@ -27,7 +27,7 @@
 /* Connections beyond the limit that are still told so instead of being cut. */
 #define CROWD_RESERVE 32
 
-static int peer_key(const struct http_conn *c, char *ret_key, size_t size)
+static int peer_key(struct http_conn *c, char *ret_key, size_t size)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -39,6 +39,8 @@ static int peer_key(const struct http_conn *c, char *ret_key, size_t size)
 	if (c->listener->is_unix) {
 		if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 			return -errno;
+		c->uid = cred.uid;
+		c->has_uid = true;
 		return str_format(ret_key, size, "uid:%u", (unsigned)cred.uid);
 	}
 	if (!addr)

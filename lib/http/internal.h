@@ -53,6 +53,7 @@ struct http_listener {
 	struct watch *watch;    /* of microhttpd's epoll descriptor */
 	struct timer *timer;
 	bool is_unix;
+	bool is_tls;
 	bool run_deferred;
 };
 
@@ -70,7 +71,9 @@ struct http_conn {
 	struct http_peer *peer;
 	struct http_request *req; /* NULL between requests */
 	uint64_t deadline_us;
-	int fd; /* microhttpd's */
+	int fd;       /* microhttpd's */
+	unsigned uid; /* of the peer, where the listener is a Unix socket and has_uid */
+	bool has_uid;
 	bool suspended;
 	bool hung_up;
 	bool served; /* this is not its first request */
@@ -102,6 +105,7 @@ struct http_request {
 	bool gone;
 	void (*gone_fn)(void *ctx);
 	void *gone_ctx;
+	const void *context; /* the handler's */
 
 	struct MHD_Response *response; /* owned until queued */
 	int status;                    /* 0: not answered */
@@ -157,6 +161,10 @@ void answers_drop(struct http_request *req);
 /* response.c */
 /** response_queue - give the answer to microhttpd. */
 enum MHD_Result response_queue(struct http_request *req) attr_must_check;
+
+/* tls.c */
+/** tls_send - by hand, as much as the socket takes at once. */
+void tls_send(struct http_conn *c, const void *data, size_t len);
 
 /* linger.c */
 void linger_start(struct http_server *s, int fd);

@@ -110,7 +110,7 @@ int http_listen_tcp(const char *address, int *ret_fd, struct error *err)
 	return 0;
 }
 
-int http_listen_name(int fd, char *ret_text, size_t size)
+int http_listen_name(int fd, const char *scheme, char *ret_text, size_t size)
 {
 	char host[INET6_ADDRSTRLEN] = "";
 	union address addr = {0};
@@ -120,11 +120,11 @@ int http_listen_name(int fd, char *ret_text, size_t size)
 		return -errno;
 	if (addr.any.sa_family == AF_INET6) {
 		(void)inet_ntop(AF_INET6, &addr.in6.sin6_addr, host, sizeof(host));
-		return str_format(ret_text, size, "http://[%s]:%u", host,
+		return str_format(ret_text, size, "%s://[%s]:%u", scheme, host,
 		                  ntohs(addr.in6.sin6_port));
 	}
 	(void)inet_ntop(AF_INET, &addr.in.sin_addr, host, sizeof(host));
-	return str_format(ret_text, size, "http://%s:%u", host, ntohs(addr.in.sin_port));
+	return str_format(ret_text, size, "%s://%s:%u", scheme, host, ntohs(addr.in.sin_port));
 }
 
 /* Return: 0 when nobody listens at @addr any more and its name is free, -EADDRINUSE, or an errno.

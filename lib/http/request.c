@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include <errno.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -291,6 +292,29 @@ unsigned http_header_count(const struct http_request *req, const char *name)
 bool http_is_unix(const struct http_request *req)
 {
 	return req->conn->listener->is_unix;
+}
+
+const char *http_peer(const struct http_request *req)
+{
+	return req->conn->peer->key;
+}
+
+int http_peer_uid(const struct http_request *req, unsigned *ret_uid)
+{
+	if (!req->conn->has_uid)
+		return -ENOENT;
+	*ret_uid = req->conn->uid;
+	return 0;
+}
+
+void http_set_context(struct http_request *req, const void *context)
+{
+	req->context = context;
+}
+
+const void *http_context(const struct http_request *req)
+{
+	return req->context;
 }
 
 bool http_is_crowded(const struct http_request *req)

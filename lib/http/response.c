@@ -93,7 +93,11 @@ static void reply_by_hand(struct http_request *req, const struct http_answer *a)
 	             a->status, MHD_get_reason_phrase_for((unsigned)a->status), a->content_type,
 	             a->len, req->id, process_time);
 
-	if (r == 0 && buf_add(&b, a->body, a->len) == 0)
+	if (r < 0 || buf_add(&b, a->body, a->len) < 0)
+		b.len = 0;
+	if (req->conn->listener->is_tls)
+		tls_send(req->conn, b.data, b.len);
+	else
 		(void)!send(req->conn->fd, b.data, b.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	req->conn->unread = true;
 	req->status = a->status;

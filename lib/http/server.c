@@ -326,7 +326,16 @@ void http_server_free(struct http_server *s)
 	free(s);
 }
 
-static struct MHD_Daemon *start_mhd(struct http_listener *l, int fd)
+/* What has been broken is not spoken, whatever the client would like. */
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+static struct MHD_OptionItem text_option(enum MHD_OPTION option, const char *text)
+{
+	/* microhttpd's member lacks the const; it only reads. */
+	return (struct MHD_OptionItem){option, 0, (void *)(uintptr_t)text};
+}
+
+static struct MHD_Daemon *start_mhd(struct http_listener *l, int fd, const struct http_tls *tls)
 {
 	const struct http_server_config *config = &l->server->config;
 	/* One daemon must be able to hold what the server as a whole accepts, and the few more that
@@ -337,18 +346,30 @@ static struct MHD_Daemon *start_mhd(struct http_listener *l, int fd)
 	size_t pool = 2 * (config->max_header_bytes + REQUEST_LINE_MAX) + config->max_header_bytes +
 	              POOL_RECORDS;
 
-	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
-	                        NULL, NULL, on_access, l, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-	                        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, limit,
-	                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool,
-	                        MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-	                        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK,
-	                        on_request_line, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l,
-	                        MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
-	                        MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_END);
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	struct MHD_OptionItem more[] = {
+		{MHD_OPTION_END, 0, NULL},
+		text_option(MHD_OPTION_HTTPS_MEM_CERT, tls ? tls->cert : NULL),
+		text_option(MHD_OPTION_HTTPS_PRIORITIES, TLS_PRIORITIES),
+		{MHD_OPTION_END, 0, NULL},
+	};
+
+	if (tls) {
+		flags |= MHD_USE_TLS;
+		more[0] = text_option(MHD_OPTION_HTTPS_MEM_KEY, tls->key);
+	}
+	return MHD_start_daemon(
+		flags, 0, NULL, NULL, on_access, l, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, limit,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool, MHD_OPTION_CONNECTION_TIMEOUT, 0U,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+		MHD_OPTION_URI_LOG_CALLBACK, on_request_line, l, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
+		MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_ARRAY, more,
+		MHD_OPTION_END);
 }
 
-int http_server_listen(struct http_server *s, int fd, struct error *err)
+int http_server_listen(struct http_server *s, int fd, const struct http_tls *tls, struct error *err)
 {
 	struct http_listener *l = NEW(struct http_listener);
 	struct sockaddr_storage addr = {0};
@@ -360,7 +381,8 @@ int http_server_listen(struct http_server *s, int fd, struct error *err)
 	list_append(&s->listeners, &l->node);
 	l->is_unix =
 		getsockname(fd, (struct sockaddr *)&addr, &len) == 0 && addr.ss_family == AF_UNIX;
-	l->mhd = start_mhd(l, fd);
+	l->is_tls = tls;
+	l->mhd = start_mhd(l, fd, tls);
 	if (!l->mhd) {
 		int sys = errno;
 

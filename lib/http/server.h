@@ -54,6 +54,12 @@ struct http_handlers {
 	void (*on_done)(void *ctx, const struct http_request *req, const struct http_done *done);
 };
 
+/* Certificate chain and private key, as PEM text. Borrowed for the call. */
+struct http_tls {
+	const char *cert;
+	const char *key;
+};
+
 struct http_server_config {
 	struct loop *loop;
 	struct http_handlers handlers;
@@ -70,8 +76,12 @@ struct http_server_config {
 void http_server_free(struct http_server *s);
 struct http_server *http_server_new(const struct http_server_config *config)
 	attr_owned(http_server_free);
-/** http_server_listen - serve @fd, a listening socket; takes ownership of it. May be repeated. */
-int http_server_listen(struct http_server *s, int fd, struct error *err) attr_must_check;
+/** http_server_listen - serve @fd, a listening socket; takes ownership of it. May be repeated. @tls
+ * NULL: in the clear; else TLS 1.2 or newer and nothing else. */
+int http_server_listen(struct http_server *s, int fd, const struct http_tls *tls,
+                       struct error *err) attr_must_check;
+/** http_tls_check - whether they can be read and belong together; ERR_CONFIG says what is wrong. */
+int http_tls_check(const struct http_tls *tls, struct error *err) attr_must_check;
 /**
  * http_server_quiesce - accept no new connections; requests under way are served to their end.
  * @on_quiet is called from the loop once no connection is left.
@@ -88,8 +98,8 @@ int http_listen_unix(const char *path, unsigned mode, int *ret_fd,
 /** http_address_is_loopback - whether only this host can reach @address (as for http_listen_tcp).
  */
 bool http_address_is_loopback(const char *address);
-/** http_listen_name - "http://127.0.0.1:8000": where a TCP socket really listens. */
-int http_listen_name(int fd, char *ret_text, size_t size) attr_must_check;
+/** http_listen_name - "http://127.0.0.1:8000": where a TCP socket really listens, by @scheme. */
+int http_listen_name(int fd, const char *scheme, char *ret_text, size_t size) attr_must_check;
 
 /* What a handler may ask of a request. Strings are valid as long as the request. */
 const char *http_method(const struct http_request *req);
@@ -99,6 +109,13 @@ const char *http_header(const struct http_request *req, const char *name);
 /** http_header_count - how often @name was sent: more than one Host is an attack. */
 unsigned http_header_count(const struct http_request *req, const char *name);
 bool http_is_unix(const struct http_request *req); /* came by the Unix socket */
+/** http_peer - who sent it, as far as limits are concerned: "192.0.2.1", "uid:1000", or "". */
+const char *http_peer(const struct http_request *req);
+/** http_peer_uid - whose process it was that connected to the Unix socket. Return: 0 or -ENOENT. */
+int http_peer_uid(const struct http_request *req, unsigned *ret_uid) attr_must_check;
+/** http_set_context - something of the handler's that goes with the request; NULL at first. */
+void http_set_context(struct http_request *req, const void *context);
+const void *http_context(const struct http_request *req);
 /** http_is_crowded - the server, or this peer, has more connections than configured. A few more are
  * accepted so that they can be told so, and so that a health check still gets its answer. */
 bool http_is_crowded(const struct http_request *req);

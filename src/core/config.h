@@ -26,6 +26,7 @@ struct config {
 	char *engine_path; /* found beside the program or at the installed place where not set */
 	char *agent_path;
 	char *runners_dir;
+	char *tls_cert, *tls_key; /* PEM files; "" for none: TCP in the clear */
 	char **allowed_hosts;   /* NULL-terminated: further names accepted in Host */
 	char **allowed_origins; /* NULL-terminated */
 	enum log_level log_level;

@@ -35,6 +35,8 @@ static const struct setting table[] = {
 	{"engine_path", SETTING_PATH, AT(engine_path), NULL, 0, 0, "Program millibox-engine"},
 	{"agent_path",  SETTING_PATH, AT(agent_path),  NULL, 0, 0, "Program millibox-agent"},
 	{"runners_dir", SETTING_PATH, AT(runners_dir), NULL, 0, 0, "Folder of the languages"},
+	{"tls.cert",    SETTING_PATH, AT(tls_cert),    "",   0, 0, "Certificate of the TCP address, and those that signed it (PEM); \"\" for no TLS"},
+	{"tls.key",     SETTING_PATH, AT(tls_key),     "",   0, 0, "Private key of the certificate (PEM); nobody else may read it"},
 	{"allowed_hosts",   SETTING_LIST, AT(allowed_hosts),   "", 0, 0, "Further names accepted in Host headers"},
 	{"allowed_origins", SETTING_LIST, AT(allowed_origins), "", 0, 0, "Web origins that may call the API"},
 	{"log_level",   SETTING_LOG_LEVEL,  AT(log_level),  "info", 0, 0, "error, warn, info or debug"},

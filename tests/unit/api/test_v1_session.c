@@ -45,9 +45,9 @@ static int set_up(void **state)
 	http.handlers = router_handlers(f->router);
 	f->server = http_server_new(&http);
 	assert_int_equal(http_listen_tcp("127.0.0.1:0", &fd, &err), 0);
-	assert_int_equal(http_listen_name(fd, name, sizeof(name)), 0);
+	assert_int_equal(http_listen_name(fd, "http", name, sizeof(name)), 0);
 	assert_int_equal(sscanf(name, "http://127.0.0.1:%d", &f->port), 1);
-	assert_int_equal(http_server_listen(f->server, fd, &err), 0);
+	assert_int_equal(http_server_listen(f->server, fd, NULL, &err), 0);
 	*state = f;
 	return 0;
 }

@@ -126,9 +126,9 @@ static inline struct fixture *start(uint64_t request_us, uint64_t idle_us)
 	config.loop = f->loop = loop_new();
 	f->server = http_server_new(&config);
 	assert_int_equal(http_listen_tcp("127.0.0.1:0", &fd, &err), 0);
-	assert_int_equal(http_listen_name(fd, name, sizeof(name)), 0);
+	assert_int_equal(http_listen_name(fd, "http", name, sizeof(name)), 0);
 	assert_int_equal(sscanf(name, "http://127.0.0.1:%d", &f->port), 1);
-	assert_int_equal(http_server_listen(f->server, fd, &err), 0);
+	assert_int_equal(http_server_listen(f->server, fd, NULL, &err), 0);
 	return f;
 }
 

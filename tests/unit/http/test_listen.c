@@ -58,7 +58,7 @@ static void a_port_in_use_is_told(void **state)
 
 	(void)state;
 	assert_int_equal(http_listen_tcp("127.0.0.1:0", &first, &err), 0);
-	assert_int_equal(http_listen_name(first, name, sizeof(name)), 0);
+	assert_int_equal(http_listen_name(first, "http", name, sizeof(name)), 0);
 	assert_int_equal(http_listen_tcp(name + strlen("http://"), &second, &err), -1);
 	assert_non_null(strstr(err.msg, "in use"));
 	assert_non_null(strstr(err.msg, name + strlen("http://")));

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/internal.h"
+
+#include <gnutls/gnutls.h>
+#include <string.h>
+
+/*
+ * Theory of operation. TLS is microhttpd's business, which does it with GnuTLS; here is only what
+ * it leaves to us: to tell what is wrong with files before it refuses them without a word, and to
+ * send the few answers that it does not take.
+ */
+
+int http_tls_check(const struct http_tls *tls, struct error *err)
+{
+	gnutls_certificate_credentials_t credentials = NULL;
+	gnutls_datum_t cert = {(unsigned char *)(uintptr_t)tls->cert, (unsigned)strlen(tls->cert)};
+	gnutls_datum_t key = {(unsigned char *)(uintptr_t)tls->key, (unsigned)strlen(tls->key)};
+	int r = gnutls_certificate_allocate_credentials(&credentials);
+
+	if (r == GNUTLS_E_SUCCESS)
+		r = gnutls_certificate_set_x509_key_mem(credentials, &cert, &key,
+		                                        GNUTLS_X509_FMT_PEM);
+	if (credentials)
+		gnutls_certificate_free_credentials(credentials);
+	if (r < 0)
+		return error_set(err, ERR_CONFIG, 0, "tls.cert and tls.key: %s",
+		                 gnutls_strerror(r));
+	return 0;
+}
+
+void tls_send(struct http_conn *c, const void *data, size_t len)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+	if (!info || !info->tls_session)
+		return;
+	/* What does not go at once is lost, as the connection is. */
+	(void)gnutls_record_send(info->tls_session, data, len);
+	(void)gnutls_bye(info->tls_session, GNUTLS_SHUT_WR);
+}
