@@ -22,6 +22,7 @@
 #define LINE_MAX_BYTES 4096
 #define MSG_MAX_BYTES  1024
 #define KEY_MAX_BYTES  64
+#define CTX_MAX_BYTES  512
 /* Kept free for what closes a line whose text had to be cut. */
 #define TAIL_BYTES 16
 
@@ -258,13 +259,18 @@ void log_write(enum log_level level, const char *ctx, const char *fmt, ...)
 
 void log_error(const char *what, const struct error *err)
 {
-	char ctx[KEY_MAX_BYTES];
+	log_error_ctx("", what, err);
+}
+
+void log_error_ctx(const char *ctx, const char *what, const struct error *err)
+{
+	char all[CTX_MAX_BYTES];
 	int saved = errno;
 
 	if (!log_is_on(LOG_LEVEL_ERR))
 		return;
-	(void)snprintf(ctx, sizeof(ctx), "error=%s", error_name(err->code));
-	log_write(LOG_LEVEL_ERR, ctx, "%s: %s%s%s%s%s%s", what, err->field,
+	(void)snprintf(all, sizeof(all), "error=%s %s", error_name(err->code), ctx);
+	log_write(LOG_LEVEL_ERR, all, "%s: %s%s%s%s%s%s", what, err->field,
 	          err->field[0] ? ": " : "", err->msg, err->sys ? " (" : "",
 	          err->sys ? strerror(err->sys) : "", err->sys ? ")" : "");
 	errno = saved;

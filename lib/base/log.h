@@ -49,3 +49,5 @@ void log_write(enum log_level level, const char *ctx, const char *fmt, ...) attr
 #define log_debug(...) log_ctx(LOG_LEVEL_DEBUG, NULL, __VA_ARGS__)
 /** log_error - the end of an error's chain: "what: message (errno text)". */
 void log_error(const char *what, const struct error *err);
+/** log_error_ctx - the same with a context, as log_ctx has it. */
+void log_error_ctx(const char *ctx, const char *what, const struct error *err);

@@ -98,6 +98,11 @@ struct http_request {
 	size_t target_len;
 	uint64_t began_us; /* its first line was there */
 	uintptr_t tags[HTTP_TAGS];
+	struct {
+		const char *name;
+		char *value; /* owned */
+	} added[HTTP_HEADERS_ADDED];
+	size_t added_count;
 	char *path;   /* owned */
 	char **texts; /* owned; decoded query values, NULL-terminated */
 	struct buf body;

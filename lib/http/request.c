@@ -34,6 +34,8 @@ void request_free(struct http_request *req)
 	if (req->response)
 		MHD_destroy_response(req->response);
 	str_list_free(req->texts);
+	for (size_t i = 0; i < req->added_count; i++)
+		free(req->added[i].value);
 	http_drop_body(req);
 	answers_drop(req);
 	buf_done(&req->pending);
@@ -337,6 +339,13 @@ void http_drop_body(struct http_request *req)
 const char *http_request_id(const struct http_request *req)
 {
 	return req->id;
+}
+
+void http_add_header(struct http_request *req, const char *name, const char *value)
+{
+	assert(req->added_count < HTTP_HEADERS_ADDED);
+	req->added[req->added_count].name = name;
+	req->added[req->added_count++].value = xstrdup(value);
 }
 
 void http_set_tag(struct http_request *req, unsigned tag, uintptr_t value)

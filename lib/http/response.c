@@ -57,6 +57,8 @@ static void set_answer(struct http_request *req, struct MHD_Response *response, 
 		c->unread = req->close = true;
 	if (content_type)
 		add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+	for (size_t i = 0; i < req->added_count; i++)
+		add_header(response, req->added[i].name, req->added[i].value);
 	add_header(response, "X-Request-ID", req->id);
 	format_process_time(req, process_time);
 	add_header(response, "X-Process-Time", process_time);

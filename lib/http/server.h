@@ -125,6 +125,11 @@ void http_drop_body(struct http_request *req);
 /** http_request_id - made by the server, or taken from X-Request-ID when that is well-formed. */
 const char *http_request_id(const struct http_request *req);
 
+#define HTTP_HEADERS_ADDED 8
+/** http_add_header - to go with the answer, whoever makes it; @value is copied, @name is a literal.
+ * At most HTTP_HEADERS_ADDED; not with answers in the middle of a body. */
+void http_add_header(struct http_request *req, const char *name, const char *value);
+
 #define HTTP_TAGS 4
 /** http_set_tag - something of the handlers' own to go with the request; 0 before it is set. */
 void http_set_tag(struct http_request *req, unsigned tag, uintptr_t value);

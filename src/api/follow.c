@@ -67,8 +67,8 @@ static int open_event(const struct follower *f, struct buf *b, const char *name,
 static void send_event(struct follower *f, struct buf *b)
 {
 	if (event_close(b, f->form) < 0 || http_stream_write(f->req, b->data, b->len) < 0)
-		log_debug("request %s: the client does not read, it is cut off",
-		          http_request_id(f->req)); /* on_gone follows */
+		reply_log(f->req, LOG_LEVEL_DEBUG,
+		          "the client does not read, it is cut off"); /* on_gone follows */
 }
 
 /* An event with the members of @object, which is released. */
@@ -229,7 +229,7 @@ static void on_gone(void *ctx)
 {
 	struct follower *f = ctx;
 
-	log_debug("request %s: the client left", http_request_id(f->req));
+	reply_log(f->req, LOG_LEVEL_DEBUG, "the client left");
 	execution_unwatch(f->watch);
 	release(f);
 }

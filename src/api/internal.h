@@ -54,6 +54,13 @@ enum request_tag {
 };
 static_assert(REQUEST_TAG_COUNT <= HTTP_TAGS, "every tag has its place");
 
+/**
+ * cors_handle - a page of an origin that is listed may read the answer; whoever is not listed was
+ * refused before. Return: whether the request was a question whether it may be asked (preflight),
+ * which is then answered.
+ */
+bool cors_handle(struct http_request *req);
+
 /** account_done - count a request that is over, and log it. */
 void account_done(void *ctx, const struct http_request *req, const struct http_done *done);
 

@@ -281,6 +281,20 @@ void reply_json(struct http_request *req, int status, json_t *body)
 	http_reply_owned(req, &(struct http_answer){status, JSON_TYPE, text, len, NULL, 0});
 }
 
+const char *reply_log_ctx(const struct http_request *req, char ret_ctx[REPLY_CTX_LEN])
+{
+	/* The id is short: it fits. */
+	(void)snprintf(ret_ctx, REPLY_CTX_LEN, "request_id=%s", http_request_id(req));
+	return ret_ctx;
+}
+
+void reply_log_error(const struct http_request *req, const struct error *err)
+{
+	char ctx[REPLY_CTX_LEN];
+
+	log_error_ctx(reply_log_ctx(req, ctx), "request failed", err);
+}
+
 static void send_error(struct http_request *req, const struct error *err,
                        const struct http_header *header)
 {
@@ -294,7 +308,7 @@ static void send_error(struct http_request *req, const struct error *err,
 
 	http_set_tag(req, REQUEST_TAG_ERROR, (uintptr_t)err->code);
 	if (reply_is_internal(err))
-		log_error(http_request_id(req), err);
+		reply_log_error(req, err);
 	answer.body = json_write(body, &answer.len);
 	http_reply_owned(req, &answer);
 }

@@ -9,6 +9,7 @@
 #include "base/attr.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/log.h"
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -41,6 +42,18 @@ json_t *reply_result_brief(const struct outcome *outcome, const struct report *r
 json_t *reply_error_object(const struct error *err, const char *request_id) attr_must_check;
 /** reply_is_internal - whether @err is to be logged, because its caller is not told. */
 bool reply_is_internal(const struct error *err);
+
+#define REPLY_CTX_LEN 96
+/** reply_log_ctx - which request a line of the log is of. */
+const char *reply_log_ctx(const struct http_request *req, char ret_ctx[REPLY_CTX_LEN]);
+#define reply_log(req, level, ...)                                                                 \
+	do {                                                                                       \
+		char reply_ctx_[REPLY_CTX_LEN];                                                    \
+		if (log_is_on(level))                                                              \
+			log_write(level, reply_log_ctx(req, reply_ctx_), __VA_ARGS__);             \
+	} while (0)
+/** reply_log_error - the end of an error's chain, where the caller is not told. */
+void reply_log_error(const struct http_request *req, const struct error *err);
 
 /** reply_text - JSON that is text already; it is taken out of @text. */
 void reply_text(struct http_request *req, int status, struct buf *text);

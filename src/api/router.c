@@ -214,6 +214,12 @@ static int find_route(struct http_request *req, const struct route **ret_route,
 	return 0;
 }
 
+static int check_source(const struct router *r, const struct http_request *req, struct error *err)
+{
+	return router_check_source(r->config, http_is_unix(req), http_header(req, "Host"),
+	                           http_header(req, "Origin"), err);
+}
+
 static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 {
 	struct router *r = ctx;
@@ -221,9 +227,10 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 	char allow[ROUTER_ALLOW_LEN] = "";
 	struct error err = {0};
 
-	if (router_check_source(r->config, http_is_unix(req), http_header(req, "Host"),
-	                        http_header(req, "Origin"), &err) < 0 ||
-	    find_route(req, &route, allow, &err) < 0 || check_form(route, req, &err) < 0) {
+	if (check_source(r, req, &err) == 0 && cors_handle(req))
+		return -1;
+	if (error_is_set(&err) || find_route(req, &route, allow, &err) < 0 ||
+	    check_form(route, req, &err) < 0) {
 		if (err.code == ERR_BAD_METHOD)
 			reply_not_allowed(req, &err, allow);
 		else

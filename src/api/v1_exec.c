@@ -71,8 +71,8 @@ static int emit(struct exec_call *call, const char *name, const char *key,
 		http_stream_begin(call->req, 200, event_form_type(call->form));
 	}
 	if (http_stream_write(call->req, b.data, b.len) < 0)
-		log_debug("request %s: the client does not read, it is cut off",
-		          http_request_id(call->req)); /* on_gone follows */
+		reply_log(call->req, LOG_LEVEL_DEBUG,
+		          "the client does not read, it is cut off"); /* on_gone follows */
 	return 0;
 }
 
@@ -80,7 +80,7 @@ static int emit(struct exec_call *call, const char *name, const char *key,
 static void emit_json(struct exec_call *call, const char *name, const char *key, json_t *json)
 {
 	if (emit(call, name, key, &(struct event_value){.json = json}) < 0)
-		log_warn("request %s: no room for event %s", http_request_id(call->req), name);
+		reply_log(call->req, LOG_LEVEL_WARN, "no room for event %s", name);
 	json_decref(json);
 }
 
@@ -90,7 +90,7 @@ static void emit_text(struct exec_call *call, enum output_stream stream, const c
 	const struct event_value value = {.text = text, .text_len = len};
 
 	if (len > 0 && emit(call, stream_names[stream], "data", &value) < 0)
-		log_warn("request %s: no room for output", http_request_id(call->req));
+		reply_log(call->req, LOG_LEVEL_WARN, "no room for output");
 }
 
 static void on_start(void *ctx, const char *execution_id)
@@ -123,7 +123,7 @@ static void answer_error(struct exec_call *call, const struct error *err)
 		return;
 	}
 	if (reply_is_internal(err))
-		log_error(http_request_id(call->req), err);
+		reply_log_error(call->req, err);
 	emit_json(call, "error", "error", reply_error_object(err, http_request_id(call->req)));
 	http_stream_end(call->req);
 }
@@ -182,7 +182,7 @@ static void on_gone(void *ctx)
 {
 	struct exec_call *call = ctx;
 
-	log_debug("request %s: the client left", http_request_id(call->req));
+	reply_log(call->req, LOG_LEVEL_DEBUG, "the client left");
 	exec_cancel(call->exec);
 	free(call);
 }
@@ -202,6 +202,7 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 		return;
 	}
 	decoded.request.tenant = args->principal->tenant;
+	decoded.request.request_id = xstrdup(http_request_id(req));
 	call->req = req;
 	call->max_bytes = r->config->max_answers_bytes;
 	call->form = event_form_choose(http_header(req, "Accept"), decoded.stream);

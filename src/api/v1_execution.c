@@ -45,6 +45,7 @@ static int start(struct router *r, struct http_request *req, const struct route_
 	if (!session || decode_run(body, len, &limits, run, err) < 0)
 		return -1;
 	session_info(session, &info);
+	request->request_id = xstrdup(http_request_id(req));
 	if (!request->language)
 		request->language = xstrdup(info.language);
 	if (session_execute(session, request, ret_execution, err) < 0)

@@ -33,6 +33,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	const char *body = http_body(req, &len);
 
 	request.tenant = args->principal->tenant;
+	request.request_id = http_request_id(req);
 	if (decode_session(body, len, &request, &err) < 0 ||
 	    session_create(r->parts.sessions, &request, &session, &reused, &err) < 0)
 		reply_error(req, &err);

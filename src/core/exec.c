@@ -27,7 +27,8 @@
  * agent or program (security rule LC-3).
  */
 
-#define EXEC_ID       1  /* one program per box: any number that is not 0 */
+#define EXEC_ID       1 /* one program per box: any number that is not 0 */
+#define EXEC_CTX_LEN  200
 #define BOX_ID_RANDOM 25 /* 129 bits */
 
 static const char *const state_names[] = {
@@ -47,11 +48,25 @@ static const unsigned transitions[] = {
 };
 static_assert(ARRAY_SIZE(transitions) == EXEC_STATE_COUNT, "every state has a row");
 
+#define exec_log(e, level, ...)                                                                    \
+	do {                                                                                       \
+		char exec_ctx_[EXEC_CTX_LEN];                                                      \
+		if (log_is_on(level))                                                              \
+			log_write(level, make_ctx(e, exec_ctx_), __VA_ARGS__);                     \
+	} while (0)
+
+static const char *make_ctx(const struct exec *e, char ret_ctx[EXEC_CTX_LEN])
+{
+	/* Ids are short: it fits. */
+	(void)snprintf(ret_ctx, EXEC_CTX_LEN, "request_id=%s execution=%s box=%s",
+	               e->decision.spec.request_id, e->outcome.execution_id, e->decision.spec.id);
+	return ret_ctx;
+}
+
 static void set_state(struct exec *e, enum exec_state next)
 {
 	assert(transitions[e->state] & (1u << next));
-	log_debug("execution=%s box=%s %s -> %s", e->outcome.execution_id, e->decision.spec.id,
-	          state_names[e->state], state_names[next]);
+	exec_log(e, LOG_LEVEL_DEBUG, "%s -> %s", state_names[e->state], state_names[next]);
 	e->state = next;
 }
 
@@ -259,7 +274,7 @@ static void on_box_lost(void *ctx, const struct error *err)
 		fail(e, err, ANSWER_NOW);
 		return;
 	}
-	log_debug("execution=%s lost its box: %s", e->outcome.execution_id, err->msg);
+	exec_log(e, LOG_LEVEL_DEBUG, "lost its box: %s", err->msg);
 	e->evidence.lost = true;
 	conclude(e, ANSWER_NOW);
 }
@@ -399,8 +414,8 @@ static void make_ids(struct exec *e)
 	exec_make_box_id(e->decision.spec.id);
 }
 
-static struct exec *exec_new(struct exec_service *s, const struct exec_events *events,
-                             struct policy_decision *decision)
+static struct exec *exec_new(struct exec_service *s, const struct exec_request *request,
+                             const struct exec_events *events, struct policy_decision *decision)
 {
 	struct exec *e = NEW(struct exec);
 
@@ -412,6 +427,8 @@ static struct exec *exec_new(struct exec_service *s, const struct exec_events *e
 	e->arrived_us = clock_us();
 	e->timer = timer_new(s->config.loop, on_timer, e);
 	e->decision = *decision; /* taken */
+	if (request->request_id) /* one that is too long is no id of ours */
+		(void)!str_copy(e->decision.spec.request_id, BOX_REQUEST_LEN, request->request_id);
 	e->outcome.driver = s->config.driver->ops->name;
 	e->outcome.handler = decision->handler;
 	buf_init(&e->outcome.out, decision->output_bytes);
@@ -458,7 +475,7 @@ int exec_begin(struct exec_service *s, const struct exec_request *request,
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
 	if (policy_decide(&s->rules, request, &decision, err) < 0)
 		return -1;
-	e = exec_new(s, events, &decision);
+	e = exec_new(s, request, events, &decision);
 	e->entry.patient = patient;
 	r = enter(e, tenant, err);
 	if (r < 0) {

@@ -32,6 +32,7 @@ struct exec_request_file {
 /* What a caller asks for, in core's words. All pointers are owned. 0 or NULL: not asked for. */
 struct exec_request {
 	const char *tenant; /* borrowed for the call; NULL: TENANT_DEFAULT */
+	char *request_id; /* who asked, for logs and audit */
 	char *language;
 	char *code;
 	size_t code_len;

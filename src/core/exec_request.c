@@ -7,6 +7,7 @@
 
 void exec_request_done(struct exec_request *request)
 {
+	free(request->request_id);
 	free(request->language);
 	free(request->code);
 	free(request->stdin_data);
@@ -110,6 +111,7 @@ struct exec_request *exec_request_copy(const struct exec_request *request)
 
 	*copy = *request;
 	copy->tenant = NULL;
+	copy->request_id = request->request_id ? xstrdup(request->request_id) : NULL;
 	copy->language = request->language ? xstrdup(request->language) : NULL;
 	copy->code = copy_bytes(request->code, request->code_len);
 	copy->stdin_data = copy_bytes(request->stdin_data, request->stdin_len);

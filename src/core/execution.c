@@ -68,6 +68,7 @@ void execution_free(struct execution *e)
 	outcome_done(&e->outcome);
 	free(e->pieces);
 	free(e->session_id);
+	free(e->request_id);
 	free(e->language);
 	free(e->code);
 	free(e);
@@ -188,6 +189,7 @@ struct execution *executions_add(struct executions *all, const struct execution_
 	/* It is that of a session, which is shorter. */
 	(void)!str_copy(e->tenant, sizeof(e->tenant), what->tenant ? what->tenant : TENANT_DEFAULT);
 	e->session_id = xstrdup(what->session_id);
+	e->request_id = xstrdup(what->request_id ? what->request_id : "");
 	e->language = xstrdup(what->language);
 	e->code = xmemdup0(what->code, what->code_len);
 	e->code_len = what->code_len;
@@ -254,6 +256,7 @@ void execution_info(const struct execution *e, struct execution_info *ret_info)
 		.tenant = e->tenant,
 		.id = e->id,
 		.session_id = e->session_id,
+		.request_id = e->request_id,
 		.language = e->language,
 		.code = e->code,
 		.code_len = e->code_len,

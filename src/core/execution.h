@@ -49,7 +49,8 @@ struct execution_event {
 struct execution_info {
 	const char *tenant;
 	const char *id, *session_id, *language;
-	const char *code; /* NULL once forgotten for size */
+	const char *request_id; /* that asked for it; "" where it is not known */
+	const char *code;       /* NULL once forgotten for size */
 	size_t code_len;
 	enum execution_state state;
 	uint64_t created_ms, started_ms, completed_ms; /* 0: not yet */
@@ -60,7 +61,8 @@ struct execution_info {
 };
 
 struct execution_new {
-	const char *tenant; /* copied, as all strings; NULL: TENANT_DEFAULT */
+	const char *request_id; /* NULL: none */
+	const char *tenant;     /* copied, as all strings; NULL: TENANT_DEFAULT */
 	const char *session_id;
 	const char *language;
 	const char *code;

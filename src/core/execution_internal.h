@@ -49,6 +49,7 @@ struct execution {
 	char id[40];
 	char tenant[TENANT_NAME_MAX + 1];
 	char *session_id; /* owned, as all strings */
+	char *request_id; /* never NULL */
 	char *language;
 	char *code;
 	size_t code_len;

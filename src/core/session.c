@@ -63,6 +63,19 @@ const char *session_mode_name(enum session_mode mode)
 	return mode_names[mode];
 }
 
+const char *session_log_ctx(const struct session *session, char ret_ctx[SESSION_CTX_LEN])
+{
+	struct execution_info info = {.id = "", .request_id = session->spec.request_id};
+
+	if (session->current)
+		execution_info(session->current->record, &info);
+	/* Ids are short: it fits. */
+	(void)snprintf(ret_ctx, SESSION_CTX_LEN, "request_id=%s session=%s box=%s%s%s",
+	               info.request_id, session->id, session->spec.id,
+	               info.id[0] ? " execution=" : "", info.id);
+	return ret_ctx;
+}
+
 static void note_step(struct session *session)
 {
 	session->updated_ms = clock_real_ms();
@@ -73,8 +86,8 @@ static void note_step(struct session *session)
 void session_set_state(struct session *session, enum session_state next)
 {
 	assert(transitions[session->state] & (1u << next));
-	log_debug("session=%s %s -> %s", session->id, state_names[session->state],
-	          state_names[next]);
+	session_log(session, LOG_LEVEL_DEBUG, "%s -> %s", state_names[session->state],
+	            state_names[next]);
 	session->state = next;
 	note_step(session);
 	session_arm(session);
@@ -203,6 +216,8 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->env = copy_env(request->env);
 	session->mode = request->mode;
 	session->spec = decision->spec;
+	if (request->request_id) /* one that is too long is no id of ours */
+		(void)!str_copy(session->spec.request_id, BOX_REQUEST_LEN, request->request_id);
 	session->lifetime_us =
 		smaller(request->lifetime_us, c->session_lifetime_us, c->session_lifetime_us);
 	session->idle_us =

@@ -47,10 +47,11 @@ enum session_mode {
 
 /* What a caller asks for. Pointers are owned; 0 or NULL: not asked for. */
 struct session_request {
-	const char *tenant; /* borrowed; whose it is. NULL: TENANT_DEFAULT */
-	char *id;           /* caller-chosen, id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
-	char *language;     /* default of its executions; NULL: python */
-	char *agent_id;     /* a persistent session of the same agent that is idle is given again */
+	const char *request_id; /* borrowed; NULL: none. For logs and audit */
+	const char *tenant;     /* borrowed; whose it is. NULL: TENANT_DEFAULT */
+	char *id;               /* caller-chosen, id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
+	char *language;         /* default of its executions; NULL: python */
+	char *agent_id; /* a persistent session of the same agent that is idle is given again */
 	enum session_mode mode;
 	char **env; /* NULL-terminated NAME=value, for all executions */
 	uint64_t idle_timeout_us;

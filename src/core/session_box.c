@@ -127,7 +127,7 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	runner = runner_with(session, id);
 	if (!runner)
 		return;
-	log_debug("session=%s its runner ended by itself", session->id);
+	session_log(session, LOG_LEVEL_DEBUG, "its runner ended by itself");
 	runner->id = 0;
 	runner->reset_due = true;
 }
@@ -176,7 +176,7 @@ static void on_lost(void *ctx, const struct error *err)
 {
 	struct session *session = ctx;
 
-	log_debug("session=%s lost its box: %s", session->id, err->msg);
+	session_log(session, LOG_LEVEL_DEBUG, "lost its box: %s", err->msg);
 	session_fail(session, err);
 }
 

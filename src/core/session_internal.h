@@ -15,6 +15,7 @@
  */
 
 #include "base/list.h"
+#include "base/log.h"
 #include "core/internal.h"
 #include "core/session.h"
 
@@ -154,6 +155,15 @@ struct session *session_new(struct session_service *s, const struct session_requ
                             const struct policy_decision *decision);
 /** session_set_state - the only writer of the state; asserts that the step is in the table. */
 void session_set_state(struct session *session, enum session_state next);
+#define SESSION_CTX_LEN 320
+/** session_log_ctx - which request, session, box and execution a line of the log is of. */
+const char *session_log_ctx(const struct session *session, char ret_ctx[SESSION_CTX_LEN]);
+#define session_log(session, level, ...)                                                           \
+	do {                                                                                       \
+		char session_ctx_[SESSION_CTX_LEN];                                                \
+		if (log_is_on(level))                                                              \
+			log_write(level, session_log_ctx(session, session_ctx_), __VA_ARGS__);     \
+	} while (0)
 bool session_is_over(const struct session *session);
 /** session_touch - somebody uses it. */
 void session_touch(struct session *session);

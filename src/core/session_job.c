@@ -307,7 +307,7 @@ void session_job_timer(void *ctx)
 		job->evidence.timed_out = true;
 		session_job_stop(job);
 	} else if (job->phase == JOB_STOPPING) {
-		log_debug("session=%s does not let itself be interrupted", session->id);
+		session_log(session, LOG_LEVEL_DEBUG, "does not let itself be interrupted");
 		kill_it(job);
 	} else if (job->phase == JOB_KILLING) {
 		(void)error_set(&err, ERR_AGENT_LOST, 0, "what was killed did not end in time");

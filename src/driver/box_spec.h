@@ -24,8 +24,11 @@ struct box_limits {
 	uint32_t nofile;
 };
 
+#define BOX_REQUEST_LEN 64 /* letters, digits, - and _, and NUL */
+
 struct box_spec {
 	char id[BOX_ID_LEN];
+	char request_id[BOX_REQUEST_LEN]; /* that it was made for; "": none. For logs only */
 	struct box_limits limits;
 	uint32_t required_layers; /* mask of enum wire_layer; a box without one is not used */
 	bool exec_tmp;            /* /tmp may hold programs */

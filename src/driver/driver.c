@@ -173,3 +173,11 @@ void driver_free(struct driver *d)
 	if (d)
 		d->ops->free(d);
 }
+
+const char *box_log_ctx(const struct box *box, char ret_ctx[BOX_CTX_LEN])
+{
+	/* Both are short: it fits. */
+	(void)snprintf(ret_ctx, BOX_CTX_LEN, "request_id=%s box=%s", box->spec.request_id,
+	               box->spec.id);
+	return ret_ctx;
+}

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "driver/driver.h"
 #include "driver/link.h"
 
@@ -16,6 +17,16 @@ struct box {
 	struct box_spec spec;
 	uint32_t layers; /* mask of enum wire_layer; grows until HELLO */
 };
+
+#define BOX_CTX_LEN (BOX_ID_LEN + BOX_REQUEST_LEN + 32)
+/** box_log_ctx - which request and box a line of the log is of. */
+const char *box_log_ctx(const struct box *box, char ret_ctx[BOX_CTX_LEN]);
+#define box_log(box, level, ...)                                                                   \
+	do {                                                                                       \
+		char box_ctx_[BOX_CTX_LEN];                                                        \
+		if (log_is_on(level))                                                              \
+			log_write(level, box_log_ctx(box, box_ctx_), __VA_ARGS__);                 \
+	} while (0)
 
 /** driver_check_layers - ERR_UNAVAILABLE with the names of what is missing. */
 int driver_check_layers(uint32_t have, uint32_t required, struct error *err) attr_must_check;

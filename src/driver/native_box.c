@@ -68,7 +68,7 @@ static void kill_box(struct native_box *b)
 		return;
 	if (pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0)
 		return;
-	log_debug("box %s: left to the engine to kill", b->base.spec.id);
+	box_log(&b->base, LOG_LEVEL_DEBUG, "left to the engine to kill");
 }
 
 static void finish(void *arg)
@@ -106,7 +106,7 @@ static void on_overdue(void *ctx)
 	/* Whatever a program can do to die slowly, it does to its own box: that keeps its place
 	 * until it is gone, and the engine goes on with all others. */
 	if (b->state == NATIVE_DESTROYING) {
-		log_warn("box %s takes long to die, waiting", b->base.spec.id);
+		box_log(&b->base, LOG_LEVEL_WARN, "takes long to die, waiting");
 		return;
 	}
 	(void)error_set(&err, ERR_AGENT_LOST, 0, "the agent ended before it said hello");
@@ -360,7 +360,7 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 
 	b->engine_has = false;
 	if (gone->leftovers)
-		log_debug("box %s: %u processes were left", b->base.spec.id, gone->leftovers);
+		box_log(&b->base, LOG_LEVEL_DEBUG, "%u processes were left", gone->leftovers);
 	if (b->state == NATIVE_DESTROYING) {
 		end(b);
 		return;
