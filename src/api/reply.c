@@ -48,6 +48,7 @@ static const char *const descriptions[] = {
 	[ERR_PROTOCOL] = "Two parts of the server disagree.",
 	[ERR_CONFIG] = "The server is not configured for this.",
 	[ERR_SYSTEM] = "The server failed.",
+	[ERR_STORAGE] = "The server could not write this down.",
 };
 static_assert(ARRAY_SIZE(descriptions) == ERR_COUNT, "every code has its description");
 
