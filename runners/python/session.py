@@ -170,10 +170,12 @@ def bind_loop(report):
         sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__ = streams
 
     def note_threads():
-        late.clear()
+        now = set()
         if len(frames()) > 1:
-            late.update([int(name) for name in listdir("/proc/self/task")])
-            late.discard(native_id())
+            now.update([int(name) for name in listdir("/proc/self/task")])
+            now.discard(native_id())
+        late.update(now)  # never without those that are still there
+        late.intersection_update(now)
 
     def read_source(path):
         fd = open_file(path, for_reading)
@@ -318,8 +320,8 @@ def bind_loop(report):
         modules["__main__"] = main
         sys.argv = ["main.py", *args]
         lend(variables)
+        note_threads()  # before there is a stream that they could write to
         make_streams(fds)
-        note_threads()
 
     def reset():
         """Hooks of a program would see, and could break, what comes after it."""
