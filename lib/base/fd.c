@@ -64,19 +64,38 @@ static bool has_dotdot(const char *path)
 	return false;
 }
 
-int fd_open_beneath(int dir, const char *path, int flags, unsigned mode)
+static int open_resolved(int dir, const char *path, int flags, unsigned mode, uint64_t resolve)
 {
 	struct open_how how = {
 		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
 		/* The kernel refuses a mode where nothing can be created. */
 		.mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+		.resolve = resolve,
 	};
 
 	/* RESOLVE_BENEATH lets "a/../b" pass, and may then ask to be called again on a race. */
 	if (has_dotdot(path))
 		return -EXDEV;
 	return (int)RETRY(syscall(SYS_openat2, dir, path, &how, sizeof(how)));
+}
+
+int fd_open_beneath(int dir, const char *path, int flags, unsigned mode)
+{
+	return open_resolved(dir, path, flags, mode,
+	                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+}
+
+/* A link with ".." makes the kernel look again when something is renamed meanwhile: EAGAIN. */
+#define INSIDE_TRIES 16
+
+int fd_open_inside(int dir, const char *path, int flags, unsigned mode)
+{
+	int r = -EAGAIN;
+
+	for (int i = 0; i < INSIDE_TRIES && r == -EAGAIN; i++)
+		r = open_resolved(dir, path, flags, mode,
+		                  RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+	return r;
 }
 
 int fd_pipe(int ret_fds[2], int flags)

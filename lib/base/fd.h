@@ -26,6 +26,11 @@ int fd_open_at(int dir, const char *path, int flags, unsigned mode) attr_must_ch
  * An attacker who swaps a component for a link gets ELOOP or EXDEV, not another file.
  */
 int fd_open_beneath(int dir, const char *path, int flags, unsigned mode) attr_must_check;
+/**
+ * fd_open_inside - as fd_open_beneath, but symbolic links are followed as long as they stay below
+ * @dir: relative ones only, none of procfs.
+ */
+int fd_open_inside(int dir, const char *path, int flags, unsigned mode) attr_must_check;
 int fd_pipe(int ret_fds[2], int flags) attr_must_check;
 int fd_socketpair(int type, int ret_fds[2]) attr_must_check;
 int fd_socket(int domain, int type, int protocol) attr_must_check;

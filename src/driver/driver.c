@@ -138,6 +138,25 @@ int box_signal(struct box *box, uint32_t exec_id, int signo, struct error *err)
 	return link_signal(box->link, exec_id, signo, err);
 }
 
+/* The workspace itself, or a path in it. */
+static bool is_file_path(const char *path)
+{
+	return !path || !path[0] || is_path_beneath(path);
+}
+
+int box_file_open(struct box *box, const struct box_file_request *request,
+                  const struct box_file_events *events, struct box_file **ret_file,
+                  struct error *err)
+{
+	if (!is_file_path(request->path))
+		return error_field(err, "path", "'%.80s' is not a path in the workspace",
+		                   request->path);
+	if (!is_file_path(request->to))
+		return error_field(err, "to", "'%.80s' is not a path in the workspace",
+		                   request->to);
+	return link_file_open(box->link, request, events, ret_file, err);
+}
+
 void box_counters(struct box *box, struct box_counters *ret_counters)
 {
 	box->driver->ops->counters(box, ret_counters);

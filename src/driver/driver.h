@@ -96,6 +96,9 @@ struct exec_facts {
 	uint64_t stderr_bytes;
 	bool disk_full;
 	bool runner_lost; /* of a run: the runner ended instead of answering; its on_done follows */
+	uint64_t
+		changed_since_ns; /* there are files in the workspace; those with a change time of
+	                             at least this (wall clock) are of the run. 0: there are none */
 };
 
 /*
@@ -169,6 +172,98 @@ void box_counters(struct box *box, struct box_counters *ret_counters);
 int box_freeze(struct box *box, bool frozen, struct error *err) attr_must_check;
 void box_destroy(struct box *box);
 const char *box_id(const struct box *box);
+
+/*
+ * Files of the workspace. Each operation is done inside the box with the rights of its payload;
+ * several may go on at a time (BOX_FILE_OPS_MAX), beside executions.
+ */
+#define BOX_FILE_OPS_MAX 8
+#define BOX_FILE_WINDOW  (256u * 1024) /* bytes on their way in one direction of one operation */
+#define BOX_SHA256_LEN   32
+
+struct box_file;
+
+enum box_file_op {
+	BOX_FILE_STAT,
+	BOX_FILE_LIST,
+	BOX_FILE_READ,
+	BOX_FILE_WRITE,
+	BOX_FILE_MKDIR,
+	BOX_FILE_MOVE,
+	BOX_FILE_REMOVE,
+	BOX_FILE_TAR,     /* a directory as an archive */
+	BOX_FILE_UNTAR,   /* an archive into a directory */
+	BOX_FILE_CHANGES, /* regular files that changed, without hidden ones, with digests */
+	BOX_FILE_OP_COUNT
+};
+
+enum box_file_type {
+	BOX_FILE_REGULAR,
+	BOX_FILE_DIRECTORY,
+	BOX_FILE_LINK,
+	BOX_FILE_OTHER,
+	BOX_FILE_TYPE_COUNT
+};
+
+/* Borrowed for the call. */
+struct box_file_request {
+	enum box_file_op op;
+	const char *path; /* relative to the workspace; "": the workspace itself */
+	const char *to;   /* MOVE: new path. LIST: only names after this one. NULL: "" */
+	uint64_t offset;  /* READ: from here. CHANGES: since (ns of the wall clock) */
+	uint64_t length;  /* READ: at most. WRITE, UNTAR: refuse more. CHANGES: bytes to hash */
+	uint32_t mode;    /* WRITE: permission bits */
+	uint32_t limit;   /* LIST, TAR, UNTAR, CHANGES: entries at most */
+	bool recursive;   /* LIST, REMOVE */
+	bool parents;     /* WRITE, MKDIR, MOVE, UNTAR: make the directories on the way */
+	bool replace;     /* MOVE: over a file that is there */
+};
+
+/* Untrusted, as all names a payload can choose: any bytes but NUL. Borrowed for the call. */
+struct box_file_entry {
+	enum box_file_type type;
+	const char *path; /* below that of the request; "": that one itself */
+	uint64_t size, mtime_ns, ctime_ns, inode;
+	uint32_t mode;
+	const char *target;    /* of a link, else "" */
+	const uint8_t *sha256; /* BOX_SHA256_LEN bytes, or NULL */
+};
+
+struct box_file_summary {
+	bool truncated; /* there was more than the limit */
+	uint64_t entries, bytes;
+};
+
+/*
+ * From the loop only, never from inside a call. on_done or on_failed is the last of them, and after
+ * it, and after box_file_cancel, the operation is gone. All must be there.
+ */
+struct box_file_events {
+	void *ctx;
+	void (*on_entry)(void *ctx, const struct box_file_entry *entry);
+	/* Bytes of READ and TAR. More than BOX_FILE_WINDOW come only after box_file_grant. */
+	void (*on_data)(void *ctx, const char *data, size_t len);
+	/* box_file_write takes bytes again. */
+	void (*on_room)(void *ctx);
+	void (*on_done)(void *ctx, const struct box_file_summary *summary);
+	void (*on_failed)(void *ctx, const struct error *err);
+};
+
+/**
+ * box_file_open - begin. When the box is lost on_failed comes before its on_lost; whoever destroys
+ * the box cancels its operations before.
+ */
+int box_file_open(struct box *box, const struct box_file_request *request,
+                  const struct box_file_events *events, struct box_file **ret_file,
+                  struct error *err) attr_must_check;
+/** box_file_write - for WRITE and UNTAR. Return: how many of the bytes were taken; when not all,
+ * on_room says when to go on. */
+size_t box_file_write(struct box_file *file, const char *data, size_t len);
+/** box_file_end - those were all. Without it nothing is written. */
+void box_file_end(struct box_file *file);
+/** box_file_grant - @bytes of on_data were passed on: as many more may come. */
+void box_file_grant(struct box_file *file, size_t bytes);
+void box_file_cancel(struct box_file *file);
 /** box_layers - mask of enum wire_layer this box really has. */
 uint32_t box_layers(const struct box *box);
 void driver_free(struct driver *d);

@@ -42,11 +42,27 @@ struct link_exec {
 	uint64_t output_bytes[OUTPUT_COUNT]; /* never more than granted */
 	uint32_t report_left;
 	uint32_t denials;
-	bool stdin_open;       /* bytes may still be given */
-	bool stdin_ended;      /* STDIN_END was asked for; goes out behind the last byte */
-	uint32_t stdin_room;   /* bytes the agent will take now */
-	struct buf stdin_kept; /* bytes there was no room for */
-	size_t stdin_sent;     /* of those, at the front */
+	uint64_t changed_since_ns; /* CHANGED came */
+	bool stdin_open;           /* bytes may still be given */
+	bool stdin_ended;          /* STDIN_END was asked for; goes out behind the last byte */
+	uint32_t stdin_room;       /* bytes the agent will take now */
+	struct buf stdin_kept;     /* bytes there was no room for */
+	size_t stdin_sent;         /* of those, at the front */
+};
+
+/* One file operation, from box_file_open until FILE_DONE or FILE_FAILED. */
+struct box_file {
+	struct list node; /* link.files */
+	struct link *link;
+	uint32_t id;
+	enum box_file_op op;
+	struct box_file_events events;
+	uint32_t room;    /* bytes of frames the agent will take now */
+	bool starved;     /* somebody was told that there is no room */
+	bool ended;       /* box_file_end */
+	uint32_t granted; /* bytes of frames the agent may send now */
+	size_t passed_on; /* bytes of the grant that were not told yet */
+	uint64_t entries, bytes, entries_max;
 };
 
 struct link {
@@ -57,6 +73,10 @@ struct link {
 	struct buf early;      /* handed over before link_open */
 	struct list execs;     /* struct link_exec, owned */
 	size_t execs_count;
+	struct list files; /* struct box_file, owned */
+	size_t files_count;
+	uint32_t last_file;
+	uint64_t strays; /* bytes that may still come of file operations that were cancelled */
 	uint32_t logs;
 	bool opened;
 	bool closed;
@@ -69,5 +89,17 @@ struct link_exec *link_find(struct link *l, uint32_t id);
 void link_forget(struct link *l, struct link_exec *e);
 /** link_pump_stdin - send as much of what was kept as there is room for. */
 void link_pump_stdin(struct link *l, struct link_exec *e);
+/** link_out - where frames go. */
+struct buf *link_out(struct link *l);
+/** link_flush - send what is in it. */
+void link_flush(struct link *l);
+
+/* link_file.c */
+/** link_file_take - a frame of a file operation. Return: 0 or -1 with *err: a breach. */
+int link_file_take(struct link *l, const struct frame *frame, struct error *err) attr_must_check;
+/** link_files_fail - the link has ended: so have all of them. */
+void link_files_fail(struct link *l, const struct error *err);
+void link_file_forget(struct box_file *file);
+
 /** link_fail - cut the stream and tell the owner. */
 void link_fail(struct link *l, const struct error *err);

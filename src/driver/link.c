@@ -27,12 +27,12 @@
  * buffer and not the agent's memory, and so that its bytes do not stand in the way of other frames.
  */
 
-static struct buf *out(struct link *l)
+struct buf *link_out(struct link *l)
 {
 	return l->opened ? stream_queue(l->stream) : &l->early;
 }
 
-static void flush(struct link *l)
+void link_flush(struct link *l)
 {
 	if (l->opened)
 		stream_flush(l->stream);
@@ -72,6 +72,7 @@ struct link *link_new(struct loop *loop, const char *box_id, const struct link_e
 	l->events = events;
 	l->box = box;
 	list_init(&l->execs);
+	list_init(&l->files);
 	buf_init(&l->early, LINK_QUEUE_MAX);
 	l->stream = stream_new(loop, &limits, &stream);
 	return l;
@@ -79,12 +80,15 @@ struct link *link_new(struct loop *loop, const char *box_id, const struct link_e
 
 void link_free(struct link *l)
 {
+	struct box_file *file;
 	struct link_exec *e;
 
 	if (!l)
 		return;
 	LIST_FOREACH (e, &l->execs, struct link_exec, node)
 		link_forget(l, e);
+	LIST_FOREACH (file, &l->files, struct box_file, node)
+		link_file_forget(file);
 	stream_free(l->stream);
 	buf_done(&l->early);
 	free(l);
@@ -96,9 +100,9 @@ void link_open(struct link *l, int fd, const struct msg_setup *setup)
 
 	assert(!l->opened && !l->closed);
 	l->opened = true;
-	r = msg_setup_encode(out(l), 0, setup);
+	r = msg_setup_encode(link_out(l), 0, setup);
 	assert(r == 0);
-	r = buf_add(out(l), l->early.data, l->early.len);
+	r = buf_add(link_out(l), l->early.data, l->early.len);
 	assert(r == 0);
 	(void)r;
 	buf_done(&l->early);
@@ -118,6 +122,7 @@ void link_fail(struct link *l, const struct error *err)
 	if (l->closed)
 		return;
 	link_close(l);
+	link_files_fail(l, err);
 	l->events->on_lost(l->events->ctx, err);
 }
 
@@ -131,7 +136,7 @@ void link_drain(struct link *l)
 
 struct buf *link_output(struct link *l)
 {
-	return out(l);
+	return link_out(l);
 }
 
 struct link_exec *link_find(struct link *l, uint32_t id)
@@ -240,7 +245,7 @@ static int encode_files(struct buf *b, const struct handover *h, struct error *e
 /* All or nothing: a part of a program in the queue would be a breach of the protocol by us. */
 static int encode_plan(struct link *l, const struct handover *h, struct error *err)
 {
-	struct buf *b = out(l);
+	struct buf *b = link_out(l);
 	size_t before = b->len;
 	int r = encode_files(b, h, err);
 
@@ -285,7 +290,7 @@ static struct link_exec *hand_over(struct link *l, const struct handover *h, str
 	buf_init(&e->stdin_kept, BOX_STDIN_MAX);
 	list_append(&l->execs, &e->node);
 	l->execs_count++;
-	flush(l);
+	link_flush(l);
 	return e;
 }
 
@@ -353,7 +358,7 @@ static bool send_stdin_piece(struct link *l, struct link_exec *e)
 	if (len == 0)
 		return false;
 	piece.data = (struct wire_bytes){e->stdin_kept.data + e->stdin_sent, (uint32_t)len};
-	if (msg_stdin_data_encode(out(l), e->id, &piece) < 0)
+	if (msg_stdin_data_encode(link_out(l), e->id, &piece) < 0)
 		return false;
 	e->stdin_sent += len;
 	e->stdin_room -= (uint32_t)len;
@@ -372,9 +377,9 @@ void link_pump_stdin(struct link *l, struct link_exec *e)
 		e->stdin_sent = 0;
 	}
 	if (e->stdin_ended && e->stdin_open && e->stdin_kept.len == 0 &&
-	    msg_stdin_end_encode(out(l), e->id, &end) == 0)
+	    msg_stdin_end_encode(link_out(l), e->id, &end) == 0)
 		e->stdin_open = false;
-	flush(l);
+	link_flush(l);
 }
 
 /* Return: 0 with *ret_exec, NULL when the execution has ended already; or -1 with *err. */
@@ -425,9 +430,9 @@ int link_signal(struct link *l, uint32_t exec_id, int signo, struct error *err)
 		return -1;
 	if (!link_find(l, exec_id))
 		return 0; /* ended by itself: nothing is left to be signalled */
-	if (msg_signal_encode(out(l), exec_id, &msg) < 0)
+	if (msg_signal_encode(link_out(l), exec_id, &msg) < 0)
 		return error_set(err, ERR_BUSY, 0, "the agent of box %s takes no commands",
 		                 l->box_id);
-	flush(l);
+	link_flush(l);
 	return 0;
 }

@@ -74,3 +74,6 @@ int link_stdin(struct link *l, uint32_t exec_id, const void *data, size_t len,
                struct error *err) attr_must_check;
 int link_stdin_end(struct link *l, uint32_t exec_id, struct error *err) attr_must_check;
 int link_signal(struct link *l, uint32_t exec_id, int signo, struct error *err) attr_must_check;
+int link_file_open(struct link *l, const struct box_file_request *request,
+                   const struct box_file_events *events, struct box_file **ret_file,
+                   struct error *err) attr_must_check;

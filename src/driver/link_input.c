@@ -33,6 +33,7 @@ enum phase {
 	PHASE_RUNNING, /* of an execution between STARTED and DONE */
 	PHASE_EXEC,    /* of an execution, started or not */
 	PHASE_ENDING,  /* of the box, or of an execution that has not started */
+	PHASE_FILE,    /* of a file operation: link_file.c */
 };
 
 static int breach(struct error *err, const struct frame *frame, const char *what)
@@ -157,6 +158,20 @@ static int take_denial(struct link *l, struct link_exec *e, const struct frame *
 	return 0;
 }
 
+static int take_changed(struct link *l, struct link_exec *e, const struct frame *frame,
+                        struct error *err)
+{
+	struct msg_changed changed;
+
+	(void)l;
+	if (msg_changed_decode(frame, &changed) < 0)
+		return breach(err, frame, "is malformed");
+	if (changed.since_ns == 0 || e->changed_since_ns)
+		return breach(err, frame, "says nothing, or comes twice");
+	e->changed_since_ns = changed.since_ns;
+	return 0;
+}
+
 static bool done_is_sound(const struct msg_done *done, const struct link_exec *e)
 {
 	if (done->signalled > 1 || done->disk_full > 1 || done->runner_lost > 1)
@@ -208,7 +223,8 @@ static int take_done(struct link *l, struct link_exec *e, const struct frame *fr
 	                            .stdout_bytes = done.stdout_bytes,
 	                            .stderr_bytes = done.stderr_bytes,
 	                            .disk_full = done.disk_full,
-	                            .runner_lost = done.runner_lost};
+	                            .runner_lost = done.runner_lost,
+	                            .changed_since_ns = e->changed_since_ns};
 	link_forget(l, e);
 	l->box->on_done(l->box->ctx, frame->id, &facts);
 	return 0;
@@ -285,6 +301,12 @@ static const struct {
 	[MSG_DONE] = {take_done,       PHASE_RUNNING},
 	[MSG_FAILED] = {take_failed,     PHASE_ENDING },
 	[MSG_LOG] = {take_log,        PHASE_BOX    },
+	[MSG_CHANGED] = {take_changed,    PHASE_RUNNING},
+	[MSG_FILE_ROOM] = {NULL,            PHASE_FILE   },
+	[MSG_FILE_ENTRY] = {NULL,            PHASE_FILE   },
+	[MSG_FILE_BYTES] = {NULL,            PHASE_FILE   },
+	[MSG_FILE_DONE] = {NULL,            PHASE_FILE   },
+	[MSG_FILE_FAILED] = {NULL,            PHASE_FILE   },
 };
 
 /* Return: NULL when a message of @phase may come now, else what is wrong with it. */
@@ -298,6 +320,8 @@ static const char *out_of_place(const struct link *l, enum phase phase, const st
 		return frame->id ? "is not for an execution" : NULL;
 	if ((phase == PHASE_FIRST) == l->greeted)
 		return l->greeted ? "comes twice" : "comes before HELLO";
+	if (phase == PHASE_FILE)
+		return NULL;
 	if (phase == PHASE_FIRST || (phase == PHASE_ENDING && frame->id == 0))
 		return frame->id ? "is not for an execution" : NULL;
 	if (!e)
@@ -315,6 +339,8 @@ static int take(struct link *l, const struct frame *frame, struct error *err)
 
 	if (wrong)
 		return breach(err, frame, wrong);
+	if (phase == PHASE_FILE)
+		return link_file_take(l, frame, err);
 	return messages[frame->type].take(l, e, frame, err);
 }
 

@@ -11,6 +11,7 @@
  */
 
 #include "guest/channel.h"
+#include "guest/files.h"
 #include "guest/journal.h"
 #include "guest/proc.h"
 #include "guest/put.h"
@@ -43,6 +44,7 @@ struct agent {
 	struct sinks sinks;
 	int hotline; /* -1: this box ends with its daemon */
 	struct journal journal;
+	struct file_stream files[WIRE_FILES_MAX];
 	struct channel ch;
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "guest/agent.h"
+#include "guest/files.h"
 #include "guest/landlock.h"
 #include "guest/resident.h"
 
@@ -217,6 +218,11 @@ static const struct rule rules[MSG_COUNT] = {
 	[MSG_RUN] = {on_run,       0                           },
 	[MSG_LABEL] = {on_label,     0                           },
 	[MSG_ACK] = {on_ack,       0                           },
+	[MSG_FILE_OPEN] = {files_open,   0                           },
+	[MSG_FILE_DATA] = {files_data,   0                           },
+	[MSG_FILE_END] = {files_end,    0                           },
+	[MSG_FILE_GRANT] = {files_grant,  0                           },
+	[MSG_FILE_CANCEL] = {files_cancel, 0                           },
 	[MSG_BYE] = {on_bye,       BEFORE_SETUP | OF_BOX       },
 };
 

@@ -43,6 +43,7 @@ bool hotline_detach(struct agent *a)
 	channel_close(&a->ch);
 	journal_detach(&a->journal);
 	drop_put(a);
+	files_reset(a);
 	a->failed = 0;
 	a->proc.in.room = 0;
 	return true;

@@ -117,6 +117,7 @@ static bool is_kept(const struct frame *frame)
 	static const bool kept[MSG_COUNT] = {
 		[MSG_STARTED] = true, [MSG_OUTPUT] = true, [MSG_REPORT] = true,
 		[MSG_DENIAL] = true,  [MSG_DONE] = true,   [MSG_FAILED] = true,
+		[MSG_CHANGED] = true,
 	};
 
 	return frame->id != 0 && frame->type < MSG_COUNT && kept[frame->type];

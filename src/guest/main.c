@@ -61,7 +61,8 @@ enum source {
 	SOURCE_PROC, /* PROC_SOURCES of them */
 	SOURCE_RESIDENTS = SOURCE_PROC + PROC_SOURCES,
 	SOURCE_SINKS = SOURCE_RESIDENTS + RESIDENT_SOURCES,
-	SOURCE_COUNT = SOURCE_SINKS + SINKS_MAX
+	SOURCE_FILES = SOURCE_SINKS + SINKS_MAX,
+	SOURCE_COUNT = SOURCE_FILES + FILES_SOURCES
 };
 
 /* Last words: what the host finds in its log when the agent has to give up. */
@@ -153,6 +154,7 @@ static int reap(struct agent *a)
 		r = proc_reaped(a, pid, status);
 		if (r >= 0)
 			r = resident_reaped(a, pid, status);
+		files_reaped(a, pid);
 		if (r < 0)
 			return r;
 	}
@@ -204,6 +206,7 @@ static void watch(const struct agent *a, struct pollfd *fds)
 	proc_watch(a, &fds[SOURCE_PROC]);
 	resident_watch(a, &fds[SOURCE_RESIDENTS]);
 	sinks_watch(&a->sinks, &fds[SOURCE_SINKS]);
+	files_watch(a, &fds[SOURCE_FILES]);
 }
 
 static int pump_put(struct agent *a)
@@ -254,6 +257,9 @@ static int serve(struct agent *a, const struct pollfd *fds)
 	/* After the runners: one that has just answered need not wait for another round. */
 	if (r >= 0)
 		r = proc_pump(a, &fds[SOURCE_PROC]);
+	/* What a program says goes first: files can wait. */
+	if (r >= 0)
+		r = files_pump(a, &fds[SOURCE_FILES]);
 	if (r >= 0)
 		r = dispatch_all(a);
 	sinks_pump(&a->sinks, &fds[SOURCE_SINKS], a->ch.scratch, sizeof(a->ch.scratch));
@@ -295,6 +301,7 @@ int main(int argc, char **argv)
 	proc_init(&a->proc);
 	resident_init(a);
 	sinks_init(&a->sinks);
+	files_init(a);
 	if (hotline_open(a, argc, argv) < 0 || channel_init(&a->ch, AGENT_SOCKET) < 0)
 		return 1;
 	if (start(a, &err) < 0) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -20,6 +21,15 @@
 #include "guest/resident.h"
 
 #define BLOCK_BYTES 512 /* unit of ru_inblock and ru_oublock */
+
+/* Files get their times from the coarse clock: compared with a finer one a new file may be old. */
+static uint64_t real_ns(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &t);
+	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
 
 void proc_init(struct proc *p)
 {
@@ -111,6 +121,7 @@ static int start(struct agent *a, const struct msg_exec *msg, struct error *err)
 	plan.stdio[1] = ends.fds[1];
 	plan.stdio[2] = ends.fds[2];
 	p->start_us = clock_us();
+	p->start_real_ns = real_ns();
 	return spawn_payload(&plan, job_execute, &job, &p->child, err);
 }
 
@@ -168,6 +179,7 @@ static int start_run(struct agent *a, uint32_t id, const struct msg_run *msg, st
 	stdio[1] = ends.fds[1];
 	stdio[2] = ends.fds[2];
 	p->start_us = clock_us();
+	p->start_real_ns = real_ns();
 	p->cpu_us = resident_cpu_us(p->runner);
 	return resident_ask(a, p->runner, id, msg, stdio, err);
 }
@@ -246,9 +258,9 @@ void proc_signal(const struct agent *a, int signo)
 	/*
 	 * From PID 1 "all" is exactly the box without the agent, atomically: no process can fork
 	 * its way out of it. Anywhere else it would be the rest of the machine; and beside runners
-	 * that stay it would be those.
+	 * that stay, or file operations, it would be those.
 	 */
-	if (a->is_init && !resident_any(a))
+	if (a->is_init && !resident_any(a) && !files_any(a))
 		(void)kill(-1, signo);
 	else if (a->proc.child.pid > 0)
 		(void)kill(-a->proc.child.pid, signo);
@@ -292,6 +304,25 @@ void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us)
 	};
 }
 
+/*
+ * Whether the workspace has anything in it but itself: asked of the kernel's counters, because
+ * looking at what a program made is for a child with its rights. In an empty workspace, which is
+ * most of them, nothing was made, and nobody need look.
+ */
+static bool is_workspace_empty(void)
+{
+	struct statfs st;
+
+	return statfs(AGENT_WORKSPACE, &st) == 0 && st.f_files > 0 && st.f_files - st.f_ffree <= 1;
+}
+
+static int send_changed(struct agent *a)
+{
+	const struct msg_changed msg = {.since_ns = a->proc.start_real_ns};
+
+	return is_workspace_empty() ? 0 : msg_changed_encode(&a->ch.out, a->proc.id, &msg);
+}
+
 static int send_done(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -331,6 +362,8 @@ static int finish(struct agent *a)
 
 	denials_pump(d);
 	r = denials_send(d, &a->ch, p->id);
+	if (r >= 0)
+		r = send_changed(a);
 	if (r >= 0)
 		r = send_done(a);
 	/* If the runner has ended too, the host learns both at once. */

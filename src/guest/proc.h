@@ -58,6 +58,7 @@ struct proc {
 	struct denials denials;
 	uint32_t drain_ms;
 	uint64_t start_us;
+	uint64_t start_real_ns; /* as the kernel stamps files */
 	uint64_t end_us;
 	uint64_t drained; /* bytes read since the end */
 	int wait_status;

@@ -203,7 +203,7 @@ static void kill_group(const struct resident *r, int signo)
 void resident_signal(const struct agent *a, const struct resident *r, int signo)
 {
 	bool alone = count_alive(a) == (is_alive(r) ? 1 : 0) && a->put.child.status < 0 &&
-	             (a->proc.state == PROC_IDLE || a->proc.runner == r);
+	             (a->proc.state == PROC_IDLE || a->proc.runner == r) && !files_any(a);
 
 	/* From PID 1 "all" is the box without the agent: nothing can fork its way out of it. */
 	if (signo == SIGKILL && a->is_init && alone)

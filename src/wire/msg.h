@@ -15,6 +15,8 @@
 
 #define WIRE_VERSION      3
 #define WIRE_STDIN_WINDOW (256 * 1024)
+#define WIRE_FILE_WINDOW  (256 * 1024)
+#define WIRE_FILES_MAX    8    /* file operations at the same time */
 #define WIRE_STRS_MAX     1024 /* strings in one list */
 #define WIRE_LABEL_MAX    64   /* bytes of a LABEL */
 #define WIRE_KEPT_MAX     256  /* executions and runners whose end was not acknowledged */
@@ -34,6 +36,35 @@ enum wire_stream {
 enum wire_denial {
 	WIRE_DENIAL_SYSCALL,
 	WIRE_DENIAL_COUNT
+};
+
+enum wire_file_op {
+	WIRE_FILE_STAT,
+	WIRE_FILE_LIST,
+	WIRE_FILE_READ,
+	WIRE_FILE_WRITE,
+	WIRE_FILE_MKDIR,
+	WIRE_FILE_MOVE,
+	WIRE_FILE_REMOVE,
+	WIRE_FILE_TAR,     /* a directory as an archive */
+	WIRE_FILE_UNTAR,   /* an archive into a directory */
+	WIRE_FILE_CHANGES, /* regular files that changed, with their digests */
+	WIRE_FILE_OP_COUNT
+};
+
+enum wire_file_flag {
+	WIRE_FILE_RECURSIVE = 1u << 0, /* LIST, REMOVE: what is below, too */
+	WIRE_FILE_PARENTS = 1u << 1,   /* WRITE, MKDIR, MOVE: make the directories on the way */
+	WIRE_FILE_REPLACE = 1u << 2,   /* MOVE: a file that is there */
+	WIRE_FILE_FLAGS_ALL = (1u << 3) - 1
+};
+
+enum wire_file_type {
+	WIRE_FILE_REGULAR,
+	WIRE_FILE_DIRECTORY,
+	WIRE_FILE_LINK,
+	WIRE_FILE_OTHER, /* FIFOs, sockets */
+	WIRE_FILE_TYPE_COUNT
 };
 
 struct wire_bytes {

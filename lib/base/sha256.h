@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: SHA-256 (FIPS 180-4). Here because the agent, which hashes files, links no library. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHA256_LEN 32
+
+struct sha256 {
+	uint32_t state[8];
+	uint64_t bytes;
+	uint8_t block[64];
+};
+
+void sha256_init(struct sha256 *h);
+void sha256_add(struct sha256 *h, const void *data, size_t len);
+/** sha256_end - @h is of no more use. */
+void sha256_end(struct sha256 *h, uint8_t ret_digest[SHA256_LEN]);

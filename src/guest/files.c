@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/files.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "guest/agent.h"
+#include "guest/filework.h"
+
+/* A violation that is only seen once the message is decoded. */
+#define VIOLATION (-EPROTO)
+/* A message for every few bytes would cost more than the bytes. */
+#define ROOM_STEP (WIRE_FILE_WINDOW / 4)
+/* The window counts whole frames, headers included. FILE_END is not counted. */
+#define PENDING_MAX (WIRE_FILE_WINDOW + FRAME_MAX_LEN)
+
+enum source {
+	SOURCE_TO,
+	SOURCE_FROM,
+	SOURCE_STATUS,
+	SOURCES
+};
+
+void files_init(struct agent *a)
+{
+	for (size_t i = 0; i < WIRE_FILES_MAX; i++) {
+		struct file_stream *s = &a->files[i];
+		*s = (struct file_stream){.child = {.status = -1}, .to = -1, .from = -1};
+		buf_init(&s->pending, PENDING_MAX);
+		buf_init(&s->heard, FRAME_MAX_LEN);
+	}
+}
+
+static void forget(struct file_stream *s)
+{
+	(void)fd_close(s->to);
+	(void)fd_close(s->from);
+	(void)fd_close(s->child.status);
+	buf_done(&s->pending);
+	buf_done(&s->heard);
+	*s = (struct file_stream){.child = {.status = -1}, .to = -1, .from = -1};
+	buf_init(&s->pending, PENDING_MAX);
+	buf_init(&s->heard, FRAME_MAX_LEN);
+}
+
+/* One that writes sees the end of its input and cleans up; the others have nothing to clean. */
+static void give_up(struct file_stream *s)
+{
+	if (!s->writes && !s->reaped)
+		(void)kill(s->child.pid, SIGKILL);
+	forget(s);
+}
+
+static struct file_stream *find(struct agent *a, uint32_t id)
+{
+	for (size_t i = 0; i < WIRE_FILES_MAX; i++)
+		if (a->files[i].id == id)
+			return &a->files[i];
+	return NULL;
+}
+
+bool files_any(const struct agent *a)
+{
+	for (size_t i = 0; i < WIRE_FILES_MAX; i++)
+		if (a->files[i].id != 0)
+			return true;
+	return false;
+}
+
+void files_reset(struct agent *a)
+{
+	for (size_t i = 0; i < WIRE_FILES_MAX; i++)
+		if (a->files[i].id != 0)
+			give_up(&a->files[i]);
+}
+
+void files_reaped(struct agent *a, pid_t pid)
+{
+	for (size_t i = 0; i < WIRE_FILES_MAX; i++)
+		if (a->files[i].id != 0 && a->files[i].child.pid == pid)
+			a->files[i].reaped = true;
+}
+
+static int say_failed(struct agent *a, uint32_t id, const struct error *err)
+{
+	const struct msg_file_failed msg = {
+		.code = err->code,
+		.sys = err->sys,
+		.text = wire_str(err->msg),
+	};
+
+	return msg_file_failed_encode(&a->ch.out, id, &msg);
+}
+
+static int fail(struct agent *a, struct file_stream *s, const struct error *err)
+{
+	uint32_t id = s->id;
+
+	forget(s);
+	return say_failed(a, id, err);
+}
+
+/* Starting. */
+
+static int start(struct agent *a, struct file_stream *s, const struct file_job *job,
+                 struct error *err)
+{
+	int in[2] = {-1, -1}, out[2] = {-1, -1};
+	int r = fd_pipe(in, 0);
+
+	if (r >= 0)
+		r = fd_pipe(out, 0);
+	cleanup_close int theirs_in = in[0];
+	cleanup_close int theirs_out = out[1];
+	s->to = in[1];
+	s->from = out[0];
+	if (r >= 0)
+		r = fd_set_nonblock(s->to, true);
+	if (r >= 0)
+		r = fd_set_nonblock(s->from, true);
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "make pipes: %s", strerror(-r));
+	struct drop_plan plan = {
+		.setup = &a->setup,
+		.stdio = {theirs_in, theirs_out, a->null},
+		.workspace = a->workspace,
+		.ruleset = a->ruleset,
+	};
+	if (spawn_payload(&plan, file_work, job, &s->child, err) == 0)
+		return 0;
+	/* The program in the box has used up its processes. */
+	if (err->sys == EAGAIN)
+		err->code = ERR_BUSY;
+	return -1;
+}
+
+int files_open(struct agent *a, const struct frame *frame)
+{
+	struct file_stream *s = find(a, 0);
+	struct msg_file_open msg;
+	struct file_job job;
+	struct error err = {0};
+
+	if (msg_file_open_decode(frame, &msg) < 0 || msg.op >= WIRE_FILE_OP_COUNT ||
+	    (msg.flags & ~(uint32_t)WIRE_FILE_FLAGS_ALL) || find(a, frame->id))
+		return VIOLATION;
+	if (!s)
+		(void)error_set(&err, ERR_BUSY, 0, "%d file operations at the same time",
+		                WIRE_FILES_MAX);
+	if (!s || file_check_job(&msg, &job, &err) < 0)
+		return say_failed(a, frame->id, &err);
+	s->id = frame->id;
+	s->granted = WIRE_FILE_WINDOW;
+	s->writes = job.op == WIRE_FILE_WRITE || job.op == WIRE_FILE_UNTAR;
+	if (start(a, s, &job, &err) < 0)
+		return fail(a, s, &err);
+	if (!s->writes)
+		s->to = fd_close(s->to);
+	return 0;
+}
+
+/* From the host to the child. */
+
+static uint32_t size_of(const struct frame *frame)
+{
+	return FRAME_HEADER_LEN + frame->len;
+}
+
+static int pass_on(struct file_stream *s, const struct frame *frame)
+{
+	uint8_t header[FRAME_HEADER_LEN];
+	int r = 0;
+
+	if (s->to < 0)
+		return 0;
+	frame_put_header(frame, header);
+	r = buf_add(&s->pending, header, sizeof(header));
+	return r < 0 ? r : buf_add(&s->pending, frame->payload, frame->len);
+}
+
+int files_data(struct agent *a, const struct frame *frame)
+{
+	struct file_stream *s = find(a, frame->id);
+	struct msg_file_data msg;
+
+	if (msg_file_data_decode(frame, &msg) < 0)
+		return VIOLATION;
+	/* It may have ended while this was on its way. */
+	if (!s)
+		return 0;
+	if (!s->writes || s->ended || msg.data.len == 0 ||
+	    s->pending.len + s->owed + size_of(frame) > WIRE_FILE_WINDOW)
+		return VIOLATION;
+	if (s->to < 0)
+		s->owed += size_of(frame); /* nobody reads any more: thrown away */
+	return pass_on(s, frame) < 0 ? VIOLATION : 0;
+}
+
+int files_end(struct agent *a, const struct frame *frame)
+{
+	struct file_stream *s = find(a, frame->id);
+	struct msg_file_end msg;
+
+	if (msg_file_end_decode(frame, &msg) < 0)
+		return VIOLATION;
+	if (!s)
+		return 0;
+	if (!s->writes || s->ended)
+		return VIOLATION;
+	s->ended = true;
+	return pass_on(s, frame) < 0 ? VIOLATION : 0;
+}
+
+int files_grant(struct agent *a, const struct frame *frame)
+{
+	struct file_stream *s = find(a, frame->id);
+	struct msg_file_grant msg;
+
+	if (msg_file_grant_decode(frame, &msg) < 0 || msg.bytes > WIRE_FILE_WINDOW)
+		return VIOLATION;
+	if (!s)
+		return 0;
+	if (msg.bytes > WIRE_FILE_WINDOW - s->granted)
+		return VIOLATION;
+	s->granted += msg.bytes;
+	return 0;
+}
+
+int files_cancel(struct agent *a, const struct frame *frame)
+{
+	struct file_stream *s = find(a, frame->id);
+	struct msg_file_cancel msg;
+
+	if (msg_file_cancel_decode(frame, &msg) < 0)
+		return VIOLATION;
+	if (s)
+		give_up(s);
+	return 0;
+}
+
+/* What went into the pipe is window again. */
+static int write_some(struct agent *a, struct file_stream *s)
+{
+	ssize_t n = s->pending.len > 0 ? write(s->to, s->pending.data, s->pending.len) : 0;
+	int r = 0;
+
+	if (n > 0) {
+		s->owed += (uint32_t)n;
+		buf_consume(&s->pending, (size_t)n);
+	} else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		/* EPIPE: it has ended early, and says why. */
+		s->owed += (uint32_t)s->pending.len;
+		buf_reset(&s->pending);
+		s->to = fd_close(s->to);
+	}
+	if (s->ended) /* nothing more will come */
+		s->owed = 0;
+	if (s->owed == 0 || (s->owed < ROOM_STEP && s->pending.len > 0))
+		return 0;
+	r = msg_file_room_encode(&a->ch.out, s->id, &(struct msg_file_room){.bytes = s->owed});
+	s->owed = 0;
+	return r;
+}
+
+/* From the child to the host. */
+
+static bool is_word(unsigned type)
+{
+	return type == MSG_FILE_ENTRY || type == MSG_FILE_BYTES || type == MSG_FILE_DONE;
+}
+
+static int forward(struct agent *a, const struct file_stream *s, const struct frame *frame)
+{
+	struct frame told = *frame;
+	uint8_t header[FRAME_HEADER_LEN];
+	int r = 0;
+
+	told.id = s->id;
+	frame_put_header(&told, header);
+	r = buf_add(&a->ch.out, header, sizeof(header));
+	return r < 0 ? r : buf_add(&a->ch.out, frame->payload, frame->len);
+}
+
+/* Return: 1 when the operation is over, 0, or negative for the channel. */
+static int speak(struct agent *a, struct file_stream *s)
+{
+	struct error err = {0};
+	struct frame frame;
+	size_t used = 0;
+	int r = 0;
+
+	while (!channel_is_full(&a->ch)) {
+		r = frame_parse(s->heard.data + used, s->heard.len - used, &frame);
+		if (r == 0 || (r > 0 && is_word(frame.type) && frame.type != MSG_FILE_DONE &&
+		               size_of(&frame) > s->granted))
+			break;
+		/* Our own code in there would not: it is not ours any more. */
+		if (r < 0 || !is_word(frame.type)) {
+			(void)error_set(&err, ERR_BOX_FAILED, 0, "the worker broke the protocol");
+			r = fail(a, s, &err);
+			return r < 0 ? r : 1;
+		}
+		used += (size_t)r;
+		r = forward(a, s, &frame);
+		if (r < 0)
+			return r;
+		if (frame.type == MSG_FILE_DONE) {
+			forget(s);
+			return 1;
+		}
+		s->granted -= size_of(&frame);
+	}
+	buf_consume(&s->heard, used);
+	return 0;
+}
+
+static void hear(struct file_stream *s)
+{
+	size_t room = s->heard.max - s->heard.len;
+	ssize_t n = 0;
+
+	if (room > FRAME_CHUNK)
+		room = FRAME_CHUNK;
+	if (room == 0 || buf_reserve(&s->heard, room) < 0)
+		return;
+	n = read(s->from, s->heard.data + s->heard.len, room);
+	if (n > 0)
+		s->heard.len += (size_t)n;
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		s->from = fd_close(s->from);
+}
+
+/* Its pipe has ended without FILE_DONE. */
+static int hear_end(struct agent *a, struct file_stream *s)
+{
+	struct error err = {0};
+	int listener = -1;
+
+	switch (spawn_read(s->child.status, &listener, &err)) {
+	case SPAWN_WAIT:
+		return 0;
+	case SPAWN_ERROR:
+		break;
+	case SPAWN_DONE:
+	case SPAWN_LISTENER:
+	case SPAWN_END:
+		(void)fd_close(listener);
+		(void)error_set(&err, ERR_BOX_FAILED, 0,
+		                "the worker was killed, by the program or for want of memory");
+		break;
+	}
+	return fail(a, s, &err);
+}
+
+static int pump(struct agent *a, struct file_stream *s, const struct pollfd *fds)
+{
+	int r = 0;
+
+	if (fds[SOURCE_TO].revents || s->owed > 0)
+		r = write_some(a, s);
+	if (r >= 0 && fds[SOURCE_FROM].revents)
+		hear(s);
+	if (r >= 0 && s->heard.len > 0)
+		r = speak(a, s);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (s->from < 0 && s->heard.len == 0)
+		r = hear_end(a, s);
+	return r;
+}
+
+/* Room for at least one more frame; no more is taken from the child than can be passed on soon. */
+static bool wants_more(const struct agent *a, const struct file_stream *s)
+{
+	struct frame frame;
+
+	if (s->from < 0 || channel_is_full(&a->ch))
+		return false;
+	return s->heard.len == 0 || frame_parse(s->heard.data, s->heard.len, &frame) == 0;
+}
+
+void files_watch(const struct agent *a, struct pollfd *fds)
+{
+	for (size_t i = 0; i < WIRE_FILES_MAX; i++, fds += SOURCES) {
+		const struct file_stream *s = &a->files[i];
+		fds[SOURCE_TO] = (struct pollfd){.fd = -1, .events = POLLOUT};
+		fds[SOURCE_FROM] = (struct pollfd){.fd = -1, .events = POLLIN};
+		fds[SOURCE_STATUS] = (struct pollfd){.fd = -1, .events = POLLIN};
+		if (s->id == 0)
+			continue;
+		if (s->pending.len > 0)
+			fds[SOURCE_TO].fd = s->to;
+		if (wants_more(a, s))
+			fds[SOURCE_FROM].fd = s->from;
+		if (s->from < 0 && s->heard.len == 0)
+			fds[SOURCE_STATUS].fd = s->child.status;
+	}
+}
+
+int files_pump(struct agent *a, const struct pollfd *fds)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < WIRE_FILES_MAX && r >= 0; i++, fds += SOURCES)
+		if (a->files[i].id != 0 && !channel_is_full(&a->ch))
+			r = pump(a, &a->files[i], fds);
+	return r;
+}

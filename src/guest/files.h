@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: file operations of the host, each done by a child with the payload's rights (filework.h),
+ * several at a time. The agent passes frames between the host and the child's two pipes and keeps
+ * little: what the host may send ahead (WIRE_FILE_WINDOW) and one frame of the child's. It resolves
+ * no name itself.
+ *
+ * A child has the payload's uid, so a program in the box can stop or kill it. Then the operation
+ * fails, or the host loses patience with it; nothing else waits for it.
+ */
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "guest/spawn.h"
+#include "wire/msg.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FILES_SOURCES (3 * WIRE_FILES_MAX)
+
+struct agent;
+struct pollfd;
+
+struct file_stream {
+	uint32_t id; /* 0: a free place */
+	struct spawned child;
+	bool reaped;        /* its pid is nobody's any more */
+	bool writes;        /* it undoes what it began when its input ends early */
+	bool ended;         /* FILE_END came */
+	int to;             /* owned: pipe to the child; -1: closed */
+	int from;           /* owned: pipe from it; -1: at its end */
+	struct buf pending; /* frames for it */
+	uint32_t owed;      /* bytes of the window that were not given back yet */
+	struct buf heard;   /* of its frames, until one is whole */
+	uint32_t granted;   /* bytes that the host takes */
+};
+
+void files_init(struct agent *a);
+/** files_any - whether one is going on. */
+bool files_any(const struct agent *a);
+/** files_reset - forget all of them without a word: there is another host. */
+void files_reset(struct agent *a);
+void files_reaped(struct agent *a, pid_t pid);
+/** files_watch - fill FILES_SOURCES entries for poll; unused ones get fd -1. */
+void files_watch(const struct agent *a, struct pollfd *fds);
+int files_pump(struct agent *a, const struct pollfd *fds) attr_must_check;
+
+/* Handlers of dispatch.c. */
+int files_open(struct agent *a, const struct frame *frame) attr_must_check;
+int files_data(struct agent *a, const struct frame *frame) attr_must_check;
+int files_end(struct agent *a, const struct frame *frame) attr_must_check;
+int files_grant(struct agent *a, const struct frame *frame) attr_must_check;
+int files_cancel(struct agent *a, const struct frame *frame) attr_must_check;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: blocks of tar archives: POSIX ustar with pax headers where a name, link or size does not
+ * fit; GNU's long names are read too. Pure: no I/O, no allocation.
+ */
+
+#include "base/attr.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TAR_BLOCK    512
+#define TAR_NAME_MAX 4096
+/* Records of one pax header: two names and a few numbers. More is nothing we would want. */
+#define TAR_EXTRA_MAX (16 * 1024)
+
+enum tar_kind {
+	TAR_FILE,
+	TAR_DIR,
+	TAR_SYMLINK,
+	TAR_HARDLINK,
+	TAR_PAX,       /* its content is about the next entry */
+	TAR_PAX_ALL,   /* about all that follow: nothing that we use */
+	TAR_LONG_NAME, /* GNU: its content is the next entry's name */
+	TAR_LONG_LINK,
+	TAR_OTHER, /* devices, FIFOs, sparse files ... */
+};
+
+struct tar_entry {
+	enum tar_kind kind;
+	uint32_t mode;
+	uint64_t size;
+	uint64_t mtime; /* seconds */
+	char name[TAR_NAME_MAX + 1];
+	char link[TAR_NAME_MAX + 1];
+};
+
+/** tar_padding - bytes between the end of a content of @size and the next header. */
+size_t tar_padding(uint64_t size);
+
+/**
+ * tar_write - the headers of @entry: one block, or one with a pax header in front.
+ * Return: bytes written to @ret_blocks, or 0: a name is too long for us.
+ */
+#define TAR_HEADERS_MAX (2 * TAR_BLOCK + TAR_EXTRA_MAX)
+size_t tar_write(const struct tar_entry *entry, uint8_t ret_blocks[TAR_HEADERS_MAX]);
+
+/** tar_is_end - a block of zeros. */
+bool tar_is_end(const uint8_t block[TAR_BLOCK]);
+/** tar_read - a header by itself. Return: 0 or -EINVAL: it is none. */
+int tar_read(const uint8_t block[TAR_BLOCK], struct tar_entry *ret_entry) attr_must_check;
+/**
+ * tar_read_pax - what the records say of name, link and size replaces that of @entry. Return: 0,
+ * -EINVAL for records that are none, -ENAMETOOLONG.
+ */
+int tar_read_pax(const char *records, size_t len, struct tar_entry *entry) attr_must_check;
+
+/**
+ * tar_clean_name - a name as archives have it ("./a/b/") as the path of something inside, in place:
+ * "" is the directory itself. Return: 0 or -EINVAL: absolute, with "..", too long or too deep.
+ */
+int tar_clean_name(char *name) attr_must_check;
+/** tar_link_stays - whether a symbolic link at @name (clean) that says @target stays inside. */
+bool tar_link_stays(const char *name, const char *target);
