@@ -217,6 +217,23 @@ static int pump_put(struct agent *a)
 	return put_pump(&a->put, &err) < 0 ? agent_fail(a, id, &err) : 0;
 }
 
+static int serve_children(struct agent *a, const struct pollfd *fds)
+{
+	int r = 0;
+
+	if (fds[SOURCE_SIGNALS].revents || a->reap_again)
+		r = reap(a);
+	if (r >= 0 && (fds[SOURCE_PUT].revents || fds[SOURCE_PUT_STATUS].revents))
+		r = pump_put(a);
+	if (r >= 0)
+		r = resident_pump(a, &fds[SOURCE_RESIDENTS]);
+	/* After the runners: one that has just answered need not wait for another round. */
+	if (r >= 0)
+		r = proc_pump(a, &fds[SOURCE_PROC]);
+	/* What a program says goes first: files can wait. */
+	return r < 0 ? r : files_pump(a, &fds[SOURCE_FILES]);
+}
+
 /* Return: 0; 1 when the host is done with us; negative when we cannot go on. */
 static int hear_host(struct agent *a, const struct pollfd *fds)
 {
@@ -248,18 +265,7 @@ static int serve(struct agent *a, const struct pollfd *fds)
 
 	if (r != 0)
 		return r;
-	if (fds[SOURCE_SIGNALS].revents || a->reap_again)
-		r = reap(a);
-	if (r >= 0 && (fds[SOURCE_PUT].revents || fds[SOURCE_PUT_STATUS].revents))
-		r = pump_put(a);
-	if (r >= 0)
-		r = resident_pump(a, &fds[SOURCE_RESIDENTS]);
-	/* After the runners: one that has just answered need not wait for another round. */
-	if (r >= 0)
-		r = proc_pump(a, &fds[SOURCE_PROC]);
-	/* What a program says goes first: files can wait. */
-	if (r >= 0)
-		r = files_pump(a, &fds[SOURCE_FILES]);
+	r = serve_children(a, fds);
 	if (r >= 0)
 		r = dispatch_all(a);
 	sinks_pump(&a->sinks, &fds[SOURCE_SINKS], a->ch.scratch, sizeof(a->ch.scratch));

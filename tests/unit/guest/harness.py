@@ -17,7 +17,9 @@ STDIN_WINDOW = 256 * 1024
 HOST = ["SETUP", "PUT_BEGIN", "PUT_DATA", "PUT_END", "EXEC", "STDIN", "STDIN_END", "SIGNAL", "BYE"]
 AGENT = ["HELLO", "STARTED", "STDIN_ROOM", "OUTPUT", "REPORT", "DENIAL", "DONE", "FAILED", "LOG"]
 LATER = ["RUN", "LABEL", "ACK", "RESUME", "DESCRIBE"]
-TYPES = {name: number for number, name in enumerate(HOST + AGENT + LATER, start=1)}
+FILES = ["FILE_OPEN", "FILE_DATA", "FILE_END", "FILE_GRANT", "FILE_CANCEL", "FILE_ROOM", "FILE_ENTRY", "FILE_BYTES",
+         "FILE_DONE", "FILE_FAILED", "CHANGED"]
+TYPES = {name: number for number, name in enumerate(HOST + AGENT + LATER + FILES, start=1)}
 NAMES = {number: name for name, number in TYPES.items()}
 FIELDS = {
     "HELLO": [("version", "I"), ("layers", "I"), ("landlock_abi", "I")],
@@ -38,6 +40,15 @@ FIELDS = {
         ("keep", "B"), ("runner", "I"), ("stdin_open", "B"), ("stdin_room", "I"), ("stdin_bytes", "Q"),
         ("text", "s"),
     ],
+    "FILE_ROOM": [("bytes", "I")],
+    "FILE_ENTRY": [
+        ("type", "B"), ("path", "s"), ("size", "Q"), ("mtime_ns", "Q"), ("ctime_ns", "Q"), ("inode", "Q"),
+        ("mode", "I"), ("target", "s"), ("sha256", "s"),
+    ],
+    "FILE_BYTES": [("data", "s")],
+    "FILE_DONE": [("truncated", "B"), ("entries", "Q"), ("bytes", "Q")],
+    "FILE_FAILED": [("code", "I"), ("sys", "i"), ("text", "s")],
+    "CHANGED": [("since_ns", "Q")],
 }
 
 RUN, WORKSPACE = 0, 1
