@@ -64,8 +64,8 @@ bool cors_handle(struct http_request *req);
 /** account_done - count a request that is over, and log it. */
 void account_done(void *ctx, const struct http_request *req, const struct http_done *done);
 
-/* v1_metrics.c */
 route_fn v1_metrics;
+route_fn v1_openapi;
 
 route_fn v1_execute;
 route_fn v1_healthz;

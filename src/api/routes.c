@@ -13,6 +13,8 @@ static const struct route routes[] = {
 	{"GET",    "/healthz",                ROUTE_BODY_NONE,     true,  v1_healthz,              "Whether the daemon is alive"},
 	{"GET",    "/readyz",                 ROUTE_BODY_NONE,     true,  v1_readyz,               "Whether the daemon takes executions"},
 	{"GET",    "/metrics",                ROUTE_BODY_NONE,     true,  v1_metrics,              "Numbers of the daemon, for Prometheus"},
+	{"GET",    "/openapi.json",           ROUTE_BODY_NONE,     true,  v1_openapi,              "This description"},
+	{"GET",    "/api.json",               ROUTE_BODY_NONE,     true,  v1_openapi,              "This description, where clients of /workspace/se look for it"},
 	{"POST",   V1 "/execute",             ROUTE_BODY_JSON,     false, v1_execute,              "Run code once, in a box of its own"},
 
 	{"POST",   V1 "/sessions",            ROUTE_BODY_JSON,     false, v1_session_create,       "Make a session"},

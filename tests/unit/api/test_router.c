@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "api/internal.h"
+#include "api/openapi.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
@@ -9,6 +10,7 @@
 #include "core/config.h"
 #include <ctype.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <string.h>
 
 static void a_route_is_found_by_method_and_path(void **state)
@@ -190,51 +192,70 @@ static void every_row_of_the_table_is_complete(void **state)
 	}
 }
 
-/* What the description says of a path, up to the next one. Owned; NULL: nothing. */
-static char *description(const struct buf *text, const char *path)
+/* How the description writes what a pattern ends with. */
+static char *described_path(const struct route *route)
 {
-	cleanup_free char *heading = xasprintf("\n  %s:\n", path);
-	const char *start = strstr(text->data, heading), *end;
+	size_t len = strlen(route->path), rest = strlen(ROUTE_REST);
 
-	if (!start)
-		return NULL;
-	start += strlen(heading) - 1;
-	end = strstr(start, "\n  /");
-	return end ? xstrndup(start, (size_t)(end - start)) : xstrdup(start);
+	if (len > rest && str_equal(route->path + len - rest, ROUTE_REST))
+		return xasprintf("%.*s{path}", (int)(len - rest), route->path);
+	return xstrdup(route->path);
 }
 
-static void check_described(const struct buf *text, const struct route *route)
+static const json_t *find_operation(const json_t *paths, const struct route *route)
 {
-	cleanup_free char *said = description(text, route->path);
-	cleanup_free char *entry = xasprintf("\n    %s:\n      summary: ", route->method);
-	const char *at;
+	cleanup_free char *path = described_path(route);
+	char method[16] = "";
 
-	for (char *c = entry; *c != 's'; c++)
-		*c = (char)tolower((unsigned char)*c);
-	at = said ? strstr(said, entry) : NULL;
-	if (!at)
-		fail_msg("%s %s is not described", route->method, route->path);
-	at += strlen(entry);
-	at += at[0] == '\'';
-	if (strncmp(at, route->summary, strlen(route->summary)) != 0)
-		fail_msg("%s %s has another summary", route->method, route->path);
+	for (size_t i = 0; route->method[i] && i < sizeof(method) - 1; i++)
+		method[i] = (char)tolower((unsigned char)route->method[i]);
+	return json_object_get(json_object_get(paths, path), method);
 }
 
-/* The description has every row, with its method and its summary, and no others. */
+static bool takes_json(const json_t *body)
+{
+	return json_object_get(json_object_get(body, "content"), "application/json");
+}
+
+static void check_body_described(const struct route *route, const json_t *body)
+{
+	bool required = json_is_true(json_object_get(body, "required"));
+
+	if (route->body == ROUTE_BODY_NONE && body)
+		fail_msg("%s %s has a body only in the description", route->method, route->path);
+	if (route->body == ROUTE_BODY_OPTIONAL && required)
+		fail_msg("%s %s needs a body only in the description", route->method, route->path);
+	if (route->body == ROUTE_BODY_JSON && !(required && takes_json(body)))
+		fail_msg("%s %s: its body is not described", route->method, route->path);
+}
+
+/* The description has every row, with its method, its summary and its kind of body, and no others.
+ */
 static void the_description_has_every_row(void **state)
 {
-	static const char mark[] = "      operationId: ";
-	cleanup_buf struct buf text = BUF_INIT(1 << 20);
+	json_t *document = json_loadb((const char *)openapi_json, openapi_json_len, 0, NULL);
+	const json_t *paths = json_object_get(document, "paths");
 	const struct route *route;
 	size_t described = 0, count;
+	const char *path;
+	json_t *item;
 
 	(void)state;
-	assert_int_equal(file_read_at(AT_FDCWD, OPENAPI, &text), 0);
-	for (count = 0; (route = route_at(count)); count++)
-		check_described(&text, route);
-	for (const char *at = strstr(text.data, mark); at; at = strstr(at + sizeof(mark) - 1, mark))
-		described++;
+	assert_non_null(document);
+	for (count = 0; (route = route_at(count)); count++) {
+		const json_t *operation = find_operation(paths, route);
+		const char *summary = json_string_value(json_object_get(operation, "summary"));
+
+		if (!operation)
+			fail_msg("%s %s is not described", route->method, route->path);
+		if (!summary || !str_equal(summary, route->summary))
+			fail_msg("%s %s has another summary", route->method, route->path);
+		check_body_described(route, json_object_get(operation, "requestBody"));
+	}
+	json_object_foreach((json_t *)(uintptr_t)paths, path, item) described +=
+		json_object_size(item) - (json_object_get(item, "parameters") != NULL);
 	assert_int_equal(described, count);
+	json_decref(document);
 }
 
 static char *hosts[] = {(char[]){"box.example"}, NULL};
