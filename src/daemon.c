@@ -12,6 +12,7 @@
 #include "core/measure.h"
 #include "core/runners.h"
 #include "core/session.h"
+#include "core/store.h"
 #include "core/tenant.h"
 #include "driver/driver.h"
 #include "home.h"
@@ -35,7 +36,9 @@
  *   engine            while there is privilege to give it; before anything that it could inherit
  *   runners, sockets  read and opened with the rights of whoever started us
  *   socket guard      keeps the one right we need at the end
- *   ids, filter       before the first byte of a stranger is read
+ *   ids               before the first byte of a stranger is read
+ *   store             opened by its owner; its thread is made while threads can be made
+ *   filter            after the last thing that needs more
  *   loop
  *
  * Stopping. The first signal closes the door: nothing new is accepted, sessions end, and what runs
@@ -57,6 +60,7 @@ struct daemon {
 	const struct config *config;
 	struct driver *driver;
 	struct runners *runners;
+	struct store *store;
 	struct loop *loop;
 	struct metrics *metrics;
 	struct measure_parts measured;
@@ -456,13 +460,23 @@ static int load_runners(struct daemon *d, struct error *err)
 	return d->runners ? 0 : -1;
 }
 
-static int lock_down(struct daemon *d, struct error *err)
+static int drop_ids(struct daemon *d, struct error *err)
 {
 	raise_descriptor_limit();
-	if (geteuid() == 0 && give_up_root(d, err) < 0)
-		return -1;
+	return geteuid() == 0 ? give_up_root(d, err) : 0;
+}
+
+static int open_store(struct daemon *d, struct error *err)
+{
+	return store_open(d->config->state_dir, &d->store, err);
+}
+
+static int lock_down(struct daemon *d, struct error *err)
+{
 	/* Before the filter: what the loop needs of the kernel is then never a question. */
 	d->loop = loop_new();
+	if (store_start(d->store, d->loop, lockdown_seal_store, err) < 0)
+		return -1;
 	return lockdown_seal(err);
 }
 
@@ -473,6 +487,8 @@ static const struct phase phases[] = {
         {load_runners, DAEMON_BAD_CONFIG },
 	{load_tls,     DAEMON_BAD_CONFIG },
         {open_sockets, DAEMON_BAD_PLACE  },
+	{drop_ids,     DAEMON_NO_LOCKDOWN},
+	{open_store,   DAEMON_BAD_PLACE  },
 	{lock_down,    DAEMON_NO_LOCKDOWN},
         {serve,        DAEMON_BAD_PLACE  },
 };
@@ -509,6 +525,7 @@ static void take_down(struct daemon *d)
 		driver_free(d->driver); /* waits for the engine to have cleaned up */
 	tenants_free(d->tenants);
 	runners_free(d->runners);
+	store_close(d->store); /* what all of them have written is on the disk then */
 	loop_free(d->loop);
 	tls_files_done(&d->tls);
 	fd_close(d->tcp_fd);

@@ -14,6 +14,9 @@
 
 #define LOCK_NAME "lock"
 
+/* Files of the daemon's own in its state directory. An earlier daemon may have had another id. */
+static const char *const state_files[] = {"millibox.db", "millibox.db-wal", "millibox.db-shm"};
+
 static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *err)
 {
 	int r = file_mkdir_parents(dir, mode);
@@ -52,6 +55,26 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 	return 0;
 }
 
+/*
+ * The daemon may have been taken over in an earlier life, and have left something else under our
+ * names: a link, or a second name of a file that is root's. Neither is given away.
+ */
+static int give_file(int dir, const char *name, uid_t uid, gid_t gid, struct error *err)
+{
+	cleanup_close int fd = fd_open_beneath(dir, name, O_RDONLY | O_NONBLOCK, 0);
+	struct stat st;
+
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return error_set(err, ERR_CONFIG, -fd, "open %s", name);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+		return error_set(err, ERR_CONFIG, 0, "%s is not a file of its own", name);
+	if (fchown(fd, uid, gid) < 0 || fchmod(fd, 0600) < 0)
+		return error_set(err, ERR_CONFIG, errno, "give %s to user %u", name, (unsigned)uid);
+	return 0;
+}
+
 int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid, struct error *err)
 {
 	cleanup_close int dir_fd = -1;
@@ -61,6 +84,9 @@ int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid, struct error 
 	if (fchown(fd, uid, gid) < 0 || fchown(dir_fd, uid, gid) < 0 || fchmod(dir_fd, 0700) < 0)
 		return error_set(err, ERR_CONFIG, errno, "give directory %s to user %u", dir,
 		                 (unsigned)uid);
+	for (size_t i = 0; i < ARRAY_SIZE(state_files); i++)
+		if (give_file(dir_fd, state_files[i], uid, gid, err) < 0)
+			return error_wrap(err, "%s", dir);
 	return 0;
 }
 

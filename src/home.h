@@ -15,7 +15,10 @@
  * Return: 0 and the lock, held until *ret_fd is closed; -1 with *err.
  */
 int home_open_state(const char *dir, int *ret_fd, struct error *err) attr_must_check;
-/** home_give_state - the directory of the lock @fd belongs to @uid and @gid from now on. */
+/**
+ * home_give_state - the directory of the lock @fd, and the database in it, belong to @uid and @gid
+ * from now on.
+ */
 int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid,
                     struct error *err) attr_must_check;
 /**

@@ -22,8 +22,10 @@
  * opened before.
  *
  * Calls that are not in the table fail with ENOSYS: a newer libc that tries one falls back, and a
- * healthy daemon never dies for it. Those in the second table are in no path of any library we use:
- * only an intruder makes them, and is ended with the daemon; the engine then ends all boxes.
+ * healthy daemon never dies for it. The thread of the database has a table of its own: it writes
+ * to files that were opened before, and has no socket call at all. Those in the second table are in
+ * no path of any library we use: only an intruder makes them, and is ended with the daemon; the
+ * engine then ends all boxes.
  *
  * Sanitizers watch from within: their leak check clones a thread and traces. Builds with them,
  * which nobody runs in earnest, get those calls back.
@@ -174,6 +176,60 @@ static const struct call_rule allowed[] = {
 	ANY(exit_group),
 };
 
+/* The database: files that are open, and removing the log at the end. */
+static const struct call_rule allowed_store[] = {
+	/* pages in and out, durably */
+	ANY(read),
+	ANY(write), /* waking the loop; the log of the daemon */
+	ANY(pread64),
+	ANY(pwrite64),
+	ANY(lseek),
+	ANY(fsync),
+	ANY(fdatasync),
+	ANY(ftruncate),
+	ANY(fcntl), /* locks against other programs that read */
+	ANY(close),
+	ANY(fstat),
+	ANY(newfstatat),
+	ANY(stat),
+	ANY(lstat),
+	ANY(access),
+	ANY(faccessat2),
+	/* the directory, to make the log's name durable; nothing is created */
+	IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
+	ANY(unlink),
+	/* memory that is never executed: of the thread, and the log's index */
+	IF(mmap, 2, PROT_EXEC, 0),
+	IF(mprotect, 2, PROT_EXEC, 0),
+	ANY(munmap),
+	ANY(mremap),
+	ANY(brk),
+	ANY(madvise),
+	/* waiting */
+	ANY(futex),
+	ANY(nanosleep),
+	ANY(clock_nanosleep),
+	ANY(restart_syscall),
+	ANY(sched_yield),
+	/* what libc asks about */
+	ANY(clock_gettime),
+	ANY(gettimeofday),
+	ANY(time),
+	ANY(getrandom),
+	ANY(getpid),
+	ANY(gettid),
+	ANY(geteuid),
+	ANY(sched_getaffinity),
+	ANY(rt_sigprocmask),
+	ANY(rt_sigreturn),
+	ANY(rseq),
+	ANY(set_robust_list),
+	ANY(tgkill), /* abort */
+	/* the end */
+	ANY(exit),
+	ANY(exit_group),
+};
+
 static const struct call_rule allowed_sanitized[] = {
 	ANY(clone),    ANY(ptrace), ANY(prctl), ANY(mmap),
 	ANY(mprotect), ANY(openat), ANY(ioctl), ANY(sched_setaffinity),
@@ -281,7 +337,7 @@ static int add_fatal(scmp_filter_ctx filter)
 	return r;
 }
 
-static int build_filter(scmp_filter_ctx filter)
+static int build_filter(scmp_filter_ctx filter, const struct call_rule *rules, size_t count)
 {
 	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 
@@ -291,14 +347,14 @@ static int build_filter(scmp_filter_ctx filter)
 	if (r == 0 && SANITIZED)
 		r = add_rules(filter, allowed_sanitized, ARRAY_SIZE(allowed_sanitized));
 	if (r == 0)
-		r = add_rules(filter, allowed, ARRAY_SIZE(allowed));
+		r = add_rules(filter, rules, count);
 	return r == 0 ? add_fatal(filter) : r;
 }
 
-static int install_filter(struct error *err)
+static int install_filter(const struct call_rule *rules, size_t count, struct error *err)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-	int r = filter ? build_filter(filter) : -ENOMEM;
+	int r = filter ? build_filter(filter, rules, count) : -ENOMEM;
 
 	if (r == 0)
 		r = seccomp_load(filter);
@@ -306,7 +362,8 @@ static int install_filter(struct error *err)
 	return r < 0 ? error_set(err, ERR_SYSTEM, -r, "install the system call filter") : 0;
 }
 
-int lockdown_seal(struct error *err)
+/* Of the calling thread, and of the process where there is no difference. */
+static int seal(const struct call_rule *rules, size_t count, struct error *err)
 {
 	const struct rlimit no_core = {0, 0};
 
@@ -317,5 +374,15 @@ int lockdown_seal(struct error *err)
 		return error_set(err, ERR_SYSTEM, errno, "forbid core dumps");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid new privileges");
-	return install_filter(err);
+	return install_filter(rules, count, err);
+}
+
+int lockdown_seal(struct error *err)
+{
+	return seal(allowed, ARRAY_SIZE(allowed), err);
+}
+
+int lockdown_seal_store(struct error *err)
+{
+	return seal(allowed_store, ARRAY_SIZE(allowed_store), err);
 }

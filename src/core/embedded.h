@@ -13,3 +13,5 @@ struct embedded_file {
 
 /* data/policies */
 extern const struct embedded_file embedded_policies[];
+/* src/core/migrations, in order */
+extern const struct embedded_file embedded_migrations[];

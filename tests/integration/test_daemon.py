@@ -187,16 +187,17 @@ def _ignore(fn):
 
 
 def test_daemon_holds_no_privilege(daemon):
-    status = dict(
-        line.split(":\t", 1) for line in pathlib.Path(f"/proc/{daemon.pid}/status").read_text().splitlines() if ":\t" in line
-    )
-    assert status["CapEff"].strip("0") == "" and status["CapPrm"].strip("0") == ""
-    assert status["NoNewPrivs"].strip() == "1"
-    assert status["Seccomp"].strip() == "2"
-    assert status["Threads"].strip() == "1"
-    if host.is_root():
-        assert int(status["Uid"].split()[0]) != 0
-        assert not status["Groups"].strip()
+    threads = sorted(pathlib.Path(f"/proc/{daemon.pid}/task").iterdir())
+    assert len(threads) == 2  # the loop's, and the store's
+    for thread in threads:
+        lines = (thread / "status").read_text().splitlines()
+        status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        assert status["CapEff"].strip("0") == "" and status["CapPrm"].strip("0") == ""
+        assert status["NoNewPrivs"].strip() == "1"
+        assert status["Seccomp"].strip() == "2"
+        if host.is_root():
+            assert int(status["Uid"].split()[0]) != 0
+            assert not status["Groups"].strip()
 
 
 def test_json_log(make_daemon):

@@ -20,21 +20,32 @@
 
 #define CANNOT_SEAL 99
 
+static int leave_open(struct error *err)
+{
+	(void)err;
+	return 0;
+}
+
 /* Return: what the attempt ended with: 0, an errno, or 1000 + the signal that ended it. */
-static int attempt(int (*fn)(void), bool sealed)
+static int attempt_after(int (*fn)(void), int (*seal)(struct error *err))
 {
 	struct error err = {0};
 	pid_t pid = fork();
 	int status = 0;
 
 	if (pid == 0) {
-		if (sealed && lockdown_seal(&err) < 0)
+		if (seal(&err) < 0)
 			_exit(CANNOT_SEAL);
 		_exit(fn() < 0 ? errno : 0);
 	}
 	assert_true(pid > 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int attempt(int (*fn)(void), bool sealed)
+{
+	return attempt_after(fn, sealed ? lockdown_seal : leave_open);
 }
 
 static int run_program(void)
@@ -141,6 +152,55 @@ static int use_what_is_needed(void)
 	               : 0;
 }
 
+static int accept_somebody(void)
+{
+	errno = 0;
+	return accept4(-1, NULL, NULL, 0) < 0 && errno == ENOSYS ? -1 : 0;
+}
+
+static int send_something(void)
+{
+	errno = 0;
+	return send(-1, "", 0, 0) < 0 && errno == ENOSYS ? -1 : 0;
+}
+
+/* The thread of the database speaks to nobody, and opens nothing to write. */
+static void what_the_store_does_not_need_fails(void **state)
+{
+	int (*const deeds[])(void) = {open_socket, accept_somebody, send_something, write_file,
+	                              create_file, run_memory,      make_process,   undo};
+	size_t count = SANITIZED ? 3 : ARRAY_SIZE(deeds);
+
+	(void)state;
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(attempt_after(deeds[i], lockdown_seal_store), ENOSYS);
+		assert_int_equal(attempt_after(deeds[i], leave_open), 0);
+	}
+	assert_int_equal(attempt_after(run_program, lockdown_seal_store), 1000 + SIGSYS);
+}
+
+static int write_page(void)
+{
+	return pwrite(-1, "", 1, 0) < 0 && errno == EBADF ? 0 : -1;
+}
+
+static int make_durable(void)
+{
+	return fdatasync(-1) < 0 && errno == EBADF ? 0 : -1;
+}
+
+/* And the thread of the loop writes no page of it. */
+static void what_only_the_store_needs_is_its_alone(void **state)
+{
+	int (*const deeds[])(void) = {write_page, make_durable};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(deeds); i++) {
+		assert_int_equal(attempt_after(deeds[i], lockdown_seal_store), 0);
+		assert_int_equal(attempt_after(deeds[i], lockdown_seal), ENOSYS);
+	}
+}
+
 static void what_the_daemon_needs_works(void **state)
 {
 	(void)state;
@@ -169,6 +229,7 @@ static void nothing_is_left_to_regain(void **state)
 {
 	(void)state;
 	assert_int_equal(attempt(read_status, true), 0);
+	assert_int_equal(attempt_after(read_status, lockdown_seal_store), 0);
 	assert_int_equal(attempt(read_status, false), EPERM);
 }
 
@@ -198,6 +259,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_only_an_intruder_does_ends_the_process),
 		cmocka_unit_test(what_the_daemon_does_not_need_fails),
+		cmocka_unit_test(what_the_store_does_not_need_fails),
+		cmocka_unit_test(what_only_the_store_needs_is_its_alone),
 		cmocka_unit_test(what_the_daemon_needs_works),
 		cmocka_unit_test(nothing_is_left_to_regain),
 		cmocka_unit_test(root_becomes_another_for_good),

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the database of the daemon, state_dir/millibox.db: what must survive it. This file opens it;
+ * each noun has its own store_<noun>.c on top, with all of its SQL.
+ *
+ * The schema is src/core/migrations/NNN_name.sql, numbered from 001 without gaps, embedded by the
+ * build (their list is in meson.build) and applied in order, each in one transaction. A released
+ * file never changes: what comes later is a new one.
+ *
+ * Before the loop runs: store_db with db_query_now and db_exec_now. Afterwards db_read and
+ * db_write.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+
+struct db;
+struct loop;
+struct store;
+
+#define STORE_FILE "millibox.db"
+
+/** store_close - what was queued is written first. */
+void store_close(struct store *s);
+/**
+ * store_open - in @dir, which exists. ERR_CONFIG, and nothing is changed, for a file that is
+ * damaged, of another program, or of a newer version.
+ */
+int store_open(const char *dir, struct store **ret_store, struct error *err) attr_must_check;
+/** store_start - from here on it works beside the loop; see db_start. */
+int store_start(struct store *s, struct loop *loop, int (*on_thread)(struct error *err),
+                struct error *err) attr_must_check;
+/** store_db - for those who have tables in it. */
+struct db *store_db(struct store *s);
