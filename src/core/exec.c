@@ -2,6 +2,7 @@
 #include "core/exec.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -211,6 +212,16 @@ static void on_box_started(void *ctx, uint32_t exec_id attr_unused)
 }
 
 /* The agent keeps the same limit; it is not trusted to. */
+/* Its end follows, and says which signal it was. */
+static void end_program(struct exec *e)
+{
+	struct error err = {0};
+
+	/* An agent that takes no order is as good as gone: what there is is the outcome. */
+	if (box_signal(e->box, EXEC_ID, SIGKILL, &err) < 0)
+		conclude(e, ANSWER_NOW);
+}
+
 static void on_box_output(void *ctx, uint32_t exec_id attr_unused, enum output_stream stream,
                           const char *data, size_t len)
 {
@@ -226,6 +237,8 @@ static void on_box_output(void *ctx, uint32_t exec_id attr_unused, enum output_s
 		*(is_err ? &e->evidence.err_truncated : &e->evidence.out_truncated) = true;
 	if (added > 0 && e->events.on_output)
 		e->events.on_output(e->events.ctx, stream, data, added);
+	if (added < len && e->decision.kill_on_overflow)
+		end_program(e);
 }
 
 static void on_box_report(void *ctx, uint32_t exec_id attr_unused, const char *data, size_t len)
@@ -463,20 +476,25 @@ static int enter(struct exec *e, struct tenant *tenant, struct error *err)
 }
 
 int exec_begin(struct exec_service *s, const struct exec_request *request,
-               const struct exec_events *events, bool patient, struct exec **ret_exec,
-               struct error *err)
+               const struct exec_events *events, const struct policy_stack *session,
+               struct exec **ret_exec, struct error *err)
 {
 	struct tenant *tenant = exec_tenant(s, request->tenant);
 	struct policy_decision decision;
+	struct policy_stack stack;
 	struct exec *e;
 	int r;
 
 	if (s->draining)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
-	if (policy_decide(&s->rules, request, &decision, err) < 0)
+	if (session)
+		stack = *session;
+	else if (exec_choose(s, tenant, request->policy, &stack, err) < 0)
+		return -1;
+	if (policy_decide(&s->rules, &stack, request, &decision, err) < 0)
 		return -1;
 	e = exec_new(s, request, events, &decision);
-	e->entry.patient = patient;
+	e->entry.patient = session;
 	r = enter(e, tenant, err);
 	if (r < 0) {
 		exec_free(e);
@@ -496,7 +514,7 @@ int exec_begin(struct exec_service *s, const struct exec_request *request,
 int exec_start(struct exec_service *s, const struct exec_request *request,
                const struct exec_events *events, struct exec **ret_exec, struct error *err)
 {
-	return exec_begin(s, request, events, false, ret_exec, err);
+	return exec_begin(s, request, events, NULL, ret_exec, err);
 }
 
 int exec_stdin(struct exec *e, const void *data, size_t len, bool end, struct error *err)

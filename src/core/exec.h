@@ -18,6 +18,7 @@ struct config;
 struct driver;
 struct loop;
 struct metrics;
+struct policies;
 struct exec;
 struct exec_service;
 struct runners;
@@ -54,6 +55,9 @@ struct exec_request {
 	uint64_t cpu_millicores;
 	uint64_t max_processes;
 	uint64_t max_output_bytes;
+	char *policy; /* to be held to as well as to the tenant's; NULL: none */
+	bool network_asked;
+	enum box_network network;
 };
 
 void exec_request_done(struct exec_request *request);
@@ -72,9 +76,10 @@ struct exec_events {
 };
 
 struct exec_service_config {
-	const struct config *config; /* borrowed; outlives the service */
-	struct driver *driver;       /* borrowed */
-	struct runners *runners;     /* borrowed */
+	const struct config *config;     /* borrowed; outlives the service */
+	struct driver *driver;           /* borrowed */
+	struct runners *runners;         /* borrowed */
+	const struct policies *policies; /* borrowed; NULL: the settings alone decide */
 	struct loop *loop;
 	struct metrics *metrics;   /* borrowed; NULL: nobody counts */
 	struct tenants *tenants;   /* borrowed; NULL: nobody has quotas */
@@ -103,6 +108,16 @@ int exec_signal(struct exec *e, int signo, struct error *err) attr_must_check;
 void exec_cancel(struct exec *e);
 /** exec_abort - as exec_cancel, but on_end follows with EXEC_CANCELLED and the output so far. */
 void exec_abort(struct exec *e);
+
+struct policy_explanation;
+struct session_request;
+
+/** exec_explain - what @request would get from exec_start, and by which rules. Nothing is begun. */
+void exec_explain(const struct exec_service *s, const struct exec_request *request,
+                  struct policy_explanation *ret_explanation);
+/** exec_explain_session - the same of a session that would be made. */
+void exec_explain_session(const struct exec_service *s, const struct session_request *request,
+                          struct policy_explanation *ret_explanation);
 
 struct exec_service_stats {
 	size_t running, queued, boxes;

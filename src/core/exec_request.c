@@ -12,6 +12,7 @@ void exec_request_done(struct exec_request *request)
 	free(request->code);
 	free(request->stdin_data);
 	free(request->ask);
+	free(request->policy);
 	str_list_free(request->args);
 	str_list_free(request->env);
 	for (size_t i = 0; i < request->files_count; i++) {
@@ -116,6 +117,7 @@ struct exec_request *exec_request_copy(const struct exec_request *request)
 	copy->code = copy_bytes(request->code, request->code_len);
 	copy->stdin_data = copy_bytes(request->stdin_data, request->stdin_len);
 	copy->ask = request->ask ? xstrdup(request->ask) : NULL;
+	copy->policy = request->policy ? xstrdup(request->policy) : NULL;
 	copy->args = copy_list(request->args);
 	copy->env = copy_list(request->env);
 	copy->files = xcalloc(request->files_count + 1, sizeof(*copy->files));

@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "core/config.h"
 #include "core/internal.h"
+#include "core/session.h"
 #include "io/loop.h"
 
 #define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
@@ -76,6 +77,7 @@ struct exec_service *exec_service_new(const struct exec_service_config *config)
 		.runners = config->runners,
 		.caps = &config->driver->caps,
 		.cores = count_cores(),
+		.policies = config->policies,
 	};
 	list_init(&s->all);
 	scheduler_init(&s->scheduler, running_max(s), config->config->max_queued, boxes_max(s));
@@ -99,6 +101,38 @@ struct tenant *exec_tenant(const struct exec_service *s, const char *name)
 {
 	return s->config.tenants ? tenants_find(s->config.tenants, name ? name : TENANT_DEFAULT)
 	                         : NULL;
+}
+
+int exec_choose(const struct exec_service *s, const struct tenant *tenant, const char *asked,
+                struct policy_stack *ret_stack, struct error *err)
+{
+	*ret_stack = (struct policy_stack){0};
+	if (!s->rules.policies)
+		return 0;
+	return policy_choose(s->rules.policies, tenant ? tenant->policy : NULL, asked, ret_stack,
+	                     err);
+}
+
+void exec_explain(const struct exec_service *s, const struct exec_request *request,
+                  struct policy_explanation *ret_explanation)
+{
+	struct policy_stack stack;
+
+	*ret_explanation = (struct policy_explanation){0};
+	if (exec_choose(s, exec_tenant(s, request->tenant), request->policy, &stack,
+	                &ret_explanation->err) == 0)
+		policy_explain(&s->rules, &stack, request, ret_explanation);
+}
+
+void exec_explain_session(const struct exec_service *s, const struct session_request *request,
+                          struct policy_explanation *ret_explanation)
+{
+	struct policy_stack stack;
+
+	*ret_explanation = (struct policy_explanation){0};
+	if (exec_choose(s, exec_tenant(s, request->tenant), request->policy, &stack,
+	                &ret_explanation->err) == 0)
+		policy_explain_session(&s->rules, &stack, request, ret_explanation);
 }
 
 void exec_service_forget(struct exec_service *s, struct exec *e attr_unused)

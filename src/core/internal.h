@@ -62,12 +62,16 @@ struct exec {
 	uint64_t arrived_us, admitted_us, started_us;
 };
 
-/** exec_begin - exec_start; @patient: not refused for the length of the queue. */
+/** exec_begin - exec_start; @session: policies of the session whose execution it is, which is not
+ * refused for the length of the queue. NULL: it has none, and its policies are to be chosen. */
 int exec_begin(struct exec_service *s, const struct exec_request *request,
-               const struct exec_events *events, bool patient, struct exec **ret_exec,
-               struct error *err) attr_must_check;
+               const struct exec_events *events, const struct policy_stack *session,
+               struct exec **ret_exec, struct error *err) attr_must_check;
 /** exec_tenant - whose @name (NULL: TENANT_DEFAULT) it is; NULL where there are no tenants. */
 struct tenant *exec_tenant(const struct exec_service *s, const char *name);
+/** exec_choose - the policies that hold for @tenant and a request that names @asked; borrowed. */
+int exec_choose(const struct exec_service *s, const struct tenant *tenant, const char *asked,
+                struct policy_stack *ret_stack, struct error *err) attr_must_check;
 /** exec_make_box_id - one that no other box has. */
 void exec_make_box_id(char ret_id[BOX_ID_LEN]);
 /** exec_orphan - the service goes away: no callback, and the box takes the execution with it. */

@@ -2,61 +2,85 @@
 #include "core/policy.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/parse.h"
 #include "base/str.h"
 #include "core/config.h"
 #include "core/exec.h"
 #include "core/policy_env.h"
+#include "core/policy_internal.h"
 #include "core/runners.h"
-#include "wire/layer.h"
 
-#define MIB               (1024ULL * 1024)
-#define PAGE_BYTES        4096ULL
-#define TMP_BYTES         (128 * MIB)
-#define SHM_BYTES         (64 * MIB)
-#define WORKSPACE_INODES  50000
-#define TMP_INODES        20000
-#define INODE_EVERY_BYTES 4096
-#define INODES_MIN        256
-/* Open files of a process, and of a box: the host has a limit for all of them together. */
-#define NOFILE_MAX   1024
-#define NOFILE_MIN   64
-#define NOFILE_BOX   131072
 #define RUNNERS_PATH "/opt/millibox/runners"
 #define SOURCE_PATH  "/run/millibox"
-#define QUOTE_LEN    48
+/* How rules call the root of a box that has no template. */
+#define TEMPLATE_NONE "host"
 
 void policy_decision_done(struct policy_decision *d)
 {
 	str_list_free(d->argv);
 	str_list_free(d->env);
+	policy_stack_unref(&d->stack);
 	*d = (struct policy_decision){0};
 }
 
-static uint64_t min_of(uint64_t a, uint64_t b)
+void policy_explanation_done(struct policy_explanation *e)
 {
-	return a < b ? a : b;
+	policy_decision_done(&e->decision);
 }
 
-/* Names of callers in messages: printable and short, whatever they sent. */
-static const char *quote(const char *text, char ret_quoted[QUOTE_LEN])
+static const char *const by_names[] = {
+	[POLICY_BY_NOBODY] = "nobody", [POLICY_BY_REQUEST] = "request",
+	[POLICY_BY_POLICY] = "policy", [POLICY_BY_SETTING] = "setting",
+	[POLICY_BY_DRIVER] = "driver", [POLICY_BY_PROGRAM] = "program",
+};
+static_assert(ARRAY_SIZE(by_names) == POLICY_BY_COUNT, "everybody has a name");
+
+const char *policy_by_name(enum policy_by by)
+{
+	return by_names[by];
+}
+
+struct policy_rule policy_rule_of(const struct policy_source *by, const char *path)
+{
+	return (struct policy_rule){POLICY_BY_POLICY, by->policy, path, by->line};
+}
+
+const char *policy_quote(const char *text, char ret_quoted[POLICY_QUOTE_LEN])
 {
 	size_t n = 0;
 
-	for (; n < QUOTE_LEN - 4 && text[n]; n++)
+	for (; n < POLICY_QUOTE_LEN - 4 && text[n]; n++)
 		ret_quoted[n] = (char)(text[n] >= ' ' && text[n] < 0x7f ? text[n] : '?');
-	(void)snprintf(ret_quoted + n, QUOTE_LEN - n, "%s", text[n] ? "..." : "");
+	(void)snprintf(ret_quoted + n, POLICY_QUOTE_LEN - n, "%s", text[n] ? "..." : "");
 	return ret_quoted;
+}
+
+int policy_refuse(struct policy_deciding *in, enum error_code code, const char *field,
+                  const struct policy_rule *rule, const char *fmt, ...)
+{
+	char what[sizeof(in->err->msg)];
+	va_list args;
+
+	va_start(args, fmt);
+	/* A message that is cut still begins with the rule. */
+	(void)vsnprintf(what, sizeof(what), fmt, args);
+	va_end(args);
+	(void)error_set(in->err, code, 0, "%s%s%s: %s: %s", by_names[rule->by],
+	                rule->policy ? " " : "", rule->policy ? rule->policy : "", rule->path,
+	                what);
+	(void)!str_copy(in->err->field, sizeof(in->err->field), field); /* short and literal */
+	in->refused = *rule;
+	return -1;
 }
 
 static int refuse_language(const struct runners *runners, const char *language, struct error *err)
 {
 	char known[120] = "";
-	char quoted[QUOTE_LEN];
+	char quoted[POLICY_QUOTE_LEN];
 	const struct runner *r;
 	size_t n = 0;
 
@@ -68,25 +92,31 @@ static int refuse_language(const struct runners *runners, const char *language, 
 		n += (size_t)added;
 	}
 	return error_field(err, "language", "unknown language '%s'; known: %s",
-	                   quote(language, quoted), known);
+	                   policy_quote(language, quoted), known);
 }
 
-static int decide_runner(const struct policy_rules *rules, const struct exec_request *request,
-                         struct policy_decision *d, struct error *err)
+static int decide_runner(struct policy_deciding *in)
 {
-	if (!request->language || !*request->language)
-		return error_field(err, "language", "is required");
-	d->runner = runners_find(rules->runners, request->language);
+	const char *language = in->request->language;
+	struct policy_decision *d = &in->d;
+
+	if (!language || !*language)
+		return error_field(in->err, "language", "is required");
+	d->runner = runners_find(in->rules->runners, language);
 	if (!d->runner)
-		return refuse_language(rules->runners, request->language, err);
+		return refuse_language(in->rules->runners, language, in->err);
+	/* First whether it may be had, then whether it is there. */
+	if (policy_allow_language(in) < 0)
+		return -1;
 	if (!d->runner->installed)
-		return error_set(err, ERR_UNAVAILABLE, 0,
+		return error_set(in->err, ERR_UNAVAILABLE, 0,
 		                 "language '%s' needs %s, which is not installed", d->runner->name,
 		                 d->runner->program);
-	if (request->ask && !d->runner->asks)
-		return error_field(err, "event", "language '%s' has no handlers", d->runner->name);
+	if (in->request->ask && !d->runner->asks)
+		return error_field(in->err, "event", "language '%s' has no handlers",
+		                   d->runner->name);
 	d->report_bytes = d->runner->report ? POLICY_REPORT_BYTES : 0;
-	d->handler = request->ask != NULL;
+	d->handler = in->request->ask != NULL;
 	return 0;
 }
 
@@ -102,115 +132,6 @@ static int check_code(const struct config *config, const struct exec_request *re
 	if (memchr(request->code, 0, request->code_len))
 		return error_field(err, "code", "contains NUL");
 	return 0;
-}
-
-/* One limit: what the caller asked for (0: nothing), and what the operator says about it. */
-struct limit {
-	const char *field;
-	uint64_t asked;
-	uint64_t fallback;
-	uint64_t min, max;
-	const char *least; /* @min in the field's own words */
-};
-
-static int decide_limit(const struct limit *l, uint64_t *ret_value, struct error *err)
-{
-	if (l->asked != 0 && l->asked < l->min)
-		return error_field(err, l->field, "must be at least %s", l->least);
-	*ret_value = min_of(l->asked != 0 ? l->asked : l->fallback, l->max);
-	return 0;
-}
-
-static uint32_t inodes_for(uint64_t bytes, uint32_t most)
-{
-	uint64_t n = min_of(bytes / INODE_EVERY_BYTES, most);
-
-	/* Inodes are memory too: a small area with many would end in an OOM kill, not in ENOSPC. */
-	return n < INODES_MIN ? INODES_MIN : (uint32_t)n;
-}
-
-/*
- * Open files are counted per process only, and what they hold in the kernel is the host's: many
- * processes with many each could take the last of all others. A box that asks for many processes
- * gets fewer files for each.
- */
-static uint32_t nofile_for(uint32_t processes)
-{
-	uint32_t n = NOFILE_BOX / processes;
-
-	if (n > NOFILE_MAX)
-		return NOFILE_MAX;
-	return n < NOFILE_MIN ? NOFILE_MIN : n;
-}
-
-static uint64_t whole_pages(uint64_t bytes)
-{
-	return bytes - bytes % PAGE_BYTES;
-}
-
-/*
- * Workspace, /tmp and /dev/shm are tmpfs, charged to the box's memory. Together they stay below it
- * (1/2 + 1/4 + 1/8), because a tmpfs that can outgrow the memory turns "disk full" into an OOM
- * kill.
- */
-static int decide_areas(const struct policy_rules *rules, const struct exec_request *request,
-                        struct box_limits *limits, struct error *err)
-{
-	const struct config *c = rules->config;
-	const struct limit disk = {"resources.disk", request->disk_bytes, c->disk_bytes,
-	                           POLICY_DISK_MIN,  c->disk_max_bytes,   "1Mi"};
-	uint64_t half = limits->memory_bytes / 2;
-	char most[32];
-
-	if (decide_limit(&disk, &limits->workspace_bytes, err) < 0)
-		return -1;
-	if (request->disk_bytes != 0 && limits->workspace_bytes > half) {
-		format_size(half, most, sizeof(most));
-		return error_field(err, "resources.disk",
-		                   "must be at most %s, half of resources.memory: files are kept "
-		                   "in memory and count as such",
-		                   most);
-	}
-	limits->workspace_bytes = whole_pages(min_of(limits->workspace_bytes, half));
-	limits->tmp_bytes = whole_pages(min_of(TMP_BYTES, limits->memory_bytes / 4));
-	limits->shm_bytes = whole_pages(min_of(SHM_BYTES, limits->memory_bytes / 8));
-	limits->workspace_inodes = inodes_for(limits->workspace_bytes, WORKSPACE_INODES);
-	limits->tmp_inodes = inodes_for(limits->tmp_bytes, TMP_INODES);
-	return 0;
-}
-
-static int decide_limits(const struct policy_rules *rules, const struct exec_request *request,
-                         struct policy_decision *d, struct error *err)
-{
-	const struct config *c = rules->config;
-	uint64_t cores = rules->cores * 1000ULL;
-	uint64_t cpu_max = c->cpu_max_millicores ? min_of(c->cpu_max_millicores, cores) : cores;
-	struct box_limits *out = &d->spec.limits;
-	uint64_t processes = 0;
-	uint64_t cpu = 0;
-	/* clang-format off */
-	const struct {
-		struct limit limit;
-		uint64_t *ret_value;
-	} rows[] = {
-		{{"timeout", request->timeout_us, c->timeout_us, POLICY_TIMEOUT_MIN_US, c->timeout_max_us, "0.001"}, &d->timeout_us},
-		{{"resources.memory", request->memory_bytes, c->memory_bytes, POLICY_MEMORY_MIN, c->memory_max_bytes, "16Mi"}, &out->memory_bytes},
-		{{"resources.cpu", request->cpu_millicores, c->cpu_millicores, POLICY_CPU_MIN, cpu_max, "0.01"}, &cpu},
-		{{"resources.max_processes", request->max_processes, c->processes, POLICY_PROCESSES_MIN, c->processes_max, "16"}, &processes},
-		{{"resources.max_output", request->max_output_bytes, c->output_bytes, 1, c->output_max_bytes, "1"}, &d->output_bytes},
-	};
-	/* clang-format on */
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (decide_limit(&rows[i].limit, rows[i].ret_value, err) < 0)
-			return -1;
-	/* Both fit: the table of settings bounds the maxima. */
-	out->cpu_millicores = (uint32_t)cpu;
-	out->pids = (uint32_t)processes;
-	out->memory_bytes = whole_pages(out->memory_bytes);
-	out->nofile = nofile_for(out->pids);
-	d->spec.exec_tmp = false; /* programs that are made are made in the workspace */
-	return decide_areas(rules, request, out, err);
 }
 
 int policy_check_name(const char *name)
@@ -257,7 +178,7 @@ static bool is_above(const char *folder, const char *name)
 static int check_collisions(const struct exec_request *request, struct error *err)
 {
 	const char *names[POLICY_FILES_MAX] = {NULL};
-	char quoted[QUOTE_LEN];
+	char quoted[POLICY_QUOTE_LEN];
 
 	for (size_t i = 0; i < request->files_count; i++)
 		names[i] = request->files[i].name;
@@ -265,13 +186,13 @@ static int check_collisions(const struct exec_request *request, struct error *er
 	for (size_t i = 1; i < request->files_count; i++)
 		if (is_above(names[i - 1], names[i]))
 			return error_field(err, "files", "'%s' collides with another file",
-			                   quote(names[i], quoted));
+			                   policy_quote(names[i], quoted));
 	return 0;
 }
 
 static int check_files(const struct exec_request *request, uint64_t room, struct error *err)
 {
-	char quoted[QUOTE_LEN];
+	char quoted[POLICY_QUOTE_LEN];
 	uint64_t total = 0;
 
 	if (request->files_count > POLICY_FILES_MAX)
@@ -282,8 +203,8 @@ static int check_files(const struct exec_request *request, uint64_t room, struct
 			return error_field(err, "files",
 			                   "'%s' is not a name of a file: relative, at most %d "
 			                   "parts of 1 to %d bytes, without '.' and '..'",
-			                   quote(request->files[i].name, quoted), POLICY_NAME_PARTS,
-			                   POLICY_NAME_PART);
+			                   policy_quote(request->files[i].name, quoted),
+			                   POLICY_NAME_PARTS, POLICY_NAME_PART);
 		total += request->files[i].len;
 	}
 	if (total > room)
@@ -328,60 +249,180 @@ char **policy_argv(const struct runner *r, char *const *command, const char *sou
 	return argv;
 }
 
-/* Fail closed: without a layer the operator demands nothing runs, and the answer says which. */
-static int decide_layers(const struct policy_rules *rules, struct policy_decision *d,
+/* Choosing. */
+
+void policy_stack_ref(const struct policy_stack *stack)
+{
+	if (stack->own)
+		(void)policy_ref(stack->own);
+	if (stack->chosen)
+		(void)policy_ref(stack->chosen);
+}
+
+void policy_stack_unref(struct policy_stack *stack)
+{
+	policy_unref((struct policy *)(uintptr_t)stack->own);
+	policy_unref((struct policy *)(uintptr_t)stack->chosen);
+	*stack = (struct policy_stack){0};
+}
+
+static int refuse_choice(const struct policies *all, const struct policy *own, const char *asked,
                          struct error *err)
 {
-	uint32_t missing;
+	char quoted[POLICY_QUOTE_LEN];
+	char names[120] = "";
+	const struct policy *p;
+	size_t n = 0;
 
-	if (!rules->config->strict)
-		return 0;
-	d->spec.required_layers = rules->caps->required_layers;
-	missing = d->spec.required_layers & ~rules->caps->layers;
-	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		if (missing & LAYER_BIT(i))
-			return error_set(
-				err, ERR_UNAVAILABLE, 0,
-				"isolation layer '%s' is required and missing on this host",
-				layer_name((enum wire_layer)i));
+	for (size_t i = 0; (p = policies_at(all, i)); i++) {
+		bool can = p == own || policies_can_select(all, p->name);
+
+		if (can && n + strlen(p->name) + 3 < sizeof(names))
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
+			                      p->name);
+	}
+	(void)error_set(err, ERR_DENIED, 0,
+	                "setting: policy.selectable: policy '%s' may not be named; allowed: %s",
+	                policy_quote(asked, quoted), names);
+	(void)!str_copy(err->field, sizeof(err->field), "policy");
+	return -1;
+}
+
+int policy_choose(const struct policies *all, const char *tenants, const char *asked,
+                  struct policy_stack *ret_stack, struct error *err)
+{
+	const char *name = tenants && *tenants ? tenants : policies_default(all);
+	struct policy_stack stack = {.own = policies_find(all, name)};
+
+	/* Fail closed: a policy that was taken away leaves its tenants without one. */
+	if (!stack.own)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "there is no policy '%s', which is that of the tenant", name);
+	if (asked && !str_equal(asked, name)) {
+		stack.chosen = policies_find(all, asked);
+		if (!stack.chosen || !policies_can_select(all, asked))
+			return refuse_choice(all, stack.own, asked, err);
+	}
+	*ret_stack = stack;
 	return 0;
 }
 
-static void decision_cleanup(struct policy_decision *d)
-{
-	policy_decision_done(d);
-}
+/* Deciding. */
 
-int policy_decide(const struct policy_rules *rules, const struct exec_request *request,
-                  struct policy_decision *ret_decision, struct error *err)
+static int decide_exec(struct policy_deciding *in)
 {
-	attr_cleanup(decision_cleanup) struct policy_decision d = {0};
+	const struct exec_request *r = in->request;
+	struct error *err = in->err;
 
-	if (decide_runner(rules, request, &d, err) < 0 ||
-	    check_code(rules->config, request, err) < 0 ||
-	    decide_limits(rules, request, &d, err) < 0 ||
-	    check_files(request, d.spec.limits.workspace_bytes, err) < 0 ||
-	    check_args(request->args, err) < 0 || policy_env_check(request->env, err) < 0 ||
-	    decide_layers(rules, &d, err) < 0)
+	if (decide_runner(in) < 0 || check_code(in->rules->config, r, err) < 0 ||
+	    policy_decide_limits(in) < 0 ||
+	    check_files(r, in->d.spec.limits.workspace_bytes, err) < 0 ||
+	    check_args(r->args, err) < 0 || policy_env_check(r->env, err) < 0 ||
+	    policy_allow_env(in) < 0 || policy_allow_template(in, TEMPLATE_NONE) < 0 ||
+	    policy_allow_network(in) < 0 || policy_allow_extras(in) < 0 ||
+	    policy_allow_isolation(in) < 0)
 		return -1;
-	d.argv = policy_argv(d.runner, d.runner->command, d.runner->source, request->args);
-	d.env = policy_env_make(d.runner->env, request->env);
-	*ret_decision = d;
-	d = (struct policy_decision){0};
+	in->d.argv =
+		policy_argv(in->d.runner, in->d.runner->command, in->d.runner->source, r->args);
+	in->d.env = policy_env_make(in->d.runner->env, r->env);
 	return 0;
 }
 
-int policy_decide_box(const struct policy_rules *rules, const struct exec_request *request,
-                      struct policy_decision *ret_decision, struct error *err)
+static int decide_session(struct policy_deciding *in)
 {
-	attr_cleanup(decision_cleanup) struct policy_decision d = {0};
-
-	if (decide_runner(rules, request, &d, err) < 0 ||
-	    decide_limits(rules, request, &d, err) < 0 || policy_env_check(request->env, err) < 0 ||
-	    decide_layers(rules, &d, err) < 0)
+	if (policy_allow_session(in) < 0 || decide_runner(in) < 0 || policy_decide_limits(in) < 0 ||
+	    policy_env_check(in->request->env, in->err) < 0 || policy_allow_env(in) < 0 ||
+	    policy_allow_template(in, TEMPLATE_NONE) < 0 || policy_allow_network(in) < 0 ||
+	    policy_allow_extras(in) < 0 || policy_allow_isolation(in) < 0)
 		return -1;
-	d.env = policy_env_make(d.runner->env, request->env);
-	*ret_decision = d;
-	d = (struct policy_decision){0};
+	in->d.env = policy_env_make(in->d.runner->env, in->request->env);
 	return 0;
+}
+
+static struct policy_deciding begin(const struct policy_rules *rules,
+                                    const struct policy_stack *stack, struct error *err)
+{
+	struct policy_deciding in = {.rules = rules, .err = err};
+
+	if (stack->chosen)
+		in.policies[in.policies_count++] = stack->chosen;
+	if (stack->own)
+		in.policies[in.policies_count++] = stack->own;
+	in.d.stack = *stack;
+	policy_stack_ref(stack);
+	return in;
+}
+
+/* What a session asks for, as of an execution without code. Borrowed. */
+static struct exec_request box_request(const struct session_request *r)
+{
+	return (struct exec_request){
+		.language = r->language ? r->language : (char *)(uintptr_t)POLICY_LANGUAGE,
+		.env = r->env,
+		.memory_bytes = r->memory_bytes,
+		.disk_bytes = r->disk_bytes,
+		.cpu_millicores = r->cpu_millicores,
+		.max_processes = r->max_processes,
+		.network = r->network,
+		.network_asked = r->network_asked,
+	};
+}
+
+/* Takes the decision out of @in, or drops it. */
+static int finish(struct policy_deciding *in, int r, struct policy_decision *ret_decision)
+{
+	if (r < 0)
+		policy_decision_done(&in->d);
+	else
+		*ret_decision = in->d;
+	return r;
+}
+
+int policy_decide(const struct policy_rules *rules, const struct policy_stack *stack,
+                  const struct exec_request *request, struct policy_decision *ret_decision,
+                  struct error *err)
+{
+	struct policy_deciding in = begin(rules, stack, err);
+
+	in.request = request;
+	return finish(&in, decide_exec(&in), ret_decision);
+}
+
+int policy_decide_session(const struct policy_rules *rules, const struct policy_stack *stack,
+                          const struct session_request *request,
+                          struct policy_decision *ret_decision, struct error *err)
+{
+	const struct exec_request box = box_request(request);
+	struct policy_deciding in = begin(rules, stack, err);
+
+	in.request = &box;
+	in.session = request;
+	return finish(&in, decide_session(&in), ret_decision);
+}
+
+static void explain(struct policy_deciding *in, int r, struct policy_explanation *ret)
+{
+	ret->allowed = finish(in, r, &ret->decision) == 0;
+	ret->refused = in->refused;
+}
+
+void policy_explain(const struct policy_rules *rules, const struct policy_stack *stack,
+                    const struct exec_request *request, struct policy_explanation *ret_explanation)
+{
+	struct policy_deciding in = begin(rules, stack, &ret_explanation->err);
+
+	in.request = request;
+	explain(&in, decide_exec(&in), ret_explanation);
+}
+
+void policy_explain_session(const struct policy_rules *rules, const struct policy_stack *stack,
+                            const struct session_request *request,
+                            struct policy_explanation *ret_explanation)
+{
+	const struct exec_request box = box_request(request);
+	struct policy_deciding in = begin(rules, stack, &ret_explanation->err);
+
+	in.request = &box;
+	in.session = request;
+	explain(&in, decide_session(&in), ret_explanation);
 }

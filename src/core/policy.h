@@ -2,16 +2,23 @@
 #pragma once
 
 /*
- * DOC: settings + request + language + what the driver can guarantee -> everything about one
- * execution, or a refusal that names the field. A pure function: no clock, no file, no state.
- * Nothing later looks at limits, names or variables of the request again.
+ * DOC: policies + settings + request + language + what the driver can guarantee -> everything about
+ * one execution or session, or a refusal that names the rule. A pure function: no clock, no file,
+ * no state. Nothing later looks at limits, names or variables of the request again.
  *
- * A limit asked for above the operator's maximum is clamped to it; one too small to run anything is
- * refused. 0 is "not asked for" in struct exec_request: that a caller wrote 0 only the decoder
- * knows.
+ * Every value that is decided remembers which rule decided it: the request itself, a policy (name,
+ * key and line), a setting, the driver, or the program.
+ *
+ * Up to two policies hold at the same time: that of the tenant, and a narrower one that the request
+ * names. What either refuses is refused, and of two maxima the smaller counts; so to choose a
+ * policy can never widen what one gets.
+ *
+ * A limit too small to run anything is refused. 0 is "not asked for" in struct exec_request: that a
+ * caller wrote 0 only the decoder knows.
  */
 
 #include "base/error.h"
+#include "core/policies.h"
 #include "driver/box_spec.h"
 #include "driver/driver.h"
 #include <stddef.h>
@@ -21,6 +28,7 @@ struct config;
 struct exec_request;
 struct runner;
 struct runners;
+struct session_request;
 
 #define POLICY_ARGS_MAX       256
 #define POLICY_ARGS_BYTES     (32 * 1024)
@@ -36,13 +44,56 @@ struct runners;
 #define POLICY_PROCESSES_MIN  16
 #define POLICY_TIMEOUT_MIN_US 1000
 #define POLICY_REPORT_BYTES   (4 * 1024 * 1024)
+#define POLICY_LANGUAGE       "python" /* of a session that names none */
 
-/* What decisions depend on besides the request. All borrowed. */
+/* What decisions depend on besides policies and request. All borrowed. */
 struct policy_rules {
 	const struct config *config;
 	const struct runners *runners;
 	const struct driver_caps *caps;
 	unsigned cores;
+	const struct policies *policies; /* NULL: the settings alone decide */
+};
+
+/* The policies that hold. References where a struct that owns it says so, else borrowed. */
+struct policy_stack {
+	const struct policy *own;    /* the tenant's; NULL: the settings alone decide */
+	const struct policy *chosen; /* by the request, too; NULL: none */
+};
+
+void policy_stack_ref(const struct policy_stack *stack);
+void policy_stack_unref(struct policy_stack *stack);
+/**
+ * policy_choose - what holds for a tenant whose policy is called @tenants (NULL or "": the default
+ * one) and a request that names @asked (NULL: none). ERR_DENIED for one that may not be named,
+ * whether or not it exists. @ret_stack is borrowed until the next reload.
+ */
+int policy_choose(const struct policies *all, const char *tenants, const char *asked,
+                  struct policy_stack *ret_stack, struct error *err) attr_must_check;
+
+enum policy_by {
+	POLICY_BY_NOBODY,  /* nothing was asked for and nothing decided */
+	POLICY_BY_REQUEST, /* it got what it asked for */
+	POLICY_BY_POLICY,
+	POLICY_BY_SETTING,
+	POLICY_BY_DRIVER,
+	POLICY_BY_PROGRAM, /* what holds everywhere */
+	POLICY_BY_COUNT
+};
+const char *policy_by_name(enum policy_by by);
+
+struct policy_rule {
+	enum policy_by by;
+	const char *policy; /* of a policy: its name */
+	const char *path; /* "limits.memory.max": key of a policy or setting, or a word; literal */
+	unsigned line;    /* of a policy: where; 0: it is what holds where nobody says it */
+};
+
+/* A number that was decided. */
+struct policy_grant {
+	uint64_t asked; /* 0: not asked for */
+	uint64_t granted;
+	struct policy_rule rule;
 };
 
 struct policy_decision {
@@ -51,25 +102,48 @@ struct policy_decision {
 	char **argv;                 /* owned, NULL-terminated */
 	char **env;                  /* owned, NULL-terminated */
 	uint64_t timeout_us;
-	uint64_t output_bytes; /* per stream */
-	uint32_t report_bytes; /* 0: the runner does not report */
-	bool handler;          /* more is asked of the runner than to run the code */
+	uint64_t output_bytes;         /* per stream */
+	uint32_t report_bytes;         /* 0: the runner does not report */
+	bool handler;                  /* more is asked of the runner than to run the code */
+	bool kill_on_overflow;         /* of the output */
+	uint64_t idle_us, lifetime_us; /* of a session */
+	struct policy_stack stack;     /* references */
+	struct policy_grant grants[POLICY_LIMIT_COUNT];
+	struct policy_rule language, network, isolation, overflow; /* who decided those */
+};
+
+/* What holds for one request, however it was decided. */
+struct policy_explanation {
+	bool allowed;
+	struct policy_decision decision; /* allowed */
+	struct policy_rule refused;      /* else; by nobody: the request itself is wrong */
+	struct error err;
 };
 
 /** policy_decide - Return: 0; or -1 with the field in *err and nothing in @ret_decision. */
-int policy_decide(const struct policy_rules *rules, const struct exec_request *request,
-                  struct policy_decision *ret_decision, struct error *err) attr_must_check;
+int policy_decide(const struct policy_rules *rules, const struct policy_stack *stack,
+                  const struct exec_request *request, struct policy_decision *ret_decision,
+                  struct error *err) attr_must_check;
 /**
- * policy_decide_box - as policy_decide, of a session: limits, environment and layers of a box whose
- * code is still to come. argv stays NULL; code, files and arguments of @request are not looked at.
+ * policy_decide_session - as policy_decide, of a session: limits, environment and layers of a box
+ * whose code is still to come. argv stays NULL.
  */
-int policy_decide_box(const struct policy_rules *rules, const struct exec_request *request,
-                      struct policy_decision *ret_decision, struct error *err) attr_must_check;
+int policy_decide_session(const struct policy_rules *rules, const struct policy_stack *stack,
+                          const struct session_request *request,
+                          struct policy_decision *ret_decision, struct error *err) attr_must_check;
+/** policy_explain - what policy_decide would say of @request, and why. */
+void policy_explain(const struct policy_rules *rules, const struct policy_stack *stack,
+                    const struct exec_request *request, struct policy_explanation *ret_explanation);
+/** policy_explain_session - the same of policy_decide_session. */
+void policy_explain_session(const struct policy_rules *rules, const struct policy_stack *stack,
+                            const struct session_request *request,
+                            struct policy_explanation *ret_explanation);
+void policy_explanation_done(struct policy_explanation *e);
+void policy_decision_done(struct policy_decision *d);
+
 /** policy_argv - @command of @r for the code called @source; owned. @args may be NULL. */
 char **policy_argv(const struct runner *r, char *const *command, const char *source,
                    char *const *args) attr_must_check;
-void policy_decision_done(struct policy_decision *d);
-
 /** policy_check_name - a file name of a request (FA-4). Return: 0 or -EINVAL. */
 int policy_check_name(const char *name) attr_must_check;
 /** policy_check_variable - "NAME=value" from a caller. Return: 0, -EINVAL (no name), -EPERM

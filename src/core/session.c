@@ -186,17 +186,9 @@ static char **copy_env(char *const *env)
 	return copy;
 }
 
-static uint64_t smaller(uint64_t asked, uint64_t fallback, uint64_t most)
-{
-	uint64_t value = asked ? asked : fallback;
-
-	return value < most ? value : most;
-}
-
 struct session *session_new(struct session_service *s, const struct session_request *request,
                             const struct policy_decision *decision)
 {
-	const struct config *c = s->config.config;
 	struct session *session = NEW(struct session);
 
 	list_init(&session->node);
@@ -218,10 +210,10 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->spec = decision->spec;
 	if (request->request_id) /* one that is too long is no id of ours */
 		(void)!str_copy(session->spec.request_id, BOX_REQUEST_LEN, request->request_id);
-	session->lifetime_us =
-		smaller(request->lifetime_us, c->session_lifetime_us, c->session_lifetime_us);
-	session->idle_us =
-		smaller(request->idle_timeout_us, c->session_idle_us, session->lifetime_us);
+	session->stack = decision->stack;
+	policy_stack_ref(&session->stack);
+	session->lifetime_us = decision->lifetime_us;
+	session->idle_us = decision->idle_us;
 	session->timer = timer_new(s->config.loop, on_timer, session);
 	session->job_timer = timer_new(s->config.loop, session_job_timer, session);
 	session_touch(session);
@@ -244,6 +236,7 @@ void session_reap(struct session *session)
 		free(runner);
 	}
 	tenant_release(session->account);
+	policy_stack_unref(&session->stack);
 	timer_free(session->timer);
 	timer_free(session->job_timer);
 	free(session->language);
@@ -319,6 +312,14 @@ void session_counters(struct session *session, struct box_counters *ret_counters
 		box_counters(session->box, ret_counters);
 }
 
+/* The one that says most: what was chosen narrows what the tenant has. */
+static const char *policy_name(const struct policy_stack *stack)
+{
+	if (stack->chosen)
+		return stack->chosen->name;
+	return stack->own ? stack->own->name : NULL;
+}
+
 void session_info(const struct session *session, struct session_info *ret_info)
 {
 	*ret_info = (struct session_info){
@@ -330,6 +331,8 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.mode = session->mode,
 		.box_id = session->box ? box_id(session->box) : NULL,
 		.driver = session->service->config.driver->ops->name,
+		.policy = policy_name(&session->stack),
+		.network = session->spec.network,
 		.env = session->env,
 		.limits = session->spec.limits,
 		.idle_timeout_us = session->idle_us,

@@ -57,6 +57,9 @@ struct session_request {
 	uint64_t idle_timeout_us;
 	uint64_t lifetime_us;
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, max_processes;
+	char *policy; /* to be held to as well as to the tenant's; NULL: none */
+	bool network_asked;
+	enum box_network network;
 };
 
 void session_request_done(struct session_request *request);
@@ -69,6 +72,8 @@ struct session_info {
 	enum session_mode mode;
 	const char *box_id; /* NULL: none */
 	const char *driver;
+	const char *policy; /* that it was made under; NULL: the settings alone */
+	enum box_network network;
 	char *const *env;
 	struct box_limits limits;
 	uint64_t idle_timeout_us, lifetime_us;

@@ -77,6 +77,8 @@ static void on_output(void *ctx, uint32_t id, enum output_stream stream, const c
 		*(is_err ? &job->evidence.err_truncated : &job->evidence.out_truncated) = true;
 	if (kept > 0)
 		execution_output(job->record, stream, data, kept);
+	if (kept < len && job->decision.kill_on_overflow && job->phase == JOB_RUNNING)
+		session_job_stop(job);
 }
 
 static void on_report(void *ctx, uint32_t id, const char *data, size_t len)

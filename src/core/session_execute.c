@@ -234,6 +234,8 @@ static struct exec_request effective_request(const struct session *session,
 	r.disk_bytes = limits->workspace_bytes;
 	r.cpu_millicores = limits->cpu_millicores;
 	r.max_processes = limits->pids;
+	r.network_asked = true;
+	r.network = session->spec.network;
 	return r;
 }
 
@@ -306,7 +308,8 @@ int session_execute(struct session *session, const struct exec_request *request,
 	struct policy_decision decision;
 	struct session_job *job;
 
-	if (check_state(session, err) < 0 || policy_decide(s->rules, &r, &decision, err) < 0)
+	if (check_state(session, err) < 0 ||
+	    policy_decide(s->rules, &session->stack, &r, &decision, err) < 0)
 		return -1;
 	if (bytes_of(&r) > SESSION_QUEUED_BYTES_MAX - s->queued_bytes) {
 		policy_decision_done(&decision);

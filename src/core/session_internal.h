@@ -126,6 +126,7 @@ struct session {
 	struct session_step steps[SESSION_HISTORY_MAX]; /* a ring */
 	size_t steps_count;                             /* ever */
 	struct box_spec spec;
+	struct policy_stack stack; /* references: what it was made under, whatever came since */
 	uint64_t idle_us, lifetime_us;
 	uint64_t created_us, active_us;
 	uint64_t created_ms, updated_ms, active_ms, ended_ms;

@@ -98,6 +98,7 @@ void session_once_start(struct session_job *job)
 	request.tenant = job->session->tenant;
 	job->phase = JOB_STARTING;
 	job->admitted_us = clock_us();
-	if (exec_begin(s->config.execs, &request, &events, true, &job->exec, &err) < 0)
+	if (exec_begin(s->config.execs, &request, &events, &job->session->stack, &job->exec, &err) <
+	    0)
 		session_job_fail(job, &err);
 }

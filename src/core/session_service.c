@@ -20,13 +20,12 @@
  * of a map: only listings and the drain walk.
  */
 
-#define DEFAULT_LANGUAGE "python"
-
 void session_request_done(struct session_request *request)
 {
 	free(request->id);
 	free(request->language);
 	free(request->agent_id);
+	free(request->policy);
 	str_list_free(request->env);
 	*request = (struct session_request){0};
 }
@@ -162,12 +161,22 @@ static bool is_met(uint64_t asked, uint64_t has)
 	return asked == 0 || asked == has;
 }
 
+/* By name: a session keeps what it was given, also when its policy was read anew since. */
+static bool same_policy(const struct policy *a, const struct policy *b)
+{
+	return a == b || (a && b && str_equal(a->name, b->name));
+}
+
 /* A session that is what the request would make, and that nobody uses at the moment. */
-static bool fits(const struct session *session, const struct session_request *request)
+static bool fits(const struct session *session, const struct session_request *request,
+                 const struct policy_decision *decision)
 {
 	const struct box_limits *limits = &session->spec.limits;
 
 	return session->state == SESSION_READY && session->queued == 0 &&
+	       same_policy(session->stack.own, decision->stack.own) &&
+	       same_policy(session->stack.chosen, decision->stack.chosen) &&
+	       session->spec.network == decision->spec.network &&
 	       (!request->id || str_equal(request->id, session->id)) &&
 	       (!request->env || same_env(request->env, session->env)) &&
 	       is_met(request->memory_bytes, limits->memory_bytes) &&
@@ -177,7 +186,8 @@ static bool fits(const struct session *session, const struct session_request *re
 }
 
 static struct session *find_reusable(const struct session_service *s,
-                                     const struct session_request *request)
+                                     const struct session_request *request,
+                                     const struct policy_decision *decision)
 {
 	const struct session_owner *owner = session_owner_of(s, tenant_of(request));
 	struct session *session;
@@ -185,19 +195,19 @@ static struct session *find_reusable(const struct session_service *s,
 	if (request->mode != SESSION_PERSISTENT || !request->agent_id || !owner)
 		return NULL;
 	session = map_get(owner->by_agent, request->agent_id);
-	return session && fits(session, request) ? session : NULL;
+	return session && fits(session, request, decision) ? session : NULL;
 }
 
 static void reuse(struct session *session, const struct session_request *request,
                   const struct policy_decision *decision)
 {
-	uint64_t idle = request->idle_timeout_us;
+	uint64_t idle = decision->idle_us;
 
 	if (request->language) {
 		free(session->language);
 		session->language = xstrdup(decision->runner->name);
 	}
-	if (idle)
+	if (request->idle_timeout_us)
 		session->idle_us = idle < session->lifetime_us ? idle : session->lifetime_us;
 	session_touch(session);
 	session_arm(session);
@@ -250,24 +260,20 @@ static int make(struct session_service *s, const struct session_request *request
 int session_create(struct session_service *s, const struct session_request *request,
                    struct session **ret_session, bool *ret_reused, struct error *err)
 {
-	const struct exec_request box = {
-		.language = request->language ? request->language : (char *)DEFAULT_LANGUAGE,
-		.env = request->env,
-		.memory_bytes = request->memory_bytes,
-		.disk_bytes = request->disk_bytes,
-		.cpu_millicores = request->cpu_millicores,
-		.max_processes = request->max_processes,
-	};
 	struct policy_decision decision;
+	struct policy_stack stack;
 	struct session *session;
 	bool reused;
 	int r = 0;
 
 	if (s->draining)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
-	if (check_names(request, err) < 0 || policy_decide_box(s->rules, &box, &decision, err) < 0)
+	if (check_names(request, err) < 0 ||
+	    exec_choose(s->config.execs, exec_tenant(s->config.execs, request->tenant),
+	                request->policy, &stack, err) < 0 ||
+	    policy_decide_session(s->rules, &stack, request, &decision, err) < 0)
 		return -1;
-	session = find_reusable(s, request);
+	session = find_reusable(s, request, &decision);
 	reused = session;
 	if (reused)
 		reuse(session, request, &decision);

@@ -58,6 +58,19 @@ static bool is_id(const char *id)
 	return strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789") == len;
 }
 
+static const char *const network_names[] = {
+	[BOX_NETWORK_NONE] = "none",
+	[BOX_NETWORK_ALLOWLIST] = "allowlist",
+	[BOX_NETWORK_BRIDGE] = "bridge",
+	[BOX_NETWORK_HOST] = "host",
+};
+static_assert(ARRAY_SIZE(network_names) == BOX_NETWORK_COUNT, "every network has a name");
+
+const char *box_network_name(enum box_network network)
+{
+	return (unsigned)network < BOX_NETWORK_COUNT ? network_names[network] : "?";
+}
+
 int box_spec_check(const struct box_spec *spec, struct error *err)
 {
 	if (!is_id(spec->id))

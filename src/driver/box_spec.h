@@ -26,12 +26,25 @@ struct box_limits {
 
 #define BOX_REQUEST_LEN 64 /* letters, digits, - and _, and NUL */
 
+/* What a box reaches, in the order of how much. */
+enum box_network {
+	BOX_NETWORK_NONE,
+	BOX_NETWORK_ALLOWLIST, /* named hosts, through the daemon */
+	BOX_NETWORK_BRIDGE,    /* a network of its own, and what it leads to */
+	BOX_NETWORK_HOST,
+	BOX_NETWORK_COUNT
+};
+
+/** box_network_name - "none", "allowlist", ... */
+const char *box_network_name(enum box_network network);
+
 struct box_spec {
 	char id[BOX_ID_LEN];
 	char request_id[BOX_REQUEST_LEN]; /* that it was made for; "": none. For logs only */
 	struct box_limits limits;
 	uint32_t required_layers; /* mask of enum wire_layer; a box without one is not used */
-	bool exec_tmp;            /* /tmp may hold programs */
+	enum box_network network;
+	bool exec_tmp; /* /tmp may hold programs */
 };
 
 /** box_spec_check - ranges that hold for every driver. */

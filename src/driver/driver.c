@@ -37,6 +37,11 @@ int box_create(struct driver *d, const struct box_spec *spec, const struct box_e
 		return error_wrap(err, "box");
 	if (driver_check_layers(d->caps.layers, required, err) < 0)
 		return -1;
+	/* Never less than was decided, and never more. */
+	if (spec->network != BOX_NETWORK_NONE &&
+	    !(d->caps.networks & BOX_NETWORK_BIT(spec->network)))
+		return error_set(err, ERR_UNAVAILABLE, 0, "boxes of driver '%s' have no network %s",
+		                 d->ops->name, box_network_name(spec->network));
 	return d->ops->create(d, spec, events, ret_box, err);
 }
 

@@ -21,9 +21,14 @@ struct loop;
 struct driver;
 struct box;
 
+#define BOX_NETWORK_BIT(network) (1u << (network))
+
 struct driver_caps {
 	uint32_t layers;          /* mask of enum wire_layer every box of it will have */
 	uint32_t required_layers; /* those without which no box is used, see native.c */
+	uint32_t networks;        /* mask of enum box_network that boxes can have, besides none */
+	bool can_mount;           /* folders of the host in a box */
+	bool has_mcp;             /* tools of MCP servers for code in a box */
 	uint32_t landlock_abi;
 	uint32_t boxes_max;
 	uint32_t daemon_uid; /* an id kept for the daemon itself; 0: none */

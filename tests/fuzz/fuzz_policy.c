@@ -119,10 +119,11 @@ static void check_decision(const struct config *c, const struct exec_request *r,
 
 static void decide(const struct policy_rules *rules, const struct exec_request *r)
 {
+	const struct policy_stack stack = {0};
 	struct policy_decision d = {0};
 	struct error err = {0};
 
-	if (policy_decide(rules, r, &d, &err) < 0) {
+	if (policy_decide(rules, &stack, r, &d, &err) < 0) {
 		require(err.code == ERR_TOO_LARGE || (err.code == ERR_INVALID && err.field[0]));
 		require(!d.argv && !d.env);
 		return;
@@ -155,6 +156,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r.files = files;
 	for (int i = 0; i < LINES_MAX && rest; i++)
 		take_line(&r, &lists, strsep(&rest, "\n"));
-	decide(&(struct policy_rules){config, runners, &caps, 2}, &r);
+	decide(&(struct policy_rules){config, runners, &caps, 2, NULL}, &r);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "core/exec.h"
 #include "core/policy.h"
 #include "core/policy_env.h"
+#include "core/session.h"
 #include "core_fixture.h"
 #include "wire/layer.h"
 
@@ -21,6 +22,7 @@ struct fixture {
 	struct runners *runners;
 	struct driver_caps caps;
 	struct policy_rules rules;
+	struct policy_stack stack;   /* none: the settings alone */
 	struct exec_request request; /* strings are not owned here */
 	struct policy_decision decision;
 	struct error err;
@@ -58,7 +60,7 @@ static int decide(struct fixture *f)
 {
 	policy_decision_done(&f->decision);
 	error_clear(&f->err);
-	return policy_decide(&f->rules, &f->request, &f->decision, &f->err);
+	return policy_decide(&f->rules, &f->stack, &f->request, &f->decision, &f->err);
 }
 
 static void expect_decided(struct fixture *f)
@@ -72,7 +74,7 @@ static void expect_refused(struct fixture *f, const char *field, const char *wha
 	struct policy_decision untouched = {.timeout_us = 77};
 
 	error_clear(&f->err);
-	assert_int_equal(policy_decide(&f->rules, &f->request, &untouched, &f->err), -1);
+	assert_int_equal(policy_decide(&f->rules, &f->stack, &f->request, &untouched, &f->err), -1);
 	assert_int_equal(f->err.code, ERR_INVALID);
 	assert_string_equal(f->err.field, field);
 	if (!strstr(f->err.msg, what))
@@ -550,12 +552,12 @@ static void box_of_a_session_needs_no_code(void **state)
 	struct fixture *f = *state;
 	char *env[] = {(char *)"A=1", NULL};
 	char *bad[] = {(char *)"LD_PRELOAD=x", NULL};
+	struct session_request request = {.language = (char *)"demo"};
 
-	f->request.code = NULL;
-	f->request.code_len = 0;
-	f->request.memory_bytes = 64 * MIB;
-	f->request.env = env;
-	assert_int_equal(policy_decide_box(&f->rules, &f->request, &f->decision, &f->err), 0);
+	request.memory_bytes = 64 * MIB;
+	request.env = env;
+	assert_int_equal(
+		policy_decide_session(&f->rules, &f->stack, &request, &f->decision, &f->err), 0);
 	assert_null(f->decision.argv);
 	assert_string_equal(f->decision.runner->name, "demo");
 	assert_int_equal(f->decision.spec.limits.memory_bytes, 64 * MIB);
@@ -563,18 +565,21 @@ static void box_of_a_session_needs_no_code(void **state)
 	assert_int_equal(f->decision.spec.required_layers, f->caps.required_layers);
 	assert_string_equal(f->decision.env[str_list_count(f->decision.env) - 1], "A=1");
 	policy_decision_done(&f->decision);
-	f->request.env = bad;
-	assert_int_equal(policy_decide_box(&f->rules, &f->request, &f->decision, &f->err), -1);
+	request.env = bad;
+	assert_int_equal(
+		policy_decide_session(&f->rules, &f->stack, &request, &f->decision, &f->err), -1);
 	assert_string_equal(f->err.field, "env_vars");
 	error_clear(&f->err);
-	f->request.env = NULL;
-	f->request.memory_bytes = 1;
-	assert_int_equal(policy_decide_box(&f->rules, &f->request, &f->decision, &f->err), -1);
+	request.env = NULL;
+	request.memory_bytes = 1;
+	assert_int_equal(
+		policy_decide_session(&f->rules, &f->stack, &request, &f->decision, &f->err), -1);
 	assert_string_equal(f->err.field, "resources.memory");
 	error_clear(&f->err);
-	f->request.memory_bytes = 0;
+	request.memory_bytes = 0;
 	f->caps.layers = 0;
-	assert_int_equal(policy_decide_box(&f->rules, &f->request, &f->decision, &f->err), -1);
+	assert_int_equal(
+		policy_decide_session(&f->rules, &f->stack, &request, &f->decision, &f->err), -1);
 	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
 }
 
