@@ -10,6 +10,7 @@
 #include "core/exec.h"
 #include "core/execution.h"
 #include "core/measure.h"
+#include "core/packages.h"
 #include "core/runners.h"
 #include "core/session.h"
 #include "core/store.h"
@@ -59,6 +60,7 @@ static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
 struct daemon {
 	const struct config *config;
 	struct driver *driver;
+	struct packages *packages;
 	struct runners *runners;
 	struct store *store;
 	struct loop *loop;
@@ -405,7 +407,7 @@ static int serve(struct daemon *d, struct error *err)
 	make_core(d);
 	measure(d);
 	d->router = router_new(&(struct router_config){c, d->loop, d->execs, d->sessions,
-	                                               d->executions, d->metrics});
+	                                               d->executions, d->metrics, d->packages});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
@@ -456,6 +458,7 @@ static int load_tls(struct daemon *d, struct error *err)
 
 static int load_runners(struct daemon *d, struct error *err)
 {
+	d->packages = packages_load_host();
 	d->runners = runners_load(d->config->runners_dir, err);
 	return d->runners ? 0 : -1;
 }
@@ -524,6 +527,7 @@ static void take_down(struct daemon *d)
 	if (d->driver)
 		driver_free(d->driver); /* waits for the engine to have cleaned up */
 	tenants_free(d->tenants);
+	packages_free(d->packages);
 	runners_free(d->runners);
 	store_close(d->store); /* what all of them have written is on the disk then */
 	loop_free(d->loop);

@@ -274,7 +274,7 @@ int decode_timeout(struct decode *d, const char *path, const json_t *value)
 	return decode_seconds(d, path, value, &d->out->request.timeout_us);
 }
 
-static int take_cpu(struct decode *d, const char *path, const json_t *value)
+int decode_cpu(struct decode *d, const char *path, const json_t *value)
 {
 	static const char what[] = "a number of cores like 0.5, \"0.5\" or \"500m\", at least 0.01";
 	const char *text = json_string_value(value);
@@ -294,12 +294,12 @@ static int take_cpu(struct decode *d, const char *path, const json_t *value)
 	return 0;
 }
 
-static int take_memory(struct decode *d, const char *path, const json_t *value)
+int decode_memory(struct decode *d, const char *path, const json_t *value)
 {
 	return take_size(d, path, value, &d->out->request.memory_bytes);
 }
 
-static int take_disk(struct decode *d, const char *path, const json_t *value)
+int decode_disk(struct decode *d, const char *path, const json_t *value)
 {
 	return take_size(d, path, value, &d->out->request.disk_bytes);
 }
@@ -320,9 +320,9 @@ static int take_processes(struct decode *d, const char *path, const json_t *valu
 }
 
 static const struct field resource_fields[] = {
-	{"cpu",           take_cpu,       false},
-        {"memory",        take_memory,    false},
-	{"disk",          take_disk,      false},
+	{"cpu",           decode_cpu,     false},
+        {"memory",        decode_memory,  false},
+	{"disk",          decode_disk,    false},
         {"max_processes", take_processes, false},
 	{"max_output",    take_output,    false},
 };

@@ -64,6 +64,9 @@ field_fn decode_files;
 field_fn decode_env;
 field_fn decode_timeout;
 field_fn decode_resources;
+field_fn decode_cpu;
+field_fn decode_memory;
+field_fn decode_disk;
 field_fn decode_stream;
 
 /* decode_handler.c */

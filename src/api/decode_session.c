@@ -2,6 +2,7 @@
 #include "api/decode_session.h"
 
 #include "api/decode_fields.h"
+#include "api/dependencies.h"
 #include "api/json.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -82,16 +83,76 @@ static int take_lifetime(struct decode *d, const char *path, const json_t *value
 	return take_span(d, path, value, DECODE_SESSION_MAX, &request->lifetime_us);
 }
 
+static int take_dependencies(struct decode *d, const char *path, const json_t *value)
+{
+	struct session_request *request = d->more;
+	json_t *list = dependencies_read(path, value, d->err);
+	size_t len;
+
+	if (!list)
+		return -1;
+	request->dependencies = json_write(list, &len);
+	return 0;
+}
+
+static int take_fail_on_error(struct decode *d, const char *path, const json_t *value)
+{
+	struct session_request *request = d->more;
+	bool fail;
+
+	if (decode_bool(d, path, value, &fail) < 0)
+		return -1;
+	request->lacks_dependencies = !fail;
+	return 0;
+}
+
+/* What says how packages would be fetched is checked, and then there is nothing to do with it. */
+static int check_install_timeout(struct decode *d, const char *path, const json_t *value)
+{
+	if (!json_is_number(value) || json_number_value(value) < 30 ||
+	    json_number_value(value) > 1800)
+		return decode_wrong(d, path, "30 to 1800 seconds");
+	return 0;
+}
+
+static int check_bool(struct decode *d, const char *path, const json_t *value)
+{
+	bool ignored;
+
+	return decode_bool(d, path, value, &ignored);
+}
+
+static int check_index_url(struct decode *d, const char *path, const json_t *value)
+{
+	if (!json_is_string(value) || json_string_length(value) > 512)
+		return decode_wrong(d, path, "a string of at most 512 bytes");
+	return 0;
+}
+
+static int check_event(struct decode *d, const char *path, const json_t *value)
+{
+	return json_is_object(value) ? 0 : decode_wrong(d, path, "an object");
+}
+
 static const struct field session_fields[] = {
-	{"id",         take_session_id,   false},
-	{"session_id", take_session_id,   false},
-	{"mode",       take_mode,         false},
-	{"language",   decode_language,   false},
-	{"agent_id",   take_agent_id,     false},
-	{"env_vars",   decode_env,        false},
-	{"timeout",    take_idle_timeout, false},
-	{"lifetime",   take_lifetime,     false},
-	{"resources",  decode_resources,  false},
+	{"dependencies",             take_dependencies,     false},
+	{"fail_on_dependency_error", take_fail_on_error,    false},
+	{"install_timeout",          check_install_timeout, false},
+	{"allow_version_conflicts",  check_bool,            false},
+	{"python_package_index_url", check_index_url,       false},
+	{"event",		    check_event,           false},
+	{"cpu",		      decode_cpu,            false},
+	{"memory",		   decode_memory,         false},
+	{"disk",		     decode_disk,           false},
+	{"id",		       take_session_id,       false},
+	{"session_id",               take_session_id,       false},
+	{"mode",		     take_mode,             false},
+	{"language",                 decode_language,       false},
+	{"agent_id",                 take_agent_id,         false},
+	{"env_vars",                 decode_env,            false},
+	{"timeout",                  take_idle_timeout,     false},
+	{"lifetime",                 take_lifetime,         false},
+	{"resources",                decode_resources,      false},
 };
 
 static int decode_object(const char *body, size_t len, struct decode *d,
@@ -115,12 +176,37 @@ int decode_session(const char *body, size_t len, struct session_request *ret_req
 	if (from->max_output_bytes)
 		return error_field(err, "resources.max_output",
 		                   "is of an execution, not of a session");
+	if (ret_request->dependencies && from->language && !str_equal(from->language, "python"))
+		return error_field(err, "dependencies",
+		                   "are Python packages, and language is '%.40s'", from->language);
 	ret_request->language = TAKE_PTR(from->language);
 	ret_request->env = TAKE_PTR(from->env);
 	ret_request->memory_bytes = from->memory_bytes;
 	ret_request->disk_bytes = from->disk_bytes;
 	ret_request->cpu_millicores = from->cpu_millicores;
 	ret_request->max_processes = from->max_processes;
+	return 0;
+}
+
+static const struct field install_fields[] = {
+	{"dependencies",             take_dependencies,     true },
+	{"fail_on_dependency_error", take_fail_on_error,    false},
+	{"install_timeout",          check_install_timeout, false},
+	{"allow_version_conflicts",  check_bool,            false},
+	{"python_package_index_url", check_index_url,       false},
+};
+
+int decode_install(const char *body, size_t len, const char *language,
+                   struct session_request *ret_request, struct error *err)
+{
+	const struct fields fields = {"", install_fields, ARRAY_SIZE(install_fields)};
+	struct decode d = {.more = ret_request, .err = err};
+
+	if (decode_object(body, len, &d, &fields) < 0)
+		return -1;
+	if (!str_equal(language, "python"))
+		return error_field(err, "dependencies",
+		                   "are Python packages, and language is '%.40s'", language);
 	return 0;
 }
 

@@ -15,6 +15,10 @@ int decode_session(const char *body, size_t len, struct session_request *ret_req
                    struct error *err) attr_must_check;
 #define cleanup_session_request attr_cleanup(session_request_done)
 
+/** decode_install - body of POST /sessions/{id}/dependencies/install, of a session of @language. */
+int decode_install(const char *body, size_t len, const char *language,
+                   struct session_request *ret_request, struct error *err) attr_must_check;
+
 /* Body of POST /sessions/{id}/execute. */
 struct decoded_run {
 	struct decoded_exec exec; /* its language is NULL where none was given */

@@ -14,6 +14,7 @@ struct router {
 	const struct config *config; /* that of the parts: most handlers want it */
 	struct exec_service *execs;
 	const char *unready; /* literal; NULL: ready */
+	uint64_t started_us;
 };
 
 /* @args is borrowed for the call. */
@@ -67,6 +68,25 @@ void account_done(void *ctx, const struct http_request *req, const struct http_d
 route_fn v1_metrics;
 route_fn v1_openapi;
 
+/* v1_container.c */
+route_fn v1_container_list;
+route_fn v1_container_show;
+route_fn v1_container_logs;
+route_fn v1_container_health;
+
+/* v1_runtime.c */
+route_fn v1_runtime_list;
+route_fn v1_runtime_show;
+route_fn v1_runtime_health;
+route_fn v1_runtime_metrics;
+
+/* v1_health.c */
+route_fn v1_root;
+route_fn v1_health;
+route_fn v1_health_detailed;
+route_fn v1_health_sync;
+route_fn v1_internal;
+
 route_fn v1_execute;
 route_fn v1_healthz;
 route_fn v1_readyz;
@@ -74,6 +94,7 @@ route_fn v1_readyz;
 /* v1_session.c */
 route_fn v1_session_create;
 route_fn v1_session_list;
+route_fn v1_session_install;
 route_fn v1_session_show;
 route_fn v1_session_delete;
 route_fn v1_session_terminate;

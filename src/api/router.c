@@ -5,6 +5,7 @@
 #include "api/internal.h"
 #include "api/reply.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -23,6 +24,7 @@ struct router *router_new(const struct router_config *config)
 	r->parts = *config;
 	r->config = config->config;
 	r->execs = config->execs;
+	r->started_us = clock_us();
 	return r;
 }
 

@@ -17,6 +17,7 @@ struct exec_service;
 struct executions;
 struct loop;
 struct metrics;
+struct packages;
 struct principal;
 struct router;
 struct route;
@@ -29,7 +30,8 @@ struct router_config {
 	struct exec_service *execs;
 	struct session_service *sessions;
 	struct executions *executions;
-	struct metrics *metrics; /* NULL: nobody counts */
+	struct metrics *metrics;         /* NULL: nobody counts */
+	const struct packages *packages; /* NULL: none are known */
 };
 
 void router_free(struct router *r);

@@ -3,7 +3,10 @@
 
 #include "api/json.h"
 #include "api/reply.h"
+#include "base/clock.h"
 #include "core/exec.h"
+#include "core/session.h"
+#include "driver/driver.h"
 
 /* Alive: the loop turns. Nothing else is asked, so that a busy daemon is not taken for a dead one.
  */
@@ -43,4 +46,94 @@ void v1_readyz(struct router *r, struct http_request *req, const struct route_ar
 	json_set(body, "running", json_integer((json_int_t)stats.running));
 	json_set(body, "queued", json_integer((json_int_t)stats.queued));
 	reply_json(req, ready ? 200 : 503, body);
+}
+
+static bool is_ready(const struct router *r)
+{
+	struct exec_service_stats stats;
+
+	exec_service_stats(r->execs, &stats);
+	return !stats.draining && !r->unready;
+}
+
+static json_t *view_health(const struct router *r)
+{
+	json_t *j = json_object();
+
+	json_set(j, "status", json_string(is_ready(r) ? "healthy" : "unhealthy"));
+	json_set(j, "version", json_string(MILLIBOX_VERSION));
+	json_set(j, "uptime", json_real((double)(clock_us() - r->started_us) / USEC_PER_SEC));
+	return j;
+}
+
+void v1_root(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	json_t *j = view_health(r);
+
+	(void)args;
+	json_set(j, "service", json_string("millibox"));
+	json_set(j, "name", json_string("Millibox"));
+	json_set(j, "description", json_string("Runs untrusted code in isolated boxes"));
+	json_set(j, "api", json_string("/api/v1"));
+	json_set(j, "health", json_string("/api/v1/health"));
+	reply_json(req, 200, j);
+}
+
+void v1_health(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	(void)args;
+	reply_json(req, is_ready(r) ? 200 : 503, view_health(r));
+}
+
+static json_t *part(bool healthy, const char *kind)
+{
+	json_t *j = json_object();
+
+	json_set(j, "status", json_string(healthy ? "healthy" : "unhealthy"));
+	json_set(j, "type", json_string(kind));
+	return j;
+}
+
+void v1_health_detailed(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct driver *driver = exec_service_driver(r->execs);
+	json_t *j = view_health(r), *parts = json_object();
+
+	(void)args;
+	/* A daemon whose database cannot be written ends; the workspace is memory of the box. */
+	json_set(parts, "database", part(true, "sqlite"));
+	json_set(parts, "storage", part(true, "tmpfs"));
+	json_set(parts, "runtime_nodes", part(is_ready(r), driver->ops->name));
+	json_set(j, "dependencies", parts);
+	json_set(j, "reason", r->unready ? json_string(r->unready) : json_null());
+	reply_json(req, is_ready(r) ? 200 : 503, j);
+}
+
+/* The end of a box is an event, and its session knows it at once: there is nothing to find out. */
+void v1_health_sync(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct session_service_stats stats;
+	json_t *j = json_object();
+
+	(void)args;
+	session_service_stats(r->parts.sessions, &stats);
+	json_set(j, "status", json_string("completed"));
+	json_set(j, "total", json_integer((json_int_t)stats.boxes));
+	json_set(j, "healthy", json_integer((json_int_t)stats.boxes));
+	json_set(j, "unhealthy", json_integer(0));
+	json_set(j, "recovered", json_integer(0));
+	json_set(j, "failed", json_integer(0));
+	reply_json(req, 200, j);
+}
+
+/* Boxes report over the agent's own wire, so there is no token that could open this. */
+void v1_internal(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+
+	(void)r;
+	(void)args;
+	(void)error_set(&err, ERR_UNAUTHENTICATED, 0,
+	                "no token opens this: boxes report by a way of their own");
+	reply_error(req, &err);
 }

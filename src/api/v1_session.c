@@ -2,10 +2,12 @@
 #include "api/internal.h"
 
 #include "api/decode_session.h"
+#include "api/dependencies.h"
 #include "api/json.h"
 #include "api/query.h"
 #include "api/reply.h"
 #include "api/view.h"
+#include "base/alloc.h"
 #include "core/session.h"
 
 #define HTTP_OK      200
@@ -23,11 +25,30 @@ static struct session *find(struct router *r, struct http_request *req,
 	return session;
 }
 
+/* What is known of the packages that were asked for. */
+static int resolve(const struct router *r, const struct session_request *request, char **ret_text,
+                   struct error *err)
+{
+	cleanup_json json_t *wanted = json_loads(request->dependencies, 0, NULL);
+	struct error missing = {0};
+	json_t *found = dependencies_resolve(r->parts.packages, wanted, &missing);
+	size_t len;
+
+	if (error_is_set(&missing) && !request->lacks_dependencies) {
+		json_decref(found);
+		*err = missing;
+		return -1;
+	}
+	*ret_text = json_write(found, &len);
+	return 0;
+}
+
 void v1_session_create(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_session_request struct session_request request = {0};
 	struct session *session = NULL;
 	struct error err = {0};
+	cleanup_free char *told = NULL;
 	bool reused = false;
 	size_t len;
 	const char *body = http_body(req, &len);
@@ -35,10 +56,45 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	request.tenant = args->principal->tenant;
 	request.request_id = http_request_id(req);
 	if (decode_session(body, len, &request, &err) < 0 ||
-	    session_create(r->parts.sessions, &request, &session, &reused, &err) < 0)
+	    (request.dependencies && resolve(r, &request, &told, &err) < 0) ||
+	    session_create(r->parts.sessions, &request, &session, &reused, &err) < 0) {
 		reply_error(req, &err);
-	else
-		reply_json(req, reused ? HTTP_OK : HTTP_CREATED, view_session(session));
+		return;
+	}
+	if (told)
+		session_set_dependencies(session, told);
+	reply_json(req, reused ? HTTP_OK : HTTP_CREATED, view_session(session));
+}
+
+/* Nothing is fetched, so nothing is ever under way. */
+static int check_alive(const struct session_info *info, struct error *err)
+{
+	if (info->state != SESSION_TERMINATED && info->state != SESSION_FAILED)
+		return 0;
+	return error_set(err, ERR_CONFLICT, 0, "session %s is %s", info->id,
+	                 session_state_name(info->state));
+}
+
+void v1_session_install(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_session_request struct session_request request = {0};
+	cleanup_free char *told = NULL;
+	struct session_info info = {0};
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+	struct session *session = find_session(r, args, &err);
+
+	if (session)
+		session_info(session, &info);
+	if (!session || check_alive(&info, &err) < 0 ||
+	    decode_install(body, len, info.language, &request, &err) < 0 ||
+	    resolve(r, &request, &told, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	session_set_dependencies(session, told);
+	reply_json(req, 200, view_session(session));
 }
 
 static void list(struct session_service *sessions, const char *tenant, struct query_page *page)

@@ -78,6 +78,25 @@ static void set_times(json_t *j, const struct session_info *info)
 	json_set(j, "completed_at", moment(info->ended_ms));
 }
 
+static void set_dependencies(json_t *j, const char *kept)
+{
+	static const char *const names[] = {
+		"requested_dependencies",        "installed_dependencies",
+		"dependency_install_status",     "dependency_install_error",
+		"dependency_install_started_at", "dependency_install_completed_at",
+	};
+	cleanup_json json_t *told = kept ? json_loads(kept, 0, NULL) : NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		json_t *value = json_object_get(told, names[i]);
+
+		if (value)
+			json_set(j, names[i], json_incref(value));
+		else
+			json_set(j, names[i], i < 2 ? json_array() : json_null());
+	}
+}
+
 static json_t *session_head(const struct session_info *info)
 {
 	json_t *j = json_object();
@@ -117,6 +136,7 @@ json_t *view_session(const struct session *session)
 	json_set(j, "resource_limit", limits);
 	json_set(j, "env_vars", variables(info.env));
 	set_times(j, &info);
+	set_dependencies(j, info.dependencies);
 	json_set(j, "reason", reason(&info));
 	json_set(j, "queued", json_integer((json_int_t)info.queued));
 	json_set(j, "executions", json_integer((json_int_t)info.executions));

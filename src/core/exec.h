@@ -118,6 +118,9 @@ void exec_explain(const struct exec_service *s, const struct exec_request *reque
 /** exec_explain_session - the same of a session that would be made. */
 void exec_explain_session(const struct exec_service *s, const struct session_request *request,
                           struct policy_explanation *ret_explanation);
+/** exec_service_driver - what makes its boxes; borrowed. */
+const struct driver *exec_service_driver(const struct exec_service *s);
+unsigned exec_service_cores(const struct exec_service *s);
 
 struct exec_service_stats {
 	size_t running, queued, boxes;

@@ -151,6 +151,16 @@ void exec_service_stats(const struct exec_service *s, struct exec_service_stats 
 	};
 }
 
+const struct driver *exec_service_driver(const struct exec_service *s)
+{
+	return s->config.driver;
+}
+
+unsigned exec_service_cores(const struct exec_service *s)
+{
+	return s->rules.cores;
+}
+
 unsigned exec_service_retry_after(const struct exec_service *s)
 {
 	return scheduler_retry_after(&s->scheduler);

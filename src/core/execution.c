@@ -271,6 +271,13 @@ void execution_info(const struct execution *e, struct execution_info *ret_info)
 	};
 }
 
+const struct buf *execution_told(const struct execution *e, enum output_stream stream)
+{
+	if (e->has_outcome)
+		return stream == OUTPUT_STDERR ? &e->outcome.err : &e->outcome.out;
+	return &e->output[stream];
+}
+
 void execution_started(struct execution *e)
 {
 	if (e->state != EXECUTION_PENDING)

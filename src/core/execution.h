@@ -87,6 +87,8 @@ size_t executions_count_of(struct executions *all, const char *tenant, const cha
 void executions_forget(struct executions *all, const char *tenant, const char *session_id);
 
 void execution_info(const struct execution *e, struct execution_info *ret_info);
+/** execution_told - what it printed so far; borrowed until the next event. */
+const struct buf *execution_told(const struct execution *e, enum output_stream stream);
 
 /* Called by whoever runs it. */
 void execution_started(struct execution *e);

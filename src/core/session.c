@@ -240,6 +240,7 @@ void session_reap(struct session *session)
 	timer_free(session->timer);
 	timer_free(session->job_timer);
 	free(session->language);
+	free(session->dependencies);
 	free(session->agent_id);
 	str_list_free(session->env);
 	free(session->reason);
@@ -330,6 +331,7 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.state = session->state,
 		.mode = session->mode,
 		.box_id = session->box ? box_id(session->box) : NULL,
+		.container_id = session->spec.id[0] ? session->spec.id : NULL,
 		.driver = session->service->config.driver->ops->name,
 		.policy = policy_name(&session->stack),
 		.network = session->spec.network,
@@ -344,5 +346,12 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.reason = session->reason,
 		.queued = session->queued,
 		.executions = session->executions,
+		.dependencies = session->dependencies,
 	};
+}
+
+void session_set_dependencies(struct session *session, const char *text)
+{
+	free(session->dependencies);
+	session->dependencies = xstrdup(text);
 }

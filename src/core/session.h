@@ -60,6 +60,8 @@ struct session_request {
 	char *policy; /* to be held to as well as to the tenant's; NULL: none */
 	bool network_asked;
 	enum box_network network;
+	char *dependencies;      /* JSON, kept for who asks; NULL: none */
+	bool lacks_dependencies; /* made also where some of them are missing */
 };
 
 void session_request_done(struct session_request *request);
@@ -70,7 +72,8 @@ struct session_info {
 	const char *id, *language, *agent_id; /* agent_id: NULL if none */
 	enum session_state state;
 	enum session_mode mode;
-	const char *box_id; /* NULL: none */
+	const char *box_id;       /* NULL: none */
+	const char *container_id; /* as box_id, also before it is there and after it is gone */
 	const char *driver;
 	const char *policy; /* that it was made under; NULL: the settings alone */
 	enum box_network network;
@@ -80,6 +83,7 @@ struct session_info {
 	uint64_t created_ms, updated_ms, last_activity_ms, ended_ms; /* wall clock; 0: not yet */
 	const char *reason; /* why it ended or failed, for people; NULL */
 	size_t queued, executions;
+	const char *dependencies; /* as session_set_dependencies was told; NULL: nothing */
 };
 
 /* A state and when it was entered, wall clock. */
@@ -117,6 +121,11 @@ int session_create(struct session_service *s, const struct session_request *requ
 struct session *session_find(struct session_service *s, const char *tenant, const char *id);
 /** session_at - of @tenant, newest first, for listings; NULL past the end. O(offset). */
 struct session *session_at(struct session_service *s, const char *tenant, size_t offset);
+/** session_older - the next of a listing; NULL: @session is the oldest of its tenant. */
+struct session *session_older(const struct session *session);
+/** session_find_box - the persistent session whose box has, or had, this id. */
+struct session *session_find_box(struct session_service *s, const char *tenant,
+                                 const char *container_id);
 struct session_service_stats {
 	size_t live; /* have not ended */
 	size_t boxes;
@@ -149,6 +158,8 @@ int session_pause(struct session *session, struct error *err) attr_must_check;
 int session_resume(struct session *session, struct error *err) attr_must_check;
 /** session_interrupt - SIGINT to what runs; the session goes on. ERR_CONFLICT when nothing does. */
 int session_interrupt(struct session *session, struct error *err) attr_must_check;
+/** session_set_dependencies - @text, JSON, is kept and told by session_info; copied. */
+void session_set_dependencies(struct session *session, const char *text);
 int session_keepalive(struct session *session, struct error *err) attr_must_check;
 /** session_terminate - idempotent; running and queued executions are cancelled. */
 void session_terminate(struct session *session, const char *reason);

@@ -50,6 +50,7 @@ struct session_service {
 
 /* All sessions of one tenant; there as long as it has one. */
 struct session_owner {
+	struct map *by_box; /* persistent ones, by the id of their box */
 	struct session_service *service;
 	char tenant[TENANT_NAME_MAX + 1];
 	struct map *by_id;
@@ -120,6 +121,7 @@ struct session {
 	uint64_t held_bytes;    /* memory of its box, taken from the account */
 	char id[SESSION_ID_MAX + 1];
 	char *language, *agent_id; /* owned */
+	char *dependencies;        /* owned; NULL: none */
 	char **env;                /* owned, NULL-terminated; never NULL */
 	enum session_mode mode;
 	enum session_state state;                       /* written by session_set_state alone */

@@ -45,6 +45,22 @@ struct session *session_at(struct session_service *s, const char *tenant, size_t
 	return LIST_ENTRY(node, struct session, owner_node);
 }
 
+struct session *session_older(const struct session *session)
+{
+	const struct list *node = session->owner_node.prev;
+
+	return node == &session->owner->sessions ? NULL
+	                                         : LIST_ENTRY(node, struct session, owner_node);
+}
+
+struct session *session_find_box(struct session_service *s, const char *tenant,
+                                 const char *container_id)
+{
+	const struct session_owner *owner = session_owner_of(s, tenant);
+
+	return owner ? map_get(owner->by_box, container_id) : NULL;
+}
+
 size_t session_count(const struct session_service *s, const char *tenant)
 {
 	const struct session_owner *owner = session_owner_of(s, tenant);
@@ -60,6 +76,7 @@ static struct session_owner *owner_new(struct session_service *s, const char *te
 	(void)!str_copy(owner->tenant, sizeof(owner->tenant), tenant); /* is one of a session */
 	owner->by_id = map_new();
 	owner->by_agent = map_new();
+	owner->by_box = map_new();
 	list_init(&owner->sessions);
 	list_init(&owner->ended);
 	(void)!map_put(s->owners, tenant, owner); /* it was looked for */
@@ -71,6 +88,7 @@ static void owner_free(struct session_owner *owner)
 	(void)map_remove(owner->service->owners, owner->tenant);
 	map_free(owner->by_id);
 	map_free(owner->by_agent);
+	map_free(owner->by_box);
 	free(owner);
 }
 
@@ -87,6 +105,16 @@ static void name_session(struct session *session, const char *id)
 	} while (map_put(session->owner->by_id, session->id, session) < 0);
 }
 
+/* One that was restored has its box's name already. */
+static void name_box(struct session *session)
+{
+	if (session->mode != SESSION_PERSISTENT)
+		return;
+	if (!session->spec.id[0])
+		exec_make_box_id(session->spec.id);
+	(void)!map_put(session->owner->by_box, session->spec.id, session); /* no two are the same */
+}
+
 void session_owner_enter(struct session *session, const char *id)
 {
 	struct session_owner *owner = session_owner_of(session->service, session->tenant);
@@ -97,6 +125,7 @@ void session_owner_enter(struct session *session, const char *id)
 	name_session(session, id);
 	list_append(&owner->sessions, &session->owner_node);
 	owner->count++;
+	name_box(session);
 	if (session->agent_id && session->mode == SESSION_PERSISTENT) {
 		(void)map_remove(owner->by_agent, session->agent_id);
 		(void)!map_put(owner->by_agent, session->agent_id, session); /* just removed */
@@ -164,6 +193,7 @@ void session_owner_leave(struct session *session)
 	list_remove(&session->owner_ended_node);
 	list_remove(&session->owner_node);
 	(void)map_remove(owner->by_id, session->id);
+	(void)map_remove(owner->by_box, session->spec.id);
 	if (--owner->count == 0)
 		owner_free(owner);
 }

@@ -26,6 +26,7 @@ void session_request_done(struct session_request *request)
 	free(request->language);
 	free(request->agent_id);
 	free(request->policy);
+	free(request->dependencies);
 	str_list_free(request->env);
 	*request = (struct session_request){0};
 }
@@ -221,7 +222,6 @@ static int open_session(struct session_service *s, struct session *session, stru
 		session_set_state(session, SESSION_READY);
 		return 0;
 	}
-	exec_make_box_id(session->spec.id);
 	if (box_create(s->config.driver, &session->spec, &events, &session->box, err) < 0)
 		return -1;
 	s->boxes++;

@@ -87,6 +87,33 @@ struct session *session_at(struct session_service *s, const char *tenant, size_t
 	return s->exists && offset == 0 ? &s->one : NULL;
 }
 
+struct session *session_older(const struct session *session)
+{
+	(void)session;
+	return NULL;
+}
+
+struct session *session_find_box(struct session_service *s, const char *tenant,
+                                 const char *container_id)
+{
+	(void)s;
+	(void)tenant;
+	(void)container_id;
+	return NULL;
+}
+
+void session_service_stats(const struct session_service *s, struct session_service_stats *ret_stats)
+{
+	(void)s;
+	*ret_stats = (struct session_service_stats){0};
+}
+
+void session_set_dependencies(struct session *session, const char *text)
+{
+	(void)session;
+	(void)text;
+}
+
 size_t session_count(const struct session_service *s, const char *tenant)
 {
 	assert_string_equal(tenant, TENANT_DEFAULT);

@@ -59,6 +59,21 @@ void exec_service_stats(const struct exec_service *s, struct exec_service_stats 
 	*ret_stats = (struct exec_service_stats){.draining = s->draining};
 }
 
+const struct driver *exec_service_driver(const struct exec_service *s)
+{
+	static const struct driver_ops ops = {.name = "fake"};
+	static const struct driver driver = {.ops = &ops};
+
+	(void)s;
+	return &driver;
+}
+
+unsigned exec_service_cores(const struct exec_service *s)
+{
+	(void)s;
+	return 2;
+}
+
 unsigned exec_service_retry_after(const struct exec_service *s)
 {
 	(void)s;
