@@ -76,13 +76,14 @@ static void add_entry(struct packages *p, const char *entry)
 
 static void add_directory(struct packages *p, const char *path)
 {
-	DIR *dir = opendir(path);
-	const struct dirent *entry;
+	struct dirent **entries = NULL;
+	int count = scandir(path, &entries, NULL, alphasort);
 
-	while (dir && (entry = readdir(dir)))
-		add_entry(p, entry->d_name);
-	if (dir)
-		(void)closedir(dir);
+	for (int i = 0; i < count; i++) {
+		add_entry(p, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
 }
 
 struct packages *packages_load(const char *const *patterns)

@@ -31,7 +31,6 @@ static void a_route_is_found_by_method_and_path(void **state)
 static void another_path_is_not_found(void **state)
 {
 	static const char *const paths[] = {"",
-	                                    "/",
 	                                    "/api",
 	                                    "/api/v1/execute/",
 	                                    "/api/v1/execute/x",
