@@ -86,6 +86,8 @@ void build_init(struct build *b, const struct host *host, struct netpool *nets,
 		.agent_box = -1,
 		.sync_host = -1,
 		.sync_box = -1,
+		.hot_host = -1,
+		.hot_box = -1,
 		.pidfd = -1,
 	};
 	groups_init(&b->groups);
@@ -93,8 +95,8 @@ void build_init(struct build *b, const struct host *host, struct netpool *nets,
 
 void build_close(struct build *b)
 {
-	int *const fds[] = {&b->agent_host, &b->agent_box, &b->sync_host,
-	                    &b->sync_box,   &b->pidfd,     &b->net};
+	int *const fds[] = {&b->agent_host, &b->agent_box, &b->sync_host, &b->sync_box,
+	                    &b->pidfd,      &b->net,       &b->hot_host,  &b->hot_box};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		*fds[i] = fd_close(*fds[i]);

@@ -210,6 +210,27 @@ void boxes_end_all(struct boxes *boxes)
 		box_end(boxes, box);
 }
 
+/* One whose making is not over has nothing in it that would be worth it. */
+bool box_is_kept(const struct box *box)
+{
+	return (box->build.plan.flags & ENGINE_FLAG_KEEP) && box->state == BOX_RUNNING &&
+	       box->destroy_seq == 0;
+}
+
+size_t boxes_end_others(struct boxes *boxes)
+{
+	struct box *box;
+	size_t kept = 0;
+
+	LIST_FOREACH (box, &boxes->all, struct box, node) {
+		if (box_is_kept(box))
+			kept++;
+		else
+			box_end(boxes, box);
+	}
+	return kept;
+}
+
 static void fail(struct boxes *boxes, struct box *box, const struct error *err)
 {
 	boxes->events.on_failed(boxes->events.ctx, box, err);

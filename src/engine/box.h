@@ -40,6 +40,7 @@ struct box {
 	uint32_t destroy_seq;
 	bool announced; /* CREATED was sent: GONE will be */
 	bool reaped;
+	bool frozen;
 	int wait_status;
 	uint32_t leftovers;
 	uint64_t deadline_us; /* BUILDING: given up then; ENDING, SWEEPING: next try */
@@ -85,5 +86,9 @@ void boxes_on_event(struct boxes *boxes, uint64_t value);
 /** box_end - idempotent. */
 void box_end(struct boxes *boxes, struct box *box);
 void boxes_end_all(struct boxes *boxes);
+/** box_is_kept - alive, and outlives the daemon. */
+bool box_is_kept(const struct box *box);
+/** boxes_end_others - all that are not kept. Return: how many are. */
+size_t boxes_end_others(struct boxes *boxes);
 /** boxes_work - what is due by time: tries again, gives up, frees. Return: ms to wait, or -1. */
 int boxes_work(struct boxes *boxes);

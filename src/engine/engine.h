@@ -15,7 +15,13 @@
  *   - When PID 1 ends by itself (the pidfd tells), its groups stay until DESTROY, so that counters
  *     can still be read.
  * An engine that cannot start answers the first request with FAILED and exits. When the daemon's
- * end closes, the engine ends all boxes and exits.
+ * end closes, the engine ends all boxes that were not made to be kept, and exits when none is left.
+ *
+ * Custody. Boxes made with ENGINE_FLAG_KEEP outlive their daemon for a while (--lease): the engine
+ * stays as their custodian and listens at a Unix socket in the runtime directory (--custody, a name
+ * that only the daemons of one state directory know). Whoever connects there as the engine's own
+ * user is its new daemon: PROBE as always, then either ADOPT, answered by a KEPT for every box that
+ * is still there and an ADOPTED, or END. When nobody comes in time everything ends.
  */
 
 #include "base/error.h"
@@ -27,10 +33,11 @@
  * 1 on /dev/null, 2 for its log, nothing else, and
  *   millibox-engine --agent FILE --runners DIR --runtime-dir DIR --uid-base N --log-level L
  *                   --log-format F --max-memory BYTES --max-disk BYTES --max-pids N --max-cpu N
+ *                   --custody NAME --lease MS --identity N
  */
 #define ENGINE_SOCKET_FD 3
 
-#define ENGINE_VERSION 1
+#define ENGINE_VERSION 2
 #define ENGINE_ID_LEN  32 /* box ids: [a-z0-9]{1,31} and NUL */
 
 enum engine_op {
@@ -46,6 +53,11 @@ enum engine_op {
 	ENGINE_FROZEN,
 	ENGINE_FAILED, /* of a request, or of a box while it was being built (then GONE follows) */
 	ENGINE_GONE,   /* nothing of the box is left */
+	/* custody; numbers never change, because daemon and engine may be of different builds */
+	ENGINE_ADOPT,   /* request: whose daemon died, once; answered by KEPT... ADOPTED */
+	ENGINE_END,     /* request: end all boxes and exit; the end of the socket is the answer */
+	ENGINE_KEPT,    /* as CREATED, of a box that was kept; its agent has a new stream */
+	ENGINE_ADOPTED, /* there are no more */
 	ENGINE_OP_COUNT
 };
 
@@ -64,7 +76,8 @@ struct engine_limits {
 enum engine_flag {
 	ENGINE_FLAG_REQUIRE_CGROUP = 1u << 0, /* fail without one of memory, pids and cpu */
 	ENGINE_FLAG_EXEC_TMP = 1u << 1,       /* /tmp may hold programs */
-	ENGINE_FLAGS_ALL = (1u << 2) - 1,
+	ENGINE_FLAG_KEEP = 1u << 2,           /* outlives its daemon: see custody */
+	ENGINE_FLAGS_ALL = (1u << 3) - 1,
 };
 
 struct engine_request {
@@ -100,9 +113,11 @@ struct engine_probe {
 	uint32_t gid;
 	uint32_t daemon_uid; /* an id reserved for the daemon itself; 0 when not privileged */
 	uint32_t boxes_max;  /* id slots: boxes alive at the same time */
+	uint64_t identity;   /* --identity: what the daemon that started it would have it be */
 };
 
-/* Descriptors that come with ENGINE_CREATED, in this order; the mask says which are there. */
+/* Descriptors that come with ENGINE_CREATED and ENGINE_KEPT, in this order; the mask says which are
+ * there. */
 enum engine_fd {
 	ENGINE_FD_AGENT,  /* stream socket to the agent, which has its end as descriptor 3 */
 	ENGINE_FD_PIDFD,  /* readable when the box's PID 1 has ended */
@@ -120,6 +135,7 @@ struct engine_created {
 	uint32_t pid;      /* of the box's PID 1, outside */
 	uint32_t uid;      /* of the payload, inside */
 	uint32_t gid;
+	uint32_t frozen; /* KEPT: 0 or 1 */
 };
 
 struct engine_gone {

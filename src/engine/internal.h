@@ -28,7 +28,8 @@
 #define ROOT_MASK_DIR  "/mask/dir"
 #define ROOT_BOOT_ID   "/mask/boot_id"
 
-#define BOXES_MAX 4096
+#define BOXES_MAX        4096
+#define CUSTODY_NAME_MAX 64
 
 struct options {
 	int fd;
@@ -37,6 +38,9 @@ struct options {
 	const char *runtime_dir;
 	uint64_t uid_base;
 	struct engine_limits maxima; /* of a box, as the operator says */
+	const char *custody;         /* name of the socket in the runtime directory; NULL: none */
+	uint32_t lease_ms;           /* how long boxes outlive their daemon; 0: not at all */
+	uint64_t identity;
 };
 
 /* Host ids that are ours to give away, numbered as in the engine's own user namespace. */
@@ -63,6 +67,13 @@ struct instance {
 	int lock; /* owned */
 };
 
+/* Where the next daemon finds the boxes of a dead one. */
+struct custody {
+	int listener; /* owned; -1: none */
+	uint32_t lease_ms;
+	char name[CUSTODY_NAME_MAX + 1];
+};
+
 struct proc_mask {
 	const char *name;  /* below /proc */
 	const char *cover; /* in the engine's root */
@@ -77,6 +88,8 @@ struct host {
 	uint32_t slots; /* boxes alive at the same time */
 	struct engine_limits maxima;
 	struct instance instance;
+	struct custody custody;
+	uint64_t identity;
 	uint32_t landlock_abi;
 	int agent_exe; /* sealed memory file; owned */
 	size_t mask_count;
@@ -107,6 +120,8 @@ struct build {
 	int agent_box;  /* agent's end; owned, the child's alone after clone */
 	int sync_host;  /* status socket; owned */
 	int sync_box;
+	int hot_host; /* hot line to the agent of a box that is kept; owned */
+	int hot_box;
 	int net;   /* its network namespace; owned */
 	int pidfd; /* owned */
 	pid_t pid;
@@ -136,6 +151,17 @@ struct ids ids_of_instance(const struct privilege *privilege, uint32_t number);
 uint32_t ids_slots(const struct ids *ids);
 uint32_t ids_agent(const struct ids *ids, uint32_t slot);
 uint32_t ids_payload(const struct ids *ids, uint32_t slot);
+
+/* custody.c */
+/** custody_open - listen in the runtime directory, while it can be reached by name. */
+int custody_open(const struct options *options, const struct instance *instance,
+                 struct custody *ret_custody, struct error *err) attr_must_check;
+void custody_close(struct custody *custody, const struct instance *instance);
+/** custody_accept - Return: a connection of our own user, or a negative errno. */
+int custody_accept(const struct custody *custody) attr_must_check;
+/** custody_new_stream - for the agent of a kept box. Return: the daemon's end, or negative errno.
+ */
+int custody_new_stream(int hot_line) attr_must_check;
 
 /* Which id slots are in use. A slot that was given back is the last to be taken again. */
 struct slots {

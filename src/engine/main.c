@@ -77,6 +77,9 @@ static int collect(const struct options *options, const struct privilege *privil
 		return -1;
 	cgroups_sweep_others(&host->groups);
 	cgroups_enable(&host->groups);
+	if (custody_open(options, &host->instance, &host->custody, err) < 0)
+		return -1;
+	host->identity = options->identity;
 	host->maxima = complete_maxima(options->maxima);
 	host->ids = ids_of_instance(privilege, host->instance.number);
 	host->slots = ids_slots(&host->ids);
@@ -136,6 +139,7 @@ static int mode_serve(const struct options *options)
 {
 	struct host host = {
 		.instance = {.dir = -1, .lock = -1},
+                  .custody = {.listener = -1},
                   .agent_exe = -1
         };
 	struct error err = {0};
@@ -147,6 +151,7 @@ static int mode_serve(const struct options *options)
 	if (r < 0 && !started)
 		tell_daemon(options->fd, &err);
 	cgroups_close(&host.groups);
+	custody_close(&host.custody, &host.instance);
 	instance_release(&host.instance);
 	(void)fd_close(host.agent_exe);
 	return r < 0 ? 1 : 0;
@@ -216,6 +221,9 @@ static const struct item {
 	{"max-disk",         TO_U64,    AT_MAX(workspace_bytes),     0,                          "bytes a workspace may be given"               },
 	{"max-pids",         TO_U32,    AT_MAX(pids),                0,                          "processes a box may be given"                 },
 	{"max-cpu",          TO_U32,    AT_MAX(cpu_millicores),      0,                          "thousandths of a core, 0 for all cores"       },
+	{"custody",          TO_TEXT,   AT(options.custody),         0,                          "socket where another daemon finds kept boxes" },
+	{"lease",            TO_U32,    AT(options.lease_ms),        0,                          "milliseconds that boxes outlive their daemon" },
+	{"identity",         TO_U64,    AT(options.identity),        0,                          "number to be told to the next daemon"         },
 	{"memory",           TO_U64,    AT(limits.memory_bytes),     0,                          "bytes"                                        },
 	{"workspace",        TO_U64,    AT(limits.workspace_bytes),  0,                          "bytes"                                        },
 	{"tmp",              TO_U64,    AT(limits.tmp_bytes),        0,                          "bytes"                                        },
@@ -226,6 +234,7 @@ static const struct item {
 	{"cpu",              TO_U32,    AT(limits.cpu_millicores),   0,                          "thousandths of a core"                        },
 	{"require-cgroup",   TO_FLAG,   0,                           ENGINE_FLAG_REQUIRE_CGROUP, "fail without controllers"                     },
 	{"exec-tmp",         TO_FLAG,   0,                           ENGINE_FLAG_EXEC_TMP,       "programs in /tmp may run"                     },
+	{"keep",             TO_FLAG,   0,                           ENGINE_FLAG_KEEP,           "outlives its daemon"                          },
 	{"help",             TO_MODE,   0,                           0,                          "this text"                                    },
 };
 /* clang-format on */

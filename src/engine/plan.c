@@ -120,7 +120,7 @@ static const struct row rows[STEP_COUNT] = {
 	},
 	[STEP_CHANNELS] = {
 		.name = "channels", .phase = PLAN_PREPARE,
-		.text = "make the agent's socket and the status socket",
+		.text = "make the agent's socket and the status socket (and a hot line, if it is to be kept)",
 		.why = "the child inherits its ends: they must exist before it does",
 	},
 	[STEP_NET] = {
@@ -232,7 +232,8 @@ static const struct row rows[STEP_COUNT] = {
 	},
 	[STEP_DESCRIPTORS] = {
 		.name = "descriptors", .phase = PLAN_BUILD,
-		.text = "0, 1, 2 on the box's /dev/null, 3 the agent's socket, all others closed",
+		.text = "0, 1, 2 on the box's /dev/null, 3 the agent's socket (4 its hot line), all others "
+		        "closed",
 		.why = "after the last step that needed one; /dev/null is the one inside",
 	},
 	[STEP_CAPS] = {

@@ -41,8 +41,8 @@
 #define UID_LAST     0xfffffffeULL
 #define NEWUIDMAP    "/usr/bin/newuidmap"
 #define NEWGIDMAP    "/usr/bin/newgidmap"
-/* Descriptors: pidfd, status socket, agent socket, a directory per cgroup tree. */
-#define FILES_PER_BOX  9
+/* Descriptors: pidfd, status socket, agent socket, hot line, a directory per cgroup tree. */
+#define FILES_PER_BOX  10
 #define FILES_OWN      64
 #define SUBID_TEXT_MAX ((size_t)1024 * 1024)
 

@@ -166,9 +166,11 @@ static const struct {
 	int (*check)(const struct engine_request *req, struct error *err);
 } checks[ENGINE_OP_COUNT] = {
 	[ENGINE_PROBE] = {false, check_destroy},
-	[ENGINE_CREATE] = {true,  check_create },
+          [ENGINE_CREATE] = {true,  check_create },
 	[ENGINE_DESTROY] = {true,  check_destroy},
-	[ENGINE_FREEZE] = {true,  check_freeze },
+          [ENGINE_FREEZE] = {true,  check_freeze },
+	[ENGINE_ADOPT] = {false, check_destroy},
+          [ENGINE_END] = {false, check_destroy},
 };
 
 static int check_box_id(const struct engine_request *req, bool has_box, struct error *err)

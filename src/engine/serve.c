@@ -8,6 +8,7 @@
 #include <sys/time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "engine/box.h"
@@ -16,7 +17,11 @@
 /*
  * The loop: requests of the daemon, news of boxes, time. One thread. The socket stays blocking for
  * sending, with a limit: a daemon that does not read for that long is as good as dead, and the
- * engine ends with it.
+ * engine treats it so.
+ *
+ * Without a daemon the engine is the custodian of what is to be kept, if there is anything and a
+ * lease for it: it goes on with everything but requests, and listens for another daemon. See
+ * custody.c.
  */
 
 #define EVENTS_MAX       64
@@ -25,15 +30,26 @@
 /* Above all values of boxes. */
 enum watch {
 	WATCH_SOCKET = BOXES_MAX * 2,
+	WATCH_CUSTODY,
 };
 
 struct server {
 	const struct host *host;
-	int sock; /* borrowed; -1 when the daemon is gone */
+	int sock; /* owned; -1 when the daemon is gone */
 	int epoll;
 	bool stopping;
+	bool adoptable;        /* this daemon came after another, and has not asked yet */
+	uint64_t lease_end_us; /* without a daemon */
 	struct boxes boxes;
 };
+
+static void lose_daemon(struct server *s)
+{
+	(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock, NULL);
+	s->sock = fd_close(s->sock);
+	s->adoptable = false;
+	s->lease_end_us = clock_us() + s->host->custody.lease_ms * USEC_PER_MS;
+}
 
 static void send_reply(struct server *s, const struct engine_reply *reply, const int *fds,
                        size_t count)
@@ -46,9 +62,7 @@ static void send_reply(struct server *s, const struct engine_reply *reply, const
 	if (r >= 0)
 		return;
 	log_info("the daemon is gone (%s)", strerror(-r));
-	(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock, NULL);
-	s->sock = -1;
-	s->stopping = true;
+	lose_daemon(s);
 }
 
 static struct engine_reply reply_to(enum engine_op op, uint32_t seq, const char *id)
@@ -93,32 +107,42 @@ static int cpu_dir(const struct host *host, const struct box_groups *groups)
 	return dir >= 0 ? dir : groups_dir(host, groups, CGROUP_CPUACCT);
 }
 
-static void on_created(void *ctx, struct box *box)
+/* What the daemon has to know of a box, CREATED or KEPT; @stream is its end to the agent. */
+static void hand_over(struct server *s, const struct box *box, struct engine_reply *reply,
+                      int stream)
 {
-	struct server *s = ctx;
-	struct build *b = &box->build;
-	struct engine_reply reply = reply_to(ENGINE_CREATED, box->create_seq, b->id);
+	const struct build *b = &box->build;
 	const struct ids *ids = &s->host->ids;
 	cleanup_close int kill_file = groups_open_kill(s->host, &b->groups);
 	struct passed passed = {0};
 
-	pass(&passed, ENGINE_FD_AGENT, b->agent_host);
+	pass(&passed, ENGINE_FD_AGENT, stream);
 	pass(&passed, ENGINE_FD_PIDFD, b->pidfd);
 	pass(&passed, ENGINE_FD_KILL, kill_file);
 	pass(&passed, ENGINE_FD_MEMORY, groups_dir(s->host, &b->groups, CGROUP_MEMORY));
 	pass(&passed, ENGINE_FD_PIDS, groups_dir(s->host, &b->groups, CGROUP_PIDS));
 	pass(&passed, ENGINE_FD_CPU, cpu_dir(s->host, &b->groups));
-	reply.created = (struct engine_created){
+	reply->created = (struct engine_created){
 		.fds = passed.mask,
 		.layers = b->plan.layers,
 		.host_uid = ids->host_first + (ids_payload(ids, b->slot) - ids->first),
 		.pid = (uint32_t)b->pid,
 		.uid = BOX_PAYLOAD_ID,
 		.gid = BOX_PAYLOAD_ID,
+		.frozen = box->frozen,
 	};
+	send_reply(s, reply, passed.fds, passed.count);
+}
+
+static void on_created(void *ctx, struct box *box)
+{
+	struct server *s = ctx;
+	struct build *b = &box->build;
+	struct engine_reply reply = reply_to(ENGINE_CREATED, box->create_seq, b->id);
+
 	box->create_seq = 0;
 	box->announced = true;
-	send_reply(s, &reply, passed.fds, passed.count);
+	hand_over(s, box, &reply, b->agent_host);
 	b->agent_host = fd_close(b->agent_host);
 }
 
@@ -163,6 +187,7 @@ static void do_probe(struct server *s, const struct engine_request *req)
 		.gid = BOX_PAYLOAD_ID,
 		.daemon_uid = s->host->ids.daemon_uid,
 		.boxes_max = s->host->slots,
+		.identity = s->host->identity,
 	};
 	send_reply(s, &reply, NULL, 0);
 }
@@ -212,7 +237,47 @@ static void do_freeze(struct server *s, const struct engine_request *req)
 		send_failed(s, req->seq, req->box_id, &err);
 		return;
 	}
+	box->frozen = req->frozen;
 	send_reply(s, &reply, NULL, 0);
+}
+
+/* A box whose agent cannot be told is of no use to anybody: it is not among those that are kept. */
+static void hand_kept(struct server *s, struct box *box, uint32_t seq)
+{
+	struct engine_reply reply = reply_to(ENGINE_KEPT, seq, box->build.id);
+	cleanup_close int stream = custody_new_stream(box->build.hot_host);
+
+	if (stream < 0) {
+		log_warn("box %s takes no stream (%s), ending it", box->build.id,
+		         strerror(-stream));
+		box_end(&s->boxes, box);
+		return;
+	}
+	hand_over(s, box, &reply, stream);
+}
+
+static void do_adopt(struct server *s, const struct engine_request *req)
+{
+	struct engine_reply reply = reply_to(ENGINE_ADOPTED, req->seq, req->box_id);
+	struct error err = {0};
+	struct box *box;
+
+	/* Its own boxes a daemon has: a second stream would take them from itself. */
+	if (!s->adoptable) {
+		(void)error_set(&err, ERR_CONFLICT, 0, "there is nothing to adopt");
+		send_failed(s, req->seq, req->box_id, &err);
+		return;
+	}
+	s->adoptable = false;
+	LIST_FOREACH (box, &s->boxes.all, struct box, node)
+		if (box_is_kept(box))
+			hand_kept(s, box, req->seq);
+	send_reply(s, &reply, NULL, 0);
+}
+
+static void do_end(struct server *s, const struct engine_request *req attr_unused)
+{
+	s->stopping = true;
 }
 
 /* Permitted requests; nothing else gets past request_check(). */
@@ -221,9 +286,11 @@ static const struct {
 	bool while_stopping;
 } handlers[ENGINE_OP_COUNT] = {
 	[ENGINE_PROBE] = {do_probe,   true },
-	[ENGINE_CREATE] = {do_create,  false},
+          [ENGINE_CREATE] = {do_create,  false},
 	[ENGINE_DESTROY] = {do_destroy, true },
-	[ENGINE_FREEZE] = {do_freeze,  false},
+          [ENGINE_FREEZE] = {do_freeze,  false},
+	[ENGINE_ADOPT] = {do_adopt,   false},
+          [ENGINE_END] = {do_end,     true },
 };
 
 static void on_request(struct server *s)
@@ -236,9 +303,7 @@ static void on_request(struct server *s)
 
 	if (n == 0 || n == -ECONNRESET) {
 		log_debug("the daemon closed its end");
-		(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock, NULL);
-		s->sock = -1;
-		s->stopping = true;
+		lose_daemon(s);
 		return;
 	}
 	if (request_check(bytes, n > 0 ? (size_t)n : 0, &req, &err) == 0 && s->stopping &&
@@ -250,14 +315,6 @@ static void on_request(struct server *s)
 		handlers[req.op].handle(s, &req);
 }
 
-static void on_event(struct server *s, uint64_t watch)
-{
-	if (watch != WATCH_SOCKET)
-		boxes_on_event(&s->boxes, watch);
-	else if (s->sock >= 0)
-		on_request(s);
-}
-
 static int add_watch(struct server *s, int fd, enum watch watch)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = watch};
@@ -265,26 +322,82 @@ static int add_watch(struct server *s, int fd, enum watch watch)
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-static int open_server(struct server *s, struct error *err)
+static int take_daemon(struct server *s, int sock)
 {
 	const struct timeval limit = {.tv_sec = SEND_TIMEOUT_SEC};
+	int r = fd_set_nonblock(sock, false);
+
+	if (r >= 0 && setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
+		r = -errno;
+	return r < 0 ? r : add_watch(s, sock, WATCH_SOCKET);
+}
+
+static int open_server(struct server *s, struct error *err)
+{
 	int r = s->epoll = fd_epoll();
 
 	if (r >= 0)
-		r = fd_set_nonblock(s->sock, false);
-	if (r >= 0 && setsockopt(s->sock, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
-		r = -errno;
-	if (r >= 0)
-		r = add_watch(s, s->sock, WATCH_SOCKET);
+		r = take_daemon(s, s->sock);
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "loop of the engine");
 	return 0;
+}
+
+/* Only while there is no daemon: until then whoever comes waits. */
+static int listen_for_next(struct server *s, bool on)
+{
+	struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = WATCH_CUSTODY};
+	int fd = s->host->custody.listener;
+
+	if (!on)
+		return epoll_ctl(s->epoll, EPOLL_CTL_DEL, fd, NULL) < 0 ? -errno : 0;
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static void on_next_daemon(struct server *s)
+{
+	int sock = custody_accept(&s->host->custody);
+	int r = sock;
+
+	if (r >= 0)
+		r = take_daemon(s, sock);
+	if (r < 0) {
+		log_warn("a daemon that could not be let in (%s), ignoring", strerror(-r));
+		(void)fd_close(sock);
+		return;
+	}
+	log_info("another daemon has come");
+	s->sock = sock;
+	s->adoptable = true;
+	(void)!listen_for_next(s, false);
+}
+
+static void on_event(struct server *s, uint64_t watch)
+{
+	if (watch == WATCH_CUSTODY && s->sock < 0)
+		on_next_daemon(s);
+	else if (watch == WATCH_SOCKET && s->sock >= 0)
+		on_request(s);
+	else if (watch < WATCH_SOCKET)
+		boxes_on_event(&s->boxes, watch);
+}
+
+/* Without a daemon. Return: ms until the lease ends; -1: there is nothing to keep, or no longer. */
+static int keep(struct server *s)
+{
+	uint64_t now = clock_us();
+
+	if (boxes_end_others(&s->boxes) == 0 || s->host->custody.listener < 0 ||
+	    now >= s->lease_end_us || listen_for_next(s, true) < 0)
+		return -1;
+	return (int)((s->lease_end_us - now) / USEC_PER_MS) + 1;
 }
 
 static int run(struct server *s, struct error *err)
 {
 	struct epoll_event events[EVENTS_MAX];
 	int timeout = -1;
+	int lease = -1;
 
 	while (!s->stopping || !list_is_empty(&s->boxes.all)) {
 		int n = epoll_wait(s->epoll, events, EVENTS_MAX, timeout);
@@ -293,10 +406,15 @@ static int run(struct server *s, struct error *err)
 			return error_set(err, ERR_SYSTEM, errno, "wait for events");
 		for (int i = 0; i < n; i++)
 			on_event(s, events[i].data.u64);
+		lease = s->sock < 0 && !s->stopping ? keep(s) : -1;
+		if (s->sock < 0 && lease < 0)
+			s->stopping = true;
 		if (s->stopping)
 			boxes_end_all(&s->boxes);
 		/* After the events: only here boxes are freed and slots given back. */
 		timeout = boxes_work(&s->boxes);
+		if (lease >= 0 && (timeout < 0 || lease < timeout))
+			timeout = lease;
 	}
 	return 0;
 }
@@ -319,6 +437,7 @@ int serve(struct host *host, int sock, struct error *err)
 		r = r < 0 ? error_set(err, ERR_SYSTEM, -r, "own network namespace") : run(s, err);
 		boxes_done(&s->boxes);
 	}
+	(void)fd_close(s->sock);
 	(void)fd_close(s->epoll);
 	free(s);
 	return r;

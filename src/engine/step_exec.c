@@ -7,14 +7,16 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "wire/hotline.h"
 
 /* The agent's descriptors; the last two close themselves when it starts. */
 enum agent_fd {
 	AGENT_NULL_MAX = 2,
 	AGENT_SOCKET = 3,
-	AGENT_EXE = 4,
-	AGENT_SYNC = 5,
-	AGENT_FD_END = 6,
+	AGENT_HOTLINE = HOTLINE_FD,
+	AGENT_EXE = 5,
+	AGENT_SYNC = 6,
+	AGENT_FD_END = 7,
 };
 
 /* Moves *fd to at least AGENT_FD_END, out of the way of the numbers to come. */
@@ -37,6 +39,9 @@ static int place(struct build *b, int exe, int null)
 	    dup3(b->sync_box, AGENT_SYNC, O_CLOEXEC) < 0)
 		return -errno;
 	b->sync_box = AGENT_SYNC;
+	if (b->hot_box >= 0 ? dup2(b->hot_box, AGENT_HOTLINE) < 0
+	                    : close_range(AGENT_HOTLINE, AGENT_HOTLINE, 0) < 0)
+		return -errno;
 	return close_range(AGENT_FD_END, ~0U, 0) < 0 ? -errno : 0;
 }
 
@@ -55,6 +60,8 @@ int step_descriptors(struct build *b, struct error *err)
 		r = lift(&b->agent_box);
 	if (r >= 0)
 		r = lift(&b->sync_box);
+	if (r >= 0 && b->hot_box >= 0)
+		r = lift(&b->hot_box);
 	if (r >= 0)
 		r = place(b, exe, null);
 	if (r < 0)
@@ -62,10 +69,11 @@ int step_descriptors(struct build *b, struct error *err)
 	return 0;
 }
 
-int step_exec(struct build *b attr_unused, struct error *err)
+int step_exec(struct build *b, struct error *err)
 {
 	static char name[] = "millibox-agent";
-	char *argv[] = {name, NULL};
+	static char keep[] = HOTLINE_WORD;
+	char *argv[] = {name, b->hot_box >= 0 ? keep : NULL, NULL};
 	char *envp[] = {NULL};
 
 	(void)execveat(AGENT_EXE, "", argv, envp, AT_EMPTY_PATH);

@@ -24,6 +24,21 @@
 
 #define BOX_HOSTNAME "millibox"
 
+/* Over it the agent of a box that outlives its daemon gets its next stream. */
+static int make_hot_line(struct build *b, struct error *err)
+{
+	int hot[2];
+	int r = fd_socketpair(SOCK_SEQPACKET, hot);
+
+	if (r >= 0) {
+		b->hot_host = hot[0];
+		b->hot_box = hot[1];
+		/* A box that does not read must not hold the engine up. */
+		r = fd_set_nonblock(b->hot_host, true);
+	}
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "hot line") : 0;
+}
+
 int step_channels(struct build *b, struct error *err)
 {
 	int agent[2], sync[2];
@@ -39,7 +54,7 @@ int step_channels(struct build *b, struct error *err)
 		return error_set(err, ERR_BOX_FAILED, -r, "status socket");
 	b->sync_host = sync[0];
 	b->sync_box = sync[1];
-	return 0;
+	return b->plan.flags & ENGINE_FLAG_KEEP ? make_hot_line(b, err) : 0;
 }
 
 /*
@@ -125,6 +140,7 @@ int step_clone(struct build *b, struct error *err)
 	b->pidfd = pidfd;
 	b->agent_box = fd_close(b->agent_box);
 	b->sync_box = fd_close(b->sync_box);
+	b->hot_box = fd_close(b->hot_box);
 	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
 		b->groups.tasks[i] = fd_close(b->groups.tasks[i]);
 	return 0;

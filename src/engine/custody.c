@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "wire/hotline.h"
+
+/*
+ * Theory of operation. A daemon that was killed leaves its boxes to the engine that made them: the
+ * privileged program anyway, so that no other needs to be. Nothing new can be asked for at the
+ * socket that could not be asked for at the old one, and only the user who could start an engine
+ * anew gets to ask: the socket is nobody else's to connect to (its mode), and whoever did is
+ * looked at once more (its credentials; in the engine's own user namespace that user is root).
+ *
+ * The name is bound at start, as long as the runtime directory has a name for us. Nobody accepts
+ * before the daemon is gone: who comes early waits in the backlog.
+ */
+
+#define BACKLOG 4
+
+static bool is_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 0 && len <= CUSTODY_NAME_MAX &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len && name[0] != '.';
+}
+
+/* By way of the open directory: a path as long as it may be does not fit into an address. */
+static int bind_beneath(int sock, int dir, const char *name)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	mode_t mask;
+	int r = str_format(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s", dir, name);
+
+	if (r < 0)
+		return r;
+	/* The state directory's daemon is our parent and has found nobody there. */
+	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+		return -errno;
+	mask = umask(0177);
+	r = bind(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
+	(void)umask(mask);
+	return r;
+}
+
+int custody_open(const struct options *options, const struct instance *instance,
+                 struct custody *ret_custody, struct error *err)
+{
+	cleanup_close int sock = -1;
+	int r;
+
+	if (!options->custody || options->lease_ms == 0)
+		return 0;
+	if (!is_name(options->custody))
+		return error_set(err, ERR_CONFIG, 0, "'%.64s' is no name for a socket",
+		                 options->custody);
+	r = sock = fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+	if (r >= 0)
+		r = bind_beneath(sock, instance->dir, options->custody);
+	if (r >= 0 && listen(sock, BACKLOG) < 0)
+		r = -errno;
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "socket of custody in '%.128s'",
+		                 options->runtime_dir);
+	(void)!str_copy(ret_custody->name, sizeof(ret_custody->name), options->custody);
+	ret_custody->lease_ms = options->lease_ms;
+	ret_custody->listener = TAKE_FD(sock);
+	return 0;
+}
+
+void custody_close(struct custody *custody, const struct instance *instance)
+{
+	if (custody->listener < 0)
+		return;
+	(void)unlinkat(instance->dir, custody->name, 0);
+	custody->listener = fd_close(custody->listener);
+}
+
+int custody_accept(const struct custody *custody)
+{
+	cleanup_close int sock = fd_accept(custody->listener);
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(peer);
+
+	if (sock < 0)
+		return sock;
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	/* Users that our namespace does not know are 65534 here. */
+	if (peer.uid != geteuid())
+		return -EPERM;
+	return TAKE_FD(sock);
+}
+
+int custody_new_stream(int hot_line)
+{
+	const struct hotline_message msg = {.magic = HOTLINE_MAGIC};
+	cleanup_close int ours = -1;
+	cleanup_close int theirs = -1;
+	int pair[2];
+	int r = fd_socketpair(SOCK_STREAM, pair);
+
+	if (r < 0)
+		return r;
+	ours = pair[0];
+	theirs = pair[1];
+	r = fd_send(hot_line, &msg, sizeof(msg), &theirs, 1);
+	return r < 0 ? r : TAKE_FD(ours);
+}
