@@ -45,6 +45,7 @@ struct box_spec {
 	uint32_t required_layers; /* mask of enum wire_layer; a box without one is not used */
 	enum box_network network;
 	bool exec_tmp; /* /tmp may hold programs */
+	bool keep;     /* outlives the daemon, where the driver can; see box_adopt */
 };
 
 /** box_spec_check - ranges that hold for every driver. */

@@ -45,6 +45,35 @@ int box_create(struct driver *d, const struct box_spec *spec, const struct box_e
 	return d->ops->create(d, spec, events, ret_box, err);
 }
 
+int box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
+              struct box **ret_box, bool *ret_frozen, struct error *err)
+{
+	if (box_spec_check(spec, err) < 0)
+		return error_wrap(err, "box");
+	if (!d->ops->adopt)
+		return error_set(err, ERR_NOT_FOUND, 0, "boxes of driver '%s' end with the daemon",
+		                 d->ops->name);
+	return d->ops->adopt(d, spec, events, ret_box, ret_frozen, err);
+}
+
+void driver_settle(struct driver *d)
+{
+	if (d->ops->settle)
+		d->ops->settle(d);
+}
+
+void driver_leave(struct driver *d)
+{
+	if (d->ops->leave)
+		d->ops->leave(d);
+}
+
+void box_ack(struct box *box, uint32_t exec_id)
+{
+	if (box->spec.keep)
+		link_ack(box->link, exec_id);
+}
+
 /*
  * The agent resolves paths beneath their place by itself. This is the first lock, and the one whose
  * message names the field.
@@ -84,6 +113,15 @@ static int check_files(const struct exec_file *files, size_t count, struct error
 	return 0;
 }
 
+static int check_label(const struct box *box, const char *label, struct error *err)
+{
+	if (!box->spec.keep)
+		return 0;
+	if (!label || !*label || strlen(label) > BOX_LABEL_MAX)
+		return error_field(err, "label", "must be 1 to %d characters", BOX_LABEL_MAX);
+	return 0;
+}
+
 static int check_plan(const struct exec_plan *plan, struct error *err)
 {
 	if (plan->id == 0)
@@ -114,14 +152,14 @@ static int check_run(const struct run_plan *plan, struct error *err)
 
 int box_exec(struct box *box, const struct exec_plan *plan, struct error *err)
 {
-	if (check_plan(plan, err) < 0)
+	if (check_plan(plan, err) < 0 || check_label(box, plan->label, err) < 0)
 		return -1;
 	return link_exec(box->link, plan, err);
 }
 
 int box_run(struct box *box, const struct run_plan *plan, struct error *err)
 {
-	if (check_run(plan, err) < 0)
+	if (check_run(plan, err) < 0 || check_label(box, plan->label, err) < 0)
 		return -1;
 	return link_run(box->link, plan, err);
 }

@@ -11,6 +11,7 @@
  */
 
 #include "base/error.h"
+#include "driver/box_exec.h"
 #include "driver/box_spec.h"
 #include "driver/counters.h"
 #include <stdbool.h>
@@ -33,77 +34,10 @@ struct driver_caps {
 	uint32_t boxes_max;
 	uint32_t daemon_uid; /* an id kept for the daemon itself; 0: none */
 	bool can_freeze;
+	bool can_keep;      /* boxes may outlive this daemon */
 	bool counts_usage;  /* box_counters are real */
 	const char *cgroup; /* "v1", "v2", "hybrid", "none": for people */
 	const char *ids;    /* "range", "subid", "single": for people */
-};
-
-/* What a box keeps for its agent until it can be sent. */
-#define BOX_FILES_MAX (64u * 1024 * 1024) /* files and commands */
-#define BOX_STDIN_MAX (64u * 1024 * 1024) /* per execution */
-#define BOX_EXECS_MAX 64                  /* executions at the same time */
-
-enum output_stream {
-	OUTPUT_STDOUT,
-	OUTPUT_STDERR,
-	OUTPUT_COUNT
-};
-
-/* A file to be there before the program starts. Borrowed for the call. */
-struct exec_file {
-	const char *path; /* relative to the workspace, or to /run/millibox when @source */
-	const void *data;
-	size_t len;
-	uint32_t mode;
-	bool source; /* the program's text: not writable by the payload */
-};
-
-/* One program to run. Borrowed for the call of box_exec. */
-struct exec_plan {
-	uint32_t id;             /* chosen by the caller, not 0, unique in the box */
-	const char *const *argv; /* NULL-terminated */
-	const char *const *env;  /* NULL-terminated */
-	const char *cwd;         /* relative to the workspace */
-	const struct exec_file *files;
-	size_t files_count;
-	uint64_t stdout_max;
-	uint64_t stderr_max;
-	uint32_t report_max;
-	bool stdin_open;
-	bool keep; /* a runner that stays: box_run may name its id until its on_done */
-};
-
-/* One execution by a runner that stays. Borrowed for the call of box_run. */
-struct run_plan {
-	uint32_t id;             /* chosen by the caller, not 0, unique in the box */
-	uint32_t runner;         /* id of the exec_plan with keep */
-	const char *source;      /* name of the code's file, unique in the box; one of @files */
-	const char *const *args; /* NULL-terminated */
-	const struct exec_file *files;
-	size_t files_count;
-	uint64_t stdout_max;
-	uint64_t stderr_max;
-	uint32_t report_max;
-	bool stdin_open;
-};
-
-/* How the main process ended: the agent's and the kernel's word. */
-struct exec_facts {
-	bool signalled;
-	int status; /* exit code or signal */
-	uint64_t duration_us;
-	uint64_t cpu_user_us;
-	uint64_t cpu_system_us;
-	uint64_t max_rss_kib;
-	uint64_t read_bytes;
-	uint64_t write_bytes;
-	uint64_t stdout_bytes;
-	uint64_t stderr_bytes;
-	bool disk_full;
-	bool runner_lost; /* of a run: the runner ended instead of answering; its on_done follows */
-	uint64_t
-		changed_since_ns; /* there are files in the workspace; those with a change time of
-	                             at least this (wall clock) are of the run. 0: there are none */
 };
 
 /*
@@ -131,6 +65,13 @@ struct box_events {
 	void (*on_lost)(void *ctx, const struct error *err);
 	/* Nothing of the box is left on the host. */
 	void (*on_gone)(void *ctx);
+	/* Of an adopted box only, behind on_ready; may be NULL for others. One call for each
+	 * execution and runner whose end was not acknowledged, in the order of their making; a
+	 * negative answer ends the box (on_lost). Then on_resumed, with the largest id that was
+	 * ever given, and then everything that they did, from on_started on, as if it happened now.
+	 */
+	int (*on_resume)(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant);
+	void (*on_resumed)(void *ctx, uint32_t last_id);
 };
 
 /* One backend. All functions run in the daemon, on the loop, and must not block. */
@@ -139,6 +80,13 @@ struct driver_ops {
 	/* Starts making a box. Failures that show later come as on_lost. */
 	int (*create)(struct driver *d, const struct box_spec *spec,
 	              const struct box_events *events, struct box **ret_box, struct error *err);
+	/* May be NULL: no box outlives a daemon. */
+	int (*adopt)(struct driver *d, const struct box_spec *spec, const struct box_events *events,
+	             struct box **ret_box, bool *ret_frozen, struct error *err);
+	/* May be NULL. Boxes that were kept and that nobody has adopted end. */
+	void (*settle)(struct driver *d);
+	/* May be NULL. Boxes that are kept are left alone by what follows: free. */
+	void (*leave)(struct driver *d);
 	/* May be NULL: not supported. A failure that shows later ends the box as on_lost. */
 	int (*freeze)(struct box *box, bool frozen, struct error *err);
 	/* The kernel's counters, now. */
@@ -157,6 +105,25 @@ struct driver {
 /** box_create - check @spec against the driver's capabilities, then make the box. */
 int box_create(struct driver *d, const struct box_spec *spec, const struct box_events *events,
                struct box **ret_box, struct error *err) attr_must_check;
+/**
+ * box_adopt - take over box @spec->id, which an earlier daemon made with @spec and keep. On the
+ * loop, before driver_settle. ERR_NOT_FOUND: it is not there any more. *ret_frozen: it is frozen,
+ * and will say nothing (not even on_ready) until it is thawed.
+ */
+int box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
+              struct box **ret_box, bool *ret_frozen, struct error *err) attr_must_check;
+/** driver_settle - all that is wanted was adopted: what is left of kept boxes ends. */
+void driver_settle(struct driver *d);
+/**
+ * driver_leave - the daemon stops, or cannot start, and boxes that are kept (adopted or not) shall
+ * outlive it. Before driver_free.
+ */
+void driver_leave(struct driver *d);
+/**
+ * box_ack - of a box that is kept: the end (on_done, on_exec_failed) of an execution or runner is
+ * recorded for good; no later daemon will be told of it. Nothing in other boxes.
+ */
+void box_ack(struct box *box, uint32_t exec_id);
 /** box_exec - hand a program over. Errors that show later come as on_exec_failed. */
 int box_exec(struct box *box, const struct exec_plan *plan, struct error *err) attr_must_check;
 /**
@@ -285,6 +252,10 @@ struct native_config {
 	uint64_t memory_max_bytes, disk_max_bytes, processes_max;
 	uint64_t cpu_max_millicores; /* 0: all cores */
 	bool strict;
+	/* What daemons of one state directory know each other by, in the runtime directory; and how
+	 * long boxes that are kept outlive this one. NULL, or 0: none is. */
+	const char *custody;
+	uint64_t lease_us;
 	/* Called from the loop when the engine is gone: no box can be made any more. */
 	void (*on_engine_lost)(void *ctx, const struct error *err);
 	void *ctx;
@@ -292,7 +263,9 @@ struct native_config {
 
 /**
  * native_spawn - start millibox-engine. Called before the daemon gives up its privileges and before
- * the loop runs; blocks until the engine has told what the host can do (or failed).
+ * the loop runs; blocks until the engine has told what the host can do (or failed). Where the
+ * engine of an earlier daemon still keeps boxes, and is what it would be if it were started now, it
+ * is taken over instead.
  */
 int native_spawn(const struct native_config *config, struct driver **ret_driver,
                  struct error *err) attr_must_check;

@@ -14,8 +14,16 @@ struct fake_driver {
 	struct driver base;
 	struct loop *loop;
 	struct list boxes; /* struct fake_box, owned */
+	struct list kept;  /* struct kept, owned */
+	bool left;
 	struct error refusal;
 	bool hold_gone;
+};
+
+struct kept {
+	struct list node;
+	char id[BOX_ID_LEN];
+	bool frozen;
 };
 
 struct told {
@@ -60,6 +68,7 @@ static void told_free(struct told *t)
 	str_list_free(e->env);
 	free(e->cwd);
 	free(e->source);
+	free(e->label);
 	buf_done(&t->stdin_data);
 	buf_done(&t->file);
 	free(t);
@@ -192,11 +201,28 @@ static void told_signal(struct told *t, const struct frame *frame)
 	t->exec.signals++;
 }
 
+static void told_label(struct told *t, const struct frame *frame)
+{
+	struct msg_label m;
+	int r = msg_label_decode(frame, &m);
+
+	assert(r == 0 && !t->exec.label);
+	(void)r;
+	t->exec.label = xmemdup0(m.text.data, m.text.len);
+}
+
+static void told_ack(struct told *t, const struct frame *frame)
+{
+	(void)frame;
+	t->exec.acked = true;
+}
+
 static void (*const tellers[MSG_COUNT])(struct told *t, const struct frame *frame) = {
 	[MSG_PUT_BEGIN] = told_put_begin, [MSG_PUT_DATA] = told_put_data,
 	[MSG_PUT_END] = told_put_end,     [MSG_EXEC] = told_exec,
 	[MSG_STDIN] = told_stdin,         [MSG_STDIN_END] = told_stdin_end,
 	[MSG_SIGNAL] = told_signal,       [MSG_RUN] = told_run,
+	[MSG_LABEL] = told_label,         [MSG_ACK] = told_ack,
 };
 
 /* Read what the link has for the agent. */
@@ -252,6 +278,23 @@ static void on_link_lost(void *ctx, const struct error *err)
 	b->base.events.on_lost(b->base.events.ctx, err);
 }
 
+static struct fake_box *new_box(struct fake_driver *f, const struct box_spec *spec,
+                                const struct box_events *events)
+{
+	struct fake_box *b = NEW(struct fake_box);
+
+	b->base = (struct box){.driver = &f->base,
+	                       .events = *events,
+	                       .spec = *spec,
+	                       .layers = f->base.caps.layers};
+	b->link_events =
+		(struct link_events){.ctx = b, .on_hello = on_hello, .on_lost = on_link_lost};
+	list_init(&b->told);
+	list_append(&f->boxes, &b->node);
+	b->base.link = link_new(f->loop, b->base.spec.id, &b->link_events, &b->base.events);
+	return b;
+}
+
 static int fake_create(struct driver *d, const struct box_spec *spec,
                        const struct box_events *events, struct box **ret_box, struct error *err)
 {
@@ -264,17 +307,51 @@ static int fake_create(struct driver *d, const struct box_spec *spec,
 		error_clear(&f->refusal);
 		return -1;
 	}
-	b = NEW(struct fake_box);
-	b->base = (struct box){
-		.driver = d, .events = *events, .spec = *spec, .layers = d->caps.layers};
-	b->link_events =
-		(struct link_events){.ctx = b, .on_hello = on_hello, .on_lost = on_link_lost};
-	list_init(&b->told);
-	list_append(&f->boxes, &b->node);
-	b->base.link = link_new(f->loop, b->base.spec.id, &b->link_events, &b->base.events);
+	b = new_box(f, spec, events);
 	link_open(b->base.link, -1, &setup);
 	*ret_box = &b->base;
 	return 0;
+}
+
+static void free_kept(struct kept *kept)
+{
+	list_remove(&kept->node);
+	free(kept);
+}
+
+static int fake_adopt(struct driver *d, const struct box_spec *spec,
+                      const struct box_events *events, struct box **ret_box, bool *ret_frozen,
+                      struct error *err)
+{
+	struct fake_driver *f = fake(d);
+	struct kept *kept;
+
+	LIST_FOREACH (kept, &f->kept, struct kept, node) {
+		struct fake_box *b;
+
+		if (!str_equal(kept->id, spec->id))
+			continue;
+		b = new_box(f, spec, events);
+		link_adopt(b->base.link, -1);
+		b->frozen = *ret_frozen = kept->frozen;
+		free_kept(kept);
+		*ret_box = &b->base;
+		return 0;
+	}
+	return error_set(err, ERR_NOT_FOUND, 0, "box %s is gone", spec->id);
+}
+
+static void fake_settle(struct driver *d)
+{
+	struct kept *kept;
+
+	LIST_FOREACH (kept, &fake(d)->kept, struct kept, node)
+		free_kept(kept);
+}
+
+static void fake_leave(struct driver *d)
+{
+	fake(d)->left = true;
 }
 
 static int fake_freeze(struct box *box, bool frozen, struct error *err)
@@ -312,12 +389,16 @@ static void fake_free(struct driver *d)
 		loop_cancel(f->loop, finish, b);
 		free_box(b);
 	}
+	fake_settle(d);
 	free(f);
 }
 
 static const struct driver_ops fake_ops = {
 	.name = "fake",
 	.create = fake_create,
+	.adopt = fake_adopt,
+	.settle = fake_settle,
+	.leave = fake_leave,
 	.freeze = fake_freeze,
 	.counters = fake_counters,
 	.destroy = fake_destroy,
@@ -333,12 +414,38 @@ struct driver *fake_driver_new(struct loop *loop)
 	                                    .landlock_abi = 4,
 	                                    .boxes_max = 1000,
 	                                    .can_freeze = true,
+	                                    .can_keep = true,
 	                                    .counts_usage = true,
 	                                    .cgroup = "none",
 	                                    .ids = "single"};
 	f->loop = loop;
 	list_init(&f->boxes);
+	list_init(&f->kept);
 	return &f->base;
+}
+
+void fake_keep(struct driver *d, const char *id, bool frozen)
+{
+	struct kept *kept = NEW(struct kept);
+
+	(void)!str_copy(kept->id, sizeof(kept->id), id);
+	kept->frozen = frozen;
+	list_append(&fake(d)->kept, &kept->node);
+}
+
+size_t fake_kept(const struct driver *d)
+{
+	const struct kept *kept;
+	size_t count = 0;
+
+	LIST_FOREACH (kept, &fake(d)->kept, struct kept, node)
+		count++;
+	return count;
+}
+
+bool fake_has_left(const struct driver *d)
+{
+	return fake(d)->left;
 }
 
 void fake_refuse_next(struct driver *d, const struct error *err)
@@ -446,6 +553,28 @@ void fake_ready(struct box *box)
 		.version = WIRE_VERSION, .layers = LINK_AGENT_LAYERS, .landlock_abi = 4};
 
 	say(box, &b, msg_hello_encode(&b, 0, &m));
+}
+
+void fake_resume(struct box *box, uint32_t last_id, uint32_t count)
+{
+	cleanup_buf struct buf b = BUF_INIT(FRAME_MAX_LEN);
+	struct msg_resume m = {.last_id = last_id, .count = count};
+
+	fake_ready(box);
+	say(box, &b, msg_resume_encode(&b, 0, &m));
+}
+
+void fake_describe(struct box *box, const struct box_resumed *what)
+{
+	cleanup_buf struct buf b = BUF_INIT(FRAME_MAX_LEN);
+	struct msg_describe m = {.keep = what->keep,
+	                         .runner = what->runner,
+	                         .stdin_open = what->stdin_open,
+	                         .stdin_room = what->stdin_open ? WIRE_STDIN_WINDOW : 0,
+	                         .stdin_bytes = what->stdin_bytes,
+	                         .text = wire_str(what->label)};
+
+	say(box, &b, msg_describe_encode(&b, what->id, &m));
 }
 
 void fake_started(struct box *box, uint32_t exec_id)

@@ -21,6 +21,13 @@ void fake_refuse_next(struct driver *d, const struct error *err);
 /** fake_hold_gone - while on, on_gone waits for fake_gone. Off at first: it follows by itself. */
 void fake_hold_gone(struct driver *d, bool hold);
 
+/** fake_keep - an earlier daemon has left a box: box_adopt finds it. */
+void fake_keep(struct driver *d, const char *id, bool frozen);
+/** fake_kept - boxes that were left and not adopted. */
+size_t fake_kept(const struct driver *d);
+/** fake_has_left - driver_leave was called. */
+bool fake_has_left(const struct driver *d);
+
 /** fake_box_count - boxes that are not gone. */
 size_t fake_box_count(const struct driver *d);
 /** fake_box_at - by age, the oldest first; NULL past the end. */
@@ -53,7 +60,9 @@ struct fake_exec {
 	size_t files_count;
 	char *stdin_data; /* NUL-terminated; so far */
 	size_t stdin_len;
-	bool stdin_open;  /* asked for, and no end came */
+	bool stdin_open; /* asked for, and no end came */
+	char *label;     /* owned; NULL: none */
+	bool acked;
 	int signo;        /* last signal sent to it, 0: none */
 	unsigned signals; /* how many came */
 	uint64_t stdout_max;
@@ -70,6 +79,9 @@ const struct fake_exec *fake_exec_of(struct box *box, uint32_t exec_id);
 
 /* The agent's part. */
 void fake_ready(struct box *box);
+/** fake_resume - of an adopted box: HELLO, then @count of fake_describe will follow. */
+void fake_resume(struct box *box, uint32_t last_id, uint32_t count);
+void fake_describe(struct box *box, const struct box_resumed *what);
 void fake_started(struct box *box, uint32_t exec_id);
 void fake_output(struct box *box, uint32_t exec_id, enum output_stream stream, const char *data,
                  size_t len);

@@ -37,6 +37,9 @@ struct link_exec {
 	uint32_t id;
 	uint32_t runner; /* a run: id of its runner, which may have ended; else 0 */
 	bool keep;       /* a runner that stays */
+	bool resumed;    /* of an earlier daemon */
+	bool forget;     /* what it says is not passed on */
+	size_t heard;    /* bytes of that */
 	bool started;
 	uint64_t output_max[OUTPUT_COUNT];
 	uint64_t output_bytes[OUTPUT_COUNT]; /* never more than granted */
@@ -80,11 +83,16 @@ struct link {
 	uint32_t logs;
 	bool opened;
 	bool closed;
-	bool greeted; /* HELLO came */
+	bool greeted;       /* HELLO came */
+	bool resuming;      /* an adopted one: RESUME and all DESCRIBEs are still to come */
+	uint32_t described; /* of those, how many are */
+	uint32_t last_id;   /* of an adopted one */
 };
 
 /** link_find - the execution with this id, or NULL. */
 struct link_exec *link_find(struct link *l, uint32_t id);
+/** link_add - a place for an execution. */
+struct link_exec *link_add(struct link *l, uint32_t id);
 /** link_forget - the execution has ended. */
 void link_forget(struct link *l, struct link_exec *e);
 /** link_pump_stdin - send as much of what was kept as there is room for. */

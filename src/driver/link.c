@@ -110,6 +110,14 @@ void link_open(struct link *l, int fd, const struct msg_setup *setup)
 		stream_open(l->stream, fd);
 }
 
+void link_adopt(struct link *l, int fd)
+{
+	assert(!l->opened && !l->closed);
+	l->opened = l->resuming = true;
+	if (fd >= 0)
+		stream_open(l->stream, fd);
+}
+
 void link_close(struct link *l)
 {
 	l->closed = true;
@@ -242,13 +250,28 @@ static int encode_files(struct buf *b, const struct handover *h, struct error *e
 	return 0;
 }
 
+static int encode_label(struct buf *b, const struct handover *h, struct error *err)
+{
+	const char *text = h->exec ? h->exec->label : h->run->label;
+	struct msg_label label;
+
+	if (!text)
+		return 0;
+	label.text = wire_str(text);
+	if (msg_label_encode(b, h->id, &label) < 0)
+		return error_set(err, ERR_TOO_LARGE, 0, "too much waits for the agent");
+	return 0;
+}
+
 /* All or nothing: a part of a program in the queue would be a breach of the protocol by us. */
 static int encode_plan(struct link *l, const struct handover *h, struct error *err)
 {
 	struct buf *b = link_out(l);
 	size_t before = b->len;
-	int r = encode_files(b, h, err);
+	int r = encode_label(b, h, err);
 
+	if (r == 0)
+		r = encode_files(b, h, err);
 	if (r == 0) {
 		r = h->exec ? encode_exec(b, h->exec) : encode_run(b, h->run);
 		if (r < 0)
@@ -269,6 +292,18 @@ static int check_open(const struct link *l, struct error *err)
 	return 0;
 }
 
+struct link_exec *link_add(struct link *l, uint32_t id)
+{
+	struct link_exec *e = NEW(struct link_exec);
+
+	e->id = id;
+	e->stdin_room = WIRE_STDIN_WINDOW;
+	buf_init(&e->stdin_kept, BOX_STDIN_MAX);
+	list_append(&l->execs, &e->node);
+	l->execs_count++;
+	return e;
+}
+
 /* Return: the place of a new execution whose frames are in the queue, or NULL with *err. */
 static struct link_exec *hand_over(struct link *l, const struct handover *h, struct error *err)
 {
@@ -284,12 +319,7 @@ static struct link_exec *hand_over(struct link *l, const struct handover *h, str
 	}
 	if (encode_plan(l, h, err) < 0)
 		return NULL;
-	e = NEW(struct link_exec);
-	e->id = h->id;
-	e->stdin_room = WIRE_STDIN_WINDOW;
-	buf_init(&e->stdin_kept, BOX_STDIN_MAX);
-	list_append(&l->execs, &e->node);
-	l->execs_count++;
+	e = link_add(l, h->id);
 	link_flush(l);
 	return e;
 }
@@ -420,6 +450,15 @@ int link_stdin_end(struct link *l, uint32_t exec_id, struct error *err)
 	e->stdin_ended = true;
 	link_pump_stdin(l, e);
 	return 0;
+}
+
+void link_ack(struct link *l, uint32_t exec_id)
+{
+	struct msg_ack msg = {0};
+
+	/* Without it the agent tells it again one day, and is told to forget it then. */
+	if (!l->closed && msg_ack_encode(link_out(l), exec_id, &msg) == 0)
+		link_flush(l);
 }
 
 int link_signal(struct link *l, uint32_t exec_id, int signo, struct error *err)

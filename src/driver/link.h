@@ -29,6 +29,8 @@ struct loop;
 /* More kinds than there are system calls, and more lines than an agent in order has to say. */
 #define LINK_DENIALS_MAX 1024
 #define LINK_LOGS_MAX    1024
+/* What is heard of an execution that is to be forgotten: more than any was ever granted. */
+#define LINK_FORGOTTEN_MAX ((size_t)8 * 1024 * 1024 * 1024)
 
 /*
  * What the agent itself adds to a box, and all that it may claim: an agent that was taken over must
@@ -58,6 +60,8 @@ struct link *link_new(struct loop *loop, const char *box_id, const struct link_e
  * With @fd -1 the bytes stay in link_output for whoever plays the agent.
  */
 void link_open(struct link *l, int fd, const struct msg_setup *setup);
+/** link_adopt - as link_open, of a box that an earlier daemon has set up. */
+void link_adopt(struct link *l, int fd);
 /** link_close - from now on nothing is sent and no callback comes. Idempotent. */
 void link_close(struct link *l);
 /** link_drain - the agent is dead: read its last words, then on_lost unless it came already. */
@@ -73,6 +77,7 @@ int link_run(struct link *l, const struct run_plan *plan, struct error *err) att
 int link_stdin(struct link *l, uint32_t exec_id, const void *data, size_t len,
                struct error *err) attr_must_check;
 int link_stdin_end(struct link *l, uint32_t exec_id, struct error *err) attr_must_check;
+void link_ack(struct link *l, uint32_t exec_id);
 int link_signal(struct link *l, uint32_t exec_id, int signo, struct error *err) attr_must_check;
 int link_file_open(struct link *l, const struct box_file_request *request,
                    const struct box_file_events *events, struct box_file **ret_file,

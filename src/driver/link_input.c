@@ -26,14 +26,16 @@
 
 /* When a message may come. */
 enum phase {
-	PHASE_NONE,    /* never: unknown, or of our own direction */
-	PHASE_FIRST,   /* the first message, once; of the box */
-	PHASE_BOX,     /* any time; of the box */
-	PHASE_HANDED,  /* of an execution that has not started */
-	PHASE_RUNNING, /* of an execution between STARTED and DONE */
-	PHASE_EXEC,    /* of an execution, started or not */
-	PHASE_ENDING,  /* of the box, or of an execution that has not started */
-	PHASE_FILE,    /* of a file operation: link_file.c */
+	PHASE_NONE,     /* never: unknown, or of our own direction */
+	PHASE_FIRST,    /* the first message, once; of the box */
+	PHASE_BOX,      /* any time; of the box */
+	PHASE_HANDED,   /* of an execution that has not started */
+	PHASE_RUNNING,  /* of an execution between STARTED and DONE */
+	PHASE_EXEC,     /* of an execution, started or not */
+	PHASE_ENDING,   /* of the box, or of an execution that has not started */
+	PHASE_FILE,     /* of a file operation: link_file.c */
+	PHASE_RESUME,   /* of the box, once, on a stream that is not its first */
+	PHASE_DESCRIBE, /* of an execution that is not known yet, behind RESUME */
 };
 
 static int breach(struct error *err, const struct frame *frame, const char *what)
@@ -66,7 +68,8 @@ static int take_started(struct link *l, struct link_exec *e, const struct frame 
 
 	if (msg_started_decode(frame, &started) < 0)
 		return breach(err, frame, "is malformed");
-	if (e->runner && !link_find(l, e->runner))
+	/* One of an earlier daemon may have lost its runner since. */
+	if (e->runner && !e->resumed && !link_find(l, e->runner))
 		return breach(err, frame, "is for a run without a runner");
 	e->started = true;
 	l->box->on_started(l->box->ctx, e->id);
@@ -287,34 +290,112 @@ static int take_log(struct link *l, struct link_exec *e, const struct frame *fra
 	return 0;
 }
 
+static void check_resumed(struct link *l)
+{
+	if (l->described > 0)
+		return;
+	l->resuming = false;
+	l->box->on_resumed(l->box->ctx, l->last_id);
+}
+
+static int take_resume(struct link *l, struct link_exec *e, const struct frame *frame,
+                       struct error *err)
+{
+	struct msg_resume resume;
+
+	(void)e;
+	if (msg_resume_decode(frame, &resume) < 0)
+		return breach(err, frame, "is malformed");
+	if (resume.count > WIRE_KEPT_MAX)
+		return breach(err, frame, "announces too much");
+	l->last_id = resume.last_id;
+	l->described = resume.count;
+	check_resumed(l);
+	return 0;
+}
+
+static bool describe_is_sound(const struct link *l, const struct frame *frame,
+                              const struct msg_describe *d)
+{
+	return frame->id <= l->last_id && d->keep <= 1 && d->stdin_open <= 1 &&
+	       d->stdin_room <= WIRE_STDIN_WINDOW && d->text.len > 0 &&
+	       d->text.len <= BOX_LABEL_MAX && d->runner <= l->last_id &&
+	       (!d->keep || (d->runner == 0 && !d->stdin_open));
+}
+
+static int take_describe(struct link *l, struct link_exec *e, const struct frame *frame,
+                         struct error *err)
+{
+	char label[BOX_LABEL_MAX + 1];
+	struct msg_describe d;
+	struct box_resumed what = {.id = frame->id, .label = label};
+	struct box_grant grant = {0};
+
+	if (msg_describe_decode(frame, &d) < 0)
+		return breach(err, frame, "is malformed");
+	if (!describe_is_sound(l, frame, &d))
+		return breach(err, frame, "states what cannot be");
+	plain_text(d.text, label, sizeof(label));
+	what.keep = d.keep;
+	what.runner = d.runner;
+	what.stdin_open = d.stdin_open;
+	what.stdin_bytes = d.stdin_bytes;
+	if (l->box->on_resume(l->box->ctx, &what, &grant) < 0)
+		return breach(err, frame, "is of something that was never given");
+	e = link_add(l, frame->id);
+	e->resumed = true;
+	e->keep = d.keep;
+	e->runner = d.runner;
+	e->stdin_open = d.stdin_open;
+	e->stdin_room = d.stdin_room;
+	e->forget = grant.forget;
+	e->output_max[OUTPUT_STDOUT] = grant.stdout_max;
+	e->output_max[OUTPUT_STDERR] = grant.stderr_max;
+	e->report_left = grant.report_max;
+	l->described--;
+	check_resumed(l);
+	return 0;
+}
+
 static const struct {
 	int (*take)(struct link *l, struct link_exec *e, const struct frame *frame,
 	            struct error *err);
 	enum phase phase;
 } messages[MSG_COUNT] = {
-	[MSG_HELLO] = {take_hello,      PHASE_FIRST  },
-	[MSG_STARTED] = {take_started,    PHASE_HANDED },
-	[MSG_STDIN_ROOM] = {take_stdin_room, PHASE_EXEC   },
-	[MSG_OUTPUT] = {take_output,     PHASE_RUNNING},
-	[MSG_REPORT] = {take_report,     PHASE_RUNNING},
-	[MSG_DENIAL] = {take_denial,     PHASE_RUNNING},
-	[MSG_DONE] = {take_done,       PHASE_RUNNING},
-	[MSG_FAILED] = {take_failed,     PHASE_ENDING },
-	[MSG_LOG] = {take_log,        PHASE_BOX    },
-	[MSG_CHANGED] = {take_changed,    PHASE_RUNNING},
-	[MSG_FILE_ROOM] = {NULL,            PHASE_FILE   },
-	[MSG_FILE_ENTRY] = {NULL,            PHASE_FILE   },
-	[MSG_FILE_BYTES] = {NULL,            PHASE_FILE   },
-	[MSG_FILE_DONE] = {NULL,            PHASE_FILE   },
-	[MSG_FILE_FAILED] = {NULL,            PHASE_FILE   },
+	[MSG_HELLO] = {take_hello,      PHASE_FIRST   },
+	[MSG_STARTED] = {take_started,    PHASE_HANDED  },
+	[MSG_STDIN_ROOM] = {take_stdin_room, PHASE_EXEC    },
+	[MSG_OUTPUT] = {take_output,     PHASE_RUNNING },
+	[MSG_REPORT] = {take_report,     PHASE_RUNNING },
+	[MSG_DENIAL] = {take_denial,     PHASE_RUNNING },
+	[MSG_DONE] = {take_done,       PHASE_RUNNING },
+	[MSG_FAILED] = {take_failed,     PHASE_ENDING  },
+	[MSG_LOG] = {take_log,        PHASE_BOX     },
+	[MSG_CHANGED] = {take_changed,    PHASE_RUNNING },
+	[MSG_FILE_ROOM] = {NULL,            PHASE_FILE    },
+	[MSG_FILE_ENTRY] = {NULL,            PHASE_FILE    },
+	[MSG_FILE_BYTES] = {NULL,            PHASE_FILE    },
+	[MSG_FILE_DONE] = {NULL,            PHASE_FILE    },
+	[MSG_FILE_FAILED] = {NULL,            PHASE_FILE    },
+	[MSG_RESUME] = {take_resume,     PHASE_RESUME  },
+	[MSG_DESCRIBE] = {take_describe,   PHASE_DESCRIBE},
 };
+
+/* Return: as out_of_place, of RESUME and DESCRIBE. */
+static const char *out_of_resume(const struct link *l, enum phase phase, const struct frame *frame,
+                                 const struct link_exec *e)
+{
+	if (!l->greeted || !l->resuming || (phase == PHASE_DESCRIBE) != (l->described > 0))
+		return "comes when nothing is resumed";
+	if ((phase == PHASE_DESCRIBE) != (frame->id != 0) || e)
+		return "is for the wrong execution";
+	return NULL;
+}
 
 /* Return: NULL when a message of @phase may come now, else what is wrong with it. */
 static const char *out_of_place(const struct link *l, enum phase phase, const struct frame *frame,
                                 const struct link_exec *e)
 {
-	if (phase == PHASE_NONE)
-		return "is no message of an agent";
 	/* An agent that cannot even begin leaves its last words in the log. */
 	if (phase == PHASE_BOX)
 		return frame->id ? "is not for an execution" : NULL;
@@ -331,16 +412,39 @@ static const char *out_of_place(const struct link *l, enum phase phase, const st
 	return NULL;
 }
 
+/* Its end was recorded by a daemon that did not live to acknowledge it. */
+static int take_forgotten(struct link *l, struct link_exec *e, const struct frame *frame,
+                          struct error *err)
+{
+	e->heard += FRAME_HEADER_LEN + frame->len;
+	if (e->heard > LINK_FORGOTTEN_MAX)
+		return breach(err, frame, "exceeds what anybody was granted");
+	e->started = e->started || frame->type == MSG_STARTED;
+	if (frame->type != MSG_DONE && frame->type != MSG_FAILED)
+		return 0;
+	link_forget(l, e);
+	link_ack(l, frame->id);
+	return 0;
+}
+
 static int take(struct link *l, const struct frame *frame, struct error *err)
 {
 	enum phase phase = frame->type < MSG_COUNT ? messages[frame->type].phase : PHASE_NONE;
 	struct link_exec *e = link_find(l, frame->id);
-	const char *wrong = out_of_place(l, phase, frame, e);
+	const char *wrong = NULL;
 
+	if (phase == PHASE_NONE)
+		wrong = "is no message of an agent";
+	else if (phase == PHASE_RESUME || phase == PHASE_DESCRIBE)
+		wrong = out_of_resume(l, phase, frame, e);
+	else
+		wrong = out_of_place(l, phase, frame, e);
 	if (wrong)
 		return breach(err, frame, wrong);
 	if (phase == PHASE_FILE)
 		return link_file_take(l, frame, err);
+	if (e && e->forget)
+		return take_forgotten(l, e, frame, err);
 	return messages[frame->type].take(l, e, frame, err);
 }
 

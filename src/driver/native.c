@@ -190,18 +190,76 @@ void native_lose(struct native *n, const struct error *err)
 	n->on_engine_lost(n->ctx, err);
 }
 
+/* Or it would wait for another daemon, if something is to be kept. */
+static void tell_to_end(struct native *n)
+{
+	struct engine_request request = {.op = ENGINE_END};
+
+	(void)!fd_set_nonblock(n->sock, false);
+	(void)native_send(n, &request);
+}
+
+/* The engine ends them with the rest; what they were given by us goes at once. */
+static void native_settle(struct driver *d)
+{
+	struct native *n = native(d);
+	struct native_kept *kept;
+
+	LIST_FOREACH (kept, &n->kept, struct native_kept, node) {
+		struct engine_request request = {.op = ENGINE_DESTROY};
+
+		memcpy(request.box_id, kept->id, sizeof(request.box_id));
+		log_info("box %s belongs to no session, ending it", kept->id);
+		/* Its GONE finds nobody. 0: the engine has just died; reading will tell. */
+		(void)native_send(n, &request);
+		native_kept_free(kept);
+	}
+}
+
+static void native_leave(struct driver *d)
+{
+	native(d)->leaving = true;
+}
+
+static bool has_kept(const struct native *n)
+{
+	const struct native_box *b;
+
+	LIST_FOREACH (b, &n->boxes, struct native_box, node)
+		if (b->base.spec.keep)
+			return true;
+	return !list_is_empty(&n->kept);
+}
+
+/* One that is not our child cannot be waited for, but it can be watched. */
+static bool has_ended(const struct native *n)
+{
+	if (n->pid > 0)
+		return native_wait_engine(n->pid, NATIVE_END_TIMEOUT_US) >= 0;
+	return n->pidfd < 0 ||
+	       native_wait_readable(n->pidfd, clock_us() + NATIVE_END_TIMEOUT_US) >= 0;
+}
+
 static void native_free(struct driver *d)
 {
 	struct native *n = native(d);
+	struct native_kept *kept;
 	struct native_box *b;
+	bool stays;
 
+	watch_free(n->watch);
+	stays = n->leaving && has_kept(n);
 	LIST_FOREACH (b, &n->boxes, struct native_box, node)
 		native_box_free(b);
-	watch_free(n->watch);
+	if (!stays && n->sock >= 0 && d->caps.can_keep)
+		tell_to_end(n);
 	/* The end of the socket tells the engine to end all boxes, clean up and exit. */
 	n->sock = fd_close(n->sock);
-	if (n->pid > 0 && native_wait_engine(n->pid, NATIVE_END_TIMEOUT_US) < 0)
+	if (!stays && !has_ended(n))
 		log_warn("millibox-engine takes long to end, ignoring");
+	n->pidfd = fd_close(n->pidfd);
+	LIST_FOREACH (kept, &n->kept, struct native_kept, node)
+		native_kept_free(kept);
 	drop_waiting(n);
 	map_free(n->by_id);
 	free(n);
@@ -210,13 +268,16 @@ static void native_free(struct driver *d)
 static const struct driver_ops native_ops = {
 	.name = "native",
 	.create = native_box_create,
+	.adopt = native_box_adopt,
+	.settle = native_settle,
+	.leave = native_leave,
 	.freeze = native_box_freeze,
 	.counters = native_box_counters,
 	.destroy = native_box_destroy,
 	.free = native_free,
 };
 
-static struct driver_caps caps_of(const struct engine_probe *probe, bool strict)
+static struct driver_caps caps_of(const struct engine_probe *probe, bool strict, bool keeps)
 {
 	static const char *const cgroups[ENGINE_CGROUP_COUNT] = {
 		[ENGINE_CGROUP_NONE] = "none",
@@ -237,6 +298,7 @@ static struct driver_caps caps_of(const struct engine_probe *probe, bool strict)
 		.boxes_max = probe->boxes_max,
 		.daemon_uid = probe->daemon_uid,
 		.can_freeze = probe->cgroup != ENGINE_CGROUP_NONE,
+		.can_keep = keeps,
 		.counts_usage = (probe->layers & LAYER_BIT(LAYER_CGROUP_MEMORY)) != 0,
 		.cgroup = cgroups[probe->cgroup],
 		.ids = ids[probe->ids],
@@ -249,16 +311,35 @@ struct driver *native_new(const struct native_config *config, int sock, pid_t pi
 	struct native *n = NEW(struct native);
 
 	n->base.ops = &native_ops;
-	n->base.caps = caps_of(probe, config->strict);
+	n->base.caps = caps_of(probe, config->strict, config->custody && config->lease_us > 0);
 	n->sock = sock;
 	n->pid = pid;
-	n->seq = 1; /* was the probe's */
+	n->pidfd = -1;
+	n->seq = NATIVE_PROBE_SEQ;
 	n->by_id = map_new();
 	n->on_engine_lost = config->on_engine_lost;
 	n->ctx = config->ctx;
 	list_init(&n->boxes);
+	list_init(&n->kept);
 	list_init(&n->waiting);
 	return &n->base;
+}
+
+static struct driver *take_over(const struct native_config *config)
+{
+	struct native_engine engine;
+	struct error err = {0};
+	struct driver *d;
+
+	if (!native_find_custodian(config, &engine))
+		return NULL;
+	d = native_new(config, engine.sock, 0, &engine.probe);
+	native(d)->pidfd = engine.pidfd;
+	if (native_ask_kept(native(d), &err) == 0)
+		return d;
+	log_error("the boxes of an earlier daemon are lost", &err);
+	driver_free(d);
+	return NULL;
 }
 
 int native_spawn(const struct native_config *config, struct driver **ret_driver, struct error *err)
@@ -267,6 +348,9 @@ int native_spawn(const struct native_config *config, struct driver **ret_driver,
 	pid_t pid;
 	int sock;
 
+	*ret_driver = take_over(config);
+	if (*ret_driver)
+		return 0;
 	if (native_start_engine(config, &sock, &pid, &probe, err) < 0)
 		return error_wrap(err, "start '%.80s'", config->engine_path);
 	*ret_driver = native_new(config, sock, pid, &probe);

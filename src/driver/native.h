@@ -3,8 +3,8 @@
 
 /*
  * DOC: the native driver, which talks to millibox-engine. Shared by its files only:
- * native.c the driver and the socket, native_spawn.c the engine's start, native_reply.c what it
- * answers, native_box.c one box.
+ * native.c the driver and the socket, native_spawn.c the engine's start, native_custody.c an engine
+ * that is there already, native_reply.c what it answers, native_box.c one box.
  */
 
 #include "base/list.h"
@@ -25,13 +25,19 @@ struct watch;
 #define NATIVE_REASON_TIMEOUT_US (2 * 1000000ULL)
 /* How long native_free waits for the engine to clean up and end. */
 #define NATIVE_END_TIMEOUT_US (10 * 1000000ULL)
+/* How long the agent of an adopted box has to say hello, from when it is not frozen. */
+#define NATIVE_HELLO_TIMEOUT_US (15 * 1000000ULL)
+#define NATIVE_PROBE_SEQ        1
 
 struct native {
 	struct driver base;
 	struct loop *loop;   /* NULL until attached */
 	struct watch *watch; /* owned */
 	int sock;            /* owned; -1 when the engine is gone */
-	pid_t pid;           /* of the engine; 0 when it was waited for */
+	pid_t pid;           /* of the engine; 0 when it was waited for, or is not our child */
+	int pidfd;           /* owned: of an engine that was taken over; else -1 */
+	bool leaving;        /* boxes that are kept are not to be ended any more */
+	struct list kept;    /* struct native_kept: not adopted yet, owned */
 	struct list boxes;   /* struct native_box, owned */
 	size_t boxes_count;
 	struct map *by_id;   /* the same, by id */
@@ -41,10 +47,26 @@ struct native {
 	void *ctx;
 };
 
+/* A box of an earlier daemon. */
+struct native_kept {
+	struct list node; /* native.kept */
+	char id[ENGINE_ID_LEN];
+	struct engine_created created;
+	int fds[ENGINE_FD_COUNT]; /* owned, -1: none */
+};
+
+/* An engine to work with. */
+struct native_engine {
+	int sock;  /* owned */
+	pid_t pid; /* 0: not our child */
+	int pidfd; /* owned; not our child; else -1 */
+	struct engine_probe probe;
+};
+
 /*
  * CREATING    by box_create: CREATE was sent. Programs are kept. Left by CREATED or FAILED.
- * BUILDING    by CREATED: the stream is there, programs are sent. Left by HELLO, FAILED, GONE or
- *             the end of the stream.
+ * BUILDING    by CREATED or box_adopt: the stream is there, programs are sent. Left by HELLO,
+ *             FAILED, GONE or the end of the stream.
  * READY       by HELLO.
  * LOST        by any failure: on_lost was called, the link is closed, the kill switch was pulled.
  *             Left by box_destroy only.
@@ -70,10 +92,29 @@ struct native_box {
 	uint32_t required;
 	uint32_t create_seq, destroy_seq, freeze_seq; /* of requests; 0: none under way */
 	bool freeze_asked, freeze_wanted;             /* of the engine; of us, since then */
+	bool adopted;                                 /* made by an earlier daemon */
 	int fds[ENGINE_FD_COUNT];                     /* owned, -1: none */
 	struct timer *timer; /* owned: the engine's reason, or GONE, is overdue */
 	struct link_events link_events;
 };
+
+/** native_identity - a number of all that makes an engine what it is: its build and its options. */
+uint64_t native_identity(const struct native_config *config);
+/** native_probe - ask the engine at @sock what the host can do. */
+int native_probe(int sock, struct engine_probe *ret_probe, struct error *err) attr_must_check;
+/** native_wait_readable - Return: 0, -ETIMEDOUT, or another negative errno. */
+int native_wait_readable(int fd, uint64_t deadline_us);
+/**
+ * native_find_custodian - the engine of an earlier daemon with our name. One that is not what ours
+ * would be is told to end, and waited for. Return: whether there is one to work with.
+ */
+bool native_find_custodian(const struct native_config *config, struct native_engine *ret_engine);
+/** native_ask_kept - fill n->kept. An error means that the engine is of no use. */
+int native_ask_kept(struct native *n, struct error *err) attr_must_check;
+void native_kept_free(struct native_kept *kept);
+/** native_sort_fds - spread the descriptors that came over the places their mask names; those are
+ * then -1 in @fds. Return: 0, or -1 when they do not match. */
+int native_sort_fds(int *fds, size_t count, uint32_t mask, int ret_fds[ENGINE_FD_COUNT]);
 
 /** native_new - around a running engine: takes ownership of @sock; @pid 0: not ours to wait for. */
 struct driver *native_new(const struct native_config *config, int sock, pid_t pid,
@@ -102,6 +143,8 @@ int native_reply(struct native *n, const void *data, size_t len, int *fds, size_
 /* One box; native_box_* are what the replies do to it. */
 int native_box_create(struct driver *d, const struct box_spec *spec,
                       const struct box_events *events, struct box **ret_box, struct error *err);
+int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
+                     struct box **ret_box, bool *ret_frozen, struct error *err);
 int native_box_freeze(struct box *box, bool frozen, struct error *err);
 void native_box_counters(struct box *box, struct box_counters *ret_counters);
 void native_box_destroy(struct box *box);

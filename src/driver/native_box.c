@@ -109,7 +109,8 @@ static void on_overdue(void *ctx)
 		box_log(&b->base, LOG_LEVEL_WARN, "takes long to die, waiting");
 		return;
 	}
-	(void)error_set(&err, ERR_AGENT_LOST, 0, "the agent ended before it said hello");
+	(void)error_set(&err, ERR_AGENT_LOST, 0, "the agent %s",
+	                b->adopted ? "says nothing any more" : "ended before it said hello");
 	lose(b, &err);
 }
 
@@ -123,6 +124,7 @@ static void on_hello(void *ctx, const struct msg_hello *hello)
 		lose(b, &err);
 		return;
 	}
+	timer_stop(b->timer);
 	set_state(b, NATIVE_READY);
 	b->base.events.on_ready(b->base.events.ctx);
 }
@@ -163,7 +165,7 @@ void native_box_free(struct native_box *b)
 {
 	struct native *n = native_of(b);
 
-	if (b->engine_has)
+	if (b->engine_has && !(n->leaving && b->base.spec.keep))
 		kill_box(b);
 	loop_cancel(n->loop, finish, b);
 	(void)map_remove(n->by_id, b->base.spec.id);
@@ -203,6 +205,8 @@ static struct engine_request create_request(const struct native_box *b)
 		request.flags |= ENGINE_FLAG_REQUIRE_CGROUP;
 	if (b->base.spec.exec_tmp)
 		request.flags |= ENGINE_FLAG_EXEC_TMP;
+	if (b->base.spec.keep)
+		request.flags |= ENGINE_FLAG_KEEP;
 	return request;
 }
 
@@ -249,7 +253,8 @@ int native_box_freeze(struct box *box, bool frozen, struct error *err)
 {
 	struct native_box *b = native_box(box);
 
-	if (b->state != NATIVE_READY)
+	/* One that was frozen when it was adopted is not ready before it is thawed. */
+	if (b->state != NATIVE_READY && !(b->adopted && b->state == NATIVE_BUILDING))
 		return error_set(err, ERR_CONFLICT, 0, "box %s is not ready", box->spec.id);
 	b->freeze_wanted = frozen;
 	if (b->freeze_seq)
@@ -263,8 +268,10 @@ int native_box_freeze(struct box *box, bool frozen, struct error *err)
 void native_box_frozen(struct native_box *b)
 {
 	b->freeze_seq = 0;
+	if (b->adopted && b->state == NATIVE_BUILDING && !b->freeze_wanted)
+		timer_start(b->timer, NATIVE_HELLO_TIMEOUT_US);
 	/* 0 again: the engine has just died; reading its socket will tell. */
-	if (b->state == NATIVE_READY && b->freeze_wanted != b->freeze_asked)
+	if (is_in(b, STATES_ALIVE) && b->freeze_wanted != b->freeze_asked)
 		ask_to_freeze(b);
 }
 
@@ -342,6 +349,48 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 		return;
 	}
 	link_open(b->base.link, TAKE_FD(b->fds[ENGINE_FD_AGENT]), &setup);
+}
+
+static struct native_kept *find_kept(struct native *n, const char *id)
+{
+	struct native_kept *kept;
+
+	LIST_FOREACH (kept, &n->kept, struct native_kept, node)
+		if (strcmp(kept->id, id) == 0)
+			return kept;
+	return NULL;
+}
+
+int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
+                     struct box **ret_box, bool *ret_frozen, struct error *err)
+{
+	struct native *n = CONTAINER_OF(d, struct native, base);
+	struct native_kept *kept = find_kept(n, spec->id);
+	struct native_box *b;
+
+	assert(n->loop);
+	if (!kept)
+		return error_set(err, ERR_NOT_FOUND, 0, "box %s is gone", spec->id);
+	/* What it lacks it lacked before; but what is required may have changed since. */
+	if (driver_check_layers(kept->created.layers | LINK_AGENT_LAYERS,
+	                        spec->required_layers | d->caps.required_layers, err) < 0)
+		return -1;
+	b = new_box(n, spec, events);
+	if (map_put(n->by_id, spec->id, b) < 0)
+		abort(); /* the engine has told of it once */
+	b->adopted = b->created = b->engine_has = true;
+	memcpy(b->fds, kept->fds, sizeof(b->fds));
+	for (size_t i = 0; i < ENGINE_FD_COUNT; i++)
+		kept->fds[i] = -1;
+	b->base.layers = kept->created.layers;
+	b->freeze_asked = b->freeze_wanted = *ret_frozen = kept->created.frozen;
+	native_kept_free(kept);
+	set_state(b, NATIVE_BUILDING);
+	link_adopt(b->base.link, TAKE_FD(b->fds[ENGINE_FD_AGENT]));
+	if (!b->freeze_wanted)
+		timer_start(b->timer, NATIVE_HELLO_TIMEOUT_US);
+	*ret_box = &b->base;
+	return 0;
 }
 
 /*

@@ -21,20 +21,19 @@ struct message {
 	size_t fds_count;
 };
 
-static int take_fd(struct message *m, size_t index)
-{
-	return TAKE_FD(m->fds[index]);
-}
-
-/* Spread the descriptors that came over the places their mask names. */
-static int sort_fds(struct message *m, uint32_t mask, int ret_fds[ENGINE_FD_COUNT])
+int native_sort_fds(int *fds, size_t count, uint32_t mask, int ret_fds[ENGINE_FD_COUNT])
 {
 	size_t next = 0;
 
-	if ((mask >> ENGINE_FD_COUNT) || (size_t)__builtin_popcount(mask) != m->fds_count)
+	if ((mask >> ENGINE_FD_COUNT) || (size_t)__builtin_popcount(mask) != count)
 		return -1;
-	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
-		ret_fds[i] = mask & (1U << i) ? take_fd(m, next++) : -1;
+	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++) {
+		ret_fds[i] = -1;
+		if (!(mask & (1U << i)))
+			continue;
+		ret_fds[i] = fds[next];
+		fds[next++] = -1;
+	}
 	return 0;
 }
 
@@ -46,7 +45,7 @@ static int take_created(struct native_box *b, struct message *m, struct error *e
 	if (!b || b->created || m->reply.seq != b->create_seq)
 		return nonsense(err, "made a box that nobody asked for");
 	if (!(created->fds & (1U << ENGINE_FD_AGENT)) || (created->layers & ~LAYERS_ALL) ||
-	    sort_fds(m, created->fds, sorted) < 0)
+	    native_sort_fds(m->fds, m->fds_count, created->fds, sorted) < 0)
 		return nonsense(err, "described a box badly");
 	native_box_created(b, created, sorted);
 	return 0;

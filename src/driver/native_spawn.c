@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "wire/msg.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -20,8 +21,6 @@
  * environment (LD_PRELOAD and its kin would be orders to a privileged program), no descriptor, no
  * blocked or ignored signal.
  */
-
-#define PROBE_SEQ 1
 
 static void reset_signals(void)
 {
@@ -54,7 +53,7 @@ static int arrange_fds(int sock)
 attr_noreturn static void become_engine(const char *path, char *const argv[], int sock)
 {
 	static char *const no_env[] = {NULL};
-	struct engine_reply reply = {.op = ENGINE_FAILED, .seq = PROBE_SEQ};
+	struct engine_reply reply = {.op = ENGINE_FAILED, .seq = NATIVE_PROBE_SEQ};
 	int r;
 
 	reset_signals();
@@ -69,60 +68,130 @@ attr_noreturn static void become_engine(const char *path, char *const argv[], in
 	_exit(127);
 }
 
-#define WORDS_COUNT   11 /* name and options that take a word */
-#define NUMBERS_COUNT 5
+#define OPTIONS_MAX 16
 
-/* An option of the engine that takes a number. */
-struct number {
-	const char *option;
+/* An option of the engine that takes a number, or a word. */
+struct option {
+	const char *name;
 	uint64_t value;
+	const char *word;
+	bool essential; /* a different value makes a different engine */
 	char text[24];
 };
 
-static int format_numbers(struct number numbers[NUMBERS_COUNT])
-{
-	int r = 0;
+struct options {
+	size_t count;
+	struct option all[OPTIONS_MAX];
+	const char *argv[2 * OPTIONS_MAX + 2];
+};
 
-	for (size_t i = 0; i < NUMBERS_COUNT && r >= 0; i++)
-		r = str_format(numbers[i].text, sizeof(numbers[i].text), "%llu",
-		               (unsigned long long)numbers[i].value);
-	return r;
+static struct options options_of(const struct native_config *config)
+{
+	return (struct options){
+		.count = 11,
+		.all =
+			{
+                              {.name = "--agent", .word = config->agent_path, .essential = true},
+                              {.name = "--runners",
+	                         .word = config->runners_dir,
+	                         .essential = true},
+                              {.name = "--runtime-dir",
+	                         .word = config->runtime_dir,
+	                         .essential = true},
+                              {.name = "--uid-base",
+	                         .value = config->uid_base,
+	                         .essential = true},
+                              {.name = "--max-memory",
+	                         .value = config->memory_max_bytes,
+	                         .essential = true},
+                              {.name = "--max-disk",
+	                         .value = config->disk_max_bytes,
+	                         .essential = true},
+                              {.name = "--max-pids",
+	                         .value = config->processes_max,
+	                         .essential = true},
+                              {.name = "--max-cpu",
+	                         .value = config->cpu_max_millicores,
+	                         .essential = true},
+                              {.name = "--log-level", .word = config->log_level},
+                              {.name = "--log-format", .word = config->log_format},
+                              {.name = "--lease", .value = config->lease_us / USEC_PER_MS},
+			      },
+	};
+}
+
+/* FNV-1a. Whoever could make two engines collide could also take the one's place. */
+static uint64_t mix(uint64_t hash, const void *data, size_t len)
+{
+	const unsigned char *p = data;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ p[i]) * 0x100000001b3ULL;
+	return hash;
+}
+
+uint64_t native_identity(const struct native_config *config)
+{
+	static const uint64_t build[] = {ENGINE_VERSION, WIRE_VERSION,
+	                                 sizeof(struct engine_request),
+	                                 sizeof(struct engine_reply)};
+	struct options options = options_of(config);
+	uint64_t hash = mix(0xcbf29ce484222325ULL, build, sizeof(build));
+
+	hash = mix(hash, MILLIBOX_VERSION, sizeof(MILLIBOX_VERSION));
+	hash = mix(hash, config->engine_path, strlen(config->engine_path) + 1);
+	for (size_t i = 0; i < options.count; i++) {
+		const struct option *o = &options.all[i];
+
+		if (!o->essential)
+			continue;
+		hash = mix(hash, o->name, strlen(o->name) + 1);
+		hash = mix(hash, &o->value, sizeof(o->value));
+		hash = o->word ? mix(hash, o->word, strlen(o->word) + 1) : hash;
+	}
+	return hash;
+}
+
+static int format_options(struct options *options)
+{
+	const char **arg = options->argv;
+
+	*arg++ = "millibox-engine";
+	for (size_t i = 0; i < options->count; i++) {
+		struct option *o = &options->all[i];
+
+		if (!o->word &&
+		    str_format(o->text, sizeof(o->text), "%llu", (unsigned long long)o->value) < 0)
+			return -1;
+		*arg++ = o->name;
+		*arg++ = o->word ? o->word : o->text;
+	}
+	return 0;
 }
 
 static int fork_engine(const struct native_config *config, int sock, pid_t *ret_pid,
                        struct error *err)
 {
-	struct number numbers[NUMBERS_COUNT] = {
-		{.option = "--uid-base",   .value = config->uid_base          },
-		{.option = "--max-memory", .value = config->memory_max_bytes  },
-		{.option = "--max-disk",   .value = config->disk_max_bytes    },
-		{.option = "--max-pids",   .value = config->processes_max     },
-		{.option = "--max-cpu",    .value = config->cpu_max_millicores},
-	};
-	const char *argv[WORDS_COUNT + 2 * NUMBERS_COUNT + 1] = {
-		"millibox-engine",   "--agent",       config->agent_path,  "--runners",
-		config->runners_dir, "--runtime-dir", config->runtime_dir, "--log-level",
-		config->log_level,   "--log-format",  config->log_format};
-	size_t argc = WORDS_COUNT;
+	struct options options = options_of(config);
 	pid_t pid;
 
-	if (format_numbers(numbers) < 0)
+	options.all[options.count++] =
+		(struct option){.name = "--identity", .value = native_identity(config)};
+	if (config->custody)
+		options.all[options.count++] =
+			(struct option){.name = "--custody", .word = config->custody};
+	if (format_options(&options) < 0)
 		return error_set(err, ERR_SYSTEM, 0, "arguments");
-	for (size_t i = 0; i < NUMBERS_COUNT; i++) {
-		argv[argc++] = numbers[i].option;
-		argv[argc++] = numbers[i].text;
-	}
 	pid = fork();
 	if (pid < 0)
 		return error_set(err, ERR_SYSTEM, errno, "fork");
 	if (pid == 0)
-		become_engine(config->engine_path, (char *const *)argv, sock);
+		become_engine(config->engine_path, (char *const *)options.argv, sock);
 	*ret_pid = pid;
 	return 0;
 }
 
-/* Return: 0 when @fd is readable or at its end, -ETIMEDOUT, or another negative errno. */
-static int wait_readable(int fd, uint64_t deadline_us)
+int native_wait_readable(int fd, uint64_t deadline_us)
 {
 	for (;;) {
 		struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -141,7 +210,7 @@ static int wait_readable(int fd, uint64_t deadline_us)
 
 static int check_probe(const struct engine_reply *reply, struct error *err)
 {
-	if (reply->seq != PROBE_SEQ || reply->probe.cgroup >= ENGINE_CGROUP_COUNT ||
+	if (reply->seq != NATIVE_PROBE_SEQ || reply->probe.cgroup >= ENGINE_CGROUP_COUNT ||
 	    reply->probe.ids >= ENGINE_IDS_COUNT || (reply->probe.layers & ~LAYERS_ALL) ||
 	    reply->probe.boxes_max == 0)
 		return error_set(err, ERR_PROTOCOL, 0, "its probe makes no sense");
@@ -151,7 +220,7 @@ static int check_probe(const struct engine_reply *reply, struct error *err)
 static int read_probe(int sock, struct engine_probe *ret_probe, struct error *err)
 {
 	struct engine_reply reply = {0};
-	int r = wait_readable(sock, clock_us() + NATIVE_PROBE_TIMEOUT_US);
+	int r = native_wait_readable(sock, clock_us() + NATIVE_PROBE_TIMEOUT_US);
 	ssize_t len;
 
 	if (r < 0)
@@ -177,9 +246,9 @@ static int read_probe(int sock, struct engine_probe *ret_probe, struct error *er
 	return 0;
 }
 
-static int probe_engine(int sock, struct engine_probe *ret_probe, struct error *err)
+int native_probe(int sock, struct engine_probe *ret_probe, struct error *err)
 {
-	struct engine_request request = {.op = ENGINE_PROBE, .seq = PROBE_SEQ};
+	struct engine_request request = {.op = ENGINE_PROBE, .seq = NATIVE_PROBE_SEQ};
 	int r = fd_send(sock, &request, sizeof(request), NULL, 0);
 
 	/* An engine that ended first may have left its reason in the socket. */
@@ -196,7 +265,7 @@ int native_wait_engine(pid_t pid, uint64_t timeout_us)
 
 	if (pidfd < 0)
 		return pidfd;
-	if (wait_readable(pidfd, deadline) < 0)
+	if (native_wait_readable(pidfd, deadline) < 0)
 		return -ETIMEDOUT;
 	return waitpid(pid, &status, WNOHANG) == pid ? status : -ECHILD;
 }
@@ -219,7 +288,7 @@ int native_start_engine(const struct native_config *config, int *ret_sock, pid_t
 	if (fork_engine(config, theirs, &pid, err) < 0)
 		return -1;
 	theirs = fd_close(theirs);
-	if (probe_engine(ours, ret_probe, err) < 0) {
+	if (native_probe(ours, ret_probe, err) < 0) {
 		/* It never answered as it should, so nothing of value is in it. */
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, NULL, 0);

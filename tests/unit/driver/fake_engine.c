@@ -53,10 +53,6 @@ static bool has_wrong_arguments(int argc, char **argv)
 	                                       "/run ners",
 	                                       "--runtime-dir",
 	                                       "/run/time",
-	                                       "--log-level",
-	                                       "warn",
-	                                       "--log-format",
-	                                       "json",
 	                                       "--uid-base",
 	                                       "4294901760",
 	                                       "--max-memory",
@@ -66,7 +62,15 @@ static bool has_wrong_arguments(int argc, char **argv)
 	                                       "--max-pids",
 	                                       "1024",
 	                                       "--max-cpu",
-	                                       "0"};
+	                                       "0",
+	                                       "--log-level",
+	                                       "warn",
+	                                       "--log-format",
+	                                       "json",
+	                                       "--lease",
+	                                       "0",
+	                                       "--identity",
+	                                       NULL};
 
 	if (argc != (int)ARRAY_SIZE(expected))
 		return true;

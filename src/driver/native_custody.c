@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/native.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/*
+ * Theory of operation. Runs once, before the loop and while the daemon still has its privileges,
+ * so it may block, within limits. Our state directory is ours alone by now: if an engine answers
+ * to its name, its daemon is dead.
+ *
+ * An engine that was built or configured differently is not worked with: it would hold us to other
+ * rules than those that our operator has written. It is told to end, and its boxes with it.
+ */
+
+/* @what, or -1 where nobody answers to our name. */
+static int connect_to(const struct native_config *config)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	cleanup_close int dir = fd_open(config->runtime_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	cleanup_close int sock = fd_socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	/* By way of the open directory: a path as long as it may be does not fit. */
+	if (dir < 0 || sock < 0 ||
+	    str_format(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s", dir,
+	               config->custody) < 0)
+		return -1;
+	if (connect(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return -1;
+	return TAKE_FD(sock);
+}
+
+/* Whoever listens there has to be what we would start: of our own user. */
+static int check_peer(int sock, pid_t *ret_pid)
+{
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	*ret_pid = peer.pid;
+	return peer.uid == geteuid() && peer.pid > 0 ? 0 : -EPERM;
+}
+
+/* Until it is gone its name, its lock and its boxes are. */
+static void wait_for_end(int pidfd)
+{
+	uint64_t deadline = clock_us() + NATIVE_END_TIMEOUT_US;
+
+	if (native_wait_readable(pidfd, deadline) >= 0)
+		return;
+	log_warn("the engine of an earlier daemon does not end, killing it");
+	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+	(void)native_wait_readable(pidfd, clock_us() + NATIVE_END_TIMEOUT_US);
+}
+
+static void end_it(int sock, int pidfd)
+{
+	struct engine_request request = {.op = ENGINE_END, .seq = NATIVE_PROBE_SEQ + 1};
+
+	(void)!fd_send(sock, &request, sizeof(request), NULL, 0);
+	wait_for_end(pidfd);
+}
+
+bool native_find_custodian(const struct native_config *config, struct native_engine *ret_engine)
+{
+	cleanup_close int sock = config->custody ? connect_to(config) : -1;
+	cleanup_close int pidfd = -1;
+	struct engine_probe probe;
+	struct error err = {0};
+	pid_t pid;
+
+	if (sock < 0)
+		return false;
+	if (check_peer(sock, &pid) < 0 || (pidfd = fd_pidfd_open(pid)) < 0) {
+		log_warn("somebody else listens in %s, ignoring", config->runtime_dir);
+		return false;
+	}
+	if (native_probe(sock, &probe, &err) < 0) {
+		/* It had nothing to keep, and was about to end. */
+		log_debug("the engine of an earlier daemon: %s", err.msg);
+		wait_for_end(pidfd);
+		return false;
+	}
+	if (probe.identity != native_identity(config)) {
+		log_warn("the engine of an earlier daemon is of another version or has other "
+		         "settings: its boxes end");
+		end_it(sock, pidfd);
+		return false;
+	}
+	*ret_engine = (struct native_engine){
+		.sock = TAKE_FD(sock), .pidfd = TAKE_FD(pidfd), .probe = probe};
+	return true;
+}
+
+void native_kept_free(struct native_kept *kept)
+{
+	list_remove(&kept->node);
+	for (size_t i = 0; i < ENGINE_FD_COUNT; i++)
+		(void)fd_close(kept->fds[i]);
+	free(kept);
+}
+
+static int nonsense(struct error *err, const char *what)
+{
+	return error_set(err, ERR_PROTOCOL, 0, "millibox-engine %s", what);
+}
+
+static int take_kept(struct native *n, const struct engine_reply *reply, int *fds, size_t count,
+                     struct error *err)
+{
+	const struct engine_created *created = &reply->created;
+	struct native_kept *kept;
+
+	if (strnlen(reply->box_id, sizeof(reply->box_id)) == sizeof(reply->box_id))
+		return nonsense(err, "named a box without an end");
+	kept = NEW(struct native_kept);
+	if (!(created->fds & (1U << ENGINE_FD_AGENT)) || (created->layers & ~LAYERS_ALL) ||
+	    created->frozen > 1 || native_sort_fds(fds, count, created->fds, kept->fds) < 0) {
+		free(kept);
+		return nonsense(err, "described a box badly");
+	}
+	memcpy(kept->id, reply->box_id, sizeof(kept->id));
+	kept->created = *created;
+	list_append(&n->kept, &kept->node);
+	return 0;
+}
+
+/* Return: 1 for more, 0 at the end, or -1. */
+static int hear_kept(struct native *n, struct error *err)
+{
+	struct engine_reply reply;
+	int fds[FD_PASS_MAX];
+	size_t count = 0;
+	int r = native_wait_readable(n->sock, clock_us() + NATIVE_PROBE_TIMEOUT_US);
+	ssize_t len = r < 0 ? r : fd_recv(n->sock, &reply, sizeof(reply), fds, &count);
+
+	if (len < 0)
+		return error_set(err, ERR_UNAVAILABLE, (int)-len, "hear of kept boxes");
+	if (len != sizeof(reply))
+		r = nonsense(err, len ? "sent an answer of the wrong size" : "ended");
+	else if (reply.op == ENGINE_KEPT)
+		r = take_kept(n, &reply, fds, count, err) < 0 ? -1 : 1;
+	else if (reply.op != ENGINE_ADOPTED)
+		/* GONE of something that was on its way out before; the rest is no answer. */
+		r = reply.op == ENGINE_GONE ? 1 : nonsense(err, "does not give its boxes");
+	for (size_t i = 0; i < count; i++)
+		(void)fd_close(fds[i]);
+	return r;
+}
+
+int native_ask_kept(struct native *n, struct error *err)
+{
+	struct engine_request request = {.op = ENGINE_ADOPT};
+	int r = 1;
+
+	if (native_send(n, &request) == 0)
+		return error_set(err, ERR_UNAVAILABLE, 0, "millibox-engine is gone");
+	while (r > 0)
+		r = hear_kept(n, err);
+	return r;
+}
