@@ -23,6 +23,7 @@ import peers  # noqa: E402
 from measure import Failure, command, interleave, percentile, summary, timed  # noqa: E402
 from support import host  # noqa: E402
 from support.daemon import ROOT, Daemon  # noqa: E402
+from support.sessions import Session  # noqa: E402
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
@@ -108,6 +109,35 @@ def row_inside(daemon, rounds=9):
     return found
 
 
+def count_up(session, rounds, warm=20):
+    """x += 1, over and over, each answer checked. Return: ms of each after the first few."""
+    session.run("x = 0")
+    samples = []
+    for i in range(1, rounds + warm + 1):
+        start = time.perf_counter()
+        result = session.run("x += 1\nx")
+        samples.append((time.perf_counter() - start) * 1000)
+        if result["result"] != i:
+            raise Failure(f"{i} in a session: {result}")
+    return samples[warm:]
+
+
+def row_session(daemon, rounds=500, many=200):
+    """Rows 5 and 8: one line in a live Python session over a kept connection; alone, and beside others."""
+    with daemon.client() as c:
+        sessions = [Session(c, mode="persistent")]
+        alone = count_up(sessions[0], rounds)
+        sessions += [Session(c, mode="persistent") for _ in range(many)]
+        for session in sessions:
+            session.run("y = 1")
+        beside = count_up(sessions[many // 2], rounds)
+        for session in sessions:
+            if c.request("DELETE", session.path).status >= 300:
+                raise Failure(f"delete {session.id}")
+    daemon.settle(60)
+    return {"alone": summary(alone), "many": many, "beside": summary(beside)}
+
+
 def row_many(daemon, count, parallel):
     """Row 13: many boxes, one after another and @parallel at a time; all right, nothing left."""
     def look():
@@ -168,11 +198,13 @@ def table(results):
         lines.append(f"| {name} | {s['p50_ms']:.2f} | {s['p90_ms']:.2f} | {s['p99_ms']:.2f} | {s['p50_ms'] / base:.2f}x | {times} |")
     for name, why in results["cold"]["absent"].items():
         lines.append(f"| {name} | not measured: {why[:80]} | | | | |")
-    start, inside, many = results["start"], results["inside"], results["many"]
+    start, inside, many, session = results["start"], results["inside"], results["many"], results["session"]
     lines += [
         "",
         "| what | measured |",
         "| --- | --- |",
+        f"| a line in a live Python session, p50 / p99 | {session['alone']['p50_ms']:.2f} / {session['alone']['p99_ms']:.2f} ms |",
+        f"| the same beside {session['many']} other live sessions | {session['beside']['p50_ms']:.2f} / {session['beside']['p99_ms']:.2f} ms |",
         f"| daemon start to first answer, p50 | {start['first_answer']['p50_ms']:.1f} ms |",
         f"| daemon's own memory | {start['memory_mib']} MiB |",
         f"| CPU-bound program inside against outside | {inside['cpu']['slower_percent']:+.1f} % |",
@@ -198,6 +230,8 @@ def main():
             results["cold"] = row_cold(daemon, pathlib.Path(home), args.rounds)
         say("programs inside and outside ...")
         results["inside"] = row_inside(daemon)
+        say("sessions ...")
+        results["session"] = row_session(daemon)
         say(f"{2 * args.boxes} boxes ...")
         results["many"] = row_many(daemon, args.boxes, 16)
         daemon.stop()
