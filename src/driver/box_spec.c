@@ -71,11 +71,23 @@ const char *box_network_name(enum box_network network)
 	return (unsigned)network < BOX_NETWORK_COUNT ? network_names[network] : "?";
 }
 
+/* The root becomes a name in directories of the operator. */
+static bool is_root(const char *name)
+{
+	size_t len = strnlen(name, BOX_ROOT_LEN);
+
+	return len < BOX_ROOT_LEN && name[0] != '.' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == len;
+}
+
 int box_spec_check(const struct box_spec *spec, struct error *err)
 {
 	if (!is_id(spec->id))
 		return error_field(err, "id", "must be 1 to %d characters of [a-z0-9]",
 		                   BOX_ID_LEN - 1);
+	if (!is_root(spec->root))
+		return error_field(err, "root", "must be at most %d characters of [a-z0-9._-]",
+		                   BOX_ROOT_LEN - 1);
 	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
 		uint64_t value = limit_value(&spec->limits, i);
 

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BOX_ID_LEN 32 /* [a-z0-9]{1,31} and NUL */
+#define BOX_ID_LEN   32 /* [a-z0-9]{1,31} and NUL */
+#define BOX_ROOT_LEN 65 /* [a-z0-9._-]{1,64}, no dot first, and NUL */
 
 struct box_limits {
 	uint64_t memory_bytes;
@@ -41,6 +42,7 @@ const char *box_network_name(enum box_network network);
 struct box_spec {
 	char id[BOX_ID_LEN];
 	char request_id[BOX_REQUEST_LEN]; /* that it was made for; "": none. For logs only */
+	char root[BOX_ROOT_LEN];          /* name of a root the driver knows; "": the host's */
 	struct box_limits limits;
 	uint32_t required_layers; /* mask of enum wire_layer; a box without one is not used */
 	enum box_network network;

@@ -42,6 +42,9 @@ int box_create(struct driver *d, const struct box_spec *spec, const struct box_e
 	    !(d->caps.networks & BOX_NETWORK_BIT(spec->network)))
 		return error_set(err, ERR_UNAVAILABLE, 0, "boxes of driver '%s' have no network %s",
 		                 d->ops->name, box_network_name(spec->network));
+	if (spec->root[0] && !d->caps.has_roots)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "boxes can stand on the host's root only: no overlayfs here");
 	return d->ops->create(d, spec, events, ret_box, err);
 }
 

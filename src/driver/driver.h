@@ -35,6 +35,7 @@ struct driver_caps {
 	uint32_t daemon_uid; /* an id kept for the daemon itself; 0: none */
 	bool can_freeze;
 	bool can_keep;      /* boxes may outlive this daemon */
+	bool has_roots;     /* boxes can stand on roots other than the host's */
 	bool counts_usage;  /* box_counters are real */
 	const char *cgroup; /* "v1", "v2", "hybrid", "none": for people */
 	const char *ids;    /* "range", "subid", "single": for people */
@@ -245,7 +246,8 @@ struct native_config {
 	const char *agent_path;
 	const char *runners_dir;
 	const char *runtime_dir;
-	const char *log_level; /* words of the engine's options */
+	const char *const *roots; /* NULL-terminated: directories whose subdirectories are roots */
+	const char *log_level;    /* words of the engine's options */
 	const char *log_format;
 	uint64_t uid_base;
 	/* The most a box may be given: the engine holds the daemon to it. */

@@ -415,6 +415,7 @@ struct driver *fake_driver_new(struct loop *loop)
 	                                    .boxes_max = 1000,
 	                                    .can_freeze = true,
 	                                    .can_keep = true,
+	                                    .has_roots = true,
 	                                    .counts_usage = true,
 	                                    .cgroup = "none",
 	                                    .ids = "single"};

@@ -207,6 +207,10 @@ static struct engine_request create_request(const struct native_box *b)
 		request.flags |= ENGINE_FLAG_EXEC_TMP;
 	if (b->base.spec.keep)
 		request.flags |= ENGINE_FLAG_KEEP;
+	static_assert(sizeof(request.root) == sizeof(b->base.spec.root), "so are roots");
+	if (b->base.spec.root[0])
+		request.flags |= ENGINE_FLAG_IMAGE;
+	memcpy(request.root, b->base.spec.root, strlen(b->base.spec.root));
 	return request;
 }
 

@@ -68,7 +68,7 @@ attr_noreturn static void become_engine(const char *path, char *const argv[], in
 	_exit(127);
 }
 
-#define OPTIONS_MAX 16
+#define OPTIONS_MAX (16 + ENGINE_BASES_MAX)
 
 /* An option of the engine that takes a number, or a word. */
 struct option {
@@ -87,7 +87,7 @@ struct options {
 
 static struct options options_of(const struct native_config *config)
 {
-	return (struct options){
+	struct options options = {
 		.count = 11,
 		.all =
 			{
@@ -118,6 +118,12 @@ static struct options options_of(const struct native_config *config)
                               {.name = "--lease", .value = config->lease_us / USEC_PER_MS},
 			      },
 	};
+
+	/* The daemon's settings allow no more. */
+	for (size_t i = 0; config->roots && config->roots[i] && i < ENGINE_BASES_MAX; i++)
+		options.all[options.count++] = (struct option){
+			.name = "--roots", .word = config->roots[i], .essential = true};
+	return options;
 }
 
 /* FNV-1a. Whoever could make two engines collide could also take the one's place. */

@@ -27,6 +27,7 @@ static const step_fn step_fns[STEP_COUNT] = {
 	[STEP_CGROUP_LIMIT] = step_cgroup_limit,
 	[STEP_CHANNELS] = step_channels,
 	[STEP_NET] = step_net,
+	[STEP_LAYERS] = step_layers,
 	[STEP_CLONE] = step_clone,
 	[STEP_DEATHSIG] = step_deathsig,
 	[STEP_CGROUP_JOIN] = step_cgroup_join,

@@ -34,11 +34,16 @@
  *   millibox-engine --agent FILE --runners DIR --runtime-dir DIR --uid-base N --log-level L
  *                   --log-format F --max-memory BYTES --max-disk BYTES --max-pids N --max-cpu N
  *                   --custody NAME --lease MS --identity N
+ *                   [--roots DIR]...
+ * Each DIR of --roots has roots of boxes as its subdirectories. They are all that the daemon can
+ * name as one: it gives a name, never a path.
  */
 #define ENGINE_SOCKET_FD 3
 
-#define ENGINE_VERSION 2
-#define ENGINE_ID_LEN  32 /* box ids: [a-z0-9]{1,31} and NUL */
+#define ENGINE_VERSION   2
+#define ENGINE_ID_LEN    32 /* box ids: [a-z0-9]{1,31} and NUL */
+#define ENGINE_ROOT_LEN  65 /* names of roots: [a-z0-9._-]{1,64}, no dot first, and NUL */
+#define ENGINE_BASES_MAX 8  /* --roots */
 
 enum engine_op {
 	ENGINE_OP_NONE,
@@ -77,7 +82,8 @@ enum engine_flag {
 	ENGINE_FLAG_REQUIRE_CGROUP = 1u << 0, /* fail without one of memory, pids and cpu */
 	ENGINE_FLAG_EXEC_TMP = 1u << 1,       /* /tmp may hold programs */
 	ENGINE_FLAG_KEEP = 1u << 2,           /* outlives its daemon: see custody */
-	ENGINE_FLAGS_ALL = (1u << 3) - 1,
+	ENGINE_FLAG_IMAGE = 1u << 3,          /* on the root that is named, not on the host's */
+	ENGINE_FLAGS_ALL = (1u << 4) - 1,
 };
 
 struct engine_request {
@@ -87,6 +93,7 @@ struct engine_request {
 	struct engine_limits limits; /* CREATE */
 	uint32_t flags;              /* CREATE: enum engine_flag */
 	uint32_t frozen;             /* FREEZE: 0 or 1 */
+	char root[ENGINE_ROOT_LEN];  /* CREATE with ENGINE_FLAG_IMAGE */
 };
 
 enum engine_cgroup {
@@ -114,6 +121,8 @@ struct engine_probe {
 	uint32_t daemon_uid; /* an id reserved for the daemon itself; 0 when not privileged */
 	uint32_t boxes_max;  /* id slots: boxes alive at the same time */
 	uint64_t identity;   /* --identity: what the daemon that started it would have it be */
+	uint32_t images;     /* 1: ENGINE_FLAG_IMAGE is possible here */
+	uint32_t unused;
 };
 
 /* Descriptors that come with ENGINE_CREATED and ENGINE_KEPT, in this order; the mask says which are

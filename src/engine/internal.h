@@ -27,6 +27,11 @@
 #define ROOT_MASK_FILE "/mask/file"
 #define ROOT_MASK_DIR  "/mask/dir"
 #define ROOT_BOOT_ID   "/mask/boot_id"
+/* Of boxes on a named root; see roots.c. */
+#define ROOT_BASES    "/roots"
+#define ROOT_SKELETON "/skeleton"
+#define ROOT_AREA     "/area"
+#define ROOT_LAYERED  "/layered"
 
 #define BOXES_MAX        4096
 #define CUSTODY_NAME_MAX 64
@@ -41,6 +46,8 @@ struct options {
 	const char *custody;         /* name of the socket in the runtime directory; NULL: none */
 	uint32_t lease_ms;           /* how long boxes outlive their daemon; 0: not at all */
 	uint64_t identity;
+	size_t bases_count;
+	const char *bases[ENGINE_BASES_MAX]; /* --roots */
 };
 
 /* Host ids that are ours to give away, numbered as in the engine's own user namespace. */
@@ -91,7 +98,8 @@ struct host {
 	struct custody custody;
 	uint64_t identity;
 	uint32_t landlock_abi;
-	int agent_exe; /* sealed memory file; owned */
+	int agent_exe;      /* sealed memory file; owned */
+	size_t bases_count; /* ROOT_BASES/0 ... */
 	size_t mask_count;
 	struct proc_mask masks[MASKS_MAX];
 };
@@ -114,6 +122,7 @@ struct build {
 	struct grouppool *group_pool; /* borrowed */
 	struct plan plan;
 	char id[ENGINE_ID_LEN];
+	char root_name[ENGINE_ROOT_LEN]; /* "": the host's */
 	uint32_t slot;
 	struct box_groups groups;
 	int agent_host; /* daemon's end of the agent's socket; owned */
@@ -182,11 +191,30 @@ int template_load_agent(const char *path, struct error *err) attr_must_check;
 /** template_enter - leave the host's tree for the one that was built. */
 int template_enter(struct error *err) attr_must_check;
 
+/* roots.c: boxes on roots other than the host's */
+
+/* Directories of --roots, opened before the engine's own root hides them. */
+struct bases {
+	size_t count;
+	int fds[ENGINE_BASES_MAX]; /* owned */
+};
+
+int bases_open(const struct options *options, struct bases *ret_bases,
+               struct error *err) attr_must_check;
+void bases_close(struct bases *bases);
+/** roots_build - what boxes on a named root need below @stage, which becomes the engine's root. */
+int roots_build(int stage, const struct bases *bases, struct error *err) attr_must_check;
+/** roots_work - whether this kernel lets us layer file systems. In the engine's root. */
+bool roots_work(bool privileged);
+/** layers_leave - what step_layers mounted; the box has its own copy. */
+void layers_leave(void);
+
 /* step_*.c: each step is int (struct build *, struct error *) */
 typedef int (*step_fn)(struct build *b, struct error *err);
 int step_cgroup_make(struct build *b, struct error *err);
 int step_cgroup_limit(struct build *b, struct error *err);
 int step_channels(struct build *b, struct error *err);
+int step_layers(struct build *b, struct error *err);
 int step_clone(struct build *b, struct error *err);
 int step_deathsig(struct build *b, struct error *err);
 int step_cgroup_join(struct build *b, struct error *err);

@@ -100,10 +100,12 @@ static int collect(const struct options *options, const struct privilege *privil
 	return 0;
 }
 
-static int leave(const struct options *options, struct error *err)
+static int leave(const struct options *options, struct host *host, struct error *err)
 {
 	if (template_build(options, err) < 0 || template_enter(err) < 0)
 		return error_wrap(err, "template");
+	host->bases_count = options->bases_count;
+	host->facts.has_images = roots_work(host->ids.mode == ENGINE_IDS_RANGE);
 	return 0;
 }
 
@@ -113,7 +115,7 @@ static int start_and_serve(const struct options *options, struct host *host, boo
 	struct privilege privilege;
 
 	if (identify(options, &privilege, err) < 0 || collect(options, &privilege, host, err) < 0 ||
-	    leave(options, err) < 0 || privilege_harden(err) < 0)
+	    leave(options, host, err) < 0 || privilege_harden(err) < 0)
 		return -1;
 	log_debug("instance %u, %u slots", host->instance.number, host->slots);
 	*ret_started = true;
@@ -139,7 +141,7 @@ static int mode_serve(const struct options *options)
 {
 	struct host host = {
 		.instance = {.dir = -1, .lock = -1},
-                  .custody = {.listener = -1},
+                  .custody = {.listener = -1        },
                   .agent_exe = -1
         };
 	struct error err = {0};
@@ -165,6 +167,7 @@ static int mode_plan(const struct arguments *args)
 		.cgroup_layers = LAYER_BIT(LAYER_CGROUP_MEMORY) | LAYER_BIT(LAYER_CGROUP_PIDS) |
 	                         LAYER_BIT(LAYER_CGROUP_CPU),
 		.has_time_ns = true,
+		.has_images = true,
 		.ids = ENGINE_IDS_RANGE,
 	};
 	struct error err = {0};
@@ -193,6 +196,7 @@ enum target {
 	TO_FLAG,
 	TO_LEVEL,
 	TO_FORMAT,
+	TO_BASES,
 };
 
 #define AT(field)     offsetof(struct arguments, field)
@@ -213,6 +217,7 @@ static const struct item {
 	{"fd",               TO_FD,     AT(options.fd),              0,                          "descriptor of the socket"                     },
 	{"agent",            TO_TEXT,   AT(options.agent),           0,                          "program for PID 1"                            },
 	{"runners",          TO_TEXT,   AT(options.runners),         0,                          "directory of runners"                         },
+	{"roots",            TO_BASES,  0,                           0,                          "directory of roots for boxes; may be repeated"},
 	{"runtime-dir",      TO_TEXT,   AT(options.runtime_dir),     0,                          "directory for locks"                          },
 	{"uid-base",         TO_U64,    AT(options.uid_base),        0,                          "first host id"                                },
 	{"log-level",        TO_LEVEL,  AT(log_level),               0,                          "error, warn, info or debug"                   },
@@ -235,6 +240,7 @@ static const struct item {
 	{"require-cgroup",   TO_FLAG,   0,                           ENGINE_FLAG_REQUIRE_CGROUP, "fail without controllers"                     },
 	{"exec-tmp",         TO_FLAG,   0,                           ENGINE_FLAG_EXEC_TMP,       "programs in /tmp may run"                     },
 	{"keep",             TO_FLAG,   0,                           ENGINE_FLAG_KEEP,           "outlives its daemon"                          },
+	{"image",            TO_FLAG,   0,                           ENGINE_FLAG_IMAGE,          "on a root of --roots instead of the host's"   },
 	{"help",             TO_MODE,   0,                           0,                          "this text"                                    },
 };
 /* clang-format on */
@@ -273,6 +279,14 @@ static int store_name(struct arguments *args, const struct item *item, const cha
 	return 0;
 }
 
+static int store_base(struct options *options, const char *text)
+{
+	if (options->bases_count == ENGINE_BASES_MAX)
+		return -E2BIG;
+	options->bases[options->bases_count++] = text;
+	return 0;
+}
+
 static int store(struct arguments *args, const struct item *item, const char *text)
 {
 	if (item->target == TO_MODE)
@@ -281,6 +295,8 @@ static int store(struct arguments *args, const struct item *item, const char *te
 		args->flags |= item->value;
 	else if (item->target == TO_TEXT)
 		memcpy((char *)args + item->offset, &text, sizeof(text));
+	else if (item->target == TO_BASES)
+		return store_base(&args->options, text);
 	else if (item->target == TO_LEVEL || item->target == TO_FORMAT)
 		return store_name(args, item, text);
 	else

@@ -27,8 +27,9 @@ struct row {
 	const char *name;
 	enum plan_phase phase;
 	uint32_t layers;
-	when_fn when; /* NULL: always */
-	what_fn what; /* NULL: text */
+	when_fn when;   /* NULL: always */
+	uint32_t flags; /* only with all of these of enum engine_flag */
+	what_fn what;   /* NULL: text */
 	const char *text;
 	const char *why;
 };
@@ -85,6 +86,14 @@ static void tell_idmap(const struct plan *plan, char *ret_text, size_t size)
 	                       : "1000 is the user who started the engine (no ids of its own)");
 }
 
+static void tell_root(const struct plan *plan, char *ret_text, size_t size)
+{
+	(void)snprintf(ret_text, size, "%s",
+	               plan->flags & ENGINE_FLAG_IMAGE
+	                       ? "take the layered tree; devices and runners onto it"
+	                       : "clone the read-only template tree");
+}
+
 static void tell_writable(const struct plan *plan, char *ret_text, size_t size)
 {
 	char workspace[32], tmp[32], shm[32];
@@ -93,9 +102,10 @@ static void tell_writable(const struct plan *plan, char *ret_text, size_t size)
 	format_size(plan->limits.tmp_bytes, tmp, sizeof(tmp));
 	format_size(plan->limits.shm_bytes, shm, sizeof(shm));
 	(void)snprintf(ret_text, size,
-	               "tmpfs /workspace %s, %u inodes; /tmp %s, %u inodes%s; /dev/shm %s; "
+	               "%s /workspace %s, %u inodes; /tmp %s, %u inodes%s; /dev/shm %s; "
 	               "/run/millibox for the agent",
-	               workspace, plan->limits.workspace_inodes, tmp, plan->limits.tmp_inodes,
+	               plan->flags & ENGINE_FLAG_IMAGE ? "the upper layer and" : "tmpfs", workspace,
+	               plan->limits.workspace_inodes, tmp, plan->limits.tmp_inodes,
 	               plan->flags & ENGINE_FLAG_EXEC_TMP ? "" : ", noexec", shm);
 }
 
@@ -127,6 +137,13 @@ static const struct row rows[STEP_COUNT] = {
 		.name = "net", .phase = PLAN_PREPARE, .layers = LAYER_BIT(LAYER_NET),
 		.text = "take a network namespace that was made ahead: loopback up, no other interface",
 		.why = "the child is born in it; it belongs to the engine, so nobody inside can change it",
+	},
+	[STEP_LAYERS] = {
+		.name = "layers", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_IMAGE,
+		.text = "a tmpfs of the box's own as the upper layer, over the names that every box has, over "
+		        "the named root, which nobody can write",
+		.why = "owners of files are known to the engine, not to the box; the child gets a copy with its "
+		       "mount namespace, and the engine lets go of it then",
 	},
 	[STEP_CLONE] = {
 		.name = "clone", .phase = PLAN_PREPARE, .layers = NAMESPACES, .what = tell_clone,
@@ -202,7 +219,7 @@ static const struct row rows[STEP_COUNT] = {
 	},
 	[STEP_ROOT] = {
 		.name = "root", .phase = PLAN_BUILD, .layers = LAYER_BIT(LAYER_MNT),
-		.text = "clone the read-only template tree",
+		.what = tell_root,
 		.why = "needs ids: mounts belong to the box's user namespace",
 	},
 	[STEP_WRITABLE] = {
@@ -282,6 +299,9 @@ static int check_required(const struct plan_facts *facts, uint32_t flags, struct
 {
 	uint32_t missing = CONTROLLERS & ~facts->cgroup_layers;
 
+	if ((flags & ENGINE_FLAG_IMAGE) && !facts->has_images)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "overlayfs cannot be mounted here: only the host's root is there");
 	if (!(flags & ENGINE_FLAG_REQUIRE_CGROUP) || missing == 0)
 		return 0;
 	return error_set(err, ERR_UNAVAILABLE, 0, "no usable cgroup controller for%s%s%s",
@@ -298,7 +318,7 @@ int plan_make(const struct plan_facts *facts, const struct engine_limits *limits
 	if (check_required(facts, flags, err) < 0)
 		return -1;
 	for (enum plan_step step = 0; step < STEP_COUNT; step++) {
-		if (rows[step].when && !rows[step].when(facts))
+		if ((rows[step].when && !rows[step].when(facts)) || (rows[step].flags & ~flags))
 			continue;
 		plan.steps[plan.count++] = step;
 		plan.layers |= rows[step].layers;

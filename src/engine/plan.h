@@ -33,6 +33,7 @@ enum plan_step {
 	STEP_CGROUP_LIMIT,
 	STEP_CHANNELS,
 	STEP_NET,
+	STEP_LAYERS,
 	STEP_CLONE,
 	STEP_IDMAP,
 	STEP_OOM_SCORE,
@@ -66,6 +67,7 @@ struct plan_facts {
 	                           controller */
 	bool has_v1;            /* some controller is joined by writing to a tasks file */
 	bool has_time_ns;
+	bool has_images; /* file systems can be layered */
 	enum engine_ids ids;
 };
 

@@ -130,12 +130,38 @@ int request_limits_check(const struct engine_limits *limits, struct error *err)
 	return 0;
 }
 
+/* It is looked up in directories of the operator: no way up, nothing hidden, NUL-padded. */
+static bool is_root_name(const char name[ENGINE_ROOT_LEN])
+{
+	size_t len = strnlen(name, ENGINE_ROOT_LEN);
+
+	if (len == 0 || len == ENGINE_ROOT_LEN || name[0] == '.')
+		return false;
+	if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") != len)
+		return false;
+	return is_zero(name + len, ENGINE_ROOT_LEN - len);
+}
+
+static int check_root(const struct engine_request *req, struct error *err)
+{
+	bool image = req->flags & ENGINE_FLAG_IMAGE;
+
+	if (!image && !is_zero(req->root, sizeof(req->root)))
+		return error_field(err, "root", "is not for this operation");
+	if (image && !is_root_name(req->root))
+		return error_field(err, "root", "must be 1 to %d characters of [a-z0-9._-]",
+		                   ENGINE_ROOT_LEN - 1);
+	return 0;
+}
+
 static int check_create(const struct engine_request *req, struct error *err)
 {
 	if (req->flags & ~(uint32_t)ENGINE_FLAGS_ALL)
 		return error_field(err, "flags", "unknown flag");
 	if (req->frozen != 0)
 		return error_field(err, "frozen", "is not for this operation");
+	if (check_root(req, err) < 0)
+		return -1;
 	return request_limits_check(&req->limits, err);
 }
 
@@ -143,7 +169,7 @@ static int check_no_limits(const struct engine_request *req, struct error *err)
 {
 	if (!is_zero(&req->limits, sizeof(req->limits)) || req->flags != 0)
 		return error_field(err, "limits", "are not for this operation");
-	return 0;
+	return check_root(req, err);
 }
 
 static int check_destroy(const struct engine_request *req, struct error *err)

@@ -188,6 +188,7 @@ static void do_probe(struct server *s, const struct engine_request *req)
 		.daemon_uid = s->host->ids.daemon_uid,
 		.boxes_max = s->host->slots,
 		.identity = s->host->identity,
+		.images = s->host->facts.has_images,
 	};
 	send_reply(s, &reply, NULL, 0);
 }

@@ -111,7 +111,7 @@ static long clone_as_agent(struct build *b, struct clone_args *args)
 	return pid;
 }
 
-int step_clone(struct build *b, struct error *err)
+static int clone_box(struct build *b, struct error *err)
 {
 	int pidfd = -1;
 	struct clone_args args = {
@@ -144,6 +144,15 @@ int step_clone(struct build *b, struct error *err)
 	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
 		b->groups.tasks[i] = fd_close(b->groups.tasks[i]);
 	return 0;
+}
+
+int step_clone(struct build *b, struct error *err)
+{
+	int r = clone_box(b, err);
+
+	if (b->plan.flags & ENGINE_FLAG_IMAGE)
+		layers_leave();
+	return r;
 }
 
 int step_deathsig(struct build *b, struct error *err)

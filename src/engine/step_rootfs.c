@@ -12,8 +12,9 @@
 
 /*
  * The root of a box: a clone of the template (read-only, made once by template.c) with four small
- * writable filesystems on it. The working directory is the clone's root, entered by descriptor, and
- * all names that are mounted on are in the template, which nobody but the engine could ever write:
+ * writable filesystems on it; or layers over a named root (roots.c). The working directory is the
+ * clone's root, entered by descriptor, and all names that are mounted on are in the template or in
+ * the skeleton that lies over every named root, which nobody but the engine could ever write:
  * there is nothing an attacker could swap for a link. Hence mount(2), which takes half the time of
  * fsopen and its companions.
  */
@@ -22,9 +23,25 @@
 #define RUN_BYTES  (8ULL * 1024 * 1024)
 #define RUN_INODES 256
 
+/* What the template has and a named root cannot: both are read-only there already. */
+static int add_common(struct error *err)
+{
+	if (mount(ROOT_TEMPLATE "/dev", "dev", NULL, MS_BIND | MS_REC, NULL) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "devices of the box");
+	if (mount(ROOT_TEMPLATE "/opt/millibox/runners", "opt/millibox/runners", NULL, MS_BIND,
+	          NULL) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "runners of the box");
+	return 0;
+}
+
+static bool is_image(const struct build *b)
+{
+	return b->plan.flags & ENGINE_FLAG_IMAGE;
+}
+
 int step_root(struct build *b, struct error *err)
 {
-	b->root = open_tree(AT_FDCWD, ROOT_TEMPLATE,
+	b->root = open_tree(AT_FDCWD, is_image(b) ? ROOT_LAYERED : ROOT_TEMPLATE,
 	                    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 	if (b->root < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "clone the template");
@@ -32,7 +49,7 @@ int step_root(struct build *b, struct error *err)
 		return error_set(err, ERR_BOX_FAILED, errno, "attach the root");
 	if (fchdir(b->root) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "enter the root");
-	return 0;
+	return is_image(b) ? add_common(err) : 0;
 }
 
 struct area {
@@ -43,6 +60,14 @@ struct area {
 	const char *mode;
 	unsigned long flags;
 };
+
+/* The workspace is in the same file system as the upper layer: one limit for both. */
+static int bind_workspace(struct error *err)
+{
+	if (mount(ROOT_AREA "/workspace", "workspace", NULL, MS_BIND, NULL) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "mount /workspace");
+	return 0;
+}
 
 static int mount_area(const struct area *area, struct error *err)
 {
@@ -73,7 +98,9 @@ int step_writable(struct build *b, struct error *err)
 		{"run/millibox", RUN_BYTES,          RUN_INODES,          agent,          "755",  data | MS_NOEXEC},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(areas); i++)
+	if (is_image(b) && bind_workspace(err) < 0)
+		return -1;
+	for (size_t i = is_image(b) ? 1 : 0; i < ARRAY_SIZE(areas); i++)
 		if (mount_area(&areas[i], err) < 0)
 			return -1;
 	return 0;

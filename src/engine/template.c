@@ -23,7 +23,8 @@
  * Theory of operation. The engine builds, once, in its private mount namespace, a tmpfs that
  * becomes its own root and holds nothing but
  *
- *   /template   the root of every box, complete but for what is private to a box; read-only
+ *   /template   the root of most boxes, complete but for what is private to a box; read-only
+ *   /roots ...  what boxes on other roots need, see roots.c
  *   /box        where a child attaches its clone of it
  *   /mask       an empty file, an empty directory and a boot id, to cover names of /proc with
  *   /proc       the host's, because the kernel demands it in sight of whoever mounts a new one
@@ -304,7 +305,7 @@ static int add_boot_id(int stage)
 }
 
 /* The engine's root, without the template. */
-static int build_stage(struct error *err)
+static int build_stage(const struct bases *bases, struct error *err)
 {
 	static const char *const names[] = {"template", "box", "mask", "mask/dir", "proc"};
 	cleanup_close int stage =
@@ -321,18 +322,19 @@ static int build_stage(struct error *err)
 		r = mount_bind("/proc", 0, true, stage, "proc");
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "root of the engine");
-	return 0;
+	return roots_build(stage, bases, err);
 }
 
 int template_build(const struct options *options, struct error *err)
 {
 	/* Before the stage hides what may be its directory. */
 	cleanup_close int runners = fd_open(options->runners, O_RDONLY | O_DIRECTORY, 0);
+	attr_cleanup(bases_close) struct bases bases = {0};
 	cleanup_close int root = -1;
 
 	if (runners < 0)
 		return error_set(err, ERR_UNAVAILABLE, -runners, "runners '%s'", options->runners);
-	if (build_stage(err) < 0)
+	if (bases_open(options, &bases, err) < 0 || build_stage(&bases, err) < 0)
 		return -1;
 	root = mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY, AT_FDCWD,
 	                 STAGE ROOT_TEMPLATE);

@@ -123,8 +123,10 @@ int landlock_allow_zero(int ruleset, int abi)
 	return add_place(ruleset, abi, &zero);
 }
 
-int landlock_make(int abi, struct error *err)
+int landlock_make(int abi, bool own_root, struct error *err)
 {
+	/* What mounts and owners protect beneath it (/proc, /run/millibox), they still do. */
+	static const struct place root = {"/", READ_RUN | CHANGE};
 	cleanup_close int ruleset = create_ruleset(abi);
 
 	if (ruleset < 0)
@@ -134,6 +136,11 @@ int landlock_make(int abi, struct error *err)
 		if (r < 0)
 			return error_set(err, ERR_BOX_FAILED, -r, "Landlock rule for %s",
 			                 places[i].path);
+	}
+	if (own_root) {
+		int r = add_place(ruleset, abi, &root);
+		if (r < 0)
+			return error_set(err, ERR_BOX_FAILED, -r, "Landlock rule for /");
 	}
 	return TAKE_FD(ruleset);
 }

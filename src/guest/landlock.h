@@ -10,14 +10,15 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include <stdbool.h>
 
 /** landlock_abi - version the kernel has, 0 for none. */
 int landlock_abi(void);
 /**
  * landlock_make - a ruleset descriptor with every right that @abi knows. Places that are not there
- * are left out. Return: the descriptor, or -1 with @err.
+ * are left out. @own_root: the root is the box's own to change (a copy that goes with it). Return: the descriptor, or -1 with @err.
  */
-int landlock_make(int abi, struct error *err) attr_must_check;
+int landlock_make(int abi, bool own_root, struct error *err) attr_must_check;
 /**
  * landlock_allow_zero - let @ruleset allow writing to /dev/zero. Not part of landlock_make(): who
  * can open it for writing can map it shared, which is memory that RLIMIT_DATA does not count.

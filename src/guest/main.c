@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,12 +112,20 @@ static int open_places(struct agent *a, struct error *err)
 	return 0;
 }
 
+/* Layers over a named root can be written, the template can't: the engine's choice, seen here. */
+static bool has_own_root(void)
+{
+	struct statvfs root;
+
+	return statvfs("/", &root) == 0 && !(root.f_flag & ST_RDONLY);
+}
+
 static int make_ruleset(struct agent *a, struct error *err)
 {
 	a->landlock_abi = landlock_abi();
 	if (a->landlock_abi == 0)
 		return 0;
-	a->ruleset = landlock_make(a->landlock_abi, err);
+	a->ruleset = landlock_make(a->landlock_abi, has_own_root(), err);
 	if (a->ruleset < 0)
 		return -1;
 	a->layers |= LAYER_BIT(LAYER_LANDLOCK);
