@@ -2,6 +2,7 @@
 #include "daemon.h"
 
 #include "api/router.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -14,6 +15,7 @@
 #include "core/runners.h"
 #include "core/session.h"
 #include "core/store.h"
+#include "core/templates.h"
 #include "core/tenant.h"
 #include "driver/driver.h"
 #include "home.h"
@@ -63,6 +65,8 @@ struct daemon {
 	struct packages *packages;
 	struct runners *runners;
 	struct store *store;
+	struct templates *templates;
+	char **bases; /* owned, NULL-terminated: directories of roots */
 	struct loop *loop;
 	struct metrics *metrics;
 	struct measure_parts measured;
@@ -219,6 +223,25 @@ int daemon_check(const struct config *c, struct error *err)
 	return check_listen(c, err);
 }
 
+/* Imported roots first, then those of the operator. */
+static int make_bases(struct daemon *d, struct error *err)
+{
+	char *const *dirs = d->config->template_dirs;
+	size_t count = str_list_count(dirs);
+
+	d->bases = xcalloc(count + 2, sizeof(char *));
+	d->bases[0] = home_roots(d->config->state_dir);
+	for (size_t i = 0; i < count; i++) {
+		if (dirs[i][0] != '/' || access(dirs[i], F_OK) < 0)
+			return error_set(err, ERR_CONFIG, dirs[i][0] == '/' ? errno : 0,
+			                 "templates.dirs: '%s' must be an absolute path of a "
+			                 "directory",
+			                 dirs[i]);
+		d->bases[i + 1] = xstrdup(dirs[i]);
+	}
+	return home_make_roots(d->config->state_dir, err);
+}
+
 static int start_engine(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
@@ -227,6 +250,7 @@ static int start_engine(struct daemon *d, struct error *err)
 		.agent_path = c->agent_path,
 		.runners_dir = c->runners_dir,
 		.runtime_dir = c->runtime_dir,
+		.roots = (const char *const *)d->bases,
 		.log_level = log_level_name(c->log_level),
 		.log_format = log_format_name(c->log_format),
 		.uid_base = c->uid_base,
@@ -333,7 +357,14 @@ static void make_core(struct daemon *d)
 	                                          .runners = d->runners,
 	                                          .loop = d->loop,
 	                                          .metrics = d->metrics};
+	const struct templates_config templates = {
+		.runners = d->runners,
+		.bases = (const char *const *)d->bases,
+		.has_roots = d->driver->caps.has_roots,
+		.max = d->config->templates_max,
+	};
 
+	sessions.templates = d->templates = templates_new(&templates);
 	execs.tenants = d->tenants = tenants_new(d->config);
 	sessions.execs = d->execs = exec_service_new(&execs);
 	sessions.executions = d->executions = executions_new(d->loop, d->config->executions_keep,
@@ -407,7 +438,8 @@ static int serve(struct daemon *d, struct error *err)
 	make_core(d);
 	measure(d);
 	d->router = router_new(&(struct router_config){c, d->loop, d->execs, d->sessions,
-	                                               d->executions, d->metrics, d->packages});
+	                                               d->executions, d->metrics, d->packages,
+	                                               d->templates, d->runners});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
@@ -448,7 +480,9 @@ static int check(struct daemon *d, struct error *err)
 
 static int open_state(struct daemon *d, struct error *err)
 {
-	return home_open_state(d->config->state_dir, &d->state_lock, err);
+	if (home_open_state(d->config->state_dir, &d->state_lock, err) < 0)
+		return -1;
+	return make_bases(d, err);
 }
 
 static int load_tls(struct daemon *d, struct error *err)
@@ -491,7 +525,7 @@ static const struct phase phases[] = {
 	{load_tls,     DAEMON_BAD_CONFIG },
         {open_sockets, DAEMON_BAD_PLACE  },
 	{drop_ids,     DAEMON_NO_LOCKDOWN},
-	{open_store,   DAEMON_BAD_PLACE  },
+        {open_store,   DAEMON_BAD_PLACE  },
 	{lock_down,    DAEMON_NO_LOCKDOWN},
         {serve,        DAEMON_BAD_PLACE  },
 };
@@ -521,6 +555,7 @@ static void take_down(struct daemon *d)
 	session_service_free(d->sessions);
 	executions_free(d->executions);
 	exec_service_free(d->execs);
+	templates_free(d->templates);
 	timer_free(d->answer_timer);
 	timer_free(d->lag_timer);
 	metrics_free(d->metrics);
@@ -530,6 +565,7 @@ static void take_down(struct daemon *d)
 	packages_free(d->packages);
 	runners_free(d->runners);
 	store_close(d->store); /* what all of them have written is on the disk then */
+	str_list_free(d->bases);
 	loop_free(d->loop);
 	tls_files_done(&d->tls);
 	fd_close(d->tcp_fd);

@@ -75,13 +75,29 @@ static int give_file(int dir, const char *name, uid_t uid, gid_t gid, struct err
 	return 0;
 }
 
+char *home_roots(const char *dir)
+{
+	return xasprintf("%s/roots", dir);
+}
+
+int home_make_roots(const char *dir, struct error *err)
+{
+	cleanup_free char *roots = home_roots(dir);
+	cleanup_close int fd = -1;
+
+	return open_dir(roots, 0700, &fd, err);
+}
+
 int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid, struct error *err)
 {
+	cleanup_free char *roots = home_roots(dir);
 	cleanup_close int dir_fd = -1;
+	cleanup_close int roots_fd = -1;
 
-	if (open_dir(dir, 0700, &dir_fd, err) < 0)
+	if (open_dir(dir, 0700, &dir_fd, err) < 0 || open_dir(roots, 0700, &roots_fd, err) < 0)
 		return -1;
-	if (fchown(fd, uid, gid) < 0 || fchown(dir_fd, uid, gid) < 0 || fchmod(dir_fd, 0700) < 0)
+	if (fchown(fd, uid, gid) < 0 || fchown(roots_fd, uid, gid) < 0 ||
+	    fchown(dir_fd, uid, gid) < 0 || fchmod(dir_fd, 0700) < 0)
 		return error_set(err, ERR_CONFIG, errno, "give directory %s to user %u", dir,
 		                 (unsigned)uid);
 	for (size_t i = 0; i < ARRAY_SIZE(state_files); i++)

@@ -15,6 +15,9 @@
  * Return: 0 and the lock, held until *ret_fd is closed; -1 with *err.
  */
 int home_open_state(const char *dir, int *ret_fd, struct error *err) attr_must_check;
+/** home_roots - where imported roots are below the state directory @dir; owned. */
+char *home_roots(const char *dir) attr_must_check;
+int home_make_roots(const char *dir, struct error *err) attr_must_check;
 /**
  * home_give_state - the directory of the lock @fd, and the database in it, belong to @uid and @gid
  * from now on.

@@ -360,6 +360,15 @@ int decode_stream(struct decode *d, const char *path, const json_t *value)
 	return decode_bool(d, path, value, &d->out->stream);
 }
 
+int decode_template_id(struct decode *d, const char *path, const json_t *value)
+{
+	char **id = &d->out->request.template_id;
+
+	if (decode_string(d, path, value, id) < 0)
+		return -1;
+	return (*id)[0] ? 0 : error_field(d->err, path, "must not be empty");
+}
+
 static const struct field exec_fields[] = {
 	{"language",     decode_language,     false},
 	{"code",         decode_code,         false},
@@ -373,6 +382,7 @@ static const struct field exec_fields[] = {
 	{"timeout",      decode_timeout,      false},
 	{"resources",    decode_resources,    false},
 	{"network",      take_network,        false},
+	{"template_id",  decode_template_id,  false},
 	{"stream",       decode_stream,       false},
 };
 

@@ -75,3 +75,4 @@ field_fn decode_event;
 field_fn decode_context;
 /** decode_handler_end - after all fields: what the handler is given, its time-out, its language. */
 int decode_handler_end(struct decode *d) attr_must_check;
+field_fn decode_template_id;

@@ -149,6 +149,7 @@ static const struct field session_fields[] = {
 	{"mode",		     take_mode,             false},
 	{"language",                 decode_language,       false},
 	{"agent_id",                 take_agent_id,         false},
+	{"template_id",              decode_template_id,    false},
 	{"env_vars",                 decode_env,            false},
 	{"timeout",                  take_idle_timeout,     false},
 	{"lifetime",                 take_lifetime,         false},
@@ -181,6 +182,7 @@ int decode_session(const char *body, size_t len, struct session_request *ret_req
 		                   "are Python packages, and language is '%.40s'", from->language);
 	ret_request->language = TAKE_PTR(from->language);
 	ret_request->env = TAKE_PTR(from->env);
+	ret_request->template_id = TAKE_PTR(from->template_id);
 	ret_request->memory_bytes = from->memory_bytes;
 	ret_request->disk_bytes = from->disk_bytes;
 	ret_request->cpu_millicores = from->cpu_millicores;

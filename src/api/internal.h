@@ -104,6 +104,13 @@ route_fn v1_session_interrupt;
 route_fn v1_session_keepalive;
 route_fn v1_session_stats;
 
+/* v1_template.c */
+route_fn v1_template_create;
+route_fn v1_template_list;
+route_fn v1_template_show;
+route_fn v1_template_update;
+route_fn v1_template_delete;
+
 /* v1_execution.c; those with a session's id come first */
 route_fn v1_session_execute;
 route_fn v1_session_submit;

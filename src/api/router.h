@@ -21,7 +21,9 @@ struct packages;
 struct principal;
 struct router;
 struct route;
+struct runners;
 struct session_service;
+struct templates;
 
 /* All borrowed: they outlive it. */
 struct router_config {
@@ -32,6 +34,8 @@ struct router_config {
 	struct executions *executions;
 	struct metrics *metrics;         /* NULL: nobody counts */
 	const struct packages *packages; /* NULL: none are known */
+	struct templates *templates;
+	const struct runners *runners;
 };
 
 void router_free(struct router *r);

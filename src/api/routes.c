@@ -3,6 +3,7 @@
 
 #define V1        "/api/v1"
 #define SESSION   V1 "/sessions/{id}"
+#define TEMPLATE  V1 "/templates/{id}"
 #define EXECUTION V1 "/executions/{id}"
 /* A later spelling of the control plane's. */
 #define BY_NAME V1 "/executions/sessions/{id}"
@@ -57,6 +58,12 @@ static const struct route routes[] = {
 	{"POST",   BY_NAME "/execute",        ROUTE_BODY_JSON,     false, v1_session_submit,       "Run code in a session; the answer does not wait"},
 	{"POST",   BY_NAME "/execute-sync",   ROUTE_BODY_JSON,     false, v1_session_execute_sync, "Run code in a session and wait for its end"},
 	{"GET",    BY_NAME "/executions",     ROUTE_BODY_NONE,     false, v1_session_executions,   "List executions of a session, newest first"},
+
+	{"POST",   V1 "/templates",           ROUTE_BODY_JSON,     false, v1_template_create,      "Make a template"},
+	{"GET",    V1 "/templates",           ROUTE_BODY_NONE,     false, v1_template_list,        "List templates, built-in ones first"},
+	{"GET",    TEMPLATE,                  ROUTE_BODY_NONE,     false, v1_template_show,        "Tell about a template"},
+	{"PUT",    TEMPLATE,                  ROUTE_BODY_JSON,     false, v1_template_update,      "Change a template"},
+	{"DELETE", TEMPLATE,                  ROUTE_BODY_OPTIONAL, false, v1_template_delete,      "Delete a template"},
 };
 /* clang-format on */
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "core/config.h"
 #include "core/exec.h"
+#include "core/templates.h"
 #include <errno.h>
 
 /*
@@ -197,7 +198,9 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	if (decode_exec(body, len, &limits, &decoded, &err) < 0) {
+	if (decode_exec(body, len, &limits, &decoded, &err) < 0 ||
+	    templates_attach(r->parts.templates, args->principal->tenant, &decoded.request, &err) <
+	            0) {
 		reply_error(req, &err);
 		return;
 	}

@@ -68,6 +68,16 @@ static json_t *variables(char *const *env)
 	return j;
 }
 
+json_t *view_moment(uint64_t real_ms)
+{
+	return moment(real_ms);
+}
+
+json_t *view_variables(char *const *env)
+{
+	return variables(env);
+}
+
 static void set_times(json_t *j, const struct session_info *info)
 {
 	json_set(j, "timeout", seconds(info->idle_timeout_us));
@@ -125,6 +135,7 @@ json_t *view_session(const struct session *session)
 	limits = resources(&info.limits);
 	json_set(j, "mode", json_string(session_mode_name(info.mode)));
 	json_set(j, "agent_id", text(info.agent_id));
+	json_set(j, "template_id", text(info.template_id));
 	json_set(j, "language", text(info.language));
 	json_set(j, "language_runtime", text(info.language));
 	json_set(j, "runtime_type", text(info.driver));

@@ -14,6 +14,14 @@
 #include "core/session.h"
 #include <jansson.h>
 
+struct runners;
+struct template;
+struct templates;
+
+json_t *view_moment(uint64_t real_ms) attr_must_check;
+json_t *view_variables(char *const *env) attr_must_check;
+json_t *view_template(const struct templates *all, const struct template *t,
+                      const struct runners *runners) attr_must_check;
 json_t *view_session(const struct session *session) attr_must_check;
 json_t *view_session_stats(struct session *session) attr_must_check;
 /** view_execution_status_name - "pending", "running", or how it ended. */

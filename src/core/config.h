@@ -27,8 +27,8 @@ struct config {
 	char *agent_path;
 	char *runners_dir;
 	char *tls_cert, *tls_key; /* PEM files; "" for none: TCP in the clear */
-	char **allowed_hosts;   /* NULL-terminated: further names accepted in Host */
-	char **allowed_origins; /* NULL-terminated */
+	char **allowed_hosts;     /* NULL-terminated: further names accepted in Host */
+	char **allowed_origins;   /* NULL-terminated */
 	enum log_level log_level;
 	enum log_format log_format;
 	enum log_level log_requests; /* the level at which each request is told */
@@ -66,6 +66,10 @@ struct config {
 	char *policy_dir;         /* "": built in */
 	char *policy_default;     /* name */
 	char **policy_selectable; /* NULL-terminated */
+
+	/* templates */
+	char **template_dirs; /* NULL-terminated: directories whose subdirectories are roots */
+	uint64_t templates_max;
 
 	/* limits of an execution: default and maximum */
 	uint64_t timeout_us, timeout_max_us;

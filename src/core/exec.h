@@ -23,6 +23,7 @@ struct exec;
 struct exec_service;
 struct runners;
 struct tenants;
+struct template;
 
 struct exec_request_file {
 	char *name; /* owned; relative path in the workspace */
@@ -33,7 +34,7 @@ struct exec_request_file {
 /* What a caller asks for, in core's words. All pointers are owned. 0 or NULL: not asked for. */
 struct exec_request {
 	const char *tenant; /* borrowed for the call; NULL: TENANT_DEFAULT */
-	char *request_id; /* who asked, for logs and audit */
+	char *request_id;   /* who asked, for logs and audit */
 	char *language;
 	char *code;
 	size_t code_len;
@@ -58,6 +59,9 @@ struct exec_request {
 	char *policy; /* to be held to as well as to the tenant's; NULL: none */
 	bool network_asked;
 	enum box_network network;
+	bool disk_soft;            /* disk_bytes is a default: less is taken where memory is less */
+	char *template_id;         /* NULL: the host's root and the operator's defaults */
+	struct template *template; /* a reference; what @template_id names, once it was found */
 };
 
 void exec_request_done(struct exec_request *request);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "core/template.h"
 #include <string.h>
 
 void exec_request_done(struct exec_request *request)
@@ -20,6 +21,8 @@ void exec_request_done(struct exec_request *request)
 		free(request->files[i].data);
 	}
 	free(request->files);
+	free(request->template_id);
+	template_unref(request->template);
 	*request = (struct exec_request){0};
 }
 
@@ -118,6 +121,8 @@ struct exec_request *exec_request_copy(const struct exec_request *request)
 	copy->stdin_data = copy_bytes(request->stdin_data, request->stdin_len);
 	copy->ask = request->ask ? xstrdup(request->ask) : NULL;
 	copy->policy = request->policy ? xstrdup(request->policy) : NULL;
+	copy->template_id = request->template_id ? xstrdup(request->template_id) : NULL;
+	copy->template = template_ref(request->template);
 	copy->args = copy_list(request->args);
 	copy->env = copy_list(request->env);
 	copy->files = xcalloc(request->files_count + 1, sizeof(*copy->files));

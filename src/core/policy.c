@@ -13,6 +13,7 @@
 #include "core/policy_env.h"
 #include "core/policy_internal.h"
 #include "core/runners.h"
+#include "core/template.h"
 
 #define RUNNERS_PATH "/opt/millibox/runners"
 #define SOURCE_PATH  "/run/millibox"
@@ -98,6 +99,7 @@ static int refuse_language(const struct runners *runners, const char *language, 
 static int decide_runner(struct policy_deciding *in)
 {
 	const char *language = in->request->language;
+	const struct template *t = in->request->template;
 	struct policy_decision *d = &in->d;
 
 	if (!language || !*language)
@@ -108,7 +110,13 @@ static int decide_runner(struct policy_deciding *in)
 	/* First whether it may be had, then whether it is there. */
 	if (policy_allow_language(in) < 0)
 		return -1;
-	if (!d->runner->installed)
+	if (!template_command(t, d->runner))
+		return error_field(in->err, "language", "template '%s' has no %s", t->spec.id,
+		                   d->runner->name);
+	d->session_command = template_session_command(t, d->runner);
+	if (t && t->root[0])
+		(void)!str_copy(d->spec.root, sizeof(d->spec.root), t->root);
+	else if (!d->runner->installed)
 		return error_set(in->err, ERR_UNAVAILABLE, 0,
 		                 "language '%s' needs %s, which is not installed", d->runner->name,
 		                 d->runner->program);
@@ -226,26 +234,30 @@ static int check_args(char *const *args, struct error *err)
 	return 0;
 }
 
-static char *expand(const struct runner *r, const char *word, const char *source)
+static char *expand(const struct policy_command *c, const char *word)
 {
+	const char *place = NULL;
+
 	if (str_equal(word, "{source}"))
-		return xasprintf("%s/%s", SOURCE_PATH, source);
+		return xasprintf("%s/%s", SOURCE_PATH, c->source);
 	if (str_has_prefix(word, "{runner}"))
-		return xasprintf("%s/%s%s", RUNNERS_PATH, r->name, word + strlen("{runner}"));
-	return xstrdup(word);
+		return xasprintf("%s/%s%s", RUNNERS_PATH, c->runner->name,
+		                 word + strlen("{runner}"));
+	if (*word == '/')
+		place = template_program(c->template, word);
+	return xstrdup(place ? place : word);
 }
 
-char **policy_argv(const struct runner *r, char *const *command, const char *source,
-                   char *const *args)
+char **policy_argv(const struct policy_command *c)
 {
-	size_t words = str_list_count(command);
-	size_t given = args ? str_list_count(args) : 0;
+	size_t words = str_list_count(c->command);
+	size_t given = c->args ? str_list_count(c->args) : 0;
 	char **argv = xcalloc(words + given + 1, sizeof(*argv));
 
 	for (size_t i = 0; i < words; i++)
-		argv[i] = expand(r, command[i], source);
+		argv[i] = expand(c, c->command[i]);
 	for (size_t i = 0; i < given; i++)
-		argv[words + i] = xstrdup(args[i]);
+		argv[words + i] = xstrdup(c->args[i]);
 	return argv;
 }
 
@@ -309,6 +321,11 @@ int policy_choose(const struct policies *all, const char *tenants, const char *a
 
 /* Deciding. */
 
+static const char *template_name(const struct policy_deciding *in)
+{
+	return in->request->template ? in->request->template->spec.id : TEMPLATE_NONE;
+}
+
 static int decide_exec(struct policy_deciding *in)
 {
 	const struct exec_request *r = in->request;
@@ -318,12 +335,17 @@ static int decide_exec(struct policy_deciding *in)
 	    policy_decide_limits(in) < 0 ||
 	    check_files(r, in->d.spec.limits.workspace_bytes, err) < 0 ||
 	    check_args(r->args, err) < 0 || policy_env_check(r->env, err) < 0 ||
-	    policy_allow_env(in) < 0 || policy_allow_template(in, TEMPLATE_NONE) < 0 ||
+	    policy_allow_env(in) < 0 || policy_allow_template(in, template_name(in)) < 0 ||
 	    policy_allow_network(in) < 0 || policy_allow_extras(in) < 0 ||
 	    policy_allow_isolation(in) < 0)
 		return -1;
-	in->d.argv =
-		policy_argv(in->d.runner, in->d.runner->command, in->d.runner->source, r->args);
+	in->d.argv = policy_argv(&(struct policy_command){
+		.runner = in->d.runner,
+		.template = r->template,
+		.command = template_command(r->template, in->d.runner),
+		.source = in->d.runner->source,
+		.args = r->args,
+	});
 	in->d.env = policy_env_make(in->d.runner->env, r->env);
 	return 0;
 }
@@ -332,11 +354,25 @@ static int decide_session(struct policy_deciding *in)
 {
 	if (policy_allow_session(in) < 0 || decide_runner(in) < 0 || policy_decide_limits(in) < 0 ||
 	    policy_env_check(in->request->env, in->err) < 0 || policy_allow_env(in) < 0 ||
-	    policy_allow_template(in, TEMPLATE_NONE) < 0 || policy_allow_network(in) < 0 ||
+	    policy_allow_template(in, template_name(in)) < 0 || policy_allow_network(in) < 0 ||
 	    policy_allow_extras(in) < 0 || policy_allow_isolation(in) < 0)
 		return -1;
 	in->d.env = policy_env_make(in->d.runner->env, in->request->env);
 	return 0;
+}
+
+/* Of the request as its template completes it. */
+static int complete(struct policy_deciding *in, int (*decide)(struct policy_deciding *in))
+{
+	const struct exec_request *asked = in->request;
+	cleanup_str_list char **env = template_env(asked->template, asked->env);
+	const struct exec_request filled = template_fill(asked, env);
+	int r;
+
+	in->request = &filled;
+	r = decide(in);
+	in->request = asked;
+	return r;
 }
 
 static struct policy_deciding begin(const struct policy_rules *rules,
@@ -356,8 +392,13 @@ static struct policy_deciding begin(const struct policy_rules *rules,
 /* What a session asks for, as of an execution without code. Borrowed. */
 static struct exec_request box_request(const struct session_request *r)
 {
+	const struct template *t = r->template;
+
 	return (struct exec_request){
-		.language = r->language ? r->language : (char *)(uintptr_t)POLICY_LANGUAGE,
+		.language = r->language             ? r->language
+	                    : t && t->spec.language ? t->spec.language
+	                                            : (char *)(uintptr_t)POLICY_LANGUAGE,
+		.template = r->template,
 		.env = r->env,
 		.memory_bytes = r->memory_bytes,
 		.disk_bytes = r->disk_bytes,
@@ -385,7 +426,7 @@ int policy_decide(const struct policy_rules *rules, const struct policy_stack *s
 	struct policy_deciding in = begin(rules, stack, err);
 
 	in.request = request;
-	return finish(&in, decide_exec(&in), ret_decision);
+	return finish(&in, complete(&in, decide_exec), ret_decision);
 }
 
 int policy_decide_session(const struct policy_rules *rules, const struct policy_stack *stack,
@@ -397,7 +438,7 @@ int policy_decide_session(const struct policy_rules *rules, const struct policy_
 
 	in.request = &box;
 	in.session = request;
-	return finish(&in, decide_session(&in), ret_decision);
+	return finish(&in, complete(&in, decide_session), ret_decision);
 }
 
 static void explain(struct policy_deciding *in, int r, struct policy_explanation *ret)
@@ -412,7 +453,7 @@ void policy_explain(const struct policy_rules *rules, const struct policy_stack 
 	struct policy_deciding in = begin(rules, stack, &ret_explanation->err);
 
 	in.request = request;
-	explain(&in, decide_exec(&in), ret_explanation);
+	explain(&in, complete(&in, decide_exec), ret_explanation);
 }
 
 void policy_explain_session(const struct policy_rules *rules, const struct policy_stack *stack,
@@ -424,5 +465,5 @@ void policy_explain_session(const struct policy_rules *rules, const struct polic
 
 	in.request = &box;
 	in.session = request;
-	explain(&in, decide_session(&in), ret_explanation);
+	explain(&in, complete(&in, decide_session), ret_explanation);
 }

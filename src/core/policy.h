@@ -29,6 +29,7 @@ struct exec_request;
 struct runner;
 struct runners;
 struct session_request;
+struct template;
 
 #define POLICY_ARGS_MAX       256
 #define POLICY_ARGS_BYTES     (32 * 1024)
@@ -97,10 +98,11 @@ struct policy_grant {
 };
 
 struct policy_decision {
-	struct box_spec spec;        /* its id is the caller's to choose */
-	const struct runner *runner; /* borrowed from the runners */
-	char **argv;                 /* owned, NULL-terminated */
-	char **env;                  /* owned, NULL-terminated */
+	struct box_spec spec;         /* its id is the caller's to choose */
+	const struct runner *runner;  /* borrowed from the runners */
+	char *const *session_command; /* the runner's, where the root has what it needs */
+	char **argv;                  /* owned, NULL-terminated */
+	char **env;                   /* owned, NULL-terminated */
 	uint64_t timeout_us;
 	uint64_t output_bytes;         /* per stream */
 	uint32_t report_bytes;         /* 0: the runner does not report */
@@ -141,9 +143,16 @@ void policy_explain_session(const struct policy_rules *rules, const struct polic
 void policy_explanation_done(struct policy_explanation *e);
 void policy_decision_done(struct policy_decision *d);
 
-/** policy_argv - @command of @r for the code called @source; owned. @args may be NULL. */
-char **policy_argv(const struct runner *r, char *const *command, const char *source,
-                   char *const *args) attr_must_check;
+/* What becomes an argv. Borrowed; @args and @template may be NULL. */
+struct policy_command {
+	const struct runner *runner;
+	const struct template *template; /* where programs are */
+	char *const *command;
+	const char *source; /* name of the code */
+	char *const *args;
+};
+/** policy_argv - owned. */
+char **policy_argv(const struct policy_command *command) attr_must_check;
 /** policy_check_name - a file name of a request (FA-4). Return: 0 or -EINVAL. */
 int policy_check_name(const char *name) attr_must_check;
 /** policy_check_variable - "NAME=value" from a caller. Return: 0, -EINVAL (no name), -EPERM

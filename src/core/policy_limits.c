@@ -195,7 +195,7 @@ static int decide_areas(struct policy_deciding *in)
 	uint64_t half = limits->memory_bytes / 2;
 	char most[32];
 
-	if (disk->asked != 0 && disk->granted > half) {
+	if (disk->asked != 0 && !in->request->disk_soft && disk->granted > half) {
 		format_size(half, most, sizeof(most));
 		in->refused = half_rule;
 		return error_field(in->err, "resources.disk",

@@ -30,6 +30,8 @@ static void runner_done(struct runner *r)
 	free(r->program);
 	str_list_free(r->command);
 	str_list_free(r->session_command);
+	str_list_free(r->places);
+	str_list_free(r->minimal_command);
 	str_list_free(r->env);
 	*r = (struct runner){0};
 }
@@ -153,6 +155,16 @@ static int read_command(const struct reading *in, void *field)
 	return 0;
 }
 
+static int read_places(const struct reading *in, void *field)
+{
+	if (read_list(in, field) < 0)
+		return -1;
+	for (char **place = *(char ***)field; *place; place++)
+		if (**place != '/')
+			return refuse(in, "must be absolute paths");
+	return 0;
+}
+
 static int read_env(const struct reading *in, void *field)
 {
 	cleanup_str_list char **list = xcalloc(in->node->count + 1, sizeof(*list));
@@ -198,6 +210,8 @@ static const struct field {
 	{"report",          AT(report),          read_bool,    false},
 	{"asks",            AT(asks),            read_bool,    false},
 	{"session_command", AT(session_command), read_command, false},
+	{"places",          AT(places),          read_places,  false},
+	{"minimal_command", AT(minimal_command), read_command, false},
 };
 
 static int read_field(const struct reading *in, struct runner *r)

@@ -9,7 +9,8 @@
  * (argv; "{source}" and "{runner}" are replaced; arguments are appended), env (name: value),
  * program (absolute path that must exist), report (whether the runner reports result and error),
  * session_command (argv as command's, of a runner that stays and takes one piece of code after the
- * other; without it a session runs each as a program of its own).
+ * other; without it a session runs each as a program of its own), places (where else the program
+ * may be in the root of a template), minimal_command (the command in a root that has none of them).
  * Unknown keys are refused; name, title, source, command and program are required.
  */
 
@@ -27,6 +28,8 @@ struct runner {
 	char *program;
 	char **command;
 	char **session_command; /* NULL: none */
+	char **places;          /* NULL: none */
+	char **minimal_command; /* NULL: none */
 	char **env;
 	bool report;
 	bool asks;      /* takes exec_request.ask */

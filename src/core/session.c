@@ -206,6 +206,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->language = xstrdup(decision->runner->name);
 	session->agent_id = request->agent_id ? xstrdup(request->agent_id) : NULL;
 	session->env = copy_env(request->env);
+	session->template = template_ref(request->template);
 	session->mode = request->mode;
 	session->spec = decision->spec;
 	if (request->request_id) /* one that is too long is no id of ours */
@@ -242,6 +243,7 @@ void session_reap(struct session *session)
 	free(session->language);
 	free(session->dependencies);
 	free(session->agent_id);
+	template_unref(session->template);
 	str_list_free(session->env);
 	free(session->reason);
 	free(session);
@@ -328,6 +330,7 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.id = session->id,
 		.language = session->language,
 		.agent_id = session->agent_id,
+		.template_id = session->template ? session->template->spec.id : TEMPLATE_DEFAULT,
 		.state = session->state,
 		.mode = session->mode,
 		.box_id = session->box ? box_id(session->box) : NULL,

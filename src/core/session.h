@@ -47,10 +47,12 @@ enum session_mode {
 
 /* What a caller asks for. Pointers are owned; 0 or NULL: not asked for. */
 struct session_request {
-	const char *request_id; /* borrowed; NULL: none. For logs and audit */
-	const char *tenant;     /* borrowed; whose it is. NULL: TENANT_DEFAULT */
-	char *id;               /* caller-chosen, id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
-	char *language;         /* default of its executions; NULL: python */
+	const char *request_id;    /* borrowed; NULL: none. For logs and audit */
+	const char *tenant;        /* borrowed; whose it is. NULL: TENANT_DEFAULT */
+	char *id;                  /* caller-chosen, id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
+	char *language;            /* default of its executions; NULL: python */
+	char *template_id;         /* NULL: TEMPLATE_DEFAULT */
+	struct template *template; /* borrowed; found by session_create */
 	char *agent_id; /* a persistent session of the same agent that is idle is given again */
 	enum session_mode mode;
 	char **env; /* NULL-terminated NAME=value, for all executions */
@@ -70,6 +72,7 @@ void session_request_done(struct session_request *request);
 struct session_info {
 	const char *tenant;
 	const char *id, *language, *agent_id; /* agent_id: NULL if none */
+	const char *template_id;
 	enum session_state state;
 	enum session_mode mode;
 	const char *box_id;       /* NULL: none */
@@ -102,6 +105,7 @@ struct session_service_config {
 	struct exec_service *execs;    /* for ephemeral executions, and admission */
 	struct executions *executions; /* where records are kept */
 	struct metrics *metrics;       /* NULL: nobody counts */
+	struct templates *templates;   /* NULL: only the host's root, without defaults */
 };
 
 /** session_service_free - before all that its configuration names; no callback follows. */
@@ -114,7 +118,7 @@ struct session_service *session_service_new(const struct session_service_config 
  * number of sessions. *ret_reused: an idle session of the same agent was given again (updated, not
  * made).
  */
-int session_create(struct session_service *s, const struct session_request *request,
+int session_create(struct session_service *s, const struct session_request *asked,
                    struct session **ret_session, bool *ret_reused,
                    struct error *err) attr_must_check;
 /** session_find - NULL when @tenant has none of this id; whether another one has is not told. */

@@ -236,6 +236,7 @@ static struct exec_request effective_request(const struct session *session,
 	r.max_processes = limits->pids;
 	r.network_asked = true;
 	r.network = session->spec.network;
+	r.template = session->template;
 	return r;
 }
 

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "core/internal.h"
 #include "core/session.h"
+#include "core/template.h"
 
 struct map;
 struct timer;
@@ -122,6 +123,7 @@ struct session {
 	char id[SESSION_ID_MAX + 1];
 	char *language, *agent_id; /* owned */
 	char *dependencies;        /* owned; NULL: none */
+	struct template *template; /* a reference; NULL: none was to be had */
 	char **env;                /* owned, NULL-terminated; never NULL */
 	enum session_mode mode;
 	enum session_state state;                       /* written by session_set_state alone */

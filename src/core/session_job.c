@@ -9,6 +9,7 @@
 #include "core/policy_env.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
+#include "core/template.h"
 #include "io/loop.h"
 
 /*
@@ -46,7 +47,8 @@ void session_job_start(struct session_job *job)
 static char **make_env(const struct session_job *job, char *const *own)
 {
 	const struct runner *language = job->decision.runner;
-	cleanup_str_list char **env = policy_env_make(language->env, job->session->env);
+	cleanup_str_list char **shared = template_env(job->session->template, job->session->env);
+	cleanup_str_list char **env = policy_env_make(language->env, shared);
 
 	return policy_env_make(env, own);
 }
@@ -69,9 +71,13 @@ static const char **make_words(const struct exec_request *request)
 static int start_runner(struct session_job *job, struct session_runner *runner, struct error *err)
 {
 	struct session *session = job->session;
-	const struct runner *language = runner->language;
-	cleanup_str_list char **argv =
-		policy_argv(language, language->session_command, language->source, NULL);
+	const struct policy_command command = {
+		.runner = runner->language,
+		.template = session->template,
+		.command = job->decision.session_command,
+		.source = runner->language->source,
+	};
+	cleanup_str_list char **argv = policy_argv(&command);
 	cleanup_str_list char **env = make_env(job, NULL);
 	const struct exec_plan plan = {
 		.id = session->last_id + 1,
@@ -128,8 +134,14 @@ static int hand_to_program(struct session_job *job, const struct run_plan *commo
                            struct error *err)
 {
 	const struct runner *language = job->decision.runner;
-	cleanup_str_list char **argv =
-		policy_argv(language, language->command, common->source, job->request->args);
+	const struct policy_command command = {
+		.runner = language,
+		.template = job->session->template,
+		.command = template_command(job->session->template, language),
+		.source = common->source,
+		.args = job->request->args,
+	};
+	cleanup_str_list char **argv = policy_argv(&command);
 	cleanup_str_list char **env = make_env(job, job->request->env);
 	const struct exec_plan plan = {
 		.id = job->session->last_id + 1,
@@ -198,7 +210,7 @@ static int hand_over(struct session_job *job, struct error *err)
 	packed = exec_source_ask(&source, request->ask);
 	name_source(job, name);
 	common.files = files = exec_request_files(request, &source);
-	return job->decision.runner->session_command && !request->fresh
+	return job->decision.session_command && !request->fresh
 	               ? hand_to_runner(job, &common, err)
 	               : hand_to_program(job, &common, err);
 }

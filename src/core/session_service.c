@@ -12,6 +12,7 @@
 #include "core/metrics.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
+#include "core/templates.h"
 #include "io/loop.h"
 
 /*
@@ -26,6 +27,7 @@ void session_request_done(struct session_request *request)
 	free(request->language);
 	free(request->agent_id);
 	free(request->policy);
+	free(request->template_id);
 	free(request->dependencies);
 	str_list_free(request->env);
 	*request = (struct session_request){0};
@@ -175,6 +177,7 @@ static bool fits(const struct session *session, const struct session_request *re
 	const struct box_limits *limits = &session->spec.limits;
 
 	return session->state == SESSION_READY && session->queued == 0 &&
+	       session->template == request->template &&
 	       same_policy(session->stack.own, decision->stack.own) &&
 	       same_policy(session->stack.chosen, decision->stack.chosen) &&
 	       session->spec.network == decision->spec.network &&
@@ -253,13 +256,35 @@ static int make(struct session_service *s, const struct session_request *request
 	s->count++;
 	metrics_count_for(s->config.metrics, METRIC_SESSIONS,
 	                  METRIC_LABELS(session_mode_name(session->mode)), 1);
+	if (session->template)
+		templates_use(s->config.templates, session->template);
 	*ret_session = session;
 	return 0;
 }
 
-int session_create(struct session_service *s, const struct session_request *request,
+/* @request with its template, which also has the idle time-out that is not asked for. Borrowed. */
+static int find_template(const struct session_service *s, struct session_request *request,
+                         struct error *err)
+{
+	if (!s->config.templates)
+		return request->template_id
+		               ? error_field(err, "template_id", "there are no templates")
+		               : 0;
+	request->template =
+		templates_get(s->config.templates, tenant_of(request), request->template_id, err);
+	if (!request->template)
+		return -1;
+	/* It stays in the table for as long as the call takes. */
+	template_unref(request->template);
+	if (request->idle_timeout_us == 0)
+		request->idle_timeout_us = request->template->spec.timeout_us;
+	return 0;
+}
+
+int session_create(struct session_service *s, const struct session_request *asked,
                    struct session **ret_session, bool *ret_reused, struct error *err)
 {
+	struct session_request filled = *asked, *request = &filled;
 	struct policy_decision decision;
 	struct policy_stack stack;
 	struct session *session;
@@ -268,7 +293,7 @@ int session_create(struct session_service *s, const struct session_request *requ
 
 	if (s->draining)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
-	if (check_names(request, err) < 0 ||
+	if (check_names(request, err) < 0 || find_template(s, request, err) < 0 ||
 	    exec_choose(s->config.execs, exec_tenant(s->config.execs, request->tenant),
 	                request->policy, &stack, err) < 0 ||
 	    policy_decide_session(s->rules, &stack, request, &decision, err) < 0)
@@ -293,6 +318,8 @@ void session_service_ended(struct session *session)
 {
 	struct session_service *s = session->service;
 
+	if (session->template)
+		templates_release(s->config.templates, session->template);
 	session_owner_ended(session);
 	list_append(&s->ended, &session->ended_node);
 	s->ended_count++;

@@ -70,6 +70,9 @@ static const struct setting table[] = {
 	{"policy.default",    SETTING_TEXT, AT(policy_default),    "default", 0, 0, "Policy of a tenant that has none of its own"},
 	{"policy.selectable", SETTING_LIST, AT(policy_selectable), "strict",  0, 0, "Policies that a request may name, to be held to them as well as to its tenant's"},
 
+	{"templates.dirs", SETTING_LIST, AT(template_dirs), "",     0, 0,     "Directories whose subdirectories may be roots of templates; absolute paths, at most 7"},
+	{"templates.max",  SETTING_UINT, AT(templates_max), "1000", 1, 65536, "Templates of all tenants together, without the built-in ones"},
+
 	{"limits.timeout",        SETTING_DURATION, AT(timeout_us),     "30s",   1 * MSEC, 24 * HOUR, "Wall time of an execution that asks for none"},
 	{"limits.timeout_max",    SETTING_DURATION, AT(timeout_max_us), "3600s", 1 * MSEC, 24 * HOUR, "The most it may ask for"},
 	{"limits.memory",         SETTING_SIZE, AT(memory_bytes),       "512Mi", 16 * MI,  1 * TI,    "Memory of a box, all of its processes and files together"},

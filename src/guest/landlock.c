@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guest/landlock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/landlock.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -123,25 +127,53 @@ int landlock_allow_zero(int ruleset, int abi)
 	return add_place(ruleset, abi, &zero);
 }
 
+/*
+ * A root of its own can be changed, but for what mounts, owners or the places above protect in it:
+ * whoever could open all of /dev for writing could map memory that nobody counts.
+ */
+static int add_own_root(int ruleset, int abi)
+{
+	static const char *const kept[] = {".", "..", "dev", "proc", "run", "sys"};
+	int fd = fd_open("/", O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	int r = dir ? 0 : -errno;
+
+	if (!dir)
+		(void)fd_close(fd);
+
+	while (r >= 0 && (entry = readdir(dir))) {
+		char path[NAME_MAX + 2];
+		const struct place place = {path, READ_RUN | CHANGE};
+		bool keep = entry->d_type != DT_DIR;
+
+		for (size_t i = 0; i < ARRAY_SIZE(kept) && !keep; i++)
+			keep = strcmp(entry->d_name, kept[i]) == 0;
+		(void)snprintf(path, sizeof(path), "/%s", entry->d_name);
+		if (!keep)
+			r = add_place(ruleset, abi, &place);
+	}
+	if (dir)
+		(void)closedir(dir);
+	return r;
+}
+
 int landlock_make(int abi, bool own_root, struct error *err)
 {
-	/* What mounts and owners protect beneath it (/proc, /run/millibox), they still do. */
-	static const struct place root = {"/", READ_RUN | CHANGE};
 	cleanup_close int ruleset = create_ruleset(abi);
+	int r;
 
 	if (ruleset < 0)
 		return error_set(err, ERR_BOX_FAILED, -ruleset, "make a Landlock ruleset");
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		int r = add_place(ruleset, abi, &places[i]);
+		r = add_place(ruleset, abi, &places[i]);
 		if (r < 0)
 			return error_set(err, ERR_BOX_FAILED, -r, "Landlock rule for %s",
 			                 places[i].path);
 	}
-	if (own_root) {
-		int r = add_place(ruleset, abi, &root);
-		if (r < 0)
-			return error_set(err, ERR_BOX_FAILED, -r, "Landlock rule for /");
-	}
+	r = own_root ? add_own_root(ruleset, abi) : 0;
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "Landlock rules for the root");
 	return TAKE_FD(ruleset);
 }
 

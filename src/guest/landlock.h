@@ -16,7 +16,8 @@
 int landlock_abi(void);
 /**
  * landlock_make - a ruleset descriptor with every right that @abi knows. Places that are not there
- * are left out. @own_root: the root is the box's own to change (a copy that goes with it). Return: the descriptor, or -1 with @err.
+ * are left out. @own_root: the root is the box's own to change, a layer that goes with it.
+ * Return: the descriptor, or -1 with @err.
  */
 int landlock_make(int abi, bool own_root, struct error *err) attr_must_check;
 /**

@@ -589,7 +589,10 @@ static void any_command_of_a_runner_is_expanded(void **state)
 	char *command[] = {(char *)"{runner}/stay", (char *)"{source}", NULL};
 	char *args[] = {(char *)"{source}", NULL};
 	cleanup_str_list char **argv =
-		policy_argv(runners_find(f->runners, "demo"), command, "run7.x", args);
+		policy_argv(&(struct policy_command){.runner = runners_find(f->runners, "demo"),
+	                                             .command = command,
+	                                             .source = "run7.x",
+	                                             .args = args});
 
 	assert_string_equal(argv[0], "/opt/millibox/runners/demo/stay");
 	assert_string_equal(argv[1], "/run/millibox/run7.x");

@@ -15,6 +15,7 @@ static const struct plan_facts hybrid = {
 	.cgroup_layers = CONTROLLERS,
 	.has_v1 = true,
 	.has_time_ns = true,
+	.has_images = true,
 	.ids = ENGINE_IDS_RANGE,
 };
 
@@ -44,7 +45,7 @@ static int place(const struct plan *plan, enum plan_step step)
 
 static void a_host_with_everything_does_every_step_once(void **state)
 {
-	struct plan plan = make(&hybrid, 0);
+	struct plan plan = make(&hybrid, ENGINE_FLAG_IMAGE);
 
 	(void)state;
 	assert_int_equal(plan.count, STEP_COUNT);

@@ -167,7 +167,34 @@ static void unknown_flags_are_refused(void **state)
 		struct error err;
 
 		req.flags = 1u << bit;
+		if (req.flags == ENGINE_FLAG_IMAGE)
+			memcpy(req.root, "python", strlen("python"));
 		assert_int_equal(check(&req, &err), req.flags & ENGINE_FLAGS_ALL ? 0 : -1);
+	}
+}
+
+static void a_root_is_a_name_and_comes_with_its_flag(void **state)
+{
+	static const char *const bad[] = {"",  ".",   "..",  ".x",      "a/b",
+	                                  "A", "a b", "a\n", "\xc3\xa4"};
+	struct engine_request req = create_request();
+	struct error err;
+
+	(void)state;
+	memcpy(req.root, "python", strlen("python"));
+	assert_refused(&req, "root"); /* without the flag nobody reads it */
+	req.flags = ENGINE_FLAG_IMAGE;
+	assert_int_equal(check(&req, &err), 0);
+	req.root[ENGINE_ROOT_LEN - 1] = 'x'; /* behind the NUL */
+	assert_refused(&req, "root");
+	memset(req.root, 'a', sizeof(req.root)); /* no NUL */
+	assert_refused(&req, "root");
+	req.root[ENGINE_ROOT_LEN - 1] = '\0';
+	assert_int_equal(check(&req, &err), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		memset(req.root, 0, sizeof(req.root));
+		memcpy(req.root, bad[i], strlen(bad[i]));
+		assert_refused(&req, "root");
 	}
 }
 
@@ -249,6 +276,7 @@ int main(void)
 		cmocka_unit_test(the_id_of_a_refused_request_is_echoed_only_if_it_is_one),
 		cmocka_unit_test(every_limit_has_two_ends),
 		cmocka_unit_test(unknown_flags_are_refused),
+		cmocka_unit_test(a_root_is_a_name_and_comes_with_its_flag),
 		cmocka_unit_test(fields_of_other_operations_must_be_zero),
 		cmocka_unit_test(sequence_zero_stands_for_events),
 		cmocka_unit_test(the_default_limits_hold),

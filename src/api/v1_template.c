@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/internal.h"
+
+#include "api/decode_template.h"
+#include "api/json.h"
+#include "api/query.h"
+#include "api/reply.h"
+#include "api/view.h"
+#include "core/templates.h"
+
+#define HTTP_OK         200
+#define HTTP_CREATED    201
+#define HTTP_NO_CONTENT 204
+
+static json_t *view(const struct router *r, const struct template *t)
+{
+	return view_template(r->parts.templates, t, r->parts.runners);
+}
+
+void v1_template_create(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_template_spec struct template_spec spec = {0};
+	struct template *t = NULL;
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	if (decode_template(body, len, false, &spec, &err) < 0 ||
+	    templates_create(r->parts.templates, args->principal->tenant, &spec, &t, &err) < 0)
+		reply_error(req, &err);
+	else
+		reply_json(req, HTTP_CREATED, view(r, t));
+}
+
+void v1_template_list(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	static const char *const words[] = {"available", "unavailable"};
+	const struct templates *all = r->parts.templates;
+	const char *tenant = args->principal->tenant;
+	struct query_page page;
+	struct error err = {0};
+	const struct template *t;
+	size_t i;
+
+	if (query_page(req, words, ARRAY_SIZE(words), &page, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	i = query_page_begin(&page);
+	while (!query_page_is_done(&page) && (t = templates_at(all, tenant, i++)))
+		if (query_page_wants(&page, words[t->problem ? 1 : 0]))
+			query_page_add(&page, view(r, t));
+	reply_json(req, HTTP_OK,
+	           query_page_object(&page, "templates", templates_count(all, tenant)));
+}
+
+void v1_template_show(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct template *t =
+		templates_find(r->parts.templates, args->principal->tenant, args->id);
+	struct error err = {0};
+
+	if (t) {
+		reply_json(req, HTTP_OK, view(r, t));
+		return;
+	}
+	(void)error_set(&err, ERR_TEMPLATE_NOT_FOUND, 0, "no template has this id");
+	reply_error(req, &err);
+}
+
+void v1_template_update(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_template_spec struct template_spec spec = {0};
+	const char *tenant = args->principal->tenant;
+	struct template *t = NULL;
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	if (decode_template(body, len, true, &spec, &err) < 0 ||
+	    templates_update(r->parts.templates, tenant, args->id, &spec, &t, &err) < 0)
+		reply_error(req, &err);
+	else
+		reply_json(req, HTTP_OK, view(r, t));
+}
+
+void v1_template_delete(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+
+	if (templates_delete(r->parts.templates, args->principal->tenant, args->id, &err) < 0)
+		reply_error(req, &err);
+	else
+		http_reply(req, &(struct http_answer){.status = HTTP_NO_CONTENT, .body = ""});
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/template.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "core/exec.h"
+#include "core/runners.h"
+
+#define AT(field) offsetof(struct template_spec, field)
+
+static const size_t texts[] = {
+	AT(id),         AT(name),         AT(description), AT(image),
+	AT(base_image), AT(runtime_type), AT(language),    AT(security_context)};
+static const size_t lists[] = {AT(packages), AT(preload), AT(env)};
+static const size_t numbers[] = {AT(memory_bytes), AT(disk_bytes), AT(cpu_millicores),
+                                 AT(max_processes), AT(timeout_us)};
+
+static void *field(const struct template_spec *spec, size_t offset)
+{
+	return (char *)(uintptr_t)spec + offset;
+}
+
+void template_spec_done(struct template_spec *spec)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		free(*(char **)field(spec, texts[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		str_list_free(*(char ***)field(spec, lists[i]));
+	*spec = (struct template_spec){0};
+}
+
+static char **copy_list(char *const *list)
+{
+	size_t count = str_list_count(list);
+	char **copy = xcalloc(count + 1, sizeof(*copy));
+
+	for (size_t i = 0; i < count; i++)
+		copy[i] = xstrdup(list[i]);
+	return copy;
+}
+
+void template_spec_fill(struct template_spec *spec, const struct template_spec *from)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		char **to = field(spec, texts[i]);
+		char *const *value = field(from, texts[i]);
+
+		if (!*to && *value)
+			*to = xstrdup(*value);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		char ***to = field(spec, lists[i]);
+		char **const *value = field(from, lists[i]);
+
+		if (!*to && *value)
+			*to = copy_list(*value);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		uint64_t *to = field(spec, numbers[i]);
+		const uint64_t *value = field(from, numbers[i]);
+
+		if (*to == 0)
+			*to = *value;
+	}
+}
+
+struct template *template_ref(struct template *t)
+{
+	if (t)
+		t->refs++;
+	return t;
+}
+
+void template_unref(struct template *t)
+{
+	if (!t)
+		return;
+	assert(t->refs > 0);
+	if (--t->refs > 0)
+		return;
+	template_spec_done(&t->spec);
+	str_list_free(t->programs);
+	free(t->problem);
+	free(t->config);
+	free(t);
+}
+
+const char *template_kind_name(enum template_kind kind)
+{
+	static const char *const names[TEMPLATE_KIND_COUNT] = {
+		[TEMPLATE_ON_HOST] = "host",
+		[TEMPLATE_ON_DIRECTORY] = "directory",
+		[TEMPLATE_ON_IMAGE] = "image",
+		[TEMPLATE_ON_NOTHING] = "missing",
+	};
+
+	return names[kind];
+}
+
+static bool is_on_host(const struct template *t)
+{
+	return !t || !t->programs;
+}
+
+const char *template_program(const struct template *t, const char *path)
+{
+	if (is_on_host(t))
+		return path;
+	for (char **pair = t->programs; *pair; pair += 2)
+		if (str_equal(pair[0], path))
+			return pair[1];
+	return NULL;
+}
+
+static bool can_run(const struct template *t, char *const *command)
+{
+	for (; command && *command; command++)
+		if (**command == '/' && !template_program(t, *command))
+			return false;
+	return command != NULL;
+}
+
+char *const *template_command(const struct template *t, const struct runner *r)
+{
+	if (is_on_host(t) || can_run(t, r->command))
+		return r->command;
+	return can_run(t, r->minimal_command) ? r->minimal_command : NULL;
+}
+
+static bool has_word(char *const *command, const char *word)
+{
+	for (; *command; command++)
+		if (str_equal(*command, word))
+			return true;
+	return false;
+}
+
+char *const *template_session_command(const struct template *t, const struct runner *r)
+{
+	const char *program;
+
+	if (is_on_host(t))
+		return r->session_command;
+	program = template_program(t, r->program);
+	if (!program || !can_run(t, r->session_command))
+		return NULL;
+	/* Where the command does not name the program its script does, as it is called here. */
+	return has_word(r->session_command, r->program) || str_equal(program, r->program)
+	               ? r->session_command
+	               : NULL;
+}
+
+char **template_env(const struct template *t, char *const *own)
+{
+	char *const *base = t ? t->spec.env : NULL;
+	size_t first = base ? str_list_count(base) : 0;
+	size_t second = own ? str_list_count(own) : 0;
+	char **env;
+
+	if (first + second == 0)
+		return NULL;
+	env = xcalloc(first + second + 1, sizeof(*env));
+	for (size_t i = 0; i < first; i++)
+		env[i] = xstrdup(base[i]);
+	for (size_t i = 0; i < second; i++)
+		env[first + i] = xstrdup(own[i]);
+	return env;
+}
+
+static uint64_t or_default(uint64_t asked, uint64_t fallback)
+{
+	return asked ? asked : fallback;
+}
+
+struct exec_request template_fill(const struct exec_request *request, char **env)
+{
+	const struct template *t = request->template;
+	struct exec_request r = *request;
+
+	if (!t)
+		return r;
+	r.env = env;
+	if (!r.language)
+		r.language = t->spec.language;
+	r.memory_bytes = or_default(r.memory_bytes, t->spec.memory_bytes);
+	r.cpu_millicores = or_default(r.cpu_millicores, t->spec.cpu_millicores);
+	r.max_processes = or_default(r.max_processes, t->spec.max_processes);
+	/* A default gives way where the memory is too small for it; a wish does not. */
+	r.disk_soft = r.disk_bytes == 0;
+	r.disk_bytes = or_default(r.disk_bytes, t->spec.disk_bytes);
+	return r;
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/templates.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "core/exec.h"
+#include "core/policy_env.h"
+#include "core/template_settle.h"
+
+/*
+ * Theory of operation. A slot is what an id stands for: the template of now, and how many sessions
+ * use it or one that it was before. Slots are found by "tenant/id"; built-ins by "/id", which no
+ * tenant can have, since its name is not empty.
+ */
+
+#define KEY_LEN        (TENANT_NAME_MAX + TEMPLATE_ID_MAX + 2)
+#define NAME_MAX_BYTES 255
+
+struct slot {
+	struct list node; /* templates.slots, the oldest first */
+	struct template *now;
+	size_t sessions;
+};
+
+struct templates {
+	struct templates_config config;
+	struct templates_events events;
+	struct map *by_key;
+	struct list slots;
+	size_t count; /* without built-ins */
+};
+
+static int make_key(char ret_key[KEY_LEN], const char *tenant, const char *id)
+{
+	return str_format(ret_key, KEY_LEN, "%s/%s", tenant, id);
+}
+
+static struct slot *find_slot(const struct templates *all, const char *tenant, const char *id)
+{
+	char key[KEY_LEN];
+	struct slot *slot = NULL;
+
+	/* What is too long for a key nobody has. */
+	if (make_key(key, tenant, id) >= 0)
+		slot = map_get(all->by_key, key);
+	if (!slot && *tenant)
+		return find_slot(all, "", id);
+	return slot;
+}
+
+struct template *templates_find(const struct templates *all, const char *tenant, const char *id)
+{
+	const struct slot *slot = find_slot(all, tenant, id);
+
+	return slot ? slot->now : NULL;
+}
+
+static bool is_seen_by(const struct slot *slot, const char *tenant)
+{
+	return template_is_builtin(slot->now) || str_equal(slot->now->tenant, tenant);
+}
+
+struct template *templates_at(const struct templates *all, const char *tenant, size_t index)
+{
+	struct slot *slot;
+
+	LIST_FOREACH (slot, &all->slots, struct slot, node)
+		if (is_seen_by(slot, tenant) && index-- == 0)
+			return slot->now;
+	return NULL;
+}
+
+size_t templates_count(const struct templates *all, const char *tenant)
+{
+	struct slot *slot;
+	size_t count = 0;
+
+	LIST_FOREACH (slot, &all->slots, struct slot, node)
+		count += is_seen_by(slot, tenant) ? 1 : 0;
+	return count;
+}
+
+size_t templates_sessions(const struct templates *all, const struct template *t)
+{
+	const struct slot *slot = find_slot(all, t->tenant, t->spec.id);
+
+	return slot ? slot->sessions : 0;
+}
+
+/* Checking. */
+
+static int check_texts(const struct template_spec *spec, struct error *err)
+{
+	if (!spec->id || !id_is_valid(spec->id, TEMPLATE_ID_MAX))
+		return error_field(err, "id", "must be 1 to %d of A-Z a-z 0-9 _ -",
+		                   TEMPLATE_ID_MAX);
+	if (!spec->name || !spec->name[0] || strlen(spec->name) > NAME_MAX_BYTES)
+		return error_field(err, "name", "must be 1 to %d bytes", NAME_MAX_BYTES);
+	if (!spec->image || !spec->image[0] || strlen(spec->image) > NAME_MAX_BYTES)
+		return error_field(err, "image", "must be 1 to %d bytes", NAME_MAX_BYTES);
+	return 0;
+}
+
+static int check_spec(const struct template_spec *spec, struct error *err)
+{
+	if (check_texts(spec, err) < 0)
+		return -1;
+	if (policy_env_check(spec->env, err) < 0) {
+		(void)!str_copy(err->field, sizeof(err->field), "default_env_vars");
+		return -1;
+	}
+	return template_check_lists(spec, err);
+}
+
+/* Neither the id nor the name is somebody else's. @self: the one that is being changed, or NULL. */
+static int check_unique(const struct templates *all, const char *tenant,
+                        const struct template_spec *spec, const struct slot *self,
+                        struct error *err)
+{
+	struct slot *slot;
+
+	LIST_FOREACH (slot, &all->slots, struct slot, node) {
+		const struct template_spec *other = &slot->now->spec;
+
+		if (slot == self || !is_seen_by(slot, tenant))
+			continue;
+		if (str_equal(other->id, spec->id))
+			return error_set(err, ERR_CONFLICT, 0, "there is a template '%s'",
+			                 spec->id);
+		if (str_equal(other->name, spec->name))
+			return error_set(err, ERR_CONFLICT, 0,
+			                 "template '%s' has the name '%.100s'", other->id,
+			                 spec->name);
+	}
+	return 0;
+}
+
+/* Making. */
+
+static struct template *new_template(const char *tenant, const struct template_spec *spec)
+{
+	struct template *t = NEW(struct template);
+
+	t->refs = 1;
+	(void)!str_copy(t->tenant, sizeof(t->tenant),
+	                tenant); /* bounded where principals are made */
+	template_spec_fill(&t->spec, spec);
+	t->created_ms = t->updated_ms = clock_real_ms();
+	return t;
+}
+
+static void add(struct templates *all, struct template *t)
+{
+	struct slot *slot = NEW(struct slot);
+	char key[KEY_LEN];
+
+	slot->now = t;
+	list_append(&all->slots, &slot->node);
+	if (make_key(key, t->tenant, t->spec.id) < 0 || map_put(all->by_key, key, slot) < 0)
+		abort(); /* checked by whoever calls */
+	if (!template_is_builtin(t))
+		all->count++;
+}
+
+/* The template of the same tenant whose imported root @image names; NULL: none. */
+static const struct template *find_image(const struct templates *all, const struct template *t)
+{
+	const struct template *other = templates_find(all, t->tenant, t->spec.image);
+
+	return other && other->kind == TEMPLATE_ON_IMAGE ? other : NULL;
+}
+
+static void settle(const struct templates *all, struct template *t)
+{
+	const struct template *image = t->root[0] ? NULL : find_image(all, t);
+	const struct template_host host = {
+		.runners = all->config.runners,
+		.bases = all->config.bases,
+		.has_roots = all->config.has_roots,
+	};
+
+	if (image) {
+		(void)!str_copy(t->root, sizeof(t->root), image->root);
+		t->kind = TEMPLATE_ON_IMAGE;
+	}
+	template_settle(t, &host);
+}
+
+static void tell_put(const struct templates *all, const struct template *t)
+{
+	if (all->events.on_put)
+		all->events.on_put(all->events.ctx, t);
+}
+
+int templates_adopt(struct templates *all, const struct template_record *record, bool keep,
+                    struct template **ret_template, struct error *err)
+{
+	attr_cleanup(template_unrefp) struct template *t = NULL;
+
+	if (check_spec(&record->spec, err) < 0 ||
+	    check_unique(all, record->tenant, &record->spec, NULL, err) < 0)
+		return -1;
+	if (all->count >= all->config.max)
+		return error_set(err, ERR_BUSY, 0, "there are %zu templates", all->count);
+	t = new_template(record->tenant, &record->spec);
+	t->config = record->config ? xstrdup(record->config) : NULL;
+	if (record->created_ms) {
+		t->created_ms = record->created_ms;
+		t->updated_ms = record->updated_ms;
+	}
+	if (record->root) {
+		if (str_copy(t->root, sizeof(t->root), record->root) < 0)
+			return error_set(err, ERR_INVALID, 0, "the name of its root is too long");
+		t->kind = TEMPLATE_ON_IMAGE;
+	}
+	settle(all, t);
+	/* Who asks for packages is told at once; who was here before is kept, and says so itself.
+	 */
+	if (keep && template_check_packages(t, all->config.bases, err) < 0)
+		return -1;
+	add(all, t);
+	if (keep)
+		tell_put(all, t);
+	*ret_template = TAKE_PTR(t);
+	return 0;
+}
+
+int templates_create(struct templates *all, const char *tenant, const struct template_spec *spec,
+                     struct template **ret_template, struct error *err)
+{
+	const struct template_record record = {.tenant = tenant, .spec = *spec};
+
+	return templates_adopt(all, &record, true, ret_template, err);
+}
+
+/* The slot of a template that may be changed. */
+static struct slot *find_own(const struct templates *all, const char *tenant, const char *id,
+                             struct error *err)
+{
+	struct slot *slot = find_slot(all, tenant, id);
+
+	if (!slot)
+		(void)error_set(err, ERR_TEMPLATE_NOT_FOUND, 0, "no template has this id");
+	else if (template_is_builtin(slot->now))
+		(void)error_set(err, ERR_DENIED, 0,
+		                "template '%s' is built in: make one of your own",
+		                slot->now->spec.id);
+	else
+		return slot;
+	return NULL;
+}
+
+int templates_update(struct templates *all, const char *tenant, const char *id,
+                     const struct template_spec *spec, struct template **ret_template,
+                     struct error *err)
+{
+	attr_cleanup(template_unrefp) struct template *t = NULL;
+	struct slot *slot = find_own(all, tenant, id, err);
+	bool same_image;
+
+	if (!slot)
+		return -1;
+	t = new_template(tenant, spec);
+	template_spec_fill(&t->spec, &slot->now->spec);
+	if (!str_equal(t->spec.id, slot->now->spec.id))
+		return error_field(err, "id", "cannot be changed");
+	same_image = str_equal(t->spec.image, slot->now->spec.image);
+	t->created_ms = slot->now->created_ms;
+	t->config = slot->now->config && same_image ? xstrdup(slot->now->config) : NULL;
+	if (same_image) {
+		memcpy(t->root, slot->now->root, sizeof(t->root));
+		t->kind = slot->now->kind;
+	}
+	if (check_spec(&t->spec, err) < 0 || check_unique(all, tenant, &t->spec, slot, err) < 0)
+		return -1;
+	settle(all, t);
+	if (template_check_packages(t, all->config.bases, err) < 0)
+		return -1;
+	template_unref(slot->now);
+	slot->now = TAKE_PTR(t);
+	tell_put(all, slot->now);
+	*ret_template = slot->now;
+	return 0;
+}
+
+/* Other templates on the same imported root. */
+static size_t count_others(const struct templates *all, const struct slot *self)
+{
+	size_t count = 0;
+	struct slot *slot;
+
+	if (self->now->kind != TEMPLATE_ON_IMAGE)
+		return 0;
+	LIST_FOREACH (slot, &all->slots, struct slot, node)
+		if (slot != self && str_equal(slot->now->root, self->now->root))
+			count++;
+	return count;
+}
+
+int templates_delete(struct templates *all, const char *tenant, const char *id, struct error *err)
+{
+	struct slot *slot = find_own(all, tenant, id, err);
+	char key[KEY_LEN];
+	size_t others;
+
+	if (!slot)
+		return -1;
+	others = count_others(all, slot);
+	if (slot->sessions > 0)
+		return error_set(err, ERR_TEMPLATE_IN_USE, 0, "%zu session%s use%s template '%s'",
+		                 slot->sessions, slot->sessions == 1 ? "" : "s",
+		                 slot->sessions == 1 ? "s" : "", id);
+	if (others > 0 && slot->now->config)
+		return error_set(err, ERR_TEMPLATE_IN_USE, 0,
+		                 "%zu other templates stand on the image of '%s'", others, id);
+	if (all->events.on_delete)
+		all->events.on_delete(all->events.ctx, slot->now);
+	if (make_key(key, tenant, id) >= 0)
+		(void)map_remove(all->by_key, key);
+	list_remove(&slot->node);
+	template_unref(slot->now);
+	free(slot);
+	all->count--;
+	return 0;
+}
+
+/* Using. */
+
+struct template *templates_get(const struct templates *all, const char *tenant, const char *id,
+                               struct error *err)
+{
+	struct template *t = templates_find(all, tenant, id ? id : TEMPLATE_DEFAULT);
+
+	if (!t) {
+		(void)error_field(err, "template_id", "no template has this id");
+		return NULL;
+	}
+	if (t->problem) {
+		(void)error_field(err, "template_id", "'%s' cannot be used: %.160s", t->spec.id,
+		                  t->problem);
+		return NULL;
+	}
+	return template_ref(t);
+}
+
+int templates_attach(const struct templates *all, const char *tenant, struct exec_request *request,
+                     struct error *err)
+{
+	if (!request->template_id)
+		return 0;
+	request->template = templates_get(all, tenant, request->template_id, err);
+	return request->template ? 0 : -1;
+}
+
+void templates_use(struct templates *all, const struct template *t)
+{
+	struct slot *slot = find_slot(all, t->tenant, t->spec.id);
+
+	if (slot)
+		slot->sessions++;
+}
+
+void templates_release(struct templates *all, const struct template *t)
+{
+	struct slot *slot = find_slot(all, t->tenant, t->spec.id);
+
+	if (slot && slot->sessions > 0)
+		slot->sessions--;
+}
+
+/* Life cycle. */
+
+/* Every row is a template, however long its line. */
+/* clang-format off */
+static const struct builtin {
+	const char *id, *name, *description, *language, *runtime_type;
+	const char *packages[4];
+	const char *problem;
+} builtins[] = {
+	{"python-basic", "Python", "Python 3 of the host, its standard library", "python", "python3", {NULL}, NULL},
+	{"python-datascience", "Python for data", "Python 3 of the host with numpy, pandas and matplotlib", "python", "python3", {"numpy", "pandas", "matplotlib", NULL}, NULL},
+	{"shell", "Shell", "Bash and the programs of the host", "shell", "shell", {NULL}, NULL},
+	{"nodejs-basic", "Node.js", "JavaScript", NULL, "nodejs20", {NULL}, "language javascript is not supported by this version"},
+};
+/* clang-format on */
+
+static char *copy_or_null(const char *text)
+{
+	return text ? xstrdup(text) : NULL;
+}
+
+static void add_builtin(struct templates *all, const struct builtin *row)
+{
+	struct template_spec spec = {0};
+	struct template *t;
+	size_t count = 0;
+
+	spec.id = xstrdup(row->id);
+	spec.name = xstrdup(row->name);
+	spec.description = xstrdup(row->description);
+	spec.image = xstrdup(TEMPLATE_HOST);
+	spec.language = copy_or_null(row->language);
+	spec.runtime_type = xstrdup(row->runtime_type);
+	spec.packages = xcalloc(ARRAY_SIZE(row->packages), sizeof(char *));
+	for (; row->packages[count]; count++)
+		spec.packages[count] = xstrdup(row->packages[count]);
+	t = new_template("", &spec);
+	template_spec_done(&spec);
+	settle(all, t);
+	if (row->problem) {
+		free(t->problem);
+		t->problem = xstrdup(row->problem);
+	}
+	add(all, t);
+}
+
+struct templates *templates_new(const struct templates_config *config)
+{
+	struct templates *all = NEW(struct templates);
+
+	all->config = *config;
+	all->by_key = map_new();
+	list_init(&all->slots);
+	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++)
+		add_builtin(all, &builtins[i]);
+	return all;
+}
+
+void templates_set_events(struct templates *all, const struct templates_events *events)
+{
+	all->events = *events;
+}
+
+void templates_free(struct templates *all)
+{
+	struct slot *slot;
+
+	if (!all)
+		return;
+	LIST_FOREACH (slot, &all->slots, struct slot, node) {
+		list_remove(&slot->node);
+		template_unref(slot->now);
+		free(slot);
+	}
+	map_free(all->by_key);
+	free(all);
+}

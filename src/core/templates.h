@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: all templates: the built-ins, which everybody has and nobody changes, and those of each
+ * tenant. Ids and names are a tenant's own and may not be a built-in's. In memory; what changes is
+ * told to whoever keeps it (templates_events).
+ *
+ * Whether a template can be used is settled when it is made, changed or loaded: its image is looked
+ * up, programs and packages are looked for in the root. One that cannot be used is kept all the
+ * same and says why.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include "core/template.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct exec_request;
+struct runners;
+struct templates;
+
+struct templates_config {
+	const struct runners *runners;
+	/* NULL-terminated: directories with roots; the first one has the imported images. */
+	const char *const *bases;
+	bool has_roots; /* the driver can make boxes on them */
+	size_t max;     /* of all tenants together */
+};
+
+/* Who keeps them. Called from inside the change; @ctx may be NULL with all others. */
+struct templates_events {
+	void *ctx;
+	void (*on_put)(void *ctx, const struct template *t);
+	void (*on_delete)(void *ctx, const struct template *t);
+};
+
+void templates_free(struct templates *all);
+struct templates *templates_new(const struct templates_config *config) attr_owned(templates_free);
+void templates_set_events(struct templates *all, const struct templates_events *events);
+
+/** templates_find - NULL when @tenant has none of this id and it is no built-in. Borrowed. */
+struct template *templates_find(const struct templates *all, const char *tenant, const char *id);
+/** templates_at - built-ins first, then @tenant's, oldest first; NULL past the end. */
+struct template *templates_at(const struct templates *all, const char *tenant, size_t index);
+size_t templates_count(const struct templates *all, const char *tenant);
+/** templates_sessions - how many living sessions use it. */
+size_t templates_sessions(const struct templates *all, const struct template *t);
+
+/**
+ * templates_create - ERR_CONFLICT for an id or a name in use, ERR_INVALID with the field. What
+ * @spec points to is copied.
+ */
+int templates_create(struct templates *all, const char *tenant, const struct template_spec *spec,
+                     struct template **ret_template, struct error *err) attr_must_check;
+/** templates_update - what @spec says; the rest stays. ERR_TEMPLATE_NOT_FOUND, ERR_DENIED. */
+int templates_update(struct templates *all, const char *tenant, const char *id,
+                     const struct template_spec *spec, struct template **ret_template,
+                     struct error *err) attr_must_check;
+/** templates_delete - ERR_TEMPLATE_IN_USE while sessions or templates need it. */
+int templates_delete(struct templates *all, const char *tenant, const char *id,
+                     struct error *err) attr_must_check;
+
+/* One as it was kept, or as an import made it. */
+struct template_record {
+	const char *tenant;
+	struct template_spec spec; /* borrowed */
+	const char *root;          /* name of an imported root; NULL: none */
+	const char *config;        /* JSON; NULL */
+	uint64_t created_ms, updated_ms;
+};
+/** templates_adopt - @keep: tell whoever keeps them. */
+int templates_adopt(struct templates *all, const struct template_record *record, bool keep,
+                    struct template **ret_template, struct error *err) attr_must_check;
+
+/** templates_get - what @id names (NULL: TEMPLATE_DEFAULT), if it can be used: ERR_INVALID with the
+ * field template_id otherwise. Return: a reference, or NULL with *err. */
+struct template *templates_get(const struct templates *all, const char *tenant, const char *id,
+                               struct error *err) attr_must_check;
+/** templates_attach - @request gets what its template_id names; nothing where it names none. */
+int templates_attach(const struct templates *all, const char *tenant, struct exec_request *request,
+                     struct error *err) attr_must_check;
+/** templates_use, templates_release - a session began, or ended, to use it. */
+void templates_use(struct templates *all, const struct template *t);
+void templates_release(struct templates *all, const struct template *t);
