@@ -15,6 +15,7 @@
 #include "core/runners.h"
 #include "core/session.h"
 #include "core/store.h"
+#include "core/store_session.h"
 #include "core/templates.h"
 #include "core/tenant.h"
 #include "driver/driver.h"
@@ -370,6 +371,8 @@ static void make_core(struct daemon *d)
 	sessions.executions = d->executions = executions_new(d->loop, d->config->executions_keep,
 	                                                     d->config->executions_keep_bytes);
 	executions_set_metrics(d->executions, d->metrics);
+	executions_set_store(d->executions, d->store);
+	sessions.store = d->store;
 	d->sessions = session_service_new(&sessions);
 }
 
@@ -439,7 +442,7 @@ static int serve(struct daemon *d, struct error *err)
 	measure(d);
 	d->router = router_new(&(struct router_config){c, d->loop, d->execs, d->sessions,
 	                                               d->executions, d->metrics, d->packages,
-	                                               d->templates, d->runners});
+	                                               d->templates, d->runners, d->store});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
@@ -505,7 +508,14 @@ static int drop_ids(struct daemon *d, struct error *err)
 
 static int open_store(struct daemon *d, struct error *err)
 {
-	return store_open(d->config->state_dir, &d->store, err);
+	int64_t lost;
+
+	if (store_open(d->config->state_dir, &d->store, err) < 0)
+		return -1;
+	lost = store_end_lost(d->store, err);
+	if (lost > 0)
+		log_info("%lld sessions of an earlier daemon were lost with it", (long long)lost);
+	return lost < 0 ? -1 : 0;
 }
 
 static int lock_down(struct daemon *d, struct error *err)
@@ -553,6 +563,8 @@ static void take_down(struct daemon *d)
 	http_server_free(d->http);
 	router_free(d->router);
 	session_service_free(d->sessions);
+	if (d->store)
+		store_finish(d->store);
 	executions_free(d->executions);
 	exec_service_free(d->execs);
 	templates_free(d->templates);

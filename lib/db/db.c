@@ -27,6 +27,7 @@
 #define BATCH_JOBS_MAX  256
 #define BATCH_BYTES_MAX (16u << 20)
 #define FILE_MODE       0600
+#define SMALL_JOB_BYTES 4096
 
 struct db {
 	struct conn conn; /* the thread's once it is started */
@@ -157,10 +158,18 @@ static void on_wake(void *ctx, int events)
 	}
 }
 
+void db_set_queue_max(struct db *db, size_t bytes)
+{
+	db->queue_max_bytes = bytes;
+}
+
+/* What only marks or removes something must get through where output does not. */
 bool db_has_room(const struct db *db, size_t bytes)
 {
-	return db->queued_bytes == 0 || (db->queued_bytes < db->queue_max_bytes &&
-	                                 bytes <= db->queue_max_bytes - db->queued_bytes);
+	size_t reserve = bytes <= SMALL_JOB_BYTES ? db->queue_max_bytes / 4 : 0;
+
+	return db->queued_bytes == 0 || (db->queued_bytes < db->queue_max_bytes + reserve &&
+	                                 bytes <= db->queue_max_bytes + reserve - db->queued_bytes);
 }
 
 const struct error *db_last_write_error(const struct db *db)

@@ -86,7 +86,8 @@ struct db_config {
 	uint32_t application_id;               /* tells our files from those of other programs */
 	const struct db_migration *migrations; /* borrowed during db_open */
 	size_t migrations_count;
-	size_t queue_max_bytes; /* of jobs that are not done; one may exceed it alone */
+	/* Of jobs that are not done. One may exceed it alone; small ones have a reserve. */
+	size_t queue_max_bytes;
 };
 
 /** db_close - waits until everything queued is done. No callback comes any more. */
@@ -140,6 +141,8 @@ struct db_job *db_read(struct db *db, const struct db_statement *query, size_t m
                        db_rows_fn *on_rows, void *ctx, struct error *err) attr_must_check;
 /** db_forget - no callback comes of @job, which happens all the same. */
 void db_forget(struct db_job *job);
+/** db_set_queue_max - from now on. */
+void db_set_queue_max(struct db *db, size_t bytes);
 /** db_has_room - whether a job of @bytes would be taken now. */
 bool db_has_room(const struct db *db, size_t bytes);
 /** db_last_write_failed - ERR_NONE, or why the latest commit was not possible (ERR_STORAGE). */

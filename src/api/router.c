@@ -3,6 +3,7 @@
 
 #include "api/decode_session.h"
 #include "api/internal.h"
+#include "api/load.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -269,7 +270,7 @@ static void on_request(void *ctx, struct http_request *req)
 	}
 	(void)router_match(route->path, http_path(req), &args);
 	args.principal = &anybody;
-	route->handle(r, req, &args);
+	load_then_handle(r, req, route, &args);
 }
 
 static void on_error(void *ctx, struct http_request *req, const struct error *err)

@@ -23,6 +23,7 @@ struct router;
 struct route;
 struct runners;
 struct session_service;
+struct store;
 struct templates;
 
 /* All borrowed: they outlive it. */
@@ -36,6 +37,7 @@ struct router_config {
 	const struct packages *packages; /* NULL: none are known */
 	struct templates *templates;
 	const struct runners *runners;
+	struct store *store; /* NULL: nothing is kept but in memory */
 };
 
 void router_free(struct router *r);

@@ -6,6 +6,7 @@
 #include "api/json.h"
 #include "api/query.h"
 #include "api/reply.h"
+#include "api/ticket.h"
 #include "api/view.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -31,10 +32,18 @@ static const char *const status_words[] = {
 };
 static_assert(ARRAY_SIZE(status_words) == 2 + EXEC_STATUS_COUNT, "every status has its word");
 
+/* Whether the caller stays until something has happened; else it is told what is certain. */
+static bool is_waited_for(const struct http_request *req, const struct decoded_run *run)
+{
+	return run->wait || event_form_choose(http_header(req, "Accept"), run->exec.stream) !=
+	                            EVENT_FORM_NONE;
+}
+
 /* Body to queued execution. */
 static int start(struct router *r, struct http_request *req, const struct route_args *args,
                  struct decoded_run *run, struct execution **ret_execution, struct error *err)
 {
+	bool wait = run->wait; /* by the route */
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
 	struct session *session = find_session(r, args, err);
 	struct exec_request *request = &run->exec.request;
@@ -46,6 +55,8 @@ static int start(struct router *r, struct http_request *req, const struct route_
 		return -1;
 	session_info(session, &info);
 	request->request_id = xstrdup(http_request_id(req));
+	run->wait |= wait;
+	request->durable = !is_waited_for(req, run);
 	if (!request->language)
 		request->language = xstrdup(info.language);
 	if (session_execute(session, request, ret_execution, err) < 0)
@@ -71,7 +82,7 @@ static void execute(struct router *r, struct http_request *req, const struct rou
 	if (run.wait || how.form != EVENT_FORM_NONE)
 		follow(req, e, &how);
 	else
-		reply_json(req, status, view_execution_ticket(e));
+		ticket_answer(req, e, status);
 }
 
 void v1_session_execute(struct router *r, struct http_request *req, const struct route_args *args)
@@ -87,7 +98,7 @@ void v1_session_submit(struct router *r, struct http_request *req, const struct 
 void v1_session_execute_sync(struct router *r, struct http_request *req,
                              const struct route_args *args)
 {
-	cleanup_decoded_run struct decoded_run run = {0};
+	cleanup_decoded_run struct decoded_run run = {.wait = true};
 	struct follow_config how = {.loop = r->parts.loop,
 	                            .max_bytes = r->config->max_answers_bytes,
 	                            .patience_us = SYNC_WAIT_US};

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "core/exec.h"
 #include "core/session.h"
+#include "core/store.h"
 #include "driver/driver.h"
 
 /* Alive: the loop turns. Nothing else is asked, so that a busy daemon is not taken for a dead one.
@@ -38,6 +39,8 @@ void v1_readyz(struct router *r, struct http_request *req, const struct route_ar
 	exec_service_stats(r->execs, &stats);
 	if (stats.draining)
 		add_reason(reasons, "draining");
+	if (r->parts.store && store_is_failing(r->parts.store))
+		add_reason(reasons, "store");
 	if (r->unready)
 		add_reason(reasons, r->unready);
 	ready = json_array_size(reasons) == 0;

@@ -45,9 +45,10 @@ struct exec_request {
 	/* JSON: what the runner is asked beyond running the code, docs/protocol.md, "The source".
 	 */
 	char *ask;
-	bool fresh;  /* in a session: a process of its own, also where a runner stays */
-	char **args; /* NULL-terminated */
-	char **env;  /* NULL-terminated NAME=value */
+	bool durable; /* in a session: it is not run, nor acknowledged, before it is on the disk */
+	bool fresh;   /* in a session: a process of its own, also where a runner stays */
+	char **args;  /* NULL-terminated */
+	char **env;   /* NULL-terminated NAME=value */
 	struct exec_request_file *files;
 	size_t files_count;
 	uint64_t timeout_us;

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "core/execution_internal.h"
 #include "core/measure.h"
+#include "core/store_execution.h"
 
 /*
  * Theory of operation. Pending and running executions are bounded by whoever starts them; only the
@@ -61,7 +62,13 @@ static void owner_free(struct executions *all, struct execution_owner *owner)
 
 void execution_free(struct execution *e)
 {
+	struct error gone = {0};
+
+	(void)error_set(&gone, ERR_EXECUTION_NOT_FOUND, 0, "the session was deleted");
+	e->hold = NULL;
+	execution_was_stored(e, &gone); /* whoever still waits for that */
 	execution_stop_delivery(e);
+	store_execution_gone(e);
 	list_remove(&e->ended_node);
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
 		buf_done(&e->output[i]);
@@ -87,7 +94,8 @@ static void forget(struct execution *e)
 	list_remove(&e->ended_node);
 	all->ended_count--;
 	all->ended_bytes -= e->bytes;
-	if (list_is_empty(&e->watches) && !e->delivering)
+	/* What is not written yet is written first. */
+	if (list_is_empty(&e->watches) && !e->delivering && !store_execution_flush(e))
 		execution_free(e);
 	else
 		list_append(&all->forgotten, &e->ended_node);
@@ -180,11 +188,30 @@ static void make_id(struct executions *all, struct execution *e)
 	} while (map_put(all->by_id, e->id, e) < 0);
 }
 
-struct execution *executions_add(struct executions *all, const struct execution_new *what)
+struct execution *execution_new_blank(struct executions *all)
 {
 	struct execution *e = NEW(struct execution);
 
 	e->all = all;
+	for (size_t i = 0; i < OUTPUT_COUNT; i++)
+		buf_init(&e->output[i], OUTPUT_MAX);
+	list_init(&e->watches);
+	list_init(&e->ended_node);
+	list_init(&e->node);
+	list_init(&e->dirty.node);
+	return e;
+}
+
+void executions_set_store(struct executions *all, struct store *store)
+{
+	all->store = store;
+}
+
+struct execution *executions_add(struct executions *all, const struct execution_new *what)
+{
+	struct execution *e = execution_new_blank(all);
+
+	e->session_ms = what->session_ms;
 	e->created_ms = clock_real_ms();
 	/* It is that of a session, which is shorter. */
 	(void)!str_copy(e->tenant, sizeof(e->tenant), what->tenant ? what->tenant : TENANT_DEFAULT);
@@ -194,15 +221,11 @@ struct execution *executions_add(struct executions *all, const struct execution_
 	e->code = xmemdup0(what->code, what->code_len);
 	e->code_len = what->code_len;
 	e->timeout_us = what->timeout_us;
-	for (size_t i = 0; i < OUTPUT_COUNT; i++)
-		buf_init(&e->output[i], OUTPUT_MAX);
-	list_init(&e->watches);
-	list_init(&e->ended_node);
-	list_init(&e->node);
 	make_id(all, e);
 	e->owner = get_owner(all, e);
 	e->owner->count++;
 	list_append(&e->owner->executions, &e->node);
+	store_execution_changed(e);
 	return e;
 }
 
@@ -231,6 +254,20 @@ size_t executions_count_of(struct executions *all, const char *tenant, const cha
 	const struct execution_owner *owner = owner_of(all, tenant, session_id);
 
 	return owner ? owner->count : 0;
+}
+
+void executions_delete(struct executions *all, const char *tenant, const char *session_id)
+{
+	struct execution_owner *owner = owner_of(all, tenant, session_id);
+	struct execution *e;
+
+	if (!owner)
+		return;
+	LIST_FOREACH (e, &owner->executions, struct execution, node) {
+		e->withdrawn = true;
+		list_remove(&e->dirty.node);
+	}
+	executions_forget(all, tenant, session_id);
 }
 
 void executions_forget(struct executions *all, const char *tenant, const char *session_id)
@@ -285,17 +322,13 @@ void execution_started(struct execution *e)
 	e->state = EXECUTION_RUNNING;
 	e->started_ms = clock_real_ms();
 	execution_add_event(e, EXECUTION_EVENT_START);
+	store_execution_changed(e);
 }
 
-static void finish(struct execution *e)
+static void count_ended(struct execution *e)
 {
 	struct executions *all = e->all;
 
-	e->state = EXECUTION_ENDED;
-	measure_execution(all->metrics, e->language, e->has_outcome ? &e->outcome : NULL);
-	e->completed_ms = clock_real_ms();
-	execution_set_control(e, NULL, NULL, NULL);
-	execution_add_event(e, EXECUTION_EVENT_END);
 	e->bytes = sizeof(*e) + e->code_len + e->pieces_cap * sizeof(*e->pieces) +
 	           e->output[OUTPUT_STDOUT].cap + e->output[OUTPUT_STDERR].cap +
 	           e->outcome.out.cap + e->outcome.err.cap + e->outcome.report.cap;
@@ -303,6 +336,37 @@ static void finish(struct execution *e)
 	all->ended_bytes += e->bytes;
 	list_append(&all->ended, &e->ended_node);
 	keep_within_bounds(all);
+}
+
+/* By age: somebody may read an old one while its session makes new ones. */
+static void insert_by_age(struct execution_owner *owner, struct execution *e)
+{
+	struct list *node = owner->executions.next;
+
+	while (node != &owner->executions &&
+	       LIST_ENTRY(node, struct execution, node)->created_ms <= e->created_ms)
+		node = node->next;
+	list_append(node, &e->node); /* before it */
+	owner->count++;
+}
+
+void executions_adopt(struct executions *all, struct execution *e)
+{
+	(void)!map_put(all->by_id, e->id, e); /* looked up before */
+	e->owner = get_owner(all, e);
+	insert_by_age(e->owner, e);
+	count_ended(e);
+}
+
+static void finish(struct execution *e)
+{
+	e->state = EXECUTION_ENDED;
+	measure_execution(e->all->metrics, e->language, e->has_outcome ? &e->outcome : NULL);
+	e->completed_ms = clock_real_ms();
+	execution_set_control(e, NULL, NULL, NULL);
+	execution_add_event(e, EXECUTION_EVENT_END);
+	store_execution_changed(e);
+	count_ended(e);
 }
 
 /* The events point into what was told to us: that is what the outcome has, too. */
@@ -339,11 +403,53 @@ void execution_failed(struct execution *e, const struct error *err)
 	finish(e);
 }
 
+/* Waiting for the disk. */
+
+void execution_hold(struct execution *e, execution_stored_fn *fn, void *ctx)
+{
+	e->hold = fn;
+	e->hold_ctx = ctx;
+}
+
+void execution_when_stored(struct execution *e, execution_stored_fn *fn, void *ctx)
+{
+	e->on_stored = fn;
+	e->on_stored_ctx = ctx;
+	if (fn && !e->hold)
+		execution_was_stored(e, NULL);
+}
+
+void execution_was_stored(struct execution *e, const struct error *err)
+{
+	execution_stored_fn *hold = TAKE_PTR(e->hold), *told = TAKE_PTR(e->on_stored);
+
+	if (told)
+		told(e->on_stored_ctx, e, err);
+	if (hold)
+		hold(e->hold_ctx, e, err);
+}
+
+void execution_withdraw(struct execution *e, const struct error *err)
+{
+	e->withdrawn = true;
+	execution_failed(e, err);
+	forget(e);
+}
+
+void execution_was_written(struct execution *e)
+{
+	if (e->state == EXECUTION_ENDED && !e->owner && list_is_empty(&e->watches) &&
+	    !e->delivering && list_is_empty(&e->dirty.node))
+		execution_free(e);
+}
+
 void execution_set_control(struct execution *e, void (*cancel)(void *ctx),
                            int (*input)(void *ctx, const void *data, size_t len, bool end,
                                         struct error *err),
                            void *ctx)
 {
+	if (!cancel)
+		e->hold = NULL;
 	e->cancel = cancel;
 	e->input = input;
 	e->control_ctx = ctx;

@@ -21,6 +21,7 @@
 struct execution;
 struct executions;
 struct loop;
+struct store;
 struct metrics;
 
 enum execution_state {
@@ -68,6 +69,7 @@ struct execution_new {
 	const char *code;
 	size_t code_len;
 	uint64_t timeout_us;
+	uint64_t session_ms; /* when the session was made: its id may be used again */
 };
 
 void executions_free(struct executions *all);
@@ -76,6 +78,8 @@ struct executions *executions_new(struct loop *loop, size_t max_count, size_t ma
 	attr_owned(executions_free);
 /** executions_set_metrics - @metrics is borrowed; every end of an execution is counted there. */
 void executions_set_metrics(struct executions *all, struct metrics *metrics);
+/** executions_set_store - @store is borrowed; every execution is written there. */
+void executions_set_store(struct executions *all, struct store *store);
 struct execution *executions_add(struct executions *all, const struct execution_new *what);
 /** executions_find - NULL when unknown, forgotten or another tenant's. */
 struct execution *executions_find(struct executions *all, const char *tenant, const char *id);
@@ -83,12 +87,23 @@ struct execution *executions_find(struct executions *all, const char *tenant, co
 struct execution *executions_of(struct executions *all, const char *tenant, const char *session_id,
                                 size_t offset);
 size_t executions_count_of(struct executions *all, const char *tenant, const char *session_id);
-/** executions_forget - all of one session. Subscribers are told the end first. */
+/** executions_delete - as executions_forget; what is not written yet never will be. */
+void executions_delete(struct executions *all, const char *tenant, const char *session_id);
+/** executions_forget - all of one session, in memory. Subscribers are told the end first. */
 void executions_forget(struct executions *all, const char *tenant, const char *session_id);
 
 void execution_info(const struct execution *e, struct execution_info *ret_info);
 /** execution_told - what it printed so far; borrowed until the next event. */
 const struct buf *execution_told(const struct execution *e, enum output_stream stream);
+
+/** execution_stored_fn - @err NULL: the record is on the disk. Else it never was accepted: it is
+ * gone when this returns, and nothing was run. */
+typedef void execution_stored_fn(void *ctx, struct execution *e, const struct error *err);
+/**
+ * execution_when_stored - @fn is called once, from the loop; at once where there is no store. For
+ * one that was asked for as durable (struct exec_request). @fn NULL: not interested any more.
+ */
+void execution_when_stored(struct execution *e, execution_stored_fn *fn, void *ctx);
 
 /* Called by whoever runs it. */
 void execution_started(struct execution *e);

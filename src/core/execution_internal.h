@@ -5,7 +5,9 @@
 
 #include "base/list.h"
 #include "core/execution.h"
+#include "core/store.h"
 
+struct db_job;
 struct map;
 struct timer;
 
@@ -18,6 +20,7 @@ struct execution_owner {
 
 struct executions {
 	struct loop *loop;
+	struct store *store;     /* NULL: nothing is written */
 	struct metrics *metrics; /* NULL: nobody counts */
 	struct map *by_id;
 	struct map *owners; /* by tenant and session id */
@@ -71,6 +74,16 @@ struct execution {
 	bool due;                  /* delivery was asked for */
 	bool delivering;
 
+	uint64_t session_ms;
+	struct store_item dirty;   /* store: what it says is not what is written */
+	struct db_job *writing;    /* the latest write that is under way */
+	bool stored;               /* code and all are there: only changes are written */
+	bool withdrawn;            /* was refused: nothing is written any more */
+	execution_stored_fn *hold; /* of whoever runs it: not before it is stored */
+	void *hold_ctx;
+	execution_stored_fn *on_stored;
+	void *on_stored_ctx;
+
 	void (*cancel)(void *ctx);
 	int (*input)(void *ctx, const void *data, size_t len, bool end, struct error *err);
 	void *control_ctx;
@@ -80,5 +93,20 @@ struct execution {
 void execution_free(struct execution *e);
 /** execution_add_event - START or END. */
 void execution_add_event(struct execution *e, enum execution_event_kind kind);
+/** execution_hold - it is not to run before it is stored: @fn tells. NULL: it does not matter. */
+void execution_hold(struct execution *e, execution_stored_fn *fn, void *ctx);
+/** execution_withdraw - it was refused: out of all tables, as if it had never been. */
+void execution_withdraw(struct execution *e, const struct error *err);
+/** execution_was_stored - what became of its first write. @e may be gone afterwards. */
+void execution_was_stored(struct execution *e, const struct error *err);
+/** execution_was_written - a forgotten one may go now. */
+void execution_was_written(struct execution *e);
+/** executions_adopt - an ended one of the store; it is remembered like one that has just ended. */
+void executions_adopt(struct executions *all, struct execution *e);
+/** execution_new_blank - with all its lists, in no table. */
+struct execution *execution_new_blank(struct executions *all);
+/** execution_add_piece - the next event of one that is read from the store. */
+void execution_add_piece(struct execution *e, enum execution_event_kind kind, uint32_t at,
+                         uint32_t len);
 /** execution_stop_delivery - no callback comes any more. */
 void execution_stop_delivery(struct execution *e);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "core/store_execution.h"
 #include "io/loop.h"
 
 /*
@@ -56,6 +57,16 @@ static struct execution_piece *add_piece(struct execution *e, enum execution_eve
 	piece = &e->pieces[e->pieces_count++];
 	*piece = (struct execution_piece){.kind = (uint8_t)kind};
 	return piece;
+}
+
+void execution_add_piece(struct execution *e, enum execution_event_kind kind, uint32_t at,
+                         uint32_t len)
+{
+	struct execution_piece *piece = add_piece(e, kind);
+
+	piece->at = at;
+	piece->len = len;
+	e->sealed = e->pieces_count;
 }
 
 void execution_add_event(struct execution *e, enum execution_event_kind kind)
@@ -170,7 +181,7 @@ static void deliver(void *arg)
 	e->delivering = false;
 	if (sweep(e))
 		want_delivery(e);
-	if (!e->owner && list_is_empty(&e->watches))
+	if (!e->owner && list_is_empty(&e->watches) && !store_execution_flush(e))
 		execution_free(e);
 }
 
@@ -200,6 +211,6 @@ void execution_unwatch(struct execution_watch *w)
 	if (e->delivering)
 		return;
 	drop_watch(w);
-	if (!e->owner && list_is_empty(&e->watches))
+	if (!e->owner && list_is_empty(&e->watches) && !store_execution_flush(e))
 		execution_free(e);
 }

@@ -12,6 +12,7 @@
 #include "core/metrics.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
+#include "core/store_session.h"
 #include "io/loop.h"
 
 /*
@@ -90,6 +91,7 @@ void session_set_state(struct session *session, enum session_state next)
 	            state_names[next]);
 	session->state = next;
 	note_step(session);
+	store_session_changed(session);
 	session_arm(session);
 }
 
@@ -122,6 +124,7 @@ void session_touch(struct session *session)
 	session->active_us = clock_us();
 	session->active_ms = clock_real_ms();
 	session->updated_ms = session->active_ms;
+	store_session_changed(session);
 }
 
 /* Only where nothing is going on: work of its own keeps a session alive, up to its lifetime. */
@@ -186,8 +189,7 @@ static char **copy_env(char *const *env)
 	return copy;
 }
 
-struct session *session_new(struct session_service *s, const struct session_request *request,
-                            const struct policy_decision *decision)
+struct session *session_new_blank(struct session_service *s)
 {
 	struct session *session = NEW(struct session);
 
@@ -197,7 +199,23 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	list_init(&session->owner_ended_node);
 	list_init(&session->queue);
 	list_init(&session->runners);
+	list_init(&session->dirty.node);
 	session->service = s;
+	return session;
+}
+
+static const char *template_of(const struct session *session)
+{
+	const char *past = session->past_template ? session->past_template : TEMPLATE_DEFAULT;
+
+	return session->template ? session->template->spec.id : past;
+}
+
+struct session *session_new(struct session_service *s, const struct session_request *request,
+                            const struct policy_decision *decision)
+{
+	struct session *session = session_new_blank(s);
+
 	/* Bounded by whoever made the principal; a longer one would be nobody's. */
 	(void)!str_copy(session->tenant, sizeof(session->tenant),
 	                request->tenant ? request->tenant : TENANT_DEFAULT);
@@ -231,6 +249,7 @@ void session_reap(struct session *session)
 
 	if (!session->deleted || session->box || session->current)
 		return;
+	store_session_gone(session);
 	list_remove(&session->node);
 	LIST_FOREACH (runner, &session->runners, struct session_runner, node) {
 		list_remove(&runner->node);
@@ -243,6 +262,8 @@ void session_reap(struct session *session)
 	free(session->language);
 	free(session->dependencies);
 	free(session->agent_id);
+	free(session->past_template);
+	free(session->past_policy);
 	template_unref(session->template);
 	str_list_free(session->env);
 	free(session->reason);
@@ -330,13 +351,14 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.id = session->id,
 		.language = session->language,
 		.agent_id = session->agent_id,
-		.template_id = session->template ? session->template->spec.id : TEMPLATE_DEFAULT,
+		.template_id = template_of(session),
 		.state = session->state,
 		.mode = session->mode,
 		.box_id = session->box ? box_id(session->box) : NULL,
 		.container_id = session->spec.id[0] ? session->spec.id : NULL,
 		.driver = session->service->config.driver->ops->name,
-		.policy = policy_name(&session->stack),
+		.policy = session->past_policy ? session->past_policy
+		                               : policy_name(&session->stack),
 		.network = session->spec.network,
 		.env = session->env,
 		.limits = session->spec.limits,

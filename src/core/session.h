@@ -104,6 +104,7 @@ struct session_service_config {
 	struct loop *loop;
 	struct exec_service *execs;    /* for ephemeral executions, and admission */
 	struct executions *executions; /* where records are kept */
+	struct store *store;           /* NULL: nothing is written */
 	struct metrics *metrics;       /* NULL: nobody counts */
 	struct templates *templates;   /* NULL: only the host's root, without defaults */
 };
@@ -148,7 +149,8 @@ const char *session_mode_name(enum session_mode mode);
 /**
  * session_execute - queue code. @request's limits are the session's; its timeout, env, files,
  * stdin, args count.
- * Return: the record (owned by executions), whose events tell the rest.
+ * Return: the record (owned by executions), whose events tell the rest. @request->durable: it does
+ * not run before the record is on the disk, see execution_when_stored.
  * ERR_CONFLICT in a state that takes none, ERR_BUSY when the session's queue (64) is full.
  */
 int session_execute(struct session *session, const struct exec_request *request,
@@ -167,7 +169,8 @@ void session_set_dependencies(struct session *session, const char *text);
 int session_keepalive(struct session *session, struct error *err) attr_must_check;
 /** session_terminate - idempotent; running and queued executions are cancelled. */
 void session_terminate(struct session *session, const char *reason);
-/** session_delete - terminate and forget, executions included. @session is invalid afterwards. */
+/** session_delete - terminate and forget, executions included, in the store too. @session is
+ * invalid afterwards. */
 void session_delete(struct session *session);
 /** session_counters - usage of the box, now. */
 void session_counters(struct session *session, struct box_counters *ret_counters);

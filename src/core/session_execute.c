@@ -6,9 +6,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "core/config.h"
+#include "core/execution_internal.h"
 #include "core/policy_env.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
+#include "core/store_execution.h"
 #include "wire/layer.h"
 
 void session_job_free(struct session_job *job)
@@ -131,10 +133,13 @@ void session_end_jobs(struct session *session, bool lost, const struct error *fa
 /* Who may start now, or NULL. */
 static struct session_job *next_job(const struct session *session)
 {
+	struct session_job *job;
+
 	if (session->current ||
 	    (session->state != SESSION_READY && session->state != SESSION_RUNNING))
 		return NULL;
-	return LIST_FIRST(&session->queue, struct session_job, node);
+	job = LIST_FIRST(&session->queue, struct session_job, node);
+	return job && !job->held ? job : NULL;
 }
 
 void session_pump(struct session *session)
@@ -269,7 +274,8 @@ static struct execution *add_record(struct session *session, const struct exec_r
 	                                   .language = decision->runner->name,
 	                                   .code = request->code,
 	                                   .code_len = request->code_len,
-	                                   .timeout_us = decision->timeout_us};
+	                                   .timeout_us = decision->timeout_us,
+	                                   .session_ms = session->created_ms};
 
 	return executions_add(session->service->config.executions, &what);
 }
@@ -301,6 +307,44 @@ static struct session_job *job_new(struct session *session, struct exec_request 
 	return job;
 }
 
+/* It could not be written down: as if it had never been asked for. */
+static void withdraw(struct session_job *job, const struct error *err)
+{
+	struct session *session = job->session;
+	struct execution *record = job->record;
+
+	detach(job);
+	session->executions--;
+	session_job_free(job);
+	execution_withdraw(record, err);
+	session_pump(session);
+	session_service_check_drained(session->service);
+}
+
+static void on_stored(void *ctx, struct execution *e, const struct error *err)
+{
+	struct session_job *job = ctx;
+
+	(void)e;
+	job->held = false;
+	if (err)
+		withdraw(job, err);
+	else
+		session_pump(job->session);
+}
+
+/* Nothing runs that would be forgotten with the daemon. */
+static int hold_until_stored(struct session_job *job, struct error *err)
+{
+	if (store_execution_now(job->record, err) < 0) {
+		withdraw(job, err);
+		return -1;
+	}
+	job->held = true;
+	execution_hold(job->record, on_stored, job);
+	return 0;
+}
+
 int session_execute(struct session *session, const struct exec_request *request,
                     struct execution **ret_execution, struct error *err)
 {
@@ -328,6 +372,8 @@ int session_execute(struct session *session, const struct exec_request *request,
 	session->executions++;
 	session_touch(session);
 	execution_set_control(job->record, on_cancel, request->stdin_open ? on_input : NULL, job);
+	if (request->durable && s->config.store && hold_until_stored(job, err) < 0)
+		return -1;
 	*ret_execution = job->record;
 	session_pump(session);
 	return 0;

@@ -18,8 +18,10 @@
 #include "base/log.h"
 #include "core/internal.h"
 #include "core/session.h"
+#include "core/store.h"
 #include "core/template.h"
 
+struct db_job;
 struct map;
 struct timer;
 
@@ -100,6 +102,7 @@ struct session_job {
 	struct session_runner *runner; /* NULL: a program of its own */
 	uint32_t runner_id, id;        /* in the box */
 	bool retried;
+	bool held;            /* until its record is on the disk */
 	struct error failure; /* the runner could not be started */
 	bool reset;
 	uint64_t left[OUTPUT_COUNT]; /* bytes of output that are still kept */
@@ -136,6 +139,9 @@ struct session {
 	uint64_t created_ms, updated_ms, active_ms, ended_ms;
 	char *reason; /* owned */
 	bool deleted;
+	char *past_template, *past_policy; /* owned; names, of one that was read from the store */
+	struct store_item dirty; /* store: what it is, is not what is written */
+	struct db_job *writing;  /* the latest write that is under way */
 
 	struct box *box;     /* NULL before it was asked for and after it is gone */
 	struct list runners; /* struct session_runner, owned */
@@ -158,6 +164,8 @@ struct session {
 /** session_new - CREATING; in no table yet. @decision gives the box. */
 struct session *session_new(struct session_service *s, const struct session_request *request,
                             const struct policy_decision *decision);
+/** session_new_blank - with all its lists; for one that is read from the store. */
+struct session *session_new_blank(struct session_service *s);
 /** session_set_state - the only writer of the state; asserts that the step is in the table. */
 void session_set_state(struct session *session, enum session_state next);
 #define SESSION_CTX_LEN 320
@@ -211,6 +219,8 @@ struct session *session_owner_oldest(const struct session *session);
 
 /** session_service_ended - @session has ended: from now on it is only remembered. */
 void session_service_ended(struct session *session);
+/** session_adopt - one that had ended is remembered again. */
+void session_adopt(struct session *session);
 /** session_service_check_drained - a box or a job is gone. */
 void session_service_check_drained(struct session_service *s);
 

@@ -12,6 +12,7 @@
 #include "core/metrics.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
+#include "core/store_session.h"
 #include "core/templates.h"
 #include "io/loop.h"
 
@@ -86,6 +87,7 @@ static void orphan(struct session *session)
 	list_remove(&session->node);
 	session->deleted = true;
 	tenant_release(TAKE_PTR(session->account));
+	store_session_gone(session);
 	session->service = NULL;
 	if (session->box)
 		box_destroy(session->box);
@@ -314,6 +316,8 @@ int session_create(struct session_service *s, const struct session_request *aske
 
 /* Ending. */
 
+static void forget(struct session *session);
+
 void session_service_ended(struct session *session)
 {
 	struct session_service *s = session->service;
@@ -325,7 +329,18 @@ void session_service_ended(struct session *session)
 	s->ended_count++;
 	/* Whoever drains walks the list: nobody is taken out of it meanwhile. */
 	if (!s->draining && s->ended_count > s->config.config->sessions_max)
-		session_delete(session_owner_oldest(session));
+		forget(session_owner_oldest(session));
+}
+
+void session_adopt(struct session *session)
+{
+	struct session_service *s = session->service;
+	cleanup_free char *id = xstrdup(session->id);
+
+	session_owner_enter(session, id);
+	list_append(&s->all, &session->node);
+	s->count++;
+	session_service_ended(session);
 }
 
 /* The end of an ephemeral one's execution comes from the loop, where nobody knows it any more. */
@@ -336,11 +351,11 @@ static void end_at_once(struct session_job *job)
 	session_job_conclude(job);
 }
 
-void session_delete(struct session *session)
+/* One that has ended, out of memory; the store still has it. */
+static void forget(struct session *session)
 {
 	struct session_service *s = session->service;
 
-	session_terminate(session, "it was deleted");
 	if (session->current)
 		end_at_once(session->current);
 	list_remove(&session->ended_node);
@@ -350,8 +365,20 @@ void session_delete(struct session *session)
 	session_owner_leave(session);
 	executions_forget(s->config.executions, session->tenant, session->id);
 	list_append(&s->deleted, &session->node);
+	store_session_gone(session);
 	session->deleted = true;
 	session_reap(session);
+}
+
+void session_delete(struct session *session)
+{
+	session_terminate(session, "it was deleted");
+	if (session->current)
+		end_at_once(session->current);
+	executions_delete(session->service->config.executions, session->tenant, session->id);
+	store_session_deleted(session);
+	list_remove(&session->dirty.node);
+	forget(session);
 }
 
 void session_service_check_drained(struct session_service *s)

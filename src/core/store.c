@@ -2,16 +2,14 @@
 #include "core/store.h"
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "core/embedded.h"
-#include "db/db.h"
+#include "core/store_internal.h"
+#include "io/loop.h"
 
 #define APPLICATION_ID  0x4d626f78u /* "Mbox" */
 #define QUEUE_MAX_BYTES (64u << 20)
 #define MIGRATIONS_MAX  64
-
-struct store {
-	struct db *db;
-};
 
 /* The file's name begins with its number; db_open checks that none is missing. */
 static size_t list_migrations(struct db_migration ret_migrations[MIGRATIONS_MAX])
@@ -43,13 +41,84 @@ int store_open(const char *dir, struct store **ret_store, struct error *err)
 		return -1;
 	*ret_store = NEW(struct store);
 	(*ret_store)->db = db;
+	list_init(&(*ret_store)->sessions);
+	list_init(&(*ret_store)->executions);
 	return 0;
+}
+
+/* Writing. */
+
+void store_wants_flush(struct store *s, uint64_t delay_us)
+{
+	if (s->flush_due || !s->flush_timer)
+		return;
+	s->flush_due = true;
+	timer_start(s->flush_timer, delay_us);
+}
+
+/* Return: whether there was room for all of them. */
+static bool write_items(struct list *items)
+{
+	struct store_item *item;
+
+	LIST_FOREACH (item, items, struct store_item, node)
+		if (item->write(item) < 0)
+			return false;
+	return true;
+}
+
+/* Sessions first: whoever reads an execution finds its session. What there is no room for waits. */
+void store_flush(struct store *s)
+{
+	if (write_items(&s->sessions))
+		(void)write_items(&s->executions);
+}
+
+static void on_flush_timer(void *ctx)
+{
+	struct store *s = ctx;
+
+	s->flush_due = false;
+	/* A disk that does not take it must not be asked as fast as the loop turns. */
+	store_flush(s);
+	if (!list_is_empty(&s->sessions) || !list_is_empty(&s->executions))
+		store_wants_flush(s, STORE_FLUSH_US);
+}
+
+bool store_was_written(struct store *s, const struct error *err)
+{
+	bool failed = err && (err->code == ERR_STORAGE || err->code == ERR_UNAVAILABLE);
+
+	if (err && !failed) {
+		log_error("write to the store", err);
+	} else if (failed != s->failing) {
+		s->failing = failed;
+		if (failed)
+			log_error("the store cannot be written", err);
+		else
+			log_info("the store can be written again");
+	}
+	return failed;
+}
+
+void store_finish(struct store *s)
+{
+	db_set_queue_max(s->db, SIZE_MAX / 2);
+	store_flush(s);
+}
+
+bool store_is_failing(const struct store *s)
+{
+	return s->failing;
 }
 
 int store_start(struct store *s, struct loop *loop, int (*on_thread)(struct error *err),
                 struct error *err)
 {
-	return db_start(s->db, loop, on_thread, err);
+	if (db_start(s->db, loop, on_thread, err) < 0)
+		return -1;
+	s->flush_timer = timer_new(loop, on_flush_timer, s);
+	return 0;
 }
 
 struct db *store_db(struct store *s)
@@ -61,6 +130,7 @@ void store_close(struct store *s)
 {
 	if (!s)
 		return;
+	timer_free(s->flush_timer);
 	db_close(s->db);
 	free(s);
 }

@@ -15,10 +15,19 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "base/list.h"
+#include <stdbool.h>
 
 struct db;
 struct loop;
 struct store;
+
+/* Something that is to be written; part of what it is in. */
+struct store_item {
+	struct list node; /* of the store, while it is not written as it is */
+	/* Queue it and take it off the list. Return: 0, or -1: there is no room. */
+	int (*write)(struct store_item *item);
+};
 
 #define STORE_FILE "millibox.db"
 
@@ -32,5 +41,9 @@ int store_open(const char *dir, struct store **ret_store, struct error *err) att
 /** store_start - from here on it works beside the loop; see db_start. */
 int store_start(struct store *s, struct loop *loop, int (*on_thread)(struct error *err),
                 struct error *err) attr_must_check;
+/** store_finish - queue all that is not written yet, however much; nothing changes any more. */
+void store_finish(struct store *s);
+/** store_is_failing - the latest write was not possible: the disk is full, or broken. */
+bool store_is_failing(const struct store *s);
 /** store_db - for those who have tables in it. */
 struct db *store_db(struct store *s);

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "core/execution.h"
 #include "core/session.h"
+#include "core/store_session.h"
 #include <string.h>
 
 struct session {
@@ -38,6 +39,15 @@ struct session_service {
 static inline int fake_refusal(const struct session_service *s, struct error *err)
 {
 	return s->refuses ? error_set(err, ERR_CONFLICT, 0, "not in this state") : 0;
+}
+
+struct store_search *store_load_session(struct session_service *sessions, const char *tenant,
+                                        const char *id, store_done_fn *fn, void *ctx,
+                                        struct error *err)
+{
+	(void)sessions, (void)tenant, (void)id, (void)fn, (void)ctx;
+	(void)error_set(err, ERR_BUSY, 0, "there is no store");
+	return NULL;
 }
 
 void session_request_done(struct session_request *request)

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/ticket.h"
+
+#include "api/reply.h"
+#include "api/view.h"
+#include "base/alloc.h"
+#include "core/execution.h"
+#include "http/server.h"
+
+struct ticket {
+	struct http_request *req; /* the server's */
+	struct execution *execution;
+	int status;
+};
+
+/* Nobody is there to be told; it runs all the same once it is stored. */
+static void on_gone(void *ctx)
+{
+	struct ticket *t = ctx;
+
+	execution_when_stored(t->execution, NULL, NULL);
+	free(t);
+}
+
+static void on_stored(void *ctx, struct execution *e, const struct error *err)
+{
+	struct ticket *t = ctx;
+
+	http_set_gone(t->req, NULL, NULL);
+	if (err)
+		reply_error(t->req, err);
+	else
+		reply_json(t->req, t->status, view_execution_ticket(e));
+	free(t);
+}
+
+void ticket_answer(struct http_request *req, struct execution *e, int status)
+{
+	struct ticket *t = NEW(struct ticket);
+
+	*t = (struct ticket){req, e, status};
+	http_set_gone(req, on_gone, t);
+	execution_when_stored(e, on_stored, t);
+}
