@@ -12,6 +12,7 @@
 #include "core/execution.h"
 #include "core/measure.h"
 #include "core/packages.h"
+#include "core/policies.h"
 #include "core/runners.h"
 #include "core/session.h"
 #include "core/store.h"
@@ -23,6 +24,7 @@
 #include "http/server.h"
 #include "io/loop.h"
 #include "lockdown.h"
+#include "reload.h"
 #include "socket_guard.h"
 #include "tls_files.h"
 #include "wire/layer.h"
@@ -58,13 +60,14 @@
 #define LAG_INTERVAL_US  (1 * USEC_PER_SEC)
 #define MAX_BODIES_BYTES (256u << 20)
 
-static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+static const int stop_signals[] = {SIGTERM, SIGINT};
 
 struct daemon {
 	const struct config *config;
 	struct driver *driver;
 	struct packages *packages;
 	struct runners *runners;
+	struct policies *policies;
 	struct store *store;
 	struct templates *templates;
 	char **bases; /* owned, NULL-terminated: directories of roots */
@@ -81,6 +84,8 @@ struct daemon {
 	struct http_server *http;
 	struct timer *answer_timer;
 	struct signal_watch *signals[ARRAY_SIZE(stop_signals)];
+	struct signal_watch *hangup;
+	struct reload reload;
 	struct socket_guard guard;
 	int state_lock;
 	struct tls_files tls; /* until the server has them, as the sockets */
@@ -154,6 +159,13 @@ static void on_signal(void *ctx, int signo)
 	stop(d, d->stopping);
 }
 
+static void on_hangup(void *ctx, int signo attr_unused)
+{
+	const struct daemon *d = ctx;
+
+	(void)reload_run(&d->reload); /* it has logged what failed */
+}
+
 static void on_engine_lost(void *ctx, const struct error *err)
 {
 	struct daemon *d = ctx;
@@ -213,6 +225,24 @@ static const struct passwd *find_user(const char *user)
 {
 	errno = 0;
 	return getpwnam(user);
+}
+
+static struct policies *read_policies(const struct config *c, const char *const *files,
+                                      struct error *err)
+{
+	const struct policies_config config = {.dir = c->policy_dir,
+	                                       .fallback = c->policy_default,
+	                                       .selectable = c->policy_selectable,
+	                                       .files = files};
+
+	return policies_load(&config, err);
+}
+
+int daemon_check_policies(const struct config *c, const char *const *files, struct error *err)
+{
+	attr_cleanup(policies_freep) struct policies *policies = read_policies(c, files, err);
+
+	return policies ? 0 : -1;
 }
 
 int daemon_check(const struct config *c, struct error *err)
@@ -351,6 +381,7 @@ static void make_core(struct daemon *d)
 	struct exec_service_config execs = {.config = d->config,
 	                                    .driver = d->driver,
 	                                    .runners = d->runners,
+	                                    .policies = d->policies,
 	                                    .loop = d->loop,
 	                                    .metrics = d->metrics};
 	struct session_service_config sessions = {.config = d->config,
@@ -448,6 +479,7 @@ static int serve(struct daemon *d, struct error *err)
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
 	for (size_t i = 0; i < ARRAY_SIZE(stop_signals); i++)
 		d->signals[i] = signal_watch_new(d->loop, stop_signals[i], on_signal, d);
+	d->hangup = signal_watch_new(d->loop, SIGHUP, on_hangup, d);
 	if (d->tcp_fd >= 0 && listen_tcp(d, err) < 0)
 		return -1;
 	if (d->unix_fd >= 0 && http_server_listen(d->http, TAKE_FD(d->unix_fd), NULL, err) < 0)
@@ -500,6 +532,20 @@ static int load_runners(struct daemon *d, struct error *err)
 	return d->runners ? 0 : -1;
 }
 
+static int reload_policies(void *ctx, struct error *err)
+{
+	const struct daemon *d = ctx;
+
+	return policies_reload(d->policies, err);
+}
+
+static int load_policies(struct daemon *d, struct error *err)
+{
+	d->policies = read_policies(d->config, NULL, err);
+	reload_add(&d->reload, &(struct reload_part){"policies", reload_policies, d});
+	return d->policies ? 0 : -1;
+}
+
 static int drop_ids(struct daemon *d, struct error *err)
 {
 	raise_descriptor_limit();
@@ -528,16 +574,17 @@ static int lock_down(struct daemon *d, struct error *err)
 }
 
 static const struct phase phases[] = {
-	{check,        DAEMON_BAD_CONFIG },
-        {open_state,   DAEMON_BAD_PLACE  },
-	{start_engine, DAEMON_NO_ENGINE  },
-        {load_runners, DAEMON_BAD_CONFIG },
-	{load_tls,     DAEMON_BAD_CONFIG },
-        {open_sockets, DAEMON_BAD_PLACE  },
-	{drop_ids,     DAEMON_NO_LOCKDOWN},
-        {open_store,   DAEMON_BAD_PLACE  },
-	{lock_down,    DAEMON_NO_LOCKDOWN},
-        {serve,        DAEMON_BAD_PLACE  },
+	{check,         DAEMON_BAD_CONFIG },
+        {open_state,    DAEMON_BAD_PLACE  },
+	{start_engine,  DAEMON_NO_ENGINE  },
+        {load_runners,  DAEMON_BAD_CONFIG },
+	{load_policies, DAEMON_BAD_CONFIG },
+        {load_tls,      DAEMON_BAD_CONFIG },
+	{open_sockets,  DAEMON_BAD_PLACE  },
+        {drop_ids,      DAEMON_NO_LOCKDOWN},
+	{open_store,    DAEMON_BAD_PLACE  },
+        {lock_down,     DAEMON_NO_LOCKDOWN},
+	{serve,         DAEMON_BAD_PLACE  },
 };
 
 static int start(struct daemon *d)
@@ -559,6 +606,7 @@ static void take_down(struct daemon *d)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
 		signal_watch_free(d->signals[i]);
+	signal_watch_free(d->hangup);
 	/* The server first: its requests let go of their executions, which still exist. */
 	http_server_free(d->http);
 	router_free(d->router);
@@ -575,6 +623,7 @@ static void take_down(struct daemon *d)
 		driver_free(d->driver); /* waits for the engine to have cleaned up */
 	tenants_free(d->tenants);
 	packages_free(d->packages);
+	policies_free(d->policies);
 	runners_free(d->runners);
 	store_close(d->store); /* what all of them have written is on the disk then */
 	str_list_free(d->bases);

@@ -25,6 +25,8 @@ static const struct flag table[] = {
 	{"--log-format",   "FORMAT",    "log_format", 0,                   "text or json"                            },
 	{"--check-config", NULL,        NULL,         FIELD(check_config), "check the settings and exit"             },
 	{"--dump-config",  NULL,        NULL,         FIELD(dump_config),  "print all settings as YAML and exit"     },
+	{"--check-policy", "FILE",      NULL,         FIELD(policies),
+         "check a policy and exit; may be given again"							       },
 	{"--version",      NULL,        NULL,         FIELD(version),      "print the version and exit"              },
 	{"--help",         NULL,        NULL,         FIELD(help),         "print this and exit"                     },
 };
@@ -47,6 +49,12 @@ static int set(struct flags *flags, const struct flag *flag, const char *value, 
 
 	if (!flag->value) {
 		*(bool *)field = true;
+		return 0;
+	}
+	if (flag->offset == FIELD(policies)) {
+		if (flags->policies_count == FLAGS_POLICIES_MAX)
+			return error_set(err, ERR_INVALID, 0, "too many policies");
+		flags->policies[flags->policies_count++] = value;
 		return 0;
 	}
 	if (!flag->key) {

@@ -10,11 +10,14 @@
 #include <stdio.h>
 
 #define FLAGS_OVERRIDES_MAX 8
+#define FLAGS_POLICIES_MAX  64
 
 struct flags {
 	const char *config_path; /* NULL: none */
 	struct config_override overrides[FLAGS_OVERRIDES_MAX];
 	size_t overrides_count;
+	const char *policies[FLAGS_POLICIES_MAX + 1]; /* to be checked; NULL-terminated */
+	size_t policies_count;
 	bool check_config, dump_config, version, help;
 };
 

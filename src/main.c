@@ -25,7 +25,14 @@ static enum daemon_exit with_config(const struct flags *flags)
 		log_error("settings", &err);
 		return DAEMON_BAD_CONFIG;
 	}
-	if (flags->check_config && daemon_check(config, &err) < 0) {
+	if (flags->policies_count > 0) {
+		if (daemon_check_policies(config, flags->policies, &err) == 0)
+			return DAEMON_STOPPED;
+		(void)fprintf(stderr, "%s\n", err.msg);
+		return DAEMON_BAD_CONFIG;
+	}
+	if (flags->check_config &&
+	    (daemon_check(config, &err) < 0 || daemon_check_policies(config, NULL, &err) < 0)) {
 		log_error("settings", &err);
 		return DAEMON_BAD_CONFIG;
 	}

@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/suggest.h"
+#include "core/policies.h"
 #include <math.h>
 #include <string.h>
 
@@ -336,15 +337,31 @@ int decode_resources(struct decode *d, const char *path, const json_t *value)
 	return decode_fields(d, &fields, value);
 }
 
-static int take_network(struct decode *d, const char *path, const json_t *value)
+int decode_network(struct decode *d, const char *path, const json_t *value)
 {
 	const char *mode = json_string_value(value);
 
 	if (!mode)
 		return decode_wrong(d, path, "a string");
-	if (json_string_length(value) != 4 || !str_equal(mode, "none"))
-		return error_field(d->err, path, "must be \"none\": boxes have no network");
-	return 0;
+	for (int i = 0; i < BOX_NETWORK_COUNT; i++) {
+		const char *name = box_network_name((enum box_network)i);
+
+		if (strlen(name) != json_string_length(value) || !str_equal(name, mode))
+			continue;
+		d->out->request.network = (enum box_network)i;
+		d->out->request.network_asked = true;
+		return 0;
+	}
+	return decode_wrong(d, path, "\"none\", \"allowlist\", \"bridge\" or \"host\"");
+}
+
+int decode_policy(struct decode *d, const char *path, const json_t *value)
+{
+	char **policy = &d->out->request.policy;
+
+	if (decode_string(d, path, value, policy) < 0)
+		return -1;
+	return policy_is_name(*policy) ? 0 : decode_wrong(d, path, "1 to 63 of a-z 0-9 _ -");
 }
 
 int decode_bool(struct decode *d, const char *path, const json_t *value, bool *ret_value)
@@ -381,19 +398,27 @@ static const struct field exec_fields[] = {
 	{"env_vars",     decode_env,          false},
 	{"timeout",      decode_timeout,      false},
 	{"resources",    decode_resources,    false},
-	{"network",      take_network,        false},
 	{"template_id",  decode_template_id,  false},
+	{"network",      decode_network,      false},
+	{"policy",       decode_policy,       false},
 	{"stream",       decode_stream,       false},
 };
 
 int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
                 struct decoded_exec *ret_exec, struct error *err)
 {
-	const struct fields fields = {"", exec_fields, ARRAY_SIZE(exec_fields)};
-	struct decode d = {.limits = limits, .out = ret_exec, .err = err};
 	cleanup_json json_t *object = json_read_object(body, len, err);
 
-	if (!object || decode_fields(&d, &fields, object) < 0)
+	return object ? decode_exec_object(object, limits, ret_exec, err) : -1;
+}
+
+int decode_exec_object(const json_t *object, const struct decode_limits *limits,
+                       struct decoded_exec *ret_exec, struct error *err)
+{
+	const struct fields fields = {"", exec_fields, ARRAY_SIZE(exec_fields)};
+	struct decode d = {.limits = limits, .out = ret_exec, .err = err};
+
+	if (decode_fields(&d, &fields, object) < 0)
 		return -1;
 	/* A handler is Python's. */
 	if (!ret_exec->request.language && !ret_exec->event)

@@ -32,3 +32,6 @@ void decoded_exec_done(struct decoded_exec *d);
  */
 int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
                 struct decoded_exec *ret_exec, struct error *err) attr_must_check;
+/** decode_exec_object - the same of a body that was read already. */
+int decode_exec_object(const json_t *object, const struct decode_limits *limits,
+                       struct decoded_exec *ret_exec, struct error *err) attr_must_check;

@@ -68,6 +68,8 @@ field_fn decode_cpu;
 field_fn decode_memory;
 field_fn decode_disk;
 field_fn decode_stream;
+field_fn decode_network;
+field_fn decode_policy;
 
 /* decode_handler.c */
 field_fn decode_handler_code;

@@ -154,6 +154,8 @@ static const struct field session_fields[] = {
 	{"timeout",                  take_idle_timeout,     false},
 	{"lifetime",                 take_lifetime,         false},
 	{"resources",                decode_resources,      false},
+	{"network",                  decode_network,        false},
+	{"policy",		   decode_policy,         false},
 };
 
 static int decode_object(const char *body, size_t len, struct decode *d,
@@ -167,12 +169,20 @@ static int decode_object(const char *body, size_t len, struct decode *d,
 int decode_session(const char *body, size_t len, struct session_request *ret_request,
                    struct error *err)
 {
+	cleanup_json json_t *object = json_read_object(body, len, err);
+
+	return object ? decode_session_object(object, ret_request, err) : -1;
+}
+
+int decode_session_object(const json_t *object, struct session_request *ret_request,
+                          struct error *err)
+{
 	const struct fields fields = {"", session_fields, ARRAY_SIZE(session_fields)};
 	cleanup_decoded_exec struct decoded_exec common = {0};
 	struct exec_request *from = &common.request;
 	struct decode d = {.out = &common, .more = ret_request, .err = err};
 
-	if (decode_object(body, len, &d, &fields) < 0)
+	if (decode_fields(&d, &fields, object) < 0)
 		return -1;
 	if (from->max_output_bytes)
 		return error_field(err, "resources.max_output",
@@ -187,6 +197,9 @@ int decode_session(const char *body, size_t len, struct session_request *ret_req
 	ret_request->disk_bytes = from->disk_bytes;
 	ret_request->cpu_millicores = from->cpu_millicores;
 	ret_request->max_processes = from->max_processes;
+	ret_request->policy = TAKE_PTR(from->policy);
+	ret_request->network = from->network;
+	ret_request->network_asked = from->network_asked;
 	return 0;
 }
 

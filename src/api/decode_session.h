@@ -13,6 +13,9 @@
 /** decode_session - body of POST /sessions; done by the caller in any case. */
 int decode_session(const char *body, size_t len, struct session_request *ret_request,
                    struct error *err) attr_must_check;
+/** decode_session_object - the same of a body that was read already. */
+int decode_session_object(const json_t *object, struct session_request *ret_request,
+                          struct error *err) attr_must_check;
 #define cleanup_session_request attr_cleanup(session_request_done)
 
 /** decode_install - body of POST /sessions/{id}/dependencies/install, of a session of @language. */

@@ -88,6 +88,11 @@ route_fn v1_health_sync;
 route_fn v1_internal;
 
 route_fn v1_execute;
+
+/* v1_policy.c */
+route_fn v1_policy_list;
+route_fn v1_policy_show;
+route_fn v1_policy_explain;
 route_fn v1_healthz;
 route_fn v1_readyz;
 

@@ -18,6 +18,10 @@ static const struct route routes[] = {
 	{"GET",    "/api.json",               ROUTE_BODY_NONE,     true,  v1_openapi,              "This description, where clients of /workspace/se look for it"},
 	{"POST",   V1 "/execute",             ROUTE_BODY_JSON,     false, v1_execute,              "Run code once, in a box of its own"},
 
+	{"GET",    V1 "/policies",            ROUTE_BODY_NONE,     false, v1_policy_list,          "List the policies one may be held to"},
+	{"GET",    V1 "/policies/{id}",       ROUTE_BODY_NONE,     false, v1_policy_show,          "Tell every rule of a policy"},
+	{"POST",   V1 "/policy/explain",      ROUTE_BODY_JSON,     false, v1_policy_explain,       "What a request would get, and which rule decided"},
+
 	{"POST",   V1 "/sessions",            ROUTE_BODY_JSON,     false, v1_session_create,       "Make a session"},
 	{"GET",    V1 "/sessions",            ROUTE_BODY_NONE,     false, v1_session_list,         "List sessions, newest first"},
 	{"GET",    SESSION,                   ROUTE_BODY_NONE,     false, v1_session_show,         "Tell about a session"},

@@ -145,6 +145,8 @@ json_t *view_session(const struct session *session)
 	json_set(j, "workspace_path", json_string(WORKSPACE));
 	json_set(j, "resources", json_incref(limits));
 	json_set(j, "resource_limit", limits);
+	json_set(j, "policy", text(info.policy));
+	json_set(j, "network", json_string(box_network_name(info.network)));
 	json_set(j, "env_vars", variables(info.env));
 	set_times(j, &info);
 	set_dependencies(j, info.dependencies);

@@ -114,18 +114,20 @@ void exec_cancel(struct exec *e);
 /** exec_abort - as exec_cancel, but on_end follows with EXEC_CANCELLED and the output so far. */
 void exec_abort(struct exec *e);
 
+struct policy;
 struct policy_explanation;
-struct session_request;
 
 /** exec_explain - what @request would get from exec_start, and by which rules. Nothing is begun. */
 void exec_explain(const struct exec_service *s, const struct exec_request *request,
                   struct policy_explanation *ret_explanation);
-/** exec_explain_session - the same of a session that would be made. */
-void exec_explain_session(const struct exec_service *s, const struct session_request *request,
-                          struct policy_explanation *ret_explanation);
 /** exec_service_driver - what makes its boxes; borrowed. */
 const struct driver *exec_service_driver(const struct exec_service *s);
 unsigned exec_service_cores(const struct exec_service *s);
+
+/** exec_policies - all there are; NULL: the settings alone decide. */
+const struct policies *exec_policies(const struct exec_service *s);
+/** exec_policy_of - that of @tenant, until the next reload; NULL: it is not there. */
+const struct policy *exec_policy_of(const struct exec_service *s, const char *tenant);
 
 struct exec_service_stats {
 	size_t running, queued, boxes;

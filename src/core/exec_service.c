@@ -8,7 +8,6 @@
 #include "base/list.h"
 #include "core/config.h"
 #include "core/internal.h"
-#include "core/session.h"
 #include "io/loop.h"
 
 #define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
@@ -113,6 +112,20 @@ int exec_choose(const struct exec_service *s, const struct tenant *tenant, const
 	                     err);
 }
 
+const struct policies *exec_policies(const struct exec_service *s)
+{
+	return s->rules.policies;
+}
+
+const struct policy *exec_policy_of(const struct exec_service *s, const char *tenant)
+{
+	struct policy_stack stack;
+	struct error err = {0};
+
+	/* Why there is none is told to whoever wants to run something. */
+	return exec_choose(s, exec_tenant(s, tenant), NULL, &stack, &err) < 0 ? NULL : stack.own;
+}
+
 void exec_explain(const struct exec_service *s, const struct exec_request *request,
                   struct policy_explanation *ret_explanation)
 {
@@ -122,17 +135,6 @@ void exec_explain(const struct exec_service *s, const struct exec_request *reque
 	if (exec_choose(s, exec_tenant(s, request->tenant), request->policy, &stack,
 	                &ret_explanation->err) == 0)
 		policy_explain(&s->rules, &stack, request, ret_explanation);
-}
-
-void exec_explain_session(const struct exec_service *s, const struct session_request *request,
-                          struct policy_explanation *ret_explanation)
-{
-	struct policy_stack stack;
-
-	*ret_explanation = (struct policy_explanation){0};
-	if (exec_choose(s, exec_tenant(s, request->tenant), request->policy, &stack,
-	                &ret_explanation->err) == 0)
-		policy_explain_session(&s->rules, &stack, request, ret_explanation);
 }
 
 void exec_service_forget(struct exec_service *s, struct exec *e attr_unused)

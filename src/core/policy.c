@@ -452,6 +452,7 @@ void policy_explain(const struct policy_rules *rules, const struct policy_stack 
 {
 	struct policy_deciding in = begin(rules, stack, &ret_explanation->err);
 
+	ret_explanation->stack = *stack;
 	in.request = request;
 	explain(&in, complete(&in, decide_exec), ret_explanation);
 }
@@ -465,5 +466,6 @@ void policy_explain_session(const struct policy_rules *rules, const struct polic
 
 	in.request = &box;
 	in.session = request;
+	ret_explanation->stack = *stack;
 	explain(&in, complete(&in, decide_session), ret_explanation);
 }

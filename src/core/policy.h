@@ -119,6 +119,7 @@ struct policy_explanation {
 	bool allowed;
 	struct policy_decision decision; /* allowed */
 	struct policy_rule refused;      /* else; by nobody: the request itself is wrong */
+	struct policy_stack stack;       /* borrowed; empty where none could be chosen */
 	struct error err;
 };
 

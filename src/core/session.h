@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct policy_explanation;
 struct session;
 struct session_service;
 
@@ -122,6 +123,10 @@ struct session_service *session_service_new(const struct session_service_config 
 int session_create(struct session_service *s, const struct session_request *asked,
                    struct session **ret_session, bool *ret_reused,
                    struct error *err) attr_must_check;
+/** session_explain - what @request would get from session_create, and by which rules. Nothing is
+ * made; that there would be no room, or that the id is in use, is not looked at. */
+void session_explain(const struct session_service *s, const struct session_request *request,
+                     struct policy_explanation *ret_explanation);
 /** session_find - NULL when @tenant has none of this id; whether another one has is not told. */
 struct session *session_find(struct session_service *s, const char *tenant, const char *id);
 /** session_at - of @tenant, newest first, for listings; NULL past the end. O(offset). */

@@ -314,6 +314,20 @@ int session_create(struct session_service *s, const struct session_request *aske
 	return 0;
 }
 
+void session_explain(const struct session_service *s, const struct session_request *asked,
+                     struct policy_explanation *ret_explanation)
+{
+	struct session_request request = *asked;
+	struct policy_stack stack;
+	struct error *err = &ret_explanation->err;
+
+	*ret_explanation = (struct policy_explanation){0};
+	if (check_names(&request, err) == 0 && find_template(s, &request, err) == 0 &&
+	    exec_choose(s->config.execs, exec_tenant(s->config.execs, request.tenant),
+	                request.policy, &stack, err) == 0)
+		policy_explain_session(s->rules, &stack, &request, ret_explanation);
+}
+
 /* Ending. */
 
 static void forget(struct session *session);

@@ -83,7 +83,8 @@ def test_nul_bytes_in_the_body_are_refused(client):
         ("files", {"": "x"}), ("files", {".": "x"}), ("files", {"a//b": "x"}), ("files", {"a/": "x"}),
         ("files", {"x" * 300: "x"}), ("files", {"/".join("a" * 40): "x"}), ("files", {"a": 1}),
         ("files", {"a": {"base64": "!"}}), ("files", {"a\u0000b": "x"}),
-        ("stream", "yes"), ("stream", 1), ("network", "host"), ("network", "bridge"), ("network", 5),
+        ("stream", "yes"), ("stream", 1), ("network", "lan"), ("network", ""), ("network", 5),
+        ("policy", "No"), ("policy", 5), ("policy", ""),
     ],
 )  # fmt: skip
 def test_wrong_field_is_named(client, field, value):

@@ -59,6 +59,15 @@ void session_request_done(struct session_request *request)
 	*request = (struct session_request){0};
 }
 
+/* Policies have tests of their own, with a daemon. */
+void session_explain(const struct session_service *s, const struct session_request *request,
+                     struct policy_explanation *ret_explanation)
+{
+	(void)s;
+	(void)request;
+	(void)ret_explanation;
+}
+
 int session_create(struct session_service *s, const struct session_request *request,
                    struct session **ret_session, bool *ret_reused, struct error *err)
 {

@@ -122,7 +122,7 @@ static void wrong_sessions_are_refused_with_their_field(void **state)
 		{"{\"resources\":{\"memory\":0}}",     ERR_INVALID,       "resources.memory"    },
 		{"{\"resources\":{\"max_output\":1}}", ERR_INVALID,       "resources.max_output"},
 		{"{\"resources\":{\"gpu\":1}}",        ERR_UNKNOWN_FIELD, "resources.gpu"       },
-		{"{\"network\":\"none\"}",             ERR_UNKNOWN_FIELD, "network"             },
+		{"{\"network\":\"lan\"}",              ERR_INVALID,       "network"             },
 		{"{\"Id\":\"x\"}",                     ERR_UNKNOWN_FIELD, "Id"                  },
 	};
 

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named policies: what is explained is what is given, a refusal names its rule and makes nothing, and SIGHUP takes
+a new set whole or not at all."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+from support import host
+from support.daemon import BUILD, ROOT, Daemon
+
+EXPLAIN = "/api/v1/policy/explain"
+TEAM = """
+name: team
+description: Ours
+extends: default
+limits:
+  timeout: {default: 5s, max: 20s}
+  memory: {default: 64Mi, max: 128Mi, on_exceed: refuse}
+  output: {default: 64, max: 100, on_overflow: kill}
+languages:
+  deny: [shell]
+env:
+  deny: ["*TOKEN*"]
+"""
+
+
+@pytest.fixture
+def policies():
+    """Folders of policies that the daemon can still read when it has given up root."""
+    made = []
+
+    def create(**files):
+        made.append(pathlib.Path(tempfile.mkdtemp(prefix=Daemon.prefix_of_homes)))
+        made[-1].chmod(0o755)
+        for name, text in files.items():
+            write(made[-1], name, text)
+        return made[-1]
+
+    yield create
+    for folder in made:
+        shutil.rmtree(folder)
+
+
+def write(folder, name, text):
+    (folder / f"{name}.yaml").write_text(text)
+    (folder / f"{name}.yaml").chmod(0o644)
+
+
+def config_of(folder, default="default", selectable="strict"):
+    return f"policy: {{dir: {folder}, default: {default}, selectable: [{selectable}]}}\n"
+
+
+def explain(client, **body):
+    body.setdefault("language", "python")
+    answer = client.post(EXPLAIN, body)
+    assert answer.status == 200, answer.json
+    return answer.json
+
+
+def hang_up(daemon, word):
+    """SIGHUP, and what the log says of it."""
+    before = daemon.log().count(word)
+    os.kill(daemon.pid, signal.SIGHUP)
+    host.wait_until(lambda: daemon.log().count(word) > before, 10, f"'{word}' in the log: {daemon.log()}")
+
+
+# What comes with the daemon.
+
+
+def test_the_shipped_policies_are_listed_with_every_rule(client):
+    heads = {p["name"]: p for p in client.get("/api/v1/policies").json["policies"]}
+    assert set(heads) == {"default", "strict", "permissive"}
+    assert heads["default"]["yours"] and not heads["strict"]["yours"]
+    assert heads["strict"]["selectable"] and not heads["permissive"]["selectable"]
+    strict = client.get("/api/v1/policies/strict").json
+    rules = {rule["path"]: rule for rule in strict["rules"]}
+    assert rules["limits.memory.max"]["value"] == "256Mi" and rules["limits.memory.max"]["policy"] == "strict"
+    assert rules["network.mode"]["value"] == "none" and rules["network.mode"]["policy"] == "default"
+    text = (ROOT / "data/policies/strict.yaml").read_text().splitlines()
+    assert "256Mi" in text[rules["limits.memory.max"]["line"] - 1]
+    for name in ("nobody", "Strict", "..", "x" * 70):
+        assert client.get(f"/api/v1/policies/{name}").status == 404
+
+
+def test_settings_decide_where_no_policy_says_anything(client):
+    told = explain(client)
+    assert told["allowed"] and told["policy"] == "default" and told["chosen"] is None and told["refusal"] is None
+    limits = told["grants"]["limits"]
+    assert limits["memory"]["granted"] == "512Mi"
+    assert limits["memory"]["rule"]["text"] == "setting: limits.memory"
+    assert limits["timeout"]["granted"] == 30
+    assert told["grants"]["network"]["granted"] == "none"
+    assert told["grants"]["network"]["rule"]["text"] == "policy default: network.mode"
+    told = explain(client, resources={"memory": "100Gi"}, timeout=7)["grants"]["limits"]
+    assert told["memory"]["requested"] == "100Gi" and told["memory"]["granted"] == "8Gi"
+    assert told["memory"]["rule"]["text"] == "setting: limits.memory_max"
+    assert told["timeout"]["granted"] == 7 and told["timeout"]["rule"]["by"] == "request"
+
+
+def test_a_request_may_bind_itself_to_strict_and_to_no_other(client):
+    body = {"language": "python", "code": "print(1)"}
+    assert client.post("/api/v1/execute", {**body, "policy": "strict"}).json["status"] == "success"
+    assert client.post("/api/v1/execute", {**body, "policy": "default"}).status == 200
+    for name in ("permissive", "nobody"):
+        answer = client.post("/api/v1/execute", {**body, "policy": name})
+        assert answer.status == 403 and answer.json["error_code"] == "Sandbox.PolicyDenied"
+        assert answer.json["field"] == "policy" and "allowed: default, strict" in answer.json["error_detail"]
+    answer = client.post("/api/v1/execute", {**body, "policy": "strict", "resources": {"memory": "512Mi"}})
+    assert answer.status == 403
+    assert "policy strict: limits.memory.max: 512Mi is above the maximum of 256Mi" in answer.json["error_detail"]
+
+
+def memory_of(client, **fields):
+    """What the kernel gives, as seen by allocating: how far a bytearray can grow, in MiB."""
+    code = (
+        "import resource\nblocks = []\n"
+        "for i in range(64):\n    blocks.append(bytearray(16 << 20))\n    print(16 * (i + 1), flush=True)\n"
+    )
+    result = client.post("/api/v1/execute", {"language": "python", "code": code, **fields}).json
+    lines = result["stdout"].split()
+    return result, int(lines[-1]) if lines else 0
+
+
+def test_what_is_explained_is_what_a_run_gets(client):
+    strict = explain(client, policy="strict")["grants"]["limits"]
+    assert strict["memory"]["granted"] == "128Mi" and strict["max_processes"]["granted"] == 32
+    result, grown = memory_of(client, policy="strict")
+    assert result["limit"] == "memory" and grown < 128
+    result, grown = memory_of(client)  # negative control: the default policy gives more
+    assert grown > 128
+    body = {"language": "python", "code": "import time\ntime.sleep(30)", "policy": "strict", "timeout": 0.5}
+    assert explain(client, policy="strict", timeout=0.5)["grants"]["limits"]["timeout"]["granted"] == 0.5
+    result = client.post("/api/v1/execute", body).json
+    assert result["status"] == "timeout" and result["limit"] == "time"
+
+
+def test_output_beyond_the_limit_ends_the_program_under_strict(client):
+    code = "import sys, time\nsys.stdout.write('x' * (1 << 19))\nsys.stdout.flush()\ntime.sleep(20)\nprint('end')"
+    body = {"language": "python", "code": code, "timeout": 15, "resources": {"max_output": "256Ki"}}
+    result = client.post("/api/v1/execute", {**body, "policy": "strict"}).json
+    assert result["status"] == "failed" and result["limit"] == "output" and result["signal"] == 9, result["status"]
+    assert len(result["stdout"]) == 256 * 1024 and result["execution_time"] < 10
+    # negative control: without the rule the program goes on to its end
+    result = client.post("/api/v1/execute", {**body, "code": code.replace("20", "0.1")}).json
+    assert result["status"] == "success" and result["stdout_truncated"]
+
+
+def test_a_session_that_overflows_is_interrupted_and_keeps_its_variables(make):
+    session = make(policy="strict")
+    assert session.info()["policy"] == "strict"
+    session.run("kept = 41")
+    result = session.run("while True: print('y' * 1000)")
+    assert result["status"] == "failed" and result["limit"] == "output"
+    assert not result["session_reset"]
+    assert session.run("kept + 1")["results"][0]["text/plain"] == "42"
+
+
+@pytest.mark.parametrize("network", ["allowlist", "bridge", "host"])
+def test_network_is_refused_by_its_rule(client, network):
+    body = {"language": "python", "code": "1", "network": network}
+    answer = client.post("/api/v1/execute", body)
+    assert answer.status == 403 and answer.json["field"] == "network"
+    assert "policy default: network.mode" in answer.json["error_detail"]
+    assert client.post("/api/v1/sessions", {"network": network}).status == 403
+    told = explain(client, network=network)
+    assert not told["allowed"] and told["grants"] is None
+    assert told["rule"]["text"] == "policy default: network.mode" and told["refusal"]["field"] == "network"
+    assert client.post("/api/v1/execute", {**body, "network": "none"}).status == 200
+
+
+def test_a_refused_request_makes_nothing(daemon, client):
+    before = {s["id"] for s in client.get("/api/v1/sessions").json["sessions"]}
+    for body in ({"policy": "permissive"}, {"network": "host"}, {"policy": "strict", "lifetime": 7200}):
+        assert client.post("/api/v1/sessions", {"mode": "persistent", "session_id": "never", **body}).status == 403
+        assert client.get("/api/v1/sessions/never").status == 404
+    assert {s["id"] for s in client.get("/api/v1/sessions").json["sessions"]} == before
+    assert not daemon.box_pids()
+    # negative control: what is not refused makes a box
+    assert client.post("/api/v1/sessions", {"mode": "persistent", "session_id": "never"}).status == 201
+    host.wait_until(daemon.box_pids, 10, "a box")
+    assert client.request("DELETE", "/api/v1/sessions/never").status == 200
+
+
+def test_explaining_makes_nothing(daemon, client):
+    told = explain(client, kind="session", mode="persistent", session_id="ghost")
+    assert told["allowed"] and told["kind"] == "session"
+    assert told["grants"]["limits"]["lifetime"]["granted"] == 4 * 3600
+    assert told["grants"]["limits"]["timeout"]["rule"]["path"] == "sessions.idle_timeout"
+    assert client.get("/api/v1/sessions/ghost").status == 404 and not daemon.box_pids()
+
+
+@pytest.mark.parametrize(
+    "body, field",
+    [
+        ({"language": "python", "kind": "both"}, "kind"), ({"language": "python", "kind": 5}, "kind"),
+        ({"language": "python", "kind": "session\0"}, "kind"), ({"kind": "session", "code": "1"}, "code"),
+        ({"language": "python", "lifetime": 5}, "lifetime"), ({"language": "python", "timeout": "x"}, "timeout"),
+        ({}, "language"), ({"language": "python", "policy": "Not A Name"}, "policy"),
+    ],
+)  # fmt: skip
+def test_questions_that_are_not_well_formed_are_errors(client, body, field):
+    answer = client.post(EXPLAIN, body)
+    assert answer.status == 400 and field in json.dumps(answer.json)
+
+
+def test_a_question_about_an_unknown_language_is_answered(client):
+    told = explain(client, language="cobol")
+    assert not told["allowed"] and told["rule"] is None and told["refusal"]["field"] == "language"
+
+
+# A policy of one's own.
+
+
+def test_a_tenants_policy_is_enforced_rule_by_rule(make_daemon, policies):
+    daemon = make_daemon(config=config_of(policies(team=TEAM), default="team")).start()
+    with daemon.client() as client:
+        refused = [
+            ({"language": "shell"}, "policy team: languages.deny"),
+            ({"language": "sh"}, "policy team: languages.deny"),
+            ({"env_vars": {"MY_TOKEN": "s3cret"}}, "policy team: env.deny"),
+            ({"resources": {"memory": "129Mi"}}, "policy team: limits.memory.max"),
+        ]
+        for fields, rule in refused:
+            body = {"language": "python", "code": "1", **fields}
+            answer = client.post("/api/v1/execute", body)
+            assert answer.status == 403 and rule in answer.json["error_detail"], answer.json
+            assert "s3cret" not in json.dumps(answer.json)
+            assert explain(client, **fields)["rule"]["text"] == rule
+        assert "s3cret" not in daemon.log()
+        told = explain(client, timeout=60)["grants"]["limits"]
+        assert told["timeout"]["granted"] == 20 and told["timeout"]["rule"]["text"] == "policy team: limits.timeout.max"
+        assert told["timeout"]["rule"]["line"] == 6
+        result = client.post("/api/v1/execute", {"language": "python", "code": "print('z' * 80)"}).json
+        assert result["limit"] == "output" and len(result["stdout"]) == 64
+
+
+def test_what_the_driver_cannot_deliver_is_refused_and_not_ignored(make_daemon, policies):
+    asks = {
+        "mount": "name: mount\nmounts: ['/srv:/srv']\n",
+        "mcp": "name: mcp\nmcp: {servers: [git]}\n",
+        "net": "name: net\nnetwork: {mode: bridge}\n",
+    }
+    daemon = make_daemon(config=config_of(policies(**asks), selectable="mount, mcp, net")).start()
+    with daemon.client() as client:
+        body = {"language": "python", "code": "1"}
+        for name, rule in (("mount", "policy mount: mounts"), ("mcp", "policy mcp: mcp.servers")):
+            answer = client.post("/api/v1/execute", {**body, "policy": name})
+            assert answer.status == 503 and rule in answer.json["error_detail"]
+        # the tenant's own policy gives none, so to name one that would give more changes nothing
+        assert client.post("/api/v1/execute", {**body, "policy": "net"}).status == 200
+    daemon = make_daemon(config=config_of(policies(**asks), default="net")).start()
+    with daemon.client() as client:
+        answer = client.post("/api/v1/execute", body)
+        assert answer.status == 503 and "driver: network" in answer.json["error_detail"]
+        assert client.post("/api/v1/execute", {**body, "network": "none"}).status == 200
+
+
+# Reading again.
+
+
+def test_hangup_takes_a_new_set_and_sessions_keep_theirs(make_daemon, policies):
+    folder = policies(team=TEAM)
+    daemon = make_daemon(config=config_of(folder, default="team")).start()
+    with daemon.client() as client:
+        made = client.post("/api/v1/sessions", {"mode": "persistent", "session_id": "old"})
+        assert made.status == 201 and made.json["policy"] == "team" and made.json["resources"]["memory"] == "64Mi"
+        write(folder, "team", TEAM.replace("64Mi", "96Mi").replace("[shell]", "[python]"))
+        hang_up(daemon, "reloaded the policies")
+        assert client.post("/api/v1/execute", {"language": "python", "code": "1"}).status == 403
+        assert client.post("/api/v1/execute", {"language": "shell", "code": "true"}).json["status"] == "success"
+        assert explain(client, language="shell")["grants"]["limits"]["memory"]["granted"] == "96Mi"
+        # what was given stays given: language, memory, and what was denied then
+        run = client.post("/api/v1/sessions/old/execute", {"code": "6 * 7", "wait": True})
+        assert run.status == 200 and run.json["results"][0]["text/plain"] == "42"
+        run = client.post("/api/v1/sessions/old/execute", {"code": "true", "language": "shell", "wait": True})
+        assert run.status == 403 and "policy team: languages.deny" in run.json["error_detail"]
+        assert client.get("/api/v1/sessions/old").json["resources"]["memory"] == "64Mi"
+        assert client.request("DELETE", "/api/v1/sessions/old").status == 200
+
+
+def test_hangup_with_an_error_keeps_the_old_set(make_daemon, policies):
+    folder = policies(team=TEAM)
+    daemon = make_daemon(config=config_of(folder, default="team")).start()
+    with daemon.client() as client:
+        write(folder, "team", TEAM.replace("5s", "6s"))
+        write(folder, "other", "name: other\nlimits:\n  memory: {maximum: 1Gi}\n")
+        hang_up(daemon, "the old policies stay")
+        assert "other.yaml:3" in daemon.log() and "limits.memory.max" in daemon.log()
+        assert explain(client)["grants"]["limits"]["timeout"]["granted"] == 5
+        assert client.get("/api/v1/policies/other").status == 404
+        (folder / "team.yaml").unlink()
+        (folder / "other.yaml").unlink()
+        hang_up(daemon, "there is no policy 'team'")
+        assert explain(client)["grants"]["limits"]["timeout"]["granted"] == 5
+        write(folder, "team", TEAM.replace("5s", "6s"))
+        hang_up(daemon, "reloaded the policies")
+        assert explain(client)["grants"]["limits"]["timeout"]["granted"] == 6
+    assert daemon.process.poll() is None
+
+
+@pytest.mark.parametrize(
+    "files, settings, message",
+    [
+        ({"bad": "name: bad\nlimit: 5\n"}, {}, "bad.yaml:2: 'limit' is not a key of a policy"),
+        ({}, {"default": "nobody"}, "policy.default: there is no policy 'nobody'"),
+        ({}, {"selectable": "nobody"}, "policy.selectable: there is no policy 'nobody'"),
+    ],
+)
+def test_a_daemon_does_not_start_on_bad_policies(policies, tmp_path, files, settings, message):
+    (tmp_path / "c.yaml").write_text(config_of(policies(**files), **settings))
+    command = [str(BUILD / "milliboxd"), "--config", str(tmp_path / "c.yaml"), "--state-dir", str(tmp_path / "s")]
+    for more in (["--check-config"], ["--socket", str(tmp_path / "sock"), "--listen", ""]):
+        ended = subprocess.run(command + more, capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 3 and message in ended.stderr, ended.stderr
+    (tmp_path / "c.yaml").write_text(config_of(policies()))
+    assert subprocess.run(command + ["--check-config"], capture_output=True, timeout=60).returncode == 0
