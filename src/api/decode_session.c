@@ -237,6 +237,18 @@ static int take_wait(struct decode *d, const char *path, const json_t *value)
 	return decode_bool(d, path, value, &run->wait);
 }
 
+/* The other way round. */
+static int take_async(struct decode *d, const char *path, const json_t *value)
+{
+	struct decoded_run *run = d->more;
+	bool async;
+
+	if (decode_bool(d, path, value, &async) < 0)
+		return -1;
+	run->wait |= !async;
+	return 0;
+}
+
 static int take_stdin_open(struct decode *d, const char *path, const json_t *value)
 {
 	return decode_bool(d, path, value, &d->out->request.stdin_open);
@@ -256,6 +268,7 @@ static const struct field run_fields[] = {
 	{"timeout",      take_run_timeout,    false},
         {"wait",         take_wait,           false},
 	{"stream",       decode_stream,       false},
+        {"async_mode",   take_async,          false},
 };
 
 int decode_run(const char *body, size_t len, const struct decode_limits *limits,
@@ -264,7 +277,11 @@ int decode_run(const char *body, size_t len, const struct decode_limits *limits,
 	const struct fields fields = {"", run_fields, ARRAY_SIZE(run_fields)};
 	struct decode d = {.limits = limits, .out = &ret_run->exec, .more = ret_run, .err = err};
 
-	return decode_object(body, len, &d, &fields) < 0 ? -1 : decode_handler_end(&d);
+	if (decode_object(body, len, &d, &fields) < 0)
+		return -1;
+	if (ret_run->needs_language && !ret_run->exec.request.language)
+		return error_field(err, "language", "is missing");
+	return decode_handler_end(&d);
 }
 
 void decoded_run_done(struct decoded_run *d)

@@ -26,6 +26,7 @@ int decode_install(const char *body, size_t len, const char *language,
 struct decoded_run {
 	struct decoded_exec exec; /* its language is NULL where none was given */
 	bool wait;
+	bool needs_language; /* said by the caller, before */
 };
 
 void decoded_run_done(struct decoded_run *d);

@@ -96,6 +96,7 @@ static json_t *metrics(const struct outcome *o)
 	json_set(j, "queue_ms", milliseconds(o->queue_us));
 	json_set(j, "cpu_time_ms", milliseconds(o->cpu_us));
 	json_set(j, "memory_peak_mb", megabytes(o->memory_peak_bytes));
+	json_set(j, "peak_memory_mb", megabytes(o->memory_peak_bytes));
 	json_set(j, "io_read_bytes", counter(o->read_bytes));
 	json_set(j, "io_write_bytes", counter(o->write_bytes));
 	json_set(j, "processes_peak", counter(o->processes_peak));
@@ -264,6 +265,10 @@ json_t *reply_error_object(const struct error *err, const char *request_id)
 	json_set(j, "error_detail", json_text(detail, strlen(detail)));
 	json_set(j, "solution", json_string(error_solution(err->code)));
 	json_set(j, "request_id", json_string(request_id));
+	/* The same once more, as the later control plane says it. */
+	json_set(j, "error", json_string(descriptions[err->code]));
+	json_set(j, "message", json_text(detail, strlen(detail)));
+	json_set(j, "detail", json_text(detail, strlen(detail)));
 	json_set(j, "field",
 	         err->field[0] ? json_text(err->field, strlen(err->field)) : json_null());
 	return j;
@@ -301,12 +306,12 @@ void reply_log_error(const struct http_request *req, const struct error *err)
 	log_error_ctx(reply_log_ctx(req, ctx), "request failed", err);
 }
 
-static void send_error(struct http_request *req, const struct error *err,
+static void send_error(struct http_request *req, const struct error *err, int status,
                        const struct http_header *header)
 {
 	json_t *body = reply_error_object(err, http_request_id(req));
 	struct http_answer answer = {
-		.status = error_http(err->code),
+		.status = status,
 		.content_type = JSON_TYPE,
 		.headers = header,
 		.headers_count = header != NULL,
@@ -326,7 +331,12 @@ void reply_error_retry(struct http_request *req, const struct error *err, unsign
 	int status = error_http(err->code);
 
 	(void)snprintf(text, sizeof(text), "%u", seconds);
-	send_error(req, err, status == 429 || status == 503 ? &retry : NULL);
+	send_error(req, err, status, status == 429 || status == 503 ? &retry : NULL);
+}
+
+void reply_error_as(struct http_request *req, const struct error *err, int status)
+{
+	send_error(req, err, status, NULL);
 }
 
 void reply_error(struct http_request *req, const struct error *err)
@@ -338,5 +348,5 @@ void reply_not_allowed(struct http_request *req, const struct error *err, const 
 {
 	const struct http_header header = {"Allow", allow};
 
-	send_error(req, err, &header);
+	send_error(req, err, error_http(err->code), &header);
 }

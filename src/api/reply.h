@@ -63,5 +63,7 @@ void reply_json(struct http_request *req, int status, json_t *body);
 void reply_error(struct http_request *req, const struct error *err);
 /** reply_error_retry - as reply_error; 429 and 503 say when to come back. */
 void reply_error_retry(struct http_request *req, const struct error *err, unsigned seconds);
+/** reply_error_as - with the status that another dialect has for it. */
+void reply_error_as(struct http_request *req, const struct error *err, int status);
 /** reply_not_allowed - 405; @allow is the list of methods. */
 void reply_not_allowed(struct http_request *req, const struct error *err, const char *allow);

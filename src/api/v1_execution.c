@@ -15,8 +15,10 @@
 #include "core/execution.h"
 #include "core/session.h"
 
-#define HTTP_OK      200
-#define HTTP_CREATED 201
+#define HTTP_OK            200
+#define HTTP_CREATED       201
+#define HTTP_BAD_REQUEST   400
+#define HTTP_UNPROCESSABLE 422
 
 /* Of execute-sync, as the control plane's clients know it. */
 #define SYNC_WAIT_US (300 * USEC_PER_SEC)
@@ -65,40 +67,53 @@ static int start(struct router *r, struct http_request *req, const struct route_
 	return 0;
 }
 
-static void execute(struct router *r, struct http_request *req, const struct route_args *args,
-                    int status)
+/* Where the later control plane's clients ask, what is wrong with a request is 422, and a language
+ * has to be named. */
+static void refuse_as_later(struct http_request *req, const struct error *err)
 {
-	cleanup_decoded_run struct decoded_run run = {0};
+	if (error_http(err->code) == HTTP_BAD_REQUEST)
+		reply_error_as(req, err, HTTP_UNPROCESSABLE);
+	else
+		reply_error(req, err);
+}
+
+static void execute(struct router *r, struct http_request *req, const struct route_args *args,
+                    bool later)
+{
+	cleanup_decoded_run struct decoded_run run = {.needs_language = later};
 	struct follow_config how = {
 		.loop = r->parts.loop, .max_bytes = r->config->max_answers_bytes, .announce = true};
 	struct execution *e = NULL;
 	struct error err = {0};
 
 	if (start(r, req, args, &run, &e, &err) < 0) {
-		reply_error(req, &err);
+		if (later)
+			refuse_as_later(req, &err);
+		else
+			reply_error(req, &err);
 		return;
 	}
 	how.form = event_form_choose(http_header(req, "Accept"), run.exec.stream);
 	if (run.wait || how.form != EVENT_FORM_NONE)
 		follow(req, e, &how);
 	else
-		ticket_answer(req, e, status);
+		ticket_answer(req, e, later ? HTTP_CREATED : HTTP_OK);
 }
 
 void v1_session_execute(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	execute(r, req, args, HTTP_OK);
+	execute(r, req, args, false);
 }
 
 void v1_session_submit(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	execute(r, req, args, HTTP_CREATED);
+	execute(r, req, args, true);
 }
 
 void v1_session_execute_sync(struct router *r, struct http_request *req,
                              const struct route_args *args)
 {
-	cleanup_decoded_run struct decoded_run run = {.wait = true};
+	cleanup_decoded_run struct decoded_run run = {.wait = true, .needs_language = true};
 	struct follow_config how = {.loop = r->parts.loop,
 	                            .max_bytes = r->config->max_answers_bytes,
 	                            .patience_us = SYNC_WAIT_US};
@@ -109,7 +124,7 @@ void v1_session_execute_sync(struct router *r, struct http_request *req,
 	if (query_seconds(req, &poll_span, &poll_us, &err) < 0 ||
 	    query_seconds(req, &sync_span, &how.patience_us, &err) < 0 ||
 	    start(r, req, args, &run, &e, &err) < 0)
-		reply_error(req, &err);
+		refuse_as_later(req, &err);
 	else
 		follow(req, e, &how);
 }

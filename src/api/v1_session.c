@@ -50,6 +50,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	struct error err = {0};
 	cleanup_free char *told = NULL;
 	bool reused = false;
+	json_t *view;
 	size_t len;
 	const char *body = http_body(req, &len);
 
@@ -63,7 +64,12 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	}
 	if (told)
 		session_set_dependencies(session, told);
-	reply_json(req, reused ? HTTP_OK : HTTP_CREATED, view_session(session));
+	view = view_session(session);
+	/* One without a box of its own is ready at once; clients are told how each of them begins.
+	 */
+	if (!reused)
+		json_set(view, "status", json_string(session_state_name(SESSION_CREATING)));
+	reply_json(req, reused ? HTTP_OK : HTTP_CREATED, view);
 }
 
 /* Nothing is fetched, so nothing is ever under way. */

@@ -209,6 +209,14 @@ const char *view_execution_status_name(const struct execution_info *info)
 	return names[info->state];
 }
 
+/* A control plane that tells the state from the result says "completed" for success. */
+static const char *view_execution_state_name(const struct execution_info *info)
+{
+	const char *name = view_execution_status_name(info);
+
+	return str_equal(name, exec_status_name(EXEC_SUCCESS)) ? "completed" : name;
+}
+
 json_t *view_execution_ticket(const struct execution *e)
 {
 	struct execution_info info = {0};
@@ -230,6 +238,7 @@ json_t *view_execution_status(const struct execution *e)
 
 	execution_info(e, &info);
 	json_set(j, "id", json_string(info.id));
+	json_set(j, "state", json_string(view_execution_state_name(&info)));
 	json_set(j, "language", text(info.language));
 	json_set(j, "started_at", moment(info.started_ms));
 	json_set(j, "completed_at", moment(info.completed_ms));

@@ -7,6 +7,7 @@ import json
 import signal
 import statistics
 import time
+from base64 import b64decode
 
 import pytest
 
@@ -303,7 +304,7 @@ def test_the_later_spellings_do_the_same(py):
     by_name = f"{V1}/executions/sessions/{py.id}"
     answer = py.client.post(f"{by_name}/execute", {"code": "1", "language": "python"})
     assert answer.status == 201 and set(answer.json) >= {"execution_id", "session_id", "status", "created_at"}
-    answer = py.client.post(f"{by_name}/execute-sync?poll_interval=0.1&sync_timeout=10", {"code": "6 * 7"})
+    answer = py.client.post(f"{by_name}/execute-sync?poll_interval=0.1&sync_timeout=10", {"code": "6 * 7", "language": "python"})
     assert answer.status == 200 and answer.json["return_value"] == 42
     assert py.client.get(f"{by_name}/executions").json["total"] == 2
 
@@ -311,7 +312,7 @@ def test_the_later_spellings_do_the_same(py):
 @pytest.mark.slow
 def test_a_wait_that_ends_first_leaves_the_execution_running(py):
     path = f"{V1}/executions/sessions/{py.id}/execute-sync?sync_timeout=10"
-    answer = py.client.post(path, {"code": "import time; time.sleep(11); 5", "timeout": 30})
+    answer = py.client.post(path, {"code": "import time; time.sleep(11); 5", "language": "python", "timeout": 30})
     assert answer.status == 408 and answer.json["error_code"] == "Sandbox.ExecTimeout"
     latest = py.client.get(f"{py.path}/status").json
     assert latest["status"] == "running"
@@ -460,3 +461,19 @@ def test_round_trip_of_a_small_execution(py):
     assert py.run("x")["result"] == 300
     times.sort()
     print(f"\nx += 1 over keep-alive: p50 {statistics.median(times) * 1e3:.2f} ms, p99 {times[-3] * 1e3:.2f} ms")
+
+
+# What scientists look at
+
+
+def test_figures_and_tables_come_without_being_asked_for(make):
+    session = make(resources={"memory": "1Gi"})
+    r = session.run("import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\nax.plot([1, 4, 9])\nplt.show()", timeout=60)
+    assert r["status"] == "success", r["stderr"]
+    pictures = [b64decode(b["image/png"]) for b in r["results"] if "image/png" in b]
+    assert len(pictures) == 1 and pictures[0].startswith(b"\x89PNG\r\n\x1a\n") and len(pictures[0]) > 2000
+    r = session.run("import pandas as pd, numpy as np\npd.DataFrame({'a': np.arange(3), 'b': list('xyz')})", timeout=60)
+    assert r["status"] == "success", r["stderr"]
+    assert "<table" in r["results"][0]["text/html"] and "text/plain" in r["results"][0]
+    assert session.run("np.arange(3).sum()")["results"][0]["text/plain"] == "3"
+    assert not [b for b in session.run("1")["results"] if "image/png" in b]

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the control plane's own tests check (docs/compatibility.md), asked of this one."""
+
+import concurrent.futures
+import contextlib
+import re
+import time
+
+import pytest
+
+from support.client import Client
+from support.sessions import V1
+
+STDLIB = ("json re math datetime collections itertools functools random string hashlib base64 uuid os sys io time "
+          "decimal fractions statistics textwrap csv pathlib tempfile typing enum dataclasses").split()
+
+
+@pytest.fixture
+def session(make):
+    """As its clients make one: nothing is said of a mode."""
+    return make(mode="ephemeral")
+
+
+def by_name(session, verb="execute-sync"):
+    return f"{V1}/executions/sessions/{session.id}/{verb}"
+
+
+def sync(session, code, query="", **fields):
+    body = {"code": code, "language": "python", "event": {}, **fields}
+    answer = session.client.post(by_name(session) + query, body)
+    assert answer.status == 200, answer
+    return answer.json
+
+
+# The contract
+
+
+def test_a_session_is_created(client):
+    answer = client.post(f"{V1}/sessions", {"timeout": 300, "resources": {"cpu": "1", "memory": "512Mi", "disk": "256Mi"}})
+    assert answer.status == 201
+    made = answer.json
+    assert re.fullmatch(r"sess_[a-z0-9]{16}", made["session_id"]) and made["status"] == "creating"
+    assert made["id"] == made["session_id"] and made["timeout"] == 300
+    got = client.get(f"{V1}/sessions/{made['session_id']}").json
+    for field in ("template_id", "status", "runtime_type", "runtime_node", "container_id", "pod_name", "workspace_path",
+                  "resources", "env_vars", "timeout", "created_at", "updated_at", "resource_limit", "language_runtime",
+                  "last_activity_at", "completed_at", "requested_dependencies", "installed_dependencies",
+                  "dependency_install_status", "dependency_install_error", "dependency_install_started_at",
+                  "dependency_install_completed_at"):
+        assert field in got, field
+    assert set(got["resources"]) >= {"cpu", "memory", "disk", "max_processes"}
+    gone = client.request("DELETE", f"{V1}/sessions/{made['session_id']}")
+    assert gone.status == 200 and gone.json["message"]
+
+
+def test_an_unknown_session_has_its_error(client):
+    for path in ("", "/executions", "/status", "/result"):
+        answer = client.get(f"{V1}/sessions/sess_0000000000000000{path}")
+        assert answer.status == 404 and answer.json["error_code"] == "Sandbox.SessionNotFound"
+        assert answer.json["description"] and answer.json["error_detail"] and answer.json["solution"]
+    assert client.request("DELETE", f"{V1}/sessions/sess_0000000000000000").status == 404
+    answer = client.get(f"{V1}/executions/exec_20260101_00000000")
+    assert answer.status == 404 and answer.json["error_code"] == "Sandbox.ExecutionNotFound"
+
+
+def test_sessions_are_listed_in_both_forms(client, make):
+    for _ in range(3):
+        make(mode="ephemeral")
+    page = client.get(f"{V1}/sessions?limit=2").json
+    assert page["sessions"] == page["items"] and len(page["items"]) == 2
+    assert page["total"] >= 3 and page["limit"] == 2 and page["offset"] == 0 and page["has_more"] is True
+    assert client.get(f"{V1}/sessions?limit=300").json["limit"] == 200
+
+
+def test_an_execution_is_submitted(session):
+    answer = session.client.post(f"{session.path}/execute", {"code": "print(1)", "language": "python"})
+    assert answer.status == 200 and answer.json["status"] in ("pending", "submitted") and answer.json["submitted_at"]
+    ident = answer.json["execution_id"]
+    assert re.fullmatch(r"exec_[0-9]{8}_[a-z0-9]{8}", ident)
+    result = session.result(ident)
+    for field in ("execution_id", "status", "stdout", "stderr", "exit_code", "execution_time", "return_value", "artifacts",
+                  "id", "session_id", "code", "language", "timeout", "error_message", "retry_count", "created_at",
+                  "started_at", "completed_at"):
+        assert field in result, field
+    assert set(result["metrics"]) >= {"duration_ms", "cpu_time_ms", "peak_memory_mb", "io_read_bytes", "io_write_bytes"}
+    status = session.client.get(f"{V1}/executions/{ident}/status").json
+    assert set(status) >= {"execution_id", "session_id", "status", "created_at", "completed_at"}
+    assert status["status"] == "success" and status["state"] == "completed"
+    page = session.client.get(f"{session.path}/executions").json
+    assert page["executions"] == page["items"] and page["total"] == 1
+
+
+def test_the_later_paths(session):
+    answer = session.client.post(by_name(session, "execute"), {"code": "print(1)", "language": "python"})
+    assert answer.status == 201 and set(answer.json) >= {"execution_id", "session_id", "status", "created_at"}
+    session.result(answer.json["execution_id"])
+    page = session.client.get(by_name(session, "executions")).json
+    assert set(page) >= {"items", "total", "limit", "offset"} and page["total"] == 1
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize("query", ["poll_interval=0.05", "poll_interval=11", "sync_timeout=9", "sync_timeout=3601", "poll_interval=x"])
+def test_bounds_of_waiting(session, query):
+    answer = session.client.post(by_name(session) + "?" + query, {"code": "1", "language": "python"})
+    assert answer.status == 422 and answer.json["field"] == query.partition("=")[0]
+
+
+@pytest.mark.parametrize("body", [
+    {"language": "python"}, {"code": "1"}, {"code": "1", "language": "cobol"}, {"code": "", "language": "python"},
+    {"code": 1, "language": "python"}, {"code": "1", "language": "python", "timeout": 0},
+    {"code": "1", "language": "python", "timeout": 3601}])
+@pytest.mark.parametrize("verb", ["execute", "execute-sync"])
+def test_bad_executions_are_unprocessable(session, body, verb):
+    assert session.client.post(by_name(session, verb), body).status == 422
+    if "language" in body:
+        assert session.client.post(f"{session.path}/execute", body).status == 400
+
+
+def test_of_a_session_that_is_not_there(client):
+    for path in (f"{V1}/sessions/none/execute", f"{V1}/executions/sessions/none/execute", f"{V1}/executions/sessions/none/execute-sync"):
+        assert client.post(path, {"code": "1", "language": "python"}).status == 404
+
+
+def test_ids_are_the_caller_s_to_choose(client, make):
+    make(mode="ephemeral", id="mine-1")
+    answer = client.post(f"{V1}/sessions", {"id": "mine-1"})
+    assert answer.status == 409
+    assert client.post(f"{V1}/sessions", {"id": "x" * 65}).status == 400
+    assert client.post(f"{V1}/sessions", {"id": "a/b"}).status == 400
+
+
+# What runs
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [1, "two"], "text", 42, 1.5, {"n": {"e": {"s": ["t"]}}}, "h\u00e9llo \u4e16\u754c",
+                                   [{"i": i} for i in range(400)], None, True])
+def test_what_a_handler_returns(session, value):
+    r = sync(session, f"def handler(event):\n    return {value!r}")
+    assert r["status"] == "success" and r["return_value"] == value and r["exit_code"] == 0
+
+
+def test_an_event_reaches_a_handler_of_one_or_two_parameters(session):
+    assert sync(session, "def handler(event): return event['n'] * 2", event={"n": 21})["return_value"] == 42
+    assert sync(session, "def handler(event, context): return event['n'] * 2", event={"n": 21})["return_value"] == 42
+
+
+def test_the_standard_library_is_there(session):
+    code = f"import importlib\ndef handler(event):\n    return [importlib.import_module(m).__name__ for m in {STDLIB}]"
+    assert len(STDLIB) == 26 and sync(session, code)["return_value"] == STDLIB
+
+
+def test_output_and_warnings_are_kept(session):
+    r = sync(session, "import sys, warnings\ndef handler(event):\n    print('out'); print('err', file=sys.stderr)\n"
+                      "    warnings.warn('careful')\n    return 1")
+    assert r["stdout"] == "out\n" and "err\n" in r["stderr"] and "careful" in r["stderr"] and r["status"] == "success"
+
+
+@pytest.mark.parametrize("body, name", [
+    ("1 / 0", "ZeroDivisionError"), ("'a' + 1", "TypeError"), ("None.x", "AttributeError"), ("raise Mine('so')", "Mine")])
+def test_exceptions_are_named(session, body, name):
+    r = sync(session, f"class Mine(Exception): pass\ndef handler(event):\n    {body}")
+    assert r["status"] == "failed" and r["exit_code"] != 0 and name in r["stderr"]
+    assert name in r["error_message"]
+
+
+def test_an_empty_handler_and_none(session):
+    assert sync(session, "def handler(event):\n    pass")["return_value"] is None
+    r = sync(session, "x = 1")
+    assert r["status"] == "failed" and "handler" in r["stderr"]
+
+
+def test_time_runs_out(session):
+    begun = time.monotonic()
+    r = sync(session, "import time\ndef handler(event): time.sleep(15)", timeout=5)
+    took = time.monotonic() - begun
+    assert r["status"] == "timeout" and 5 <= took < 8
+
+
+def test_waiting_ends_before_the_execution(session):
+    with contextlib.closing(Client(session.client.address)) as other:
+        answer = other.post(by_name(session) + "?sync_timeout=10&poll_interval=1",
+                            {"code": "import time; time.sleep(30)", "language": "python"})
+    assert answer.status == 408 and answer.json["error_code"] == "Sandbox.ExecTimeout"
+
+
+def test_async_mode_false_waits(session):
+    answer = session.client.post(f"{session.path}/execute", {"code": "print(2)", "language": "python", "async_mode": False})
+    assert answer.json["stdout"] == "2\n"
+
+
+def test_several_executions_and_sessions_at_once(make, daemon):
+    sessions = [make(mode="ephemeral") for _ in range(4)]
+
+    def run(pair):
+        number, session = pair
+        with contextlib.closing(Client(daemon.socket)) as client:
+            session.client = client
+            return [sync(session, f"def handler(event): return {number} * 10 + {i}")["return_value"] for i in range(3)]
+
+    clients = [session.client for session in sessions]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(run, enumerate(sessions)))
+    for session, client in zip(sessions, clients):
+        session.client = client
+    assert results == [[n * 10 + i for i in range(3)] for n in range(4)]
+
+
+def test_variables_of_the_session(make):
+    session = make(mode="ephemeral", env_vars={"KEY": "value", "N": 5})
+    assert sync(session, "import os\ndef handler(event): return [os.environ['KEY'], os.environ['N']]")["return_value"] == ["value", "5"]
+
+
+def test_shell_too(session):
+    answer = session.client.post(by_name(session), {"code": "echo hi; exit 3", "language": "shell"})
+    assert answer.json["stdout"] == "hi\n" and answer.json["exit_code"] == 3 and answer.json["status"] == "failed"
+
+
+def test_terminate_is_soft_idempotent_and_removes_the_container(make):
+    session = make()
+    session.wait_for("ready")
+    box = session.info()["container_id"]
+    ident = session.start("print(1)")
+    session.result(ident)
+    for _ in range(2):
+        assert session.act("terminate")["status"] == "terminated"
+    assert session.client.get(f"{V1}/executions/{ident}/result").json["stdout"] == "1\n"
+    assert session.client.get(f"{V1}/containers/{box}").json["status"] in ("deleting", "exited")
+    assert session.info()["completed_at"]
