@@ -15,7 +15,7 @@ RESULT_FIELDS = {
     "limit", "denials", "artifacts", "session_reset", "isolation",
 }  # fmt: skip
 METRIC_FIELDS = {
-    "duration_ms", "start_ms", "queue_ms", "cpu_time_ms", "memory_peak_mb", "io_read_bytes",
+    "duration_ms", "start_ms", "queue_ms", "cpu_time_ms", "memory_peak_mb", "peak_memory_mb", "io_read_bytes",
     "io_write_bytes", "processes_peak", "stdout_bytes", "stderr_bytes",
 }  # fmt: skip
 

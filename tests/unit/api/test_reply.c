@@ -61,7 +61,7 @@ static void the_result_is_the_documented_object_to_the_letter(void **state)
 		"\"stderr\":\"\",\"stdout_truncated\":false,\"stderr_truncated\":false,"
 		"\"result\":null,\"results\":[],\"error\":null,\"execution_time\":0.0012,"
 		"\"metrics\":{\"duration_ms\":1.2,\"start_ms\":0.3,\"queue_ms\":0.0,"
-		"\"cpu_time_ms\":0.9,\"memory_peak_mb\":3.0,\"io_read_bytes\":0,"
+		"\"cpu_time_ms\":0.9,\"memory_peak_mb\":3.0,\"peak_memory_mb\":3.0,\"io_read_bytes\":0,"
 		"\"io_write_bytes\":0,\"processes_peak\":2,\"stdout_bytes\":3,\"stderr_bytes\":0},"
 		"\"limit\":null,\"denials\":[],\"artifacts\":[],\"session_reset\":false,"
 		"\"isolation\":{\"driver\":\"native\",\"layers\":[\"user\",\"seccomp\"],"
@@ -193,7 +193,7 @@ static void every_error_has_all_its_fields(void **state)
 		cleanup_json json_t *j = reply_error_object(&err, "req1");
 		const char *detail = json_string_value(json_object_get(j, "error_detail"));
 
-		assert_int_equal(json_object_size(j), 6);
+		assert_int_equal(json_object_size(j), 9);
 		assert_true(json_string_length(json_object_get(j, "error_code")) > 0);
 		assert_true(json_string_length(json_object_get(j, "description")) > 0);
 		assert_true(json_string_length(json_object_get(j, "solution")) > 0);

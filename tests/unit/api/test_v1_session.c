@@ -371,8 +371,8 @@ static void an_execution_is_answered_before_it_runs(void **state)
 	expect(f, line, NULL, 200, "session_id", "s1");
 	expect(f, line, NULL, 200, "id", id);
 	expect(f, "GET /api/v1/sessions/s1/result", NULL, 200, "execution_id", id);
-	expect(f, "POST /api/v1/executions/sessions/s1/execute", "{\"code\":\"1\"}", 201, "status",
-	       "pending");
+	expect(f, "POST /api/v1/executions/sessions/s1/execute",
+	       "{\"code\":\"1\",\"language\":\"python\"}", 201, "status", "pending");
 }
 
 static void one_that_could_not_be_run_has_crashed(void **state)
@@ -599,11 +599,11 @@ static void a_wait_has_its_bounds(void **state)
 	struct fixture *f = *state;
 
 	make_session(f);
-	expect(f, SYNC "?sync_timeout=9", "{\"code\":\"1\"}", 400, "field", "sync_timeout");
-	expect(f, SYNC "?sync_timeout=3601", "{\"code\":\"1\"}", 400, "field", "sync_timeout");
-	expect(f, SYNC "?sync_timeout=10s", "{\"code\":\"1\"}", 400, "field", "sync_timeout");
-	expect(f, SYNC "?poll_interval=0.05", "{\"code\":\"1\"}", 400, "field", "poll_interval");
-	expect(f, SYNC "?poll_interval=11", "{\"code\":\"1\"}", 400, "field", "poll_interval");
+	expect(f, SYNC "?sync_timeout=9", "{\"code\":\"1\"}", 422, "field", "sync_timeout");
+	expect(f, SYNC "?sync_timeout=3601", "{\"code\":\"1\"}", 422, "field", "sync_timeout");
+	expect(f, SYNC "?sync_timeout=10s", "{\"code\":\"1\"}", 422, "field", "sync_timeout");
+	expect(f, SYNC "?poll_interval=0.05", "{\"code\":\"1\"}", 422, "field", "poll_interval");
+	expect(f, SYNC "?poll_interval=11", "{\"code\":\"1\"}", 422, "field", "poll_interval");
 	assert_null(f->sessions.latest); /* nothing was begun */
 }
 
