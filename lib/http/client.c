@@ -86,6 +86,8 @@ static void set_options(struct transfer *t)
 	(void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	if (request->socket_path)
 		(void)curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->socket_path);
+	if (request->ca_file)
+		(void)curl_easy_setopt(easy, CURLOPT_CAINFO, request->ca_file);
 	if (request->timeout_us)
 		(void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
 		                       (long)(request->timeout_us / 1000 + 1));

@@ -19,6 +19,7 @@ struct http_client_request {
 	size_t body_len;
 	const char *accept;  /* NULL: application/json */
 	const char *bearer;  /* NULL: none */
+	const char *ca_file; /* of https: whom to believe; NULL: whom the system believes */
 	uint64_t timeout_us; /* 0: none */
 	int cancel_fd;       /* readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
 	/* Pieces of the answer's body as they come. Return < 0 to stop, as by cancel_fd. */

@@ -110,7 +110,6 @@ struct http_request {
 	bool gone;
 	void (*gone_fn)(void *ctx);
 	void *gone_ctx;
-	const void *context; /* the handler's */
 
 	struct MHD_Response *response; /* owned until queued */
 	int status;                    /* 0: not answered */

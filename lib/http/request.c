@@ -309,16 +309,6 @@ int http_peer_uid(const struct http_request *req, unsigned *ret_uid)
 	return 0;
 }
 
-void http_set_context(struct http_request *req, const void *context)
-{
-	req->context = context;
-}
-
-const void *http_context(const struct http_request *req)
-{
-	return req->context;
-}
-
 bool http_is_crowded(const struct http_request *req)
 {
 	return req->conn->crowded;

@@ -113,9 +113,6 @@ bool http_is_unix(const struct http_request *req); /* came by the Unix socket */
 const char *http_peer(const struct http_request *req);
 /** http_peer_uid - whose process it was that connected to the Unix socket. Return: 0 or -ENOENT. */
 int http_peer_uid(const struct http_request *req, unsigned *ret_uid) attr_must_check;
-/** http_set_context - something of the handler's that goes with the request; NULL at first. */
-void http_set_context(struct http_request *req, const void *context);
-const void *http_context(const struct http_request *req);
 /** http_is_crowded - the server, or this peer, has more connections than configured. A few more are
  * accepted so that they can be told so, and so that a health check still gets its answer. */
 bool http_is_crowded(const struct http_request *req);

@@ -27,6 +27,7 @@ struct config {
 	char *agent_path;
 	char *runners_dir;
 	char *tls_cert, *tls_key; /* PEM files; "" for none: TCP in the clear */
+	bool auth_trust_socket;   /* of root and of who started us, at the Unix socket */
 	char **allowed_hosts;     /* NULL-terminated: further names accepted in Host */
 	char **allowed_origins;   /* NULL-terminated */
 	enum log_level log_level;

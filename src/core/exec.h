@@ -123,6 +123,9 @@ void exec_explain(const struct exec_service *s, const struct exec_request *reque
 /** exec_service_driver - what makes its boxes; borrowed. */
 const struct driver *exec_service_driver(const struct exec_service *s);
 unsigned exec_service_cores(const struct exec_service *s);
+struct scheduler;
+/** exec_service_scheduler - for those who change what tenants may have. */
+struct scheduler *exec_service_scheduler(struct exec_service *s);
 
 /** exec_policies - all there are; NULL: the settings alone decide. */
 const struct policies *exec_policies(const struct exec_service *s);

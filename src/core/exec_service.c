@@ -143,6 +143,11 @@ void exec_service_forget(struct exec_service *s, struct exec *e attr_unused)
 		timer_start(s->drain_timer, 0);
 }
 
+struct scheduler *exec_service_scheduler(struct exec_service *s)
+{
+	return &s->scheduler;
+}
+
 void exec_service_stats(const struct exec_service *s, struct exec_service_stats *ret_stats)
 {
 	*ret_stats = (struct exec_service_stats){

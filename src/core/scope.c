@@ -6,15 +6,10 @@
 #include "base/str.h"
 
 static const char *const names[] = {
-	[SCOPE_NONE] = NULL,
-	[SCOPE_ANY] = NULL,
-	[SCOPE_READ] = "read",
-	[SCOPE_EXECUTE] = "execute",
-	[SCOPE_SESSIONS] = "sessions",
-	[SCOPE_FILES] = "files",
-	[SCOPE_TEMPLATES] = "templates",
-	[SCOPE_POLICY] = "policy",
-	[SCOPE_ADMIN] = "admin",
+	[SCOPE_UNSET] = NULL,        [SCOPE_PUBLIC] = NULL,           [SCOPE_ANY] = NULL,
+	[SCOPE_READ] = "read",       [SCOPE_EXECUTE] = "execute",     [SCOPE_SESSIONS] = "sessions",
+	[SCOPE_FILES] = "files",     [SCOPE_TEMPLATES] = "templates", [SCOPE_POLICY] = "policy",
+	[SCOPE_METRICS] = "metrics", [SCOPE_ADMIN] = "admin",
 };
 static_assert(ARRAY_SIZE(names) == SCOPE_COUNT, "every scope has its row");
 
@@ -38,8 +33,10 @@ enum scope scope_find(const char *name)
 
 bool scope_allows(uint32_t scopes, enum scope needed)
 {
-	if (needed == SCOPE_NONE || needed == SCOPE_ANY)
+	if (needed == SCOPE_PUBLIC || needed == SCOPE_ANY)
 		return true;
+	if (needed == SCOPE_UNSET)
+		needed = SCOPE_ADMIN;
 	return scopes & (SCOPE_BIT(needed) | SCOPE_BIT(SCOPE_ADMIN));
 }
 
@@ -69,7 +66,7 @@ int scopes_parse(const char *text, uint32_t *ret_scopes, struct error *err)
 		if (scope == SCOPE_COUNT)
 			return error_field(err, "scopes",
 			                   "'%.*s' is none of read, execute, sessions, files, "
-			                   "templates, policy, admin",
+			                   "templates, policy, metrics, admin",
 			                   len < 32 ? (int)len : 32, text);
 		scopes |= SCOPE_BIT(scope);
 		if (text[len] == '\0')

@@ -14,14 +14,16 @@
 #include <stdint.h>
 
 enum scope {
-	SCOPE_NONE,      /* nobody is asked for a key */
+	SCOPE_UNSET,     /* of a route that names none: as SCOPE_ADMIN, to be safe */
+	SCOPE_PUBLIC,    /* nobody is asked for a key */
 	SCOPE_ANY,       /* a key is enough */
-	SCOPE_READ,      /* look at what the tenant has */
+	SCOPE_READ,      /* look at what the tenant has, files apart */
 	SCOPE_EXECUTE,   /* run code, with and without a session */
 	SCOPE_SESSIONS,  /* make, change and end sessions */
 	SCOPE_FILES,     /* read and write files of sessions */
 	SCOPE_TEMPLATES, /* make and delete templates */
 	SCOPE_POLICY,    /* ask what the policy decides */
+	SCOPE_METRICS,   /* numbers of the daemon */
 	SCOPE_ADMIN,     /* tenants, keys, the daemon */
 	SCOPE_COUNT
 };
@@ -31,7 +33,7 @@ enum scope {
 #define SCOPES_USER                                                                                \
 	(SCOPE_BIT(SCOPE_READ) | SCOPE_BIT(SCOPE_EXECUTE) | SCOPE_BIT(SCOPE_SESSIONS) |            \
 	 SCOPE_BIT(SCOPE_FILES) | SCOPE_BIT(SCOPE_TEMPLATES) | SCOPE_BIT(SCOPE_POLICY))
-#define SCOPES_ALL (SCOPES_USER | SCOPE_BIT(SCOPE_ADMIN))
+#define SCOPES_ALL (SCOPES_USER | SCOPE_BIT(SCOPE_METRICS) | SCOPE_BIT(SCOPE_ADMIN))
 
 /** scope_name - of one that a key can have; NULL for the others. */
 const char *scope_name(enum scope scope);

@@ -27,7 +27,7 @@
 /* A row is one setting, however long its line. */
 /* clang-format off */
 static const struct setting table[] = {
-	{"listen",      SETTING_ADDR, AT(listen),      "127.0.0.1:8000", 0, 0, "TCP address of the API; \"\" for none. Only loopback: there are no keys to ask for"},
+	{"listen",      SETTING_ADDR, AT(listen),      "127.0.0.1:8000", 0, 0, "TCP address of the API; \"\" for none. Another than loopback only where there are keys"},
 	{"socket",      SETTING_PATH, AT(socket),      NULL, 0, 0, "Unix socket of the API; \"\" for none"},
 	{"state_dir",   SETTING_PATH, AT(state_dir),   NULL, 0, 0, "What must survive a restart"},
 	{"runtime_dir", SETTING_PATH, AT(runtime_dir), NULL, 0, 0, "Locks of the engine"},
@@ -37,6 +37,7 @@ static const struct setting table[] = {
 	{"runners_dir", SETTING_PATH, AT(runners_dir), NULL, 0, 0, "Folder of the languages"},
 	{"tls.cert",    SETTING_PATH, AT(tls_cert),    "",   0, 0, "Certificate of the TCP address, and those that signed it (PEM); \"\" for no TLS"},
 	{"tls.key",     SETTING_PATH, AT(tls_key),     "",   0, 0, "Private key of the certificate (PEM); nobody else may read it"},
+	{"auth.trust_socket", SETTING_BOOL, AT(auth_trust_socket), "true", 0, 0, "Ask no key of root, nor of the user who started the daemon, at the Unix socket: they are tenant \"default\" and may do everything"},
 	{"allowed_hosts",   SETTING_LIST, AT(allowed_hosts),   "", 0, 0, "Further names accepted in Host headers"},
 	{"allowed_origins", SETTING_LIST, AT(allowed_origins), "", 0, 0, "Web origins that may call the API"},
 	{"log_level",   SETTING_LOG_LEVEL,  AT(log_level),  "info", 0, 0, "error, warn, info or debug"},
@@ -226,14 +227,14 @@ static int set_path(void *field, const char *text)
 }
 
 /* Keys cannot be configured, so whoever reaches the address may run code: only this host may. */
-static bool is_loopback(const char *host)
+static bool is_address(const char *host)
 {
 	struct in6_addr v6;
 	struct in_addr v4;
 
 	if (inet_pton(AF_INET, host, &v4) == 1)
-		return (ntohl(v4.s_addr) >> 24) == IN_LOOPBACKNET;
-	return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+		return true;
+	return inet_pton(AF_INET6, host, &v6) == 1;
 }
 
 static int set_addr(void *field, const char *text)
@@ -252,7 +253,7 @@ static int set_addr(void *field, const char *text)
 		return -EINVAL;
 	memcpy(host, text + brackets, len - 2 * (size_t)brackets);
 	host[len - 2 * (size_t)brackets] = '\0';
-	if (!is_loopback(host) || brackets != (strchr(host, ':') != NULL))
+	if (!is_address(host) || brackets != (strchr(host, ':') != NULL))
 		return -EINVAL;
 	put_text(field, text);
 	return 0;
@@ -418,7 +419,7 @@ struct setting_ops {
 static const struct setting_ops types[] = {
 	[SETTING_TEXT]       = {"text without control characters", set_text, NULL, print_text, done_text},
 	[SETTING_PATH]       = {"an absolute path, or \"\"", set_path, NULL, print_text, done_text},
-	[SETTING_ADDR]       = {"a loopback address and a port, such as 127.0.0.1:8000 or [::1]:8000, or \"\"", set_addr, NULL, print_text, done_text},
+	[SETTING_ADDR]       = {"an address in numbers and a port, such as 127.0.0.1:8000 or [::1]:8000, or \"\"", set_addr, NULL, print_text, done_text},
 	[SETTING_LIST]       = {"a list of at most 64 names, none of them empty", set_list, NULL, print_list, done_list},
 	[SETTING_BOOL]       = {"true or false", set_bool, NULL, print_bool, NULL},
 	[SETTING_UINT]       = {"a whole number", NULL, parse_u64, print_uint, NULL},

@@ -59,9 +59,8 @@ static void apply(const struct tenants *all, struct tenant *t)
 
 		t->limits[i] = t->quotas[i] == QUOTA_UNSET ? fallback : t->quotas[i];
 	}
-	/* Somebody who may ask at all may ask once. */
-	if (t->limits[QUOTA_BURST] < 1)
-		t->limits[QUOTA_BURST] = t->limits[QUOTA_REQUESTS] ? t->limits[QUOTA_REQUESTS] : 1;
+	if (t->limits[QUOTA_BURST] == 0)
+		t->limits[QUOTA_BURST] = t->limits[QUOTA_REQUESTS];
 	t->queue.running_max = t->limits[QUOTA_EXECUTIONS];
 	t->queue.memory_max = t->limits[QUOTA_MEMORY];
 }
@@ -115,7 +114,7 @@ static void tenant_free(struct tenant *t)
 	free(t);
 }
 
-int tenants_remove(struct tenants *all, struct tenant *t, struct error *err)
+int tenants_check_remove(const struct tenant *t, struct error *err)
 {
 	if (str_equal(t->name, TENANT_DEFAULT))
 		return error_set(err, ERR_CONFLICT, 0, "tenant %s is always there", t->name);
@@ -124,6 +123,13 @@ int tenants_remove(struct tenants *all, struct tenant *t, struct error *err)
 		                 "tenant %s has %zu sessions and executions, ended ones included; "
 		                 "delete them first",
 		                 t->name, t->holds);
+	return 0;
+}
+
+int tenants_remove(struct tenants *all, struct tenant *t, struct error *err)
+{
+	if (tenants_check_remove(t, err) < 0)
+		return -1;
 	(void)map_remove(all->by_name, t->name);
 	tenant_free(t);
 	return 0;

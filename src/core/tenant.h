@@ -78,7 +78,9 @@ struct tenant *tenants_add(struct tenants *all, const struct tenant_settings *se
 /** tenants_set - policy and quotas from now on; @s, which may be NULL, lets go on who may now. */
 void tenants_set(struct tenants *all, struct tenant *t, const struct tenant_settings *settings,
                  struct scheduler *s);
-/** tenants_remove - ERR_CONFLICT while something is held, or for TENANT_DEFAULT. */
+/** tenants_check_remove - ERR_CONFLICT while something is held, or for TENANT_DEFAULT. */
+int tenants_check_remove(const struct tenant *t, struct error *err) attr_must_check;
+/** tenants_remove - where tenants_check_remove allows it. */
 int tenants_remove(struct tenants *all, struct tenant *t, struct error *err) attr_must_check;
 
 /* Counting. A tenant of NULL has no bounds. What refuses says ERR_QUOTA and the quota as field;

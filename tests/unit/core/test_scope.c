@@ -15,7 +15,7 @@ static void names_go_both_ways(void **state)
 	for (int i = SCOPE_READ; i < SCOPE_COUNT; i++)
 		assert_int_equal(scope_find(scope_name((enum scope)i)), i);
 	scopes_format(SCOPES_ALL, text);
-	assert_string_equal(text, "read,execute,sessions,files,templates,policy,admin");
+	assert_string_equal(text, "read,execute,sessions,files,templates,policy,metrics,admin");
 	assert_int_equal(scopes_parse(text, &scopes, &err), 0);
 	assert_int_equal(scopes, SCOPES_ALL);
 	assert_int_equal(scopes_parse("read", &scopes, &err), 0);
@@ -39,7 +39,7 @@ static void what_is_no_scope_is_refused(void **state)
 		assert_string_equal(err.field, "scopes");
 		assert_int_equal(scopes, 77);
 	}
-	assert_int_equal(scope_find("none"), SCOPE_COUNT);
+	assert_int_equal(scope_find("public"), SCOPE_COUNT);
 }
 
 static void each_allows_itself_and_admin_all(void **state)
@@ -47,13 +47,15 @@ static void each_allows_itself_and_admin_all(void **state)
 	(void)state;
 	for (int has = SCOPE_READ; has < SCOPE_COUNT; has++) {
 		assert_true(scope_allows(SCOPE_BIT(has), SCOPE_ANY));
-		assert_true(scope_allows(SCOPE_BIT(has), SCOPE_NONE));
+		assert_true(scope_allows(SCOPE_BIT(has), SCOPE_PUBLIC));
 		for (int needs = SCOPE_READ; needs < SCOPE_COUNT; needs++)
 			assert_int_equal(scope_allows(SCOPE_BIT(has), (enum scope)needs),
 			                 has == needs || has == SCOPE_ADMIN);
 	}
 	assert_false(scope_allows(SCOPES_USER, SCOPE_ADMIN));
-	assert_true(scope_allows(0, SCOPE_NONE));
+	assert_false(scope_allows(SCOPES_USER, SCOPE_UNSET));
+	assert_true(scope_allows(SCOPES_ALL, SCOPE_UNSET));
+	assert_true(scope_allows(0, SCOPE_PUBLIC));
 }
 
 int main(void)
