@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/exec.h"
 #include "core/execution.h"
+#include "core/identity.h"
 #include "core/measure.h"
 #include "core/packages.h"
 #include "core/policies.h"
@@ -77,6 +78,8 @@ struct daemon {
 	struct timer *lag_timer;
 	uint64_t lag_due_us;
 	struct tenants *tenants;
+	struct identity *identity;
+	uid_t started_by;
 	struct exec_service *execs;
 	struct executions *executions;
 	struct session_service *sessions;
@@ -192,13 +195,25 @@ static int check_listen(const struct config *c, struct error *err)
 {
 	if (!c->listen[0] && !c->socket[0])
 		return error_set(err, ERR_CONFIG, 0, "nothing to serve: set listen or socket");
-	if (c->listen[0] && !http_address_is_loopback(c->listen))
+	return 0;
+}
+
+/* Keys must be there before anybody else can come. */
+static int check_keys(const struct config *c, const struct identity *identity, struct error *err)
+{
+	if (!c->listen[0] || http_address_is_loopback(c->listen))
+		return 0;
+	if (!identity_has_keys(identity))
 		return error_set(
 			err, ERR_CONFIG, 0,
 			"refusing to listen on %s: it is not loopback, and without keys anyone "
-			"there could run code. Listen on 127.0.0.1:PORT or [::1]:PORT, or on a "
-			"Unix socket, behind a proxy that authenticates",
+			"there could run code. Make a key first: 'milliboxd --create-key', or "
+			"'millibox key create' while it listens on loopback",
 			c->listen);
+	if (!c->tls_cert[0])
+		log_warn("listening on %s without TLS: keys and code go over the network in the "
+		         "clear",
+		         c->listen);
 	return 0;
 }
 
@@ -397,8 +412,9 @@ static void make_core(struct daemon *d)
 	};
 
 	sessions.templates = d->templates = templates_new(&templates);
-	execs.tenants = d->tenants = tenants_new(d->config);
+	execs.tenants = d->tenants;
 	sessions.execs = d->execs = exec_service_new(&execs);
+	identity_start(d->identity, d->loop, exec_service_scheduler(d->execs));
 	sessions.executions = d->executions = executions_new(d->loop, d->config->executions_keep,
 	                                                     d->config->executions_keep_bytes);
 	executions_set_metrics(d->executions, d->metrics);
@@ -471,9 +487,9 @@ static int serve(struct daemon *d, struct error *err)
 	d->metrics = metrics_new();
 	make_core(d);
 	measure(d);
-	d->router = router_new(&(struct router_config){c, d->loop, d->execs, d->sessions,
-	                                               d->executions, d->metrics, d->packages,
-	                                               d->templates, d->runners, d->store});
+	d->router = router_new(&(struct router_config){
+		c, d->loop, d->execs, d->sessions, d->executions, d->metrics, d->packages,
+		d->templates, d->runners, d->store, d->identity, d->tenants});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
@@ -564,6 +580,20 @@ static int open_store(struct daemon *d, struct error *err)
 	return lost < 0 ? -1 : 0;
 }
 
+static int load_identity(struct daemon *d, struct error *err)
+{
+	struct identity_config config = {
+		.config = d->config, .store = d->store, .owner_uid = d->started_by};
+
+	if (key_setup() < 0)
+		return error_set(err, ERR_SYSTEM, 0, "set up libsodium");
+	config.tenants = d->tenants = tenants_new(d->config);
+	d->identity = identity_new(&config);
+	if (identity_load(d->identity, err) < 0)
+		return -1;
+	return check_keys(d->config, d->identity, err);
+}
+
 static int lock_down(struct daemon *d, struct error *err)
 {
 	/* Before the filter: what the loop needs of the kernel is then never a question. */
@@ -583,8 +613,9 @@ static const struct phase phases[] = {
 	{open_sockets,  DAEMON_BAD_PLACE  },
         {drop_ids,      DAEMON_NO_LOCKDOWN},
 	{open_store,    DAEMON_BAD_PLACE  },
-        {lock_down,     DAEMON_NO_LOCKDOWN},
-	{serve,         DAEMON_BAD_PLACE  },
+        {load_identity, DAEMON_BAD_CONFIG },
+	{lock_down,     DAEMON_NO_LOCKDOWN},
+        {serve,         DAEMON_BAD_PLACE  },
 };
 
 static int start(struct daemon *d)
@@ -621,6 +652,7 @@ static void take_down(struct daemon *d)
 	metrics_free(d->metrics);
 	if (d->driver)
 		driver_free(d->driver); /* waits for the engine to have cleaned up */
+	identity_free(d->identity);
 	tenants_free(d->tenants);
 	packages_free(d->packages);
 	policies_free(d->policies);
@@ -648,6 +680,7 @@ enum daemon_exit daemon_run(const struct config *config)
 {
 	struct daemon d = {
 		.config = config,
+		.started_by = geteuid(),
 		.guard.link = -1,
 		.state_lock = -1,
 		.tcp_fd = -1,

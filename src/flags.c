@@ -27,6 +27,8 @@ static const struct flag table[] = {
 	{"--dump-config",  NULL,        NULL,         FIELD(dump_config),  "print all settings as YAML and exit"     },
 	{"--check-policy", "FILE",      NULL,         FIELD(policies),
          "check a policy and exit; may be given again"							       },
+	{"--create-key",   NULL,        NULL,         FIELD(create_key),
+         "make a key that may do everything, print it and exit; while no daemon runs"                                },
 	{"--version",      NULL,        NULL,         FIELD(version),      "print the version and exit"              },
 	{"--help",         NULL,        NULL,         FIELD(help),         "print this and exit"                     },
 };

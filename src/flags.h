@@ -18,7 +18,7 @@ struct flags {
 	size_t overrides_count;
 	const char *policies[FLAGS_POLICIES_MAX + 1]; /* to be checked; NULL-terminated */
 	size_t policies_count;
-	bool check_config, dump_config, version, help;
+	bool check_config, dump_config, create_key, version, help;
 };
 
 /** flags_parse - strings are argv's. Return: 0, or -1 with *err (ERR_INVALID) to be told as usage.

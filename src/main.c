@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "core/config.h"
 #include "daemon.h"
+#include "first_key.h"
 #include "flags.h"
 #include <stdio.h>
 
@@ -41,6 +42,8 @@ static enum daemon_exit with_config(const struct flags *flags)
 	if (flags->dump_config || flags->check_config)
 		return flush();
 	log_setup(PROGRAM, config->log_level, config->log_format);
+	if (flags->create_key)
+		return first_key_create(config);
 	return daemon_run(config);
 }
 

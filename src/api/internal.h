@@ -5,6 +5,7 @@
 
 #include "api/router.h"
 #include "core/principal.h"
+#include "core/scope.h"
 
 struct execution;
 struct session;
@@ -37,6 +38,7 @@ struct route {
 	bool always; /* answered even when there are too many connections */
 	route_fn *handle;
 	const char *summary; /* as in docs/api/openapi.yaml */
+	enum scope scope;    /* what a key must have for it */
 };
 
 /** route_at - NULL past the end. */
@@ -49,8 +51,9 @@ struct execution *find_execution(struct router *r, const struct route_args *args
 
 /* What goes with a request; see http_set_tag. */
 enum request_tag {
-	REQUEST_TAG_ROUTE, /* const struct route *, once it is known */
-	REQUEST_TAG_ERROR, /* enum error_code of the answer */
+	REQUEST_TAG_ROUTE,     /* const struct route *, once it is known */
+	REQUEST_TAG_ERROR,     /* enum error_code of the answer */
+	REQUEST_TAG_PRINCIPAL, /* const struct principal *, once it is known */
 	REQUEST_TAG_COUNT
 };
 static_assert(REQUEST_TAG_COUNT <= HTTP_TAGS, "every tag has its place");
@@ -129,3 +132,17 @@ route_fn v1_execution_result;
 route_fn v1_execution_events;
 route_fn v1_execution_cancel;
 route_fn v1_execution_stdin;
+
+/* v1_key.c */
+route_fn v1_key_list;
+route_fn v1_key_create;
+route_fn v1_key_show;
+route_fn v1_key_revoke;
+
+/* v1_tenant.c */
+route_fn v1_identity;
+route_fn v1_tenant_list;
+route_fn v1_tenant_create;
+route_fn v1_tenant_show;
+route_fn v1_tenant_change;
+route_fn v1_tenant_delete;

@@ -344,6 +344,13 @@ void reply_error(struct http_request *req, const struct error *err)
 	reply_error_retry(req, err, RETRY_AFTER);
 }
 
+void reply_unauthenticated(struct http_request *req, const struct error *err)
+{
+	const struct http_header header = {"WWW-Authenticate", "Bearer realm=\"millibox\""};
+
+	send_error(req, err, &header);
+}
+
 void reply_not_allowed(struct http_request *req, const struct error *err, const char *allow)
 {
 	const struct http_header header = {"Allow", allow};

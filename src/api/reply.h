@@ -65,5 +65,7 @@ void reply_error(struct http_request *req, const struct error *err);
 void reply_error_retry(struct http_request *req, const struct error *err, unsigned seconds);
 /** reply_error_as - with the status that another dialect has for it. */
 void reply_error_as(struct http_request *req, const struct error *err, int status);
+/** reply_unauthenticated - 401, and what to send. */
+void reply_unauthenticated(struct http_request *req, const struct error *err);
 /** reply_not_allowed - 405; @allow is the list of methods. */
 void reply_not_allowed(struct http_request *req, const struct error *err, const char *allow);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/router.h"
 
+#include "api/auth.h"
 #include "api/decode_session.h"
 #include "api/internal.h"
 #include "api/load.h"
@@ -158,14 +159,26 @@ static bool is_listed(char *const *list, const char *name)
 	return false;
 }
 
+/* An address cannot be made to mean another host, as a name can: where the daemon is reached by
+ * other hosts, they may call it by one. */
+static bool is_own_name(const struct config *config, const char *name)
+{
+	struct in6_addr in6;
+	struct in_addr in;
+
+	if (is_loopback_name(name) || is_listed(config->allowed_hosts, name))
+		return true;
+	return config->listen && config->listen[0] && !http_address_is_loopback(config->listen) &&
+	       (inet_pton(AF_INET, name, &in) == 1 || inet_pton(AF_INET6, name, &in6) == 1);
+}
+
 int router_check_source(const struct config *config, bool is_unix, const char *host,
                         const char *origin, struct error *err)
 {
 	char name[HOST_MAX_LEN + 1];
 
 	/* No browser speaks to a Unix socket, and clients put anything into Host there. */
-	if (!is_unix && (!host || host_name(host, name) < 0 ||
-	                 (!is_loopback_name(name) && !is_listed(config->allowed_hosts, name))))
+	if (!is_unix && (!host || host_name(host, name) < 0 || !is_own_name(config, name)))
 		return error_set(err, ERR_FORBIDDEN, 0, "Host is not a name of this daemon");
 	if (origin && !is_listed(config->allowed_origins, origin))
 		return error_set(err, ERR_FORBIDDEN, 0, "Origin is not one this daemon serves");
@@ -223,23 +236,33 @@ static int check_source(const struct router *r, const struct http_request *req, 
 	                           http_header(req, "Origin"), err);
 }
 
+/* The answer to a request that has no route, or not in this form. */
+static int refuse(struct http_request *req, const struct error *err, const char *allow)
+{
+	if (err->code == ERR_BAD_METHOD)
+		reply_not_allowed(req, err, allow);
+	else
+		reply_error(req, err);
+	return -1;
+}
+
 static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 {
 	struct router *r = ctx;
 	const struct route *route = NULL;
 	char allow[ROUTER_ALLOW_LEN] = "";
 	struct error err = {0};
+	bool found;
 
-	if (check_source(r, req, &err) == 0 && cors_handle(req))
+	if (check_source(r, req, &err) < 0)
+		return refuse(req, &err, allow);
+	if (cors_handle(req))
 		return -1;
-	if (error_is_set(&err) || find_route(req, &route, allow, &err) < 0 ||
-	    check_form(route, req, &err) < 0) {
-		if (err.code == ERR_BAD_METHOD)
-			reply_not_allowed(req, &err, allow);
-		else
-			reply_error(req, &err);
+	found = find_route(req, &route, allow, &err) == 0;
+	if (auth_check(r, req, found ? route : NULL) < 0)
 		return -1;
-	}
+	if (!found || check_form(route, req, &err) < 0)
+		return refuse(req, &err, allow);
 	*ret_max_body = route->body == ROUTE_BODY_NONE ? 0 : r->config->max_body_bytes;
 	return 0;
 }
@@ -255,7 +278,6 @@ static int check_body(const struct route *route, const struct http_request *req,
 
 static void on_request(void *ctx, struct http_request *req)
 {
-	static const struct principal anybody = {.tenant = TENANT_DEFAULT, .scopes = UINT32_MAX};
 	struct router *r = ctx;
 	const struct route *route = NULL;
 	char allow[ROUTER_ALLOW_LEN];
@@ -269,7 +291,7 @@ static void on_request(void *ctx, struct http_request *req)
 		return;
 	}
 	(void)router_match(route->path, http_path(req), &args);
-	args.principal = &anybody;
+	args.principal = auth_principal(req);
 	load_then_handle(r, req, route, &args);
 }
 

@@ -15,6 +15,7 @@
 struct config;
 struct exec_service;
 struct executions;
+struct identity;
 struct loop;
 struct metrics;
 struct packages;
@@ -25,6 +26,7 @@ struct runners;
 struct session_service;
 struct store;
 struct templates;
+struct tenants;
 
 /* All borrowed: they outlive it. */
 struct router_config {
@@ -38,6 +40,8 @@ struct router_config {
 	struct templates *templates;
 	const struct runners *runners;
 	struct store *store; /* NULL: nothing is kept but in memory */
+	struct identity *identity;       /* NULL: nobody is asked who he is */
+	struct tenants *tenants;         /* NULL: nobody has quotas */
 };
 
 void router_free(struct router *r);

@@ -97,7 +97,7 @@ def test_environment_overrides_the_file(tmp_path):
     assert r.returncode != 0 and "MILLIBOX_LIMITS_TIMEOUT" in r.stderr
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "10.0.0.1:8000"])
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0"])
 def test_listening_beyond_loopback_without_keys_is_refused(tmp_path, address):
     r = run("--listen", address, "--socket", "", "--state-dir", str(tmp_path / "s"))
     assert r.returncode != 0

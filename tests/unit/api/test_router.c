@@ -363,6 +363,25 @@ static void only_json_in_utf8_is_json(void **state)
 			fail_msg("'%s' is taken", bad[i] ? bad[i] : "(none)");
 }
 
+static void every_route_names_its_scope(void **state)
+{
+	const struct route *route;
+
+	(void)state;
+	for (size_t i = 0; (route = route_at(i)); i++) {
+		bool health =
+			str_equal(route->path, "/healthz") || str_equal(route->path, "/readyz");
+
+		if (route->scope == SCOPE_UNSET)
+			fail_msg("%s %s has none", route->method, route->path);
+		/* Nobody gets in without a key by mistake. */
+		assert_int_equal(route->scope == SCOPE_PUBLIC, health);
+		/* Who may only read changes nothing. */
+		if (route->scope == SCOPE_READ)
+			assert_string_equal(route->method, "GET");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +398,7 @@ int main(void)
 		cmocka_unit_test(a_page_of_somebody_else_is_refused_everywhere),
 		cmocka_unit_test(any_name_does_for_a_unix_socket),
 		cmocka_unit_test(only_json_in_utf8_is_json),
+		cmocka_unit_test(every_route_names_its_scope),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/auth.h"
+
+#include "api/internal.h"
+#include "api/reply.h"
+#include "base/clock.h"
+#include "core/identity.h"
+#include "core/tenant.h"
+#include <stdint.h>
+
+/* A daemon, or a test, without identities: everybody is the same and may do everything. */
+static const struct principal everybody = {.tenant = TENANT_DEFAULT, .scopes = SCOPES_ALL};
+
+const struct principal *auth_principal(const struct http_request *req)
+{
+	const struct principal *p = (const struct principal *)http_tag(req, REQUEST_TAG_PRINCIPAL);
+
+	return p ? p : &everybody;
+}
+
+static const struct principal *authenticate(struct router *r, struct http_request *req,
+                                            struct error *err)
+{
+	struct identity_request request = {
+		.authorization = http_header(req, "Authorization"),
+		.api_key = http_header(req, "X-API-Key"),
+		.repeated = http_header_count(req, "Authorization") > 1 ||
+	                    http_header_count(req, "X-API-Key") > 1,
+		.peer = http_peer(req),
+		.now_us = clock_us(),
+	};
+
+	request.has_uid = http_peer_uid(req, &request.uid) == 0;
+	return identity_authenticate(r->parts.identity, &request, err);
+}
+
+static int check_scope(const struct principal *p, const struct route *route, struct error *err)
+{
+	enum scope needed = route ? route->scope : SCOPE_ANY;
+	const char *name = scope_name(needed);
+
+	if (scope_allows(p->scopes, needed))
+		return 0;
+	return error_set(err, ERR_NO_SCOPE, 0, "this needs scope %s", name ? name : "admin");
+}
+
+static int check_rate(struct router *r, const struct principal *p, uint64_t *ret_wait_us,
+                      struct error *err)
+{
+	struct tenant *t = r->parts.tenants ? tenants_find(r->parts.tenants, p->tenant) : NULL;
+
+	return tenant_take_request(t, clock_us(), ret_wait_us, err);
+}
+
+static void refuse(struct http_request *req, const struct error *err, uint64_t wait_us)
+{
+	uint64_t seconds = (wait_us + USEC_PER_SEC - 1) / USEC_PER_SEC;
+
+	if (err->code == ERR_UNAUTHENTICATED)
+		reply_unauthenticated(req, err);
+	else
+		reply_error_retry(req, err, seconds ? (unsigned)seconds : 1);
+}
+
+int auth_check(struct router *r, struct http_request *req, const struct route *route)
+{
+	const struct principal *p = &everybody;
+	struct error err = {0};
+	uint64_t wait_us = 0;
+
+	if (!r->parts.identity || (route && route->scope == SCOPE_PUBLIC))
+		return 0;
+	p = authenticate(r, req, &err);
+	if (p && check_scope(p, route, &err) == 0 && check_rate(r, p, &wait_us, &err) == 0) {
+		http_set_tag(req, REQUEST_TAG_PRINCIPAL, (uintptr_t)p);
+		return 0;
+	}
+	refuse(req, &err, wait_us);
+	return -1;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: who sends a request, and whether that is allowed: key, scope of the route, and how many
+ * requests its tenant may send. Asked when the header is there, so that a stranger's body is not
+ * read.
+ */
+
+struct http_request;
+struct principal;
+struct route;
+struct router;
+
+/**
+ * auth_check - @route NULL: there is none of this path, which only those learn who have a key.
+ * Return: 0, and auth_principal knows; or -1: the request is answered.
+ */
+int auth_check(struct router *r, struct http_request *req, const struct route *route);
+/** auth_principal - who asks. */
+const struct principal *auth_principal(const struct http_request *req);
