@@ -27,6 +27,8 @@ int api_call(const struct endpoint *endpoint, const struct api_call *call, json_
 		.method = call->method,
 		.socket_path = endpoint->socket,
 		.url = url,
+		.bearer = endpoint->key,
+		.ca_file = endpoint->ca_file,
 		.body = call->body,
 		.body_len = call->body ? strlen(call->body) : 0,
 		.on_data = on_data,

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "cli/credentials.h"
 
 /* The name in the URL only fills the Host header; one that every daemon serves. */
 #define UNIX_URL "http://localhost"
@@ -25,6 +26,9 @@ void endpoint_source_fill(struct endpoint_source *source)
 	source->env_socket = getenv("MILLIBOX_SOCKET");
 	source->env_url = getenv("MILLIBOX_URL");
 	source->env_runtime_dir = getenv("XDG_RUNTIME_DIR");
+	source->env_key = getenv("MILLIBOX_API_KEY");
+	source->env_key_file = getenv("MILLIBOX_API_KEY_FILE");
+	source->env_ca_file = getenv("MILLIBOX_CA_FILE");
 	source->uid = geteuid();
 }
 
@@ -65,8 +69,8 @@ static char *default_socket(const struct endpoint_source *source)
 	return xasprintf("/tmp/millibox-%u/millibox.sock", (unsigned)source->uid);
 }
 
-int endpoint_choose(const struct endpoint_source *source, struct endpoint *ret_endpoint,
-                    struct error *err)
+static int choose_place(const struct endpoint_source *source, struct endpoint *ret_endpoint,
+                        struct error *err)
 {
 	if (is_given(source->socket) && is_given(source->url))
 		return error_set(err, ERR_INVALID, 0, "give --socket or --url, not both");
@@ -81,8 +85,24 @@ int endpoint_choose(const struct endpoint_source *source, struct endpoint *ret_e
 	return choose_socket(default_socket(source), false, ret_endpoint, err);
 }
 
+int endpoint_choose(const struct endpoint_source *source, struct endpoint *ret_endpoint,
+                    struct error *err)
+{
+	const struct credentials_source from = {source->env_key, source->env_key_file};
+	cleanup_free char *key = NULL;
+
+	if (credentials_read(&from, &key, err) < 0 || choose_place(source, ret_endpoint, err) < 0)
+		return -1;
+	ret_endpoint->key = TAKE_PTR(key);
+	if (is_given(source->env_ca_file))
+		ret_endpoint->ca_file = xstrdup(source->env_ca_file);
+	return 0;
+}
+
 void endpoint_done(struct endpoint *endpoint)
 {
+	free(endpoint->key);
+	free(endpoint->ca_file);
 	free(endpoint->socket);
 	free(endpoint->url);
 	*endpoint = (struct endpoint){0};

@@ -15,18 +15,23 @@ struct endpoint_source {
 	const char *env_socket;
 	const char *env_url;
 	const char *env_runtime_dir;
+	const char *env_key;      /* MILLIBOX_API_KEY */
+	const char *env_key_file; /* MILLIBOX_API_KEY_FILE */
+	const char *env_ca_file;  /* MILLIBOX_CA_FILE */
 	uid_t uid;
 };
 
 struct endpoint {
-	char *socket; /* owned; NULL: TCP */
-	char *url;    /* owned; without a slash at its end */
-	bool chosen;  /* somebody named it: nothing else may take its place */
+	char *socket;  /* owned; NULL: TCP */
+	char *url;     /* owned; without a slash at its end */
+	bool chosen;   /* somebody named it: nothing else may take its place */
+	char *key;     /* owned; NULL: none */
+	char *ca_file; /* owned; NULL: the system's authorities */
 };
 
 /** endpoint_source_fill - the environment's part of @source. */
 void endpoint_source_fill(struct endpoint_source *source);
-/** endpoint_choose - pure. Return: 0, or -1 (ERR_INVALID). */
+/** endpoint_choose - pure, but that a file with a key is read. Return: 0, or -1 (ERR_INVALID). */
 int endpoint_choose(const struct endpoint_source *source, struct endpoint *ret_endpoint,
                     struct error *err) attr_must_check;
 void endpoint_done(struct endpoint *endpoint);

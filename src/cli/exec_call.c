@@ -84,6 +84,8 @@ static int perform(struct exec_call *call, const struct exec_target *target, con
 		.method = "POST",
 		.socket_path = target->endpoint->socket,
 		.url = url,
+		.bearer = target->endpoint->key,
+		.ca_file = target->endpoint->ca_file,
 		.body = body,
 		.body_len = strlen(body),
 		.accept = call->stream ? "application/x-ndjson" : "application/json",

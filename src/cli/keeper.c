@@ -37,6 +37,9 @@ static const char *const kept_variables[] = {"HOME=", "XDG_RUNTIME_DIR=", "MILLI
 
 static bool is_kept(const char *variable)
 {
+	/* Of the command's; no daemon has a use for it. */
+	if (str_has_prefix(variable, "MILLIBOX_API_KEY"))
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(kept_variables); i++) {
 		if (str_has_prefix(variable, kept_variables[i]))
 			return true;
