@@ -348,7 +348,7 @@ void reply_unauthenticated(struct http_request *req, const struct error *err)
 {
 	const struct http_header header = {"WWW-Authenticate", "Bearer realm=\"millibox\""};
 
-	send_error(req, err, &header);
+	send_error(req, err, error_http(err->code), &header);
 }
 
 void reply_not_allowed(struct http_request *req, const struct error *err, const char *allow)
