@@ -4,6 +4,7 @@
 #include "api/decode_session.h"
 #include "api/follow.h"
 #include "api/json.h"
+#include "api/listing.h"
 #include "api/query.h"
 #include "api/reply.h"
 #include "api/ticket.h"
@@ -155,6 +156,8 @@ void v1_session_executions(struct router *r, struct http_request *req,
 		reply_error(req, &err);
 		return;
 	}
+	if (listing_executions(r, req, args, &page))
+		return;
 	list(r->parts.executions, args, &page);
 	reply_json(req, HTTP_OK,
 	           query_page_object(&page, "executions",

@@ -4,6 +4,7 @@
 #include "api/decode_session.h"
 #include "api/dependencies.h"
 #include "api/json.h"
+#include "api/listing.h"
 #include "api/query.h"
 #include "api/reply.h"
 #include "api/view.h"
@@ -130,6 +131,8 @@ void v1_session_list(struct router *r, struct http_request *req, const struct ro
 		reply_error(req, &err);
 		return;
 	}
+	if (listing_sessions(r, req, tenant, &page))
+		return;
 	list(r->parts.sessions, tenant, &page);
 	reply_json(req, HTTP_OK,
 	           query_page_object(&page, "sessions", session_count(r->parts.sessions, tenant)));

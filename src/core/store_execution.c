@@ -205,9 +205,7 @@ enum column {
 
 /* Of those whose session was not deleted. */
 #define SELECT_EXECUTION                                                                           \
-	"SELECT e.id, e.tenant, e.session_id, e.session_ms, e.created_ms, e.started_ms,"           \
-	" e.completed_ms, e.language, e.timeout_us, e.outcome, e.failure, e.report, e.code,"       \
-	" e.out, e.err, e.events FROM executions e WHERE e.completed_ms IS NOT NULL"               \
+	"SELECT " STORE_EXECUTION_COLUMNS " FROM executions e WHERE e.completed_ms IS NOT NULL"    \
 	" AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = e.tenant"                      \
 	" AND s.id = e.session_id AND s.created_ms = e.session_ms AND s.deleted = 1)"
 
@@ -263,7 +261,8 @@ static void read_events(struct execution *e, const struct db_rows *rows, size_t 
 	}
 }
 
-static struct execution *read_row(struct executions *all, const struct db_rows *rows, size_t row)
+struct execution *store_read_execution(struct executions *all, const struct db_rows *rows,
+                                       size_t row)
 {
 	struct execution *e = execution_new_blank(all);
 	const char *outcome = db_rows_text(rows, row, COLUMN_OUTCOME);
@@ -306,7 +305,8 @@ static void on_found(void *ctx, const struct db_rows *rows, const struct error *
 
 		/* Two may have asked for it at the same time. */
 		if (!executions_find(found.executions, tenant, id))
-			executions_adopt(found.executions, read_row(found.executions, rows, i));
+			executions_adopt(found.executions,
+			                 store_read_execution(found.executions, rows, i));
 	}
 	found.fn(found.ctx, err);
 }

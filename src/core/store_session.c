@@ -213,10 +213,7 @@ enum column {
 	COLUMN_SPEC,
 };
 
-#define SELECT_SESSION                                                                             \
-	"SELECT tenant, id, created_ms, updated_ms, active_ms, ended_ms, state, mode, language,"   \
-	" agent_id, box_id, reason, executions, idle_us, lifetime_us, history, env, spec"          \
-	" FROM sessions WHERE deleted = 0"
+#define SELECT_SESSION "SELECT " STORE_SESSION_COLUMNS " FROM sessions WHERE deleted = 0"
 
 static enum session_state state_of(const char *name, size_t len)
 {

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "core/execution.h"
 #include "core/session.h"
+#include "core/store_list.h"
 #include "core/store_session.h"
 #include <string.h>
 
@@ -48,6 +49,30 @@ struct store_search *store_load_session(struct session_service *sessions, const 
 	(void)sessions, (void)tenant, (void)id, (void)fn, (void)ctx;
 	(void)error_set(err, ERR_BUSY, 0, "there is no store");
 	return NULL;
+}
+
+/* There is none: whoever gets here has not asked for it. */
+struct store_list *store_list_sessions(struct session_service *sessions,
+                                       const struct store_query *query, store_page_fn *fn,
+                                       void *ctx, struct error *err)
+{
+	(void)sessions, (void)query, (void)fn, (void)ctx;
+	(void)error_set(err, ERR_BUSY, 0, "there is no store");
+	return NULL;
+}
+
+struct store_list *store_list_executions(struct executions *executions,
+                                         const struct store_query *query, store_page_fn *fn,
+                                         void *ctx, struct error *err)
+{
+	(void)executions, (void)query, (void)fn, (void)ctx;
+	(void)error_set(err, ERR_BUSY, 0, "there is no store");
+	return NULL;
+}
+
+void store_list_cancel(struct store_list *list)
+{
+	(void)list;
 }
 
 void session_request_done(struct session_request *request)

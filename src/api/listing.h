@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: pages of lists that the store knows and memory does not. Where there is no store, or it
+ * cannot be written and so does not know everything, the caller goes through what is in memory.
+ */
+
+#include "api/internal.h"
+#include <stdbool.h>
+
+struct query_page;
+
+/** listing_sessions - Return: whether the request is, or will be, answered; @page is then taken. */
+bool listing_sessions(struct router *r, struct http_request *req, const char *tenant,
+                      const struct query_page *page);
+/** listing_executions - of the session that @args names, which is in memory. */
+bool listing_executions(struct router *r, struct http_request *req, const struct route_args *args,
+                        const struct query_page *page);

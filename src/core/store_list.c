@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/store_list.h"
+
+#include "base/alloc.h"
+#include "core/execution_internal.h"
+#include "core/session_internal.h"
+#include "core/store_internal.h"
+#include "core/store_session.h"
+
+/*
+ * Theory of operation. What is not written yet is queued first, and a read sees every write before
+ * it: so the store alone knows the whole list and its order. Those of a page that are in memory are
+ * told as they are there, which is newer than any row.
+ */
+
+#define PAGE_MAX_BYTES  (64u << 20)
+#define COUNT_MAX_BYTES 4096
+
+struct store_list {
+	struct db_job *job;
+	struct db_job *counting;
+	struct session_service *sessions;
+	struct executions *executions;
+	store_page_fn *fn;
+	void *ctx;
+	size_t total;
+};
+
+static void on_count(void *ctx, const struct db_rows *rows, const struct error *err)
+{
+	struct store_list *list = ctx;
+
+	(void)err; /* the page, which is read behind it, says the same */
+	list->counting = NULL;
+	list->total = rows && db_rows_count(rows) ? (size_t)db_rows_int(rows, 0, 0) : 0;
+}
+
+static void give_sessions(const struct store_list *list, const struct db_rows *rows)
+{
+	struct store_page page = {.count = db_rows_count(rows), .total = list->total};
+	cleanup_free struct session **made = xcalloc(page.count + 1, sizeof(*made));
+	cleanup_free const struct session **all =
+		(const struct session **)xcalloc(page.count + 1, sizeof(*all));
+
+	for (size_t i = 0; i < page.count; i++) {
+		struct session *past = store_read_session(list->sessions, rows, i);
+
+		all[i] = session_find(list->sessions, past->tenant, past->id);
+		if (!all[i] || all[i]->created_ms != past->created_ms)
+			all[i] = past;
+		made[i] = past;
+	}
+	page.sessions = all;
+	list->fn(list->ctx, &page, NULL);
+	for (size_t i = 0; i < page.count; i++) {
+		made[i]->deleted = true;
+		session_reap(made[i]);
+	}
+}
+
+static void give_executions(const struct store_list *list, const struct db_rows *rows)
+{
+	struct store_page page = {.count = db_rows_count(rows), .total = list->total};
+	cleanup_free struct execution **made = xcalloc(page.count + 1, sizeof(*made));
+	cleanup_free const struct execution **all =
+		(const struct execution **)xcalloc(page.count + 1, sizeof(*all));
+
+	for (size_t i = 0; i < page.count; i++) {
+		struct execution *past = store_read_execution(list->executions, rows, i);
+
+		all[i] = executions_find(list->executions, past->tenant, past->id);
+		if (!all[i])
+			all[i] = past;
+		made[i] = past;
+	}
+	page.executions = all;
+	list->fn(list->ctx, &page, NULL);
+	for (size_t i = 0; i < page.count; i++)
+		execution_free(made[i]);
+}
+
+static void on_page(void *ctx, const struct db_rows *rows, const struct error *err)
+{
+	struct store_list *list = ctx;
+
+	if (err)
+		list->fn(list->ctx, NULL, err);
+	else if (list->sessions)
+		give_sessions(list, rows);
+	else
+		give_executions(list, rows);
+	free(list);
+}
+
+/* The count first: it is told before the page. */
+static struct store_list *begin(struct store *s, const struct db_statement queries[2],
+                                struct store_list *list, struct error *err)
+{
+	store_flush(s);
+	list->counting = db_read(s->db, &queries[0], COUNT_MAX_BYTES, on_count, list, err);
+	if (list->counting)
+		list->job = db_read(s->db, &queries[1], PAGE_MAX_BYTES, on_page, list, err);
+	if (list->job)
+		return list;
+	if (list->counting)
+		db_forget(list->counting);
+	free(list);
+	return NULL;
+}
+
+void store_list_cancel(struct store_list *list)
+{
+	if (list->counting)
+		db_forget(list->counting);
+	db_forget(list->job);
+	free(list);
+}
+
+#define OF_TENANT " FROM sessions WHERE deleted = 0 AND tenant = ?1 AND (?2 IS NULL OR state = ?2)"
+
+struct store_list *store_list_sessions(struct session_service *sessions,
+                                       const struct store_query *query, store_page_fn *fn,
+                                       void *ctx, struct error *err)
+{
+	const struct db_value tenant = DB_TEXT(query->tenant), status = DB_TEXT(query->status);
+	const struct db_statement queries[2] = {
+		DB_SQL("SELECT count(*)" OF_TENANT, tenant, status),
+		DB_SQL("SELECT " STORE_SESSION_COLUMNS OF_TENANT
+	               " ORDER BY created_ms DESC, no DESC LIMIT ?3 OFFSET ?4",
+	               tenant, status, DB_INT(query->limit), DB_INT(query->offset)),
+	};
+	struct store_list *list = NEW(struct store_list);
+
+	list->sessions = sessions;
+	list->fn = fn;
+	list->ctx = ctx;
+	return begin(sessions->config.store, queries, list, err);
+}
+
+#define OF_SESSION                                                                                 \
+	" FROM executions e WHERE e.tenant = ?1 AND e.session_id = ?2 AND e.session_ms = ?3"       \
+	" AND (?4 IS NULL OR e.status = ?4)"
+
+struct store_list *store_list_executions(struct executions *executions,
+                                         const struct store_query *query, store_page_fn *fn,
+                                         void *ctx, struct error *err)
+{
+	const struct db_value tenant = DB_TEXT(query->tenant), id = DB_TEXT(query->session_id);
+	const struct db_value ms = DB_INT(query->session_ms), status = DB_TEXT(query->status);
+	const struct db_statement queries[2] = {
+		DB_SQL("SELECT count(*)" OF_SESSION, tenant, id, ms, status),
+		DB_SQL("SELECT " STORE_EXECUTION_BRIEF OF_SESSION
+	               " ORDER BY e.no DESC LIMIT ?5 OFFSET ?6",
+	               tenant, id, ms, status, DB_INT(query->limit), DB_INT(query->offset)),
+	};
+	struct store_list *list = NEW(struct store_list);
+
+	list->executions = executions;
+	list->fn = fn;
+	list->ctx = ctx;
+	return begin(executions->store, queries, list, err);
+}

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What outlives a daemon: acknowledged executions, results, events, sessions; and what a daemon refuses to open."""
+
+import contextlib
+import hashlib
+import os
+import random
+import sqlite3
+import stat
+import threading
+
+import pytest
+
+from support import host
+from support.daemon import Daemon
+from support.sessions import V1, Session, events
+
+BAD_PLACE = 4
+
+
+@pytest.fixture
+def own():
+    """Daemons of the test's own, which may be ended at will."""
+    made = []
+
+    def make(**kw):
+        made.append(Daemon(**kw))
+        return made[-1].start()
+
+    yield make
+    for daemon in made:
+        daemon.remove()
+
+
+def again(daemon):
+    """The same home, another daemon."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(daemon.socket)
+    return daemon.start()
+
+
+def database(daemon):
+    return daemon.home / "state" / "millibox.db"
+
+
+def picture(daemon):
+    """Names and contents of everything in the state directory but the lock."""
+    files = sorted(p for p in (daemon.home / "state").iterdir() if p.name.startswith("millibox.db"))
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+def test_files_belong_to_the_daemon_alone(own):
+    daemon = own()
+    state = daemon.home / "state"
+    uid = int(open(f"/proc/{daemon.pid}/status").read().split("Uid:\t")[1].split()[0])
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+    for name in ("millibox.db", "millibox.db-wal", "millibox.db-shm"):
+        st = (state / name).stat()
+        assert stat.S_IMODE(st.st_mode) == 0o600 and st.st_uid == uid
+    if host.is_root():
+        assert uid != 0
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_what_has_ended_is_readable_after_a_restart(own, how):
+    daemon = own()
+    with daemon.client() as client:
+        session = Session(client, mode="persistent", env_vars={"A": "b"})
+        code = "import sys\nfor i in range(3):\n    print(i, flush=True)\n    print('e', i, file=sys.stderr, flush=True)\n6 * 7"
+        first = session.run(code)
+        failed = session.run("1/0")
+        before = list(events(client, first["execution_id"]))
+        session.act("terminate")
+        host.wait_until(lambda: not session.info()["container_id"], 10, "its box is gone")
+        shown = session.info()
+        listed = client.get(f"{V1}/sessions").json
+        executions = client.get(f"{session.path}/executions").json
+        # What is asynchronous is on the disk when it is acknowledged, and all that was queued before it.
+        other = Session(client, mode="ephemeral")
+        other.start("1")
+    daemon.stop() if how == "stop" else daemon.kill()
+    again(daemon)
+    with daemon.client() as client:
+        result = client.get(f"{V1}/executions/{first['execution_id']}/result")
+        assert result.status == 200
+        assert result.json == first
+        assert client.get(f"{V1}/executions/{failed['execution_id']}/result").json == failed
+        assert list(events(client, first["execution_id"])) == before
+        assert list(events(client, first["execution_id"], after=2)) == [e for e in before if e.get("id", 99) > 2]
+        assert client.get(session.path).json == shown
+        latest = client.get(f"{session.path}/result").json
+        assert latest["execution_id"] == failed["execution_id"]
+        answer = client.post(f"{session.path}/execute", {"code": "1"})
+        assert answer.status == 409 and answer.json["error_code"] == "Sandbox.StateConflict"
+        now = client.get(f"{session.path}/executions").json
+        assert now == executions
+        assert [s for s in client.get(f"{V1}/sessions").json["sessions"] if s["id"] == session.id] == [
+            s for s in listed["sessions"] if s["id"] == session.id
+        ]
+
+
+def test_unknown_ids_are_unknown_to_the_store_too(own):
+    daemon = own()
+    with daemon.client() as client:
+        assert client.get(f"{V1}/executions/exec_20200101_aaaaaaaa").status == 404
+        assert client.get(f"{V1}/sessions/nobody").status == 404
+        assert client.get(f"{V1}/sessions/nobody/result").status == 404
+        assert client.post(f"{V1}/sessions/nobody/execute", {"code": "1"}).status == 404
+
+
+def test_a_deleted_session_stays_deleted(own):
+    daemon = own()
+    with daemon.client() as client:
+        session = Session(client, mode="persistent")
+        execution = session.run("1")["execution_id"]
+        assert session.delete().status == 200
+        assert client.get(f"{V1}/executions/{execution}").status == 404
+    daemon.stop()
+    again(daemon)
+    with daemon.client() as client:
+        assert client.get(session.path).status == 404
+        assert client.get(f"{V1}/executions/{execution}").status == 404
+        assert session.id not in [s["id"] for s in client.get(f"{V1}/sessions").json["sessions"]]
+
+
+def test_memory_forgets_what_the_store_remembers(own):
+    daemon = own(env={"MILLIBOX_EXECUTIONS_KEEP": "2", "MILLIBOX_SESSIONS_MAX": "2"})
+    with daemon.client() as client:
+        sessions = []
+        for i in range(5):
+            session = Session(client, mode="ephemeral", language="shell")
+            sessions.append((session, session.run(f"echo {i}")))
+            session.act("terminate")
+        for i, (session, result) in enumerate(sessions):
+            got = client.get(f"{V1}/executions/{result['execution_id']}/result")
+            assert got.status == 200 and got.json == result
+            assert client.get(session.path).json["status"] == "terminated"
+        listed = [s["id"] for s in client.get(f"{V1}/sessions").json["sessions"]]
+        assert listed == [s.id for s, _ in reversed(sessions)]
+        assert client.get(f"{V1}/sessions?limit=2&offset=1").json["total"] == 5
+
+
+def test_an_acknowledged_execution_is_never_lost(own):
+    """Killed at random moments under load: each that was acknowledged is known afterwards."""
+    seed = random.randrange(1 << 32)
+    rng = random.Random(seed)
+    daemon = own()
+    acknowledged = []
+    lock = threading.Lock()
+
+    def submit(count):
+        with contextlib.suppress(OSError, ConnectionError, AssertionError), daemon.client() as client:
+            session = Session(client, mode="ephemeral", language="shell")
+            for _ in range(count):
+                answer = client.post(f"{session.path}/execute", {"code": "echo here"})
+                if answer.status == 200:
+                    with lock:
+                        acknowledged.append(answer.json["execution_id"])
+
+    for _ in range(4):
+        before = len(acknowledged)
+        threads = [threading.Thread(target=submit, args=(60,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        target = before + rng.randrange(1, 60)
+        host.wait_until(lambda: len(acknowledged) >= target or not any(t.is_alive() for t in threads), 30, "some")
+        daemon.kill()
+        for thread in threads:
+            thread.join()
+        again(daemon)
+    assert len(acknowledged) > 4
+    with daemon.client() as client:
+        for execution in acknowledged:
+            answer = client.get(f"{V1}/executions/{execution}/result")
+            assert answer.status == 200, (seed, execution, answer)
+            assert answer.json["status"] in ("success", "crashed", "cancelled"), (seed, answer)
+
+
+def test_what_lived_when_the_daemon_died_has_failed(own):
+    daemon = own()
+    with daemon.client() as client:
+        session = Session(client, mode="persistent")
+        running = session.start("print('go', flush=True)\nimport time\ntime.sleep(60)")
+        session.wait_for_output(running, "go")
+        queued = session.start("1")
+    daemon.kill()
+    again(daemon)
+    with daemon.client() as client:
+        assert client.get(session.path).json["status"] == "failed"
+        for execution in (running, queued):
+            assert client.get(f"{V1}/executions/{execution}/status").json["status"] == "crashed"
+            assert [e["event"] for e in events(client, execution)][-1] in ("end", "error")
+
+
+def refused(daemon, words):
+    before = picture(daemon)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(daemon.socket)
+    daemon.log_path.unlink()
+    daemon.start(ready=False)
+    assert daemon.process.wait(20) == BAD_PLACE
+    assert words in daemon.log() and "nothing was changed" in daemon.log()
+    assert picture(daemon) == before
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_newer_database_is_refused_untouched(own, how):
+    daemon = own()
+    daemon.stop()
+    with contextlib.closing(sqlite3.connect(database(daemon))) as db:
+        db.execute("PRAGMA user_version = 999")
+        if how == "stop":
+            db.commit()
+        else:
+            # Only the log knows: as if the newer one had been killed.
+            db.execute("CREATE TABLE of_the_future (x)")
+            db.commit()
+            copies = {s: database(daemon).with_name(f"millibox.db{s}").read_bytes() for s in ("", "-wal")}
+    if how == "kill":
+        for suffix, data in copies.items():
+            database(daemon).with_name(f"millibox.db{suffix}").write_bytes(data)
+    refused(daemon, "newer version")
+
+
+def test_a_damaged_database_is_refused_untouched(own):
+    daemon = own()
+    daemon.stop()
+    with open(database(daemon), "r+b") as f:
+        f.seek(4096 * 3)
+        f.write(os.urandom(4096 * 4))
+    refused(daemon, "is damaged")
+    # Moved away, as the message says, the daemon starts.
+    database(daemon).rename(database(daemon).with_name("away"))
+    again(daemon)
+
+
+def test_something_else_in_its_place_is_refused_untouched(own):
+    daemon = own()
+    daemon.stop()
+    database(daemon).write_text("this is not a database, but it was important to somebody\n" * 100)
+    refused(daemon, "is not a database")
+
+
+def test_a_backup_can_be_made_while_the_daemon_works(own, tmp_path):
+    daemon = own()
+    with daemon.client() as client:
+        session = Session(client, mode="ephemeral", language="shell")
+        execution = session.start("echo in the backup")
+        with contextlib.closing(sqlite3.connect(database(daemon))) as source:
+            with contextlib.closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+                source.backup(copy)
+                rows = copy.execute("SELECT id FROM executions").fetchall()
+        assert (execution,) in rows
+        assert session.result(execution)["stdout"] == "in the backup\n"
