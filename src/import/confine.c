@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import/import.h"
+
+#include <errno.h>
+#include <linux/landlock.h>
+#include <seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/*
+ * Theory of operation. The child needs one directory and what it has open. Landlock leaves it that
+ * directory, for making and reading files, not for running them; the filter leaves it the calls
+ * that this takes: no process, no program, no socket, no other file system. Limits bound what is
+ * left: memory, time, the size of a file.
+ */
+
+#define CPU_SECONDS  900
+#define MEMORY_BYTES (1024ULL * 1024 * 1024)
+#define FILES_OPEN   400 /* a descent holds a directory per level */
+
+#define FS_REFER    (1ULL << 13)
+#define FS_TRUNCATE (1ULL << 14)
+#define FS_ALL      ((1ULL << 16) - 1)
+#define FS_ABI1     ((1ULL << 13) - 1)
+
+#define FS_NEEDED                                                                                  \
+	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |                              \
+	 LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |                           \
+	 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |                            \
+	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM | FS_REFER | FS_TRUNCATE)
+
+static uint64_t known_rights(long abi)
+{
+	if (abi >= 5)
+		return FS_ALL;
+	if (abi >= 3)
+		return FS_ABI1 | FS_REFER | FS_TRUNCATE;
+	return abi == 2 ? FS_ABI1 | FS_REFER : FS_ABI1;
+}
+
+static int limit_files(int dir)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	uint64_t handled = known_rights(abi);
+	struct landlock_path_beneath_attr rule = {.allowed_access = FS_NEEDED & handled,
+	                                          .parent_fd = dir};
+	cleanup_close int ruleset = -1;
+
+	/* The first version lets no file be linked into another directory: an image may need it.
+	 * The filter and openat2 stand alone there. */
+	if (abi < 2)
+		return 0;
+	ruleset = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0);
+	if (ruleset < 0 ||
+	    syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0 ||
+	    syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int limit_resources(const struct import_limits *limits)
+{
+	const struct {
+		__rlimit_resource_t what;
+		rlim_t most;
+	} rows[] = {
+		{RLIMIT_CORE,   0                    },
+		{RLIMIT_CPU,    CPU_SECONDS          },
+		{RLIMIT_DATA,   MEMORY_BYTES         },
+		{RLIMIT_FSIZE,  limits->archive_bytes},
+		{RLIMIT_NOFILE, FILES_OPEN           },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct rlimit limit = {rows[i].most, rows[i].most};
+
+		if (setrlimit(rows[i].what, &limit) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int limit_calls(void)
+{
+	static const int allowed[] = {
+		SCMP_SYS(read),           SCMP_SYS(write),         SCMP_SYS(close),
+		SCMP_SYS(lseek),          SCMP_SYS(fstat),         SCMP_SYS(newfstatat),
+		SCMP_SYS(openat),         SCMP_SYS(openat2),       SCMP_SYS(getdents64),
+		SCMP_SYS(mkdirat),        SCMP_SYS(unlinkat),      SCMP_SYS(linkat),
+		SCMP_SYS(symlinkat),      SCMP_SYS(readlinkat),    SCMP_SYS(fchmod),
+		SCMP_SYS(fcntl),          SCMP_SYS(brk),           SCMP_SYS(mmap),
+		SCMP_SYS(munmap),         SCMP_SYS(mremap),        SCMP_SYS(madvise),
+		SCMP_SYS(mprotect),       SCMP_SYS(futex),         SCMP_SYS(getrandom),
+		SCMP_SYS(exit),           SCMP_SYS(exit_group),    SCMP_SYS(rt_sigreturn),
+		SCMP_SYS(rt_sigprocmask), SCMP_SYS(getpid),        SCMP_SYS(gettid),
+		SCMP_SYS(tgkill),         SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday),
+		SCMP_SYS(time),           SCMP_SYS(umask),         SCMP_SYS(sched_yield),
+	};
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	int r = filter ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < ARRAY_SIZE(allowed) && r >= 0; i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	if (r >= 0)
+		r = seccomp_load(filter);
+	seccomp_release(filter);
+	return r;
+}
+
+int confine(int dir, const struct import_limits *limits, struct error *err)
+{
+	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0
+	                ? -errno
+	                : 0;
+
+	if (r >= 0)
+		r = limit_files(dir);
+	if (r >= 0)
+		r = limit_resources(limits);
+	if (r >= 0)
+		r = limit_calls();
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "confine the importer");
+	return 0;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import/import.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/map.h"
+#include "base/str.h"
+
+/*
+ * Theory of operation. Every name of the archive is resolved beneath the root, as if it were "/"
+ * (openat2), so a link that an earlier entry planted leads to nowhere outside. The last part of a
+ * name is never followed: what is there is removed and made anew.
+ *
+ * Owners are not kept (an importer without privilege has only one), nor are set-uid bits and
+ * attributes. Whoever could read or write something in the image could do so as its root, and a box
+ * has its own copy: so everything can be read and written by everybody inside.
+ *
+ * Whiteouts take away what came from earlier layers: names that this one has added stay.
+ */
+
+#define WHITEOUT ".wh."
+#define OPAQUE   ".wh..wh..opq"
+#define CHUNK    65536
+
+struct applying {
+	const struct layer *l;
+	struct archive *archive;
+	struct map *added; /* paths of this layer, and the directories they are in */
+	struct error *err;
+	char chunk[CHUNK];
+};
+
+static void note(struct applying *a, const char *path)
+{
+	cleanup_free char *copy = xstrdup(path);
+
+	/* All above it too; they end with the first that is known. */
+	while (*copy && map_put(a->added, copy, a) == 0) {
+		char *slash = strrchr(copy, '/');
+
+		*(slash ? slash : copy) = '\0';
+	}
+}
+
+static bool is_added(void *ctx, const char *path)
+{
+	const struct applying *a = ctx;
+
+	return map_get(a->added, path) != NULL;
+}
+
+static int failed(struct applying *a, int r, const char *path)
+{
+	return error_set(a->err, r == -ENOSPC || r == -EDQUOT ? ERR_UNAVAILABLE : ERR_INVALID, -r,
+	                 "'%.80s'", path);
+}
+
+static int apply_opaque(struct applying *a, int dir, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	cleanup_free char *above = xmemdup0(path, slash ? (size_t)(slash - path) : 0);
+	int r = tree_clear(dir, above, is_added, a);
+
+	return r < 0 ? failed(a, r, path) : 0;
+}
+
+static int apply_whiteout(struct applying *a, int dir, const char *path, const char *name)
+{
+	size_t prefix = strlen(WHITEOUT);
+	cleanup_free char *hidden = NULL;
+	int r;
+
+	if (str_equal(name, OPAQUE))
+		return apply_opaque(a, dir, path);
+	name += prefix;
+	/* Further words with this beginning are of other tools' making and mean nothing here. */
+	if (str_has_prefix(name, WHITEOUT))
+		return 0;
+	if (!*name || str_equal(name, ".") || str_equal(name, ".."))
+		return error_set(a->err, ERR_INVALID, 0, "a whiteout of nothing: '%.80s'", path);
+	hidden = xmemdup0(path, (size_t)(strlen(path) - strlen(name) - prefix));
+	{
+		cleanup_free char *whole = xasprintf("%s%s", hidden, name);
+
+		if (is_added(a, whole))
+			return 0;
+	}
+	r = tree_remove(dir, name);
+	return r < 0 ? failed(a, r, path) : 0;
+}
+
+static int make_dir(struct applying *a, int dir, const char *path, const char *name)
+{
+	struct stat st;
+	int r = 0;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+		return 0;
+	r = tree_remove(dir, name);
+	if (r >= 0 && mkdirat(dir, name, 0777) < 0)
+		r = -errno;
+	return r < 0 ? failed(a, r, path) : 0;
+}
+
+static int copy_data(struct applying *a, int fd, const char *path)
+{
+	const struct import_limits *limits = a->l->limits;
+	uint64_t size = 0;
+
+	for (;;) {
+		la_ssize_t n = archive_read_data(a->archive, a->chunk, sizeof(a->chunk));
+		int r;
+
+		if (n == 0)
+			return 0;
+		if (n < 0)
+			return error_set(a->err, ERR_INVALID, 0, "'%.80s': %.100s", path,
+			                 archive_error_string(a->archive));
+		size += (uint64_t)n;
+		a->l->counts->bytes += (uint64_t)n;
+		if (size > limits->file_bytes || a->l->counts->bytes > limits->root_bytes)
+			return error_set(a->err, ERR_TOO_LARGE, 0,
+			                 "'%.80s' makes the image too large", path);
+		r = fd_write_all(fd, a->chunk, (size_t)n);
+		if (r < 0)
+			return failed(a, r, path);
+	}
+}
+
+static int make_file(struct applying *a, struct archive_entry *entry, int dir, const char *path,
+                     const char *name)
+{
+	bool runs = archive_entry_perm(entry) & 0111;
+	cleanup_close int fd = -1;
+	int r = tree_remove(dir, name);
+
+	if (r >= 0)
+		r = fd = fd_open_at(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	if (r < 0)
+		return failed(a, r, path);
+	if (copy_data(a, fd, path) < 0)
+		return -1;
+	return fchmod(fd, runs ? 0777 : 0666) < 0 ? failed(a, -errno, path) : 0;
+}
+
+static int make_link(struct applying *a, struct archive_entry *entry, int dir, const char *path,
+                     const char *name)
+{
+	const char *target = archive_entry_symlink(entry);
+	int r = target && *target && strlen(target) < IMPORT_PATH_MAX ? 0 : -EINVAL;
+
+	if (r >= 0)
+		r = tree_remove(dir, name);
+	if (r >= 0 && symlinkat(target, dir, name) < 0)
+		r = -errno;
+	return r < 0 ? failed(a, r, path) : 0;
+}
+
+static int make_hardlink(struct applying *a, const char *given, int dir, const char *path,
+                         const char *name)
+{
+	const char *target = tree_check(given, a->err);
+	cleanup_close int from = -1;
+	const char *old;
+	struct stat st;
+	int r;
+
+	if (!target)
+		return -1;
+	from = tree_parent(a->l->root, target, false, &old, a->err);
+	if (from < 0)
+		return -1;
+	/* To a link it could lead out when followed; to anything else there is no need. */
+	if (fstatat(from, old, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return error_set(a->err, ERR_INVALID, 0, "'%.80s' is linked to what is no file",
+		                 path);
+	if (str_equal(target, path))
+		return 0;
+	r = tree_remove(dir, name);
+	if (r >= 0 && linkat(from, old, dir, name, 0) < 0)
+		r = -errno;
+	return r < 0 ? failed(a, r, path) : 0;
+}
+
+static int make_node(struct applying *a, struct archive_entry *entry, int dir, const char *path,
+                     const char *name)
+{
+	const char *hard = archive_entry_hardlink(entry);
+	mode_t type = archive_entry_filetype(entry);
+
+	if (hard)
+		return make_hardlink(a, hard, dir, path, name);
+	if (type == AE_IFDIR)
+		return make_dir(a, dir, path, name);
+	if (type == AE_IFLNK)
+		return make_link(a, entry, dir, path, name);
+	if (type == AE_IFREG)
+		return make_file(a, entry, dir, path, name);
+	a->l->counts->dropped++;
+	return 0;
+}
+
+static int apply_entry(struct applying *a, struct archive_entry *entry)
+{
+	const char *given = archive_entry_pathname(entry);
+	cleanup_close int dir = -1;
+	cleanup_free char *path = NULL;
+	const char *checked, *name;
+
+	if (++a->l->counts->entries > a->l->limits->entries)
+		return error_set(a->err, ERR_TOO_LARGE, 0, "more than %llu entries",
+		                 (unsigned long long)a->l->limits->entries);
+	checked = given ? tree_check(given, a->err) : NULL;
+	if (!checked)
+		return given ? -1 : error_set(a->err, ERR_INVALID, 0, "an entry without a name");
+	path = xstrdup(checked);
+	for (size_t len = strlen(path); len > 0 && path[len - 1] == '/'; len--)
+		path[len - 1] = '\0';
+	if (!*path)
+		return 0; /* the root itself */
+	dir = tree_parent(a->l->root, path, true, &name, a->err);
+	if (dir < 0)
+		return -1;
+	if (str_has_prefix(name, WHITEOUT))
+		return apply_whiteout(a, dir, path, name);
+	note(a, path);
+	return make_node(a, entry, dir, path, name);
+}
+
+static la_ssize_t on_read(struct archive *archive, void *ctx, const void **ret_data)
+{
+	struct applying *a = ctx;
+	static char data[CHUNK]; /* one process, one import */
+	ptrdiff_t n = a->l->read(a->l->ctx, data, sizeof(data));
+
+	*ret_data = data;
+	if (n < 0)
+		archive_set_error(archive, (int)-n, "the layer is damaged");
+	return n < 0 ? -1 : n;
+}
+
+static int apply_all(struct applying *a)
+{
+	struct archive_entry *entry;
+
+	for (;;) {
+		int r = archive_read_next_header(a->archive, &entry);
+
+		if (r == ARCHIVE_EOF)
+			return 0;
+		if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
+			return error_set(a->err, ERR_INVALID, 0, "%.120s",
+			                 archive_error_string(a->archive));
+		if (apply_entry(a, entry) < 0)
+			return -1;
+	}
+}
+
+int layer_apply(const struct layer *l, struct error *err)
+{
+	struct applying *a = NEW(struct applying);
+	int r;
+
+	a->l = l;
+	a->err = err;
+	a->added = map_new();
+	a->archive = archive_read_new();
+	(void)archive_read_support_format_tar(a->archive);
+	(void)archive_read_support_format_empty(a->archive);
+	if (archive_read_open(a->archive, a, NULL, on_read, NULL) != ARCHIVE_OK)
+		r = error_set(err, ERR_INVALID, 0, "%.120s", archive_error_string(a->archive));
+	else
+		r = apply_all(a);
+	(void)archive_read_free(a->archive);
+	map_free(a->added);
+	free(a);
+	return r;
+}

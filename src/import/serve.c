@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import/import.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/str.h"
+
+/*
+ * Theory of operation. For each import the parent makes ".tmp-XXXX" with "root" and "blobs" in it,
+ * and a child that fills them. Only when the child says that all is well does the parent rename the
+ * root to its name: who looks sees a whole root or none. What a crash leaves begins with ".tmp-"
+ * and goes with the next start. The parent reads nothing that a stranger made but names of files,
+ * to remove them.
+ */
+
+#define TMP_PREFIX ".tmp-"
+#define TMP_LEN    (sizeof(TMP_PREFIX) + 16)
+
+struct import_limits import_limits_default(void)
+{
+	return (struct import_limits){
+		.archive_bytes = 8ULL << 30,
+		.root_bytes = 16ULL << 30,
+		.file_bytes = 4ULL << 30,
+		.entries = 500000,
+		.layers = 127,
+	};
+}
+
+bool import_is_name(const char *name)
+{
+	size_t len = strnlen(name, IMPORT_NAME_LEN);
+
+	return len > 0 && len < IMPORT_NAME_LEN && name[0] != '.' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == len;
+}
+
+static void tell_failure(int out, const struct error *err)
+{
+	char why[96] = "";
+	json_t *j;
+	char *text;
+
+	if (err->sys)
+		(void)snprintf(why, sizeof(why), ": %s", strerrordesc_np(err->sys));
+	j = json_pack("{s:s, s:s+}", "code", error_text(err->code), "error", err->msg, why);
+	text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	if (text)
+		(void)!fd_write_all(out, text, strlen(text));
+	free(text);
+	json_decref(j);
+}
+
+/* The child. */
+attr_noreturn static void import_child(int tmp, int in, int out)
+{
+	const struct import_limits limits = import_limits_default();
+	cleanup_close int root = fd_open_at(tmp, "root", O_RDONLY | O_DIRECTORY, 0);
+	cleanup_close int blobs = fd_open_at(tmp, "blobs", O_RDONLY | O_DIRECTORY, 0);
+	struct error err = {0};
+	char *result = NULL;
+
+	(void)umask(0);
+	if (root < 0 || blobs < 0)
+		(void)error_set(&err, ERR_SYSTEM, EIO, "directories of the import");
+	else if (confine(tmp, &limits, &err) == 0)
+		result = image_import(in, root, blobs, &limits, &err);
+	if (!result) {
+		tell_failure(out, &err);
+		_exit(1);
+	}
+	_exit(fd_write_all(out, result, strlen(result)) < 0 ? 1 : 0);
+}
+
+static int make_tmp(int roots, char ret_name[TMP_LEN])
+{
+	int fd, r = 0;
+
+	memcpy(ret_name, TMP_PREFIX, strlen(TMP_PREFIX));
+	id_random(ret_name + strlen(TMP_PREFIX), 16);
+	if (mkdirat(roots, ret_name, 0700) < 0)
+		return -errno;
+	fd = fd_open_at(roots, ret_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd >= 0 && (mkdirat(fd, "root", 0700) < 0 || mkdirat(fd, "blobs", 0700) < 0))
+		r = -errno;
+	return r < 0 ? r : fd;
+}
+
+/* What the child was told to do is done when it ended well. Return: 0 or a negative errno. */
+static int await(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECANCELED;
+}
+
+/* 0777: its owner, the importer, is nobody in a box. Who may reach it the directory above says. */
+static int publish(int roots, int tmp, const char *name)
+{
+	if (fchmodat(tmp, "root", 0777, 0) < 0 ||
+	    renameat2(tmp, "root", roots, name, RENAME_NOREPLACE) < 0)
+		return -errno;
+	return 0;
+}
+
+int serve_one(int roots, const char *name, int in, int out)
+{
+	char tmp_name[TMP_LEN];
+	cleanup_close int tmp = make_tmp(roots, tmp_name);
+	int r = tmp;
+	pid_t pid;
+
+	if (r >= 0) {
+		pid = fork();
+		if (pid == 0) {
+			/* Dies with the parent; signals of a terminal are the daemon's. */
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+			import_child(tmp, in, out);
+		}
+		r = pid < 0 ? -errno : await(pid);
+	}
+	if (r >= 0)
+		r = publish(roots, tmp, name);
+	if (tmp >= 0 && tree_remove(roots, tmp_name) < 0)
+		log_warn("cannot remove %s, ignoring", tmp_name);
+	return r;
+}
+
+/* Leftovers of an earlier life. */
+static void sweep(int roots)
+{
+	int fd = fd_open_at(roots, ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (str_has_prefix(entry->d_name, TMP_PREFIX) &&
+		    tree_remove(roots, entry->d_name) < 0)
+			log_warn("cannot remove %s, ignoring", entry->d_name);
+	if (dir)
+		(void)closedir(dir);
+}
+
+/*
+ * One process per request, so that a slow client holds up nobody else. It reports the end by
+ * closing the result: a root that has its name is there before that.
+ */
+attr_noreturn static void handle(int roots, const struct import_request *request, const int fds[2])
+{
+	struct error err = {0};
+	int r;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (request->op == IMPORT_OP_REMOVE)
+		_exit(tree_remove(roots, request->name) < 0 ? 1 : 0);
+	r = serve_one(roots, request->name, fds[0], fds[1]);
+	if (r < 0 && r != -ECANCELED) {
+		(void)error_set(&err, ERR_SYSTEM, -r, "import");
+		tell_failure(fds[1], &err);
+	}
+	/* The mark of success comes last, and only from here: a child cannot say it for us. */
+	if (r >= 0)
+		(void)!fd_write_all(fds[1], "\n", 1);
+	_exit(r < 0 ? 1 : 0);
+}
+
+static bool is_good(const struct import_request *request, ssize_t n, size_t fds)
+{
+	size_t wanted = request->op == IMPORT_OP_IMPORT ? 2 : 0;
+
+	return n == (ssize_t)sizeof(*request) && request->op > IMPORT_OP_NONE &&
+	       request->op < IMPORT_OP_COUNT && fds == wanted && import_is_name(request->name);
+}
+
+int serve(int roots, int sock)
+{
+	sweep(roots);
+	/* Nobody waits for them: the end of the result pipe tells. */
+	(void)signal(SIGCHLD, SIG_IGN);
+	for (;;) {
+		struct import_request request = {0};
+		int fds[FD_PASS_MAX];
+		size_t count = 0;
+		ssize_t n = fd_recv(sock, &request, sizeof(request), fds, &count);
+
+		if (n == 0 || (n < 0 && n != -EINTR))
+			return n == 0 || n == -ECONNRESET ? 0 : 1;
+		if (is_good(&request, n, count)) {
+			pid_t pid = fork();
+
+			if (pid == 0) {
+				(void)signal(SIGCHLD, SIG_DFL);
+				handle(roots, &request, fds);
+			}
+		}
+		for (size_t i = 0; i < count; i++)
+			(void)fd_close(fds[i]);
+	}
+}
