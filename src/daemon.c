@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "core/audit.h"
 #include "core/config.h"
 #include "core/exec.h"
 #include "core/execution.h"
@@ -74,6 +75,7 @@ struct daemon {
 	char **bases; /* owned, NULL-terminated: directories of roots */
 	struct loop *loop;
 	struct metrics *metrics;
+	struct audit *audit;
 	struct measure_parts measured;
 	struct timer *lag_timer;
 	uint64_t lag_due_us;
@@ -368,6 +370,8 @@ static int give_up_root(struct daemon *d, struct error *err)
 
 	if (choose_ids(d, &uid, &gid, err) < 0)
 		return -1;
+	if (d->audit && audit_give(d->audit, uid, gid, err) < 0)
+		return -1;
 	if (home_give_state(d->config->state_dir, d->state_lock, uid, gid, err) < 0)
 		return -1;
 	if (socket[0]) {
@@ -398,12 +402,14 @@ static void make_core(struct daemon *d)
 	                                    .runners = d->runners,
 	                                    .policies = d->policies,
 	                                    .loop = d->loop,
-	                                    .metrics = d->metrics};
+	                                    .metrics = d->metrics,
+	                                    .audit = d->audit};
 	struct session_service_config sessions = {.config = d->config,
 	                                          .driver = d->driver,
 	                                          .runners = d->runners,
 	                                          .loop = d->loop,
-	                                          .metrics = d->metrics};
+	                                          .metrics = d->metrics,
+	                                          .audit = d->audit};
 	const struct templates_config templates = {
 		.runners = d->runners,
 		.bases = (const char *const *)d->bases,
@@ -420,6 +426,7 @@ static void make_core(struct daemon *d)
 	executions_set_metrics(d->executions, d->metrics);
 	executions_set_store(d->executions, d->store);
 	sessions.store = d->store;
+	executions_set_audit(d->executions, d->audit);
 	d->sessions = session_service_new(&sessions);
 }
 
@@ -457,6 +464,8 @@ static void measure(struct daemon *d)
 	metrics_add_source(d->metrics, metrics_process, NULL);
 	metrics_add_source(d->metrics, measure_core, &d->measured);
 	metrics_add_source(d->metrics, measure_http, d);
+	if (d->audit)
+		metrics_add_source(d->metrics, audit_measure, d->audit);
 	d->lag_timer = timer_new(d->loop, on_lag_timer, d);
 	watch_lag(d);
 }
@@ -488,7 +497,7 @@ static int serve(struct daemon *d, struct error *err)
 	make_core(d);
 	measure(d);
 	d->router = router_new(&(struct router_config){
-		c, d->loop, d->execs, d->sessions, d->executions, d->metrics, d->packages,
+		c, d->loop, d->execs, d->sessions, d->executions, d->metrics, d->audit, d->packages,
 		d->templates, d->runners, d->store, d->identity, d->tenants});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
@@ -501,6 +510,14 @@ static int serve(struct daemon *d, struct error *err)
 	if (d->unix_fd >= 0 && http_server_listen(d->http, TAKE_FD(d->unix_fd), NULL, err) < 0)
 		return -1;
 	return native_attach_loop(d->driver, d->loop, err);
+}
+
+static void tell_audit(const struct daemon *d, const char *action)
+{
+	audit_write(d->audit,
+	            &(struct audit_event){.action = action,
+	                                  .object = MILLIBOX_VERSION,
+	                                  .result = d->exit == DAEMON_STOPPED ? "ok" : "failed"});
 }
 
 static void announce(const struct daemon *d)
@@ -529,11 +546,27 @@ static int check(struct daemon *d, struct error *err)
 	return check_programs(d->config, err);
 }
 
+static int open_audit(struct daemon *d, struct error *err)
+{
+	const struct config *c = d->config;
+	cleanup_free char *own = xasprintf("%s/audit.log", c->state_dir);
+	const struct audit_config config = {
+		.path = c->audit_path[0] ? c->audit_path : own,
+		.max_bytes = c->audit_max_bytes,
+		.keep = c->audit_keep,
+		.required = c->audit_required,
+	};
+
+	return c->audit_enabled ? audit_open(&config, &d->audit, err) : 0;
+}
+
 static int open_state(struct daemon *d, struct error *err)
 {
 	if (home_open_state(d->config->state_dir, &d->state_lock, err) < 0)
 		return -1;
-	return make_bases(d, err);
+	if (make_bases(d, err) < 0)
+		return -1;
+	return open_audit(d, err);
 }
 
 static int load_tls(struct daemon *d, struct error *err)
@@ -600,6 +633,8 @@ static int lock_down(struct daemon *d, struct error *err)
 	d->loop = loop_new();
 	if (store_start(d->store, d->loop, lockdown_seal_store, err) < 0)
 		return -1;
+	if (d->audit && audit_start(d->audit, lockdown_seal_audit, err) < 0)
+		return -1;
 	return lockdown_seal(err);
 }
 
@@ -650,6 +685,8 @@ static void take_down(struct daemon *d)
 	timer_free(d->answer_timer);
 	timer_free(d->lag_timer);
 	metrics_free(d->metrics);
+	tell_audit(d, "daemon.stop");
+	audit_close(d->audit);
 	if (d->driver)
 		driver_free(d->driver); /* waits for the engine to have cleaned up */
 	identity_free(d->identity);
@@ -692,6 +729,7 @@ enum daemon_exit daemon_run(const struct config *config)
 	             SIG_IGN); /* a client that left is an error of write, not a reason to die */
 	if (start(&d) == 0) {
 		announce(&d);
+		tell_audit(&d, "daemon.start");
 		loop_run(d.loop);
 	}
 	listened = d.unix_fd >= 0 || d.http;

@@ -177,6 +177,48 @@ static const struct call_rule allowed[] = {
 };
 
 /* The database: files that are open, and removing the log at the end. */
+/* The thread of the audit log: appends, and begins new files. */
+static const struct call_rule allowed_audit[] = {
+	/* lines, durably; a file that is full gets another name, the oldest goes */
+	ANY(write),
+	ANY(pwrite64),
+	ANY(fsync),
+	ANY(fdatasync),
+	ANY(ftruncate),
+	ANY(openat),
+	ANY(close),
+	ANY(renameat),
+	ANY(renameat2),
+	ANY(unlinkat),
+	ANY(getdents64),
+	ANY(fcntl),
+	ANY(fstat),
+	ANY(newfstatat),
+	ANY(lseek),
+	/* memory that is never executed */
+	IF(mmap, 2, PROT_EXEC, 0),
+	IF(mprotect, 2, PROT_EXEC, 0),
+	ANY(munmap),
+	ANY(mremap),
+	ANY(brk),
+	ANY(madvise),
+	/* waiting */
+	ANY(futex),
+	ANY(restart_syscall),
+	ANY(sched_yield),
+	/* what libc asks about */
+	ANY(clock_gettime),
+	ANY(gettimeofday),
+	ANY(getpid),
+	ANY(gettid),
+	ANY(rt_sigprocmask),
+	ANY(rt_sigreturn),
+	ANY(rseq),
+	ANY(set_robust_list),
+	ANY(exit),
+	ANY(exit_group),
+};
+
 static const struct call_rule allowed_store[] = {
 	/* pages in and out, durably */
 	ANY(read),
@@ -380,6 +422,11 @@ static int seal(const struct call_rule *rules, size_t count, struct error *err)
 int lockdown_seal(struct error *err)
 {
 	return seal(allowed, ARRAY_SIZE(allowed), err);
+}
+
+int lockdown_seal_audit(struct error *err)
+{
+	return seal(allowed_audit, ARRAY_SIZE(allowed_audit), err);
 }
 
 int lockdown_seal_store(struct error *err)

@@ -73,11 +73,12 @@ static void tell(enum log_level level, const struct http_request *req, const cha
 
 void account_done(void *ctx, const struct http_request *req, const struct http_done *done)
 {
-	const struct router *r = ctx;
+	struct router *r = ctx;
 	const struct route *found = (const struct route *)http_tag(req, REQUEST_TAG_ROUTE);
 	const char *route = found ? found->path : NO_ROUTE;
 
 	count(r->parts.metrics, req, route, done);
+	audited_done(r, req, done);
 	if (log_is_on(r->config->log_requests))
 		tell(r->config->log_requests, req, route, done);
 }

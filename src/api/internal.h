@@ -10,12 +10,20 @@
 struct execution;
 struct session;
 
+/* Of the audit log: how many in which second. */
+struct refusals {
+	uint64_t second;
+	unsigned told;
+	uint64_t untold;
+};
+
 struct router {
 	struct router_config parts;
 	const struct config *config; /* that of the parts: most handlers want it */
 	struct exec_service *execs;
 	const char *unready; /* literal; NULL: ready */
 	uint64_t started_us;
+	struct refusals refusals;
 };
 
 /* @args is borrowed for the call. */
@@ -65,6 +73,8 @@ static_assert(REQUEST_TAG_COUNT <= HTTP_TAGS, "every tag has its place");
  */
 bool cors_handle(struct http_request *req);
 
+/** audited_done - what the audit log is told of a request that is over. */
+void audited_done(struct router *r, const struct http_request *req, const struct http_done *done);
 /** account_done - count a request that is over, and log it. */
 void account_done(void *ctx, const struct http_request *req, const struct http_done *done);
 

@@ -11,6 +11,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "core/audit.h"
 #include "core/config.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -246,6 +247,12 @@ static int refuse(struct http_request *req, const struct error *err, const char 
 	return -1;
 }
 
+/* Where a log is required nothing is done that would not be in it; looking is free. */
+static int check_audit(const struct router *r, const struct route *route, struct error *err)
+{
+	return str_equal(route->method, "GET") ? 0 : audit_check(r->parts.audit, err);
+}
+
 static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 {
 	struct router *r = ctx;
@@ -261,7 +268,7 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 	found = find_route(req, &route, allow, &err) == 0;
 	if (auth_check(r, req, found ? route : NULL) < 0)
 		return -1;
-	if (!found || check_form(route, req, &err) < 0)
+	if (!found || check_form(route, req, &err) < 0 || check_audit(r, route, &err) < 0)
 		return refuse(req, &err, allow);
 	*ret_max_body = route->body == ROUTE_BODY_NONE ? 0 : r->config->max_body_bytes;
 	return 0;

@@ -17,6 +17,7 @@ struct exec_service;
 struct executions;
 struct identity;
 struct loop;
+struct audit;
 struct metrics;
 struct packages;
 struct principal;
@@ -36,6 +37,7 @@ struct router_config {
 	struct session_service *sessions;
 	struct executions *executions;
 	struct metrics *metrics;         /* NULL: nobody counts */
+	struct audit *audit;             /* NULL: nobody keeps a log */
 	const struct packages *packages; /* NULL: none are known */
 	struct templates *templates;
 	const struct runners *runners;

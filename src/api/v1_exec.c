@@ -205,6 +205,7 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 		return;
 	}
 	decoded.request.tenant = args->principal->tenant;
+	decoded.request.key_id = args->principal->key_id;
 	decoded.request.request_id = xstrdup(http_request_id(req));
 	call->req = req;
 	call->max_bytes = r->config->max_answers_bytes;

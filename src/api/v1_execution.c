@@ -57,6 +57,7 @@ static int start(struct router *r, struct http_request *req, const struct route_
 	if (!session || decode_run(body, len, &limits, run, err) < 0)
 		return -1;
 	session_info(session, &info);
+	request->key_id = args->principal->key_id;
 	request->request_id = xstrdup(http_request_id(req));
 	run->wait |= wait;
 	request->durable = !is_waited_for(req, run);

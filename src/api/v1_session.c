@@ -57,6 +57,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 
 	request.tenant = args->principal->tenant;
 	request.request_id = http_request_id(req);
+	request.key_id = args->principal->key_id;
 	if (decode_session(body, len, &request, &err) < 0 ||
 	    (request.dependencies && resolve(r, &request, &told, &err) < 0) ||
 	    session_create(r->parts.sessions, &request, &session, &reused, &err) < 0) {

@@ -50,6 +50,8 @@ extern const struct command command_tenant_list;
 extern const struct command command_tenant_show;
 extern const struct command command_tenant_set;
 extern const struct command command_tenant_delete;
+extern const struct command command_audit_verify;
+extern const struct command command_audit_tail;
 extern const struct command command_doctor;
 extern const struct command command_box_plan;
 extern const struct command command_completion;

@@ -28,6 +28,8 @@ static const struct command *const commands[] = {
 	&command_tenant_show,
 	&command_tenant_set,
 	&command_tenant_delete,
+	&command_audit_verify,
+	&command_audit_tail,
 	&command_doctor,
 	&command_box_plan,
 	&command_completion,

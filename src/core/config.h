@@ -71,6 +71,10 @@ struct config {
 	/* templates */
 	char **template_dirs; /* NULL-terminated: directories whose subdirectories are roots */
 	uint64_t templates_max;
+	/* audit */
+	bool audit_enabled, audit_required;
+	char *audit_path; /* "": audit.log in the state directory */
+	uint64_t audit_max_bytes, audit_keep;
 
 	/* limits of an execution: default and maximum */
 	uint64_t timeout_us, timeout_max_us;

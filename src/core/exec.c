@@ -125,13 +125,27 @@ enum answer_when {
  * memory of boxes; a few clients that do not read would else hold all of them, for as long as an
  * answer may take. What unread answers cost is bounded where they are kept (http.max_answers).
  */
-static void measure(const struct exec *e)
+/* One of a session is told by its record, which also knows those that never came here. */
+static void tell_end(const struct exec *e)
 {
-	/* One of a session is counted by its record, which also knows those that never came here.
-	 */
-	if (!e->entry.patient)
-		measure_execution(e->service->config.metrics, e->decision.runner->name,
-		                  error_is_set(&e->failure) ? NULL : &e->outcome);
+	const struct exec_service_config *c = &e->service->config;
+	const struct outcome *outcome = error_is_set(&e->failure) ? NULL : &e->outcome;
+
+	if (e->entry.patient)
+		return;
+	measure_execution(c->metrics, e->decision.runner->name, outcome);
+	record_execution(c->audit, &(struct record_execution){
+					   .tenant = e->tenant_name,
+					   .key_id = e->key_id[0] ? e->key_id : NULL,
+					   .request_id = e->decision.spec.request_id,
+					   .id = e->outcome.execution_id,
+					   .language = e->decision.runner->name,
+					   .code_hash = e->code_hash,
+					   .timeout_us = e->decision.timeout_us,
+					   .limits = &e->decision.spec.limits,
+					   .outcome = outcome,
+					   .failure = &e->failure,
+				   });
 }
 
 static void end(struct exec *e, enum answer_when when)
@@ -139,7 +153,7 @@ static void end(struct exec *e, enum answer_when when)
 	struct exec_service *s = e->service;
 
 	set_state(e, EXEC_STATE_ENDED);
-	measure(e);
+	tell_end(e);
 	leave_queue(e);
 	timer_stop(e->timer);
 	if (when == ANSWER_NOW) {
@@ -427,6 +441,19 @@ static void make_ids(struct exec *e)
 	exec_make_box_id(e->decision.spec.id);
 }
 
+/* For logs and audit. What is too long is no name of ours. */
+static void note_asker(struct exec *e, const struct exec_request *request)
+{
+	if (request->request_id)
+		(void)!str_copy(e->decision.spec.request_id, BOX_REQUEST_LEN, request->request_id);
+	(void)!str_copy(e->tenant_name, sizeof(e->tenant_name),
+	                request->tenant ? request->tenant : TENANT_DEFAULT);
+	if (request->key_id)
+		(void)!str_copy(e->key_id, sizeof(e->key_id), request->key_id);
+	if (e->service->config.audit)
+		record_hash(request->code, request->code_len, e->code_hash);
+}
+
 static struct exec *exec_new(struct exec_service *s, const struct exec_request *request,
                              const struct exec_events *events, struct policy_decision *decision)
 {
@@ -440,8 +467,7 @@ static struct exec *exec_new(struct exec_service *s, const struct exec_request *
 	e->arrived_us = clock_us();
 	e->timer = timer_new(s->config.loop, on_timer, e);
 	e->decision = *decision; /* taken */
-	if (request->request_id) /* one that is too long is no id of ours */
-		(void)!str_copy(e->decision.spec.request_id, BOX_REQUEST_LEN, request->request_id);
+	note_asker(e, request);
 	e->outcome.driver = s->config.driver->ops->name;
 	e->outcome.handler = decision->handler;
 	buf_init(&e->outcome.out, decision->output_bytes);

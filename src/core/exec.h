@@ -17,6 +17,7 @@
 struct config;
 struct driver;
 struct loop;
+struct audit;
 struct metrics;
 struct policies;
 struct exec;
@@ -35,6 +36,7 @@ struct exec_request_file {
 struct exec_request {
 	const char *tenant; /* borrowed for the call; NULL: TENANT_DEFAULT */
 	char *request_id;   /* who asked, for logs and audit */
+	const char *key_id; /* borrowed for the call, for audit; NULL: no key was needed */
 	char *language;
 	char *code;
 	size_t code_len;
@@ -87,6 +89,7 @@ struct exec_service_config {
 	const struct policies *policies; /* borrowed; NULL: the settings alone decide */
 	struct loop *loop;
 	struct metrics *metrics;   /* borrowed; NULL: nobody counts */
+	struct audit *audit;       /* borrowed; NULL: nobody keeps a log */
 	struct tenants *tenants;   /* borrowed; NULL: nobody has quotas */
 	uint64_t build_timeout_us; /* for box and program to be started; 0: 15 s */
 };

@@ -115,6 +115,7 @@ struct exec_request *exec_request_copy(const struct exec_request *request)
 
 	*copy = *request;
 	copy->tenant = NULL;
+	copy->key_id = NULL;
 	copy->request_id = request->request_id ? xstrdup(request->request_id) : NULL;
 	copy->language = request->language ? xstrdup(request->language) : NULL;
 	copy->code = copy_bytes(request->code, request->code_len);

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "core/execution_internal.h"
 #include "core/measure.h"
+#include "core/record.h"
 #include "core/store_execution.h"
 
 /*
@@ -76,6 +77,7 @@ void execution_free(struct execution *e)
 	free(e->pieces);
 	free(e->session_id);
 	free(e->request_id);
+	free(e->key_id);
 	free(e->language);
 	free(e->code);
 	free(e);
@@ -135,6 +137,11 @@ struct executions *executions_new(struct loop *loop, size_t max_count, size_t ma
 void executions_set_metrics(struct executions *all, struct metrics *metrics)
 {
 	all->metrics = metrics;
+}
+
+void executions_set_audit(struct executions *all, struct audit *audit)
+{
+	all->audit = audit;
 }
 
 static void free_with_watches(struct execution *e)
@@ -217,6 +224,7 @@ struct execution *executions_add(struct executions *all, const struct execution_
 	(void)!str_copy(e->tenant, sizeof(e->tenant), what->tenant ? what->tenant : TENANT_DEFAULT);
 	e->session_id = xstrdup(what->session_id);
 	e->request_id = xstrdup(what->request_id ? what->request_id : "");
+	e->key_id = what->key_id ? xstrdup(what->key_id) : NULL;
 	e->language = xstrdup(what->language);
 	e->code = xmemdup0(what->code, what->code_len);
 	e->code_len = what->code_len;
@@ -325,6 +333,28 @@ void execution_started(struct execution *e)
 	store_execution_changed(e);
 }
 
+static void tell_end(const struct execution *e)
+{
+	const struct outcome *outcome = e->has_outcome ? &e->outcome : NULL;
+	char hash[RECORD_HASH_LEN] = "";
+
+	measure_execution(e->all->metrics, e->language, outcome);
+	if (!e->all->audit)
+		return;
+	if (e->code)
+		record_hash(e->code, e->code_len, hash);
+	record_execution(e->all->audit, &(struct record_execution){.tenant = e->tenant,
+	                                                           .key_id = e->key_id,
+	                                                           .request_id = e->request_id,
+	                                                           .id = e->id,
+	                                                           .session_id = e->session_id,
+	                                                           .language = e->language,
+	                                                           .code_hash = hash,
+	                                                           .timeout_us = e->timeout_us,
+	                                                           .outcome = outcome,
+	                                                           .failure = &e->failure});
+}
+
 static void count_ended(struct execution *e)
 {
 	struct executions *all = e->all;
@@ -361,7 +391,7 @@ void executions_adopt(struct executions *all, struct execution *e)
 static void finish(struct execution *e)
 {
 	e->state = EXECUTION_ENDED;
-	measure_execution(e->all->metrics, e->language, e->has_outcome ? &e->outcome : NULL);
+	tell_end(e);
 	e->completed_ms = clock_real_ms();
 	execution_set_control(e, NULL, NULL, NULL);
 	execution_add_event(e, EXECUTION_EVENT_END);

@@ -22,6 +22,7 @@ struct execution;
 struct executions;
 struct loop;
 struct store;
+struct audit;
 struct metrics;
 
 enum execution_state {
@@ -63,6 +64,7 @@ struct execution_info {
 
 struct execution_new {
 	const char *request_id; /* NULL: none */
+	const char *key_id;     /* NULL: no key was needed */
 	const char *tenant;     /* copied, as all strings; NULL: TENANT_DEFAULT */
 	const char *session_id;
 	const char *language;
@@ -80,6 +82,8 @@ struct executions *executions_new(struct loop *loop, size_t max_count, size_t ma
 void executions_set_metrics(struct executions *all, struct metrics *metrics);
 /** executions_set_store - @store is borrowed; every execution is written there. */
 void executions_set_store(struct executions *all, struct store *store);
+/** executions_set_audit - @audit is borrowed; every end of an execution is told there. */
+void executions_set_audit(struct executions *all, struct audit *audit);
 struct execution *executions_add(struct executions *all, const struct execution_new *what);
 /** executions_find - NULL when unknown, forgotten or another tenant's. */
 struct execution *executions_find(struct executions *all, const char *tenant, const char *id);

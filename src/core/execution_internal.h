@@ -22,6 +22,7 @@ struct executions {
 	struct loop *loop;
 	struct store *store;     /* NULL: nothing is written */
 	struct metrics *metrics; /* NULL: nobody counts */
+	struct audit *audit;     /* NULL: nobody keeps a log */
 	struct map *by_id;
 	struct map *owners; /* by tenant and session id */
 	struct list ended;  /* struct execution.ended_node, the first to end first */
@@ -53,6 +54,7 @@ struct execution {
 	char tenant[TENANT_NAME_MAX + 1];
 	char *session_id; /* owned, as all strings */
 	char *request_id; /* never NULL */
+	char *key_id;     /* NULL: no key was needed */
 	char *language;
 	char *code;
 	size_t code_len;

@@ -7,6 +7,8 @@
 #include "core/exec.h"
 #include "core/outcome.h"
 #include "core/policy.h"
+#include "core/principal.h"
+#include "core/record.h"
 #include "core/scheduler.h"
 #include "core/tenant.h"
 
@@ -53,6 +55,9 @@ struct exec {
 	struct exec_request *kept; /* owned; QUEUED only */
 	struct tenant *tenant;     /* held; NULL: has no quotas */
 	bool queued;               /* counts as such for the tenant */
+	char tenant_name[TENANT_NAME_MAX + 1];
+	char key_id[RECORD_KEY_LEN];
+	char code_hash[RECORD_HASH_LEN]; /* "": nobody keeps a log */
 	struct policy_decision decision;
 	struct box *box;      /* NULL before it was asked for and after it is gone */
 	struct timer *timer;  /* owned */

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "core/config.h"
 #include "core/metrics.h"
+#include "core/record.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
 #include "core/store_session.h"
@@ -223,6 +224,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	tenant_hold(session->account);
 	session->language = xstrdup(decision->runner->name);
 	session->agent_id = request->agent_id ? xstrdup(request->agent_id) : NULL;
+	session->key_id = request->key_id ? xstrdup(request->key_id) : NULL;
 	session->env = copy_env(request->env);
 	session->template = template_ref(request->template);
 	session->mode = request->mode;
@@ -265,6 +267,7 @@ void session_reap(struct session *session)
 	free(session->past_template);
 	free(session->past_policy);
 	template_unref(session->template);
+	free(session->key_id);
 	str_list_free(session->env);
 	free(session->reason);
 	free(session);
@@ -275,6 +278,8 @@ void session_reap(struct session *session)
 /* Jobs first: their outcomes are read from the box. */
 static void end(struct session *session, enum session_state state, const char *reason)
 {
+	struct session_info info;
+
 	session_set_state(session, state);
 	session->ended_ms = session->updated_ms;
 	session->reason = xstrdup(reason);
@@ -282,6 +287,8 @@ static void end(struct session *session, enum session_state state, const char *r
 	session_job_set_timer(session, 0);
 	metrics_count_for(session->service->config.metrics, METRIC_SESSION_ENDS,
 	                  METRIC_LABELS(state_names[state]), 1);
+	session_info(session, &info);
+	record_session(session->service->config.audit, "session.end", &info);
 	session_service_ended(session);
 }
 
@@ -369,6 +376,8 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.last_activity_ms = session->active_ms,
 		.ended_ms = session->ended_ms,
 		.reason = session->reason,
+		.request_id = session->spec.request_id,
+		.key_id = session->key_id,
 		.queued = session->queued,
 		.executions = session->executions,
 		.dependencies = session->dependencies,

@@ -49,6 +49,7 @@ enum session_mode {
 /* What a caller asks for. Pointers are owned; 0 or NULL: not asked for. */
 struct session_request {
 	const char *request_id;    /* borrowed; NULL: none. For logs and audit */
+	const char *key_id;        /* borrowed; NULL: no key was needed. For audit */
 	const char *tenant;        /* borrowed; whose it is. NULL: TENANT_DEFAULT */
 	char *id;                  /* caller-chosen, id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
 	char *language;            /* default of its executions; NULL: python */
@@ -85,7 +86,8 @@ struct session_info {
 	struct box_limits limits;
 	uint64_t idle_timeout_us, lifetime_us;
 	uint64_t created_ms, updated_ms, last_activity_ms, ended_ms; /* wall clock; 0: not yet */
-	const char *reason; /* why it ended or failed, for people; NULL */
+	const char *reason;              /* why it ended or failed, for people; NULL */
+	const char *request_id, *key_id; /* that made it; key_id: NULL if none */
 	size_t queued, executions;
 	const char *dependencies; /* as session_set_dependencies was told; NULL: nothing */
 };
@@ -108,6 +110,7 @@ struct session_service_config {
 	struct store *store;           /* NULL: nothing is written */
 	struct metrics *metrics;       /* NULL: nobody counts */
 	struct templates *templates;   /* NULL: only the host's root, without defaults */
+	struct audit *audit;           /* NULL: nobody keeps a log */
 };
 
 /** session_service_free - before all that its configuration names; no callback follows. */

@@ -271,6 +271,7 @@ static struct execution *add_record(struct session *session, const struct exec_r
 	const struct execution_new what = {.tenant = session->tenant,
 	                                   .session_id = session->id,
 	                                   .request_id = request->request_id,
+	                                   .key_id = request->key_id,
 	                                   .language = decision->runner->name,
 	                                   .code = request->code,
 	                                   .code_len = request->code_len,

@@ -127,6 +127,7 @@ struct session {
 	char *language, *agent_id; /* owned */
 	char *dependencies;        /* owned; NULL: none */
 	struct template *template; /* a reference; NULL: none was to be had */
+	char *key_id;              /* owned; that made it; NULL: no key was needed */
 	char **env;                /* owned, NULL-terminated; never NULL */
 	enum session_mode mode;
 	enum session_state state;                       /* written by session_set_state alone */

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "core/config.h"
 #include "core/metrics.h"
+#include "core/record.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
 #include "core/store_session.h"
@@ -234,6 +235,14 @@ static int open_session(struct session_service *s, struct session *session, stru
 	return 0;
 }
 
+static void tell_made(const struct session *session)
+{
+	struct session_info info;
+
+	session_info(session, &info);
+	record_session(session->service->config.audit, "session.create", &info);
+}
+
 static int make(struct session_service *s, const struct session_request *request,
                 const struct policy_decision *decision, struct session **ret_session,
                 struct error *err)
@@ -260,6 +269,7 @@ static int make(struct session_service *s, const struct session_request *request
 	                  METRIC_LABELS(session_mode_name(session->mode)), 1);
 	if (session->template)
 		templates_use(s->config.templates, session->template);
+	tell_made(session);
 	*ret_session = session;
 	return 0;
 }

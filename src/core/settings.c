@@ -73,6 +73,11 @@ static const struct setting table[] = {
 
 	{"templates.dirs", SETTING_LIST, AT(template_dirs), "",     0, 0,     "Directories whose subdirectories may be roots of templates; absolute paths, at most 7"},
 	{"templates.max",  SETTING_UINT, AT(templates_max), "1000", 1, 65536, "Templates of all tenants together, without the built-in ones"},
+	{"audit.enabled",  SETTING_BOOL, AT(audit_enabled),  "true",  0, 0, "Keep a log of who did what"},
+	{"audit.path",     SETTING_PATH, AT(audit_path),     "",      0, 0, "Where; \"\" for audit.log in the state directory"},
+	{"audit.required", SETTING_BOOL, AT(audit_required), "false", 0, 0, "Refuse work while the log cannot be written, and to start when it is damaged"},
+	{"audit.max_size", SETTING_SIZE, AT(audit_max_bytes), "64Mi", 64 * KI, 64 * GI, "A file this large is put aside and a new one begun"},
+	{"audit.keep",     SETTING_UINT, AT(audit_keep),     "16",    0, 65536, "Files put aside that are kept"},
 
 	{"limits.timeout",        SETTING_DURATION, AT(timeout_us),     "30s",   1 * MSEC, 24 * HOUR, "Wall time of an execution that asks for none"},
 	{"limits.timeout_max",    SETTING_DURATION, AT(timeout_max_us), "3600s", 1 * MSEC, 24 * HOUR, "The most it may ask for"},

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io/spool.h"
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+/*
+ * Theory of operation. The loop adds to @waiting under the lock; the thread swaps it for an empty
+ * buffer and writes without the lock. What is left of a batch after a failure stays the thread's
+ * and goes first next time.
+ */
+
+struct spool {
+	struct spool_config config;
+	pthread_t thread;
+	bool started;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct buf waiting;
+	size_t busy_bytes; /* of the thread's own batch */
+	uint64_t lost;
+	int failed;
+	bool stopping;
+	bool up;
+	struct error start_error;
+};
+
+/* Until there is something to do, or until it is time to try again. */
+static void wait_for_work(struct spool *s, bool retry)
+{
+	struct timespec until;
+
+	if (!retry) {
+		while (s->waiting.len == 0 && !s->stopping)
+			pthread_cond_wait(&s->changed, &s->lock);
+		return;
+	}
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += (time_t)(s->config.retry_us / USEC_PER_SEC);
+	until.tv_nsec += (long)(s->config.retry_us % USEC_PER_SEC) * 1000;
+	if (until.tv_nsec >= 1000000000L) {
+		until.tv_nsec -= 1000000000L;
+		until.tv_sec++;
+	}
+	while (!s->stopping && pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT)
+		;
+}
+
+/* Return: false when nothing is left to do, or when the last try failed too. */
+static bool take_batch(struct spool *s, struct buf *batch)
+{
+	bool retry = batch->len > 0, last_try, more;
+	struct buf empty = BUF_INIT(s->config.max_bytes);
+
+	pthread_mutex_lock(&s->lock);
+	last_try = s->stopping;
+	wait_for_work(s, retry);
+	if (!retry) {
+		buf_done(batch);
+		*batch = s->waiting;
+		s->waiting = empty;
+		s->busy_bytes = batch->len;
+	}
+	more = batch->len > 0 && !(retry && last_try);
+	pthread_mutex_unlock(&s->lock);
+	return more;
+}
+
+static void write_batch(struct spool *s, struct buf *batch)
+{
+	size_t taken = 0;
+	int r = s->config.write(s->config.ctx, batch->data, batch->len, &taken);
+
+	buf_consume(batch, taken);
+	pthread_mutex_lock(&s->lock);
+	s->failed = r;
+	s->busy_bytes = batch->len;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static bool begin_thread(struct spool *s)
+{
+	struct error err = {0};
+	bool ok = !s->config.on_thread || s->config.on_thread(&err) == 0;
+
+	pthread_mutex_lock(&s->lock);
+	s->start_error = err;
+	s->up = true;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	return ok;
+}
+
+static void *run(void *arg)
+{
+	struct spool *s = arg;
+	cleanup_buf struct buf batch = BUF_INIT(s->config.max_bytes);
+
+	if (!begin_thread(s))
+		return NULL;
+	while (take_batch(s, &batch))
+		write_batch(s, &batch);
+	return NULL;
+}
+
+/* Signals are the loop's. */
+static int make_thread(struct spool *s)
+{
+	sigset_t all, before;
+	int r;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&s->thread, NULL, run, s);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+static void init_lock(struct spool *s)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+void spool_free(struct spool *s)
+{
+	if (!s)
+		return;
+	if (s->started) {
+		pthread_mutex_lock(&s->lock);
+		s->stopping = true;
+		pthread_cond_broadcast(&s->changed);
+		pthread_mutex_unlock(&s->lock);
+		pthread_join(s->thread, NULL);
+	}
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->changed);
+	buf_done(&s->waiting);
+	free(s);
+}
+
+static void spool_freep(struct spool **s)
+{
+	spool_free(*s);
+}
+
+int spool_add(struct spool *s, const char *record, size_t len)
+{
+	int r = -ENOBUFS;
+
+	pthread_mutex_lock(&s->lock);
+	/* Both parts together are bounded, and a record is there whole or not at all. */
+	if (s->waiting.len + s->busy_bytes + len + 1 <= s->config.max_bytes &&
+	    buf_reserve(&s->waiting, len + 1) == 0) {
+		memcpy(s->waiting.data + s->waiting.len, record, len);
+		s->waiting.data[s->waiting.len + len] = '\n';
+		s->waiting.len += len + 1;
+		r = 0;
+		/* One that waits to try again is not woken: it would try too often. */
+		if (!s->failed)
+			pthread_cond_signal(&s->changed);
+	}
+	s->lost += r < 0;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+int spool_error(struct spool *s)
+{
+	int failed;
+
+	pthread_mutex_lock(&s->lock);
+	failed = s->failed;
+	pthread_mutex_unlock(&s->lock);
+	return failed;
+}
+
+uint64_t spool_lost(struct spool *s)
+{
+	uint64_t lost;
+
+	pthread_mutex_lock(&s->lock);
+	lost = s->lost;
+	s->lost = 0;
+	pthread_mutex_unlock(&s->lock);
+	return lost;
+}
+
+size_t spool_waiting(struct spool *s)
+{
+	size_t bytes;
+
+	pthread_mutex_lock(&s->lock);
+	bytes = s->waiting.len + s->busy_bytes;
+	pthread_mutex_unlock(&s->lock);
+	return bytes;
+}
+
+int spool_open(const struct spool_config *config, struct spool **ret_spool, struct error *err)
+{
+	attr_cleanup(spool_freep) struct spool *s = NEW(struct spool);
+	int r;
+
+	s->config = *config;
+	buf_init(&s->waiting, config->max_bytes);
+	init_lock(s);
+	r = make_thread(s);
+	if (r != 0)
+		return error_set(err, ERR_SYSTEM, r, "make a thread");
+	s->started = true;
+	pthread_mutex_lock(&s->lock);
+	while (!s->up)
+		pthread_cond_wait(&s->changed, &s->lock);
+	*err = s->start_error;
+	pthread_mutex_unlock(&s->lock);
+	if (error_is_set(err))
+		return -1;
+	*ret_spool = TAKE_PTR(s);
+	return 0;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "chain/chain.h"
+
+/*
+ * Theory of operation. Both commands read files and ask no daemon: what it says of itself is not
+ * evidence. A log is its full files, which have the number of their last record in their names, in
+ * that order, and the one that is written; one chain goes through all of them.
+ */
+
+#define LOG_NAME     "audit.log"
+#define HEAD_SUFFIX  ".head"
+#define SUFFIX_LEN   20
+#define FILES_MAX    65536
+#define TAIL_DEFAULT 10
+
+struct audit_values {
+	bool follow;
+	uint64_t lines;
+};
+
+/* Where a daemon of this user has it by default. Return: owned. */
+static char *log_path(const struct args *args)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (args->words_count > 0)
+		return xstrdup(args->words[0]);
+	if (geteuid() == 0)
+		return xstrdup("/var/lib/millibox/" LOG_NAME);
+	if (state && state[0] == '/')
+		return xasprintf("%s/millibox/" LOG_NAME, state);
+	return xasprintf("%s/.local/state/millibox/" LOG_NAME, home ? home : "");
+}
+
+static int check_words(const struct args *args, struct error *err)
+{
+	if (args->words_count > 1)
+		return error_set(err, ERR_INVALID, 0, "'%s' is one word too many", args->words[1]);
+	return 0;
+}
+
+static bool is_full_file(const char *name, const char *base)
+{
+	size_t len = strlen(base);
+
+	return strncmp(name, base, len) == 0 && name[len] == '.' &&
+	       strspn(name + len + 1, "0123456789") == SUFFIX_LEN &&
+	       name[len + 1 + SUFFIX_LEN] == '\0';
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Paths of the full files, the oldest first. Return: owned. */
+static char **full_files(const char *path)
+{
+	cleanup_free char *copy = xstrdup(path);
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	const char *folder = dirname(copy);
+	char **list = xcalloc(FILES_MAX + 1, sizeof(*list));
+	int fd = fd_open(folder, O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *entry;
+	size_t count = 0;
+
+	while (dir && count < FILES_MAX && (entry = readdir(dir)))
+		if (is_full_file(entry->d_name, base))
+			list[count++] = xasprintf("%s/%s", folder, entry->d_name);
+	if (dir)
+		(void)closedir(dir);
+	qsort(list, count, sizeof(*list), by_name);
+	return list;
+}
+
+/* Return: 0, 1: there is none, or -1. */
+static int read_head(const char *path, struct chain_head *ret_head, struct error *err)
+{
+	cleanup_free char *name = xasprintf("%s%s", path, HEAD_SUFFIX);
+	cleanup_close int fd = fd_open(name, O_RDONLY, 0);
+	char text[CHAIN_HEAD_LEN + 1];
+	ssize_t n;
+
+	if (fd == -ENOENT)
+		return 1;
+	if (fd < 0)
+		return error_set(err, ERR_SYSTEM, -fd, "open %s", name);
+	n = fd_read_all(fd, text, sizeof(text));
+	if (n < 0 || chain_head_parse(text, (size_t)n, ret_head) < 0)
+		return error_set(err, ERR_INVALID, 0, "%s: %s", name,
+		                 chain_fault_text(CHAIN_BAD_HEAD));
+	return 0;
+}
+
+static int verify_file(const char *path, struct chain_verdict *verdict, struct error *err)
+{
+	cleanup_close int fd = fd_open(path, O_RDONLY, 0);
+	int r = fd < 0 ? fd : chain_verify_fd(fd, verdict);
+
+	if (r < 0)
+		return error_set(err, ERR_SYSTEM, -r, "read %s", path);
+	return 0;
+}
+
+/* All files, up to the first that is not whole, whose name is in *ret_bad. */
+static int verify_all(const char *path, char **full, struct chain_verdict *verdict,
+                      const char **ret_bad, struct error *err)
+{
+	*ret_bad = path;
+	for (size_t i = 0; full[i] && verdict->fault == CHAIN_FINE; i++) {
+		*ret_bad = full[i];
+		if (verify_file(full[i], verdict, err) < 0)
+			return -1;
+	}
+	if (verdict->fault != CHAIN_FINE)
+		return 0;
+	*ret_bad = path;
+	return verify_file(path, verdict, err);
+}
+
+static int say_verdict(const struct chain_verdict *v, const char *bad, bool has_head)
+{
+	char head[CHAIN_HEAD_LEN + 1];
+
+	if (v->fault != CHAIN_FINE) {
+		(void)printf("%s: NOT whole", bad);
+		if (v->bad_line > 0)
+			(void)printf(": line %" PRIu64 " (record %" PRIu64 ")", v->bad_line,
+			             v->head.seq + 1);
+		(void)printf(": %s\n", chain_fault_text(v->fault));
+		return CLI_FAILED;
+	}
+	chain_head_print(&v->head, head);
+	(void)printf("whole: %" PRIu64 " records, %" PRIu64 " to %" PRIu64 "\nhead: %s", v->records,
+	             v->first_seq, v->head.seq, head);
+	if (v->first_seq > 1)
+		(void)printf("older records are not here: they begin with %" PRIu64 "\n",
+		             v->first_seq);
+	if (!has_head)
+		(void)puts("there is no head beside it: records may be missing at the end");
+	return CLI_OK;
+}
+
+static int run_verify(const void *values, const struct args *args, struct error *err)
+{
+	cleanup_free char *path = log_path(args);
+	const char *bad = NULL;
+	cleanup_str_list char **full = NULL;
+	struct chain_verdict verdict = {0};
+	struct chain_head head = {0};
+	int no_head;
+
+	(void)values;
+	if (check_words(args, err) < 0)
+		return CLI_USAGE;
+	/* First: a daemon that writes meanwhile makes the log longer than its head, never shorter.
+	 */
+	no_head = read_head(path, &head, err);
+	if (no_head < 0)
+		return CLI_OURS;
+	full = full_files(path);
+	verdict.watch_seq = head.seq;
+	if (verify_all(path, full, &verdict, &bad, err) < 0)
+		return CLI_OURS;
+	if (no_head == 0)
+		chain_verify_head(&head, &verdict);
+	return say_verdict(&verdict, bad, no_head == 0);
+}
+
+/* Where the last @lines lines of the file begin. */
+static int find_tail(int fd, uint64_t lines, off_t *ret_at)
+{
+	struct stat st;
+	uint64_t seen = 0;
+	char block[4096];
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	for (off_t end = st.st_size; end > 0;) {
+		off_t start = end > (off_t)sizeof(block) ? end - (off_t)sizeof(block) : 0;
+		ssize_t n = pread(fd, block, (size_t)(end - start), start);
+
+		if (n != end - start)
+			return n < 0 ? -errno : -EIO;
+		for (ssize_t i = n - 1; i >= 0; i--)
+			if (block[i] == '\n' && start + i + 1 != st.st_size && ++seen == lines) {
+				*ret_at = start + i + 1;
+				return 0;
+			}
+		end = start;
+	}
+	*ret_at = 0;
+	return 0;
+}
+
+static int print_from(int fd, off_t *at)
+{
+	char block[65536];
+	ssize_t n;
+
+	while ((n = pread(fd, block, sizeof(block), *at)) > 0) {
+		if (fwrite(block, 1, (size_t)n, stdout) != (size_t)n)
+			return -EIO;
+		*at += n;
+	}
+	return n < 0 || fflush(stdout) != 0 ? -errno : 0;
+}
+
+/* New records as they come; a file that is full is left for the next one. */
+static int follow(const char *path, int fd, off_t at)
+{
+	cleanup_close int current = fd;
+	int r = 0;
+
+	while (r == 0) {
+		struct stat opened, named;
+		int next;
+
+		(void)poll(NULL, 0, 200);
+		r = print_from(current, &at);
+		if (r < 0 || fstat(current, &opened) < 0 || stat(path, &named) < 0 ||
+		    opened.st_ino == named.st_ino)
+			continue;
+		next = fd_open(path, O_RDONLY, 0);
+		if (next < 0)
+			continue;
+		r = print_from(current, &at); /* what came before the change of names */
+		fd_close(current);
+		current = next;
+		at = 0;
+	}
+	return r;
+}
+
+static int run_tail(const void *values, const struct args *args, struct error *err)
+{
+	const struct audit_values *v = values;
+	cleanup_free char *path = log_path(args);
+	off_t at = 0;
+	int fd, r;
+
+	if (check_words(args, err) < 0)
+		return CLI_USAGE;
+	fd = fd_open(path, O_RDONLY, 0);
+	if (fd < 0) {
+		(void)error_set(err, ERR_SYSTEM, -fd, "open %s", path);
+		return CLI_OURS;
+	}
+	r = find_tail(fd, v->lines ? v->lines : TAIL_DEFAULT, &at);
+	if (r == 0)
+		r = print_from(fd, &at);
+	if (r == 0 && v->follow)
+		r = follow(path, fd, at); /* takes fd */
+	else
+		fd_close(fd);
+	if (r < 0) {
+		(void)error_set(err, ERR_SYSTEM, -r, "read %s", path);
+		return CLI_OURS;
+	}
+	return CLI_OK;
+}
+
+#define AT(member) offsetof(struct audit_values, member)
+
+static const struct option_row tail_rows[] = {
+	{"lines",  'n', OPTION_NUMBER, AT(lines),  "N",
+         "how many of the last records; 10 without it"   },
+	{"follow", 'f', OPTION_FLAG,   AT(follow), NULL,
+         "wait for new ones, and print them as they come"},
+};
+
+const struct command command_audit_verify = {
+	.name = "audit verify",
+	.arguments = "[FILE]",
+	.summary = "Check that an audit log is as it was written",
+	.text = "Reads FILE (without it the log of this user's daemon), the full files beside it "
+		"and "
+		"its\n"
+		"head, asks no daemon, and names the first record that is missing, changed or out "
+		"of\n"
+		"place. The exit status is 0 only if everything is whole.\n",
+	.values_size = 1,
+	.run = run_verify,
+};
+
+const struct command command_audit_tail = {
+	.name = "audit tail",
+	.arguments = "[FILE]",
+	.summary = "Show the last records of an audit log",
+	.options = {tail_rows, ARRAY_SIZE(tail_rows)},
+	.values_size = sizeof(struct audit_values),
+	.run = run_tail,
+};

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "io/spool.h"
+
+/* A disk that can be broken and slow; the test looks at it under the lock. */
+struct disk {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct buf written;
+	int broken; /* negative errno */
+	bool held;
+	unsigned tries;
+};
+
+static int write_some(void *ctx, const char *data, size_t len, size_t *ret_taken)
+{
+	struct disk *d = ctx;
+	int r;
+
+	pthread_mutex_lock(&d->lock);
+	d->tries++;
+	pthread_cond_broadcast(&d->changed);
+	while (d->held)
+		pthread_cond_wait(&d->changed, &d->lock);
+	r = d->broken;
+	*ret_taken = r < 0 ? 0 : len;
+	if (r == 0)
+		assert_int_equal(buf_add(&d->written, data, len), 0);
+	pthread_mutex_unlock(&d->lock);
+	return r;
+}
+
+static void set_disk(struct disk *d, int broken, bool held)
+{
+	pthread_mutex_lock(&d->lock);
+	d->broken = broken;
+	d->held = held;
+	pthread_cond_broadcast(&d->changed);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void wait_for_tries(struct disk *d, unsigned tries)
+{
+	pthread_mutex_lock(&d->lock);
+	while (d->tries < tries)
+		pthread_cond_wait(&d->changed, &d->lock);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void init_disk(struct disk *d)
+{
+	*d = (struct disk){.written = BUF_INIT(1 << 20)};
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->changed, NULL);
+}
+
+static struct spool *open_spool(struct disk *d, size_t max)
+{
+	const struct spool_config config = {
+		.ctx = d, .write = write_some, .max_bytes = max, .retry_us = 1000};
+	struct error err = {0};
+	struct spool *s = NULL;
+
+	assert_int_equal(spool_open(&config, &s, &err), 0);
+	return s;
+}
+
+static void add(struct spool *s, const char *text)
+{
+	assert_int_equal(spool_add(s, text, strlen(text)), 0);
+}
+
+static void everything_is_written_in_order_before_the_end(void **state)
+{
+	struct disk d;
+	struct spool *s;
+
+	(void)state;
+	init_disk(&d);
+	s = open_spool(&d, 1 << 16);
+	add(s, "one");
+	add(s, "two");
+	add(s, "three");
+	spool_free(s);
+	assert_string_equal(d.written.data, "one\ntwo\nthree\n");
+	buf_done(&d.written);
+}
+
+static void a_disk_that_was_broken_gets_everything_later(void **state)
+{
+	struct disk d;
+	struct spool *s;
+
+	(void)state;
+	init_disk(&d);
+	set_disk(&d, -ENOSPC, false);
+	s = open_spool(&d, 1 << 16);
+	add(s, "one");
+	wait_for_tries(&d, 3);
+	assert_int_equal(spool_error(s), -ENOSPC);
+	add(s, "two");
+	set_disk(&d, 0, false);
+	while (spool_error(s) != 0) /* the next try is a millisecond away */
+		;
+	spool_free(s);
+	assert_string_equal(d.written.data, "one\ntwo\n");
+	buf_done(&d.written);
+}
+
+static void a_full_queue_loses_whole_records_and_counts_them(void **state)
+{
+	struct disk d;
+	struct spool *s;
+
+	(void)state;
+	init_disk(&d);
+	set_disk(&d, 0, true);
+	s = open_spool(&d, 16);
+	add(s, "0123456");
+	wait_for_tries(&d, 1); /* it is the thread's now, and still counts */
+	add(s, "89");
+	assert_int_equal(spool_add(s, "abcdef", 6), -ENOBUFS);
+	assert_int_equal(spool_waiting(s), 11);
+	assert_int_equal(spool_lost(s), 1);
+	assert_int_equal(spool_lost(s), 0);
+	set_disk(&d, 0, false);
+	spool_free(s);
+	assert_string_equal(d.written.data, "0123456\n89\n");
+	buf_done(&d.written);
+}
+
+static void a_disk_that_stays_broken_does_not_keep_the_end(void **state)
+{
+	struct disk d;
+	struct spool *s;
+
+	(void)state;
+	init_disk(&d);
+	set_disk(&d, -EIO, false);
+	s = open_spool(&d, 1 << 16);
+	add(s, "one");
+	spool_free(s);
+	assert_int_equal(d.written.len, 0);
+	buf_done(&d.written);
+}
+
+static int refuse(struct error *err)
+{
+	return error_set(err, ERR_SYSTEM, EPERM, "no");
+}
+
+static void a_thread_that_cannot_begin_is_an_error(void **state)
+{
+	struct disk d;
+	const struct spool_config config = {
+		.ctx = &d, .write = write_some, .on_thread = refuse, .max_bytes = 16};
+	struct error err = {0};
+	struct spool *s = NULL;
+
+	(void)state;
+	init_disk(&d);
+	assert_int_equal(spool_open(&config, &s, &err), -1);
+	assert_int_equal(err.code, ERR_SYSTEM);
+	assert_null(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_is_written_in_order_before_the_end),
+		cmocka_unit_test(a_disk_that_was_broken_gets_everything_later),
+		cmocka_unit_test(a_full_queue_loses_whole_records_and_counts_them),
+		cmocka_unit_test(a_disk_that_stays_broken_does_not_keep_the_end),
+		cmocka_unit_test(a_thread_that_cannot_begin_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
