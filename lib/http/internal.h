@@ -121,6 +121,13 @@ struct http_request {
 	size_t pending_off;
 	bool stream;
 	bool stream_ended;
+	void (*taken_fn)(void *ctx, size_t bytes); /* NULL: a stream that is not held back */
+	void *taken_ctx;
+	uint64_t length;   /* of a stream; HTTP_LENGTH_UNKNOWN */
+	size_t step_bytes; /* taken since the client's time began anew */
+	bool takes_body;   /* as it comes, by @sink */
+	bool body_held;    /* the sink took not all: microhttpd keeps the rest */
+	struct http_body_events sink;
 };
 
 /* server.c */

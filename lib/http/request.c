@@ -320,6 +320,33 @@ const char *http_body(const struct http_request *req, size_t *ret_len)
 	return req->body.data ? req->body.data : "";
 }
 
+void http_take_body(struct http_request *req, const struct http_body_events *events)
+{
+	assert(req->phase == REQUEST_HEAD);
+	req->takes_body = true;
+	req->sink = *events;
+}
+
+void http_body_resume(struct http_request *req)
+{
+	if (!req->body_held || req->phase != REQUEST_BODY)
+		return;
+	req->body_held = false;
+	conn_wait(req->conn, WAIT_REQUEST);
+	conn_resume(req->conn);
+}
+
+uint64_t http_body_length(const struct http_request *req)
+{
+	const char *length = http_header(req, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	uint64_t bytes = 0;
+
+	/* It is a number: request_check has seen to that. */
+	if (length && parse_u64(length, &bytes) == 0)
+		return bytes;
+	return http_header(req, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? HTTP_LENGTH_UNKNOWN : 0;
+}
+
 void http_drop_body(struct http_request *req)
 {
 	req->conn->server->bodies_bytes -= req->body.len;

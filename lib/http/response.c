@@ -105,6 +105,9 @@ static void reply_by_hand(struct http_request *req, const struct http_answer *a)
 	req->status = a->status;
 	req->sent_bytes = a->len;
 	req->phase = REQUEST_SENDING;
+	/* A body that was held back: microhttpd comes with the rest, and is told to close. */
+	conn_wait(req->conn, WAIT_REQUEST);
+	conn_resume(req->conn);
 }
 
 static void reply(struct http_request *req, const struct http_answer *a,
@@ -158,6 +161,24 @@ static ssize_t abandon(struct http_request *req)
 	return MHD_CONTENT_READER_END_OF_STREAM;
 }
 
+/* The client's time begins anew with every step; where nothing waits for it, it has no hurry. */
+static void note_taken(struct http_request *req, size_t n)
+{
+	struct http_conn *c = req->conn;
+
+	if (!req->taken_fn)
+		return;
+	req->step_bytes += n;
+	if (req->pending_off == req->pending.len && !req->stream_ended) {
+		conn_wait_end(c);
+	} else if (req->step_bytes >= HTTP_STEP) {
+		req->step_bytes = 0;
+		conn_wait(c, WAIT_REQUEST);
+	}
+	if (!req->stream_ended)
+		req->taken_fn(req->taken_ctx, n);
+}
+
 /* microhttpd has room for @max bytes. */
 static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 {
@@ -171,6 +192,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 		n = n < max ? n : max;
 		memcpy(room, req->pending.data + req->pending_off, n);
 		req->pending_off += n;
+		note_taken(req, n);
 		return (ssize_t)n;
 	}
 	if (req->stream_ended)
@@ -224,9 +246,38 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 	}
 	req->sent_bytes += len;
 	answers_set(req, req->pending.len);
+	if (req->taken_fn && waiting == 0)
+		conn_wait(req->conn, WAIT_REQUEST);
 	if (req->phase == REQUEST_SENDING)
 		conn_resume(req->conn);
 	return 0;
+}
+
+void http_stream_start(struct http_request *req, const struct http_stream_head *head)
+{
+	uint64_t size = head->length == HTTP_LENGTH_UNKNOWN ? MHD_SIZE_UNKNOWN : head->length;
+	struct MHD_Response *response =
+		MHD_create_response_from_callback(size, STREAM_BLOCK, read_stream, req, NULL);
+
+	assert(response);
+	for (size_t i = 0; i < head->headers_count; i++)
+		add_header(response, head->headers[i].name, head->headers[i].value);
+	req->stream = true;
+	req->taken_fn = head->on_taken;
+	req->taken_ctx = head->ctx;
+	buf_init(&req->pending, STREAM_PENDING_MAX + STREAM_DROP_STEP + STREAM_PIECE_MAX);
+	set_answer(req, response, head->status, head->content_type);
+	conn_resume(req->conn);
+}
+
+void http_stream_abort(struct http_request *req)
+{
+	assert(req->stream && !req->stream_ended);
+	req->gone_fn = NULL;
+	req->taken_fn = NULL;
+	req->gone = true;
+	conn_cut(req->conn);
+	conn_resume(req->conn);
 }
 
 void http_stream_end(struct http_request *req)

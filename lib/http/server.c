@@ -77,8 +77,12 @@ static enum MHD_Result take_header(struct http_request *req, const char *target)
 		fail(req, &err);
 		return response_queue(req);
 	}
-	if (h->on_headers(h->ctx, req, &max) < 0)
+	if (h->on_headers(h->ctx, req, &max) < 0 || req->phase == REQUEST_ANSWERED)
 		return response_queue(req);
+	if (req->takes_body) {
+		req->phase = REQUEST_BODY;
+		return MHD_YES;
+	}
 	length = http_header(req, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	if (length && (parse_u64(length, &announced) < 0 || announced > max)) {
 		(void)error_set(&err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", max);
@@ -105,13 +109,47 @@ static enum MHD_Result take_body(struct http_request *req, const char *data, siz
 	return MHD_NO;
 }
 
+/*
+ * To the sink. What it does not take stays with microhttpd, and the connection sleeps: then the
+ * client waits for us, not we for it.
+ */
+static enum MHD_Result pass_on(struct http_request *req, const char *data, size_t *len)
+{
+	struct http_conn *c = req->conn;
+	size_t taken;
+
+	if (c->hung_up && !req->gone)
+		request_gone(req);
+	if (req->gone)
+		return MHD_NO;
+	taken = req->sink.on_data(req->sink.ctx, data, *len);
+	if (req->phase != REQUEST_BODY) /* answered meanwhile, by hand */
+		return MHD_NO;
+	assert(taken <= *len);
+	*len -= taken;
+	req->step_bytes += taken;
+	if (req->step_bytes >= HTTP_STEP || *len > 0) {
+		req->step_bytes = 0;
+		conn_wait(c, WAIT_REQUEST);
+	}
+	if (*len == 0)
+		return MHD_YES;
+	req->body_held = true;
+	conn_wait_end(c);
+	conn_suspend(c);
+	return MHD_YES;
+}
+
 static void hand_over(struct http_request *req)
 {
 	const struct http_handlers *h = &req->conn->server->config.handlers;
 
 	conn_wait_end(req->conn);
 	req->phase = REQUEST_WAITING;
-	h->on_request(h->ctx, req);
+	if (req->takes_body)
+		req->sink.on_end(req->sink.ctx);
+	else
+		h->on_request(h->ctx, req);
 }
 
 /* The request is whole, or its connection was woken up. */
@@ -150,6 +188,8 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 	}
 	if (*data_len == 0)
 		return proceed(req);
+	if (req->takes_body)
+		return pass_on(req, data, data_len);
 	r = take_body(req, data, *data_len);
 	*data_len = 0;
 	return r;

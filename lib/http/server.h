@@ -42,7 +42,8 @@ struct http_done {
 struct http_handlers {
 	void *ctx;
 	/* Called when the header is complete. Return 0 and *ret_max_body, or answer the request
-	 * with http_reply (its body is then not read) and return -1. */
+	 * with http_reply (its body is then not read) and return -1. A handler that takes the body
+	 * as it comes says so here (http_take_body); on_request is then not called. */
 	int (*on_headers)(void *ctx, struct http_request *req, size_t *ret_max_body);
 	/* The request is whole. */
 	void (*on_request)(void *ctx, struct http_request *req);
@@ -149,6 +150,46 @@ struct http_answer {
 void http_reply(struct http_request *req, const struct http_answer *answer);
 /** http_reply_owned - without a copy: takes ownership of the body, which came from malloc. */
 void http_reply_owned(struct http_request *req, const struct http_answer *answer);
+
+/*
+ * A body that is taken as it comes, whatever its size: nothing of it is kept here. Called from
+ * on_headers; then nothing else is. The client has its time for every HTTP_STEP bytes, not for the
+ * whole: who sends more slowly is cut off. An answer before the end of the body closes the
+ * connection.
+ */
+#define HTTP_STEP 65536
+
+struct http_body_events {
+	void *ctx;
+	/* Return: how many bytes were taken. When not all, no more come until http_body_resume. */
+	size_t (*on_data)(void *ctx, const char *data, size_t len);
+	void (*on_end)(void *ctx);
+};
+void http_take_body(struct http_request *req, const struct http_body_events *events);
+void http_body_resume(struct http_request *req);
+/** http_body_length - what was announced, or HTTP_LENGTH_UNKNOWN. */
+#define HTTP_LENGTH_UNKNOWN UINT64_MAX
+uint64_t http_body_length(const struct http_request *req);
+
+/*
+ * An answer that is made as fast as it is taken: http_stream_start, then http_stream_write and
+ * _end as below. @on_taken says how many bytes are on their way to the client; a writer that has no
+ * more than so many outstanding never fills the memory. A client that takes nothing for its time is
+ * cut off.
+ */
+struct http_stream_head {
+	int status;
+	const char *content_type;
+	const struct http_header *headers;
+	size_t headers_count;
+	uint64_t length; /* bytes that will come, exactly; HTTP_LENGTH_UNKNOWN: chunked */
+	void (*on_taken)(void *ctx, size_t bytes); /* from the loop */
+	void *ctx;
+};
+void http_stream_start(struct http_request *req, const struct http_stream_head *head);
+/** http_stream_abort - the rest cannot be had: the connection is cut, so that nobody takes the part
+ * for the whole. The request is the server's again. */
+void http_stream_abort(struct http_request *req);
 
 /* A chunked answer in pieces: begin, write ..., end. The pieces are kept until sent. */
 void http_stream_begin(struct http_request *req, int status, const char *content_type);

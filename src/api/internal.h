@@ -36,6 +36,7 @@ enum route_body {
 	ROUTE_BODY_NONE,     /* there must not be one */
 	ROUTE_BODY_JSON,     /* of at most http.max_body bytes */
 	ROUTE_BODY_OPTIONAL, /* none, or one that says nothing: {} */
+	ROUTE_BODY_STREAM,   /* as it comes: the handler is called when the header is there */
 };
 
 struct route {
@@ -128,6 +129,14 @@ route_fn v1_template_list;
 route_fn v1_template_show;
 route_fn v1_template_update;
 route_fn v1_template_delete;
+
+/* v1_file.c */
+route_fn v1_file_list;
+route_fn v1_file_get;
+route_fn v1_file_put;
+route_fn v1_file_delete;
+route_fn v1_file_mkdir;
+route_fn v1_file_move;
 
 /* v1_execution.c; those with a session's id come first */
 route_fn v1_session_execute;

@@ -125,3 +125,38 @@ json_t *query_page_object(struct query_page *page, const char *name, size_t coun
 	json_set(j, "has_more", json_boolean(seen < total));
 	return j;
 }
+
+bool query_is(const struct http_request *req, const char *name, const char *word)
+{
+	const char *value = http_query(req, name);
+
+	return value && str_equal(value, word);
+}
+
+int query_bool(const struct http_request *req, const char *name, bool *ret_value, struct error *err)
+{
+	const char *value = http_query(req, name);
+
+	if (!value)
+		return 0;
+	*ret_value = str_equal(value, "true") || str_equal(value, "1");
+	if (*ret_value || str_equal(value, "false") || str_equal(value, "0"))
+		return 0;
+	return error_field(err, name, "must be true or false");
+}
+
+int query_mode(const char *text, uint32_t *ret_mode)
+{
+	uint32_t mode = 0;
+	size_t len = strlen(text);
+
+	if (len < 3 || len > 4 || (len == 4 && text[0] != '0'))
+		return -1;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '7')
+			return -1;
+		mode = mode << 3 | (uint32_t)(*text - '0');
+	}
+	*ret_mode = mode;
+	return 0;
+}

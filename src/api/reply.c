@@ -357,3 +357,14 @@ void reply_not_allowed(struct http_request *req, const struct error *err, const 
 
 	send_error(req, err, error_http(err->code), &header);
 }
+
+void reply_error_header(struct http_request *req, const struct error *err,
+                        const struct http_header *header)
+{
+	send_error(req, err, error_http(err->code), header);
+}
+
+void reply_nothing(struct http_request *req, int status)
+{
+	http_reply(req, &(struct http_answer){.status = status, .body = ""});
+}

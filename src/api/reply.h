@@ -69,3 +69,8 @@ void reply_error_as(struct http_request *req, const struct error *err, int statu
 void reply_unauthenticated(struct http_request *req, const struct error *err);
 /** reply_not_allowed - 405; @allow is the list of methods. */
 void reply_not_allowed(struct http_request *req, const struct error *err, const char *allow);
+/** reply_error_header - as reply_error, with a header of its own. */
+void reply_error_header(struct http_request *req, const struct error *err,
+                        const struct http_header *header);
+/** reply_nothing - no body, as 204 has none. */
+void reply_nothing(struct http_request *req, int status);

@@ -253,6 +253,16 @@ static int check_audit(const struct router *r, const struct route *route, struct
 	return str_equal(route->method, "GET") ? 0 : audit_check(r->parts.audit, err);
 }
 
+/* Of a body that is taken as it comes: its handler says how. */
+static void handle_stream(struct router *r, struct http_request *req, const struct route *route)
+{
+	struct route_args args;
+
+	(void)router_match(route->path, http_path(req), &args);
+	args.principal = auth_principal(req);
+	route->handle(r, req, &args);
+}
+
 static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 {
 	struct router *r = ctx;
@@ -271,6 +281,9 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 	if (!found || check_form(route, req, &err) < 0 || check_audit(r, route, &err) < 0)
 		return refuse(req, &err, allow);
 	*ret_max_body = route->body == ROUTE_BODY_NONE ? 0 : r->config->max_body_bytes;
+	/* It answers, or takes the body. */
+	if (route->body == ROUTE_BODY_STREAM)
+		handle_stream(r, req, route);
 	return 0;
 }
 

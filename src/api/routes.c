@@ -38,6 +38,13 @@ static const struct route routes[] = {
 	{"GET",    SESSION "/status",         ROUTE_BODY_NONE,     false, v1_session_status,       "Status of the latest execution of a session", SCOPE_READ},
 	{"GET",    SESSION "/result",         ROUTE_BODY_NONE,     false, v1_session_result,       "Result of the latest execution of a session", SCOPE_READ},
 
+	{"GET",    SESSION "/files",          ROUTE_BODY_NONE,     false, v1_file_list,            "List files of a session, or a directory as tar", SCOPE_FILES},
+	{"POST",   SESSION "/files/mkdir",    ROUTE_BODY_JSON,     false, v1_file_mkdir,           "Make a directory in a session", SCOPE_FILES},
+	{"POST",   SESSION "/files/move",     ROUTE_BODY_JSON,     false, v1_file_move,            "Move a file or directory in a session", SCOPE_FILES},
+	{"GET",    SESSION "/files/{path...}", ROUTE_BODY_NONE,    false, v1_file_get,             "Read a file of a session, or a directory as tar", SCOPE_FILES},
+	{"PUT",    SESSION "/files/{path...}", ROUTE_BODY_STREAM,  false, v1_file_put,             "Write a file of a session, or unpack a tar archive", SCOPE_FILES},
+	{"DELETE", SESSION "/files/{path...}", ROUTE_BODY_NONE,    false, v1_file_delete,          "Remove a file or directory of a session", SCOPE_FILES},
+
 	{"GET",    "/",                       ROUTE_BODY_NONE,     true,  v1_root,                 "What this is", SCOPE_ANY},
 	{"GET",    V1 "/health",              ROUTE_BODY_NONE,     true,  v1_health,               "Whether the daemon is well, in the control plane's words", SCOPE_ANY},
 	{"GET",    V1 "/health/detailed",     ROUTE_BODY_NONE,     true,  v1_health_detailed,      "The same, part by part", SCOPE_READ},

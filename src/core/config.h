@@ -40,6 +40,7 @@ struct config {
 	uint64_t max_connections;
 	uint64_t max_connections_per_peer;
 	uint64_t max_body_bytes;
+	uint64_t max_upload_bytes;
 	uint64_t max_header_bytes;
 	uint64_t max_code_bytes;
 	uint64_t max_answers_bytes;  /* of all answers together that wait for their readers */

@@ -131,7 +131,8 @@ void session_touch(struct session *session)
 /* Only where nothing is going on: work of its own keeps a session alive, up to its lifetime. */
 static bool is_idle(const struct session *session)
 {
-	return session->state == SESSION_READY || session->state == SESSION_PAUSED;
+	return (session->state == SESSION_READY && session->files_count == 0) ||
+	       session->state == SESSION_PAUSED;
 }
 
 static uint64_t next_end(const struct session *session)
@@ -201,6 +202,7 @@ struct session *session_new_blank(struct session_service *s)
 	list_init(&session->queue);
 	list_init(&session->runners);
 	list_init(&session->dirty.node);
+	list_init(&session->files);
 	session->service = s;
 	return session;
 }
@@ -275,6 +277,15 @@ void session_reap(struct session *session)
 		session_service_check_drained(s);
 }
 
+static void end_files(struct session *session)
+{
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_CONFLICT, 0, "session %s is %s", session->id,
+	                state_names[session->state]);
+	session_files_end(session, &err);
+}
+
 /* Jobs first: their outcomes are read from the box. */
 static void end(struct session *session, enum session_state state, const char *reason)
 {
@@ -285,6 +296,7 @@ static void end(struct session *session, enum session_state state, const char *r
 	session->reason = xstrdup(reason);
 	session->resuming = false;
 	session_job_set_timer(session, 0);
+	end_files(session);
 	metrics_count_for(session->service->config.metrics, METRIC_SESSION_ENDS,
 	                  METRIC_LABELS(state_names[state]), 1);
 	session_info(session, &info);

@@ -174,12 +174,31 @@ static void on_exec_failed(void *ctx, uint32_t id, const struct error *err)
 		session->current->failure = *err;
 }
 
+/* The execution of an ephemeral session takes the box with it (session_job_finish). */
+void session_box_lost(struct session *session, const struct error *err)
+{
+	struct session_job *job = session->current;
+
+	if (session->mode == SESSION_PERSISTENT) {
+		session_fail(session, err);
+		return;
+	}
+	if (job && job->phase >= JOB_STARTING && !job->exec) {
+		job->evidence.lost = job->started_us > 0;
+		if (job->started_us)
+			session_job_conclude(job);
+		else
+			session_job_fail(job, err);
+	}
+	session_box_spent(session);
+}
+
 static void on_lost(void *ctx, const struct error *err)
 {
 	struct session *session = ctx;
 
 	session_log(session, LOG_LEVEL_DEBUG, "lost its box: %s", err->msg);
-	session_fail(session, err);
+	session_box_lost(session, err);
 }
 
 static void on_gone(void *ctx)
@@ -192,6 +211,10 @@ static void on_gone(void *ctx)
 		s->boxes--;
 		session_owner_drop_box(session);
 		session_service_check_drained(s);
+	}
+	if (session->box_leaving && s && !session_is_over(session)) {
+		session_files_go_on(session);
+		session_pump(session);
 	}
 	session_reap(session);
 }

@@ -54,9 +54,13 @@ void session_job_finish(struct session_job *job)
 {
 	struct session *session = job->session;
 
+	bool spent = session->mode == SESSION_EPHEMERAL && job->id != 0;
+
 	detach(job);
 	session_job_free(job);
 	session_touch(session);
+	if (spent)
+		session_box_spent(session);
 	if (session->resuming)
 		session_resumed(session); /* it needs no place any more */
 	session_pump(session);
@@ -130,6 +134,12 @@ void session_end_jobs(struct session *session, bool lost, const struct error *fa
 		end_job(job, lost, failure);
 }
 
+/* An ephemeral session for which a file operation has made a box: this execution is to see it. */
+static bool has_files_box(const struct session *session)
+{
+	return session->box && !session->box_leaving;
+}
+
 /* Who may start now, or NULL. */
 static struct session_job *next_job(const struct session *session)
 {
@@ -137,6 +147,9 @@ static struct session_job *next_job(const struct session *session)
 
 	if (session->current ||
 	    (session->state != SESSION_READY && session->state != SESSION_RUNNING))
+		return NULL;
+	/* Files are to go into the box that the next execution gets: it is not there yet. */
+	if (session->box_leaving && session->files_count > 0)
 		return NULL;
 	job = LIST_FIRST(&session->queue, struct session_job, node);
 	return job && !job->held ? job : NULL;
@@ -155,7 +168,7 @@ void session_pump(struct session *session)
 		session->current = job;
 		if (session->state == SESSION_READY)
 			session_set_state(session, SESSION_RUNNING);
-		if (session->mode == SESSION_PERSISTENT)
+		if (session->mode == SESSION_PERSISTENT || has_files_box(session))
 			session_job_start(job);
 		else
 			session_once_start(job);

@@ -144,7 +144,10 @@ struct session {
 	struct store_item dirty; /* store: what it is, is not what is written */
 	struct db_job *writing;  /* the latest write that is under way */
 
-	struct box *box;     /* NULL before it was asked for and after it is gone */
+	struct box *box;   /* NULL before it was asked for and after it is gone */
+	bool box_leaving;  /* ephemeral: @box was spent by an execution and is going down */
+	struct list files; /* struct file_op, owned */
+	size_t files_count;
 	struct list runners; /* struct session_runner, owned */
 	uint32_t last_id;    /* of a program or run in the box */
 	uint32_t sources;    /* files of code that were put into it */
@@ -222,6 +225,8 @@ struct session *session_owner_oldest(const struct session *session);
 void session_service_ended(struct session *session);
 /** session_adopt - one that had ended is remembered again. */
 void session_adopt(struct session *session);
+/** session_service_has_box - whether sessions may have one more. */
+bool session_service_has_box(const struct session_service *s);
 /** session_service_check_drained - a box or a job is gone. */
 void session_service_check_drained(struct session_service *s);
 
@@ -263,7 +268,22 @@ int session_job_stdin(struct session_job *job, const void *data, size_t len, boo
 
 void session_once_start(struct session_job *job);
 
+/* files.c */
+
+/** session_files_end - all operations fail. */
+void session_files_end(struct session *session, const struct error *err);
+/** session_files_drop - they end, and nobody is told. */
+void session_files_drop(struct session *session);
+/** session_files_go_on - the box of an ephemeral session is gone: make another where one is asked
+ * for. */
+void session_files_go_on(struct session *session);
+/** session_box_spent - the execution that an ephemeral session's box was for is over. */
+void session_box_spent(struct session *session);
+
 /* session_box.c */
+
+/** session_box_lost - with it goes the session, or, if it is ephemeral, the execution. */
+void session_box_lost(struct session *session, const struct error *err);
 
 struct box_events session_box_events(struct session *session);
 /** session_runner_of - of one language; NULL: it never had one. */

@@ -210,7 +210,8 @@ static int hand_over(struct session_job *job, struct error *err)
 	packed = exec_source_ask(&source, request->ask);
 	name_source(job, name);
 	common.files = files = exec_request_files(request, &source);
-	return job->decision.session_command && !request->fresh
+	return job->decision.session_command && !request->fresh &&
+	                       job->session->mode == SESSION_PERSISTENT
 	               ? hand_to_runner(job, &common, err)
 	               : hand_to_program(job, &common, err);
 }
@@ -231,7 +232,7 @@ void session_job_hand_over(struct session_job *job)
 	if (hand_over(job, &err) < 0)
 		session_job_fail(job, &err);
 	else if (give_stdin(job, &err) < 0)
-		session_fail(session, &err); /* it is there already, and must not run without */
+		session_box_lost(session, &err); /* it is there already, and must not run without */
 }
 
 void session_job_started(struct session_job *job)
@@ -256,7 +257,7 @@ static void send_signal(struct session_job *job, uint32_t id, int signo)
 	struct error err = {0};
 
 	if (box_signal(session->box, id, signo, &err) < 0)
-		session_fail(session, &err);
+		session_box_lost(session, &err);
 }
 
 static void kill_it(struct session_job *job)
@@ -302,7 +303,7 @@ static void on_start_timeout(struct session_job *job)
 	struct error err = {0};
 
 	(void)error_set(&err, ERR_BOX_FAILED, 0, "the program was not started in time");
-	session_fail(job->session, &err);
+	session_box_lost(job->session, &err);
 }
 
 void session_job_timer(void *ctx)
@@ -323,7 +324,7 @@ void session_job_timer(void *ctx)
 		kill_it(job);
 	} else if (job->phase == JOB_KILLING) {
 		(void)error_set(&err, ERR_AGENT_LOST, 0, "what was killed did not end in time");
-		session_fail(session, &err);
+		session_box_lost(session, &err);
 	}
 }
 

@@ -78,6 +78,7 @@ static void orphan(struct session *session)
 
 	if (!session_is_over(session))
 		session_set_state(session, SESSION_TERMINATED);
+	session_files_drop(session);
 	LIST_FOREACH (job, &session->queue, struct session_job, node)
 		drop_job(job);
 	if (session->current)
@@ -134,7 +135,7 @@ static int check_names(const struct session_request *request, struct error *err)
 }
 
 /* Boxes are shared with executions that have no session; enough for those are left over. */
-static bool has_box(const struct session_service *s)
+bool session_service_has_box(const struct session_service *s)
 {
 	size_t all = s->rules->caps->boxes_max;
 	size_t others = s->scheduler->boxes_max;
@@ -149,7 +150,7 @@ static int check_room(const struct session_service *s, const struct session_requ
 
 	if (live >= s->config.config->sessions_max)
 		return error_set(err, ERR_BUSY, 0, "there are %zu sessions", live);
-	if (request->mode == SESSION_PERSISTENT && !has_box(s))
+	if (request->mode == SESSION_PERSISTENT && !session_service_has_box(s))
 		return error_set(err, ERR_BUSY, 0, "sessions have %zu boxes, and may have no more",
 		                 s->boxes);
 	return 0;

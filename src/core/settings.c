@@ -52,6 +52,7 @@ static const struct setting table[] = {
 	{"http.max_header", SETTING_SIZE, AT(max_header_bytes), "16Ki", 1 * KI, 1 * MI,  "Headers of a request"},
 	{"http.max_code",   SETTING_SIZE, AT(max_code_bytes),   "1Mi",  1,      64 * MI, "Code of an execution"},
 	{"http.max_answers", SETTING_SIZE, AT(max_answers_bytes), "256Mi", 1 * MI, 1 * TI, "Answers that wait for their readers, all together; beyond that the slowest are cut off"},
+	{"http.max_upload", SETTING_SIZE, AT(max_upload_bytes), "100Mi", 1 * KI, 1 * TI, "File in a form (multipart/form-data); the body of a PUT is bounded by the disk of its box"},
 	{"http.request_timeout", SETTING_DURATION, AT(request_timeout_us), "30s", 100 * MSEC, HOUR, "From the first byte of a request to its last"},
 	{"http.idle_timeout",    SETTING_DURATION, AT(idle_timeout_us),    "60s", 100 * MSEC, HOUR, "A connection without a request"},
 

@@ -163,6 +163,9 @@ int files_open(struct agent *a, const struct frame *frame)
 	return 0;
 }
 
+static int write_some(struct agent *a, struct file_stream *s);
+static int speak(struct agent *a, struct file_stream *s);
+
 /* From the host to the child. */
 
 static uint32_t size_of(const struct frame *frame)
@@ -195,8 +198,10 @@ int files_data(struct agent *a, const struct frame *frame)
 	if (!s->writes || s->ended || msg.data.len == 0 ||
 	    s->pending.len + s->owed + size_of(frame) > WIRE_FILE_WINDOW)
 		return VIOLATION;
-	if (s->to < 0)
+	if (s->to < 0) {
 		s->owed += size_of(frame); /* nobody reads any more: thrown away */
+		return write_some(a, s);
+	}
 	return pass_on(s, frame) < 0 ? VIOLATION : 0;
 }
 
@@ -227,7 +232,9 @@ int files_grant(struct agent *a, const struct frame *frame)
 	if (msg.bytes > WIRE_FILE_WINDOW - s->granted)
 		return VIOLATION;
 	s->granted += msg.bytes;
-	return 0;
+	/* What waited for this is not waited for by poll. */
+	int r = s->heard.len > 0 ? speak(a, s) : 0;
+	return r < 0 ? r : 0;
 }
 
 int files_cancel(struct agent *a, const struct frame *frame)

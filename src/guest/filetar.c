@@ -157,7 +157,12 @@ struct unpack {
 
 static int bad(struct unpack *u, struct error *err, const char *why)
 {
-	return error_field(err, "archive", "entry '%.80s' %s", u->entry.name, why);
+	return error_set(err, ERR_INVALID, 0, "'%.80s' in the archive %s", u->entry.name, why);
+}
+
+static int cut_off(struct error *err)
+{
+	return error_set(err, ERR_INVALID, 0, "the archive ends in the middle of an entry");
 }
 
 /* Up to @max bytes, at least one. Return: how many, 0 at the end, -1. */
@@ -193,7 +198,7 @@ static int take_exact(struct unpack *u, void *ret_data, size_t len, struct error
 		if (n == 0 && have == 0)
 			return 0;
 		if (n == 0)
-			return error_field(err, "archive", "ends in the middle of an entry");
+			return cut_off(err);
 		memcpy((char *)ret_data + have, data, (size_t)n);
 		have += (size_t)n;
 	}
@@ -213,7 +218,7 @@ static int take_content(struct unpack *u, int fd, uint64_t size, struct error *e
 		if (n < 0)
 			return -1;
 		if (n == 0)
-			return error_field(err, "archive", "ends in the middle of an entry");
+			return cut_off(err);
 		r = fd < 0 ? 0 : fd_write_all(fd, data, (size_t)n);
 		if (r < 0)
 			return file_fail(err, -r, "unpack", u->entry.name);
@@ -221,7 +226,7 @@ static int take_content(struct unpack *u, int fd, uint64_t size, struct error *e
 	}
 	size = tar_padding(size);
 	if (size > 0 && take_exact(u, padding, (size_t)size, err) == 0)
-		return error_field(err, "archive", "ends in the middle of an entry");
+		return cut_off(err);
 	return error_is_set(err) ? -1 : 0;
 }
 
@@ -407,7 +412,7 @@ static int unpack_next(struct unpack *u, struct error *err)
 	if (tar_is_end(block))
 		return 0;
 	if (tar_read(block, &u->entry) < 0)
-		return error_field(err, "archive", "is not a tar archive");
+		return error_set(err, ERR_INVALID, 0, "this is not a tar archive");
 	if (is_extra(u->entry.kind))
 		return take_extra(u, err) < 0 ? -1 : 1;
 	apply_next(u);

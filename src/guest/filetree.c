@@ -434,7 +434,7 @@ int file_remove(const struct file_job *job, struct file_out *out, struct error *
 	int r = 0;
 
 	if (!job->path[0])
-		return error_field(err, "path", "the workspace itself is not for this");
+		return error_set(err, ERR_INVALID, 0, "path: the workspace itself is not for this");
 	cleanup_close int dir = file_open_parent(job->path, false, &name);
 	if (dir < 0)
 		return file_fail(err, -dir, "remove", job->path);

@@ -235,7 +235,9 @@ int file_open_parent(const char *path, bool make, const char **ret_name)
 
 static int must_name(const struct file_job *job, struct error *err)
 {
-	return job->path[0] ? 0 : error_field(err, "path", "the workspace itself is not for this");
+	return job->path[0] ? 0
+	                    : error_set(err, ERR_INVALID, 0,
+	                                "path: the workspace itself is not for this");
 }
 
 /* The operations that are small. */
@@ -421,7 +423,7 @@ static int file_move(const struct file_job *job, struct file_out *out, struct er
 	if (must_name(job, err) < 0)
 		return -1;
 	if (!job->to[0])
-		return error_field(err, "to", "the workspace itself is not for this");
+		return error_set(err, ERR_INVALID, 0, "to: the workspace itself is not for this");
 	cleanup_close int from = file_open_parent(job->path, false, &from_name);
 	if (from < 0)
 		return file_fail(err, -from, "move", job->path);

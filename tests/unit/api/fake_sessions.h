@@ -277,3 +277,5 @@ void session_counters(struct session *session, struct box_counters *ret_counters
 		.pids_denied = COUNTER_UNKNOWN,
 	};
 }
+
+#include "fake_files.h"

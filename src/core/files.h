@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: files of a session's workspace: operations of driver.h, by session instead of by box. They
+ * do not wait for executions, count as activity, and end with the session's box.
+ *
+ * An ephemeral session has no box of its own. Its first file operation makes one, which waits for
+ * the next execution; that runs in it, sees the files, and takes the box with it.
+ */
+
+#include "base/error.h"
+#include "driver/driver.h"
+
+struct file_op;
+struct session;
+
+#define FILES_PER_SESSION 6 /* operations at the same time; the box has a few more for our own */
+#define FILES_LIST_MAX    10000
+#define FILES_TREE_MAX    100000 /* entries of an archive */
+/* Neither side moved for so long: given up. Clients have less, see lib/http. */
+#define FILES_STALL_US (120 * 1000 * 1000ULL)
+
+/**
+ * file_open - as box_file_open; @request and @events are copied. ERR_CONFLICT when the session is
+ * paused or over, ERR_BUSY for too many at a time.
+ */
+int file_open(struct session *session, const struct box_file_request *request,
+              const struct box_file_events *events, struct file_op **ret_op,
+              struct error *err) attr_must_check;
+/* As their namesakes in driver.h. */
+size_t file_write(struct file_op *op, const char *data, size_t len);
+void file_end(struct file_op *op);
+void file_grant(struct file_op *op, size_t bytes);
+void file_cancel(struct file_op *op);
