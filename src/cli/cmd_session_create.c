@@ -101,6 +101,8 @@ static const struct option_row rows[] = {
 	{"disk",      0,   OPTION_SIZE,     AT(run.disk_bytes),     "SIZE",       "room for files: 256Mi"},
 	{"processes", 0,   OPTION_NUMBER,   AT(run.processes),      "N",          "processes and threads alive at a time"},
 	{"env",       'e', OPTION_LIST,     AT(run.env),            "NAME=VALUE", "set an environment variable; may be repeated"},
+	{"policy",    0,   OPTION_TEXT,     AT(run.policy),         "NAME",       "a policy to be held to besides one's own"},
+	{"network",   0,   OPTION_TEXT,     AT(run.network),        "MODE",       "none, allowlist, bridge or host, as the policy allows"},
 	{"json",      0,   OPTION_FLAG,     AT(run.json),           NULL,         "print the session instead of its id"},
 	{"socket",    0,   OPTION_TEXT,     AT(run.socket),         "PATH",       "the daemon's Unix socket"},
 	{"url",       0,   OPTION_TEXT,     AT(run.url),            "URL",        "the daemon's address: http://127.0.0.1:8000"},

@@ -256,9 +256,19 @@ static int set_resources(json_t *body, const struct run_options *o, struct error
 	return r ? error_set(err, ERR_SYSTEM, ENOMEM, "make the request") : 0;
 }
 
+/* NULL is left out. */
+static int set_word(json_t *body, const char *key, const char *text, struct error *err)
+{
+	if (text && json_object_set_new(body, key, json_string(text)) < 0)
+		return error_set(err, ERR_INVALID, 0, "--%s: not UTF-8 text", key);
+	return 0;
+}
+
 static int set_common(json_t *body, const struct run_options *options, struct error *err)
 {
-	if (set_resources(body, options, err) < 0)
+	if (set_resources(body, options, err) < 0 ||
+	    set_word(body, "policy", options->policy, err) < 0 ||
+	    set_word(body, "network", options->network, err) < 0)
 		return -1;
 	return set_pairs(body, "env_vars", &options->env, add_variable, err);
 }

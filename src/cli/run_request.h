@@ -20,6 +20,8 @@ struct run_options {
 	const char *event;
 	const char *context;
 	const char *stdin_path;
+	const char *policy;
+	const char *network;
 	const char *socket;
 	const char *url;
 	uint64_t timeout_us;

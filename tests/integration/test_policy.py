@@ -321,3 +321,64 @@ def test_a_daemon_does_not_start_on_bad_policies(policies, tmp_path, files, sett
         assert ended.returncode == 3 and message in ended.stderr, ended.stderr
     (tmp_path / "c.yaml").write_text(config_of(policies()))
     assert subprocess.run(command + ["--check-config"], capture_output=True, timeout=60).returncode == 0
+
+
+# The command line.
+
+
+def millibox(*words, daemon=None, env=None):
+    more = ["--socket", daemon.socket] if daemon else []
+    command = [str(BUILD / "millibox"), *words, *more]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin", **(env or {})}
+    )
+
+
+def test_the_command_line_explains(daemon):
+    told = millibox("policy", "explain", "--memory", "100Gi", "-t", "7", daemon=daemon)
+    assert told.returncode == 0 and told.stderr == ""
+    rows = {line.split()[0]: line.split(maxsplit=3) for line in told.stdout.splitlines()}
+    assert rows["memory"][1:] == ["100Gi", "8Gi", "setting: limits.memory_max"]
+    assert rows["timeout"][1:3] == ["7", "7"] and rows["timeout"][3].startswith("request")
+    told = millibox("policy", "explain", "--policy", "strict", "--memory", "1Gi", daemon=daemon)
+    assert told.returncode == 1 and "policy strict: limits.memory.max" in told.stderr
+    told = millibox("policy", "explain", "--session", "--lifetime", "10m", "--json", daemon=daemon)
+    assert json.loads(told.stdout)["grants"]["limits"]["lifetime"]["granted"] == 600
+    assert millibox("policy", "explain", "--lifetime", "10m", daemon=daemon).returncode == 2
+    assert millibox("policy", "explain", "--network", "lan", daemon=daemon).returncode == 125
+
+
+def test_the_command_line_lists_and_shows(daemon):
+    told = millibox("policy", "list", daemon=daemon)
+    assert [line.split()[:2] for line in told.stdout.splitlines()[1:]] == [
+        ["default", "yours"], ["permissive", "-"], ["strict", "selectable"],
+    ]  # fmt: skip
+    told = millibox("policy", "show", "strict", daemon=daemon)
+    assert any(
+        line.split()[:2] == ["limits.memory.max", "256Mi"] and "(strict, line" in line
+        for line in told.stdout.splitlines()
+    )
+    assert millibox("policy", "show", "nobody", daemon=daemon).returncode == 125
+    assert millibox("policy", "show", "../x", daemon=daemon).returncode == 2
+
+
+def test_the_command_line_runs_under_a_policy(daemon):
+    run = millibox("run", "-c", "print(1)", "--policy", "strict", "--network", "none", daemon=daemon)
+    assert run.returncode == 0 and run.stdout == "1\n"
+    run = millibox("run", "-c", "print(1)", "--policy", "strict", "--memory", "1Gi", daemon=daemon)
+    assert run.returncode == 125 and "policy strict: limits.memory.max" in run.stderr
+    assert "network.mode" in millibox("run", "-c", "1", "--network", "host", daemon=daemon).stderr
+
+
+def test_the_command_line_checks_files_without_a_daemon(policies):
+    folder = policies(team=TEAM, child="name: child\nextends: team\n", bad="name: bad\nlimits:\n  cpu: {max: many}\n")
+    checked = millibox("policy", "check", str(folder / "team.yaml"), str(folder / "child.yaml"))
+    assert checked.returncode == 0 and checked.stdout.count(": fine") == 2, checked.stderr
+    for name, reason in (("bad", "bad.yaml:3: 'limits.cpu.max' must be a number of cores"),
+                         ("child", "child.yaml:2: 'extends' names a policy that is not there"),
+                         ("none", "none.yaml")):
+        checked = millibox("policy", "check", str(folder / f"{name}.yaml"))
+        assert checked.returncode == 1 and reason in checked.stderr and "fine" not in checked.stdout
+    for file in sorted((ROOT / "data/policies").glob("*.yaml")):
+        assert millibox("policy", "check", str(file)).returncode == 0
+    assert millibox("policy", "check").returncode == 2
