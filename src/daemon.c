@@ -18,6 +18,7 @@
 #include "core/runners.h"
 #include "core/session.h"
 #include "core/store.h"
+#include "core/store_clean.h"
 #include "core/store_session.h"
 #include "core/templates.h"
 #include "core/tenant.h"
@@ -71,6 +72,7 @@ struct daemon {
 	struct runners *runners;
 	struct policies *policies;
 	struct store *store;
+	struct store_cleaner *cleaner;
 	struct templates *templates;
 	char **bases; /* owned, NULL-terminated: directories of roots */
 	struct loop *loop;
@@ -428,6 +430,8 @@ static void make_core(struct daemon *d)
 	sessions.store = d->store;
 	executions_set_audit(d->executions, d->audit);
 	d->sessions = session_service_new(&sessions);
+	d->cleaner = store_cleaner_new(&(struct store_clean_config){
+		d->config, d->store, d->loop, d->executions, d->sessions});
 }
 
 /* Connections are the server's to tell. */
@@ -676,6 +680,7 @@ static void take_down(struct daemon *d)
 	/* The server first: its requests let go of their executions, which still exist. */
 	http_server_free(d->http);
 	router_free(d->router);
+	store_cleaner_free(d->cleaner);
 	session_service_free(d->sessions);
 	if (d->store)
 		store_finish(d->store);
@@ -727,6 +732,8 @@ enum daemon_exit daemon_run(const struct config *config)
 
 	(void)signal(SIGPIPE,
 	             SIG_IGN); /* a client that left is an error of write, not a reason to die */
+	/* So is a file that may not grow. */
+	(void)signal(SIGXFSZ, SIG_IGN);
 	if (start(&d) == 0) {
 		announce(&d);
 		tell_audit(&d, "daemon.start");

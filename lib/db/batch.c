@@ -72,7 +72,8 @@ void job_free(struct db_job *job)
 static int run_steps(struct conn *c, struct db_job *job)
 {
 	for (size_t i = 0; i < job->count; i++)
-		if (conn_run(c, &job->steps[i], 0, NULL, &job->err) < 0)
+		if (conn_run(c, &job->steps[i], job->max_bytes, job->has_rows ? &job->rows : NULL,
+		             &job->err) < 0)
 			return -1;
 	return 0;
 }
@@ -108,7 +109,7 @@ static void run_job(struct conn *c, struct db_job *job)
 	error_clear(&job->err);
 	db_rows_free(TAKE_PTR(job->rows));
 	if (job->is_read)
-		(void)!conn_run(c, job->steps, job->max_bytes, &job->rows, &job->err);
+		(void)!run_steps(c, job); /* the job has its error */
 	else
 		run_write(c, job);
 }

@@ -206,17 +206,33 @@ struct db_job *db_write(struct db *db, const struct db_statement *steps, size_t 
 	return enqueue(db, job, err);
 }
 
-struct db_job *db_read(struct db *db, const struct db_statement *query, size_t max_bytes,
-                       db_rows_fn *on_rows, void *ctx, struct error *err)
+static struct db_job *rows_job(const struct db_statement *statement, size_t max_bytes,
+                               db_rows_fn *on_rows, void *ctx)
 {
-	struct db_job *job = job_new(query, 1);
+	struct db_job *job = job_new(statement, 1);
 
 	if (job) {
-		job->is_read = true;
+		job->has_rows = true;
 		job->max_bytes = max_bytes;
 		job->on_rows = on_rows;
 		job->ctx = ctx;
 	}
+	return job;
+}
+
+struct db_job *db_change(struct db *db, const struct db_statement *step, size_t max_bytes,
+                         db_rows_fn *on_rows, void *ctx, struct error *err)
+{
+	return enqueue(db, rows_job(step, max_bytes, on_rows, ctx), err);
+}
+
+struct db_job *db_read(struct db *db, const struct db_statement *query, size_t max_bytes,
+                       db_rows_fn *on_rows, void *ctx, struct error *err)
+{
+	struct db_job *job = rows_job(query, max_bytes, on_rows, ctx);
+
+	if (job)
+		job->is_read = true;
 	return enqueue(db, job, err);
 }
 

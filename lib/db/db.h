@@ -136,6 +136,9 @@ typedef void db_rows_fn(void *ctx, const struct db_rows *rows, const struct erro
  */
 struct db_job *db_write(struct db *db, const struct db_statement *steps, size_t count,
                         db_done_fn *on_done, void *ctx, struct error *err) attr_must_check;
+/** db_change - a write of one statement that says what it did (RETURNING); durable as db_write. */
+struct db_job *db_change(struct db *db, const struct db_statement *step, size_t max_bytes,
+                         db_rows_fn *on_rows, void *ctx, struct error *err) attr_must_check;
 /** db_read - ERR_TOO_LARGE in the callback for more than @max_bytes of rows. */
 struct db_job *db_read(struct db *db, const struct db_statement *query, size_t max_bytes,
                        db_rows_fn *on_rows, void *ctx, struct error *err) attr_must_check;

@@ -14,7 +14,8 @@ struct db_job {
 	size_t count;
 	size_t bytes; /* what it counts for in the queue */
 	bool is_read;
-	size_t max_bytes; /* of a read's rows */
+	bool has_rows;
+	size_t max_bytes; /* of the rows */
 	db_done_fn *on_done;
 	db_rows_fn *on_rows;
 	void *ctx;

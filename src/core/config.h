@@ -58,6 +58,9 @@ struct config {
 	uint64_t session_queue;
 	uint64_t executions_keep;
 	uint64_t executions_keep_bytes;
+	/* and what the store keeps of them */
+	uint64_t retention_sessions_us, retention_executions_us;
+	uint64_t retention_count, retention_bytes; /* of executions */
 
 	/* quotas of a tenant that has none of its own set; 0: none */
 	uint64_t quota_sessions, quota_executions, quota_queued;

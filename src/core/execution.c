@@ -264,6 +264,17 @@ size_t executions_count_of(struct executions *all, const char *tenant, const cha
 	return owner ? owner->count : 0;
 }
 
+void executions_expire(struct executions *all, const char *tenant, const char *id)
+{
+	struct execution *e = executions_find(all, tenant, id);
+
+	if (!e || e->state != EXECUTION_ENDED)
+		return;
+	e->withdrawn = true;
+	list_remove(&e->dirty.node);
+	forget(e);
+}
+
 void executions_delete(struct executions *all, const char *tenant, const char *session_id)
 {
 	struct execution_owner *owner = owner_of(all, tenant, session_id);

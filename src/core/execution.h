@@ -91,6 +91,8 @@ struct execution *executions_find(struct executions *all, const char *tenant, co
 struct execution *executions_of(struct executions *all, const char *tenant, const char *session_id,
                                 size_t offset);
 size_t executions_count_of(struct executions *all, const char *tenant, const char *session_id);
+/** executions_expire - the store has let go of an ended one: so does memory. */
+void executions_expire(struct executions *all, const char *tenant, const char *id);
 /** executions_delete - as executions_forget; what is not written yet never will be. */
 void executions_delete(struct executions *all, const char *tenant, const char *session_id);
 /** executions_forget - all of one session, in memory. Subscribers are told the end first. */

@@ -180,6 +180,9 @@ void session_terminate(struct session *session, const char *reason);
 /** session_delete - terminate and forget, executions included, in the store too. @session is
  * invalid afterwards. */
 void session_delete(struct session *session);
+/** session_expire - the store has let go of one that has ended: so does memory. */
+void session_expire(struct session_service *s, const char *tenant, const char *id,
+                    uint64_t created_ms);
 /** session_counters - usage of the box, now. */
 void session_counters(struct session *session, struct box_counters *ret_counters);
 /** session_service_drain - end all sessions; @on_drained when no box is left. */

@@ -406,6 +406,17 @@ void session_delete(struct session *session)
 	forget(session);
 }
 
+void session_expire(struct session_service *s, const char *tenant, const char *id,
+                    uint64_t created_ms)
+{
+	struct session *session = session_find(s, tenant, id);
+
+	if (!session || session->created_ms != created_ms || !session_is_over(session))
+		return;
+	list_remove(&session->dirty.node);
+	forget(session);
+}
+
 void session_service_check_drained(struct session_service *s)
 {
 	if (s->on_drained && s->boxes == 0 && s->jobs == 0)

@@ -65,8 +65,13 @@ static const struct setting table[] = {
 	{"sessions.lifetime",     SETTING_DURATION, AT(session_lifetime_us), "4h",   SEC, 30 * 24 * HOUR, "A session this old ends; the most that may be asked for"},
 	{"sessions.queue",        SETTING_UINT,     AT(session_queue),       "64",   1, 4096,  "Executions of one session waiting for their turn"},
 
-	{"executions.keep",       SETTING_UINT, AT(executions_keep),       "10000", 1, 1000000, "Ended executions that are remembered"},
+	{"executions.keep",       SETTING_UINT, AT(executions_keep),       "10000", 1, 1000000, "Ended executions that are kept in memory; others are read from the store"},
 	{"executions.keep_bytes", SETTING_SIZE, AT(executions_keep_bytes), "256Mi", 1 * MI, 64 * GI, "Code and output of those, together"},
+
+	{"retention.sessions",   SETTING_DURATION, AT(retention_sessions_us),   "168h", SEC, 3650 * 24 * HOUR, "An ended session can be read for so long, restarts or not"},
+	{"retention.executions", SETTING_DURATION, AT(retention_executions_us), "720h", SEC, 3650 * 24 * HOUR, "An ended execution can be read for so long, restarts or not"},
+	{"retention.max_count",  SETTING_UINT, AT(retention_count), "1000000", 1, 1000000000, "Ended executions that are stored; beyond that the oldest go"},
+	{"retention.max_bytes",  SETTING_SIZE, AT(retention_bytes), "4Gi", 1 * MI, 64 * TI, "Code and output of those, together"},
 
 	{"policy.dir",        SETTING_PATH, AT(policy_dir),        NULL,      0, 0, "Folder of policies, read again on SIGHUP; \"\" for those that are built in"},
 	{"policy.default",    SETTING_TEXT, AT(policy_default),    "default", 0, 0, "Policy of a tenant that has none of its own"},

@@ -18,7 +18,6 @@ struct store {
 	bool flush_due;
 	struct list sessions, executions; /* struct store_item.node */
 	bool failing;                     /* the latest write was not possible, and that was said */
-	struct store_cleaner *cleaner;
 };
 
 /* A search, and who wants to know. */

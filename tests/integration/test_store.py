@@ -7,7 +7,9 @@ import os
 import random
 import sqlite3
 import stat
+import subprocess
 import threading
+import time
 
 import pytest
 
@@ -252,3 +254,139 @@ def test_a_backup_can_be_made_while_the_daemon_works(own, tmp_path):
                 rows = copy.execute("SELECT id FROM executions").fetchall()
         assert (execution,) in rows
         assert session.result(execution)["stdout"] == "in the backup\n"
+
+
+# Retention
+
+
+def count(daemon, table):
+    with contextlib.closing(sqlite3.connect(f"file:{database(daemon)}?mode=ro", uri=True)) as db:
+        return db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+
+
+def test_what_is_old_goes(own):
+    daemon = own(env={"MILLIBOX_RETENTION_SESSIONS": "2s", "MILLIBOX_RETENTION_EXECUTIONS": "1s"})
+    with daemon.client() as client:
+        session = Session(client, mode="ephemeral", language="shell")
+        execution = session.run("echo here")["execution_id"]
+        host.wait_until(lambda: client.get(f"{V1}/executions/{execution}").status == 404, 20, "too old")
+        # It lives: its age does not matter.
+        assert session.info()["status"] == "ready"
+        session.act("terminate")
+        assert client.get(session.path).status == 200
+        host.wait_until(lambda: client.get(session.path).status == 404, 20, "too old, too")
+        host.wait_until(lambda: count(daemon, "sessions") == count(daemon, "executions") == 0, 20, "nothing is stored")
+
+
+def test_what_is_too_much_goes_oldest_first(own):
+    daemon = own(env={"MILLIBOX_RETENTION_MAX_COUNT": "3", "MILLIBOX_RETENTION_SESSIONS": "2s"})
+    with daemon.client() as client:
+        session = Session(client, mode="ephemeral", language="shell")
+        ids = [session.run(f"echo {i}")["execution_id"] for i in range(6)]
+        host.wait_until(lambda: count(daemon, "executions") == 3, 20, "the newest three")
+        assert [client.get(f"{V1}/executions/{i}").status for i in ids] == [404, 404, 404, 200, 200, 200]
+
+
+def test_what_was_deleted_leaves_the_disk(own):
+    daemon = own(env={"MILLIBOX_RETENTION_SESSIONS": "2s"})
+    with daemon.client() as client:
+        session = Session(client, mode="ephemeral", language="shell")
+        session.run("echo here")
+        session.start("echo there")
+        assert session.delete().status == 200
+        host.wait_until(lambda: count(daemon, "executions") == count(daemon, "sessions") == 0, 20, "gone")
+
+
+def test_requests_are_answered_during_a_large_clean_up(own):
+    daemon = own()
+    with daemon.client() as client:
+        session = Session(client, mode="ephemeral", language="shell")
+        session.run("echo one")
+        session.act("terminate")
+    daemon.stop()
+    with contextlib.closing(sqlite3.connect(database(daemon))) as db:
+        db.execute(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+            " INSERT INTO executions (id, session_id, session_ms, created_ms, completed_ms, status, language,"
+            " timeout_us, bytes, out) SELECT 'exec_20200101_' || i, 'old', 1, 1, i, 'success', 'shell', 1, 4096,"
+            " zeroblob(4096) FROM n"
+        )
+        db.commit()
+    many = count(daemon, "executions")
+    assert many > 20000
+    again(daemon)
+    answered = 0
+    slowest = 0
+    with daemon.client() as client:
+        session = Session(client, mode="ephemeral", language="shell")
+        while count(daemon, "executions") > 1000:
+            left = count(daemon, "executions")
+            start = time.monotonic()
+            execution = session.start("echo here")  # waits for the disk
+            assert client.get(f"{V1}/executions/exec_20200101_20000/status").status in (200, 404)  # and reads
+            slowest = max(slowest, time.monotonic() - start)
+            answered += 1000 < left < many
+            assert session.result(execution)["status"] == "success"
+    assert answered > 3
+    assert slowest < 2
+
+
+# A disk that is full
+
+
+@pytest.fixture
+def small():
+    """A daemon whose state is on a file system of a few megabytes, and a way to fill that."""
+    daemon = Daemon()
+    state = daemon.home / "state"
+    state.mkdir(mode=0o700)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8M,mode=700", "none", state], capture_output=True)
+    if mounted.returncode != 0:
+        daemon.remove()
+        pytest.skip("no right to mount")
+    yield daemon.start(), state / "ballast"
+    if daemon.process.poll() is None:
+        daemon.kill()
+    subprocess.run(["umount", "-l", state], check=True)
+    daemon.remove()
+
+
+def fill(ballast):
+    with open(ballast, "wb", buffering=0) as f, contextlib.suppress(OSError):
+        while True:
+            f.write(bytes(4096))
+
+
+def test_a_full_disk_refuses_what_would_be_lost_and_nothing_else(small):
+    daemon, ballast = small
+    with daemon.client() as client:
+        session = Session(client, mode="persistent")
+        session.run("x = 1")
+        execution = session.start("x")
+        assert session.result(execution)["result"] == 1
+        fill(ballast)
+        # More than what is left in pages that the log has already.
+        answer = client.post(f"{session.path}/execute", {"code": "x = 2\n" + "#" * 900_000})
+        assert answer.status == 507 and answer.json["error_code"] == "Sandbox.StorageFailed"
+
+        def says_so():
+            # A small write that still fits makes it ready again: it is, for small ones.
+            large = client.post(f"{session.path}/execute", {"code": "x = 2\n" + "#" * 900_000})
+            ready = client.get("/readyz")
+            return large.status == 507 and ready.status == 503 and "store" in ready.json["reasons"]
+
+        host.wait_until(says_so, 20, "not ready")
+        assert client.get("/healthz").status == 200
+        # It did not run; and what is waited for still does.
+        assert session.run("x")["result"] == 1
+        listed = client.get(f"{session.path}/executions").json["executions"]
+        assert answer.json.get("execution_id") is None and len(listed) == 3
+        ballast.unlink()
+        host.wait_until(lambda: client.get("/readyz").status == 200, 20, "ready again")
+        execution = session.start("x + 1")
+        assert session.result(execution)["result"] == 2
+    daemon.kill()
+    again(daemon)
+    with daemon.client() as client:
+        # What was run meanwhile was written when there was room.
+        assert client.get(f"{session.path}/executions").json["total"] == 4
