@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS with files: certificates are made here, by an authority of the test's own."""
+
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from support import host
+from support.daemon import BUILD
+from support.identity import V1
+
+pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl")
+
+
+def openssl(*words):
+    subprocess.run(["openssl", *words], check=True, capture_output=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    """ca.pem, and cert.pem with key.pem that it has signed for this host."""
+    d = tmp_path_factory.mktemp("tls")
+    d.chmod(0o755)
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    openssl("req", "-x509", *curve, "-keyout", str(d / "ca.key"), "-out", str(d / "ca.pem"), "-days", "2", "-subj", "/CN=Test CA")
+    openssl("req", *curve, "-keyout", str(d / "key.pem"), "-out", str(d / "csr.pem"), "-subj", "/CN=localhost")
+    (d / "ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    openssl(
+        "x509", "-req", "-in", str(d / "csr.pem"), "-CA", str(d / "ca.pem"), "-CAkey", str(d / "ca.key"),
+        "-CAcreateserial", "-out", str(d / "cert.pem"), "-days", "2", "-extfile", str(d / "ext"),
+    )
+    (d / "key.pem").chmod(0o600)
+    return d
+
+
+def settings(authority, **more):
+    return {"MILLIBOX_TLS_CERT": str(authority / "cert.pem"), "MILLIBOX_TLS_KEY": str(authority / "key.pem"), **more}
+
+
+@pytest.fixture
+def served(make_daemon, authority):
+    d = make_daemon(tcp=True, env=settings(authority)).start()
+    line = next(line for line in d.log().splitlines() if "https://127.0.0.1:" in line)
+    d.port = int(line.split("https://127.0.0.1:")[1].split()[0].strip('"'))
+    d.url = f"https://localhost:{d.port}"
+    return d
+
+
+def curl(authority, *words, ok=True):
+    r = subprocess.run(
+        ["curl", "-sS", "--noproxy", "*", "--max-time", "30", "--cacert", str(authority / "ca.pem"), *words],
+        capture_output=True, text=True, timeout=60,
+    )
+    assert not ok or r.returncode == 0, r.stderr
+    return r
+
+
+POST = ("-H", "Content-Type: application/json", "-d")
+
+
+@pytest.mark.boxes
+def test_requests_run_over_tls(served, authority):
+    body = json.dumps({"language": "python", "code": "print('x' * 500000)"})
+    result = json.loads(curl(authority, f"{served.url}{V1}/execute", *POST, body).stdout)
+    assert len(result["stdout"]) == 500001
+    # The Unix socket is as it was.
+    with served.client() as client:
+        assert client.get("/healthz").status == 200
+
+
+@pytest.mark.boxes
+def test_a_stream_comes_as_it_is_made(served, authority):
+    body = json.dumps({"language": "python", "code": "import time\nfor i in range(4):\n print(i, flush=True); time.sleep(0.4)"})
+    process = subprocess.Popen(
+        ["curl", "-sSN", "--noproxy", "*", "--cacert", str(authority / "ca.pem"), f"{served.url}{V1}/execute",
+         "-H", "Accept: application/x-ndjson", *POST, body],
+        stdout=subprocess.PIPE, text=True,
+    )
+    times = {}
+    for line in process.stdout:
+        event = json.loads(line)
+        times.setdefault(event.get("data", event["event"]), time.monotonic())
+    assert process.wait(10) == 0
+    assert times["end"] - times["0\n"] > 1
+
+
+@pytest.mark.boxes
+def test_who_hangs_up_ends_what_runs(served, authority):
+    body = json.dumps({"language": "python", "code": "import time\ntime.sleep(60)"})
+    process = subprocess.Popen(
+        ["curl", "-sSN", "--noproxy", "*", "--cacert", str(authority / "ca.pem"), f"{served.url}{V1}/execute",
+         "-H", "Accept: application/x-ndjson", *POST, body],
+        stdout=subprocess.PIPE, text=True,
+    )
+    assert "start" in process.stdout.readline()
+    process.kill()
+    process.wait(10)
+    process.stdout.close()
+    with served.client() as client:
+        host.wait_until(lambda: client.get("/readyz").json["running"] == 0, 10, "the execution ended")
+
+
+def test_refusals_are_encrypted_too(served, authority, tmp_path):
+    """Some answers are sent by hand, before microhttpd takes one."""
+    big = tmp_path / "big"
+    big.write_bytes(b"a" * 20_000_000)
+    for words in (
+        (f"{served.url}{V1}/execute", "-H", "Content-Type: application/json", "--data-binary", f"@{big}"),
+        (f"{served.url}{V1}/execute", "-H", "Content-Type: application/json", "-H", "Transfer-Encoding: chunked", "--data-binary", f"@{big}"),
+        (f"{served.url}/healthz?{'a' * 9000}",),
+    ):
+        r = curl(authority, "-w", "\n%{http_code}", *words)
+        body, status = r.stdout.rsplit("\n", 1)
+        assert status == "413"
+        assert json.loads(body)["error_code"] == "Sandbox.PayloadTooLarge"
+
+
+def test_old_versions_and_plain_text_get_nothing(served, authority):
+    assert curl(authority, "--tls-max", "1.1", f"{served.url}/healthz", ok=False).returncode != 0
+    assert curl(authority, f"http://localhost:{served.port}/healthz", ok=False).stdout == ""
+    context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
+    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as raw:
+        with context.wrap_socket(raw, server_hostname="localhost") as tls:
+            assert tls.version() in ("TLSv1.2", "TLSv1.3")
+    # And it still serves.
+    assert json.loads(curl(authority, f"{served.url}/healthz").stdout)["status"] == "ok"
+
+
+@pytest.mark.boxes
+def test_the_command_line_checks_whom_it_speaks_to(served, authority):
+    def run(**env):
+        env = {"PATH": "/usr/bin:/bin", "MILLIBOX_URL": served.url, **env}
+        return subprocess.run(
+            [str(BUILD / "millibox"), "run", "-c", "print(42)"], capture_output=True, text=True, env=env, timeout=60
+        )
+
+    assert run(MILLIBOX_CA_FILE=str(authority / "ca.pem")).stdout == "42\n"
+    stranger = run()
+    assert stranger.returncode != 0 and stranger.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "change,why",
+    [
+        ({"MILLIBOX_TLS_KEY": ""}, "both or neither"),
+        ({"MILLIBOX_TLS_KEY": "{dir}/open.pem"}, "chmod"),
+        ({"MILLIBOX_TLS_KEY": "{dir}/none.pem"}, "none.pem"),
+        ({"MILLIBOX_TLS_KEY": "{dir}/ca.key"}, "tls.cert and tls.key"),
+        ({"MILLIBOX_TLS_CERT": "{dir}/ext"}, "tls.cert and tls.key"),
+    ],
+)
+def test_wrong_files_are_told_and_nothing_is_served(make_daemon, authority, change, why):
+    shutil.copy(authority / "key.pem", authority / "open.pem")
+    (authority / "open.pem").chmod(0o644)
+    change = {k: v.replace("{dir}", str(authority)) for k, v in change.items()}
+    d = make_daemon(tcp=True, env=settings(authority, **change)).start(ready=False)
+    assert d.process.wait(20) == 3, d.log()
+    assert why in d.log()

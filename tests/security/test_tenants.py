@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two tenants attack each other through every route that the API describes.
+
+For each operation of docs/api/openapi.yaml that has an id in its path, Bob asks for what Alice has. He must
+get what he gets for an id that nobody has, byte by byte but for the request's own id, and nothing of Alice's
+may change. The owner's own request, last, shows that the path was right. An operation that is in none of the
+tables below fails: whoever adds a route has to say whose things it is about.
+"""
+
+import contextlib
+import json
+import pathlib
+
+import pytest
+import yaml
+
+from support import host
+from support.daemon import Daemon
+from support.identity import V1, KeyClient, make_key, make_tenant
+from support.sessions import Session
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SPEC = yaml.safe_load((ROOT / "docs/api/openapi.yaml").read_text())
+
+#: What the id of a path is of, by the beginning of the path; the first that fits counts.
+OWNED = (
+    ("/api/v1/executions/sessions/{id}", "session"),
+    ("/api/v1/sessions/{id}", "session"),
+    ("/api/v1/executions/{id}", "execution"),
+    ("/api/v1/containers/{id}", "container"),
+    ("/api/v1/templates/{id}", "template"),
+    ("/workspace/se/session/{id}", "session"),
+    ("/workspace/se/{id}", "session"),
+)
+#: Lists: what is in them must be the tenant's own.
+LISTS = {"/api/v1/sessions", "/api/v1/containers", "/api/v1/templates"}
+#: The daemon's administration: no tenant's key reaches it.
+ADMIN = ("/api/v1/keys", "/api/v1/tenants", "/api/v1/audit", "/metrics")
+#: What is everybody's: nothing in them is a tenant's. The reason is the value.
+SHARED = {
+    "/": "what this is",
+    "/healthz": "no key needed",
+    "/readyz": "no key needed",
+    "/openapi.json": "the description",
+    "/api.json": "the description",
+    "/api/v1/health": "of the daemon",
+    "/api/v1/health/detailed": "of the daemon",
+    "/api/v1/health/sync": "numbers of the own tenant",
+    "/api/v1/runtimes": "drivers are everybody's",
+    "/api/v1/runtimes/{id}": "drivers are everybody's",
+    "/api/v1/runtimes/{id}/health": "drivers are everybody's",
+    "/api/v1/runtimes/{id}/metrics": "drivers are everybody's",
+    "/api/v1/policies": "policies are the daemon's",
+    "/api/v1/policies/{id}": "policies are the daemon's",
+    "/api/v1/policy/explain": "names nothing of a tenant but a template, see below",
+    "/api/v1/execute": "names nothing of a tenant but a template, see below",
+    "/api/v1/identity": "of the one who asks",
+    "/api/v1/internal/{path}": "refused for everybody",
+    "/internal/{path}": "refused for everybody",
+}
+METHODS = ("get", "post", "put", "patch", "delete")
+#: Nobody has these. The shapes are those of real ones.
+NOBODY = {
+    "session": "sess_zzzzzzzzzzzzzzzz",
+    "execution": "exec_20200101_zzzzzzzz",
+    "container": "b" + "z" * 25,
+    "template": "nobodys-template",
+}
+SECRET = "alices-secret-7391"
+
+
+def operations():
+    for path, item in SPEC["paths"].items():
+        for method in METHODS:
+            if method in item:
+                yield method.upper(), path, item[method]
+
+
+def owned(path):
+    for prefix, kind in OWNED:
+        if path == prefix or path.startswith(prefix + "/"):
+            return kind
+    return None
+
+
+def is_admin(path):
+    return any(path == p or path.startswith(p + "/") for p in ADMIN)
+
+
+ATTACKS = [(m, p) for m, p, _ in operations() if owned(p)]
+
+
+def resolve(schema):
+    while "$ref" in schema:
+        node = SPEC
+        for part in schema["$ref"].split("/")[1:]:
+            node = node[part]
+        schema = node
+    return schema
+
+
+def sample(schema):
+    """The least that the schema takes."""
+    schema = resolve(schema)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    for joined in ("allOf", "oneOf", "anyOf"):
+        if joined in schema and "properties" not in schema:
+            return sample(schema[joined][0])
+    kind = schema.get("type", "object")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        properties = schema.get("properties", {})
+        return {name: sample(properties[name]) for name in schema.get("required", [])}
+    return {"string": "x", "integer": 1, "number": 1, "boolean": True, "array": []}[kind]
+
+
+def body_of(method, path):
+    operation = SPEC["paths"][path][method.lower()]
+    content = operation.get("requestBody", {}).get("content", {})
+    if "application/json" in content:
+        return json.dumps(sample(content["application/json"]["schema"])), "application/json"
+    for kind in content:
+        return "bytes", kind
+    return None, None
+
+
+def ask(client, method, path, ident, query=""):
+    target = path.replace("{id}", ident)
+    for name in ("{path}", "{filename}", "{file_path}", "{name}"):
+        target = target.replace(name, "secret.txt")
+    assert "{" not in target, f"how is {path} filled in?"
+    body, kind = body_of(method, path)
+    return client.request(method, target + query, body=body, headers={"Content-Type": kind} if kind else {})
+
+
+def essence(answer):
+    """What a caller can see, but for what is of the request alone."""
+    headers = {k.lower(): v for k, v in answer.headers.items()}
+    for of_the_request in ("x-request-id", "date", "x-process-time", "content-length"):
+        headers.pop(of_the_request, None)
+    return answer.status, headers, stable(json.loads(answer.body))
+
+
+class World:
+    """Alice has one of everything; Bob has a key."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.admin = daemon.client()
+        for name in ("alice", "bob"):
+            make_tenant(self.admin, name)
+        self.keys = {name: make_key(self.admin, name) for name in ("alice", "bob")}
+        self.alice = self.client("alice")
+        self.bob = self.client("bob")
+        self.session = Session(self.alice, mode="persistent", id="alices-own", agent_id="agent-1")
+        self.session.run(f"open('secret.txt', 'w').write('{SECRET}'); print('{SECRET}'); x = 1")
+        self.execution = self.session.start("input()", stdin_open=True)
+        host.wait_until(
+            lambda: self.alice.get(f"{V1}/executions/{self.execution}/status").json["status"] == "running",
+            20,
+            "Alice's execution runs",
+        )
+        self.template = self.make_template(self.alice)
+        self.ids = {
+            "session": self.session.id,
+            "execution": self.execution,
+            "container": self.session.info()["container_id"],
+            "template": self.template,
+        }
+
+    def client(self, name):
+        return KeyClient(self.daemon.tcp_address(), self.keys[name])
+
+    @staticmethod
+    def make_template(client):
+        answer = client.post(f"{V1}/templates", {"id": "alices-template", "name": "alices-template", "image": "host"})
+        assert answer.status == 201, answer
+        return "alices-template"
+
+    def state(self):
+        """All that Alice can see of what is hers."""
+        sid, eid = self.ids["session"], self.ids["execution"]
+        paths = (
+            f"{V1}/sessions",
+            f"{V1}/sessions/{sid}",
+            f"{V1}/sessions/{sid}/executions",
+            f"{V1}/executions/{eid}/status",
+            f"{V1}/templates/{self.ids['template']}",
+            f"{V1}/templates",
+            f"{V1}/containers",
+        )
+        return {path: stable(self.alice.get(path).json) for path in paths}
+
+    def close(self):
+        for client in (self.admin, self.alice, self.bob):
+            client.close()
+
+
+def stable(value):
+    """Without what time alone changes."""
+    if isinstance(value, dict):
+        moving = {"request_id", "uptime", "uptime_seconds", "usage", "stats", "duration_ms", "execution_time"}
+        return {k: stable(v) for k, v in value.items() if k not in moving}
+    if isinstance(value, list):
+        return [stable(v) for v in value]
+    return value
+
+
+@pytest.fixture(scope="module")
+def world():
+    d = Daemon(tcp=True).start()
+    w = World(d)
+    yield w
+    w.close()
+    assert d.stop() == 0, d.log()
+    assert not any(key in d.log() for key in w.keys.values())
+    d.remove()
+
+
+def test_every_operation_is_in_a_table():
+    missing = [
+        f"{method} {path}"
+        for method, path, _ in operations()
+        if not (owned(path) or path in LISTS or path in SHARED or is_admin(path))
+    ]
+    assert not missing, f"say in this file whose things these are about: {missing}"
+
+
+def test_what_has_an_id_is_owned_or_said_to_be_shared():
+    for _, path, _ in operations():
+        if "{" in path:
+            assert owned(path) or path in SHARED or is_admin(path), path
+
+
+@pytest.mark.parametrize("method,path", ATTACKS, ids=lambda v: v.strip("/"))
+def test_what_another_tenant_has_does_not_exist(world, method, path):
+    kind = owned(path)
+    before = world.state()
+    stranger = ask(world.bob, method, path, NOBODY[kind])
+    answer = ask(world.bob, method, path, world.ids[kind])
+    assert answer.status == 404, answer
+    assert essence(answer) == essence(stranger)
+    assert world.state() == before
+    assert SECRET.encode() not in answer.body
+
+
+@pytest.mark.parametrize("path", sorted(LISTS))
+def test_lists_have_nothing_of_another_tenant(world, path):
+    mine = world.alice.get(path)
+    theirs = world.bob.get(path)
+    assert mine.status == theirs.status == 200
+    for ident in world.ids.values():
+        assert ident not in theirs.body.decode(), theirs
+    assert any(ident in mine.body.decode() for ident in world.ids.values()), mine
+
+
+@pytest.mark.parametrize("path", [p for _, p, _ in operations() if "{" not in p and p in SHARED])
+def test_what_is_shared_tells_nothing_of_a_tenant(world, path):
+    if "get" in SPEC["paths"][path]:
+        text = world.bob.get(path).body.decode()
+        assert "alice" not in text
+        for ident in world.ids.values():
+            assert ident not in text
+
+
+@pytest.mark.parametrize(
+    "method,path", [(m, p) for m, p, _ in operations() if is_admin(p)], ids=lambda v: v.strip("/")
+)
+def test_no_tenants_key_administers(world, method, path):
+    answer = ask(world.bob, method, path, "alice")
+    assert answer.status == 403, answer
+    assert answer.json["error_code"] == "Sandbox.ScopeMissing"
+    assert ask(world.admin, "GET", f"{V1}/tenants/{{id}}", "alice").status == 200
+
+
+def test_names_are_a_tenants_own(world):
+    """Bob takes every name that Alice has, and gets things of his own."""
+    session = Session(world.bob, mode="persistent", id=world.ids["session"], agent_id="agent-1")
+    with contextlib.closing(world.client("bob")) as bob:
+        assert session.info()["container_id"] != world.ids["container"]
+        assert session.run("import os; print(os.path.exists('secret.txt'), 'x' in dir())")["stdout"] == "False False\n"
+        assert session.delete().status == 200
+        assert bob.get(f"{V1}/sessions/{session.id}").status == 404
+    assert world.session.info()["status"] == "running"
+
+
+@pytest.mark.parametrize("path", ["/api/v1/execute", "/api/v1/sessions", "/api/v1/policy/explain"])
+def test_another_tenants_template_is_unknown(world, path):
+    body = {"code": "print(1)", "language": "python"} if path != "/api/v1/sessions" else {}
+    answers = [
+        world.bob.post(path, {**body, "template_id": template})
+        for template in (world.ids["template"], NOBODY["template"])
+    ]
+    assert answers[0].status >= 400 or answers[0].json["allowed"] is False, answers
+    texts = [
+        json.dumps(essence(answer)[2]).replace(template, "TEMPLATE")
+        for answer, template in zip(answers, (world.ids["template"], NOBODY["template"]))
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_the_owners_own_requests_are_served(world):
+    """The control: with Alice's key the same paths are there. What ends things comes last."""
+    endings = ("terminate", "cancel", "delete")
+    order = sorted(
+        ATTACKS, key=lambda a: (a[0] == "DELETE", owned(a[1]) == "session", any(e in a[1] for e in endings))
+    )
+    served = set()
+    for method, path in order:
+        if path.endswith(("/events", "/execute-sync")):
+            continue  # they wait for the end of what runs
+        kind = owned(path)
+        if method == "DELETE" and kind == "session" and "{path}" not in path and path != f"{V1}/sessions/{{id}}":
+            continue  # the session is deleted once
+        answer = ask(world.alice, method, path, world.ids[kind])
+        assert not (answer.status == 404 and is_about_id(answer)), (method, path, answer)
+        served.add((method, path))
+    assert len(served) > len(ATTACKS) * 0.8
+
+
+def is_about_id(answer):
+    return any(
+        word in answer.json.get("error_code", "") for word in ("SessionNotFound", "ExecutionNotFound", "TemplateNotFound")
+    )
