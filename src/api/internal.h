@@ -37,6 +37,7 @@ enum route_body {
 	ROUTE_BODY_JSON,     /* of at most http.max_body bytes */
 	ROUTE_BODY_OPTIONAL, /* none, or one that says nothing: {} */
 	ROUTE_BODY_STREAM,   /* as it comes: the handler is called when the header is there */
+	ROUTE_BODY_ANY,      /* none, or one of any type; its handler knows */
 };
 
 struct route {
@@ -100,6 +101,24 @@ route_fn v1_health;
 route_fn v1_health_detailed;
 route_fn v1_health_sync;
 route_fn v1_internal;
+
+/* se_*.c */
+route_fn se_healthy;
+route_fn se_session_create;
+route_fn se_session_delete;
+route_fn se_status;
+route_fn se_workspaces;
+route_fn se_upload;
+route_fn se_download;
+route_fn se_create;
+route_fn se_preview;
+route_fn se_files;
+route_fn se_readfile;
+route_fn se_execute;
+route_fn se_execute_code;
+route_fn se_v2_execute_code;
+route_fn se_cleanup_all;
+route_fn se_download_from_efast;
 
 route_fn v1_execute;
 

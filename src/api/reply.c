@@ -5,6 +5,7 @@
 #include "api/json.h"
 #include "api/markers.h"
 #include "api/report.h"
+#include "api/se.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -309,7 +310,10 @@ void reply_log_error(const struct http_request *req, const struct error *err)
 static void send_error(struct http_request *req, const struct error *err, int status,
                        const struct http_header *header)
 {
-	json_t *body = reply_error_object(err, http_request_id(req));
+	const char *path = http_path(req);
+	json_t *body = se_is_path(path)
+	                       ? se_error_object(err, http_request_id(req), path, &status)
+	                       : reply_error_object(err, http_request_id(req));
 	struct http_answer answer = {
 		.status = status,
 		.content_type = JSON_TYPE,

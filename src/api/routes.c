@@ -3,6 +3,7 @@
 
 #define V1        "/api/v1"
 #define SESSION   V1 "/sessions/{id}"
+#define SE        "/workspace/se"
 #define TEMPLATE  V1 "/templates/{id}"
 #define EXECUTION V1 "/executions/{id}"
 /* A later spelling of the control plane's. */
@@ -85,6 +86,25 @@ static const struct route routes[] = {
 	{"GET",    V1 "/tenants/{id}",        ROUTE_BODY_NONE,     false, v1_tenant_show,          "Tell about a tenant", SCOPE_ADMIN},
 	{"PATCH",  V1 "/tenants/{id}",        ROUTE_BODY_JSON,     false, v1_tenant_change,        "Change a tenant's policy or quotas", SCOPE_ADMIN},
 	{"DELETE", V1 "/tenants/{id}",        ROUTE_BODY_OPTIONAL, false, v1_tenant_delete,        "Delete a tenant that has nothing left", SCOPE_ADMIN},
+
+	{"GET",     SE "/healthy",                    ROUTE_BODY_NONE,      true, se_healthy, "Whether the shared environment is there", SCOPE_ANY},
+	{"GET",     SE "/health",                     ROUTE_BODY_NONE,      true, v1_health, "The same, in the words of its documents", SCOPE_ANY},
+	{"POST",    SE "/session/{id}",               ROUTE_BODY_ANY,       false, se_session_create, "Make a shared environment", SCOPE_SESSIONS},
+	{"DELETE",  SE "/session/{id}",               ROUTE_BODY_OPTIONAL,  false, se_session_delete, "End a shared environment", SCOPE_SESSIONS},
+	{"GET",     SE "/status/{id}",                ROUTE_BODY_NONE,      false, se_status, "Tell about a shared environment and its files", SCOPE_READ},
+	{"GET",     SE "/workspaces",                 ROUTE_BODY_NONE,      false, se_workspaces, "List shared environments", SCOPE_READ},
+	{"POST",    SE "/upload/{id}",                ROUTE_BODY_ANY,       false, se_upload, "Put a file into a shared environment, as a form", SCOPE_FILES},
+	{"GET",     SE "/download/{id}/{path...}",    ROUTE_BODY_NONE,      false, se_download, "The content of a file", SCOPE_FILES},
+	{"POST",    SE "/create/{id}",                ROUTE_BODY_JSON,      false, se_create, "Make a file of text", SCOPE_FILES},
+	{"GET",     SE "/files/preview/{id}/{path...}",  ROUTE_BODY_NONE,      false, se_preview, "A file, to be shown", SCOPE_FILES},
+	{"GET",     SE "/files/{id}",                 ROUTE_BODY_NONE,      false, se_files, "List files of a shared environment", SCOPE_FILES},
+	{"GET",     SE "/files/{id}/{path...}",       ROUTE_BODY_NONE,      false, se_files, "List files of a directory of a shared environment", SCOPE_FILES},
+	{"GET",     SE "/readfile/{id}/{path...}",    ROUTE_BODY_NONE,      false, se_readfile, "A part of a file, as text or base64", SCOPE_FILES},
+	{"POST",    SE "/execute/{id}",               ROUTE_BODY_JSON,      false, se_execute, "Run a command in a shared environment", SCOPE_EXECUTE},
+	{"POST",    SE "/execute_code/{id}",          ROUTE_BODY_JSON,      false, se_execute_code, "Run code in a shared environment, in a process of its own", SCOPE_EXECUTE},
+	{"POST",    SE "/v2/execute_code",            ROUTE_BODY_JSON,      false, se_v2_execute_code, "Call a handler, in a box of its own", SCOPE_EXECUTE},
+	{"POST",    SE "/cleanup-all",                ROUTE_BODY_ANY,       false, se_cleanup_all, "End all shared environments", SCOPE_SESSIONS},
+	{"POST",    SE "/download_from_efast/{id}",   ROUTE_BODY_JSON,      false, se_download_from_efast, "Documents of an external store: none can be reached", SCOPE_FILES},
 };
 /* clang-format on */
 
