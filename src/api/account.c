@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/auth.h"
 #include "api/internal.h"
 
 #include "base/log.h"
@@ -60,13 +61,15 @@ static void tell(enum log_level level, const struct http_request *req, const cha
 {
 	char line[LINE_LEN];
 	enum error_code error = (enum error_code)http_tag(req, REQUEST_TAG_ERROR);
+	const struct principal *who = auth_principal(req);
 
 	(void)snprintf(line, sizeof(line),
 	               "request_id=%s method=%s route=%s status=%d duration_ms=%.3f bytes=%llu "
-	               "complete=%s%s%s",
+	               "complete=%s tenant=%s%s%s%s%s",
 	               http_request_id(req), method_label(http_method(req)), route, done->status,
 	               (double)done->duration_us / 1e3, (unsigned long long)done->body_bytes,
-	               done->complete ? "true" : "false", error ? " error=" : "",
+	               done->complete ? "true" : "false", who->tenant, who->key_id ? " key=" : "",
+	               who->key_id ? who->key_id : "", error ? " error=" : "",
 	               error ? error_text(error) : "");
 	log_ctx(level, line, "request");
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/auth.h"
 #include "api/internal.h"
 
 #include "base/clock.h"
@@ -65,7 +66,9 @@ static const char *refusal_of(enum error_code error)
 {
 	if (error == ERR_UNAUTHENTICATED)
 		return "auth.failure";
-	return error == ERR_DENIED || error == ERR_FORBIDDEN ? "request.refuse" : NULL;
+	return error == ERR_DENIED || error == ERR_FORBIDDEN || error == ERR_NO_SCOPE
+	               ? "request.refuse"
+	               : NULL;
 }
 
 /* Return: whether there is room for one more in this second. */
@@ -102,6 +105,7 @@ void audited_done(struct router *r, const struct http_request *req, const struct
 	const char *refusal = refusal_of(error);
 	struct route_args args = {0};
 	char action[ACTION_LEN];
+	const struct principal *who = auth_principal(req);
 	struct audit_event event = {.action = action, .request_id = http_request_id(req)};
 
 	if (!r->parts.audit || (refusal && !take_turn(&r->refusals)))
@@ -110,6 +114,11 @@ void audited_done(struct router *r, const struct http_request *req, const struct
 		return;
 	if (refusal)
 		event.action = refusal;
+	/* Who has no valid key is nobody in particular. */
+	if (error != ERR_UNAUTHENTICATED) {
+		event.tenant = who->tenant;
+		event.key_id = who->key_id;
+	}
 	if (route && router_match(route->path, http_path(req), &args) && args.id[0])
 		event.object = args.id;
 	event.result = error ? error_text(error) : done->status < 400 ? "ok" : "failed";

@@ -285,6 +285,23 @@ static enum error_code believed_code(uint32_t code)
 	return ERR_BOX_FAILED;
 }
 
+/* The agent names the field it means in front of its words; only names there are, are believed. */
+static void set_failure(const struct msg_file_failed *msg, const char *text, struct error *failure)
+{
+	static const char *const fields[] = {"path", "to"};
+	enum error_code code = believed_code(msg->code);
+
+	for (size_t i = 0; code == ERR_INVALID && i < ARRAY_SIZE(fields); i++) {
+		size_t len = strlen(fields[i]);
+
+		if (strncmp(text, fields[i], len) != 0 || strncmp(text + len, ": ", 2) != 0)
+			continue;
+		(void)error_field(failure, fields[i], "%s", text + len + 2);
+		return;
+	}
+	(void)error_set(failure, code, msg->sys > 0 && msg->sys < 4096 ? msg->sys : 0, "%s", text);
+}
+
 static int take_failed(struct box_file *file, const struct frame *frame, struct error *err)
 {
 	const struct box_file_events events = file->events;
@@ -295,8 +312,7 @@ static int take_failed(struct box_file *file, const struct frame *frame, struct 
 	if (msg_file_failed_decode(frame, &msg) < 0)
 		return breach(err, frame, "is malformed");
 	plain_text(msg.text, text, sizeof(text));
-	(void)error_set(&failure, believed_code(msg.code),
-	                msg.sys > 0 && msg.sys < 4096 ? msg.sys : 0, "%s", text);
+	set_failure(&msg, text, &failure);
 	link_file_forget(file);
 	events.on_failed(events.ctx, &failure);
 	return 0;

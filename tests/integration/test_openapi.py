@@ -1,5 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The description is served, and it is one."""
+"""The description is served, and the server does what it says: every operation is called, its status is one that
+is described, and its body is what is said of it."""
+
+import pytest
+from support.daemon import Daemon
+from support.openapi import Bench, Description, check_answer
+
+REFUSED = {"refuseInternal": 401, "refuseInternalSpec": 401}
+
+
+@pytest.fixture(scope="module")
+def bench():
+    daemon = Daemon(config="limits: {memory: 128Mi, disk: 16Mi}\n").start()
+    with daemon.client() as client:
+        bench = Bench(client, Description.of(client))
+        yield bench
+        bench.clean()
+    assert daemon.stop() == 0, daemon.log()
+    daemon.remove()
 
 
 def test_the_description_is_served_under_both_names(client):
@@ -7,3 +25,50 @@ def test_the_description_is_served_under_both_names(client):
     assert first.status == second.status == 200 and first.body == second.body
     assert first.headers["Content-Type"] == "application/json"
     assert first.json["openapi"].startswith("3.1") and first.json["paths"]["/openapi.json"]["get"]
+
+
+def is_generated(operation):
+    """Bodies that are not JSON are for the tests of their own routes."""
+    content = operation.node.get("requestBody", {}).get("content", {})
+    return not content or "application/json" in content
+
+
+def test_every_operation_answers_as_it_is_described(bench):
+    done = 0
+    for operation in bench.description.operations():
+        if not is_generated(operation) or operation.path.startswith("/workspace/se"):
+            continue
+        try:
+            answer = bench.send(operation, bench.path(operation), bench.body(operation))
+            expected = REFUSED.get(operation.id)
+            assert answer.status == expected if expected else answer.status < 300, (operation, answer)
+            check_answer(operation, answer)
+            done += 1
+        finally:
+            bench.clean()
+    assert done > 40
+
+
+def test_what_is_not_there_is_answered_as_it_is_described(bench):
+    for operation in bench.description.operations():
+        if "{id}" not in operation.path or not is_generated(operation) or operation.path.startswith("/workspace/se"):
+            continue
+        path = operation.path.replace("{id}", "nobody").replace("{path}", "a")
+        answer = bench.send(operation, path, bench.body(operation))
+        assert answer.status == 404, (operation, answer)
+        check_answer(operation, answer)
+
+
+def test_a_false_description_would_be_seen(bench):
+    """The control of the tests above."""
+    operation = next(o for o in bench.description.operations() if o.id == "healthz")
+    answer = bench.send(operation, "/healthz")
+    check_answer(operation, answer)
+    schema = operation.schema_of(200, "application/json")
+    with pytest.raises(AssertionError):
+        bench.description.validate(schema, {"status": "well"}, "control")
+    with pytest.raises(AssertionError):
+        bench.description.validate(schema, {}, "control")
+    answer.status = 299
+    with pytest.raises(AssertionError):
+        check_answer(operation, answer)

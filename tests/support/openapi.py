@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The description of the API as tests use it: operations, schemas, and a good request for each of them.
+
+A route that is added needs nothing here unless its path names a new kind of thing, or its body cannot be made
+up from its schema: then the tests that use this say which line is missing.
+"""
+
+import itertools
+import json
+
+import jsonschema
+from support import host, metrics
+from support.sessions import V1, Session
+
+METHODS = ("get", "post", "put", "patch", "delete")
+_numbers = itertools.count()
+
+
+class Operation:
+    def __init__(self, description, path, method, node):
+        self.description, self.path, self.method, self.node = description, path, method.upper(), node
+        self.id = node["operationId"]
+
+    def __repr__(self):
+        return f"{self.method} {self.path}"
+
+    @property
+    def body_schema(self):
+        """Of a JSON body; None where there is none."""
+        content = self.node.get("requestBody", {}).get("content", {})
+        return content.get("application/json", {}).get("schema")
+
+    @property
+    def example(self):
+        content = self.node.get("requestBody", {}).get("content", {})
+        return content.get("application/json", {}).get("example")
+
+    def parameters(self, where):
+        found = [self.description.resolve(p) for p in self.node.get("parameters", [])]
+        return [p for p in found if p["in"] == where]
+
+    def schema_of(self, status, content_type):
+        """Of an answer; None where nothing is said of its body."""
+        response = self.node["responses"].get(str(status))
+        assert response is not None, f"{self}: status {status} is not described"
+        content = self.description.resolve(response).get("content", {})
+        if not content:
+            return None
+        assert content_type in content, f"{self}: {status} as {content_type} is not described"
+        return content[content_type].get("schema")
+
+
+class Description:
+    def __init__(self, document):
+        self.document = document
+        self._resolver = jsonschema.RefResolver("", document)
+
+    @classmethod
+    def of(cls, client):
+        answer = client.get("/openapi.json")
+        assert answer.status == 200, answer
+        return cls(answer.json)
+
+    def operations(self):
+        return [
+            Operation(self, path, method, node)
+            for path, item in self.document["paths"].items()
+            for method, node in item.items()
+            if method in METHODS
+        ]
+
+    def resolve(self, node):
+        while "$ref" in node:
+            more = {key: value for key, value in node.items() if key != "$ref"}
+            found = self.document
+            for part in node["$ref"].removeprefix("#/").split("/"):
+                found = found[part]
+            node = {**found, **more}
+        return node
+
+    def validate(self, schema, value, what):
+        errors = list(jsonschema.Draft202012Validator(schema, resolver=self._resolver).iter_errors(value))
+        assert not errors, f"{what}: {errors[0].json_path}: {errors[0].message[:500]}"
+
+    def make(self, schema):
+        """A value that the schema allows: no more than it requires."""
+        schema = self.resolve(schema)
+        for key in ("default", "const"):
+            if key in schema:
+                return schema[key]
+        for key in ("examples", "enum"):
+            if schema.get(key):
+                return schema[key][0]
+        for key in ("oneOf", "anyOf"):
+            if key in schema:
+                return self.make(schema[key][0])
+        kind = schema.get("type", "object")
+        kind = kind[0] if isinstance(kind, list) else kind
+        if kind == "object":
+            return {name: self.make(schema["properties"][name]) for name in schema.get("required", [])}
+        if kind == "array":
+            return [self.make(schema["items"])] * schema.get("minItems", 0)
+        if kind in ("integer", "number"):
+            return schema.get("minimum", 1)
+        return {"string": "a" * max(1, schema.get("minLength", 1)), "boolean": True, "null": None}[kind]
+
+
+def unique(prefix):
+    return f"{prefix}{next(_numbers)}"
+
+
+# Bodies that the schema alone does not give.
+BODIES = {
+    "execute": lambda: {"language": "shell", "code": "true"},
+    "createSession": lambda: {"session_id": unique("gen-"), "timeout": 100},
+    "executeInSession": lambda: {"code": "1", "timeout": 10},
+    "submitExecution": lambda: {"code": "1", "language": "python", "timeout": 10},
+    "executeSync": lambda: {"code": "1", "language": "python", "timeout": 10},
+    "executionStdin": lambda: {"data": "x", "end": False},
+    "explainPolicy": lambda: {"language": "shell"},
+    "createTemplate": lambda: {"id": unique("tpl-"), "name": unique("Template "), "image": "host"},
+    "updateTemplate": lambda: {"name": unique("Template ")},
+    "installDependencies": lambda: {"dependencies": []},
+    "createTenant": lambda: {"name": unique("ten-")},
+    "createKey": lambda: {"tenant": "default", "name": "a key"},
+    "changeTenant": lambda: {"policy": ""},
+    "makeDirectory": lambda: {"path": unique("d")},
+    "moveFile": lambda: {"path": "a", "to": unique("m")},
+}
+
+
+class Bench:
+    """Makes what an operation needs to be there, and takes it away again."""
+
+    def __init__(self, client, description):
+        self.client, self.description = client, description
+        self.sessions, self.templates, self.tenants, self.keys = [], [], [], []
+
+    def session(self, mode="persistent", **fields):
+        session = Session(self.client, mode=mode, session_id=unique("bench-"), **fields)
+        self.sessions.append(session)
+        if mode == "persistent":
+            session.wait_for("ready")
+        return session
+
+    def _idle(self):
+        return self.session().id
+
+    def _paused(self):
+        session = self.session()
+        session.act("pause")
+        return session.id
+
+    def _busy(self):
+        session = self.session()
+        execution = session.start("import sys; print('up', flush=True); sys.stdin.read()", stdin_open=True)
+        session.wait_for_output(execution, "up")
+        return session, execution
+
+    def _used(self):
+        session = self.session()
+        session.run("print(1)")
+        return session.id
+
+    def _with_file(self):
+        session = self.session()
+        assert session.run("open('/workspace/a', 'w').write('x')")["status"] == "success"
+        return session.id
+
+    def _ended_execution(self):
+        return self.session().run("print(1)")["execution_id"]
+
+    def _container(self):
+        return self.session().info()["container_id"]
+
+    def _template(self):
+        body = BODIES["createTemplate"]()
+        assert self.client.post(f"{V1}/templates", body).status == 201
+        self.templates.append(body["id"])
+        return body["id"]
+
+    def _tenant(self):
+        name = unique("bench-")
+        assert self.client.post(f"{V1}/tenants", {"name": name}).status == 201
+        self.tenants.append(name)
+        return name
+
+    def _key(self):
+        answer = self.client.post(f"{V1}/keys", {"tenant": "default"})
+        assert answer.status == 201, answer
+        key = answer.json.get("key_id") or answer.json["id"]
+        self.keys.append(key)
+        return key
+
+    def _runtime(self):
+        return self.client.get(f"{V1}/runtimes").json["items"][0]["id"]
+
+    def _policy(self):
+        return "default"
+
+    # By operation, and otherwise by what the path begins with.
+    PLACES = {
+        "resumeSession": _paused,
+        "interruptSession": lambda self: self._busy()[0].id,
+        "latestStatus": _used,
+        "latestResult": _used,
+        "cancelExecution": lambda self: self._busy()[1],
+        "executionStdin": lambda self: self._busy()[1],
+    }
+    PREFIXES = {
+        f"{V1}/sessions/": _idle,
+        f"{V1}/executions/sessions/": _idle,
+        f"{V1}/executions/": _ended_execution,
+        f"{V1}/containers/": _container,
+        f"{V1}/runtimes/": _runtime,
+        f"{V1}/templates/": _template,
+        f"{V1}/policies/": _policy,
+        f"{V1}/tenants/": _tenant,
+        f"{V1}/keys/": _key,
+    }
+
+    def path(self, operation):
+        """The operation's path with an id in it that is there and in a state that allows it."""
+        path = operation.path.replace("{path}", "a")
+        if "{id}" not in path:
+            return path
+        make = self.PLACES.get(operation.id)
+        if make is None and "/files" in path:
+            make = Bench._with_file
+        for prefix in sorted(self.PREFIXES, key=len, reverse=True):
+            if make is None and path.startswith(prefix):
+                make = self.PREFIXES[prefix]
+        assert make, f"{operation}: say in support/openapi.py how to make one"
+        return path.replace("{id}", make(self))
+
+    def body(self, operation):
+        if operation.body_schema is None:
+            return None
+        if operation.id in BODIES:
+            return BODIES[operation.id]()
+        if operation.example is not None:
+            return operation.example
+        return self.description.make(operation.body_schema)
+
+    def send(self, operation, path, body=None, headers=None):
+        if body is None and operation.method in ("POST", "PUT", "PATCH") and operation.body_schema is not None:
+            body = {}
+        return self.client.request(operation.method, path, body=body, headers=headers)
+
+    def clean(self):
+        """Nothing of ours is left."""
+        for session in self.client.get(f"{V1}/sessions?limit=200").json["sessions"]:
+            if session["session_id"].startswith(("bench-", "gen-")):
+                self.client.request("DELETE", f"{V1}/sessions/{session['session_id']}")
+        for kind, names in (("keys", self.keys), ("templates", self.templates), ("tenants", self.tenants)):
+            for name in names:
+                self.client.request("DELETE", f"{V1}/{kind}/{name}")
+            names.clear()
+        self.sessions.clear()
+        host.wait_until(lambda: metrics.read(self.client).value("sandbox_containers_total") == 0, 10, "boxes gone")
+
+
+def check_answer(operation, answer):
+    """The status is described, and the body is what is said of it."""
+    content_type = (answer.headers["Content-Type"] or "").split(";")[0]
+    schema = operation.schema_of(answer.status, content_type)
+    if schema is None:
+        return
+    if content_type in ("application/x-ndjson", "text/event-stream"):
+        values = [json.loads(line) for line in answer.body.decode().splitlines() if line]
+    else:
+        values = [answer.json] if content_type == "application/json" else [answer.body.decode()]
+    for value in values:
+        operation.description.validate(schema, value, f"{operation}: {answer.status}")
+
