@@ -156,6 +156,7 @@ route_fn v1_file_put;
 route_fn v1_file_delete;
 route_fn v1_file_mkdir;
 route_fn v1_file_move;
+route_fn v1_file_upload;
 
 /* v1_execution.c; those with a session's id come first */
 route_fn v1_session_execute;

@@ -40,6 +40,7 @@ static const struct route routes[] = {
 	{"GET",    SESSION "/result",         ROUTE_BODY_NONE,     false, v1_session_result,       "Result of the latest execution of a session", SCOPE_READ},
 
 	{"GET",    SESSION "/files",          ROUTE_BODY_NONE,     false, v1_file_list,            "List files of a session, or a directory as tar", SCOPE_FILES},
+	{"POST",   SESSION "/files/upload",   ROUTE_BODY_STREAM,   false, v1_file_upload,          "Write a file of a session, sent as a form", SCOPE_FILES},
 	{"POST",   SESSION "/files/mkdir",    ROUTE_BODY_JSON,     false, v1_file_mkdir,           "Make a directory in a session", SCOPE_FILES},
 	{"POST",   SESSION "/files/move",     ROUTE_BODY_JSON,     false, v1_file_move,            "Move a file or directory in a session", SCOPE_FILES},
 	{"GET",    SESSION "/files/{path...}", ROUTE_BODY_NONE,    false, v1_file_get,             "Read a file of a session, or a directory as tar", SCOPE_FILES},

@@ -5,7 +5,7 @@
 
 static int add_part(const char *part, size_t len, char *ret_path, size_t *used)
 {
-	if (*used + len + 1 > WORKPATH_MAX)
+	if (*used + (*used > 0) + len > WORKPATH_MAX)
 		return -1;
 	if (*used > 0)
 		ret_path[(*used)++] = '/';

@@ -436,3 +436,70 @@ def test_states_without_files(files, py):
     assert files.client.get(f"{V1}/sessions/nobody/files").json["error_code"] == "Sandbox.SessionNotFound"
     answer = files.client.request("PUT", f"{V1}/sessions/nobody/files/x", body=b"y")
     assert answer.status == 404, answer
+
+
+# Forms
+
+
+def form(*fields, boundary="b0undary"):
+    out = b""
+    for name, filename, data in fields:
+        extra = f'; filename="{filename}"' if filename is not None else ""
+        out += f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"{extra}\r\n'.encode()
+        out += b"Content-Type: application/octet-stream\r\n\r\n" + data + b"\r\n"
+    return out + f"--{boundary}--\r\n".encode()
+
+
+def upload(files, body, status=200, query="", boundary="b0undary"):
+    answer = files.client.request("POST", f"{files.base}/upload{query}", body=body,
+                                  headers={"Content-Type": f"multipart/form-data; boundary={boundary}"})
+    assert answer.status == status, answer
+    return answer.json
+
+
+TRICKY = b"\r\n--b0undar\r\n--b0undarx\r\r\n--\r\n" * 10
+
+
+@pytest.mark.parametrize("fields, query, path", [
+    ([("path", None, b"d/named.bin"), ("file", "orig.bin", TRICKY)], "", "d/named.bin"),
+    ([("file", "orig.bin", TRICKY), ("path", None, b"d/behind")], "", "d/behind"),
+    ([("file", "orig.bin", TRICKY)], "?path=q/x", "q/x"),
+    ([("file", "orig.bin", TRICKY)], "", "orig.bin"),
+    ([("file", "C/x/orig.bin", TRICKY)], "?path=dir/", "dir/orig.bin"),
+], ids=["before", "behind", "query", "own", "directory"])
+def test_forms_are_taken(files, fields, query, path):
+    told = upload(files, form(*fields), query=query)
+    assert told["path"] == told["file_path"] == path and told["size"] == len(TRICKY)
+    assert told["session_id"] == files.session.id
+    assert files.get(path).body == TRICKY
+    assert [n for n in files.names(recursive="true") if "part" in n] == []
+
+
+def test_a_large_form_flows(files):
+    data = os.urandom(20 * MIB)
+    assert upload(files, form(("file", "big", data)))["size"] == len(data)
+    assert files.get("big").body == data
+
+
+@pytest.mark.parametrize("body, status", [
+    (form(("file", "f", b"x"), ("path", None, b"/abs")), 400), (form(("path", None, b"../x"), ("file", "f", b"x")), 400),
+    (form(("path", None, b"p")), 400), (form(("file", None, b"x")), 400), (form(("other", None, b"x")), 400),
+    (form(("file", "f", b"x"), ("file", "g", b"y")), 400), (form(("file", "f", b"x" * 1000))[:-20], 400), (b"", 400),
+    (b"--b0undary\r\nX: y\r\n\r\nz\r\n--b0undary--", 400), (b"--b0undary\r\n" + b"A" * 5000, 400),
+], ids=range(10))
+def test_bad_forms_are_refused_and_leave_nothing(files, body, status):
+    upload(files, body, status)
+    files.client.close()
+    host.wait_until(lambda: files.names(recursive="true") == [], 10, f"nothing: {files.names(recursive='true')}")
+
+
+def test_a_form_needs_its_type_and_has_a_limit(files):
+    answer = files.client.request("POST", f"{files.base}/upload", body=b"x", headers={"Content-Type": "text/plain"})
+    assert answer.status == 415, answer
+    files.client.close()
+    head = (f"POST {files.base}/upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: {101 * MIB}\r\n"
+            "Content-Type: multipart/form-data; boundary=x\r\n\r\n")
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as sock:
+        sock.connect(files.client.address)
+        sock.sendall(head.encode())
+        assert b" 413 " in sock.recv(1000)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: multipart/form-data as it comes (RFC 7578). Nothing of a part's content is kept: it goes to
+ * whoever wants it, who may take less than there is. Bounded: the boundary, the headers of a part,
+ * the number of parts. Pure: no I/O.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define MULTIPART_BOUNDARY_MAX 70 /* RFC 2046 */
+#define MULTIPART_HEADERS_MAX  4096
+#define MULTIPART_PARTS_MAX    16
+#define MULTIPART_NAME_MAX     255
+
+struct multipart;
+
+struct multipart_events {
+	void *ctx;
+	/* A part begins. @filename is NULL where there is none. Return: 0, or -1 with *err. */
+	int (*on_part)(void *ctx, const char *name, const char *filename, struct error *err);
+	/* Return: how many bytes were taken; with fewer than @len, multipart_feed stops there. Or
+	 * -1 with *err. */
+	ssize_t (*on_data)(void *ctx, const char *data, size_t len, struct error *err);
+	int (*on_part_end)(void *ctx, struct error *err);
+};
+
+void multipart_free(struct multipart *m);
+/** multipart_new - @content_type is that of the request. Return: NULL with *err: none, or no
+ * boundary. */
+struct multipart *multipart_new(const char *content_type, const struct multipart_events *events,
+                                struct error *err) attr_must_check;
+/** multipart_feed - Return: bytes used, fewer than @len when a part's taker had enough; or -1. */
+ssize_t multipart_feed(struct multipart *m, const char *data, size_t len,
+                       struct error *err) attr_must_check;
+/** multipart_is_complete - whether the closing boundary came. */
+bool multipart_is_complete(const struct multipart *m);
