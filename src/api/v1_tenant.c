@@ -6,7 +6,9 @@
 #include "api/query.h"
 #include "api/reply.h"
 #include "api/view_identity.h"
+#include "core/exec.h"
 #include "core/identity.h"
+#include "core/policies.h"
 
 #define HTTP_OK      200
 #define HTTP_CREATED 201
@@ -77,6 +79,18 @@ static struct tenant_settings merge(const struct decoded_tenant *given, const st
 	return settings;
 }
 
+/* A name that is none would refuse everything that the tenant ever asks for. "": the default one.
+ */
+static int check_policy(const struct router *r, const struct decoded_tenant *given,
+                        struct error *err)
+{
+	const struct policies *all = exec_policies(r->execs);
+
+	if (!all || !given->policy || !given->policy[0] || policies_find(all, given->policy))
+		return 0;
+	return error_field(err, "policy", "there is no such policy");
+}
+
 void v1_tenant_create(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_decoded_tenant struct decoded_tenant decoded = {0};
@@ -87,7 +101,8 @@ void v1_tenant_create(struct router *r, struct http_request *req, const struct r
 	const char *body = http_body(req, &len);
 
 	(void)args;
-	if (decode_tenant(body, len, true, &decoded, &err) < 0) {
+	if (decode_tenant(body, len, true, &decoded, &err) < 0 ||
+	    check_policy(r, &decoded, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
@@ -112,7 +127,8 @@ void v1_tenant_change(struct router *r, struct http_request *req, const struct r
 
 	if (!t)
 		return;
-	if (decode_tenant(body, len, false, &decoded, &err) < 0) {
+	if (decode_tenant(body, len, false, &decoded, &err) < 0 ||
+	    check_policy(r, &decoded, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}

@@ -210,7 +210,7 @@ int policies_reload(struct policies *p, struct error *err)
 			return -1;
 	if (check_names(p, set, err) < 0)
 		return -1;
-	qsort(set->items, set->count, sizeof(set->items[0]), compare);
+	qsort(set->items, set->count, sizeof(struct policy *), compare);
 	set_free(p->set);
 	p->set = TAKE_PTR(set);
 	return 0;

@@ -383,3 +383,36 @@ def test_the_command_line_checks_files_without_a_daemon(policies):
     for file in sorted((ROOT / "data/policies").glob("*.yaml")):
         assert millibox("policy", "check", str(file)).returncode == 0
     assert millibox("policy", "check").returncode == 2
+
+
+# Tenants.
+
+
+def test_each_tenant_has_its_policy_and_sees_no_other(make_daemon, policies):
+    daemon = make_daemon(config=config_of(policies(team=TEAM)), tcp=True).start()
+    with daemon.client() as client:
+        assert client.post("/api/v1/tenants", {"name": "acme", "policy": "nobody"}).status == 400
+        assert client.post("/api/v1/tenants", {"name": "acme", "policy": "team"}).status == 201
+        key = client.post("/api/v1/keys", {"tenant": "acme"}).json["key"]
+        acme = {"headers": {"Authorization": f"Bearer {key}"}}
+        body = {"language": "shell", "code": "true"}
+        assert client.post("/api/v1/execute", body, **acme).status == 403
+        assert explain_as(client, acme, body)["policy"] == "team"
+        listed = client.get("/api/v1/policies", **acme).json["policies"]
+        assert {p["name"] for p in listed} == {"team", "strict"}
+        assert client.get("/api/v1/policies/permissive", **acme).status == 404
+        # its own and strict hold together: the smaller of both
+        told = explain_as(client, acme, {"language": "python", "policy": "strict"})["grants"]["limits"]
+        assert told["max_output"]["granted"] == "100" and told["max_processes"]["granted"] == 32
+        assert told["max_output"]["rule"]["text"] == "policy team: limits.output.max"
+        assert told["memory"]["granted"] == "128Mi" and told["memory"]["rule"]["policy"] == "strict"
+        patched = client.request("PATCH", "/api/v1/tenants/acme", {"policy": "nobody"})
+        assert patched.status == 400 and patched.json["field"] == "policy"
+        assert client.request("PATCH", "/api/v1/tenants/acme", {"policy": "default"}).status == 200
+        assert client.post("/api/v1/execute", body, **acme).json["status"] == "success"
+
+
+def explain_as(client, who, body):
+    answer = client.post(EXPLAIN, body, **who)
+    assert answer.status == 200, answer.json
+    return answer.json
