@@ -20,6 +20,7 @@
 #include "core/store.h"
 #include "core/store_clean.h"
 #include "core/store_session.h"
+#include "core/store_template.h"
 #include "core/templates.h"
 #include "core/tenant.h"
 #include "driver/driver.h"
@@ -412,14 +413,8 @@ static void make_core(struct daemon *d)
 	                                          .loop = d->loop,
 	                                          .metrics = d->metrics,
 	                                          .audit = d->audit};
-	const struct templates_config templates = {
-		.runners = d->runners,
-		.bases = (const char *const *)d->bases,
-		.has_roots = d->driver->caps.has_roots,
-		.max = d->config->templates_max,
-	};
 
-	sessions.templates = d->templates = templates_new(&templates);
+	sessions.templates = d->templates;
 	execs.tenants = d->tenants;
 	sessions.execs = d->execs = exec_service_new(&execs);
 	identity_start(d->identity, d->loop, exec_service_scheduler(d->execs));
@@ -631,6 +626,19 @@ static int load_identity(struct daemon *d, struct error *err)
 	return check_keys(d->config, d->identity, err);
 }
 
+static int load_templates(struct daemon *d, struct error *err)
+{
+	const struct templates_config templates = {
+		.runners = d->runners,
+		.bases = (const char *const *)d->bases,
+		.has_roots = d->driver->caps.has_roots,
+		.max = d->config->templates_max,
+	};
+
+	d->templates = templates_new(&templates);
+	return store_templates(d->store, d->templates, err);
+}
+
 static int lock_down(struct daemon *d, struct error *err)
 {
 	/* Before the filter: what the loop needs of the kernel is then never a question. */
@@ -643,18 +651,19 @@ static int lock_down(struct daemon *d, struct error *err)
 }
 
 static const struct phase phases[] = {
-	{check,         DAEMON_BAD_CONFIG },
-        {open_state,    DAEMON_BAD_PLACE  },
-	{start_engine,  DAEMON_NO_ENGINE  },
-        {load_runners,  DAEMON_BAD_CONFIG },
-	{load_policies, DAEMON_BAD_CONFIG },
-        {load_tls,      DAEMON_BAD_CONFIG },
-	{open_sockets,  DAEMON_BAD_PLACE  },
-        {drop_ids,      DAEMON_NO_LOCKDOWN},
-	{open_store,    DAEMON_BAD_PLACE  },
-        {load_identity, DAEMON_BAD_CONFIG },
-	{lock_down,     DAEMON_NO_LOCKDOWN},
-        {serve,         DAEMON_BAD_PLACE  },
+	{check,          DAEMON_BAD_CONFIG },
+        {open_state,     DAEMON_BAD_PLACE  },
+	{start_engine,   DAEMON_NO_ENGINE  },
+        {load_runners,   DAEMON_BAD_CONFIG },
+	{load_policies,  DAEMON_BAD_CONFIG },
+        {load_tls,       DAEMON_BAD_CONFIG },
+	{open_sockets,   DAEMON_BAD_PLACE  },
+        {drop_ids,       DAEMON_NO_LOCKDOWN},
+	{open_store,     DAEMON_BAD_PLACE  },
+        {load_identity,  DAEMON_BAD_CONFIG },
+	{load_templates, DAEMON_BAD_PLACE  },
+        {lock_down,      DAEMON_NO_LOCKDOWN},
+	{serve,          DAEMON_BAD_PLACE  },
 };
 
 static int start(struct daemon *d)
