@@ -87,6 +87,7 @@ def bind_loop(report):
     count = [0, 0]  # runs, characters in sources
     late = set()  # threads of earlier runs
     streams = []
+    wanted, failures = sys.argv[1:], []
     lent = []  # variables of the run, and what they were before
     variables_of_os = os.environ._data  # as bytes; putenv alone would not be seen by the program
     put_variable, unset_variable = posix.putenv, posix.unsetenv
@@ -330,8 +331,18 @@ def bind_loop(report):
         if get_limit() < RECURSION_MIN:
             set_limit(RECURSION_MIN)
 
+    def preload(names):
+        """Modules of the template. One that fails is told with the first execution, and that is all."""
+        for name in names:
+            try:
+                __import__(name)
+            except BaseException as error:
+                failures.append(f"preload: cannot import {name}: {type(error).__name__}\n")
+
     def perform(path, variables, args, fds):
         prepare(variables, args, fds)
+        while failures:
+            complain(failures.pop(0))
         set_mask(whole_mask, ())
         set_signal(sigint, int_handler)  # from here on an interrupt may come anywhere
         owed[1], value, error, answered = execute(path)
@@ -374,6 +385,7 @@ def bind_loop(report):
         set_signal(sigint, ignore)
         space_of_main["__file__"] = "/workspace/main.py"
         sys.path.insert(0, "/workspace")
+        preload(wanted)
         while True:
             try:
                 step()

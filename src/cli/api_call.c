@@ -38,7 +38,10 @@ int api_call(const struct endpoint *endpoint, const struct api_call *call, json_
 
 	if (http_client_run(&request, ret_status, err) < 0)
 		return -1;
-	object = json_loadb(body.data ? body.data : "", body.len, JSON_ALLOW_NUL, NULL);
+	/* 204: done, and nothing to say. */
+	object = *ret_status == 204
+	                 ? json_object()
+	                 : json_loadb(body.data ? body.data : "", body.len, JSON_ALLOW_NUL, NULL);
 	if (!json_is_object(object)) {
 		json_decref(object);
 		return error_set(err, ERR_PROTOCOL, 0,

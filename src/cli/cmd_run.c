@@ -86,6 +86,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 static const struct option_row rows[] = {
 	{"language",   'l', OPTION_TEXT,     AT(language),       "LANGUAGE",
          "python or shell; default: by file name or first line"							       },
+	{"template",   0,   OPTION_TEXT,     AT(template_id),    "TEMPLATE",   "what its box is made of"                      },
 	{"code",       'c', OPTION_TEXT,     AT(code),           "CODE",       "run this text instead of a file"              },
 	{"handler",    0,   OPTION_TEXT,     AT(handler),        "FILE",
          "call the handler that this file defines; its value is printed as JSON"                                              },

@@ -93,6 +93,7 @@ static const struct option_row rows[] = {
 	{"id",        0,   OPTION_TEXT,     AT(id),                 "ID",         "an id of your choice: letters, digits, '_', '-'"},
 	{"mode",      0,   OPTION_TEXT,     AT(mode),               "MODE",       "persistent (the default) or ephemeral"},
 	{"language",  'l', OPTION_TEXT,     AT(run.language),       "LANGUAGE",   "of executions that say none: python or shell"},
+	{"template",  0,   OPTION_TEXT,     AT(run.template_id),    "TEMPLATE",   "what its box is made of"},
 	{"agent",     0,   OPTION_TEXT,     AT(agent),              "ID",         "take the idle session of this agent, if there is one"},
 	{"timeout",   't', OPTION_DURATION, AT(run.timeout_us),     "TIME",       "end the session when nobody uses it for so long"},
 	{"lifetime",  0,   OPTION_DURATION, AT(lifetime_us),        "TIME",       "end the session when it is so old"},

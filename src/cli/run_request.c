@@ -270,6 +270,9 @@ static int set_common(json_t *body, const struct run_options *options, struct er
 	    set_word(body, "policy", options->policy, err) < 0 ||
 	    set_word(body, "network", options->network, err) < 0)
 		return -1;
+	if (options->template_id &&
+	    json_object_set_new(body, "template_id", json_string(options->template_id)) < 0)
+		return error_set(err, ERR_INVALID, 0, "--template: not UTF-8 text");
 	return set_pairs(body, "env_vars", &options->env, add_variable, err);
 }
 

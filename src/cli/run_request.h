@@ -15,6 +15,7 @@
 
 struct run_options {
 	const char *language;
+	const char *template_id;
 	const char *code;
 	const char *handler; /* file with a handler, called with @event (JSON, or @FILE) */
 	const char *event;

@@ -211,6 +211,7 @@ static const struct field {
 	{"asks",            AT(asks),            read_bool,    false},
 	{"session_command", AT(session_command), read_command, false},
 	{"places",          AT(places),          read_places,  false},
+	{"preload",         AT(preload),         read_bool,    false},
 	{"minimal_command", AT(minimal_command), read_command, false},
 };
 

@@ -10,7 +10,8 @@
  * program (absolute path that must exist), report (whether the runner reports result and error),
  * session_command (argv as command's, of a runner that stays and takes one piece of code after the
  * other; without it a session runs each as a program of its own), places (where else the program
- * may be in the root of a template), minimal_command (the command in a root that has none of them).
+ * may be in the root of a template), preload (session_command takes
+ * modules of a template as arguments), minimal_command (the command in a root that has none of them).
  * Unknown keys are refused; name, title, source, command and program are required.
  */
 
@@ -32,6 +33,7 @@ struct runner {
 	char **minimal_command; /* NULL: none */
 	char **env;
 	bool report;
+	bool preload; /* its session_command takes modules of the template as arguments */
 	bool asks;      /* takes exec_request.ask */
 	bool installed; /* @program is there */
 };

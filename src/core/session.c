@@ -376,8 +376,8 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.box_id = session->box ? box_id(session->box) : NULL,
 		.container_id = session->spec.id[0] ? session->spec.id : NULL,
 		.driver = session->service->config.driver->ops->name,
-		.policy = session->past_policy ? session->past_policy
-		                               : policy_name(&session->stack),
+		.policy =
+			session->past_policy ? session->past_policy : policy_name(&session->stack),
 		.network = session->spec.network,
 		.env = session->env,
 		.limits = session->spec.limits,

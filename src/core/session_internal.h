@@ -141,8 +141,8 @@ struct session {
 	char *reason; /* owned */
 	bool deleted;
 	char *past_template, *past_policy; /* owned; names, of one that was read from the store */
-	struct store_item dirty; /* store: what it is, is not what is written */
-	struct db_job *writing;  /* the latest write that is under way */
+	struct store_item dirty;           /* store: what it is, is not what is written */
+	struct db_job *writing;            /* the latest write that is under way */
 
 	struct box *box;   /* NULL before it was asked for and after it is gone */
 	bool box_leaving;  /* ephemeral: @box was spent by an execution and is going down */

@@ -153,20 +153,32 @@ char *const *template_session_command(const struct template *t, const struct run
 	               : NULL;
 }
 
+static bool is_named(char *const *env, const char *variable)
+{
+	size_t len = strcspn(variable, "=") + 1;
+
+	for (; env && *env; env++)
+		if (strncmp(*env, variable, len) == 0)
+			return true;
+	return false;
+}
+
 char **template_env(const struct template *t, char *const *own)
 {
 	char *const *base = t ? t->spec.env : NULL;
 	size_t first = base ? str_list_count(base) : 0;
 	size_t second = own ? str_list_count(own) : 0;
+	size_t n = 0;
 	char **env;
 
 	if (first + second == 0)
 		return NULL;
 	env = xcalloc(first + second + 1, sizeof(*env));
 	for (size_t i = 0; i < first; i++)
-		env[i] = xstrdup(base[i]);
+		if (!is_named(own, base[i]))
+			env[n++] = xstrdup(base[i]);
 	for (size_t i = 0; i < second; i++)
-		env[first + i] = xstrdup(own[i]);
+		env[n++] = xstrdup(own[i]);
 	return env;
 }
 

@@ -82,7 +82,7 @@ char *const *template_command(const struct template *t, const struct runner *r);
 /** template_session_command - the same of a runner that stays. */
 char *const *template_session_command(const struct template *t, const struct runner *r);
 
-/** template_env - variables of @t, then of @own; NULL: neither has any. Owned. */
+/** template_env - variables of @t that @own does not have, and @own; NULL: none at all. Owned. */
 char **template_env(const struct template *t, char *const *own) attr_must_check;
 /**
  * template_fill - @request with what its template adds: default limits, language, and @env, which

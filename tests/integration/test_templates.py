@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Templates through a real daemon: what they are, what boxes find in them, what survives."""
+
+import pathlib
+import subprocess
+import tempfile
+
+import pytest
+
+from support import oci
+from support.daemon import BUILD, Daemon
+from support.sessions import V1, Session
+
+TEMPLATES = f"{V1}/templates"
+
+
+def import_image(directory, name, data):
+    run = subprocess.run([BUILD / "millibox-import", "--roots", directory, "--name", name], input=data,
+                         capture_output=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stdout
+
+
+@pytest.fixture(scope="module")
+def roots():
+    """A directory of the operator: a shell, and a Python of its own."""
+    with tempfile.TemporaryDirectory(prefix="mbxroots-") as directory:
+        path = pathlib.Path(directory)
+        path.chmod(0o755)
+        import_image(path, "bb", oci.Image([oci.busybox_layer()]).bytes())
+        # Links where mount points will be: the box must not follow them.
+        import_image(path, "evil", oci.Image([oci.busybox_layer() + [
+            oci.symlink("proc", "/etc"), oci.symlink("tmp", "../../../../tmp"), oci.symlink("workspace", "/"),
+            oci.symlink("run", "/"), oci.symlink("dev", "bin"), oci.entry("opt", b"a file")]]).bytes())
+        import_image(path, "py", oci.Image([oci.busybox_layer(), oci.python_layer()]).bytes())
+        yield path
+
+
+@pytest.fixture(scope="module")
+def server(roots):
+    daemon = Daemon(config=f"templates:\n  dirs: [{roots}]\n").start()
+    yield daemon
+    daemon.stop()
+    daemon.remove()
+
+
+@pytest.fixture
+def client(server):
+    with server.client() as client:
+        yield client
+
+
+@pytest.fixture
+def template(client):
+    """Templates, deleted with the test."""
+    made = []
+
+    def create(status=201, **fields):
+        fields.setdefault("name", fields.get("id"))
+        answer = client.post(TEMPLATES, fields)
+        assert answer.status == status, answer
+        if status == 201:
+            made.append(fields["id"])
+        return answer.json
+
+    yield create
+    for name in made:
+        assert client.request("DELETE", f"{TEMPLATES}/{name}").status in (204, 404)
+
+
+def run(client, template_id, code, language="shell", **fields):
+    answer = client.post(f"{V1}/execute", {"language": language, "code": code, "template_id": template_id, **fields})
+    assert answer.status == 200, answer
+    return answer.json
+
+
+# What they are
+
+
+def test_built_in_ones_are_there_and_stay(client):
+    answer = client.get(TEMPLATES).json
+    assert answer["templates"] == answer["items"] and answer["total"] >= 4 and answer["offset"] == 0
+    by_id = {t["id"]: t for t in answer["items"]}
+    assert by_id["python-basic"]["available"] and by_id["shell"]["available"]
+    assert by_id["python-basic"]["built_in"] and by_id["python-basic"]["root"] == "host"
+    assert not by_id["nodejs-basic"]["available"] and by_id["nodejs-basic"]["reason"]
+    science = by_id["python-datascience"]
+    installed = subprocess.run(["/usr/bin/python3", "-c", "import numpy, pandas, matplotlib"],
+                               capture_output=True, check=False).returncode == 0
+    assert science["available"] == installed
+    assert installed or "apt-get install" in science["reason"]
+    assert client.request("PUT", f"{TEMPLATES}/shell", body={"name": "mine"}).status == 403
+    assert client.request("DELETE", f"{TEMPLATES}/shell").status == 403
+    assert client.post(f"{V1}/execute", {"language": "python", "code": "1", "template_id": "nodejs-basic"}).status == 400
+
+
+def test_create_show_change_list_delete(client, template):
+    made = template(id="mine", name="Mine", image_url="host", default_cpu_cores=0.5, default_memory_mb=256,
+                    default_disk_mb=256, default_timeout=120, default_env_vars={"A": "1"}, runtime_type="python3.11",
+                    security_context={"run_as": 1000})
+    assert made["image"] == made["image_url"] == "host" and made["available"] and not made["built_in"]
+    assert made["default_resources"] == {"cpu": "0.5", "memory": "256Mi", "disk": "256Mi", "max_processes": None}
+    assert made["default_env_vars"] == {"A": "1"} and made["security_context"] == {"run_as": 1000}
+    assert client.get(f"{TEMPLATES}/mine").json == made
+    changed = client.request("PUT", f"{TEMPLATES}/mine", body={"description": "new", "env_vars": {}})
+    assert changed.status == 200 and changed.json["description"] == "new" and changed.json["name"] == "Mine"
+    assert changed.json["env_vars"] == {} and changed.json["default_memory_mb"] == 256
+    assert "mine" in [t["id"] for t in client.get(f"{TEMPLATES}?limit=200").json["items"]]
+    gone = client.request("DELETE", f"{TEMPLATES}/mine")
+    assert gone.status == 204 and gone.body == b""
+    assert client.get(f"{TEMPLATES}/mine").status == 404
+    assert client.request("DELETE", f"{TEMPLATES}/mine").status == 404
+    assert client.request("PUT", f"{TEMPLATES}/mine", body={"name": "x"}).status == 404
+
+
+@pytest.mark.parametrize("fields, field", [
+    ({"name": "x", "image": "host"}, "id"), ({"id": "x", "image": "host"}, "name"), ({"id": "x", "name": "x"}, "image"),
+    ({"id": "x", "name": "x", "image": ""}, "image"), ({"id": "x", "name": "", "image": "host"}, "name"),
+    ({"id": "a/b", "name": "x", "image": "host"}, "id"), ({"id": "x" * 65, "name": "x", "image": "host"}, "id"),
+    ({"id": "x", "name": "x", "image": "host", "image_url": "host"}, "image_url"),
+    ({"id": "x", "name": "x", "image": "host", "default_cpu_cores": 4.1}, "default_cpu_cores"),
+    ({"id": "x", "name": "x", "image": "host", "default_memory_mb": 127}, "default_memory_mb"),
+    ({"id": "x", "name": "x", "image": "host", "default_disk_mb": 51201}, "default_disk_mb"),
+    ({"id": "x", "name": "x", "image": "host", "default_timeout": 59}, "default_timeout"),
+    ({"id": "x", "name": "x", "image": "host", "default_resources": {"memory": "lots"}}, "default_resources.memory"),
+    ({"id": "x", "name": "x", "image": "host", "env_vars": {"LD_PRELOAD": "x"}}, "default_env_vars"),
+    ({"id": "x", "name": "x", "image": "host", "packages": ["surely-not-there"]}, "packages[0]"),
+    ({"id": "x", "name": "x", "image": "host", "packages": ["../../etc"]}, "packages[0]"),
+    ({"id": "x", "name": "x", "image": "host", "preload": ["os; evil"]}, "preload[0]"),
+    ({"id": "x", "name": "x", "image": "host", "surprise": 1}, "surprise"),
+])
+def test_what_is_wrong_is_named_and_changes_nothing(client, fields, field):
+    before = client.get(TEMPLATES).json["total"]
+    answer = client.post(TEMPLATES, fields)
+    assert answer.status == 400 and answer.json["field"] == field, answer
+    assert client.get(TEMPLATES).json["total"] == before
+
+
+def test_ids_and_names_are_unique(client, template):
+    template(id="one", name="One", image="host")
+    template(409, id="one", name="Other", image="host")
+    template(409, id="two", name="One", image="host")
+    template(409, id="shell", name="Other", image="host")
+    template(id="two", name="Two", image="host")
+    assert client.request("PUT", f"{TEMPLATES}/two", body={"name": "One"}).status == 409
+    assert client.request("PUT", f"{TEMPLATES}/two", body={"id": "one"}).json["field"] == "id"
+
+
+def test_an_image_that_is_not_here_is_said_to_be_missing(client, template):
+    made = template(id="far", image="python:3.11-slim", pre_installed_packages=["numpy"])
+    assert not made["available"] and made["root"] == "missing" and "template import" in made["reason"]
+    refused = client.post(f"{V1}/sessions", {"template_id": "far"})
+    assert refused.status == 400 and refused.json["field"] == "template_id"
+    assert client.post(f"{V1}/sessions", {"template_id": "nobody-has-it"}).json["field"] == "template_id"
+
+
+# What boxes find
+
+
+def test_defaults_of_a_template_hold_where_nothing_is_asked_for(client, template):
+    template(id="small", image="host", default_resources={"memory": "64Mi", "disk": "1Gi", "cpu": "0.5"},
+             env_vars={"GREETING": "hello", "OTHER": "template"}, default_timeout=77)
+    session = Session(client, template_id="small", mode="persistent", env_vars={"OTHER": "session"})
+    try:
+        info = client.get(f"{V1}/sessions/{session.id}").json
+        assert info["template_id"] == "small" and info["timeout"] == 77
+        # The default gives way to the memory that there is.
+        assert info["resources"]["memory"] == "64Mi" and info["resources"]["disk"] == "32Mi"
+        assert session.run("import os; os.environ['GREETING'], os.environ['OTHER']")["result"] == ["hello", "session"]
+    finally:
+        session.delete()
+    r = run(client, "small", "echo $GREETING $OTHER", env_vars={"OTHER": "execution"})
+    assert r["stdout"] == "hello execution\n"
+    assert client.get(f"{V1}/sessions/{session.id}").status == 404
+
+
+def test_a_template_in_use_is_not_deleted(client, template):
+    template(id="used", image="host")
+    session = Session(client, template_id="used", mode="ephemeral")
+    assert client.get(f"{TEMPLATES}/used").json["sessions"] == 1
+    refused = client.request("DELETE", f"{TEMPLATES}/used")
+    assert refused.status == 400 and refused.json["error_code"] == "Sandbox.TemplateInUse"
+    assert "1 session" in refused.json["error_detail"]
+    session.delete()
+    assert client.get(f"{TEMPLATES}/used").json["sessions"] == 0
+    assert client.request("DELETE", f"{TEMPLATES}/used").status == 204
+
+
+def test_a_root_of_its_own(client, template):
+    made = template(id="busy", image="bb")
+    assert made["root"] == "directory" and made["available"] and made["languages"] == ["shell"]
+    r = run(client, "busy", "id -u; ls /usr; ls /; cat /etc/passwd | grep user; ls /dev; echo > /workspace/x && echo ok")
+    assert r["status"] == "success" and r["stdout"].startswith("1000\n"), r
+    names = r["stdout"].split()
+    assert {"bin", "proc", "dev", "tmp", "workspace", "null", "ok"} <= set(names) and "lib64" not in names
+    refused = client.post(f"{V1}/execute", {"language": "python", "code": "1", "template_id": "busy"})
+    assert refused.status == 400 and refused.json["field"] == "language", refused
+
+
+def test_files_of_the_image_can_be_changed_and_are_the_boxs_own(client, template, roots):
+    template(id="busy", image="bb")
+    code = ("echo mine > /etc/mine && cat /etc/mine; echo more >> /root/secret && cat /root/secret; rm /bin/pwd; "
+            "mkdir /usr/lib && echo made; cp /bin/busybox /usr/lib/busybox && /usr/lib/busybox echo runs")
+    for _ in range(2):
+        r = run(client, "busy", code)
+        assert r["stdout"] == "mine\nof root\nmore\nmade\nruns\n", r
+    assert (roots / "bb/root/secret").read_text() == "of root\n" and (roots / "bb/bin/pwd").is_symlink()
+    assert not (roots / "bb/etc/mine").exists()
+
+
+def test_what_is_written_counts_as_disk(client, template):
+    template(id="busy", image="bb")
+    r = run(client, "busy", "dd if=/dev/zero of=/usr/big bs=65536 count=1000; echo $?",
+            resources={"memory": "64Mi", "disk": "8Mi"})
+    assert "No space left" in r["stderr"] and r["limit"] in ("disk", None), r
+
+
+def test_links_in_the_place_of_mount_points_lead_nowhere(client, template):
+    template(id="evil", image="evil")
+    r = run(client, "evil", "ls -d /proc/1 /dev/null /run/millibox; touch /tmp/x /workspace/x && ls /workspace; readlink /tmp")
+    assert r["stdout"] == "/dev/null\n/proc/1\n/run/millibox\nx\n" or "/dev/null" in r["stdout"], r
+    assert "x\n" in r["stdout"] and not pathlib.Path("/tmp/x").exists()
+
+
+def test_python_of_another_root(client, template):
+    made = template(id="snake", image="py", language="python", preload=["json"])
+    assert made["languages"] == ["python", "shell"]
+    r = run(client, "snake", "import sys, json\nprint(sys.executable, json.dumps([1]))\n6 * 7", language="python")
+    assert r["stdout"] == "/usr/local/bin/python3 [1]\n" and r["result"] == 42, r
+    session = Session(client, template_id="snake", mode="persistent")
+    try:
+        session.run("x = 41")
+        assert session.run("x + 1")["result"] == 42
+        assert session.run("open('/usr/local/lib/mine.py', 'w').write('y = 1')")["result"] == 5
+    finally:
+        session.delete()
+
+
+def test_modules_are_there_before_the_code(client, template):
+    template(id="ready", image="host", preload=["colorsys", "no_such_module"])
+    session = Session(client, template_id="ready", mode="persistent")
+    try:
+        first = session.run("import sys; 'colorsys' in sys.modules")
+        assert first["result"] is True and first["stderr"] == "preload: cannot import no_such_module: ModuleNotFoundError\n"
+        assert session.run("1")["stderr"] == ""
+    finally:
+        session.delete()
+
+
+# What survives
+
+
+def test_templates_survive_a_restart(roots):
+    daemon = Daemon(config=f"templates:\n  dirs: [{roots}]\n").start()
+    try:
+        with daemon.client() as client:
+            made = client.post(TEMPLATES, {"id": "kept", "name": "Kept", "image": "bb", "env_vars": {"A": "1"},
+                                           "packages": [], "default_timeout": 60}).json
+            assert client.post(TEMPLATES, {"id": "gone", "name": "Gone", "image": "host"}).status == 201
+            assert client.request("DELETE", f"{TEMPLATES}/gone").status == 204
+        assert daemon.stop() == 0
+        daemon.start()
+        with daemon.client() as client:
+            assert client.get(f"{TEMPLATES}/kept").json == made
+            assert client.get(f"{TEMPLATES}/gone").status == 404
+            assert run(client, "kept", "echo $A")["stdout"] == "1\n"
+    finally:
+        daemon.stop()
+        daemon.remove()
+
+
+def test_a_directory_that_is_not_there_is_a_wrong_setting():
+    daemon = Daemon(config="templates:\n  dirs: [/no/such/place]\n")
+    daemon.start(ready=False)
+    assert daemon.process.wait(20) != 0 and "templates.dirs" in daemon.log()
+    daemon.remove()
+
+
+# The command line
+
+
+def test_the_command_line(server):
+    def millibox(*words, status=0):
+        done = subprocess.run([BUILD / "millibox", *words, "--socket", server.socket], capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert done.returncode == status, done
+        return done.stdout + done.stderr
+
+    assert "python-basic" in millibox("template", "list")
+    millibox("template", "create", "cli", "--image", "bb", "--memory", "64Mi", "--env", "A=b c")
+    assert "directory" in millibox("template", "show", "cli")
+    assert millibox("run", "--template", "cli", "--language", "shell", "--code", "echo $A; ls /usr") == "b c\n"
+    millibox("template", "update", "cli", "--description", "from the command line")
+    assert "from the command line" in millibox("template", "show", "cli")
+    millibox("template", "delete", "cli")
+    assert "no template" in millibox("template", "show", "cli", status=125)
+    assert "cannot be used yet" in millibox("template", "create", "far", "--image", "nowhere")
+    millibox("template", "delete", "far")
