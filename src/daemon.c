@@ -425,8 +425,8 @@ static void make_core(struct daemon *d)
 	sessions.store = d->store;
 	executions_set_audit(d->executions, d->audit);
 	d->sessions = session_service_new(&sessions);
-	d->cleaner = store_cleaner_new(&(struct store_clean_config){
-		d->config, d->store, d->loop, d->executions, d->sessions});
+	d->cleaner = store_cleaner_new(&(struct store_clean_config){d->config, d->store, d->loop,
+	                                                            d->executions, d->sessions});
 }
 
 /* Connections are the server's to tell. */

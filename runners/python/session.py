@@ -335,7 +335,7 @@ def bind_loop(report):
         """Modules of the template. One that fails is told with the first execution, and that is all."""
         for name in names:
             try:
-                __import__(name)
+                BUILTINS.__import__(name)
             except BaseException as error:
                 failures.append(f"preload: cannot import {name}: {type(error).__name__}\n")
 

@@ -11,8 +11,8 @@
  * session_command (argv as command's, of a runner that stays and takes one piece of code after the
  * other; without it a session runs each as a program of its own), places (where else the program
  * may be in the root of a template), preload (session_command takes
- * modules of a template as arguments), minimal_command (the command in a root that has none of them).
- * Unknown keys are refused; name, title, source, command and program are required.
+ * modules of a template as arguments), minimal_command (the command in a root that has none of
+ * them). Unknown keys are refused; name, title, source, command and program are required.
  */
 
 #include "base/error.h"
@@ -33,7 +33,7 @@ struct runner {
 	char **minimal_command; /* NULL: none */
 	char **env;
 	bool report;
-	bool preload; /* its session_command takes modules of the template as arguments */
+	bool preload;   /* its session_command takes modules of the template as arguments */
 	bool asks;      /* takes exec_request.ask */
 	bool installed; /* @program is there */
 };

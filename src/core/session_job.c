@@ -77,8 +77,8 @@ static int start_runner(struct session_job *job, struct session_runner *runner, 
 		.command = job->decision.session_command,
 		.source = runner->language->source,
 		.args = runner->language->preload && session->template
-		                ? session->template->spec.preload
-		                : NULL,
+	                        ? session->template->spec.preload
+	                        : NULL,
 	};
 	cleanup_str_list char **argv = policy_argv(&command);
 	cleanup_str_list char **env = make_env(job, NULL);
