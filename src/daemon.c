@@ -74,6 +74,7 @@ struct daemon {
 	struct policies *policies;
 	struct store *store;
 	struct store_cleaner *cleaner;
+	struct session_past *past; /* until it is restored */
 	struct templates *templates;
 	char **bases; /* owned, NULL-terminated: directories of roots */
 	struct loop *loop;
@@ -96,7 +97,8 @@ struct daemon {
 	struct reload reload;
 	struct socket_guard guard;
 	int state_lock;
-	struct tls_files tls; /* until the server has them, as the sockets */
+	char custody[HOME_NAME_LEN + 16]; /* by what name engines outlive us */
+	struct tls_files tls;             /* until the server has them, as the sockets */
 	int tcp_fd, unix_fd;
 	char tcp_name[64];
 	enum daemon_exit exit;
@@ -152,8 +154,12 @@ static void stop(struct daemon *d, bool at_once)
 {
 	router_set_unready(d->router, "stopping");
 	/* Sessions first: they hold boxes that would not go by themselves. */
-	if (!d->stopping)
+	if (!d->stopping && d->config->sessions_keep_on_stop && d->driver->caps.can_keep) {
+		driver_leave(d->driver);
+		session_service_leave(d->sessions, on_sessions_ended, d);
+	} else if (!d->stopping) {
 		session_service_drain(d->sessions, on_sessions_ended, d);
+	}
 	exec_service_drain(d->execs, at_once, on_execs_drained, d);
 	http_server_quiesce(d->http, on_quiet, d);
 	d->stopping = true;
@@ -274,6 +280,27 @@ int daemon_check(const struct config *c, struct error *err)
 	return check_listen(c, err);
 }
 
+/* Each box costs a handful of descriptors, each connection one. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* what there is has to do */
+}
+
+static int name_custody(struct daemon *d, struct error *err)
+{
+	char name[HOME_NAME_LEN + 1];
+
+	if (home_name(d->state_lock, name, err) < 0)
+		return -1;
+	(void)snprintf(d->custody, sizeof(d->custody), "custody-%s", name);
+	return 0;
+}
+
 /* Imported roots first, then those of the operator. */
 static int make_bases(struct daemon *d, struct error *err)
 {
@@ -310,10 +337,16 @@ static int start_engine(struct daemon *d, struct error *err)
 		.processes_max = c->processes_max,
 		.cpu_max_millicores = c->cpu_max_millicores,
 		.strict = c->strict,
+		.custody = d->custody,
+		.lease_us = c->session_survive_us,
 		.on_engine_lost = on_engine_lost,
 		.ctx = d,
 	};
 
+	if (name_custody(d, err) < 0)
+		return -1;
+	/* Boxes of an earlier daemon bring their descriptors along. */
+	raise_descriptor_limit();
 	if (native_spawn(&native, &d->driver, err) < 0)
 		return error_wrap(err, "start the engine %s", c->engine_path);
 	return 0;
@@ -385,17 +418,6 @@ static int give_up_root(struct daemon *d, struct error *err)
 			return -1;
 	}
 	return lockdown_drop_ids(uid, gid, err);
-}
-
-/* Each box costs a handful of descriptors, each connection one. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* what there is has to do */
 }
 
 static void make_core(struct daemon *d)
@@ -508,7 +530,11 @@ static int serve(struct daemon *d, struct error *err)
 		return -1;
 	if (d->unix_fd >= 0 && http_server_listen(d->http, TAKE_FD(d->unix_fd), NULL, err) < 0)
 		return -1;
-	return native_attach_loop(d->driver, d->loop, err);
+	if (native_attach_loop(d->driver, d->loop, err) < 0)
+		return -1;
+	session_service_restore(d->sessions, d->past);
+	session_past_free(TAKE_PTR(d->past));
+	return 0;
 }
 
 static void tell_audit(const struct daemon *d, const char *action)
@@ -602,14 +628,9 @@ static int drop_ids(struct daemon *d, struct error *err)
 
 static int open_store(struct daemon *d, struct error *err)
 {
-	int64_t lost;
-
 	if (store_open(d->config->state_dir, &d->store, err) < 0)
 		return -1;
-	lost = store_end_lost(d->store, err);
-	if (lost > 0)
-		log_info("%lld sessions of an earlier daemon were lost with it", (long long)lost);
-	return lost < 0 ? -1 : 0;
+	return session_past_read(d->store, &d->past, err);
 }
 
 static int load_identity(struct daemon *d, struct error *err)
@@ -674,6 +695,9 @@ static int start(struct daemon *d)
 		if (phases[i].run(d, &err) < 0) {
 			log_error("cannot start", &err);
 			d->exit = phases[i].exit;
+			/* What an earlier daemon left may still find another. */
+			if (d->driver)
+				driver_leave(d->driver);
 			return -1;
 		}
 	}
@@ -708,6 +732,7 @@ static void take_down(struct daemon *d)
 	packages_free(d->packages);
 	policies_free(d->policies);
 	runners_free(d->runners);
+	session_past_free(d->past);
 	store_close(d->store); /* what all of them have written is on the disk then */
 	str_list_free(d->bases);
 	loop_free(d->loop);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/id.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -86,6 +87,28 @@ int home_make_roots(const char *dir, struct error *err)
 	cleanup_close int fd = -1;
 
 	return open_dir(roots, 0700, &fd, err);
+}
+
+static bool is_home_name(const char *name, ssize_t len)
+{
+	return len == HOME_NAME_LEN &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789") == HOME_NAME_LEN;
+}
+
+int home_name(int fd, char ret_name[HOME_NAME_LEN + 1], struct error *err)
+{
+	char name[HOME_NAME_LEN + 2] = {0};
+	ssize_t n = pread(fd, name, HOME_NAME_LEN + 1, 0);
+
+	if (!is_home_name(name, n)) {
+		id_random(name, HOME_NAME_LEN);
+		if (ftruncate(fd, 0) < 0 ||
+		    pwrite(fd, name, HOME_NAME_LEN, 0) != (ssize_t)HOME_NAME_LEN)
+			return error_set(err, ERR_CONFIG, errno, "write to %s", LOCK_NAME);
+	}
+	memcpy(ret_name, name, HOME_NAME_LEN);
+	ret_name[HOME_NAME_LEN] = '\0';
+	return 0;
 }
 
 int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid, struct error *err)

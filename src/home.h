@@ -18,6 +18,12 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err) attr_must_c
 /** home_roots - where imported roots are below the state directory @dir; owned. */
 char *home_roots(const char *dir) attr_must_check;
 int home_make_roots(const char *dir, struct error *err) attr_must_check;
+#define HOME_NAME_LEN 32
+/**
+ * home_name - what this state directory is known by, for as long as it exists, whatever it is
+ * called: written into its lock @fd once.
+ */
+int home_name(int fd, char ret_name[HOME_NAME_LEN + 1], struct error *err) attr_must_check;
 /**
  * home_give_state - the directory of the lock @fd, and the database in it, belong to @uid and @gid
  * from now on.

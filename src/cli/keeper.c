@@ -35,6 +35,8 @@ static const struct knock knocks[] = {
 /* Settings reach the daemon by MILLIBOX_*; the rest of it needs no more than this. */
 static const char *const kept_variables[] = {"HOME=", "XDG_RUNTIME_DIR=", "MILLIBOX_"};
 
+#define SURVIVE "MILLIBOX_SESSIONS_SURVIVE="
+
 static bool is_kept(const char *variable)
 {
 	/* Of the command's; no daemon has a use for it. */
@@ -50,14 +52,16 @@ static bool is_kept(const char *variable)
 static char **make_environment(void)
 {
 	size_t count = str_list_count(environ);
-	char **list = xcalloc(count + 2, sizeof(*list));
+	char **list = xcalloc(count + 3, sizeof(*list));
 	size_t n = 0;
 
 	list[n++] = xstrdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 	for (size_t i = 0; i < count; i++) {
-		if (is_kept(environ[i]))
+		if (is_kept(environ[i]) && !str_has_prefix(environ[i], SURVIVE))
 			list[n++] = environ[i];
 	}
+	/* Nobody will come after a daemon that serves one command. */
+	list[n++] = xstrdup(SURVIVE "0");
 	return list;
 }
 

@@ -56,6 +56,8 @@ struct config {
 	uint64_t sessions_max;
 	uint64_t session_idle_us, session_lifetime_us; /* of one that asks for none, and the most */
 	uint64_t session_queue;
+	uint64_t session_survive_us; /* 0: sessions end with the daemon */
+	bool sessions_keep_on_stop;
 	uint64_t executions_keep;
 	uint64_t executions_keep_bytes;
 	/* and what the store keeps of them */

@@ -68,6 +68,7 @@ void execution_free(struct execution *e)
 	(void)error_set(&gone, ERR_EXECUTION_NOT_FOUND, 0, "the session was deleted");
 	e->hold = NULL;
 	execution_was_stored(e, &gone); /* whoever still waits for that */
+	execution_settle(e);
 	execution_stop_delivery(e);
 	store_execution_gone(e);
 	list_remove(&e->ended_node);
@@ -80,6 +81,7 @@ void execution_free(struct execution *e)
 	free(e->key_id);
 	free(e->language);
 	free(e->code);
+	free(e->request);
 	free(e);
 }
 
@@ -214,6 +216,13 @@ void executions_set_store(struct executions *all, struct store *store)
 	all->store = store;
 }
 
+static void enter(struct executions *all, struct execution *e)
+{
+	e->owner = get_owner(all, e);
+	e->owner->count++;
+	list_append(&e->owner->executions, &e->node);
+}
+
 struct execution *executions_add(struct executions *all, const struct execution_new *what)
 {
 	struct execution *e = execution_new_blank(all);
@@ -229,12 +238,21 @@ struct execution *executions_add(struct executions *all, const struct execution_
 	e->code = xmemdup0(what->code, what->code_len);
 	e->code_len = what->code_len;
 	e->timeout_us = what->timeout_us;
+	e->exact = what->exact;
+	e->request = what->request;
 	make_id(all, e);
-	e->owner = get_owner(all, e);
-	e->owner->count++;
-	list_append(&e->owner->executions, &e->node);
+	enter(all, e);
 	store_execution_changed(e);
 	return e;
+}
+
+void executions_enter(struct executions *all, struct execution *e)
+{
+	if (map_put(all->by_id, e->id, e) < 0)
+		abort(); /* the store has each once */
+	enter(all, e);
+	if (e->state == EXECUTION_RUNNING)
+		execution_add_event(e, EXECUTION_EVENT_START);
 }
 
 struct execution *executions_find(struct executions *all, const char *tenant, const char *id)
@@ -376,6 +394,8 @@ static void count_ended(struct execution *e)
 	all->ended_count++;
 	all->ended_bytes += e->bytes;
 	list_append(&all->ended, &e->ended_node);
+	if (!all->store || e->withdrawn)
+		execution_settle(e);
 	keep_within_bounds(all);
 }
 
@@ -482,6 +502,20 @@ void execution_was_written(struct execution *e)
 	if (e->state == EXECUTION_ENDED && !e->owner && list_is_empty(&e->watches) &&
 	    !e->delivering && list_is_empty(&e->dirty.node))
 		execution_free(e);
+}
+
+void execution_settle(struct execution *e)
+{
+	void (*fn)(void *ctx) = TAKE_PTR(e->settled);
+
+	if (fn)
+		fn(e->settled_ctx);
+}
+
+void execution_when_settled(struct execution *e, void (*fn)(void *ctx), void *ctx)
+{
+	e->settled = fn;
+	e->settled_ctx = ctx;
 }
 
 void execution_set_control(struct execution *e, void (*cancel)(void *ctx),

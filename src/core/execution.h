@@ -72,6 +72,9 @@ struct execution_new {
 	size_t code_len;
 	uint64_t timeout_us;
 	uint64_t session_ms; /* when the session was made: its id may be used again */
+	char *request;       /* taken: for the store, to do it after a restart; NULL: not to be */
+	bool exact; /* each piece of output is an event: however often it is told, their numbers are
+	               the same */
 };
 
 void executions_free(struct executions *all);
@@ -120,6 +123,12 @@ void execution_output(struct execution *e, enum output_stream stream, const char
  */
 void execution_ended(struct execution *e, struct outcome *outcome, bool session_reset);
 void execution_failed(struct execution *e, const struct error *err);
+/**
+ * execution_when_settled - @fn is called once: when the end of @e is where it survives the daemon
+ * (without a store: when it has ended), or when the record goes. It may be called from inside
+ * execution_ended and execution_failed.
+ */
+void execution_when_settled(struct execution *e, void (*fn)(void *ctx), void *ctx);
 
 /** execution_set_control - what execution_cancel and _stdin call (NULL: refused); cleared by the
  * end. */

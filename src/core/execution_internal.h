@@ -77,6 +77,7 @@ struct execution {
 	bool delivering;
 
 	uint64_t session_ms;
+	char *request;             /* owned; for the store, until it is there */
 	struct store_item dirty;   /* store: what it says is not what is written */
 	struct db_job *writing;    /* the latest write that is under way */
 	bool stored;               /* code and all are there: only changes are written */
@@ -86,6 +87,9 @@ struct execution {
 	execution_stored_fn *on_stored;
 	void *on_stored_ctx;
 
+	bool exact;
+	void (*settled)(void *ctx); /* NULL: nobody asked, or told */
+	void *settled_ctx;
 	void (*cancel)(void *ctx);
 	int (*input)(void *ctx, const void *data, size_t len, bool end, struct error *err);
 	void *control_ctx;
@@ -93,6 +97,8 @@ struct execution {
 
 /** execution_free - nobody watches it and no table knows it. */
 void execution_free(struct execution *e);
+/** execution_settle - its end is on the disk, or it goes: tell who asked. */
+void execution_settle(struct execution *e);
 /** execution_add_event - START or END. */
 void execution_add_event(struct execution *e, enum execution_event_kind kind);
 /** execution_hold - it is not to run before it is stored: @fn tells. NULL: it does not matter. */
@@ -105,6 +111,8 @@ void execution_was_stored(struct execution *e, const struct error *err);
 void execution_was_written(struct execution *e);
 /** executions_adopt - an ended one of the store; it is remembered like one that has just ended. */
 void executions_adopt(struct executions *all, struct execution *e);
+/** executions_enter - one that was read from the store and has not ended. */
+void executions_enter(struct executions *all, struct execution *e);
 /** execution_new_blank - with all its lists, in no table. */
 struct execution *execution_new_blank(struct executions *all);
 /** execution_add_piece - the next event of one that is read from the store. */

@@ -18,6 +18,10 @@
  * beyond PIECES_FINE of them, delivery is paced, and pieces join the open event of their stream
  * even if the other stream has spoken in between (how the streams interleave is then known to
  * PACE_US only).
+ *
+ * Executions of boxes that outlive the daemon are exact: their pieces are those of the agent, which
+ * another daemon will be told again, and never join. There the bound is one event per read of the
+ * agent.
  */
 
 #define PIECES_FINE 4096
@@ -82,7 +86,8 @@ static struct execution_piece *open_piece(struct execution *e, enum output_strea
 	size_t number = e->last[stream];
 	struct execution_piece *piece;
 
-	if (number <= e->sealed || (number != e->pieces_count && e->pieces_count < PIECES_FINE))
+	if (e->exact || number <= e->sealed ||
+	    (number != e->pieces_count && e->pieces_count < PIECES_FINE))
 		return NULL;
 	piece = &e->pieces[number - 1];
 	return len <= PIECE_MAX - piece->len ? piece : NULL;

@@ -13,6 +13,7 @@
 #include "core/record.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
+#include "core/session_resume.h"
 #include "core/store_session.h"
 #include "io/loop.h"
 
@@ -200,11 +201,31 @@ struct session *session_new_blank(struct session_service *s)
 	list_init(&session->owner_node);
 	list_init(&session->owner_ended_node);
 	list_init(&session->queue);
+	list_init(&session->acks);
 	list_init(&session->runners);
 	list_init(&session->dirty.node);
 	list_init(&session->files);
 	session->service = s;
 	return session;
+}
+
+/* What is left of the clocks of the wall, on the clock of this machine's life. */
+static uint64_t on_own_clock(uint64_t at_ms)
+{
+	uint64_t now_ms = clock_real_ms(), now = clock_us();
+	uint64_t ago = now_ms > at_ms ? (now_ms - at_ms) * USEC_PER_MS : 0;
+
+	return now > ago ? now - ago : 0;
+}
+
+void session_wake(struct session *session)
+{
+	struct loop *loop = session->service->config.loop;
+
+	session->created_us = on_own_clock(session->created_ms);
+	session->active_us = on_own_clock(session->active_ms);
+	session->timer = timer_new(loop, on_timer, session);
+	session->job_timer = timer_new(loop, session_job_timer, session);
 }
 
 static const char *template_of(const struct session *session)
@@ -255,6 +276,7 @@ void session_reap(struct session *session)
 		return;
 	store_session_gone(session);
 	list_remove(&session->node);
+	session_drop_acks(session);
 	LIST_FOREACH (runner, &session->runners, struct session_runner, node) {
 		list_remove(&runner->node);
 		free(runner);

@@ -185,5 +185,21 @@ void session_expire(struct session_service *s, const char *tenant, const char *i
                     uint64_t created_ms);
 /** session_counters - usage of the box, now. */
 void session_counters(struct session *session, struct box_counters *ret_counters);
+/* What had not ended when the daemon before did. */
+struct session_past;
+void session_past_free(struct session_past *past);
+/** session_past_read - from @store, before store_start. */
+int session_past_read(struct store *store, struct session_past **ret_past,
+                      struct error *err) attr_must_check;
+/**
+ * session_service_restore - go on with it. Once, before the loop runs; boxes that nobody has
+ * claimed then end.
+ */
+void session_service_restore(struct session_service *s, const struct session_past *past);
+/**
+ * session_service_leave - as _drain, but sessions whose boxes outlive the daemon are left as they
+ * are, for the next one; nothing more is accepted or started.
+ */
+void session_service_leave(struct session_service *s, void (*on_drained)(void *ctx), void *ctx);
 /** session_service_drain - end all sessions; @on_drained when no box is left. */
 void session_service_drain(struct session_service *s, void (*on_drained)(void *ctx), void *ctx);

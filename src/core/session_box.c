@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "core/metrics.h"
+#include "core/session_resume.h"
 
 /*
  * Theory of operation. The box speaks of ids: of the current job, of a runner, or of something that
@@ -127,9 +128,13 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 		return;
 	}
 	runner = runner_with(session, id);
-	if (!runner)
+	if (!runner) {
+		/* What it took along has been told with the run that lost it. */
+		box_ack(session->box, id);
 		return;
+	}
 	session_log(session, LOG_LEVEL_DEBUG, "its runner ended by itself");
+	runner->dead_id = runner->id;
 	runner->id = 0;
 	runner->reset_due = true;
 }
@@ -147,6 +152,7 @@ static void on_job_failed(struct session_job *job, const struct error *err)
 
 	if (can_retry(job)) {
 		job->retried = true;
+		box_ack(job->session->box, job->id);
 		session_job_hand_over(job);
 	} else if (job->evidence.cancelled) {
 		session_job_conclude(job);
@@ -165,6 +171,7 @@ static void on_exec_failed(void *ctx, uint32_t id, const struct error *err)
 		on_job_failed(job, err);
 		return;
 	}
+	box_ack(session->box, id);
 	runner = runner_with(session, id);
 	if (!runner)
 		return;
@@ -207,6 +214,7 @@ static void on_gone(void *ctx)
 	struct session_service *s = session->service;
 
 	session->box = NULL;
+	session_drop_acks(session);
 	if (s) {
 		s->boxes--;
 		session_owner_drop_box(session);
@@ -232,5 +240,7 @@ struct box_events session_box_events(struct session *session)
 		.on_exec_failed = on_exec_failed,
 		.on_lost = on_lost,
 		.on_gone = on_gone,
+		.on_resume = session_on_resume,
+		.on_resumed = session_on_resumed,
 	};
 }

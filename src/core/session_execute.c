@@ -6,10 +6,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "core/config.h"
+#include "core/exec_request_json.h"
 #include "core/execution_internal.h"
 #include "core/policy_env.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
+#include "core/session_resume.h"
 #include "core/store_execution.h"
 #include "wire/layer.h"
 
@@ -87,6 +89,9 @@ static void read_counters(struct session_job *job)
 	c->cpu_us = difference(c->cpu_us, job->before.cpu_us);
 	c->oom_kills = difference(c->oom_kills, job->before.oom_kills);
 	c->pids_denied = difference(c->pids_denied, job->before.pids_denied);
+	/* What it was before, an earlier daemon knew. */
+	if (job->resumed)
+		c->cpu_us = c->oom_kills = c->pids_denied = COUNTER_UNKNOWN;
 	job->outcome.layers = box_layers(session->box);
 	job->outcome.layers_missing = LAYERS_ALL & ~job->outcome.layers;
 }
@@ -98,12 +103,14 @@ void session_job_conclude(struct session_job *job)
 	if (!job->evidence.ended && job->started_us)
 		job->outcome.duration_us = clock_us() - job->started_us;
 	outcome_judge(&job->evidence, &job->outcome);
+	session_job_ack(job);
 	execution_ended(job->record, &job->outcome, job->reset);
 	session_job_finish(job);
 }
 
 void session_job_fail(struct session_job *job, const struct error *err)
 {
+	session_job_ack(job);
 	execution_failed(job->record, err);
 	session_job_finish(job);
 }
@@ -145,11 +152,14 @@ static struct session_job *next_job(const struct session *session)
 {
 	struct session_job *job;
 
-	if (session->current ||
+	if (session->current || session->adopting || session->service->leaving ||
 	    (session->state != SESSION_READY && session->state != SESSION_RUNNING))
 		return NULL;
 	/* Files are to go into the box that the next execution gets: it is not there yet. */
 	if (session->box_leaving && session->files_count > 0)
+		return NULL;
+	/* What the box has to remember for a daemon that may come is bounded. */
+	if (session->unacked >= BOX_UNACKED_MAX)
 		return NULL;
 	job = LIST_FIRST(&session->queue, struct session_job, node);
 	return job && !job->held ? job : NULL;
@@ -168,7 +178,9 @@ void session_pump(struct session *session)
 		session->current = job;
 		if (session->state == SESSION_READY)
 			session_set_state(session, SESSION_RUNNING);
-		if (session->mode == SESSION_PERSISTENT || has_files_box(session))
+		if (job->resumed)
+			session_job_resume(job);
+		else if (session->mode == SESSION_PERSISTENT || has_files_box(session))
 			session_job_start(job);
 		else
 			session_once_start(job);
@@ -193,10 +205,10 @@ static void on_cancel(void *ctx)
 	job->evidence.cancelled = true;
 	if (job->exec)
 		exec_abort(job->exec);
-	else if (job->phase < JOB_STARTING)
+	else if (job->phase < JOB_STARTING && !job->resumed)
 		session_job_conclude(job);
-	else
-		session_job_stop(job);
+	else if (job->phase >= JOB_STARTING)
+		session_job_stop(job); /* one that is in the box, but behind another: at its turn */
 }
 
 /* Input that comes before the start is kept, and counts as what the request itself has does. */
@@ -281,6 +293,7 @@ static void on_turn(void *ctx)
 static struct execution *add_record(struct session *session, const struct exec_request *request,
                                     const struct policy_decision *decision)
 {
+	const struct store *store = session->service->config.store;
 	const struct execution_new what = {.tenant = session->tenant,
 	                                   .session_id = session->id,
 	                                   .request_id = request->request_id,
@@ -288,20 +301,22 @@ static struct execution *add_record(struct session *session, const struct exec_r
 	                                   .language = decision->runner->name,
 	                                   .code = request->code,
 	                                   .code_len = request->code_len,
+	                                   .exact = session->spec.keep,
 	                                   .timeout_us = decision->timeout_us,
-	                                   .session_ms = session->created_ms};
+	                                   .session_ms = session->created_ms,
+	                                   .request = store ? exec_request_to_json(request) : NULL};
 
 	return executions_add(session->service->config.executions, &what);
 }
 
-static struct session_job *job_new(struct session *session, struct exec_request *request,
-                                   struct policy_decision *decision)
+static struct session_job *job_new(struct session *session, struct execution *record,
+                                   struct exec_request *request, struct policy_decision *decision)
 {
 	struct session_job *job = NEW(struct session_job);
 
 	list_init(&job->node);
 	job->session = session;
-	job->record = add_record(session, request, decision);
+	job->record = record;
 	job->bytes = bytes_of(request);
 	/* The record has the code; it is not kept twice. */
 	request->code = NULL;
@@ -319,6 +334,34 @@ static struct session_job *job_new(struct session *session, struct exec_request 
 	job->outcome.handler = decision->handler;
 	buf_init(&job->outcome.report, decision->report_bytes);
 	return job;
+}
+
+static void enqueue(struct session_job *job, bool stdin_open)
+{
+	struct session *session = job->session;
+
+	session->service->queued_bytes += job->bytes;
+	session->service->jobs++;
+	list_append(&session->queue, &job->node);
+	session->queued++;
+	execution_set_control(job->record, on_cancel, stdin_open ? on_input : NULL, job);
+}
+
+int session_job_restore(struct session *session, struct execution *record,
+                        const struct exec_request *request, struct error *err)
+{
+	struct exec_request r = effective_request(session, request);
+	struct policy_decision decision;
+	struct execution_info info;
+
+	execution_info(record, &info);
+	r.code = (char *)info.code;
+	r.code_len = info.code_len;
+	if (policy_decide(session->service->rules, &session->stack, &r, &decision, err) < 0)
+		return -1;
+	(void)!tenant_take_queued(session->account, NULL); /* it was let in before */
+	enqueue(job_new(session, record, &r, &decision), request->stdin_open);
+	return 0;
 }
 
 /* It could not be written down: as if it had never been asked for. */
@@ -378,14 +421,10 @@ int session_execute(struct session *session, const struct exec_request *request,
 		policy_decision_done(&decision);
 		return -1;
 	}
-	job = job_new(session, &r, &decision);
-	s->queued_bytes += job->bytes;
-	s->jobs++;
-	list_append(&session->queue, &job->node);
-	session->queued++;
+	job = job_new(session, add_record(session, &r, &decision), &r, &decision);
+	enqueue(job, request->stdin_open);
 	session->executions++;
 	session_touch(session);
-	execution_set_control(job->record, on_cancel, request->stdin_open ? on_input : NULL, job);
 	if (request->durable && s->config.store && hold_until_stored(job, err) < 0)
 		return -1;
 	*ret_execution = job->record;

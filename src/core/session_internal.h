@@ -12,12 +12,14 @@
  *   session_job.c      the job whose turn it is, in the session's box
  *   session_box.c      what the box says
  *   session_once.c     the job whose turn it is, in a box of its own (ephemeral)
+ *   session_resume.c   a box that an earlier daemon made, and what runs in it
  */
 
 #include "base/list.h"
 #include "base/log.h"
 #include "core/internal.h"
 #include "core/session.h"
+#include "core/session_job.h"
 #include "core/store.h"
 #include "core/template.h"
 
@@ -46,6 +48,8 @@ struct session_service {
 	size_t jobs;
 	size_t queued_bytes; /* of all jobs */
 	bool draining;
+	bool leaving;                  /* draining, but sessions that can stay do */
+	size_t left_boxes, left_jobs;  /* of those */
 	void (*on_drained)(void *ctx); /* NULL: nobody asked, or told */
 	void *drained_ctx;
 	struct timer *drain_timer; /* nothing is left: the moment to tell */
@@ -61,55 +65,6 @@ struct session_owner {
 	struct list sessions; /* struct session.owner_node, the oldest first */
 	struct list ended;    /* struct session.owner_ended_node, the first to end first */
 	size_t count, ended_count;
-};
-
-/* The runner of one language in the box of a session. */
-struct session_runner {
-	struct list node; /* session.runners */
-	const struct runner *language;
-	uint32_t id;    /* 0: not running */
-	bool reset_due; /* it died while nobody was looking: the next execution says so */
-};
-
-/*
- * QUEUED    in the session's queue
- * WAITING   its turn in the session; waits for a place among all executions
- * STARTING  handed over; the timer bounds this
- * RUNNING   the timer is its deadline
- * STOPPING  was interrupted, at its deadline or because it was cancelled; the timer is the grace
- * KILLING   its runner or program was killed; the timer bounds the wait for the agent's word
- */
-enum job_phase {
-	JOB_QUEUED,
-	JOB_WAITING,
-	JOB_STARTING,
-	JOB_RUNNING,
-	JOB_STOPPING,
-	JOB_KILLING,
-};
-
-struct session_job {
-	struct list node; /* session.queue */
-	struct session *session;
-	struct execution *record;     /* of executions; not ended while there is a job */
-	struct exec_request *request; /* owned; its code is in the record */
-	size_t bytes;                 /* what it counts for in queued_bytes */
-	bool queued;                  /* counts as such for the tenant */
-	struct policy_decision decision;
-	enum job_phase phase;
-	struct scheduler_entry entry;
-	struct exec *exec;             /* ephemeral, from its turn on */
-	struct session_runner *runner; /* NULL: a program of its own */
-	uint32_t runner_id, id;        /* in the box */
-	bool retried;
-	bool held;            /* until its record is on the disk */
-	struct error failure; /* the runner could not be started */
-	bool reset;
-	uint64_t left[OUTPUT_COUNT]; /* bytes of output that are still kept */
-	struct outcome outcome;
-	struct outcome_evidence evidence;
-	struct box_counters before;
-	uint64_t arrived_us, admitted_us, started_us;
 };
 
 struct session {
@@ -150,8 +105,10 @@ struct session {
 	size_t files_count;
 	struct list runners; /* struct session_runner, owned */
 	uint32_t last_id;    /* of a program or run in the box */
-	uint32_t sources;    /* files of code that were put into it */
-	struct list queue;   /* struct session_job, owned */
+	struct list acks;    /* struct session_ack: ends that are not recorded yet */
+	size_t unacked;
+	bool adopting;     /* the box is an earlier daemon's, and has not said what is in it */
+	struct list queue; /* struct session_job, owned */
 	size_t queued, executions;
 	struct session_job *current; /* owned */
 	bool pumping;
@@ -193,6 +150,9 @@ void session_reap(struct session *session);
 /** session_refuse - ERR_CONFLICT: not in this state. Return: always -1. */
 int session_refuse(const struct session *session, const char *what, struct error *err);
 
+/** session_wake - the clocks of one that was read from the store. */
+void session_wake(struct session *session);
+
 /* session_pause.c */
 
 /** session_resumed - a place was found for the execution of a paused session. */
@@ -221,6 +181,13 @@ struct session *session_owner_oldest(const struct session *session);
 
 /* session_service.c */
 
+/** session_find_template - @request with its template, which also has the idle time-out that is not
+ * asked for. Borrowed. */
+int session_find_template(const struct session_service *s, struct session_request *request,
+                          struct error *err) attr_must_check;
+/** session_open - ask for its box, if it is to have one. */
+int session_open(struct session_service *s, struct session *session,
+                 struct error *err) attr_must_check;
 /** session_service_ended - @session has ended: from now on it is only remembered. */
 void session_service_ended(struct session *session);
 /** session_adopt - one that had ended is remembered again. */
@@ -229,56 +196,6 @@ void session_adopt(struct session *session);
 bool session_service_has_box(const struct session_service *s);
 /** session_service_check_drained - a box or a job is gone. */
 void session_service_check_drained(struct session_service *s);
-
-/* session_execute.c */
-
-/** session_pump - start what may start. */
-void session_pump(struct session *session);
-/** session_job_unqueue - it waits no more. */
-void session_job_unqueue(struct session_job *job);
-/** session_job_finish - the record has ended: let go of the job, and go on with the next. */
-void session_job_finish(struct session_job *job);
-/** session_job_free - it is in no list. */
-void session_job_free(struct session_job *job);
-/** session_job_conclude - the evidence is in: judge, end the record, finish. */
-void session_job_conclude(struct session_job *job);
-/** session_job_fail - it could not be run. */
-void session_job_fail(struct session_job *job, const struct error *err);
-/** session_end_jobs - the session is over. @lost: the box was lost, else the owner ended it;
- * @failure: the box was never there. */
-void session_end_jobs(struct session *session, bool lost, const struct error *failure);
-
-/* session_job.c */
-
-/** session_job_start - in the session's box: get a place, then hand over. */
-void session_job_start(struct session_job *job);
-/** session_job_stop - interrupt, then kill; the reason is in the evidence. */
-void session_job_stop(struct session_job *job);
-/** session_job_hand_over - (again) to the box. */
-void session_job_hand_over(struct session_job *job);
-/** session_job_started - the agent says so. */
-void session_job_started(struct session_job *job);
-void session_job_timer(void *ctx);
-/** session_job_set_timer - @delay_us 0: stop it. */
-void session_job_set_timer(struct session *session, uint64_t delay_us);
-int session_job_stdin(struct session_job *job, const void *data, size_t len, bool end,
-                      struct error *err) attr_must_check;
-
-/* session_once.c */
-
-void session_once_start(struct session_job *job);
-
-/* files.c */
-
-/** session_files_end - all operations fail. */
-void session_files_end(struct session *session, const struct error *err);
-/** session_files_drop - they end, and nobody is told. */
-void session_files_drop(struct session *session);
-/** session_files_go_on - the box of an ephemeral session is gone: make another where one is asked
- * for. */
-void session_files_go_on(struct session *session);
-/** session_box_spent - the execution that an ephemeral session's box was for is over. */
-void session_box_spent(struct session *session);
 
 /* session_box.c */
 

@@ -88,6 +88,7 @@ static int start_runner(struct session_job *job, struct session_runner *runner, 
 		.env = (const char *const *)env,
 		.cwd = "",
 		.keep = true,
+		.label = runner->language->name,
 	};
 
 	if (box_exec(session->box, &plan, err) < 0)
@@ -129,7 +130,9 @@ static int hand_to_runner(struct session_job *job, const struct run_plan *common
 	job->runner = runner;
 	job->runner_id = runner->id;
 	job->reset |= runner->reset_due;
+	job->dead_runner = runner->dead_id;
 	runner->reset_due = false;
+	runner->dead_id = 0;
 	return 0;
 }
 
@@ -157,6 +160,7 @@ static int hand_to_program(struct session_job *job, const struct run_plan *commo
 		.stderr_max = common->stderr_max,
 		.report_max = common->report_max,
 		.stdin_open = common->stdin_open,
+		.label = common->label,
 	};
 
 	if (box_exec(job->session->box, &plan, err) < 0)
@@ -178,14 +182,14 @@ static int give_stdin(const struct session_job *job, struct error *err)
 	return 0;
 }
 
-/* run7.py: a name of its own in the life of the box, retries included, with the extension its
- * language expects. */
+/* run7.py: a name of its own in the life of the box, retries and other daemons included, with the
+ * extension its language expects. */
 static void name_source(struct session_job *job, char ret_name[SOURCE_LEN])
 {
 	const char *extension = strrchr(job->decision.runner->source, '.');
 
 	/* The manifest's file names are short: it fits. */
-	(void)snprintf(ret_name, SOURCE_LEN, "run%u%s", ++job->session->sources,
+	(void)snprintf(ret_name, SOURCE_LEN, "run%u%s", job->session->last_id + 1,
 	               extension ? extension : "");
 }
 
@@ -208,6 +212,7 @@ static int hand_over(struct session_job *job, struct error *err)
 	};
 
 	execution_info(job->record, &info);
+	common.label = info.id;
 	source.code = info.code;
 	source.len = info.code_len;
 	packed = exec_source_ask(&source, request->ask);
@@ -238,8 +243,24 @@ void session_job_hand_over(struct session_job *job)
 		session_box_lost(session, &err); /* it is there already, and must not run without */
 }
 
+/* Of one that started under an earlier daemon: how long ago. */
+static uint64_t elapsed_us(const struct session_job *job)
+{
+	uint64_t now = clock_real_ms();
+	struct execution_info info;
+
+	execution_info(job->record, &info);
+	if (!job->resumed || info.started_ms == 0 || info.started_ms > now)
+		return 0;
+	return (now - info.started_ms) * USEC_PER_MS;
+}
+
 void session_job_started(struct session_job *job)
 {
+	uint64_t before_us = elapsed_us(job);
+	uint64_t timeout_us = job->decision.timeout_us;
+
+	timeout_us = before_us < timeout_us ? timeout_us - before_us : 1;
 	job->started_us = clock_us();
 	job->outcome.start_us = job->started_us - job->admitted_us;
 	execution_started(job->record);
@@ -248,9 +269,9 @@ void session_job_started(struct session_job *job)
 		return;
 	job->phase = JOB_RUNNING;
 	if (job->session->state == SESSION_PAUSED)
-		job->session->job_left_us = job->decision.timeout_us;
+		job->session->job_left_us = timeout_us;
 	else
-		session_job_set_timer(job->session, job->decision.timeout_us);
+		session_job_set_timer(job->session, timeout_us);
 }
 
 /* An agent that takes no order is as good as gone. */

@@ -71,12 +71,21 @@ static void drop_job(struct session_job *job)
 	session_job_free(job);
 }
 
+/* The next daemon goes on with it, as far as anybody can. */
+static bool is_left(const struct session *session)
+{
+	return session->service->leaving && session->spec.keep && !session_is_over(session);
+}
+
 /* Without a callback; its box, if there is one, takes it along. */
 static void orphan(struct session *session)
 {
+	bool left = is_left(session);
 	struct session_job *job;
 
-	if (!session_is_over(session))
+	if (left)
+		session->box = NULL; /* the driver's, who has been told */
+	else if (!session_is_over(session))
 		session_set_state(session, SESSION_TERMINATED);
 	session_files_drop(session);
 	LIST_FOREACH (job, &session->queue, struct session_job, node)
@@ -221,7 +230,7 @@ static void reuse(struct session *session, const struct session_request *request
 	session_arm(session);
 }
 
-static int open_session(struct session_service *s, struct session *session, struct error *err)
+int session_open(struct session_service *s, struct session *session, struct error *err)
 {
 	const struct box_events events = session_box_events(session);
 
@@ -229,6 +238,7 @@ static int open_session(struct session_service *s, struct session *session, stru
 		session_set_state(session, SESSION_READY);
 		return 0;
 	}
+	session->spec.keep = s->config.driver->caps.can_keep;
 	if (box_create(s->config.driver, &session->spec, &events, &session->box, err) < 0)
 		return -1;
 	s->boxes++;
@@ -256,7 +266,7 @@ static int make(struct session_service *s, const struct session_request *request
 		return -1;
 	session = session_new(s, request, decision);
 	session_owner_enter(session, request->id);
-	if (session_owner_take(session, err) < 0 || open_session(s, session, err) < 0) {
+	if (session_owner_take(session, err) < 0 || session_open(s, session, err) < 0) {
 		session_owner_drop(session);
 		session_owner_drop_box(session);
 		session_owner_leave(session);
@@ -275,9 +285,8 @@ static int make(struct session_service *s, const struct session_request *request
 	return 0;
 }
 
-/* @request with its template, which also has the idle time-out that is not asked for. Borrowed. */
-static int find_template(const struct session_service *s, struct session_request *request,
-                         struct error *err)
+int session_find_template(const struct session_service *s, struct session_request *request,
+                          struct error *err)
 {
 	if (!s->config.templates)
 		return request->template_id
@@ -306,7 +315,7 @@ int session_create(struct session_service *s, const struct session_request *aske
 
 	if (s->draining)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
-	if (check_names(request, err) < 0 || find_template(s, request, err) < 0 ||
+	if (check_names(request, err) < 0 || session_find_template(s, request, err) < 0 ||
 	    exec_choose(s->config.execs, exec_tenant(s->config.execs, request->tenant),
 	                request->policy, &stack, err) < 0 ||
 	    policy_decide_session(s->rules, &stack, request, &decision, err) < 0)
@@ -333,7 +342,7 @@ void session_explain(const struct session_service *s, const struct session_reque
 	struct error *err = &ret_explanation->err;
 
 	*ret_explanation = (struct policy_explanation){0};
-	if (check_names(&request, err) == 0 && find_template(s, &request, err) == 0 &&
+	if (check_names(&request, err) == 0 && session_find_template(s, &request, err) == 0 &&
 	    exec_choose(s->config.execs, exec_tenant(s->config.execs, request.tenant),
 	                request.policy, &stack, err) == 0)
 		policy_explain_session(s->rules, &stack, &request, ret_explanation);
@@ -419,8 +428,29 @@ void session_expire(struct session_service *s, const char *tenant, const char *i
 
 void session_service_check_drained(struct session_service *s)
 {
-	if (s->on_drained && s->boxes == 0 && s->jobs == 0)
+	if (s->on_drained && s->boxes <= s->left_boxes && s->jobs <= s->left_jobs)
 		timer_start(s->drain_timer, 0);
+}
+
+void session_service_leave(struct session_service *s, void (*on_drained)(void *ctx), void *ctx)
+{
+	struct session *session;
+
+	s->draining = s->leaving = true;
+	s->on_drained = on_drained;
+	s->drained_ctx = ctx;
+	LIST_FOREACH (session, &s->all, struct session, node) {
+		if (!is_left(session)) {
+			session_terminate(session, "the daemon is stopping");
+			continue;
+		}
+		/* Nothing is decided any more about it. */
+		timer_stop(session->timer);
+		timer_stop(session->job_timer);
+		s->left_boxes += session->box != NULL;
+		s->left_jobs += session->queued + (session->current != NULL);
+	}
+	session_service_check_drained(s);
 }
 
 void session_service_drain(struct session_service *s, void (*on_drained)(void *ctx), void *ctx)

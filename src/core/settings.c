@@ -65,6 +65,9 @@ static const struct setting table[] = {
 	{"sessions.lifetime",     SETTING_DURATION, AT(session_lifetime_us), "4h",   SEC, 30 * 24 * HOUR, "A session this old ends; the most that may be asked for"},
 	{"sessions.queue",        SETTING_UINT,     AT(session_queue),       "64",   1, 4096,  "Executions of one session waiting for their turn"},
 
+	{"sessions.survive",      SETTING_DURATION, AT(session_survive_us),  "60s",  0, HOUR, "How long persistent sessions wait for another daemon when theirs dies; 0: they end with it"},
+	{"sessions.keep_on_stop", SETTING_BOOL,     AT(sessions_keep_on_stop), "false", 0, 0, "A daemon that is stopped leaves its persistent sessions to the next one, as if it had died"},
+
 	{"executions.keep",       SETTING_UINT, AT(executions_keep),       "10000", 1, 1000000, "Ended executions that are kept in memory; others are read from the store"},
 	{"executions.keep_bytes", SETTING_SIZE, AT(executions_keep_bytes), "256Mi", 1 * MI, 64 * GI, "Code and output of those, together"},
 

@@ -76,8 +76,10 @@ static void on_written(void *ctx, const struct error *err)
 	struct store *s = e->all->store;
 
 	e->writing = NULL;
-	if (!err)
+	if (!err) {
 		e->stored = true;
+		free(TAKE_PTR(e->request));
+	}
 	/* Refused: who waits for it is told, and nothing remains of it. */
 	if (err && e->hold) {
 		(void)store_was_written(s, err);
@@ -90,6 +92,9 @@ static void on_written(void *ctx, const struct error *err)
 		list_append(&s->executions, &e->dirty.node);
 		store_wants_flush(s, STORE_RETRY_US);
 	}
+	/* One that cannot be written will have to do without: nobody waits for a full disk. */
+	if (e->state == EXECUTION_ENDED && (err || list_is_empty(&e->dirty.node)))
+		execution_settle(e);
 }
 
 static int write_row(struct execution *e, struct error *err)
@@ -107,13 +112,15 @@ static int write_row(struct execution *e, struct error *err)
 		store_db(e->all->store),
 		&DB_SQL("INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
 	                " started_ms, completed_ms, status, language, timeout_us, bytes, outcome,"
-	                " failure, report, code, out, err, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
-	                " ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
+	                " failure, report, code, out, err, events, request) VALUES (?1, ?2, ?3, "
+	                "?4, ?5, ?6,"
+	                " ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
 	                " ON CONFLICT (id) DO UPDATE SET started_ms = excluded.started_ms,"
 	                " completed_ms = excluded.completed_ms, status = excluded.status,"
 	                " bytes = excluded.bytes, outcome = excluded.outcome,"
 	                " failure = excluded.failure, report = excluded.report,"
-	                " out = excluded.out, err = excluded.err, events = excluded.events",
+	                " out = excluded.out, err = excluded.err, events = excluded.events,"
+	                " request = CASE WHEN excluded.completed_ms IS NULL THEN request END",
 	                DB_TEXT(e->id), DB_TEXT(e->tenant), DB_TEXT(e->session_id),
 	                DB_INT(e->session_ms), DB_INT(e->created_ms), when(e->started_ms),
 	                when(e->completed_ms), DB_TEXT(status_of(e)), DB_TEXT(e->language),
@@ -121,7 +128,8 @@ static int write_row(struct execution *e, struct error *err)
 	                bytes_of(&e->outcome.report),
 	                e->stored ? DB_NULL : DB_BYTES(e->code, e->code_len),
 	                ended ? bytes_of(out) : DB_NULL, ended ? bytes_of(errors) : DB_NULL,
-	                ended ? DB_BYTES(events, events_len) : DB_NULL),
+	                ended ? DB_BYTES(events, events_len) : DB_NULL,
+	                ended ? DB_NULL : DB_TEXT(e->request)),
 		1, on_written, e, err);
 
 	if (!job)
@@ -209,6 +217,12 @@ enum column {
 	" AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = e.tenant"                      \
 	" AND s.id = e.session_id AND s.created_ms = e.session_ms AND s.deleted = 1)"
 
+/* The same columns, and what was asked for in place of what came of it. */
+#define COLUMN_REQUEST COLUMN_OUT
+#define SELECT_LIVE                                                                                \
+	"SELECT id, tenant, session_id, session_ms, created_ms, started_ms, NULL, language,"       \
+	" timeout_us, NULL, NULL, NULL, code, request FROM executions WHERE completed_ms IS NULL"
+
 static void fill_buf(struct buf *b, const struct db_rows *rows, size_t row, size_t column)
 {
 	size_t len;
@@ -261,11 +275,9 @@ static void read_events(struct execution *e, const struct db_rows *rows, size_t 
 	}
 }
 
-struct execution *store_read_execution(struct executions *all, const struct db_rows *rows,
-                                       size_t row)
+static struct execution *read_common(struct executions *all, const struct db_rows *rows, size_t row)
 {
 	struct execution *e = execution_new_blank(all);
-	const char *outcome = db_rows_text(rows, row, COLUMN_OUTCOME);
 	const char *code = db_rows_bytes(rows, row, COLUMN_CODE, &e->code_len);
 
 	/* They were as short when they were written. */
@@ -275,13 +287,22 @@ struct execution *store_read_execution(struct executions *all, const struct db_r
 	e->session_ms = (uint64_t)db_rows_int(rows, row, COLUMN_SESSION_MS);
 	e->created_ms = (uint64_t)db_rows_int(rows, row, COLUMN_CREATED_MS);
 	e->started_ms = (uint64_t)db_rows_int(rows, row, COLUMN_STARTED_MS);
-	e->completed_ms = (uint64_t)db_rows_int(rows, row, COLUMN_COMPLETED_MS);
 	e->timeout_us = (uint64_t)db_rows_int(rows, row, COLUMN_TIMEOUT_US);
 	e->language = xstrdup(db_rows_text(rows, row, COLUMN_LANGUAGE));
 	e->request_id = xstrdup("");
 	e->code = xmemdup0(code ? code : "", e->code_len);
-	e->state = EXECUTION_ENDED;
 	e->stored = true;
+	return e;
+}
+
+struct execution *store_read_execution(struct executions *all, const struct db_rows *rows,
+                                       size_t row)
+{
+	struct execution *e = read_common(all, rows, row);
+	const char *outcome = db_rows_text(rows, row, COLUMN_OUTCOME);
+
+	e->completed_ms = (uint64_t)db_rows_int(rows, row, COLUMN_COMPLETED_MS);
+	e->state = EXECUTION_ENDED;
 	e->has_outcome = outcome && outcome_from_json(outcome, &e->outcome, &e->session_reset) == 0;
 	if (!e->has_outcome)
 		read_failure(db_rows_text(rows, row, COLUMN_FAILURE), &e->failure);
@@ -354,4 +375,23 @@ void store_search_cancel(struct store_search *search)
 {
 	db_forget(search->job);
 	free(search);
+}
+
+/* At the start. */
+
+int store_live_executions(struct store *s, struct db_rows **ret_rows, struct error *err)
+{
+	return db_query_now(s->db, &DB_SQL(SELECT_LIVE " ORDER BY no"), SIZE_MAX, ret_rows, err);
+}
+
+struct execution *store_read_live(struct executions *all, const struct db_rows *rows, size_t row,
+                                  const char **ret_request)
+{
+	struct execution *e = read_common(all, rows, row);
+
+	e->exact = true;
+	e->state = e->started_ms ? EXECUTION_RUNNING : EXECUTION_PENDING;
+	*ret_request = db_rows_text(rows, row, COLUMN_REQUEST);
+	executions_enter(all, e);
+	return e;
 }

@@ -30,6 +30,17 @@ void store_execution_gone(struct execution *e);
 /** store_done_fn - the search is over; what was found is in memory. @err: it was not possible. */
 typedef void store_done_fn(void *ctx, const struct error *err);
 
+/* At the start, before store_start. */
+
+struct db_rows;
+/** store_live_executions - those that had not ended when the daemon did, in the order of asking. */
+int store_live_executions(struct store *s, struct db_rows **ret_rows,
+                          struct error *err) attr_must_check;
+/** store_read_live - one row as a record, pending or running. *ret_request: as in struct
+ * execution_new; borrowed from the row. */
+struct execution *store_read_live(struct executions *all, const struct db_rows *rows, size_t row,
+                                  const char **ret_request);
+
 struct store_search;
 /**
  * store_load_execution - bring an ended one of @tenant back into @all; ERR_BUSY. @fn is called from

@@ -13,7 +13,7 @@
 #define BOX_EXECS_MAX 64                  /* executions at the same time */
 #define BOX_LABEL_MAX 64
 /* Executions of a kept box whose end may be unacknowledged before it is given more. */
-#define BOX_UNACKED_MAX 32
+#define BOX_UNACKED_MAX 200
 
 enum output_stream {
 	OUTPUT_STDOUT,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/internal.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,13 +27,15 @@
  */
 
 #define BACKLOG 4
+#define PREFIX  "custody-"
+#define EARLY   ".new"
 
 static bool is_name(const char *name)
 {
 	size_t len = strlen(name);
 
-	return len > 0 && len <= CUSTODY_NAME_MAX &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len && name[0] != '.';
+	return str_has_prefix(name, PREFIX) && len <= CUSTODY_NAME_MAX &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
 }
 
 /* By way of the open directory: a path as long as it may be does not fit into an address. */
@@ -43,13 +47,62 @@ static int bind_beneath(int sock, int dir, const char *name)
 
 	if (r < 0)
 		return r;
-	/* The state directory's daemon is our parent and has found nobody there. */
 	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
 		return -errno;
 	mask = umask(0177);
 	r = bind(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
 	(void)umask(mask);
 	return r;
+}
+
+/* Under its name there is always somebody who listens: else it is a dead one's (see sweep). The
+ * state directory's daemon is our parent and has found nobody there. */
+static int listen_as(int sock, int dir, const char *name)
+{
+	char early[CUSTODY_NAME_MAX + 8];
+	int r = str_format(early, sizeof(early), "%s" EARLY, name);
+
+	if (r >= 0)
+		r = bind_beneath(sock, dir, early);
+	if (r >= 0 && listen(sock, BACKLOG) < 0)
+		r = -errno;
+	if (r >= 0 && renameat(dir, early, dir, name) < 0)
+		r = -errno;
+	return r;
+}
+
+static bool is_dead(int dir, const char *name)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	cleanup_close int sock = fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+
+	return sock >= 0 &&
+	       str_format(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s", dir, name) >=
+	               0 &&
+	       connect(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0 &&
+	       errno == ECONNREFUSED;
+}
+
+static void closedirp(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir);
+}
+
+/* Names of engines that were killed. */
+static void sweep(int dir)
+{
+	int fd = fd_open_at(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+	attr_cleanup(closedirp) DIR *list = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!list) {
+		(void)fd_close(fd);
+		return;
+	}
+	for (struct dirent *entry = readdir(list); entry; entry = readdir(list))
+		if (str_has_prefix(entry->d_name, PREFIX) && !strstr(entry->d_name, EARLY) &&
+		    is_dead(dir, entry->d_name))
+			(void)unlinkat(dir, entry->d_name, 0);
 }
 
 int custody_open(const struct options *options, const struct instance *instance,
@@ -65,12 +118,11 @@ int custody_open(const struct options *options, const struct instance *instance,
 		                 options->custody);
 	r = sock = fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	if (r >= 0)
-		r = bind_beneath(sock, instance->dir, options->custody);
-	if (r >= 0 && listen(sock, BACKLOG) < 0)
-		r = -errno;
+		r = listen_as(sock, instance->dir, options->custody);
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "socket of custody in '%.128s'",
 		                 options->runtime_dir);
+	sweep(instance->dir);
 	(void)!str_copy(ret_custody->name, sizeof(ret_custody->name), options->custody);
 	ret_custody->lease_ms = options->lease_ms;
 	ret_custody->listener = TAKE_FD(sock);

@@ -47,6 +47,7 @@ CREATE TABLE executions (
 	failure TEXT,                      -- why it could not be run
 	report BLOB,
 	code BLOB,
+	request TEXT,                      -- JSON, until it has ended: what else was asked for
 	out BLOB,
 	err BLOB,
 	events BLOB                        -- kind and length of each, in order

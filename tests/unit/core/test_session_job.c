@@ -56,7 +56,7 @@ static void runner_is_started_once_and_code_handed_to_it(void **state)
 	e = execute(f, session);
 	run = fake_exec_last(box);
 	assert_int_equal(run->runner, 1); /* the same */
-	assert_string_equal(run->source, "run2.py");
+	assert_string_equal(run->source, "run3.py");
 	done(box, begin(box), 0);
 	expect_status(e, EXEC_SUCCESS);
 	assert_int_equal(info_of(session).executions, 2);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: sessions whose box an earlier daemon made: session_resume.c. Between files of sessions. */
+
+#include "core/session_internal.h"
+
+/* What is acknowledged to the box when the record of its end is safe. */
+struct session_ack {
+	struct list node;        /* session.acks */
+	struct session *session; /* NULL: gone */
+	uint32_t ids[2];
+};
+
+/** session_job_ack - the record of @job has just ended, or is about to: tell the box in time. */
+void session_job_ack(struct session_job *job);
+/** session_drop_acks - nothing of the box can be told any more. */
+void session_drop_acks(struct session *session);
+int session_on_resume(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant);
+void session_on_resumed(void *ctx, uint32_t last_id);
+/** session_job_resume - its turn, and it is in the box already. */
+void session_job_resume(struct session_job *job);
+/** session_adopt_box - of a session that was restored. *err: it is lost. */
+int session_adopt_box(struct session *session, struct error *err) attr_must_check;
