@@ -83,9 +83,9 @@ class Daemon:
 
     @property
     def engine_pid(self):
-        """The one child of the daemon."""
-        for pid in host.descendants(self.pid):
-            if host.comm(pid).startswith("millibox-engin"):
+        """The one child of the daemon, or the engine of an earlier one on the same directory."""
+        for pid in host.all_pids():
+            if host.comm(pid).startswith("millibox-engin") and str(self.home / "run") in host.cmdline(pid):
                 return pid
         return None
 

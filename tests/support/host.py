@@ -44,6 +44,14 @@ def descendants(pid):
     return found
 
 
+def cmdline(pid):
+    """Arguments of a process; none when it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
 def comm(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
