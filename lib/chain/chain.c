@@ -55,16 +55,9 @@ static void to_hex(const uint8_t hash[CHAIN_HASH_LEN], char ret_hex[CHAIN_HEX_LE
 /* Lower case only: one spelling of each hash. */
 static int from_hex(const char *hex, uint8_t ret_hash[CHAIN_HASH_LEN])
 {
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < CHAIN_HASH_LEN; i++) {
-		const char *high = memchr(digits, hex[2 * i], 16);
-		const char *low = memchr(digits, hex[2 * i + 1], 16);
-
-		if (!high || !low)
-			return -EINVAL;
-		ret_hash[i] = (uint8_t)((high - digits) << 4 | (low - digits));
-	}
+	if (strspn(hex, "0123456789abcdef") < CHAIN_HEX_LEN ||
+	    sodium_hex2bin(ret_hash, CHAIN_HASH_LEN, hex, CHAIN_HEX_LEN, NULL, NULL, NULL) < 0)
+		return -EINVAL;
 	return 0;
 }
 

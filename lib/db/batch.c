@@ -27,19 +27,22 @@ static size_t size_of(const struct db_statement *steps, size_t count)
 static void copy_steps(struct db_statement *to, const struct db_statement *from, size_t count)
 {
 	struct db_value *value = (struct db_value *)(to + count);
+	size_t values = 0;
 	char *bytes;
 
+	for (size_t i = 0; i < count; i++)
+		values += from[i].count;
+	bytes = (char *)(value + values);
 	for (size_t i = 0; i < count; i++) {
 		to[i] = (struct db_statement){from[i].sql, value, from[i].count};
-		for (size_t k = 0; k < from[i].count; k++)
-			*value++ = from[i].values[k];
-	}
-	bytes = (char *)value;
-	for (struct db_value *v = (struct db_value *)(to + count); v < value; v++) {
-		if (v->len > 0)
-			memcpy(bytes, v->data, v->len);
-		v->data = v->data ? bytes : NULL;
-		bytes += v->len;
+		for (size_t k = 0; k < from[i].count; k++, value++) {
+			*value = from[i].values[k];
+			if (!value->data)
+				continue;
+			memcpy(bytes, value->data, value->len);
+			value->data = bytes;
+			bytes += value->len;
+		}
 	}
 }
 

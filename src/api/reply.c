@@ -311,9 +311,8 @@ static void send_error(struct http_request *req, const struct error *err, int st
                        const struct http_header *header)
 {
 	const char *path = http_path(req);
-	json_t *body = se_is_path(path)
-	                       ? se_error_object(err, http_request_id(req), path, &status)
-	                       : reply_error_object(err, http_request_id(req));
+	json_t *body = se_is_path(path) ? se_error_object(err, http_request_id(req), path, &status)
+	                                : reply_error_object(err, http_request_id(req));
 	struct http_answer answer = {
 		.status = status,
 		.content_type = JSON_TYPE,

@@ -41,9 +41,9 @@ struct router_config {
 	const struct packages *packages; /* NULL: none are known */
 	struct templates *templates;
 	const struct runners *runners;
-	struct store *store; /* NULL: nothing is kept but in memory */
-	struct identity *identity;       /* NULL: nobody is asked who he is */
-	struct tenants *tenants;         /* NULL: nobody has quotas */
+	struct store *store;       /* NULL: nothing is kept but in memory */
+	struct identity *identity; /* NULL: nobody is asked who he is */
+	struct tenants *tenants;   /* NULL: nobody has quotas */
 };
 
 void router_free(struct router *r);

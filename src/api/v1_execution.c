@@ -38,8 +38,8 @@ static_assert(ARRAY_SIZE(status_words) == 2 + EXEC_STATUS_COUNT, "every status h
 /* Whether the caller stays until something has happened; else it is told what is certain. */
 static bool is_waited_for(const struct http_request *req, const struct decoded_run *run)
 {
-	return run->wait || event_form_choose(http_header(req, "Accept"), run->exec.stream) !=
-	                            EVENT_FORM_NONE;
+	return run->wait ||
+	       event_form_choose(http_header(req, "Accept"), run->exec.stream) != EVENT_FORM_NONE;
 }
 
 /* Body to queued execution. */

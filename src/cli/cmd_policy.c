@@ -225,7 +225,7 @@ const struct command command_policy_check = {
 	.arguments = "FILE...",
 	.summary = "Check files with policies, without a daemon",
 	.text = "They are read as the daemon would read them, in place of its own of the same "
-                "name.\n"
+		"name.\n"
 		"The exit status is 0 when all are fine, 1 when one is not.\n",
 	.options = {check_rows, ARRAY_SIZE(check_rows)},
 	.values_size = sizeof(struct policy_options),

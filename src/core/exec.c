@@ -362,7 +362,7 @@ static struct box_events events_of(struct exec *e)
 static int hand_over(struct exec *e, const struct exec_request *request, struct error *err)
 {
 	struct exec_source source = {e->decision.runner->source, request->code, request->code_len};
-	cleanup_free char *packed = exec_source_ask(&source, request->ask);
+	attr_unused cleanup_free char *packed = exec_source_ask(&source, request->ask);
 	cleanup_free struct exec_file *files = exec_request_files(request, &source);
 	const struct exec_plan plan = {
 		.id = EXEC_ID,

@@ -126,9 +126,9 @@ struct session_service *session_service_new(const struct session_service_config 
 int session_create(struct session_service *s, const struct session_request *asked,
                    struct session **ret_session, bool *ret_reused,
                    struct error *err) attr_must_check;
-/** session_explain - what @request would get from session_create, and by which rules. Nothing is
+/** session_explain - what @asked would get from session_create, and by which rules. Nothing is
  * made; that there would be no room, or that the id is in use, is not looked at. */
-void session_explain(const struct session_service *s, const struct session_request *request,
+void session_explain(const struct session_service *s, const struct session_request *asked,
                      struct policy_explanation *ret_explanation);
 /** session_find - NULL when @tenant has none of this id; whether another one has is not told. */
 struct session *session_find(struct session_service *s, const char *tenant, const char *id);

@@ -28,8 +28,8 @@
 /* Of the candidates, oldest first, as many as a batch may have; one in any case. */
 #define DELETE_BATCH(candidates)                                                                   \
 	"DELETE FROM executions WHERE no IN (SELECT no FROM (SELECT no, bytes, sum(bytes) OVER"    \
-	" (ORDER BY completed_ms, no) AS upto FROM (" candidates " LIMIT " BATCH_ROWS "))"         \
-	" WHERE upto - bytes < " BATCH_BYTES ") RETURNING tenant, id, 0"
+	" (ORDER BY completed_ms, no) AS reach FROM (" candidates " LIMIT " BATCH_ROWS "))"        \
+	" WHERE reach - bytes < " BATCH_BYTES ") RETURNING tenant, id, 0"
 
 enum step {
 	STEP_DELETED_EXECUTIONS,

@@ -38,9 +38,9 @@ static void on_count(void *ctx, const struct db_rows *rows, const struct error *
 static void give_sessions(const struct store_list *list, const struct db_rows *rows)
 {
 	struct store_page page = {.count = db_rows_count(rows), .total = list->total};
-	cleanup_free struct session **made = xcalloc(page.count + 1, sizeof(*made));
+	cleanup_free struct session **made = xcalloc(page.count + 1, sizeof(struct session *));
 	cleanup_free const struct session **all =
-		(const struct session **)xcalloc(page.count + 1, sizeof(*all));
+		(const struct session **)xcalloc(page.count + 1, sizeof(struct session *));
 
 	for (size_t i = 0; i < page.count; i++) {
 		struct session *past = store_read_session(list->sessions, rows, i);
@@ -61,9 +61,9 @@ static void give_sessions(const struct store_list *list, const struct db_rows *r
 static void give_executions(const struct store_list *list, const struct db_rows *rows)
 {
 	struct store_page page = {.count = db_rows_count(rows), .total = list->total};
-	cleanup_free struct execution **made = xcalloc(page.count + 1, sizeof(*made));
+	cleanup_free struct execution **made = xcalloc(page.count + 1, sizeof(struct execution *));
 	cleanup_free const struct execution **all =
-		(const struct execution **)xcalloc(page.count + 1, sizeof(*all));
+		(const struct execution **)xcalloc(page.count + 1, sizeof(struct execution *));
 
 	for (size_t i = 0; i < page.count; i++) {
 		struct execution *past = store_read_execution(list->executions, rows, i);

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import struct
-import time
 
 import pytest
 
