@@ -29,11 +29,24 @@ OWNED = (
     ("/api/v1/executions/{id}", "execution"),
     ("/api/v1/containers/{id}", "container"),
     ("/api/v1/templates/{id}", "template"),
-    ("/workspace/se/session/{id}", "session"),
-    ("/workspace/se/{id}", "session"),
+    *(
+        (f"/workspace/se/{verb}/{{id}}", "environment")
+        for verb in (
+            "session", "status", "upload", "download", "create", "files/preview", "files", "readfile", "execute",
+            "execute_code", "download_from_efast",
+        )
+    ),
 )
+#: Of these an id that nobody has is one to make: who asks gets something of his own.
+MAKERS = {
+    *(("POST", f"/workspace/se/{verb}/{{id}}") for verb in ("session", "upload", "create", "execute", "execute_code")),
+    *(("GET", f"/workspace/se/{verb}/{{id}}/{{path}}") for verb in ("files", "download", "readfile")),
+    ("GET", "/workspace/se/files/{id}"),
+}
+#: Refused for another reason than the id, for everybody and before it is looked at.
+REFUSED = {"/workspace/se/download_from_efast/{id}", "/workspace/se/files/preview/{id}/{path}"}
 #: Lists: what is in them must be the tenant's own.
-LISTS = {"/api/v1/sessions", "/api/v1/containers", "/api/v1/templates"}
+LISTS = {"/api/v1/sessions", "/api/v1/containers", "/api/v1/templates", "/workspace/se/workspaces"}
 #: The daemon's administration: no tenant's key reaches it.
 ADMIN = ("/api/v1/keys", "/api/v1/tenants", "/api/v1/audit", "/metrics")
 #: What is everybody's: nothing in them is a tenant's. The reason is the value.
@@ -57,6 +70,10 @@ SHARED = {
     "/api/v1/identity": "of the one who asks",
     "/api/v1/internal/{path}": "refused for everybody",
     "/internal/{path}": "refused for everybody",
+    "/workspace/se/healthy": "of the daemon",
+    "/workspace/se/health": "of the daemon",
+    "/workspace/se/v2/execute_code": "names nothing of a tenant",
+    "/workspace/se/cleanup-all": "ends what is of the one who asks, see below",
 }
 METHODS = ("get", "post", "put", "patch", "delete")
 #: Nobody has these. The shapes are those of real ones.
@@ -65,6 +82,7 @@ NOBODY = {
     "execution": "exec_20200101_zzzzzzzz",
     "container": "b" + "z" * 25,
     "template": "nobodys-template",
+    "environment": "nobodys-environment",
 }
 SECRET = "alices-secret-7391"
 
@@ -87,7 +105,7 @@ def is_admin(path):
     return any(path == p or path.startswith(p + "/") for p in ADMIN)
 
 
-ATTACKS = [(m, p) for m, p, _ in operations() if owned(p)]
+ATTACKS = [(m, p) for m, p, _ in operations() if owned(p) and (m, p) not in MAKERS]
 
 
 def resolve(schema):
@@ -144,15 +162,20 @@ def essence(answer):
     return answer.status, headers, stable(json.loads(answer.body))
 
 
+def same(answer, ident):
+    """The essence, where an answer may name the id it was asked for."""
+    return json.dumps(essence(answer)).replace(ident, "ID")
+
+
 class World:
     """Alice has one of everything; Bob has a key."""
 
     def __init__(self, daemon):
         self.daemon = daemon
         self.admin = daemon.client()
-        for name in ("alice", "bob"):
+        for name in ("alice", "bob", "carol"):
             make_tenant(self.admin, name)
-        self.keys = {name: make_key(self.admin, name) for name in ("alice", "bob")}
+        self.keys = {name: make_key(self.admin, name) for name in ("alice", "bob", "carol")}
         self.alice = self.client("alice")
         self.bob = self.client("bob")
         self.session = Session(self.alice, mode="persistent", id="alices-own", agent_id="agent-1")
@@ -164,7 +187,9 @@ class World:
             "Alice's execution runs",
         )
         self.template = self.make_template(self.alice)
+        self.make_environment(self.alice, "alices-environment")
         self.ids = {
+            "environment": "alices-environment",
             "session": self.session.id,
             "execution": self.execution,
             "container": self.session.info()["container_id"],
@@ -180,6 +205,13 @@ class World:
         assert answer.status == 201, answer
         return "alices-template"
 
+    @staticmethod
+    def make_environment(client, ident):
+        answer = client.post(f"/workspace/se/session/{ident}", {})
+        assert answer.status in (200, 201), answer
+        answer = client.post(f"/workspace/se/create/{ident}", {"filename": "secret.txt", "content": SECRET})
+        assert answer.status in (200, 201), answer
+
     def state(self):
         """All that Alice can see of what is hers."""
         sid, eid = self.ids["session"], self.ids["execution"]
@@ -189,7 +221,6 @@ class World:
             f"{V1}/sessions/{sid}/executions",
             f"{V1}/executions/{eid}/status",
             f"{V1}/templates/{self.ids['template']}",
-            f"{V1}/templates",
             f"{V1}/containers",
         )
         return {path: stable(self.alice.get(path).json) for path in paths}
@@ -202,7 +233,7 @@ class World:
 def stable(value):
     """Without what time alone changes."""
     if isinstance(value, dict):
-        moving = {"request_id", "uptime", "uptime_seconds", "usage", "stats", "duration_ms", "execution_time"}
+        moving = {"request_id", "timestamp", "uptime", "uptime_seconds", "usage", "stats", "duration_ms", "execution_time"}
         return {k: stable(v) for k, v in value.items() if k not in moving}
     if isinstance(value, list):
         return [stable(v) for v in value]
@@ -241,8 +272,8 @@ def test_what_another_tenant_has_does_not_exist(world, method, path):
     before = world.state()
     stranger = ask(world.bob, method, path, NOBODY[kind])
     answer = ask(world.bob, method, path, world.ids[kind])
-    assert answer.status == 404, answer
-    assert essence(answer) == essence(stranger)
+    assert answer.status == 404 or path in REFUSED, answer
+    assert same(answer, world.ids[kind]) == same(stranger, NOBODY[kind])
     assert world.state() == before
     assert SECRET.encode() not in answer.body
 
@@ -287,6 +318,22 @@ def test_names_are_a_tenants_own(world):
     assert world.session.info()["status"] == "running"
 
 
+@pytest.mark.parametrize("method,path", sorted(MAKERS), ids=lambda v: v.strip("/"))
+def test_what_is_made_on_the_way_is_ones_own(world, method, path):
+    """Carol asks for Alice's environment where unknown ones are made, and ends all that she has."""
+    ident = world.ids["environment"]
+    with contextlib.closing(world.client("carol")) as carol:
+        before = world.state()
+        answer = ask(carol, method, path, ident)
+        assert answer.status in (200, 201, 400, 404), answer
+        assert SECRET.encode() not in answer.body
+        files = carol.get(f"/workspace/se/files/{ident}")
+        assert b"secret.txt" not in files.body, files
+        assert carol.post("/workspace/se/cleanup-all", {}).status == 200
+        assert carol.get(f"/workspace/se/status/{ident}").status == 404
+        assert world.state() == before
+
+
 @pytest.mark.parametrize("path", ["/api/v1/execute", "/api/v1/sessions", "/api/v1/policy/explain"])
 def test_another_tenants_template_is_unknown(world, path):
     body = {"code": "print(1)", "language": "python"} if path != "/api/v1/sessions" else {}
@@ -302,19 +349,21 @@ def test_another_tenants_template_is_unknown(world, path):
     assert texts[0] == texts[1]
 
 
+def test_files_are_as_they_were(world):
+    for path in (f"/workspace/se/download/{world.ids['environment']}/secret.txt",):
+        assert world.alice.get(path).body.decode().count(SECRET) == 1
+
+
 def test_the_owners_own_requests_are_served(world):
     """The control: with Alice's key the same paths are there. What ends things comes last."""
-    endings = ("terminate", "cancel", "delete")
-    order = sorted(
-        ATTACKS, key=lambda a: (a[0] == "DELETE", owned(a[1]) == "session", any(e in a[1] for e in endings))
-    )
+    endings = ("terminate", "cancel")
+    whole = ("/api/v1/sessions/{id}", "/workspace/se/session/{id}")
+    order = sorted(ATTACKS, key=lambda a: (a[0] == "DELETE", a[1] in whole, any(e in a[1] for e in endings)))
     served = set()
     for method, path in order:
         if path.endswith(("/events", "/execute-sync")):
             continue  # they wait for the end of what runs
         kind = owned(path)
-        if method == "DELETE" and kind == "session" and "{path}" not in path and path != f"{V1}/sessions/{{id}}":
-            continue  # the session is deleted once
         answer = ask(world.alice, method, path, world.ids[kind])
         assert not (answer.status == 404 and is_about_id(answer)), (method, path, answer)
         served.add((method, path))
@@ -322,6 +371,5 @@ def test_the_owners_own_requests_are_served(world):
 
 
 def is_about_id(answer):
-    return any(
-        word in answer.json.get("error_code", "") for word in ("SessionNotFound", "ExecutionNotFound", "TemplateNotFound")
-    )
+    words = ("SessionNotFound", "ExecutionNotFound", "TemplateNotFound", "ContainerNotFound")
+    return any(word in answer.body.decode() for word in words)
