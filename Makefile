@@ -14,7 +14,7 @@ PYTHON     ?= /usr/bin/python3
 RELEASE  := build-release
 SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run test check lint asan fuzz bench test-vm install dist clean help setup-%
+.PHONY: all run test check lint asan fuzz bench soak test-vm install dist clean help setup-%
 
 all: $(BUILD)/build.ninja ## build everything into ./build
 	meson compile -C $(BUILD)
@@ -54,6 +54,10 @@ $(RELEASE)/build.ninja:
 bench: setup-bench $(RELEASE)/build.ninja ## measure against the peers that are installed
 	meson compile -C $(RELEASE)
 	MILLIBOX_BUILD=$(abspath $(RELEASE)) $(PYTHON) tests/bench/bench.py
+
+soak: setup-test ## random use and kills for a while: make soak [SECONDS=600] [SEED=...]
+	@$(MAKE) --no-print-directory all
+	MILLIBOX_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/soak/soak.py --seconds $(if $(filter 60,$(SECONDS)),600,$(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 test-vm: setup-vm setup-test ## limits and teardown on a pure cgroup-v2 kernel in QEMU
 	@$(MAKE) --no-print-directory all

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the daemon counts is what happened, exactly."""
 
+import re
+
 import pytest
 from support import host, metrics
+from support.daemon import ROOT
 from support.sessions import V1, Session
 
 
@@ -124,3 +127,9 @@ def test_asked_for_json_it_is_the_summary_of_the_older_server(client):
     second = client.get("/metrics", headers={"Accept": "application/json"}).json
     assert second["requests_total"] == first["requests_total"] + 1
     assert second["bytes_served"] == first["bytes_served"] + len(answer.body)
+
+
+def test_the_documentation_has_every_metric_and_no_others(client):
+    text = (ROOT / "docs" / "operations.md").read_text()
+    documented = set(re.findall(r"^\| `([a-z_]+)(?: \{[a-z,]+\})?` \| (?:counter|gauge|histogram) \|", text, re.M))
+    assert documented == set(metrics.read(client).types)
