@@ -228,3 +228,36 @@ def test_terminate_is_soft_idempotent_and_removes_the_container(make):
     assert session.client.get(f"{V1}/executions/{ident}/result").json["stdout"] == "1\n"
     assert session.client.get(f"{V1}/containers/{box}").json["status"] in ("deleting", "exited")
     assert session.info()["completed_at"]
+
+
+# Templates
+
+
+def test_templates_are_made_changed_used_and_deleted(client, make):
+    spec = {"id": "mine", "name": "My template", "image": "host",
+            "default_resources": {"cpu": "1", "memory": "512Mi", "disk": "128Mi"}}
+    answer = client.post(f"{V1}/templates", spec)
+    assert answer.status == 201, answer
+    try:
+        assert answer.json["id"] == "mine" and answer.json["name"] == "My template"
+        assert client.post(f"{V1}/templates", spec).status == 409
+        assert client.post(f"{V1}/templates", {**spec, "id": "other"}).status == 409  # the name
+        assert client.get(f"{V1}/templates/mine").json["name"] == "My template"
+        assert "mine" in client.get(f"{V1}/templates").body.decode()
+        assert client.request("PUT", f"{V1}/templates/mine", {"name": "Renamed"}).json["name"] == "Renamed"
+        session = make(mode="ephemeral", template_id="mine")
+        assert session.info()["template_id"] == "mine"
+        assert sync(session, "def handler(event): return 5")["return_value"] == 5
+        assert client.request("DELETE", f"{V1}/templates/mine").status in (400, 409)  # in use
+        session.delete()
+    finally:
+        assert client.request("DELETE", f"{V1}/templates/mine").status in (200, 204)
+    assert client.get(f"{V1}/templates/mine").status == 404
+
+
+def test_bad_templates_and_unknown_ones(client):
+    for body in ({}, {"id": "x", "name": "x", "image": ""}, {"id": "../x", "name": "x", "image": "host"}):
+        assert client.post(f"{V1}/templates", body).status == 400, body
+    assert client.post(f"{V1}/sessions", {"template_id": "no-such-template"}).status in (400, 404)
+    for method in ("GET", "DELETE"):
+        assert client.request(method, f"{V1}/templates/no-such-template").status == 404

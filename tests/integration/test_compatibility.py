@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/compatibility.md tells the truth: its paths are served, and the tests it names are there."""
+
+import pathlib
+import re
+
+from support.daemon import ROOT
+
+PAGE = (ROOT / "docs/compatibility.md").read_text()
+ROWS = re.findall(r"^\| `(GET|POST|PUT|DELETE) (/\S*)` \|(.*)$", PAGE, re.MULTILINE)
+
+
+def test_every_path_of_the_table_is_described_by_the_daemon(client):
+    paths = client.get("/openapi.json").json["paths"]
+    assert len(ROWS) > 50
+    missing = [f"{method} {path}" for method, path, _ in ROWS
+               if method.lower() not in paths.get(path.replace("{path...}", "{path}"), {})]
+    assert missing == []
+
+
+def test_every_path_of_the_shared_environment_is_in_the_table(client):
+    served = {(method.upper(), path) for path, item in client.get("/openapi.json").json["paths"].items()
+              if path.startswith("/workspace/se/") for method in item if method != "parameters"}
+    assert served == {(m, p.replace("{path...}", "{path}")) for m, p, _ in ROWS if p.startswith("/workspace/se/")}
+
+
+def test_the_tests_it_names_exist():
+    folder = pathlib.Path(__file__).parent
+    named = {name for _, _, rest in ROWS for name in re.findall(r"test_\w+\.py", rest)}
+    assert named and [name for name in sorted(named) if not (folder / name).exists()] == []
+    assert all(re.search(r"test_\w+\.py", rest) for _, _, rest in ROWS)
