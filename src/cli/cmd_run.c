@@ -4,31 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/fd.h"
-#include "cli/endpoint.h"
 #include "cli/exec_call.h"
 #include "cli/interrupt.h"
-#include "cli/own_daemon.h"
 #include "cli/run_request.h"
-
-#define EXECUTE_PATH "/api/v1/execute"
-
-/* A daemon for this one run. */
-static int run_with_own_daemon(struct exec_call *call, const char *body, struct error *err)
-{
-	struct own_daemon *own = own_daemon_start(call->interrupt_fd, err);
-	struct endpoint endpoint = {0};
-	const struct exec_target target = {&endpoint, EXECUTE_PATH, own};
-	int status;
-
-	if (!own)
-		return exec_call_explain(call, NULL, err);
-	endpoint.socket = xstrdup(own_daemon_socket(own));
-	endpoint.url = xstrdup("http://localhost");
-	status = exec_call_run(call, &target, body, err);
-	endpoint_done(&endpoint);
-	own_daemon_end(own);
-	return status;
-}
+#include "cli/run_send.h"
 
 static int check_words(const struct run_options *options, const struct args *args,
                        struct error *err)
@@ -54,19 +33,16 @@ static int run(const void *values, const struct args *args, struct error *err)
 {
 	const struct run_options *options = values;
 	const char *word = args->words_count > 0 ? args->words[0] : NULL;
-	struct endpoint_source source = {.socket = options->socket, .url = options->url};
+	struct run_send what = {.socket = options->socket, .url = options->url};
 	cleanup_run_input struct run_input input = {0};
-	cleanup_endpoint struct endpoint endpoint = {0};
 	cleanup_free char *body = NULL;
 	cleanup_close int interrupt_fd = -1;
 	cleanup_exec_call struct exec_call call = {0};
-	const struct exec_target target = {&endpoint, EXECUTE_PATH, NULL};
 
 	if (check_words(options, args, err) < 0 || run_request_read(options, word, &input, err) < 0)
 		return status_of(err);
-	body = run_request_build(options, &input, args, err);
-	endpoint_source_fill(&source);
-	if (!body || endpoint_choose(&source, &endpoint, err) < 0)
+	what.body = body = run_request_build(options, &input, args, err);
+	if (!body)
 		return status_of(err);
 	interrupt_fd = interrupt_open();
 	if (interrupt_fd < 0) {
@@ -75,9 +51,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 	}
 	exec_call_init(&call, interrupt_fd, options->json);
 	call.value = options->handler != NULL;
-	if (!endpoint.chosen && !endpoint_is_served(&endpoint))
-		return run_with_own_daemon(&call, body, err);
-	return exec_call_run(&call, &target, body, err);
+	return run_send(&call, &what, err);
 }
 
 #define AT(member) offsetof(struct run_options, member)

@@ -33,6 +33,7 @@ struct command {
 };
 
 extern const struct command command_run;
+extern const struct command command_sandbox_run;
 extern const struct command command_session_create;
 extern const struct command command_session_list;
 extern const struct command command_session_show;
@@ -80,5 +81,7 @@ void commands_print_help(const struct command *command, FILE *out);
 /** commands_print_group - the help of all commands whose name begins with the word @group. Return:
  * how many there are. */
 size_t commands_print_group(const char *group, FILE *out);
+/** commands_call - one command, whose words begin at @argv. Return: the exit status. */
+int commands_call(const struct command *command, char **argv);
 /** commands_main - the whole program. Return: the exit status. */
 int commands_main(char **argv);

@@ -11,6 +11,7 @@
 
 static const struct command *const commands[] = {
 	&command_run,
+	&command_sandbox_run,
 	&command_session_create,
 	&command_session_list,
 	&command_session_show,
@@ -165,7 +166,7 @@ static int finish(const struct command *command, int status, const struct error 
 	return status;
 }
 
-static int call(const struct command *command, char **argv)
+int commands_call(const struct command *command, char **argv)
 {
 	cleanup_free void *values = xcalloc(1, command->values_size);
 	struct args args = {0};
@@ -195,9 +196,9 @@ int commands_main(char **argv)
 		return CLI_USAGE;
 	}
 	if (is_help(argv[0]))
-		return call(&command_help, argv + 1);
+		return commands_call(&command_help, argv + 1);
 	if (str_equal(argv[0], "--version"))
-		return call(&command_version, argv + 1);
+		return commands_call(&command_version, argv + 1);
 	words = commands_find(argv, &command);
 	if (words == 0 && is_help(argv[1]) && commands_print_group(argv[0], stdout) > 0)
 		return finish(NULL, CLI_OK, &err);
@@ -205,5 +206,5 @@ int commands_main(char **argv)
 		(void)commands_refuse(argv, &err);
 		return finish(NULL, CLI_USAGE, &err);
 	}
-	return call(command, argv + words);
+	return commands_call(command, argv + words);
 }

@@ -108,6 +108,9 @@ static int report(const struct exec_call *call)
 {
 	const json_t *object = call->problem ? call->problem : call->result;
 
+	if (call->show)
+		return call->show(call->show_ctx, call->problem ? NULL : call->result,
+		                  call->problem);
 	if (call->json)
 		say_json(object);
 	else if (call->problem)

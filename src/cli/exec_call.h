@@ -21,6 +21,10 @@ struct exec_call {
 	bool json;   /* print the result, not the output */
 	bool value;  /* print the value of the program behind its output */
 	bool stream; /* the answer comes as events */
+	/* Instead of what is said else: the result or the problem, one of them NULL. Return: the
+	 * exit status. NULL: none. */
+	int (*show)(void *ctx, const json_t *result, const json_t *problem);
+	void *show_ctx;
 	struct events events;
 	struct buf body; /* an answer that is one object */
 	json_t *result;  /* owned */

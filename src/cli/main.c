@@ -3,9 +3,11 @@
 #include "cli/command.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/str.h"
 
 /* Started without a standard stream, our first descriptor would take its place and its output. */
 static int open_standard_streams(void)
@@ -20,7 +22,13 @@ static int open_standard_streams(void)
 
 int main(int argc, char **argv)
 {
+	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
+
 	if (open_standard_streams() < 0)
 		return CLI_OURS;
+	/* The one command that has a name of its own. */
+	if (str_equal(name, command_sandbox_run.name))
+		return commands_call(&command_sandbox_run, argv + 1);
 	return commands_main(argv + (argc > 0));
 }

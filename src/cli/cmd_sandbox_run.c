@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "cli/exec_call.h"
+#include "cli/interrupt.h"
+#include "cli/run_send.h"
+#include "cli/say.h"
+
+/*
+ * Theory of operation. The command line of an older runner of handlers, with its flags, its formats
+ * and its exit statuses, over the same request as "millibox run --handler". Installed under the
+ * name sandbox-run too.
+ */
+
+#define INPUT_MAX       (8u << 20)
+#define DEFAULT_TIMEOUT 300
+#define TIMEOUT_MAX     3600
+#define RULE            "--------------------------------------------------"
+#define CONFIG_NAME     ".sandboxrc.json"
+
+/* Exit statuses; a handler's own pass through. */
+enum sandbox_exit {
+	SANDBOX_OK = 0,
+	SANDBOX_GENERAL = 1,
+	SANDBOX_FILE = 2,
+	SANDBOX_CODE = 3, /* syntax, or no handler */
+	SANDBOX_TIMEOUT = 4,
+	SANDBOX_INIT = 5,
+};
+
+struct sandbox_options {
+	const char *event, *event_file, *context, *context_file;
+	const char *output, *format, *log_level, *socket, *url;
+	uint64_t timeout_s;
+	bool verbose, quiet, profile, version;
+};
+
+struct show {
+	const struct sandbox_options *options;
+	const char *format;
+	bool profile;
+};
+
+static int read_text(const char *path, struct buf *text, struct error *err)
+{
+	int r = file_read_at(AT_FDCWD, path, text);
+
+	return r < 0 ? error_set(err, ERR_NOT_FOUND, -r, "read %s", path) : 0;
+}
+
+/* The settings file of the directory, or else of the home. Owned; NULL: none. */
+static json_t *read_config(void)
+{
+	const char *home = getenv("HOME");
+	cleanup_free char *at_home = home ? xasprintf("%s/" CONFIG_NAME, home) : NULL;
+	const char *const paths[] = {CONFIG_NAME, at_home};
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		cleanup_buf struct buf text = BUF_INIT(INPUT_MAX);
+		json_t *object;
+
+		if (!paths[i] || file_read_at(AT_FDCWD, paths[i], &text) < 0)
+			continue;
+		object = json_loadb(text.data ? text.data : "", text.len, 0, NULL);
+		if (json_is_object(object))
+			return object;
+		json_decref(object);
+		say("%s is no JSON object, ignoring", paths[i]);
+	}
+	return NULL;
+}
+
+/* Given in one of two ways; *ret_object stays NULL where it is not. */
+static int read_object(const char *name, const char *text, const char *path, json_t **ret_object,
+                       struct error *err)
+{
+	cleanup_buf struct buf from_file = BUF_INIT(INPUT_MAX);
+
+	if (text && path)
+		return error_set(err, ERR_INVALID, 0, "give --%s or --%s-file, not both", name,
+		                 name);
+	if (!text && !path)
+		return 0;
+	if (path && read_text(path, &from_file, err) < 0)
+		return -1;
+	*ret_object =
+		path ? json_loadb(from_file.data ? from_file.data : "", from_file.len, 0, NULL)
+		     : json_loads(text, 0, NULL);
+	return json_is_object(*ret_object)
+	               ? 0
+	               : error_set(err, ERR_INVALID, 0, "--%s is not a JSON object", name);
+}
+
+static uint64_t time_limit(const struct sandbox_options *o, const json_t *config)
+{
+	const json_t *own = json_object_get(json_object_get(config, "cli"), "default_timeout");
+
+	if (o->timeout_s)
+		return o->timeout_s < TIMEOUT_MAX ? o->timeout_s : TIMEOUT_MAX;
+	return json_integer_value(own) > 0 ? (uint64_t)json_integer_value(own) : DEFAULT_TIMEOUT;
+}
+
+static int build(const struct sandbox_options *o, const json_t *config, const struct buf *code,
+                 json_t *body, struct error *err)
+{
+	json_t *event = NULL, *context = NULL;
+	int r = read_object("event", o->event, o->event_file, &event, err);
+
+	if (r == 0)
+		r = read_object("context", o->context, o->context_file, &context, err);
+	if (r == 0 && !utf8_is_valid(code->data ? code->data : "", code->len))
+		r = error_set(err, ERR_INVALID, 0, "the script is not UTF-8 text");
+	if (r == 0) {
+		json_object_set_new(body, "handler_code",
+		                    json_stringn(code->data ? code->data : "", code->len));
+		json_object_set_new(body, "event", event ? json_incref(event) : json_object());
+		if (context)
+			json_object_set(body, "context", context);
+		/* What the event itself says counts more than a default. */
+		if (o->timeout_s || !json_object_get(event, "__timeout"))
+			json_object_set_new(body, "timeout",
+			                    json_integer((json_int_t)time_limit(o, config)));
+	}
+	json_decref(event);
+	json_decref(context);
+	return r;
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "";
+}
+
+static int status_of(const json_t *result)
+{
+	const char *name = text_of(json_object_get(result, "error"), "name");
+	const char *status = text_of(result, "status");
+	int code = (int)json_integer_value(json_object_get(result, "exit_code"));
+
+	if (str_equal(status, "success"))
+		return SANDBOX_OK;
+	if (str_equal(status, "timeout"))
+		return SANDBOX_TIMEOUT;
+	if (str_equal(status, "crashed"))
+		return SANDBOX_INIT;
+	if (str_equal(name, "SyntaxError") || str_equal(name, "IndentationError") ||
+	    str_equal(name, "TabError") || str_equal(name, "HandlerNotFound"))
+		return SANDBOX_CODE;
+	/* An exception is a general failure; what a handler itself ends with is its own. */
+	return *name || code <= 0 ? SANDBOX_GENERAL : code;
+}
+
+/* What the formats tell; owned. */
+static json_t *view(const struct show *show, const json_t *result, int status)
+{
+	static const char *const copied[] = {"duration_ms", "cpu_time_ms", "memory_peak_mb"};
+	const json_t *from = json_object_get(result, "metrics");
+	json_t *j = json_object(), *metrics = json_object();
+	char now[40];
+
+	for (size_t i = 0; i < ARRAY_SIZE(copied); i++)
+		json_object_set(metrics, copied[i], json_object_get(from, copied[i]));
+	json_object_set_new(j, "exit_code", json_integer(status));
+	json_object_set(j, "stdout", json_object_get(result, "stdout"));
+	json_object_set(j, "stderr", json_object_get(result, "stderr"));
+	json_object_set(j, "result", json_object_get(result, "result"));
+	json_object_set_new(j, "metrics", metrics);
+	if (show->options->verbose) {
+		clock_format_utc(clock_real_ms(), now, sizeof(now));
+		json_object_set_new(j, "timestamp", json_string(now));
+	}
+	return j;
+}
+
+static void print_json(FILE *out, const json_t *j, size_t flags)
+{
+	char *text = json_dumps(j, flags | JSON_ENCODE_ANY | JSON_ENSURE_ASCII |
+	                                   JSON_REAL_PRECISION(15));
+
+	if (!text)
+		abort();
+	(void)fputs(text, out);
+	free(text);
+}
+
+/* JSON values are YAML values: only the outer lines differ. */
+static void print_yaml(FILE *out, json_t *j)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(j, key, value)
+	{
+		(void)fprintf(out, "%s: ", key);
+		print_json(out, value, JSON_COMPACT);
+		(void)fputc('\n', out);
+	}
+}
+
+static void print_section(FILE *out, const char *title, const char *text)
+{
+	if (!*text)
+		return;
+	(void)fprintf(out, "\n%s:\n", title);
+	(void)fputs(text, out); /* as "run" passes it on */
+	if (text[strlen(text) - 1] != '\n')
+		(void)fputc('\n', out);
+}
+
+static void print_metrics(FILE *out, const json_t *metrics)
+{
+	(void)fprintf(out,
+	              "\nMETRICS:\nDuration: %.2f ms\nCPU Time: %.2f ms\nMemory Peak: %.2f MB\n",
+	              json_number_value(json_object_get(metrics, "duration_ms")),
+	              json_number_value(json_object_get(metrics, "cpu_time_ms")),
+	              json_number_value(json_object_get(metrics, "memory_peak_mb")));
+}
+
+static const char *type_name(const json_t *value)
+{
+	static const char *const names[] = {
+		[JSON_OBJECT] = "dict", [JSON_ARRAY] = "list",    [JSON_STRING] = "str",
+		[JSON_INTEGER] = "int", [JSON_REAL] = "float",    [JSON_TRUE] = "bool",
+		[JSON_FALSE] = "bool",  [JSON_NULL] = "NoneType",
+	};
+
+	return names[json_typeof(value)];
+}
+
+static void print_pretty(FILE *out, const struct show *show, const json_t *j)
+{
+	const json_t *result = json_object_get(j, "result");
+	int status = (int)json_integer_value(json_object_get(j, "exit_code"));
+
+	(void)fprintf(out, "%s\n",
+	              status == 0 ? "\u2713 Execution successful" : "\u2717 Execution failed");
+	print_section(out, "STDOUT", text_of(j, "stdout"));
+	print_section(out, "STDERR", text_of(j, "stderr"));
+	if (status == 0) {
+		(void)fputs("\nRESULT:\n", out);
+		print_json(out, result, JSON_INDENT(2));
+		(void)fputc('\n', out);
+	}
+	if (show->profile || show->options->verbose)
+		print_metrics(out, json_object_get(j, "metrics"));
+	if (show->options->verbose)
+		(void)fprintf(out, "\nDETAILS:\nTimestamp: %s\nExit Code: %d\nResult Type: %s\n",
+		              text_of(j, "timestamp"), status, type_name(result));
+}
+
+static void print_form(FILE *out, const struct show *show, json_t *j)
+{
+	if (str_equal(show->format, "json")) {
+		print_json(out, j, JSON_INDENT(2));
+		(void)fputc('\n', out);
+	} else if (str_equal(show->format, "yaml")) {
+		print_yaml(out, j);
+	} else {
+		print_pretty(out, show, j);
+	}
+}
+
+static int write_file(const char *path, const char *text, size_t len)
+{
+	cleanup_close int fd = fd_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	size_t done = 0;
+
+	while (fd >= 0 && done < len) {
+		ssize_t n = write(fd, text + done, len - done);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return fd < 0 ? fd : 0;
+}
+
+static int print(const struct show *show, json_t *j)
+{
+	const char *path = show->options->output;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+	int r = 0;
+
+	if (!out)
+		abort();
+	print_form(out, show, j);
+	if (fclose(out) != 0)
+		abort();
+	if (path)
+		r = write_file(path, text, len);
+	else
+		(void)fwrite(text, 1, len, stdout);
+	free(text);
+	if (r < 0)
+		say("cannot write %s: %s", path, strerror(-r));
+	return r;
+}
+
+static int on_result(void *ctx, const json_t *result, const json_t *problem)
+{
+	const struct show *show = ctx;
+	const char *code = text_of(problem, "error_code");
+	json_t *j;
+	int status;
+
+	if (problem) {
+		say_problem(problem);
+		return str_equal(code, error_text(ERR_INVALID)) ? SANDBOX_GENERAL : SANDBOX_INIT;
+	}
+	status = status_of(result);
+	j = view(show, result, status);
+	if (print(show, j) < 0)
+		status = SANDBOX_GENERAL;
+	json_decref(j);
+	return status;
+}
+
+/* Statuses of our own become those of this command. */
+static int translate(int status)
+{
+	if (status == CLI_OURS)
+		return SANDBOX_INIT;
+	return status == CLI_USAGE ? SANDBOX_GENERAL : status;
+}
+
+static int check(const struct sandbox_options *o, const struct args *args, const char *format,
+                 struct error *err)
+{
+	const char *path = args->words_count == 1 ? args->words[0] : NULL;
+	size_t len = path ? strlen(path) : 0;
+
+	if (!path)
+		return error_set(err, ERR_INVALID, 0, "give one script");
+	if (len < 4 || !str_equal(path + len - 3, ".py"))
+		return error_set(err, ERR_INVALID, 0, "'%s' does not end in .py", path);
+	if (!str_equal(format, "pretty") && !str_equal(format, "json") &&
+	    !str_equal(format, "yaml"))
+		return error_set(err, ERR_INVALID, 0, "--format must be pretty, json or yaml");
+	if (o->log_level && !strstr("DEBUG INFO WARNING ERROR", o->log_level))
+		return error_set(err, ERR_INVALID, 0,
+		                 "--log-level must be DEBUG, INFO, WARNING or ERROR");
+	return 0;
+}
+
+static int send(const struct sandbox_options *o, const struct show *show, const char *body,
+                struct error *err)
+{
+	const struct run_send what = {o->socket, o->url, body};
+	cleanup_close int interrupt_fd = interrupt_open();
+	cleanup_exec_call struct exec_call call = {0};
+
+	if (interrupt_fd < 0) {
+		(void)error_set(err, ERR_SYSTEM, -interrupt_fd, "make a signal descriptor");
+		return SANDBOX_INIT;
+	}
+	exec_call_init(&call, interrupt_fd, true);
+	call.show = on_result;
+	call.show_ctx = (void *)(uintptr_t)show;
+	return translate(run_send(&call, &what, err));
+}
+
+static int execute(const struct sandbox_options *o, const struct show *show, const char *path,
+                   const json_t *config, struct error *err)
+{
+	cleanup_buf struct buf code = BUF_INIT(INPUT_MAX);
+	cleanup_free char *text = NULL;
+	json_t *body = json_object();
+	int r = -1;
+
+	if (read_text(path, &code, err) == 0)
+		r = build(o, config, &code, body, err);
+	if (r == 0)
+		text = json_dumps(body, JSON_COMPACT);
+	json_decref(body);
+	if (r < 0)
+		return err->code == ERR_NOT_FOUND ? SANDBOX_FILE : SANDBOX_GENERAL;
+	if (!o->quiet && str_equal(show->format, "pretty") && !o->output)
+		(void)printf("Executing: %s\n" RULE "\n", path);
+	return send(o, show, text, err);
+}
+
+static int run(const void *values, const struct args *args, struct error *err)
+{
+	const struct sandbox_options *o = values;
+	json_t *config = read_config();
+	const json_t *own = json_object_get(config, "cli");
+	struct show show = {.options = o, .format = o->format, .profile = o->profile};
+	int status = SANDBOX_OK;
+
+	if (!show.format)
+		show.format = json_is_string(json_object_get(own, "default_format"))
+		                      ? text_of(own, "default_format")
+		                      : "pretty";
+	show.profile |= json_is_true(json_object_get(own, "show_profile"));
+	if (o->version)
+		(void)puts("sandbox-run 1.0.0");
+	else if (check(o, args, show.format, err) < 0)
+		status = SANDBOX_GENERAL;
+	else
+		status = execute(o, &show, args->words[0], config, err);
+	json_decref(config);
+	return status;
+}
+
+#define AT(member) offsetof(struct sandbox_options, member)
+
+/* clang-format off: a row is one option, however long its line. */
+static const struct option_row rows[] = {
+	{"event",        'e', OPTION_TEXT,   AT(event),        "JSON",    "what the handler is given; default: {}"     },
+	{"event-file",   'f', OPTION_TEXT,   AT(event_file),   "FILE",    "the same from a file"                       },
+	{"context",      'c', OPTION_TEXT,   AT(context),      "JSON",    "fields of the handler's context"            },
+	{"context-file", 0,   OPTION_TEXT,   AT(context_file), "FILE",    "the same from a file"                       },
+	{"timeout",      't', OPTION_NUMBER, AT(timeout_s),    "SECONDS", "time limit; default: 300"                   },
+	{"verbose",      'v', OPTION_FLAG,   AT(verbose),      NULL,      "tell more"                                  },
+	{"quiet",        'q', OPTION_FLAG,   AT(quiet),        NULL,      "no line before the output"                  },
+	{"profile",      'p', OPTION_FLAG,   AT(profile),      NULL,      "tell times and memory"                      },
+	{"output",       'o', OPTION_TEXT,   AT(output),       "FILE",    "write the result there"                     },
+	{"format",       0,   OPTION_TEXT,   AT(format),       "FORMAT",  "pretty, json or yaml"                       },
+	{"log-level",    0,   OPTION_TEXT,   AT(log_level),    "LEVEL",
+         "DEBUG, INFO, WARNING or ERROR; taken for older scripts' sake"                                                },
+	{"version",      0,   OPTION_FLAG,   AT(version),      NULL,      "print the version of this command line"     },
+	{"socket",       0,   OPTION_TEXT,   AT(socket),       "PATH",    "the daemon's Unix socket"                   },
+	{"url",          0,   OPTION_TEXT,   AT(url),          "URL",     "the daemon's address: http://127.0.0.1:8000"},
+};
+/* clang-format on */
+
+const struct command command_sandbox_run = {
+	.name = "sandbox-run",
+	.arguments = "SCRIPT.py",
+	.summary = "Call the handler of a Python script, as the older sandbox-run does",
+	.text = "The exit status is 0, or 1 in general, 2 when a file cannot be read, 3 for a "
+                "syntax "
+		"error or\n"
+		"no handler, 4 at the time limit, 5 when no box could be made, 130 after an "
+		"interrupt,\n"
+		"137 out of memory, or what the handler ended with. The program is also installed "
+		"as\n"
+		"sandbox-run.\n",
+	.options = {rows, ARRAY_SIZE(rows)},
+	.values_size = sizeof(struct sandbox_options),
+	.run = run,
+};
