@@ -174,7 +174,7 @@ class World:
         self.daemon = daemon
         self.admin = daemon.client()
         for name in ("alice", "bob", "carol"):
-            make_tenant(self.admin, name)
+            make_tenant(self.admin, name, quotas={"requests_per_second": 0})  # the tests ask quickly
         self.keys = {name: make_key(self.admin, name) for name in ("alice", "bob", "carol")}
         self.alice = self.client("alice")
         self.bob = self.client("bob")
@@ -223,7 +223,9 @@ class World:
             f"{V1}/templates/{self.ids['template']}",
             f"{V1}/containers",
         )
-        return {path: stable(self.alice.get(path).json) for path in paths}
+        answers = {path: self.alice.get(path) for path in paths}
+        assert all(answer.status == 200 for answer in answers.values()), answers
+        return {path: stable(answer.json) for path, answer in answers.items()}
 
     def close(self):
         for client in (self.admin, self.alice, self.bob):
