@@ -296,6 +296,23 @@ static void a_forgotten_job_happens_in_silence(void **state)
 	assert_int_equal(committed(u), 3);
 }
 
+static void a_change_tells_what_it_did(void **state)
+{
+	struct db_unit *u = *state;
+	struct error err = {0};
+
+	unit_start(u);
+	insert(u, "a");
+	insert(u, "b");
+	assert_non_null(db_change(
+		u->db, &DB_SQL("DELETE FROM t WHERE text = ?1 RETURNING id * 10", DB_TEXT("b")),
+		4096, on_rows, u, &err));
+	count(u);
+	wait_for(u, 4);
+	assert_string_equal(u->order, "20 1 ");
+	assert_int_equal(committed(u), 1);
+}
+
 static void closing_does_what_is_queued(void **state)
 {
 	struct db_unit *u = *state;
@@ -380,6 +397,7 @@ int main(void)
 		TEST(several_statements_happen_wholly_or_not_at_all),
 		TEST(a_wrong_statement_is_an_error_of_ours),
 		TEST(a_forgotten_job_happens_in_silence),
+		TEST(a_change_tells_what_it_did),
 		TEST(closing_does_what_is_queued),
 		TEST(a_thread_that_cannot_be_prepared_is_an_error),
 		TEST(a_full_disk_refuses_the_large_and_takes_the_small),

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/fd.h"
 #include "home.h"
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,8 +30,10 @@ static int tear_down(void **state)
 {
 	struct place *p = *state;
 	cleanup_free char *lock = xasprintf("%s/lock", p->state);
+	cleanup_free char *roots = xasprintf("%s/roots", p->state);
 
 	(void)unlink(lock);
+	(void)rmdir(roots);
 	(void)rmdir(p->state);
 	(void)unlink(p->state);
 	(void)rmdir(p->sub);
@@ -58,6 +61,40 @@ static void the_state_directory_is_made_private_and_locked(void **state)
 	fd_close(first);
 	assert_int_equal(home_open_state(p->state, &second, &err), 0);
 	fd_close(second);
+}
+
+/* Root gives away what is a file of its own under our name, and nothing that only has that name. */
+static void only_files_of_its_own_are_given_away(void **state)
+{
+	struct place *p = *state;
+	cleanup_free char *db = NULL, *other = NULL;
+	struct error err = {0};
+	struct stat st;
+	int lock = -1;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(home_open_state(p->state, &lock, &err), 0);
+	db = xasprintf("%s/millibox.db", p->state);
+	other = xasprintf("%s/other", p->sub);
+	assert_int_equal(fd_close(fd_open(db, O_RDWR | O_CREAT, 0644)), -1);
+	assert_int_equal(home_give_state(p->state, lock, 12345, 23456, &err), 0);
+	assert_int_equal(stat(db, &st), 0);
+	assert_true(st.st_uid == 12345 && st.st_gid == 23456 && (st.st_mode & 07777) == 0600);
+	assert_int_equal(chown(db, 0, 0), 0);
+	assert_int_equal(link(db, other), 0);
+	assert_int_equal(home_give_state(p->state, lock, 12345, 23456, &err), -1);
+	assert_int_equal(stat(other, &st), 0);
+	assert_int_equal(st.st_uid, 0);
+	assert_int_equal(unlink(db), 0);
+	assert_int_equal(symlink(other, db), 0);
+	error_clear(&err);
+	assert_int_equal(home_give_state(p->state, lock, 12345, 23456, &err), -1);
+	assert_int_equal(stat(other, &st), 0);
+	assert_int_equal(st.st_uid, 0);
+	assert_int_equal(unlink(db), 0);
+	assert_int_equal(unlink(other), 0);
+	fd_close(lock);
 }
 
 static void a_link_in_its_place_is_not_followed(void **state)
@@ -117,6 +154,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_state_directory_is_made_private_and_locked,
 	                                        set_up, tear_down),
+		cmocka_unit_test_setup_teardown(only_files_of_its_own_are_given_away, set_up,
+	                                        tear_down),
 		cmocka_unit_test_setup_teardown(a_link_in_its_place_is_not_followed, set_up,
 	                                        tear_down),
 		cmocka_unit_test_setup_teardown(a_directory_that_others_may_change_is_refused,
