@@ -94,7 +94,7 @@ static const struct route routes[] = {
 	{"DELETE",  SE "/session/{id}",               ROUTE_BODY_OPTIONAL,  false, se_session_delete, "End a shared environment", SCOPE_SESSIONS},
 	{"GET",     SE "/status/{id}",                ROUTE_BODY_NONE,      false, se_status, "Tell about a shared environment and its files", SCOPE_READ},
 	{"GET",     SE "/workspaces",                 ROUTE_BODY_NONE,      false, se_workspaces, "List shared environments", SCOPE_READ},
-	{"POST",    SE "/upload/{id}",                ROUTE_BODY_ANY,       false, se_upload, "Put a file into a shared environment, as a form", SCOPE_FILES},
+	{"POST",    SE "/upload/{id}",                ROUTE_BODY_STREAM,      false, se_upload, "Put a file into a shared environment, as a form", SCOPE_FILES},
 	{"GET",     SE "/download/{id}/{path...}",    ROUTE_BODY_NONE,      false, se_download, "The content of a file", SCOPE_FILES},
 	{"POST",    SE "/create/{id}",                ROUTE_BODY_JSON,      false, se_create, "Make a file of text", SCOPE_FILES},
 	{"GET",     SE "/files/preview/{id}/{path...}",  ROUTE_BODY_NONE,      false, se_preview, "A file, to be shown", SCOPE_FILES},

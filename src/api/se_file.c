@@ -2,7 +2,6 @@
 #include "api/se.h"
 
 #include "api/filecall.h"
-#include "api/form.h"
 #include "api/json.h"
 #include "api/query.h"
 #include "api/reply.h"
@@ -15,7 +14,6 @@
 #include "core/files.h"
 #include "core/session.h"
 #include "core/workpath.h"
-#include <errno.h>
 #include <string.h>
 #include <strings.h>
 
@@ -178,38 +176,6 @@ void se_create(struct router *r, struct http_request *req, const struct route_ar
 	    0)
 		return;
 	session = se_session(r, req, args);
-	if (session)
-		write_file(req, session, &c);
-}
-
-/* One that was sent as a form; its name is that of the query, or else of the form. */
-void se_upload(struct router *r, struct http_request *req, const struct route_args *args)
-{
-	const char *name = http_query(req, "filename");
-	char path[WORKPATH_MAX + 1];
-	struct content c = {.path = path, .mode = FILE_MODE};
-	struct form_part part = {0};
-	struct session *session;
-	struct error err = {0};
-	size_t len;
-	const char *body = http_body(req, &len);
-
-	if (form_find(http_header(req, "Content-Type"), body, len, "file", &part) < 0) {
-		(void)error_field(&err, "file",
-		                  "must be a part of a multipart/form-data body with this name");
-		reply_error(req, &err);
-		return;
-	}
-	if (se_path(req, name && *name ? name : part.filename, "filename", path) < 0)
-		return;
-	if (!*path) {
-		(void)error_field(&err, "filename", "is missing");
-		reply_error(req, &err);
-		return;
-	}
-	session = se_session(r, req, args);
-	c.data = part.data;
-	c.len = part.len;
 	if (session)
 		write_file(req, session, &c);
 }

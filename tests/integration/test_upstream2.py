@@ -109,6 +109,14 @@ def test_upload_and_download(se):
     assert se.upload("x", b"y", field="wrong").status == 400
 
 
+def test_large_uploads_flow(se):
+    data = bytes(range(256)) * (20 << 12)  # more than a body may have that is collected
+    assert ok(se.upload("large.bin", data))["size"] == len(data)
+    assert ok(se.post("execute", {"command": "stat", "args": ["-c", "%s", "large.bin"]}))["stdout"] == f"{len(data)}\n"
+    assert se.upload("../x", data).status == 400
+    assert [f["name"] for f in ok(se.get("files"))["files"]] == ["large.bin"]
+
+
 def test_read(se):
     text = "0123456789" * 1000
     ok(se.post("create", {"content": text, "filename": "long.txt"}))
