@@ -155,7 +155,9 @@ static void lose_running(struct session *session)
 
 static void open_ephemeral(struct session *session)
 {
+	session->pumping = true; /* the queue is being walked */
 	lose_running(session);
+	session->pumping = false;
 	if (session->state != SESSION_READY)
 		session_set_state(session, SESSION_READY);
 	session_arm(session);

@@ -212,11 +212,10 @@ int session_adopt_box(struct session *session, struct error *err)
 		return -1;
 	s->boxes++;
 	session->adopting = true;
-	/* Paused, but killed before the engine was asked; or the other way round. */
-	if (frozen != (session->state == SESSION_PAUSED) &&
-	    box_freeze(session->box, !frozen, err) < 0) {
-		box_destroy(session->box);
-		return -1;
-	}
+	/* The store may be a moment behind; the box is what it is. */
+	if (frozen && session->state != SESSION_PAUSED && session->state != SESSION_CREATING)
+		session_set_state(session, SESSION_PAUSED);
+	else if (!frozen && session->state == SESSION_PAUSED)
+		session_set_state(session, SESSION_READY);
 	return 0;
 }

@@ -103,6 +103,16 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	s->execs[id].ended = true;
 }
 
+/* Which ids are runs and runners, the agent said. */
+static void on_any_done(void *ctx, uint32_t id, const struct exec_facts *facts)
+{
+	struct seen *s = ctx;
+
+	require_running(s, id);
+	require(facts->stdout_bytes >= s->execs[id].output[OUTPUT_STDOUT]);
+	s->execs[id].ended = true;
+}
+
 static void on_exec_failed(void *ctx, uint32_t id, const struct error *err)
 {
 	struct seen *s = ctx;
@@ -162,6 +172,51 @@ static void feed(struct link *l, const uint8_t *data, size_t size)
 	require(link_input(l, bytes + used, len - used) <= len - used);
 }
 
+/* A box of an earlier daemon: what it describes is believed only as far as it was granted. */
+static int on_resume(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant)
+{
+	struct seen *s = ctx;
+
+	require(!s->lost && s->greeted && what->id != 0 && what->label[0]);
+	require(strlen(what->label) <= BOX_LABEL_MAX && !(what->keep && what->runner));
+	if (what->id > EXECS || what->label[0] == '!')
+		return -1;
+	*ret_grant = (struct box_grant){.stdout_max = STDOUT_MAX,
+	                                .stderr_max = STDERR_MAX,
+	                                .report_max = REPORT_MAX,
+	                                .forget = what->label[0] == '?'};
+	/* Of one that is to be forgotten no callback may come. */
+	s->execs[what->id].ended = ret_grant->forget;
+	return 0;
+}
+
+static void on_resumed(void *ctx, uint32_t last_id)
+{
+	const struct seen *s = ctx;
+
+	(void)last_id;
+	require(!s->lost && s->greeted);
+}
+
+static void resume(const uint8_t *data, size_t size, const struct box_events *events)
+{
+	struct seen seen = {0};
+	const struct link_events own = {.ctx = &seen, .on_hello = on_hello, .on_lost = on_lost};
+	struct box_events box = *events;
+	struct loop *loop = loop_new();
+	struct link *l;
+
+	box.ctx = &seen;
+	box.on_resume = on_resume;
+	box.on_resumed = on_resumed;
+	box.on_done = on_any_done;
+	l = link_new(loop, "box", &own, &box);
+	link_adopt(l, -1);
+	feed(l, data, size);
+	link_free(l);
+	loop_free(loop);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct seen seen = {0};
@@ -189,5 +244,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	feed(l, data, size);
 	link_free(l);
 	loop_free(loop);
+	resume(data, size, &box);
 	return 0;
 }

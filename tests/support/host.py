@@ -44,6 +44,11 @@ def descendants(pid):
     return found
 
 
+def children(pid):
+    """Living processes that @pid itself has started."""
+    return [p for p in descendants(pid) if (proc_stat(p) or (0, ""))[0] == pid]
+
+
 def cmdline(pid):
     """Arguments of a process; none when it is gone."""
     try:

@@ -59,7 +59,7 @@ static void every_other_size_is_refused(void **state)
 	}
 }
 
-static void only_the_four_requests_are_operations(void **state)
+static void only_the_six_requests_are_operations(void **state)
 {
 	(void)state;
 	for (uint32_t op = 0; op < 300; op++) {
@@ -69,10 +69,32 @@ static void only_the_four_requests_are_operations(void **state)
 
 		if (op == ENGINE_CREATE)
 			req.limits = request_limits_default();
-		if (op == ENGINE_PROBE)
+		if (op == ENGINE_PROBE || op == ENGINE_ADOPT || op == ENGINE_END)
 			req.box_id[0] = '\0';
 		r = check(&req, &err);
-		assert_int_equal(r, op >= ENGINE_PROBE && op <= ENGINE_FREEZE ? 0 : -1);
+		assert_int_equal(r, (op >= ENGINE_PROBE && op <= ENGINE_FREEZE) ||
+		                                    op == ENGINE_ADOPT || op == ENGINE_END
+		                            ? 0
+		                            : -1);
+	}
+}
+
+static void custody_takes_no_arguments(void **state)
+{
+	static const uint32_t ops[] = {ENGINE_ADOPT, ENGINE_END};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+		struct engine_request req = {.op = ops[i], .seq = 1, .box_id = "a"};
+		struct error err;
+
+		assert_refused(&req, "box_id");
+		req = (struct engine_request){.op = ops[i], .seq = 1, .flags = ENGINE_FLAG_KEEP};
+		assert_refused(&req, "limits");
+		req = (struct engine_request){.op = ops[i], .seq = 1, .frozen = 1};
+		assert_refused(&req, "frozen");
+		req = (struct engine_request){.op = ops[i], .seq = 1};
+		assert_int_equal(check(&req, &err), 0);
 	}
 }
 
@@ -270,7 +292,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_good_request_comes_out_as_it_went_in),
 		cmocka_unit_test(every_other_size_is_refused),
-		cmocka_unit_test(only_the_four_requests_are_operations),
+		cmocka_unit_test(only_the_six_requests_are_operations),
+		cmocka_unit_test(custody_takes_no_arguments),
 		cmocka_unit_test(a_box_id_that_could_leave_its_directory_is_refused),
 		cmocka_unit_test(a_box_id_ends_inside_its_field_and_nothing_follows),
 		cmocka_unit_test(the_id_of_a_refused_request_is_echoed_only_if_it_is_one),

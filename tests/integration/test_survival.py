@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What outlives a daemon that is killed: sessions, what runs in them, what waits, and what was read of it."""
+
+import contextlib
+import os
+import signal
+import time
+
+import pytest
+
+from support import host
+from support.client import Client
+from support.daemon import Daemon
+from support.sessions import V1, Session, events
+
+SESSIONS = int(os.environ.get("MILLIBOX_SCALE", "50"))
+
+
+@pytest.fixture
+def mortal():
+    """One of its own, that may be killed; nothing of it is left afterwards."""
+    made = Daemon(config="sessions:\n  max: 2048\n  survive: 30s\nadmission:\n  max_running: 64\n")
+    made.start()
+    yield made
+    if made.process.poll() is None:
+        made.stop()
+    host.wait_until(lambda: made.engine_pid is None, 45, "the engine has ended")
+    assert not list((made.home / "run").iterdir()), "names in the runtime directory"
+    made.remove()
+
+
+def reborn(mortal, *sessions):
+    """kill -9, and another one on the same directory. Return: its client, which @sessions use."""
+    mortal.kill()
+    mortal.start()
+    client = Client(mortal.socket)
+    for session in sessions:
+        session.client = client
+    return client
+
+
+def test_fifty_sessions_outlive_a_killed_daemon(mortal):
+    client = Client(mortal.socket)
+    made = [Session(client, mode="persistent", language="shell" if i % 5 else "python") for i in range(SESSIONS)]
+    py, sh = [s for i, s in enumerate(made) if i % 5 == 0], [s for i, s in enumerate(made) if i % 5]
+    for i, session in enumerate(py):
+        assert session.run(f"x = {i}")["status"] == "success"
+    for i, session in enumerate(sh):
+        assert session.run(f"x={i}")["status"] == "success"
+    running = {s: s.start("echo up; sleep 1; echo down $x") for s in sh[:4]}
+    waiting = {s: [s.start("echo first $x"), s.start("x=new; echo second $x")] for s in running}
+    for session, execution in running.items():
+        session.wait_for_output(execution, "up")
+    client = reborn(mortal, *made)
+    assert {s.info()["status"] for s in made} <= {"ready", "running"}
+    for i, session in enumerate(sh):
+        if session not in running:
+            assert session.run("echo $x")["stdout"] == f"{i}\n"
+    for i, session in enumerate(py):
+        assert session.run("x")["result"] == i
+    for i, session in enumerate(running):
+        assert session.result(running[session])["stdout"] == f"up\ndown {i}\n"
+        assert [session.result(e)["stdout"] for e in waiting[session]] == [f"first {i}\n", "second new\n"]
+        assert session.run("echo $x")["stdout"] == "new\n"
+    for session in made:
+        assert session.delete().status == 200
+    mortal.settle(60)
+
+
+def test_a_stream_goes_on_where_it_was_cut(mortal):
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("x = 5")
+    execution = session.start(
+        "import time\nfor i in range(40):\n    print(i, flush=True)\n    time.sleep(0.05)\nx", timeout=60)
+    seen = []
+    with contextlib.closing(Client(mortal.socket)) as reader:
+        for event in events(reader, execution):
+            seen.append(event)
+            if len(seen) == 8:
+                break
+    client = reborn(mortal, session)
+    last = max(event["id"] for event in seen if event.get("id"))
+    seen += events(client, execution, after=last)
+    assert "".join(e["data"] for e in seen if e["event"] == "stdout") == "".join(f"{i}\n" for i in range(40))
+    numbers = [e["id"] for e in seen if e.get("id")]
+    assert numbers == list(range(1, len(numbers) + 1)) and seen[-1]["event"] == "end"
+    # Whoever reads all of it finds the same numbers on the same words.
+    again = [(e.get("id"), e["event"], e.get("data")) for e in events(client, execution)]
+    assert again == [(e.get("id"), e["event"], e.get("data")) for e in seen]
+    result = session.result(execution)
+    assert result["status"] == "success" and result["result"] == 5 and not result["session_reset"]
+
+
+def test_what_ended_meanwhile_is_read_afterwards(mortal):
+    session = Session(Client(mortal.socket), mode="persistent")
+    execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(0.5)\nprint('down')\n7")
+    session.wait_for_output(execution, "up")
+    mortal.kill()
+    time.sleep(1)  # nobody is there who could be asked whether it is over
+    mortal.start()
+    session.client = Client(mortal.socket)
+    result = session.result(execution)
+    assert (result["status"], result["stdout"], result["result"]) == ("success", "up\ndown\n", 7)
+    # And once more, after a death that nothing had to survive.
+    reborn(mortal, session)
+    assert session.result(execution)["stdout"] == "up\ndown\n"
+    assert session.run("1 + 1")["result"] == 2
+
+
+def test_deadlines_count_from_the_start(mortal):
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("x = 1")
+    execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(60)", timeout=3)
+    session.wait_for_output(execution, "up")
+    started = time.monotonic()
+    reborn(mortal, session)
+    result = session.result(execution)
+    assert result["status"] == "timeout" and time.monotonic() - started < 10
+    assert not result["session_reset"] and session.run("x")["result"] == 1
+
+
+def test_cancel_and_stdin_reach_what_an_earlier_daemon_began(mortal):
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("x = 1")
+    execution = session.start("print(input(), flush=True)\nimport time\ntime.sleep(60)", stdin_open=True)
+    session.wait_for("running")
+    client = reborn(mortal, session)
+    host.wait_until(lambda: client.post(f"{V1}/executions/{execution}/stdin", {"data": "word\n"}).status == 200, 10, "stdin")
+    session.wait_for_output(execution, "word")
+    assert client.post(f"{V1}/executions/{execution}/cancel", {}).status == 200
+    assert session.result(execution)["status"] == "cancelled"
+    assert session.run("x")["result"] == 1
+
+
+@pytest.mark.skipif(not host.is_root(), reason="ids of a box are not an ordinary user's to kill")
+def test_a_lost_box_is_not_silent(mortal):
+    client = Client(mortal.socket)
+    lost, kept = Session(client, mode="persistent", language="shell"), Session(client, mode="persistent")
+    kept.run("x = 2")
+    execution = lost.start("echo up; sleep 76543")
+    queued = lost.start("echo never")
+    lost.wait_for_output(execution, "up")
+    box = host.wait_until(lambda: init_of(mortal, "76543"), 10, "the box")
+    mortal.kill()
+    os.kill(box, signal.SIGKILL)
+    host.wait_until(lambda: not os.path.exists(f"/proc/{box}"), 10, "its end")
+    mortal.start()
+    lost.client = kept.client = Client(mortal.socket)
+    assert lost.info()["status"] == "failed"
+    assert [lost.result(e)["status"] for e in (execution, queued)] == ["crashed", "crashed"]
+    assert kept.run("x")["result"] == 2
+
+
+def init_of(mortal, word):
+    """PID 1 of the box in which a process has @word as an argument."""
+    engine = mortal.engine_pid
+    for init in host.children(engine):
+        if any(word in host.cmdline(pid) for pid in host.descendants(init)):
+            return init
+    return None
+
+
+def test_an_idle_runner_that_died_is_told(mortal):
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("import os, threading, time\nx = 1\nthreading.Thread(target=lambda: (time.sleep(0.5), os._exit(1))).start()")
+    mortal.kill()
+    time.sleep(1)
+    mortal.start()
+    session.client = Client(mortal.socket)
+    result = session.run("'x' in globals()")
+    assert result["session_reset"] and result["result"] is False
+    assert not session.run("1")["session_reset"]
+
+
+@pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer of his own")
+def test_a_paused_session_stays_paused(mortal):
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("x = 3")
+    execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(0.3)\nprint('down')\nx")
+    session.wait_for_output(execution, "up")
+    session.act("pause")
+    reborn(mortal, session)
+    assert session.info()["status"] == "paused"
+    time.sleep(0.5)
+    assert session.client.get(f"{V1}/executions/{execution}/status").json["status"] in ("pending", "running")
+    session.act("resume")
+    result = session.result(execution)
+    assert (result["status"], result["stdout"], result["result"]) == ("success", "up\ndown\n", 3)
+
+
+def test_ephemeral_sessions_go_on_and_say_what_they_lost(mortal):
+    session = Session(Client(mortal.socket), mode="ephemeral")
+    execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(60)")
+    queued = session.start("6 * 7")
+    session.wait_for_output(execution, "up")
+    time.sleep(0.5)  # what is not written down yet would be run anew, which cannot be seen from here
+    reborn(mortal, session)
+    assert session.result(execution)["status"] == "crashed"
+    assert session.result(queued)["result"] == 42
+    assert session.run("1")["status"] == "success"
+
+
+def test_nobody_comes_and_nothing_is_left():
+    mortal = Daemon(env={"MILLIBOX_SESSIONS_SURVIVE": "1s"})
+    mortal.start()
+    Session(Client(mortal.socket), mode="persistent").run("1")
+    engine = mortal.engine_pid
+    mortal.kill()
+    assert mortal.engine_pid == engine
+    host.wait_until(lambda: mortal.engine_pid is None, 15, "the lease has ended")
+    assert not list((mortal.home / "run").iterdir())
+    # Whoever comes later finds the session, and what became of it.
+    mortal.start()
+    with mortal.client() as client:
+        listed = client.get(f"{V1}/sessions").json["sessions"]
+    assert [s["status"] for s in listed] == ["failed"]
+    assert mortal.stop() == 0
+    mortal.remove()
+
+
+def test_without_survival_everything_ends_with_the_daemon():
+    mortal = Daemon(env={"MILLIBOX_SESSIONS_SURVIVE": "0"})
+    mortal.start()
+    Session(Client(mortal.socket), mode="persistent").run("1")
+    mortal.kill()
+    host.wait_until(lambda: mortal.engine_pid is None, 15, "the engine has ended")
+    mortal.remove()
+
+
+def test_a_custodian_is_nobody_elses(mortal):
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("x = 9")
+    mortal.kill()
+    other = Daemon(env={"MILLIBOX_RUNTIME_DIR": str(mortal.home / "run")})
+    try:
+        other.start()
+        with other.client() as client:
+            assert client.get(f"{V1}/sessions").json["sessions"] == []
+            assert Session(client, mode="persistent").run("1 + 1")["result"] == 2
+        assert other.stop() == 0
+    finally:
+        other.remove()
+    mortal.start()
+    session.client = Client(mortal.socket)
+    assert session.run("x")["result"] == 9
+
+
+def test_other_settings_are_another_engine(mortal):
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("x = 1")
+    engine = mortal.engine_pid
+    mortal.kill()
+    mortal.env["MILLIBOX_LIMITS_MEMORY_MAX"] = "4Gi"
+    mortal.start()
+    session.client = Client(mortal.socket)
+    assert mortal.engine_pid not in (None, engine) and not os.path.exists(f"/proc/{engine}/exe")
+    assert session.info()["status"] == "failed"
+
+
+def test_a_stop_ends_sessions_or_leaves_them():
+    mortal = Daemon()
+    mortal.start()
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("x = 4")
+    assert mortal.stop() == 0 and mortal.engine_pid is None
+    mortal.env["MILLIBOX_SESSIONS_KEEP_ON_STOP"] = "true"
+    mortal.start()
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("x = 4")
+    execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(1)\nx")
+    session.wait_for_output(execution, "up")
+    assert mortal.stop() == 0 and mortal.engine_pid
+    mortal.start()
+    session.client = Client(mortal.socket)
+    assert session.result(execution)["result"] == 4
+    assert session.run("x")["result"] == 4
+    assert session.delete().status == 200
+    assert mortal.stop() == 0 and mortal.engine_pid is None
+    mortal.remove()
+
+
+def test_a_killed_custodian_leaves_nothing(mortal):
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("1")
+    engine = mortal.engine_pid
+    mortal.kill()
+    os.kill(engine, signal.SIGKILL)
+    host.wait_until(lambda: mortal.engine_pid is None, 10, "gone")
+    mortal.start()
+    session.client = Client(mortal.socket)
+    assert session.info()["status"] == "failed"
+    mortal.settle()
