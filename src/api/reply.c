@@ -6,6 +6,7 @@
 #include "api/markers.h"
 #include "api/report.h"
 #include "api/se.h"
+#include "api/view_artifact.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -186,7 +187,8 @@ static json_t *result_tail(const struct outcome *o, const struct report *report)
 	json_set(j, "metrics", metrics(o));
 	json_set(j, "limit", text_or_null(exec_limit_name(o->limit)));
 	json_set(j, "denials", denials(o));
-	json_set(j, "artifacts", json_array());
+	json_set(j, "artifacts", view_artifacts(&o->artifacts, NULL));
+	json_set(j, "artifacts_truncated", json_boolean(o->artifacts.truncated));
 	json_set(j, "session_reset", json_false());
 	json_set(j, "isolation", isolation(o));
 	return j;

@@ -4,6 +4,7 @@
 #include "api/json.h"
 #include "api/reply.h"
 #include "api/report.h"
+#include "api/view_artifact.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -291,6 +292,9 @@ static json_t *tail_of(const struct execution_info *info, const struct report *r
 	json_t *j = json_object();
 
 	json_set(j, "session_reset", json_boolean(info->session_reset));
+	if (info->outcome)
+		json_set(j, "artifacts",
+		         view_artifacts(&info->outcome->artifacts, info->session_id));
 	if (!info->outcome)
 		json_set(j, "execution_time", json_null());
 	json_set(j, "language", text(info->language));

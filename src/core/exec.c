@@ -74,6 +74,8 @@ static void set_state(struct exec *e, enum exec_state next)
 static void exec_free(struct exec *e)
 {
 	tenant_release(e->tenant);
+	str_list_free(e->given);
+	free(e->given_sizes);
 	timer_free(e->timer);
 	exec_request_free(e->kept);
 	policy_decision_done(&e->decision);
@@ -156,6 +158,7 @@ static void end(struct exec *e, enum answer_when when)
 	tell_end(e);
 	leave_queue(e);
 	timer_stop(e->timer);
+	gather_cancel(&e->gather);
 	if (when == ANSWER_NOW) {
 		answer(e);
 	} else if (!e->muted) {
@@ -272,6 +275,11 @@ static void on_box_denial(void *ctx, uint32_t exec_id attr_unused, const char *w
 		outcome_add_syscall(&e->outcome, what, count);
 }
 
+static void on_gathered(void *ctx)
+{
+	conclude(ctx, ANSWER_NOW);
+}
+
 static void on_box_done(void *ctx, uint32_t exec_id attr_unused, const struct exec_facts *facts)
 {
 	struct exec *e = ctx;
@@ -279,7 +287,15 @@ static void on_box_done(void *ctx, uint32_t exec_id attr_unused, const struct ex
 	if (!is_open(e))
 		return;
 	outcome_take_facts(facts, e->decision.output_bytes, &e->evidence, &e->outcome);
-	conclude(e, ANSWER_NOW);
+	e->gather.into = &e->outcome.artifacts;
+	e->gather.on_over = on_gathered;
+	e->gather.given = e->given;
+	e->gather.given_sizes = e->given_sizes;
+	e->gather.ctx = e;
+	if (facts->changed_since_ns && gather_start(&e->gather, e->box, facts->changed_since_ns))
+		timer_start(e->timer, ARTIFACTS_TIME_US);
+	else
+		conclude(e, ANSWER_NOW);
 }
 
 static void on_box_exec_failed(void *ctx, uint32_t exec_id attr_unused, const struct error *err)
@@ -338,7 +354,7 @@ static void on_timer(void *ctx)
 	} else if (e->state == EXEC_STATE_BUILDING) {
 		on_build_timeout(e);
 	} else if (e->state == EXEC_STATE_RUNNING) {
-		e->evidence.timed_out = true;
+		e->evidence.timed_out = !e->gather.file; /* else it has ended by itself */
 		conclude(e, ANSWER_NOW);
 	}
 }
@@ -399,6 +415,19 @@ static int build(struct exec *e, const struct exec_request *request, struct erro
 	return hand_over(e, request, err);
 }
 
+/* Whether they changed is asked when the request is gone. */
+static void note_given(struct exec *e, const struct exec_request *request)
+{
+	if (request->files_count == 0)
+		return;
+	e->given = xcalloc(request->files_count + 1, sizeof(*e->given));
+	e->given_sizes = xcalloc(request->files_count, sizeof(*e->given_sizes));
+	for (size_t i = 0; i < request->files_count; i++) {
+		e->given[i] = xstrdup(request->files[i].name);
+		e->given_sizes[i] = request->files[i].len;
+	}
+}
+
 static void launch(struct exec *e, const struct exec_request *request)
 {
 	struct error err = {0};
@@ -407,6 +436,7 @@ static void launch(struct exec *e, const struct exec_request *request)
 	e->admitted_us = clock_us();
 	e->outcome.queue_us = e->admitted_us - e->arrived_us;
 	timer_start(e->timer, e->service->config.build_timeout_us);
+	note_given(e, request);
 	if (build(e, request, &err) < 0)
 		fail(e, &err, ANSWER_LATER);
 }
@@ -574,7 +604,7 @@ void exec_abort(struct exec *e)
 {
 	if (e->state == EXEC_STATE_ENDED)
 		return;
-	e->evidence.cancelled = true;
+	e->evidence.cancelled = !e->gather.file;
 	conclude(e, ANSWER_LATER);
 }
 

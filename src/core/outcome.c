@@ -225,4 +225,5 @@ void outcome_done(struct outcome *out)
 	buf_done(&out->out);
 	buf_done(&out->err);
 	buf_done(&out->report);
+	artifacts_done(&out->artifacts);
 }

@@ -8,6 +8,7 @@
  */
 
 #include "base/buf.h"
+#include "core/artifacts.h"
 #include "driver/counters.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,6 +70,7 @@ struct outcome {
 	uint32_t layers; /* masks of enum wire_layer */
 	uint32_t layers_missing;
 	const char *driver; /* literal */
+	struct artifacts artifacts;
 };
 
 const char *exec_status_name(enum exec_status status);

@@ -294,6 +294,7 @@ void session_reap(struct session *session)
 	free(session->key_id);
 	str_list_free(session->env);
 	free(session->reason);
+	artifacts_done(&session->seen);
 	free(session);
 	if (s)
 		session_service_check_drained(s);

@@ -124,7 +124,7 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 		outcome_take_facts(facts, job->decision.output_bytes, &job->evidence,
 		                   &job->outcome);
 		judge_runner(job, facts);
-		session_job_conclude(job);
+		session_job_gather(job, facts->changed_since_ns);
 		return;
 	}
 	runner = runner_with(session, id);

@@ -24,6 +24,7 @@ void session_job_free(struct session_job *job)
 		s->jobs--;
 	}
 	session_job_unqueue(job);
+	gather_cancel(&job->gather);
 	exec_request_free(job->request);
 	policy_decision_done(&job->decision);
 	outcome_done(&job->outcome);
@@ -98,6 +99,7 @@ static void read_counters(struct session_job *job)
 
 void session_job_conclude(struct session_job *job)
 {
+	gather_cancel(&job->gather);
 	read_counters(job);
 	outcome_take_usage(&job->evidence, &job->outcome);
 	if (!job->evidence.ended && job->started_us)
@@ -119,6 +121,10 @@ static void end_job(struct session_job *job, bool lost, const struct error *fail
 {
 	if (failure) {
 		session_job_fail(job, failure);
+		return;
+	}
+	if (job->phase == JOB_GATHERING) {
+		session_job_conclude(job); /* it had ended before */
 		return;
 	}
 	job->evidence.lost = lost;
@@ -202,6 +208,8 @@ static void on_cancel(void *ctx)
 {
 	struct session_job *job = ctx;
 
+	if (job->phase == JOB_GATHERING)
+		return; /* it has ended by itself */
 	job->evidence.cancelled = true;
 	if (job->exec)
 		exec_abort(job->exec);

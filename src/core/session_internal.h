@@ -103,6 +103,7 @@ struct session {
 	bool box_leaving;  /* ephemeral: @box was spent by an execution and is going down */
 	struct list files; /* struct file_op, owned */
 	size_t files_count;
+	struct artifacts seen; /* files of its box as the last execution left them */
 	struct list runners; /* struct session_runner, owned */
 	uint32_t last_id;    /* of a program or run in the box */
 	struct list acks;    /* struct session_ack: ends that are not recorded yet */

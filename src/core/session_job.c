@@ -330,6 +330,27 @@ static void on_start_timeout(struct session_job *job)
 	session_box_lost(job->session, &err);
 }
 
+static void on_gathered(void *ctx)
+{
+	session_job_conclude(ctx);
+}
+
+void session_job_gather(struct session_job *job, uint64_t since_ns)
+{
+	struct session *session = job->session;
+
+	job->gather.into = &job->outcome.artifacts;
+	job->gather.seen = &session->seen;
+	job->gather.on_over = on_gathered;
+	job->gather.ctx = job;
+	if (!since_ns || !gather_start(&job->gather, session->box, since_ns)) {
+		session_job_conclude(job);
+		return;
+	}
+	job->phase = JOB_GATHERING;
+	session_job_set_timer(session, ARTIFACTS_TIME_US);
+}
+
 void session_job_timer(void *ctx)
 {
 	struct session *session = ctx;
@@ -346,6 +367,8 @@ void session_job_timer(void *ctx)
 	} else if (job->phase == JOB_STOPPING) {
 		session_log(session, LOG_LEVEL_DEBUG, "does not let itself be interrupted");
 		kill_it(job);
+	} else if (job->phase == JOB_GATHERING) {
+		session_job_conclude(job);
 	} else if (job->phase == JOB_KILLING) {
 		(void)error_set(&err, ERR_AGENT_LOST, 0, "what was killed did not end in time");
 		session_box_lost(session, &err);

@@ -22,6 +22,7 @@ struct session_runner {
  * STARTING  handed over; the timer bounds this
  * RUNNING   the timer is its deadline
  * STOPPING  was interrupted, at its deadline or because it was cancelled; the timer is the grace
+ * GATHERING it has ended; the files it made are looked for; the timer bounds that
  * KILLING   its runner or program was killed; the timer bounds the wait for the agent's word
  */
 enum job_phase {
@@ -31,6 +32,7 @@ enum job_phase {
 	JOB_RUNNING,
 	JOB_STOPPING,
 	JOB_KILLING,
+	JOB_GATHERING,
 };
 
 struct session_job {
@@ -51,6 +53,7 @@ struct session_job {
 	uint64_t stdin_taken;          /* resumed: what the agent has of the request's */
 	bool stdin_ended;              /* resumed: it takes no more */
 	bool retried;
+	struct gather gather;
 	bool held;            /* until its record is on the disk */
 	struct error failure; /* the runner could not be started */
 	bool reset;
@@ -93,6 +96,8 @@ void session_job_stop(struct session_job *job);
 void session_job_hand_over(struct session_job *job);
 /** session_job_started - the agent says so. */
 void session_job_started(struct session_job *job);
+/** session_job_gather - it has ended: look for its files, if there can be any, and conclude. */
+void session_job_gather(struct session_job *job, uint64_t since_ns);
 void session_job_timer(void *ctx);
 /** session_job_set_timer - @delay_us 0: stop it. */
 void session_job_set_timer(struct session *session, uint64_t delay_us);

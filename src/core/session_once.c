@@ -38,6 +38,7 @@ static void on_end(void *ctx, const struct outcome *outcome)
 	buf_init(&copy.report, outcome->report.max);
 	/* As long as what it is copied from: it fits. */
 	(void)!buf_add(&copy.report, outcome->report.data, outcome->report.len);
+	artifacts_copy(&outcome->artifacts, &copy.artifacts);
 	copy.queue_us += job->admitted_us - job->arrived_us;
 	execution_ended(job->record, &copy, false);
 	job->exec = NULL;

@@ -328,6 +328,9 @@ static int open_to_empty(int dir, const char *name)
 	/* Its modes forbid even its owner, who may change them. */
 	if (fd == -EACCES && fchmodat(dir, name, 0700, 0) == 0)
 		fd = fd_open_beneath(dir, name, flags, 0);
+	/* And what is in it can be removed. Where this fails the removal says so. */
+	if (fd >= 0)
+		(void)fchmod(fd, 0700);
 	return fd;
 }
 

@@ -503,3 +503,54 @@ def test_a_form_needs_its_type_and_has_a_limit(files):
         sock.connect(files.client.address)
         sock.sendall(head.encode())
         assert b" 413 " in sock.recv(1000)
+
+
+# What an execution made
+
+
+def by_path(result):
+    assert result["artifacts_truncated"] is False, result
+    return {a["path"]: a for a in result["artifacts"]}
+
+
+def test_an_execution_tells_what_it_made(files, py):
+    assert py.run("x = 1")["artifacts"] == []
+    made = by_path(py.run("import os\nos.makedirs('output'); os.makedirs('logs'); os.makedirs('.hidden')\n"
+                          "open('output/a.csv', 'w').write('1,2\\n'); open('logs/x', 'w').write('x'); open('run.log', 'w')\n"
+                          "open('pic.png', 'wb').write(b'p' * 1000); open('.secret', 'w'); open('.hidden/y', 'w'); os.mkfifo('pipe')\n"
+                          "os.symlink('pic.png', 'link')"))
+    assert {p: a["type"] for p, a in made.items()} == {
+        "output/a.csv": "output", "logs/x": "log", "run.log": "log", "pic.png": "artifact"}
+    assert made["pic.png"]["size"] == 1000 and made["pic.png"]["mime_type"] == "image/png"
+    assert made["output/a.csv"]["sha256"] == hashlib.sha256(b"1,2\n").hexdigest() == made["output/a.csv"]["checksum"]
+    assert files.client.get(made["output/a.csv"]["download_url"]).body == b"1,2\n"
+
+
+def test_only_what_changed_is_told(files, py):
+    files.put("given", b"1")
+    py.run("import time\nopen('old', 'w').write('1')\ntime.sleep(0.1)")
+    assert by_path(py.run("2 + 2")) == {}
+    assert set(by_path(py.run("open('new', 'w').write('1')"))) == {"new"}
+    assert set(by_path(py.run("f = open('old', 'r+'); f.write('2'); f.close()"))) == {"old"}
+    assert by_path(py.run("open('old').read()")) == {}
+
+
+def test_a_lone_execution_tells_what_it_made(client):
+    r = client.python("open('out.txt', 'w').write('abc')", files={"in.txt": "given"})
+    made = by_path(r)
+    assert set(made) == {"out.txt"} and made["out.txt"]["download_url"] is None
+    assert made["out.txt"]["sha256"] == hashlib.sha256(b"abc").hexdigest()
+    assert client.python("1")["artifacts"] == []
+
+
+def test_many_and_large_artifacts_are_bounded(py):
+    r = py.run("import os\nos.mkdir('d')\nfor i in range(300): open(f'd/{i}', 'w')")
+    assert len(r["artifacts"]) == 256 and r["artifacts_truncated"] is True
+    r = py.run("open('large', 'wb').truncate(40 << 20)")
+    assert [(a["path"], a["sha256"]) for a in r["artifacts"]] == [("large", None)]
+
+
+def test_the_artifacts_of_an_execution_stay_with_its_record(py, client):
+    execution = py.start("open('kept.txt', 'w').write('k')")
+    py.result(execution)
+    assert [a["path"] for a in client.get(f"{V1}/executions/{execution}/result").json["artifacts"]] == ["kept.txt"]

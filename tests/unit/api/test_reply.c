@@ -64,7 +64,8 @@ static void the_result_is_the_documented_object_to_the_letter(void **state)
 		"\"cpu_time_ms\":0.9,\"memory_peak_mb\":3.0,\"peak_memory_mb\":3.0,\"io_read_"
 	        "bytes\":0,"
 		"\"io_write_bytes\":0,\"processes_peak\":2,\"stdout_bytes\":3,\"stderr_bytes\":0},"
-		"\"limit\":null,\"denials\":[],\"artifacts\":[],\"session_reset\":false,"
+		"\"limit\":null,\"denials\":[],\"artifacts\":[],\"artifacts_truncated\":false,"
+	        "\"session_reset\":false,"
 		"\"isolation\":{\"driver\":\"native\",\"layers\":[\"user\",\"seccomp\"],"
 		"\"missing\":[\"landlock\"]}}";
 	struct outcome o = sample();

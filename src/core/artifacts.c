@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/artifacts.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/utf8.h"
+
+#define NSEC_PER_MSEC 1000000
+#define TICK_NS       (20ULL * NSEC_PER_MSEC) /* more than any kernel takes for one */
+
+void artifacts_done(struct artifacts *a)
+{
+	for (size_t i = 0; i < a->count; i++)
+		free(a->list[i].path);
+	free(a->list);
+	*a = (struct artifacts){0};
+}
+
+struct artifact *artifacts_add(struct artifacts *a, const char *path)
+{
+	struct artifact *one;
+
+	if (a->count == ARTIFACTS_MAX) {
+		a->truncated = true;
+		return NULL;
+	}
+	a->list = xrealloc_array(a->list, a->count + 1, sizeof(*a->list));
+	one = &a->list[a->count++];
+	*one = (struct artifact){.path = utf8_sanitize(path, strlen(path), &(size_t){0})};
+	return one;
+}
+
+void artifacts_copy(const struct artifacts *from, struct artifacts *ret_to)
+{
+	*ret_to = (struct artifacts){.truncated = from->truncated};
+	for (size_t i = 0; i < from->count; i++) {
+		struct artifact *one = artifacts_add(ret_to, from->list[i].path);
+		char *path = one->path;
+
+		*one = from->list[i];
+		one->path = path;
+	}
+}
+
+static bool was_seen(const struct artifacts *seen, const struct box_file_entry *entry)
+{
+	for (size_t i = 0; seen && i < seen->count; i++)
+		if (seen->list[i].inode == entry->inode &&
+		    seen->list[i].ctime_ns == entry->ctime_ns && seen->list[i].size == entry->size)
+			return true;
+	return false;
+}
+
+static bool was_given(const struct gather *g, const struct box_file_entry *entry)
+{
+	for (size_t i = 0; g->given && g->given[i]; i++)
+		if (str_equal(g->given[i], entry->path) && g->given_sizes[i] == entry->size &&
+		    entry->ctime_ns < g->since_ns + TICK_NS)
+			return true;
+	return false;
+}
+
+static void note_now(struct gather *g, const struct box_file_entry *entry)
+{
+	struct artifact *one = g->seen ? artifacts_add(&g->now, "") : NULL;
+
+	if (!one)
+		return;
+	one->inode = entry->inode;
+	one->ctime_ns = entry->ctime_ns;
+	one->size = entry->size;
+}
+
+static void on_entry(void *ctx, const struct box_file_entry *entry)
+{
+	struct gather *g = ctx;
+	struct artifact *one;
+
+	note_now(g, entry);
+	if (was_seen(g->seen, entry) || was_given(g, entry))
+		return;
+	one = artifacts_add(g->into, entry->path);
+	if (!one)
+		return;
+	one->inode = entry->inode;
+	one->ctime_ns = entry->ctime_ns;
+	one->size = entry->size;
+	one->changed_ms = entry->mtime_ns / NSEC_PER_MSEC;
+	one->hashed = entry->sha256;
+	if (entry->sha256)
+		memcpy(one->sha256, entry->sha256, sizeof(one->sha256));
+}
+
+/* The link lets none of these through. */
+static void on_data(void *ctx, const char *data, size_t len)
+{
+	(void)ctx;
+	(void)data;
+	(void)len;
+}
+
+static void on_room(void *ctx)
+{
+	(void)ctx;
+}
+
+static void settle(struct gather *g)
+{
+	if (g->seen) {
+		artifacts_done(g->seen);
+		*g->seen = g->now;
+	} else {
+		artifacts_done(&g->now);
+	}
+	g->now = (struct artifacts){0};
+}
+
+static void over(struct gather *g, bool whole)
+{
+	g->file = NULL;
+	settle(g);
+	g->into->truncated |= !whole;
+	g->on_over(g->ctx);
+}
+
+static void on_done(void *ctx, const struct box_file_summary *summary)
+{
+	over(ctx, !summary->truncated);
+}
+
+static void on_failed(void *ctx, const struct error *err)
+{
+	log_debug("the files of an execution were not found: %s", err->msg);
+	over(ctx, false);
+}
+
+bool gather_start(struct gather *g, struct box *box, uint64_t since_ns)
+{
+	const struct box_file_events events = {g, on_entry, on_data, on_room, on_done, on_failed};
+	const struct box_file_request request = {.op = BOX_FILE_CHANGES,
+	                                         .offset = since_ns,
+	                                         .length = ARTIFACTS_HASHED,
+	                                         .limit = ARTIFACTS_MAX};
+	struct error err = {0};
+
+	g->since_ns = since_ns;
+	if (box_file_open(box, &request, &events, &g->file, &err) == 0)
+		return true;
+	g->into->truncated = true;
+	return false;
+}
+
+void gather_cancel(struct gather *g)
+{
+	if (!g->file)
+		return;
+	settle(g);
+	g->into->truncated = true;
+	box_file_cancel(TAKE_PTR(g->file));
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what an execution made or changed in the workspace: regular files, hidden ones apart, found
+ * by their change times after it ended. Bounded in number, in bytes that are hashed and in time;
+ * where a bound was met the list says so. It costs nothing where the workspace is empty.
+ */
+
+#include "driver/driver.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARTIFACTS_MAX     256
+#define ARTIFACTS_HASHED  (16u * 1024 * 1024) /* bytes of all of them together */
+#define ARTIFACTS_TIME_US (2 * 1000 * 1000ULL)
+
+struct artifact {
+	char *path;                /* owned; UTF-8, what was none is replaced */
+	uint64_t size, changed_ms; /* wall clock */
+	uint64_t inode, ctime_ns;  /* which file, in which state; not of one from the store */
+	bool hashed;
+	uint8_t sha256[BOX_SHA256_LEN];
+};
+
+struct artifacts {
+	struct artifact *list; /* owned */
+	size_t count;
+	bool truncated;
+};
+
+void artifacts_done(struct artifacts *a);
+/** artifacts_copy - deep. */
+void artifacts_copy(const struct artifacts *from, struct artifacts *ret_to);
+/** artifacts_add - @path is copied. Return: the new one, or NULL: there are too many. */
+struct artifact *artifacts_add(struct artifacts *a, const char *path);
+
+/* Looking for them. Part of whoever waits. */
+struct gather {
+	struct box_file *file; /* NULL: not under way */
+	struct artifacts *into;
+	/* The clock of files ticks every few milliseconds: what was there in the tick in which the
+	 * execution began looks new. Not told are those that an earlier look found in the same
+	 * state. */
+	struct artifacts *seen; /* NULL: nothing was; replaced by what is there now */
+	struct artifacts now;
+	uint64_t since_ns;
+	/* Nor those that were given with the execution and have their sizes still. */
+	char **given; /* borrowed; NULL: none */
+	const size_t *given_sizes;
+	void (*on_over)(void *ctx); /* from the loop */
+	void *ctx;
+};
+
+/** gather_start - Return: whether it is under way; if not, the list says that it is not all. */
+bool gather_start(struct gather *g, struct box *box, uint64_t since_ns);
+/** gather_cancel - it takes too long, or nobody waits any more; nothing where none is under way. */
+void gather_cancel(struct gather *g);
