@@ -176,8 +176,10 @@ static void on_signal(void *ctx, int signo)
 static void on_hangup(void *ctx, int signo attr_unused)
 {
 	const struct daemon *d = ctx;
+	size_t failed = reload_run(&d->reload); /* it has logged what failed */
 
-	(void)reload_run(&d->reload); /* it has logged what failed */
+	audit_write(d->audit, &(struct audit_event){.action = "config.reload",
+	                                            .result = failed ? "failed" : "ok"});
 }
 
 static void on_engine_lost(void *ctx, const struct error *err)
@@ -480,7 +482,7 @@ static void on_lag_timer(void *ctx)
 
 static void measure(struct daemon *d)
 {
-	d->measured = (struct measure_parts){d->config, d->execs, d->sessions};
+	d->measured = (struct measure_parts){d->config, d->execs, d->sessions, d->store};
 	metrics_set(d->metrics, METRIC_START_TIME, (double)clock_real_ms() / 1e3);
 	metrics_add_source(d->metrics, metrics_process, NULL);
 	metrics_add_source(d->metrics, measure_core, &d->measured);

@@ -172,6 +172,11 @@ bool db_has_room(const struct db *db, size_t bytes)
 	                                 bytes <= db->queue_max_bytes + reserve - db->queued_bytes);
 }
 
+size_t db_waiting(const struct db *db)
+{
+	return db->queued_bytes;
+}
+
 const struct error *db_last_write_error(const struct db *db)
 {
 	return &db->write_error;

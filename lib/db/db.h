@@ -148,6 +148,8 @@ void db_forget(struct db_job *job);
 void db_set_queue_max(struct db *db, size_t bytes);
 /** db_has_room - whether a job of @bytes would be taken now. */
 bool db_has_room(const struct db *db, size_t bytes);
+/** db_waiting - bytes of jobs that are not done. */
+size_t db_waiting(const struct db *db);
 /** db_last_write_failed - ERR_NONE, or why the latest commit was not possible (ERR_STORAGE). */
 const struct error *db_last_write_error(const struct db *db);
 

@@ -6,6 +6,8 @@
 #include "core/internal.h"
 #include "core/outcome.h"
 #include "core/session.h"
+#include "core/store.h"
+#include "db/db.h"
 
 static void measure_rates(struct metrics *m)
 {
@@ -41,4 +43,8 @@ void measure_core(void *ctx, struct metrics *m)
 	set_usage(m, "queue", execs.queued, scheduler->waiting_max);
 	set_usage(m, "sessions", sessions.live, p->config->sessions_max);
 	measure_rates(m);
+	if (p->store) {
+		metrics_set(m, METRIC_STORE_FAILING, store_is_failing(p->store));
+		metrics_set(m, METRIC_STORE_WAITING, (double)db_waiting(store_db(p->store)));
+	}
 }

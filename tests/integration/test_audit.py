@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 import os
+import signal
 import stat
 import subprocess
 
@@ -97,6 +98,30 @@ def test_who_is_turned_away_is_told_but_cannot_fill_the_disk(audited):
     assert 1 <= len(refused) < 200
     untold = sum(r["detail"].get("untold_before", 0) for r in refused)
     assert len(refused) + untold <= 200
+
+
+def test_reading_the_policies_again_is_told(audited):
+    audited.process.send_signal(signal.SIGHUP)
+    (record,) = wait_for(audited, "config.reload")
+    assert record["result"] == "ok"
+    audited.stop()
+
+
+def test_changes_of_keys_and_tenants_are_told_with_who_asked(audited):
+    with audited.client() as client:
+        assert client.post(f"{V1}/tenants", {"name": "acme"}).status == 201
+        key = client.post(f"{V1}/keys", {"tenant": "acme"}).json
+        assert client.post(f"{V1}/tenants", {"name": "acme"}).status == 409
+    with contextlib.closing(Client(audited.tcp_address())) as stranger:
+        assert stranger.get(f"{V1}/sessions").status == 401
+    (made,) = wait_for(audited, "key.create")
+    first, second = wait_for(audited, "tenant.create", 2)
+    (failure,) = wait_for(audited, "auth.failure")
+    assert made["result"] == first["result"] == "ok" and second["result"] == "Sandbox.StateConflict"
+    assert failure["result"] == "Internal.Unauthorized" and failure["tenant"] is None
+    secret = next(v for v in key.values() if isinstance(v, str) and v.startswith("mb_") and len(v) > 20)
+    assert secret.rsplit("_", 1)[1] not in log_of(audited).read_text()
+    audited.stop()
 
 
 def test_denials_are_told(audited):

@@ -10,14 +10,19 @@ REFUSED = {"refuseInternal": 401, "refuseInternalSpec": 401}
 
 
 @pytest.fixture(scope="module")
-def bench():
-    daemon = Daemon(config="limits: {memory: 128Mi, disk: 16Mi}\n").start()
+def daemon():
+    d = Daemon(config="limits: {memory: 256Mi, disk: 16Mi}\n").start()
+    yield d
+    assert d.stop() == 0, d.log()
+    d.remove()
+
+
+@pytest.fixture(scope="module")
+def bench(daemon):
     with daemon.client() as client:
         bench = Bench(client, Description.of(client))
         yield bench
         bench.clean()
-    assert daemon.stop() == 0, daemon.log()
-    daemon.remove()
 
 
 def test_the_description_is_served_under_both_names(client):
@@ -36,7 +41,7 @@ def is_generated(operation):
 def test_every_operation_answers_as_it_is_described(bench):
     done = 0
     for operation in bench.description.operations():
-        if not is_generated(operation) or operation.path.startswith("/workspace/se"):
+        if not is_generated(operation) or operation.path.startswith("/workspace/se") or not bench.can(operation):
             continue
         try:
             answer = bench.send(operation, bench.path(operation), bench.body(operation))
