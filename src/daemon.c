@@ -630,7 +630,9 @@ static int drop_ids(struct daemon *d, struct error *err)
 
 static int open_store(struct daemon *d, struct error *err)
 {
-	if (store_open(d->config->state_dir, &d->store, err) < 0)
+	const char *dir = d->config->store_memory ? NULL : d->config->state_dir;
+
+	if (store_open(dir, &d->store, err) < 0)
 		return -1;
 	return session_past_read(d->store, &d->past, err);
 }

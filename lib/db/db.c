@@ -265,6 +265,11 @@ static int open_conn(struct db *db, const struct db_config *config, struct error
 {
 	int64_t version = 0;
 
+	if (!config->path)
+		return conn_open(&db->conn, ":memory:", false, err) < 0 ||
+		                       migrate(&db->conn, config, 0, err) < 0
+		               ? -1
+		               : 0;
 	if (make_file(config->path, err) < 0 || check_file(config, &version, err) < 0)
 		return -1;
 	if (conn_open(&db->conn, config->path, false, err) < 0 || conn_setup(&db->conn, err) < 0 ||

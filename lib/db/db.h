@@ -82,7 +82,8 @@ struct db_migration {
 };
 
 struct db_config {
-	const char *path;                      /* made with mode 0600 where it is missing */
+	const char *path;                      /* made with mode 0600 where it is missing; NULL:
+	                                          in memory, gone when it is closed */
 	uint32_t application_id;               /* tells our files from those of other programs */
 	const struct db_migration *migrations; /* borrowed during db_open */
 	size_t migrations_count;

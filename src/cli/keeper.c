@@ -35,7 +35,23 @@ static const struct knock knocks[] = {
 /* Settings reach the daemon by MILLIBOX_*; the rest of it needs no more than this. */
 static const char *const kept_variables[] = {"HOME=", "XDG_RUNTIME_DIR=", "MILLIBOX_"};
 
-#define SURVIVE "MILLIBOX_SESSIONS_SURVIVE="
+/* Nobody will come after a daemon that serves one command, and its directory goes with it. */
+static const char *const own_variables[] = {
+	"MILLIBOX_SESSIONS_SURVIVE=0",
+	"MILLIBOX_STORE_MEMORY=true",
+	"MILLIBOX_AUDIT_ENABLED=false",
+};
+
+static bool is_own(const char *variable)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(own_variables); i++) {
+		size_t name = strcspn(own_variables[i], "=") + 1;
+
+		if (strncmp(variable, own_variables[i], name) == 0)
+			return true;
+	}
+	return false;
+}
 
 static bool is_kept(const char *variable)
 {
@@ -52,16 +68,16 @@ static bool is_kept(const char *variable)
 static char **make_environment(void)
 {
 	size_t count = str_list_count(environ);
-	char **list = xcalloc(count + 3, sizeof(*list));
+	char **list = xcalloc(count + ARRAY_SIZE(own_variables) + 2, sizeof(*list));
 	size_t n = 0;
 
 	list[n++] = xstrdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 	for (size_t i = 0; i < count; i++) {
-		if (is_kept(environ[i]) && !str_has_prefix(environ[i], SURVIVE))
+		if (is_kept(environ[i]) && !is_own(environ[i]))
 			list[n++] = environ[i];
 	}
-	/* Nobody will come after a daemon that serves one command. */
-	list[n++] = xstrdup(SURVIVE "0");
+	for (size_t i = 0; i < ARRAY_SIZE(own_variables); i++)
+		list[n++] = xstrdup(own_variables[i]);
 	return list;
 }
 

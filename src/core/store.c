@@ -27,7 +27,7 @@ static size_t list_migrations(struct db_migration ret_migrations[MIGRATIONS_MAX]
 int store_open(const char *dir, struct store **ret_store, struct error *err)
 {
 	struct db_migration migrations[MIGRATIONS_MAX];
-	cleanup_free char *path = xasprintf("%s/" STORE_FILE, dir);
+	cleanup_free char *path = dir ? xasprintf("%s/" STORE_FILE, dir) : NULL;
 	const struct db_config config = {
 		.path = path,
 		.application_id = APPLICATION_ID,

@@ -15,8 +15,9 @@ from support.daemon import BUILD, ROOT
 needs_cgroup = pytest.mark.skipif(
     not host.is_root(), reason="an ordinary user without a delegated cgroup has rlimits only, which nothing counts"
 )
-SESSION = ["create", "list", "show", "exec", "interrupt", "pause", "resume", "terminate", "delete"]
-COMMANDS = ["run", *(f"session {verb}" for verb in SESSION), "doctor", "box plan", "completion", "version", "help"]
+#: The manual has a section for each, in the order of the overview.
+COMMANDS = re.findall(r"^# [A-Z ]+\n\n\*millibox ([a-z ]+)\*", (ROOT / "docs/man/millibox.1.scd").read_text(), re.M)
+COMMANDS += ["version", "help"]  # which explain themselves
 
 
 def environment(**extra):

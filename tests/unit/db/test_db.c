@@ -383,10 +383,28 @@ static void a_full_disk_refuses_the_large_and_takes_the_small(void **state)
 	assert_int_equal(committed(u), 2);
 }
 
+static void one_in_memory_leaves_no_file(void **state)
+{
+	struct db_unit *u = *state;
+	struct error err = {0};
+	struct db_unit other = {.config = u->config};
+
+	other.config.path = NULL;
+	unit_open(&other);
+	assert_int_equal(db_exec_now(other.db, &DB_SQL(INSERT, DB_TEXT("a"), DB_NULL), 1, &err), 0);
+	assert_int_equal(unit_number(&other, "SELECT count(*) FROM t"), 1);
+	db_close(other.db);
+	unit_open(&other);
+	assert_int_equal(unit_number(&other, "SELECT count(*) FROM t"), 0);
+	db_close(other.db);
+	assert_int_equal(committed(u), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		TEST(one_in_memory_leaves_no_file),
 		TEST(a_write_is_committed_when_its_callback_comes),
 		TEST(a_read_sees_the_writes_before_it),
 		TEST(callbacks_come_in_the_order_of_queueing),
