@@ -630,7 +630,7 @@ static int drop_ids(struct daemon *d, struct error *err)
 
 static int open_store(struct daemon *d, struct error *err)
 {
-	const char *dir = d->config->store_memory ? NULL : d->config->state_dir;
+	const char *dir = d->config->store_volatile ? NULL : d->config->state_dir;
 
 	if (store_open(dir, &d->store, err) < 0)
 		return -1;

@@ -38,7 +38,7 @@ static const char *const kept_variables[] = {"HOME=", "XDG_RUNTIME_DIR=", "MILLI
 /* Nobody will come after a daemon that serves one command, and its directory goes with it. */
 static const char *const own_variables[] = {
 	"MILLIBOX_SESSIONS_SURVIVE=0",
-	"MILLIBOX_STORE_MEMORY=true",
+	"MILLIBOX_STORE_VOLATILE=true",
 	"MILLIBOX_AUDIT_ENABLED=false",
 };
 

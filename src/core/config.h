@@ -61,7 +61,7 @@ struct config {
 	uint64_t executions_keep;
 	uint64_t executions_keep_bytes;
 	/* and what the store keeps of them */
-	bool store_memory;
+	bool store_volatile;
 	uint64_t retention_sessions_us, retention_executions_us;
 	uint64_t retention_count, retention_bytes; /* of executions */
 

@@ -71,7 +71,7 @@ static const struct setting table[] = {
 	{"executions.keep",       SETTING_UINT, AT(executions_keep),       "10000", 1, 1000000, "Ended executions that are kept in memory; others are read from the store"},
 	{"executions.keep_bytes", SETTING_SIZE, AT(executions_keep_bytes), "256Mi", 1 * MI, 64 * GI, "Code and output of those, together"},
 
-	{"store.memory", SETTING_BOOL, AT(store_memory), "false", 0, 0, "Keep nothing on disk: what is known of sessions, executions, keys and templates is gone with the daemon"},
+	{"store.volatile", SETTING_BOOL, AT(store_volatile), "false", 0, 0, "Keep nothing on disk: what is known of sessions, executions, keys and templates is gone with the daemon"},
 	{"retention.sessions",   SETTING_DURATION, AT(retention_sessions_us),   "168h", SEC, 3650 * 24 * HOUR, "An ended session can be read for so long, restarts or not"},
 	{"retention.executions", SETTING_DURATION, AT(retention_executions_us), "720h", SEC, 3650 * 24 * HOUR, "An ended execution can be read for so long, restarts or not"},
 	{"retention.max_count",  SETTING_UINT, AT(retention_count), "1000000", 1, 1000000000, "Ended executions that are stored; beyond that the oldest go"},

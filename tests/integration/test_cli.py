@@ -16,7 +16,7 @@ needs_cgroup = pytest.mark.skipif(
     not host.is_root(), reason="an ordinary user without a delegated cgroup has rlimits only, which nothing counts"
 )
 #: The manual has a section for each, in the order of the overview.
-COMMANDS = re.findall(r"^# [A-Z ]+\n\n\*millibox ([a-z ]+)\*", (ROOT / "docs/man/millibox.1.scd").read_text(), re.M)
+COMMANDS = list(dict.fromkeys(re.findall(r"^# [A-Z ]+\n\n\*millibox ([a-z ]+)\*", (ROOT / "docs/man/millibox.1.scd").read_text(), re.M)))
 COMMANDS += ["version", "help"]  # which explain themselves
 
 
