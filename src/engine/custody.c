@@ -89,8 +89,9 @@ static void closedirp(DIR **dir)
 		(void)closedir(*dir);
 }
 
-/* Names of engines that were killed. */
-static void sweep(int dir)
+/* Names of engines that were killed. One that lives sees a connection that ends at once, if it ever
+ * looks at it. */
+static void sweep(int dir, const char *own)
 {
 	int fd = fd_open_at(dir, ".", O_RDONLY | O_DIRECTORY, 0);
 	attr_cleanup(closedirp) DIR *list = fd < 0 ? NULL : fdopendir(fd);
@@ -101,7 +102,7 @@ static void sweep(int dir)
 	}
 	for (struct dirent *entry = readdir(list); entry; entry = readdir(list))
 		if (str_has_prefix(entry->d_name, PREFIX) && !strstr(entry->d_name, EARLY) &&
-		    is_dead(dir, entry->d_name))
+		    !str_equal(entry->d_name, own) && is_dead(dir, entry->d_name))
 			(void)unlinkat(dir, entry->d_name, 0);
 }
 
@@ -122,7 +123,7 @@ int custody_open(const struct options *options, const struct instance *instance,
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "socket of custody in '%.128s'",
 		                 options->runtime_dir);
-	sweep(instance->dir);
+	sweep(instance->dir, options->custody);
 	(void)!str_copy(ret_custody->name, sizeof(ret_custody->name), options->custody);
 	ret_custody->lease_ms = options->lease_ms;
 	ret_custody->listener = TAKE_FD(sock);

@@ -270,6 +270,7 @@ static void do_adopt(struct server *s, const struct engine_request *req)
 		return;
 	}
 	s->adoptable = false;
+	log_info("another daemon has come");
 	LIST_FOREACH (box, &s->boxes.all, struct box, node)
 		if (box_is_kept(box))
 			hand_kept(s, box, req->seq);
@@ -367,7 +368,6 @@ static void on_next_daemon(struct server *s)
 		(void)fd_close(sock);
 		return;
 	}
-	log_info("another daemon has come");
 	s->sock = sock;
 	s->adoptable = true;
 	(void)!listen_for_next(s, false);
@@ -394,11 +394,28 @@ static int keep(struct server *s)
 	return (int)((s->lease_end_us - now) / USEC_PER_MS) + 1;
 }
 
+/* After a round of events. Return: ms until the next thing is due by time, or -1. */
+static int work(struct server *s)
+{
+	int lease = s->sock < 0 && !s->stopping ? keep(s) : -1;
+	int timeout;
+
+	if (s->sock < 0 && lease < 0)
+		s->stopping = true;
+	if (s->stopping)
+		boxes_end_all(&s->boxes);
+	/* After the events: only here boxes are freed and slots given back. */
+	timeout = boxes_work(&s->boxes);
+	/* Found to be gone while it was told something: what follows from that is due now. */
+	if (s->sock < 0 && lease < 0 && !s->stopping)
+		return 0;
+	return lease >= 0 && (timeout < 0 || lease < timeout) ? lease : timeout;
+}
+
 static int run(struct server *s, struct error *err)
 {
 	struct epoll_event events[EVENTS_MAX];
 	int timeout = -1;
-	int lease = -1;
 
 	while (!s->stopping || !list_is_empty(&s->boxes.all)) {
 		int n = epoll_wait(s->epoll, events, EVENTS_MAX, timeout);
@@ -407,15 +424,7 @@ static int run(struct server *s, struct error *err)
 			return error_set(err, ERR_SYSTEM, errno, "wait for events");
 		for (int i = 0; i < n; i++)
 			on_event(s, events[i].data.u64);
-		lease = s->sock < 0 && !s->stopping ? keep(s) : -1;
-		if (s->sock < 0 && lease < 0)
-			s->stopping = true;
-		if (s->stopping)
-			boxes_end_all(&s->boxes);
-		/* After the events: only here boxes are freed and slots given back. */
-		timeout = boxes_work(&s->boxes);
-		if (lease >= 0 && (timeout < 0 || lease < timeout))
-			timeout = lease;
+		timeout = work(s);
 	}
 	return 0;
 }

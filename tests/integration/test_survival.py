@@ -13,6 +13,7 @@ from support.client import Client
 from support.daemon import Daemon
 from support.sessions import V1, Session, events
 
+# CI runs fifty; MILLIBOX_SCALE=1000 is what one host must stand.
 SESSIONS = int(os.environ.get("MILLIBOX_SCALE", "50"))
 
 
