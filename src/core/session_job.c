@@ -212,7 +212,8 @@ static int hand_over(struct session_job *job, struct error *err)
 	};
 
 	execution_info(job->record, &info);
-	common.label = info.id;
+	common.label =
+		job->session->spec.keep ? info.id : NULL; /* only a box that is kept takes it */
 	source.code = info.code;
 	source.len = info.code_len;
 	packed = exec_source_ask(&source, request->ask);
