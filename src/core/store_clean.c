@@ -96,10 +96,14 @@ static struct db_job *remove_sessions(struct store_cleaner *c, struct error *err
 	struct db *db = store_db(c->parts.store);
 	uint64_t kept_us = c->parts.config->retention_sessions_us;
 
+	/* One that was deleted since the step before still hides its executions. */
 	if (c->step == STEP_DELETED_SESSIONS)
 		return db_change(db,
 		                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT no FROM sessions"
-		                         " WHERE deleted = 1 LIMIT " BATCH_ROWS
+		                         " WHERE deleted = 1 AND NOT EXISTS (SELECT 1 FROM"
+		                         " executions e WHERE e.tenant = sessions.tenant AND"
+		                         " e.session_id = sessions.id AND e.session_ms ="
+		                         " sessions.created_ms) LIMIT " BATCH_ROWS
 		                         ") RETURNING tenant, id, created_ms"),
 		                 ROWS_MAX_BYTES, on_batch, c, err);
 	return db_change(db,
