@@ -25,7 +25,8 @@
 /* How coarse last_used is: a write per key and minute at most. */
 #define USED_STEP_MS 60000
 /* Peers whose failures are remembered apart. */
-#define PEERS_MAX 4096
+#define PEERS_MAX     4096
+#define PRUNE_STEP_US (1 * USEC_PER_SEC)
 
 static const struct bucket_rate failure_rate = {.per_second = 1, .burst = 20};
 
@@ -171,7 +172,8 @@ static bool is_trusted(const struct identity *identity, const struct identity_re
 	       (request->uid == 0 || request->uid == identity->config.owner_uid);
 }
 
-/* Drops those who owe nothing; without any of them there is no room for more. */
+/* Drops those who owe nothing; without any of them there is no room for more. Not for every new
+ * peer: who has many addresses would keep us looking. */
 static void prune_peers(struct identity *identity, uint64_t now_us)
 {
 	struct map *kept = map_new();
@@ -179,6 +181,7 @@ static void prune_peers(struct identity *identity, uint64_t now_us)
 	struct peer *peer;
 	size_t pos = 0;
 
+	identity->pruned_us = now_us;
 	while ((peer = map_next(identity->peers, &pos, &name))) {
 		if (bucket_is_full(&peer->failures, &failure_rate, now_us) ||
 		    map_put(kept, name, peer) < 0)
@@ -195,7 +198,8 @@ static struct peer *get_peer(struct identity *identity, const char *name, uint64
 
 	if (peer)
 		return peer;
-	if (map_count(identity->peers) >= PEERS_MAX)
+	if (map_count(identity->peers) >= PEERS_MAX &&
+	    now_us - identity->pruned_us >= PRUNE_STEP_US)
 		prune_peers(identity, now_us);
 	if (map_count(identity->peers) >= PEERS_MAX) {
 		name = "";

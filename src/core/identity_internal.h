@@ -33,6 +33,7 @@ struct identity {
 	struct list keys;
 	struct list gone;    /* requests may still name them as theirs */
 	struct map *peers;   /* struct peer, by name: those that failed lately */
+	uint64_t pruned_us;  /* when they were last looked through */
 	struct list changes; /* struct identity_change, not written yet */
 	struct principal owner, anybody;
 };
