@@ -12,6 +12,7 @@
 #include "core/exec.h"
 #include "core/execution.h"
 #include "core/identity.h"
+#include "core/imports.h"
 #include "core/measure.h"
 #include "core/packages.h"
 #include "core/policies.h"
@@ -26,6 +27,7 @@
 #include "driver/driver.h"
 #include "home.h"
 #include "http/server.h"
+#include "importer.h"
 #include "io/loop.h"
 #include "lockdown.h"
 #include "reload.h"
@@ -76,6 +78,8 @@ struct daemon {
 	struct store_cleaner *cleaner;
 	struct session_past *past; /* until it is restored */
 	struct templates *templates;
+	struct imports *imports;
+	struct importer importer;
 	char **bases; /* owned, NULL-terminated: directories of roots */
 	struct loop *loop;
 	struct metrics *metrics;
@@ -439,6 +443,10 @@ static void make_core(struct daemon *d)
 	                                          .audit = d->audit};
 
 	sessions.templates = d->templates;
+	d->imports = imports_new(&(struct imports_config){.loop = d->loop,
+	                                                  .templates = d->templates,
+	                                                  .roots = d->bases[0],
+	                                                  .sock = TAKE_FD(d->importer.sock)});
 	execs.tenants = d->tenants;
 	sessions.execs = d->execs = exec_service_new(&execs);
 	identity_start(d->identity, d->loop, exec_service_scheduler(d->execs));
@@ -521,7 +529,7 @@ static int serve(struct daemon *d, struct error *err)
 	measure(d);
 	d->router = router_new(&(struct router_config){
 		c, d->loop, d->execs, d->sessions, d->executions, d->metrics, d->audit, d->packages,
-		d->templates, d->runners, d->store, d->identity, d->tenants});
+		d->templates, d->runners, d->store, d->identity, d->tenants, d->imports});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
@@ -651,6 +659,12 @@ static int load_identity(struct daemon *d, struct error *err)
 	return check_keys(d->config, d->identity, err);
 }
 
+/* After the ids were given up, and before the filter: it gets ours, and no more. */
+static int start_importer(struct daemon *d, struct error *err)
+{
+	return importer_start(&d->importer, d->config->engine_path, d->bases[0], err);
+}
+
 static int load_templates(struct daemon *d, struct error *err)
 {
 	const struct templates_config templates = {
@@ -686,9 +700,10 @@ static const struct phase phases[] = {
         {drop_ids,       DAEMON_NO_LOCKDOWN},
 	{open_store,     DAEMON_BAD_PLACE  },
         {load_identity,  DAEMON_BAD_CONFIG },
-	{load_templates, DAEMON_BAD_PLACE  },
-        {lock_down,      DAEMON_NO_LOCKDOWN},
-	{serve,          DAEMON_BAD_PLACE  },
+	{start_importer, DAEMON_BAD_CONFIG },
+        {load_templates, DAEMON_BAD_PLACE  },
+	{lock_down,      DAEMON_NO_LOCKDOWN},
+        {serve,          DAEMON_BAD_PLACE  },
 };
 
 static int start(struct daemon *d)
@@ -723,6 +738,8 @@ static void take_down(struct daemon *d)
 		store_finish(d->store);
 	executions_free(d->executions);
 	exec_service_free(d->execs);
+	imports_free(d->imports);
+	importer_end(&d->importer);
 	templates_free(d->templates);
 	timer_free(d->answer_timer);
 	timer_free(d->lag_timer);
@@ -762,6 +779,7 @@ enum daemon_exit daemon_run(const struct config *config)
 		.config = config,
 		.started_by = geteuid(),
 		.guard.link = -1,
+		.importer.sock = -1,
 		.state_lock = -1,
 		.tcp_fd = -1,
 		.unix_fd = -1,

@@ -15,6 +15,7 @@
 struct config;
 struct exec_service;
 struct executions;
+struct imports;
 struct identity;
 struct loop;
 struct audit;
@@ -44,6 +45,7 @@ struct router_config {
 	struct store *store;       /* NULL: nothing is kept but in memory */
 	struct identity *identity; /* NULL: nobody is asked who he is */
 	struct tenants *tenants;   /* NULL: nobody has quotas */
+	struct imports *imports;
 };
 
 void router_free(struct router *r);

@@ -73,6 +73,7 @@ static const struct route routes[] = {
 	{"GET",    BY_NAME "/executions",     ROUTE_BODY_NONE,     false, v1_session_executions,   "List executions of a session, newest first", SCOPE_READ},
 
 	{"POST",   V1 "/templates",           ROUTE_BODY_JSON,     false, v1_template_create,      "Make a template", SCOPE_TEMPLATES},
+	{"POST",   V1 "/templates/import",    ROUTE_BODY_STREAM,   false, v1_template_import,      "Make a template of the archive of an image", SCOPE_TEMPLATES},
 	{"GET",    V1 "/templates",           ROUTE_BODY_NONE,     false, v1_template_list,        "List templates, built-in ones first", SCOPE_READ},
 	{"GET",    TEMPLATE,                  ROUTE_BODY_NONE,     false, v1_template_show,        "Tell about a template", SCOPE_READ},
 	{"PUT",    TEMPLATE,                  ROUTE_BODY_JSON,     false, v1_template_update,      "Change a template", SCOPE_TEMPLATES},

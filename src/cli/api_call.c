@@ -30,7 +30,7 @@ int api_call(const struct endpoint *endpoint, const struct api_call *call, json_
 		.bearer = endpoint->key,
 		.ca_file = endpoint->ca_file,
 		.body = call->body,
-		.body_len = call->body ? strlen(call->body) : 0,
+		.body_len = call->body_len || !call->body ? call->body_len : strlen(call->body),
 		.on_data = on_data,
 		.ctx = &body,
 	};

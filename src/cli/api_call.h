@@ -12,6 +12,7 @@ struct api_call {
 	const char *method;
 	const char *path; /* with its query */
 	const char *body; /* JSON; NULL: none */
+	size_t body_len;  /* 0: that of the text */
 };
 
 /**

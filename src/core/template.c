@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "core/exec.h"
+#include "core/policy_env.h"
 #include "core/runners.h"
 
 #define AT(field) offsetof(struct template_spec, field)
@@ -161,6 +162,14 @@ static bool is_named(char *const *env, const char *variable)
 		if (strncmp(*env, variable, len) == 0)
 			return true;
 	return false;
+}
+
+bool template_env_is_good(const char *variable)
+{
+	char *env[] = {(char *)(uintptr_t)variable, NULL};
+	struct error err = {0};
+
+	return policy_env_check(env, &err) == 0;
 }
 
 char **template_env(const struct template *t, char *const *own)

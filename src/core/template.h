@@ -82,6 +82,8 @@ char *const *template_command(const struct template *t, const struct runner *r);
 /** template_session_command - the same of a runner that stays. */
 char *const *template_session_command(const struct template *t, const struct runner *r);
 
+/** template_env_is_good - whether @variable of an image may be kept: as callers' are checked. */
+bool template_env_is_good(const char *variable);
 /** template_env - variables of @t that @own does not have, and @own; NULL: none at all. Owned. */
 char **template_env(const struct template *t, char *const *own) attr_must_check;
 /**

@@ -35,6 +35,8 @@ struct slot {
 struct templates {
 	struct templates_config config;
 	struct templates_events events;
+	void (*on_unused)(void *ctx, const char *root); /* NULL: nobody removes them */
+	void *unused_ctx;
 	struct map *by_key;
 	struct list slots;
 	size_t count; /* without built-ins */
@@ -307,6 +309,22 @@ static size_t count_others(const struct templates *all, const struct slot *self)
 	return count;
 }
 
+bool templates_uses_root(const struct templates *all, const char *root)
+{
+	struct slot *slot;
+
+	LIST_FOREACH (slot, &all->slots, struct slot, node)
+		if (str_equal(slot->now->root, root))
+			return true;
+	return false;
+}
+
+void templates_set_unused(struct templates *all, void (*fn)(void *ctx, const char *root), void *ctx)
+{
+	all->on_unused = fn;
+	all->unused_ctx = ctx;
+}
+
 int templates_delete(struct templates *all, const char *tenant, const char *id, struct error *err)
 {
 	struct slot *slot = find_own(all, tenant, id, err);
@@ -328,9 +346,12 @@ int templates_delete(struct templates *all, const char *tenant, const char *id, 
 	if (make_key(key, tenant, id) >= 0)
 		(void)map_remove(all->by_key, key);
 	list_remove(&slot->node);
+	all->count--;
+	if (slot->now->kind == TEMPLATE_ON_IMAGE && all->on_unused &&
+	    !templates_uses_root(all, slot->now->root))
+		all->on_unused(all->unused_ctx, slot->now->root);
 	template_unref(slot->now);
 	free(slot);
-	all->count--;
 	return 0;
 }
 

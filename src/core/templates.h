@@ -82,6 +82,11 @@ struct template *templates_get(const struct templates *all, const char *tenant, 
 /** templates_attach - @request gets what its template_id names; nothing where it names none. */
 int templates_attach(const struct templates *all, const char *tenant, struct exec_request *request,
                      struct error *err) attr_must_check;
+/** templates_uses_root - whether some template stands on the imported root @root. */
+bool templates_uses_root(const struct templates *all, const char *root);
+/** templates_set_unused - @fn is told of an imported root whose last template was deleted. */
+void templates_set_unused(struct templates *all, void (*fn)(void *ctx, const char *root),
+                          void *ctx);
 /** templates_use, templates_release - a session began, or ended, to use it. */
 void templates_use(struct templates *all, const struct template *t);
 void templates_release(struct templates *all, const struct template *t);

@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from support import oci
+from support import host, oci
 from support.daemon import BUILD, Daemon
 from support.sessions import V1, Session
 
@@ -275,10 +275,45 @@ def test_a_directory_that_is_not_there_is_a_wrong_setting():
     daemon.remove()
 
 
+def test_an_image_is_imported_and_goes_with_its_template(roots):
+    image = oci.Image([oci.busybox_layer(), [oci.entry("etc/mine", b"layer"), oci.entry("root/.wh.secret")]],
+                      {"Env": ["GREETING=from the image", "LD_PRELOAD=evil"], "Cmd": ["/bin/sh"]}).bytes()
+    tar = {"Content-Type": "application/x-tar"}
+    daemon = Daemon(config=f"templates:\n  dirs: [{roots}]\n").start()
+    kept = daemon.home / "state/roots"
+    try:
+        with daemon.client() as client:
+            made = client.request("POST", f"{TEMPLATES}/import?id=img&name=My+image", body=image, headers=tar)
+            assert made.status == 201 and made.json["root"] == "image" and made.json["available"], made
+            assert made.json["env_vars"] == {"GREETING": "from the image"} and made.json["image_config"]["layers"] == 2
+            assert client.request("POST", f"{TEMPLATES}/import?id=img", body=image, headers=tar).status == 409
+        with daemon.client() as client:
+            assert run(client, "img", "echo $GREETING; cat /etc/mine; ls /root")["stdout"] == "from the image\nlayer"
+            bad = client.request("POST", f"{TEMPLATES}/import?id=bad", body=image[:100000], headers=tar)
+            assert bad.status == 400 and client.get(f"{TEMPLATES}/bad").status == 404, bad
+        with daemon.client() as client:
+            assert client.request("POST", f"{TEMPLATES}/import", body=b"", headers=tar).json["field"] == "id"
+        assert daemon.stop() == 0
+        (kept / ".tmp-left").mkdir()
+        (kept / "img-nobodys").mkdir()
+        daemon.start()
+        host.wait_until(lambda: len(list(kept.iterdir())) == 1, 10, "leftovers gone")
+        with daemon.client() as client:
+            assert client.post(TEMPLATES, {"id": "on", "name": "On", "image": "img"}).json["root"] == "image"
+            assert client.request("DELETE", f"{TEMPLATES}/img").status == 400
+            assert run(client, "on", "cat /etc/mine")["stdout"] == "layer"
+            assert client.request("DELETE", f"{TEMPLATES}/on").status == 204
+            assert client.request("DELETE", f"{TEMPLATES}/img").status == 204
+        host.wait_until(lambda: not list(kept.iterdir()), 10, "the root gone with its template")
+    finally:
+        daemon.stop()
+        daemon.remove()
+
+
 # The command line
 
 
-def test_the_command_line(server):
+def test_the_command_line(server, tmp_path):
     def millibox(*words, status=0):
         done = subprocess.run([BUILD / "millibox", *words, "--socket", server.socket], capture_output=True, text=True,
                               timeout=60, check=False)
@@ -295,3 +330,8 @@ def test_the_command_line(server):
     assert "no template" in millibox("template", "show", "cli", status=125)
     assert "cannot be used yet" in millibox("template", "create", "far", "--image", "nowhere")
     millibox("template", "delete", "far")
+    (tmp_path / "box.tar").write_bytes(oci.docker_save([oci.busybox_layer()]))
+    millibox("template", "import", str(tmp_path / "box.tar"), "--name", "A box")
+    assert "image" in millibox("template", "show", "box")
+    assert millibox("run", "--template", "box", "--language", "shell", "--code", "cat /root/secret") == "of root\n"
+    millibox("template", "delete", "box")
