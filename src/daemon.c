@@ -659,12 +659,6 @@ static int load_identity(struct daemon *d, struct error *err)
 	return check_keys(d->config, d->identity, err);
 }
 
-/* After the ids were given up, and before the filter: it gets ours, and no more. */
-static int start_importer(struct daemon *d, struct error *err)
-{
-	return importer_start(&d->importer, d->config->engine_path, d->bases[0], err);
-}
-
 static int load_templates(struct daemon *d, struct error *err)
 {
 	const struct templates_config templates = {
@@ -674,6 +668,9 @@ static int load_templates(struct daemon *d, struct error *err)
 		.max = d->config->templates_max,
 	};
 
+	/* After the ids were given up, and before the filter: it gets ours, and no more. */
+	if (importer_start(&d->importer, d->config->engine_path, d->bases[0], err) < 0)
+		return -1;
 	d->templates = templates_new(&templates);
 	return store_templates(d->store, d->templates, err);
 }
@@ -700,10 +697,9 @@ static const struct phase phases[] = {
         {drop_ids,       DAEMON_NO_LOCKDOWN},
 	{open_store,     DAEMON_BAD_PLACE  },
         {load_identity,  DAEMON_BAD_CONFIG },
-	{start_importer, DAEMON_BAD_CONFIG },
-        {load_templates, DAEMON_BAD_PLACE  },
-	{lock_down,      DAEMON_NO_LOCKDOWN},
-        {serve,          DAEMON_BAD_PLACE  },
+	{load_templates, DAEMON_BAD_PLACE  },
+        {lock_down,      DAEMON_NO_LOCKDOWN},
+	{serve,          DAEMON_BAD_PLACE  },
 };
 
 static int start(struct daemon *d)
