@@ -221,7 +221,9 @@ enum column {
 #define COLUMN_REQUEST COLUMN_OUT
 #define SELECT_LIVE                                                                                \
 	"SELECT id, tenant, session_id, session_ms, created_ms, started_ms, NULL, language,"       \
-	" timeout_us, NULL, NULL, NULL, code, request FROM executions WHERE completed_ms IS NULL"
+	" timeout_us, NULL, NULL, NULL, code, request FROM executions e WHERE completed_ms IS"     \
+	" NULL AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = e.tenant"                 \
+	" AND s.id = e.session_id AND s.created_ms = e.session_ms AND s.deleted = 1)"
 
 static void fill_buf(struct buf *b, const struct db_rows *rows, size_t row, size_t column)
 {

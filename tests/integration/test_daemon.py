@@ -188,7 +188,7 @@ def _ignore(fn):
 
 def test_daemon_holds_no_privilege(daemon):
     threads = sorted(pathlib.Path(f"/proc/{daemon.pid}/task").iterdir())
-    assert len(threads) == 2  # the loop's, and the store's
+    assert len(threads) == 3  # of the loop, the store and the audit log
     for thread in threads:
         lines = (thread / "status").read_text().splitlines()
         status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)

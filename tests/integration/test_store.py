@@ -175,7 +175,10 @@ def test_an_acknowledged_execution_is_never_lost(own):
     assert len(acknowledged) > 4
     with daemon.client() as client:
         for execution in acknowledged:
-            answer = client.get(f"{V1}/executions/{execution}/result")
+            path = f"{V1}/executions/{execution}/result"
+            # What was accepted and had not begun is run by the next daemon.
+            host.wait_until(lambda: client.get(path).status != 409, 30, f"end of {execution}, seed {seed}")
+            answer = client.get(path)
             assert answer.status == 200, (seed, execution, answer)
             assert answer.json["status"] in ("success", "crashed", "cancelled"), (seed, answer)
 
