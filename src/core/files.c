@@ -179,7 +179,7 @@ void session_files_go_on(struct session *session)
 				waiting = op;
 		if (!waiting)
 			break;
-		submit_late(waiting);
+		submit_late(waiting); // NOLINT: what has ended is in the list no more
 	}
 }
 
@@ -188,7 +188,7 @@ void session_files_end(struct session *session, const struct error *err)
 	struct file_op *op;
 
 	while ((op = LIST_FIRST(&session->files, struct file_op, node)))
-		fail(op, err);
+		fail(op, err); // NOLINT: as above
 }
 
 void session_files_drop(struct session *session)
@@ -196,7 +196,7 @@ void session_files_drop(struct session *session)
 	struct file_op *op;
 
 	while ((op = LIST_FIRST(&session->files, struct file_op, node)))
-		file_cancel(op);
+		file_cancel(op); // NOLINT: as above
 }
 
 void session_box_spent(struct session *session)

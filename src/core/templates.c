@@ -47,17 +47,20 @@ static int make_key(char ret_key[KEY_LEN], const char *tenant, const char *id)
 	return str_format(ret_key, KEY_LEN, "%s/%s", tenant, id);
 }
 
-static struct slot *find_slot(const struct templates *all, const char *tenant, const char *id)
+static struct slot *slot_of(const struct templates *all, const char *tenant, const char *id)
 {
 	char key[KEY_LEN];
-	struct slot *slot = NULL;
 
 	/* What is too long for a key nobody has. */
-	if (make_key(key, tenant, id) >= 0)
-		slot = map_get(all->by_key, key);
-	if (!slot && *tenant)
-		return find_slot(all, "", id);
-	return slot;
+	return make_key(key, tenant, id) < 0 ? NULL : map_get(all->by_key, key);
+}
+
+/* The tenant's own, or a built-in. */
+static struct slot *find_slot(const struct templates *all, const char *tenant, const char *id)
+{
+	struct slot *slot = slot_of(all, tenant, id);
+
+	return slot ? slot : slot_of(all, "", id);
 }
 
 struct template *templates_find(const struct templates *all, const char *tenant, const char *id)

@@ -73,26 +73,41 @@ static void end_it(int sock, int pidfd)
 	wait_for_end(pidfd);
 }
 
+/* Return: its pidfd, or a negative errno: it is not who it should be. */
+static int open_peer(int sock)
+{
+	pid_t pid = -1;
+	int r = check_peer(sock, &pid);
+
+	return r < 0 ? r : fd_pidfd_open(pid);
+}
+
+static bool is_alive(int sock, int pidfd, struct engine_probe *ret_probe)
+{
+	struct error err = {0};
+
+	if (native_probe(sock, ret_probe, &err) == 0)
+		return true;
+	/* It had nothing to keep, and was about to end. */
+	log_debug("the engine of an earlier daemon: %s", err.msg);
+	wait_for_end(pidfd);
+	return false;
+}
+
 bool native_find_custodian(const struct native_config *config, struct native_engine *ret_engine)
 {
 	cleanup_close int sock = config->custody ? connect_to(config) : -1;
-	cleanup_close int pidfd = -1;
-	struct engine_probe probe;
-	struct error err = {0};
-	pid_t pid;
+	cleanup_close int pidfd = sock < 0 ? -1 : open_peer(sock);
+	struct engine_probe probe = {0};
 
 	if (sock < 0)
 		return false;
-	if (check_peer(sock, &pid) < 0 || (pidfd = fd_pidfd_open(pid)) < 0) {
+	if (pidfd < 0) {
 		log_warn("somebody else listens in %s, ignoring", config->runtime_dir);
 		return false;
 	}
-	if (native_probe(sock, &probe, &err) < 0) {
-		/* It had nothing to keep, and was about to end. */
-		log_debug("the engine of an earlier daemon: %s", err.msg);
-		wait_for_end(pidfd);
+	if (!is_alive(sock, pidfd, &probe))
 		return false;
-	}
 	if (probe.identity != native_identity(config)) {
 		log_warn("the engine of an earlier daemon is of another version or has other "
 		         "settings: its boxes end");

@@ -199,6 +199,7 @@ static int take_exact(struct unpack *u, void *ret_data, size_t len, struct error
 			return 0;
 		if (n == 0)
 			return cut_off(err);
+		assert(data);
 		memcpy((char *)ret_data + have, data, (size_t)n);
 		have += (size_t)n;
 	}

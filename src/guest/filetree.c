@@ -183,6 +183,7 @@ static void names_gather(struct names *n, DIR *dir, const char *after)
 {
 	const struct dirent *entry = NULL;
 
+	assert(dir);
 	n->list = xcalloc(2 * n->limit + 1, sizeof(*n->list));
 	while ((entry = readdir(dir))) {
 		if (is_dots(entry->d_name) || (after[0] && strcmp(entry->d_name, after) <= 0))

@@ -256,7 +256,7 @@ static int file_stat(const struct file_job *job, struct file_out *out, struct er
 	cleanup_close int fd =
 		fd_open_inside(AT_FDCWD, job->path[0] ? job->path : ".", O_PATH | O_NOFOLLOW, 0);
 	char target[PUT_PATH_MAX + 1] = "";
-	struct stat st;
+	struct stat st = {0};
 	int r = fd < 0 ? fd : 0;
 
 	if (r >= 0 && fstat(fd, &st) < 0)
@@ -296,7 +296,7 @@ static int send_content(const struct file_job *job, int fd, struct file_out *out
 static int file_read(const struct file_job *job, struct file_out *out, struct error *err)
 {
 	cleanup_close int fd = -1;
-	struct stat st;
+	struct stat st = {0};
 
 	if (must_name(job, err) < 0)
 		return -1;
@@ -336,7 +336,7 @@ static int take_content(const struct file_job *job, int fd, struct error *err)
 
 static int replace(const struct file_job *job, int dir, const char *temp, const char *name)
 {
-	struct stat st;
+	struct stat st = {0};
 
 	/* A directory would not be replaced either, but the kernel says it less clearly. */
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
@@ -351,7 +351,7 @@ static int write_at(const struct file_job *job, int dir, const char *name, struc
                     struct error *err)
 {
 	char temp[FILE_TEMP_LEN];
-	struct stat st;
+	struct stat st = {0};
 	int r = 0;
 
 	file_temp_name(temp);
@@ -393,7 +393,7 @@ static int file_mkdir(const struct file_job *job, struct file_out *out, struct e
 {
 	bool parents = job->flags & WIRE_FILE_PARENTS;
 	const char *name = NULL;
-	struct stat st;
+	struct stat st = {0};
 	int r = 0;
 
 	if (must_name(job, err) < 0)
@@ -418,7 +418,7 @@ static int file_move(const struct file_job *job, struct file_out *out, struct er
 {
 	bool replaces = job->flags & WIRE_FILE_REPLACE;
 	const char *from_name = NULL, *to_name = NULL;
-	struct stat st;
+	struct stat st = {0};
 
 	if (must_name(job, err) < 0)
 		return -1;

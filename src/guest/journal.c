@@ -141,7 +141,7 @@ static int note_frame(struct journal *j, const struct frame *frame, const char *
 int journal_note(struct journal *j, struct channel *ch)
 {
 	char *data = ch->out.data;
-	size_t from = ch->noted, to = ch->noted;
+	size_t from = ch->noted, to = from;
 	struct frame frame;
 
 	while (j->on && from < ch->out.len) {

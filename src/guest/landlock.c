@@ -137,11 +137,13 @@ static int add_own_root(int ruleset, int abi)
 	int fd = fd_open("/", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
-	int r = dir ? 0 : -errno;
+	int r = 0;
 
-	if (!dir)
+	if (!dir) {
+		r = fd < 0 ? fd : -errno;
 		(void)fd_close(fd);
-
+		return r;
+	}
 	while (r >= 0 && (entry = readdir(dir))) {
 		char path[NAME_MAX + 2];
 		const struct place place = {path, READ_RUN | CHANGE};
@@ -153,8 +155,7 @@ static int add_own_root(int ruleset, int abi)
 		if (!keep)
 			r = add_place(ruleset, abi, &place);
 	}
-	if (dir)
-		(void)closedir(dir);
+	(void)closedir(dir);
 	return r;
 }
 

@@ -191,6 +191,14 @@ static bool is_good(const struct import_request *request, ssize_t n, size_t fds)
 	       request->op < IMPORT_OP_COUNT && fds == wanted && import_is_name(request->name);
 }
 
+static void begin(int roots, const struct import_request *request, const int fds[2])
+{
+	if (fork() != 0) /* one that cannot be made closes the result: the end without success */
+		return;
+	(void)signal(SIGCHLD, SIG_DFL);
+	handle(roots, request, fds);
+}
+
 int serve(int roots, int sock)
 {
 	sweep(roots);
@@ -204,14 +212,8 @@ int serve(int roots, int sock)
 
 		if (n == 0 || (n < 0 && n != -EINTR))
 			return n == 0 || n == -ECONNRESET ? 0 : 1;
-		if (is_good(&request, n, count)) {
-			pid_t pid = fork();
-
-			if (pid == 0) {
-				(void)signal(SIGCHLD, SIG_DFL);
-				handle(roots, &request, fds);
-			}
-		}
+		if (is_good(&request, n, count))
+			begin(roots, &request, fds);
 		for (size_t i = 0; i < count; i++)
 			(void)fd_close(fds[i]);
 	}
