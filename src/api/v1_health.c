@@ -21,6 +21,11 @@ void v1_healthz(struct router *r, struct http_request *req, const struct route_a
 	reply_json(req, 200, body);
 }
 
+static bool can_store(const struct router *r)
+{
+	return !r->parts.store || !store_is_failing(r->parts.store);
+}
+
 static void add_reason(json_t *reasons, const char *text)
 {
 	int r = json_array_append_new(reasons, json_string(text));
@@ -39,7 +44,7 @@ void v1_readyz(struct router *r, struct http_request *req, const struct route_ar
 	exec_service_stats(r->execs, &stats);
 	if (stats.draining)
 		add_reason(reasons, "draining");
-	if (r->parts.store && store_is_failing(r->parts.store))
+	if (!can_store(r))
 		add_reason(reasons, "store");
 	if (r->unready)
 		add_reason(reasons, r->unready);
@@ -51,12 +56,17 @@ void v1_readyz(struct router *r, struct http_request *req, const struct route_ar
 	reply_json(req, ready ? 200 : 503, body);
 }
 
-static bool is_ready(const struct router *r)
+static bool can_run(const struct router *r)
 {
 	struct exec_service_stats stats;
 
 	exec_service_stats(r->execs, &stats);
 	return !stats.draining && !r->unready;
+}
+
+static bool is_ready(const struct router *r)
+{
+	return can_run(r) && can_store(r);
 }
 
 static json_t *view_health(const struct router *r)
@@ -103,10 +113,10 @@ void v1_health_detailed(struct router *r, struct http_request *req, const struct
 	json_t *j = view_health(r), *parts = json_object();
 
 	(void)args;
-	/* A daemon whose database cannot be written ends; the workspace is memory of the box. */
-	json_set(parts, "database", part(true, "sqlite"));
-	json_set(parts, "storage", part(true, "tmpfs"));
-	json_set(parts, "runtime_nodes", part(is_ready(r), driver->ops->name));
+	json_set(parts, "database", part(can_store(r), "sqlite"));
+	/* Workspaces are memory of their boxes: they are there when boxes can be. */
+	json_set(parts, "storage", part(can_run(r), "tmpfs"));
+	json_set(parts, "runtime_nodes", part(can_run(r), driver->ops->name));
 	json_set(j, "dependencies", parts);
 	json_set(j, "reason", r->unready ? json_string(r->unready) : json_null());
 	reply_json(req, is_ready(r) ? 200 : 503, j);

@@ -446,7 +446,7 @@ const struct command command_sandbox_run = {
 	.arguments = "SCRIPT.py",
 	.summary = "Call the handler of a Python script, as the older sandbox-run does",
 	.text = "The exit status is 0, or 1 in general, 2 when a file cannot be read, 3 for a "
-                "syntax "
+		"syntax "
 		"error or\n"
 		"no handler, 4 at the time limit, 5 when no box could be made, 130 after an "
 		"interrupt,\n"

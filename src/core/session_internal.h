@@ -104,9 +104,9 @@ struct session {
 	struct list files; /* struct file_op, owned */
 	size_t files_count;
 	struct artifacts seen; /* files of its box as the last execution left them */
-	struct list runners; /* struct session_runner, owned */
-	uint32_t last_id;    /* of a program or run in the box */
-	struct list acks;    /* struct session_ack: ends that are not recorded yet */
+	struct list runners;   /* struct session_runner, owned */
+	uint32_t last_id;      /* of a program or run in the box */
+	struct list acks;      /* struct session_ack: ends that are not recorded yet */
 	size_t unacked;
 	bool adopting;     /* the box is an earlier daemon's, and has not said what is in it */
 	struct list queue; /* struct session_job, owned */

@@ -362,7 +362,11 @@ def test_a_full_disk_refuses_what_would_be_lost_and_nothing_else(small):
             # A small write that still fits makes it ready again: it is, for small ones.
             large = client.post(f"{session.path}/execute", {"code": "x = 2\n" + "#" * 900_000})
             ready = client.get("/readyz")
-            return large.status == 507 and ready.status == 503 and "store" in ready.json["reasons"]
+            parts = client.get("/api/v1/health/detailed").json["dependencies"]
+            return (
+                large.status == 507 and ready.status == 503 and "store" in ready.json["reasons"]
+                and parts["database"]["status"] == "unhealthy" and parts["runtime_nodes"]["status"] == "healthy"
+            )  # fmt: skip
 
         host.wait_until(says_so, 20, "not ready")
         assert client.get("/healthz").status == 200

@@ -62,10 +62,10 @@ static void the_result_is_the_documented_object_to_the_letter(void **state)
 		"\"result\":null,\"results\":[],\"error\":null,\"execution_time\":0.0012,"
 		"\"metrics\":{\"duration_ms\":1.2,\"start_ms\":0.3,\"queue_ms\":0.0,"
 		"\"cpu_time_ms\":0.9,\"memory_peak_mb\":3.0,\"peak_memory_mb\":3.0,\"io_read_"
-	        "bytes\":0,"
+		"bytes\":0,"
 		"\"io_write_bytes\":0,\"processes_peak\":2,\"stdout_bytes\":3,\"stderr_bytes\":0},"
 		"\"limit\":null,\"denials\":[],\"artifacts\":[],\"artifacts_truncated\":false,"
-	        "\"session_reset\":false,"
+		"\"session_reset\":false,"
 		"\"isolation\":{\"driver\":\"native\",\"layers\":[\"user\",\"seccomp\"],"
 		"\"missing\":[\"landlock\"]}}";
 	struct outcome o = sample();
