@@ -161,7 +161,7 @@ def test_other_methods_are_405(client, method):
     assert "POST" in answer.headers["Allow"]
 
 
-@pytest.mark.parametrize("path", ["/", "/api", "/api/v1/execute/", "/api/v1/execute/x", "/API/V1/EXECUTE", "//api/v1/execute", "/api/v1/../v1/execute", "/%2e%2e/etc/passwd", "/" + "a" * 4000])
+@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v1/execute/", "/api/v1/execute/x", "/API/V1/EXECUTE", "//api/v1/execute", "/api/v1/../v1/execute", "/%2e%2e/etc/passwd", "/" + "a" * 4000])
 def test_unknown_paths_are_404(client, path):
     answer = client.post(path, GOOD)
     assert answer.status == 404, answer
@@ -200,7 +200,6 @@ def test_foreign_host_is_refused(daemon, name):
         b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n",
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
         b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\nzz\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ],
 )  # fmt: skip
 def test_broken_http_is_answered_with_4xx_or_cut(daemon, data):
@@ -209,6 +208,17 @@ def test_broken_http_is_answered_with_4xx_or_cut(daemon, data):
         status = received.split(b" ")[1]
         assert status[:1] == b"4" or status == b"505", received[:200]
     with daemon.client() as c:
+        assert c.get("/healthz").status == 200
+
+
+def test_what_is_no_http_and_has_no_end_is_cut_in_time(make_daemon):
+    """The beginning of TLS on a port without it."""
+    d = make_daemon(tcp=True, config="http:\n  request_timeout: 1s\n  idle_timeout: 2s\n").start()
+    start = time.monotonic()
+    received = raw_exchange(d.tcp_address(), b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", timeout=20)
+    assert time.monotonic() - start < 8
+    assert not received or received.split(b" ")[1][:1] == b"4", received[:200]
+    with d.client() as c:
         assert c.get("/healthz").status == 200
 
 

@@ -65,6 +65,7 @@ SHARED = {
     "/api/v1/runtimes/{id}/metrics": "drivers are everybody's",
     "/api/v1/policies": "policies are the daemon's",
     "/api/v1/policies/{id}": "policies are the daemon's",
+    "/api/v1/templates/import": "makes a template of the one who asks",
     "/api/v1/policy/explain": "names nothing of a tenant but a template, see below",
     "/api/v1/execute": "names nothing of a tenant but a template, see below",
     "/api/v1/identity": "of the one who asks",
@@ -85,6 +86,12 @@ NOBODY = {
     "environment": "nobodys-environment",
 }
 SECRET = "alices-secret-7391"
+FORM = """--line
+Content-Disposition: form-data; name="file"; filename="own.txt"
+
+bytes
+--line--
+"""
 
 
 def operations():
@@ -140,6 +147,8 @@ def body_of(method, path):
     content = operation.get("requestBody", {}).get("content", {})
     if "application/json" in content:
         return json.dumps(sample(content["application/json"]["schema"])), "application/json"
+    if "multipart/form-data" in content:
+        return FORM.replace("\n", "\r\n"), "multipart/form-data; boundary=line"
     for kind in content:
         return "bytes", kind
     return None, None
