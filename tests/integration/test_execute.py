@@ -12,7 +12,7 @@ import pytest
 RESULT_FIELDS = {
     "execution_id", "session_id", "status", "exit_code", "signal", "stdout", "stderr",
     "stdout_truncated", "stderr_truncated", "result", "results", "error", "execution_time", "metrics",
-    "limit", "denials", "artifacts", "session_reset", "isolation",
+    "limit", "denials", "artifacts", "artifacts_truncated", "session_reset", "isolation",
 }  # fmt: skip
 METRIC_FIELDS = {
     "duration_ms", "start_ms", "queue_ms", "cpu_time_ms", "memory_peak_mb", "peak_memory_mb", "io_read_bytes",
@@ -32,6 +32,7 @@ def test_result_object_is_whole(client):
     assert r["isolation"]["driver"] == "native"
     assert {"user", "pid", "mnt", "net", "ipc", "uts", "seccomp"} <= set(r["isolation"]["layers"])
     assert r["session_id"] is None and r["session_reset"] is False and r["artifacts"] == []
+    assert r["artifacts_truncated"] is False
 
 
 def test_shell_runs(client):

@@ -15,7 +15,7 @@ import pytest
 from support import host
 from support.client import Client
 from support.daemon import is_sanitized
-from support.sessions import V1
+from support.sessions import V1, needs_freezer
 
 MIB = 1 << 20
 # A large file: as large as is asked for, with the disk of a session limited to half its memory.
@@ -423,15 +423,20 @@ def test_the_files_of_an_ephemeral_session_are_for_its_next_execution(make):
     assert session.info()["status"] in ("ready", "running")
 
 
-def test_states_without_files(files, py):
+@needs_freezer
+def test_a_paused_session_has_no_files_to_ask_for(files, py):
     files.put("f", b"1")
     py.act("pause")
     assert files.get("f", 409).json["error_code"] == "Sandbox.StateConflict"
     files.put("g", b"1", 409)
     py.act("resume")
     assert files.names() == ["f"]
+
+
+def test_states_without_files(files, py):
+    files.put("f", b"1")
     py.act("terminate")
-    files.get("f", 409)
+    assert files.get("f", 409).json["error_code"] == "Sandbox.StateConflict"
     files.list(409)
     assert files.client.get(f"{V1}/sessions/nobody/files").json["error_code"] == "Sandbox.SessionNotFound"
     answer = files.client.request("PUT", f"{V1}/sessions/nobody/files/x", body=b"y")

@@ -14,9 +14,7 @@ import pytest
 from support import host
 from support.client import Client
 from support.daemon import BUILD
-from support.sessions import V1, Session, events
-
-needs_freezer = pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer of his own")
+from support.sessions import V1, Session, events, needs_freezer
 
 # Life
 

@@ -4,10 +4,13 @@
 import contextlib
 import json
 
+import pytest
+
 from support import host
 from support.client import Client
 
 V1 = "/api/v1"
+needs_freezer = pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer of his own")
 
 
 class Session:
