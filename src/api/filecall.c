@@ -4,7 +4,12 @@
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "core/files.h"
+#include "core/workpath.h"
 #include "http/server.h"
+#include <string.h>
+
+/* A box that keeps to its own bound stays below this, the last entry included. */
+#define BYTES_MAX (FILES_LIST_BYTES + 4 * WORKPATH_MAX)
 
 struct caller {
 	struct http_request *req; /* the server's */
@@ -12,6 +17,7 @@ struct caller {
 	struct file_op *op;
 	struct file_item *items; /* owned */
 	size_t count, room;
+	size_t bytes;    /* of their names */
 	struct buf data; /* what was read */
 	char *text;      /* owned: what is to be written */
 	size_t written;
@@ -29,25 +35,6 @@ static void caller_free(struct caller *c)
 	if (c->call.free)
 		c->call.free(c->call.ctx);
 	free(c);
-}
-
-static void on_entry(void *ctx, const struct box_file_entry *entry)
-{
-	struct caller *c = ctx;
-
-	if (c->count == c->room) {
-		c->room = c->room ? 2 * c->room : 8;
-		c->items = xrealloc_array(c->items, c->room, sizeof(*c->items));
-	}
-	c->items[c->count++] = (struct file_item){
-		.type = entry->type,
-		.path = xstrdup(entry->path),
-		.target = xstrdup(entry->target),
-		.size = entry->size,
-		.mtime_ns = entry->mtime_ns,
-		.inode = entry->inode,
-		.mode = entry->mode,
-	};
 }
 
 static void over(struct caller *c, struct file_result *result)
@@ -71,18 +58,47 @@ static void on_failed(void *ctx, const struct error *err)
 	over(ctx, &(struct file_result){.failure = err});
 }
 
+static void refuse_more(struct caller *c, size_t max)
+{
+	struct error err = {0};
+
+	file_cancel(c->op);
+	(void)error_set(&err, ERR_TOO_LARGE, 0, "more than %zu bytes", max);
+	on_failed(c, &err);
+}
+
+static void on_entry(void *ctx, const struct box_file_entry *entry)
+{
+	struct caller *c = ctx;
+
+	c->bytes += strlen(entry->path) + strlen(entry->target);
+	if (c->bytes > BYTES_MAX) {
+		refuse_more(c, BYTES_MAX);
+		return;
+	}
+	if (c->count == c->room) {
+		c->room = c->room ? 2 * c->room : 8;
+		c->items = xrealloc_array(c->items, c->room, sizeof(*c->items));
+	}
+	c->items[c->count++] = (struct file_item){
+		.type = entry->type,
+		.path = xstrdup(entry->path),
+		.target = xstrdup(entry->target),
+		.size = entry->size,
+		.mtime_ns = entry->mtime_ns,
+		.inode = entry->inode,
+		.mode = entry->mode,
+	};
+}
+
 static void on_data(void *ctx, const char *data, size_t len)
 {
 	struct caller *c = ctx;
-	struct error err = {0};
 
-	if (buf_add(&c->data, data, len) == 0) {
+	if (buf_add(&c->data, data, len) == 0)
 		file_grant(c->op, len);
-		return;
-	}
-	file_cancel(c->op);
-	(void)error_set(&err, ERR_TOO_LARGE, 0, "more than %zu bytes", c->call.data_max);
-	on_failed(c, &err);
+	else
+		refuse_more(c, c->call.data_max);
 }
 
 static void on_room(void *ctx)

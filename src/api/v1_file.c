@@ -13,6 +13,7 @@
 #include "core/files.h"
 #include "core/session.h"
 #include "core/workpath.h"
+#include <string.h>
 
 #define HTTP_OK         200
 #define HTTP_CREATED    201
@@ -79,6 +80,14 @@ static void answer_list(void *ctx, struct http_request *req, const struct file_r
 		reply_json(req, HTTP_OK, view_file_list(a->session_id, a->path, result));
 }
 
+/* Every entry is told with the path of its directory: where that is long there are fewer. */
+static uint64_t limit_for(const char *path, uint64_t limit)
+{
+	uint64_t most = FILES_LIST_BYTES / (strlen(path) + 1);
+
+	return limit < most ? limit : most;
+}
+
 /* @path of the query, which may also say how much. */
 void v1_file_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
@@ -103,7 +112,7 @@ void v1_file_list(struct router *r, struct http_request *req, const struct route
 			  .request = {.op = BOX_FILE_LIST,
 	                              .path = t.path,
 	                              .to = http_query(req, "after"),
-	                              .limit = (uint32_t)limit,
+	                              .limit = (uint32_t)limit_for(t.path, limit),
 	                              .recursive = recursive},
 			  .on_over = answer_list,
 			  .free = about_free,

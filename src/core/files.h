@@ -17,7 +17,8 @@ struct session;
 
 #define FILES_PER_SESSION 6 /* operations at the same time; the box has a few more for our own */
 #define FILES_LIST_MAX    10000
-#define FILES_TREE_MAX    100000 /* entries of an archive */
+#define FILES_LIST_BYTES  (1024 * 1024) /* names of a listing; the box cuts it there */
+#define FILES_TREE_MAX    100000        /* entries of an archive */
 /* Neither side moved for so long: given up. Clients have less, see lib/http. */
 #define FILES_STALL_US (120 * 1000 * 1000ULL)
 

@@ -136,6 +136,7 @@ int file_walk(struct file_walk *w, int top, struct error *err)
 struct listing {
 	const struct file_job *job;
 	struct file_out *out;
+	size_t bytes;
 };
 
 static int list_one(struct file_walk *w, int dir, const char *name, const struct file_found *found,
@@ -145,7 +146,8 @@ static int list_one(struct file_walk *w, int dir, const char *name, const struct
 
 	(void)dir;
 	(void)name;
-	if (l->out->done.entries == l->job->limit) {
+	l->bytes += strlen(found->path) + strlen(found->target);
+	if (l->out->done.entries == l->job->limit || l->bytes > FILE_LIST_BYTES) {
 		w->cut = true;
 		return 1;
 	}
@@ -199,7 +201,7 @@ static int list_flat(const struct file_job *job, int fd, struct file_out *out, s
 {
 	attr_cleanup(names_done) struct names names = {.limit = job->limit};
 	attr_cleanup(tree_done) struct tree t = {0};
-	struct listing l = {job, out};
+	struct listing l = {.job = job, .out = out};
 	struct file_walk w = {.visit = list_one, .ctx = &l};
 	int r = enter(&t, fd);
 
@@ -217,13 +219,13 @@ static int list_flat(const struct file_job *job, int fd, struct file_out *out, s
 		r = list_one(&w, 0, names.list[i],
 		             &(struct file_found){names.list[i], &st, target, NULL}, err);
 	}
-	out->done.truncated = names.cut;
+	out->done.truncated = names.cut || w.cut;
 	return r < 0 ? -1 : 0;
 }
 
 int file_list(const struct file_job *job, struct file_out *out, struct error *err)
 {
-	struct listing l = {job, out};
+	struct listing l = {.job = job, .out = out};
 	struct file_walk w = {.visit = list_one, .ctx = &l};
 	int top = file_open_dir(job->path);
 	int r = 0;

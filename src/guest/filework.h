@@ -22,6 +22,9 @@
 #include <sys/stat.h>
 
 #define FILE_DEPTH_MAX PUT_COMPONENTS_MAX
+/* Names and targets of one listing: the host keeps it whole, and writes it out several times over.
+ */
+#define FILE_LIST_BYTES (1024 * 1024)
 
 /* Copied from the frame, which goes away. */
 struct file_job {
