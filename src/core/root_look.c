@@ -20,15 +20,26 @@
  * root meanwhile can make the answer wrong, and nothing else.
  */
 
-#define LINKS_MAX   40
-#define ENTRIES_MAX 100000
-#define NAME_LEN    128
+#define LINKS_MAX 40
+#define NAME_LEN  128
+/* The kernel goes the whole way again for each name: what so many bytes of it cost is one step. */
+#define STEP_BYTES 16
 
 struct walk {
 	char done[PATH_MAX]; /* resolved, without links; "": the root */
 	char rest[PATH_MAX]; /* still to be resolved */
 	int links;
 };
+
+static bool take_steps(struct root_look *look, uint32_t steps)
+{
+	if (look->left < steps) {
+		look->left = 0;
+		return false;
+	}
+	look->left -= steps;
+	return true;
+}
 
 static void go_up(struct walk *w)
 {
@@ -74,10 +85,13 @@ static int follow(int root, struct walk *w, const char *path)
 	return r < 0 ? r : str_copy(w->rest, sizeof(w->rest), joined);
 }
 
-static int step(int root, struct walk *w, const char *name, struct stat *ret_st)
+static int step(struct root_look *look, struct walk *w, const char *name, struct stat *ret_st)
 {
 	char path[PATH_MAX];
 	int r;
+
+	if (!take_steps(look, 1 + (uint32_t)strlen(w->done) / STEP_BYTES))
+		return -EAGAIN;
 
 	if (str_equal(name, "."))
 		return 0;
@@ -88,14 +102,14 @@ static int step(int root, struct walk *w, const char *name, struct stat *ret_st)
 	r = str_format(path, sizeof(path), "%s%s%s", w->done, w->done[0] ? "/" : "", name);
 	if (r < 0)
 		return r;
-	if (fstatat(root, path, ret_st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(look->root, path, ret_st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	return S_ISLNK(ret_st->st_mode) ? follow(root, w, path)
+	return S_ISLNK(ret_st->st_mode) ? follow(look->root, w, path)
 	                                : str_copy(w->done, sizeof(w->done), path);
 }
 
 /* Return: 0 with the resolved path in @w, or a negative errno. */
-static int resolve(int root, const char *path, struct walk *w, struct stat *ret_st)
+static int resolve(struct root_look *look, const char *path, struct walk *w, struct stat *ret_st)
 {
 	char name[NAME_MAX + 1];
 	int r;
@@ -107,56 +121,57 @@ static int resolve(int root, const char *path, struct walk *w, struct stat *ret_
 		r = next_name(w, name);
 		if (r <= 0)
 			return r;
-		r = step(root, w, name, ret_st);
+		r = step(look, w, name, ret_st);
 	}
 	return r;
 }
 
-bool root_has_program(int root, const char *path)
+bool root_has_program(struct root_look *look, const char *path)
 {
 	struct walk w;
 	struct stat st;
 
-	return resolve(root, path, &w, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IXOTH);
+	return resolve(look, path, &w, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IXOTH);
 }
 
-static bool has_file(int root, const char *path)
+static bool has_file(struct root_look *look, const char *path)
 {
 	struct walk w;
 	struct stat st;
 
-	return resolve(root, path, &w, &st) == 0 && S_ISREG(st.st_mode);
+	return resolve(look, path, &w, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static DIR *open_dir(int root, const char *path)
+static DIR *open_dir(struct root_look *look, const char *path)
 {
 	struct walk w;
 	struct stat st;
 	int fd;
 	DIR *dir;
 
-	if (resolve(root, path, &w, &st) < 0)
+	if (resolve(look, path, &w, &st) < 0)
 		return NULL;
-	fd = fd_open_at(root, w.done[0] ? w.done : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	fd = fd_open_at(look->root, w.done[0] ? w.done : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+	                0);
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)
 		(void)fd_close(fd);
 	return dir;
 }
 
-typedef bool visit_fn(int root, const char *dir, const char *name, const void *arg);
+typedef bool visit_fn(struct root_look *look, const char *dir, const char *name, const void *arg);
 
 /* Whether @visit says yes to some entry of @path. */
-static bool any_entry(int root, const char *path, visit_fn *visit, const void *arg)
+static bool any_entry(struct root_look *look, const char *path, visit_fn *visit, const void *arg)
 {
-	DIR *dir = open_dir(root, path);
+	DIR *dir = open_dir(look, path);
 	struct dirent *entry;
 	bool found = false;
 
 	if (!dir)
 		return false;
-	for (int n = 0; n < ENTRIES_MAX && !found && (entry = readdir(dir)); n++)
-		found = visit(root, path, entry->d_name, arg);
+	while (!found && take_steps(look, 1) && (entry = readdir(dir)))
+		found = visit(look, path, entry->d_name, arg);
 	(void)closedir(dir);
 	return found;
 }
@@ -184,8 +199,8 @@ static bool same_name(const char *text, size_t len, const char *name)
 }
 
 /* numpy-1.24.2.dist-info, numpy-1.24.2.egg-info */
-static bool is_dist_info(int root attr_unused, const char *dir attr_unused, const char *entry,
-                         const void *arg)
+static bool is_dist_info(struct root_look *look attr_unused, const char *dir attr_unused,
+                         const char *entry, const void *arg)
 {
 	static const char *const ends[] = {".dist-info", ".egg-info"};
 	const struct wanted *w = arg;
@@ -207,15 +222,15 @@ static bool is_dist_info(int root attr_unused, const char *dir attr_unused, cons
 	return false;
 }
 
-static bool is_module(int root attr_unused, const char *dir attr_unused, const char *entry,
-                      const void *arg)
+static bool is_module(struct root_look *look attr_unused, const char *dir attr_unused,
+                      const char *entry, const void *arg)
 {
 	const struct wanted *w = arg;
 
 	return str_equal(entry, w->name);
 }
 
-static bool in_site(int root, const char *dir, const char *name, const void *arg)
+static bool in_site(struct root_look *look, const char *dir, const char *name, const void *arg)
 {
 	static const char *const places[] = {"site-packages", "dist-packages"};
 	const struct wanted *w = arg;
@@ -225,18 +240,18 @@ static bool in_site(int root, const char *dir, const char *name, const void *arg
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		if (str_format(path, sizeof(path), "%s/%s/%s", dir, name, places[i]) >= 0 &&
-		    any_entry(root, path, w->match, w))
+		    any_entry(look, path, w->match, w))
 			return true;
 	return false;
 }
 
-static bool in_python(int root, const struct wanted *w)
+static bool in_python(struct root_look *look, const struct wanted *w)
 {
-	return any_entry(root, "usr/lib", in_site, w) ||
-	       any_entry(root, "usr/local/lib", in_site, w);
+	return any_entry(look, "usr/lib", in_site, w) ||
+	       any_entry(look, "usr/local/lib", in_site, w);
 }
 
-static bool in_dpkg(int root, const char *name)
+static bool in_dpkg(struct root_look *look, const char *name)
 {
 	static const char *const forms[] = {"", ":amd64", ":arm64"};
 	char path[PATH_MAX];
@@ -244,7 +259,7 @@ static bool in_dpkg(int root, const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
 		if (str_format(path, sizeof(path), "var/lib/dpkg/info/%s%s.list", name, forms[i]) >=
 		            0 &&
-		    has_file(root, path))
+		    has_file(look, path))
 			return true;
 	return false;
 }
@@ -256,7 +271,7 @@ static bool is_plain_name(const char *name, size_t len)
 	               len;
 }
 
-bool root_has_package(int root, const char *package)
+bool root_has_package(struct root_look *look, const char *package)
 {
 	const char *version = strstr(package, "==");
 	size_t len = version ? (size_t)(version - package) : strlen(package);
@@ -269,12 +284,12 @@ bool root_has_package(int root, const char *package)
 	(void)snprintf(name, sizeof(name), "%.*s", (int)len, package);
 	for (size_t i = 0; i < len; i++)
 		w.name[i] = plain(name[i]);
-	return in_python(root, &w) || (!version && in_dpkg(root, name));
+	return in_python(look, &w) || (!version && in_dpkg(look, name));
 }
 
-bool root_has_module(int root, const char *module)
+bool root_has_module(struct root_look *look, const char *module)
 {
 	struct wanted w = {.match = is_module};
 
-	return str_copy(w.name, sizeof(w.name), module) >= 0 && in_python(root, &w);
+	return str_copy(w.name, sizeof(w.name), module) >= 0 && in_python(look, &w);
 }

@@ -9,13 +9,28 @@
 
 #include "base/attr.h"
 #include <stdbool.h>
+#include <stdint.h>
 
-/** root_has_program - whether @path is an executable file in @root. */
-bool root_has_program(int root, const char *path);
-/**
- * root_has_package - whether @package, a name or name==version, is installed in @root: for Python
- * (any of its package directories) or by dpkg.
+/*
+ * One look at a root. Whoever made an image chose how much there is in it: together all questions
+ * take so many steps, and what was not found by then is not there.
  */
-bool root_has_package(int root, const char *package);
+#define ROOT_LOOK_STEPS 500000
+struct root_look {
+	int root; /* borrowed */
+	uint32_t left;
+};
+#define ROOT_LOOK(fd)                                                                              \
+	{                                                                                          \
+		.root = (fd), .left = ROOT_LOOK_STEPS                                              \
+	}
+
+/** root_has_program - whether @path is an executable file in the root. */
+bool root_has_program(struct root_look *look, const char *path);
+/**
+ * root_has_package - whether @package, a name or name==version, is installed in the root: for
+ * Python (any of its package directories) or by dpkg.
+ */
+bool root_has_package(struct root_look *look, const char *package);
 /** root_has_module - whether Python's package directories have a module directory of this name. */
-bool root_has_module(int root, const char *module);
+bool root_has_module(struct root_look *look, const char *module);

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """OUT-1, FA-3, XT-2: what a program or a tenant makes large does not make the daemon large or slow."""
 
+import time
+
 import pytest
 
-from support.sessions import Session
+from support import oci
+from support.sessions import V1, Session
 
 # Names of control characters grow sixfold as JSON, those of links are told as well.
 LONG_NAMES = """
@@ -42,3 +45,20 @@ def test_a_listing_of_long_names_is_cut(daemon, box, part, query):
     assert answer.json["count"] > 100  # the control: it is cut, not refused
     assert len(answer.body) < 100 << 20
     assert peak_bytes(daemon.pid) - before < 200 << 20
+
+
+def test_an_image_that_takes_long_to_look_through_holds_nobody_up(daemon):
+    """Of many directories for Python, each is one of many packages; the daemon looks for one that is not there."""
+    many = [oci.entry(f"big/site-packages/p{i}") for i in range(4000)]
+    links = [oci.symlink(f"usr/lib/python3.{i}", "../../big") for i in range(4000)]
+    image = oci.Image([[*oci.busybox_layer(), *many, *links]]).bytes()
+    with daemon.client() as client:
+        made = client.request("POST", f"{V1}/templates/import?id=long", body=image,
+                              headers={"Content-Type": "application/x-tar"})
+        assert made.status == 201, made
+        begin = time.monotonic()
+        changed = client.request("PUT", f"{V1}/templates/long", body=b'{"packages": ["nothing", "none"]}',
+                                 headers={"Content-Type": "application/json"})
+        assert changed.status == 400 and changed.json["field"] == "packages[0]", changed
+        assert time.monotonic() - begin < 3  # without a bound: 64 million names
+        assert client.request("DELETE", f"{V1}/templates/long").status == 204
