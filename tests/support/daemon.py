@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -10,6 +11,9 @@ import tempfile
 
 from support import host
 from support.client import Client
+
+#: How the sanitizers begin what they say about a program, whichever of ours it was.
+REPORT = re.compile(r"ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|\.[ch]:\d+:\d+: runtime error:")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", ROOT / "build")).resolve()
@@ -77,6 +81,12 @@ class Daemon:
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
+    def report(self):
+        """What a sanitizer said about the daemon or its engine, and all after it; None: nothing."""
+        log = self.log()
+        found = REPORT.search(log)
+        return log[log.rfind("\n", 0, found.start()) + 1 :] if found else None
+
     @property
     def pid(self):
         return self.process.pid
@@ -142,7 +152,9 @@ class Daemon:
     def remove(self):
         if self.process and self.process.poll() is None:
             self.kill()
+        report = self.report()
         shutil.rmtree(self.home, ignore_errors=True)
+        assert not report, f"a sanitizer has spoken:\n{report}"
 
 
 class _Closing(Client):
