@@ -13,7 +13,7 @@ from support import host
 from support.client import Client
 
 #: How the sanitizers begin what they say about a program, whichever of ours it was.
-REPORT = re.compile(r"ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|\.[ch]:\d+:\d+: runtime error:")
+REPORT = re.compile(r"\w+Sanitizer: ?\w|\.[ch]:\d+:\d+: runtime error:")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", ROOT / "build")).resolve()
