@@ -272,11 +272,13 @@ static const struct call_rule allowed_store[] = {
 	ANY(exit_group),
 };
 
+/* What the sanitizers do at the end of a thread, and to report and leave. */
 static const struct call_rule allowed_sanitized[] = {
-	ANY(clone),    ANY(ptrace), ANY(prctl), ANY(mmap),
-	ANY(mprotect), ANY(openat), ANY(ioctl), ANY(sched_setaffinity),
-	ANY(getdents),
-
+	ANY(clone),       ANY(ptrace),   ANY(prctl),  ANY(mmap),
+	ANY(mprotect),    ANY(openat),   ANY(ioctl),  ANY(sched_setaffinity),
+	ANY(getdents),    ANY(munmap),   ANY(write),  ANY(close),
+	ANY(sigaltstack), ANY(readlink), ANY(getpid), ANY(rt_sigaction),
+	ANY(madvise),     ANY(read),     ANY(gettid), ANY(sched_yield),
 };
 
 static const int fatal[] = {
