@@ -2,6 +2,7 @@
 #include "core/exec_request_json.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -77,19 +78,44 @@ char *exec_request_to_json(const struct exec_request *request)
 		set(j, "max_output", json_integer((json_int_t)request->max_output_bytes));
 	text = json_dumps(j, JSON_COMPACT);
 	json_decref(j);
-	return text ? text : xstrdup("{}");
+	assert(text); /* nothing in it that is no JSON */
+	return text;
 }
 
-/* In again. */
+/*
+ * In again. What is not as it was written is refused whole: half of what was asked for is something
+ * that nobody has asked for.
+ */
 
-static char *text_of(const json_t *j, const char *name)
+static int read_text(const json_t *j, const char *name, char **ret_text)
 {
-	const char *text = json_string_value(json_object_get(j, name));
+	const json_t *text = json_object_get(j, name);
 
-	return text ? xstrdup(text) : NULL;
+	if (text && !json_is_string(text))
+		return -EBADMSG;
+	*ret_text = text ? xstrdup(json_string_value(text)) : NULL;
+	return 0;
 }
 
-/* Return: owned, NUL-terminated; NULL: there is none, or it is none. */
+static int read_flag(const json_t *j, const char *name, bool *ret_flag)
+{
+	const json_t *flag = json_object_get(j, name);
+
+	*ret_flag = json_is_true(flag);
+	return flag && !json_is_boolean(flag) ? -EBADMSG : 0;
+}
+
+static int read_number(const json_t *j, const char *name, uint64_t *ret_number)
+{
+	const json_t *number = json_object_get(j, name);
+
+	if (number && (!json_is_integer(number) || json_integer_value(number) < 0))
+		return -EBADMSG;
+	*ret_number = (uint64_t)json_integer_value(number);
+	return 0;
+}
+
+/* Return: owned, NUL-terminated; NULL: it is none. */
 static char *bytes_of(const json_t *j, size_t *ret_len)
 {
 	return json_is_string(j)
@@ -97,62 +123,93 @@ static char *bytes_of(const json_t *j, size_t *ret_len)
 	               : NULL;
 }
 
-static char **list_of(const json_t *j)
+/* As bytes_of, of what ends at its first NUL. */
+static char *word_of(const json_t *j)
 {
-	size_t count = json_array_size(j), len;
-	char **words = json_is_array(j) ? xcalloc(count + 1, sizeof(*words)) : NULL;
+	size_t len = 0;
+	char *word = bytes_of(j, &len);
 
-	for (size_t i = 0, n = 0; words && i < count; i++) {
-		char *word = bytes_of(json_array_get(j, i), &len);
-
-		if (word)
-			words[n++] = word;
-	}
-	return words;
+	if (word && strlen(word) == len)
+		return word;
+	free(word);
+	return NULL;
 }
 
-static void read_files(const json_t *j, struct exec_request *r)
+static int read_stdin(const json_t *j, struct exec_request *r)
 {
-	size_t count = json_array_size(j), len;
+	const json_t *data = json_object_get(j, "stdin");
 
-	r->files = count ? xcalloc(count, sizeof(*r->files)) : NULL;
+	if (!data)
+		return 0;
+	r->stdin_data = bytes_of(data, &r->stdin_len);
+	return r->stdin_data ? 0 : -EBADMSG;
+}
+
+static int read_list(const json_t *j, const char *name, char ***ret_words)
+{
+	const json_t *list = json_object_get(j, name);
+	size_t count = json_array_size(list);
+
+	if (!list)
+		return 0;
+	if (!json_is_array(list))
+		return -EBADMSG;
+	*ret_words = xcalloc(count + 1, sizeof(**ret_words));
 	for (size_t i = 0; i < count; i++) {
-		const json_t *one = json_array_get(j, i);
-		struct exec_request_file file = {
-			.name = bytes_of(json_object_get(one, "name"), &len),
-			.data = bytes_of(json_object_get(one, "data"), &file.len),
-		};
-
-		if (file.name && file.data) {
-			r->files[r->files_count++] = file;
-			continue;
-		}
-		free(file.name);
-		free(file.data);
+		(*ret_words)[i] = word_of(json_array_get(list, i));
+		if (!(*ret_words)[i])
+			return -EBADMSG;
 	}
+	return 0;
+}
+
+static int read_files(const json_t *j, struct exec_request *r)
+{
+	const json_t *list = json_object_get(j, "files");
+	size_t count = json_array_size(list);
+
+	if (!list)
+		return 0;
+	if (count == 0) /* nor is it written when there are none */
+		return -EBADMSG;
+	r->files = xcalloc(count, sizeof(*r->files));
+	for (size_t i = 0; i < count; i++) {
+		const json_t *one = json_array_get(list, i);
+		struct exec_request_file *file = &r->files[r->files_count++];
+
+		file->name = word_of(json_object_get(one, "name"));
+		file->data = bytes_of(json_object_get(one, "data"), &file->len);
+		if (!file->name || !file->data)
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+static int read_request(const json_t *j, struct exec_request *r)
+{
+	bool bad = read_text(j, "language", &r->language) < 0 ||
+	           read_text(j, "request_id", &r->request_id) < 0 ||
+	           read_text(j, "ask", &r->ask) < 0 || read_stdin(j, r) < 0 ||
+	           read_flag(j, "stdin_open", &r->stdin_open) < 0 ||
+	           read_flag(j, "fresh", &r->fresh) < 0 || read_list(j, "args", &r->args) < 0 ||
+	           read_list(j, "env", &r->env) < 0 || read_files(j, r) < 0 ||
+	           read_number(j, "timeout_us", &r->timeout_us) < 0 ||
+	           read_number(j, "max_output", &r->max_output_bytes) < 0;
+
+	return bad ? -EBADMSG : 0;
 }
 
 int exec_request_from_json(const char *text, struct exec_request *ret_request, struct error *err)
 {
-	json_t *j = text ? json_loads(text, 0, NULL) : NULL;
+	json_t *j = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
 	struct exec_request r = {0};
+	int status = json_is_object(j) ? read_request(j, &r) : -EBADMSG;
 
-	if (!json_is_object(j)) {
-		json_decref(j);
+	json_decref(j);
+	if (status < 0) {
+		exec_request_done(&r);
 		return error_set(err, ERR_STORAGE, 0, "what was asked for was not written down");
 	}
-	r.language = text_of(j, "language");
-	r.request_id = text_of(j, "request_id");
-	r.ask = text_of(j, "ask");
-	r.stdin_data = bytes_of(json_object_get(j, "stdin"), &r.stdin_len);
-	r.stdin_open = json_is_true(json_object_get(j, "stdin_open"));
-	r.fresh = json_is_true(json_object_get(j, "fresh"));
-	r.args = list_of(json_object_get(j, "args"));
-	r.env = list_of(json_object_get(j, "env"));
-	read_files(json_object_get(j, "files"), &r);
-	r.timeout_us = (uint64_t)json_integer_value(json_object_get(j, "timeout_us"));
-	r.max_output_bytes = (uint64_t)json_integer_value(json_object_get(j, "max_output"));
-	json_decref(j);
 	*ret_request = r;
 	return 0;
 }

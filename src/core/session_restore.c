@@ -133,8 +133,11 @@ static void restore_execution(struct session_service *s, const struct db_rows *r
 	session = session_find(s, info.tenant, info.session_id);
 	if (!session || session_is_over(session) ||
 	    exec_request_from_json(text, &request, &err) < 0 ||
-	    session_job_restore(session, record, &request, &err) < 0)
+	    session_job_restore(session, record, &request, &err) < 0) {
+		if (err.code != ERR_NONE)
+			log_warn("execution=%s cannot go on: %s", info.id, err.msg);
 		end_execution(record);
+	}
 	exec_request_done(&request);
 }
 
