@@ -42,6 +42,17 @@ static size_t on_write(char *data, size_t size, size_t count, void *ctx)
 	return size * count;
 }
 
+static size_t on_read(char *data, size_t size, size_t count, void *ctx)
+{
+	struct transfer *t = ctx;
+	ssize_t n = t->request->on_body(t->request->ctx, data, size * count);
+
+	if (n >= 0)
+		return (size_t)n;
+	t->stopped = true;
+	return CURL_READFUNC_ABORT;
+}
+
 static void add_header(struct transfer *t, const char *text)
 {
 	struct curl_slist *longer = curl_slist_append(t->headers, text);
@@ -61,6 +72,10 @@ static int add_headers(struct transfer *t, struct error *err)
 	add_header(t, text);
 	if (request->body)
 		add_header(t, "Content-Type: application/json");
+	if (request->on_body) {
+		add_header(t, "Content-Type: application/octet-stream");
+		add_header(t, "Transfer-Encoding: chunked");
+	}
 	add_header(t, "Expect:"); /* a local daemon: do not ask before sending */
 	if (!request->bearer)
 		return 0;
@@ -76,7 +91,8 @@ static void set_options(struct transfer *t)
 	CURL *easy = t->easy;
 
 	(void)curl_easy_setopt(easy, CURLOPT_URL, request->url);
-	(void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+	/* What "a/../b" means is for the daemon to say. */
+	(void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers);
 	(void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
 	(void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
@@ -96,6 +112,12 @@ static void set_options(struct transfer *t)
 		                       (curl_off_t)request->body_len);
 		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
 	}
+	if (request->on_body) {
+		(void)curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+		(void)curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
+		(void)curl_easy_setopt(easy, CURLOPT_READDATA, t);
+	}
+	(void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
 /* Return: 0 and *ret_code when the transfer ended, -ECANCELED, or -EIO. */

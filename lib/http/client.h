@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct http_client_request {
 	const char *method;
@@ -17,6 +18,9 @@ struct http_client_request {
 	const char *url;         /* "http://localhost/api/v1/execute" */
 	const char *body;        /* NULL: none */
 	size_t body_len;
+	/* Instead of @body one of any length, sent as it is given: up to @size bytes to @data. May
+	 * wait. Return: how many, 0: the end, < 0: stop; the peer then sees that it is cut off. */
+	ssize_t (*on_body)(void *ctx, char *data, size_t size);
 	const char *accept;  /* NULL: application/json */
 	const char *bearer;  /* NULL: none */
 	const char *ca_file; /* of https: whom to believe; NULL: whom the system believes */
