@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/api_call.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -74,4 +75,41 @@ char *api_path(const char *id, const char *suffix, struct error *err)
 		return xasprintf("/api/v1/sessions/%s%s", id, suffix);
 	(void)error_set(err, ERR_INVALID, 0, "'%s' is no id of a session", id);
 	return NULL;
+}
+
+static bool is_plain(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       strchr("-._~/", c);
+}
+
+char *api_escape(const char *text)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	char *escaped = xmalloc(3 * strlen(text) + 1);
+	char *to = escaped;
+
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (is_plain(*text)) {
+			*to++ = *text;
+			continue;
+		}
+		*to++ = '%';
+		*to++ = digits[c >> 4];
+		*to++ = digits[c & 15];
+	}
+	*to = '\0';
+	return escaped;
+}
+
+char *api_file_path(const char *id, const char *path, const char *query, struct error *err)
+{
+	cleanup_free char *escaped = api_escape(path);
+	/* The dot: "files/mkdir" would be an order, "files/./mkdir" is a file. */
+	const char *dot = path[0] == '/' ? "" : "./";
+	cleanup_free char *suffix = xasprintf("/files/%s%s%s", dot, escaped, query);
+
+	return api_path(id, suffix, err);
 }

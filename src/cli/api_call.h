@@ -29,3 +29,11 @@ int api_endpoint(const char *socket, const char *url, struct endpoint *ret_endpo
  * might be another path.
  */
 char *api_path(const char *id, const char *suffix, struct error *err) attr_must_check;
+/**
+ * api_file_path - "/api/v1/sessions/ID/files/" and @path, escaped, and @query ("?stat=1" or "");
+ * owned. NULL: as of api_path.
+ */
+char *api_file_path(const char *id, const char *path, const char *query,
+                    struct error *err) attr_must_check;
+/** api_escape - @text as a part of a path or of a query; slashes stay. Owned. */
+char *api_escape(const char *text) attr_must_check;

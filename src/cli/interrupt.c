@@ -29,11 +29,12 @@ int interrupt_taken(int fd)
 	return (int)info.ssi_signo;
 }
 
-static int wait_for_room(int fd, int out)
+/* For @events of @other, or a signal. */
+static int wait_for(int fd, int other, short events)
 {
 	struct pollfd ready[] = {
-		{.fd = fd,  .events = POLLIN },
-		{.fd = out, .events = POLLOUT},
+		{.fd = fd,    .events = POLLIN},
+		{.fd = other, .events = events},
 	};
 
 	while (poll(ready, ARRAY_SIZE(ready), -1) < 0) {
@@ -49,7 +50,7 @@ int interrupt_write(int fd, int out, const char *data, size_t len)
 		/* A pipe that poll calls writable takes PIPE_BUF bytes without blocking, not more.
 		 */
 		size_t piece = len < PIPE_BUF ? len : PIPE_BUF;
-		int r = wait_for_room(fd, out);
+		int r = wait_for(fd, out, POLLOUT);
 		ssize_t n;
 
 		if (r < 0)
@@ -63,4 +64,20 @@ int interrupt_write(int fd, int out, const char *data, size_t len)
 		}
 	}
 	return 0;
+}
+
+ssize_t interrupt_read(int fd, int in, char *data, size_t size)
+{
+	for (;;) {
+		int r = wait_for(fd, in, POLLIN);
+		ssize_t n;
+
+		if (r < 0)
+			return r;
+		n = read(in, data, size);
+		if (n >= 0)
+			return n;
+		if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+	}
 }

@@ -9,6 +9,7 @@
 #include "base/attr.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /** interrupt_open - SIGINT, SIGTERM, SIGHUP; SIGPIPE is ignored. Return: fd or a negative errno. */
 int interrupt_open(void) attr_must_check;
@@ -19,3 +20,8 @@ int interrupt_taken(int fd);
  * is stuck. Return: 0, -ECANCELED, or the negative errno of the write (-EPIPE).
  */
 int interrupt_write(int fd, int out, const char *data, size_t len) attr_must_check;
+/**
+ * interrupt_read - what @in has, once it has something, unless a signal comes first. Return: bytes,
+ * 0 at its end, -ECANCELED, or the negative errno of the read.
+ */
+ssize_t interrupt_read(int fd, int in, char *data, size_t size) attr_must_check;

@@ -501,6 +501,8 @@ def test_unknown_commands_are_answered_with_the_nearest(word, meant):
         (["millibox", "se"], ["session"]),
         (["millibox", "session", "re"], ["resume"]),
         (["millibox", "session", "create", "--life"], ["--lifetime"]),
+        (["millibox", "file", "m"], ["mkdir", "mv"]),
+        (["millibox", "file", "put", "--t"], ["--tar"]),
         (["millibox", "box", "plan", "--js"], ["--json"]),
         (["millibox", "version", "--"], ["--help"]),
     ],

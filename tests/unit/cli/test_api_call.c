@@ -32,6 +32,32 @@ static void what_is_no_id_becomes_no_path(void **state)
 	}
 }
 
+static void a_file_becomes_a_path(void **state)
+{
+	static const struct {
+		const char *path, *expected;
+	} rows[] = {
+		{"a/b.txt",     "/api/v1/sessions/s/files/./a/b.txt?x"                   },
+		{"mkdir",       "/api/v1/sessions/s/files/./mkdir?x"                     },
+		{"",            "/api/v1/sessions/s/files/./?x"                          },
+		{"/etc/passwd", "/api/v1/sessions/s/files//etc/passwd?x"                 },
+		{"a/../b",      "/api/v1/sessions/s/files/./a/../b?x"                    },
+		{"%2e?&=#+ \"", "/api/v1/sessions/s/files/./%252e%3F%26%3D%23%2B%20%22?x"},
+		{"\xff\n",      "/api/v1/sessions/s/files/./%FF%0A?x"                    },
+	};
+	struct error err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		cleanup_free char *path = api_file_path("s", rows[i].path, "?x", &err);
+
+		assert_non_null(path);
+		assert_string_equal(path, rows[i].expected);
+	}
+	assert_null(api_file_path("../x", "a", "", &err));
+	assert_int_equal(err.code, ERR_INVALID);
+}
+
 static void where_nobody_listens_is_said(void **state)
 {
 	const struct endpoint endpoint = {.socket = (char[]){"/nonexistent/sock"},
@@ -52,6 +78,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_id_becomes_a_path),
 		cmocka_unit_test(what_is_no_id_becomes_no_path),
+		cmocka_unit_test(a_file_becomes_a_path),
 		cmocka_unit_test(where_nobody_listens_is_said),
 	};
 
