@@ -32,11 +32,12 @@ def pytest_runtest_makereport(item, call):
 def _witness():
     """A set of facts: what is new in a later look is left over. Other daemons on the host, and tests
     that run beside these, are not looked at."""
-    groups = [g for g in host.box_cgroups(Daemon.engine_lives) if g.split("/")[-2] in Daemon.instances]
+    ours = Daemon.ours()
+    groups = [g for g in host.box_cgroups(Daemon.engine_lives) if g.split("/")[-2] in ours]
     return {
         *(("mount", line) for line in host.mounts()),
         *(("cgroup", path) for path in groups),
-        *(("process", stray) for stray in host.strays(Daemon.instances)),
+        *(("process", stray) for stray in host.strays(ours)),
         *(("file", str(path)) for path in pathlib.Path("/tmp").glob(Daemon.prefix_of_homes + "*")),
     }
 
@@ -55,7 +56,7 @@ def nothing_is_left(request):
         host.wait_until(
             lambda: _descriptors(shared) <= descriptors, 10, "descriptors of the daemon given back"
         )
-    host.wait_until(lambda: not _witness() - before, 10, f"nothing left: {_witness() - before}")
+    host.wait_until(lambda: not _witness() - before, 10, lambda: f"nothing left: {_witness() - before}")
 
 
 def _descriptors(daemon):

@@ -35,7 +35,7 @@ def busy(daemon, count=4, code="echo begun; sleep 100"):
 
 def alive(pids):
     """Those that are neither gone nor dead and not yet reaped."""
-    return [p for p in pids if (stat := host.proc_stat(p)) and stat[1] != "Z"]
+    return [p for p in pids if host.is_alive(p)]
 
 
 def everything_is_gone(daemon, pids):

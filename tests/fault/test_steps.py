@@ -224,7 +224,11 @@ def check(daemon, victim, answers, pids):
     else:
         if victim == "engine":
             assert daemon.process.wait(20) != 0
-        host.wait_until(lambda: not [p for p in pids if host.proc_stat(p) and host.proc_stat(p)[1] != "Z"], 10, f"all gone after {victim}: {[(p, host.comm(p), host.proc_stat(p)) for p in pids]}")
+        host.wait_until(
+            lambda: not any(map(host.is_alive, pids)),
+            10,
+            lambda: f"all gone after {victim}: {[(p, host.comm(p), host.proc_stat(p)) for p in pids]}",
+        )
         daemon.start()
     daemon.settle()
     with daemon.client() as c:

@@ -250,8 +250,9 @@ class Soak:
         status = self.daemon.stop(60)
         if status != 0:
             raise Broken(f"the daemon ended with {status}: {self.daemon.log()[-2000:]}")
-        if host.strays(Daemon.instances):
-            raise Broken(f"processes are left: {host.strays(Daemon.instances)}")
+        strays = host.strays(Daemon.ours())
+        if strays:
+            raise Broken(f"processes are left: {strays}")
 
     def check_database(self):
         with self.database() as db:

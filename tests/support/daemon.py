@@ -65,7 +65,7 @@ class Daemon:
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env
             )
         if ready:
-            host.wait_until(self._is_ready, 20, f"daemon ready; its log: {self.log()}")
+            host.wait_until(self._is_ready, 20, lambda: f"daemon ready; its log: {self.log()}")
             self.instance()
         return self
 
@@ -115,6 +115,11 @@ class Daemon:
         """Of an instance of this run."""
         return number in cls.instances and host.is_locked(cls.instances[number])
 
+    @classmethod
+    def ours(cls):
+        """Instances of this run, but for those that another engine on the host has taken since."""
+        return [n for n in cls.instances if cls.engine_lives(n) or not host.is_claimed(n)]
+
     def instance(self):
         for lock in (self.home / "run").glob("engine-*.lock"):
             number = lock.stem.split("-")[1]
@@ -137,7 +142,7 @@ class Daemon:
     def settle(self, seconds=10):
         """Wait until no box is left below the engine and no group of one."""
         host.wait_until(lambda: not self.box_pids(), seconds, "processes of boxes gone")
-        host.wait_until(lambda: not self.groups(), seconds, f"groups gone: {self.groups()}")
+        host.wait_until(lambda: not self.groups(), seconds, lambda: f"groups gone: {self.groups()}")
 
     def stop(self, seconds=20):
         if self.process.poll() is None:

@@ -25,6 +25,12 @@ def proc_stat(pid):
     return int(fields[1]), fields[0]
 
 
+def is_alive(pid):
+    """Whether this process is there and no zombie."""
+    stat = proc_stat(pid)
+    return stat is not None and stat[1] != "Z"
+
+
 def all_pids():
     return [int(p) for p in os.listdir("/proc") if p.isdigit()]
 
@@ -107,13 +113,23 @@ def box_cgroups(engine_lives):
     whose number engine_lives says so, as many empty ones as an engine makes ahead are not counted: one
     that a box has left behind is one too many."""
     found = []
-    for top in [CGROUP_ROOT / "millibox", *CGROUP_ROOT.glob("*/millibox")]:
+    for top in _trees():
         for instance in _directories(top):
             groups = [str(box) for box in _directories(instance)]
             used = [group for group in groups if _has_processes(group)]
             ahead = GROUPS_AHEAD if engine_lives(instance.name) else 0
             found += groups if len(groups) - len(used) > ahead else used
     return sorted(found)
+
+
+def is_claimed(number):
+    """Whether an engine has this instance: one that can make groups holds its directories locked, and what an
+    earlier one has left in there it has swept, or has taken another number."""
+    return any(_is_locked_directory(top / number) for top in _trees())
+
+
+def _trees():
+    return [CGROUP_ROOT / "millibox", *CGROUP_ROOT.glob("*/millibox")]
 
 
 def _has_processes(group):
@@ -130,8 +146,21 @@ def is_locked(path):
         inode = f":{os.stat(path).st_ino}"
     except OSError:
         return False
-    locks = pathlib.Path("/proc/locks").read_text().splitlines()
-    return any("FLOCK" in line and line.split()[5].endswith(inode) for line in locks if "->" not in line)
+    return any(lock.endswith(inode) for lock in _locks())
+
+
+def _is_locked_directory(path):
+    """Numbers of inodes are not unique among the trees of groups."""
+    try:
+        st = os.stat(path)
+    except OSError:
+        return False
+    return f"{os.major(st.st_dev):02x}:{os.minor(st.st_dev):02x}:{st.st_ino}" in _locks()
+
+
+def _locks():
+    lines = pathlib.Path("/proc/locks").read_text().splitlines()
+    return [line.split()[5] for line in lines if "FLOCK" in line and "->" not in line]
 
 
 def _directories(path):
@@ -164,12 +193,12 @@ def strays(instances):
 
 
 def wait_until(condition, seconds=10.0, what="condition"):
-    """Poll until @condition() is true; its last value otherwise goes into the failure."""
+    """Poll until @condition() is true. @what goes into the failure; a function is only then asked."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
+            raise AssertionError(f"not within {seconds} s: {what() if callable(what) else what}")
         time.sleep(0.005)
