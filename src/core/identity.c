@@ -98,7 +98,7 @@ void identity_free(struct identity *identity)
 
 bool identity_has_keys(const struct identity *identity)
 {
-	return map_count(identity->by_id) > 0;
+	return identity->keyed;
 }
 
 struct identity_key *identity_find_key(struct identity *identity, const char *id)
@@ -154,6 +154,7 @@ struct identity_key *identity_add_key(struct identity *identity, const struct id
 		return NULL;
 	}
 	list_append(&identity->keys, &copy->node);
+	identity->keyed = true;
 	return copy;
 }
 

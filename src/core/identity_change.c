@@ -26,6 +26,7 @@ struct identity_change {
 	char name[TENANT_NAME_MAX + 1];                 /* of the key or tenant */
 	char policy[TENANT_NAME_MAX + 1];               /* of a tenant, before */
 	struct tenant_settings before;
+	bool was_keyed; /* before this key */
 };
 
 static struct identity_change *change_new(struct identity *identity, struct identity_done done,
@@ -99,6 +100,7 @@ static void undo_key(struct identity_change *change)
 
 	if (key)
 		identity_forget_key(change->identity, key);
+	change->identity->keyed = change->was_keyed || identity_key_count(change->identity) > 0;
 }
 
 /* It is printed in lists and logs. */
@@ -153,6 +155,7 @@ static struct identity_key *add_new(struct identity *identity,
 int identity_create_key(struct identity *identity, const struct identity_key_request *request,
                         struct identity_done done, struct key *ret_key, struct error *err)
 {
+	bool was_keyed = identity->keyed;
 	struct identity_change *change;
 	struct identity_key *key;
 
@@ -160,6 +163,7 @@ int identity_create_key(struct identity *identity, const struct identity_key_req
 		return -1;
 	key = add_new(identity, request, ret_key);
 	change = change_new(identity, done, key->id);
+	change->was_keyed = was_keyed;
 	change->undo = undo_key;
 	return begin(change,
 	             store_identity_add_key(identity->config.store, key, written(change), err));

@@ -30,6 +30,7 @@ struct identity {
 	struct loop *loop;
 	struct scheduler *scheduler;
 	struct map *by_id;
+	bool keyed; /* there is a key, or was one in this life: never open again by deleting them */
 	struct list keys;
 	struct list gone;    /* requests may still name them as theirs */
 	struct map *peers;   /* struct peer, by name: those that failed lately */

@@ -253,6 +253,9 @@ static void tenant_with_a_key_stays(void **state)
 	assert_int_equal(f->told.code, ERR_NONE);
 	assert_null(tenants_find(f->tenants, "alice"));
 	assert_int_equal(identity_key_count(f->identity), 0);
+	/* Its keys went with it, and were the last: nobody else is let in for that. */
+	assert_null(ask(f, &(struct identity_request){0}));
+	assert_non_null(ask(f, &(struct identity_request){.has_uid = true, .uid = OWNER}));
 }
 
 static void failures_of_a_peer_are_slowed_down(void **state)
