@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/audit.h"
+#include "core/scope.h"
 #include "core/session.h"
 #include "core/workpath.h"
 #include <string.h>
@@ -135,13 +137,24 @@ struct session *se_session_make(struct router *r, const struct route_args *args,
 	return session;
 }
 
+/* By any route, looking included: it is what POST /session does, and asks for the same. */
+static bool may_make(const struct router *r, const struct route_args *args, struct error *err)
+{
+	if (!scope_allows(args->principal->scopes, SCOPE_SESSIONS)) {
+		(void)error_set(err, ERR_NO_SCOPE, 0,
+		                "no session has this id, and to make one needs scope sessions");
+		return false;
+	}
+	return audit_check(r->parts.audit, err) == 0;
+}
+
 struct session *se_session(struct router *r, struct http_request *req,
                            const struct route_args *args)
 {
 	struct session *session = se_session_known(r, args);
 	struct error err = {0};
 
-	if (!session)
+	if (!session && may_make(r, args, &err))
 		session = se_session_make(r, args, 0, http_request_id(req), &err);
 	if (!session)
 		reply_error(req, &err);

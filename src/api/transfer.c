@@ -313,10 +313,12 @@ static void download_entry(void *ctx, const struct box_file_entry *entry)
 	char etag[TRANSFER_ETAG_LEN], date[40], span[80];
 	const char *known = http_header(d->req, "If-None-Match");
 	const struct http_header headers[] = {
-		{"ETag",          etag   },
-		{"Last-Modified", date   },
-		{"Accept-Ranges", "bytes"},
-		{"Content-Range", span   },
+		{"ETag",                    etag   },
+		{"Last-Modified",           date   },
+		{"Content-Security-Policy",
+	         "sandbox"                         }, /* a page of a program's has no powers here */
+		{"Accept-Ranges",           "bytes"},
+		{"Content-Range",           span   },
 	};
 	uint64_t first = 0, count = entry->size;
 
@@ -342,7 +344,7 @@ static void download_entry(void *ctx, const struct box_file_entry *entry)
 	begin_stream(d, &(struct http_stream_head){.status = d->range.asked ? 206 : 200,
 	                                           .content_type = d->type,
 	                                           .headers = headers,
-	                                           .headers_count = d->range.asked ? 4 : 3,
+	                                           .headers_count = d->range.asked ? 5 : 4,
 	                                           .length = count});
 }
 

@@ -122,17 +122,30 @@ void v1_health_detailed(struct router *r, struct http_request *req, const struct
 	reply_json(req, is_ready(r) ? 200 : 503, j);
 }
 
+/* How many others have is nobody's business. */
+static json_int_t count_boxes(const struct router *r, const char *tenant)
+{
+	const struct session *session = session_at(r->parts.sessions, tenant, 0);
+	json_int_t count = 0;
+
+	for (; session; session = session_older(session)) {
+		struct session_info info = {0};
+
+		session_info(session, &info);
+		count += info.box_id ? 1 : 0;
+	}
+	return count;
+}
+
 /* The end of a box is an event, and its session knows it at once: there is nothing to find out. */
 void v1_health_sync(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session_service_stats stats;
+	json_int_t boxes = count_boxes(r, args->principal->tenant);
 	json_t *j = json_object();
 
-	(void)args;
-	session_service_stats(r->parts.sessions, &stats);
 	json_set(j, "status", json_string("completed"));
-	json_set(j, "total", json_integer((json_int_t)stats.boxes));
-	json_set(j, "healthy", json_integer((json_int_t)stats.boxes));
+	json_set(j, "total", json_integer(boxes));
+	json_set(j, "healthy", json_integer(boxes));
 	json_set(j, "unhealthy", json_integer(0));
 	json_set(j, "recovered", json_integer(0));
 	json_set(j, "failed", json_integer(0));
