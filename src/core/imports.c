@@ -26,8 +26,10 @@
  */
 
 #define IMPORTS_MAX 4
-#define ANSWER_MAX  (64u * 1024 + 16)
-#define ROOT_PREFIX "img-"
+/* Of one tenant: a slow one must not keep the others out. */
+#define IMPORTS_OF_TENANT 2
+#define ANSWER_MAX        (64u * 1024 + 16)
+#define ROOT_PREFIX       "img-"
 
 /* As in import/import.h: one struct per message. */
 enum {
@@ -229,6 +231,16 @@ static int open_pipes(struct import *i, struct error *err)
 	return 0;
 }
 
+static size_t count_of(const struct imports *all, const char *tenant)
+{
+	const struct import *i;
+	size_t count = 0;
+
+	LIST_FOREACH (i, &all->all, struct import, node)
+		count += str_equal(i->tenant, tenant) ? 1 : 0;
+	return count;
+}
+
 static int check(const struct imports *all, const struct import_request *request, struct error *err)
 {
 	if (!id_is_valid(request->id, TEMPLATE_ID_MAX))
@@ -238,6 +250,9 @@ static int check(const struct imports *all, const struct import_request *request
 		return error_set(err, ERR_CONFLICT, 0, "there is a template '%s'", request->id);
 	if (all->count >= IMPORTS_MAX)
 		return error_set(err, ERR_BUSY, 0, "%zu imports are under way", all->count);
+	if (count_of(all, request->tenant) >= IMPORTS_OF_TENANT)
+		return error_set(err, ERR_BUSY, 0, "%d imports of this tenant are under way",
+		                 IMPORTS_OF_TENANT);
 	return 0;
 }
 

@@ -134,6 +134,7 @@ int serve_one(int roots, const char *name, int in, int out)
 		if (pid == 0) {
 			/* Dies with the parent; signals of a terminal are the daemon's. */
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+			(void)fd_close(roots); /* it has its own place in there, and no other */
 			import_child(tmp, in, out);
 		}
 		r = pid < 0 ? -errno : await(pid);
@@ -191,11 +192,12 @@ static bool is_good(const struct import_request *request, ssize_t n, size_t fds)
 	       request->op < IMPORT_OP_COUNT && fds == wanted && import_is_name(request->name);
 }
 
-static void begin(int roots, const struct import_request *request, const int fds[2])
+static void begin(int roots, int sock, const struct import_request *request, const int fds[2])
 {
 	if (fork() != 0) /* one that cannot be made closes the result: the end without success */
 		return;
 	(void)signal(SIGCHLD, SIG_DFL);
+	(void)fd_close(sock); /* what reads an archive has no way to the daemon */
 	handle(roots, request, fds);
 }
 
@@ -213,7 +215,7 @@ int serve(int roots, int sock)
 		if (n == 0 || (n < 0 && n != -EINTR))
 			return n == 0 || n == -ECONNRESET ? 0 : 1;
 		if (is_good(&request, n, count))
-			begin(roots, &request, fds);
+			begin(roots, sock, &request, fds);
 		for (size_t i = 0; i < count; i++)
 			(void)fd_close(fds[i]);
 	}

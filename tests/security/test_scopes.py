@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""API-3, XT-1, XT-2: what a key is not for it cannot do by another way, and one tenant does not crowd out others."""
+
+import contextlib
+import http.client
+
+import pytest
+
+from support import host
+from support.daemon import Daemon
+from support.identity import V1, KeyClient, make_key, make_tenant
+from support.sessions import Session
+
+SE = "/workspace/se"
+
+
+@pytest.fixture(scope="module")
+def keyed():
+    daemon = Daemon(tcp=True).start()
+    with daemon.client() as admin:
+        for name in ("alice", "bob"):
+            make_tenant(admin, name)
+        yield daemon, admin
+    assert daemon.stop() == 0, daemon.log()
+    daemon.remove()
+
+
+def client_for(keyed, tenant, *scopes):
+    daemon, admin = keyed
+    return contextlib.closing(KeyClient(daemon.tcp_address(), make_key(admin, tenant, scopes=list(scopes))))
+
+
+MAKERS = [
+    ("files", "GET", "files/new1", None),
+    ("files", "GET", "readfile/new2/a.txt", None),
+    ("files", "GET", "download/new3/a.txt", None),
+    ("files", "POST", "create/new4", {"filename": "a.txt", "content": "a"}),
+    ("execute", "POST", "execute/new5", {"command": "true"}),
+    ("execute", "POST", "execute_code/new6", {"code": "1"}),
+]
+
+
+@pytest.mark.parametrize("scope, method, path, body", MAKERS)
+def test_no_route_makes_a_session_for_a_key_that_may_not(keyed, scope, method, path, body):
+    def ask(client):
+        return client.post(f"{SE}/{path}", body) if body else client.get(f"{SE}/{path}")
+
+    def sessions():
+        with client_for(keyed, "alice", "read") as reader:
+            return reader.get(f"{V1}/sessions").json["total"]
+
+    before = sessions()
+    with client_for(keyed, "alice", scope) as client:
+        answer = ask(client)
+    assert answer.status == 403 and "scope sessions" in str(answer.json), answer
+    assert sessions() == before
+    with client_for(keyed, "alice", scope, "sessions") as client:  # the control
+        assert ask(client).status in (200, 404)
+        assert sessions() == before + 1
+        assert client.request("DELETE", f"{SE}/session/{path.split('/')[1]}").status == 200
+
+
+def test_numbers_of_boxes_are_of_the_own_tenant(keyed):
+    with client_for(keyed, "alice", "sessions", "execute") as alice, client_for(keyed, "bob", "sessions") as bob:
+        session = Session(alice, mode="persistent")
+        assert session.run("1")["result"] == 1
+        assert bob.post(f"{V1}/health/sync", {}).json["total"] == 0
+        assert alice.post(f"{V1}/health/sync", {}).json["total"] == 1  # the control
+        assert session.delete().status == 200
+
+
+def test_a_page_that_a_program_wrote_has_no_powers(keyed):
+    with client_for(keyed, "alice", "sessions", "files") as alice:
+        session = Session(alice, mode="persistent")
+        made = alice.request("PUT", f"{session.path}/files/page.html", body=b"<script>1</script>",
+                             headers={"Content-Type": "text/html"})
+        assert made.status == 201, made
+        page = alice.get(f"{session.path}/files/page.html")
+        assert page.headers["Content-Type"].startswith("text/html")
+        assert page.headers["Content-Security-Policy"] == "sandbox"
+        assert page.headers["X-Content-Type-Options"] == "nosniff"
+        assert session.delete().status == 200
+
+
+def begin_import(daemon, key, name):
+    """An import whose archive never comes."""
+    connection = http.client.HTTPConnection(*daemon.tcp_address(), timeout=30)
+    connection.putrequest("POST", f"{V1}/templates/import?id={name}")
+    connection.putheader("Authorization", f"Bearer {key}")
+    connection.putheader("Content-Length", "100000")
+    connection.endheaders(b"x" * 512)
+    return connection
+
+
+def test_slow_imports_of_one_tenant_leave_room_for_others(keyed):
+    daemon, admin = keyed
+    alice, bob = (make_key(admin, name, scopes=["templates"]) for name in ("alice", "bob"))
+    with contextlib.ExitStack() as stack:
+        for i in range(2):
+            stack.enter_context(contextlib.closing(begin_import(daemon, alice, f"slow{i}")))
+
+        def ask(key):
+            with contextlib.closing(KeyClient(daemon.tcp_address(), key)) as client:
+                return client.request("POST", f"{V1}/templates/import?id=next", body=b"no archive",
+                                      headers={"Content-Type": "application/x-tar"}).status
+
+        host.wait_until(lambda: ask(alice) == 429, 10, "a third import of the same tenant is refused")
+        assert ask(bob) == 400  # looked at, and found to be none
+    host.wait_until(lambda: ask(alice) == 400, 10, "room again")
