@@ -71,10 +71,10 @@ int auth_check(struct router *r, struct http_request *req, const struct route *r
 	if (!r->parts.identity || (route && route->scope == SCOPE_PUBLIC))
 		return 0;
 	p = authenticate(r, req, &err);
-	if (p && check_scope(p, route, &err) == 0 && check_rate(r, p, &wait_us, &err) == 0) {
-		http_set_tag(req, REQUEST_TAG_PRINCIPAL, (uintptr_t)p);
+	/* Also of one that is refused: the logs tell who it was. */
+	http_set_tag(req, REQUEST_TAG_PRINCIPAL, (uintptr_t)p);
+	if (p && check_scope(p, route, &err) == 0 && check_rate(r, p, &wait_us, &err) == 0)
 		return 0;
-	}
 	refuse(req, &err, wait_us);
 	return -1;
 }

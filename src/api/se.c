@@ -109,6 +109,8 @@ struct session *se_session_make(struct router *r, const struct route_args *args,
 {
 	struct session_request request = {
 		.tenant = args->principal->tenant,
+		.key_id = args->principal->key_id,
+		.request_id = request_id,
 		.id = (char *)(uintptr_t)args->id,
 		.agent_id = (char *)OWN_AGENT,
 		.mode = SESSION_PERSISTENT,
@@ -119,7 +121,6 @@ struct session *se_session_make(struct router *r, const struct route_args *args,
 	struct session *old, *session = NULL;
 	bool reused;
 
-	(void)request_id;
 	if (!args->id[0]) {
 		(void)error_field(err, "session_id", "must be 1 to %d of A-Z a-z 0-9 _ -",
 		                  SESSION_ID_MAX);

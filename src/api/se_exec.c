@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/auth.h"
 #include "api/se.h"
 
 #include "api/json.h"
@@ -90,6 +91,7 @@ static void run(struct http_request *req, struct session *session,
 	struct wait *w;
 
 	named.request_id = (char *)(uintptr_t)http_request_id(req);
+	named.key_id = auth_principal(req)->key_id;
 	if (session_execute(session, &named, &e, &err) < 0) {
 		reply_error(req, &err);
 		return;

@@ -184,6 +184,7 @@ void se_v2_execute_code(struct router *r, struct http_request *req, const struct
 	call->req = req;
 	call->timeout_us = decoded.request.timeout_us;
 	decoded.request.tenant = args->principal->tenant;
+	decoded.request.key_id = args->principal->key_id;
 	decoded.request.request_id = xstrdup(http_request_id(req));
 	if (exec_start(r->execs, &decoded.request, &events, &call->exec, &err) < 0) {
 		reply_error(req, &err);

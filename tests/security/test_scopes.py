@@ -3,6 +3,7 @@
 
 import contextlib
 import http.client
+import json
 
 import pytest
 
@@ -107,3 +108,25 @@ def test_slow_imports_of_one_tenant_leave_room_for_others(keyed):
         host.wait_until(lambda: ask(alice) == 429, 10, "a third import of the same tenant is refused")
         assert ask(bob) == 400  # looked at, and found to be none
     host.wait_until(lambda: ask(alice) == 400, 10, "room again")
+
+
+def audit_of(daemon, action, **members):
+    lines = (daemon.home / "state" / "audit.log").read_bytes().splitlines()
+    return [r for r in map(json.loads, lines) if r["action"] == action and members.items() <= r.items()]
+
+
+def test_the_audit_log_knows_whose_key_it_was(keyed):
+    daemon, admin = keyed
+    made = admin.post(f"{V1}/keys", {"tenant": "alice", "scopes": ["sessions", "execute"]}).json
+    with contextlib.closing(KeyClient(daemon.tcp_address(), made["key"])) as alice:
+        assert alice.get(f"{V1}/templates").status == 403
+        assert alice.post(f"{SE}/execute/told", {"command": "true"}).json["exit_code"] == 0
+        handler = {"handler_code": "def handler(event, context):\n    return 1", "event": {}, "context": {}}
+        assert alice.post(f"{SE}/v2/execute_code", handler).status == 200
+        assert alice.request("DELETE", f"{SE}/session/told").status == 200
+    whose = {"tenant": "alice", "key_id": made["id"]}
+    for action, count in (("request.refuse", 1), ("session.create", 1), ("execution.end", 2)):
+        host.wait_until(lambda a=action, n=count: len(audit_of(daemon, a, **whose)) == n, 10,
+                        f"{action}: {audit_of(daemon, action)}")
+    assert not audit_of(daemon, "session.create", key_id=None)
+    assert all(r["request_id"] for r in audit_of(daemon, "session.create"))
