@@ -2,6 +2,7 @@
 #include "lockdown.h"
 
 #include "base/error.h"
+#include "base/sanitized.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -30,17 +31,6 @@
  * Sanitizers watch from within: their leak check clones a thread and traces. Builds with them,
  * which nobody runs in earnest, get those calls back.
  */
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED true
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED false
-#endif
 
 /* One argument that decides; compared under a mask with what must be left. */
 struct arg_rule {

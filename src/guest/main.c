@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/sanitized.h"
 #include "guest/agent.h"
 #include "guest/dispatch.h"
 #include "guest/harden.h"
@@ -33,14 +34,7 @@
 #include "guest/landlock.h"
 #include "wire/layer.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifdef SANITIZED
+#if SANITIZED
 /* Looking for leaks at the end takes ptrace, which nothing in a box has. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)

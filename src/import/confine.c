@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sanitized.h"
 
 /*
  * Theory of operation. The child needs one directory and what it has open. Landlock leaves it that
@@ -18,8 +19,9 @@
  * left: memory, time, the size of a file.
  */
 
-#define CPU_SECONDS  900
-#define MEMORY_BYTES (1024ULL * 1024 * 1024)
+#define CPU_SECONDS 900
+/* The sanitizer's shadow counts as memory, too. */
+#define MEMORY_BYTES (SANITIZED ? RLIM_INFINITY : 1024ULL * 1024 * 1024)
 #define FILES_OPEN   400 /* a descent holds a directory per level */
 
 #define FS_REFER    (1ULL << 13)
@@ -84,6 +86,15 @@ static int limit_resources(const struct import_limits *limits)
 	return 0;
 }
 
+static int allow(scmp_filter_ctx filter, const int *calls, size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && r >= 0; i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+	return r;
+}
+
 static int limit_calls(void)
 {
 	static const int allowed[] = {
@@ -100,11 +111,16 @@ static int limit_calls(void)
 		SCMP_SYS(tgkill),         SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday),
 		SCMP_SYS(time),           SCMP_SYS(umask),         SCMP_SYS(sched_yield),
 	};
+	/* What a sanitizer does to report and leave. */
+	static const int sanitizers[] = {SCMP_SYS(readlink), SCMP_SYS(sigaltstack),
+	                                 SCMP_SYS(rt_sigaction)};
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
 	int r = filter ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < ARRAY_SIZE(allowed) && r >= 0; i++)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	if (r >= 0)
+		r = allow(filter, allowed, ARRAY_SIZE(allowed));
+	if (r >= 0 && SANITIZED)
+		r = allow(filter, sanitizers, ARRAY_SIZE(sanitizers));
 	if (r >= 0)
 		r = seccomp_load(filter);
 	seccomp_release(filter);
