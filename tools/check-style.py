@@ -151,12 +151,23 @@ def tree_files(root):
                   and not (root / n).is_symlink())
 
 
+def check_names(paths):
+    """Modules of the pytest suites are known by their bare names: two of the same end the whole run."""
+    known = {}
+    for path in paths:
+        if path.name.startswith("test_") and path.suffix == ".py" and "unit" not in path.parts:
+            first = known.setdefault(path.name, path)
+            if first != path:
+                yield path, 1, "test-name", f"{first} has this name already"
+
+
 def check_tree(root):
     """Yields every fault as (path, line, rule, message)."""
     paths = tree_files(root)
     for path in paths:
         for line, rule, message in check_file(root, path):
             yield path, line, rule, message
+    yield from check_names(paths)
     yield from check_functions(root, [p for p in paths if p.suffix == ".c" and is_product(p)])
 
 
@@ -218,6 +229,9 @@ def self_test():
         if not (len(faults) == 1 and rule in faults[0] if rule else not faults):
             print(f"self-test '{name}': expected {rule or 'no fault'!r}, got {faults}")
             failed += 1
+    if len(list(check_names([Path("tests/a/test_x.py"), Path("tests/b/test_x.py")]))) != 1:
+        print("self-test: tests of the same name are not found")
+        failed += 1
     print(f"check-style: {len(CASES) - failed} of {len(CASES)} cases as expected")
     return 1 if failed else 0
 
