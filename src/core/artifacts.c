@@ -45,11 +45,20 @@ void artifacts_copy(const struct artifacts *from, struct artifacts *ret_to)
 	}
 }
 
+/* Within a tick of the clock a change need not show in the times; in the content it does. */
+static bool is_same(const struct artifact *one, const struct box_file_entry *entry)
+{
+	if (one->inode != entry->inode || one->ctime_ns != entry->ctime_ns ||
+	    one->size != entry->size)
+		return false;
+	return !one->hashed || !entry->sha256 ||
+	       memcmp(one->sha256, entry->sha256, sizeof(one->sha256)) == 0;
+}
+
 static bool was_seen(const struct artifacts *seen, const struct box_file_entry *entry)
 {
 	for (size_t i = 0; seen && i < seen->count; i++)
-		if (seen->list[i].inode == entry->inode &&
-		    seen->list[i].ctime_ns == entry->ctime_ns && seen->list[i].size == entry->size)
+		if (is_same(&seen->list[i], entry))
 			return true;
 	return false;
 }
@@ -63,28 +72,8 @@ static bool was_given(const struct gather *g, const struct box_file_entry *entry
 	return false;
 }
 
-static void note_now(struct gather *g, const struct box_file_entry *entry)
+static void take(struct artifact *one, const struct box_file_entry *entry)
 {
-	struct artifact *one = g->seen ? artifacts_add(&g->now, "") : NULL;
-
-	if (!one)
-		return;
-	one->inode = entry->inode;
-	one->ctime_ns = entry->ctime_ns;
-	one->size = entry->size;
-}
-
-static void on_entry(void *ctx, const struct box_file_entry *entry)
-{
-	struct gather *g = ctx;
-	struct artifact *one;
-
-	note_now(g, entry);
-	if (was_seen(g->seen, entry) || was_given(g, entry))
-		return;
-	one = artifacts_add(g->into, entry->path);
-	if (!one)
-		return;
 	one->inode = entry->inode;
 	one->ctime_ns = entry->ctime_ns;
 	one->size = entry->size;
@@ -92,6 +81,21 @@ static void on_entry(void *ctx, const struct box_file_entry *entry)
 	one->hashed = entry->sha256;
 	if (entry->sha256)
 		memcpy(one->sha256, entry->sha256, sizeof(one->sha256));
+}
+
+static void on_entry(void *ctx, const struct box_file_entry *entry)
+{
+	struct gather *g = ctx;
+	struct artifact *now = g->seen ? artifacts_add(&g->now, "") : NULL;
+	struct artifact *one;
+
+	if (now)
+		take(now, entry);
+	if (was_seen(g->seen, entry) || was_given(g, entry))
+		return;
+	one = artifacts_add(g->into, entry->path);
+	if (one)
+		take(one, entry);
 }
 
 /* The link lets none of these through. */

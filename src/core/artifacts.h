@@ -42,7 +42,7 @@ struct gather {
 	struct artifacts *into;
 	/* The clock of files ticks every few milliseconds: what was there in the tick in which the
 	 * execution began looks new. Not told are those that an earlier look found in the same
-	 * state. */
+	 * state, content included where it was hashed. */
 	struct artifacts *seen; /* NULL: nothing was; replaced by what is there now */
 	struct artifacts now;
 	uint64_t since_ns;

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/attr.h"
+#include "core/artifacts.h"
+
+/* A box that keeps what it is asked for, and says what the test wants it to. */
+
+static struct box_file_events events; /* of the look that is under way */
+static int cancelled;
+
+int box_file_open(struct box *box, const struct box_file_request *request,
+                  const struct box_file_events *given, struct box_file **ret_file,
+                  struct error *err)
+{
+	(void)box;
+	(void)err;
+	assert_int_equal(request->op, BOX_FILE_CHANGES);
+	events = *given;
+	*ret_file = (struct box_file *)&events;
+	return 0;
+}
+
+void box_file_cancel(struct box_file *file)
+{
+	assert_ptr_equal(file, &events);
+	cancelled++;
+}
+
+static void on_over(void *ctx)
+{
+	++*(int *)ctx;
+}
+
+/* One look, which finds the file "f" in a state: its time and its content, NULL: not hashed. */
+static size_t look(struct artifacts *seen, uint64_t ctime_ns, const char *content)
+{
+	struct artifacts found = {0};
+	int overs = 0;
+	uint8_t digest[BOX_SHA256_LEN] = {0};
+	struct gather g = {.into = &found, .seen = seen, .on_over = on_over, .ctx = &overs};
+	const struct box_file_entry entry = {.path = "f",
+	                                     .size = 1,
+	                                     .ctime_ns = ctime_ns,
+	                                     .inode = 7,
+	                                     .target = "",
+	                                     .sha256 = content ? digest : NULL};
+	size_t count;
+
+	memcpy(digest, content ? content : "", content ? strlen(content) : 0);
+	assert_true(gather_start(&g, NULL, 1));
+	events.on_entry(events.ctx, &entry);
+	events.on_done(events.ctx, &(struct box_file_summary){0});
+	assert_int_equal(overs, 1);
+	assert_false(found.truncated);
+	count = found.count;
+	artifacts_done(&found);
+	return count;
+}
+
+static void what_was_seen_in_this_state_is_not_told_again(void **state)
+{
+	struct artifacts seen = {0};
+
+	(void)state;
+	assert_int_equal(look(&seen, 10, "a"), 1);
+	assert_int_equal(look(&seen, 10, "a"), 0);
+	assert_int_equal(look(&seen, 11, "a"), 1);
+	artifacts_done(&seen);
+}
+
+static void a_change_within_one_tick_is_told(void **state)
+{
+	struct artifacts seen = {0};
+
+	(void)state;
+	assert_int_equal(look(&seen, 10, "a"), 1);
+	assert_int_equal(look(&seen, 10, "b"), 1);
+	assert_int_equal(look(&seen, 10, "b"), 0);
+	artifacts_done(&seen);
+}
+
+static void what_is_too_large_to_hash_is_known_by_its_times(void **state)
+{
+	struct artifacts seen = {0};
+
+	(void)state;
+	assert_int_equal(look(&seen, 10, NULL), 1);
+	assert_int_equal(look(&seen, 10, NULL), 0);
+	assert_int_equal(look(&seen, 11, NULL), 1);
+	artifacts_done(&seen);
+}
+
+static void a_look_that_takes_too_long_says_that_it_is_not_all(void **state)
+{
+	struct artifacts found = {0}, seen = {0};
+	int overs = 0;
+	struct gather g = {.into = &found, .seen = &seen, .on_over = on_over, .ctx = &overs};
+
+	(void)state;
+	cancelled = 0;
+	assert_true(gather_start(&g, NULL, 1));
+	gather_cancel(&g);
+	gather_cancel(&g);
+	assert_int_equal(cancelled, 1);
+	assert_int_equal(overs, 0);
+	assert_true(found.truncated);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_seen_in_this_state_is_not_told_again),
+		cmocka_unit_test(a_change_within_one_tick_is_told),
+		cmocka_unit_test(what_is_too_large_to_hash_is_known_by_its_times),
+		cmocka_unit_test(a_look_that_takes_too_long_says_that_it_is_not_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
