@@ -327,26 +327,26 @@ static void idle_session_ends(void **state)
 	struct fixture *f = *state;
 	struct session *session, *busy, *paused;
 
-	f->request.idle_timeout_us = 80 * USEC_PER_MS;
+	f->request.idle_timeout_us = 400 * USEC_PER_MS;
 	session = ready(f);
 	busy = ready(f);
 	paused = ready(f);
 	(void)execute(f, busy);
 	(void)begin(box_of(f, busy));
 	assert_int_equal(session_pause(paused, &f->err), 0);
-	for (int i = 0; i < 3; i++) {
-		pass(f, 50 * USEC_PER_MS);
+	for (int i = 0; i < 4; i++) {
+		pass(f, 160 * USEC_PER_MS);
 		assert_int_equal(session_keepalive(session, &f->err), 0);
 	}
 	expect_state(session, SESSION_READY);
 	expect_state(paused, SESSION_TERMINATED);
 	expect_state(busy, SESSION_RUNNING); /* its own work keeps it */
-	pass(f, 120 * USEC_PER_MS);
+	pass(f, 600 * USEC_PER_MS);
 	expect_state(session, SESSION_TERMINATED);
 	assert_non_null(strstr(info_of(session).reason, "idle"));
 	expect_state(busy, SESSION_RUNNING);
 	done(box_of(f, busy), fake_exec_last(box_of(f, busy))->id, 0);
-	pass(f, 120 * USEC_PER_MS);
+	pass(f, 600 * USEC_PER_MS);
 	expect_state(busy, SESSION_TERMINATED);
 	assert_int_equal(fake_box_count(f->driver), 0);
 }
