@@ -52,7 +52,7 @@ class Image:
         for layer in layers:
             raw = layer if isinstance(layer, bytes) else tar(layer)
             diff_ids.append("sha256:" + sha256(raw))
-            packed = gzip.compress(raw, mtime=0) if compress == "gzip" else raw
+            packed = gzip.compress(raw, 1, mtime=0) if compress == "gzip" else raw
             self.layers.append(self.add(packed, f"application/vnd.oci.image.layer.v1.tar{'+gzip' if compress else ''}"))
         self.config = {"architecture": ARCHITECTURE, "os": "linux", "config": config or {},
                        "rootfs": {"type": "layers", "diff_ids": diff_ids}, **(platform or {})}
