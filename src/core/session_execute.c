@@ -15,12 +15,35 @@
 #include "core/store_execution.h"
 #include "wire/layer.h"
 
+/* Whether @bytes more may wait. */
+static bool has_room(const struct session *session, size_t bytes)
+{
+	const struct tenant *t = session->account;
+
+	return session->service->queued_bytes + bytes <= SESSION_QUEUED_BYTES_MAX &&
+	       (!t || t->queued_bytes + bytes <= SESSION_QUEUED_BYTES_OF_TENANT);
+}
+
+static void add_bytes(struct session *session, size_t bytes)
+{
+	session->service->queued_bytes += bytes;
+	if (session->account)
+		session->account->queued_bytes += bytes;
+}
+
+static void drop_bytes(struct session *session, size_t bytes)
+{
+	session->service->queued_bytes -= bytes;
+	if (session->account)
+		session->account->queued_bytes -= bytes;
+}
+
 void session_job_free(struct session_job *job)
 {
 	struct session_service *s = job->session->service;
 
 	if (s) {
-		s->queued_bytes -= job->bytes;
+		drop_bytes(job->session, job->bytes);
 		s->jobs--;
 	}
 	session_job_unqueue(job);
@@ -198,10 +221,10 @@ void session_pump(struct session *session)
 
 /* Control by way of the record. */
 
-static int refuse_bytes(const struct session_service *s, struct error *err)
+static int refuse_bytes(struct error *err)
 {
-	return error_set(err, ERR_BUSY, 0, "executions of all sessions that wait have %zu bytes",
-	                 s->queued_bytes);
+	return error_set(err, ERR_BUSY, 0,
+	                 "executions that wait have brought as many bytes as there is room for");
 }
 
 static void on_cancel(void *ctx)
@@ -223,12 +246,11 @@ static void on_cancel(void *ctx)
 static int on_input(void *ctx, const void *data, size_t len, bool end, struct error *err)
 {
 	struct session_job *job = ctx;
-	struct session_service *s = job->session->service;
 	bool early = job->phase < JOB_RUNNING;
 	int r;
 
-	if (early && len > SESSION_QUEUED_BYTES_MAX - s->queued_bytes)
-		return refuse_bytes(s, err);
+	if (early && !has_room(job->session, len))
+		return refuse_bytes(err);
 	if (job->exec)
 		r = exec_stdin(job->exec, data, len, end, err);
 	else if (job->phase < JOB_STARTING)
@@ -237,7 +259,7 @@ static int on_input(void *ctx, const void *data, size_t len, bool end, struct er
 		r = session_job_stdin(job, data, len, end, err);
 	if (r == 0 && early) {
 		job->bytes += len;
-		s->queued_bytes += len;
+		add_bytes(job->session, len);
 	}
 	return r;
 }
@@ -348,7 +370,7 @@ static void enqueue(struct session_job *job, bool stdin_open)
 {
 	struct session *session = job->session;
 
-	session->service->queued_bytes += job->bytes;
+	add_bytes(session, job->bytes);
 	session->service->jobs++;
 	list_append(&session->queue, &job->node);
 	session->queued++;
@@ -421,9 +443,9 @@ int session_execute(struct session *session, const struct exec_request *request,
 	if (check_state(session, err) < 0 ||
 	    policy_decide(s->rules, &session->stack, &r, &decision, err) < 0)
 		return -1;
-	if (bytes_of(&r) > SESSION_QUEUED_BYTES_MAX - s->queued_bytes) {
+	if (!has_room(session, bytes_of(&r))) {
 		policy_decision_done(&decision);
-		return refuse_bytes(s, err);
+		return refuse_bytes(err);
 	}
 	if (tenant_take_queued(session->account, err) < 0) {
 		policy_decision_done(&decision);

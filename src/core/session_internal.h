@@ -33,6 +33,8 @@ struct timer;
 #define SESSION_KILL_US  (1000 * 1000ULL)
 /* Code, input and files of all executions that wait. */
 #define SESSION_QUEUED_BYTES_MAX (256u * 1024 * 1024)
+/* Of one tenant: who fills it up leaves room for the others. */
+#define SESSION_QUEUED_BYTES_OF_TENANT (SESSION_QUEUED_BYTES_MAX / 2)
 
 struct session_service {
 	struct session_service_config config; /* what it points to is borrowed */

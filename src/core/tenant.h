@@ -49,6 +49,7 @@ struct tenant {
 	struct scheduler_queue queue; /* executions in it, and memory */
 	uint64_t held_bytes;          /* of that memory: of boxes that no execution brought */
 	size_t sessions, queued;
+	size_t queued_bytes; /* what executions of its sessions brought along */
 	size_t holds;
 	struct bucket requests;
 };

@@ -130,3 +130,23 @@ def test_the_audit_log_knows_whose_key_it_was(keyed):
                         f"{action}: {audit_of(daemon, action)}")
     assert not audit_of(daemon, "session.create", key_id=None)
     assert all(r["request_id"] for r in audit_of(daemon, "session.create"))
+
+
+def test_bytes_that_wait_of_one_tenant_leave_room_for_others(keyed):
+    with client_for(keyed, "alice", "sessions", "execute") as alice, \
+            client_for(keyed, "bob", "sessions", "execute") as bob:
+        greedy, modest = Session(alice, mode="persistent"), Session(bob, mode="persistent")
+        greedy.start("import time; time.sleep(100)", timeout=120)
+        body, taken = {"code": "1", "stdin": "x" * (7 << 20)}, []
+
+        def is_full():
+            """The store may need a moment for so much: that is another refusal."""
+            answer = alice.post(f"{greedy.path}/execute", body)
+            assert answer.status in (200, 429), answer
+            taken.append(answer.status)
+            return answer.status == 429 and "brought as many bytes" in str(answer.json)
+
+        host.wait_until(is_full, 60, "no room for more of the same tenant")
+        assert taken.count(200) > 10  # the control: there is room for many
+        assert modest.run("len(input())", stdin="x" * (6 << 20))["result"] == 6 << 20
+        assert greedy.delete().status == 200 and modest.delete().status == 200
