@@ -165,22 +165,25 @@ static void submit_late(struct file_op *op)
 		op->events.on_room(op->events.ctx);
 }
 
+static struct file_op *first_waiting(struct session *session)
+{
+	struct file_op *op;
+
+	/* What has ended is in the list no more, which the analyzer does not see. */
+	LIST_FOREACH (op, &session->files, struct file_op, node) // NOLINT
+		if (!op->file)                                   // NOLINT
+			return op;
+	return NULL;
+}
+
 void session_files_go_on(struct session *session)
 {
 	struct file_op *op;
 
 	session->box_leaving = false;
 	/* Not with LIST_FOREACH: any of them may end any other. */
-	for (;;) {
-		struct file_op *waiting = NULL;
-
-		LIST_FOREACH (op, &session->files, struct file_op, node)
-			if (!op->file && !waiting)
-				waiting = op;
-		if (!waiting)
-			break;
-		submit_late(waiting); // NOLINT: what has ended is in the list no more
-	}
+	while ((op = first_waiting(session)))
+		submit_late(op);
 }
 
 void session_files_end(struct session *session, const struct error *err)

@@ -374,7 +374,8 @@ struct template *templates_get(const struct templates *all, const char *tenant, 
 		                  t->problem);
 		return NULL;
 	}
-	return template_ref(t);
+	(void)template_ref(t);
+	return t;
 }
 
 int templates_attach(const struct templates *all, const char *tenant, struct exec_request *request,

@@ -40,14 +40,16 @@ static void tree_done(struct tree *t)
 /* Takes @fd. */
 static int enter(struct tree *t, int fd)
 {
-	DIR *dir = fdopendir(fd);
+	struct level *level = &t->levels[t->depth];
 
-	if (!dir) {
+	level->dir = fdopendir(fd);
+	if (!level->dir) {
 		int r = -errno;
 		(void)fd_close(fd);
 		return r;
 	}
-	t->levels[t->depth++] = (struct level){dir, strlen(t->path)};
+	level->path_len = strlen(t->path);
+	t->depth++;
 	return 0;
 }
 
