@@ -340,14 +340,15 @@ static int take_describe(struct link *l, struct link_exec *e, const struct frame
 	what.runner = d.runner;
 	what.stdin_open = d.stdin_open;
 	what.stdin_bytes = d.stdin_bytes;
-	if (l->box->on_resume(l->box->ctx, &what, &grant) < 0)
-		return breach(err, frame, "is of something that was never given");
+	/* Before anybody is asked: the answer may be to signal it. */
 	e = link_add(l, frame->id);
 	e->resumed = true;
 	e->keep = d.keep;
 	e->runner = d.runner;
 	e->stdin_open = d.stdin_open;
 	e->stdin_room = d.stdin_room;
+	if (l->box->on_resume(l->box->ctx, &what, &grant) < 0)
+		return breach(err, frame, "is of something that was never given");
 	e->forget = grant.forget;
 	e->output_max[OUTPUT_STDOUT] = grant.stdout_max;
 	e->output_max[OUTPUT_STDERR] = grant.stderr_max;

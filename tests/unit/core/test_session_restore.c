@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "core/store.h"
+#include "db/db.h"
+#include "session_agent.h"
+
+/*
+ * What a daemon before this one left in the store is written here as rows, by hand: so that it can
+ * be anything. What it left in boxes is the fake driver's.
+ */
+
+struct rig {
+	struct fixture *f;
+	struct store *store;
+};
+
+static int setup_rig(void **state)
+{
+	struct rig *rig = NEW(struct rig);
+	struct fixture *f;
+	void *made = NULL;
+
+	if (setup(&made) < 0)
+		return -1;
+	rig->f = f = made;
+	assert_int_equal(store_open(NULL, &rig->store, &f->err), 0);
+	executions_set_store(f->executions, rig->store);
+	session_service_free(f->service);
+	f->service = session_service_new(&(struct session_service_config){
+		.config = f->config,
+		.driver = f->driver,
+		.runners = f->runners,
+		.loop = f->loop,
+		.execs = f->execs,
+		.executions = f->executions,
+		.store = rig->store,
+	});
+	*state = rig;
+	return 0;
+}
+
+static int teardown_rig(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+
+	session_service_free(f->service);
+	exec_service_free(f->execs);
+	settle(f);
+	driver_free(f->driver);
+	settle(f);
+	executions_free(f->executions);
+	store_close(rig->store);
+	loop_free(f->loop);
+	runners_free(f->runners);
+	config_free(f->config);
+	free(f);
+	free(rig);
+	return 0;
+}
+
+static void write_rows(struct rig *rig, const struct db_statement *row)
+{
+	if (db_exec_now(store_db(rig->store), row, 1, &rig->f->err) < 0)
+		fail_msg("%s", rig->f->err.msg);
+}
+
+#define SPEC                                                                                       \
+	"{\"memory\": 134217728, \"workspace\": 16777216, \"tmp\": 16777216, \"shm\": 16777216,"   \
+	" \"workspace_inodes\": 1024, \"tmp_inodes\": 1024, \"pids\": 16, \"cpu\": 1000,"          \
+	" \"nofile\": 256}"
+
+/* @box NULL: an ephemeral one. */
+static void past_session(struct rig *rig, const char *id, const char *box, const char *state,
+                         const char *language)
+{
+	const int64_t now = (int64_t)clock_real_ms();
+
+	write_rows(rig,
+	           &DB_SQL("INSERT INTO sessions (id, created_ms, updated_ms, active_ms, state,"
+	                   " mode, language, box_id, driver, executions, idle_us, lifetime_us,"
+	                   " history, env, spec) VALUES (?1, ?2, ?2, ?2, ?3, ?4, ?5, ?6, 'fake',"
+	                   " 1, 60000000, 600000000, 'ready ' || ?2 || char(10), ?7, '" SPEC "')",
+	                   DB_TEXT(id), DB_INT(now), DB_TEXT(state),
+	                   DB_TEXT(box ? "persistent" : "ephemeral"), DB_TEXT(language),
+	                   DB_TEXT(box), DB_BYTES("A=b", 4)));
+}
+
+static void past_execution(struct rig *rig, const char *id, const char *session, bool started,
+                           const char *request)
+{
+	const int64_t now = (int64_t)clock_real_ms();
+
+	write_rows(rig, &DB_SQL("INSERT INTO executions (id, session_id, session_ms, created_ms,"
+	                        " started_ms, status, language, timeout_us, bytes, code, request)"
+	                        " VALUES (?1, ?2, ?3, ?3, ?4, ?5, 'python', 5000000, 1, ?6, ?7)",
+	                        DB_TEXT(id), DB_TEXT(session), DB_INT(now),
+	                        started ? DB_INT(now) : DB_NULL,
+	                        DB_TEXT(started ? "running" : "pending"), DB_BYTES("x = 1", 5),
+	                        DB_TEXT(request)));
+}
+
+static void restore(struct rig *rig)
+{
+	struct fixture *f = rig->f;
+	struct session_past *past = NULL;
+
+	if (session_past_read(rig->store, &past, &f->err) < 0 ||
+	    store_start(rig->store, f->loop, NULL, &f->err) < 0)
+		fail_msg("%s", f->err.msg);
+	session_service_restore(f->service, past);
+	session_past_free(past);
+}
+
+static struct session *session(struct rig *rig, const char *id)
+{
+	struct session *found = session_find(rig->f->service, TENANT_DEFAULT, id);
+
+	assert_non_null(found);
+	return found;
+}
+
+static struct execution *record(struct rig *rig, const char *id)
+{
+	struct execution *found = executions_find(rig->f->executions, TENANT_DEFAULT, id);
+
+	assert_non_null(found);
+	return found;
+}
+
+/* Wait until the box was told that @id is recorded. */
+static void wait_acked(struct fixture *f, struct box *box, uint32_t id)
+{
+	uint64_t end = clock_us() + 10 * USEC_PER_SEC;
+
+	while (!fake_exec_of(box, id) || !fake_exec_of(box, id)->acked) {
+		assert_true(clock_us() < end);
+		(void)fake_exec_last(box);
+		loop_run_once(f->loop, false);
+	}
+}
+
+static void nothing_comes_of_nothing(void **state)
+{
+	struct rig *rig = *state;
+
+	fake_keep(rig->f->driver, "nobodys", false);
+	restore(rig);
+	assert_int_equal(session_count(rig->f->service, TENANT_DEFAULT), 0);
+	assert_int_equal(fake_kept(rig->f->driver), 0); /* it ends */
+}
+
+static void session_is_there_with_its_box(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct session *s;
+
+	past_session(rig, "mine", "b1", "ready", "python");
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	s = session(rig, "mine");
+	assert_int_equal(fake_kept(f->driver), 0);
+	assert_string_equal(info_of(s).box_id, "b1");
+	assert_true(fake_spec(box_at(f, 0))->keep);
+	assert_int_equal(fake_spec(box_at(f, 0))->limits.memory_bytes, 134217728);
+	fake_resume(box_of(f, s), 0, 0);
+	expect_state(s, SESSION_READY);
+	(void)run(f, s);
+}
+
+static void session_whose_box_is_lost_has_failed(void **state)
+{
+	struct rig *rig = *state;
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{}");
+	past_execution(rig, "exec_2", "mine", false, "{}");
+	restore(rig);
+	expect_state(session(rig, "mine"), SESSION_FAILED);
+	assert_true(info_of(session(rig, "mine")).reason[0] != '\0');
+	assert_int_equal(record_of(record(rig, "exec_1")).state, EXECUTION_ENDED);
+	assert_int_equal(record_of(record(rig, "exec_2")).state, EXECUTION_ENDED);
+	settle(rig->f);
+	assert_int_equal(fake_box_count(rig->f->driver), 0);
+}
+
+/* Its box was asked for and never came: nothing was in it. */
+static void session_that_was_being_made_gets_another_box(void **state)
+{
+	struct rig *rig = *state;
+
+	past_session(rig, "mine", "b1", "creating", "python");
+	restore(rig);
+	expect_state(session(rig, "mine"), SESSION_CREATING);
+	fake_ready(box_of(rig->f, session(rig, "mine")));
+	expect_state(session(rig, "mine"), SESSION_READY);
+}
+
+/* What ran meanwhile is heard from its start, and its end is acknowledged once it is written. */
+static void running_execution_goes_on(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct execution *e;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{}");
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	e = record(rig, "exec_1");
+	box = box_of(f, session(rig, "mine"));
+	fake_resume(box, 2, 2);
+	fake_describe(box, &(struct box_resumed){.id = 1, .keep = true, .label = "python"});
+	fake_describe(box, &(struct box_resumed){.id = 2, .runner = 1, .label = "exec_1"});
+	fake_started(box, 1);
+	fake_started(box, 2);
+	assert_int_equal(record_of(e).state, EXECUTION_RUNNING);
+	expect_state(session(rig, "mine"), SESSION_RUNNING);
+	fake_output(box, 2, OUTPUT_STDOUT, "hello", 5);
+	done(box, 2, 0);
+	expect_status(e, EXEC_SUCCESS);
+	assert_int_equal(record_of(e).outcome->out.len, 5);
+	wait_acked(f, box, 2);
+	expect_state(session(rig, "mine"), SESSION_READY);
+	/* The runner is the same, and ids go on where they were. */
+	assert_non_null(execute(f, session(rig, "mine")));
+	assert_int_equal(fake_exec_last(box)->runner, 1);
+	assert_true(fake_exec_last(box)->id > 2);
+}
+
+/* The store says it ran; the box has never heard of it. The next in the queue is not harmed. */
+static void execution_that_the_box_does_not_know_has_crashed(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{}");
+	past_execution(rig, "exec_2", "mine", false, "{}");
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	box = box_of(f, session(rig, "mine"));
+	assert_null(fake_exec_last(box)); /* not before it has described what it has */
+	fake_resume(box, 0, 0);
+	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
+	assert_int_equal(record_of(record(rig, "exec_2")).state, EXECUTION_PENDING);
+	done(box, begin(box), 0);
+	expect_status(record(rig, "exec_2"), EXEC_SUCCESS);
+}
+
+/* Its end was recorded, but not acknowledged: it is forgotten, and ends if it still runs. */
+static void execution_that_nobody_wants_any_more_is_stopped(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "ready", "python");
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	box = box_of(f, session(rig, "mine"));
+	fake_resume(box, 5, 1);
+	fake_describe(box, &(struct box_resumed){.id = 5, .label = "exec_gone"});
+	assert_int_equal(fake_exec_of(box, 5)->signo, SIGINT);
+	fake_started(box, 5);
+	fake_output(box, 5, OUTPUT_STDOUT, "x", 1);
+	done(box, 5, 0);
+	expect_state(session(rig, "mine"), SESSION_READY);
+	(void)run(f, session(rig, "mine"));
+}
+
+/* A box in which somebody wrote his own names is of no more use, and nothing else comes of it. */
+static void runner_of_no_language_ends_the_box(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "ready", "python");
+	past_execution(rig, "exec_1", "mine", true, "{}");
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	box = box_of(f, session(rig, "mine"));
+	fake_resume(box, 1, 1);
+	fake_describe(box, &(struct box_resumed){.id = 1, .keep = true, .label = "klingon"});
+	settle(f);
+	expect_state(session(rig, "mine"), SESSION_FAILED);
+	assert_int_equal(record_of(record(rig, "exec_1")).state, EXECUTION_ENDED);
+}
+
+/* The rest of the stdin that came with the request: what the agent has already is not sent twice.
+ */
+static void rest_of_stdin_follows(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{\"stdin\": \"aGVsbG8=\"}");
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	box = box_of(f, session(rig, "mine"));
+	fake_resume(box, 2, 2);
+	fake_describe(box, &(struct box_resumed){.id = 1, .keep = true, .label = "python"});
+	fake_describe(box, &(struct box_resumed){.id = 2,
+	                                         .runner = 1,
+	                                         .label = "exec_1",
+	                                         .stdin_open = true,
+	                                         .stdin_bytes = 2});
+	assert_string_equal(fake_exec_of(box, 2)->stdin_data, "llo");
+	assert_false(fake_exec_of(box, 2)->stdin_open);
+}
+
+/* The box is what it is, whatever the store says. */
+static void frozen_box_makes_a_paused_session(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+
+	past_session(rig, "cold", "b1", "ready", "python");
+	past_session(rig, "warm", "b2", "paused", "python");
+	fake_keep(f->driver, "b1", true);
+	fake_keep(f->driver, "b2", false);
+	restore(rig);
+	expect_state(session(rig, "cold"), SESSION_PAUSED);
+	expect_state(session(rig, "warm"), SESSION_READY);
+}
+
+/* Nobody keeps the box of an ephemeral one: what ran is lost, what had not begun is begun. */
+static void ephemeral_session_begins_what_had_not_begun(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct box *box;
+
+	past_session(rig, "mine", NULL, "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{}");
+	past_execution(rig, "exec_2", "mine", false, "{}");
+	restore(rig);
+	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
+	settle(f);
+	assert_int_equal(fake_box_count(f->driver), 1);
+	box = box_at(f, 0);
+	fake_ready(box);
+	done(box, begin(box), 0);
+	expect_status(record(rig, "exec_2"), EXEC_SUCCESS);
+}
+
+/* Of a session that is not there, or as nobody wrote it: it ends, its neighbour goes on. */
+static void execution_that_cannot_go_on_has_crashed(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "ready", "python");
+	past_execution(rig, "exec_1", "gone", false, "{}");
+	past_execution(rig, "exec_2", "mine", false, NULL);
+	past_execution(rig, "exec_3", "mine", false, "{\"timeout_us\": -1}");
+	past_execution(rig, "exec_4", "mine", false, "{\"language\": \"klingon\"}");
+	past_execution(rig, "exec_5", "mine", false, "{\"language\": \"demo\"}");
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
+	expect_status(record(rig, "exec_2"), EXEC_CRASHED);
+	expect_status(record(rig, "exec_3"), EXEC_CRASHED);
+	expect_status(record(rig, "exec_4"), EXEC_CRASHED);
+	box = box_of(f, session(rig, "mine"));
+	fake_resume(box, 0, 0);
+	done(box, begin(box), 0);
+	expect_status(record(rig, "exec_5"), EXEC_SUCCESS);
+}
+
+/* A language that is not there any more: it says so, and its box ends. */
+static void session_that_is_not_allowed_any_more_fails(void **state)
+{
+	struct rig *rig = *state;
+
+	past_session(rig, "mine", "b1", "ready", "klingon");
+	fake_keep(rig->f->driver, "b1", false);
+	restore(rig);
+	expect_state(session(rig, "mine"), SESSION_FAILED);
+	assert_int_equal(fake_kept(rig->f->driver), 0);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_rig, teardown_rig)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nothing_comes_of_nothing),
+		TEST(session_is_there_with_its_box),
+		TEST(session_whose_box_is_lost_has_failed),
+		TEST(session_that_was_being_made_gets_another_box),
+		TEST(running_execution_goes_on),
+		TEST(execution_that_the_box_does_not_know_has_crashed),
+		TEST(execution_that_nobody_wants_any_more_is_stopped),
+		TEST(runner_of_no_language_ends_the_box),
+		TEST(rest_of_stdin_follows),
+		TEST(frozen_box_makes_a_paused_session),
+		TEST(ephemeral_session_begins_what_had_not_begun),
+		TEST(execution_that_cannot_go_on_has_crashed),
+		TEST(session_that_is_not_allowed_any_more_fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
