@@ -94,6 +94,28 @@ static void a_reader_that_left_is_an_error_and_no_signal(void **state)
 	(void)fd_close(fd);
 }
 
+static void what_comes_is_read_and_a_writer_that_waits_holds_no_signal_back(void **state)
+{
+	int fd = interrupt_open(), ends[2];
+	char data[8];
+	pid_t pid;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_true(fd_pipe(ends, 0) >= 0);
+	assert_int_equal(fd_write_all(ends[1], "abc", 3), 0);
+	assert_int_equal(interrupt_read(fd, ends[0], data, sizeof(data)), 3);
+	assert_memory_equal(data, "abc", 3);
+	pid = interrupt_soon();
+	assert_int_equal(interrupt_read(fd, ends[0], data, sizeof(data)), -ECANCELED);
+	assert_int_equal(interrupt_taken(fd), SIGINT);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	(void)fd_close(ends[1]);
+	assert_int_equal(interrupt_read(fd, ends[0], data, sizeof(data)), 0);
+	(void)fd_close(ends[0]);
+	(void)fd_close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +123,7 @@ int main(void)
 		cmocka_unit_test(all_bytes_arrive),
 		cmocka_unit_test(a_stuck_reader_does_not_hold_a_signal_back),
 		cmocka_unit_test(a_reader_that_left_is_an_error_and_no_signal),
+		cmocka_unit_test(what_comes_is_read_and_a_writer_that_waits_holds_no_signal_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
