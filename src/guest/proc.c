@@ -331,7 +331,6 @@ static int send_done(struct agent *a)
 	proc_fill_done(&msg, p->wait_status, p->end_us - p->start_us);
 	/* Children of earlier runs are no business of this one: the runner's own time is. */
 	if (p->runner) {
-		msg.runner_lost = p->runner->state == RESIDENT_ENDED;
 		msg.runner_lost = p->runner_lost;
 		msg.cpu_user_us = p->cpu_us;
 		msg.cpu_system_us = msg.max_rss_kib = msg.read_bytes = msg.write_bytes = 0;

@@ -222,11 +222,13 @@ def test_an_interrupted_upload_leaves_nothing(start, cli, py):
     host.wait_until(lambda: cli("ls", py.id).stdout == b"", 10, "the upload to be forgotten")
 
 
-def test_a_download_that_fails_leaves_what_was_there(cli, start, py, tmp_path):
+def test_a_download_that_fails_leaves_what_was_there(cli, start, make, tmp_path):
+    py = make(resources={"memory": "4Gi", "disk": "2Gi"})
     (tmp_path / "f").write_bytes(b"mine")
     done = cli("get", py.id, "none", f"{tmp_path}/f", status=125)
     assert b"none" in done.stderr and done.stdout == b""
-    py.run("open('endless', 'wb').truncate(8 << 30)")  # has no block, and far more bytes than fit on the way
+    made = py.run("open('endless', 'wb').truncate(2000 << 20)")  # has no block, and far more bytes than fit on the way
+    assert made["status"] == "success", made
     down = start("get", py.id, "endless", f"{tmp_path}/f", stderr=subprocess.PIPE)
     host.wait_until(lambda: len(list(tmp_path.iterdir())) == 2, 10, "the download to begin")
     down.send_signal(signal.SIGSTOP)
@@ -237,7 +239,7 @@ def test_a_download_that_fails_leaves_what_was_there(cli, start, py, tmp_path):
 
 
 def test_a_reader_that_leaves_ends_the_download(start, py):
-    py.run("open('large', 'wb').truncate(200 << 20)")
+    assert py.run("open('large', 'wb').truncate(200 << 20)")["status"] == "success"
     down = start("get", py.id, "large", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert len(down.stdout.read(1000)) == 1000
     down.stdout.close()
