@@ -120,6 +120,7 @@ struct http_request {
 	struct buf pending; /* of a stream: not yet taken by microhttpd */
 	size_t pending_off;
 	bool stream;
+	bool sized; /* a stream whose length was told before it began */
 	bool stream_ended;
 	void (*taken_fn)(void *ctx, size_t bytes); /* NULL: a stream that is not held back */
 	void *taken_ctx;

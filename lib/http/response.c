@@ -154,11 +154,15 @@ void http_reply_owned(struct http_request *req, const struct http_answer *a)
  * Nobody reads any more. A chunked answer that ends with an error is closed by microhttpd, but is
  * cleaned up, while an older connection lives, only when another one happens to be. What closes for
  * good is a write that fails: cut first, so that nothing that looks like an end is sent, then end.
+ * An answer whose length was told has no such end to be written: one byte more has to do.
  */
-static ssize_t abandon(struct http_request *req)
+static ssize_t abandon(struct http_request *req, char *room)
 {
 	conn_cut(req->conn);
-	return MHD_CONTENT_READER_END_OF_STREAM;
+	if (!req->sized)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	room[0] = '\0';
+	return 1;
 }
 
 /* The client's time begins anew with every step; where nothing waits for it, it has no hurry. */
@@ -187,7 +191,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 
 	(void)pos;
 	if (req->gone)
-		return abandon(req);
+		return abandon(req, room);
 	if (n > 0) {
 		n = n < max ? n : max;
 		memcpy(room, req->pending.data + req->pending_off, n);
@@ -199,7 +203,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (req->conn->hung_up) {
 		request_gone(req);
-		return abandon(req);
+		return abandon(req, room);
 	}
 	/* All was taken: what it was kept in is of no use to the client, but may be to others. */
 	buf_done(&req->pending);
@@ -263,6 +267,7 @@ void http_stream_start(struct http_request *req, const struct http_stream_head *
 	for (size_t i = 0; i < head->headers_count; i++)
 		add_header(response, head->headers[i].name, head->headers[i].value);
 	req->stream = true;
+	req->sized = size != MHD_SIZE_UNKNOWN;
 	req->taken_fn = head->on_taken;
 	req->taken_ctx = head->ctx;
 	buf_init(&req->pending, STREAM_PENDING_MAX + STREAM_DROP_STEP + STREAM_PIECE_MAX);
