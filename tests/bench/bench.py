@@ -43,7 +43,6 @@ def row_cold(daemon, home, rounds):
     absent, contestants = {}, {}
     with daemon.client() as c:
         contestants["millibox"] = execution(c, "python", "print(42)", "42\n")
-        contestants["millibox shell true"] = execution(c, "shell", "true", "")
         for name, make in peers.PEERS.items():
             try:
                 run = command(make(home), "42\n")
@@ -60,6 +59,13 @@ def row_cold(daemon, home, rounds):
         except (peers.Absent, Failure) as e:
             absent["docker run"] = str(e)
     return {"samples": {n: summary(s) for n, s in samples.items()}, "absent": absent}
+
+
+def row_shell(daemon, rounds=300, warm=20):
+    """The cold path with next to nothing at its end: `true` in a fresh box, one after another."""
+    with daemon.client() as c:
+        run = execution(c, "shell", "true", "")
+        return summary([timed(run) for _ in range(rounds + warm)][warm:])
 
 
 def row_start(rounds=10):
@@ -203,6 +209,7 @@ def table(results):
         "",
         "| what | measured |",
         "| --- | --- |",
+        f"| `true` in a fresh box, one after another, p50 / p99 | {results['shell']['p50_ms']:.2f} / {results['shell']['p99_ms']:.2f} ms |",
         f"| a line in a live Python session, p50 / p99 | {session['alone']['p50_ms']:.2f} / {session['alone']['p99_ms']:.2f} ms |",
         f"| the same beside {session['many']} other live sessions | {session['beside']['p50_ms']:.2f} / {session['beside']['p99_ms']:.2f} ms |",
         f"| daemon start to first answer, p50 | {start['first_answer']['p50_ms']:.1f} ms |",
@@ -228,6 +235,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="mbxbench-") as home:
             say(f"cold path and peers, {args.rounds} rounds ...")
             results["cold"] = row_cold(daemon, pathlib.Path(home), args.rounds)
+        results["shell"] = row_shell(daemon)
         say("programs inside and outside ...")
         results["inside"] = row_inside(daemon)
         say("sessions ...")
