@@ -35,8 +35,8 @@ struct store_item {
 void store_close(struct store *s);
 /**
  * store_open - in @dir, which exists; NULL: in memory, for a daemon after which nobody asks.
- * ERR_CONFIG, and nothing is changed, for a file that is
- * damaged, of another program, or of a newer version.
+ * ERR_CONFIG, and nothing is changed, for a file that is damaged, of another program, or of a newer
+ * version.
  */
 int store_open(const char *dir, struct store **ret_store, struct error *err) attr_must_check;
 /** store_start - from here on it works beside the loop; see db_start. */

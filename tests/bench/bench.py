@@ -43,6 +43,7 @@ def row_cold(daemon, home, rounds):
     absent, contestants = {}, {}
     with daemon.client() as c:
         contestants["millibox"] = execution(c, "python", "print(42)", "42\n")
+        contestants["millibox shell true"] = execution(c, "shell", "true", "")
         for name, make in peers.PEERS.items():
             try:
                 run = command(make(home), "42\n")
