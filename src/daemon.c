@@ -30,6 +30,7 @@
 #include "importer.h"
 #include "io/loop.h"
 #include "lockdown.h"
+#include "preflight.h"
 #include "reload.h"
 #include "socket_guard.h"
 #include "tls_files.h"
@@ -198,94 +199,6 @@ static void on_engine_lost(void *ctx, const struct error *err)
 	router_set_unready(d->router, "engine");
 }
 
-static int check_tls(const struct config *c, struct error *err)
-{
-	if (!c->tls_cert[0] != !c->tls_key[0])
-		return error_set(err, ERR_CONFIG, 0, "tls.cert and tls.key: set both or neither");
-	if (c->tls_cert[0] && !c->listen[0])
-		return error_set(err, ERR_CONFIG, 0,
-		                 "tls.cert: there is no address to serve it on");
-	return 0;
-}
-
-static int check_listen(const struct config *c, struct error *err)
-{
-	if (!c->listen[0] && !c->socket[0])
-		return error_set(err, ERR_CONFIG, 0, "nothing to serve: set listen or socket");
-	return 0;
-}
-
-/* Keys must be there before anybody else can come. */
-static int check_keys(const struct config *c, const struct identity *identity, struct error *err)
-{
-	if (!c->listen[0] || http_address_is_loopback(c->listen))
-		return 0;
-	if (!identity_has_keys(identity))
-		return error_set(
-			err, ERR_CONFIG, 0,
-			"refusing to listen on %s: it is not loopback, and without keys anyone "
-			"there could run code. Make a key first: 'milliboxd --create-key', or "
-			"'millibox key create' while it listens on loopback",
-			c->listen);
-	if (!c->tls_cert[0])
-		log_warn("listening on %s without TLS: keys and code go over the network in the "
-		         "clear",
-		         c->listen);
-	return 0;
-}
-
-/* A path that leads nowhere is a wrong setting, not a host that does not let the engine work. */
-static int check_programs(const struct config *c, struct error *err)
-{
-	const struct {
-		const char *key, *path;
-	} places[] = {
-		{"engine_path", c->engine_path},
-		{"agent_path",  c->agent_path },
-		{"runners_dir", c->runners_dir},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		if (access(places[i].path, F_OK) < 0)
-			return error_set(err, ERR_CONFIG, errno, "%s: %s", places[i].key,
-			                 places[i].path);
-	return 0;
-}
-
-/* Return: NULL, with errno where there is more to say than that there is no such user. */
-static const struct passwd *find_user(const char *user)
-{
-	errno = 0;
-	return getpwnam(user);
-}
-
-static struct policies *read_policies(const struct config *c, const char *const *files,
-                                      struct error *err)
-{
-	const struct policies_config config = {.dir = c->policy_dir,
-	                                       .fallback = c->policy_default,
-	                                       .selectable = c->policy_selectable,
-	                                       .files = files};
-
-	return policies_load(&config, err);
-}
-
-int daemon_check_policies(const struct config *c, const char *const *files, struct error *err)
-{
-	attr_cleanup(policies_freep) struct policies *policies = read_policies(c, files, err);
-
-	return policies ? 0 : -1;
-}
-
-int daemon_check(const struct config *c, struct error *err)
-{
-	if (c->user[0] && !find_user(c->user))
-		return error_set(err, ERR_CONFIG, errno, "user: there is no user '%s'", c->user);
-	if (check_tls(c, err) < 0)
-		return -1;
-	return check_listen(c, err);
-}
-
 /* Each box costs a handful of descriptors, each connection one. */
 static void raise_descriptor_limit(void)
 {
@@ -366,7 +279,7 @@ static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, st
 
 	*ret_uid = *ret_gid = d->driver->caps.daemon_uid;
 	if (user[0]) {
-		pw = find_user(user);
+		pw = preflight_user(user);
 		if (!pw)
 			return error_set(err, ERR_CONFIG, errno, "no user '%s'", user);
 		*ret_uid = pw->pw_uid;
@@ -576,9 +489,9 @@ struct phase {
 
 static int check(struct daemon *d, struct error *err)
 {
-	if (daemon_check(d->config, err) < 0)
+	if (preflight_settings(d->config, err) < 0)
 		return -1;
-	return check_programs(d->config, err);
+	return preflight_programs(d->config, err);
 }
 
 static int open_audit(struct daemon *d, struct error *err)
@@ -625,7 +538,7 @@ static int reload_policies(void *ctx, struct error *err)
 
 static int load_policies(struct daemon *d, struct error *err)
 {
-	d->policies = read_policies(d->config, NULL, err);
+	d->policies = preflight_policies(d->config, NULL, err);
 	reload_add(&d->reload, &(struct reload_part){"policies", reload_policies, d});
 	return d->policies ? 0 : -1;
 }
@@ -656,7 +569,7 @@ static int load_identity(struct daemon *d, struct error *err)
 	d->identity = identity_new(&config);
 	if (identity_load(d->identity, err) < 0)
 		return -1;
-	return check_keys(d->config, d->identity, err);
+	return preflight_keys(d->config, d->identity, err);
 }
 
 static int load_templates(struct daemon *d, struct error *err)

@@ -21,10 +21,5 @@ enum daemon_exit {
 	DAEMON_NO_LOCKDOWN, /* privileges cannot be given up: nothing is served with them */
 };
 
-/** daemon_check - what of the settings depends on the host: the address, the user. */
-int daemon_check(const struct config *config, struct error *err) attr_must_check;
-/** daemon_check_policies - those of the settings, and @files (may be NULL) in their place. */
-int daemon_check_policies(const struct config *config, const char *const *files,
-                          struct error *err) attr_must_check;
 /** daemon_run - all of it. What goes wrong is logged. Return: the exit status. */
 enum daemon_exit daemon_run(const struct config *config);

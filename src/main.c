@@ -4,6 +4,7 @@
 #include "daemon.h"
 #include "first_key.h"
 #include "flags.h"
+#include "preflight.h"
 #include <stdio.h>
 
 /* milliboxd: flags and settings; daemon.c is the rest. */
@@ -27,13 +28,13 @@ static enum daemon_exit with_config(const struct flags *flags)
 		return DAEMON_BAD_CONFIG;
 	}
 	if (flags->policies_count > 0) {
-		if (daemon_check_policies(config, flags->policies, &err) == 0)
+		if (preflight_check_policies(config, flags->policies, &err) == 0)
 			return DAEMON_STOPPED;
 		(void)fprintf(stderr, "%s\n", err.msg);
 		return DAEMON_BAD_CONFIG;
 	}
-	if (flags->check_config &&
-	    (daemon_check(config, &err) < 0 || daemon_check_policies(config, NULL, &err) < 0)) {
+	if (flags->check_config && (preflight_settings(config, &err) < 0 ||
+	                            preflight_check_policies(config, NULL, &err) < 0)) {
 		log_error("settings", &err);
 		return DAEMON_BAD_CONFIG;
 	}
