@@ -85,6 +85,12 @@ def test_stdin_args_env_and_files_reach_the_program(client):
     assert r["stdout"] == "line\n ['-x', 'two words'] blue text b'\\x00\\xff'\n"
 
 
+def test_a_shell_is_told_what_the_password_file_says(client):
+    """So that bash need not look there: the same answer, a tenth of a millisecond earlier."""
+    r = client.shell('echo "$SHELL"; sed -n "s/^user:.*://p" /etc/passwd')
+    assert r["stdout"] == "/bin/sh\n/bin/sh\n"
+
+
 def test_stdin_is_empty_when_not_given(client):
     assert client.shell("cat | wc -c", timeout=5)["stdout"].strip() == "0"
 
