@@ -239,6 +239,7 @@ struct execution *executions_add(struct executions *all, const struct execution_
 	e->code_len = what->code_len;
 	e->timeout_us = what->timeout_us;
 	e->exact = what->exact;
+	e->begun = !what->waits;
 	e->request = what->request;
 	make_id(all, e);
 	enter(all, e);
@@ -342,6 +343,7 @@ void execution_info(const struct execution *e, struct execution_info *ret_info)
 		.outcome = e->has_outcome ? &e->outcome : NULL,
 		.failure = ended && !e->has_outcome ? &e->failure : NULL,
 		.session_reset = e->session_reset,
+		.begun = e->begun,
 	};
 }
 
@@ -488,6 +490,21 @@ void execution_was_stored(struct execution *e, const struct error *err)
 		told(e->on_stored_ctx, e, err);
 	if (hold)
 		hold(e->hold_ctx, e, err);
+}
+
+int execution_begin(struct execution *e, execution_stored_fn *fn, void *ctx, struct error *err)
+{
+	if (e->begun || !e->all->store) {
+		e->begun = true;
+		return 0;
+	}
+	e->begun = true;
+	if (store_execution_now(e, err) < 0) {
+		e->begun = false;
+		return -1;
+	}
+	execution_hold(e, fn, ctx);
+	return 1;
 }
 
 void execution_withdraw(struct execution *e, const struct error *err)

@@ -60,6 +60,7 @@ struct execution_info {
 	const struct outcome *outcome; /* ENDED: NULL if it could not be run, then @failure */
 	const struct error *failure;
 	bool session_reset; /* the runner was lost with it: the session's variables are gone */
+	bool begun;         /* PENDING: whether it may have begun; see execution_begin */
 };
 
 struct execution_new {
@@ -73,6 +74,7 @@ struct execution_new {
 	uint64_t timeout_us;
 	uint64_t session_ms; /* when the session was made: its id may be used again */
 	char *request;       /* taken: for the store, to do it after a restart; NULL: not to be */
+	bool waits;          /* it does not begin before execution_begin was called */
 	bool exact; /* each piece of output is an event: however often it is told, their numbers are
 	               the same */
 };
@@ -115,6 +117,14 @@ typedef void execution_stored_fn(void *ctx, struct execution *e, const struct er
 void execution_when_stored(struct execution *e, execution_stored_fn *fn, void *ctx);
 
 /* Called by whoever runs it. */
+
+/**
+ * execution_begin - for one that was made with @waits: that it may begin is to be on the disk
+ * before it does, so that a daemon that comes after a crash never runs it twice. Return: 0: it may,
+ * now; 1: not before @fn was told that it is written; -1: it cannot be written now.
+ */
+int execution_begin(struct execution *e, execution_stored_fn *fn, void *ctx,
+                    struct error *err) attr_must_check;
 void execution_started(struct execution *e);
 void execution_output(struct execution *e, enum output_stream stream, const char *data, size_t len);
 /**

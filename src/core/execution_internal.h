@@ -81,6 +81,7 @@ struct execution {
 	struct store_item dirty;   /* store: what it says is not what is written */
 	struct db_job *writing;    /* the latest write that is under way */
 	bool stored;               /* code and all are there: only changes are written */
+	bool begun;                /* it may have: what is written says so before it does */
 	bool withdrawn;            /* was refused: nothing is written any more */
 	execution_stored_fn *hold; /* of whoever runs it: not before it is stored */
 	void *hold_ctx;

@@ -423,4 +423,5 @@ void session_set_dependencies(struct session *session, const char *text)
 {
 	free(session->dependencies);
 	session->dependencies = xstrdup(text);
+	store_session_changed(session);
 }

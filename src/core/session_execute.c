@@ -194,6 +194,33 @@ static struct session_job *next_job(const struct session *session)
 	return job && !job->held ? job : NULL;
 }
 
+static void on_begun(void *ctx, struct execution *e, const struct error *err)
+{
+	struct session_job *job = ctx;
+	struct session *session = job->session;
+
+	(void)e;
+	job->held = false;
+	if (err)
+		session_job_fail(job, err);
+	session_pump(session);
+}
+
+/* Return: whether it may begin now; if not, it has ended, or on_begun follows. */
+static bool may_begin(struct session_job *job)
+{
+	struct error err = {0};
+	int r;
+
+	if (job->session->mode == SESSION_PERSISTENT)
+		return true;
+	r = execution_begin(job->record, on_begun, job, &err);
+	job->held = r > 0;
+	if (r < 0)
+		session_job_fail(job, &err);
+	return r == 0;
+}
+
 void session_pump(struct session *session)
 {
 	struct session_job *job;
@@ -202,6 +229,8 @@ void session_pump(struct session *session)
 		return;
 	session->pumping = true;
 	while ((job = next_job(session))) {
+		if (!may_begin(job))
+			continue;
 		list_remove(&job->node);
 		session->queued--;
 		session->current = job;
@@ -320,6 +349,17 @@ static void on_turn(void *ctx)
 		session_job_hand_over(job);
 }
 
+/*
+ * Whether that it begins is written apart from that it was accepted. One that nobody was promised
+ * is never begun again, and one that begins as soon as it is written is written as begun. In a box
+ * that outlives the daemon, the box knows.
+ */
+static bool waits(const struct session *session, const struct exec_request *request)
+{
+	return session->mode == SESSION_EPHEMERAL && request->durable &&
+	       (session->current || session->queued > 0);
+}
+
 static struct execution *add_record(struct session *session, const struct exec_request *request,
                                     const struct policy_decision *decision)
 {
@@ -332,6 +372,7 @@ static struct execution *add_record(struct session *session, const struct exec_r
 	                                   .code = request->code,
 	                                   .code_len = request->code_len,
 	                                   .exact = session->spec.keep,
+	                                   .waits = waits(session, request),
 	                                   .timeout_us = decision->timeout_us,
 	                                   .session_ms = session->created_ms,
 	                                   .request = store ? exec_request_to_json(request) : NULL};

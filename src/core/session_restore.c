@@ -24,8 +24,8 @@
  *   boxes       each persistent session takes over its own. One that is not there any more is lost:
  *               the session has failed, what it had not finished has crashed.
  *
- * What an ephemeral session was running is lost with its box, which nobody keeps; what had not
- * begun is begun now.
+ * What an ephemeral session was running is lost with its box, which nobody keeps, and so is what
+ * may have begun: nothing is run twice. What is certain not to have begun is begun now.
  */
 
 static void enter(struct session_service *s, struct session *session)
@@ -141,26 +141,26 @@ static void restore_execution(struct session_service *s, const struct db_rows *r
 	exec_request_done(&request);
 }
 
-/* What ran in a box of its own went with it. */
-static void lose_running(struct session *session)
+/* What ran, or may have, in a box that is not there any more went with it. */
+static void lose_begun(struct session *session)
 {
 	struct session_job *job;
 	struct execution_info info;
 
+	session->pumping = true; /* the queue is being walked */
 	LIST_FOREACH (job, &session->queue, struct session_job, node) {
 		execution_info(job->record, &info);
-		if (info.state != EXECUTION_RUNNING)
+		if (info.state != EXECUTION_RUNNING && !info.begun)
 			continue;
 		job->evidence.lost = true;
 		session_job_conclude(job);
 	}
+	session->pumping = false;
 }
 
 static void open_ephemeral(struct session *session)
 {
-	session->pumping = true; /* the queue is being walked */
-	lose_running(session);
-	session->pumping = false;
+	lose_begun(session);
 	if (session->state != SESSION_READY)
 		session_set_state(session, SESSION_READY);
 	session_arm(session);
@@ -173,10 +173,12 @@ static void open_persistent(struct session *session)
 	struct error err = {0};
 	int r;
 
-	/* Nothing was in it yet: another one is as good. */
+	/* Nothing that stays was in it yet: another one is as good. Whether it had been ready for
+	 * long enough to be given something, nobody knows. */
 	r = session_adopt_box(session, &err);
 	if (r < 0 && session->state == SESSION_CREATING && err.code == ERR_NOT_FOUND) {
 		error_clear(&err);
+		lose_begun(session);
 		r = session_open(s, session, &err);
 	}
 	if (r == 0) {

@@ -112,11 +112,12 @@ static int write_row(struct execution *e, struct error *err)
 		store_db(e->all->store),
 		&DB_SQL("INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
 	                " started_ms, completed_ms, status, language, timeout_us, bytes, outcome,"
-	                " failure, report, code, out, err, events, request) VALUES (?1, ?2, ?3, "
-	                "?4, ?5, ?6,"
-	                " ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+	                " failure, report, code, out, err, events, request, begun, request_id,"
+	                " key_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+	                " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
 	                " ON CONFLICT (id) DO UPDATE SET started_ms = excluded.started_ms,"
-	                " completed_ms = excluded.completed_ms, status = excluded.status,"
+	                " begun = excluded.begun, completed_ms = excluded.completed_ms, status = "
+	                "excluded.status,"
 	                " bytes = excluded.bytes, outcome = excluded.outcome,"
 	                " failure = excluded.failure, report = excluded.report,"
 	                " out = excluded.out, err = excluded.err, events = excluded.events,"
@@ -129,7 +130,8 @@ static int write_row(struct execution *e, struct error *err)
 	                e->stored ? DB_NULL : DB_BYTES(e->code, e->code_len),
 	                ended ? bytes_of(out) : DB_NULL, ended ? bytes_of(errors) : DB_NULL,
 	                ended ? DB_BYTES(events, events_len) : DB_NULL,
-	                ended ? DB_NULL : DB_TEXT(e->request)),
+	                ended ? DB_NULL : DB_TEXT(e->request), DB_INT(e->begun),
+	                DB_TEXT(e->request_id), DB_TEXT(e->key_id)),
 		1, on_written, e, err);
 
 	if (!job)
@@ -166,9 +168,12 @@ void store_execution_changed(struct execution *e)
 int store_execution_now(struct execution *e, struct error *err)
 {
 	/* Its session is written before it. */
+	store_execution_changed(e);
 	store_flush(e->all->store);
+	if (list_is_empty(&e->dirty.node))
+		return 0;
 	list_remove(&e->dirty.node);
-	return e->writing ? 0 : write_row(e, err);
+	return write_row(e, err);
 }
 
 bool store_execution_flush(struct execution *e)
@@ -202,6 +207,8 @@ enum column {
 	COLUMN_COMPLETED_MS,
 	COLUMN_LANGUAGE,
 	COLUMN_TIMEOUT_US,
+	COLUMN_REQUEST_ID,
+	COLUMN_KEY_ID,
 	COLUMN_OUTCOME,
 	COLUMN_FAILURE,
 	COLUMN_REPORT,
@@ -219,10 +226,12 @@ enum column {
 
 /* The same columns, and what was asked for in place of what came of it. */
 #define COLUMN_REQUEST COLUMN_OUT
+#define COLUMN_BEGUN   COLUMN_ERR
 #define SELECT_LIVE                                                                                \
 	"SELECT id, tenant, session_id, session_ms, created_ms, started_ms, NULL, language,"       \
-	" timeout_us, NULL, NULL, NULL, code, request FROM executions e WHERE completed_ms IS"     \
-	" NULL AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = e.tenant"                 \
+	" timeout_us, request_id, key_id, NULL, NULL, NULL, code, request, begun FROM"             \
+	" executions e WHERE completed_ms IS NULL AND NOT EXISTS (SELECT 1 FROM sessions s WHERE " \
+	"s.tenant = e.tenant"                                                                      \
 	" AND s.id = e.session_id AND s.created_ms = e.session_ms AND s.deleted = 1)"
 
 static void fill_buf(struct buf *b, const struct db_rows *rows, size_t row, size_t column)
@@ -281,6 +290,7 @@ static struct execution *read_common(struct executions *all, const struct db_row
 {
 	struct execution *e = execution_new_blank(all);
 	const char *code = db_rows_bytes(rows, row, COLUMN_CODE, &e->code_len);
+	const char *key = db_rows_text(rows, row, COLUMN_KEY_ID);
 
 	/* They were as short when they were written. */
 	(void)!str_copy(e->id, sizeof(e->id), db_rows_text(rows, row, COLUMN_ID));
@@ -291,9 +301,10 @@ static struct execution *read_common(struct executions *all, const struct db_row
 	e->started_ms = (uint64_t)db_rows_int(rows, row, COLUMN_STARTED_MS);
 	e->timeout_us = (uint64_t)db_rows_int(rows, row, COLUMN_TIMEOUT_US);
 	e->language = xstrdup(db_rows_text(rows, row, COLUMN_LANGUAGE));
-	e->request_id = xstrdup("");
+	e->request_id = xstrdup(db_rows_text(rows, row, COLUMN_REQUEST_ID));
+	e->key_id = key ? xstrdup(key) : NULL;
 	e->code = xmemdup0(code ? code : "", e->code_len);
-	e->stored = true;
+	e->stored = e->begun = true;
 	return e;
 }
 
@@ -392,6 +403,7 @@ struct execution *store_read_live(struct executions *all, const struct db_rows *
 	struct execution *e = read_common(all, rows, row);
 
 	e->exact = true;
+	e->begun = db_rows_int(rows, row, COLUMN_BEGUN) != 0;
 	e->state = e->started_ms ? EXECUTION_RUNNING : EXECUTION_PENDING;
 	*ret_request = db_rows_text(rows, row, COLUMN_REQUEST);
 	executions_enter(all, e);

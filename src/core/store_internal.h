@@ -40,10 +40,11 @@ struct execution;
 /* What store_read_session and store_read_execution read, in their order. */
 #define STORE_SESSION_COLUMNS                                                                      \
 	"tenant, id, created_ms, updated_ms, active_ms, ended_ms, state, mode, language,"          \
-	" agent_id, box_id, reason, executions, idle_us, lifetime_us, history, env, spec"
+	" agent_id, box_id, reason, executions, idle_us, lifetime_us, history, env, spec, "        \
+	"dependencies"
 #define STORE_EXECUTION_HEAD                                                                       \
 	"e.id, e.tenant, e.session_id, e.session_ms, e.created_ms, e.started_ms,"                  \
-	" e.completed_ms, e.language, e.timeout_us, e.outcome, e.failure,"
+	" e.completed_ms, e.language, e.timeout_us, e.request_id, e.key_id, e.outcome, e.failure,"
 #define STORE_EXECUTION_COLUMNS STORE_EXECUTION_HEAD " e.report, e.code, e.out, e.err, e.events"
 #define STORE_EXECUTION_BRIEF   STORE_EXECUTION_HEAD " NULL, NULL, NULL, NULL, NULL"
 /** store_read_execution - one row, as a record in no table. Return: owned. */

@@ -76,6 +76,9 @@ static char *encode_spec(const struct session *session)
 	session_info(session, &info);
 	set_text(j, "template", info.template_id);
 	set_text(j, "policy", info.policy);
+	set_text(j, "key_id", info.key_id);
+	set_text(j, "request_id", info.request_id);
+	(void)json_object_set_new(j, "network", json_boolean(info.network));
 	text = json_dumps(j, JSON_COMPACT);
 	assert(text);
 	json_decref(j);
@@ -115,15 +118,16 @@ static int write_item(struct store_item *item)
 		s->db,
 		&DB_SQL("INSERT INTO sessions (tenant, id, created_ms, updated_ms, active_ms,"
 	                " ended_ms, state, mode, language, agent_id, box_id, driver, reason,"
-	                " executions, idle_us, lifetime_us, history, env, spec)"
+	                " executions, idle_us, lifetime_us, history, env, spec, dependencies)"
 	                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
-	                " ?15, ?16, ?17, ?18, ?19)"
+	                " ?15, ?16, ?17, ?18, ?19, ?20)"
 	                " ON CONFLICT (tenant, id, created_ms) DO UPDATE SET"
 	                " updated_ms = excluded.updated_ms, active_ms = excluded.active_ms,"
 	                " ended_ms = excluded.ended_ms, state = excluded.state,"
 	                " language = excluded.language, box_id = excluded.box_id,"
 	                " reason = excluded.reason, executions = excluded.executions,"
-	                " idle_us = excluded.idle_us, history = excluded.history",
+	                " idle_us = excluded.idle_us, history = excluded.history,"
+	                " dependencies = excluded.dependencies",
 	                DB_TEXT(session->tenant), DB_TEXT(session->id), DB_INT(session->created_ms),
 	                DB_INT(session->updated_ms), DB_INT(session->active_ms),
 	                when(session->ended_ms), DB_TEXT(session_state_name(session->state)),
@@ -133,7 +137,7 @@ static int write_item(struct store_item *item)
 	                DB_TEXT(session->service->config.driver->ops->name),
 	                DB_TEXT(session->reason), DB_INT(session->executions),
 	                DB_INT(session->idle_us), DB_INT(session->lifetime_us), DB_TEXT(history),
-	                DB_BYTES(env, env_len), DB_TEXT(spec)),
+	                DB_BYTES(env, env_len), DB_TEXT(spec), DB_TEXT(session->dependencies)),
 		1, on_written, session, &err);
 	if (!job)
 		return -1;
@@ -211,6 +215,7 @@ enum column {
 	COLUMN_HISTORY,
 	COLUMN_ENV,
 	COLUMN_SPEC,
+	COLUMN_DEPENDENCIES,
 };
 
 #define SELECT_SESSION "SELECT " STORE_SESSION_COLUMNS " FROM sessions WHERE deleted = 0"
@@ -271,6 +276,7 @@ static void read_spec(struct session *session, const char *text)
 {
 	struct box_limits *l = &session->spec.limits;
 	json_t *j = json_loads(text, 0, NULL);
+	const char *request_id = json_string_value(json_object_get(j, "request_id"));
 
 #define NUMBER(name) json_integer_value(json_object_get(j, name))
 	l->memory_bytes = (uint64_t)NUMBER("memory");
@@ -285,6 +291,11 @@ static void read_spec(struct session *session, const char *text)
 #undef NUMBER
 	session->past_template = text_of(j, "template");
 	session->past_policy = text_of(j, "policy");
+	session->key_id = text_of(j, "key_id");
+	session->spec.network = json_is_true(json_object_get(j, "network"));
+	/* It was as short when it was written. */
+	(void)!str_copy(session->spec.request_id, sizeof(session->spec.request_id),
+	                request_id ? request_id : "");
 	json_decref(j);
 }
 
@@ -326,6 +337,7 @@ struct session *store_read_session(struct session_service *sessions, const struc
 	session->env = read_env(env ? env : "", len);
 	read_history(session, db_rows_text(rows, row, COLUMN_HISTORY));
 	read_spec(session, db_rows_text(rows, row, COLUMN_SPEC));
+	session->dependencies = copy_text(rows, row, COLUMN_DEPENDENCIES);
 	return session;
 }
 

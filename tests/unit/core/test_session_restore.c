@@ -93,12 +93,13 @@ static void past_execution(struct rig *rig, const char *id, const char *session,
 	const int64_t now = (int64_t)clock_real_ms();
 
 	write_rows(rig, &DB_SQL("INSERT INTO executions (id, session_id, session_ms, created_ms,"
-	                        " started_ms, status, language, timeout_us, bytes, code, request)"
-	                        " VALUES (?1, ?2, ?3, ?3, ?4, ?5, 'python', 5000000, 1, ?6, ?7)",
+	                        " started_ms, status, language, timeout_us, bytes, code, request,"
+	                        " begun) VALUES (?1, ?2, ?3, ?3, ?4, ?5, 'python', 5000000, 1,"
+	                        " ?6, ?7, ?8)",
 	                        DB_TEXT(id), DB_TEXT(session), DB_INT(now),
 	                        started ? DB_INT(now) : DB_NULL,
 	                        DB_TEXT(started ? "running" : "pending"), DB_BYTES("x = 1", 5),
-	                        DB_TEXT(request)));
+	                        DB_TEXT(request), DB_INT(started)));
 }
 
 static void restore(struct rig *rig)
@@ -137,6 +138,16 @@ static void wait_acked(struct fixture *f, struct box *box, uint32_t id)
 	while (!fake_exec_of(box, id) || !fake_exec_of(box, id)->acked) {
 		assert_true(clock_us() < end);
 		(void)fake_exec_last(box);
+		loop_run_once(f->loop, false);
+	}
+}
+
+static void wait_boxes(struct fixture *f, size_t count)
+{
+	uint64_t end = clock_us() + 10 * USEC_PER_SEC;
+
+	while (fake_box_count(f->driver) < count) {
+		assert_true(clock_us() < end);
 		loop_run_once(f->loop, false);
 	}
 }
@@ -343,12 +354,46 @@ static void ephemeral_session_begins_what_had_not_begun(void **state)
 	past_execution(rig, "exec_2", "mine", false, "{}");
 	restore(rig);
 	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
-	settle(f);
-	assert_int_equal(fake_box_count(f->driver), 1);
+	/* That it begins is on the disk before it does. */
+	assert_int_equal(fake_box_count(f->driver), 0);
+	wait_boxes(f, 1);
+	assert_true(record_of(record(rig, "exec_2")).begun);
 	box = box_at(f, 0);
 	fake_ready(box);
 	done(box, begin(box), 0);
 	expect_status(record(rig, "exec_2"), EXEC_SUCCESS);
+}
+
+/* Accepted, and perhaps begun, when the daemon was killed: it is not run a second time. */
+static void what_may_have_begun_is_not_run_again(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+
+	past_session(rig, "mine", NULL, "ready", "python");
+	past_execution(rig, "exec_1", "mine", false, "{}");
+	past_execution(rig, "exec_2", "mine", false, "{}");
+	write_rows(rig, &DB_SQL("UPDATE executions SET begun = 1 WHERE id = 'exec_1'"));
+	restore(rig);
+	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
+	assert_int_equal(record_of(record(rig, "exec_2")).state, EXECUTION_PENDING);
+	wait_boxes(f, 1);
+	fake_ready(box_at(f, 0));
+	done(box_at(f, 0), begin(box_at(f, 0)), 0);
+	expect_status(record(rig, "exec_2"), EXEC_SUCCESS);
+}
+
+/* The box was lost before the store knew that it was ready: what it may have been given is lost. */
+static void what_a_lost_new_box_may_have_run_is_not_run_again(void **state)
+{
+	struct rig *rig = *state;
+
+	past_session(rig, "mine", "b1", "creating", "python");
+	past_execution(rig, "exec_1", "mine", false, "{}");
+	write_rows(rig, &DB_SQL("UPDATE executions SET begun = 1"));
+	restore(rig);
+	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
+	expect_state(session(rig, "mine"), SESSION_CREATING);
 }
 
 /* Of a session that is not there, or as nobody wrote it: it ends, its neighbour goes on. */
@@ -404,6 +449,8 @@ int main(void)
 		TEST(rest_of_stdin_follows),
 		TEST(frozen_box_makes_a_paused_session),
 		TEST(ephemeral_session_begins_what_had_not_begun),
+		TEST(what_may_have_begun_is_not_run_again),
+		TEST(what_a_lost_new_box_may_have_run_is_not_run_again),
 		TEST(execution_that_cannot_go_on_has_crashed),
 		TEST(session_that_is_not_allowed_any_more_fails),
 	};
