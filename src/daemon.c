@@ -34,6 +34,7 @@
 #include "reload.h"
 #include "socket_guard.h"
 #include "tls_files.h"
+#include "tls_guard.h"
 #include "wire/layer.h"
 #include <errno.h>
 #include <pwd.h>
@@ -48,7 +49,7 @@
  *   state directory   a second daemon on it must fail before it disturbs the first
  *   engine            while there is privilege to give it; before anything that it could inherit
  *   runners, sockets  read and opened with the rights of whoever started us
- *   socket guard      keeps the one right we need at the end
+ *   guards            keep the rights we need at the end, and to read a certificate again
  *   ids               before the first byte of a stranger is read
  *   store             opened by its owner; its thread is made while threads can be made
  *   filter            after the last thing that needs more
@@ -101,6 +102,7 @@ struct daemon {
 	struct signal_watch *hangup;
 	struct reload reload;
 	struct socket_guard guard;
+	struct tls_guard tls_guard;
 	int state_lock;
 	char custody[HOME_NAME_LEN + 16]; /* by what name engines outlive us */
 	struct tls_files tls;             /* until the server has them, as the sockets */
@@ -336,6 +338,8 @@ static int give_up_root(struct daemon *d, struct error *err)
 		if (socket_guard_start(&d->guard, socket, err) < 0)
 			return -1;
 	}
+	if (d->tls.cert && tls_guard_start(&d->tls_guard, d->config, err) < 0)
+		return -1;
 	return lockdown_drop_ids(uid, gid, err);
 }
 
@@ -517,9 +521,33 @@ static int open_state(struct daemon *d, struct error *err)
 	return open_audit(d, err);
 }
 
+static int reload_tls(void *ctx, struct error *err)
+{
+	struct daemon *d = ctx;
+	int fds[TLS_FILES_COUNT];
+	struct http_tls tls;
+	int r;
+
+	if (d->tls_guard.pid <= 0)
+		tls_files_open(d->config, fds);
+	else if (tls_guard_open(&d->tls_guard, fds, err) < 0)
+		return -1;
+	if (tls_files_read(d->config, fds, &d->tls, err) < 0)
+		return -1;
+	tls = (struct http_tls){d->tls.cert, d->tls.key};
+	r = http_server_renew_tls(d->http, &tls, err);
+	tls_files_done(&d->tls);
+	return r;
+}
+
 static int load_tls(struct daemon *d, struct error *err)
 {
-	return tls_files_load(d->config, &d->tls, err);
+	if (tls_files_load(d->config, &d->tls, err) < 0)
+		return -1;
+	if (d->tls.cert)
+		reload_add(&d->reload,
+		           &(struct reload_part){"TLS certificate and key", reload_tls, d});
+	return 0;
 }
 
 static int load_runners(struct daemon *d, struct error *err)
@@ -671,6 +699,7 @@ static void take_down(struct daemon *d)
 	fd_close(d->unix_fd);
 	if (d->guard.pid > 0)
 		socket_guard_end(&d->guard);
+	tls_guard_end(&d->tls_guard);
 	fd_close(d->state_lock);
 }
 
@@ -688,6 +717,7 @@ enum daemon_exit daemon_run(const struct config *config)
 		.config = config,
 		.started_by = geteuid(),
 		.guard.link = -1,
+		.tls_guard.link = -1,
 		.importer.sock = -1,
 		.state_lock = -1,
 		.tcp_fd = -1,

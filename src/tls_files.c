@@ -48,18 +48,14 @@ static int read_all(int fd, struct buf *b)
 	return r;
 }
 
-static int read_pem(const char *key, const char *path, bool secret, char **ret_text,
-                    struct error *err)
+static int read_pem(const char *key, const char *path, int fd, char **ret_text, struct error *err)
 {
-	cleanup_close int fd = fd_open(path, O_RDONLY | O_NONBLOCK, 0);
 	cleanup_buf struct buf b = BUF_INIT(PEM_MAX);
 	size_t len;
 	int r;
 
 	if (fd < 0)
 		return error_set(err, ERR_CONFIG, -fd, "%s: open %s", key, path);
-	if (secret && check_mode(fd, path, err) < 0)
-		return -1;
 	r = read_all(fd, &b);
 	if (r < 0)
 		return error_set(err, ERR_CONFIG, -r, "%s: read %s", key, path);
@@ -69,18 +65,51 @@ static int read_pem(const char *key, const char *path, bool secret, char **ret_t
 	return 0;
 }
 
-int tls_files_load(const struct config *config, struct tls_files *ret_files, struct error *err)
+void tls_files_open(const struct config *config, int ret_fds[TLS_FILES_COUNT])
+{
+	const char *const paths[] = {config->tls_cert, config->tls_key};
+
+	for (size_t i = 0; i < TLS_FILES_COUNT; i++)
+		ret_fds[i] = fd_open(paths[i], O_RDONLY | O_NONBLOCK, 0);
+}
+
+static int read_both(const struct config *config, const int fds[TLS_FILES_COUNT],
+                     struct tls_files *files, struct error *err)
 {
 	struct http_tls tls;
+
+	if (read_pem("tls.cert", config->tls_cert, fds[0], &files->cert, err) < 0 ||
+	    (fds[1] >= 0 && check_mode(fds[1], config->tls_key, err) < 0) ||
+	    read_pem("tls.key", config->tls_key, fds[1], &files->key, err) < 0)
+		return -1;
+	tls = (struct http_tls){files->cert, files->key};
+	return http_tls_check(&tls, err);
+}
+
+int tls_files_read(const struct config *config, int fds[TLS_FILES_COUNT],
+                   struct tls_files *ret_files, struct error *err)
+{
+	struct tls_files files = {0};
+	int r = read_both(config, fds, &files, err);
+
+	for (size_t i = 0; i < TLS_FILES_COUNT; i++)
+		fds[i] = fds[i] >= 0 ? fd_close(fds[i]) : -1;
+	if (r < 0)
+		tls_files_done(&files);
+	else
+		*ret_files = files;
+	return r;
+}
+
+int tls_files_load(const struct config *config, struct tls_files *ret_files, struct error *err)
+{
+	int fds[TLS_FILES_COUNT];
 
 	*ret_files = (struct tls_files){0};
 	if (!config->tls_cert[0])
 		return 0;
-	if (read_pem("tls.cert", config->tls_cert, false, &ret_files->cert, err) < 0 ||
-	    read_pem("tls.key", config->tls_key, true, &ret_files->key, err) < 0)
-		return -1;
-	tls = (struct http_tls){ret_files->cert, ret_files->key};
-	return http_tls_check(&tls, err);
+	tls_files_open(config, fds);
+	return tls_files_read(config, fds, ret_files, err);
 }
 
 void tls_files_done(struct tls_files *files)

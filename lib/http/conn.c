@@ -101,6 +101,7 @@ struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mh
 	list_init(&c->wait);
 	list_append(&c->server->conns, &c->node);
 	c->server->conns_count++;
+	l->conns_count++;
 	c->peer = peer_take(c);
 	c->crowded = c->server->conns_count > config->max_connections ||
 	             c->peer->count > config->max_connections_per_peer;
@@ -122,7 +123,9 @@ void conn_closed(struct http_conn *c)
 	conn_wait_end(c);
 	peer_release(c->server, c->peer);
 	c->server->conns_count--;
+	c->listener->conns_count--;
 	list_remove(&c->node);
+	listener_check_retired(c->listener);
 	server_check_quiet(c->server);
 	free(c);
 }

@@ -49,11 +49,13 @@ struct http_listener {
 	struct list node;
 	struct http_server *server;
 	struct MHD_Daemon *mhd; /* owned */
-	int fd;                 /* owned; -1 after quiesce */
-	struct watch *watch;    /* of microhttpd's epoll descriptor */
+	int fd;                 /* owned; -1 after quiesce, and once it is retired */
+	size_t conns_count;
+	struct watch *watch; /* of microhttpd's epoll descriptor */
 	struct timer *timer;
 	bool is_unix;
 	bool is_tls;
+	bool retired; /* another has its socket; it ends with its last connection */
 	bool run_deferred;
 };
 
@@ -135,6 +137,8 @@ struct http_request {
 /** server_check_quiet - after the last connection of a server that quiesces. */
 void server_check_quiet(struct http_server *s);
 void listener_run_soon(struct http_listener *l);
+/** listener_check_retired - after a connection of a listener that may be retired. */
+void listener_check_retired(struct http_listener *l);
 
 /* conn.c */
 struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mhd);

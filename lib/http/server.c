@@ -329,6 +329,14 @@ struct http_server *http_server_new(const struct http_server_config *config)
 	return s;
 }
 
+static void listener_free(struct http_listener *l);
+
+/* From the loop: microhttpd is not on the stack. */
+static void retire(void *arg)
+{
+	listener_free(arg);
+}
+
 static void listener_free(struct http_listener *l)
 {
 	list_remove(&l->node);
@@ -338,8 +346,15 @@ static void listener_free(struct http_listener *l)
 	if (l->mhd)
 		MHD_stop_daemon(l->mhd); /* closes its connections; leaves the listening socket */
 	loop_cancel(l->server->config.loop, listener_run, l);
+	loop_cancel(l->server->config.loop, retire, l);
 	fd_close(l->fd);
 	free(l);
+}
+
+void listener_check_retired(struct http_listener *l)
+{
+	if (l->retired && l->conns_count == 0)
+		loop_defer(l->server->config.loop, retire, l);
 }
 
 void http_server_free(struct http_server *s)
@@ -437,6 +452,45 @@ int http_server_listen(struct http_server *s, int fd, const struct http_tls *tls
 	return 0;
 }
 
+/* Its connections go on; the socket is another's. Gone with the last of them. */
+static void listener_retire(struct http_listener *l)
+{
+	(void)MHD_quiesce_daemon(l->mhd); /* gives back l->fd, which is ours already */
+	l->fd = fd_close(l->fd);
+	l->retired = true;
+	listener_check_retired(l);
+}
+
+static struct http_listener *find_tls(struct http_server *s)
+{
+	struct http_listener *l;
+
+	LIST_FOREACH (l, &s->listeners, struct http_listener, node)
+		if (l->is_tls && !l->retired)
+			return l;
+	return NULL;
+}
+
+/*
+ * microhttpd cannot change a certificate. So another of it takes the socket over, and what waits
+ * to be accepted there: nobody is refused meanwhile. It is there before the old one lets go.
+ */
+int http_server_renew_tls(struct http_server *s, const struct http_tls *tls, struct error *err)
+{
+	struct http_listener *old = find_tls(s);
+	int fd;
+
+	if (s->quiescing || !old)
+		return 0;
+	fd = fd_dup(old->fd);
+	if (fd < 0)
+		return error_set(err, ERR_SYSTEM, -fd, "duplicate the listening socket");
+	if (http_server_listen(s, fd, tls, err) < 0)
+		return -1;
+	listener_retire(old);
+	return 0;
+}
+
 void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), void *ctx)
 {
 	struct http_listener *l;
@@ -448,6 +502,8 @@ void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), voi
 	s->on_quiet = on_quiet;
 	s->quiet_ctx = ctx;
 	LIST_FOREACH (l, &s->listeners, struct http_listener, node) {
+		if (l->retired)
+			continue;
 		(void)MHD_quiesce_daemon(l->mhd); /* gives back l->fd, which is ours already */
 		l->fd = fd_close(l->fd);
 	}

@@ -81,6 +81,13 @@ struct http_server *http_server_new(const struct http_server_config *config)
  * NULL: in the clear; else TLS 1.2 or newer and nothing else. */
 int http_server_listen(struct http_server *s, int fd, const struct http_tls *tls,
                        struct error *err) attr_must_check;
+/**
+ * http_server_renew_tls - new connections get @tls (checked by http_tls_check) from now on; those
+ * that are there keep what they have. Nothing happens where nothing speaks TLS, or at the end.
+ * Return: 0, or -1 with *err: all is as it was.
+ */
+int http_server_renew_tls(struct http_server *s, const struct http_tls *tls,
+                          struct error *err) attr_must_check;
 /** http_tls_check - whether they can be read and belong together; ERR_CONFIG says what is wrong. */
 int http_tls_check(const struct http_tls *tls, struct error *err) attr_must_check;
 /**

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS with files: certificates are made here, by an authority of the test's own."""
 
+import http.client
 import json
+import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -13,6 +16,7 @@ import pytest
 from support import host
 from support.daemon import BUILD
 from support.identity import V1
+from support.metrics import Metrics
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl")
 
@@ -21,20 +25,27 @@ def openssl(*words):
     subprocess.run(["openssl", *words], check=True, capture_output=True, timeout=60)
 
 
+CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+
+
+def sign(d, cert, key):
+    """A new @key and a certificate of it for this host, as names in @d."""
+    openssl("req", *CURVE, "-keyout", str(d / key), "-out", str(d / "csr.pem"), "-subj", "/CN=localhost")
+    (d / "ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    openssl(
+        "x509", "-req", "-in", str(d / "csr.pem"), "-CA", str(d / "ca.pem"), "-CAkey", str(d / "ca.key"),
+        "-CAcreateserial", "-out", str(d / cert), "-days", "2", "-extfile", str(d / "ext"),
+    )
+    (d / key).chmod(0o600)
+
+
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory):
     """ca.pem, and cert.pem with key.pem that it has signed for this host."""
     d = tmp_path_factory.mktemp("tls")
     d.chmod(0o755)
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl("req", "-x509", *curve, "-keyout", str(d / "ca.key"), "-out", str(d / "ca.pem"), "-days", "2", "-subj", "/CN=Test CA")
-    openssl("req", *curve, "-keyout", str(d / "key.pem"), "-out", str(d / "csr.pem"), "-subj", "/CN=localhost")
-    (d / "ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    openssl(
-        "x509", "-req", "-in", str(d / "csr.pem"), "-CA", str(d / "ca.pem"), "-CAkey", str(d / "ca.key"),
-        "-CAcreateserial", "-out", str(d / "cert.pem"), "-days", "2", "-extfile", str(d / "ext"),
-    )
-    (d / "key.pem").chmod(0o600)
+    openssl("req", "-x509", *CURVE, "-keyout", str(d / "ca.key"), "-out", str(d / "ca.pem"), "-days", "2", "-subj", "/CN=Test CA")
+    sign(d, "cert.pem", "key.pem")
     return d
 
 
@@ -42,13 +53,94 @@ def settings(authority, **more):
     return {"MILLIBOX_TLS_CERT": str(authority / "cert.pem"), "MILLIBOX_TLS_KEY": str(authority / "key.pem"), **more}
 
 
-@pytest.fixture
-def served(make_daemon, authority):
+def serve(make_daemon, authority):
     d = make_daemon(tcp=True, env=settings(authority)).start()
     line = next(line for line in d.log().splitlines() if "https://127.0.0.1:" in line)
     d.port = int(line.split("https://127.0.0.1:")[1].split()[0].strip('"'))
     d.url = f"https://localhost:{d.port}"
     return d
+
+
+@pytest.fixture
+def served(make_daemon, authority):
+    return serve(make_daemon, authority)
+
+
+def connect(d, authority):
+    """A connection that stays, and what the daemon showed for it."""
+    context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
+    connection = http.client.HTTPSConnection("localhost", d.port, context=context, timeout=20)
+    connection.connect()
+    return connection, connection.sock.getpeercert()["serialNumber"]
+
+
+def serial(d, authority):
+    connection, number = connect(d, authority)
+    connection.close()
+    return number
+
+
+def ask(connection):
+    connection.request("GET", "/healthz")
+    return json.loads(connection.getresponse().read())["status"]
+
+
+def reload(d, *, expect):
+    """SIGHUP, and wait until the log tells what became of the certificate."""
+    before = d.log().count(expect)
+    os.kill(d.process.pid, signal.SIGHUP)
+    host.wait_until(lambda: d.log().count(expect) > before, 20, expect)
+
+
+TAKEN = "reloaded the TLS certificate and key"
+REFUSED = "the old TLS certificate and key stay"
+
+
+def test_a_new_certificate_is_taken_without_a_restart(make_daemon, tmp_path, authority):
+    for name in ("ca.pem", "ca.key", "cert.pem", "key.pem"):
+        shutil.copy(authority / name, tmp_path / name)
+    tmp_path.chmod(0o755)
+    d = serve(make_daemon, tmp_path)
+    old_connection, old = connect(d, tmp_path)
+    assert ask(old_connection) == "ok"
+
+    # A certificate without its key: nothing is taken, and everything goes on.
+    sign(tmp_path, "next.pem", "next.key")
+    os.replace(tmp_path / "next.pem", tmp_path / "cert.pem")
+    reload(d, expect=REFUSED)
+    assert serial(d, tmp_path) == old
+
+    # One that others may read, and one that is not there.
+    os.replace(tmp_path / "next.key", tmp_path / "key.pem")
+    (tmp_path / "key.pem").chmod(0o644)
+    reload(d, expect=REFUSED)
+    assert "chmod 0600" in d.log()
+    (tmp_path / "key.pem").rename(tmp_path / "away.pem")
+    reload(d, expect=REFUSED)
+    assert "No such file" in d.log()
+    assert serial(d, tmp_path) == old
+
+    (tmp_path / "away.pem").rename(tmp_path / "key.pem")
+    (tmp_path / "key.pem").chmod(0o600)
+    reload(d, expect=TAKEN)
+    new = serial(d, tmp_path)
+    assert new != old
+    # Who was connected is not disturbed, and is counted until it leaves.
+    assert ask(old_connection) == "ok"
+    with d.client() as client:
+        def gauge(name):
+            return Metrics(client.get("/metrics").body.decode()).value(name)
+
+        host.wait_until(lambda: gauge("active_connections") == 2, 10, "this one and the old one are there")
+        old_connection.close()
+        host.wait_until(lambda: gauge("active_connections") == 1, 10, "the old one is gone")
+        fds = gauge("process_open_fds")
+        for _ in range(5):
+            reload(d, expect=TAKEN)
+            assert serial(d, tmp_path) == new
+        host.wait_until(lambda: gauge("process_open_fds") <= fds, 10, "nothing is left of what was")
+    records = [json.loads(line) for line in (d.home / "state/audit.log").read_text().splitlines()]
+    assert [r["result"] for r in records if r["action"] == "config.reload"] == ["failed"] * 3 + ["ok"] * 6
 
 
 def curl(authority, *words, ok=True):
