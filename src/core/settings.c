@@ -57,7 +57,7 @@ static const struct setting table[] = {
 	{"http.idle_timeout",    SETTING_DURATION, AT(idle_timeout_us),    "60s", 100 * MSEC, HOUR, "A connection without a request"},
 
 	{"admission.max_running", SETTING_UINT, AT(max_running), "0",  0, 4096,  "Executions at the same time; 0 for twice the cores"},
-	{"admission.max_queued",  SETTING_UINT, AT(max_queued),  "32", 0, 65536, "Executions waiting for their turn"},
+	{"admission.max_queued",  SETTING_UINT, AT(max_queued),  "256", 0, 65536, "Executions waiting for their turn"},
 	{"admission.drain_timeout", SETTING_DURATION, AT(drain_timeout_us), "10s", 0, HOUR, "How long running executions may take to end when the daemon is stopped"},
 
 	{"sessions.max",          SETTING_UINT,     AT(sessions_max),        "1024", 1, 65536, "Sessions at the same time, and as many ended ones that are remembered"},

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows about what it costs to have it: 7, 9, 10, 11, 13, 14."""
+
+import os
+import subprocess
+import threading
+import time
+
+import raw
+from measure import Failure, percentile, summary, timed
+from support import host
+from support.daemon import Daemon
+
+
+def private_kib(pid):
+    """What the process has to itself: private and dirty."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+        return sum(int(line.split()[1]) for line in f if line.startswith("Private_Dirty:"))
+
+
+def boxes_of(daemon):
+    """{pid of an agent: all pids of its box}."""
+    engine = daemon.engine_pid
+    agents = [p for p in host.children(engine) if host.comm(p).startswith(("memfd:millibox", "millibox-agent"))]
+    return {agent: [agent, *host.descendants(agent)] for agent in agents}
+
+
+def row_memory(daemon):
+    """Row 7: an idle warm Python box, agent included."""
+    if os.geteuid() != 0:
+        return {"absent": "only root may look at the memory of boxes"}
+    sizes = []
+    for pids in boxes_of(daemon).values():
+        if len(pids) > 1 and any(host.comm(p).startswith("python") for p in pids):
+            sizes.append(sum(private_kib(p) for p in pids) / 1024)
+    if not sizes:
+        return {"absent": "no warm Python box"}
+    return {"boxes": len(sizes), "private_mib": round(percentile(sizes, 50), 2), "max_mib": round(max(sizes), 2)}
+
+
+def row_start(rounds=10):
+    """Row 9: from exec of the daemon to its first answer, and its own memory."""
+    first, memory = [], []
+    for _ in range(rounds):
+        d = Daemon()
+        start = time.perf_counter()
+        d.start(ready=False)
+        while True:
+            try:
+                with d.client() as c:
+                    if c.get("/healthz").status == 200:
+                        break
+            except OSError:
+                time.sleep(0.0005)
+        first.append((time.perf_counter() - start) * 1000)
+        memory.append(host.rss_kib(d.pid) / 1024)
+        d.stop()
+        d.remove()
+    return {"first_answer": summary(first), "memory_mib": round(percentile(memory, 50), 1)}
+
+
+CPU = "import time\nt=time.perf_counter()\nn=0\nfor i in range(4_000_000): n+=i*i\nprint(time.perf_counter()-t)"
+# A call that does nothing shows the filter alone; opening, reading and closing a file is what
+# programs bound by system calls do.
+NOTHING = "import os,time\nt=time.perf_counter()\nfor i in range(300_000): os.getppid()\nprint(time.perf_counter()-t)"
+FILES = "import os,time\nt=time.perf_counter()\nfor i in range(60_000):\n  f=os.open('/etc/passwd',0); os.fstat(f); os.read(f,4096); os.close(f)\nprint(time.perf_counter()-t)"
+INSIDE = {"cpu": CPU, "syscall": FILES, "nothing": NOTHING}
+
+
+def row_inside(daemon, rounds=9):
+    """Row 10: the same program inside and outside, timed by itself, interleaved."""
+    found = {}
+    with daemon.client() as c:
+        for name, code in INSIDE.items():
+            inside, outside = [], []
+            for _ in range(rounds):
+                outside.append(float(subprocess.run(["/usr/bin/python3", "-c", code], capture_output=True, check=True).stdout))
+                inside.append(float(c.python(code)["stdout"]))
+            found[name] = {
+                "inside_s": round(min(inside), 4), "outside_s": round(min(outside), 4),
+                "slower_percent": round((min(inside) / min(outside) - 1) * 100, 1),
+            }  # fmt: skip
+    return found
+
+
+def receive(connection, data, length):
+    """Ask, and read @length bytes of an answer, looking at the first only."""
+    connection.sock.sendall(data)
+    buffer = bytearray(1 << 20)
+    head, got = b"", 0
+    while b"\r\n\r\n" not in head:
+        head += connection.sock.recv(65536)
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise Failure(f"download: {head[:300]!r}")
+    got = len(head) - head.index(b"\r\n\r\n") - 4
+    while got < length:
+        n = connection.sock.recv_into(buffer)
+        if n == 0:
+            raise Failure(f"download ended after {got} of {length}")
+        got += n
+
+
+def row_files(daemon, size=256 << 20, rounds=3):
+    """Row 11: a file into a session and back, over loopback TCP."""
+    block = bytes(1 << 20)
+    up, down = [], []
+    with daemon.client() as c:
+        made = c.post("/api/v1/sessions", {"mode": "persistent", "resources": {"memory": "1Gi", "disk": "512Mi"}})
+        if made.status not in (200, 201):
+            raise Failure(f"session: {made}")
+        path = f"/api/v1/sessions/{made.json['session_id']}/files/big"
+        connection = raw.Connection(daemon.tcp_address())
+        head = f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: {size}\r\n\r\n".encode()
+
+        def upload():
+            connection.received = b""
+            connection.sock.sendall(head)
+            for _ in range(size >> 20):
+                connection.sock.sendall(block)
+            while (answer := connection.take()) is None:
+                pass
+            if answer[0] not in (200, 201, 204):
+                raise Failure(f"upload: {answer}")
+
+        for _ in range(rounds):
+            up.append(size / timed(upload) / 1000)
+            down.append(size / timed(lambda: receive(connection, raw.request("GET", path), size)) / 1000)
+        connection.close()
+        c.request("DELETE", f"/api/v1/sessions/{made.json['session_id']}")
+    return {"size_mib": size >> 20, "upload_mb_s": round(max(up)), "download_mb_s": round(max(down))}
+
+
+def row_many(daemon, count, parallel):
+    """Rows 13 and 14: many boxes, half of them @parallel at a time; all right, nothing left, memory flat."""
+
+    def look():
+        """Mounts, groups, processes (and so namespaces), descriptors of both programs, files."""
+        return (
+            len(host.mounts()), daemon.groups(), host.strays(Daemon.instances), host.fd_count(daemon.pid),
+            host.fd_count(daemon.engine_pid), sorted(str(p) for p in daemon.home.rglob("*")),
+        )  # fmt: skip
+
+    daemon.settle()
+    before = look()
+    wrong = []
+
+    def work(share):
+        with daemon.client() as c:
+            for i in range(share):
+                if c.shell(f"echo {i}")["stdout"] != f"{i}\n":
+                    wrong.append(i)
+
+    def spread(share):
+        threads = [threading.Thread(target=work, args=(share // parallel,)) for _ in range(parallel)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+
+    tenth = count // 10
+    work(tenth)
+    memory = [host.rss_kib(daemon.pid)]
+    work(count // 2 - tenth)
+    spread(count // 2)
+    daemon.settle()
+    memory.append(host.rss_kib(daemon.pid))
+    after = look()
+    if wrong or before != after:
+        raise Failure(f"wrong answers: {len(wrong)}, host before and after: {before} {after}")
+    return {
+        "boxes": count, "parallel": parallel, "left_behind": 0, "rss_kib": memory,
+        "growth_percent": round((memory[1] / memory[0] - 1) * 100, 1),
+    }  # fmt: skip
