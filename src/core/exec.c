@@ -384,7 +384,7 @@ static int hand_over(struct exec *e, const struct exec_request *request, struct 
 		.id = EXEC_ID,
 		.argv = (const char *const *)e->decision.argv,
 		.env = (const char *const *)e->decision.env,
-		.cwd = "",
+		.cwd = request->cwd ? request->cwd : "",
 		.files = files,
 		.files_count = request->files_count + 1,
 		/* One byte more than is kept: whether output was cut is then seen, not guessed. */

@@ -51,6 +51,7 @@ struct exec_request {
 	bool fresh;   /* in a session: a process of its own, also where a runner stays */
 	char **args;  /* NULL-terminated */
 	char **env;   /* NULL-terminated NAME=value */
+	char *cwd;    /* of a program of its own: where it starts, a clean path in the workspace */
 	struct exec_request_file *files;
 	size_t files_count;
 	uint64_t timeout_us;

@@ -14,6 +14,7 @@ void exec_request_done(struct exec_request *request)
 	free(request->stdin_data);
 	free(request->ask);
 	free(request->policy);
+	free(request->cwd);
 	str_list_free(request->args);
 	str_list_free(request->env);
 	for (size_t i = 0; i < request->files_count; i++) {
@@ -121,6 +122,7 @@ struct exec_request *exec_request_copy(const struct exec_request *request)
 	copy->code = copy_bytes(request->code, request->code_len);
 	copy->stdin_data = copy_bytes(request->stdin_data, request->stdin_len);
 	copy->ask = request->ask ? xstrdup(request->ask) : NULL;
+	copy->cwd = request->cwd ? xstrdup(request->cwd) : NULL;
 	copy->policy = request->policy ? xstrdup(request->policy) : NULL;
 	copy->template_id = request->template_id ? xstrdup(request->template_id) : NULL;
 	copy->template = template_ref(request->template);

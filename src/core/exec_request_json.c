@@ -63,6 +63,7 @@ char *exec_request_to_json(const struct exec_request *request)
 	set_text(j, "language", request->language);
 	set_text(j, "request_id", request->request_id);
 	set_text(j, "ask", request->ask);
+	set_text(j, "cwd", request->cwd);
 	if (request->stdin_len > 0)
 		set(j, "stdin", bytes(request->stdin_data, request->stdin_len));
 	if (request->stdin_open)
@@ -189,8 +190,8 @@ static int read_request(const json_t *j, struct exec_request *r)
 {
 	bool bad = read_text(j, "language", &r->language) < 0 ||
 	           read_text(j, "request_id", &r->request_id) < 0 ||
-	           read_text(j, "ask", &r->ask) < 0 || read_stdin(j, r) < 0 ||
-	           read_flag(j, "stdin_open", &r->stdin_open) < 0 ||
+	           read_text(j, "ask", &r->ask) < 0 || read_text(j, "cwd", &r->cwd) < 0 ||
+	           read_stdin(j, r) < 0 || read_flag(j, "stdin_open", &r->stdin_open) < 0 ||
 	           read_flag(j, "fresh", &r->fresh) < 0 || read_list(j, "args", &r->args) < 0 ||
 	           read_list(j, "env", &r->env) < 0 || read_files(j, r) < 0 ||
 	           read_number(j, "timeout_us", &r->timeout_us) < 0 ||

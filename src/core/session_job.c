@@ -153,7 +153,7 @@ static int hand_to_program(struct session_job *job, const struct run_plan *commo
 		.id = job->session->last_id + 1,
 		.argv = (const char *const *)argv,
 		.env = (const char *const *)env,
-		.cwd = "",
+		.cwd = job->request->cwd ? job->request->cwd : "",
 		.files = common->files,
 		.files_count = common->files_count,
 		.stdout_max = common->stdout_max,
