@@ -6,6 +6,7 @@
 #include "api/internal.h"
 #include "api/load.h"
 #include "api/reply.h"
+#include "api/tool.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -19,6 +20,11 @@
 #include <strings.h>
 
 #define HOST_MAX_LEN 255
+
+int router_check(const struct config *config, struct error *err)
+{
+	return tools_check(config, err);
+}
 
 struct router *router_new(const struct router_config *config)
 {

@@ -48,6 +48,8 @@ struct router_config {
 	struct imports *imports;
 };
 
+/** router_check - whether the settings name only what there is; ERR_CONFIG. */
+int router_check(const struct config *config, struct error *err) attr_must_check;
 void router_free(struct router *r);
 struct router *router_new(const struct router_config *config) attr_owned(router_free);
 struct http_handlers router_handlers(struct router *r);

@@ -78,6 +78,9 @@ struct config {
 	/* templates */
 	char **template_dirs; /* NULL-terminated: directories whose subdirectories are roots */
 	uint64_t templates_max;
+	/* MCP */
+	bool mcp_enabled;
+	char **mcp_enabled_tools, **mcp_disabled_tools; /* NULL-terminated; none enabled: all */
 	/* audit */
 	bool audit_enabled, audit_required;
 	char *audit_path; /* "": audit.log in the state directory */

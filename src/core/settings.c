@@ -83,6 +83,9 @@ static const struct setting table[] = {
 
 	{"templates.dirs", SETTING_LIST, AT(template_dirs), "",     0, 0,     "Directories whose subdirectories may be roots of templates; absolute paths, at most 7"},
 	{"templates.max",  SETTING_UINT, AT(templates_max), "1000", 1, 65536, "Templates of all tenants together, without the built-in ones"},
+	{"mcp.enabled",        SETTING_BOOL, AT(mcp_enabled),        "true", 0, 0, "Serve the Model Context Protocol at /mcp"},
+	{"mcp.enabled_tools",  SETTING_LIST, AT(mcp_enabled_tools),  "",     0, 0, "Tools that agents may call; none named: all"},
+	{"mcp.disabled_tools", SETTING_LIST, AT(mcp_disabled_tools), "",     0, 0, "Tools that they may not, whatever is enabled"},
 	{"audit.enabled",  SETTING_BOOL, AT(audit_enabled),  "true",  0, 0, "Keep a log of who did what"},
 	{"audit.path",     SETTING_PATH, AT(audit_path),     "",      0, 0, "Where; \"\" for audit.log in the state directory"},
 	{"audit.required", SETTING_BOOL, AT(audit_required), "false", 0, 0, "Refuse work while the log cannot be written, and to start when it is damaged"},

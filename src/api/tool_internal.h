@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: the functions of the rows of tools.c, and what they share. */
+
+#include "api/tool.h"
+
+struct runner;
+
+/* tool_language.c */
+extern const char *const tool_languages[]; /* that an argument may name; NULL-terminated */
+/** tool_runner - that of @language; NULL with *err: what there is instead. */
+const struct runner *tool_runner(const struct tool_call *call, const char *language,
+                                 struct error *err);
+tool_fn tool_list_languages;
+
+/* tool_sandbox.c */
+tool_fn tool_create_sandbox;
+tool_fn tool_list_sandboxes;
+tool_fn tool_terminate_sandbox;
+tool_fn tool_interrupt;
+/** tool_view_sandbox - as agents are told of one. Return: owned. */
+json_t *tool_view_sandbox(const struct session *session) attr_must_check;
+const char *tool_sandbox_status(const struct session *session);
