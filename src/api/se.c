@@ -61,10 +61,15 @@ json_t *se_error_object(const struct error *err, const char *request_id, const c
 	return j;
 }
 
-void se_reply(struct http_request *req, json_t *body, json_t *result)
+json_t *se_envelope(json_t *body, json_t *result)
 {
 	json_set(body, "result", result ? result : json_copy(body));
-	reply_json(req, 200, body);
+	return body;
+}
+
+void se_reply(struct http_request *req, json_t *body, json_t *result)
+{
+	reply_json(req, SE_OK, se_envelope(body, result));
 }
 
 json_t *se_body(struct http_request *req)

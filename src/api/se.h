@@ -25,6 +25,9 @@ bool se_is_path(const char *path);
  * to what this dialect does. Return: owned. Pure. */
 json_t *se_error_object(const struct error *err, const char *request_id, const char *path,
                         int *status);
+#define SE_OK 200 /* whatever was done */
+/** se_envelope - @body with @result (NULL: itself) under `result`; takes both. Return: owned. */
+json_t *se_envelope(json_t *body, json_t *result);
 /** se_reply - @body, and @result (NULL: the body itself) under `result`; both are released. */
 void se_reply(struct http_request *req, json_t *body, json_t *result);
 /** se_body - the body as an object. Return: owned, or NULL: answered. */

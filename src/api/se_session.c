@@ -3,6 +3,7 @@
 
 #include "api/filecall.h"
 #include "api/json.h"
+#include "api/kept.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -45,6 +46,7 @@ static int read_size(const json_t *body, uint64_t *ret_size, struct error *err)
 void se_session_create(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_json json_t *body = se_body(req);
+	struct session *session = NULL;
 	struct error err = {0};
 	uint64_t size = 0;
 	json_t *j;
@@ -54,14 +56,15 @@ void se_session_create(struct router *r, struct http_request *req, const struct 
 	if (se_session_known(r, args))
 		(void)error_field(&err, "session_id", "Session already exists: %s", args->id);
 	else if (read_size(body, &size, &err) == 0)
-		(void)se_session_make(r, args, size, http_request_id(req), &err);
-	if (error_is_set(&err)) {
+		session = se_session_make(r, args, size, http_request_id(req), &err);
+	if (!session) {
 		reply_error(req, &err);
 		return;
 	}
 	j = json_object();
 	json_set(j, "session_id", json_string(args->id));
-	se_reply(req, j, json_string(args->id));
+	kept_session_made(req, session, SE_OK, se_envelope(j, json_string(args->id)),
+	                  r->parts.sessions);
 }
 
 static struct session *find(struct router *r, struct http_request *req,
@@ -84,10 +87,9 @@ void se_session_delete(struct router *r, struct http_request *req, const struct 
 
 	if (!session)
 		return;
-	session_delete(session);
 	j = json_object();
 	json_set(j, "status", json_string("success"));
-	se_reply(req, j, NULL);
+	kept_session_deleted(req, session, se_envelope(j, NULL));
 }
 
 static json_t *created_at(const struct session *session)
@@ -167,19 +169,85 @@ static bool is_busy(const struct session_info *info)
 	return info->state == SESSION_RUNNING || info->queued > 0;
 }
 
+/* Many that are deleted, and one answer. */
+struct cleanup {
+	struct http_request *req; /* NULL: the client left */
+	json_t *skipped, *failed; /* owned */
+	json_int_t total, success;
+	size_t waiting;
+};
+
+struct cleanup_one {
+	struct cleanup *all;
+	char id[SESSION_ID_MAX + 1];
+};
+
+static void on_cleanup_gone(void *ctx)
+{
+	struct cleanup *c = ctx;
+
+	c->req = NULL;
+}
+
+static void finish_cleanup(struct cleanup *c)
+{
+	json_t *j = json_object();
+
+	if (--c->waiting > 0) {
+		json_decref(j);
+		return;
+	}
+	json_set(j, "total", json_integer(c->total));
+	json_set(j, "success", json_integer(c->success));
+	json_set(j, "failed", c->failed);
+	json_set(j, "skipped", c->skipped);
+	if (c->req) {
+		http_set_gone(c->req, NULL, NULL);
+		se_reply(c->req, j, NULL);
+	} else {
+		json_decref(j);
+	}
+	free(c);
+}
+
+static void on_cleaned(void *ctx, const struct error *err)
+{
+	cleanup_free struct cleanup_one *one = ctx;
+
+	if (err)
+		(void)!json_array_append_new(one->all->failed, json_string(one->id));
+	else
+		one->all->success++;
+	finish_cleanup(one->all);
+}
+
+static void clean_one(struct cleanup *c, struct session *session, const char *id)
+{
+	struct cleanup_one *one = NEW(struct cleanup_one);
+	struct error err = {0};
+	int r;
+
+	one->all = c;
+	(void)!str_copy(one->id, sizeof(one->id), id); /* a session's is not longer */
+	c->waiting++;
+	r = session_delete_kept(session, on_cleaned, one, &err);
+	if (r != 0)
+		on_cleaned(one, r < 0 ? &err : NULL);
+}
+
 void se_cleanup_all(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_json json_t *body = se_body(req);
 	bool force = json_is_true(json_object_get(body, "force"));
 	struct session *next, *session;
-	json_int_t total = 0, success = 0;
-	json_t *skipped = json_array(), *j = json_object();
+	struct cleanup *c;
 
-	if (!body) {
-		json_decref(skipped);
-		json_decref(j);
+	if (!body)
 		return;
-	}
+	c = NEW(struct cleanup);
+	*c = (struct cleanup){
+		.req = req, .skipped = json_array(), .failed = json_array(), .waiting = 1};
+	http_set_gone(req, on_cleanup_gone, c);
 	for (session = session_at(r->parts.sessions, args->principal->tenant, 0); session;
 	     session = next) {
 		struct session_info info = {0};
@@ -188,19 +256,13 @@ void se_cleanup_all(struct router *r, struct http_request *req, const struct rou
 		session_info(session, &info);
 		if (!se_is_own(session) || info.ended_ms)
 			continue;
-		total++;
-		if (is_busy(&info) && !force) {
-			(void)!json_array_append_new(skipped, json_string(info.id));
-			continue;
-		}
-		session_delete(session);
-		success++;
+		c->total++;
+		if (is_busy(&info) && !force)
+			(void)!json_array_append_new(c->skipped, json_string(info.id));
+		else
+			clean_one(c, session, info.id);
 	}
-	json_set(j, "total", json_integer(total));
-	json_set(j, "success", json_integer(success));
-	json_set(j, "failed", json_array());
-	json_set(j, "skipped", skipped);
-	se_reply(req, j, NULL);
+	finish_cleanup(c);
 }
 
 /* The document store is a service of somebody else's, and the daemon asks nobody. */

@@ -4,6 +4,7 @@
 #include "api/decode_session.h"
 #include "api/dependencies.h"
 #include "api/json.h"
+#include "api/kept.h"
 #include "api/listing.h"
 #include "api/query.h"
 #include "api/reply.h"
@@ -71,7 +72,8 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	 */
 	if (!reused)
 		json_set(view, "status", json_string(session_state_name(SESSION_CREATING)));
-	reply_json(req, reused ? HTTP_OK : HTTP_CREATED, view);
+	kept_session_made(req, session, reused ? HTTP_OK : HTTP_CREATED, view,
+	                  reused ? NULL : r->parts.sessions);
 }
 
 /* Nothing is fetched, so nothing is ever under way. */
@@ -102,7 +104,7 @@ void v1_session_install(struct router *r, struct http_request *req, const struct
 		return;
 	}
 	session_set_dependencies(session, told);
-	reply_json(req, 200, view_session(session));
+	kept_session(req, session, view_session(session));
 }
 
 static void list(struct session_service *sessions, const char *tenant, struct query_page *page)
@@ -162,11 +164,10 @@ void v1_session_delete(struct router *r, struct http_request *req, const struct 
 
 	if (!session)
 		return;
-	session_delete(session);
 	body = json_object();
 	json_set(body, "message", json_string("The session is deleted."));
 	json_set(body, "session_id", json_string(args->id));
-	reply_json(req, HTTP_OK, body);
+	kept_session_deleted(req, session, body);
 }
 
 void v1_session_terminate(struct router *r, struct http_request *req, const struct route_args *args)
@@ -176,7 +177,7 @@ void v1_session_terminate(struct router *r, struct http_request *req, const stru
 	if (!session)
 		return;
 	session_terminate(session, "terminated by its owner");
-	reply_json(req, HTTP_OK, view_session(session));
+	kept_session(req, session, view_session(session));
 }
 
 /* What the remaining ones have in common: something that may not be possible now. */
@@ -191,7 +192,7 @@ static void act(struct router *r, struct http_request *req, const struct route_a
 	if (action(session, &err) < 0)
 		reply_error(req, &err);
 	else
-		reply_json(req, HTTP_OK, view_session(session));
+		kept_session(req, session, view_session(session));
 }
 
 void v1_session_pause(struct router *r, struct http_request *req, const struct route_args *args)
@@ -206,7 +207,16 @@ void v1_session_resume(struct router *r, struct http_request *req, const struct 
 
 void v1_session_interrupt(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, args, session_interrupt);
+	struct session *session = find(r, req, args);
+	struct error err = {0};
+
+	if (!session)
+		return;
+	/* It changes nothing that is kept. */
+	if (session_interrupt(session, &err) < 0)
+		reply_error(req, &err);
+	else
+		reply_json(req, HTTP_OK, view_session(session));
 }
 
 void v1_session_keepalive(struct router *r, struct http_request *req, const struct route_args *args)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
 
+#include "api/change.h"
 #include "api/decode_template.h"
 #include "api/json.h"
 #include "api/query.h"
@@ -17,19 +18,33 @@ static json_t *view(const struct router *r, const struct template *t)
 	return view_template(r->parts.templates, t, r->parts.runners);
 }
 
+static struct templates_done done_of(struct change *change)
+{
+	struct identity_done done = change_done(change);
+
+	return (struct templates_done){done.fn, done.ctx};
+}
+
 void v1_template_create(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_template_spec struct template_spec spec = {0};
 	struct template *t = NULL;
+	struct change *change;
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
+	int kept;
 
-	if (decode_template(body, len, false, &spec, &err) < 0 ||
-	    templates_create(r->parts.templates, args->principal->tenant, &spec, &t, &err) < 0)
+	if (decode_template(body, len, false, &spec, &err) < 0) {
 		reply_error(req, &err);
-	else
-		reply_json(req, HTTP_CREATED, view(r, t));
+		return;
+	}
+	change = change_new(req, HTTP_CREATED);
+	kept = templates_create(r->parts.templates, args->principal->tenant, &spec, done_of(change),
+	                        &t, &err);
+	if (kept >= 0)
+		change_set_body(change, view(r, t));
+	change_begun(change, kept, &err);
 }
 
 void v1_template_list(struct router *r, struct http_request *req, const struct route_args *args)
@@ -71,25 +86,32 @@ void v1_template_show(struct router *r, struct http_request *req, const struct r
 void v1_template_update(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_template_spec struct template_spec spec = {0};
-	const char *tenant = args->principal->tenant;
+	const struct templates_update update = {args->principal->tenant, args->id, &spec};
 	struct template *t = NULL;
+	struct change *change;
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
+	int kept;
 
-	if (decode_template(body, len, true, &spec, &err) < 0 ||
-	    templates_update(r->parts.templates, tenant, args->id, &spec, &t, &err) < 0)
+	if (decode_template(body, len, true, &spec, &err) < 0) {
 		reply_error(req, &err);
-	else
-		reply_json(req, HTTP_OK, view(r, t));
+		return;
+	}
+	change = change_new(req, HTTP_OK);
+	kept = templates_update(r->parts.templates, &update, done_of(change), &t, &err);
+	if (kept >= 0)
+		change_set_body(change, view(r, t));
+	change_begun(change, kept, &err);
 }
 
 void v1_template_delete(struct router *r, struct http_request *req, const struct route_args *args)
 {
+	struct change *change = change_new(req, HTTP_NO_CONTENT);
 	struct error err = {0};
 
-	if (templates_delete(r->parts.templates, args->principal->tenant, args->id, &err) < 0)
-		reply_error(req, &err);
-	else
-		http_reply(req, &(struct http_answer){.status = HTTP_NO_CONTENT, .body = ""});
+	change_begun(change,
+	             templates_delete(r->parts.templates, args->principal->tenant, args->id,
+	                              done_of(change), &err),
+	             &err);
 }

@@ -56,6 +56,13 @@ struct import {
 	int in, out; /* owned: the archive goes to @in; the answer comes from @out */
 	struct watch *in_watch, *out_watch;
 	struct buf answer;
+	struct kept *kept; /* its template is being written; NULL: not yet */
+};
+
+/* A template whose import is over when it is on the disk. */
+struct kept {
+	struct import *import;     /* NULL: nobody waits any more */
+	struct template *template; /* a reference */
 };
 
 static int give_order(struct imports *all, uint32_t op, const char *name, const int *fds,
@@ -73,6 +80,8 @@ static void import_free(struct import *i)
 {
 	list_remove(&i->node);
 	i->owner->count--;
+	if (i->kept)
+		i->kept->import = NULL;
 	watch_free(i->in_watch);
 	watch_free(i->out_watch);
 	(void)fd_close(i->in);
@@ -138,20 +147,57 @@ static char **take_env(const json_t *list)
 	return env;
 }
 
+static void end(struct import *i, struct template *t, const struct error *err)
+{
+	const struct import_events events = i->events;
+
+	import_free(i);
+	if (err)
+		events.on_failed(events.ctx, err);
+	else
+		events.on_done(events.ctx, t);
+}
+
+static void on_kept(void *ctx, const struct error *err)
+{
+	struct kept *kept = ctx;
+	struct import *i = kept->import;
+
+	/* Nobody will ever name its root. */
+	if (i && err)
+		(void)!give_order(i->owner, OP_REMOVE, i->root, NULL, 0);
+	if (i) {
+		i->kept = NULL;
+		end(i, kept->template, err);
+	}
+	template_unref(kept->template);
+	free(kept);
+}
+
+/* Return: 0: on_kept follows; 1: it is done; -1. */
 static int adopt(struct import *i, const json_t *answer, struct template **ret_template,
                  struct error *err)
 {
 	cleanup_free char *config = json_dumps(answer, JSON_COMPACT);
 	struct template_record record = {
 		.tenant = i->tenant, .root = i->root, .config = config ? config : "{}"};
+	struct kept *kept = NEW(struct kept);
+	const struct templates_done done = {on_kept, kept};
 	int r;
 
 	record.spec.id = xstrdup(i->id);
 	record.spec.name = xstrdup(i->name);
 	record.spec.image = xstrdup(i->id);
 	record.spec.env = take_env(json_object_get(answer, "env"));
-	r = templates_adopt(i->owner->config.templates, &record, true, ret_template, err);
+	r = templates_adopt(i->owner->config.templates, &record, &done, ret_template, err);
 	template_spec_done(&record.spec);
+	if (r == 0) {
+		kept->import = i;
+		kept->template = template_ref(*ret_template);
+		i->kept = kept;
+	} else {
+		free(kept);
+	}
 	return r;
 }
 
@@ -181,16 +227,13 @@ static int conclude(struct import *i, struct template **ret_template, struct err
 
 static void finish(struct import *i)
 {
-	const struct import_events events = i->events;
 	struct template *t = NULL;
 	struct error err = {0};
 	int r = conclude(i, &t, &err);
 
-	import_free(i);
-	if (r < 0)
-		events.on_failed(events.ctx, &err);
-	else
-		events.on_done(events.ctx, t);
+	watch_free(TAKE_PTR(i->out_watch));
+	if (r != 0)
+		end(i, t, r < 0 ? &err : NULL);
 }
 
 static void on_answer(void *ctx, int events attr_unused)

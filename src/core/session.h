@@ -178,8 +178,23 @@ int session_keepalive(struct session *session, struct error *err) attr_must_chec
 /** session_terminate - idempotent; running and queued executions are cancelled. */
 void session_terminate(struct session *session, const char *reason);
 /** session_delete - terminate and forget, executions included, in the store too. @session is
- * invalid afterwards. */
+ * invalid afterwards. Nobody waits for the store: session_delete_kept. */
 void session_delete(struct session *session);
+
+/* What is answered with success is on the disk: */
+
+/** session_kept_fn - @err: it could not be written. */
+typedef void session_kept_fn(void *ctx, const struct error *err);
+/**
+ * session_when_kept - @fn is called once, from the loop, when what @session is now is on the disk.
+ * Return: 0; 1: it is already, or nobody keeps it: @fn is not called; -1: ERR_BUSY.
+ */
+int session_when_kept(struct session *session, session_kept_fn *fn, void *ctx,
+                      struct error *err) attr_must_check;
+/** session_delete_kept - as session_delete, once that is on the disk: if it cannot be written, the
+ * session stays as it is. Return: as session_when_kept. */
+int session_delete_kept(struct session *session, session_kept_fn *fn, void *ctx,
+                        struct error *err) attr_must_check;
 /** session_expire - the store has let go of one that has ended: so does memory. */
 void session_expire(struct session_service *s, const char *tenant, const char *id,
                     uint64_t created_ms);

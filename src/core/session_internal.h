@@ -23,8 +23,8 @@
 #include "core/store.h"
 #include "core/template.h"
 
-struct db_job;
 struct map;
+struct session_write;
 struct timer;
 
 /* At the deadline a runner is interrupted and has this long to prove that it is in order; then it
@@ -99,7 +99,7 @@ struct session {
 	bool deleted;
 	char *past_template, *past_policy; /* owned; names, of one that was read from the store */
 	struct store_item dirty;           /* store: what it is, is not what is written */
-	struct db_job *writing;            /* the latest write that is under way */
+	struct session_write *writing;     /* the latest write that is under way; the store's */
 
 	struct box *box;   /* NULL before it was asked for and after it is gone */
 	bool box_leaving;  /* ephemeral: @box was spent by an execution and is going down */

@@ -404,15 +404,73 @@ static void forget(struct session *session)
 	session_reap(session);
 }
 
-void session_delete(struct session *session)
+/* The store has been told. */
+static void remove_it(struct session *session)
 {
 	session_terminate(session, "it was deleted");
 	if (session->current)
 		end_at_once(session->current);
 	executions_delete(session->service->config.executions, session->tenant, session->id);
-	store_session_deleted(session);
 	list_remove(&session->dirty.node);
 	forget(session);
+}
+
+void session_delete(struct session *session)
+{
+	struct error err = {0};
+
+	/* It was ended by its owner, and will not be there for longer than retention says. */
+	if (session->service->config.store && store_session_delete(session, NULL, NULL, &err) < 0)
+		log_error("delete a session from the store", &err);
+	remove_it(session);
+}
+
+/* A session that goes once the store knows that it has. */
+struct removal {
+	struct session_service *service;
+	char tenant[TENANT_NAME_MAX + 1];
+	char id[SESSION_ID_MAX + 1];
+	uint64_t created_ms;
+	session_kept_fn *fn;
+	void *ctx;
+};
+
+/* With an error nothing is looked at: it may be the end of everything. */
+static void on_removed(void *ctx, const struct error *err)
+{
+	cleanup_free struct removal *r = ctx;
+	struct session *session = err ? NULL : session_find(r->service, r->tenant, r->id);
+
+	/* Two may have wanted it gone. */
+	if (session && session->created_ms == r->created_ms)
+		remove_it(session);
+	r->fn(r->ctx, err);
+}
+
+int session_delete_kept(struct session *session, session_kept_fn *fn, void *ctx, struct error *err)
+{
+	struct removal *r;
+
+	if (!session->service->config.store) {
+		remove_it(session);
+		return 1;
+	}
+	r = NEW(struct removal);
+	*r = (struct removal){.service = session->service,
+	                      .created_ms = session->created_ms,
+	                      .fn = fn,
+	                      .ctx = ctx};
+	memcpy(r->tenant, session->tenant, sizeof(r->tenant));
+	memcpy(r->id, session->id, sizeof(r->id));
+	if (store_session_delete(session, on_removed, r, err) == 0)
+		return 0;
+	free(r);
+	return -1;
+}
+
+int session_when_kept(struct session *session, session_kept_fn *fn, void *ctx, struct error *err)
+{
+	return store_session_when_written(session, fn, ctx, err);
 }
 
 void session_expire(struct session_service *s, const char *tenant, const char *id,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/store.h"
 
+#include <errno.h>
+
 #include "base/alloc.h"
 #include "base/log.h"
 #include "core/embedded.h"
@@ -43,6 +45,7 @@ int store_open(const char *dir, struct store **ret_store, struct error *err)
 	(*ret_store)->db = db;
 	list_init(&(*ret_store)->sessions);
 	list_init(&(*ret_store)->executions);
+	list_init(&(*ret_store)->tasks);
 	return 0;
 }
 
@@ -101,6 +104,63 @@ bool store_was_written(struct store *s, const struct error *err)
 	return failed;
 }
 
+/* Who waits. */
+
+struct store_task *store_task_new(struct store *s, store_done_fn *fn, void *ctx)
+{
+	struct store_task *task = NEW(struct store_task);
+
+	task->store = s;
+	task->fn = fn;
+	task->ctx = ctx;
+	list_append(&s->tasks, &task->node);
+	return task;
+}
+
+void store_task_cancel(struct store_task *task)
+{
+	list_remove(&task->node);
+	free(task);
+}
+
+void store_task_done(void *ctx, const struct error *err)
+{
+	struct store_task task = *(struct store_task *)ctx;
+
+	store_task_cancel(ctx);
+	task.fn(task.ctx, err);
+}
+
+static void on_task(void *ctx, const struct error *err)
+{
+	struct store_task *task = ctx;
+
+	(void)store_was_written(task->store, err);
+	store_task_done(task, err);
+}
+
+int store_write(struct store *s, const struct db_statement *steps, size_t count, store_done_fn *fn,
+                void *ctx, struct error *err)
+{
+	struct store_task *task = store_task_new(s, fn, ctx);
+
+	if (db_write(s->db, steps, count, on_task, task, err))
+		return 0;
+	store_task_cancel(task);
+	return -1;
+}
+
+/* No callback of the database comes any more. */
+static void end_tasks(struct store *s)
+{
+	struct store_task *task;
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_UNAVAILABLE, ECANCELED, "the daemon is stopping");
+	while ((task = LIST_FIRST(&s->tasks, struct store_task, node)))
+		store_task_done(task, &err);
+}
+
 void store_finish(struct store *s)
 {
 	db_set_queue_max(s->db, SIZE_MAX / 2);
@@ -132,5 +192,6 @@ void store_close(struct store *s)
 		return;
 	timer_free(s->flush_timer);
 	db_close(s->db);
+	end_tasks(s);
 	free(s);
 }

@@ -29,6 +29,10 @@ struct store_item {
 	int (*write)(struct store_item *item);
 };
 
+/** store_done_fn - @err NULL: it is on the disk, or was read from it. Else why not; with ECANCELED
+ * the store is being closed, and what uses it may be gone. */
+typedef void store_done_fn(void *ctx, const struct error *err);
+
 #define STORE_FILE "millibox.db"
 
 /** store_close - what was queued is written first. */

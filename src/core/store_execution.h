@@ -9,6 +9,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "core/store.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -27,9 +28,6 @@ bool store_execution_flush(struct execution *e);
 /** store_execution_gone - its memory goes. */
 void store_execution_gone(struct execution *e);
 
-/** store_done_fn - the search is over; what was found is in memory. @err: it was not possible. */
-typedef void store_done_fn(void *ctx, const struct error *err);
-
 /* At the start, before store_start. */
 
 struct db_rows;
@@ -44,7 +42,7 @@ struct execution *store_read_live(struct executions *all, const struct db_rows *
 struct store_search;
 /**
  * store_load_execution - bring an ended one of @tenant back into @all; ERR_BUSY. @fn is called from
- * the loop, whether or not there is one.
+ * the loop when the search is over; what was found is in memory then.
  */
 struct store_search *store_load_execution(struct executions *all, const char *tenant,
                                           const char *id, store_done_fn *fn, void *ctx,

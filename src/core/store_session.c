@@ -90,16 +90,60 @@ static struct store *store_of(const struct session *session)
 	return session->service ? session->service->config.store : NULL;
 }
 
+/* One row on its way, and who waits for it. */
+struct session_write {
+	struct session *session; /* NULL: its memory is gone */
+	struct store *store;
+	struct db_job *job;
+	struct list waiting; /* struct session_waiter, owned */
+};
+
+struct session_waiter {
+	struct list node;
+	struct store_task *task;
+};
+
+static void tell_waiting(struct session_write *w, const struct error *err)
+{
+	struct session_waiter *waiter;
+
+	while ((waiter = LIST_FIRST(&w->waiting, struct session_waiter, node))) {
+		list_remove(&waiter->node);
+		store_task_done(waiter->task, err);
+		free(waiter);
+	}
+}
+
 static void on_written(void *ctx, const struct error *err)
 {
-	struct session *session = ctx;
-	struct store *s = store_of(session);
+	struct session_write *w = ctx;
+	struct session *session = w->session;
+	struct store *s = w->store;
+	bool again = store_was_written(s, err);
 
-	session->writing = NULL;
-	if (store_was_written(s, err) && list_is_empty(&session->dirty.node)) {
+	if (session)
+		session->writing = NULL;
+	if (session && again && list_is_empty(&session->dirty.node)) {
 		list_append(&s->sessions, &session->dirty.node);
 		store_wants_flush(s, STORE_RETRY_US);
 	}
+	tell_waiting(w, err);
+	free(w);
+}
+
+/* The later one says all that the one before it said. */
+static void take_over(struct session_write *w, struct session_write *before)
+{
+	struct session_waiter *waiter;
+
+	if (!before)
+		return;
+	while ((waiter = LIST_FIRST(&before->waiting, struct session_waiter, node))) {
+		list_remove(&waiter->node);
+		list_append(&w->waiting, &waiter->node);
+	}
+	db_forget(before->job);
+	free(before);
 }
 
 static int write_item(struct store_item *item)
@@ -110,11 +154,14 @@ static int write_item(struct store_item *item)
 	char history[HISTORY_LEN];
 	size_t env_len;
 	cleanup_free char *env = encode_env(session->env, &env_len);
+	struct session_write *w = NEW(struct session_write);
 	struct error err = {0};
-	struct db_job *job;
 
+	w->session = session;
+	w->store = s;
+	list_init(&w->waiting);
 	encode_history(session, history);
-	job = db_write(
+	w->job = db_write(
 		s->db,
 		&DB_SQL("INSERT INTO sessions (tenant, id, created_ms, updated_ms, active_ms,"
 	                " ended_ms, state, mode, language, agent_id, box_id, driver, reason,"
@@ -138,12 +185,13 @@ static int write_item(struct store_item *item)
 	                DB_TEXT(session->reason), DB_INT(session->executions),
 	                DB_INT(session->idle_us), DB_INT(session->lifetime_us), DB_TEXT(history),
 	                DB_BYTES(env, env_len), DB_TEXT(spec), DB_TEXT(session->dependencies)),
-		1, on_written, session, &err);
-	if (!job)
+		1, on_written, w, &err);
+	if (!w->job) {
+		free(w);
 		return -1;
-	if (session->writing)
-		db_forget(session->writing); /* the later one says all that it said */
-	session->writing = job;
+	}
+	take_over(w, session->writing);
+	session->writing = w;
 	list_remove(&session->dirty.node);
 	return 0;
 }
@@ -159,39 +207,69 @@ void store_session_changed(struct session *session)
 	store_wants_flush(s, STORE_FLUSH_US);
 }
 
-/* A full queue does not keep anybody from deleting: it is tried again with the rest. */
-static void on_deleted(void *ctx, const struct error *err)
+static int write_now(struct session *session, struct error *err)
 {
-	(void)store_was_written(ctx, err);
+	if (list_is_empty(&session->dirty.node) || write_item(&session->dirty) == 0)
+		return 0;
+	return error_set(err, ERR_BUSY, 0, "the store has no room for more that waits");
 }
 
-void store_session_deleted(struct session *session)
+int store_session_when_written(struct session *session, store_done_fn *fn, void *ctx,
+                               struct error *err)
 {
 	struct store *s = store_of(session);
-	struct error err = {0};
+	struct session_waiter *waiter;
 
 	if (!s)
-		return;
-	/* It may never have been written; then there is nothing to mark. */
-	if (!db_write(s->db,
-	              &DB_SQL("UPDATE sessions SET deleted = 1, ended_ms = coalesce(ended_ms, ?4)"
-	                      " WHERE tenant = ?1 AND id = ?2 AND created_ms = ?3",
-	                      DB_TEXT(session->tenant), DB_TEXT(session->id),
-	                      DB_INT(session->created_ms), DB_INT(clock_real_ms())),
-	              1, on_deleted, s, &err))
-		log_error("delete a session from the store", &err);
+		return 1;
+	if (write_now(session, err) < 0)
+		return -1;
+	if (!session->writing)
+		return 1;
+	waiter = NEW(struct session_waiter);
+	waiter->task = store_task_new(s, fn, ctx);
+	list_append(&session->writing->waiting, &waiter->node);
+	return 0;
+}
+
+static void on_deleted(void *ctx attr_unused, const struct error *err)
+{
+	if (err)
+		log_error("delete a session from the store", err);
+}
+
+int store_session_delete(struct session *session, store_done_fn *fn, void *ctx, struct error *err)
+{
+	struct store *s = store_of(session);
+
+	/* What was never written could not be marked. */
+	if (write_now(session, err) < 0)
+		return -1;
+	return store_write(
+		s,
+		&DB_SQL("UPDATE sessions SET deleted = 1, ended_ms = coalesce(ended_ms, ?4)"
+	                " WHERE tenant = ?1 AND id = ?2 AND created_ms = ?3",
+	                DB_TEXT(session->tenant), DB_TEXT(session->id), DB_INT(session->created_ms),
+	                DB_INT(clock_real_ms())),
+		1, fn ? fn : on_deleted, ctx, err);
 }
 
 void store_session_gone(struct session *session)
 {
 	struct store *s = store_of(session);
+	struct session_write *w;
 
 	if (s && !list_is_empty(&session->dirty.node) && session->ended_ms &&
 	    write_item(&session->dirty) < 0)
 		log_warn("session=%s was not written, ignoring", session->id);
 	list_remove(&session->dirty.node);
-	if (session->writing)
-		db_forget(TAKE_PTR(session->writing));
+	w = TAKE_PTR(session->writing);
+	if (w && list_is_empty(&w->waiting)) {
+		db_forget(w->job);
+		free(w);
+	} else if (w) {
+		w->session = NULL;
+	}
 }
 
 /* In again. */

@@ -26,8 +26,19 @@ struct store;
 /* Called by session*.c; nothing happens where there is no store. */
 
 void store_session_changed(struct session *session);
-/** store_session_deleted - by its owner: neither it nor its executions can be read any more. */
-void store_session_deleted(struct session *session);
+/**
+ * store_session_delete - by its owner: neither it nor its executions can be read any more. @fn is
+ * told when that is on the disk; NULL: nobody waits for it. ERR_BUSY: there is no room, and nothing
+ * has changed.
+ */
+int store_session_delete(struct session *session, store_done_fn *fn, void *ctx,
+                         struct error *err) attr_must_check;
+/**
+ * store_session_when_written - @fn is told when the session as it is now is on the disk. Return: 0;
+ * 1: it is, or nobody keeps it, and @fn is not called; -1: ERR_BUSY, there is no room.
+ */
+int store_session_when_written(struct session *session, store_done_fn *fn, void *ctx,
+                               struct error *err) attr_must_check;
 /** store_session_gone - its memory goes; what was not written is written now. */
 void store_session_gone(struct session *session);
 

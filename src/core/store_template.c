@@ -7,9 +7,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "core/store.h"
+#include "core/store_internal.h"
 #include "core/templates.h"
-#include "db/db.h"
 
 #define LOAD_MAX_BYTES (64u << 20)
 
@@ -116,7 +115,8 @@ static void read_spec(const json_t *j, struct template_spec *ret_spec)
 	}
 }
 
-static void on_put(void *ctx, const struct template *t)
+static int on_put(void *ctx, const struct template *t, struct templates_done done,
+                  struct error *err)
 {
 	cleanup_free char *spec = write_spec(&t->spec);
 	bool image = t->kind == TEMPLATE_ON_IMAGE;
@@ -128,21 +128,18 @@ static void on_put(void *ctx, const struct template *t)
 		DB_TEXT(t->tenant), DB_TEXT(t->spec.id), DB_INT(t->created_ms),
 		DB_INT(t->updated_ms), DB_TEXT(image ? t->root : NULL), DB_TEXT(t->config),
 		DB_TEXT(spec));
-	struct error err = {0};
 
-	if (!db_write(store_db(ctx), &put, 1, NULL, NULL, &err))
-		log_error("a template is not kept", &err);
+	return store_write(ctx, &put, 1, done.fn, done.ctx, err);
 }
 
-static void on_delete(void *ctx, const struct template *t)
+static int on_delete(void *ctx, const struct template *t, struct templates_done done,
+                     struct error *err)
 {
 	const struct db_statement gone =
 		DB_SQL("DELETE FROM templates WHERE tenant = ?1 AND id = ?2", DB_TEXT(t->tenant),
 	               DB_TEXT(t->spec.id));
-	struct error err = {0};
 
-	if (!db_write(store_db(ctx), &gone, 1, NULL, NULL, &err))
-		log_error("a template is not forgotten", &err);
+	return store_write(ctx, &gone, 1, done.fn, done.ctx, err);
 }
 
 static void adopt(struct templates *all, const struct db_rows *rows, size_t row)
@@ -161,7 +158,7 @@ static void adopt(struct templates *all, const struct db_rows *rows, size_t row)
 
 	read_spec(j, &record.spec);
 	record.spec.id = xstrdup(db_rows_text(rows, row, 1));
-	if (templates_adopt(all, &record, false, &t, &err) < 0)
+	if (templates_adopt(all, &record, NULL, &t, &err) < 0)
 		log_warn("template %s: %s, ignoring", record.spec.id, err.msg);
 	template_spec_done(&record.spec);
 	json_decref(j);

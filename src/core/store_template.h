@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: templates in the database. What is not written because the disk is full is logged. */
+/* DOC: templates in the database. What cannot be written is undone; see templates_done. */
 
 #include "base/attr.h"
 #include "base/error.h"

@@ -39,7 +39,8 @@ struct templates {
 	void *unused_ctx;
 	struct map *by_key;
 	struct list slots;
-	size_t count; /* without built-ins */
+	struct list changes; /* struct change.node: not written yet */
+	size_t count;        /* without built-ins */
 };
 
 static int make_key(char ret_key[KEY_LEN], const char *tenant, const char *id)
@@ -201,16 +202,119 @@ static void settle(const struct templates *all, struct template *t)
 	template_settle(t, &host);
 }
 
-static void tell_put(const struct templates *all, const struct template *t)
+/* Keeping. */
+
+/* What is not on the disk yet. */
+struct change {
+	struct list node;              /* templates.changes */
+	struct templates *all;         /* NULL: freed before it was written */
+	struct template *before, *now; /* references; NULL: there was none, or is none */
+	struct templates_done done;
+};
+
+static void change_free(struct change *change)
 {
-	if (all->events.on_put)
-		all->events.on_put(all->events.ctx, t);
+	list_remove(&change->node);
+	if (change->before)
+		template_unref(change->before);
+	if (change->now)
+		template_unref(change->now);
+	free(change);
 }
 
-int templates_adopt(struct templates *all, const struct template_record *record, bool keep,
-                    struct template **ret_template, struct error *err)
+static void take_out(struct templates *all, struct slot *slot)
+{
+	char key[KEY_LEN];
+
+	if (make_key(key, slot->now->tenant, slot->now->spec.id) >= 0)
+		(void)map_remove(all->by_key, key);
+	list_remove(&slot->node);
+	all->count--;
+	template_unref(slot->now);
+	free(slot);
+}
+
+/* As it was, unless somebody has changed it again since. */
+static void undo(const struct change *change)
+{
+	const struct template *any = change->before ? change->before : change->now;
+	struct slot *slot = slot_of(change->all, any->tenant, any->spec.id);
+
+	if (!slot && !change->now) {
+		add(change->all, template_ref(change->before));
+	} else if (slot && slot->now == change->now && change->before) {
+		template_unref(slot->now);
+		slot->now = template_ref(change->before);
+	} else if (slot && slot->now == change->now) {
+		take_out(change->all, slot);
+	}
+}
+
+static void drop_root(const struct templates *all, const struct template *t)
+{
+	if (t->kind == TEMPLATE_ON_IMAGE && all->on_unused && !templates_uses_root(all, t->root))
+		all->on_unused(all->unused_ctx, t->root);
+}
+
+static void on_kept(void *ctx, const struct error *err)
+{
+	struct change *change = ctx;
+
+	if (change->all && err)
+		undo(change);
+	else if (change->all && !change->now)
+		drop_root(change->all, change->before);
+	if (change->done.fn)
+		change->done.fn(change->done.ctx, err);
+	change_free(change);
+}
+
+/* Before it is made. Return: as the functions that change something. */
+static int keep(struct templates *all, struct template *before, struct template *now,
+                struct templates_done done, struct error *err)
+{
+	struct change *change;
+	struct templates_done told;
+	int r;
+
+	if (!all->events.on_put)
+		return 1;
+	change = NEW(struct change);
+	change->all = all;
+	change->before = before ? template_ref(before) : NULL;
+	change->now = now ? template_ref(now) : NULL;
+	change->done = done;
+	list_append(&all->changes, &change->node);
+	told = (struct templates_done){on_kept, change};
+	r = now ? all->events.on_put(all->events.ctx, now, told, err)
+	        : all->events.on_delete(all->events.ctx, before, told, err);
+	if (r < 0)
+		change_free(change);
+	return r;
+}
+
+/* Their writes are still under way: they are told to nobody. */
+static void end_changes(struct templates *all)
+{
+	struct change *change;
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_UNAVAILABLE, ECANCELED, "the daemon is stopping");
+	LIST_FOREACH (change, &all->changes, struct change, node) {
+		list_remove(&change->node);
+		change->all = NULL;
+		if (change->done.fn)
+			change->done.fn(change->done.ctx, &err);
+		change->done.fn = NULL;
+	}
+}
+
+int templates_adopt(struct templates *all, const struct template_record *record,
+                    const struct templates_done *done, struct template **ret_template,
+                    struct error *err)
 {
 	attr_cleanup(template_unrefp) struct template *t = NULL;
+	int r = 1;
 
 	if (check_spec(&record->spec, err) < 0 ||
 	    check_unique(all, record->tenant, &record->spec, NULL, err) < 0)
@@ -231,21 +335,23 @@ int templates_adopt(struct templates *all, const struct template_record *record,
 	settle(all, t);
 	/* Who asks for packages is told at once; who was here before is kept, and says so itself.
 	 */
-	if (keep && template_check_packages(t, all->config.bases, err) < 0)
+	if (done && template_check_packages(t, all->config.bases, err) < 0)
+		return -1;
+	if (done)
+		r = keep(all, NULL, t, *done, err);
+	if (r < 0)
 		return -1;
 	add(all, t);
-	if (keep)
-		tell_put(all, t);
 	*ret_template = TAKE_PTR(t);
-	return 0;
+	return r;
 }
 
 int templates_create(struct templates *all, const char *tenant, const struct template_spec *spec,
-                     struct template **ret_template, struct error *err)
+                     struct templates_done done, struct template **ret_template, struct error *err)
 {
 	const struct template_record record = {.tenant = tenant, .spec = *spec};
 
-	return templates_adopt(all, &record, true, ret_template, err);
+	return templates_adopt(all, &record, &done, ret_template, err);
 }
 
 /* The slot of a template that may be changed. */
@@ -265,17 +371,18 @@ static struct slot *find_own(const struct templates *all, const char *tenant, co
 	return NULL;
 }
 
-int templates_update(struct templates *all, const char *tenant, const char *id,
-                     const struct template_spec *spec, struct template **ret_template,
-                     struct error *err)
+int templates_update(struct templates *all, const struct templates_update *update,
+                     struct templates_done done, struct template **ret_template, struct error *err)
 {
 	attr_cleanup(template_unrefp) struct template *t = NULL;
-	struct slot *slot = find_own(all, tenant, id, err);
+	const char *tenant = update->tenant;
+	struct slot *slot = find_own(all, tenant, update->id, err);
 	bool same_image;
+	int r;
 
 	if (!slot)
 		return -1;
-	t = new_template(tenant, spec);
+	t = new_template(tenant, update->spec);
 	template_spec_fill(&t->spec, &slot->now->spec);
 	if (!str_equal(t->spec.id, slot->now->spec.id))
 		return error_field(err, "id", "cannot be changed");
@@ -291,11 +398,13 @@ int templates_update(struct templates *all, const char *tenant, const char *id,
 	settle(all, t);
 	if (template_check_packages(t, all->config.bases, err) < 0)
 		return -1;
+	r = keep(all, slot->now, t, done, err);
+	if (r < 0)
+		return -1;
 	template_unref(slot->now);
 	slot->now = TAKE_PTR(t);
-	tell_put(all, slot->now);
 	*ret_template = slot->now;
-	return 0;
+	return r;
 }
 
 /* Other templates on the same imported root. */
@@ -328,11 +437,13 @@ void templates_set_unused(struct templates *all, void (*fn)(void *ctx, const cha
 	all->unused_ctx = ctx;
 }
 
-int templates_delete(struct templates *all, const char *tenant, const char *id, struct error *err)
+int templates_delete(struct templates *all, const char *tenant, const char *id,
+                     struct templates_done done, struct error *err)
 {
 	struct slot *slot = find_own(all, tenant, id, err);
-	char key[KEY_LEN];
+	struct template *t;
 	size_t others;
+	int r;
 
 	if (!slot)
 		return -1;
@@ -344,18 +455,16 @@ int templates_delete(struct templates *all, const char *tenant, const char *id, 
 	if (others > 0 && slot->now->config)
 		return error_set(err, ERR_TEMPLATE_IN_USE, 0,
 		                 "%zu other templates stand on the image of '%s'", others, id);
-	if (all->events.on_delete)
-		all->events.on_delete(all->events.ctx, slot->now);
-	if (make_key(key, tenant, id) >= 0)
-		(void)map_remove(all->by_key, key);
-	list_remove(&slot->node);
-	all->count--;
-	if (slot->now->kind == TEMPLATE_ON_IMAGE && all->on_unused &&
-	    !templates_uses_root(all, slot->now->root))
-		all->on_unused(all->unused_ctx, slot->now->root);
-	template_unref(slot->now);
-	free(slot);
-	return 0;
+	r = keep(all, slot->now, NULL, done, err);
+	if (r < 0)
+		return -1;
+	t = template_ref(slot->now);
+	take_out(all, slot);
+	/* Else when its end is on the disk. */
+	if (r > 0)
+		drop_root(all, t);
+	template_unref(t);
+	return r;
 }
 
 /* Using. */
@@ -456,6 +565,7 @@ struct templates *templates_new(const struct templates_config *config)
 	all->config = *config;
 	all->by_key = map_new();
 	list_init(&all->slots);
+	list_init(&all->changes);
 	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++)
 		add_builtin(all, &builtins[i]);
 	return all;
@@ -472,6 +582,7 @@ void templates_free(struct templates *all)
 
 	if (!all)
 		return;
+	end_changes(all);
 	LIST_FOREACH (slot, &all->slots, struct slot, node) {
 		list_remove(&slot->node);
 		template_unref(slot->now);

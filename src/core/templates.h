@@ -30,11 +30,21 @@ struct templates_config {
 	size_t max;     /* of all tenants together */
 };
 
-/* Who keeps them. Called from inside the change; @ctx may be NULL with all others. */
+/* Whom a change is told to, once, from the loop: when it is on the disk, or, with @err, was undone
+ * because it could not be written. */
+struct templates_done {
+	void (*fn)(void *ctx, const struct error *err);
+	void *ctx;
+};
+
+/* Who keeps them. Called from inside the change; @ctx may be NULL with all others. -1: it cannot be
+ * kept now, and the change is not made; else @done follows. */
 struct templates_events {
 	void *ctx;
-	void (*on_put)(void *ctx, const struct template *t);
-	void (*on_delete)(void *ctx, const struct template *t);
+	int (*on_put)(void *ctx, const struct template *t, struct templates_done done,
+	              struct error *err);
+	int (*on_delete)(void *ctx, const struct template *t, struct templates_done done,
+	                 struct error *err);
 };
 
 void templates_free(struct templates *all);
@@ -49,19 +59,29 @@ size_t templates_count(const struct templates *all, const char *tenant);
 /** templates_sessions - how many living sessions use it. */
 size_t templates_sessions(const struct templates *all, const struct template *t);
 
+/* Changes. They hold at once; @done tells when they are on the disk. Return: 0; 1: nobody keeps
+ * them, and @done is not called; -1: refused. */
+
 /**
  * templates_create - ERR_CONFLICT for an id or a name in use, ERR_INVALID with the field. What
  * @spec points to is copied.
  */
 int templates_create(struct templates *all, const char *tenant, const struct template_spec *spec,
-                     struct template **ret_template, struct error *err) attr_must_check;
-/** templates_update - what @spec says; the rest stays. ERR_TEMPLATE_NOT_FOUND, ERR_DENIED. */
-int templates_update(struct templates *all, const char *tenant, const char *id,
-                     const struct template_spec *spec, struct template **ret_template,
+                     struct templates_done done, struct template **ret_template,
+                     struct error *err) attr_must_check;
+
+/* What @id of @tenant is to become. */
+struct templates_update {
+	const char *tenant, *id;
+	const struct template_spec *spec;
+};
+/** templates_update - what the spec says; the rest stays. ERR_TEMPLATE_NOT_FOUND, ERR_DENIED. */
+int templates_update(struct templates *all, const struct templates_update *update,
+                     struct templates_done done, struct template **ret_template,
                      struct error *err) attr_must_check;
 /** templates_delete - ERR_TEMPLATE_IN_USE while sessions or templates need it. */
 int templates_delete(struct templates *all, const char *tenant, const char *id,
-                     struct error *err) attr_must_check;
+                     struct templates_done done, struct error *err) attr_must_check;
 
 /* One as it was kept, or as an import made it. */
 struct template_record {
@@ -71,9 +91,10 @@ struct template_record {
 	const char *config;        /* JSON; NULL */
 	uint64_t created_ms, updated_ms;
 };
-/** templates_adopt - @keep: tell whoever keeps them. */
-int templates_adopt(struct templates *all, const struct template_record *record, bool keep,
-                    struct template **ret_template, struct error *err) attr_must_check;
+/** templates_adopt - @done NULL: it was kept before; else as for a change. */
+int templates_adopt(struct templates *all, const struct template_record *record,
+                    const struct templates_done *done, struct template **ret_template,
+                    struct error *err) attr_must_check;
 
 /** templates_get - what @id names (NULL: TEMPLATE_DEFAULT), if it can be used: ERR_INVALID with the
  * field template_id otherwise. Return: a reference, or NULL with *err. */

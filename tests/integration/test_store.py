@@ -183,6 +183,92 @@ def test_an_acknowledged_execution_is_never_lost(own):
             assert answer.json["status"] in ("success", "crashed", "cancelled"), (seed, answer)
 
 
+def killed(daemon, change):
+    """What one request said, after which the daemon was killed at once and started again."""
+    with daemon.client() as client:
+        answer = change(client)
+        daemon.kill()
+    again(daemon)
+    return answer
+
+
+def test_what_was_answered_with_success_survives_a_kill(own):
+    """Each change is followed by a kill at once: a 2xx means that it is on the disk."""
+    daemon = own()
+    wanted = {"mode": "ephemeral", "language": "python", "dependencies": [{"name": "pip-is-not-there"}]}
+    refusal = killed(daemon, lambda c: c.post(f"{V1}/sessions", wanted))
+    assert refusal.status == 400
+    made = killed(daemon, lambda c: c.post(f"{V1}/sessions", {"mode": "ephemeral", "session_id": "one"}))
+    assert made.status == 201
+    shared = killed(daemon, lambda c: c.post("/workspace/se/session/two", {}))
+    assert shared.status == 200
+    with daemon.client() as client:
+        assert client.get(f"{V1}/sessions/one").json["status"] == "ready"
+        assert client.get(f"{V1}/sessions/two").status == 200
+    assert killed(daemon, lambda c: c.post(f"{V1}/sessions/one/terminate", {})).status == 200
+    with daemon.client() as client:
+        assert client.get(f"{V1}/sessions/one").json["status"] == "terminated"
+    assert killed(daemon, lambda c: c.request("DELETE", f"{V1}/sessions/one")).status == 200
+    assert killed(daemon, lambda c: c.request("DELETE", "/workspace/se/session/two")).status == 200
+    with daemon.client() as client:
+        assert client.get(f"{V1}/sessions/one").status == 404
+        assert client.get(f"{V1}/sessions/two").status == 404
+
+
+def test_templates_that_were_answered_with_success_survive_a_kill(own):
+    daemon = own()
+    path = f"{V1}/templates"
+    template = {"id": "mine", "name": "Mine", "image": "host", "default_env_vars": {"A": "1"}}
+    assert killed(daemon, lambda c: c.post(path, template)).status == 201
+    assert killed(daemon, lambda c: c.request("PUT", f"{path}/mine", {"name": "Renamed"})).status == 200
+    with daemon.client() as client:
+        shown = client.get(f"{path}/mine").json
+        assert shown["name"] == "Renamed" and shown["default_env_vars"] == {"A": "1"}
+    assert killed(daemon, lambda c: c.request("DELETE", f"{path}/mine")).status == 204
+    with daemon.client() as client:
+        assert client.get(f"{path}/mine").status == 404
+
+
+def test_an_execution_that_may_have_begun_is_not_run_again(own):
+    """Killed as soon as it is acknowledged: it ran, or it is said to have crashed, and runs at most once."""
+    daemon = own()
+    with daemon.client() as client:
+        session = Session(client, mode="ephemeral", language="shell")
+        # The second waits for the first, which sleeps: it is certain that it has not begun.
+        first, second = session.start("sleep 60"), session.start("echo second")
+        host.wait_until(lambda: client.get(f"{V1}/executions/{first}").json["status"] == "running", 10, "it runs")
+        daemon.kill()
+    again(daemon)
+    with daemon.client() as client:
+        session.client = client
+        assert session.result(first)["status"] == "crashed"
+        result = session.result(second)
+        assert result["status"] == "success" and result["stdout"] == "second\n"
+        # One that was acknowledged and is killed with the daemon in the same moment.
+        third = session.start("sleep 60")
+        daemon.kill()
+    again(daemon)
+    with daemon.client() as client:
+        session.client = client
+        assert session.result(third, seconds=10)["status"] == "crashed"
+
+
+def test_packages_of_a_session_are_known_after_a_restart(own):
+    daemon = own()
+    with daemon.client() as client:
+        wanted = [{"name": "surely-not-there", "version": "1.0"}]
+        fields = {"mode": "ephemeral", "dependencies": wanted, "fail_on_dependency_error": False}
+        answer = client.post(f"{V1}/sessions", fields)
+        assert answer.status == 201, answer
+        shown = client.get(f"{V1}/sessions/{answer.json['session_id']}").json
+    daemon.kill()
+    again(daemon)
+    with daemon.client() as client:
+        after = client.get(f"{V1}/sessions/{shown['id']}").json
+        assert after["requested_dependencies"] == wanted and after["dependency_install_status"] == "failed"
+        assert after == shown
+
+
 def refused(daemon, words):
     before = picture(daemon)
     with contextlib.suppress(FileNotFoundError):

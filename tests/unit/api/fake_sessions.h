@@ -170,6 +170,7 @@ void session_info(const struct session *session, struct session_info *ret_info)
 	static char *env[] = {variable, NULL};
 
 	*ret_info = (struct session_info){
+		.tenant = TENANT_DEFAULT,
 		.id = session->id,
 		.language = session->language,
 		.agent_id = session->agent_id[0] ? session->agent_id : NULL,
@@ -263,6 +264,26 @@ void session_delete(struct session *session)
 {
 	executions_forget(session->service->executions, TENANT_DEFAULT, session->id);
 	session->service->exists = false;
+}
+
+/* Nobody keeps them: what is done is done. */
+
+int session_when_kept(struct session *session, session_kept_fn *fn, void *ctx, struct error *err)
+{
+	(void)session;
+	(void)fn;
+	(void)ctx;
+	(void)err;
+	return 1;
+}
+
+int session_delete_kept(struct session *session, session_kept_fn *fn, void *ctx, struct error *err)
+{
+	(void)fn;
+	(void)ctx;
+	(void)err;
+	session_delete(session);
+	return 1;
 }
 
 void session_counters(struct session *session, struct box_counters *ret_counters)
