@@ -17,6 +17,11 @@
  * Theory of operation. Pending and running executions are bounded by whoever starts them; only the
  * ended are kept at our discretion, in the order in which they ended. One that is forgotten leaves
  * all tables at once; if it is watched its memory stays until the watchers know its end.
+ *
+ * Where there are too many, a tenant that has more than an equal share loses its oldest: first the
+ * one whose execution has just ended, then the one that has most. Some tenant always has, or there
+ * would not be too many; who has not loses nothing. The one that has most is remembered for as long
+ * as it has more than its share, so that looking for it is rare.
  */
 
 #define OUTPUT_MAX (256u * 1024 * 1024) /* the largest limits.output_max */
@@ -72,6 +77,7 @@ void execution_free(struct execution *e)
 	execution_stop_delivery(e);
 	store_execution_gone(e);
 	list_remove(&e->ended_node);
+	list_remove(&e->share_node);
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
 		buf_done(&e->output[i]);
 	outcome_done(&e->outcome);
@@ -83,6 +89,42 @@ void execution_free(struct execution *e)
 	free(e->code);
 	free(e->request);
 	free(e);
+}
+
+/* Shares. */
+
+static void enter_share(struct execution *e)
+{
+	struct executions *all = e->all;
+	struct execution_share *share = map_get(all->shares, e->tenant);
+
+	if (!share) {
+		share = NEW(struct execution_share);
+		memcpy(share->tenant, e->tenant, sizeof(share->tenant));
+		list_init(&share->ended);
+		(void)!map_put(all->shares, share->tenant, share); /* looked up above */
+		all->shares_count++;
+	}
+	share->count++;
+	share->bytes += e->bytes;
+	list_append(&share->ended, &e->share_node);
+	e->share = share;
+}
+
+static void leave_share(struct execution *e)
+{
+	struct executions *all = e->all;
+	struct execution_share *share = TAKE_PTR(e->share);
+
+	list_remove(&e->share_node);
+	share->bytes -= e->bytes;
+	if (--share->count > 0)
+		return;
+	if (all->largest == share)
+		all->largest = NULL;
+	(void)map_remove(all->shares, share->tenant);
+	all->shares_count--;
+	free(share);
 }
 
 /* Out of all tables. Its memory follows when nobody watches it. */
@@ -98,6 +140,7 @@ static void forget(struct execution *e)
 	list_remove(&e->ended_node);
 	all->ended_count--;
 	all->ended_bytes -= e->bytes;
+	leave_share(e);
 	/* What is not written yet is written first. */
 	if (list_is_empty(&e->watches) && !e->delivering && !store_execution_flush(e))
 		execution_free(e);
@@ -110,15 +153,45 @@ static bool is_over_bounds(const struct executions *all)
 	return all->ended_count > all->max_count || all->ended_bytes > all->max_bytes;
 }
 
-/* The one that has just ended stays whatever its size: somebody is about to read it. */
-static void keep_within_bounds(struct executions *all)
+/* Whether it has more than its share of what there is too much of. */
+static bool is_over_share(const struct executions *all, const struct execution_share *share)
 {
-	struct execution *e;
+	if (all->ended_count > all->max_count)
+		return share->count > all->max_count / all->shares_count;
+	return share->bytes > all->max_bytes / all->shares_count;
+}
 
-	LIST_FOREACH (e, &all->ended, struct execution, ended_node) {
-		if (all->ended_count <= 1 || !is_over_bounds(all))
+static struct execution_share *find_largest(const struct executions *all)
+{
+	bool by_count = all->ended_count > all->max_count;
+	struct execution_share *share, *most = NULL;
+	size_t pos = 0;
+
+	while ((share = map_next(all->shares, &pos, NULL)))
+		if (!most || (by_count ? share->count > most->count : share->bytes > most->bytes))
+			most = share;
+	return most;
+}
+
+static struct execution_share *choose_share(struct executions *all, struct execution_share *own)
+{
+	if (is_over_share(all, own))
+		return own;
+	if (!all->largest || !is_over_share(all, all->largest))
+		all->largest = find_largest(all);
+	return all->largest;
+}
+
+/* The one that has just ended stays whatever its size: somebody is about to read it. */
+static void keep_within_bounds(struct executions *all, const struct execution *ended)
+{
+	while (all->ended_count > 1 && is_over_bounds(all)) {
+		struct execution_share *share = choose_share(all, ended->share);
+		struct execution *oldest = LIST_FIRST(&share->ended, struct execution, share_node);
+
+		if (oldest == ended)
 			break;
-		forget(e);
+		forget(oldest);
 	}
 }
 
@@ -131,6 +204,7 @@ struct executions *executions_new(struct loop *loop, size_t max_count, size_t ma
 	all->max_bytes = max_bytes;
 	all->by_id = map_new();
 	all->owners = map_new();
+	all->shares = map_new();
 	list_init(&all->ended);
 	list_init(&all->forgotten);
 	return all;
@@ -170,6 +244,7 @@ static void free_owner_and_all(struct execution_owner *owner)
 void executions_free(struct executions *all)
 {
 	struct execution_owner *owner;
+	struct execution_share *share;
 	struct execution *e;
 	size_t pos = 0;
 
@@ -179,6 +254,10 @@ void executions_free(struct executions *all)
 		free_owner_and_all(owner);
 	LIST_FOREACH (e, &all->forgotten, struct execution, ended_node)
 		free_with_watches(e);
+	pos = 0;
+	while ((share = map_next(all->shares, &pos, NULL)))
+		free(share);
+	map_free(all->shares);
 	map_free(all->owners);
 	map_free(all->by_id);
 	free(all);
@@ -206,6 +285,7 @@ struct execution *execution_new_blank(struct executions *all)
 		buf_init(&e->output[i], OUTPUT_MAX);
 	list_init(&e->watches);
 	list_init(&e->ended_node);
+	list_init(&e->share_node);
 	list_init(&e->node);
 	list_init(&e->dirty.node);
 	return e;
@@ -396,9 +476,10 @@ static void count_ended(struct execution *e)
 	all->ended_count++;
 	all->ended_bytes += e->bytes;
 	list_append(&all->ended, &e->ended_node);
+	enter_share(e);
 	if (!all->store || e->withdrawn)
 		execution_settle(e);
-	keep_within_bounds(all);
+	keep_within_bounds(all, e);
 }
 
 /* By age: somebody may read an old one while its session makes new ones. */

@@ -18,6 +18,13 @@ struct execution_owner {
 	size_t count;
 };
 
+/* What is kept in memory of one tenant's; there as long as it has something. */
+struct execution_share {
+	char tenant[TENANT_NAME_MAX + 1];
+	struct list ended; /* struct execution.share_node, the first to end first */
+	size_t count, bytes;
+};
+
 struct executions {
 	struct loop *loop;
 	struct store *store;     /* NULL: nothing is written */
@@ -28,6 +35,9 @@ struct executions {
 	struct list ended;  /* struct execution.ended_node, the first to end first */
 	size_t ended_count, ended_bytes;
 	size_t max_count, max_bytes;
+	struct map *shares; /* struct execution_share, by tenant */
+	size_t shares_count;
+	struct execution_share *largest; /* when it was last looked for; NULL: it is gone */
 	struct list forgotten; /* struct execution.ended_node: only their watchers know them */
 };
 
@@ -48,6 +58,8 @@ struct execution_watch {
 struct execution {
 	struct list node; /* execution_owner.executions */
 	struct list ended_node;
+	struct list share_node;
+	struct execution_share *share; /* ENDED and known: of its tenant */
 	struct executions *all;
 	struct execution_owner *owner; /* NULL: forgotten */
 	char id[40];

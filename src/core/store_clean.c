@@ -15,10 +15,18 @@
  * BATCH_ROWS rows of at most about BATCH_BYTES, and says which. While a step removes something it
  * is repeated after a pause; then comes the next; after the last the round rests. What is removed
  * from the store leaves memory too, so that nobody reads what is said to be gone.
+ *
+ * Where there is too much, the tenant that has most of it loses its oldest, and never more than
+ * what it has beyond an equal share: nobody within his share loses anything to others. How much
+ * each has is known without counting (migrations/005_retention.sql).
  */
 
-#define BATCH_ROWS       "64"
-#define BATCH_BYTES      "4194304"
+#define BATCH_ROWS_MAX   64
+#define BATCH_BYTES_MAX  4194304
+#define TEXT_OF(number)  #number
+#define AS_TEXT(number)  TEXT_OF(number)
+#define BATCH_ROWS       AS_TEXT(BATCH_ROWS_MAX)
+#define BATCH_BYTES      AS_TEXT(BATCH_BYTES_MAX)
 #define ROWS_MAX_BYTES   (1u << 20)
 #define PAUSE_US         (5 * USEC_PER_MS)
 #define INTERVAL_MIN_US  (200 * USEC_PER_MS)
@@ -49,64 +57,96 @@ struct store_cleaner {
 };
 
 static void on_batch(void *ctx, const struct db_rows *rows, const struct error *err);
+static void on_usage(void *ctx, const struct db_rows *rows, const struct error *err);
 
-static struct db_job *remove_executions(struct store_cleaner *c, struct error *err)
+static struct db_job *remove_deleted(struct store_cleaner *c, struct error *err)
 {
-	const struct config *config = c->parts.config;
-	struct db *db = store_db(c->parts.store);
-	int64_t before = (int64_t)(clock_real_ms() - config->retention_executions_us / 1000);
-
-	if (c->step == STEP_DELETED_EXECUTIONS)
-		return db_change(
-			db,
-			&DB_SQL(DELETE_BATCH(
-				"SELECT e.no, e.bytes, e.completed_ms FROM sessions s JOIN"
-				" executions e ON e.tenant = s.tenant AND e.session_id = s.id AND"
-				" e.session_ms = s.created_ms WHERE s.deleted = 1")),
-			ROWS_MAX_BYTES, on_batch, c, err);
-	if (c->step == STEP_OLD_EXECUTIONS)
-		return db_change(
-			db,
-			&DB_SQL(DELETE_BATCH("SELECT no, bytes, completed_ms FROM executions"
-		                             " WHERE completed_ms < ?1 ORDER BY"
-		                             " completed_ms, no"),
-		                DB_INT(before)),
-			ROWS_MAX_BYTES, on_batch, c, err);
-	if (c->step == STEP_MANY_EXECUTIONS)
-		return db_change(
-			db,
-			&DB_SQL(DELETE_BATCH("SELECT no, bytes, completed_ms FROM executions WHERE"
-		                             " completed_ms <= (SELECT completed_ms FROM executions"
-		                             " WHERE completed_ms IS NOT NULL ORDER BY"
-		                             " completed_ms DESC, no DESC LIMIT 1 OFFSET ?1)"
-		                             " ORDER BY completed_ms, no"),
-		                DB_INT(config->retention_count)),
-			ROWS_MAX_BYTES, on_batch, c, err);
-	return db_change(db,
-	                 &DB_SQL(DELETE_BATCH("SELECT no, bytes, completed_ms FROM executions WHERE"
-	                                      " completed_ms IS NOT NULL AND (SELECT sum(bytes)"
-	                                      " FROM executions WHERE completed_ms IS NOT NULL)"
-	                                      " > ?1 ORDER BY completed_ms, no"),
-	                         DB_INT(config->retention_bytes)),
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL(DELETE_BATCH(
+				 "SELECT e.no, e.bytes, e.completed_ms FROM sessions s JOIN"
+				 " executions e ON e.tenant = s.tenant AND e.session_id = s.id AND"
+				 " e.session_ms = s.created_ms WHERE s.deleted = 1")),
 	                 ROWS_MAX_BYTES, on_batch, c, err);
 }
 
-static struct db_job *remove_sessions(struct store_cleaner *c, struct error *err)
+static struct db_job *remove_old(struct store_cleaner *c, struct error *err)
 {
-	struct db *db = store_db(c->parts.store);
+	uint64_t kept_us = c->parts.config->retention_executions_us;
+
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL(DELETE_BATCH("SELECT no, bytes, completed_ms FROM executions"
+	                                      " WHERE completed_ms < ?1 ORDER BY"
+	                                      " completed_ms, no"),
+	                         DB_INT((int64_t)(clock_real_ms() - kept_us / 1000))),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+/* Who has most, of how much, among how many. */
+#define MOST_OF(what)                                                                              \
+	"SELECT tenant, " what ", (SELECT sum(" what ") FROM usage), (SELECT count(*) FROM usage)" \
+	" FROM usage ORDER BY " what " DESC LIMIT 1"
+
+static struct db_job *look_at_count(struct store_cleaner *c, struct error *err)
+{
+	return db_read(store_db(c->parts.store), &DB_SQL(MOST_OF("executions")), ROWS_MAX_BYTES,
+	               on_usage, c, err);
+}
+
+static struct db_job *look_at_bytes(struct store_cleaner *c, struct error *err)
+{
+	return db_read(store_db(c->parts.store), &DB_SQL(MOST_OF("bytes")), ROWS_MAX_BYTES,
+	               on_usage, c, err);
+}
+
+/* How much of @own may go where @total is more than @max; 0: nothing. */
+static int64_t excess_of(int64_t own, int64_t total, int64_t tenants, uint64_t max)
+{
+	int64_t over = total - (int64_t)max;
+	int64_t beyond = own - (int64_t)max / (tenants > 0 ? tenants : 1);
+
+	if (over <= 0 || beyond <= 0)
+		return 0;
+	return over < beyond ? over : beyond;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static struct db_job *remove_of(struct store_cleaner *c, const char *tenant, int64_t rows,
+                                int64_t bytes, struct error *err)
+{
+	return db_change(
+		store_db(c->parts.store),
+		&DB_SQL("DELETE FROM executions WHERE no IN (SELECT no FROM (SELECT no, bytes,"
+	                " sum(bytes) OVER (ORDER BY completed_ms, no) AS reach FROM (SELECT no,"
+	                " bytes, completed_ms FROM executions WHERE tenant = ?1 AND completed_ms"
+	                " IS NOT NULL ORDER BY completed_ms, no LIMIT ?2)) WHERE reach - bytes <"
+	                " ?3) RETURNING tenant, id, 0",
+	                DB_TEXT(tenant), DB_INT(least(rows, BATCH_ROWS_MAX)),
+	                DB_INT(least(bytes, BATCH_BYTES_MAX))),
+		ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+/* One that was deleted since the step before still hides its executions. */
+static struct db_job *remove_deleted_sessions(struct store_cleaner *c, struct error *err)
+{
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT no FROM sessions"
+	                         " WHERE deleted = 1 AND NOT EXISTS (SELECT 1 FROM"
+	                         " executions e WHERE e.tenant = sessions.tenant AND"
+	                         " e.session_id = sessions.id AND e.session_ms ="
+	                         " sessions.created_ms) LIMIT " BATCH_ROWS
+	                         ") RETURNING tenant, id, created_ms"),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+static struct db_job *remove_old_sessions(struct store_cleaner *c, struct error *err)
+{
 	uint64_t kept_us = c->parts.config->retention_sessions_us;
 
-	/* One that was deleted since the step before still hides its executions. */
-	if (c->step == STEP_DELETED_SESSIONS)
-		return db_change(db,
-		                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT no FROM sessions"
-		                         " WHERE deleted = 1 AND NOT EXISTS (SELECT 1 FROM"
-		                         " executions e WHERE e.tenant = sessions.tenant AND"
-		                         " e.session_id = sessions.id AND e.session_ms ="
-		                         " sessions.created_ms) LIMIT " BATCH_ROWS
-		                         ") RETURNING tenant, id, created_ms"),
-		                 ROWS_MAX_BYTES, on_batch, c, err);
-	return db_change(db,
+	return db_change(store_db(c->parts.store),
 	                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE"
 	                         " ended_ms < ?1 ORDER BY ended_ms, no LIMIT " BATCH_ROWS
 	                         ") RETURNING tenant, id, created_ms",
@@ -114,10 +154,18 @@ static struct db_job *remove_sessions(struct store_cleaner *c, struct error *err
 	                 ROWS_MAX_BYTES, on_batch, c, err);
 }
 
-static bool is_of_sessions(enum step step)
-{
-	return step == STEP_DELETED_SESSIONS || step == STEP_OLD_SESSIONS;
-}
+static const struct {
+	struct db_job *(*begin)(struct store_cleaner *c, struct error *err);
+	bool is_of_sessions;
+} steps[] = {
+	[STEP_DELETED_EXECUTIONS] = {remove_deleted,          false},
+	[STEP_DELETED_SESSIONS] = {remove_deleted_sessions, true },
+	[STEP_OLD_EXECUTIONS] = {remove_old,              false},
+	[STEP_MANY_EXECUTIONS] = {look_at_count,           false},
+	[STEP_LARGE_EXECUTIONS] = {look_at_bytes,           false},
+	[STEP_OLD_SESSIONS] = {remove_old_sessions,     true },
+};
+static_assert(ARRAY_SIZE(steps) == STEP_COUNT, "every step has its row");
 
 static uint64_t interval(const struct store_cleaner *c)
 {
@@ -137,7 +185,7 @@ static void on_timer(void *ctx)
 	struct store_cleaner *c = ctx;
 	struct error err = {0};
 
-	c->job = is_of_sessions(c->step) ? remove_sessions(c, &err) : remove_executions(c, &err);
+	c->job = steps[c->step].begin(c, &err);
 	/* The queue is full: there is something more important to write. */
 	if (!c->job)
 		timer_start(c->timer, interval(c));
@@ -148,7 +196,7 @@ static void forget(const struct store_cleaner *c, const struct db_rows *rows)
 	for (size_t i = 0; i < db_rows_count(rows); i++) {
 		const char *tenant = db_rows_text(rows, i, 0), *id = db_rows_text(rows, i, 1);
 
-		if (is_of_sessions(c->step))
+		if (steps[c->step].is_of_sessions)
 			session_expire(c->parts.sessions, tenant, id,
 			               (uint64_t)db_rows_int(rows, i, 2));
 		else
@@ -166,6 +214,34 @@ static void give_back(const struct store_cleaner *c)
 	                NULL, NULL, &err);
 }
 
+static void next_step(struct store_cleaner *c, bool failed)
+{
+	c->step = (enum step)((c->step + 1) % STEP_COUNT);
+	timer_start(c->timer, c->step == 0 || failed ? interval(c) : PAUSE_US);
+}
+
+static void on_usage(void *ctx, const struct db_rows *rows, const struct error *err)
+{
+	struct store_cleaner *c = ctx;
+	bool by_count = c->step == STEP_MANY_EXECUTIONS;
+	const struct config *config = c->parts.config;
+	struct error busy = {0};
+	int64_t excess = 0;
+
+	c->job = NULL;
+	if (err)
+		log_error("look at the store", err);
+	else if (db_rows_count(rows) > 0)
+		excess = excess_of(db_rows_int(rows, 0, 1), db_rows_int(rows, 0, 2),
+		                   db_rows_int(rows, 0, 3),
+		                   by_count ? config->retention_count : config->retention_bytes);
+	if (excess > 0)
+		c->job = remove_of(c, db_rows_text(rows, 0, 0), by_count ? excess : BATCH_ROWS_MAX,
+		                   by_count ? BATCH_BYTES_MAX : excess, &busy);
+	if (!c->job)
+		next_step(c, err || excess > 0);
+}
+
 static void on_batch(void *ctx, const struct db_rows *rows, const struct error *err)
 {
 	struct store_cleaner *c = ctx;
@@ -180,8 +256,7 @@ static void on_batch(void *ctx, const struct db_rows *rows, const struct error *
 		timer_start(c->timer, PAUSE_US);
 		return;
 	}
-	c->step = (enum step)((c->step + 1) % STEP_COUNT);
-	timer_start(c->timer, c->step == 0 || err ? interval(c) : PAUSE_US);
+	next_step(c, err);
 }
 
 struct store_cleaner *store_cleaner_new(const struct store_clean_config *config)

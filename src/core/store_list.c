@@ -116,47 +116,61 @@ void store_list_cancel(struct store_list *list)
 	free(list);
 }
 
-#define OF_TENANT " FROM sessions WHERE deleted = 0 AND tenant = ?1 AND (?2 IS NULL OR state = ?2)"
+/* Of one status or of all: a statement each, so that each has its index. */
+#define OF_TENANT " FROM sessions WHERE deleted = 0 AND tenant = ?1"
+#define IN_STATE  OF_TENANT " AND state = ?4"
+#define SESSIONS  "SELECT " STORE_SESSION_COLUMNS
+#define NEWEST    " ORDER BY created_ms DESC, no DESC LIMIT ?2 OFFSET ?3"
 
 struct store_list *store_list_sessions(struct session_service *sessions,
                                        const struct store_query *query, store_page_fn *fn,
                                        void *ctx, struct error *err)
 {
-	const struct db_value tenant = DB_TEXT(query->tenant), status = DB_TEXT(query->status);
-	const struct db_statement queries[2] = {
-		DB_SQL("SELECT count(*)" OF_TENANT, tenant, status),
-		DB_SQL("SELECT " STORE_SESSION_COLUMNS OF_TENANT
-	               " ORDER BY created_ms DESC, no DESC LIMIT ?3 OFFSET ?4",
-	               tenant, status, DB_INT(query->limit), DB_INT(query->offset)),
+	const struct db_value values[] = {DB_TEXT(query->tenant), DB_INT(query->limit),
+	                                  DB_INT(query->offset), DB_TEXT(query->status)};
+	const size_t count = ARRAY_SIZE(values);
+	const struct db_statement all[2] = {
+		{"SELECT count(*)" OF_TENANT, values, 1        },
+		{SESSIONS OF_TENANT NEWEST,   values, count - 1},
+	};
+	const struct db_statement some[2] = {
+		{"SELECT count(*)" IN_STATE, values, count},
+		{SESSIONS IN_STATE NEWEST,   values, count},
 	};
 	struct store_list *list = NEW(struct store_list);
 
 	list->sessions = sessions;
 	list->fn = fn;
 	list->ctx = ctx;
-	return begin(sessions->config.store, queries, list, err);
+	return begin(sessions->config.store, query->status ? some : all, list, err);
 }
 
 #define OF_SESSION                                                                                 \
-	" FROM executions e WHERE e.tenant = ?1 AND e.session_id = ?2 AND e.session_ms = ?3"       \
-	" AND (?4 IS NULL OR e.status = ?4)"
+	" FROM executions e WHERE e.tenant = ?1 AND e.session_id = ?2 AND e.session_ms = ?3"
+#define WITH_STATUS OF_SESSION " AND e.status = ?6"
+#define EXECUTIONS  "SELECT " STORE_EXECUTION_BRIEF
+#define LATEST      " ORDER BY e.no DESC LIMIT ?4 OFFSET ?5"
 
 struct store_list *store_list_executions(struct executions *executions,
                                          const struct store_query *query, store_page_fn *fn,
                                          void *ctx, struct error *err)
 {
-	const struct db_value tenant = DB_TEXT(query->tenant), id = DB_TEXT(query->session_id);
-	const struct db_value ms = DB_INT(query->session_ms), status = DB_TEXT(query->status);
-	const struct db_statement queries[2] = {
-		DB_SQL("SELECT count(*)" OF_SESSION, tenant, id, ms, status),
-		DB_SQL("SELECT " STORE_EXECUTION_BRIEF OF_SESSION
-	               " ORDER BY e.no DESC LIMIT ?5 OFFSET ?6",
-	               tenant, id, ms, status, DB_INT(query->limit), DB_INT(query->offset)),
+	const struct db_value values[] = {DB_TEXT(query->tenant),    DB_TEXT(query->session_id),
+	                                  DB_INT(query->session_ms), DB_INT(query->limit),
+	                                  DB_INT(query->offset),     DB_TEXT(query->status)};
+	const size_t count = ARRAY_SIZE(values);
+	const struct db_statement all[2] = {
+		{"SELECT count(*)" OF_SESSION, values, 3        },
+		{EXECUTIONS OF_SESSION LATEST, values, count - 1},
+	};
+	const struct db_statement some[2] = {
+		{"SELECT count(*)" WITH_STATUS, values, count},
+		{EXECUTIONS WITH_STATUS LATEST, values, count},
 	};
 	struct store_list *list = NEW(struct store_list);
 
 	list->executions = executions;
 	list->fn = fn;
 	list->ctx = ctx;
-	return begin(executions->store, queries, list, err);
+	return begin(executions->store, query->status ? some : all, list, err);
 }

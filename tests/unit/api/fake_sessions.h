@@ -266,8 +266,6 @@ void session_delete(struct session *session)
 	session->service->exists = false;
 }
 
-/* Nobody keeps them: what is done is done. */
-
 int session_when_kept(struct session *session, session_kept_fn *fn, void *ctx, struct error *err)
 {
 	(void)session;
