@@ -16,6 +16,7 @@ struct transfer {
 	CURLM *multi;
 	struct curl_slist *headers;
 	bool stopped;
+	char detail[CURL_ERROR_SIZE]; /* in libcurl's words */
 };
 
 static void transfer_done(struct transfer *t)
@@ -90,6 +91,7 @@ static void set_options(struct transfer *t)
 	const struct http_client_request *request = t->request;
 	CURL *easy = t->easy;
 
+	(void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->detail);
 	(void)curl_easy_setopt(easy, CURLOPT_URL, request->url);
 	/* What "a/../b" means is for the daemon to say. */
 	(void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
@@ -156,6 +158,14 @@ static int report(const struct transfer *t, int r, CURLcode code, struct error *
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "speak to %s", where);
 	(void)curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &sys);
+	if (code == CURLE_PEER_FAILED_VERIFICATION)
+		return error_set(err, ERR_UNTRUSTED, 0,
+		                 "the certificate of %s is not trusted%s%s (%s)", where,
+		                 request->untrusted ? "; " : "",
+		                 request->untrusted ? request->untrusted : "", t->detail);
+	if (code == CURLE_SSL_CACERT_BADFILE)
+		return error_set(err, ERR_INVALID, 0, "no certificates can be read from '%s'",
+		                 request->ca_file);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return error_set(err, ERR_TIMEOUT, 0, "no answer from %s in time", where);
 	return error_set(err, ERR_UNAVAILABLE, (int)sys, "%s: %s", where, curl_easy_strerror(code));

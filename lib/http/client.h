@@ -21,16 +21,18 @@ struct http_client_request {
 	/* Instead of @body one of any length, sent as it is given: up to @size bytes to @data. May
 	 * wait. Return: how many, 0: the end, < 0: stop; the peer then sees that it is cut off. */
 	ssize_t (*on_body)(void *ctx, char *data, size_t size);
-	const char *accept;  /* NULL: application/json */
-	const char *bearer;  /* NULL: none */
-	const char *ca_file; /* of https: whom to believe; NULL: whom the system believes */
-	uint64_t timeout_us; /* 0: none */
-	int cancel_fd;       /* readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
+	const char *accept;    /* NULL: application/json */
+	const char *bearer;    /* NULL: none */
+	const char *ca_file;   /* of https: whom to believe; NULL: whom the system believes */
+	const char *untrusted; /* what to do where that fails, for the message; NULL: nothing */
+	uint64_t timeout_us;   /* 0: none */
+	int cancel_fd;         /* readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
 	/* Pieces of the answer's body as they come. Return < 0 to stop, as by cancel_fd. */
 	int (*on_data)(void *ctx, int status, const char *data, size_t len);
 	void *ctx;
 };
 
-/** http_client_run - Return: 0 with *ret_status, or -1 (ERR_UNAVAILABLE when nobody answers). */
+/** http_client_run - Return: 0 with *ret_status, or -1 (ERR_UNAVAILABLE when nobody answers,
+ * ERR_UNTRUSTED when it is not certain who does). */
 int http_client_run(const struct http_client_request *request, int *ret_status,
                     struct error *err) attr_must_check;

@@ -52,6 +52,7 @@ static const char *const descriptions[] = {
 	[ERR_UNAVAILABLE] = "This cannot be done now.",
 	[ERR_BOX_FAILED] = "The box could not be made.",
 	[ERR_AGENT_LOST] = "The box ended before it answered.",
+	[ERR_UNTRUSTED] = "It is not certain who the peer is.",
 	[ERR_PROTOCOL] = "Two parts of the server disagree.",
 	[ERR_CONFIG] = "The server is not configured for this.",
 	[ERR_SYSTEM] = "The server failed.",

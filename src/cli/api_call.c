@@ -30,6 +30,7 @@ int api_call(const struct endpoint *endpoint, const struct api_call *call, json_
 		.url = url,
 		.bearer = endpoint->key,
 		.ca_file = endpoint->ca_file,
+		.untrusted = ENDPOINT_UNTRUSTED,
 		.body = call->body,
 		.body_len = call->body_len || !call->body ? call->body_len : strlen(call->body),
 		.on_data = on_data,
@@ -53,13 +54,10 @@ int api_call(const struct endpoint *endpoint, const struct api_call *call, json_
 	return 0;
 }
 
-int api_endpoint(const char *socket, const char *url, struct endpoint *ret_endpoint,
+int api_endpoint(const struct endpoint_options *options, struct endpoint *ret_endpoint,
                  struct error *err)
 {
-	struct endpoint_source source = {.socket = socket, .url = url};
-
-	endpoint_source_fill(&source);
-	if (endpoint_choose(&source, ret_endpoint, err) < 0)
+	if (endpoint_find(options, ret_endpoint, err) < 0)
 		return -1;
 	if (!ret_endpoint->chosen && !endpoint_is_served(ret_endpoint))
 		return error_set(err, ERR_UNAVAILABLE, 0,

@@ -22,7 +22,7 @@ struct api_call {
 int api_call(const struct endpoint *endpoint, const struct api_call *call, json_t **ret_answer,
              int *ret_status, struct error *err) attr_must_check;
 /** api_endpoint - where a daemon is that outlives the command: none is started for it. */
-int api_endpoint(const char *socket, const char *url, struct endpoint *ret_endpoint,
+int api_endpoint(const struct endpoint_options *options, struct endpoint *ret_endpoint,
                  struct error *err) attr_must_check;
 /**
  * api_path - "/api/v1/sessions/ID" and @suffix, owned; NULL (ERR_INVALID): @id can be no id, and

@@ -19,8 +19,7 @@
 #define DAEMON_TIMEOUT_US (2 * USEC_PER_SEC)
 
 struct doctor_options {
-	const char *socket;
-	const char *url;
+	struct endpoint_options at;
 	bool json;
 };
 
@@ -68,23 +67,26 @@ static void add_runtimes(struct checks *checks)
 static int add_daemon(struct checks *checks, const struct doctor_options *options,
                       struct error *err)
 {
-	struct endpoint_source source = {.socket = options->socket, .url = options->url};
 	cleanup_endpoint struct endpoint endpoint = {0};
 	cleanup_free char *url = NULL;
 	cleanup_free char *value = NULL;
 	struct http_client_request request = {.method = "GET", .timeout_us = DAEMON_TIMEOUT_US};
-	struct error ignored = {0};
+	struct error why = {0};
 	int status = 0;
 
-	endpoint_source_fill(&source);
-	if (endpoint_choose(&source, &endpoint, err) < 0)
+	if (endpoint_find(&options->at, &endpoint, err) < 0)
 		return -1;
 	url = xasprintf("%s/readyz", endpoint.url);
 	request.url = url;
 	request.socket_path = endpoint.socket;
+	request.ca_file = endpoint.ca_file;
+	request.untrusted = ENDPOINT_UNTRUSTED;
 	/* None is no fault: "millibox run" starts one for itself. Hence the error is a finding. */
-	if (http_client_run(&request, &status, &ignored) < 0)
-		value = xasprintf("none at %s", endpoint.socket ? endpoint.socket : endpoint.url);
+	if (http_client_run(&request, &status, &why) < 0)
+		value = why.code == ERR_UNTRUSTED
+		                ? xasprintf("%s", why.msg)
+		                : xasprintf("none at %s",
+		                            endpoint.socket ? endpoint.socket : endpoint.url);
 	else
 		value = xasprintf("%s at %s", status == 200 ? "ready" : "not ready",
 		                  endpoint.socket ? endpoint.socket : endpoint.url);
@@ -182,9 +184,8 @@ static int run(const void *values, const struct args *args, struct error *err)
 #define AT(member) offsetof(struct doctor_options, member)
 
 static const struct option_row rows[] = {
-	{"json",   0, OPTION_FLAG, AT(json),   NULL,   "print the findings as JSON"                 },
-	{"socket", 0, OPTION_TEXT, AT(socket), "PATH", "the daemon's Unix socket"                   },
-	{"url",    0, OPTION_TEXT, AT(url),    "URL",  "the daemon's address: http://127.0.0.1:8000"},
+	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the findings as JSON"},
+	ENDPOINT_ROWS(AT(at)),
 };
 
 const struct command command_doctor = {

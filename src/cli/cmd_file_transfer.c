@@ -108,12 +108,13 @@ static int perform(struct transfer *t, const struct transfer_options *options, s
 	};
 	int status = 0;
 
-	if (api_endpoint(options->common.socket, options->common.url, &endpoint, err) < 0)
+	if (api_endpoint(&options->common.at, &endpoint, err) < 0)
 		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
 	request.url = url = xasprintf("%s%s", endpoint.url, t->path);
 	request.socket_path = endpoint.socket;
 	request.bearer = endpoint.key;
 	request.ca_file = endpoint.ca_file;
+	request.untrusted = ENDPOINT_UNTRUSTED;
 	if (http_client_run(&request, &status, err) < 0)
 		return explain(t, err);
 	if (!t->download || status != 200)
@@ -214,8 +215,7 @@ static int run_put(const void *values, const struct args *args, struct error *er
 /* clang-format off */
 static const struct option_row get_rows[] = {
 	{"recursive", 'r', OPTION_FLAG, AT(recursive),     NULL,   "a directory with all that is in it, as a tar archive"},
-	{"socket",    0,   OPTION_TEXT, AT(common.socket), "PATH", "the daemon's Unix socket"},
-	{"url",       0,   OPTION_TEXT, AT(common.url),    "URL",  "the daemon's address: https://box.example:8000"},
+	ENDPOINT_ROWS(AT(common.at)),
 };
 static const struct option_row put_rows[] = {
 	{"tar",  0,   OPTION_TEXT, AT(tar),  "FILE", "unpack this tar archive into a directory; '-': standard input"},

@@ -22,8 +22,7 @@
 
 struct policy_options {
 	const char *config;
-	const char *socket;
-	const char *url;
+	struct endpoint_options at;
 	bool json;
 };
 
@@ -43,7 +42,7 @@ static int ask(const struct policy_options *options, const char *path, json_t **
 	json_t *answer = NULL;
 	int status = 0;
 
-	if (api_endpoint(options->socket, options->url, &endpoint, err) < 0)
+	if (api_endpoint(&options->at, &endpoint, err) < 0)
 		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
 	if (api_call(&endpoint, &call, &answer, &status, err) < 0)
 		return CLI_OURS;
@@ -192,9 +191,8 @@ static int run_check(const void *values, const struct args *args, struct error *
 #define AT(member) offsetof(struct policy_options, member)
 
 static const struct option_row rows[] = {
-	{"json",   0, OPTION_FLAG, AT(json),   NULL,   "print the daemon's answer"                  },
-	{"socket", 0, OPTION_TEXT, AT(socket), "PATH", "the daemon's Unix socket"                   },
-	{"url",    0, OPTION_TEXT, AT(url),    "URL",  "the daemon's address: http://127.0.0.1:8000"},
+	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the daemon's answer"},
+	ENDPOINT_ROWS(AT(at)),
 };
 
 static const struct option_row check_rows[] = {

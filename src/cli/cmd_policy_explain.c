@@ -125,7 +125,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 		return CLI_USAGE;
 	}
 	call.body = body = build(options, err);
-	if (!body || api_endpoint(options->run.socket, options->run.url, &endpoint, err) < 0)
+	if (!body || api_endpoint(&options->run.at, &endpoint, err) < 0)
 		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
 	if (api_call(&endpoint, &call, &answer, &status, err) < 0)
 		return CLI_OURS;
@@ -156,8 +156,7 @@ static const struct option_row rows[] = {
 	{"max-output", 0,   OPTION_SIZE,     AT(run.output_bytes),   "SIZE",       "kept output of each stream: 1Mi"},
 	{"env",        'e', OPTION_LIST,     AT(run.env),            "NAME=VALUE", "an environment variable; may be repeated"},
 	{"json",       0,   OPTION_FLAG,     AT(run.json),           NULL,         "print the daemon's answer"},
-	{"socket",     0,   OPTION_TEXT,     AT(run.socket),         "PATH",       "the daemon's Unix socket"},
-	{"url",        0,   OPTION_TEXT,     AT(run.url),            "URL",        "the daemon's address: http://127.0.0.1:8000"},
+	ENDPOINT_ROWS(AT(run.at)),
 };
 /* clang-format on */
 

@@ -33,7 +33,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 {
 	const struct run_options *options = values;
 	const char *word = args->words_count > 0 ? args->words[0] : NULL;
-	struct run_send what = {.socket = options->socket, .url = options->url};
+	struct run_send what = {.at = options->at};
 	cleanup_run_input struct run_input input = {0};
 	cleanup_free char *body = NULL;
 	cleanup_close int interrupt_fd = -1;
@@ -85,8 +85,7 @@ static const struct option_row rows[] = {
 	{"network",    0,   OPTION_TEXT,     AT(network),        "MODE",
          "none, allowlist, bridge or host, as the policy allows"                                                              },
 	{"json",       0,   OPTION_FLAG,     AT(json),           NULL,         "print the result object instead of the output"},
-	{"socket",     0,   OPTION_TEXT,     AT(socket),         "PATH",       "the daemon's Unix socket"                     },
-	{"url",        0,   OPTION_TEXT,     AT(url),            "URL",        "the daemon's address: http://127.0.0.1:8000"  },
+	ENDPOINT_ROWS(AT(at)),
 };
 /* clang-format on */
 

@@ -43,7 +43,8 @@ enum sandbox_exit {
 
 struct sandbox_options {
 	const char *event, *event_file, *context, *context_file;
-	const char *output, *format, *log_level, *socket, *url;
+	const char *output, *format, *log_level;
+	struct endpoint_options at;
 	uint64_t timeout_s;
 	bool verbose, quiet, profile, version;
 };
@@ -362,7 +363,7 @@ static int check(const struct sandbox_options *o, const struct args *args, const
 static int send(const struct sandbox_options *o, const struct show *show, const char *body,
                 struct error *err)
 {
-	const struct run_send what = {o->socket, o->url, body};
+	const struct run_send what = {o->at, body};
 	cleanup_close int interrupt_fd = interrupt_open();
 	cleanup_exec_call struct exec_call call = {0};
 
@@ -423,21 +424,20 @@ static int run(const void *values, const struct args *args, struct error *err)
 
 /* clang-format off: a row is one option, however long its line. */
 static const struct option_row rows[] = {
-	{"event",        'e', OPTION_TEXT,   AT(event),        "JSON",    "what the handler is given; default: {}"     },
-	{"event-file",   'f', OPTION_TEXT,   AT(event_file),   "FILE",    "the same from a file"                       },
-	{"context",      'c', OPTION_TEXT,   AT(context),      "JSON",    "fields of the handler's context"            },
-	{"context-file", 0,   OPTION_TEXT,   AT(context_file), "FILE",    "the same from a file"                       },
-	{"timeout",      't', OPTION_NUMBER, AT(timeout_s),    "SECONDS", "time limit; default: 300"                   },
-	{"verbose",      'v', OPTION_FLAG,   AT(verbose),      NULL,      "tell more"                                  },
-	{"quiet",        'q', OPTION_FLAG,   AT(quiet),        NULL,      "no line before the output"                  },
-	{"profile",      'p', OPTION_FLAG,   AT(profile),      NULL,      "tell times and memory"                      },
-	{"output",       'o', OPTION_TEXT,   AT(output),       "FILE",    "write the result there"                     },
-	{"format",       0,   OPTION_TEXT,   AT(format),       "FORMAT",  "pretty, json or yaml"                       },
+	{"event",        'e', OPTION_TEXT,   AT(event),        "JSON",    "what the handler is given; default: {}"},
+	{"event-file",   'f', OPTION_TEXT,   AT(event_file),   "FILE",    "the same from a file"                  },
+	{"context",      'c', OPTION_TEXT,   AT(context),      "JSON",    "fields of the handler's context"       },
+	{"context-file", 0,   OPTION_TEXT,   AT(context_file), "FILE",    "the same from a file"                  },
+	{"timeout",      't', OPTION_NUMBER, AT(timeout_s),    "SECONDS", "time limit; default: 300"              },
+	{"verbose",      'v', OPTION_FLAG,   AT(verbose),      NULL,      "tell more"                             },
+	{"quiet",        'q', OPTION_FLAG,   AT(quiet),        NULL,      "no line before the output"             },
+	{"profile",      'p', OPTION_FLAG,   AT(profile),      NULL,      "tell times and memory"                 },
+	{"output",       'o', OPTION_TEXT,   AT(output),       "FILE",    "write the result there"                },
+	{"format",       0,   OPTION_TEXT,   AT(format),       "FORMAT",  "pretty, json or yaml"                  },
 	{"log-level",    0,   OPTION_TEXT,   AT(log_level),    "LEVEL",
-         "DEBUG, INFO, WARNING or ERROR; taken for older scripts' sake"                                                },
-	{"version",      0,   OPTION_FLAG,   AT(version),      NULL,      "print the version of this command line"     },
-	{"socket",       0,   OPTION_TEXT,   AT(socket),       "PATH",    "the daemon's Unix socket"                   },
-	{"url",          0,   OPTION_TEXT,   AT(url),          "URL",     "the daemon's address: http://127.0.0.1:8000"},
+         "DEBUG, INFO, WARNING or ERROR; taken for older scripts' sake"                                           },
+	{"version",      0,   OPTION_FLAG,   AT(version),      NULL,      "print the version of this command line"},
+	ENDPOINT_ROWS(AT(at)),
 };
 /* clang-format on */
 

@@ -15,8 +15,7 @@
 
 struct session_options {
 	const char *status;
-	const char *socket;
-	const char *url;
+	struct endpoint_options at;
 	uint64_t limit;
 	bool json;
 };
@@ -29,7 +28,7 @@ static int ask(const struct session_options *options, const struct api_call *cal
 	json_t *answer = NULL;
 	int status = 0;
 
-	if (api_endpoint(options->socket, options->url, &endpoint, err) < 0)
+	if (api_endpoint(&options->at, &endpoint, err) < 0)
 		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
 	if (api_call(&endpoint, call, &answer, &status, err) < 0)
 		return CLI_OURS;
@@ -222,8 +221,7 @@ static int run_delete(const void *values, const struct args *args, struct error 
 /* clang-format off */
 #define COMMON_ROWS \
 	{"json",   0, OPTION_FLAG, AT(json),   NULL,   "print the daemon's answer as it is"}, \
-	{"socket", 0, OPTION_TEXT, AT(socket), "PATH", "the daemon's Unix socket"}, \
-	{"url",    0, OPTION_TEXT, AT(url),    "URL",  "the daemon's address: http://127.0.0.1:8000"}
+	ENDPOINT_ROWS(AT(at))
 
 static const struct option_row common_rows[] = {COMMON_ROWS};
 static const struct option_row list_rows[] = {

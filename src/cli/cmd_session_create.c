@@ -71,7 +71,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 		return CLI_USAGE;
 	}
 	call.body = body = build(options, err);
-	if (!body || api_endpoint(options->run.socket, options->run.url, &endpoint, err) < 0)
+	if (!body || api_endpoint(&options->run.at, &endpoint, err) < 0)
 		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
 	if (api_call(&endpoint, &call, &answer, &status, err) < 0)
 		return CLI_OURS;
@@ -105,8 +105,7 @@ static const struct option_row rows[] = {
 	{"policy",    0,   OPTION_TEXT,     AT(run.policy),         "NAME",       "a policy to be held to besides one's own"},
 	{"network",   0,   OPTION_TEXT,     AT(run.network),        "MODE",       "none, allowlist, bridge or host, as the policy allows"},
 	{"json",      0,   OPTION_FLAG,     AT(run.json),           NULL,         "print the session instead of its id"},
-	{"socket",    0,   OPTION_TEXT,     AT(run.socket),         "PATH",       "the daemon's Unix socket"},
-	{"url",       0,   OPTION_TEXT,     AT(run.url),            "URL",        "the daemon's address: http://127.0.0.1:8000"},
+	ENDPOINT_ROWS(AT(run.at)),
 };
 /* clang-format on */
 

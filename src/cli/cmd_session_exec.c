@@ -83,7 +83,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 	if (!path || run_request_read(&options, word, &input, err) < 0)
 		return status_of(err);
 	body = run_request_build(&options, &input, args, err);
-	if (!body || api_endpoint(options.socket, options.url, &endpoint, err) < 0)
+	if (!body || api_endpoint(&options.at, &endpoint, err) < 0)
 		return status_of(err);
 	return exec(&options, &endpoint, path, body, err);
 }
@@ -100,8 +100,7 @@ static const struct option_row rows[] = {
 	{"file",     'f', OPTION_LIST,     AT(files),      "NAME=PATH",  "put a file into the workspace; may be repeated"},
 	{"stdin",    'i', OPTION_TEXT,     AT(stdin_path), "FILE",       "standard input of the program; '-': our own"},
 	{"json",     0,   OPTION_FLAG,     AT(json),       NULL,         "print the result object instead of the output"},
-	{"socket",   0,   OPTION_TEXT,     AT(socket),     "PATH",       "the daemon's Unix socket"},
-	{"url",      0,   OPTION_TEXT,     AT(url),        "URL",        "the daemon's address: http://127.0.0.1:8000"},
+	ENDPOINT_ROWS(AT(at)),
 };
 /* clang-format on */
 

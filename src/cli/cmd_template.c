@@ -9,15 +9,12 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
-#include "base/parse.h"
 #include "cli/admin_call.h"
 #include "cli/say.h"
 
-#define TEMPLATES  "/api/v1/templates"
-#define PAGE_LIMIT 200
+#define TEMPLATES "/api/v1/templates"
 
 struct template_options {
 	struct admin_options common;
@@ -28,104 +25,42 @@ struct template_options {
 
 #define AT(member) offsetof(struct template_options, member)
 
-/* NULL is left out. */
-static int set_text(json_t *body, const char *key, const char *text, struct error *err)
+static const struct admin_field fields[] = {
+	{"name",        ADMIN_TEXT,    AT(name),           "name",            NULL               },
+	{"description", ADMIN_TEXT,    AT(description),    "description",     NULL               },
+	{"image",       ADMIN_TEXT,    AT(image),          "image",           NULL               },
+	{"language",    ADMIN_TEXT,    AT(language),       "language",        NULL               },
+	{"package",     ADMIN_LIST,    AT(packages),       "packages",        NULL               },
+	{"preload",     ADMIN_LIST,    AT(preload),        "preload",         NULL               },
+	{"env",         ADMIN_ENV,     AT(env),            "env_vars",        NULL               },
+	{"memory",      ADMIN_NUMBER,  AT(memory_bytes),   "memory",          "default_resources"},
+	{"disk",        ADMIN_NUMBER,  AT(disk_bytes),     "disk",            "default_resources"},
+	{"cpu",         ADMIN_CORES,   AT(cpu_millicores), "cpu",             "default_resources"},
+	{"processes",   ADMIN_NUMBER,  AT(processes),      "max_processes",   "default_resources"},
+	{"timeout",     ADMIN_SECONDS, AT(timeout_us),     "default_timeout", NULL               },
+};
+
+static const struct admin_column columns[] = {
+	{"ID",        "id",        NULL, 24},
+	{"ROOT",      "root",      NULL, 12},
+	{"LANGUAGES", "languages", NULL, 20},
+	{"WHY NOT",   "reason",    NULL, 0 },
+};
+
+static const struct admin_noun noun = {
+	.base = TEMPLATES,
+	.what = "id of a template",
+	.list = "templates",
+	.name_key = "id",
+	.fields = fields,
+	.fields_count = ARRAY_SIZE(fields),
+	.columns = columns,
+	.columns_count = ARRAY_SIZE(columns),
+};
+
+/* Silence is success; what cannot be used yet is worth a word. Takes @answer. */
+static int tell(int status, json_t *answer)
 {
-	if (text && json_object_set_new(body, key, json_string(text)) < 0)
-		return error_set(err, ERR_INVALID, 0, "%s: not UTF-8 text", key);
-	return 0;
-}
-
-static int set_list(json_t *body, const char *key, const struct option_list *list,
-                    struct error *err)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < list->count; i++)
-		if (json_array_append_new(array, json_string(list->items[i])) < 0) {
-			json_decref(array);
-			return error_set(err, ERR_INVALID, 0, "%s: not UTF-8 text", key);
-		}
-	if (list->count > 0)
-		(void)json_object_set(body, key, array);
-	json_decref(array);
-	return 0;
-}
-
-static int set_env(json_t *body, const struct option_list *env, struct error *err)
-{
-	json_t *object = json_object();
-	int r = 0;
-
-	for (size_t i = 0; i < env->count && r == 0; i++) {
-		const char *equals = strchr(env->items[i], '=');
-		cleanup_free char *name =
-			equals ? xmemdup0(env->items[i], (size_t)(equals - env->items[i])) : NULL;
-
-		if (!name || json_object_set_new(object, name, json_string(equals + 1)) < 0)
-			r = error_set(err, ERR_INVALID, 0, "--env: '%s' is not NAME=VALUE",
-			              env->items[i]);
-	}
-	if (r == 0 && env->count > 0)
-		(void)json_object_set(body, "env_vars", object);
-	json_decref(object);
-	return r;
-}
-
-static void set_resources(json_t *body, const struct template_options *o)
-{
-	json_t *resources = json_object();
-	char cpu[32];
-
-	format_cpu(o->cpu_millicores, cpu, sizeof(cpu));
-	if (o->memory_bytes)
-		(void)json_object_set_new(resources, "memory",
-		                          json_integer((json_int_t)o->memory_bytes));
-	if (o->disk_bytes)
-		(void)json_object_set_new(resources, "disk",
-		                          json_integer((json_int_t)o->disk_bytes));
-	if (o->cpu_millicores)
-		(void)json_object_set_new(resources, "cpu", json_string(cpu));
-	if (o->processes)
-		(void)json_object_set_new(resources, "max_processes",
-		                          json_integer((json_int_t)o->processes));
-	if (json_object_size(resources) > 0)
-		(void)json_object_set(body, "default_resources", resources);
-	if (o->timeout_us)
-		(void)json_object_set_new(body, "default_timeout",
-		                          json_real((double)o->timeout_us / USEC_PER_SEC));
-	json_decref(resources);
-}
-
-/* @id NULL: of a template that is there. */
-static char *build(const char *id, const struct template_options *o, struct error *err)
-{
-	json_t *body = json_object();
-	char *text = NULL;
-
-	/* Who makes one and says no more means the host. */
-	if (set_text(body, "id", id, err) == 0 &&
-	    set_text(body, "name", o->name || !id ? o->name : id, err) == 0 &&
-	    set_text(body, "description", o->description, err) == 0 &&
-	    set_text(body, "image", o->image || !id ? o->image : "host", err) == 0 &&
-	    set_text(body, "language", o->language, err) == 0 &&
-	    set_list(body, "packages", &o->packages, err) == 0 &&
-	    set_list(body, "preload", &o->preload, err) == 0 && set_env(body, &o->env, err) == 0) {
-		set_resources(body, o);
-		text = json_dumps(body, JSON_COMPACT);
-		if (!text)
-			(void)error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
-	}
-	json_decref(body);
-	return text;
-}
-
-/* Silence is success. */
-static int ask(const struct template_options *options, const struct api_call *call,
-               struct error *err)
-{
-	json_t *answer = NULL;
-	int status = admin_call(&options->common, call, &answer, err);
 	const char *reason = json_string_value(json_object_get(answer, "reason"));
 
 	if (reason)
@@ -136,115 +71,50 @@ static int ask(const struct template_options *options, const struct api_call *ca
 
 static int run_create(const void *values, const struct args *args, struct error *err)
 {
-	const struct template_options *options = values;
-	cleanup_free char *path = admin_path(TEMPLATES, args, "id of a template", err);
-	cleanup_free char *body = path ? build(args->words[0], options, err) : NULL;
-	const struct api_call call = {.method = "POST", .path = TEMPLATES, .body = body};
+	struct template_options options = *(const struct template_options *)values;
+	json_t *answer = NULL;
+	int status;
 
-	return body ? ask(options, &call, err) : CLI_USAGE;
+	/* Who makes one and says no more means the host. */
+	options.name = options.name || args->words_count != 1 ? options.name : args->words[0];
+	options.image = options.image ? options.image : "host";
+	status = admin_create(&noun, &options, args, &answer, err);
+	return tell(status, answer);
 }
 
 static int run_update(const void *values, const struct args *args, struct error *err)
 {
-	const struct template_options *options = values;
-	cleanup_free char *path = admin_path(TEMPLATES, args, "id of a template", err);
-	cleanup_free char *body = path ? build(NULL, options, err) : NULL;
-	const struct api_call call = {.method = "PUT", .path = path, .body = body};
+	json_t *answer = NULL;
+	int status = admin_update(&noun, "PUT", values, args, &answer, err);
 
-	return body ? ask(options, &call, err) : CLI_USAGE;
+	return tell(status, answer);
 }
 
 static int run_delete(const void *values, const struct args *args, struct error *err)
 {
-	const struct template_options *options = values;
-	cleanup_free char *path = admin_path(TEMPLATES, args, "id of a template", err);
-	const struct api_call call = {.method = "DELETE", .path = path};
-
-	return path ? ask(options, &call, err) : CLI_USAGE;
-}
-
-static void print_words(const json_t *list)
-{
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const char *word = json_string_value(json_array_get(list, i));
-
-		(void)fputs(i ? "," : "", stdout);
-		say_print(stdout, word ? word : "?");
-	}
-	if (json_array_size(list) == 0)
-		(void)putchar('-');
+	return admin_delete(&noun, values, args, err);
 }
 
 static int run_show(const void *values, const struct args *args, struct error *err)
 {
-	static const char *const keys[] = {"id",   "name",     "description", "image",
-	                                   "root", "language", "reason"};
-	static const char *const lists[] = {"languages", "packages", "preload"};
-	const struct template_options *options = values;
-	cleanup_free char *path = admin_path(TEMPLATES, args, "id of a template", err);
-	const struct api_call call = {.method = "GET", .path = path};
+	static const char *const keys[] = {"id",       "name",     "description", "image",
+	                                   "root",     "language", "reason",      "languages",
+	                                   "packages", "preload"};
 	json_t *answer = NULL;
-	int status = path ? admin_call(&options->common, &call, &answer, err) : CLI_USAGE;
+	int status = admin_show(&noun, values, args, &answer, err);
 
-	if (!answer)
-		return status;
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+	for (size_t i = 0; answer && i < ARRAY_SIZE(keys); i++) {
 		(void)printf("%-14s", keys[i]);
-		admin_print_cell(answer, keys[i], 1);
-		(void)putchar('\n');
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-		(void)printf("%-14s", lists[i]);
-		print_words(json_object_get(answer, lists[i]));
+		admin_print_cell(answer, keys[i], 0);
 		(void)putchar('\n');
 	}
 	json_decref(answer);
 	return status;
 }
 
-static void print_list(const json_t *answer)
-{
-	const json_t *list = json_object_get(answer, "templates");
-
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *t = json_array_get(list, i);
-		bool can = json_is_true(json_object_get(t, "available"));
-
-		admin_print_cell(t, "id", 24);
-		admin_print_cell(t, "root", 12);
-		print_words(json_object_get(t, "languages"));
-		(void)fputs(can ? "" : "  (", stdout);
-		if (!can)
-			admin_print_cell(t, "reason", 0);
-		(void)puts(can ? "" : ")");
-	}
-}
-
 static int run_list(const void *values, const struct args *args, struct error *err)
 {
-	const struct template_options *options = values;
-	bool more = true;
-	int status = CLI_OK;
-
-	if (args->words_count > 0) {
-		(void)error_set(err, ERR_INVALID, 0, "takes no arguments");
-		return CLI_USAGE;
-	}
-	if (!options->common.json)
-		(void)printf("%-24s%-12s%s\n", "ID", "ROOT", "LANGUAGES");
-	for (unsigned offset = 0; more && status == CLI_OK; offset += PAGE_LIMIT) {
-		cleanup_free char *path =
-			xasprintf(TEMPLATES "?limit=%d&offset=%u", PAGE_LIMIT, offset);
-		const struct api_call call = {.method = "GET", .path = path};
-		json_t *answer = NULL;
-
-		status = admin_call(&options->common, &call, &answer, err);
-		if (answer)
-			print_list(answer);
-		more = json_is_true(json_object_get(answer, "has_more"));
-		json_decref(answer);
-	}
-	return status;
+	return admin_list(&noun, values, args, err);
 }
 
 /* Mapped, not read: images are large. */
@@ -314,6 +184,7 @@ static int run_import(const void *values, const struct args *args, struct error 
 	const char *file = args->words_count == 1 ? args->words[0] : NULL;
 	struct api_call call = {.method = "POST"};
 	cleanup_free char *path = NULL;
+	json_t *answer = NULL;
 	int status = CLI_USAGE;
 
 	if (!file)
@@ -323,10 +194,10 @@ static int run_import(const void *values, const struct args *args, struct error 
 	if (path)
 		call.body = map_file(file, &call.body_len, err);
 	if (call.body) {
-		status = ask(options, &call, err);
+		status = admin_call(&options->common, &call, &answer, err);
 		(void)munmap((void *)(uintptr_t)call.body, call.body_len);
 	}
-	return status;
+	return tell(status, answer);
 }
 
 /* A row is one option, however long its line. */

@@ -21,15 +21,21 @@ static bool is_given(const char *text)
 	return text && *text;
 }
 
-void endpoint_source_fill(struct endpoint_source *source)
+int endpoint_find(const struct endpoint_options *options, struct endpoint *ret_endpoint,
+                  struct error *err)
 {
-	source->env_socket = getenv("MILLIBOX_SOCKET");
-	source->env_url = getenv("MILLIBOX_URL");
-	source->env_runtime_dir = getenv("XDG_RUNTIME_DIR");
-	source->env_key = getenv("MILLIBOX_API_KEY");
-	source->env_key_file = getenv("MILLIBOX_API_KEY_FILE");
-	source->env_ca_file = getenv("MILLIBOX_CA_FILE");
-	source->uid = geteuid();
+	const struct endpoint_source source = {
+		.options = *options,
+		.env_socket = getenv("MILLIBOX_SOCKET"),
+		.env_url = getenv("MILLIBOX_URL"),
+		.env_runtime_dir = getenv("XDG_RUNTIME_DIR"),
+		.env_key = getenv("MILLIBOX_API_KEY"),
+		.env_key_file = getenv("MILLIBOX_API_KEY_FILE"),
+		.env_ca_file = getenv("MILLIBOX_CA_FILE"),
+		.uid = geteuid(),
+	};
+
+	return endpoint_choose(&source, ret_endpoint, err);
 }
 
 static int choose_url(const char *url, struct endpoint *ret_endpoint, struct error *err)
@@ -72,12 +78,14 @@ static char *default_socket(const struct endpoint_source *source)
 static int choose_place(const struct endpoint_source *source, struct endpoint *ret_endpoint,
                         struct error *err)
 {
-	if (is_given(source->socket) && is_given(source->url))
+	const struct endpoint_options *o = &source->options;
+
+	if (is_given(o->socket) && is_given(o->url))
 		return error_set(err, ERR_INVALID, 0, "give --socket or --url, not both");
-	if (is_given(source->socket))
-		return choose_socket(xstrdup(source->socket), true, ret_endpoint, err);
-	if (is_given(source->url))
-		return choose_url(source->url, ret_endpoint, err);
+	if (is_given(o->socket))
+		return choose_socket(xstrdup(o->socket), true, ret_endpoint, err);
+	if (is_given(o->url))
+		return choose_url(o->url, ret_endpoint, err);
 	if (is_given(source->env_socket))
 		return choose_socket(xstrdup(source->env_socket), true, ret_endpoint, err);
 	if (is_given(source->env_url))
@@ -94,7 +102,9 @@ int endpoint_choose(const struct endpoint_source *source, struct endpoint *ret_e
 	if (credentials_read(&from, &key, err) < 0 || choose_place(source, ret_endpoint, err) < 0)
 		return -1;
 	ret_endpoint->key = TAKE_PTR(key);
-	if (is_given(source->env_ca_file))
+	if (is_given(source->options.ca_file))
+		ret_endpoint->ca_file = xstrdup(source->options.ca_file);
+	else if (is_given(source->env_ca_file))
 		ret_endpoint->ca_file = xstrdup(source->env_ca_file);
 	return 0;
 }

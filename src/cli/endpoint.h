@@ -5,13 +5,31 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "cli/options.h"
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* What the command line says of it; NULL: nothing. */
+struct endpoint_options {
+	const char *socket;
+	const char *url;
+	const char *ca_file;
+};
+
+/* Rows of every command that speaks to a daemon; its struct endpoint_options is at @offset. */
+/* clang-format off */
+#define ENDPOINT_ROWS(offset) \
+	{"socket",  0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, socket),  "PATH", "the daemon's Unix socket"}, \
+	{"url",     0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, url),     "URL",  "the daemon's address: https://box.example:8000"}, \
+	{"ca-file", 0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, ca_file), "FILE", "certificates (PEM) that may vouch for an https daemon; default: the system's"}
+/* clang-format on */
+
+/* What to do about a daemon whose certificate nobody vouches for. */
+#define ENDPOINT_UNTRUSTED "give the certificate of who signed it with --ca-file"
+
 /* Everything the choice depends on; NULL or "" where it is not there. */
 struct endpoint_source {
-	const char *socket; /* --socket */
-	const char *url;    /* --url */
+	struct endpoint_options options;
 	const char *env_socket;
 	const char *env_url;
 	const char *env_runtime_dir;
@@ -29,8 +47,9 @@ struct endpoint {
 	char *ca_file; /* owned; NULL: the system's authorities */
 };
 
-/** endpoint_source_fill - the environment's part of @source. */
-void endpoint_source_fill(struct endpoint_source *source);
+/** endpoint_find - by @options and the environment: endpoint_choose. */
+int endpoint_find(const struct endpoint_options *options, struct endpoint *ret_endpoint,
+                  struct error *err) attr_must_check;
 /** endpoint_choose - pure, but that a file with a key is read. Return: 0, or -1 (ERR_INVALID). */
 int endpoint_choose(const struct endpoint_source *source, struct endpoint *ret_endpoint,
                     struct error *err) attr_must_check;

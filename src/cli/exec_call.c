@@ -86,6 +86,7 @@ static int perform(struct exec_call *call, const struct exec_target *target, con
 		.url = url,
 		.bearer = target->endpoint->key,
 		.ca_file = target->endpoint->ca_file,
+		.untrusted = ENDPOINT_UNTRUSTED,
 		.body = body,
 		.body_len = strlen(body),
 		.accept = call->stream ? "application/x-ndjson" : "application/json",

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "cli/endpoint.h"
 #include "cli/options.h"
 #include <jansson.h>
 #include <stdbool.h>
@@ -23,8 +24,7 @@ struct run_options {
 	const char *stdin_path;
 	const char *policy;
 	const char *network;
-	const char *socket;
-	const char *url;
+	struct endpoint_options at;
 	uint64_t timeout_us;
 	uint64_t memory_bytes;
 	uint64_t disk_bytes;

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "cli/command.h"
-#include "cli/endpoint.h"
 #include "cli/exec_call.h"
 #include "cli/own_daemon.h"
 
@@ -29,12 +28,10 @@ static int run_with_own_daemon(struct exec_call *call, const char *body, struct 
 
 int run_send(struct exec_call *call, const struct run_send *what, struct error *err)
 {
-	struct endpoint_source source = {.socket = what->socket, .url = what->url};
 	cleanup_endpoint struct endpoint endpoint = {0};
 	const struct exec_target target = {&endpoint, EXECUTE_PATH, NULL};
 
-	endpoint_source_fill(&source);
-	if (endpoint_choose(&source, &endpoint, err) < 0)
+	if (endpoint_find(&what->at, &endpoint, err) < 0)
 		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
 	if (!endpoint.chosen && !endpoint_is_served(&endpoint))
 		return run_with_own_daemon(call, what->body, err);

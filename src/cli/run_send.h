@@ -5,11 +5,12 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "cli/endpoint.h"
 
 struct exec_call;
 
 struct run_send {
-	const char *socket, *url; /* NULL: not given */
+	struct endpoint_options at;
 	const char *body;
 };
 

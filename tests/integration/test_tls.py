@@ -223,17 +223,40 @@ def test_old_versions_and_plain_text_get_nothing(served, authority):
     assert json.loads(curl(authority, f"{served.url}/healthz").stdout)["status"] == "ok"
 
 
-@pytest.mark.boxes
-def test_the_command_line_checks_whom_it_speaks_to(served, authority):
-    def run(**env):
-        env = {"PATH": "/usr/bin:/bin", "MILLIBOX_URL": served.url, **env}
-        return subprocess.run(
-            [str(BUILD / "millibox"), "run", "-c", "print(42)"], capture_output=True, text=True, env=env, timeout=60
-        )
+def millibox(*words, **env):
+    return subprocess.run(
+        [str(BUILD / "millibox"), *words], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", **env}, timeout=60
+    )
 
-    assert run(MILLIBOX_CA_FILE=str(authority / "ca.pem")).stdout == "42\n"
-    stranger = run()
-    assert stranger.returncode != 0 and stranger.stdout == ""
+
+def executions(d):
+    with d.client() as client:
+        return Metrics(client.get("/metrics").body.decode()).total("http_requests_total", route="/api/v1/execute")
+
+
+@pytest.mark.boxes
+def test_the_command_line_checks_whom_it_speaks_to(served, authority, tmp_path):
+    ca, code = str(authority / "ca.pem"), ("run", "-c", "print(42)")
+    assert millibox(*code, MILLIBOX_URL=served.url, MILLIBOX_CA_FILE=ca).stdout == "42\n"
+    assert millibox(*code, "--url", served.url, "--ca-file", ca).stdout == "42\n"
+    # The option is believed rather than the environment.
+    openssl("req", "-x509", *CURVE, "-keyout", str(tmp_path / "other.key"), "-out", str(tmp_path / "other.pem"), "-subj", "/CN=Other")
+    other = str(tmp_path / "other.pem")
+    assert millibox(*code, "--url", served.url, "--ca-file", ca, MILLIBOX_CA_FILE=other).stdout == "42\n"
+    requests = executions(served)
+    assert requests > 0
+    for command in (code, ("session", "list"), ("tenant", "list"), ("template", "list"), ("policy", "list")):
+        for words, env in (((), {}), (("--ca-file", other), {"MILLIBOX_CA_FILE": ca})):
+            r = millibox(*command, "--url", served.url, *words, **env)
+            assert r.returncode == 125 and r.stdout == "", command
+            assert f"the certificate of {served.url}" in r.stderr and "is not trusted" in r.stderr, r.stderr
+            assert "--ca-file" in r.stderr
+    assert executions(served) == requests
+    bad = millibox(*code, "--url", served.url, "--ca-file", str(tmp_path / "none.pem"))
+    assert bad.returncode == 125 and "none.pem" in bad.stderr
+    # Neither is it taken for one that is not there.
+    assert "is not trusted" in millibox("doctor", "--url", served.url).stdout
+    assert "ready at" in millibox("doctor", "--url", served.url, "--ca-file", ca).stdout
 
 
 @pytest.mark.parametrize(

@@ -37,16 +37,16 @@ static void flags_win_over_the_environment_and_that_over_defaults(void **state)
 {
 	static const char local[] = "http://localhost";
 	static const struct expectation list[] = {
-		{{.uid = 0},				  "/run/millibox/millibox.sock",   local,        false},
-		{{.uid = 0, .env_runtime_dir = "/r"},         "/run/millibox/millibox.sock",   local,        false},
-		{{.uid = 7, .env_runtime_dir = "/r"},         "/r/millibox/millibox.sock",     local,        false},
-		{{.uid = 7, .env_runtime_dir = "r"},          "/tmp/millibox-7/millibox.sock", local,        false},
-		{{.uid = 7},				  "/tmp/millibox-7/millibox.sock", local,        false},
-		{{.env_socket = "/s", .env_url = "http://u"}, "/s",                            local,        true },
-		{{.env_url = "http://u"},                     NULL,                            "http://u",   true },
-		{{.env_url = "http://u", .socket = "/f"},     "/f",                            local,        true },
-		{{.env_socket = "/s", .url = "http://f:1//"}, NULL,                            "http://f:1", true },
-		{{.url = "https://f", .socket = ""},          NULL,                            "https://f",  true },
+		{{.uid = 0},					  "/run/millibox/millibox.sock",   local,        false},
+		{{.uid = 0, .env_runtime_dir = "/r"},                 "/run/millibox/millibox.sock",   local,        false},
+		{{.uid = 7, .env_runtime_dir = "/r"},                 "/r/millibox/millibox.sock",     local,        false},
+		{{.uid = 7, .env_runtime_dir = "r"},                  "/tmp/millibox-7/millibox.sock", local,        false},
+		{{.uid = 7},					  "/tmp/millibox-7/millibox.sock", local,        false},
+		{{.env_socket = "/s", .env_url = "http://u"},         "/s",                            local,        true },
+		{{.env_url = "http://u"},                             NULL,                            "http://u",   true },
+		{{.env_url = "http://u", .options.socket = "/f"},     "/f",                            local,        true },
+		{{.env_socket = "/s", .options.url = "http://f:1//"}, NULL,                            "http://f:1", true },
+		{{.options.url = "https://f", .options.socket = ""},  NULL,                            "https://f",  true },
 	};
 
 	(void)state;
@@ -73,12 +73,13 @@ static void contradictions_and_nonsense_are_refused(void **state)
 	memset(path, 'x', sizeof(path));
 	path[0] = '/';
 	path[108] = '\0';
-	refuse(&(struct endpoint_source){.socket = "/s", .url = "http://u"}, "not both");
-	refuse(&(struct endpoint_source){.url = "127.0.0.1:8000"}, "not a URL");
+	refuse(&(struct endpoint_source){.options.socket = "/s", .options.url = "http://u"},
+	       "not both");
+	refuse(&(struct endpoint_source){.options.url = "127.0.0.1:8000"}, "not a URL");
 	refuse(&(struct endpoint_source){.env_url = "file:///etc/passwd"}, "not a URL");
-	refuse(&(struct endpoint_source){.socket = path}, "too long");
+	refuse(&(struct endpoint_source){.options.socket = path}, "too long");
 	path[107] = '\0';
-	check(&(struct expectation){{.socket = path}, path, "http://localhost", true});
+	check(&(struct expectation){{.options.socket = path}, path, "http://localhost", true});
 }
 
 /* A listening socket in a directory of @mode below /tmp, and whether it is believed. */

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/admin_call.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/str.h"
+
+/* jansson makes NULL of text that is not UTF-8. */
+static json_t *checked(json_t *value, const struct admin_field *f, struct error *err)
+{
+	if (!value)
+		(void)error_set(err, ERR_INVALID, 0, "--%s: not UTF-8 text", f->option);
+	return value;
+}
+
+static int add_item(json_t *list, const char *text, size_t len)
+{
+	return json_array_append_new(list, json_stringn(text, len));
+}
+
+/* Return: @container, or NULL where it could not be filled. */
+static json_t *kept(json_t *container, int r)
+{
+	if (r == 0)
+		return container;
+	json_decref(container);
+	return NULL;
+}
+
+static json_t *make_text(const void *slot, const struct admin_field *f, struct error *err)
+{
+	return checked(json_string(*(const char *const *)slot), f, err);
+}
+
+static json_t *make_words(const void *slot, const struct admin_field *f, struct error *err)
+{
+	const char *text = *(const char *const *)slot;
+	json_t *list = json_array();
+	size_t len = strcspn(text, ",");
+	int r = add_item(list, text, len);
+
+	while (r == 0 && text[len]) {
+		text += len + 1;
+		len = strcspn(text, ",");
+		r = add_item(list, text, len);
+	}
+	return checked(kept(list, r), f, err);
+}
+
+static json_t *make_quota(const void *slot, const struct admin_field *f, struct error *err)
+{
+	const char *text = *(const char *const *)slot;
+	uint64_t number;
+
+	if (str_equal(text, "default"))
+		return json_null();
+	if (parse_u64(text, &number) == 0 && number <= INT64_MAX)
+		return json_integer((json_int_t)number);
+	return make_text(slot, f, err);
+}
+
+static json_t *make_list(const void *slot, const struct admin_field *f, struct error *err)
+{
+	const struct option_list *words = slot;
+	json_t *list = json_array();
+	int r = 0;
+
+	for (size_t i = 0; i < words->count && r == 0; i++)
+		r = add_item(list, words->items[i], strlen(words->items[i]));
+	return checked(kept(list, r), f, err);
+}
+
+static json_t *make_env(const void *slot, const struct admin_field *f, struct error *err)
+{
+	const struct option_list *env = slot;
+	json_t *object = json_object();
+	int r = 0;
+
+	for (size_t i = 0; i < env->count && r == 0; i++) {
+		const char *equals = strchr(env->items[i], '=');
+		cleanup_free char *name =
+			equals ? xmemdup0(env->items[i], (size_t)(equals - env->items[i])) : NULL;
+
+		if (!name || json_object_set_new(object, name, json_string(equals + 1)) < 0)
+			r = error_set(err, ERR_INVALID, 0, "--%s: '%s' is not NAME=VALUE",
+			              f->option, env->items[i]);
+	}
+	return kept(object, r);
+}
+
+static json_t *make_number(const void *slot, const struct admin_field *f attr_unused,
+                           struct error *err attr_unused)
+{
+	return json_integer((json_int_t) * (const uint64_t *)slot);
+}
+
+static json_t *make_cores(const void *slot, const struct admin_field *f attr_unused,
+                          struct error *err attr_unused)
+{
+	char cores[32];
+
+	format_cpu(*(const uint64_t *)slot, cores, sizeof(cores));
+	return json_string(cores);
+}
+
+static json_t *make_seconds(const void *slot, const struct admin_field *f attr_unused,
+                            struct error *err attr_unused)
+{
+	return json_real((double)*(const uint64_t *)slot / USEC_PER_SEC);
+}
+
+static bool has_text(const void *slot)
+{
+	return *(const char *const *)slot != NULL;
+}
+
+static bool has_items(const void *slot)
+{
+	return ((const struct option_list *)slot)->count > 0;
+}
+
+static bool has_number(const void *slot)
+{
+	return *(const uint64_t *)slot > 0;
+}
+
+static const struct {
+	bool (*is_given)(const void *slot);
+	json_t *(*make)(const void *slot, const struct admin_field *f, struct error *err);
+} kinds[] = {
+	[ADMIN_TEXT] = {has_text,   make_text   },
+          [ADMIN_WORDS] = {has_text,   make_words  },
+	[ADMIN_QUOTA] = {has_text,   make_quota  },
+          [ADMIN_LIST] = {has_items,  make_list   },
+	[ADMIN_ENV] = {has_items,  make_env    },
+          [ADMIN_NUMBER] = {has_number, make_number },
+	[ADMIN_CORES] = {has_number, make_cores  },
+          [ADMIN_SECONDS] = {has_number, make_seconds},
+};
+static_assert(ARRAY_SIZE(kinds) == ADMIN_KIND_COUNT, "one row per kind");
+
+/* Owned by @body. */
+static json_t *place_of(json_t *body, const struct admin_field *f)
+{
+	json_t *object = f->within ? json_object_get(body, f->within) : body;
+
+	if (!object) {
+		object = json_object();
+		(void)json_object_set_new(body, f->within, object);
+	}
+	return object;
+}
+
+static int add_field(json_t *body, const struct admin_field *f, const void *values,
+                     struct error *err)
+{
+	const void *slot = (const char *)values + f->offset;
+	json_t *value;
+
+	if (!kinds[f->kind].is_given(slot))
+		return 0;
+	value = kinds[f->kind].make(slot, f, err);
+	if (!value)
+		return -1;
+	if (json_object_set_new(place_of(body, f), f->key, value) < 0)
+		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
+	return 0;
+}
+
+static int fill(json_t *body, const struct admin_noun *noun, const void *values, const char *name,
+                struct error *err)
+{
+	if (name && noun->name_key &&
+	    json_object_set_new(body, noun->name_key, json_string(name)) < 0)
+		return error_set(err, ERR_INVALID, 0, "the %s is not UTF-8 text", noun->what);
+	for (size_t i = 0; i < noun->fields_count; i++)
+		if (add_field(body, &noun->fields[i], values, err) < 0)
+			return -1;
+	return 0;
+}
+
+char *admin_body(const struct admin_noun *noun, const void *values, const char *name,
+                 struct error *err)
+{
+	json_t *body = json_object();
+	char *text = NULL;
+
+	if (fill(body, noun, values, name, err) == 0) {
+		text = json_dumps(body, JSON_COMPACT);
+		if (!text)
+			(void)error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
+	}
+	json_decref(body);
+	return text;
+}
