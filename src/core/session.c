@@ -287,6 +287,7 @@ void session_reap(struct session *session)
 	timer_free(session->job_timer);
 	free(session->language);
 	free(session->dependencies);
+	free(session->notes);
 	free(session->agent_id);
 	free(session->past_template);
 	free(session->past_policy);
@@ -416,6 +417,7 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.queued = session->queued,
 		.executions = session->executions,
 		.dependencies = session->dependencies,
+		.notes = session->notes,
 	};
 }
 

@@ -90,6 +90,7 @@ struct session_info {
 	const char *request_id, *key_id; /* that made it; key_id: NULL if none */
 	size_t queued, executions;
 	const char *dependencies; /* as session_set_dependencies was told; NULL: nothing */
+	const char *notes;        /* as session_set_notes was told; NULL: nothing */
 };
 
 /* A state and when it was entered, wall clock. */
@@ -174,6 +175,19 @@ int session_resume(struct session *session, struct error *err) attr_must_check;
 int session_interrupt(struct session *session, struct error *err) attr_must_check;
 /** session_set_dependencies - @text, JSON, is kept and told by session_info; copied. */
 void session_set_dependencies(struct session *session, const char *text);
+/** session_set_notes - JSON of its owner's that nothing here reads (a name, labels); copied. NULL:
+ * none. */
+void session_set_notes(struct session *session, const char *text);
+/**
+ * session_set_env - NAME=value for programs that start from now on; copied. Runners that are there
+ * keep what they have until session_restart. ERR_CONFLICT when it is over.
+ */
+int session_set_env(struct session *session, char *const *env, struct error *err) attr_must_check;
+/**
+ * session_restart - what runs or waits is cancelled, runners are killed with all that they started;
+ * files stay. A paused one goes on. ERR_CONFLICT when it is ephemeral, being made, or over.
+ */
+int session_restart(struct session *session, struct error *err) attr_must_check;
 int session_keepalive(struct session *session, struct error *err) attr_must_check;
 /** session_terminate - idempotent; running and queued executions are cancelled. */
 void session_terminate(struct session *session, const char *reason);

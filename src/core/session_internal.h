@@ -8,6 +8,7 @@
  *   session_owner.c    those of one tenant: its ids, its list, what is remembered of the ended
  *   session.c          one session: its states and its clocks
  *   session_pause.c    pause and resume
+ *   session_change.c   what its owner changes of one: notes, environment, a fresh start
  *   session_execute.c  from a request to a job in the queue, and out of it again
  *   session_job.c      the job whose turn it is, in the session's box
  *   session_box.c      what the box says
@@ -83,6 +84,7 @@ struct session {
 	char id[SESSION_ID_MAX + 1];
 	char *language, *agent_id; /* owned */
 	char *dependencies;        /* owned; NULL: none */
+	char *notes;               /* owned; NULL: none */
 	struct template *template; /* a reference; NULL: none was to be had */
 	char *key_id;              /* owned; that made it; NULL: no key was needed */
 	char **env;                /* owned, NULL-terminated; never NULL */

@@ -60,7 +60,7 @@ struct execution;
 #define STORE_SESSION_COLUMNS                                                                      \
 	"tenant, id, created_ms, updated_ms, active_ms, ended_ms, state, mode, language,"          \
 	" agent_id, box_id, reason, executions, idle_us, lifetime_us, history, env, spec, "        \
-	"dependencies"
+	"dependencies, notes"
 #define STORE_EXECUTION_HEAD                                                                       \
 	"e.id, e.tenant, e.session_id, e.session_ms, e.created_ms, e.started_ms,"                  \
 	" e.completed_ms, e.language, e.timeout_us, e.request_id, e.key_id, e.outcome, e.failure,"

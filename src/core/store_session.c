@@ -165,16 +165,18 @@ static int write_item(struct store_item *item)
 		s->db,
 		&DB_SQL("INSERT INTO sessions (tenant, id, created_ms, updated_ms, active_ms,"
 	                " ended_ms, state, mode, language, agent_id, box_id, driver, reason,"
-	                " executions, idle_us, lifetime_us, history, env, spec, dependencies)"
+	                " executions, idle_us, lifetime_us, history, env, spec, dependencies,"
+	                " notes)"
 	                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
-	                " ?15, ?16, ?17, ?18, ?19, ?20)"
+	                " ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
 	                " ON CONFLICT (tenant, id, created_ms) DO UPDATE SET"
 	                " updated_ms = excluded.updated_ms, active_ms = excluded.active_ms,"
 	                " ended_ms = excluded.ended_ms, state = excluded.state,"
 	                " language = excluded.language, box_id = excluded.box_id,"
 	                " reason = excluded.reason, executions = excluded.executions,"
 	                " idle_us = excluded.idle_us, history = excluded.history,"
-	                " dependencies = excluded.dependencies",
+	                " dependencies = excluded.dependencies, notes = excluded.notes,"
+	                " env = excluded.env",
 	                DB_TEXT(session->tenant), DB_TEXT(session->id), DB_INT(session->created_ms),
 	                DB_INT(session->updated_ms), DB_INT(session->active_ms),
 	                when(session->ended_ms), DB_TEXT(session_state_name(session->state)),
@@ -184,7 +186,8 @@ static int write_item(struct store_item *item)
 	                DB_TEXT(session->service->config.driver->ops->name),
 	                DB_TEXT(session->reason), DB_INT(session->executions),
 	                DB_INT(session->idle_us), DB_INT(session->lifetime_us), DB_TEXT(history),
-	                DB_BYTES(env, env_len), DB_TEXT(spec), DB_TEXT(session->dependencies)),
+	                DB_BYTES(env, env_len), DB_TEXT(spec), DB_TEXT(session->dependencies),
+	                DB_TEXT(session->notes)),
 		1, on_written, w, &err);
 	if (!w->job) {
 		free(w);
@@ -294,6 +297,7 @@ enum column {
 	COLUMN_ENV,
 	COLUMN_SPEC,
 	COLUMN_DEPENDENCIES,
+	COLUMN_NOTES,
 };
 
 #define SELECT_SESSION "SELECT " STORE_SESSION_COLUMNS " FROM sessions WHERE deleted = 0"
@@ -416,6 +420,7 @@ struct session *store_read_session(struct session_service *sessions, const struc
 	read_history(session, db_rows_text(rows, row, COLUMN_HISTORY));
 	read_spec(session, db_rows_text(rows, row, COLUMN_SPEC));
 	session->dependencies = copy_text(rows, row, COLUMN_DEPENDENCIES);
+	session->notes = copy_text(rows, row, COLUMN_NOTES);
 	return session;
 }
 

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "session_agent.h"
+
+/* What an owner changes of a session that lives. */
+
+static void notes_are_kept_as_they_are(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+
+	assert_null(info_of(session).notes);
+	session_set_notes(session, "{\"name\":\"a\"}");
+	assert_string_equal(info_of(session).notes, "{\"name\":\"a\"}");
+	session_set_notes(session, NULL);
+	assert_null(info_of(session).notes);
+}
+
+static void environment_is_replaced_or_refused_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	char *good[] = {(char *)"A=1", (char *)"B=2", NULL};
+	char *bad[] = {(char *)"C=3", (char *)"=", NULL};
+
+	assert_int_equal(session_set_env(session, good, &f->err), 0);
+	assert_string_equal(info_of(session).env[1], "B=2");
+	assert_null(info_of(session).env[2]);
+	expect_refused(f, session_set_env(session, bad, &f->err), ERR_INVALID);
+	assert_string_equal(info_of(session).env[0], "A=1");
+	session_terminate(session, "test");
+	expect_refused(f, session_set_env(session, good, &f->err), ERR_CONFLICT);
+}
+
+static void restart_of_an_idle_session_costs_its_variables(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e;
+	uint32_t old;
+
+	(void)run(f, session);
+	old = runner_of(box, fake_exec_last(box)->id);
+	assert_int_equal(session_restart(session, &f->err), 0);
+	assert_int_equal(fake_exec_of(box, old)->signo, SIGKILL);
+	/* Before the agent has said that it is dead. */
+	e = execute(f, session);
+	assert_int_not_equal(runner_of(box, fake_exec_last(box)->id), old);
+	done(box, begin(box), 0);
+	expect_status(e, EXEC_SUCCESS);
+	assert_true(record_of(e).session_reset);
+	assert_false(record_of(run(f, session)).session_reset);
+}
+
+static void restart_cancels_what_runs_and_what_waits(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *first = execute(f, session), *second = execute(f, session), *third;
+	uint32_t id = begin(box);
+
+	assert_int_equal(session_restart(session, &f->err), 0);
+	expect_status(second, EXEC_CANCELLED);
+	third = execute(f, session);
+	assert_int_equal(fake_exec_last(box)->id, id);
+	die(box, id, true, SIGKILL);
+	expect_status(first, EXEC_CANCELLED);
+	assert_true(record_of(first).session_reset);
+	done(box, begin(box), 0);
+	expect_status(third, EXEC_SUCCESS);
+	assert_false(record_of(third).session_reset);
+	expect_state(session, SESSION_READY);
+}
+
+static void restart_wakes_a_paused_session(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct execution *e;
+
+	assert_int_equal(session_pause(session, &f->err), 0);
+	assert_int_equal(session_restart(session, &f->err), 0);
+	assert_false(fake_is_frozen(box));
+	expect_state(session, SESSION_READY);
+	e = execute(f, session);
+	(void)begin(box);
+	assert_int_equal(session_pause(session, &f->err), 0);
+	assert_int_equal(session_restart(session, &f->err), 0);
+	assert_false(fake_is_frozen(box));
+	die(box, fake_exec_last(box)->id, true, SIGKILL);
+	expect_status(e, EXEC_CANCELLED);
+	expect_state(session, SESSION_READY);
+}
+
+static void restart_is_refused_where_there_is_nothing_to_restart(void **state)
+{
+	struct fixture *f = *state;
+	struct session *session = create(f);
+
+	expect_refused(f, session_restart(session, &f->err), ERR_CONFLICT);
+	session_terminate(session, "test");
+	expect_refused(f, session_restart(session, &f->err), ERR_CONFLICT);
+	f->request.mode = SESSION_EPHEMERAL;
+	expect_refused(f, session_restart(create(f), &f->err), ERR_CONFLICT);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(notes_are_kept_as_they_are),
+		TEST(environment_is_replaced_or_refused_whole),
+		TEST(restart_of_an_idle_session_costs_its_variables),
+		TEST(restart_cancels_what_runs_and_what_waits),
+		TEST(restart_wakes_a_paused_session),
+		TEST(restart_is_refused_where_there_is_nothing_to_restart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
