@@ -2,35 +2,13 @@
 #pragma once
 
 /*
- * DOC: a file operation that is small enough to be collected before it is answered: listings,
- * metadata, changes of the tree, the beginning of a file, a file that is in memory already. What is
- * as large as it likes goes through transfer.h.
+ * DOC: a request of HTTP that is answered with the result of one small file operation (collect.h).
+ * What is as large as it likes goes through transfer.h.
  */
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "driver/driver.h"
+#include "api/collect.h"
 
 struct http_request;
-struct session;
-
-struct file_item {
-	enum box_file_type type;
-	char *path;   /* owned; below that of the request */
-	char *target; /* owned; of a link */
-	uint64_t size, mtime_ns, inode;
-	uint32_t mode;
-};
-
-/* Borrowed for the call. */
-struct file_result {
-	const struct error *failure; /* NULL: it is done */
-	struct box_file_summary summary;
-	const struct file_item *items;
-	size_t count;
-	const char *data; /* of READ */
-	size_t len;
-};
 
 struct file_call {
 	struct box_file_request request;

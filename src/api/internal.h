@@ -24,6 +24,7 @@ struct router {
 	const char *unready; /* literal; NULL: ready */
 	uint64_t started_us;
 	struct refusals refusals;
+	struct outputs *outputs; /* owned */
 };
 
 /* @args is borrowed for the call. */

@@ -5,6 +5,7 @@
 #include "api/decode_session.h"
 #include "api/internal.h"
 #include "api/load.h"
+#include "api/outputs.h"
 #include "api/reply.h"
 #include "api/tool.h"
 #include "base/alloc.h"
@@ -34,11 +35,15 @@ struct router *router_new(const struct router_config *config)
 	r->config = config->config;
 	r->execs = config->execs;
 	r->started_us = clock_us();
+	r->outputs = outputs_new();
 	return r;
 }
 
 void router_free(struct router *r)
 {
+	if (!r)
+		return;
+	outputs_free(r->outputs);
 	free(r);
 }
 

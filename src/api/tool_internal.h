@@ -4,6 +4,7 @@
 /* DOC: the functions of the rows of tools.c, and what they share. */
 
 #include "api/tool.h"
+#include "core/workpath.h"
 
 struct runner;
 
@@ -22,3 +23,17 @@ tool_fn tool_interrupt;
 /** tool_view_sandbox - as agents are told of one. Return: owned. */
 json_t *tool_view_sandbox(const struct session *session) attr_must_check;
 const char *tool_sandbox_status(const struct session *session);
+
+/* tool_run.c */
+tool_fn tool_execute_code;
+tool_fn tool_run_in_sandbox;
+
+/* tool_request.c */
+/** tool_clean_path - "x" or "/workspace/x" as "x"; anything else is refused by @field. */
+int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_MAX + 1],
+                    struct error *err) attr_must_check;
+
+/* tool_file.c */
+tool_fn tool_write_file;
+tool_fn tool_read_file;
+tool_fn tool_list_files;

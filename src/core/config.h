@@ -81,6 +81,7 @@ struct config {
 	/* MCP */
 	bool mcp_enabled;
 	char **mcp_enabled_tools, **mcp_disabled_tools; /* NULL-terminated; none enabled: all */
+	uint64_t mcp_text_bytes;
 	/* audit */
 	bool audit_enabled, audit_required;
 	char *audit_path; /* "": audit.log in the state directory */

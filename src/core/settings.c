@@ -86,6 +86,7 @@ static const struct setting table[] = {
 	{"mcp.enabled",        SETTING_BOOL, AT(mcp_enabled),        "true", 0, 0, "Serve the Model Context Protocol at /mcp"},
 	{"mcp.enabled_tools",  SETTING_LIST, AT(mcp_enabled_tools),  "",     0, 0, "Tools that agents may call; none named: all"},
 	{"mcp.disabled_tools", SETTING_LIST, AT(mcp_disabled_tools), "",     0, 0, "Tools that they may not, whatever is enabled"},
+	{"mcp.max_text",       SETTING_SIZE, AT(mcp_text_bytes),     "16Ki", 256, 1 * MI, "Text of a tool's result: of longer output an agent gets head and tail, and reads the rest as a resource"},
 	{"audit.enabled",  SETTING_BOOL, AT(audit_enabled),  "true",  0, 0, "Keep a log of who did what"},
 	{"audit.path",     SETTING_PATH, AT(audit_path),     "",      0, 0, "Where; \"\" for audit.log in the state directory"},
 	{"audit.required", SETTING_BOOL, AT(audit_required), "false", 0, 0, "Refuse work while the log cannot be written, and to start when it is damaged"},
