@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "guest/agent.h"
+#include "guest/crowd.h"
 #include "guest/fsid.h"
 #include "guest/job.h"
 #include "guest/resident.h"
@@ -256,12 +257,12 @@ int proc_run_failed(struct agent *a, const struct error *err)
 void proc_signal(const struct agent *a, int signo)
 {
 	/*
-	 * From PID 1 "all" is exactly the box without the agent, atomically: no process can fork
-	 * its way out of it. Anywhere else it would be the rest of the machine; and beside runners
-	 * that stay, or file operations, it would be those.
+	 * From PID 1 "all" is exactly the box without the agent: no process gets out of it by a
+	 * session of its own. Anywhere else it would be the rest of the machine, and beside runners
+	 * that stay it would be those.
 	 */
-	if (a->is_init && !resident_any(a) && !files_any(a))
-		(void)kill(-1, signo);
+	if (a->is_init && !resident_any(a))
+		crowd_signal(a, signo);
 	else if (a->proc.child.pid > 0)
 		(void)kill(-a->proc.child.pid, signo);
 }

@@ -86,8 +86,8 @@ void proc_run_over(struct agent *a, int wait_status, bool lost);
 int proc_run_failed(struct agent *a, const struct error *err) attr_must_check;
 /** proc_fill_done - the facts that the kernel knows; the caller adds its own. */
 void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us);
-/** proc_signal - to everything in the box but the agent, or beside runners that stay to the group
- * of the execution. */
+/** proc_signal - to everything in the box but the agent and its file operations, or beside runners
+ * that stay to the group of the execution. */
 void proc_signal(const struct agent *a, int signo);
 /** proc_reaped - a child of the agent ended. */
 int proc_reaped(struct agent *a, pid_t pid, int wait_status) attr_must_check;

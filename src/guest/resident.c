@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "guest/agent.h"
+#include "guest/crowd.h"
 #include "guest/job.h"
 
 /* Of the two entries that each runner has for poll. */
@@ -202,12 +203,12 @@ static void kill_group(const struct resident *r, int signo)
 
 void resident_signal(const struct agent *a, const struct resident *r, int signo)
 {
-	bool alone = count_alive(a) == (is_alive(r) ? 1 : 0) && a->put.child.status < 0 &&
-	             (a->proc.state == PROC_IDLE || a->proc.runner == r) && !files_any(a);
+	bool alone = count_alive(a) == (is_alive(r) ? 1 : 0) &&
+	             (a->proc.state == PROC_IDLE || a->proc.runner == r);
 
 	/* From PID 1 "all" is the box without the agent: nothing can fork its way out of it. */
 	if (signo == SIGKILL && a->is_init && alone)
-		(void)kill(-1, SIGKILL);
+		crowd_signal(a, SIGKILL);
 	else
 		kill_group(r, signo);
 }

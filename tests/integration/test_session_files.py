@@ -411,6 +411,30 @@ def test_files_do_not_wait_for_executions(files, py):
     py.act("interrupt")
 
 
+@pytest.mark.parametrize("end", ["timeout", "cancel"])
+def test_a_killed_execution_takes_its_daemons_along_and_not_the_upload(files, py, daemon, client, end):
+    """What left group, session and parents is of the execution all the same; whoever uploads meanwhile is not."""
+    code = ("import signal, subprocess, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+            "subprocess.run(['sh', '-c', '(setsid sleep 54321 &)'])\nprint('up', flush=True)\ntime.sleep(60)")
+    with contextlib.closing(Client(daemon.socket)) as other:
+        other.connection.putrequest("PUT", files.url("slow"))
+        other.connection.putheader("Content-Type", "application/octet-stream")
+        other.connection.putheader("Content-Length", "10")
+        other.connection.endheaders(b"hello")
+        host.wait_until(lambda: any(".part" in n for n in files.names()), 10, "the upload to begin")
+        execution = py.start(code, timeout=1 if end == "timeout" else 60)
+        py.wait_for_output(execution, "up")
+        assert any("54321" in host.cmdline(pid) for pid in daemon.box_pids())
+        if end == "cancel":
+            assert client.post(f"{V1}/executions/{execution}/cancel", {}).status == 200
+        result = py.result(execution)
+        assert result["status"] == {"timeout": "timeout", "cancel": "cancelled"}[end] and result["session_reset"]
+        host.wait_until(lambda: not any("54321" in host.cmdline(pid) for pid in daemon.box_pids()), 5, "its end")
+        other.connection.send(b"world")
+        assert other.connection.getresponse().status == 201
+    assert files.get("slow").body == b"helloworld"
+
+
 def test_the_files_of_an_ephemeral_session_are_for_its_next_execution(make):
     session = make(mode="ephemeral")
     files = Files(session)

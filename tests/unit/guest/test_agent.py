@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from harness import (RUN, STDIN_WINDOW, TYPES, VERSION, WORKSPACE, Agent, frame, text, u8, u32)
+from harness import (RUN, STDIN_WINDOW, TYPES, VERSION, WORKSPACE, Agent, frame, text, u8, u32, u64)
 
 AGENT = os.environ["MILLIBOX_AGENT"]
 ROOT = pathlib.Path(__file__).parents[3]
@@ -324,6 +324,104 @@ def test_signal_reaches_the_whole_execution(agent):
     agent.send(frame("SIGNAL", u32(signal.SIGTERM), 1))
     done = agent.collect()["done"]
     assert (done["signalled"], done["status"]) == (1, signal.SIGTERM)
+
+
+WRITE, FILE = 3, 900
+
+
+def begin_upload(agent, name="up"):
+    """A file operation that stays open until finish_upload."""
+    agent.send(frame("FILE_OPEN", u8(WRITE) + u32(0) + text(name) + text("") + u64(0) + u64(1 << 20) + u32(0o644)
+                     + u32(0), FILE), frame("FILE_DATA", text(b"first "), FILE))
+
+
+def finish_upload(agent):
+    agent.send(frame("FILE_DATA", text(b"last"), FILE), frame("FILE_END", u8(0), FILE))
+    while True:
+        name, _, fields = agent.receive()
+        assert name in ("FILE_ROOM", "FILE_ENTRY", "FILE_DONE"), (name, fields)
+        if name == "FILE_DONE":
+            return
+
+
+def collect_beside_upload(agent, ident=1):
+    """As collect; the upload gives its window back meanwhile."""
+    while True:
+        name, of, fields = agent.receive()
+        if name == "DONE" and of == ident:
+            return fields
+
+
+LOOK = """
+import glob, time
+def names():
+    for path in glob.glob('/proc/[0-9]*/comm'):
+        try:
+            yield open(path).read().strip()
+        except OSError:
+            pass
+end = time.monotonic() + 20
+while 'sleep' in names() and time.monotonic() < end:
+    time.sleep(0.01)
+print(*names())
+"""
+# Out of the group, the session and the family: (setsid sleep &) is a child of PID 1.
+ESCAPE = "(setsid sh -c 'trap \"\" TERM INT HUP; (setsid sleep 100 &)' &); setsid sleep 100 & "
+
+
+@pytest.mark.parametrize("end", ["exit", "kill"])
+def test_what_left_its_group_ends_with_the_program_also_during_an_upload(agent, end):
+    begin_upload(agent)
+    agent.send(agent.exec(["/bin/sh", "-c", ESCAPE + "echo up; " + ("exit 0" if end == "exit" else "sleep 100")]))
+    while agent.receive()[0] != "OUTPUT":
+        pass
+    if end == "kill":
+        agent.send(frame("SIGNAL", u32(signal.SIGKILL), 1))
+    collect_beside_upload(agent)
+    # The upload is still open, and not even the next program's end is its end.
+    left = python(agent, LOOK, 2)["stdout"].split()
+    assert b"agent" in left and b"sleep" not in left
+    finish_upload(agent)
+    assert sh(agent, "cat up", 3)["stdout"] == b"first last"
+
+
+def test_who_forks_all_the_time_ends_with_the_program_also_during_an_upload(agent):
+    begin_upload(agent)
+    agent.send(agent.exec(["/usr/bin/python3", "-I", "-c", """
+import os, time
+read, write = os.pipe()
+for _ in range(4):
+    if os.fork() == 0:
+        os.setsid()
+        os.write(write, b'x')
+        while True:  # the parent is gone before anybody can look at it twice
+            try:
+                if os.fork() > 0:
+                    os._exit(0)
+            except OSError:
+                pass
+for _ in range(4):
+    os.read(read, 1)
+print('up', flush=True)
+time.sleep(100)
+"""]))
+    while agent.receive()[0] != "OUTPUT":
+        pass
+    agent.send(frame("SIGNAL", u32(signal.SIGKILL), 1))
+    collect_beside_upload(agent)
+    # Each of them would be a new pid, however short it is there.
+    quiet = python(agent, """
+import time
+def last():
+    return open('/proc/loadavg').read().split()[-1]
+end = time.monotonic() + 5
+before, now = None, last()
+while before != now and time.monotonic() < end:
+    time.sleep(0.1)
+    before, now = now, last()
+print(before == now)
+""", 2)["stdout"]
+    assert quiet == b"True\n"
 
 
 def test_signal_for_another_execution_is_ignored(agent):

@@ -10,7 +10,8 @@ import time
 import pytest
 
 from harness import STDIN_WINDOW, WORKSPACE, Agent, frame, text, texts, u8, u32, u64
-from test_agent import AGENT, ERR, IDS, MIB, ROOT, SANITIZED, can_make_namespaces, sh
+from test_agent import (AGENT, ERR, IDS, MIB, ROOT, SANITIZED, begin_upload, can_make_namespaces,
+                        collect_beside_upload, finish_upload, sh)
 
 pytestmark = pytest.mark.skipif(not can_make_namespaces(), reason="no user namespaces here")
 FILES = ("python/session.py", "python/report.py", "python/handler.py", "shell/session.py")
@@ -239,6 +240,22 @@ print('up'); time.sleep(100)
     assert python.collect(2)["done"]["status"] == signal.SIGKILL
     assert python.collect(1)["done"]["status"] == signal.SIGKILL
     assert b"sleep" not in sh(python, "cat /proc/[0-9]*/comm", 3)["stdout"].split()
+
+
+def test_killing_a_runner_during_an_upload_kills_what_it_started_and_not_the_upload(python):
+    begin_upload(python)
+    python.send(python.ask("""
+import subprocess, time
+subprocess.run(['sh', '-c', '(setsid sleep 100 &)'])
+print('up'); time.sleep(100)
+""", 2))
+    while python.receive()[0] != "OUTPUT":
+        pass
+    python.send(frame("SIGNAL", u32(signal.SIGKILL), 1))
+    assert collect_beside_upload(python, 2)["status"] == signal.SIGKILL
+    assert python.collect(1)["done"]["status"] == signal.SIGKILL
+    assert b"sleep" not in sh(python, "cat /proc/[0-9]*/comm", 3)["stdout"].split()
+    finish_upload(python)
 
 
 def test_what_a_run_started_lives_on_and_writes_into_nothing(python):

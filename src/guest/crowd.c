@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/crowd.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "guest/agent.h"
+
+/*
+ * Theory of operation. From PID 1 kill(-1) is everybody at once, and nothing can fork its way out
+ * of it. It knows no exceptions, so where there are some (known by their pids, which are ours until
+ * we have waited for them) every pid that can be anybody's gets its signal. Not by the names in
+ * /proc: a process can hide there from an agent that has no right to trace it.
+ *
+ * A process that was killed does not fork any more; so when no pid was given away from before the
+ * walk until after it, nobody was missed. /proc/loadavg ends with the last one that was given in
+ * our namespace. Else once more: each round leaves fewer to fork.
+ *
+ * Pids are given in ascending order and start again behind the kernel's maximum, by default 32768:
+ * up to there the walk always goes. Where an administrator or systemd has set millions, it takes
+ * that many forks in one box until a process can sit above the last one and be missed.
+ */
+
+#define ROUNDS_MAX  32
+#define PIDS_ALWAYS 32768
+#define LOADAVG_LEN 128
+
+static bool is_helper(const struct agent *a, pid_t pid)
+{
+	if (a->put.child.status >= 0 && a->put.child.pid == pid)
+		return true;
+	for (size_t i = 0; i < WIRE_FILES_MAX; i++)
+		if (a->files[i].id != 0 && !a->files[i].reaped && a->files[i].child.pid == pid)
+			return true;
+	return false;
+}
+
+static bool has_helpers(const struct agent *a)
+{
+	return files_any(a) || a->put.child.status >= 0;
+}
+
+/* Return: the number, or -1: @text is none. */
+static pid_t parse_pid(const char *text)
+{
+	uint64_t value = 0;
+
+	if (*text < '1' || *text > '9')
+		return -1;
+	for (; *text >= '0' && *text <= '9' && value < INT32_MAX; text++)
+		value = value * 10 + (uint64_t)(*text - '0');
+	return *text == '\0' && value <= INT32_MAX ? (pid_t)value : -1;
+}
+
+/* Return: the pid that was given last, or -1. */
+static pid_t last_pid(void)
+{
+	char text[LOADAVG_LEN + 1];
+	cleanup_close int fd = fd_open("/proc/loadavg", O_RDONLY, 0);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, LOADAVG_LEN);
+	char *end = NULL;
+
+	if (n <= 0)
+		return -1;
+	text[n] = '\0';
+	end = strchr(text, '\n');
+	if (end)
+		*end = '\0';
+	end = strrchr(text, ' ');
+	return end ? parse_pid(end + 1) : -1;
+}
+
+static void signal_each(const struct agent *a, int signo, pid_t last)
+{
+	/* What is nobody's, or nobody's any more, is no failure. */
+	for (pid_t pid = 2; pid <= last; pid++)
+		if (!is_helper(a, pid))
+			(void)kill(pid, signo);
+}
+
+static bool signal_all(const struct agent *a, int signo)
+{
+	for (int i = 0; i < ROUNDS_MAX; i++) {
+		pid_t before = last_pid();
+
+		if (before < 0)
+			return false;
+		signal_each(a, signo, before < PIDS_ALWAYS ? PIDS_ALWAYS : before);
+		/* Only what kills is worth repeating: others would be told twice. */
+		if (signo != SIGKILL || last_pid() == before)
+			return true;
+	}
+	return false;
+}
+
+void crowd_signal(const struct agent *a, int signo)
+{
+	if (!has_helpers(a) || !signal_all(a, signo))
+		(void)kill(-1, signo);
+}
