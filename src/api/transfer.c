@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "core/files.h"
+#include "core/session.h"
 #include "http/server.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -411,10 +412,14 @@ void transfer_get(struct http_request *req, struct session *session, const char 
 void transfer_get_tar(struct http_request *req, struct session *session, const char *path)
 {
 	struct download *d = NEW(struct download);
+	struct session_info info;
 
 	d->session = session;
 	d->path = xstrdup(path);
 	d->tar = true;
+	/* Holes and further names of a file count in full: see guest/filetar.c. */
+	session_info(session, &info);
+	d->length = info.limits.workspace_bytes;
 	begin(req, d);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/artifacts.h"
 
+#include <sodium.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -17,6 +18,29 @@ void artifacts_done(struct artifacts *a)
 		free(a->list[i].path);
 	free(a->list);
 	*a = (struct artifacts){0};
+}
+
+void given_add(struct given_files *given, const char *path, const void *data, size_t len)
+{
+	struct given_file *one;
+
+	given->list = xrealloc_array(given->list, given->count + 1, sizeof(*given->list));
+	one = &given->list[given->count++];
+	*one = (struct given_file){.path = xstrdup(path), .size = len};
+	one->hashed = len <= given->budget;
+	if (!one->hashed)
+		return;
+	given->budget -= len;
+	static_assert(sizeof(one->sha256) == crypto_hash_sha256_BYTES, "it fits");
+	(void)crypto_hash_sha256(one->sha256, data, len); /* cannot fail */
+}
+
+void given_done(struct given_files *given)
+{
+	for (size_t i = 0; i < given->count; i++)
+		free(given->list[i].path);
+	free(given->list);
+	*given = (struct given_files){0};
 }
 
 struct artifact *artifacts_add(struct artifacts *a, const char *path)
@@ -63,11 +87,21 @@ static bool was_seen(const struct artifacts *seen, const struct box_file_entry *
 	return false;
 }
 
+/* By its content. Of what is too large to be hashed the time has to tell, which ticks slowly. */
+static bool is_given(const struct gather *g, const struct given_file *one,
+                     const struct box_file_entry *entry)
+{
+	if (one->size != entry->size || !str_equal(one->path, entry->path))
+		return false;
+	if (one->hashed && entry->sha256)
+		return memcmp(one->sha256, entry->sha256, sizeof(one->sha256)) == 0;
+	return entry->ctime_ns < g->since_ns + TICK_NS;
+}
+
 static bool was_given(const struct gather *g, const struct box_file_entry *entry)
 {
-	for (size_t i = 0; g->given && g->given[i]; i++)
-		if (str_equal(g->given[i], entry->path) && g->given_sizes[i] == entry->size &&
-		    entry->ctime_ns < g->since_ns + TICK_NS)
+	for (size_t i = 0; g->given && i < g->given->count; i++)
+		if (is_given(g, &g->given->list[i], entry))
 			return true;
 	return false;
 }

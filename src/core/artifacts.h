@@ -36,6 +36,25 @@ void artifacts_copy(const struct artifacts *from, struct artifacts *ret_to);
 /** artifacts_add - @path is copied. Return: the new one, or NULL: there are too many. */
 struct artifact *artifacts_add(struct artifacts *a, const char *path);
 
+/* What was given with an execution. */
+struct given_file {
+	char *path; /* owned */
+	size_t size;
+	bool hashed;
+	uint8_t sha256[BOX_SHA256_LEN];
+};
+
+struct given_files {
+	struct given_file *list; /* owned */
+	size_t count;
+	size_t budget; /* bytes that are still hashed: whoever is given much waits for nothing */
+};
+
+#define GIVEN_HASHED (256u * 1024)
+/** given_add - @path is copied, @data is not. Start with {.budget = GIVEN_HASHED}. */
+void given_add(struct given_files *given, const char *path, const void *data, size_t len);
+void given_done(struct given_files *given);
+
 /* Looking for them. Part of whoever waits. */
 struct gather {
 	struct box_file *file; /* NULL: not under way */
@@ -46,10 +65,9 @@ struct gather {
 	struct artifacts *seen; /* NULL: nothing was; replaced by what is there now */
 	struct artifacts now;
 	uint64_t since_ns;
-	/* Nor those that were given with the execution and have their sizes still. */
-	char **given; /* borrowed; NULL: none */
-	const size_t *given_sizes;
-	void (*on_over)(void *ctx); /* from the loop */
+	/* Nor those that were given with the execution and are still what they were. */
+	const struct given_files *given; /* borrowed; NULL: none */
+	void (*on_over)(void *ctx);      /* from the loop */
 	void *ctx;
 };
 

@@ -74,8 +74,7 @@ static void set_state(struct exec *e, enum exec_state next)
 static void exec_free(struct exec *e)
 {
 	tenant_release(e->tenant);
-	str_list_free(e->given);
-	free(e->given_sizes);
+	given_done(&e->given);
 	timer_free(e->timer);
 	exec_request_free(e->kept);
 	policy_decision_done(&e->decision);
@@ -289,8 +288,7 @@ static void on_box_done(void *ctx, uint32_t exec_id attr_unused, const struct ex
 	outcome_take_facts(facts, e->decision.output_bytes, &e->evidence, &e->outcome);
 	e->gather.into = &e->outcome.artifacts;
 	e->gather.on_over = on_gathered;
-	e->gather.given = e->given;
-	e->gather.given_sizes = e->given_sizes;
+	e->gather.given = &e->given;
 	e->gather.ctx = e;
 	if (facts->changed_since_ns && gather_start(&e->gather, e->box, facts->changed_since_ns))
 		timer_start(e->timer, ARTIFACTS_TIME_US);
@@ -418,14 +416,10 @@ static int build(struct exec *e, const struct exec_request *request, struct erro
 /* Whether they changed is asked when the request is gone. */
 static void note_given(struct exec *e, const struct exec_request *request)
 {
-	if (request->files_count == 0)
-		return;
-	e->given = xcalloc(request->files_count + 1, sizeof(*e->given));
-	e->given_sizes = xcalloc(request->files_count, sizeof(*e->given_sizes));
-	for (size_t i = 0; i < request->files_count; i++) {
-		e->given[i] = xstrdup(request->files[i].name);
-		e->given_sizes[i] = request->files[i].len;
-	}
+	e->given.budget = GIVEN_HASHED;
+	for (size_t i = 0; i < request->files_count; i++)
+		given_add(&e->given, request->files[i].name, request->files[i].data,
+		          request->files[i].len);
 }
 
 static void launch(struct exec *e, const struct exec_request *request)

@@ -419,6 +419,7 @@ void execution_info(const struct execution *e, struct execution_info *ret_info)
 		.created_ms = e->created_ms,
 		.started_ms = e->started_ms,
 		.completed_ms = e->completed_ms,
+		.paused_ms = e->paused_ms,
 		.timeout_us = e->timeout_us,
 		.outcome = e->has_outcome ? &e->outcome : NULL,
 		.failure = ended && !e->has_outcome ? &e->failure : NULL,
@@ -442,6 +443,14 @@ void execution_started(struct execution *e)
 	e->started_ms = clock_real_ms();
 	execution_add_event(e, EXECUTION_EVENT_START);
 	store_execution_changed(e);
+}
+
+void execution_paused(struct execution *e, uint64_t ms)
+{
+	if (e->state != EXECUTION_RUNNING)
+		return;
+	e->paused_ms += ms;
+	store_execution_paused(e);
 }
 
 static void tell_end(const struct execution *e)

@@ -56,6 +56,7 @@ struct execution_info {
 	size_t code_len;
 	enum execution_state state;
 	uint64_t created_ms, started_ms, completed_ms; /* 0: not yet */
+	uint64_t paused_ms; /* for so long it stood still since it started */
 	uint64_t timeout_us;
 	const struct outcome *outcome; /* ENDED: NULL if it could not be run, then @failure */
 	const struct error *failure;
@@ -126,6 +127,8 @@ void execution_when_stored(struct execution *e, execution_stored_fn *fn, void *c
 int execution_begin(struct execution *e, execution_stored_fn *fn, void *ctx,
                     struct error *err) attr_must_check;
 void execution_started(struct execution *e);
+/** execution_paused - it has stood still for @ms more. */
+void execution_paused(struct execution *e, uint64_t ms);
 void execution_output(struct execution *e, enum output_stream stream, const char *data, size_t len);
 /**
  * execution_ended - takes what @outcome owns. What execution_output was given is its output:

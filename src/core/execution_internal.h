@@ -73,6 +73,7 @@ struct execution {
 	uint64_t timeout_us;
 	enum execution_state state;
 	uint64_t created_ms, started_ms, completed_ms;
+	uint64_t paused_ms; /* since it started, without a pause that is on */
 	bool has_outcome, session_reset;
 	struct outcome outcome;
 	struct error failure;

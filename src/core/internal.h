@@ -65,9 +65,8 @@ struct exec {
 	struct outcome outcome;
 	struct outcome_evidence evidence;
 	uint64_t arrived_us, admitted_us, started_us;
-	char **given; /* owned, NULL-terminated: names of the files that came with it; NULL: none */
-	size_t *given_sizes;  /* owned */
-	struct gather gather; /* the program has ended; its files are being looked for */
+	struct given_files given; /* files that came with it */
+	struct gather gather;     /* the program has ended; its files are being looked for */
 };
 
 /** exec_begin - exec_start; @session: policies of the session whose execution it is, which is not

@@ -152,6 +152,15 @@ int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now
 	return 1;
 }
 
+void scheduler_resume(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us)
+{
+	if (e->place == SCHEDULER_RUNNING)
+		return;
+	if (e->place == SCHEDULER_OUT)
+		list_init(&e->node);
+	admit(s, e, now_us);
+}
+
 /* The first of the queue whose turn it is, which goes to the end of the turns. */
 static struct scheduler_entry *next(struct scheduler *s)
 {

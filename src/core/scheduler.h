@@ -73,6 +73,8 @@ void scheduler_init(struct scheduler *s, size_t running_max, size_t waiting_max,
  */
 int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us,
                     struct error *err) attr_must_check;
+/** scheduler_resume - it runs already, whatever the bounds say: it has a place, and others wait. */
+void scheduler_resume(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us);
 /** scheduler_leave - it runs no more, but is not gone. The next one's turn may come in this call.
  */
 void scheduler_leave(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us);

@@ -218,12 +218,19 @@ static uint64_t on_own_clock(uint64_t at_ms)
 	return now > ago ? now - ago : 0;
 }
 
+static const struct session_step *last_step(const struct session *session)
+{
+	return &session->steps[(session->steps_count - 1) % SESSION_HISTORY_MAX];
+}
+
 void session_wake(struct session *session)
 {
 	struct loop *loop = session->service->config.loop;
 
 	session->created_us = on_own_clock(session->created_ms);
 	session->active_us = on_own_clock(session->active_ms);
+	session->paused_us = on_own_clock(session->steps_count > 0 ? last_step(session)->at_ms
+	                                                           : session->updated_ms);
 	session->timer = timer_new(loop, on_timer, session);
 	session->job_timer = timer_new(loop, session_job_timer, session);
 }

@@ -48,6 +48,7 @@ void session_job_free(struct session_job *job)
 	}
 	session_job_unqueue(job);
 	gather_cancel(&job->gather);
+	given_done(&job->given);
 	exec_request_free(job->request);
 	policy_decision_done(&job->decision);
 	outcome_done(&job->outcome);
@@ -95,12 +96,13 @@ void session_job_finish(struct session_job *job)
 
 static uint64_t difference(uint64_t now, uint64_t before)
 {
-	if (now == COUNTER_UNKNOWN || before == COUNTER_UNKNOWN || now < before)
-		return now;
-	return now - before;
+	if (now == COUNTER_UNKNOWN || before == COUNTER_UNKNOWN)
+		return COUNTER_UNKNOWN;
+	return now < before ? now : now - before;
 }
 
-/* The counters are the box's and it has run others before: what grows is told as what it grew. */
+/* The counters are the box's and it has run others before: what grows is told as what it grew. Of
+ * one that was resumed the box remembers what it was before; where it does not, nobody does. */
 static void read_counters(struct session_job *job)
 {
 	struct box_counters *c = &job->evidence.counters;
@@ -113,9 +115,6 @@ static void read_counters(struct session_job *job)
 	c->cpu_us = difference(c->cpu_us, job->before.cpu_us);
 	c->oom_kills = difference(c->oom_kills, job->before.oom_kills);
 	c->pids_denied = difference(c->pids_denied, job->before.pids_denied);
-	/* What it was before, an earlier daemon knew. */
-	if (job->resumed)
-		c->cpu_us = c->oom_kills = c->pids_denied = COUNTER_UNKNOWN;
 	job->outcome.layers = box_layers(session->box);
 	job->outcome.layers_missing = LAYERS_ALL & ~job->outcome.layers;
 }

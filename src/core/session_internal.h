@@ -14,6 +14,7 @@
  *   session_box.c      what the box says
  *   session_once.c     the job whose turn it is, in a box of its own (ephemeral)
  *   session_resume.c   a box that an earlier daemon made, and what runs in it
+ *   session_label.c    what the box remembers of an execution for the next daemon
  */
 
 #include "base/list.h"
@@ -160,6 +161,9 @@ void session_wake(struct session *session);
 
 /* session_pause.c */
 
+/** session_job_inside - the job that the box has: the current one, or what the store says runs in a
+ * box that has not said so yet. NULL: none. */
+struct session_job *session_job_inside(const struct session *session);
 /** session_resumed - a place was found for the execution of a paused session. */
 void session_resumed(struct session *session);
 

@@ -9,6 +9,7 @@
 #include "core/policy_env.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
+#include "core/session_label.h"
 #include "core/template.h"
 #include "io/loop.h"
 
@@ -193,10 +194,19 @@ static void name_source(struct session_job *job, char ret_name[SOURCE_LEN])
 	               extension ? extension : "");
 }
 
+static void name_job(const struct session_job *job, const char *id,
+                     char ret_label[BOX_LABEL_MAX + 1])
+{
+	struct session_label label = {.queue_us = job->outcome.queue_us, .before = job->before};
+
+	(void)!str_copy(label.id, sizeof(label.id), id); /* ids are shorter */
+	session_label_make(&label, ret_label);
+}
+
 static int hand_over(struct session_job *job, struct error *err)
 {
 	const struct exec_request *request = job->request;
-	char name[SOURCE_LEN];
+	char name[SOURCE_LEN], label[BOX_LABEL_MAX + 1];
 	struct execution_info info;
 	struct exec_source source = {.name = name};
 	cleanup_free struct exec_file *files = NULL;
@@ -212,8 +222,9 @@ static int hand_over(struct session_job *job, struct error *err)
 	};
 
 	execution_info(job->record, &info);
+	name_job(job, info.id, label);
 	common.label =
-		job->session->spec.keep ? info.id : NULL; /* only a box that is kept takes it */
+		job->session->spec.keep ? label : NULL; /* only a box that is kept takes it */
 	source.code = info.code;
 	source.len = info.code_len;
 	packed = exec_source_ask(&source, request->ask);
@@ -251,9 +262,24 @@ static uint64_t elapsed_us(const struct session_job *job)
 	struct execution_info info;
 
 	execution_info(job->record, &info);
-	if (!job->resumed || info.started_ms == 0 || info.started_ms > now)
+	if (!job->resumed || info.started_ms == 0 || info.started_ms + info.paused_ms > now)
 		return 0;
-	return (now - info.started_ms) * USEC_PER_MS;
+	return (now - info.started_ms - info.paused_ms) * USEC_PER_MS;
+}
+
+/* From its turn to its start; of one that started under an earlier daemon what the times say. */
+static uint64_t start_us(const struct session_job *job)
+{
+	struct execution_info info;
+	uint64_t both_us;
+
+	if (!job->resumed)
+		return job->started_us - job->admitted_us;
+	execution_info(job->record, &info);
+	both_us = info.started_ms > info.created_ms
+	                  ? (info.started_ms - info.created_ms) * USEC_PER_MS
+	                  : 0;
+	return both_us > job->outcome.queue_us ? both_us - job->outcome.queue_us : 0;
 }
 
 void session_job_started(struct session_job *job)
@@ -263,8 +289,10 @@ void session_job_started(struct session_job *job)
 
 	timeout_us = before_us < timeout_us ? timeout_us - before_us : 1;
 	job->started_us = clock_us();
-	job->outcome.start_us = job->started_us - job->admitted_us;
 	execution_started(job->record);
+	job->outcome.start_us = start_us(job);
+	if (before_us < job->started_us)
+		job->started_us -= before_us;
 	/* Cancelled or too late before it began: the clock of its end is running already. */
 	if (job->phase != JOB_STARTING)
 		return;
@@ -336,14 +364,27 @@ static void on_gathered(void *ctx)
 	session_job_conclude(ctx);
 }
 
+static void note_given(struct session_job *job)
+{
+	const struct exec_request *request = job->request;
+
+	job->given.budget = GIVEN_HASHED;
+	for (size_t i = 0; i < request->files_count; i++)
+		given_add(&job->given, request->files[i].name, request->files[i].data,
+		          request->files[i].len);
+}
+
 void session_job_gather(struct session_job *job, uint64_t since_ns)
 {
 	struct session *session = job->session;
 
 	job->gather.into = &job->outcome.artifacts;
 	job->gather.seen = &session->seen;
+	job->gather.given = &job->given;
 	job->gather.on_over = on_gathered;
 	job->gather.ctx = job;
+	if (since_ns)
+		note_given(job);
 	if (!since_ns || !gather_start(&job->gather, session->box, since_ns)) {
 		session_job_conclude(job);
 		return;

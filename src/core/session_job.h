@@ -50,12 +50,14 @@ struct session_job {
 	uint32_t runner_id, id;        /* in the box */
 	uint32_t dead_runner;          /* whose loss it tells; 0: none */
 	bool resumed;                  /* was begun under an earlier daemon */
+	uint64_t past_queue_us;        /* resumed: how long it waited; COUNTER_UNKNOWN */
 	uint64_t stdin_taken;          /* resumed: what the agent has of the request's */
 	bool stdin_ended;              /* resumed: it takes no more */
 	bool retried;
 	struct gather gather;
-	bool held;            /* until its record is on the disk */
-	struct error failure; /* the runner could not be started */
+	struct given_files given; /* GATHERING: files that came with it */
+	bool held;                /* until its record is on the disk */
+	struct error failure;     /* the runner could not be started */
 	bool reset;
 	uint64_t left[OUTPUT_COUNT]; /* bytes of output that are still kept */
 	struct outcome outcome;

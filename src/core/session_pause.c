@@ -2,6 +2,7 @@
 #include "core/session_internal.h"
 
 #include "base/clock.h"
+#include "core/store_internal.h"
 #include "io/loop.h"
 
 /*
@@ -44,7 +45,9 @@ int session_pause(struct session *session, struct error *err)
 		                 session->id);
 	if (session->state == SESSION_PAUSED && session->resuming) {
 		session->resuming = false;
-		scheduler_out(session->service->scheduler, &session->current->entry, now);
+		if (session_job_inside(session))
+			scheduler_out(session->service->scheduler,
+			              &session_job_inside(session)->entry, now);
 		return 0;
 	}
 	if (session->state != SESSION_READY && session->state != SESSION_RUNNING)
@@ -60,7 +63,38 @@ int session_pause(struct session *session, struct error *err)
 	session_touch(session);
 	session_set_state(session, SESSION_PAUSED);
 	put_back(session);
+	/* Since when it stands still must not be lost with the daemon. */
+	if (session->service->config.store)
+		store_flush(session->service->config.store);
 	return 0;
+}
+
+struct session_job *session_job_inside(const struct session *session)
+{
+	struct session_job *job = session->current;
+	struct execution_info info;
+
+	if (job || !session->adopting)
+		return job;
+	LIST_FOREACH (job, &session->queue, struct session_job, node) {
+		execution_info(job->record, &info);
+		if (info.state == EXECUTION_RUNNING)
+			return job;
+	}
+	return NULL;
+}
+
+/* The time that it stood still is not its own. */
+static void give_back(struct session *session)
+{
+	struct session_job *job = session_job_inside(session);
+	uint64_t paused_us = clock_us() - session->paused_us;
+
+	if (!job)
+		return;
+	if (job->started_us)
+		job->started_us += paused_us;
+	execution_paused(job->record, paused_us / USEC_PER_MS);
 }
 
 static int thaw(struct session *session, struct error *err)
@@ -72,11 +106,9 @@ static int thaw(struct session *session, struct error *err)
 	session->resuming = false;
 	session_touch(session);
 	session_set_state(session, job ? SESSION_RUNNING : SESSION_READY);
-	if (job) {
-		if (job->started_us)
-			job->started_us += clock_us() - session->paused_us;
+	give_back(session);
+	if (job)
 		session_job_set_timer(session, session->job_left_us);
-	}
 	session_pump(session);
 	return 0;
 }
@@ -92,6 +124,7 @@ void session_resumed(struct session *session)
 int session_resume(struct session *session, struct error *err)
 {
 	struct session_service *s = session->service;
+	struct session_job *job = session_job_inside(session);
 	uint64_t now = clock_us();
 	int r = 0;
 
@@ -100,8 +133,8 @@ int session_resume(struct session *session, struct error *err)
 	if (session->resuming)
 		return 0;
 	/* While it was paused others took its place: it needs a new one to run on. */
-	if (session->current)
-		r = scheduler_enter(s->scheduler, &session->current->entry, now, err);
+	if (job)
+		r = scheduler_enter(s->scheduler, &job->entry, now, err);
 	if (r < 0)
 		return -1;
 	session->resuming = r > 0;
@@ -109,7 +142,7 @@ int session_resume(struct session *session, struct error *err)
 		return 0;
 	if (thaw(session, err) == 0)
 		return 0;
-	if (session->current)
-		scheduler_out(s->scheduler, &session->current->entry, now);
+	if (job)
+		scheduler_out(s->scheduler, &job->entry, now);
 	return -1;
 }

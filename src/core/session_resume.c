@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/runners.h"
+#include "core/session_label.h"
 #include "io/loop.h"
 
 /*
@@ -109,7 +110,7 @@ static int resume_runner(struct session *session, const struct box_resumed *what
 }
 
 static void resume_job(struct session_job *job, const struct box_resumed *what,
-                       struct box_grant *ret_grant)
+                       const struct session_label *label, struct box_grant *ret_grant)
 {
 	job->resumed = true;
 	job->id = what->id;
@@ -117,6 +118,8 @@ static void resume_job(struct session_job *job, const struct box_resumed *what,
 	job->runner = what->runner ? session_runner_of(job->session, job->decision.runner) : NULL;
 	job->stdin_taken = what->stdin_bytes;
 	job->stdin_ended = !what->stdin_open;
+	job->before = label->before;
+	job->past_queue_us = label->queue_us;
 	ret_grant->stdout_max = ret_grant->stderr_max = job->decision.output_bytes + 1;
 	ret_grant->report_max = (uint32_t)job->decision.report_bytes;
 }
@@ -124,14 +127,16 @@ static void resume_job(struct session_job *job, const struct box_resumed *what,
 int session_on_resume(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant)
 {
 	struct session *session = ctx;
+	struct session_label label;
 	struct session_job *job;
 	struct error err = {0};
 
 	if (what->keep)
 		return resume_runner(session, what);
-	job = job_named(session, what->label);
+	session_label_read(what->label, &label);
+	job = job_named(session, label.id);
 	if (job) {
-		resume_job(job, what, ret_grant);
+		resume_job(job, what, &label, ret_grant);
 		return 0;
 	}
 	/* Its end was recorded, or somebody did not want it any more: then it may still run. It
@@ -185,8 +190,8 @@ static int give_rest(const struct session_job *job, struct error *err)
 }
 
 /*
- * It runs already: it does not wait for a place among all executions, as one that goes on after a
- * pause because it was cancelled does not. STARTED comes again, and with it its clock.
+ * It runs already: it has a place among all executions without waiting for one, and those that wait
+ * wait for it. STARTED comes again, and with it its clock.
  */
 void session_job_resume(struct session_job *job)
 {
@@ -194,6 +199,9 @@ void session_job_resume(struct session_job *job)
 	struct error err = {0};
 
 	job->admitted_us = clock_us();
+	job->outcome.queue_us = job->past_queue_us == COUNTER_UNKNOWN ? 0 : job->past_queue_us;
+	scheduler_resume(session->service->scheduler, &job->entry, job->admitted_us);
+	session_job_unqueue(job);
 	job->phase = JOB_STARTING;
 	session_job_set_timer(session, session->service->config.execs->config.build_timeout_us);
 	if (give_rest(job, &err) < 0)
@@ -213,9 +221,11 @@ int session_adopt_box(struct session *session, struct error *err)
 	s->boxes++;
 	session->adopting = true;
 	/* The store may be a moment behind; the box is what it is. */
-	if (frozen && session->state != SESSION_PAUSED && session->state != SESSION_CREATING)
+	if (frozen && session->state != SESSION_PAUSED && session->state != SESSION_CREATING) {
+		session->paused_us = clock_us();
 		session_set_state(session, SESSION_PAUSED);
-	else if (!frozen && session->state == SESSION_PAUSED)
+	} else if (!frozen && session->state == SESSION_PAUSED) {
 		session_set_state(session, SESSION_READY);
+	}
 	return 0;
 }

@@ -188,6 +188,27 @@ bool store_execution_flush(struct execution *e)
 	return false;
 }
 
+static void on_paused(void *ctx, const struct error *err)
+{
+	(void)store_was_written(ctx, err);
+}
+
+/* Beside the row, which is written as a whole and knows nothing of it. */
+void store_execution_paused(struct execution *e)
+{
+	struct store *s = e->all->store;
+	struct error err = {0};
+
+	if (!s || e->withdrawn)
+		return;
+	store_flush(s); /* the row itself comes first */
+	if (!db_write(s->db,
+	              &DB_SQL("UPDATE executions SET paused_ms = ?2 WHERE id = ?1", DB_TEXT(e->id),
+	                      DB_INT(e->paused_ms)),
+	              1, on_paused, s, &err))
+		log_error("write down a pause", &err);
+}
+
 void store_execution_gone(struct execution *e)
 {
 	list_remove(&e->dirty.node);
@@ -227,9 +248,10 @@ enum column {
 /* The same columns, and what was asked for in place of what came of it. */
 #define COLUMN_REQUEST COLUMN_OUT
 #define COLUMN_BEGUN   COLUMN_ERR
+#define COLUMN_PAUSED  COLUMN_EVENTS
 #define SELECT_LIVE                                                                                \
 	"SELECT id, tenant, session_id, session_ms, created_ms, started_ms, NULL, language,"       \
-	" timeout_us, request_id, key_id, NULL, NULL, NULL, code, request, begun FROM"             \
+	" timeout_us, request_id, key_id, NULL, NULL, NULL, code, request, begun, paused_ms FROM"  \
 	" executions e WHERE completed_ms IS NULL AND NOT EXISTS (SELECT 1 FROM sessions s WHERE " \
 	"s.tenant = e.tenant"                                                                      \
 	" AND s.id = e.session_id AND s.created_ms = e.session_ms AND s.deleted = 1)"
@@ -404,6 +426,7 @@ struct execution *store_read_live(struct executions *all, const struct db_rows *
 
 	e->exact = true;
 	e->begun = db_rows_int(rows, row, COLUMN_BEGUN) != 0;
+	e->paused_ms = (uint64_t)db_rows_int(rows, row, COLUMN_PAUSED);
 	e->state = e->started_ms ? EXECUTION_RUNNING : EXECUTION_PENDING;
 	*ret_request = db_rows_text(rows, row, COLUMN_REQUEST);
 	executions_enter(all, e);

@@ -25,6 +25,8 @@ void store_execution_changed(struct execution *e);
 int store_execution_now(struct execution *e, struct error *err) attr_must_check;
 /** store_execution_flush - Return: whether something is left to write, and it must stay. */
 bool store_execution_flush(struct execution *e);
+/** store_execution_paused - write down for how long it has stood still so far. */
+void store_execution_paused(struct execution *e);
 /** store_execution_gone - its memory goes. */
 void store_execution_gone(struct execution *e);
 

@@ -184,7 +184,7 @@ struct box_file_request {
 	const char *path; /* relative to the workspace; "": the workspace itself */
 	const char *to;   /* MOVE: new path. LIST: only names after this one. NULL: "" */
 	uint64_t offset;  /* READ: from here. CHANGES: since (ns of the wall clock) */
-	uint64_t length;  /* READ: at most. WRITE, UNTAR: refuse more. CHANGES: bytes to hash */
+	uint64_t length;  /* READ: at most. WRITE, (UN)TAR: refuse more. CHANGES: bytes to hash */
 	uint32_t mode;    /* WRITE: permission bits */
 	uint32_t limit;   /* LIST, TAR, UNTAR, CHANGES: entries at most */
 	bool recursive;   /* LIST, REMOVE */

@@ -45,6 +45,7 @@ struct agent {
 	int hotline; /* -1: this box ends with its daemon */
 	struct journal journal;
 	struct file_stream files[WIRE_FILES_MAX];
+	uint64_t files_ns; /* tick_now() when an operation ended that may have changed files */
 	struct channel ch;
 };
 

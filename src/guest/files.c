@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "guest/agent.h"
 #include "guest/filework.h"
+#include "guest/tick.h"
 
 /* A violation that is only seen once the message is decoded. */
 #define VIOLATION (-EPROTO)
@@ -85,6 +86,13 @@ void files_reaped(struct agent *a, pid_t pid)
 			a->files[i].reaped = true;
 }
 
+/* An execution that begins now must not be taken for who did it. */
+static void note_change(struct agent *a, const struct file_stream *s)
+{
+	if (s->changes)
+		a->files_ns = tick_now();
+}
+
 static int say_failed(struct agent *a, uint32_t id, const struct error *err)
 {
 	const struct msg_file_failed msg = {
@@ -100,6 +108,7 @@ static int fail(struct agent *a, struct file_stream *s, const struct error *err)
 {
 	uint32_t id = s->id;
 
+	note_change(a, s);
 	forget(s);
 	return say_failed(a, id, err);
 }
@@ -156,6 +165,7 @@ int files_open(struct agent *a, const struct frame *frame)
 	s->id = frame->id;
 	s->granted = WIRE_FILE_WINDOW;
 	s->writes = job.op == WIRE_FILE_WRITE || job.op == WIRE_FILE_UNTAR;
+	s->changes = s->writes || job.op == WIRE_FILE_MOVE || job.op == WIRE_FILE_REMOVE;
 	if (start(a, s, &job, &err) < 0)
 		return fail(a, s, &err);
 	if (!s->writes)
@@ -316,6 +326,7 @@ static int speak(struct agent *a, struct file_stream *s)
 		if (r < 0)
 			return r;
 		if (frame.type == MSG_FILE_DONE) {
+			note_change(a, s);
 			forget(s);
 			return 1;
 		}

@@ -28,6 +28,7 @@ struct file_stream {
 	struct spawned child;
 	bool reaped;        /* its pid is nobody's any more */
 	bool writes;        /* it undoes what it began when its input ends early */
+	bool changes;       /* files, or their names */
 	bool ended;         /* FILE_END came */
 	int to;             /* owned: pipe to the child; -1: closed */
 	int from;           /* owned: pipe from it; -1: at its end */

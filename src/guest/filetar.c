@@ -28,6 +28,7 @@
 struct archive {
 	const struct file_job *job;
 	struct file_out *out;
+	uint64_t left; /* bytes of content that may still come */
 	struct tar_entry entry;
 	uint8_t blocks[TAR_HEADERS_MAX];
 	char data[FRAME_CHUNK];
@@ -74,6 +75,21 @@ static int put_header(struct archive *a, const struct file_found *found, struct 
 	return file_say_bytes(a->out, a->blocks, len, err);
 }
 
+static int too_large(const struct file_job *job, struct error *err)
+{
+	return error_set(
+		err, ERR_TOO_LARGE, 0,
+		"the files of the directory have more than %llu bytes, with their holes and "
+		"with each name of a file",
+		(unsigned long long)job->length);
+}
+
+static int too_many(const struct file_job *job, struct error *err)
+{
+	return error_set(err, ERR_TOO_LARGE, 0, "the directory has more than %u entries",
+	                 job->limit);
+}
+
 static int pack_file(struct archive *a, int dir, const char *name, const struct file_found *found,
                      struct error *err)
 {
@@ -90,6 +106,10 @@ static int pack_file(struct archive *a, int dir, const char *name, const struct 
 	opened.st = &st;
 	a->entry.kind = TAR_FILE;
 	a->entry.size = (uint64_t)st.st_size;
+	/* They were counted before: somebody makes them grow while we read. */
+	if (a->entry.size > a->left)
+		return too_large(a->job, err);
+	a->left -= a->entry.size;
 	if (put_header(a, &opened, err) < 0)
 		return -1;
 	return put_content(a, fd, a->entry.size, err);
@@ -102,8 +122,7 @@ static int pack_one(struct file_walk *w, int dir, const char *name, const struct
 	mode_t mode = found->st->st_mode;
 
 	if (a->out->done.entries == a->job->limit)
-		return error_set(err, ERR_TOO_LARGE, 0, "the directory has more than %u entries",
-		                 a->job->limit);
+		return too_many(a->job, err);
 	a->entry.size = 0;
 	a->entry.link[0] = '\0';
 	if (S_ISREG(mode))
@@ -117,22 +136,61 @@ static int pack_one(struct file_walk *w, int dir, const char *name, const struct
 	return S_ISDIR(mode) ? put_header(a, found, err) : 0;
 }
 
+struct measure {
+	const struct file_job *job;
+	uint64_t entries, left;
+};
+
+static int measure_one(struct file_walk *w, int dir, const char *name,
+                       const struct file_found *found, struct error *err)
+{
+	struct measure *m = w->ctx;
+	uint64_t size = S_ISREG(found->st->st_mode) ? (uint64_t)found->st->st_size : 0;
+
+	(void)dir;
+	(void)name;
+	if (m->entries++ == m->job->limit)
+		return too_many(m->job, err);
+	if (size > m->left)
+		return too_large(m->job, err);
+	m->left -= size;
+	return 0;
+}
+
+static int walk(const struct file_job *job, struct file_walk *w, struct error *err)
+{
+	int top = file_open_dir(job->path);
+
+	if (top < 0)
+		return file_fail(err, -top, "pack", job->path);
+	if (file_walk(w, top, err) < 0)
+		return -1;
+	if (w->cut)
+		return error_set(err, ERR_TOO_LARGE, 0, "the directory is more than %d levels deep",
+		                 FILE_DEPTH_MAX);
+	return 0;
+}
+
+/*
+ * A file has its size in the archive, not what it takes on the disk: holes are nothing there, and
+ * a thousand names of one file are one file. Without a bound a box of megabytes could make
+ * everybody between it and the caller pass on terabytes of zeros. So all is counted before the
+ * first byte, while "too large" can still be said properly.
+ */
 int file_tar(const struct file_job *job, struct file_out *out, struct error *err)
 {
+	struct measure m = {.job = job, .left = job->length};
 	struct archive *a = NEW(struct archive);
+	struct file_walk look = {.visit = measure_one, .ctx = &m, .strict = true};
 	struct file_walk w = {.visit = pack_one, .ctx = a, .strict = true};
-	int top = file_open_dir(job->path);
 	int r = 0;
 
 	a->job = job;
 	a->out = out;
-	if (top < 0)
-		r = file_fail(err, -top, "pack", job->path);
-	else
-		r = file_walk(&w, top, err);
-	if (r >= 0 && w.cut)
-		r = error_set(err, ERR_TOO_LARGE, 0, "the directory is more than %d levels deep",
-		              FILE_DEPTH_MAX);
+	a->left = job->length;
+	r = walk(job, &look, err);
+	if (r >= 0)
+		r = walk(job, &w, err);
 	/* Two blocks of zeros are the end. */
 	memset(a->data, 0, 2 * TAR_BLOCK);
 	if (r >= 0)

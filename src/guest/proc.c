@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -20,16 +19,18 @@
 #include "guest/fsid.h"
 #include "guest/job.h"
 #include "guest/resident.h"
+#include "guest/tick.h"
 
 #define BLOCK_BYTES 512 /* unit of ru_inblock and ru_oublock */
 
-/* Files get their times from the coarse clock: compared with a finer one a new file may be old. */
-static uint64_t real_ns(void)
+/* From here on changes of files are the execution's. What the host changed just before is not. */
+static void note_start(struct agent *a)
 {
-	struct timespec t = {0};
-
-	(void)clock_gettime(CLOCK_REALTIME_COARSE, &t);
-	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+	if (a->files_ns)
+		tick_after(a->files_ns);
+	a->files_ns = 0;
+	a->proc.start_us = clock_us();
+	a->proc.start_real_ns = tick_now();
 }
 
 void proc_init(struct proc *p)
@@ -121,8 +122,7 @@ static int start(struct agent *a, const struct msg_exec *msg, struct error *err)
 	plan.stdio[0] = ends.fds[0] >= 0 ? ends.fds[0] : a->null;
 	plan.stdio[1] = ends.fds[1];
 	plan.stdio[2] = ends.fds[2];
-	p->start_us = clock_us();
-	p->start_real_ns = real_ns();
+	note_start(a);
 	return spawn_payload(&plan, job_execute, &job, &p->child, err);
 }
 
@@ -179,8 +179,7 @@ static int start_run(struct agent *a, uint32_t id, const struct msg_run *msg, st
 	stdio[0] = ends.fds[0] >= 0 ? ends.fds[0] : a->null;
 	stdio[1] = ends.fds[1];
 	stdio[2] = ends.fds[2];
-	p->start_us = clock_us();
-	p->start_real_ns = real_ns();
+	note_start(a);
 	p->cpu_us = resident_cpu_us(p->runner);
 	return resident_ask(a, p->runner, id, msg, stdio, err);
 }

@@ -269,6 +269,21 @@ def test_a_directory_goes_out_as_tar(files, py):
     files.get("none", 404, format="tar")
 
 
+@pytest.mark.parametrize("make_it", [
+    "for i in range(40): open(f'hole/{i}', 'wb').truncate(250 << 20)",
+    "open('hole/0', 'wb').truncate(250 << 20)\nfor i in range(1, 40): os.link('hole/0', f'hole/{i}')",
+], ids=["holes", "names"])
+def test_an_archive_is_not_larger_than_the_disk(make, make_it):
+    """Forty times the disk out of nothing: refused before the first byte, and one of them goes out."""
+    session = make(resources={"disk": "256Mi", "memory": "512Mi"})
+    files = Files(session)
+    assert session.run(f"import os\nos.mkdir('hole')\n{make_it}")["status"] == "success"
+    assert files.get("hole", 413, format="tar").json["error_code"] == "Sandbox.PayloadTooLarge"
+    session.run("for i in range(1, 40): os.unlink(f'hole/{i}')")
+    with tarfile.open(fileobj=io.BytesIO(files.get("hole", format="tar").body)) as tar:
+        assert [(m.name, m.size) for m in tar.getmembers()] == [("0", 250 << 20)]
+
+
 def test_tar_comes_in(files, py):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
@@ -562,6 +577,27 @@ def test_only_what_changed_is_told(files, py):
     assert set(by_path(py.run("open('new', 'w').write('1')"))) == {"new"}
     assert set(by_path(py.run("f = open('old', 'r+'); f.write('2'); f.close()"))) == {"old"}
     assert by_path(py.run("open('old').read()")) == {}
+
+
+def test_what_is_uploaded_right_before_is_not_told(files, py):
+    """Nearly always within one tick of the clock of files: each of these would be told by its time."""
+    py.run("1")
+    for i in range(25):
+        files.put(f"u{i}", b"1")
+        files.order("move", 200, path=f"u{i}", to=f"m{i}")
+        assert by_path(py.run("2")) == {}, i
+    files.put("archive", pack({"a": b"x", "b": b"y"}), 200, format="tar")
+    assert by_path(py.run("3")) == {}
+    # Nor hidden is what the execution does to it at once, however alike it looks.
+    for i in range(25):
+        files.put("same", b"1")
+        assert set(by_path(py.run("f = open('same', 'r+b'); f.write(b'2'); f.close()"))) == {"same"}, i
+
+
+def test_what_is_given_with_an_execution_is_told_only_if_it_changes(py):
+    for i in range(10):
+        assert by_path(py.run("1", files={f"g{i}": "given"})) == {}, i
+        assert set(by_path(py.run("open('h', 'w').write('taken')", files={"h": "given"}))) == {"h"}, i
 
 
 def test_a_lone_execution_tells_what_it_made(client):

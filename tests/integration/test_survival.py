@@ -189,6 +189,73 @@ def test_a_paused_session_stays_paused(mortal):
     assert (result["status"], result["stdout"], result["result"]) == ("success", "up\ndown\n", 3)
 
 
+@pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer of his own")
+def test_a_pause_that_a_daemon_did_not_survive_is_no_running_time(mortal):
+    """Three seconds to run, paused for longer, first by one daemon and then by the death of it."""
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("x = 3")
+    execution = session.start("import time\nprint('up', flush=True)\nend = time.monotonic() + 60\n"
+                              "print(input())\nx", timeout=3, stdin_open=True)
+    session.wait_for_output(execution, "up")
+    session.act("pause")
+    time.sleep(2)
+    session.act("resume")
+    session.act("pause")
+    mortal.kill()
+    time.sleep(2)
+    mortal.start()
+    session.client = Client(mortal.socket)
+    assert session.info()["status"] == "paused"
+    session.act("resume")
+    answer = session.client.post(f"{V1}/executions/{execution}/stdin", {"data": "word\n"})
+    host.wait_until(lambda: answer.status == 200 or session.client.post(
+        f"{V1}/executions/{execution}/stdin", {"data": "word\n"}).status == 200, 2, "stdin")
+    result = session.result(execution)
+    assert (result["status"], result["stdout"], result["result"]) == ("success", "up\nword\n", 3), result
+
+
+@pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no groups that count")
+def test_what_was_used_before_is_not_of_what_goes_on(mortal):
+    """The counters are the box's. An execution is told its own, whichever daemon saw its start."""
+    session = Session(Client(mortal.socket), mode="persistent")
+    burn = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
+    session.run(burn.format(0.8))
+    execution = session.start(burn.format(0.2) + "print('up', flush=True)\ntime.sleep(1)")
+    session.wait_for_output(execution, "up")
+    client = reborn(mortal, session)
+    assert client.get(f"{V1}/executions/{execution}/status").json["status"] == "running"
+    metrics = session.result(execution)["metrics"]
+    assert 200 <= metrics["cpu_time_ms"] < 800, metrics
+    assert metrics["duration_ms"] >= 1000
+
+
+def test_what_goes_on_takes_its_place():
+    """One may run at a time: what an earlier daemon began is that one."""
+    config = "admission: {max_running: 1}\nsessions: {survive: 30s}\n"
+    mortal = Daemon(config=config)
+    mortal.start()
+    try:
+        first, second = (Session(Client(mortal.socket), mode="persistent", language="shell") for _ in range(2))
+        execution = first.start("echo up; read x; echo $x", stdin_open=True)
+        first.wait_for_output(execution, "up")
+        reborn(mortal, first, second)
+        first.wait_for_output(execution, "up")
+        waiting = second.start("echo there")
+        gauges = Client(mortal.socket).get("/metrics").body.decode()
+        assert metric(gauges, "sandbox_executions_running") == 1, gauges
+        assert second.client.get(f"{V1}/executions/{waiting}/status").json["status"] == "pending"
+        assert first.client.post(f"{V1}/executions/{execution}/stdin", {"data": "word\n"}).status == 200
+        assert first.result(execution)["stdout"] == "up\nword\n"
+        assert second.result(waiting)["stdout"] == "there\n"
+        assert mortal.stop() == 0
+    finally:
+        mortal.remove()
+
+
+def metric(text, name):
+    return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name + " "))
+
+
 def test_ephemeral_sessions_go_on_and_say_what_they_lost(mortal):
     session = Session(Client(mortal.socket), mode="ephemeral")
     execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(60)")

@@ -87,6 +87,48 @@ static void past_session(struct rig *rig, const char *id, const char *box, const
 	                   DB_TEXT(box), DB_BYTES("A=b", 4)));
 }
 
+/* As if the last step of @id had been so long ago. */
+static void past_step(struct rig *rig, const char *id, const char *state, int64_t ago_ms)
+{
+	write_rows(rig,
+	           &DB_SQL("UPDATE sessions SET state = ?2, history = history || ?2 || ' ' ||"
+	                   " ?3 || char(10) WHERE id = ?1",
+	                   DB_TEXT(id), DB_TEXT(state), DB_INT((int64_t)clock_real_ms() - ago_ms)));
+}
+
+/* As if it had been asked for and started so long ago, and had stood still for a while of it. */
+static void past_times(struct rig *rig, const char *id, int64_t created_ms, int64_t started_ms,
+                       int64_t paused_ms)
+{
+	const int64_t now = (int64_t)clock_real_ms();
+
+	write_rows(rig, &DB_SQL("UPDATE executions SET created_ms = ?2, started_ms = ?3,"
+	                        " paused_ms = ?4 WHERE id = ?1",
+	                        DB_TEXT(id), DB_INT(now - created_ms), DB_INT(now - started_ms),
+	                        DB_INT(paused_ms)));
+}
+
+static void on_pause_read(void *ctx, const struct db_rows *rows, const struct error *err)
+{
+	assert_null(err);
+	*(int64_t *)ctx = db_rows_int(rows, 0, 0);
+}
+
+static int64_t stored_pause(struct rig *rig, const char *id)
+{
+	struct fixture *f = rig->f;
+	int64_t pause = -1;
+
+	/* What was written before is read behind it. */
+	assert_non_null(
+		db_read(store_db(rig->store),
+	                &DB_SQL("SELECT paused_ms FROM executions WHERE id = ?1", DB_TEXT(id)),
+	                4096, on_pause_read, &pause, &f->err));
+	while (pause < 0)
+		loop_run_once(f->loop, true);
+	return pause;
+}
+
 static void past_execution(struct rig *rig, const char *id, const char *session, bool started,
                            const char *request)
 {
@@ -303,6 +345,232 @@ static void runner_of_no_language_ends_the_box(void **state)
 	assert_int_equal(record_of(record(rig, "exec_1")).state, EXECUTION_ENDED);
 }
 
+/* Session @id with the running execution @exec, which its box has described with @label. */
+static struct box *resumed(struct rig *rig, const char *id, const char *label)
+{
+	struct box *box = box_of(rig->f, session(rig, id));
+
+	fake_resume(box, 2, 2);
+	fake_describe(box, &(struct box_resumed){.id = 1, .keep = true, .label = "python"});
+	fake_describe(box, &(struct box_resumed){.id = 2, .runner = 1, .label = label});
+	fake_started(box, 1);
+	return box;
+}
+
+/* What an earlier daemon let run has a place: others wait for it. There are two. */
+static void resumed_execution_has_a_place(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct execution *e;
+	struct box *boxes[3];
+	static const char *const names[] = {"s1", "s2", "s3"};
+	static const char *const ids[] = {"exec_1", "exec_2", "exec_3"};
+	static const char *const box_ids[] = {"b1", "b2", "b3"};
+
+	for (int i = 0; i < 3; i++) {
+		past_session(rig, names[i], box_ids[i], "running", "python");
+		past_execution(rig, ids[i], names[i], true, "{}");
+		fake_keep(f->driver, box_ids[i], false);
+	}
+	past_session(rig, "s4", "b4", "ready", "python");
+	fake_keep(f->driver, "b4", false);
+	restore(rig);
+	fake_resume(box_of(f, session(rig, "s4")), 0, 0);
+	for (int i = 0; i < 3; i++) {
+		boxes[i] = resumed(rig, names[i], ids[i]);
+		fake_started(boxes[i], 2);
+		assert_int_equal(running(f), i + 1); /* beyond the bound, but counted */
+	}
+	e = execute(f, session(rig, "s4"));
+	assert_non_null(e);
+	done(boxes[0], 2, 0);
+	assert_int_equal(running(f), 2);
+	assert_null(fake_exec_last(box_of(f, session(rig, "s4"))));
+	done(boxes[1], 2, 0);
+	assert_int_equal(running(f), 2);
+	assert_non_null(fake_exec_last(box_of(f, session(rig, "s4"))));
+	done(boxes[2], 2, 0);
+	done(box_of(f, session(rig, "s4")), begin(box_of(f, session(rig, "s4"))), 0);
+	expect_status(e, EXEC_SUCCESS);
+	assert_int_equal(running(f), 0);
+}
+
+/* The box remembers what its counters were; the rest is in the times. */
+static void resumed_execution_is_measured_from_its_start(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	const struct outcome *outcome;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{}");
+	past_times(rig, "exec_1", 1500, 1000, 0);
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	/* Waited 0x30d40 = 200000 us; 1000000 us, 3 kills and 5 refused forks were others'. */
+	box = resumed(rig, "mine", "exec_1 30d40 f4240 3 5");
+	fake_started(box, 2);
+	fake_set_counters(
+		box, &(struct box_counters){.cpu_us = 1250000, .oom_kills = 4, .pids_denied = 5});
+	fake_done(box, 2, &(struct exec_facts){.signalled = true, .status = SIGKILL});
+	expect_status(record(rig, "exec_1"), EXEC_FAILED);
+	outcome = record_of(record(rig, "exec_1")).outcome;
+	assert_int_equal(outcome->limit, EXEC_LIMIT_MEMORY);
+	assert_int_equal(outcome->cpu_us, 250000);
+	assert_int_equal(outcome->queue_us, 200000);
+	assert_int_equal(outcome->start_us, 300000);
+}
+
+/* A box without that memory, of an earlier version: unknown is not what others have used. */
+static void resumed_execution_without_a_memory_blames_nobody(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{}");
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	box = resumed(rig, "mine", "exec_1");
+	fake_started(box, 2);
+	fake_set_counters(box, &(struct box_counters){.cpu_us = 1250000, .oom_kills = 4});
+	fake_done(box, 2, &(struct exec_facts){.signalled = true, .status = SIGKILL});
+	expect_status(record(rig, "exec_1"), EXEC_FAILED);
+	assert_int_equal(record_of(record(rig, "exec_1")).outcome->limit, EXEC_LIMIT_NONE);
+}
+
+/* Lost with its box: it ran since it started, not since we know it. */
+static void lost_execution_has_run_since_its_start(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct error why = {0};
+	struct box *box;
+	uint64_t duration_us;
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{}");
+	past_times(rig, "exec_1", 3000, 3000, 1000);
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	box = resumed(rig, "mine", "exec_1");
+	fake_started(box, 2);
+	(void)error_set(&why, ERR_AGENT_LOST, 0, "gone");
+	fake_lost(box, &why);
+	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
+	duration_us = record_of(record(rig, "exec_1")).outcome->duration_us;
+	assert_in_range(duration_us, 1900000, 10000000);
+}
+
+/* It has five seconds, began eleven seconds ago, and stood still for ten of them. */
+static void pause_does_not_count_for_the_deadline(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{\"timeout_us\": 5000000}");
+	past_times(rig, "exec_1", 11000, 11000, 3000); /* an earlier pause */
+	past_step(rig, "mine", "paused", 7000);
+	fake_keep(f->driver, "b1", true);
+	restore(rig);
+	expect_state(session(rig, "mine"), SESSION_PAUSED);
+	assert_int_equal(running(f), 0);
+	assert_int_equal(session_resume(session(rig, "mine"), &f->err), 0);
+	box = resumed(rig, "mine", "exec_1");
+	fake_started(box, 2);
+	assert_int_equal(running(f), 1);
+	pass(f, 200 * 1000);
+	assert_null(fake_exec_of(box, 2)); /* it was told nothing */
+	assert_int_equal(record_of(record(rig, "exec_1")).state, EXECUTION_RUNNING);
+	assert_in_range(stored_pause(rig, "exec_1"), 10000, 11000);
+	done(box, 2, 0);
+	expect_status(record(rig, "exec_1"), EXEC_SUCCESS);
+}
+
+/* Without the pauses it is late at once: the test before would see it. */
+static void deadline_has_passed_meanwhile(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{\"timeout_us\": 5000000}");
+	past_times(rig, "exec_1", 11000, 11000, 3000);
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	box = resumed(rig, "mine", "exec_1");
+	fake_started(box, 2);
+	pass(f, 50 * 1000);
+	assert_int_equal(fake_exec_of(box, 2)->signo, SIGINT);
+	done(box, 2, 0);
+	expect_status(record(rig, "exec_1"), EXEC_TIMEOUT);
+}
+
+/* What was paused under an earlier daemon goes on when there is a place, as any other. */
+static void paused_execution_waits_for_a_place_to_go_on(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct session *s;
+	struct box *box, *others[2];
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{}");
+	past_step(rig, "mine", "paused", 0);
+	fake_keep(f->driver, "b1", true);
+	restore(rig);
+	s = session(rig, "mine");
+	for (int i = 0; i < 2; i++) {
+		struct session *other = ready(f);
+
+		assert_non_null(execute(f, other));
+		others[i] = box_of(f, other);
+		(void)begin(others[i]);
+	}
+	assert_int_equal(session_resume(s, &f->err), 0);
+	expect_state(s, SESSION_PAUSED);
+	/* Who changes his mind gives the place in the queue back. */
+	assert_int_equal(session_pause(s, &f->err), 0);
+	done(others[0], fake_exec_last(others[0])->id, 0);
+	expect_state(s, SESSION_PAUSED);
+	assert_int_equal(session_resume(s, &f->err), 0);
+	expect_state(s, SESSION_READY); /* until it has said what is in it */
+	box = resumed(rig, "mine", "exec_1");
+	fake_started(box, 2);
+	expect_state(s, SESSION_RUNNING);
+	assert_int_equal(running(f), 2);
+	done(box, 2, 0);
+	expect_status(record(rig, "exec_1"), EXEC_SUCCESS);
+	assert_int_equal(running(f), 1);
+	done(others[1], fake_exec_last(others[1])->id, 0);
+}
+
+/* Cancelled while it is paused and unknown to us: it wakes, and is told to end. */
+static void paused_execution_is_cancelled(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{}");
+	past_step(rig, "mine", "paused", 0);
+	fake_keep(f->driver, "b1", true);
+	restore(rig);
+	assert_int_equal(execution_cancel(record(rig, "exec_1"), &f->err), 0);
+	expect_status(record(rig, "exec_1"), EXEC_CANCELLED);
+	assert_int_equal(session_resume(session(rig, "mine"), &f->err), 0);
+	box = resumed(rig, "mine", "exec_1");
+	assert_int_equal(fake_exec_of(box, 2)->signo, SIGINT);
+	assert_int_equal(running(f), 0);
+}
+
 /* The rest of the stdin that came with the request: what the agent has already is not sent twice.
  */
 static void rest_of_stdin_follows(void **state)
@@ -453,6 +721,14 @@ int main(void)
 		TEST(what_a_lost_new_box_may_have_run_is_not_run_again),
 		TEST(execution_that_cannot_go_on_has_crashed),
 		TEST(session_that_is_not_allowed_any_more_fails),
+		TEST(resumed_execution_has_a_place),
+		TEST(resumed_execution_is_measured_from_its_start),
+		TEST(resumed_execution_without_a_memory_blames_nobody),
+		TEST(lost_execution_has_run_since_its_start),
+		TEST(pause_does_not_count_for_the_deadline),
+		TEST(deadline_has_passed_meanwhile),
+		TEST(paused_execution_waits_for_a_place_to_go_on),
+		TEST(paused_execution_is_cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
