@@ -36,6 +36,8 @@ struct http_server {
 	size_t bodies_bytes;  /* of all requests together */
 	size_t answers_bytes; /* of all answers together, as long as they wait for readers */
 	struct map *peers;    /* address -> struct http_peer */
+	struct map *payers;   /* name -> struct http_payer */
+	size_t payers_busy;   /* that have bodies under way */
 	struct timer *timer;
 	uint64_t timer_at_us; /* 0: not running */
 	int hangup_fd;        /* epoll: clients that left */
@@ -62,6 +64,13 @@ struct http_listener {
 struct http_peer {
 	char key[64];
 	size_t count;
+};
+
+/* Whose bodies are how large: of the requests that name it. */
+struct http_payer {
+	char *key; /* owned */
+	size_t requests;
+	size_t bytes;
 };
 
 struct http_conn {
@@ -105,8 +114,10 @@ struct http_request {
 		char *value; /* owned */
 	} added[HTTP_HEADERS_ADDED];
 	size_t added_count;
-	char *path;   /* owned */
-	char **texts; /* owned; decoded query values, NULL-terminated */
+	char *note;               /* owned; NULL: none */
+	struct http_payer *payer; /* NULL: nobody in particular */
+	char *path;               /* owned */
+	char **texts;             /* owned; decoded query values, NULL-terminated */
 	struct buf body;
 	bool close; /* this connection ends with the answer */
 	bool gone;
@@ -168,6 +179,12 @@ int request_add_body(struct http_request *req, const char *data, size_t len,
 bool request_has_body(const struct http_request *req);
 /** http_decode_path - percent-decode once. Return: owned, or NULL: bad escape, NUL, control. */
 char *http_decode_path(const char *target) attr_must_check;
+
+/* payer.c */
+/** payer_add - Return: 0, or -EBUSY: all together have too much, and this one its share. */
+int payer_add(struct http_request *req, size_t bytes) attr_must_check;
+void payer_drop(struct http_request *req, size_t bytes);
+void payer_release(struct http_request *req);
 
 /* answers.c */
 /** answers_set - so many bytes of an answer wait from now on; cuts off others for the room. */

@@ -37,8 +37,10 @@ void request_free(struct http_request *req)
 	for (size_t i = 0; i < req->added_count; i++)
 		free(req->added[i].value);
 	http_drop_body(req);
+	payer_release(req);
 	answers_drop(req);
 	buf_done(&req->pending);
+	free(req->note);
 	free(req->path);
 	free(req);
 }
@@ -213,14 +215,11 @@ int request_check(struct http_request *req, const char *target, struct error *er
 
 int request_add_body(struct http_request *req, const char *data, size_t len, struct error *err)
 {
-	size_t *total = &req->conn->server->bodies_bytes;
 	size_t max = req->body.max;
 
 	if (buf_add(&req->body, data, len) < 0)
 		return error_set(err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", max);
-	*total += len;
-	/* One request alone is always served, whatever its route allows. */
-	if (*total > req->conn->server->config.max_bodies_bytes && *total > max)
+	if (payer_add(req, len) < 0)
 		return error_set(err, ERR_BUSY, 0, "too many bytes of requests at the same time");
 	return 0;
 }
@@ -349,7 +348,7 @@ uint64_t http_body_length(const struct http_request *req)
 
 void http_drop_body(struct http_request *req)
 {
-	req->conn->server->bodies_bytes -= req->body.len;
+	payer_drop(req, req->body.len);
 	buf_done(&req->body);
 }
 
@@ -363,6 +362,17 @@ void http_add_header(struct http_request *req, const char *name, const char *val
 	assert(req->added_count < HTTP_HEADERS_ADDED);
 	req->added[req->added_count].name = name;
 	req->added[req->added_count++].value = xstrdup(value);
+}
+
+void http_set_note(struct http_request *req, const char *text)
+{
+	free(req->note);
+	req->note = xstrdup(text);
+}
+
+const char *http_note(const struct http_request *req)
+{
+	return req->note;
 }
 
 void http_set_tag(struct http_request *req, unsigned tag, uintptr_t value)

@@ -98,6 +98,17 @@ static json_t *detail_of(const struct http_request *req, const char *route, uint
 	return detail;
 }
 
+/* What it made has an id that no path told. Return: NULL: it is about nothing in particular. */
+static const char *object_of(const struct http_request *req, const struct route *route,
+                             struct route_args *args)
+{
+	const char *note = http_note(req);
+
+	if (note || !route || !router_match(route->path, http_path(req), args))
+		return note;
+	return args->id[0] ? args->id : NULL;
+}
+
 void audited_done(struct router *r, const struct http_request *req, const struct http_done *done)
 {
 	const struct route *route = (const struct route *)http_tag(req, REQUEST_TAG_ROUTE);
@@ -119,8 +130,7 @@ void audited_done(struct router *r, const struct http_request *req, const struct
 		event.tenant = who->tenant;
 		event.key_id = who->key_id;
 	}
-	if (route && router_match(route->path, http_path(req), &args) && args.id[0])
-		event.object = args.id;
+	event.object = object_of(req, route, &args);
 	event.result = error ? error_text(error) : done->status < 400 ? "ok" : "failed";
 	event.detail = detail_of(req, route ? route->path : "none",
 	                         refusal ? TAKE(r->refusals.untold, 0) : 0);

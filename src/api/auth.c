@@ -34,6 +34,13 @@ static const struct principal *authenticate(struct router *r, struct http_reques
 	return identity_authenticate(r->parts.identity, &request, err);
 }
 
+const struct principal *auth_ask(struct router *r, struct http_request *req)
+{
+	struct error err = {0}; /* a wrong key is none here; that it was tried is counted */
+
+	return r->parts.identity ? authenticate(r, req, &err) : &everybody;
+}
+
 static int check_scope(const struct principal *p, const struct route *route, struct error *err)
 {
 	enum scope needed = route ? route->scope : SCOPE_ANY;

@@ -17,5 +17,7 @@ struct router;
  * Return: 0, and auth_principal knows; or -1: the request is answered.
  */
 int auth_check(struct router *r, struct http_request *req, const struct route *route);
+/** auth_ask - who asks at a route that asks nobody for a key; NULL: somebody. */
+const struct principal *auth_ask(struct router *r, struct http_request *req);
 /** auth_principal - who asks. */
 const struct principal *auth_principal(const struct http_request *req);

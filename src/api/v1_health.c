@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
 
+#include "api/auth.h"
 #include "api/json.h"
 #include "api/reply.h"
+#include "api/usage.h"
 #include "base/clock.h"
 #include "core/exec.h"
 #include "core/session.h"
@@ -38,6 +40,7 @@ void v1_readyz(struct router *r, struct http_request *req, const struct route_ar
 {
 	json_t *body = json_object(), *reasons = json_array();
 	struct exec_service_stats stats;
+	struct usage usage = usage_of(r, auth_ask(r, req));
 	bool ready;
 
 	(void)args;
@@ -51,8 +54,8 @@ void v1_readyz(struct router *r, struct http_request *req, const struct route_ar
 	ready = json_array_size(reasons) == 0;
 	json_set(body, "status", json_string(ready ? "ready" : "unavailable"));
 	json_set(body, "reasons", reasons);
-	json_set(body, "running", json_integer((json_int_t)stats.running));
-	json_set(body, "queued", json_integer((json_int_t)stats.queued));
+	json_set(body, "running", usage_count(&usage, usage.running));
+	json_set(body, "queued", usage_count(&usage, usage.queued));
 	reply_json(req, ready ? 200 : 503, body);
 }
 

@@ -5,6 +5,7 @@
 #include "api/view.h"
 #include "base/alloc.h"
 #include "core/imports.h"
+#include "core/templates.h"
 
 /*
  * An import_call joins a request whose body comes in pieces and an import. It ends with the
@@ -44,6 +45,7 @@ static void on_done(void *ctx, struct template *t)
 {
 	cleanup_free struct import_call *call = ctx;
 
+	http_set_note(call->req, t->spec.id);
 	reply_json(call->req, HTTP_CREATED,
 	           view_template(call->r->parts.templates, t, call->r->parts.runners));
 }

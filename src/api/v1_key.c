@@ -106,8 +106,10 @@ void v1_key_create(struct router *r, struct http_request *req, const struct rout
 	if (identity_create_key(r->parts.identity, &request, change_done(change), &secret, &err) <
 	    0)
 		change_refuse(change, &err);
-	else
+	else {
+		http_set_note(req, secret.id);
 		change_set_body(change, view_new(r->parts.identity, &secret));
+	}
 }
 
 void v1_key_revoke(struct router *r, struct http_request *req, const struct route_args *args)

@@ -3,11 +3,11 @@
 
 #include "api/json.h"
 #include "api/reply.h"
+#include "api/usage.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/config.h"
 #include "core/exec.h"
-#include "core/session.h"
 #include "driver/driver.h"
 #include "wire/layer.h"
 #include <unistd.h>
@@ -33,16 +33,6 @@ static bool is_healthy(const struct router *r)
 	return !stats.draining && !r->unready;
 }
 
-static size_t boxes_now(const struct router *r)
-{
-	struct exec_service_stats stats;
-	struct session_service_stats sessions;
-
-	exec_service_stats(r->execs, &stats);
-	session_service_stats(r->parts.sessions, &sessions);
-	return stats.boxes + sessions.boxes;
-}
-
 static json_t *layers_of(uint32_t mask)
 {
 	json_t *list = json_array();
@@ -54,8 +44,9 @@ static json_t *layers_of(uint32_t mask)
 	return list;
 }
 
-static json_t *view_runtime(const struct router *r)
+static json_t *view_runtime(const struct router *r, const struct principal *p)
 {
+	struct usage usage = usage_of(r, p);
 	const struct driver *d = driver_of(r);
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
 	json_t *j = json_object();
@@ -71,7 +62,7 @@ static json_t *view_runtime(const struct router *r)
 	json_set(j, "total_cpu_cores", json_integer(exec_service_cores(r->execs)));
 	json_set(j, "total_memory_mb",
 	         json_integer((json_int_t)((double)pages * (double)size / MIB)));
-	json_set(j, "running_containers", json_integer((json_int_t)boxes_now(r)));
+	json_set(j, "running_containers", usage_count(&usage, usage.boxes));
 	json_set(j, "max_containers", json_integer(d->caps.boxes_max));
 	json_set(j, "cached_images", json_array());
 	json_set(j, "cgroup", json_string(d->caps.cgroup ? d->caps.cgroup : "none"));
@@ -86,8 +77,7 @@ void v1_runtime_list(struct router *r, struct http_request *req, const struct ro
 {
 	json_t *j = json_object(), *list = json_array();
 
-	(void)args;
-	(void)!json_array_append_new(list, view_runtime(r));
+	(void)!json_array_append_new(list, view_runtime(r, args->principal));
 	json_set(j, "items", json_incref(list));
 	json_set(j, "runtimes", list);
 	json_set(j, "total", json_integer(1));
@@ -109,7 +99,7 @@ static bool is_known(struct router *r, struct http_request *req, const struct ro
 void v1_runtime_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	if (is_known(r, req, args))
-		reply_json(req, 200, view_runtime(r));
+		reply_json(req, 200, view_runtime(r, args->principal));
 }
 
 void v1_runtime_health(struct router *r, struct http_request *req, const struct route_args *args)
@@ -130,21 +120,18 @@ void v1_runtime_health(struct router *r, struct http_request *req, const struct 
 
 void v1_runtime_metrics(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct exec_service_stats stats;
-	struct session_service_stats sessions;
+	struct usage usage = usage_of(r, args->principal);
 	json_t *j;
 
 	if (!is_known(r, req, args))
 		return;
-	exec_service_stats(r->execs, &stats);
-	session_service_stats(r->parts.sessions, &sessions);
 	j = json_object();
 	json_set(j, "runtime_id", json_string(args->id));
-	json_set(j, "running_containers", json_integer((json_int_t)boxes_now(r)));
+	json_set(j, "running_containers", usage_count(&usage, usage.boxes));
 	json_set(j, "max_containers", json_integer(driver_of(r)->caps.boxes_max));
-	json_set(j, "sessions", json_integer((json_int_t)sessions.live));
-	json_set(j, "running_executions", json_integer((json_int_t)stats.running));
-	json_set(j, "queued_executions", json_integer((json_int_t)stats.queued));
+	json_set(j, "sessions", usage_count(&usage, usage.sessions));
+	json_set(j, "running_executions", usage_count(&usage, usage.running));
+	json_set(j, "queued_executions", usage_count(&usage, usage.queued));
 	json_set(j, "uptime_seconds",
 	         json_integer((json_int_t)((clock_us() - r->started_us) / USEC_PER_SEC)));
 	reply_json(req, 200, j);

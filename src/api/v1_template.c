@@ -42,8 +42,10 @@ void v1_template_create(struct router *r, struct http_request *req, const struct
 	change = change_new(req, HTTP_CREATED);
 	kept = templates_create(r->parts.templates, args->principal->tenant, &spec, done_of(change),
 	                        &t, &err);
-	if (kept >= 0)
+	if (kept >= 0) {
+		http_set_note(req, t->spec.id);
 		change_set_body(change, view(r, t));
+	}
 	change_begun(change, kept, &err);
 }
 

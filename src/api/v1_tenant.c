@@ -110,8 +110,10 @@ void v1_tenant_create(struct router *r, struct http_request *req, const struct r
 	change = change_new(req, HTTP_CREATED);
 	if (identity_create_tenant(r->parts.identity, &settings, change_done(change), &err) < 0)
 		change_refuse(change, &err);
-	else
+	else {
+		http_set_note(req, decoded.name);
 		change_set_body(change, view_tenant(tenants_find(r->parts.tenants, decoded.name)));
+	}
 }
 
 void v1_tenant_change(struct router *r, struct http_request *req, const struct route_args *args)

@@ -328,6 +328,7 @@ static void on_box_gone(void *ctx)
 	e->box = NULL;
 	if (s) {
 		s->boxes--;
+		tenant_drop_box(e->tenant);
 		scheduler_out(&s->scheduler, &e->entry, clock_us());
 	}
 	reap(e);
@@ -410,6 +411,7 @@ static int build(struct exec *e, const struct exec_request *request, struct erro
 	if (box_create(s->config.driver, &e->decision.spec, &events, &e->box, err) < 0)
 		return -1;
 	s->boxes++;
+	tenant_add_box(e->tenant);
 	return hand_over(e, request, err);
 }
 

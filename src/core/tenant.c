@@ -274,12 +274,27 @@ int tenant_check_memory(const struct tenant *t, uint64_t bytes, struct error *er
 	return refuse(t, QUOTA_MEMORY, err);
 }
 
+void tenant_add_box(struct tenant *t)
+{
+	if (t)
+		t->boxes++;
+}
+
+void tenant_drop_box(struct tenant *t)
+{
+	if (!t)
+		return;
+	assert(t->boxes > 0);
+	t->boxes--;
+}
+
 int tenant_take_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, struct error *err)
 {
 	if (!t)
 		return 0;
 	if (err && !has_memory(t, t->queue.memory_bytes, bytes))
 		return refuse(t, QUOTA_MEMORY, err);
+	tenant_add_box(t);
 	t->held_bytes += bytes;
 	scheduler_hold(s, &t->queue, bytes);
 	return 0;
@@ -289,6 +304,7 @@ void tenant_drop_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, u
 {
 	if (!t)
 		return;
+	tenant_drop_box(t);
 	t->held_bytes -= bytes;
 	scheduler_release(s, &t->queue, bytes, now_us);
 }

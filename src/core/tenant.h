@@ -49,6 +49,7 @@ struct tenant {
 	struct scheduler_queue queue; /* executions in it, and memory */
 	uint64_t held_bytes;          /* of that memory: of boxes that no execution brought */
 	size_t sessions, queued;
+	size_t boxes;        /* that are there or wanted, until they are gone */
 	size_t queued_bytes; /* what executions of its sessions brought along */
 	size_t holds;
 	struct bucket requests;
@@ -102,6 +103,9 @@ void tenant_drop_queued(struct tenant *t);
 /** tenant_check_memory - whether a box of @bytes could be had, now or when executions have ended.
  */
 int tenant_check_memory(const struct tenant *t, uint64_t bytes, struct error *err) attr_must_check;
+/** tenant_add_box - of an execution: its memory is the scheduler's to count. */
+void tenant_add_box(struct tenant *t);
+void tenant_drop_box(struct tenant *t);
 /** tenant_take_memory - for a box that no execution brings; given back by tenant_drop_memory. */
 int tenant_take_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, struct error *err);
 void tenant_drop_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, uint64_t now_us);

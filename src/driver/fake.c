@@ -292,6 +292,7 @@ static struct fake_box *new_box(struct fake_driver *f, const struct box_spec *sp
 	list_init(&b->told);
 	list_append(&f->boxes, &b->node);
 	b->base.link = link_new(f->loop, b->base.spec.id, &b->link_events, &b->base.events);
+	link_set_request(b->base.link, b->base.spec.request_id);
 	return b;
 }
 

@@ -69,7 +69,7 @@ struct box_file {
 };
 
 struct link {
-	const char *box_id; /* borrowed */
+	const char *box_id, *request_id; /* borrowed */
 	const struct link_events *events;
 	const struct box_events *box;
 	struct stream *stream; /* owned */

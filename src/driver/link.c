@@ -69,6 +69,7 @@ struct link *link_new(struct loop *loop, const char *box_id, const struct link_e
 		.ctx = l, .on_data = on_stream_data, .on_end = on_stream_end};
 
 	l->box_id = box_id;
+	l->request_id = "";
 	l->events = events;
 	l->box = box;
 	list_init(&l->execs);
@@ -92,6 +93,11 @@ void link_free(struct link *l)
 	stream_free(l->stream);
 	buf_done(&l->early);
 	free(l);
+}
+
+void link_set_request(struct link *l, const char *request_id)
+{
+	l->request_id = request_id;
 }
 
 void link_open(struct link *l, int fd, const struct msg_setup *setup)

@@ -55,6 +55,9 @@ void link_free(struct link *l);
  * outlive the link. @box_id is for log lines, borrowed too. */
 struct link *link_new(struct loop *loop, const char *box_id, const struct link_events *events,
                       const struct box_events *box) attr_owned(link_free);
+/** link_set_request - the request that the box was made for, for log lines; borrowed, and read when
+ * there is something to log. */
+void link_set_request(struct link *l, const char *request_id);
 /**
  * link_open - takes ownership of @fd. SETUP goes out first, then all that was handed over before.
  * With @fd -1 the bytes stay in link_output for whoever plays the agent.

@@ -272,7 +272,7 @@ static int take_log(struct link *l, struct link_exec *e, const struct frame *fra
                     struct error *err)
 {
 	struct msg_log log;
-	char text[240], ctx[BOX_ID_LEN + 8];
+	char text[240], ctx[BOX_CTX_LEN];
 	int r;
 
 	(void)e;
@@ -281,7 +281,7 @@ static int take_log(struct link *l, struct link_exec *e, const struct frame *fra
 	if (l->logs++ == LINK_LOGS_MAX)
 		return breach(err, frame, "comes too often");
 	plain_text(log.text, text, sizeof(text));
-	r = str_format(ctx, sizeof(ctx), "box=%s", l->box_id);
+	r = str_format(ctx, sizeof(ctx), "request_id=%s box=%s", l->request_id, l->box_id);
 	assert(r == 0);
 	(void)r;
 	/* "err" is for what the daemon itself failed in. */

@@ -156,6 +156,7 @@ static struct native_box *new_box(struct native *n, const struct box_spec *spec,
 		b->fds[i] = -1;
 	b->timer = timer_new(n->loop, on_overdue, b);
 	b->base.link = link_new(n->loop, b->base.spec.id, &b->link_events, &b->base.events);
+	link_set_request(b->base.link, b->base.spec.request_id);
 	list_append(&n->boxes, &b->node);
 	n->boxes_count++;
 	return b;

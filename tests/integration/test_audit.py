@@ -117,6 +117,8 @@ def test_changes_of_keys_and_tenants_are_told_with_who_asked(audited):
     (made,) = wait_for(audited, "key.create")
     first, second = wait_for(audited, "tenant.create", 2)
     (failure,) = wait_for(audited, "auth.failure")
+    # What was made is named, by what it is called from then on.
+    assert made["object"] == key["id"] and first["object"] == "acme"
     assert made["result"] == first["result"] == "ok" and second["result"] == "Sandbox.StateConflict"
     assert failure["result"] == "Internal.Unauthorized" and failure["tenant"] is None
     secret = next(v for v in key.values() if isinstance(v, str) and v.startswith("mb_") and len(v) > 20)

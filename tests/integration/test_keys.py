@@ -78,6 +78,43 @@ def test_the_first_key_locks_the_door(keyed):
         assert alice.get("/no/such/path").status == 404
 
 
+@pytest.mark.boxes
+def test_everybody_sees_only_numbers_of_their_own(keyed):
+    """What others run at the moment is theirs; the whole is the operator's."""
+    runtimes = (f"{V1}/runtimes/native", f"{V1}/runtimes/native/metrics")
+    with keyed.client() as admin:
+        make_tenant(admin, "bob")
+        bobs = make_key(admin, "bob")
+        operators = make_key(admin, "default", scopes=["admin"])
+        with as_key(keyed, keyed.key) as alice:
+            session = alice.post(f"{V1}/sessions", {"mode": "persistent", "language": "python"}).json["id"]
+            held = alice.post(f"{V1}/sessions/{session}/execute", {"code": "import time\ntime.sleep(60)"})
+            assert held.status in (200, 202)
+            host.wait_until(lambda: admin.get("/readyz").json["running"] == 1, 10, "it runs")
+            assert alice.get("/readyz").json["running"] == 1
+            numbers = alice.get(runtimes[1]).json
+            assert (numbers["sessions"], numbers["running_containers"], numbers["running_executions"]) == (1, 1, 1)
+        with as_key(keyed, bobs) as bob:
+            assert (bob.get("/readyz").json["running"], bob.get("/readyz").json["queued"]) == (0, 0)
+            numbers = bob.get(runtimes[1]).json
+            assert (numbers["sessions"], numbers["running_containers"], numbers["running_executions"]) == (0, 0, 0)
+            assert numbers["queued_executions"] == 0
+            assert bob.get(runtimes[0]).json["running_containers"] == 0
+            assert bob.get(f"{V1}/runtimes").json["items"][0]["running_containers"] == 0
+            assert bob.python("print(1)")["stdout"] == "1\n"
+        with as_key(keyed, operators) as operator:
+            assert operator.get("/readyz").json["running"] == 1
+            assert operator.get(runtimes[0]).json["running_containers"] >= 1
+        for key in (None, "mb_wrong"):
+            with contextlib.closing(Client(keyed.tcp_address())) as stranger:
+                headers = {"X-API-Key": key} if key else {}
+                answer = stranger.get("/readyz", headers=headers)
+                assert answer.status == 200 and answer.json["running"] is None and answer.json["queued"] is None
+        with as_key(keyed, keyed.key) as alice:
+            assert alice.request("DELETE", f"{V1}/sessions/{session}").status in (200, 202, 204)
+            host.wait_until(lambda: alice.get(runtimes[0]).json["running_containers"] == 0, 10, "its box is gone")
+
+
 def test_a_key_goes_into_either_header(keyed):
     other = keyed.key[:-1] + ("a" if keyed.key[-1] != "a" else "b")
     cases = (

@@ -137,6 +137,28 @@ static void an_agent_that_cannot_begin_may_say_why(void **state)
 	rig_greet(rig);
 }
 
+/* Who looks for a request in the log finds what its agent said, too. */
+static void what_an_agent_says_is_logged_with_its_request(void **state)
+{
+	struct link_rig *rig = *state;
+	char text[512] = "";
+	int out = dup(STDERR_FILENO), file = fd_memfd("log", 0);
+
+	assert_true(out >= 0 && file >= 0);
+	log_setup("test", LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
+	rig_open(rig);
+	link_set_request(rig->link, "req-7");
+	assert_true(dup2(file, STDERR_FILENO) >= 0);
+	SAY(rig, log, 0, .level = LOG_LEVEL_ERR, .text = wire_str("no /workspace"));
+	assert_true(dup2(out, STDERR_FILENO) >= 0);
+	assert_true(pread(file, text, sizeof(text) - 1, 0) > 0);
+	assert_non_null(strstr(text, "request_id=req-7"));
+	assert_non_null(strstr(text, "box=box"));
+	assert_non_null(strstr(text, "no /workspace"));
+	(void)fd_close(out);
+	(void)fd_close(file);
+}
+
 /* Breaches. */
 
 static void bytes_that_are_no_frame(void **state)
@@ -528,6 +550,7 @@ int main(void)
 		TEST(unknown_codes_of_the_agent_become_ours),
 		TEST(an_agent_may_give_the_box_up),
 		TEST(an_agent_that_cannot_begin_may_say_why),
+		TEST(what_an_agent_says_is_logged_with_its_request),
 		TEST(bytes_that_are_no_frame),
 		TEST(a_type_that_does_not_exist),
 		TEST(type_zero),

@@ -76,6 +76,52 @@ static void bodies_of_all_requests_together_are_bounded(void **state)
 	peer_wait(f->loop, is_empty, f);
 }
 
+/* All but the last byte of a body of MAX_BODY. */
+static int begin_body(struct fixture *f, const char *payer)
+{
+	char most[MAX_BODY - 1], head[160];
+	int fd = peer_connect(f->port);
+
+	memset(most, 'x', sizeof(most));
+	(void)snprintf(head, sizeof(head),
+	               "POST /x HTTP/1.1\r\n" HOST "X-Payer: %s\r\nContent-Length: 1000\r\n\r\n",
+	               payer);
+	assert_true(peer_say(f->loop, fd, head));
+	assert_true(peer_send(f->loop, fd, most, sizeof(most)));
+	return fd;
+}
+
+static void who_fills_the_room_for_bodies_leaves_others_their_share(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf refused = BUF_INIT(PEER_BUF_MAX);
+	cleanup_buf struct buf served = BUF_INIT(PEER_BUF_MAX);
+	int fds[4];
+
+	fds[0] = begin_body(f, "greedy");
+	fds[1] = begin_body(f, "greedy");
+	fds[2] = begin_body(f, "greedy");
+	assert_true(peer_read(f->loop, fds[2], &refused, "too many bytes"));
+	/* There is no room left, but a share of it that is somebody else's. */
+	fds[3] = begin_body(f, "modest");
+	assert_true(peer_say(f->loop, fds[3], "x"));
+	assert_true(peer_read(f->loop, fds[3], &served, "HTTP/1.1 200 "));
+	/* And what was given back is there again. */
+	assert_true(peer_say(f->loop, fds[0], "x"));
+	assert_true(peer_say(f->loop, fds[1], "x"));
+	while (f->requests < 3)
+		peer_turn(f->loop);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fd_close(fds[i]);
+	peer_wait(f->loop, is_empty, f);
+	fds[0] = begin_body(f, "greedy");
+	assert_true(peer_say(f->loop, fds[0], "x"));
+	while (f->requests < 4)
+		peer_turn(f->loop);
+	fd_close(fds[0]);
+	peer_wait(f->loop, is_empty, f);
+}
+
 static void large_headers_are_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -363,6 +409,7 @@ int main(void)
 		UNIT(who_sends_a_large_body_anyway_still_reads_the_refusal),
 		UNIT(a_body_that_grows_over_the_limit_is_refused),
 		UNIT(bodies_of_all_requests_together_are_bounded),
+		UNIT(who_fills_the_room_for_bodies_leaves_others_their_share),
 		UNIT(large_headers_are_refused),
 		UNIT(a_request_with_many_arguments_is_answered_at_once),
 		UNIT(a_header_within_its_limit_is_taken_whatever_is_in_it),

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/usage.h"
+
+#include "api/internal.h"
+#include "core/exec.h"
+#include "core/identity.h"
+#include "core/principal.h"
+#include "core/scope.h"
+#include "core/session.h"
+#include "core/tenant.h"
+
+static struct usage of_all(const struct router *r)
+{
+	struct exec_service_stats execs;
+	struct session_service_stats sessions;
+
+	exec_service_stats(r->execs, &execs);
+	session_service_stats(r->parts.sessions, &sessions);
+	return (struct usage){.known = true,
+	                      .running = execs.running,
+	                      .queued = execs.queued,
+	                      .boxes = execs.boxes + sessions.boxes,
+	                      .sessions = sessions.live};
+}
+
+static struct usage of_tenant(const struct tenant *t)
+{
+	return (struct usage){.known = true,
+	                      .running = t->queue.counts[SCHEDULER_RUNNING],
+	                      .queued = t->queued,
+	                      .boxes = t->boxes,
+	                      .sessions = t->sessions};
+}
+
+/* Who needs no key is an operator, or nobody is told apart. */
+static bool sees_all(const struct router *r, const struct principal *p)
+{
+	return scope_allows(p->scopes, SCOPE_ADMIN) || !r->parts.identity ||
+	       !identity_has_keys(r->parts.identity);
+}
+
+struct usage usage_of(const struct router *r, const struct principal *p)
+{
+	const struct tenant *t;
+
+	if (!p)
+		return (struct usage){0};
+	if (sees_all(r, p))
+		return of_all(r);
+	t = r->parts.tenants ? tenants_find(r->parts.tenants, p->tenant) : NULL;
+	return t ? of_tenant(t) : (struct usage){0};
+}
+
+json_t *usage_count(const struct usage *u, size_t number)
+{
+	return u->known ? json_integer((json_int_t)number) : json_null();
+}
