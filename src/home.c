@@ -16,7 +16,8 @@
 #define LOCK_NAME "lock"
 
 /* Files of the daemon's own in its state directory. An earlier daemon may have had another id. */
-static const char *const state_files[] = {"millibox.db", "millibox.db-wal", "millibox.db-shm"};
+static const char *const state_files[] = {"millibox.db", "millibox.db-wal", "millibox.db-shm",
+                                          "millibox.db-clean"};
 
 static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *err)
 {
@@ -71,6 +72,9 @@ static int give_file(int dir, const char *name, uid_t uid, gid_t gid, struct err
 		return error_set(err, ERR_CONFIG, -fd, "open %s", name);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
 		return error_set(err, ERR_CONFIG, 0, "%s is not a file of its own", name);
+	/* One that is theirs already stays untouched, its times included. */
+	if (st.st_uid == uid && st.st_gid == gid && (st.st_mode & 07777) == 0600)
+		return 0;
 	if (fchown(fd, uid, gid) < 0 || fchmod(fd, 0600) < 0)
 		return error_set(err, ERR_CONFIG, errno, "give %s to user %u", name, (unsigned)uid);
 	return 0;

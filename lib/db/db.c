@@ -31,6 +31,8 @@
 
 struct db {
 	struct conn conn; /* the thread's once it is started */
+	char *path;       /* owned; NULL: in memory */
+	int note;         /* of a close in good order; -1: none */
 	size_t queue_max_bytes;
 	size_t queued_bytes;      /* of jobs whose callback has not come; the loop's */
 	struct error write_error; /* of the latest write; the loop's */
@@ -100,6 +102,13 @@ static bool begin_thread(struct db *db)
 	return ok;
 }
 
+static void close_conn(struct db *db)
+{
+	conn_close(&db->conn);
+	if (db->path)
+		note_end(db->path, db->note);
+}
+
 static void *run(void *arg)
 {
 	struct db *db = arg;
@@ -113,7 +122,7 @@ static void *run(void *arg)
 		give_batch(db, &batch);
 	}
 	/* Here, where its files may be written and removed. */
-	conn_close(&db->conn);
+	close_conn(db);
 	return NULL;
 }
 
@@ -270,7 +279,9 @@ static int open_conn(struct db *db, const struct db_config *config, struct error
 		                       migrate(&db->conn, config, 0, err) < 0
 		               ? -1
 		               : 0;
-	if (make_file(config->path, err) < 0 || check_file(config, &version, err) < 0)
+	db->path = xstrdup(config->path);
+	if (make_file(config->path, err) < 0 || check_file(config, &version, err) < 0 ||
+	    note_begin(config->path, &db->note, err) < 0)
 		return -1;
 	if (conn_open(&db->conn, config->path, false, err) < 0 || conn_setup(&db->conn, err) < 0 ||
 	    migrate(&db->conn, config, version, err) < 0) {
@@ -284,7 +295,7 @@ int db_open(const struct db_config *config, struct db **ret_db, struct error *er
 {
 	attr_cleanup(db_closep) struct db *db = NEW(struct db);
 
-	db->wake[0] = db->wake[1] = -1;
+	db->wake[0] = db->wake[1] = db->note = -1;
 	db->queue_max_bytes = config->queue_max_bytes;
 	list_init(&db->waiting);
 	list_init(&db->done);
@@ -382,12 +393,14 @@ void db_close(struct db *db)
 	}
 	/* Never started, or its thread gave up before it had anything to do. */
 	if (db->conn.sql)
-		conn_close(&db->conn);
+		close_conn(db);
 	drop_jobs(&db->waiting);
 	drop_jobs(&db->done);
 	watch_free(db->watch);
 	fd_close(db->wake[0]);
 	fd_close(db->wake[1]);
+	fd_close(db->note);
+	free(db->path);
 	pthread_mutex_destroy(&db->lock);
 	pthread_cond_destroy(&db->changed);
 	free(db);

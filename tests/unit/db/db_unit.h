@@ -69,7 +69,7 @@ static inline void unit_start(struct db_unit *u)
 
 static inline void unit_gone(struct db_unit *u)
 {
-	static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+	static const char *const suffixes[] = {"", "-wal", "-shm", "-journal", "-clean"};
 	char name[128];
 
 	db_close(TAKE_PTR(u->db));

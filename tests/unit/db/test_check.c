@@ -44,7 +44,7 @@ static void read_file(const char *path, char **ret_bytes, size_t *ret_len)
 
 static void take_picture(const struct db_unit *u, struct picture *p)
 {
-	static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+	static const char *const suffixes[] = {"", "-wal", "-shm", "-journal", "-clean"};
 	char name[128];
 
 	*p = (struct picture){0};
@@ -278,6 +278,70 @@ static void a_cut_off_file_is_refused_untouched(void **state)
 	assert_refused(u, "is damaged");
 }
 
+/* After a close in good order. */
+static void damage_is_seen_though_its_time_was_set_back(void **state)
+{
+	struct db_unit *u = *state;
+	struct timespec times[2];
+	struct stat before;
+
+	unit_open(u);
+	db_close(TAKE_PTR(u->db));
+	assert_int_equal(stat(u->path, &before), 0);
+	put_bytes(u, "", 2 * 4096 + 1, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff");
+	times[0] = before.st_atim;
+	times[1] = before.st_mtim;
+	assert_int_equal(utimensat(AT_FDCWD, u->path, times, 0), 0);
+	/* Its time of change cannot be set back: it is seen all the same. */
+	assert_refused(u, "is damaged");
+}
+
+static int64_t size_of_note(const struct db_unit *u)
+{
+	char name[128];
+	struct stat st;
+
+	(void)snprintf(name, sizeof(name), "%s-clean", u->path);
+	return stat(name, &st) < 0 ? -1 : st.st_size;
+}
+
+static void a_note_is_there_only_between_a_close_and_an_open(void **state)
+{
+	struct db_unit *u = *state;
+
+	assert_int_equal(size_of_note(u), -1);
+	unit_open(u);
+	assert_int_equal(size_of_note(u), 0);
+	db_close(TAKE_PTR(u->db));
+	assert_true(size_of_note(u) > 0);
+	write_and_die(u, "INSERT INTO t (text) VALUES ('x')");
+	assert_int_equal(size_of_note(u), 0);
+	unit_start(u);
+	db_close(TAKE_PTR(u->db));
+	assert_true(size_of_note(u) > 0);
+}
+
+/* Told apart by the note alone: with one that fits, damage to a page is not looked for. */
+static void the_note_is_what_is_believed(void **state)
+{
+	struct db_unit *u = *state;
+	char name[128], note[128];
+	struct stat st;
+
+	unit_open(u);
+	db_close(TAKE_PTR(u->db));
+	put_bytes(u, "", 2 * 4096 + 1, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff");
+	assert_int_equal(stat(u->path, &st), 0);
+	(void)snprintf(note, sizeof(note), "%jd %jd %jd.%09ld %jd.%09ld\n", (intmax_t)st.st_ino,
+	               (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+	               (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+	(void)snprintf(name, sizeof(name), "%s-clean", u->path);
+	assert_int_equal(truncate(name, 0), 0);
+	assert_refused(u, "is damaged");
+	put_bytes(u, "-clean", 0, note);
+	unit_open(u);
+}
+
 static void what_was_committed_before_a_crash_is_there(void **state)
 {
 	struct db_unit *u = *state;
@@ -341,6 +405,9 @@ int main(void)
 		TEST(a_damaged_file_is_refused_untouched),
 		TEST(a_damaged_file_with_a_log_is_refused_untouched),
 		TEST(a_cut_off_file_is_refused_untouched),
+		TEST(damage_is_seen_though_its_time_was_set_back),
+		TEST(a_note_is_there_only_between_a_close_and_an_open),
+		TEST(the_note_is_what_is_believed),
 		TEST(what_was_committed_before_a_crash_is_there),
 		TEST(a_file_that_somebody_reads_can_be_opened),
 		TEST(a_link_in_its_place_is_refused),

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "db/internal.h"
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * Theory of operation. To look at a whole file takes the longer the larger it is, and tells nothing
+ * new of one that was closed in good order and that nobody has touched since. So whoever closes it
+ * notes beside it what the kernel says of it then: its size and the times of its last change, which
+ * every write, copy or restored backup moves on. Before anything is written again the note is
+ * emptied, durably: a file that was not closed in good order has none, and is looked at whole.
+ */
+
+#define SUFFIX    "-clean"
+#define NOTE_LEN  128
+#define NOTE_MODE 0600
+
+static int describe(const char *path, char ret_note[NOTE_LEN])
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	return str_format(ret_note, NOTE_LEN, "%jd %jd %jd.%09ld %jd.%09ld\n", (intmax_t)st.st_ino,
+	                  (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+	                  (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+}
+
+static bool has_log(const char *path)
+{
+	cleanup_free char *log = xasprintf("%s-wal", path);
+
+	return access(log, F_OK) == 0;
+}
+
+bool note_is_clean(const char *path)
+{
+	cleanup_free char *name = xasprintf("%s" SUFFIX, path);
+	cleanup_close int fd = fd_open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	char said[NOTE_LEN] = "", is[NOTE_LEN];
+	ssize_t n;
+
+	if (fd < 0 || has_log(path) || describe(path, is) < 0)
+		return false;
+	n = fd_read_all(fd, said, sizeof(said) - 1);
+	return n > 0 && str_equal(said, is);
+}
+
+int note_begin(const char *path, int *ret_fd, struct error *err)
+{
+	cleanup_free char *name = xasprintf("%s" SUFFIX, path);
+	int fd = fd_open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, NOTE_MODE);
+
+	if (fd < 0)
+		return error_set(err, ERR_CONFIG, -fd, "open %s", name);
+	*ret_fd = fd;
+	if (ftruncate(fd, 0) < 0 || fsync(fd) < 0)
+		return error_set(err, ERR_CONFIG, errno, "write %s", name);
+	return 0;
+}
+
+/* Without it the next start takes longer, and that is all. */
+void note_end(const char *path, int fd)
+{
+	char note[NOTE_LEN];
+
+	/* Somebody else has it open, and keeps its log. */
+	if (fd < 0 || has_log(path) || describe(path, note) < 0)
+		return;
+	if (pwrite(fd, note, strlen(note), 0) != (ssize_t)strlen(note) || fsync(fd) < 0)
+		log_warn("note that %s was closed: %s, ignoring", path, strerror(errno));
+}
