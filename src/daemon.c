@@ -20,6 +20,7 @@
 #include "core/session.h"
 #include "core/store.h"
 #include "core/store_clean.h"
+#include "core/store_metrics.h"
 #include "core/store_session.h"
 #include "core/store_template.h"
 #include "core/templates.h"
@@ -85,6 +86,7 @@ struct daemon {
 	char **bases; /* owned, NULL-terminated: directories of roots */
 	struct loop *loop;
 	struct metrics *metrics;
+	struct store_metrics *kept_metrics;
 	struct audit *audit;
 	struct measure_parts measured;
 	struct timer *lag_timer;
@@ -410,6 +412,7 @@ static void measure(struct daemon *d)
 	d->measured = (struct measure_parts){d->config, d->execs, d->sessions, d->store};
 	metrics_set(d->metrics, METRIC_START_TIME, (double)clock_real_ms() / 1e3);
 	metrics_add_source(d->metrics, metrics_process, NULL);
+	d->kept_metrics = store_metrics_new(d->store, d->metrics, d->loop);
 	metrics_add_source(d->metrics, measure_core, &d->measured);
 	metrics_add_source(d->metrics, measure_http, d);
 	if (d->audit)
@@ -441,7 +444,6 @@ static int serve(struct daemon *d, struct error *err)
 		.idle_timeout_us = c->idle_timeout_us,
 	};
 
-	d->metrics = metrics_new();
 	make_core(d);
 	measure(d);
 	d->router = router_new(&(struct router_config){
@@ -583,6 +585,9 @@ static int open_store(struct daemon *d, struct error *err)
 
 	if (store_open(dir, &d->store, err) < 0)
 		return -1;
+	d->metrics = metrics_new();
+	if (store_metrics_load(d->store, d->metrics, err) < 0)
+		return -1;
 	return session_past_read(d->store, &d->past, err);
 }
 
@@ -680,6 +685,7 @@ static void take_down(struct daemon *d)
 	templates_free(d->templates);
 	timer_free(d->answer_timer);
 	timer_free(d->lag_timer);
+	store_metrics_free(d->kept_metrics);
 	metrics_free(d->metrics);
 	tell_audit(d, "daemon.stop");
 	audit_close(d->audit);

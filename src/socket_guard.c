@@ -74,9 +74,11 @@ attr_noreturn static void guard_main(const struct charge *c)
 	do
 		n = read(GUARD_LINK, &byte, 1);
 	while (n > 0 || (n < 0 && errno == EINTR));
-	/* Another daemon may have put its own there meanwhile. */
+	/* Another daemon may have put its own there meanwhile, and have got the same number. */
 	if (fstatat(GUARD_DIR, c->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    now.st_ino == c->socket.st_ino && now.st_dev == c->socket.st_dev)
+	    now.st_ino == c->socket.st_ino && now.st_dev == c->socket.st_dev &&
+	    now.st_mtim.tv_sec == c->socket.st_mtim.tv_sec &&
+	    now.st_mtim.tv_nsec == c->socket.st_mtim.tv_nsec)
 		(void)unlinkat(GUARD_DIR, c->name, 0);
 	_exit(0);
 }

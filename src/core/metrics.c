@@ -2,6 +2,7 @@
 #include "core/metrics.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ static const struct metric_info infos[] = {
 #include "core/metrics.def"
 #undef METRIC
 };
+static_assert(ARRAY_SIZE(buckets) <= METRIC_BUCKETS_MAX, "they can be saved");
 static_assert(ARRAY_SIZE(infos) == METRIC_COUNT, "every metric has its row");
 
 struct series {
@@ -42,6 +44,9 @@ struct series {
 	double value;                         /* of a histogram: the sum */
 	uint64_t count;                       /* histogram */
 	uint64_t counts[ARRAY_SIZE(buckets)]; /* histogram: of each bucket alone */
+	bool saved;                           /* as it is in saved_value and saved_count */
+	double saved_value;
+	uint64_t saved_count;
 };
 
 struct metrics {
@@ -295,6 +300,93 @@ double metrics_value(const struct metrics *m, enum metric metric, const char *co
 	make_key(metric, labels, key);
 	s = m->slots[slot_of(m, metric, key, hash_of(metric, key))];
 	return s ? s->value : 0;
+}
+
+/* Keeping. */
+
+int metric_find(const char *name, enum metric *ret_metric)
+{
+	for (int i = 0; i < METRIC_COUNT; i++)
+		if (str_equal(infos[i].name, name)) {
+			*ret_metric = (enum metric)i;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+static bool is_kept(enum metric metric)
+{
+	return infos[metric].type != METRIC_TYPE_GAUGE &&
+	       !str_has_prefix(infos[metric].name, "process_");
+}
+
+static void save_one(struct series *s, void (*fn)(void *ctx, const struct metric_series *s),
+                     void *ctx)
+{
+	bool histogram = infos[s->metric].type == METRIC_TYPE_HISTOGRAM;
+	const struct metric_series told = {
+		.metric = s->metric,
+		.labels = s->key,
+		.value = s->value,
+		.count = s->count,
+		.buckets = s->counts,
+		.buckets_count = histogram ? ARRAY_SIZE(s->counts) : 0,
+	};
+
+	/* Both only grow: the same numbers are the same series. */
+	if (s->saved && s->saved_count == s->count && s->saved_value >= s->value)
+		return;
+	s->saved = true;
+	s->saved_value = s->value;
+	s->saved_count = s->count;
+	fn(ctx, &told);
+}
+
+void metrics_save(struct metrics *m, void (*fn)(void *ctx, const struct metric_series *s),
+                  void *ctx)
+{
+	for (int i = 0; i < METRIC_COUNT; i++)
+		for (struct series *s = is_kept((enum metric)i) ? m->first[i] : NULL; s;
+		     s = s->next)
+			save_one(s, fn, ctx);
+}
+
+void metrics_unsave(struct metrics *m)
+{
+	for (int i = 0; i < METRIC_COUNT; i++)
+		for (struct series *s = m->first[i]; s; s = s->next)
+			s->saved = false;
+}
+
+static size_t values_in(const char *labels)
+{
+	size_t count = 1;
+
+	for (; *labels; labels++)
+		count += *labels == KEY_SEPARATOR;
+	return count;
+}
+
+int metrics_restore(struct metrics *m, const struct metric_series *from)
+{
+	size_t count = labels_count(from->metric);
+	bool histogram = infos[from->metric].type == METRIC_TYPE_HISTOGRAM;
+	uint32_t hash = hash_of(from->metric, from->labels);
+	struct series *s;
+
+	if (!is_kept(from->metric) || !(from->value >= 0) || strlen(from->labels) >= KEY_MAX ||
+	    (count == 0 ? from->labels[0] != '\0' : values_in(from->labels) != count) ||
+	    from->buckets_count != (histogram ? ARRAY_SIZE(s->counts) : 0) ||
+	    is_full(m, from->metric))
+		return -EINVAL;
+	s = m->slots[slot_of(m, from->metric, from->labels, hash)];
+	if (!s)
+		s = add_series(m, from->metric, from->labels, hash);
+	s->value += from->value;
+	s->count += from->count;
+	for (size_t i = 0; i < from->buckets_count; i++)
+		s->counts[i] += from->buckets[i];
+	return 0;
 }
 
 void metrics_add_source(struct metrics *m, metrics_source_fn *fn, void *ctx)

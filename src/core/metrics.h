@@ -72,6 +72,28 @@ double metrics_sum(const struct metrics *m, enum metric metric);
 /** metrics_value - of one counter or gauge; 0 when it was never touched. @labels NULL: none. */
 double metrics_value(const struct metrics *m, enum metric metric, const char *const *labels);
 
+#define METRIC_BUCKETS_MAX 32
+
+/* One series of a counter or a histogram, for whoever keeps it. Borrowed. */
+struct metric_series {
+	enum metric metric;
+	const char *labels;      /* values with U+001F between them */
+	double value;            /* a histogram's sum */
+	uint64_t count;          /* of a histogram; 0 */
+	const uint64_t *buckets; /* of each alone */
+	size_t buckets_count;
+};
+/** metrics_save - @fn is told every series that has changed since the last time, but for what the
+ * kernel counts (process_*). */
+void metrics_save(struct metrics *m, void (*fn)(void *ctx, const struct metric_series *s),
+                  void *ctx);
+/** metrics_unsave - that was in vain: next time all of them. */
+void metrics_unsave(struct metrics *m);
+/** metrics_restore - what was kept is added. Return: 0 or -EINVAL: it is none of this kind. */
+int metrics_restore(struct metrics *m, const struct metric_series *s) attr_must_check;
+/** metric_find - Return: 0 or -ENOENT. */
+int metric_find(const char *name, enum metric *ret_metric) attr_must_check;
+
 #define METRICS_SOURCES_MAX 16
 typedef void metrics_source_fn(void *ctx, struct metrics *m);
 /** metrics_add_source - @fn is called before each look. At most METRICS_SOURCES_MAX. */

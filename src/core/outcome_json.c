@@ -112,37 +112,6 @@ static json_t *denials_json(const struct outcome *o)
 	return list;
 }
 
-static json_t *digest_json(const struct artifact *a)
-{
-	static const char digits[] = "0123456789abcdef";
-	char hex[2 * BOX_SHA256_LEN];
-
-	for (size_t i = 0; i < BOX_SHA256_LEN; i++) {
-		hex[2 * i] = digits[a->sha256[i] >> 4];
-		hex[2 * i + 1] = digits[a->sha256[i] & 15];
-	}
-	return a->hashed ? json_stringn(hex, sizeof(hex)) : json_null();
-}
-
-static json_t *artifacts_json(const struct artifacts *a)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < a->count; i++) {
-		json_t *item = json_object();
-		int r;
-
-		set(item, "path", json_string(a->list[i].path));
-		set(item, "size", json_integer((json_int_t)a->list[i].size));
-		set(item, "changed_ms", json_integer((json_int_t)a->list[i].changed_ms));
-		set(item, "sha256", digest_json(&a->list[i]));
-		r = json_array_append_new(list, item);
-		assert(r == 0);
-		(void)r;
-	}
-	return list;
-}
-
 char *outcome_to_json(const struct outcome *outcome, bool session_reset)
 {
 	json_t *j = json_object();
@@ -155,7 +124,6 @@ char *outcome_to_json(const struct outcome *outcome, bool session_reset)
 	set(j, "limit", limit ? json_string(limit) : json_null());
 	set(j, "driver", json_string(outcome->driver ? outcome->driver : ""));
 	set(j, "denials", denials_json(outcome));
-	set(j, "artifacts", artifacts_json(&outcome->artifacts));
 	set(j, "artifacts_truncated", json_integer(outcome->artifacts.truncated));
 	set(j, "session_reset", json_integer(session_reset));
 	text = json_dumps(j, JSON_COMPACT);
@@ -181,47 +149,6 @@ static void read_denials(const json_t *list, struct outcome *o)
 		d->rule = literal(json_object_get(item, "rule"));
 		d->count = (uint64_t)json_integer_value(json_object_get(item, "count"));
 		o->denials_count++;
-	}
-}
-
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool read_digest(const json_t *text, uint8_t ret_digest[BOX_SHA256_LEN])
-{
-	const char *hex = json_string_value(text);
-
-	if (!hex || json_string_length(text) != (size_t)2 * BOX_SHA256_LEN)
-		return false;
-	for (size_t i = 0; i < BOX_SHA256_LEN; i++) {
-		int high = hex_value(hex[2 * i]), low = hex_value(hex[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		ret_digest[i] = (uint8_t)(high << 4 | low);
-	}
-	return true;
-}
-
-static void read_artifacts(const json_t *list, struct artifacts *ret_artifacts)
-{
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach(list, i, item)
-	{
-		const char *path = json_string_value(json_object_get(item, "path"));
-		struct artifact *one = path ? artifacts_add(ret_artifacts, path) : NULL;
-
-		if (!one)
-			continue;
-		one->size = (uint64_t)json_integer_value(json_object_get(item, "size"));
-		one->changed_ms = (uint64_t)json_integer_value(json_object_get(item, "changed_ms"));
-		one->hashed = read_digest(json_object_get(item, "sha256"), one->sha256);
 	}
 }
 
@@ -263,7 +190,6 @@ int outcome_from_json(const char *text, struct outcome *ret_outcome, bool *ret_s
 		set_member(&o, i, json_integer_value(json_object_get(j, members[i].name)));
 	o.driver = literal(json_object_get(j, "driver"));
 	read_denials(json_object_get(j, "denials"), &o);
-	read_artifacts(json_object_get(j, "artifacts"), &o.artifacts);
 	o.artifacts.truncated |= json_integer_value(json_object_get(j, "artifacts_truncated")) != 0;
 	*ret_session_reset = json_integer_value(json_object_get(j, "session_reset")) != 0;
 	*ret_outcome = o;

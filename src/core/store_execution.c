@@ -15,7 +15,8 @@
 /*
  * Theory of operation. A row is written as a whole, whatever has changed, so that the order and
  * number of writes does not matter; only the code, which never changes, is left out once it is
- * there. Output goes with the end: until then the record in memory has it.
+ * there. Output goes with the end: until then the record in memory has it. The files it made are
+ * rows of their own, written with it.
  *
  * Events are kept as kind and length of each: where their bytes are in the output of their stream
  * follows. So the numbers are the same after a restart.
@@ -108,32 +109,33 @@ static int write_row(struct execution *e, struct error *err)
 	const struct buf *out = e->has_outcome ? &e->outcome.out : &e->output[OUTPUT_STDOUT];
 	const struct buf *errors = e->has_outcome ? &e->outcome.err : &e->output[OUTPUT_STDERR];
 	size_t bytes = e->code_len + out->len + errors->len + e->outcome.report.len + events_len;
-	struct db_job *job = db_write(
-		store_db(e->all->store),
-		&DB_SQL("INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
-	                " started_ms, completed_ms, status, language, timeout_us, bytes, outcome,"
-	                " failure, report, code, out, err, events, request, begun, request_id,"
-	                " key_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-	                " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
-	                " ON CONFLICT (id) DO UPDATE SET started_ms = excluded.started_ms,"
-	                " begun = excluded.begun, completed_ms = excluded.completed_ms, status = "
-	                "excluded.status,"
-	                " bytes = excluded.bytes, outcome = excluded.outcome,"
-	                " failure = excluded.failure, report = excluded.report,"
-	                " out = excluded.out, err = excluded.err, events = excluded.events,"
-	                " request = CASE WHEN excluded.completed_ms IS NULL THEN request END",
-	                DB_TEXT(e->id), DB_TEXT(e->tenant), DB_TEXT(e->session_id),
-	                DB_INT(e->session_ms), DB_INT(e->created_ms), when(e->started_ms),
-	                when(e->completed_ms), DB_TEXT(status_of(e)), DB_TEXT(e->language),
-	                DB_INT(e->timeout_us), DB_INT(bytes), DB_TEXT(outcome), DB_TEXT(failure),
-	                bytes_of(&e->outcome.report),
-	                e->stored ? DB_NULL : DB_BYTES(e->code, e->code_len),
-	                ended ? bytes_of(out) : DB_NULL, ended ? bytes_of(errors) : DB_NULL,
-	                ended ? DB_BYTES(events, events_len) : DB_NULL,
-	                ended ? DB_NULL : DB_TEXT(e->request), DB_INT(e->begun),
-	                DB_TEXT(e->request_id), DB_TEXT(e->key_id)),
-		1, on_written, e, err);
+	cleanup_file_steps struct store_file_steps files = {0};
+	struct db_job *job;
 
+	store_file_steps(&e->outcome.artifacts, e->id, &files);
+	files.steps[0] = DB_SQL(
+		"INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
+		" started_ms, completed_ms, status, language, timeout_us, bytes, outcome,"
+		" failure, report, code, out, err, events, request, begun, request_id,"
+		" key_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+		" ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
+		" ON CONFLICT (id) DO UPDATE SET started_ms = excluded.started_ms,"
+		" begun = excluded.begun, completed_ms = excluded.completed_ms, status = "
+		"excluded.status,"
+		" bytes = excluded.bytes, outcome = excluded.outcome,"
+		" failure = excluded.failure, report = excluded.report,"
+		" out = excluded.out, err = excluded.err, events = excluded.events,"
+		" request = CASE WHEN excluded.completed_ms IS NULL THEN request END",
+		DB_TEXT(e->id), DB_TEXT(e->tenant), DB_TEXT(e->session_id), DB_INT(e->session_ms),
+		DB_INT(e->created_ms), when(e->started_ms), when(e->completed_ms),
+		DB_TEXT(status_of(e)), DB_TEXT(e->language), DB_INT(e->timeout_us), DB_INT(bytes),
+		DB_TEXT(outcome), DB_TEXT(failure), bytes_of(&e->outcome.report),
+		e->stored ? DB_NULL : DB_BYTES(e->code, e->code_len),
+		ended ? bytes_of(out) : DB_NULL, ended ? bytes_of(errors) : DB_NULL,
+		ended ? DB_BYTES(events, events_len) : DB_NULL,
+		ended ? DB_NULL : DB_TEXT(e->request), DB_INT(e->begun), DB_TEXT(e->request_id),
+		DB_TEXT(e->key_id));
+	job = db_write(store_db(e->all->store), files.steps, files.count, on_written, e, err);
 	if (!job)
 		return -1;
 	if (e->writing)
@@ -232,6 +234,7 @@ enum column {
 	COLUMN_KEY_ID,
 	COLUMN_OUTCOME,
 	COLUMN_FAILURE,
+	COLUMN_FILES,
 	COLUMN_REPORT,
 	COLUMN_CODE,
 	COLUMN_OUT,
@@ -251,7 +254,8 @@ enum column {
 #define COLUMN_PAUSED  COLUMN_EVENTS
 #define SELECT_LIVE                                                                                \
 	"SELECT id, tenant, session_id, session_ms, created_ms, started_ms, NULL, language,"       \
-	" timeout_us, request_id, key_id, NULL, NULL, NULL, code, request, begun, paused_ms FROM"  \
+	" timeout_us, request_id, key_id, NULL, NULL, NULL, NULL, code, request, begun, paused_ms" \
+	" FROM"                                                                                    \
 	" executions e WHERE completed_ms IS NULL AND NOT EXISTS (SELECT 1 FROM sessions s WHERE " \
 	"s.tenant = e.tenant"                                                                      \
 	" AND s.id = e.session_id AND s.created_ms = e.session_ms AND s.deleted = 1)"
@@ -341,6 +345,7 @@ struct execution *store_read_execution(struct executions *all, const struct db_r
 	e->has_outcome = outcome && outcome_from_json(outcome, &e->outcome, &e->session_reset) == 0;
 	if (!e->has_outcome)
 		read_failure(db_rows_text(rows, row, COLUMN_FAILURE), &e->failure);
+	store_file_read(db_rows_text(rows, row, COLUMN_FILES), &e->outcome.artifacts);
 	(void)!str_copy(e->outcome.execution_id, sizeof(e->outcome.execution_id), e->id);
 	fill_buf(&e->outcome.out, rows, row, COLUMN_OUT);
 	fill_buf(&e->outcome.err, rows, row, COLUMN_ERR);

@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "core/store.h"
 #include "core/store_execution.h"
+#include "core/store_file.h"
 #include "db/db.h"
 #include <stdint.h>
 
@@ -63,7 +64,8 @@ struct execution;
 	"dependencies, notes"
 #define STORE_EXECUTION_HEAD                                                                       \
 	"e.id, e.tenant, e.session_id, e.session_ms, e.created_ms, e.started_ms,"                  \
-	" e.completed_ms, e.language, e.timeout_us, e.request_id, e.key_id, e.outcome, e.failure,"
+	" e.completed_ms, e.language, e.timeout_us, e.request_id, e.key_id, e.outcome, e.failure," \
+	" " STORE_FILES ","
 #define STORE_EXECUTION_COLUMNS STORE_EXECUTION_HEAD " e.report, e.code, e.out, e.err, e.events"
 #define STORE_EXECUTION_BRIEF   STORE_EXECUTION_HEAD " NULL, NULL, NULL, NULL, NULL"
 /** store_read_execution - one row, as a record in no table. Return: owned. */

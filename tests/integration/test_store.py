@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import os
 import random
+import re
 import sqlite3
 import stat
 import subprocess
@@ -13,7 +14,7 @@ import time
 
 import pytest
 
-from support import host
+from support import host, metrics
 from support.daemon import Daemon
 from support.sessions import V1, Session, events
 
@@ -267,6 +268,50 @@ def test_packages_of_a_session_are_known_after_a_restart(own):
         after = client.get(f"{V1}/sessions/{shown['id']}").json
         assert after["requested_dependencies"] == wanted and after["dependency_install_status"] == "failed"
         assert after == shown
+
+
+def test_files_of_an_execution_are_rows_that_go_with_it(own):
+    daemon = own()
+    with daemon.client() as client:
+        session = Session(client, mode="ephemeral")
+        result = session.run("open('a.txt', 'w').write('one'); open('b.bin', 'wb').write(bytes(9)); 1")
+        assert sorted(f["path"] for f in result["artifacts"]) == ["a.txt", "b.bin"]
+        session.start("1")  # on the disk with all before it
+        with contextlib.closing(sqlite3.connect(f"file:{database(daemon)}?mode=ro", uri=True)) as db:
+            rows = db.execute(
+                "SELECT f.path, f.size, f.sha256 FROM files f JOIN executions e ON e.no = f.execution WHERE e.id = ?",
+                (result["execution_id"],),
+            ).fetchall()
+        assert sorted(rows) == sorted((f["path"], f["size"], f["sha256"]) for f in result["artifacts"])
+    daemon.kill()
+    again(daemon)
+    with daemon.client() as client:
+        after = client.get(f"{V1}/executions/{result['execution_id']}/result").json
+        assert after["artifacts"] == result["artifacts"]
+        assert client.request("DELETE", session.path).status == 200
+        host.wait_until(lambda: count(daemon, "files") == 0, 90, "they went with it")
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_counters_do_not_go_back(own, how):
+    daemon = own()
+    with daemon.client() as client:
+        session = Session(client, mode="ephemeral", language="shell")
+        for _ in range(3):
+            session.run("echo 1")
+        told = metrics.read(client)
+        assert told.value("sandbox_executions_total", language="shell", status="success") == 3
+        # What was told is written behind the answer; this waits for the disk behind that.
+        session.start("true")
+    daemon.stop() if how == "stop" else daemon.kill()
+    again(daemon)
+    with daemon.client() as client:
+        after = metrics.read(client)
+    kept = {n for n, kind in told.types.items() if kind != "gauge" and not n.startswith("process_")}
+    grows = [k for k in told.samples if re.sub(r"_(bucket|sum|count)$", "", k[0]) in kept or k[0] in kept]
+    assert len(grows) > 20
+    assert not [k for k in grows if after.samples.get(k, 0) < told.samples[k]]
+    assert after.value("process_cpu_seconds_total") < 60  # another process
 
 
 def refused(daemon, words):
