@@ -172,6 +172,8 @@ int chain_head_parse(const char *text, size_t len, struct chain_head *ret_head)
 		return -EINVAL;
 	memcpy(digits, text, SEQ_DIGITS_MAX);
 	digits[SEQ_DIGITS_MAX] = '\0';
+	if (strlen(digits) != SEQ_DIGITS_MAX)
+		return -EINVAL;
 	while (start[0] == '0' && start[1] != '\0')
 		start++;
 	if (parse_u64(start, &head.seq) < 0 || from_hex(text + SEQ_DIGITS_MAX + 1, head.hash) < 0)
