@@ -364,6 +364,9 @@ static void make_core(struct daemon *d)
 	sessions.templates = d->templates;
 	d->imports = imports_new(&(struct imports_config){.loop = d->loop,
 	                                                  .templates = d->templates,
+	                                                  .tenants = d->tenants,
+	                                                  .config = d->config,
+	                                                  .metrics = d->metrics,
 	                                                  .roots = d->bases[0],
 	                                                  .sock = TAKE_FD(d->importer.sock)});
 	execs.tenants = d->tenants;
@@ -415,6 +418,7 @@ static void measure(struct daemon *d)
 	d->kept_metrics = store_metrics_new(d->store, d->metrics, d->loop);
 	metrics_add_source(d->metrics, measure_core, &d->measured);
 	metrics_add_source(d->metrics, measure_http, d);
+	metrics_add_source(d->metrics, imports_measure, d->imports);
 	if (d->audit)
 		metrics_add_source(d->metrics, audit_measure, d->audit);
 	d->lag_timer = timer_new(d->loop, on_lag_timer, d);
@@ -463,6 +467,8 @@ static int serve(struct daemon *d, struct error *err)
 		return -1;
 	session_service_restore(d->sessions, d->past);
 	session_past_free(TAKE_PTR(d->past));
+	/* Now it is known on which roots there are boxes. */
+	imports_sweep(d->imports);
 	return 0;
 }
 
@@ -612,6 +618,7 @@ static int load_templates(struct daemon *d, struct error *err)
 		.bases = (const char *const *)d->bases,
 		.has_roots = d->driver->caps.has_roots,
 		.max = d->config->templates_max,
+		.tenants = d->tenants,
 	};
 
 	/* After the ids were given up, and before the filter: it gets ours, and no more. */
@@ -675,12 +682,13 @@ static void take_down(struct daemon *d)
 	http_server_free(d->http);
 	router_free(d->router);
 	store_cleaner_free(d->cleaner);
+	/* Before the sessions: roots of those that outlive us must stay. */
+	imports_free(d->imports);
 	session_service_free(d->sessions);
 	if (d->store)
 		store_finish(d->store);
 	executions_free(d->executions);
 	exec_service_free(d->execs);
-	imports_free(d->imports);
 	importer_end(&d->importer);
 	templates_free(d->templates);
 	timer_free(d->answer_timer);

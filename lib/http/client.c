@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/client.h"
 
+#include "base/clock.h"
 #include "base/str.h"
 #include <curl/curl.h>
 #include <errno.h>
@@ -17,6 +18,7 @@ struct transfer {
 	struct curl_slist *headers;
 	bool stopped;
 	char detail[CURL_ERROR_SIZE]; /* in libcurl's words */
+	uint64_t ticked_us;
 };
 
 static void transfer_done(struct transfer *t)
@@ -122,6 +124,23 @@ static void set_options(struct transfer *t)
 	(void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
+static int wait_ms(const struct transfer *t)
+{
+	return t->request->on_tick ? (int)(t->request->tick_us / 1000 + 1) : 60000;
+}
+
+static void tick(struct transfer *t)
+{
+	curl_off_t sent = 0;
+	uint64_t now = clock_us();
+
+	if (!t->request->on_tick || now - t->ticked_us < t->request->tick_us)
+		return;
+	(void)curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+	t->request->on_tick(t->request->ctx, (uint64_t)sent);
+	t->ticked_us = clock_us();
+}
+
 /* Return: 0 and *ret_code when the transfer ended, -ECANCELED, or -EIO. */
 static int run(struct transfer *t, CURLcode *ret_code)
 {
@@ -130,12 +149,14 @@ static int run(struct transfer *t, CURLcode *ret_code)
 	const CURLMsg *msg;
 	int active = 1, left;
 
+	t->ticked_us = clock_us();
 	while (active) {
 		if (curl_multi_perform(t->multi, &active) != CURLM_OK)
 			return -EIO;
 		if (!active)
 			break;
-		if (curl_multi_poll(t->multi, &cancel, extra, 60000, NULL) != CURLM_OK)
+		tick(t);
+		if (curl_multi_poll(t->multi, &cancel, extra, wait_ms(t), NULL) != CURLM_OK)
 			return -EIO;
 		if (extra && cancel.revents)
 			return -ECANCELED;

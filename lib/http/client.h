@@ -29,6 +29,10 @@ struct http_client_request {
 	int cancel_fd;         /* readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
 	/* Pieces of the answer's body as they come. Return < 0 to stop, as by cancel_fd. */
 	int (*on_data)(void *ctx, int status, const char *data, size_t len);
+	/* About every @tick_us while it lasts: @sent bytes of the body have left. NULL: never. It
+	 * may ask somebody else something, and holds the transfer up for that long. */
+	void (*on_tick)(void *ctx, uint64_t sent);
+	uint64_t tick_us;
 	void *ctx;
 };
 

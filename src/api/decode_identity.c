@@ -152,9 +152,9 @@ static int take_quota(struct decode *d, const char *name, const json_t *value)
 	if (str_format(path, sizeof(path), "quotas.%s", name) < 0 || quota == QUOTA_COUNT)
 		return decode_refuse(d, ERR_UNKNOWN_FIELD, "quotas", "has a quota nobody knows");
 	if (!json_is_null(value) &&
-	    (!read_number(value, quota == QUOTA_MEMORY, &number) || number > quota_max(quota)))
+	    (!read_number(value, quota_is_size(quota), &number) || number > quota_max(quota)))
 		return decode_wrong(d, path,
-		                    quota == QUOTA_MEMORY
+		                    quota_is_size(quota)
 		                            ? "a size, 0 for no bound, or null for the default"
 		                            : "a number, 0 for no bound, or null for the default");
 	tenant->quotas[quota] = number;

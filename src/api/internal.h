@@ -146,6 +146,8 @@ route_fn v1_session_stats;
 /* v1_template.c */
 route_fn v1_template_create;
 route_fn v1_template_import; /* v1_import.c */
+route_fn v1_import_list;
+route_fn v1_import_show;
 route_fn v1_template_list;
 route_fn v1_template_show;
 route_fn v1_template_update;

@@ -40,6 +40,7 @@ static const char *const descriptions[] = {
 	[ERR_SESSION_NOT_FOUND] = "There is no such session.",
 	[ERR_EXECUTION_NOT_FOUND] = "There is no such execution.",
 	[ERR_TEMPLATE_NOT_FOUND] = "There is no such template.",
+	[ERR_IMPORT_NOT_FOUND] = "There is no such import.",
 	[ERR_TEMPLATE_IN_USE] = "The template is in use.",
 	[ERR_WAIT_TIMEOUT] = "The execution did not end while it was waited for.",
 	[ERR_FILE_NOT_FOUND] = "There is no such file.",

@@ -75,6 +75,8 @@ static const struct route routes[] = {
 	{"POST",   V1 "/templates",           ROUTE_BODY_JSON,     false, v1_template_create,      "Make a template", SCOPE_TEMPLATES},
 	{"POST",   V1 "/templates/import",    ROUTE_BODY_STREAM,   false, v1_template_import,      "Make a template of the archive of an image", SCOPE_TEMPLATES},
 	{"GET",    V1 "/templates",           ROUTE_BODY_NONE,     false, v1_template_list,        "List templates, built-in ones first", SCOPE_READ},
+	{"GET",    V1 "/imports",             ROUTE_BODY_NONE,     false, v1_import_list,          "List imports of images that are under way, and how far they are", SCOPE_READ},
+	{"GET",    V1 "/imports/{id}",        ROUTE_BODY_NONE,     false, v1_import_show,          "How far an import is, by the id of its template", SCOPE_READ},
 	{"GET",    TEMPLATE,                  ROUTE_BODY_NONE,     false, v1_template_show,        "Tell about a template", SCOPE_READ},
 	{"PUT",    TEMPLATE,                  ROUTE_BODY_JSON,     false, v1_template_update,      "Change a template", SCOPE_TEMPLATES},
 	{"DELETE", TEMPLATE,                  ROUTE_BODY_OPTIONAL, false, v1_template_delete,      "Delete a template", SCOPE_TEMPLATES},

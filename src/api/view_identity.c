@@ -59,7 +59,7 @@ static json_t *quota_value(enum quota quota, uint64_t value)
 
 	if (value == QUOTA_UNSET)
 		return json_null();
-	if (quota != QUOTA_MEMORY || value == 0)
+	if (!quota_is_size(quota) || value == 0)
 		return json_integer((json_int_t)value);
 	format_size(value, text, sizeof(text));
 	return json_string(text);
@@ -82,6 +82,8 @@ static json_t *usage(const struct tenant *t)
 	json_set(j, "executions", json_integer((json_int_t)t->queue.counts[SCHEDULER_RUNNING]));
 	json_set(j, "queued", json_integer((json_int_t)t->queued));
 	json_set(j, "memory", quota_value(QUOTA_MEMORY, t->queue.memory_bytes));
+	json_set(j, "templates", json_integer((json_int_t)t->templates));
+	json_set(j, "images", quota_value(QUOTA_IMAGES, t->image_bytes));
 	return j;
 }
 

@@ -13,17 +13,33 @@
 #define ANSWER_MAX (64u << 20)
 #define ID_MAX     64
 
+#define TICK_US 250000
+
+struct answer {
+	const struct api_call *call;
+	struct buf body;
+};
+
 static int on_data(void *ctx, int status, const char *data, size_t len)
 {
+	struct answer *answer = ctx;
+
 	(void)status;
-	return buf_add(ctx, data, len);
+	return buf_add(&answer->body, data, len);
+}
+
+static void on_tick(void *ctx, uint64_t sent)
+{
+	const struct answer *answer = ctx;
+
+	answer->call->on_tick(answer->call->ctx, sent);
 }
 
 int api_call(const struct endpoint *endpoint, const struct api_call *call, json_t **ret_answer,
              int *ret_status, struct error *err)
 {
 	cleanup_free char *url = xasprintf("%s%s", endpoint->url, call->path);
-	cleanup_buf struct buf body = BUF_INIT(ANSWER_MAX);
+	struct answer got = {.call = call, .body = BUF_INIT(ANSWER_MAX)};
 	struct http_client_request request = {
 		.method = call->method,
 		.socket_path = endpoint->socket,
@@ -34,16 +50,21 @@ int api_call(const struct endpoint *endpoint, const struct api_call *call, json_
 		.body = call->body,
 		.body_len = call->body_len || !call->body ? call->body_len : strlen(call->body),
 		.on_data = on_data,
-		.ctx = &body,
+		.on_tick = call->on_tick ? on_tick : NULL,
+		.tick_us = TICK_US,
+		.ctx = &got,
 	};
-	json_t *object;
+	json_t *object = NULL;
+	int r = http_client_run(&request, ret_status, err);
 
-	if (http_client_run(&request, ret_status, err) < 0)
-		return -1;
 	/* 204: done, and nothing to say. */
-	object = *ret_status == 204
-	                 ? json_object()
-	                 : json_loadb(body.data ? body.data : "", body.len, JSON_ALLOW_NUL, NULL);
+	if (r >= 0)
+		object = *ret_status == 204 ? json_object()
+		                            : json_loadb(got.body.data ? got.body.data : "",
+		                                         got.body.len, JSON_ALLOW_NUL, NULL);
+	buf_done(&got.body);
+	if (r < 0)
+		return -1;
 	if (!json_is_object(object)) {
 		json_decref(object);
 		return error_set(err, ERR_PROTOCOL, 0,

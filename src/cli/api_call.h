@@ -7,12 +7,16 @@
 #include "base/error.h"
 #include "cli/endpoint.h"
 #include <jansson.h>
+#include <stdint.h>
 
 struct api_call {
 	const char *method;
 	const char *path; /* with its query */
 	const char *body; /* JSON; NULL: none */
 	size_t body_len;  /* 0: that of the text */
+	/* Now and then while it lasts: @sent bytes of the body have left. NULL: never. */
+	void (*on_tick)(void *ctx, uint64_t sent);
+	void *ctx;
 };
 
 /**

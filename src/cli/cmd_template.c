@@ -3,14 +3,9 @@
 #include "cli/command.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "base/fd.h"
-#include "base/id.h"
 #include "cli/admin_call.h"
 #include "cli/say.h"
 
@@ -18,7 +13,7 @@
 
 struct template_options {
 	struct admin_options common;
-	const char *id, *name, *description, *image, *language;
+	const char *name, *description, *image, *language;
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, processes, timeout_us;
 	struct option_list env, packages, preload;
 };
@@ -117,89 +112,6 @@ static int run_list(const void *values, const struct args *args, struct error *e
 	return admin_list(&noun, values, args, err);
 }
 
-/* Mapped, not read: images are large. */
-static const char *map_file(const char *path, size_t *ret_len, struct error *err)
-{
-	cleanup_close int fd = fd_open(path, O_RDONLY, 0);
-	struct stat st = {0};
-	void *data;
-
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0) {
-		(void)error_set(err, ERR_INVALID, fd < 0 ? -fd : 0,
-		                "'%s' is not the archive of an image", path);
-		return NULL;
-	}
-	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (data == MAP_FAILED) {
-		(void)error_set(err, ERR_INVALID, errno, "read '%s'", path);
-		return NULL;
-	}
-	*ret_len = (size_t)st.st_size;
-	return data;
-}
-
-/* "debian-12.tar.gz" is debian-12. */
-static char *id_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *id = xstrdup(slash ? slash + 1 : path);
-	char *end = strstr(id, ".tar");
-
-	if (end)
-		*end = '\0';
-	return id;
-}
-
-static bool is_plain(const char *text)
-{
-	return text[strspn(text,
-	                   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-. ")] ==
-	       '\0';
-}
-
-static char *import_path(const struct template_options *o, const char *file, struct error *err)
-{
-	cleanup_free char *id = o->id ? xstrdup(o->id) : id_of(file);
-	cleanup_free char *name = o->name ? xstrdup(o->name) : xstrdup(id);
-
-	if (!id_is_valid(id, 64)) {
-		(void)error_set(err, ERR_INVALID, 0, "'%s' is no id of a template: give --id", id);
-		return NULL;
-	}
-	/* It goes into a query; everything else can be set later. */
-	if (!is_plain(name)) {
-		(void)error_set(err, ERR_INVALID, 0,
-		                "--name: letters, digits, space, '.', '_' and '-'");
-		return NULL;
-	}
-	for (char *c = name; *c; c++)
-		if (*c == ' ')
-			*c = '+';
-	return xasprintf(TEMPLATES "/import?id=%s&name=%s", id, name);
-}
-
-static int run_import(const void *values, const struct args *args, struct error *err)
-{
-	const struct template_options *options = values;
-	const char *file = args->words_count == 1 ? args->words[0] : NULL;
-	struct api_call call = {.method = "POST"};
-	cleanup_free char *path = NULL;
-	json_t *answer = NULL;
-	int status = CLI_USAGE;
-
-	if (!file)
-		(void)error_set(err, ERR_INVALID, 0, "give the file of one image");
-	else
-		call.path = path = import_path(options, file, err);
-	if (path)
-		call.body = map_file(file, &call.body_len, err);
-	if (call.body) {
-		status = admin_call(&options->common, &call, &answer, err);
-		(void)munmap((void *)(uintptr_t)call.body, call.body_len);
-	}
-	return tell(status, answer);
-}
-
 /* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row set_rows[] = {
@@ -215,11 +127,6 @@ static const struct option_row set_rows[] = {
 	{"env",         'e', OPTION_LIST,     AT(env),            "NAME=VALUE", "set an environment variable; may be repeated"},
 	{"package",     'p', OPTION_LIST,     AT(packages),       "NAME",       "a package that must be in the root; may be repeated"},
 	{"preload",     0,   OPTION_LIST,     AT(preload),        "MODULE",     "a module that Python imports first; may be repeated"},
-	ADMIN_ROWS(AT),
-};
-static const struct option_row import_rows[] = {
-	{"id",   0,   OPTION_TEXT, AT(id),   "ID",   "of the template; default: by the file's name"},
-	{"name", 'n', OPTION_TEXT, AT(name), "NAME", "for people; default: the id"},
 	ADMIN_ROWS(AT),
 };
 static const struct option_row rows[] = {
@@ -261,15 +168,6 @@ const struct command command_template_update = {
 	.options = {set_rows, ARRAY_SIZE(set_rows)},
 	.values_size = sizeof(struct template_options),
 	.run = run_update,
-};
-
-const struct command command_template_import = {
-	.name = "template import",
-	.arguments = "FILE",
-	.summary = "Make a template of an image: an OCI layout or 'docker save' as tar",
-	.options = {import_rows, ARRAY_SIZE(import_rows)},
-	.values_size = sizeof(struct template_options),
-	.run = run_import,
 };
 
 const struct command command_template_delete = {

@@ -8,7 +8,7 @@
 struct tenant_options {
 	struct admin_options common;
 	const char *policy;
-	const char *sessions, *executions, *queued, *memory, *rate, *burst;
+	const char *sessions, *executions, *queued, *memory, *rate, *burst, *templates, *images;
 };
 
 #define AT(member) offsetof(struct tenant_options, member)
@@ -22,6 +22,8 @@ static const struct admin_field fields[] = {
 	{"memory",     ADMIN_QUOTA, AT(memory),     "memory",              "quotas"},
 	{"rate",       ADMIN_QUOTA, AT(rate),       "requests_per_second", "quotas"},
 	{"burst",      ADMIN_QUOTA, AT(burst),      "burst",               "quotas"},
+	{"templates",  ADMIN_QUOTA, AT(templates),  "templates",           "quotas"},
+	{"images",     ADMIN_QUOTA, AT(images),     "images",              "quotas"},
 };
 
 static const struct admin_column columns[] = {
@@ -114,6 +116,8 @@ static const struct option_row set_rows[] = {
 	{"memory",     'm', OPTION_TEXT, AT(memory),     "SIZE",   "memory limits of all its boxes together: 16Gi"},
 	{"rate",       0,   OPTION_TEXT, AT(rate),       "N",      "requests per second, on average"},
 	{"burst",      0,   OPTION_TEXT, AT(burst),      "N",      "requests at once"},
+	{"templates",  0,   OPTION_TEXT, AT(templates),  "N",      "templates of its own"},
+	{"images",     0,   OPTION_TEXT, AT(images),     "SIZE",   "imported images on the disk, together: 32Gi"},
 	ADMIN_ROWS(AT),
 };
 static const struct option_row rows[] = {

@@ -34,6 +34,7 @@ static const struct command *const commands[] = {
 	&command_template_update,
 	&command_template_delete,
 	&command_template_import,
+	&command_template_imports,
 	&command_key_create,
 	&command_key_list,
 	&command_key_revoke,

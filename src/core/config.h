@@ -69,6 +69,7 @@ struct config {
 	uint64_t quota_sessions, quota_executions, quota_queued;
 	uint64_t quota_memory_bytes;
 	uint64_t quota_requests, quota_burst; /* per second; at once */
+	uint64_t quota_templates, quota_images_bytes;
 
 	/* what may be asked for, see core/policies.h */
 	char *policy_dir;         /* "": built in */
@@ -82,6 +83,11 @@ struct config {
 	bool mcp_enabled;
 	char **mcp_enabled_tools, **mcp_disabled_tools; /* NULL-terminated; none enabled: all */
 	uint64_t mcp_text_bytes;
+	/* imports of images: how many at once, and what one may have */
+	uint64_t imports_max, imports_max_tenant;
+	uint64_t import_archive_bytes, import_root_bytes, import_file_bytes;
+	uint64_t import_entries, import_layers;
+	uint64_t import_memory_bytes, import_cpu_us;
 	/* audit */
 	bool audit_enabled, audit_required;
 	char *audit_path; /* "": audit.log in the state directory */

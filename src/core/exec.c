@@ -11,9 +11,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/config.h"
+#include "core/images.h"
 #include "core/internal.h"
 #include "core/measure.h"
 #include "core/runners.h"
+#include "core/template.h"
 #include "io/loop.h"
 #include "wire/layer.h"
 
@@ -74,6 +76,7 @@ static void set_state(struct exec *e, enum exec_state next)
 static void exec_free(struct exec *e)
 {
 	tenant_release(e->tenant);
+	image_unref(e->image);
 	given_done(&e->given);
 	timer_free(e->timer);
 	exec_request_free(e->kept);
@@ -494,6 +497,7 @@ static struct exec *exec_new(struct exec_service *s, const struct exec_request *
 	e->timer = timer_new(s->config.loop, on_timer, e);
 	e->decision = *decision; /* taken */
 	note_asker(e, request);
+	e->image = image_ref(request->template ? request->template->image : NULL);
 	e->outcome.driver = s->config.driver->ops->name;
 	e->outcome.handler = decision->handler;
 	buf_init(&e->outcome.out, decision->output_bytes);

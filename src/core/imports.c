@@ -10,36 +10,32 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/str.h"
+#include "core/config.h"
+#include "core/images.h"
+#include "core/metrics.h"
 #include "core/templates.h"
+#include "core/tenant.h"
+#include "import/order.h"
 #include "io/loop.h"
 
 /*
  * Theory of operation. Two pipes per import: the archive goes into the one, the answer comes out of
- * the other, a JSON object. A newline behind it is the word of the importer's parent that the root
- * has its name. What parsed the archive could write one too; then the root is not there, which is
- * found out when the template is settled.
+ * the other (import/order.h): lines about how far it is, then a JSON object. A newline behind it is
+ * the word of the importer's parent that the root has its name. What parsed the archive could write
+ * one too; then the root is not there, which is found out when the template is settled. Nor are its
+ * lines believed for more than they are: numbers to be shown.
  */
 
-#define IMPORTS_MAX 4
-/* Of one tenant: a slow one must not keep the others out. */
-#define IMPORTS_OF_TENANT 2
-#define ANSWER_MAX        (64u * 1024 + 16)
-#define ROOT_PREFIX       "img-"
+#define ANSWER_MAX (IMPORT_RESULT_MAX + 16)
 
-/* As in import/import.h: one struct per message. */
-enum {
-	OP_IMPORT = 1,
-	OP_REMOVE = 2
-};
-struct order {
-	uint32_t op;
-	char name[BOX_ROOT_LEN];
-};
+static_assert(IMPORT_NAME_LEN == BOX_ROOT_LEN, "roots have the same names everywhere");
 
 struct imports {
 	struct imports_config config;
@@ -56,6 +52,9 @@ struct import {
 	int in, out; /* owned: the archive goes to @in; the answer comes from @out */
 	struct watch *in_watch, *out_watch;
 	struct buf answer;
+	struct import_limits limits;
+	bool quota_bound; /* its root may have less than others' because of the tenant's quota */
+	struct import_info info;
 	struct kept *kept; /* its template is being written; NULL: not yet */
 };
 
@@ -65,15 +64,42 @@ struct kept {
 	struct template *template; /* a reference */
 };
 
-static int give_order(struct imports *all, uint32_t op, const char *name, const int *fds,
+static const char *const state_names[] = {
+	[IMPORT_RECEIVING] = "receiving",
+	[IMPORT_UNPACKING] = "unpacking",
+};
+static_assert(ARRAY_SIZE(state_names) == IMPORT_STATE_COUNT, "every state has its name");
+
+const char *import_state_name(enum import_state state)
+{
+	return state_names[state];
+}
+
+static int give_order(struct imports *all, const struct import_order *order, const int *fds,
                       size_t count)
 {
-	struct order order = {.op = op};
-	int r = str_copy(order.name, sizeof(order.name), name);
-
 	if (all->config.sock < 0)
 		return -ENOENT;
-	return r < 0 ? r : fd_send(all->config.sock, &order, sizeof(order), fds, count);
+	return fd_send(all->config.sock, order, sizeof(*order), fds, count);
+}
+
+static void remove_root(struct imports *all, const char *root)
+{
+	struct import_order order = {.op = IMPORT_OP_REMOVE};
+
+	if (str_copy(order.name, sizeof(order.name), root) < 0 ||
+	    give_order(all, &order, NULL, 0) < 0)
+		log_warn("the root %s stays until the next start, ignoring", root);
+}
+
+static void count(const struct imports *all, const char *result)
+{
+	metrics_count_for(all->config.metrics, METRIC_IMPORTS, METRIC_LABELS(result), 1);
+}
+
+static struct tenant *tenant_of(const struct imports *all, const char *name)
+{
+	return all->config.tenants ? tenants_find(all->config.tenants, name) : NULL;
 }
 
 static void import_free(struct import *i)
@@ -97,10 +123,13 @@ void import_end(struct import *i)
 {
 	watch_free(TAKE_PTR(i->in_watch));
 	i->in = fd_close(i->in);
+	i->info.state = IMPORT_UNPACKING;
 }
 
 void import_cancel(struct import *i)
 {
+	/* Too late: what is only being written will be there. */
+	count(i->owner, i->kept ? "done" : "cancelled");
 	import_free(i);
 }
 
@@ -112,7 +141,27 @@ static void on_room(void *ctx, int events attr_unused)
 	i->events.on_room(i->events.ctx);
 }
 
-size_t import_write(struct import *i, const char *data, size_t len)
+static void end(struct import *i, struct template *t, const struct error *err)
+{
+	const struct import_events events = i->events;
+
+	count(i->owner, err ? "failed" : "done");
+	import_free(i);
+	if (err)
+		events.on_failed(events.ctx, err);
+	else
+		events.on_done(events.ctx, t);
+}
+
+static int refuse_length(uint64_t max, struct error *err)
+{
+	(void)error_set(err, ERR_TOO_LARGE, 0, "the archive has more than %llu bytes",
+	                (unsigned long long)max);
+	(void)!str_copy(err->field, sizeof(err->field), "imports." IMPORT_LIMIT_ARCHIVE);
+	return -1;
+}
+
+static size_t write_some(struct import *i, const char *data, size_t len)
 {
 	size_t taken = 0;
 
@@ -132,6 +181,23 @@ size_t import_write(struct import *i, const char *data, size_t len)
 	return len;
 }
 
+size_t import_write(struct import *i, const char *data, size_t len)
+{
+	struct error err = {0};
+	size_t taken;
+
+	/* Counted here, too: what makes nothing when it is unpacked has no other bound. */
+	if (len > i->limits.archive_bytes - i->info.received) {
+		(void)refuse_length(i->limits.archive_bytes, &err);
+		end(i, NULL, &err);
+		return 0;
+	}
+	taken = write_some(i, data, len);
+	i->info.received += taken;
+	i->info.updated_ms = clock_real_ms();
+	return taken;
+}
+
 /* What an image says about variables is kept as far as callers may say it, too. */
 static char **take_env(const json_t *list)
 {
@@ -147,25 +213,11 @@ static char **take_env(const json_t *list)
 	return env;
 }
 
-static void end(struct import *i, struct template *t, const struct error *err)
-{
-	const struct import_events events = i->events;
-
-	import_free(i);
-	if (err)
-		events.on_failed(events.ctx, err);
-	else
-		events.on_done(events.ctx, t);
-}
-
 static void on_kept(void *ctx, const struct error *err)
 {
 	struct kept *kept = ctx;
 	struct import *i = kept->import;
 
-	/* Nobody will ever name its root. */
-	if (i && err)
-		(void)!give_order(i->owner, OP_REMOVE, i->root, NULL, 0);
 	if (i) {
 		i->kept = NULL;
 		end(i, kept->template, err);
@@ -179,16 +231,29 @@ static int adopt(struct import *i, const json_t *answer, struct template **ret_t
                  struct error *err)
 {
 	cleanup_free char *config = json_dumps(answer, JSON_COMPACT);
-	struct template_record record = {
-		.tenant = i->tenant, .root = i->root, .config = config ? config : "{}"};
-	struct kept *kept = NEW(struct kept);
-	const struct templates_done done = {on_kept, kept};
+	const struct image_record root = {
+		.tenant = i->tenant, .name = i->root, .bytes = image_config_bytes(config)};
+	attr_cleanup(image_unrefp) struct image *image =
+		images_hold(templates_images(i->owner->config.templates), &root, err);
+	struct template_record record = {.tenant = i->tenant,
+	                                 .root = i->root,
+	                                 .image = image,
+	                                 .config = config ? config : "{}"};
+	struct kept *kept;
+	struct templates_done done = {on_kept, NULL};
 	int r;
 
+	if (!image) {
+		remove_root(i->owner, i->root); /* nobody will ever name it */
+		return -1;
+	}
 	record.spec.id = xstrdup(i->id);
 	record.spec.name = xstrdup(i->name);
 	record.spec.image = xstrdup(i->id);
 	record.spec.env = take_env(json_object_get(answer, "env"));
+	kept = NEW(struct kept);
+	done.ctx = kept;
+	/* What is refused gives its root back with our reference. */
 	r = templates_adopt(i->owner->config.templates, &record, &done, ret_template, err);
 	template_spec_done(&record.spec);
 	if (r == 0) {
@@ -201,26 +266,41 @@ static int adopt(struct import *i, const json_t *answer, struct template **ret_t
 	return r;
 }
 
+/* What the importer said of its failure; which limit it was if it is one that there is. */
+static int tell_failure(const struct import *i, const json_t *answer, struct error *err)
+{
+	static const char *const limits[] = {IMPORT_LIMIT_ARCHIVE, IMPORT_LIMIT_ROOT,
+	                                     IMPORT_LIMIT_FILE, IMPORT_LIMIT_ENTRIES,
+	                                     IMPORT_LIMIT_LAYERS};
+	const char *limit = json_string_value(json_object_get(answer, "limit"));
+	size_t n = 0;
+
+	while (limit && n < ARRAY_SIZE(limits) && !str_equal(limit, limits[n]))
+		n++;
+	if (!limit || n == ARRAY_SIZE(limits))
+		return error_set(err, ERR_INVALID, 0, "%.200s",
+		                 json_string_value(json_object_get(answer, "error")));
+	if (i->quota_bound && str_equal(limit, IMPORT_LIMIT_ROOT))
+		return tenant_refuse_image(tenant_of(i->owner, i->tenant), err);
+	(void)error_set(err, ERR_TOO_LARGE, 0, "%.200s",
+	                json_string_value(json_object_get(answer, "error")));
+	(void)!str_format(err->field, sizeof(err->field), "imports.%s", limit);
+	return -1;
+}
+
 static int conclude(struct import *i, struct template **ret_template, struct error *err)
 {
 	bool whole = i->answer.len > 0 && i->answer.data[i->answer.len - 1] == '\n';
 	json_t *answer = json_loadb(i->answer.data ? i->answer.data : "", i->answer.len, 0, NULL);
-	const char *why = json_string_value(json_object_get(answer, "error"));
-	const char *code = json_string_value(json_object_get(answer, "code"));
+	bool failed = json_is_string(json_object_get(answer, "error"));
 	int r;
 
-	if (why)
-		r = error_set(err,
-		              code && str_equal(code, error_text(ERR_TOO_LARGE)) ? ERR_TOO_LARGE
-		                                                                 : ERR_INVALID,
-		              0, "%.200s", why);
-	else if (!answer || !whole)
-		r = error_set(err, ERR_UNAVAILABLE, 0, "the importer ended before it was done");
-	else
+	if (failed)
+		r = tell_failure(i, answer, err);
+	else if (whole && answer)
 		r = adopt(i, answer, ret_template, err);
-	/* Nobody will ever name it. */
-	if (r < 0 && whole)
-		(void)!give_order(i->owner, OP_REMOVE, i->root, NULL, 0);
+	else
+		r = error_set(err, ERR_UNAVAILABLE, 0, "the importer ended before it was done");
 	json_decref(answer);
 	return r;
 }
@@ -236,6 +316,43 @@ static void finish(struct import *i)
 		end(i, t, r < 0 ? &err : NULL);
 }
 
+/* "P LAYERS LAYER ENTRIES BYTES": what is not that is passed over. */
+static void take_progress(struct import *i, char *line)
+{
+	uint64_t *const places[] = {&i->info.layers, &i->info.layer, &i->info.entries,
+	                            &i->info.bytes};
+	uint64_t values[ARRAY_SIZE(places)];
+	char *word = line + strlen(IMPORT_PROGRESS);
+
+	for (size_t n = 0; n < ARRAY_SIZE(places); n++) {
+		char *stop = word + strcspn(word, " ");
+		bool last = *stop == '\0';
+
+		*stop = '\0';
+		if (parse_u64(word, &values[n]) < 0 || values[n] > INT64_MAX ||
+		    last != (n + 1 == ARRAY_SIZE(places)))
+			return;
+		word = stop + 1;
+	}
+	for (size_t n = 0; n < ARRAY_SIZE(places); n++)
+		*places[n] = values[n];
+	i->info.updated_ms = clock_real_ms();
+}
+
+/* Lines about how far it is are taken out as they become whole. */
+static void take_lines(struct import *i)
+{
+	struct buf *b = &i->answer;
+	char *stop;
+
+	while (b->len > strlen(IMPORT_PROGRESS) && str_has_prefix(b->data, IMPORT_PROGRESS) &&
+	       (stop = memchr(b->data, '\n', b->len))) {
+		*stop = '\0';
+		take_progress(i, b->data);
+		buf_consume(b, (size_t)(stop + 1 - b->data));
+	}
+}
+
 static void on_answer(void *ctx, int events attr_unused)
 {
 	struct import *i = ctx;
@@ -244,15 +361,18 @@ static void on_answer(void *ctx, int events attr_unused)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	/* More than was agreed makes it no JSON, and so a failure. */
-	if (n > 0)
-		(void)buf_add_some(&i->answer, data, (size_t)n);
-	else
+	if (n <= 0) {
 		finish(i);
+		return;
+	}
+	/* More than was agreed makes it no JSON, and so a failure. */
+	(void)buf_add_some(&i->answer, data, (size_t)n);
+	take_lines(i);
 }
 
 static int open_pipes(struct import *i, struct error *err)
 {
+	struct import_order order = {.op = IMPORT_OP_IMPORT, .limits = i->limits};
 	int in[2] = {-1, -1}, out[2] = {-1, -1};
 	int r = fd_pipe(in, 0);
 
@@ -263,7 +383,8 @@ static int open_pipes(struct import *i, struct error *err)
 
 		i->in = TAKE_FD(in[1]);
 		i->out = TAKE_FD(out[0]);
-		r = give_order(i->owner, OP_IMPORT, i->root, fds, ARRAY_SIZE(fds));
+		memcpy(order.name, i->root, sizeof(order.name));
+		r = give_order(i->owner, &order, fds, ARRAY_SIZE(fds));
 	}
 	for (size_t n = 0; n < 2; n++) {
 		(void)fd_close(in[n]);
@@ -284,19 +405,52 @@ static size_t count_of(const struct imports *all, const char *tenant)
 	return count;
 }
 
+/* Whoever has no room for the template or for a byte of its image is told before he sends it. */
+static int check_quotas(struct tenant *tenant, struct error *err)
+{
+	if (tenant_take_template(tenant, err) < 0)
+		return -1;
+	tenant_drop_template(tenant);
+	return tenant_image_room(tenant) > 0 ? 0 : tenant_refuse_image(tenant, err);
+}
+
 static int check(const struct imports *all, const struct import_request *request, struct error *err)
 {
+	const struct config *c = all->config.config;
+
 	if (!id_is_valid(request->id, TEMPLATE_ID_MAX))
 		return error_field(err, "id", "must be 1 to %d of A-Z a-z 0-9 _ -",
 		                   TEMPLATE_ID_MAX);
 	if (templates_find(all->config.templates, request->tenant, request->id))
 		return error_set(err, ERR_CONFLICT, 0, "there is a template '%s'", request->id);
-	if (all->count >= IMPORTS_MAX)
+	if (all->count >= c->imports_max)
 		return error_set(err, ERR_BUSY, 0, "%zu imports are under way", all->count);
-	if (count_of(all, request->tenant) >= IMPORTS_OF_TENANT)
-		return error_set(err, ERR_BUSY, 0, "%d imports of this tenant are under way",
-		                 IMPORTS_OF_TENANT);
-	return 0;
+	if (count_of(all, request->tenant) >= c->imports_max_tenant)
+		return error_set(err, ERR_BUSY, 0, "%llu imports of this tenant are under way",
+		                 (unsigned long long)c->imports_max_tenant);
+	if (request->length != IMPORT_LENGTH_UNKNOWN && request->length > c->import_archive_bytes)
+		return refuse_length(c->import_archive_bytes, err);
+	return check_quotas(tenant_of(all, request->tenant), err);
+}
+
+/* What the settings say, and what is left of the tenant's quota. */
+static void set_limits(struct import *i)
+{
+	const struct config *c = i->owner->config.config;
+	uint64_t room = tenant_image_room(tenant_of(i->owner, i->tenant));
+
+	i->limits = (struct import_limits){
+		.archive_bytes = c->import_archive_bytes,
+		.root_bytes = c->import_root_bytes,
+		.file_bytes = c->import_file_bytes,
+		.entries = c->import_entries,
+		.layers = c->import_layers,
+		.memory_bytes = c->import_memory_bytes,
+		.cpu_seconds = c->import_cpu_us / USEC_PER_SEC,
+	};
+	i->quota_bound = room < i->limits.root_bytes;
+	if (i->quota_bound)
+		i->limits.root_bytes = room;
 }
 
 int imports_begin(struct imports *all, const struct import_request *request,
@@ -312,8 +466,14 @@ int imports_begin(struct imports *all, const struct import_request *request,
 	i->tenant = xstrdup(request->tenant);
 	i->id = xstrdup(request->id);
 	i->name = xstrdup(request->name ? request->name : request->id);
-	memcpy(i->root, ROOT_PREFIX, strlen(ROOT_PREFIX));
-	id_random(i->root + strlen(ROOT_PREFIX), 20);
+	i->info = (struct import_info){.id = i->id,
+	                               .name = i->name,
+	                               .length = request->length,
+	                               .started_ms = clock_real_ms()};
+	i->info.updated_ms = i->info.started_ms;
+	set_limits(i);
+	memcpy(i->root, IMAGE_ROOT_PREFIX, strlen(IMAGE_ROOT_PREFIX));
+	id_random(i->root + strlen(IMAGE_ROOT_PREFIX), 20);
 	list_append(&all->all, &i->node);
 	all->count++;
 	if (open_pipes(i, err) < 0) {
@@ -327,25 +487,66 @@ int imports_begin(struct imports *all, const struct import_request *request,
 	return 0;
 }
 
-static void on_unused(void *ctx, const char *root)
+size_t imports_count(const struct imports *all)
 {
-	struct imports *all = ctx;
-
-	if (give_order(all, OP_REMOVE, root, NULL, 0) < 0)
-		log_warn("the root %s stays until the next start, ignoring", root);
+	return all->count;
 }
 
-/* Roots of imports that nobody knows of. */
-static void sweep(struct imports *all)
+bool imports_at(const struct imports *all, const char *tenant, size_t index,
+                struct import_info *ret_info)
 {
+	const struct import *i;
+
+	LIST_FOREACH (i, &all->all, struct import, node) {
+		if (!str_equal(i->tenant, tenant) || index-- > 0)
+			continue;
+		*ret_info = i->info;
+		return true;
+	}
+	return false;
+}
+
+bool imports_find(const struct imports *all, const char *tenant, const char *id,
+                  struct import_info *ret_info)
+{
+	const struct import *i;
+
+	LIST_FOREACH (i, &all->all, struct import, node) {
+		if (!str_equal(i->tenant, tenant) || !str_equal(i->id, id))
+			continue;
+		*ret_info = i->info;
+		return true;
+	}
+	return false;
+}
+
+void imports_measure(void *ctx, struct metrics *m)
+{
+	const struct imports *all = ctx;
+	const struct images *images = templates_images(all->config.templates);
+
+	metrics_set(m, METRIC_IMPORTS_RUNNING, (double)all->count);
+	metrics_set(m, METRIC_TEMPLATES, (double)templates_made(all->config.templates));
+	metrics_set(m, METRIC_IMAGES, (double)images_count(images));
+	metrics_set(m, METRIC_IMAGE_BYTES, (double)images_bytes(images));
+}
+
+static void on_unused(void *ctx, const char *root)
+{
+	remove_root(ctx, root);
+}
+
+void imports_sweep(struct imports *all)
+{
+	const struct images *images = templates_images(all->config.templates);
 	int fd = fd_open(all->config.roots, O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
-		if (str_has_prefix(entry->d_name, ROOT_PREFIX) &&
-		    !templates_uses_root(all->config.templates, entry->d_name))
-			on_unused(all, entry->d_name);
+		if (str_has_prefix(entry->d_name, IMAGE_ROOT_PREFIX) &&
+		    !images_find(images, entry->d_name))
+			remove_root(all, entry->d_name);
 	if (dir)
 		(void)closedir(dir);
 	else
@@ -358,8 +559,7 @@ struct imports *imports_new(const struct imports_config *config)
 
 	all->config = *config;
 	list_init(&all->all);
-	templates_set_unused(config->templates, on_unused, all);
-	sweep(all);
+	images_set_unused(templates_images(config->templates), on_unused, all);
 	return all;
 }
 
@@ -371,7 +571,7 @@ void imports_free(struct imports *all)
 		return;
 	LIST_FOREACH (i, &all->all, struct import, node)
 		import_free(i);
-	templates_set_unused(all->config.templates, NULL, NULL);
+	images_set_unused(templates_images(all->config.templates), NULL, NULL);
 	(void)fd_close(all->config.sock);
 	free(all);
 }

@@ -5,24 +5,34 @@
  * DOC: images become templates. The archive is handed on as it comes to millibox-import, which was
  * started with the daemon and is the only one that looks into it; the daemon reads its short
  * answer. One import: imports_begin, import_write..., import_end, and then exactly one of the two
- * events, from the loop; or import_cancel, and none.
+ * events, from the loop or from import_write; or import_cancel, and none.
+ *
+ * While it lasts everybody of its tenant can see how far it is (imports_at, imports_find).
  */
 
 #include "base/attr.h"
 #include "base/error.h"
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+struct config;
 struct import;
 struct imports;
 struct loop;
+struct metrics;
 struct template;
 struct templates;
+struct tenants;
 
 struct imports_config {
 	struct loop *loop;
 	struct templates *templates;
-	const char *roots; /* directory of imported roots */
-	int sock;          /* of millibox-import, taken; -1: it could not be started */
+	const struct config *config;
+	const struct tenants *tenants; /* NULL: nobody has quotas */
+	struct metrics *metrics;       /* NULL: nobody counts */
+	const char *roots;             /* directory of imported roots */
+	int sock;                      /* of millibox-import, taken; -1: it could not be started */
 };
 
 struct import_events {
@@ -35,17 +45,48 @@ struct import_events {
 /* All borrowed. */
 struct import_request {
 	const char *tenant, *id, *name; /* @name NULL: the id */
+	uint64_t length;                /* of the archive; IMPORT_LENGTH_UNKNOWN */
 };
+#define IMPORT_LENGTH_UNKNOWN UINT64_MAX
+
+enum import_state {
+	IMPORT_RECEIVING, /* the archive comes in */
+	IMPORT_UNPACKING, /* all of it is there, its layers are applied */
+	IMPORT_STATE_COUNT
+};
+
+/* How far one is. Borrowed until the loop goes on. */
+struct import_info {
+	const char *id, *name; /* of the template that it will be */
+	enum import_state state;
+	uint64_t received, length;       /* bytes of the archive; @length may be unknown */
+	uint64_t layers, layer;          /* how many (0: not known yet), and which one is applied */
+	uint64_t entries, bytes;         /* of all layers so far */
+	uint64_t started_ms, updated_ms; /* wall clock */
+};
+const char *import_state_name(enum import_state state);
 
 /** imports_free - what is under way is cancelled; no callback follows. */
 void imports_free(struct imports *all);
-/** imports_new - removes roots that no template has: an import whose end nobody wrote down. */
 struct imports *imports_new(const struct imports_config *config) attr_owned(imports_free);
+/** imports_sweep - removes roots that neither a template nor a box has: an import whose end nobody
+ * wrote down. When sessions are back. */
+void imports_sweep(struct imports *all);
+size_t imports_count(const struct imports *all);
+/** imports_measure - a source of metrics; @ctx is the imports. */
+void imports_measure(void *ctx, struct metrics *m);
+/** imports_at - @tenant's, oldest first; false past the end. */
+bool imports_at(const struct imports *all, const char *tenant, size_t index,
+                struct import_info *ret_info);
+/** imports_find - by the id of the template that it will be; false: none is under way. */
+bool imports_find(const struct imports *all, const char *tenant, const char *id,
+                  struct import_info *ret_info);
 
 int imports_begin(struct imports *all, const struct import_request *request,
                   const struct import_events *events, struct import **ret_import,
                   struct error *err) attr_must_check;
-/** import_write - Return: how many bytes were taken; when not all, on_room follows. */
+/** import_write - Return: how many bytes were taken; when not all, on_room follows, or on_failed
+ * was called: @i is gone then. */
 size_t import_write(struct import *i, const char *data, size_t len);
 void import_end(struct import *i);
 void import_cancel(struct import *i);

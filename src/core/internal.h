@@ -59,6 +59,7 @@ struct exec {
 	char key_id[RECORD_KEY_LEN];
 	char code_hash[RECORD_HASH_LEN]; /* "": nobody keeps a log */
 	struct policy_decision decision;
+	struct image *image;  /* a reference: the root of its box; NULL: no import */
 	struct box *box;      /* NULL before it was asked for and after it is gone */
 	struct timer *timer;  /* owned */
 	struct error failure; /* set: it could not be run */

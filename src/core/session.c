@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/config.h"
+#include "core/images.h"
 #include "core/metrics.h"
 #include "core/record.h"
 #include "core/runners.h"
@@ -257,6 +258,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->key_id = request->key_id ? xstrdup(request->key_id) : NULL;
 	session->env = copy_env(request->env);
 	session->template = template_ref(request->template);
+	session->image = image_ref(session->template ? session->template->image : NULL);
 	session->mode = request->mode;
 	session->spec = decision->spec;
 	if (request->request_id) /* one that is too long is no id of ours */
@@ -272,6 +274,18 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->created_ms = session->active_ms;
 	note_step(session);
 	return session;
+}
+
+void session_leave_root(struct session *session)
+{
+	if (session->box || !session_is_over(session))
+		return;
+	if (session->template) {
+		free(session->past_template);
+		session->past_template = xstrdup(session->template->spec.id);
+	}
+	template_unref(TAKE_PTR(session->template));
+	image_unref(TAKE_PTR(session->image));
 }
 
 void session_reap(struct session *session)
@@ -298,7 +312,9 @@ void session_reap(struct session *session)
 	free(session->agent_id);
 	free(session->past_template);
 	free(session->past_policy);
+	free(session->past_root);
 	template_unref(session->template);
+	image_unref(session->image);
 	free(session->key_id);
 	str_list_free(session->env);
 	free(session->reason);
@@ -343,6 +359,7 @@ void session_terminate(struct session *session, const char *reason)
 	session_end_jobs(session, false, NULL);
 	if (session->box)
 		box_destroy(session->box);
+	session_leave_root(session);
 }
 
 void session_fail(struct session *session, const struct error *err)
@@ -355,6 +372,7 @@ void session_fail(struct session *session, const struct error *err)
 	session_end_jobs(session, true, never_ready ? err : NULL);
 	if (session->box)
 		box_destroy(session->box);
+	session_leave_root(session);
 }
 
 /* What its owner can do. */

@@ -220,6 +220,7 @@ static void on_gone(void *ctx)
 		session_owner_drop_box(session);
 		session_service_check_drained(s);
 	}
+	session_leave_root(session);
 	if (session->box_leaving && s && !session_is_over(session)) {
 		session_files_go_on(session);
 		session_pump(session);

@@ -100,6 +100,9 @@ struct session {
 	uint64_t created_ms, updated_ms, active_ms, ended_ms;
 	char *reason; /* owned */
 	bool deleted;
+	struct image *image; /* a reference: what its box stands on; NULL: no import */
+	char *past_root;     /* owned; of its box, of one that was read from the store */
+	uint64_t past_image_bytes;
 	char *past_template, *past_policy; /* owned; names, of one that was read from the store */
 	struct store_item dirty;           /* store: what it is, is not what is written */
 	struct session_write *writing;     /* the latest write that is under way; the store's */
@@ -153,6 +156,8 @@ void session_arm(struct session *session);
 void session_fail(struct session *session, const struct error *err);
 /** session_reap - free it if it was deleted and nothing is left of it. */
 void session_reap(struct session *session);
+/** session_leave_root - it is over and its box is gone: its template and its root may go, too. */
+void session_leave_root(struct session *session);
 /** session_refuse - ERR_CONFLICT: not in this state. Return: always -1. */
 int session_refuse(const struct session *session, const char *what, struct error *err);
 

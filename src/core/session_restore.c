@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "core/exec_request_json.h"
+#include "core/images.h"
 #include "core/session_resume.h"
 #include "core/store_session.h"
 #include "core/templates.h"
@@ -73,6 +74,34 @@ static struct session_request request_of(const struct session *session)
 	};
 }
 
+/* Its box stands on what the template was when it was made. @request gets a reference. */
+static int find_template(const struct session *session, struct session_request *request,
+                         struct error *err)
+{
+	const struct image_record then = {.tenant = session->tenant,
+	                                  .name = session->past_root,
+	                                  .bytes = session->past_image_bytes};
+	const struct session_service *s = session->service;
+	const char *id = session->past_template ? session->past_template : TEMPLATE_DEFAULT;
+	const struct template *now =
+		s->config.templates ? templates_find(s->config.templates, session->tenant, id)
+				    : NULL;
+
+	if (!now || !then.name || str_equal(then.name, now->root)) {
+		if (session_find_template(s, request, err) < 0)
+			return -1;
+		(void)template_ref(request->template);
+		return 0;
+	}
+	request->template = templates_past(s->config.templates, now, &then);
+	if (!request->template->problem)
+		return 0;
+	(void)error_set(err, ERR_UNAVAILABLE, 0, "template '%s' as it was: %.160s", id,
+	                request->template->problem);
+	template_unref(TAKE_PTR(request->template));
+	return -1;
+}
+
 /* What was decided about it, from what is written and what holds now. */
 static int decide(struct session *session, struct error *err)
 {
@@ -82,9 +111,13 @@ static int decide(struct session *session, struct error *err)
 	struct policy_decision decision;
 	struct policy_stack stack;
 
-	if (session_find_template(s, &request, err) < 0 || choose(session, &stack, err) < 0 ||
-	    policy_decide_session(s->rules, &stack, &request, &decision, err) < 0)
+	if (find_template(session, &request, err) < 0)
 		return -1;
+	if (choose(session, &stack, err) < 0 ||
+	    policy_decide_session(s->rules, &stack, &request, &decision, err) < 0) {
+		template_unref(request.template);
+		return -1;
+	}
 	session->spec = decision.spec;
 	memcpy(session->spec.id, spec.id, sizeof(spec.id));
 	session->spec.limits = spec.limits;
@@ -92,7 +125,8 @@ static int decide(struct session *session, struct error *err)
 	session->stack = decision.stack;
 	policy_stack_ref(&session->stack);
 	policy_decision_done(&decision);
-	session->template = template_ref(request.template);
+	session->template = request.template; /* taken */
+	session->image = image_ref(session->template ? session->template->image : NULL);
 	if (session->template)
 		templates_use(s->config.templates, session->template);
 	free(TAKE_PTR(session->past_template));

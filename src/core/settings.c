@@ -106,12 +106,24 @@ static const struct setting table[] = {
 	{"limits.output",         SETTING_SIZE, AT(output_bytes),       "1Mi",   1,        256 * MI,  "Bytes kept of stdout, and as many of stderr"},
 	{"limits.output_max",     SETTING_SIZE, AT(output_max_bytes),   "4Mi",   1,        256 * MI,  "The most it may ask for"},
 
+	{"imports.max",            SETTING_UINT, AT(imports_max),          "4",      1, 64,        "Imports of images at the same time; more are refused"},
+	{"imports.max_per_tenant", SETTING_UINT, AT(imports_max_tenant),   "2",      1, 64,        "Of which of one tenant"},
+	{"imports.archive",  SETTING_SIZE, AT(import_archive_bytes), "8Gi",    1 * MI, 64 * TI,   "Archive of an image"},
+	{"imports.root",     SETTING_SIZE, AT(import_root_bytes),    "16Gi",   1 * MI, 64 * TI,   "Files of an image, all layers together"},
+	{"imports.file",     SETTING_SIZE, AT(import_file_bytes),    "4Gi",    1 * KI, 64 * TI,   "One file of an image"},
+	{"imports.entries",  SETTING_UINT, AT(import_entries),       "500000", 1, 100000000, "Files, directories and links in the layers of an image"},
+	{"imports.layers",   SETTING_UINT, AT(import_layers),        "127",    1, 512,       "Layers of an image"},
+	{"imports.memory",   SETTING_SIZE, AT(import_memory_bytes),  "1Gi",    64 * MI, 64 * GI, "Memory of whoever unpacks an image"},
+	{"imports.cpu_time", SETTING_DURATION, AT(import_cpu_us),    "15m",    SEC, 24 * HOUR,  "Processor time that an import may take"},
+
 	{"quota.sessions",   SETTING_UINT, AT(quota_sessions),     "64",   0, 65536,   "Sessions of one tenant at the same time; 0 for no bound of its own. Tenant \"default\" has no quotas unless they are set for it"},
 	{"quota.executions", SETTING_UINT, AT(quota_executions),   "16",   0, 65536,   "Executions of one tenant at the same time; more of them wait. 0 for no bound"},
 	{"quota.queued",     SETTING_UINT, AT(quota_queued),       "256",  0, 1000000, "Executions of one tenant that wait; more are refused. 0 for no bound"},
 	{"quota.memory",     SETTING_SIZE, AT(quota_memory_bytes), "16Gi", 0, 1024 * TI, "Memory limits of the boxes of one tenant, together; 0 for no bound"},
 	{"quota.requests_per_second", SETTING_UINT, AT(quota_requests), "200", 0, 1000000, "Requests of one tenant per second, on average; 0 for no bound"},
 	{"quota.burst",      SETTING_UINT, AT(quota_burst),        "400",  0, 1000000, "Requests of one tenant at once; 0 for as many as there may be in a second"},
+	{"quota.templates",  SETTING_UINT, AT(quota_templates),    "64",   0, 65536,   "Templates of one tenant, without the built-in ones; 0 for no bound of its own"},
+	{"quota.images",     SETTING_SIZE, AT(quota_images_bytes), "32Gi", 0, 1024 * TI, "Imported images of one tenant on the disk, together; 0 for no bound"},
 };
 /* clang-format on */
 

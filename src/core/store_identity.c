@@ -96,14 +96,15 @@ int store_identity_put_tenant(struct store *store, const struct tenant *t,
 	const uint64_t *q = t->quotas;
 	const struct db_statement step = DB_SQL(
 		"INSERT INTO tenants (name, policy, created_ms, updated_ms, sessions, executions,"
-		" queued, memory_bytes, requests_per_second, burst)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+		" queued, memory_bytes, requests_per_second, burst, templates, image_bytes)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
 		" ON CONFLICT (name) DO UPDATE SET policy = ?2, updated_ms = ?4, sessions = ?5,"
 		" executions = ?6, queued = ?7, memory_bytes = ?8, requests_per_second = ?9,"
-		" burst = ?10",
+		" burst = ?10, templates = ?11, image_bytes = ?12",
 		DB_TEXT(t->name), DB_TEXT(t->policy), DB_INT(t->created_ms), DB_INT(t->updated_ms),
 		quota(q[QUOTA_SESSIONS]), quota(q[QUOTA_EXECUTIONS]), quota(q[QUOTA_QUEUED]),
-		quota(q[QUOTA_MEMORY]), quota(q[QUOTA_REQUESTS]), quota(q[QUOTA_BURST]));
+		quota(q[QUOTA_MEMORY]), quota(q[QUOTA_REQUESTS]), quota(q[QUOTA_BURST]),
+		quota(q[QUOTA_TEMPLATES]), quota(q[QUOTA_IMAGES]));
 
 	return put(store, &step, 1, done, err);
 }
@@ -164,7 +165,8 @@ static int load_tenants(struct store *store, struct identity *identity, struct e
 		/* -1: not set */
 		DB_SQL("SELECT name, policy, created_ms, updated_ms, ifnull(sessions, ?1),"
 	               " ifnull(executions, ?1), ifnull(queued, ?1), ifnull(memory_bytes, ?1),"
-	               " ifnull(requests_per_second, ?1), ifnull(burst, ?1) FROM tenants"
+	               " ifnull(requests_per_second, ?1), ifnull(burst, ?1), ifnull(templates, ?1),"
+	               " ifnull(image_bytes, ?1) FROM tenants"
 	               " ORDER BY created_ms, name",
 	               DB_INT(-1));
 	cleanup_db_rows struct db_rows *rows = NULL;

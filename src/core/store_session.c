@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "core/images.h"
 #include "core/session_internal.h"
 #include "core/store_internal.h"
 
@@ -79,6 +80,10 @@ static char *encode_spec(const struct session *session)
 	set_text(j, "key_id", info.key_id);
 	set_text(j, "request_id", info.request_id);
 	(void)json_object_set_new(j, "network", json_boolean(info.network));
+	set_text(j, "root", session->spec.root);
+	if (session->image)
+		(void)json_object_set_new(j, "image_bytes",
+		                          json_integer((json_int_t)session->image->bytes));
 	text = json_dumps(j, JSON_COMPACT);
 	assert(text);
 	json_decref(j);
@@ -378,6 +383,8 @@ static void read_spec(struct session *session, const char *text)
 	/* It was as short when it was written. */
 	(void)!str_copy(session->spec.request_id, sizeof(session->spec.request_id),
 	                request_id ? request_id : "");
+	session->past_root = text_of(j, "root");
+	session->past_image_bytes = (uint64_t)json_integer_value(json_object_get(j, "image_bytes"));
 	json_decref(j);
 }
 

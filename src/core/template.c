@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "core/exec.h"
+#include "core/images.h"
 #include "core/policy_env.h"
 #include "core/runners.h"
 
@@ -86,6 +87,7 @@ void template_unref(struct template *t)
 	str_list_free(t->programs);
 	free(t->problem);
 	free(t->config);
+	image_unref(t->image);
 	free(t);
 }
 

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct exec_request;
+struct image;
 struct runner;
 
 #define TEMPLATE_ID_MAX  64
@@ -57,6 +58,7 @@ struct template
 	struct template_spec spec;
 	enum template_kind kind;
 	char root[BOX_ROOT_LEN]; /* "": the host's */
+	struct image *image;     /* a reference; of TEMPLATE_ON_IMAGE, NULL of others */
 	char **programs; /* NULL on the host; else pairs: as runners call it, where it is. Owned */
 	char *problem;   /* owned; why it cannot be used, with the remedy; NULL: it can */
 	char *config;    /* owned; JSON of the image: entrypoint, digest ...; NULL */

@@ -14,8 +14,10 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "core/exec.h"
+#include "core/images.h"
 #include "core/policy_env.h"
 #include "core/template_settle.h"
+#include "core/tenant.h"
 
 /*
  * Theory of operation. A slot is what an id stands for: the template of now, and how many sessions
@@ -29,14 +31,14 @@
 struct slot {
 	struct list node; /* templates.slots, the oldest first */
 	struct template *now;
+	struct tenant *tenant; /* held; NULL: a built-in, or nobody has quotas */
 	size_t sessions;
 };
 
 struct templates {
 	struct templates_config config;
 	struct templates_events events;
-	void (*on_unused)(void *ctx, const char *root); /* NULL: nobody removes them */
-	void *unused_ctx;
+	struct images *images; /* owned */
 	struct map *by_key;
 	struct list slots;
 	struct list changes; /* struct change.node: not written yet */
@@ -165,12 +167,20 @@ static struct template *new_template(const char *tenant, const struct template_s
 	return t;
 }
 
-static void add(struct templates *all, struct template *t)
+static struct tenant *owner_of(const struct templates *all, const char *tenant)
+{
+	return all->config.tenants && tenant[0] ? tenants_find(all->config.tenants, tenant) : NULL;
+}
+
+/* @tenant has been counted. */
+static void add(struct templates *all, struct template *t, struct tenant *tenant)
 {
 	struct slot *slot = NEW(struct slot);
 	char key[KEY_LEN];
 
 	slot->now = t;
+	slot->tenant = tenant;
+	tenant_hold(tenant);
 	list_append(&all->slots, &slot->node);
 	if (make_key(key, t->tenant, t->spec.id) < 0 || map_put(all->by_key, key, slot) < 0)
 		abort(); /* checked by whoever calls */
@@ -186,20 +196,27 @@ static const struct template *find_image(const struct templates *all, const stru
 	return other && other->kind == TEMPLATE_ON_IMAGE ? other : NULL;
 }
 
-static void settle(const struct templates *all, struct template *t)
+static void look_at_root(const struct templates *all, struct template *t)
 {
-	const struct template *image = t->root[0] ? NULL : find_image(all, t);
 	const struct template_host host = {
 		.runners = all->config.runners,
 		.bases = all->config.bases,
 		.has_roots = all->config.has_roots,
 	};
 
+	template_settle(t, &host);
+}
+
+static void settle(const struct templates *all, struct template *t)
+{
+	const struct template *image = t->root[0] ? NULL : find_image(all, t);
+
 	if (image) {
 		(void)!str_copy(t->root, sizeof(t->root), image->root);
 		t->kind = TEMPLATE_ON_IMAGE;
+		t->image = image_ref(image->image);
 	}
-	template_settle(t, &host);
+	look_at_root(all, t);
 }
 
 /* Keeping. */
@@ -222,16 +239,33 @@ static void change_free(struct change *change)
 	free(change);
 }
 
+static void slot_free(struct slot *slot)
+{
+	list_remove(&slot->node);
+	template_unref(slot->now);
+	if (slot->tenant)
+		tenant_drop_template(slot->tenant);
+	tenant_release(slot->tenant);
+	free(slot);
+}
+
 static void take_out(struct templates *all, struct slot *slot)
 {
 	char key[KEY_LEN];
 
 	if (make_key(key, slot->now->tenant, slot->now->spec.id) >= 0)
 		(void)map_remove(all->by_key, key);
-	list_remove(&slot->node);
 	all->count--;
-	template_unref(slot->now);
-	free(slot);
+	slot_free(slot);
+}
+
+/* It is there again, whatever its tenant may have by now. */
+static void put_back(struct templates *all, struct template *t)
+{
+	struct tenant *tenant = owner_of(all, t->tenant);
+
+	(void)tenant_take_template(tenant, NULL);
+	add(all, template_ref(t), tenant);
 }
 
 /* As it was, unless somebody has changed it again since. */
@@ -241,7 +275,7 @@ static void undo(const struct change *change)
 	struct slot *slot = slot_of(change->all, any->tenant, any->spec.id);
 
 	if (!slot && !change->now) {
-		add(change->all, template_ref(change->before));
+		put_back(change->all, change->before);
 	} else if (slot && slot->now == change->now && change->before) {
 		template_unref(slot->now);
 		slot->now = template_ref(change->before);
@@ -250,20 +284,12 @@ static void undo(const struct change *change)
 	}
 }
 
-static void drop_root(const struct templates *all, const struct template *t)
-{
-	if (t->kind == TEMPLATE_ON_IMAGE && all->on_unused && !templates_uses_root(all, t->root))
-		all->on_unused(all->unused_ctx, t->root);
-}
-
 static void on_kept(void *ctx, const struct error *err)
 {
 	struct change *change = ctx;
 
 	if (change->all && err)
 		undo(change);
-	else if (change->all && !change->now)
-		drop_root(change->all, change->before);
 	if (change->done.fn)
 		change->done.fn(change->done.ctx, err);
 	change_free(change);
@@ -309,11 +335,31 @@ static void end_changes(struct templates *all)
 	}
 }
 
+/* The root of an import, with a reference. */
+static int take_root(const struct templates *all, struct template *t,
+                     const struct template_record *record, struct error *err)
+{
+	const struct image_record image = {.tenant = record->tenant,
+	                                   .name = record->root,
+	                                   .bytes = image_config_bytes(record->config)};
+
+	if (!record->root)
+		return 0;
+	if (str_copy(t->root, sizeof(t->root), record->root) < 0)
+		return error_set(err, ERR_INVALID, 0, "the name of its root is too long");
+	t->kind = TEMPLATE_ON_IMAGE;
+	/* One that was there before a restart stays, whatever the quota is by now. */
+	t->image =
+		record->image ? image_ref(record->image) : images_hold(all->images, &image, NULL);
+	return 0;
+}
+
 int templates_adopt(struct templates *all, const struct template_record *record,
                     const struct templates_done *done, struct template **ret_template,
                     struct error *err)
 {
 	attr_cleanup(template_unrefp) struct template *t = NULL;
+	struct tenant *tenant = owner_of(all, record->tenant);
 	int r = 1;
 
 	if (check_spec(&record->spec, err) < 0 ||
@@ -327,21 +373,22 @@ int templates_adopt(struct templates *all, const struct template_record *record,
 		t->created_ms = record->created_ms;
 		t->updated_ms = record->updated_ms;
 	}
-	if (record->root) {
-		if (str_copy(t->root, sizeof(t->root), record->root) < 0)
-			return error_set(err, ERR_INVALID, 0, "the name of its root is too long");
-		t->kind = TEMPLATE_ON_IMAGE;
-	}
+	if (take_root(all, t, record, err) < 0)
+		return -1;
 	settle(all, t);
 	/* Who asks for packages is told at once; who was here before is kept, and says so itself.
 	 */
 	if (done && template_check_packages(t, all->config.bases, err) < 0)
 		return -1;
+	if (tenant_take_template(tenant, done ? err : NULL) < 0)
+		return -1;
 	if (done)
 		r = keep(all, NULL, t, *done, err);
-	if (r < 0)
+	if (r < 0) {
+		tenant_drop_template(tenant);
 		return -1;
-	add(all, t);
+	}
+	add(all, t, tenant);
 	*ret_template = TAKE_PTR(t);
 	return r;
 }
@@ -392,6 +439,7 @@ int templates_update(struct templates *all, const struct templates_update *updat
 	if (same_image) {
 		memcpy(t->root, slot->now->root, sizeof(t->root));
 		t->kind = slot->now->kind;
+		t->image = image_ref(slot->now->image);
 	}
 	if (check_spec(&t->spec, err) < 0 || check_unique(all, tenant, &t->spec, slot, err) < 0)
 		return -1;
@@ -421,27 +469,37 @@ static size_t count_others(const struct templates *all, const struct slot *self)
 	return count;
 }
 
-bool templates_uses_root(const struct templates *all, const char *root)
+struct template *templates_past(const struct templates *all, const struct template *now,
+                                const struct image_record *then)
 {
-	struct slot *slot;
+	const char *image = then->name[0] ? then->name : TEMPLATE_HOST;
+	const struct template_spec spec = {.image = (char *)(uintptr_t)image}; /* is copied */
+	struct template *t = new_template(now->tenant, &spec);
 
-	LIST_FOREACH (slot, &all->slots, struct slot, node)
-		if (str_equal(slot->now->root, root))
-			return true;
-	return false;
+	template_spec_fill(&t->spec, &now->spec);
+	if (str_has_prefix(then->name, IMAGE_ROOT_PREFIX) &&
+	    str_copy(t->root, sizeof(t->root), then->name) >= 0) {
+		t->kind = TEMPLATE_ON_IMAGE;
+		t->image = images_hold(all->images, then, NULL);
+	}
+	look_at_root(all, t);
+	return t;
 }
 
-void templates_set_unused(struct templates *all, void (*fn)(void *ctx, const char *root), void *ctx)
+struct images *templates_images(const struct templates *all)
 {
-	all->on_unused = fn;
-	all->unused_ctx = ctx;
+	return all->images;
+}
+
+size_t templates_made(const struct templates *all)
+{
+	return all->count;
 }
 
 int templates_delete(struct templates *all, const char *tenant, const char *id,
                      struct templates_done done, struct error *err)
 {
 	struct slot *slot = find_own(all, tenant, id, err);
-	struct template *t;
 	size_t others;
 	int r;
 
@@ -458,12 +516,7 @@ int templates_delete(struct templates *all, const char *tenant, const char *id,
 	r = keep(all, slot->now, NULL, done, err);
 	if (r < 0)
 		return -1;
-	t = template_ref(slot->now);
 	take_out(all, slot);
-	/* Else when its end is on the disk. */
-	if (r > 0)
-		drop_root(all, t);
-	template_unref(t);
 	return r;
 }
 
@@ -555,7 +608,7 @@ static void add_builtin(struct templates *all, const struct builtin *row)
 		free(t->problem);
 		t->problem = xstrdup(row->problem);
 	}
-	add(all, t);
+	add(all, t, NULL);
 }
 
 struct templates *templates_new(const struct templates_config *config)
@@ -564,6 +617,7 @@ struct templates *templates_new(const struct templates_config *config)
 
 	all->config = *config;
 	all->by_key = map_new();
+	all->images = images_new(config->tenants);
 	list_init(&all->slots);
 	list_init(&all->changes);
 	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++)
@@ -583,11 +637,9 @@ void templates_free(struct templates *all)
 	if (!all)
 		return;
 	end_changes(all);
-	LIST_FOREACH (slot, &all->slots, struct slot, node) {
-		list_remove(&slot->node);
-		template_unref(slot->now);
-		free(slot);
-	}
+	LIST_FOREACH (slot, &all->slots, struct slot, node)
+		slot_free(slot);
 	map_free(all->by_key);
+	images_free(all->images);
 	free(all);
 }

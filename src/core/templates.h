@@ -19,15 +19,20 @@
 #include <stdint.h>
 
 struct exec_request;
+struct image;
+struct image_record;
+struct images;
 struct runners;
 struct templates;
+struct tenants;
 
 struct templates_config {
 	const struct runners *runners;
 	/* NULL-terminated: directories with roots; the first one has the imported images. */
 	const char *const *bases;
-	bool has_roots; /* the driver can make boxes on them */
-	size_t max;     /* of all tenants together */
+	bool has_roots;                /* the driver can make boxes on them */
+	size_t max;                    /* of all tenants together */
+	const struct tenants *tenants; /* NULL: nobody has quotas */
 };
 
 /* Whom a change is told to, once, from the loop: when it is on the disk, or, with @err, was undone
@@ -63,8 +68,8 @@ size_t templates_sessions(const struct templates *all, const struct template *t)
  * them, and @done is not called; -1: refused. */
 
 /**
- * templates_create - ERR_CONFLICT for an id or a name in use, ERR_INVALID with the field. What
- * @spec points to is copied.
+ * templates_create - ERR_CONFLICT for an id or a name in use, ERR_INVALID with the field,
+ * ERR_QUOTA. What @spec points to is copied.
  */
 int templates_create(struct templates *all, const char *tenant, const struct template_spec *spec,
                      struct templates_done done, struct template **ret_template,
@@ -88,6 +93,7 @@ struct template_record {
 	const char *tenant;
 	struct template_spec spec; /* borrowed */
 	const char *root;          /* name of an imported root; NULL: none */
+	struct image *image;       /* the same, if the caller has it; borrowed */
 	const char *config;        /* JSON; NULL */
 	uint64_t created_ms, updated_ms;
 };
@@ -103,11 +109,14 @@ struct template *templates_get(const struct templates *all, const char *tenant, 
 /** templates_attach - @request gets what its template_id names; nothing where it names none. */
 int templates_attach(const struct templates *all, const char *tenant, struct exec_request *request,
                      struct error *err) attr_must_check;
-/** templates_uses_root - whether some template stands on the imported root @root. */
-bool templates_uses_root(const struct templates *all, const char *root);
-/** templates_set_unused - @fn is told of an imported root whose last template was deleted. */
-void templates_set_unused(struct templates *all, void (*fn)(void *ctx, const char *root),
-                          void *ctx);
+/** templates_past - @now as it would be on the root of @then: for a box that was made on that.
+ * Return: a reference. */
+struct template *templates_past(const struct templates *all, const struct template *now,
+                                const struct image_record *then) attr_must_check;
+/** templates_images - the imported roots that templates and boxes stand on. */
+struct images *templates_images(const struct templates *all);
+/** templates_made - how many there are, without the built-in ones. */
+size_t templates_made(const struct templates *all);
 /** templates_use, templates_release - a session began, or ended, to use it. */
 void templates_use(struct templates *all, const struct template *t);
 void templates_release(struct templates *all, const struct template *t);

@@ -30,6 +30,8 @@ static const struct quota_row rows[] = {
 	[QUOTA_MEMORY] = {"memory",              UINT64_C(1) << 50, AT(quota_memory_bytes)},
 	[QUOTA_REQUESTS] = {"requests_per_second", 1000000,           AT(quota_requests)    },
 	[QUOTA_BURST] = {"burst",               1000000,           AT(quota_burst)       },
+	[QUOTA_TEMPLATES] = {"templates",           65536,             AT(quota_templates)   },
+	[QUOTA_IMAGES] = {"images",              UINT64_C(1) << 50, AT(quota_images_bytes)},
 };
 static_assert(ARRAY_SIZE(rows) == QUOTA_COUNT, "every quota has its row");
 
@@ -41,6 +43,11 @@ const char *quota_name(enum quota quota)
 uint64_t quota_max(enum quota quota)
 {
 	return rows[quota].max;
+}
+
+bool quota_is_size(enum quota quota)
+{
+	return quota == QUOTA_MEMORY || quota == QUOTA_IMAGES;
 }
 
 /* The table. */
@@ -120,8 +127,8 @@ int tenants_check_remove(const struct tenant *t, struct error *err)
 		return error_set(err, ERR_CONFLICT, 0, "tenant %s is always there", t->name);
 	if (t->holds > 0)
 		return error_set(err, ERR_CONFLICT, 0,
-		                 "tenant %s has %zu sessions and executions, ended ones included; "
-		                 "delete them first",
+		                 "tenant %s has %zu sessions, executions, templates and images, "
+		                 "ended ones included; delete them first",
 		                 t->name, t->holds);
 	return 0;
 }
@@ -307,4 +314,47 @@ void tenant_drop_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, u
 	tenant_drop_box(t);
 	t->held_bytes -= bytes;
 	scheduler_release(s, &t->queue, bytes, now_us);
+}
+
+int tenant_take_template(struct tenant *t, struct error *err)
+{
+	return t ? take(t, QUOTA_TEMPLATES, &t->templates, err) : 0;
+}
+
+void tenant_drop_template(struct tenant *t)
+{
+	if (t)
+		drop(&t->templates);
+}
+
+uint64_t tenant_image_room(const struct tenant *t)
+{
+	uint64_t max = t ? t->limits[QUOTA_IMAGES] : 0;
+
+	if (max == 0)
+		return UINT64_MAX;
+	return t->image_bytes < max ? max - t->image_bytes : 0;
+}
+
+int tenant_refuse_image(const struct tenant *t, struct error *err)
+{
+	return refuse(t, QUOTA_IMAGES, err);
+}
+
+int tenant_take_image(struct tenant *t, uint64_t bytes, struct error *err)
+{
+	if (!t)
+		return 0;
+	if (err && bytes > tenant_image_room(t))
+		return refuse(t, QUOTA_IMAGES, err);
+	t->image_bytes += bytes;
+	return 0;
+}
+
+void tenant_drop_image(struct tenant *t, uint64_t bytes)
+{
+	if (!t)
+		return;
+	assert(t->image_bytes >= bytes);
+	t->image_bytes -= bytes;
 }

@@ -32,6 +32,8 @@ enum quota {
 	QUOTA_MEMORY,     /* bytes: the limits of its boxes together */
 	QUOTA_REQUESTS,   /* per second, on average */
 	QUOTA_BURST,      /* requests at once */
+	QUOTA_TEMPLATES,  /* of its own */
+	QUOTA_IMAGES,     /* bytes: its imported images on the disk, together */
 	QUOTA_COUNT
 };
 
@@ -51,6 +53,8 @@ struct tenant {
 	size_t sessions, queued;
 	size_t boxes;        /* that are there or wanted, until they are gone */
 	size_t queued_bytes; /* what executions of its sessions brought along */
+	size_t templates;
+	uint64_t image_bytes;
 	size_t holds;
 	struct bucket requests;
 };
@@ -65,6 +69,8 @@ struct tenant_settings {
 /* The columns of a quota: its name in requests, errors and lists, and the most it may be. */
 const char *quota_name(enum quota quota);
 uint64_t quota_max(enum quota quota);
+/** quota_is_size - it is of bytes, and told as a size. */
+bool quota_is_size(enum quota quota);
 
 void tenants_free(struct tenants *all);
 /** tenants_new - with TENANT_DEFAULT. @config is borrowed. */
@@ -109,3 +115,13 @@ void tenant_drop_box(struct tenant *t);
 /** tenant_take_memory - for a box that no execution brings; given back by tenant_drop_memory. */
 int tenant_take_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, struct error *err);
 void tenant_drop_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, uint64_t now_us);
+/** tenant_take_template - one more of its own; given back by tenant_drop_template. */
+int tenant_take_template(struct tenant *t, struct error *err);
+void tenant_drop_template(struct tenant *t);
+/** tenant_take_image - @bytes more on the disk; given back by tenant_drop_image. */
+int tenant_take_image(struct tenant *t, uint64_t bytes, struct error *err);
+void tenant_drop_image(struct tenant *t, uint64_t bytes);
+/** tenant_image_room - bytes that an image may still have; UINT64_MAX: there is no bound. */
+uint64_t tenant_image_room(const struct tenant *t);
+/** tenant_refuse_image - ERR_QUOTA for one that has more than that. Return: always -1. */
+int tenant_refuse_image(const struct tenant *t, struct error *err);

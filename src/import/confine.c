@@ -19,10 +19,7 @@
  * left: memory, time, the size of a file.
  */
 
-#define CPU_SECONDS 900
-/* The sanitizer's shadow counts as memory, too. */
-#define MEMORY_BYTES (SANITIZED ? RLIM_INFINITY : 1024ULL * 1024 * 1024)
-#define FILES_OPEN   400 /* a descent holds a directory per level */
+#define FILES_OPEN 400 /* a descent holds a directory per level */
 
 #define FS_REFER    (1ULL << 13)
 #define FS_TRUNCATE (1ULL << 14)
@@ -66,15 +63,21 @@ static int limit_files(int dir)
 
 static int limit_resources(const struct import_limits *limits)
 {
+	/* The sanitizer's shadow counts as memory, too. */
+	rlim_t memory = SANITIZED ? RLIM_INFINITY : limits->memory_bytes;
+	/* What it writes is bounded before it is written; this is for what we have not thought of.
+	 */
+	rlim_t file = limits->file_bytes > limits->archive_bytes ? limits->file_bytes
+	                                                         : limits->archive_bytes;
 	const struct {
 		__rlimit_resource_t what;
 		rlim_t most;
 	} rows[] = {
-		{RLIMIT_CORE,   0                    },
-		{RLIMIT_CPU,    CPU_SECONDS          },
-		{RLIMIT_DATA,   MEMORY_BYTES         },
-		{RLIMIT_FSIZE,  limits->archive_bytes},
-		{RLIMIT_NOFILE, FILES_OPEN           },
+		{RLIMIT_CORE,   0                  },
+                {RLIMIT_CPU,    limits->cpu_seconds},
+                {RLIMIT_DATA,   memory             },
+		{RLIMIT_FSIZE,  file               },
+                {RLIMIT_NOFILE, FILES_OPEN         },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

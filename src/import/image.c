@@ -31,7 +31,7 @@
 
 #define CHUNK      65536
 #define INDEX_DEEP 3
-#define LIST_MAX   512
+#define LIST_MAX   IMPORT_LAYERS_MAX
 #define TEXT_MAX   4096
 
 #if defined(__x86_64__)
@@ -153,8 +153,8 @@ static int add_layer(struct image *i, const struct spool_file *file)
 	if (!file)
 		return -1;
 	if (i->layers_count == LIST_MAX || i->layers_count >= i->limits->layers)
-		return error_set(i->err, ERR_TOO_LARGE, 0, "more than %llu layers",
-		                 (unsigned long long)i->limits->layers);
+		return import_exceeds(i->err, IMPORT_LIMIT_LAYERS, "more than %llu layers",
+		                      (unsigned long long)i->limits->layers);
 	i->layers[i->layers_count++] = file;
 	return 0;
 }
@@ -281,9 +281,10 @@ static int check_diff(struct image *i, struct stream *s, const char *expected)
 	/* What follows the end of the archive belongs to the digest too. */
 	while ((n = read_stream(s, rest, sizeof(rest))) > 0)
 		;
+	if (n == -EFBIG)
+		return import_exceeds(i->err, IMPORT_LIMIT_ROOT, "the layer is too large");
 	if (n < 0)
-		return error_set(i->err, n == -EFBIG ? ERR_TOO_LARGE : ERR_INVALID, 0,
-		                 "the layer is damaged or too large");
+		return error_set(i->err, ERR_INVALID, 0, "the layer is damaged");
 	(void)crypto_hash_sha256_final(&s->hash, digest);
 	(void)sodium_bin2hex(hex, sizeof(hex), digest, sizeof(digest));
 	if (!str_equal(hex, expected))
@@ -319,6 +320,8 @@ static int apply(struct image *i, size_t n, const char *diff_id)
 	int r = fd < 0 ? error_set(i->err, ERR_UNAVAILABLE, -fd, "read it again")
 	               : open_stream(i, &s, fd);
 
+	i->counts.layer = n + 1;
+	counts_tell(&i->counts, true);
 	if (r >= 0)
 		r = layer_apply(&layer, i->err);
 	if (r >= 0)
@@ -334,6 +337,7 @@ static int apply_layers(struct image *i, const json_t *config)
 	if (json_array_size(ids) != i->layers_count || i->layers_count == 0)
 		return error_set(i->err, ERR_INVALID, 0, "%zu layers, but %zu diff_ids",
 		                 i->layers_count, json_array_size(ids));
+	i->counts.layers = i->layers_count;
 	for (size_t n = 0; n < i->layers_count; n++) {
 		const char *id = digest_of(json_array_get(ids, n));
 
@@ -363,17 +367,24 @@ static char *describe(const struct image *i, const json_t *config)
 {
 	const json_t *run = json_object_get(config, "config");
 	const char *dir = json_string_value(json_object_get(run, "WorkingDir"));
-	cleanup_json json_t *j =
-		json_pack("{s:s+, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:s}", "digest",
-	                  "sha256:", i->digest, "layers", (json_int_t)i->layers_count, "entries",
-	                  (json_int_t)i->counts.entries, "bytes", (json_int_t)i->counts.bytes,
-	                  "dropped", (json_int_t)i->counts.dropped, "architecture", ARCHITECTURE,
-	                  "env", strings(json_object_get(run, "Env")), "entrypoint",
-	                  strings(json_object_get(run, "Entrypoint")), "cmd",
-	                  strings(json_object_get(run, "Cmd")), "working_dir",
-	                  dir && strlen(dir) <= TEXT_MAX ? dir : "");
+	uint64_t disk_bytes = 0;
+	int r = tree_measure(i->root, &disk_bytes);
+	cleanup_json json_t *j = json_pack(
+		"{s:s+, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:s}", "digest",
+		"sha256:", i->digest, "layers", (json_int_t)i->layers_count, "entries",
+		(json_int_t)i->counts.entries, "bytes", (json_int_t)i->counts.bytes, "disk_bytes",
+		(json_int_t)disk_bytes, "dropped", (json_int_t)i->counts.dropped, "architecture",
+		ARCHITECTURE, "env", strings(json_object_get(run, "Env")), "entrypoint",
+		strings(json_object_get(run, "Entrypoint")), "cmd",
+		strings(json_object_get(run, "Cmd")), "working_dir",
+		dir && strlen(dir) <= TEXT_MAX ? dir : "");
 	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
 
+	if (r < 0) {
+		(void)error_set(i->err, ERR_UNAVAILABLE, -r, "measure the root");
+		free(text);
+		return NULL;
+	}
 	if (text && strlen(text) < IMPORT_RESULT_MAX)
 		return text;
 	free(text);
@@ -388,11 +399,13 @@ static int check_platform(struct image *i, const json_t *config)
 	return error_set(i->err, ERR_INVALID, 0, "the image is not for linux/%s", ARCHITECTURE);
 }
 
-char *image_import(int fd, int root, int blobs, const struct import_limits *limits,
-                   struct error *err)
+char *image_import(const struct image_source *source, struct error *err)
 {
-	struct image image = {.root = root, .limits = limits, .err = err};
-	struct spool *spool = spool_read(fd, blobs, limits, err);
+	struct image image = {.root = source->root,
+	                      .limits = source->limits,
+	                      .counts.out = source->progress,
+	                      .err = err};
+	struct spool *spool = spool_read(source->fd, source->blobs, source->limits, err);
 	cleanup_json json_t *config = NULL;
 	char *result = NULL;
 

@@ -8,6 +8,7 @@
  * limits before the first byte.
  *
  *   main.c     options; one import, or a daemon's requests one after the other
+ *   order.h    what the daemon says and hears
  *   serve.c    the parent: a directory for the child, its end, the last rename
  *   confine.c  what the child gives up
  *   spool.c    the outer archive: its files, kept beside the root, with their digests
@@ -18,6 +19,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "import/order.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,33 +27,12 @@
 #define IMPORT_PATH_MAX   4096
 #define IMPORT_DIGEST_LEN 65 /* hex of SHA-256, and NUL */
 #define IMPORT_JSON_MAX   (4u * 1024 * 1024)
-#define IMPORT_RESULT_MAX (64u * 1024)
 #define IMPORT_SOCKET_FD  3
-#define IMPORT_NAME_LEN   65 /* of roots, as the engine's */
 
-/* How much is taken; what exceeds is refused, not cut. */
-struct import_limits {
-	uint64_t archive_bytes; /* as it comes */
-	uint64_t root_bytes;    /* as it is then, all layers together */
-	uint64_t file_bytes;
-	uint64_t entries;
-	uint64_t layers;
-};
-
+/* Of who is not told otherwise. */
 struct import_limits import_limits_default(void);
-
-/* What the daemon asks for: one message each, with descriptors. */
-enum import_op {
-	IMPORT_OP_NONE,
-	IMPORT_OP_IMPORT, /* descriptors: the archive to read, where the result is written */
-	IMPORT_OP_REMOVE, /* a root, and what an import left of itself */
-	IMPORT_OP_COUNT
-};
-
-struct import_request {
-	uint32_t op;
-	char name[IMPORT_NAME_LEN]; /* of the root: [a-z0-9._-]{1,64}, no dot first */
-};
+/** import_exceeds - ERR_TOO_LARGE, with @limit (IMPORT_LIMIT_*) as the field. Return: always -1. */
+int import_exceeds(struct error *err, const char *limit, const char *fmt, ...) attr_printf(3, 4);
 
 /* tree.c */
 
@@ -68,12 +49,20 @@ int tree_remove(int dir, const char *name) attr_must_check;
 typedef bool tree_keep_fn(void *ctx, const char *path);
 /** tree_clear - what is in @dir, called @path, but for what @keep says is to stay. */
 int tree_clear(int dir, const char *path, tree_keep_fn *keep, void *ctx) attr_must_check;
+/** tree_measure - bytes that all in @dir takes on the disk; one of several links counts its part.
+ */
+int tree_measure(int dir, uint64_t *ret_bytes) attr_must_check;
 
 /* layer.c */
 
 struct import_counts {
 	uint64_t bytes, entries, dropped;
+	uint64_t layers, layer; /* how many there are, and the one that is being applied */
+	int out;                /* where it is told how far this is; -1: nobody listens */
+	uint64_t told_bytes, told_entries;
 };
+/** counts_tell - a line for whoever listens: always with @now, else when much was done since. */
+void counts_tell(struct import_counts *counts, bool now);
 
 struct layer {
 	int root; /* directory to apply to */
@@ -106,9 +95,15 @@ int spool_open(const struct spool *s, const struct spool_file *file) attr_must_c
 
 /* image.c */
 
-/** image_import - the archive at @fd to @root, by way of @blobs. Return: JSON for the daemon. */
-char *image_import(int fd, int root, int blobs, const struct import_limits *limits,
-                   struct error *err) attr_must_check;
+struct image_source {
+	int fd;       /* the archive */
+	int root;     /* directory to make */
+	int blobs;    /* directory for what is in between */
+	int progress; /* where it is told how far this is; -1: nowhere */
+	const struct import_limits *limits;
+};
+/** image_import - Return: JSON for the daemon. */
+char *image_import(const struct image_source *source, struct error *err) attr_must_check;
 
 /* confine.c */
 
@@ -117,8 +112,14 @@ int confine(int dir, const struct import_limits *limits, struct error *err) attr
 
 /* serve.c */
 
-/** serve_one - import @in as @name of the directory @roots; the result goes to @out. */
-int serve_one(int roots, const char *name, int in, int out) attr_must_check;
+struct serve_job {
+	const char *name; /* of the root */
+	int in, out;      /* the archive; where the answer goes */
+	bool progress;    /* tell how far it is */
+	struct import_limits limits;
+};
+/** serve_one - an import into the directory @roots. */
+int serve_one(int roots, const struct serve_job *job) attr_must_check;
 /** serve - requests of the daemon, until it is gone. Return: exit status. */
 int serve(int roots, int sock);
 bool import_is_name(const char *name);

@@ -5,6 +5,7 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,6 +30,9 @@
 #define WHITEOUT ".wh."
 #define OPAQUE   ".wh..wh..opq"
 #define CHUNK    65536
+/* How much is done between two lines about it. */
+#define TELL_BYTES   (8ULL << 20)
+#define TELL_ENTRIES 2000
 
 struct applying {
 	const struct layer *l;
@@ -110,6 +114,44 @@ static int make_dir(struct applying *a, int dir, const char *path, const char *n
 	return r < 0 ? failed(a, r, path) : 0;
 }
 
+void counts_tell(struct import_counts *counts, bool now)
+{
+	char line[IMPORT_PROGRESS_LEN];
+
+	if (counts->out < 0 || (!now && counts->bytes - counts->told_bytes < TELL_BYTES &&
+	                        counts->entries - counts->told_entries < TELL_ENTRIES))
+		return;
+	counts->told_bytes = counts->bytes;
+	counts->told_entries = counts->entries;
+	(void)snprintf(line, sizeof(line), IMPORT_PROGRESS "%llu %llu %llu %llu\n",
+	               (unsigned long long)counts->layers, (unsigned long long)counts->layer,
+	               (unsigned long long)counts->entries, (unsigned long long)counts->bytes);
+	/* Who does not listen any more ends us by other means. */
+	(void)!fd_write_all(counts->out, line, strlen(line));
+}
+
+static int too_large(struct applying *a, bool is_file, const char *path)
+{
+	return import_exceeds(a->err, is_file ? IMPORT_LIMIT_FILE : IMPORT_LIMIT_ROOT,
+	                      "'%.80s' %s too large", path, is_file ? "is" : "makes the image");
+}
+
+/* What it says of its size: holes of a sparse file are bytes here, and would be written. */
+static int check_size(struct applying *a, struct archive_entry *entry, const char *path)
+{
+	const struct import_limits *limits = a->l->limits;
+	la_int64_t size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
+
+	if (size < 0)
+		return error_set(a->err, ERR_INVALID, 0, "'%.80s' has less than nothing", path);
+	if ((uint64_t)size > limits->file_bytes)
+		return too_large(a, true, path);
+	if (a->l->counts->bytes > limits->root_bytes ||
+	    (uint64_t)size > limits->root_bytes - a->l->counts->bytes)
+		return too_large(a, false, path);
+	return 0;
+}
+
 static int copy_data(struct applying *a, int fd, const char *path)
 {
 	const struct import_limits *limits = a->l->limits;
@@ -127,8 +169,8 @@ static int copy_data(struct applying *a, int fd, const char *path)
 		size += (uint64_t)n;
 		a->l->counts->bytes += (uint64_t)n;
 		if (size > limits->file_bytes || a->l->counts->bytes > limits->root_bytes)
-			return error_set(a->err, ERR_TOO_LARGE, 0,
-			                 "'%.80s' makes the image too large", path);
+			return too_large(a, size > limits->file_bytes, path);
+		counts_tell(a->l->counts, false);
 		r = fd_write_all(fd, a->chunk, (size_t)n);
 		if (r < 0)
 			return failed(a, r, path);
@@ -140,8 +182,11 @@ static int make_file(struct applying *a, struct archive_entry *entry, int dir, c
 {
 	bool runs = archive_entry_perm(entry) & 0111;
 	cleanup_close int fd = -1;
-	int r = tree_remove(dir, name);
+	int r;
 
+	if (check_size(a, entry, path) < 0)
+		return -1;
+	r = tree_remove(dir, name);
 	if (r >= 0)
 		r = fd = fd_open_at(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (r < 0)
@@ -216,8 +261,9 @@ static int apply_entry(struct applying *a, struct archive_entry *entry)
 	const char *checked, *name;
 
 	if (++a->l->counts->entries > a->l->limits->entries)
-		return error_set(a->err, ERR_TOO_LARGE, 0, "more than %llu entries",
-		                 (unsigned long long)a->l->limits->entries);
+		return import_exceeds(a->err, IMPORT_LIMIT_ENTRIES, "more than %llu entries",
+		                      (unsigned long long)a->l->limits->entries);
+	counts_tell(a->l->counts, false);
 	checked = given ? tree_check(given, a->err) : NULL;
 	if (!checked)
 		return given ? -1 : error_set(a->err, ERR_INVALID, 0, "an entry without a name");
@@ -256,6 +302,8 @@ static int apply_all(struct applying *a)
 
 		if (r == ARCHIVE_EOF)
 			return 0;
+		if (r != ARCHIVE_OK && r != ARCHIVE_WARN && archive_errno(a->archive) == EFBIG)
+			return import_exceeds(a->err, IMPORT_LIMIT_ROOT, "it is too large");
 		if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
 			return error_set(a->err, ERR_INVALID, 0, "%.120s",
 			                 archive_error_string(a->archive));

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/sanitized.h"
 #include "import/import.h"
 
@@ -19,6 +20,23 @@
  * millibox-import --roots DIR               serves a daemon at descriptor 3
  * millibox-import --roots DIR --name NAME   imports stdin as DIR/NAME; the result goes to stdout
  */
+
+#define AT(member)  offsetof(struct import_limits, member)
+#define LIMIT_FIRST 256 /* above all letters */
+
+/* What may be said of the limits of one import. */
+static const struct limit_option {
+	const char *name;
+	size_t offset;
+	bool is_size;
+} limit_options[] = {
+	{"max-archive", AT(archive_bytes), true },
+        {"max-root",    AT(root_bytes),    true },
+	{"max-file",    AT(file_bytes),    true },
+        {"max-entries", AT(entries),       false},
+	{"max-layers",  AT(layers),        false},
+        {"max-memory",  AT(memory_bytes),  true },
+};
 
 #if SANITIZED
 /* Looking for leaks at the end takes ptrace, which who is confined does not have. */
@@ -36,33 +54,66 @@ static int usage(FILE *to)
 	              "Turns the archive of an image (OCI layout, docker save) into a directory.\n"
 	              "  --roots X\twhere directories are made\n"
 	              "  --name X\timport standard input under this name; else: serve the daemon\n"
+	              "Limits of this import, where they are not the usual ones:\n"
+	              "  --max-archive SIZE\tarchive (8Gi)\n"
+	              "  --max-root SIZE\tfiles of all layers together (16Gi)\n"
+	              "  --max-file SIZE\tone file (4Gi)\n"
+	              "  --max-entries N\tfiles, directories and links (500000)\n"
+	              "  --max-layers N\tlayers (127, at most 512)\n"
+	              "  --max-memory SIZE\tmemory of whoever unpacks it (1Gi)\n"
 	              "  --help\tthis text\n");
 	return to == stdout ? 0 : 2;
 }
 
-int main(int argc, char **argv)
+/* Return: whether @text is one. */
+static bool set_limit(struct import_limits *limits, size_t index, const char *text)
 {
-	static const struct option options[] = {
+	const struct limit_option *row = &limit_options[index];
+	uint64_t *place = (uint64_t *)((char *)limits + row->offset);
+	int r = row->is_size ? parse_size(text, place) : parse_u64(text, place);
+
+	return r == 0 && *place > 0;
+}
+
+/* Return: an exit status, or -1 to go on. */
+static int parse_options(int argc, char **argv, const char **ret_dir, struct serve_job *job)
+{
+	struct option options[ARRAY_SIZE(limit_options) + 4] = {
 		{"roots", required_argument, NULL, 'r'},
 		{"name",  required_argument, NULL, 'n'},
 		{"help",  no_argument,       NULL, 'h'},
-		{NULL,    0,                 NULL, 0  },
 	};
-	const char *dir = NULL, *name = NULL;
-	cleanup_close int roots = -1;
 	int c;
 
+	for (size_t i = 0; i < ARRAY_SIZE(limit_options); i++)
+		options[i + 3] = (struct option){limit_options[i].name, required_argument, NULL,
+		                                 LIMIT_FIRST + (int)i};
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (c == 'r')
-			dir = optarg;
+			*ret_dir = optarg;
 		else if (c == 'n')
-			name = optarg;
-		else
+			job->name = optarg;
+		else if (c < LIMIT_FIRST ||
+		         !set_limit(&job->limits, (size_t)(c - LIMIT_FIRST), optarg))
 			return usage(c == 'h' ? stdout : stderr);
 	}
-	log_setup("millibox-import", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-	if (!dir || optind < argc || (name && !import_is_name(name)))
+	if (!*ret_dir || optind < argc || (job->name && !import_is_name(job->name)))
 		return usage(stderr);
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct serve_job job = {.in = STDIN_FILENO, .out = STDOUT_FILENO};
+	const char *dir = NULL;
+	cleanup_close int roots = -1;
+	int status;
+
+	job.limits = import_limits_default();
+	status = parse_options(argc, argv, &dir, &job);
+	if (status >= 0)
+		return status;
+	log_setup("millibox-import", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 	/* Names of files are bytes; libarchive converts them by the locale, and this one keeps all.
 	 */
 	if (!setlocale(LC_CTYPE, "C.UTF-8") || sodium_init() < 0)
@@ -74,7 +125,7 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "millibox-import: %s: %s\n", dir, strerror(-roots));
 		return 1;
 	}
-	if (!name)
+	if (!job.name)
 		return serve(roots, IMPORT_SOCKET_FD);
-	return serve_one(roots, name, STDIN_FILENO, STDOUT_FILENO) < 0 ? 1 : 0;
+	return serve_one(roots, &job) < 0 ? 1 : 0;
 }

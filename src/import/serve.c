@@ -8,6 +8,7 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -40,7 +41,22 @@ struct import_limits import_limits_default(void)
 		.file_bytes = 4ULL << 30,
 		.entries = 500000,
 		.layers = 127,
+		.memory_bytes = 1ULL << 30,
+		.cpu_seconds = 900,
 	};
+}
+
+int import_exceeds(struct error *err, const char *limit, const char *fmt, ...)
+{
+	char text[sizeof(err->msg)];
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	(void)error_set(err, ERR_TOO_LARGE, 0, "%s", text);
+	(void)!str_copy(err->field, sizeof(err->field), limit);
+	return -1;
 }
 
 bool import_is_name(const char *name)
@@ -59,7 +75,8 @@ static void tell_failure(int out, const struct error *err)
 
 	if (err->sys)
 		(void)snprintf(why, sizeof(why), ": %s", strerrordesc_np(err->sys));
-	j = json_pack("{s:s, s:s+}", "code", error_text(err->code), "error", err->msg, why);
+	j = json_pack("{s:s, s:s, s:s+}", "code", error_text(err->code), "limit", err->field,
+	              "error", err->msg, why);
 	text = j ? json_dumps(j, JSON_COMPACT) : NULL;
 	if (text)
 		(void)!fd_write_all(out, text, strlen(text));
@@ -68,24 +85,28 @@ static void tell_failure(int out, const struct error *err)
 }
 
 /* The child. */
-attr_noreturn static void import_child(int tmp, int in, int out)
+attr_noreturn static void import_child(int tmp, const struct serve_job *job)
 {
-	const struct import_limits limits = import_limits_default();
 	cleanup_close int root = fd_open_at(tmp, "root", O_RDONLY | O_DIRECTORY, 0);
 	cleanup_close int blobs = fd_open_at(tmp, "blobs", O_RDONLY | O_DIRECTORY, 0);
+	const struct image_source source = {.fd = job->in,
+	                                    .root = root,
+	                                    .blobs = blobs,
+	                                    .progress = job->progress ? job->out : -1,
+	                                    .limits = &job->limits};
 	struct error err = {0};
 	char *result = NULL;
 
 	(void)umask(0);
 	if (root < 0 || blobs < 0)
 		(void)error_set(&err, ERR_SYSTEM, EIO, "directories of the import");
-	else if (confine(tmp, &limits, &err) == 0)
-		result = image_import(in, root, blobs, &limits, &err);
+	else if (confine(tmp, &job->limits, &err) == 0)
+		result = image_import(&source, &err);
 	if (!result) {
-		tell_failure(out, &err);
+		tell_failure(job->out, &err);
 		_exit(1);
 	}
-	_exit(fd_write_all(out, result, strlen(result)) < 0 ? 1 : 0);
+	_exit(fd_write_all(job->out, result, strlen(result)) < 0 ? 1 : 0);
 }
 
 static int make_tmp(int roots, char ret_name[TMP_LEN])
@@ -122,7 +143,7 @@ static int publish(int roots, int tmp, const char *name)
 	return 0;
 }
 
-int serve_one(int roots, const char *name, int in, int out)
+int serve_one(int roots, const struct serve_job *job)
 {
 	char tmp_name[TMP_LEN];
 	cleanup_close int tmp = make_tmp(roots, tmp_name);
@@ -135,12 +156,12 @@ int serve_one(int roots, const char *name, int in, int out)
 			/* Dies with the parent; signals of a terminal are the daemon's. */
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 			(void)fd_close(roots); /* it has its own place in there, and no other */
-			import_child(tmp, in, out);
+			import_child(tmp, job);
 		}
 		r = pid < 0 ? -errno : await(pid);
 	}
 	if (r >= 0)
-		r = publish(roots, tmp, name);
+		r = publish(roots, tmp, job->name);
 	if (tmp >= 0 && tree_remove(roots, tmp_name) < 0)
 		log_warn("cannot remove %s, ignoring", tmp_name);
 	return r;
@@ -165,15 +186,20 @@ static void sweep(int roots)
  * One process per request, so that a slow client holds up nobody else. It reports the end by
  * closing the result: a root that has its name is there before that.
  */
-attr_noreturn static void handle(int roots, const struct import_request *request, const int fds[2])
+attr_noreturn static void handle(int roots, const struct import_order *order, const int fds[2])
 {
+	const struct serve_job job = {.name = order->name,
+	                              .in = fds[0],
+	                              .out = fds[1],
+	                              .progress = true,
+	                              .limits = order->limits};
 	struct error err = {0};
 	int r;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (request->op == IMPORT_OP_REMOVE)
-		_exit(tree_remove(roots, request->name) < 0 ? 1 : 0);
-	r = serve_one(roots, request->name, fds[0], fds[1]);
+	if (order->op == IMPORT_OP_REMOVE)
+		_exit(tree_remove(roots, order->name) < 0 ? 1 : 0);
+	r = serve_one(roots, &job);
 	if (r < 0 && r != -ECANCELED) {
 		(void)error_set(&err, ERR_SYSTEM, -r, "import");
 		tell_failure(fds[1], &err);
@@ -184,21 +210,21 @@ attr_noreturn static void handle(int roots, const struct import_request *request
 	_exit(r < 0 ? 1 : 0);
 }
 
-static bool is_good(const struct import_request *request, ssize_t n, size_t fds)
+static bool is_good(const struct import_order *order, ssize_t n, size_t fds)
 {
-	size_t wanted = request->op == IMPORT_OP_IMPORT ? 2 : 0;
+	size_t wanted = order->op == IMPORT_OP_IMPORT ? 2 : 0;
 
-	return n == (ssize_t)sizeof(*request) && request->op > IMPORT_OP_NONE &&
-	       request->op < IMPORT_OP_COUNT && fds == wanted && import_is_name(request->name);
+	return n == (ssize_t)sizeof(*order) && order->op > IMPORT_OP_NONE &&
+	       order->op < IMPORT_OP_COUNT && fds == wanted && import_is_name(order->name);
 }
 
-static void begin(int roots, int sock, const struct import_request *request, const int fds[2])
+static void begin(int roots, int sock, const struct import_order *order, const int fds[2])
 {
 	if (fork() != 0) /* one that cannot be made closes the result: the end without success */
 		return;
 	(void)signal(SIGCHLD, SIG_DFL);
 	(void)fd_close(sock); /* what reads an archive has no way to the daemon */
-	handle(roots, request, fds);
+	handle(roots, order, fds);
 }
 
 int serve(int roots, int sock)
@@ -207,15 +233,15 @@ int serve(int roots, int sock)
 	/* Nobody waits for them: the end of the result pipe tells. */
 	(void)signal(SIGCHLD, SIG_IGN);
 	for (;;) {
-		struct import_request request = {0};
+		struct import_order order = {0};
 		int fds[FD_PASS_MAX];
 		size_t count = 0;
-		ssize_t n = fd_recv(sock, &request, sizeof(request), fds, &count);
+		ssize_t n = fd_recv(sock, &order, sizeof(order), fds, &count);
 
 		if (n == 0 || (n < 0 && n != -EINTR))
 			return n == 0 || n == -ECONNRESET ? 0 : 1;
-		if (is_good(&request, n, count))
-			begin(roots, sock, &request, fds);
+		if (is_good(&order, n, count))
+			begin(roots, sock, &order, fds);
 		for (size_t i = 0; i < count; i++)
 			(void)fd_close(fds[i]);
 	}

@@ -60,6 +60,12 @@ struct reading {
 	char chunk[CHUNK];
 };
 
+static int too_large(struct reading *in)
+{
+	return import_exceeds(in->err, IMPORT_LIMIT_ARCHIVE, "the archive has more than %llu bytes",
+	                      (unsigned long long)in->limits->archive_bytes);
+}
+
 static int keep_data(struct reading *in, struct spool_file *file, int fd)
 {
 	crypto_hash_sha256_state hash;
@@ -73,9 +79,7 @@ static int keep_data(struct reading *in, struct spool_file *file, int fd)
 		in->bytes += (uint64_t)n;
 		file->size += (uint64_t)n;
 		if (in->bytes > in->limits->archive_bytes)
-			return error_set(in->err, ERR_TOO_LARGE, 0,
-			                 "the archive has more than %llu bytes",
-			                 (unsigned long long)in->limits->archive_bytes);
+			return too_large(in);
 		(void)crypto_hash_sha256_update(&hash, (unsigned char *)in->chunk, (size_t)n);
 		r = fd_write_all(fd, in->chunk, (size_t)n);
 		if (r < 0)
@@ -144,6 +148,9 @@ static int keep_all(struct reading *in)
 		if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
 			return error_set(in->err, ERR_INVALID, 0, "no archive of an image: %.100s",
 			                 archive_error_string(in->archive));
+		/* Headers count, too: those of entries without content have no other bound. */
+		if ((uint64_t)archive_filter_bytes(in->archive, 0) > in->limits->archive_bytes)
+			return too_large(in);
 		if (keep_entry(in, entry) < 0)
 			return -1;
 	}

@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,6 +18,7 @@
 
 #define DEPTH_MAX 256
 #define DIR_MODE  0777
+#define BLOCK     512 /* unit of st_blocks, whatever the file system has */
 
 /* A ".." would be harmless beneath openat2, but nobody honest writes one. */
 static bool has_bad_part(const char *path)
@@ -105,22 +108,36 @@ int tree_parent(int root, const char *path, bool make, const char **ret_name, st
 	return fd;
 }
 
-/* Going down and up again without recursion: names of the way are in @path. */
+/*
+ * Going down and up again without recursion, with a directory open per level. What an archive made
+ * can be deeper than that, by links into what is deep already: who removes moves such a directory
+ * up to where he began and finds it there later.
+ */
 struct level {
 	DIR *dir;
-	size_t path_len;
+	char name[NAME_MAX + 1];
+	size_t path_len; /* of descent.path */
 };
 
 struct descent {
 	struct level levels[DEPTH_MAX];
 	size_t depth;
-	char path[IMPORT_PATH_MAX * 2];
+	enum {
+		CLEARING,
+		REMOVING, /* all of it */
+		MEASURING
+	} what;
+	/* CLEARING: what is asked for by its path */
 	tree_keep_fn *keep;
 	void *ctx;
+	char path[IMPORT_PATH_MAX * 2];
+	unsigned moved; /* REMOVING: directories that were too deep */
+	uint64_t bytes; /* MEASURING */
 };
 
 static int push(struct descent *d, int at, const char *name)
 {
+	struct level *level = &d->levels[d->depth];
 	int fd = d->depth == DEPTH_MAX
 	                 ? -ELOOP
 	                 : fd_open_at(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -128,7 +145,9 @@ static int push(struct descent *d, int at, const char *name)
 
 	if (!dir)
 		return fd < 0 ? fd : -errno;
-	d->levels[d->depth++] = (struct level){dir, strlen(d->path)};
+	*level = (struct level){.dir = dir, .path_len = strlen(d->path)};
+	(void)!str_copy(level->name, sizeof(level->name), name); /* is that of an entry */
+	d->depth++;
 	return 0;
 }
 
@@ -136,14 +155,42 @@ static int push(struct descent *d, int at, const char *name)
 static void pop(struct descent *d)
 {
 	struct level *level = &d->levels[--d->depth];
-	char *name = strrchr(d->path, '/');
 
 	(void)closedir(level->dir);
 	if (d->depth == 0)
 		return;
-	/* ENOTEMPTY: it has something that is kept. */
-	(void)unlinkat(dirfd(d->levels[d->depth - 1].dir), name ? name + 1 : d->path, AT_REMOVEDIR);
+	if (d->what != MEASURING) /* ENOTEMPTY: it has something that is kept. */
+		(void)unlinkat(dirfd(d->levels[d->depth - 1].dir), level->name, AT_REMOVEDIR);
 	d->path[d->levels[d->depth - 1].path_len] = '\0';
+}
+
+static int move_up(struct descent *d, int at, const char *name)
+{
+	int top = dirfd(d->levels[0].dir);
+	char up[32];
+
+	for (;;) {
+		(void)snprintf(up, sizeof(up), ".deep-%u", d->moved++);
+		if (renameat2(at, name, top, up, RENAME_NOREPLACE) == 0)
+			return 0;
+		/* A name that is taken is that of an earlier one: a later one is free. */
+		if (errno != EEXIST)
+			return -errno;
+	}
+}
+
+static int enter(struct descent *d, int at, const char *name)
+{
+	if (d->what == REMOVING && d->depth == DEPTH_MAX)
+		return move_up(d, at, name);
+	return push(d, at, name);
+}
+
+static int leave_file(struct descent *d, int at, const char *name)
+{
+	if (d->what == MEASURING || (d->what == CLEARING && d->keep(d->ctx, d->path)))
+		return 0;
+	return unlinkat(at, name, 0) < 0 ? -errno : 0;
 }
 
 static int visit(struct descent *d, const char *name)
@@ -151,16 +198,18 @@ static int visit(struct descent *d, const char *name)
 	int at = dirfd(d->levels[d->depth - 1].dir);
 	size_t len = strlen(d->path);
 	struct stat st;
-	int r = str_format(d->path + len, sizeof(d->path) - len, "%s%s", len ? "/" : "", name);
+	int r = 0;
 
+	if (d->what == CLEARING)
+		r = str_format(d->path + len, sizeof(d->path) - len, "%s%s", len ? "/" : "", name);
 	if (r < 0)
 		return r;
 	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
+	d->bytes += (uint64_t)st.st_blocks * BLOCK / (S_ISDIR(st.st_mode) ? 1 : st.st_nlink);
 	if (S_ISDIR(st.st_mode))
-		return push(d, at, name);
-	if (!(d->keep && d->keep(d->ctx, d->path)) && unlinkat(at, name, 0) < 0)
-		r = -errno;
+		return enter(d, at, name);
+	r = leave_file(d, at, name);
 	d->path[len] = '\0';
 	return r;
 }
@@ -185,11 +234,25 @@ int tree_clear(int dir, const char *path, tree_keep_fn *keep, void *ctx)
 	cleanup_free struct descent *d = NEW(struct descent);
 	int r = str_copy(d->path, sizeof(d->path), path);
 
+	d->what = CLEARING;
 	d->keep = keep;
 	d->ctx = ctx;
 	if (r >= 0)
 		r = push(d, dir, ".");
 	return r < 0 ? r : descend(d);
+}
+
+/* Return: how many directories were moved up and are left, or a negative errno. */
+static int remove_content(int dir, const char *name)
+{
+	cleanup_free struct descent *d = NEW(struct descent);
+	int r;
+
+	d->what = REMOVING;
+	r = push(d, dir, name);
+	if (r >= 0)
+		r = descend(d);
+	return r < 0 ? r : (int)d->moved;
 }
 
 int tree_remove(int dir, const char *name)
@@ -201,13 +264,25 @@ int tree_remove(int dir, const char *name)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISDIR(st.st_mode))
 		return unlinkat(dir, name, 0) < 0 ? -errno : 0;
-	{
-		cleanup_close int fd =
-			fd_open_at(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-
-		r = fd < 0 ? fd : tree_clear(fd, "", NULL, NULL);
-	}
+	/* Each round takes DEPTH_MAX levels off what is too deep. */
+	do {
+		r = remove_content(dir, name);
+	} while (r > 0);
 	if (r >= 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0)
 		r = -errno;
+	return r;
+}
+
+int tree_measure(int dir, uint64_t *ret_bytes)
+{
+	cleanup_free struct descent *d = NEW(struct descent);
+	int r;
+
+	d->what = MEASURING;
+	r = push(d, dir, ".");
+	if (r >= 0)
+		r = descend(d);
+	if (r >= 0)
+		*ret_bytes = d->bytes;
 	return r;
 }

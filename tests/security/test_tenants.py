@@ -14,7 +14,7 @@ import pathlib
 import pytest
 import yaml
 
-from support import host
+from support import host, oci
 from support.daemon import Daemon
 from support.identity import V1, KeyClient, make_key, make_tenant
 from support.sessions import Session
@@ -29,6 +29,7 @@ OWNED = (
     ("/api/v1/executions/{id}", "execution"),
     ("/api/v1/containers/{id}", "container"),
     ("/api/v1/templates/{id}", "template"),
+    ("/api/v1/imports/{id}", "import"),
     *(
         (f"/workspace/se/{verb}/{{id}}", "environment")
         for verb in (
@@ -46,7 +47,7 @@ MAKERS = {
 #: Refused for another reason than the id, for everybody and before it is looked at.
 REFUSED = {"/workspace/se/download_from_efast/{id}", "/workspace/se/files/preview/{id}/{path}"}
 #: Lists: what is in them must be the tenant's own.
-LISTS = {"/api/v1/sessions", "/api/v1/containers", "/api/v1/templates", "/workspace/se/workspaces"}
+LISTS = {"/api/v1/sessions", "/api/v1/containers", "/api/v1/templates", "/api/v1/imports", "/workspace/se/workspaces"}
 #: The daemon's administration: no tenant's key reaches it.
 ADMIN = ("/api/v1/keys", "/api/v1/tenants", "/api/v1/audit", "/metrics")
 #: What is everybody's: nothing in them is a tenant's. The reason is the value.
@@ -83,6 +84,7 @@ NOBODY = {
     "execution": "exec_20200101_zzzzzzzz",
     "container": "b" + "z" * 25,
     "template": "nobodys-template",
+    "import": "nobodys-import",
     "environment": "nobodys-environment",
 }
 SECRET = "alices-secret-7391"
@@ -197,12 +199,15 @@ class World:
         )
         self.template = self.make_template(self.alice)
         self.make_environment(self.alice, "alices-environment")
+        self.held = oci.HeldImport(daemon.tcp_address(), "alices-import", self.keys["alice"])
+        host.wait_until(lambda: self.alice.get(f"{V1}/imports").json["total"] == 1, 20, "Alice's import is under way")
         self.ids = {
             "environment": "alices-environment",
             "session": self.session.id,
             "execution": self.execution,
             "container": self.session.info()["container_id"],
             "template": self.template,
+            "import": "alices-import",
         }
 
     def client(self, name):
@@ -231,12 +236,14 @@ class World:
             f"{V1}/executions/{eid}/status",
             f"{V1}/templates/{self.ids['template']}",
             f"{V1}/containers",
+            f"{V1}/imports",
         )
         answers = {path: self.alice.get(path) for path in paths}
         assert all(answer.status == 200 for answer in answers.values()), answers
         return {path: stable(answer.json) for path, answer in answers.items()}
 
     def close(self):
+        self.held.close()
         for client in (self.admin, self.alice, self.bob):
             client.close()
 
@@ -253,7 +260,7 @@ def stable(value):
 
 @pytest.fixture(scope="module")
 def world():
-    d = Daemon(tcp=True).start()
+    d = Daemon(tcp=True, config="http:\n  request_timeout: 10m\n").start()  # an import that waits
     w = World(d)
     yield w
     w.close()

@@ -9,6 +9,8 @@ import pathlib
 import subprocess
 import tarfile
 
+from support.client import Client
+
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
 
 
@@ -117,3 +119,22 @@ def python_layer():
         # Where /usr/local/bin/python3 looks for it: beside its own prefix.
         layer.append(entry("usr/local/lib/" + str(path.relative_to("/usr/lib")), path.read_bytes()))
     return layer
+
+
+class HeldImport:
+    """An import whose archive does not go on: of what is said to come only the beginning is there."""
+
+    def __init__(self, address, ident, key=None, begin=None, total=1 << 20):
+        self.id = ident
+        self.connection = Client(address).connection
+        self.connection.putrequest("POST", f"/api/v1/templates/import?id={ident}")
+        for name, value in (("Content-Type", "application/x-tar"), ("Content-Length", str(total))):
+            self.connection.putheader(name, value)
+        if key:
+            self.connection.putheader("Authorization", f"Bearer {key}")
+        self.connection.endheaders()
+        # An entry that goes on: the end of an archive would be the end of the import.
+        self.connection.send(begin or tar([entry("long", bytes(4096))])[:1024])
+
+    def close(self):
+        self.connection.close()

@@ -10,7 +10,7 @@ import itertools
 import json
 
 import jsonschema
-from support import host, metrics
+from support import host, metrics, oci
 from support.sessions import V1, Session
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -136,6 +136,7 @@ class Bench:
     def __init__(self, client, description):
         self.client, self.description = client, description
         self.sessions, self.templates, self.tenants, self.keys = [], [], [], []
+        self.imports = []
 
     @functools.cached_property
     def freezes(self):
@@ -192,6 +193,13 @@ class Bench:
         self.templates.append(body["id"])
         return body["id"]
 
+    def _import(self):
+        held = oci.HeldImport(self.client.address, unique("bench-"))
+        self.imports.append(held)
+        found = f"{V1}/imports/{held.id}"
+        host.wait_until(lambda: self.client.get(found).status == 200, 10, "the import is under way")
+        return held.id
+
     def _tenant(self):
         name = unique("bench-")
         assert self.client.post(f"{V1}/tenants", {"name": name}).status == 201
@@ -227,6 +235,7 @@ class Bench:
         f"{V1}/containers/": _container,
         f"{V1}/runtimes/": _runtime,
         f"{V1}/templates/": _template,
+        f"{V1}/imports/": _import,
         f"{V1}/policies/": _policy,
         f"{V1}/tenants/": _tenant,
         f"{V1}/keys/": _key,
@@ -270,6 +279,9 @@ class Bench:
                 self.client.request("DELETE", f"{V1}/{kind}/{name}")
             names.clear()
         self.sessions.clear()
+        for held in self.imports:
+            held.close()
+        self.imports.clear()
         host.wait_until(lambda: metrics.read(self.client).value("sandbox_containers_total") == 0, 10, "boxes gone")
 
 

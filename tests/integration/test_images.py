@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Imported images: whose disk they take, how long they stay, how far an import is."""
+
+import contextlib
+import os
+import subprocess
+
+import pytest
+
+from support import host, metrics, oci
+from support.daemon import BUILD, is_sanitized
+from support.identity import V1, KeyClient, make_key, make_tenant
+from support.sessions import Session
+
+TEMPLATES = f"{V1}/templates"
+TAR = {"Content-Type": "application/x-tar"}
+
+in_another_root = pytest.mark.skipif(is_sanitized(), reason="a sanitized agent needs the host's libraries")
+
+
+def image(*extra):
+    return oci.Image([oci.busybox_layer() + list(extra)]).bytes()
+
+
+def small(size=1000):
+    """An image that no box can be made of, and of no more bytes than these."""
+    return oci.Image([[oci.entry("x", os.urandom(size))]]).bytes()
+
+
+def do_import(client, ident, data):
+    return client.request("POST", f"{TEMPLATES}/import?id={ident}", body=data, headers=TAR)
+
+
+def imported(client, ident, data):
+    made = do_import(client, ident, data)
+    assert made.status == 201 and made.json["root"] == "image", made
+    return made.json
+
+
+def update(client, ident, **fields):
+    changed = client.request("PUT", f"{TEMPLATES}/{ident}", body=fields)
+    assert changed.status == 200, changed
+    return changed.json
+
+
+def roots(daemon):
+    return sorted(p.name for p in (daemon.home / "state/roots").iterdir())
+
+
+@pytest.fixture
+def daemon(make_daemon):
+    return make_daemon(tcp=True).start()
+
+
+@pytest.fixture
+def alice(daemon):
+    with daemon.client() as admin:
+        make_tenant(admin, "alice")
+        key = make_key(admin, "alice")
+    with contextlib.closing(KeyClient(daemon.tcp_address(), key)) as client:
+        yield client
+
+
+def quotas(daemon, **values):
+    with daemon.client() as admin:
+        answer = admin.request("PATCH", f"{V1}/tenants/alice", body={"quotas": values})
+        assert answer.status == 200, answer
+
+
+def usage(daemon):
+    with daemon.client() as admin:
+        return admin.get(f"{V1}/tenants/alice").json["usage"]
+
+
+def bytes_of(size):
+    """A size as the API tells it."""
+    units = {"Ki": 10, "Mi": 20, "Gi": 30}
+    return int(size[:-2]) << units[size[-2:]] if isinstance(size, str) and size[-2:] in units else int(size)
+
+
+def expect_quota(answer, name):
+    assert answer.status == 429 and answer.json["field"] == f"quota.{name}", answer
+    assert answer.json["error_code"] == "Sandbox.QuotaExceeded"
+
+
+# Quotas
+
+
+def test_templates_of_a_tenant_are_counted(daemon, alice):
+    quotas(daemon, templates=2)
+    for n in range(2):
+        assert alice.post(TEMPLATES, {"id": f"t{n}", "name": f"T{n}", "image": "host"}).status == 201
+    expect_quota(alice.post(TEMPLATES, {"id": "t2", "name": "T2", "image": "host"}), "templates")
+    assert alice.get(f"{TEMPLATES}/t2").status == 404 and usage(daemon)["templates"] == 2
+    # An import is refused before a byte of it was read.
+    held = oci.HeldImport(daemon.tcp_address(), "t2", alice.key)
+    answer = held.connection.getresponse()
+    assert answer.status == 429 and b"quota.templates" in answer.read()
+    held.close()
+    update(alice, "t0", description="changing one makes none")
+    # Somebody else is not affected; the default tenant has no bound.
+    with daemon.client() as other:
+        assert other.post(TEMPLATES, {"id": "t2", "name": "T2", "image": "host"}).status == 201
+    assert alice.request("DELETE", f"{TEMPLATES}/t0").status == 204
+    assert alice.post(TEMPLATES, {"id": "t2", "name": "T2", "image": "host"}).status == 201
+    daemon.stop()
+    daemon.start()
+    assert usage(daemon)["templates"] == 2
+
+
+def test_images_of_a_tenant_are_weighed(daemon, alice):
+    quotas(daemon, images="1Mi")
+    made = imported(alice, "one", small(600_000))
+    on_disk = made["image_config"]["disk_bytes"]
+    assert 600_000 <= on_disk <= 700_000
+    assert bytes_of(alice.get(f"{V1}/identity").json["usage"]["images"]) == on_disk
+    expect_quota(do_import(alice, "two", small(600_000)), "images")
+    # Many small files take more room than they have bytes: known at the end, and given back.
+    expect_quota(do_import(alice, "two", oci.Image([[oci.entry(f"f{n}", b"x") for n in range(200)]]).bytes()), "images")
+    assert alice.get(f"{TEMPLATES}/two").status == 404
+    host.wait_until(lambda: len(roots(daemon)) == 1, 10, "nothing of the refused ones is left")
+    # What stands on the same image takes nothing more.
+    assert alice.post(TEMPLATES, {"id": "on", "name": "On", "image": "one"}).status == 201
+    assert bytes_of(usage(daemon)["images"]) == on_disk
+    daemon.stop()
+    daemon.start()
+    assert bytes_of(usage(daemon)["images"]) == on_disk and usage(daemon)["templates"] == 2
+    with daemon.client() as admin:
+        numbers = metrics.read(admin)
+        assert numbers.value("sandbox_images") == 1 and numbers.value("sandbox_image_bytes") == on_disk
+        assert numbers.value("sandbox_templates") == 2
+    quotas(daemon, images=1000)
+    with contextlib.closing(KeyClient(daemon.socket, alice.key)) as again:
+        expect_quota(do_import(again, "two", small()), "images")
+        for ident in ("on", "one"):
+            assert again.request("DELETE", f"{TEMPLATES}/{ident}").status == 204
+        host.wait_until(lambda: not roots(daemon), 10, "the root is gone")
+        assert usage(daemon)["images"] == 0
+
+
+def test_a_tenant_with_templates_is_not_deleted(daemon, alice):
+    assert alice.post(TEMPLATES, {"id": "t", "name": "T", "image": "host"}).status == 201
+    with daemon.client() as admin:
+        assert admin.request("DELETE", f"{V1}/keys/{alice.key.split('_')[1]}").status == 200
+        refused = admin.request("DELETE", f"{V1}/tenants/alice")
+        assert refused.status == 409 and "templates" in refused.json["error_detail"], refused
+        key = make_key(admin, "alice")
+        with contextlib.closing(KeyClient(daemon.tcp_address(), key)) as again:
+            assert again.request("DELETE", f"{TEMPLATES}/t").status == 204
+        assert admin.request("DELETE", f"{V1}/keys/{key.split('_')[1]}").status == 200
+        assert admin.request("DELETE", f"{V1}/tenants/alice").status == 200
+
+
+def test_quotas_from_the_command_line(daemon, alice):
+    def millibox(*words):
+        done = subprocess.run([BUILD / "millibox", *words, "--socket", daemon.socket], capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    millibox("tenant", "set", "alice", "--templates", "1", "--images", "5Mi")
+    assert alice.post(TEMPLATES, {"id": "t", "name": "T", "image": "host"}).status == 201
+    shown = {line.split()[0]: line.split()[1:] for line in millibox("tenant", "show", "alice").splitlines()}
+    assert shown["templates"] == ["1", "used", "1"] and shown["images"] == ["5Mi", "used", "0"], shown
+    millibox("tenant", "set", "alice", "--templates", "default", "--images", "0")
+    limits = alice.get(f"{V1}/identity").json["limits"]
+    assert limits["templates"] == 64 and limits["images"] == 0
+
+
+# How long a root stays
+
+
+@in_another_root
+@pytest.mark.boxes
+def test_a_root_goes_with_the_last_box_on_it(make_daemon):
+    daemon = make_daemon(config="sessions:\n  survive: 60s\n").start()
+    with daemon.client() as client:
+        imported(client, "img", image(oci.entry("etc/mine", b"old")))
+        assert len(roots(daemon)) == 1
+        session = Session(client, template_id="img", mode="persistent", language="shell")
+        session.wait_for("ready")
+        update(client, "img", image="host")
+        assert session.run("cat /etc/mine")["stdout"] == "old", "its box stands on what it was made of"
+        assert len(roots(daemon)) == 1
+    # A daemon that dies knows it afterwards: the box lives, and so does its root.
+    daemon.kill()
+    daemon.start()
+    with daemon.client() as client:
+        session.client = client
+        assert session.run("cat /etc/mine; ls /bin/busybox")["stdout"] == "old/bin/busybox\n"
+        assert len(roots(daemon)) == 1
+        assert session.delete().status == 200
+        host.wait_until(lambda: not roots(daemon), 10, "the root is gone with the box")
+        assert client.get(f"{TEMPLATES}/img").json["root"] == "host"
+
+
+@in_another_root
+@pytest.mark.boxes
+def test_a_root_stays_while_an_execution_runs_on_it(make_daemon):
+    daemon = make_daemon().start()
+    with daemon.client() as client, daemon.client() as other:
+        imported(client, "img", image(oci.entry("etc/mine", b"old")))
+        events = client.stream("shell", "while cat /etc/mine; do sleep 0.05; done", template_id="img")
+        assert any("old" in e.get("data", "") for e in events), "it runs"
+        assert other.request("DELETE", f"{TEMPLATES}/img").status == 204
+        assert len(roots(daemon)) == 1
+        later = (e for e in events if "old" in e.get("data", ""))
+        assert all(next(later) for _ in range(5)), "it still finds its files"
+        client.close()
+        host.wait_until(lambda: not roots(daemon), 10, "the root is gone with the execution")
+
+
+@in_another_root
+def test_without_boxes_a_root_goes_at_once(make_daemon):
+    daemon = make_daemon().start()
+    with daemon.client() as client:
+        imported(client, "img", image())
+        assert client.post(TEMPLATES, {"id": "on", "name": "On", "image": "img"}).status == 201
+        update(client, "img", image="host")
+        assert client.get(f"{TEMPLATES}/on").json["root"] == "image" and len(roots(daemon)) == 1
+        update(client, "on", image="host")
+        host.wait_until(lambda: not roots(daemon), 10, "the root is gone")
+
+
+# Limits are settings
+
+
+@pytest.mark.parametrize("setting, data, detail", [
+    ("archive: 1Mi", lambda: small(2 << 20), "imports.archive"),
+    ("root: 1Mi", lambda: oci.Image([[oci.entry(n, bytes(600_000)) for n in "ab"]]).bytes(), "imports.root"),
+    ("file: 100Ki", lambda: small(200_000), "imports.file"),
+    ("entries: 10", lambda: oci.Image([[oci.entry(f"f{n}") for n in range(11)]]).bytes(), "imports.entries"),
+    ("layers: 2", lambda: oci.Image([[oci.entry("f")]] * 3).bytes(), "imports.layers"),
+])
+def test_limits_of_imports_are_settings(make_daemon, setting, data, detail):
+    daemon = make_daemon(config=f"imports:\n  {setting}\n").start()
+    with daemon.client() as client:
+        refused = do_import(client, "x", data())
+        assert refused.status == 413 and refused.json["field"] == detail, refused
+    with daemon.client() as client:
+        assert client.get(f"{TEMPLATES}/x").status == 404
+        host.wait_until(lambda: not roots(daemon), 10, "nothing is left")
+        imported(client, "x", small(1000))  # the control: what fits is taken
+
+
+def test_how_many_at_once_is_a_setting(make_daemon):
+    daemon = make_daemon(config="imports:\n  max_per_tenant: 1\n").start()
+    with daemon.client() as client:
+        held = oci.HeldImport(daemon.socket, "one")
+        host.wait_until(lambda: client.get(f"{V1}/imports").json["total"] == 1, 10, "it is under way")
+        refused = do_import(client, "two", b"x" * 2000)
+        assert refused.status == 429 and "of this tenant" in refused.json["error_detail"], refused
+        held.close()
+    with daemon.client() as client:
+        host.wait_until(lambda: client.get(f"{V1}/imports").json["total"] == 0, 10, "it ended with its client")
+        imported(client, "two", small())
+
+
+# How far it is
+
+
+def test_an_import_tells_how_far_it_is(daemon):
+    data = small(300_000)
+    with daemon.client() as client:
+        held = oci.HeldImport(daemon.socket, "slow", begin=data[:200_000], total=len(data))
+        found = f"{V1}/imports/slow"
+        host.wait_until(lambda: client.get(found).status == 200, 10, "it is under way")
+        host.wait_until(lambda: client.get(found).json["received_bytes"] == 200_000, 10, "what came is counted")
+        seen = client.get(found).json
+        assert seen["state"] == "receiving" and seen["total_bytes"] == len(data) and seen["layers"] is None
+        assert client.get(f"{V1}/imports").json["items"] == [seen]
+        assert client.get(f"{V1}/imports?status=unpacking").json["items"] == []
+        assert metrics.read(client).value("sandbox_imports_running") == 1
+        shown = subprocess.run([BUILD / "millibox", "template", "imports", "--socket", daemon.socket], text=True,
+                               capture_output=True, timeout=60, check=True).stdout
+        assert "slow" in shown and "receiving" in shown and "200000" in shown, shown
+        held.connection.send(data[200_000:])
+        answer = held.connection.getresponse()
+        assert answer.status == 201, answer.read()
+        held.close()
+        assert client.get(found).json["error_code"] == "Sandbox.ImportNotFound"
+        assert client.get(f"{TEMPLATES}/slow").json["image_config"]["layers"] == 1
+        assert metrics.read(client).value("sandbox_imports_total", result="done") == 1
+
+
+def test_a_client_that_leaves_takes_its_import_along(daemon):
+    with daemon.client() as client:
+        held = oci.HeldImport(daemon.socket, "left")
+        host.wait_until(lambda: client.get(f"{V1}/imports/left").status == 200, 10, "it is under way")
+        held.close()
+        host.wait_until(lambda: client.get(f"{V1}/imports/left").status == 404, 10, "it is not")
+        host.wait_until(lambda: not roots(daemon), 10, "nothing is left")
+        assert metrics.read(client).value("sandbox_imports_total", result="cancelled") == 1
