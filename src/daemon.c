@@ -19,6 +19,7 @@
 #include "core/runners.h"
 #include "core/session.h"
 #include "core/store.h"
+#include "core/store_audit.h"
 #include "core/store_clean.h"
 #include "core/store_metrics.h"
 #include "core/store_session.h"
@@ -88,6 +89,7 @@ struct daemon {
 	struct metrics *metrics;
 	struct store_metrics *kept_metrics;
 	struct audit *audit;
+	struct store_audit *anchor; /* of it */
 	struct measure_parts measured;
 	struct timer *lag_timer;
 	uint64_t lag_due_us;
@@ -415,6 +417,8 @@ static void measure(struct daemon *d)
 	d->measured = (struct measure_parts){d->config, d->execs, d->sessions, d->store};
 	metrics_set(d->metrics, METRIC_START_TIME, (double)clock_real_ms() / 1e3);
 	metrics_add_source(d->metrics, metrics_process, NULL);
+	if (d->audit)
+		d->anchor = store_audit_new(d->store, d->audit, d->loop);
 	d->kept_metrics = store_metrics_new(d->store, d->metrics, d->loop);
 	metrics_add_source(d->metrics, measure_core, &d->measured);
 	metrics_add_source(d->metrics, measure_http, d);
@@ -591,6 +595,8 @@ static int open_store(struct daemon *d, struct error *err)
 
 	if (store_open(dir, &d->store, err) < 0)
 		return -1;
+	if (d->audit && store_audit_check(d->store, d->audit, err) < 0)
+		return -1;
 	d->metrics = metrics_new();
 	if (store_metrics_load(d->store, d->metrics, err) < 0)
 		return -1;
@@ -696,6 +702,8 @@ static void take_down(struct daemon *d)
 	store_metrics_free(d->kept_metrics);
 	metrics_free(d->metrics);
 	tell_audit(d, "daemon.stop");
+	audit_stop(d->audit);
+	store_audit_free(d->anchor);
 	audit_close(d->audit);
 	if (d->driver)
 		driver_free(d->driver); /* waits for the engine to have cleaned up */

@@ -61,6 +61,8 @@ enum chain_fault chain_check(const struct chain_head *head, const char *line, si
 void chain_head_print(const struct chain_head *head, char ret_text[CHAIN_HEAD_LEN + 1]);
 int chain_head_parse(const char *text, size_t len, struct chain_head *ret_head) attr_must_check;
 
+#define CHAIN_WATCHES 2
+
 /* What was found in a file, or in several that follow each other. */
 struct chain_verdict {
 	enum chain_fault fault;
@@ -69,8 +71,9 @@ struct chain_verdict {
 	struct chain_head head; /* of the last good one */
 	uint64_t bad_line;      /* of the file, from 1; 0: no line in particular */
 	uint64_t good_bytes;    /* of the file, up to the fault */
-	uint64_t watch_seq; /* set by the caller: the record of this number goes into @watched */
-	struct chain_head watched;
+	/* Set by the caller: the records of these numbers go into @watched. 0: none. */
+	uint64_t watch_seq[CHAIN_WATCHES];
+	struct chain_head watched[CHAIN_WATCHES];
 };
 
 /**
@@ -79,6 +82,6 @@ struct chain_verdict {
  * neighbours: memory is constant. Return: 0 with the verdict, or a negative errno of reading.
  */
 int chain_verify_fd(int fd, struct chain_verdict *verdict) attr_must_check;
-/** chain_verify_head - the chain must have what its head knows; watch_seq was the head's before the
- * files were read. @verdict is amended. */
+/** chain_verify_head - the chain must have what its head knows; one of watch_seq was the head's
+ * before the files were read. @verdict is amended. */
 void chain_verify_head(const struct chain_head *head, struct chain_verdict *verdict);

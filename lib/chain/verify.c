@@ -27,8 +27,9 @@ static bool take_line(struct chain_verdict *v, const char *line, size_t len, uin
 	if (v->first_seq == 0)
 		v->first_seq = next.seq;
 	v->head = next;
-	if (next.seq == v->watch_seq)
-		v->watched = next;
+	for (size_t i = 0; i < CHAIN_WATCHES; i++)
+		if (next.seq == v->watch_seq[i])
+			v->watched[i] = next;
 	v->records++;
 	v->good_bytes += len + 1;
 	return true;
@@ -86,14 +87,21 @@ int chain_verify_fd(int fd, struct chain_verdict *v)
 	return 0;
 }
 
+static bool was_seen(const struct chain_head *head, const struct chain_verdict *v)
+{
+	for (size_t i = 0; i < CHAIN_WATCHES; i++)
+		if (v->watched[i].seq == head->seq &&
+		    memcmp(v->watched[i].hash, head->hash, CHAIN_HASH_LEN) == 0)
+			return true;
+	return false;
+}
+
 void chain_verify_head(const struct chain_head *head, struct chain_verdict *v)
 {
 	if (v->fault != CHAIN_FINE && v->fault != CHAIN_TORN)
 		return;
 	if (head->seq > v->head.seq)
 		v->fault = CHAIN_CUT;
-	else if (head->seq > 0 && head->seq >= v->first_seq &&
-	         (v->watched.seq != head->seq ||
-	          memcmp(v->watched.hash, head->hash, CHAIN_HASH_LEN) != 0))
+	else if (head->seq > 0 && head->seq >= v->first_seq && !was_seen(head, v))
 		v->fault = CHAIN_BAD_HEAD;
 }

@@ -7,6 +7,7 @@
  *   conn.c   the connection: statements, values, rows, SQLite's results as errors
  *   check.c  what is looked at before a file is trusted, and the schema's versions
  *   note.c   whether a file is as it was left in good order
+ *   peek.c   rows of a file that is somebody else's
  *   rows.c   rows that were copied out
  *   batch.c  jobs, and grouped commits
  *   db.c     the thread and its queue

@@ -16,11 +16,13 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "chain/chain.h"
+#include "db/db.h"
 
 /*
  * Theory of operation. Both commands read files and ask no daemon: what it says of itself is not
  * evidence. A log is its full files, which have the number of their last record in their names, in
- * that order, and the one that is written; one chain goes through all of them.
+ * that order, and the one that is written; one chain goes through all of them. Where it ends is
+ * known from two other places: the head beside it, and the anchor in the daemon's database.
  */
 
 #define LOG_NAME     "audit.log"
@@ -28,10 +30,22 @@
 #define SUFFIX_LEN   20
 #define FILES_MAX    65536
 #define TAIL_DEFAULT 10
+#define DATABASE     "millibox.db"
+#define ANCHOR_MAX   65536
 
 struct audit_values {
 	bool follow;
 	uint64_t lines;
+};
+
+struct verify_values {
+	const char *database;
+};
+
+/* What is known of where a log ends, apart from itself. */
+struct ends {
+	struct chain_head head, anchor;
+	bool has_head, has_anchor;
 };
 
 /* Where a daemon of this user has it by default. Return: owned. */
@@ -109,6 +123,45 @@ static int read_head(const char *path, struct chain_head *ret_head, struct error
 	return 0;
 }
 
+/* Return: 0, also where it has none of this log; or -1. */
+static int read_anchor(const char *database, const char *path, struct ends *ret_ends,
+                       struct error *err)
+{
+	cleanup_free char *real = realpath(path, NULL);
+	cleanup_db_rows struct db_rows *rows = NULL;
+	const char *text;
+
+	if (db_peek(database,
+	            &DB_SQL("SELECT head FROM audit WHERE path = ?1", DB_TEXT(real ? real : path)),
+	            ANCHOR_MAX, &rows, err) < 0)
+		return error_wrap(err, "look for the anchor of the log");
+	if (db_rows_count(rows) == 0)
+		return 0;
+	text = db_rows_text(rows, 0, 0);
+	if (!text || chain_head_parse(text, strlen(text), &ret_ends->anchor) < 0)
+		return error_set(err, ERR_INVALID, 0, "%s: the anchor of the log is damaged",
+		                 database);
+	ret_ends->has_anchor = true;
+	return 0;
+}
+
+/* The database that was named, or the one beside the log if there is one. */
+static int find_anchor(const char *named, const char *path, struct ends *ret_ends,
+                       struct error *err)
+{
+	cleanup_free char *copy = xstrdup(path);
+	cleanup_free char *beside = xasprintf("%s/" DATABASE, dirname(copy));
+
+	if (!named && access(beside, F_OK) < 0)
+		return 0;
+	if (read_anchor(named ? named : beside, path, ret_ends, err) < 0)
+		return -1;
+	if (named && !ret_ends->has_anchor)
+		return error_set(err, ERR_INVALID, 0, "%s knows nothing of the log %s", named,
+		                 path);
+	return 0;
+}
+
 static int verify_file(const char *path, struct chain_verdict *verdict, struct error *err)
 {
 	cleanup_close int fd = fd_open(path, O_RDONLY, 0);
@@ -135,7 +188,7 @@ static int verify_all(const char *path, char **full, struct chain_verdict *verdi
 	return verify_file(path, verdict, err);
 }
 
-static int say_verdict(const struct chain_verdict *v, const char *bad, bool has_head)
+static int say_verdict(const struct chain_verdict *v, const char *bad, const struct ends *ends)
 {
 	char head[CHAIN_HEAD_LEN + 1];
 
@@ -153,7 +206,9 @@ static int say_verdict(const struct chain_verdict *v, const char *bad, bool has_
 	if (v->first_seq > 1)
 		(void)printf("older records are not here: they begin with %" PRIu64 "\n",
 		             v->first_seq);
-	if (!has_head)
+	if (ends->has_anchor)
+		(void)printf("anchor: record %" PRIu64 ", in the database\n", ends->anchor.seq);
+	if (!ends->has_head && !ends->has_anchor)
 		(void)puts("there is no head beside it: records may be missing at the end");
 	return CLI_OK;
 }
@@ -164,24 +219,28 @@ static int run_verify(const void *values, const struct args *args, struct error 
 	const char *bad = NULL;
 	cleanup_str_list char **full = NULL;
 	struct chain_verdict verdict = {0};
-	struct chain_head head = {0};
+	const struct verify_values *v = values;
+	struct ends ends = {0};
 	int no_head;
 
-	(void)values;
 	if (check_words(args, err) < 0)
 		return CLI_USAGE;
 	/* First: a daemon that writes meanwhile makes the log longer than its head, never shorter.
 	 */
-	no_head = read_head(path, &head, err);
-	if (no_head < 0)
+	no_head = read_head(path, &ends.head, err);
+	if (no_head < 0 || find_anchor(v->database, path, &ends, err) < 0)
 		return CLI_OURS;
+	ends.has_head = no_head == 0;
 	full = full_files(path);
-	verdict.watch_seq = head.seq;
+	verdict.watch_seq[0] = ends.head.seq;
+	verdict.watch_seq[1] = ends.anchor.seq;
 	if (verify_all(path, full, &verdict, &bad, err) < 0)
 		return CLI_OURS;
-	if (no_head == 0)
-		chain_verify_head(&head, &verdict);
-	return say_verdict(&verdict, bad, no_head == 0);
+	if (ends.has_head)
+		chain_verify_head(&ends.head, &verdict);
+	if (ends.has_anchor)
+		chain_verify_head(&ends.anchor, &verdict);
+	return say_verdict(&verdict, bad, &ends);
 }
 
 /* Where the last @lines lines of the file begin. */
@@ -286,6 +345,11 @@ static const struct option_row tail_rows[] = {
          "wait for new ones, and print them as they come"},
 };
 
+static const struct option_row verify_rows[] = {
+	{"database", 0, OPTION_TEXT, offsetof(struct verify_values, database), "FILE",
+         "the daemon's database; without it " DATABASE " beside the log, if it is there"},
+};
+
 const struct command command_audit_verify = {
 	.name = "audit verify",
 	.arguments = "[FILE]",
@@ -295,8 +359,10 @@ const struct command command_audit_verify = {
 		"its\n"
 		"head, asks no daemon, and names the first record that is missing, changed or out "
 		"of\n"
-		"place. The exit status is 0 only if everything is whole.\n",
-	.values_size = 1,
+		"place. The log must also reach as far as the daemon's database says. The exit\n"
+		"status is 0 only if everything is whole.\n",
+	.options = {verify_rows, ARRAY_SIZE(verify_rows)},
+	.values_size = sizeof(struct verify_values),
 	.run = run_verify,
 };
 

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,14 +32,22 @@ struct audit {
 	struct audit_found found;
 	struct spool *spool;
 	bool required;
-	int told; /* the failure that was logged */
+	int told;   /* the failure that was logged */
+	char *path; /* owned; as the kernel knows it */
+	pthread_mutex_t lock;
+	struct chain_head head; /* of the file, under the lock */
 };
 
 static int write_lines(void *ctx, const char *data, size_t len, size_t *ret_taken)
 {
 	struct audit *a = ctx;
 
-	return audit_file_write(&a->file, data, len, ret_taken);
+	int r = audit_file_write(&a->file, data, len, ret_taken);
+
+	pthread_mutex_lock(&a->lock);
+	a->head = a->file.head;
+	pthread_mutex_unlock(&a->lock);
+	return r;
 }
 
 static void set_text(json_t *object, const char *key, const char *text)
@@ -151,19 +161,63 @@ void audit_measure(void *ctx, struct metrics *m)
 	metrics_set(m, METRIC_AUDIT_FAILING, look(a) != 0);
 }
 
+struct chain_head audit_head(struct audit *a)
+{
+	struct chain_head head;
+
+	pthread_mutex_lock(&a->lock);
+	head = a->head;
+	pthread_mutex_unlock(&a->lock);
+	return head;
+}
+
+const char *audit_path(const struct audit *a)
+{
+	return a->path;
+}
+
+void audit_stop(struct audit *a)
+{
+	if (a)
+		spool_free(TAKE_PTR(a->spool));
+}
+
 void audit_close(struct audit *a)
 {
 	if (!a)
 		return;
-	spool_free(a->spool);
+	audit_stop(a);
 	audit_file_close(&a->file);
+	pthread_mutex_destroy(&a->lock);
+	free(a->path);
 	free(a);
+}
+
+static void tell_damage(const struct audit *a)
+{
+	if (a->found.damage)
+		log_err("the audit log is damaged (line %" PRIu64 ": %s): it is set aside as %s.%s",
+		        a->found.bad_line, chain_fault_text(a->found.damage), a->file.path,
+		        a->found.aside);
+}
+
+int audit_anchor(struct audit *a, const struct chain_head *anchor, struct error *err)
+{
+	bool known = a->found.damage;
+
+	if (audit_file_anchor(&a->file, a->required, anchor, &a->found, err) < 0)
+		return -1;
+	if (!known)
+		tell_damage(a);
+	a->head = a->file.head;
+	return 0;
 }
 
 int audit_open(const struct audit_config *config, struct audit **ret_audit, struct error *err)
 {
 	struct audit *a = NEW(struct audit);
 
+	pthread_mutex_init(&a->lock, NULL);
 	a->required = config->required;
 	a->file.path = xstrdup(config->path);
 	a->file.max_bytes = config->max_bytes;
@@ -172,10 +226,14 @@ int audit_open(const struct audit_config *config, struct audit **ret_audit, stru
 		audit_close(a);
 		return -1;
 	}
-	if (a->found.damage)
-		log_err("the audit log is damaged (line %" PRIu64 ": %s): it is set aside as %s.%s",
-		        a->found.bad_line, chain_fault_text(a->found.damage), config->path,
-		        a->found.aside);
+	a->head = a->file.head;
+	a->path = realpath(config->path, NULL);
+	if (!a->path) {
+		(void)error_set(err, ERR_CONFIG, errno, "find the audit log %s", config->path);
+		audit_close(a);
+		return -1;
+	}
+	tell_damage(a);
 	*ret_audit = a;
 	return 0;
 }

@@ -10,8 +10,8 @@
  * cost the lines of the last moments, and never the order or the truth of those that are there.
  *
  * Beside the file is its head (path + ".head"): number and hash of the last line, so that missing
- * ones are seen too. A file that has grown beyond its size gets the number of its last line as a
- * suffix, and the chain goes on in a new one.
+ * ones are seen too; the store has it as well (store_audit.h). A file that has grown beyond its
+ * size gets the number of its last line as a suffix, and the chain goes on in a new one.
  *
  * A log that is not as it was left: a torn last line, from a kill in the middle of a write, is
  * taken off and told in the next line. Anything else is damage: with audit.required the daemon does
@@ -24,6 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "chain/chain.h"
 
 struct audit;
 struct json_t;
@@ -51,6 +53,16 @@ void audit_close(struct audit *a);
 /** audit_open - looks at what is there, with the rights of whoever started us. Blocks. */
 int audit_open(const struct audit_config *config, struct audit **ret_audit,
                struct error *err) attr_must_check;
+/** audit_anchor - where it ended, as somebody else remembers it; between audit_open and
+ * audit_start. A log that is not what it was then is treated as a damaged one. */
+int audit_anchor(struct audit *a, const struct chain_head *anchor,
+                 struct error *err) attr_must_check;
+/** audit_path - of the file that is written: absolute, without links. */
+const char *audit_path(const struct audit *a);
+/** audit_head - of what is on the disk. */
+struct chain_head audit_head(struct audit *a);
+/** audit_stop - everything that was told is written, or cannot be; nothing more is taken. */
+void audit_stop(struct audit *a);
 /** audit_give - the files to who will write them. */
 int audit_give(struct audit *a, uid_t uid, gid_t gid, struct error *err) attr_must_check;
 /** audit_start - from here on lines are written, by a thread that calls @on_thread first. */

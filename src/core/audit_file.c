@@ -214,7 +214,7 @@ static int judge(struct audit_file *f, struct chain_verdict *v, struct error *er
 		v->fault = CHAIN_BAD_HEAD;
 		return 0;
 	}
-	v->watch_seq = head.seq;
+	v->watch_seq[0] = head.seq;
 	r = chain_verify_fd(f->fd, v);
 	if (r < 0)
 		return error_set(err, ERR_CONFIG, -r, "read the audit log %s", f->path);
@@ -224,7 +224,8 @@ static int judge(struct audit_file *f, struct chain_verdict *v, struct error *er
 			v->fault = judge_empty(f, &head) == CHAIN_FINE ? v->fault : CHAIN_CUT;
 		return 0;
 	}
-	if (known == -ENOENT && v->head.seq > 0)
+	/* The first lines of all may be there before their head is. */
+	if (known == -ENOENT && v->first_seq != 1)
 		v->fault = CHAIN_BAD_HEAD;
 	else
 		chain_verify_head(&head, v);
@@ -305,6 +306,53 @@ int audit_file_open(struct audit_file *f, bool strict, struct audit_found *ret_f
 	if (open_files(f, err) < 0 || judge(f, &verdict, err) < 0)
 		return -1;
 	return settle(f, strict, &verdict, ret_found, err);
+}
+
+/* What the log says where its anchor is. */
+static int compare(struct audit_file *f, const struct chain_head *anchor,
+                   struct chain_verdict *verdict, struct error *err)
+{
+	int r;
+
+	if (anchor->seq > f->head.seq) {
+		verdict->fault = CHAIN_CUT;
+		return 0;
+	}
+	verdict->watch_seq[0] = anchor->seq;
+	r = chain_verify_fd(f->fd, verdict);
+	if (r < 0)
+		return error_set(err, ERR_CONFIG, -r, "read the audit log %s", f->path);
+	/* It is in a full file: what is here holds on to it. */
+	if (verdict->records > 0 && anchor->seq >= verdict->first_seq)
+		chain_verify_head(anchor, verdict);
+	return 0;
+}
+
+int audit_file_anchor(struct audit_file *f, bool strict, const struct chain_head *anchor,
+                      struct audit_found *found, struct error *err)
+{
+	struct chain_verdict verdict = {0};
+
+	/* Set aside already: it goes on behind all that is known of. */
+	if (found->damage) {
+		if (anchor->seq > f->head.seq)
+			f->head = *anchor;
+		return 0;
+	}
+	if (anchor->seq == f->head.seq) {
+		if (memcmp(anchor->hash, f->head.hash, CHAIN_HASH_LEN) != 0)
+			verdict.fault = CHAIN_BAD_HEAD;
+	} else if (compare(f, anchor, &verdict, err) < 0) {
+		return -1;
+	}
+	if (verdict.fault == CHAIN_FINE)
+		return 0;
+	if (strict)
+		return refuse(f, &verdict, err);
+	if (anchor->seq > f->head.seq)
+		f->head = *anchor;
+	f->size = 0;
+	return set_aside(f, &verdict, found, err);
 }
 
 void audit_file_close(struct audit_file *f)

@@ -33,6 +33,10 @@ struct audit_found {
 /** audit_file_open - with @strict damage is an error (ERR_CONFIG) and nothing is changed. */
 int audit_file_open(struct audit_file *f, bool strict, struct audit_found *ret_found,
                     struct error *err) attr_must_check;
+/** audit_file_anchor - what else is known of where it ended: a log that ends before it, or is
+ * another one there, is damaged as in audit_file_open. */
+int audit_file_anchor(struct audit_file *f, bool strict, const struct chain_head *anchor,
+                      struct audit_found *found, struct error *err) attr_must_check;
 void audit_file_close(struct audit_file *f);
 /** audit_file_write - as spool_config.write: each line of @data becomes one of the chain. */
 int audit_file_write(struct audit_file *f, const char *data, size_t len,

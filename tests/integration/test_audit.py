@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 
@@ -224,6 +225,76 @@ def test_a_head_of_another_log_is_seen(used):
     assert verify(log_of(used)).returncode == 1
     head.write_text("nonsense")
     assert verify(log_of(used)).returncode != 0
+
+
+def forge(path, keep):
+    """Cut the log after @keep records and make its head fit: all that is beside it is then in order."""
+    lines = path.read_bytes().splitlines(keepends=True)[:keep]
+    path.write_bytes(b"".join(lines))
+    last = json.loads(lines[-1])
+    path.with_name("audit.log.head").write_text(f"{last['seq']:020d} {last['hash']}\n")
+
+
+def test_a_log_that_was_cut_together_with_its_head_is_seen_by_the_database(used, tmp_path):
+    path = log_of(used)
+    whole = verify(path)
+    assert whole.returncode == 0 and f"anchor: record {len(records(used))}, in the database" in whole.stdout
+    forge(path, len(records(used)) - 2)
+    said = verify(path)
+    assert said.returncode == 1 and "missing at the end" in said.stdout, said
+    # Without a database it cannot be known: that is what the database is for.
+    for name in ("audit.log", "audit.log.head"):
+        (tmp_path / name).write_bytes(path.with_name(name).read_bytes())
+    assert verify(tmp_path / "audit.log").returncode == 0
+    used.start()
+    (record,) = wait_for(used, "audit.damage")
+    used.stop()
+    assert record["result"] == "records are missing at the end"
+    assert path.with_name(path.name + "." + record["object"]).exists()
+    assert verify(path).returncode == 0, verify(path)
+
+
+def test_a_log_that_was_written_anew_is_seen_by_the_database(used, make_daemon):
+    other = make_daemon().start()
+    with other.client() as client:
+        for _ in range(8):
+            client.shell("true")
+    other.stop()
+    assert len(records(other)) > len(records(used))
+    for name in ("audit.log", "audit.log.head"):
+        (used.home / "state" / name).write_bytes((other.home / "state" / name).read_bytes())
+    said = verify(log_of(used))
+    assert said.returncode == 1 and "not of this log" in said.stdout, said
+    used.env["MILLIBOX_AUDIT_REQUIRED"] = "true"
+    before = log_of(used).read_bytes()
+    used.start(ready=False)
+    assert used.process.wait(20) == 4
+    assert "millibox audit verify" in used.log() and log_of(used).read_bytes() == before
+
+
+def test_a_log_is_verified_against_a_database_that_is_named(used, tmp_path):
+    command = [str(BUILD / "millibox"), "audit", "verify", "--database"]
+    copy = tmp_path / "audit.log"
+    copy.write_bytes(log_of(used).read_bytes())
+    named = subprocess.run([*command, used.home / "state" / "millibox.db", copy], capture_output=True, text=True)
+    assert named.returncode != 0 and "knows nothing of the log" in named.stderr
+    none = subprocess.run([*command, tmp_path / "none.db", copy], capture_output=True, text=True)
+    assert none.returncode != 0 and "anchor" in none.stderr
+
+
+def test_the_database_follows_a_log_that_was_ahead_of_it(used):
+    """As after a crash between the two: the log is longer, and that is no fault."""
+    path = log_of(used)
+    with contextlib.closing(sqlite3.connect(path.with_name("millibox.db"))) as db:
+        first = json.loads(path.read_bytes().splitlines()[0])
+        db.execute("UPDATE audit SET head = ?", (f"{first['seq']:020d} {first['hash']}\n",))
+        db.commit()
+    assert "anchor: record 1," in verify(path).stdout
+    used.start()
+    used.stop()
+    assert not records(used, "audit.damage")
+    said = verify(path)
+    assert said.returncode == 0 and f"anchor: record {len(records(used))}," in said.stdout
 
 
 def test_a_kill_in_the_middle_of_a_write_is_repaired_and_told(used):

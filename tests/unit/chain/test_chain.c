@@ -27,7 +27,7 @@ static struct chain_head make(struct buf *b, size_t count)
 static struct chain_verdict verify(const char *data, size_t len, uint64_t watch)
 {
 	cleanup_close int fd = fd_memfd("chain", 0);
-	struct chain_verdict v = {.watch_seq = watch};
+	struct chain_verdict v = {.watch_seq = {watch}};
 
 	assert_true(fd >= 0);
 	assert_int_equal(fd_write_all(fd, data, len), 0);
@@ -182,7 +182,7 @@ static void missing_records_at_the_end_are_known_by_the_head(void **state)
 	v = verify_order(&b, "01234");
 	other = v.head;
 	v = verify(b.data, b.len, 3);
-	other = v.watched;
+	other = v.watched[0];
 	chain_verify_head(&other, &v);
 	assert_int_equal(v.fault, CHAIN_FINE);
 	other.hash[0] ^= 1;
