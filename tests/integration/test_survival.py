@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What outlives a daemon that is killed: sessions, what runs in them, what waits, and what was read of it."""
 
+import concurrent.futures
 import contextlib
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -66,6 +68,61 @@ def test_fifty_sessions_outlive_a_killed_daemon(mortal):
     for session in made:
         assert session.delete().status == 200
     mortal.settle(60)
+
+
+def test_many_python_sessions_are_made_used_survive_and_go(mortal, capsys):
+    """All of them interpreters that stay: the heavy kind. MILLIBOX_SCALE=1000 is what one host must stand."""
+    count, took = max(SESSIONS // (1 if SESSIONS > 50 else 5), 1), {}
+    fds = host.fd_count(mortal.pid)
+    before = memory_available()
+
+    def each(what, work, items):
+        """A few at a time, over connections of their own. What it took is told where somebody asked for many."""
+        begin = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            done = list(pool.map(work, items))
+        took[what] = time.monotonic() - begin
+        return done
+
+    local = threading.local()
+
+    def client():
+        if getattr(local, "daemon", None) != mortal.pid:
+            local.daemon, local.client = mortal.pid, Client(mortal.socket, timeout=120)
+        return local.client
+
+    def use(item, code):
+        item[1].client = client()
+        return item[1].run(code.format(i=item[0]))
+
+    def delete(item):
+        item[1].client = client()
+        return item[1].delete().status
+
+    made = list(enumerate(each("make", lambda i: Session(client(), mode="persistent", language="python"), range(count))))
+    assert {r["status"] for r in each("use", lambda s: use(s, "x = {i}"), made)} == {"success"}
+    used, rss = before - memory_available(), (host.rss_kib(mortal.pid), host.rss_kib(mortal.engine_pid))
+    begin = time.monotonic()
+    mortal.kill()
+    mortal.start()
+    took["restart"] = time.monotonic() - begin
+    results = each("use again", lambda s: use(s, "x += 1; x"), made)
+    assert [r["result"] for r in results] == [i + 1 for i in range(count)]
+    assert not any(r["session_reset"] for r in results)
+    assert set(each("delete", delete, made)) == {200}
+    begin = time.monotonic()
+    mortal.settle(120)
+    took["settle"] = time.monotonic() - begin
+    host.wait_until(lambda: host.fd_count(mortal.pid) <= fds + 16, 20, lambda: f"{fds} descriptors: {host.fd_count(mortal.pid)}")
+    if SESSIONS > 50:
+        with capsys.disabled():
+            print(f"\n{count} sessions: " + ", ".join(f"{k} {v:.1f} s" for k, v in took.items())
+                  + f"; {used // count} KiB of the host each; daemon {rss[0]} KiB, engine {rss[1]} KiB")
+
+
+def memory_available():
+    with open("/proc/meminfo") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("MemAvailable:"))
 
 
 def test_a_stream_goes_on_where_it_was_cut(mortal):
