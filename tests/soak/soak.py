@@ -196,7 +196,10 @@ class Soak:
 
     def restart(self):
         with self.restarting:
-            self.daemon.process.wait(30)
+            try:
+                self.daemon.process.wait(30)
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"the daemon does not end: {self.daemon.log()[-2000:]}") from None
             deadline = time.monotonic() + 60
             while True:
                 try:

@@ -94,10 +94,10 @@ class Daemon:
     @property
     def engine_pid(self):
         """The one child of the daemon, or the engine of an earlier one on the same directory."""
-        for pid in host.all_pids():
-            if host.comm(pid).startswith("millibox-engin") and str(self.home / "run") in host.cmdline(pid):
-                return pid
-        return None
+        run = str(self.home / "run")
+        found = [p for p in host.all_pids() if host.comm(p).startswith("millibox-engin") and run in host.cmdline(p)]
+        # A child that is still building its box looks like its parent.
+        return next((p for p in found if (host.proc_stat(p) or (0,))[0] not in found and host.proc_stat(p)), None)
 
     def box_pids(self):
         """Everything that lives below the engine, but for its helper that makes network namespaces."""

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "native_rig.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+/* Finding: an engine that answers to our name, as a process of its own. */
+
+#define NAME "custody-test"
+
+/* How it behaves. Its exit status says what it was told. */
+enum manner {
+	WORKS,    /* answers PROBE, then waits for END or the end */
+	STRANGE,  /* the same, but it is another engine */
+	SILENT,   /* ends as soon as it was found */
+	NONSENSE, /* answers what nobody asked for */
+	STATUS_END = 10,
+	STATUS_EOF = 11,
+	STATUS_BAD = 12,
+};
+
+struct custodian {
+	char dir[64];
+	struct native_config config;
+	pid_t pid;
+};
+
+static struct native_config config_in(const char *dir)
+{
+	return (struct native_config){.engine_path = "/engine",
+	                              .agent_path = "/agent",
+	                              .runners_dir = "/runners",
+	                              .runtime_dir = dir,
+	                              .log_level = "info",
+	                              .log_format = "text",
+	                              .custody = NAME,
+	                              .lease_us = 1000000};
+}
+
+static void attr_noreturn play(int listener, const struct custodian *c, enum manner manner)
+{
+	struct engine_request request = {0};
+	struct engine_reply reply = {.op = ENGINE_PROBED, .seq = NATIVE_PROBE_SEQ};
+	int sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	ssize_t n;
+
+	if (manner == SILENT || sock < 0)
+		_exit(0);
+	n = recv(sock, &request, sizeof(request), 0);
+	if (n != sizeof(request) || request.op != ENGINE_PROBE)
+		_exit(STATUS_BAD);
+	reply.probe = (struct engine_probe){.layers = LAYERS_ALL,
+	                                    .boxes_max = 3,
+	                                    .identity = native_identity(&c->config) +
+	                                                (manner == STRANGE)};
+	if (manner == NONSENSE)
+		reply.op = ENGINE_KEPT;
+	if (fd_send(sock, &reply, sizeof(reply), NULL, 0) < 0)
+		_exit(STATUS_BAD);
+	if (manner == NONSENSE)
+		_exit(0);
+	n = recv(sock, &request, sizeof(request), 0);
+	if (n == 0)
+		_exit(STATUS_EOF);
+	_exit(request.op == ENGINE_END ? STATUS_END : STATUS_BAD);
+}
+
+static int setup_custodian(void **state)
+{
+	static struct custodian c;
+
+	c = (struct custodian){.dir = "/tmp/millibox-custody-XXXXXX"};
+	assert_non_null(mkdtemp(c.dir));
+	c.config = config_in(c.dir);
+	*state = &c;
+	return 0;
+}
+
+/* It listens itself: the kernel tells who did. */
+static void appoint(struct custodian *c, enum manner manner)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int ready[2];
+	char byte = 0;
+
+	assert_true(str_format(addr.sun_path, sizeof(addr.sun_path), "%s/" NAME, c->dir) >= 0);
+	assert_int_equal(fd_pipe(ready, 0), 0);
+	c->pid = fork();
+	assert_true(c->pid >= 0);
+	if (c->pid == 0) {
+		int listener = fd_socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+		if (bind(listener, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+		    listen(listener, 1) < 0 || write(ready[1], "r", 1) != 1)
+			_exit(STATUS_BAD);
+		play(listener, c, manner);
+	}
+	(void)fd_close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	(void)fd_close(ready[0]);
+}
+
+static int status_of(struct custodian *c)
+{
+	int status = 0;
+
+	assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
+	c->pid = 0;
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int teardown_custodian(void **state)
+{
+	struct custodian *c = *state;
+	cleanup_free char *path = xasprintf("%s/" NAME, c->dir);
+
+	if (c->pid > 0)
+		(void)kill(c->pid, SIGKILL);
+	(void)unlink(path);
+	return rmdir(c->dir);
+}
+
+static void custodian_that_is_ours_is_taken_over(void **state)
+{
+	struct custodian *c = *state;
+	struct native_engine engine = {.sock = -1, .pidfd = -1};
+
+	appoint(c, WORKS);
+	assert_true(native_find_custodian(&c->config, &engine));
+	assert_int_equal(engine.pid, 0);
+	assert_int_equal(engine.probe.boxes_max, 3);
+	assert_true(engine.sock >= 0 && engine.pidfd >= 0);
+	(void)fd_close(engine.sock);
+	assert_int_equal(status_of(c), STATUS_EOF);
+	/* The descriptor is of that process, which has ended. */
+	assert_int_equal(native_wait_readable(engine.pidfd, 0), 0);
+	(void)fd_close(engine.pidfd);
+}
+
+/* Other settings: it would hold us to other rules. It is told to end before ours begins. */
+static void custodian_of_other_settings_is_told_to_end(void **state)
+{
+	struct custodian *c = *state;
+	struct native_engine engine = {.sock = -1, .pidfd = -1};
+
+	appoint(c, STRANGE);
+	assert_false(native_find_custodian(&c->config, &engine));
+	assert_int_equal(status_of(c), STATUS_END);
+	assert_int_equal(engine.sock, -1);
+}
+
+static void custodian_that_ends_meanwhile_is_none(void **state)
+{
+	struct custodian *c = *state;
+	struct native_engine engine = {.sock = -1, .pidfd = -1};
+
+	appoint(c, SILENT);
+	assert_false(native_find_custodian(&c->config, &engine));
+	assert_int_equal(status_of(c), 0);
+}
+
+static void custodian_that_talks_nonsense_is_none(void **state)
+{
+	struct custodian *c = *state;
+	struct native_engine engine = {.sock = -1, .pidfd = -1};
+
+	appoint(c, NONSENSE);
+	assert_false(native_find_custodian(&c->config, &engine));
+	assert_int_equal(status_of(c), 0);
+}
+
+static void where_nobody_listens_there_is_none(void **state)
+{
+	struct custodian *c = *state;
+	struct native_engine engine = {.sock = -1, .pidfd = -1};
+	cleanup_free char *path = xasprintf("%s/" NAME, c->dir);
+
+	assert_false(native_find_custodian(&c->config, &engine));
+	assert_int_equal(fd_close(fd_open(path, O_CREAT | O_WRONLY, 0600)), -1);
+	assert_false(native_find_custodian(&c->config, &engine)); /* a file is nobody */
+	c->config.custody = NULL;
+	assert_false(native_find_custodian(&c->config, &engine));
+	c->config = config_in("/nonexistent");
+	assert_false(native_find_custodian(&c->config, &engine));
+}
+
+/* Asking for boxes: the engine's answers are written before they are read. */
+
+static struct native *native_of_rig(struct native_rig *rig)
+{
+	return CONTAINER_OF(rig->driver, struct native, base);
+}
+
+static struct engine_reply kept_reply(const char *id)
+{
+	struct engine_reply reply = {.op = ENGINE_KEPT};
+
+	memcpy(reply.box_id, id, strlen(id));
+	reply.created = (struct engine_created){.fds = 1U << ENGINE_FD_AGENT,
+	                                        .layers = RIG_ENGINE_LAYERS,
+	                                        .uid = 1000,
+	                                        .gid = 1000};
+	return reply;
+}
+
+/* @reply, with one end of a stream; the other is the rig's agent. */
+static void say_kept(struct native_rig *rig, const struct engine_reply *reply)
+{
+	int pair[2];
+
+	assert_int_equal(fd_socketpair(SOCK_STREAM, pair), 0);
+	(void)fd_close(rig->agent);
+	rig->agent = pair[1];
+	assert_int_equal(fd_send(rig->engine, reply, sizeof(*reply), &pair[0], 1), 0);
+	(void)fd_close(pair[0]);
+}
+
+static void say(struct native_rig *rig, enum engine_op op)
+{
+	struct engine_reply reply = {.op = op};
+
+	assert_int_equal(fd_send(rig->engine, &reply, sizeof(reply), NULL, 0), 0);
+}
+
+static int ask(struct native_rig *rig)
+{
+	error_clear(&rig->err);
+	return native_ask_kept(native_of_rig(rig), &rig->err);
+}
+
+static void boxes_are_told_adopted_and_what_nobody_wants_ends(void **state)
+{
+	struct native_rig *rig = *state;
+	struct engine_reply first = kept_reply("b1"), second = kept_reply("b2");
+	struct box_spec spec = sample_spec("b2");
+	struct engine_request request;
+	struct box *box = NULL;
+	bool frozen = false;
+
+	second.created.frozen = 1;
+	say_kept(rig, &first);
+	say(rig, ENGINE_GONE); /* of one that was on its way out */
+	say_kept(rig, &second);
+	say(rig, ENGINE_ADOPTED);
+	assert_int_equal(ask(rig), 0);
+	(void)rig_hear(rig, ENGINE_ADOPT);
+	assert_int_equal(box_adopt(rig->driver, &spec, &rig->events, &box, &frozen, &rig->err), 0);
+	assert_true(frozen);
+	assert_string_equal(box_id(box), "b2");
+	/* Once only, and no other. */
+	assert_int_equal(box_adopt(rig->driver, &spec, &rig->events, &box, &frozen, &rig->err), -1);
+	assert_int_equal(rig->err.code, ERR_NOT_FOUND);
+	driver_settle(rig->driver);
+	request = rig_hear(rig, ENGINE_DESTROY);
+	assert_string_equal(request.box_id, "b1");
+	rig_hear_nothing(rig);
+}
+
+static void box_that_lacks_what_is_required_now_is_not_adopted(void **state)
+{
+	struct native_rig *rig = *state;
+	struct engine_reply reply = kept_reply("b1");
+	struct box_spec spec = sample_spec("b1");
+	struct box *box = NULL;
+	bool frozen = false;
+
+	reply.created.layers &= ~LAYER_BIT(LAYER_PID);
+	say_kept(rig, &reply);
+	say(rig, ENGINE_ADOPTED);
+	assert_int_equal(ask(rig), 0);
+	assert_int_equal(box_adopt(rig->driver, &spec, &rig->events, &box, &frozen, &rig->err), -1);
+	assert_null(box);
+}
+
+/* Whatever it says wrongly, it is of no use, and no descriptor stays open (see the rig). */
+static void bad_descriptions_are_refused(void **state)
+{
+	struct native_rig *rig = *state;
+	struct engine_reply cases[5];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		cases[i] = kept_reply("b1");
+	cases[0].created.fds = 1U << ENGINE_FD_KILL;  /* no agent */
+	cases[1].created.fds |= 1U << ENGINE_FD_KILL; /* more than came */
+	cases[2].created.layers = ~0U;
+	cases[3].created.frozen = 2;
+	memset(cases[4].box_id, 'x', sizeof(cases[4].box_id));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		say_kept(rig, &cases[i]);
+		assert_int_equal(ask(rig), -1);
+		assert_int_equal(rig->err.code, ERR_PROTOCOL);
+		assert_true(list_is_empty(&native_of_rig(rig)->kept));
+	}
+}
+
+static void other_answers_are_refused(void **state)
+{
+	struct native_rig *rig = *state;
+
+	say(rig, ENGINE_PROBED);
+	assert_int_equal(ask(rig), -1);
+	assert_int_equal(rig->err.code, ERR_PROTOCOL);
+	assert_int_equal(fd_send(rig->engine, "short", 5, NULL, 0), 0);
+	assert_int_equal(ask(rig), -1);
+	assert_int_equal(rig->err.code, ERR_PROTOCOL);
+}
+
+#define FIND(fn) cmocka_unit_test_setup_teardown(fn, setup_custodian, teardown_custodian)
+#define ASK(fn)  cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FIND(custodian_that_is_ours_is_taken_over),
+		FIND(custodian_of_other_settings_is_told_to_end),
+		FIND(custodian_that_ends_meanwhile_is_none),
+		FIND(custodian_that_talks_nonsense_is_none),
+		FIND(where_nobody_listens_there_is_none),
+		ASK(boxes_are_told_adopted_and_what_nobody_wants_ends),
+		ASK(box_that_lacks_what_is_required_now_is_not_adopted),
+		ASK(bad_descriptions_are_refused),
+		ASK(other_answers_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
