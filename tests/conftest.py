@@ -14,9 +14,19 @@ from support.daemon import BUILD, Daemon  # noqa: E402
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "systemd: run by 'make test-vm' in a machine with systemd as its init, and nowhere else")
     config.addinivalue_line("markers", "vm: also run on a pure cgroup v2 kernel by 'make test-vm'")
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
     config.addinivalue_line("markers", "boxes: makes boxes, in a suite whose requests are refused")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Tests of the unit that systemd starts are for the machine that tools/test-vm boots: no skip elsewhere, but not there."""
+    if "MILLIBOX_SYSTEMD" in os.environ:
+        return
+    elsewhere = [item for item in items if item.get_closest_marker("systemd")]
+    config.hook.pytest_deselected(items=elsewhere)
+    items[:] = [item for item in items if item not in elsewhere]
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -138,6 +138,14 @@ void custody_close(struct custody *custody, const struct instance *instance)
 	custody->listener = fd_close(custody->listener);
 }
 
+/* By its descriptor: we have left the tree in which it has a name. */
+bool custody_is_lost(const struct instance *instance)
+{
+	struct stat st;
+
+	return fstat(instance->dir, &st) == 0 && st.st_nlink == 0;
+}
+
 int custody_accept(const struct custody *custody)
 {
 	cleanup_close int sock = fd_accept(custody->listener);

@@ -166,6 +166,9 @@ uint32_t ids_payload(const struct ids *ids, uint32_t slot);
 int custody_open(const struct options *options, const struct instance *instance,
                  struct custody *ret_custody, struct error *err) attr_must_check;
 void custody_close(struct custody *custody, const struct instance *instance);
+/** custody_is_lost - the runtime directory is gone: nobody can come any more. So a supervisor that
+ * removes it at a stop, and keeps it for a restart, says which of the two it is. */
+bool custody_is_lost(const struct instance *instance);
 /** custody_accept - Return: a connection of our own user, or a negative errno. */
 int custody_accept(const struct custody *custody) attr_must_check;
 /** custody_new_stream - for the agent of a kept box. Return: the daemon's end, or negative errno.

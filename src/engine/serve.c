@@ -26,6 +26,8 @@
 
 #define EVENTS_MAX       64
 #define SEND_TIMEOUT_SEC 10
+/* How often a custodian looks whether anybody can still come. */
+#define LOOK_MS 500
 
 /* Above all values of boxes. */
 enum watch {
@@ -383,15 +385,17 @@ static void on_event(struct server *s, uint64_t watch)
 		boxes_on_event(&s->boxes, watch);
 }
 
-/* Without a daemon. Return: ms until the lease ends; -1: there is nothing to keep, or no longer. */
+/* Without a daemon. Return: ms until it is to be looked at again; -1: there is nothing to keep, or
+ * no longer. */
 static int keep(struct server *s)
 {
 	uint64_t now = clock_us();
+	uint64_t left_ms = now < s->lease_end_us ? (s->lease_end_us - now) / USEC_PER_MS + 1 : 0;
 
-	if (boxes_end_others(&s->boxes) == 0 || s->host->custody.listener < 0 ||
-	    now >= s->lease_end_us || listen_for_next(s, true) < 0)
+	if (boxes_end_others(&s->boxes) == 0 || s->host->custody.listener < 0 || left_ms == 0 ||
+	    custody_is_lost(&s->host->instance) || listen_for_next(s, true) < 0)
 		return -1;
-	return (int)((s->lease_end_us - now) / USEC_PER_MS) + 1;
+	return (int)(left_ms < LOOK_MS ? left_ms : LOOK_MS);
 }
 
 /* After a round of events. Return: ms until the next thing is due by time, or -1. */

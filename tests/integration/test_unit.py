@@ -28,6 +28,24 @@ def test_systemd_takes_it(tmp_path):
     assert "Typ" in said.stderr and "kill mode" in said.stderr
 
 
+def exposure(unit):
+    said = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)], capture_output=True, text=True
+    )
+    found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", said.stdout)
+    assert found, said
+    return float(found.group(1))
+
+
+def test_what_the_engine_does_not_need_is_taken_away(tmp_path):
+    """In systemd's own count, where 10 is nothing taken away. An engine needs root, mounts and namespaces."""
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("there is no systemd-analyze")
+    bare = tmp_path / "bare.service"
+    bare.write_text("[Service]\nExecStart=/bin/true\n")
+    assert exposure(UNIT) < 7 < 9 < exposure(bare)
+
+
 def test_a_killed_daemon_keeps_its_boxes():
     settings = dict(line.split("=", 1) for line in UNIT.read_text().splitlines() if "=" in line and line[0] != "#")
     assert settings["KillMode"] == "process" and settings["RuntimeDirectoryPreserve"] == "restart"

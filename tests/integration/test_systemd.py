@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The installed unit, started by systemd itself: tools/test-vm --systemd boots a machine for it.
+
+What an operator does with systemctl is done here, and looked at from outside: processes, groups, the journal.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+from support import host
+
+pytestmark = pytest.mark.systemd
+
+SLOW = 120  # the machine is emulated
+UNIT = "milliboxd.service"
+DROP_IN = pathlib.Path("/run/systemd/system/milliboxd.service.d/test.conf")
+GROUPS = pathlib.Path("/sys/fs/cgroup/millibox")
+
+
+def run(*words, ok=True):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=SLOW)
+    assert not ok or done.returncode == 0, (words, done.stdout, done.stderr, journal())
+    return done.stdout
+
+
+def journal():
+    return subprocess.run(["journalctl", "-u", UNIT, "-o", "cat", "--no-pager"], capture_output=True, text=True).stdout[-4000:]
+
+
+def systemctl(*words, **kwargs):
+    return run("systemctl", *words, **kwargs)
+
+
+def show(name):
+    return systemctl("show", "-P", name, UNIT).strip()
+
+
+def millibox(*words, **kwargs):
+    return run("/usr/local/bin/millibox", *words, **kwargs)
+
+
+def is_ready():
+    return "ready at" in run("/usr/local/bin/millibox", "doctor", ok=False)
+
+
+def start(**settings):
+    """With settings as an operator gives them: in a drop-in."""
+    DROP_IN.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"Environment={name}={value}" for name, value in settings.items()]
+    DROP_IN.write_text("\n".join(["[Service]", *lines, ""]))
+    systemctl("daemon-reload")
+    systemctl("start", UNIT)
+    host.wait_until(is_ready, SLOW, journal)
+
+
+def engines():
+    return [pid for pid in host.all_pids() if host.comm(pid).startswith("millibox-engin")]
+
+
+def ours():
+    return [host.comm(pid) for pid in host.all_pids() if host.comm(pid).startswith("millibox")]
+
+
+def wait_until_nothing_is_left():
+    host.wait_until(lambda: not ours(), SLOW, lambda: f"processes are left: {ours()}")
+    assert not [str(p) for p in GROUPS.glob("*/*") if p.is_dir()], "groups of boxes are left"
+    assert not pathlib.Path("/run/millibox").exists()
+
+
+@pytest.fixture(autouse=True)
+def stopped():
+    yield
+    systemctl("stop", UNIT, ok=False)
+    systemctl("reset-failed", UNIT, ok=False)
+    host.wait_until(lambda: not ours(), SLOW, lambda: f"processes are left: {ours()}")
+
+
+def new_session():
+    """One that has something to lose."""
+    session = millibox("session", "create", "--mode", "persistent", "--language", "python").split()[0]
+    millibox("session", "exec", session, "-c", "x = 41")
+    return session
+
+
+def test_it_starts_runs_code_strictly_and_stops():
+    start()
+    assert show("ActiveState") == "active" and show("NRestarts") == "0"
+    assert millibox("run", "-c", "print(6 * 7)") == "42\n"
+    result = json.loads(millibox("run", "--json", "-c", "print(1)"))
+    assert {"cgroup.memory", "cgroup.pids", "cgroup.cpu", "uid_range"} <= set(result["isolation"]["layers"])
+    # The limit is the kernel's, in a group of the box's own.
+    greedy = json.loads(millibox("run", "--json", "-m", "64Mi", "-c", "x = bytearray(300 << 20)", ok=False))
+    assert greedy["limit"] == "memory", greedy
+    main = int(show("MainPID"))
+    assert host.comm(main) == "milliboxd" and os.stat(f"/proc/{main}").st_uid != 0
+    systemctl("stop", UNIT)
+    assert show("Result") == "success" and show("ExecMainStatus") == "0"
+    wait_until_nothing_is_left()
+
+
+def test_reload_reads_the_policies_again():
+    start()
+    main = show("MainPID")
+    systemctl("reload", UNIT)
+    host.wait_until(lambda: "reloaded the policies" in journal(), SLOW, journal)
+    assert show("MainPID") == main and show("ActiveState") == "active"
+
+
+def test_a_restart_that_keeps_sessions():
+    start(MILLIBOX_SESSIONS_KEEP_ON_STOP="true")
+    session, (engine,) = new_session(), engines()
+    systemctl("restart", UNIT)
+    host.wait_until(is_ready, SLOW, journal)
+    assert engines() == [engine]
+    assert millibox("session", "exec", session, "-c", "print(x + 1)") == "42\n"
+    assert show("NRestarts") == "0"
+    # Nobody comes after a stop: nothing waits for the lease to end.
+    systemctl("stop", UNIT)
+    wait_until_nothing_is_left()
+
+
+def test_a_restart_that_keeps_none():
+    start()
+    session, (engine,) = new_session(), engines()
+    systemctl("restart", UNIT)
+    host.wait_until(is_ready, SLOW, journal)
+    assert engine not in engines()
+    assert "print" not in millibox("session", "exec", session, "-c", "print(x + 1)", ok=False)
+
+
+def test_a_daemon_that_is_killed_is_started_again_and_goes_on():
+    start()
+    session, (engine,), main = new_session(), engines(), int(show("MainPID"))
+    os.kill(main, signal.SIGKILL)
+    host.wait_until(lambda: show("MainPID") not in ("0", str(main)) and is_ready(), SLOW, journal)
+    assert show("NRestarts") == "1" and engines() == [engine]
+    assert millibox("session", "exec", session, "-c", "print(x + 1)") == "42\n"
+
+
+def test_an_engine_that_is_killed_takes_the_daemon_along_and_both_come_back():
+    start()
+    (engine,), main = engines(), show("MainPID")
+    os.kill(engine, signal.SIGKILL)
+    host.wait_until(lambda: show("MainPID") not in ("0", main) and is_ready(), SLOW, journal)
+    assert engine not in engines() and len(engines()) == 1
+    assert millibox("run", "-c", "print(42)") == "42\n"
