@@ -58,8 +58,13 @@ static int open_in_root(int root, const char *path)
 		/* Links of the image lead where they would lead inside it. */
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	long fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
+	long fd;
 
+	/* EAGAIN: somebody on this machine renamed something while a ".." of a link was followed,
+	 * and the kernel cannot tell whether it led out. It can when it is asked again. */
+	do {
+		fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
+	} while (fd < 0 && errno == EAGAIN);
 	return fd < 0 ? -errno : (int)fd;
 }
 

@@ -5,19 +5,21 @@ import io
 import json
 import os
 import pathlib
+import shutil
+import socket
 import subprocess
 import tarfile
 
 import pytest
 
-from support import oci
+from support import host, oci
 
 BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", "build")).resolve()
 
 
-def run_import(roots, data, name="it"):
+def run_import(roots, data, *options, name="it"):
     """The importer's own words, and its exit status."""
-    run = subprocess.run([BUILD / "millibox-import", "--roots", roots, "--name", name], input=data,
+    run = subprocess.run([BUILD / "millibox-import", "--roots", roots, "--name", name, *options], input=data,
                          capture_output=True, timeout=60, check=False)
     return run.returncode, json.loads(run.stdout) if run.stdout else {}
 
@@ -33,14 +35,15 @@ def places(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["roots", "victim"]
 
 
-def refused(places, data, words):
-    status, said = run_import(places / "roots", data)
+def refused(places, data, words, *options):
+    status, said = run_import(places / "roots", data, *options)
     assert status != 0 and words in said.get("error", ""), said
     assert not list((places / "roots").iterdir()), "nothing of a refused image is kept"
+    return said
 
 
-def imported(places, data):
-    status, said = run_import(places / "roots", data)
+def imported(places, data, *options):
+    status, said = run_import(places / "roots", data, *options)
     assert status == 0, said
     return places / "roots" / "it", said
 
@@ -207,3 +210,232 @@ def test_an_import_does_not_replace_what_is_there(places):
     imported(places, image().bytes())
     status, _ = run_import(places / "roots", image().bytes())
     assert status != 0 and (places / "roots/it/x").exists()
+
+
+# Bombs: what is small and becomes large, many, deep or long. Each has its control: the same thing within the limits.
+
+
+def packed(raw, data, kind):
+    """An image of one layer, which is @data and unpacks to @raw."""
+    it = oci.Image([raw])
+    it.layers[0] = it.add(data, f"application/vnd.oci.image.layer.v1.tar+{kind}")
+    return it.bytes()
+
+
+def zeros(size, after=b""):
+    return oci.tar([oci.entry("zeros", bytes(size))]) + after
+
+
+def zstd(raw):
+    """A frame made by hand: runs of one byte become four bytes each, the rest is stored."""
+    out, block = bytearray(b"\x28\xb5\x2f\xfd\x00\x38"), 64 << 10  # no checksum, a window of 128 KiB
+    for at in range(0, len(raw), block):
+        part, last = raw[at:at + block], at + block >= len(raw)
+        runs = part == part[:1] * len(part)
+        out += ((len(part) << 3) | (2 if runs else 0) | last).to_bytes(3, "little") + (part[:1] if runs else part)
+    return bytes(out)
+
+
+PACKERS = {"gzip": lambda raw: gzip.compress(raw, 9, mtime=0), "zstd": zstd}
+
+
+@pytest.mark.parametrize("kind", sorted(PACKERS))
+def test_a_layer_that_grows_is_refused_where_it_exceeds(places, kind):
+    raw = zeros(20 << 20)
+    data = PACKERS[kind](raw)
+    assert len(data) < len(raw) // 200, "it is a bomb"
+    for option, limit in (("--max-file", "file"), ("--max-root", "root")):
+        assert refused(places, packed(raw, data, kind), "too large", option, "1Mi")["limit"] == limit
+    root, said = imported(places, packed(raw, data, kind), "--max-file", "21Mi")
+    assert (root / "zeros").stat().st_size == 20 << 20 == said["bytes"]
+
+
+@pytest.mark.parametrize("kind", sorted(PACKERS))
+def test_what_follows_the_end_of_a_layer_counts(places, kind):
+    """The archive ends, and then the bomb comes: it belongs to the digest, so it is read."""
+    raw = zeros(10, after=bytes(20 << 20))
+    data = PACKERS[kind](raw)
+    assert refused(places, packed(raw, data, kind), "too large", "--max-root", "1Mi", "--max-entries", "10")["limit"] == "root"
+    imported(places, packed(raw, data, kind))
+
+
+@pytest.mark.parametrize("kind", sorted(PACKERS))
+def test_an_archive_that_grows_is_refused(places, kind):
+    files = [oci.entry(name, content) for name, content in image().files()]
+    whole = oci.tar([oci.entry("unused", bytes(20 << 20))] + files)
+    data = PACKERS[kind](whole)
+    assert len(data) < len(whole) // 100
+    assert refused(places, data, "archive has more", "--max-archive", "1Mi")["limit"] == "archive"
+    imported(places, data, "--max-archive", "32Mi")
+
+
+def test_a_frame_that_wants_much_memory_is_refused(places):
+    raw = zeros(10)
+    data = bytearray(zstd(raw))
+    imported(places, packed(raw, bytes(data), "zstd"))
+    data[5] = 0xF8  # a window of 2^41 bytes
+    (places / "roots/it").rename(places / "roots/first")
+    status, said = run_import(places / "roots", packed(raw, bytes(data), "zstd"))
+    assert status != 0 and "layer 1" in said["error"], said
+    assert [p.name for p in (places / "roots").iterdir()] == ["first"]
+
+
+@pytest.mark.parametrize("data", [zstd(zeros(5000))[:200], zstd(zeros(5000))[:5], gzip.compress(zeros(5000))[:40], b"\x1f\x8b",
+                                  b"BZh91AY&SY" + bytes(100), b"\xfd7zXZ\0" + bytes(100)], ids=range(6))
+def test_a_layer_that_is_cut_or_of_another_kind_is_refused(places, data):
+    refused(places, packed(zeros(5000), data, "gzip"), "layer 1")
+
+
+def test_many_entries(places):
+    many = oci.Image([[oci.entry(f"d{n % 10}/f{n}") for n in range(400)]]).bytes()
+    assert refused(places, many, "more than 399 entries", "--max-entries", "399")["limit"] == "entries"
+    root, said = imported(places, many, "--max-entries", "400")
+    assert said["entries"] == 400 and sum(1 for p in root.rglob("*") if p.is_file()) == 400
+
+
+def test_entries_of_all_layers_count_together(places):
+    layers = [[oci.entry(f"f{n}") for n in range(10)]] * 3
+    refused(places, oci.Image(layers).bytes(), "layer 3: more than 29 entries", "--max-entries", "29")
+    imported(places, oci.Image(layers).bytes(), "--max-entries", "30")
+
+
+def test_many_files_and_directories_in_the_archive_itself(places):
+    files = [oci.entry(name, content) for name, content in image().files()]
+    refused(places, oci.tar([oci.entry(f"f{n}") for n in range(4097)]), "more than 4096 files")
+    # Directories have no content: their headers count.
+    folders = oci.tar([oci.folder(f"d{n}") for n in range(3000)] + files)
+    assert refused(places, folders, "archive has more", "--max-archive", "1Mi")["limit"] == "archive"
+    imported(places, folders, "--max-archive", "4Mi")
+
+
+def test_many_layers(places):
+    layers = [[oci.entry(f"f{n}")] for n in range(20)]
+    assert refused(places, oci.Image(layers).bytes(), "more than 19 layers", "--max-layers", "19")["limit"] == "layers"
+    assert imported(places, oci.Image(layers).bytes(), "--max-layers", "20")[1]["layers"] == 20
+
+
+def deep(levels):
+    """Deeper than a name can be long: each step goes on where a link of the step before leads to."""
+    step, entries = "/".join(["d"] * 100), []
+    for n in range(levels // 100):
+        above = f"l{n - 1}/" if n else ""
+        entries += [oci.folder(above + step), oci.symlink(f"l{n}", above + step)]
+    return oci.Image([entries]).bytes()
+
+
+def test_what_is_deeper_than_can_be_held_is_refused_and_removed(places):
+    refused(places, deep(600), "measure the root")
+    root, _ = imported(places, deep(200))
+    assert (root / ("d/" * 199)).is_dir()
+
+
+def test_a_deep_root_is_removed_whole(places):
+    """The control of the above: made by somebody else, so deep that names end, it goes with the next start."""
+    left = places / "roots/.tmp-left"
+    left.mkdir()
+    at = os.open(left, os.O_RDONLY)
+    for _ in range(700):
+        os.mkdir("d" * 200, dir_fd=at)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        server = subprocess.Popen([BUILD / "millibox-import", "--roots", places / "roots"], stdin=subprocess.DEVNULL,
+                                  preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=[3])
+        theirs.close()
+        host.wait_until(lambda: not left.exists(), 30, "what was left is gone")
+    assert server.wait(20) == 0
+
+
+def test_long_names(places):
+    root, _ = imported(places, oci.Image([[oci.entry("n" * 255, b"1"), oci.entry("/".join(["p" * 250] * 16), b"2")]]).bytes())
+    assert (root / ("n" * 255)).read_bytes() == b"1"
+    shutil.rmtree(root)
+    for name in ("n" * 256, "/".join(["p" * 250] * 17), "n" * (1 << 20)):
+        status, _ = run_import(places / "roots", oci.Image([[oci.entry(name)]]).bytes())
+        assert status != 0 and not list((places / "roots").iterdir())
+    # A record about a name that is said to have a gigabyte.
+    info = tarfile.TarInfo("long")
+    info.type, info.size = tarfile.XHDTYPE, 1 << 30
+    refused(places, oci.Image([info.tobuf() + bytes(4096)]).bytes(), "layer 1")
+
+
+def sparse(real_size):
+    """One block of data, and holes up to the size that it is said to have."""
+    table = b"1\n0\n512\n"
+    data = table.ljust(512, b"\0") + b"s" * 512
+    info = tarfile.TarInfo("GNUSparseFile.0/sparse")
+    info.size = len(data)
+    info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "sparse",
+                        "GNU.sparse.realsize": str(real_size)}
+    return oci.Image([info.tobuf(tarfile.PAX_FORMAT) + data + bytes(10240)]).bytes()
+
+
+def test_holes_of_a_sparse_file_are_bytes(places):
+    root, _ = imported(places, sparse(5000))
+    assert (root / "sparse").read_bytes() == b"s" * 512 + bytes(4488)
+    shutil.rmtree(root)
+    for size in (5 << 30, 1 << 50, (1 << 63) - 1):
+        assert refused(places, sparse(size), "too large")["limit"] == "file"
+
+
+def test_sizes_that_are_not_true(places):
+    """A header may say what it likes: what is not there is not made up, what is too much is not read."""
+    def lying(size):
+        info = tarfile.TarInfo("liar")
+        info.size = size
+        return oci.Image([info.tobuf(tarfile.GNU_FORMAT) + b"x" * 1024]).bytes()
+
+    imported(places, lying(1024))
+    (places / "roots/it").rename(places / "roots/first")
+    for size in (1 << 20, 5 << 30, (1 << 62) + 1):
+        status, said = run_import(places / "roots", lying(size))
+        assert status != 0 and "layer 1" in said["error"], said
+    assert [p.name for p in (places / "roots").iterdir()] == ["first"]
+
+
+def test_a_hard_link_through_a_link_stays_inside(places):
+    for target in ("..", "/", "../..", "/proc/self/root"):
+        refused(places, oci.Image([[oci.symlink("up", target), oci.hardlink("mine", "up/victim")]]).bytes(), "layer 1")
+    root, _ = imported(places, oci.Image([[oci.entry("victim", b"inside"), oci.symlink("up", ".."),
+                                           oci.hardlink("mine", "up/victim")]]).bytes())
+    assert (root / "mine").read_bytes() == b"inside"
+
+
+@pytest.mark.parametrize("target", ["..", "../..", "/", "/tmp", "."])
+@pytest.mark.parametrize("name", [".wh.victim", ".wh..wh..opq", ".wh.roots"])
+def test_whiteouts_through_a_link_take_away_nothing_outside(places, target, name):
+    """The fixture looks at what is outside. Inside they work: that is the control."""
+    layers = [[oci.symlink("up", target), oci.entry("victim", b"inside"), oci.entry("tmp/victim", b"inside")],
+              [oci.entry(f"up/{name}")]]
+    root, _ = imported(places, oci.Image(layers).bytes())
+    gone = (root / ("tmp/victim" if target == "/tmp" else "victim")).exists()
+    assert gone == (name == ".wh.roots")
+
+
+def test_special_bits_are_what_others_would_keep(tmp_path):
+    """The control of test_devices_and_set_uid_bits_are_left_out: they are in the archive."""
+    (tmp_path / "t.tar").write_bytes(oci.tar([oci.entry("su", b"", 0o6755)]))
+    with tarfile.open(tmp_path / "t.tar") as archive:
+        archive.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
+        archive.extractall(tmp_path)
+    assert (tmp_path / "su").stat().st_mode & 0o6000
+
+
+def test_a_configuration_with_another_digest_than_its_name_is_refused(places):
+    data = oci.docker_save([[oci.entry("x")]])
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        files = [(m, archive.extractfile(m).read()) for m in archive.getmembers()]
+    spoiled = [(m, d.replace(b"linux", b"linux ") if m.name.endswith(".json") and m.name != "manifest.json" else d)
+               for m, d in files]
+    refused(places, oci.tar([oci.entry(m.name, d) for m, d in spoiled]), "has the digest")
+    imported(places, oci.tar([oci.entry(m.name, d) for m, d in files]))
+
+
+@pytest.mark.parametrize("option", ["--max-root=0", "--max-file=x", "--max-entries=-1", "--max-layers=", "--surprise=1"])
+def test_limits_that_are_none_are_refused(places, option):
+    run = subprocess.run([BUILD / "millibox-import", "--roots", places / "roots", "--name", "it", option], input=b"",
+                         capture_output=True, timeout=60, check=False)
+    assert run.returncode == 2 and b"usage" in run.stderr
