@@ -12,6 +12,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* The expression again while a signal interrupts it; its value, or a negative errno. */
@@ -206,6 +207,7 @@ ssize_t fd_read_all(int fd, void *data, size_t len)
 /* Room for the descriptors of one message, aligned as a header has to be. */
 union control {
 	char space[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
+	char with_sender[CMSG_SPACE(FD_PASS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 	struct cmsghdr align;
 };
 
@@ -240,18 +242,31 @@ int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wsign-compare"
-static size_t take_fds(struct msghdr *msg, int fds[FD_PASS_MAX])
+static void take_some(const struct cmsghdr *c, int fds[FD_PASS_MAX], size_t *count)
+{
+	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+	for (size_t i = 0; i < n; i++) {
+		int fd;
+
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+		/* Room for a sender is room for some more of these. */
+		if (*count < FD_PASS_MAX)
+			fds[(*count)++] = fd;
+		else
+			(void)fd_close(fd);
+	}
+}
+
+static size_t take_ancillary(struct msghdr *msg, int fds[FD_PASS_MAX], struct ucred *ret_sender)
 {
 	size_t count = 0;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		/* The kernel joins them into one header that fits the room it was given. */
-		assert(count + n <= FD_PASS_MAX);
-		memcpy(fds + count, CMSG_DATA(c), n * sizeof(int));
-		count += n;
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+			take_some(c, fds, &count);
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS && ret_sender)
+			memcpy(ret_sender, CMSG_DATA(c), sizeof(*ret_sender));
 	}
 	return count;
 }
@@ -259,8 +274,15 @@ static size_t take_fds(struct msghdr *msg, int fds[FD_PASS_MAX])
 
 ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_count)
 {
+	return fd_recv_from(sock, &(struct iovec){.iov_base = data, .iov_len = size}, ret_fds,
+	                    ret_count, NULL);
+}
+
+ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *ret_count,
+                     struct ucred *ret_sender)
+{
 	union control control = {0};
-	struct iovec iov = {.iov_base = data, .iov_len = size};
+	struct iovec iov = *into;
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	int fds[FD_PASS_MAX];
 	size_t count = 0;
@@ -268,13 +290,13 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_cou
 
 	if (ret_fds) {
 		msg.msg_control = control.space;
-		msg.msg_controllen = sizeof(control.space);
+		msg.msg_controllen = ret_sender ? sizeof(control) : sizeof(control.space);
 	}
 	n = RETRY(recvmsg(sock, &msg, MSG_CMSG_CLOEXEC));
 	if (n < 0)
 		return n;
 	if (ret_fds)
-		count = take_fds(&msg, fds);
+		count = take_ancillary(&msg, fds, ret_sender);
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		n = -EMSGSIZE;
 	/* An empty message cannot be told from the end, so its descriptors would be forgotten. */

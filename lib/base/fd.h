@@ -12,7 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct iovec;
 struct pollfd;
+struct ucred;
 
 void fd_closep(int *fd);
 #define cleanup_close attr_cleanup(fd_closep)
@@ -60,3 +62,9 @@ int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count
  * truncated; then none is left open).
  */
 ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_count) attr_must_check;
+/**
+ * fd_recv_from - as fd_recv; *ret_sender, if the socket has SO_PASSCRED, is who sent it, by the
+ * kernel's word and as our own namespaces number it. @ret_fds must be there.
+ */
+ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *ret_count,
+                     struct ucred *ret_sender) attr_must_check;

@@ -12,6 +12,7 @@
 
 #include "guest/channel.h"
 #include "guest/files.h"
+#include "guest/inject.h"
 #include "guest/journal.h"
 #include "guest/proc.h"
 #include "guest/put.h"
@@ -42,7 +43,8 @@ struct agent {
 	struct proc proc;
 	struct resident residents[RESIDENT_MAX];
 	struct sinks sinks;
-	int hotline; /* -1: this box ends with its daemon */
+	struct inject *inject; /* owned */
+	int hotline;           /* -1: this box ends with its daemon */
 	struct journal journal;
 	struct file_stream files[WIRE_FILES_MAX];
 	uint64_t files_ns; /* tick_now() when an operation ended that may have changed files */

@@ -233,6 +233,21 @@ int drop_to_payload(const struct drop_plan *plan, struct error *err)
 	return 0;
 }
 
+int drop_enter(const char *cwd, struct error *err)
+{
+	cleanup_close int dir = -1;
+	int sys = 0;
+
+	if (cwd[0] == '\0')
+		return 0;
+	dir = fd_open_beneath(AT_FDCWD, cwd, O_PATH | O_DIRECTORY, 0);
+	if (dir < 0 || fchdir(dir) < 0)
+		sys = dir < 0 ? -dir : errno;
+	if (sys == 0)
+		return 0;
+	return error_set(err, ERR_INVALID, sys, "enter '%.128s': %s", cwd, strerror(sys));
+}
+
 int drop_tell(int status, enum drop_word word, const struct error *err)
 {
 	struct drop_message msg = {.word = word};

@@ -30,11 +30,15 @@ struct drop_plan {
  */
 int drop_to_payload(const struct drop_plan *plan, struct error *err) attr_must_check;
 
+/** drop_enter - change to directory @cwd of the workspace; "" is the workspace itself. */
+int drop_enter(const char *cwd, struct error *err) attr_must_check;
+
 /* The one message that a child sends over @status before it executes a program. */
 enum drop_word {
 	DROP_LISTENER, /* with the listener of its filter as descriptor */
 	DROP_ERROR,    /* it could not go on; struct error follows */
 	DROP_DONE,     /* the work of a child that executes nothing is done */
+	DROP_READY, /* a zygote's child is the payload from here on, and has checked that it is */
 };
 
 struct drop_message {

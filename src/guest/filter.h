@@ -15,7 +15,8 @@ enum filter {
 	FILTER_PAYLOAD,       /* refusals go to a listener */
 	FILTER_PAYLOAD_QUIET, /* the same without a listener: refusals are EPERM */
 	FILTER_AGENT,         /* the payload's calls and those that the agent needs */
-	FILTER_UNCHARGED,     /* refuses memory that RLIMIT_DATA does not count; allows all else */
+	FILTER_ZYGOTE,    /* the agent's calls and those that bring a zygote's child into a box */
+	FILTER_UNCHARGED, /* refuses memory that RLIMIT_DATA does not count; allows all else */
 	FILTER_COUNT
 };
 

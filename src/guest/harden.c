@@ -70,7 +70,7 @@ static int reduce_caps(void)
 }
 
 /* Order: the bounding set and the securebits need CAP_SETPCAP, which reduce_caps gives away. */
-static int harden_caps(bool *ret_empty)
+int harden_caps(bool *ret_empty)
 {
 	bool empty = drop_bounding_set();
 	int r = 0;

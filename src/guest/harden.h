@@ -9,6 +9,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /**
@@ -17,5 +18,8 @@
  * mask; anything else fails.
  */
 int harden_self(uint32_t *ret_layers, struct error *err) attr_must_check;
+/** harden_caps - the part of it that is about capabilities; *ret_empty: the bounding set is empty.
+ */
+int harden_caps(bool *ret_empty) attr_must_check;
 /** harden_signals - every disposition to its default, SIGPIPE apart; nothing blocked. */
 void harden_signals(void);

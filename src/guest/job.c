@@ -2,13 +2,12 @@
 #include "guest/job.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/fd.h"
+#include "guest/drop.h"
 #include "guest/put.h"
 
 void job_done(struct job *job)
@@ -59,14 +58,8 @@ int job_execute(const void *arg, int status, struct error *err)
 	const struct job *job = arg;
 
 	(void)status;
-	if (job->cwd[0] != '\0') {
-		int dir = fd_open_beneath(AT_FDCWD, job->cwd, O_PATH | O_DIRECTORY, 0);
-		if (dir < 0 || fchdir(dir) < 0) {
-			int sys = dir < 0 ? -dir : errno;
-			return error_set(err, ERR_INVALID, sys, "enter '%.128s': %s", job->cwd,
-			                 strerror(sys));
-		}
-	}
+	if (drop_enter(job->cwd, err) < 0)
+		return -1;
 	(void)execve(job->argv[0], job->argv, job->env);
 	return error_set(err, errno == E2BIG ? ERR_TOO_LARGE : ERR_BOX_FAILED, errno,
 	                 "execute '%.128s': %s", job->argv[0], strerror(errno));

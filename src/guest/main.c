@@ -31,6 +31,7 @@
 #include "guest/dispatch.h"
 #include "guest/harden.h"
 #include "guest/hotline.h"
+#include "guest/inject.h"
 #include "guest/landlock.h"
 #include "wire/layer.h"
 
@@ -309,7 +310,8 @@ int main(int argc, char **argv)
 	resident_init(a);
 	sinks_init(&a->sinks);
 	files_init(a);
-	if (hotline_open(a, argc, argv) < 0 || channel_init(&a->ch, AGENT_SOCKET) < 0)
+	if (hotline_open(a, argc, argv) < 0 || inject_open(a, argv) < 0 ||
+	    channel_init(&a->ch, AGENT_SOCKET) < 0)
 		return 1;
 	if (start(a, &err) < 0) {
 		complain(a, err.msg);

@@ -123,7 +123,7 @@ static int start(struct agent *a, const struct msg_exec *msg, struct error *err)
 	plan.stdio[1] = ends.fds[1];
 	plan.stdio[2] = ends.fds[2];
 	note_start(a);
-	return spawn_payload(&plan, job_execute, &job, &p->child, err);
+	return inject_spawn(a, &plan, &job, &p->child, err);
 }
 
 int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg, struct error *err)
@@ -214,13 +214,14 @@ int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg, struct err
 int proc_run_started(struct agent *a)
 {
 	struct proc *p = &a->proc;
-	struct msg_started msg = {0};
 
 	if (p->state != PROC_STARTING || !p->runner || p->runner->state != RESIDENT_ALIVE)
 		return 0;
-	msg.pid = (uint32_t)p->runner->child.pid;
+	/* What it did before it was there was not for this run. */
+	if (p->runner->child.injected && p->cpu_us == 0)
+		p->cpu_us = resident_cpu_us(p->runner);
 	p->state = PROC_RUNNING;
-	return msg_started_encode(&a->ch.out, p->id, &msg);
+	return spawn_say_started(&p->runner->child, &a->ch.out, p->id);
 }
 
 int proc_run_report(struct agent *a, const char *data, size_t len)
@@ -255,6 +256,8 @@ int proc_run_failed(struct agent *a, const struct error *err)
 
 void proc_signal(const struct agent *a, int signo)
 {
+	if (inject_signal(a, &a->proc.child, signo))
+		return;
 	/*
 	 * From PID 1 "all" is exactly the box without the agent: no process gets out of it by a
 	 * session of its own. Anywhere else it would be the rest of the machine, and beside runners
@@ -387,8 +390,7 @@ static int hear_child(struct agent *a)
 
 	while (p->state == PROC_STARTING) {
 		int listener = -1;
-		struct msg_started msg = {.pid = (uint32_t)p->child.pid};
-		switch (spawn_read(p->child.status, &listener, &err)) {
+		switch (inject_hear(a, &p->child, &listener, &err)) {
 		case SPAWN_WAIT:
 			return 0;
 		case SPAWN_LISTENER:
@@ -400,7 +402,7 @@ static int hear_child(struct agent *a)
 		case SPAWN_END:
 			p->child.status = fd_close(p->child.status);
 			p->state = PROC_RUNNING;
-			return msg_started_encode(&a->ch.out, p->id, &msg);
+			return spawn_say_started(&p->child, &a->ch.out, p->id);
 		}
 	}
 	return 0;
@@ -411,8 +413,11 @@ int proc_reaped(struct agent *a, pid_t pid, int wait_status)
 	struct proc *p = &a->proc;
 	int r = 0;
 
-	if (p->state == PROC_IDLE || p->state == PROC_DRAINING || pid != p->child.pid)
-		return 0;
+	/* Who a zygote's child is it says itself, and may have ended since. */
+	if (p->state == PROC_STARTING && p->child.injected)
+		r = hear_child(a);
+	if (r < 0 || p->state == PROC_IDLE || p->state == PROC_DRAINING || pid != p->child.pid)
+		return r;
 	r = hear_child(a);
 	if (r < 0 || p->state != PROC_RUNNING)
 		return r;

@@ -73,7 +73,7 @@ uint64_t resident_cpu_us(const struct resident *r)
 	struct timespec t;
 	clockid_t clock;
 
-	if (!is_alive(r) || clock_getcpuclockid(r->child.pid, &clock) != 0 ||
+	if (!is_alive(r) || r->child.pid == 0 || clock_getcpuclockid(r->child.pid, &clock) != 0 ||
 	    clock_gettime(clock, &t) < 0)
 		return 0;
 	return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / 1000;
@@ -125,7 +125,7 @@ static int spawn(struct agent *a, struct resident *r, const struct msg_exec *msg
 		return error_set(err, ERR_BOX_FAILED, -n, "make a channel: %s", strerror(-n));
 	plan.channel = theirs;
 	r->start_us = clock_us();
-	return spawn_payload(&plan, job_execute, &job, &r->child, err);
+	return inject_spawn(a, &plan, &job, &r->child, err);
 }
 
 int resident_start(struct agent *a, uint32_t id, const struct msg_exec *msg, struct error *err)
@@ -206,6 +206,8 @@ void resident_signal(const struct agent *a, const struct resident *r, int signo)
 	bool alone = count_alive(a) == (is_alive(r) ? 1 : 0) &&
 	             (a->proc.state == PROC_IDLE || a->proc.runner == r);
 
+	if (inject_signal(a, &r->child, signo))
+		return;
 	/* From PID 1 "all" is the box without the agent: nothing can fork its way out of it. */
 	if (signo == SIGKILL && a->is_init && alone)
 		crowd_signal(a, SIGKILL);
@@ -216,7 +218,7 @@ void resident_signal(const struct agent *a, const struct resident *r, int signo)
 void resident_kill_all(const struct agent *a)
 {
 	for (size_t i = 0; i < RESIDENT_MAX; i++)
-		if (is_alive(&a->residents[i]))
+		if (is_alive(&a->residents[i]) && a->residents[i].child.pid > 0)
 			kill_group(&a->residents[i], SIGKILL);
 }
 
@@ -256,8 +258,7 @@ static int hear_child(struct agent *a, struct resident *r)
 	while (r->state == RESIDENT_STARTING) {
 		int listener = -1;
 		int n = 0;
-		struct msg_started msg = {.pid = (uint32_t)r->child.pid};
-		switch (spawn_read(r->child.status, &listener, &err)) {
+		switch (inject_hear(a, &r->child, &listener, &err)) {
 		case SPAWN_WAIT:
 			return 0;
 		case SPAWN_LISTENER:
@@ -269,7 +270,7 @@ static int hear_child(struct agent *a, struct resident *r)
 		case SPAWN_END:
 			r->child.status = fd_close(r->child.status);
 			r->state = RESIDENT_ALIVE;
-			n = msg_started_encode(&a->ch.out, r->id, &msg);
+			n = spawn_say_started(&r->child, &a->ch.out, r->id);
 			return n < 0 ? n : proc_run_started(a);
 		}
 	}
@@ -357,6 +358,12 @@ int resident_reaped(struct agent *a, pid_t pid, int wait_status)
 	struct resident *r = NULL;
 	int n = 0;
 
+	/* Who a zygote's child is it says itself, and may have ended since. */
+	for (size_t i = 0; i < RESIDENT_MAX && n >= 0; i++)
+		if (a->residents[i].state == RESIDENT_STARTING && a->residents[i].child.injected)
+			n = hear_child(a, &a->residents[i]);
+	if (n < 0)
+		return n;
 	for (size_t i = 0; i < RESIDENT_MAX && !r; i++)
 		if (is_alive(&a->residents[i]) && a->residents[i].child.pid == pid)
 			r = &a->residents[i];

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -57,18 +58,20 @@ static enum spawn_news read_word(const struct drop_message *msg, int *fds, size_
 		*ret_listener = TAKE_FD(fds[0]);
 		return SPAWN_LISTENER;
 	}
-	if (msg->word == DROP_DONE)
+	if (msg->word == DROP_DONE || msg->word == DROP_READY)
 		return SPAWN_DONE;
 	*ret_error = msg->error;
 	return SPAWN_ERROR;
 }
 
-enum spawn_news spawn_read(int status, int *ret_listener, struct error *ret_error)
+enum spawn_news spawn_read_from(int status, int *ret_listener, struct ucred *ret_sender,
+                                struct error *ret_error)
 {
 	struct drop_message msg = {0};
+	const struct iovec into = {.iov_base = &msg, .iov_len = sizeof(msg)};
 	int fds[FD_PASS_MAX] = {-1, -1, -1, -1, -1, -1, -1, -1};
 	size_t count = 0;
-	ssize_t n = fd_recv(status, &msg, sizeof(msg), fds, &count);
+	ssize_t n = fd_recv_from(status, &into, fds, &count, ret_sender);
 
 	if (n == -EAGAIN || n == -EINTR)
 		return SPAWN_WAIT;
@@ -76,4 +79,19 @@ enum spawn_news spawn_read(int status, int *ret_listener, struct error *ret_erro
 	if (n != (ssize_t)sizeof(msg))
 		return SPAWN_END;
 	return read_word(&msg, fds, count, ret_listener, ret_error);
+}
+
+enum spawn_news spawn_read(int status, int *ret_listener, struct error *ret_error)
+{
+	return spawn_read_from(status, ret_listener, NULL, ret_error);
+}
+
+int spawn_say_started(const struct spawned *child, struct buf *out, uint32_t id)
+{
+	const struct msg_started msg = {
+		.pid = (uint32_t)child->pid,
+		.injected = child->injected,
+	};
+
+	return msg_started_encode(out, id, &msg);
 }

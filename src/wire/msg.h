@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION      3
+#define WIRE_VERSION      4
 #define WIRE_STDIN_WINDOW (256 * 1024)
 #define WIRE_FILE_WINDOW  (256 * 1024)
 #define WIRE_FILES_MAX    8    /* file operations at the same time */

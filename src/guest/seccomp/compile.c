@@ -43,6 +43,7 @@ enum action_kind {
 	ACTION_REFUSE,
 	ACTION_ERRNO,
 	ACTION_AGENT,
+	ACTION_ZYGOTE,
 	ACTION_UNCHARGED,
 };
 
@@ -73,6 +74,7 @@ struct variant {
 	uint32_t refuse;      /* what "refuse" returns */
 	uint32_t otherwise;   /* what calls that no rule decides return */
 	bool agent;           /* has the "agent" rules too */
+	bool zygote;          /* has the "zygote" rules too */
 	bool uncharged;       /* has the "uncharged" rules, and no others */
 };
 
@@ -91,6 +93,7 @@ static const struct word actions[] = {
 	{"allow",  ACTION_ALLOW },
 	{"refuse", ACTION_REFUSE},
 	{"agent",  ACTION_AGENT },
+	{"zygote", ACTION_ZYGOTE},
 };
 
 static void attr_noreturn attr_printf(2, 3) fail(unsigned line, const char *fmt, ...)
@@ -249,7 +252,7 @@ static void check_reachable(const struct table *table)
 {
 	for (unsigned i = 0; i < table->count; i++) {
 		const struct rule *r = &table->rules[i];
-		if (r->count > 0 || r->kind == ACTION_AGENT)
+		if (r->count > 0 || r->kind == ACTION_AGENT || r->kind == ACTION_ZYGOTE)
 			continue;
 		for (unsigned j = i + 1; j < table->count; j++)
 			if (compete(r, &table->rules[j]))
@@ -326,7 +329,7 @@ static bool applies(const struct rule *r, const struct variant *v)
 {
 	if (v->uncharged || r->kind == ACTION_UNCHARGED)
 		return v->uncharged && r->kind == ACTION_UNCHARGED;
-	return r->kind != ACTION_AGENT || v->agent;
+	return (r->kind != ACTION_AGENT || v->agent) && (r->kind != ACTION_ZYGOTE || v->zygote);
 }
 
 static void emit_rule(struct program *p, const struct rule *r, const struct variant *v)
@@ -581,10 +584,11 @@ static void print_all(FILE *f, const struct table *t)
 	const uint32_t eperm = SECCOMP_RET_ERRNO | EPERM;
 	/* Installed beneath a payload's filter, "uncharged" has nothing to say of other calls. */
 	const struct variant variants[] = {
-		{"payload",       "PAYLOAD",       SECCOMP_RET_USER_NOTIF, absent,            false, false},
-		{"payload_quiet", "PAYLOAD_QUIET", eperm,                  absent,            false, false},
-		{"agent",         "AGENT",         SECCOMP_RET_USER_NOTIF, absent,            true,  false},
-		{"uncharged",     "UNCHARGED",     eperm,                  SECCOMP_RET_ALLOW, false, true },
+		{"payload",       "PAYLOAD",       SECCOMP_RET_USER_NOTIF, absent,            false, false, false},
+		{"payload_quiet", "PAYLOAD_QUIET", eperm,                  absent,            false, false, false},
+		{"agent",         "AGENT",         SECCOMP_RET_USER_NOTIF, absent,            true,  false, false},
+		{"zygote",        "ZYGOTE",        SECCOMP_RET_USER_NOTIF, absent,            true,  true,  false},
+		{"uncharged",     "UNCHARGED",     eperm,                  SECCOMP_RET_ALLOW, false, false, true },
 	};
 
 	(void)fprintf(f,

@@ -7,6 +7,7 @@
  */
 
 #include <errno.h>
+#include <linux/keyctl.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
@@ -90,6 +91,10 @@ static const struct name names[] = {
 	N(FIOQSIZE),
 	N(PR_CAPBSET_READ),
 	N(PR_CAP_AMBIENT),
+	N(PR_CAP_AMBIENT_CLEAR_ALL),
+	N(PR_CAPBSET_DROP),
+	N(PR_SET_SECUREBITS),
+	N(KEYCTL_JOIN_SESSION_KEYRING),
 	N(PR_CAP_AMBIENT_IS_SET),
 	N(PR_GET_AUXV),
 	N(PR_GET_CHILD_SUBREAPER),

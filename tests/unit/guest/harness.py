@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 
-VERSION = 3
+VERSION = 4
 STDIN_WINDOW = 256 * 1024
 HOST = ["SETUP", "PUT_BEGIN", "PUT_DATA", "PUT_END", "EXEC", "STDIN", "STDIN_END", "SIGNAL", "BYE"]
 AGENT = ["HELLO", "STARTED", "STDIN_ROOM", "OUTPUT", "REPORT", "DENIAL", "DONE", "FAILED", "LOG"]
@@ -23,7 +23,7 @@ TYPES = {name: number for number, name in enumerate(HOST + AGENT + LATER + FILES
 NAMES = {number: name for name, number in TYPES.items()}
 FIELDS = {
     "HELLO": [("version", "I"), ("layers", "I"), ("landlock_abi", "I")],
-    "STARTED": [("pid", "I")],
+    "STARTED": [("pid", "I"), ("injected", "B")],
     "STDIN_ROOM": [("bytes", "I")],
     "OUTPUT": [("stream", "B"), ("data", "s")],
     "REPORT": [("data", "s")],

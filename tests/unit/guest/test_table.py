@@ -47,16 +47,23 @@ def test_mistakes_in_the_table_stop_the_build(tmp_path, line, why):
 def test_every_rule_of_the_table_is_understood(tmp_path):
     done, out = compile_table(tmp_path, TABLE.read_text())
     assert done.returncode == 0, done.stderr
-    assert out.read_text().count("static const struct sock_filter") == 4
+    assert out.read_text().count("static const struct sock_filter") == 5
 
 
 def test_rules_of_the_agent_reach_only_its_own_filter(tmp_path):
     made = compile_table(tmp_path, "agent vmsplice -- test\n")[1].read_text()
-    assert made.split(" uncharged[]")[0].count("0x7fff0000") == 1  # SECCOMP_RET_ALLOW
+    assert "0x7fff0000" not in made.split(" agent[]")[0]  # SECCOMP_RET_ALLOW
+    assert made.split(" uncharged[]")[0].count("0x7fff0000") == 2  # zygotes have what the agent has
+
+
+def test_rules_of_zygotes_reach_only_their_own_filter(tmp_path):
+    made = compile_table(tmp_path, "zygote setns -- test\nrefuse setns -- test\n")[1].read_text()
+    assert "0x7fff0000" not in made.split(" zygote[]")[0]
+    assert made.split(" zygote[]")[1].split(" uncharged[]")[0].count("0x7fff0000") == 1
 
 
 def test_rules_for_uncharged_boxes_reach_only_their_own_filter(tmp_path):
     made = compile_table(tmp_path, "uncharged:ENOMEM mmap int3=33 -- test\nallow mmap -- test\n")[1].read_text()
     others, uncharged = made.split(" uncharged[]")
-    assert "0x0005000c" not in others and others.count("0x7fff0000") == 3
+    assert "0x0005000c" not in others and others.count("0x7fff0000") == 4
     assert uncharged.count("0x0005000c") == 1

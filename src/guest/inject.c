@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/inject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "guest/agent.h"
+#include "wire/inject.h"
+
+int inject_open(struct agent *a, char **argv)
+{
+	struct inject *in = a->inject = NEW(struct inject);
+
+	*in = (struct inject){
+		.sock = -1, .stdio = {-1, -1, -1}
+        };
+	while (*argv && strcmp(*argv, INJECT_WORD) != 0)
+		argv++;
+	if (!*argv)
+		return 0;
+	if (fcntl(INJECT_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return -errno;
+	in->sock = INJECT_FD;
+	in->command = argv + 1;
+	return fd_set_nonblock(in->sock, true);
+}
+
+/* The command, word for word; what follows are the program's own arguments. */
+static bool is_for(const struct inject *in, const struct job *job)
+{
+	size_t i = 0;
+
+	if (in->sock < 0)
+		return false;
+	for (; in->command[i]; i++)
+		if (!job->argv[i] || strcmp(job->argv[i], in->command[i]) != 0)
+			return false;
+	return i > 0;
+}
+
+static void forget(struct inject *in)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(in->stdio); i++)
+		in->stdio[i] = fd_close(in->stdio[i]);
+	if (in->channel > 0)
+		(void)fd_close(in->channel);
+	in->channel = 0;
+	job_done(&in->job);
+	in->job = (struct job){0};
+	in->pending = false;
+}
+
+/* Copies for the other way; the caller closes its own. */
+static int keep(struct inject *in, const struct drop_plan *plan)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(in->stdio) && r >= 0; i++)
+		r = in->stdio[i] = fd_dup(plan->stdio[i]);
+	if (r >= 0 && plan->channel > 0)
+		r = in->channel = fd_dup(plan->channel);
+	return r < 0 ? r : 0;
+}
+
+static int add_words(struct buf *b, char *const *words, uint32_t *ret_count)
+{
+	int r = 0;
+
+	for (; *words && r >= 0; words++, (*ret_count)++)
+		r = buf_add(b, *words, strlen(*words) + 1);
+	return r;
+}
+
+static int make_order(const struct agent *a, const struct drop_plan *plan, const struct job *job,
+                      struct buf *b)
+{
+	struct inject_order order = {
+		.magic = INJECT_MAGIC,
+		.flags = (plan->channel > 0 ? INJECT_CHANNEL : 0) |
+	                 (plan->ruleset >= 0 ? INJECT_RULESET : 0) |
+	                 (plan->notify ? INJECT_NOTIFY : 0),
+		.setup = a->setup,
+	};
+	int r = buf_add(b, &order, sizeof(order));
+
+	if (r >= 0)
+		r = add_words(b, job->argv, &order.argc);
+	if (r >= 0)
+		r = add_words(b, job->env, &order.envc);
+	if (r >= 0)
+		r = buf_add(b, job->cwd, strlen(job->cwd) + 1);
+	if (r < 0)
+		return r;
+	order.bytes = (uint32_t)(b->len - sizeof(order));
+	memcpy(b->data, &order, sizeof(order));
+	return 0;
+}
+
+static int send_order(const struct agent *a, const struct drop_plan *plan, const struct job *job)
+{
+	cleanup_buf struct buf b = BUF_INIT(sizeof(struct inject_order) + INJECT_WORDS_MAX);
+	int fds[FD_PASS_MAX] = {plan->stdio[0], plan->stdio[1], plan->stdio[2], plan->workspace,
+	                        plan->status};
+	size_t count = INJECT_ORDER_FDS;
+	int r = make_order(a, plan, job, &b);
+
+	if (plan->channel > 0)
+		fds[count++] = plan->channel;
+	if (plan->ruleset >= 0)
+		fds[count++] = plan->ruleset;
+	return r < 0 ? r : fd_send(a->inject->sock, b.data, b.len, fds, count);
+}
+
+/* Return: our end, with *ret_theirs in the plan; or a negative errno. */
+static int open_status(int *ret_theirs)
+{
+	const int on = 1;
+	int ends[2];
+	int r = fd_socketpair(SOCK_SEQPACKET, ends);
+
+	if (r < 0)
+		return r;
+	*ret_theirs = ends[1];
+	r = fd_set_nonblock(ends[0], true);
+	if (r >= 0 && setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+		r = -errno;
+	if (r >= 0)
+		return ends[0];
+	(void)fd_close(ends[0]);
+	return r;
+}
+
+static int order(struct agent *a, struct drop_plan *plan, struct job *job,
+                 struct spawned *ret_child)
+{
+	struct inject *in = a->inject;
+	cleanup_close int theirs = -1;
+	cleanup_close int ours = open_status(&theirs);
+	int r = ours < 0 ? ours : keep(in, plan);
+
+	plan->status = theirs;
+	if (r >= 0)
+		r = send_order(a, plan, job);
+	/* What was sent waits for the child, whether it is there yet or not. */
+	in->sock = fd_close(in->sock);
+	if (r < 0) {
+		forget(in);
+		return r;
+	}
+	in->job = *job;
+	*job = (struct job){0};
+	in->pending = true;
+	*ret_child = (struct spawned){.status = TAKE_FD(ours), .injected = true};
+	return 0;
+}
+
+/* Told, because somebody counted on it; nothing is lost but time. */
+static void complain(struct agent *a, const char *why, int sys)
+{
+	char text[200];
+	struct msg_log msg = {.level = LOG_LEVEL_WARN};
+	int r;
+
+	(void)snprintf(text, sizeof(text), "no child of the zygote (%s%s%s), executing", why,
+	               sys ? ": " : "", sys ? strerror(sys) : "");
+	msg.text = wire_str(text);
+	r = msg_log_encode(&a->ch.out, 0, &msg);
+	(void)r; /* a channel that is full of something else */
+}
+
+int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
+                 struct spawned *ret_child, struct error *err)
+{
+	int r;
+
+	if (is_for(a->inject, job)) {
+		r = order(a, plan, job, ret_child);
+		if (r >= 0)
+			return 0;
+		complain(a, "it takes no order", -r);
+	}
+	/* A child that is not for this ends before anything of a payload runs: it has powers yet.
+	 */
+	a->inject->sock = fd_close(a->inject->sock);
+	return spawn_payload(plan, job_execute, job, ret_child, err);
+}
+
+static enum spawn_news execute(struct agent *a, struct spawned *child, struct error *err)
+{
+	struct inject *in = a->inject;
+	struct drop_plan plan = {
+		.setup = &a->setup,
+		.stdio = {in->stdio[0], in->stdio[1], in->stdio[2]},
+		.channel = in->channel,
+		.workspace = a->workspace,
+		.ruleset = a->ruleset,
+		.notify = true,
+	};
+	int r;
+
+	(void)fd_close(child->status);
+	*child = (struct spawned){.status = -1};
+	r = spawn_payload(&plan, job_execute, &in->job, child, err);
+	if (r >= 0 && in->due)
+		(void)kill(child->pid, in->due);
+	forget(in);
+	return r < 0 ? SPAWN_ERROR : SPAWN_WAIT;
+}
+
+/* By the kernel's word it is a process of this box with the payload's ids. */
+static bool is_payload(const struct agent *a, const struct ucred *sender)
+{
+	return sender->pid > 1 && sender->uid == a->setup.uid && sender->gid == a->setup.gid;
+}
+
+static enum spawn_news accept_child(struct agent *a, struct spawned *child,
+                                    const struct ucred *sender)
+{
+	struct inject *in = a->inject;
+
+	child->pid = sender->pid;
+	/* It has its own session since it dropped everything. */
+	if (in->due)
+		(void)kill(-child->pid, in->due);
+	forget(in);
+	return SPAWN_END;
+}
+
+enum spawn_news inject_hear(struct agent *a, struct spawned *child, int *ret_listener,
+                            struct error *ret_error)
+{
+	struct ucred sender = {0};
+	struct error why = {0};
+	enum spawn_news news;
+
+	if (!child->injected || !a->inject->pending)
+		return spawn_read(child->status, ret_listener, ret_error);
+	news = spawn_read_from(child->status, ret_listener, &sender, &why);
+	if (news == SPAWN_WAIT || news == SPAWN_LISTENER)
+		return news;
+	if (news == SPAWN_DONE && is_payload(a, &sender))
+		return accept_child(a, child, &sender);
+	/* One that is not who it should be does not live to see its order obeyed. */
+	if (news == SPAWN_DONE && sender.pid > 1)
+		(void)kill(sender.pid, SIGKILL);
+	complain(a, news == SPAWN_ERROR ? why.msg : "it is gone", why.sys);
+	return execute(a, child, ret_error);
+}
+
+bool inject_signal(const struct agent *a, const struct spawned *child, int signo)
+{
+	if (!child->injected || child->pid > 0 || !a->inject->pending)
+		return false;
+	a->inject->due = signo;
+	return true;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "zygote/internal.h"
+
+/*
+ * The steps before either succeed or end the process. This asks the kernel all the same, of which
+ * nothing is assumed: a child that is not what a cold one would be must not run a line.
+ */
+
+#define STATUS_MAX 4096
+
+static const char *const namespaces[] = {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"};
+
+static int compare(const char *own, const char *of_agent)
+{
+	char path[64];
+	struct stat a, b;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", own);
+	if (stat(path, &a) < 0)
+		return -errno;
+	(void)snprintf(path, sizeof(path), "/proc/1/ns/%s", of_agent);
+	if (stat(path, &b) < 0)
+		return -errno;
+	return a.st_ino == b.st_ino && a.st_dev == b.st_dev ? 0 : -EXDEV;
+}
+
+int check_namespaces(struct error *err)
+{
+	int r = compare("time", "time_for_children");
+
+	if (r < 0 && r != -ENOENT)
+		return error_set(err, ERR_BOX_FAILED, -r, "not in the box's time namespace");
+	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
+		r = compare(namespaces[i], namespaces[i]);
+		if (r < 0)
+			return error_set(err, ERR_BOX_FAILED, -r, "not in the box's %s namespace",
+			                 namespaces[i]);
+	}
+	return 0;
+}
+
+/* Whether @text has a line "NAME:<tab>VALUE", the end of the line included. */
+static bool has_line(const char *text, const char *name, const char *value)
+{
+	char want[128];
+	const char *at;
+	size_t len;
+
+	if (str_format(want, sizeof(want), "\n%s:\t%s", name, value) < 0)
+		return false;
+	len = strlen(want);
+	at = strstr(text, want);
+	return at && (at[len] == '\n' || at[len] == '\0');
+}
+
+int check_payload(const struct msg_setup *setup, struct error *err)
+{
+	static const char none[] = "0000000000000000";
+	char text[STATUS_MAX], uids[64], gids[64];
+	const struct {
+		const char *name, *value;
+	} lines[] = {
+		{"Uid",        uids},
+                {"Gid",        gids},
+                {"CapInh",     none},
+		{"CapPrm",     none},
+                {"CapEff",     none},
+                {"CapBnd",     none},
+		{"CapAmb",     none},
+                {"NoNewPrivs", "1" },
+                {"Seccomp",    "2" },
+	};
+	int r = file_read_text_at(AT_FDCWD, "/proc/self/status", text, sizeof(text));
+
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "read /proc/self/status");
+	(void)snprintf(uids, sizeof(uids), "%u\t%u\t%u\t%u", setup->uid, setup->uid, setup->uid,
+	               setup->uid);
+	(void)snprintf(gids, sizeof(gids), "%u\t%u\t%u\t%u", setup->gid, setup->gid, setup->gid,
+	               setup->gid);
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		if (!has_line(text, lines[i].name, lines[i].value))
+			return error_set(err, ERR_BOX_FAILED, 0, "%s is not %s", lines[i].name,
+			                 lines[i].value);
+	return 0;
+}
