@@ -29,6 +29,7 @@ static const step_fn step_fns[STEP_COUNT] = {
 	[STEP_NET] = step_net,
 	[STEP_LAYERS] = step_layers,
 	[STEP_CLONE] = step_clone,
+	[STEP_INJECT] = step_inject,
 	[STEP_DEATHSIG] = step_deathsig,
 	[STEP_CGROUP_JOIN] = step_cgroup_join,
 	[STEP_WAIT] = step_wait,
@@ -89,6 +90,8 @@ void build_init(struct build *b, const struct host *host, struct netpool *nets,
 		.sync_box = -1,
 		.hot_host = -1,
 		.hot_box = -1,
+		.inject_box = -1,
+		.inject_child = -1,
 		.pidfd = -1,
 	};
 	groups_init(&b->groups);
@@ -96,8 +99,9 @@ void build_init(struct build *b, const struct host *host, struct netpool *nets,
 
 void build_close(struct build *b)
 {
-	int *const fds[] = {&b->agent_host, &b->agent_box, &b->sync_host, &b->sync_box,
-	                    &b->pidfd,      &b->net,       &b->hot_host,  &b->hot_box};
+	int *const fds[] = {&b->agent_host, &b->agent_box,   &b->sync_host, &b->sync_box,
+	                    &b->pidfd,      &b->net,         &b->hot_host,  &b->hot_box,
+	                    &b->inject_box, &b->inject_child};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		*fds[i] = fd_close(*fds[i]);

@@ -60,6 +60,7 @@ int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
 	slots_init(&boxes->slots, host->slots);
 	list_init(&boxes->all);
 	grouppool_open(&boxes->groups, host);
+	zygotes_init(&boxes->zygotes, host, epoll, BOX_WATCH_ZYGOTES);
 	return netpool_open(&boxes->nets);
 }
 
@@ -82,6 +83,7 @@ void boxes_done(struct boxes *boxes)
 		box_free(boxes, box);
 	map_free(boxes->by_id);
 	boxes->by_id = NULL;
+	zygotes_close(&boxes->zygotes);
 	grouppool_close(&boxes->groups);
 	netpool_close(&boxes->nets);
 }
@@ -140,11 +142,14 @@ static int start(struct boxes *boxes, struct box *box, struct error *err)
 
 int boxes_create(struct boxes *boxes, const struct engine_request *req, struct error *err)
 {
+	enum engine_start how;
+	struct zygote *zygote = zygotes_find(&boxes->zygotes, req, &how);
+	uint32_t flags = zygote ? req->flags | ENGINE_FLAG_INJECT : req->flags;
 	struct plan plan;
 	struct box *box;
 	int slot;
 
-	if (plan_make(&boxes->host->facts, &req->limits, req->flags, &plan, err) < 0)
+	if (plan_make(&boxes->host->facts, &req->limits, flags, &plan, err) < 0)
 		return -1;
 	if (map_get(boxes->by_id, req->box_id))
 		return error_set(err, ERR_CONFLICT, 0, "there is a box '%s'", req->box_id);
@@ -154,6 +159,8 @@ int boxes_create(struct boxes *boxes, const struct engine_request *req, struct e
 		                 boxes->slots.count);
 	box = box_new(boxes, req, (uint32_t)slot);
 	box->build.plan = plan;
+	box->build.zygote = zygote;
+	box->start = how;
 	if (map_put(boxes->by_id, box->build.id, box) < 0)
 		abort(); /* looked up above */
 	if (start(boxes, box, err) == 0) {
@@ -283,6 +290,10 @@ void boxes_on_event(struct boxes *boxes, uint64_t value)
 	uint64_t slot = value / 2;
 	struct box *box = slot < BOXES_MAX ? boxes->by_slot[slot] : NULL;
 
+	if (value >= BOX_WATCH_ZYGOTES) {
+		zygotes_on_event(&boxes->zygotes, value);
+		return;
+	}
 	if (!box)
 		return;
 	if (value % 2 == BOX_WATCH_PIDFD)
@@ -350,12 +361,13 @@ static void work_on(struct boxes *boxes, struct box *box, uint64_t now)
 
 int boxes_work(struct boxes *boxes)
 {
-	uint64_t now = clock_us(), next = UINT64_MAX;
+	uint64_t now = clock_us(), next;
 	bool early = false;
 	struct box *box;
 
 	LIST_FOREACH (box, &boxes->all, struct box, node)
 		work_on(boxes, box, now);
+	next = zygotes_work(&boxes->zygotes, now);
 	LIST_FOREACH (box, &boxes->all, struct box, node) {
 		early = early || box->state == BOX_BUILDING;
 		if (has_deadline(box) && box->deadline_us < next)

@@ -11,6 +11,7 @@
 #include "engine/grouppool.h"
 #include "engine/internal.h"
 #include "engine/netpool.h"
+#include "engine/zygote.h"
 
 struct map;
 
@@ -36,6 +37,7 @@ struct box {
 	struct list node; /* of boxes.all */
 	struct build build;
 	enum box_state state;
+	enum engine_start start;
 	uint32_t create_seq; /* until CREATED or FAILED was sent */
 	uint32_t destroy_seq;
 	bool announced; /* CREATED was sent: GONE will be */
@@ -65,6 +67,7 @@ struct boxes {
 	struct list all;
 	struct netpool nets;
 	struct grouppool groups;
+	struct zygotes zygotes;
 };
 
 /* Which of a box's descriptors an epoll event is about: slot * 2 + this. */
@@ -72,6 +75,9 @@ enum box_watch {
 	BOX_WATCH_SYNC,
 	BOX_WATCH_PIDFD,
 };
+
+/* First value for epoll of zygotes, above those of boxes. */
+#define BOX_WATCH_ZYGOTES (BOXES_MAX * 2)
 
 /** boxes_init - Return: 0 or a negative errno. */
 int boxes_init(struct boxes *boxes, const struct host *host, int epoll,

@@ -34,16 +34,20 @@
  *   millibox-engine --agent FILE --runners DIR --runtime-dir DIR --uid-base N --log-level L
  *                   --log-format F --max-memory BYTES --max-disk BYTES --max-pids N --max-cpu N
  *                   --custody NAME --lease MS --identity N
- *                   [--roots DIR]...
+ *                   [--zygote FILE --zygote-forks N --zygote-memory BYTES] [--roots DIR]...
  * Each DIR of --roots has roots of boxes as its subdirectories. They are all that the daemon can
  * name as one: it gives a name, never a path.
  */
 #define ENGINE_SOCKET_FD 3
 
-#define ENGINE_VERSION   2
+#define ENGINE_VERSION   3
 #define ENGINE_ID_LEN    32 /* box ids: [a-z0-9]{1,31} and NUL */
 #define ENGINE_ROOT_LEN  65 /* names of roots: [a-z0-9._-]{1,64}, no dot first, and NUL */
 #define ENGINE_BASES_MAX 8  /* --roots */
+
+#define ENGINE_ZYGOTES_MAX 16
+#define ENGINE_COMMAND_LEN 64  /* FOLDER/FILE, each [a-z0-9._-], no dot first, and NUL */
+#define ENGINE_MODULES_LEN 512 /* names of [A-Za-z0-9_.] with a space between, and NUL */
 
 enum engine_op {
 	ENGINE_OP_NONE,
@@ -63,6 +67,7 @@ enum engine_op {
 	ENGINE_END,     /* request: end all boxes and exit; the end of the socket is the answer */
 	ENGINE_KEPT,    /* as CREATED, of a box that was kept; its agent has a new stream */
 	ENGINE_ADOPTED, /* there are no more */
+	ENGINE_ZYGOTE,  /* request: have a zygote from now on; no answer unless it is refused */
 	ENGINE_OP_COUNT
 };
 
@@ -84,6 +89,18 @@ enum engine_flag {
 	ENGINE_FLAG_KEEP = 1u << 2,           /* outlives its daemon: see custody */
 	ENGINE_FLAG_IMAGE = 1u << 3,          /* on the root that is named, not on the host's */
 	ENGINE_FLAGS_ALL = (1u << 4) - 1,
+	/* Never of a request: a zygote is ready to make the first program of this box. */
+	ENGINE_FLAG_INJECT = 1u << 31,
+};
+
+/* How the first program of a box will come to be, where its request named a zygote. */
+enum engine_start {
+	ENGINE_START_COLD,    /* none was named */
+	ENGINE_START_ZYGOTE,  /* by a zygote, unless that dies meanwhile */
+	ENGINE_START_NOT_YET, /* cold, because the zygote is being started */
+	ENGINE_START_BROKEN,  /* cold, because it cannot be started here */
+	ENGINE_START_ROOT,    /* cold, because zygotes live on the host's root only */
+	ENGINE_START_COUNT
 };
 
 struct engine_request {
@@ -94,6 +111,21 @@ struct engine_request {
 	uint32_t flags;              /* CREATE: enum engine_flag */
 	uint32_t frozen;             /* FREEZE: 0 or 1 */
 	char root[ENGINE_ROOT_LEN];  /* CREATE with ENGINE_FLAG_IMAGE */
+	uint8_t zygote;              /* CREATE: 0, or a number that a ZYGOTE gave */
+	uint8_t unused[2];
+};
+
+/*
+ * The whole of a ZYGOTE: a file in the directory of runners that says what to execute, one word a
+ * line, and what that is to import. The engine takes no command from anybody.
+ */
+struct engine_zygote {
+	uint32_t op; /* ENGINE_ZYGOTE */
+	uint32_t seq;
+	uint32_t zygote; /* 1 to ENGINE_ZYGOTES_MAX */
+	uint32_t unused;
+	char command[ENGINE_COMMAND_LEN];
+	char modules[ENGINE_MODULES_LEN];
 };
 
 enum engine_cgroup {
@@ -122,7 +154,7 @@ struct engine_probe {
 	uint32_t boxes_max;  /* id slots: boxes alive at the same time */
 	uint64_t identity;   /* --identity: what the daemon that started it would have it be */
 	uint32_t images;     /* 1: ENGINE_FLAG_IMAGE is possible here */
-	uint32_t unused;
+	uint32_t zygotes;    /* 1: ENGINE_ZYGOTE is possible here */
 };
 
 /* Descriptors that come with ENGINE_CREATED and ENGINE_KEPT, in this order; the mask says which are
@@ -145,6 +177,7 @@ struct engine_created {
 	uint32_t uid;      /* of the payload, inside */
 	uint32_t gid;
 	uint32_t frozen; /* KEPT: 0 or 1 */
+	uint32_t start;  /* enum engine_start */
 };
 
 struct engine_gone {

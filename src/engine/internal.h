@@ -48,6 +48,9 @@ struct options {
 	uint64_t identity;
 	size_t bases_count;
 	const char *bases[ENGINE_BASES_MAX]; /* --roots */
+	const char *zygote;                  /* library; NULL: no zygotes */
+	uint32_t zygote_forks;               /* then it is replaced */
+	uint64_t zygote_memory;              /* bytes; the same */
 };
 
 /* Host ids that are ours to give away, numbered as in the engine's own user namespace. */
@@ -98,7 +101,10 @@ struct host {
 	struct custody custody;
 	uint64_t identity;
 	uint32_t landlock_abi;
-	int agent_exe;      /* sealed memory file; owned */
+	int agent_exe;  /* sealed memory file; owned */
+	int zygote_lib; /* the same; -1: no zygotes */
+	uint32_t zygote_forks;
+	uint64_t zygote_memory;
 	size_t bases_count; /* ROOT_BASES/0 ... */
 	size_t mask_count;
 	struct proc_mask masks[MASKS_MAX];
@@ -115,6 +121,7 @@ struct box_groups {
 
 struct grouppool;
 struct netpool;
+struct zygote;
 
 struct build {
 	const struct host *host;
@@ -131,8 +138,11 @@ struct build {
 	int sync_box;
 	int hot_host; /* hot line to the agent of a box that is kept; owned */
 	int hot_box;
-	int net;   /* its network namespace; owned */
-	int pidfd; /* owned */
+	struct zygote *zygote; /* borrowed; NULL: none */
+	int inject_box;        /* the agent's socket to the zygote's child; owned */
+	int inject_child;      /* the child's end; owned until it is sent */
+	int net;               /* its network namespace; owned */
+	int pidfd;             /* owned */
 	pid_t pid;
 	int root; /* in the child only: the new root */
 };
@@ -190,7 +200,8 @@ void slots_put(struct slots *slots, uint32_t slot);
 
 /* template.c: the tree every box clones, and the engine's own root */
 int template_build(const struct options *options, struct error *err) attr_must_check;
-int template_load_agent(const char *path, struct error *err) attr_must_check;
+/** template_load - a program or library as a sealed memory file. Return: it, or -1. */
+int template_load(const char *path, struct error *err) attr_must_check;
 /** template_enter - leave the host's tree for the one that was built. */
 int template_enter(struct error *err) attr_must_check;
 
@@ -219,6 +230,7 @@ int step_cgroup_limit(struct build *b, struct error *err);
 int step_channels(struct build *b, struct error *err);
 int step_layers(struct build *b, struct error *err);
 int step_clone(struct build *b, struct error *err);
+int step_inject(struct build *b, struct error *err);
 int step_deathsig(struct build *b, struct error *err);
 int step_cgroup_join(struct build *b, struct error *err);
 int step_wait(struct build *b, struct error *err);

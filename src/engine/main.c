@@ -68,6 +68,16 @@ static struct engine_limits complete_maxima(struct engine_limits maxima)
 	return maxima;
 }
 
+static int load_zygote(const struct options *options, struct host *host, struct error *err)
+{
+	if (!options->zygote)
+		return 0;
+	host->zygote_forks = options->zygote_forks;
+	host->zygote_memory = options->zygote_memory;
+	host->zygote_lib = template_load(options->zygote, err);
+	return host->zygote_lib < 0 ? -1 : 0;
+}
+
 static int collect(const struct options *options, const struct privilege *privilege,
                    struct host *host, struct error *err)
 {
@@ -85,8 +95,8 @@ static int collect(const struct options *options, const struct privilege *privil
 	host->slots = ids_slots(&host->ids);
 	if (host->slots > privilege_boxes_max())
 		host->slots = privilege_boxes_max();
-	host->agent_exe = template_load_agent(options->agent, err);
-	if (host->agent_exe < 0)
+	host->agent_exe = template_load(options->agent, err);
+	if (host->agent_exe < 0 || load_zygote(options, host, err) < 0)
 		return -1;
 	proc_masks_find(host);
 	host->landlock_abi = probe_landlock_abi();
@@ -141,9 +151,10 @@ static int mode_serve(const struct options *options)
 {
 	struct host host = {
 		.instance = {.dir = -1, .lock = -1},
-                  .custody = {.listener = -1        },
-                  .agent_exe = -1
-        };
+		.custody = {.listener = -1        },
+		.agent_exe = -1,
+		.zygote_lib = -1,
+	};
 	struct error err = {0};
 	bool started = false;
 	int r = start_and_serve(options, &host, &started, &err);
@@ -156,6 +167,7 @@ static int mode_serve(const struct options *options)
 	custody_close(&host.custody, &host.instance);
 	instance_release(&host.instance);
 	(void)fd_close(host.agent_exe);
+	(void)fd_close(host.zygote_lib);
 	return r < 0 ? 1 : 0;
 }
 
@@ -218,6 +230,9 @@ static const struct item {
 	{"agent",            TO_TEXT,   AT(options.agent),           0,                          "program for PID 1"                            },
 	{"runners",          TO_TEXT,   AT(options.runners),         0,                          "directory of runners"                         },
 	{"roots",            TO_BASES,  0,                           0,                          "directory of roots for boxes; may be repeated"},
+	{"zygote",           TO_TEXT,   AT(options.zygote),          0,                          "library of zygotes; without it there are none"},
+	{"zygote-forks",     TO_U32,    AT(options.zygote_forks),    0,                          "children after which a zygote is replaced"    },
+	{"zygote-memory",    TO_U64,    AT(options.zygote_memory),   0,                          "bytes above which a zygote is replaced"       },
 	{"runtime-dir",      TO_TEXT,   AT(options.runtime_dir),     0,                          "directory for locks"                          },
 	{"uid-base",         TO_U64,    AT(options.uid_base),        0,                          "first host id"                                },
 	{"log-level",        TO_LEVEL,  AT(log_level),               0,                          "error, warn, info or debug"                   },
@@ -342,7 +357,10 @@ static int parse_arguments(int argc, char **argv, struct arguments *args)
 int main(int argc, char **argv)
 {
 	struct arguments args = {
-		.options = {.fd = ENGINE_SOCKET_FD, .maxima = request_limits_most()},
+		.options = {.fd = ENGINE_SOCKET_FD,
+	                    .maxima = request_limits_most(),
+	                    .zygote_forks = UINT32_MAX,
+	                    .zygote_memory = UINT64_MAX},
 		.limits = request_limits_default(),
 		.log_level = LOG_LEVEL_INFO,
 		.log_format = LOG_FORMAT_TEXT,

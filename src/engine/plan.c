@@ -149,6 +149,11 @@ static const struct row rows[STEP_COUNT] = {
 		.name = "clone", .phase = PLAN_PREPARE, .layers = NAMESPACES, .what = tell_clone,
 		.why = "everything it inherits is there; from here there is something to kill when a step fails",
 	},
+	[STEP_INJECT] = {
+		.name = "inject", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_INJECT,
+		.text = "ask the zygote for a child in the box's pid namespace and groups; it waits for the agent",
+		.why = "needs the namespace; it is made while the box is built",
+	},
 	[STEP_IDMAP] = {
 		.name = "idmap", .phase = PLAN_PREPARE, .what = tell_idmap,
 		.why = "only from outside, and only once; done while the child joins its groups, because it "
@@ -249,8 +254,8 @@ static const struct row rows[STEP_COUNT] = {
 	},
 	[STEP_DESCRIPTORS] = {
 		.name = "descriptors", .phase = PLAN_BUILD,
-		.text = "0, 1, 2 on the box's /dev/null, 3 the agent's socket (4 its hot line), all others "
-		        "closed",
+		.text = "0, 1, 2 on the box's /dev/null, 3 the agent's socket (4 its hot line, 5 a socket to "
+		        "the zygote's child), all others closed",
 		.why = "after the last step that needed one; /dev/null is the one inside",
 	},
 	[STEP_CAPS] = {

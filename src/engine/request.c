@@ -154,8 +154,41 @@ static int check_root(const struct engine_request *req, struct error *err)
 	return 0;
 }
 
+/* A name of letters that stand for nothing else in a path. Return: its length; 0: it is none. */
+static size_t name_len(const char *name)
+{
+	return name[0] == '.' ? 0 : strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-");
+}
+
+/* FOLDER/FILE below the directory of runners. */
+static bool is_command(const char command[ENGINE_COMMAND_LEN])
+{
+	size_t len = strnlen(command, ENGINE_COMMAND_LEN);
+	size_t folder, file;
+
+	if (len == ENGINE_COMMAND_LEN || !is_zero(command + len, ENGINE_COMMAND_LEN - len))
+		return false;
+	folder = name_len(command);
+	if (folder == 0 || command[folder] != '/')
+		return false;
+	file = name_len(command + folder + 1);
+	return file > 0 && folder + 1 + file == len;
+}
+
+static bool are_modules(const char modules[ENGINE_MODULES_LEN])
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789_. ";
+	size_t len = strnlen(modules, ENGINE_MODULES_LEN);
+
+	return len < ENGINE_MODULES_LEN && strspn(modules, allowed) == len &&
+	       is_zero(modules + len, ENGINE_MODULES_LEN - len);
+}
+
 static int check_create(const struct engine_request *req, struct error *err)
 {
+	if (req->zygote > ENGINE_ZYGOTES_MAX)
+		return error_field(err, "zygote", "must be 0 to %d", ENGINE_ZYGOTES_MAX);
 	if (req->flags & ~(uint32_t)ENGINE_FLAGS_ALL)
 		return error_field(err, "flags", "unknown flag");
 	if (req->frozen != 0)
@@ -167,6 +200,8 @@ static int check_create(const struct engine_request *req, struct error *err)
 
 static int check_no_limits(const struct engine_request *req, struct error *err)
 {
+	if (req->zygote != 0)
+		return error_field(err, "zygote", "is not for this operation");
 	if (!is_zero(&req->limits, sizeof(req->limits)) || req->flags != 0)
 		return error_field(err, "limits", "are not for this operation");
 	return check_root(req, err);
@@ -230,6 +265,30 @@ int request_check(const void *data, size_t len, struct engine_request *ret_reque
 	if (check_box_id(&req, checks[req.op].has_box, err) < 0 ||
 	    checks[req.op].check(&req, err) < 0)
 		return -1;
+	*ret_request = req;
+	return 0;
+}
+
+int request_check_zygote(const void *data, size_t len, struct engine_zygote *ret_request,
+                         struct error *err)
+{
+	struct engine_zygote req;
+
+	if (len != sizeof(req))
+		return error_set(err, ERR_PROTOCOL, 0, "a request of %zu bytes, not %zu", len,
+		                 sizeof(req));
+	memcpy(&req, data, sizeof(req));
+	ret_request->seq = req.seq;
+	if (req.op != ENGINE_ZYGOTE)
+		return error_set(err, ERR_PROTOCOL, 0, "operation %u is of another size", req.op);
+	if (req.seq == 0)
+		return error_field(err, "seq", "0 stands for events");
+	if (req.zygote == 0 || req.zygote > ENGINE_ZYGOTES_MAX || req.unused != 0)
+		return error_field(err, "zygote", "must be 1 to %d", ENGINE_ZYGOTES_MAX);
+	if (!is_command(req.command))
+		return error_field(err, "command", "must be FOLDER/FILE of [a-z0-9._-]");
+	if (!are_modules(req.modules))
+		return error_field(err, "modules", "must be names of [A-Za-z0-9_.]");
 	*ret_request = req;
 	return 0;
 }

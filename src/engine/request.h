@@ -32,3 +32,6 @@ struct engine_limits request_limits_most(void);
 
 /** request_limits_default - the limits of a box nobody said anything about, for --plan. */
 struct engine_limits request_limits_default(void);
+/** request_check_zygote - the same of a ZYGOTE. After a failure *ret_request has its seq, or 0. */
+int request_check_zygote(const void *data, size_t len, struct engine_zygote *ret_request,
+                         struct error *err) attr_must_check;

@@ -31,7 +31,7 @@
 
 /* Above all values of boxes. */
 enum watch {
-	WATCH_SOCKET = BOXES_MAX * 2,
+	WATCH_SOCKET = BOX_WATCH_ZYGOTES + ENGINE_ZYGOTES_MAX,
 	WATCH_CUSTODY,
 };
 
@@ -50,6 +50,8 @@ static void lose_daemon(struct server *s)
 	(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock, NULL);
 	s->sock = fd_close(s->sock);
 	s->adoptable = false;
+	/* Whoever comes next says which are wanted. */
+	zygotes_drop(&s->boxes.zygotes);
 	s->lease_end_us = clock_us() + s->host->custody.lease_ms * USEC_PER_MS;
 }
 
@@ -132,6 +134,7 @@ static void hand_over(struct server *s, const struct box *box, struct engine_rep
 		.uid = BOX_PAYLOAD_ID,
 		.gid = BOX_PAYLOAD_ID,
 		.frozen = box->frozen,
+		.start = box->start,
 	};
 	send_reply(s, reply, passed.fds, passed.count);
 }
@@ -191,6 +194,7 @@ static void do_probe(struct server *s, const struct engine_request *req)
 		.boxes_max = s->host->slots,
 		.identity = s->host->identity,
 		.images = s->host->facts.has_images,
+		.zygotes = s->host->zygote_lib >= 0,
 	};
 	send_reply(s, &reply, NULL, 0);
 }
@@ -297,10 +301,23 @@ static const struct {
           [ENGINE_END] = {do_end,     true },
 };
 
+/* The one request of another size. */
+static void on_zygote(struct server *s, const void *data, size_t len)
+{
+	static const char no_box[ENGINE_ID_LEN];
+	struct engine_zygote req = {0};
+	struct error err = {0};
+
+	if (request_check_zygote(data, len, &req, &err) == 0 && s->stopping)
+		(void)error_set(&err, ERR_UNAVAILABLE, 0, "the engine is stopping");
+	if (error_is_set(&err) || zygotes_define(&s->boxes.zygotes, &req, &err) < 0)
+		send_failed(s, req.seq, no_box, &err);
+}
+
 static void on_request(struct server *s)
 {
 	/* One more byte than a request, so that a longer one is seen to be longer. */
-	char bytes[sizeof(struct engine_request) + 1];
+	char bytes[sizeof(struct engine_zygote) + 1];
 	struct engine_request req;
 	struct error err = {0};
 	ssize_t n = fd_recv(s->sock, bytes, sizeof(bytes), NULL, NULL);
@@ -308,6 +325,10 @@ static void on_request(struct server *s)
 	if (n == 0 || n == -ECONNRESET) {
 		log_debug("the daemon closed its end");
 		lose_daemon(s);
+		return;
+	}
+	if (n == sizeof(struct engine_zygote)) {
+		on_zygote(s, bytes, (size_t)n);
 		return;
 	}
 	if (request_check(bytes, n > 0 ? (size_t)n : 0, &req, &err) == 0 && s->stopping &&

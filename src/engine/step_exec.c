@@ -7,16 +7,19 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "engine/zygote.h"
 #include "wire/hotline.h"
+#include "wire/inject.h"
 
 /* The agent's descriptors; the last two close themselves when it starts. */
 enum agent_fd {
 	AGENT_NULL_MAX = 2,
 	AGENT_SOCKET = 3,
 	AGENT_HOTLINE = HOTLINE_FD,
-	AGENT_EXE = 5,
-	AGENT_SYNC = 6,
-	AGENT_FD_END = 7,
+	AGENT_INJECT = INJECT_FD,
+	AGENT_EXE = 6,
+	AGENT_SYNC = 7,
+	AGENT_FD_END = 8,
 };
 
 /* Moves *fd to at least AGENT_FD_END, out of the way of the numbers to come. */
@@ -30,8 +33,18 @@ static int lift(int *fd)
 	return 0;
 }
 
+/* @fd becomes @number, or @number is nothing. */
+static int put(int fd, int number)
+{
+	if (fd >= 0 ? dup2(fd, number) < 0 : close_range((unsigned)number, (unsigned)number, 0) < 0)
+		return -errno;
+	return 0;
+}
+
 static int place(struct build *b, int exe, int null)
 {
+	int r;
+
 	for (int fd = 0; fd <= AGENT_NULL_MAX; fd++)
 		if (dup2(null, fd) < 0)
 			return -errno;
@@ -39,9 +52,11 @@ static int place(struct build *b, int exe, int null)
 	    dup3(b->sync_box, AGENT_SYNC, O_CLOEXEC) < 0)
 		return -errno;
 	b->sync_box = AGENT_SYNC;
-	if (b->hot_box >= 0 ? dup2(b->hot_box, AGENT_HOTLINE) < 0
-	                    : close_range(AGENT_HOTLINE, AGENT_HOTLINE, 0) < 0)
-		return -errno;
+	r = put(b->hot_box, AGENT_HOTLINE);
+	if (r >= 0)
+		r = put(b->inject_box, AGENT_INJECT);
+	if (r < 0)
+		return r;
 	return close_range(AGENT_FD_END, ~0U, 0) < 0 ? -errno : 0;
 }
 
@@ -62,6 +77,8 @@ int step_descriptors(struct build *b, struct error *err)
 		r = lift(&b->sync_box);
 	if (r >= 0 && b->hot_box >= 0)
 		r = lift(&b->hot_box);
+	if (r >= 0 && b->inject_box >= 0)
+		r = lift(&b->inject_box);
 	if (r >= 0)
 		r = place(b, exe, null);
 	if (r < 0)
@@ -73,8 +90,18 @@ int step_exec(struct build *b, struct error *err)
 {
 	static char name[] = "millibox-agent";
 	static char keep[] = HOTLINE_WORD;
-	char *argv[] = {name, b->hot_box >= 0 ? keep : NULL, NULL};
+	static char inject[] = INJECT_WORD;
+	char *argv[4 + ZYGOTE_WORDS_MAX] = {name};
 	char *envp[] = {NULL};
+	size_t count = 1;
+
+	if (b->hot_box >= 0)
+		argv[count++] = keep;
+	if (b->inject_box >= 0) {
+		argv[count++] = inject;
+		for (size_t i = 0; b->zygote->argv[i]; i++)
+			argv[count++] = b->zygote->argv[i];
+	}
 
 	(void)execveat(AGENT_EXE, "", argv, envp, AT_EMPTY_PATH);
 	return error_set(err, ERR_BOX_FAILED, errno, "execute the agent");

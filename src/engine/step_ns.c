@@ -39,6 +39,19 @@ static int make_hot_line(struct build *b, struct error *err)
 	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "hot line") : 0;
 }
 
+/* To a child that the zygote will make; it waits there for the agent's order. */
+static int make_inject(struct build *b, struct error *err)
+{
+	int pair[2];
+	int r = fd_socketpair(SOCK_SEQPACKET, pair);
+
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "socket to the zygote's child");
+	b->inject_box = pair[0];
+	b->inject_child = pair[1];
+	return 0;
+}
+
 int step_channels(struct build *b, struct error *err)
 {
 	int agent[2], sync[2];
@@ -54,6 +67,8 @@ int step_channels(struct build *b, struct error *err)
 		return error_set(err, ERR_BOX_FAILED, -r, "status socket");
 	b->sync_host = sync[0];
 	b->sync_box = sync[1];
+	if ((b->plan.flags & ENGINE_FLAG_INJECT) && make_inject(b, err) < 0)
+		return -1;
 	return b->plan.flags & ENGINE_FLAG_KEEP ? make_hot_line(b, err) : 0;
 }
 
@@ -141,8 +156,7 @@ static int clone_box(struct build *b, struct error *err)
 	b->agent_box = fd_close(b->agent_box);
 	b->sync_box = fd_close(b->sync_box);
 	b->hot_box = fd_close(b->hot_box);
-	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
-		b->groups.tasks[i] = fd_close(b->groups.tasks[i]);
+	b->inject_box = fd_close(b->inject_box);
 	return 0;
 }
 
@@ -180,6 +194,9 @@ int step_release(struct build *b, struct error *err)
 {
 	const char byte = 0;
 
+	/* The child has its own. */
+	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
+		b->groups.tasks[i] = fd_close(b->groups.tasks[i]);
 	if (send(b->sync_host, &byte, sizeof(byte), MSG_NOSIGNAL) != sizeof(byte))
 		return error_set(err, ERR_BOX_FAILED, errno, "release the box");
 	return 0;

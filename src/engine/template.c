@@ -381,14 +381,14 @@ static int reopen_readonly(int fd)
 	return fd_open(path, O_RDONLY, 0);
 }
 
-int template_load_agent(const char *path, struct error *err)
+int template_load(const char *path, struct error *err)
 {
 	cleanup_buf struct buf program = BUF_INIT(AGENT_MAX);
 	cleanup_close int fd = -1;
 	int r = file_read_at(AT_FDCWD, path, &program);
 
 	if (r < 0 || program.len == 0)
-		return error_set(err, ERR_UNAVAILABLE, r < 0 ? -r : ENOEXEC, "agent '%s'", path);
+		return error_set(err, ERR_UNAVAILABLE, r < 0 ? -r : ENOEXEC, "program '%s'", path);
 	r = fd = make_memfd();
 	if (r >= 0)
 		r = fd_write_all(fd, program.data, program.len);
@@ -399,6 +399,6 @@ int template_load_agent(const char *path, struct error *err)
 	if (r >= 0)
 		r = reopen_readonly(fd);
 	if (r < 0)
-		return error_set(err, ERR_UNAVAILABLE, -r, "sealed copy of the agent");
+		return error_set(err, ERR_UNAVAILABLE, -r, "sealed copy of '%s'", path);
 	return r;
 }

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "wire/inject.h"
+
+/* Imports can be long; a child is not. */
+#define START_TIMEOUT_US (60 * USEC_PER_SEC)
+#define FILL_TIMEOUT_US  (5 * USEC_PER_SEC)
+#define RETRY_FIRST_US   (50 * USEC_PER_MS)
+#define RETRY_LAST_US    (30 * USEC_PER_SEC)
+#define LOOK_AGAIN_US    (2 * USEC_PER_MS)
+#define FAILURES_BROKEN  3
+/* Children between two looks at its size. */
+#define LOOK_EVERY 16
+
+#define STATE_BIT(s) (1u << (s))
+
+/* From where each state may be entered. */
+static const uint32_t entered_from[ZYGOTE_STATE_COUNT] = {
+	[ZYGOTE_NONE] = STATE_BIT(ZYGOTE_ENDING) | STATE_BIT(ZYGOTE_DOWN),
+	[ZYGOTE_DOWN] = STATE_BIT(ZYGOTE_NONE) | STATE_BIT(ZYGOTE_ENDING),
+	[ZYGOTE_STARTING] = STATE_BIT(ZYGOTE_DOWN),
+	[ZYGOTE_READY] = STATE_BIT(ZYGOTE_STARTING),
+	[ZYGOTE_ENDING] =
+		STATE_BIT(ZYGOTE_DOWN) | STATE_BIT(ZYGOTE_STARTING) | STATE_BIT(ZYGOTE_READY),
+};
+
+static void set_state(struct zygote *z, enum zygote_state next)
+{
+	assert(entered_from[next] & STATE_BIT(z->state));
+	z->state = next;
+}
+
+void zygotes_init(struct zygotes *zygotes, const struct host *host, int epoll, uint64_t watch)
+{
+	*zygotes = (struct zygotes){.host = host, .epoll = epoll, .watch = watch};
+	for (unsigned i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
+		zygotes->all[i] = (struct zygote){.number = i + 1, .sock = -1};
+		build_init(&zygotes->all[i].build, host, NULL, NULL);
+	}
+}
+
+static uint64_t retry_after(const struct zygote *z)
+{
+	uint64_t wait = RETRY_FIRST_US << (z->failures < 10 ? z->failures : 10);
+
+	if (z->failures == 0)
+		return 0;
+	return wait < RETRY_LAST_US ? wait : RETRY_LAST_US;
+}
+
+/* Its children live on: they are the boxes'. */
+static void end(struct zygotes *zygotes, struct zygote *z)
+{
+	if (z->sock >= 0)
+		(void)epoll_ctl(zygotes->epoll, EPOLL_CTL_DEL, z->sock, NULL);
+	z->sock = fd_close(z->sock);
+	if (z->build.pidfd >= 0)
+		(void)pidfd_send_signal(z->build.pidfd, SIGKILL, NULL, 0);
+	set_state(z, ZYGOTE_ENDING);
+	z->due_us = 0;
+}
+
+static void fail(struct zygotes *zygotes, struct zygote *z, const char *why)
+{
+	z->failures++;
+	log_warn("zygote %s: %s, boxes start cold meanwhile", z->command, why);
+	end(zygotes, z);
+}
+
+static int watch(struct zygotes *zygotes, struct zygote *z)
+{
+	struct epoll_event event = {
+		.events = EPOLLIN,
+		.data.u64 = zygotes->watch + z->number - 1,
+	};
+
+	return epoll_ctl(zygotes->epoll, EPOLL_CTL_ADD, z->sock, &event) < 0 ? -errno : 0;
+}
+
+static void start(struct zygotes *zygotes, struct zygote *z, uint64_t now)
+{
+	struct error err = {0};
+	int r;
+
+	build_init(&z->build, zygotes->host, NULL, NULL);
+	z->forks = z->unanswered = 0;
+	r = zygote_start(z, &err);
+	if (r >= 0 && watch(zygotes, z) < 0)
+		r = error_set(&err, ERR_SYSTEM, errno, "watch it");
+	set_state(z, ZYGOTE_STARTING);
+	z->due_us = now + START_TIMEOUT_US;
+	if (r < 0)
+		fail(zygotes, z, err.msg);
+}
+
+/* ENDING. Return: whether nothing of it is left. */
+static bool clear_away(struct zygote *z)
+{
+	siginfo_t info = {0};
+	struct build *b = &z->build;
+
+	if (b->pidfd >= 0) {
+		if (waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED | WNOHANG) < 0 ||
+		    info.si_pid == 0)
+			return false;
+		b->pidfd = fd_close(b->pidfd);
+	}
+	if (groups_remove(b->host, &b->groups) < 0) {
+		groups_kill(b->host, &b->groups);
+		return false;
+	}
+	build_close(b);
+	return true;
+}
+
+static void work_on(struct zygotes *zygotes, struct zygote *z, uint64_t now)
+{
+	if (z->state == ZYGOTE_NONE || z->due_us > now)
+		return;
+	if (z->state == ZYGOTE_STARTING)
+		fail(zygotes, z, "not ready in time");
+	else if (z->state == ZYGOTE_READY && z->unanswered > 0)
+		fail(zygotes, z, "makes no child");
+	if (z->state == ZYGOTE_ENDING) {
+		if (!clear_away(z)) {
+			z->due_us = now + LOOK_AGAIN_US;
+			return;
+		}
+		set_state(z, z->dropped ? ZYGOTE_NONE : ZYGOTE_DOWN);
+		z->due_us = now + retry_after(z);
+	}
+	if (z->state == ZYGOTE_DOWN && z->due_us <= now)
+		start(zygotes, z, now);
+}
+
+static bool has_deadline(const struct zygote *z)
+{
+	return z->state != ZYGOTE_NONE && (z->state != ZYGOTE_READY || z->unanswered > 0);
+}
+
+uint64_t zygotes_work(struct zygotes *zygotes, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
+		struct zygote *z = &zygotes->all[i];
+
+		work_on(zygotes, z, now);
+		if (has_deadline(z) && z->due_us < next)
+			next = z->due_us;
+	}
+	return next;
+}
+
+/* Its memory, as far as it is not shared with files; 0 where that cannot be read. */
+static uint64_t size_of(const struct zygote *z)
+{
+	char path[48], text[128];
+	uint64_t pages = 0, shared = 0;
+	char *save = NULL;
+	const char *word;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/statm", (int)z->build.pid);
+	if (file_read_text_at(AT_FDCWD, path, text, sizeof(text)) < 0)
+		return 0;
+	(void)strtok_r(text, " ", &save);
+	word = strtok_r(NULL, " ", &save);
+	if (!word || parse_u64(word, &pages) < 0)
+		return 0;
+	word = strtok_r(NULL, " ", &save);
+	if (!word || parse_u64(word, &shared) < 0 || shared > pages)
+		return 0;
+	return (pages - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Replaced before it could become a burden, or its one seed of hashes a habit. */
+static bool is_spent(const struct zygotes *zygotes, const struct zygote *z)
+{
+	const struct host *host = zygotes->host;
+
+	if (z->forks >= host->zygote_forks)
+		return true;
+	return z->forks % LOOK_EVERY == 0 && size_of(z) > host->zygote_memory;
+}
+
+static void on_news(struct zygotes *zygotes, struct zygote *z, const struct inject_news *news)
+{
+	if (news->word == INJECT_READY && z->state == ZYGOTE_STARTING) {
+		set_state(z, ZYGOTE_READY);
+		z->failures = 0;
+		log_debug("zygote %s is ready", z->command);
+		return;
+	}
+	if (z->unanswered > 0)
+		z->unanswered--;
+	if (news->sys != 0) /* the box may have ended before */
+		log_debug("zygote %s: no child: %s", z->command, strerror(news->sys));
+	if (z->unanswered == 0 && is_spent(zygotes, z)) {
+		log_debug("zygote %s is replaced after %u children", z->command, z->forks);
+		end(zygotes, z);
+	}
+}
+
+void zygotes_on_event(struct zygotes *zygotes, uint64_t value)
+{
+	uint64_t index = value - zygotes->watch;
+	struct zygote *z = index < ENGINE_ZYGOTES_MAX ? &zygotes->all[index] : NULL;
+
+	while (z && z->sock >= 0) {
+		struct inject_news news = {0};
+		ssize_t n = fd_recv(z->sock, &news, sizeof(news), NULL, NULL);
+
+		if (n == -EAGAIN || n == -EINTR)
+			return;
+		if (n == sizeof(news) && news.magic == INJECT_MAGIC)
+			on_news(zygotes, z, &news);
+		else
+			fail(zygotes, z, "ended");
+	}
+}
+
+int zygotes_define(struct zygotes *zygotes, const struct engine_zygote *req, struct error *err)
+{
+	struct zygote *z = &zygotes->all[req->zygote - 1];
+
+	if (zygotes->host->zygote_lib < 0)
+		return error_set(err, ERR_UNAVAILABLE, 0, "there are no zygotes here");
+	if (z->state != ZYGOTE_NONE && !z->dropped && str_equal(z->command, req->command) &&
+	    str_equal(z->modules, req->modules))
+		return 0;
+	if (z->state != ZYGOTE_NONE && z->state != ZYGOTE_ENDING)
+		end(zygotes, z);
+	memcpy(z->command, req->command, sizeof(z->command));
+	memcpy(z->modules, req->modules, sizeof(z->modules));
+	z->failures = 0;
+	z->dropped = false;
+	if (zygote_read_command(z, err) < 0) {
+		z->dropped = true;
+		return -1;
+	}
+	if (z->state == ZYGOTE_NONE)
+		set_state(z, ZYGOTE_DOWN);
+	z->due_us = 0;
+	return 0;
+}
+
+struct zygote *zygotes_find(struct zygotes *zygotes, const struct engine_request *req,
+                            enum engine_start *ret_start)
+{
+	struct zygote *z = req->zygote > 0 ? &zygotes->all[req->zygote - 1] : NULL;
+
+	if (!z)
+		*ret_start = ENGINE_START_COLD;
+	else if (req->flags & ENGINE_FLAG_IMAGE)
+		*ret_start = ENGINE_START_ROOT;
+	else if (z->dropped || z->state == ZYGOTE_NONE || z->failures >= FAILURES_BROKEN)
+		*ret_start = ENGINE_START_BROKEN;
+	else if (z->state != ZYGOTE_READY)
+		*ret_start = ENGINE_START_NOT_YET;
+	else
+		*ret_start = ENGINE_START_ZYGOTE;
+	return *ret_start == ENGINE_START_ZYGOTE ? z : NULL;
+}
+
+void zygotes_drop(struct zygotes *zygotes)
+{
+	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
+		struct zygote *z = &zygotes->all[i];
+
+		z->dropped = true;
+		if (z->state != ZYGOTE_NONE && z->state != ZYGOTE_ENDING)
+			end(zygotes, z);
+	}
+}
+
+void zygotes_close(struct zygotes *zygotes)
+{
+	zygotes_drop(zygotes);
+	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
+		struct zygote *z = &zygotes->all[i];
+
+		if (z->state != ZYGOTE_ENDING)
+			continue;
+		/* Killed: it cannot take long. */
+		if (z->build.pid > 0)
+			(void)waitpid(z->build.pid, NULL, 0);
+		z->build.pidfd = fd_close(z->build.pidfd);
+		(void)clear_away(z);
+		build_close(&z->build);
+	}
+}
+
+/* The order of wire/inject.h. */
+static int send_fill(struct zygote *z, const struct build *b)
+{
+	const struct host *host = b->host;
+	int fds[FD_PASS_MAX] = {b->pidfd, b->inject_child};
+	size_t count = INJECT_FILL_FDS;
+	int unified = groups_dir(host, &b->groups, CGROUP_UNIFIED);
+	const bool own_ids = host->ids.mode != ENGINE_IDS_SINGLE;
+	const struct inject_fill fill = {
+		.magic = INJECT_MAGIC,
+		.groups = unified >= 0 ? INJECT_UNIFIED : 0,
+		.agent_id = own_ids ? BOX_AGENT_ID : BOX_PAYLOAD_ID,
+		.own_ids = own_ids,
+	};
+
+	if (unified >= 0)
+		fds[count++] = unified;
+	for (size_t i = 0; i < host->groups.count; i++)
+		if (b->groups.tasks[i] >= 0)
+			fds[count++] = b->groups.tasks[i];
+	return fd_send(z->sock, &fill, sizeof(fill), fds, count);
+}
+
+int step_inject(struct build *b, struct error *err attr_unused)
+{
+	struct zygote *z = b->zygote;
+	int r = z->state == ZYGOTE_READY ? send_fill(z, b) : -EPIPE;
+
+	b->inject_child = fd_close(b->inject_child);
+	if (r >= 0) {
+		z->forks++;
+		if (z->unanswered++ == 0)
+			z->due_us = clock_us() + FILL_TIMEOUT_US;
+		return 0;
+	}
+	/* The agent sees that nobody comes, and executes the program. */
+	log_debug("zygote %s takes no request: %s", z->command, strerror(-r));
+	return 0;
+}
