@@ -245,12 +245,21 @@ static int make_bases(struct daemon *d, struct error *err)
 	return home_make_roots(d->config->state_dir, err);
 }
 
+/* A build without (with sanitizers) has none; results say that programs start cold. */
+static const char *find_zygote(const struct config *c)
+{
+	return c->zygotes_enabled && access(c->zygote_path, R_OK) == 0 ? c->zygote_path : NULL;
+}
+
 static int start_engine(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
 	const struct native_config native = {
 		.engine_path = c->engine_path,
 		.agent_path = c->agent_path,
+		.zygote_path = find_zygote(c),
+		.zygote_forks = c->zygotes_children,
+		.zygote_memory_bytes = c->zygotes_memory,
 		.runners_dir = c->runners_dir,
 		.runtime_dir = c->runtime_dir,
 		.roots = (const char *const *)d->bases,

@@ -32,6 +32,7 @@ SOURCES_MAX = 8 << 20  # characters of earlier runs that are kept to be shown in
 RECURSION_MIN = 1000  # what our own code may need
 INTERRUPTED = 130
 CLOEXEC = 0x40000000  # MSG_CMSG_CLOEXEC
+SAMPLE = b"import sys\ndef f(x):\n    return [x, str(x)]\nfor i in range(3):\n    f(i)\nprint(f(42), file=out)\nf(1)\n"
 
 KEPT = {name: __import__(name) for name in (
     "_ast", "_json", "binascii", "io", "posix", "reprlib", "sys", "time")}
@@ -56,6 +57,14 @@ def load_report():
     return names
 
 
+def load_zygote():
+    path = __file__[: __file__.rfind("/") + 1] + "zygote.py"
+    names = {"__builtins__": BUILTINS, "__name__": "millibox_zygote"}
+    with io.open(path, "rb") as file:
+        exec(compile(file.read(), path, "exec", 0, True), names)
+    return names["serve"]
+
+
 def bind_loop(report):
     """The loop as a closure: no name that it uses is a global of any module."""
     dup2, close, read, getpid, leave = posix.dup2, posix.close, posix.read, posix.getpid, posix._exit
@@ -77,17 +86,17 @@ def bind_loop(report):
     space = _socket.CMSG_SPACE(3 * 4)
     fds_array = array.array
     raw_file, reader, writer, text_file = io.FileIO, io.BufferedReader, io.BufferedWriter, io.TextIOWrapper
-    pid = getpid()
+    pid = 0
     posix.set_inheritable(CHANNEL, False)
     main = type(sys)("__main__")
     space_of_main = main.__dict__
-    null = [open_file("/dev/null", for_null)]
+    null = []
     sources = {}
     owed = []  # [id, exit code or None] of the run that has to be answered
     count = [0, 0]  # runs, characters in sources
     late = set()  # threads of earlier runs
     streams = []
-    wanted, failures = sys.argv[1:], []
+    failures = []
     lent = []  # variables of the run, and what they were before
     variables_of_os = os.environ._data  # as bytes; putenv alone would not be seen by the program
     put_variable, unset_variable = posix.putenv, posix.unsetenv
@@ -382,10 +391,13 @@ def bind_loop(report):
         perform(path, variables, args, fds)
 
     def loop():
+        nonlocal pid
+        pid = getpid()
+        null.append(open_file("/dev/null", for_null))
         set_signal(sigint, ignore)
         space_of_main["__file__"] = "/workspace/main.py"
         sys.path.insert(0, "/workspace")
-        preload(wanted)
+        preload(sys.argv[1:])
         while True:
             try:
                 step()
@@ -398,4 +410,20 @@ def bind_loop(report):
     return loop
 
 
-bind_loop(load_report())()
+def warm(report):
+    """The way of a run, for a zygote: what it needs has then been read and touched."""
+    body, last = report["split"](SAMPLE, "<cell 0>")
+    names = {"out": io.TextIOWrapper(io.BytesIO(), line_buffering=True)}
+    exec(body, names)
+    report["forms"](eval(last, names))
+
+
+def start():
+    report = load_report()
+    loop = bind_loop(report)
+    if b"MILLIBOX_ZYGOTE" in posix.environ:
+        load_zygote()(lambda: warm(report))
+    loop()
+
+
+start()

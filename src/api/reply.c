@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/outcome.h"
+#include "driver/driver.h"
 #include "http/server.h"
 #include "wire/layer.h"
 #include <math.h>
@@ -151,6 +152,8 @@ static json_t *isolation(const struct outcome *o)
 	json_set(j, "driver", text_or_null(o->driver));
 	json_set(j, "layers", layers(o->layers));
 	json_set(j, "missing", layers(o->layers_missing));
+	json_set(j, "start", json_string(o->start == BOX_START_ZYGOTE ? "zygote" : "cold"));
+	json_set(j, "start_reason", text_or_null(box_start_reason(o->start)));
 	return j;
 }
 

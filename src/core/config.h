@@ -25,6 +25,7 @@ struct config {
 	char *user; /* who the daemon becomes when started as root; "" for an id of its own */
 	char *engine_path; /* found beside the program or at the installed place where not set */
 	char *agent_path;
+	char *zygote_path;
 	char *runners_dir;
 	char *tls_cert, *tls_key; /* PEM files; "" for none: TCP in the clear */
 	bool auth_trust_socket;   /* of root and of who started us, at the Unix socket */
@@ -51,6 +52,10 @@ struct config {
 	uint64_t max_running; /* 0: twice the cores */
 	uint64_t max_queued;
 	uint64_t drain_timeout_us; /* SIGTERM: how long running executions may take to end */
+
+	/* programs as children of zygotes */
+	bool zygotes_enabled;
+	uint64_t zygotes_children, zygotes_memory;
 
 	/* sessions, and what is remembered of executions */
 	uint64_t sessions_max;

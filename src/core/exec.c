@@ -195,6 +195,7 @@ static void conclude(struct exec *e, enum answer_when when)
 	if (e->box) {
 		box_counters(e->box, &e->evidence.counters);
 		e->outcome.layers = box_layers(e->box);
+		e->outcome.start = box_start(e->box);
 		e->outcome.layers_missing = LAYERS_ALL & ~e->outcome.layers;
 	}
 	outcome_take_usage(&e->evidence, &e->outcome);

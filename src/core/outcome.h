@@ -70,6 +70,7 @@ struct outcome {
 	uint32_t layers; /* masks of enum wire_layer */
 	uint32_t layers_missing;
 	const char *driver; /* literal */
+	uint32_t start;     /* enum box_start */
 	struct artifacts artifacts;
 };
 

@@ -31,6 +31,7 @@ static const struct {
 	MEMBER(U64, start_us),          MEMBER(U64, queue_us),       MEMBER(U64, cpu_us),
 	MEMBER(U64, memory_peak_bytes), MEMBER(U64, processes_peak), MEMBER(U64, read_bytes),
 	MEMBER(U64, write_bytes),       MEMBER(U32, layers),         MEMBER(U32, layers_missing),
+	MEMBER(U32, start),
 #undef MEMBER
 };
 

@@ -62,6 +62,8 @@ static const struct companion engine = {
 	MILLIBOX_LIBEXECDIR "/millibox-engine", "", {"millibox-engine"}};
 static const struct companion agent = {
 	MILLIBOX_LIBEXECDIR "/millibox-agent", "", {"millibox-agent"}};
+static const struct companion zygote = {
+	MILLIBOX_LIBEXECDIR "/millibox-zygote.so", "", {"millibox-zygote.so"}};
 static const struct companion runners = {
 	MILLIBOX_RUNNERSDIR, "/shell/manifest.yaml", {"runners", "../runners"}
 };
@@ -115,6 +117,11 @@ static char *agent_path(const struct places_who *who)
 	return find_companion(who, &agent);
 }
 
+static char *zygote_path(const struct places_who *who)
+{
+	return find_companion(who, &zygote);
+}
+
 static char *runners_dir(const struct places_who *who)
 {
 	return find_companion(who, &runners);
@@ -138,6 +145,7 @@ static const struct place {
 	{"runtime_dir", runtime_dir,  ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"},
 	{"engine_path", engine_path,  "beside the daemon, or as installed"         },
 	{"agent_path",  agent_path,   "beside the daemon, or as installed"         },
+	{"zygote_path", zygote_path,  "beside the daemon, or as installed"         },
 	{"runners_dir", runners_dir,  "beside the daemon, or as installed"         },
 	{"policy.dir",  policies_dir, "beside the daemon, or as installed"         },
 };

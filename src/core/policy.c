@@ -96,6 +96,31 @@ static int refuse_language(const struct runners *runners, const char *language, 
 	                   policy_quote(language, quoted), known);
 }
 
+/*
+ * Only what the operator chose gets into a zygote, which has power over boxes: a tenant's modules
+ * are imported by his own boxes.
+ */
+static void decide_zygote(struct policy_deciding *in, const char *file)
+{
+	const struct template *t = in->request->template;
+	struct box_spec *spec = &in->d.spec;
+	size_t at = 0;
+
+	if (!file ||
+	    str_format(spec->zygote, sizeof(spec->zygote), "%s/%s", in->d.runner->name, file) < 0)
+		return;
+	for (char **name = t && template_is_builtin(t) ? t->spec.preload : NULL; name && *name;
+	     name++) {
+		size_t len = strlen(*name);
+
+		/* What does not fit is imported by whoever needs it. */
+		if (at + len + 2 > sizeof(spec->modules))
+			return;
+		at += (size_t)snprintf(spec->modules + at, sizeof(spec->modules) - at, "%s%s",
+		                       at ? " " : "", *name);
+	}
+}
+
 static int decide_runner(struct policy_deciding *in)
 {
 	const char *language = in->request->language;
@@ -347,6 +372,7 @@ static int decide_exec(struct policy_deciding *in)
 		.args = r->args,
 	});
 	in->d.env = policy_env_make(in->d.runner->env, r->env);
+	decide_zygote(in, in->d.runner->zygote);
 	return 0;
 }
 
@@ -358,6 +384,7 @@ static int decide_session(struct policy_deciding *in)
 	    policy_allow_extras(in) < 0 || policy_allow_isolation(in) < 0)
 		return -1;
 	in->d.env = policy_env_make(in->d.runner->env, in->request->env);
+	decide_zygote(in, in->d.runner->session_zygote);
 	return 0;
 }
 

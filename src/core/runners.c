@@ -33,6 +33,8 @@ static void runner_done(struct runner *r)
 	str_list_free(r->places);
 	str_list_free(r->minimal_command);
 	str_list_free(r->env);
+	free(r->zygote);
+	free(r->session_zygote);
 	*r = (struct runner){0};
 }
 
@@ -213,6 +215,8 @@ static const struct field {
 	{"places",          AT(places),          read_places,  false},
 	{"preload",         AT(preload),         read_bool,    false},
 	{"minimal_command", AT(minimal_command), read_command, false},
+	{"zygote",          AT(zygote),          read_source,  false},
+	{"session_zygote",  AT(session_zygote),  read_source,  false},
 };
 
 static int read_field(const struct reading *in, struct runner *r)

@@ -11,8 +11,10 @@
  * session_command (argv as command's, of a runner that stays and takes one piece of code after the
  * other; without it a session runs each as a program of its own), places (where else the program
  * may be in the root of a template), preload (session_command takes
- * modules of a template as arguments), minimal_command (the command in a root that has none of
- * them). Unknown keys are refused; name, title, source, command and program are required.
+ * modules of a template as arguments), zygote and session_zygote (files beside the manifest: how
+ * the engine makes zygotes for command and session_command), minimal_command (the command in a root
+ * that has none of them). Unknown keys are refused; name, title, source, command and program are
+ * required.
  */
 
 #include "base/error.h"
@@ -32,6 +34,8 @@ struct runner {
 	char **places;          /* NULL: none */
 	char **minimal_command; /* NULL: none */
 	char **env;
+	char *zygote, *session_zygote; /* files: how zygotes for @command and @session_command are
+	                                  made; NULL: none */
 	bool report;
 	bool preload;   /* its session_command takes modules of the template as arguments */
 	bool asks;      /* takes exec_request.ask */

@@ -116,6 +116,7 @@ static void read_counters(struct session_job *job)
 	c->oom_kills = difference(c->oom_kills, job->before.oom_kills);
 	c->pids_denied = difference(c->pids_denied, job->before.pids_denied);
 	job->outcome.layers = box_layers(session->box);
+	job->outcome.start = box_start(session->box);
 	job->outcome.layers_missing = LAYERS_ALL & ~job->outcome.layers;
 }
 

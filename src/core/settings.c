@@ -34,6 +34,7 @@ static const struct setting table[] = {
 	{"user",        SETTING_TEXT, AT(user),        "",   0, 0, "Who the daemon becomes when started as root; \"\" for an id of its own"},
 	{"engine_path", SETTING_PATH, AT(engine_path), NULL, 0, 0, "Program millibox-engine"},
 	{"agent_path",  SETTING_PATH, AT(agent_path),  NULL, 0, 0, "Program millibox-agent"},
+	{"zygote_path", SETTING_PATH, AT(zygote_path), NULL, 0, 0, "Library of zygotes; where the file is not there, there are none"},
 	{"runners_dir", SETTING_PATH, AT(runners_dir), NULL, 0, 0, "Folder of the languages"},
 	{"tls.cert",    SETTING_PATH, AT(tls_cert),    "",   0, 0, "Certificate of the TCP address, and those that signed it (PEM); \"\" for no TLS"},
 	{"tls.key",     SETTING_PATH, AT(tls_key),     "",   0, 0, "Private key of the certificate (PEM); nobody else may read it"},
@@ -59,6 +60,10 @@ static const struct setting table[] = {
 	{"admission.max_running", SETTING_UINT, AT(max_running), "0",  0, 4096,  "Executions at the same time; 0 for twice the cores"},
 	{"admission.max_queued",  SETTING_UINT, AT(max_queued),  "256", 0, 65536, "Executions waiting for their turn"},
 	{"admission.drain_timeout", SETTING_DURATION, AT(drain_timeout_us), "10s", 0, HOUR, "How long running executions may take to end when the daemon is stopped"},
+
+	{"zygotes.enabled",    SETTING_BOOL, AT(zygotes_enabled), "true", 0, 0, "Keep warm interpreters whose children become programs of boxes; otherwise each is executed"},
+	{"zygotes.max_children", SETTING_UINT, AT(zygotes_children), "5000", 1, 1000000000, "Programs made by a zygote before it is replaced; they share one seed of hashes and one layout of memory"},
+	{"zygotes.max_memory", SETTING_SIZE, AT(zygotes_memory), "512Mi", 1 * MI, 64 * GI, "A zygote that has grown to this is replaced"},
 
 	{"sessions.max",          SETTING_UINT,     AT(sessions_max),        "1024", 1, 65536, "Sessions at the same time, and as many ended ones that are remembered"},
 	{"sessions.idle_timeout", SETTING_DURATION, AT(session_idle_us),     "15m",  SEC, 24 * HOUR, "A session that nobody uses for so long ends; the most that may be asked for is the lifetime"},

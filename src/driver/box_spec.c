@@ -71,6 +71,21 @@ const char *box_network_name(enum box_network network)
 	return (unsigned)network < BOX_NETWORK_COUNT ? network_names[network] : "?";
 }
 
+static const char *const start_reasons[] = {
+	[BOX_START_COLD] = NULL,
+	[BOX_START_ZYGOTE] = NULL,
+	[BOX_START_NOT_YET] = "zygote_starting",
+	[BOX_START_UNAVAILABLE] = "zygote_unavailable",
+	[BOX_START_ROOT] = "root_has_no_zygote",
+	[BOX_START_LOST] = "zygote_lost",
+};
+static_assert(ARRAY_SIZE(start_reasons) == BOX_START_COUNT, "every start has a row");
+
+const char *box_start_reason(enum box_start start)
+{
+	return (unsigned)start < BOX_START_COUNT ? start_reasons[start] : NULL;
+}
+
 /* The root becomes a name in directories of the operator. */
 static bool is_root(const char *name)
 {

@@ -10,8 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BOX_ID_LEN   32 /* [a-z0-9]{1,31} and NUL */
-#define BOX_ROOT_LEN 65 /* [a-z0-9._-]{1,64}, no dot first, and NUL */
+#define BOX_ID_LEN      32  /* [a-z0-9]{1,31} and NUL */
+#define BOX_ROOT_LEN    65  /* [a-z0-9._-]{1,64}, no dot first, and NUL */
+#define BOX_ZYGOTE_LEN  64  /* FOLDER/FILE of the runners, and NUL */
+#define BOX_MODULES_LEN 512 /* names with a space between, and NUL */
 
 struct box_limits {
 	uint64_t memory_bytes;
@@ -48,7 +50,25 @@ struct box_spec {
 	enum box_network network;
 	bool exec_tmp; /* /tmp may hold programs */
 	bool keep;     /* outlives the daemon, where the driver can; see box_adopt */
+	/* Its first program is wanted from a zygote, where the driver has them: the command that
+	 * makes one, and what it has imported. "": no. */
+	char zygote[BOX_ZYGOTE_LEN];
+	char modules[BOX_MODULES_LEN];
 };
+
+/* How the first program of a box came to be. */
+enum box_start {
+	BOX_START_COLD,    /* executed; nothing else was wanted, or can be had from the driver */
+	BOX_START_ZYGOTE,  /* a zygote's child */
+	BOX_START_NOT_YET, /* executed, because the zygote is being started */
+	BOX_START_UNAVAILABLE, /* because there is none that could be started */
+	BOX_START_ROOT,        /* because zygotes are for the host's root only */
+	BOX_START_LOST,        /* because the zygote ended meanwhile */
+	BOX_START_COUNT
+};
+
+/** box_start_reason - why it is cold although a zygote was wanted; NULL: it is not so. */
+const char *box_start_reason(enum box_start start);
 
 /** box_spec_check - ranges that hold for every driver. */
 int box_spec_check(const struct box_spec *spec, struct error *err) attr_must_check;

@@ -228,6 +228,11 @@ const char *box_id(const struct box *box)
 	return box->spec.id;
 }
 
+enum box_start box_start(const struct box *box)
+{
+	return box->start;
+}
+
 uint32_t box_layers(const struct box *box)
 {
 	return box->layers;

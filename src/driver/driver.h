@@ -239,11 +239,16 @@ void box_file_grant(struct box_file *file, size_t bytes);
 void box_file_cancel(struct box_file *file);
 /** box_layers - mask of enum wire_layer this box really has. */
 uint32_t box_layers(const struct box *box);
+/** box_start - how its first program came to be; true from its on_started on. */
+enum box_start box_start(const struct box *box);
 void driver_free(struct driver *d);
 
 struct native_config {
 	const char *engine_path; /* borrowed for the call */
 	const char *agent_path;
+	const char *zygote_path;      /* library of zygotes; NULL: there are none */
+	uint64_t zygote_forks;        /* children of one, then it is replaced */
+	uint64_t zygote_memory_bytes; /* the same when it has grown to this */
 	const char *runners_dir;
 	const char *runtime_dir;
 	const char *const *roots; /* NULL-terminated: directories whose subdirectories are roots */

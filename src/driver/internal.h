@@ -16,6 +16,8 @@ struct box {
 	struct box_events events;
 	struct box_spec spec;
 	uint32_t layers; /* mask of enum wire_layer; grows until HELLO */
+	enum box_start start;
+	bool has_started; /* its first program */
 };
 
 #define BOX_CTX_LEN (BOX_ID_LEN + BOX_REQUEST_LEN + 32)

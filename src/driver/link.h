@@ -47,6 +47,8 @@ struct link_events {
 	void (*on_hello)(void *ctx, const struct msg_hello *hello);
 	/* The stream ended (ERR_AGENT_LOST), or was cut because the agent broke the protocol
 	 * (ERR_PROTOCOL) or gave the box up (its own code). Nothing follows. */
+	/* May be NULL. A program started; whether as a zygote's child. */
+	void (*on_injected)(void *ctx, bool injected);
 	void (*on_lost)(void *ctx, const struct error *err);
 };
 

@@ -72,6 +72,8 @@ static int take_started(struct link *l, struct link_exec *e, const struct frame 
 	if (e->runner && !e->resumed && !link_find(l, e->runner))
 		return breach(err, frame, "is for a run without a runner");
 	e->started = true;
+	if (l->events->on_injected)
+		l->events->on_injected(l->events->ctx, started.injected != 0);
 	l->box->on_started(l->box->ctx, e->id);
 	return 0;
 }

@@ -318,6 +318,7 @@ struct driver *native_new(const struct native_config *config, int sock, pid_t pi
 	n->pidfd = -1;
 	n->seq = NATIVE_PROBE_SEQ;
 	n->by_id = map_new();
+	n->has_zygotes = probe->zygotes != 0;
 	n->on_engine_lost = config->on_engine_lost;
 	n->ctx = config->ctx;
 	list_init(&n->boxes);

@@ -4,7 +4,8 @@
 /*
  * DOC: the native driver, which talks to millibox-engine. Shared by its files only:
  * native.c the driver and the socket, native_spawn.c the engine's start, native_custody.c an engine
- * that is there already, native_reply.c what it answers, native_box.c one box.
+ * that is there already, native_zygote.c what it makes first programs from, native_reply.c what it
+ * answers, native_box.c one box.
  */
 
 #include "base/list.h"
@@ -29,6 +30,13 @@ struct watch;
 #define NATIVE_HELLO_TIMEOUT_US (15 * 1000000ULL)
 #define NATIVE_PROBE_SEQ        1
 
+/* What the engine was told to have; its number is its place, from 1. */
+struct native_zygote {
+	char command[BOX_ZYGOTE_LEN]; /* "": none */
+	char modules[BOX_MODULES_LEN];
+	uint64_t used_us;
+};
+
 struct native {
 	struct driver base;
 	struct loop *loop;   /* NULL until attached */
@@ -43,6 +51,8 @@ struct native {
 	struct map *by_id;   /* the same, by id */
 	struct list waiting; /* struct native_waiting: requests the socket had no room for, owned */
 	uint32_t seq;
+	struct native_zygote zygotes[ENGINE_ZYGOTES_MAX];
+	bool has_zygotes;
 	void (*on_engine_lost)(void *ctx, const struct error *err);
 	void *ctx;
 };
@@ -128,6 +138,10 @@ int native_wait_engine(pid_t pid, uint64_t timeout_us);
 /** native_required_layers - the rule; see native.c. */
 uint32_t native_required_layers(const struct engine_probe *probe, bool strict);
 
+/** native_zygote - the number of the zygote that @spec wants; 0: none can be had. */
+uint32_t native_zygote(struct native *n, const struct box_spec *spec);
+/** native_start_of - in core's words what the engine said. */
+enum box_start native_start_of(const struct box_spec *spec, uint32_t start);
 /** native_send - @request gets its seq here. Return: the seq, or 0 when the engine is gone. */
 uint32_t native_send(struct native *n, struct engine_request *request);
 /** native_lose - the engine is gone or cannot be relied on: the end of all boxes. From the loop. */

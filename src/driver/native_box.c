@@ -129,6 +129,20 @@ static void on_hello(void *ctx, const struct msg_hello *hello)
 	b->base.events.on_ready(b->base.events.ctx);
 }
 
+/* The first program tells; what the engine had said was a promise. */
+static void on_injected(void *ctx, bool injected)
+{
+	struct native_box *b = ctx;
+
+	if (b->base.has_started)
+		return;
+	b->base.has_started = true;
+	if (injected)
+		b->base.start = BOX_START_ZYGOTE;
+	else if (b->base.start == BOX_START_ZYGOTE)
+		b->base.start = BOX_START_LOST;
+}
+
 /*
  * A box that ends while it is being built closes its stream, and the engine knows the reason
  * ("mount /proc: ..."), which is on its way: better to wait for it a moment than to say "ended".
@@ -150,8 +164,10 @@ static struct native_box *new_box(struct native *n, const struct box_spec *spec,
 
 	b->base = (struct box){.driver = &n->base, .events = *events, .spec = *spec};
 	b->required = spec->required_layers | n->base.caps.required_layers;
-	b->link_events =
-		(struct link_events){.ctx = b, .on_hello = on_hello, .on_lost = on_link_lost};
+	b->link_events = (struct link_events){.ctx = b,
+	                                      .on_hello = on_hello,
+	                                      .on_injected = on_injected,
+	                                      .on_lost = on_link_lost};
 	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
 		b->fds[i] = -1;
 	b->timer = timer_new(n->loop, on_overdue, b);
@@ -212,6 +228,7 @@ static struct engine_request create_request(const struct native_box *b)
 	if (b->base.spec.root[0])
 		request.flags |= ENGINE_FLAG_IMAGE;
 	memcpy(request.root, b->base.spec.root, strlen(b->base.spec.root));
+	request.zygote = (uint8_t)native_zygote(native_of(b), &b->base.spec);
 	return request;
 }
 
@@ -347,6 +364,7 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 	}
 	set_state(b, NATIVE_BUILDING);
 	b->base.layers = created->layers;
+	b->base.start = native_start_of(&b->base.spec, created->start);
 	/* Not a byte of the program goes to a box that lacks a layer which only the engine makes.
 	 */
 	if (driver_check_layers(created->layers | LINK_AGENT_LAYERS, b->required, &err) < 0) {

@@ -68,7 +68,7 @@ attr_noreturn static void become_engine(const char *path, char *const argv[], in
 	_exit(127);
 }
 
-#define OPTIONS_MAX (16 + ENGINE_BASES_MAX)
+#define OPTIONS_MAX (20 + ENGINE_BASES_MAX)
 
 /* An option of the engine that takes a number, or a word. */
 struct option {
@@ -119,6 +119,15 @@ static struct options options_of(const struct native_config *config)
 			      },
 	};
 
+	if (config->zygote_path) {
+		options.all[options.count++] = (struct option){
+			.name = "--zygote", .word = config->zygote_path, .essential = true};
+		options.all[options.count++] = (struct option){
+			.name = "--zygote-forks", .value = config->zygote_forks, .essential = true};
+		options.all[options.count++] = (struct option){.name = "--zygote-memory",
+		                                               .value = config->zygote_memory_bytes,
+		                                               .essential = true};
+	}
 	/* The daemon's settings allow no more. */
 	for (size_t i = 0; config->roots && config->roots[i] && i < ENGINE_BASES_MAX; i++)
 		options.all[options.count++] = (struct option){

@@ -57,6 +57,9 @@ class Daemon:
 
     def start(self, ready=True):
         env = {"PATH": "/usr/bin:/bin", "MILLIBOX_RUNTIME_DIR": str(self.home / "run"), **self.env}
+        # Tests count processes. With MILLIBOX_TEST_POOL=1 the same ones run on boxes that zygotes fill.
+        if os.environ.get("MILLIBOX_TEST_POOL", "0") != "1":
+            env.setdefault("MILLIBOX_ZYGOTES_ENABLED", "false")
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
             if name in os.environ:
                 env.setdefault(name, os.environ[name])
@@ -100,10 +103,18 @@ class Daemon:
         return next((p for p in found if (host.proc_stat(p) or (0,))[0] not in found and host.proc_stat(p)), None)
 
     def box_pids(self):
-        """Everything that lives below the engine, but for its helper that makes network namespaces."""
+        """Everything that lives below the engine, but for its helper that makes network namespaces, and zygotes."""
         engine = self.engine_pid
         below = host.descendants(engine) if engine else []
-        return [pid for pid in below if host.comm(pid) != "millibox-nets"]
+        zygotes = self.zygote_pids()
+        return [pid for pid in below if host.comm(pid) != "millibox-nets" and pid not in zygotes]
+
+    def zygote_pids(self):
+        """Interpreters that the engine itself has started: those of boxes are below their agents."""
+        engine = self.engine_pid
+        below = host.descendants(engine) if engine else []
+        return [pid for pid in below
+                if host.comm(pid) in ("millibox-zygote", "python3") and (host.proc_stat(pid) or [0])[0] == engine]
 
     def groups(self):
         """Groups of this daemon's boxes: those of the instance that its engine's lock names."""

@@ -115,7 +115,7 @@ def box_cgroups(engine_lives):
     found = []
     for top in _trees():
         for instance in _directories(top):
-            groups = [str(box) for box in _directories(instance)]
+            groups = [str(box) for box in _directories(instance) if not box.name.startswith("zygote-")]
             used = [group for group in groups if _has_processes(group)]
             ahead = GROUPS_AHEAD if engine_lives(instance.name) else 0
             found += groups if len(groups) - len(used) > ahead else used

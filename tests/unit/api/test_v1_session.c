@@ -484,7 +484,7 @@ static void who_comes_back_gets_the_rest_and_whole_characters(void **state)
 	assert_non_null(strstr(all, "\"id\":1,"));
 	assert_non_null(strstr(all, "\"data\":\"a\""));
 	some = events(f, "?after=2", "");
-	assert_null(strstr(some, "\"start\""));
+	assert_null(strstr(some, "\"event\":\"start\""));
 	assert_null(strstr(some, "\"data\":\"a\""));
 	assert_non_null(strstr(some, "\"id\":4,\"data\":\"\xe2\x82\xac\""));
 	assert_non_null(strstr(some, "{\"event\":\"end\",\"id\":5,"));

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of run.py and session.py for an interpreter that is warm before there is a box.
+
+The engine executes the script with MILLIBOX_ZYGOTE in its environment (docs/internals/zygote.md). What is
+here prepares it, and then serves: serve() returns in children only, each in a box of its own, as the
+payload, with everything as if the interpreter had been executed there. What it can't be told from:
+
+    names         sys.modules, sys.argv, sys.orig_argv, os.environ, sys.stdin and its kin are those of a start
+    randomness    every generator that this process has a state of is seeded anew: see RENEWED
+    what is left  memory of what was imported and dropped again; strings hash as in the other children of
+                  this zygote; /proc/self/environ is empty and /proc/self/cmdline ends with the script
+
+The zygote itself never sees a byte of a request. All that it does with its power is in C (src/zygote).
+"""
+
+import sys
+
+VARIABLE = b"MILLIBOX_ZYGOTE"
+posix = sys.modules["posix"]
+
+
+def load(fd):
+    """The library, by its descriptor: it has no name here."""
+    import ctypes
+
+    library = ctypes.PyDLL("/proc/self/fd/%d" % fd)  # PyDLL: the interpreter is not let go of
+    posix.close(fd)
+    for name in ("zygote_box_size", "zygote_order_size", "zygote_words_offset"):
+        getattr(library, name).restype = ctypes.c_size_t
+    library.zygote_serve.argtypes = [ctypes.c_void_p]
+    library.zygote_become.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.zygote_serve.restype = library.zygote_become.restype = None
+    box = ctypes.create_string_buffer(library.zygote_box_size())
+    order = ctypes.create_string_buffer(library.zygote_order_size())
+    return library, box, order, memoryview(order).cast("B")
+
+
+def preload(names):
+    """Modules of the template. What fails fails again in the program that wants it, and is told there."""
+    for name in names:
+        try:
+            __import__(name)
+        except BaseException:
+            pass
+
+
+def renew_numpy(module):
+    module.seed()
+
+
+def renew_openssl(module):
+    # Its generators look at the number of the process, which in a box may be the zygote's own.
+    module.RAND_add(posix.urandom(48), 48.0)
+
+
+def renew_uuid(module):
+    module._node = module._last_timestamp = None
+
+
+def renew_tempfile(module):
+    module._name_sequence = None
+    module.tempdir = None
+
+
+def renew_multiprocessing(module):
+    module.current_process()._config["authkey"] = module.AuthenticationString(posix.urandom(32))
+
+
+def renew_torch(module):
+    module.seed()
+
+
+def renew_random(module):
+    module.seed()
+
+
+# What keeps a state that was seeded once. Those that ask the system each time (secrets, SystemRandom,
+# numpy's default_rng) need nothing.
+RENEWED = {
+    "random": renew_random,
+    "numpy.random": renew_numpy,
+    "_ssl": renew_openssl,
+    "uuid": renew_uuid,
+    "tempfile": renew_tempfile,
+    "multiprocessing.process": renew_multiprocessing,
+    "torch": renew_torch,
+}
+
+
+def set_environment(words):
+    environ = posix.environ  # os.environ has the same dictionary
+    for name in environ:
+        posix.unsetenv(name)
+    environ.clear()
+    for word in words:
+        name, _, value = word.partition(b"=")
+        environ[name] = value
+        posix.putenv(name, value)
+
+
+def settle_locale(time, locale):
+    """What the interpreter makes of the environment when it starts."""
+    environ = posix.environ
+    said = environ.get(b"LC_ALL") or environ.get(b"LC_CTYPE") or environ.get(b"LANG") or b"C"
+    if said in (b"C", b"POSIX") and not environ.get(b"LC_ALL"):
+        environ[b"LC_CTYPE"] = b"C.UTF-8"
+        posix.putenv(b"LC_CTYPE", b"C.UTF-8")
+    try:
+        locale.setlocale(locale.LC_CTYPE, "")
+    except ValueError:
+        pass  # one that is not here
+    if b"TZ" in environ:
+        time.tzset()
+
+
+def make_stream(io, fd, mode, name, errors, lines):
+    """As the interpreter makes it at its start."""
+    binary = io.open(fd, mode + "b", -1, None, None, None, False)
+    binary.raw.name = name
+    stream = io.TextIOWrapper(binary, "utf-8", errors, "\n", lines)
+    stream.mode = mode
+    return stream
+
+
+def make_streams(io, lines):
+    sys.stdin = sys.__stdin__ = make_stream(io, 0, "r", "<stdin>", "surrogateescape", False)
+    sys.stdout = sys.__stdout__ = make_stream(io, 1, "w", "<stdout>", "surrogateescape", lines)
+    sys.stderr = sys.__stderr__ = make_stream(io, 2, "w", "<stderr>", "backslashreplace", True)
+
+
+def serve(warm):
+    """Become a zygote: @warm() goes the way of a program once. Returns in a child, as the payload."""
+    fd, *wanted = posix.environ.pop(VARIABLE).decode().split()
+    posix.unsetenv(VARIABLE)
+    first = len(sys.orig_argv) - len(sys.argv)
+    lines = sys.stdout.line_buffering
+    before = dict(sys.modules)
+    library, box, order, view = load(int(fd))
+    offset = library.zygote_words_offset()
+    import _io, _locale, gc, time  # noqa: E401  children use them, and programs find them as at a start
+
+    warm()
+    own = {name: module for name, module in sys.modules.items() if name not in before}
+    for name in own:
+        del sys.modules[name]
+    preload(wanted)
+    renewed = [(renew, sys.modules[name]) for name, renew in RENEWED.items() if name in sys.modules]
+    gc.collect()
+    gc.freeze()
+    if library.zygote_harden() < 0:
+        posix._exit(1)
+    library.zygote_serve(box)
+    for renew, module in renewed:
+        renew(module)
+    warm()
+    library.zygote_become(box, order)
+    number = [int.from_bytes(view[at : at + 4], sys.byteorder) for at in (8, 12, 16)]
+    words = bytes(view[offset : offset + number[2]]).split(b"\0")
+    argv = [word.decode("utf-8", "surrogateescape") for word in words[: number[0]]]
+    sys.orig_argv[:] = argv
+    sys.argv[:] = argv[first:]
+    set_environment(words[number[0] : number[0] + number[1]])
+    settle_locale(time, _locale)
+    make_streams(_io, lines)

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/native.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include <string.h>
+
+/*
+ * The engine has room for a few zygotes, and the driver decides which: the one that was not wanted
+ * for longest gives way, but not one that is in use. A box that finds no place for its zygote is
+ * started cold.
+ */
+
+#define IN_USE_US (60 * USEC_PER_SEC)
+
+static bool is_same(const struct native_zygote *z, const struct box_spec *spec)
+{
+	return str_equal(z->command, spec->zygote) && str_equal(z->modules, spec->modules);
+}
+
+static struct native_zygote *find(struct native *n, const struct box_spec *spec)
+{
+	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++)
+		if (is_same(&n->zygotes[i], spec))
+			return &n->zygotes[i];
+	return NULL;
+}
+
+static struct native_zygote *find_place(struct native *n)
+{
+	struct native_zygote *oldest = &n->zygotes[0];
+
+	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
+		if (!n->zygotes[i].command[0])
+			return &n->zygotes[i];
+		if (n->zygotes[i].used_us < oldest->used_us)
+			oldest = &n->zygotes[i];
+	}
+	return clock_us() - oldest->used_us > IN_USE_US ? oldest : NULL;
+}
+
+static uint32_t number_of(const struct native *n, const struct native_zygote *z)
+{
+	return (uint32_t)(z - n->zygotes) + 1;
+}
+
+static struct native_zygote *define(struct native *n, const struct box_spec *spec)
+{
+	struct native_zygote *z = find_place(n);
+	struct engine_zygote request = {.op = ENGINE_ZYGOTE};
+
+	static_assert(sizeof(request.command) == sizeof(spec->zygote) &&
+	                      sizeof(request.modules) == sizeof(spec->modules),
+	              "passed through");
+	if (!z)
+		return NULL;
+	/* Padded with NULs, as the engine wants it. */
+	memcpy(request.command, spec->zygote, strlen(spec->zygote));
+	memcpy(request.modules, spec->modules, strlen(spec->modules));
+	request.zygote = number_of(n, z);
+	request.seq = ++n->seq;
+	/* A socket that is full, or an engine that has ended: the next box asks again. */
+	if (n->sock < 0 || fd_send(n->sock, &request, sizeof(request), NULL, 0) < 0)
+		return NULL;
+	memcpy(z->command, request.command, sizeof(z->command));
+	memcpy(z->modules, request.modules, sizeof(z->modules));
+	return z;
+}
+
+uint32_t native_zygote(struct native *n, const struct box_spec *spec)
+{
+	struct native_zygote *z;
+
+	/* Zygotes are on the host's root only: whoever gave the root chose what is in it. */
+	if (!spec->zygote[0] || !n->has_zygotes)
+		return 0;
+	z = find(n, spec);
+	if (!z && !spec->root[0])
+		z = define(n, spec);
+	if (!z)
+		return 0;
+	z->used_us = clock_us();
+	return number_of(n, z);
+}
+
+enum box_start native_start_of(const struct box_spec *spec, uint32_t start)
+{
+	static const enum box_start starts[] = {
+		[ENGINE_START_COLD] = BOX_START_COLD,
+		[ENGINE_START_ZYGOTE] = BOX_START_ZYGOTE,
+		[ENGINE_START_NOT_YET] = BOX_START_NOT_YET,
+		[ENGINE_START_BROKEN] = BOX_START_UNAVAILABLE,
+		[ENGINE_START_ROOT] = BOX_START_ROOT,
+	};
+
+	static_assert(ARRAY_SIZE(starts) == ENGINE_START_COUNT, "every start has a row");
+	if (spec->zygote[0] && spec->root[0])
+		return BOX_START_ROOT;
+	return start < ENGINE_START_COUNT ? starts[start] : BOX_START_COLD;
+}

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that a zygote made is what an executed one is: no more powers, nothing shared, nothing left."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+
+import pytest
+from support import host
+from support.daemon import BUILD, Daemon
+from support.sessions import Session
+
+pytestmark = pytest.mark.skipif(not (BUILD / "millibox-zygote.so").exists(), reason="a build without zygotes")
+
+ON = {"MILLIBOX_ZYGOTES_ENABLED": "true"}
+OFF = {"MILLIBOX_ZYGOTES_ENABLED": "false"}
+
+LOOK = r"""
+import json, os, sys
+def read(path):
+    with open(path) as f:
+        return f.read()
+def lines(path, *drop):
+    return [l for l in read(path).splitlines() if not l.startswith(drop)] if drop else read(path).splitlines()
+status = dict(l.split(":\t", 1) for l in lines("/proc/self/status") if ":\t" in l)
+def limits():
+    return read("/proc/self/limits")
+def stat(fd):
+    s = os.fstat(fd)
+    import stat
+    return [stat.S_IFMT(s.st_mode), s.st_uid]
+def try_open(path, flags):
+    try:
+        os.close(os.open(path, flags))
+        return "opened"
+    except OSError as e:
+        return e.errno
+fds = {}
+for name in os.listdir("/proc/self/fd"):
+    try:
+        fds[name] = stat(int(name))
+    except OSError:
+        pass  # of the listing itself
+print(json.dumps({
+    "status": {k: status[k].strip() for k in ("Umask", "Uid", "Gid", "Groups", "NSpid", "NSsid", "SigBlk", "SigIgn",
+               "SigCgt", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters",
+               "Threads", "PPid", "Name", "TracerPid") if k in status},
+    "ids": [os.getresuid(), os.getresgid(), os.getgroups()],
+    "limits": limits(),
+    "uid_map": read("/proc/self/uid_map").split()[0::3], "gid_map": read("/proc/self/gid_map").split()[0::3],
+    "setgroups": read("/proc/self/setgroups"),
+    "mounts": [l.split(" - ")[0].split()[3:6] + l.split(" - ")[1].split()[:1] for l in lines("/proc/self/mountinfo")],
+    "cgroup": read("/proc/self/cgroup"),
+    "oom": read("/proc/self/oom_score_adj"),
+    "fds": fds, "cwd": os.getcwd(), "root": os.readlink("/proc/self/root"), "exe": os.readlink("/proc/self/exe"),
+    "host": os.uname().nodename, "parent": os.getppid(), "session": os.getsid(0) == os.getpid(),
+    "group": os.getpgrp() == os.getpid(), "nice": os.getpriority(os.PRIO_PROCESS, 0),
+    "affinity": sorted(os.sched_getaffinity(0)), "scheduler": os.sched_getscheduler(0),
+    "maps": {n: try_open(n, os.O_RDONLY) for n in ("/proc/self/maps", "/proc/self/mem", "/proc/1/maps", "/proc/1/ns/mnt",
+             "/dev/kmsg", "/etc/shadow")},
+    "writes": {n: try_open(n, os.O_WRONLY | os.O_CREAT) for n in ("/etc/x", "/usr/x", "/opt/x", "/proc/self/oom_score_adj",
+               "/run/millibox/x", "/workspace/x", "/tmp/x", "/dev/shm/x", "/x")},
+}))
+"""
+
+NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup", "time")
+
+
+def started(client, seconds=30):
+    """Wait until programs come out of the zygote."""
+    def warm():
+        return client.python("1")["isolation"]["start"] == "zygote"
+
+    host.wait_until(warm, seconds, "a program of the zygote")
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    d = Daemon(env=ON).start()
+    with d.client() as c:
+        started(c)
+        host.wait_until(lambda: fresh_session_start(c) == "zygote", 30, "a runner of the zygote")
+    yield d
+    assert d.process.poll() is None, f"the daemon died: {d.log()}"
+    assert d.stop() == 0, d.log()
+    d.remove()
+
+
+@pytest.fixture(scope="module")
+def cold_daemon():
+    d = Daemon(env=OFF).start()
+    yield d
+    assert d.stop() == 0, d.log()
+    d.remove()
+
+
+def look(client, **fields):
+    r = client.python(LOOK, **fields)
+    assert r["exit_code"] == 0, r
+    return json.loads(r["stdout"]), r
+
+
+def first(client, how, code, **fields):
+    """The result of a program that was started in this way; a zygote may just be being replaced."""
+    def run():
+        r = client.python(code, **fields)
+        return r if r["isolation"]["start"] == how else None
+
+    return host.wait_until(run, 30, f"a program that is started {how}")
+
+
+def test_both_ways_have_the_same_layers(client, cold_daemon):
+    with cold_daemon.client() as cold_client:
+        warm, cold = client.python("1"), cold_client.python("1")
+    assert warm["isolation"].pop("start") == "zygote" and cold["isolation"].pop("start") == "cold"
+    assert warm["isolation"] == cold["isolation"]
+
+
+def without_numbers(seen):
+    """What differs between any two boxes, zygote or not."""
+    seen["status"].pop("NSpid"), seen["status"].pop("NSsid")
+    seen["mounts"] = sorted(re.sub(r"(uid|gid)=\d+", r"\1", " ".join(m)) for m in seen["mounts"])
+    return seen
+
+
+def test_everything_seen_from_inside_is_the_same(client, cold_daemon):
+    with cold_daemon.client() as cold_client:
+        (warm, result), (cold, other) = look(client), look(cold_client)
+    assert (result["isolation"]["start"], other["isolation"]["start"]) == ("zygote", "cold")
+    warm, cold = without_numbers(warm), without_numbers(cold)
+    assert warm == cold
+    assert set(warm["status"]["CapBnd"]) == {"0"} and warm["status"]["Seccomp"] == "2"
+
+
+def test_everything_seen_from_inside_is_the_same_in_sessions(client, cold_daemon):
+    seen = []
+    with cold_daemon.client() as cold_client:
+        for c, how in (client, "zygote"), (cold_client, "cold"):
+            session = Session(c, mode="persistent")
+            r = session.run(LOOK)
+            assert r["isolation"]["start"] == how, r
+            seen.append(without_numbers(json.loads(r["stdout"])))
+            c.request("DELETE", session.path)
+    assert seen[0] == seen[1]
+
+
+def fresh_session_start(client):
+    session = Session(client, mode="persistent")
+    start = session.run("1")["isolation"]["start"]
+    client.request("DELETE", session.path)
+    return start
+
+
+WAIT = "import sys, time\nprint('here', flush=True)\nsys.stdin.readline()\n"
+
+
+def outside(daemon, client):
+    """What the host sees of a program that runs, and of its agent."""
+    code = "import os, time\nopen('/workspace/pid', 'w').write('x')\ntime.sleep(60)\n"
+    before = set(daemon.box_pids())
+    with daemon.client() as other:
+        session = Session(other, mode="persistent")
+        execution = session.start(code)
+
+        def programs():
+            return [p for p in daemon.box_pids() if p not in before and host.comm(p) == "python3"]
+
+        pid = host.wait_until(lambda: (programs() or [None])[0], 20, "a program")
+        host.wait_until(lambda: json.loads(client.get(f"/api/v1/executions/{execution}").body)["status"] == "running", 20, "it runs")
+        status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
+        agent = int(status["PPid"])
+        facts = {
+            "agent": host.comm(agent),
+            "same": {n: os.readlink(f"/proc/{pid}/ns/{n}") == os.readlink(f"/proc/{agent}/ns/{n}") for n in NAMESPACES},
+            "own": {n: os.readlink(f"/proc/{pid}/ns/{n}") != os.readlink(f"/proc/self/ns/{n}") for n in NAMESPACES},
+            "groups": open(f"/proc/{pid}/cgroup").read() == open(f"/proc/{agent}/cgroup").read(),
+            "caps": {k: v for k, v in status.items() if k.startswith("Cap")},
+            "uids": len(set(status["Uid"].split())), "not_root": "0" not in status["Uid"].split(),
+            "seccomp": status["Seccomp"], "nnp": status["NoNewPrivs"], "oom": open(f"/proc/{pid}/oom_score_adj").read(),
+            "fds": sorted(os.listdir(f"/proc/{pid}/fd")),
+            "map": [line.split()[0::2] for line in open(f"/proc/{pid}/uid_map")],
+            "mounts": sorted(re.sub(r"(uid|gid)=\d+", r"\1", " ".join(line.split()[3:6])) for line in open(f"/proc/{pid}/mountinfo")),
+        }
+        start = session.info()
+        other.request("DELETE", session.path)
+    return facts, start
+
+
+@pytest.mark.skipif(not host.is_root(), reason="an ordinary user may not look at undumpable processes")
+def test_everything_seen_from_the_host_is_the_same(daemon, client, cold_daemon):
+    with cold_daemon.client() as cold_client:
+        warm, cold = outside(daemon, client)[0], outside(cold_daemon, cold_client)[0]
+    assert warm == cold
+    assert "millibox" in warm["agent"] and all(warm["same"].values()) and all(warm["own"].values())
+    assert warm["groups"] and warm["not_root"] and warm["seccomp"] == "2"
+
+
+@pytest.mark.skipif(not host.is_root(), reason="needs to look at root's processes")
+def test_control_the_zygote_itself_has_powers(daemon):
+    """What the tests above look at tells the difference: on the zygote it finds everything they must not find."""
+    pid = daemon.zygote_pids()[0]
+    status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
+    assert int(status["CapEff"], 16) != 0 and status["Uid"].split()[0] == "0"
+    assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1"
+    assert int(status["CapEff"], 16) == sum(1 << n for n in (6, 7, 8, 18, 19, 21))
+    assert os.readlink(f"/proc/{pid}/ns/user") == os.readlink("/proc/self/ns/user")
+    for name in ("mnt", "net", "ipc", "uts"):
+        assert os.readlink(f"/proc/{pid}/ns/{name}") != os.readlink(f"/proc/self/ns/{name}"), name
+
+
+UNIQUE = {
+    "random": "import random; print(random.random(), random.getrandbits(64))",
+    "secrets": "import secrets; print(secrets.token_hex(16))",
+    "urandom": "import os; print(os.urandom(16).hex())",
+    "uuid1": "import uuid; print(uuid.uuid1(), uuid.getnode() >> 0)",
+    "uuid4": "import uuid; print(uuid.uuid4())",
+    "openssl": "import ssl; print(ssl.RAND_bytes(16).hex())",
+    "tempfile": "import tempfile; print(tempfile.mktemp(), tempfile.mkstemp()[1])",
+    "time": "import time; print('name-%d' % time.time_ns())",
+    "multiprocessing": "import multiprocessing; print(multiprocessing.current_process().authkey.hex())",
+    "numpy": "import numpy; print(numpy.random.random(), numpy.random.randint(1 << 62), numpy.random.default_rng().random())",
+    "getpid": "import os, time; print('pid-%d-%d' % (os.getpid(), time.time_ns()))",
+    "object": "import random; print(random.SystemRandom().random(), random.Random().random())",
+}
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """A daemon whose zygotes have imported everything that keeps a state: otherwise each child would make its own."""
+    runners = tmp_path_factory.mktemp("runners")
+    runners.chmod(0o755)
+    source = pathlib.Path(__file__).resolve().parents[2] / "runners"
+    for path in source.rglob("*"):
+        if "__pycache__" in path.parts:
+            continue
+        target = runners / path.relative_to(source)
+        target.mkdir() if path.is_dir() else target.write_bytes(path.read_bytes())
+    names = [n for n in ("random", "secrets", "uuid", "ssl", "tempfile", "multiprocessing.process", "numpy.random") if has(n)]
+    script = runners / "python" / "zygote.py"
+    text = script.read_text()
+    # As a template of the operator would; and every generator has been used, so that it has a state.
+    text = text.replace("    renewed = [", f"    preload({names!r})\n    use_all()\n    renewed = [")
+    text += USED
+    script.write_text(text)
+    d = Daemon(env={**ON, "MILLIBOX_RUNNERS_DIR": str(runners)}).start()
+    with d.client() as c:
+        started(c)
+    yield d
+    assert d.stop() == 0, d.log()
+    d.remove()
+
+
+USED = '''
+
+def use_all():
+    import random, uuid, tempfile, ssl, multiprocessing.process
+    random.random(), uuid.uuid1(), uuid.getnode(), ssl.RAND_bytes(4), tempfile.mktemp()
+    multiprocessing.process.current_process().authkey
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.random()
+'''
+
+
+def has(name):
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ImportError:
+        return False
+
+
+@pytest.mark.parametrize("what", UNIQUE)
+def test_children_of_one_zygote_differ(loaded, what):
+    if what == "numpy" and not has("numpy"):
+        pytest.skip("no numpy here")
+    with loaded.client() as c:
+        made = [first(c, "zygote", UNIQUE[what]) for _ in range(3)]
+    assert all(r["exit_code"] == 0 for r in made), made
+    words = [word for r in made for word in r["stdout"].split()]
+    if what == "uuid1":
+        assert len({w for w in words if "-" in w}) == 3
+    else:
+        assert len(set(words)) == len(words), words
+
+
+def test_control_a_state_that_nobody_renews_is_the_same(loaded):
+    """What makes children differ is what is done for it: a state that is not known is shared."""
+    with loaded.client() as c:
+        made = [first(c, "zygote", "print(hash('millibox'))")["stdout"] for _ in range(3)]
+    assert len(set(made)) == 1
+
+
+@pytest.mark.skipif(not host.is_root(), reason="the zygote is the engine's")
+def test_a_killed_zygote_is_replaced_and_nothing_fails_meanwhile(daemon, client):
+    old = daemon.zygote_pids()
+    for pid in old:
+        os.kill(pid, signal.SIGKILL)
+        r = client.python("print(42)")
+        assert r["stdout"] == "42\n", r
+    host.wait_until(lambda: daemon.zygote_pids() and not set(old) & set(daemon.zygote_pids()), 20, "another zygote")
+    started(client)
+
+
+@pytest.mark.skipif(not host.is_root(), reason="the zygote is the engine's")
+def test_killed_at_any_moment_every_request_is_answered(daemon):
+    """Requests go on while zygotes die: each is right, by one way or the other."""
+    import threading
+
+    results, stop = [], threading.Event()
+
+    def ask():
+        with daemon.client() as c:
+            while not stop.is_set():
+                results.append(c.python("print(6 * 7)"))
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for _ in range(15):
+        host.wait_until(lambda: daemon.zygote_pids(), 20, "a zygote")
+        seen = len(results)
+        for pid in daemon.zygote_pids():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        host.wait_until(lambda: len(results) > seen, 20, "answers go on")
+    stop.set()
+    for t in threads:
+        t.join()
+    assert len(results) > 15
+    assert all(r["stdout"] == "42\n" and r["status"] == "success" for r in results), [
+        r for r in results if r["stdout"] != "42\n"][:3]
+
+
+def test_after_so_many_children_it_is_another(make_daemon):
+    d = make_daemon(env={**ON, "MILLIBOX_ZYGOTES_MAX_CHILDREN": "3"}).start()
+    with d.client() as c:
+        started(c)
+        seen = set()
+        for _ in range(12):
+            started(c)
+            r = c.python("print(hash('a'))")
+            if r["isolation"]["start"] == "zygote":
+                seen.add(r["stdout"])
+    assert len(seen) > 1
+
+
+def test_one_that_grows_is_replaced(make_daemon):
+    d = make_daemon(env={**ON, "MILLIBOX_ZYGOTES_MAX_MEMORY": "1Mi"}).start()
+    with d.client() as c:
+        started(c)
+        before = set(d.zygote_pids())
+        for _ in range(40):
+            assert c.python("print(42)")["stdout"] == "42\n"
+        host.wait_until(lambda: d.zygote_pids() and set(d.zygote_pids()) != before, 20, "another zygote")
+
+
+def test_a_root_without_zygote_says_so(make_daemon):
+    """An own root (that of a template) starts cold, and the result tells why: covered where templates are tested."""
+    d = make_daemon(env=OFF).start()
+    with d.client() as c:
+        r = c.python("1")
+    assert r["isolation"]["start"] == "cold" and r["isolation"]["start_reason"] is None
+
+
+NAMES = r"""
+import sys, json
+print(json.dumps({
+    "modules": sorted(sys.modules), "path": sys.path, "argv": sys.argv, "orig": sys.orig_argv, "flags": list(sys.flags),
+    "executable": sys.executable, "prefix": sys.prefix, "meta": [getattr(m, "__name__", str(type(m))) for m in sys.meta_path],
+    "hooks": [str(sys.excepthook.__name__), str(sys.displayhook.__name__)], "dont_write": sys.dont_write_bytecode,
+    "names": sorted(globals()), "stdin": [sys.stdin.encoding, sys.stdin.errors, sys.stdin.name, sys.stdin.mode, sys.stdin.line_buffering,
+        sys.stdin.newlines, sys.stdin.isatty(), sys.stdin.fileno()],
+    "stdout": [sys.stdout.encoding, sys.stdout.errors, sys.stdout.name, sys.stdout.mode, sys.stdout.line_buffering,
+        sys.stdout.write_through, sys.stdout.seekable(), sys.stdout.fileno(), type(sys.stdout.buffer).__name__, sys.stdout.buffer.raw.name],
+    "stderr": [sys.stderr.encoding, sys.stderr.errors, sys.stderr.name, sys.stderr.mode, sys.stderr.line_buffering,
+        sys.stderr.write_through, sys.stderr.seekable(), sys.stderr.fileno(), type(sys.stderr.buffer).__name__],
+    "warn": sys.warnoptions, "x": sys._xoptions, "recursion": sys.getrecursionlimit(), "switch": sys.getswitchinterval(),
+    "thread": __import__("_thread").get_native_id() == __import__("posix").getpid(),
+    "signals": [str(__import__("_signal").getsignal(n)) for n in range(1, 32)],
+    "environ": {k.decode(): v.decode() for k, v in __import__("posix").environ.items()},
+    "os_environ": dict(__import__("os").environ), "cwd": __import__("os").getcwd(),
+}))
+"""
+
+
+@pytest.mark.parametrize("fields", [
+    {}, {"args": ["a", "b c", "\u00e4"]}, {"env_vars": {"X": "1", "LANG": "C", "EMPTY": ""}}, {"stdin": "some\nlines\n"},
+])
+def test_the_interpreter_looks_as_if_it_was_executed(client, cold_daemon, fields):
+    with cold_daemon.client() as cold_client:
+        warm, cold = first(client, "zygote", NAMES, **fields), first(cold_client, "cold", NAMES, **fields)
+    warm, cold = (json.loads(r["stdout"]) for r in (warm, cold))
+    for name in cold:
+        assert warm[name] == cold[name], name
+
+
+PROGRAMS = {
+    "exit": "import sys\nsys.exit(3)", "exit_text": "import sys\nsys.exit('bye')", "hard": "import os\nos._exit(4)",
+    "raise": "def f():\n    raise ValueError('x')\nf()", "syntax": "def", "signal": "import os\nos.kill(os.getpid(), 15)",
+    "atexit": "import atexit\natexit.register(print, 'late')\nprint('early')", "input": "print(input() + '!')",
+    "thread": "import threading\nthreading.Thread(target=lambda: print('t')).start()",
+    "child": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'print(7)'], capture_output=True, text=True).stdout)",
+    "fork": "import os\nif os.fork() == 0:\n    print('c', flush=True); os._exit(0)\nos.wait()\nprint('p')",
+    "pool": "import multiprocessing\nif __name__ == '__main__':\n    with multiprocessing.get_context('fork').Pool(2) as p:\n        print(p.map(abs, [-1, -2]))",
+    "ctypes": "import ctypes\nprint(ctypes.CDLL(None).abs(-5), ctypes.sizeof(ctypes.c_long))",
+    "ssl": "import ssl, hashlib\nprint(hashlib.sha256(b'x').hexdigest(), ssl.OPENSSL_VERSION > '')",
+    "sqlite": "import sqlite3\nprint(sqlite3.connect(':memory:').execute('select 1+1').fetchone())",
+    "asyncio": "import asyncio\nasync def f():\n    await asyncio.sleep(0.01)\n    return 5\nprint(asyncio.run(f()))",
+    "value": "[1, 2, 3]", "file": "open('f', 'w').write('x')\nprint(__file__, __name__)", "del": "class A:\n    def __del__(self): print('gone')\na = A()",
+    "pipe": "import os, signal\nprint(signal.getsignal(signal.SIGPIPE))\nr, w = os.pipe()\nos.close(r)\ntry:\n    os.write(w, b'x')\nexcept BrokenPipeError:\n    print('broken')",
+    "denied": "import os\ntry:\n    os.setns(0, 0) if hasattr(os, 'setns') else __import__('ctypes').CDLL(None).unshare(0x10000000)\nexcept OSError as e:\n    print(e.errno)",
+    "clock": "import time\nprint(time.monotonic() < 3600, time.process_time() < 5)",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_end_the_same_both_ways(client, cold_daemon, name):
+    fields = {"stdin": "line\n"} if name == "input" else {}
+    with cold_daemon.client() as cold_client:
+        warm, cold = first(client, "zygote", PROGRAMS[name], **fields), first(cold_client, "cold", PROGRAMS[name], **fields)
+    for field in ("status", "exit_code", "signal", "stdout", "stderr", "result", "results", "error", "limit", "denials"):
+        assert warm[field] == cold[field], field
+    assert [a["path"] for a in warm["artifacts"]] == [a["path"] for a in cold["artifacts"]]
