@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "engine/zygote.h"
 
 /*
  * Theory of operation. The plan says which steps and in which order; here is who does them. The

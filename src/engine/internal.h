@@ -121,7 +121,6 @@ struct box_groups {
 
 struct grouppool;
 struct netpool;
-struct zygote;
 
 struct build {
 	const struct host *host;
@@ -230,7 +229,6 @@ int step_cgroup_limit(struct build *b, struct error *err);
 int step_channels(struct build *b, struct error *err);
 int step_layers(struct build *b, struct error *err);
 int step_clone(struct build *b, struct error *err);
-int step_inject(struct build *b, struct error *err);
 int step_deathsig(struct build *b, struct error *err);
 int step_cgroup_join(struct build *b, struct error *err);
 int step_wait(struct build *b, struct error *err);

@@ -75,6 +75,9 @@ void zygotes_on_event(struct zygotes *zygotes, uint64_t value);
 /** zygotes_work - what is due by time. Return: when to come again (clock_us), or UINT64_MAX. */
 uint64_t zygotes_work(struct zygotes *zygotes, uint64_t now);
 
+/** step_inject - of apply.c: ask the zygote of the build for a child. */
+int step_inject(struct build *b, struct error *err);
+
 /* zygote_start.c */
 /** zygote_read_command - @z's argv and env from the directory of runners. */
 int zygote_read_command(struct zygote *z, struct error *err) attr_must_check;

@@ -353,22 +353,32 @@ static int hear_runner(struct agent *a, struct resident *r)
 	return 0;
 }
 
-int resident_reaped(struct agent *a, pid_t pid, int wait_status)
+/* Who a zygote's child is it says itself, and may have ended since. */
+static int hear_injected(struct agent *a)
 {
-	struct resident *r = NULL;
 	int n = 0;
 
-	/* Who a zygote's child is it says itself, and may have ended since. */
 	for (size_t i = 0; i < RESIDENT_MAX && n >= 0; i++)
 		if (a->residents[i].state == RESIDENT_STARTING && a->residents[i].child.injected)
 			n = hear_child(a, &a->residents[i]);
-	if (n < 0)
-		return n;
-	for (size_t i = 0; i < RESIDENT_MAX && !r; i++)
+	return n;
+}
+
+static struct resident *find_process(struct agent *a, pid_t pid)
+{
+	for (size_t i = 0; i < RESIDENT_MAX; i++)
 		if (is_alive(&a->residents[i]) && a->residents[i].child.pid == pid)
-			r = &a->residents[i];
+			return &a->residents[i];
+	return NULL;
+}
+
+int resident_reaped(struct agent *a, pid_t pid, int wait_status)
+{
+	int n = hear_injected(a);
+	struct resident *r = n < 0 ? NULL : find_process(a, pid);
+
 	if (!r)
-		return 0;
+		return n;
 	n = hear_child(a, r);
 	/* It may have answered just before it ended. */
 	if (n >= 0 && r->state == RESIDENT_ALIVE)
