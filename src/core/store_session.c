@@ -79,7 +79,7 @@ static char *encode_spec(const struct session *session)
 	set_text(j, "policy", info.policy);
 	set_text(j, "key_id", info.key_id);
 	set_text(j, "request_id", info.request_id);
-	(void)json_object_set_new(j, "network", json_boolean(info.network));
+	(void)json_object_set_new(j, "network", json_integer(info.network));
 	set_text(j, "root", session->spec.root);
 	if (session->image)
 		(void)json_object_set_new(j, "image_bytes",
@@ -375,11 +375,11 @@ static void read_spec(struct session *session, const char *text)
 	l->pids = (uint32_t)NUMBER("pids");
 	l->cpu_millicores = (uint32_t)NUMBER("cpu");
 	l->nofile = (uint32_t)NUMBER("nofile");
-#undef NUMBER
 	session->past_template = text_of(j, "template");
 	session->past_policy = text_of(j, "policy");
 	session->key_id = text_of(j, "key_id");
-	session->spec.network = json_is_true(json_object_get(j, "network"));
+	session->spec.network = (enum box_network)NUMBER("network");
+#undef NUMBER
 	/* It was as short when it was written. */
 	(void)!str_copy(session->spec.request_id, sizeof(session->spec.request_id),
 	                request_id ? request_id : "");

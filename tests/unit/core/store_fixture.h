@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: sessions and executions on a fake driver (session_fixture.h) with a real store in a
+ * directory of its own. What a later daemon would find is looked at through another service on the
+ * same store.
+ */
+
+#include <dirent.h>
+
+#include "core/execution_internal.h"
+#include "core/session_internal.h"
+#include "core/store_internal.h"
+#include "session_agent.h"
+
+struct rig {
+	struct fixture *f;
+	struct store *store;
+	char dir[64], path[96];
+	int told; /* callbacks */
+	struct error last;
+};
+
+static inline void rig_told(void *ctx, const struct error *err)
+{
+	struct rig *rig = ctx;
+
+	rig->told++;
+	rig->last = err ? *err : (struct error){0};
+}
+
+static inline void rig_serve(struct rig *rig)
+{
+	struct fixture *f = rig->f;
+
+	executions_set_store(f->executions, rig->store);
+	f->service = session_service_new(&(struct session_service_config){
+		.config = f->config,
+		.driver = f->driver,
+		.runners = f->runners,
+		.loop = f->loop,
+		.execs = f->execs,
+		.executions = f->executions,
+		.store = rig->store,
+	});
+}
+
+static inline int rig_setup(void **state)
+{
+	struct rig *rig = NEW(struct rig);
+	void *made = NULL;
+
+	if (setup(&made) < 0)
+		return -1;
+	rig->f = made;
+	(void)snprintf(rig->dir, sizeof(rig->dir), "/tmp/millibox-store-XXXXXX");
+	assert_non_null(mkdtemp(rig->dir));
+	(void)snprintf(rig->path, sizeof(rig->path), "%s/" STORE_FILE, rig->dir);
+	if (store_open(rig->dir, &rig->store, &rig->f->err) < 0 ||
+	    store_start(rig->store, rig->f->loop, NULL, &rig->f->err) < 0)
+		fail_msg("%s", rig->f->err.msg);
+	session_service_free(rig->f->service);
+	rig_serve(rig);
+	*state = rig;
+	return 0;
+}
+
+static inline void rig_remove(const char *dir)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+	char name[400];
+
+	while (d && (entry = readdir(d))) {
+		(void)snprintf(name, sizeof(name), "%s/%s", dir, entry->d_name);
+		(void)unlink(name);
+	}
+	if (d)
+		(void)closedir(d);
+	(void)rmdir(dir);
+}
+
+static inline int rig_teardown(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+
+	session_service_free(f->service);
+	exec_service_free(f->execs);
+	settle(f);
+	driver_free(f->driver);
+	settle(f);
+	executions_free(f->executions);
+	store_close(rig->store);
+	loop_free(f->loop);
+	runners_free(f->runners);
+	config_free(f->config);
+	rig_remove(rig->dir);
+	free(f);
+	free(rig);
+	return 0;
+}
+
+/* Wait for @count callbacks in all. */
+static inline void rig_wait(struct rig *rig, int count)
+{
+	uint64_t end = clock_us() + 10 * USEC_PER_SEC;
+
+	while (rig->told < count) {
+		assert_true(clock_us() < end);
+		loop_run_once(rig->f->loop, false);
+	}
+}
+
+/* All that has changed is written. */
+static inline void rig_flush(struct rig *rig)
+{
+	uint64_t end = clock_us() + 10 * USEC_PER_SEC;
+
+	store_flush(rig->store);
+	while (db_waiting(rig->store->db) > 0) {
+		assert_true(clock_us() < end);
+		loop_run_once(rig->f->loop, false);
+	}
+}
+
+static inline void rig_sql(struct rig *rig, const char *sql)
+{
+	const struct db_statement step = {.sql = sql};
+	int before = rig->told;
+
+	if (!db_write(rig->store->db, &step, 1, rig_told, rig, &rig->f->err))
+		fail_msg("%s", rig->f->err.msg);
+	rig_wait(rig, before + 1);
+	if (error_is_set(&rig->last))
+		fail_msg("%s", rig->last.msg);
+}
+
+static inline void rig_rows(void *ctx, const struct db_rows *rows, const struct error *err)
+{
+	(void)rows;
+	rig_told(ctx, err);
+}
+
+/* No write succeeds any more, as on a broken disk; or does again. */
+static inline void rig_break(struct rig *rig, bool broken)
+{
+	const struct db_statement pragma = {.sql = broken ? "PRAGMA query_only = 1"
+	                                                  : "PRAGMA query_only = 0"};
+	int before;
+
+	if (broken)
+		rig_flush(rig);
+	before = rig->told;
+	/* Not in a transaction, which could not begin. */
+	assert_non_null(db_read(rig->store->db, &pragma, 4096, rig_rows, rig, &rig->f->err));
+	rig_wait(rig, before + 1);
+}
+
+/* What somebody else reads in the file. */
+static inline int64_t rig_number(struct rig *rig, const char *sql)
+{
+	const struct db_statement query = {.sql = sql};
+	cleanup_db_rows struct db_rows *rows = NULL;
+	struct error err = {0};
+
+	if (db_peek(rig->path, &query, 65536, &rows, &err) < 0)
+		fail_msg("%s", err.msg);
+	return db_rows_count(rows) ? db_rows_int(rows, 0, 0) : -1;
+}
+
+#define RIG_TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
