@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/store_metrics.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -70,6 +69,13 @@ static void print_buckets(const struct metric_series *s, char ret_text[BUCKETS_L
 		                         i ? " " : "", (unsigned long long)s->buckets[i]);
 }
 
+static int64_t round_up(double value)
+{
+	int64_t down = (int64_t)value;
+
+	return down + ((double)down < value);
+}
+
 static void add_series(void *ctx, const struct metric_series *s)
 {
 	struct batch *b = ctx;
@@ -81,7 +87,7 @@ static void add_series(void *ctx, const struct metric_series *s)
 	row->values[1] = DB_TEXT(s->labels);
 	row->values[2] = DB_INT(whole);
 	/* Up: what is read again is not less than what was told. */
-	row->values[3] = DB_INT(ceil((s->value - (double)whole) * BILLION));
+	row->values[3] = DB_INT(round_up((s->value - (double)whole) * BILLION));
 	row->values[4] = DB_INT(s->count);
 	row->values[5] = DB_TEXT(row->buckets);
 	b->steps[b->count++] = (struct db_statement){

@@ -391,6 +391,44 @@ static int setup_small(void **state)
 	return setup_with(state, 1000, 100000);
 }
 
+/* One that has ended. */
+static void add_of(struct fixture *f, const char *tenant, char ret_id[40])
+{
+	const struct execution_new what = {.tenant = tenant,
+	                                   .session_id = "s",
+	                                   .language = "demo",
+	                                   .code = "x",
+	                                   .code_len = 1};
+	struct execution *e = executions_add(f->all, &what);
+	struct outcome outcome = {0};
+	struct execution_info info;
+
+	execution_ended(e, &outcome, false);
+	execution_info(e, &info);
+	(void)snprintf(ret_id, 40, "%s", info.id);
+}
+
+/* Three are kept; one tenant has ended two of them before the other ends a hundred. */
+static void who_floods_forgets_its_own(void **state)
+{
+	struct fixture *f = *state;
+	char first[40], second[40], other[40];
+
+	add_of(f, "small", first);
+	for (int i = 0; i < 100; i++)
+		add_of(f, "flood", other);
+	assert_non_null(executions_find(f->all, "small", first));
+	assert_int_equal(executions_count_of(f->all, "flood", "s"), 2);
+	/* Within its share a tenant gets room, and from whoever has most. */
+	for (int i = 0; i < 3; i++)
+		add_of(f, "third", other);
+	add_of(f, "small", second);
+	assert_non_null(executions_find(f->all, "small", second));
+	assert_int_equal(executions_count_of(f->all, "small", "s"), 1);
+	assert_int_equal(executions_count_of(f->all, "flood", "s"), 1);
+	assert_int_equal(executions_count_of(f->all, "third", "s"), 1);
+}
+
 static void oldest_ended_are_forgotten_by_bytes(void **state)
 {
 	struct fixture *f = *state;
@@ -545,6 +583,7 @@ int main(void)
 		TEST(watchers_may_leave_at_any_time),
 		TEST(output_inside_a_callback_comes_later),
 		TEST(oldest_ended_are_forgotten_by_count),
+		TEST(who_floods_forgets_its_own),
 		cmocka_unit_test_setup_teardown(oldest_ended_are_forgotten_by_bytes, setup_small,
 	                                        teardown),
 		TEST(forgetting_tells_watchers_the_end),

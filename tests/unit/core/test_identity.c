@@ -101,6 +101,7 @@ static int teardown(void **state)
 	drop_file(f->dir, STORE_FILE);
 	drop_file(f->dir, STORE_FILE "-wal");
 	drop_file(f->dir, STORE_FILE "-shm");
+	drop_file(f->dir, STORE_FILE "-clean");
 	(void)rmdir(f->dir);
 	config_free(f->config);
 	free(f);
