@@ -109,6 +109,23 @@ static const char *object_of(const struct http_request *req, const struct route 
 	return args->id[0] ? args->id : NULL;
 }
 
+void audited_refusal(struct router *r, const struct principal *who, const char *request_id,
+                     const struct error *err, const char *tool)
+{
+	const char *refusal = refusal_of(err->code);
+	struct audit_event event = {.action = refusal,
+	                            .tenant = who->tenant,
+	                            .key_id = who->key_id,
+	                            .object = tool,
+	                            .request_id = request_id,
+	                            .result = error_text(err->code)};
+
+	if (!r->parts.audit || !refusal || !take_turn(&r->refusals))
+		return;
+	event.detail = json_pack("{s:s}", "tool", tool);
+	audit_write(r->parts.audit, &event);
+}
+
 void audited_done(struct router *r, const struct http_request *req, const struct http_done *done)
 {
 	const struct route *route = (const struct route *)http_tag(req, REQUEST_TAG_ROUTE);

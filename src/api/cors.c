@@ -11,9 +11,12 @@
  * for one, and tells nothing but which methods a path has.
  */
 
-#define NO_CONTENT    204
-#define HEADERS_TAKEN "Authorization, Content-Type, Range, X-API-Key, X-Request-ID"
-#define HEADERS_SHOWN "X-Request-ID, X-Process-Time, Retry-After, Content-Range"
+#define NO_CONTENT 204
+#define HEADERS_TAKEN                                                                              \
+	"Authorization, Content-Type, Last-Event-ID, Mcp-Protocol-Version, Mcp-Session-Id, "       \
+	"Range, "                                                                                  \
+	"X-API-Key, X-Request-ID"
+#define HEADERS_SHOWN "Mcp-Session-Id, X-Request-ID, X-Process-Time, Retry-After, Content-Range"
 #define KEPT_SECONDS  "600"
 
 static void answer_preflight(struct http_request *req, const char *allow)

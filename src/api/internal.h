@@ -25,6 +25,7 @@ struct router {
 	uint64_t started_us;
 	struct refusals refusals;
 	struct outputs *outputs; /* owned */
+	struct mcp *mcp;         /* owned */
 };
 
 /* @args is borrowed for the call. */
@@ -78,8 +79,16 @@ bool cors_handle(struct http_request *req);
 
 /** audited_done - what the audit log is told of a request that is over. */
 void audited_done(struct router *r, const struct http_request *req, const struct http_done *done);
+/** audited_refusal - the same of a call of a tool that was turned away; not of other errors. */
+void audited_refusal(struct router *r, const struct principal *who, const char *request_id,
+                     const struct error *err, const char *tool);
 /** account_done - count a request that is over, and log it. */
 void account_done(void *ctx, const struct http_request *req, const struct http_done *done);
+
+/* mcp_http.c */
+route_fn mcp_post;
+route_fn mcp_get;
+route_fn mcp_delete;
 
 route_fn v1_metrics;
 route_fn v1_openapi;

@@ -122,11 +122,11 @@ static void parse_error(const char *text, size_t len, const json_error_t *why, s
 	scan_path(&scan, err->field, sizeof(err->field));
 }
 
-json_t *json_read_object(const char *text, size_t len, struct error *err)
+json_t *json_read(const char *text, size_t len, struct error *err)
 {
 	struct scan scan = {0};
 	json_error_t why;
-	json_t *object;
+	json_t *value;
 
 	scan_run(&scan, text, len);
 	if (scan.too_deep) {
@@ -139,12 +139,17 @@ json_t *json_read_object(const char *text, size_t len, struct error *err)
 		return NULL;
 	}
 	/* NUL is let through the parser so that the check of its field can name it. */
-	object = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
-	if (!object) {
+	value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+	if (!value)
 		parse_error(text, len, &why, err);
-		return NULL;
-	}
-	if (!json_is_object(object)) {
+	return value;
+}
+
+json_t *json_read_object(const char *text, size_t len, struct error *err)
+{
+	json_t *object = json_read(text, len, err);
+
+	if (object && !json_is_object(object)) {
 		json_decref(object);
 		(void)error_set(err, ERR_BAD_JSON, 0, "must be an object");
 		return NULL;

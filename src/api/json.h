@@ -18,6 +18,8 @@
 
 #define cleanup_json attr_cleanup(json_decrefp)
 
+/** json_read - one object or array and nothing else. Return: owned, or NULL with *err. */
+json_t *json_read(const char *text, size_t len, struct error *err) attr_must_check;
 /** json_read_object - one object and nothing else. Return: owned, or NULL with *err. */
 json_t *json_read_object(const char *text, size_t len, struct error *err) attr_must_check;
 /** json_text - a string of text that may have bytes that are not UTF-8. Return: owned. */

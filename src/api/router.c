@@ -5,6 +5,7 @@
 #include "api/decode_session.h"
 #include "api/internal.h"
 #include "api/load.h"
+#include "api/mcp.h"
 #include "api/outputs.h"
 #include "api/reply.h"
 #include "api/tool.h"
@@ -36,6 +37,7 @@ struct router *router_new(const struct router_config *config)
 	r->execs = config->execs;
 	r->started_us = clock_us();
 	r->outputs = outputs_new();
+	r->mcp = mcp_new(r);
 	return r;
 }
 
@@ -43,6 +45,7 @@ void router_free(struct router *r)
 {
 	if (!r)
 		return;
+	mcp_free(r->mcp);
 	outputs_free(r->outputs);
 	free(r);
 }
@@ -50,6 +53,7 @@ void router_free(struct router *r)
 void router_set_unready(struct router *r, const char *reason)
 {
 	r->unready = reason;
+	mcp_stop(r->mcp);
 }
 
 static bool is_method(const char *method, const struct route *route)

@@ -91,6 +91,10 @@ static const struct route routes[] = {
 	{"PATCH",  V1 "/tenants/{id}",        ROUTE_BODY_JSON,     false, v1_tenant_change,        "Change a tenant's policy or quotas", SCOPE_ADMIN},
 	{"DELETE", V1 "/tenants/{id}",        ROUTE_BODY_OPTIONAL, false, v1_tenant_delete,        "Delete a tenant that has nothing left", SCOPE_ADMIN},
 
+	{"POST",   "/mcp",                    ROUTE_BODY_JSON,     false, mcp_post,                "A message of the Model Context Protocol", SCOPE_ANY},
+	{"GET",    "/mcp",                    ROUTE_BODY_NONE,     false, mcp_get,                 "What the server says by itself, or the rest of a stream that was cut off", SCOPE_ANY},
+	{"DELETE", "/mcp",                    ROUTE_BODY_OPTIONAL, false, mcp_delete,              "End a session of the Model Context Protocol", SCOPE_ANY},
+
 	{"GET",     SE "/healthy",                    ROUTE_BODY_NONE,      true, se_healthy, "Whether the shared environment is there", SCOPE_ANY},
 	{"GET",     SE "/health",                     ROUTE_BODY_NONE,      true, v1_health, "The same, in the words of its documents", SCOPE_ANY},
 	{"POST",    SE "/session/{id}",               ROUTE_BODY_ANY,       false, se_session_create, "Make a shared environment", SCOPE_SESSIONS},

@@ -115,6 +115,9 @@ void tool_refuse(struct tool_call *call, const struct error *err)
 	(void)r;
 	if (reply_is_internal(err))
 		log_failure(call, err);
+	audited_refusal(call->router, &call->principal, call->request_id, err, call->tool->name);
+	metrics_count_for(call->router->parts.metrics, METRIC_REJECTED,
+	                  METRIC_LABELS(error_text(err->code)), 1);
 	json_set(structured, "code", json_string(error_text(err->code)));
 	json_set(structured, "details", json_incref(json_object_get(error, "error_detail")));
 	json_set(structured, "field", json_incref(json_object_get(error, "field")));

@@ -212,9 +212,11 @@ static void add_shortened(const struct telling *t, struct buf *b, const char *te
 	(void)!buf_add_str(b, "\n");
 }
 
-/* Values: what the last line of the program was worth, what a handler returned. */
+/* Values: what the last line of the program was worth, or what a handler returned. */
 static void add_values(const struct telling *t, struct buf *b)
 {
+	bool told = false;
+
 	for (size_t i = 0; i < json_array_size(t->report.results); i++) {
 		const char *text = json_string_value(
 			json_object_get(json_array_get(t->report.results, i), "text/plain"));
@@ -222,9 +224,10 @@ static void add_values(const struct telling *t, struct buf *b)
 		if (text) {
 			(void)!buf_add_str(b, "[result] ");
 			add_shortened(t, b, text);
+			told = true;
 		}
 	}
-	if (!json_is_null(t->report.result)) {
+	if (!told && !json_is_null(t->report.result)) {
 		cleanup_free char *text = json_dumps(t->report.result, JSON_ENCODE_ANY);
 
 		(void)!buf_add_str(b, "[return value] ");

@@ -4,6 +4,7 @@
 #include "api/json.h"
 #include "api/query.h"
 #include "api/reply.h"
+#include "api/session_log.h"
 #include "api/view.h"
 #include "base/alloc.h"
 #include "base/buf.h"
@@ -24,9 +25,6 @@
 
 #define TAIL_DEFAULT 100
 #define TAIL_MAX     10000
-#define LOG_BYTES    (1u << 20)
-/* Executions that are looked through for one answer. */
-#define LOG_EXECUTIONS 200
 
 static const char *const words[] = {"created", "running", "paused", "exited", "deleting"};
 enum word {
@@ -192,68 +190,6 @@ static int read_since(const struct http_request *req, uint64_t *ret_ms, struct e
 	return 0;
 }
 
-/* The last @lines lines of @b, and no more bytes than are asked for. */
-static void keep_tail(struct buf *b, uint64_t lines, size_t bytes)
-{
-	size_t at = b->len;
-	size_t start;
-
-	for (uint64_t seen = 0; at > 0 && b->len - at < bytes; at--)
-		if (b->data[at - 1] == '\n' && at != b->len && ++seen == lines)
-			break;
-	start = at;
-	if (start > 0)
-		memmove(b->data, b->data + start, b->len - start);
-	b->len -= start;
-}
-
-/* What one printed; to a stream that is cut, as much of its end as there is room for. */
-static void add_output(struct buf *b, const struct execution *e)
-{
-	static const enum output_stream streams[] = {OUTPUT_STDOUT, OUTPUT_STDERR};
-
-	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
-		const struct buf *told = execution_told(e, streams[i]);
-		size_t len = told->len < LOG_BYTES ? told->len : LOG_BYTES;
-
-		if (len == 0)
-			continue;
-		(void)!buf_add(b, told->data + (told->len - len),
-		               len); /* as much as was reserved */
-		if (b->data[b->len - 1] != '\n')
-			(void)!buf_add(b, "\n", 1);
-	}
-}
-
-static bool is_wanted(const struct execution *e, uint64_t since_ms)
-{
-	struct execution_info info = {0};
-
-	execution_info(e, &info);
-	return info.created_ms >= since_ms;
-}
-
-/* Oldest first, begun where there is enough after it. */
-static void collect(struct executions *all, const struct session_info *info, uint64_t since_ms,
-                    struct buf *ret_log)
-{
-	const struct execution *found[LOG_EXECUTIONS];
-	size_t count = 0;
-	size_t bytes = 0;
-
-	while (count < LOG_EXECUTIONS && bytes < LOG_BYTES) {
-		const struct execution *e = executions_of(all, info->tenant, info->id, count);
-
-		if (!e || !is_wanted(e, since_ms))
-			break;
-		bytes += execution_told(e, OUTPUT_STDOUT)->len +
-		         execution_told(e, OUTPUT_STDERR)->len;
-		found[count++] = e;
-	}
-	while (count-- > 0)
-		add_output(ret_log, found[count]);
-}
-
 static void answer_log(struct http_request *req, const char *id, const struct buf *log,
                        uint64_t tail)
 {
@@ -278,7 +214,7 @@ static void answer_log(struct http_request *req, const char *id, const struct bu
 void v1_container_logs(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct session *session = find(r, req, args);
-	cleanup_buf struct buf log = BUF_INIT(8 * LOG_BYTES);
+	cleanup_buf struct buf log = BUF_INIT(SESSION_LOG_ROOM);
 	struct session_info info = {0};
 	struct error err = {0};
 	uint64_t tail = TAIL_DEFAULT, since_ms;
@@ -293,8 +229,6 @@ void v1_container_logs(struct router *r, struct http_request *req, const struct 
 	if (tail > TAIL_MAX)
 		tail = TAIL_MAX;
 	session_info(session, &info);
-	if (tail > 0)
-		collect(r->parts.executions, &info, since_ms, &log);
-	keep_tail(&log, tail, LOG_BYTES);
+	session_log_tail(r->parts.executions, &info, since_ms, tail, &log);
 	answer_log(req, info.container_id, &log, tail);
 }

@@ -4,6 +4,7 @@
 #include "api/decode_session.h"
 #include "api/json.h"
 #include "api/reply.h"
+#include "api/view_policy.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -24,31 +25,6 @@ static json_t *text(const char *s)
 	return s ? json_text(s, strlen(s)) : json_null();
 }
 
-/* Whoever runs the daemon sees all policies, others those that they can be held to. */
-static bool can_see(struct router *r, const struct route_args *args, const struct policy *policy)
-{
-	const struct principal *p = args->principal;
-
-	return !p->key_id || scope_allows(p->scopes, SCOPE_ADMIN) ||
-	       policy == exec_policy_of(r->execs, p->tenant) ||
-	       policies_can_select(exec_policies(r->execs), policy->name);
-}
-
-static json_t *policy_head(struct router *r, const struct route_args *args,
-                           const struct policy *policy)
-{
-	const struct policies *all = exec_policies(r->execs);
-	json_t *j = json_object();
-
-	json_set(j, "name", text(policy->name));
-	json_set(j, "description", text(policy->description));
-	json_set(j, "extends", text(policy->extends));
-	json_set(j, "yours",
-	         json_boolean(policy == exec_policy_of(r->execs, args->principal->tenant)));
-	json_set(j, "selectable", json_boolean(policies_can_select(all, policy->name)));
-	return j;
-}
-
 void v1_policy_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct policies *all = exec_policies(r->execs);
@@ -56,51 +32,11 @@ void v1_policy_list(struct router *r, struct http_request *req, const struct rou
 	const struct policy *policy;
 
 	for (size_t i = 0; all && (policy = policies_at(all, i)); i++)
-		if (can_see(r, args, policy))
-			(void)json_array_append_new(list, policy_head(r, args, policy));
+		if (view_policy_is_seen(r, args->principal, policy))
+			(void)json_array_append_new(list,
+			                            view_policy_head(r, args->principal, policy));
 	json_set(body, "policies", list);
 	reply_json(req, HTTP_OK, body);
-}
-
-static json_t *list_of(char *const *items)
-{
-	json_t *j = json_array();
-
-	for (; *items; items++)
-		(void)json_array_append_new(j, text(*items));
-	return j;
-}
-
-static json_t *rule_value(const struct policy_key *key, const struct policy *policy)
-{
-	char *const *items = policy_key_list(key, policy);
-	char value[VALUE_LEN];
-
-	if (items)
-		return list_of(items);
-	policy_key_print(key, policy, value, sizeof(value));
-	return json_string(value);
-}
-
-static json_t *rules_of(const struct policy *policy)
-{
-	json_t *rules = json_array();
-	const struct policy_key *key;
-
-	for (size_t i = 0; (key = policy_key_at(i)); i++) {
-		struct policy_source by = policy_key_source(key, policy);
-		json_t *rule;
-
-		if (by.line == 0)
-			continue;
-		rule = json_object();
-		json_set(rule, "path", json_string(policy_key_path(key)));
-		json_set(rule, "value", rule_value(key, policy));
-		json_set(rule, "policy", text(by.policy));
-		json_set(rule, "line", json_integer(by.line));
-		(void)json_array_append_new(rules, rule);
-	}
-	return rules;
 }
 
 void v1_policy_show(struct router *r, struct http_request *req, const struct route_args *args)
@@ -108,16 +44,13 @@ void v1_policy_show(struct router *r, struct http_request *req, const struct rou
 	const struct policies *all = exec_policies(r->execs);
 	const struct policy *policy = all && args->id[0] ? policies_find(all, args->id) : NULL;
 	struct error err = {0};
-	json_t *body;
 
-	if (!policy || !can_see(r, args, policy)) {
+	if (!policy || !view_policy_is_seen(r, args->principal, policy)) {
 		(void)error_set(&err, ERR_NOT_FOUND, 0, "no policy has this name");
 		reply_error(req, &err);
 		return;
 	}
-	body = policy_head(r, args, policy);
-	json_set(body, "rules", rules_of(policy));
-	reply_json(req, HTTP_OK, body);
+	reply_json(req, HTTP_OK, view_policy(r, args->principal, policy));
 }
 
 /* Explaining. */

@@ -93,6 +93,7 @@ struct config {
 	uint64_t import_archive_bytes, import_root_bytes, import_file_bytes;
 	uint64_t import_entries, import_layers;
 	uint64_t import_memory_bytes, import_cpu_us;
+	uint64_t mcp_sessions, mcp_tenant_sessions, mcp_session_us, mcp_buffers_bytes;
 	/* audit */
 	bool audit_enabled, audit_required;
 	char *audit_path; /* "": audit.log in the state directory */

@@ -69,10 +69,26 @@ static void on_room(void *ctx)
 	op->events.on_room(op->events.ctx);
 }
 
+/* An archive changes what is below its directory, which is told as the directory. */
+static void tell_change(const struct file_op *op)
+{
+	static const bool changes[BOX_FILE_OP_COUNT] = {
+		[BOX_FILE_WRITE] = true,  [BOX_FILE_MKDIR] = true, [BOX_FILE_MOVE] = true,
+		[BOX_FILE_REMOVE] = true, [BOX_FILE_UNTAR] = true,
+	};
+
+	if (!changes[op->request.op])
+		return;
+	session_changed(op->session, SESSION_CHANGE_FILE, op->request.path);
+	if (op->request.op == BOX_FILE_MOVE)
+		session_changed(op->session, SESSION_CHANGE_FILE, op->request.to);
+}
+
 static void on_done(void *ctx, const struct box_file_summary *summary)
 {
 	const struct box_file_events events = ((struct file_op *)ctx)->events;
 
+	tell_change(ctx);
 	op_free(ctx);
 	events.on_done(events.ctx, summary);
 }

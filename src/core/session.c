@@ -87,14 +87,37 @@ static void note_step(struct session *session)
 		(struct session_step){session->state, session->updated_ms};
 }
 
+void session_service_watch(struct session_service *s, const struct session_watcher *watcher)
+{
+	s->watcher = watcher ? *watcher : (struct session_watcher){0};
+}
+
+void session_changed(const struct session *session, enum session_change change, const char *path)
+{
+	const struct session_watcher *w = session->service ? &session->service->watcher : NULL;
+
+	if (w && w->on_change)
+		w->on_change(w->ctx, session, change, path);
+}
+
+/* Work begins and ends all the time: only who comes and goes is of interest in a list. */
+static bool changes_list(enum session_state from, enum session_state to)
+{
+	return from == SESSION_CREATING || to == SESSION_TERMINATED || to == SESSION_FAILED;
+}
+
 void session_set_state(struct session *session, enum session_state next)
 {
-	assert(transitions[session->state] & (1u << next));
+	enum session_state before = session->state;
+
+	assert(transitions[before] & (1u << next));
 	session_log(session, LOG_LEVEL_DEBUG, "%s -> %s", state_names[session->state],
 	            state_names[next]);
 	session->state = next;
 	note_step(session);
 	store_session_changed(session);
+	if (changes_list(before, next))
+		session_changed(session, SESSION_CHANGE_LIST, NULL);
 	session_arm(session);
 }
 

@@ -114,11 +114,29 @@ struct session_service_config {
 	struct audit *audit;           /* NULL: nobody keeps a log */
 };
 
+/* What may have become of a session, for who tells others about it. */
+enum session_change {
+	SESSION_CHANGE_LIST, /* it was made, could be used, or ended */
+	SESSION_CHANGE_FILE, /* the file at a path */
+	SESSION_CHANGE_LOG,  /* a program has ended */
+	SESSION_CHANGE_COUNT
+};
+
+struct session_watcher {
+	void *ctx;
+	/* From inside whatever changes it: nothing may be asked of core here but session_info.
+	 * @path: of FILE, below the workspace. */
+	void (*on_change)(void *ctx, const struct session *session, enum session_change change,
+	                  const char *path);
+};
+
 /** session_service_free - before all that its configuration names; no callback follows. */
 void session_service_free(struct session_service *s);
 struct session_service *session_service_new(const struct session_service_config *config)
 	attr_owned(session_service_free);
 
+/** session_service_watch - at most one watcher; NULL: none any more. */
+void session_service_watch(struct session_service *s, const struct session_watcher *watcher);
 /**
  * session_create - ERR_CONFLICT for an id that its tenant has in use, ERR_BUSY over the configured
  * number of sessions. *ret_reused: an idle session of the same agent was given again (updated, not

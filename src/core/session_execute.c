@@ -120,6 +120,15 @@ static void read_counters(struct session_job *job)
 	job->outcome.layers_missing = LAYERS_ALL & ~job->outcome.layers;
 }
 
+static void tell_changes(const struct session_job *job)
+{
+	const struct artifacts *made = &job->outcome.artifacts;
+
+	for (size_t i = 0; i < made->count; i++)
+		session_changed(job->session, SESSION_CHANGE_FILE, made->list[i].path);
+	session_changed(job->session, SESSION_CHANGE_LOG, NULL);
+}
+
 void session_job_conclude(struct session_job *job)
 {
 	gather_cancel(&job->gather);
@@ -129,6 +138,7 @@ void session_job_conclude(struct session_job *job)
 		job->outcome.duration_us = clock_us() - job->started_us;
 	outcome_judge(&job->evidence, &job->outcome);
 	session_job_ack(job);
+	tell_changes(job);
 	execution_ended(job->record, &job->outcome, job->reset);
 	session_job_finish(job);
 }

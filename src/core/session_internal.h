@@ -57,6 +57,7 @@ struct session_service {
 	void (*on_drained)(void *ctx); /* NULL: nobody asked, or told */
 	void *drained_ctx;
 	struct timer *drain_timer; /* nothing is left: the moment to tell */
+	struct session_watcher watcher;
 };
 
 /* All sessions of one tenant; there as long as it has one. */
@@ -150,6 +151,8 @@ const char *session_log_ctx(const struct session *session, char ret_ctx[SESSION_
 bool session_is_over(const struct session *session);
 /** session_touch - somebody uses it. */
 void session_touch(struct session *session);
+/** session_changed - tell whoever watches. */
+void session_changed(const struct session *session, enum session_change change, const char *path);
 /** session_arm - let the timer fire when the next of its clocks ends. */
 void session_arm(struct session *session);
 /** session_fail - the box could not be made or was lost: everything ends. */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the Model Context Protocol: sessions of agents, what they ask and what they are told.
+ * Transports: Streamable HTTP (mcp_http.c), WebSocket (mcp_ws.c); stdio is the command line's,
+ * which is a client of the first. Everything a session does is its tenant's.
+ *
+ * Owned by the router; one per daemon. On the loop only.
+ */
+
+#include "base/attr.h"
+
+struct mcp;
+struct metrics;
+struct router;
+
+/** mcp_free - what runs for sessions is ended; nobody is answered any more. */
+void mcp_free(struct mcp *mcp);
+struct mcp *mcp_new(struct router *r) attr_owned(mcp_free);
+/** mcp_stop - the daemon ends: streams that would stay open are closed, no session is made. */
+void mcp_stop(struct mcp *mcp);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: the log of a session: what its executions printed, the latest of it. */
+
+#include "base/buf.h"
+#include <stdint.h>
+
+struct executions;
+struct session_info;
+
+#define SESSION_LOG_BYTES (1u << 20)
+#define SESSION_LOG_ROOM  (8 * SESSION_LOG_BYTES) /* of the buffer, while it is made */
+
+/** session_log_tail - the last @lines lines of what began at @since_ms (wall clock) or later, at
+ * most SESSION_LOG_BYTES of it. */
+void session_log_tail(struct executions *all, const struct session_info *info, uint64_t since_ms,
+                      uint64_t lines, struct buf *ret_log);

@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MCP over Streamable HTTP: versions, sessions, messages, streams that are taken up again."""
+
+import json
+import threading
+
+import pytest
+from support import host, metrics
+from support.identity import make_key, make_tenant
+from support.mcp import LATEST, VERSIONS, Mcp, cut, events
+
+
+@pytest.fixture
+def mcp(daemon):
+    with Mcp(daemon.socket) as m:
+        yield m
+
+
+# Versions.
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_version_is_spoken(daemon, version):
+    with Mcp(daemon.socket, version=version) as m:
+        assert m.initialized["protocolVersion"] == version
+        assert m.initialized["serverInfo"]["name"] == "millibox"
+        tools = {t["name"]: t for t in m.result("tools/list")["tools"]}
+        assert ("outputSchema" in tools["execute_code"]) == (version >= "2025-06-18")
+        assert ("annotations" in tools["execute_code"]) == (version >= "2025-03-26")
+        result = m.call("execute_code", code="print(6 * 7)", language="python", progress="p")
+        assert result["content"][0] == {"type": "text", "text": "42\n"} and result["isError"] is False
+        assert ("structuredContent" in result) == (version >= "2025-06-18")
+        told = [h["params"] for h in m.heard if h["method"] == "notifications/progress"]
+        assert [t["progressToken"] for t in told] == ["p"]
+        assert told[0].get("message") == ("42\n" if version >= "2025-03-26" else None)
+
+
+def test_an_unknown_version_is_answered_with_the_newest(daemon):
+    with Mcp(daemon.socket, start=False) as m:
+        m.version = "2099-01-01"
+        m.session = None
+        response = m.post(m.message("initialize", {"protocolVersion": "2099-01-01"}))
+        assert json.loads(response.read())["result"]["protocolVersion"] == LATEST
+        m.session, m.version = response.headers["Mcp-Session-Id"], LATEST
+
+
+def test_an_unknown_version_in_the_header_is_refused(mcp):
+    response = mcp.post(mcp.message("ping"), headers={"Mcp-Protocol-Version": "1999-01-01"})
+    assert response.status == 400 and json.loads(response.read())["error"]["code"] == -32600
+    assert mcp.result("ping") == {}
+
+
+def test_batches_are_of_the_versions_that_have_them(daemon):
+    with Mcp(daemon.socket, version="2025-03-26") as m:
+        batch = [m.message("ping"), {"jsonrpc": "2.0", "method": "notifications/x"}, m.message("nope"), 7]
+        response = m.post(batch)
+        answers = {a["id"]: a for a in json.loads(response.read())}
+        assert answers[batch[0]["id"]]["result"] == {}
+        assert answers[batch[2]["id"]]["error"]["code"] == -32601
+        assert answers[None]["error"]["code"] == -32600
+        # One that takes longer comes as a stream, all of its answers in it.
+        slow = [m.message("tools/call", {"name": "execute_code", "arguments": {"code": f"print({i})", "language": "python"}}) for i in range(2)]
+        came = [e.json for e in events(m.post([m.message("ping"), *slow])) if e.data]
+        assert {c["id"] for c in came if "id" in c} == {m.last, *(s["id"] for s in slow)}
+        assert json.loads(m.post([]).read())["error"]["code"] == -32600
+    with Mcp(daemon.socket) as m:
+        response = m.post([m.message("ping")])
+        assert response.status == 400 and json.loads(response.read())["error"]["code"] == -32600
+
+
+# Sessions.
+
+
+def test_nothing_works_without_a_session(daemon):
+    with Mcp(daemon.socket, start=False) as m:
+        for message in (m.message("tools/list"), m.message("ping")):
+            response = m.post(message)
+            body = json.loads(response.read())
+            assert response.status == 400 and body["error"]["code"] == -32600, body
+        response = m.listen()
+        assert response.status == 400, response.read()
+
+
+def test_a_session_is_begun_once_and_ended_once(daemon):
+    with Mcp(daemon.socket) as m:
+        again = m.post(m.message("initialize", {"protocolVersion": LATEST}))
+        assert again.status == 400 and "already" in json.loads(again.read())["error"]["message"]
+        assert m.end() == 204
+        response = m.post(m.message("ping"))
+        assert response.status == 404, response.read()
+        assert m.end() == 404
+        m.session = None
+
+
+def test_a_session_that_is_not_begun_rightly_is_none(daemon, client):
+    before = sessions(client)
+    with Mcp(daemon.socket, start=False) as m:
+        response = m.post(m.message("initialize", {}))
+        assert json.loads(response.read())["error"]["code"] == -32602
+        assert "Mcp-Session-Id" not in response.headers
+    assert sessions(client) == before
+
+
+def sessions(client):
+    return metrics.read(client).total("sandbox_mcp_sessions")
+
+
+def locked(make_daemon, tenants):
+    """The TCP address of a daemon with keys, and what to send for each of the tenants."""
+    daemon = make_daemon(tcp=True).start()
+    keys = {}
+    with daemon.client() as admin:
+        for name, scopes in tenants.items():
+            make_tenant(admin, name)
+            key = make_key(admin, name, **({"scopes": scopes} if scopes else {}))
+            keys[name] = {"Authorization": f"Bearer {key}"}
+    return daemon.tcp_address(), keys
+
+
+def test_sessions_are_their_tenants(make_daemon):
+    address, keys = locked(make_daemon, {"one": None, "other": None})
+    with Mcp(address, headers=keys["one"]) as a, Mcp(address, headers=keys["other"]) as b:
+        made = a.call("create_sandbox")["structuredContent"]["sandbox_id"]
+        assert [s["id"] for s in a.call("list_sandboxes")["structuredContent"]["sandboxes"]] == [made]
+        assert b.call("list_sandboxes")["structuredContent"]["total_count"] == 0
+        refused = b.call("exec_command", sandbox_id=made, command="id")
+        assert refused["isError"] and refused["structuredContent"]["code"] == "Sandbox.SessionNotFound"
+        assert b.error("resources/read", {"uri": f"sandbox://{made}/"})["code"] == -32002
+        # Another tenant's session does not exist.
+        response = b.post(b.message("ping"), headers={"Mcp-Session-Id": a.session})
+        assert response.status == 404, response.read()
+        nobody = Mcp(address, start=False)
+        assert nobody.post(nobody.message("initialize", {"protocolVersion": LATEST})).status == 401
+        a.call("terminate_sandbox", sandbox_id=made)
+
+
+def test_a_key_is_shown_and_served_what_its_scopes_allow(make_daemon):
+    address, keys = locked(make_daemon, {"reader": ["read"]})
+    with Mcp(address, headers=keys["reader"]) as m:
+        names = {t["name"] for t in m.result("tools/list")["tools"]}
+        assert names == {"list_sandboxes", "list_languages"}
+        refused = m.call("execute_code", code="print(1)", language="python")
+        assert refused["isError"] and refused["structuredContent"]["code"] == "Sandbox.ScopeMissing"
+        assert "execute" in refused["content"][0]["text"]
+
+
+def test_two_hundred_sessions_at_once(make_daemon):
+    daemon = make_daemon(config="http: {max_connections: 1024, max_connections_per_peer: 1024}\n").start()
+    many = [Mcp(daemon.socket) for _ in range(200)]
+    with daemon.client() as client:
+        assert sessions(client) == len({m.session for m in many}) == 200
+        streams = [events(m.listen()) for m in many]
+        for stream in streams:
+            next(stream)
+        failures = []
+
+        def use(m):
+            try:
+                assert m.result("ping") == {}
+                assert len(m.result("tools/list")["tools"]) > 20
+            except Exception as e:  # noqa: BLE001 - told by the test, not lost in a thread
+                failures.append(repr(e))
+
+        threads = [threading.Thread(target=use, args=(m,)) for m in many]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert not failures, failures[:3]
+        # All of them hear of what one of them does.
+        sid = many[0].call("create_sandbox")["structuredContent"]["sandbox_id"]
+        for stream in streams:
+            assert next(e for e in stream if e.data).json["method"] == "notifications/resources/list_changed"
+        many[0].call("terminate_sandbox", sandbox_id=sid)
+        for m in many:
+            m.close()
+        assert sessions(client) == 0
+
+
+def test_an_idle_session_makes_room_for_a_new_one(make_daemon):
+    daemon = make_daemon(config="mcp: {max_sessions: 3}\n").start()
+    first, second, third = (Mcp(daemon.socket) for _ in range(3))
+    listening = first.listen()  # it is not idle: somebody listens
+    with Mcp(daemon.socket) as fourth:
+        assert fourth.result("ping") == {}
+        assert second.post(second.message("ping")).status == 404
+        assert first.result("ping") == third.result("ping") == {}
+    cut(listening)
+    for m in (first, third):
+        m.close()
+
+
+# Messages that are wrong.
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", -32700),
+        (b"\xff\xfe", -32700),
+        (b"[" * 100 + b"]" * 100, -32700),
+        (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}', -32700),
+        (b"7", -32700),
+        (b"{}", -32600),
+        (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": {}, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": 5}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}', -32600),
+        (b'{"jsonrpc": "2.0", "id": "' + b"x" * 257 + b'", "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": ' + b"9" * 400 + b', "method": "ping"}', -32700),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "' + b"m" * 200 + b'"}', -32600),
+    ],
+)
+def test_what_is_no_message_gets_the_error_it_deserves(mcp, body, code):
+    response = mcp.post(body)
+    answer = json.loads(response.read())
+    assert response.status == 400 and answer["error"]["code"] == code, answer
+    assert mcp.result("ping") == {}
+
+
+def test_unknown_methods_and_tools(mcp):
+    assert mcp.error("no/such")["code"] == -32601
+    assert mcp.error("tools/call", {"name": "no_such"})["code"] == -32602
+    assert mcp.error("tools/call", {"name": "execute_code", "arguments": []})["code"] == -32602
+    assert mcp.error("prompts/get", {"name": "no_such"})["code"] == -32602
+    assert mcp.error("tools/list", {"cursor": "x"})["code"] == -32602
+    assert mcp.error("logging/setLevel", {"level": "loud"})["code"] == -32602
+    assert mcp.notify("notifications/unheard-of") == 202
+
+
+def test_an_answer_that_nobody_asked_for_is_taken(mcp):
+    response = mcp.post({"jsonrpc": "2.0", "id": 4711, "result": {}})
+    assert response.status == 202 and not response.read()
+
+
+def test_bodies_and_media_types(mcp):
+    response = mcp.post(mcp.message("ping"), headers={"Content-Type": "text/plain"})
+    assert response.status == 415, response.read()
+    response = mcp.post(mcp.message("ping"), accept="text/html")
+    assert response.status == 406, response.read()
+    response = mcp.send("GET", accept="application/json")
+    assert response.status == 406, response.read()
+    response = mcp.post(b" " * (9 << 20))
+    assert response.status == 413, response.read()
+
+
+def test_an_id_is_under_way_once(mcp):
+    slow = mcp.message("tools/call", {"name": "execute_code", "arguments": {"code": "input()", "language": "python", "timeout": 60}})
+    # stdin is empty: it would end at once, so it sleeps.
+    slow["params"]["arguments"]["code"] = "import time; print('on', flush=True); time.sleep(60)"
+    slow["params"]["_meta"] = {"progressToken": 1}
+    stream = events(mcp.post(slow))
+    assert next(e for e in stream if e.data).json["method"] == "notifications/progress"
+    again = mcp.post({**mcp.message("ping"), "id": slow["id"]})
+    assert json.loads(again.read())["error"]["code"] == -32600
+    assert mcp.notify("notifications/cancelled", {"requestId": slow["id"]}) == 202
+    assert [e for e in stream if e.data] == []  # cancelled: there is no answer
+
+
+# Streams.
+
+COUNT = "import sys\nfor i in range(20):\n    print(i, flush=True)\n    sys.stdin.readline()\n"
+
+
+def started(m, code, **fields):
+    message = m.message("tools/call", {"name": "execute_code", "arguments": {"code": code, "language": "python", **fields}, "_meta": {"progressToken": "t"}})
+    response = m.post(message)
+    assert response.headers["Content-Type"] == "text/event-stream"
+    return message["id"], response
+
+
+def texts(came):
+    return "".join(c["params"]["message"] for c in came if c.get("method") == "notifications/progress")
+
+
+def test_a_client_that_was_cut_off_misses_nothing(mcp, tmp_path):
+    sid = mcp.call("create_sandbox")["structuredContent"]["sandbox_id"]
+    code = "import os, time\nfor i in range(50):\n    print('line', i, flush=True)\n    while i == 9 and not os.path.exists('go'): time.sleep(0.01)\n"
+    number, response = started(mcp, code, session_id=sid)
+    came, last = [], None
+    for event in events(response):
+        last = event.id
+        if event.data:
+            came.append(event.json)
+        if "line 9" in texts(came):
+            break
+    cut(response)
+    # Meanwhile the program goes on, and ends.
+    mcp.call("write_file", sandbox_id=sid, path="go", content="")
+    host.wait_until(lambda: "line 49" in mcp.result("resources/read", {"uri": f"log://{sid}"})["contents"][0]["text"], 20, "the program's end")
+    rest = [e for e in events(mcp.listen(last=last)) if e.data]
+    came += [e.json for e in rest]
+    assert texts(came) == "".join(f"line {i}\n" for i in range(50))
+    assert came[-1]["id"] == number and came[-1]["result"]["structuredContent"]["exit_code"] == 0
+    # And again, from the same place: what was kept is still there.
+    assert [e.id for e in events(mcp.listen(last=last)) if e.data] == [e.id for e in rest]
+    mcp.call("terminate_sandbox", sandbox_id=sid)
+
+
+def test_a_stream_begins_with_a_number_to_come_back_with(mcp):
+    number, response = started(mcp, "import time; time.sleep(0.5); print('late')")
+    first = next(events(response))
+    assert first.data == "" and first.id
+    cut(response)
+    came = [e.json for e in events(mcp.listen(last=first.id)) if e.data]
+    assert came[-1]["id"] == number and "late" in came[-1]["result"]["content"][0]["text"]
+
+
+def test_events_that_are_not_kept_are_not_skipped_silently(make_daemon):
+    daemon = make_daemon(config="mcp: {max_buffers: 64Ki}\n").start()
+    with Mcp(daemon.socket) as m:
+        number, response = started(m, "for i in range(300): print(str(i) * 20, flush=True)")
+        first = next(events(response))
+        for event in events(response):
+            if event.data and event.json.get("id") == number:
+                break
+        assert m.listen(last=first.id).status == 404
+        for bad in ("x", "1", "999-1", "1-99999", "-", "1-1-1"):
+            assert m.listen(last=bad).status == 404, bad
+
+
+def test_only_a_client_that_says_so_cancels(mcp):
+    sid = mcp.call("create_sandbox")["structuredContent"]["sandbox_id"]
+    number, response = started(mcp, "import time; print('on', flush=True)\ntry: time.sleep(60)\nexcept KeyboardInterrupt: pass", session_id=sid)
+    next(e for e in events(response) if e.data)
+    assert mcp.notify("notifications/cancelled", {"requestId": number, "reason": "enough"}) == 202
+    assert not [e for e in events(response) if e.data]
+    # It is free again: what was cancelled does not run on.
+    assert mcp.call("execute_code", session_id=sid, code="print(1)")["content"][0]["text"] == "1\n"
+    mcp.call("terminate_sandbox", sandbox_id=sid)
+
+
+def test_one_answer_for_who_takes_no_events(mcp):
+    message = mcp.message("tools/call", {"name": "execute_code", "arguments": {"code": "print(3)", "language": "python"}})
+    response = mcp.post(message, accept="application/json")
+    assert response.headers["Content-Type"] == "application/json"
+    assert json.loads(response.read())["result"]["content"][0]["text"] == "3\n"
+
+
+def test_who_never_reads_disturbs_nobody(daemon, mcp):
+    quiet = Mcp(daemon.socket)
+    held = [started(quiet, "print('x' * 900000)") for _ in range(8)]
+    held.append(quiet.listen())
+    for i in range(5):
+        assert mcp.call("execute_code", code=f"print({i})", language="python")["content"][0]["text"] == f"{i}\n"
+    assert quiet.result("ping") == {}
+    del held
+    quiet.close()
+
+
+def test_the_server_says_by_itself_what_changes(mcp):
+    stream = events(mcp.listen())
+    next(stream)  # it is open
+    sid = mcp.call("create_sandbox")["structuredContent"]["sandbox_id"]
+    assert next(e for e in stream if e.data).json["method"] == "notifications/resources/list_changed"
+    watched = f"sandbox://{sid}/data.csv"
+    assert mcp.result("resources/subscribe", {"uri": watched}) == {}
+    assert mcp.result("resources/subscribe", {"uri": f"log://{sid}"}) == {}
+    mcp.call("write_file", sandbox_id=sid, path="other.csv", content="1")
+    mcp.call("write_file", sandbox_id=sid, path="data.csv", content="1")
+    told = next(e.json for e in stream if e.data and "updated" in e.data)
+    assert told["params"] == {"uri": watched}  # the other file is none of ours
+    mcp.call("run_python", sandbox_id=sid, code="open('data.csv', 'a').write('2')")
+    both = {next(e.json for e in stream if e.data and "updated" in e.data)["params"]["uri"] for _ in range(2)}
+    assert both == {watched, f"log://{sid}"}
+    assert mcp.result("resources/unsubscribe", {"uri": watched}) == {}
+    mcp.call("write_file", sandbox_id=sid, path="data.csv", content="3")
+    mcp.call("execute_code", session_id=sid, code="1")
+    assert next(e.json for e in stream if e.data and "updated" in e.data)["params"]["uri"] == f"log://{sid}"
+    mcp.call("terminate_sandbox", sandbox_id=sid)
+
+
+def test_standing_streams_do_not_keep_the_daemon_from_ending(make_daemon):
+    daemon = make_daemon().start()
+    m = Mcp(daemon.socket)
+    stream = events(m.listen())
+    next(stream)
+    daemon.process.terminate()
+    assert list(stream) == []
+    assert daemon.process.wait(20) == 0
+
+
+def test_pages_from_other_origins_are_refused(make_daemon):
+    daemon = make_daemon(tcp=True).start()
+    with Mcp(daemon.tcp_address()) as m:
+        response = m.post(m.message("ping"), headers={"Origin": "http://evil.example"})
+        assert response.status == 403, response.read()
+        response = m.post(m.message("ping"), headers={"Host": "evil.example"})
+        assert response.status == 403, response.read()
+        assert m.result("ping") == {}
+
+
+def test_mcp_can_be_switched_off(make_daemon):
+    daemon = make_daemon(config="mcp: {enabled: false}\n").start()
+    m = Mcp(daemon.socket, start=False)
+    assert m.post(m.message("initialize", {"protocolVersion": LATEST})).status == 404
