@@ -105,6 +105,7 @@ class Soak:
         self.problems = []
         self.memory = {}  # name -> Series of the program that lives
         self.baseline = None
+        self.life = 0  # how often the daemon was started again
 
     def count(self, name, into="counts"):
         with self.lock:
@@ -195,6 +196,7 @@ class Soak:
         return "engine that was taken over" if adopted else "engine"
 
     def restart(self):
+        self.life += 1
         with self.restarting:
             try:
                 self.daemon.process.wait(30)
