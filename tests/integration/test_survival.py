@@ -73,7 +73,7 @@ def test_fifty_sessions_outlive_a_killed_daemon(mortal):
 def test_many_python_sessions_are_made_used_survive_and_go(mortal, capsys):
     """All of them interpreters that stay: the heavy kind. MILLIBOX_SCALE=1000 is what one host must stand."""
     count, took = max(SESSIONS // (1 if SESSIONS > 50 else 5), 1), {}
-    fds = host.fd_count(mortal.pid)
+    fds = host.fd_count(mortal.pid) if host.is_root() else 0  # nobody else sees them
     before = memory_available()
 
     def each(what, work, items):
@@ -113,7 +113,8 @@ def test_many_python_sessions_are_made_used_survive_and_go(mortal, capsys):
     begin = time.monotonic()
     mortal.settle(120)
     took["settle"] = time.monotonic() - begin
-    host.wait_until(lambda: host.fd_count(mortal.pid) <= fds + 16, 20, lambda: f"{fds} descriptors: {host.fd_count(mortal.pid)}")
+    if host.is_root():
+        host.wait_until(lambda: host.fd_count(mortal.pid) <= fds + 16, 20, lambda: f"{fds}, now {host.fd_count(mortal.pid)}")
     if SESSIONS > 50:
         with capsys.disabled():
             print(f"\n{count} sessions: " + ", ".join(f"{k} {v:.1f} s" for k, v in took.items())
