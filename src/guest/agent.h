@@ -47,6 +47,7 @@ struct agent {
 	int hotline;           /* -1: this box ends with its daemon */
 	struct journal journal;
 	struct file_stream files[WIRE_FILES_MAX];
+	pid_t files_leaving[WIRE_FILES_MAX]; /* children that still clean up; 0: none */
 	uint64_t files_ns; /* tick_now() when an operation ended that may have changed files */
 	struct channel ch;
 };

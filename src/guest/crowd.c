@@ -32,12 +32,7 @@
 
 static bool is_helper(const struct agent *a, pid_t pid)
 {
-	if (a->put.child.status >= 0 && a->put.child.pid == pid)
-		return true;
-	for (size_t i = 0; i < WIRE_FILES_MAX; i++)
-		if (a->files[i].id != 0 && !a->files[i].reaped && a->files[i].child.pid == pid)
-			return true;
-	return false;
+	return files_has(a, pid) || (a->put.child.status >= 0 && a->put.child.pid == pid);
 }
 
 static bool has_helpers(const struct agent *a)

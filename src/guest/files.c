@@ -48,11 +48,26 @@ static void forget(struct file_stream *s)
 	buf_init(&s->heard, FRAME_MAX_LEN);
 }
 
+/* One that cleans up is left in peace until it has ended. If there are too many it takes its
+ * chance.
+ */
+static void let_leave(struct agent *a, pid_t pid)
+{
+	for (size_t i = 0; i < WIRE_FILES_MAX; i++) {
+		if (a->files_leaving[i] != 0)
+			continue;
+		a->files_leaving[i] = pid;
+		return;
+	}
+}
+
 /* One that writes sees the end of its input and cleans up; the others have nothing to clean. */
-static void give_up(struct file_stream *s)
+static void give_up(struct agent *a, struct file_stream *s)
 {
 	if (!s->writes && !s->reaped)
 		(void)kill(s->child.pid, SIGKILL);
+	else if (!s->reaped)
+		let_leave(a, s->child.pid);
 	forget(s);
 }
 
@@ -67,8 +82,19 @@ static struct file_stream *find(struct agent *a, uint32_t id)
 bool files_any(const struct agent *a)
 {
 	for (size_t i = 0; i < WIRE_FILES_MAX; i++)
-		if (a->files[i].id != 0)
+		if (a->files[i].id != 0 || a->files_leaving[i] != 0)
 			return true;
+	return false;
+}
+
+bool files_has(const struct agent *a, pid_t pid)
+{
+	for (size_t i = 0; i < WIRE_FILES_MAX; i++) {
+		const struct file_stream *s = &a->files[i];
+
+		if (a->files_leaving[i] == pid || (s->id != 0 && !s->reaped && s->child.pid == pid))
+			return true;
+	}
 	return false;
 }
 
@@ -76,14 +102,17 @@ void files_reset(struct agent *a)
 {
 	for (size_t i = 0; i < WIRE_FILES_MAX; i++)
 		if (a->files[i].id != 0)
-			give_up(&a->files[i]);
+			give_up(a, &a->files[i]);
 }
 
 void files_reaped(struct agent *a, pid_t pid)
 {
-	for (size_t i = 0; i < WIRE_FILES_MAX; i++)
+	for (size_t i = 0; i < WIRE_FILES_MAX; i++) {
 		if (a->files[i].id != 0 && a->files[i].child.pid == pid)
 			a->files[i].reaped = true;
+		if (a->files_leaving[i] == pid)
+			a->files_leaving[i] = 0;
+	}
 }
 
 /* An execution that begins now must not be taken for who did it. */
@@ -255,7 +284,7 @@ int files_cancel(struct agent *a, const struct frame *frame)
 	if (msg_file_cancel_decode(frame, &msg) < 0)
 		return VIOLATION;
 	if (s)
-		give_up(s);
+		give_up(a, s);
 	return 0;
 }
 

@@ -39,8 +39,10 @@ struct file_stream {
 };
 
 void files_init(struct agent *a);
-/** files_any - whether one is going on. */
+/** files_any - whether one is going on, or cleans up after it was given up. */
 bool files_any(const struct agent *a);
+/** files_has - whether @pid is the child of one of those. */
+bool files_has(const struct agent *a, pid_t pid);
 /** files_reset - forget all of them without a word: there is another host. */
 void files_reset(struct agent *a);
 void files_reaped(struct agent *a, pid_t pid);

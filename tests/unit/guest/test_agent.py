@@ -385,6 +385,18 @@ def test_what_left_its_group_ends_with_the_program_also_during_an_upload(agent, 
     assert sh(agent, "cat up", 3)["stdout"] == b"first last"
 
 
+def test_an_upload_that_is_given_up_cleans_up_whoever_is_killed_meanwhile(agent):
+    for ident in range(1, 20, 2):
+        begin_upload(agent)
+        agent.send(agent.exec(["/bin/sh", "-c", "until ls -a | grep -q part; do :; done; echo up; sleep 100"], ident))
+        while agent.receive()[0] != "OUTPUT":
+            pass
+        agent.send(frame("FILE_CANCEL", u8(0), FILE), frame("SIGNAL", u32(signal.SIGKILL), ident))
+        collect_beside_upload(agent, ident)
+        left = sh(agent, "i=0; while ls -a | grep part && [ $i -lt 200 ]; do sleep 0.02; i=$((i+1)); done; ls -a", ident + 1)
+        assert left["stdout"].split()[-2:] == [b".", b".."], left
+
+
 def test_who_forks_all_the_time_ends_with_the_program_also_during_an_upload(agent):
     begin_upload(agent)
     agent.send(agent.exec(["/usr/bin/python3", "-I", "-c", """
