@@ -170,7 +170,7 @@ static void complain(struct agent *a, const char *why, int sys)
 	struct msg_log msg = {.level = LOG_LEVEL_WARN};
 	int r;
 
-	(void)snprintf(text, sizeof(text), "no child of the zygote (%s%s%s), executing", why,
+	(void)snprintf(text, sizeof(text), "no child of the zygote (%.100s%s%.60s), executing", why,
 	               sys ? ": " : "", sys ? strerror(sys) : "");
 	msg.text = wire_str(text);
 	r = msg_log_encode(&a->ch.out, 0, &msg);
