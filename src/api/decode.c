@@ -287,7 +287,7 @@ int decode_cpu(struct decode *d, const char *path, const json_t *value)
 		    parse_cpu(text, &millicores) < 0 || millicores == 0)
 			return decode_wrong(d, path, what);
 	} else {
-		if (!json_is_number(value) || !(cores >= 0.001) || cores > CORES_MAX)
+		if (!json_is_number(value) || !(cores >= 0.01) || cores > CORES_MAX)
 			return decode_wrong(d, path, what);
 		millicores = (uint64_t)llround(cores * 1000);
 	}

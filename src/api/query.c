@@ -126,13 +126,6 @@ json_t *query_page_object(struct query_page *page, const char *name, size_t coun
 	return j;
 }
 
-bool query_is(const struct http_request *req, const char *name, const char *word)
-{
-	const char *value = http_query(req, name);
-
-	return value && str_equal(value, word);
-}
-
 int query_bool(const struct http_request *req, const char *name, bool *ret_value, struct error *err)
 {
 	const char *value = http_query(req, name);

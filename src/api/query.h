@@ -53,7 +53,5 @@ int query_seconds(const struct http_request *req, const struct query_span *span,
 /** query_bool - as query_u64: true, false, 1 or 0. */
 int query_bool(const struct http_request *req, const char *name, bool *ret_value,
                struct error *err) attr_must_check;
-/** query_is - whether @name is there and says @word. */
-bool query_is(const struct http_request *req, const char *name, const char *word);
 /** query_mode - "644" or "0644" as permissions. Return: 0 or -1. */
 int query_mode(const char *text, uint32_t *ret_mode) attr_must_check;

@@ -88,23 +88,35 @@ static uint64_t limit_for(const char *path, uint64_t limit)
 	return limit < most ? limit : most;
 }
 
+/* One that is not known would be answered with something else than was asked for. */
+static int query_format(const struct http_request *req, bool *ret_tar, struct error *err)
+{
+	const char *format = http_query(req, "format");
+
+	*ret_tar = format && str_equal(format, "tar");
+	if (!format || *ret_tar || str_equal(format, "raw"))
+		return 0;
+	return error_field(err, "format", "must be tar, or not be there");
+}
+
 /* @path of the query, which may also say how much. */
 void v1_file_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct target t;
 	struct error err = {0};
 	uint64_t limit = LIST_DEFAULT;
-	bool recursive = false;
+	bool recursive = false, tar = false;
 
 	if (find_target(r, req, args, http_query(req, "path"), &t) < 0)
 		return;
-	if (query_is(req, "format", "tar")) {
-		transfer_get_tar(req, t.session, t.path);
+	if (query_u64(req, "limit", FILES_LIST_MAX, &limit, &err) < 0 ||
+	    query_bool(req, "recursive", &recursive, &err) < 0 ||
+	    query_format(req, &tar, &err) < 0) {
+		reply_error(req, &err);
 		return;
 	}
-	if (query_u64(req, "limit", FILES_LIST_MAX, &limit, &err) < 0 ||
-	    query_bool(req, "recursive", &recursive, &err) < 0) {
-		reply_error(req, &err);
+	if (tar) {
+		transfer_get_tar(req, t.session, t.path);
 		return;
 	}
 	file_call(req, t.session,
@@ -138,13 +150,13 @@ void v1_file_get(struct router *r, struct http_request *req, const struct route_
 {
 	struct target t;
 	struct error err = {0};
-	bool stat = false;
+	bool stat = false, tar = false;
 
 	if (find_target(r, req, args, args->rest, &t) < 0)
 		return;
-	if (query_bool(req, "stat", &stat, &err) < 0)
+	if (query_bool(req, "stat", &stat, &err) < 0 || query_format(req, &tar, &err) < 0)
 		reply_error(req, &err);
-	else if (query_is(req, "format", "tar"))
+	else if (tar)
 		transfer_get_tar(req, t.session, t.path);
 	else if (stat)
 		file_call(req, t.session,
@@ -180,16 +192,15 @@ static int put_options(const struct http_request *req, struct box_file_request *
                        struct error *err)
 {
 	const char *mode = http_query(req, "mode");
-	const char *format = http_query(req, "format");
+	bool tar;
 
 	request->mode = FILE_MODE;
 	if (mode && query_mode(mode, &request->mode) < 0)
 		return error_field(err, "mode", "must be octal permissions, as 0644");
-	if (!format || str_equal(format, "raw"))
-		return 0;
-	if (!str_equal(format, "tar"))
-		return error_field(err, "format", "must be tar, or not be there");
-	request->op = BOX_FILE_UNTAR;
+	if (query_format(req, &tar, err) < 0)
+		return -1;
+	if (tar)
+		request->op = BOX_FILE_UNTAR;
 	return 0;
 }
 

@@ -418,9 +418,10 @@ static int check(const struct imports *all, const struct import_request *request
 {
 	const struct config *c = all->config.config;
 
-	if (!id_is_valid(request->id, TEMPLATE_ID_MAX))
-		return error_field(err, "id", "must be 1 to %d of A-Z a-z 0-9 _ -",
-		                   TEMPLATE_ID_MAX);
+	/* Before the body is read: who sent it would have sent it for nothing. */
+	if (templates_check_names(request->id, request->name ? request->name : request->id, err) <
+	    0)
+		return -1;
 	if (templates_find(all->config.templates, request->tenant, request->id))
 		return error_set(err, ERR_CONFLICT, 0, "there is a template '%s'", request->id);
 	if (all->count >= c->imports_max)

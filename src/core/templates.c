@@ -13,8 +13,10 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "core/exec.h"
 #include "core/images.h"
+#include "core/policy.h"
 #include "core/policy_env.h"
 #include "core/template_settle.h"
 #include "core/tenant.h"
@@ -107,21 +109,51 @@ size_t templates_sessions(const struct templates *all, const struct template *t)
 
 /* Checking. */
 
-static int check_texts(const struct template_spec *spec, struct error *err)
+int templates_check_names(const char *id, const char *name, struct error *err)
 {
-	if (!spec->id || !id_is_valid(spec->id, TEMPLATE_ID_MAX))
+	if (!id || !id_is_valid(id, TEMPLATE_ID_MAX))
 		return error_field(err, "id", "must be 1 to %d of A-Z a-z 0-9 _ -",
 		                   TEMPLATE_ID_MAX);
-	if (!spec->name || !spec->name[0] || strlen(spec->name) > NAME_MAX_BYTES)
+	if (!name || !name[0] || strlen(name) > NAME_MAX_BYTES)
 		return error_field(err, "name", "must be 1 to %d bytes", NAME_MAX_BYTES);
+	if (!utf8_is_valid(name, strlen(name)))
+		return error_field(err, "name", "must be UTF-8 text");
+	return 0;
+}
+
+static int check_texts(const struct template_spec *spec, struct error *err)
+{
+	if (templates_check_names(spec->id, spec->name, err) < 0)
+		return -1;
 	if (!spec->image || !spec->image[0] || strlen(spec->image) > NAME_MAX_BYTES)
 		return error_field(err, "image", "must be 1 to %d bytes", NAME_MAX_BYTES);
 	return 0;
 }
 
+/* What no session could have is no default: each of them would be refused. */
+static int check_resources(const struct template_spec *spec, struct error *err)
+{
+	const struct {
+		const char *field, *least;
+		uint64_t value, min;
+	} limits[] = {
+		{"default_resources.memory",        "16Mi", spec->memory_bytes,   POLICY_MEMORY_MIN},
+		{"default_resources.disk",          "1Mi",  spec->disk_bytes,     POLICY_DISK_MIN  },
+		{"default_resources.cpu",           "0.01", spec->cpu_millicores, POLICY_CPU_MIN   },
+		{"default_resources.max_processes", "16",   spec->max_processes,
+	         POLICY_PROCESSES_MIN							      },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (limits[i].value > 0 && limits[i].value < limits[i].min)
+			return error_field(err, limits[i].field, "must be at least %s",
+			                   limits[i].least);
+	return 0;
+}
+
 static int check_spec(const struct template_spec *spec, struct error *err)
 {
-	if (check_texts(spec, err) < 0)
+	if (check_texts(spec, err) < 0 || check_resources(spec, err) < 0)
 		return -1;
 	if (policy_env_check(spec->env, err) < 0) {
 		(void)!str_copy(err->field, sizeof(err->field), "default_env_vars");

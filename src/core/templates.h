@@ -64,6 +64,9 @@ size_t templates_count(const struct templates *all, const char *tenant);
 /** templates_sessions - how many living sessions use it. */
 size_t templates_sessions(const struct templates *all, const struct template *t);
 
+/** templates_check_names - whether one could be called so; ERR_INVALID with the field. */
+int templates_check_names(const char *id, const char *name, struct error *err) attr_must_check;
+
 /* Changes. They hold at once; @done tells when they are on the disk. Return: 0; 1: nobody keeps
  * them, and @done is not called; -1: refused. */
 

@@ -126,11 +126,16 @@ def step(schema):
     return 1 if "integer" in types_of(schema) and "number" not in types_of(schema) else 0.0001
 
 
+def told_apart(parts):
+    """Of several forms those that are told from the others by their type: only then it is certain which is meant."""
+    return [p for p in parts if not any(types_of(p) & types_of(q) for q in parts if q is not p)]
+
+
 def beyond(bench, schema):
     """Values of the right type outside of what is said."""
     out = []
     parts = variants(bench, schema)
-    for part in parts if len(parts) == 1 else []:
+    for part in told_apart(parts):
         if "minimum" in part:
             out += [part["minimum"] - step(part), -(2**63), -1e300]
         if "exclusiveMinimum" in part:
@@ -160,7 +165,7 @@ def within(bench, schema):
     """Values on the bounds."""
     out = []
     parts = variants(bench, schema)
-    for part in parts if len(parts) == 1 else []:
+    for part in told_apart(parts):
         out += [part[key] for key in ("minimum", "maximum") if key in part]
         out += ["a" * part[key] for key in ("minLength", "maxLength") if part.get(key)]
     return out

@@ -4,6 +4,7 @@
 import concurrent.futures
 import contextlib
 import os
+import shutil
 import signal
 import threading
 import time
@@ -342,6 +343,18 @@ def test_nobody_comes_and_nothing_is_left():
     assert [s["status"] for s in listed] == ["failed"]
     assert mortal.stop() == 0
     mortal.remove()
+
+
+def test_a_custodian_that_nobody_can_find_ends_before_its_time():
+    """A supervisor that removes the runtime directory says that nobody will come."""
+    d = Daemon(config="sessions: {survive: 600s}\n").start()
+    Session(Client(d.socket), mode="persistent").wait_for("ready")
+    d.kill()
+    engine = d.engine_pid
+    assert engine and d.box_pids()
+    shutil.rmtree(d.home / "run")
+    host.wait_until(lambda: not host.is_alive(engine), 20, "the engine has ended")
+    d.remove()
 
 
 def test_without_survival_everything_ends_with_the_daemon():
