@@ -79,7 +79,7 @@ static const struct setting table[] = {
 	{"store.volatile", SETTING_BOOL, AT(store_volatile), "false", 0, 0, "Keep nothing on disk: what is known of sessions, executions, keys and templates is gone with the daemon"},
 	{"retention.sessions",   SETTING_DURATION, AT(retention_sessions_us),   "168h", SEC, 3650 * 24 * HOUR, "An ended session can be read for so long, restarts or not"},
 	{"retention.executions", SETTING_DURATION, AT(retention_executions_us), "720h", SEC, 3650 * 24 * HOUR, "An ended execution can be read for so long, restarts or not"},
-	{"retention.max_count",  SETTING_UINT, AT(retention_count), "1000000", 1, 1000000000, "Ended executions that are stored; beyond that the oldest go"},
+	{"retention.max_count",  SETTING_UINT, AT(retention_count), "1000000", 1, 1000000000, "Ended executions that are stored; beyond that whoever has most loses the oldest"},
 	{"retention.max_bytes",  SETTING_SIZE, AT(retention_bytes), "4Gi", 1 * MI, 64 * TI, "Code and output of those, together"},
 
 	{"policy.dir",        SETTING_PATH, AT(policy_dir),        NULL,      0, 0, "Folder of policies, read again on SIGHUP; \"\" for those that are built in"},
