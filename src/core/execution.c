@@ -130,7 +130,7 @@ static void leave_share(struct execution *e)
 /* Out of all tables. Its memory follows when nobody watches it. */
 static void forget(struct execution *e)
 {
-	struct executions *all = e->all;
+	struct executions *all = e->all; // NOLINT: one that was freed has left all lists
 	struct execution_owner *owner = TAKE_PTR(e->owner);
 
 	list_remove(&e->node);

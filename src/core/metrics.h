@@ -90,7 +90,7 @@ void metrics_save(struct metrics *m, void (*fn)(void *ctx, const struct metric_s
 /** metrics_unsave - that was in vain: next time all of them. */
 void metrics_unsave(struct metrics *m);
 /** metrics_restore - what was kept is added. Return: 0 or -EINVAL: it is none of this kind. */
-int metrics_restore(struct metrics *m, const struct metric_series *s) attr_must_check;
+int metrics_restore(struct metrics *m, const struct metric_series *from) attr_must_check;
 /** metric_find - Return: 0 or -ENOENT. */
 int metric_find(const char *name, enum metric *ret_metric) attr_must_check;
 

@@ -25,12 +25,24 @@ static const struct {
 	{                                                                                          \
 #field, MEMBER_##type, offsetof(struct outcome, field)                             \
 	}
-	MEMBER(BOOL, exited),           MEMBER(INT, exit_code),      MEMBER(INT, signal),
-	MEMBER(BOOL, out_truncated),    MEMBER(BOOL, err_truncated), MEMBER(BOOL, handler),
-	MEMBER(U64, stdout_bytes),      MEMBER(U64, stderr_bytes),   MEMBER(U64, duration_us),
-	MEMBER(U64, start_us),          MEMBER(U64, queue_us),       MEMBER(U64, cpu_us),
-	MEMBER(U64, memory_peak_bytes), MEMBER(U64, processes_peak), MEMBER(U64, read_bytes),
-	MEMBER(U64, write_bytes),       MEMBER(U32, layers),         MEMBER(U32, layers_missing),
+	MEMBER(BOOL, exited),
+	MEMBER(INT, exit_code),
+	MEMBER(INT, signal),
+	MEMBER(BOOL, out_truncated),
+	MEMBER(BOOL, err_truncated),
+	MEMBER(BOOL, handler),
+	MEMBER(U64, stdout_bytes),
+	MEMBER(U64, stderr_bytes),
+	MEMBER(U64, duration_us),
+	MEMBER(U64, start_us),
+	MEMBER(U64, queue_us),
+	MEMBER(U64, cpu_us),
+	MEMBER(U64, memory_peak_bytes),
+	MEMBER(U64, processes_peak),
+	MEMBER(U64, read_bytes),
+	MEMBER(U64, write_bytes),
+	MEMBER(U32, layers),
+	MEMBER(U32, layers_missing),
 	MEMBER(U32, start),
 #undef MEMBER
 };

@@ -204,33 +204,6 @@ static struct session_job *next_job(const struct session *session)
 	return job && !job->held ? job : NULL;
 }
 
-static void on_begun(void *ctx, struct execution *e, const struct error *err)
-{
-	struct session_job *job = ctx;
-	struct session *session = job->session;
-
-	(void)e;
-	job->held = false;
-	if (err)
-		session_job_fail(job, err);
-	session_pump(session);
-}
-
-/* Return: whether it may begin now; if not, it has ended, or on_begun follows. */
-static bool may_begin(struct session_job *job)
-{
-	struct error err = {0};
-	int r;
-
-	if (job->session->mode == SESSION_PERSISTENT)
-		return true;
-	r = execution_begin(job->record, on_begun, job, &err);
-	job->held = r > 0;
-	if (r < 0)
-		session_job_fail(job, &err);
-	return r == 0;
-}
-
 void session_pump(struct session *session)
 {
 	struct session_job *job;
@@ -239,7 +212,7 @@ void session_pump(struct session *session)
 		return;
 	session->pumping = true;
 	while ((job = next_job(session))) {
-		if (!may_begin(job))
+		if (!session_once_may_begin(job))
 			continue;
 		list_remove(&job->node);
 		session->queued--;

@@ -109,6 +109,9 @@ int session_job_stdin(struct session_job *job, const void *data, size_t len, boo
 /* session_once.c */
 
 void session_once_start(struct session_job *job);
+/** session_once_may_begin - that it may is on the disk, or its box knows. Return: false: it has
+ * ended, or session_pump is called when it may. */
+bool session_once_may_begin(struct session_job *job);
 
 /* files.c */
 

@@ -103,3 +103,30 @@ void session_once_start(struct session_job *job)
 	    0)
 		session_job_fail(job, &err);
 }
+
+static void on_begun(void *ctx, struct execution *e, const struct error *err)
+{
+	struct session_job *job = ctx;
+	struct session *session = job->session;
+
+	(void)e;
+	job->held = false;
+	if (err)
+		session_job_fail(job, err);
+	session_pump(session);
+}
+
+/* Return: whether it may begin now; if not, it has ended, or on_begun follows. */
+bool session_once_may_begin(struct session_job *job)
+{
+	struct error err = {0};
+	int r;
+
+	if (job->session->mode == SESSION_PERSISTENT)
+		return true;
+	r = execution_begin(job->record, on_begun, job, &err);
+	job->held = r > 0;
+	if (r < 0)
+		session_job_fail(job, &err);
+	return r == 0;
+}

@@ -157,7 +157,7 @@ static void end_tasks(struct store *s)
 	struct error err = {0};
 
 	(void)error_set(&err, ERR_UNAVAILABLE, ECANCELED, "the daemon is stopping");
-	while ((task = LIST_FIRST(&s->tasks, struct store_task, node)))
+	LIST_FOREACH (task, &s->tasks, struct store_task, node)
 		store_task_done(task, &err);
 }
 

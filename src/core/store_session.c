@@ -112,7 +112,7 @@ static void tell_waiting(struct session_write *w, const struct error *err)
 {
 	struct session_waiter *waiter;
 
-	while ((waiter = LIST_FIRST(&w->waiting, struct session_waiter, node))) {
+	LIST_FOREACH (waiter, &w->waiting, struct session_waiter, node) {
 		list_remove(&waiter->node);
 		store_task_done(waiter->task, err);
 		free(waiter);
@@ -143,7 +143,7 @@ static void take_over(struct session_write *w, struct session_write *before)
 
 	if (!before)
 		return;
-	while ((waiter = LIST_FIRST(&before->waiting, struct session_waiter, node))) {
+	LIST_FOREACH (waiter, &before->waiting, struct session_waiter, node) {
 		list_remove(&waiter->node);
 		list_append(&w->waiting, &waiter->node);
 	}
