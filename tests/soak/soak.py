@@ -360,8 +360,8 @@ class Soak:
         for check in checks:
             try:
                 check()
-            except (Broken, AssertionError) as error:
-                self.problem(f"{check.__name__}: {error}")
+            except (Broken, AssertionError, OSError, http.client.HTTPException, subprocess.TimeoutExpired) as error:
+                self.problem(f"{check.__name__}: {type(error).__name__}: {error}")
 
     def check_acknowledged(self):
         """Nothing that was acknowledged is lost, and everything ends."""
@@ -502,8 +502,10 @@ def main(argv=None):
     try:
         soak.run()
     finally:
+        if soak.problems:
+            print(f"soak: the end of the daemon's log: {soak.daemon.log()[-4000:]}")
+        soak.tell()
         soak.daemon.remove()
-    soak.tell()
     return 1 if soak.problems else 0
 
 
