@@ -13,6 +13,7 @@
 #include "core/record.h"
 #include "core/runners.h"
 #include "core/session_internal.h"
+#include "core/session_resume.h"
 #include "core/store_session.h"
 #include "core/templates.h"
 #include "io/loop.h"
@@ -99,6 +100,7 @@ static void orphan(struct session *session)
 	session->deleted = true;
 	tenant_release(TAKE_PTR(session->account));
 	store_session_gone(session);
+	session_drop_acks(session); /* an end that is recorded later finds nobody */
 	session->service = NULL;
 	if (session->box)
 		box_destroy(session->box);

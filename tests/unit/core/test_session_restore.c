@@ -551,6 +551,27 @@ static void paused_execution_waits_for_a_place_to_go_on(void **state)
 	done(others[1], fake_exec_last(others[1])->id, 0);
 }
 
+/* Its end is on its way to the disk when all sessions go; its box takes a moment longer. */
+static void end_that_is_recorded_after_everybody_has_gone_is_told_to_nobody(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	struct box *box;
+
+	past_session(rig, "mine", "b1", "running", "python");
+	past_execution(rig, "exec_1", "mine", true, "{}");
+	fake_keep(f->driver, "b1", false);
+	restore(rig);
+	box = resumed(rig, "mine", "exec_1");
+	fake_started(box, 2);
+	fake_hold_gone(f->driver, true);
+	done(box, 2, 0);
+	session_service_free(TAKE_PTR(f->service));
+	pass(f, 200 * 1000);
+	fake_hold_gone(f->driver, false);
+	fake_gone(box);
+}
+
 /* Cancelled while it is paused and unknown to us: it wakes, and is told to end. */
 static void paused_execution_is_cancelled(void **state)
 {
@@ -729,6 +750,7 @@ int main(void)
 		TEST(deadline_has_passed_meanwhile),
 		TEST(paused_execution_waits_for_a_place_to_go_on),
 		TEST(paused_execution_is_cancelled),
+		TEST(end_that_is_recorded_after_everybody_has_gone_is_told_to_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
