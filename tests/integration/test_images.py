@@ -291,3 +291,17 @@ def test_a_client_that_leaves_takes_its_import_along(daemon):
         host.wait_until(lambda: client.get(f"{V1}/imports/left").status == 404, 10, "it is not")
         host.wait_until(lambda: not roots(daemon), 10, "nothing is left")
         assert metrics.read(client).value("sandbox_imports_total", result="cancelled") == 1
+
+
+def test_the_command_line_tells_how_far_it_is(daemon, tmp_path):
+    (tmp_path / "one.tar").write_bytes(small(5_000_000))
+
+    def run_import(*options):
+        done = subprocess.run([BUILD / "millibox", "template", "import", str(tmp_path / "one.tar"), "--socket", daemon.socket,
+                               *options], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0 and done.stdout == "", done
+        return done.stderr
+
+    told = run_import("--id", "told", "--progress")
+    assert "imported 1 layers, 1 entries, 4.8 MiB on the disk" in told, told
+    assert "imported" not in run_import("--id", "silent")
