@@ -189,6 +189,7 @@ static void on_hangup(void *ctx, int signo attr_unused)
 	const struct daemon *d = ctx;
 	size_t failed = reload_run(&d->reload); /* it has logged what failed */
 
+	exec_service_prepare(d->execs);
 	audit_write(d->audit, &(struct audit_event){.action = "config.reload",
 	                                            .result = failed ? "failed" : "ok"});
 }
@@ -482,6 +483,7 @@ static int serve(struct daemon *d, struct error *err)
 	session_past_free(TAKE_PTR(d->past));
 	/* Now it is known on which roots there are boxes. */
 	imports_sweep(d->imports);
+	exec_service_prepare(d->execs);
 	return 0;
 }
 

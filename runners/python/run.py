@@ -4,6 +4,8 @@
 # This file is compiled at every start, so it holds what every program needs and no more; the rest is
 # in report.py, read when it is needed. Isolated mode: nothing that the program's author can write is
 # imported before the program itself runs.
+#
+# With "-" for the file of the program it is prepared: prepare.py waits for the rest.
 import sys
 
 
@@ -42,9 +44,13 @@ class _Source:  # what traceback, inspect, warnings and pdb ask for the program'
 def _later(task, *args, also=()):
     names = {"__name__": "millibox_report", "PID": _pid, "RUN": __file__}
     for part in ("report.py", *also):
-        with open(_here + part, "rb") as file:
-            exec(compile(file.read(), _here + part, "exec", 0, True), names)
+        exec(_parts[part] if part in _parts else _read(part), names)
     return names[task](*args)
+
+
+def _read(part):
+    with open(_here + part, "rb") as file:
+        return compile(file.read(), _here + part, "exec", 0, True)
 
 
 def _tell(task, *args):
@@ -74,33 +80,58 @@ def _compile(name):
     return _later("split", _source, name)
 
 
+def _prepare():
+    # What does not depend on the program.
+    _add_site()
+    sys.path.insert(0, "/workspace")
+    sys.modules["__main__"] = _main
+    names = _main.__dict__
+    names["__builtins__"] = sys.modules["builtins"]
+    # Not where the source lies: programs look for their data and leave results beside __file__. The price
+    # is that multiprocessing's "spawn", unlike "fork", does not find the program.
+    names["__file__"] = "/workspace/main.py"
+    names["__loader__"] = _Source()
+    # As on a terminal: a caller who watches sees lines as they are written.
+    sys.stdout.reconfigure(line_buffering=True)
+    sys.excepthook = _hook
+
+
+def _run(path, args):
+    # Return: exit code.
+    global _path, _pid, _source
+    _path, _pid = path, sys.modules["posix"].getpid()
+    with open(path, "rb") as file:
+        _source, _, asked = file.read().partition(b"\0")  # docs/protocol.md, "The source"
+    sys.argv[:] = [path[path.rfind("/") + 1 :], *args]
+    names = _main.__dict__
+    names["__file__"] = "/workspace/" + sys.argv[0]
+    body, last = _compile(sys.argv[0])
+    exec(body, names)
+    if last is not None:
+        last = eval(last, names)
+        if last is not None and not asked:
+            _tell("result", last)
+    return _later("handle", names, asked, path, also=("handler.py",)) if asked else 0
+
+
+def _warm():
+    # Of a zygote: go the way of a program once.
+    _later("warm", globals(), also=("prepare.py",))
+
+
 _self = sys.modules["__main__"]  # keeps these globals alive
 _here = __file__[: __file__.rfind("/") + 1]
-_pid = sys.modules["posix"].getpid()
+_main = type(sys)("__main__")
+_parts = {}  # compiled
+_pid = 0
 if b"MILLIBOX_ZYGOTE" in sys.modules["posix"].environ:
-    _later("serve", lambda: None, also=("zygote.py",))
-    _pid = sys.modules["posix"].getpid()
-_path = sys.argv[1]
-with open(_path, "rb") as _file:
-    _source, _, _asked = _file.read().partition(b"\0")  # docs/protocol.md, "The source"
-sys.argv[:] = [_path[_path.rfind("/") + 1 :], *sys.argv[2:]]
-_add_site()
-sys.path.insert(0, "/workspace")
-sys.modules["__main__"] = _main = type(sys)("__main__")
-_main = _main.__dict__
-_main["__builtins__"] = sys.modules["builtins"]
-# Not where the source lies: programs look for their data and leave results beside __file__. The price
-# is that multiprocessing's "spawn", unlike "fork", does not find the program.
-_main["__file__"] = "/workspace/" + sys.argv[0]
-_main["__loader__"] = _Source()
-# As on a terminal: a caller who watches sees lines as they are written.
-sys.stdout.reconfigure(line_buffering=True)
-sys.excepthook = _hook
-_body, _last = _compile(sys.argv[0])
-exec(_body, _main)
-if _last is not None:
-    _last = eval(_last, _main)
-    if _last is not None and not _asked:
-        _tell("result", _last)
-if _asked:
-    sys.exit(_later("handle", _main, _asked, _path, also=("handler.py",)))
+    _later("serve", _warm, also=("zygote.py",))
+_prepare()
+if sys.argv[1] == "-":
+    _path, _args, _leave = _later("wait", globals(), also=("prepare.py",))
+    _code = _run(_path, _args)
+    _leave(_code)
+else:
+    _code = _run(sys.argv[1], sys.argv[2:])
+if _code:
+    sys.exit(_code)

@@ -57,6 +57,11 @@ struct config {
 	bool zygotes_enabled;
 	uint64_t zygotes_children, zygotes_memory;
 
+	/* boxes that are made ahead */
+	bool pools_enabled;
+	uint64_t pools_floor, pools_max, pools_memory_bytes;
+	uint64_t pools_age_us, pools_idle_us;
+
 	/* sessions, and what is remembered of executions */
 	uint64_t sessions_max;
 	uint64_t session_idle_us, session_lifetime_us; /* of one that asks for none, and the most */

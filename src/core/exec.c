@@ -30,7 +30,6 @@
  * agent or program (security rule LC-3).
  */
 
-#define EXEC_ID       1 /* one program per box: any number that is not 0 */
 #define EXEC_CTX_LEN  200
 #define BOX_ID_RANDOM 25 /* 129 bits */
 
@@ -188,12 +187,23 @@ static void unknown_counters(struct box_counters *ret_counters)
 	memset(ret_counters, 0xff, sizeof(*ret_counters));
 }
 
+/* What its box had used before it was taken from its pool is not its own. */
+static void leave_out_before(struct exec *e)
+{
+	struct box_counters *c = &e->evidence.counters;
+
+	if (e->pooled && c->cpu_us != COUNTER_UNKNOWN && e->before.cpu_us != COUNTER_UNKNOWN &&
+	    c->cpu_us >= e->before.cpu_us)
+		c->cpu_us -= e->before.cpu_us;
+}
+
 /* The evidence is in: judge, and answer. */
 static void conclude(struct exec *e, enum answer_when when)
 {
 	unknown_counters(&e->evidence.counters);
 	if (e->box) {
 		box_counters(e->box, &e->evidence.counters);
+		leave_out_before(e);
 		e->outcome.layers = box_layers(e->box);
 		e->outcome.start = box_start(e->box);
 		e->outcome.layers_missing = LAYERS_ALL & ~e->outcome.layers;
@@ -204,6 +214,8 @@ static void conclude(struct exec *e, enum answer_when when)
 	outcome_judge(&e->evidence, &e->outcome);
 	end(e, when);
 }
+
+static struct box_events events_of(struct exec *e);
 
 static bool is_open(const struct exec *e)
 {
@@ -224,8 +236,11 @@ static void on_box_started(void *ctx, uint32_t exec_id attr_unused)
 	set_state(e, EXEC_STATE_RUNNING);
 	e->started_us = clock_us();
 	e->outcome.start_us = e->started_us - e->admitted_us;
-	metrics_observe(e->service->config.metrics, METRIC_COLD_START,
-	                (double)e->outcome.start_us / 1e6);
+	e->outcome.pooled = e->pooled;
+	exec_request_free(TAKE_PTR(e->kept));
+	if (!e->pooled)
+		metrics_observe(e->service->config.metrics, METRIC_COLD_START,
+		                (double)e->outcome.start_us / 1e6);
 	timer_start(e->timer, e->decision.timeout_us);
 	if (e->events.on_start)
 		e->events.on_start(e->events.ctx, e->outcome.execution_id);
@@ -300,11 +315,25 @@ static void on_box_done(void *ctx, uint32_t exec_id attr_unused, const struct ex
 		conclude(e, ANSWER_NOW);
 }
 
+/* Before the program started: once more without pools, or it has failed. */
+static void fail_to_start(struct exec *e, const struct error *err)
+{
+	const struct box_events events = events_of(e);
+	struct error again = {0};
+
+	exec_log(e, LOG_LEVEL_DEBUG, "was not started: %s", err->msg);
+	if (exec_build_again(e, &events, &again))
+		return;
+	fail(e, error_is_set(&again) ? &again : err, ANSWER_NOW);
+}
+
 static void on_box_exec_failed(void *ctx, uint32_t exec_id attr_unused, const struct error *err)
 {
 	struct exec *e = ctx;
 
-	if (is_open(e))
+	if (e->state == EXEC_STATE_BUILDING)
+		fail_to_start(e, err);
+	else if (is_open(e))
 		fail(e, err, ANSWER_NOW);
 }
 
@@ -316,7 +345,7 @@ static void on_box_lost(void *ctx, const struct error *err)
 	if (!is_open(e))
 		return;
 	if (e->state == EXEC_STATE_BUILDING) {
-		fail(e, err, ANSWER_NOW);
+		fail_to_start(e, err);
 		return;
 	}
 	exec_log(e, LOG_LEVEL_DEBUG, "lost its box: %s", err->msg);
@@ -378,47 +407,6 @@ static struct box_events events_of(struct exec *e)
 	};
 }
 
-static int hand_over(struct exec *e, const struct exec_request *request, struct error *err)
-{
-	struct exec_source source = {e->decision.runner->source, request->code, request->code_len};
-	attr_unused cleanup_free char *packed = exec_source_ask(&source, request->ask);
-	cleanup_free struct exec_file *files = exec_request_files(request, &source);
-	const struct exec_plan plan = {
-		.id = EXEC_ID,
-		.argv = (const char *const *)e->decision.argv,
-		.env = (const char *const *)e->decision.env,
-		.cwd = request->cwd ? request->cwd : "",
-		.files = files,
-		.files_count = request->files_count + 1,
-		/* One byte more than is kept: whether output was cut is then seen, not guessed. */
-		.stdout_max = e->decision.output_bytes + 1,
-		.stderr_max = e->decision.output_bytes + 1,
-		.report_max = e->decision.report_bytes,
-		.stdin_open = request->stdin_len > 0 || request->stdin_open,
-	};
-
-	if (box_exec(e->box, &plan, err) < 0)
-		return -1;
-	if (!plan.stdin_open)
-		return 0;
-	if (request->stdin_len > 0 &&
-	    box_stdin(e->box, EXEC_ID, request->stdin_data, request->stdin_len, err) < 0)
-		return -1;
-	return request->stdin_open ? 0 : box_stdin_end(e->box, EXEC_ID, err);
-}
-
-static int build(struct exec *e, const struct exec_request *request, struct error *err)
-{
-	const struct box_events events = events_of(e);
-	struct exec_service *s = e->service;
-
-	if (box_create(s->config.driver, &e->decision.spec, &events, &e->box, err) < 0)
-		return -1;
-	s->boxes++;
-	tenant_add_box(e->tenant);
-	return hand_over(e, request, err);
-}
-
 /* Whether they changed is asked when the request is gone. */
 static void note_given(struct exec *e, const struct exec_request *request)
 {
@@ -430,6 +418,7 @@ static void note_given(struct exec *e, const struct exec_request *request)
 
 static void launch(struct exec *e, const struct exec_request *request)
 {
+	const struct box_events events = events_of(e);
 	struct error err = {0};
 
 	set_state(e, EXEC_STATE_BUILDING);
@@ -437,7 +426,7 @@ static void launch(struct exec *e, const struct exec_request *request)
 	e->outcome.queue_us = e->admitted_us - e->arrived_us;
 	timer_start(e->timer, e->service->config.build_timeout_us);
 	note_given(e, request);
-	if (build(e, request, &err) < 0)
+	if (exec_build(e, request, &events, &err) < 0)
 		fail(e, &err, ANSWER_LATER);
 }
 
@@ -580,6 +569,9 @@ int exec_stdin(struct exec *e, const void *data, size_t len, bool end, struct er
 		return exec_request_add_stdin(e->kept, data, len, end, err);
 	if (!is_open(e))
 		return error_set(err, ERR_CONFLICT, 0, "the program has ended");
+	/* Should it have to be asked for again, with all that came. */
+	if (e->kept && exec_request_add_stdin(e->kept, data, len, end, err) < 0)
+		return -1;
 	if (len > 0 && box_stdin(e->box, EXEC_ID, data, len, err) < 0)
 		return -1;
 	return end ? box_stdin_end(e->box, EXEC_ID, err) : 0;

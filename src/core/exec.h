@@ -127,6 +127,13 @@ void exec_explain(const struct exec_service *s, const struct exec_request *reque
 /** exec_service_driver - what makes its boxes; borrowed. */
 const struct driver *exec_service_driver(const struct exec_service *s);
 unsigned exec_service_cores(const struct exec_service *s);
+struct pools;
+/** exec_service_pools - its boxes that were made ahead. */
+struct pools *exec_service_pools(struct exec_service *s);
+/** exec_service_prepare - from now on some boxes of the usual kinds are made ahead: of each
+ * language as the default tenant gets it who asks for nothing special. Again where policies or
+ * templates have changed: what was made before goes. */
+void exec_service_prepare(struct exec_service *s);
 struct scheduler;
 /** exec_service_scheduler - for those who change what tenants may have. */
 struct scheduler *exec_service_scheduler(struct exec_service *s);

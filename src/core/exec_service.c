@@ -8,6 +8,8 @@
 #include "base/list.h"
 #include "core/config.h"
 #include "core/internal.h"
+#include "core/pool.h"
+#include "core/runners.h"
 #include "io/loop.h"
 
 #define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
@@ -59,9 +61,44 @@ static void on_drain_timer(void *ctx)
 		abort_all(s);
 		return;
 	}
+	if (pools_count(s->pools) > 0)
+		return; /* on_pools_drained */
 	s->on_drained = NULL;
 	if (on_drained)
 		on_drained(s->drained_ctx);
+}
+
+static bool is_empty(const struct exec_service *s)
+{
+	return list_is_empty(&s->all) && pools_count(s->pools) == 0;
+}
+
+static void on_pools_drained(void *ctx)
+{
+	struct exec_service *s = ctx;
+
+	if (s->draining && is_empty(s))
+		timer_start(s->drain_timer, 0);
+}
+
+static struct pools *new_pools(struct exec_service *s)
+{
+	const struct config *c = s->config.config;
+
+	return pools_new(&(struct pools_config){
+		.loop = s->config.loop,
+		.driver = s->config.driver,
+		.scheduler = &s->scheduler,
+		.metrics = s->config.metrics,
+		.floor = c->pools_floor,
+		.max = c->pools_enabled ? c->pools_max : 0,
+		.memory_max = c->pools_memory_bytes,
+		.age_us = c->pools_age_us,
+		.idle_us = c->pools_idle_us,
+		.cores = s->rules.cores,
+		.on_drained = on_pools_drained,
+		.ctx = s,
+	});
 }
 
 struct exec_service *exec_service_new(const struct exec_service_config *config)
@@ -81,6 +118,7 @@ struct exec_service *exec_service_new(const struct exec_service_config *config)
 	list_init(&s->all);
 	scheduler_init(&s->scheduler, running_max(s), config->config->max_queued, boxes_max(s));
 	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
+	s->pools = new_pools(s);
 	return s;
 }
 
@@ -92,6 +130,7 @@ void exec_service_free(struct exec_service *s)
 		return;
 	LIST_FOREACH (e, &s->all, struct exec, node)
 		exec_orphan(e);
+	pools_free(s->pools);
 	timer_free(s->drain_timer);
 	free(s);
 }
@@ -139,8 +178,34 @@ void exec_explain(const struct exec_service *s, const struct exec_request *reque
 
 void exec_service_forget(struct exec_service *s, struct exec *e attr_unused)
 {
-	if (s->draining && list_is_empty(&s->all))
+	if (s->draining && is_empty(s))
 		timer_start(s->drain_timer, 0);
+}
+
+struct pools *exec_service_pools(struct exec_service *s)
+{
+	return s->pools;
+}
+
+void exec_service_prepare(struct exec_service *s)
+{
+	const struct runner *runner;
+
+	pools_flush(s->pools);
+	for (size_t i = 0; (runner = runners_at(s->rules.runners, i)); i++) {
+		const struct exec_request request = {
+			.language = runner->name, .code = (char *)(uintptr_t) " ", .code_len = 1};
+		struct policy_decision decision;
+		struct policy_stack stack;
+		struct error err = {0};
+
+		/* One that is not to be had is nothing to make ready. */
+		if (exec_choose(s, exec_tenant(s, NULL), NULL, &stack, &err) < 0 ||
+		    policy_decide(&s->rules, &stack, &request, &decision, &err) < 0)
+			continue;
+		pools_keep(s->pools, &decision);
+		policy_decision_done(&decision);
+	}
 }
 
 struct scheduler *exec_service_scheduler(struct exec_service *s)
@@ -181,7 +246,8 @@ void exec_service_drain(struct exec_service *s, bool at_once, void (*on_drained)
 	s->draining = true;
 	s->on_drained = on_drained;
 	s->drained_ctx = ctx;
-	if (list_is_empty(&s->all)) {
+	pools_drain(s->pools);
+	if (is_empty(s)) {
 		timer_start(s->drain_timer, 0);
 		return;
 	}

@@ -23,6 +23,7 @@ struct exec_service {
 	bool draining;
 	void (*on_drained)(void *ctx); /* NULL: nobody asked, or told */
 	void *drained_ctx;
+	struct pools *pools;       /* owned */
 	struct timer *drain_timer; /* end of patience, or (nothing left) the moment to tell */
 };
 
@@ -50,11 +51,14 @@ struct exec {
 	struct scheduler_entry entry;
 	enum exec_state state; /* written by set_state alone */
 	struct exec_events events;
-	bool muted;                /* the caller wants no more callbacks */
-	bool answering;            /* ENDED, but the answer is still to be given, by the timer */
-	struct exec_request *kept; /* owned; QUEUED only */
-	struct tenant *tenant;     /* held; NULL: has no quotas */
-	bool queued;               /* counts as such for the tenant */
+	bool muted;     /* the caller wants no more callbacks */
+	bool answering; /* ENDED, but the answer is still to be given, by the timer */
+	/* owned; QUEUED, and BUILDING with a box of a pool: it may have to be asked for again */
+	struct exec_request *kept;
+	bool pooled;                /* its box is of a pool */
+	struct box_counters before; /* what that had used */
+	struct tenant *tenant;      /* held; NULL: has no quotas */
+	bool queued;                /* counts as such for the tenant */
 	char tenant_name[TENANT_NAME_MAX + 1];
 	char key_id[RECORD_KEY_LEN];
 	char code_hash[RECORD_HASH_LEN]; /* "": nobody keeps a log */
@@ -75,6 +79,15 @@ struct exec {
 int exec_begin(struct exec_service *s, const struct exec_request *request,
                const struct exec_events *events, const struct policy_stack *session,
                struct exec **ret_exec, struct error *err) attr_must_check;
+#define EXEC_ID 1 /* one program per box: any number that is not 0 */
+
+/** exec_build - a box for @e, and the program into it. */
+int exec_build(struct exec *e, const struct exec_request *request, const struct box_events *events,
+               struct error *err) attr_must_check;
+/** exec_build_again - the box was lost before its program ran, and it was one of a pool's: make
+ * another. Return: false: there is nothing more to try; *err may be set, else the loss stands. */
+bool exec_build_again(struct exec *e, const struct box_events *events,
+                      struct error *err) attr_must_check;
 /** exec_tenant - whose @name (NULL: TENANT_DEFAULT) it is; NULL where there are no tenants. */
 struct tenant *exec_tenant(const struct exec_service *s, const char *name);
 /** exec_choose - the policies that hold for @tenant and a request that names @asked; borrowed. */

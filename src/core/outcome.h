@@ -60,6 +60,7 @@ struct outcome {
 	uint64_t stdout_bytes, stderr_bytes;
 	uint64_t duration_us; /* of the program */
 	uint64_t start_us;    /* from admission until the program started */
+	bool pooled;          /* its box had waited for it */
 	uint64_t queue_us;    /* from arrival until admission */
 	uint64_t cpu_us;
 	uint64_t memory_peak_bytes; /* COUNTER_UNKNOWN where nothing counts it */

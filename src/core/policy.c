@@ -24,6 +24,7 @@ void policy_decision_done(struct policy_decision *d)
 {
 	str_list_free(d->argv);
 	str_list_free(d->env);
+	str_list_free(d->prepare_argv);
 	policy_stack_unref(&d->stack);
 	*d = (struct policy_decision){0};
 }
@@ -351,6 +352,21 @@ static const char *template_name(const struct policy_deciding *in)
 	return in->request->template ? in->request->template->spec.id : TEMPLATE_NONE;
 }
 
+/* NULL: the root has not what it needs, or the language no such command. */
+static char **prepare_argv(const struct template *t, const struct runner *runner)
+{
+	char *const *command = template_prepare_command(t, runner);
+
+	if (!command)
+		return NULL;
+	return policy_argv(&(struct policy_command){
+		.runner = runner,
+		.template = t,
+		.command = command,
+		.args = runner->preload && t ? t->spec.preload : NULL,
+	});
+}
+
 static int decide_exec(struct policy_deciding *in)
 {
 	const struct exec_request *r = in->request;
@@ -373,6 +389,7 @@ static int decide_exec(struct policy_deciding *in)
 	});
 	in->d.env = policy_env_make(in->d.runner->env, r->env);
 	decide_zygote(in, in->d.runner->zygote);
+	in->d.prepare_argv = prepare_argv(r->template, in->d.runner);
 	return 0;
 }
 

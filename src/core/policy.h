@@ -103,6 +103,7 @@ struct policy_decision {
 	char *const *session_command; /* the runner's, where the root has what it needs */
 	char **argv;                  /* owned, NULL-terminated */
 	char **env;                   /* owned, NULL-terminated */
+	char **prepare_argv;          /* owned; of its process ahead of the code; NULL: none */
 	uint64_t timeout_us;
 	uint64_t output_bytes;         /* per stream */
 	uint32_t report_bytes;         /* 0: the runner does not report */

@@ -30,6 +30,7 @@ static void runner_done(struct runner *r)
 	free(r->program);
 	str_list_free(r->command);
 	str_list_free(r->session_command);
+	str_list_free(r->prepare_command);
 	str_list_free(r->places);
 	str_list_free(r->minimal_command);
 	str_list_free(r->env);
@@ -212,6 +213,7 @@ static const struct field {
 	{"report",          AT(report),          read_bool,    false},
 	{"asks",            AT(asks),            read_bool,    false},
 	{"session_command", AT(session_command), read_command, false},
+	{"prepare_command", AT(prepare_command), read_command, false},
 	{"places",          AT(places),          read_places,  false},
 	{"preload",         AT(preload),         read_bool,    false},
 	{"minimal_command", AT(minimal_command), read_command, false},

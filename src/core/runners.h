@@ -11,10 +11,11 @@
  * session_command (argv as command's, of a runner that stays and takes one piece of code after the
  * other; without it a session runs each as a program of its own), places (where else the program
  * may be in the root of a template), preload (session_command takes
- * modules of a template as arguments), zygote and session_zygote (files beside the manifest: how
- * the engine makes zygotes for command and session_command), minimal_command (the command in a root
- * that has none of them). Unknown keys are refused; name, title, source, command and program are
- * required.
+ * modules of a template as arguments), prepare_command (argv of a process that waits for its
+ * program, docs/protocol.md, "A prepared program"; where there is preload, modules of a template
+ * follow it), zygote and session_zygote (files beside the manifest: how the engine makes zygotes
+ * for command and session_command), minimal_command (the command in a root that has none of them).
+ * Unknown keys are refused; name, title, source, command and program are required.
  */
 
 #include "base/error.h"
@@ -31,6 +32,7 @@ struct runner {
 	char *program;
 	char **command;
 	char **session_command; /* NULL: none */
+	char **prepare_command; /* NULL: none */
 	char **places;          /* NULL: none */
 	char **minimal_command; /* NULL: none */
 	char **env;

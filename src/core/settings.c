@@ -65,6 +65,13 @@ static const struct setting table[] = {
 	{"zygotes.max_children", SETTING_UINT, AT(zygotes_children), "5000", 1, 1000000000, "Programs made by a zygote before it is replaced; they share one seed of hashes and one layout of memory"},
 	{"zygotes.max_memory", SETTING_SIZE, AT(zygotes_memory), "512Mi", 1 * MI, 64 * GI, "A zygote that has grown to this is replaced"},
 
+	{"pools.enabled",    SETTING_BOOL, AT(pools_enabled), "true",  0, 0,    "Make boxes before they are asked for"},
+	{"pools.floor",      SETTING_UINT, AT(pools_floor),   "2",     0, 64,   "Boxes of each usual kind that always wait: of each language with the default limits"},
+	{"pools.max",        SETTING_UINT, AT(pools_max),     "32",    1, 1024, "Boxes that wait, of all kinds"},
+	{"pools.max_memory", SETTING_SIZE, AT(pools_memory_bytes), "512Mi", 1 * MI, 1 * TI, "Memory that they use, together; no more are made beyond that"},
+	{"pools.max_age",    SETTING_DURATION, AT(pools_age_us),  "10m", SEC, 24 * HOUR, "One that has waited for so long is made anew"},
+	{"pools.idle",       SETTING_DURATION, AT(pools_idle_us), "60s", SEC, 24 * HOUR, "Of a kind that nobody asks for so long only the floor is kept"},
+
 	{"sessions.max",          SETTING_UINT,     AT(sessions_max),        "1024", 1, 65536, "Sessions at the same time, and as many ended ones that are remembered"},
 	{"sessions.idle_timeout", SETTING_DURATION, AT(session_idle_us),     "15m",  SEC, 24 * HOUR, "A session that nobody uses for so long ends; the most that may be asked for is the lifetime"},
 	{"sessions.lifetime",     SETTING_DURATION, AT(session_lifetime_us), "4h",   SEC, 30 * 24 * HOUR, "A session this old ends; the most that may be asked for"},

@@ -156,6 +156,14 @@ char *const *template_session_command(const struct template *t, const struct run
 	               : NULL;
 }
 
+char *const *template_prepare_command(const struct template *t, const struct runner *r)
+{
+	/* Only what would run the program's own command may wait for it. */
+	if (!r->prepare_command || template_command(t, r) != (char *const *)r->command)
+		return NULL;
+	return is_on_host(t) || can_run(t, r->prepare_command) ? r->prepare_command : NULL;
+}
+
 static bool is_named(char *const *env, const char *variable)
 {
 	size_t len = strcspn(variable, "=") + 1;

@@ -83,6 +83,8 @@ const char *template_program(const struct template *t, const char *path);
 char *const *template_command(const struct template *t, const struct runner *r);
 /** template_session_command - the same of a runner that stays. */
 char *const *template_session_command(const struct template *t, const struct runner *r);
+/** template_prepare_command - the same of a process that waits for its program. */
+char *const *template_prepare_command(const struct template *t, const struct runner *r);
 
 /** template_env_is_good - whether @variable of an image may be kept: as callers' are checked. */
 bool template_env_is_good(const char *variable);

@@ -47,10 +47,19 @@ struct exec_plan {
 	const char *label;
 };
 
-/* One execution by a runner that stays. Borrowed for the call of box_run. */
+/* A program whose code is still to come. Borrowed for the call of box_prepare. */
+struct prepare_plan {
+	uint32_t id;             /* as in struct exec_plan */
+	const char *const *argv; /* NULL-terminated */
+	const char *const *env;  /* NULL-terminated */
+	bool report;             /* it may report */
+};
+
+/* One execution by a runner that stays, or by one that was prepared. Borrowed for the call of
+ * box_run. */
 struct run_plan {
 	uint32_t id;             /* chosen by the caller, not 0, unique in the box */
-	uint32_t runner;         /* id of the exec_plan with keep */
+	uint32_t runner;         /* id of the exec_plan with keep; @id itself: it was prepared */
 	const char *source;      /* name of the code's file, unique in the box; one of @files */
 	const char *const *args; /* NULL-terminated */
 	const struct exec_file *files;

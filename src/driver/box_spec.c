@@ -115,3 +115,20 @@ int box_spec_check(const struct box_spec *spec, struct error *err)
 		return error_field(err, "required_layers", "names a layer that does not exist");
 	return 0;
 }
+
+static bool has_same_limits(const struct box_limits *a, const struct box_limits *b)
+{
+	return a->memory_bytes == b->memory_bytes && a->workspace_bytes == b->workspace_bytes &&
+	       a->tmp_bytes == b->tmp_bytes && a->shm_bytes == b->shm_bytes &&
+	       a->workspace_inodes == b->workspace_inodes && a->tmp_inodes == b->tmp_inodes &&
+	       a->pids == b->pids && a->cpu_millicores == b->cpu_millicores &&
+	       a->nofile == b->nofile;
+}
+
+bool box_spec_is_like(const struct box_spec *a, const struct box_spec *b)
+{
+	return has_same_limits(&a->limits, &b->limits) && strcmp(a->root, b->root) == 0 &&
+	       a->required_layers == b->required_layers && a->network == b->network &&
+	       a->exec_tmp == b->exec_tmp && a->keep == b->keep &&
+	       strcmp(a->zygote, b->zygote) == 0 && strcmp(a->modules, b->modules) == 0;
+}

@@ -70,5 +70,7 @@ enum box_start {
 /** box_start_reason - why it is cold although a zygote was wanted; NULL: it is not so. */
 const char *box_start_reason(enum box_start start);
 
+/** box_spec_is_like - whether boxes of both would be the same, but for their names. */
+bool box_spec_is_like(const struct box_spec *a, const struct box_spec *b);
 /** box_spec_check - ranges that hold for every driver. */
 int box_spec_check(const struct box_spec *spec, struct error *err) attr_must_check;

@@ -167,6 +167,26 @@ int box_run(struct box *box, const struct run_plan *plan, struct error *err)
 	return link_run(box->link, plan, err);
 }
 
+int box_prepare(struct box *box, const struct prepare_plan *plan, struct error *err)
+{
+	if (plan->id == 0)
+		return error_field(err, "id", "0 is the box itself");
+	if (!plan->argv[0] || plan->argv[0][0] != '/')
+		return error_field(err, "argv", "must begin with an absolute path");
+	if (box->spec.keep)
+		return error_set(err, ERR_CONFLICT, 0, "nothing is prepared in a box that is kept");
+	return link_prepare(box->link, plan, err);
+}
+
+void box_give(struct box *box, const struct box_events *events, const char *request_id)
+{
+	box->events = *events;
+	box->spec.request_id[0] = '\0';
+	/* What is too long is no name of ours. */
+	if (request_id)
+		(void)!str_copy(box->spec.request_id, BOX_REQUEST_LEN, request_id);
+}
+
 int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len, struct error *err)
 {
 	return link_stdin(box->link, exec_id, data, len, err);

@@ -66,6 +66,9 @@ struct box_events {
 	void (*on_lost)(void *ctx, const struct error *err);
 	/* Nothing of the box is left on the host. */
 	void (*on_gone)(void *ctx);
+	/* What box_prepare was asked for waits for its box_run. May be NULL where nothing is
+	 * prepared. */
+	void (*on_prepared)(void *ctx, uint32_t exec_id);
 	/* Of an adopted box only, behind on_ready; may be NULL for others. One call for each
 	 * execution and runner whose end was not acknowledged, in the order of their making; a
 	 * negative answer ends the box (on_lost). Then on_resumed, with the largest id that was
@@ -128,8 +131,20 @@ void box_ack(struct box *box, uint32_t exec_id);
 /** box_exec - hand a program over. Errors that show later come as on_exec_failed. */
 int box_exec(struct box *box, const struct exec_plan *plan, struct error *err) attr_must_check;
 /**
+ * box_prepare - start a program's process and let it wait for its code. on_prepared follows, or
+ * on_exec_failed, also when it ends while it waits. Not in a box that is kept.
+ */
+int box_prepare(struct box *box, const struct prepare_plan *plan,
+                struct error *err) attr_must_check;
+/**
+ * box_give - from now on the box is somebody else's: @events are the ones that are called, and
+ * @request_id (NULL: none) is whom log lines name.
+ */
+void box_give(struct box *box, const struct box_events *events, const char *request_id);
+/**
  * box_run - hand code to a runner that stays; on_started ... on_done come with @plan's id. When the
- * runner ends instead, on_done of the run says how, and on_done of the runner follows.
+ * runner ends instead, on_done of the run says how, and on_done of the runner follows. What was
+ * prepared (after on_prepared) becomes the program that box_exec would have started.
  */
 int box_run(struct box *box, const struct run_plan *plan, struct error *err) attr_must_check;
 /**

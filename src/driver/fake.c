@@ -153,6 +153,19 @@ static void told_exec(struct told *t, const struct frame *frame)
 	e->keep = m.keep;
 }
 
+static void told_prepare(struct told *t, const struct frame *frame)
+{
+	struct fake_exec *e = &t->exec;
+	struct msg_prepare m;
+	int r = msg_prepare_decode(frame, &m);
+
+	assert(r == 0 && !e->argv);
+	(void)r;
+	e->prepared = true;
+	e->argv = copy_strings(&m.argv);
+	e->env = copy_strings(&m.env);
+}
+
 /* A run has arguments where a program has its argv. */
 static void told_run(struct told *t, const struct frame *frame)
 {
@@ -160,8 +173,9 @@ static void told_run(struct told *t, const struct frame *frame)
 	struct msg_run m;
 	int r = msg_run_decode(frame, &m);
 
-	assert(r == 0 && !e->argv);
+	assert(r == 0 && (!e->argv || e->prepared));
 	(void)r;
+	str_list_free(e->argv);
 	e->runner = m.runner;
 	e->source = xmemdup0(m.source.data, m.source.len);
 	e->argv = copy_strings(&m.args);
@@ -223,6 +237,7 @@ static void (*const tellers[MSG_COUNT])(struct told *t, const struct frame *fram
 	[MSG_STDIN] = told_stdin,         [MSG_STDIN_END] = told_stdin_end,
 	[MSG_SIGNAL] = told_signal,       [MSG_RUN] = told_run,
 	[MSG_LABEL] = told_label,         [MSG_ACK] = told_ack,
+	[MSG_PREPARE] = told_prepare,
 };
 
 /* Read what the link has for the agent. */
@@ -577,6 +592,15 @@ void fake_describe(struct box *box, const struct box_resumed *what)
 	                         .text = wire_str(what->label)};
 
 	say(box, &b, msg_describe_encode(&b, what->id, &m));
+}
+
+void fake_prepared(struct box *box, uint32_t exec_id)
+{
+	cleanup_buf struct buf b = BUF_INIT(FRAME_MAX_LEN);
+	struct msg_ready m = {0};
+
+	greet(box);
+	say(box, &b, msg_ready_encode(&b, exec_id, &m));
 }
 
 void fake_started(struct box *box, uint32_t exec_id)

@@ -51,6 +51,7 @@ struct fake_file {
 struct fake_exec {
 	uint32_t id;
 	bool keep;       /* a runner that stays */
+	bool prepared;   /* it was prepared; argv is that of PREPARE until RUN came */
 	uint32_t runner; /* a run: who is to run it; else 0 */
 	char *source;    /* a run: its code */
 	char **argv;     /* NULL-terminated; arguments of a run; NULL before EXEC or RUN came */
@@ -82,6 +83,7 @@ void fake_ready(struct box *box);
 /** fake_resume - of an adopted box: HELLO, then @count of fake_describe will follow. */
 void fake_resume(struct box *box, uint32_t last_id, uint32_t count);
 void fake_describe(struct box *box, const struct box_resumed *what);
+void fake_prepared(struct box *box, uint32_t exec_id);
 void fake_started(struct box *box, uint32_t exec_id);
 void fake_output(struct box *box, uint32_t exec_id, enum output_stream stream, const char *data,
                  size_t len);

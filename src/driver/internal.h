@@ -39,6 +39,8 @@ struct link_exec {
 	uint32_t id;
 	uint32_t runner; /* a run: id of its runner, which may have ended; else 0 */
 	bool keep;       /* a runner that stays */
+	bool prepared;   /* has no code yet, and may not start */
+	bool waits;      /* prepared, and said so */
 	bool resumed;    /* of an earlier daemon */
 	bool forget;     /* what it says is not passed on */
 	size_t heard;    /* bytes of that */

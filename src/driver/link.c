@@ -269,6 +269,14 @@ static int encode_label(struct buf *b, const struct handover *h, struct error *e
 	return 0;
 }
 
+static int refuse_strings(struct error *err, int r)
+{
+	return error_set(
+		err, r == -EINVAL ? ERR_INVALID : ERR_TOO_LARGE, -r,
+		"arguments and environment of a program are at most %d bytes in %d strings",
+		FRAME_MAX_PAYLOAD, WIRE_STRS_MAX);
+}
+
 /* All or nothing: a part of a program in the queue would be a breach of the protocol by us. */
 static int encode_plan(struct link *l, const struct handover *h, struct error *err)
 {
@@ -281,10 +289,7 @@ static int encode_plan(struct link *l, const struct handover *h, struct error *e
 	if (r == 0) {
 		r = h->exec ? encode_exec(b, h->exec) : encode_run(b, h->run);
 		if (r < 0)
-			r = error_set(err, r == -EINVAL ? ERR_INVALID : ERR_TOO_LARGE, -r,
-			              "arguments and environment of a program are at most %d bytes "
-			              "in %d strings",
-			              FRAME_MAX_PAYLOAD, WIRE_STRS_MAX);
+			r = refuse_strings(err, r);
 	}
 	if (r < 0)
 		undo(b, before);
@@ -353,6 +358,48 @@ int link_exec(struct link *l, const struct exec_plan *plan, struct error *err)
 	return 0;
 }
 
+int link_prepare(struct link *l, const struct prepare_plan *plan, struct error *err)
+{
+	struct msg_prepare msg = {
+		.argv = strings(plan->argv), .env = strings(plan->env), .report = plan->report};
+	struct link_exec *e;
+
+	if (check_open(l, err) < 0)
+		return -1;
+	if (link_find(l, plan->id))
+		return error_set(err, ERR_CONFLICT, 0, "execution %u exists", plan->id);
+	if (msg_prepare_encode(link_out(l), plan->id, &msg) < 0)
+		return refuse_strings(err, 0);
+	e = link_add(l, plan->id);
+	e->prepared = true;
+	link_flush(l);
+	return 0;
+}
+
+/* What an execution may say. */
+static void grant(struct link_exec *e, const struct run_plan *plan)
+{
+	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
+	e->output_max[OUTPUT_STDERR] = plan->stderr_max;
+	e->report_left = plan->report_max;
+	e->stdin_open = plan->stdin_open;
+}
+
+/* It has its place in the list already. */
+static int run_prepared(struct link *l, const struct handover *h, struct error *err)
+{
+	struct link_exec *e = link_find(l, h->id);
+
+	if (!e || !e->waits)
+		return error_set(err, ERR_CONFLICT, 0, "nothing is prepared as %u", h->id);
+	if (encode_plan(l, h, err) < 0)
+		return -1;
+	e->prepared = e->waits = false;
+	grant(e, h->run);
+	link_flush(l);
+	return 0;
+}
+
 int link_run(struct link *l, const struct run_plan *plan, struct error *err)
 {
 	const struct handover h = {.run = plan,
@@ -364,6 +411,8 @@ int link_run(struct link *l, const struct run_plan *plan, struct error *err)
 
 	if (check_open(l, err) < 0)
 		return -1;
+	if (plan->runner == plan->id)
+		return run_prepared(l, &h, err);
 	runner = link_find(l, plan->runner);
 	if (!runner || !runner->keep)
 		return error_set(err, ERR_CONFLICT, 0, "there is no runner %u", plan->runner);
@@ -371,10 +420,7 @@ int link_run(struct link *l, const struct run_plan *plan, struct error *err)
 	if (!e)
 		return -1;
 	e->runner = plan->runner;
-	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
-	e->output_max[OUTPUT_STDERR] = plan->stderr_max;
-	e->report_left = plan->report_max;
-	e->stdin_open = plan->stdin_open;
+	grant(e, plan);
 	return 0;
 }
 

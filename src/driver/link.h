@@ -78,6 +78,8 @@ struct buf *link_output(struct link *l);
 
 /* See the functions of the same names in driver.h. */
 int link_exec(struct link *l, const struct exec_plan *plan, struct error *err) attr_must_check;
+int link_prepare(struct link *l, const struct prepare_plan *plan,
+                 struct error *err) attr_must_check;
 int link_run(struct link *l, const struct run_plan *plan, struct error *err) attr_must_check;
 int link_stdin(struct link *l, uint32_t exec_id, const void *data, size_t len,
                struct error *err) attr_must_check;

@@ -71,10 +71,26 @@ static int take_started(struct link *l, struct link_exec *e, const struct frame 
 	/* One of an earlier daemon may have lost its runner since. */
 	if (e->runner && !e->resumed && !link_find(l, e->runner))
 		return breach(err, frame, "is for a run without a runner");
+	if (e->prepared)
+		return breach(err, frame, "is for a program that has no code yet");
 	e->started = true;
 	if (l->events->on_injected)
 		l->events->on_injected(l->events->ctx, started.injected != 0);
 	l->box->on_started(l->box->ctx, e->id);
+	return 0;
+}
+
+static int take_ready(struct link *l, struct link_exec *e, const struct frame *frame,
+                      struct error *err)
+{
+	struct msg_ready ready;
+
+	if (msg_ready_decode(frame, &ready) < 0)
+		return breach(err, frame, "is malformed");
+	if (!e->prepared || e->waits)
+		return breach(err, frame, "is for nothing that was to be prepared, or comes twice");
+	e->waits = true;
+	l->box->on_prepared(l->box->ctx, e->id);
 	return 0;
 }
 
@@ -367,6 +383,7 @@ static const struct {
 } messages[MSG_COUNT] = {
 	[MSG_HELLO] = {take_hello,      PHASE_FIRST   },
 	[MSG_STARTED] = {take_started,    PHASE_HANDED  },
+	[MSG_READY] = {take_ready,      PHASE_HANDED  },
 	[MSG_STDIN_ROOM] = {take_stdin_room, PHASE_EXEC    },
 	[MSG_OUTPUT] = {take_output,     PHASE_RUNNING },
 	[MSG_REPORT] = {take_report,     PHASE_RUNNING },

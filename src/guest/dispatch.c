@@ -7,6 +7,7 @@
 #include "guest/agent.h"
 #include "guest/files.h"
 #include "guest/landlock.h"
+#include "guest/prepared.h"
 #include "guest/resident.h"
 
 #define SIGNAL_MAX 64
@@ -113,6 +114,30 @@ static int on_exec(struct agent *a, const struct frame *frame)
 	return r < 0 ? agent_fail(a, frame->id, &err) : 0;
 }
 
+static int on_prepare(struct agent *a, const struct frame *frame)
+{
+	struct msg_prepare msg;
+	struct error err = {0};
+
+	if (msg_prepare_decode(frame, &msg) < 0)
+		return VIOLATION;
+	if (is_skipped(a, frame))
+		return 0;
+	/* No box waits for its code over the end of its daemon. */
+	if (a->put.state != PUT_IDLE || a->journal.on)
+		return VIOLATION;
+	return prepared_start(a, frame->id, &msg, &err) < 0 ? agent_fail(a, frame->id, &err) : 0;
+}
+
+static int begin_prepared(struct agent *a, const struct frame *frame, const struct msg_run *msg)
+{
+	struct error err = {0};
+
+	if (a->put.state != PUT_IDLE || !is_current(a, frame) || a->proc.state != PROC_PREPARED)
+		return VIOLATION;
+	return prepared_run(a, msg, &err) < 0 ? agent_fail(a, frame->id, &err) : 0;
+}
+
 static int on_run(struct agent *a, const struct frame *frame)
 {
 	struct msg_run msg;
@@ -122,6 +147,8 @@ static int on_run(struct agent *a, const struct frame *frame)
 		return VIOLATION;
 	if (is_skipped(a, frame))
 		return 0;
+	if (msg.runner == frame->id)
+		return begin_prepared(a, frame, &msg);
 	if (a->put.state != PUT_IDLE ||
 	    journal_begin(&a->journal, frame->id, msg.runner, false) < 0)
 		return VIOLATION;
@@ -216,6 +243,7 @@ static const struct rule rules[MSG_COUNT] = {
 	[MSG_STDIN_END] = {on_stdin_end, 0                           },
 	[MSG_SIGNAL] = {on_signal,    0                           },
 	[MSG_RUN] = {on_run,       0                           },
+	[MSG_PREPARE] = {on_prepare,   0                           },
 	[MSG_LABEL] = {on_label,     0                           },
 	[MSG_ACK] = {on_ack,       0                           },
 	[MSG_FILE_OPEN] = {files_open,   0                           },

@@ -45,8 +45,11 @@ static int step_stdio(const struct drop_plan *plan)
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(plan->stdio[fd], fd) < 0)
 			return -errno;
-	/* Descriptor 3 is the agent's control socket until here: nothing of the plan. */
+	/* Descriptor 3 is the agent's control socket until here: nothing of the plan. 4 is the hot
+	 * line, or an early one of the agent's own; what the plan needs came later. */
 	if (plan->channel > 0 && dup2(plan->channel, DROP_CHANNEL) < 0)
+		return -errno;
+	if (plan->stdin_end > 0 && dup2(plan->stdin_end, DROP_STDIN) < 0)
 		return -errno;
 	return 0;
 }
@@ -121,7 +124,8 @@ static int close_between(unsigned first, unsigned last)
 /* Everything from 3 on but the channel and the two that the next steps need, close-on-exec. */
 static int step_descriptors(const struct drop_plan *plan)
 {
-	unsigned first = plan->channel > 0 ? DROP_CHANNEL + 1 : DROP_CHANNEL;
+	unsigned first =
+		plan->channel > 0 ? DROP_CHANNEL + 1 + (plan->stdin_end > 0) : DROP_CHANNEL;
 	int low = plan->status < plan->ruleset ? plan->status : plan->ruleset;
 	int high = plan->status < plan->ruleset ? plan->ruleset : plan->status;
 	int r = 0;

@@ -11,12 +11,14 @@
 #include "wire/msg.h"
 #include <stdbool.h>
 
-#define DROP_CHANNEL 3 /* where a runner that stays has its request channel */
+#define DROP_CHANNEL 3 /* where a runner has its request channel */
+#define DROP_STDIN   4 /* where one that was prepared has the stdin it may be given */
 
 struct drop_plan {
 	const struct msg_setup *setup; /* ids and limits */
 	int stdio[3];
 	int channel;   /* becomes DROP_CHANNEL; 0: none */
+	int stdin_end; /* becomes DROP_STDIN, beside a channel; 0: none */
 	int workspace; /* becomes the working directory */
 	int ruleset;   /* Landlock, or -1 */
 	int status;    /* socket to the agent; close-on-exec */
@@ -24,9 +26,9 @@ struct drop_plan {
 };
 
 /**
- * drop_to_payload - never undone. Afterwards the process has the descriptors 0, 1, 2 and the
- * channel, and until it executes something @status and the ruleset. On failure the process must
- * end.
+ * drop_to_payload - never undone. Afterwards the process has the descriptors 0, 1, 2, the
+ * channel and what goes with it, and until it executes something @status and the ruleset. On
+ * failure the process must end.
  */
 int drop_to_payload(const struct drop_plan *plan, struct error *err) attr_must_check;
 

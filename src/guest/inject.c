@@ -53,7 +53,9 @@ static void forget(struct inject *in)
 		in->stdio[i] = fd_close(in->stdio[i]);
 	if (in->channel > 0)
 		(void)fd_close(in->channel);
-	in->channel = 0;
+	if (in->stdin_end > 0)
+		(void)fd_close(in->stdin_end);
+	in->channel = in->stdin_end = 0;
 	job_done(&in->job);
 	in->job = (struct job){0};
 	in->pending = false;
@@ -68,6 +70,8 @@ static int keep(struct inject *in, const struct drop_plan *plan)
 		r = in->stdio[i] = fd_dup(plan->stdio[i]);
 	if (r >= 0 && plan->channel > 0)
 		r = in->channel = fd_dup(plan->channel);
+	if (r >= 0 && plan->stdin_end > 0)
+		r = in->stdin_end = fd_dup(plan->stdin_end);
 	return r < 0 ? r : 0;
 }
 
@@ -86,6 +90,7 @@ static int make_order(const struct agent *a, const struct drop_plan *plan, const
 	struct inject_order order = {
 		.magic = INJECT_MAGIC,
 		.flags = (plan->channel > 0 ? INJECT_CHANNEL : 0) |
+	                 (plan->stdin_end > 0 ? INJECT_STDIN : 0) |
 	                 (plan->ruleset >= 0 ? INJECT_RULESET : 0) |
 	                 (plan->notify ? INJECT_NOTIFY : 0),
 		.setup = a->setup,
@@ -115,6 +120,8 @@ static int send_order(const struct agent *a, const struct drop_plan *plan, const
 
 	if (plan->channel > 0)
 		fds[count++] = plan->channel;
+	if (plan->stdin_end > 0)
+		fds[count++] = plan->stdin_end;
 	if (plan->ruleset >= 0)
 		fds[count++] = plan->ruleset;
 	return r < 0 ? r : fd_send(a->inject->sock, b.data, b.len, fds, count);
@@ -201,6 +208,7 @@ static enum spawn_news execute(struct agent *a, struct spawned *child, struct er
 		.setup = &a->setup,
 		.stdio = {in->stdio[0], in->stdio[1], in->stdio[2]},
 		.channel = in->channel,
+		.stdin_end = in->stdin_end,
 		.workspace = a->workspace,
 		.ruleset = a->ruleset,
 		.notify = true,

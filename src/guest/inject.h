@@ -28,6 +28,7 @@ struct inject {
 	struct job job; /* owned */
 	int stdio[3];   /* owned */
 	int channel;    /* owned; 0: none */
+	int stdin_end;  /* owned; 0: none */
 };
 
 /** inject_open - what the agent's arguments say. Return: 0 or a negative errno. */

@@ -18,13 +18,14 @@
 #include "guest/crowd.h"
 #include "guest/fsid.h"
 #include "guest/job.h"
+#include "guest/prepared.h"
 #include "guest/resident.h"
 #include "guest/tick.h"
 
 #define BLOCK_BYTES 512 /* unit of ru_inblock and ru_oublock */
 
 /* From here on changes of files are the execution's. What the host changed just before is not. */
-static void note_start(struct agent *a)
+void proc_note_start(struct agent *a)
 {
 	if (a->files_ns)
 		tick_after(a->files_ns);
@@ -41,14 +42,11 @@ void proc_init(struct proc *p)
 		.in = {.fd = -1           },
 		.report = {.listener = -1, .conn = -1},
 		.denials = {.fd = -1 },
+		.channel = -1,
 	};
 }
 
-struct child_ends {
-	int fds[3]; /* owned */
-};
-
-static void child_ends_close(struct child_ends *ends)
+void child_ends_close(struct child_ends *ends)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ends->fds); i++)
 		(void)fd_close(ends->fds[i]);
@@ -69,7 +67,7 @@ static int open_stdio(struct proc *p, const struct msg_exec *msg, struct child_e
  * The payload owns its pipes: opening /dev/stdout asks the pipe itself for permission, and scripts
  * do that all the time. The report socket stays the agent's.
  */
-static int open_pipes(struct agent *a, const struct msg_exec *msg, struct child_ends *ends)
+int proc_open_pipes(struct agent *a, const struct msg_exec *msg, struct child_ends *ends)
 {
 	struct proc *p = &a->proc;
 	struct fsid ids;
@@ -88,7 +86,7 @@ static int open_pipes(struct agent *a, const struct msg_exec *msg, struct child_
 	return r < 0 ? r : agent_open_run_dir(a, false);
 }
 
-static void close_all(struct proc *p)
+void proc_close(struct proc *p)
 {
 	(void)fd_close(p->child.status);
 	for (size_t i = 0; i < WIRE_STREAM_COUNT; i++)
@@ -96,7 +94,18 @@ static void close_all(struct proc *p)
 	input_close(&p->in);
 	report_close(&p->report);
 	denials_close(&p->denials);
+	(void)fd_close(p->channel);
 	proc_init(p);
+}
+
+uint64_t proc_cpu_us(pid_t pid)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
+		return 0;
+	return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / 1000;
 }
 
 static int start(struct agent *a, const struct msg_exec *msg, struct error *err)
@@ -116,13 +125,13 @@ static int start(struct agent *a, const struct msg_exec *msg, struct error *err)
 
 	if (job_make(&job, msg, err) < 0)
 		return -1;
-	r = open_pipes(a, msg, &ends);
+	r = proc_open_pipes(a, msg, &ends);
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "make the pipes: %s", strerror(-r));
 	plan.stdio[0] = ends.fds[0] >= 0 ? ends.fds[0] : a->null;
 	plan.stdio[1] = ends.fds[1];
 	plan.stdio[2] = ends.fds[2];
-	note_start(a);
+	proc_note_start(a);
 	return inject_spawn(a, &plan, &job, &p->child, err);
 }
 
@@ -133,7 +142,7 @@ int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg, struct 
 	if (p->state != PROC_IDLE)
 		return error_set(err, ERR_CONFLICT, 0, "another execution is running");
 	if (start(a, msg, err) < 0) {
-		close_all(p);
+		proc_close(p);
 		return -1;
 	}
 	p->id = id;
@@ -146,7 +155,7 @@ static int fail(struct agent *a, const struct error *err)
 {
 	uint32_t id = a->proc.id;
 
-	close_all(&a->proc);
+	proc_close(&a->proc);
 	return agent_fail(a, id, err);
 }
 
@@ -172,14 +181,14 @@ static int start_run(struct agent *a, uint32_t id, const struct msg_run *msg, st
 		.stdin_open = msg->stdin_open,
 	};
 	int stdio[3];
-	int r = open_pipes(a, &pipes, &ends);
+	int r = proc_open_pipes(a, &pipes, &ends);
 
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "make the pipes: %s", strerror(-r));
 	stdio[0] = ends.fds[0] >= 0 ? ends.fds[0] : a->null;
 	stdio[1] = ends.fds[1];
 	stdio[2] = ends.fds[2];
-	note_start(a);
+	proc_note_start(a);
 	p->cpu_us = resident_cpu_us(p->runner);
 	return resident_ask(a, p->runner, id, msg, stdio, err);
 }
@@ -199,7 +208,7 @@ int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg, struct err
 	if (!p->runner)
 		(void)error_set(err, ERR_NOT_FOUND, 0, "there is no runner %u", msg->runner);
 	if (!p->runner || start_run(a, id, msg, err) < 0) {
-		close_all(p);
+		proc_close(p);
 		remove_source(a, source);
 		return -1;
 	}
@@ -338,6 +347,9 @@ static int send_done(struct agent *a)
 		msg.cpu_user_us = p->cpu_us;
 		msg.cpu_system_us = msg.max_rss_kib = msg.read_bytes = msg.write_bytes = 0;
 	}
+	/* Its process was not waited for, and is not among the children that were. */
+	if (p->told)
+		msg.cpu_user_us += proc_cpu_us(p->child.pid);
 	msg.stdout_bytes = p->out[WIRE_STDOUT].produced;
 	msg.stderr_bytes = p->out[WIRE_STDERR].produced;
 	return msg_done_encode(&a->ch.out, p->id, &msg);
@@ -352,7 +364,7 @@ static int leave_run(struct agent *a)
 	remove_source(a, p->source);
 	for (size_t i = 0; i < WIRE_STREAM_COUNT; i++)
 		sinks_add(&a->sinks, TAKE_FD(p->out[i].fd));
-	close_all(p);
+	proc_close(p);
 	return resident_settle(a, runner);
 }
 
@@ -378,7 +390,7 @@ static int finish(struct agent *a)
 	if (r == -EPIPE || r == -ECONNRESET)
 		r = 0;
 	proc_signal(a, SIGKILL);
-	close_all(p);
+	proc_close(p);
 	return r;
 }
 
@@ -416,9 +428,11 @@ int proc_reaped(struct agent *a, pid_t pid, int wait_status)
 	/* Who a zygote's child is it says itself, and may have ended since. */
 	if (p->state == PROC_STARTING && p->child.injected)
 		r = hear_child(a);
+	else if (p->state == PROC_PREPARING && p->child.injected)
+		r = prepared_pump(a);
 	if (r < 0 || p->state == PROC_IDLE || p->state == PROC_DRAINING || pid != p->child.pid)
 		return r;
-	r = hear_child(a);
+	r = p->channel >= 0 ? prepared_reaped(a, wait_status) : hear_child(a);
 	if (r < 0 || p->state != PROC_RUNNING)
 		return r;
 	p->end_us = clock_us();
@@ -436,6 +450,11 @@ void proc_watch(const struct agent *a, struct pollfd *fds)
 		fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
 	if (p->state == PROC_STARTING)
 		fds[PROC_STATUS].fd = p->child.status;
+	else if (p->channel >= 0)
+		fds[PROC_STATUS].fd = prepared_fd(a);
+	fds[PROC_DENIALS].fd = p->denials.fd;
+	if (p->state == PROC_PREPARING || p->state == PROC_PREPARED)
+		return; /* what it writes is of the run that is to come */
 	if (output_wants(&p->out[WIRE_STDOUT], ch))
 		fds[PROC_OUT].fd = p->out[WIRE_STDOUT].fd;
 	if (output_wants(&p->out[WIRE_STDERR], ch))
@@ -443,7 +462,6 @@ void proc_watch(const struct agent *a, struct pollfd *fds)
 	if (input_wants(&p->in))
 		fds[PROC_IN] = (struct pollfd){.fd = p->in.fd, .events = POLLOUT};
 	fds[PROC_REPORT].fd = report_fd(&p->report, ch);
-	fds[PROC_DENIALS].fd = p->denials.fd;
 }
 
 int proc_timeout_ms(const struct agent *a)
@@ -523,6 +541,10 @@ int proc_pump(struct agent *a, const struct pollfd *fds)
 	 * after, and STARTED has to come first. */
 	if (p->state == PROC_STARTING && !p->runner)
 		r = hear_child(a);
+	if (p->channel >= 0 && fds[PROC_STATUS].revents)
+		r = prepared_pump(a);
+	if (p->state == PROC_PREPARING || p->state == PROC_PREPARED)
+		return r;
 	if (r >= 0 && p->state != PROC_IDLE && (p->in.room > 0 || fds[PROC_IN].revents))
 		r = input_pump(&p->in, &a->ch, p->id);
 	if (r < 0 || p->state == PROC_IDLE)

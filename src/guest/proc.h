@@ -7,8 +7,11 @@
  * It is over when its main process has ended, whoever else still holds its pipes. Those are then
  * read for a short while, the facts are sent, and everything that is left in the box is killed.
  *
- * A RUN is an execution whose main process is a runner that stays (resident.h): its pipes are its
- * own, its end is the runner's word, and nothing is killed afterwards.
+ * A program can be prepared (PREPARE): its process is there and waits, and becomes an execution
+ * like any other with RUN. prepared.c has that part.
+ *
+ * Any other RUN is an execution whose main process is a runner that stays (resident.h): its pipes
+ * are its own, its end is the runner's word, and nothing is killed afterwards.
  */
 
 #include "base/attr.h"
@@ -32,10 +35,12 @@ struct agent;
 struct pollfd;
 
 enum proc_state {
-	PROC_IDLE,     /* none; EXEC is allowed */
-	PROC_STARTING, /* forked; left when the child executed its program or failed */
-	PROC_RUNNING,  /* STARTED was sent; left when the main process ends */
-	PROC_DRAINING, /* the main process ended; left by DONE */
+	PROC_IDLE,      /* none; EXEC and PREPARE are allowed */
+	PROC_PREPARING, /* forked by PREPARE; left when the child executed its program or failed */
+	PROC_PREPARED,  /* waits for its RUN; left by that, or when the process ends */
+	PROC_STARTING,  /* forked; left when the child executed its program or failed */
+	PROC_RUNNING,   /* STARTED was sent; left when the main process ends */
+	PROC_DRAINING,  /* the main process ended; left by DONE */
 };
 
 enum proc_source {
@@ -62,20 +67,37 @@ struct proc {
 	uint64_t end_us;
 	uint64_t drained; /* bytes read since the end */
 	int wait_status;
-	/* Of a RUN only. */
-	struct resident *runner; /* NULL: not a RUN */
+	int channel; /* owned; of one that was prepared: to its process; else -1 */
+	bool told;   /* its end is the word of its process, which may still be ending */
+	/* Of a RUN by a runner that stays only. */
+	struct resident *runner; /* NULL: not such a RUN */
 	uint32_t report_left;    /* bytes that are still forwarded */
 	bool runner_lost;        /* it ended instead of answering */
 	uint64_t cpu_us;         /* of the runner: before the run, then in it */
 	char source[RESIDENT_SOURCE_MAX + 1];
 };
 
+/* The program's ends of its stdio, owned; -1: none. */
+struct child_ends {
+	int fds[3];
+};
+
+void child_ends_close(struct child_ends *ends);
 void proc_init(struct proc *p);
 int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg,
                struct error *err) attr_must_check;
 /** proc_run - hand code to a runner that stays. */
 int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg,
              struct error *err) attr_must_check;
+/** proc_open_pipes - stdio and report socket for @msg; the program's ends go to @ends. */
+int proc_open_pipes(struct agent *a, const struct msg_exec *msg,
+                    struct child_ends *ends) attr_must_check;
+/** proc_close - let go of everything; idle again. */
+void proc_close(struct proc *p);
+/** proc_cpu_us - CPU time of a process that was not waited for, of all threads; 0: unknown. */
+uint64_t proc_cpu_us(pid_t pid);
+/** proc_note_start - from here on changes of files are the execution's. */
+void proc_note_start(struct agent *a);
 /** proc_run_started - tell the host, once the runner of the RUN is there. */
 int proc_run_started(struct agent *a) attr_must_check;
 /** proc_run_report - bytes from the runner; what is beyond the maximum is dropped. */

@@ -70,13 +70,7 @@ bool resident_any(const struct agent *a)
 
 uint64_t resident_cpu_us(const struct resident *r)
 {
-	struct timespec t;
-	clockid_t clock;
-
-	if (!is_alive(r) || r->child.pid == 0 || clock_getcpuclockid(r->child.pid, &clock) != 0 ||
-	    clock_gettime(clock, &t) < 0)
-		return 0;
-	return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / 1000;
+	return is_alive(r) && r->child.pid != 0 ? proc_cpu_us(r->child.pid) : 0;
 }
 
 static bool is_running(const struct agent *a, const struct resident *r)
@@ -156,11 +150,11 @@ int resident_check_source(const struct wire_bytes *source, char ret_name[RESIDEN
 	return 0;
 }
 
-static int make_request(struct buf *b, uint32_t id, const struct msg_run *msg)
+static int make_request(struct buf *b, const char *verb, uint32_t id, const struct msg_run *msg)
 {
 	struct wire_bytes item;
 	uint32_t pos = 0;
-	int r = buf_addf(b, "run %u " AGENT_RUN_DIR "/", id);
+	int r = buf_addf(b, "%s %u " AGENT_RUN_DIR "/", verb, id);
 
 	if (r >= 0)
 		r = buf_add(b, msg->source.data, msg->source.len);
@@ -174,15 +168,33 @@ static int make_request(struct buf *b, uint32_t id, const struct msg_run *msg)
 	return r;
 }
 
+static int refuse_length(int n, struct error *err)
+{
+	return error_set(err, ERR_TOO_LARGE, -n, "arguments of more than %d bytes",
+	                 RESIDENT_REQUEST_MAX);
+}
+
+int resident_send(int channel, uint32_t id, const struct msg_run *msg, struct error *err)
+{
+	cleanup_buf struct buf b = BUF_INIT(RESIDENT_REQUEST_MAX);
+	int n = make_request(&b, msg->stdin_open ? "stdin" : "run", id, msg);
+
+	if (n < 0)
+		return refuse_length(n, err);
+	n = fd_send(channel, b.data, b.len, NULL, 0);
+	if (n >= 0)
+		return 0;
+	return error_set(err, ERR_BOX_FAILED, -n, "the runner takes no request: %s", strerror(-n));
+}
+
 int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct msg_run *msg,
                  const int stdio[3], struct error *err)
 {
 	cleanup_buf struct buf b = BUF_INIT(RESIDENT_REQUEST_MAX);
-	int n = make_request(&b, id, msg);
+	int n = make_request(&b, "run", id, msg);
 
 	if (n < 0)
-		return error_set(err, ERR_TOO_LARGE, -n, "arguments of more than %d bytes",
-		                 RESIDENT_REQUEST_MAX);
+		return refuse_length(n, err);
 	/* What was refused before this run is not of this run. */
 	denials_pump(&r->denials);
 	r->denials.kinds = 0;

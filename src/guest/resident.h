@@ -68,6 +68,9 @@ int resident_check_source(const struct wire_bytes *source, char ret_name[RESIDEN
 /** resident_ask - send the request of run @id. A runner that can't take it is killed. */
 int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct msg_run *msg,
                  const int stdio[3], struct error *err) attr_must_check;
+/** resident_send - the request of run @id to one that was prepared, which has its stdio. */
+int resident_send(int channel, uint32_t id, const struct msg_run *msg,
+                  struct error *err) attr_must_check;
 /** resident_settle - its run is over: if the runner is too, say so and forget it. */
 int resident_settle(struct agent *a, struct resident *r) attr_must_check;
 

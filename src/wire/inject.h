@@ -61,6 +61,7 @@ enum inject_flag {
 	INJECT_CHANNEL = 1u << 0, /* a runner that stays: its request channel is among the fds */
 	INJECT_RULESET = 1u << 1, /* so is a Landlock ruleset */
 	INJECT_NOTIFY = 1u << 2,  /* drop_plan.notify */
+	INJECT_STDIN = 1u << 3,   /* one that was prepared: a pipe that may become its stdin */
 };
 
 #define INJECT_WORDS_MAX (120 * 1024)

@@ -84,7 +84,8 @@ static int sort_fds(const struct order *order, const int *fds, size_t count,
 {
 	const uint32_t flags = order->say.flags;
 	size_t next = INJECT_ORDER_FDS;
-	size_t want = next + ((flags & INJECT_CHANNEL) != 0) + ((flags & INJECT_RULESET) != 0);
+	size_t want = next + ((flags & INJECT_CHANNEL) != 0) + ((flags & INJECT_STDIN) != 0) +
+	              ((flags & INJECT_RULESET) != 0);
 
 	if (count != want)
 		return -EPROTO;
@@ -96,6 +97,7 @@ static int sort_fds(const struct order *order, const int *fds, size_t count,
                                .workspace = fds[3],
                                .status = fds[4],
                                .channel = flags & INJECT_CHANNEL ? fds[next++] : 0,
+                               .stdin_end = flags & INJECT_STDIN ? fds[next++] : 0,
                                .ruleset = -1,
                                .notify = flags & INJECT_NOTIFY,
 			       },

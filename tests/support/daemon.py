@@ -57,9 +57,11 @@ class Daemon:
 
     def start(self, ready=True):
         env = {"PATH": "/usr/bin:/bin", "MILLIBOX_RUNTIME_DIR": str(self.home / "run"), **self.env}
-        # Tests count processes. With MILLIBOX_TEST_POOL=1 the same ones run on boxes that zygotes fill.
+        # Tests count processes and boxes. With MILLIBOX_TEST_POOL=1 the same ones run on boxes that were made ahead,
+        # and that zygotes fill.
         if os.environ.get("MILLIBOX_TEST_POOL", "0") != "1":
             env.setdefault("MILLIBOX_ZYGOTES_ENABLED", "false")
+            env.setdefault("MILLIBOX_POOLS_ENABLED", "false")
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
             if name in os.environ:
                 env.setdefault(name, os.environ[name])

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "guest/prepared.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "guest/agent.h"
+#include "guest/inject.h"
+#include "guest/job.h"
+
+/*
+ * Theory of operation. All that does not depend on the code is made here, before anybody waits for
+ * it: so a RUN costs one message to the process and one to the host. Until then the process has
+ * run nothing but its runner, and nobody of the payload can have spoken on its channel.
+ *
+ * Its stdin is /dev/null, as of a program that is given none; the pipe that it may need instead is
+ * its descriptor 4.
+ */
+
+#define WORD_MAX 32 /* bytes of what a runner says */
+
+static int spawn(struct agent *a, struct job *job, struct child_ends *ends, struct error *err)
+{
+	struct proc *p = &a->proc;
+	int pair[2] = {-1, -1};
+	int r = fd_socketpair(SOCK_SEQPACKET, pair);
+
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "make a channel: %s", strerror(-r));
+	p->channel = pair[0];
+	cleanup_close int theirs = pair[1];
+	r = fd_set_nonblock(p->channel, true);
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "make a channel: %s", strerror(-r));
+	struct drop_plan plan = {
+		.setup = &a->setup,
+		.stdio = {a->null, ends->fds[1], ends->fds[2]},
+		.channel = theirs,
+		.stdin_end = ends->fds[0],
+		.workspace = a->workspace,
+		.ruleset = a->ruleset,
+		.notify = true,
+	};
+	return inject_spawn(a, &plan, job, &p->child, err);
+}
+
+static int start(struct agent *a, const struct msg_prepare *msg, struct error *err)
+{
+	attr_cleanup(job_done) struct job job = {0};
+	attr_cleanup(child_ends_close) struct child_ends ends = {
+		{-1, -1, -1}
+        };
+	/* How much is forwarded the RUN says; there is none before it. */
+	const struct msg_exec exec = {
+		.argv = msg->argv,
+		.env = msg->env,
+		.stdin_open = 1,
+		.report_max = msg->report ? 1 : 0,
+	};
+	int r = 0;
+
+	if (job_make(&job, &exec, err) < 0)
+		return -1;
+	r = proc_open_pipes(a, &exec, &ends);
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "make the pipes: %s", strerror(-r));
+	return spawn(a, &job, &ends, err);
+}
+
+int prepared_start(struct agent *a, uint32_t id, const struct msg_prepare *msg, struct error *err)
+{
+	struct proc *p = &a->proc;
+
+	if (p->state != PROC_IDLE)
+		return error_set(err, ERR_CONFLICT, 0, "another execution is running");
+	if (start(a, msg, err) < 0) {
+		proc_close(p);
+		return -1;
+	}
+	p->id = id;
+	p->state = PROC_PREPARING;
+	return 0;
+}
+
+static int fail(struct agent *a, const struct error *err)
+{
+	uint32_t id = a->proc.id;
+
+	proc_signal(a, SIGKILL);
+	proc_close(&a->proc);
+	return agent_fail(a, id, err);
+}
+
+int prepared_run(struct agent *a, const struct msg_run *msg, struct error *err)
+{
+	struct proc *p = &a->proc;
+	int r = 0;
+
+	p->out[WIRE_STDOUT].max = msg->stdout_max;
+	p->out[WIRE_STDERR].max = msg->stderr_max;
+	p->report.left = msg->report_max;
+	p->drain_ms = msg->drain_ms;
+	if (!msg->stdin_open)
+		input_close(&p->in);
+	/* What it was refused on its way here is not the program's doing. */
+	p->denials.kinds = 0;
+	proc_note_start(a);
+	r = resident_send(p->channel, p->id, msg, err);
+	if (r < 0) {
+		proc_signal(a, SIGKILL);
+		proc_close(p);
+		return -1;
+	}
+	p->state = PROC_RUNNING;
+	r = spawn_say_started(&p->child, &a->ch.out, p->id);
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "no room for STARTED") : 0;
+}
+
+int prepared_fd(const struct agent *a)
+{
+	const struct proc *p = &a->proc;
+
+	return p->state == PROC_PREPARING ? p->child.status : p->channel;
+}
+
+/* The child's words, until it executed its program. */
+static int hear_child(struct agent *a)
+{
+	struct proc *p = &a->proc;
+	struct error err = {0};
+
+	while (p->state == PROC_PREPARING) {
+		int listener = -1;
+		switch (inject_hear(a, &p->child, &listener, &err)) {
+		case SPAWN_WAIT:
+			return 0;
+		case SPAWN_LISTENER:
+			denials_open(&p->denials, listener);
+			continue;
+		case SPAWN_ERROR:
+			return fail(a, &err);
+		case SPAWN_DONE: /* never said by a child that executes */
+		case SPAWN_END:
+			p->child.status = fd_close(p->child.status);
+			p->state = PROC_PREPARED;
+		}
+	}
+	return 0;
+}
+
+static int take_ready(struct agent *a, const char *word, size_t len)
+{
+	const struct msg_ready ready = {0};
+	struct error err = {0};
+
+	if (len == strlen("ready") && memcmp(word, "ready", len) == 0)
+		return msg_ready_encode(&a->ch.out, a->proc.id, &ready);
+	(void)error_set(&err, ERR_BOX_FAILED, 0,
+	                "the runner ended, or is none that can be prepared");
+	return fail(a, &err);
+}
+
+/* Return: the code of "done CODE", or -1. */
+static int parse_done(const char *word, size_t len)
+{
+	static const char said[] = "done ";
+	size_t at = sizeof(said) - 1;
+	int code = 0;
+
+	if (len <= at || len > at + 3 || memcmp(word, said, at) != 0)
+		return -1;
+	for (; at < len; at++) {
+		if (word[at] < '0' || word[at] > '9')
+			return -1;
+		code = code * 10 + (word[at] - '0');
+	}
+	return code <= 255 ? code : -1;
+}
+
+static void take_done(struct agent *a, const char *word, size_t len)
+{
+	struct proc *p = &a->proc;
+	int code = parse_done(word, len);
+
+	p->channel = fd_close(p->channel);
+	/* Where nothing else counts what it used, the kernel does when it has ended. */
+	if (code < 0 || a->setup.data_limit > 0)
+		return;
+	p->end_us = clock_us();
+	p->wait_status = code << 8; /* as wait would say it */
+	p->told = true;
+	p->state = PROC_DRAINING;
+}
+
+int prepared_pump(struct agent *a)
+{
+	struct proc *p = &a->proc;
+	char word[WORD_MAX];
+	ssize_t n = 0;
+	int r = hear_child(a);
+
+	if (r < 0 || (p->state != PROC_PREPARED && p->state != PROC_RUNNING))
+		return r;
+	/* Plain recv: descriptors sent along are dropped by the kernel. */
+	n = recv(p->channel, word, sizeof(word), MSG_DONTWAIT | MSG_TRUNC);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n < 0 || (size_t)n > sizeof(word))
+		n = 0;
+	if (p->state == PROC_PREPARED)
+		return take_ready(a, word, (size_t)n);
+	take_done(a, word, (size_t)n);
+	return 0;
+}
+
+int prepared_reaped(struct agent *a, int wait_status)
+{
+	struct error err = {0};
+	int r = prepared_pump(a); /* it may have said why, or that it is done */
+
+	if (r < 0 || a->proc.state != PROC_PREPARED)
+		return r;
+	(void)error_set(&err, ERR_BOX_FAILED, 0, "the runner ended while it waited (%s %d)",
+	                WIFSIGNALED(wait_status) ? "signal" : "status",
+	                WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
+	                                         : WEXITSTATUS(wait_status));
+	return fail(a, &err);
+}
