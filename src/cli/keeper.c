@@ -40,6 +40,7 @@ static const char *const own_variables[] = {
 	"MILLIBOX_SESSIONS_SURVIVE=0",
 	"MILLIBOX_STORE_VOLATILE=true",
 	"MILLIBOX_AUDIT_ENABLED=false",
+	"MILLIBOX_POOLS_ENABLED=false",
 };
 
 static bool is_own(const char *variable)

@@ -5,6 +5,7 @@
 #include "core/exec.h"
 #include "core/internal.h"
 #include "core/outcome.h"
+#include "core/pool.h"
 #include "core/session.h"
 #include "core/store.h"
 #include "db/db.h"
@@ -26,6 +27,16 @@ static void set_usage(struct metrics *m, const char *resource, size_t used, size
 		                (double)used / (double)most);
 }
 
+static void measure_pools(const struct pools *pools, struct metrics *m)
+{
+	struct pools_totals t;
+
+	pools_totals(pools, &t);
+	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("ready"), (double)t.ready);
+	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("making"), (double)t.making);
+	metrics_set(m, METRIC_POOL_MEMORY, (double)t.memory_bytes);
+}
+
 void measure_core(void *ctx, struct metrics *m)
 {
 	const struct measure_parts *p = ctx;
@@ -38,7 +49,9 @@ void measure_core(void *ctx, struct metrics *m)
 	metrics_set(m, METRIC_SESSIONS_ACTIVE, (double)sessions.live);
 	metrics_set(m, METRIC_RUNNING, (double)execs.running);
 	metrics_set(m, METRIC_QUEUED, (double)execs.queued);
-	metrics_set(m, METRIC_BOXES, (double)(execs.boxes + sessions.boxes));
+	metrics_set(m, METRIC_BOXES,
+	            (double)(execs.boxes + sessions.boxes + pools_count(p->execs->pools)));
+	measure_pools(p->execs->pools, m);
 	set_usage(m, "executions", execs.running, scheduler->running_max);
 	set_usage(m, "queue", execs.queued, scheduler->waiting_max);
 	set_usage(m, "sessions", sessions.live, p->config->sessions_max);

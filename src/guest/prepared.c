@@ -220,14 +220,14 @@ int prepared_pump(struct agent *a)
 
 int prepared_reaped(struct agent *a, int wait_status)
 {
+	bool signalled = WIFSIGNALED(wait_status);
 	struct error err = {0};
 	int r = prepared_pump(a); /* it may have said why, or that it is done */
 
 	if (r < 0 || a->proc.state != PROC_PREPARED)
 		return r;
 	(void)error_set(&err, ERR_BOX_FAILED, 0, "the runner ended while it waited (%s %d)",
-	                WIFSIGNALED(wait_status) ? "signal" : "status",
-	                WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
-	                                         : WEXITSTATUS(wait_status));
+	                signalled ? "signal" : "status",
+	                signalled ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
 	return fail(a, &err);
 }

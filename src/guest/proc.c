@@ -530,6 +530,17 @@ static int drain(struct agent *a)
 	return 0;
 }
 
+static int hear_process(struct agent *a, const struct pollfd *fds)
+{
+	const struct proc *p = &a->proc;
+
+	if (p->channel >= 0)
+		return fds[PROC_STATUS].revents ? prepared_pump(a) : 0;
+	/* Ready or not: poll may have looked at it just before the exec and at the output just
+	 * after, and STARTED has to come first. */
+	return p->state == PROC_STARTING && !p->runner ? hear_child(a) : 0;
+}
+
 int proc_pump(struct agent *a, const struct pollfd *fds)
 {
 	struct proc *p = &a->proc;
@@ -537,12 +548,7 @@ int proc_pump(struct agent *a, const struct pollfd *fds)
 
 	if (fds[PROC_DENIALS].revents)
 		denials_pump(&p->denials);
-	/* Ready or not: poll may have looked at it just before the exec and at the output just
-	 * after, and STARTED has to come first. */
-	if (p->state == PROC_STARTING && !p->runner)
-		r = hear_child(a);
-	if (p->channel >= 0 && fds[PROC_STATUS].revents)
-		r = prepared_pump(a);
+	r = hear_process(a, fds);
 	if (p->state == PROC_PREPARING || p->state == PROC_PREPARED)
 		return r;
 	if (r >= 0 && p->state != PROC_IDLE && (p->in.room > 0 || fds[PROC_IN].revents))

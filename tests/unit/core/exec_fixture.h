@@ -96,10 +96,11 @@ static inline void on_drained(void *ctx)
 static inline int setup(void **state)
 {
 	static const struct config_override settings[] = {
-		{"admission.max_running",   "2"   },
-		{"admission.max_queued",    "2"   },
-		{"admission.drain_timeout", "50ms"},
-		{"limits.output",           "8"   }
+		{"admission.max_running",   "2"    },
+		{"admission.max_queued",    "2"    },
+		{"admission.drain_timeout", "50ms" },
+		{"limits.output",           "8"    },
+		{"pools.enabled",           "false"}
         };
 	struct fixture *f = NEW(struct fixture);
 

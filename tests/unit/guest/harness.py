@@ -18,7 +18,7 @@ HOST = ["SETUP", "PUT_BEGIN", "PUT_DATA", "PUT_END", "EXEC", "STDIN", "STDIN_END
 AGENT = ["HELLO", "STARTED", "STDIN_ROOM", "OUTPUT", "REPORT", "DENIAL", "DONE", "FAILED", "LOG"]
 LATER = ["RUN", "LABEL", "ACK", "RESUME", "DESCRIBE"]
 FILES = ["FILE_OPEN", "FILE_DATA", "FILE_END", "FILE_GRANT", "FILE_CANCEL", "FILE_ROOM", "FILE_ENTRY", "FILE_BYTES",
-         "FILE_DONE", "FILE_FAILED", "CHANGED"]
+         "FILE_DONE", "FILE_FAILED", "CHANGED", "PREPARE", "READY"]
 TYPES = {name: number for number, name in enumerate(HOST + AGENT + LATER + FILES, start=1)}
 NAMES = {number: name for name, number in TYPES.items()}
 FIELDS = {
@@ -49,6 +49,7 @@ FIELDS = {
     "FILE_DONE": [("truncated", "B"), ("entries", "Q"), ("bytes", "Q")],
     "FILE_FAILED": [("code", "I"), ("sys", "i"), ("text", "s")],
     "CHANGED": [("since_ns", "Q")],
+    "READY": [("unused", "B")],
 }
 
 RUN, WORKSPACE = 0, 1
