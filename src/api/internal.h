@@ -132,6 +132,9 @@ route_fn se_download_from_efast;
 
 route_fn v1_execute;
 
+/* v1_pool.c */
+route_fn v1_pool_list;
+
 /* v1_policy.c */
 route_fn v1_policy_list;
 route_fn v1_policy_show;

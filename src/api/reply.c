@@ -154,6 +154,7 @@ static json_t *isolation(const struct outcome *o)
 	json_set(j, "missing", layers(o->layers_missing));
 	json_set(j, "start", json_string(o->start == BOX_START_ZYGOTE ? "zygote" : "cold"));
 	json_set(j, "start_reason", text_or_null(box_start_reason(o->start)));
+	json_set(j, "pooled", json_boolean(o->pooled));
 	return j;
 }
 

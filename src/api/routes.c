@@ -59,6 +59,7 @@ static const struct route routes[] = {
 	{"GET",    V1 "/runtimes/{id}",       ROUTE_BODY_NONE,     false, v1_runtime_show,         "Tell about a driver", SCOPE_READ},
 	{"GET",    V1 "/runtimes/{id}/health", ROUTE_BODY_NONE,    false, v1_runtime_health,       "Whether a driver can make boxes", SCOPE_READ},
 	{"GET",    V1 "/runtimes/{id}/metrics", ROUTE_BODY_NONE,   false, v1_runtime_metrics,      "Numbers of a driver", SCOPE_READ},
+	{"GET",    V1 "/pools",               ROUTE_BODY_NONE,     false, v1_pool_list,            "List pools of boxes that were made ahead", SCOPE_ADMIN},
 	{"POST",   V1 "/internal/{path...}",  ROUTE_BODY_JSON,     false, v1_internal,             "Callbacks of another control plane's executors: refused", SCOPE_ANY},
 	{"POST",   "/internal/{path...}",     ROUTE_BODY_JSON,     false, v1_internal,             "Callbacks of another control plane's executors: refused", SCOPE_ANY},
 

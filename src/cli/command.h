@@ -71,6 +71,7 @@ extern const struct command command_policy_explain;
 extern const struct command command_policy_check;
 extern const struct command command_policy_list;
 extern const struct command command_policy_show;
+extern const struct command command_pool_list;
 extern const struct command command_doctor;
 extern const struct command command_box_plan;
 extern const struct command command_completion;

@@ -49,6 +49,7 @@ static const struct command *const commands[] = {
 	&command_policy_check,
 	&command_policy_list,
 	&command_policy_show,
+	&command_pool_list,
 	&command_doctor,
 	&command_box_plan,
 	&command_completion,

@@ -238,9 +238,9 @@ static void on_box_started(void *ctx, uint32_t exec_id attr_unused)
 	e->outcome.start_us = e->started_us - e->admitted_us;
 	e->outcome.pooled = e->pooled;
 	exec_request_free(TAKE_PTR(e->kept));
-	if (!e->pooled)
-		metrics_observe(e->service->config.metrics, METRIC_COLD_START,
-		                (double)e->outcome.start_us / 1e6);
+	metrics_observe(e->service->config.metrics,
+	                e->pooled ? METRIC_WARM_START : METRIC_COLD_START,
+	                (double)e->outcome.start_us / 1e6);
 	timer_start(e->timer, e->decision.timeout_us);
 	if (e->events.on_start)
 		e->events.on_start(e->events.ctx, e->outcome.execution_id);

@@ -44,6 +44,7 @@ static const struct {
 	MEMBER(U32, layers),
 	MEMBER(U32, layers_missing),
 	MEMBER(U32, start),
+	MEMBER(BOOL, pooled),
 #undef MEMBER
 };
 

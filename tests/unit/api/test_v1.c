@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "core/config.h"
 #include "core/exec.h"
+#include "core/pool.h"
 #include "fake_sessions.h"
 
 /*
@@ -88,6 +89,26 @@ const struct driver *exec_service_driver(const struct exec_service *s)
 
 	(void)s;
 	return &driver;
+}
+
+struct pools *exec_service_pools(struct exec_service *s)
+{
+	(void)s;
+	return NULL;
+}
+
+bool pools_at(const struct pools *p, size_t index, struct pool_info *ret_info)
+{
+	(void)p;
+	(void)index;
+	(void)ret_info;
+	return false;
+}
+
+void pools_totals(const struct pools *p, struct pools_totals *ret_totals)
+{
+	(void)p;
+	*ret_totals = (struct pools_totals){0};
 }
 
 unsigned exec_service_cores(const struct exec_service *s)
