@@ -59,9 +59,13 @@ class Daemon:
         env = {"PATH": "/usr/bin:/bin", "MILLIBOX_RUNTIME_DIR": str(self.home / "run"), **self.env}
         # Tests count processes and boxes. With MILLIBOX_TEST_POOL=1 the same ones run on boxes that were made ahead,
         # and that zygotes fill.
-        if os.environ.get("MILLIBOX_TEST_POOL", "0") != "1":
+        if not host.POOLED:
             env.setdefault("MILLIBOX_ZYGOTES_ENABLED", "false")
             env.setdefault("MILLIBOX_POOLS_ENABLED", "false")
+        else:
+            # As many as the usual kinds have, so that their number is the same whatever a test asks for.
+            env.setdefault("MILLIBOX_POOLS_FLOOR", "2")
+            env.setdefault("MILLIBOX_POOLS_MAX", "4")
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
             if name in os.environ:
                 env.setdefault(name, os.environ[name])
@@ -109,7 +113,8 @@ class Daemon:
         engine = self.engine_pid
         below = host.descendants(engine) if engine else []
         zygotes = self.zygote_pids()
-        return [pid for pid in below if host.comm(pid) != "millibox-nets" and pid not in zygotes]
+        return [pid for pid in below if host.comm(pid) != "millibox-nets" and pid not in zygotes
+                and not host.is_spare(pid)]
 
     def zygote_pids(self):
         """Interpreters that the engine itself has started: those of boxes are below their agents."""
@@ -121,7 +126,7 @@ class Daemon:
     def groups(self):
         """Groups of this daemon's boxes: those of the instance that its engine's lock names."""
         number = self.instance()
-        return [g for g in host.box_cgroups(self.engine_lives) if g.split("/")[-2] == number]
+        return [g for g in host.box_cgroups(self.engine_lives) if g.split("/")[-2] == number and not host.is_spare_group(g)]
 
     @classmethod
     def engine_lives(cls, number):

@@ -70,6 +70,41 @@ def comm(pid):
         return ""
 
 
+#: Whether the daemons of this run make boxes ahead.
+POOLED = os.environ.get("MILLIBOX_TEST_POOL") == "1"
+
+
+def _waits(pid):
+    """Whether a process waits for its program: it reads from the channel, which has a high number."""
+    try:
+        words = pathlib.Path(f"/proc/{pid}/syscall").read_text().split()
+    except PermissionError:
+        return "-" in cmdline(pid)
+    except OSError:
+        return True  # it has just gone
+    return len(words) > 1 and words[0] == "0" and int(words[1], 16) > 100
+
+
+def is_spare(pid):
+    """Whether a process is of a box that waits in a pool: its agent, which has nothing to do, or what waits in it."""
+    if not POOLED:
+        return False
+    if comm(pid).startswith("millibox-agent"):
+        return all(_waits(child) for child in children(pid))
+    return _waits(pid)
+
+
+def is_spare_group(group):
+    """Whether a group is that of a box in a pool."""
+    if not POOLED:
+        return False
+    try:
+        pids = pathlib.Path(group, "cgroup.procs").read_text().split()
+    except OSError:
+        return True
+    return all(is_spare(int(pid)) for pid in pids)
+
+
 def ids(pid):
     """(real uid, real gid) of a process seen from the host."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
