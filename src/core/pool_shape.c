@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "core/images.h"
 
 /* FNV-1a: short inputs, and who finds two that collide has gained nothing. */
 #define HASH_START 0xcbf29ce484222325ULL
@@ -46,8 +47,10 @@ bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape
 	struct pool_shape *s = ret_shape;
 
 	*s = (struct pool_shape){.spec = d->spec};
-	/* A network is made for who uses it; a box that is kept is known to its engine as that. */
-	if (d->spec.network != BOX_NETWORK_NONE || d->spec.keep)
+	/* A network is made for who uses it; a box that is kept is known to its engine as that. An
+	 * imported root goes with its last box: none that nobody uses is to hold it. */
+	if (d->spec.network != BOX_NETWORK_NONE || d->spec.keep ||
+	    str_has_prefix(d->spec.root, IMAGE_ROOT_PREFIX))
 		return false;
 	s->spec.id[0] = s->spec.request_id[0] = '\0';
 	if (d->prepare_argv) {
