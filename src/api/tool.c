@@ -160,6 +160,7 @@ struct tool_call *tool_start(struct router *r, const struct tool_request *reques
 	call->arguments = request->arguments ? json_incref(request->arguments) : json_object();
 	call->events = *events;
 	call->started_us = clock_us();
+	call->whole = request->whole;
 	call->starting = true;
 	if (check(call, &err) < 0)
 		tool_refuse(call, &err);

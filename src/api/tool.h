@@ -124,6 +124,7 @@ struct tool_request {
 	const struct principal *principal;
 	const char *request_id; /* for logs and audit */
 	json_t *arguments; /* an object, which may be changed; NULL: none. A reference is kept */
+	bool whole;        /* a program reads the result: output in it is not shortened */
 };
 
 /**
@@ -148,7 +149,7 @@ struct tool_call {
 	/* Of the handler: what it waits for. @cancel ends that and frees @state; NULL: nothing. */
 	void *state;
 	void (*cancel)(void *state);
-	bool starting, over;
+	bool starting, over, whole;
 	uint64_t started_us;
 };
 

@@ -20,6 +20,9 @@ tool_fn tool_create_sandbox;
 tool_fn tool_list_sandboxes;
 tool_fn tool_terminate_sandbox;
 tool_fn tool_interrupt;
+/** tool_find_image - the template that @image means. */
+int tool_find_image(const struct router *r, const char *tenant, const char *image,
+                    const char **ret_template, struct error *err) attr_must_check;
 /** tool_view_sandbox - as agents are told of one. Return: owned. */
 json_t *tool_view_sandbox(const struct session *session) attr_must_check;
 const char *tool_sandbox_status(const struct session *session);

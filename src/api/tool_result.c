@@ -145,6 +145,10 @@ static void set_output(const struct telling *t, json_t *j)
 	for (size_t i = 0; i < OUTPUT_COUNT; i++) {
 		const struct stream *s = &t->streams[i];
 
+		if (t->run->call->whole) {
+			json_set(j, stream_names[i], json_text(s->text, s->len));
+			continue;
+		}
 		json_set(j, stream_names[i],
 		         json_text(s->brief.data ? s->brief.data : "", s->brief.len));
 		cut |= s->cut;

@@ -134,6 +134,10 @@ static int start_in_session(struct run *run, struct session *session, struct err
 	bool kept = is_kept(run->call);
 
 	session_info(session, &info);
+	/* It would wait for somebody else to start it, and so would its caller. */
+	if (info.state == SESSION_PAUSED)
+		return error_set(err, ERR_CONFLICT, 0, "sandbox %s is stopped: start it first",
+		                 info.id);
 	if (run_request_make(run, kept ? info.language : NULL, &request, err) < 0)
 		return -1;
 	request.fresh = !kept || request.cwd;

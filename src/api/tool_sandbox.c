@@ -4,6 +4,7 @@
 #include "api/decode_session.h"
 #include "api/internal.h"
 #include "api/json.h"
+#include "api/notes.h"
 #include "api/view.h"
 #include "base/alloc.h"
 #include "base/buf.h"
@@ -48,11 +49,11 @@ const char *tool_sandbox_status(const struct session *session)
 	return words[info.state];
 }
 
-static json_t *config_of(const json_t *whole)
+static json_t *config_of(const json_t *whole, const json_t *notes)
 {
-	json_t *j = json_object();
+	json_t *j = json_object(), *image = json_object_get(notes, "image");
 
-	json_set(j, "image", json_incref(json_object_get(whole, "template_id")));
+	json_set(j, "image", json_incref(image ? image : json_object_get(whole, "template_id")));
 	json_set(j, "template_id", json_incref(json_object_get(whole, "template_id")));
 	json_set(j, "workspace_dir", json_string(WORKSPACE));
 	json_set(j, "environment", json_incref(json_object_get(whole, "env_vars")));
@@ -61,13 +62,26 @@ static json_t *config_of(const json_t *whole)
 	return j;
 }
 
+/* What was written on it; its name is told there too. Return: owned. */
+static json_t *metadata_of(const json_t *notes)
+{
+	json_t *metadata = json_object_get(notes, "metadata"),
+	       *name = json_object_get(notes, "name");
+	json_t *j = metadata ? json_copy(metadata) : json_object();
+
+	if (name && !json_object_get(j, "name"))
+		json_set(j, "name", json_incref(name));
+	return j;
+}
+
 json_t *tool_view_sandbox(const struct session *session)
 {
-	cleanup_json json_t *whole = view_session(session);
+	cleanup_json json_t *whole = view_session(session), *notes = NULL;
 	struct session_info info = {0};
 	json_t *j = json_object();
 
 	session_info(session, &info);
+	notes = notes_read(&info);
 	json_set(j, "id", json_string(info.id));
 	json_set(j, "container_id",
 	         info.container_id ? json_string(info.container_id) : json_null());
@@ -75,8 +89,8 @@ json_t *tool_view_sandbox(const struct session *session)
 	json_set(j, "working_dir", json_string(WORKSPACE));
 	json_set(j, "created_at", json_incref(json_object_get(whole, "created_at")));
 	json_set(j, "updated_at", json_incref(json_object_get(whole, "updated_at")));
-	json_set(j, "config", config_of(whole));
-	json_set(j, "metadata", json_object());
+	json_set(j, "config", config_of(whole, notes));
+	json_set(j, "metadata", metadata_of(notes));
 	return j;
 }
 
@@ -90,13 +104,13 @@ static bool is_of_family(const char *image, const char *family)
 	return strncmp(image, family, len) == 0 && (image[len] == '\0' || image[len] == ':');
 }
 
-static int find_image(const struct tool_call *call, const char *image, const char **ret_template,
-                      struct error *err)
+int tool_find_image(const struct router *r, const char *tenant, const char *image,
+                    const char **ret_template, struct error *err)
 {
-	const struct templates *all = call->router->parts.templates;
+	const struct templates *all = r->parts.templates;
 
 	*ret_template = image;
-	if (!all || templates_find(all, call->tenant, image))
+	if (!all || templates_find(all, tenant, image))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(images); i++)
 		if (is_of_family(image, images[i].family)) {
@@ -171,7 +185,8 @@ static int create(const struct tool_call *call, struct session **ret_session, st
 	bool reused;
 
 	if (check_workspace(call, err) < 0 ||
-	    find_image(call, tool_text(call, "image"), &template_id, err) < 0)
+	    tool_find_image(call->router, call->tenant, tool_text(call, "image"), &template_id,
+	                    err) < 0)
 		return -1;
 	body = make_body(call, template_id);
 	request.tenant = call->tenant;
@@ -197,6 +212,7 @@ void tool_create_sandbox(struct tool_call *call)
 		return;
 	}
 	session_info(session, &info);
+	notes_write(session, json_pack("{s:s}", "image", tool_text(call, "image")));
 	structured = tool_view_sandbox(session);
 	json_set(structured, "sandbox_id", json_string(info.id));
 	json_set(structured, "session_id", json_string(info.id));

@@ -152,12 +152,6 @@ void session_service_stats(const struct session_service *s, struct session_servi
 	*ret_stats = (struct session_service_stats){0};
 }
 
-void session_set_dependencies(struct session *session, const char *text)
-{
-	(void)session;
-	(void)text;
-}
-
 size_t session_count(const struct session_service *s, const char *tenant)
 {
 	assert_string_equal(tenant, TENANT_DEFAULT);
@@ -297,4 +291,5 @@ void session_counters(struct session *session, struct box_counters *ret_counters
 	};
 }
 
+#include "fake_changes.h"
 #include "fake_files.h"

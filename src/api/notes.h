@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what callers wrote on a session (session_set_notes): an object with `name`, `image` as it
+ * was asked for, and `metadata`, each only where there is one.
+ */
+
+#include "base/attr.h"
+#include <jansson.h>
+
+struct session;
+struct session_info;
+
+/** notes_read - Return: owned; empty where nothing was written. */
+json_t *notes_read(const struct session_info *info) attr_must_check;
+/** notes_write - @notes is released. */
+void notes_write(struct session *session, json_t *notes);
