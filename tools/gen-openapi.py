@@ -15,11 +15,12 @@ PER_LINE = 24
 
 
 def _no_duplicates(loader, node, deep=False):
-    keys = [loader.construct_object(key, deep=deep) for key, _ in node.value]
+    keys = [key.value for key, _ in node.value]
     twice = {key for key in keys if keys.count(key) > 1}
     if twice:
         raise ValueError(f"line {node.start_mark.line + 1}: twice: {sorted(map(str, twice))}")
-    return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value)}
+    loader.flatten_mapping(node)  # "<<": what is merged comes first, and gives way
+    return {loader.construct_object(key, deep=deep): loader.construct_object(value, deep=True) for key, value in node.value}
 
 
 class _Loader(yaml.SafeLoader):

@@ -135,6 +135,34 @@ route_fn v1_execute;
 /* v1_pool.c */
 route_fn v1_pool_list;
 
+/* sandboxes_*.c */
+route_fn sandboxes_list;
+route_fn sandboxes_create;
+route_fn sandboxes_show;
+route_fn sandboxes_update;
+route_fn sandboxes_delete;
+route_fn sandboxes_start;
+route_fn sandboxes_stop;
+route_fn sandboxes_restart;
+route_fn sandboxes_files;
+route_fn sandboxes_file_upload;
+route_fn sandboxes_file_get;
+route_fn sandboxes_file_put;
+route_fn sandboxes_file_delete;
+route_fn sandboxes_exec;
+route_fn sandboxes_run_code;
+route_fn sandboxes_tool_list;
+route_fn sandboxes_tool_show;
+route_fn sandboxes_tool_execute;
+route_fn sandboxes_tool_names;
+route_fn sandboxes_tool_call;
+route_fn sandboxes_batch;
+route_fn sandboxes_logs;
+route_fn sandboxes_metrics;
+route_fn sandboxes_health;
+route_fn sandboxes_info;
+route_fn sandboxes_docs;
+
 /* v1_policy.c */
 route_fn v1_policy_list;
 route_fn v1_policy_show;

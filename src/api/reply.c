@@ -5,6 +5,8 @@
 #include "api/json.h"
 #include "api/markers.h"
 #include "api/report.h"
+#include "api/sandboxes.h"
+#include "api/sandboxes_tool.h"
 #include "api/se.h"
 #include "api/view_artifact.h"
 #include "base/alloc.h"
@@ -315,12 +317,24 @@ void reply_log_error(const struct http_request *req, const struct error *err)
 	log_error_ctx(reply_log_ctx(req, ctx), "request failed", err);
 }
 
+/* In the words of the dialect that the path is of. */
+static json_t *error_body(const struct error *err, const char *request_id, const char *path,
+                          int *status)
+{
+	if (se_is_path(path))
+		return se_error_object(err, request_id, path, status);
+	if (sandboxes_tool_is_path(path))
+		return sandboxes_tool_error_object(err, request_id);
+	if (sandboxes_is_path(path))
+		return sandboxes_error_object(err, request_id, *status);
+	return reply_error_object(err, request_id);
+}
+
 static void send_error(struct http_request *req, const struct error *err, int status,
                        const struct http_header *header)
 {
 	const char *path = http_path(req);
-	json_t *body = se_is_path(path) ? se_error_object(err, http_request_id(req), path, &status)
-	                                : reply_error_object(err, http_request_id(req));
+	json_t *body = error_body(err, http_request_id(req), path, &status);
 	struct http_answer answer = {
 		.status = status,
 		.content_type = JSON_TYPE,

@@ -11,6 +11,34 @@
 
 /* Every endpoint, one row each, however long its line. */
 /* clang-format off */
+/* SandboxRunner's dialect, for each version that a path may name: @P, and those that only the second
+ * version has. */
+#define SANDBOX "/sandboxes/{id}"
+#define SANDBOX_ROWS(P) \
+	{"GET",    P "/sandboxes",                ROUTE_BODY_NONE,     false, sandboxes_list,         "List sandboxes", SCOPE_READ}, \
+	{"POST",   P "/sandboxes",                ROUTE_BODY_JSON,     false, sandboxes_create,       "Make a sandbox", SCOPE_SESSIONS}, \
+	{"GET",    P SANDBOX,                     ROUTE_BODY_NONE,     false, sandboxes_show,         "Tell about a sandbox", SCOPE_READ}, \
+	{"PUT",    P SANDBOX,                     ROUTE_BODY_JSON,     false, sandboxes_update,       "Change a sandbox's name, environment or metadata", SCOPE_SESSIONS}, \
+	{"PATCH",  P SANDBOX,                     ROUTE_BODY_JSON,     false, sandboxes_update,       "Change parts of a sandbox's environment or metadata", SCOPE_SESSIONS}, \
+	{"DELETE", P SANDBOX,                     ROUTE_BODY_OPTIONAL, false, sandboxes_delete,       "Terminate a sandbox", SCOPE_SESSIONS}, \
+	{"POST",   P SANDBOX "/start",            ROUTE_BODY_OPTIONAL, false, sandboxes_start,        "Let a stopped sandbox go on", SCOPE_SESSIONS}, \
+	{"POST",   P SANDBOX "/stop",             ROUTE_BODY_OPTIONAL, false, sandboxes_stop,         "Freeze a sandbox", SCOPE_SESSIONS}, \
+	{"POST",   P SANDBOX "/restart",          ROUTE_BODY_OPTIONAL, false, sandboxes_restart,      "End all that runs in a sandbox; files stay", SCOPE_SESSIONS}, \
+	{"GET",    P SANDBOX "/files",            ROUTE_BODY_NONE,     false, sandboxes_files,        "List files of a sandbox", SCOPE_FILES}, \
+	{"POST",   P SANDBOX "/files",            ROUTE_BODY_JSON,     false, sandboxes_file_upload,  "Make a file in a sandbox", SCOPE_FILES}, \
+	{"GET",    P SANDBOX "/files/{path...}",  ROUTE_BODY_NONE,     false, sandboxes_file_get,     "Read a file of a sandbox", SCOPE_FILES}, \
+	{"PUT",    P SANDBOX "/files/{path...}",  ROUTE_BODY_JSON,     false, sandboxes_file_put,     "Write a file of a sandbox", SCOPE_FILES}, \
+	{"DELETE", P SANDBOX "/files/{path...}",  ROUTE_BODY_NONE,     false, sandboxes_file_delete,  "Remove a file of a sandbox", SCOPE_FILES}, \
+	{"POST",   P SANDBOX "/exec",             ROUTE_BODY_JSON,     false, sandboxes_exec,         "Run a command in a sandbox", SCOPE_EXECUTE}, \
+	{"POST",   P SANDBOX "/code",             ROUTE_BODY_JSON,     false, sandboxes_run_code,     "Run code in a sandbox, in a process of its own", SCOPE_EXECUTE}, \
+	{"GET",    P "/tools",                    ROUTE_BODY_NONE,     false, sandboxes_tool_list,    "List the tools that agents call", SCOPE_ANY}, \
+	{"GET",    P "/tools/{id}",               ROUTE_BODY_NONE,     false, sandboxes_tool_show,    "Tell about a tool", SCOPE_ANY}, \
+	{"POST",   P "/tools/{id}/execute",       ROUTE_BODY_JSON,     false, sandboxes_tool_execute, "Call a tool; it needs its own scope", SCOPE_ANY}
+#define SANDBOX_V2_ROWS(P) \
+	{"POST",   P "/sandboxes:batch",          ROUTE_BODY_JSON,     false, sandboxes_batch,        "Do one thing to many sandboxes; each needs its own scope", SCOPE_ANY}, \
+	{"GET",    P SANDBOX "/logs",             ROUTE_BODY_NONE,     false, sandboxes_logs,         "What ran in a sandbox printed, line by line", SCOPE_READ}, \
+	{"GET",    P SANDBOX "/metrics",          ROUTE_BODY_NONE,     false, sandboxes_metrics,      "Usage of a sandbox, now", SCOPE_READ}
+
 static const struct route routes[] = {
 	{"GET",    "/healthz",                ROUTE_BODY_NONE,     true,  v1_healthz,              "Whether the daemon is alive", SCOPE_PUBLIC},
 	{"GET",    "/readyz",                 ROUTE_BODY_NONE,     true,  v1_readyz,               "Whether the daemon takes executions", SCOPE_PUBLIC},
@@ -114,6 +142,18 @@ static const struct route routes[] = {
 	{"POST",    SE "/v2/execute_code",            ROUTE_BODY_JSON,      false, se_v2_execute_code, "Call a handler, in a box of its own", SCOPE_EXECUTE},
 	{"POST",    SE "/cleanup-all",                ROUTE_BODY_ANY,       false, se_cleanup_all, "End all shared environments", SCOPE_SESSIONS},
 	{"POST",    SE "/download_from_efast/{id}",   ROUTE_BODY_JSON,      false, se_download_from_efast, "Documents of an external store: none can be reached", SCOPE_FILES},
+
+	SANDBOX_ROWS(V1),
+	SANDBOX_ROWS("/api/v2"),
+	SANDBOX_V2_ROWS("/api/v2"),
+	SANDBOX_ROWS("/api"),
+	SANDBOX_V2_ROWS("/api"),
+	{"GET",    "/mcp/tools",              ROUTE_BODY_NONE,     false, sandboxes_tool_names,    "List tools, as MCP tells them", SCOPE_ANY},
+	{"POST",   "/mcp/tools/{id}",         ROUTE_BODY_JSON,     false, sandboxes_tool_call,     "Call a tool with bare arguments; it needs its own scope", SCOPE_ANY},
+	{"GET",    "/health",                 ROUTE_BODY_NONE,     true,  sandboxes_health,        "Whether the daemon is well, in the words of SandboxRunner", SCOPE_ANY},
+	{"GET",    "/info",                   ROUTE_BODY_NONE,     true,  sandboxes_info,          "What this is, and where what is", SCOPE_ANY},
+	{"GET",    "/api/openapi.json",       ROUTE_BODY_NONE,     true,  v1_openapi,              "This description, where clients of SandboxRunner look for it", SCOPE_ANY},
+	{"GET",    "/api/docs",               ROUTE_BODY_NONE,     false, sandboxes_docs,          "The same as a page for people", SCOPE_ANY},
 };
 /* clang-format on */
 

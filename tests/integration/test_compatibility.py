@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/compatibility.md tells the truth: its paths are served, and the tests it names are there."""
 
-import pathlib
 import re
 
 from support.daemon import ROOT
 
 PAGE = (ROOT / "docs/compatibility.md").read_text()
-ROWS = re.findall(r"^\| `(GET|POST|PUT|DELETE) (/\S*)` \|(.*)$", PAGE, re.MULTILINE)
+ROWS = re.findall(r"^\| `(GET|POST|PUT|PATCH|DELETE) (/\S*)` \|(.*)$", PAGE, re.MULTILINE)
 
 
 def test_every_path_of_the_table_is_described_by_the_daemon(client):
@@ -24,8 +23,19 @@ def test_every_path_of_the_shared_environment_is_in_the_table(client):
     assert served == {(m, p.replace("{path...}", "{path}")) for m, p, _ in ROWS if p.startswith("/workspace/se/")}
 
 
+def test_every_path_of_the_sandbox_runner_is_in_the_table(client):
+    """Under one version each: the others are the same rows again."""
+    listed = {(m, p.replace("{path...}", "{path}")) for m, p, _ in ROWS}
+    served = {(method.upper(), path) for path, item in client.get("/openapi.json").json["paths"].items()
+              for method in item if re.match(r"(/api(/v[12])?/(sandboxes|tools|resources|prompts)\b|/mcp/tools)", path)}
+    assert len(served) > 60
+    for method, path in served:
+        versions = {re.sub(r"^/api(/v[12])?/", f"/api/{v}/", path) for v in ("v1", "v2")} if path.startswith("/api/") else {path}
+        assert any((method, p) in listed for p in versions), f"{method} {path}"
+        assert all((method, p) in served for p in versions if (method, p) in listed)
+
+
 def test_the_tests_it_names_exist():
-    folder = pathlib.Path(__file__).parent
     named = {name for _, _, rest in ROWS for name in re.findall(r"test_\w+\.py", rest)}
-    assert named and [name for name in sorted(named) if not (folder / name).exists()] == []
+    assert named and [name for name in sorted(named) if not any((ROOT / "tests").glob(f"*/{name}"))] == []
     assert all(re.search(r"test_\w+\.py", rest) for _, _, rest in ROWS)

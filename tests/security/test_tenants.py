@@ -30,6 +30,7 @@ OWNED = (
     ("/api/v1/containers/{id}", "container"),
     ("/api/v1/templates/{id}", "template"),
     ("/api/v1/imports/{id}", "import"),
+    *((f"{base}/sandboxes/{{id}}", "session") for base in ("/api/v1", "/api/v2", "/api")),
     *(
         (f"/workspace/se/{verb}/{{id}}", "environment")
         for verb in (
@@ -47,7 +48,10 @@ MAKERS = {
 #: Refused for another reason than the id, for everybody and before it is looked at.
 REFUSED = {"/workspace/se/download_from_efast/{id}", "/workspace/se/files/preview/{id}/{path}"}
 #: Lists: what is in them must be the tenant's own.
-LISTS = {"/api/v1/sessions", "/api/v1/containers", "/api/v1/templates", "/api/v1/imports", "/workspace/se/workspaces"}
+LISTS = {
+    "/api/v1/sessions", "/api/v1/containers", "/api/v1/templates", "/api/v1/imports", "/workspace/se/workspaces",
+    *(f"{base}/sandboxes" for base in ("/api/v1", "/api/v2", "/api")),
+}
 #: The daemon's administration: no tenant's key reaches it.
 ADMIN = ("/api/v1/keys", "/api/v1/tenants", "/api/v1/audit", "/metrics")
 #: What is everybody's: nothing in them is a tenant's. The reason is the value.
@@ -72,6 +76,16 @@ SHARED = {
     "/api/v1/identity": "of the one who asks",
     "/api/v1/internal/{path}": "refused for everybody",
     "/internal/{path}": "refused for everybody",
+    "/health": "of the daemon",
+    "/info": "of the daemon",
+    "/api/openapi.json": "the description",
+    "/api/docs": "the description",
+    **{
+        f"{base}/tools{rest}": "tools are everybody's; what their arguments name, see below"
+        for base in ("/api/v1", "/api/v2", "/api", "/mcp")
+        for rest in ("", "/{id}", "/{id}/execute")
+    },
+    **{f"{base}/sandboxes:batch": "what it names in its body, see below" for base in ("/api/v2", "/api")},
     "/workspace/se/healthy": "of the daemon",
     "/workspace/se/health": "of the daemon",
     "/workspace/se/v2/execute_code": "names nothing of a tenant",
@@ -367,6 +381,57 @@ def test_another_tenants_template_is_unknown(world, path):
     assert texts[0] == texts[1]
 
 
+def tool_calls(client, ident):
+    """Every tool that names a sandbox, as it is called for this one: the path and the body of each form."""
+    for tool in client.get("/mcp/tools").json["tools"]:
+        schema = tool["inputSchema"]
+        named = {"sandbox_id", "session_id"} & set(schema["properties"])
+        if not named or tool["name"] == "create_sandbox":
+            continue
+        arguments = {name: sample(schema["properties"][name]) for name in schema.get("required", [])}
+        arguments.update(dict.fromkeys(named, ident))
+        if "path" in arguments:
+            arguments["path"] = "secret.txt"
+        yield f"/mcp/tools/{tool['name']}", arguments
+        for base in ("/api/v1", "/api/v2", "/api"):
+            yield f"{base}/tools/{tool['name']}/execute", {"arguments": arguments}
+
+
+def test_tools_reach_nothing_of_another_tenant(world):
+    before = world.state()
+    calls = zip(tool_calls(world.bob, world.ids["session"]), tool_calls(world.bob, NOBODY["session"]))
+    asked = 0
+    for (path, theirs), (_, nobodys) in calls:
+        answer, stranger = world.bob.post(path, theirs), world.bob.post(path, nobodys)
+        assert answer.status == 404, (path, answer)
+        assert same(answer, world.ids["session"]) == same(stranger, NOBODY["session"])
+        asked += 1
+    assert asked > 60
+    assert world.state() == before
+
+
+@pytest.mark.parametrize("action", ["start", "stop", "restart", "delete", "update", "exec", "code"])
+def test_a_batch_reaches_nothing_of_another_tenant(world, action):
+    before = world.state()
+    parameters = {"command": "cat secret.txt", "code": "cat secret.txt", "language": "shell", "name": "bobs"}
+    answers = [
+        world.bob.post("/api/v2/sandboxes:batch", {
+            "action": action, "sandbox_ids": [ident], "parameters": parameters, "options": {"continue_on_error": True}})
+        for ident in (world.ids["session"], NOBODY["session"])
+    ]
+    assert answers[0].status == 200 and answers[0].json["summary"]["succeeded"] == 0
+    assert answers[0].json["results"][0]["error"]["code"] == 404
+    assert same(answers[0], world.ids["session"]) == same(answers[1], NOBODY["session"])
+    assert world.state() == before
+
+
+def test_control_the_owners_tools_reach_it(world):
+    answer = world.alice.post("/mcp/tools/read_file", {"sandbox_id": world.ids["session"], "path": "secret.txt"})
+    assert answer.status == 200 and answer.json["metadata"]["content"] == SECRET, answer
+    answer = world.alice.post("/api/v2/sandboxes:batch", {"action": "start", "sandbox_ids": [world.ids["session"]]})
+    assert answer.json["summary"]["succeeded"] == 1, answer
+
+
 def test_files_are_as_they_were(world):
     for path in (f"/workspace/se/download/{world.ids['environment']}/secret.txt",):
         assert world.alice.get(path).body.decode().count(SECRET) == 1
@@ -374,13 +439,15 @@ def test_files_are_as_they_were(world):
 
 def test_the_owners_own_requests_are_served(world):
     """The control: with Alice's key the same paths are there. What ends things comes last."""
-    endings = ("terminate", "cancel")
+    endings = ("cancel", "restart")
     whole = ("/api/v1/sessions/{id}", "/workspace/se/session/{id}")
-    order = sorted(ATTACKS, key=lambda a: (a[0] == "DELETE", a[1] in whole, any(e in a[1] for e in endings)))
+    last = lambda a: "terminate" in a[1] or (a[0] == "DELETE" and a[1] in whole)
+    order = sorted(ATTACKS, key=lambda a: (last(a), a[0] == "DELETE", any(e in a[1] for e in endings)))
     served = set()
+    gone = {f"{base}/sandboxes/{{id}}" for base in ("/api/v1", "/api/v2", "/api")}
     for method, path in order:
-        if path.endswith(("/events", "/execute-sync")):
-            continue  # they wait for the end of what runs
+        if path.endswith(("/events", "/execute-sync", "/exec", "/code")) or method == "DELETE" and path in gone:
+            continue  # they wait for the end of what runs; one way to end it is enough
         kind = owned(path)
         answer = ask(world.alice, method, path, world.ids[kind])
         assert not (answer.status == 404 and is_about_id(answer)), (method, path, answer)

@@ -26,6 +26,14 @@ class Operation:
         return f"{self.method} {self.path}"
 
     @property
+    def name(self):
+        """The id, whatever the version."""
+        for version in VERSIONS:
+            if self.id.endswith(version):
+                return self.id.removesuffix(version)
+        return self.id
+
+    @property
     def body_schema(self):
         """Of a JSON body; None where there is none."""
         content = self.node.get("requestBody", {}).get("content", {})
@@ -127,7 +135,15 @@ BODIES = {
     "changeTenant": lambda: {"policy": ""},
     "makeDirectory": lambda: {"path": unique("d")},
     "moveFile": lambda: {"path": "a", "to": unique("m")},
+    "createSandbox": lambda: {"image": "ubuntu:22.04", "name": unique("gen-")},
+    "uploadSandboxFile": lambda: {"path": unique("f"), "content": "x"},
+    "execInSandbox": lambda: {"command": "true"},
+    "runInSandbox": lambda: {"code": "true", "language": "shell"},
+    "batchSandboxes": lambda: {"action": "start", "sandbox_ids": ["nobody"]},
 }
+# The same operations under other versions of their path.
+BASES = (V1, "/api/v2", "/api")
+VERSIONS = ("V2", "Unversioned")
 
 
 class Bench:
@@ -148,7 +164,7 @@ class Bench:
         return answer.status == 200
 
     def can(self, operation):
-        return operation.id not in ("pauseSession", "resumeSession") or self.freezes
+        return operation.name not in ("pauseSession", "resumeSession", "stopSandbox") or self.freezes
 
     def session(self, mode="persistent", **fields):
         session = Session(self.client, mode=mode, session_id=unique("bench-"), **fields)
@@ -219,6 +235,9 @@ class Bench:
     def _policy(self):
         return "default"
 
+    def _tool(self):
+        return "list_sandboxes"
+
     # By operation, and otherwise by what the path begins with.
     PLACES = {
         "resumeSession": _paused,
@@ -239,6 +258,8 @@ class Bench:
         f"{V1}/policies/": _policy,
         f"{V1}/tenants/": _tenant,
         f"{V1}/keys/": _key,
+        **dict.fromkeys([f"{base}/sandboxes/" for base in BASES], _idle),
+        **dict.fromkeys([f"{base}/tools/" for base in (*BASES, "/mcp")], _tool),
     }
 
     def path(self, operation):
@@ -246,7 +267,7 @@ class Bench:
         path = operation.path.replace("{path}", "a")
         if "{id}" not in path:
             return path
-        make = self.PLACES.get(operation.id)
+        make = self.PLACES.get(operation.name)
         if make is None and "/files" in path:
             make = Bench._with_file
         for prefix in sorted(self.PREFIXES, key=len, reverse=True):
@@ -258,8 +279,8 @@ class Bench:
     def body(self, operation):
         if operation.body_schema is None:
             return None
-        if operation.id in BODIES:
-            return BODIES[operation.id]()
+        if operation.name in BODIES:
+            return BODIES[operation.name]()
         if operation.example is not None:
             return operation.example
         return self.description.make(operation.body_schema)
@@ -267,6 +288,8 @@ class Bench:
     def send(self, operation, path, body=None, headers=None):
         if body is None and operation.method in ("POST", "PUT", "PATCH") and operation.body_schema is not None:
             body = {}
+        if operation.parameters("header") and operation.id.endswith("Unversioned"):
+            headers = {"API-Version": "v2", **(headers or {})}
         return self.client.request(operation.method, path, body=body, headers=headers)
 
     def clean(self):
@@ -274,6 +297,9 @@ class Bench:
         for session in self.client.get(f"{V1}/sessions?limit=200").json["sessions"]:
             if session["session_id"].startswith(("bench-", "gen-")):
                 self.client.request("DELETE", f"{V1}/sessions/{session['session_id']}")
+        for sandbox in self.client.get(f"{V1}/sandboxes?page_size=100").json["data"]:
+            if sandbox["name"]:
+                self.client.request("DELETE", f"{V1}/sessions/{sandbox['id']}")
         for kind, names in (("keys", self.keys), ("templates", self.templates), ("tenants", self.tenants)):
             for name in names:
                 self.client.request("DELETE", f"{V1}/{kind}/{name}")

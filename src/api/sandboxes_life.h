@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: what is done to a sandbox by its own path, and to many of them by a batch. */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include <jansson.h>
+#include <stdbool.h>
+
+struct session;
+struct tool_field;
+
+extern const struct tool_field sandboxes_update_fields[];
+
+int sandboxes_do_start(struct session *session, struct error *err) attr_must_check;
+int sandboxes_do_stop(struct session *session, struct error *err) attr_must_check;
+/** sandboxes_change - by the body of PUT (@whole) or PATCH; all of it or nothing. */
+int sandboxes_change(struct session *session, const json_t *body, bool whole,
+                     struct error *err) attr_must_check;
