@@ -211,18 +211,36 @@ static void answer_read(void *ctx, struct http_request *req, const struct file_r
 	reply_json(req, HTTP_OK, j);
 }
 
+static int read_encoding(const struct http_request *req, bool *ret_base64, struct error *err)
+{
+	const char *encoding = http_query(req, "encoding");
+
+	*ret_base64 = encoding && str_equal(encoding, "base64");
+	if (!encoding || *ret_base64 || str_equal(encoding, "utf8"))
+		return 0;
+	return error_field(err, "encoding", "must be utf8 or base64");
+}
+
 void sandboxes_file_get(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct session *session;
 	struct about *a;
+	struct error err = {0};
+	bool base64;
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
 	session = sandboxes_find(r, req, args);
-	a = session ? about_new(r, req, args, args->rest) : NULL;
+	if (!session)
+		return;
+	if (read_encoding(req, &base64, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	a = about_new(r, req, args, args->rest);
 	if (!a)
 		return;
-	a->base64 = query_is(req, "encoding", "base64");
+	a->base64 = base64;
 	file_call(req, session,
 	          &(struct file_call){
 			  .request = {.op = BOX_FILE_READ, .path = a->path, .length = READ_MAX + 1},
