@@ -135,7 +135,7 @@ int tls_guard_open(const struct tls_guard *g, int ret_fds[TLS_FILES_COUNT], stru
 {
 	int fds[FD_PASS_MAX];
 	size_t count = 0;
-	struct answer a;
+	struct answer a = {0};
 	ssize_t n = fd_send(g->link, "x", 1, NULL, 0);
 
 	if (n == 0)
