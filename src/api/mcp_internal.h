@@ -138,6 +138,9 @@ struct mcp_request {
 
 /* mcp_session.c */
 struct mcp_session *mcp_session_new(struct mcp *mcp, const char *tenant, struct error *err);
+/** mcp_session_once - for a request of another dialect, which lasts no longer: it is ready, and
+ * takes nobody's place. */
+struct mcp_session *mcp_session_once(struct mcp *mcp, const char *tenant);
 void mcp_session_free(struct mcp_session *s);
 /** mcp_session_find - NULL: none of this id, or another tenant's. */
 struct mcp_session *mcp_session_find(const struct mcp *mcp, const char *tenant, const char *id);

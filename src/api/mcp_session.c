@@ -103,14 +103,11 @@ static int make_room(struct mcp *mcp, const char *tenant, struct error *err)
 	return 0;
 }
 
-struct mcp_session *mcp_session_new(struct mcp *mcp, const char *tenant, struct error *err)
+static struct mcp_session *make(struct mcp *mcp, const char *tenant)
 {
-	struct mcp_session *s;
+	struct mcp_session *s = NEW(struct mcp_session);
 	int r;
 
-	if (make_room(mcp, tenant, err) < 0)
-		return NULL;
-	s = NEW(struct mcp_session);
 	s->mcp = mcp;
 	s->tenant = xstrdup(tenant);
 	(void)snprintf(s->id, sizeof(s->id), "mcp_");
@@ -125,6 +122,20 @@ struct mcp_session *mcp_session_new(struct mcp *mcp, const char *tenant, struct 
 	(void)r;
 	mcp->count++;
 	metrics_set(mcp->router->parts.metrics, METRIC_MCP_SESSIONS, (double)mcp->count);
+	return s;
+}
+
+struct mcp_session *mcp_session_new(struct mcp *mcp, const char *tenant, struct error *err)
+{
+	return make_room(mcp, tenant, err) < 0 ? NULL : make(mcp, tenant);
+}
+
+struct mcp_session *mcp_session_once(struct mcp *mcp, const char *tenant)
+{
+	struct mcp_session *s = make(mcp, tenant);
+
+	s->version = MCP_2025_11_25;
+	s->ready = true;
 	return s;
 }
 

@@ -33,7 +33,11 @@
 	{"POST",   P SANDBOX "/code",             ROUTE_BODY_JSON,     false, sandboxes_run_code,     "Run code in a sandbox, in a process of its own", SCOPE_EXECUTE}, \
 	{"GET",    P "/tools",                    ROUTE_BODY_NONE,     false, sandboxes_tool_list,    "List the tools that agents call", SCOPE_ANY}, \
 	{"GET",    P "/tools/{id}",               ROUTE_BODY_NONE,     false, sandboxes_tool_show,    "Tell about a tool", SCOPE_ANY}, \
-	{"POST",   P "/tools/{id}/execute",       ROUTE_BODY_JSON,     false, sandboxes_tool_execute, "Call a tool; it needs its own scope", SCOPE_ANY}
+	{"POST",   P "/tools/{id}/execute",       ROUTE_BODY_JSON,     false, sandboxes_tool_execute, "Call a tool; it needs its own scope", SCOPE_ANY}, \
+	{"GET",    P "/resources",                ROUTE_BODY_NONE,     false, sandboxes_resources,    "List the resources that agents read", SCOPE_READ}, \
+	{"GET",    P "/resources/{path...}",      ROUTE_BODY_NONE,     false, sandboxes_resource,     "Read a resource by its URI", SCOPE_READ}, \
+	{"GET",    P "/prompts",                  ROUTE_BODY_NONE,     false, sandboxes_prompts,      "List the prompts for agents", SCOPE_ANY}, \
+	{"GET",    P "/prompts/{id}",             ROUTE_BODY_NONE,     false, sandboxes_prompt,       "Tell about a prompt, or fill it in", SCOPE_ANY}
 #define SANDBOX_V2_ROWS(P) \
 	{"POST",   P "/sandboxes:batch",          ROUTE_BODY_JSON,     false, sandboxes_batch,        "Do one thing to many sandboxes; each needs its own scope", SCOPE_ANY}, \
 	{"GET",    P SANDBOX "/logs",             ROUTE_BODY_NONE,     false, sandboxes_logs,         "What ran in a sandbox printed, line by line", SCOPE_READ}, \

@@ -569,6 +569,39 @@ def test_tools_are_shown_and_executed(client):
     refused(client.post("/api/v1/tools/nobody/execute", {}), 404)
 
 
+# Resources and prompts: MCP's, by REST.
+
+
+def test_resources(client):
+    with sandbox(client) as path:
+        ident = path.split("/")[-1]
+        ok(client.post(f"{path}/files", {"path": "a b.txt", "content": "text"}), 201)
+        ok(client.post(f"{path}/files", {"path": "b.bin", "content": "/w==", "encoding": "base64"}), 201)
+        told = ok(client.get("/api/v1/resources?page_size=100"))
+        by_uri = {r["uri"]: r for r in told["data"]}
+        assert told["total"] == len(told["data"]) and f"sandbox://{ident}/a%20b.txt" in by_uri and "template://python-basic" in by_uri
+        assert by_uri[f"sandbox://{ident}/a%20b.txt"]["size"] == 4 and by_uri[f"sandbox://{ident}/a%20b.txt"]["mime_type"] == "text/plain"
+        read = ok(client.get(f"/api/v1/resources/sandbox://{ident}/a%2520b.txt"))
+        assert (read["content"], read["encoding"], read["mime_type"]) == ("text", "utf8", "text/plain")
+        read = ok(client.get(f"/api/v2/resources/sandbox%3A%2F%2F{ident}%2Fb.bin"))
+        assert (read["content"], read["encoding"]) == ("/w==", "base64")
+        assert json.loads(ok(client.get("/api/resources/template://python-basic"))["content"])["id"] == "python-basic"
+        for bad in (f"sandbox://{ident}/nothing", "sandbox://nobody/a", "nonsense", "file:///etc/passwd"):
+            refused(client.get(f"/api/v1/resources/{bad}"), 404)
+    refused(client.get("/api/v1/resources?page_size=x"), 400, "page_size")
+
+
+def test_prompts(client):
+    told = ok(client.get("/api/v1/prompts"))
+    assert told["total"] == 3 and {"name", "description", "arguments"} <= set(told["data"][0])
+    one = ok(client.get("/api/v2/prompts/debug_program"))
+    assert [a["name"] for a in one["arguments"] if a["required"]] == ["code"] and "messages" not in one
+    filled = ok(client.get("/api/v1/prompts/debug_program?code=print%281%29"))
+    assert filled["messages"][0]["role"] == "user" and "print(1)" in filled["messages"][0]["content"]
+    refused(client.get("/api/v1/prompts/debug_program?language=python"), 400)
+    refused(client.get("/api/v1/prompts/nobody"), 404)
+
+
 # Many at once.
 
 

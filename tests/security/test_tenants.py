@@ -53,7 +53,7 @@ LISTS = {
     *(f"{base}/sandboxes" for base in ("/api/v1", "/api/v2", "/api")),
 }
 #: The daemon's administration: no tenant's key reaches it.
-ADMIN = ("/api/v1/keys", "/api/v1/tenants", "/api/v1/audit", "/metrics")
+ADMIN = ("/api/v1/keys", "/api/v1/tenants", "/api/v1/audit", "/api/v1/pools", "/metrics")
 #: What is everybody's: nothing in them is a tenant's. The reason is the value.
 SHARED = {
     "/": "what this is",
@@ -85,7 +85,13 @@ SHARED = {
         for base in ("/api/v1", "/api/v2", "/api", "/mcp")
         for rest in ("", "/{id}", "/{id}/execute")
     },
+    **{
+        f"{base}/{rest}": "prompts are everybody's; resources, see below"
+        for base in ("/api/v1", "/api/v2", "/api")
+        for rest in ("prompts", "prompts/{id}", "resources", "resources/{path}")
+    },
     **{f"{base}/sandboxes:batch": "what it names in its body, see below" for base in ("/api/v2", "/api")},
+    "/mcp": "its sessions are named by a header: the tests of MCP ask for another tenant's",
     "/workspace/se/healthy": "of the daemon",
     "/workspace/se/health": "of the daemon",
     "/workspace/se/v2/execute_code": "names nothing of a tenant",
@@ -423,6 +429,25 @@ def test_a_batch_reaches_nothing_of_another_tenant(world, action):
     assert answers[0].json["results"][0]["error"]["code"] == 404
     assert same(answers[0], world.ids["session"]) == same(answers[1], NOBODY["session"])
     assert world.state() == before
+
+
+@pytest.mark.parametrize("uri", ["sandbox://SESSION/secret.txt", "log://SESSION", "execution://EXECUTION/stdout", "template://TEMPLATE"])
+def test_resources_of_another_tenant_are_not_there(world, uri):
+    def named(ids):
+        return uri.replace("SESSION", ids["session"]).replace("EXECUTION", ids["execution"]).replace("TEMPLATE", ids["template"])
+
+    for base in ("/api/v1", "/api/v2", "/api"):
+        answer, stranger = (world.bob.get(f"{base}/resources/{named(ids)}") for ids in (world.ids, NOBODY))
+        assert answer.status == stranger.status == 404, (answer, stranger)
+        assert SECRET not in answer.body.decode()
+    mine = world.alice.get(f"/api/v1/resources/{named(world.ids)}")  # the control
+    assert mine.status == 200, mine
+
+
+def test_lists_of_resources_are_the_tenants_own(world):
+    theirs, mine = (client.get("/api/v1/resources?page_size=100").body.decode() for client in (world.bob, world.alice))
+    for kind in ("session", "template"):
+        assert world.ids[kind] not in theirs and world.ids[kind] in mine
 
 
 def test_control_the_owners_tools_reach_it(world):

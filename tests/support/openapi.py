@@ -235,6 +235,9 @@ class Bench:
     def _policy(self):
         return "default"
 
+    def _prompt(self):
+        return "debug_program"
+
     def _tool(self):
         return "list_sandboxes"
 
@@ -259,12 +262,13 @@ class Bench:
         f"{V1}/tenants/": _tenant,
         f"{V1}/keys/": _key,
         **dict.fromkeys([f"{base}/sandboxes/" for base in BASES], _idle),
+        **dict.fromkeys([f"{base}/prompts/" for base in BASES], _prompt),
         **dict.fromkeys([f"{base}/tools/" for base in (*BASES, "/mcp")], _tool),
     }
 
     def path(self, operation):
         """The operation's path with an id in it that is there and in a state that allows it."""
-        path = operation.path.replace("{path}", "a")
+        path = operation.path.replace("{path}", "template://python-basic" if "/resources/" in operation.path else "a")
         if "{id}" not in path:
             return path
         make = self.PLACES.get(operation.name)
