@@ -169,8 +169,11 @@ static bool fill_box(const struct fill *fill, int home)
 		if (PyOS_AfterFork_Parent)
 			PyOS_AfterFork_Parent();
 	}
-	/* Not to keep the box's namespace alive; and a zygote in nobody's is of no use. */
-	if (setns(home, CLONE_NEWPID) < 0)
+	/*
+	 * Not to keep the box's namespace alive. The host's belongs to the host's user namespace: an
+	 * ordinary user's zygote cannot go back, and lets go of this one with the next box.
+	 */
+	if (setns(home, CLONE_NEWPID) < 0 && errno != EPERM)
 		_exit(1);
 	tell(INJECT_FILLED, r < 0 ? -r : 0);
 	return false;
