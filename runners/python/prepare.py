@@ -101,7 +101,8 @@ def bind_leave(channel, gc, atexit):
             err.flush()
             close(1)
             close(2)
-            write(channel, said % code)
+            if channel is not None:
+                write(channel, said % code)
         except BaseException:
             return
         end(code)

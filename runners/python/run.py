@@ -114,24 +114,21 @@ def _run(path, args):
     return _later("handle", names, asked, path, also=("handler.py",)) if asked else 0
 
 
-def _warm():
-    # Of a zygote: go the way of a program once.
-    _later("warm", globals(), also=("prepare.py",))
-
-
 _self = sys.modules["__main__"]  # keeps these globals alive
 _here = __file__[: __file__.rfind("/") + 1]
 _main = type(sys)("__main__")
 _parts = {}  # compiled
 _pid = 0
-if b"MILLIBOX_ZYGOTE" in sys.modules["posix"].environ:
-    _later("serve", _warm, also=("zygote.py",))
+_leave = None
 _prepare()
+if b"MILLIBOX_ZYGOTE" in sys.modules["posix"].environ:
+    _leave = _later("serve", globals(), also=("prepare.py", "zygote.py"))
 if sys.argv[1] == "-":
     _path, _args, _leave = _later("wait", globals(), also=("prepare.py",))
-    _code = _run(_path, _args)
-    _leave(_code)
 else:
-    _code = _run(sys.argv[1], sys.argv[2:])
+    _path, _args = sys.argv[1], sys.argv[2:]
+_code = _run(_path, _args)
+if _leave:
+    _leave(_code)
 if _code:
     sys.exit(_code)

@@ -128,8 +128,24 @@ def make_streams(io, lines):
     sys.stderr = sys.__stderr__ = make_stream(io, 2, "w", "<stderr>", "backslashreplace", True)
 
 
-def serve(warm):
-    """Become a zygote: @warm() goes the way of a program once. Returns in a child, as the payload."""
+def bind_run(run):
+    """Of run.py, whose prepare.py is here too: what goes the way of a program once, and what ends one quickly."""
+    names = globals()
+    warm_up, bind_leave = names["warm"], names["bind_leave"]
+
+    def quick_end(gc, atexit):
+        """The end without the word, where there is nothing to see of an end."""
+        begin, leave = bind_leave(None, gc, atexit)
+        begin()
+        return leave
+
+    return lambda: warm_up(run), quick_end
+
+
+def serve(way):
+    """Become a zygote. @way: run.py's names, or session.py's way of a run. Returns in a child, as the payload, what ends
+    its process quickly, or None."""
+    warm_up, quick_end = bind_run(way) if isinstance(way, dict) else (way, None)
     fd, *wanted = posix.environ.pop(VARIABLE).decode().split()
     posix.unsetenv(VARIABLE)
     first = len(sys.orig_argv) - len(sys.argv)
@@ -137,9 +153,9 @@ def serve(warm):
     before = dict(sys.modules)
     library, box, order, view = load(int(fd))
     offset = library.zygote_words_offset()
-    import _io, _locale, gc, time  # noqa: E401  children use them, and programs find them as at a start
+    import _io, _locale, atexit, gc, time  # noqa: E401  children use them, and programs find them as at a start
 
-    warm()
+    warm_up()
     own = {name: module for name, module in sys.modules.items() if name not in before}
     for name in own:
         del sys.modules[name]
@@ -152,7 +168,7 @@ def serve(warm):
     library.zygote_serve(box)
     for renew, module in renewed:
         renew(module)
-    warm()
+    warm_up()
     library.zygote_become(box, order)
     number = [int.from_bytes(view[at : at + 4], sys.byteorder) for at in (8, 12, 16)]
     words = bytes(view[offset : offset + number[2]]).split(b"\0")
@@ -162,3 +178,5 @@ def serve(warm):
     set_environment(words[number[0] : number[0] + number[1]])
     settle_locale(time, _locale)
     make_streams(_io, lines)
+    gc.freeze()  # all this is no part of the program
+    return quick_end(gc, atexit) if quick_end else None

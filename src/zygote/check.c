@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "zygote/internal.h"
@@ -19,28 +20,35 @@
 
 static const char *const namespaces[] = {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"};
 
-static int compare(const char *own, const char *of_agent)
+/* Of this process, and of the box's PID 1. */
+struct places {
+	int own;
+	int agents;
+};
+
+static int compare(const struct places *p, const char *own, const char *of_agent)
 {
-	char path[64];
 	struct stat a, b;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", own);
-	if (stat(path, &a) < 0)
-		return -errno;
-	(void)snprintf(path, sizeof(path), "/proc/1/ns/%s", of_agent);
-	if (stat(path, &b) < 0)
+	if (fstatat(p->own, own, &a, 0) < 0 || fstatat(p->agents, of_agent, &b, 0) < 0)
 		return -errno;
 	return a.st_ino == b.st_ino && a.st_dev == b.st_dev ? 0 : -EXDEV;
 }
 
 int check_namespaces(struct error *err)
 {
-	int r = compare("time", "time_for_children");
+	cleanup_close int own = fd_open("/proc/self/ns", O_PATH | O_DIRECTORY, 0);
+	cleanup_close int agents = fd_open("/proc/1/ns", O_PATH | O_DIRECTORY, 0);
+	const struct places places = {.own = own, .agents = agents};
+	int r = own < 0 ? own : agents;
 
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "look at namespaces");
+	r = compare(&places, "time", "time_for_children");
 	if (r < 0 && r != -ENOENT)
 		return error_set(err, ERR_BOX_FAILED, -r, "not in the box's time namespace");
 	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
-		r = compare(namespaces[i], namespaces[i]);
+		r = compare(&places, namespaces[i], namespaces[i]);
 		if (r < 0)
 			return error_set(err, ERR_BOX_FAILED, -r, "not in the box's %s namespace",
 			                 namespaces[i]);

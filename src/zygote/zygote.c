@@ -170,8 +170,8 @@ static bool fill_box(const struct fill *fill, int home)
 			PyOS_AfterFork_Parent();
 	}
 	/*
-	 * Not to keep the box's namespace alive. The host's belongs to the host's user namespace: an
-	 * ordinary user's zygote cannot go back, and lets go of this one with the next box.
+	 * Not to keep the box's namespace alive. The host's belongs to the host's user namespace:
+	 * an ordinary user's zygote cannot go back, and lets go of this one with the next box.
 	 */
 	if (setns(home, CLONE_NEWPID) < 0 && errno != EPERM)
 		_exit(1);
