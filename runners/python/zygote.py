@@ -143,8 +143,8 @@ def bind_run(run):
 
 
 def serve(way):
-    """Become a zygote. @way: run.py's names, or session.py's way of a run. Returns in a child, as the payload, what ends
-    its process quickly, or None."""
+    """Become a zygote. @way: run.py's names, or session.py's way of a run. Returns in a child, as the payload,
+    what ends its process quickly, or None."""
     warm_up, quick_end = bind_run(way) if isinstance(way, dict) else (way, None)
     fd, *wanted = posix.environ.pop(VARIABLE).decode().split()
     posix.unsetenv(VARIABLE)
