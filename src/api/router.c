@@ -188,6 +188,17 @@ static bool is_own_name(const struct config *config, const char *name)
 	       (inet_pton(AF_INET, name, &in) == 1 || inet_pton(AF_INET6, name, &in6) == 1);
 }
 
+/* A page that came from here: its origin is the very name, with its port, that it calls us by, and
+ * that was found to be one of ours. */
+static bool is_own_origin(const char *host, const char *origin)
+{
+	const char *rest = str_has_prefix(origin, "http://")    ? origin + 7
+	                   : str_has_prefix(origin, "https://") ? origin + 8
+	                                                        : NULL;
+
+	return host && rest && strcasecmp(host, rest) == 0;
+}
+
 int router_check_source(const struct config *config, bool is_unix, const char *host,
                         const char *origin, struct error *err)
 {
@@ -196,7 +207,8 @@ int router_check_source(const struct config *config, bool is_unix, const char *h
 	/* No browser speaks to a Unix socket, and clients put anything into Host there. */
 	if (!is_unix && (!host || host_name(host, name) < 0 || !is_own_name(config, name)))
 		return error_set(err, ERR_FORBIDDEN, 0, "Host is not a name of this daemon");
-	if (origin && !is_listed(config->allowed_origins, origin))
+	if (origin && (is_unix || !is_own_origin(host, origin)) &&
+	    !is_listed(config->allowed_origins, origin))
 		return error_set(err, ERR_FORBIDDEN, 0, "Origin is not one this daemon serves");
 	return 0;
 }

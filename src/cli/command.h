@@ -57,6 +57,7 @@ extern const struct command command_template_update;
 extern const struct command command_template_delete;
 extern const struct command command_template_import;
 extern const struct command command_template_imports;
+extern const struct command command_mcp;
 extern const struct command command_key_create;
 extern const struct command command_key_list;
 extern const struct command command_key_revoke;

@@ -35,6 +35,7 @@ static const struct command *const commands[] = {
 	&command_template_delete,
 	&command_template_import,
 	&command_template_imports,
+	&command_mcp,
 	&command_key_create,
 	&command_key_list,
 	&command_key_revoke,

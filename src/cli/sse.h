@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: server-sent events, in pieces that are cut anywhere. Pure: bytes in, data out. */
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include <stddef.h>
+
+#define SSE_ID_LEN 64
+
+struct sse {
+	struct buf line, data;
+	char id[SSE_ID_LEN]; /* of the last event that was whole; "": none */
+	char coming[SSE_ID_LEN];
+	/* The data of one event; those without any are not told. */
+	void (*on_event)(void *ctx, const char *data, size_t len);
+	void *ctx;
+};
+
+void sse_init(struct sse *s, size_t max, void (*on_event)(void *ctx, const char *data, size_t len),
+              void *ctx);
+void sse_done(struct sse *s);
+/** sse_feed - Return: 0, or -ENOBUFS: a line, or an event, is longer than the maximum. */
+int sse_feed(struct sse *s, const char *data, size_t len) attr_must_check;

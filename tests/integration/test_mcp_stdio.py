@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MCP on standard input and output: 'millibox mcp'."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+from support import host, metrics
+from support.daemon import BUILD
+from support.mcp import LATEST, VERSIONS
+
+
+class Stdio:
+    def __init__(self, *flags, **env):
+        own = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **env}
+        self.process = subprocess.Popen(
+            [str(BUILD / "millibox"), "mcp", *flags],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own,
+        )  # fmt: skip
+        self.last = 0
+        self.heard = []
+
+    def send(self, message):
+        self.process.stdin.write((message if isinstance(message, str) else json.dumps(message)) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, method, params=None, number=None):
+        self.last += 1
+        number = self.last if number is None else number
+        self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}})
+        return number
+
+    def read(self):
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read()
+        return json.loads(line)
+
+    def answer(self, number):
+        while True:
+            message = self.read()
+            if message.get("id") == number and "method" not in message:
+                return message
+            self.heard.append(message)
+
+    def result(self, method, params=None):
+        answer = self.answer(self.ask(method, params))
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def initialize(self, version=LATEST):
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        number = self.ask("initialize", params)
+        # A client may send this before it has read the answer.
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return self.answer(number)["result"]
+
+    def call(self, name, **arguments):
+        return self.result("tools/call", {"name": name, "arguments": arguments})
+
+    def finish(self):
+        self.process.stdin.close()
+        rest = [json.loads(line) for line in self.process.stdout]
+        err = self.process.stderr.read()
+        return self.process.wait(30), rest, err
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            stream.close()
+
+
+@pytest.fixture
+def stdio(daemon):
+    with Stdio("--socket", daemon.socket) as s:
+        yield s
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_version_is_spoken(stdio, version):
+    assert stdio.initialize(version)["protocolVersion"] == version
+    assert stdio.call("execute_code", code="print(6*7)", language="python")["content"][0]["text"] == "42\n"
+    status, rest, err = stdio.finish()
+    assert status == 0 and not rest and not err
+
+
+def test_requests_overtake_each_other(stdio):
+    stdio.initialize()
+    code = "import time\nprint('on', flush=True)\ntime.sleep(60)"
+    slow = stdio.ask("tools/call", {"name": "execute_code", "arguments": {"code": code, "language": "python"}, "_meta": {"progressToken": 1}})
+    while not stdio.heard or stdio.heard[-1]["method"] != "notifications/progress":
+        stdio.heard.append(stdio.read())
+    assert stdio.result("ping") == {}
+    stdio.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": slow}})
+    assert stdio.call("execute_code", code="print(1)", language="python")["content"][0]["text"] == "1\n"
+    status, rest, _ = stdio.finish()
+    assert status == 0 and not [m for m in rest if m.get("id") == slow]
+
+
+def test_what_is_wrong_is_answered_on_the_same_line_of_talk(stdio):
+    number = stdio.ask("tools/list")
+    answer = stdio.answer(number)
+    assert answer["error"]["code"] == -32600 and "initialized" in answer["error"]["message"]
+    stdio.initialize()
+    stdio.send("{garbage")
+    assert stdio.answer(None)["error"]["code"] == -32700
+    stdio.send("[]")
+    assert stdio.answer(None)["error"]["code"] == -32600
+    stdio.send("")
+    assert stdio.answer(stdio.ask("no/such"))["error"]["code"] == -32601
+    huge = stdio.ask("ping", {"x": "y" * (9 << 20)})
+    assert stdio.answer(huge)["error"]["code"] < 0
+    assert stdio.result("ping") == {}
+
+
+def test_the_daemon_is_heard_without_being_asked(stdio):
+    stdio.initialize()
+    sid = stdio.call("create_sandbox")["structuredContent"]["sandbox_id"]
+    assert stdio.result("resources/subscribe", {"uri": f"sandbox://{sid}/"}) == {}
+    stdio.call("write_file", sandbox_id=sid, path="a", content="b")
+    while not any(m["method"].endswith("/updated") for m in stdio.heard):
+        stdio.heard.append(stdio.read())
+    stdio.call("terminate_sandbox", sandbox_id=sid)
+
+
+def test_input_that_ends_is_answered_first(daemon):
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": LATEST}},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "execute_code", "arguments": {"code": "print(42)", "language": "python"}}},
+    ]
+    done = subprocess.run(
+        [str(BUILD / "millibox"), "mcp", "--socket", daemon.socket],
+        input="\n".join(json.dumps(m) for m in lines), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    answers = {m["id"]: m for m in map(json.loads, done.stdout.splitlines()) if "id" in m}
+    assert done.returncode == 0 and answers[2]["result"]["content"][0]["text"] == "42\n"
+
+
+def test_its_session_ends_with_it(daemon, client):
+    def sessions():
+        return metrics.read(client).total("sandbox_mcp_sessions")
+
+    before = sessions()
+    with Stdio("--socket", daemon.socket) as s:
+        s.initialize()
+        assert sessions() == before + 1
+        s.finish()
+    assert sessions() == before
+    with Stdio("--socket", daemon.socket) as s:
+        s.initialize()
+        s.process.send_signal(signal.SIGTERM)
+        s.process.wait(20)
+    host.wait_until(lambda: sessions() == before, 10, "the session gone")
+
+
+def test_a_daemon_that_goes_away_is_told(make_daemon):
+    daemon = make_daemon().start()
+    with Stdio("--socket", daemon.socket) as s:
+        s.initialize()
+        daemon.process.kill()
+        daemon.process.wait()
+        s.ask("ping")
+        assert s.process.wait(30) == 125
+        assert "millibox:" in s.process.stderr.read()
+
+
+def test_without_a_daemon_it_brings_its_own(tmp_path):
+    env = {"XDG_RUNTIME_DIR": str(tmp_path), "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
+    # As root the default socket is the system's: one that is served there would be used.
+    if os.geteuid() == 0 and os.path.exists("/run/millibox/sock"):
+        pytest.skip("a daemon of the system is there")
+    with Stdio(**env) as s:
+        s.initialize()
+        assert s.call("execute_code", code="echo hi")["content"][0]["text"] == "hi\n"
+        status, rest, err = s.finish()
+        assert status == 0 and not rest and "one was started" in err
