@@ -47,7 +47,7 @@ def _witness():
     return {
         *(("mount", line) for line in host.mounts()),
         *(("cgroup", path) for path in groups),
-        *(("process", stray) for stray in host.strays(ours)),
+        *(("process", stray) for stray in host.strays(ours) if not host.is_spare(stray[0])),
         *(("file", str(path)) for path in pathlib.Path("/tmp").glob(Daemon.prefix_of_homes + "*")),
     }
 

@@ -64,7 +64,7 @@ def bind_leave(channel, gc, atexit):
     threads, get_trace, get_profile = sys.modules["_thread"]._count, sys.gettrace, sys.getprofile
     modules, module, reference = sys.modules, type(sys), sys.modules["_weakref"].ref
     is_type, kind_of, has, show, said = isinstance, type, hasattr, str, b"done %d"
-    out, err = sys.stdout, sys.stderr
+    thaw, streams = gc.unfreeze, [sys.stdout, sys.stderr]
     before, pid = [], []
 
     def is_plain(thing):
@@ -86,7 +86,8 @@ def bind_leave(channel, gc, atexit):
     def is_quiet():
         """No thread, nothing to be called at the end, nobody who watches, the streams as they were."""
         return ([getpid()] == pid and threads() == 0 and [exits()] == before
-                and get_trace() is None and get_profile() is None and sys.stdout is out and sys.stderr is err
+                and get_trace() is None and get_profile() is None
+                and sys.stdout is streams[0] and sys.stderr is streams[1]
                 and not [name for name in opaque if name in modules])
 
     def leave(code):
@@ -97,8 +98,8 @@ def bind_leave(channel, gc, atexit):
             objects = get_objects()
             if len(objects) > OBJECTS_MAX or has_end(objects):
                 return
-            out.flush()
-            err.flush()
+            for stream in streams:
+                stream.flush()
             close(1)
             close(2)
             if channel is not None:
@@ -111,7 +112,12 @@ def bind_leave(channel, gc, atexit):
         pid[:] = (getpid(),)
         before[:] = (exits(),)
 
-    return begin, leave
+    def undo():
+        """The interpreter ends as ever: nothing is spared from it, and nothing of ours keeps a stream alive."""
+        streams.clear()
+        thaw()
+
+    return begin, leave, undo
 
 
 def receive(channel):
@@ -126,7 +132,8 @@ def receive(channel):
 
 
 def wait(run):
-    """Return: path of the code, its arguments, and what ends the process after it."""
+    """Return: path of the code, its arguments, what ends the process after it, and what is to be done where it
+    does not."""
     import atexit
     import gc
 
@@ -140,7 +147,7 @@ def wait(run):
     for name in set(sys.modules) - modules:
         del sys.modules[name]
     preload(wanted)
-    begin, leave = bind_leave(channel, gc, atexit)
+    begin, leave, undo = bind_leave(channel, gc, atexit)
     gc.collect()
     gc.freeze()
     posix.write(channel, b"ready")
@@ -150,4 +157,4 @@ def wait(run):
     posix.close(STDIN)
     sys.orig_argv[first:] = path, *args
     begin()
-    return path, args, leave
+    return path, args, leave, undo

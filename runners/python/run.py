@@ -119,16 +119,20 @@ _here = __file__[: __file__.rfind("/") + 1]
 _main = type(sys)("__main__")
 _parts = {}  # compiled
 _pid = 0
-_leave = None
+_leave = _undo = None
 _prepare()
 if b"MILLIBOX_ZYGOTE" in sys.modules["posix"].environ:
-    _leave = _later("serve", globals(), also=("prepare.py", "zygote.py"))
+    _leave, _undo = _later("serve", globals(), also=("prepare.py", "zygote.py"))
 if sys.argv[1] == "-":
-    _path, _args, _leave = _later("wait", globals(), also=("prepare.py",))
+    _path, _args, _leave, _undo = _later("wait", globals(), also=("prepare.py",))
 else:
     _path, _args = sys.argv[1], sys.argv[2:]
-_code = _run(_path, _args)
-if _leave:
-    _leave(_code)
+try:
+    _code = _run(_path, _args)
+    if _leave:
+        _leave(_code)
+finally:
+    if _undo:
+        _undo()
 if _code:
     sys.exit(_code)

@@ -135,16 +135,16 @@ def bind_run(run):
 
     def quick_end(gc, atexit):
         """The end without the word, where there is nothing to see of an end."""
-        begin, leave = bind_leave(None, gc, atexit)
+        begin, leave, undo = bind_leave(None, gc, atexit)
         begin()
-        return leave
+        return leave, undo
 
     return lambda: warm_up(run), quick_end
 
 
 def serve(way):
     """Become a zygote. @way: run.py's names, or session.py's way of a run. Returns in a child, as the payload,
-    what ends its process quickly, or None."""
+    what ends its process quickly and what is to be done where it does not, or None."""
     warm_up, quick_end = bind_run(way) if isinstance(way, dict) else (way, None)
     fd, *wanted = posix.environ.pop(VARIABLE).decode().split()
     posix.unsetenv(VARIABLE)

@@ -20,7 +20,7 @@ static const struct admin_column columns[] = {
 	{"FLOOR",    "floor",    NULL, 7 },
         {"HITS",     "hits",     NULL, 9 },
 	{"MISSES",   "misses",   NULL, 9 },
-        {"FILL_MS",  "fill_ms",  NULL, 0 },
+        {"FAILURES", "failures", NULL, 0 },
 };
 
 static const struct admin_noun noun = {

@@ -89,7 +89,7 @@ def is_spare(pid):
     """Whether a process is of a box that waits in a pool: its agent, which has nothing to do, or what waits in it."""
     if not POOLED:
         return False
-    if comm(pid).startswith("millibox-agent"):
+    if cmdline(pid)[:1] == ["millibox-agent"]:
         return all(_waits(child) for child in children(pid))
     return _waits(pid)
 
