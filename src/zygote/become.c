@@ -96,13 +96,15 @@ static int sort_fds(const struct order *order, const int *fds, size_t count,
                                .stdio = {fds[0], fds[1], fds[2]},
                                .workspace = fds[3],
                                .status = fds[4],
-                               .channel = flags & INJECT_CHANNEL ? fds[next++] : 0,
-                               .stdin_end = flags & INJECT_STDIN ? fds[next++] : 0,
                                .ruleset = -1,
                                .notify = flags & INJECT_NOTIFY,
 			       },
 		.status = fds[4],
 	};
+	if (flags & INJECT_CHANNEL)
+		ret_given->plan.channel = fds[next++];
+	if (flags & INJECT_STDIN)
+		ret_given->plan.stdin_end = fds[next++];
 	if (flags & INJECT_RULESET)
 		ret_given->plan.ruleset = fds[next];
 	return 0;

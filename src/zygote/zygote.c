@@ -35,9 +35,9 @@
  */
 
 /* Of Python; weak, because a zygote of something else has none of them. */
-void PyOS_BeforeFork(void) __attribute__((weak));
-void PyOS_AfterFork_Parent(void) __attribute__((weak));
-void PyOS_AfterFork_Child(void) __attribute__((weak));
+void PyOS_BeforeFork(void) __attribute__((weak));       // NOLINT: not our name
+void PyOS_AfterFork_Parent(void) __attribute__((weak)); // NOLINT: not our name
+void PyOS_AfterFork_Child(void) __attribute__((weak));  // NOLINT: not our name
 
 static inline __attribute__((always_inline)) long clone_sharing(const struct clone_args *args)
 {

@@ -222,7 +222,7 @@ def strays(instances):
             continue
         number = str((uid - UID_BASE) // UIDS_PER_INSTANCE)
         ours = number in instances if is_root() else uid == os.getuid()
-        if ours and net != mine:
+        if ours and net != mine and not is_spare(pid):
             found.add((pid, net))
     return found
 
