@@ -17,7 +17,7 @@
 static const char instructions[] =
 	"Runs code in isolated Linux sandboxes without network. For a single piece of code call "
 	"execute_code. For work in steps call create_sandbox, give its sandbox_id to the other "
-        "tools "
+	"tools "
 	"(and as session_id to execute_code, which then keeps variables), and terminate_sandbox at "
 	"the end. Files are in /workspace. Output that is too long is shortened; read the resource "
 	"that is named for all of it.";

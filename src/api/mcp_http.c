@@ -35,7 +35,8 @@ struct post {
 	bool invalid; /* the message was none */
 };
 
-static void answer_text(struct http_request *req, int status, char *text, size_t len)
+/* @text is taken. */
+static void answer_text(struct http_request *req, int status, const char *text, size_t len)
 {
 	http_reply_owned(req,
 	                 &(struct http_answer){status, "application/json", text, len, NULL, 0});

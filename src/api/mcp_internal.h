@@ -44,7 +44,8 @@ enum mcp_version {
 /* What is kept of a stream for a client that was cut off. */
 struct mcp_event {
 	struct list node; /* of its stream, the oldest first */
-	struct list all;  /* of all streams */
+	struct list own;  /* of its session */
+	struct list all;  /* of all sessions */
 	struct mcp_stream *stream;
 	uint64_t number;
 	size_t len;
@@ -94,7 +95,8 @@ struct mcp_session {
 	size_t requests_count;
 	struct list streams;
 	uint64_t last_stream;
-	size_t bytes; /* of kept events */
+	struct list events; /* of its streams, the oldest first */
+	size_t bytes;
 	struct mcp_stream *standing;
 	struct mcp_sink sink; /* its functions NULL: HTTP */
 	struct list subscriptions;
@@ -205,6 +207,6 @@ mcp_method_fn mcp_complete;                                       /* mcp_complet
 /* mcp_subscribe.c */
 void mcp_subscription_free(struct mcp_subscription *sub);
 /** mcp_flush_changes - tell the sessions whose lists have changed. */
-void mcp_flush_changes(void *mcp);
+void mcp_flush_changes(void *ctx);
 /** mcp_watch_begin - from now on changes of sandboxes are seen. */
 void mcp_watch_begin(struct mcp *mcp);

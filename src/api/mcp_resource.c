@@ -205,11 +205,10 @@ static void on_read(void *ctx, const struct file_result *result)
 		finish(w, transfer_media_type(w->uri.path), result->data, result->len);
 }
 
-static void read_file(struct reading *w)
+static void open_file(struct reading *w, struct session *session)
 {
-	struct session *session = need_session(w);
 	bool list = w->listed || !w->uri.path[0];
-	struct collect_request request = {
+	const struct collect_request request = {
 		.request = {.op = list ? BOX_FILE_LIST : BOX_FILE_READ,
 	                    .path = w->uri.path,
 	                    .length = READ_MAX + 1,
@@ -220,11 +219,17 @@ static void read_file(struct reading *w)
 	};
 	struct error err = {0};
 
-	if (!session)
-		return;
 	w->collect = collect_start(session, &request, &err);
 	if (!w->collect)
 		fail(w, &err);
+}
+
+static void read_file(struct reading *w)
+{
+	struct session *session = need_session(w);
+
+	if (session)
+		open_file(w, session);
 }
 
 static void finish_stream(struct reading *w, const struct buf *b)
@@ -235,29 +240,34 @@ static void finish_stream(struct reading *w, const struct buf *b)
 	finish(w, "text/plain", text, len);
 }
 
+/* What is kept of it here; NULL: nothing. */
+static const struct buf *find_output(const struct reading *w, enum output_stream stream)
+{
+	const struct router *r = router_of(w);
+	struct execution *e = executions_find(r->parts.executions, tenant_of(w), w->uri.id);
+
+	return e ? execution_told(e, stream)
+	         : outputs_find(r->outputs, tenant_of(w), w->uri.id, stream);
+}
+
 static void read_execution(struct reading *w)
 {
 	const struct router_config *p = &router_of(w)->parts;
-	enum output_stream stream =
-		str_equal(w->uri.path, "stderr") ? OUTPUT_STDERR : OUTPUT_STDOUT;
+	bool is_stderr = str_equal(w->uri.path, "stderr");
+	bool is_stream = is_stderr || str_equal(w->uri.path, "stdout");
 	const struct buf *kept =
-		outputs_find(router_of(w)->outputs, tenant_of(w), w->uri.id, stream);
-	struct execution *e = executions_find(p->executions, tenant_of(w), w->uri.id);
+		is_stream ? find_output(w, is_stderr ? OUTPUT_STDERR : OUTPUT_STDOUT) : NULL;
 	struct error err = {0};
 
-	if (!str_equal(w->uri.path, "stdout") && !str_equal(w->uri.path, "stderr"))
-		not_found(w);
-	else if (kept)
+	if (kept)
 		finish_stream(w, kept);
-	else if (e)
-		finish_stream(w, execution_told(e, stream));
-	else if (w->searched || !p->store)
-		not_found(w);
-	else
+	else if (is_stream && !w->searched && p->store)
 		search(w,
 		       store_load_execution(p->executions, tenant_of(w), w->uri.id, on_found, w,
 		                            &err),
 		       &err);
+	else
+		not_found(w);
 }
 
 static void read_log(struct reading *w)
@@ -381,13 +391,16 @@ static void add_policy(json_t *list, const struct policy *policy)
 	                                            "application/json"));
 }
 
-static void add_session(json_t *list, const char *id)
+/* One that has ended has no files any more; what was printed in it can be read. */
+static void add_session(json_t *list, const struct session_info *info)
 {
+	const char *id = info->id;
 	cleanup_free char *files = xasprintf(SANDBOX_URI_FILE "%s/", id);
 	cleanup_free char *log = xasprintf(SANDBOX_URI_LOG "%s", id);
 
-	(void)!json_array_append_new(
-		list, describe(files, id, "The files of a sandbox", "application/json"));
+	if (info->state != SESSION_TERMINATED && info->state != SESSION_FAILED)
+		(void)!json_array_append_new(
+			list, describe(files, id, "The files of a sandbox", "application/json"));
 	(void)!json_array_append_new(
 		list, describe(log, id, "What programs printed in a sandbox", "text/plain"));
 }
@@ -449,7 +462,7 @@ static void list_session(struct reading *w, struct session *session)
 	struct error ignored = {0};
 
 	session_info(session, &info);
-	add_session(json_object_get(w->page, "resources"), info.id);
+	add_session(json_object_get(w->page, "resources"), &info);
 	(void)!str_copy(w->uri.id, sizeof(w->uri.id), info.id);
 	if (has_files(w->q, &info))
 		w->collect = collect_start(session, &request, &ignored);

@@ -114,6 +114,7 @@ static struct mcp_session *make(struct mcp *mcp, const char *tenant)
 	id_random(s->id + 4, MCP_ID_LEN - 4);
 	list_init(&s->requests);
 	list_init(&s->streams);
+	list_init(&s->events);
 	list_init(&s->subscriptions);
 	list_init(&s->node);
 	mcp_session_touch(s);

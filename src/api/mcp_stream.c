@@ -36,29 +36,15 @@ static void drop_event(struct mcp_event *e)
 	t->session->bytes -= cost_of(e);
 	t->session->mcp->bytes -= cost_of(e);
 	list_remove(&e->node);
+	list_remove(&e->own);
 	list_remove(&e->all);
 	free(e);
-}
-
-static struct mcp_event *oldest_of(const struct mcp_session *s)
-{
-	struct mcp_event *best = NULL;
-	struct mcp_stream *t;
-
-	LIST_FOREACH (t, &s->streams, struct mcp_stream, node) {
-		struct mcp_event *first = LIST_FIRST(&t->events, struct mcp_event, node);
-
-		/* Streams are in the order of their making: near enough. */
-		if (first && !best)
-			best = first;
-	}
-	return best;
 }
 
 /* The oldest there is goes, and with its last event a stream that nobody can come back to. */
 static void make_room(struct mcp_event *e)
 {
-	struct mcp_stream *t = e->stream;
+	struct mcp_stream *t = e->stream; // NOLINT: one that was freed has left all lists
 
 	drop_event(e);
 	if (t->ended && list_is_empty(&t->events))
@@ -71,7 +57,8 @@ static void keep_bounds(struct mcp_session *s)
 	size_t most = mcp->router->config->mcp_buffers_bytes;
 	struct mcp_event *e;
 
-	while (s->bytes > most / SESSION_SHARE && (e = oldest_of(s)))
+	while (s->bytes > most / SESSION_SHARE &&
+	       (e = LIST_FIRST(&s->events, struct mcp_event, own)))
 		make_room(e);
 	while (mcp->bytes > most && (e = LIST_FIRST(&mcp->events, struct mcp_event, all)))
 		make_room(e);
@@ -180,6 +167,7 @@ void mcp_stream_send(struct mcp_stream *t, const char *text, size_t len)
 
 	write_text(t, e->text, e->len);
 	list_append(&t->events, &e->node);
+	list_append(&t->session->events, &e->own);
 	list_append(&t->session->mcp->events, &e->all);
 	t->session->bytes += cost_of(e);
 	t->session->mcp->bytes += cost_of(e);

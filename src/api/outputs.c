@@ -53,36 +53,34 @@ void outputs_free(struct outputs *o)
 	free(o);
 }
 
-static size_t bytes_of(const struct outputs *o, const char *tenant)
+/* What the tenant has, and where the oldest of it is. */
+static size_t bytes_of(const struct outputs *o, const char *tenant, struct entry **ret_oldest)
 {
 	size_t bytes = 0;
 	struct entry *e;
 
-	LIST_FOREACH (e, &o->entries, struct entry, node)
-		if (str_equal(e->tenant, tenant))
-			bytes += size_of(e->streams);
+	*ret_oldest = NULL;
+	LIST_FOREACH (e, &o->entries, struct entry, node) { // NOLINT: as below
+		if (!str_equal(e->tenant, tenant))
+			continue;
+		bytes += size_of(e->streams);
+		*ret_oldest = *ret_oldest ? *ret_oldest : e;
+	}
 	return bytes;
 }
 
-/* So that @more fit, for the tenant and for all. */
-static void make_room(struct outputs *o, const char *tenant, size_t more)
+/* One goes that stands in the way of @more. Return: whether there was one. */
+static bool drop_one(struct outputs *o, const char *tenant, size_t more)
 {
-	size_t own = bytes_of(o, tenant);
-	struct entry *e;
+	struct entry *oldest;
 
-	LIST_FOREACH (e, &o->entries, struct entry, node) {
-		if (own + more <= OUTPUTS_TENANT_BYTES)
-			break;
-		if (!str_equal(e->tenant, tenant))
-			continue;
-		own -= size_of(e->streams);
-		drop(o, e);
-	}
-	LIST_FOREACH (e, &o->entries, struct entry, node) {
-		if (o->bytes + more <= OUTPUTS_MAX_BYTES)
-			break;
-		drop(o, e);
-	}
+	if (bytes_of(o, tenant, &oldest) + more <= OUTPUTS_TENANT_BYTES)
+		oldest = o->bytes + more > OUTPUTS_MAX_BYTES
+		                 ? LIST_FIRST(&o->entries, struct entry, node)
+		                 : NULL;
+	if (oldest)
+		drop(o, oldest); // NOLINT: one that was freed has left the list
+	return oldest;
 }
 
 void outputs_keep(struct outputs *o, const char *tenant, const char *execution_id,
@@ -93,7 +91,8 @@ void outputs_keep(struct outputs *o, const char *tenant, const char *execution_i
 
 	if (more > OUTPUTS_TENANT_BYTES)
 		return;
-	make_room(o, tenant, more);
+	while (drop_one(o, tenant, more))
+		; /* until there is room */
 	e = NEW(struct entry);
 	e->tenant = xstrdup(tenant);
 	e->id = xstrdup(execution_id);

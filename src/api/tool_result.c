@@ -265,13 +265,10 @@ static void add_exception(const struct telling *t, struct buf *b)
 static const char *const advice[] = {
 	[EXEC_LIMIT_TIME] = "it ran out of time; ask for a larger timeout, or do less at once",
 	[EXEC_LIMIT_CPU] = "it ran out of processor time",
-	[EXEC_LIMIT_MEMORY] =
-		"it ran out of memory, in which files count; use less, or a sandbox with a larger "
-		"memory_limit",
+	[EXEC_LIMIT_MEMORY] = "it ran out of memory, files included; memory_limit can be larger",
 	[EXEC_LIMIT_PROCESSES] = "it may not have so many processes and threads; use fewer",
 	[EXEC_LIMIT_OUTPUT] = "it printed more than is kept; write long output to a file",
-	[EXEC_LIMIT_DISK] =
-		"/workspace is full; remove files, or use a sandbox with a larger disk_limit",
+	[EXEC_LIMIT_DISK] = "/workspace is full; remove files, or ask for a larger disk_limit",
 };
 static_assert(ARRAY_SIZE(advice) == EXEC_LIMIT_COUNT, "every limit has its advice");
 

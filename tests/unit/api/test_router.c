@@ -283,6 +283,19 @@ static void names_of_this_host_are_served(void **state)
 			fail_msg("'%s' is refused", good[i]);
 }
 
+static void a_page_of_our_own_is_served(void **state)
+{
+	(void)state;
+	assert_int_equal(check(false, "127.0.0.1:8000", "http://127.0.0.1:8000"), 0);
+	assert_int_equal(check(false, "box.example", "https://Box.Example"), 0);
+	/* Another port is another page, whoever serves it. */
+	assert_int_equal(check(false, "127.0.0.1:8000", "http://127.0.0.1:8001"), -1);
+	assert_int_equal(check(false, "127.0.0.1:8000", "http://127.0.0.1"), -1);
+	assert_int_equal(check(false, "127.0.0.1:8000", "ftp://127.0.0.1:8000"), -1);
+	assert_int_equal(check(false, "evil.example", "http://evil.example"), -1);
+	assert_int_equal(check(true, "localhost", "http://localhost"), -1);
+}
+
 static void other_names_are_refused(void **state)
 {
 	static const char *const bad[] = {NULL,
@@ -394,6 +407,7 @@ int main(void)
 		cmocka_unit_test(every_row_of_the_table_is_complete),
 		cmocka_unit_test(the_description_has_every_row),
 		cmocka_unit_test(names_of_this_host_are_served),
+		cmocka_unit_test(a_page_of_our_own_is_served),
 		cmocka_unit_test(other_names_are_refused),
 		cmocka_unit_test(a_page_of_somebody_else_is_refused_everywhere),
 		cmocka_unit_test(any_name_does_for_a_unix_socket),
