@@ -24,6 +24,8 @@ static const char instructions[] =
 
 static void request_free(struct mcp_request *q)
 {
+	if (q->holder)
+		*q->holder = NULL;
 	json_decref(q->id);
 	json_decref(q->params);
 	json_decref(q->token);
@@ -70,7 +72,7 @@ static void deliver(struct mcp_request *q, char *text, size_t len)
 static void end(struct mcp_request *q, char *text, size_t len)
 {
 	q->cancel = NULL;
-	if (q->starting) {
+	if (q->starting || q->holder) {
 		q->answer = text;
 		q->answer_len = len;
 		return;
@@ -308,6 +310,29 @@ static struct mcp_request *request_new(struct mcp_session *s, const struct rpc_m
 	return q;
 }
 
+/* Return: whether there is one; then @q is gone. */
+static bool take_answer(struct mcp_request *q, struct buf *ret_answer)
+{
+	if (!q->answer)
+		return false;
+	(void)!buf_add(ret_answer, q->answer, q->answer_len);
+	leave(q);
+	request_free(q);
+	return true;
+}
+
+void mcp_request_hold(struct mcp_request *q, struct mcp_request **holder)
+{
+	*holder = q;
+	q->holder = holder;
+}
+
+bool mcp_request_let_go(struct mcp_request *q, struct buf *ret_answer)
+{
+	q->holder = NULL;
+	return take_answer(q, ret_answer);
+}
+
 struct mcp_request *mcp_dispatch(struct mcp_session *s, const struct principal *who,
                                  const char *request_id, const struct rpc_message *m,
                                  struct buf *ret_answer)
@@ -328,12 +353,7 @@ struct mcp_request *mcp_dispatch(struct mcp_session *s, const struct principal *
 	method->run(q);
 	q->starting = false;
 	q->principal = NULL;
-	if (!q->answer)
-		return q;
-	(void)!buf_add(ret_answer, q->answer, q->answer_len);
-	leave(q);
-	request_free(q);
-	return NULL;
+	return take_answer(q, ret_answer) ? NULL : q;
 }
 
 /* Notifications. */

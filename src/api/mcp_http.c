@@ -30,7 +30,7 @@ struct post {
 	bool takes_events, takes_json;
 	bool array;         /* a batch: so is its answer */
 	struct buf answers; /* finished ones, with commas between them */
-	struct mcp_request *pending[BATCH_MAX];
+	struct mcp_request *pending[BATCH_MAX]; /* held; NULL: dropped meanwhile */
 	size_t pending_count, answers_count;
 	bool invalid; /* the message was none */
 };
@@ -141,7 +141,7 @@ static void take_request(struct post *p, const struct rpc_message *m)
 		mcp_dispatch(p->session, p->who, http_request_id(p->req), m, &answer);
 
 	if (q)
-		p->pending[p->pending_count++] = q;
+		mcp_request_hold(q, &p->pending[p->pending_count++]);
 	else
 		add_answer(p, answer.data, answer.len);
 }
@@ -214,9 +214,28 @@ static void answer_later(struct post *p)
 	}
 }
 
+/* Those that are still to be answered stay. What came later in the same batch may have cancelled
+ * some, or ended what they waited for. */
+static void settle(struct post *p)
+{
+	size_t count = p->pending_count;
+
+	p->pending_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		cleanup_buf struct buf text = BUF_INIT(p->mcp->router->config->max_answers_bytes);
+		struct mcp_request *q = p->pending[i];
+
+		if (q && mcp_request_let_go(q, &text))
+			add_answer(p, text.data, text.len);
+		else if (q)
+			p->pending[p->pending_count++] = q;
+	}
+}
+
 static void answer(struct post *p)
 {
 	http_drop_body(p->req);
+	settle(p);
 	if (p->pending_count == 0) {
 		answer_now(p);
 	} else if (p->takes_events) {

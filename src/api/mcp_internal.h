@@ -131,7 +131,9 @@ struct mcp_request {
 	struct mcp_stream *stream;
 	struct http_request *http;
 	bool starting;
-	char *answer; /* owned: given while starting */
+	/* Who has not yet said where the answer goes; set to NULL when the request is freed. */
+	struct mcp_request **holder;
+	char *answer; /* owned: given while starting, or while it is held */
 	size_t answer_len;
 	/* What it waits for; @cancel ends that. NULL: nothing. */
 	void *work;
@@ -177,6 +179,13 @@ void mcp_stream_beat(struct mcp_stream *t);
 struct mcp_request *mcp_dispatch(struct mcp_session *s, const struct principal *who,
                                  const char *request_id, const struct rpc_message *message,
                                  struct buf *ret_answer);
+/**
+ * mcp_request_hold - until mcp_request_let_go *@holder is @q, or NULL once it was dropped; an answer
+ * that comes meanwhile is kept. Between two messages of one batch anything may happen to the first.
+ */
+void mcp_request_hold(struct mcp_request *q, struct mcp_request **holder);
+/** mcp_request_let_go - Return: whether it was answered: then @ret_answer has it, and @q is gone. */
+bool mcp_request_let_go(struct mcp_request *q, struct buf *ret_answer);
 /** mcp_notify - a notification of the client. */
 void mcp_notify(struct mcp_session *s, const struct rpc_message *message);
 /** mcp_request_result - the end of @q; @result is released. */
