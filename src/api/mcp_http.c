@@ -28,8 +28,8 @@ struct post {
 	const struct principal *who;
 	struct mcp_session *session;
 	bool takes_events, takes_json;
-	bool array;         /* a batch: so is its answer */
-	struct buf answers; /* finished ones, with commas between them */
+	bool array;                             /* a batch: so is its answer */
+	struct buf answers;                     /* finished ones, with commas between them */
 	struct mcp_request *pending[BATCH_MAX]; /* held; NULL: dropped meanwhile */
 	size_t pending_count, answers_count;
 	bool invalid; /* the message was none */

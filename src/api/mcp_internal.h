@@ -180,11 +180,13 @@ struct mcp_request *mcp_dispatch(struct mcp_session *s, const struct principal *
                                  const char *request_id, const struct rpc_message *message,
                                  struct buf *ret_answer);
 /**
- * mcp_request_hold - until mcp_request_let_go *@holder is @q, or NULL once it was dropped; an answer
- * that comes meanwhile is kept. Between two messages of one batch anything may happen to the first.
+ * mcp_request_hold - until mcp_request_let_go *@holder is @q, or NULL once it was dropped; an
+ * answer that comes meanwhile is kept. Between two messages of one batch anything may happen to the
+ * first.
  */
 void mcp_request_hold(struct mcp_request *q, struct mcp_request **holder);
-/** mcp_request_let_go - Return: whether it was answered: then @ret_answer has it, and @q is gone. */
+/** mcp_request_let_go - Return: whether it was answered: then @ret_answer has it, and @q is gone.
+ */
 bool mcp_request_let_go(struct mcp_request *q, struct buf *ret_answer);
 /** mcp_notify - a notification of the client. */
 void mcp_notify(struct mcp_session *s, const struct rpc_message *message);

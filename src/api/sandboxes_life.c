@@ -66,9 +66,8 @@ static void rename_field(struct error *err)
 		}
 }
 
-static int check_notes(const json_t *body, struct error *err)
+static int check_notes(const json_t *body, const json_t *metadata, struct error *err)
 {
-	const json_t *metadata = json_object_get(body, "metadata");
 	const char *name = json_string_value(json_object_get(body, "name"));
 	cleanup_free char *text = metadata ? json_dumps(metadata, JSON_COMPACT) : NULL;
 
@@ -125,7 +124,7 @@ static int make(struct router *r, const struct http_request *req, const struct p
 
 	if (!image[0])
 		return error_field(err, "image", "must not be empty");
-	if (check_notes(body, err) < 0 ||
+	if (check_notes(body, json_object_get(body, "metadata"), err) < 0 ||
 	    tool_find_image(r, who->tenant, image, &template_id, err) < 0)
 		return -1;
 	asked = session_body(body, template_id, err);
@@ -239,7 +238,8 @@ static int change_env(struct session *session, const json_t *changes, bool whole
 	return -1;
 }
 
-static void change_notes(struct session *session, const json_t *body, bool whole)
+/* As they are to be. Return: owned. */
+static json_t *change_notes(const struct session *session, const json_t *body, bool whole)
 {
 	const json_t *metadata = json_object_get(body, "metadata");
 	struct session_info info = {0};
@@ -251,17 +251,20 @@ static void change_notes(struct session *session, const json_t *body, bool whole
 	if (metadata)
 		json_set(notes, "metadata",
 		         merge(json_object_get(notes, "metadata"), metadata, whole));
-	notes_write(session, notes);
+	return notes;
 }
 
 int sandboxes_change(struct session *session, const json_t *body, bool whole, struct error *err)
 {
-	/* The environment last: before it nothing was changed, after it nothing is refused. */
-	if (check_notes(body, err) < 0 ||
+	cleanup_json json_t *notes = change_notes(session, body, whole);
+
+	/* What it would have in all counts: small changes add up. The environment last: before it
+	 * nothing was changed, after it nothing is refused. */
+	if (check_notes(body, json_object_get(notes, "metadata"), err) < 0 ||
 	    check_resources(session, json_object_get(body, "resources"), err) < 0 ||
 	    change_env(session, json_object_get(body, "environment"), whole, err) < 0)
 		return -1;
-	change_notes(session, body, whole);
+	notes_write(session, TAKE_PTR(notes));
 	return 0;
 }
 

@@ -485,6 +485,19 @@ int policy_decide_session(const struct policy_rules *rules, const struct policy_
 	return finish(&in, complete(&in, decide_session), ret_decision);
 }
 
+int policy_check_env(const struct policy_rules *rules, const struct policy_stack *stack,
+                     char *const *env, struct error *err)
+{
+	const struct exec_request request = {.env = (char **)(uintptr_t)env};
+	struct policy_deciding in = begin(rules, stack, err);
+	int r;
+
+	in.request = &request;
+	r = policy_env_check(env, err) < 0 || policy_allow_env(&in) < 0 ? -1 : 0;
+	policy_decision_done(&in.d);
+	return r;
+}
+
 static void explain(struct policy_deciding *in, int r, struct policy_explanation *ret)
 {
 	ret->allowed = finish(in, r, &ret->decision) == 0;

@@ -135,6 +135,10 @@ int policy_decide(const struct policy_rules *rules, const struct policy_stack *s
 int policy_decide_session(const struct policy_rules *rules, const struct policy_stack *stack,
                           const struct session_request *request,
                           struct policy_decision *ret_decision, struct error *err) attr_must_check;
+/** policy_check_env - whether a box that is held to @stack may have these variables. */
+int policy_check_env(const struct policy_rules *rules, const struct policy_stack *stack,
+                     char *const *env, struct error *err) attr_must_check;
+
 /** policy_explain - what policy_decide would say of @request, and why. */
 void policy_explain(const struct policy_rules *rules, const struct policy_stack *stack,
                     const struct exec_request *request, struct policy_explanation *ret_explanation);

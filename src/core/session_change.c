@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/policy_env.h"
+#include "core/policy.h"
 #include "core/store_session.h"
 #include <signal.h>
 
@@ -33,7 +33,7 @@ int session_set_env(struct session *session, char *const *env, struct error *err
 {
 	if (session_is_over(session))
 		return session_refuse(session, "changed", err);
-	if (policy_env_check(env, err) < 0)
+	if (policy_check_env(session->service->rules, &session->stack, env, err) < 0)
 		return -1;
 	str_list_free(session->env);
 	session->env = copy_env(env);

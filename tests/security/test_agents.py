@@ -2,8 +2,12 @@
 """A hostile client of MCP and of the dialects for agents: what one message does to another, and to the daemon."""
 
 import json
+import pathlib
+import shutil
+import tempfile
 
 import pytest
+from support.daemon import Daemon
 from support.mcp import Mcp, events
 
 SLEEP = {"name": "execute_code", "arguments": {"code": "import time; time.sleep(60)", "language": "python"}}
@@ -58,3 +62,56 @@ def test_a_batch_may_end_what_its_own_requests_wait_for(mcp):
     assert set(got) == {run["id"], read["id"], end["id"]}
     assert got[run["id"]]["result"]["isError"] and got[read["id"]]["result"]["isError"]
     assert got[end["id"]]["result"]["isError"] is False
+
+
+# What a sandbox was made with can be changed later: not into what would have been refused.
+
+TEAM = """
+name: team
+extends: default
+env:
+  deny: ["*TOKEN*"]
+"""
+
+
+@pytest.fixture
+def policies():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=Daemon.prefix_of_homes))
+    folder.chmod(0o755)
+    (folder / "team.yaml").write_text(TEAM)
+    (folder / "team.yaml").chmod(0o644)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_changed_environment_is_held_to_the_policy(make_daemon, policies):
+    daemon = make_daemon(config=f"policy: {{dir: {policies}, default: team}}\n").start()
+    with daemon.client() as client:
+        asked = {"image": "python-basic", "environment": {"MY_TOKEN": "s3cret"}}
+        assert client.post("/api/v1/sandboxes", asked).status == 403
+        made = client.post("/api/v1/sandboxes", {"image": "python-basic", "environment": {"PLAIN": "1"}})
+        assert made.status == 201, made.json
+        path = f"/api/v1/sandboxes/{made.json['id']}"
+        for method in ("PATCH", "PUT"):
+            answer = client.request(method, path, {"environment": {"MY_TOKEN": "s3cret"}})
+            assert answer.status == 403 and "env.deny" in json.dumps(answer.json), answer.json
+        batch = {"action": "update", "sandbox_ids": [made.json["id"]], "parameters": {"environment": {"MY_TOKEN": "x"}}}
+        assert client.post("/api/v2/sandboxes:batch", batch).json["results"][0]["success"] is False
+        seen = client.post(f"{path}/exec", {"command": "env"}).json["stdout"]
+        assert "PLAIN=1" in seen and "TOKEN" not in seen
+        # What the policy lets through is let through here, too.
+        assert client.request("PATCH", path, {"environment": {"OTHER": "2"}}).status == 200
+        seen = client.post(f"{path}/exec", {"command": "env"}).json["stdout"]
+        assert "PLAIN=1" in seen and "OTHER=2" in seen
+
+
+def test_small_changes_do_not_add_up_to_unbounded_metadata(client):
+    made = client.post("/api/v1/sandboxes", {"image": "python-basic", "metadata": {"first": "1"}})
+    path = f"/api/v1/sandboxes/{made.json['id']}"
+    answers = [client.request("PATCH", path, {"metadata": {f"k{i}": "x" * 4000}}).status for i in range(8)]
+    assert answers[0] == 200 and answers[-1] == 400, answers
+    kept = client.get(path).json["metadata"]
+    assert len(json.dumps(kept)) < 20000 and kept["first"] == "1"
+    # Who takes some away has room again.
+    assert client.request("PATCH", path, {"metadata": {"k0": None, "k9": "x" * 3000}}).status == 200
+    assert client.request("DELETE", path).status == 204
