@@ -14,7 +14,7 @@ PYTHON     ?= /usr/bin/python3
 RELEASE  := build-release
 SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run test check lint asan fuzz bench soak test-vm install dist clean help setup-%
+.PHONY: all run test check lint asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
 
 all: $(BUILD)/build.ninja ## build everything into ./build
 	meson compile -C $(BUILD)
@@ -54,6 +54,9 @@ $(RELEASE)/build.ninja:
 bench: setup-bench $(RELEASE)/build.ninja ## measure against the peers that are installed
 	meson compile -C $(RELEASE)
 	MILLIBOX_BUILD=$(abspath $(RELEASE)) $(PYTHON) tests/bench/bench.py
+
+bench-compare: ## two runs of make bench beside each other: make bench-compare [A=OLDER.json B=NEWER.json]
+	@$(PYTHON) tests/bench/compare.py $(A) $(B)
 
 soak: setup-test ## random use and kills for a while: make soak [SECONDS=600] [SEED=...]
 	@$(MAKE) --no-print-directory all

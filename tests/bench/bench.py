@@ -43,25 +43,28 @@ def running(**settings):
         daemon.remove()
 
 
-def as_shipped():
-    """What somebody gets who installs it: pools as they are by default."""
-    return running(tcp=True)
-
-
-def on_demand():
-    """Every box is made when it is asked for."""
-    return running(tcp=True)
+def daemons():
+    """As shipped; with nothing made ahead; with no warm interpreter either, as a root of one's own has it."""
+    on, off = "true", "false"
+    pooled, single, cold = (
+        running(tcp=True, env={"MILLIBOX_POOLS_ENABLED": pools, "MILLIBOX_ZYGOTES_ENABLED": zygotes})
+        for pools, zygotes in ((on, on), (off, on), (off, off))
+    )
+    return pooled, single, cold
 
 
 def measure(args):
     results = {"when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "host": peers.versions()}
-    with as_shipped() as pooled, on_demand() as single, tempfile.TemporaryDirectory(prefix="mbxbench-") as home:
+    shipped, without_pools, without_both = daemons()
+    with shipped as pooled, without_pools as single, without_both as cold, tempfile.TemporaryDirectory(prefix="mbxbench-") as home:
         say(f"fresh boxes and peers, {args.rounds} rounds ...")
-        results["peers"] = rows_fresh.row_peers({"millibox": pooled.socket, "millibox, empty pool": single.socket}, pathlib.Path(home), args.rounds)
+        places = {"millibox": pooled.socket, "millibox, empty pool": single.socket, "millibox, cold": cold.socket}
+        results["peers"] = rows_fresh.row_peers(places, pathlib.Path(home), args.rounds)
         say("fresh boxes alone ...")
         results["pooled"] = rows_fresh.row_alone(pooled.socket)
         results["on_demand"] = rows_fresh.row_alone(single.socket)
-        results["shell"] = rows_fresh.row_shell(single.socket)
+        results["cold"] = rows_fresh.row_alone(cold.socket, rounds=200)
+        results["shell"] = rows_fresh.row_shell(cold.socket)
         results["memory"] = rows_cost.row_memory(pooled)
         say("throughput, bursts, saturation ...")
         results["throughput"] = rows_fresh.row_throughput(pooled.socket)
@@ -72,7 +75,7 @@ def measure(args):
         results["inside"] = rows_cost.row_inside(pooled)
         results["files"] = rows_cost.row_files(pooled)
         say(f"sessions, {args.sessions} ...")
-        results["session"] = rows_session.row_session(pooled, many=args.sessions)
+        results["session"] = rows_session.row_session(single, many=args.sessions)
         say(f"{args.boxes} boxes ...")
         results["many"] = rows_cost.row_many(single, args.boxes, 16)
     say("daemon start ...")
