@@ -202,6 +202,9 @@ void conn_resume(struct http_conn *c)
 static void hang_up(struct http_conn *c)
 {
 	c->hung_up = true;
+	/* Of one over TLS microhttpd does not always pass the end on. */
+	if (c->ws && c->listener->is_tls)
+		ws_hung_up(c->ws);
 	/* Not suspended: microhttpd reads the end itself. */
 	if (!c->suspended)
 		return;

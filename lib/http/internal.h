@@ -89,7 +89,8 @@ struct http_conn {
 	bool hung_up;
 	bool served; /* this is not its first request */
 	bool crowded;
-	bool unread; /* answered before the body was read: close gently */
+	bool unread;        /* answered before the body was read: close gently */
+	struct http_ws *ws; /* it is a WebSocket now; NULL: it is not */
 };
 
 enum request_phase {
@@ -142,6 +143,7 @@ struct http_request {
 	bool takes_body;   /* as it comes, by @sink */
 	bool body_held;    /* the sink took not all: microhttpd keeps the rest */
 	struct http_body_events sink;
+	struct http_ws *ws; /* owned: is to be a WebSocket; NULL: not, or it is one already */
 };
 
 /* server.c */
@@ -194,6 +196,17 @@ void answers_drop(struct http_request *req);
 /* response.c */
 /** response_queue - give the answer to microhttpd. */
 enum MHD_Result response_queue(struct http_request *req) attr_must_check;
+
+/** response_upgrade - answer with 101; microhttpd then hands the socket over. */
+void response_upgrade(struct http_request *req, MHD_UpgradeHandler handler, void *ctx);
+
+/* ws.c */
+/** ws_abort - at once, without a word to the client. */
+void ws_abort(struct http_ws *ws);
+/** ws_hung_up - the client has left. */
+void ws_hung_up(struct http_ws *ws);
+/** ws_unborn - the client left before it became one. */
+void ws_unborn(struct http_ws *ws);
 
 /* tls.c */
 /** tls_send - by hand, as much as the socket takes at once. */

@@ -64,7 +64,7 @@ static void set_answer(struct http_request *req, struct MHD_Response *response, 
 	add_header(response, "X-Process-Time", process_time);
 	add_header(response, "X-Content-Type-Options", "nosniff");
 	add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-	if (req->close || c->crowded || c->server->quiescing)
+	if (!req->ws && (req->close || c->crowded || c->server->quiescing))
 		add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	req->response = response;
 	req->status = status;
@@ -290,6 +290,17 @@ void http_stream_end(struct http_request *req)
 	assert(req->stream && !req->stream_ended);
 	req->gone_fn = NULL;
 	req->stream_ended = true;
+	conn_wait(req->conn, WAIT_REQUEST);
+	conn_resume(req->conn);
+}
+
+void response_upgrade(struct http_request *req, MHD_UpgradeHandler handler, void *ctx)
+{
+	struct MHD_Response *response = MHD_create_response_for_upgrade(handler, ctx);
+
+	assert(response);
+	req->gone_fn = NULL;
+	set_answer(req, response, MHD_HTTP_SWITCHING_PROTOCOLS, NULL);
 	conn_wait(req->conn, WAIT_REQUEST);
 	conn_resume(req->conn);
 }

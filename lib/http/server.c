@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/parse.h"
 #include "http/internal.h"
+#include "http/ws.h"
 #include "io/loop.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -257,6 +258,8 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
 	if (!req)
 		return;
 	c = req->conn;
+	if (req->ws)
+		ws_unborn(TAKE_PTR(req->ws));
 	request_gone(req);
 	tell_done(req, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
 	c->req = NULL;
@@ -367,6 +370,8 @@ void http_server_free(struct http_server *s)
 		return;
 	/* microhttpd refuses to end while connections are suspended. */
 	LIST_FOREACH (c, &s->conns, struct http_conn, node) {
+		if (c->ws)
+			ws_abort(c->ws);
 		if (c->req)
 			request_gone(c->req);
 		conn_resume(c);
@@ -403,7 +408,8 @@ static struct MHD_Daemon *start_mhd(struct http_listener *l, int fd, const struc
 	size_t pool = 2 * (config->max_header_bytes + REQUEST_LINE_MAX) + config->max_header_bytes +
 	              POOL_RECORDS;
 
-	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	unsigned flags =
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG;
 	struct MHD_OptionItem more[] = {
 		{MHD_OPTION_END, 0, NULL},
 		text_option(MHD_OPTION_HTTPS_MEM_CERT, tls ? tls->cert : NULL),
@@ -511,7 +517,9 @@ void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), voi
 	}
 	/* Connections without a request would keep us waiting for their idle time. */
 	LIST_FOREACH (c, &s->conns, struct http_conn, node)
-		if (!c->req)
+		if (c->ws)
+			http_ws_close(c->ws, HTTP_WS_GOING_AWAY);
+		else if (!c->req)
 			conn_cut(c);
 	server_check_quiet(s);
 }

@@ -89,6 +89,7 @@ void account_done(void *ctx, const struct http_request *req, const struct http_d
 route_fn mcp_post;
 route_fn mcp_get;
 route_fn mcp_delete;
+route_fn mcp_ws; /* mcp_ws.c */
 
 route_fn v1_metrics;
 route_fn v1_openapi;

@@ -109,6 +109,7 @@ struct mcp {
 	struct map *by_id;
 	struct list sessions;
 	size_t count;
+	size_t sockets;
 	struct list events; /* of all streams, the oldest first */
 	size_t bytes;
 	struct map *watched; /* "TENANT/ID" of a sandbox -> struct list of subscriptions */

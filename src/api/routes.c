@@ -127,6 +127,7 @@ static const struct route routes[] = {
 	{"POST",   "/mcp",                    ROUTE_BODY_JSON,     false, mcp_post,                "A message of the Model Context Protocol", SCOPE_ANY},
 	{"GET",    "/mcp",                    ROUTE_BODY_NONE,     false, mcp_get,                 "What the server says by itself, or the rest of a stream that was cut off", SCOPE_ANY},
 	{"DELETE", "/mcp",                    ROUTE_BODY_OPTIONAL, false, mcp_delete,              "End a session of the Model Context Protocol", SCOPE_ANY},
+	{"GET",    "/mcp/ws",                 ROUTE_BODY_NONE,     false, mcp_ws,                  "The Model Context Protocol over a WebSocket", SCOPE_ANY},
 
 	{"GET",     SE "/healthy",                    ROUTE_BODY_NONE,      true, se_healthy, "Whether the shared environment is there", SCOPE_ANY},
 	{"GET",     SE "/health",                     ROUTE_BODY_NONE,      true, v1_health, "The same, in the words of its documents", SCOPE_ANY},

@@ -15,8 +15,8 @@ static json_t *whole(double value)
 }
 
 /*
- * The few numbers of an older server, under its names. Answers are not compressed and there are no
- * WebSockets: what is said of those is true of that.
+ * The few numbers of an older server, under its names. Answers are not compressed: what is said of
+ * that is true.
  */
 static void reply_summary(struct http_request *req, const struct metrics *m)
 {
@@ -29,7 +29,7 @@ static void reply_summary(struct http_request *req, const struct metrics *m)
 	json_set(j, "requests_total", whole(requests));
 	json_set(j, "average_duration_us", json_real(requests > 0 ? seconds * 1e6 / requests : 0));
 	json_set(j, "active_connections", whole(metrics_value(m, METRIC_CONNECTIONS, NULL)));
-	json_set(j, "websocket_connections", json_integer(0));
+	json_set(j, "websocket_connections", whole(metrics_value(m, METRIC_WEBSOCKETS, NULL)));
 	json_set(j, "errors_total", whole(metrics_total(m, METRIC_ERRORS)));
 	json_set(j, "bytes_served", whole(metrics_total(m, METRIC_HTTP_BYTES)));
 	json_set(j, "compression_ratio", json_real(1));

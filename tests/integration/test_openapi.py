@@ -6,7 +6,7 @@ import pytest
 from support.daemon import Daemon
 from support.openapi import Bench, Description, check_answer
 
-REFUSED = {"refuseInternal": 401, "refuseInternalSpec": 401}
+REFUSED = {"refuseInternal": 401, "refuseInternalSpec": 401, "mcpSocket": 426}
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from support import host
 from support.daemon import BUILD
 from support.identity import V1
 from support.metrics import Metrics
+from support.websocket import WebSocket
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl")
 
@@ -163,6 +164,23 @@ def test_requests_run_over_tls(served, authority):
     # The Unix socket is as it was.
     with served.client() as client:
         assert client.get("/healthz").status == 200
+
+
+@pytest.mark.boxes
+def test_a_websocket_over_tls(served, authority):
+    context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
+    with WebSocket(("localhost", served.port), tls=context) as ws:
+        ws.initialize()
+        answer = ws.ask("tools/call", {"name": "execute_code", "arguments": {"language": "shell", "code": "seq 50000"}})
+        assert answer["result"]["structuredContent"]["stdout_size"] > 200000
+        assert ws.ask("ping")["result"] == {}
+    with served.client() as client:
+        host.wait_until(lambda: Metrics(client.get("/metrics").body.decode()).value("websocket_connections") == 0, 10, "it is gone")
+    # One that is open when the daemon stops does not keep it.
+    ws = WebSocket(("localhost", served.port), tls=context)
+    ws.initialize()
+    assert served.stop() == 0, served.log()
+    ws.close()
 
 
 @pytest.mark.boxes

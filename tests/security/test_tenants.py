@@ -91,6 +91,7 @@ SHARED = {
         for rest in ("prompts", "prompts/{id}", "resources", "resources/{path}")
     },
     **{f"{base}/sandboxes:batch": "what it names in its body, see below" for base in ("/api/v2", "/api")},
+    "/mcp/ws": "a session of the one who connects",
     "/mcp": "its sessions are named by a header: the tests of MCP ask for another tenant's",
     "/workspace/se/healthy": "of the daemon",
     "/workspace/se/health": "of the daemon",

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/ws.h"
+
+#include "base/alloc.h"
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "http/internal.h"
+#include "io/loop.h"
+#include "io/timer.h"
+#include <errno.h>
+#include <gnutls/crypto.h>
+#include <string.h>
+#include <strings.h>
+#include <wslay/wslay.h>
+
+/*
+ * Theory of operation. After the answer 101 microhttpd leaves the socket alone, and keeps the
+ * connection and its request until it is told that the socket is done with. Between the answer and
+ * that hand-over the request owns the socket-to-be; after it the connection does.
+ *
+ * Ending is marked at once and done from the loop (finish): neither wslay nor microhttpd may be on
+ * the stack.
+ */
+
+#define MAGIC      "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+#define KEY_LEN    24
+#define NONCE_LEN  16
+#define SHA1_LEN   20
+#define PING_US    (54 * USEC_PER_SEC)
+#define SILENCE_US (120 * USEC_PER_SEC) /* nothing came, not even an answer to two pings */
+#define CLOSE_US   (5 * USEC_PER_SEC)   /* for the client to close, too */
+
+struct http_ws {
+	struct http_request *req; /* until the socket is ours */
+	struct http_conn *conn;
+	struct loop *loop;
+	struct MHD_UpgradeResponseHandle *urh; /* NULL: the socket is not ours yet */
+	int fd;                                /* microhttpd's */
+	struct watch *watch;
+	struct timer *timer;
+	wslay_event_context_ptr wslay;
+	struct http_ws_config config;
+	struct http_ws_events events;
+	char *early; /* owned: what came with the handshake */
+	size_t early_len, early_off;
+	uint64_t heard_us;
+	bool inside; /* wslay is on the stack */
+	bool closing, ending;
+};
+
+/* The end. */
+
+static void ws_free(struct http_ws *ws)
+{
+	if (ws->wslay)
+		wslay_event_context_free(ws->wslay);
+	watch_free(ws->watch);
+	timer_free(ws->timer);
+	free(ws->early);
+	free(ws);
+}
+
+static void finish(void *arg)
+{
+	struct http_ws *ws = arg;
+	struct http_listener *l = ws->conn->listener;
+
+	ws->conn->ws = NULL;
+	watch_free(TAKE_PTR(ws->watch));
+	(void)MHD_upgrade_action(ws->urh, MHD_UPGRADE_ACTION_CLOSE); /* cannot fail for this one */
+	listener_run_soon(l);
+	ws->events.on_closed(ws->events.ctx);
+	ws_free(ws);
+}
+
+static void end(struct http_ws *ws)
+{
+	if (ws->ending)
+		return;
+	ws->ending = true;
+	watch_set(ws->watch, 0);
+	timer_stop(ws->timer);
+	loop_defer(ws->loop, finish, ws);
+}
+
+void ws_abort(struct http_ws *ws)
+{
+	loop_cancel(ws->loop, finish, ws);
+	finish(ws);
+}
+
+void ws_hung_up(struct http_ws *ws)
+{
+	end(ws);
+}
+
+void ws_unborn(struct http_ws *ws)
+{
+	ws->events.on_closed(ws->events.ctx);
+	ws_free(ws);
+}
+
+/* Bytes. */
+
+static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *room, size_t len, int flags,
+                       void *user)
+{
+	struct http_ws *ws = user;
+	size_t early = ws->early_len - ws->early_off;
+	ssize_t n;
+
+	(void)flags;
+	if (early > 0) {
+		early = early < len ? early : len;
+		memcpy(room, ws->early + ws->early_off, early);
+		ws->early_off += early;
+		return (ssize_t)early;
+	}
+	n = recv(ws->fd, room, len, MSG_DONTWAIT);
+	if (n > 0) {
+		ws->heard_us = clock_us();
+		return n;
+	}
+	wslay_event_set_error(ctx, n < 0 && (errno == EAGAIN || errno == EINTR)
+	                                   ? WSLAY_ERR_WOULDBLOCK
+	                                   : WSLAY_ERR_CALLBACK_FAILURE);
+	return -1;
+}
+
+static ssize_t on_send(wslay_event_context_ptr ctx, const uint8_t *data, size_t len, int flags,
+                       void *user)
+{
+	struct http_ws *ws = user;
+	ssize_t n = send(ws->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	(void)flags;
+	if (n >= 0)
+		return n;
+	wslay_event_set_error(ctx, errno == EAGAIN || errno == EINTR ? WSLAY_ERR_WOULDBLOCK
+	                                                             : WSLAY_ERR_CALLBACK_FAILURE);
+	return -1;
+}
+
+static void queue_close(struct http_ws *ws, enum http_ws_code code)
+{
+	ws->closing = true;
+	/* Refused where one is on its way already. */
+	(void)wslay_event_queue_close(ws->wslay, (uint16_t)code, NULL, 0);
+}
+
+static void on_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *arg,
+                   void *user)
+{
+	struct http_ws *ws = user;
+
+	(void)ctx;
+	if (ws->closing)
+		return;
+	if (arg->opcode == WSLAY_TEXT_FRAME)
+		ws->events.on_message(ws->events.ctx, (const char *)arg->msg, arg->msg_length);
+	else if (arg->opcode == WSLAY_BINARY_FRAME)
+		queue_close(ws, HTTP_WS_NOT_TEXT);
+	else if (arg->opcode == WSLAY_CONNECTION_CLOSE)
+		ws->closing = true;
+}
+
+/* Send what waits, and wait for what is to come. */
+static void pump(struct http_ws *ws)
+{
+	int r;
+
+	if (ws->inside || ws->ending)
+		return;
+	ws->inside = true;
+	r = wslay_event_send(ws->wslay);
+	ws->inside = false;
+	/* What waits counts as an answer does: many that do not read must not fill the memory. */
+	answers_set(ws->conn->req, wslay_event_get_queued_msg_length(ws->wslay));
+	if (r < 0 || (!wslay_event_want_read(ws->wslay) && !wslay_event_want_write(ws->wslay))) {
+		end(ws);
+		return;
+	}
+	watch_set(ws->watch, (wslay_event_want_read(ws->wslay) ? WATCH_READ : 0) |
+	                             (wslay_event_want_write(ws->wslay) ? WATCH_WRITE : 0));
+	if (ws->closing)
+		timer_start(ws->timer, CLOSE_US);
+}
+
+static void take(struct http_ws *ws)
+{
+	int r;
+
+	ws->inside = true;
+	r = wslay_event_recv(ws->wslay);
+	ws->inside = false;
+	if (r < 0)
+		end(ws);
+	else
+		pump(ws);
+}
+
+static void on_ready(void *ctx, int events)
+{
+	struct http_ws *ws = ctx;
+
+	if (ws->ending)
+		return;
+	if (events & WATCH_READ && wslay_event_want_read(ws->wslay))
+		take(ws);
+	else
+		pump(ws);
+}
+
+static void on_timer(void *ctx)
+{
+	struct http_ws *ws = ctx;
+	const struct wslay_event_msg ping = {.opcode = WSLAY_PING, .msg = NULL, .msg_length = 0};
+
+	if (ws->closing || clock_us() - ws->heard_us > SILENCE_US ||
+	    wslay_event_queue_msg(ws->wslay, &ping) != 0) {
+		end(ws);
+		return;
+	}
+	timer_start(ws->timer, PING_US);
+	pump(ws);
+}
+
+void http_ws_send(struct http_ws *ws, const char *text, size_t len)
+{
+	const struct wslay_event_msg msg = {
+		.opcode = WSLAY_TEXT_FRAME, .msg = (const uint8_t *)text, .msg_length = len};
+	size_t waiting;
+
+	if (!ws->urh || ws->closing || ws->ending)
+		return;
+	waiting = wslay_event_get_queued_msg_length(ws->wslay);
+	if (waiting > ws->config.max_waiting || wslay_event_queue_msg(ws->wslay, &msg) != 0)
+		end(ws);
+	else
+		pump(ws);
+}
+
+void http_ws_close(struct http_ws *ws, enum http_ws_code code)
+{
+	if (ws->closing || ws->ending)
+		return;
+	ws->closing = true;
+	if (!ws->urh)
+		return; /* on_upgraded goes on */
+	queue_close(ws, code);
+	pump(ws);
+}
+
+/* The beginning. */
+
+/* NOLINTNEXTLINE(readability-function-size): the parameters are microhttpd's */
+static void on_upgraded(void *cls, struct MHD_Connection *mhd, void *req_cls, const char *extra,
+                        size_t extra_len, MHD_socket sock, struct MHD_UpgradeResponseHandle *urh)
+{
+	static const struct wslay_event_callbacks callbacks = {
+		.recv_callback = on_recv, .send_callback = on_send, .on_msg_recv_callback = on_msg};
+	struct http_ws *ws = cls;
+	int r;
+
+	(void)mhd;
+	(void)req_cls;
+	ws->req->ws = NULL;
+	ws->req = NULL;
+	ws->conn->ws = ws;
+	ws->urh = urh;
+	ws->fd = sock;
+	ws->early = extra_len > 0 ? xmemdup0(extra, extra_len) : NULL;
+	ws->early_len = extra_len;
+	ws->heard_us = clock_us();
+	conn_wait_end(ws->conn);
+	r = wslay_event_context_server_init(&ws->wslay, &callbacks, ws);
+	assert(r == 0); /* fails for want of memory only */
+	(void)r;
+	wslay_event_config_set_max_recv_msg_length(ws->wslay, ws->config.max_message);
+	ws->watch = watch_new(ws->loop, sock, on_ready, ws);
+	ws->timer = timer_new(ws->loop, on_timer, ws);
+	timer_start(ws->timer, PING_US);
+	if (ws->closing)
+		queue_close(ws, HTTP_WS_GOING_AWAY);
+	take(ws);
+}
+
+/* Whether a list of words has @word. */
+static bool has_word(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	while (list && *list) {
+		size_t n;
+
+		list += strspn(list, ", \t");
+		n = strcspn(list, ", \t");
+		if (n == len && strncasecmp(list, word, n) == 0)
+			return true;
+		list += n;
+	}
+	return false;
+}
+
+static int check_handshake(const struct http_request *req, struct error *err)
+{
+	const char *version = http_header(req, "Sec-WebSocket-Version");
+	const char *key = http_header(req, "Sec-WebSocket-Key");
+	size_t len = 0;
+	cleanup_free char *nonce = NULL;
+
+	if (!str_equal(http_method(req), "GET") ||
+	    !has_word(http_header(req, "Upgrade"), "websocket") ||
+	    !has_word(http_header(req, "Connection"), "Upgrade"))
+		return error_field(err, "Upgrade",
+		                   "must be websocket: this path is for WebSockets");
+	if (!version || !str_equal(version, "13"))
+		return error_field(err, "Sec-WebSocket-Version", "must be 13");
+	if (key && strlen(key) == KEY_LEN)
+		nonce = base64_decode(key, KEY_LEN, &len);
+	if (len != NONCE_LEN)
+		return error_field(err, "Sec-WebSocket-Key", "must be 16 bytes in base64");
+	if (req->conn->server->quiescing)
+		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+	return 0;
+}
+
+/* What proves that a WebSocket was understood. Return: owned. */
+static char *accept_text(const char *key)
+{
+	char text[KEY_LEN + sizeof(MAGIC)];
+	uint8_t digest[SHA1_LEN];
+	int r;
+
+	(void)snprintf(text, sizeof(text), "%s" MAGIC, key);
+	r = gnutls_hash_fast(GNUTLS_DIG_SHA1, text, strlen(text), digest);
+	assert(r == 0);
+	(void)r;
+	return base64_encode(digest, sizeof(digest));
+}
+
+int http_ws_accept(struct http_request *req, const struct http_ws_config *config,
+                   const struct http_ws_events *events, struct http_ws **ret_ws, struct error *err)
+{
+	cleanup_free char *proof = NULL;
+	struct http_ws *ws;
+
+	if (check_handshake(req, err) < 0)
+		return -1;
+	proof = accept_text(http_header(req, "Sec-WebSocket-Key"));
+	http_add_header(req, "Upgrade", "websocket");
+	http_add_header(req, "Sec-WebSocket-Accept", proof);
+	if (config->protocol &&
+	    has_word(http_header(req, "Sec-WebSocket-Protocol"), config->protocol))
+		http_add_header(req, "Sec-WebSocket-Protocol", config->protocol);
+	ws = NEW(struct http_ws);
+	*ws = (struct http_ws){.req = req,
+	                       .conn = req->conn,
+	                       .loop = req->conn->server->config.loop,
+	                       .fd = -1,
+	                       .config = *config,
+	                       .events = *events};
+	req->ws = ws;
+	response_upgrade(req, on_upgraded, ws);
+	*ret_ws = ws;
+	return 0;
+}

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MCP over a WebSocket: the handshake, messages, what ends it, and clients that behave badly."""
+
+import contextlib
+import json
+
+import pytest
+
+from support import host, metrics
+from support.daemon import Daemon
+from support.identity import KeyClient, V1, make_key, make_tenant
+from support.websocket import BINARY, CLOSE, PING, PONG, TEXT, Closed, Refused, WebSocket
+
+
+def address(daemon):
+    return daemon.socket
+
+
+@pytest.fixture
+def ws(daemon):
+    with WebSocket(address(daemon)) as socket:
+        yield socket
+
+
+def call(ws, tool, **arguments):
+    return ws.ask("tools/call", {"name": tool, "arguments": arguments})["result"]
+
+
+def open_sockets(client):
+    return metrics.read(client).total("websocket_connections")
+
+
+def test_a_whole_conversation(ws):
+    told = ws.initialize()
+    assert told["protocolVersion"] == "2025-11-25" and told["serverInfo"]["name"] == "millibox"
+    assert ws.ask("ping")["result"] == {}
+    names = {t["name"] for t in ws.ask("tools/list")["result"]["tools"]}
+    assert "create_sandbox" in names
+    made = call(ws, "create_sandbox", image="python:3.11")["structuredContent"]["sandbox_id"]
+    told = call(ws, "run_python", sandbox_id=made, code="print(6 * 7)")
+    assert told["structuredContent"]["stdout"] == "42\n" and not told["isError"]
+    told = ws.ask("resources/read", {"uri": f"log://{made}"})["result"]
+    assert "42" in told["contents"][0]["text"]
+    assert not call(ws, "terminate_sandbox", sandbox_id=made)["isError"]
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_every_version(ws, version):
+    assert ws.initialize(version)["protocolVersion"] == version
+
+
+def test_progress_comes_on_the_way(ws):
+    ws.initialize()
+    answer = ws.ask("tools/call", {"name": "execute_code", "_meta": {"progressToken": "t"},
+                                   "arguments": {"language": "shell", "code": "echo one; sleep 0.3; echo two"}})
+    assert answer["result"]["structuredContent"]["stdout"] == "one\ntwo\n"
+    assert any(m["method"] == "notifications/progress" and m["params"]["progressToken"] == "t" for m in ws.told), ws.told
+
+
+def test_requests_overlap_and_are_cancelled(ws):
+    ws.initialize()
+    ws.send(json.dumps({"jsonrpc": "2.0", "id": "slow", "method": "tools/call",
+                        "params": {"name": "execute_code", "arguments": {"language": "shell", "code": "sleep 300"}}}))
+    assert ws.ask("ping")["result"] == {}
+    ws.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}}))
+    assert ws.ask("ping")["result"] == {} and ws.told == []
+
+
+def test_what_comes_with_the_handshake_is_not_lost(daemon):
+    first = WebSocket.frame(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+    with WebSocket(address(daemon), early=first) as ws:
+        assert ws.message() == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+def test_messages_in_pieces_and_large_ones(ws):
+    ws.initialize()
+    text = json.dumps({"jsonrpc": "2.0", "id": 77, "method": "ping"})
+    ws.send(text[:10], fin=False)
+    ws.send("", opcode=PING)
+    ws.send(text[10:20], opcode=0, fin=False)
+    ws.send(text[20:], opcode=0)
+    frames = [ws.receive(), ws.receive()]
+    assert (PONG, b"") in frames and any(op == TEXT and json.loads(data)["id"] == 77 for op, data in frames)
+    code = "print(len('" + "x" * 300000 + "'))"
+    assert call(ws, "execute_code", language="python", code=code)["structuredContent"]["stdout"] == "300000\n"
+    assert call(ws, "execute_code", language="shell", code="seq 60000")["structuredContent"]["stdout_size"] > 300000
+
+
+@pytest.mark.parametrize("bad, code", [
+    ("nonsense", -32700),
+    ("[]", -32600),
+    ('[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
+    ('{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600),
+    ('{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+    ('{"jsonrpc":"2.0","id":1,"method":"no/such"}', -32601),
+    ('{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32600),
+])
+def test_messages_that_are_wrong(ws, bad, code):
+    ws.send(bad)
+    assert ws.message()["error"]["code"] == code
+    assert ws.ask("ping")["result"] == {}  # it goes on
+
+
+@pytest.mark.parametrize("bad", [
+    {"Upgrade": None}, {"Upgrade": "h2c"}, {"Connection": "close"}, {"Sec_WebSocket_Version": "8"}, {"Sec_WebSocket_Version": None},
+    {"Sec_WebSocket_Key": None}, {"Sec_WebSocket_Key": "short"}, {"Sec_WebSocket_Key": "!" * 24},
+])
+def test_handshakes_that_are_none(daemon, client, bad):
+    before = open_sockets(client)
+    with pytest.raises(Refused) as refused:
+        WebSocket(address(daemon), **bad)
+    assert refused.value.status == 426 and refused.value.headers["sec-websocket-version"] == "13"
+    assert refused.value.json["field"] in ("Upgrade", "Sec-WebSocket-Version", "Sec-WebSocket-Key")
+    assert open_sockets(client) == before
+
+
+def test_a_subprotocol_is_chosen(daemon):
+    with WebSocket(address(daemon), Sec_WebSocket_Protocol="other, mcp") as ws:
+        assert ws.headers["sec-websocket-protocol"] == "mcp"
+    with WebSocket(address(daemon), Sec_WebSocket_Protocol="other") as ws:
+        assert "sec-websocket-protocol" not in ws.headers
+
+
+def closing(ws):
+    with pytest.raises(Closed) as closed:
+        while True:
+            ws.receive()
+    return closed.value.code
+
+
+def test_what_closes_it(daemon):
+    def after(*frames):
+        with WebSocket(address(daemon)) as ws:
+            for data in frames:
+                ws.sock.sendall(data)
+            return closing(ws)
+
+    frame = WebSocket.frame
+    assert after(frame(b"\x00", opcode=BINARY)) == 1003
+    assert after(frame(b"\xff\xfe")) == 1007
+    assert after(frame("{}", masked=False)) == 1002
+    assert after(frame("{}", opcode=3)) == 1002
+    assert after(frame(b"\x03\xe8", opcode=CLOSE)) == 1000
+    assert after(frame("x", opcode=PING, fin=False)) in (1002, None)
+    huge = frame(b" " * (9 << 20))
+    with WebSocket(address(daemon)) as ws, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        ws.sock.sendall(huge)
+        assert closing(ws) in (1009, None)
+
+
+def test_its_session_and_what_runs_go_with_it(daemon, client):
+    sockets, sessions = open_sockets(client), metrics.read(client).total("sandbox_mcp_sessions")
+    ws = WebSocket(address(daemon))
+    ws.initialize()
+    assert open_sockets(client) == sockets + 1 and metrics.read(client).total("sandbox_mcp_sessions") == sessions + 1
+    made = call(ws, "create_sandbox")["structuredContent"]["sandbox_id"]
+    ws.send(json.dumps({"jsonrpc": "2.0", "id": 9, "method": "tools/call",
+                        "params": {"name": "exec_command", "arguments": {"sandbox_id": made, "command": "sleep 300"}}}))
+    status = lambda: client.get(f"{V1}/sessions/{made}/status")
+    host.wait_until(lambda: status().status == 200 and status().json["status"] == "running", 20, "it runs")
+    ws.close()
+    host.wait_until(lambda: status().json["status"] == "cancelled", 20, "it was ended")
+    host.wait_until(lambda: open_sockets(client) == sockets, 20, "the socket is gone")
+    assert metrics.read(client).total("sandbox_mcp_sessions") == sessions
+    assert client.request("DELETE", f"{V1}/sessions/{made}").status == 200
+
+
+def test_a_client_that_does_not_read_is_cut_off(daemon, client):
+    before = open_sockets(client)
+    with WebSocket(address(daemon)) as ws, WebSocket(address(daemon)) as other:
+        ws.initialize()
+        other.initialize()
+        ask = WebSocket.frame(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})) * 50
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
+            for _ in range(200):
+                ws.sock.sendall(ask)
+        host.wait_until(lambda: open_sockets(client) == before + 1, 30, "it was cut off")
+        assert other.ask("ping")["result"] == {}  # nobody else is disturbed
+
+
+def test_many_at_once(daemon, client):
+    before = open_sockets(client)
+    with contextlib.ExitStack() as stack:
+        every = [stack.enter_context(WebSocket(address(daemon))) for _ in range(40)]
+        for ws in every:
+            ws.initialize()
+        for ws in every:
+            ws.send(json.dumps({"jsonrpc": "2.0", "id": 5, "method": "tools/list"}))
+        assert all(ws.message()["id"] == 5 for ws in every)
+        assert open_sockets(client) == before + 40
+    host.wait_until(lambda: open_sockets(client) == before, 20, "all are gone")
+
+
+def test_the_daemon_says_that_it_ends():
+    d = Daemon().start()
+    ws = WebSocket(d.socket)
+    ws.initialize()
+    idle = WebSocket(d.socket)
+    d.process.terminate()
+    assert closing(ws) == 1001 and closing(idle) == 1001
+    ws.close()
+    idle.close()
+    assert d.process.wait(20) == 0, d.log()
+    assert d.stop() == 0
+    d.remove()
+
+
+def test_it_can_be_disabled():
+    d = Daemon(config="mcp: {enabled: false}\n").start()
+    with pytest.raises(Refused) as refused:
+        WebSocket(d.socket)
+    assert refused.value.status == 404
+    assert d.stop() == 0, d.log()
+    d.remove()
+
+
+@pytest.fixture
+def keyed():
+    d = Daemon(tcp=True).start()
+    with d.client() as admin:
+        make_tenant(admin, "alice")
+        yield d, admin
+    assert d.stop() == 0, d.log()
+    d.remove()
+
+
+def test_keys_and_tenants(keyed):
+    d, admin = keyed
+    key = make_key(admin, "alice")
+    where = d.tcp_address()
+    for headers in ({}, {"Authorization": "Bearer mb_wrong"}):
+        with pytest.raises(Refused) as refused:
+            WebSocket(where, headers={"Host": "127.0.0.1", **headers})
+        assert refused.value.status == 401
+    with pytest.raises(Refused) as refused:
+        WebSocket(where, headers={"Host": "127.0.0.1", "Origin": "http://evil.example", "X-API-Key": key})
+    assert refused.value.status == 403
+    with WebSocket(where, headers={"Host": "127.0.0.1", "X-API-Key": key}) as ws:
+        ws.initialize()
+        made = call(ws, "create_sandbox")["structuredContent"]["sandbox_id"]
+        assert admin.get(f"{V1}/sessions/{made}").status == 404  # of another tenant
+        with contextlib.closing(KeyClient(where, key)) as alice:
+            assert alice.get(f"{V1}/sessions/{made}").status == 200
+        ident = next(k["id"] for k in admin.get(f"{V1}/keys").json["keys"] if k["tenant"] == "alice")
+        assert admin.request("DELETE", f"{V1}/keys/{ident}").status in (200, 204)
+        ws.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+        assert closing(ws) == 1008
+
+
+def test_scopes_hold(keyed):
+    d, admin = keyed
+    key = make_key(admin, "alice", scopes=["read"])
+    with WebSocket(d.tcp_address(), headers={"Host": "127.0.0.1", "Authorization": f"Bearer {key}"}) as ws:
+        ws.initialize()
+        told = ws.ask("tools/call", {"name": "create_sandbox", "arguments": {}})
+        assert told["result"]["isError"] and "scope sessions" in told["result"]["content"][0]["text"]
+        assert call(ws, "list_sandboxes")["structuredContent"]["total_count"] == 0
+
+
+def test_messages_count_for_the_rate(keyed):
+    d, admin = keyed
+    make_tenant(admin, "slow", quotas={"requests_per_second": 2, "burst": 5})
+    key = make_key(admin, "slow")
+    with WebSocket(d.tcp_address(), headers={"Host": "127.0.0.1", "X-API-Key": key}) as ws:
+        ws.initialize()
+        answers = [ws.ask("ping") for _ in range(50)]
+        assert any(a.get("error", {}).get("data", {}).get("error_code") == "Sandbox.QuotaExceeded" for a in answers), answers[-1]
+
+
