@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 
+#include "base/alloc.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,4 +63,14 @@ size_t str_list_count(char *const *list)
 	while (list && list[count])
 		count++;
 	return count;
+}
+
+char **str_list_copy(char *const *list)
+{
+	size_t count = str_list_count(list);
+	char **copy = xcalloc(count + 1, sizeof(*copy));
+
+	for (size_t i = 0; i < count; i++)
+		copy[i] = xstrdup(list[i]);
+	return copy;
 }

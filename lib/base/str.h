@@ -21,3 +21,5 @@ void str_list_free(char **list);
 void str_list_freep(char ***list);
 #define cleanup_str_list attr_cleanup(str_list_freep)
 size_t str_list_count(char *const *list);
+/** str_list_copy - all of it; an empty one for NULL. */
+char **str_list_copy(char *const *list) attr_owned(str_list_free);

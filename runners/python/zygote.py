@@ -36,12 +36,17 @@ def load(fd):
 
 
 def preload(names):
-    """Modules of the template. What fails fails again in the program that wants it, and is told there."""
+    """Modules of the template. What fails fails again in the program that wants it, and is told there; what they say
+    meanwhile, of fonts that are not there and the like, is no operator's concern."""
+    stderr = posix.dup(2)
+    posix.dup2(1, 2)  # /dev/null, from the engine
     for name in names:
         try:
             __import__(name)
         except BaseException:
             pass
+    posix.dup2(stderr, 2)
+    posix.close(stderr)
 
 
 def renew_numpy(module):

@@ -99,16 +99,6 @@ static char *copy_bytes(const char *data, size_t len)
 	return data ? xmemdup0(data, len) : NULL;
 }
 
-static char **copy_list(char *const *list)
-{
-	size_t count = list ? str_list_count(list) : 0;
-	char **copy = list ? xcalloc(count + 1, sizeof(*copy)) : NULL;
-
-	for (size_t i = 0; i < count; i++)
-		copy[i] = xstrdup(list[i]);
-	return copy;
-}
-
 /* Sizes were bounded by the request's body; how many copies there are, by the queue. */
 struct exec_request *exec_request_copy(const struct exec_request *request)
 {
@@ -126,8 +116,8 @@ struct exec_request *exec_request_copy(const struct exec_request *request)
 	copy->policy = request->policy ? xstrdup(request->policy) : NULL;
 	copy->template_id = request->template_id ? xstrdup(request->template_id) : NULL;
 	copy->template = template_ref(request->template);
-	copy->args = copy_list(request->args);
-	copy->env = copy_list(request->env);
+	copy->args = request->args ? str_list_copy(request->args) : NULL;
+	copy->env = request->env ? str_list_copy(request->env) : NULL;
 	copy->files = xcalloc(request->files_count + 1, sizeof(*copy->files));
 	for (size_t i = 0; i < request->files_count; i++) {
 		const struct exec_request_file *file = &request->files[i];

@@ -216,24 +216,14 @@ int policies_reload(struct policies *p, struct error *err)
 	return 0;
 }
 
-static char **copy_list(char *const *list)
-{
-	size_t count = list ? str_list_count(list) : 0;
-	char **copy = xcalloc(count + 1, sizeof(*copy));
-
-	for (size_t i = 0; i < count; i++)
-		copy[i] = xstrdup(list[i]);
-	return copy;
-}
-
 struct policies *policies_load(const struct policies_config *config, struct error *err)
 {
 	attr_cleanup(policies_freep) struct policies *p = NEW(struct policies);
 
 	p->dir = xstrdup(config->dir);
 	p->fallback = xstrdup(config->fallback);
-	p->selectable = copy_list(config->selectable);
-	p->files = copy_list((char *const *)config->files);
+	p->selectable = str_list_copy(config->selectable);
+	p->files = str_list_copy((char *const *)config->files);
 	return policies_reload(p, err) < 0 ? NULL : TAKE_PTR(p);
 }
 

@@ -519,16 +519,6 @@ struct policy *policy_parse(const char *data, size_t len, const char *name, stru
 	return TAKE_PTR(policy);
 }
 
-static char **copy_list(char *const *items)
-{
-	size_t count = str_list_count(items);
-	char **copy = xcalloc(count + 1, sizeof(*copy));
-
-	for (size_t i = 0; i < count; i++)
-		copy[i] = xstrdup(items[i]);
-	return copy;
-}
-
 static void inherit_rule(const struct policy_key *key, struct policy *policy,
                          const struct policy *parent)
 {
@@ -536,7 +526,7 @@ static void inherit_rule(const struct policy_key *key, struct policy *policy,
 		const struct policy_list *from = rule_in(key, parent);
 
 		*(struct policy_list *)rule_of(key, policy) =
-			(struct policy_list){from->by, copy_list(from->items)};
+			(struct policy_list){from->by, str_list_copy(from->items)};
 	} else {
 		*(struct policy_number *)rule_of(key, policy) =
 			*(const struct policy_number *)rule_in(key, parent);

@@ -79,21 +79,11 @@ bool pool_shape_is(const struct pool_shape *a, const struct pool_shape *b)
 	       is_same_list(a->env, b->env);
 }
 
-static char **copy_list(char *const *list)
-{
-	size_t count = list ? str_list_count(list) : 0;
-	char **copy = list ? xcalloc(count + 1, sizeof(*copy)) : NULL;
-
-	for (size_t i = 0; i < count; i++)
-		copy[i] = xstrdup(list[i]);
-	return copy;
-}
-
 void pool_shape_copy(const struct pool_shape *from, struct pool_shape *ret_shape)
 {
 	*ret_shape = *from;
-	ret_shape->argv = copy_list(from->argv);
-	ret_shape->env = copy_list(from->env);
+	ret_shape->argv = from->argv ? str_list_copy(from->argv) : NULL;
+	ret_shape->env = from->env ? str_list_copy(from->env) : NULL;
 }
 
 void pool_shape_done(struct pool_shape *shape)

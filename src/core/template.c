@@ -34,16 +34,6 @@ void template_spec_done(struct template_spec *spec)
 	*spec = (struct template_spec){0};
 }
 
-static char **copy_list(char *const *list)
-{
-	size_t count = str_list_count(list);
-	char **copy = xcalloc(count + 1, sizeof(*copy));
-
-	for (size_t i = 0; i < count; i++)
-		copy[i] = xstrdup(list[i]);
-	return copy;
-}
-
 void template_spec_fill(struct template_spec *spec, const struct template_spec *from)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -58,7 +48,7 @@ void template_spec_fill(struct template_spec *spec, const struct template_spec *
 		char **const *value = field(from, lists[i]);
 
 		if (!*to && *value)
-			*to = copy_list(*value);
+			*to = str_list_copy(*value);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		uint64_t *to = field(spec, numbers[i]);

@@ -604,12 +604,13 @@ void templates_release(struct templates *all, const struct template *t)
 static const struct builtin {
 	const char *id, *name, *description, *language, *runtime_type;
 	const char *packages[4];
+	const char *preload[4]; /* what nearly every program of its kind begins with */
 	const char *problem;
 } builtins[] = {
-	{"python-basic", "Python", "Python 3 of the host, its standard library", "python", "python3", {NULL}, NULL},
-	{"python-datascience", "Python for data", "Python 3 of the host with numpy, pandas and matplotlib", "python", "python3", {"numpy", "pandas", "matplotlib", NULL}, NULL},
-	{"shell", "Shell", "Bash and the programs of the host", "shell", "shell", {NULL}, NULL},
-	{"nodejs-basic", "Node.js", "JavaScript", NULL, "nodejs20", {NULL}, "language javascript is not supported by this version"},
+	{"python-basic", "Python", "Python 3 of the host, its standard library", "python", "python3", {NULL}, {NULL}, NULL},
+	{"python-datascience", "Python for data", "Python 3 of the host with numpy, pandas and matplotlib", "python", "python3", {"numpy", "pandas", "matplotlib", NULL}, {"numpy", "pandas", "matplotlib.pyplot", NULL}, NULL},
+	{"shell", "Shell", "Bash and the programs of the host", "shell", "shell", {NULL}, {NULL}, NULL},
+	{"nodejs-basic", "Node.js", "JavaScript", NULL, "nodejs20", {NULL}, {NULL}, "language javascript is not supported by this version"},
 };
 /* clang-format on */
 
@@ -622,7 +623,6 @@ static void add_builtin(struct templates *all, const struct builtin *row)
 {
 	struct template_spec spec = {0};
 	struct template *t;
-	size_t count = 0;
 
 	spec.id = xstrdup(row->id);
 	spec.name = xstrdup(row->name);
@@ -630,9 +630,8 @@ static void add_builtin(struct templates *all, const struct builtin *row)
 	spec.image = xstrdup(TEMPLATE_HOST);
 	spec.language = copy_or_null(row->language);
 	spec.runtime_type = xstrdup(row->runtime_type);
-	spec.packages = xcalloc(ARRAY_SIZE(row->packages), sizeof(char *));
-	for (; row->packages[count]; count++)
-		spec.packages[count] = xstrdup(row->packages[count]);
+	spec.packages = str_list_copy((char *const *)row->packages);
+	spec.preload = str_list_copy((char *const *)row->preload);
 	t = new_template("", &spec);
 	template_spec_done(&spec);
 	settle(all, t);

@@ -90,6 +90,7 @@ def test_built_in_ones_are_there_and_stay(client):
     installed = subprocess.run(["/usr/bin/python3", "-c", "import numpy, pandas, matplotlib"],
                                capture_output=True, check=False).returncode == 0
     assert science["available"] == installed
+    assert science["preload"] == ["numpy", "pandas", "matplotlib.pyplot"] and by_id["python-basic"]["preload"] == []
     assert installed or "apt-get install" in science["reason"]
     assert client.request("PUT", f"{TEMPLATES}/shell", body={"name": "mine"}).status == 403
     assert client.request("DELETE", f"{TEMPLATES}/shell").status == 403

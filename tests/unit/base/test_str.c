@@ -89,6 +89,20 @@ static void a_list_frees_itself_at_the_end_of_its_scope(void **state)
 	assert_int_equal(str_list_count(list), 1);
 }
 
+static void a_copy_of_a_list_is_its_own(void **state)
+{
+	char a[] = "a";
+	char *const given[] = {a, NULL};
+	cleanup_str_list char **copy = str_list_copy(given);
+	cleanup_str_list char **none = str_list_copy(NULL);
+
+	(void)state;
+	a[0] = 'x';
+	assert_string_equal(copy[0], "a");
+	assert_null(copy[1]);
+	assert_null(none[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -97,6 +111,7 @@ int main(void)
 		cmocka_unit_test(a_format_is_whole_or_empty),
 		cmocka_unit_test(no_room_at_all_is_a_bug),
 		cmocka_unit_test(lists_are_counted_and_freed),
+		cmocka_unit_test(a_copy_of_a_list_is_its_own),
 		cmocka_unit_test(a_list_frees_itself_at_the_end_of_its_scope),
 	};
 
