@@ -352,6 +352,11 @@ void http_drop_body(struct http_request *req)
 	buf_done(&req->body);
 }
 
+uint64_t http_received_us(const struct http_request *req)
+{
+	return req->began_us;
+}
+
 const char *http_request_id(const struct http_request *req)
 {
 	return req->id;

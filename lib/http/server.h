@@ -127,6 +127,8 @@ bool http_is_crowded(const struct http_request *req);
 const char *http_body(const struct http_request *req, size_t *ret_len);
 /** http_drop_body - the handler has taken what it needs; the answer may take a while. */
 void http_drop_body(struct http_request *req);
+/** http_received_us - when its first line was there, by the monotonic clock. */
+uint64_t http_received_us(const struct http_request *req);
 /** http_request_id - made by the server, or taken from X-Request-ID when that is well-formed. */
 const char *http_request_id(const struct http_request *req);
 

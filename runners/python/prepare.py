@@ -44,6 +44,7 @@ def warm(run):
     run["_source"] = SAMPLE
     for code in run["_compile"]("main.py"):
         exec(code, names)
+    run["_load"](run["__file__"])
 
 
 def make_stdin():

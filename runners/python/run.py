@@ -74,7 +74,7 @@ def _compile(name):
     try:
         if end.isascii():
             last = compile(b"\n" * end.count(b"\n") + end[start:], name, "eval", 0, True)
-            return compile(_source[:start], name, "exec", 0, True), last
+            return compile(_source[:start], name, "exec", 0, True) if start else None, last
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
     return _later("split", _source, name)
@@ -96,17 +96,28 @@ def _prepare():
     sys.excepthook = _hook
 
 
+def _load(path):
+    # What open() does beyond this takes as long as most programs run.
+    posix = sys.modules["posix"]
+    fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    parts = []
+    while part := posix.read(fd, 1 << 16):
+        parts.append(part)
+    posix.close(fd)
+    return b"".join(parts)
+
+
 def _run(path, args):
     # Return: exit code.
     global _path, _pid, _source
     _path, _pid = path, sys.modules["posix"].getpid()
-    with open(path, "rb") as file:
-        _source, _, asked = file.read().partition(b"\0")  # docs/protocol.md, "The source"
+    _source, _, asked = _load(path).partition(b"\0")  # docs/protocol.md, "The source"
     sys.argv[:] = [path[path.rfind("/") + 1 :], *args]
     names = _main.__dict__
     names["__file__"] = "/workspace/" + sys.argv[0]
     body, last = _compile(sys.argv[0])
-    exec(body, names)
+    if body is not None:
+        exec(body, names)
     if last is not None:
         last = eval(last, names)
         if last is not None and not asked:

@@ -3,10 +3,12 @@
 #include "api/events.h"
 #include "api/internal.h"
 #include "api/json.h"
+#include "api/query.h"
 #include "api/reply.h"
 #include "api/report.h"
 #include "api/text_stream.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "core/config.h"
 #include "core/exec.h"
@@ -30,6 +32,8 @@ struct exec_call {
 	bool began;
 	uint64_t next_id;
 	size_t max_bytes; /* of one answer or event, as text */
+	bool trace;       /* the answer tells when each step was taken */
+	uint64_t parsed_us;
 	struct text_stream text[OUTPUT_COUNT];
 };
 
@@ -48,13 +52,16 @@ struct event_value {
 	const struct report *report;
 };
 
-static int add_value(struct buf *b, const struct event_value *value)
+static int add_result(struct buf *b, const struct exec_call *call, const struct outcome *outcome,
+                      const struct report *report);
+
+static int add_value(struct buf *b, const struct exec_call *call, const struct event_value *value)
 {
 	if (value->text)
 		return json_add_text(b, value->text, value->text_len);
 	if (value->json)
 		return json_add(b, json_incref(value->json));
-	return reply_add_result(b, value->outcome, value->report, NULL);
+	return add_result(b, call, value->outcome, value->report);
 }
 
 static int emit(struct exec_call *call, const char *name, const char *key,
@@ -63,7 +70,7 @@ static int emit(struct exec_call *call, const char *name, const char *key,
 	const struct event event = {call->form, name, call->next_id, key};
 	cleanup_buf struct buf b = BUF_INIT(call->max_bytes);
 
-	if (event_open(&b, &event) < 0 || add_value(&b, value) < 0 ||
+	if (event_open(&b, &event) < 0 || add_value(&b, call, value) < 0 ||
 	    event_close(&b, call->form) < 0)
 		return -ENOBUFS;
 	call->next_id++;
@@ -129,6 +136,36 @@ static void answer_error(struct exec_call *call, const struct error *err)
 	http_stream_end(call->req);
 }
 
+/* Microseconds since the request was received; null where a step was not taken. Owned. */
+static json_t *view_trace(const struct exec_call *call, const struct outcome *outcome)
+{
+	struct trace t = outcome->trace;
+	json_t *j = json_object();
+
+	t.us[TRACE_RECEIVED] = http_received_us(call->req);
+	t.us[TRACE_PARSED] = call->parsed_us;
+	t.us[TRACE_RENDERED] = clock_us();
+	for (size_t i = 0; i < TRACE_COUNT; i++)
+		json_set(j, trace_step_name((enum trace_step)i),
+		         t.us[i] ? json_integer((json_int_t)(t.us[i] - t.us[TRACE_RECEIVED]))
+		                 : json_null());
+	return j;
+}
+
+/* The result as text, and when what was done where that is asked for. */
+static int add_result(struct buf *b, const struct exec_call *call, const struct outcome *outcome,
+                      const struct report *report)
+{
+	if (reply_add_result(b, outcome, report, NULL) < 0)
+		return -1;
+	if (!call->trace)
+		return 0;
+	b->len--; /* the brace: the object goes on */
+	if (buf_addf(b, ",\"trace\":") < 0 || json_add(b, view_trace(call, outcome)) < 0)
+		return -1;
+	return buf_add(b, "}", 1);
+}
+
 static int finish_stream(struct exec_call *call, const struct outcome *outcome,
                          const struct report *report)
 {
@@ -149,7 +186,7 @@ static int finish_whole(struct exec_call *call, const struct outcome *outcome,
 {
 	cleanup_buf struct buf text = BUF_INIT(call->max_bytes);
 
-	if (reply_add_result(&text, outcome, report, NULL) < 0)
+	if (add_result(&text, call, outcome, report) < 0)
 		return -1;
 	reply_text(call->req, 200, &text);
 	return 0;
@@ -198,7 +235,8 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	if (decode_exec(body, len, &limits, &decoded, &err) < 0 ||
+	if (query_bool(req, "trace", &call->trace, &err) < 0 ||
+	    decode_exec(body, len, &limits, &decoded, &err) < 0 ||
 	    templates_attach(r->parts.templates, args->principal->tenant, &decoded.request, &err) <
 	            0) {
 		reply_error(req, &err);
@@ -208,6 +246,7 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 	decoded.request.key_id = args->principal->key_id;
 	decoded.request.request_id = xstrdup(http_request_id(req));
 	call->req = req;
+	call->parsed_us = clock_us();
 	call->max_bytes = r->config->max_answers_bytes;
 	call->form = event_form_choose(http_header(req, "Accept"), decoded.stream);
 	if (call->form != EVENT_FORM_NONE) {

@@ -212,6 +212,7 @@ static void conclude(struct exec *e, enum answer_when when)
 	if (!e->evidence.ended && e->started_us)
 		e->outcome.duration_us = clock_us() - e->started_us;
 	outcome_judge(&e->evidence, &e->outcome);
+	trace_note(&e->outcome.trace, TRACE_JUDGED);
 	end(e, when);
 }
 
@@ -234,7 +235,7 @@ static void on_box_started(void *ctx, uint32_t exec_id attr_unused)
 	if (e->state != EXEC_STATE_BUILDING)
 		return;
 	set_state(e, EXEC_STATE_RUNNING);
-	e->started_us = clock_us();
+	e->started_us = e->outcome.trace.us[TRACE_STARTED] = clock_us();
 	e->outcome.start_us = e->started_us - e->admitted_us;
 	e->outcome.pooled = e->pooled;
 	exec_request_free(TAKE_PTR(e->kept));
@@ -266,6 +267,7 @@ static void on_box_output(void *ctx, uint32_t exec_id attr_unused, enum output_s
 
 	if (!is_open(e))
 		return;
+	trace_note(&e->outcome.trace, TRACE_FIRST_OUTPUT);
 	added = buf_add_some(is_err ? &e->outcome.err : &e->outcome.out, data, len);
 	*(is_err ? &e->outcome.stderr_bytes : &e->outcome.stdout_bytes) += len;
 	if (added < len)
@@ -304,6 +306,7 @@ static void on_box_done(void *ctx, uint32_t exec_id attr_unused, const struct ex
 
 	if (!is_open(e))
 		return;
+	trace_note(&e->outcome.trace, TRACE_DONE);
 	outcome_take_facts(facts, e->decision.output_bytes, &e->evidence, &e->outcome);
 	e->gather.into = &e->outcome.artifacts;
 	e->gather.on_over = on_gathered;
@@ -422,12 +425,14 @@ static void launch(struct exec *e, const struct exec_request *request)
 	struct error err = {0};
 
 	set_state(e, EXEC_STATE_BUILDING);
-	e->admitted_us = clock_us();
+	e->admitted_us = e->outcome.trace.us[TRACE_ADMITTED] = clock_us();
 	e->outcome.queue_us = e->admitted_us - e->arrived_us;
 	timer_start(e->timer, e->service->config.build_timeout_us);
 	note_given(e, request);
 	if (exec_build(e, request, &events, &err) < 0)
 		fail(e, &err, ANSWER_LATER);
+	else
+		trace_note(&e->outcome.trace, TRACE_SENT);
 }
 
 static void on_turn(void *ctx)
@@ -483,7 +488,7 @@ static struct exec *exec_new(struct exec_service *s, const struct exec_request *
 	e->events = *events;
 	e->entry.on_turn = on_turn;
 	e->entry.ctx = e;
-	e->arrived_us = clock_us();
+	e->arrived_us = e->outcome.trace.us[TRACE_DECIDED] = clock_us();
 	e->timer = timer_new(s->config.loop, on_timer, e);
 	e->decision = *decision; /* taken */
 	note_asker(e, request);

@@ -101,6 +101,7 @@ static int build_own(struct exec *e, const struct exec_request *request,
 	if (box_create(s->config.driver, &e->decision.spec, events, &e->box, err) < 0)
 		return -1;
 	s->boxes++;
+	trace_note(&e->outcome.trace, TRACE_BOX);
 	tenant_add_box(e->tenant);
 	return hand_over(e, request, false, err);
 }
@@ -128,6 +129,7 @@ int exec_build(struct exec *e, const struct exec_request *request, const struct 
 	e->box = hit.box;
 	e->before = hit.before;
 	e->pooled = true;
+	trace_note(&e->outcome.trace, TRACE_BOX);
 	s->boxes++;
 	tenant_add_box(e->tenant);
 	(void)!str_copy(e->decision.spec.id, BOX_ID_LEN, box_id(e->box));

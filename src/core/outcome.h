@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "core/artifacts.h"
+#include "core/trace.h"
 #include "driver/counters.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,6 +74,7 @@ struct outcome {
 	const char *driver; /* literal */
 	uint32_t start;     /* enum box_start */
 	struct artifacts artifacts;
+	struct trace trace; /* of one that no session has */
 };
 
 const char *exec_status_name(enum exec_status status);

@@ -3,6 +3,7 @@
 
 #include "base/attr.h"
 #include "base/file.h"
+#include <errno.h>
 #include <stddef.h>
 
 /*
@@ -53,18 +54,36 @@ static int read_source(int dir, const struct source *source, uint64_t *ret_value
 	return 0;
 }
 
-void counters_read(int memory_dir, int pids_dir, int cpu_dir, struct box_counters *ret_counters)
+/* Of a counter that one name has given, names that were not there never will be. Of one that none
+ * has given that is not known: the group may be gone. */
+static void learn(uint32_t missed, const struct box_counters *c, struct counters_absent *absent)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		const uint64_t *at = (const void *)((const char *)c + sources[i].counter);
+
+		if ((missed & (1U << i)) && *at != COUNTER_UNKNOWN)
+			absent->rows |= 1U << i;
+	}
+}
+
+void counters_read(int memory_dir, int pids_dir, int cpu_dir, struct counters_absent *absent,
+                   struct box_counters *ret_counters)
 {
 	const int dirs[DIR_COUNT] = {
 		[DIR_MEMORY] = memory_dir, [DIR_PIDS] = pids_dir, [DIR_CPU] = cpu_dir};
+	uint32_t missed = 0;
 
+	static_assert(ARRAY_SIZE(sources) <= 32, "every row has its bit");
 	*ret_counters = (struct box_counters){COUNTER_UNKNOWN, COUNTER_UNKNOWN, COUNTER_UNKNOWN,
 	                                      COUNTER_UNKNOWN, COUNTER_UNKNOWN, COUNTER_UNKNOWN};
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		uint64_t *at = (void *)((char *)ret_counters + sources[i].counter);
+		int dir = dirs[sources[i].dir];
 
 		/* A name of the other version, or a kernel too old for it: stays unknown. */
-		if (*at == COUNTER_UNKNOWN && dirs[sources[i].dir] >= 0)
-			(void)read_source(dirs[sources[i].dir], &sources[i], at);
+		if (*at == COUNTER_UNKNOWN && dir >= 0 && !(absent->rows & (1U << i)) &&
+		    read_source(dir, &sources[i], at) == -ENOENT)
+			missed |= 1U << i;
 	}
+	learn(missed, ret_counters, absent);
 }

@@ -22,5 +22,12 @@ struct box_counters {
 
 #define COUNTER_UNKNOWN UINT64_MAX
 
+/* Names that this host's groups do not have: boxes are many, and to look for each again in all of
+ * them would cost more than to read what is there. Zero is "nothing is known". */
+struct counters_absent {
+	uint32_t rows;
+};
+
 /** counters_read - any of the directories may be -1. Never fails: what can't be read is unknown. */
-void counters_read(int memory_dir, int pids_dir, int cpu_dir, struct box_counters *ret_counters);
+void counters_read(int memory_dir, int pids_dir, int cpu_dir, struct counters_absent *absent,
+                   struct box_counters *ret_counters);

@@ -48,7 +48,8 @@ struct native {
 	struct list kept;    /* struct native_kept: not adopted yet, owned */
 	struct list boxes;   /* struct native_box, owned */
 	size_t boxes_count;
-	struct map *by_id;   /* the same, by id */
+	struct counters_absent absent; /* from their groups */
+	struct map *by_id;             /* the same, by id */
 	struct list waiting; /* struct native_waiting: requests the socket had no room for, owned */
 	uint32_t seq;
 	struct native_zygote zygotes[ENGINE_ZYGOTES_MAX];

@@ -301,7 +301,8 @@ void native_box_counters(struct box *box, struct box_counters *ret_counters)
 {
 	const int *fds = native_box(box)->fds;
 
-	counters_read(fds[ENGINE_FD_MEMORY], fds[ENGINE_FD_PIDS], fds[ENGINE_FD_CPU], ret_counters);
+	counters_read(fds[ENGINE_FD_MEMORY], fds[ENGINE_FD_PIDS], fds[ENGINE_FD_CPU],
+	              &native_of(native_box(box))->absent, ret_counters);
 }
 
 void native_box_destroy(struct box *box)

@@ -481,20 +481,24 @@ int proc_timeout_ms(const struct agent *a)
 	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-/* Output first: a report says something about what was written before it. */
-static int pump_streams(struct agent *a)
+/* Those that poll has found, or all (@fds NULL). Output first: a report says something about what
+ * was written before it. */
+static int pump_streams(struct agent *a, const struct pollfd *fds)
 {
 	struct proc *p = &a->proc;
 	int total = 0;
 
+	static_assert(PROC_ERR == PROC_OUT + 1 && WIRE_STDERR == WIRE_STDOUT + 1, "in this order");
 	for (size_t i = 0; i < WIRE_STREAM_COUNT; i++) {
+		if (fds && !fds[PROC_OUT + i].revents)
+			continue;
 		int r = output_wants(&p->out[i], &a->ch) ? output_pump(&p->out[i], &a->ch, p->id)
 		                                         : 0;
 		if (r < 0)
 			return r;
 		total += r;
 	}
-	if (report_fd(&p->report, &a->ch) >= 0) {
+	if (report_fd(&p->report, &a->ch) >= 0 && (!fds || fds[PROC_REPORT].revents)) {
 		int r = report_pump(&p->report, &a->ch, p->id);
 		if (r < 0)
 			return r;
@@ -515,7 +519,7 @@ static int drain(struct agent *a)
 	int n = 0;
 
 	while (!channel_is_full(&a->ch) && p->drained < PROC_DRAIN_MAX_BYTES) {
-		n = pump_streams(a);
+		n = pump_streams(a, NULL);
 		if (n <= 0)
 			break;
 		p->drained += (uint64_t)n;
@@ -558,6 +562,6 @@ int proc_pump(struct agent *a, const struct pollfd *fds)
 	if (p->state == PROC_DRAINING)
 		return drain(a);
 	if (fds[PROC_OUT].revents || fds[PROC_ERR].revents || fds[PROC_REPORT].revents)
-		r = pump_streams(a);
+		r = pump_streams(a, fds);
 	return r < 0 ? r : 0;
 }

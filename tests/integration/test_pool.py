@@ -337,3 +337,16 @@ def test_the_metrics_and_the_command_tell(own):
     assert "sandbox_warm_start_duration_count 1" in text
     listed = subprocess.run([str(BUILD / "millibox"), "pool", "list", "--socket", d.socket], capture_output=True, text=True)
     assert listed.returncode == 0 and "python" in listed.stdout, listed
+
+
+def test_a_trace_tells_every_step_in_order(own):
+    d = own()
+    with d.client() as client:
+        wait_for_member(client)
+        result = client.post("/api/v1/execute?trace=1", {"language": "python", "code": "print(1)"}).json
+        assert "trace" not in execute(client, code="print(1)")
+        assert client.post("/api/v1/execute?trace=maybe", {"language": "python", "code": "1"}).status == 400
+    steps = ["received", "parsed", "decided", "admitted", "box", "sent", "started", "first_output", "done", "judged", "rendered"]
+    assert list(result["trace"]) == steps and result["trace"]["received"] == 0
+    times = [result["trace"][step] for step in steps]
+    assert times == sorted(times)

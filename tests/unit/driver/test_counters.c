@@ -51,6 +51,7 @@ static void put(struct fixture *f, const char *name, const char *text)
 static void version_2_is_understood(void **state)
 {
 	struct fixture *f = *state;
+	struct counters_absent absent = {0};
 	struct box_counters c;
 
 	put(f, "memory.peak", "5000\n");
@@ -59,7 +60,7 @@ static void version_2_is_understood(void **state)
 	put(f, "cpu.stat", "usage_usec 1234\nuser_usec 1000\nsystem_usec 234\n");
 	put(f, "pids.peak", "12\n");
 	put(f, "pids.events", "max 3\n");
-	counters_read(f->dir, f->dir, f->dir, &c);
+	counters_read(f->dir, f->dir, f->dir, &absent, &c);
 	assert_int_equal(c.memory_peak_bytes, 5000);
 	assert_int_equal(c.memory_bytes, 4000);
 	assert_int_equal(c.oom_kills, 2);
@@ -71,6 +72,7 @@ static void version_2_is_understood(void **state)
 static void version_1_is_understood(void **state)
 {
 	struct fixture *f = *state;
+	struct counters_absent absent = {0};
 	struct box_counters c;
 
 	put(f, "memory.max_usage_in_bytes", "6000\n");
@@ -79,7 +81,7 @@ static void version_1_is_understood(void **state)
 	put(f, "cpuacct.usage", "9876543\n"); /* nanoseconds */
 	put(f, "cpu.stat", "nr_periods 1\nnr_throttled 2\nthrottled_time 3\n");
 	put(f, "pids.events", "max 1\n");
-	counters_read(f->dir, f->dir, f->dir, &c);
+	counters_read(f->dir, f->dir, f->dir, &absent, &c);
 	assert_int_equal(c.memory_peak_bytes, 6000);
 	assert_int_equal(c.memory_bytes, 3000);
 	assert_int_equal(c.oom_kills, 4);
@@ -88,15 +90,32 @@ static void version_1_is_understood(void **state)
 	assert_int_equal(c.pids_denied, 1);
 }
 
+static void names_that_are_not_there_are_not_looked_for_again(void **state)
+{
+	struct fixture *f = *state;
+	struct counters_absent absent = {0};
+	struct box_counters c;
+
+	put(f, "memory.max_usage_in_bytes", "6000\n");
+	counters_read(f->dir, f->dir, f->dir, &absent, &c);
+	assert_int_equal(c.memory_peak_bytes, 6000);
+	put(f, "memory.peak", "5000\n");
+	put(f, "memory.current", "7\n");
+	counters_read(f->dir, f->dir, f->dir, &absent, &c);
+	assert_int_equal(c.memory_peak_bytes, 6000);
+	assert_int_equal(c.memory_bytes, 7); /* nothing had given it: it may have been gone */
+}
+
 static void what_is_not_there_is_unknown_and_not_zero(void **state)
 {
 	struct fixture *f = *state;
+	struct counters_absent absent = {0};
 	struct box_counters c;
 
 	for (int with_dir = 0; with_dir < 2; with_dir++) {
 		int dir = with_dir ? f->dir : -1;
 
-		counters_read(dir, dir, dir, &c);
+		counters_read(dir, dir, dir, &absent, &c);
 		assert_true(c.memory_peak_bytes == COUNTER_UNKNOWN);
 		assert_true(c.memory_bytes == COUNTER_UNKNOWN);
 		assert_true(c.oom_kills == COUNTER_UNKNOWN);
@@ -109,12 +128,13 @@ static void what_is_not_there_is_unknown_and_not_zero(void **state)
 static void nonsense_is_unknown(void **state)
 {
 	struct fixture *f = *state;
+	struct counters_absent absent = {0};
 	struct box_counters c;
 
 	put(f, "memory.peak", "lots\n");
 	put(f, "memory.events", "oom_kill -1\n");
 	put(f, "pids.events", "");
-	counters_read(f->dir, f->dir, f->dir, &c);
+	counters_read(f->dir, f->dir, f->dir, &absent, &c);
 	assert_true(c.memory_peak_bytes == COUNTER_UNKNOWN);
 	assert_true(c.oom_kills == COUNTER_UNKNOWN);
 	assert_true(c.pids_denied == COUNTER_UNKNOWN);
@@ -123,12 +143,13 @@ static void nonsense_is_unknown(void **state)
 static void each_counter_comes_from_its_own_directory(void **state)
 {
 	struct fixture *f = *state;
+	struct counters_absent absent = {0};
 	struct box_counters c;
 
 	put(f, "memory.peak", "5000\n");
 	put(f, "pids.peak", "12\n");
 	put(f, "cpuacct.usage", "2000\n");
-	counters_read(-1, f->dir, -1, &c);
+	counters_read(-1, f->dir, -1, &absent, &c);
 	assert_true(c.memory_peak_bytes == COUNTER_UNKNOWN);
 	assert_true(c.cpu_us == COUNTER_UNKNOWN);
 	assert_int_equal(c.pids_peak, 12);
@@ -141,6 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(version_2_is_understood),
 		TEST(version_1_is_understood),
+		TEST(names_that_are_not_there_are_not_looked_for_again),
 		TEST(what_is_not_there_is_unknown_and_not_zero),
 		TEST(nonsense_is_unknown),
 		TEST(each_counter_comes_from_its_own_directory),
