@@ -345,6 +345,7 @@ static bool make(struct pool *pool)
 		log_debug("no box for a pool: %s", err.msg);
 		pool->failures++;
 		pool->not_before_us = clock_us() + (BACKOFF_US << pool->failed_in_row);
+		schedule(pool->all, BACKOFF_US << pool->failed_in_row);
 		pool->failed_in_row += pool->failed_in_row < BACKOFF_MAX;
 		free(m);
 		return false;

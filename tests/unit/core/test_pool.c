@@ -191,7 +191,7 @@ static void a_box_that_cannot_be_made_is_not_tried_without_end(void **state)
 	(void)error_set(&err, ERR_UNAVAILABLE, 0, "no");
 	fake_refuse_next(f->driver, &err);
 	pools_keep(f->pools, &f->decision);
-	loop_run_once(f->loop, true);
+	loop_run_once(f->loop, false);
 	assert_true(pools_at(f->pools, 0, &info));
 	assert_int_equal(info.failures, 1);
 	assert_int_equal(info.making, 0);
