@@ -30,6 +30,11 @@
 #define PING_US    (54 * USEC_PER_SEC)
 #define SILENCE_US (120 * USEC_PER_SEC) /* nothing came, not even an answer to two pings */
 #define CLOSE_US   (5 * USEC_PER_SEC)   /* for the client to close, too */
+/* Of one turn of the loop: who sends without a pause must not keep the others waiting. Pieces are
+ * small because what came in one piece is taken whole. */
+#define TURN_MESSAGES 8
+#define TURN_BYTES    65536
+#define PIECE_BYTES   1024
 
 struct http_ws {
 	struct http_request *req; /* until the socket is ours */
@@ -45,9 +50,12 @@ struct http_ws {
 	char *early; /* owned: what came with the handshake */
 	size_t early_len, early_off;
 	uint64_t heard_us;
+	size_t turn_messages, turn_bytes;
 	bool inside; /* wslay is on the stack */
 	bool closing, ending;
 };
+
+static void take_more(void *arg);
 
 /* The end. */
 
@@ -67,6 +75,7 @@ static void finish(void *arg)
 	struct http_listener *l = ws->conn->listener;
 
 	ws->conn->ws = NULL;
+	loop_cancel(ws->loop, take_more, ws);
 	watch_free(TAKE_PTR(ws->watch));
 	(void)MHD_upgrade_action(ws->urh, MHD_UPGRADE_ACTION_CLOSE); /* cannot fail for this one */
 	listener_run_soon(l);
@@ -111,6 +120,11 @@ static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *room, size_t len, i
 	ssize_t n;
 
 	(void)flags;
+	len = len < PIECE_BYTES ? len : PIECE_BYTES;
+	if (ws->ending || ws->turn_messages >= TURN_MESSAGES || ws->turn_bytes >= TURN_BYTES) {
+		wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
+		return -1;
+	}
 	if (early > 0) {
 		early = early < len ? early : len;
 		memcpy(room, ws->early + ws->early_off, early);
@@ -120,6 +134,7 @@ static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *room, size_t len, i
 	n = recv(ws->fd, room, len, MSG_DONTWAIT);
 	if (n > 0) {
 		ws->heard_us = clock_us();
+		ws->turn_bytes += (size_t)n;
 		return n;
 	}
 	wslay_event_set_error(ctx, n < 0 && (errno == EAGAIN || errno == EINTR)
@@ -155,8 +170,9 @@ static void on_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_
 	struct http_ws *ws = user;
 
 	(void)ctx;
-	if (ws->closing)
+	if (ws->closing || ws->ending)
 		return;
+	ws->turn_messages++;
 	if (arg->opcode == WSLAY_TEXT_FRAME)
 		ws->events.on_message(ws->events.ctx, (const char *)arg->msg, arg->msg_length);
 	else if (arg->opcode == WSLAY_BINARY_FRAME)
@@ -191,6 +207,7 @@ static void take(struct http_ws *ws)
 {
 	int r;
 
+	ws->turn_messages = ws->turn_bytes = 0;
 	ws->inside = true;
 	r = wslay_event_recv(ws->wslay);
 	ws->inside = false;
@@ -198,6 +215,17 @@ static void take(struct http_ws *ws)
 		end(ws);
 	else
 		pump(ws);
+	/* Of what came with the handshake the socket tells nothing. */
+	if (!ws->ending && ws->early_off < ws->early_len)
+		loop_defer(ws->loop, take_more, ws);
+}
+
+static void take_more(void *arg)
+{
+	struct http_ws *ws = arg;
+
+	if (!ws->ending && wslay_event_want_read(ws->wslay))
+		take(ws);
 }
 
 static void on_ready(void *ctx, int events)
