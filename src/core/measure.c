@@ -2,6 +2,7 @@
 #include "core/measure.h"
 
 #include "core/outcome.h"
+#include "driver/box_spec.h"
 
 #define COULD_NOT_RUN "error"
 
@@ -22,6 +23,16 @@ static void measure_usage(struct metrics *m, const struct outcome *o)
 		metrics_count_for(m, METRIC_DENIALS, METRIC_LABELS(o->denials[i].kind), 1);
 }
 
+/* How its box's first program came to be; a reason only where something else was wanted. */
+static const char *start_name(const struct outcome *o)
+{
+	const char *reason = box_start_reason((enum box_start)o->start);
+
+	if (reason)
+		return reason;
+	return o->start == BOX_START_ZYGOTE ? "zygote" : "cold";
+}
+
 void measure_execution(struct metrics *m, const char *language, const struct outcome *o)
 {
 	const char *status = o ? exec_status_name(o->status) : COULD_NOT_RUN;
@@ -31,6 +42,7 @@ void measure_execution(struct metrics *m, const char *language, const struct out
 	metrics_count_for(m, METRIC_EXECUTIONS, METRIC_LABELS(language, status), 1);
 	if (!o)
 		return;
+	metrics_count_for(m, METRIC_STARTS, METRIC_LABELS(start_name(o)), 1);
 	metrics_observe(m, METRIC_EXEC_QUEUE, seconds(o->queue_us));
 	metrics_observe(m, METRIC_EXEC_START, seconds(o->start_us));
 	metrics_observe_for(m, METRIC_EXEC_RUN, METRIC_LABELS(language), seconds(o->duration_us));

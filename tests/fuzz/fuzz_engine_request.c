@@ -51,6 +51,22 @@ static void check_request(const uint8_t *data, size_t size)
 	check_accepted(&req);
 }
 
+/* What is accepted becomes a path below the runners and words of a command. */
+static void check_zygote(const uint8_t *data, size_t size)
+{
+	struct engine_zygote req = {0};
+	struct error err = {0};
+
+	if (request_check_zygote(data, size, &req, &err) < 0) {
+		require(error_is_set(&err));
+		return;
+	}
+	require(memchr(req.command, 0, sizeof(req.command)) && req.command[0] != '.' &&
+	        !strstr(req.command, "/."));
+	require(memchr(req.modules, 0, sizeof(req.modules)) && !strpbrk(req.modules, "/=;\n"));
+	require(req.zygote >= 1 && req.zygote <= ENGINE_ZYGOTES_MAX);
+}
+
 static void check_layout(const uint8_t *data, size_t size)
 {
 	struct cgroup_layout layout;
@@ -70,6 +86,7 @@ static void check_layout(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	check_request(data, size);
+	check_zygote(data, size);
 	check_layout(data, size);
 	return 0;
 }

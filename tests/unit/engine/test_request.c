@@ -287,6 +287,95 @@ static void nothing_goes_above_what_the_operator_allows(void **state)
 	assert_string_equal(err.field, "limits.tmp_bytes");
 }
 
+static struct engine_zygote good_zygote(void)
+{
+	struct engine_zygote req;
+
+	memset(&req, 0, sizeof(req));
+	req.op = ENGINE_ZYGOTE;
+	req.seq = 7;
+	req.zygote = 1;
+	memcpy(req.command, "python/run.zygote", strlen("python/run.zygote"));
+	memcpy(req.modules, "numpy pandas.core", strlen("numpy pandas.core"));
+	return req;
+}
+
+static void assert_zygote_refused(const struct engine_zygote *req, const char *field)
+{
+	struct engine_zygote out = {0};
+	struct error err = {0};
+
+	assert_int_equal(request_check_zygote(req, sizeof(*req), &out, &err), -1);
+	assert_string_equal(err.field, field);
+}
+
+static void a_zygote_is_named_by_a_file_of_the_runners(void **state)
+{
+	static const char *const bad[] = {"",           "python", "/etc/passwd", "python/../x",
+	                                  "../x/y",     "a/b/c",  "python/",     "/run.zygote",
+	                                  "Python/run", ".x/run", "python/.x",   "python/a b"};
+	struct engine_zygote req = good_zygote(), out = {0};
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(request_check_zygote(&req, sizeof(req), &out, &err), 0);
+	assert_memory_equal(&req, &out, sizeof(req));
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		req = good_zygote();
+		memset(req.command, 0, sizeof(req.command));
+		memcpy(req.command, bad[i], strlen(bad[i]));
+		assert_zygote_refused(&req, "command");
+	}
+	req = good_zygote();
+	memset(req.command, 'a', sizeof(req.command));
+	assert_zygote_refused(&req, "command");
+	req = good_zygote();
+	req.command[sizeof(req.command) - 1] = 'x';
+	assert_zygote_refused(&req, "command");
+}
+
+static void modules_are_names_and_nothing_else(void **state)
+{
+	static const char *const bad[] = {"os;x", "a/b", "a\nb", "a=b", "-c", "a\tb", "\xc3\xa4"};
+	struct engine_zygote req = good_zygote();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		req = good_zygote();
+		memset(req.modules, 0, sizeof(req.modules));
+		memcpy(req.modules, bad[i], strlen(bad[i]));
+		assert_zygote_refused(&req, "modules");
+	}
+	req = good_zygote();
+	memset(req.modules, 'a', sizeof(req.modules));
+	assert_zygote_refused(&req, "modules");
+}
+
+static void numbers_of_zygotes_have_two_ends(void **state)
+{
+	struct engine_zygote req = good_zygote(), out = {0};
+	struct engine_request box = create_request();
+	struct error err = {0};
+
+	(void)state;
+	req.zygote = 0;
+	assert_zygote_refused(&req, "zygote");
+	req.zygote = ENGINE_ZYGOTES_MAX + 1;
+	assert_zygote_refused(&req, "zygote");
+	req = good_zygote();
+	req.seq = 0;
+	assert_zygote_refused(&req, "seq");
+	req = good_zygote();
+	req.op = ENGINE_CREATE;
+	assert_int_equal(request_check_zygote(&req, sizeof(req), &out, &err), -1);
+	memset(&err, 0, sizeof(err));
+	assert_int_equal(request_check_zygote(&req, sizeof(req) - 1, &out, &err), -1);
+	box.zygote = ENGINE_ZYGOTES_MAX;
+	assert_int_equal(check(&box, &err), 0);
+	box.zygote = ENGINE_ZYGOTES_MAX + 1;
+	assert_refused(&box, "zygote");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +393,9 @@ int main(void)
 		cmocka_unit_test(sequence_zero_stands_for_events),
 		cmocka_unit_test(the_default_limits_hold),
 		cmocka_unit_test(nothing_goes_above_what_the_operator_allows),
+		cmocka_unit_test(a_zygote_is_named_by_a_file_of_the_runners),
+		cmocka_unit_test(modules_are_names_and_nothing_else),
+		cmocka_unit_test(numbers_of_zygotes_have_two_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
