@@ -55,6 +55,7 @@ struct config {
 
 	/* programs as children of zygotes */
 	bool zygotes_enabled;
+	char **zygotes_modules; /* NULL-terminated */
 	uint64_t zygotes_children, zygotes_memory;
 
 	/* boxes that are made ahead */

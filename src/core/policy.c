@@ -97,10 +97,16 @@ static int refuse_language(const struct runners *runners, const char *language, 
 	                   policy_quote(language, quoted), known);
 }
 
-/*
- * Only what the operator chose gets into a zygote, which has power over boxes: a tenant's modules
- * are imported by his own boxes.
- */
+/* Whether the operator lets zygotes import it: they have power over boxes. */
+static bool is_for_zygotes(const struct config *c, const char *module)
+{
+	for (char **name = c->zygotes_modules; name && *name; name++)
+		if (str_equal(*name, module))
+			return true;
+	return false;
+}
+
+/* Modules of the template that are not the operator's choice are imported by its own boxes. */
 static void decide_zygote(struct policy_deciding *in, const char *file)
 {
 	const struct template *t = in->request->template;
@@ -110,13 +116,12 @@ static void decide_zygote(struct policy_deciding *in, const char *file)
 	if (!file ||
 	    str_format(spec->zygote, sizeof(spec->zygote), "%s/%s", in->d.runner->name, file) < 0)
 		return;
-	for (char **name = t && template_is_builtin(t) ? t->spec.preload : NULL; name && *name;
-	     name++) {
+	for (char **name = t ? t->spec.preload : NULL; name && *name; name++) {
 		size_t len = strlen(*name);
 
-		/* What does not fit is imported by whoever needs it. */
-		if (at + len + 2 > sizeof(spec->modules))
-			return;
+		if (!is_for_zygotes(in->rules->config, *name) ||
+		    at + len + 2 > sizeof(spec->modules))
+			continue;
 		at += (size_t)snprintf(spec->modules + at, sizeof(spec->modules) - at, "%s%s",
 		                       at ? " " : "", *name);
 	}

@@ -62,6 +62,7 @@ static const struct setting table[] = {
 	{"admission.drain_timeout", SETTING_DURATION, AT(drain_timeout_us), "10s", 0, HOUR, "How long running executions may take to end when the daemon is stopped"},
 
 	{"zygotes.enabled",    SETTING_BOOL, AT(zygotes_enabled), "true", 0, 0, "Keep warm interpreters whose children become programs of boxes; otherwise each is executed"},
+	{"zygotes.modules",    SETTING_LIST, AT(zygotes_modules), "numpy,pandas,scipy,sympy,matplotlib,matplotlib.pyplot,PIL,lxml,bs4,yaml,requests", 0, 0, "Modules that zygotes may import for templates that preload them; they run with power over boxes. Others are imported in the box"},
 	{"zygotes.max_children", SETTING_UINT, AT(zygotes_children), "5000", 1, 1000000000, "Programs made by a zygote before it is replaced; they share one seed of hashes and one layout of memory"},
 	{"zygotes.max_memory", SETTING_SIZE, AT(zygotes_memory), "512Mi", 1 * MI, 64 * GI, "A zygote that has grown to this is replaced"},
 

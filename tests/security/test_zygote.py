@@ -426,3 +426,41 @@ def test_programs_end_the_same_both_ways(client, cold_daemon, name):
     for field in ("status", "exit_code", "signal", "stdout", "stderr", "result", "results", "error", "limit", "denials"):
         assert warm[field] == cold[field], field
     assert [a["path"] for a in warm["artifacts"]] == [a["path"] for a in cold["artifacts"]]
+
+
+TIMED = """
+import resource, time
+def private():
+    rows = dict(l.split(":") for l in open("/proc/self/smaps_rollup").read().splitlines()[1:])
+    return int(rows["Private_Dirty"].split()[0])
+import sys
+there = "pandas" in sys.modules
+import pandas
+print(there, private())
+print(len(pandas.DataFrame({"a": [1, 2]})))
+"""
+
+
+@pytest.mark.skipif(not has("pandas"), reason="no pandas here")
+def test_modules_of_a_template_are_there_and_shared(make_daemon):
+    """What the template preloads and the operator lists is imported once; boxes share its memory."""
+    d = make_daemon(env=ON).start()
+    with d.client() as client:
+        made = client.post("/api/v1/templates", {"id": "frames", "name": "frames", "image": "host", "preload": ["pandas"]})
+        assert made.status == 201, made
+        r = first(client, "zygote", TIMED, template_id="frames")
+        there, private, _ = r["stdout"].split()
+        plain = first(client, "zygote", TIMED.replace("import pandas", "").replace("pandas.DataFrame", "dict"))
+        assert there == "True" and r["exit_code"] == 0, r
+        assert int(private) < 3 * int(plain["stdout"].split()[1]), (private, plain["stdout"])
+
+
+def test_modules_that_the_operator_does_not_list_stay_out(daemon, client):
+    """A tenant's template cannot make the zygote, which has powers, import what it likes."""
+    made = client.post("/api/v1/templates", {"id": "odd", "name": "odd", "image": "host", "preload": ["antigravity", "this"]})
+    assert made.status == 201, made
+    try:
+        r = first(client, "zygote", "import sys\nprint('this' in sys.modules, 'antigravity' in sys.modules)", template_id="odd")
+        assert r["stdout"] == "False False\n", r
+    finally:
+        assert client.request("DELETE", "/api/v1/templates/odd").status in (200, 204)
