@@ -174,7 +174,6 @@ def serve(way):
     library.zygote_serve(box)
     for renew, module in renewed:
         renew(module)
-    warm_up()
     library.zygote_become(box, order)
     number = [int.from_bytes(view[at : at + 4], sys.byteorder) for at in (8, 12, 16)]
     words = bytes(view[offset : offset + number[2]]).split(b"\0")

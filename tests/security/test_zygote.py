@@ -464,3 +464,16 @@ def test_modules_that_the_operator_does_not_list_stay_out(daemon, client):
         assert r["stdout"] == "False False\n", r
     finally:
         assert client.request("DELETE", "/api/v1/templates/odd").status in (200, 204)
+
+
+@pytest.mark.skipif(not host.is_root(), reason="the zygote is the engine's")
+@pytest.mark.parametrize("who", ["daemon", "engine"])
+def test_zygotes_do_not_outlive_their_engine(make_daemon, who):
+    d = make_daemon(env=ON).start()
+    with d.client() as c:
+        started(c)
+    zygotes, engine = d.zygote_pids(), d.engine_pid
+    assert zygotes
+    os.kill(d.pid if who == "daemon" else engine, signal.SIGKILL)
+    host.wait_until(lambda: not any(host.is_alive(p) for p in (*zygotes, engine)), 20, "all of them gone")
+    d.process.wait(20)
