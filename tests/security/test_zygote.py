@@ -477,3 +477,13 @@ def test_zygotes_do_not_outlive_their_engine(make_daemon, who):
     os.kill(d.pid if who == "daemon" else engine, signal.SIGKILL)
     host.wait_until(lambda: not any(host.is_alive(p) for p in (*zygotes, engine)), 20, "all of them gone")
     d.process.wait(20)
+    # The next one removes the groups that a killed engine leaves, those of zygotes too.
+    left = zygote_groups(d)
+    d.start()
+    host.wait_until(lambda: not left & zygote_groups(d), 20, lambda: f"gone: {left & zygote_groups(d)}")
+    assert d.stop() == 0 and not left & zygote_groups(d)
+
+
+def zygote_groups(daemon):
+    return {str(p) for top in pathlib.Path("/sys/fs/cgroup").glob("**/millibox") for p in top.glob("*/zygote-*")
+            if p.parent.name in daemon.instances}
