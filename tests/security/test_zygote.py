@@ -162,6 +162,7 @@ def outside(daemon, client):
     before = set(daemon.box_pids())
     with daemon.client() as other:
         session = Session(other, mode="persistent")
+        session.run("1")  # its runner is there
         execution = session.start(code)
 
         def programs():
@@ -485,5 +486,11 @@ def test_zygotes_do_not_outlive_their_engine(make_daemon, who):
 
 
 def zygote_groups(daemon):
-    return {str(p) for top in pathlib.Path("/sys/fs/cgroup").glob("**/millibox") for p in top.glob("*/zygote-*")
-            if p.parent.name in daemon.instances}
+    found = set()
+    for top in (*pathlib.Path("/sys/fs/cgroup").glob("*/millibox"), pathlib.Path("/sys/fs/cgroup/millibox")):
+        for number in daemon.instances:
+            try:
+                found.update(str(top / number / name) for name in os.listdir(top / number) if name.startswith("zygote-"))
+            except OSError:
+                pass  # no such tree, or gone with its engine
+    return found
