@@ -473,24 +473,23 @@ def test_zygotes_do_not_outlive_their_engine(make_daemon, who):
     d = make_daemon(env=ON).start()
     with d.client() as c:
         started(c)
-    zygotes, engine = d.zygote_pids(), d.engine_pid
+    zygotes, engine, number = d.zygote_pids(), d.engine_pid, d.instance()
     assert zygotes
     os.kill(d.pid if who == "daemon" else engine, signal.SIGKILL)
     host.wait_until(lambda: not any(host.is_alive(p) for p in (*zygotes, engine)), 20, "all of them gone")
     d.process.wait(20)
     # The next one removes the groups that a killed engine leaves, those of zygotes too.
-    left = zygote_groups(d)
+    left = zygote_groups(number)
     d.start()
-    host.wait_until(lambda: not left & zygote_groups(d), 20, lambda: f"gone: {left & zygote_groups(d)}")
-    assert d.stop() == 0 and not left & zygote_groups(d)
+    host.wait_until(lambda: not left & zygote_groups(number), 20, lambda: f"gone: {left & zygote_groups(number)}")
+    assert d.stop() == 0 and not left & zygote_groups(number)
 
 
-def zygote_groups(daemon):
+def zygote_groups(number):
     found = set()
     for top in (*pathlib.Path("/sys/fs/cgroup").glob("*/millibox"), pathlib.Path("/sys/fs/cgroup/millibox")):
-        for number in daemon.instances:
-            try:
-                found.update(str(top / number / name) for name in os.listdir(top / number) if name.startswith("zygote-"))
-            except OSError:
-                pass  # no such tree, or gone with its engine
+        try:
+            found.update(str(top / number / name) for name in os.listdir(top / number) if name.startswith("zygote-"))
+        except OSError:
+            pass  # no such tree, or gone with its engine
     return found
