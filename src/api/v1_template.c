@@ -7,6 +7,8 @@
 #include "api/query.h"
 #include "api/reply.h"
 #include "api/view.h"
+#include "core/exec.h"
+#include "core/pool.h"
 #include "core/templates.h"
 
 #define HTTP_OK         200
@@ -102,8 +104,10 @@ void v1_template_update(struct router *r, struct http_request *req, const struct
 	}
 	change = change_new(req, HTTP_OK);
 	kept = templates_update(r->parts.templates, &update, done_of(change), &t, &err);
-	if (kept >= 0)
+	if (kept >= 0) {
 		change_set_body(change, view(r, t));
+		pools_forget(exec_service_pools(r->execs), args->principal->tenant);
+	}
 	change_begun(change, kept, &err);
 }
 
@@ -111,9 +115,10 @@ void v1_template_delete(struct router *r, struct http_request *req, const struct
 {
 	struct change *change = change_new(req, HTTP_NO_CONTENT);
 	struct error err = {0};
+	int kept = templates_delete(r->parts.templates, args->principal->tenant, args->id,
+	                            done_of(change), &err);
 
-	change_begun(change,
-	             templates_delete(r->parts.templates, args->principal->tenant, args->id,
-	                              done_of(change), &err),
-	             &err);
+	if (kept >= 0)
+		pools_forget(exec_service_pools(r->execs), args->principal->tenant);
+	change_begun(change, kept, &err);
 }

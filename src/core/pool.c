@@ -649,6 +649,17 @@ void pools_flush(struct pools *p)
 		schedule(p, 0);
 }
 
+void pools_forget(struct pools *p, const char *tenant)
+{
+	struct pool *pool;
+
+	LIST_FOREACH (pool, &p->list, struct pool, node)
+		if (pool->floor == 0 && str_equal(pool->tenant, tenant)) {
+			end_all(pool);
+			pool_free(pool);
+		}
+}
+
 void pools_drain(struct pools *p)
 {
 	p->draining = true;

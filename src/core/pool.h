@@ -73,6 +73,8 @@ void pools_discard(struct pools *p, struct box *box);
 /** pools_flush - what things are made of, or what is decided, has changed: all members end, and no
  * shape has a floor any more (pools_keep). */
 void pools_flush(struct pools *p);
+/** pools_forget - a template of @tenant has changed: shapes that its requests have caused go. */
+void pools_forget(struct pools *p, const char *tenant);
 /** pools_drain - all members end, and no others are made. */
 void pools_drain(struct pools *p);
 /** pools_count - members that are not gone. */

@@ -105,6 +105,12 @@ bool pools_at(const struct pools *p, size_t index, struct pool_info *ret_info)
 	return false;
 }
 
+void pools_forget(struct pools *p, const char *tenant)
+{
+	(void)p;
+	(void)tenant;
+}
+
 void pools_totals(const struct pools *p, struct pools_totals *ret_totals)
 {
 	(void)p;

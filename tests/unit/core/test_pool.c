@@ -265,6 +265,25 @@ static void one_tenant_does_not_take_all_places(void **state)
 	assert_true(pools_at(f->pools, count, &info));
 }
 
+static void shapes_that_a_tenant_caused_go_with_its_templates(void **state)
+{
+	struct fixture *f = *state;
+	struct policy_decision d = f->decision;
+	struct pool_info info;
+	struct pool_hit hit;
+
+	fill(f);
+	d.env = other_env;
+	assert_false(pools_take(f->pools, &d, "t", &hit));
+	assert_false(pools_take(f->pools, &d, "t", &hit));
+	assert_true(pools_at(f->pools, 1, &info));
+	pools_forget(f->pools, "another");
+	assert_true(pools_at(f->pools, 1, &info));
+	pools_forget(f->pools, "t");
+	assert_false(pools_at(f->pools, 1, &info));
+	assert_int_equal(totals(f).ready, 2); /* the floor is nobody's */
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -279,6 +298,7 @@ int main(void)
 		TEST(a_drain_is_told_when_the_last_is_gone),
 		TEST(a_shape_has_to_be_asked_for_twice),
 		TEST(one_tenant_does_not_take_all_places),
+		TEST(shapes_that_a_tenant_caused_go_with_its_templates),
 	};
 
 	return cmocka_run_group_tests_name("core/pool", tests, NULL, NULL);
