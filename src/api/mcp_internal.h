@@ -161,7 +161,7 @@ struct mcp_stream *mcp_stream_new(struct mcp_session *s);
 /** mcp_stream_attach - @req reads what comes; who read before is let go. Begins the answer. */
 void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t after);
 void mcp_stream_send(struct mcp_stream *t, const char *text, size_t len);
-/** mcp_stream_answered - one of its requests is; after the last it ends. */
+/** mcp_stream_answered - one of its requests is; after the last it ends, and may be gone. */
 void mcp_stream_answered(struct mcp_stream *t);
 /** mcp_stream_free - whoever reads is let go; @answer: properly. */
 void mcp_stream_free(struct mcp_stream *t, bool answer);

@@ -182,6 +182,10 @@ void mcp_stream_answered(struct mcp_stream *t)
 	t->ended = true;
 	t->ended_us = clock_us();
 	release(t);
+	/* One that said nothing (what it was for was cancelled) has nothing to come back for, and
+	 * no bound would count it. */
+	if (list_is_empty(&t->events))
+		mcp_stream_free(t, true);
 }
 
 void mcp_stream_beat(struct mcp_stream *t)

@@ -64,6 +64,30 @@ def test_a_batch_may_end_what_its_own_requests_wait_for(mcp):
     assert got[end["id"]]["result"]["isError"] is False
 
 
+def test_nothing_is_kept_of_what_was_cancelled(daemon):
+    """Answers are kept, within a bound; a stream that never had one would be kept outside of it."""
+    with Mcp(daemon.socket) as m:
+        quick = m.message("tools/call", {"name": "execute_code", "arguments": {"code": "1", "language": "python"}})
+        number = [e.id for e in events(m.post(quick))][0]
+        again = m.listen(last=number)
+        assert again.status == 200 and quick["id"] in [e.json.get("id") for e in events(again) if e.data]
+        slow = m.message("tools/call", SLEEP)
+        response = m.post(slow)
+        came = events(response)
+        number = next(came).id
+        assert m.notify("notifications/cancelled", {"requestId": slow["id"]}) == 202
+        assert not [e for e in came if e.data]
+        assert m.listen(last=number).status == 404
+
+
+@pytest.mark.parametrize("uri", ["sandbox://sess_nobodys/", "sandbox://sess_nobodys/a/b", "log://sess_nobodys", "execution://exec_x/stdout"])
+def test_a_resource_of_nobody_is_only_not_found(mcp, uri):
+    """What answers is freed by its answer: with the address sanitizer a use of it afterwards ends the daemon."""
+    for _ in range(3):
+        assert mcp.error("resources/read", {"uri": uri})["code"] == -32002
+    assert mcp.result("ping") == {}
+
+
 # What a sandbox was made with can be changed later: not into what would have been refused.
 
 TEAM = """
