@@ -419,6 +419,8 @@ static int complete(struct policy_deciding *in, int (*decide)(struct policy_deci
 	int r;
 
 	in->request = &filled;
+	in->d.own_env = (asked->env && *asked->env) ||
+	                (asked->template && !template_is_builtin(asked->template) && env);
 	r = decide(in);
 	in->request = asked;
 	return r;

@@ -107,6 +107,7 @@ struct policy_decision {
 	uint64_t timeout_us;
 	uint64_t output_bytes;         /* per stream */
 	uint32_t report_bytes;         /* 0: the runner does not report */
+	bool own_env;                  /* @env has values of a tenant's */
 	bool handler;                  /* more is asked of the runner than to run the code */
 	bool kill_on_overflow;         /* of the output */
 	uint64_t idle_us, lifetime_us; /* of a session */

@@ -53,7 +53,9 @@ bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape
 	    str_has_prefix(d->spec.root, IMAGE_ROOT_PREFIX))
 		return false;
 	s->spec.id[0] = s->spec.request_id[0] = '\0';
-	if (d->prepare_argv) {
+	/* Values may be secrets: they are not kept for whoever has the same, nor told to be there
+	 * by a box that was. Such a program is given to an empty box. */
+	if (d->prepare_argv && !d->own_env) {
 		s->runner = d->runner;
 		s->argv = d->prepare_argv;
 		s->env = d->env;

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tenant says stays out of boxes that wait for whoever comes: they are kept, and have no owner yet."""
+
+import pytest
+
+from support import host
+from support.daemon import Daemon
+
+ON = {"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_POOLS_MAX": "16"}
+
+
+@pytest.fixture
+def pooled():
+    before, host.POOLED = host.POOLED, True
+    daemon = Daemon(env={**ON, "MILLIBOX_ZYGOTES_ENABLED": "false"}).start()
+    yield daemon
+    daemon.stop()
+    daemon.remove()
+    host.POOLED = before
+
+
+def prepared(client):
+    return {p["id"] for p in client.get("/api/v1/pools").json["pools"] if p["prepared"]}
+
+
+def run(client, **body):
+    answer = client.post("/api/v1/execute", {"language": "python", **body})
+    assert answer.status == 200, answer.json
+    host.wait_until(lambda: client.get("/api/v1/pools").json["making"] == 0, 20, "pools rest")
+    return answer.json
+
+
+def test_no_box_waits_with_a_tenants_variables(pooled):
+    with pooled.client() as client:
+        run(client, code="1")
+        usual = prepared(client)
+        code = "import os\nprint(os.environ['SECRET'])"
+        results = [run(client, code=code, env_vars={"SECRET": "s3cret"}) for _ in range(5)]
+        assert {r["stdout"] for r in results} == {"s3cret\n"}
+        assert prepared(client) == usual
+        # An empty box will do, and is nobody's.
+        assert results[-1]["isolation"]["pooled"]
+        # Control: what is asked for twice and says nothing of its own does wait prepared.
+        for _ in range(3):
+            run(client, code="1", resources={"memory": "96Mi"})
+        assert len(prepared(client)) == len(usual) + 1
+
+
+def test_nor_with_those_of_a_template(pooled):
+    with pooled.client() as client:
+        made = client.post("/api/v1/templates", {"id": "with-env", "name": "x", "image": "host", "env_vars": {"SECRET": "s3cret"}})
+        assert made.status == 201, made.json
+        run(client, code="1")
+        usual = prepared(client)
+        results = [run(client, code="import os\nprint(os.environ['SECRET'])", template_id="with-env") for _ in range(5)]
+        assert {r["stdout"] for r in results} == {"s3cret\n"}
+        assert prepared(client) == usual
