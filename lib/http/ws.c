@@ -19,6 +19,9 @@
  * connection and its request until it is told that the socket is done with. Between the answer and
  * that hand-over the request owns the socket-to-be; after it the connection does.
  *
+ * wslay answers every ping: what a client does not fetch would fill the memory. So nothing more is
+ * read while much waits to be sent.
+ *
  * Ending is marked at once and done from the loop (finish): neither wslay nor microhttpd may be on
  * the stack.
  */
@@ -35,6 +38,9 @@
 #define TURN_MESSAGES 8
 #define TURN_BYTES    65536
 #define PIECE_BYTES   1024
+/* While more messages than this wait to be sent nothing is read. */
+#define BEHIND_MESSAGES 256
+#define MESSAGE_COST    256 /* bytes that wslay has for one, about, beside its text */
 
 struct http_ws {
 	struct http_request *req; /* until the socket is ours */
@@ -112,6 +118,17 @@ void ws_unborn(struct http_ws *ws)
 
 /* Bytes. */
 
+static bool is_behind(const struct http_ws *ws)
+{
+	return wslay_event_get_queued_msg_count(ws->wslay) > BEHIND_MESSAGES;
+}
+
+static size_t waiting_bytes(const struct http_ws *ws)
+{
+	return wslay_event_get_queued_msg_length(ws->wslay) +
+	       wslay_event_get_queued_msg_count(ws->wslay) * MESSAGE_COST;
+}
+
 static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *room, size_t len, int flags,
                        void *user)
 {
@@ -130,6 +147,10 @@ static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *room, size_t len, i
 		memcpy(room, ws->early + ws->early_off, early);
 		ws->early_off += early;
 		return (ssize_t)early;
+	}
+	if (is_behind(ws)) {
+		wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
+		return -1;
 	}
 	n = recv(ws->fd, room, len, MSG_DONTWAIT);
 	if (n > 0) {
@@ -192,12 +213,12 @@ static void pump(struct http_ws *ws)
 	r = wslay_event_send(ws->wslay);
 	ws->inside = false;
 	/* What waits counts as an answer does: many that do not read must not fill the memory. */
-	answers_set(ws->conn->req, wslay_event_get_queued_msg_length(ws->wslay));
+	answers_set(ws->conn->req, waiting_bytes(ws));
 	if (r < 0 || (!wslay_event_want_read(ws->wslay) && !wslay_event_want_write(ws->wslay))) {
 		end(ws);
 		return;
 	}
-	watch_set(ws->watch, (wslay_event_want_read(ws->wslay) ? WATCH_READ : 0) |
+	watch_set(ws->watch, (wslay_event_want_read(ws->wslay) && !is_behind(ws) ? WATCH_READ : 0) |
 	                             (wslay_event_want_write(ws->wslay) ? WATCH_WRITE : 0));
 	if (ws->closing)
 		timer_start(ws->timer, CLOSE_US);
@@ -258,12 +279,11 @@ void http_ws_send(struct http_ws *ws, const char *text, size_t len)
 {
 	const struct wslay_event_msg msg = {
 		.opcode = WSLAY_TEXT_FRAME, .msg = (const uint8_t *)text, .msg_length = len};
-	size_t waiting;
 
 	if (!ws->urh || ws->closing || ws->ending)
 		return;
-	waiting = wslay_event_get_queued_msg_length(ws->wslay);
-	if (waiting > ws->config.max_waiting || wslay_event_queue_msg(ws->wslay, &msg) != 0)
+	if (waiting_bytes(ws) > ws->config.max_waiting ||
+	    wslay_event_queue_msg(ws->wslay, &msg) != 0)
 		end(ws);
 	else
 		pump(ws);
