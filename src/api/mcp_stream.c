@@ -132,7 +132,6 @@ void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t 
 	release(t);
 	t->req = req;
 	http_set_gone(req, on_gone, t);
-	http_add_header(req, "Cache-Control", "no-cache, no-transform");
 	http_add_header(req, "Mcp-Session-Id", t->session->id);
 	http_stream_begin(req, 200, "text/event-stream");
 	if (after == 0)

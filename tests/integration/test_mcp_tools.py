@@ -110,7 +110,7 @@ def test_the_form_without_sessions(mcp):
     late = mcp.call("execute_code", language="python", code="print('early', flush=True)\nwhile True: pass", timeout=1)
     body = late["structuredContent"]
     assert late["isError"] and body["status"] == "timeout" and body["timed_out"] and body["exit_code"] == -1
-    assert body["stdout"] == "early\n" and "timed out after 1 s" in text(late)
+    assert body["stdout"] == "early\n" and "timed out after" in text(late)
     fed = good(mcp.call("execute_code", language="python", code="print(input()[::-1])", stdin="abc\n"))
     assert fed["stdout"] == "cba\n"
 
