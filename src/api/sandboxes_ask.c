@@ -137,9 +137,10 @@ static void go_on(struct asking *a, json_t *params)
 static void on_message(void *ctx, const char *text, size_t len)
 {
 	cleanup_json json_t *message = json_loadb(text, len, 0, NULL);
+	json_t *next = json_object_get(message, "id") ? take_answer(ctx, text, len) : NULL;
 
-	if (json_object_get(message, "id"))
-		go_on(ctx, take_answer(ctx, text, len));
+	if (next)
+		go_on(ctx, next);
 }
 
 static void on_gone(void *ctx)

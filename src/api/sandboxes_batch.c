@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/session.h"
+#include "io/loop.h"
 #include <string.h>
 
 /*
@@ -126,10 +127,11 @@ static const struct tool_field option_fields[] = {
 };
 /* clang-format on */
 
-static void pump(struct batch *b);
+static void pump(void *arg);
 
 static void batch_free(struct batch *b)
 {
+	loop_cancel(b->router->parts.loop, pump, b);
 	free(b->tenant);
 	free(b->key_id);
 	free(b->request_id);
@@ -190,7 +192,9 @@ static void finish(struct item *item, json_t *result, const struct error *failur
 	b->succeeded += !failure;
 	b->stopped |= failure && !b->go_on;
 	b->running--;
-	pump(b);
+	/* One that is over at once is so inside pump, which goes on by itself. */
+	if (!b->pumping)
+		loop_defer(b->router->parts.loop, pump, b);
 }
 
 /* A call of core. */
@@ -280,13 +284,12 @@ static void begin(struct batch *b, size_t index)
 		run(item);
 }
 
-/* What is over says so by calling this again, perhaps at once: then the first call goes on. */
-static void pump(struct batch *b)
+/* Begin what may begin; at the end, answer. */
+static void pump(void *arg)
 {
+	struct batch *b = arg;
 	struct error err = {0};
 
-	if (b->pumping)
-		return;
 	b->pumping = true;
 	while (!b->stopped && b->running < b->most && b->next < b->count)
 		begin(b, b->next++);

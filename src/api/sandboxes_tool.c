@@ -179,7 +179,7 @@ static json_t *render_envelope(const struct sandboxes_done *done)
 	json_set(j, "execution_id",
 	         json_is_string(id) ? json_incref(id) : json_string(done->request_id));
 	/* Go's clients read whole nanoseconds. */
-	json_set(j, "duration", json_integer((json_int_t)(done->duration_us * 1000)));
+	json_set(j, "duration", json_integer((json_int_t)done->duration_us * 1000));
 	json_set(j, "duration_ms", json_real((double)done->duration_us / 1000));
 	json_set(j, "timestamp", sandboxes_now());
 	json_set(j, "metadata", sandboxes_metadata(result));

@@ -294,7 +294,7 @@ void sandboxes_metrics(struct router *r, struct http_request *req, const struct 
 	json_set(j, "processes", json_null());
 	json_set(j, "processes_peak", number(c.pids_peak));
 	/* Go's clients read whole nanoseconds. */
-	json_set(j, "uptime", json_integer((json_int_t)(up_ms * 1000000)));
+	json_set(j, "uptime", json_integer((json_int_t)up_ms * 1000000));
 	json_set(j, "last_updated", view_moment(now));
 	json_set(j, "metadata", view_session_stats(session));
 	reply_json(req, 200, j);
