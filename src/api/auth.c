@@ -48,7 +48,10 @@ static int check_scope(const struct principal *p, const struct route *route, str
 
 	if (scope_allows(p->scopes, needed))
 		return 0;
-	return error_set(err, ERR_NO_SCOPE, 0, "this needs scope %s", name ? name : "admin");
+	return error_set(err, ERR_NO_SCOPE, 0, "this needs scope %s%s", name ? name : "admin",
+	                 p->key_id ? ""
+	                           : "; without a key only root and the user who started the "
+	                             "daemon have it, at its Unix socket");
 }
 
 static int check_rate(struct router *r, const struct principal *p, uint64_t *ret_wait_us,

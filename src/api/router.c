@@ -130,7 +130,8 @@ int router_find(const char *method, const char *path, const struct route **ret_r
 	}
 	if (ret_allow[0])
 		return error_set(err, ERR_BAD_METHOD, 0, "this path has %s only", ret_allow);
-	return error_set(err, ERR_NOT_FOUND, 0, "no such path");
+	return error_set(err, ERR_NOT_FOUND, 0,
+	                 "no such path; /openapi.json has those that there are");
 }
 
 /* The name of "name", "name:port", "[v6]" or "[v6]:port". Return: 0 or -1: none of them. */

@@ -109,7 +109,7 @@ const struct command command_session_exec = {
 	.arguments = "SESSION (FILE | -c CODE | -) [-- ARGUMENT...]",
 	.summary = "Run a program in a session and pass its output on",
 	.text = "The exit status is as of 'millibox run'. Ctrl-C ends the execution, not the "
-		"session.\n",
+		"session.\nValues and figures are not printed: --json has them.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct run_options),
 	.run = run,

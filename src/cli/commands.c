@@ -102,17 +102,35 @@ static bool is_group(const char *word, const char *name)
 	return strncmp(word, name, len) == 0 && name[len] == ' ';
 }
 
+/* Return: the second words of @group's commands, to be freed; NULL: it is no group. */
+static char *words_of(const char *group)
+{
+	char *words = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		cleanup_free char *before = NULL;
+
+		if (!is_group(group, commands[i]->name))
+			continue;
+		before = words;
+		words = xasprintf("%s%s%s", before ? before : "", before ? ", " : "",
+		                  commands[i]->name + strlen(group) + 1);
+	}
+	return words;
+}
+
 int commands_refuse(char *const *argv, struct error *err)
 {
 	cleanup_free char *both = argv[1] ? xasprintf("%s %s", argv[0], argv[1]) : NULL;
+	cleanup_free char *words = words_of(argv[0]);
 	struct suggest one = {.word = argv[0]};
 	struct suggest two = {.word = both ? both : argv[0]};
 
+	if (words)
+		return error_set(err, ERR_INVALID, 0, "%s '%s': it goes on with one of: %s",
+		                 argv[1] ? "unknown command" : "not a whole command",
+		                 both ? both : argv[0], words);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		if (is_group(argv[0], commands[i]->name))
-			return error_set(err, ERR_INVALID, 0,
-			                 "'%s' is not a whole command; there is '%s'", argv[0],
-			                 commands[i]->name);
 		suggest_offer(&one, commands[i]->name);
 		suggest_offer(&two, commands[i]->name);
 	}

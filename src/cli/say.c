@@ -93,9 +93,11 @@ static const struct {
 	enum error_code code;
 	const char *remedy;
 } remedies[] = {
-	{ERR_TOO_LARGE, "send a shorter program, or smaller files"},
-	{ERR_BUSY,      "try again in a moment"                   },
-	{ERR_DENIED,    "ask for what the policy allows"          },
+	{ERR_TOO_LARGE,       "send a shorter program, or smaller files"                     },
+	{ERR_BUSY,            "try again in a moment"                                        },
+	{ERR_DENIED,          "ask for what the policy allows"                               },
+	{ERR_UNAUTHENTICATED, "set MILLIBOX_API_KEY or MILLIBOX_API_KEY_FILE"                },
+	{ERR_NO_SCOPE,        "use a key that has it, or the daemon's Unix socket (--socket)"},
 };
 
 /* A value that is wrong is told like one that the command line itself refuses. */

@@ -55,7 +55,10 @@ def test_without_keys_nobody_is_asked_and_nobody_administers(make_daemon):
         who = anybody.get(f"{V1}/identity").json
         assert (who["tenant"], who["key_id"]) == ("default", None)
         assert "admin" not in who["scopes"]
-        assert anybody.post(f"{V1}/keys", {"tenant": "default"}).status == 403
+        refused = anybody.post(f"{V1}/keys", {"tenant": "default"})
+        assert refused.status == 403
+        assert "scope admin; without a key" in refused.json["error_detail"]  # there is none to be better
+        assert "Unix socket" in refused.json["error_detail"]
         # Clients of other daemons may send what they have.
         assert anybody.get(f"{V1}/sessions", headers={"Authorization": "Bearer anything"}).status == 200
     with d.client() as owner:
