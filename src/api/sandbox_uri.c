@@ -10,12 +10,15 @@
 
 #define ESCAPED_MAX (3 * WORKPATH_MAX)
 
-static const char *const schemes[] = {
-	[SANDBOX_URI_IS_FILE] = SANDBOX_URI_FILE,
-	[SANDBOX_URI_IS_EXECUTION] = SANDBOX_URI_EXECUTION,
-	[SANDBOX_URI_IS_LOG] = SANDBOX_URI_LOG,
-	[SANDBOX_URI_IS_TEMPLATE] = SANDBOX_URI_TEMPLATE,
-	[SANDBOX_URI_IS_POLICY] = SANDBOX_URI_POLICY,
+static const struct {
+	const char *prefix;
+	bool has_path; /* there is something below an id */
+} schemes[] = {
+	[SANDBOX_URI_IS_FILE] = {SANDBOX_URI_FILE,      true },
+	[SANDBOX_URI_IS_EXECUTION] = {SANDBOX_URI_EXECUTION, true },
+	[SANDBOX_URI_IS_LOG] = {SANDBOX_URI_LOG,       false},
+	[SANDBOX_URI_IS_TEMPLATE] = {SANDBOX_URI_TEMPLATE,  false},
+	[SANDBOX_URI_IS_POLICY] = {SANDBOX_URI_POLICY,    false},
 };
 static_assert(ARRAY_SIZE(schemes) == SANDBOX_URI_KIND_COUNT, "every kind has its scheme");
 
@@ -90,14 +93,14 @@ int sandbox_uri_read(const char *uri, struct sandbox_uri *ret_uri)
 	size_t len;
 
 	for (int i = 0; i < SANDBOX_URI_KIND_COUNT && !rest; i++)
-		if (str_has_prefix(uri, schemes[i])) {
+		if (str_has_prefix(uri, schemes[i].prefix)) {
 			ret_uri->kind = (enum sandbox_uri_kind)i;
-			rest = uri + strlen(schemes[i]);
+			rest = uri + strlen(schemes[i].prefix);
 		}
 	if (!rest)
 		return -1;
 	len = strcspn(rest, "/");
-	if (len == 0 || len > SANDBOX_URI_ID_MAX)
+	if (len == 0 || len > SANDBOX_URI_ID_MAX || (rest[len] && !schemes[ret_uri->kind].has_path))
 		return -1;
 	memcpy(ret_uri->id, rest, len);
 	ret_uri->id[len] = '\0';

@@ -489,7 +489,7 @@ def test_paths_that_lead_out_or_nowhere(bench):
 # Things of another tenant. Byte by byte, and with what is in lists, in tests/security/test_tenants.py.
 
 #: What is nobody's in particular.
-SHARED = ("/api/v1/runtimes", "/api/v1/tools", "/api/v1/policies", "/api/v1/internal", "/internal")
+SHARED = ("/api/v1/runtimes", "/api/v1/tools", "/api/v1/prompts", "/api/v1/policies", "/api/v1/internal", "/internal")
 ADMIN = ("/api/v1/keys", "/api/v1/tenants")
 
 
