@@ -60,7 +60,7 @@ const struct command command_mcp = {
 	.arguments = "",
 	.summary = "Serve the Model Context Protocol on standard input and output",
 	.text = "For agents that start their servers: Claude Desktop, Claude Code, Cursor, VS "
-                "Code.\n"
+		"Code.\n"
 		"With no daemon at the default socket, one is started for as long as this runs.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct mcp_options),

@@ -48,7 +48,7 @@ const struct command command_pool_list = {
 	.arguments = "",
 	.summary = "List the pools of boxes that were made before they were asked for",
 	.text = "A pool has boxes of one kind: of one language, root, set of limits and "
-                "environment.\n"
+		"environment.\n"
 		"--json tells more: what all pools have together, limits, memory and failures.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct pool_options),

@@ -26,10 +26,10 @@ static void programs_are_told_apart(void **state)
 		{"package main\nimport \"fmt\"\nfunc main() { fmt.Println(1) }",       "go"        },
 		{"fn main() {\n    println!(\"x\");\n}",                               "rust"      },
 		{"public class Main { public static void main(String[] a) { System.out.println(1); "
-	         "} }",	                                                             "java"									     },
-		{"#include <stdio.h>\nint main(void) { printf(\"x\"); }",                                                                    "c"},
-		{"#include <iostream>\nint main() { std::cout << 1; }",                                                                    "cpp"									       },
-		{"using System;\nConsole.WriteLine(1);",								    "csharp"},
+	         "} }",	                                       "java"      },
+		{"#include <stdio.h>\nint main(void) { printf(\"x\"); }",              "c"         },
+		{"#include <iostream>\nint main() { std::cout << 1; }",                "cpp"       },
+		{"using System;\nConsole.WriteLine(1);",                               "csharp"    },
 	};
 
 	(void)state;

@@ -68,7 +68,7 @@ static void the_result_is_the_documented_object_to_the_letter(void **state)
 		"\"session_reset\":false,"
 		"\"isolation\":{\"driver\":\"native\",\"layers\":[\"user\",\"seccomp\"],"
 		"\"missing\":[\"landlock\"],\"start\":\"cold\",\"start_reason\":null,\"pooled\":"
-	        "false}}";
+		"false}}";
 	struct outcome o = sample();
 	cleanup_free char *text = render(&o);
 

@@ -47,8 +47,10 @@ static void what_could_lead_elsewhere_is_none(void **state)
 		"sandbox://s1/%2",
 		"file:///etc/passwd",
 		"SANDBOX://s1/x",
-		"sandbox://sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss/"
-	        "x",
+		"template://python-basic/x",
+		("sandbox://"
+	         "sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss/"
+	         "x"),
 	};
 
 	(void)state;
