@@ -156,18 +156,19 @@ static void tell_end(const json_t *answer)
 		    mib(number_of(config, "disk_bytes")));
 }
 
-static int send(const struct import_options *options, struct api_call *call, const char *id,
-                struct error *err)
+static int send(const struct import_options *options, const struct api_call *archive,
+                const char *id, struct error *err)
 {
 	bool tells = !options->common.json && (options->progress || isatty(STDERR_FILENO));
-	struct teller teller = {options, id, call->body_len};
+	struct teller teller = {options, id, archive->body_len};
+	struct api_call call = *archive;
 	json_t *answer = NULL;
 	const char *reason;
 	int status;
 
-	call->on_tick = tells ? on_tick : NULL;
-	call->ctx = &teller;
-	status = admin_call(&options->common, call, &answer, err);
+	call.on_tick = tells ? on_tick : NULL;
+	call.ctx = &teller;
+	status = admin_call(&options->common, &call, &answer, err);
 	reason = json_string_value(json_object_get(answer, "reason"));
 	if (tells)
 		tell_end(answer);
