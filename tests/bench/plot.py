@@ -12,6 +12,7 @@ def save(figure, path):
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
+    path.write_text("".join(line.rstrip() + "\n" for line in path.read_text().splitlines()))  # to be kept in the repository
 
 
 def latency(results, path):
