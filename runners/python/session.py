@@ -71,6 +71,7 @@ def bind_loop(report):
     open_file, listdir, write = posix.open, posix.listdir, posix.write
     for_null, for_reading = posix.O_RDWR | posix.O_CLOEXEC, posix.O_RDONLY | posix.O_CLOEXEC
     set_signal, set_mask, whole_mask = _signal.signal, _signal.pthread_sigmask, _signal.SIG_SETMASK
+    hold_back = _signal.SIG_BLOCK
     int_handler, sigint = _signal.default_int_handler, int(_signal.SIGINT)
     get_limit, set_limit, frames = sys.getrecursionlimit, sys.setrecursionlimit, sys._current_frames
     set_trace, set_profile = sys.settrace, sys.setprofile
@@ -390,6 +391,19 @@ def bind_loop(report):
         owed[:] = ident, None
         perform(path, variables, args, fds)
 
+    def note(error):
+        """What ended a step from outside: a run that it ended is still owed its answer."""
+        if owed and owed[1] is None and isinstance(error, KeyboardInterrupt):
+            owed[1] = INTERRUPTED
+
+    def serve():
+        while True:
+            try:
+                step()
+            except BaseException as error:
+                set_mask(hold_back, (sigint,))  # until the next run; raises what has come until now
+                note(error)
+
     def loop():
         nonlocal pid
         pid = getpid()
@@ -400,12 +414,9 @@ def bind_loop(report):
         preload(sys.argv[1:])
         while True:
             try:
-                step()
-            except KeyboardInterrupt:  # on the way out of the run; the answer is still owed
-                if owed and owed[1] is None:
-                    owed[1] = INTERRUPTED
-            except BaseException:
-                pass
+                serve()
+            except BaseException as error:  # an interrupt that came while another one was taken
+                note(error)
 
     return loop
 
