@@ -329,6 +329,8 @@ static void clear_away(struct boxes *boxes, struct box *box, uint64_t now)
 		retry_later(box, now);
 		return;
 	}
+	netpool_give(&boxes->nets, b->net);
+	b->net = -1;
 	set_state(box, BOX_GONE);
 }
 

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,11 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "engine/nettraces.h"
 
 /* Enough for a burst; each costs the kernel some hundred KiB. */
-#define SPARE_COUNT      8
+#define SPARE_COUNT 8
+/* Those of a burst's boxes are kept for the next burst. */
+#define SPARE_MAX        32
 #define TAKE_TIMEOUT_SEC 2
 
 static int open_own(void)
@@ -66,21 +71,57 @@ int netpool_visit(int net)
 	return setns(net, CLONE_NEWNET) < 0 ? -errno : 0;
 }
 
-static int serve_one(int sock, int home)
+/* The helper's own state. */
+struct maker {
+	int sock;
+	int home;
+	struct buf fresh; /* traces of a namespace in which nobody has been; empty: not known */
+	struct buf used;
+};
+
+/* Moves this process into @net. Return: whether another box may have it. */
+static bool is_unused(struct maker *maker, int net)
 {
+	const struct buf *fresh = &maker->fresh, *used = &maker->used;
+
+	if (fresh->len == 0 || netpool_visit(net) < 0 || nettraces_read(&maker->used) < 0)
+		return false;
+	return used->len == fresh->len && memcmp(used->data, fresh->data, fresh->len) == 0;
+}
+
+/* Moves this process into a new one, and learns from the first how such a one reads. */
+static int make_fresh(struct maker *maker)
+{
+	int net = make_net();
+
+	/* Without it none serves twice, and that is all. */
+	if (net >= 0 && maker->fresh.len == 0)
+		(void)!nettraces_read(&maker->fresh);
+	return net;
+}
+
+/* A byte asks for one; with it may come one that a box had. */
+static int serve_one(struct maker *maker)
+{
+	int fds[FD_PASS_MAX] = {-1};
+	size_t count = 0;
 	cleanup_close int net = -1;
 	char byte;
-	ssize_t n = fd_recv(sock, &byte, sizeof(byte), NULL, NULL);
+	ssize_t n = fd_recv(maker->sock, &byte, sizeof(byte), fds, &count);
 	int r;
 
-	if (n <= 0)
+	if (n <= 0 || count > 1)
 		return -EPIPE;
-	net = make_net();
+	net = count == 1 ? fds[0] : -1;
+	if (net < 0 || !is_unused(maker, net)) {
+		(void)fd_close(net);
+		net = make_fresh(maker);
+	}
 	/* Not to be found in what will be a box's. */
-	r = netpool_visit(home);
+	r = netpool_visit(maker->home);
 	if (net < 0 || r < 0)
 		return net < 0 ? net : r;
-	return fd_send(sock, &byte, sizeof(byte), &net, 1);
+	return fd_send(maker->sock, &byte, sizeof(byte), &net, 1);
 }
 
 /* Closes all other descriptors but the standard streams. */
@@ -102,6 +143,12 @@ static void run_helper(int sock, int home) attr_noreturn;
 static void run_helper(int sock, int home)
 {
 	const struct sched_param none = {0};
+	struct maker maker = {
+		.sock = sock,
+		.home = home,
+		.fresh = BUF_INIT(NETTRACES_MAX),
+		.used = BUF_INIT(NETTRACES_MAX),
+	};
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		_exit(1);
@@ -112,7 +159,7 @@ static void run_helper(int sock, int home)
 	/* The daemon's socket and the instance's locks must not outlive the engine in here. */
 	if (keep_only(sock, home) < 0)
 		_exit(1);
-	while (serve_one(sock, home) >= 0)
+	while (serve_one(&maker) >= 0)
 		;
 	_exit(0);
 }
@@ -122,6 +169,18 @@ void netpool_refill(struct netpool *pool)
 	for (; pool->owed > 0 && pool->sock >= 0; pool->owed--)
 		if (fd_send(pool->sock, "", 1, NULL, 0) < 0)
 			pool->sock = fd_close(pool->sock);
+}
+
+void netpool_give(struct netpool *pool, int net)
+{
+	cleanup_close int given = net;
+
+	if (given < 0 || pool->sock < 0 || pool->owed <= SPARE_COUNT - SPARE_MAX)
+		return;
+	if (fd_send(pool->sock, "", 1, &given, 1) < 0)
+		pool->sock = fd_close(pool->sock);
+	else
+		pool->owed--;
 }
 
 bool netpool_is_low(const struct netpool *pool)

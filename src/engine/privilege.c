@@ -42,7 +42,7 @@
 #define NEWUIDMAP    "/usr/bin/newuidmap"
 #define NEWGIDMAP    "/usr/bin/newgidmap"
 /* Descriptors: pidfd, status socket, agent socket, hot line, a directory per cgroup tree. */
-#define FILES_PER_BOX  10
+#define FILES_PER_BOX  11
 #define FILES_OWN      64
 #define SUBID_TEXT_MAX ((size_t)1024 * 1024)
 

@@ -148,7 +148,6 @@ static int clone_box(struct build *b, struct error *err)
 		return error_set(err, ERR_BOX_FAILED, -r, "enter the network namespace");
 	pid = clone_as_agent(b, &args);
 	netpool_return(b->nets);
-	b->net = fd_close(b->net);
 	if (pid < 0)
 		return error_set(err, ERR_BOX_FAILED, (int)-pid, "clone3 with new namespaces");
 	b->pid = (pid_t)pid;

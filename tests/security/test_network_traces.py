@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NET-1, LC-4: a network namespace may serve one box after another; what a box did in it must not be found by the next."""
+
+import json
+
+import pytest
+
+# More than are in stock, so that one which was given back is among those that follow.
+BOXES_AFTER = 40
+
+LOOK = """
+import json
+seen = {}
+for name in ('dev', 'snmp', 'netstat', 'snmp6', 'ip6_flowlabel', 'unix', 'tcp', 'udp'):
+    try:
+        seen[name] = open('/proc/self/net/' + name).read()
+    except FileNotFoundError:
+        seen[name] = None
+names = [line.split()[-1] for line in (seen.pop('unix') or '').splitlines() if line.endswith(NAME)]
+print(json.dumps([names, seen]))
+"""
+
+PACKET = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('127.0.0.1', 0)); s.sendto(b'x' * 99, s.getsockname()); s.recv(99)
+"""
+CONNECTION = """
+import socket
+s = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(s.getsockname()); p, _ = s.accept(); p.close(); c.close()
+"""
+REFUSED = """
+import socket
+try:
+    socket.create_connection(('192.0.2.1', 80), 1)
+except OSError:
+    pass
+"""
+FLOW_LABEL = """
+import socket, struct
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.setsockopt(41, 32, socket.inet_pton(socket.AF_INET6, '::1') + struct.pack('!I', 0x12345) + struct.pack('=BBHHHI', 0, 255, 1, 0, 60, 0))
+"""
+# A listening socket on its way in a message that only reaches itself: nobody has it, and it lives until the kernel notices.
+IN_FLIGHT = """
+import array, socket
+s = socket.socket(socket.AF_UNIX); s.bind('\\0' + NAME); s.listen()
+a, b = socket.socketpair()
+a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [s.fileno(), a.fileno(), b.fileno()]))])
+"""
+USES = {"packet": PACKET, "connection": CONNECTION, "refused": REFUSED, "flow_label": FLOW_LABEL, "in_flight": IN_FLIGHT}
+
+
+def look(client, before=""):
+    answer = client.python("NAME = 'left-behind'\n" + before + LOOK)
+    assert answer["exit_code"] == 0, answer
+    return json.loads(answer["stdout"])
+
+
+@pytest.mark.parametrize("use", USES)
+def test_the_next_box_finds_nothing(daemon, use):
+    with daemon.client() as client:
+        untouched = look(client)
+        used = look(client, USES[use])
+        assert used != untouched, "control: what was done can be seen where it was done"
+        for _ in range(BOXES_AFTER):
+            assert look(client) == untouched
