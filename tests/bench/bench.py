@@ -23,6 +23,7 @@ import peers  # noqa: E402
 import plot  # noqa: E402
 import rows_cost  # noqa: E402
 import rows_fresh  # noqa: E402
+import rows_mcp  # noqa: E402
 import rows_session  # noqa: E402
 import verdict  # noqa: E402
 from measure import Failure  # noqa: E402
@@ -76,6 +77,8 @@ def measure(args):
         results["files"] = rows_cost.row_files(pooled)
         say(f"sessions, {args.sessions} ...")
         results["session"] = rows_session.row_session(single, many=args.sessions)
+        say("tools beside REST ...")
+        results["mcp"] = rows_mcp.row_mcp(single)
         say(f"{args.boxes} boxes ...")
         results["many"] = rows_cost.row_many(single, args.boxes, 16)
     say("daemon start ...")

@@ -50,6 +50,12 @@ def on_demand(f):
     return f"{alone:.2f} ms, {times:.1f}x faster", times >= 4, times >= 6 and alone <= 2.2
 
 
+def over_rest(f):
+    over = f.r["mcp"]["overhead_ms"]
+    text, *judged = both(*(at_most(over[k], 0.3, 0.3, " ms") for k in ("http", "websocket")))
+    return f"{text} ({over['stdio']:.2f} ms)", *judged
+
+
 #: (number, what, must reach, aim, how it is judged)
 ROWS = [
     ("1", "fresh isolated Python, `print(42)`, from a pool, p50 against bare `python3 -c`", "12x faster", "25x, ≤ 0.5 ms", pool_hit),
@@ -75,6 +81,7 @@ ROWS = [
     ("", "60 s of saturation: p99 against p50 / slowest `/healthz`", "≤ 10x / ≤ 50 ms", "",
      lambda f: both(at_most(f.r["saturated"]["tail"], 10, 10, "x", 1), at_most(f.r["saturated"]["healthz_max_ms"], 50, 50, " ms", 1))),
     ("", "`import pandas` in a fresh box of a template that has it", "≤ 1 ms", "", lambda f: at_most(f.r["pandas"]["import"]["p50_ms"], 1, 1, " ms")),
+    ("", "a tool called over MCP, p50 beyond the same call over REST: HTTP / WebSocket (stdio, a process more, is only told)", "≤ 0.3 ms", "", over_rest),
 ]  # fmt: skip
 
 
