@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -78,7 +79,7 @@ static const struct call_rule allowed[] = {
 	ANY(close_range),
 	/* connections come; none are made. Of a WebSocket over TLS microhttpd hands out one end of
          * a pair of its own */
-	ANY(socketpair),
+	IF(socketpair, 0, INT_MASK, AF_UNIX),
 	ANY(accept4),
 	ANY(accept),
 	ANY(getsockname),

@@ -18,5 +18,8 @@ struct router;
 /** mcp_free - what runs for sessions is ended; nobody is answered any more. */
 void mcp_free(struct mcp *mcp);
 struct mcp *mcp_new(struct router *r) attr_owned(mcp_free);
+/** mcp_check_keys - whoever listens with a key that is not valid any more is cut off. Looks at
+ * every session: for changes of keys, and now and then for those that expire. */
+void mcp_check_keys(struct mcp *mcp);
 /** mcp_stop - the daemon ends: streams that would stay open are closed, no session is made. */
 void mcp_stop(struct mcp *mcp);

@@ -31,7 +31,7 @@ struct post {
 	bool array;                             /* a batch: so is its answer */
 	struct buf answers;                     /* finished ones, with commas between them */
 	struct mcp_request *pending[BATCH_MAX]; /* held; NULL: dropped meanwhile */
-	size_t pending_count, answers_count;
+	size_t taken, pending_count, answers_count;
 	bool invalid; /* the message was none */
 };
 
@@ -146,13 +146,23 @@ static void take_request(struct post *p, const struct rpc_message *m)
 		add_answer(p, answer.data, answer.len);
 }
 
+/* Every message counts for the rate of its tenant; the first one has, as the request that it came
+ * with. */
 static void take_message(struct post *p, json_t *value)
 {
+	struct error err = {0};
 	struct rpc_message m;
 	size_t len;
 	char *text;
 
 	rpc_classify(value, &m);
+	if (p->taken++ > 0 && mcp_take_message(p->mcp, p->session->tenant, &err) < 0 &&
+	    m.kind == RPC_REQUEST) {
+		text = rpc_failure(m.id, &err, http_request_id(p->req), &len);
+		add_answer(p, text, len);
+		free(text);
+		return;
+	}
 	switch (m.kind) {
 	case RPC_REQUEST:
 		take_request(p, &m);
@@ -288,11 +298,34 @@ static int check_batch(struct post *p, const json_t *batch)
 	return 0;
 }
 
+/* A client may ask whether somebody is there before it begins a session. */
+static bool is_early_ping(const struct post *p, json_t *body, struct rpc_message *ret_m)
+{
+	if (http_header(p->req, "Mcp-Session-Id"))
+		return false;
+	rpc_classify(body, ret_m);
+	return ret_m->kind == RPC_REQUEST && str_equal(ret_m->method, "ping");
+}
+
+static void answer_ping(const struct post *p, const struct rpc_message *m)
+{
+	size_t len;
+	char *text = rpc_result(m->id, json_object(), &len);
+
+	answer_text(p->req, 200, text, len);
+}
+
 static void take_body(struct post *p, json_t *body)
 {
+	struct rpc_message m;
+
 	p->array = json_is_array(body);
 	if (is_initialize(body)) {
 		begin_session(p, body);
+		return;
+	}
+	if (is_early_ping(p, body, &m)) {
+		answer_ping(p, &m);
 		return;
 	}
 	p->session = find_session_of(p->mcp, p->req, p->who);

@@ -45,7 +45,7 @@ enum mcp_version {
 struct mcp_event {
 	struct list node; /* of its stream, the oldest first */
 	struct list own;  /* of its session */
-	struct list all;  /* of all sessions */
+	struct list same; /* of its tenant's sessions */
 	struct mcp_stream *stream;
 	uint64_t number;
 	size_t len;
@@ -71,6 +71,7 @@ struct mcp_stream {
 struct mcp_sink {
 	void (*send)(void *ctx, const char *text, size_t len);
 	void (*close)(void *ctx); /* the session is over; nothing more is sent */
+	void (*check)(void *ctx); /* end it if its key is no longer valid */
 	void *ctx;
 };
 
@@ -82,11 +83,25 @@ struct mcp_subscription {
 	char *sandbox; /* key of mcp->watched; NULL: of nothing that changes */
 };
 
-struct mcp_session {
-	struct list node;
+/* What the sessions of one tenant have in common; there while it has any. */
+struct mcp_tenant {
+	struct list node; /* of mcp->tenants */
 	struct mcp *mcp;
+	struct list sessions; /* in the order of their last use */
+	size_t count;
+	struct list events; /* of their streams, the oldest first */
+	size_t bytes;
+	bool list_changed; /* its sessions were not told yet */
+	char name[];
+};
+
+struct mcp_session {
+	struct list node; /* of all, in the order of their last use */
+	struct list same; /* of its tenant's, likewise */
+	struct mcp *mcp;
+	struct mcp_tenant *of;
 	char id[MCP_ID_LEN + 1];
-	char *tenant;
+	const char *tenant; /* the name of @of */
 	enum mcp_version version;
 	bool ready; /* initialize was answered */
 	int log_level;
@@ -101,7 +116,6 @@ struct mcp_session {
 	struct mcp_sink sink; /* its functions NULL: HTTP */
 	struct list subscriptions;
 	size_t subscriptions_count;
-	bool list_changed; /* not told yet */
 };
 
 struct mcp {
@@ -110,8 +124,10 @@ struct mcp {
 	struct list sessions;
 	size_t count;
 	size_t sockets;
-	struct list events; /* of all streams, the oldest first */
-	size_t bytes;
+	struct map *by_tenant; /* name -> struct mcp_tenant */
+	struct list tenants;
+	size_t tenants_count;
+	size_t bytes;        /* of events, of all of them */
 	struct map *watched; /* "TENANT/ID" of a sandbox -> struct list of subscriptions */
 	struct timer *timer; /* expiry, signs of life */
 	struct timer *changes;
@@ -141,6 +157,18 @@ struct mcp_request {
 	void (*cancel)(void *work);
 };
 
+/* mcp_tenant.c */
+/** mcp_tenant_enter - @s is one of @name's from now on; mcp_tenant_leave ends that. */
+void mcp_tenant_enter(struct mcp_session *s, const char *name);
+void mcp_tenant_leave(struct mcp_session *s);
+/** mcp_tenant_hog - who has more than its part of what may be kept; @first is asked before others.
+ * One is there where more is kept than may be. */
+struct mcp_tenant *mcp_tenant_hog(struct mcp_tenant *first);
+/** mcp_take_message - a message counts for its tenant's rate as a request does; ERR_QUOTA. */
+int mcp_take_message(const struct mcp *mcp, const char *tenant, struct error *err) attr_must_check;
+/** mcp_key_is_valid - whether who came with it would still be let in; NULL: came without one. */
+bool mcp_key_is_valid(const struct mcp *mcp, const char *key_id);
+
 /* mcp_session.c */
 struct mcp_session *mcp_session_new(struct mcp *mcp, const char *tenant, struct error *err);
 /** mcp_session_once - for a request of another dialect, which lasts no longer: it is ready, and
@@ -163,6 +191,8 @@ void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t 
 void mcp_stream_send(struct mcp_stream *t, const char *text, size_t len);
 /** mcp_stream_answered - one of its requests is; after the last it ends, and may be gone. */
 void mcp_stream_answered(struct mcp_stream *t);
+/** mcp_stream_release - whoever reads is let go, and may come back; nothing else ends. */
+void mcp_stream_release(struct mcp_stream *t);
 /** mcp_stream_free - whoever reads is let go; @answer: properly. */
 void mcp_stream_free(struct mcp_stream *t, bool answer);
 /** mcp_stream_find - that of an event's id; *ret_number is the event. NULL: none, or not all of

@@ -51,6 +51,8 @@ void mcp_session_touch(struct mcp_session *s)
 	s->used_us = clock_us();
 	list_remove(&s->node);
 	list_append(&s->mcp->sessions, &s->node);
+	list_remove(&s->same);
+	list_append(&s->of->sessions, &s->same);
 }
 
 static bool has_reader(const struct mcp_session *s)
@@ -68,34 +70,29 @@ static bool is_idle(const struct mcp_session *s)
 	return s->requests_count == 0 && !s->sink.send && !has_reader(s);
 }
 
-/* Those of @tenant, and the one that was not used for longest. At most as many are looked at as
- * there may be sessions, once for each that is made. */
-static size_t count_tenant(const struct mcp *mcp, const char *tenant, struct mcp_session **ret_idle)
+/* Of @t's the one that was not used for longest. */
+static struct mcp_session *find_idle(const struct mcp_tenant *t)
 {
 	struct mcp_session *s;
-	size_t count = 0;
 
-	*ret_idle = NULL;
-	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node) {
-		if (!str_equal(s->tenant, tenant))
-			continue;
-		count++;
-		if (!*ret_idle && is_idle(s))
-			*ret_idle = s;
-	}
-	return count;
+	if (t)
+		LIST_FOREACH (s, &t->sessions, struct mcp_session, same)
+			if (is_idle(s))
+				return s;
+	return NULL;
 }
 
 static int make_room(struct mcp *mcp, const char *tenant, struct error *err)
 {
 	const struct config *c = mcp->router->config;
+	const struct mcp_tenant *t = map_get(mcp->by_tenant, tenant);
 	struct mcp_session *idle;
-	size_t own = count_tenant(mcp, tenant, &idle);
 
 	if (mcp->stopped)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
-	if (own < c->mcp_tenant_sessions && mcp->count < c->mcp_sessions)
+	if ((!t || t->count < c->mcp_tenant_sessions) && mcp->count < c->mcp_sessions)
 		return 0;
+	idle = find_idle(t);
 	if (!idle)
 		return error_set(err, ERR_BUSY, 0, "there are as many MCP sessions as may be");
 	log_ctx(LOG_LEVEL_INFO, NULL, "an idle MCP session of tenant %s makes room", tenant);
@@ -109,7 +106,6 @@ static struct mcp_session *make(struct mcp *mcp, const char *tenant)
 	int r;
 
 	s->mcp = mcp;
-	s->tenant = xstrdup(tenant);
 	(void)snprintf(s->id, sizeof(s->id), "mcp_");
 	id_random(s->id + 4, MCP_ID_LEN - 4);
 	list_init(&s->requests);
@@ -117,6 +113,8 @@ static struct mcp_session *make(struct mcp *mcp, const char *tenant)
 	list_init(&s->events);
 	list_init(&s->subscriptions);
 	list_init(&s->node);
+	list_init(&s->same);
+	mcp_tenant_enter(s, tenant);
 	mcp_session_touch(s);
 	r = map_put(mcp->by_id, s->id, s);
 	assert(r == 0); /* 165 random bits */
@@ -161,7 +159,7 @@ static void session_free(struct mcp_session *s, bool answer)
 	list_remove(&s->node);
 	s->mcp->count--;
 	metrics_set(s->mcp->router->parts.metrics, METRIC_MCP_SESSIONS, (double)s->mcp->count);
-	free(s->tenant);
+	mcp_tenant_leave(s);
 	free(s);
 }
 
@@ -217,6 +215,7 @@ static void on_beat(void *ctx)
 	struct list all;
 	struct mcp_session *s;
 
+	mcp_check_keys(mcp);
 	/* Who is touched goes to the end of the list: each is looked at once. */
 	list_init(&all);
 	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node) {
@@ -239,7 +238,8 @@ struct mcp *mcp_new(struct router *r)
 	mcp->by_id = map_new();
 	mcp->watched = map_new();
 	list_init(&mcp->sessions);
-	list_init(&mcp->events);
+	mcp->by_tenant = map_new();
+	list_init(&mcp->tenants);
 	/* A test of the router may have no loop, and no agents. */
 	if (r->parts.loop) {
 		mcp->timer = timer_new(r->parts.loop, on_beat, mcp);
@@ -273,6 +273,7 @@ void mcp_free(struct mcp *mcp)
 	timer_free(mcp->timer);
 	timer_free(mcp->changes);
 	map_free(mcp->by_id);
+	map_free(mcp->by_tenant);
 	map_free(mcp->watched);
 	free(mcp);
 }

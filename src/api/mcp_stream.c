@@ -13,7 +13,8 @@
  * Theory of operation. Every message of a stream is an event with the number of its stream and one
  * of its own, "3-17", and is kept for a while: a client that was cut off says the last one it has
  * seen and gets the rest, whether or not the stream has ended meanwhile. What is kept is bounded,
- * and the oldest goes first; who asks for what has gone is told so instead of getting a gap.
+ * and the oldest goes first, of a tenant that has more than its part: nobody loses anything because
+ * others are cut off. Who asks for what has gone is told so instead of getting a gap.
  *
  * A stream begins with an event that says nothing, so that a client which is cut off before the
  * first message has a number to come back with (from 2025-11-25 on; older ones do not expect it).
@@ -34,10 +35,11 @@ static void drop_event(struct mcp_event *e)
 
 	t->lost = e->number;
 	t->session->bytes -= cost_of(e);
+	t->session->of->bytes -= cost_of(e);
 	t->session->mcp->bytes -= cost_of(e);
 	list_remove(&e->node);
 	list_remove(&e->own);
-	list_remove(&e->all);
+	list_remove(&e->same);
 	free(e);
 }
 
@@ -60,7 +62,8 @@ static void keep_bounds(struct mcp_session *s)
 	while (s->bytes > most / SESSION_SHARE &&
 	       (e = LIST_FIRST(&s->events, struct mcp_event, own)))
 		make_room(e);
-	while (mcp->bytes > most && (e = LIST_FIRST(&mcp->events, struct mcp_event, all)))
+	while (mcp->bytes > most &&
+	       (e = LIST_FIRST(&mcp_tenant_hog(s->of)->events, struct mcp_event, same)))
 		make_room(e);
 }
 
@@ -76,7 +79,7 @@ struct mcp_stream *mcp_stream_new(struct mcp_session *s)
 	return t;
 }
 
-static void release(struct mcp_stream *t)
+void mcp_stream_release(struct mcp_stream *t)
 {
 	struct http_request *req = TAKE_PTR(t->req);
 
@@ -91,7 +94,7 @@ void mcp_stream_free(struct mcp_stream *t, bool answer)
 	struct mcp_event *e;
 
 	if (answer)
-		release(t);
+		mcp_stream_release(t);
 	LIST_FOREACH (e, &t->events, struct mcp_event, node)
 		drop_event(e);
 	if (t->session->standing == t)
@@ -129,7 +132,7 @@ void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t 
 {
 	struct mcp_event *e;
 
-	release(t);
+	mcp_stream_release(t);
 	t->req = req;
 	http_set_gone(req, on_gone, t);
 	http_add_header(req, "Mcp-Session-Id", t->session->id);
@@ -140,7 +143,7 @@ void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t 
 		if (e->number > after)
 			write_text(t, e->text, e->len);
 	if (t->ended)
-		release(t);
+		mcp_stream_release(t);
 }
 
 static struct mcp_event *make_event(struct mcp_stream *t, const char *text, size_t len)
@@ -167,8 +170,9 @@ void mcp_stream_send(struct mcp_stream *t, const char *text, size_t len)
 	write_text(t, e->text, e->len);
 	list_append(&t->events, &e->node);
 	list_append(&t->session->events, &e->own);
-	list_append(&t->session->mcp->events, &e->all);
+	list_append(&t->session->of->events, &e->same);
 	t->session->bytes += cost_of(e);
+	t->session->of->bytes += cost_of(e);
 	t->session->mcp->bytes += cost_of(e);
 	keep_bounds(t->session);
 }
@@ -180,7 +184,7 @@ void mcp_stream_answered(struct mcp_stream *t)
 		return;
 	t->ended = true;
 	t->ended_us = clock_us();
-	release(t);
+	mcp_stream_release(t);
 	/* One that said nothing (what it was for was cancelled) has nothing to come back for, and
 	 * no bound would count it. */
 	if (list_is_empty(&t->events))

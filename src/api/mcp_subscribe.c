@@ -158,18 +158,12 @@ static void tell_update(const struct mcp_subscription *sub)
 	mcp_session_tell(sub->session, "notifications/resources/updated", params);
 }
 
-static void note_list(struct mcp *mcp, const char *tenant)
+static void note_list(struct mcp_tenant *t)
 {
-	struct mcp_session *s;
-	bool any = false;
-
-	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node)
-		if (str_equal(s->tenant, tenant) && (s->standing || s->sink.send)) {
-			any |= !s->list_changed;
-			s->list_changed = true;
-		}
-	if (any)
-		timer_start(mcp->changes, CHANGES_US);
+	if (!t || t->list_changed)
+		return;
+	t->list_changed = true;
+	timer_start(t->mcp->changes, CHANGES_US);
 }
 
 static void on_change(void *ctx, const struct session *session, enum session_change change,
@@ -183,7 +177,7 @@ static void on_change(void *ctx, const struct session *session, enum session_cha
 
 	session_info(session, &info);
 	if (change == SESSION_CHANGE_LIST) {
-		note_list(mcp, info.tenant);
+		note_list(map_get(mcp->by_tenant, info.tenant));
 		return;
 	}
 	watched_key(info.tenant, info.id, key);
@@ -197,16 +191,25 @@ static void on_change(void *ctx, const struct session *session, enum session_cha
 	}
 }
 
+static void tell_all(const struct mcp_tenant *t)
+{
+	struct mcp_session *s;
+
+	LIST_FOREACH (s, &t->sessions, struct mcp_session, same)
+		mcp_session_tell(s, "notifications/resources/list_changed", NULL);
+}
+
 void mcp_flush_changes(void *ctx)
 {
 	struct mcp *mcp = ctx;
-	struct mcp_session *s;
+	struct mcp_tenant *t;
 
-	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node)
-		if (s->list_changed) {
-			s->list_changed = false;
-			mcp_session_tell(s, "notifications/resources/list_changed", NULL);
-		}
+	LIST_FOREACH (t, &mcp->tenants, struct mcp_tenant, node) {
+		if (!t->list_changed)
+			continue;
+		t->list_changed = false;
+		tell_all(t);
+	}
 }
 
 void mcp_watch_begin(struct mcp *mcp)

@@ -5,18 +5,15 @@
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "base/clock.h"
 #include "core/config.h"
-#include "core/identity.h"
 #include "core/metrics.h"
-#include "core/tenant.h"
 #include "http/ws.h"
 
 /*
  * Theory of operation. A WebSocket is an MCP session: it begins with the connection, and each
  * message of it is one of JSON-RPC. Both end together, whichever ends first. Who connected is asked
- * once, but a message is a request like any other: it counts for its tenant's rate, and is refused
- * when the key it came with was revoked meanwhile.
+ * once, but a message is a request like any other: it counts for its tenant's rate. With the key it
+ * came with it ends.
  */
 
 #define WAITING_MAX (16u << 20)
@@ -58,6 +55,19 @@ static void close_socket(void *ctx)
 	http_ws_close(s->ws, HTTP_WS_GOING_AWAY);
 }
 
+static void check_key(void *ctx)
+{
+	struct socket *s = ctx;
+	struct mcp_session *session = s->session;
+
+	if (!session || mcp_key_is_valid(s->mcp, s->key_id))
+		return;
+	http_ws_close(s->ws, HTTP_WS_POLICY);
+	s->session = NULL;
+	session->sink = (struct mcp_sink){0};
+	mcp_session_free(session);
+}
+
 static void on_closed(void *ctx)
 {
 	struct socket *s = ctx;
@@ -79,42 +89,10 @@ static void tell(const struct socket *s, char *text, size_t len)
 	free(text);
 }
 
-static int check_key(const struct socket *s, struct error *err)
-{
-	struct identity *identity = s->mcp->router->parts.identity;
-	const struct identity_key *key = s->key_id ? identity_find_key(identity, s->key_id) : NULL;
-	struct identity_key_info info = {0};
-
-	if (!s->key_id)
-		return 0;
-	if (key)
-		identity_key_info(key, &info);
-	return info.active
-	               ? 0
-	               : error_set(err, ERR_UNAUTHENTICATED, 0, "the key is not valid any more");
-}
-
-static int check_rate(const struct socket *s, struct error *err)
-{
-	struct tenants *all = s->mcp->router->parts.tenants;
-	uint64_t ignored;
-
-	return tenant_take_request(all ? tenants_find(all, s->tenant) : NULL, clock_us(), &ignored,
-	                           err);
-}
-
 static void take_request(struct socket *s, const struct rpc_message *m)
 {
 	cleanup_buf struct buf answer = BUF_INIT(s->mcp->router->config->max_answers_bytes);
-	struct error err = {0};
-	size_t len;
-	char *text;
 
-	if (check_rate(s, &err) < 0) {
-		text = rpc_failure(m->id, &err, s->request_id, &len);
-		tell(s, text, len);
-		return;
-	}
 	/* Where the answer is yet to come, it comes by the session's sink. */
 	if (!mcp_dispatch(s->session, &s->principal, s->request_id, m, &answer))
 		http_ws_send(s->ws, answer.data ? answer.data : "", answer.len);
@@ -122,12 +100,17 @@ static void take_request(struct socket *s, const struct rpc_message *m)
 
 static void take_message(struct socket *s, json_t *value)
 {
+	struct error err = {0};
 	struct rpc_message m;
 	size_t len;
 	char *text;
 
 	rpc_classify(value, &m);
-	if (json_is_array(value) || m.kind == RPC_INVALID) {
+	/* What is no question has no answer to say so by. */
+	if (mcp_take_message(s->mcp, s->tenant, &err) < 0 && m.kind == RPC_REQUEST) {
+		text = rpc_failure(m.id, &err, s->request_id, &len);
+		tell(s, text, len);
+	} else if (json_is_array(value) || m.kind == RPC_INVALID) {
 		text = rpc_error(m.id, RPC_INVALID_REQUEST,
 		                 json_is_array(value) ? "there are no batches here" : m.wrong, NULL,
 		                 &len);
@@ -147,12 +130,9 @@ static void on_message(void *ctx, const char *body, size_t len)
 	size_t text_len;
 	char *text;
 
+	check_key(s);
 	if (!s->session)
 		return;
-	if (check_key(s, &err) < 0) {
-		http_ws_close(s->ws, HTTP_WS_POLICY);
-		return;
-	}
 	value = json_read(body, len, &err);
 	if (value) {
 		take_message(s, value);
@@ -209,7 +189,7 @@ void mcp_ws(struct router *r, struct http_request *req, const struct route_args 
 		refuse(req, &err);
 		return;
 	}
-	s->session->sink = (struct mcp_sink){send_text, close_socket, s};
+	s->session->sink = (struct mcp_sink){send_text, close_socket, check_key, s};
 	r->mcp->sockets++;
 	tell_count(r->mcp);
 }

@@ -6,6 +6,7 @@
 #include "api/sandboxes.h"
 #include "base/alloc.h"
 #include "base/str.h"
+#include "core/config.h"
 #include <string.h>
 
 #define TOOLS_PATH "/mcp/tools"
@@ -64,6 +65,18 @@ static json_t *render_plain(const struct sandboxes_done *done)
 	return j;
 }
 
+/* What is below /mcp is served with MCP, or not at all; /api/v1/tools is REST's own. */
+static bool is_served(const struct router *r, struct http_request *req)
+{
+	struct error err = {0};
+
+	if (r->config->mcp_enabled)
+		return true;
+	(void)error_set(&err, ERR_NOT_FOUND, 0, "MCP is not enabled here");
+	reply_error(req, &err);
+	return false;
+}
+
 void sandboxes_tool_call(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct sandboxes_call call = {.tool = args->id, .render = render_plain};
@@ -71,6 +84,8 @@ void sandboxes_tool_call(struct router *r, struct http_request *req, const struc
 	size_t len;
 	const char *text = http_body(req, &len);
 
+	if (!is_served(r, req))
+		return;
 	call.arguments = json_read_object(text, len, &err);
 	if (!call.arguments) {
 		reply_error(req, &err);
@@ -82,10 +97,14 @@ void sandboxes_tool_call(struct router *r, struct http_request *req, const struc
 
 void sandboxes_tool_names(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	json_t *j = json_object(), *list = json_array();
+	json_t *j, *list;
 	const struct tool *tool;
 
 	(void)args;
+	if (!is_served(r, req))
+		return;
+	j = json_object();
+	list = json_array();
 	for (size_t i = 0; (tool = tool_at(i)); i++)
 		if (tool_is_enabled(r->config, tool))
 			(void)!json_array_append_new(list, tool_view(tool));

@@ -3,6 +3,7 @@
 #include "api/decode_identity.h"
 #include "api/internal.h"
 #include "api/json.h"
+#include "api/mcp.h"
 #include "api/query.h"
 #include "api/reply.h"
 #include "api/view_identity.h"
@@ -126,6 +127,7 @@ void v1_key_revoke(struct router *r, struct http_request *req, const struct rout
 		change_refuse(change, &err);
 		return;
 	}
+	mcp_check_keys(r->mcp);
 	identity_key_info(key, &info);
 	change_set_body(change, view_key(&info));
 }

@@ -73,10 +73,14 @@ def test_batches_are_of_the_versions_that_have_them(daemon):
 
 def test_nothing_works_without_a_session(daemon):
     with Mcp(daemon.socket, start=False) as m:
-        for message in (m.message("tools/list"), m.message("ping")):
-            response = m.post(message)
-            body = json.loads(response.read())
-            assert response.status == 400 and body["error"]["code"] == -32600, body
+        response = m.post(m.message("tools/list"))
+        body = json.loads(response.read())
+        assert response.status == 400 and body["error"]["code"] == -32600, body
+        # Only whether somebody is there may be asked before.
+        response = m.post(m.message("ping"))
+        assert response.status == 200 and json.loads(response.read()) == {"jsonrpc": "2.0", "id": m.last, "result": {}}
+        assert m.post({"jsonrpc": "2.0", "id": None, "method": "ping"}).status == 400
+        assert m.post(m.message("ping"), headers={"Mcp-Session-Id": "mcp_none"}).status == 404
         response = m.listen()
         assert response.status == 400, response.read()
 
@@ -142,6 +146,59 @@ def test_a_key_is_shown_and_served_what_its_scopes_allow(make_daemon):
         refused = m.call("execute_code", code="print(1)", language="python")
         assert refused["isError"] and refused["structuredContent"]["code"] == "Sandbox.ScopeMissing"
         assert "execute" in refused["content"][0]["text"]
+
+
+def revoke(admin, tenant):
+    for key in admin.get("/api/v1/keys").json["keys"]:
+        if key["tenant"] == tenant:
+            assert admin.request("DELETE", f"/api/v1/keys/{key['id']}").status == 200
+
+
+def test_a_revoked_key_hears_nothing_more(make_daemon):
+    daemon = make_daemon(tcp=True).start()
+    with daemon.client() as admin:
+        make_tenant(admin, "one")
+        first, second = ({"Authorization": f"Bearer {make_key(admin, 'one')}"} for _ in range(2))
+        make_tenant(admin, "other")
+        third = {"Authorization": f"Bearer {make_key(admin, 'other')}"}
+        m, n, o = (Mcp(daemon.tcp_address(), headers=h) for h in (first, second, third))
+        sid = m.call("create_sandbox")["structuredContent"]["sandbox_id"]
+        standing, running, others = events(m.listen()), started(m, "import time; print('on', flush=True); time.sleep(60)", session_id=sid), events(o.listen())
+        for stream in (standing, others):
+            next(stream)
+        came = events(running[1])
+        next(e for e in came if e.data)
+        revoke(admin, "one")
+        # Both streams end now, without a word from the client; there is no more for this key.
+        assert [e for e in standing if e.data] == [e for e in came if e.data] == []
+        assert m.post(m.message("ping")).status == n.post(n.message("ping")).status == 401
+        # Another tenant's goes on.
+        made = o.call("create_sandbox")["structuredContent"]["sandbox_id"]
+        assert next(e for e in others if e.data).json["method"] == "notifications/resources/list_changed"
+        o.call("terminate_sandbox", sandbox_id=made)
+        # What ran was the tenant's: a new key of it can take the stream up again.
+        m.headers = {"Authorization": f"Bearer {make_key(admin, 'one')}"}
+        assert m.result("ping") == {}
+        m.call("terminate_sandbox", sandbox_id=sid)
+        for one in (m, o):
+            one.close()
+
+
+def test_every_message_of_a_batch_counts_for_the_rate(make_daemon):
+    daemon = make_daemon(tcp=True).start()
+    with daemon.client() as admin:
+        make_tenant(admin, "slow", quotas={"requests_per_second": 1, "burst": 20})
+        key = make_key(admin, "slow")
+    with Mcp(daemon.tcp_address(), headers={"Authorization": f"Bearer {key}"}, version="2025-03-26") as m:
+        batch = [m.message("ping") for _ in range(100)]
+        answers = json.loads(m.post(batch).read())
+        assert [a["id"] for a in answers] == [b["id"] for b in batch]
+        refused = [a for a in answers if a.get("error", {}).get("data", {}).get("error_code") == "Sandbox.QuotaExceeded"]
+        served = [a for a in answers if a.get("result") == {}]
+        assert len(refused) + len(served) == 100 and 1 <= len(served) <= 25, (len(served), answers[-1])
+        response = m.post(m.message("ping"))
+        assert response.status == 429, response.read()
+        m.session = None
 
 
 def test_two_hundred_sessions_at_once(make_daemon):
@@ -322,6 +379,30 @@ def test_events_that_are_not_kept_are_not_skipped_silently(make_daemon):
             assert m.listen(last=bad).status == 404, bad
 
 
+def test_a_tenant_loses_no_events_for_another(make_daemon):
+    daemon = make_daemon(tcp=True, config="mcp: {max_buffers: 128Ki}\n").start()
+    with daemon.client() as admin:
+        keys = {}
+        for name in ("quiet", "loud"):
+            make_tenant(admin, name)
+            keys[name] = {"Authorization": f"Bearer {make_key(admin, name)}"}
+    quiet = Mcp(daemon.tcp_address(), headers=keys["quiet"])
+    number, response = started(quiet, "for i in range(5): print(i, flush=True)")
+    first, *rest = events(response)
+    assert rest[-1].json["id"] == number
+    # Many sessions, each with as much as one may keep: together far more than there is room for.
+    loud = [Mcp(daemon.tcp_address(), headers=keys["loud"]) for _ in range(40)]
+    heads = []
+    for m in loud:
+        _, response = started(m, "for i in range(20): print(str(i) * 100, flush=True)")
+        heads.append(next(events(response)))
+        assert [e for e in events(response) if e.data]
+    assert loud[0].listen(last=heads[0].id).status == 404, "there was room for all: nothing is shown"
+    assert [(e.id, e.data) for e in events(quiet.listen(last=first.id)) if e.data] == [(e.id, e.data) for e in rest]
+    for m in (quiet, *loud):
+        m.close()
+
+
 def test_only_a_client_that_says_so_cancels(mcp):
     sid = mcp.call("create_sandbox")["structuredContent"]["sandbox_id"]
     number, response = started(mcp, "import time; print('on', flush=True)\ntry: time.sleep(60)\nexcept KeyboardInterrupt: pass", session_id=sid)
@@ -397,3 +478,6 @@ def test_mcp_can_be_switched_off(make_daemon):
     daemon = make_daemon(config="mcp: {enabled: false}\n").start()
     m = Mcp(daemon.socket, start=False)
     assert m.post(m.message("initialize", {"protocolVersion": LATEST})).status == 404
+    with daemon.client() as client:
+        assert client.get("/mcp/tools").status == client.post("/mcp/tools/list_languages", {}).status == 404
+        assert client.get("/api/v1/tools").status == 200  # REST's own

@@ -243,8 +243,18 @@ def test_keys_and_tenants(keyed):
         with contextlib.closing(KeyClient(where, key)) as alice:
             assert alice.get(f"{V1}/sessions/{made}").status == 200
         ident = next(k["id"] for k in admin.get(f"{V1}/keys").json["keys"] if k["tenant"] == "alice")
+        sessions = metrics.read(admin).total("sandbox_mcp_sessions")
         assert admin.request("DELETE", f"{V1}/keys/{ident}").status in (200, 204)
-        ws.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+        assert metrics.read(admin).total("sandbox_mcp_sessions") == sessions - 1  # at once
+        assert closing(ws) == 1008  # and without a word from the client
+
+
+def test_a_key_that_expires_closes_it(keyed):
+    d, admin = keyed
+    made = admin.post(f"{V1}/keys", {"tenant": "alice", "expires_in": 1})
+    assert made.status == 201, made
+    with WebSocket(d.tcp_address(), headers={"Host": "127.0.0.1", "X-API-Key": made.json["key"]}) as ws:
+        ws.initialize()
         assert closing(ws) == 1008
 
 
