@@ -121,8 +121,10 @@ def bind_leave(channel, gc, atexit):
     return begin, leave, undo
 
 
-def receive(channel):
+def receive(channel, wait_for):
     """Return: path of the code, arguments, whether there is a stdin."""
+    # What was read counts as begun. Who is killed while it waits in read() may still read; in poll() it may not.
+    wait_for()
     data = posix.read(channel, REQUEST_MAX)
     if not data:
         posix._exit(0)
@@ -135,15 +137,18 @@ def receive(channel):
 def wait(run):
     """Return: path of the code, its arguments, what ends the process after it, and what is to be done where it
     does not."""
+    modules = set(sys.modules)
     import atexit
     import gc
+    import select
 
     channel = posix.sysconf("SC_OPEN_MAX") - 1
     posix.dup2(CHANNEL, channel, False)
     posix.close(CHANNEL)
     wanted = sys.argv[2:]
     first = len(sys.orig_argv) - len(sys.argv) + 1  # of what the program's own would replace
-    modules = set(sys.modules) - {"atexit", "gc"}
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
     warm(run)
     for name in set(sys.modules) - modules:
         del sys.modules[name]
@@ -152,7 +157,7 @@ def wait(run):
     gc.collect()
     gc.freeze()
     posix.write(channel, b"ready")
-    path, args, has_stdin = receive(channel)
+    path, args, has_stdin = receive(channel, poll.poll)
     if has_stdin:
         make_stdin()
     posix.close(STDIN)

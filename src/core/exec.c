@@ -14,6 +14,7 @@
 #include "core/images.h"
 #include "core/internal.h"
 #include "core/measure.h"
+#include "core/pool.h"
 #include "core/runners.h"
 #include "core/template.h"
 #include "io/loop.h"
@@ -45,7 +46,7 @@ static const unsigned transitions[] = {
 	[EXEC_STATE_NEW] = TO(QUEUED) | TO(BUILDING),
 	[EXEC_STATE_QUEUED] = TO(BUILDING) | TO(ENDED),
 	[EXEC_STATE_BUILDING] = TO(RUNNING) | TO(ENDED),
-	[EXEC_STATE_RUNNING] = TO(ENDED),
+	[EXEC_STATE_RUNNING] = TO(BUILDING) | TO(ENDED),
 	[EXEC_STATE_ENDED] = 0,
 };
 static_assert(ARRAY_SIZE(transitions) == EXEC_STATE_COUNT, "every state has a row");
@@ -151,12 +152,25 @@ static void tell_end(const struct exec *e)
 				   });
 }
 
+/* At the end, when it is known which of its boxes was the last. */
+static void tell_start(const struct exec *e)
+{
+	struct metrics *metrics = e->service->config.metrics;
+
+	if (e->pooled)
+		pools_confirm(e->service->pools);
+	if (e->started_us)
+		metrics_observe(metrics, e->pooled ? METRIC_WARM_START : METRIC_COLD_START,
+		                (double)e->outcome.start_us / 1e6);
+}
+
 static void end(struct exec *e, enum answer_when when)
 {
 	struct exec_service *s = e->service;
 
 	set_state(e, EXEC_STATE_ENDED);
 	tell_end(e);
+	tell_start(e);
 	leave_queue(e);
 	timer_stop(e->timer);
 	gather_cancel(&e->gather);
@@ -238,13 +252,16 @@ static void on_box_started(void *ctx, uint32_t exec_id attr_unused)
 	e->started_us = e->outcome.trace.us[TRACE_STARTED] = clock_us();
 	e->outcome.start_us = e->started_us - e->admitted_us;
 	e->outcome.pooled = e->pooled;
-	exec_request_free(TAKE_PTR(e->kept));
-	metrics_observe(e->service->config.metrics,
-	                e->pooled ? METRIC_WARM_START : METRIC_COLD_START,
-	                (double)e->outcome.start_us / 1e6);
 	timer_start(e->timer, e->decision.timeout_us);
-	if (e->events.on_start)
+	if (e->events.on_start && !e->announced)
 		e->events.on_start(e->events.ctx, e->outcome.execution_id);
+	e->announced = true;
+}
+
+/* It is no longer as if it had never been asked for: it is not asked for again. */
+static void drop_kept(struct exec *e)
+{
+	exec_request_free(TAKE_PTR(e->kept));
 }
 
 /* The agent keeps the same limit; it is not trusted to. */
@@ -267,6 +284,7 @@ static void on_box_output(void *ctx, uint32_t exec_id attr_unused, enum output_s
 
 	if (!is_open(e))
 		return;
+	drop_kept(e);
 	trace_note(&e->outcome.trace, TRACE_FIRST_OUTPUT);
 	added = buf_add_some(is_err ? &e->outcome.err : &e->outcome.out, data, len);
 	*(is_err ? &e->outcome.stderr_bytes : &e->outcome.stdout_bytes) += len;
@@ -282,6 +300,7 @@ static void on_box_report(void *ctx, uint32_t exec_id attr_unused, const char *d
 {
 	struct exec *e = ctx;
 
+	drop_kept(e);
 	/* More than was allowed does not come through the link; half a report would be none. */
 	if (is_open(e) && buf_add(&e->outcome.report, data, len) < 0)
 		buf_reset(&e->outcome.report);
@@ -291,6 +310,7 @@ static void on_box_denial(void *ctx, uint32_t exec_id attr_unused, const char *w
 {
 	struct exec *e = ctx;
 
+	drop_kept(e);
 	if (is_open(e))
 		outcome_add_syscall(&e->outcome, what, count);
 }
@@ -300,11 +320,32 @@ static void on_gathered(void *ctx)
 	conclude(ctx, ANSWER_NOW);
 }
 
+/*
+ * Its process waited in a pool, and was killed as the code came: nothing of it has run. Return:
+ * whether there is another box. Else how the process ended is the outcome: as of one whose caller
+ * has signalled it.
+ */
+static bool begin_again(struct exec *e)
+{
+	const struct box_events events = events_of(e);
+	struct error err = {0};
+
+	if (e->state != EXEC_STATE_RUNNING || !e->kept)
+		return false;
+	exec_log(e, LOG_LEVEL_DEBUG, "was not taken by what waited for it");
+	set_state(e, EXEC_STATE_BUILDING);
+	e->started_us = e->outcome.trace.us[TRACE_STARTED] = 0;
+	timer_start(e->timer, e->service->config.build_timeout_us);
+	if (!exec_build_again(e, &events, &err))
+		fail(e, &err, ANSWER_NOW);
+	return true;
+}
+
 static void on_box_done(void *ctx, uint32_t exec_id attr_unused, const struct exec_facts *facts)
 {
 	struct exec *e = ctx;
 
-	if (!is_open(e))
+	if (!is_open(e) || (facts->untaken && begin_again(e)))
 		return;
 	trace_note(&e->outcome.trace, TRACE_DONE);
 	outcome_take_facts(facts, e->decision.output_bytes, &e->evidence, &e->outcome);
@@ -568,14 +609,29 @@ int exec_start(struct exec_service *s, const struct exec_request *request,
 	return exec_begin(s, request, events, NULL, ret_exec, err);
 }
 
+/* Should it have to be asked for again, with all that came. One that runs takes more than can be
+ * kept for that. */
+static int keep_stdin(struct exec *e, const void *data, size_t len, bool end, struct error *err)
+{
+	struct error much = {0};
+
+	if (!e->kept || exec_request_add_stdin(e->kept, data, len, end, &much) == 0)
+		return 0;
+	if (e->state == EXEC_STATE_RUNNING) {
+		drop_kept(e);
+		return 0;
+	}
+	*err = much;
+	return -1;
+}
+
 int exec_stdin(struct exec *e, const void *data, size_t len, bool end, struct error *err)
 {
 	if (e->state == EXEC_STATE_QUEUED)
 		return exec_request_add_stdin(e->kept, data, len, end, err);
 	if (!is_open(e))
 		return error_set(err, ERR_CONFLICT, 0, "the program has ended");
-	/* Should it have to be asked for again, with all that came. */
-	if (e->kept && exec_request_add_stdin(e->kept, data, len, end, err) < 0)
+	if (keep_stdin(e, data, len, end, err) < 0)
 		return -1;
 	if (len > 0 && box_stdin(e->box, EXEC_ID, data, len, err) < 0)
 		return -1;
@@ -586,6 +642,7 @@ int exec_signal(struct exec *e, int signo, struct error *err)
 {
 	if (e->state != EXEC_STATE_RUNNING)
 		return error_set(err, ERR_CONFLICT, 0, "the program does not run");
+	drop_kept(e);
 	return box_signal(e->box, EXEC_ID, signo, err);
 }
 

@@ -7,10 +7,11 @@
 
 /*
  * Theory of operation. An execution gets a box that waited for it in a pool, or one of its own. In
- * the first case the request is kept until its program runs: the box may have died a moment ago
- * without anybody having been told yet, and then another one is made as if there were no pools.
- * What such a box may have done with the code is of no interest: nothing leaves it but what it
- * says.
+ * the first case the request is kept until its program is known to run: the box, or what waits in
+ * it, may have died a moment ago without anybody having been told yet, and then another one is made
+ * as if there were no pools, once. An agent that is lost before it has said a word about the code
+ * may have given it to its process: nothing leaves such a box but what it says, so that is as good
+ * as nothing.
  */
 
 static int give_stdin(struct exec *e, const struct exec_request *request, struct error *err)
@@ -112,7 +113,7 @@ static void give_back(struct exec *e)
 	e->service->boxes--;
 	tenant_drop_box(e->tenant);
 	e->pooled = false;
-	pools_discard(e->service->pools, TAKE_PTR(e->box));
+	pools_discard(e->service->pools, &e->decision, TAKE_PTR(e->box));
 	exec_make_box_id(e->decision.spec.id);
 }
 

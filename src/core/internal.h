@@ -53,7 +53,9 @@ struct exec {
 	struct exec_events events;
 	bool muted;     /* the caller wants no more callbacks */
 	bool answering; /* ENDED, but the answer is still to be given, by the timer */
-	/* owned; QUEUED, and BUILDING with a box of a pool: it may have to be asked for again */
+	bool announced; /* on_start was called */
+	/* owned; QUEUED, and with a box of a pool, until the program is known to run: it may have
+	 * to be asked for again */
 	struct exec_request *kept;
 	bool pooled;                /* its box is of a pool */
 	struct box_counters before; /* what that had used */
@@ -84,8 +86,9 @@ int exec_begin(struct exec_service *s, const struct exec_request *request,
 /** exec_build - a box for @e, and the program into it. */
 int exec_build(struct exec *e, const struct exec_request *request, const struct box_events *events,
                struct error *err) attr_must_check;
-/** exec_build_again - the box was lost before its program ran, and it was one of a pool's: make
- * another. Return: false: there is nothing more to try; *err may be set, else the loss stands. */
+/** exec_build_again - the box turned out to be of no use before its program ran, and it was one of
+ * a pool's: make another. Return: false: there is nothing more to try; *err may be set, else the
+ * loss stands. */
 bool exec_build_again(struct exec *e, const struct box_events *events,
                       struct error *err) attr_must_check;
 /** exec_tenant - whose @name (NULL: TENANT_DEFAULT) it is; NULL where there are no tenants. */

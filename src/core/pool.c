@@ -595,6 +595,11 @@ static struct member *choose(const struct pool *pool, uint64_t now_us)
 	return now_us - m->asked_us < pool->all->config.age_us ? m : NULL;
 }
 
+static void count_take(struct pools *p, const char *result)
+{
+	metrics_count_for(p->config.metrics, METRIC_POOL_TAKES, METRIC_LABELS(result), 1);
+}
+
 bool pools_take(struct pools *p, const struct policy_decision *decision, const char *tenant,
                 struct pool_hit *ret_hit)
 {
@@ -615,18 +620,41 @@ bool pools_take(struct pools *p, const struct policy_decision *decision, const c
 		schedule(p, DELAY_US);
 	}
 	*(m ? &p->hits : &p->misses) += 1;
-	metrics_count_for(p->config.metrics, METRIC_POOL_TAKES, METRIC_LABELS(m ? "hit" : "miss"),
-	                  1);
 	if (m)
 		take(pool, m, ret_hit);
+	else
+		count_take(p, "miss");
 	return m != NULL;
 }
 
-void pools_discard(struct pools *p, struct box *box)
+void pools_confirm(struct pools *p)
+{
+	count_take(p, "hit");
+}
+
+/* A hit that was none. */
+static void take_back(struct pools *p, const struct policy_decision *decision)
+{
+	struct pool_shape shape;
+	struct pool *pool = pool_shape_of(decision, &shape) ? find(p, &shape) : NULL;
+
+	p->hits--;
+	p->misses++;
+	count_take(p, "miss");
+	if (!pool)
+		return;
+	/* It may be another than the one that it was taken from, which has gone. */
+	pool->hits -= pool->hits > 0;
+	pool->misses++;
+	pool->failures++;
+}
+
+void pools_discard(struct pools *p, const struct policy_decision *decision, struct box *box)
 {
 	struct member *m = NEW(struct member);
 	const struct box_events events = events_of(m);
 
+	take_back(p, decision);
 	m->all = p;
 	m->box = box;
 	m->state = MEMBER_ENDING;

@@ -68,8 +68,11 @@ struct pool_hit {
  */
 bool pools_take(struct pools *p, const struct policy_decision *decision, const char *tenant,
                 struct pool_hit *ret_hit);
-/** pools_discard - a box that was taken and turned out to be of no use. */
-void pools_discard(struct pools *p, struct box *box);
+/** pools_confirm - what was taken has been of use: that is a hit in the metrics. */
+void pools_confirm(struct pools *p);
+/** pools_discard - a box that was taken, for @decision, and turned out to be of no use: there was
+ * none, then. */
+void pools_discard(struct pools *p, const struct policy_decision *decision, struct box *box);
 /** pools_flush - what things are made of, or what is decided, has changed: all members end, and no
  * shape has a floor any more (pools_keep). */
 void pools_flush(struct pools *p);

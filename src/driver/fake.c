@@ -661,7 +661,7 @@ void fake_done(struct box *box, uint32_t exec_id, const struct exec_facts *facts
 	                     .stdout_bytes = facts->stdout_bytes,
 	                     .stderr_bytes = facts->stderr_bytes,
 	                     .disk_full = facts->disk_full,
-	                     .runner_lost = facts->runner_lost};
+	                     .runner_lost = facts->runner_lost || facts->untaken};
 
 	say(box, &b, msg_done_encode(&b, exec_id, &m));
 }

@@ -41,6 +41,7 @@ struct link_exec {
 	bool keep;       /* a runner that stays */
 	bool prepared;   /* has no code yet, and may not start */
 	bool waits;      /* prepared, and said so */
+	bool given;      /* was prepared, and has its code since */
 	bool resumed;    /* of an earlier daemon */
 	bool forget;     /* what it says is not passed on */
 	size_t heard;    /* bytes of that */
@@ -48,6 +49,7 @@ struct link_exec {
 	uint64_t output_max[OUTPUT_COUNT];
 	uint64_t output_bytes[OUTPUT_COUNT]; /* never more than granted */
 	uint32_t report_left;
+	bool reported;
 	uint32_t denials;
 	uint64_t changed_since_ns; /* CHANGED came */
 	bool stdin_open;           /* bytes may still be given */

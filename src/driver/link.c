@@ -395,6 +395,7 @@ static int run_prepared(struct link *l, const struct handover *h, struct error *
 	if (encode_plan(l, h, err) < 0)
 		return -1;
 	e->prepared = e->waits = false;
+	e->given = true;
 	grant(e, h->run);
 	link_flush(l);
 	return 0;

@@ -143,6 +143,7 @@ static int take_report(struct link *l, struct link_exec *e, const struct frame *
 	if (report.data.len > e->report_left)
 		return breach(err, frame, "exceeds what was granted");
 	e->report_left -= report.data.len;
+	e->reported = true;
 	l->box->on_report(l->box->ctx, e->id, report.data.data, report.data.len);
 	return 0;
 }
@@ -193,6 +194,11 @@ static int take_changed(struct link *l, struct link_exec *e, const struct frame 
 	return 0;
 }
 
+static bool has_spoken(const struct msg_done *done, const struct link_exec *e)
+{
+	return done->stdout_bytes > 0 || done->stderr_bytes > 0 || e->denials > 0 || e->reported;
+}
+
 static bool done_is_sound(const struct msg_done *done, const struct link_exec *e)
 {
 	if (done->signalled > 1 || done->disk_full > 1 || done->runner_lost > 1)
@@ -200,8 +206,9 @@ static bool done_is_sound(const struct msg_done *done, const struct link_exec *e
 	if (done->signalled ? done->status < 1 || done->status > 64
 	                    : done->status < 0 || done->status > 255)
 		return false;
-	/* Only a run can lose its runner. */
-	if (done->runner_lost && !e->runner)
+	/* Only a run can lose its runner, and only what was prepared can leave its code untaken:
+	 * which has then done nothing. */
+	if (done->runner_lost && !e->runner && (!e->given || has_spoken(done, e)))
 		return false;
 	/* What was forwarded was produced before. */
 	return done->stdout_bytes >= e->output_bytes[OUTPUT_STDOUT] &&
@@ -244,7 +251,8 @@ static int take_done(struct link *l, struct link_exec *e, const struct frame *fr
 	                            .stdout_bytes = done.stdout_bytes,
 	                            .stderr_bytes = done.stderr_bytes,
 	                            .disk_full = done.disk_full,
-	                            .runner_lost = done.runner_lost,
+	                            .runner_lost = done.runner_lost && e->runner,
+	                            .untaken = done.runner_lost && !e->runner,
 	                            .changed_since_ns = e->changed_since_ns};
 	link_forget(l, e);
 	l->box->on_done(l->box->ctx, frame->id, &facts);

@@ -18,6 +18,12 @@
  * it: so a RUN costs one message to the process and one to the host. Until then the process has
  * run nothing but its runner, and nobody of the payload can have spoken on its channel.
  *
+ * Whether the process took its request is the kernel's word, not its own: who closes a socket with
+ * something unread in it, by its death or otherwise, is seen as ECONNRESET at the other end, and
+ * who has read all of it as an end. A runner waits with poll() and reads then. So one that was
+ * killed before its request came cannot take it any more: it does not get from the one call to the
+ * other.
+ *
  * Its stdin is /dev/null, as of a program that is given none; the pipe that it may need instead is
  * its descriptor 4.
  */
@@ -210,6 +216,7 @@ int prepared_pump(struct agent *a)
 	n = recv(p->channel, word, sizeof(word), MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
+	p->untaken = n < 0 && errno == ECONNRESET && p->state == PROC_RUNNING;
 	if (n < 0 || (size_t)n > sizeof(word))
 		n = 0;
 	if (p->state == PROC_PREPARED)

@@ -11,6 +11,9 @@
  *                                                 where descriptor 4 is to be its stdin
  *   runner -> agent  "done CODE"                  instead of exiting, which is much slower
  *
+ * A runner waits with poll() and then reads: what was read counts as begun (prepared.c), and a
+ * process that is being killed must not read.
+ *
  * Who says "done" has the payload's authority, as who exits with a code has: everything in the box
  * is killed either way. Any other word costs it the channel, and then the kernel's word counts.
  */

@@ -352,6 +352,9 @@ static int send_done(struct agent *a)
 		msg.cpu_user_us += proc_cpu_us(p->child.pid);
 	msg.stdout_bytes = p->out[WIRE_STDOUT].produced;
 	msg.stderr_bytes = p->out[WIRE_STDERR].produced;
+	/* One that has written, as it waited, is left to those who read it. */
+	if (p->untaken && msg.stdout_bytes + msg.stderr_bytes == 0)
+		msg.runner_lost = 1;
 	return msg_done_encode(&a->ch.out, p->id, &msg);
 }
 

@@ -67,8 +67,9 @@ struct proc {
 	uint64_t end_us;
 	uint64_t drained; /* bytes read since the end */
 	int wait_status;
-	int channel; /* owned; of one that was prepared: to its process; else -1 */
-	bool told;   /* its end is the word of its process, which may still be ending */
+	int channel;  /* owned; of one that was prepared: to its process; else -1 */
+	bool told;    /* its end is the word of its process, which may still be ending */
+	bool untaken; /* it has ended, and its request is still in the channel */
 	/* Of a RUN by a runner that stays only. */
 	struct resident *runner; /* NULL: not such a RUN */
 	uint32_t report_left;    /* bytes that are still forwarded */

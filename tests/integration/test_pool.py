@@ -2,6 +2,7 @@
 """Boxes that were made before they were asked for: what runs in one can't tell, and none is left."""
 
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import shutil
@@ -197,27 +198,88 @@ def waiting(daemon):
     return [pid for agent in agents_of(daemon) for pid in host.children(agent)]
 
 
+def takes(client):
+    """Hits and misses, of the metrics."""
+    lines = client.get("/metrics").body.decode().splitlines()
+    return tuple(sum(float(line.split()[-1]) for line in lines if line.startswith(f'sandbox_pool_takes_total{{result="{result}"'))
+                 for result in ("hit", "miss"))
+
+
+def parents(pids):
+    return [stat[0] for pid in pids if (stat := host.proc_stat(pid))]  # of others that end, none
+
+
+ROUNDS = 6
+#: Of processes that wait for their program: who is killed.
+VICTIMS = {"runner": lambda pids: pids, "agent": parents, "both": lambda pids: [*pids, *parents(pids)]}
+
+
+@pytest.fixture(params=["executed", "zygote"])
+def killed(request, own):
+    return own(MILLIBOX_ZYGOTES_ENABLED="true" if request.param == "zygote" else "false", MILLIBOX_POOLS_FLOOR="2")
+
+
 @pytest.mark.skipif(not host.is_root(), reason="kills processes of other ids")
-@pytest.mark.parametrize("whom", ["agent", "runner"])
 @pytest.mark.parametrize("look_first", [True, False], ids=["noticed", "at once"])
-def test_a_dead_member_is_nobodys(own, whom, look_first):
-    """Dead, noticed or not. One that is still dying may take its execution along (docs/internals/pool.md)."""
-    d = own()
-    with d.client() as client:
+@pytest.mark.parametrize("whom", VICTIMS)
+def test_a_dead_member_is_nobodys(killed, whom, look_first):
+    """Dead, noticed or not, or dying: they are asked for in the moment in which they are killed."""
+    with killed.client() as client:
+        for _ in range(1 if look_first else ROUNDS):
+            wait_for_member(client, 2)
+            before = of_python(client)["failures"]
+            victims = VICTIMS[whom](waiting(killed))
+            assert len(victims) >= 2
+            for pid in victims:
+                with contextlib.suppress(ProcessLookupError):  # an agent whose box has been ended since its runner was killed
+                    os.kill(pid, signal.SIGKILL)
+            if look_first:
+                host.wait_until(lambda: of_python(client)["failures"] >= before + 2, 10, "their death noticed")
+            for _ in range(3):
+                result = execute(client, code="print('alive')")
+                assert (result["status"], result["stdout"]) == ("success", "alive\n")
+            host.wait_until(lambda: not any(host.is_alive(pid) for pid in victims), 10, "them dead")
+        assert sum(takes(client)) == 3 * (1 if look_first else ROUNDS)
         wait_for_member(client, 2)
-        victims = waiting(d)
-        if whom == "agent":
-            victims = [host.proc_stat(pid)[0] for pid in victims]
-        assert len(victims) >= 2
-        for pid in victims:
-            os.kill(pid, signal.SIGKILL)
-        host.wait_until(lambda: not any(host.is_alive(pid) for pid in victims), 10, "them dead")
-        if look_first:
-            host.wait_until(lambda: of_python(client)["failures"] >= 2, 10, "their death noticed")
-        for _ in range(3):
-            result = execute(client, code="print('alive')")
-            assert (result["status"], result["stdout"]) == ("success", "alive\n")
-        wait_for_member(client, 2)
+
+
+@pytest.mark.skipif(not host.is_root(), reason="stops processes of other ids")
+@pytest.mark.parametrize("language", ["executed", "zygote"])
+def test_code_that_was_not_taken_runs_elsewhere(own, language):
+    """Whoever was to run it had it in its hands, and has not looked."""
+    d = own(MILLIBOX_ZYGOTES_ENABLED="true" if language == "zygote" else "false", MILLIBOX_POOLS_FLOOR="1")
+    with d.client() as client, concurrent.futures.ThreadPoolExecutor(1) as threads:
+        wait_for_member(client)
+        (victim,) = waiting(d)
+        os.kill(victim, signal.SIGSTOP)
+        answer = threads.submit(lambda: d.client().post("/api/v1/execute", {
+            "language": "python", "code": "print(open('given').read(), input())", "stdin": "line\n", "files": {"given": "x"}}))
+        host.wait_until(lambda: of_python(client)["hits"] == 1, 10, "it was handed out")
+        wait_for_member(client)  # another; and by then it has its request
+        os.kill(victim, signal.SIGKILL)
+        result = answer.result(20).json
+        assert (result["status"], result["stdout"]) == ("success", "x line\n")
+        assert not result["isolation"]["pooled"]
+        assert takes(client) == (0, 1)
+        pool = of_python(client)
+        assert (pool["hits"], pool["misses"], pool["failures"]) == (0, 1, 1)
+
+
+@pytest.mark.skipif(not host.is_root(), reason="kills processes of other ids")
+def test_code_that_has_begun_is_never_run_again(own):
+    d = own(MILLIBOX_POOLS_FLOOR="1")
+    with d.client() as client, concurrent.futures.ThreadPoolExecutor(1) as threads:
+        wait_for_member(client)
+        (victim,) = waiting(d)
+        begun = pathlib.Path(f"/proc/{victim}/root/workspace/begun")
+        answer = threads.submit(lambda: d.client().post("/api/v1/execute", {
+            "language": "python", "code": "import time\nopen('begun', 'w').close()\ntime.sleep(60)"}))
+        host.wait_until(begun.exists, 10, "its first line")
+        os.kill(victim, signal.SIGKILL)
+        result = answer.result(20).json
+        assert (result["status"], result["signal"]) == ("failed", 9), result
+        assert result["isolation"]["pooled"]
+        assert takes(client) == (1, 0)
 
 
 def test_a_member_that_is_too_old_is_made_anew(own):

@@ -30,17 +30,20 @@ static inline void fixture_drop(const char *dir, const char *name)
 	(void)rmdir(folder);
 }
 
-static inline struct runners *fixture_runners(void)
+/* @more: lines for the manifest of "demo". */
+static inline struct runners *fixture_runners_with(const char *more)
 {
+	cleanup_free char *demo =
+		xasprintf("name: demo\naliases: [d]\ntitle: Demo\nsource: main.x\n"
+	                  "command: [/bin/sh, '{runner}/run', '{source}']\n"
+	                  "env: {LANG: de, DEMO: '1'}\nprogram: /bin/sh\nreport: true\n%s",
+	                  more);
 	char dir[] = "/tmp/millibox-core-XXXXXX";
 	struct error err = {0};
 	struct runners *r;
 
 	assert(mkdtemp(dir));
-	fixture_put(dir, "demo",
-	            "name: demo\naliases: [d]\ntitle: Demo\nsource: main.x\n"
-	            "command: [/bin/sh, '{runner}/run', '{source}']\n"
-	            "env: {LANG: de, DEMO: '1'}\nprogram: /bin/sh\nreport: true\n");
+	fixture_put(dir, "demo", demo);
 	fixture_put(dir, "absent",
 	            "name: absent\ntitle: Absent\nsource: m\ncommand: [/nonexistent/absent]\n"
 	            "program: /nonexistent/absent\n");
@@ -50,4 +53,9 @@ static inline struct runners *fixture_runners(void)
 	fixture_drop(dir, "absent");
 	(void)rmdir(dir);
 	return r;
+}
+
+static inline struct runners *fixture_runners(void)
+{
+	return fixture_runners_with("");
 }

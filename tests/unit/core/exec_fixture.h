@@ -93,20 +93,21 @@ static inline void on_drained(void *ctx)
 	f->drained++;
 }
 
-static inline int setup(void **state)
+/* @runners is taken. */
+static inline int setup_with(void **state, struct runners *runners, const char *pools)
 {
-	static const struct config_override settings[] = {
-		{"admission.max_running",   "2"    },
-		{"admission.max_queued",    "2"    },
-		{"admission.drain_timeout", "50ms" },
-		{"limits.output",           "8"    },
-		{"pools.enabled",           "false"}
+	const struct config_override settings[] = {
+		{"admission.max_running",   "2"   },
+		{"admission.max_queued",    "2"   },
+		{"admission.drain_timeout", "50ms"},
+		{"limits.output",           "8"   },
+		{"pools.enabled",           pools }
         };
 	struct fixture *f = NEW(struct fixture);
 
 	f->loop = loop_new();
 	f->driver = fake_driver_new(f->loop);
-	f->runners = fixture_runners();
+	f->runners = runners;
 	f->config = config_load(NULL, settings, ARRAY_SIZE(settings), &f->err);
 	if (!f->config)
 		return -1;
@@ -116,6 +117,11 @@ static inline int setup(void **state)
 		.language = (char *)"demo", .code = (char *)"print", .code_len = 5};
 	*state = f;
 	return 0;
+}
+
+static inline int setup(void **state)
+{
+	return setup_with(state, fixture_runners(), "false");
 }
 
 static inline void settle(struct fixture *f)

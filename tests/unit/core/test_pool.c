@@ -106,7 +106,7 @@ static void fill(struct fixture *f)
 
 static void end_box(struct fixture *f, struct box *box)
 {
-	pools_discard(f->pools, box);
+	pools_discard(f->pools, &f->decision, box);
 	for (int i = 0; i < 5; i++)
 		loop_run_once(f->loop, false);
 }

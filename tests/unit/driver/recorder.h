@@ -39,6 +39,11 @@ static inline void record_ready(void *ctx)
 	record(ctx, "ready", "%s", "");
 }
 
+static inline void record_prepared(void *ctx, uint32_t id)
+{
+	record(ctx, "prepared", "(%u)", id);
+}
+
 static inline void record_started(void *ctx, uint32_t id)
 {
 	record(ctx, "started", "(%u)", id);
@@ -99,6 +104,7 @@ static inline struct box_events recorder_events(struct recorder *r)
 {
 	return (struct box_events){.ctx = r,
 	                           .on_ready = record_ready,
+	                           .on_prepared = record_prepared,
 	                           .on_started = record_started,
 	                           .on_output = record_output,
 	                           .on_report = record_report,

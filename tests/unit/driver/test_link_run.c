@@ -263,6 +263,65 @@ static void a_second_end_of_a_run(void **state)
 	expect_breach(rig);
 }
 
+/* 1 was prepared, and has its code. */
+static void give_prepared(struct link_rig *rig)
+{
+	static const char *const words[] = {"/bin/runner", NULL};
+	const struct prepare_plan plan = {.id = 1, .argv = words, .env = words, .report = true};
+	struct run_plan run = sample_run(1, 1);
+
+	rig_open(rig);
+	(void)rig_hear(rig, MSG_SETUP);
+	rig_greet(rig);
+	assert_int_equal(link_prepare(rig->link, &plan, &rig->err), 0);
+	SAY(rig, ready, 1, .unused = 0);
+	assert_int_equal(link_run(rig->link, &run, &rig->err), 0);
+	SAY(rig, started, 1, .pid = 2);
+	buf_reset(&rig->rec.text);
+}
+
+static void what_was_prepared_may_leave_its_code_untaken(void **state)
+{
+	struct link_rig *rig = *state;
+
+	give_prepared(rig);
+	SAY(rig, done, 1, .signalled = 1, .status = 9, .runner_lost = 1);
+	recorder_expect(&rig->rec, "done(1,signal 9) ");
+	assert_true(rig->rec.facts.untaken);
+	assert_false(rig->rec.facts.runner_lost);
+}
+
+static void what_was_prepared_and_took_its_code_ends_as_a_program(void **state)
+{
+	struct link_rig *rig = *state;
+
+	give_prepared(rig);
+	SAY(rig, done, 1, .signalled = 1, .status = 9);
+	assert_false(rig->rec.facts.untaken);
+}
+
+static void code_that_has_written_was_taken(void **state)
+{
+	struct link_rig *rig = *state;
+
+	give_prepared(rig);
+	SAY(rig, output, 1, .stream = WIRE_STDOUT, .data = wire_str("x"));
+	buf_reset(&rig->rec.text);
+	SAY(rig, done, 1, .status = 0, .stdout_bytes = 1, .runner_lost = 1);
+	expect_breach(rig);
+}
+
+static void code_that_has_reported_was_taken(void **state)
+{
+	struct link_rig *rig = *state;
+
+	give_prepared(rig);
+	SAY(rig, report, 1, .data = wire_str("{}"));
+	buf_reset(&rig->rec.text);
+	SAY(rig, done, 1, .status = 0, .runner_lost = 1);
+	expect_breach(rig);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
 int main(void)
@@ -283,6 +342,10 @@ int main(void)
 		TEST(more_output_than_a_run_was_granted),
 		TEST(a_runner_cannot_lose_itself),
 		TEST(a_second_end_of_a_run),
+		TEST(what_was_prepared_may_leave_its_code_untaken),
+		TEST(what_was_prepared_and_took_its_code_ends_as_a_program),
+		TEST(code_that_has_written_was_taken),
+		TEST(code_that_has_reported_was_taken),
 	};
 
 	return cmocka_run_group_tests_name("driver/link_run", tests, NULL, NULL);
