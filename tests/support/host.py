@@ -6,6 +6,7 @@ Tests compare two looks. Nothing here asks the daemon: the kernel is the witness
 
 import os
 import pathlib
+import sys
 import time
 
 CGROUP_ROOT = pathlib.Path("/sys/fs/cgroup")
@@ -75,14 +76,18 @@ POOLED = os.environ.get("MILLIBOX_TEST_POOL") == "1"
 
 
 def _waits(pid):
-    """Whether a process waits for its program: it reads from the channel, which has a high number."""
+    """Whether a process waits for its program: in poll(), at the channel, which has a high number."""
     try:
         words = pathlib.Path(f"/proc/{pid}/syscall").read_text().split()
+        if words[0] != "7" or int(words[2], 16) != 1:
+            return False
+        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            memory.seek(int(words[1], 16))
+            return int.from_bytes(memory.read(4), sys.byteorder) > 100
     except PermissionError:
         return "-" in cmdline(pid)
     except OSError:
         return True  # it has just gone
-    return len(words) > 1 and words[0] == "0" and int(words[1], 16) > 100
 
 
 def is_spare(pid):
