@@ -46,6 +46,7 @@ int store_open(const char *dir, struct store **ret_store, struct error *err)
 	list_init(&(*ret_store)->sessions);
 	list_init(&(*ret_store)->executions);
 	list_init(&(*ret_store)->tasks);
+	list_init(&(*ret_store)->orphans);
 	return 0;
 }
 
@@ -161,6 +162,14 @@ static void end_tasks(struct store *s)
 		store_task_done(task, &err);
 }
 
+static void end_orphans(struct store *s)
+{
+	struct store_orphan *orphan;
+
+	LIST_FOREACH (orphan, &s->orphans, struct store_orphan, node)
+		orphan->free(orphan);
+}
+
 void store_finish(struct store *s)
 {
 	db_set_queue_max(s->db, SIZE_MAX / 2);
@@ -193,5 +202,6 @@ void store_close(struct store *s)
 	timer_free(s->flush_timer);
 	db_close(s->db);
 	end_tasks(s);
+	end_orphans(s);
 	free(s);
 }

@@ -19,6 +19,7 @@ struct store {
 	bool flush_due;
 	struct list sessions, executions; /* struct store_item.node */
 	struct list tasks;                /* struct store_task.node: not told yet */
+	struct list orphans;              /* struct store_orphan.node */
 	bool failing;                     /* the latest write was not possible, and that was said */
 };
 
@@ -37,6 +38,13 @@ struct store_task {
 	struct store *store;
 	store_done_fn *fn;
 	void *ctx;
+};
+
+/* The owner of a write that is under way is gone: its callback frees it, or the end of the store.
+ */
+struct store_orphan {
+	struct list node;
+	void (*free)(struct store_orphan *orphan);
 };
 
 /** store_task_new - for the callback of a write, which is store_task_done. */

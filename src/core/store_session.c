@@ -97,7 +97,8 @@ static struct store *store_of(const struct session *session)
 
 /* One row on its way, and who waits for it. */
 struct session_write {
-	struct session *session; /* NULL: its memory is gone */
+	struct session *session;    /* NULL: its memory is gone */
+	struct store_orphan orphan; /* then */
 	struct store *store;
 	struct db_job *job;
 	struct list waiting; /* struct session_waiter, owned */
@@ -133,6 +134,18 @@ static void on_written(void *ctx, const struct error *err)
 		store_wants_flush(s, STORE_RETRY_US);
 	}
 	tell_waiting(w, err);
+	list_remove(&w->orphan.node);
+	free(w);
+}
+
+/* Who waits is told as a task. */
+static void free_orphan(struct store_orphan *orphan)
+{
+	struct session_write *w = CONTAINER_OF(orphan, struct session_write, orphan);
+	struct session_waiter *waiter;
+
+	LIST_FOREACH (waiter, &w->waiting, struct session_waiter, node)
+		free(waiter);
 	free(w);
 }
 
@@ -164,6 +177,7 @@ static int write_item(struct store_item *item)
 
 	w->session = session;
 	w->store = s;
+	list_init(&w->orphan.node);
 	list_init(&w->waiting);
 	encode_history(session, history);
 	w->job = db_write(
@@ -277,6 +291,8 @@ void store_session_gone(struct session *session)
 		free(w);
 	} else if (w) {
 		w->session = NULL;
+		w->orphan.free = free_orphan;
+		list_append(&w->store->orphans, &w->orphan.node);
 	}
 }
 
