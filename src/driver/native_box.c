@@ -426,14 +426,26 @@ void native_box_failed(struct native_box *b, const struct error *err)
 	lose(b, err);
 }
 
+/* Whoever is to die is killed; 0 and 1 are what an agent itself ends with. */
+static bool is_fault(int status)
+{
+	return WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL : WEXITSTATUS(status) > 1;
+}
+
 void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 {
 	int status = gone->wait_status;
 	struct error err = {0};
 
+	(void)error_set(&err, ERR_AGENT_LOST, 0, "the agent ended (%s %d)",
+	                WIFSIGNALED(status) ? "signal" : "status",
+	                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	b->engine_has = false;
 	if (gone->leftovers)
 		box_log(&b->base, LOG_LEVEL_DEBUG, "%u processes were left", gone->leftovers);
+	/* Also of a box that nobody wants any more: nobody else would tell. */
+	if (is_fault(status))
+		box_log(&b->base, LOG_LEVEL_WARN, "%s", err.msg);
 	if (b->state == NATIVE_DESTROYING) {
 		end(b);
 		return;
@@ -442,9 +454,6 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 		return;
 	/* Its last words may still be in the socket: an execution that ended, ended. */
 	link_drain(b->base.link);
-	(void)error_set(&err, ERR_AGENT_LOST, 0, "the agent ended (%s %d)",
-	                WIFSIGNALED(status) ? "signal" : "status",
-	                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	lose(b, &err);
 }
 
