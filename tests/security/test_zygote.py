@@ -10,10 +10,8 @@ import signal
 
 import pytest
 from support import host
-from support.daemon import BUILD, Daemon
+from support.daemon import Daemon
 from support.sessions import Session
-
-pytestmark = pytest.mark.skipif(not (BUILD / "millibox-zygote.so").exists(), reason="a build without zygotes")
 
 ON = {"MILLIBOX_ZYGOTES_ENABLED": "true"}
 OFF = {"MILLIBOX_ZYGOTES_ENABLED": "false"}
