@@ -3,8 +3,8 @@
 
 import json
 import os
+import pathlib
 import socket
-import threading
 import time
 
 import pytest
@@ -52,21 +52,14 @@ def test_answers_that_nobody_reads_are_bounded(make_daemon):
         sock.close()
 
 
-@pytest.mark.parametrize("source", ["/dev/zero", "/dev/urandom", "text"])
-def test_a_large_answer_does_not_stop_the_others(daemon, source):
-    """The most that is allowed by default, while somebody else asks for his health."""
-    worst, stop = [0.0], threading.Event()
+def loop_seconds(daemon):
+    """Processor time of the thread that serves all: it does not grow when the host is busy."""
+    return int(pathlib.Path(f"/proc/{daemon.pid}/schedstat").read_text().split()[0]) / 1e9
 
-    def watch():
-        with daemon.client() as c:
-            while not stop.is_set():
-                start = time.monotonic()
-                assert c.get("/healthz").status == 200
-                worst[0] = max(worst[0], time.monotonic() - start)
 
-    thread = threading.Thread(target=watch)
-    thread.start()
-    feed = "yes 'a line of text'" if source == "text" else f"cat {source}"
+def answer_largely(daemon, feed):
+    """The most that is allowed by default. Return: what the loop needed for it."""
+    before = loop_seconds(daemon)
     with daemon.client() as c:
         answer = c.post(
             "/api/v1/execute",
@@ -76,11 +69,16 @@ def test_a_large_answer_does_not_stop_the_others(daemon, source):
                 "resources": {"max_output": "4Mi"},
             },
         )
-    stop.set()
-    thread.join()
     assert len(answer.json["stdout"]) > 1 << 20
-    # It was most of a second for zeros; the bound leaves room for a busy host.
-    assert worst[0] < 0.4
+    return loop_seconds(daemon) - before
+
+
+@pytest.mark.parametrize("source", ["/dev/zero", "/dev/urandom"])
+def test_a_large_answer_does_not_stop_the_others(daemon, source):
+    """As long as the loop writes it down nobody else is served: what must be escaped costs some times what text does,
+    and not the dozens of times that a call for each character did."""
+    text = answer_largely(daemon, "yes 'a line of text'")
+    assert answer_largely(daemon, f"cat {source}") < 10 * text
 
 
 def test_many_arguments_are_refused_at_once(daemon):

@@ -212,7 +212,7 @@ class World:
         self.bob = self.client("bob")
         self.session = Session(self.alice, mode="persistent", id="alices-own", agent_id="agent-1")
         self.session.run(f"open('secret.txt', 'w').write('{SECRET}'); print('{SECRET}'); x = 1")
-        self.execution = self.session.start("input()", stdin_open=True)
+        self.execution = self.session.start("input()", stdin_open=True, timeout=600)  # the tests of all routes take a while
         host.wait_until(
             lambda: self.alice.get(f"{V1}/executions/{self.execution}/status").json["status"] == "running",
             20,
