@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from support import host  # noqa: E402
+from support import host, sanitizer  # noqa: E402
 from support.daemon import BUILD, Daemon  # noqa: E402
 
 
@@ -52,8 +52,30 @@ def _witness():
     }
 
 
+@pytest.fixture(scope="session", autouse=True)
+def reports():
+    """What sanitizers say about any program that a test has started; None: the build has none."""
+    if not sanitizer.is_sanitized():
+        yield None
+        return
+    found = sanitizer.watch()
+    yield found
+    # Of daemons that several tests shared, too: they end after the last of these.
+    said = found.take()
+    found.remove()
+    assert not said, f"a sanitizer has spoken:\n{said}"
+
+
 @pytest.fixture(autouse=True)
-def nothing_is_left(request):
+def nothing_is_said(reports):
+    """A program may die of what a sanitizer finds where nobody looks at its status."""
+    yield
+    said = reports.take() if reports else ""
+    assert not said, f"a sanitizer has spoken:\n{said}"
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(request, reports):
     """Mounts, groups, namespaces and temporary files of a test are gone when it ends."""
     shared = request.getfixturevalue("daemon") if "daemon" in request.fixturenames else None
     if shared:
@@ -106,10 +128,10 @@ def make_daemon():
         return d
 
     yield make
+    codes = [d.stop() for d in made if d.process and d.process.poll() is None]
     for d in made:
-        if d.process and d.process.poll() is None:
-            d.stop()
         d.remove()
+    assert not any(codes), f"daemons ended with {codes}"
 
 
 @pytest.fixture(scope="session")

@@ -31,9 +31,6 @@ def environment(home, **extra):
         "XDG_RUNTIME_DIR": str(home),
         "MILLIBOX_RUNTIME_DIR": str(home / "run"),
     }
-    for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
-        if name in os.environ:
-            env[name] = os.environ[name]
     return {**env, **extra}
 
 

@@ -3,26 +3,16 @@
 
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
 import tempfile
 
-from support import host
+from support import host, sanitizer
 from support.client import Client
+from support.sanitizer import BUILD, REPORT, ROOT, is_sanitized
 
-#: How the sanitizers begin what they say about a program, whichever of ours it was.
-REPORT = re.compile(r"\w+Sanitizer: ?\w|\.[ch]:\d+:\d+: runtime error:")
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", ROOT / "build")).resolve()
-
-
-def is_sanitized():
-    """Whether the daemon is built with the address sanitizer, which keeps what was freed for a while."""
-    linked = subprocess.run(["ldd", str(BUILD / "milliboxd")], capture_output=True, text=True).stdout
-    return "libasan" in linked
+__all__ = ["BUILD", "ROOT", "Daemon", "is_sanitized"]
 
 
 class Daemon:
@@ -66,7 +56,7 @@ class Daemon:
             # As many as the usual kinds have, so that their number is the same whatever a test asks for.
             env.setdefault("MILLIBOX_POOLS_FLOOR", "2")
             env.setdefault("MILLIBOX_POOLS_MAX", "4")
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+        for name in sanitizer.OPTIONS:
             if name in os.environ:
                 env.setdefault(name, os.environ[name])
         with open(self.log_path, "ab") as log:

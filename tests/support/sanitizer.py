@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs built with sanitizers: none of their reports goes unread, whoever has the program's stderr.
+
+Every process that a test starts writes its reports as files into one folder, which is looked at after each
+test. Agents have neither that folder nor a stderr: what they do not survive, the daemon's log tells.
+"""
+
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", ROOT / "build")).resolve()
+
+#: How the sanitizers begin what they say about a program, whichever of ours it was; and how the log tells that an
+#: agent has ended by its own fault, which is all that is known of what happened in a box.
+REPORT = re.compile(
+    r"\w+Sanitizer: ?\w|\.[ch]:\d+:\d+: runtime error:|ERROR: Can't open file|the agent ended \((signal (?!9\))|status (?![01]\)))"
+)
+
+#: The programs make themselves undumpable, which the leak checker cannot work with; it is on for the unit tests.
+OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
+}
+
+
+@functools.cache
+def is_sanitized():
+    """Whether the daemon is built with the address sanitizer, which keeps what was freed for a while."""
+    linked = subprocess.run(["ldd", str(BUILD / "milliboxd")], capture_output=True, text=True).stdout
+    return "libasan" in linked
+
+
+class Reports:
+    """The folder of one test run."""
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="mbxreports-"))
+        self.folder.chmod(0o1777)  # daemon and boxes have ids of their own
+        self.options = {name: f"{os.environ.get(name, value)}:log_path={self.folder}/report"
+                        for name, value in OPTIONS.items()}
+
+    def take(self):
+        """What was said since the last time, as one text."""
+        texts = []
+        for path in sorted(self.folder.iterdir()):
+            texts.append(path.read_text(errors="replace"))
+            path.unlink()
+        return "\n".join(texts)
+
+    def remove(self):
+        shutil.rmtree(self.folder)
+
+
+def watch():
+    """Let all processes that are started from here on report. Return: where."""
+    reports = Reports()
+    os.environ.update(reports.options)
+    start = subprocess.Popen.__init__
+
+    def started(self, *args, env=None, **kw):
+        # Tests name the variables that a program has; these are not part of what they test.
+        start(self, *args, env=None if env is None else {**reports.options, **env}, **kw)
+
+    subprocess.Popen.__init__ = started
+    return reports
