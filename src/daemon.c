@@ -584,7 +584,10 @@ static int reload_policies(void *ctx, struct error *err)
 {
 	const struct daemon *d = ctx;
 
-	return policies_reload(d->policies, err);
+	if (policies_reload(d->policies, err) < 0)
+		return -1;
+	router_policies_changed(d->router);
+	return 0;
 }
 
 static int load_policies(struct daemon *d, struct error *err)

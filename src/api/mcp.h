@@ -21,5 +21,7 @@ struct mcp *mcp_new(struct router *r) attr_owned(mcp_free);
 /** mcp_check_keys - whoever listens with a key that is not valid any more is cut off. Looks at
  * every session: for changes of keys, and now and then for those that expire. */
 void mcp_check_keys(struct mcp *mcp);
+/** mcp_policies_changed - they were read again. */
+void mcp_policies_changed(struct mcp *mcp);
 /** mcp_stop - the daemon ends: streams that would stay open are closed, no session is made. */
 void mcp_stop(struct mcp *mcp);

@@ -23,6 +23,7 @@
 struct buf;
 struct http_request;
 struct map;
+struct sandbox_uri;
 struct timer;
 struct tool_call;
 
@@ -77,10 +78,10 @@ struct mcp_sink {
 
 struct mcp_subscription {
 	struct list node; /* of the session */
-	struct list same; /* of all that are about the same sandbox */
+	struct list same; /* of all that are about the same sandbox or template */
 	struct mcp_session *session;
 	char *uri;
-	char *sandbox; /* key of mcp->watched; NULL: of nothing that changes */
+	char *key; /* of mcp->watched; NULL: it is not looked for there */
 };
 
 /* What the sessions of one tenant have in common; there while it has any. */
@@ -128,7 +129,7 @@ struct mcp {
 	struct list tenants;
 	size_t tenants_count;
 	size_t bytes;        /* of events, of all of them */
-	struct map *watched; /* "TENANT/ID" of a sandbox -> struct list of subscriptions */
+	struct map *watched; /* what changes -> struct list of subscriptions; see mcp_subscribe.c */
 	struct timer *timer; /* expiry, signs of life */
 	struct timer *changes;
 	bool stopped;
@@ -246,9 +247,14 @@ mcp_method_fn mcp_resources_subscribe, mcp_resources_unsubscribe; /* mcp_subscri
 mcp_method_fn mcp_prompts_list, mcp_prompts_get;                  /* mcp_prompt.c */
 mcp_method_fn mcp_complete;                                       /* mcp_complete.c */
 
+/** mcp_resource_check - whether who asks may know what is in it: ERR_NO_SCOPE, ERR_NOT_FOUND. */
+int mcp_resource_check(const struct mcp_request *q, const struct sandbox_uri *uri,
+                       struct error *err) attr_must_check;
+
 /* mcp_subscribe.c */
 void mcp_subscription_free(struct mcp_subscription *sub);
 /** mcp_flush_changes - tell the sessions whose lists have changed. */
 void mcp_flush_changes(void *ctx);
-/** mcp_watch_begin - from now on changes of sandboxes are seen. */
+/** mcp_watch_begin - from now on changes of sandboxes and templates are seen. */
 void mcp_watch_begin(struct mcp *mcp);
+void mcp_watch_end(struct mcp *mcp);

@@ -297,14 +297,10 @@ static void read_template(struct reading *w)
 static void read_policy(struct reading *w)
 {
 	struct router *r = router_of(w);
-	const struct policies *all = exec_policies(r->execs);
-	const struct policy *policy = all ? policies_find(all, w->uri.id) : NULL;
 
-	/* Nothing is waited for before: it is still dispatched. */
-	if (policy && view_policy_is_seen(r, w->q->principal, policy))
-		finish_json(w, view_policy(r, w->q->principal, policy));
-	else
-		not_found(w);
+	/* It was found to be there, and nothing was waited for since: it is still dispatched. */
+	finish_json(w, view_policy(r, w->q->principal,
+	                           policies_find(exec_policies(r->execs), w->uri.id)));
 }
 
 static void (*const readers[])(struct reading *w) = {
@@ -342,6 +338,24 @@ static struct reading *open_reading(struct mcp_request *q)
 	return NULL;
 }
 
+int mcp_resource_check(const struct mcp_request *q, const struct sandbox_uri *uri,
+                       struct error *err)
+{
+	struct router *r = q->session->mcp->router;
+	const struct policies *all = exec_policies(r->execs);
+	const struct policy *policy;
+
+	/* Files have a scope of their own, whichever way they are read. */
+	if (uri->kind == SANDBOX_URI_IS_FILE && !scope_allows(q->principal->scopes, SCOPE_FILES))
+		return error_set(err, ERR_NO_SCOPE, 0, "this needs scope files");
+	if (uri->kind != SANDBOX_URI_IS_POLICY)
+		return 0;
+	policy = all ? policies_find(all, uri->id) : NULL;
+	if (!policy || !view_policy_is_seen(r, q->principal, policy))
+		return error_set(err, ERR_FILE_NOT_FOUND, 0, "no such policy");
+	return 0;
+}
+
 void mcp_resources_read(struct mcp_request *q)
 {
 	struct reading *w = open_reading(q);
@@ -349,14 +363,10 @@ void mcp_resources_read(struct mcp_request *q)
 
 	if (!w)
 		return;
-	/* Files have a scope of their own, whichever way they are read. */
-	if (w->uri.kind == SANDBOX_URI_IS_FILE &&
-	    !scope_allows(q->principal->scopes, SCOPE_FILES)) {
-		(void)error_set(&err, ERR_NO_SCOPE, 0, "this needs scope files");
+	if (mcp_resource_check(q, &w->uri, &err) < 0)
 		fail(w, &err);
-		return;
-	}
-	go_on(w);
+	else
+		go_on(w);
 }
 
 /* Lists. */

@@ -10,7 +10,6 @@
 #include "base/str.h"
 #include "core/config.h"
 #include "core/metrics.h"
-#include "core/session.h"
 #include "io/timer.h"
 
 /*
@@ -269,7 +268,7 @@ void mcp_free(struct mcp *mcp)
 	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node)
 		session_free(s, false);
 	if (mcp->changes)
-		session_service_watch(mcp->router->parts.sessions, NULL);
+		mcp_watch_end(mcp);
 	timer_free(mcp->timer);
 	timer_free(mcp->changes);
 	map_free(mcp->by_id);

@@ -56,6 +56,11 @@ void router_set_unready(struct router *r, const char *reason)
 	mcp_stop(r->mcp);
 }
 
+void router_policies_changed(struct router *r)
+{
+	mcp_policies_changed(r->mcp);
+}
+
 static bool is_method(const char *method, const struct route *route)
 {
 	return str_equal(method, route->method) ||

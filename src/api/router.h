@@ -55,6 +55,8 @@ struct router *router_new(const struct router_config *config) attr_owned(router_
 struct http_handlers router_handlers(struct router *r);
 /** router_set_unready - from now on /readyz says 503 and @reason (a literal). */
 void router_set_unready(struct router *r, const char *reason);
+/** router_policies_changed - they were read again: agents that watch them are told. */
+void router_policies_changed(struct router *r);
 
 #define ROUTER_ALLOW_LEN 64
 #define ROUTER_ID_LEN    65 /* longer ones name nothing */

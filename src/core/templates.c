@@ -40,6 +40,7 @@ struct slot {
 struct templates {
 	struct templates_config config;
 	struct templates_events events;
+	struct templates_watcher watcher;
 	struct images *images; /* owned */
 	struct map *by_key;
 	struct list slots;
@@ -300,6 +301,12 @@ static void put_back(struct templates *all, struct template *t)
 	add(all, template_ref(t), tenant);
 }
 
+static void tell(const struct templates *all, const struct template *t, bool listed)
+{
+	if (all->watcher.on_change)
+		all->watcher.on_change(all->watcher.ctx, t, listed);
+}
+
 /* As it was, unless somebody has changed it again since. */
 static void undo(const struct change *change)
 {
@@ -313,7 +320,10 @@ static void undo(const struct change *change)
 		slot->now = template_ref(change->before);
 	} else if (slot && slot->now == change->now) {
 		take_out(change->all, slot);
+	} else {
+		return;
 	}
+	tell(change->all, any, !change->before || !change->now);
 }
 
 static void on_kept(void *ctx, const struct error *err)
@@ -421,6 +431,7 @@ int templates_adopt(struct templates *all, const struct template_record *record,
 		return -1;
 	}
 	add(all, t, tenant);
+	tell(all, t, true);
 	*ret_template = TAKE_PTR(t);
 	return r;
 }
@@ -484,6 +495,7 @@ int templates_update(struct templates *all, const struct templates_update *updat
 	template_unref(slot->now);
 	slot->now = TAKE_PTR(t);
 	*ret_template = slot->now;
+	tell(all, slot->now, false);
 	return r;
 }
 
@@ -531,6 +543,7 @@ size_t templates_made(const struct templates *all)
 int templates_delete(struct templates *all, const char *tenant, const char *id,
                      struct templates_done done, struct error *err)
 {
+	attr_cleanup(template_unrefp) struct template *gone = NULL;
 	struct slot *slot = find_own(all, tenant, id, err);
 	size_t others;
 	int r;
@@ -548,7 +561,9 @@ int templates_delete(struct templates *all, const char *tenant, const char *id,
 	r = keep(all, slot->now, NULL, done, err);
 	if (r < 0)
 		return -1;
+	gone = template_ref(slot->now);
 	take_out(all, slot);
+	tell(all, gone, true);
 	return r;
 }
 
@@ -659,6 +674,11 @@ struct templates *templates_new(const struct templates_config *config)
 void templates_set_events(struct templates *all, const struct templates_events *events)
 {
 	all->events = *events;
+}
+
+void templates_watch(struct templates *all, const struct templates_watcher *watcher)
+{
+	all->watcher = watcher ? *watcher : (struct templates_watcher){0};
 }
 
 void templates_free(struct templates *all)

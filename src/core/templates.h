@@ -52,9 +52,18 @@ struct templates_events {
 	                 struct error *err);
 };
 
+/* Who is told what has changed, and nothing more: when a change is made, and when it is undone. */
+struct templates_watcher {
+	void *ctx;
+	/* @listed: one has come or gone; else it is another than it was. */
+	void (*on_change)(void *ctx, const struct template *t, bool listed);
+};
+
 void templates_free(struct templates *all);
 struct templates *templates_new(const struct templates_config *config) attr_owned(templates_free);
 void templates_set_events(struct templates *all, const struct templates_events *events);
+/** templates_watch - at most one watcher; NULL: none any more. */
+void templates_watch(struct templates *all, const struct templates_watcher *watcher);
 
 /** templates_find - NULL when @tenant has none of this id and it is no built-in. Borrowed. */
 struct template *templates_find(const struct templates *all, const char *tenant, const char *id);

@@ -2,10 +2,15 @@
 """MCP over Streamable HTTP: versions, sessions, messages, streams that are taken up again."""
 
 import json
+import os
+import pathlib
+import signal
+import tempfile
 import threading
 
 import pytest
 from support import host, metrics
+from support.daemon import Daemon
 from support.identity import make_key, make_tenant
 from support.mcp import LATEST, VERSIONS, Mcp, cut, events
 
@@ -452,6 +457,71 @@ def test_the_server_says_by_itself_what_changes(mcp):
     mcp.call("execute_code", session_id=sid, code="1")
     assert next(e.json for e in stream if e.data and "updated" in e.data)["params"]["uri"] == f"log://{sid}"
     mcp.call("terminate_sandbox", sandbox_id=sid)
+
+
+def updates(stream):
+    return (e.json["params"]["uri"] for e in stream if e.data and "resources/updated" in e.data)
+
+
+def lists(stream):
+    return next(e for e in stream if e.data and "list_changed" in e.data)
+
+
+def test_templates_that_change_are_told(client, mcp):
+    stream = events(mcp.listen())
+    next(stream)
+    assert mcp.result("resources/subscribe", {"uri": "template://mine"}) == {}
+    assert mcp.result("resources/subscribe", {"uri": "template://other"}) == {}
+    for name in ("other", "mine"):
+        assert client.post("/api/v1/templates", {"id": name, "name": name, "image": "host", "runtime_type": "python3.11"}).status == 201
+        assert next(updates(stream)) == f"template://{name}"
+    lists(stream)
+    assert "template://mine" in [r["uri"] for r in mcp.result("resources/list")["resources"]]
+    assert client.request("PUT", "/api/v1/templates/mine", {"description": "new"}).status == 200
+    assert next(updates(stream)) == "template://mine"
+    assert json.loads(mcp.result("resources/read", {"uri": "template://mine"})["contents"][0]["text"])["description"] == "new"
+    for name in ("mine", "other"):
+        assert client.request("DELETE", f"/api/v1/templates/{name}").status in (200, 204)
+        assert next(updates(stream)) == f"template://{name}"
+    lists(stream)
+    assert mcp.error("resources/read", {"uri": "template://mine"})["code"] == -32002
+
+
+@pytest.fixture
+def folder():
+    """One that the daemon can still read when it has given up root."""
+    with tempfile.TemporaryDirectory(prefix=Daemon.prefix_of_homes) as made:
+        os.chmod(made, 0o755)
+        yield pathlib.Path(made)
+
+
+def test_policies_that_are_read_again_are_told(make_daemon, folder):
+    own = folder / "own.yaml"
+    own.write_text("name: own\nextends: default\ndescription: before\n")
+    own.chmod(0o644)
+    daemon = make_daemon(config=f"policy: {{dir: {folder}, default: own}}\n").start()
+    with Mcp(daemon.socket) as m:
+        stream = events(m.listen())
+        next(stream)
+        assert m.result("resources/subscribe", {"uri": "policy://own"}) == {}
+        assert m.error("resources/subscribe", {"uri": "policy://none"})["code"] == -32002
+        own.write_text("name: own\nextends: default\ndescription: after\n")
+        os.kill(daemon.pid, signal.SIGHUP)
+        assert next(updates(stream)) == "policy://own"
+        assert json.loads(m.result("resources/read", {"uri": "policy://own"})["contents"][0]["text"])["description"] == "after"
+        lists(stream)
+
+
+def test_who_may_not_read_files_is_not_told_when_they_change(make_daemon):
+    address, keys = locked(make_daemon, {"reader": ["read"], "user": ["read", "files", "sessions"]})
+    with Mcp(address, headers=keys["reader"]) as reader, Mcp(address, headers=keys["user"]) as user:
+        sid = user.call("create_sandbox")["structuredContent"]["sandbox_id"]
+        for method in ("resources/read", "resources/subscribe"):
+            told = reader.error(method, {"uri": f"sandbox://{sid}/a"})
+            assert told["data"]["error_code"] == "Sandbox.ScopeMissing" and "files" in json.dumps(told), told
+        assert reader.result("resources/subscribe", {"uri": f"log://{sid}"}) == {}
+        assert user.result("resources/subscribe", {"uri": f"sandbox://{sid}/a"}) == {}
+        user.call("terminate_sandbox", sandbox_id=sid)
 
 
 def test_standing_streams_do_not_keep_the_daemon_from_ending(make_daemon):
