@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define FDS_MAX 8
+#define IDLE_MAX 8L /* connections that are kept for the next request */
+#define FDS_MAX  8
 
 struct http_exchange {
 	struct list node;
@@ -41,6 +42,8 @@ struct http_parallel *http_parallel_new(struct error *err)
 	list_init(&p->exchanges);
 	p->multi = curl_multi_init();
 	assert(p->multi);
+	/* Others need connections, too: after a burst most are closed. */
+	(void)curl_multi_setopt(p->multi, CURLMOPT_MAXCONNECTS, IDLE_MAX);
 	return p;
 }
 

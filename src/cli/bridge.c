@@ -18,7 +18,9 @@
 /*
  * Theory of operation. Every line is a POST of its own, so that a cancellation overtakes what it
  * cancels. Only initialize is waited for before the next line is read: what follows needs the
- * session that it begins. A stream that breaks off before the answer was in it is taken up again
+ * session that it begins. Each has a connection, and the daemon has only so many for all: no more
+ * than CALLS_MAX are under way, others wait in a queue. Notifications do not wait; one that cancels
+ * what waits takes it out. A stream that breaks off before the answer was in it is taken up again
  * where it ended; the one of what the daemon says by itself is opened again when it ends.
  *
  * A daemon that does not know the session any more was started anew: then there is nothing to go on
@@ -28,6 +30,8 @@
 #define MESSAGE_MAX  (256u << 20)
 #define HEADER_LEN   160
 #define RETRIES_MAX  20
+#define CALLS_MAX    16
+#define QUEUE_MAX    256
 #define RETRY_MS     500
 #define STDIN_BLOCK  65536
 #define HTTP_MISSING 404
@@ -48,7 +52,10 @@ struct bridge {
 	char session[HEADER_LEN], version[HEADER_LEN]; /* headers; "": none yet */
 	char *url;
 	struct list calls;
-	size_t waiting; /* POSTs and their rests */
+	size_t waiting;    /* POSTs and their rests, and the queue */
+	size_t under_way;  /* of them that get an answer and are sent */
+	struct list queue; /* the oldest first */
+	size_t queued;
 	struct list retries;
 	bool initializing, listening, ended, stopped;
 	struct error failure;
@@ -61,6 +68,9 @@ struct call {
 	enum kind kind;
 	json_t *id; /* of the question; NULL: none */
 	bool is_initialize, is_stream, answered;
+	bool counts; /* as under way: it is no notification */
+	char *line;  /* owned: while it is in the queue */
+	size_t line_len;
 	unsigned tries;
 	struct sse sse;
 	struct buf body;
@@ -94,6 +104,7 @@ static void call_free(struct call *c)
 	json_decref(c->id);
 	sse_done(&c->sse);
 	buf_done(&c->body);
+	free(c->line);
 	free(c);
 }
 
@@ -228,6 +239,22 @@ static struct call *call_new(struct bridge *b, enum kind kind)
 	return c;
 }
 
+static void send_queued(struct bridge *b)
+{
+	struct error err = {0};
+	struct call *c = LIST_FIRST(&b->queue, struct call, node);
+
+	if (!c || b->under_way >= CALLS_MAX || b->stopped)
+		return;
+	list_remove(&c->node);
+	list_append(&b->calls, &c->node);
+	b->queued--;
+	b->under_way++;
+	if (send_call(c, c->line, c->line_len, &err) < 0)
+		fail(b, &err);
+	free(TAKE_PTR(c->line));
+}
+
 static void listen_again(struct bridge *b)
 {
 	struct error err = {0};
@@ -301,7 +328,9 @@ static void on_done(void *ctx, int status, const struct error *err)
 	if (c->is_initialize)
 		b->initializing = false;
 	b->waiting--;
+	b->under_way -= c->counts;
 	call_free(c);
+	send_queued(b);
 	listen_again(b);
 }
 
@@ -321,9 +350,26 @@ static void retry(struct bridge *b)
 
 /* Standard input. */
 
-static void take_line(struct bridge *b, const char *line, size_t len)
+/* Return: whether what @params cancels has not been sent yet: then it never was. */
+static bool cancel_queued(struct bridge *b, const json_t *params)
 {
-	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
+	json_t *id = json_object_get(params, "requestId");
+	struct call *c;
+
+	LIST_FOREACH (c, &b->queue, struct call, node) {
+		if (!id || !c->id || !json_equal(c->id, id))
+			continue;
+		b->queued--;
+		b->waiting--;
+		call_free(c);
+		return true;
+	}
+	return false;
+}
+
+/* @message: NULL: the line is no JSON, which the daemon says better. */
+static void take_message(struct bridge *b, json_t *message, const char *line, size_t len)
+{
 	const char *method = json_string_value(json_object_get(message, "method"));
 	json_t *id = json_object_get(message, "id");
 	struct call *c = call_new(b, KIND_POST);
@@ -331,18 +377,38 @@ static void take_line(struct bridge *b, const char *line, size_t len)
 
 	c->id = method && id ? json_incref(id) : NULL;
 	c->is_initialize = method && id && str_equal(method, "initialize") && !b->session[0];
+	c->counts = !method || id;
 	b->initializing |= c->is_initialize;
 	b->waiting++;
-	json_decref(message);
+	if (c->counts && b->under_way >= CALLS_MAX) {
+		c->line = xmemdup0(line, len);
+		c->line_len = len;
+		list_remove(&c->node);
+		list_append(&b->queue, &c->node);
+		b->queued++;
+		return;
+	}
+	b->under_way += c->counts;
 	if (send_call(c, line, len, &err) < 0)
 		fail(b, &err);
+}
+
+static void take_line(struct bridge *b, const char *line, size_t len)
+{
+	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
+	const char *method = json_string_value(json_object_get(message, "method"));
+
+	if (!method || !str_equal(method, "notifications/cancelled") ||
+	    !cancel_queued(b, json_object_get(message, "params")))
+		take_message(b, message, line, len);
+	json_decref(message);
 }
 
 static void take_lines(struct bridge *b)
 {
 	char *end;
 
-	while (!b->initializing && !b->stopped && b->input.len > 0 &&
+	while (!b->initializing && !b->stopped && b->queued < QUEUE_MAX && b->input.len > 0 &&
 	       (end = memchr(b->input.data, '\n', b->input.len))) {
 		size_t len = (size_t)(end - b->input.data), text = len;
 
@@ -382,7 +448,7 @@ static bool is_over(const struct bridge *b)
 static int turn(struct bridge *b, struct error *err)
 {
 	/* What cannot be sent yet is not read yet. */
-	bool reads = !b->ended && !b->initializing;
+	bool reads = !b->ended && !b->initializing && b->queued < QUEUE_MAX;
 	struct pollfd fds[2] = {
 		{.fd = b->interrupt_fd, .events = POLLIN},
 		{.fd = STDIN_FILENO,    .events = POLLIN},
@@ -436,6 +502,7 @@ int bridge_run(const struct endpoint *endpoint, int interrupt_fd, struct error *
 	b.url = xasprintf("%s/mcp", endpoint->url);
 	list_init(&b.calls);
 	list_init(&b.retries);
+	list_init(&b.queue);
 	while (r == 0 && !is_over(&b))
 		r = turn(&b, err);
 	if (r == 0)
@@ -444,6 +511,8 @@ int bridge_run(const struct endpoint *endpoint, int interrupt_fd, struct error *
 	LIST_FOREACH (c, &b.calls, struct call, node)
 		call_free(c);
 	LIST_FOREACH (c, &b.retries, struct call, node)
+		call_free(c);
+	LIST_FOREACH (c, &b.queue, struct call, node)
 		call_free(c);
 	buf_done(&b.input);
 	free(b.url);

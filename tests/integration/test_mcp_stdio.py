@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MCP on standard input and output: 'millibox mcp'."""
 
+import contextlib
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import pytest
 from support import host, metrics
 from support.daemon import BUILD
+from support.identity import make_key, make_tenant
 from support.mcp import LATEST, VERSIONS
 
 
@@ -103,6 +105,21 @@ def test_requests_overtake_each_other(stdio):
     assert status == 0 and not [m for m in rest if m.get("id") == slow]
 
 
+def test_more_requests_than_are_sent_at_once(stdio):
+    """They wait for each other; a cancellation waits for nobody, and takes out what was not sent yet."""
+    stdio.initialize()
+    code = "import time\nprint('on', flush=True)\ntime.sleep(60)"
+    arguments = {"code": code, "language": "python", "timeout": 60}
+    slow = [stdio.ask("tools/call", {"name": "execute_code", "arguments": arguments}) for _ in range(40)]
+    last = stdio.ask("ping")
+    for number in reversed(slow):
+        stdio.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+    assert stdio.answer(last)["result"] == {}
+    status, rest, err = stdio.finish()
+    assert status == 0 and not err, err
+    assert not [m for m in stdio.heard + rest if m.get("id") in slow]
+
+
 def test_what_is_wrong_is_answered_on_the_same_line_of_talk(stdio):
     number = stdio.ask("tools/list")
     answer = stdio.answer(number)
@@ -157,6 +174,47 @@ def test_its_session_ends_with_it(daemon, client):
         s.process.send_signal(signal.SIGTERM)
         s.process.wait(20)
     host.wait_until(lambda: sessions() == before, 10, "the session gone")
+
+
+def test_several_at_once_and_bad_neighbours(daemon, client):
+    before = metrics.read(client).total("sandbox_mcp_sessions")
+    with contextlib.ExitStack() as stack:
+        every = [stack.enter_context(Stdio("--socket", daemon.socket)) for _ in range(12)]
+        deaf, noisy, *good = every
+        for s in every:
+            s.initialize()
+        # One asks for more than a pipe holds and reads nothing, one talks nonsense.
+        for _ in range(20):
+            deaf.ask("tools/list")
+        for line in ("{", "[]", "\0", '{"jsonrpc":"2.0","id":{},"method":"ping"}', '{"jsonrpc":"2.0","id":' + "9" * 999 + ',"method":"ping"}') * 20:
+            noisy.send(line)
+        for i, s in enumerate(good):
+            assert s.call("execute_code", code=f"print({i})", language="python")["structuredContent"]["stdout"] == f"{i}\n"
+            assert len(s.result("tools/list")["tools"]) > 20
+        told = [noisy.read()["error"]["code"] for _ in range(100)]
+        assert set(told) <= {-32700, -32600}, told
+        assert noisy.result("ping") == {}
+        # Who reads at last gets everything.
+        assert [deaf.answer(n)["id"] for n in range(2, 22)] == list(range(2, 22))
+        assert metrics.read(client).total("sandbox_mcp_sessions") == before + len(every)
+        for s in every:
+            assert s.finish()[0] == 0
+    assert metrics.read(client).total("sandbox_mcp_sessions") == before
+
+
+def test_a_revoked_key_ends_it(make_daemon):
+    daemon = make_daemon(tcp=True).start()
+    host_name, port = daemon.tcp_address()
+    with daemon.client() as admin:
+        make_tenant(admin, "one")
+        key = make_key(admin, "one")
+        with Stdio("--url", f"http://{host_name}:{port}", MILLIBOX_API_KEY=key) as s:
+            s.initialize()
+            assert s.result("ping") == {}
+            ident = next(k["id"] for k in admin.get("/api/v1/keys").json["keys"] if k["tenant"] == "one")
+            assert admin.request("DELETE", f"/api/v1/keys/{ident}").status == 200
+            answer = s.answer(s.ask("ping"))
+            assert "error" in answer, answer
 
 
 def test_a_daemon_that_goes_away_is_told(make_daemon):

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import threading
 
 import pytest
 
@@ -179,17 +180,73 @@ def test_a_client_that_does_not_read_is_cut_off(daemon, client):
         assert other.ask("ping")["result"] == {}
 
 
-def test_many_at_once(daemon, client):
-    before = open_sockets(client)
-    with contextlib.ExitStack() as stack:
-        every = [stack.enter_context(WebSocket(address(daemon))) for _ in range(40)]
+class Garbage(threading.Thread):
+    """Connects again and again, and says nothing that makes sense, until it is told to stop."""
+
+    FRAMES = [
+        WebSocket.frame(b"\xff\xfe"), WebSocket.frame("{}", masked=False), WebSocket.frame("{}", opcode=3), WebSocket.frame(b"\x00" * 999, opcode=BINARY),
+        WebSocket.frame("[" * 5000), WebSocket.frame("[]"), WebSocket.frame('{"jsonrpc":"2.0","id":' + "9" * 5000 + ',"method":"x"}'),
+        WebSocket.frame('{"jsonrpc":"2.0","id":1,"method":"tools/list"}'), b"\x81\xff" + b"\xff" * 8, bytes(range(256)) * 8,
+    ]  # fmt: skip
+
+    def __init__(self, where):
+        super().__init__()
+        self.where, self.done, self.rounds, self.failure = where, threading.Event(), 0, None
+
+    def run(self):
+        try:
+            while not self.done.is_set():
+                for data in self.FRAMES:
+                    with WebSocket(self.where) as ws, contextlib.suppress(OSError, Closed):
+                        ws.sock.sendall(data)
+                        ws.receive()
+                self.rounds += 1
+        except Exception as e:  # noqa: BLE001 - told by the test, not lost in a thread
+            self.failure = repr(e)
+
+    def stop(self):
+        self.done.set()
+        self.join()
+        assert self.failure is None and self.rounds > 0, self.failure
+
+
+def test_two_hundred_at_once_and_bad_neighbours(make_daemon):
+    d = make_daemon(config="http: {max_connections: 1024, max_connections_per_peer: 1024}\n").start()
+    with contextlib.ExitStack() as stack, d.client() as client:
+        deaf = stack.enter_context(WebSocket(d.socket))  # asks for much, and reads nothing
+        deaf.initialize()
+        deaf.sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            deaf.sock.sendall(WebSocket.frame(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})) * 2000)
+        garbage = Garbage(d.socket)
+        garbage.start()
+        stack.callback(garbage.done.set)
+        every = [stack.enter_context(WebSocket(d.socket)) for _ in range(200)]
         for ws in every:
-            ws.initialize()
-        for ws in every:
-            ws.send(json.dumps({"jsonrpc": "2.0", "id": 5, "method": "tools/list"}))
-        assert all(ws.message()["id"] == 5 for ws in every)
-        assert open_sockets(client) == before + 40
-    host.wait_until(lambda: open_sockets(client) == before, 20, "all are gone")
+            assert ws.initialize()["protocolVersion"] == "2025-11-25"
+        for round in range(3):
+            for ws in every:
+                ws.send(json.dumps({"jsonrpc": "2.0", "id": round, "method": "tools/list"}))
+            for ws in every:
+                answer = ws.message()
+                assert answer["id"] == round and len(answer["result"]["tools"]) > 20
+        # All of them hear of what one of them does, and each runs something of its own.
+        made = call(every[0], "create_sandbox")["structuredContent"]["sandbox_id"]
+        for ws in every[1:]:
+            assert ws.message()["method"] == "notifications/resources/list_changed"
+        for i, ws in enumerate(every[1:21]):
+            ws.send(json.dumps({"jsonrpc": "2.0", "id": "run", "method": "tools/call", "params": {
+                "name": "execute_code", "arguments": {"language": "shell", "code": f"echo {i}"}}}))
+        for i, ws in enumerate(every[1:21]):
+            while (answer := ws.message()).get("id") != "run":
+                pass
+            assert answer["result"]["structuredContent"]["stdout"] == f"{i}\n"
+        call(every[0], "terminate_sandbox", sandbox_id=made)
+        garbage.stop()
+        assert open_sockets(client) >= 200
+    with d.client() as client:
+        host.wait_until(lambda: open_sockets(client) == 0, 20, "all are gone")
+        assert metrics.read(client).total("sandbox_mcp_sessions") == 0
 
 
 def test_the_daemon_says_that_it_ends():
