@@ -342,7 +342,7 @@ int mcp_resource_check(const struct mcp_request *q, const struct sandbox_uri *ur
                        struct error *err)
 {
 	struct router *r = q->session->mcp->router;
-	const struct policies *all = exec_policies(r->execs);
+	const struct policies *all = r->execs ? exec_policies(r->execs) : NULL;
 	const struct policy *policy;
 
 	/* Files have a scope of their own, whichever way they are read. */
