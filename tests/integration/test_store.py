@@ -184,6 +184,23 @@ def test_an_acknowledged_execution_is_never_lost(own):
             assert answer.json["status"] in ("success", "crashed", "cancelled"), (seed, answer)
 
 
+def test_what_was_waited_for_is_on_the_disk_with_the_next_that_is_acknowledged(own):
+    """Alone it promises its result and no more; but no acknowledgement overtakes it, neither in rows nor in counts."""
+    daemon = own()
+    for life in range(3):
+        with daemon.client() as client:
+            session = Session(client, mode=("ephemeral", "persistent")[life % 2], language="shell")
+            ids = [session.run(f"echo {i}")["execution_id"] for i in range(5)] + [session.start("echo last")]
+            daemon.kill()
+        again(daemon)
+        with daemon.client() as client:
+            session.client = client
+            assert client.get(session.path).json["executions"] == len(ids)
+            assert [client.get(f"{V1}/executions/{i}").status for i in ids] == [200] * len(ids)
+            assert client.get(f"{session.path}/executions").json["total"] == len(ids)
+            assert session.delete().status == 200
+
+
 def killed(daemon, change):
     """What one request said, after which the daemon was killed at once and started again."""
     with daemon.client() as client:

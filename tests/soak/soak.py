@@ -106,6 +106,7 @@ class Soak:
         self.memory = {}  # name -> Series of the program that lives
         self.baseline = None
         self.life = 0  # how often the daemon was started again
+        self.attacks = 0  # odd while something is being killed
 
     def count(self, name, into="counts"):
         with self.lock:
@@ -151,11 +152,13 @@ class Soak:
         pace = max(self.args.seconds / 200, 1)
         while not self.calm.wait(rng.uniform(0.5 * pace, 1.5 * pace)):
             kind = rng.choices(["agent", "runner", "helper", "daemon", "engine"], [8, 8, 1, 4, 2])[0]
+            self.attacks += 1
             try:
                 done = getattr(self, f"kill_{kind}")(rng)
             except AssertionError as error:
                 self.problem(f"after the kill of the {kind}: {error}")
                 return
+            self.attacks += 1
             if done:
                 self.count(done, "kills")
 
@@ -483,9 +486,11 @@ def _kill(pid):
     """Whether it could be: it may be gone, or have an id that an ordinary user may not signal."""
     try:
         os.kill(pid, signal.SIGKILL)
-        return True
     except (ProcessLookupError, PermissionError):
         return False
+    # The kernel takes its time: what is about to die can still be met.
+    host.wait_until(lambda: not host.is_alive(pid), 30, f"the end of {pid}")
+    return True
 
 
 def main(argv=None):

@@ -84,10 +84,10 @@ class Worker:
         """As many executions as were acknowledged; where an answer was cut off nobody knows."""
         use = self.sessions[session]
         answer = self.call("count", "GET", f"{V1}/sessions/{session}")
-        # What was waited for need not be on the disk yet when the daemon is killed: nothing else is promised.
-        least = use.accepted if use.life == self.soak.life else use.durable
-        if answer.status == 200 and not least <= answer.json["executions"] <= use.accepted + use.doubtful:
-            self.soak.problem(f"{session}: {least} to {use.accepted + use.doubtful} executions expected: {answer}")
+        use.lives(self.soak.life)
+        least, most = use.accepted - use.lost, use.accepted + use.doubtful
+        if answer.status == 200 and not least <= answer.json["executions"] <= most:
+            self.soak.problem(f"{session}: {least} to {most} executions expected: {answer}")
 
     # Executions.
 
@@ -96,11 +96,13 @@ class Worker:
 
     def execute(self, name, session, code, headers=None, **fields):
         use = self.sessions[session]
+        use.lives(self.soak.life)
         use.doubtful += 1
         answer = self.call(name, "POST", f"{V1}/sessions/{session}/execute", {"code": code, **fields}, headers)
         # What a daemon says that is just stopping, or has lost the box, may be of one that was accepted.
         use.doubtful -= answer.status < 500
         use.accepted += answer.status == 200
+        use.at_risk += answer.status == 200
         return answer
 
     def submit(self, name, session, code, **fields):
@@ -108,7 +110,7 @@ class Worker:
         answer = self.execute(name, session, code, **fields)
         if answer.status != 200:
             return None
-        self.sessions[session].durable += 1
+        self.sessions[session].acknowledged(self.soak.life)
         self.soak.acknowledge(answer.json["execution_id"], session)
         return answer.json["execution_id"]
 
@@ -176,9 +178,13 @@ class Worker:
             {"language": "python", "code": "print(open('f').read())", "files": {"f": "given"}, "timeout": 5},
             {"language": "python", "handler_code": "def handler(event):\n    return event['n'] + 1", "event": {"n": 1}},
         ])
+        before = self.soak.attacks
         answer = self.call("once", "POST", f"{V1}/execute", body)
-        # Its box, or what runs in it, may be who was killed.
-        if answer.status == 200 and answer.json["status"] not in ("success", "crashed") and answer.json["signal"] != 9:
+        if answer.status != 200 or answer.json["status"] == "success":
+            return
+        # Its box, or what runs in it, may be who was killed: only while somebody kills.
+        killed = answer.json["status"] == "crashed" or answer.json["signal"] == 9
+        if not killed or (before % 2 == 0 and before == self.soak.attacks):
             self.soak.problem(f"once: {answer}")
 
     # Files.
@@ -262,11 +268,24 @@ class Worker:
 
 
 class Use:
-    """What a client knows of one of its sessions."""
+    """What a client knows of one of its sessions. One that was waited for need not be on the disk when its daemon is
+    killed (only what is not waited for is promised), but it is when a later one of the session is acknowledged."""
 
     def __init__(self, language, mode, life):
         self.language, self.mode, self.life = language, mode, life
-        self.steps = self.accepted = self.durable = self.doubtful = 0
+        self.steps = self.accepted = self.doubtful = 0
+        self.at_risk = 0  # accepted in this life of the daemon, not known to be on the disk
+        self.lost = 0  # those of earlier lives, at most
+
+    def lives(self, life):
+        """The daemon that is asked is in its @life."""
+        if life != self.life:
+            self.life, self.lost, self.at_risk = life, self.lost + self.at_risk, 0
+
+    def acknowledged(self, life):
+        """It may have been another daemon than the one that had the earlier ones: then nothing is known of them."""
+        if life == self.life:
+            self.at_risk = 0
 
 
 OPERATIONS = {
