@@ -357,6 +357,21 @@ static int give_up_root(struct daemon *d, struct error *err)
 	return lockdown_drop_ids(uid, gid, err);
 }
 
+/* Tenants that were deleted: the clean-up removes what they had. */
+static void on_departure(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	store_cleaner_hurry(d->cleaner);
+}
+
+static void on_departed(void *ctx, const char *name)
+{
+	struct daemon *d = ctx;
+
+	identity_departed(d->identity, name);
+}
+
 static void make_core(struct daemon *d)
 {
 	struct exec_service_config execs = {.config = d->config,
@@ -391,8 +406,9 @@ static void make_core(struct daemon *d)
 	sessions.store = d->store;
 	executions_set_audit(d->executions, d->audit);
 	d->sessions = session_service_new(&sessions);
-	d->cleaner = store_cleaner_new(&(struct store_clean_config){d->config, d->store, d->loop,
-	                                                            d->executions, d->sessions});
+	d->cleaner = store_cleaner_new(&(struct store_clean_config){
+		d->config, d->store, d->loop, d->executions, d->sessions, on_departed, d});
+	identity_watch_departures(d->identity, on_departure, d);
 }
 
 /* Connections are the server's to tell. */

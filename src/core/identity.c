@@ -41,6 +41,7 @@ struct identity *identity_new(const struct identity_config *config)
 	identity->config = *config;
 	identity->by_id = map_new();
 	identity->peers = map_new();
+	identity->departed = map_new();
 	list_init(&identity->keys);
 	list_init(&identity->gone);
 	list_init(&identity->changes);
@@ -60,6 +61,23 @@ void identity_start(struct identity *identity, struct loop *loop, struct schedul
 {
 	identity->loop = loop;
 	identity->scheduler = scheduler;
+}
+
+void identity_watch_departures(struct identity *identity, void (*fn)(void *ctx), void *ctx)
+{
+	identity->on_departure = fn;
+	identity->on_departure_ctx = ctx;
+}
+
+/* The value is not looked at. */
+void identity_note_departed(struct identity *identity, const char *name)
+{
+	(void)!map_put(identity->departed, name, identity);
+}
+
+void identity_departed(struct identity *identity, const char *name)
+{
+	(void)map_remove(identity->departed, name);
 }
 
 static void free_keys(struct list *keys)
@@ -91,6 +109,7 @@ void identity_free(struct identity *identity)
 	free_keys(&identity->gone);
 	free_peers(identity);
 	map_free(identity->by_id);
+	map_free(identity->departed);
 	free(identity);
 }
 

@@ -50,6 +50,11 @@ int identity_load(struct identity *identity, struct error *err) attr_must_check;
 /** identity_start - before the first change. @scheduler is told when a quota grows; NULL: nobody.
  */
 void identity_start(struct identity *identity, struct loop *loop, struct scheduler *scheduler);
+/** identity_watch_departures - @fn is called when a tenant was deleted whose past is not removed
+ * yet: whoever does that calls identity_departed when nothing is left. */
+void identity_watch_departures(struct identity *identity, void (*fn)(void *ctx), void *ctx);
+/** identity_departed - another tenant may have this name. */
+void identity_departed(struct identity *identity, const char *name);
 /** identity_has_keys - whether callers are asked for one. */
 bool identity_has_keys(const struct identity *identity);
 
@@ -113,12 +118,14 @@ int identity_create_key_now(struct identity *identity, const struct identity_key
 /** identity_revoke_key - from now on, written or not. A revoked one stays as it is. */
 int identity_revoke_key(struct identity *identity, struct identity_key *key,
                         struct identity_done done, struct error *err) attr_must_check;
+/** identity_create_tenant - ERR_CONFLICT also while something is left of an earlier one. */
 int identity_create_tenant(struct identity *identity, const struct tenant_settings *settings,
                            struct identity_done done, struct error *err) attr_must_check;
 /** identity_set_tenant - policy and quotas; its name stays. */
 int identity_set_tenant(struct identity *identity, struct tenant *tenant,
                         const struct tenant_settings *settings, struct identity_done done,
                         struct error *err) attr_must_check;
-/** identity_delete_tenant - with its revoked keys; ERR_CONFLICT while it has anything else. */
+/** identity_delete_tenant - with its revoked keys; ERR_CONFLICT while it has anything else. What is
+ * only in the store any more is removed in the background. */
 int identity_delete_tenant(struct identity *identity, struct tenant *tenant,
                            struct identity_done done, struct error *err) attr_must_check;

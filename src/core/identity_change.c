@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "core/identity_internal.h"
@@ -27,6 +28,8 @@ struct identity_change {
 	char policy[TENANT_NAME_MAX + 1];               /* of a tenant, before */
 	struct tenant_settings before;
 	bool was_keyed; /* before this key */
+	struct store_departure departure;
+	bool left; /* of a tenant that was deleted */
 };
 
 static struct identity_change *change_new(struct identity *identity, struct identity_done done,
@@ -211,9 +214,14 @@ static void undo_tenant(struct identity_change *change)
 int identity_create_tenant(struct identity *identity, const struct tenant_settings *settings,
                            struct identity_done done, struct error *err)
 {
-	struct tenant *t = tenants_add(identity->config.tenants, settings, err);
 	struct identity_change *change;
+	const struct tenant *t;
 
+	if (map_get(identity->departed, settings->name))
+		return error_set(err, ERR_CONFLICT, 0,
+		                 "a tenant of this name was deleted, and what was known of it is "
+		                 "still being removed; try again soon");
+	t = tenants_add(identity->config.tenants, settings, err);
 	if (!t)
 		return -1;
 	change = change_new(identity, done, t->name);
@@ -278,6 +286,19 @@ static void finish_delete(struct identity_change *change)
 	 * daemon. */
 	if (t && tenants_remove(tenants, t, &err) < 0)
 		log_error("remove a tenant", &err);
+	if (!change->left)
+		return;
+	identity_note_departed(identity, change->name);
+	if (identity->on_departure)
+		identity->on_departure(identity->on_departure_ctx);
+}
+
+static void on_tenant_deleted(void *ctx, bool left, const struct error *err)
+{
+	struct identity_change *change = ctx;
+
+	change->left = left;
+	on_written(change, err);
 }
 
 int identity_delete_tenant(struct identity *identity, struct tenant *tenant,
@@ -289,6 +310,7 @@ int identity_delete_tenant(struct identity *identity, struct tenant *tenant,
 		return -1;
 	change = change_new(identity, done, tenant->name);
 	change->finish = finish_delete;
+	change->departure = (struct store_departure){on_tenant_deleted, change, NULL};
 	return begin(change, store_identity_delete_tenant(identity->config.store, tenant,
-	                                                  written(change), err));
+	                                                  &change->departure, err));
 }

@@ -36,6 +36,10 @@ struct identity {
 	struct map *peers;   /* struct peer, by name: those that failed lately */
 	uint64_t pruned_us;  /* when they were last looked through */
 	struct list changes; /* struct identity_change, not written yet */
+	/* Names of tenants of which something is left: nobody may have them yet. */
+	struct map *departed;
+	void (*on_departure)(void *ctx); /* NULL: nobody cares */
+	void *on_departure_ctx;
 	struct principal owner, anybody;
 };
 
@@ -43,5 +47,7 @@ struct identity {
 struct identity_key *identity_add_key(struct identity *identity, const struct identity_key *key);
 /** identity_forget_key - out of the tables. Its memory stays until the end. */
 void identity_forget_key(struct identity *identity, struct identity_key *key);
+/** identity_note_departed - something of tenant @name, which was deleted, is left. */
+void identity_note_departed(struct identity *identity, const char *name);
 /** identity_end_changes - the end: nothing is written any more. */
 void identity_end_changes(struct identity *identity);

@@ -40,6 +40,9 @@
 	" WHERE reach - bytes < " BATCH_BYTES ") RETURNING tenant, id, 0"
 
 enum step {
+	STEP_DEPARTED_EXECUTIONS, /* of tenants that were deleted */
+	STEP_DEPARTED_SESSIONS,
+	STEP_DEPARTED_TENANTS,
 	STEP_DELETED_EXECUTIONS,
 	STEP_DELETED_SESSIONS,
 	STEP_OLD_EXECUTIONS,
@@ -54,10 +57,39 @@ struct store_cleaner {
 	struct timer *timer;
 	struct db_job *job; /* NULL: it rests */
 	enum step step;
+	bool hurried; /* another round follows at once */
 };
 
 static void on_batch(void *ctx, const struct db_rows *rows, const struct error *err);
 static void on_usage(void *ctx, const struct db_rows *rows, const struct error *err);
+
+/* CROSS: in this order, whatever is guessed of how many there are. */
+static struct db_job *remove_departed(struct store_cleaner *c, struct error *err)
+{
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL(DELETE_BATCH("SELECT e.no, e.bytes, e.completed_ms FROM departed d"
+	                                      " CROSS JOIN executions e ON e.tenant = d.name")),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+static struct db_job *remove_departed_sessions(struct store_cleaner *c, struct error *err)
+{
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT s.no FROM departed d"
+	                         " CROSS JOIN sessions s ON s.tenant = d.name LIMIT " BATCH_ROWS
+	                         ") RETURNING tenant, id, created_ms"),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+static struct db_job *remove_departed_tenants(struct store_cleaner *c, struct error *err)
+{
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL("DELETE FROM departed WHERE NOT EXISTS (SELECT 1 FROM executions"
+	                         " e WHERE e.tenant = departed.name) AND NOT EXISTS (SELECT 1"
+	                         " FROM sessions s WHERE s.tenant = departed.name)"
+	                         " RETURNING name, '', 0"),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
 
 static struct db_job *remove_deleted(struct store_cleaner *c, struct error *err)
 {
@@ -154,16 +186,44 @@ static struct db_job *remove_old_sessions(struct store_cleaner *c, struct error 
 	                 ROWS_MAX_BYTES, on_batch, c, err);
 }
 
+/* What was removed from the store leaves memory. */
+typedef void forget_fn(const struct store_clean_config *parts, const struct db_rows *rows,
+                       size_t row);
+
+static void forget_execution(const struct store_clean_config *parts, const struct db_rows *rows,
+                             size_t row)
+{
+	executions_expire(parts->executions, db_rows_text(rows, row, 0),
+	                  db_rows_text(rows, row, 1));
+}
+
+static void forget_session(const struct store_clean_config *parts, const struct db_rows *rows,
+                           size_t row)
+{
+	session_expire(parts->sessions, db_rows_text(rows, row, 0), db_rows_text(rows, row, 1),
+	               (uint64_t)db_rows_int(rows, row, 2));
+}
+
+static void forget_tenant(const struct store_clean_config *parts, const struct db_rows *rows,
+                          size_t row)
+{
+	if (parts->departed)
+		parts->departed(parts->ctx, db_rows_text(rows, row, 0));
+}
+
 static const struct {
 	struct db_job *(*begin)(struct store_cleaner *c, struct error *err);
-	bool is_of_sessions;
+	forget_fn *forget;
 } steps[] = {
-	[STEP_DELETED_EXECUTIONS] = {remove_deleted,          false},
-	[STEP_DELETED_SESSIONS] = {remove_deleted_sessions, true },
-	[STEP_OLD_EXECUTIONS] = {remove_old,              false},
-	[STEP_MANY_EXECUTIONS] = {look_at_count,           false},
-	[STEP_LARGE_EXECUTIONS] = {look_at_bytes,           false},
-	[STEP_OLD_SESSIONS] = {remove_old_sessions,     true },
+	[STEP_DEPARTED_EXECUTIONS] = {remove_departed,          forget_execution},
+	[STEP_DEPARTED_SESSIONS] = {remove_departed_sessions, forget_session  },
+	[STEP_DEPARTED_TENANTS] = {remove_departed_tenants,  forget_tenant   },
+	[STEP_DELETED_EXECUTIONS] = {remove_deleted,           forget_execution},
+	[STEP_DELETED_SESSIONS] = {remove_deleted_sessions,  forget_session  },
+	[STEP_OLD_EXECUTIONS] = {remove_old,               forget_execution},
+	[STEP_MANY_EXECUTIONS] = {look_at_count,            forget_execution},
+	[STEP_LARGE_EXECUTIONS] = {look_at_bytes,            forget_execution},
+	[STEP_OLD_SESSIONS] = {remove_old_sessions,      forget_session  },
 };
 static_assert(ARRAY_SIZE(steps) == STEP_COUNT, "every step has its row");
 
@@ -193,15 +253,8 @@ static void on_timer(void *ctx)
 
 static void forget(const struct store_cleaner *c, const struct db_rows *rows)
 {
-	for (size_t i = 0; i < db_rows_count(rows); i++) {
-		const char *tenant = db_rows_text(rows, i, 0), *id = db_rows_text(rows, i, 1);
-
-		if (steps[c->step].is_of_sessions)
-			session_expire(c->parts.sessions, tenant, id,
-			               (uint64_t)db_rows_int(rows, i, 2));
-		else
-			executions_expire(c->parts.executions, tenant, id);
-	}
+	for (size_t i = 0; i < db_rows_count(rows); i++)
+		steps[c->step].forget(&c->parts, rows, i);
 }
 
 /* Free pages go back to the file system, a few at a time. */
@@ -216,8 +269,21 @@ static void give_back(const struct store_cleaner *c)
 
 static void next_step(struct store_cleaner *c, bool failed)
 {
+	bool rest;
+
 	c->step = (enum step)((c->step + 1) % STEP_COUNT);
-	timer_start(c->timer, c->step == 0 || failed ? interval(c) : PAUSE_US);
+	rest = failed || (c->step == 0 && !c->hurried);
+	if (c->step == 0)
+		c->hurried = false;
+	timer_start(c->timer, rest ? interval(c) : PAUSE_US);
+}
+
+void store_cleaner_hurry(struct store_cleaner *c)
+{
+	/* In the middle of a round what is new may be behind it already. */
+	c->hurried = c->step != 0 || c->job;
+	if (!c->hurried)
+		timer_start(c->timer, PAUSE_US);
 }
 
 static void on_usage(void *ctx, const struct db_rows *rows, const struct error *err)

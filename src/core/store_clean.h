@@ -22,9 +22,14 @@ struct store_clean_config {
 	struct loop *loop;
 	struct executions *executions;
 	struct session_service *sessions;
+	/* Nothing is left of this tenant, which was deleted; NULL: nobody cares. */
+	void (*departed)(void *ctx, const char *name);
+	void *ctx;
 };
 
 /** store_cleaner_free - before the store is closed. */
 void store_cleaner_free(struct store_cleaner *c);
 struct store_cleaner *store_cleaner_new(const struct store_clean_config *config)
 	attr_owned(store_cleaner_free);
+/** store_cleaner_hurry - there is something to remove: begin a round now. */
+void store_cleaner_hurry(struct store_cleaner *c);

@@ -10,6 +10,8 @@
 #include "db/db.h"
 
 #define LOAD_MAX_BYTES (64u << 20)
+#define LOOK_MAX_BYTES 4096
+#define DELETE_ROWS    "64" /* that go with a tenant at once, of each kind */
 
 /* A time, or NULL for never. */
 static struct db_value moment(uint64_t ms)
@@ -109,18 +111,55 @@ int store_identity_put_tenant(struct store *store, const struct tenant *t,
 	return put(store, &step, 1, done, err);
 }
 
-/* What it had and was forgotten must not come back with its name. */
-int store_identity_delete_tenant(struct store *store, const struct tenant *t,
-                                 struct store_identity_done done, struct error *err)
+static void on_deleted(void *ctx, const struct error *err)
 {
-	const struct db_statement steps[] = {
-		DB_SQL("DELETE FROM api_keys WHERE tenant = ?1", DB_TEXT(t->name)),
-		DB_SQL("DELETE FROM executions WHERE tenant = ?1", DB_TEXT(t->name)),
-		DB_SQL("DELETE FROM sessions WHERE tenant = ?1", DB_TEXT(t->name)),
-		DB_SQL("DELETE FROM tenants WHERE name = ?1", DB_TEXT(t->name)),
-	};
+	struct store_departure *d = ctx;
 
-	return put(store, steps, ARRAY_SIZE(steps), done, err);
+	if (!err && d->look)
+		return; /* its answer follows */
+	if (d->look)
+		db_forget(TAKE_PTR(d->look));
+	d->fn(d->ctx, true, err);
+}
+
+/* What is not known is as if something were left. */
+static void on_looked(void *ctx, const struct db_rows *rows, const struct error *err)
+{
+	struct store_departure *d = ctx;
+
+	d->look = NULL;
+	d->fn(d->ctx, err || db_rows_count(rows) > 0, NULL);
+}
+
+/* What it had and was forgotten must not come back with its name; but nobody waits until years of
+ * it are removed. */
+int store_identity_delete_tenant(struct store *store, const struct tenant *t,
+                                 struct store_departure *departure, struct error *err)
+{
+	const struct db_value name[] = {DB_TEXT(t->name)};
+	const struct db_statement steps[] = {
+		{"DELETE FROM api_keys WHERE tenant = ?1",                                                    name, 1},
+		{"DELETE FROM executions WHERE no IN (SELECT no FROM executions WHERE tenant = ?1"
+	         " LIMIT " DELETE_ROWS ")",
+	         name,											      1},
+		{"DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE tenant = ?1"
+	         " LIMIT " DELETE_ROWS ")",
+	         name,											      1},
+		{"INSERT INTO departed (name) SELECT ?1 WHERE EXISTS (SELECT 1 FROM executions"
+	         " WHERE tenant = ?1) OR EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1)", name, 1},
+		{"DELETE FROM tenants WHERE name = ?1",                                                       name, 1},
+	};
+	const struct db_statement look = {"SELECT name FROM departed WHERE name = ?1", name, 1};
+	struct error busy = {0};
+
+	departure->look = NULL;
+	if (!store)
+		return 0;
+	if (!db_write(store_db(store), steps, ARRAY_SIZE(steps), on_deleted, departure, err))
+		return -1;
+	departure->look =
+		db_read(store_db(store), &look, LOOK_MAX_BYTES, on_looked, departure, &busy);
+	return 0;
 }
 
 /* Loading. */
@@ -232,9 +271,21 @@ static int load_keys(struct store *store, struct identity *identity, struct erro
 	return 0;
 }
 
+static int load_departed(struct store *store, struct identity *identity, struct error *err)
+{
+	cleanup_db_rows struct db_rows *rows = NULL;
+
+	if (db_query_now(store_db(store), &DB_SQL("SELECT name FROM departed"), LOAD_MAX_BYTES,
+	                 &rows, err) < 0)
+		return error_wrap(err, "read tenants that were deleted");
+	for (size_t i = 0; i < db_rows_count(rows); i++)
+		identity_note_departed(identity, db_rows_text(rows, i, 0));
+	return 0;
+}
+
 int store_identity_load(struct store *store, struct identity *identity, struct error *err)
 {
-	if (load_tenants(store, identity, err) < 0)
+	if (load_tenants(store, identity, err) < 0 || load_departed(store, identity, err) < 0)
 		return -1;
 	return load_keys(store, identity, err);
 }

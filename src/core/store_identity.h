@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 struct identity;
@@ -19,6 +20,15 @@ struct tenant;
 struct store_identity_done {
 	void (*fn)(void *ctx, const struct error *err); /* NULL: nobody waits */
 	void *ctx;
+};
+
+struct db_job;
+/* The end of a tenant; part of what waits for it. */
+struct store_departure {
+	/* Called once from the loop. @left: the clean-up has to remove the rest of what it had. */
+	void (*fn)(void *ctx, bool left, const struct error *err);
+	void *ctx;
+	struct db_job *look; /* the store's */
 };
 
 /** store_identity_load - into @identity and its tenants; before the loop runs. */
@@ -36,7 +46,8 @@ void store_identity_used(struct store *store, const char *key_id, uint64_t now_m
 /** store_identity_put_tenant - a new one, or as it is now. */
 int store_identity_put_tenant(struct store *store, const struct tenant *tenant,
                               struct store_identity_done done, struct error *err) attr_must_check;
-/** store_identity_delete_tenant - with its keys. */
+/** store_identity_delete_tenant - with its keys and a bounded piece of what is known of its
+ * sessions. Where that is not all it is marked as departed, and the clean-up goes on. */
 int store_identity_delete_tenant(struct store *store, const struct tenant *tenant,
-                                 struct store_identity_done done,
+                                 struct store_departure *departure,
                                  struct error *err) attr_must_check;

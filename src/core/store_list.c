@@ -116,61 +116,86 @@ void store_list_cancel(struct store_list *list)
 	free(list);
 }
 
-/* Of one status or of all: a statement each, so that each has its index. */
+/*
+ * Of one status or of all, near the newest or far from it: a statement each, so that each has its
+ * index. Totals are sums over blocks (migrations/012_counts.sql), some hundred for what is kept.
+ * Far pages begin in the block that has their first row: what is before it is not walked through.
+ */
+#define NEAR 2048 /* rows that are walked through sooner than blocks are looked at */
+
+/* Blocks, the newest first, and how many rows there are down to the end of each. */
+#define REACH(counts)                                                                              \
+	" FROM (SELECT block, count, sum(count) OVER (ORDER BY block DESC) AS reach FROM " counts  \
+	") WHERE reach > "
+#define TOP(counts, offset) "(SELECT (max(block) + 1) << 10" REACH(counts) offset ")"
+#define SKIP(counts, offset)                                                                       \
+	"ifnull((SELECT " offset " - min(reach - count)" REACH(counts) offset "), 0)"
+
+#define S_COUNTS  "session_counts WHERE tenant = ?1 AND state = ?4"
 #define OF_TENANT " FROM sessions WHERE deleted = 0 AND tenant = ?1"
 #define IN_STATE  OF_TENANT " AND state = ?4"
 #define SESSIONS  "SELECT " STORE_SESSION_COLUMNS
-#define NEWEST    " ORDER BY created_ms DESC, no DESC LIMIT ?2 OFFSET ?3"
+#define NEWEST    " ORDER BY no DESC LIMIT ?2 OFFSET ?3"
+#define S_FAR                                                                                      \
+	" AND no < " TOP(S_COUNTS, "?3") " ORDER BY no DESC LIMIT ?2 OFFSET " SKIP(S_COUNTS, "?3")
 
 struct store_list *store_list_sessions(struct session_service *sessions,
                                        const struct store_query *query, store_page_fn *fn,
                                        void *ctx, struct error *err)
 {
 	const struct db_value values[] = {DB_TEXT(query->tenant), DB_INT(query->limit),
-	                                  DB_INT(query->offset), DB_TEXT(query->status)};
-	const size_t count = ARRAY_SIZE(values);
-	const struct db_statement all[2] = {
-		{"SELECT count(*)" OF_TENANT, values, 1        },
-		{SESSIONS OF_TENANT NEWEST,   values, count - 1},
+	                                  DB_INT(query->offset),
+	                                  DB_TEXT(query->status ? query->status : "")};
+	static const char *const pages[2][2] = {
+		{SESSIONS OF_TENANT NEWEST, SESSIONS OF_TENANT S_FAR},
+		{SESSIONS IN_STATE NEWEST,  SESSIONS IN_STATE S_FAR },
 	};
-	const struct db_statement some[2] = {
-		{"SELECT count(*)" IN_STATE, values, count},
-		{SESSIONS IN_STATE NEWEST,   values, count},
+	bool far = query->offset > NEAR;
+	const struct db_statement both[2] = {
+		{"SELECT sum(count) FROM " S_COUNTS, values, 4                           },
+		{pages[query->status != NULL][far],  values, query->status || far ? 4 : 3},
 	};
 	struct store_list *list = NEW(struct store_list);
 
 	list->sessions = sessions;
 	list->fn = fn;
 	list->ctx = ctx;
-	return begin(sessions->config.store, query->status ? some : all, list, err);
+	return begin(sessions->config.store, both, list, err);
 }
 
+#define E_COUNTS                                                                                   \
+	"execution_counts WHERE tenant = ?1 AND session_id = ?2 AND session_ms = ?3 AND status ="  \
+	" ?6"
 #define OF_SESSION                                                                                 \
 	" FROM executions e WHERE e.tenant = ?1 AND e.session_id = ?2 AND e.session_ms = ?3"
 #define WITH_STATUS OF_SESSION " AND e.status = ?6"
 #define EXECUTIONS  "SELECT " STORE_EXECUTION_BRIEF
 #define LATEST      " ORDER BY e.no DESC LIMIT ?4 OFFSET ?5"
+#define E_FAR                                                                                      \
+	" AND e.no < " TOP(E_COUNTS, "?5") " ORDER BY e.no DESC LIMIT ?4 OFFSET " SKIP(E_COUNTS,   \
+	                                                                               "?5")
 
 struct store_list *store_list_executions(struct executions *executions,
                                          const struct store_query *query, store_page_fn *fn,
                                          void *ctx, struct error *err)
 {
-	const struct db_value values[] = {DB_TEXT(query->tenant),    DB_TEXT(query->session_id),
-	                                  DB_INT(query->session_ms), DB_INT(query->limit),
-	                                  DB_INT(query->offset),     DB_TEXT(query->status)};
-	const size_t count = ARRAY_SIZE(values);
-	const struct db_statement all[2] = {
-		{"SELECT count(*)" OF_SESSION, values, 3        },
-		{EXECUTIONS OF_SESSION LATEST, values, count - 1},
+	const struct db_value values[] = {
+		DB_TEXT(query->tenant),    DB_TEXT(query->session_id),
+		DB_INT(query->session_ms), DB_INT(query->limit),
+		DB_INT(query->offset),     DB_TEXT(query->status ? query->status : "")};
+	static const char *const pages[2][2] = {
+		{EXECUTIONS OF_SESSION LATEST,  EXECUTIONS OF_SESSION E_FAR },
+		{EXECUTIONS WITH_STATUS LATEST, EXECUTIONS WITH_STATUS E_FAR},
 	};
-	const struct db_statement some[2] = {
-		{"SELECT count(*)" WITH_STATUS, values, count},
-		{EXECUTIONS WITH_STATUS LATEST, values, count},
+	bool far = query->offset > NEAR;
+	const struct db_statement both[2] = {
+		{"SELECT sum(count) FROM " E_COUNTS, values, 6                           },
+		{pages[query->status != NULL][far],  values, query->status || far ? 6 : 5},
 	};
 	struct store_list *list = NEW(struct store_list);
 
 	list->executions = executions;
 	list->fn = fn;
 	list->ctx = ctx;
-	return begin(executions->store, query->status ? some : all, list, err);
+	return begin(executions->store, both, list, err);
 }

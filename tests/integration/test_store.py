@@ -470,6 +470,75 @@ def test_requests_are_answered_during_a_large_clean_up(own):
     assert slowest < 2
 
 
+MANY = (
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)"
+    " INSERT INTO executions (id, tenant, session_id, session_ms, created_ms, completed_ms, status, language, timeout_us,"
+    " bytes) SELECT 'exec_20200101_' || ?2 || i, ?2, 'past', ?4, i, ?3, 'success', 'shell', 1, 1 FROM n"
+)
+
+
+def test_a_tenant_with_a_long_past_is_gone_at_once(own):
+    """What it had goes in pieces, in the background, whoever is killed meanwhile; until then nobody has its name."""
+    daemon = own()
+    path, now = f"{V1}/tenants", int(time.time() * 1000)
+
+    def of(name):
+        with contextlib.closing(sqlite3.connect(f"file:{database(daemon)}?mode=ro", uri=True)) as db:
+            return db.execute("SELECT count(*) FROM executions WHERE tenant = ?", (name,)).fetchone()[0]
+
+    with daemon.client() as client:
+        for name in ("long", "short"):
+            assert client.post(path, {"name": name}).status == 201
+    daemon.stop()
+    with contextlib.closing(sqlite3.connect(database(daemon))) as db:
+        db.execute(MANY, (20000, "long", now, 1))
+        db.execute(MANY, (50, "short", now, 1))
+        db.commit()
+    again(daemon)
+    with daemon.client() as client:
+        assert client.request("DELETE", f"{path}/short").status == 200
+        assert of("short") == 0 and client.post(path, {"name": "short"}).status == 201
+        assert client.request("DELETE", f"{path}/long").status == 200
+        assert 0 < of("long") < 20000
+        assert client.get(f"{path}/long").status == 404
+        refused = client.post(path, {"name": "long"})
+        assert refused.status == 409 and "still being removed" in refused.json["error_detail"], refused
+    daemon.kill()
+    left = of("long")
+    assert left > 0
+    again(daemon)
+    with daemon.client() as client:
+        answer = client.post(path, {"name": "long"})
+        assert answer.status == 409 or of("long") == 0
+        host.wait_until(lambda: client.post(path, {"name": "long"}).status == 201, 60, "its name is free")
+        assert of("long") == 0 and count(daemon, "departed") == 0
+
+
+def test_pages_of_a_long_list_are_exact_wherever_they_are(own):
+    daemon = own()
+    now = int(time.time() * 1000)
+    with daemon.client() as client:
+        session = Session(client, mode="ephemeral", language="shell", id="past")
+        session.run("true")
+    daemon.kill()
+    with contextlib.closing(sqlite3.connect(database(daemon))) as db:
+        made = db.execute("SELECT created_ms FROM sessions WHERE id = 'past'").fetchone()[0]
+        db.execute(MANY, (6000, "default", now, made))
+        db.execute("UPDATE executions SET status = 'failed' WHERE no % 3 = 0")
+        db.execute("DELETE FROM executions WHERE no BETWEEN 3000 AND 3500")
+        db.commit()
+        wanted = {s: [r[0] for r in db.execute(
+            "SELECT id FROM executions WHERE ?1 IS NULL OR status = ?1 ORDER BY no DESC", (s,))] for s in (None, "failed")}
+    again(daemon)
+    with daemon.client() as client:
+        for status, ids in wanted.items():
+            for offset in (0, 1, 1000, 1800, 2047, 2048, 2049, 2600, 4000, len(ids) - 1, len(ids), 100_000):
+                query = f"limit=3&offset={offset}" + (f"&status={status}" if status else "")
+                page = client.get(f"{V1}/sessions/past/executions?{query}").json
+                told = [e["execution_id"] for e in page["executions"]]
+                assert page["total"] == len(ids) and told == ids[offset : offset + 3], (status, offset)
+
+
 # A disk that is full
 
 

@@ -87,7 +87,7 @@ class Worker:
         use.lives(self.soak.life)
         least, most = use.accepted - use.lost, use.accepted + use.doubtful
         if answer.status == 200 and not least <= answer.json["executions"] <= most:
-            self.soak.problem(f"{session}: {least} to {most} executions expected: {answer}")
+            self.soak.problem(f"{session}: {least} to {most} executions expected of {use.answers}: {answer}")
 
     # Executions.
 
@@ -99,10 +99,13 @@ class Worker:
         use.lives(self.soak.life)
         use.doubtful += 1
         answer = self.call(name, "POST", f"{V1}/sessions/{session}/execute", {"code": code, **fields}, headers)
+        use.answers.append((name, answer.status))
         # What a daemon says that is just stopping, or has lost the box, may be of one that was accepted.
         use.doubtful -= answer.status < 500
-        use.accepted += answer.status == 200
-        use.at_risk += answer.status == 200
+        # One that was not waited for to its end goes on.
+        accepted = answer.status == 200 or (answer.status == 408 and answer.json["error_code"] == "Sandbox.ExecTimeout")
+        use.accepted += accepted
+        use.at_risk += accepted
         return answer
 
     def submit(self, name, session, code, **fields):
@@ -274,6 +277,7 @@ class Use:
     def __init__(self, language, mode, life):
         self.language, self.mode, self.life = language, mode, life
         self.steps = self.accepted = self.doubtful = 0
+        self.answers = []  # of what was to be executed
         self.at_risk = 0  # accepted in this life of the daemon, not known to be on the disk
         self.lost = 0  # those of earlier lives, at most
 

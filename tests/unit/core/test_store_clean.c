@@ -123,6 +123,35 @@ static void what_is_old_goes_and_what_lives_stays(void **state)
 	store_cleaner_free(c);
 }
 
+static void on_departed(void *ctx, const char *name)
+{
+	(void)snprintf(ctx, 32, "%s", name);
+}
+
+static void what_a_deleted_tenant_had_goes(void **state)
+{
+	struct rig *rig = *state;
+	struct fixture *f = rig->f;
+	char told[32] = "";
+	struct store_cleaner *c;
+
+	fill(rig, "gone", 300, 10, (int64_t)clock_real_ms());
+	fill(rig, "other", 5, 10, (int64_t)clock_real_ms());
+	rig_sql(rig, "INSERT INTO departed (name) VALUES ('gone')");
+	c = store_cleaner_new(&(struct store_clean_config){
+		f->config, rig->store, f->loop, f->executions, f->service, on_departed, told});
+	store_cleaner_hurry(c);
+	wait_for(rig, "SELECT count(*) FROM departed", 0);
+	pass(f, 50 * USEC_PER_MS);
+	store_cleaner_free(c);
+	assert_string_equal(told, "gone");
+	assert_int_equal(kept(rig, "gone"), 0);
+	assert_int_equal(kept(rig, "other"), 5);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM execution_counts WHERE tenant ="
+	                                 " 'gone'"),
+	                 0);
+}
+
 static void what_ends_is_counted_once(void **state)
 {
 	struct rig *rig = *state;
@@ -146,6 +175,7 @@ int main(void)
 		RIG_TEST(one_that_floods_loses_its_own_oldest),
 		RIG_TEST(one_that_is_large_loses_its_own_oldest),
 		RIG_TEST(what_is_old_goes_and_what_lives_stays),
+		RIG_TEST(what_a_deleted_tenant_had_goes),
 		RIG_TEST(what_ends_is_counted_once),
 	};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include "base/map.h"
 #include "core/identity_internal.h"
 #include "core/store_identity.h"
 #include "store_fixture.h"
@@ -101,9 +102,24 @@ static void every_field_comes_back(void **state)
 	other_done(&o);
 }
 
+struct leaving {
+	struct rig *rig;
+	bool left;
+};
+
+static void on_left(void *ctx, bool left, const struct error *err)
+{
+	struct leaving *l = ctx;
+
+	l->left = left;
+	rig_told(l->rig, err);
+}
+
 static void a_tenant_goes_with_all_it_had(void **state)
 {
 	struct rig *rig = *state;
+	struct leaving leaving = {rig, true};
+	struct store_departure departure = {on_left, &leaving, NULL};
 	struct tenant t = make_tenant();
 	struct identity_key key = make_key();
 
@@ -112,14 +128,64 @@ static void a_tenant_goes_with_all_it_had(void **state)
 	rig_sql(rig, "INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
 	             " completed_ms, status, language, timeout_us, bytes) VALUES ('e', 'acme', 's',"
 	             " 1, 1, 1, 'success', 'python', 1, 1)");
-	assert_int_equal(store_identity_delete_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(store_identity_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
 	rig_wait(rig, 4);
 	assert_false(error_is_set(&rig->last));
+	assert_false(leaving.left);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM departed"), 0);
 	assert_int_equal(rig_number(rig, "SELECT (SELECT count(*) FROM api_keys) + (SELECT"
 	                                 " count(*) FROM executions) + (SELECT count(*) FROM"
 	                                 " usage)"),
 	                 0);
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM tenants WHERE name = 'acme'"), 0);
+}
+
+static void a_long_past_is_left_to_the_clean_up(void **state)
+{
+	struct rig *rig = *state;
+	struct leaving leaving = {rig, false};
+	struct store_departure departure = {on_left, &leaving, NULL};
+	struct tenant_settings settings = {.name = "acme"};
+	struct tenant t = make_tenant();
+	struct error err = {0};
+	struct other o;
+
+	assert_int_equal(store_identity_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	rig_sql(rig,
+	        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)"
+	        " INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
+	        " completed_ms, status, language, timeout_us, bytes) SELECT 'e' || i, 'acme', 's',"
+	        " 1, 1, 1, 'success', 'python', 1, 1 FROM n");
+	assert_int_equal(store_identity_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
+	rig_wait(rig, 3);
+	assert_true(leaving.left);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM executions"), 500 - 64);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM tenants WHERE name = 'acme'"), 0);
+	/* A later daemon knows it too, and gives its name to nobody meanwhile. */
+	o = later(rig);
+	assert_int_equal(
+		identity_create_tenant(o.identity, &settings, (struct identity_done){0}, &err), -1);
+	assert_int_equal(err.code, ERR_CONFLICT);
+	assert_null(tenants_find(o.tenants, "acme"));
+	identity_departed(o.identity, "acme");
+	assert_null(map_get(o.identity->departed, "acme"));
+	other_done(&o);
+}
+
+static void a_tenant_that_cannot_be_written_stays(void **state)
+{
+	struct rig *rig = *state;
+	struct leaving leaving = {rig, false};
+	struct store_departure departure = {on_left, &leaving, NULL};
+	struct tenant t = make_tenant();
+
+	assert_int_equal(store_identity_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	rig_break(rig, true);
+	assert_int_equal(store_identity_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
+	rig_wait(rig, 3);
+	assert_true(error_is_set(&rig->last));
+	rig_break(rig, false);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM tenants WHERE name = 'acme'"), 1);
 }
 
 static void a_key_of_nobody_is_refused(void **state)
@@ -137,6 +203,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(every_field_comes_back),
 		RIG_TEST(a_tenant_goes_with_all_it_had),
+		RIG_TEST(a_long_past_is_left_to_the_clean_up),
+		RIG_TEST(a_tenant_that_cannot_be_written_stays),
 		RIG_TEST(a_key_of_nobody_is_refused),
 	};
 
