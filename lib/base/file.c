@@ -14,8 +14,7 @@
 #include "base/str.h"
 
 #define READ_CHUNK ((size_t)64 * 1024)
-/* More than any "key value" file of the kernel holds. */
-#define KEYED_FILE_MAX ((size_t)64 * 1024)
+#define NUMBER_MAX 32
 
 /* At the maximum one more byte decides between "just fits" and "too big". */
 static int expect_end(int fd)
@@ -65,16 +64,9 @@ int file_read_at(int dir, const char *path, struct buf *b)
 	return r;
 }
 
-int file_read_text_at(int dir, const char *path, char *ret_text, size_t size)
+/* @n: what reading @size bytes into @ret_text gave. */
+static int finish_text(char *ret_text, size_t size, ssize_t n)
 {
-	cleanup_close int fd = fd_open_at(dir, path, O_RDONLY, 0);
-	ssize_t n;
-
-	assert(size > 0);
-	ret_text[0] = '\0';
-	if (fd < 0)
-		return fd;
-	n = fd_read_all(fd, ret_text, size);
 	if (n >= 0 && (size_t)n == size)
 		n = -EFBIG;
 	/* A string that ends early would be taken for the whole. */
@@ -88,6 +80,27 @@ int file_read_text_at(int dir, const char *path, char *ret_text, size_t size)
 		n--;
 	ret_text[n] = '\0';
 	return 0;
+}
+
+int file_read_text_at(int dir, const char *path, char *ret_text, size_t size)
+{
+	cleanup_close int fd = fd_open_at(dir, path, O_RDONLY, 0);
+
+	assert(size > 0);
+	ret_text[0] = '\0';
+	return fd < 0 ? fd : finish_text(ret_text, size, fd_read_all(fd, ret_text, size));
+}
+
+int file_read_again(int fd, char *ret_text, size_t size)
+{
+	ssize_t n;
+
+	assert(size > 0);
+	/* In one piece: that is how files of the kernel tell what belongs together. */
+	do
+		n = pread(fd, ret_text, size, 0);
+	while (n < 0 && errno == EINTR);
+	return finish_text(ret_text, size, n < 0 ? -errno : n);
 }
 
 int file_read_u64_at(int dir, const char *path, uint64_t *ret_value)
@@ -104,30 +117,22 @@ int file_read_u64_at(int dir, const char *path, uint64_t *ret_value)
 	return parse_u64(text, ret_value);
 }
 
-/* The value of "key value" at the start of @line, which ends at its newline or the NUL. */
-static int value_of_line(char *line, const char *key, uint64_t *ret_value)
+int file_find_key(const char *text, const char *key, uint64_t *ret_value)
 {
 	size_t len = strlen(key);
 
-	if (strncmp(line, key, len) != 0 || line[len] != ' ')
-		return -ENOENT;
-	line[strcspn(line, "\n")] = '\0';
-	return parse_u64(line + len + 1, ret_value);
-}
+	for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
+		char number[NUMBER_MAX];
 
-int file_read_key_at(int dir, const char *path, const char *key, uint64_t *ret_value)
-{
-	cleanup_buf struct buf b = BUF_INIT(KEYED_FILE_MAX);
-	int r = file_read_at(dir, path, &b);
-
-	if (r < 0)
-		return r;
-	for (char *line = b.data, *end; line && *line; line = end) {
-		end = strchr(line, '\n');
-		end = end ? end + 1 : line + strlen(line);
-		r = value_of_line(line, key, ret_value);
-		if (r != -ENOENT)
-			return r;
+		end = strchrnul(line, '\n');
+		if (strncmp(line, key, len) != 0 || line[len] != ' ')
+			continue;
+		line += len + 1;
+		if ((size_t)(end - line) >= sizeof(number))
+			return -EINVAL;
+		memcpy(number, line, (size_t)(end - line));
+		number[end - line] = '\0';
+		return parse_u64(number, ret_value);
 	}
 	return -ENOENT;
 }

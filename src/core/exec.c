@@ -216,7 +216,7 @@ static void conclude(struct exec *e, enum answer_when when)
 {
 	unknown_counters(&e->evidence.counters);
 	if (e->box) {
-		box_counters(e->box, &e->evidence.counters);
+		box_counters(e->box, COUNTERS_FOR_RESULT, &e->evidence.counters);
 		leave_out_before(e);
 		e->outcome.layers = box_layers(e->box);
 		e->outcome.start = box_start(e->box);

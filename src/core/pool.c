@@ -222,7 +222,7 @@ static void become_ready(struct member *m)
 
 	if (m->state != MEMBER_MAKING)
 		return;
-	box_counters(m->box, &m->before);
+	box_counters(m->box, COUNTERS_FOR_VIEW, &m->before);
 	m->memory_bytes =
 		m->before.memory_bytes == COUNTER_UNKNOWN ? MEMORY_GUESS : m->before.memory_bytes;
 	pool->memory_bytes += m->memory_bytes;

@@ -424,7 +424,7 @@ void session_counters(struct session *session, struct box_counters *ret_counters
 	/* COUNTER_UNKNOWN is all ones. */
 	memset(ret_counters, 0xff, sizeof(*ret_counters));
 	if (session->box)
-		box_counters(session->box, ret_counters);
+		box_counters(session->box, COUNTERS_FOR_VIEW, ret_counters);
 }
 
 /* The one that says most: what was chosen narrows what the tenant has. */

@@ -111,7 +111,7 @@ static void read_counters(struct session_job *job)
 	memset(c, 0xff, sizeof(*c));
 	if (!session->box || job->phase < JOB_STARTING)
 		return;
-	box_counters(session->box, c);
+	box_counters(session->box, COUNTERS_FOR_RESULT, c);
 	c->cpu_us = difference(c->cpu_us, job->before.cpu_us);
 	c->oom_kills = difference(c->oom_kills, job->before.oom_kills);
 	c->pids_denied = difference(c->pids_denied, job->before.pids_denied);

@@ -244,7 +244,7 @@ void session_job_hand_over(struct session_job *job)
 	if (job->phase == JOB_WAITING) {
 		job->admitted_us = clock_us();
 		job->outcome.queue_us = job->admitted_us - job->arrived_us;
-		box_counters(session->box, &job->before);
+		box_counters(session->box, COUNTERS_FOR_BASELINE, &job->before);
 		session_job_unqueue(job);
 	}
 	job->phase = JOB_STARTING;

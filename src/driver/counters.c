@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/counters.h"
 
-#include "base/attr.h"
-#include "base/file.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
+
+#include "base/attr.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/parse.h"
+
+/* The longest, cpu.stat, has a dozen lines. */
+#define TEXT_MAX 2048
 
 /*
  * Both versions of cgroups say the same things under different names and in different units. Which
@@ -12,46 +19,74 @@
  * can be read gives it.
  */
 
-enum counter_dir {
-	DIR_MEMORY,
-	DIR_PIDS,
-	DIR_CPU,
-	DIR_COUNT
-};
-
 struct source {
 	size_t counter; /* offset in struct box_counters */
-	enum counter_dir dir;
+	unsigned uses;  /* of enum counters_for */
+	enum counters_dir dir;
 	const char *file;
 	const char *key;  /* "key value" line; NULL: the file is the number */
 	uint64_t divisor; /* to the counter's unit */
 };
 
 #define COUNTER(name) offsetof(struct box_counters, name)
+#define VIEW          COUNTERS_FOR_VIEW
+#define PEAK          (COUNTERS_FOR_RESULT | COUNTERS_FOR_VIEW)
+#define GROWS         (COUNTERS_FOR_BASELINE | COUNTERS_FOR_RESULT | COUNTERS_FOR_VIEW)
 
 static const struct source sources[] = {
-	{COUNTER(memory_peak_bytes), DIR_MEMORY, "memory.peak",               NULL,         1   },
-	{COUNTER(memory_peak_bytes), DIR_MEMORY, "memory.max_usage_in_bytes", NULL,         1   },
-	{COUNTER(memory_bytes),      DIR_MEMORY, "memory.current",            NULL,         1   },
-	{COUNTER(memory_bytes),      DIR_MEMORY, "memory.usage_in_bytes",     NULL,         1   },
-	{COUNTER(oom_kills),         DIR_MEMORY, "memory.events",             "oom_kill",   1   },
-	{COUNTER(oom_kills),         DIR_MEMORY, "memory.oom_control",        "oom_kill",   1   },
-	{COUNTER(cpu_us),            DIR_CPU,    "cpu.stat",                  "usage_usec", 1   },
-	{COUNTER(cpu_us),            DIR_CPU,    "cpuacct.usage",             NULL,         1000}, /* ns */
-	{COUNTER(pids_peak),         DIR_PIDS,   "pids.peak",                 NULL,         1   },
-	{COUNTER(pids_denied),       DIR_PIDS,   "pids.events",               "max",        1   },
+	{COUNTER(memory_peak_bytes), PEAK,  COUNTERS_MEMORY, "memory.peak",               NULL,         1   },
+	{COUNTER(memory_peak_bytes), PEAK,  COUNTERS_MEMORY, "memory.max_usage_in_bytes", NULL,         1   },
+	{COUNTER(memory_bytes),      VIEW,  COUNTERS_MEMORY, "memory.current",            NULL,         1   },
+	{COUNTER(memory_bytes),      VIEW,  COUNTERS_MEMORY, "memory.usage_in_bytes",     NULL,         1   },
+	{COUNTER(oom_kills),         GROWS, COUNTERS_MEMORY, "memory.events",             "oom_kill",   1   },
+	{COUNTER(oom_kills),         GROWS, COUNTERS_MEMORY, "memory.oom_control",        "oom_kill",   1   },
+	{COUNTER(cpu_us),            GROWS, COUNTERS_CPU,    "cpu.stat",                  "usage_usec", 1   },
+	{COUNTER(cpu_us),            GROWS, COUNTERS_CPU,    "cpuacct.usage",             NULL,         1000}, /* ns */
+	{COUNTER(pids_peak),         PEAK,  COUNTERS_PIDS,   "pids.peak",                 NULL,         1   },
+	{COUNTER(pids_denied),       GROWS, COUNTERS_PIDS,   "pids.events",               "max",        1   },
 };
+static_assert(ARRAY_SIZE(sources) == COUNTERS_ROWS, "every row has its file");
 
-static int read_source(int dir, const struct source *source, uint64_t *ret_value)
+void counters_files_init(struct counters_files *files)
 {
+	for (size_t i = 0; i < COUNTERS_ROWS; i++)
+		files->fds[i] = -1;
+}
+
+void counters_files_close(struct counters_files *files)
+{
+	for (size_t i = 0; i < COUNTERS_ROWS; i++)
+		files->fds[i] = fd_close(files->fds[i]);
+}
+
+/* @kept: where the descriptor stays, or NULL. */
+static int read_text(int dir, const char *name, int *kept, char ret_text[TEXT_MAX])
+{
+	if (!kept)
+		return file_read_text_at(dir, name, ret_text, TEXT_MAX);
+	if (*kept < 0) {
+		int fd = fd_open_at(dir, name, O_RDONLY, 0);
+
+		if (fd < 0)
+			return fd;
+		*kept = fd;
+	}
+	return file_read_again(*kept, ret_text, TEXT_MAX);
+}
+
+static int read_source(int dir, const struct source *source, int *kept, uint64_t *ret_value)
+{
+	char text[TEXT_MAX];
 	uint64_t value;
-	int r = source->key ? file_read_key_at(dir, source->file, source->key, &value)
-	                    : file_read_u64_at(dir, source->file, &value);
+	int r = read_text(dir, source->file, kept, text);
 
 	if (r < 0)
 		return r;
-	*ret_value = value / source->divisor;
-	return 0;
+	/* A file without the line is one of another kernel: as good as none. */
+	r = source->key ? file_find_key(text, source->key, &value) : parse_u64(text, &value);
+	if (r >= 0)
+		*ret_value = value / source->divisor;
+	return r;
 }
 
 /* Of a counter that one name has given, names that were not there never will be. Of one that none
@@ -66,23 +101,24 @@ static void learn(uint32_t missed, const struct box_counters *c, struct counters
 	}
 }
 
-void counters_read(int memory_dir, int pids_dir, int cpu_dir, struct counters_absent *absent,
+void counters_read(const int dirs[COUNTERS_DIRS], struct counters_files *files,
+                   enum counters_for purpose, struct counters_absent *absent,
                    struct box_counters *ret_counters)
 {
-	const int dirs[DIR_COUNT] = {
-		[DIR_MEMORY] = memory_dir, [DIR_PIDS] = pids_dir, [DIR_CPU] = cpu_dir};
 	uint32_t missed = 0;
 
-	static_assert(ARRAY_SIZE(sources) <= 32, "every row has its bit");
+	static_assert(COUNTERS_ROWS <= 32, "every row has its bit");
 	*ret_counters = (struct box_counters){COUNTER_UNKNOWN, COUNTER_UNKNOWN, COUNTER_UNKNOWN,
 	                                      COUNTER_UNKNOWN, COUNTER_UNKNOWN, COUNTER_UNKNOWN};
-	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-		uint64_t *at = (void *)((char *)ret_counters + sources[i].counter);
-		int dir = dirs[sources[i].dir];
+	for (size_t i = 0; i < COUNTERS_ROWS; i++) {
+		const struct source *source = &sources[i];
+		uint64_t *at = (void *)((char *)ret_counters + source->counter);
 
 		/* A name of the other version, or a kernel too old for it: stays unknown. */
-		if (*at == COUNTER_UNKNOWN && dir >= 0 && !(absent->rows & (1U << i)) &&
-		    read_source(dir, &sources[i], at) == -ENOENT)
+		if ((source->uses & purpose) && *at == COUNTER_UNKNOWN && dirs[source->dir] >= 0 &&
+		    !(absent->rows & (1U << i)) &&
+		    read_source(dirs[source->dir], source, files ? &files->fds[i] : NULL, at) ==
+		            -ENOENT)
 			missed |= 1U << i;
 	}
 	learn(missed, ret_counters, absent);

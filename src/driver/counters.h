@@ -22,12 +22,41 @@ struct box_counters {
 
 #define COUNTER_UNKNOWN UINT64_MAX
 
+/* What they are wanted for; others stay unknown. Asking for one costs a system call. */
+enum counters_for {
+	COUNTERS_FOR_BASELINE = 1, /* what grows, to be subtracted later */
+	COUNTERS_FOR_RESULT = 2,
+	COUNTERS_FOR_VIEW = 4, /* all */
+};
+
+enum counters_dir {
+	COUNTERS_MEMORY,
+	COUNTERS_PIDS,
+	COUNTERS_CPU,
+	COUNTERS_DIRS
+};
+
+#define COUNTERS_ROWS 10
+
+/* Files of one box that are kept open: to read one again costs a third of opening it again. */
+struct counters_files {
+	int fds[COUNTERS_ROWS]; /* owned; -1: not open */
+};
+
 /* Names that this host's groups do not have: boxes are many, and to look for each again in all of
  * them would cost more than to read what is there. Zero is "nothing is known". */
 struct counters_absent {
 	uint32_t rows;
 };
 
-/** counters_read - any of the directories may be -1. Never fails: what can't be read is unknown. */
-void counters_read(int memory_dir, int pids_dir, int cpu_dir, struct counters_absent *absent,
+void counters_files_init(struct counters_files *files);
+void counters_files_close(struct counters_files *files);
+
+/**
+ * counters_read - never fails: what can't be read is unknown.
+ * @dirs: the box's groups; any may be -1.
+ * @files: NULL: none is kept open.
+ */
+void counters_read(const int dirs[COUNTERS_DIRS], struct counters_files *files,
+                   enum counters_for purpose, struct counters_absent *absent,
                    struct box_counters *ret_counters);

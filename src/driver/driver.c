@@ -223,9 +223,9 @@ int box_file_open(struct box *box, const struct box_file_request *request,
 	return link_file_open(box->link, request, events, ret_file, err);
 }
 
-void box_counters(struct box *box, struct box_counters *ret_counters)
+void box_counters(struct box *box, enum counters_for purpose, struct box_counters *ret_counters)
 {
-	box->driver->ops->counters(box, ret_counters);
+	box->driver->ops->counters(box, purpose, ret_counters);
 }
 
 int box_freeze(struct box *box, bool frozen, struct error *err)

@@ -94,7 +94,8 @@ struct driver_ops {
 	/* May be NULL: not supported. A failure that shows later ends the box as on_lost. */
 	int (*freeze)(struct box *box, bool frozen, struct error *err);
 	/* The kernel's counters, now. */
-	void (*counters)(struct box *box, struct box_counters *ret_counters);
+	void (*counters)(struct box *box, enum counters_for purpose,
+	                 struct box_counters *ret_counters);
 	/* Ends everything in the box at once; idempotent; never fails; on_gone follows. */
 	void (*destroy)(struct box *box);
 	/* Boxes that are left end without a callback. The loop must still be there. */
@@ -156,7 +157,7 @@ int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len,
               struct error *err) attr_must_check;
 int box_stdin_end(struct box *box, uint32_t exec_id, struct error *err) attr_must_check;
 int box_signal(struct box *box, uint32_t exec_id, int signo, struct error *err) attr_must_check;
-void box_counters(struct box *box, struct box_counters *ret_counters);
+void box_counters(struct box *box, enum counters_for purpose, struct box_counters *ret_counters);
 int box_freeze(struct box *box, bool frozen, struct error *err) attr_must_check;
 void box_destroy(struct box *box);
 const char *box_id(const struct box *box);

@@ -377,8 +377,10 @@ static int fake_freeze(struct box *box, bool frozen, struct error *err)
 	return 0;
 }
 
-static void fake_counters(struct box *box, struct box_counters *ret_counters)
+static void fake_counters(struct box *box, enum counters_for purpose,
+                          struct box_counters *ret_counters)
 {
+	(void)purpose;
 	*ret_counters = fake_box(box)->counters;
 }
 

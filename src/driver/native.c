@@ -9,6 +9,7 @@
 #include "io/loop.h"
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 /*
@@ -306,6 +307,15 @@ static struct driver_caps caps_of(const struct engine_probe *probe, bool strict,
 	};
 }
 
+/* So many that their files are a quarter of what this process may have open. */
+static size_t boxes_to_keep_counted(void)
+{
+	struct rlimit files = {0};
+
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	return (size_t)files.rlim_cur / (4 * COUNTERS_ROWS);
+}
+
 struct driver *native_new(const struct native_config *config, int sock, pid_t pid,
                           const struct engine_probe *probe)
 {
@@ -317,6 +327,7 @@ struct driver *native_new(const struct native_config *config, int sock, pid_t pi
 	n->pid = pid;
 	n->pidfd = -1;
 	n->seq = NATIVE_PROBE_SEQ;
+	n->counted_max = boxes_to_keep_counted();
 	n->by_id = map_new();
 	n->has_zygotes = probe->zygotes != 0;
 	n->on_engine_lost = config->on_engine_lost;

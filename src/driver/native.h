@@ -49,6 +49,7 @@ struct native {
 	struct list boxes;   /* struct native_box, owned */
 	size_t boxes_count;
 	struct counters_absent absent; /* from their groups */
+	size_t counted_max;            /* so many boxes may keep files of theirs open */
 	struct map *by_id;             /* the same, by id */
 	struct list waiting; /* struct native_waiting: requests the socket had no room for, owned */
 	uint32_t seq;
@@ -105,6 +106,7 @@ struct native_box {
 	bool freeze_asked, freeze_wanted;             /* of the engine; of us, since then */
 	bool adopted;                                 /* made by an earlier daemon */
 	int fds[ENGINE_FD_COUNT];                     /* owned, -1: none */
+	struct counters_files counters;
 	struct timer *timer; /* owned: the engine's reason, or GONE, is overdue */
 	struct link_events link_events;
 };
@@ -161,7 +163,8 @@ int native_box_create(struct driver *d, const struct box_spec *spec,
 int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
                      struct box **ret_box, bool *ret_frozen, struct error *err);
 int native_box_freeze(struct box *box, bool frozen, struct error *err);
-void native_box_counters(struct box *box, struct box_counters *ret_counters);
+void native_box_counters(struct box *box, enum counters_for purpose,
+                         struct box_counters *ret_counters);
 void native_box_destroy(struct box *box);
 /** native_box_free - without a callback. */
 void native_box_free(struct native_box *b);

@@ -170,6 +170,7 @@ static struct native_box *new_box(struct native *n, const struct box_spec *spec,
 	                                      .on_lost = on_link_lost};
 	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
 		b->fds[i] = -1;
+	counters_files_init(&b->counters);
 	b->timer = timer_new(n->loop, on_overdue, b);
 	b->base.link = link_new(n->loop, b->base.spec.id, &b->link_events, &b->base.events);
 	link_set_request(b->base.link, b->base.spec.request_id);
@@ -192,6 +193,7 @@ void native_box_free(struct native_box *b)
 	timer_free(b->timer);
 	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
 		(void)fd_close(b->fds[i]);
+	counters_files_close(&b->counters);
 	free(b);
 }
 
@@ -297,12 +299,19 @@ void native_box_frozen(struct native_box *b)
 		ask_to_freeze(b);
 }
 
-void native_box_counters(struct box *box, struct box_counters *ret_counters)
+void native_box_counters(struct box *box, enum counters_for purpose,
+                         struct box_counters *ret_counters)
 {
-	const int *fds = native_box(box)->fds;
+	struct native_box *b = native_box(box);
+	struct native *n = native_of(b);
+	const int dirs[COUNTERS_DIRS] = {
+		[COUNTERS_MEMORY] = b->fds[ENGINE_FD_MEMORY],
+		[COUNTERS_PIDS] = b->fds[ENGINE_FD_PIDS],
+		[COUNTERS_CPU] = b->fds[ENGINE_FD_CPU],
+	};
 
-	counters_read(fds[ENGINE_FD_MEMORY], fds[ENGINE_FD_PIDS], fds[ENGINE_FD_CPU],
-	              &native_of(native_box(box))->absent, ret_counters);
+	counters_read(dirs, n->boxes_count <= n->counted_max ? &b->counters : NULL, purpose,
+	              &n->absent, ret_counters);
 }
 
 void native_box_destroy(struct box *box)

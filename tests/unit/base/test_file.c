@@ -140,7 +140,6 @@ static void what_cannot_be_read_says_why(void **state)
 	assert_string_equal(text, "");
 	assert_int_equal(file_read_text_at(dir, "f", text, sizeof(text)), -ENOENT);
 	assert_int_equal(file_read_u64_at(dir, "f", &value), -ENOENT);
-	assert_int_equal(file_read_key_at(dir, "f", "k", &value), -ENOENT);
 	assert_int_equal(value, 7);
 }
 
@@ -202,23 +201,42 @@ static void numbers_are_strict_and_max_is_the_largest(void **state)
 
 static void a_key_is_found_by_its_whole_name(void **state)
 {
+	static const char text[] = "oom 1\noom_kill 23\nusage_usec 456\nlast 7";
 	uint64_t value = 7;
 
 	(void)state;
-	put_text("oom 1\noom_kill 23\nusage_usec 456\nlast 7");
-	assert_int_equal(file_read_key_at(dir, "f", "oom_kill", &value), 0);
+	assert_int_equal(file_find_key(text, "oom_kill", &value), 0);
 	assert_int_equal(value, 23);
-	assert_int_equal(file_read_key_at(dir, "f", "oom", &value), 0);
+	assert_int_equal(file_find_key(text, "oom", &value), 0);
 	assert_int_equal(value, 1);
-	assert_int_equal(file_read_key_at(dir, "f", "last", &value), 0);
+	assert_int_equal(file_find_key(text, "last", &value), 0);
 	assert_int_equal(value, 7);
-	assert_int_equal(file_read_key_at(dir, "f", "kill", &value), -ENOENT);
-	assert_int_equal(file_read_key_at(dir, "f", "usage", &value), -ENOENT);
-	put_text("");
-	assert_int_equal(file_read_key_at(dir, "f", "oom", &value), -ENOENT);
-	put_text("oom x\n");
-	assert_int_equal(file_read_key_at(dir, "f", "oom", &value), -EINVAL);
+	assert_int_equal(file_find_key(text, "kill", &value), -ENOENT);
+	assert_int_equal(file_find_key(text, "usage", &value), -ENOENT);
+	assert_int_equal(file_find_key("", "oom", &value), -ENOENT);
+	assert_int_equal(file_find_key("oom x\n", "oom", &value), -EINVAL);
+	assert_int_equal(file_find_key("oom 0000000000000000000000000000000001\n", "oom", &value),
+	                 -EINVAL);
 	assert_int_equal(value, 7);
+}
+
+static void a_kept_file_is_read_as_it_is_now(void **state)
+{
+	cleanup_close int fd = -1;
+	char text[8];
+
+	(void)state;
+	put_text("one\n");
+	fd = fd_open_at(dir, "f", O_RDWR, 0);
+	assert_int_equal(file_read_again(fd, text, sizeof(text)), 0);
+	assert_string_equal(text, "one");
+	assert_int_equal(pwrite(fd, "two", 3, 0), 3);
+	assert_int_equal(file_read_again(fd, text, sizeof(text)), 0);
+	assert_string_equal(text, "two");
+	assert_int_equal(pwrite(fd, "too long", 8, 0), 8);
+	assert_int_equal(file_read_again(fd, text, sizeof(text)), -EFBIG);
+	assert_string_equal(text, "");
+	assert_int_equal(file_read_again(-1, text, sizeof(text)), -EBADF);
 }
 
 static void writing_needs_an_existing_file_and_one_write(void **state)
@@ -316,6 +334,7 @@ int main(void)
 		file_test(a_text_that_is_too_long_or_not_text_is_refused),
 		file_test(numbers_are_strict_and_max_is_the_largest),
 		file_test(a_key_is_found_by_its_whole_name),
+		file_test(a_kept_file_is_read_as_it_is_now),
 		file_test(writing_needs_an_existing_file_and_one_write),
 		file_test(a_created_file_has_the_mode_asked_for),
 		file_test(a_file_that_could_not_be_filled_is_not_left),

@@ -48,6 +48,14 @@ static void put(struct fixture *f, const char *name, const char *text)
 	assert_int_equal(file_create_at(f->dir, name, 0600, text, strlen(text)), 0);
 }
 
+static void look(int dir, struct counters_files *files, struct counters_absent *absent,
+                 struct box_counters *ret_counters)
+{
+	const int dirs[COUNTERS_DIRS] = {dir, dir, dir};
+
+	counters_read(dirs, files, COUNTERS_FOR_VIEW, absent, ret_counters);
+}
+
 static void version_2_is_understood(void **state)
 {
 	struct fixture *f = *state;
@@ -60,7 +68,7 @@ static void version_2_is_understood(void **state)
 	put(f, "cpu.stat", "usage_usec 1234\nuser_usec 1000\nsystem_usec 234\n");
 	put(f, "pids.peak", "12\n");
 	put(f, "pids.events", "max 3\n");
-	counters_read(f->dir, f->dir, f->dir, &absent, &c);
+	look(f->dir, NULL, &absent, &c);
 	assert_int_equal(c.memory_peak_bytes, 5000);
 	assert_int_equal(c.memory_bytes, 4000);
 	assert_int_equal(c.oom_kills, 2);
@@ -81,7 +89,7 @@ static void version_1_is_understood(void **state)
 	put(f, "cpuacct.usage", "9876543\n"); /* nanoseconds */
 	put(f, "cpu.stat", "nr_periods 1\nnr_throttled 2\nthrottled_time 3\n");
 	put(f, "pids.events", "max 1\n");
-	counters_read(f->dir, f->dir, f->dir, &absent, &c);
+	look(f->dir, NULL, &absent, &c);
 	assert_int_equal(c.memory_peak_bytes, 6000);
 	assert_int_equal(c.memory_bytes, 3000);
 	assert_int_equal(c.oom_kills, 4);
@@ -97,13 +105,59 @@ static void names_that_are_not_there_are_not_looked_for_again(void **state)
 	struct box_counters c;
 
 	put(f, "memory.max_usage_in_bytes", "6000\n");
-	counters_read(f->dir, f->dir, f->dir, &absent, &c);
+	look(f->dir, NULL, &absent, &c);
 	assert_int_equal(c.memory_peak_bytes, 6000);
 	put(f, "memory.peak", "5000\n");
 	put(f, "memory.current", "7\n");
-	counters_read(f->dir, f->dir, f->dir, &absent, &c);
+	look(f->dir, NULL, &absent, &c);
 	assert_int_equal(c.memory_peak_bytes, 6000);
 	assert_int_equal(c.memory_bytes, 7); /* nothing had given it: it may have been gone */
+}
+
+static void files_that_are_kept_open_tell_what_is_now(void **state)
+{
+	struct fixture *f = *state;
+	struct counters_absent absent = {0};
+	struct counters_files files;
+	struct box_counters c;
+	int kept;
+
+	counters_files_init(&files);
+	put(f, "memory.peak", "5000\n");
+	put(f, "memory.events", "oom_kill 2\n");
+	look(f->dir, &files, &absent, &c);
+	assert_int_equal(c.memory_peak_bytes, 5000);
+	assert_int_equal(c.oom_kills, 2);
+	kept = files.fds[0];
+	assert_true(kept >= 0);
+	assert_int_equal(file_write_at(f->dir, "memory.peak", "6000\n"), 0);
+	assert_int_equal(file_write_at(f->dir, "memory.events", "oom_kill 3\n"), 0);
+	look(f->dir, &files, &absent, &c);
+	assert_int_equal(c.memory_peak_bytes, 6000);
+	assert_int_equal(c.oom_kills, 3);
+	assert_int_equal(files.fds[0], kept);
+	counters_files_close(&files);
+	assert_int_equal(files.fds[0], -1);
+	assert_int_equal(fcntl(kept, F_GETFD), -1);
+}
+
+static void only_what_is_wanted_is_read(void **state)
+{
+	struct fixture *f = *state;
+	const int dirs[COUNTERS_DIRS] = {f->dir, f->dir, f->dir};
+	struct counters_absent absent = {0};
+	struct box_counters c;
+
+	put(f, "memory.peak", "5000\n");
+	put(f, "memory.current", "4000\n");
+	put(f, "pids.events", "max 3\n");
+	counters_read(dirs, NULL, COUNTERS_FOR_BASELINE, &absent, &c);
+	assert_int_equal(c.pids_denied, 3);
+	assert_true(c.memory_peak_bytes == COUNTER_UNKNOWN);
+	assert_true(c.memory_bytes == COUNTER_UNKNOWN);
+	counters_read(dirs, NULL, COUNTERS_FOR_RESULT, &absent, &c);
+	assert_int_equal(c.memory_peak_bytes, 5000);
+	assert_true(c.memory_bytes == COUNTER_UNKNOWN);
 }
 
 static void what_is_not_there_is_unknown_and_not_zero(void **state)
@@ -115,7 +169,7 @@ static void what_is_not_there_is_unknown_and_not_zero(void **state)
 	for (int with_dir = 0; with_dir < 2; with_dir++) {
 		int dir = with_dir ? f->dir : -1;
 
-		counters_read(dir, dir, dir, &absent, &c);
+		look(dir, NULL, &absent, &c);
 		assert_true(c.memory_peak_bytes == COUNTER_UNKNOWN);
 		assert_true(c.memory_bytes == COUNTER_UNKNOWN);
 		assert_true(c.oom_kills == COUNTER_UNKNOWN);
@@ -134,7 +188,7 @@ static void nonsense_is_unknown(void **state)
 	put(f, "memory.peak", "lots\n");
 	put(f, "memory.events", "oom_kill -1\n");
 	put(f, "pids.events", "");
-	counters_read(f->dir, f->dir, f->dir, &absent, &c);
+	look(f->dir, NULL, &absent, &c);
 	assert_true(c.memory_peak_bytes == COUNTER_UNKNOWN);
 	assert_true(c.oom_kills == COUNTER_UNKNOWN);
 	assert_true(c.pids_denied == COUNTER_UNKNOWN);
@@ -143,13 +197,15 @@ static void nonsense_is_unknown(void **state)
 static void each_counter_comes_from_its_own_directory(void **state)
 {
 	struct fixture *f = *state;
+	const int dirs[COUNTERS_DIRS] = {
+		[COUNTERS_MEMORY] = -1, [COUNTERS_PIDS] = f->dir, [COUNTERS_CPU] = -1};
 	struct counters_absent absent = {0};
 	struct box_counters c;
 
 	put(f, "memory.peak", "5000\n");
 	put(f, "pids.peak", "12\n");
 	put(f, "cpuacct.usage", "2000\n");
-	counters_read(-1, f->dir, -1, &absent, &c);
+	counters_read(dirs, NULL, COUNTERS_FOR_VIEW, &absent, &c);
 	assert_true(c.memory_peak_bytes == COUNTER_UNKNOWN);
 	assert_true(c.cpu_us == COUNTER_UNKNOWN);
 	assert_int_equal(c.pids_peak, 12);
@@ -164,6 +220,8 @@ int main(void)
 		TEST(version_1_is_understood),
 		TEST(names_that_are_not_there_are_not_looked_for_again),
 		TEST(what_is_not_there_is_unknown_and_not_zero),
+		TEST(files_that_are_kept_open_tell_what_is_now),
+		TEST(only_what_is_wanted_is_read),
 		TEST(nonsense_is_unknown),
 		TEST(each_counter_comes_from_its_own_directory),
 	};

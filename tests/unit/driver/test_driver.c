@@ -219,7 +219,7 @@ static void a_box_says_who_it_is(void **state)
 	fake_set_layers(box, LAYER_BIT(LAYER_NET));
 	assert_int_equal(box_layers(box), LAYER_BIT(LAYER_NET));
 	fake_set_counters(box, &counters);
-	box_counters(box, &got);
+	box_counters(box, COUNTERS_FOR_VIEW, &got);
 	assert_int_equal(got.oom_kills, 7);
 	driver_free(NULL);
 }
