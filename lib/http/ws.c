@@ -58,7 +58,8 @@ struct http_ws {
 	uint64_t heard_us;
 	size_t turn_messages, turn_bytes;
 	bool inside; /* wslay is on the stack */
-	bool closing, ending;
+	bool closing, ending, aborted;
+	bool lost; /* the client is not there any more */
 };
 
 static void take_more(void *arg);
@@ -81,6 +82,10 @@ static void finish(void *arg)
 	struct http_listener *l = ws->conn->listener;
 
 	ws->conn->ws = NULL;
+	/* What was not read yet would make a reset of the end, and the client would not hear why it
+	 * was closed. With TLS the socket is not the client's. */
+	if (!ws->aborted && !l->is_tls && wslay_event_get_close_sent(ws->wslay))
+		linger_start(l->server, ws->fd);
 	loop_cancel(ws->loop, take_more, ws);
 	watch_free(TAKE_PTR(ws->watch));
 	(void)MHD_upgrade_action(ws->urh, MHD_UPGRADE_ACTION_CLOSE); /* cannot fail for this one */
@@ -101,6 +106,7 @@ static void end(struct http_ws *ws)
 
 void ws_abort(struct http_ws *ws)
 {
+	ws->aborted = true;
 	loop_cancel(ws->loop, finish, ws);
 	finish(ws);
 }
@@ -158,9 +164,8 @@ static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *room, size_t len, i
 		ws->turn_bytes += (size_t)n;
 		return n;
 	}
-	wslay_event_set_error(ctx, n < 0 && (errno == EAGAIN || errno == EINTR)
-	                                   ? WSLAY_ERR_WOULDBLOCK
-	                                   : WSLAY_ERR_CALLBACK_FAILURE);
+	ws->lost = n == 0 || (errno != EAGAIN && errno != EINTR);
+	wslay_event_set_error(ctx, ws->lost ? WSLAY_ERR_CALLBACK_FAILURE : WSLAY_ERR_WOULDBLOCK);
 	return -1;
 }
 
@@ -231,6 +236,9 @@ static void take(struct http_ws *ws)
 	ws->turn_messages = ws->turn_bytes = 0;
 	ws->inside = true;
 	r = wslay_event_recv(ws->wslay);
+	/* Of frames that are none wslay has made a close; nothing more is read. */
+	if (r < 0 && !ws->lost)
+		(void)wslay_event_send(ws->wslay);
 	ws->inside = false;
 	if (r < 0)
 		end(ws);

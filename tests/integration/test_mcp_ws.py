@@ -142,11 +142,9 @@ def test_what_closes_it(daemon):
     assert after(frame("{}", masked=False)) == 1002
     assert after(frame("{}", opcode=3)) == 1002
     assert after(frame(b"\x03\xe8", opcode=CLOSE)) == 1000
-    assert after(frame("x", opcode=PING, fin=False)) in (1002, None)
+    assert after(frame("x", opcode=PING, fin=False)) is None  # a close frame that says nothing
     huge = frame(b" " * (9 << 20))
-    with WebSocket(address(daemon)) as ws, contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        ws.sock.sendall(huge)
-        assert closing(ws) in (1009, None)
+    assert after(huge) == 1009  # whatever of it was not read
 
 
 def test_its_session_and_what_runs_go_with_it(daemon, client):
