@@ -81,6 +81,7 @@ ROWS = [
     ("", "60 s of saturation: p99 against p50 / slowest `/healthz`", "≤ 10x / ≤ 50 ms", "",
      lambda f: both(at_most(f.r["saturated"]["tail"], 10, 10, "x", 1), at_most(f.r["saturated"]["healthz_max_ms"], 50, 50, " ms", 1))),
     ("", "`import pandas` in a fresh box of a template that has it", "≤ 1 ms", "", lambda f: at_most(f.r["pandas"]["import"]["p50_ms"], 1, 1, " ms")),
+    ("", "private memory of a warm box that has pandas against a plain one", "≤ 3x", "", lambda f: at_most(f.r["memory"]["pandas_times"], 3, 3, "x")),
     ("", "a tool called over MCP, p50 beyond the same call over REST: HTTP / WebSocket (stdio, a process more, is only told)", "≤ 0.3 ms", "", over_rest),
 ]  # fmt: skip
 
