@@ -405,13 +405,31 @@ static size_t count_of(const struct imports *all, const char *tenant)
 	return count;
 }
 
-/* Whoever has no room for the template or for a byte of its image is told before he sends it. */
-static int check_quotas(struct tenant *tenant, struct error *err)
+/* What is left of the tenant's quota when those under way have all that they may have: together they
+ * never have more than it, at no moment. */
+static uint64_t room_of(const struct imports *all, const char *tenant)
 {
+	uint64_t room = tenant_image_room(tenant_of(all, tenant));
+	const struct import *i;
+
+	if (room == UINT64_MAX)
+		return room;
+	LIST_FOREACH (i, &all->all, struct import, node)
+		/* The image of one that is only being written is counted already. */
+		if (str_equal(i->tenant, tenant) && !i->kept)
+			room -= i->limits.root_bytes < room ? i->limits.root_bytes : room;
+	return room;
+}
+
+/* Whoever has no room for the template or for a byte of its image is told before he sends it. */
+static int check_quotas(const struct imports *all, const char *name, struct error *err)
+{
+	struct tenant *tenant = tenant_of(all, name);
+
 	if (tenant_take_template(tenant, err) < 0)
 		return -1;
 	tenant_drop_template(tenant);
-	return tenant_image_room(tenant) > 0 ? 0 : tenant_refuse_image(tenant, err);
+	return room_of(all, name) > 0 ? 0 : tenant_refuse_image(tenant, err);
 }
 
 static int check(const struct imports *all, const struct import_request *request, struct error *err)
@@ -431,14 +449,14 @@ static int check(const struct imports *all, const struct import_request *request
 		                 (unsigned long long)c->imports_max_tenant);
 	if (request->length != IMPORT_LENGTH_UNKNOWN && request->length > c->import_archive_bytes)
 		return refuse_length(c->import_archive_bytes, err);
-	return check_quotas(tenant_of(all, request->tenant), err);
+	return check_quotas(all, request->tenant, err);
 }
 
 /* What the settings say, and what is left of the tenant's quota. */
 static void set_limits(struct import *i)
 {
 	const struct config *c = i->owner->config.config;
-	uint64_t room = tenant_image_room(tenant_of(i->owner, i->tenant));
+	uint64_t room = room_of(i->owner, i->tenant);
 
 	i->limits = (struct import_limits){
 		.archive_bytes = c->import_archive_bytes,

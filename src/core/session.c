@@ -336,6 +336,7 @@ void session_reap(struct session *session)
 	free(session->past_template);
 	free(session->past_policy);
 	free(session->past_root);
+	free(session->past_spec);
 	template_unref(session->template);
 	image_unref(session->image);
 	free(session->key_id);

@@ -104,6 +104,8 @@ struct session {
 	struct image *image; /* a reference: what its box stands on; NULL: no import */
 	char *past_root;     /* owned; of its box, of one that was read from the store */
 	uint64_t past_image_bytes;
+	char *past_spec; /* owned; JSON, of a template of its tenant's as it was; NULL: not known */
+	uint64_t past_spec_ms;
 	char *past_template, *past_policy; /* owned; names, of one that was read from the store */
 	struct store_item dirty;           /* store: what it is, is not what is written */
 	struct session_write *writing;     /* the latest write that is under way; the store's */

@@ -11,6 +11,7 @@
 #include "core/images.h"
 #include "core/session_resume.h"
 #include "core/store_session.h"
+#include "core/store_template.h"
 #include "core/templates.h"
 #include "db/db.h"
 #include "driver/driver.h"
@@ -74,26 +75,41 @@ static struct session_request request_of(const struct session *session)
 	};
 }
 
-/* Its box stands on what the template was when it was made. @request gets a reference. */
+/* Whether @now is still what the session was made of. */
+static bool is_unchanged(const struct session *session, const struct template *now)
+{
+	if (session->past_root && !str_equal(session->past_root, now->root))
+		return false;
+	return !session->past_spec || session->past_spec_ms == now->updated_ms;
+}
+
+/* It goes on with what the template was when it was made. @request gets a reference. */
 static int find_template(const struct session *session, struct session_request *request,
                          struct error *err)
 {
-	const struct image_record then = {.tenant = session->tenant,
-	                                  .name = session->past_root,
-	                                  .bytes = session->past_image_bytes};
+	const struct image_record image = {.tenant = session->tenant,
+	                                   .name = session->past_root ? session->past_root : "",
+	                                   .bytes = session->past_image_bytes};
+	struct templates_then then = {.image = &image, .updated_ms = session->past_spec_ms};
+	struct template_spec spec = {0};
 	const struct session_service *s = session->service;
 	const char *id = session->past_template ? session->past_template : TEMPLATE_DEFAULT;
 	const struct template *now =
 		s->config.templates ? templates_find(s->config.templates, session->tenant, id)
 				    : NULL;
 
-	if (!now || !then.name || str_equal(then.name, now->root)) {
+	if (!now || is_unchanged(session, now)) {
 		if (session_find_template(s, request, err) < 0)
 			return -1;
 		(void)template_ref(request->template);
 		return 0;
 	}
+	if (session->past_spec) {
+		store_template_spec_read(session->past_spec, &spec);
+		then.spec = &spec;
+	}
 	request->template = templates_past(s->config.templates, now, &then);
+	template_spec_done(&spec);
 	if (!request->template->problem)
 		return 0;
 	(void)error_set(err, ERR_UNAVAILABLE, 0, "template '%s' as it was: %.160s", id,
@@ -131,6 +147,7 @@ static int decide(struct session *session, struct error *err)
 		templates_use(s->config.templates, session->template);
 	free(TAKE_PTR(session->past_template));
 	free(TAKE_PTR(session->past_policy));
+	free(TAKE_PTR(session->past_spec));
 	return 0;
 }
 

@@ -12,6 +12,8 @@
 #include "core/images.h"
 #include "core/session_internal.h"
 #include "core/store_internal.h"
+#include "core/store_template.h"
+#include "core/template.h"
 
 #define ROW_MAX     (16u << 20)
 #define HISTORY_LEN (SESSION_HISTORY_MAX * 48)
@@ -61,6 +63,17 @@ static void set_text(json_t *j, const char *name, const char *text)
 	(void)r;
 }
 
+/* Its template may change while it lives: it goes on with what it began with. */
+static void set_made_of(json_t *j, const struct template *t)
+{
+	cleanup_free char *spec =
+		t && !template_is_builtin(t) ? store_template_spec_text(&t->spec) : NULL;
+
+	set_text(j, "made_of", spec);
+	if (spec)
+		(void)json_object_set_new(j, "made_of_ms", json_integer((json_int_t)t->updated_ms));
+}
+
 static char *encode_spec(const struct session *session)
 {
 	struct session_info info = {0};
@@ -84,6 +97,7 @@ static char *encode_spec(const struct session *session)
 	if (session->image)
 		(void)json_object_set_new(j, "image_bytes",
 		                          json_integer((json_int_t)session->image->bytes));
+	set_made_of(j, session->template);
 	text = json_dumps(j, JSON_COMPACT);
 	assert(text);
 	json_decref(j);
@@ -399,6 +413,8 @@ static void read_spec(struct session *session, const char *text)
 	/* It was as short when it was written. */
 	(void)!str_copy(session->spec.request_id, sizeof(session->spec.request_id),
 	                request_id ? request_id : "");
+	session->past_spec = text_of(j, "made_of");
+	session->past_spec_ms = (uint64_t)json_integer_value(json_object_get(j, "made_of_ms"));
 	session->past_root = text_of(j, "root");
 	session->past_image_bytes = (uint64_t)json_integer_value(json_object_get(j, "image_bytes"));
 	json_decref(j);

@@ -70,7 +70,7 @@ static json_t *write_field(const struct template_spec *spec, const struct field 
 	return *text ? json_string(*text) : NULL;
 }
 
-static char *write_spec(const struct template_spec *spec)
+char *store_template_spec_text(const struct template_spec *spec)
 {
 	json_t *j = json_object();
 	char *text;
@@ -82,6 +82,7 @@ static char *write_spec(const struct template_spec *spec)
 			(void)json_object_set_new(j, fields[i].name, value);
 	}
 	text = json_dumps(j, JSON_COMPACT);
+	assert(text);
 	json_decref(j);
 	return text;
 }
@@ -115,10 +116,18 @@ static void read_spec(const json_t *j, struct template_spec *ret_spec)
 	}
 }
 
+void store_template_spec_read(const char *text, struct template_spec *ret_spec)
+{
+	json_t *j = json_loads(text, 0, NULL);
+
+	read_spec(j, ret_spec);
+	json_decref(j);
+}
+
 static int on_put(void *ctx, const struct template *t, struct templates_done done,
                   struct error *err)
 {
-	cleanup_free char *spec = write_spec(&t->spec);
+	cleanup_free char *spec = store_template_spec_text(&t->spec);
 	bool image = t->kind == TEMPLATE_ON_IMAGE;
 	const struct db_statement put = DB_SQL(
 		"INSERT INTO templates (tenant, id, created_ms, updated_ms, root, config, spec)"

@@ -7,6 +7,7 @@
 #include "base/error.h"
 
 struct store;
+struct template_spec;
 struct templates;
 
 /**
@@ -14,3 +15,10 @@ struct templates;
  * store is started. One that fits nothing any more is logged and left where it is.
  */
 int store_templates(struct store *store, struct templates *all, struct error *err) attr_must_check;
+
+/* What a template says, for those who remember what they were made of. Its id is not in it. */
+
+/** store_template_spec_text - JSON. Return: owned. */
+char *store_template_spec_text(const struct template_spec *spec) attr_must_check;
+/** store_template_spec_read - what @text does not say stays as it is. */
+void store_template_spec_read(const char *text, struct template_spec *ret_spec);

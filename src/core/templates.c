@@ -514,17 +514,20 @@ static size_t count_others(const struct templates *all, const struct slot *self)
 }
 
 struct template *templates_past(const struct templates *all, const struct template *now,
-                                const struct image_record *then)
+                                const struct templates_then *then)
 {
-	const char *image = then->name[0] ? then->name : TEMPLATE_HOST;
-	const struct template_spec spec = {.image = (char *)(uintptr_t)image}; /* is copied */
+	const char *root = then->image->name;
+	const char *image = root[0] ? root : TEMPLATE_HOST;
+	const struct template_spec spec = {.image = (char *)(uintptr_t)image, /* is copied */
+	                                   .id = now->spec.id};
 	struct template *t = new_template(now->tenant, &spec);
 
-	template_spec_fill(&t->spec, &now->spec);
-	if (str_has_prefix(then->name, IMAGE_ROOT_PREFIX) &&
-	    str_copy(t->root, sizeof(t->root), then->name) >= 0) {
+	template_spec_fill(&t->spec, then->spec ? then->spec : &now->spec);
+	t->updated_ms = then->updated_ms;
+	if (str_has_prefix(root, IMAGE_ROOT_PREFIX) &&
+	    str_copy(t->root, sizeof(t->root), root) >= 0) {
 		t->kind = TEMPLATE_ON_IMAGE;
-		t->image = images_hold(all->images, then, NULL);
+		t->image = images_hold(all->images, then->image, NULL);
 	}
 	look_at_root(all, t);
 	return t;

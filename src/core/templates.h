@@ -121,10 +121,15 @@ struct template *templates_get(const struct templates *all, const char *tenant, 
 /** templates_attach - @request gets what its template_id names; nothing where it names none. */
 int templates_attach(const struct templates *all, const char *tenant, struct exec_request *request,
                      struct error *err) attr_must_check;
-/** templates_past - @now as it would be on the root of @then: for a box that was made on that.
- * Return: a reference. */
+/* What a template was when a box was made of it. Borrowed. */
+struct templates_then {
+	const struct image_record *image;
+	const struct template_spec *spec; /* NULL: not known, and taken to be as it is now */
+	uint64_t updated_ms;
+};
+/** templates_past - @now as it was then. Return: a reference. */
 struct template *templates_past(const struct templates *all, const struct template *now,
-                                const struct image_record *then) attr_must_check;
+                                const struct templates_then *then) attr_must_check;
 /** templates_images - the imported roots that templates and boxes stand on. */
 struct images *templates_images(const struct templates *all);
 /** templates_made - how many there are, without the built-in ones. */

@@ -278,6 +278,37 @@ def test_templates_survive_a_restart(roots):
         daemon.remove()
 
 
+@pytest.mark.parametrize("mode", ["persistent", "ephemeral"])
+def test_a_session_goes_on_with_what_its_template_was(mode):
+    """A template that is changed is another one for those who come later, before and after a kill of the daemon."""
+    daemon = Daemon().start()
+    template = {"id": "mine", "name": "Mine", "image": "host", "env_vars": {"A": "old"}, "preload": ["fractions"]}
+    look = "import os, sys; [os.environ['A'], 'fractions' in sys.modules]"
+    preloads = mode == "persistent"  # only what stays has time for it
+    try:
+        with daemon.client() as client:
+            assert client.post(TEMPLATES, template).status == 201
+            sessions = [Session(client, mode=mode, template_id="mine") for _ in range(2)]
+            assert sessions[0].run(look)["result"] == ["old", preloads]  # in the other nothing has begun yet
+            changed = {"env_vars": {"A": "new"}, "preload": []}
+            assert client.request("PUT", f"{TEMPLATES}/mine", changed).status == 200
+            sessions[0].start("1")  # written, with all before it
+        daemon.kill()
+        daemon.start()
+        with daemon.client() as client:
+            for session in sessions:
+                session.client = client
+                assert session.run(look)["result"] == ["old", preloads]
+            later = Session(client, mode=mode, template_id="mine")
+            assert later.run(look)["result"] == ["new", False]
+            assert client.get(f"{TEMPLATES}/mine").json["env_vars"] == {"A": "new"}
+            for session in [*sessions, later]:
+                assert session.delete().status == 200
+    finally:
+        daemon.stop()
+        daemon.remove()
+
+
 def test_a_directory_that_is_not_there_is_a_wrong_setting():
     daemon = Daemon(config="templates:\n  dirs: [/no/such/place]\n")
     daemon.start(ready=False)

@@ -183,6 +183,32 @@ static void an_order_has_the_limits_and_what_the_quota_leaves(void **state)
 	assert_int_equal(imports_count(f->imports), 0);
 }
 
+static void those_under_way_have_the_quota_among_them(void **state)
+{
+	struct fixture *f = *state;
+	struct import *first, *second;
+
+	f->config->imports_max = f->config->imports_max_tenant = 3;
+	f->config->import_root_bytes = 600;
+	begin_good(f);
+	first = f->import;
+	assert_int_equal(f->order.limits.root_bytes, 600);
+	assert_int_equal(begin(f, "alice", "second", 5), 0);
+	second = f->import;
+	assert_true(take_order(f));
+	assert_int_equal(f->order.limits.root_bytes, 400);
+	assert_int_equal(begin(f, "alice", "third", 5), -1);
+	assert_int_equal(f->err.code, ERR_QUOTA);
+	assert_string_equal(f->err.field, "quota.images");
+	/* Nobody else's. */
+	assert_int_equal(begin(f, "default", "third", 5), 0);
+	import_cancel(f->import);
+	import_cancel(first);
+	assert_int_equal(begin(f, "alice", "third", 5), 0);
+	import_cancel(f->import);
+	import_cancel(second);
+}
+
 static void progress_is_shown_and_then_the_template_is_there(void **state)
 {
 	struct fixture *f = *state;
@@ -372,6 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT(an_order_has_the_limits_and_what_the_quota_leaves),
+		UNIT(those_under_way_have_the_quota_among_them),
 		UNIT(progress_is_shown_and_then_the_template_is_there),
 		UNIT(what_the_importer_refuses_is_told),
 		UNIT(a_root_that_exceeds_the_quota_after_all_is_removed),

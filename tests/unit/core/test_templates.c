@@ -306,19 +306,33 @@ static void templates_share_an_image(void **state)
 static void a_box_of_before_stands_on_what_was_then(void **state)
 {
 	struct fixture *f = *state;
+	char *env[] = {(char[]){"A=1"}, NULL};
+	struct template_spec then = {.env = env};
 	struct template *now, *past;
 
 	assert_int_equal(create(f, "one"), 0);
 	written(f, true);
 	now = templates_find(f->all, "alice", "one");
-	past = templates_past(f->all, now, &(struct image_record){"alice", "img-then", 70});
+	past = templates_past(f->all, now,
+	                      &(struct templates_then){
+				      &(struct image_record){"alice", "img-then", 70},
+                                       NULL, 9
+        });
 	assert_int_equal(past->kind, TEMPLATE_ON_IMAGE);
 	assert_string_equal(past->root, "img-then");
 	assert_non_null(past->problem); /* there is no such directory */
 	assert_int_equal(alice_of(f)->image_bytes, 70);
 	template_unref(past);
 	assert_string_equal(f->unused, "img-then");
-	past = templates_past(f->all, now, &(struct image_record){"alice", "", 0});
+	past = templates_past(f->all, now,
+	                      &(struct templates_then){
+				      &(struct image_record){"alice", "", 0},
+                                       &then, 7
+        });
+	assert_string_equal(past->spec.id, "one");
+	assert_string_equal(past->spec.env[0], "A=1");
+	assert_null(past->spec.env[1]);
+	assert_int_equal(past->updated_ms, 7);
 	assert_int_equal(past->kind, TEMPLATE_ON_HOST);
 	template_unref(past);
 }
