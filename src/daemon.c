@@ -37,6 +37,7 @@
 #include "socket_guard.h"
 #include "tls_files.h"
 #include "tls_guard.h"
+#include "tls_reload.h"
 #include "wire/layer.h"
 #include <errno.h>
 #include <pwd.h>
@@ -107,6 +108,7 @@ struct daemon {
 	struct reload reload;
 	struct socket_guard guard;
 	struct tls_guard tls_guard;
+	struct tls_reload tls_reload;
 	int state_lock;
 	char custody[HOME_NAME_LEN + 16]; /* by what name engines outlive us */
 	struct tls_files tls;             /* until the server has them, as the sockets */
@@ -185,6 +187,14 @@ static void on_signal(void *ctx, int signo)
 }
 
 static void on_hangup(void *ctx, int signo attr_unused)
+{
+	struct daemon *d = ctx;
+
+	tls_reload_ask(&d->tls_reload);
+}
+
+/* Its files are open. */
+static void on_reload(void *ctx)
 {
 	const struct daemon *d = ctx;
 	size_t failed = reload_run(&d->reload); /* it has logged what failed */
@@ -488,6 +498,12 @@ static int serve(struct daemon *d, struct error *err)
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
 	for (size_t i = 0; i < ARRAY_SIZE(stop_signals); i++)
 		d->signals[i] = signal_watch_new(d->loop, stop_signals[i], on_signal, d);
+	d->tls_reload = (struct tls_reload){.config = c,
+	                                    .guard = &d->tls_guard,
+	                                    .http = d->http,
+	                                    .loop = d->loop,
+	                                    .ready = on_reload,
+	                                    .ctx = d};
 	d->hangup = signal_watch_new(d->loop, SIGHUP, on_hangup, d);
 	if (d->tcp_fd >= 0 && listen_tcp(d, err) < 0)
 		return -1;
@@ -560,32 +576,13 @@ static int open_state(struct daemon *d, struct error *err)
 	return open_audit(d, err);
 }
 
-static int reload_tls(void *ctx, struct error *err)
-{
-	struct daemon *d = ctx;
-	int fds[TLS_FILES_COUNT];
-	struct http_tls tls;
-	int r;
-
-	if (d->tls_guard.pid <= 0)
-		tls_files_open(d->config, fds);
-	else if (tls_guard_open(&d->tls_guard, fds, err) < 0)
-		return -1;
-	if (tls_files_read(d->config, fds, &d->tls, err) < 0)
-		return -1;
-	tls = (struct http_tls){d->tls.cert, d->tls.key};
-	r = http_server_renew_tls(d->http, &tls, err);
-	tls_files_done(&d->tls);
-	return r;
-}
-
 static int load_tls(struct daemon *d, struct error *err)
 {
 	if (tls_files_load(d->config, &d->tls, err) < 0)
 		return -1;
 	if (d->tls.cert)
-		reload_add(&d->reload,
-		           &(struct reload_part){"TLS certificate and key", reload_tls, d});
+		reload_add(&d->reload, &(struct reload_part){"TLS certificate and key",
+		                                             tls_reload_run, &d->tls_reload});
 	return 0;
 }
 
@@ -714,6 +711,7 @@ static void take_down(struct daemon *d)
 	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
 		signal_watch_free(d->signals[i]);
 	signal_watch_free(d->hangup);
+	tls_reload_done(&d->tls_reload);
 	/* The server first: its requests let go of their executions, which still exist. */
 	http_server_free(d->http);
 	router_free(d->router);

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,7 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GUARD_LINK 3
+#define GUARD_LINK   3
+#define GUARD_SILENT "ask for the files of tls.cert and tls.key; a restart will read them"
 
 /* Which of the files are with the message, and why the others are not. */
 struct answer {
@@ -121,33 +121,35 @@ static int sort_out(const struct answer *a, const int *fds, size_t count,
 	return used == count ? 0 : -EPROTO;
 }
 
-static ssize_t receive(int link, struct answer *a, int *ret_fds, size_t *ret_count)
+int tls_guard_ask(const struct tls_guard *g, struct error *err)
 {
-	struct pollfd ready = {.fd = link, .events = POLLIN};
-	int r = poll(&ready, 1, TLS_GUARD_TIMEOUT_MS);
+	int r = fd_send(g->link, "x", 1, NULL, 0);
 
-	if (r <= 0)
-		return r < 0 ? -errno : -ETIMEDOUT;
-	return fd_recv(link, a, sizeof(*a), ret_fds, ret_count);
+	return r < 0 ? error_set(err, ERR_SYSTEM, -r, GUARD_SILENT) : 0;
 }
 
-int tls_guard_open(const struct tls_guard *g, int ret_fds[TLS_FILES_COUNT], struct error *err)
+void tls_guard_give_up(const struct tls_guard *g, struct error *err)
+{
+	/* Whatever it says later would be taken for the next answer. */
+	(void)shutdown(g->link, SHUT_RDWR);
+	(void)error_set(err, ERR_SYSTEM, ETIMEDOUT, GUARD_SILENT);
+}
+
+int tls_guard_take(const struct tls_guard *g, int ret_fds[TLS_FILES_COUNT], struct error *err)
 {
 	int fds[FD_PASS_MAX];
 	size_t count = 0;
 	struct answer a = {0};
-	ssize_t n = fd_send(g->link, "x", 1, NULL, 0);
+	ssize_t n = fd_recv(g->link, &a, sizeof(a), fds, &count);
 
-	if (n == 0)
-		n = receive(g->link, &a, fds, &count);
+	if (n == -EAGAIN || n == -EINTR)
+		return 1;
 	if (n == sizeof(a) && sort_out(&a, fds, count, ret_fds) == 0)
 		return 0;
 	for (size_t i = 0; i < count; i++)
 		(void)fd_close(fds[i]);
-	/* Whatever it says later would be taken for the next answer. */
 	(void)shutdown(g->link, SHUT_RDWR);
-	return error_set(err, ERR_SYSTEM, n < 0 ? (int)-n : EPROTO,
-	                 "ask for the files of tls.cert and tls.key; a restart will read them");
+	return error_set(err, ERR_SYSTEM, n < 0 ? (int)-n : EPROTO, GUARD_SILENT);
 }
 
 void tls_guard_end(struct tls_guard *g)

@@ -22,12 +22,15 @@ struct tls_guard {
 /** tls_guard_start - @config is used by the child. Forks: before any thread. */
 int tls_guard_start(struct tls_guard *g, const struct config *config,
                     struct error *err) attr_must_check;
-/**
- * tls_guard_open - as tls_files_open. Two small files are opened meanwhile, and a guard that does
- * not answer within TLS_GUARD_TIMEOUT_MS is one that failed.
- */
-#define TLS_GUARD_TIMEOUT_MS 1000
-int tls_guard_open(const struct tls_guard *g, int ret_fds[TLS_FILES_COUNT],
+/* None of these waits: whoever asks watches the link. A guard that does not answer within
+ * TLS_GUARD_TIMEOUT_MS is one that failed. */
+#define TLS_GUARD_TIMEOUT_MS 5000
+/** tls_guard_ask - for an answer, which is one message at the link. */
+int tls_guard_ask(const struct tls_guard *g, struct error *err) attr_must_check;
+/** tls_guard_take - the answer, as tls_files_open. Return: 0; 1: there is none yet; -1. */
+int tls_guard_take(const struct tls_guard *g, int ret_fds[TLS_FILES_COUNT],
                    struct error *err) attr_must_check;
+/** tls_guard_give_up - it was asked and is silent: nobody asks it any more. *err says so. */
+void tls_guard_give_up(const struct tls_guard *g, struct error *err);
 /** tls_guard_end - and wait for it. */
 void tls_guard_end(struct tls_guard *g);

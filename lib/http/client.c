@@ -189,6 +189,17 @@ static int report(const struct transfer *t, int r, CURLcode code, struct error *
 		                 request->ca_file);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return error_set(err, ERR_TIMEOUT, 0, "no answer from %s in time", where);
+	if (code == CURLE_SSL_CONNECT_ERROR)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "%s does not speak TLS as we do (%s); if it has no certificate, "
+		                 "its address begins with http://",
+		                 where, t->detail[0] ? t->detail : curl_easy_strerror(code));
+	if (code == CURLE_GOT_NOTHING || code == CURLE_UNSUPPORTED_PROTOCOL ||
+	    code == CURLE_WEIRD_SERVER_REPLY)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "%s gives no answer of HTTP (%s); if it speaks TLS, its address "
+		                 "begins with https://",
+		                 where, t->detail[0] ? t->detail : curl_easy_strerror(code));
 	return error_set(err, ERR_UNAVAILABLE, (int)sys, "%s: %s", where, curl_easy_strerror(code));
 }
 

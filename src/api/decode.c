@@ -43,13 +43,19 @@ int decode_refuse(struct decode *d, enum error_code code, const char *path, cons
 	return -1;
 }
 
+static bool is_resource(const char *name);
+
 static int unknown_field(struct decode *d, const struct fields *fields, const char *name)
 {
 	const char *meant = nearest(fields, name);
 	char path[sizeof(d->err->field)], what[128] = "no such field";
 
 	(void)snprintf(path, sizeof(path), "%s%s", fields->prefix, name);
-	if (meant)
+	/* Where others have it: it is one level too high. */
+	if (is_known(fields, "resources") && is_resource(name))
+		(void)snprintf(what, sizeof(what), "no such field; did you mean '%sresources.%s'?",
+		               fields->prefix, name);
+	else if (meant)
 		(void)snprintf(what, sizeof(what), "no such field; did you mean '%s%s'?",
 		               fields->prefix, meant);
 	return decode_refuse(d, ERR_UNKNOWN_FIELD, path, what);
@@ -327,6 +333,13 @@ static const struct field resource_fields[] = {
         {"max_processes", take_processes, false},
 	{"max_output",    take_output,    false},
 };
+
+static bool is_resource(const char *name)
+{
+	const struct fields fields = {"", resource_fields, ARRAY_SIZE(resource_fields)};
+
+	return is_known(&fields, name);
+}
 
 int decode_resources(struct decode *d, const char *path, const json_t *value)
 {

@@ -241,10 +241,38 @@ def test_old_versions_and_plain_text_get_nothing(served, authority):
     assert json.loads(curl(authority, f"{served.url}/healthz").stdout)["status"] == "ok"
 
 
+def test_requests_are_answered_while_the_files_are_opened(served, authority):
+    """Where another process has to open them, which takes its time."""
+    guards = [p for p in host.children(served.pid) if host.comm(p) == "milliboxd-tls"]
+    if not guards:
+        pytest.skip("an ordinary user opens them itself")
+    before = served.log().count(TAKEN)
+    os.kill(guards[0], signal.SIGSTOP)
+    try:
+        os.kill(served.process.pid, signal.SIGHUP)
+        with served.client() as client:
+            assert [client.get("/healthz").status for _ in range(3)] == [200] * 3
+        assert served.log().count(TAKEN) == before and REFUSED not in served.log()
+    finally:
+        os.kill(guards[0], signal.SIGCONT)
+    host.wait_until(lambda: served.log().count(TAKEN) == before + 1, 20, served.log)
+
+
 def millibox(*words, **env):
     return subprocess.run(
         [str(BUILD / "millibox"), *words], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", **env}, timeout=60
     )
+
+
+def test_the_other_kind_of_address_is_named(served, make_daemon):
+    """https:// where nobody speaks TLS, http:// where nobody speaks anything else."""
+    plain = make_daemon(tcp=True).start()
+    port = int(plain.log().split("http://127.0.0.1:")[1].split()[0].strip('"'))
+    said = millibox("session", "list", "--url", f"https://127.0.0.1:{port}")
+    assert said.returncode != 0 and "begins with http://" in said.stderr, said
+    said = millibox("session", "list", "--url", f"http://127.0.0.1:{served.port}")
+    assert said.returncode != 0 and "begins with https://" in said.stderr, said
+
 
 
 def executions(d):
