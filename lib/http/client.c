@@ -168,10 +168,35 @@ static int run(struct transfer *t, CURLcode *ret_code)
 	return 0;
 }
 
+/* What it looks like when one of us speaks TLS and the other does not. */
+static const char *hint_of(CURLcode code)
+{
+	static const char plain[] =
+		"does not speak TLS as we do; if it has no certificate, its address begins with "
+		"http://";
+	static const char tls[] = "gives no answer of HTTP; if it has a certificate, its address "
+	                          "begins with https://";
+	static const struct {
+		CURLcode code;
+		const char *hint;
+	} hints[] = {
+		{CURLE_SSL_CONNECT_ERROR,    plain},
+		{CURLE_GOT_NOTHING,          tls  },
+		{CURLE_UNSUPPORTED_PROTOCOL, tls  },
+		{CURLE_WEIRD_SERVER_REPLY,   tls  },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
+		if (hints[i].code == code)
+			return hints[i].hint;
+	return NULL;
+}
+
 static int report(const struct transfer *t, int r, CURLcode code, struct error *err)
 {
 	const struct http_client_request *request = t->request;
 	const char *where = request->socket_path ? request->socket_path : request->url;
+	const char *hint;
 	long sys = 0;
 
 	if (r == -ECANCELED || t->stopped)
@@ -189,17 +214,10 @@ static int report(const struct transfer *t, int r, CURLcode code, struct error *
 		                 request->ca_file);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return error_set(err, ERR_TIMEOUT, 0, "no answer from %s in time", where);
-	if (code == CURLE_SSL_CONNECT_ERROR)
-		return error_set(err, ERR_UNAVAILABLE, 0,
-		                 "%s does not speak TLS as we do (%s); if it has no certificate, "
-		                 "its address begins with http://",
-		                 where, t->detail[0] ? t->detail : curl_easy_strerror(code));
-	if (code == CURLE_GOT_NOTHING || code == CURLE_UNSUPPORTED_PROTOCOL ||
-	    code == CURLE_WEIRD_SERVER_REPLY)
-		return error_set(err, ERR_UNAVAILABLE, 0,
-		                 "%s gives no answer of HTTP (%s); if it speaks TLS, its address "
-		                 "begins with https://",
-		                 where, t->detail[0] ? t->detail : curl_easy_strerror(code));
+	hint = hint_of(code);
+	if (hint)
+		return error_set(err, ERR_UNAVAILABLE, 0, "%s %s (%s)", where, hint,
+		                 t->detail[0] ? t->detail : curl_easy_strerror(code));
 	return error_set(err, ERR_UNAVAILABLE, (int)sys, "%s: %s", where, curl_easy_strerror(code));
 }
 

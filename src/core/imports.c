@@ -405,8 +405,8 @@ static size_t count_of(const struct imports *all, const char *tenant)
 	return count;
 }
 
-/* What is left of the tenant's quota when those under way have all that they may have: together they
- * never have more than it, at no moment. */
+/* What is left of the tenant's quota when those under way have all that they may have: at no moment
+ * they have more than it together. */
 static uint64_t room_of(const struct imports *all, const char *tenant)
 {
 	uint64_t room = tenant_image_room(tenant_of(all, tenant));
