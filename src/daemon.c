@@ -200,6 +200,7 @@ static void on_reload(void *ctx)
 	size_t failed = reload_run(&d->reload); /* it has logged what failed */
 
 	exec_service_prepare(d->execs);
+	session_service_prepare(d->sessions);
 	audit_write(d->audit, &(struct audit_event){.action = "config.reload",
 	                                            .result = failed ? "failed" : "ok"});
 }
@@ -516,6 +517,7 @@ static int serve(struct daemon *d, struct error *err)
 	/* Now it is known on which roots there are boxes. */
 	imports_sweep(d->imports);
 	exec_service_prepare(d->execs);
+	session_service_prepare(d->sessions);
 	return 0;
 }
 

@@ -32,6 +32,7 @@ SOURCES_MAX = 8 << 20  # characters of earlier runs that are kept to be shown in
 RECURSION_MIN = 1000  # what our own code may need
 INTERRUPTED = 130
 CLOEXEC = 0x40000000  # MSG_CMSG_CLOEXEC
+PEEK = 0x2  # MSG_PEEK
 SAMPLE = b"import sys\ndef f(x):\n    return [x, str(x)]\nfor i in range(3):\n    f(i)\nprint(f(42), file=out)\nf(1)\n"
 
 KEPT = {name: __import__(name) for name in (
@@ -83,7 +84,7 @@ def bind_loop(report):
     quote, base64, read_json, answer = (report[name] for name in ("quote", "base64", "read_json", "answer"))
     ours = (__file__, split.__code__.co_filename, report["HANDLER"])
     channel = _socket.socket(fileno=CHANNEL)
-    receive_message, send = channel.recvmsg, channel.send
+    wait_for, receive_message, send = channel.recv, channel.recvmsg, channel.send
     space = _socket.CMSG_SPACE(3 * 4)
     fds_array = array.array
     raw_file, reader, writer, text_file = io.FileIO, io.BufferedReader, io.BufferedWriter, io.TextIOWrapper
@@ -128,6 +129,8 @@ def bind_loop(report):
 
     def receive():
         try:
+            # What was received counts as begun. Who is killed while it waits to receive may do so; here it may not.
+            wait_for(1, PEEK)
             data, ancillary, _, _ = receive_message(REQUEST_MAX, space, CLOEXEC)
         except OSError:
             leave(1)

@@ -88,6 +88,8 @@ class Runner:
             signal.setitimer(signal.ITIMER_REAL, INTERRUPT_AGAIN_S)
 
     def receive(self):
+        # What was received counts as begun. Who is killed while it waits to receive may still do so; here it may not.
+        self.channel.recv(1, socket.MSG_PEEK)
         data, fds, _, _ = socket.recv_fds(self.channel, REQUEST_MAX, 3)
         if not data:
             os._exit(0)

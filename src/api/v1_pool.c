@@ -42,6 +42,8 @@ static json_t *view_pool(const struct pool_info *info)
 	json_set(j, "language", info->language ? json_string(info->language) : json_null());
 	json_set(j, "root", json_string(info->spec->root[0] ? info->spec->root : "host"));
 	json_set(j, "prepared", json_boolean(info->prepared));
+	json_set(j, "mode",
+	         json_string(info->spec->keep || info->resident ? "persistent" : "ephemeral"));
 	json_set(j, "limits", view_limits(&info->spec->limits));
 	json_set(j, "ready", integer(info->ready));
 	json_set(j, "making", integer(info->making));

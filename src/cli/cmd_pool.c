@@ -12,15 +12,16 @@ struct pool_options {
 
 static const struct admin_column columns[] = {
 	{"ID",       "id",       NULL, 18},
-        {"LANGUAGE", "language", NULL, 10},
+	{"LANGUAGE", "language", NULL, 10},
+	{"MODE",     "mode",     NULL, 12},
 	{"ROOT",     "root",     NULL, 12},
-        {"READY",    "ready",    NULL, 7 },
+	{"READY",    "ready",    NULL, 7 },
 	{"MAKING",   "making",   NULL, 8 },
-        {"TARGET",   "target",   NULL, 8 },
+	{"TARGET",   "target",   NULL, 8 },
 	{"FLOOR",    "floor",    NULL, 7 },
-        {"HITS",     "hits",     NULL, 9 },
+	{"HITS",     "hits",     NULL, 9 },
 	{"MISSES",   "misses",   NULL, 9 },
-        {"FAILURES", "failures", NULL, 0 },
+	{"FAILURES", "failures", NULL, 0 },
 };
 
 static const struct admin_noun noun = {
@@ -47,8 +48,8 @@ const struct command command_pool_list = {
 	.name = "pool list",
 	.arguments = "",
 	.summary = "List the pools of boxes that were made before they were asked for",
-	.text = "A pool has boxes of one kind: of one language, root, set of limits and "
-		"environment.\n"
+	.text = "A pool has boxes of one kind: of one language, mode, root, set of "
+		"limits and environment.\n"
 		"--json tells more: what all pools have together, limits, memory and failures.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct pool_options),

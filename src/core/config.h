@@ -60,7 +60,7 @@ struct config {
 
 	/* boxes that are made ahead */
 	bool pools_enabled;
-	uint64_t pools_floor, pools_max, pools_memory_bytes;
+	uint64_t pools_floor, pools_session_floor, pools_max, pools_memory_bytes;
 	uint64_t pools_age_us, pools_idle_us;
 
 	/* sessions, and what is remembered of executions */

@@ -113,7 +113,7 @@ static void give_back(struct exec *e)
 	e->service->boxes--;
 	tenant_drop_box(e->tenant);
 	e->pooled = false;
-	pools_discard(e->service->pools, &e->decision, TAKE_PTR(e->box));
+	pools_discard(e->service->pools, e->pool_key, TAKE_PTR(e->box));
 	exec_make_box_id(e->decision.spec.id);
 }
 
@@ -130,6 +130,7 @@ int exec_build(struct exec *e, const struct exec_request *request, const struct 
 	e->box = hit.box;
 	e->before = hit.before;
 	e->pooled = true;
+	e->pool_key = hit.key;
 	trace_note(&e->outcome.trace, TRACE_BOX);
 	s->boxes++;
 	tenant_add_box(e->tenant);

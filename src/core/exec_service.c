@@ -90,7 +90,6 @@ static struct pools *new_pools(struct exec_service *s)
 		.driver = s->config.driver,
 		.scheduler = &s->scheduler,
 		.metrics = s->config.metrics,
-		.floor = c->pools_floor,
 		.max = c->pools_enabled ? c->pools_max : 0,
 		.memory_max = c->pools_memory_bytes,
 		.age_us = c->pools_age_us,
@@ -203,7 +202,7 @@ void exec_service_prepare(struct exec_service *s)
 		if (exec_choose(s, exec_tenant(s, NULL), NULL, &stack, &err) < 0 ||
 		    policy_decide(&s->rules, &stack, &request, &decision, &err) < 0)
 			continue;
-		pools_keep(s->pools, &decision);
+		pools_keep(s->pools, &decision, s->config.config->pools_floor);
 		policy_decision_done(&decision);
 	}
 }

@@ -89,6 +89,7 @@ static void on_done(void *ctx, const struct box_file_summary *summary)
 	const struct box_file_events events = ((struct file_op *)ctx)->events;
 
 	tell_change(ctx);
+	session_prove(((struct file_op *)ctx)->session);
 	op_free(ctx);
 	events.on_done(events.ctx, summary);
 }

@@ -58,6 +58,7 @@ struct exec {
 	 * to be asked for again */
 	struct exec_request *kept;
 	bool pooled;                /* its box is of a pool */
+	uint64_t pool_key;          /* of that */
 	struct box_counters before; /* what that had used */
 	struct tenant *tenant;      /* held; NULL: has no quotas */
 	bool queued;                /* counts as such for the tenant */

@@ -358,16 +358,16 @@ static const char *template_name(const struct policy_deciding *in)
 }
 
 /* NULL: the root has not what it needs, or the language no such command. */
-static char **prepare_argv(const struct template *t, const struct runner *runner)
+static char **prepare_argv(const struct template *t, const struct runner *runner,
+                           char *const *command)
 {
-	char *const *command = template_prepare_command(t, runner);
-
 	if (!command)
 		return NULL;
 	return policy_argv(&(struct policy_command){
 		.runner = runner,
 		.template = t,
 		.command = command,
+		.source = runner->source,
 		.args = runner->preload && t ? t->spec.preload : NULL,
 	});
 }
@@ -394,7 +394,8 @@ static int decide_exec(struct policy_deciding *in)
 	});
 	in->d.env = policy_env_make(in->d.runner->env, r->env);
 	decide_zygote(in, in->d.runner->zygote);
-	in->d.prepare_argv = prepare_argv(r->template, in->d.runner);
+	in->d.prepare_argv = prepare_argv(r->template, in->d.runner,
+	                                  template_prepare_command(r->template, in->d.runner));
 	return 0;
 }
 
@@ -407,6 +408,12 @@ static int decide_session(struct policy_deciding *in)
 		return -1;
 	in->d.env = policy_env_make(in->d.runner->env, in->request->env);
 	decide_zygote(in, in->d.runner->session_zygote);
+	if (in->session->mode != SESSION_PERSISTENT)
+		return 0;
+	in->d.spec.keep = in->rules->caps->can_keep;
+	in->d.prepare_argv =
+		prepare_argv(in->request->template, in->d.runner, in->d.session_command);
+	in->d.resident = in->d.prepare_argv;
 	return 0;
 }
 

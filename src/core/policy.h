@@ -104,6 +104,7 @@ struct policy_decision {
 	char **argv;                  /* owned, NULL-terminated */
 	char **env;                   /* owned, NULL-terminated */
 	char **prepare_argv;          /* owned; of its process ahead of the code; NULL: none */
+	bool resident;                /* that process is a runner that stays, of a session */
 	uint64_t timeout_us;
 	uint64_t output_bytes;         /* per stream */
 	uint32_t report_bytes;         /* 0: the runner does not report */
@@ -131,7 +132,7 @@ int policy_decide(const struct policy_rules *rules, const struct policy_stack *s
                   struct error *err) attr_must_check;
 /**
  * policy_decide_session - as policy_decide, of a session: limits, environment and layers of a box
- * whose code is still to come. argv stays NULL.
+ * whose code is still to come. argv stays NULL. Of a persistent one, prepare_argv is its runner.
  */
 int policy_decide_session(const struct policy_rules *rules, const struct policy_stack *stack,
                           const struct session_request *request,

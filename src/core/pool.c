@@ -272,9 +272,10 @@ static void on_gone(void *ctx)
 		p->config.on_drained(p->config.ctx);
 }
 
-/* A box that runs nothing says nothing of the kind. */
-static void on_started(void *ctx attr_unused, uint32_t id attr_unused)
+/* A runner that stays is there. What else waits runs nothing, and says nothing of the kind. */
+static void on_started(void *ctx, uint32_t id attr_unused)
 {
+	become_ready(ctx);
 }
 
 static void on_output(void *ctx attr_unused, uint32_t id attr_unused,
@@ -293,9 +294,14 @@ static void on_denial(void *ctx attr_unused, uint32_t id attr_unused, const char
 {
 }
 
-static void on_done(void *ctx attr_unused, uint32_t id attr_unused,
-                    const struct exec_facts *facts attr_unused)
+/* Of a runner that stays, and did not. */
+static void on_done(void *ctx, uint32_t id attr_unused, const struct exec_facts *facts)
 {
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_BOX_FAILED, 0, "the runner ended while it waited (%s %d)",
+	                facts->signalled ? "signal" : "status", facts->status);
+	fail(ctx, &err);
 }
 
 static struct box_events events_of(struct member *m)
@@ -315,6 +321,21 @@ static struct box_events events_of(struct member *m)
 	};
 }
 
+static int start_resident(struct member *m, struct error *err)
+{
+	const struct pool_shape *shape = &m->pool->shape;
+	const struct exec_plan plan = {
+		.id = POOL_EXEC_ID,
+		.argv = (const char *const *)shape->argv,
+		.env = (const char *const *)shape->env,
+		.cwd = "",
+		.keep = true,
+		.label = shape->spec.keep ? shape->runner->name : NULL,
+	};
+
+	return box_exec(m->box, &plan, err);
+}
+
 static int prepare(struct member *m, struct error *err)
 {
 	const struct pool_shape *shape = &m->pool->shape;
@@ -325,6 +346,8 @@ static int prepare(struct member *m, struct error *err)
 		.report = shape->runner && shape->runner->report,
 	};
 
+	if (shape->resident)
+		return start_resident(m, err);
 	return shape->argv ? box_prepare(m->box, &plan, err) : 0;
 }
 
@@ -523,7 +546,7 @@ static struct pool *add(struct pools *p, const struct pool_shape *shape, const c
 	return pool;
 }
 
-void pools_keep(struct pools *p, const struct policy_decision *decision)
+void pools_keep(struct pools *p, const struct policy_decision *decision, size_t floor)
 {
 	struct pool_shape shape;
 	struct pool *pool;
@@ -535,7 +558,7 @@ void pools_keep(struct pools *p, const struct policy_decision *decision)
 		pool = add(p, &shape, "");
 	if (!pool)
 		return;
-	pool->floor = p->config.floor;
+	pool->floor = floor;
 	schedule(p, 0);
 }
 
@@ -574,8 +597,11 @@ static struct pool *consider(struct pools *p, const struct pool_shape *shape, co
 
 static void take(struct pool *pool, struct member *m, struct pool_hit *ret_hit)
 {
-	*ret_hit = (struct pool_hit){
-		.box = m->box, .prepared = pool->shape.argv != NULL, .before = m->before};
+	*ret_hit = (struct pool_hit){.box = m->box,
+	                             .prepared = pool->shape.argv != NULL,
+	                             .resident = pool->shape.resident,
+	                             .key = pool->shape.hash,
+	                             .before = m->before};
 	drop_memory(m);
 	list_remove(&m->node);
 	pool->counts[m->state]--;
@@ -633,28 +659,29 @@ void pools_confirm(struct pools *p)
 }
 
 /* A hit that was none. */
-static void take_back(struct pools *p, const struct policy_decision *decision)
+static void take_back(struct pools *p, uint64_t key)
 {
-	struct pool_shape shape;
-	struct pool *pool = pool_shape_of(decision, &shape) ? find(p, &shape) : NULL;
+	struct pool *pool;
 
 	p->hits--;
 	p->misses++;
 	count_take(p, "miss");
-	if (!pool)
-		return;
-	/* It may be another than the one that it was taken from, which has gone. */
-	pool->hits -= pool->hits > 0;
-	pool->misses++;
-	pool->failures++;
+	LIST_FOREACH (pool, &p->list, struct pool, node) {
+		if (pool->shape.hash != key)
+			continue;
+		/* It may be another than the one that it was taken from, which has gone. */
+		pool->hits -= pool->hits > 0;
+		pool->misses++;
+		pool->failures++;
+	}
 }
 
-void pools_discard(struct pools *p, const struct policy_decision *decision, struct box *box)
+void pools_discard(struct pools *p, uint64_t key, struct box *box)
 {
 	struct member *m = NEW(struct member);
 	const struct box_events events = events_of(m);
 
-	take_back(p, decision);
+	take_back(p, key);
 	m->all = p;
 	m->box = box;
 	m->state = MEMBER_ENDING;
@@ -714,6 +741,7 @@ bool pools_at(const struct pools *p, size_t index, struct pool_info *ret_info)
 			.language = pool->shape.runner ? pool->shape.runner->name : NULL,
 			.spec = &pool->shape.spec,
 			.prepared = pool->shape.argv != NULL,
+			.resident = pool->shape.resident,
 			.ready = pool->counts[MEMBER_READY],
 			.making = pool->counts[MEMBER_MAKING],
 			.target = target_of(pool, now_us),

@@ -37,7 +37,6 @@ struct pools_config {
 	struct driver *driver;             /* borrowed */
 	const struct scheduler *scheduler; /* borrowed: whether somebody waits */
 	struct metrics *metrics;           /* borrowed; NULL: nobody counts */
-	size_t floor;                      /* members of a shape that pools_keep named */
 	size_t max;                        /* members of all shapes; 0: there are no pools */
 	uint64_t memory_max;               /* bytes that they use, together */
 	uint64_t age_us;                   /* older ones are not handed out */
@@ -52,13 +51,15 @@ struct pools_config {
 void pools_free(struct pools *p);
 struct pools *pools_new(const struct pools_config *config) attr_owned(pools_free);
 
-/** pools_keep - from now on there is always a floor of what @decision decided. */
-void pools_keep(struct pools *p, const struct policy_decision *decision);
+/** pools_keep - from now on there are always @floor of what @decision decided. */
+void pools_keep(struct pools *p, const struct policy_decision *decision, size_t floor);
 
 /* What was taken. The box is the caller's. */
 struct pool_hit {
 	struct box *box;
 	bool prepared;              /* POOL_EXEC_ID waits for box_run; else the box is empty */
+	bool resident;              /* prepared, as a runner that stays */
+	uint64_t key;               /* of the shape */
 	struct box_counters before; /* what it had used when it was ready */
 };
 
@@ -70,9 +71,9 @@ bool pools_take(struct pools *p, const struct policy_decision *decision, const c
                 struct pool_hit *ret_hit);
 /** pools_confirm - what was taken has been of use: that is a hit in the metrics. */
 void pools_confirm(struct pools *p);
-/** pools_discard - a box that was taken, for @decision, and turned out to be of no use: there was
- * none, then. */
-void pools_discard(struct pools *p, const struct policy_decision *decision, struct box *box);
+/** pools_discard - a box that was taken from the pool of @key and turned out to be of no use: there
+ * was none, then. */
+void pools_discard(struct pools *p, uint64_t key, struct box *box);
 /** pools_flush - what things are made of, or what is decided, has changed: all members end, and no
  * shape has a floor any more (pools_keep). */
 void pools_flush(struct pools *p);
@@ -88,7 +89,7 @@ struct pool_info {
 	uint64_t key;         /* of the shape */
 	const char *language; /* NULL: any that starts as a process of its own */
 	const struct box_spec *spec;
-	bool prepared;
+	bool prepared, resident;
 	size_t ready, making, target, floor;
 	uint64_t memory_bytes; /* that its members use */
 	uint64_t hits, misses, failures, made;

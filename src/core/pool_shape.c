@@ -38,6 +38,7 @@ static uint64_t hash_spec(uint64_t h, const struct box_spec *s)
 	h = hash_number(h, s->limits.memory_bytes);
 	h = hash_number(h, s->limits.workspace_bytes);
 	h = hash_number(h, s->limits.pids);
+	h = hash_number(h, s->keep);
 	h = hash_number(h, s->limits.cpu_millicores);
 	return hash_number(h, s->required_layers);
 }
@@ -47,10 +48,9 @@ bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape
 	struct pool_shape *s = ret_shape;
 
 	*s = (struct pool_shape){.spec = d->spec};
-	/* A network is made for who uses it; a box that is kept is known to its engine as that. An
-	 * imported root goes with its last box: none that nobody uses is to hold it. */
-	if (d->spec.network != BOX_NETWORK_NONE || d->spec.keep ||
-	    str_has_prefix(d->spec.root, IMAGE_ROOT_PREFIX))
+	/* A network is made for who uses it. An imported root goes with its last box: none that
+	 * nobody uses is to hold it. */
+	if (d->spec.network != BOX_NETWORK_NONE || str_has_prefix(d->spec.root, IMAGE_ROOT_PREFIX))
 		return false;
 	s->spec.id[0] = s->spec.request_id[0] = '\0';
 	/* Values may be secrets: they are not kept for whoever has the same, nor told to be there
@@ -59,6 +59,7 @@ bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape
 		s->runner = d->runner;
 		s->argv = d->prepare_argv;
 		s->env = d->env;
+		s->resident = d->resident;
 	}
 	s->hash = hash_list(hash_list(hash_spec(HASH_START, &s->spec), s->argv), s->env);
 	return true;
@@ -76,7 +77,7 @@ static bool is_same_list(char *const *a, char *const *b)
 
 bool pool_shape_is(const struct pool_shape *a, const struct pool_shape *b)
 {
-	return a->hash == b->hash && a->runner == b->runner &&
+	return a->hash == b->hash && a->runner == b->runner && a->resident == b->resident &&
 	       box_spec_is_like(&a->spec, &b->spec) && is_same_list(a->argv, b->argv) &&
 	       is_same_list(a->env, b->env);
 }

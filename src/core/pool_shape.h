@@ -15,6 +15,7 @@ struct pool_shape {
 	struct box_spec spec;        /* without ids */
 	const struct runner *runner; /* whose process waits; NULL: none does, the box is empty */
 	char **argv, **env;          /* of that process; NULL: none */
+	bool resident;               /* it is the runner of a session */
 };
 
 /** pool_shape_of - of what @d decided; borrows from it. Return: whether it can be pooled. */

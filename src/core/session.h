@@ -243,6 +243,9 @@ int session_past_read(struct store *store, struct session_past **ret_past,
  * claimed then end.
  */
 void session_service_restore(struct session_service *s, const struct session_past *past);
+/** session_service_prepare - from now on boxes for sessions of the usual kind are made ahead. Again
+ * after exec_service_prepare. */
+void session_service_prepare(struct session_service *s);
 /**
  * session_service_leave - as _drain, but sessions whose boxes outlive the daemon are left as they
  * are, for the next one; nothing more is accepted or started.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/session_internal.h"
 
+#include <errno.h>
+
 #include "base/alloc.h"
 #include "base/log.h"
 #include "core/metrics.h"
@@ -57,6 +59,7 @@ static void on_started(void *ctx, uint32_t id)
 {
 	struct session_job *job = job_with(ctx, id);
 
+	session_prove(ctx);
 	if (job)
 		session_job_started(job);
 }
@@ -114,12 +117,44 @@ static void judge_runner(struct session_job *job, const struct exec_facts *facts
 		job->runner->id = 0;
 }
 
+/* One that has run nothing has no variables to lose. */
+static void lose_runner(struct session_runner *runner)
+{
+	runner->id = 0;
+	runner->reset_due = !runner->unused;
+	runner->unused = false;
+}
+
+/* The runner was killed as the run came, and has not looked at it: another one can do it. Once. */
+static bool can_begin_again(const struct session_job *job)
+{
+	return job->runner && job->phase == JOB_RUNNING && !job->retried && !job->resumed &&
+	       !job->stdin_late && job->session->state == SESSION_RUNNING;
+}
+
+static void begin_again(struct session_job *job)
+{
+	struct session_runner *runner = job->runner;
+
+	session_log(job->session, LOG_LEVEL_DEBUG, "its runner ended before it took the run");
+	job->retried = true;
+	job->reset |= !job->was_unused;
+	if (runner->id == job->runner_id)
+		runner->id = 0;
+	box_ack(job->session->box, job->id);
+	session_job_hand_over(job);
+}
+
 static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 {
 	struct session *session = ctx;
 	struct session_job *job = job_with(session, id);
 	struct session_runner *runner;
 
+	if (job && facts->untaken && can_begin_again(job)) {
+		begin_again(job);
+		return;
+	}
 	if (job) {
 		outcome_take_facts(facts, job->decision.output_bytes, &job->evidence,
 		                   &job->outcome);
@@ -135,14 +170,19 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	}
 	session_log(session, LOG_LEVEL_DEBUG, "its runner ended by itself");
 	runner->dead_id = runner->id;
-	runner->id = 0;
-	runner->reset_due = true;
+	lose_runner(runner);
+}
+
+/* Its end was told before, or is about to be: the agent could not give it the run. */
+static bool has_lost_runner(const struct session_job *job, const struct error *err)
+{
+	return job->runner->id != job->runner_id || err->sys == EPIPE || err->sys == ECONNRESET;
 }
 
 /* The runner died before it could take the run: another one can. Once. */
-static bool can_retry(const struct session_job *job)
+static bool can_retry(const struct session_job *job, const struct error *err)
 {
-	return job->runner && job->runner->id != job->runner_id && !job->retried &&
+	return job->runner && has_lost_runner(job, err) && !job->retried &&
 	       !error_is_set(&job->failure) && job->phase == JOB_STARTING;
 }
 
@@ -150,8 +190,10 @@ static void on_job_failed(struct session_job *job, const struct error *err)
 {
 	struct error failure = error_is_set(&job->failure) ? job->failure : *err;
 
-	if (can_retry(job)) {
+	if (can_retry(job, err)) {
 		job->retried = true;
+		if (job->runner->id == job->runner_id)
+			lose_runner(job->runner);
 		box_ack(job->session->box, job->id);
 		session_job_hand_over(job);
 	} else if (job->evidence.cancelled) {
@@ -205,6 +247,8 @@ static void on_lost(void *ctx, const struct error *err)
 	struct session *session = ctx;
 
 	session_log(session, LOG_LEVEL_DEBUG, "lost its box: %s", err->msg);
+	if (session_replace_box(session))
+		return;
 	session_box_lost(session, err);
 }
 
@@ -214,6 +258,7 @@ static void on_gone(void *ctx)
 	struct session_service *s = session->service;
 
 	session->box = NULL;
+	session_prove(session);
 	session_drop_acks(session);
 	if (s) {
 		s->boxes--;

@@ -37,6 +37,8 @@ int session_set_env(struct session *session, char *const *env, struct error *err
 		return -1;
 	str_list_free(session->env);
 	session->env = copy_env(env);
+	if (session_drop_unused(session, err) < 0)
+		return -1;
 	store_session_changed(session);
 	return 0;
 }
@@ -75,7 +77,8 @@ static int kill_runners(struct session *session, struct error *err)
 			continue;
 		if (box_signal(session->box, runner->id, SIGKILL, err) < 0)
 			return -1;
-		runner->reset_due = !job || job->runner != runner;
+		runner->reset_due = !runner->unused && (!job || job->runner != runner);
+		runner->unused = false;
 		runner->id = 0;
 	}
 	return 0;

@@ -12,6 +12,7 @@
  *   session_execute.c  from a request to a job in the queue, and out of it again
  *   session_job.c      the job whose turn it is, in the session's box
  *   session_box.c      what the box says
+ *   session_pool.c     a box that waited for the session
  *   session_once.c     the job whose turn it is, in a box of its own (ephemeral)
  *   session_resume.c   a box that an earlier daemon made, and what runs in it
  *   session_label.c    what the box remembers of an execution for the next daemon
@@ -111,6 +112,8 @@ struct session {
 	struct session_write *writing;     /* the latest write that is under way; the store's */
 
 	struct box *box;   /* NULL before it was asked for and after it is gone */
+	bool unproven;     /* @box is of a pool, and nothing was done in it */
+	uint64_t pool_key; /* of that */
 	bool box_leaving;  /* ephemeral: @box was spent by an execution and is going down */
 	struct list files; /* struct file_op, owned */
 	size_t files_count;
@@ -183,6 +186,8 @@ void session_resumed(struct session *session);
 struct session_owner *session_owner_of(const struct session_service *s, const char *tenant);
 /** session_owner_enter - by its id, which is made where @id is NULL; it must be free. */
 void session_owner_enter(struct session *session, const char *id);
+/** session_owner_name_box - what it is found by; NULL: a new name. */
+void session_owner_name_box(struct session *session, const char *id);
 /** session_owner_take - count it and its box for its tenant. @err NULL: whatever the quotas say,
  * for one that was there before a restart. */
 int session_owner_take(struct session *session, struct error *err);
@@ -204,9 +209,10 @@ struct session *session_owner_oldest(const struct session *session);
  * asked for. Borrowed. */
 int session_find_template(const struct session_service *s, struct session_request *request,
                           struct error *err) attr_must_check;
-/** session_open - ask for its box, if it is to have one. */
+/** session_open - ask for its box, if it is to have one. @decision: it may be one of a pool that
+ * was made for what was decided; NULL: it may not. */
 int session_open(struct session_service *s, struct session *session,
-                 struct error *err) attr_must_check;
+                 const struct policy_decision *decision, struct error *err) attr_must_check;
 /** session_service_ended - @session has ended: from now on it is only remembered. */
 void session_service_ended(struct session *session);
 /** session_adopt - one that had ended is remembered again. */
@@ -215,6 +221,18 @@ void session_adopt(struct session *session);
 bool session_service_has_box(const struct session_service *s);
 /** session_service_check_drained - a box or a job is gone. */
 void session_service_check_drained(struct session_service *s);
+
+/* session_pool.c */
+
+/** session_take_box - one of a pool. Return: false: there is none. */
+bool session_take_box(struct session *session, const struct policy_decision *decision);
+/** session_prove - something was done in its box. */
+void session_prove(struct session *session);
+/** session_replace_box - its box is lost. Return: whether it was one of a pool in which nothing had
+ * been done, and the session goes on in another, or has failed for lack of one. */
+bool session_replace_box(struct session *session);
+/** session_drop_unused - runners that have done nothing yet have an environment of the past. */
+int session_drop_unused(struct session *session, struct error *err) attr_must_check;
 
 /* session_box.c */
 

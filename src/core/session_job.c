@@ -289,6 +289,10 @@ void session_job_started(struct session_job *job)
 
 	timeout_us = before_us < timeout_us ? timeout_us - before_us : 1;
 	job->started_us = clock_us();
+	if (job->runner && job->runner->id == job->runner_id) {
+		job->was_unused = job->runner->unused;
+		job->runner->unused = false;
+	}
 	execution_started(job->record);
 	job->outcome.start_us = start_us(job);
 	if (before_us < job->started_us)
@@ -422,6 +426,7 @@ int session_job_stdin(struct session_job *job, const void *data, size_t len, boo
 {
 	struct box *box = job->session->box;
 
+	job->stdin_late = true;
 	if (len > 0 && box_stdin(box, job->id, data, len, err) < 0)
 		return -1;
 	return end ? box_stdin_end(box, job->id, err) : 0;

@@ -12,6 +12,7 @@ struct session_runner {
 	struct list node; /* session.runners */
 	const struct runner *language;
 	uint32_t id;      /* 0: not running */
+	bool unused;      /* it waited in a pool, and has run nothing */
 	bool reset_due;   /* it died while nobody was looking: the next execution says so */
 	uint32_t dead_id; /* that one: acknowledged with the execution that says so; 0: none */
 };
@@ -54,6 +55,8 @@ struct session_job {
 	uint64_t stdin_taken;          /* resumed: what the agent has of the request's */
 	bool stdin_ended;              /* resumed: it takes no more */
 	bool retried;
+	bool was_unused; /* the runner, before this */
+	bool stdin_late; /* input came that is not in the request */
 	struct gather gather;
 	struct given_files given; /* GATHERING: files that came with it */
 	bool held;                /* until its record is on the disk */

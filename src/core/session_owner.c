@@ -105,6 +105,16 @@ static void name_session(struct session *session, const char *id)
 	} while (map_put(session->owner->by_id, session->id, session) < 0);
 }
 
+void session_owner_name_box(struct session *session, const char *id)
+{
+	(void)map_remove(session->owner->by_box, session->spec.id);
+	if (id)
+		(void)!str_copy(session->spec.id, sizeof(session->spec.id), id); /* a box's */
+	else
+		exec_make_box_id(session->spec.id);
+	(void)!map_put(session->owner->by_box, session->spec.id, session); /* no two are the same */
+}
+
 /* One that was restored has its box's name already. */
 static void name_box(struct session *session)
 {

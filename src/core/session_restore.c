@@ -230,7 +230,7 @@ static void open_persistent(struct session *session)
 	if (r < 0 && session->state == SESSION_CREATING && err.code == ERR_NOT_FOUND) {
 		error_clear(&err);
 		lose_begun(session);
-		r = session_open(s, session, &err);
+		r = session_open(s, session, NULL, &err);
 	}
 	if (r == 0) {
 		session_arm(session);

@@ -232,7 +232,8 @@ static void reuse(struct session *session, const struct session_request *request
 	session_arm(session);
 }
 
-int session_open(struct session_service *s, struct session *session, struct error *err)
+int session_open(struct session_service *s, struct session *session,
+                 const struct policy_decision *decision, struct error *err)
 {
 	const struct box_events events = session_box_events(session);
 
@@ -241,7 +242,8 @@ int session_open(struct session_service *s, struct session *session, struct erro
 		return 0;
 	}
 	session->spec.keep = s->config.driver->caps.can_keep;
-	if (box_create(s->config.driver, &session->spec, &events, &session->box, err) < 0)
+	if (!(decision && session_take_box(session, decision)) &&
+	    box_create(s->config.driver, &session->spec, &events, &session->box, err) < 0)
 		return -1;
 	s->boxes++;
 	session_arm(session);
@@ -268,7 +270,7 @@ static int make(struct session_service *s, const struct session_request *request
 		return -1;
 	session = session_new(s, request, decision);
 	session_owner_enter(session, request->id);
-	if (session_owner_take(session, err) < 0 || session_open(s, session, err) < 0) {
+	if (session_owner_take(session, err) < 0 || session_open(s, session, decision, err) < 0) {
 		session_owner_drop(session);
 		session_owner_drop_box(session);
 		session_owner_leave(session);

@@ -104,8 +104,8 @@ struct exec_facts {
 	uint64_t stderr_bytes;
 	bool disk_full;
 	bool runner_lost; /* of a run: the runner ended instead of answering; its on_done follows */
-	bool untaken;     /* of what was prepared: its process ended before it took the code, of
-	                     which nothing has run, whatever on_started said */
+	bool untaken;     /* its runner, or the process that was prepared, ended before it took the
+	                     code, of which nothing has run, whatever on_started said */
 	uint64_t
 		changed_since_ns; /* there are files in the workspace; those with a change time of
 	                             at least this (wall clock) are of the run. 0: there are none */

@@ -663,7 +663,7 @@ void fake_done(struct box *box, uint32_t exec_id, const struct exec_facts *facts
 	                     .stdout_bytes = facts->stdout_bytes,
 	                     .stderr_bytes = facts->stderr_bytes,
 	                     .disk_full = facts->disk_full,
-	                     .runner_lost = facts->runner_lost || facts->untaken};
+	                     .runner_lost = facts->untaken ? 2 : facts->runner_lost};
 
 	say(box, &b, msg_done_encode(&b, exec_id, &m));
 }

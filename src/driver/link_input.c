@@ -201,14 +201,15 @@ static bool has_spoken(const struct msg_done *done, const struct link_exec *e)
 
 static bool done_is_sound(const struct msg_done *done, const struct link_exec *e)
 {
-	if (done->signalled > 1 || done->disk_full > 1 || done->runner_lost > 1)
+	if (done->signalled > 1 || done->disk_full > 1 || done->runner_lost > 2)
 		return false;
 	if (done->signalled ? done->status < 1 || done->status > 64
 	                    : done->status < 0 || done->status > 255)
 		return false;
-	/* Only a run can lose its runner, and only what was prepared can leave its code untaken:
-	 * which has then done nothing. */
-	if (done->runner_lost && !e->runner && (!e->given || has_spoken(done, e)))
+	/* Only a run can lose its runner; code that nobody took has done nothing. */
+	if (done->runner_lost == 1 && !e->runner)
+		return false;
+	if (done->runner_lost == 2 && ((!e->runner && !e->given) || has_spoken(done, e)))
 		return false;
 	/* What was forwarded was produced before. */
 	return done->stdout_bytes >= e->output_bytes[OUTPUT_STDOUT] &&
@@ -252,7 +253,7 @@ static int take_done(struct link *l, struct link_exec *e, const struct frame *fr
 	                            .stderr_bytes = done.stderr_bytes,
 	                            .disk_full = done.disk_full,
 	                            .runner_lost = done.runner_lost && e->runner,
-	                            .untaken = done.runner_lost && !e->runner,
+	                            .untaken = done.runner_lost == 2,
 	                            .changed_since_ns = e->changed_since_ns};
 	link_forget(l, e);
 	l->box->on_done(l->box->ctx, frame->id, &facts);

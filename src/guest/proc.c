@@ -354,7 +354,7 @@ static int send_done(struct agent *a)
 	msg.stderr_bytes = p->out[WIRE_STDERR].produced;
 	/* One that has written, as it waited, is left to those who read it. */
 	if (p->untaken && msg.stdout_bytes + msg.stderr_bytes == 0)
-		msg.runner_lost = 1;
+		msg.runner_lost = 2;
 	return msg_done_encode(&a->ch.out, p->id, &msg);
 }
 

@@ -198,7 +198,8 @@ int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct 
 	/* What was refused before this run is not of this run. */
 	denials_pump(&r->denials);
 	r->denials.kinds = 0;
-	n = fd_send(r->channel, b.data, b.len, stdio, 3);
+	/* Of one whose end was heard of it is closed. */
+	n = r->channel < 0 ? -EPIPE : fd_send(r->channel, b.data, b.len, stdio, 3);
 	if (n >= 0)
 		return 0;
 	/* It has closed its end, or has not read what it was sent before. */
@@ -343,6 +344,13 @@ static int take_message(struct agent *a, const char *data, size_t len)
 	return 1;
 }
 
+/* It went with the request unread: see prepared.c. */
+static void note_untaken(struct agent *a, const struct resident *r)
+{
+	if (is_running(a, r))
+		a->proc.untaken = true;
+}
+
 static int hear_runner(struct agent *a, struct resident *r)
 {
 	char *data = a->ch.scratch;
@@ -353,6 +361,8 @@ static int hear_runner(struct agent *a, struct resident *r)
 		int took = 0;
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return 0;
+		if (n < 0 && errno == ECONNRESET)
+			note_untaken(a, r);
 		/* Nothing at all is the end, or an empty message, which is none. */
 		if (n > 0 && (size_t)n <= sizeof(a->ch.scratch) && is_running(a, r) &&
 		    a->proc.state == PROC_RUNNING)

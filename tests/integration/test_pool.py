@@ -15,7 +15,7 @@ import pytest
 from support import host
 from support.daemon import BUILD, Daemon
 
-ON = {"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_POOLS_MAX": "16"}
+ON = {"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_POOLS_MAX": "16", "MILLIBOX_POOLS_SESSION_FLOOR": "0"}  # of those: test_pool_sessions.py
 OFF = {"MILLIBOX_POOLS_ENABLED": "false", "MILLIBOX_ZYGOTES_ENABLED": "false"}
 
 

@@ -56,6 +56,8 @@ class Daemon:
             # As many as the usual kinds have, so that their number is the same whatever a test asks for.
             env.setdefault("MILLIBOX_POOLS_FLOOR", "2")
             env.setdefault("MILLIBOX_POOLS_MAX", "4")
+            # A runner that waits can't be told from one of a session that a test has left behind.
+            env.setdefault("MILLIBOX_POOLS_SESSION_FLOOR", "0")
         for name in sanitizer.OPTIONS:
             if name in os.environ:
                 env.setdefault(name, os.environ[name])

@@ -55,7 +55,6 @@ static int setup(void **state)
 	f->pools = pools_new(&(struct pools_config){.loop = f->loop,
 	                                            .driver = f->driver,
 	                                            .scheduler = &f->scheduler,
-	                                            .floor = 2,
 	                                            .max = 4,
 	                                            .memory_max = 1 << 30,
 	                                            .age_us = 3600 * 1000 * 1000ULL,
@@ -97,16 +96,16 @@ static struct pools_totals totals(struct fixture *f)
 
 static void fill(struct fixture *f)
 {
-	pools_keep(f->pools, &f->decision);
+	pools_keep(f->pools, &f->decision, 2);
 	wait_for_boxes(f, 2);
 	for (size_t i = 0; i < 2; i++)
 		fake_prepared(fake_box_at(f->driver, i), POOL_EXEC_ID);
 	assert_int_equal(totals(f).ready, 2);
 }
 
-static void end_box(struct fixture *f, struct box *box)
+static void end_box(struct fixture *f, const struct pool_hit *hit)
 {
-	pools_discard(f->pools, &f->decision, box);
+	pools_discard(f->pools, hit->key, hit->box);
 	for (int i = 0; i < 5; i++)
 		loop_run_once(f->loop, false);
 }
@@ -123,7 +122,7 @@ static void a_member_is_prepared_and_handed_out_once(void **state)
 	assert_true(hit.prepared);
 	assert_int_equal(totals(f).ready, 1);
 	assert_int_equal(totals(f).hits, 1);
-	end_box(f, hit.box);
+	end_box(f, &hit);
 }
 
 static void another_shape_is_no_hit(void **state)
@@ -174,7 +173,7 @@ static void none_is_made_while_somebody_waits(void **state)
 	struct fixture *f = *state;
 
 	f->scheduler.counts[SCHEDULER_WAITING] = 1;
-	pools_keep(f->pools, &f->decision);
+	pools_keep(f->pools, &f->decision, 2);
 	for (int i = 0; i < 5; i++)
 		loop_run_once(f->loop, true);
 	assert_int_equal(fake_box_count(f->driver), 0);
@@ -190,7 +189,7 @@ static void a_box_that_cannot_be_made_is_not_tried_without_end(void **state)
 
 	(void)error_set(&err, ERR_UNAVAILABLE, 0, "no");
 	fake_refuse_next(f->driver, &err);
-	pools_keep(f->pools, &f->decision);
+	pools_keep(f->pools, &f->decision, 2);
 	loop_run_once(f->loop, false);
 	assert_true(pools_at(f->pools, 0, &info));
 	assert_int_equal(info.failures, 1);

@@ -510,7 +510,8 @@ static void facts_that_cannot_be(void **state)
 	static const struct msg_done impossible[] = {
 		{.signalled = 2  },
 		{.disk_full = 2  },
-		{.runner_lost = 2},
+		{.runner_lost = 3},
+		{.runner_lost = 2}, /* it was not prepared */
 		{.runner_lost = 1}, /* it is no run */
 		{.status = -1    },
 		{.status = 256   },

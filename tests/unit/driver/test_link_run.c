@@ -285,7 +285,7 @@ static void what_was_prepared_may_leave_its_code_untaken(void **state)
 	struct link_rig *rig = *state;
 
 	give_prepared(rig);
-	SAY(rig, done, 1, .signalled = 1, .status = 9, .runner_lost = 1);
+	SAY(rig, done, 1, .signalled = 1, .status = 9, .runner_lost = 2);
 	recorder_expect(&rig->rec, "done(1,signal 9) ");
 	assert_true(rig->rec.facts.untaken);
 	assert_false(rig->rec.facts.runner_lost);
@@ -300,6 +300,24 @@ static void what_was_prepared_and_took_its_code_ends_as_a_program(void **state)
 	assert_false(rig->rec.facts.untaken);
 }
 
+static void a_run_may_be_left_untaken(void **state)
+{
+	struct link_rig *rig = *state;
+
+	start_run(rig);
+	SAY(rig, done, 2, .signalled = 1, .status = 9, .runner_lost = 2);
+	assert_true(rig->rec.facts.untaken && rig->rec.facts.runner_lost);
+}
+
+static void what_was_prepared_has_no_runner_to_lose(void **state)
+{
+	struct link_rig *rig = *state;
+
+	give_prepared(rig);
+	SAY(rig, done, 1, .signalled = 1, .status = 9, .runner_lost = 1);
+	expect_breach(rig);
+}
+
 static void code_that_has_written_was_taken(void **state)
 {
 	struct link_rig *rig = *state;
@@ -307,7 +325,7 @@ static void code_that_has_written_was_taken(void **state)
 	give_prepared(rig);
 	SAY(rig, output, 1, .stream = WIRE_STDOUT, .data = wire_str("x"));
 	buf_reset(&rig->rec.text);
-	SAY(rig, done, 1, .status = 0, .stdout_bytes = 1, .runner_lost = 1);
+	SAY(rig, done, 1, .status = 0, .stdout_bytes = 1, .runner_lost = 2);
 	expect_breach(rig);
 }
 
@@ -318,7 +336,7 @@ static void code_that_has_reported_was_taken(void **state)
 	give_prepared(rig);
 	SAY(rig, report, 1, .data = wire_str("{}"));
 	buf_reset(&rig->rec.text);
-	SAY(rig, done, 1, .status = 0, .runner_lost = 1);
+	SAY(rig, done, 1, .status = 0, .runner_lost = 2);
 	expect_breach(rig);
 }
 
@@ -344,6 +362,8 @@ int main(void)
 		TEST(a_second_end_of_a_run),
 		TEST(what_was_prepared_may_leave_its_code_untaken),
 		TEST(what_was_prepared_and_took_its_code_ends_as_a_program),
+		TEST(a_run_may_be_left_untaken),
+		TEST(what_was_prepared_has_no_runner_to_lose),
 		TEST(code_that_has_written_was_taken),
 		TEST(code_that_has_reported_was_taken),
 	};
