@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -118,6 +119,26 @@ def test_the_inspector_lists_and_calls_every_tool(daemon, url, tmp_path, transpo
             assert not result["isError"], (name, result)
             assert "42" in text or name in ("create_sandbox", "list_sandboxes", "upload_file", "write_file", "list_files", "list_languages", "terminate_sandbox"), (name, text)
     forget_sessions(daemon)
+
+
+def configurations():
+    """The files that docs/mcp.md tells clients to have."""
+    return [json.loads(text) for text in re.findall(r"```json\n(.*?)```", (ROOT / "docs/mcp.md").read_text(), re.DOTALL)]
+
+
+def test_the_configurations_in_the_docs_start_it(daemon, tmp_path):
+    desktop, cursor, code = configurations()
+    assert desktop["mcpServers"]["millibox"] == cursor["mcpServers"]["millibox"]
+    assert code["servers"]["millibox"] == {"type": "stdio", **desktop["mcpServers"]["millibox"]}
+    remote = cursor["mcpServers"]["millibox-remote"]
+    assert code["servers"]["millibox-remote"] == {"type": "http", **remote}
+    assert remote["url"].endswith("/mcp") and remote["headers"] == {"Authorization": "Bearer KEY"}
+    own = {"PATH": f"{BUILD}:{os.environ['PATH']}", "MILLIBOX_SOCKET": daemon.socket}
+    for name, servers in (("desktop.json", desktop), ("cursor.json", cursor)):
+        (tmp_path / name).write_text(json.dumps(servers))
+        done = run([BIN / "mcp-inspector", "--cli", "--config", tmp_path / name, "--server", "millibox", "--method", "tools/list"], tmp_path, **own)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        assert "execute_code" in {t["name"] for t in json.loads(done.stdout)["tools"]}
 
 
 @pytest.mark.parametrize("transport", ["http", "stdio"])
