@@ -58,9 +58,9 @@ class Daemon:
             env.setdefault("MILLIBOX_POOLS_MAX", "4")
             # A runner that waits can't be told from one of a session that a test has left behind.
             env.setdefault("MILLIBOX_POOLS_SESSION_FLOOR", "0")
-        for name in sanitizer.OPTIONS:
-            if name in os.environ:
-                env.setdefault(name, os.environ[name])
+        if is_sanitized():
+            # Its stderr is read, and its filter lets it open no file that it does not know.
+            env = {**sanitizer.OPTIONS, **env}
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env
