@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each limit ends what exceeds it, is named, and is told from the others by the kernel's counters."""
 
-import os
 import threading
 import time
 
@@ -11,11 +10,25 @@ from support import host
 pytestmark = pytest.mark.vm
 
 # An emulated machine needs longer for a gigabyte; what is shown is the same.
-PATIENCE_S = 240 if os.environ.get("MILLIBOX_SLOW") == "1" else 20
+PATIENCE_S = 240 if host.SLOW else 60
 
 needs_cgroup = pytest.mark.skipif(
     not host.is_root(), reason="an ordinary user without a delegated cgroup has rlimits only"
 )
+
+
+def took(action):
+    """Seconds."""
+    start = time.monotonic()
+    action()
+    return time.monotonic() - start
+
+
+@pytest.fixture
+def patient(daemon):
+    """A client that waits longer than anything runs."""
+    with daemon.client(timeout=2 * PATIENCE_S) as c:
+        yield c
 
 
 @pytest.mark.parametrize(
@@ -29,9 +42,9 @@ needs_cgroup = pytest.mark.skipif(
     ],
 )
 def test_time_out_ends_everything_and_keeps_output(client, language, code):
-    start = time.monotonic()
-    r = client.execute(language, code, timeout=1)
-    assert time.monotonic() - start < 3
+    # None of them ends by itself before the client gives up. Time enough to begin, however slow the machine is:
+    alone = took(lambda: client.execute(language, "true" if language == "shell" else "0"))
+    r = client.execute(language, code, timeout=max(1, round(5 * alone)))
     assert (r["status"], r["limit"]) == ("timeout", "time")
     assert r["stdout"] == "begun\n"
 
@@ -86,9 +99,9 @@ def test_disk_filler_is_told_as_disk(client, place):
     assert "No space left" in r["stderr"]
 
 
-def test_inodes_run_out_too(client):
+def test_inodes_run_out_too(patient):
     code = "n = 0\nwhile True:\n  open(f'/workspace/f{n}', 'w').close(); n += 1"
-    r = client.python(code, timeout=60)
+    r = patient.python(code, timeout=PATIENCE_S)
     assert (r["status"], r["limit"]) == ("failed", "disk")
     assert "No space left" in r["stderr"]
 
@@ -98,8 +111,9 @@ def test_sparse_growth_and_fallocate_are_bounded(client):
     assert r["status"] == "failed"
 
 
-def test_output_flood_is_cut_not_killed(client):
-    r = client.python("import os\nb = b'x' * 65536\nfor i in range(16384): os.write(1, b)\nos.write(2, b'end')", timeout=60)
+def test_output_flood_is_cut_not_killed(patient):
+    code = "import os\nb = b'x' * 65536\nfor i in range(16384): os.write(1, b)\nos.write(2, b'end')"
+    r = patient.python(code, timeout=PATIENCE_S)
     assert (r["status"], r["exit_code"]) == ("success", 0)
     assert r["limit"] == "output"
     assert r["stdout_truncated"] and not r["stderr_truncated"]
@@ -153,17 +167,20 @@ def test_everything_bad_at_once_beside_a_good_one(daemon):
         with daemon.client(timeout=2 * PATIENCE_S) as c:
             results[key] = c.execute(*bad[key], timeout=PATIENCE_S, resources=small)
 
+    def good(c, number):
+        assert c.python(f"print({number})")["stdout"] == f"{number}\n"
+
     threads = [threading.Thread(target=work, args=(k,)) for k in bad]
-    for t in threads:
-        t.start()
     with daemon.client() as c:
-        for i in range(10):
-            start = time.monotonic()
-            assert c.python(f"print({i})")["stdout"] == f"{i}\n"
-            assert time.monotonic() - start < 5
-            assert c.get("/healthz").status == 200
+        alone = took(lambda: good(c, 0))
+        for t in threads:
+            t.start()
+        worst = max(took(lambda: good(c, i)) for i in range(10))
+        assert c.get("/healthz").status == 200
     for t in threads:
         t.join()
+    # Promptly: beside six that take what they get, on a machine as fast as this one.
+    assert worst < 5 + 20 * alone
     for key in ("disk", "output", None):
         assert results[key]["limit"] == key, results[key]
     if host.is_root():

@@ -11,6 +11,9 @@ import time
 
 CGROUP_ROOT = pathlib.Path("/sys/fs/cgroup")
 
+#: An emulated machine, where all takes many times as long.
+SLOW = os.environ.get("MILLIBOX_SLOW") == "1"
+
 
 def is_root():
     return os.geteuid() == 0
