@@ -2,6 +2,7 @@
 """Runners that stay: what the agent makes of them, of their runs, and of what they do to their channel."""
 
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -69,13 +70,14 @@ def result(done):
 def test_variables_stay_between_runs(python):
     assert run(python, "x = 1", 2)["done"]["status"] == 0
     run(python, "x += 1", 3)
+    begin = time.monotonic()
     done = run(python, "import os\nprint('out', x)\nprint('err', file=__import__('sys').stderr)\n(x, os.getuid())", 4)
     assert done["stdout"] == b"out 2\n" and done["stderr"] == b"err\n" and result(done) == [2, python.uid]
     assert len(done["started"]) == 1 and done["denials"] == {}
     facts = done["done"]
     assert (facts["signalled"], facts["status"], facts["stdout_bytes"], facts["stderr_bytes"]) == (0, 0, 6, 4)
     assert facts["runner_lost"] == 0
-    assert 0 < facts["duration_us"] < 2_000_000
+    assert 0 < facts["duration_us"] <= (time.monotonic() - begin) * 1e6
 
 
 def test_everything_may_be_sent_at_once(agent):
@@ -106,9 +108,10 @@ def test_two_runners_live_side_by_side(agent):
     # Nor is an execution of the ordinary kind.
     agent.send(agent.exec(["/bin/sh", "-c", "sleep 50 & echo once"], 8))
     assert agent.collect(8)["stdout"] == b"once\n"
-    for ident in range(9, 60):  # it is killed after the answer
+    end = time.monotonic() + 20
+    for ident in itertools.count(9):  # it is killed after the answer
         left = run(agent, "echo $x; cat /proc/[0-9]*/comm 2>/dev/null | grep -c sleep", ident, runner=2)["stdout"]
-        if left == b"sh\n0\n":
+        if left == b"sh\n0\n" or time.monotonic() > end:
             break
         time.sleep(0.02)
     assert left == b"sh\n0\n"
@@ -259,14 +262,15 @@ print('up'); time.sleep(100)
 
 
 def test_what_a_run_started_lives_on_and_writes_into_nothing(python):
-    begin = time.monotonic()
     done = run(python, """
-import subprocess
-child = subprocess.Popen(['sh', '-c', 'echo early; read x; while echo late; do sleep 0.01; done; echo never >&2'],
-                         stdin=subprocess.PIPE)
-import time; time.sleep(0.2)
+import os, subprocess, time
+said, say = os.pipe()
+child = subprocess.Popen(
+    ['sh', '-c', f'echo early; echo >&{say}; read x; while echo late; do sleep 0.01; done; echo never >&2'],
+    stdin=subprocess.PIPE, pass_fds=[say])
+assert os.read(said, 1)
 """, 2)
-    assert done["stdout"] == b"early\n" and time.monotonic() - begin < 5
+    assert done["stdout"] == b"early\n"
     done = run(python, "child.stdin.write(b'go\\n'); child.stdin.flush(); time.sleep(0.2)\nprint('mine', child.poll())", 3)
     assert (done["stdout"], done["stderr"]) == (b"mine None\n", b"")
     # Nor does a flood of it hold anything up.
@@ -325,12 +329,19 @@ def test_runner_that_speaks_unasked_is_killed(agent):
 
 def test_flood_of_reports_does_not_starve_the_agent(agent):
     keep(agent, RAW)
-    agent.send(agent.ask("while True: channel.send(b'report %s\\n' % ident + bytes(1000))", 2, report=5000))
-    time.sleep(0.3)
-    begin = time.monotonic()
+    agent.send(agent.ask("""
+def flood(): channel.send(b'report %s\\n' % ident + bytes(1000))
+for i in range(1000): flood()
+os.write(fds[1], b'.')
+while True: flood()
+""", 2, report=5000))
+    agent.expect("STARTED")
+    told = b""
+    while (got := agent.receive())[0] != "OUTPUT":
+        told += got[2]["data"]
     agent.send(frame("SIGNAL", u32(signal.SIGKILL), 1))
     done = agent.collect(2)
-    assert len(done["report"]) == 5000 and done["done"]["status"] == 9 and time.monotonic() - begin < 5
+    assert len(told + done["report"]) == 5000 and done["done"]["status"] == 9
 
 
 def test_runner_that_does_not_read_costs_nothing(agent):
@@ -450,20 +461,13 @@ def test_end_of_the_host_ends_runners_too(end):
         agent.send(frame("BYE", u8(0)))
     else:
         agent.sock.close()
-    begin = time.monotonic()
-    assert agent.wait() == 0 and time.monotonic() - begin < 5
+    assert agent.wait() == 0
 
 
-@pytest.mark.skipif(SANITIZED, reason="not the program that is shipped")
-def test_a_run_is_quick(python):
-    run(python, "x = 0", 2)
-    took = []
+def test_a_run_waits_for_nothing(python):
+    """Nobody else holds its pipes: their end is its own, and what a background process would be waited for
+    is longer than a test waits."""
+    run(python, "x = 0", 2, drain=600_000)
     for ident in range(3, 203):
-        data = python.ask("x += 1", ident)
-        begin = time.perf_counter()
-        python.send(data)
-        python.collect(ident)
-        took.append(time.perf_counter() - begin)
+        run(python, "x += 1", ident, drain=600_000)
     assert result(run(python, "x", 300)) == 200
-    print(f"run: median {sorted(took)[100] * 1e6:.0f} us, best {min(took) * 1e6:.0f} us")
-    assert sorted(took)[100] < 0.005

@@ -4,11 +4,13 @@
 import array
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import textwrap
 import threading
+import time
 
 
 class Done:
@@ -57,20 +59,26 @@ class Session:
 
     def finish(self, out, err):
         """Until done; None when the runner ended instead."""
-        kept = {out: b"", err: b""}
+        kept, left = {out: b"", err: b""}, {out, err}
 
-        def read(fd):
-            while piece := os.read(fd, 1 << 16):
+        def read(ready):
+            for fd in left.intersection(ready):
+                piece = os.read(fd, 1 << 20)  # all that fits into a pipe
                 kept[fd] += piece
-            os.close(fd)
+                if not piece:
+                    left.remove(fd)
+                    os.close(fd)
 
-        readers = [threading.Thread(target=read, args=(fd,), daemon=True) for fd in kept]
-        for reader in readers:
-            reader.start()
         report, code = b"", None
         while code is None:
+            ready, _, _ = select.select([self.channel, *left], [], [], 20)
+            assert ready, "the runner says nothing"
+            read(ready)
+            if self.channel not in ready:
+                continue
             data = self.channel.recv(1 << 17)
             if not data:
+                self._discard(left)
                 return None
             word, _, rest = data.partition(b" ")
             if word == b"report":
@@ -81,9 +89,24 @@ class Session:
                 assert word == b"done", data
                 ident, code = map(int, rest.split())
                 assert ident == self.ident
-        for reader in readers:
-            reader.join(0.3)
+        # What the run wrote is in the pipes by now, however late we are. Somebody it has left behind may hold them.
+        read(select.select(list(left), [], [], 0)[0])
+        end = time.monotonic() + 0.3
+        while left and (pause := end - time.monotonic()) > 0:
+            read(select.select(list(left), [], [], pause)[0])
+        self._discard(left)
         return Done(code, kept[out], kept[err], report)
+
+    @staticmethod
+    def _discard(fds):
+        """As an agent does with what comes after the end."""
+        def read(fd):
+            while os.read(fd, 1 << 16):
+                pass
+            os.close(fd)
+
+        for fd in fds:
+            threading.Thread(target=read, args=(fd,), daemon=True).start()
 
     def run(self, code, *args, stdin=b"", env=()):
         return self.finish(*self.begin(code, *args, stdin=stdin, env=env))

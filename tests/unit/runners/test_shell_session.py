@@ -72,9 +72,8 @@ def test_interrupt_ends_the_run_only(session, code):
     assert os.read(out, 3) == b"up\n"
     time.sleep(0.05)
     session.interrupt()
-    begin = time.monotonic()
-    done = session.finish(out, err)
-    assert time.monotonic() - begin < 5 and done.code == 130 and "no" not in done.out
+    done = session.finish(out, err)  # which gives up before the code would
+    assert done.code == 130 and "no" not in done.out
     assert session.run(ASK).out.startswith("f1\nb c v ")
 
 
