@@ -80,11 +80,13 @@ def nothing_is_left(request, reports):
     shared = request.getfixturevalue("daemon") if "daemon" in request.fixturenames else None
     if shared:
         shared.settle()
+        shared.rest()
     before = _witness()
     descriptors = _descriptors(shared)
     yield
     if shared and shared.process.poll() is None:
         shared.settle()
+        shared.rest()
         host.wait_until(
             lambda: _descriptors(shared) <= descriptors, 10, "descriptors of the daemon given back"
         )

@@ -99,7 +99,9 @@ def test_agent_killed_is_a_crash_of_that_box_only(make_daemon):
     t = threading.Thread(target=work)
     t.start()
     host.wait_until(lambda: any(host.comm(p) == "sleep" for p in d.box_pids()), 10, "runs")
-    agent = next(p for p in d.box_pids() if host.proc_stat(p)[0] == d.engine_pid)
+    # Of this box, not of one that is just being made for another.
+    agent = next(p for p in d.box_pids() if host.proc_stat(p)[0] == d.engine_pid
+                 and any(host.comm(child) == "sleep" for child in host.descendants(p)))
     os.kill(agent, signal.SIGKILL)
     t.join(20)
     assert got[0]["status"] == "crashed"

@@ -396,8 +396,14 @@ def test_the_metrics_and_the_command_tell(own):
     with d.client() as client:
         result = hit(client, code="print(1)")
         assert result["metrics"]["start_ms"] >= 0 and result["metrics"]["queue_ms"] >= 0
+        assert not execute(client, code="print(1)", resources={"memory": "100Mi"})["isolation"]["pooled"]
+        assert takes(client) == (1, 1)
         text = client.get("/metrics").body.decode()
+        pool = of_python(client)
+        assert pool["made"] >= 1 and pool["fill_ms"] > 0
     assert 'sandbox_pool_takes_total{result="hit"} 1' in text
+    filled = next(line for line in text.splitlines() if line.startswith("sandbox_pool_fill_seconds_count "))
+    assert int(filled.split()[1]) >= 1
     assert "sandbox_warm_start_duration_count 1" in text
     listed = subprocess.run([str(BUILD / "millibox"), "pool", "list", "--socket", d.socket], capture_output=True, text=True)
     assert listed.returncode == 0 and "python" in listed.stdout, listed

@@ -230,6 +230,25 @@ def test_links_in_the_place_of_mount_points_lead_nowhere(client, template):
 
 
 @in_another_root
+def test_a_root_of_its_own_has_no_zygote_and_says_so(roots):
+    """Another C library, another Python: zygotes are of the host's. Executed, with the reason, also in sessions."""
+    d = Daemon(config=f"templates:\n  dirs: [{roots}]\n", env={"MILLIBOX_ZYGOTES_ENABLED": "true", "MILLIBOX_POOLS_ENABLED": "false"}).start()
+    try:
+        with d.client() as client:
+            host.wait_until(lambda: client.python("1")["isolation"]["start"] == "zygote", 20, "control: the host's has one")
+            assert client.post(TEMPLATES, {"id": "snake", "name": "snake", "image": "py", "language": "python"}).status == 201
+            session = Session(client, template_id="snake", mode="persistent")
+            for result in (run(client, "snake", "6 * 7", language="python"), session.run("6 * 7")):
+                assert result["result"] == 42
+                isolation = result["isolation"]
+                assert (isolation["start"], isolation["start_reason"]) == ("cold", "root_has_no_zygote")
+            session.delete()
+    finally:
+        d.stop()
+        d.remove()
+
+
+@in_another_root
 def test_python_of_another_root(client, template):
     made = template(id="snake", image="py", language="python", preload=["json"])
     assert made["languages"] == ["python", "shell"]

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 from support import host, sanitizer
 from support.client import Client
@@ -18,6 +19,8 @@ __all__ = ["BUILD", "ROOT", "Daemon", "is_sanitized"]
 class Daemon:
     #: Instances that the daemons of this test run have had: others on the host are not our concern.
     instances = {}
+    #: Boxes that wait where there are pools: two of each of the two usual kinds.
+    SPARES = 4
     prefix_of_homes = f"mbxtest-{os.getpid()}-"
 
     def __init__(self, tcp=False, flags=(), env=None, config=None):
@@ -31,6 +34,7 @@ class Daemon:
         self.flags = list(flags)
         self.env = env or {}
         self.process = None
+        self.restless = False  # its pools never fill
         if config is not None:
             (self.home / "millibox.yaml").write_text(config)
             self.flags += ["--config", str(self.home / "millibox.yaml")]
@@ -55,7 +59,7 @@ class Daemon:
         else:
             # As many as the usual kinds have, so that their number is the same whatever a test asks for.
             env.setdefault("MILLIBOX_POOLS_FLOOR", "2")
-            env.setdefault("MILLIBOX_POOLS_MAX", "4")
+            env.setdefault("MILLIBOX_POOLS_MAX", str(self.SPARES))
             # A runner that waits can't be told from one of a session that a test has left behind.
             env.setdefault("MILLIBOX_POOLS_SESSION_FLOOR", "0")
         if is_sanitized():
@@ -153,6 +157,19 @@ class Daemon:
         """Wait until no box is left below the engine and no group of one."""
         host.wait_until(lambda: not self.box_pids(), seconds, "processes of boxes gone")
         host.wait_until(lambda: not self.groups(), seconds, lambda: f"groups gone: {self.groups()}")
+
+    def rest(self, seconds=5):
+        """Wait until its pools are full, so that what it has open can be compared: each box that waits costs some. Not
+        for ever: policies of a test may leave nothing to be made ahead."""
+        deadline = time.monotonic() + seconds
+        while host.POOLED and not self.restless and self._spares() < self.SPARES:
+            if time.monotonic() > deadline:
+                self.restless = True
+            time.sleep(0.01)
+
+    def _spares(self):
+        engine = self.engine_pid
+        return sum(host.is_spare(pid) for pid in host.children(engine) if host.cmdline(pid)[:1] == ["millibox-agent"]) if engine else 0
 
     def stop(self, seconds=20):
         if self.process.poll() is None:

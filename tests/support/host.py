@@ -97,8 +97,10 @@ def is_spare(pid):
     """Whether a process is of a box that waits in a pool: its agent, which has nothing to do, or what waits in it."""
     if not POOLED:
         return False
-    if cmdline(pid)[:1] == ["millibox-agent"]:
-        return all(_waits(child) for child in _children(pid))
+    words = cmdline(pid)
+    if words[:1] == ["millibox-agent"]:
+        # Those of sessions are kept over the end of a daemon, and no daemon of these tests has a pool of such.
+        return "keep" not in words and all(_waits(child) for child in _children(pid))
     return _waits(pid)
 
 

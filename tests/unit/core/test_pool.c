@@ -86,6 +86,13 @@ static void wait_for_boxes(struct fixture *f, size_t count)
 	assert_int_equal(fake_box_count(f->driver), count);
 }
 
+static void wait_for_destroyed(struct fixture *f, size_t left)
+{
+	for (int i = 0; i < 200 && fake_box_count(f->driver) > left; i++)
+		loop_run_once(f->loop, true);
+	assert_int_equal(fake_box_count(f->driver), left);
+}
+
 static struct pools_totals totals(struct fixture *f)
 {
 	struct pools_totals t;
@@ -179,6 +186,71 @@ static void none_is_made_while_somebody_waits(void **state)
 	assert_int_equal(fake_box_count(f->driver), 0);
 	f->scheduler.counts[SCHEDULER_WAITING] = 0;
 	wait_for_boxes(f, 2);
+}
+
+static void while_all_cores_are_busy_one_is_made_at_a_time(void **state)
+{
+	struct fixture *f = *state;
+
+	f->scheduler.counts[SCHEDULER_RUNNING] = 2;
+	pools_keep(f->pools, &f->decision, 2);
+	for (int i = 0; i < 5; i++)
+		loop_run_once(f->loop, true);
+	assert_int_equal(fake_box_count(f->driver), 1);
+	fake_prepared(fake_box_at(f->driver, 0), POOL_EXEC_ID);
+	wait_for_boxes(f, 2);
+}
+
+static size_t making(struct fixture *f, size_t index)
+{
+	struct pool_info info;
+
+	assert_true(pools_at(f->pools, index, &info));
+	return info.making;
+}
+
+/* One that lacks a half has to wait for one that lacks all; of equals each has its turn. */
+static void who_lacks_the_larger_part_is_first(void **state)
+{
+	struct fixture *f = *state;
+	struct policy_decision other = f->decision;
+
+	other.env = other_env;
+	pools_keep(f->pools, &f->decision, 2);
+	pools_keep(f->pools, &other, 2);
+	wait_for_boxes(f, 2);
+	assert_int_equal(making(f, 0), 1);
+	assert_int_equal(making(f, 1), 1);
+}
+
+static void a_pool_that_others_have_left_no_room_is_filled_first(void **state)
+{
+	struct fixture *f = *state;
+	struct policy_decision other = f->decision;
+	struct pool_info info;
+	size_t i = 0;
+
+	fill(f); /* two of four places */
+	other.env = other_env;
+	pools_keep(f->pools, &f->decision, 4);
+	pools_keep(f->pools, &other, 1);
+	wait_for_boxes(f, 4);
+	while (pools_at(f->pools, i, &info) && info.floor != 1)
+		i++;
+	assert_int_equal(info.making, 1);
+}
+
+static void an_idle_pool_shrinks_to_its_floor(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_info info;
+
+	fill(f);
+	pools_keep(f->pools, &f->decision, 1);
+	wait_for_destroyed(f, 1);
+	assert_true(pools_at(f->pools, 0, &info));
+	assert_int_equal(info.ready, 1);
+	assert_int_equal(info.target, 1);
 }
 
 static void a_box_that_cannot_be_made_is_not_tried_without_end(void **state)
@@ -292,6 +364,10 @@ int main(void)
 		TEST(another_shape_is_no_hit),
 		TEST(one_that_is_lost_is_not_handed_out),
 		TEST(none_is_made_while_somebody_waits),
+		TEST(while_all_cores_are_busy_one_is_made_at_a_time),
+		TEST(who_lacks_the_larger_part_is_first),
+		TEST(a_pool_that_others_have_left_no_room_is_filled_first),
+		TEST(an_idle_pool_shrinks_to_its_floor),
 		TEST(a_box_that_cannot_be_made_is_not_tried_without_end),
 		TEST(a_flush_ends_all_and_forgets_the_floor),
 		TEST(a_drain_is_told_when_the_last_is_gone),
