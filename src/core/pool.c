@@ -324,15 +324,17 @@ static struct box_events events_of(struct member *m)
 static int start_resident(struct member *m, struct error *err)
 {
 	const struct pool_shape *shape = &m->pool->shape;
-	const struct exec_plan plan = {
+	const struct runner *runner = shape->runner;
+	struct exec_plan plan = {
 		.id = POOL_EXEC_ID,
 		.argv = (const char *const *)shape->argv,
 		.env = (const char *const *)shape->env,
 		.cwd = "",
 		.keep = true,
-		.label = shape->spec.keep ? shape->runner->name : NULL,
 	};
 
+	assert(runner); /* whose process it is */
+	plan.label = shape->spec.keep ? runner->name : NULL;
 	return box_exec(m->box, &plan, err);
 }
 
