@@ -11,6 +11,7 @@
  */
 
 #include "guest/channel.h"
+#include "guest/crowd.h"
 #include "guest/files.h"
 #include "guest/inject.h"
 #include "guest/journal.h"
@@ -42,6 +43,7 @@ struct agent {
 	struct put put;
 	struct proc proc;
 	struct resident residents[RESIDENT_MAX];
+	struct crowd crowd;
 	struct sinks sinks;
 	struct inject *inject; /* owned */
 	int hotline;           /* -1: this box ends with its daemon */

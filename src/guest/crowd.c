@@ -21,6 +21,12 @@
  * walk until after it, nobody was missed. /proc/loadavg ends with the last one that was given in
  * our namespace. Else once more: each round leaves fewer to fork.
  *
+ * Beside runners that stay the exceptions are all that is theirs, and it is the session of
+ * processes that tells (getsid asks for no right): one that was there before the program began, or
+ * a runner's own. While a program runs no runner does, by the order of executions; what its threads
+ * put into new sessions meanwhile goes with the program. A session whose number was another's
+ * before, 32768 forks ago, is taken for that and stays: in the box of who made it.
+ *
  * Pids are given in ascending order and start again behind the kernel's maximum, by default 32768:
  * up to there the walk always goes. Where an administrator or systemd has set millions, it takes
  * that many forks in one box until a process can sit above the last one and be missed.
@@ -70,22 +76,29 @@ static pid_t last_pid(void)
 	return end ? parse_pid(end + 1) : -1;
 }
 
-static void signal_each(const struct agent *a, int signo, pid_t last)
+typedef bool is_meant_fn(const struct agent *a, pid_t pid);
+
+static bool is_no_helper(const struct agent *a, pid_t pid)
+{
+	return !is_helper(a, pid);
+}
+
+static void signal_each(const struct agent *a, is_meant_fn *is_meant, int signo, pid_t last)
 {
 	/* What is nobody's, or nobody's any more, is no failure. */
 	for (pid_t pid = 2; pid <= last; pid++)
-		if (!is_helper(a, pid))
+		if (is_meant(a, pid))
 			(void)kill(pid, signo);
 }
 
-static bool signal_all(const struct agent *a, int signo)
+static bool signal_all(const struct agent *a, is_meant_fn *is_meant, int signo)
 {
 	for (int i = 0; i < ROUNDS_MAX; i++) {
 		pid_t before = last_pid();
 
 		if (before < 0)
 			return false;
-		signal_each(a, signo, before < PIDS_ALWAYS ? PIDS_ALWAYS : before);
+		signal_each(a, is_meant, signo, before < PIDS_ALWAYS ? PIDS_ALWAYS : before);
 		/* Only what kills is worth repeating: others would be told twice. */
 		if (signo != SIGKILL || last_pid() == before)
 			return true;
@@ -95,6 +108,46 @@ static bool signal_all(const struct agent *a, int signo)
 
 void crowd_signal(const struct agent *a, int signo)
 {
-	if (!has_helpers(a) || !signal_all(a, signo))
+	if (!has_helpers(a) || !signal_all(a, is_no_helper, signo))
 		(void)kill(-1, signo);
+}
+
+static bool is_noted(const struct crowd *c, pid_t sid)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->sids[i] == sid)
+			return true;
+	return false;
+}
+
+void crowd_note(struct agent *a)
+{
+	struct crowd *c = &a->crowd;
+	pid_t last = last_pid();
+
+	*c = (struct crowd){.known = last >= 0};
+	for (pid_t pid = 2; c->known && pid <= (last < PIDS_ALWAYS ? PIDS_ALWAYS : last); pid++) {
+		pid_t sid = getsid(pid);
+
+		if (sid <= 0 || is_noted(c, sid))
+			continue;
+		c->known = c->count < CROWD_SESSIONS_MAX;
+		if (c->known)
+			c->sids[c->count++] = sid;
+	}
+}
+
+static bool is_since(const struct agent *a, pid_t pid)
+{
+	pid_t sid = getsid(pid);
+
+	if (sid <= 0 || is_helper(a, pid) || resident_has(a, pid) || resident_has(a, sid))
+		return false;
+	/* Its first process may have been in the box before anybody knew what for. */
+	return sid == a->proc.child.pid || !is_noted(&a->crowd, sid);
+}
+
+bool crowd_kill_since(const struct agent *a)
+{
+	return a->crowd.known && signal_all(a, is_since, SIGKILL);
 }

@@ -7,10 +7,33 @@
  * upload that goes on meanwhile is nobody's program.
  */
 
+#include "base/attr.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
 struct agent;
+
+#define CROWD_SESSIONS_MAX 512
+
+/* Which sessions of processes there were when a program began beside runners that stay. */
+struct crowd {
+	pid_t sids[CROWD_SESSIONS_MAX];
+	size_t count;
+	bool known; /* false: nobody looked, or there were too many */
+};
 
 /**
  * crowd_signal - to all of them; the agent must be PID 1. After SIGKILL nobody of them can run or
  * fork any more. When they fork faster than they can be found, the file operations end with them.
  */
 void crowd_signal(const struct agent *a, int signo);
+
+/** crowd_note - a program is about to begin: whoever is there now is not of it. */
+void crowd_note(struct agent *a);
+/**
+ * crowd_kill_since - everybody who has come since then, beside the runners that stay and theirs.
+ * Nobody can join a session of processes: who has left that of the program has one that is new.
+ * Return: whether it was possible.
+ */
+bool crowd_kill_since(const struct agent *a) attr_must_check;

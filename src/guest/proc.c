@@ -141,6 +141,9 @@ int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg, struct 
 
 	if (p->state != PROC_IDLE)
 		return error_set(err, ERR_CONFLICT, 0, "another execution is running");
+	a->crowd.known = false;
+	if (a->is_init && resident_any(a))
+		crowd_note(a);
 	if (start(a, msg, err) < 0) {
 		proc_close(p);
 		return -1;
@@ -270,11 +273,15 @@ void proc_signal(const struct agent *a, int signo)
 	/*
 	 * From PID 1 "all" is exactly the box without the agent: no process gets out of it by a
 	 * session of its own. Anywhere else it would be the rest of the machine, and beside runners
-	 * that stay it would be those.
+	 * that stay it would be those: there it is all that has come since it began.
 	 */
-	if (a->is_init && !resident_any(a))
+	if (a->is_init && !resident_any(a)) {
 		crowd_signal(a, signo);
-	else if (a->proc.child.pid > 0)
+		return;
+	}
+	if (signo == SIGKILL && a->is_init && crowd_kill_since(a))
+		return;
+	if (a->proc.child.pid > 0)
 		(void)kill(-a->proc.child.pid, signo);
 }
 

@@ -68,6 +68,14 @@ bool resident_any(const struct agent *a)
 	return count_alive(a) > 0;
 }
 
+bool resident_has(const struct agent *a, pid_t pid)
+{
+	for (size_t i = 0; i < RESIDENT_MAX; i++)
+		if (is_alive(&a->residents[i]) && a->residents[i].child.pid == pid)
+			return true;
+	return false;
+}
+
 uint64_t resident_cpu_us(const struct resident *r)
 {
 	return is_alive(r) && r->child.pid != 0 ? proc_cpu_us(r->child.pid) : 0;

@@ -80,6 +80,8 @@ int resident_settle(struct agent *a, struct resident *r) attr_must_check;
  */
 void resident_signal(const struct agent *a, const struct resident *r, int signo);
 void resident_kill_all(const struct agent *a);
+/** resident_has - whether @pid is the first process of one that lives. */
+bool resident_has(const struct agent *a, pid_t pid);
 /** resident_reaped - a child of the agent ended. */
 int resident_reaped(struct agent *a, pid_t pid, int wait_status) attr_must_check;
 /** resident_watch - fill RESIDENT_SOURCES entries for poll; unused ones get fd -1. */

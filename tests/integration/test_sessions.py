@@ -11,6 +11,7 @@ from base64 import b64decode
 
 import pytest
 
+from support import host
 from support.client import Client
 from support.sessions import V1, events, read_events, text_of
 
@@ -477,3 +478,28 @@ def test_figures_and_tables_come_without_being_asked_for(make):
     assert "<table" in r["results"][0]["text/html"] and "text/plain" in r["results"][0]
     assert session.run("np.arange(3).sum()")["results"][0]["text/plain"] == "3"
     assert not [b for b in session.run("1")["results"] if "image/png" in b]
+
+
+@pytest.mark.parametrize("how", ["ends", "deadline"])
+def test_all_of_a_program_beside_a_runner_ends_with_it(py, daemon, how):
+    """Also what has left its group, its session of processes and its parents; and nothing that is the runner's."""
+    py.run("x = 5\nimport subprocess\n"
+           "p = subprocess.Popen(['sleep', '71001'], start_new_session=True)\n"
+           "subprocess.run(['sh', '-c', '(setsid sleep 71002 &)'])")
+
+    def asleep():
+        words = [host.cmdline(pid) for pid in daemon.box_pids()]
+        return sorted(w[1] for w in words if w[:1] == ["sleep"] and w[1].startswith("7100"))
+
+    host.wait_until(lambda: asleep() == ["71001", "71002"], 20, asleep)
+    code = "sleep 71003 & setsid sleep 71004 & (setsid sh -c 'setsid sleep 71005 & sleep 71006' &)\n"
+    code += "while [ ! -e go ]; do sleep 0.01; done" if how == "ends" else "sleep 60"
+    body = {"sandbox_id": py.id, "code": code, "timeout": 30 if how == "ends" else 2}
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(lambda: Client(daemon.socket, timeout=60).post("/mcp/tools/run_shell", body))
+        host.wait_until(lambda: len(asleep()) == 6, 20, lambda: (asleep(), answer.done() and answer.result()))
+        if how == "ends":
+            assert py.client.request("PUT", f"{py.path}/files/go", b"", {"Content-Type": "application/octet-stream"}).status < 300
+        assert answer.result().json["metadata"]["timed_out"] is (how == "deadline"), answer.result()
+    host.wait_until(lambda: asleep() == ["71001", "71002"], 20, asleep)
+    assert py.run("[x, p.poll()]")["result"] == [5, None]
