@@ -288,5 +288,6 @@ struct box_events session_box_events(struct session *session)
 		.on_gone = on_gone,
 		.on_resume = session_on_resume,
 		.on_resumed = session_on_resumed,
+		.on_forgotten = session_on_forgotten,
 	};
 }

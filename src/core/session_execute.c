@@ -191,7 +191,8 @@ static struct session_job *next_job(const struct session *session)
 {
 	struct session_job *job;
 
-	if (session->current || session->adopting || session->service->leaving ||
+	if (session->current || session->adopting || session->strangers > 0 ||
+	    session->service->leaving ||
 	    (session->state != SESSION_READY && session->state != SESSION_RUNNING))
 		return NULL;
 	/* Files are to go into the box that the next execution gets: it is not there yet. */

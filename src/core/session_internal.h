@@ -122,7 +122,11 @@ struct session {
 	uint32_t last_id;      /* of a program or run in the box */
 	struct list acks;      /* struct session_ack: ends that are not recorded yet */
 	size_t unacked;
-	bool adopting;     /* the box is an earlier daemon's, and has not said what is in it */
+	bool adopting; /* the box is an earlier daemon's, and has not said what is in it */
+	/* Executions in it that nobody knows any more and that have not ended; and whom to kill
+	 * where the latest of them does not: 0: it was killed. */
+	size_t strangers;
+	uint32_t stranger_id;
 	struct list queue; /* struct session_job, owned */
 	size_t queued, executions;
 	struct session_job *current; /* owned */

@@ -10,6 +10,7 @@
 #include "core/runners.h"
 #include "core/session_internal.h"
 #include "core/session_label.h"
+#include "core/session_resume.h"
 #include "core/template.h"
 #include "io/loop.h"
 
@@ -403,6 +404,8 @@ void session_job_timer(void *ctx)
 	struct session_job *job = session->current;
 	struct error err = {0};
 
+	if (!job && session->strangers > 0 && session->box)
+		session_kill_stranger(session);
 	if (!job)
 		return;
 	if (job->phase == JOB_STARTING) {

@@ -139,9 +139,11 @@ int session_on_resume(void *ctx, const struct box_resumed *what, struct box_gran
 		resume_job(job, what, &label, ret_grant);
 		return 0;
 	}
-	/* Its end was recorded, or somebody did not want it any more: then it may still run. It
-	 * does not hear this if it has ended. */
+	/* Its end was recorded, or nobody was promised anything about it: then it may still run,
+	 * and nobody looks at its deadline. It does not hear this if it has ended. */
 	ret_grant->forget = true;
+	session->strangers++;
+	session->stranger_id = what->runner ? what->runner : what->id;
 	if (box_signal(session->box, what->id, SIGINT, &err) < 0)
 		log_debug("session=%s: %s", session->id, err.msg);
 	return 0;
@@ -171,7 +173,38 @@ void session_on_resumed(void *ctx, uint32_t last_id)
 	lose_strangers(session);
 	session->pumping = false;
 	session->adopting = false;
+	if (session->strangers > 0)
+		session_job_set_timer(session, SESSION_GRACE_US);
 	session_pump(session);
+}
+
+/* A box runs one at a time: whoever waits goes on. */
+void session_on_forgotten(void *ctx, uint32_t exec_id attr_unused)
+{
+	struct session *session = ctx;
+
+	assert(session->strangers > 0);
+	if (--session->strangers > 0)
+		return;
+	if (!session->current)
+		session_job_set_timer(session, 0);
+	session_pump(session);
+}
+
+void session_kill_stranger(struct session *session)
+{
+	struct error err = {0};
+
+	if (session->stranger_id == 0) {
+		(void)error_set(&err, ERR_AGENT_LOST, 0, "what was killed did not end in time");
+		session_box_lost(session, &err);
+		return;
+	}
+	/* A runner that is not there any more has ended the run; its end is on its way. */
+	if (box_signal(session->box, session->stranger_id, SIGKILL, &err) < 0)
+		log_debug("session=%s: %s", session->id, err.msg);
+	session->stranger_id = 0;
+	session_job_set_timer(session, SESSION_KILL_US);
 }
 
 /* What the agent does not have of the bytes that came with the request. */

@@ -18,6 +18,9 @@ void session_job_ack(struct session_job *job);
 void session_drop_acks(struct session *session);
 int session_on_resume(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant);
 void session_on_resumed(void *ctx, uint32_t last_id);
+void session_on_forgotten(void *ctx, uint32_t exec_id);
+/** session_kill_stranger - it had time to end. */
+void session_kill_stranger(struct session *session);
 /** session_job_resume - its turn, and it is in the box already. */
 void session_job_resume(struct session_job *job);
 /** session_adopt_box - of a session that was restored. *err: it is lost. */

@@ -86,8 +86,8 @@ struct box_grant {
 	uint64_t stdout_max;
 	uint64_t stderr_max;
 	uint32_t report_max;
-	bool forget; /* none of it is of interest any more: no callback comes, box_ack is not needed
-	              */
+	bool forget; /* none of it is of interest any more but that it ends: on_forgotten alone
+	                comes, and box_ack is not needed */
 };
 
 /* How the main process ended: the agent's and the kernel's word. */

@@ -76,6 +76,8 @@ struct box_events {
 	 */
 	int (*on_resume)(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant);
 	void (*on_resumed)(void *ctx, uint32_t last_id);
+	/* One that on_resume wanted forgotten has ended, in this call the first time. */
+	void (*on_forgotten)(void *ctx, uint32_t exec_id);
 };
 
 /* One backend. All functions run in the daemon, on the loop, and must not block. */

@@ -453,6 +453,8 @@ static int take_forgotten(struct link *l, struct link_exec *e, const struct fram
 		return 0;
 	link_forget(l, e);
 	link_ack(l, frame->id);
+	if (l->box->on_forgotten)
+		l->box->on_forgotten(l->box->ctx, frame->id);
 	return 0;
 }
 

@@ -199,6 +199,13 @@ static void on_resumed(void *ctx, uint32_t last_id)
 	require(!s->lost && s->greeted);
 }
 
+static void on_forgotten(void *ctx, uint32_t id)
+{
+	const struct seen *s = ctx;
+
+	require(!s->lost && s->greeted && s->execs[id].ended);
+}
+
 static void resume(const uint8_t *data, size_t size, const struct box_events *events)
 {
 	struct seen seen = {0};
@@ -210,6 +217,7 @@ static void resume(const uint8_t *data, size_t size, const struct box_events *ev
 	box.ctx = &seen;
 	box.on_resume = on_resume;
 	box.on_resumed = on_resumed;
+	box.on_forgotten = on_forgotten;
 	box.on_done = on_any_done;
 	l = link_new(loop, "box", &own, &box);
 	link_adopt(l, -1);

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How every statement that the daemon has finds its rows: nothing is walked through that grows with use."""
 
+import contextlib
 import pathlib
 import re
 import sqlite3
 
 import pytest
 
-from support.daemon import BUILD
+from support.daemon import BUILD, Daemon
 
-MIGRATIONS = pathlib.Path(__file__).parents[2] / "src" / "core" / "migrations"
 VERBS = ("SELECT ", "INSERT INTO ", "UPDATE ", "DELETE FROM ", "WITH ")
 # A row of constants; rows that another part of the statement has found.
 SMALL = re.compile(r"SCAN (CONSTANT ROW|\(subquery-\d+\)|json_each)|^SCAN \d+ CONSTANT ROWS")
@@ -25,9 +25,15 @@ AT_THE_START = (
 
 @pytest.fixture(scope="module")
 def schema():
+    """As the daemon makes it."""
+    daemon = Daemon().start()
     db = sqlite3.connect(":memory:")
-    for path in sorted(MIGRATIONS.glob("*.sql")):
-        db.executescript(path.read_text())
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{daemon.home / 'state' / 'millibox.db'}?mode=ro", uri=True)) as made:
+            made.backup(db)
+    finally:
+        daemon.stop()
+        daemon.remove()
     yield db
     db.close()
 

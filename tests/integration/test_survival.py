@@ -3,9 +3,11 @@
 
 import concurrent.futures
 import contextlib
+import http.client
 import os
 import shutil
 import signal
+import sqlite3
 import threading
 import time
 
@@ -125,6 +127,38 @@ def test_many_python_sessions_are_made_used_survive_and_go(mortal, capsys):
 def memory_available():
     with open("/proc/meminfo") as f:
         return next(int(line.split()[1]) for line in f if line.startswith("MemAvailable:"))
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+def test_what_nobody_was_promised_ends_before_what_is_asked_for_next(mortal, obeys):
+    """One that is waited for and whose daemon is killed before it was written: it still runs in the box, unknown."""
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("x = 5")
+    code = "" if obeys else "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    code += "import time\nopen('up', 'w').close()\nwhile True: time.sleep(0.05)"
+
+    def wait_for_it():
+        with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(Client(mortal.socket)) as client:
+            client.post(f"{session.path}/execute", {"code": code, "wait": True, "timeout": 300})
+
+    waiting = threading.Thread(target=wait_for_it)
+    waiting.start()
+    host.wait_until(lambda: session.client.get(f"{session.path}/files/up").status == 200, 20, "it runs")
+    mortal.kill()
+    waiting.join()
+    with contextlib.closing(sqlite3.connect(mortal.home / "state" / "millibox.db")) as db:
+        assert db.execute("DELETE FROM executions WHERE completed_ms IS NULL").rowcount == 1
+        db.commit()
+    mortal.start()
+    session.client = Client(mortal.socket)
+    first = session.start("x")  # acknowledged, and therefore run
+    result = session.result(first)
+    assert session.run("6 * 7")["result"] == 42
+    if obeys:
+        assert result["result"] == 5 and result["session_reset"] is False
+    else:
+        assert result["error"]["name"] == "NameError" and result["session_reset"] is True
+    assert session.delete().status == 200
 
 
 def test_a_stream_goes_on_where_it_was_cut(mortal):
