@@ -97,7 +97,7 @@ static void reap(struct exec *e)
 {
 	struct exec_service *s = e->service;
 
-	if (e->state != EXEC_STATE_ENDED || e->answering || e->box)
+	if (e->state != EXEC_STATE_ENDED || e->answering || e->leaving || e->box)
 		return;
 	list_remove(&e->node);
 	if (s)
@@ -121,14 +121,6 @@ enum answer_when {
 	ANSWER_LATER, /* called from inside a call of the caller's */
 };
 
-/*
- * The answer is settled. The order matters: first the answer, then the kill, then the place for the
- * next one, whose box is made inside scheduler_leave.
- *
- * The place does not wait for the answer to be read. Places are for what costs processes and
- * memory of boxes; a few clients that do not read would else hold all of them, for as long as an
- * answer may take. What unread answers cost is bounded where they are kept (http.max_answers).
- */
 /* One of a session is told by its record, which also knows those that never came here. */
 static void tell_end(const struct exec *e)
 {
@@ -164,29 +156,49 @@ static void tell_start(const struct exec *e)
 		                (double)e->outcome.start_us / 1e6);
 }
 
-static void end(struct exec *e, enum answer_when when)
+static void leave(void *ctx)
 {
-	struct exec_service *s = e->service;
+	struct exec *e = ctx;
+	struct scheduler *scheduler = &e->service->scheduler;
 
-	set_state(e, EXEC_STATE_ENDED);
+	e->leaving = false;
 	tell_end(e);
 	tell_start(e);
+	if (e->box) {
+		box_destroy(e->box);
+		scheduler_leave(scheduler, &e->entry, clock_us());
+	} else {
+		scheduler_out(scheduler, &e->entry, clock_us());
+	}
+	reap(e);
+}
+
+/*
+ * The answer is settled. The order matters: first the answer, then what is told of it, the kill,
+ * and the place for the next one, whose box is made inside scheduler_leave.
+ *
+ * The place does not wait for the answer to be read. Places are for what costs processes and
+ * memory of boxes; a few clients that do not read would else hold all of them, for as long as an
+ * answer may take. What unread answers cost is bounded where they are kept (http.max_answers).
+ */
+static void end(struct exec *e, enum answer_when when)
+{
+	set_state(e, EXEC_STATE_ENDED);
 	leave_queue(e);
 	timer_stop(e->timer);
 	gather_cancel(&e->gather);
+	e->leaving = true;
 	if (when == ANSWER_NOW) {
 		answer(e);
-	} else if (!e->muted) {
+		/* Behind the answer, which is on its way to the client when this dispatch ends. */
+		loop_defer(e->service->config.loop, leave, e);
+		return;
+	}
+	if (!e->muted) {
 		e->answering = true;
 		timer_start(e->timer, 0);
 	}
-	if (e->box) {
-		box_destroy(e->box);
-		scheduler_leave(&s->scheduler, &e->entry, clock_us());
-	} else {
-		scheduler_out(&s->scheduler, &e->entry, clock_us());
-	}
-	reap(e);
+	leave(e);
 }
 
 static void fail(struct exec *e, const struct error *err, enum answer_when when)
@@ -665,6 +677,12 @@ void exec_abort(struct exec *e)
 
 void exec_orphan(struct exec *e)
 {
+	/* What is to be told of it needs the service. */
+	if (e->leaving) {
+		loop_cancel(e->service->config.loop, leave, e);
+		e->answering = true; /* it is freed below */
+		leave(e);
+	}
 	e->muted = true;
 	e->answering = false;
 	timer_free(TAKE_PTR(e->timer));

@@ -53,6 +53,7 @@ struct exec {
 	struct exec_events events;
 	bool muted;     /* the caller wants no more callbacks */
 	bool answering; /* ENDED, but the answer is still to be given, by the timer */
+	bool leaving;   /* ENDED, but its box and its place are still to be given up, by the loop */
 	bool announced; /* on_start was called */
 	/* owned; QUEUED, and with a box of a pool, until the program is known to run: it may have
 	 * to be asked for again */

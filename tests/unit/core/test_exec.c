@@ -91,6 +91,9 @@ static void program_that_ends_is_answered_before_its_box_is_gone(void **state)
 	assert_string_equal(h.outcome.driver, "fake");
 	assert_int_equal(h.outcome.denials_count, 1);
 	assert_string_equal(h.outcome.denials[0].what, "mount");
+	/* The answer comes first. */
+	assert_false(fake_is_destroyed(box));
+	loop_run_once(f->loop, false);
 	assert_true(fake_is_destroyed(box));
 	assert_int_equal(stats(f).running, 0);
 	assert_int_equal(stats(f).boxes, 1);
