@@ -65,7 +65,7 @@ static void offer_templates(struct guess *g)
 	const struct templates *all = s->mcp->router->parts.templates;
 	const struct template *t;
 
-	for (size_t i = 0; (t = templates_at(all, s->tenant, i)); i++)
+	for (t = templates_at(all, s->tenant, 0); t; t = templates_next(all, s->tenant, t))
 		offer(g, t->spec.id);
 }
 

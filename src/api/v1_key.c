@@ -44,7 +44,8 @@ void v1_key_list(struct router *r, struct http_request *req, const struct route_
 		return;
 	}
 	/* There are ten thousand at most, and few ask. */
-	for (size_t i = 0; (key = identity_key_at(r->parts.identity, i)); i++) {
+	for (key = identity_key_at(r->parts.identity, 0); key;
+	     key = identity_key_next(r->parts.identity, key)) {
 		struct identity_key_info info;
 
 		identity_key_info(key, &info);

@@ -59,14 +59,13 @@ void v1_template_list(struct router *r, struct http_request *req, const struct r
 	struct query_page page;
 	struct error err = {0};
 	const struct template *t;
-	size_t i;
 
 	if (query_page(req, words, ARRAY_SIZE(words), &page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	i = query_page_begin(&page);
-	while (!query_page_is_done(&page) && (t = templates_at(all, tenant, i++)))
+	for (t = templates_at(all, tenant, query_page_begin(&page));
+	     t && !query_page_is_done(&page); t = templates_next(all, tenant, t))
 		if (query_page_wants(&page, words[t->problem ? 1 : 0]))
 			query_page_add(&page, view(r, t));
 	reply_json(req, HTTP_OK,

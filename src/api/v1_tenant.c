@@ -48,8 +48,8 @@ void v1_tenant_list(struct router *r, struct http_request *req, const struct rou
 		reply_error(req, &err);
 		return;
 	}
-	for (size_t i = query_page_begin(&page);
-	     !query_page_is_done(&page) && (t = tenants_at(r->parts.tenants, i)); i++)
+	for (t = tenants_at(r->parts.tenants, query_page_begin(&page));
+	     t && !query_page_is_done(&page); t = tenants_next(r->parts.tenants, t))
 		if (query_page_wants(&page, "active"))
 			query_page_add(&page, view_tenant(t));
 	reply_json(req, HTTP_OK,

@@ -135,6 +135,14 @@ struct identity_key *identity_key_at(struct identity *identity, size_t index)
 	return NULL;
 }
 
+struct identity_key *identity_key_next(const struct identity *identity,
+                                       const struct identity_key *key)
+{
+	struct list *next = key->node.next;
+
+	return next == &identity->keys ? NULL : LIST_ENTRY(next, struct identity_key, node);
+}
+
 size_t identity_key_count(const struct identity *identity)
 {
 	return map_count(identity->by_id);

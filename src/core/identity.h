@@ -88,6 +88,9 @@ struct identity_key_info {
 struct identity_key *identity_find_key(struct identity *identity, const char *id);
 /** identity_key_at - the oldest first; NULL past the end. O(index). */
 struct identity_key *identity_key_at(struct identity *identity, size_t index);
+/** identity_key_next - the one behind @key; NULL: there is none. */
+struct identity_key *identity_key_next(const struct identity *identity,
+                                       const struct identity_key *key);
 size_t identity_key_count(const struct identity *identity);
 void identity_key_info(const struct identity_key *key, struct identity_key_info *ret_info);
 

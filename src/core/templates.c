@@ -91,6 +91,20 @@ struct template *templates_at(const struct templates *all, const char *tenant, s
 	return NULL;
 }
 
+struct template *templates_next(const struct templates *all, const char *tenant,
+                                const struct template *t)
+{
+	const struct list *node = &find_slot(all, t->tenant, t->spec.id)->node;
+
+	while ((node = node->next) != &all->slots) {
+		const struct slot *slot = LIST_ENTRY(node, struct slot, node);
+
+		if (is_seen_by(slot, tenant))
+			return slot->now;
+	}
+	return NULL;
+}
+
 size_t templates_count(const struct templates *all, const char *tenant)
 {
 	struct slot *slot;

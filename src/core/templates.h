@@ -69,6 +69,9 @@ void templates_watch(struct templates *all, const struct templates_watcher *watc
 struct template *templates_find(const struct templates *all, const char *tenant, const char *id);
 /** templates_at - built-ins first, then @tenant's, oldest first; NULL past the end. */
 struct template *templates_at(const struct templates *all, const char *tenant, size_t index);
+/** templates_next - of those the one behind @t, which is in the table; NULL: there is none. */
+struct template *templates_next(const struct templates *all, const char *tenant,
+                                const struct template *t);
 size_t templates_count(const struct templates *all, const char *tenant);
 /** templates_sessions - how many living sessions use it. */
 size_t templates_sessions(const struct templates *all, const struct template *t);

@@ -187,6 +187,13 @@ struct tenant *tenants_at(const struct tenants *all, size_t index)
 	return NULL;
 }
 
+struct tenant *tenants_next(const struct tenants *all, const struct tenant *t)
+{
+	struct list *next = t->node.next;
+
+	return next == &all->all ? NULL : LIST_ENTRY(next, struct tenant, node);
+}
+
 size_t tenants_count(const struct tenants *all)
 {
 	return map_count(all->by_name);

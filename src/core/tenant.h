@@ -78,6 +78,8 @@ struct tenants *tenants_new(const struct config *config) attr_owned(tenants_free
 struct tenant *tenants_find(const struct tenants *all, const char *name);
 /** tenants_at - by age, the oldest first; NULL past the end. O(index). */
 struct tenant *tenants_at(const struct tenants *all, size_t index);
+/** tenants_next - the one behind @t; NULL: there is none. */
+struct tenant *tenants_next(const struct tenants *all, const struct tenant *t);
 size_t tenants_count(const struct tenants *all);
 /** tenants_add - ERR_CONFLICT where there is one of the name, ERR_INVALID for one that is no name.
  */

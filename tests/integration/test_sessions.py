@@ -110,6 +110,9 @@ LEAVE_NOTHING_BROKEN = {
     "endless repr": "class R:\n    def __repr__(self):\n        while True: pass\nR()",
     "recursion": "def r(): r()\nr()",
     "threads": "import threading, time\nfor _ in range(8):\n    threading.Thread(target=time.sleep, args=(600,)).start()",
+    "runaway threads": "import threading\ndef spin():\n    while True: pass\n"
+                       "for _ in range(4): threading.Thread(target=spin, daemon=True).start()",
+    "threads without end": "import threading\ndef more():\n    while True: threading.Thread(target=more).start()\nmore()",
     "segfault": "import ctypes; ctypes.string_at(0)",
     "killed by its own": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
     "closed channel": "import os\nfor fd in range(3, 64):\n    try: os.close(fd)\n    except OSError: pass",

@@ -210,6 +210,8 @@ static void what_was_not_set_is_as_the_settings_say(void **state)
 	assert_int_equal(tenants_count(f->tenants), 3);
 	assert_ptr_equal(tenants_at(f->tenants, 0), t);
 	assert_null(tenants_at(f->tenants, 3));
+	assert_ptr_equal(tenants_next(f->tenants, t), tenants_at(f->tenants, 1));
+	assert_null(tenants_next(f->tenants, tenants_at(f->tenants, 2)));
 }
 
 static void tenant_in_use_stays(void **state)
