@@ -96,7 +96,9 @@ def test_many_python_sessions_are_made_used_survive_and_go(mortal, capsys):
 
     def use(item, code):
         item[1].client = client()
-        return item[1].run(code.format(i=item[0]))
+        answer = client().post(f"{item[1].path}/execute", {"code": code.format(i=item[0]), "wait": True})
+        assert answer.status == 200, (answer, item[1].info()["reason"], mortal.log()[-2000:])
+        return answer.json
 
     def delete(item):
         item[1].client = client()

@@ -59,6 +59,19 @@ PATIENCE = 60
 # As long as nobody looks at it: store, log and locks of the daemon, and what SQLite keeps beside.
 STATE_FILES = ("millibox.db", "lock", "roots", "audit.log")
 
+# What is in lists, and what triggers have counted of it.
+COUNTED = "SELECT {names}, {word}, no >> 10, count(*) FROM {table} GROUP BY {names}, {word}, no >> 10"
+COUNTS = [
+    (COUNTED.format(names="tenant", word="state", table="sessions WHERE deleted = 0"),
+     "SELECT * FROM session_counts WHERE state <> ''"),
+    (COUNTED.format(names="tenant", word="''", table="sessions WHERE deleted = 0"),
+     "SELECT * FROM session_counts WHERE state = ''"),
+    (COUNTED.format(names="tenant, session_id, session_ms", word="status", table="executions"),
+     "SELECT * FROM execution_counts WHERE status <> ''"),
+    (COUNTED.format(names="tenant, session_id, session_ms", word="''", table="executions"),
+     "SELECT * FROM execution_counts WHERE status = ''"),
+]
+
 
 class Broken(Exception):
     """An invariant does not hold."""
@@ -453,6 +466,10 @@ class Soak:
                            " WHERE s.tenant = e.tenant AND s.id = e.session_id AND s.created_ms = e.session_ms AND s.deleted = 0)")
             if open_ != 0:
                 raise Broken(f"{open_} executions of the database have no end")
+            for made, kept in COUNTS:
+                wrong = db.execute(f"{made} EXCEPT {kept}").fetchall() + db.execute(f"{kept} EXCEPT {made}").fetchall()
+                if wrong:
+                    raise Broken(f"counts of lists are not what is there: {wrong[:5]}")
             self.counts["rows KiB"] = (self.daemon.home / "state" / "millibox.db").stat().st_size // 1024
 
     def check_files(self):
