@@ -91,12 +91,21 @@ static bool is_served(const struct router *r, struct http_request *req)
 /* Return: 0, or -1: answered. */
 static int check_version(struct http_request *req)
 {
-	const char *version = http_header(req, "Mcp-Protocol-Version");
+	static const char name[] = "Mcp-Protocol-Version";
+	const char *version = http_header(req, name);
+	json_t *data;
+	size_t len;
+	char *text;
 
 	if (!version || mcp_version_find(version) != MCP_VERSION_COUNT)
 		return 0;
-	refuse(req, 400, RPC_INVALID_REQUEST,
-	       "Mcp-Protocol-Version must be 2024-11-05, 2025-03-26, 2025-06-18 or 2025-11-25");
+	data = json_object();
+	json_set(data, "field", json_string(name));
+	text = rpc_error(NULL, RPC_INVALID_REQUEST,
+	                 "Mcp-Protocol-Version must be 2024-11-05, 2025-03-26, 2025-06-18 or "
+	                 "2025-11-25",
+	                 data, &len);
+	answer_text(req, 400, text, len);
 	return -1;
 }
 

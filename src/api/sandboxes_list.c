@@ -92,7 +92,7 @@ static int read_sorting(const struct http_request *req, struct sorting *ret_sort
 	*ret_sorting = (struct sorting){.descending = order && str_equal(order, "desc")};
 	if (order && !ret_sorting->descending && !str_equal(order, "asc"))
 		return error_field(err, "sort_order", "must be asc or desc");
-	if (!by || !*by)
+	if (!by)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(orders); i++)
 		if (str_equal(orders[i].name, by)) {

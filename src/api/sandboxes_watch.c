@@ -156,8 +156,8 @@ static int read_wishes(const struct http_request *req, uint64_t *ret_tail, const
 		return -1;
 	if (*ret_tail > TAIL_MAX)
 		*ret_tail = TAIL_MAX;
-	*ret_source = source && *source ? source : NULL;
-	if (!*ret_source || str_equal(source, "stdout") || str_equal(source, "stderr") ||
+	*ret_source = source;
+	if (!source || str_equal(source, "stdout") || str_equal(source, "stderr") ||
 	    str_equal(source, "system"))
 		return 0;
 	return error_field(err, "source", "must be stdout, stderr or system");
