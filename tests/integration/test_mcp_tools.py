@@ -217,7 +217,7 @@ def test_sandboxes(mcp):
     wrong = refused(mcp.call("create_sandbox", memory_limit="much"), "Sandbox.InvalidParameter")
     assert wrong["field"] == "memory_limit"
     denied = mcp.call("create_sandbox", network_mode="host")
-    refused(denied, "Sandbox.PolicyDenied", "network")
+    refused(denied, "Sandbox.PolicyDenied", "network", "allowed: none")
 
 
 # Files.

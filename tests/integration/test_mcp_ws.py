@@ -48,6 +48,10 @@ def test_a_whole_conversation(ws):
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 def test_every_version(ws, version):
     assert ws.initialize(version)["protocolVersion"] == version
+    tools = {t["name"]: t for t in ws.ask("tools/list")["result"]["tools"]}
+    assert ("outputSchema" in tools["execute_code"]) == (version >= "2025-06-18")
+    answer = call(ws, "execute_code", language="shell", code="echo 42")
+    assert answer["content"][0]["text"] == "42\n" and ("structuredContent" in answer) == (version >= "2025-06-18")
 
 
 def test_progress_comes_on_the_way(ws):
