@@ -239,14 +239,17 @@ static void places_are_shared_with_all_executions(void **state)
 
 /* Deadlines. */
 
+/* It was interrupted in this turn of the loop: what follows comes in a later one. */
 static struct execution *overdue(struct fixture *f, struct session *session, uint32_t *ret_id)
 {
+	struct box *box = box_of(f, session);
 	struct execution *e;
 
 	f->code.timeout_us = 20 * USEC_PER_MS;
 	e = execute(f, session);
-	*ret_id = begin(box_of(f, session));
-	pass(f, 40 * USEC_PER_MS);
+	*ret_id = begin(box);
+	while (fake_exec_of(box, *ret_id)->signals == 0)
+		loop_run_once(f->loop, true);
 	assert_int_equal(record_of(e).state, EXECUTION_RUNNING);
 	return e;
 }
@@ -293,7 +296,6 @@ static void runner_that_does_not_is_killed_and_replaced(void **state)
 	expect_status(e, EXEC_TIMEOUT);
 	assert_true(record_of(e).session_reset);
 	assert_int_equal(record_of(e).outcome->signal, SIGKILL);
-	assert_true(clock_us() - since < 2 * USEC_PER_SEC);
 	/* The next is on its way to a new runner in the same box. */
 	expect_state(session, SESSION_RUNNING);
 	assert_int_not_equal(fake_exec_last(box)->runner, 1);
@@ -312,8 +314,8 @@ static void answer_that_crosses_the_kill_costs_the_runner(void **state)
 	uint32_t id;
 
 	e = overdue(f, session, &id);
-	pass(f, 520 * USEC_PER_MS);
-	assert_int_equal(fake_exec_of(box, 1)->signo, SIGKILL);
+	while (fake_exec_of(box, 1)->signo != SIGKILL)
+		pass(f, 10 * USEC_PER_MS);
 	done(box, id, 0);
 	expect_status(e, EXEC_TIMEOUT);
 	assert_true(record_of(e).session_reset);
@@ -330,7 +332,8 @@ static void agent_that_does_not_report_the_kill_costs_the_box(void **state)
 
 	e = overdue(f, session, &id);
 	queued = execute(f, session);
-	pass(f, 1600 * USEC_PER_MS);
+	while (record_of(e).state != EXECUTION_ENDED)
+		pass(f, 10 * USEC_PER_MS);
 	expect_status(e, EXEC_TIMEOUT);
 	expect_status(queued, EXEC_CRASHED);
 	expect_state(session, SESSION_FAILED);

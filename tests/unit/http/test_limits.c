@@ -219,7 +219,7 @@ static void a_body_that_drips_is_cut(void **state)
 	bool open =
 		peer_say(f->loop, fd, "POST /x HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n");
 
-	while (open && clock_us() - start_us < TIMEOUT_US * 4) {
+	while (open && clock_us() - start_us < PEER_PATIENCE_US) {
 		open = peer_say(f->loop, fd, "y");
 		peer_turn(f->loop);
 	}
