@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sanitized.h"
 #include "guest/filter.h"
 #include "guest/landlock.h"
 
@@ -90,20 +91,28 @@ struct limit {
 	uint64_t value;
 };
 
+/* What a sanitizer maps for itself counts as data, and a worker, which executes nothing, has it. */
+static uint64_t data_limit(const struct drop_plan *plan)
+{
+	bool unlimited = plan->setup->data_limit == 0 || (SANITIZED && !plan->notify);
+
+	return unlimited ? UINT64_MAX : plan->setup->data_limit;
+}
+
 static int step_limits(const struct drop_plan *plan)
 {
 	const struct msg_setup *s = plan->setup;
 	const struct limit limits[] = {
-		{RLIMIT_CORE,       0					 },
-		{RLIMIT_NOFILE,     s->nofile                                 },
-		{RLIMIT_NPROC,      s->nproc                                  },
-		{RLIMIT_FSIZE,      s->fsize                                  },
-		{RLIMIT_DATA,       s->data_limit ? s->data_limit : UINT64_MAX},
-		{RLIMIT_MEMLOCK,    64 * KIB                                  },
-		{RLIMIT_MSGQUEUE,   64 * KIB                                  },
-		{RLIMIT_SIGPENDING, 4096                                      },
-		{RLIMIT_RTPRIO,     0					 },
-		{RLIMIT_NICE,       0					 },
+		{RLIMIT_CORE,       0               },
+		{RLIMIT_NOFILE,     s->nofile       },
+		{RLIMIT_NPROC,      s->nproc        },
+		{RLIMIT_FSIZE,      s->fsize        },
+		{RLIMIT_DATA,       data_limit(plan)},
+		{RLIMIT_MEMLOCK,    64 * KIB        },
+		{RLIMIT_MSGQUEUE,   64 * KIB        },
+		{RLIMIT_SIGPENDING, 4096            },
+		{RLIMIT_RTPRIO,     0               },
+		{RLIMIT_NICE,       0               },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
