@@ -39,6 +39,10 @@ def pytest_runtest_makereport(item, call):
         report.longrepr = f"skipped although everything must work: {report.longrepr}"
 
 
+#: What is left over stays: waiting longer for it to go costs nothing but where it does not.
+PATIENCE_S = 60
+
+
 def _witness():
     """A set of facts: what is new in a later look is left over. Other daemons on the host, and tests
     that run beside these, are not looked at."""
@@ -88,9 +92,9 @@ def nothing_is_left(request, reports):
         shared.settle()
         shared.rest()
         host.wait_until(
-            lambda: _descriptors(shared) <= descriptors, 10, "descriptors of the daemon given back"
+            lambda: _descriptors(shared) <= descriptors, PATIENCE_S, "descriptors of the daemon given back"
         )
-    host.wait_until(lambda: not _witness() - before, 10, lambda: f"nothing left: {_witness() - before}")
+    host.wait_until(lambda: not _witness() - before, PATIENCE_S, lambda: f"nothing left: {_witness() - before}")
 
 
 def _descriptors(daemon):

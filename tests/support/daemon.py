@@ -153,7 +153,7 @@ class Daemon:
                 return ("127.0.0.1", int(digits))
         raise AssertionError(f"no address in the log: {self.log()}")
 
-    def settle(self, seconds=10):
+    def settle(self, seconds=60):
         """Wait until no box is left below the engine and no group of one."""
         host.wait_until(lambda: not self.box_pids(), seconds, "processes of boxes gone")
         host.wait_until(lambda: not self.groups(), seconds, lambda: f"groups gone: {self.groups()}")
