@@ -101,7 +101,8 @@ def _descriptors(daemon):
     if not daemon or daemon.process.poll() is not None:
         return (0, 0)
     try:
-        return (host.fd_count(daemon.pid), host.fd_count(daemon.engine_pid))
+        # Of each zygote, which stays, the engine has a socket and the process.
+        return (host.fd_count(daemon.pid), host.fd_count(daemon.engine_pid) - 2 * len(daemon.zygote_pids()))
     except PermissionError:
         # An undumpable process of our own id hides its descriptors from us.
         return (0, 0)

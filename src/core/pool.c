@@ -366,6 +366,7 @@ static bool make(struct pool *pool)
 	m->all = pool->all;
 	m->asked_us = clock_us();
 	exec_make_box_id(spec.id);
+	spec.spare = spec.keep;
 	if (box_create(pool->all->config.driver, &spec, &events, &m->box, &err) < 0) {
 		log_debug("no box for a pool: %s", err.msg);
 		pool->failures++;

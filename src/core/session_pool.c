@@ -40,7 +40,8 @@ bool session_take_box(struct session *session, const struct policy_decision *dec
 	struct session_service *s = session->service;
 	struct pool_hit hit;
 
-	if (!pools_take(pools_of(session), decision, session->tenant, &hit))
+	if (s->config.config->pools_session_floor == 0 ||
+	    !pools_take(pools_of(session), decision, session->tenant, &hit))
 		return false;
 	session_owner_name_box(session, box_id(hit.box));
 	session->box = hit.box;
@@ -130,7 +131,8 @@ void session_service_prepare(struct session_service *s)
 	struct error err = {0};
 
 	/* What is not to be had is nothing to make ready. */
-	if (session_find_template(s, &request, &err) < 0 ||
+	if (s->config.config->pools_session_floor == 0 ||
+	    session_find_template(s, &request, &err) < 0 ||
 	    exec_choose(s->config.execs, exec_tenant(s->config.execs, NULL), NULL, &stack, &err) <
 	            0 ||
 	    policy_decide_session(s->rules, &stack, &request, &decision, &err) < 0)

@@ -68,7 +68,7 @@ static const struct setting table[] = {
 
 	{"pools.enabled",    SETTING_BOOL, AT(pools_enabled), "true",  0, 0,    "Make boxes before they are asked for"},
 	{"pools.floor",      SETTING_UINT, AT(pools_floor),   "2",     0, 64,   "Boxes of each usual kind that always wait: of each language with the default limits"},
-	{"pools.session_floor", SETTING_UINT, AT(pools_session_floor), "1", 0, 64, "Boxes with a runner that always wait for persistent sessions of the usual kind: with the default template, language and limits"},
+	{"pools.session_floor", SETTING_UINT, AT(pools_session_floor), "1", 0, 64, "Boxes with a runner that always wait for persistent sessions of the usual kind: with the default template, language and limits; 0: sessions get no boxes that waited"},
 	{"pools.max",        SETTING_UINT, AT(pools_max),     "32",    1, 1024, "Boxes that wait, of all kinds"},
 	{"pools.max_memory", SETTING_SIZE, AT(pools_memory_bytes), "512Mi", 1 * MI, 1 * TI, "Memory that they use, together; no more are made beyond that"},
 	{"pools.max_age",    SETTING_DURATION, AT(pools_age_us),  "10m", SEC, 24 * HOUR, "One that has waited for so long is made anew"},

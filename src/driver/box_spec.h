@@ -50,6 +50,7 @@ struct box_spec {
 	enum box_network network;
 	bool exec_tmp; /* /tmp may hold programs */
 	bool keep;     /* outlives the daemon, where the driver can; see box_adopt */
+	bool spare;    /* with keep: nobody's, and does not, before box_give */
 	/* Its first program is wanted from a zygote, where the driver has them: the command that
 	 * makes one, and what it has imported. "": no. */
 	char zygote[BOX_ZYGOTE_LEN];

@@ -185,6 +185,9 @@ void box_give(struct box *box, const struct box_events *events, const char *requ
 	/* What is too long is no name of ours. */
 	if (request_id)
 		(void)!str_copy(box->spec.request_id, BOX_REQUEST_LEN, request_id);
+	if (box->spec.spare && box->driver->ops->claim)
+		box->driver->ops->claim(box);
+	box->spec.spare = false;
 }
 
 int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len, struct error *err)

@@ -95,6 +95,8 @@ struct driver_ops {
 	void (*leave)(struct driver *d);
 	/* May be NULL: not supported. A failure that shows later ends the box as on_lost. */
 	int (*freeze)(struct box *box, bool frozen, struct error *err);
+	/* May be NULL. A spare box is somebody's: from now on it is kept. By box_give. */
+	void (*claim)(struct box *box);
 	/* The kernel's counters, now. */
 	void (*counters)(struct box *box, enum counters_for purpose,
 	                 struct box_counters *ret_counters);
@@ -141,7 +143,7 @@ int box_prepare(struct box *box, const struct prepare_plan *plan,
                 struct error *err) attr_must_check;
 /**
  * box_give - from now on the box is somebody else's: @events are the ones that are called, and
- * @request_id (NULL: none) is whom log lines name.
+ * @request_id (NULL: none) is whom log lines name. A spare one is kept from now on.
  */
 void box_give(struct box *box, const struct box_events *events, const char *request_id);
 /**

@@ -273,6 +273,7 @@ static const struct driver_ops native_ops = {
 	.settle = native_settle,
 	.leave = native_leave,
 	.freeze = native_box_freeze,
+	.claim = native_box_claim,
 	.counters = native_box_counters,
 	.destroy = native_box_destroy,
 	.free = native_free,

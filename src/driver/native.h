@@ -163,6 +163,7 @@ int native_box_create(struct driver *d, const struct box_spec *spec,
 int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
                      struct box **ret_box, bool *ret_frozen, struct error *err);
 int native_box_freeze(struct box *box, bool frozen, struct error *err);
+void native_box_claim(struct box *box);
 void native_box_counters(struct box *box, enum counters_for purpose,
                          struct box_counters *ret_counters);
 void native_box_destroy(struct box *box);

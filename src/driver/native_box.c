@@ -226,6 +226,8 @@ static struct engine_request create_request(const struct native_box *b)
 		request.flags |= ENGINE_FLAG_EXEC_TMP;
 	if (b->base.spec.keep)
 		request.flags |= ENGINE_FLAG_KEEP;
+	if (b->base.spec.keep && b->base.spec.spare)
+		request.flags |= ENGINE_FLAG_SPARE;
 	static_assert(sizeof(request.root) == sizeof(b->base.spec.root), "so are roots");
 	if (b->base.spec.root[0])
 		request.flags |= ENGINE_FLAG_IMAGE;
@@ -287,6 +289,15 @@ int native_box_freeze(struct box *box, bool frozen, struct error *err)
 	if (b->freeze_seq == 0)
 		return error_set(err, ERR_UNAVAILABLE, 0, "millibox-engine is gone");
 	return 0;
+}
+
+void native_box_claim(struct box *box)
+{
+	struct native_box *b = native_box(box);
+	struct engine_request request = request_for(b, ENGINE_CLAIM);
+
+	/* 0: the engine has just died; reading its socket will tell. */
+	(void)!native_send(native_of(b), &request);
 }
 
 void native_box_frozen(struct native_box *b)

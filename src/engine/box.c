@@ -221,7 +221,9 @@ void boxes_end_all(struct boxes *boxes)
 /* One whose making is not over has nothing in it that would be worth it. */
 bool box_is_kept(const struct box *box)
 {
-	return (box->build.plan.flags & ENGINE_FLAG_KEEP) && box->state == BOX_RUNNING &&
+	const uint32_t mask = ENGINE_FLAG_KEEP | ENGINE_FLAG_SPARE;
+
+	return (box->build.plan.flags & mask) == ENGINE_FLAG_KEEP && box->state == BOX_RUNNING &&
 	       box->destroy_seq == 0;
 }
 

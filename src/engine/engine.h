@@ -68,6 +68,8 @@ enum engine_op {
 	ENGINE_KEPT,    /* as CREATED, of a box that was kept; its agent has a new stream */
 	ENGINE_ADOPTED, /* there are no more */
 	ENGINE_ZYGOTE,  /* request: have a zygote from now on; no answer unless it is refused */
+	ENGINE_CLAIM, /* request: a box with ENGINE_FLAG_SPARE is somebody's from now on; no answer
+	               */
 	ENGINE_OP_COUNT
 };
 
@@ -88,7 +90,8 @@ enum engine_flag {
 	ENGINE_FLAG_EXEC_TMP = 1u << 1,       /* /tmp may hold programs */
 	ENGINE_FLAG_KEEP = 1u << 2,           /* outlives its daemon: see custody */
 	ENGINE_FLAG_IMAGE = 1u << 3,          /* on the root that is named, not on the host's */
-	ENGINE_FLAGS_ALL = (1u << 4) - 1,
+	ENGINE_FLAG_SPARE = 1u << 4, /* with KEEP: nobody's yet, and is not kept until CLAIM */
+	ENGINE_FLAGS_ALL = (1u << 5) - 1,
 	/* Never of a request: a zygote is ready to make the first program of this box. */
 	ENGINE_FLAG_INJECT = 1u << 31,
 };

@@ -232,6 +232,7 @@ static const struct {
           [ENGINE_FREEZE] = {true,  check_freeze },
 	[ENGINE_ADOPT] = {false, check_destroy},
           [ENGINE_END] = {false, check_destroy},
+	[ENGINE_CLAIM] = {true,  check_destroy},
 };
 
 static int check_box_id(const struct engine_request *req, bool has_box, struct error *err)

@@ -283,6 +283,15 @@ static void do_adopt(struct server *s, const struct engine_request *req)
 	send_reply(s, &reply, NULL, 0);
 }
 
+/* One that has ended meanwhile says so itself. */
+static void do_claim(struct server *s, const struct engine_request *req)
+{
+	struct box *box = boxes_find(&s->boxes, req->box_id);
+
+	if (box)
+		box->build.plan.flags &= ~(uint32_t)ENGINE_FLAG_SPARE;
+}
+
 static void do_end(struct server *s, const struct engine_request *req attr_unused)
 {
 	s->stopping = true;
@@ -299,6 +308,7 @@ static const struct {
           [ENGINE_FREEZE] = {do_freeze,  false},
 	[ENGINE_ADOPT] = {do_adopt,   false},
           [ENGINE_END] = {do_end,     true },
+	[ENGINE_CLAIM] = {do_claim,   true },
 };
 
 /* The one request of another size. */

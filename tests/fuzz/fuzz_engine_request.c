@@ -24,8 +24,9 @@ static void check_accepted(const struct engine_request *req)
 
 	require(memchr(req->box_id, '\0', sizeof(req->box_id)));
 	require(!strpbrk(req->box_id, "/."));
-	require(req->seq != 0 && ((req->op > ENGINE_OP_NONE && req->op <= ENGINE_FREEZE) ||
-	                          req->op == ENGINE_ADOPT || req->op == ENGINE_END));
+	require(req->seq != 0 &&
+	        ((req->op > ENGINE_OP_NONE && req->op <= ENGINE_FREEZE) ||
+	         req->op == ENGINE_ADOPT || req->op == ENGINE_END || req->op == ENGINE_CLAIM));
 	if (req->op != ENGINE_CREATE)
 		return;
 	require(req->box_id[0] != '\0');

@@ -171,6 +171,29 @@ def test_a_session_from_a_pool_outlives_a_killed_daemon_and_the_pool_does_not(ow
         assert s.delete().status == 200
 
 
+def test_an_engine_does_not_stay_for_boxes_that_wait(own):
+    """They are nobody's: with nothing else to keep it ends with its daemon. A session is what it stays for."""
+    d = own(config="sessions:\n  survive: 600s\n")
+    wait_for_member(Client(d.socket))
+    engine = d.engine_pid
+    d.kill()
+    host.wait_until(lambda: not host.is_alive(engine), 20, "the engine has ended")
+    d.start()
+    client = Client(d.socket)
+    wait_for_member(client)
+    session = create(client)  # it is kept from here on, though nothing was done in it
+    wait_for_member(client)
+    engine, before = d.engine_pid, agents_of(d)
+    assert len(before) == 2
+    d.kill()
+    host.wait_until(lambda: sum(host.is_alive(pid) for pid in before) == 1, 20, "one of them is left")
+    assert host.is_alive(engine)
+    d.start()
+    session.client = Client(d.socket)
+    assert session.run("6 * 7")["result"] == 42
+    assert session.delete().status == 200
+
+
 def test_a_daemon_that_leaves_its_sessions_leaves_no_pool(own):
     d = own(config="sessions:\n  survive: 30s\n  keep_on_stop: true\n")
     client = Client(d.socket)

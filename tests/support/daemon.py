@@ -60,7 +60,7 @@ class Daemon:
             # As many as the usual kinds have, so that their number is the same whatever a test asks for.
             env.setdefault("MILLIBOX_POOLS_FLOOR", "2")
             env.setdefault("MILLIBOX_POOLS_MAX", str(self.SPARES))
-            # A runner that waits can't be told from one of a session that a test has left behind.
+            # None for sessions: a runner that waits can't be told from one of a session that a test has left behind.
             env.setdefault("MILLIBOX_POOLS_SESSION_FLOOR", "0")
         if is_sanitized():
             # Its stderr is read, and its filter lets it open no file that it does not know.

@@ -134,7 +134,7 @@ def ids(pid):
 
 
 def fd_count(pid):
-    """Open descriptors, but for those of groups that exist: of boxes that live, or made ahead."""
+    """Open descriptors, but for those of groups that exist: of boxes that live, or made ahead, and of zygotes."""
     names = os.listdir(f"/proc/{pid}/fd")
     return len(names) - sum(_is_group(f"/proc/{pid}/fd/{name}") for name in names)
 
@@ -144,7 +144,7 @@ def _is_group(fd):
         target = os.readlink(fd)
     except OSError:
         return False
-    return "/box-" in target and not target.endswith(" (deleted)")
+    return ("/box-" in target or "/zygote-" in target) and not target.endswith(" (deleted)")
 
 
 def rss_kib(pid):

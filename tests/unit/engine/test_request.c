@@ -73,7 +73,8 @@ static void only_the_six_requests_are_operations(void **state)
 			req.box_id[0] = '\0';
 		r = check(&req, &err);
 		assert_int_equal(r, (op >= ENGINE_PROBE && op <= ENGINE_FREEZE) ||
-		                                    op == ENGINE_ADOPT || op == ENGINE_END
+		                                    op == ENGINE_ADOPT || op == ENGINE_END ||
+		                                    op == ENGINE_CLAIM
 		                            ? 0
 		                            : -1);
 	}
