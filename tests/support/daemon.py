@@ -161,15 +161,11 @@ class Daemon:
     def rest(self, seconds=5):
         """Wait until its pools are full, so that what it has open can be compared: each box that waits costs some. Not
         for ever: policies of a test may leave nothing to be made ahead."""
-        deadline = time.monotonic() + seconds
-        while host.POOLED and not self.restless and self._spares() < self.SPARES:
+        deadline, engine = time.monotonic() + seconds, self.engine_pid if host.POOLED else None
+        while engine and not self.restless and host.count_spares(engine) < self.SPARES:
             if time.monotonic() > deadline:
                 self.restless = True
-            time.sleep(0.01)
-
-    def _spares(self):
-        engine = self.engine_pid
-        return sum(host.is_spare(pid) for pid in host.children(engine) if host.cmdline(pid)[:1] == ["millibox-agent"]) if engine else 0
+            time.sleep(0.02)
 
     def stop(self, seconds=20):
         if self.process.poll() is None:

@@ -104,6 +104,11 @@ def is_spare(pid):
     return _waits(pid)
 
 
+def count_spares(engine):
+    """Boxes below an engine that wait in a pool."""
+    return sum(is_spare(pid) for pid in _children(engine) if cmdline(pid)[:1] == ["millibox-agent"])
+
+
 def _children(pid):
     """As children(), without a look at every process of the host."""
     try:
