@@ -130,6 +130,12 @@ class Soak:
         with self.lock:
             self.problems.append(text)
 
+    def told_of(self, answer):
+        """What the log of the daemon that gave it has about it: the next one begins another log."""
+        ident = answer.headers.get("X-Request-ID") or "-"
+        lines = [line for line in self.daemon.log().splitlines() if ident in line or "level=err" in line]
+        return "\n".join(lines[-12:])
+
     # What clients tell.
 
     def acknowledge(self, execution, session):
@@ -495,7 +501,7 @@ class Soak:
         print(f"soak: sessions made: {done.get('make', 0)}, deleted: {len(self.deleted)}; sizes: {sizes}")
         print(f"soak: kills: {self.kills}; checks: {self.checks}")
         for problem in self.problems[:20]:
-            print(f"soak: PROBLEM: {problem[:1500]}")
+            print(f"soak: PROBLEM: {problem[:4000]}")
         print("soak: fine" if not self.problems else f"soak: {len(self.problems)} problems", flush=True)
 
 

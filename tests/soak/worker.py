@@ -36,7 +36,7 @@ class Worker:
         answer = (client or self.client).request(method, path, body=body, headers=headers)
         self.soak.count(name)
         if answer.status >= 300 and answer.status not in TOLERATED:
-            self.soak.problem(f"{name}: {method} {path}: {answer}")
+            self.soak.problem(f"{name}: {method} {path}: {answer}\n{self.soak.told_of(answer)}")
         return answer
 
     def step(self):
