@@ -230,6 +230,10 @@ static void open_persistent(struct session *session)
 	if (r < 0 && session->state == SESSION_CREATING && err.code == ERR_NOT_FOUND) {
 		error_clear(&err);
 		lose_begun(session);
+		/* By another name: what the engine still has to say of the old one, that it is
+		 * gone, is not about this one. */
+		session_owner_name_box(session, NULL);
+		store_session_changed(session);
 		r = session_open(s, session, NULL, &err);
 	}
 	if (r == 0) {

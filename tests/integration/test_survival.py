@@ -131,6 +131,20 @@ def memory_available():
         return next(int(line.split()[1]) for line in f if line.startswith("MemAvailable:"))
 
 
+def test_sessions_that_were_being_made_are_made_by_the_next_daemon(mortal):
+    """Their boxes end with the daemon that asked for them; those of the next one are others."""
+    for _ in range(8):
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            made = list(pool.map(lambda _: Session(Client(mortal.socket), mode="persistent"), range(6)))
+        mortal.kill()
+        mortal.start()
+        for session in made:
+            session.client = Client(mortal.socket)
+            assert session.run("6 * 7")["result"] == 42, mortal.log()
+            assert session.delete().status == 200
+        assert mortal.process.poll() is None
+
+
 @pytest.mark.parametrize("obeys", [True, False])
 def test_what_nobody_was_promised_ends_before_what_is_asked_for_next(mortal, obeys):
     """One that is waited for and whose daemon is killed before it was written: it still runs in the box, unknown."""
