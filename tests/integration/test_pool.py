@@ -316,7 +316,7 @@ def test_target_follows_the_demand(own):
 
 
 def burst_one(daemon):
-    with daemon.client() as client:
+    with daemon.client(timeout=600) as client:  # hundreds of others are before it
         answer = client.post("/api/v1/execute", {"language": "python", "code": "print(6 * 7)"})
     if answer.status == 429:
         return "refused"
