@@ -353,7 +353,8 @@ static void what_is_wrong_closes_it(void **state)
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		char code[2] = {(char)(cases[i].code >> 8), (char)cases[i].code};
+		/* Ended as a string: it is also looked for as one. */
+		char code[3] = {(char)(cases[i].code >> 8), (char)cases[i].code, 0};
 
 		f->closed = 0;
 		open_ws(f);
