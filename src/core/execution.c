@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
 #include "core/execution_internal.h"
@@ -263,7 +264,8 @@ void executions_free(struct executions *all)
 	free(all);
 }
 
-/* exec_20261115_ab12cd34: 41 random bits are few enough to look whether they are taken. */
+/* exec_20261115_ab12cd34: 41 random bits are few enough to look whether they are taken. One that
+ * only the store knows is refused there. */
 static void make_id(struct executions *all, struct execution *e)
 {
 	char day[16];
@@ -505,7 +507,12 @@ static void insert_by_age(struct execution_owner *owner, struct execution *e)
 
 void executions_adopt(struct executions *all, struct execution *e)
 {
-	(void)!map_put(all->by_id, e->id, e); /* looked up before */
+	/* Another's has its id, and could not be written for that: the table has each once. */
+	if (map_put(all->by_id, e->id, e) < 0) {
+		log_warn("execution=%s is not read: another in memory has its id", e->id);
+		execution_free(e);
+		return;
+	}
 	e->owner = get_owner(all, e);
 	insert_by_age(e->owner, e);
 	count_ended(e);

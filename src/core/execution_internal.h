@@ -123,7 +123,8 @@ void execution_withdraw(struct execution *e, const struct error *err);
 void execution_was_stored(struct execution *e, const struct error *err);
 /** execution_was_written - a forgotten one may go now. */
 void execution_was_written(struct execution *e);
-/** executions_adopt - an ended one of the store; it is remembered like one that has just ended. */
+/** executions_adopt - an ended one of the store; it is remembered like one that has just ended. One
+ * whose id another tenant's in memory has is freed instead. */
 void executions_adopt(struct executions *all, struct execution *e);
 /** executions_enter - one that was read from the store and has not ended. */
 void executions_enter(struct executions *all, struct execution *e);

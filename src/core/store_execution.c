@@ -20,6 +20,10 @@
  *
  * Events are kept as kind and length of each: where their bytes are in the output of their stream
  * follows. So the numbers are the same after a restart.
+ *
+ * An id is random and short (its shape is a contract): it may be that of a row of long ago, which
+ * may be another tenant's. A write never changes a row that is not its own: it breaks a constraint,
+ * and nothing of it happens, its files included.
  */
 
 #define EVENT_LEN 5 /* kind, and length in four bytes, the lowest first */
@@ -71,12 +75,24 @@ static struct db_value bytes_of(const struct buf *b)
 	return b->len ? DB_BYTES(b->data, b->len) : DB_NULL;
 }
 
+/* To whoever waits: another attempt has another id. What the database said is in the log. */
+static const struct error *as_told(const struct error *err, struct error *taken)
+{
+	if (!err || err->code != ERR_CONFLICT)
+		return err;
+	(void)error_set(taken, ERR_UNAVAILABLE, 0, "the id of the execution is taken, try again");
+	return taken;
+}
+
 static void on_written(void *ctx, const struct error *err)
 {
 	struct execution *e = ctx;
 	struct store *s = e->all->store;
+	struct error taken = {0};
 
 	e->writing = NULL;
+	if (err && err->code == ERR_CONFLICT)
+		log_warn("execution=%s is not written: its id is another's", e->id);
 	if (!err) {
 		e->stored = true;
 		free(TAKE_PTR(e->request));
@@ -84,11 +100,11 @@ static void on_written(void *ctx, const struct error *err)
 	/* Refused: who waits for it is told, and nothing remains of it. */
 	if (err && e->hold) {
 		(void)store_was_written(s, err);
-		execution_was_stored(e, err);
+		execution_was_stored(e, as_told(err, &taken));
 		return;
 	}
 	if (e->hold || e->on_stored)
-		execution_was_stored(e, err);
+		execution_was_stored(e, as_told(err, &taken));
 	if (store_was_written(s, err) && list_is_empty(&e->dirty.node)) {
 		list_append(&s->executions, &e->dirty.node);
 		store_wants_flush(s, STORE_RETRY_US);
@@ -120,8 +136,10 @@ static int write_row(struct execution *e, struct error *err)
 		" key_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
 		" ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
 		" ON CONFLICT (id) DO UPDATE SET started_ms = excluded.started_ms,"
-		" begun = excluded.begun, completed_ms = excluded.completed_ms, status = "
-		"excluded.status,"
+		" begun = CASE WHEN tenant = excluded.tenant AND session_id = excluded.session_id"
+		" AND session_ms = excluded.session_ms AND created_ms = excluded.created_ms"
+		" THEN excluded.begun END," /* NULL is refused: it is somebody else's */
+		" completed_ms = excluded.completed_ms, status = excluded.status,"
 		" bytes = excluded.bytes, outcome = excluded.outcome,"
 		" failure = excluded.failure, report = excluded.report,"
 		" out = excluded.out, err = excluded.err, events = excluded.events,"
@@ -205,8 +223,10 @@ void store_execution_paused(struct execution *e)
 		return;
 	store_flush(s); /* the row itself comes first */
 	if (!db_write(s->db,
-	              &DB_SQL("UPDATE executions SET paused_ms = ?2 WHERE id = ?1", DB_TEXT(e->id),
-	                      DB_INT(e->paused_ms)),
+	              &DB_SQL("UPDATE executions SET paused_ms = ?2 WHERE id = ?1 AND tenant = ?3"
+	                      " AND session_id = ?4 AND created_ms = ?5",
+	                      DB_TEXT(e->id), DB_INT(e->paused_ms), DB_TEXT(e->tenant),
+	                      DB_TEXT(e->session_id), DB_INT(e->created_ms)),
 	              1, on_paused, s, &err))
 		log_error("write down a pause", &err);
 }

@@ -272,6 +272,84 @@ static void the_latest_of_a_session_is_found(void **state)
 	executions_free(other);
 }
 
+/* One of another tenant, in a table of its own, that was given the same id. */
+static struct execution *twin_of(struct rig *rig, struct executions *all, const struct execution *e)
+{
+	struct execution *twin = execution_new_blank(all);
+
+	executions_set_store(all, rig->store);
+	assert_int_equal(str_copy(twin->id, sizeof(twin->id), e->id), 0);
+	assert_int_equal(str_copy(twin->tenant, sizeof(twin->tenant), "other"), 0);
+	twin->session_id = xstrdup("theirs");
+	twin->request_id = xstrdup("");
+	twin->language = xstrdup("python");
+	twin->code = xstrdup("secret");
+	twin->code_len = 6;
+	twin->created_ms = e->created_ms + 1;
+	executions_enter(all, twin);
+	return twin;
+}
+
+static void expect_untouched(struct rig *rig)
+{
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM executions WHERE tenant = 'acme'"
+	                                 " AND out = CAST('mine' AS BLOB) AND paused_ms = 0"),
+	                 1);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM executions"), 1);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM files"), 0);
+}
+
+static void an_id_that_is_taken_changes_nothing_of_whose_it_is(void **state)
+{
+	struct rig *rig = *state;
+	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
+	struct outcome mine = {.driver = "fake"}, theirs = full_outcome();
+	struct execution *e = add(rig, false), *twin;
+
+	execution_output(e, OUTPUT_STDOUT, "mine", 4);
+	execution_ended(e, &mine, false);
+	rig_flush(rig);
+	twin = twin_of(rig, other, e);
+	execution_started(twin);
+	execution_paused(twin, 5);
+	rig_flush(rig);
+	assert_false(twin->stored);
+	execution_output(twin, OUTPUT_STDOUT, "theirs", 6);
+	execution_ended(twin, &theirs, false);
+	rig_flush(rig);
+	assert_false(twin->stored);
+	expect_untouched(rig);
+	/* Nobody gets the other's where both are known. */
+	assert_null(load(rig, other, "acme", e->id));
+	assert_ptr_equal(executions_find(other, "other", e->id), twin);
+	/* A control: its own row it does change. */
+	rig_sql(rig, "UPDATE executions SET out = NULL");
+	store_execution_changed(e);
+	rig_flush(rig);
+	expect_untouched(rig);
+	executions_free(other);
+}
+
+static void who_is_to_begin_with_a_taken_id_is_told(void **state)
+{
+	struct rig *rig = *state;
+	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
+	struct outcome mine = {.driver = "fake"};
+	struct execution *e = add(rig, false), *twin;
+	struct error err = {0};
+
+	execution_output(e, OUTPUT_STDOUT, "mine", 4);
+	execution_ended(e, &mine, false);
+	rig_flush(rig);
+	twin = twin_of(rig, other, e);
+	assert_int_equal(execution_begin(twin, on_begun, rig, &err), 1);
+	rig_wait(rig, 1);
+	assert_int_equal(rig->last.code, ERR_UNAVAILABLE);
+	assert_false(store_is_failing(rig->store)); /* it is not the disk */
+	expect_untouched(rig);
+	executions_free(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +359,8 @@ int main(void)
 		RIG_TEST(what_cannot_be_marked_does_not_begin),
 		RIG_TEST(files_go_with_their_execution),
 		RIG_TEST(the_latest_of_a_session_is_found),
+		RIG_TEST(an_id_that_is_taken_changes_nothing_of_whose_it_is),
+		RIG_TEST(who_is_to_begin_with_a_taken_id_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
