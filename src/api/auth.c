@@ -88,3 +88,11 @@ int auth_check(struct router *r, struct http_request *req, const struct route *r
 	refuse(req, &err, wait_us);
 	return -1;
 }
+
+int auth_holds(struct router *r, const struct principal *p, struct error *err)
+{
+	if (!r->parts.identity || identity_key_holds(r->parts.identity, p->key_id))
+		return 0;
+	return error_set(err, ERR_UNAUTHENTICATED, 0,
+	                 "the key was revoked or expired while the request was on its way");
+}

@@ -7,6 +7,9 @@
  * read.
  */
 
+#include "base/attr.h"
+
+struct error;
 struct http_request;
 struct principal;
 struct route;
@@ -19,5 +22,10 @@ struct router;
 int auth_check(struct router *r, struct http_request *req, const struct route *route);
 /** auth_ask - who asks at a route that asks nobody for a key; NULL: somebody. */
 const struct principal *auth_ask(struct router *r, struct http_request *req);
+/**
+ * auth_holds - once more, when the body is there or something was waited for: the key may have been
+ * revoked, and its tenant be gone or another one of the same name.
+ */
+int auth_holds(struct router *r, const struct principal *p, struct error *err) attr_must_check;
 /** auth_principal - who asks. */
 const struct principal *auth_principal(const struct http_request *req);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/load.h"
 
+#include "api/auth.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/str.h"
@@ -106,6 +107,8 @@ static void go_on(struct load *l)
 	http_set_gone(l->req, NULL, NULL);
 	if (error_is_set(&err))
 		reply_error(l->req, &err);
+	else if (auth_holds(l->router, &l->principal, &err) < 0)
+		reply_unauthenticated(l->req, &err);
 	else
 		l->route->handle(l->router, l->req, &l->args);
 	load_free(l);

@@ -89,13 +89,7 @@ int mcp_take_message(const struct mcp *mcp, const char *tenant, struct error *er
 
 bool mcp_key_is_valid(const struct mcp *mcp, const char *key_id)
 {
-	struct identity *identity = mcp->router->parts.identity;
-	const struct identity_key *key = key_id ? identity_find_key(identity, key_id) : NULL;
-	struct identity_key_info info = {0};
-
-	if (key)
-		identity_key_info(key, &info);
-	return !key_id || info.active;
+	return identity_key_holds(mcp->router->parts.identity, key_id);
 }
 
 static void check_streams(const struct mcp_session *s)

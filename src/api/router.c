@@ -347,7 +347,10 @@ static void on_request(void *ctx, struct http_request *req)
 	}
 	(void)router_match(route->path, http_path(req), &args);
 	args.principal = auth_principal(req);
-	load_then_handle(r, req, route, &args);
+	if (auth_holds(r, args.principal, &err) < 0)
+		reply_unauthenticated(req, &err);
+	else
+		load_then_handle(r, req, route, &args);
 }
 
 static void on_error(void *ctx, struct http_request *req, const struct error *err)

@@ -168,6 +168,13 @@ void identity_key_info(const struct identity_key *key, struct identity_key_info 
 	};
 }
 
+bool identity_key_holds(struct identity *identity, const char *id)
+{
+	const struct identity_key *key = id ? identity_find_key(identity, id) : NULL;
+
+	return !id || (key && is_active(key, clock_real_ms()));
+}
+
 struct identity_key *identity_add_key(struct identity *identity, const struct identity_key *key)
 {
 	struct identity_key *copy = NEW(struct identity_key);

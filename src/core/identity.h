@@ -86,6 +86,8 @@ struct identity_key_info {
 };
 
 struct identity_key *identity_find_key(struct identity *identity, const char *id);
+/** identity_key_holds - whether who came with it would still be let in; NULL: came without one. */
+bool identity_key_holds(struct identity *identity, const char *id);
 /** identity_key_at - the oldest first; NULL past the end. O(index). */
 struct identity_key *identity_key_at(struct identity *identity, size_t index);
 /** identity_key_next - the one behind @key; NULL: there is none. */

@@ -23,6 +23,10 @@ static const struct {
 	{"/proc/thread-self/net/netstat",       false, false},
 	{"/proc/thread-self/net/snmp6",         true,  false},
 	{"/proc/thread-self/net/ip6_flowlabel", true,  false},
+	{"/proc/thread-self/net/rt6_stats",     true,  false},
+	{"/proc/thread-self/net/ipv6_route",    true,  false},
+	{"/proc/thread-self/net/igmp",          true,  false},
+	{"/proc/thread-self/net/igmp6",         true,  false},
 };
 
 static void cut_after_line(struct buf *text, size_t start)

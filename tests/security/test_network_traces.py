@@ -2,6 +2,8 @@
 """NET-1, LC-4: a network namespace may serve one box after another; what a box did in it must not be found by the next."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -11,7 +13,7 @@ BOXES_AFTER = 40
 LOOK = """
 import json
 seen = {}
-for name in ('dev', 'snmp', 'netstat', 'snmp6', 'ip6_flowlabel', 'unix', 'tcp', 'udp'):
+for name in ('dev', 'snmp', 'netstat', 'snmp6', 'ip6_flowlabel', 'rt6_stats', 'igmp', 'igmp6', 'unix', 'tcp', 'udp'):
     try:
         seen[name] = open('/proc/self/net/' + name).read()
     except FileNotFoundError:
@@ -47,7 +49,12 @@ s = socket.socket(socket.AF_UNIX); s.bind('\\0' + NAME); s.listen()
 a, b = socket.socketpair()
 a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [s.fileno(), a.fileno(), b.fileno()]))])
 """
-USES = {"packet": PACKET, "connection": CONNECTION, "refused": REFUSED, "flow_label": FLOW_LABEL, "in_flight": IN_FLIGHT}
+# Sends nothing, but a route is made for it.
+CONNECTED = """
+import socket
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.connect(('::1', 9))
+"""
+USES = {"connected": CONNECTED, "packet": PACKET, "connection": CONNECTION, "refused": REFUSED, "flow_label": FLOW_LABEL, "in_flight": IN_FLIGHT}
 
 
 def look(client, before=""):
@@ -64,3 +71,28 @@ def test_the_next_box_finds_nothing(daemon, use):
         assert used != untouched, "control: what was done can be seen where it was done"
         for _ in range(BOXES_AFTER):
             assert look(client) == untouched
+
+
+JOINS = """
+import errno, socket, struct
+def attempt(*option):
+    s = socket.socket(socket.AF_INET6 if option[0] == 41 else socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        s.setsockopt(*option)
+        print('done')
+    except OSError as e:
+        print(errno.errorcode[e.errno])
+attempt(0, 35, socket.inet_aton('224.0.0.251') + socket.inet_aton('127.0.0.1'))
+attempt(41, 20, socket.inet_pton(socket.AF_INET6, 'ff01::fb') + struct.pack('=i', 1))
+"""
+
+
+def test_no_group_is_joined(daemon):
+    """The kernel tells the network of it some time after the socket was closed: in whoever's box it then is."""
+    with daemon.client() as client:
+        assert client.python(JOINS)["stdout"].split() == ["ENODEV", "ENODEV"]
+
+
+def test_control_groups_can_be_joined_outside():
+    outside = subprocess.run([sys.executable, "-c", JOINS], capture_output=True, text=True, check=True)
+    assert outside.stdout.split()[0] == "done"

@@ -214,6 +214,11 @@ static void only_harmless_sockets_are_allowed(void **state)
 		{NOTIFY,               SYS_setsockopt, {3, UPPER | 6, UPPER | 31}                },
 		{NOTIFY,               SYS_setsockopt, {3, SOL_SOCKET, SO_ATTACH_FILTER}         },
 		{ALLOW,                SYS_setsockopt, {3, 6, 1}                                 },
+		{ERR(ENODEV),          SYS_setsockopt, {3, 0, 35}                                },
+		{ERR(ENODEV),          SYS_setsockopt, {3, UPPER | 41, UPPER | 20}               },
+		{ALLOW,                SYS_setsockopt, {3, 0, 1}                                 },
+		{ERR(ENOPROTOOPT),     SYS_getsockopt, {3, SOL_SOCKET, 71}                       },
+		{ALLOW,                SYS_getsockopt, {3, SOL_SOCKET, SO_ERROR}                 },
 	};
 
 	(void)state;

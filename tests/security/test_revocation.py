@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AU: a key that is revoked ends what was begun with it, also a request that is still on its way."""
+
+import json
+import socket
+
+import pytest
+from support.daemon import Daemon
+from support.identity import V1, KeyClient, make_key, make_tenant
+
+
+@pytest.fixture
+def own():
+    d = Daemon(tcp=True).start()
+    yield d
+    d.stop()
+    d.remove()
+
+
+class Slow:
+    """A request whose body comes in two parts."""
+
+    def __init__(self, daemon, key, path, body):
+        data = json.dumps(body).encode()
+        self.rest = data[10:]
+        self.sock = socket.create_connection(daemon.tcp_address(), 20)
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        self.sock.sendall(head.encode() + data[:10])
+
+    def finish(self):
+        self.sock.sendall(self.rest)
+        answer = b""
+        while b"\r\n\r\n" not in answer and (piece := self.sock.recv(65536)):
+            answer += piece
+        self.sock.close()
+        return int(answer.split()[1])
+
+
+def revoke_all(admin, tenant):
+    for key in admin.get(f"{V1}/keys?tenant={tenant}").json["keys"]:
+        if key["tenant"] == tenant:
+            assert admin.request("DELETE", f"{V1}/keys/{key['id']}").status in (200, 204)
+
+
+def test_a_request_on_its_way_does_not_outlive_its_key(own):
+    with own.client() as admin:
+        make_tenant(admin, "acme")
+        key = make_key(admin, "acme")
+        code = {"language": "python", "code": "print(1)"}
+        control = Slow(own, key, f"{V1}/execute", code)
+        assert control.finish() == 200
+        begun = Slow(own, key, f"{V1}/execute", code), Slow(own, key, f"{V1}/sessions", {"mode": "persistent", "session_id": "mine"})
+        assert KeyClient(own.tcp_address(), key).get(f"{V1}/sessions").status == 200  # what was sent before is there
+        revoke_all(admin, "acme")
+        assert [request.finish() for request in begun] == [401, 401]
+
+
+def test_the_next_tenant_of_a_name_gets_nothing_of_the_last(own):
+    with own.client() as admin:
+        make_tenant(admin, "acme")
+        old = make_key(admin, "acme")
+        begun = Slow(own, old, f"{V1}/sessions", {"mode": "persistent", "session_id": "default"})
+        assert KeyClient(own.tcp_address(), old).get(f"{V1}/sessions").status == 200
+        revoke_all(admin, "acme")
+        assert admin.request("DELETE", f"{V1}/tenants/acme").status in (200, 204)
+        make_tenant(admin, "acme")
+        new = make_key(admin, "acme")
+        assert begun.finish() == 401
+        assert KeyClient(own.tcp_address(), new).get(f"{V1}/sessions/default").status == 404
