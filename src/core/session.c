@@ -364,6 +364,9 @@ static void end(struct session *session, enum session_state state, const char *r
 
 	session_set_state(session, state);
 	session->ended_ms = session->updated_ms;
+	/* Nothing runs in it any more: what may be secret, and large, is not kept for that long. */
+	str_list_free(session->env);
+	session->env = copy_env(NULL);
 	session->reason = xstrdup(reason);
 	session->resuming = false;
 	session_job_set_timer(session, 0);

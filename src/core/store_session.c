@@ -63,7 +63,10 @@ static void set_text(json_t *j, const char *name, const char *text)
 	(void)r;
 }
 
-/* Its template may change while it lives: it goes on with what it began with. */
+/* Its template may change while it lives: it goes on with what it began with. One that has ended
+ * does not go on, and there may be many of those: neither this nor its variables are kept of it. */
+#define WITHOUT_MADE_OF "json_remove(spec, '$.made_of', '$.made_of_ms')"
+
 static void set_made_of(json_t *j, const struct template *t)
 {
 	cleanup_free char *spec =
@@ -97,7 +100,8 @@ static char *encode_spec(const struct session *session)
 	if (session->image)
 		(void)json_object_set_new(j, "image_bytes",
 		                          json_integer((json_int_t)session->image->bytes));
-	set_made_of(j, session->template);
+	if (!session->ended_ms)
+		set_made_of(j, session->template);
 	text = json_dumps(j, JSON_COMPACT);
 	assert(text);
 	json_decref(j);
@@ -209,7 +213,8 @@ static int write_item(struct store_item *item)
 	                " reason = excluded.reason, executions = excluded.executions,"
 	                " idle_us = excluded.idle_us, history = excluded.history,"
 	                " dependencies = excluded.dependencies, notes = excluded.notes,"
-	                " env = excluded.env",
+	                " env = excluded.env, spec = CASE WHEN excluded.ended_ms IS NULL THEN spec"
+	                " ELSE " WITHOUT_MADE_OF " END",
 	                DB_TEXT(session->tenant), DB_TEXT(session->id), DB_INT(session->created_ms),
 	                DB_INT(session->updated_ms), DB_INT(session->active_ms),
 	                when(session->ended_ms), DB_TEXT(session_state_name(session->state)),
@@ -283,7 +288,8 @@ int store_session_delete(struct session *session, store_done_fn *fn, void *ctx, 
 		return -1;
 	return store_write(
 		s,
-		&DB_SQL("UPDATE sessions SET deleted = 1, ended_ms = coalesce(ended_ms, ?4)"
+		&DB_SQL("UPDATE sessions SET deleted = 1, ended_ms = coalesce(ended_ms, ?4),"
+	                " env = x'', spec = " WITHOUT_MADE_OF
 	                " WHERE tenant = ?1 AND id = ?2 AND created_ms = ?3",
 	                DB_TEXT(session->tenant), DB_TEXT(session->id), DB_INT(session->created_ms),
 	                DB_INT(clock_real_ms())),
@@ -515,7 +521,7 @@ int64_t store_end_lost(struct store *s, struct error *err)
 	               now),
 		DB_SQL("UPDATE sessions SET state = 'failed', ended_ms = ?1, updated_ms = ?1,"
 	               " reason = '" LOST_REASON "', history = history || 'failed ' || ?1 ||"
-	               " char(10) WHERE ended_ms IS NULL",
+	               " char(10), env = x'', spec = " WITHOUT_MADE_OF " WHERE ended_ms IS NULL",
 	               now),
 	};
 	cleanup_db_rows struct db_rows *rows = NULL;

@@ -247,6 +247,29 @@ def test_templates_that_were_answered_with_success_survive_a_kill(own):
         assert client.get(f"{path}/mine").status == 404
 
 
+def test_sessions_that_have_ended_keep_neither_variables_nor_template(own):
+    daemon = own()
+    with daemon.client() as client:
+        large = {f"V{i}": "t" * 1000 for i in range(20)}
+        made = client.post(f"{V1}/templates", {"id": "large", "name": "x", "image": "host", "default_env_vars": large})
+        assert made.status == 201, made.json
+        wide = {"template_id": "large", "env_vars": {"OWN": "s" * 1000}}
+        ended = [Session(client, mode="ephemeral", **wide) for _ in range(3)]
+        for session in ended[:2]:
+            session.act("terminate")
+        assert client.request("DELETE", ended[2].path).status in (200, 204)
+        lives = Session(client, mode="persistent", **wide)
+        lives.start("1")  # acknowledged: on the disk, with all that was queued before it
+        shown = client.get(ended[0].path).json
+        assert shown["env_vars"] == {} and shown["template_id"] == "large"
+        assert lives.info()["env_vars"] == wide["env_vars"]
+        with contextlib.closing(sqlite3.connect(f"file:{database(daemon)}?mode=ro", uri=True)) as db:
+            rows = dict(db.execute("SELECT id, length(env) + length(spec) FROM sessions").fetchall())
+    assert rows.pop(lives.id) > 21000
+    assert rows.keys() >= {s.id for s in ended[:2]}
+    assert all(size < 1000 for size in rows.values()), rows
+
+
 def test_an_execution_that_may_have_begun_is_not_run_again(own):
     """Killed as soon as it is acknowledged: it ran, or it is said to have crashed, and runs at most once."""
     daemon = own()
