@@ -125,11 +125,13 @@ static void lose_runner(struct session_runner *runner)
 	runner->unused = false;
 }
 
-/* The runner was killed as the run came, and has not looked at it: another one can do it. Once. */
+/* The runner was killed as the run came, and has not taken it: another one can do it. Once, and
+ * only if nobody's code was in that process, which could have looked at the run and left it where
+ * it was. */
 static bool can_begin_again(const struct session_job *job)
 {
-	return job->runner && job->phase == JOB_RUNNING && !job->retried && !job->resumed &&
-	       !job->stdin_late && job->session->state == SESSION_RUNNING;
+	return job->runner && job->was_unused && job->phase == JOB_RUNNING && !job->retried &&
+	       !job->resumed && !job->stdin_late && job->session->state == SESSION_RUNNING;
 }
 
 static void begin_again(struct session_job *job)
@@ -138,7 +140,6 @@ static void begin_again(struct session_job *job)
 
 	session_log(job->session, LOG_LEVEL_DEBUG, "its runner ended before it took the run");
 	job->retried = true;
-	job->reset |= !job->was_unused;
 	if (runner->id == job->runner_id)
 		runner->id = 0;
 	box_ack(job->session->box, job->id);

@@ -5,6 +5,7 @@ import concurrent.futures
 import contextlib
 import os
 import signal
+import time
 
 import pytest
 
@@ -265,3 +266,29 @@ def test_many_at_once(own):
     with d.client() as client:
         pool = of_sessions(client)
         assert pool["hits"] >= 4 and pool["hits"] + pool["misses"] == 24
+
+
+# A thread that an earlier run left: it keeps the interpreter to itself, looks at the next run without taking it, and ends.
+ROGUE = """
+import ctypes, sys, threading, time
+libc = ctypes.PyDLL(None)
+def rogue():
+    time.sleep(0.3)
+    sys.setswitchinterval(1000)
+    seen, until = ctypes.create_string_buffer(1), time.time() + 30
+    while libc.recv(3, seen, 1, 2 | 0x40) <= 0 and time.time() < until:
+        pass
+    libc.write(libc.open(b'/workspace/seen', 0o2101, 0o600), b'x', 1)
+    libc._exit(1)
+threading.Thread(target=rogue, daemon=True).start()
+"""
+
+
+def test_what_a_program_could_see_is_not_run_again(warm):
+    session = Session(Client(warm.socket), mode="persistent")
+    session.run(ROGUE)
+    time.sleep(1)  # it has the interpreter; nothing tells from outside
+    done = session.run("open('/workspace/seen', 'a').write('y')")
+    assert done["status"] != "success" and done["session_reset"] is True
+    assert session.run("open('/workspace/seen').read()")["result"] == "x"
+    assert session.delete().status == 200
