@@ -37,7 +37,8 @@ enum watch {
 
 struct server {
 	const struct host *host;
-	int sock; /* owned; -1 when the daemon is gone */
+	int sock;  /* owned; -1 when the daemon is gone */
+	bool deaf; /* the daemon hears nothing any more: what it has said is still heard */
 	int epoll;
 	bool stopping;
 	bool adoptable;        /* this daemon came after another, and has not asked yet */
@@ -49,7 +50,7 @@ static void lose_daemon(struct server *s)
 {
 	(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock, NULL);
 	s->sock = fd_close(s->sock);
-	s->adoptable = false;
+	s->deaf = s->adoptable = false;
 	/* Whoever comes next says which are wanted. */
 	zygotes_drop(&s->boxes.zygotes);
 	s->lease_end_us = clock_us() + s->host->custody.lease_ms * USEC_PER_MS;
@@ -60,13 +61,16 @@ static void send_reply(struct server *s, const struct engine_reply *reply, const
 {
 	int r;
 
-	if (s->sock < 0)
+	if (s->sock < 0 || s->deaf)
 		return;
 	r = fd_send(s->sock, reply, sizeof(*reply), fds, count);
 	if (r >= 0)
 		return;
 	log_info("the daemon is gone (%s)", strerror(-r));
-	lose_daemon(s);
+	/* Its last words may be that a box is somebody's: on_request reads them to their end, which
+	 * this makes sure of. */
+	s->deaf = true;
+	(void)shutdown(s->sock, SHUT_RDWR);
 }
 
 static struct engine_reply reply_to(enum engine_op op, uint32_t seq, const char *id)
@@ -332,7 +336,11 @@ static void on_request(struct server *s)
 	struct error err = {0};
 	ssize_t n = fd_recv(s->sock, bytes, sizeof(bytes), NULL, NULL);
 
-	if (n == 0 || n == -ECONNRESET) {
+	/* It was killed and had not heard all: told before its last words, which are still there,
+	 * and behind them the end. */
+	if (n == -ECONNRESET)
+		return;
+	if (n == 0) {
 		log_debug("the daemon closed its end");
 		lose_daemon(s);
 		return;
@@ -441,9 +449,6 @@ static int work(struct server *s)
 		boxes_end_all(&s->boxes);
 	/* After the events: only here boxes are freed and slots given back. */
 	timeout = boxes_work(&s->boxes);
-	/* Found to be gone while it was told something: what follows from that is due now. */
-	if (s->sock < 0 && lease < 0 && !s->stopping)
-		return 0;
 	return lease >= 0 && (timeout < 0 || lease < timeout) ? lease : timeout;
 }
 
