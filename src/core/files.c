@@ -5,13 +5,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/session_internal.h"
+#include "core/session_resume.h"
 #include "core/tenant.h"
 #include "io/loop.h"
 
 /*
  * Theory of operation. An operation belongs to its session and goes to the session's box at once,
- * built or not: the link keeps what an agent cannot hear yet. It waits here in one case only: the
- * box of an ephemeral session is going down with an execution, and the next is not made yet.
+ * built or not: the link keeps what an agent cannot hear yet. It waits here in two cases only: the
+ * box of an ephemeral session is going down with an execution, and the next is not made yet; and
+ * the box is an earlier daemon's that may have ended with it before it was ready (session_is_new).
  */
 
 struct file_op {
@@ -159,7 +161,9 @@ static int submit(struct file_op *op, struct error *err)
 	};
 	struct session *session = op->session;
 
-	if (session->box_leaving)
+	/* One that may turn out to be dead before anything was done in it is not trusted with it.
+	 */
+	if (session->box_leaving || session_is_new(session))
 		return 0; /* session_files_go_on does it */
 	if (!session->box && make_box(session, err) < 0)
 		return -1;

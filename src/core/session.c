@@ -166,7 +166,7 @@ static uint64_t next_end(const struct session *session)
 	uint64_t other = end;
 
 	if (session->state == SESSION_CREATING)
-		other = session->created_us +
+		other = session->making_us +
 		        session->service->config.execs->config.build_timeout_us;
 	else if (is_idle(session))
 		other = session->active_us + session->idle_us;
@@ -253,6 +253,7 @@ void session_wake(struct session *session)
 
 	session->created_us = on_own_clock(session->created_ms);
 	session->active_us = on_own_clock(session->active_ms);
+	session->making_us = clock_us();
 	session->paused_us = on_own_clock(session->steps_count > 0 ? last_step(session)->at_ms
 	                                                           : session->updated_ms);
 	session->timer = timer_new(loop, on_timer, session);
@@ -293,7 +294,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->timer = timer_new(s->config.loop, on_timer, session);
 	session->job_timer = timer_new(s->config.loop, session_job_timer, session);
 	session_touch(session);
-	session->created_us = session->active_us;
+	session->created_us = session->making_us = session->active_us;
 	session->created_ms = session->active_ms;
 	note_step(session);
 	return session;

@@ -248,9 +248,16 @@ static void on_lost(void *ctx, const struct error *err)
 	struct session *session = ctx;
 
 	session_log(session, LOG_LEVEL_DEBUG, "lost its box: %s", err->msg);
-	if (session_replace_box(session))
+	if (session_replace_box(session) || session_remake_box(session))
 		return;
 	session_box_lost(session, err);
+}
+
+/* Not where the daemon leaves: the next one does. */
+static bool is_remade(const struct session *session)
+{
+	return session->mode == SESSION_PERSISTENT && session->box_leaving && session->service &&
+	       !session->service->leaving && !session_is_over(session);
 }
 
 static void on_gone(void *ctx)
@@ -259,6 +266,11 @@ static void on_gone(void *ctx)
 	struct session_service *s = session->service;
 
 	session->box = NULL;
+	if (is_remade(session)) {
+		s->boxes--;
+		session_remade(session);
+		return;
+	}
 	session_prove(session);
 	session_drop_acks(session);
 	if (s) {
@@ -267,7 +279,8 @@ static void on_gone(void *ctx)
 		session_service_check_drained(s);
 	}
 	session_leave_root(session);
-	if (session->box_leaving && s && !session_is_over(session)) {
+	if (session->mode == SESSION_EPHEMERAL && session->box_leaving && s &&
+	    !session_is_over(session)) {
 		session_files_go_on(session);
 		session_pump(session);
 	}

@@ -408,6 +408,7 @@ int session_job_restore(struct session *session, struct execution *record,
 	struct exec_request r = effective_request(session, request);
 	struct policy_decision decision;
 	struct execution_info info;
+	struct session_job *job;
 
 	execution_info(record, &info);
 	r.code = (char *)info.code;
@@ -415,7 +416,9 @@ int session_job_restore(struct session *session, struct execution *record,
 	if (policy_decide(session->service->rules, &session->stack, &r, &decision, err) < 0)
 		return -1;
 	(void)!tenant_take_queued(session->account, NULL); /* it was let in before */
-	enqueue(job_new(session, record, &r, &decision), request->stdin_open);
+	job = job_new(session, record, &r, &decision);
+	job->past = true;
+	enqueue(job, request->stdin_open);
 	return 0;
 }
 

@@ -99,6 +99,7 @@ struct session {
 	struct policy_stack stack; /* references: what it was made under, whatever came since */
 	uint64_t idle_us, lifetime_us;
 	uint64_t created_us, active_us;
+	uint64_t making_us; /* CREATING: since when, by this daemon */
 	uint64_t created_ms, updated_ms, active_ms, ended_ms;
 	char *reason; /* owned */
 	bool deleted;
@@ -114,7 +115,8 @@ struct session {
 	struct box *box;   /* NULL before it was asked for and after it is gone */
 	bool unproven;     /* @box is of a pool, and nothing was done in it */
 	uint64_t pool_key; /* of that */
-	bool box_leaving;  /* ephemeral: @box was spent by an execution and is going down */
+	bool box_leaving; /* @box is going down, and the session goes on: ephemeral, it was spent by
+	                   * an execution; persistent, another is made (session_remake_box) */
 	struct list files; /* struct file_op, owned */
 	size_t files_count;
 	struct artifacts seen; /* files of its box as the last execution left them */

@@ -50,7 +50,8 @@ struct session_job {
 	struct session_runner *runner; /* NULL: a program of its own */
 	uint32_t runner_id, id;        /* in the box */
 	uint32_t dead_runner;          /* whose loss it tells; 0: none */
-	bool resumed;                  /* was begun under an earlier daemon */
+	bool past;                     /* was asked for under an earlier daemon */
+	bool resumed;                  /* was begun under it */
 	uint64_t past_queue_us;        /* resumed: how long it waited; COUNTER_UNKNOWN */
 	uint64_t stdin_taken;          /* resumed: what the agent has of the request's */
 	bool stdin_ended;              /* resumed: it takes no more */

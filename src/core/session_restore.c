@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
@@ -24,7 +25,9 @@
  *               be had any more, ends, and says so.
  *   executions  into the queues of their sessions, in the order in which they were asked for
  *   boxes       each persistent session takes over its own. One that is not there any more is lost:
- *               the session has failed, what it had not finished has crashed.
+ *               the session has failed, what it had not finished has crashed. One that was still
+ *               being made, or whose agent ended with its daemon because it was told nothing yet,
+ *               is made anew, at once or as soon as that is known (session_remake_box).
  *
  * What an ephemeral session was running is lost with its box, which nobody keeps, and so is what
  * may have begun: nothing is run twice. What is certain not to have begun is begun now.
@@ -201,7 +204,8 @@ static void lose_begun(struct session *session)
 	session->pumping = true; /* the queue is being walked */
 	LIST_FOREACH (job, &session->queue, struct session_job, node) {
 		execution_info(job->record, &info);
-		if (info.state != EXECUTION_RUNNING && !info.begun)
+		/* What we were asked for ourselves has not been given to any box yet. */
+		if (!job->past || (info.state != EXECUTION_RUNNING && !info.begun))
 			continue;
 		job->evidence.lost = true;
 		session_job_conclude(job);
@@ -218,23 +222,50 @@ static void open_ephemeral(struct session *session)
 	session_pump(session);
 }
 
+/* Nothing that stays was in the last one yet: another one is as good. Whether it had been ready for
+ * long enough to be given something, nobody knows. */
+static int open_anew(struct session *session, struct error *err)
+{
+	lose_begun(session);
+	/* By another name: what the engine still has to say of the old one, that it is gone, is not
+	 * about this one. */
+	session_owner_name_box(session, NULL);
+	store_session_changed(session);
+	return session_open(session->service, session, NULL, err);
+}
+
+bool session_remake_box(struct session *session)
+{
+	if (!session_is_new(session))
+		return false;
+	session->adopting = false;
+	session->box_leaving = true; /* files wait */
+	box_destroy(session->box);
+	return true;
+}
+
+void session_remade(struct session *session)
+{
+	struct error err = {0};
+
+	session->making_us = clock_us();
+	if (open_anew(session, &err) < 0) {
+		session_owner_drop_box(session);
+		session->box_leaving = false;
+		session_fail(session, &err);
+		return;
+	}
+	session_files_go_on(session);
+}
+
 static void open_persistent(struct session *session)
 {
-	struct session_service *s = session->service;
 	struct error err = {0};
-	int r;
+	int r = session_adopt_box(session, &err);
 
-	/* Nothing that stays was in it yet: another one is as good. Whether it had been ready for
-	 * long enough to be given something, nobody knows. */
-	r = session_adopt_box(session, &err);
 	if (r < 0 && session->state == SESSION_CREATING && err.code == ERR_NOT_FOUND) {
 		error_clear(&err);
-		lose_begun(session);
-		/* By another name: what the engine still has to say of the old one, that it is
-		 * gone, is not about this one. */
-		session_owner_name_box(session, NULL);
-		store_session_changed(session);
-		r = session_open(s, session, NULL, &err);
+		r = open_anew(session, &err);
 	}
 	if (r == 0) {
 		session_arm(session);

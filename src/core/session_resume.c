@@ -175,7 +175,13 @@ void session_on_resumed(void *ctx, uint32_t last_id)
 	session->adopting = false;
 	if (session->strangers > 0)
 		session_job_set_timer(session, SESSION_GRACE_US);
+	session_files_go_on(session);
 	session_pump(session);
+}
+
+bool session_is_new(const struct session *session)
+{
+	return session->adopting && session->state == SESSION_CREATING;
 }
 
 /* A box runs one at a time: whoever waits goes on. */

@@ -25,3 +25,13 @@ void session_kill_stranger(struct session *session);
 void session_job_resume(struct session_job *job);
 /** session_adopt_box - of a session that was restored. *err: it is lost. */
 int session_adopt_box(struct session *session, struct error *err) attr_must_check;
+/** session_is_new - its box is an earlier daemon's, and is not known to have ever been ready. */
+bool session_is_new(const struct session *session);
+/**
+ * session_remake_box - its box is lost. Return: whether it was one of session_is_new: it goes, and
+ * then session_remade is to be called.
+ */
+bool session_remake_box(struct session *session);
+/** session_remade - the old box is gone: the session goes on in another, or has failed for lack of
+ * one. */
+void session_remade(struct session *session);

@@ -146,12 +146,14 @@ static void on_injected(void *ctx, bool injected)
 /*
  * A box that ends while it is being built closes its stream, and the engine knows the reason
  * ("mount /proc: ..."), which is on its way: better to wait for it a moment than to say "ended".
+ * One that was adopted was built before, and there is none.
  */
 static void on_link_lost(void *ctx, const struct error *err)
 {
 	struct native_box *b = ctx;
 
-	if (b->state == NATIVE_BUILDING && err->code == ERR_AGENT_LOST && b->engine_has)
+	if (b->state == NATIVE_BUILDING && !b->adopted && err->code == ERR_AGENT_LOST &&
+	    b->engine_has)
 		timer_start(b->timer, NATIVE_REASON_TIMEOUT_US);
 	else
 		lose(b, err);

@@ -131,8 +131,6 @@ def memory_available():
         return next(int(line.split()[1]) for line in f if line.startswith("MemAvailable:"))
 
 
-# Known: of an ordinary user's boxes one that has hardly begun may be lost with the daemon; the session says so.
-@pytest.mark.xfail(not host.is_root(), reason="an agent that has hardly begun may end with its daemon", strict=False)
 def test_sessions_that_were_being_made_are_made_by_the_next_daemon(mortal):
     """Their boxes end with the daemon that asked for them; those of the next one are others."""
     for _ in range(8):
