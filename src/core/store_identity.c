@@ -122,34 +122,39 @@ static void on_deleted(void *ctx, const struct error *err)
 	d->fn(d->ctx, true, err);
 }
 
-/* What is not known is as if something were left. */
+/* It said that nothing is left. What is not known is as if something were: the clean-up finds it.
+ */
 static void on_looked(void *ctx, const struct db_rows *rows, const struct error *err)
 {
 	struct store_departure *d = ctx;
 
 	d->look = NULL;
-	d->fn(d->ctx, err || db_rows_count(rows) > 0, NULL);
+	d->fn(d->ctx, err || db_rows_count(rows) == 0, NULL);
 }
 
 /* What it had and was forgotten must not come back with its name; but nobody waits until years of
- * it are removed. */
+ * it are removed. It is marked as departed in any case: where the look that follows is not possible
+ * the clean-up finds the mark, and gives the name free. */
 int store_identity_delete_tenant(struct store *store, const struct tenant *t,
                                  struct store_departure *departure, struct error *err)
 {
 	const struct db_value name[] = {DB_TEXT(t->name)};
 	const struct db_statement steps[] = {
-		{"DELETE FROM api_keys WHERE tenant = ?1",                                                    name, 1},
+		{"DELETE FROM api_keys WHERE tenant = ?1",            name, 1},
 		{"DELETE FROM executions WHERE no IN (SELECT no FROM executions WHERE tenant = ?1"
 	         " LIMIT " DELETE_ROWS ")",
-	         name,											      1},
+	         name,						      1},
 		{"DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE tenant = ?1"
 	         " LIMIT " DELETE_ROWS ")",
-	         name,											      1},
-		{"INSERT INTO departed (name) SELECT ?1 WHERE EXISTS (SELECT 1 FROM executions"
-	         " WHERE tenant = ?1) OR EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1)", name, 1},
-		{"DELETE FROM tenants WHERE name = ?1",                                                       name, 1},
+	         name,						      1},
+		{"INSERT OR IGNORE INTO departed (name) VALUES (?1)", name, 1},
+		{"DELETE FROM tenants WHERE name = ?1",               name, 1},
 	};
-	const struct db_statement look = {"SELECT name FROM departed WHERE name = ?1", name, 1};
+	const struct db_statement look = {
+		"DELETE FROM departed WHERE name = ?1 AND NOT EXISTS (SELECT 1 FROM executions"
+		" WHERE tenant = ?1) AND NOT EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1)"
+		" RETURNING name",
+		name, 1};
 	struct error busy = {0};
 
 	departure->look = NULL;
@@ -158,7 +163,7 @@ int store_identity_delete_tenant(struct store *store, const struct tenant *t,
 	if (!db_write(store_db(store), steps, ARRAY_SIZE(steps), on_deleted, departure, err))
 		return -1;
 	departure->look =
-		db_read(store_db(store), &look, LOOK_MAX_BYTES, on_looked, departure, &busy);
+		db_change(store_db(store), &look, LOOK_MAX_BYTES, on_looked, departure, &busy);
 	return 0;
 }
 

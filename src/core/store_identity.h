@@ -47,7 +47,8 @@ void store_identity_used(struct store *store, const char *key_id, uint64_t now_m
 int store_identity_put_tenant(struct store *store, const struct tenant *tenant,
                               struct store_identity_done done, struct error *err) attr_must_check;
 /** store_identity_delete_tenant - with its keys and a bounded piece of what is known of its
- * sessions. Where that is not all it is marked as departed, and the clean-up goes on. */
+ * sessions. Where that is not all, or not known to be, it stays marked as departed, and the
+ * clean-up goes on. */
 int store_identity_delete_tenant(struct store *store, const struct tenant *tenant,
                                  struct store_departure *departure,
                                  struct error *err) attr_must_check;

@@ -172,6 +172,25 @@ static void a_long_past_is_left_to_the_clean_up(void **state)
 	other_done(&o);
 }
 
+static void what_could_not_be_looked_at_is_left_to_the_clean_up(void **state)
+{
+	struct rig *rig = *state;
+	struct leaving leaving = {rig, false};
+	struct store_departure departure = {on_left, &leaving, NULL};
+	struct tenant t = make_tenant();
+
+	assert_int_equal(store_identity_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	rig_wait(rig, 1);
+	db_set_queue_max(rig->store->db, 1); /* one job at a time: the look is refused */
+	assert_int_equal(store_identity_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
+	assert_null(departure.look);
+	rig_wait(rig, 2);
+	assert_false(error_is_set(&rig->last));
+	assert_true(leaving.left);
+	/* Whoever waits for the clean-up to give the name free waits for this. */
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM departed WHERE name = 'acme'"), 1);
+}
+
 static void a_tenant_that_cannot_be_written_stays(void **state)
 {
 	struct rig *rig = *state;
@@ -198,14 +217,33 @@ static void a_key_of_nobody_is_refused(void **state)
 	assert_int_equal(rig->last.code, ERR_CONFLICT);
 }
 
+static void a_key_that_comes_after_the_end_of_its_tenant_is_refused(void **state)
+{
+	struct rig *rig = *state;
+	struct leaving leaving = {rig, true};
+	struct store_departure departure = {on_left, &leaving, NULL};
+	struct tenant t = make_tenant();
+	struct identity_key key = make_key();
+
+	assert_int_equal(store_identity_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(store_identity_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
+	assert_int_equal(store_identity_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
+	rig_wait(rig, 3);
+	assert_int_equal(rig->last.code, ERR_CONFLICT);
+	assert_false(leaving.left);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM api_keys"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(every_field_comes_back),
 		RIG_TEST(a_tenant_goes_with_all_it_had),
 		RIG_TEST(a_long_past_is_left_to_the_clean_up),
+		RIG_TEST(what_could_not_be_looked_at_is_left_to_the_clean_up),
 		RIG_TEST(a_tenant_that_cannot_be_written_stays),
 		RIG_TEST(a_key_of_nobody_is_refused),
+		RIG_TEST(a_key_that_comes_after_the_end_of_its_tenant_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
