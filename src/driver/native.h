@@ -113,6 +113,9 @@ struct native_box {
 
 /** native_identity - a number of all that makes an engine what it is: its build and its options. */
 uint64_t native_identity(const struct native_config *config);
+/** native_is_of_past - no answer to what was asked last: it is about a box, whose end or failure
+ * may still be an earlier daemon's to hear. */
+bool native_is_of_past(const struct engine_reply *reply);
 /** native_probe - ask the engine at @sock what the host can do. */
 int native_probe(int sock, struct engine_probe *ret_probe, struct error *err) attr_must_check;
 /** native_wait_readable - Return: 0, -ETIMEDOUT, or another negative errno. */

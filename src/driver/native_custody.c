@@ -168,8 +168,8 @@ static int hear_kept(struct native *n, struct error *err)
 	else if (reply.op == ENGINE_KEPT)
 		r = take_kept(n, &reply, fds, count, err) < 0 ? -1 : 1;
 	else if (reply.op != ENGINE_ADOPTED)
-		/* GONE of something that was on its way out before; the rest is no answer. */
-		r = reply.op == ENGINE_GONE ? 1 : nonsense(err, "does not give its boxes");
+		/* Something that was on its way out before; the rest is no answer. */
+		r = native_is_of_past(&reply) ? 1 : nonsense(err, "does not give its boxes");
 	for (size_t i = 0; i < count; i++)
 		(void)fd_close(fds[i]);
 	return r;

@@ -232,23 +232,40 @@ static int check_probe(const struct engine_reply *reply, struct error *err)
 	return 0;
 }
 
-static int read_probe(int sock, struct engine_probe *ret_probe, struct error *err)
+bool native_is_of_past(const struct engine_reply *reply)
 {
-	struct engine_reply reply = {0};
-	int r = native_wait_readable(sock, clock_us() + NATIVE_PROBE_TIMEOUT_US);
+	return (reply->op == ENGINE_GONE || reply->op == ENGINE_FAILED) && reply->box_id[0] != '\0';
+}
+
+static int read_reply(int sock, uint64_t deadline, struct engine_reply *ret_reply,
+                      struct error *err)
+{
+	int r = native_wait_readable(sock, deadline);
 	ssize_t len;
 
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "it does not answer");
 	/* An engine that died without reading gives an error first, once, and then what it said. */
 	do
-		len = fd_recv(sock, &reply, sizeof(reply), NULL, NULL);
+		len = fd_recv(sock, ret_reply, sizeof(*ret_reply), NULL, NULL);
 	while (len == -ECONNRESET);
 	if (len == 0)
 		return error_set(err, ERR_UNAVAILABLE, 0, "it ended at once; its log says why");
-	if (len != (ssize_t)sizeof(reply))
+	if (len != (ssize_t)sizeof(*ret_reply))
 		return error_set(err, ERR_PROTOCOL, len < 0 ? (int)-len : 0,
 		                 "its answer has the wrong size");
+	return 0;
+}
+
+static int read_probe(int sock, struct engine_probe *ret_probe, struct error *err)
+{
+	uint64_t deadline = clock_us() + NATIVE_PROBE_TIMEOUT_US;
+	struct engine_reply reply = {0};
+
+	do
+		if (read_reply(sock, deadline, &reply, err) < 0)
+			return -1;
+	while (native_is_of_past(&reply));
 	if (reply.op == ENGINE_FAILED) {
 		reply.error.msg[sizeof(reply.error.msg) - 1] = '\0';
 		return error_set(err, ERR_UNAVAILABLE, reply.error.sys, "%.200s", reply.error.msg);

@@ -16,6 +16,7 @@
 /* How it behaves. Its exit status says what it was told. */
 enum manner {
 	WORKS,    /* answers PROBE, then waits for END or the end */
+	BUSY,     /* the same, but boxes of its last daemon's end meanwhile */
 	STRANGE,  /* the same, but it is another engine */
 	SILENT,   /* ends as soon as it was found */
 	NONSENSE, /* answers what nobody asked for */
@@ -42,6 +43,17 @@ static struct native_config config_in(const char *dir)
 	                              .lease_us = 1000000};
 }
 
+/* What the last daemon did not hear any more. */
+static void tell_of_past(int sock)
+{
+	struct engine_reply gone = {.op = ENGINE_GONE, .box_id = "b1"};
+	struct engine_reply failed = {.op = ENGINE_FAILED, .seq = 7, .box_id = "b2"};
+
+	if (fd_send(sock, &gone, sizeof(gone), NULL, 0) < 0 ||
+	    fd_send(sock, &failed, sizeof(failed), NULL, 0) < 0)
+		_exit(STATUS_BAD);
+}
+
 static void attr_noreturn play(int listener, const struct custodian *c, enum manner manner)
 {
 	struct engine_request request = {0};
@@ -60,6 +72,8 @@ static void attr_noreturn play(int listener, const struct custodian *c, enum man
 	                                                (manner == STRANGE)};
 	if (manner == NONSENSE)
 		reply.op = ENGINE_KEPT;
+	if (manner == BUSY)
+		tell_of_past(sock);
 	if (fd_send(sock, &reply, sizeof(reply), NULL, 0) < 0)
 		_exit(STATUS_BAD);
 	if (manner == NONSENSE)
@@ -144,6 +158,19 @@ static void custodian_that_is_ours_is_taken_over(void **state)
 }
 
 /* Other settings: it would hold us to other rules. It is told to end before ours begins. */
+static void custodian_that_tells_of_the_past_is_taken_over(void **state)
+{
+	struct custodian *c = *state;
+	struct native_engine engine = {.sock = -1, .pidfd = -1};
+
+	appoint(c, BUSY);
+	assert_true(native_find_custodian(&c->config, &engine));
+	assert_int_equal(engine.probe.boxes_max, 3);
+	(void)fd_close(engine.sock);
+	(void)fd_close(engine.pidfd);
+	assert_int_equal(status_of(c), STATUS_EOF);
+}
+
 static void custodian_of_other_settings_is_told_to_end(void **state)
 {
 	struct custodian *c = *state;
@@ -228,6 +255,13 @@ static void say(struct native_rig *rig, enum engine_op op)
 	assert_int_equal(fd_send(rig->engine, &reply, sizeof(reply), NULL, 0), 0);
 }
 
+static void say_of_another(struct native_rig *rig, enum engine_op op)
+{
+	struct engine_reply reply = {.op = op, .box_id = "b9"};
+
+	assert_int_equal(fd_send(rig->engine, &reply, sizeof(reply), NULL, 0), 0);
+}
+
 static int ask(struct native_rig *rig)
 {
 	error_clear(&rig->err);
@@ -245,7 +279,8 @@ static void boxes_are_told_adopted_and_what_nobody_wants_ends(void **state)
 
 	second.created.frozen = 1;
 	say_kept(rig, &first);
-	say(rig, ENGINE_GONE); /* of one that was on its way out */
+	say_of_another(rig, ENGINE_GONE); /* it was on its way out */
+	say_of_another(rig, ENGINE_FAILED);
 	say_kept(rig, &second);
 	say(rig, ENGINE_ADOPTED);
 	assert_int_equal(ask(rig), 0);
@@ -303,6 +338,9 @@ static void other_answers_are_refused(void **state)
 {
 	struct native_rig *rig = *state;
 
+	say(rig, ENGINE_FAILED);
+	assert_int_equal(ask(rig), -1);
+	assert_int_equal(rig->err.code, ERR_PROTOCOL);
 	say(rig, ENGINE_PROBED);
 	assert_int_equal(ask(rig), -1);
 	assert_int_equal(rig->err.code, ERR_PROTOCOL);
@@ -318,6 +356,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FIND(custodian_that_is_ours_is_taken_over),
+		FIND(custodian_that_tells_of_the_past_is_taken_over),
 		FIND(custodian_of_other_settings_is_told_to_end),
 		FIND(custodian_that_ends_meanwhile_is_none),
 		FIND(custodian_that_talks_nonsense_is_none),
