@@ -175,7 +175,7 @@ static const char *hint_of(CURLcode code)
 		"does not speak TLS as we do; if it has no certificate, its address begins with "
 		"http://";
 	static const char tls[] = "gives no answer of HTTP; if it has a certificate, its address "
-	                          "begins with https://";
+				  "begins with https://";
 	static const struct {
 		CURLcode code;
 		const char *hint;

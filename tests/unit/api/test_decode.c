@@ -234,8 +234,7 @@ static void an_unknown_field_is_named_with_the_nearest_known(void **state)
 	       "no such field");
 	refuse("{" GOOD ",\"resources\":{\"memroy\":1}}", ERR_UNKNOWN_FIELD, "resources.memroy",
 	       "'resources.memory'");
-	refuse("{" GOOD ",\"memory\":\"1Gi\"}", ERR_UNKNOWN_FIELD, "memory",
-	       "'resources.memory'");
+	refuse("{" GOOD ",\"memory\":\"1Gi\"}", ERR_UNKNOWN_FIELD, "memory", "'resources.memory'");
 	refuse("{" GOOD ",\"max_processes\":1}", ERR_UNKNOWN_FIELD, "max_processes",
 	       "'resources.max_processes'");
 	refuse("{" GOOD ",\"handler\":1}", ERR_UNKNOWN_FIELD, "handler", "no such field");
