@@ -524,6 +524,18 @@ void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), voi
 	server_check_quiet(s);
 }
 
+void http_cut_others(const struct http_request *req,
+                     bool (*fn)(void *ctx, const struct http_request *other), void *ctx)
+{
+	struct http_server *s = req->conn->server;
+	struct http_conn *c;
+
+	LIST_FOREACH (c, &s->conns, struct http_conn, node)
+		if (c->req && c->req != req && !c->ws && c->req->phase >= REQUEST_WAITING &&
+		    fn(ctx, c->req))
+			conn_cut(c);
+}
+
 size_t http_server_connections(const struct http_server *s)
 {
 	return s->conns_count;

@@ -215,3 +215,10 @@ void http_stream_begin(struct http_request *req, int status, const char *content
  * or when it is among the slowest and others need the room: the connection is then cut. */
 int http_stream_write(struct http_request *req, const char *data, size_t len) attr_must_check;
 void http_stream_end(struct http_request *req);
+
+/**
+ * http_cut_others - of the server that @req came to, connections whose request was handed over and
+ * @fn holds for are cut: its handler hears that the client has gone. Not @req's own, no WebSocket.
+ */
+void http_cut_others(const struct http_request *req,
+                     bool (*fn)(void *ctx, const struct http_request *other), void *ctx);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/auth.h"
 #include "api/change.h"
 #include "api/decode_identity.h"
 #include "api/internal.h"
@@ -114,6 +115,16 @@ void v1_key_create(struct router *r, struct http_request *req, const struct rout
 	}
 }
 
+/* What MCP serves ends by itself, and says so. */
+static bool has_lost_its_key(void *ctx, const struct http_request *req)
+{
+	struct router *r = ctx;
+	struct error err = {0};
+
+	return !str_has_prefix(http_path(req), "/mcp") &&
+	       auth_holds(r, auth_principal(req), &err) < 0;
+}
+
 void v1_key_revoke(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct identity_key *key = find(r, req, args);
@@ -129,6 +140,7 @@ void v1_key_revoke(struct router *r, struct http_request *req, const struct rout
 		return;
 	}
 	mcp_check_keys(r->mcp);
+	http_cut_others(req, has_lost_its_key, r);
 	identity_key_info(key, &info);
 	change_set_body(change, view_key(&info));
 }

@@ -67,3 +67,41 @@ def test_the_next_tenant_of_a_name_gets_nothing_of_the_last(own):
         new = make_key(admin, "acme")
         assert begun.finish() == 401
         assert KeyClient(own.tcp_address(), new).get(f"{V1}/sessions/default").status == 404
+
+
+def test_a_stream_does_not_outlive_its_key(own):
+    with own.client() as admin:
+        make_tenant(admin, "acme")
+        make_tenant(admin, "other")
+        code = "import time\nfor i in range(600):\n    print(i, flush=True)\n    time.sleep(0.1)"
+        streams = {}
+        for tenant in ("acme", "other"):
+            key = make_key(admin, tenant)
+            client = KeyClient(own.tcp_address(), key)
+            session = client.post(f"{V1}/sessions", {"mode": "persistent"}).json["session_id"]
+            execution = client.post(f"{V1}/sessions/{session}/execute", {"code": code}).json["execution_id"]
+            streams[tenant] = socket.create_connection(own.tcp_address(), 20)
+            head = f"GET {V1}/executions/{execution}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"
+            streams[tenant].sendall(head.encode())
+            assert b"stdout" in read_until(streams[tenant], b"stdout")
+        revoke_all(admin, "acme")
+        rest = read_to_end(streams["acme"])
+        assert b'"end"' not in rest and b'"data":"599' not in rest
+        assert b"stdout" in read_until(streams["other"], b"stdout")  # nobody else is disturbed
+
+
+def read_until(sock, word):
+    got = b""
+    while word not in got and (piece := sock.recv(65536)):
+        got += piece
+    return got
+
+
+def read_to_end(sock):
+    got = b""
+    try:
+        while piece := sock.recv(65536):
+            got += piece
+    except ConnectionResetError:
+        pass
+    return got
