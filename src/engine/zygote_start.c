@@ -130,7 +130,8 @@ static int make_groups(struct zygote *z, struct error *err)
 
 static int child_begin(struct build *b, struct error *err)
 {
-	const struct sigaction standard = {.sa_handler = SIG_DFL};
+	/* As the kernel has it: no handler, no flags, no mask. */
+	static const unsigned long standard[4];
 	const struct rlimit none = {0};
 	sigset_t empty;
 	int r;
@@ -138,9 +139,11 @@ static int child_begin(struct build *b, struct error *err)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0 || setsid() < 0 ||
 	    setrlimit(RLIMIT_CORE, &none) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "begin");
-	/* What the engine ignores the interpreter would leave ignored. */
+	/* What the engine ignores the interpreter would leave ignored. Not by sigaction(), which
+	 * leaves out two that the C library has for itself: whoever started the daemon may have
+	 * ignored those as well. */
 	for (int signo = 1; signo < NSIG; signo++)
-		(void)sigaction(signo, &standard, NULL);
+		(void)syscall(SYS_rt_sigaction, signo, standard, NULL, sizeof(standard[0]));
 	(void)sigemptyset(&empty);
 	(void)sigprocmask(SIG_SETMASK, &empty, NULL);
 	r = file_write_at(AT_FDCWD, "/proc/self/oom_score_adj", OOM_SCORE);

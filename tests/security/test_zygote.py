@@ -2,6 +2,7 @@
 """A program that a zygote made is what an executed one is: no more powers, nothing shared, nothing left."""
 
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -85,6 +86,20 @@ def daemon():
     assert d.process.poll() is None, f"the daemon died: {d.log()}"
     assert d.stop() == 0, d.log()
     d.remove()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def odd_signals():
+    """Whoever starts a daemon may ignore signals that the C library keeps for itself; programs inherit that."""
+    libc, RT_SIGACTION, IGNORE, DEFAULT = ctypes.CDLL(None), 13, 1, 0
+
+    def put(handler):
+        for number in (32, 33):
+            assert libc.syscall(RT_SIGACTION, number, (ctypes.c_ulong * 4)(handler, 0, 0, 0), None, 8) == 0
+
+    put(IGNORE)
+    yield
+    put(DEFAULT)
 
 
 @pytest.fixture(scope="module")
