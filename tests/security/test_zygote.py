@@ -375,9 +375,12 @@ def test_one_that_grows_is_replaced(make_daemon):
     with d.client() as c:
         started(c)
         before = set(d.zygote_pids())
-        for _ in range(40):
+
+        def another():
             assert c.python("print(42)")["stdout"] == "42\n"
-        host.wait_until(lambda: d.zygote_pids() and set(d.zygote_pids()) != before, 20, "another zygote")
+            return d.zygote_pids() and set(d.zygote_pids()) != before
+
+        host.wait_until(another, 60, "another zygote")
 
 
 def test_where_none_is_wanted_nothing_is_missed(make_daemon):
