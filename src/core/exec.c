@@ -156,9 +156,8 @@ static void tell_start(const struct exec *e)
 		                (double)e->outcome.start_us / 1e6);
 }
 
-static void leave(void *ctx)
+static void give_up(struct exec *e)
 {
-	struct exec *e = ctx;
 	struct scheduler *scheduler = &e->service->scheduler;
 
 	e->leaving = false;
@@ -170,6 +169,13 @@ static void leave(void *ctx)
 	} else {
 		scheduler_out(scheduler, &e->entry, clock_us());
 	}
+}
+
+static void leave(void *ctx)
+{
+	struct exec *e = ctx;
+
+	give_up(e);
 	reap(e);
 }
 
@@ -680,8 +686,7 @@ void exec_orphan(struct exec *e)
 	/* What is to be told of it needs the service. */
 	if (e->leaving) {
 		loop_cancel(e->service->config.loop, leave, e);
-		e->answering = true; /* it is freed below */
-		leave(e);
+		give_up(e);
 	}
 	e->muted = true;
 	e->answering = false;
