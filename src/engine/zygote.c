@@ -130,45 +130,6 @@ static bool clear_away(struct zygote *z)
 	return true;
 }
 
-static void work_on(struct zygotes *zygotes, struct zygote *z, uint64_t now)
-{
-	if (z->state == ZYGOTE_NONE || z->due_us > now)
-		return;
-	if (z->state == ZYGOTE_STARTING)
-		fail(zygotes, z, "not ready in time");
-	else if (z->state == ZYGOTE_READY && z->unanswered > 0)
-		fail(zygotes, z, "makes no child");
-	if (z->state == ZYGOTE_ENDING) {
-		if (!clear_away(z)) {
-			z->due_us = now + LOOK_AGAIN_US;
-			return;
-		}
-		set_state(z, z->dropped ? ZYGOTE_NONE : ZYGOTE_DOWN);
-		z->due_us = now + retry_after(z);
-	}
-	if (z->state == ZYGOTE_DOWN && z->due_us <= now)
-		start(zygotes, z, now);
-}
-
-static bool has_deadline(const struct zygote *z)
-{
-	return z->state != ZYGOTE_NONE && (z->state != ZYGOTE_READY || z->unanswered > 0);
-}
-
-uint64_t zygotes_work(struct zygotes *zygotes, uint64_t now)
-{
-	uint64_t next = UINT64_MAX;
-
-	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
-		struct zygote *z = &zygotes->all[i];
-
-		work_on(zygotes, z, now);
-		if (has_deadline(z) && z->due_us < next)
-			next = z->due_us;
-	}
-	return next;
-}
-
 /* Its memory, as far as it is not shared with files; 0 where that cannot be read. */
 static uint64_t size_of(const struct zygote *z)
 {
@@ -210,6 +171,8 @@ static void on_news(struct zygotes *zygotes, struct zygote *z, const struct inje
 	}
 	if (z->unanswered > 0)
 		z->unanswered--;
+	/* Behind many requests the last one waits longer than any child takes. */
+	z->due_us = clock_us() + FILL_TIMEOUT_US;
 	if (news->sys != 0) /* the box may have ended before */
 		log_debug("zygote %s: no child: %s", z->command, strerror(news->sys));
 	if (z->unanswered == 0 && is_spent(zygotes, z)) {
@@ -218,12 +181,10 @@ static void on_news(struct zygotes *zygotes, struct zygote *z, const struct inje
 	}
 }
 
-void zygotes_on_event(struct zygotes *zygotes, uint64_t value)
+/* What it has said until now. */
+static void hear(struct zygotes *zygotes, struct zygote *z)
 {
-	uint64_t index = value - zygotes->watch;
-	struct zygote *z = index < ENGINE_ZYGOTES_MAX ? &zygotes->all[index] : NULL;
-
-	while (z && z->sock >= 0) {
+	while (z->sock >= 0) {
 		struct inject_news news = {0};
 		ssize_t n = fd_recv(z->sock, &news, sizeof(news), NULL, NULL);
 
@@ -234,6 +195,57 @@ void zygotes_on_event(struct zygotes *zygotes, uint64_t value)
 		else
 			fail(zygotes, z, "ended");
 	}
+}
+
+void zygotes_on_event(struct zygotes *zygotes, uint64_t value)
+{
+	uint64_t index = value - zygotes->watch;
+
+	if (index < ENGINE_ZYGOTES_MAX)
+		hear(zygotes, &zygotes->all[index]);
+}
+
+static bool has_deadline(const struct zygote *z)
+{
+	return z->state != ZYGOTE_NONE && (z->state != ZYGOTE_READY || z->unanswered > 0);
+}
+
+static void work_on(struct zygotes *zygotes, struct zygote *z, uint64_t now)
+{
+	if (!has_deadline(z) || z->due_us > now)
+		return;
+	/* Whoever was held up together with it finds its answer and the end of its time at once. */
+	hear(zygotes, z);
+	if (z->state == ZYGOTE_READY && z->due_us > now)
+		return;
+	if (z->state == ZYGOTE_STARTING)
+		fail(zygotes, z, "not ready in time");
+	else if (z->state == ZYGOTE_READY && z->unanswered > 0)
+		fail(zygotes, z, "makes no child");
+	if (z->state == ZYGOTE_ENDING) {
+		if (!clear_away(z)) {
+			z->due_us = now + LOOK_AGAIN_US;
+			return;
+		}
+		set_state(z, z->dropped ? ZYGOTE_NONE : ZYGOTE_DOWN);
+		z->due_us = now + retry_after(z);
+	}
+	if (z->state == ZYGOTE_DOWN && z->due_us <= now)
+		start(zygotes, z, now);
+}
+
+uint64_t zygotes_work(struct zygotes *zygotes, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
+		struct zygote *z = &zygotes->all[i];
+
+		work_on(zygotes, z, now);
+		if (has_deadline(z) && z->due_us < next)
+			next = z->due_us;
+	}
+	return next;
 }
 
 int zygotes_define(struct zygotes *zygotes, const struct engine_zygote *req, struct error *err)
