@@ -58,13 +58,13 @@ def make_stdin():
     sys.stdin.mode = "r"
 
 
-def bind_leave(channel, gc, atexit):
-    """leave() as a closure: it uses no name that a program can change."""
-    getpid, write, close, end = posix.getpid, posix.write, posix.close, posix._exit
+def bind_leave(tell, gc, atexit):
+    """leave() as a closure: it uses no name that a program can change. @tell: says with what code it ends."""
+    getpid, close, end = posix.getpid, posix.close, posix._exit
     get_objects, exits, opaque = gc.get_objects, atexit._ncallbacks, [n for n in OPAQUE if n not in sys.modules]
     threads, get_trace, get_profile = sys.modules["_thread"]._count, sys.gettrace, sys.getprofile
     modules, module, reference = sys.modules, type(sys), sys.modules["_weakref"].ref
-    is_type, kind_of, has, show, said = isinstance, type, hasattr, str, b"done %d"
+    is_type, kind_of, has, show = isinstance, type, hasattr, str
     thaw, streams = gc.unfreeze, [sys.stdout, sys.stderr]
     before, pid = [], []
 
@@ -103,8 +103,7 @@ def bind_leave(channel, gc, atexit):
                 stream.flush()
             close(1)
             close(2)
-            if channel is not None:
-                write(channel, said % code)
+            tell(code)
         except BaseException:
             return
         end(code)
@@ -153,7 +152,8 @@ def wait(run):
     for name in set(sys.modules) - modules:
         del sys.modules[name]
     preload(wanted)
-    begin, leave, undo = bind_leave(channel, gc, atexit)
+    write, said = posix.write, b"done %d"
+    begin, leave, undo = bind_leave(lambda code: write(channel, said % code), gc, atexit)
     gc.collect()
     gc.freeze()
     posix.write(channel, b"ready")

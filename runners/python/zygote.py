@@ -29,7 +29,8 @@ def load(fd):
         getattr(library, name).restype = ctypes.c_size_t
     library.zygote_serve.argtypes = [ctypes.c_void_p]
     library.zygote_become.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-    library.zygote_serve.restype = library.zygote_become.restype = None
+    library.zygote_leaving.argtypes = [ctypes.c_int]
+    library.zygote_serve.restype = library.zygote_become.restype = library.zygote_leaving.restype = None
     box = ctypes.create_string_buffer(library.zygote_box_size())
     order = ctypes.create_string_buffer(library.zygote_order_size())
     return library, box, order, memoryview(order).cast("B")
@@ -138,9 +139,9 @@ def bind_run(run):
     names = globals()
     warm_up, bind_leave = names["warm"], names["bind_leave"]
 
-    def quick_end(gc, atexit):
-        """The end without the word, where there is nothing to see of an end."""
-        begin, leave, undo = bind_leave(None, gc, atexit)
+    def quick_end(tell, gc, atexit):
+        """The end of a process of which there is nothing to see at its end."""
+        begin, leave, undo = bind_leave(tell, gc, atexit)
         begin()
         return leave, undo
 
@@ -149,7 +150,7 @@ def bind_run(run):
 
 def serve(way):
     """Become a zygote. @way: run.py's names, or session.py's way of a run. Returns in a child, as the payload,
-    what ends its process quickly and what is to be done where it does not, or None."""
+    what ends its process quickly and what is to be done where it does not."""
     warm_up, quick_end = bind_run(way) if isinstance(way, dict) else (way, None)
     fd, *wanted = posix.environ.pop(VARIABLE).decode().split()
     posix.unsetenv(VARIABLE)
@@ -184,4 +185,5 @@ def serve(way):
     settle_locale(time, _locale)
     make_streams(_io, lines)
     gc.freeze()  # all this is no part of the program
-    return quick_end(gc, atexit) if quick_end else None
+    # One that waits for its program first (prepare.py) has another way to say its end.
+    return quick_end(library.zygote_leaving, gc, atexit) if quick_end and sys.argv[1] != "-" else (None, None)

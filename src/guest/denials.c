@@ -59,7 +59,12 @@ static int answer_one(struct denials *d)
 
 	if (notify_ioctl(d->fd, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
 		return errno == ENOENT || errno == EINTR ? 0 : -errno;
-	denials_count(d, (uint32_t)n.data.nr);
+	if (n.data.nr == SYS_exit_group) {
+		d->leaver = (int)n.pid;
+		d->leave_code = (int)(n.data.args[0] & 0xff); /* as wait would say it */
+	} else {
+		denials_count(d, (uint32_t)n.data.nr);
+	}
 	resp.id = n.id;
 	/* ENOENT: the caller was killed meanwhile. Nothing else can go wrong. */
 	(void)notify_ioctl(d->fd, SECCOMP_IOCTL_NOTIF_SEND, &resp);

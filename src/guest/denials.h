@@ -4,7 +4,8 @@
 /*
  * DOC: what the payload's filter refused. The kernel hands each refused call to the listener; the
  * answer is always EPERM, the number is counted. Nothing the payload passes is looked at: its
- * memory could change under our eyes.
+ * memory could change under our eyes. The one exception is a number in a register: the code of an
+ * exit_group() that is refused only to be heard (INJECT_LEAVING).
  */
 
 #include "base/attr.h"
@@ -24,6 +25,8 @@ struct denials {
 	int fd; /* owned: the listener, or -1 */
 	unsigned kinds;
 	struct denial_count counts[DENIALS_KINDS_MAX];
+	int leaver;     /* who said last that it ends, or 0 */
+	int leave_code; /* and with what */
 };
 
 /** denials_open - take the listener @fd, or -1 when there is none. */

@@ -194,13 +194,8 @@ static void take_done(struct agent *a, const char *word, size_t len)
 	int code = parse_done(word, len);
 
 	p->channel = fd_close(p->channel);
-	/* Where nothing else counts what it used, the kernel does when it has ended. */
-	if (code < 0 || a->setup.data_limit > 0)
-		return;
-	p->end_us = clock_us();
-	p->wait_status = code << 8; /* as wait would say it */
-	p->told = true;
-	p->state = PROC_DRAINING;
+	if (code >= 0)
+		proc_told(a, code);
 }
 
 int prepared_pump(struct agent *a)

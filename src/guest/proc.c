@@ -544,6 +544,19 @@ static int drain(struct agent *a)
 	return 0;
 }
 
+void proc_told(struct agent *a, int code)
+{
+	struct proc *p = &a->proc;
+
+	/* Where nothing else counts what it used, the kernel does when it has ended. */
+	if (a->setup.data_limit > 0)
+		return;
+	p->end_us = clock_us();
+	p->wait_status = code << 8; /* as wait would say it */
+	p->told = true;
+	p->state = PROC_DRAINING;
+}
+
 static int hear_process(struct agent *a, const struct pollfd *fds)
 {
 	const struct proc *p = &a->proc;
@@ -553,6 +566,15 @@ static int hear_process(struct agent *a, const struct pollfd *fds)
 	/* Ready or not: poll may have looked at it just before the exec and at the output just
 	 * after, and STARTED has to come first. */
 	return p->state == PROC_STARTING && !p->runner ? hear_child(a) : 0;
+}
+
+static void hear_leaver(struct agent *a)
+{
+	const struct proc *p = &a->proc;
+
+	/* Of its children nobody has a say about it. */
+	if (p->state == PROC_RUNNING && p->child.pid > 0 && p->denials.leaver == p->child.pid)
+		proc_told(a, p->denials.leave_code);
 }
 
 int proc_pump(struct agent *a, const struct pollfd *fds)
@@ -565,6 +587,7 @@ int proc_pump(struct agent *a, const struct pollfd *fds)
 	r = hear_process(a, fds);
 	if (p->state == PROC_PREPARING || p->state == PROC_PREPARED)
 		return r;
+	hear_leaver(a);
 	if (r >= 0 && p->state != PROC_IDLE && (p->in.room > 0 || fds[PROC_IN].revents))
 		r = input_pump(&p->in, &a->ch, p->id);
 	if (r < 0 || p->state == PROC_IDLE)

@@ -107,6 +107,8 @@ int proc_run_report(struct agent *a, const char *data, size_t len) attr_must_che
 void proc_run_over(struct agent *a, int wait_status, bool lost);
 /** proc_run_failed - the runner could not be started. */
 int proc_run_failed(struct agent *a, const struct error *err) attr_must_check;
+/** proc_told - the running program has said that it ends, with @code: nobody waits for that. */
+void proc_told(struct agent *a, int code);
 /** proc_fill_done - the facts that the kernel knows; the caller adds its own. */
 void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us);
 /** proc_signal - to everything in the box but the agent and its file operations, or beside runners

@@ -64,6 +64,14 @@ enum inject_flag {
 	INJECT_STDIN = 1u << 3,   /* one that was prepared: a pipe that may become its stdin */
 };
 
+/*
+ * Second argument of the exit_group() with which a child says that it ends, and with what. It is
+ * refused, and so the agent hears of it, from the kernel and without a descriptor that a program
+ * would see; then the child does end, which takes longer than its caller need wait. The kernel
+ * itself looks at the first argument only. payload.txt has the same number.
+ */
+#define INJECT_LEAVING 0x6c6c62646f6e65
+
 #define INJECT_WORDS_MAX (120 * 1024)
 
 /*

@@ -218,6 +218,12 @@ void zygote_become(const void *box, void *ret_order)
 	become(box, ret_order);
 }
 
+void zygote_leaving(int code)
+{
+	/* Refused everywhere; who hears it is told first. */
+	(void)syscall(SYS_exit_group, code, INJECT_LEAVING);
+}
+
 size_t zygote_box_size(void)
 {
 	return sizeof(struct fill);

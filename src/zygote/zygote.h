@@ -28,6 +28,11 @@ zygote_export void zygote_serve(void *ret_box);
  * zygote_words_offset the words.
  */
 zygote_export void zygote_become(const void *box, void *ret_order);
+/**
+ * zygote_leaving - tell the agent that this process ends now, with @code: so that whoever waits for
+ * that does not wait for its memory to be cleared away. The caller does end.
+ */
+zygote_export void zygote_leaving(int code);
 zygote_export size_t zygote_box_size(void);
 zygote_export size_t zygote_order_size(void);
 zygote_export size_t zygote_words_offset(void);

@@ -233,6 +233,26 @@ def test_control_the_zygote_itself_has_powers(daemon):
         assert os.readlink(f"/proc/{pid}/ns/{name}") != os.readlink(f"/proc/self/ns/{name}"), name
 
 
+SAY_LEAVING = """
+import ctypes, os, sys, time
+def say(code):
+    return ctypes.CDLL(None).syscall(ctypes.c_long(231), ctypes.c_long(code), ctypes.c_long(0x6c6c62646f6e65))
+"""
+
+
+@pytest.mark.skipif(not host.is_root(), reason="where nothing counts what a box uses its process is waited for")
+def test_who_says_that_it_ends_is_taken_at_its_word(client):
+    """As if it had ended: it may have said any code, and what it does after that nobody waits for."""
+    r = first(client, "zygote", SAY_LEAVING + "print('here', flush=True)\nsay(7)\ntime.sleep(60)\n")
+    assert (r["exit_code"], r["stdout"], r["denials"]) == (7, "here\n", []), r
+    assert r["metrics"]["duration_ms"] < 30_000
+
+
+def test_a_child_of_the_program_has_no_say_about_its_end(client):
+    r = first(client, "zygote", SAY_LEAVING + "if os.fork() == 0:\n    say(7)\n    os._exit(0)\nos.wait()\nprint('here')\n")
+    assert (r["exit_code"], r["stdout"]) == (0, "here\n"), r
+
+
 UNIQUE = {
     "random": "import random; print(random.random(), random.getrandbits(64))",
     "secrets": "import secrets; print(secrets.token_hex(16))",
