@@ -11,9 +11,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define LOCK_NAME "lock"
+#define LOCK_NAME     "lock"
+#define LOCK_PAUSE_NS (20 * 1000 * 1000)
+#define LOCK_TRIES    100 /* two seconds */
 
 /* Files of the daemon's own in its state directory. An earlier daemon may have had another id. */
 static const char *const state_files[] = {"millibox.db", "millibox.db-wal", "millibox.db-shm",
@@ -34,11 +37,28 @@ static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *e
 	return 0;
 }
 
+/*
+ * A daemon that was killed just now may have children that have not come to let go of what they
+ * inherited, its lock among it: a busy machine lets them wait. They end by themselves.
+ */
+static int lock_patiently(int fd)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+
+	for (int tries = LOCK_TRIES; flock(fd, LOCK_EX | LOCK_NB) < 0; tries--) {
+		if (errno != EWOULDBLOCK || tries <= 1)
+			return -errno;
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 int home_open_state(const char *dir, int *ret_fd, struct error *err)
 {
 	cleanup_close int fd = -1;
 	cleanup_close int lock = -1;
 	struct stat st;
+	int r;
 
 	if (open_dir(dir, 0700, &fd, err) < 0)
 		return -1;
@@ -48,8 +68,9 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 	lock = fd_open_at(fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 	if (lock < 0)
 		return error_set(err, ERR_CONFIG, -lock, "open %s/%s", dir, LOCK_NAME);
-	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
-		return error_set(err, ERR_CONFIG, errno == EWOULDBLOCK ? 0 : errno,
+	r = lock_patiently(lock);
+	if (r < 0)
+		return error_set(err, ERR_CONFIG, r == -EWOULDBLOCK ? 0 : -r,
 		                 "directory %.100s is in use by another daemon; give this one a "
 		                 "--state-dir, --socket and --listen of its own",
 		                 dir);

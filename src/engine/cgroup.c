@@ -149,14 +149,17 @@ int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
 	return 0;
 }
 
-/* flock alone does not do: the directory may have been removed by its owner in between. */
+/*
+ * flock alone does not do: the directory may have been removed by its owner in between, or, before
+ * it was locked, by an engine that sweeps what nobody has locked.
+ */
 static int lock_dir(int parent, const char *name)
 {
 	cleanup_close int dir = make_dir_at(parent, name);
 	struct stat mine, there;
 
 	if (dir < 0)
-		return dir;
+		return dir == -ENOENT ? -EBUSY : dir;
 	if (flock(dir, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	if (fstat(dir, &mine) < 0 || fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
