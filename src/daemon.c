@@ -360,7 +360,7 @@ static int give_up_root(struct daemon *d, struct error *err)
 		/* Who is in the group of the configured user may use the socket. */
 		if (lchown(socket, uid, gid) < 0)
 			return error_set(err, ERR_SYSTEM, errno, "give %s to its user", socket);
-		if (socket_guard_start(&d->guard, socket, err) < 0)
+		if (socket_guard_start(&d->guard, socket, d->state_lock, err) < 0)
 			return -1;
 	}
 	if (d->tls.cert && tls_guard_start(&d->tls_guard, d->config, err) < 0)

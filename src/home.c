@@ -39,7 +39,8 @@ static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *e
 
 /*
  * A daemon that was killed just now may have children that have not come to let go of what they
- * inherited, its lock among it: a busy machine lets them wait. They end by themselves.
+ * inherited, its lock among it: a busy machine lets them wait. They end by themselves. One of them
+ * keeps the lock on purpose, until it has removed the socket (socket_guard.h).
  */
 static int lock_patiently(int fd)
 {

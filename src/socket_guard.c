@@ -18,24 +18,27 @@
 
 #define GUARD_LINK 3
 #define GUARD_DIR  4
+#define GUARD_LOCK 5
 
 struct charge {
 	int link;
 	int dir;
+	int lock;
 	char *name;
 	struct stat socket;
 };
 
 static int move_fds(const struct charge *c)
 {
-	/* Above both places first, so that neither is in the other's way. */
-	int link = fcntl(c->link, F_DUPFD_CLOEXEC, GUARD_DIR + 1);
-	int dir = fcntl(c->dir, F_DUPFD_CLOEXEC, GUARD_DIR + 1);
+	/* Above all places first, so that none is in another's way. */
+	int link = fcntl(c->link, F_DUPFD_CLOEXEC, GUARD_LOCK + 1);
+	int dir = fcntl(c->dir, F_DUPFD_CLOEXEC, GUARD_LOCK + 1);
+	int lock = fcntl(c->lock, F_DUPFD_CLOEXEC, GUARD_LOCK + 1);
 
-	if (link < 0 || dir < 0 || dup3(link, GUARD_LINK, O_CLOEXEC) < 0 ||
-	    dup3(dir, GUARD_DIR, O_CLOEXEC) < 0)
+	if (link < 0 || dir < 0 || lock < 0 || dup3(link, GUARD_LINK, O_CLOEXEC) < 0 ||
+	    dup3(dir, GUARD_DIR, O_CLOEXEC) < 0 || dup3(lock, GUARD_LOCK, O_CLOEXEC) < 0)
 		return -errno;
-	if (close_range(GUARD_DIR + 1, ~0U, 0) < 0 || close_range(0, GUARD_LINK - 1, 0) < 0)
+	if (close_range(GUARD_LOCK + 1, ~0U, 0) < 0 || close_range(0, GUARD_LINK - 1, 0) < 0)
 		return -errno;
 	return 0;
 }
@@ -74,7 +77,8 @@ attr_noreturn static void guard_main(const struct charge *c)
 	do
 		n = read(GUARD_LINK, &byte, 1);
 	while (n > 0 || (n < 0 && errno == EINTR));
-	/* Another daemon may have put its own there meanwhile, and have got the same number. */
+	/* Another daemon, with other state and so not held up by the lock, may have put its own
+	 * there meanwhile, and have got the same number. */
 	if (fstatat(GUARD_DIR, c->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    now.st_ino == c->socket.st_ino && now.st_dev == c->socket.st_dev &&
 	    now.st_mtim.tv_sec == c->socket.st_mtim.tv_sec &&
@@ -104,12 +108,12 @@ static int fork_guard(struct socket_guard *g, struct charge *c, struct error *er
 	return error_set(err, ERR_SYSTEM, r, "fork");
 }
 
-int socket_guard_start(struct socket_guard *g, const char *path, struct error *err)
+int socket_guard_start(struct socket_guard *g, const char *path, int lock, struct error *err)
 {
 	cleanup_free char *dir_path = xstrdup(path);
 	cleanup_free char *name = xstrdup(path);
 	cleanup_close int dir = fd_open(dirname(dir_path), O_PATH | O_DIRECTORY, 0);
-	struct charge charge = {.dir = dir, .name = basename(name)};
+	struct charge charge = {.dir = dir, .lock = lock, .name = basename(name)};
 
 	*g = (struct socket_guard){.link = -1};
 	if (dir < 0)

@@ -5,12 +5,25 @@
 #include "base/fd.h"
 #include "http/server.h"
 #include "socket_guard.h"
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 struct place {
 	char dir[32], path[64];
 	int fd;
+	int lock; /* of whoever the guard is started by */
 };
+
+/* Another open file than the lock's own, as another daemon has it. */
+static int open_lock(const struct place *p)
+{
+	cleanup_free char *path = xasprintf("%s/lock", p->dir);
+	int fd = fd_open(path, O_RDWR | O_CREAT, 0600);
+
+	assert_true(fd >= 0);
+	return fd;
+}
 
 static void place_open(struct place *p)
 {
@@ -20,12 +33,18 @@ static void place_open(struct place *p)
 	assert_non_null(mkdtemp(p->dir));
 	(void)snprintf(p->path, sizeof(p->path), "%s/sock", p->dir);
 	assert_int_equal(http_listen_unix(p->path, 0600, &p->fd, &err), 0);
+	p->lock = open_lock(p);
+	assert_int_equal(flock(p->lock, LOCK_EX | LOCK_NB), 0);
 }
 
 static void place_close(struct place *p)
 {
+	cleanup_free char *lock = xasprintf("%s/lock", p->dir);
+
 	fd_close(p->fd);
+	fd_close(p->lock);
 	(void)unlink(p->path);
+	(void)unlink(lock);
 	assert_int_equal(rmdir(p->dir), 0);
 }
 
@@ -38,7 +57,7 @@ static void the_socket_is_removed_at_the_end(void **state)
 
 	(void)state;
 	place_open(&p);
-	assert_int_equal(socket_guard_start(&g, p.path, &err), 0);
+	assert_int_equal(socket_guard_start(&g, p.path, p.lock, &err), 0);
 	assert_int_equal(stat(p.path, &st), 0);
 	socket_guard_end(&g);
 	assert_int_equal(stat(p.path, &st), -1);
@@ -55,7 +74,7 @@ static void the_socket_of_a_successor_is_left_alone(void **state)
 
 	(void)state;
 	place_open(&p);
-	assert_int_equal(socket_guard_start(&g, p.path, &err), 0);
+	assert_int_equal(socket_guard_start(&g, p.path, p.lock, &err), 0);
 	/* The old inode stays in use by its name elsewhere, so that the new one differs. */
 	{
 		cleanup_free char *aside = xasprintf("%s/aside", p.dir);
@@ -70,10 +89,12 @@ static void the_socket_of_a_successor_is_left_alone(void **state)
 	place_close(&p);
 }
 
-/* Its daemon is a child that is killed without a word. */
+/* Its daemon is a child that is killed without a word. The next one gets the lock when the name is
+ * free. */
 static void the_socket_is_removed_also_when_its_daemon_is_killed(void **state)
 {
 	struct place p;
+	int next;
 	struct stat st;
 	int ready[2];
 	pid_t pid;
@@ -87,16 +108,21 @@ static void the_socket_is_removed_also_when_its_daemon_is_killed(void **state)
 		struct socket_guard g;
 		struct error err = {0};
 
-		if (socket_guard_start(&g, p.path, &err) < 0 || write(ready[1], "x", 1) != 1)
+		if (socket_guard_start(&g, p.path, p.lock, &err) < 0 ||
+		    write(ready[1], "x", 1) != 1)
 			_exit(1);
 		(void)pause();
 	}
 	assert_int_equal(read(ready[0], &byte, 1), 1);
+	/* Theirs alone from here on. */
+	next = open_lock(&p);
+	p.lock = fd_close(p.lock);
+	assert_int_equal(flock(next, LOCK_EX | LOCK_NB), -1);
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	for (int i = 0; i < 5000 && stat(p.path, &st) == 0; i++)
-		(void)usleep(1000);
+	assert_int_equal(flock(next, LOCK_EX), 0);
 	assert_int_equal(stat(p.path, &st), -1);
+	fd_close(next);
 	fd_close(ready[0]);
 	fd_close(ready[1]);
 	place_close(&p);
