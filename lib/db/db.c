@@ -203,8 +203,9 @@ static struct db_job *enqueue(struct db *db, struct db_job *job, struct error *e
 	db->queued_bytes += job->bytes;
 	pthread_mutex_lock(&db->lock);
 	list_append(&db->waiting, &job->node);
-	pthread_cond_signal(&db->changed);
 	pthread_mutex_unlock(&db->lock);
+	/* Without the lock, for which the thread would wait at once. */
+	pthread_cond_signal(&db->changed);
 	return job;
 }
 

@@ -159,6 +159,7 @@ static void spool_freep(struct spool **s)
 
 int spool_add(struct spool *s, const char *record, size_t len)
 {
+	bool wake = false;
 	int r = -ENOBUFS;
 
 	pthread_mutex_lock(&s->lock);
@@ -170,11 +171,13 @@ int spool_add(struct spool *s, const char *record, size_t len)
 		s->waiting.len += len + 1;
 		r = 0;
 		/* One that waits to try again is not woken: it would try too often. */
-		if (!s->failed)
-			pthread_cond_signal(&s->changed);
+		wake = !s->failed;
 	}
 	s->lost += r < 0;
 	pthread_mutex_unlock(&s->lock);
+	/* Without the lock, for which the thread would wait at once. */
+	if (wake)
+		pthread_cond_signal(&s->changed);
 	return r;
 }
 

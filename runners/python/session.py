@@ -95,6 +95,7 @@ def bind_loop(report):
     null = []
     sources = {}
     owed = []  # [id, exit code or None] of the run that has to be answered
+    to_tell = []  # its report
     count = [0, 0]  # runs, characters in sources
     late = set()  # threads of earlier runs
     streams = []
@@ -216,14 +217,13 @@ def bind_loop(report):
             except Exception:
                 pass  # closed, or nobody reads it
 
-    def say(text):
-        """One report, in pieces."""
-        if getpid() != pid:
-            return
-        data = text.encode()
-        head = b"report %d\n" % owed[0]
-        for start in range(0, len(data), PIECE_MAX):
-            send(head + data[start : start + PIECE_MAX])
+    def send_report(ident):
+        """What there was to tell, in pieces. With the answer, not before: whoever reads it is woken once."""
+        head = b"report %d\n" % ident
+        while to_tell:
+            data = to_tell.pop().encode()
+            for start in range(0, len(data), PIECE_MAX):
+                send(head + data[start : start + PIECE_MAX])
 
     def figures(value):
         """Pictures that a program left open without saving them: drawn, told and closed."""
@@ -263,7 +263,7 @@ def bind_loop(report):
         if error is not None:
             members.append('"error":' + error)
         if members:
-            say("{" + ",".join(members) + "}")
+            to_tell[:] = ("{" + ",".join(members) + "}",)
 
     def complain(text):
         """On stderr, whatever the program made of it."""
@@ -381,6 +381,7 @@ def bind_loop(report):
         point_at_null()
         flush()  # what could not be written must not be in the next answer
         try:
+            send_report(ident)
             send(b"done %d %d" % (ident, code))
         except OSError:
             leave(1)
@@ -392,6 +393,7 @@ def bind_loop(report):
             return
         ident, path, variables, args, fds = receive()
         owed[:] = ident, None
+        to_tell.clear()
         perform(path, variables, args, fds)
 
     def note(error):

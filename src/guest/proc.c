@@ -365,17 +365,31 @@ static int send_done(struct agent *a)
 	return msg_done_encode(&a->ch.out, p->id, &msg);
 }
 
+/* That is seen where the socket is read. */
+static bool is_host_gone(int r)
+{
+	return r == -EPIPE || r == -ECONNRESET;
+}
+
 /* What was started stays, and so do its pipes as long as somebody writes to them. */
 static int leave_run(struct agent *a)
 {
 	struct proc *p = &a->proc;
 	struct resident *runner = p->runner;
+	char source[sizeof(p->source)];
+	int r;
 
-	remove_source(a, p->source);
+	memcpy(source, p->source, sizeof(source));
 	for (size_t i = 0; i < WIRE_STREAM_COUNT; i++)
 		sinks_add(&a->sinks, TAKE_FD(p->out[i].fd));
 	proc_close(p);
-	return resident_settle(a, runner);
+	/* If the runner has ended too, the host learns both at once. */
+	r = resident_settle(a, runner);
+	/* The answer first: whoever waits for it need not wait for us to tidy up. */
+	if (r >= 0)
+		r = agent_flush(a);
+	remove_source(a, source);
+	return is_host_gone(r) ? 0 : r;
 }
 
 static int finish(struct agent *a)
@@ -390,18 +404,14 @@ static int finish(struct agent *a)
 		r = send_changed(a);
 	if (r >= 0)
 		r = send_done(a);
-	/* If the runner has ended too, the host learns both at once. */
 	if (r >= 0 && p->runner)
 		return leave_run(a);
 	/* The answer first: whoever waits for it need not wait for the rest to die. */
 	if (r >= 0)
 		r = agent_flush(a);
-	/* A host that is gone is seen where the socket is read. */
-	if (r == -EPIPE || r == -ECONNRESET)
-		r = 0;
 	proc_signal(a, SIGKILL);
 	proc_close(p);
-	return r;
+	return is_host_gone(r) ? 0 : r;
 }
 
 /* The child's words, until it executed its program. */
