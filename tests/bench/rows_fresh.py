@@ -96,12 +96,14 @@ def row_saturated(address, seconds=60, connections=16):
     return found | {"tail": round(percentile(samples, 99) / percentile(samples, 50), 1), "healthz_max_ms": round(max(delays), 1)}
 
 
+IMPORT_PANDAS = raw.execution(
+    "python", "import time\nt = time.perf_counter()\nimport pandas\nprint((time.perf_counter() - t) * 1000)", template_id="python-datascience")
+
+
 def row_pandas(address, rounds=20):
     """Pandas in the template: what `import pandas` costs inside a fresh box."""
-    code = "import time\nt = time.perf_counter()\nimport pandas\nprint((time.perf_counter() - t) * 1000)"
-    data = raw.execution("python", code, template_id="python-datascience")
     connection = raw.Connection(address)
-    status, body = connection.exchange(data)
+    status, body = connection.exchange(IMPORT_PANDAS)
     if status != 200 or SUCCESS not in body:
         return {"absent": body[:200].decode(errors="replace")}
     import json
@@ -109,5 +111,5 @@ def row_pandas(address, rounds=20):
     inside, whole = [], []
     for _ in range(rounds):
         time.sleep(0.05)
-        whole.append(timed(lambda: inside.append(float(json.loads(connection.exchange(data)[1])["stdout"]))))
+        whole.append(timed(lambda: inside.append(float(json.loads(connection.exchange(IMPORT_PANDAS)[1])["stdout"]))))
     return {"import": summary(inside), "whole": summary(whole)}
