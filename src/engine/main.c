@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/sanitized.h"
 #include "engine/internal.h"
 #include "engine/request.h"
 
@@ -24,6 +25,18 @@
  *   harden     nothing to dump, nothing to gain
  *   serve
  */
+
+#if SANITIZED
+/*
+ * Looking for leaks at the end takes ptrace. Where something else traces the engine it waits for
+ * ever, and who could be told so in the environment is started without one.
+ */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+#endif
 
 enum mode {
 	MODE_SERVE,
