@@ -14,7 +14,7 @@ PYTHON     ?= /usr/bin/python3
 RELEASE  := build-release
 SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run test check lint asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
+.PHONY: all run with-tests test check lint asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
 
 all: $(BUILD)/build.ninja ## build everything into ./build
 	meson compile -C $(BUILD)
@@ -25,31 +25,37 @@ $(BUILD)/build.ninja:
 setup-%:
 	@tools/setup $*
 
+# What is only needed for tests is neither installed nor built for it.
 run: setup-run ## set up, build, start the daemon: make run [LISTEN=127.0.0.1:8000]
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory all MESON_ARGS="-Dtests=disabled $(MESON_ARGS)"
 	@tools/run $(BUILD) $(LISTEN)
 
+# A build that was made without tests, by "run" or for want of a library, gets them.
+with-tests: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -t query tests/unit/base/test_base_error >/dev/null 2>&1 || meson configure $(BUILD) -Dtests=enabled
+	meson compile -C $(BUILD)
+
 test: setup-test ## set up, build, run all tests: as this user and as an ordinary one
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory with-tests
 	@$(PYTHON) tools/test $(BUILD)
 
 check: ## as test, and a skipped test is a failure
 	MILLIBOX_MUST_WORK=1 $(MAKE) test
 
 lint: setup-lint ## layers, style, format, clang-tidy, cppcheck, shellcheck, spelling
-	@CC=clang $(MAKE) --no-print-directory all BUILD=build-clang
+	@CC=clang $(MAKE) --no-print-directory with-tests BUILD=build-clang
 	@tools/lint build-clang
 
 asan: ## all tests with the address and undefined behaviour sanitizers
 	$(MAKE) test BUILD=build-asan MESON_ARGS="$(SANITIZE)"
 
 fuzz: setup-fuzz ## fuzz one target: make fuzz T=frame [SECONDS=60]
-	@CC=clang $(MAKE) -s build-fuzz/build.ninja BUILD=build-fuzz MESON_ARGS="-Dfuzz=true $(SANITIZE)"
+	@CC=clang $(MAKE) -s build-fuzz/build.ninja BUILD=build-fuzz MESON_ARGS="-Dfuzz=true -Dtests=disabled $(SANITIZE)"
 	@tools/fuzz build-fuzz "$(T)" $(SECONDS)
 
 # Somebody else's compiler may know warnings that ours does not.
 $(RELEASE)/build.ninja:
-	meson setup $(RELEASE) --buildtype=release -Dtests=false -Dwerror=false
+	meson setup $(RELEASE) --buildtype=release -Dtests=disabled -Dwerror=false
 
 bench: setup-bench $(RELEASE)/build.ninja ## measure against the peers that are installed
 	meson compile -C $(RELEASE)
@@ -77,4 +83,4 @@ clean: ## remove all build directories
 	rm -rf build build-asan build-clang build-fuzz $(RELEASE)
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
