@@ -63,7 +63,8 @@ static int keep_only_the_right(void)
 /* The child's whole life. */
 attr_noreturn static void guard_main(const struct charge *c)
 {
-	static const int deaf_to[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE};
+	static const int deaf_to[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
+	                              SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
 	struct stat now;
 	ssize_t n;
 	char byte;

@@ -382,6 +382,9 @@ def bind_loop(report):
         flush()  # what could not be written must not be in the next answer
         try:
             send_report(ident)
+        except OSError:
+            to_tell.clear()  # the answer is the exit code then
+        try:
             send(b"done %d %d" % (ident, code))
         except OSError:
             leave(1)

@@ -50,6 +50,7 @@ static const struct {
 	{"class ",              PYTHON,     1, false},
 	{"print(",              PYTHON,     3, true },
 	{"elif ",               PYTHON,     4, false},
+	{"assert ",             PYTHON,     3, false},
 	{"except",              PYTHON,     3, false},
 	{"__name__",            PYTHON,     6, true },
 	{"self.",               PYTHON,     2, true },
@@ -124,11 +125,68 @@ static bool has(const struct line *line, const char *word, bool anywhere)
 	return line->len >= len && memcmp(line->text, word, len) == 0;
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_word(char c)
+{
+	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_quote(char c)
+{
+	return c == '"' || c == '\'';
+}
+
+/* A number, and not the name of a command that begins with one. */
+static bool begins_number(const struct line *line)
+{
+	size_t digits = 0;
+
+	while (digits < line->len && is_digit(line->text[digits]))
+		digits++;
+	return digits > 0 && (digits == line->len || !is_word(line->text[digits]));
+}
+
+/* "6 * 7", "'a'.upper()", "[1, 2]", "(1 + 2)": no command begins like that. */
+static bool begins_value(const struct line *line)
+{
+	char first = line->len > 0 ? line->text[0] : '\0';
+	char second = line->len > 1 ? line->text[1] : ' ';
+
+	if (first == '[')
+		return is_word(second) || is_quote(second);
+	if (first == '(')
+		return is_digit(second) || is_quote(second);
+	return is_quote(first) || begins_number(line);
+}
+
+/* "len(x)", "math.sqrt(2)", but neither "name() {" nor "puts(x);". */
+static bool is_call(const struct line *line)
+{
+	char last = line->len > 0 ? line->text[line->len - 1] : '\0';
+	size_t at = 0;
+
+	while (at < line->len && (is_word(line->text[at]) || line->text[at] == '.'))
+		at++;
+	return at > 0 && at < line->len && line->text[at] == '(' && last != '{' && last != ';';
+}
+
+static bool begins_block(const struct line *line)
+{
+	return line->len > 1 && line->text[line->len - 1] == ':';
+}
+
 static void judge(const struct line *line, unsigned scores[LANGUAGE_COUNT])
 {
 	for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
 		if (has(line, signs[i].text, signs[i].anywhere))
 			scores[signs[i].language] += signs[i].weight;
+	/* What is of no command's form, and not of the others', is short Python. */
+	if (begins_value(line) || is_call(line) || begins_block(line))
+		scores[PYTHON] += 1;
 }
 
 static bool next_line(const char **at, const char *end, struct line *ret_line)

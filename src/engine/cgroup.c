@@ -155,9 +155,12 @@ int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
  */
 static int lock_dir(int parent, const char *name)
 {
-	cleanup_close int dir = make_dir_at(parent, name);
+	cleanup_close int dir = -1;
 	struct stat mine, there;
 
+	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	dir = open_dir_at(parent, name);
 	if (dir < 0)
 		return dir == -ENOENT ? -EBUSY : dir;
 	if (flock(dir, LOCK_EX | LOCK_NB) < 0)

@@ -44,22 +44,26 @@
 
 /* In order: a directory before what is in it. */
 static const char *const dirs[] = {
-	"dev",  "dev/shm", "etc",          "etc/ssl", "opt", "opt/millibox", "opt/millibox/runners",
-	"proc", "run",     "run/millibox", "tmp",     "usr", "var",          "workspace",
+	"dev",     "dev/shm", "etc",          "etc/fonts",
+	"etc/ssl", "opt",     "opt/millibox", "opt/millibox/runners",
+	"proc",    "run",     "run/millibox", "tmp",
+	"usr",     "var",     "workspace",
 };
 
 static const struct {
 	const char *path;
 	const char *text;
 } files[] = {
-	{"etc/passwd",        "root:x:0:0:root:/:/usr/sbin/nologin\n"
+	{"etc/passwd",           "root:x:0:0:root:/:/usr/sbin/nologin\n"
                        "user:x:1000:1000:user:/workspace:/bin/sh\n"
-                       "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"},
-	{"etc/group",         "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"                     },
-	{"etc/hosts",         "127.0.0.1 localhost millibox\n::1 localhost millibox\n"          },
-	{"etc/hostname",      "millibox\n"						      },
-	{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\n"    },
-	{"etc/resolv.conf",   ""								},
+                       "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"                      },
+	{"etc/group",            "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"                                        },
+	{"etc/hosts",            "127.0.0.1 localhost millibox\n::1 localhost millibox\n"                             },
+	{"etc/hostname",         "millibox\n"									 },
+	{"etc/nsswitch.conf",    "passwd: files\ngroup: files\nhosts: files\nservices: files\n"                       },
+	{"etc/resolv.conf",      ""										   },
+	{"etc/fonts/fonts.conf", "<?xml version=\"1.0\"?>\n<fontconfig><dir>/usr/share/fonts</dir>"
+                                 "<cachedir>/tmp/fontconfig</cachedir></fontconfig>\n"},
 };
 
 static const struct {

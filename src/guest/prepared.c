@@ -113,8 +113,10 @@ int prepared_run(struct agent *a, const struct msg_run *msg, struct error *err)
 	p->drain_ms = msg->drain_ms;
 	if (!msg->stdin_open)
 		input_close(&p->in);
-	/* What it was refused on its way here is not the program's doing. */
+	/* What it was refused, or said, on its way here is not the program's doing. */
+	denials_pump(&p->denials);
 	p->denials.kinds = 0;
+	p->denials.leaver = 0;
 	proc_note_start(a);
 	r = resident_send(p->channel, p->id, msg, err);
 	if (r < 0) {

@@ -470,7 +470,7 @@ void proc_watch(const struct agent *a, struct pollfd *fds)
 		fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
 	if (p->state == PROC_STARTING)
 		fds[PROC_STATUS].fd = p->child.status;
-	else if (p->channel >= 0)
+	else if (p->channel >= 0 && p->state != PROC_DRAINING)
 		fds[PROC_STATUS].fd = prepared_fd(a);
 	fds[PROC_DENIALS].fd = p->denials.fd;
 	if (p->state == PROC_PREPARING || p->state == PROC_PREPARED)

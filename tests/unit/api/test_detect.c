@@ -5,6 +5,46 @@
 #include "base/attr.h"
 #include <string.h>
 
+/* What people type to see whether it works. */
+static void short_ones_are_python_unless_they_are_commands(void **state)
+{
+	static const char *const python[] = {
+		"6*7",
+		"1/3",
+		"len(\"abc\")",
+		"sum([1,2])",
+		"[i for i in range(3)]",
+		"(1 + 2)*3",
+		"[1, 2]",
+		"\"a\".upper()",
+		"math.sqrt(2)",
+		"assert 1 == 1",
+		"42",
+		"'x' * 3",
+		"while True:\n  break",
+	};
+	static const char *const shell[] = {
+		"ls -l",
+		"git status",
+		"pwd",
+		"7z x archive",
+		"[ -f x ] && rm x",
+		"(cd x; make)",
+		"f() {\n  true\n}",
+		"make all",
+		"x=5",
+		"awk '{print length($1)}' f",
+		"[[ -f x ]]",
+		"echo \"print(1)\"",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(python); i++)
+		assert_string_equal(detect_language(python[i], strlen(python[i])), "python");
+	for (size_t i = 0; i < ARRAY_SIZE(shell); i++)
+		assert_string_equal(detect_language(shell[i], strlen(shell[i])), "shell");
+}
+
 static void programs_are_told_apart(void **state)
 {
 	static const struct {
@@ -40,7 +80,10 @@ static void programs_are_told_apart(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(programs_are_told_apart)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(programs_are_told_apart),
+		cmocka_unit_test(short_ones_are_python_unless_they_are_commands),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
