@@ -39,6 +39,14 @@ def test_the_value_of_the_last_expression_is_the_result(py):
     assert py.run("None")["result"] is None
 
 
+def test_a_report_that_cannot_be_sent_costs_the_report_only(py):
+    py.run("x = 41")
+    r = py.run("import socket\ns = socket.socket(fileno=3)\ns.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)\n"
+               "s.detach()\n'y' * 900_000")
+    assert (r["status"], r["exit_code"], r["session_reset"]) == ("success", 0, False), r
+    assert py.run("x += 1\nx")["result"] == 42
+
+
 def test_rich_values_come_in_their_media_types(py):
     r = py.run("class T:\n    def _repr_html_(self): return '<b>t</b>'\nT()")
     assert r["results"][0]["text/html"] == "<b>t</b>"
