@@ -103,13 +103,25 @@ static bool is_key(const char *key, size_t len)
 	return true;
 }
 
+/* Documents name settings with dots; whoever writes them so in a file meant the nesting. */
+static int refuse_key(const struct builder *b, unsigned line, const char *key, struct error *err)
+{
+	const char *dot = strchr(key, '.');
+
+	if (dot && is_key(key, (size_t)(dot - key)))
+		return refuse(b, line,
+		              "a dot means nesting: write '%.*s:' and, indented below it, '%.40s:'",
+		              (int)(dot - key), key, dot + 1);
+	return refuse(b, line, "a key is 1 to 64 letters, digits, '_' or '-'");
+}
+
 static int take_key(struct builder *b, const yaml_event_t *event, struct error *err)
 {
 	const char *text = (const char *)event->data.scalar.value;
 	unsigned line = line_of(&event->start_mark);
 
 	if (!is_key(text, event->data.scalar.length))
-		return refuse(b, line, "a key is 1 to 64 letters, digits, '_' or '-'");
+		return refuse_key(b, line, text, err);
 	for (const struct yamldoc_node *n = b->open->first; n; n = n->next)
 		if (str_equal(n->key, text))
 			return refuse(b, line, "'%s' is given twice (first in line %u)", text,
