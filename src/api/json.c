@@ -118,6 +118,9 @@ static void parse_error(const char *text, size_t len, const json_error_t *why, s
 
 	(void)error_set(err, ERR_BAD_JSON, 0, "line %d, column %d: %s", why->line, why->column,
 	                why->text);
+	/* A sign is missing between values: the text is wrong, and not the value before. */
+	if (why->text[0] == '\'')
+		return;
 	scan_run(&scan, text, at);
 	scan_path(&scan, err->field, sizeof(err->field));
 }

@@ -57,6 +57,12 @@ def test_malformed_json_is_refused(client, body):
     refused(client, body)
 
 
+def test_a_body_that_is_cut_off_blames_no_field(client):
+    error = refused(client, '{"language":"shell","code":"true"')
+    assert error["field"] is None
+    assert error["error_detail"].startswith("line 1, column 33: '}' expected")
+
+
 def test_invalid_utf8_is_refused(client):
     refused(client, b'{"language":"shell","code":"\xff\xfe"}')
     refused(client, b'{"language":"shell","code":"\xed\xa0\x80"}')

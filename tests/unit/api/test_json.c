@@ -29,6 +29,10 @@ static void malformed_text_is_refused_with_its_place(void **state)
 	refuse("null", "", "expected");
 	refuse("{}x", "", "end of file expected");
 	refuse("{\"a\":1,}", "", "string or '}' expected");
+	refuse("{\"a\":\"b\"", "", "line 1, column 8: '}' expected");
+	refuse("{\"r\":{\"a\":1 \"b\":2}}", "", "'}' expected");
+	refuse("{\"r\":[1 2]}", "", "']' expected");
+	refuse("{\"a\" 1}", "", "':' expected");
 	refuse("{\"a\":tru}", "a", "invalid token");
 	refuse("{\"a\":NaN}", "a", "invalid token");
 	refuse("{\"a\":{\"b\":[1,2,x]}}", "a.b[2]", "invalid token");
@@ -91,7 +95,7 @@ static void depth_is_bounded_exactly(void **state)
 	/* Brackets in strings are text. */
 	refuse("{\"a\":\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
 	       "\\\"[[\"",
-	       "a", "end of file");
+	       "", "end of file");
 }
 
 static void the_number_of_values_is_bounded(void **state)
