@@ -592,7 +592,9 @@ struct template *templates_get(const struct templates *all, const char *tenant, 
 	struct template *t = templates_find(all, tenant, id ? id : TEMPLATE_DEFAULT);
 
 	if (!t) {
-		(void)error_field(err, "template_id", "no template has this id");
+		(void)error_field(err, "template_id",
+		                  "no template has this id; 'millibox template list' and "
+		                  "GET /api/v1/templates tell which there are");
 		return NULL;
 	}
 	if (t->problem) {

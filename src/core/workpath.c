@@ -32,7 +32,8 @@ int workpath_clean(const char *path, enum workpath_rule rule, const char *field,
 
 	ret_path[0] = '\0';
 	if (path[0] == '/' && rule == WORKPATH_RELATIVE)
-		return error_field(err, field, "must not begin with '/'");
+		return error_field(err, field,
+		                   "must not begin with '/': paths are relative to /workspace");
 	for (; *path; path += len + (path[len] == '/')) {
 		len = strcspn(path, "/");
 		if (len == 0 || (len == 1 && path[0] == '.'))

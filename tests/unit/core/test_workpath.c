@@ -87,6 +87,8 @@ static void check(const char *path, enum workpath_rule rule, const char *wanted)
 	}
 	assert_int_equal(err.code, ERR_INVALID);
 	assert_string_equal(err.field, "path");
+	if (path[0] == '/' && rule == WORKPATH_RELATIVE)
+		assert_non_null(strstr(err.msg, "relative to /workspace"));
 }
 
 static void every_case(void **state)
