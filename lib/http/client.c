@@ -214,6 +214,9 @@ static int report(const struct transfer *t, int r, CURLcode code, struct error *
 		                 request->ca_file);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return error_set(err, ERR_TIMEOUT, 0, "no answer from %s in time", where);
+	if (code == CURLE_COULDNT_CONNECT && request->unreached)
+		return error_set(err, ERR_UNAVAILABLE, (int)sys, "nobody listens at %s; %s", where,
+		                 request->unreached);
 	hint = hint_of(code);
 	if (hint)
 		return error_set(err, ERR_UNAVAILABLE, 0, "%s %s (%s)", where, hint,

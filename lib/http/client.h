@@ -25,6 +25,7 @@ struct http_client_request {
 	const char *bearer;    /* NULL: none */
 	const char *ca_file;   /* of https: whom to believe; NULL: whom the system believes */
 	const char *untrusted; /* what to do where that fails, for the message; NULL: nothing */
+	const char *unreached; /* likewise where nobody listens */
 	uint64_t timeout_us;   /* 0: none */
 	int cancel_fd;         /* readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
 	/* Pieces of the answer's body as they come. Return < 0 to stop, as by cancel_fd. */

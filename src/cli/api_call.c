@@ -47,6 +47,7 @@ int api_call(const struct endpoint *endpoint, const struct api_call *call, json_
 		.bearer = endpoint->key,
 		.ca_file = endpoint->ca_file,
 		.untrusted = ENDPOINT_UNTRUSTED,
+		.unreached = ENDPOINT_UNREACHED,
 		.body = call->body,
 		.body_len = call->body_len || !call->body ? call->body_len : strlen(call->body),
 		.on_data = on_data,

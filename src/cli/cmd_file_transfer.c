@@ -115,6 +115,7 @@ static int perform(struct transfer *t, const struct transfer_options *options, s
 	request.bearer = endpoint.key;
 	request.ca_file = endpoint.ca_file;
 	request.untrusted = ENDPOINT_UNTRUSTED;
+	request.unreached = ENDPOINT_UNREACHED;
 	if (http_client_run(&request, &status, err) < 0)
 		return explain(t, err);
 	if (!t->download || status != 200)

@@ -27,6 +27,9 @@ struct endpoint_options {
 /* What to do about a daemon whose certificate nobody vouches for. */
 #define ENDPOINT_UNTRUSTED "give the certificate of who signed it with --ca-file"
 
+/* What to do where no daemon is. */
+#define ENDPOINT_UNREACHED "start milliboxd there, or leave out --socket and --url"
+
 /* Everything the choice depends on; NULL or "" where it is not there. */
 struct endpoint_source {
 	struct endpoint_options options;

@@ -87,6 +87,7 @@ static int perform(struct exec_call *call, const struct exec_target *target, con
 		.bearer = target->endpoint->key,
 		.ca_file = target->endpoint->ca_file,
 		.untrusted = ENDPOINT_UNTRUSTED,
+		.unreached = ENDPOINT_UNREACHED,
 		.body = body,
 		.body_len = strlen(body),
 		.accept = call->stream ? "application/x-ndjson" : "application/json",

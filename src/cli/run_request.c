@@ -104,8 +104,14 @@ static int read_program(const struct run_options *options, const char *word,
 		return error_set(err, ERR_INVALID, 0, "--event and --context are for --handler");
 	if (!word && buf_add_str(&input->code, options->code) < 0)
 		return error_set(err, ERR_TOO_LARGE, 0, "--code is too long");
-	if (word && read_source(word, &input->code, err) < 0)
-		return -1;
+	if (word && read_source(word, &input->code, err) < 0) {
+		if (err->sys != ENOENT)
+			return -1;
+		/* Who gave code where a file is meant has to be told of the option. */
+		error_clear(err);
+		return error_set(err, ERR_NOT_FOUND, 0, "read %.120s: %s; give code itself with -c",
+		                 word, strerror(ENOENT));
+	}
 	return find_language(options, word, input, err);
 }
 

@@ -305,6 +305,22 @@ def test_a_file_that_is_not_there(run):
     done = run("/nonexistent.py")
     assert done.returncode == 125
     assert b"/nonexistent.py: No such file" in done.stderr
+    assert b"give code itself with -c" in done.stderr
+
+
+@pytest.mark.parametrize("where", [("--socket", "/nonexistent/sock"), ("--url", "http://127.0.0.1:1")])
+@pytest.mark.parametrize("command", [("run", "-c", "1"), ("session", "list"), ("file", "get", "sess-1", "x", "-")])
+def test_where_nobody_listens_the_way_out_is_told(command, where):
+    done = millibox(*command, *where)
+    assert done.returncode == 125
+    assert b"nobody listens at " + where[1].encode() in done.stderr
+    assert b"start milliboxd there, or leave out --socket and --url" in done.stderr
+
+
+def test_a_template_that_is_not_there(run):
+    done = run("--template", "nope", "-c", "1")
+    assert done.returncode == 2
+    assert b"no template has this id; 'millibox template list'" in done.stderr
 
 
 # Interruption
