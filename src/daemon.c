@@ -333,7 +333,7 @@ static int open_sockets(struct daemon *d, struct error *err)
 
 	if (c->listen[0]) {
 		if (http_listen_tcp(c->listen, &d->tcp_fd, err) < 0)
-			return -1;
+			return preflight_listen_failed(c, err);
 		if (http_listen_name(d->tcp_fd, d->tls.cert ? "https" : "http", d->tcp_name,
 		                     sizeof(d->tcp_name)) < 0)
 			return error_set(err, ERR_SYSTEM, 0, "name of the socket");
@@ -623,7 +623,7 @@ static int open_store(struct daemon *d, struct error *err)
 	const char *dir = d->config->store_volatile ? NULL : d->config->state_dir;
 
 	if (store_open(dir, &d->store, err) < 0)
-		return -1;
+		return d->started_by == 0 ? home_state_failed(d->config->state_dir, err) : -1;
 	if (d->audit && store_audit_check(d->store, d->audit, err) < 0)
 		return -1;
 	d->metrics = metrics_new();

@@ -54,6 +54,16 @@ static int lock_patiently(int fd)
 	return 0;
 }
 
+/* Directories above that root has to make are root's: the daemon must be able to pass. */
+static int make_way(const char *dir, struct error *err)
+{
+	cleanup_free char *copy = xstrdup(dir);
+	const char *above = dirname(copy);
+	int r = geteuid() == 0 ? file_mkdir_parents(above, 0755) : 0;
+
+	return r < 0 ? error_set(err, ERR_CONFIG, -r, "make directory %s", above) : 0;
+}
+
 int home_open_state(const char *dir, int *ret_fd, struct error *err)
 {
 	cleanup_close int fd = -1;
@@ -61,7 +71,7 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 	struct stat st;
 	int r;
 
-	if (open_dir(dir, 0700, &fd, err) < 0)
+	if (make_way(dir, err) < 0 || open_dir(dir, 0700, &fd, err) < 0)
 		return -1;
 	/* Root takes it over from the id an earlier daemon had; others use only what is theirs. */
 	if (fstat(fd, &st) < 0 || (geteuid() != 0 && st.st_uid != geteuid()))
@@ -71,10 +81,12 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 		return error_set(err, ERR_CONFIG, -lock, "open %s/%s", dir, LOCK_NAME);
 	r = lock_patiently(lock);
 	if (r < 0)
-		return error_set(err, ERR_CONFIG, r == -EWOULDBLOCK ? 0 : -r,
-		                 "directory %.100s is in use by another daemon; give this one a "
-		                 "--state-dir, --socket and --listen of its own",
-		                 dir);
+		return error_set(
+			err, ERR_CONFIG, r == -EWOULDBLOCK ? 0 : -r,
+			"directory %.70s is in use by another daemon, or the milliboxd-guard of "
+			"one that was killed has not ended yet; give this one a "
+			"--state-dir, --socket and --listen of its own",
+			dir);
 	*ret_fd = TAKE_FD(lock);
 	return 0;
 }
@@ -153,6 +165,18 @@ int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid, struct error 
 		if (give_file(dir_fd, state_files[i], uid, gid, err) < 0)
 			return error_wrap(err, "%s", dir);
 	return 0;
+}
+
+/* The directory is that user's own: what it may not do is pass through those above. */
+int home_state_failed(const char *dir, struct error *err)
+{
+	if (err->sys != EACCES)
+		return -1;
+	error_clear(err);
+	return error_set(err, ERR_CONFIG, 0,
+	                 "the daemon runs as user %u, who cannot enter the directories above "
+	                 "%.80s; give another --state-dir, or open the way with chmod o+x",
+	                 (unsigned)geteuid(), dir);
 }
 
 int home_make_parent(const char *path, uid_t own, struct error *err)

@@ -31,6 +31,11 @@ int home_name(int fd, char ret_name[HOME_NAME_LEN + 1], struct error *err) attr_
 int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid,
                     struct error *err) attr_must_check;
 /**
+ * home_state_failed - after root has become the id that @dir was given to, something in it could
+ * not be opened: tell in @err what to do. Return: always -1.
+ */
+int home_state_failed(const char *dir, struct error *err);
+/**
  * home_make_parent - the directory that @path is to be in. An existing one must belong to root or
  * to
  * @own, the id that the daemon has or will have, and must not let others rename in it.

@@ -6,6 +6,7 @@
 #include "flags.h"
 #include "preflight.h"
 #include <stdio.h>
+#include <string.h>
 
 /* milliboxd: flags and settings; daemon.c is the rest. */
 
@@ -30,7 +31,8 @@ static enum daemon_exit with_config(const struct flags *flags)
 	if (flags->policies_count > 0) {
 		if (preflight_check_policies(config, flags->policies, &err) == 0)
 			return DAEMON_STOPPED;
-		(void)fprintf(stderr, "%s\n", err.msg);
+		(void)fprintf(stderr, PROGRAM ": %s%s%s\n", err.msg, err.sys ? ": " : "",
+		              err.sys ? strerror(err.sys) : "");
 		return DAEMON_BAD_CONFIG;
 	}
 	if (flags->check_config && (preflight_settings(config, &err) < 0 ||

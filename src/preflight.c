@@ -98,3 +98,13 @@ int preflight_settings(const struct config *c, struct error *err)
 		return -1;
 	return check_listen(c, err);
 }
+
+int preflight_listen_failed(const struct config *c, struct error *err)
+{
+	if (err->sys != EADDRINUSE)
+		return -1;
+	error_clear(err);
+	return error_set(err, ERR_CONFIG, 0,
+	                 "%s is in use by another program; choose another with --listen ADDR:PORT",
+	                 c->listen);
+}

@@ -21,6 +21,8 @@ int preflight_programs(const struct config *config, struct error *err) attr_must
 /** preflight_keys - nobody but this host may come in without a key. */
 int preflight_keys(const struct config *config, const struct identity *identity,
                    struct error *err) attr_must_check;
+/** preflight_listen_failed - tell in @err, of the library, what to do. Return: always -1. */
+int preflight_listen_failed(const struct config *config, struct error *err);
 /** preflight_user - Return: NULL, with errno where there is more to say than that there is none. */
 const struct passwd *preflight_user(const char *user);
 /** preflight_policies - those of the settings, and @files (may be NULL) in their place. */

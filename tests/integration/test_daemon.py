@@ -108,14 +108,31 @@ def test_port_in_use_is_told(make_daemon, tmp_path):
     d = make_daemon(tcp=True).start()
     port = d.tcp_address()[1]
     r = run("--listen", f"127.0.0.1:{port}", "--socket", "", "--state-dir", str(tmp_path / "s"), env={"MILLIBOX_RUNTIME_DIR": str(tmp_path / "r")})
-    assert r.returncode != 0 and str(port) in r.stderr
+    assert r.returncode != 0 and f"127.0.0.1:{port} is in use by another program; choose another with --listen" in r.stderr
+
+
+@pytest.mark.skipif(not host.is_root(), reason="only root becomes another user")
+def test_a_state_directory_that_its_user_cannot_reach_is_told(tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o700)
+    r = run("--listen", "127.0.0.1:0", "--socket", "", "--state-dir", str(tmp_path / "closed/state"), env={"MILLIBOX_RUNTIME_DIR": str(tmp_path / "r")})
+    assert r.returncode == 4
+    assert "the daemon runs as user" in r.stderr and "chmod o+x" in r.stderr and "another --state-dir" in r.stderr
+
+
+def test_directories_above_the_state_are_made_so_that_its_user_can_pass(make_daemon):
+    d = make_daemon()
+    state = d.home / "new" / "deep" / "state"
+    d.flags += ["--state-dir", str(state)]
+    d.start()
+    assert state.is_dir()
 
 
 def test_second_daemon_on_the_same_state_is_refused(make_daemon):
     d = make_daemon().start()
     r = run("--listen", "", "--socket", str(d.home / "sock2"), "--state-dir", str(d.home / "state"), env={"MILLIBOX_RUNTIME_DIR": str(d.home / "run")})
     assert r.returncode == 4
-    assert "in use by another daemon; give this one a --state-dir" in r.stderr
+    assert "in use by another daemon, or the milliboxd-guard of one that was killed" in r.stderr
+    assert "give this one a --state-dir, --socket and --listen of its own" in r.stderr
     r = run("--listen", "", "--socket", d.socket, "--state-dir", str(d.home / "state2"), env={"MILLIBOX_RUNTIME_DIR": str(d.home / "run")})
     assert r.returncode != 0 and "sock" in r.stderr
 
