@@ -590,6 +590,9 @@ static int load_tls(struct daemon *d, struct error *err)
 
 static int load_runners(struct daemon *d, struct error *err)
 {
+	/* Not a runner, but to be had only now as well: later we may not get to where it is. */
+	if (importer_find(&d->importer, d->config->engine_path, err) < 0)
+		return -1;
 	d->packages = packages_load_host();
 	d->runners = runners_load(d->config->runners_dir, err);
 	return d->runners ? 0 : -1;
@@ -657,7 +660,7 @@ static int load_templates(struct daemon *d, struct error *err)
 	};
 
 	/* After the ids were given up, and before the filter: it gets ours, and no more. */
-	if (importer_start(&d->importer, d->config->engine_path, d->bases[0], err) < 0)
+	if (importer_start(&d->importer, d->bases[0], err) < 0)
 		return -1;
 	d->templates = templates_new(&templates);
 	return store_templates(d->store, d->templates, err);
@@ -770,7 +773,7 @@ enum daemon_exit daemon_run(const struct config *config)
 		.started_by = geteuid(),
 		.guard.link = -1,
 		.tls_guard.link = -1,
-		.importer.sock = -1,
+		.importer = {.exe = -1, .sock = -1},
 		.state_lock = -1,
 		.tcp_fd = -1,
 		.unix_fd = -1,

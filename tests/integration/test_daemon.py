@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import threading
@@ -10,7 +11,7 @@ import time
 
 import pytest
 from support import host
-from support.daemon import BUILD, is_sanitized
+from support.daemon import BUILD, ROOT, is_sanitized
 
 
 def run(*args, env=None):
@@ -257,3 +258,21 @@ def test_a_living_box_would_be_seen_as_left_over(daemon):
         assert daemon.groups()
         assert host.strays({daemon.instance()})
     t.join()
+
+
+@pytest.mark.skipif(not host.is_root(), reason="others keep their id")
+def test_it_runs_from_where_only_root_can_go(make_daemon, tmp_path):
+    """As from a checkout in the home of root: the daemon has another id by the time it starts its last program."""
+    closed = tmp_path / "closed"
+    (closed / "build").mkdir(parents=True)
+    closed.chmod(0o700)
+    for name in ("milliboxd", "millibox-engine", "millibox-agent", "millibox-import", "millibox-zygote.so"):
+        shutil.copy(BUILD / name, closed / "build" / name)
+    for name in ("runners", "data"):
+        shutil.copytree(ROOT / name, closed / name)
+    d = make_daemon()
+    usual = d.command()
+    d.command = lambda: [str(closed / "build" / "milliboxd"), *usual[1:]]
+    d.start()
+    with d.client() as client:
+        assert client.python("print(42)")["stdout"] == "42\n"
