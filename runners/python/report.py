@@ -22,6 +22,7 @@ TEXT_MAX = 64 << 10
 NODES_MAX = 10000
 DEPTH_MAX = 32
 TRACE_LINES_MAX = 200
+FIGURES_MAX = 16
 BIG = 10000  # containers beyond this are abbreviated before they are rendered
 
 RICH = (
@@ -210,11 +211,47 @@ def forms(value):
     return data, bundle(value, plain, data)
 
 
-def result(value):
-    if not is_ours():
-        return
-    data, told = forms(value)
-    send('{"result":' + data + ',"results":[' + told + "]}")
+def figures(value, pyplot):
+    """Pictures that a program left open without saving them: drawn, told and closed."""
+    told = []
+    for number in pyplot.get_fignums()[:FIGURES_MAX]:
+        figure = pyplot.figure(number)
+        if figure is not value:
+            told.append("{" + quote("text/plain") + ":" + quote(describe(figure)) + "," + quote("image/png") + ":"
+                        + quote(base64(picture(figure))) + "}")
+    pyplot.close("all")
+    return told
+
+
+def render(value, error, answered, pyplot):
+    """The report of a run, or "". @error, @answered: JSON, or None; @pyplot: the module, where it is there."""
+    members, results, size = [], [], 0
+    if answered is not None:
+        members.append('"result":' + answered)
+        size = len(answered)
+    elif value is not None:
+        data, told = forms(value)
+        members.append('"result":' + data)
+        results.append(told)
+        size = len(data) + len(told)
+    try:
+        pictures = figures(value, pyplot) if pyplot is not None else []
+    except Exception:
+        pictures = []
+    for told in pictures:
+        if size + len(told) < REPORT_MAX - (200 << 10):  # room for an error
+            results.append(told)
+            size += len(told)
+    if results:
+        members.append('"results":[' + ",".join(results) + "]")
+    if error is not None:
+        members.append('"error":' + error)
+    return "{" + ",".join(members) + "}" if members else ""
+
+
+def result(value, pyplot):
+    if is_ours() and (text := render(value, None, None, pyplot)):
+        send(text)
 
 
 class Screen:

@@ -120,8 +120,9 @@ def _run(path, args):
         exec(body, names)
     if last is not None:
         last = eval(last, names)
-        if last is not None and not asked:
-            _tell("result", last)
+    pyplot = sys.modules.get("matplotlib.pyplot")  # which may have figures to show
+    if not asked and (last is not None or pyplot is not None):
+        _tell("result", last, pyplot)
     return _later("handle", names, asked, path, also=("handler.py",)) if asked else 0
 
 

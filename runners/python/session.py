@@ -26,8 +26,6 @@ import traceback
 CHANNEL = 3
 REQUEST_MAX = 72 << 10
 PIECE_MAX = 60 << 10
-REPORT_MAX = 1 << 20
-FIGURES_MAX = 16
 SOURCES_MAX = 8 << 20  # characters of earlier runs that are kept to be shown in tracebacks
 RECURSION_MIN = 1000  # what our own code may need
 INTERRUPTED = 130
@@ -79,9 +77,8 @@ def bind_loop(report):
     native_id = _thread.get_native_id
     modules, lines_cache = sys.modules, linecache.cache
     format_exception = traceback.format_exception
-    split, forms, error_form, words, picture, describe = (
-        report[name] for name in ("split", "forms", "error_form", "words", "picture", "describe"))
-    quote, base64, read_json, answer = (report[name] for name in ("quote", "base64", "read_json", "answer"))
+    split, render, error_form, words, read_json, answer = (
+        report[name] for name in ("split", "render", "error_form", "words", "read_json", "answer"))
     ours = (__file__, split.__code__.co_filename, report["HANDLER"])
     channel = _socket.socket(fileno=CHANNEL)
     wait_for, receive_message, send = channel.recv, channel.recvmsg, channel.send
@@ -225,46 +222,6 @@ def bind_loop(report):
             for start in range(0, len(data), PIECE_MAX):
                 send(head + data[start : start + PIECE_MAX])
 
-    def figures(value):
-        """Pictures that a program left open without saving them: drawn, told and closed."""
-        pyplot = modules.get("matplotlib.pyplot")
-        if pyplot is None:
-            return []
-        told = []
-        for number in pyplot.get_fignums()[:FIGURES_MAX]:
-            figure = pyplot.figure(number)
-            if figure is not value:
-                told.append("{" + quote("text/plain") + ":" + quote(describe(figure)) + ","
-                            + quote("image/png") + ":" + quote(base64(picture(figure))) + "}")
-        pyplot.close("all")
-        return told
-
-    def tell(value, error, answered):
-        """What there is to tell of a run. Whatever goes wrong here is told, or not, but not raised."""
-        members, results, size = [], [], 0
-        if answered is not None:
-            members.append('"result":' + answered)
-            size = len(answered)
-        elif value is not None:
-            data, told = forms(value)
-            members.append('"result":' + data)
-            results.append(told)
-            size = len(data) + len(told)
-        try:
-            pictures = figures(value)
-        except Exception:
-            pictures = []
-        for told in pictures:
-            if size + len(told) < REPORT_MAX - (200 << 10):  # room for an error
-                results.append(told)
-                size += len(told)
-        if results:
-            members.append('"results":[' + ",".join(results) + "]")
-        if error is not None:
-            members.append('"error":' + error)
-        if members:
-            to_tell[:] = ("{" + ",".join(members) + "}",)
-
     def complain(text):
         """On stderr, whatever the program made of it."""
         try:
@@ -363,7 +320,9 @@ def bind_loop(report):
         flush()
         if value is not None or error is not None or answered is not None or "matplotlib.pyplot" in modules:
             try:
-                tell(value, error, answered)
+                # Whatever goes wrong here is told, or not, but not raised.
+                text = render(value, error, answered, modules.get("matplotlib.pyplot"))
+                to_tell[:] = (text,) if text else ()
             except KeyboardInterrupt:
                 owed[1] = INTERRUPTED
             except Exception:

@@ -190,3 +190,14 @@ def test_client_that_leaves_ends_its_run(daemon):
     c.connection.sock.close()
     c.close()
     daemon.settle()
+
+
+def test_figures_come_without_being_asked_for(client):
+    r = client.python("import matplotlib.pyplot as plt\nplt.plot([1, 4, 9])\nplt.show()\n5", timeout=60, resources={"memory": "1Gi"})
+    assert (r["status"], r["result"], r["stderr"]) == ("success", 5, ""), r
+    assert r["results"][0]["text/plain"] == "5"
+    pictures = [base64.b64decode(b["image/png"]) for b in r["results"][1:]]
+    assert len(pictures) == 1 and pictures[0].startswith(b"\x89PNG\r\n\x1a\n") and len(pictures[0]) > 2000
+    # None of them is the value.
+    r = client.python("import matplotlib.pyplot as plt\nfigure = plt.figure()\nNone", timeout=60, resources={"memory": "1Gi"})
+    assert r["result"] is None and [sorted(b) for b in r["results"]] == [["image/png", "text/plain"]]
