@@ -150,11 +150,18 @@ static bool begins_number(const struct line *line)
 	return digits > 0 && (digits == line->len || !is_word(line->text[digits]));
 }
 
+/* Return: '\0' beyond the end. */
+static char char_at(const struct line *line, size_t at)
+{
+	if (at >= line->len)
+		return '\0';
+	return line->text[at];
+}
+
 /* "6 * 7", "'a'.upper()", "[1, 2]", "(1 + 2)": no command begins like that. */
 static bool begins_value(const struct line *line)
 {
-	char first = line->len > 0 ? line->text[0] : '\0';
-	char second = line->len > 1 ? line->text[1] : ' ';
+	char first = char_at(line, 0), second = char_at(line, 1);
 
 	if (first == '[')
 		return is_word(second) || is_quote(second);
@@ -166,7 +173,7 @@ static bool begins_value(const struct line *line)
 /* "len(x)", "math.sqrt(2)", but neither "name() {" nor "puts(x);". */
 static bool is_call(const struct line *line)
 {
-	char last = line->len > 0 ? line->text[line->len - 1] : '\0';
+	char last = char_at(line, line->len - 1); /* none of an empty one: beyond the end */
 	size_t at = 0;
 
 	while (at < line->len && (is_word(line->text[at]) || line->text[at] == '.'))
