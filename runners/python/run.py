@@ -113,14 +113,14 @@ def _run(path, args):
     _path, _pid = path, sys.modules["posix"].getpid()
     _source, _, asked = _load(path).partition(b"\0")  # docs/protocol.md, "The source"
     sys.argv[:] = [path[path.rfind("/") + 1 :], *args]
-    names = _main.__dict__
+    names, modules = _main.__dict__, sys.modules  # a program may put something else there
     names["__file__"] = "/workspace/" + sys.argv[0]
     body, last = _compile(sys.argv[0])
     if body is not None:
         exec(body, names)
     if last is not None:
         last = eval(last, names)
-    pyplot = sys.modules.get("matplotlib.pyplot")  # which may have figures to show
+    pyplot = modules.get("matplotlib.pyplot")  # which may have figures to show
     if not asked and (last is not None or pyplot is not None):
         _tell("result", last, pyplot)
     return _later("handle", names, asked, path, also=("handler.py",)) if asked else 0

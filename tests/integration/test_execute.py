@@ -201,3 +201,10 @@ def test_figures_come_without_being_asked_for(client):
     # None of them is the value.
     r = client.python("import matplotlib.pyplot as plt\nfigure = plt.figure()\nNone", timeout=60, resources={"memory": "1Gi"})
     assert r["result"] is None and [sorted(b) for b in r["results"]] == [["image/png", "text/plain"]]
+
+
+@pytest.mark.parametrize("instead", ["None", "{}", "5"])
+def test_a_program_may_spoil_the_list_of_its_modules(client, instead):
+    """What looks there after it, for figures, is no part of it."""
+    r = client.python(f"import sys\nprint(6 * 7)\nsys.modules = {instead}\n")
+    assert (r["exit_code"], r["stdout"], r["error"]) == (0, "42\n", None), r
