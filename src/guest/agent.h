@@ -50,7 +50,7 @@ struct agent {
 	struct journal journal;
 	struct file_stream files[WIRE_FILES_MAX];
 	pid_t files_leaving[WIRE_FILES_MAX]; /* children that still clean up; 0: none */
-	uint64_t files_ns; /* tick_now() when an operation ended that may have changed files */
+	uint64_t files_ns; /* tick_latest() when an operation ended that may have changed files */
 	struct channel ch;
 };
 

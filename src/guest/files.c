@@ -119,7 +119,7 @@ void files_reaped(struct agent *a, pid_t pid)
 static void note_change(struct agent *a, const struct file_stream *s)
 {
 	if (s->changes)
-		a->files_ns = tick_now();
+		a->files_ns = tick_latest();
 }
 
 static int say_failed(struct agent *a, uint32_t id, const struct error *err)

@@ -31,7 +31,7 @@ void proc_note_start(struct agent *a)
 		tick_after(a->files_ns);
 	a->files_ns = 0;
 	a->proc.start_us = clock_us();
-	a->proc.start_real_ns = tick_now();
+	a->proc.start_real_ns = tick_earliest();
 }
 
 void proc_init(struct proc *p)

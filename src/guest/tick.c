@@ -7,13 +7,22 @@
 
 #define STEP_NS (200 * 1000L)
 
-/* Files get their times from the coarse clock: compared with a finer one a new file may be old. */
-uint64_t tick_now(void)
+static uint64_t read_clock(clockid_t id)
 {
 	struct timespec t = {0};
 
-	(void)clock_gettime(CLOCK_REALTIME_COARSE, &t);
+	(void)clock_gettime(id, &t);
 	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+uint64_t tick_earliest(void)
+{
+	return read_clock(CLOCK_REALTIME_COARSE);
+}
+
+uint64_t tick_latest(void)
+{
+	return read_clock(CLOCK_REALTIME);
 }
 
 void tick_after(uint64_t ns)
@@ -21,6 +30,6 @@ void tick_after(uint64_t ns)
 	const struct timespec step = {.tv_nsec = STEP_NS};
 	uint64_t end = clock_us() + TICK_MAX_US;
 
-	while (tick_now() <= ns && clock_us() < end)
+	while (tick_earliest() <= ns && clock_us() < end)
 		(void)nanosleep(&step, NULL); /* woken early: it looks again */
 }

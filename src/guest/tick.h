@@ -2,17 +2,20 @@
 #pragma once
 
 /*
- * DOC: the clock that stamps files. It ticks every few milliseconds, so that what happened just
- * before a moment and just after it may have the same time. Whoever has to tell them apart lets a
- * tick pass in between.
+ * DOC: the clocks that stamp files. The kernel has two: a coarse one that ticks every few
+ * milliseconds, and, for a file whose change time was looked at since it was last set, the exact
+ * one. So what happened before a moment and what happened after it are told apart by their stamps
+ * only if the coarse clock has passed in between what the exact one said.
  */
 
 #include <stdint.h>
 
-/** tick_now - ns of the wall clock, as the kernel would stamp a file now. */
-uint64_t tick_now(void);
-/** tick_after - sleep until tick_now() is more than @ns, which was now not long ago. Gives up after
- * TICK_MAX_US: a clock that was set back is nobody's to wait for. That is many ticks, because a
- * host that holds up the processor that keeps the time holds up the clock. */
+/** tick_earliest - ns of the wall clock: what is changed from now on is not stamped earlier. */
+uint64_t tick_earliest(void);
+/** tick_latest - ns of the wall clock: what was changed until now is not stamped later. */
+uint64_t tick_latest(void);
+/** tick_after - sleep until tick_earliest() is more than @ns, which tick_latest() said not long ago.
+ * Gives up after TICK_MAX_US: a clock that was set back is nobody's to wait for. That is many ticks,
+ * because a host that holds up the processor that keeps the time holds up the clock. */
 #define TICK_MAX_US (200 * 1000ULL)
 void tick_after(uint64_t ns);
