@@ -27,6 +27,8 @@
 #define RETRY_FIRST_US   (1 * USEC_PER_MS)
 #define RETRY_LAST_US    (200 * USEC_PER_MS)
 #define TRIES_WARN       50
+/* A program that takes longer than this from its box's start does not feel what is made ahead. */
+#define CALM_AFTER_US (10 * USEC_PER_MS)
 
 #define STATE_BIT(s) (1u << (s))
 
@@ -39,15 +41,27 @@ static const uint32_t entered_from[BOX_STATE_COUNT] = {
 	[BOX_GONE] = STATE_BIT(BOX_SWEEPING),
 };
 
-static void set_state(struct box *box, enum box_state next)
-{
-	assert(entered_from[next] & STATE_BIT(box->state));
-	box->state = next;
-}
-
 static bool is_in(const struct box *box, uint32_t states)
 {
 	return STATE_BIT(box->state) & states;
+}
+
+/* There may be thousands of the others, and each turn looks at these. */
+static bool has_deadline(const struct box *box)
+{
+	return !is_in(box, STATE_BIT(BOX_RUNNING) | STATE_BIT(BOX_ENDED));
+}
+
+static void set_state(struct boxes *boxes, struct box *box, enum box_state next)
+{
+	bool had_deadline = has_deadline(box);
+
+	assert(entered_from[next] & STATE_BIT(box->state));
+	box->state = next;
+	if (had_deadline && !has_deadline(box))
+		list_remove(&box->due);
+	if (!had_deadline && has_deadline(box))
+		list_append(&boxes->due, &box->due);
 }
 
 #define STATES_OVER (STATE_BIT(BOX_ENDING) | STATE_BIT(BOX_SWEEPING) | STATE_BIT(BOX_GONE))
@@ -59,6 +73,7 @@ int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
 	boxes->by_id = map_new();
 	slots_init(&boxes->slots, host->slots);
 	list_init(&boxes->all);
+	list_init(&boxes->due);
 	grouppool_open(&boxes->groups, host);
 	zygotes_init(&boxes->zygotes, host, epoll, BOX_WATCH_ZYGOTES);
 	return netpool_open(&boxes->nets);
@@ -67,6 +82,8 @@ int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
 static void box_free(struct boxes *boxes, struct box *box)
 {
 	list_remove(&box->node);
+	if (has_deadline(box))
+		list_remove(&box->due);
 	(void)map_remove(boxes->by_id, box->build.id);
 	boxes->by_slot[box->build.slot] = NULL;
 	build_close(&box->build);
@@ -105,6 +122,7 @@ static struct box *box_new(struct boxes *boxes, const struct engine_request *req
 	box->state = BOX_BUILDING;
 	box->deadline_us = clock_us() + BUILD_TIMEOUT_US;
 	list_append(&boxes->all, &box->node);
+	list_append(&boxes->due, &box->due);
 	boxes->by_slot[slot] = box;
 	return box;
 }
@@ -198,7 +216,8 @@ void box_end(struct boxes *boxes, struct box *box)
 	count = groups_count(boxes->host, &b->groups);
 	reap(boxes, box);
 	box->leftovers = count > 0 && !box->reaped ? count - 1 : count;
-	set_state(box, BOX_ENDING);
+	set_state(boxes, box, BOX_ENDING);
+	boxes->calm_us = 0; /* who asked for it has his answer */
 	if (b->pidfd >= 0 && !box->reaped)
 		(void)pidfd_send_signal(b->pidfd, SIGKILL, NULL, 0);
 	/* After the signal: it is under no quota from here on. */
@@ -265,7 +284,8 @@ static bool on_sync(struct boxes *boxes, struct box *box)
 		return true;
 	}
 	if (n == 0 && box->state == BOX_BUILDING) {
-		set_state(box, BOX_RUNNING);
+		set_state(boxes, box, BOX_RUNNING);
+		boxes->calm_us = clock_us() + CALM_AFTER_US;
 		unwatch(boxes, box->build.sync_host);
 		box->build.sync_host = fd_close(box->build.sync_host);
 		return true;
@@ -282,7 +302,7 @@ static void on_pidfd(struct boxes *boxes, struct box *box)
 		;
 	reap(boxes, box);
 	if (box->state == BOX_RUNNING && box->reaped)
-		set_state(box, BOX_ENDED);
+		set_state(boxes, box, BOX_ENDED);
 	if (box->state == BOX_ENDING)
 		box->deadline_us = 0;
 }
@@ -324,7 +344,7 @@ static void clear_away(struct boxes *boxes, struct box *box, uint64_t now)
 			retry_later(box, now);
 			return;
 		}
-		set_state(box, BOX_SWEEPING);
+		set_state(boxes, box, BOX_SWEEPING);
 	}
 	if (groups_remove(boxes->host, &b->groups) < 0) {
 		groups_kill(boxes->host, &b->groups);
@@ -333,7 +353,7 @@ static void clear_away(struct boxes *boxes, struct box *box, uint64_t now)
 	}
 	netpool_give(&boxes->nets, b->net);
 	b->net = -1;
-	set_state(box, BOX_GONE);
+	set_state(boxes, box, BOX_GONE);
 }
 
 static void give_up(struct boxes *boxes, struct box *box)
@@ -344,14 +364,9 @@ static void give_up(struct boxes *boxes, struct box *box)
 	fail(boxes, box, &err);
 }
 
-static bool has_deadline(const struct box *box)
-{
-	return !is_in(box, STATE_BIT(BOX_RUNNING) | STATE_BIT(BOX_ENDED));
-}
-
 static void work_on(struct boxes *boxes, struct box *box, uint64_t now)
 {
-	if (!has_deadline(box) || box->deadline_us > now)
+	if (box->deadline_us > now)
 		return;
 	if (box->state == BOX_BUILDING)
 		give_up(boxes, box);
@@ -363,24 +378,39 @@ static void work_on(struct boxes *boxes, struct box *box, uint64_t now)
 	}
 }
 
+/*
+ * What is made ahead is made when nobody waits: a box that was just executed is about to run
+ * somebody's program, and whatever is done now is likely to be done on its processor.
+ * Return: when to look again.
+ */
+static uint64_t make_ahead(struct boxes *boxes, bool building, uint64_t now)
+{
+	bool calm = !building && boxes->calm_us <= now;
+
+	if (calm || netpool_is_low(&boxes->nets))
+		netpool_refill(&boxes->nets);
+	if (calm)
+		grouppool_refill(&boxes->groups);
+	return calm || building ? UINT64_MAX : boxes->calm_us;
+}
+
 int boxes_work(struct boxes *boxes)
 {
-	uint64_t now = clock_us(), next;
-	bool early = false;
+	uint64_t now = clock_us(), next, ahead;
+	bool building = false;
 	struct box *box;
 
-	LIST_FOREACH (box, &boxes->all, struct box, node)
+	LIST_FOREACH (box, &boxes->due, struct box, due)
 		work_on(boxes, box, now);
 	next = zygotes_work(&boxes->zygotes, now);
-	LIST_FOREACH (box, &boxes->all, struct box, node) {
-		early = early || box->state == BOX_BUILDING;
-		if (has_deadline(box) && box->deadline_us < next)
+	LIST_FOREACH (box, &boxes->due, struct box, due) {
+		building = building || box->state == BOX_BUILDING;
+		if (box->deadline_us < next)
 			next = box->deadline_us;
 	}
-	if (!early || netpool_is_low(&boxes->nets))
-		netpool_refill(&boxes->nets);
-	if (!early)
-		grouppool_refill(&boxes->groups);
+	ahead = make_ahead(boxes, building, now);
+	if (ahead < next)
+		next = ahead;
 	if (next == UINT64_MAX)
 		return -1;
 	return next <= now ? 0 : (int)((next - now + USEC_PER_MS - 1) / USEC_PER_MS);

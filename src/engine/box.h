@@ -35,6 +35,7 @@ enum box_state {
 
 struct box {
 	struct list node; /* of boxes.all */
+	struct list due;  /* of boxes.due, if it is in there */
 	struct build build;
 	enum box_state state;
 	enum engine_start start;
@@ -65,6 +66,8 @@ struct boxes {
 	struct box *by_slot[BOXES_MAX];
 	struct slots slots;
 	struct list all;
+	struct list due;  /* those that are neither RUNNING nor ENDED: something is to be done */
+	uint64_t calm_us; /* until then the latest box is thought to be starting its program */
 	struct netpool nets;
 	struct grouppool groups;
 	struct zygotes zygotes;

@@ -186,12 +186,27 @@ int zygote_harden(void)
 	return filter_install(FILTER_ZYGOTE);
 }
 
+/* The engine names one to wake on (give_processor); the child is not to be held to it. */
+static void take_back_processors(const cpu_set_t *own)
+{
+	cpu_set_t any;
+
+	if (sched_setaffinity(0, sizeof(*own), own) == 0)
+		return;
+	memset(&any, 0xff, sizeof(any)); /* none of its own is left: those that there are */
+	if (sched_setaffinity(0, sizeof(any), &any) < 0)
+		_exit(1);
+}
+
 void zygote_serve(void *ret_box)
 {
 	int home = fd_pidfd_open(getpid());
 	struct fill fill = {0};
 	char name[16] = "";
+	cpu_set_t own;
 
+	if (sched_getaffinity(0, sizeof(own), &own) < 0)
+		memset(&own, 0xff, sizeof(own)); /* more than the set has room for */
 	/* For people who look at processes; children are called what they are. */
 	if (home < 0 || prctl(PR_GET_NAME, name) < 0 || prctl(PR_SET_NAME, "millibox-zygote") < 0)
 		_exit(1);
@@ -201,6 +216,7 @@ void zygote_serve(void *ret_box)
 
 		if (r <= 0)
 			_exit(r < 0);
+		take_back_processors(&own);
 		if (fill_box(&fill, home))
 			break;
 		fill_close(&fill);
