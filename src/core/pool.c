@@ -36,6 +36,8 @@
 #define SEEN_US      (60 * USEC_PER_SEC) /* how long that is remembered */
 #define DELAY_US     (2 * USEC_PER_MS)   /* after a member was taken */
 #define BUSY_US      (20 * USEC_PER_MS)  /* until a look whether there is room to make some */
+#define LOOK_US      (5 * USEC_PER_MS)   /* until a look whether programs have ended */
+#define PATIENCE_US  (500 * USEC_PER_MS) /* for programs to end, while enough are left */
 #define TICK_US      USEC_PER_SEC
 #define BUILD_US     (15 * USEC_PER_SEC) /* a member that takes longer is given up */
 #define BACKOFF_US   (100 * USEC_PER_MS) /* after a failure; doubles */
@@ -476,6 +478,19 @@ static struct pool *neediest(struct pools *p, uint64_t now_us)
 	return best;
 }
 
+/*
+ * To make one takes some milliseconds of a processor, and the kernel may well take them from the
+ * program that runs. While half of a pool is there, nobody needs the other half so soon. Longer
+ * than PATIENCE_US nobody is waited for: of a program that long the milliseconds are a hundredth.
+ */
+static bool can_wait(struct pool *pool, uint64_t now_us)
+{
+	size_t have = pool->counts[MEMBER_READY];
+
+	return pool->all->config.scheduler->counts[SCHEDULER_RUNNING] > 0 && have > 0 &&
+	       have * 2 >= target_of(pool, now_us) && now_us < pool->demand.asked_us + PATIENCE_US;
+}
+
 /* Requests go first: while somebody waits for a place none is made, and while all cores have
  * something to do one at a time. */
 static size_t making_max(const struct pools *p)
@@ -498,6 +513,10 @@ static void fill(struct pools *p, uint64_t now_us)
 	struct pool *pool;
 
 	while (has_room(p) && (pool = neediest(p, now_us))) {
+		if (can_wait(pool, now_us)) {
+			schedule(p, LOOK_US);
+			return;
+		}
 		if (p->counts[MEMBER_MAKING] >= making_max(p)) {
 			schedule(p, BUSY_US);
 			return;

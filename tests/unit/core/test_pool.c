@@ -201,6 +201,52 @@ static void while_all_cores_are_busy_one_is_made_at_a_time(void **state)
 	wait_for_boxes(f, 2);
 }
 
+static void half_a_pool_waits_for_what_runs(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_hit hits[2];
+
+	fill(f);
+	f->scheduler.counts[SCHEDULER_RUNNING] = 1;
+	assert_true(pools_take(f->pools, &f->decision, "t", &hits[0]));
+	for (int i = 0; i < 3; i++)
+		loop_run_once(f->loop, true);
+	assert_int_equal(fake_box_count(f->driver),
+	                 2); /* the one that runs, the one that is left */
+	/* Nothing is left: however much runs, some are needed. */
+	assert_true(pools_take(f->pools, &f->decision, "t", &hits[1]));
+	wait_for_boxes(f, 4);
+	end_box(f, &hits[0]);
+	end_box(f, &hits[1]);
+}
+
+static void half_a_pool_is_filled_when_nothing_runs(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_hit hit;
+
+	fill(f);
+	f->scheduler.counts[SCHEDULER_RUNNING] = 1;
+	assert_true(pools_take(f->pools, &f->decision, "t", &hit));
+	for (int i = 0; i < 3; i++)
+		loop_run_once(f->loop, true);
+	f->scheduler.counts[SCHEDULER_RUNNING] = 0;
+	wait_for_boxes(f, 3);
+	end_box(f, &hit);
+}
+
+static void what_runs_long_is_not_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_hit hit;
+
+	fill(f);
+	f->scheduler.counts[SCHEDULER_RUNNING] = 1;
+	assert_true(pools_take(f->pools, &f->decision, "t", &hit));
+	wait_for_boxes(f, 3);
+	end_box(f, &hit);
+}
+
 static size_t making(struct fixture *f, size_t index)
 {
 	struct pool_info info;
@@ -365,6 +411,9 @@ int main(void)
 		TEST(one_that_is_lost_is_not_handed_out),
 		TEST(none_is_made_while_somebody_waits),
 		TEST(while_all_cores_are_busy_one_is_made_at_a_time),
+		TEST(half_a_pool_waits_for_what_runs),
+		TEST(half_a_pool_is_filled_when_nothing_runs),
+		TEST(what_runs_long_is_not_waited_for),
 		TEST(who_lacks_the_larger_part_is_first),
 		TEST(a_pool_that_others_have_left_no_room_is_filled_first),
 		TEST(an_idle_pool_shrinks_to_its_floor),
