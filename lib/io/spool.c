@@ -12,9 +12,9 @@
 #include <time.h>
 
 /*
- * Theory of operation. The loop adds to @waiting under the lock; the thread swaps it for an empty
- * buffer and writes without the lock. What is left of a batch after a failure stays the thread's
- * and goes first next time.
+ * Theory of operation. The loop adds to @waiting under the lock; the thread moves it to a batch of
+ * its own and writes without the lock. What is written stays in the batch until it is settled:
+ * should that fail, it is written once more. What is left after a failure goes first next time.
  */
 
 struct spool {
@@ -33,57 +33,113 @@ struct spool {
 	struct error start_error;
 };
 
-/* Until there is something to do, or until it is time to try again. */
-static void wait_for_work(struct spool *s, bool retry)
-{
-	struct timespec until;
+/* The thread's. */
+struct batch {
+	struct buf data;
+	size_t written;     /* of it: the rest is not even that */
+	uint64_t settle_at; /* clock_us(); while something is written and not settled */
+	int failed;         /* the last thing that was tried: a negative errno */
+	bool last_try;
+};
 
-	if (!retry) {
+/* Return: false when the time has come. */
+static bool wait_until(struct spool *s, uint64_t at_us)
+{
+	const struct timespec until = {.tv_sec = (time_t)(at_us / USEC_PER_SEC),
+	                               .tv_nsec = (long)(at_us % USEC_PER_SEC) * 1000};
+
+	return pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT;
+}
+
+/* Until there is something to do, or until it is time to try again. */
+static void wait_for_work(struct spool *s, const struct batch *b)
+{
+	uint64_t retry_at = clock_us() + s->config.retry_us;
+
+	if (b->failed)
+		while (!s->stopping && wait_until(s, retry_at))
+			;
+	else if (b->written > 0)
+		while (s->waiting.len == 0 && !s->stopping && wait_until(s, b->settle_at))
+			;
+	else
 		while (s->waiting.len == 0 && !s->stopping)
 			pthread_cond_wait(&s->changed, &s->lock);
-		return;
+}
+
+/* For want of memory it is left where it is: the next turn tries again. */
+static void take_waiting(struct spool *s, struct batch *b)
+{
+	if (b->data.len > 0) {
+		if (buf_add(&b->data, s->waiting.data, s->waiting.len) == 0)
+			buf_consume(&s->waiting, s->waiting.len);
+	} else {
+		struct buf empty = BUF_INIT(s->config.max_bytes);
+
+		buf_done(&b->data);
+		b->data = s->waiting;
+		s->waiting = empty;
 	}
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += (time_t)(s->config.retry_us / USEC_PER_SEC);
-	until.tv_nsec += (long)(s->config.retry_us % USEC_PER_SEC) * 1000;
-	if (until.tv_nsec >= 1000000000L) {
-		until.tv_nsec -= 1000000000L;
-		until.tv_sec++;
-	}
-	while (!s->stopping && pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT)
-		;
+	s->busy_bytes = b->data.len;
 }
 
 /* Return: false when nothing is left to do, or when the last try failed too. */
-static bool take_batch(struct spool *s, struct buf *batch)
+static bool take_batch(struct spool *s, struct batch *b)
 {
-	bool retry = batch->len > 0, last_try, more;
-	struct buf empty = BUF_INIT(s->config.max_bytes);
+	bool more;
 
 	pthread_mutex_lock(&s->lock);
-	last_try = s->stopping;
-	wait_for_work(s, retry);
-	if (!retry) {
-		buf_done(batch);
-		*batch = s->waiting;
-		s->waiting = empty;
-		s->busy_bytes = batch->len;
+	s->failed = b->failed;
+	s->busy_bytes = b->data.len;
+	more = !(b->failed && b->last_try);
+	if (more) {
+		b->last_try = s->stopping;
+		wait_for_work(s, b);
+		take_waiting(s, b);
+		more = b->data.len > 0 || b->failed || !s->stopping;
 	}
-	more = batch->len > 0 && !(retry && last_try);
 	pthread_mutex_unlock(&s->lock);
 	return more;
 }
 
-static void write_batch(struct spool *s, struct buf *batch)
+static void write_batch(struct spool *s, struct batch *b)
 {
 	size_t taken = 0;
-	int r = s->config.write(s->config.ctx, batch->data, batch->len, &taken);
 
-	buf_consume(batch, taken);
+	if (b->written == 0)
+		b->settle_at = clock_us() + s->config.settle_us;
+	b->failed = s->config.write(s->config.ctx, b->data.data + b->written,
+	                            b->data.len - b->written, &taken);
+	b->written += taken;
+}
+
+static void settle_batch(struct spool *s, struct batch *b)
+{
+	bool undone = false;
+
+	b->failed = s->config.settle(s->config.ctx, &undone);
+	if (!undone)
+		buf_consume(&b->data, b->written);
+	b->written = 0;
+}
+
+static bool is_stopping(struct spool *s)
+{
+	bool stopping;
+
 	pthread_mutex_lock(&s->lock);
-	s->failed = r;
-	s->busy_bytes = batch->len;
+	stopping = s->stopping;
 	pthread_mutex_unlock(&s->lock);
+	return stopping;
+}
+
+static void work_on(struct spool *s, struct batch *b)
+{
+	b->failed = 0;
+	if (b->written < b->data.len)
+		write_batch(s, b);
+	if (!b->failed && (clock_us() >= b->settle_at || is_stopping(s)))
+		settle_batch(s, b);
 }
 
 static bool begin_thread(struct spool *s)
@@ -102,12 +158,13 @@ static bool begin_thread(struct spool *s)
 static void *run(void *arg)
 {
 	struct spool *s = arg;
-	cleanup_buf struct buf batch = BUF_INIT(s->config.max_bytes);
+	struct batch batch = {.data = BUF_INIT(s->config.max_bytes)};
 
 	if (!begin_thread(s))
 		return NULL;
 	while (take_batch(s, &batch))
-		write_batch(s, &batch);
+		work_on(s, &batch);
+	buf_done(&batch.data);
 	return NULL;
 }
 

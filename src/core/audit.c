@@ -22,8 +22,10 @@
  * that does is preceded by one that tells how many were lost.
  */
 
-#define QUEUE_MAX   (8u << 20)
-#define RETRY_US    (1 * USEC_PER_SEC)
+#define QUEUE_MAX (8u << 20)
+#define RETRY_US  (1 * USEC_PER_SEC)
+/* What a machine that loses its power may forget. Each time costs a disk two turns. */
+#define SETTLE_US   (50 * USEC_PER_MS)
 #define TIME_LEN    32
 #define MEMBERS_MAX (CHAIN_LINE_MAX / 2)
 
@@ -35,17 +37,23 @@ struct audit {
 	int told;   /* the failure that was logged */
 	char *path; /* owned; as the kernel knows it */
 	pthread_mutex_t lock;
-	struct chain_head head; /* of the file, under the lock */
+	struct chain_head head; /* of what is on the disk, under the lock */
 };
 
 static int write_lines(void *ctx, const char *data, size_t len, size_t *ret_taken)
 {
 	struct audit *a = ctx;
 
-	int r = audit_file_write(&a->file, data, len, ret_taken);
+	return audit_file_write(&a->file, data, len, ret_taken);
+}
+
+static int settle(void *ctx, bool *ret_undone)
+{
+	struct audit *a = ctx;
+	int r = audit_file_settle(&a->file, ret_undone);
 
 	pthread_mutex_lock(&a->lock);
-	a->head = a->file.head;
+	a->head = a->file.settled_head;
 	pthread_mutex_unlock(&a->lock);
 	return r;
 }
@@ -269,9 +277,11 @@ int audit_start(struct audit *a, int (*on_thread)(struct error *err), struct err
 	const struct spool_config config = {
 		.ctx = a,
 		.write = write_lines,
+		.settle = settle,
 		.on_thread = on_thread,
 		.max_bytes = QUEUE_MAX,
 		.retry_us = RETRY_US,
+		.settle_us = SETTLE_US,
 	};
 
 	if (spool_open(&config, &a->spool, err) < 0)

@@ -16,12 +16,15 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. Order of a write: the lines, fdatasync, then the head. So the head never
- * knows of a line that is not on the disk, and a log that is shorter than its head was cut. A log
- * may be longer than its head, by what was written when something ended; that is not a fault.
+ * Theory of operation. Lines are written as they come, and from time to time settled: fdatasync,
+ * then the head. So the head never knows of a line that is not on the disk, and a log that is
+ * shorter than its head was cut. A log may be longer than its head, by what was written when
+ * something ended; that is not a fault.
  *
  * A write that fails is taken back (ftruncate) before anything else is written: there is no half
- * line in the middle of a file, and what failed is written again, whole, with the same number.
+ * line in the middle of a file, and what failed is written again, whole, with the same number. The
+ * same with all that was written since the last time if it cannot be settled: what the kernel still
+ * shows of it need not be on the disk, and it would not say so twice.
  */
 
 #define FILE_MODE   0600
@@ -133,7 +136,7 @@ static int rotate(struct audit_file *f)
 		return fd;
 	fd_close(f->fd);
 	f->fd = fd;
-	f->size = 0;
+	f->size = f->settled_size = 0;
 	drop_oldest(f);
 	return fsync(f->dir) < 0 ? -errno : 0;
 }
@@ -161,8 +164,6 @@ static int append(struct audit_file *f, const struct buf *b)
 {
 	int r = fd_write_all(f->fd, b->data, b->len);
 
-	if (r == 0 && fdatasync(f->fd) < 0)
-		r = -errno;
 	if (r < 0) {
 		/* Should even this fail, the next start finds a torn line. */
 		(void)!ftruncate(f->fd, (off_t)f->size);
@@ -172,6 +173,13 @@ static int append(struct audit_file *f, const struct buf *b)
 	return 0;
 }
 
+/* What is in the file now is where to go back to. */
+static void note_settled(struct audit_file *f)
+{
+	f->settled_head = f->head;
+	f->settled_size = f->size;
+}
+
 int audit_file_write(struct audit_file *f, const char *data, size_t len, size_t *ret_taken)
 {
 	cleanup_buf struct buf b = BUF_INIT(BATCH_MAX);
@@ -179,7 +187,8 @@ int audit_file_write(struct audit_file *f, const char *data, size_t len, size_t 
 	int r = 0;
 
 	*ret_taken = 0;
-	if (f->size >= f->max_bytes)
+	/* Not with lines that may have to be taken back. */
+	if (f->size >= f->max_bytes && f->size == f->settled_size)
 		r = rotate(f);
 	if (r == 0)
 		r = chain_lines(&next, data, len, &b);
@@ -189,6 +198,21 @@ int audit_file_write(struct audit_file *f, const char *data, size_t len, size_t 
 		return r;
 	f->head = next;
 	*ret_taken = len;
+	return 0;
+}
+
+int audit_file_settle(struct audit_file *f, bool *ret_undone)
+{
+	*ret_undone = fdatasync(f->fd) < 0;
+	if (*ret_undone) {
+		int r = -errno;
+
+		(void)!ftruncate(f->fd, (off_t)f->settled_size);
+		f->head = f->settled_head;
+		f->size = f->settled_size;
+		return r;
+	}
+	note_settled(f);
 	return write_head(f);
 }
 
@@ -305,7 +329,10 @@ int audit_file_open(struct audit_file *f, bool strict, struct audit_found *ret_f
 	f->dir = f->fd = f->head_fd = -1;
 	if (open_files(f, err) < 0 || judge(f, &verdict, err) < 0)
 		return -1;
-	return settle(f, strict, &verdict, ret_found, err);
+	if (settle(f, strict, &verdict, ret_found, err) < 0)
+		return -1;
+	note_settled(f);
+	return 0;
 }
 
 /* What the log says where its anchor is. */
@@ -328,8 +355,8 @@ static int compare(struct audit_file *f, const struct chain_head *anchor,
 	return 0;
 }
 
-int audit_file_anchor(struct audit_file *f, bool strict, const struct chain_head *anchor,
-                      struct audit_found *found, struct error *err)
+static int hold_to(struct audit_file *f, bool strict, const struct chain_head *anchor,
+                   struct audit_found *found, struct error *err)
 {
 	struct chain_verdict verdict = {0};
 
@@ -353,6 +380,15 @@ int audit_file_anchor(struct audit_file *f, bool strict, const struct chain_head
 		f->head = *anchor;
 	f->size = 0;
 	return set_aside(f, &verdict, found, err);
+}
+
+int audit_file_anchor(struct audit_file *f, bool strict, const struct chain_head *anchor,
+                      struct audit_found *found, struct error *err)
+{
+	if (hold_to(f, strict, anchor, found, err) < 0)
+		return -1;
+	note_settled(f);
+	return 0;
 }
 
 void audit_file_close(struct audit_file *f)

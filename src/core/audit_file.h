@@ -18,8 +18,11 @@ struct audit_file {
 	char *folder;
 	const char *name; /* within path */
 	int dir, fd, head_fd;
-	struct chain_head head;
-	uint64_t size, max_bytes, keep;
+	struct chain_head head; /* of what is written */
+	uint64_t size;
+	struct chain_head settled_head; /* of what is on the disk */
+	uint64_t settled_size;
+	uint64_t max_bytes, keep;
 };
 
 /* What was found at the start. */
@@ -38,6 +41,8 @@ int audit_file_open(struct audit_file *f, bool strict, struct audit_found *ret_f
 int audit_file_anchor(struct audit_file *f, bool strict, const struct chain_head *anchor,
                       struct audit_found *found, struct error *err) attr_must_check;
 void audit_file_close(struct audit_file *f);
+/** audit_file_settle - as spool_config.settle: what was written is on the disk, and its head. */
+int audit_file_settle(struct audit_file *f, bool *ret_undone) attr_must_check;
 /** audit_file_write - as spool_config.write: each line of @data becomes one of the chain. */
 int audit_file_write(struct audit_file *f, const char *data, size_t len,
                      size_t *ret_taken) attr_must_check;

@@ -17,6 +17,10 @@ struct disk {
 	int broken; /* negative errno */
 	bool held;
 	unsigned tries;
+	size_t settled;   /* bytes of @written */
+	int unsettled;    /* negative errno: what settling says, once */
+	bool takes_back;  /* and whether it undoes what was written */
+	unsigned settles; /* how often it was asked for */
 };
 
 static int write_some(void *ctx, const char *data, size_t len, size_t *ret_taken)
@@ -33,6 +37,25 @@ static int write_some(void *ctx, const char *data, size_t len, size_t *ret_taken
 	*ret_taken = r < 0 ? 0 : len;
 	if (r == 0)
 		assert_int_equal(buf_add(&d->written, data, len), 0);
+	pthread_mutex_unlock(&d->lock);
+	return r;
+}
+
+static int settle(void *ctx, bool *ret_undone)
+{
+	struct disk *d = ctx;
+	int r;
+
+	pthread_mutex_lock(&d->lock);
+	d->settles++;
+	r = d->unsettled;
+	d->unsettled = 0;
+	*ret_undone = r < 0 && d->takes_back;
+	if (*ret_undone)
+		d->written.len = d->settled;
+	else
+		d->settled = d->written.len;
+	pthread_cond_broadcast(&d->changed);
 	pthread_mutex_unlock(&d->lock);
 	return r;
 }
@@ -61,15 +84,34 @@ static void init_disk(struct disk *d)
 	pthread_cond_init(&d->changed, NULL);
 }
 
-static struct spool *open_spool(struct disk *d, size_t max)
+static struct spool *open_lazy(struct disk *d, size_t max, uint64_t settle_us)
 {
 	const struct spool_config config = {
-		.ctx = d, .write = write_some, .max_bytes = max, .retry_us = 1000};
+		.ctx = d,
+		.write = write_some,
+		.settle = settle,
+		.max_bytes = max,
+		.retry_us = 1000,
+		.settle_us = settle_us,
+	};
 	struct error err = {0};
 	struct spool *s = NULL;
 
 	assert_int_equal(spool_open(&config, &s, &err), 0);
 	return s;
+}
+
+static struct spool *open_spool(struct disk *d, size_t max)
+{
+	return open_lazy(d, max, 0);
+}
+
+static void wait_for_settles(struct disk *d, unsigned settles)
+{
+	pthread_mutex_lock(&d->lock);
+	while (d->settles < settles)
+		pthread_cond_wait(&d->changed, &d->lock);
+	pthread_mutex_unlock(&d->lock);
 }
 
 static void add(struct spool *s, const char *text)
@@ -151,6 +193,68 @@ static void a_disk_that_stays_broken_does_not_keep_the_end(void **state)
 	buf_done(&d.written);
 }
 
+#define LONG_US (3600 * 1000 * 1000ULL)
+
+static void what_is_written_is_settled_later_and_at_the_end(void **state)
+{
+	struct disk d;
+	struct spool *s;
+
+	(void)state;
+	init_disk(&d);
+	s = open_lazy(&d, 1 << 16, LONG_US);
+	add(s, "one");
+	wait_for_tries(&d, 1);
+	add(s, "two");
+	wait_for_tries(&d, 2); /* it does not wait with writing */
+	assert_int_equal(d.settles, 0);
+	assert_int_equal(spool_waiting(s), 8);
+	spool_free(s);
+	assert_string_equal(d.written.data, "one\ntwo\n");
+	assert_int_equal(d.settled, 8);
+	assert_int_equal(d.settles, 1);
+	buf_done(&d.written);
+}
+
+static void what_could_not_be_settled_is_written_again(void **state)
+{
+	struct disk d;
+	struct spool *s;
+
+	(void)state;
+	init_disk(&d);
+	d.unsettled = -EIO;
+	d.takes_back = true;
+	s = open_lazy(&d, 1 << 16, 1000);
+	add(s, "one");
+	add(s, "two");
+	wait_for_settles(&d, 2);
+	add(s, "three");
+	spool_free(s);
+	assert_int_equal(d.settled, 14);
+	assert_memory_equal(d.written.data, "one\ntwo\nthree\n", 14);
+	buf_done(&d.written);
+}
+
+static void settling_is_tried_again_without_a_new_record(void **state)
+{
+	struct disk d;
+	struct spool *s;
+
+	(void)state;
+	init_disk(&d);
+	d.unsettled = -ENOSPC;
+	s = open_lazy(&d, 1 << 16, 1000);
+	add(s, "one");
+	wait_for_settles(&d, 2);
+	while (spool_error(s) != 0)
+		;
+	assert_int_equal(spool_waiting(s), 0);
+	spool_free(s);
+	assert_string_equal(d.written.data, "one\n");
+	buf_done(&d.written);
+}
+
 static int refuse(struct error *err)
 {
 	return error_set(err, ERR_SYSTEM, EPERM, "no");
@@ -178,6 +282,9 @@ int main(void)
 		cmocka_unit_test(a_disk_that_was_broken_gets_everything_later),
 		cmocka_unit_test(a_full_queue_loses_whole_records_and_counts_them),
 		cmocka_unit_test(a_disk_that_stays_broken_does_not_keep_the_end),
+		cmocka_unit_test(what_is_written_is_settled_later_and_at_the_end),
+		cmocka_unit_test(what_could_not_be_settled_is_written_again),
+		cmocka_unit_test(settling_is_tried_again_without_a_new_record),
 		cmocka_unit_test(a_thread_that_cannot_begin_is_an_error),
 	};
 
