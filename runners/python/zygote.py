@@ -16,6 +16,7 @@ The zygote itself never sees a byte of a request. All that it does with its powe
 import sys
 
 VARIABLE = b"MILLIBOX_ZYGOTE"
+OWN_VARIABLES = b"OPENBLAS_NUM_THREADS", b"OMP_NUM_THREADS", b"MKL_NUM_THREADS"
 posix = sys.modules["posix"]
 
 
@@ -93,6 +94,16 @@ RENEWED = {
 }
 
 
+def be_usual(locale, ctype):
+    """Leave the environment that most programs get, so that their children need not make it: *.zygote has it, and
+    variables for what is imported here. Return: its words."""
+    for name in OWN_VARIABLES:
+        if posix.environ.pop(name, None) is not None:
+            posix.unsetenv(name)
+    locale.setlocale(locale.LC_CTYPE, ctype)  # an import may have changed it
+    return [name + b"=" + value for name, value in posix.environ.items()]
+
+
 def set_environment(words):
     environ = posix.environ  # os.environ has the same dictionary
     for name in environ:
@@ -161,12 +172,14 @@ def serve(way):
     offset = library.zygote_words_offset()
     import _io, _locale, atexit, gc, time  # noqa: E401  children use them, and programs find them as at a start
 
+    ctype = _locale.setlocale(_locale.LC_CTYPE)
     warm_up()
     own = {name: module for name, module in sys.modules.items() if name not in before}
     for name in own:
         del sys.modules[name]
     preload(wanted)
     renewed = [(renew, sys.modules[name]) for name, renew in RENEWED.items() if name in sys.modules]
+    usual = be_usual(_locale, ctype)
     gc.collect()
     gc.freeze()
     # A fork has one thread only, and would wait for ever for what the others held.
@@ -181,8 +194,10 @@ def serve(way):
     argv = [word.decode("utf-8", "surrogateescape") for word in words[: number[0]]]
     sys.orig_argv[:] = argv
     sys.argv[:] = argv[first:]
-    set_environment(words[number[0] : number[0] + number[1]])
-    settle_locale(time, _locale)
+    wanted = words[number[0] : number[0] + number[1]]
+    if wanted != usual:
+        set_environment(wanted)
+        settle_locale(time, _locale)
     make_streams(_io, lines)
     gc.freeze()  # all this is no part of the program
     # One that waits for its program first (prepare.py) has another way to say its end.

@@ -152,6 +152,25 @@ def test_everything_seen_from_inside_is_the_same(client, cold_daemon):
     assert set(warm["status"]["CapBnd"]) == {"0"} and warm["status"]["Seccomp"] == "2"
 
 
+@pytest.mark.parametrize("script", ["run", "session"])
+def test_a_zygote_has_the_environment_that_most_programs_get(cold_daemon, script):
+    """In this order: then its children need not make it. Its own three come last, and no child has them."""
+    said = pathlib.Path(__file__).parents[2].joinpath(f"runners/python/{script}.zygote").read_text()
+    variables = [line for line in said.splitlines() if "=" in line and not line.startswith("#")]
+    with cold_daemon.client() as c:
+        seen = json.loads(first(c, "cold", "import json, os\nprint(json.dumps([f'{k}={v}' for k, v in os.environ.items()]))")["stdout"])
+    assert variables[: len(seen)] == seen
+    assert {x.partition("=")[0] for x in variables[len(seen) :]} == {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"}
+
+
+@pytest.mark.parametrize("variables", [{}, {"LANG": "C"}, {"LC_ALL": "POSIX", "TZ": "Asia/Tokyo", "A": "1"}])
+def test_the_environment_is_the_same_both_ways(client, cold_daemon, variables):
+    code = "import json, locale, os, time\nprint(json.dumps([list(os.environ.items()), locale.setlocale(locale.LC_CTYPE), time.tzname]))"
+    with cold_daemon.client() as c:
+        cold = json.loads(first(c, "cold", code, env_vars=variables)["stdout"])
+    assert json.loads(first(client, "zygote", code, env_vars=variables)["stdout"]) == cold
+
+
 def look_in_session(client, how):
     def run():
         session = Session(client, mode="persistent")
