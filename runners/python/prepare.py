@@ -59,14 +59,15 @@ def make_stdin():
 
 
 def bind_leave(tell, gc, atexit):
-    """leave() as a closure: it uses no name that a program can change. @tell: says with what code it ends."""
+    """leave() as a closure: it uses no name that a program can change. @tell: says with what code it ends. Call
+    begin() when all is as the program finds it."""
     getpid, close, end = posix.getpid, posix.close, posix._exit
     get_objects, exits, opaque = gc.get_objects, atexit._ncallbacks, [n for n in OPAQUE if n not in sys.modules]
     threads, get_trace, get_profile = sys.modules["_thread"]._count, sys.gettrace, sys.getprofile
     modules, module, reference = sys.modules, type(sys), sys.modules["_weakref"].ref
     is_type, kind_of, has, show = isinstance, type, hasattr, str
-    thaw, streams = gc.unfreeze, [sys.stdout, sys.stderr]
-    before, pid = [], []
+    thaw = gc.unfreeze
+    before, pid, streams = [], [], []
 
     def is_plain(thing):
         kind = kind_of(thing)
@@ -111,6 +112,7 @@ def bind_leave(tell, gc, atexit):
     def begin():
         pid[:] = (getpid(),)
         before[:] = (exits(),)
+        streams[:] = sys.stdout, sys.stderr
 
     def undo():
         """The interpreter ends as ever: nothing is spared from it, and nothing of ours keeps a stream alive."""

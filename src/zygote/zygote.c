@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/rseq.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -238,6 +240,17 @@ void zygote_leaving(int code)
 {
 	/* Refused everywhere; who hears it is told first. */
 	(void)syscall(SYS_exit_group, code, INJECT_LEAVING);
+}
+
+int zygote_has_usual_streams(void)
+{
+	struct stat st[3];
+
+	for (int fd = 0; fd < 3; fd++)
+		if (fstat(fd, &st[fd]) < 0)
+			return false;
+	return S_ISCHR(st[0].st_mode) && st[0].st_rdev == makedev(1, 3) &&
+	       S_ISFIFO(st[1].st_mode) && S_ISFIFO(st[2].st_mode);
 }
 
 size_t zygote_box_size(void)

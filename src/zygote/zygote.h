@@ -33,6 +33,11 @@ zygote_export void zygote_become(const void *box, void *ret_order);
  * that does not wait for its memory to be cleared away. The caller does end.
  */
 zygote_export void zygote_leaving(int code);
+/**
+ * zygote_has_usual_streams - whether 0, 1 and 2 are what most programs get: the null device and two
+ * pipes. What an interpreter makes of them does not depend on which pipes.
+ */
+zygote_export int zygote_has_usual_streams(void);
 zygote_export size_t zygote_box_size(void);
 zygote_export size_t zygote_order_size(void);
 zygote_export size_t zygote_words_offset(void);
