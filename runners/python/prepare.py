@@ -62,7 +62,8 @@ def bind_leave(tell, gc, atexit):
     """leave() as a closure: it uses no name that a program can change. @tell: says with what code it ends. Call
     begin() when all is as the program finds it."""
     getpid, close, end = posix.getpid, posix.close, posix._exit
-    get_objects, exits, opaque = gc.get_objects, atexit._ncallbacks, [n for n in OPAQUE if n not in sys.modules]
+    get_objects, exits = gc.get_objects, atexit._ncallbacks
+    is_apart = frozenset(n for n in OPAQUE if n not in sys.modules).isdisjoint
     threads, get_trace, get_profile = sys.modules["_thread"]._count, sys.gettrace, sys.getprofile
     modules, module, reference = sys.modules, type(sys), sys.modules["_weakref"].ref
     is_type, kind_of, has, show = isinstance, type, hasattr, str
@@ -90,7 +91,7 @@ def bind_leave(tell, gc, atexit):
         return ([getpid()] == pid and threads() == 0 and [exits()] == before
                 and get_trace() is None and get_profile() is None
                 and sys.stdout is streams[0] and sys.stderr is streams[1]
-                and not [name for name in opaque if name in modules])
+                and is_apart(modules))
 
     def leave(code):
         """End here, unless the interpreter has to do it: then this returns."""

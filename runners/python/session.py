@@ -400,7 +400,8 @@ def start():
     report = load_report()
     loop = bind_loop(report)
     if b"MILLIBOX_ZYGOTE" in posix.environ:
-        load_zygote()(lambda: warm(report))
+        zygote = load_zygote()  # kept: to take it apart costs a child more than to have it
+        zygote(lambda: warm(report))
     loop()
 
 

@@ -17,6 +17,7 @@ import sys
 
 VARIABLE = b"MILLIBOX_ZYGOTE"
 OWN_VARIABLES = b"LD_BIND_NOW", b"OPENBLAS_NUM_THREADS", b"OMP_NUM_THREADS", b"MKL_NUM_THREADS"
+KEPT = []  # what a child would otherwise take apart, page by page, when it goes on to its program
 posix = sys.modules["posix"]
 
 
@@ -101,7 +102,7 @@ def be_usual(locale, ctype):
         if posix.environ.pop(name, None) is not None:
             posix.unsetenv(name)
     locale.setlocale(locale.LC_CTYPE, ctype)  # an import may have changed it
-    return [name + b"=" + value for name, value in posix.environ.items()]
+    return [(name + b"=" + value).decode("utf-8", "surrogateescape") for name, value in posix.environ.items()]
 
 
 def set_environment(words):
@@ -110,7 +111,7 @@ def set_environment(words):
         posix.unsetenv(name)
     environ.clear()
     for word in words:
-        name, _, value = word.partition(b"=")
+        name, _, value = word.encode("utf-8", "surrogateescape").partition(b"=")
         environ[name] = value
         posix.putenv(name, value)
 
@@ -164,7 +165,7 @@ def make_usual_streams(io, lines, are_usual):
 def bind_run(run):
     """Of run.py, whose prepare.py is here too: what goes the way of a program once, and what ends one quickly, of a
     process of which there is nothing to see at its end."""
-    names = globals()
+    names = run["_zygote"] = globals()  # as KEPT
     warm_up, bind_leave = names["warm"], names["bind_leave"]
     return lambda: warm_up(run), bind_leave
 
@@ -180,6 +181,7 @@ def serve(way):
     before = dict(sys.modules)
     library, box, order, view = load(int(fd))
     offset = library.zygote_words_offset()
+    numbers = view[:24].cast("I")  # struct inject_order
     import _io, _locale, atexit, gc, time  # noqa: E401  children use them, and programs find them as at a start
 
     ctype = _locale.setlocale(_locale.LC_CTYPE)
@@ -193,6 +195,7 @@ def serve(way):
     are_usual = library.zygote_has_usual_streams
     made = make_usual_streams(_io, lines, are_usual)
     begin, leave, undo = bind_end(library.zygote_leaving, gc, atexit) if bind_end else (None, None, None)
+    KEPT.append(locals())
     gc.collect()
     gc.freeze()
     # A fork has one thread only, and would wait for ever for what the others held.
@@ -202,14 +205,13 @@ def serve(way):
     for renew, module in renewed:
         renew(module)
     library.zygote_become(box, order)
-    number = [int.from_bytes(view[at : at + 4], sys.byteorder) for at in (8, 12, 16)]
-    words = bytes(view[offset : offset + number[2]]).split(b"\0")
-    argv = [word.decode("utf-8", "surrogateescape") for word in words[: number[0]]]
-    sys.orig_argv[:] = argv
-    sys.argv[:] = argv[first:]
-    wanted = words[number[0] : number[0] + number[1]]
-    if wanted != usual:
-        set_environment(wanted)
+    argc, envc = numbers[2], numbers[3]
+    words = view[offset : offset + numbers[4]].tobytes().decode("utf-8", "surrogateescape").split("\0")
+    sys.orig_argv[:] = words[:argc]
+    sys.argv[:] = words[first:argc]
+    variables = words[argc : argc + envc]
+    if variables != usual:
+        set_environment(variables)
         settle_locale(time, _locale)
     if not made or not are_usual():
         make_streams(_io, lines)
