@@ -204,6 +204,10 @@ def serve(way):
     library.zygote_serve(box)
     for renew, module in renewed:
         renew(module)
+    # Pages that every program writes to, while there is nothing to do but wait for the box.
+    compile(b"0", "", "eval", 0, True)
+    sys.stdout.flush()
+    sys.stderr.flush()
     library.zygote_become(box, order)
     argc, envc = numbers[2], numbers[3]
     words = view[offset : offset + numbers[4]].tobytes().decode("utf-8", "surrogateescape").split("\0")
