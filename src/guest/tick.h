@@ -14,8 +14,8 @@
 uint64_t tick_earliest(void);
 /** tick_latest - ns of the wall clock: what was changed until now is not stamped later. */
 uint64_t tick_latest(void);
-/** tick_after - sleep until tick_earliest() is more than @ns, which tick_latest() said not long ago.
- * Gives up after TICK_MAX_US: a clock that was set back is nobody's to wait for. That is many ticks,
- * because a host that holds up the processor that keeps the time holds up the clock. */
+/** tick_after - sleep until tick_earliest() is more than @ns, which tick_latest() said not long
+ * ago. Gives up after TICK_MAX_US: a clock that was set back is nobody's to wait for. That is many
+ * ticks, because a host that holds up the processor that keeps the time holds up the clock. */
 #define TICK_MAX_US (200 * 1000ULL)
 void tick_after(uint64_t ns);
