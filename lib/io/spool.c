@@ -133,13 +133,25 @@ static bool is_stopping(struct spool *s)
 	return stopping;
 }
 
+/*
+ * What failed is not known to be cured before it is settled, so a second try is settled at once.
+ * What was written before a write failed is settled all the same.
+ */
 static void work_on(struct spool *s, struct batch *b)
 {
+	bool again = b->failed;
+	int r;
+
 	b->failed = 0;
 	if (b->written < b->data.len)
 		write_batch(s, b);
-	if (!b->failed && (clock_us() >= b->settle_at || is_stopping(s)))
+	r = b->failed;
+	if (r < 0 && b->written == 0)
+		return;
+	if (again || clock_us() >= b->settle_at || is_stopping(s))
 		settle_batch(s, b);
+	if (r < 0)
+		b->failed = r;
 }
 
 static bool begin_thread(struct spool *s)

@@ -8,7 +8,7 @@ payload, with everything as if the interpreter had been executed there. What it 
     names         sys.modules, sys.argv, sys.orig_argv, os.environ, sys.stdin and its kin are those of a start
     randomness    every generator that this process has a state of is seeded anew: see RENEWED
     what is left  memory of what was imported and dropped again; strings hash as in the other children of
-                  this zygote; /proc/self/environ is empty and /proc/self/cmdline ends with the script
+                  this zygote; /proc/self/environ is the zygote's and /proc/self/cmdline ends with the script
 
 The zygote itself never sees a byte of a request. All that it does with its power is in C (src/zygote).
 """
@@ -101,8 +101,11 @@ def be_usual(locale, ctype):
     for name in OWN_VARIABLES:
         if posix.environ.pop(name, None) is not None:
             posix.unsetenv(name)
-    locale.setlocale(locale.LC_CTYPE, ctype)  # an import may have changed it
-    return [(name + b"=" + value).decode("utf-8", "surrogateescape") for name, value in posix.environ.items()]
+    words = [(name + b"=" + value).decode("utf-8", "surrogateescape") for name, value in posix.environ.items()]
+    # An import may have changed either, and the C library's variables without a word to Python.
+    locale.setlocale(locale.LC_CTYPE, ctype)
+    set_environment(words)
+    return words
 
 
 def set_environment(words):

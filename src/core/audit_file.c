@@ -129,7 +129,8 @@ static int rotate(struct audit_file *f)
 
 	(void)snprintf(number, sizeof(number), "%020" PRIu64, f->head.seq);
 	r = move_away(f, number);
-	if (r < 0)
+	/* Moved by an earlier try, which could not make the next one. */
+	if (r < 0 && r != -ENOENT)
 		return r;
 	fd = open_file(f, "", O_CREAT | O_EXCL | O_APPEND);
 	if (fd < 0)
@@ -160,13 +161,24 @@ static int chain_lines(struct chain_head *head, const char *data, size_t len, st
 	return 0;
 }
 
+/* What is behind @size was never there. As long as that does not work nothing else is written. */
+static int take_back(struct audit_file *f, uint64_t size)
+{
+	int r = ftruncate(f->fd, (off_t)size) < 0 ? -errno : 0;
+
+	f->size = size;
+	f->is_longer = r < 0;
+	return r;
+}
+
 static int append(struct audit_file *f, const struct buf *b)
 {
-	int r = fd_write_all(f->fd, b->data, b->len);
+	int r = f->is_longer ? take_back(f, f->size) : 0;
 
+	if (r == 0)
+		r = fd_write_all(f->fd, b->data, b->len);
 	if (r < 0) {
-		/* Should even this fail, the next start finds a torn line. */
-		(void)!ftruncate(f->fd, (off_t)f->size);
+		(void)!take_back(f, f->size);
 		return r;
 	}
 	f->size += b->len;
@@ -207,9 +219,8 @@ int audit_file_settle(struct audit_file *f, bool *ret_undone)
 	if (*ret_undone) {
 		int r = -errno;
 
-		(void)!ftruncate(f->fd, (off_t)f->settled_size);
+		(void)!take_back(f, f->settled_size);
 		f->head = f->settled_head;
-		f->size = f->settled_size;
 		return r;
 	}
 	note_settled(f);
@@ -331,6 +342,9 @@ int audit_file_open(struct audit_file *f, bool strict, struct audit_found *ret_f
 		return -1;
 	if (settle(f, strict, &verdict, ret_found, err) < 0)
 		return -1;
+	/* Lines of one that was killed may be in memory only. */
+	if (fdatasync(f->fd) < 0 && strict)
+		return error_set(err, ERR_CONFIG, errno, "sync the audit log %s", f->path);
 	note_settled(f);
 	return 0;
 }

@@ -459,25 +459,6 @@ static void trim_all(struct pools *p, uint64_t now_us)
 	}
 }
 
-/* Who lacks the largest part of what it should have; of equals the first in the list. */
-static struct pool *neediest(struct pools *p, uint64_t now_us)
-{
-	struct pool *pool, *best = NULL;
-	double best_lack = 0;
-
-	LIST_FOREACH (pool, &p->list, struct pool, node) {
-		size_t target = target_of(pool, now_us);
-		size_t have = alive(pool->counts);
-		double lack = target > have ? (double)(target - have) / (double)target : 0;
-
-		if (lack > best_lack && now_us >= pool->not_before_us) {
-			best = pool;
-			best_lack = lack;
-		}
-	}
-	return best;
-}
-
 /*
  * To make one takes some milliseconds of a processor, and the kernel may well take them from the
  * program that runs. While half of a pool is there, nobody needs the other half so soon. Longer
@@ -489,6 +470,28 @@ static bool can_wait(struct pool *pool, uint64_t now_us)
 
 	return pool->all->config.scheduler->counts[SCHEDULER_RUNNING] > 0 && have > 0 &&
 	       have * 2 >= target_of(pool, now_us) && now_us < pool->demand.asked_us + PATIENCE_US;
+}
+
+/* Who lacks the largest part of what it should have; of equals the first in the list.
+ * *ret_waits: there is one that lacks something and can wait. */
+static struct pool *neediest(struct pools *p, uint64_t now_us, bool *ret_waits)
+{
+	struct pool *pool, *best = NULL;
+	double best_lack = 0;
+
+	LIST_FOREACH (pool, &p->list, struct pool, node) {
+		size_t target = target_of(pool, now_us);
+		size_t have = alive(pool->counts);
+		double lack = target > have ? (double)(target - have) / (double)target : 0;
+
+		if (lack > 0 && can_wait(pool, now_us)) {
+			*ret_waits = true;
+		} else if (lack > best_lack && now_us >= pool->not_before_us) {
+			best = pool;
+			best_lack = lack;
+		}
+	}
+	return best;
 }
 
 /* Requests go first: while somebody waits for a place none is made, and while all cores have
@@ -511,12 +514,9 @@ static bool has_room(const struct pools *p)
 static void fill(struct pools *p, uint64_t now_us)
 {
 	struct pool *pool;
+	bool waits = false;
 
-	while (has_room(p) && (pool = neediest(p, now_us))) {
-		if (can_wait(pool, now_us)) {
-			schedule(p, LOOK_US);
-			return;
-		}
+	while (has_room(p) && (pool = neediest(p, now_us, &waits))) {
 		if (p->counts[MEMBER_MAKING] >= making_max(p)) {
 			schedule(p, BUSY_US);
 			return;
@@ -526,6 +526,8 @@ static void fill(struct pools *p, uint64_t now_us)
 		list_remove(&pool->node);
 		list_append(&p->list, &pool->node);
 	}
+	if (waits)
+		schedule(p, LOOK_US);
 }
 
 static void on_timer(void *ctx)

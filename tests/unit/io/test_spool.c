@@ -18,7 +18,8 @@ struct disk {
 	bool held;
 	unsigned tries;
 	size_t settled;   /* bytes of @written */
-	int unsettled;    /* negative errno: what settling says, once */
+	int unsettled;    /* negative errno: what settling says, once, or */
+	bool stays_so;    /* always */
 	bool takes_back;  /* and whether it undoes what was written */
 	unsigned settles; /* how often it was asked for */
 };
@@ -49,7 +50,8 @@ static int settle(void *ctx, bool *ret_undone)
 	pthread_mutex_lock(&d->lock);
 	d->settles++;
 	r = d->unsettled;
-	d->unsettled = 0;
+	if (!d->stays_so)
+		d->unsettled = 0;
 	*ret_undone = r < 0 && d->takes_back;
 	if (*ret_undone)
 		d->written.len = d->settled;
@@ -255,6 +257,52 @@ static void settling_is_tried_again_without_a_new_record(void **state)
 	buf_done(&d.written);
 }
 
+/* It can be written each time, which says nothing. */
+static void what_cannot_be_settled_is_an_error_throughout(void **state)
+{
+	struct disk d;
+	struct spool *s;
+
+	(void)state;
+	init_disk(&d);
+	d.unsettled = -EIO;
+	d.takes_back = d.stays_so = true;
+	s = open_lazy(&d, 1 << 16, 2000);
+	add(s, "one");
+	while (spool_error(s) == 0)
+		;
+	for (unsigned tries = 0; tries < 5;) {
+		assert_int_equal(spool_error(s), -EIO);
+		pthread_mutex_lock(&d.lock);
+		tries = d.tries;
+		pthread_mutex_unlock(&d.lock);
+	}
+	assert_int_equal(spool_waiting(s), 4);
+	spool_free(s);
+	buf_done(&d.written);
+}
+
+static void what_was_written_before_a_failure_is_settled(void **state)
+{
+	struct disk d;
+	struct spool *s;
+
+	(void)state;
+	init_disk(&d);
+	s = open_lazy(&d, 1 << 16, LONG_US);
+	add(s, "one");
+	wait_for_tries(&d, 1);
+	set_disk(&d, -ENOSPC, false);
+	add(s, "two");
+	wait_for_settles(&d, 1);
+	assert_int_equal(d.settled, 4);
+	set_disk(&d, 0, false);
+	spool_free(s);
+	assert_string_equal(d.written.data, "one\ntwo\n");
+	assert_int_equal(d.settled, 8);
+	buf_done(&d.written);
+}
+
 static int refuse(struct error *err)
 {
 	return error_set(err, ERR_SYSTEM, EPERM, "no");
@@ -285,6 +333,8 @@ int main(void)
 		cmocka_unit_test(what_is_written_is_settled_later_and_at_the_end),
 		cmocka_unit_test(what_could_not_be_settled_is_written_again),
 		cmocka_unit_test(settling_is_tried_again_without_a_new_record),
+		cmocka_unit_test(what_cannot_be_settled_is_an_error_throughout),
+		cmocka_unit_test(what_was_written_before_a_failure_is_settled),
 		cmocka_unit_test(a_thread_that_cannot_begin_is_an_error),
 	};
 
