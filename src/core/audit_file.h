@@ -20,7 +20,7 @@ struct audit_file {
 	int dir, fd, head_fd;
 	struct chain_head head; /* of what is written */
 	uint64_t size;
-	bool is_longer; /* than @size, by what could not be taken back */
+	bool is_longer;                 /* than @size, by what could not be taken back */
 	struct chain_head settled_head; /* of what is on the disk */
 	uint64_t settled_size;
 	uint64_t max_bytes, keep;
