@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -17,6 +16,7 @@
  */
 
 #define STATUS_MAX 4096
+#define NAME_LEN   64
 
 static const char *const namespaces[] = {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"};
 
@@ -26,13 +26,29 @@ struct places {
 	int agents;
 };
 
+/* "mnt:[4026531841]": what the link says. Following it would make the kernel make a file of it. */
+static int read_name(int dir, const char *link, char ret_name[NAME_LEN])
+{
+	ssize_t n = readlinkat(dir, link, ret_name, NAME_LEN - 1);
+
+	if (n < 0)
+		return -errno;
+	if (n == 0 || n == NAME_LEN - 1)
+		return -ENAMETOOLONG;
+	ret_name[n] = '\0';
+	return 0;
+}
+
 static int compare(const struct places *p, const char *own, const char *of_agent)
 {
-	struct stat a, b;
+	char a[NAME_LEN], b[NAME_LEN];
+	int r = read_name(p->own, own, a);
 
-	if (fstatat(p->own, own, &a, 0) < 0 || fstatat(p->agents, of_agent, &b, 0) < 0)
-		return -errno;
-	return a.st_ino == b.st_ino && a.st_dev == b.st_dev ? 0 : -EXDEV;
+	if (r >= 0)
+		r = read_name(p->agents, of_agent, b);
+	if (r < 0)
+		return r;
+	return str_equal(a, b) ? 0 : -EXDEV;
 }
 
 int check_namespaces(struct error *err)
