@@ -211,8 +211,8 @@ static void half_a_pool_waits_for_what_runs(void **state)
 	assert_true(pools_take(f->pools, &f->decision, "t", &hits[0]));
 	for (int i = 0; i < 3; i++)
 		loop_run_once(f->loop, true);
-	assert_int_equal(fake_box_count(f->driver),
-	                 2); /* the one that runs, the one that is left */
+	/* The one that runs, and the one that is left. */
+	assert_int_equal(fake_box_count(f->driver), 2);
 	/* Nothing is left: however much runs, some are needed. */
 	assert_true(pools_take(f->pools, &f->decision, "t", &hits[1]));
 	wait_for_boxes(f, 4);
