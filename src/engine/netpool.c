@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "engine/netkept.h"
 #include "engine/nettraces.h"
 
 /* Enough for a burst; each costs the kernel some hundred KiB. */
@@ -25,6 +27,12 @@
 /* Those of a burst's boxes are kept for the next burst. */
 #define SPARE_MAX        32
 #define TAKE_TIMEOUT_SEC 2
+
+/* What the engine may say to the helper: a byte. */
+enum {
+	SAY_WANTED = 'w',  /* send one; with it may come one that a box had */
+	SAY_DROPPED = 'd', /* the one that comes with it, or else many, will not be seen again */
+};
 
 static int open_own(void)
 {
@@ -75,32 +83,69 @@ int netpool_visit(int net)
 struct maker {
 	int sock;
 	int home;
+	bool away;        /* from home */
 	struct buf fresh; /* traces of a namespace in which nobody has been; empty: not known */
 	struct buf used;
+	struct netkept kept;
 };
 
-/* Moves this process into @net. Return: whether another box may have it. */
+/* One that had to leave the table has to be visited. Return: its entry or NULL. */
+static struct netkept_one *recall(struct maker *maker, int net)
+{
+	struct netkept_one *one = netkept_find(&maker->kept, net);
+
+	if (one)
+		return one;
+	maker->away = true;
+	return netpool_visit(net) < 0 ? NULL : netkept_add(&maker->kept, net);
+}
+
+/* May move this process into @net. Return: whether another box may have it. */
 static bool is_unused(struct maker *maker, int net)
 {
 	const struct buf *fresh = &maker->fresh, *used = &maker->used;
+	struct netkept_one *one = recall(maker, net);
 
-	if (fresh->len == 0 || netpool_visit(net) < 0 || nettraces_read(&maker->used) < 0)
-		return false;
-	return used->len == fresh->len && memcmp(used->data, fresh->data, fresh->len) == 0;
+	if (one && fresh->len > 0 && nettraces_read(&one->traces, &maker->used) >= 0 &&
+	    used->len == fresh->len && memcmp(used->data, fresh->data, fresh->len) == 0)
+		return true;
+	netkept_drop(one);
+	return false;
 }
 
 /* Moves this process into a new one, and learns from the first how such a one reads. */
 static int make_fresh(struct maker *maker)
 {
-	int net = make_net();
+	const struct netkept_one *one;
+	int net;
 
+	maker->away = true;
+	net = make_net();
+	one = net < 0 ? NULL : netkept_add(&maker->kept, net);
 	/* Without it none serves twice, and that is all. */
-	if (net >= 0 && maker->fresh.len == 0)
-		(void)!nettraces_read(&maker->fresh);
+	if (one && maker->fresh.len == 0)
+		(void)!nettraces_read(&one->traces, &maker->fresh);
 	return net;
 }
 
-/* A byte asks for one; with it may come one that a box had. */
+/* Not to be found in what will be a box's. */
+static int go_home(struct maker *maker)
+{
+	int r = maker->away ? netpool_visit(maker->home) : 0;
+
+	maker->away = maker->away && r < 0;
+	return r;
+}
+
+/* Those that are seen again after all have to be visited. */
+static void let_go(struct maker *maker, int net)
+{
+	if (net >= 0)
+		netkept_drop(netkept_find(&maker->kept, net));
+	else
+		netkept_drop_all(&maker->kept);
+}
+
 static int serve_one(struct maker *maker)
 {
 	int fds[FD_PASS_MAX] = {-1};
@@ -113,12 +158,15 @@ static int serve_one(struct maker *maker)
 	if (n <= 0 || count > 1)
 		return -EPIPE;
 	net = count == 1 ? fds[0] : -1;
+	if (byte == SAY_DROPPED) {
+		let_go(maker, net);
+		return 0;
+	}
 	if (net < 0 || !is_unused(maker, net)) {
 		(void)fd_close(net);
 		net = make_fresh(maker);
 	}
-	/* Not to be found in what will be a box's. */
-	r = netpool_visit(maker->home);
+	r = go_home(maker);
 	if (net < 0 || r < 0)
 		return net < 0 ? net : r;
 	return fd_send(maker->sock, &byte, sizeof(byte), &net, 1);
@@ -156,6 +204,7 @@ static void run_helper(int sock, int home)
 	 * idle class: what it holds meanwhile is a lock of the whole kernel. */
 	(void)sched_setscheduler(0, SCHED_BATCH, &none);
 	(void)prctl(PR_SET_NAME, "millibox-nets");
+	netkept_init(&maker.kept);
 	/* The daemon's socket and the instance's locks must not outlive the engine in here. */
 	if (keep_only(sock, home) < 0)
 		_exit(1);
@@ -164,23 +213,47 @@ static void run_helper(int sock, int home)
 	_exit(0);
 }
 
+/* @net: goes with it, unless -1. A helper that cannot be told is done without. */
+static void say(struct netpool *pool, char what, int net)
+{
+	if (fd_send(pool->sock, &what, sizeof(what), &net, net >= 0 ? 1 : 0) < 0)
+		pool->sock = fd_close(pool->sock);
+}
+
+/*
+ * Has the helper let go of it, or with -1 of all. Not worth waiting for: thousands of boxes may end
+ * at once while the helper waits for the kernel. Return: whether the helper is told.
+ */
+static bool drop(struct netpool *pool, int net)
+{
+	struct pollfd out = {.fd = pool->sock, .events = POLLOUT};
+
+	if (poll(&out, 1, 0) != 1)
+		return false;
+	say(pool, SAY_DROPPED, net);
+	return true;
+}
+
 void netpool_refill(struct netpool *pool)
 {
+	if (pool->untold)
+		pool->untold = !drop(pool, -1);
 	for (; pool->owed > 0 && pool->sock >= 0; pool->owed--)
-		if (fd_send(pool->sock, "", 1, NULL, 0) < 0)
-			pool->sock = fd_close(pool->sock);
+		say(pool, SAY_WANTED, -1);
 }
 
 void netpool_give(struct netpool *pool, int net)
 {
 	cleanup_close int given = net;
 
-	if (given < 0 || pool->sock < 0 || pool->owed <= SPARE_COUNT - SPARE_MAX)
+	if (given < 0 || pool->sock < 0)
 		return;
-	if (fd_send(pool->sock, "", 1, &given, 1) < 0)
-		pool->sock = fd_close(pool->sock);
-	else
-		pool->owed--;
+	if (pool->owed <= SPARE_COUNT - SPARE_MAX) {
+		pool->untold = !drop(pool, given) || pool->untold;
+		return;
+	}
+	say(pool, SAY_WANTED, given);
+	pool->owed--;
 }
 
 bool netpool_is_low(const struct netpool *pool)

@@ -9,7 +9,9 @@
  *
  * One whose box is gone serves another if it shows no trace of use: no socket is left, and every
  * counter that the kernel keeps for it reads as on its first day, so no packet was ever sent in it,
- * nothing was refused in it and no flow label lingers. Any other is dropped.
+ * nothing was refused in it and no flow label lingers. Any other is dropped. The helper keeps open
+ * what tells it so (netkept.h), also of those that boxes have, and is told when one will not come
+ * back.
  *
  * They belong to the engine's user namespace, not to the box's: root of the box has no capability
  * over its own network.
@@ -21,9 +23,10 @@
 
 struct netpool {
 	int home;     /* the engine's own, with nothing in it; owned */
-	int sock;     /* to the helper: a byte asks for one; -1 when the helper is gone; owned */
+	int sock;     /* to the helper, which answers with one; -1 when the helper is gone; owned */
 	pid_t helper; /* 0: none */
 	int owed;     /* taken, and no other asked for yet; negative: more than are needed */
+	bool untold;  /* the helper may hold some that were dropped */
 };
 
 /** netpool_open - leave the host's network for ever, start the helper. Return: 0 or -errno. */

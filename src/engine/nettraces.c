@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/nettraces.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/attr.h"
 #include "base/buf.h"
-#include "base/file.h"
+#include "base/fd.h"
 
 /* Sockets: of all families, the ones on their way in messages of others too. Flow labels linger
  * after their socket. */
@@ -29,6 +30,30 @@ static const struct {
 	{"/proc/thread-self/net/igmp6",         true,  false},
 };
 
+static_assert(ARRAY_SIZE(TRACES) == NETTRACES_FILES, "a descriptor for each");
+
+int nettraces_open(struct nettraces *traces)
+{
+	for (size_t i = 0; i < NETTRACES_FILES; i++)
+		traces->files[i] = -1;
+	for (size_t i = 0; i < NETTRACES_FILES; i++) {
+		int fd = fd_open(TRACES[i].path, O_RDONLY, 0);
+
+		if (fd < 0 && !(fd == -ENOENT && TRACES[i].optional)) {
+			nettraces_close(traces);
+			return fd;
+		}
+		traces->files[i] = fd < 0 ? -1 : fd;
+	}
+	return 0;
+}
+
+void nettraces_close(struct nettraces *traces)
+{
+	for (size_t i = 0; i < NETTRACES_FILES; i++)
+		traces->files[i] = fd_close(traces->files[i]);
+}
+
 static void cut_after_line(struct buf *text, size_t start)
 {
 	const char *end = memchr(text->data + start, '\n', text->len - start);
@@ -37,21 +62,43 @@ static void cut_after_line(struct buf *text, size_t start)
 		text->len = (size_t)(end - text->data) + 1;
 }
 
-int nettraces_read(struct buf *ret)
+/*
+ * At offset 0 the kernel writes the text anew. To its end, which only a read of nothing shows: a
+ * short one may just have filled the page in which the kernel puts lines together.
+ */
+static int read_again(int fd, struct buf *text)
 {
-	buf_reset(ret);
-	for (size_t i = 0; i < ARRAY_SIZE(TRACES); i++) {
-		size_t start = ret->len;
-		int r = file_read_at(AT_FDCWD, TRACES[i].path, ret);
+	size_t start = text->len;
 
-		if (r == -ENOENT && TRACES[i].optional)
+	while (text->len < text->max) {
+		ssize_t n = pread(fd, text->data + text->len, text->max - text->len,
+		                  (off_t)(text->len - start));
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			return 0;
+		text->len += n < 0 ? 0 : (size_t)n;
+	}
+	return -EFBIG;
+}
+
+int nettraces_read(const struct nettraces *traces, struct buf *ret)
+{
+	int r;
+
+	buf_reset(ret);
+	r = buf_reserve(ret, ret->max);
+	for (size_t i = 0; r >= 0 && i < NETTRACES_FILES; i++) {
+		size_t start = ret->len;
+
+		if (traces->files[i] < 0)
 			continue;
-		if (r < 0) {
-			buf_reset(ret);
-			return r;
-		}
-		if (TRACES[i].first_line && ret->len > start)
+		r = read_again(traces->files[i], ret);
+		if (TRACES[i].first_line)
 			cut_after_line(ret, start);
 	}
-	return 0;
+	if (r < 0)
+		buf_reset(ret);
+	return r;
 }

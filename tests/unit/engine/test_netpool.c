@@ -2,19 +2,28 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <linux/in6.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/fd.h"
+#include "base/str.h"
+#include "engine/netkept.h"
 #include "engine/netpool.h"
 
 /* More than are kept in stock. */
 #define TAKEN 12
+/* More than are in stock after a burst. */
+#define STOCK_MAX 40
+/* More than the helper remembers. */
+#define MANY (NETKEPT_MAX + 24)
 
 enum result {
 	RESULT_FINE,
@@ -154,6 +163,33 @@ static int be_refused(void)
 	return connect(sock, (struct sockaddr *)&to, sizeof(to)) < 0 ? 0 : -1;
 }
 
+static int be_refused_near(void)
+{
+	cleanup_close int sock = fd_socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in to = address(INADDR_LOOPBACK); /* where nobody listens */
+
+	return connect(sock, (struct sockaddr *)&to, sizeof(to)) < 0 ? 0 : -1;
+}
+
+static int send_packet6(void)
+{
+	cleanup_close int sock = fd_socket(AF_INET6, SOCK_DGRAM, 0);
+	struct sockaddr_in6 to = {
+		.sin6_family = AF_INET6,
+		.sin6_port = htons(9),
+		.sin6_addr = IN6ADDR_LOOPBACK_INIT,
+	};
+
+	if (sock < 0)
+		return sock;
+	return sendto(sock, "", 1, 0, (struct sockaddr *)&to, sizeof(to)) == 1 ? 0 : -1;
+}
+
+static int leave_udp(void)
+{
+	return fd_socket(AF_INET, SOCK_DGRAM, 0);
+}
+
 static int leave_listener(void)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX, .sun_path = "\0left"};
@@ -191,8 +227,11 @@ static const struct {
 	{"nothing was done",             do_nothing,       true },
 	{"sockets were made and closed", use_and_close,    true },
 	{"a packet was sent",            send_packet,      false},
-	{"a connection was refused",     be_refused,       false},
-	{"a socket is left",             leave_listener,   false},
+	{"a packet was sent by IPv6",    send_packet6,     false},
+	{"there was no way",             be_refused,       false},
+	{"a connection was refused",     be_refused_near,  false},
+	{"a socket is left",             leave_udp,        false},
+	{"a listener is left",           leave_listener,   false},
 	{"a flow label lingers",         leave_flow_label, false},
 };
 
@@ -212,30 +251,55 @@ static bool comes_back(struct netpool *pool, int net)
 	return found;
 }
 
+/* Gives @net back and takes until it comes. Return: a descriptor of it, or -1. */
+static int give_and_take(struct netpool *pool, int net)
+{
+	ino_t given = inode_of(net);
+
+	netpool_give(pool, net);
+	for (int i = 0; i < TAKEN; i++) {
+		int other = netpool_take(pool);
+
+		if (inode_of(other) == given)
+			return other;
+		netpool_give(pool, other);
+	}
+	return -1;
+}
+
+/* Has a box do @use in @net. Return: RESULT_FINE if what the helper then makes of it is right. */
+static enum result use_one(struct netpool *pool, int net, size_t use)
+{
+	bool again;
+	int kept;
+
+	if (net < 0 || netpool_visit(net) < 0)
+		return RESULT_WRONG;
+	kept = USES[use].act();
+	netpool_return(pool);
+	if (kept == -EAFNOSUPPORT) /* a host without IPv6 has no flow labels */
+		return RESULT_FINE;
+	if (kept < 0) {
+		print_error("cannot be tried: %s\n", USES[use].what);
+		return RESULT_WRONG;
+	}
+	/* The descriptors of those taken keep their inodes' numbers from being used again. */
+	again = comes_back(pool, net);
+	if (again != USES[use].again) {
+		print_error("%s: given again: %d\n", USES[use].what, again);
+		return RESULT_WRONG;
+	}
+	return RESULT_FINE;
+}
+
 static enum result use_and_give(struct netpool *pool)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(USES); i++) {
-		int net = netpool_take(pool), kept;
-		bool again;
+		int net = netpool_take(pool);
 
 		netpool_refill(pool);
-		if (netpool_visit(net) < 0)
+		if (use_one(pool, net, i) != RESULT_FINE)
 			return RESULT_WRONG;
-		kept = USES[i].act();
-		netpool_return(pool);
-		if (kept == -EAFNOSUPPORT) /* a host without IPv6 has no flow labels */
-			continue;
-		if (kept < 0) {
-			print_error("cannot be tried: %s\n", USES[i].what);
-			return RESULT_WRONG;
-		}
-		/* The descriptors of those taken keep their inodes' numbers from being used again.
-		 */
-		again = comes_back(pool, net);
-		if (again != USES[i].again) {
-			print_error("%s: given again: %d\n", USES[i].what, again);
-			return RESULT_WRONG;
-		}
 	}
 	return RESULT_FINE;
 }
@@ -246,6 +310,216 @@ static void only_an_unused_one_serves_another_box(void **state)
 	run_apart(use_and_give);
 }
 
+static enum result use_later(struct netpool *pool)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(USES); i++) {
+		int net = netpool_take(pool);
+
+		for (int box = 0; box < 3 && net >= 0; box++)
+			net = give_and_take(pool, net);
+		if (use_one(pool, net, i) != RESULT_FINE)
+			return RESULT_WRONG;
+	}
+	return RESULT_FINE;
+}
+
+static void use_is_seen_also_by_a_later_box(void **state)
+{
+	(void)state;
+	run_apart(use_later);
+}
+
+/* Descriptors of the helper: all, and those of network namespaces. */
+static int count_files(const struct netpool *pool, int *ret_nets)
+{
+	char path[32], link[64];
+	const struct dirent *e;
+	int count = 0;
+	DIR *dir;
+
+	assert_int_equal(str_format(path, sizeof(path), "/proc/%d/fd", (int)pool->helper), 0);
+	dir = opendir(path);
+	assert_non_null(dir);
+	*ret_nets = 0;
+	while ((e = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link));
+
+		count += n > 0;
+		*ret_nets += n > 5 && memcmp(link, "net:[", 5) == 0;
+	}
+	(void)closedir(dir);
+	return count;
+}
+
+/*
+ * There are never STOCK_MAX answers waiting: after the first half the helper has done all that was
+ * asked of it before and has room for what it could not be told, after the second it has done that.
+ */
+static void let_settle(struct netpool *pool)
+{
+	for (int i = 0; i < STOCK_MAX * 2; i++) {
+		netpool_give(pool, netpool_take(pool));
+		netpool_refill(pool);
+	}
+}
+
+/* Besides those remembered it has its home, and perhaps one that it is just making. */
+static bool is_bounded(const struct netpool *pool, int max)
+{
+	int nets, files = count_files(pool, &nets);
+
+	if (nets <= max + 2 && files <= (max + 2) * (NETTRACES_FILES + 1) + 4)
+		return true;
+	print_error("%d namespaces, %d files\n", nets, files);
+	return false;
+}
+
+/* @stock: more than wait. They come in turns, and none is made in the meantime. */
+static enum result serve_boxes(struct netpool *pool, int stock)
+{
+	ino_t first = 0;
+	int lives = 0;
+
+	for (int i = 0; i < stock * 50; i++) {
+		int net = netpool_take(pool);
+
+		if (i == 0)
+			first = inode_of(net);
+		lives += inode_of(net) == first;
+		netpool_give(pool, net);
+	}
+	return lives >= 50 && is_bounded(pool, stock) ? RESULT_FINE : RESULT_WRONG;
+}
+
+static enum result serve_many_boxes(struct netpool *pool)
+{
+	return serve_boxes(pool, TAKEN);
+}
+
+static void one_serves_box_after_box(void **state)
+{
+	(void)state;
+	run_apart(serve_many_boxes);
+}
+
+static void take_more(struct netpool *pool, int *nets, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		nets[i] = netpool_take(pool);
+		netpool_refill(pool);
+	}
+}
+
+static enum result forget_some(struct netpool *pool)
+{
+	int nets[MANY];
+
+	take_more(pool, nets, MANY);
+	if (!is_bounded(pool, NETKEPT_MAX))
+		return RESULT_WRONG;
+	/* The first are those that had to make room. */
+	for (size_t i = 0; i < ARRAY_SIZE(USES); i++)
+		if (use_one(pool, nets[i], i) != RESULT_FINE)
+			return RESULT_WRONG;
+	for (int box = 0; box < 3; box++)
+		nets[TAKEN] = give_and_take(pool, nets[TAKEN]);
+	return nets[TAKEN] >= 0 && is_bounded(pool, NETKEPT_MAX) ? RESULT_FINE : RESULT_WRONG;
+}
+
+static void one_that_was_forgotten_is_judged_as_well(void **state)
+{
+	(void)state;
+	run_apart(forget_some);
+}
+
+static enum result lose_many(struct netpool *pool)
+{
+	int nets[MANY];
+
+	for (int round = 0; round < 3; round++) {
+		take_more(pool, nets, MANY);
+		for (size_t i = 0; i < MANY; i++)
+			(void)fd_close(nets[i]);
+	}
+	let_settle(pool);
+	return is_bounded(pool, NETKEPT_MAX) ? RESULT_FINE : RESULT_WRONG;
+}
+
+static void those_that_never_come_back_are_let_go(void **state)
+{
+	(void)state;
+	run_apart(lose_many);
+}
+
+static void give_back(struct netpool *pool, const int *nets, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		netpool_give(pool, nets[i]);
+}
+
+static enum result give_many(struct netpool *pool)
+{
+	int nets[NETKEPT_MAX];
+
+	take_more(pool, nets, NETKEPT_MAX);
+	give_back(pool, nets, NETKEPT_MAX);
+	let_settle(pool);
+	return is_bounded(pool, STOCK_MAX) ? RESULT_FINE : RESULT_WRONG;
+}
+
+static enum result give_more_than_is_told(struct netpool *pool)
+{
+	int nets[MANY * 2];
+	bool untold;
+
+	take_more(pool, nets, ARRAY_SIZE(nets));
+	if (kill(pool->helper, SIGSTOP) < 0)
+		return RESULT_WRONG;
+	give_back(pool, nets, ARRAY_SIZE(nets));
+	untold = pool->untold;
+	if (kill(pool->helper, SIGCONT) < 0 || !untold)
+		return RESULT_WRONG;
+	let_settle(pool);
+	if (pool->untold || !is_bounded(pool, STOCK_MAX))
+		return RESULT_WRONG;
+	return serve_boxes(pool, STOCK_MAX);
+}
+
+static void those_given_in_excess_are_let_go(void **state)
+{
+	(void)state;
+	run_apart(give_many);
+}
+
+static void a_busy_helper_does_not_hold_up_the_engine(void **state)
+{
+	(void)state;
+	run_apart(give_more_than_is_told);
+}
+
+static enum result run_with_few_files(struct netpool *pool)
+{
+	const struct rlimit few = {.rlim_cur = 128, .rlim_max = 128};
+
+	/* It is the helper's limit that matters, and it starts with its parent's. */
+	netpool_close(pool);
+	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || netpool_open(pool) < 0)
+		return RESULT_WRONG;
+	for (int i = 0; i < MANY; i++) {
+		(void)fd_close(netpool_take(pool));
+		netpool_refill(pool);
+	}
+	/* Still there, and useful. */
+	return pool->sock >= 0 && serve_many_boxes(pool) == RESULT_FINE ? RESULT_FINE
+	                                                                : RESULT_WRONG;
+}
+
+static void the_helper_copes_with_few_descriptors(void **state)
+{
+	(void)state;
+	run_apart(run_with_few_files);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +527,13 @@ int main(void)
 		cmocka_unit_test(a_dead_helper_is_done_without),
 		cmocka_unit_test(a_visit_ends_at_home),
 		cmocka_unit_test(only_an_unused_one_serves_another_box),
+		cmocka_unit_test(use_is_seen_also_by_a_later_box),
+		cmocka_unit_test(one_serves_box_after_box),
+		cmocka_unit_test(one_that_was_forgotten_is_judged_as_well),
+		cmocka_unit_test(those_that_never_come_back_are_let_go),
+		cmocka_unit_test(those_given_in_excess_are_let_go),
+		cmocka_unit_test(a_busy_helper_does_not_hold_up_the_engine),
+		cmocka_unit_test(the_helper_copes_with_few_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
