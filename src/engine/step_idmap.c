@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -44,12 +45,15 @@ static bool is_same_map(const char *written, const char *read)
 
 static int write_map(int proc, const char *file, const char *map, struct error *err)
 {
+	cleanup_close int fd = fd_open_at(proc, file, O_RDWR, 0);
 	char text[256];
-	int r = file_write_at(proc, file, map);
+	int r = fd;
 
+	if (r >= 0 && write(fd, map, strlen(map)) < 0)
+		r = -errno;
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "write %s", file);
-	r = file_read_text_at(proc, file, text, sizeof(text));
+	r = file_read_again(fd, text, sizeof(text));
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "read %s back", file);
 	if (!is_same_map(map, text))

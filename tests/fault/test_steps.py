@@ -30,7 +30,7 @@ STEPS = {
     "channels": (ENGINE, r"socketpair\("),
     "net": (ENGINE, r"setns\("),
     "clone": (ENGINE, r"clone3\("),
-    "idmap": (ENGINE, r'openat\(\d+, "uid_map", O_WRONLY'),
+    "idmap": (ENGINE, r'openat\(\d+, "uid_map", O_RDWR'),
     "oom-score": (ENGINE, r'openat\(\d+, "oom_score_adj"'),
     "release": (ENGINE, r'sendto\(\d+, "\\0", 1,'),
     "deathsig": (BOX, r"prctl\(PR_SET_PDEATHSIG"),
