@@ -9,11 +9,12 @@
 void grouppool_open(struct grouppool *pool, const struct host *host)
 {
 	*pool = (struct grouppool){.host = host};
+	grouprest_open(&pool->rest, host);
 }
 
 static void drop(struct grouppool *pool, struct box_groups *groups)
 {
-	int r = groups_remove(pool->host, groups);
+	int r = groups_remove(pool->host, groups, ~0u);
 
 	if (r < 0) /* empty, so somebody else is at it; the next start tries again */
 		log_warn("remove the group %s: %s, ignoring", groups->name, strerror(-r));
@@ -24,21 +25,18 @@ void grouppool_close(struct grouppool *pool)
 {
 	while (pool->count > 0)
 		drop(pool, &pool->spares[--pool->count]);
+	grouprest_close(&pool->rest);
 }
 
-static int make(struct grouppool *pool, struct box_groups *ret_groups, struct error *err)
+static int make(struct grouppool *pool, const struct engine_limits *limits,
+                struct box_groups *ret_groups, struct error *err)
 {
 	groups_init(ret_groups);
 	if (str_format(ret_groups->name, sizeof(ret_groups->name), "box-%llu",
 	               (unsigned long long)++pool->made) < 0)
 		return error_set(err, ERR_BOX_FAILED, 0, "name of a group");
+	grouprest_take(&pool->rest, limits, ret_groups);
 	return groups_make(pool->host, ret_groups, err);
-}
-
-/* The struct has no padding. */
-static bool is_same(const struct engine_limits *a, const struct engine_limits *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 int grouppool_take(struct grouppool *pool, const struct engine_limits *limits,
@@ -46,8 +44,8 @@ int grouppool_take(struct grouppool *pool, const struct engine_limits *limits,
 {
 	pool->wanted = *limits;
 	pool->is_wanted = true;
-	if (pool->count == 0 || !is_same(&pool->limits, limits))
-		return make(pool, ret_groups, err);
+	if (pool->count == 0 || !limits_are_same(&pool->limits, limits))
+		return make(pool, limits, ret_groups, err);
 	*ret_groups = pool->spares[--pool->count];
 	return 0;
 }
@@ -57,7 +55,7 @@ static void add(struct grouppool *pool)
 	struct box_groups *next = &pool->spares[pool->count];
 	struct error err = {0};
 
-	if (make(pool, next, &err) == 0 &&
+	if (make(pool, &pool->wanted, next, &err) == 0 &&
 	    groups_limit(pool->host, next, &pool->wanted, &err) == 0) {
 		pool->limits = pool->wanted;
 		pool->count++;
@@ -73,8 +71,14 @@ void grouppool_refill(struct grouppool *pool)
 {
 	if (!pool->is_wanted)
 		return;
-	if (pool->count > 0 && !is_same(&pool->limits, &pool->wanted))
+	if (pool->count > 0 && !limits_are_same(&pool->limits, &pool->wanted))
 		drop(pool, &pool->spares[--pool->count]);
 	else if (pool->count < ARRAY_SIZE(pool->spares))
 		add(pool);
+}
+
+int grouppool_give(struct grouppool *pool, const struct engine_limits *limits,
+                   struct box_groups *groups)
+{
+	return grouprest_give(&pool->rest, limits, groups);
 }

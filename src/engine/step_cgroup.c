@@ -58,6 +58,12 @@ static const struct limit {
 	{CGROUP_CPU,    true,  false, "cpu.weight",                     VALUE_WEIGHT },
 };
 
+/* What a box has used up or moved, and the next one in the same group must not find. */
+static const struct limit renewals[] = {
+	{CGROUP_MEMORY, false, false, "memory.max_usage_in_bytes", VALUE_ZERO },
+	{CGROUP_CPU,    false, false, "cpu.cfs_quota_us",          VALUE_QUOTA},
+};
+
 static_assert(ARRAY_SIZE(limits) <= 32, "one bit each in cgroup_tree.optional");
 
 static bool is_for(const struct limit *limit, const struct cgroup_tree *tree)
@@ -119,10 +125,12 @@ static int make_group(const struct cgroup_tree *tree, struct box_groups *groups,
 	const char *name = groups->name;
 
 	/* Searchable by others: the daemon, which has another uid, reads counters by descriptor. */
-	if (mkdirat(tree->dir, name, 0755) < 0)
+	if (!groups->made[i] && mkdirat(tree->dir, name, 0755) < 0)
 		return -errno;
 	groups->made[i] = true;
-	groups->dirs[i] = fd_open_at(tree->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (groups->dirs[i] < 0)
+		groups->dirs[i] =
+			fd_open_at(tree->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (groups->dirs[i] < 0)
 		return groups->dirs[i];
 	if (tree->v2)
@@ -150,23 +158,38 @@ int step_cgroup_make(struct build *b, struct error *err)
 	return grouppool_take(b->group_pool, &b->plan.limits, &b->groups, err);
 }
 
-static int limit_group(const struct cgroup_tree *tree, int dir, const struct engine_limits *l,
+static int write_limit(const struct limit *limit, int dir, const struct engine_limits *l,
                        struct error *err)
 {
 	char text[64];
+	int r;
 
+	format_value(l, limit->value, text, sizeof(text));
+	r = file_write_at(dir, limit->file, text);
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "write '%s' into %s", text, limit->file)
+	             : 0;
+}
+
+static int limit_group(const struct cgroup_tree *tree, int dir, const struct engine_limits *l,
+                       struct error *err)
+{
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		int r;
-
 		if (!is_for(&limits[i], tree) ||
 		    (limits[i].optional && !(tree->optional & (1u << i))))
 			continue;
-		format_value(l, limits[i].value, text, sizeof(text));
-		r = file_write_at(dir, limits[i].file, text);
-		if (r < 0)
-			return error_set(err, ERR_BOX_FAILED, -r, "write '%s' into %s", text,
-			                 limits[i].file);
+		if (write_limit(&limits[i], dir, l, err) < 0)
+			return -1;
 	}
+	return 0;
+}
+
+int group_renew(const struct cgroup_tree *tree, int dir, const struct engine_limits *l)
+{
+	struct error err = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(renewals); i++)
+		if (is_for(&renewals[i], tree) && write_limit(&renewals[i], dir, l, &err) < 0)
+			return -1;
 	return 0;
 }
 
@@ -175,12 +198,13 @@ int groups_limit(const struct host *host, struct box_groups *groups, const struc
 {
 	const struct cgroups *cgroups = &host->groups;
 
-	if (groups->limited) /* made ahead, for these limits */
-		return 0;
-	for (size_t i = 0; i < cgroups->count; i++)
+	for (size_t i = 0; i < cgroups->count; i++) {
+		if (groups->limited & (1u << i)) /* made ahead, or used again, for these limits */
+			continue;
 		if (limit_group(&cgroups->trees[i], groups->dirs[i], l, err) < 0)
 			return -1;
-	groups->limited = true;
+		groups->limited |= 1u << i;
+	}
 	return 0;
 }
 
@@ -297,12 +321,12 @@ uint32_t groups_count(const struct host *host, const struct box_groups *groups)
 	return lines + (text[0] != '\0');
 }
 
-int groups_remove(const struct host *host, struct box_groups *groups)
+int groups_remove(const struct host *host, struct box_groups *groups, uint32_t trees)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < host->groups.count; i++) {
-		if (!groups->made[i])
+		if (!groups->made[i] || !(trees & (1u << i)))
 			continue;
 		if (unlinkat(host->groups.trees[i].dir, groups->name, AT_REMOVEDIR) < 0 &&
 		    errno != ENOENT)

@@ -164,19 +164,21 @@ def mounts():
 
 
 GROUPS_AHEAD = 2  # a living engine keeps this many sets of empty groups ready
+GROUPS_RESTING = 32  # and of these as many of boxes that are gone, for others with the same limits
+RESTING_TREES = {"memory", "cpu", "cpu,cpuacct"}
 
 
 def box_cgroups(engine_lives):
     """Groups of boxes, of every instance and hierarchy: millibox/<instance>/<group>. Of an instance for
-    whose number engine_lives says so, as many empty ones as an engine makes ahead are not counted: one
-    that a box has left behind is one too many."""
+    whose number engine_lives says so, as many empty ones as an engine makes ahead or lets rest are not counted:
+    one that a box has left behind is one too many, if not here then in a tree where none rests."""
     found = []
     for top in _trees():
         for instance in _directories(top):
             groups = [str(box) for box in _directories(instance) if not box.name.startswith("zygote-")]
             used = [group for group in groups if _has_processes(group)]
-            ahead = GROUPS_AHEAD if engine_lives(instance.name) else 0
-            found += groups if len(groups) - len(used) > ahead else used
+            ahead = GROUPS_AHEAD + (GROUPS_RESTING if top.parent.name in RESTING_TREES else 0)
+            found += groups if len(groups) - len(used) > (ahead if engine_lives(instance.name) else 0) else used
     return sorted(found)
 
 
