@@ -106,7 +106,7 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{datetime.datetime.now():%Y%m%d-%H%M%S}.json"
     path.write_text(json.dumps(results, indent=1))
-    print(verdict.rows_table(results), verdict.peers_table(results), sep="\n\n")
+    print(verdict.rows_table(results), verdict.peers_table(results), verdict.programs_table(results), sep="\n\n")
     host = results["host"]
     print(f"\n{host['cpu']}, {host['cores']} cores, Linux {host['kernel']}, {host.get('python3', '')}; `make bench`, {results['when']}, {results['took_s']} s")
     say(f"written: {os.path.relpath(path)} " + " ".join(os.path.relpath(p) for p in plot.draw(results, out)))

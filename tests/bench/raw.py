@@ -39,7 +39,7 @@ class Connection:
 
     def take(self):
         """Return: (status, body) once all is there, else None."""
-        chunk = self.sock.recv(1 << 18)
+        chunk = self.sock.recv(1 << 16)
         if not chunk:
             raise Failure(f"connection closed after {self.received[:200]!r}")
         self.received += chunk

@@ -105,6 +105,14 @@ def rows_table(results):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in judge(results)])
 
 
+def programs_table(results):
+    """Of row 10, what is told only."""
+    lines = ["| inside against outside | outside | slower by |", "| --- | --- | --- |"]
+    for name, found in results["inside"].items():
+        lines.append(f"| {name} | {found['outside_s'] * 1000:.0f} ms | {found['slower_percent']:.1f} % |")
+    return "\n".join(lines)
+
+
 def peers_table(results):
     samples = results["peers"]["samples"]
     base, us = samples["bare python3"]["p50_ms"], samples["millibox"]["p50_ms"]
