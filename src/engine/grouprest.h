@@ -50,3 +50,7 @@ void grouprest_take(struct grouprest *rest, const struct engine_limits *limits,
  */
 int grouprest_give(struct grouprest *rest, const struct engine_limits *limits,
                    struct box_groups *groups) attr_must_check;
+
+/** group_renew - of step_cgroup.c: set back what a box has used up in a group, for the next. */
+int group_renew(const struct cgroup_tree *tree, int dir,
+                const struct engine_limits *l) attr_must_check;

@@ -274,9 +274,6 @@ int groups_open_kill(const struct host *host, const struct box_groups *groups);
 int groups_dir(const struct host *host, const struct box_groups *groups, enum cgroup_kind kind);
 /** groups_count - processes in the box, or 0 where nobody counts. */
 uint32_t groups_count(const struct host *host, const struct box_groups *groups);
-/** group_renew - set back what a box has used up in a group of v1, for one with the same limits. */
-int group_renew(const struct cgroup_tree *tree, int dir,
-                const struct engine_limits *l) attr_must_check;
 /** groups_remove - in @trees, a bit each. Return: 0 when they are gone, -EBUSY to try again. */
 int groups_remove(const struct host *host, struct box_groups *groups, uint32_t trees);
 void groups_close(struct box_groups *groups);
