@@ -8,22 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/file.h"
 #include "base/log.h"
-#include "base/str.h"
-
-/* A box of Python peaks at six times that. */
-#define CHARGED_MAX ((uint64_t)256 << 10)
-
-/* How a group reads in which nothing happened that could not be set back. */
-static const struct {
-	enum cgroup_kind kind;
-	const char *file;
-	const char *text;
-} signs[] = {
-	{CGROUP_MEMORY, "memory.oom_control",             "oom_kill_disable 0\nunder_oom 0\noom_kill 0"},
-	{CGROUP_MEMORY, "memory.kmem.tcp.usage_in_bytes", "0"                                          },
-};
 
 void grouprest_open(struct grouprest *rest, const struct host *host)
 {
@@ -72,26 +57,15 @@ bool limits_are_same(const struct engine_limits *a, const struct engine_limits *
 	return memcmp(a, b, sizeof(*a)) == 0; /* it has no padding */
 }
 
-/* What the kernel frees when it gets round to it is charged until then. */
-static bool has_rested(const struct cgroup_tree *tree, int dir)
-{
-	uint64_t charged = 0;
-
-	if (!(tree->kinds & CGROUP_BIT(CGROUP_MEMORY)))
-		return true;
-	return file_read_u64_at(dir, "memory.usage_in_bytes", &charged) == 0 &&
-	       charged <= CHARGED_MAX;
-}
-
-/* The longest rested of a tree; if that is not ready, none is. */
+/* The longest rested of a tree, or the count if there is none. */
 static size_t find(const struct grouprest *rest, size_t tree, const struct engine_limits *limits)
 {
-	for (size_t i = 0; i < rest->count; i++)
-		if (rest->groups[i].tree == tree &&
-		    limits_are_same(&rest->groups[i].limits, limits))
-			return has_rested(tree_of(rest, tree), rest->groups[i].dir) ? i
-			                                                            : rest->count;
-	return rest->count;
+	size_t i = 0;
+
+	while (i < rest->count &&
+	       (rest->groups[i].tree != tree || !limits_are_same(&rest->groups[i].limits, limits)))
+		i++;
+	return i;
 }
 
 static void take_one(struct grouprest *rest, size_t tree, const struct engine_limits *limits,
@@ -124,26 +98,7 @@ void grouprest_take(struct grouprest *rest, const struct engine_limits *limits,
 
 static bool can_rest(const struct cgroup_tree *tree)
 {
-	const uint32_t kinds = CGROUP_BIT(CGROUP_MEMORY) | CGROUP_BIT(CGROUP_CPU);
-
-	return !tree->v2 && (tree->kinds & ~kinds) == 0;
-}
-
-static bool shows_nothing(const struct cgroup_tree *tree, int dir)
-{
-	char text[128];
-
-	for (size_t i = 0; i < ARRAY_SIZE(signs); i++) {
-		int r;
-
-		if (!(tree->kinds & CGROUP_BIT(signs[i].kind)))
-			continue;
-		r = file_read_text_at(dir, signs[i].file, text, sizeof(text));
-		/* A kernel without the file does not count it. */
-		if (r != -ENOENT && (r < 0 || !str_equal(text, signs[i].text)))
-			return false;
-	}
-	return true;
+	return !tree->v2 && tree->kinds == CGROUP_BIT(CGROUP_CPU);
 }
 
 static void add(struct grouprest *rest, size_t tree, const struct engine_limits *limits,
@@ -176,7 +131,7 @@ int grouprest_give(struct grouprest *rest, const struct engine_limits *limits,
 	if (groups_remove(rest->host, groups, gone) < 0)
 		return -EBUSY;
 	for (size_t i = 0; i < cgroups->count; i++)
-		if ((resting & (1u << i)) && shows_nothing(tree_of(rest, i), groups->dirs[i]))
+		if (resting & (1u << i))
 			add(rest, i, limits, groups);
-	return groups_remove(rest->host, groups, ~0u);
+	return 0;
 }

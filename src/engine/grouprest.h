@@ -2,26 +2,23 @@
 #pragma once
 
 /*
- * DOC: groups of v1 that rest between two boxes. Making and removing groups is a tenth of what a
- * box costs the machine, the kernel's own clearing away included, and most of that is the one for
- * memory. A group whose box is gone may serve another with the same limits, under a new name, if
- * nothing of the first can be told in it:
+ * DOC: groups of v1 for processors that rest between two boxes, because making and removing groups
+ * is a good part of what a box costs. Such a group counts nothing that anybody reads, and what it
+ * limits is given anew by writing the quota; so one whose box is gone serves another with the same
+ * limits, under a new name.
  *
- *   memory   nobody was killed for want of it; no buffer of a socket is counted; what is charged
- *            still (pages of files that others read too, objects the kernel has yet to free) is
- *            little; the peak is set back
- *   cpu      the time of the period is given anew
+ * No other group can. What pids.peak and the accounts of v2 count cannot be set back, and memory
+ * may be charged to a group long after its last process: an inotify instance that is on its way in
+ * a message of nobody's charges whatever it hears of to the group of whoever made it.
  *
- * Groups that count what cannot be set back (pids.peak, cpuacct, all of v2) are removed as ever;
- * that they could be is the proof that no process is left in those that rest.
- *
- * They are empty, are removed with the engine, and swept like any group after it was killed.
+ * The box's other groups are removed first: that they could be is the proof that no process is left
+ * in the one that rests. Those that rest are empty, are removed with the engine, and swept like any
+ * group after it was killed.
  */
 
 #include "engine/internal.h"
 
-/* Of all trees together: with two that can rest, some twenty milliseconds of a busy machine. */
-#define GROUPREST_SIZE 32
+#define GROUPREST_SIZE 16
 
 struct rested_group {
 	char name[ENGINE_ID_LEN];
@@ -45,12 +42,12 @@ void grouprest_close(struct grouprest *rest);
 void grouprest_take(struct grouprest *rest, const struct engine_limits *limits,
                     struct box_groups *groups);
 /**
- * grouprest_give - end the groups of a box that had @limits and is gone: those that may serve again
- * rest, all others are removed. Return: 0, or -EBUSY to try again later.
+ * grouprest_give - end the groups of a box that had @limits and is gone: what may serve again
+ * rests, all others are removed. Return: 0, or -EBUSY to try again later.
  */
 int grouprest_give(struct grouprest *rest, const struct engine_limits *limits,
                    struct box_groups *groups) attr_must_check;
 
-/** group_renew - of step_cgroup.c: set back what a box has used up in a group, for the next. */
+/** group_renew - of step_cgroup.c: give the time of the period anew, and end what is owed of it. */
 int group_renew(const struct cgroup_tree *tree, int dir,
                 const struct engine_limits *l) attr_must_check;

@@ -58,12 +58,6 @@ static const struct limit {
 	{CGROUP_CPU,    true,  false, "cpu.weight",                     VALUE_WEIGHT },
 };
 
-/* What a box has used up or moved, and the next one in the same group must not find. */
-static const struct limit renewals[] = {
-	{CGROUP_MEMORY, false, false, "memory.max_usage_in_bytes", VALUE_ZERO },
-	{CGROUP_CPU,    false, false, "cpu.cfs_quota_us",          VALUE_QUOTA},
-};
-
 static_assert(ARRAY_SIZE(limits) <= 32, "one bit each in cgroup_tree.optional");
 
 static bool is_for(const struct limit *limit, const struct cgroup_tree *tree)
@@ -187,10 +181,10 @@ int group_renew(const struct cgroup_tree *tree, int dir, const struct engine_lim
 {
 	struct error err = {0};
 
-	for (size_t i = 0; i < ARRAY_SIZE(renewals); i++)
-		if (is_for(&renewals[i], tree) && write_limit(&renewals[i], dir, l, &err) < 0)
-			return -1;
-	return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (is_for(&limits[i], tree) && limits[i].value == VALUE_QUOTA)
+			return write_limit(&limits[i], dir, l, &err);
+	return -1;
 }
 
 int groups_limit(const struct host *host, struct box_groups *groups, const struct engine_limits *l,

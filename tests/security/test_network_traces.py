@@ -96,3 +96,22 @@ def test_no_group_is_joined(daemon):
 def test_control_groups_can_be_joined_outside():
     outside = subprocess.run([sys.executable, "-c", JOINS], capture_output=True, text=True, check=True)
     assert outside.stdout.split()[0] == "done"
+
+
+LINGER = """
+import socket, struct
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 2))
+print(*struct.unpack('ii', s.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)))
+"""
+
+
+def test_nobody_waits_for_a_socket_to_close(daemon):
+    """One that dies on its way in a message is closed by a thread of the kernel that all share."""
+    with daemon.client() as client:
+        assert client.python(LINGER)["stdout"].split() == ["0", "0"]
+
+
+def test_control_a_close_can_be_waited_for_outside():
+    outside = subprocess.run([sys.executable, "-c", LINGER], capture_output=True, text=True, check=True)
+    assert outside.stdout.split() == ["1", "2"]

@@ -164,8 +164,7 @@ def mounts():
 
 
 GROUPS_AHEAD = 2  # a living engine keeps this many sets of empty groups ready
-GROUPS_RESTING = 32  # and of these as many of boxes that are gone, for others with the same limits
-RESTING_TREES = {"memory", "cpu", "cpu,cpuacct"}
+GROUPS_RESTING = 16  # and in v1's tree for processors as many of boxes that are gone, for others with the same limits
 
 
 def box_cgroups(engine_lives):
@@ -177,7 +176,7 @@ def box_cgroups(engine_lives):
         for instance in _directories(top):
             groups = [str(box) for box in _directories(instance) if not box.name.startswith("zygote-")]
             used = [group for group in groups if _has_processes(group)]
-            ahead = GROUPS_AHEAD + (GROUPS_RESTING if top.parent.name in RESTING_TREES else 0)
+            ahead = GROUPS_AHEAD + (GROUPS_RESTING if (top / "cpu.cfs_quota_us").exists() else 0)
             found += groups if len(groups) - len(used) > (ahead if engine_lives(instance.name) else 0) else used
     return sorted(found)
 

@@ -151,6 +151,7 @@ static const struct name names[] = {
 	N(SO_ATTACH_FILTER),
 	N(SO_ATTACH_REUSEPORT_CBPF),
 	N(SO_ATTACH_REUSEPORT_EBPF),
+	N(SO_LINGER),
 	N(TCFLSH),
 	N(TCGETS),
 	N(TCSBRK),
