@@ -43,10 +43,25 @@ def test_the_next_box_is_told_nothing_of_it(daemon, use):
             assert not any(tells(result) for _, tells in USES.values()), result["metrics"]
 
 
+@pytest.fixture(scope="module")
+def still():
+    """A daemon whose groups are left alone while they are looked at: no pool is filled."""
+    d = Daemon(env={"MILLIBOX_POOLS_ENABLED": "false"}).start()
+    yield d
+    assert d.stop() == 0, d.log()
+    d.remove()
+
+
 def empty(daemon, tree):
     """{inode: path} of the groups of a daemon in which nobody is."""
-    home = ROOT / tree / "millibox" / daemon.instance()
-    return {d.stat().st_ino: d for d in home.iterdir() if d.is_dir() and not (d / "cgroup.procs").read_text()}
+    found = {}
+    for group in (ROOT / tree / "millibox" / daemon.instance()).glob("box-*"):
+        try:
+            if not (group / "cgroup.procs").read_text():
+                found[group.stat().st_ino] = group
+        except OSError:
+            pass  # has another name by now, or is gone
+    return found
 
 
 def groups_of(daemon, look=lambda group: group.stat().st_ino):
@@ -65,44 +80,46 @@ def occupied(daemon):
     return {g.relative_to(ROOT).parts[0]: g for g in groups if (g / "cgroup.procs").read_text()}
 
 
-def test_only_the_group_for_processors_rests(daemon):
-    for tree, inode in groups_of(daemon).items():
-        assert (inode in empty(daemon, tree)) == (tree == "cpu"), tree
+def test_only_the_group_for_processors_rests(still):
+    for tree, inode in groups_of(still).items():
+        assert (inode in empty(still, tree)) == (tree == "cpu"), tree
 
 
-def test_it_serves_again_under_another_name(daemon):
-    inode = groups_of(daemon)["cpu"]
-    name = empty(daemon, "cpu")[inode].name
+def test_it_serves_again_under_another_name(still):
+    inode = groups_of(still)["cpu"]
+    name = empty(still, "cpu")[inode].name
     names = set()
-    with daemon.client() as client:
+    with still.client() as client:
         for _ in range(BOXES_AFTER):
             client.python("0", resources=SMALL)
-            names |= {path.name for found, path in empty(daemon, "cpu").items() if found == inode}
+            names |= {path.name for found, path in empty(still, "cpu").items() if found == inode}
     assert names - {name}, "never used again"
 
 
-def test_other_limits_get_another(daemon):
-    inode = groups_of(daemon)["cpu"]
-    path = empty(daemon, "cpu")[inode]
-    with daemon.client() as client:
+def test_other_limits_get_another(still):
+    inode = groups_of(still)["cpu"]
+    with still.client() as client:
         for _ in range(5):
             client.python("0", resources={"cpu": "0.7"})
-    assert empty(daemon, "cpu")[inode] == path
+    still.settle()
+    quotas = {found: (group / "cpu.cfs_quota_us").read_text() for found, group in empty(still, "cpu").items()}
+    assert "70000\n" in quotas.values()
+    assert quotas.get(inode) != "70000\n"
 
 
-def test_a_quota_that_was_lifted_is_back(daemon):
+def test_a_quota_that_was_lifted_is_back(still):
     """Boxes that have to be killed may use all there is for it."""
-    with daemon.client() as client:
+    with still.client() as client:
         for _ in range(BOXES_AFTER):
             client.python("0", resources=SMALL)
-    daemon.settle()
-    ahead = {group.name for group in empty(daemon, "memory").values()}
-    resting = [group for group in empty(daemon, "cpu").values() if group.name not in ahead]
+    still.settle()
+    ahead = {group.name for group in empty(still, "memory").values()}
+    resting = [group for group in empty(still, "cpu").values() if group.name not in ahead]
     assert resting
     for group in resting:
         (group / "cpu.cfs_quota_us").write_text("-1")
     for _ in range(host.GROUPS_AHEAD + 1):
-        quota = groups_of(daemon, lambda group: [int(f.read_text()) for f in group.glob("cpu.cfs_quota_us")])["cpu"]
+        quota = groups_of(still, lambda group: [int(f.read_text()) for f in group.glob("cpu.cfs_quota_us")])["cpu"]
         assert quota[0] > 0
 
 
