@@ -85,7 +85,7 @@ def row_start(rounds=10):
 # On one processor: those of a virtual machine can differ by more than what is measured here. A derived key and
 # not a loop of the interpreter: how fast that is depends on where its memory happens to be and how its strings
 # hash, several percent, new with each start, and all children of a warm interpreter have inherited one such chance.
-TIMED = """import hashlib, os, time
+TIMED = """import hashlib, os, subprocess, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 t = time.perf_counter()
 %s
@@ -113,7 +113,7 @@ PROGRAMS = {
     "read lines": "seq 1 100000 | while read -r x; do :; done",
     "start programs": "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do /bin/true; done",
 }
-INSIDE |= {name: (TIMED % f"__import__('subprocess').run(['/bin/sh', '-c', {line!r}])", 1) for name, line in PROGRAMS.items()}
+INSIDE |= {name: (TIMED % f"subprocess.run(['/bin/sh', '-c', {line!r}])", 1) for name, line in PROGRAMS.items()}
 
 
 def run_outside(code):
