@@ -2,12 +2,12 @@
 """LC-4: v1's group for processors may serve one box after another; nothing else of a box may."""
 
 import pathlib
-import threading
 
 import pytest
 
 from support import host
 from support.daemon import Daemon
+from support.sessions import Session
 
 # More than rest at a time, so that those which were given back are among those that follow.
 BOXES_AFTER = 20
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 MEMORY = "x = b'x' * 70_000_000"
 CPU = "import time\nwhile time.process_time() < 0.6: pass"
-PROCESSES = "import os, time\nfor i in range(20):\n  if os.fork() == 0: time.sleep(0.2); os._exit(0)\nfor i in range(20): os.wait()"
+PROCESSES = "import os\nr, w = os.pipe()\nfor i in range(20):\n  if os.fork() == 0: os.close(w); os.read(r, 1); os._exit(0)\nos.close(w)\nfor i in range(20): os.wait()"
 KILLED = "x = bytearray(10**6)\nwhile True: x += bytearray(10**7)"
 # Each shows in what is told of the box that did it.
 USES = {
@@ -65,12 +65,12 @@ def empty(daemon, tree):
 
 
 def groups_of(daemon, look=lambda group: group.stat().st_ino):
-    """{tree: what look() says} of the groups of a box that runs a program."""
-    thread = threading.Thread(target=lambda: daemon.client().python("import time; time.sleep(1)", resources=SMALL))
-    thread.start()
-    host.wait_until(lambda: occupied(daemon), 30, "a box with a program")
-    found = {tree: look(group) for tree, group in occupied(daemon).items()}
-    thread.join()
+    """{tree: what look() says} of the groups of a box that lives."""
+    with daemon.client() as client:
+        session = Session(client, mode="persistent", resources=SMALL)
+        session.run("0")
+        found = {tree: look(group) for tree, group in occupied(daemon).items()}
+        assert session.delete().status in (200, 204)
     daemon.settle()
     return found
 
