@@ -456,12 +456,12 @@ static void measure(struct daemon *d)
 	metrics_add_source(d->metrics, metrics_process, NULL);
 	if (d->audit)
 		d->anchor = store_audit_new(d->store, d->audit, d->loop);
-	d->kept_metrics = store_metrics_new(d->store, d->metrics, d->loop);
 	metrics_add_source(d->metrics, measure_core, &d->measured);
 	metrics_add_source(d->metrics, measure_http, d);
 	metrics_add_source(d->metrics, imports_measure, d->imports);
 	if (d->audit)
 		metrics_add_source(d->metrics, audit_measure, d->audit);
+	d->kept_metrics = store_metrics_new(d->store, d->metrics, d->loop);
 	d->lag_timer = timer_new(d->loop, on_lag_timer, d);
 	watch_lag(d);
 }

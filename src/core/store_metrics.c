@@ -22,9 +22,7 @@
 struct store_metrics {
 	struct store *store;
 	struct metrics *metrics;
-	struct loop *loop;
 	struct timer *timer;
-	bool due; /* a look has asked for it */
 };
 
 /* One series as a row. */
@@ -69,25 +67,32 @@ static void print_buckets(const struct metric_series *s, char ret_text[BUCKETS_L
 		                         i ? " " : "", (unsigned long long)s->buckets[i]);
 }
 
-static int64_t round_up(double value)
+static double joined(int64_t whole, int64_t billionths)
 {
-	int64_t down = (int64_t)value;
+	return (double)whole + (double)billionths / BILLION;
+}
 
-	return down + ((double)down < value);
+/* Up, and as it is read again: what is told then is not less than what was told. */
+static int64_t billionths_of(double value, int64_t whole)
+{
+	int64_t n = (int64_t)((value - (double)whole) * BILLION);
+
+	while (joined(whole, n) < value)
+		n++;
+	return n;
 }
 
 static void add_series(void *ctx, const struct metric_series *s)
 {
 	struct batch *b = ctx;
 	struct row *row = &b->rows[b->count];
-	uint64_t whole = (uint64_t)s->value;
+	int64_t whole = (int64_t)s->value;
 
 	print_buckets(s, row->buckets);
 	row->values[0] = DB_TEXT(metric_info(s->metric)->name);
 	row->values[1] = DB_TEXT(s->labels);
 	row->values[2] = DB_INT(whole);
-	/* Up: what is read again is not less than what was told. */
-	row->values[3] = DB_INT(round_up((s->value - (double)whole) * BILLION));
+	row->values[3] = DB_INT(billionths_of(s->value, whole));
 	row->values[4] = DB_INT(s->count);
 	row->values[5] = DB_TEXT(row->buckets);
 	b->steps[b->count++] = (struct db_statement){
@@ -117,29 +122,20 @@ static void on_timer(void *ctx)
 	timer_start(sm->timer, SAVE_US);
 }
 
-static void on_deferred(void *ctx)
-{
-	struct store_metrics *sm = ctx;
-
-	sm->due = false;
-	save(sm);
-}
-
-/* Somebody looks: what is told now is not to be told smaller. */
+/*
+ * Somebody looks: what is told now is not to be told smaller. At once, not when the loop turns: the
+ * next request may be read before that, and what it is told to be on the disk is behind this.
+ */
 static void on_look(void *ctx, struct metrics *m attr_unused)
 {
-	struct store_metrics *sm = ctx;
-
-	if (!sm->due)
-		loop_defer(sm->loop, on_deferred, sm);
-	sm->due = true;
+	save(ctx);
 }
 
 struct store_metrics *store_metrics_new(struct store *s, struct metrics *m, struct loop *loop)
 {
 	struct store_metrics *sm = NEW(struct store_metrics);
 
-	*sm = (struct store_metrics){.store = s, .metrics = m, .loop = loop};
+	*sm = (struct store_metrics){.store = s, .metrics = m};
 	sm->timer = timer_new(loop, on_timer, sm);
 	timer_start(sm->timer, SAVE_US);
 	metrics_add_source(m, on_look, sm);
@@ -150,7 +146,6 @@ void store_metrics_free(struct store_metrics *sm)
 {
 	if (!sm)
 		return;
-	loop_cancel(sm->loop, on_deferred, sm);
 	timer_free(TAKE_PTR(sm->timer));
 	save(sm);
 	free(sm);
@@ -184,8 +179,7 @@ static bool load_row(struct metrics *m, const struct db_rows *rows, size_t row)
 	int count = read_buckets(db_rows_text(rows, row, 5), buckets);
 	struct metric_series series = {
 		.labels = db_rows_text(rows, row, 1),
-		.value = (double)db_rows_int(rows, row, 2) +
-	                 (double)db_rows_int(rows, row, 3) / BILLION,
+		.value = joined(db_rows_int(rows, row, 2), db_rows_int(rows, row, 3)),
 		.count = (uint64_t)db_rows_int(rows, row, 4),
 		.buckets = buckets,
 		.buckets_count = (size_t)(count > 0 ? count : 0),

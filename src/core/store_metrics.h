@@ -3,7 +3,7 @@
 
 /*
  * DOC: totals of counters and histograms in the store. They are read at the start, so that a
- * restart does not set them back, and written each minute, after each look at them, and at the end.
+ * restart does not set them back, and written each minute, with each look at them, and at the end.
  * After a kill they are what they were when somebody last looked, or a minute ago, whichever is
  * later: so what was told never shrinks. What the kernel counts for the process (process_*) begins
  * anew with it; gauges are what is now.
@@ -22,6 +22,6 @@ int store_metrics_load(struct store *s, struct metrics *m, struct error *err) at
 
 /** store_metrics_free - writes what has changed; before the store is closed. */
 void store_metrics_free(struct store_metrics *sm);
-/** store_metrics_new - all are borrowed. */
+/** store_metrics_new - all are borrowed. After all other sources, whose numbers it writes. */
 struct store_metrics *store_metrics_new(struct store *s, struct metrics *m, struct loop *loop)
 	attr_owned(store_metrics_free);
