@@ -2,6 +2,8 @@
 #include "guest/filter.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,15 +25,23 @@ int filter_install(enum filter filter)
 	return load(filter, 0);
 }
 
+static bool is_beneath(void)
+{
+	return prctl(FILTER_BENEATH, 0, 0, 0, 0) < 0 && errno == ENOTUNIQ;
+}
+
 int filter_install_payload(int *ret_listener)
 {
-	int r = load(FILTER_PAYLOAD, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	int r = 0;
 
+	*ret_listener = -1;
+	if (!is_beneath())
+		return -ENOLINK;
+	r = load(FILTER_PAYLOAD, SECCOMP_FILTER_FLAG_NEW_LISTENER);
 	if (r >= 0) {
 		*ret_listener = r; /* close-on-exec, as the kernel makes it */
 		return 0;
 	}
 	/* EINVAL: older than 5.0. EBUSY: someone further out listens already. */
-	*ret_listener = -1;
 	return load(FILTER_PAYLOAD_QUIET, 0);
 }

@@ -11,9 +11,12 @@
 #include <linux/seccomp.h>
 #include <stdint.h>
 
+/* An option of prctl that no kernel has: the agent's and a zygote's filter answer ENOTUNIQ. */
+#define FILTER_BENEATH 0x6d626f78
+
 enum filter {
-	FILTER_PAYLOAD,       /* refusals go to a listener */
-	FILTER_PAYLOAD_QUIET, /* the same without a listener: refusals are EPERM */
+	FILTER_PAYLOAD,       /* refusals go to a listener; only on top of an agent's or zygote's */
+	FILTER_PAYLOAD_QUIET, /* the same by itself, without a listener: refusals are EPERM */
 	FILTER_AGENT,         /* the payload's calls and those that the agent needs */
 	FILTER_ZYGOTE,    /* the agent's calls and those that bring a zygote's child into a box */
 	FILTER_UNCHARGED, /* refuses memory that RLIMIT_DATA does not count; allows all else */
@@ -31,6 +34,7 @@ extern const struct filter_program filter_programs[FILTER_COUNT];
 int filter_install(enum filter filter) attr_must_check;
 /**
  * filter_install_payload - the payload's filter; refusals go to the listener *ret_listener. Where
- * the kernel cannot give one the quiet filter is installed and *ret_listener is -1.
+ * the kernel cannot give one the quiet filter is installed and *ret_listener is -1. -ENOLINK:
+ * neither the agent's filter nor a zygote's, to which it leaves the rest, is beneath it.
  */
 int filter_install_payload(int *ret_listener) attr_must_check;

@@ -57,7 +57,8 @@ struct condition {
 struct rule {
 	int number;
 	enum action_kind kind;
-	uint32_t sys; /* ACTION_ERRNO, ACTION_UNCHARGED */
+	uint32_t sys;    /* ACTION_ERRNO, ACTION_UNCHARGED */
+	uint32_t answer; /* what the program that is being made returns for it */
 	unsigned count;
 	struct condition conditions[CONDITIONS_MAX];
 };
@@ -76,6 +77,7 @@ struct variant {
 	bool agent;           /* has the "agent" rules too */
 	bool zygote;          /* has the "zygote" rules too */
 	bool uncharged;       /* has the "uncharged" rules, and no others */
+	bool upper; /* stands on the agent's or a zygote's, which answer where it need not */
 };
 
 struct program {
@@ -325,6 +327,14 @@ static uint32_t return_value(const struct rule *r, const struct variant *v)
 	return r->kind == ACTION_REFUSE ? v->refuse : SECCOMP_RET_ALLOW;
 }
 
+static bool is_named(const struct table *t, int number)
+{
+	for (unsigned i = 0; i < t->count; i++)
+		if (t->rules[i].number == number && t->rules[i].kind != ACTION_UNCHARGED)
+			return true;
+	return false;
+}
+
 static bool applies(const struct rule *r, const struct variant *v)
 {
 	if (v->uncharged || r->kind == ACTION_UNCHARGED)
@@ -332,77 +342,202 @@ static bool applies(const struct rule *r, const struct variant *v)
 	return (r->kind != ACTION_AGENT || v->agent) && (r->kind != ACTION_ZYGOTE || v->zygote);
 }
 
-static void emit_rule(struct program *p, const struct rule *r, const struct variant *v)
+static bool same_condition(const struct condition *a, const struct condition *b)
 {
-	unsigned misses[2 * CONDITIONS_MAX];
+	return a->arg == b->arg && a->wide == b->wide && a->mask == b->mask && a->value == b->value;
+}
+
+/* Whether @r differs from @first in nothing but the value of its last condition, of an int. */
+static bool is_listed(const struct rule *r, const struct rule *first)
+{
+	unsigned last = first->count - 1;
+
+	for (unsigned i = 0; i < last && i < r->count; i++)
+		if (!same_condition(&r->conditions[i], &first->conditions[i]))
+			return false;
+	return r->count == first->count && r->answer == first->answer &&
+	       !first->conditions[last].wide && !r->conditions[last].wide &&
+	       r->conditions[last].arg == first->conditions[last].arg &&
+	       r->conditions[last].mask == first->conditions[last].mask;
+}
+
+/* Return: how many comparisons, whose places are in ret_misses. */
+static unsigned emit_condition(struct program *p, const struct condition *c, unsigned *ret_misses)
+{
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < r->count; i++) {
-		const struct condition *c = &r->conditions[i];
-		if (c->wide)
-			misses[count++] =
-				emit_compare(p, arg_offset(c->arg, true), (uint32_t)(c->mask >> 32),
-			                     (uint32_t)(c->value >> 32));
-		misses[count++] = emit_compare(p, arg_offset(c->arg, false), (uint32_t)c->mask,
-		                               (uint32_t)c->value);
+	if (c->wide)
+		ret_misses[count++] =
+			emit_compare(p, arg_offset(c->arg, true), (uint32_t)(c->mask >> 32),
+		                     (uint32_t)(c->value >> 32));
+	ret_misses[count++] =
+		emit_compare(p, arg_offset(c->arg, false), (uint32_t)c->mask, (uint32_t)c->value);
+	return count;
+}
+
+/* @count rules that differ in their last value only: all else is looked at once. */
+static void emit_rules(struct program *p, const struct rule *rules, unsigned count)
+{
+	unsigned last = rules[0].count - 1;
+	unsigned misses[2 * CONDITIONS_MAX];
+	unsigned missed = 0;
+
+	for (unsigned i = 0; i <= last; i++)
+		missed += emit_condition(p, &rules[0].conditions[i], misses + missed);
+	for (unsigned i = 1; i < count; i++) {
+		assert(count - i <= UINT8_MAX);
+		p->code[p->len - 1].jt = (uint8_t)(count - i);
+		misses[missed - 1] =
+			emit(p, (struct sock_filter)BPF_JUMP(
+					BPF_JMP | BPF_JEQ | BPF_K,
+					(uint32_t)rules[i].conditions[last].value, 0, 0));
 	}
-	emit_return(p, return_value(r, v));
-	for (unsigned i = 0; i < count; i++) {
+	emit_return(p, rules[0].answer);
+	for (unsigned i = 0; i < missed; i++) {
 		assert(p->len - misses[i] - 1 <= UINT8_MAX);
 		p->code[misses[i]].jf = (uint8_t)(p->len - misses[i] - 1);
 	}
-	/* The next rule is reached from each of the misses: they agree only if there is one. */
-	if (count != 1)
+	/* What is next is reached from each of the misses: they agree only if there is one. */
+	if (missed != 1)
 		p->loaded = 0;
 }
 
-/* Whether @r is one of a list of values: "this int argument is that, and then the same answer". */
-static bool is_listed(const struct rule *r, const struct rule *first, const struct variant *v)
+/* Whether condition @c holds where all of @given do. Return: 1, 0, or -1 for "it depends". */
+static int holds(const struct condition *c, const struct rule *given)
 {
-	const struct condition *c = &r->conditions[0];
+	for (unsigned i = 0; i < given->count; i++) {
+		const struct condition *g = &given->conditions[i];
 
-	return r->count == 1 && !c->wide && c->mask == UINT32_MAX && first->count == 1 &&
-	       c->arg == first->conditions[0].arg && return_value(r, v) == return_value(first, v);
+		if (g->arg == c->arg && !g->wide && !c->wide && g->mask == UINT32_MAX)
+			return (g->value & c->mask) == c->value;
+	}
+	return -1;
 }
 
-/* A list of values with one answer: the argument is loaded once, and there is one return. */
-static void emit_list(struct program *p, const struct rule *const *rules, unsigned count,
-                      const struct variant *v)
+/* What @v says of a call for which the conditions of @given hold. Return: false if it depends. */
+static bool answer_to(const struct table *t, const struct variant *v, const struct rule *given,
+                      uint32_t *ret_answer)
 {
-	emit_load(p, arg_offset(rules[0]->conditions[0].arg, false));
-	assert(count <= UINT8_MAX);
-	for (unsigned i = 0; i < count; i++)
-		(void)emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-		                                           (uint32_t)rules[i]->conditions[0].value,
-		                                           (uint8_t)(count - 1 - i),
-		                                           i + 1 == count ? 1 : 0));
-	emit_return(p, return_value(rules[0], v));
+	*ret_answer = v->otherwise;
+	for (unsigned i = 0; i < t->count; i++) {
+		const struct rule *r = &t->rules[i];
+		int all = 1;
+
+		if (r->number != given->number || !applies(r, v))
+			continue;
+		for (unsigned j = 0; j < r->count && all != 0; j++) {
+			int one = holds(&r->conditions[j], given);
+			all = one == 1 ? all : one;
+		}
+		if (all == 0)
+			continue;
+		*ret_answer = return_value(r, v);
+		return all == 1;
+	}
+	return true;
 }
 
-/* Everything about one call: its rules in order, then what holds without any. */
+/*
+ * What the rules that only those beneath have let through, answered here. Return: false where that
+ * cannot be told without all rules of the call; *count is how many then, too.
+ */
+static bool collect_widened(const struct table *t, const struct variant *v, int number,
+                            struct rule *ret_rules, unsigned *ret_count)
+{
+	*ret_count = 0;
+	for (unsigned i = 0; i < t->count; i++) {
+		const struct rule *r = &t->rules[i];
+		struct rule *to = &ret_rules[*ret_count];
+
+		if (r->number != number || (r->kind != ACTION_AGENT && r->kind != ACTION_ZYGOTE))
+			continue;
+		*to = *r;
+		if (r->count == 0 || !answer_to(t, v, r, &to->answer)) {
+			*ret_count = 0;
+			return false;
+		}
+		++*ret_count;
+	}
+	return true;
+}
+
+/* An errno that those beneath give by the same rules need not be given again. */
+static uint32_t left_to_others(uint32_t answer, bool alike)
+{
+	return alike && (answer & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO ? SECCOMP_RET_ALLOW
+	                                                                        : answer;
+}
+
+/* Whether no call can meet the conditions of both. */
+static bool are_disjoint(const struct rule *a, const struct rule *b)
+{
+	for (unsigned i = 0; i < a->count; i++)
+		for (unsigned j = 0; j < b->count; j++) {
+			const struct condition *x = &a->conditions[i], *y = &b->conditions[j];
+
+			if (x->arg == y->arg && ((x->value ^ y->value) & x->mask & y->mask) != 0)
+				return true;
+		}
+	return false;
+}
+
+/* Rules that answer what holds without any, and keep no later one from answering something else. */
+static unsigned without_needless(struct rule *rules, unsigned count, uint32_t rest)
+{
+	unsigned kept = count; /* they are collected at the end, last one first */
+
+	for (unsigned i = count; i-- > 0;) {
+		bool needed = rules[i].answer != rest;
+
+		for (unsigned j = kept; j < count && !needed; j++)
+			needed = rules[j].answer != rest && !are_disjoint(&rules[i], &rules[j]);
+		if (needed)
+			rules[--kept] = rules[i];
+	}
+	memmove(rules, rules + kept, (count - kept) * sizeof(rules[0]));
+	return count - kept;
+}
+
+/*
+ * The rules of a call that look at its arguments, in order, without those that change nothing.
+ * *ret_rest: what holds without any. Return: how many.
+ */
+static unsigned collect(const struct table *t, const struct variant *v, int number,
+                        struct rule *ret_rules, uint32_t *ret_rest)
+{
+	unsigned count = 0;
+	bool alike = v->upper && collect_widened(t, v, number, ret_rules, &count);
+
+	*ret_rest = left_to_others(v->otherwise, alike);
+	for (unsigned i = 0; i < t->count; i++) {
+		const struct rule *r = &t->rules[i];
+		uint32_t answer = left_to_others(return_value(r, v), alike);
+
+		if (r->number != number || !applies(r, v))
+			continue;
+		if (r->count == 0) {
+			*ret_rest = answer;
+			break;
+		}
+		ret_rules[count] = *r;
+		ret_rules[count++].answer = answer;
+	}
+	return without_needless(ret_rules, count, *ret_rest);
+}
+
+/* Everything about one call. */
 static void emit_call(struct program *p, const struct table *t, const struct variant *v, int number)
 {
-	const struct rule *rules[RULES_MAX];
-	unsigned count = 0;
+	static struct rule rules[RULES_MAX];
+	uint32_t rest = 0;
+	unsigned count = collect(t, v, number, rules, &rest);
 
-	for (unsigned i = 0; i < t->count; i++)
-		if (t->rules[i].number == number && applies(&t->rules[i], v))
-			rules[count++] = &t->rules[i];
-	for (unsigned i = 0; i < count;) {
-		unsigned n = 0;
-		while (i + n < count && is_listed(rules[i + n], rules[i], v))
+	for (unsigned i = 0, n = 0; i < count; i += n) {
+		for (n = 1; i + n < count && is_listed(&rules[i + n], &rules[i]);)
 			n++;
-		if (n > 0) {
-			emit_list(p, rules + i, n, v);
-			i += n;
-			continue;
-		}
-		emit_rule(p, rules[i], v);
-		if (rules[i]->count == 0)
-			return;
-		i++;
+		emit_rules(p, &rules[i], n);
 	}
-	emit_return(p, v->otherwise);
+	emit_return(p, rest);
 }
 
 /* Numbers from @first up to the next range's share one block of code. */
@@ -421,7 +556,12 @@ static unsigned make_ranges(const struct table *t, const struct variant *v, stru
 	unsigned count = 0;
 
 	for (int number = 0; number <= NUMBERS_MAX; number++) {
-		struct program *block = calloc(1, sizeof(*block));
+		struct program *block = NULL;
+
+		/* Whatever its neighbour says: for those beneath it does not exist. */
+		if (v->upper && count > 0 && !is_named(t, number))
+			continue;
+		block = calloc(1, sizeof(*block));
 		assert(block);
 		emit_call(block, t, v, number);
 		if (count > 0 && same_block(ranges[count - 1].block, block)) {
@@ -584,11 +724,11 @@ static void print_all(FILE *f, const struct table *t)
 	const uint32_t eperm = SECCOMP_RET_ERRNO | EPERM;
 	/* Installed beneath a payload's filter, "uncharged" has nothing to say of other calls. */
 	const struct variant variants[] = {
-		{"payload",       "PAYLOAD",       SECCOMP_RET_USER_NOTIF, absent,            false, false, false},
-		{"payload_quiet", "PAYLOAD_QUIET", eperm,                  absent,            false, false, false},
-		{"agent",         "AGENT",         SECCOMP_RET_USER_NOTIF, absent,            true,  false, false},
-		{"zygote",        "ZYGOTE",        SECCOMP_RET_USER_NOTIF, absent,            true,  true,  false},
-		{"uncharged",     "UNCHARGED",     eperm,                  SECCOMP_RET_ALLOW, false, false, true },
+		{"payload",       "PAYLOAD",       SECCOMP_RET_USER_NOTIF, absent,            false, false, false, true },
+		{"payload_quiet", "PAYLOAD_QUIET", eperm,                  absent,            false, false, false, false},
+		{"agent",         "AGENT",         SECCOMP_RET_USER_NOTIF, absent,            true,  false, false, false},
+		{"zygote",        "ZYGOTE",        SECCOMP_RET_USER_NOTIF, absent,            true,  true,  false, false},
+		{"uncharged",     "UNCHARGED",     eperm,                  SECCOMP_RET_ALLOW, false, false, true,  false},
 	};
 
 	(void)fprintf(f,

@@ -21,6 +21,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "guest/filter.h"
+
 struct name {
 	const char *name;
 	uint64_t value;
@@ -93,6 +95,8 @@ static const struct name names[] = {
 	N(SECCOMP_IOCTL_NOTIF_RECV),
 	N(SECCOMP_IOCTL_NOTIF_SEND),
 	N(EPERM),
+	N(ENOTUNIQ),
+	N(FILTER_BENEATH),
 	N(ENODEV),
 	N(ENOPROTOOPT),
 	N(ENOSYS),

@@ -37,6 +37,8 @@ static bool takes_jump(uint16_t code, uint32_t acc, uint32_t k)
 	}
 }
 
+static bool looked_at_arguments; /* since it was last set back */
+
 static uint32_t evaluate(enum filter filter, const struct seccomp_data *data)
 {
 	const struct filter_program *p = &filter_programs[filter];
@@ -47,6 +49,7 @@ static uint32_t evaluate(enum filter filter, const struct seccomp_data *data)
 		if (i->code == (BPF_LD | BPF_W | BPF_ABS)) {
 			assert_true(i->k + 4 <= sizeof(*data) && i->k % 4 == 0);
 			memcpy(&acc, (const char *)data + i->k, sizeof(acc));
+			looked_at_arguments |= i->k >= offsetof(struct seccomp_data, args);
 		} else if (i->code == (BPF_ALU | BPF_AND | BPF_K)) {
 			acc &= i->k;
 		} else if (i->code == (BPF_JMP | BPF_JA)) {
@@ -77,16 +80,35 @@ static uint32_t ask(enum filter filter, int number, const uint64_t *args)
 	return evaluate(filter, &data);
 }
 
+/* What can be beneath a payload's filter, which never is without. */
+static const enum filter lowers[] = {FILTER_AGENT, FILTER_ZYGOTE};
+
+/* As the kernel does: the strictest counts, and of two that are as strict the later one. */
+static uint32_t stricter(uint32_t upper, uint32_t lower)
+{
+	return (int32_t)(lower & SECCOMP_RET_ACTION_FULL) <
+	                       (int32_t)(upper & SECCOMP_RET_ACTION_FULL)
+	               ? lower
+	               : upper;
+}
+
+static uint32_t ask_payload(enum filter lower, int number, const uint64_t *args)
+{
+	return stricter(ask(FILTER_PAYLOAD, number, args), ask(lower, number, args));
+}
+
 static void expect(const struct expectation *e, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		uint32_t got = ask(FILTER_PAYLOAD, e[i].number, e[i].args);
 		uint32_t quiet = ask(FILTER_PAYLOAD_QUIET, e[i].number, e[i].args);
-		if (got != e[i].action)
-			fail_msg("row %zu, call %d: 0x%x, not 0x%x", i, e[i].number, got,
-			         e[i].action);
+		for (size_t j = 0; j < ARRAY_SIZE(lowers); j++) {
+			uint32_t got = ask_payload(lowers[j], e[i].number, e[i].args);
+			if (got != e[i].action)
+				fail_msg("row %zu, call %d: 0x%x, not 0x%x", i, e[i].number, got,
+				         e[i].action);
+		}
 		/* Without a listener the same calls are refused all the same. */
-		assert_int_equal(quiet, got == NOTIFY ? ERR(EPERM) : got);
+		assert_int_equal(quiet, e[i].action == NOTIFY ? ERR(EPERM) : e[i].action);
 	}
 }
 
@@ -154,14 +176,17 @@ static void numbers_that_are_not_in_the_table_do_not_exist(void **state)
 	                                   451 /* cachestat */};
 
 	(void)state;
-	for (int filter = 0; filter < FILTER_COUNT; filter++) {
-		/* Which is never alone: it leaves this to the one on top of it. */
-		uint32_t expected = filter == FILTER_UNCHARGED ? ALLOW : ERR(ENOSYS);
-		for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-			const struct seccomp_data data = {.nr = (int)numbers[i],
-			                                  .arch = AUDIT_ARCH_X86_64};
-			assert_int_equal(evaluate((enum filter)filter, &data), expected);
-		}
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		const uint64_t none[ARGS] = {0};
+		int number = (int)numbers[i];
+
+		assert_int_equal(ask(FILTER_PAYLOAD_QUIET, number, none), ERR(ENOSYS));
+		assert_int_equal(ask(FILTER_AGENT, number, none), ERR(ENOSYS));
+		assert_int_equal(ask(FILTER_ZYGOTE, number, none), ERR(ENOSYS));
+		/* Which is never alone: it leaves this to the others. */
+		assert_int_equal(ask(FILTER_UNCHARGED, number, none), ALLOW);
+		for (size_t j = 0; j < ARRAY_SIZE(lowers); j++)
+			assert_int_equal(ask_payload(lowers[j], number, none), ERR(ENOSYS));
 	}
 }
 
@@ -376,34 +401,99 @@ static void nothing_native_is_ever_killed(void **state)
 				            SECCOMP_RET_ERRNO);
 }
 
-/* Else the filter that children inherit would forbid what theirs allows, or hide a refusal. */
-static void the_agents_filter_never_says_less_than_the_payloads(void **state)
+/* Every value that any filter compares with, its neighbours, and single bits. */
+static size_t interesting(uint64_t *ret_values, size_t max)
 {
-	static const uint64_t args[][ARGS] = {
-		{0,          0,      0     },
-                {~0ull,      ~0ull,  ~0ull },
-		{1,          1,      1     },
-                {2,          1,      6     },
-		{2,          3,      0     },
-                {0,          0x5412, 0     },
-		{0,          0x5401, 0     },
-                {15,         0,      0     },
-		{35,         0,      0     },
-                {16,         3,      0     },
-		{17,         0,      0     },
-                {0x10000000, 0,      0     },
-		{0,          010600, 0     },
-                {0,          020600, 020600},
-	};
+	size_t count = 0;
+
+	for (int filter = 0; filter < FILTER_COUNT; filter++)
+		for (unsigned i = 0; i < filter_programs[filter].len; i++) {
+			const struct sock_filter *insn = &filter_programs[filter].code[i];
+			bool known = insn->code != (BPF_JMP | BPF_JEQ | BPF_K);
+
+			for (size_t j = 0; j < count && !known; j++)
+				known = ret_values[j] == insn->k;
+			assert_true(count + 2 * 64 < max);
+			if (!known)
+				ret_values[count++] = insn->k;
+		}
+	for (int bit = 0; bit < 64; bit++)
+		ret_values[count++] = 1ull << bit;
+	ret_values[count++] = ~0ull;
+	ret_values[count++] = UPPER;
+	return count;
+}
+
+/* One call: the payload's filter on top of each other one, against the one that is whole. */
+static void expect_whole(int number, const uint64_t *args)
+{
+	uint32_t whole = ask(FILTER_PAYLOAD_QUIET, number, args);
+
+	for (size_t j = 0; j < ARRAY_SIZE(lowers); j++) {
+		uint32_t got = ask_payload(lowers[j], number, args);
+		if (got != whole && !(got == NOTIFY && whole == ERR(EPERM)))
+			fail_msg("call %d, arguments 0x%llx 0x%llx 0x%llx: 0x%x, whole 0x%x",
+			         number, (unsigned long long)args[0], (unsigned long long)args[1],
+			         (unsigned long long)args[2], got, whole);
+	}
+}
+
+/*
+ * What the payload's filter leaves to the one beneath is what that one says by the same rules: no
+ * more and no less is allowed by both than by the whole table.
+ */
+static void two_filters_say_what_one_would(void **state)
+{
+	static uint64_t values[1024];
+	size_t count = interesting(values, ARRAY_SIZE(values));
+	uint64_t calls_with_rules = 0;
 
 	(void)state;
 	for (int number = 0; number < 1024; number++) {
-		for (size_t i = 0; i < ARRAY_SIZE(args); i++) {
-			uint32_t agent = ask(FILTER_AGENT, number, args[i]);
-			uint32_t payload = ask(FILTER_PAYLOAD, number, args[i]);
-			assert_true(agent == payload || agent == ALLOW);
-		}
+		uint64_t args[ARGS] = {0};
+
+		looked_at_arguments = false;
+		expect_whole(number, args);
+		if (!looked_at_arguments)
+			continue;
+		calls_with_rules++;
+		for (size_t i = 0; i < count; i++)
+			for (size_t j = 0; j < count; j++)
+				for (size_t place = 0; place < 3; place++) {
+					memset(args, 0, sizeof(args));
+					args[place] = values[i];
+					args[(place + 1) % 3] = values[j];
+					expect_whole(number, args);
+				}
 	}
+	/* socket is the only one whose rules look at three */
+	for (size_t i = 0; i < count; i++)
+		for (uint64_t type = 0; type < 16; type++)
+			for (size_t j = 0; j < count; j++)
+				expect_whole(SYS_socket,
+				             (uint64_t[ARGS]){values[i], type, values[j]});
+	assert_in_range(calls_with_rules, 8, 64);
+}
+
+/* Without it the payload's is not installed. */
+static void the_one_beneath_says_that_it_is_there(void **state)
+{
+	const uint64_t args[ARGS] = {FILTER_BENEATH};
+
+	(void)state;
+	for (size_t j = 0; j < ARRAY_SIZE(lowers); j++)
+		assert_int_equal(ask(lowers[j], SYS_prctl, args), ERR(ENOTUNIQ));
+	assert_true(prctl(FILTER_BENEATH, 0, 0, 0, 0) < 0 && errno == EINVAL);
+}
+
+static void a_payloads_filter_is_not_installed_alone(void **state)
+{
+	int listener = 0;
+
+	(void)state;
+	assert_int_equal(filter_install_payload(&listener), -ENOLINK);
+	assert_int_equal(listener, -1);
+	assert_int_equal(prctl(PR_GET_SECCOMP), 0);
 }
 
 static void the_agent_has_what_it_needs(void **state)
@@ -454,7 +544,8 @@ static void memory_that_nobody_counts_is_refused_where_it_matters(void **state)
 			fail_msg("row %zu: 0x%x, not 0x%x", i, got, rows[i].action);
 		/* Where the memory of a box is counted none of this is needed. */
 		if (rows[i].action != ALLOW)
-			assert_int_equal(ask(FILTER_PAYLOAD, rows[i].number, rows[i].args), ALLOW);
+			assert_int_equal(ask_payload(FILTER_AGENT, rows[i].number, rows[i].args),
+			                 ALLOW);
 	}
 }
 
@@ -478,7 +569,9 @@ int main(void)
 		cmocka_unit_test(privileged_calls_are_refused_and_told),
 		cmocka_unit_test(what_programs_probe_is_absent_not_deadly),
 		cmocka_unit_test(nothing_native_is_ever_killed),
-		cmocka_unit_test(the_agents_filter_never_says_less_than_the_payloads),
+		cmocka_unit_test(two_filters_say_what_one_would),
+		cmocka_unit_test(the_one_beneath_says_that_it_is_there),
+		cmocka_unit_test(a_payloads_filter_is_not_installed_alone),
 		cmocka_unit_test(the_agent_has_what_it_needs),
 		cmocka_unit_test(memory_that_nobody_counts_is_refused_where_it_matters),
 		cmocka_unit_test(programs_are_as_small_as_the_kernel_wants_them),

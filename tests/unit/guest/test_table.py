@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiler of the seccomp table refuses what nobody can have meant."""
 
+import errno
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -50,16 +52,75 @@ def test_every_rule_of_the_table_is_understood(tmp_path):
     assert out.read_text().count("static const struct sock_filter") == 5
 
 
+ALLOW, NOTIFY = 0x7FFF0000, 0x7FC00000
+ARCH = 0xC000003E
+VMSPLICE, SETNS, IOCTL = 278, 308, 16
+
+
+def err(number):
+    return 0x50000 | number
+
+
+class Filters:
+    """The programs that were made of a table, and what they answer."""
+
+    def __init__(self, tmp_path, text):
+        done, out = compile_table(tmp_path, text)
+        assert done.returncode == 0, done.stderr
+        self.programs = {
+            name: [tuple(int(word, 0) for word in line) for line in re.findall(r"{(\w+), (\w+), (\w+), (\w+)}", body)]
+            for name, body in re.findall(r"sock_filter (\w+)\[\] = {(.*?)};", out.read_text(), re.S)}
+
+    def ask(self, name, number, *args):
+        words = [number, ARCH, 0, 0] + [half for a in [*args, *[0] * 6][:6] for half in (a & 0xFFFFFFFF, a >> 32)]
+        acc = at = 0
+        while True:
+            code, yes, no, k = self.programs[name][at]
+            at += 1
+            if code == 0x20:
+                acc = words[k // 4]
+            elif code == 0x54:
+                acc &= k
+            elif code == 0x05:
+                at += k
+            elif code == 0x06:
+                return k
+            else:
+                at += yes if (acc == k if code == 0x15 else acc >= k) else no
+
+
 def test_rules_of_the_agent_reach_only_its_own_filter(tmp_path):
-    made = compile_table(tmp_path, "agent vmsplice -- test\n")[1].read_text()
-    assert "0x7fff0000" not in made.split(" agent[]")[0]  # SECCOMP_RET_ALLOW
-    assert made.split(" uncharged[]")[0].count("0x7fff0000") == 2  # zygotes have what the agent has
+    made = Filters(tmp_path, "agent vmsplice -- test\n")
+    assert made.ask("payload", VMSPLICE) == made.ask("payload_quiet", VMSPLICE) == err(errno.ENOSYS)
+    assert made.ask("agent", VMSPLICE) == ALLOW
+    assert made.ask("zygote", VMSPLICE) == ALLOW  # zygotes have what the agent has
 
 
 def test_rules_of_zygotes_reach_only_their_own_filter(tmp_path):
-    made = compile_table(tmp_path, "zygote setns -- test\nrefuse setns -- test\n")[1].read_text()
-    assert "0x7fff0000" not in made.split(" zygote[]")[0]
-    assert made.split(" zygote[]")[1].split(" uncharged[]")[0].count("0x7fff0000") == 1
+    made = Filters(tmp_path, "zygote setns -- test\nrefuse setns -- test\n")
+    assert made.ask("payload", SETNS) == made.ask("agent", SETNS) == NOTIFY
+    assert made.ask("payload_quiet", SETNS) == err(errno.EPERM)
+    assert made.ask("zygote", SETNS) == ALLOW
+
+
+def test_the_payloads_filter_leaves_to_those_beneath_what_they_answer_alike(tmp_path):
+    table = "agent ioctl int1=5 -- 1\nallow ioctl int1=6 -- 2\nrefuse ioctl int1=7 -- 3\nerror:ENOTTY ioctl -- 4\n"
+    made = Filters(tmp_path, table)
+    # (what the agent may, what both may, refused, an errno of both)
+    assert [made.ask("payload", IOCTL, 0, n) for n in (5, 6, 7, 8)] == [err(errno.ENOTTY), ALLOW, NOTIFY, ALLOW]
+    assert [made.ask("agent", IOCTL, 0, n) for n in (5, 6, 7, 8)] == [ALLOW, ALLOW, NOTIFY, err(errno.ENOTTY)]
+
+
+def test_the_payloads_filter_has_all_rules_where_one_alone_does_not_tell(tmp_path):
+    """Whether the agent's call is the payload's too depends on an argument of which its rule says nothing."""
+    made = Filters(tmp_path, "agent ioctl int1=5 -- 1\nallow ioctl int2=1 -- 2\nerror:ENOTTY ioctl -- 3\n")
+    assert [made.ask("payload", IOCTL, 0, n, m) for n in (5, 6) for m in (0, 1)] == [err(errno.ENOTTY), ALLOW] * 2
+
+
+def test_a_rule_that_changes_nothing_still_hides_what_comes_after_it(tmp_path):
+    made = Filters(tmp_path, "allow ioctl int1=6 -- 1\nrefuse ioctl int2=1 -- 2\nallow ioctl -- 3\n")
+    for name in ("payload", "agent", "zygote"):
+        assert [made.ask(name, IOCTL, 0, n, m) for n in (6, 7) for m in (0, 1)] == [ALLOW, ALLOW, ALLOW, NOTIFY]
 
 
 def test_rules_for_uncharged_boxes_reach_only_their_own_filter(tmp_path):
