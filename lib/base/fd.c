@@ -278,21 +278,56 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_cou
 	                    ret_count, NULL);
 }
 
+/*
+ * Of a SOCK_SEQPACKET socket the kernel says the end, too, where the last message and the close
+ * came between its look at the queue and its look at the end: some in a million, and the message is
+ * there. So an end is an end only when it is said twice. An empty message, which cannot be told
+ * from it, may have another one behind it; then that is received.
+ */
+static ssize_t end_or(ssize_t second)
+{
+	return second == -EAGAIN ? 0 : second;
+}
+
+ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags)
+{
+	ssize_t n = RETRY(recv(sock, data, size, flags));
+
+	return n == 0 ? end_or(RETRY(recv(sock, data, size, flags | MSG_DONTWAIT))) : n;
+}
+
+/* One look: what is received is in *msg, whose @room is for what comes with the bytes. */
+static ssize_t look(int sock, struct msghdr *msg, unsigned room, int flags)
+{
+	msg->msg_controllen = room;
+	return RETRY(recvmsg(sock, msg, MSG_CMSG_CLOEXEC | flags));
+}
+
+static size_t close_all(int *fds, size_t count)
+{
+	while (count > 0)
+		(void)fd_close(fds[--count]);
+	return 0;
+}
+
 ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *ret_count,
                      struct ucred *ret_sender)
 {
 	union control control = {0};
 	struct iovec iov = *into;
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	unsigned room = ret_sender ? sizeof(control) : sizeof(control.space);
 	int fds[FD_PASS_MAX];
 	size_t count = 0;
 	ssize_t n;
 
-	if (ret_fds) {
-		msg.msg_control = control.space;
-		msg.msg_controllen = ret_sender ? sizeof(control) : sizeof(control.space);
+	msg.msg_control = ret_fds ? control.space : NULL;
+	room = ret_fds ? room : 0;
+	n = look(sock, &msg, room, 0);
+	if (n == 0) {
+		(void)close_all(fds, take_ancillary(&msg, fds, NULL));
+		n = end_or(look(sock, &msg, room, MSG_DONTWAIT));
 	}
-	n = RETRY(recvmsg(sock, &msg, MSG_CMSG_CLOEXEC));
 	if (n < 0)
 		return n;
 	if (ret_fds)
@@ -300,12 +335,10 @@ ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *r
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		n = -EMSGSIZE;
 	/* An empty message cannot be told from the end, so its descriptors would be forgotten. */
-	if (n <= 0) {
-		while (count > 0)
-			(void)fd_close(fds[--count]);
-		if (n < 0)
-			return n;
-	}
+	if (n <= 0)
+		count = close_all(fds, count);
+	if (n < 0)
+		return n;
 	if (ret_fds) {
 		memcpy(ret_fds, fds, count * sizeof(int));
 		*ret_count = count;

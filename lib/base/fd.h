@@ -68,3 +68,9 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_cou
  */
 ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *ret_count,
                      struct ucred *ret_sender) attr_must_check;
+/**
+ * fd_recv_plain - one message without descriptors: those that were sent along are dropped by the
+ * kernel. @flags: recv's; with MSG_TRUNC the length of the whole message is returned.
+ * Return: bytes, 0 at the end, or a negative errno.
+ */
+ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags) attr_must_check;

@@ -273,7 +273,7 @@ static void fail(struct boxes *boxes, struct box *box, const struct error *err)
 static bool on_sync(struct boxes *boxes, struct box *box)
 {
 	struct error report = {0};
-	ssize_t n = recv(box->build.sync_host, &report, sizeof(report), MSG_DONTWAIT);
+	ssize_t n = fd_recv_plain(box->build.sync_host, &report, sizeof(report), MSG_DONTWAIT);
 
 	if (n < 0)
 		return false;

@@ -182,10 +182,11 @@ int step_deathsig(struct build *b, struct error *err)
 int step_wait(struct build *b, struct error *err)
 {
 	char byte = 0;
+	/* The end: the engine died, perhaps before the death signal was set. */
+	ssize_t n = fd_recv_plain(b->sync_box, &byte, sizeof(byte), 0);
 
-	/* End of file: the engine died, perhaps before the death signal was set. */
-	if (recv(b->sync_box, &byte, sizeof(byte), 0) != sizeof(byte))
-		return error_set(err, ERR_BOX_FAILED, errno, "wait for the engine");
+	if (n != sizeof(byte))
+		return error_set(err, ERR_BOX_FAILED, n < 0 ? (int)-n : 0, "wait for the engine");
 	return 0;
 }
 

@@ -209,11 +209,10 @@ int prepared_pump(struct agent *a)
 
 	if (r < 0 || (p->state != PROC_PREPARED && p->state != PROC_RUNNING))
 		return r;
-	/* Plain recv: descriptors sent along are dropped by the kernel. */
-	n = recv(p->channel, word, sizeof(word), MSG_DONTWAIT | MSG_TRUNC);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	n = fd_recv_plain(p->channel, word, sizeof(word), MSG_DONTWAIT | MSG_TRUNC);
+	if (n == -EAGAIN)
 		return 0;
-	p->untaken = n < 0 && errno == ECONNRESET && p->state == PROC_RUNNING;
+	p->untaken = n == -ECONNRESET && p->state == PROC_RUNNING;
 	if (n < 0 || (size_t)n > sizeof(word))
 		n = 0;
 	if (p->state == PROC_PREPARED)

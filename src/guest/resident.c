@@ -364,12 +364,12 @@ static int hear_runner(struct agent *a, struct resident *r)
 	char *data = a->ch.scratch;
 
 	for (int i = 0; i < RESIDENT_BATCH && r->channel >= 0 && !channel_is_full(&a->ch); i++) {
-		/* Plain recv: descriptors sent along are dropped by the kernel. */
-		ssize_t n = recv(r->channel, data, sizeof(a->ch.scratch), MSG_DONTWAIT | MSG_TRUNC);
+		ssize_t n = fd_recv_plain(r->channel, data, sizeof(a->ch.scratch),
+		                          MSG_DONTWAIT | MSG_TRUNC);
 		int took = 0;
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		if (n == -EAGAIN)
 			return 0;
-		if (n < 0 && errno == ECONNRESET)
+		if (n == -ECONNRESET)
 			note_untaken(a, r);
 		/* Nothing at all is the end, or an empty message, which is none. */
 		if (n > 0 && (size_t)n <= sizeof(a->ch.scratch) && is_running(a, r) &&

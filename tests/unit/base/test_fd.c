@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -451,6 +452,85 @@ static void a_dead_peer_is_an_error_and_no_signal(void **state)
 	(void)fd_close(pair[0]);
 }
 
+#define LAST_WORDS 100000 /* enough for the kernel to get it wrong some twenty times */
+
+static _Atomic int speaker = -1; /* -2: no more */
+
+/* Says one thing and goes. */
+static void *speak(void *arg)
+{
+	int fd;
+
+	(void)arg;
+	while ((fd = speaker) != -2)
+		if (fd >= 0) {
+			(void)!send(fd, "x", 1, MSG_NOSIGNAL);
+			(void)fd_close(fd);
+			speaker = -1;
+		}
+	return NULL;
+}
+
+static ssize_t hear(int fd, int way)
+{
+	char text[2];
+	int got[FD_PASS_MAX];
+	size_t count = 0;
+
+	return way == 0 ? fd_recv(fd, text, sizeof(text), got, &count)
+	                : fd_recv_plain(fd, text, sizeof(text), MSG_DONTWAIT);
+}
+
+/* The kernel's own end comes before them at times: see fd.c. */
+static void last_words_are_heard_before_the_end(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, speak, NULL), 0);
+	for (int i = 0; i < LAST_WORDS; i++) {
+		int pair[2];
+		ssize_t n;
+
+		assert_int_equal(fd_socketpair(SOCK_SEQPACKET, pair), 0);
+		assert_int_equal(fd_set_nonblock(pair[0], true), 0);
+		speaker = pair[1];
+		while ((n = hear(pair[0], i % 2)) == -EAGAIN)
+			;
+		assert_int_equal(n, 1);
+		while (speaker != -1)
+			;
+		assert_int_equal(hear(pair[0], i % 2), 0);
+		(void)fd_close(pair[0]);
+	}
+	speaker = -2;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void an_empty_message_is_not_the_end_of_those_behind_it(void **state)
+{
+	int pair[2], got[FD_PASS_MAX];
+	size_t count = 99;
+	char text[4];
+
+	(void)state;
+	assert_int_equal(fd_socketpair(SOCK_SEQPACKET, pair), 0);
+	int before = lowest_free();
+	assert_int_equal(fd_send(pair[0], "", 0, (const int[]){0}, 1), 0);
+	assert_int_equal(fd_send(pair[0], "ab", 2, (const int[]){0}, 1), 0);
+	assert_int_equal(fd_recv(pair[1], text, sizeof(text), got, &count), 2);
+	assert_int_equal(count, 1);
+	(void)fd_close(got[0]);
+	assert_int_equal(fd_send(pair[0], "", 0, NULL, 0), 0);
+	assert_int_equal(fd_send(pair[0], "abc", 3, NULL, 0), 0);
+	assert_int_equal(fd_recv_plain(pair[1], text, 2, MSG_TRUNC), 3);
+	assert_int_equal(fd_recv_plain(pair[1], text, 2, MSG_DONTWAIT), -EAGAIN);
+	assert_int_equal(fd_recv_plain(-1, text, 2, 0), -EBADF);
+	assert_int_equal(lowest_free(), before);
+	(void)fd_close(pair[0]);
+	(void)fd_close(pair[1]);
+}
+
 #define fd_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -472,6 +552,8 @@ int main(void)
 		fd_test(too_many_descriptors_are_all_closed),
 		fd_test(other_ancillary_data_is_passed_over),
 		fd_test(a_dead_peer_is_an_error_and_no_signal),
+		fd_test(last_words_are_heard_before_the_end),
+		fd_test(an_empty_message_is_not_the_end_of_those_behind_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
