@@ -10,21 +10,31 @@
 #include "base/fd.h"
 #include "base/log.h"
 
+/* v1's for processors, by itself; -1: the host has none. */
+static int find_tree(const struct cgroups *cgroups)
+{
+	for (size_t i = 0; i < cgroups->count; i++)
+		if (!cgroups->trees[i].v2 && cgroups->trees[i].kinds == CGROUP_BIT(CGROUP_CPU))
+			return (int)i;
+	return -1;
+}
+
 void grouprest_open(struct grouprest *rest, const struct host *host)
 {
-	*rest = (struct grouprest){.host = host};
+	*rest = (struct grouprest){.host = host, .tree = find_tree(&host->groups)};
 }
 
-static const struct cgroup_tree *tree_of(const struct grouprest *rest, size_t i)
+static const struct cgroup_tree *home_of(const struct grouprest *rest)
 {
-	return &rest->host->groups.trees[i];
+	return &rest->host->groups.trees[rest->tree];
 }
 
-static void remove_named(const struct cgroup_tree *tree, const char *name)
+static void drop(const struct grouprest *rest, struct rested_group *group)
 {
 	/* Empty, so somebody else is at it; the next start tries again. */
-	if (unlinkat(tree->dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		log_warn("remove the group %s: %m, ignoring", name);
+	if (unlinkat(home_of(rest)->dir, group->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		log_warn("remove the group %s: %m, ignoring", group->name);
+	group->dir = fd_close(group->dir);
 }
 
 /* Takes the @i-th out of the list; its directory is the caller's. */
@@ -38,18 +48,10 @@ static struct rested_group cut(struct grouprest *rest, size_t i)
 	return group;
 }
 
-static void drop(struct grouprest *rest, size_t i)
-{
-	struct rested_group group = cut(rest, i);
-
-	remove_named(tree_of(rest, group.tree), group.name);
-	(void)fd_close(group.dir);
-}
-
 void grouprest_close(struct grouprest *rest)
 {
 	while (rest->count > 0)
-		drop(rest, rest->count - 1);
+		drop(rest, &rest->groups[--rest->count]);
 }
 
 bool limits_are_same(const struct engine_limits *a, const struct engine_limits *b)
@@ -57,81 +59,60 @@ bool limits_are_same(const struct engine_limits *a, const struct engine_limits *
 	return memcmp(a, b, sizeof(*a)) == 0; /* it has no padding */
 }
 
-/* The longest rested of a tree, or the count if there is none. */
-static size_t find(const struct grouprest *rest, size_t tree, const struct engine_limits *limits)
-{
-	size_t i = 0;
-
-	while (i < rest->count &&
-	       (rest->groups[i].tree != tree || !limits_are_same(&rest->groups[i].limits, limits)))
-		i++;
-	return i;
-}
-
-static void take_one(struct grouprest *rest, size_t tree, const struct engine_limits *limits,
-                     struct box_groups *groups)
-{
-	const struct cgroup_tree *home = tree_of(rest, tree);
-	size_t i = find(rest, tree, limits);
-	struct rested_group group;
-
-	if (i == rest->count)
-		return;
-	group = cut(rest, i);
-	if (group_renew(home, group.dir, limits) < 0 ||
-	    renameat(home->dir, group.name, home->dir, groups->name) < 0) {
-		remove_named(home, group.name);
-		(void)fd_close(group.dir);
-		return;
-	}
-	groups->dirs[tree] = group.dir;
-	groups->made[tree] = true;
-	groups->limited |= 1u << tree;
-}
-
 void grouprest_take(struct grouprest *rest, const struct engine_limits *limits,
                     struct box_groups *groups)
 {
-	for (size_t i = 0; i < rest->host->groups.count; i++)
-		take_one(rest, i, limits, groups);
+	struct rested_group group;
+	size_t i = 0;
+
+	while (i < rest->count && !limits_are_same(&rest->groups[i].limits, limits))
+		i++;
+	if (i == rest->count)
+		return;
+	group = cut(rest, i);
+	if (group_renew(home_of(rest), group.dir, limits) < 0 ||
+	    renameat(home_of(rest)->dir, group.name, home_of(rest)->dir, groups->name) < 0) {
+		drop(rest, &group);
+		return;
+	}
+	groups->dirs[rest->tree] = group.dir;
+	groups->made[rest->tree] = true;
+	groups->limited |= 1u << rest->tree;
 }
 
-static bool can_rest(const struct cgroup_tree *tree)
-{
-	return !tree->v2 && tree->kinds == CGROUP_BIT(CGROUP_CPU);
-}
-
-static void add(struct grouprest *rest, size_t tree, const struct engine_limits *limits,
+static void add(struct grouprest *rest, const struct engine_limits *limits,
                 struct box_groups *groups)
 {
-	struct rested_group group = {.tree = tree, .limits = *limits};
+	struct rested_group group = {.limits = *limits};
 
 	memcpy(group.name, groups->name, sizeof(group.name));
-	group.dir = TAKE_FD(groups->dirs[tree]);
-	groups->made[tree] = false;
-	if (rest->count == ARRAY_SIZE(rest->groups))
-		drop(rest, 0);
+	group.dir = TAKE_FD(groups->dirs[rest->tree]);
+	groups->made[rest->tree] = false;
+	if (rest->count == ARRAY_SIZE(rest->groups)) {
+		struct rested_group oldest = cut(rest, 0);
+		drop(rest, &oldest);
+	}
 	rest->groups[rest->count++] = group;
+}
+
+/* Whether there is one that can rest, and another that, when it goes, proves it empty. */
+static bool can_rest(const struct grouprest *rest, const struct box_groups *groups)
+{
+	if (rest->tree < 0 || !groups->made[rest->tree] || !(groups->limited & (1u << rest->tree)))
+		return false;
+	for (size_t i = 0; i < rest->host->groups.count; i++)
+		if (groups->made[i] && (int)i != rest->tree)
+			return true;
+	return false;
 }
 
 int grouprest_give(struct grouprest *rest, const struct engine_limits *limits,
                    struct box_groups *groups)
 {
-	const struct cgroups *cgroups = &rest->host->groups;
-	uint32_t resting = 0, gone = 0;
-
-	for (size_t i = 0; i < cgroups->count; i++)
-		if (can_rest(tree_of(rest, i)) && groups->made[i] && (groups->limited & (1u << i)))
-			resting |= 1u << i;
-		else if (groups->made[i])
-			gone |= 1u << i;
-	/* None that goes, none that proves the others empty. */
-	if (gone == 0)
+	if (!can_rest(rest, groups))
 		return groups_remove(rest->host, groups, ~0u);
-	if (groups_remove(rest->host, groups, gone) < 0)
+	if (groups_remove(rest->host, groups, ~(1u << rest->tree)) < 0)
 		return -EBUSY;
-	for (size_t i = 0; i < cgroups->count; i++)
-		if (resting & (1u << i))
-			add(rest, i, limits, groups);
+	add(rest, limits, groups);
 	return 0;
 }

@@ -22,13 +22,13 @@
 
 struct rested_group {
 	char name[ENGINE_ID_LEN];
-	size_t tree;
 	int dir; /* owned */
 	struct engine_limits limits;
 };
 
 struct grouprest {
 	const struct host *host;                    /* borrowed */
+	int tree;                                   /* whose groups rest; -1: none's do */
 	struct rested_group groups[GROUPREST_SIZE]; /* the longest rested first */
 	size_t count;
 };
