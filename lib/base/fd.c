@@ -284,16 +284,14 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_cou
  * there. So an end is an end only when it is said twice. An empty message, which cannot be told
  * from it, may have another one behind it; then that is received.
  */
-static ssize_t end_or(ssize_t second)
-{
-	return second == -EAGAIN ? 0 : second;
-}
-
 ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags)
 {
 	ssize_t n = RETRY(recv(sock, data, size, flags));
 
-	return n == 0 ? end_or(RETRY(recv(sock, data, size, flags | MSG_DONTWAIT))) : n;
+	if (n != 0)
+		return n;
+	n = RETRY(recv(sock, data, size, flags | MSG_DONTWAIT));
+	return n == -EAGAIN ? 0 : n;
 }
 
 /* One look: what is received is in *msg, whose @room is for what comes with the bytes. */
@@ -326,7 +324,14 @@ ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *r
 	n = look(sock, &msg, room, 0);
 	if (n == 0) {
 		(void)close_all(fds, take_ancillary(&msg, fds, NULL));
-		n = end_or(look(sock, &msg, room, MSG_DONTWAIT));
+		n = look(sock, &msg, room, MSG_DONTWAIT);
+		/* Nothing is behind it, and nothing was written: the header is that of the first.
+		 */
+		if (n == -EAGAIN) {
+			msg.msg_controllen = 0;
+			msg.msg_flags = 0;
+			n = 0;
+		}
 	}
 	if (n < 0)
 		return n;

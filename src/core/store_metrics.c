@@ -17,7 +17,8 @@
 #define NUMBER_LEN     32
 #define BUCKETS_LEN    (METRIC_BUCKETS_MAX * 21 + 1)
 #define BILLION        1e9
-#define BATCH          256 /* series in one write */
+#define VALUE_END      9e18 /* of what a row can hold; no counter gets there, a damaged row may */
+#define BATCH          256  /* series in one write */
 
 struct store_metrics {
 	struct store *store;
@@ -86,8 +87,10 @@ static void add_series(void *ctx, const struct metric_series *s)
 {
 	struct batch *b = ctx;
 	struct row *row = &b->rows[b->count];
-	int64_t whole = (int64_t)s->value;
+	int64_t whole = s->value < VALUE_END ? (int64_t)s->value : -1;
 
+	if (whole < 0)
+		return;
 	print_buckets(s, row->buckets);
 	row->values[0] = DB_TEXT(metric_info(s->metric)->name);
 	row->values[1] = DB_TEXT(s->labels);
@@ -185,7 +188,7 @@ static bool load_row(struct metrics *m, const struct db_rows *rows, size_t row)
 		.buckets_count = (size_t)(count > 0 ? count : 0),
 	};
 
-	return count >= 0 && metric_find(name, &series.metric) == 0 &&
+	return count >= 0 && series.value < VALUE_END && metric_find(name, &series.metric) == 0 &&
 	       metrics_restore(m, &series) == 0;
 }
 

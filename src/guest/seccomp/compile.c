@@ -327,10 +327,12 @@ static uint32_t return_value(const struct rule *r, const struct variant *v)
 	return r->kind == ACTION_REFUSE ? v->refuse : SECCOMP_RET_ALLOW;
 }
 
-static bool is_named(const struct table *t, int number)
+/* Whether there is a rule of the call, of those for uncharged boxes or of the others. */
+static bool has_rule(const struct table *t, int number, bool uncharged)
 {
 	for (unsigned i = 0; i < t->count; i++)
-		if (t->rules[i].number == number && t->rules[i].kind != ACTION_UNCHARGED)
+		if (t->rules[i].number == number &&
+		    (t->rules[i].kind == ACTION_UNCHARGED) == uncharged)
 			return true;
 	return false;
 }
@@ -506,7 +508,9 @@ static unsigned collect(const struct table *t, const struct variant *v, int numb
                         struct rule *ret_rules, uint32_t *ret_rest)
 {
 	unsigned count = 0;
-	bool alike = v->upper && collect_widened(t, v, number, ret_rules, &count);
+	/* Not past a filter between: of two errnos the upper one's counts. */
+	bool alike = v->upper && !has_rule(t, number, true) &&
+	             collect_widened(t, v, number, ret_rules, &count);
 
 	*ret_rest = left_to_others(v->otherwise, alike);
 	for (unsigned i = 0; i < t->count; i++) {
@@ -551,6 +555,16 @@ static bool same_block(const struct program *a, const struct program *b)
 	return a->len == b->len && memcmp(a->code, b->code, a->len * sizeof(a->code[0])) == 0;
 }
 
+/* Whether it returns an errno, other than @but. */
+static bool gives_errno(const struct program *block, uint32_t but)
+{
+	for (unsigned i = 0; i < block->len; i++)
+		if (BPF_CLASS(block->code[i].code) == BPF_RET && block->code[i].k != but &&
+		    (block->code[i].k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO)
+			return true;
+	return false;
+}
+
 static unsigned make_ranges(const struct table *t, const struct variant *v, struct range *ranges)
 {
 	unsigned count = 0;
@@ -558,8 +572,9 @@ static unsigned make_ranges(const struct table *t, const struct variant *v, stru
 	for (int number = 0; number <= NUMBERS_MAX; number++) {
 		struct program *block = NULL;
 
-		/* Whatever its neighbour says: for those beneath it does not exist. */
-		if (v->upper && count > 0 && !is_named(t, number))
+		/* For those beneath it does not exist, and that is stricter than its neighbour. */
+		if (v->upper && count > 0 && !has_rule(t, number, false) &&
+		    !gives_errno(ranges[count - 1].block, v->otherwise))
 			continue;
 		block = calloc(1, sizeof(*block));
 		assert(block);

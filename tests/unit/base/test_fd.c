@@ -67,6 +67,18 @@ int __wrap_signalfd(int fd, const sigset_t *mask, int flags)
 	return -1;
 }
 
+static int closed_in_vain;
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+	int r = __real_close(fd);
+
+	closed_in_vain += r < 0 && errno == EBADF;
+	return r;
+}
+
 struct fixture {
 	char path[64];
 	int dir;
@@ -531,6 +543,31 @@ static void an_empty_message_is_not_the_end_of_those_behind_it(void **state)
 	(void)fd_close(pair[1]);
 }
 
+/* Somebody else may have the numbers by then. */
+static void what_comes_with_an_empty_message_is_closed_once(void **state)
+{
+	int pair[2], got[FD_PASS_MAX];
+	size_t count = 99;
+	char text[4];
+
+	(void)state;
+	assert_int_equal(fd_socketpair(SOCK_SEQPACKET, pair), 0);
+	assert_int_equal(fd_set_nonblock(pair[1], true), 0);
+	int before = lowest_free();
+	for (int messages = 1; messages <= 3; messages++) {
+		for (int i = 0; i < messages; i++)
+			assert_int_equal(fd_send(pair[0], "", 0, (const int[]){0, 0}, 2), 0);
+		closed_in_vain = 0;
+		for (int i = 0; i < messages; i++)
+			assert_int_equal(fd_recv(pair[1], text, sizeof(text), got, &count),
+			                 i < (messages + 1) / 2 ? 0 : -EAGAIN);
+		assert_int_equal(closed_in_vain, 0);
+		assert_int_equal(lowest_free(), before);
+	}
+	(void)fd_close(pair[0]);
+	(void)fd_close(pair[1]);
+}
+
 #define fd_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -554,6 +591,7 @@ int main(void)
 		fd_test(a_dead_peer_is_an_error_and_no_signal),
 		fd_test(last_words_are_heard_before_the_end),
 		fd_test(an_empty_message_is_not_the_end_of_those_behind_it),
+		fd_test(what_comes_with_an_empty_message_is_closed_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

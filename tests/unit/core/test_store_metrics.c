@@ -64,9 +64,11 @@ static void nothing_is_lost_in_between(void **state)
 	struct metrics *m = metrics_new(), *past;
 
 	metrics_count(m, METRIC_EXEC_CPU, sum);
+	metrics_count(m, METRIC_HTTP_BYTES, 1e19); /* more than a row can hold: none */
 	store_metrics_free(store_metrics_new(rig->store, m, rig->f->loop));
 	past = later(rig);
 	assert_true(metrics_value(past, METRIC_EXEC_CPU, NULL) >= sum);
+	assert_true(metrics_value(past, METRIC_HTTP_BYTES, NULL) == 0);
 	metrics_free(past);
 	metrics_free(m);
 }
@@ -112,6 +114,8 @@ static void strangers_are_left_where_they_are(void **state)
 	        "INSERT INTO metrics VALUES"
 	        " ('no_such_metric', '', 1, 0, 0, ''),"
 	        " ('sandbox_executions_total', 'one label', 1, 0, 0, ''),"
+	        " ('sandbox_executions_total', 'much' || char(31) || 'b', 9223372036854775807, 0, "
+	        "0, ''),"
 	        " ('sandbox_executions_total', 'a' || char(31) || 'b', -1, 0, 0, ''),"
 	        " ('sandbox_execution_queue_seconds', '', 1, 0, 1, '1 2 3'),"
 	        " ('sandbox_execution_queue_seconds', 'x', 1, 0, 1, 'no number'),"
@@ -119,7 +123,7 @@ static void strangers_are_left_where_they_are(void **state)
 	past = later(rig);
 	assert_true(metrics_total(past, METRIC_EXECUTIONS) == 4);
 	assert_true(metrics_total(past, METRIC_EXEC_QUEUE) == 0);
-	assert_int_equal(rig_number(rig, "SELECT count(*) FROM metrics"), 6);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM metrics"), 7);
 	metrics_free(past);
 }
 

@@ -117,6 +117,18 @@ def test_the_payloads_filter_has_all_rules_where_one_alone_does_not_tell(tmp_pat
     assert [made.ask("payload", IOCTL, 0, n, m) for n in (5, 6) for m in (0, 1)] == [err(errno.ENOTTY), ALLOW] * 2
 
 
+def test_an_errno_of_the_payloads_own_reaches_no_other_number(tmp_path):
+    """Of two errnos the upper filter's counts: next to such a call there is nothing to leave to those beneath."""
+    made = Filters(tmp_path, "allow read -- 1\nagent sync -- 2\nignore sync -- 3\n")
+    assert [made.ask("payload", n) for n in (161, 162, 163, 425, 0x40000000)] == [ALLOW, err(0), ALLOW, ALLOW, ALLOW]
+    assert [made.ask("agent", n) for n in (162, 163, 425)] == [ALLOW, *[err(errno.ENOSYS)] * 2]
+
+
+def test_an_errno_is_not_left_to_those_beneath_where_another_filter_is_between(tmp_path):
+    made = Filters(tmp_path, "uncharged:ENOMEM ioctl int1=5 -- 1\nerror:ENOTTY ioctl -- 2\nallow read -- 3\n")
+    assert made.ask("payload", IOCTL, 0, 5) == err(errno.ENOTTY)
+
+
 def test_a_rule_that_changes_nothing_still_hides_what_comes_after_it(tmp_path):
     made = Filters(tmp_path, "allow ioctl int1=6 -- 1\nrefuse ioctl int2=1 -- 2\nallow ioctl -- 3\n")
     for name in ("payload", "agent", "zygote"):
