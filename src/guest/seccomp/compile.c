@@ -14,15 +14,18 @@
  * leaves are a return or the block of a call that looks at arguments. Calls whose answer does not
  * depend on arguments stay visible as such to the kernel, which then answers them from a bitmap
  * without running the program at all.
+ *
+ * The kernel translates a program each time it is installed, by the instruction. The payload's is
+ * installed in every process that runs one, always on top of the agent's filter or a zygote's, and
+ * of all filters of a process the strictest answer counts. So it is an "upper" one, which says only
+ * what those beneath do not: it allows what they give an errno for by the same rules, and of a call
+ * that is in no rule, which does not exist for them, it says what is least to write.
  */
 
-#include "guest/seccomp/names.h"
-
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,41 +35,9 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "guest/seccomp/table.h"
 
-#define RULES_MAX      768
-#define CONDITIONS_MAX 3
-#define CODE_MAX       BPF_MAXINSNS
-#define NUMBERS_MAX    512 /* beyond the highest call that exists */
-
-enum action_kind {
-	ACTION_ALLOW,
-	ACTION_REFUSE,
-	ACTION_ERRNO,
-	ACTION_AGENT,
-	ACTION_ZYGOTE,
-	ACTION_UNCHARGED,
-};
-
-struct condition {
-	unsigned arg;
-	bool wide; /* all 64 bits */
-	uint64_t mask;
-	uint64_t value;
-};
-
-struct rule {
-	int number;
-	enum action_kind kind;
-	uint32_t sys;    /* ACTION_ERRNO, ACTION_UNCHARGED */
-	uint32_t answer; /* what the program that is being made returns for it */
-	unsigned count;
-	struct condition conditions[CONDITIONS_MAX];
-};
-
-struct table {
-	struct rule rules[RULES_MAX];
-	unsigned count;
-};
+#define CODE_MAX BPF_MAXINSNS
 
 /* Which of the programs is being made. */
 struct variant {
@@ -86,19 +57,7 @@ struct program {
 	size_t loaded; /* offset of what the accumulator holds here; 0: unknown */
 };
 
-struct word {
-	const char *text;
-	enum action_kind kind;
-};
-
-static const struct word actions[] = {
-	{"allow",  ACTION_ALLOW },
-	{"refuse", ACTION_REFUSE},
-	{"agent",  ACTION_AGENT },
-	{"zygote", ACTION_ZYGOTE},
-};
-
-static void attr_noreturn attr_printf(2, 3) fail(unsigned line, const char *fmt, ...)
+void fail(unsigned line, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -108,179 +67,6 @@ static void attr_noreturn attr_printf(2, 3) fail(unsigned line, const char *fmt,
 	(void)fputc('\n', stderr);
 	va_end(ap);
 	exit(1);
-}
-
-static int digit_value(char c)
-{
-	if (isdigit((unsigned char)c))
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : INT_MAX;
-}
-
-/* A name, or a number as C writes it: decimal, 0x hexadecimal, 0 octal. */
-static uint64_t parse_value(unsigned line, const char *text)
-{
-	uint64_t value = 0;
-	const char *digits = text;
-	int base = 10;
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(names[i].name, text) == 0)
-			return names[i].value;
-	if (text[0] == '0' && text[1] != '\0') {
-		base = text[1] == 'x' ? 16 : 8;
-		digits += text[1] == 'x' ? 2 : 1;
-	}
-	if (*digits == '\0')
-		fail(line, "expected a name or a number");
-	for (; *digits != '\0'; digits++) {
-		int digit = digit_value(*digits);
-		if (digit >= base || value > (UINT64_MAX >> 5))
-			fail(line, "neither a known name nor a number: '%s'", text);
-		value = value * (uint64_t)base + (uint64_t)digit;
-	}
-	return value;
-}
-
-/* "int1&0170000=S_IFIFO" */
-static void parse_condition(unsigned line, char *text, struct condition *ret)
-{
-	char *value = strchr(text, '=');
-	char *mask = NULL;
-	size_t prefix = 0;
-
-	if (!value)
-		fail(line, "'%s' has no '='", text);
-	*value++ = '\0';
-	mask = strchr(text, '&');
-	if (mask)
-		*mask++ = '\0';
-	ret->wide = strncmp(text, "long", 4) == 0;
-	prefix = ret->wide ? 4 : 3;
-	if (!ret->wide && strncmp(text, "int", 3) != 0)
-		fail(line, "'%s' is neither intN nor longN", text);
-	if (text[prefix] < '0' || text[prefix] > '5' || text[prefix + 1] != '\0')
-		fail(line, "'%s' names no argument", text);
-	ret->arg = (unsigned)(text[prefix] - '0');
-	ret->mask = mask ? parse_value(line, mask) : UINT64_MAX;
-	ret->value = parse_value(line, value);
-	if (!ret->wide) {
-		if (ret->value > UINT32_MAX || (mask && ret->mask > UINT32_MAX))
-			fail(line, "'%s' does not fit an int", value);
-		ret->mask &= UINT32_MAX;
-	}
-	if ((ret->value & ~ret->mask) != 0)
-		fail(line, "can never hold: value has bits outside of the mask");
-}
-
-static void parse_action(unsigned line, const char *text, struct rule *ret)
-{
-	const char *name = strchr(text, ':');
-
-	if (name && (strncmp(text, "error:", 6) == 0 || strncmp(text, "uncharged:", 10) == 0)) {
-		ret->kind = text[0] == 'e' ? ACTION_ERRNO : ACTION_UNCHARGED;
-		ret->sys = (uint32_t)parse_value(line, name + 1);
-		return;
-	}
-	if (strcmp(text, "ignore") == 0) {
-		ret->kind = ACTION_ERRNO;
-		return;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(actions); i++) {
-		if (strcmp(actions[i].text, text) == 0) {
-			ret->kind = actions[i].kind;
-			return;
-		}
-	}
-	fail(line, "unknown action '%s'", text);
-}
-
-/* Return: the number, or a negative one for a call this architecture does not have. */
-static int parse_call(unsigned line, char *text)
-{
-	char *given = strchr(text, '=');
-	int number = 0;
-
-	if (given)
-		*given++ = '\0';
-	number = seccomp_syscall_resolve_name(text);
-	if (number == __NR_SCMP_ERROR) {
-		if (!given)
-			fail(line, "unknown call '%s'", text);
-		number = (int)parse_value(line, given);
-	}
-	if (number >= NUMBERS_MAX)
-		fail(line, "call '%s' has number %d, beyond the table", text, number);
-	return number;
-}
-
-static void parse_line(unsigned line, char *text, struct table *table)
-{
-	char *reason = strstr(text, " -- ");
-	char *save = NULL;
-	struct rule rule = {0};
-
-	if (!reason || reason[4] == '\0' || reason[4] == '\n')
-		fail(line, "a rule without a reason");
-	*reason = '\0';
-
-	char *action = strtok_r(text, " \t", &save);
-	char *call = strtok_r(NULL, " \t", &save);
-	if (!action || !call)
-		fail(line, "expected ACTION CALL");
-	parse_action(line, action, &rule);
-	rule.number = parse_call(line, call);
-	for (char *word = strtok_r(NULL, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
-		if (rule.count == CONDITIONS_MAX)
-			fail(line, "more than %d conditions", CONDITIONS_MAX);
-		parse_condition(line, word, &rule.conditions[rule.count++]);
-	}
-	if (rule.number < 0)
-		return;
-	if (table->count == RULES_MAX)
-		fail(line, "more than %d rules", RULES_MAX);
-	table->rules[table->count++] = rule;
-}
-
-/* Whether both can stand in one program. */
-static bool compete(const struct rule *a, const struct rule *b)
-{
-	return a->number == b->number &&
-	       (a->kind == ACTION_UNCHARGED) == (b->kind == ACTION_UNCHARGED);
-}
-
-/* A rule behind an unconditional one would never be looked at: a mistake in the table. */
-static void check_reachable(const struct table *table)
-{
-	for (unsigned i = 0; i < table->count; i++) {
-		const struct rule *r = &table->rules[i];
-		if (r->count > 0 || r->kind == ACTION_AGENT || r->kind == ACTION_ZYGOTE)
-			continue;
-		for (unsigned j = i + 1; j < table->count; j++)
-			if (compete(r, &table->rules[j]))
-				fail(0, "rule %u of call %d hides rule %u", i, r->number, j);
-	}
-}
-
-static void read_table(const char *path, struct table *table)
-{
-	char text[512];
-	unsigned line = 0;
-	FILE *f = fopen(path, "re");
-
-	if (!f)
-		fail(0, "cannot open %s", path);
-	while (fgets(text, sizeof(text), f)) {
-		line++;
-		if (!strchr(text, '\n'))
-			fail(line, "line too long");
-		size_t start = strspn(text, " \t\n");
-		if (text[start] == '\0' || text[start] == '#')
-			continue;
-		parse_line(line, text + start, table);
-	}
-	(void)fclose(f);
-	check_reachable(table);
 }
 
 static unsigned emit(struct program *p, struct sock_filter insn)
@@ -440,8 +226,8 @@ static bool answer_to(const struct table *t, const struct variant *v, const stru
 }
 
 /*
- * What the rules that only those beneath have let through, answered here. Return: false where that
- * cannot be told without all rules of the call; *count is how many then, too.
+ * What the rules let through that only those beneath have, as rules with the answer of @v. Return:
+ * false where that cannot be told without all rules of the call; then there are none.
  */
 static bool collect_widened(const struct table *t, const struct variant *v, int number,
                             struct rule *ret_rules, unsigned *ret_count)
@@ -762,16 +548,26 @@ static void print_all(FILE *f, const struct table *t)
 	(void)fprintf(f, "};\n");
 }
 
+static FILE *open_or_fail(const char *path, const char *mode)
+{
+	FILE *f = fopen(path, mode);
+
+	if (!f)
+		fail(0, "cannot open %s", path);
+	return f;
+}
+
 int main(int argc, char **argv)
 {
 	static struct table table;
+	FILE *f;
 
 	if (argc != 3)
 		fail(0, "usage: compile TABLE OUTPUT");
-	read_table(argv[1], &table);
-	FILE *f = fopen(argv[2], "we");
-	if (!f)
-		fail(0, "cannot write %s", argv[2]);
+	f = open_or_fail(argv[1], "re");
+	table_read(f, &table);
+	(void)fclose(f);
+	f = open_or_fail(argv[2], "we");
 	print_all(f, &table);
 	if (fclose(f) != 0)
 		fail(0, "cannot write %s", argv[2]);

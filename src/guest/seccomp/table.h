@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the table of system calls, as it is read. payload.txt says what its lines mean.
+ */
+
+#include "base/attr.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define RULES_MAX      768
+#define CONDITIONS_MAX 3
+#define NUMBERS_MAX    512 /* beyond the highest call that exists */
+
+enum action_kind {
+	ACTION_ALLOW,
+	ACTION_REFUSE,
+	ACTION_ERRNO,
+	ACTION_AGENT,
+	ACTION_ZYGOTE,
+	ACTION_UNCHARGED,
+};
+
+struct condition {
+	unsigned arg;
+	bool wide; /* all 64 bits */
+	uint64_t mask;
+	uint64_t value;
+};
+
+struct rule {
+	int number;
+	enum action_kind kind;
+	uint32_t sys;    /* ACTION_ERRNO, ACTION_UNCHARGED */
+	uint32_t answer; /* compile.c's: what the program that is being made returns for it */
+	unsigned count;
+	struct condition conditions[CONDITIONS_MAX];
+};
+
+struct table {
+	struct rule rules[RULES_MAX];
+	unsigned count;
+};
+
+/** fail - of compile.c: say what is wrong in which line of the table (0: in none), and end. */
+void fail(unsigned line, const char *fmt, ...) attr_noreturn attr_printf(2, 3);
+/** table_read - all of @f, in its order. What nobody can have meant ends the program. */
+void table_read(FILE *f, struct table *table);
