@@ -49,6 +49,7 @@ def command(argv, expect, env=None):
     def run():
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env or os.environ)
         if done.stdout.decode() != expect:
-            raise Failure(f"{argv[0]}: {done.returncode} {done.stdout[:200]!r} {done.stderr[:300]!r}")
+            said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")
+            raise Failure(f"exit status {done.returncode}: {said[:300] or 'it said nothing'}")
 
     return run

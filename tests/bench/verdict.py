@@ -121,5 +121,5 @@ def peers_table(results):
         times = "" if name.startswith("millibox") else compared(s["p50_ms"], us)
         lines.append(f"| {name} | {s['p50_ms']:.2f} | {s['p90_ms']:.2f} | {s['p99_ms']:.2f} | {s['p50_ms'] / base:.2f}x | {times} |")
     for name, why in results["peers"]["absent"].items():
-        lines.append(f"| {name} | not measured: {why[:80]} | | | | |")
+        lines.append(f"| {name} | not measured: {' '.join(why.split())[:120].replace('|', '/')} | | | | |")
     return "\n".join(lines)
