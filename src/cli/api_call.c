@@ -83,8 +83,8 @@ int api_endpoint(const struct endpoint_options *options, struct endpoint *ret_en
 		return -1;
 	if (!ret_endpoint->chosen && !endpoint_is_served(ret_endpoint))
 		return error_set(err, ERR_UNAVAILABLE, 0,
-		                 "no daemon listens at %s; sessions need one: start milliboxd, or "
-		                 "give --socket or --url",
+		                 "no daemon listens at %s, and this command needs one: start "
+		                 "milliboxd, or give --socket or --url",
 		                 ret_endpoint->socket);
 	return 0;
 }
