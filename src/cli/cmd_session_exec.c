@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fd.h"
 #include "base/id.h"
+#include "base/str.h"
 #include "cli/api_call.h"
 #include "cli/exec_call.h"
 #include "cli/interrupt.h"
@@ -38,6 +39,26 @@ static void cancel(const struct endpoint *endpoint, const struct exec_call *call
 	path = xasprintf("/api/v1/executions/%s/cancel", call->execution_id);
 	if (api_call(endpoint, &(struct api_call){"POST", path, "{}"}, &answer, &status, &err) < 0)
 		say_error(&err);
+	json_decref(answer);
+}
+
+/* Nothing else would say why nothing happens. What goes wrong here goes wrong again, and is told.
+ */
+static void tell_if_paused(const struct endpoint *endpoint, const char *session)
+{
+	struct error err = {0};
+	cleanup_free char *path = api_path(session, "", &err);
+	json_t *answer = NULL;
+	const char *state;
+	int status = 0;
+
+	if (!path ||
+	    api_call(endpoint, &(struct api_call){"GET", path, NULL}, &answer, &status, &err) < 0)
+		return;
+	state = json_string_value(json_object_get(answer, "status"));
+	if (state && str_equal(state, "paused"))
+		say("the session is paused, waiting; 'millibox session resume %s' lets it go on",
+		    session);
 	json_decref(answer);
 }
 
@@ -85,6 +106,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 	body = run_request_build(&options, &input, args, err);
 	if (!body || api_endpoint(&options.at, &endpoint, err) < 0)
 		return status_of(err);
+	tell_if_paused(&endpoint, args->words[0]);
 	return exec(&options, &endpoint, path, body, err);
 }
 
@@ -109,7 +131,9 @@ const struct command command_session_exec = {
 	.arguments = "SESSION (FILE | -c CODE | -) [-- ARGUMENT...]",
 	.summary = "Run a program in a session and pass its output on",
 	.text = "The exit status is as of 'millibox run'. Ctrl-C ends the execution, not the "
-		"session.\nValues and figures are not printed: --json has them.\n",
+		"session.\n"
+		"In a paused session it waits until that is resumed.\n"
+		"Values and figures are not printed: --json has them.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct run_options),
 	.run = run,

@@ -364,6 +364,18 @@ def test_a_lost_runner_is_said_on_the_command_line(daemon, named):
     assert done.returncode == 7 and "variables are lost" in done.stderr
 
 
+@needs_freezer
+def test_who_waits_for_a_paused_session_is_told(daemon, named):
+    assert millibox(daemon, "session", "exec", named, "-c", "x = 1").stderr == ""
+    assert millibox(daemon, "session", "pause", named).returncode == 0
+    command = [str(BUILD / "millibox"), "session", "exec", "--socket", daemon.socket, named, "-c", "print(x)"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+        said = p.stderr.readline()
+        assert "the session is paused" in said and f"millibox session resume {named}" in said
+        assert millibox(daemon, "session", "resume", named).returncode == 0
+        assert p.communicate(timeout=20) == ("1\n", "") and p.returncode == 0
+
+
 def test_ctrl_c_ends_the_execution_and_not_the_session(daemon, named):
     command = [str(BUILD / "millibox"), "session", "exec", "--socket", daemon.socket, named]
     with subprocess.Popen([*command, "-c", "print('go', flush=True)\nimport time; time.sleep(60)"], stdout=subprocess.PIPE) as p:
