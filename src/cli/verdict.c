@@ -67,6 +67,21 @@ int problem_exit_status(const json_t *problem)
 	return is_usage ? CLI_USAGE : CLI_OURS;
 }
 
+/* Limits that a part of the program met, and it went on. */
+static void explain_met(const json_t *result)
+{
+	const json_t *denial;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "denials"), i, denial)
+	{
+		const char *text = find_text(limits, ARRAY_SIZE(limits), member(denial, "what"));
+
+		if (text && str_equal(member(denial, "kind"), "limit"))
+			say("%s", text);
+	}
+}
+
 void verdict_explain(const json_t *result)
 {
 	const char *limit = member(result, "limit");
@@ -81,4 +96,6 @@ void verdict_explain(const json_t *result)
 		say("the program reached its limit of %s", limit);
 	else if (str_equal(member(result, "status"), "timeout"))
 		say("%s", limits[0].text);
+	else
+		explain_met(result);
 }

@@ -118,6 +118,26 @@ static void an_ordinary_end_needs_no_words(void **state)
 	assert_string_equal(said, "");
 	explain("{\"status\":\"failed\",\"exit_code\":1,\"limit\":null}", said, sizeof(said));
 	assert_string_equal(said, "");
+	explain("{\"status\":\"success\",\"exit_code\":0,\"limit\":null,\"denials\":"
+	        "[{\"kind\":\"syscall\",\"what\":\"memory\",\"count\":1}]}",
+	        said, sizeof(said));
+	assert_string_equal(said, "");
+}
+
+/* The program went on, and nothing else says why a part of it did not. */
+static void a_limit_that_a_part_has_met_is_named(void **state)
+{
+	char said[200];
+
+	(void)state;
+	explain("{\"status\":\"success\",\"exit_code\":0,\"limit\":null,\"denials\":"
+	        "[{\"kind\":\"limit\",\"what\":\"memory\",\"count\":1}]}",
+	        said, sizeof(said));
+	assert_string_equal(said, "millibox: the program reached its memory limit (--memory)\n");
+	explain("{\"status\":\"failed\",\"exit_code\":1,\"limit\":\"memory\",\"denials\":"
+	        "[{\"kind\":\"limit\",\"what\":\"memory\",\"count\":1}]}",
+	        said, sizeof(said));
+	assert_string_equal(said, "millibox: the program reached its memory limit (--memory)\n");
 }
 
 int main(void)
@@ -127,6 +147,7 @@ int main(void)
 		cmocka_unit_test(the_exit_status_says_how_it_ended),
 		cmocka_unit_test(the_limit_that_ended_it_is_named),
 		cmocka_unit_test(an_ordinary_end_needs_no_words),
+		cmocka_unit_test(a_limit_that_a_part_has_met_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
