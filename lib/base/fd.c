@@ -301,11 +301,10 @@ static ssize_t look(int sock, struct msghdr *msg, unsigned room, int flags)
 	return RETRY(recvmsg(sock, msg, MSG_CMSG_CLOEXEC | flags));
 }
 
-static size_t close_all(int *fds, size_t count)
+static void close_all(const int *fds, size_t count)
 {
 	while (count > 0)
 		(void)fd_close(fds[--count]);
-	return 0;
 }
 
 ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *ret_count,
@@ -314,19 +313,18 @@ ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *r
 	union control control = {0};
 	struct iovec iov = *into;
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	unsigned room = ret_sender ? sizeof(control) : sizeof(control.space);
+	unsigned most = ret_sender ? sizeof(control) : sizeof(control.space);
+	unsigned room = ret_fds ? most : 0;
 	int fds[FD_PASS_MAX];
 	size_t count = 0;
 	ssize_t n;
 
 	msg.msg_control = ret_fds ? control.space : NULL;
-	room = ret_fds ? room : 0;
 	n = look(sock, &msg, room, 0);
 	if (n == 0) {
-		(void)close_all(fds, take_ancillary(&msg, fds, NULL));
+		close_all(fds, take_ancillary(&msg, fds, NULL));
 		n = look(sock, &msg, room, MSG_DONTWAIT);
-		/* Nothing is behind it, and nothing was written: the header is that of the first.
-		 */
+		/* Nothing is behind it, and the header is still that of the first look. */
 		if (n == -EAGAIN) {
 			msg.msg_controllen = 0;
 			msg.msg_flags = 0;
@@ -340,8 +338,10 @@ ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *r
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		n = -EMSGSIZE;
 	/* An empty message cannot be told from the end, so its descriptors would be forgotten. */
-	if (n <= 0)
-		count = close_all(fds, count);
+	if (n <= 0) {
+		close_all(fds, count);
+		count = 0;
+	}
 	if (n < 0)
 		return n;
 	if (ret_fds) {

@@ -42,8 +42,7 @@ static void cancel(const struct endpoint *endpoint, const struct exec_call *call
 	json_decref(answer);
 }
 
-/* Nothing else would say why nothing happens. What goes wrong here goes wrong again, and is told.
- */
+/* Nothing else would say why nothing happens. What fails here fails again, and is told then. */
 static void tell_if_paused(const struct endpoint *endpoint, const char *session)
 {
 	struct error err = {0};

@@ -181,6 +181,8 @@ def test_the_language_is_told_by_name_or_first_line(run, tmp_path, name, text, e
     [
         (["-t", "300ms"], "shell", "sleep 60", 124, b"time limit"),
         pytest.param(["-m", "64Mi"], "python", "x = bytearray(1 << 30)", 137, b"memory limit", marks=needs_cgroup),
+        # Of a child only: the program goes on.
+        pytest.param(["-m", "64Mi"], "shell", "python3 -c 'bytearray(1 << 30)'; true", 0, b"memory limit", marks=needs_cgroup),
         pytest.param(
             *(["--processes", "16"], "shell", "for i in $(seq 64); do sleep 9 & done; wait", None, b"limit of processes"),
             marks=needs_cgroup,
