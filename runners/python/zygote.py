@@ -32,7 +32,8 @@ def load(fd):
     library.zygote_serve.argtypes = [ctypes.c_void_p]
     library.zygote_become.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     library.zygote_leaving.argtypes = [ctypes.c_int]
-    library.zygote_serve.restype = library.zygote_become.restype = library.zygote_leaving.restype = None
+    for name in "zygote_settle_text", "zygote_serve", "zygote_become", "zygote_leaving":
+        getattr(library, name).restype = None
     box = ctypes.create_string_buffer(library.zygote_box_size())
     order = ctypes.create_string_buffer(library.zygote_order_size())
     return library, box, order, memoryview(order).cast("B")
@@ -201,6 +202,7 @@ def serve(way):
     KEPT.append(locals())
     gc.collect()
     gc.freeze()
+    library.zygote_settle_text()
     # A fork has one thread only, and would wait for ever for what the others held.
     if len(posix.listdir("/proc/self/task")) > 1 or library.zygote_harden() < 0:
         posix._exit(1)

@@ -11,6 +11,11 @@
 #define zygote_export __attribute__((visibility("default")))
 
 /**
+ * zygote_settle_text - once, before zygote_harden(): have the program's own code in huge pages, where
+ * there are any, so that children need not find it page by page.
+ */
+zygote_export void zygote_settle_text(void);
+/**
  * zygote_harden - once, before the first child: not traceable, and only the system calls that a
  * zygote needs. Return: 0 or a negative errno.
  */

@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import json
+import mmap
 import os
 import pathlib
 import re
@@ -429,6 +430,44 @@ def test_one_that_grows_is_replaced(make_daemon):
             return d.zygote_pids() and set(d.zygote_pids()) != before
 
         host.wait_until(another, 60, "another zygote")
+
+
+COLLAPSE = 25  # MADV_COLLAPSE, Linux 6.1
+HUGE = 2 << 20
+
+
+def has_huge_pages():
+    room = mmap.mmap(-1, 2 * HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        room[:] = b"1" * len(room)
+        room.madvise(COLLAPSE)
+        return True
+    except OSError:
+        return False
+
+
+TEXT = r"""
+import re, sys
+rights, found = None, []
+for line in open("/proc/self/smaps"):
+    m = re.match(r"([0-9a-f]+)-[0-9a-f]+ (\S+)", line)
+    if m:
+        rights = m[2]
+    elif line.startswith("AnonHugePages:") and line.split()[1] != "0":
+        found.append(rights)
+assert sys.intern("a" + "b") == "ab" and eval("6 * 7") == 42
+print(*found)
+"""
+
+
+@pytest.mark.skipif(not has_huge_pages(), reason="this kernel gives no huge pages on demand")
+@pytest.mark.skipif(os.sysconf("SC_PAGESIZE") != 4096, reason="pages of another size")
+def test_the_interpreter_of_a_zygote_is_in_huge_pages_that_nobody_writes(client, cold_daemon):
+    """And an executed one is not: the control of the look."""
+    with cold_daemon.client() as cold_client:
+        warm, cold = first(client, "zygote", TEXT), first(cold_client, "cold", TEXT)
+    assert set(warm["stdout"].split()) == {"r-xp"}, warm
+    assert cold["stdout"] == "\n", cold
 
 
 def test_where_none_is_wanted_nothing_is_missed(make_daemon):
