@@ -6,7 +6,6 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
-#include <pwd.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,6 +40,8 @@
 #define UID_LAST     0xfffffffeULL
 #define NEWUIDMAP    "/usr/bin/newuidmap"
 #define NEWGIDMAP    "/usr/bin/newgidmap"
+#define GETENT       "/usr/bin/getent"
+#define USER_MAX     256
 /* Descriptors: pidfd, status socket, agent socket, hot line, a directory per cgroup tree. */
 #define FILES_PER_BOX  11
 #define FILES_OWN      64
@@ -120,15 +121,48 @@ static int read_subids(const char *path, const char *name, uint64_t *ret_first, 
 	return subid_find(text.data ? text.data : "", name, getuid(), ret_first, ret_count);
 }
 
+/*
+ * The user's name, "" for none. Asked of a program: where names come from is settled by libraries
+ * that a static one cannot load.
+ */
+static void own_name(char *ret_name, size_t size)
+{
+	char name[] = "getent", base[] = "passwd", number[16];
+	char *argv[] = {name, base, number, NULL}, *envp[] = {NULL};
+	ssize_t len = -1;
+	int ends[2];
+	pid_t child;
+
+	ret_name[0] = '\0';
+	(void)snprintf(number, sizeof(number), "%u", getuid());
+	if (fd_pipe(ends, 0) < 0)
+		return;
+	child = fork();
+	if (child == 0) {
+		if (dup2(ends[1], STDOUT_FILENO) >= 0)
+			(void)execve(GETENT, argv, envp);
+		_exit(127);
+	}
+	(void)fd_close(ends[1]);
+	if (child > 0)
+		len = fd_read_all(ends[0], ret_name, size - 1);
+	(void)fd_close(ends[0]);
+	ret_name[len < 0 ? 0 : len] = '\0';
+	ret_name[strcspn(ret_name, ":\n")] = '\0';
+	if (child > 0)
+		(void)waitpid(child, NULL, 0);
+}
+
 static bool find_subids(struct subids *ret_ids)
 {
-	const struct passwd *user = getpwuid(getuid());
+	char name[USER_MAX];
 	uint64_t uids = 0, gids = 0;
 
 	if (access(NEWUIDMAP, X_OK) < 0 || access(NEWGIDMAP, X_OK) < 0)
 		return false;
-	if (read_subids("/etc/subuid", user ? user->pw_name : "", &ret_ids->uid_first, &uids) < 0 ||
-	    read_subids("/etc/subgid", user ? user->pw_name : "", &ret_ids->gid_first, &gids) < 0)
+	own_name(name, sizeof(name));
+	if (read_subids("/etc/subuid", name, &ret_ids->uid_first, &uids) < 0 ||
+	    read_subids("/etc/subgid", name, &ret_ids->gid_first, &gids) < 0)
 		return false;
 	ret_ids->count = uids < gids ? uids : gids;
 	return ret_ids->count >= SUBID_MIN;
