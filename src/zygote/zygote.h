@@ -11,8 +11,8 @@
 #define zygote_export __attribute__((visibility("default")))
 
 /**
- * zygote_settle_text - once, before zygote_harden(): have the program's own code in huge pages, where
- * there are any, so that children need not find it page by page.
+ * zygote_settle_text - once, before zygote_harden(): have the program's own code in huge pages,
+ * where there are any, so that children need not find it page by page.
  */
 zygote_export void zygote_settle_text(void);
 /**
