@@ -22,21 +22,12 @@ posix = sys.modules["posix"]
 
 
 def load(fd):
-    """The library, by its descriptor: it has no name here."""
-    import ctypes
+    """The module, by its descriptor: it has no name here."""
+    import _imp
 
-    library = ctypes.PyDLL("/proc/self/fd/%d" % fd)  # PyDLL: the interpreter is not let go of
+    module = _imp.create_dynamic(type(sys.implementation)(name="millibox_zygote", origin="/proc/self/fd/%d" % fd))
     posix.close(fd)
-    for name in ("zygote_box_size", "zygote_order_size", "zygote_words_offset"):
-        getattr(library, name).restype = ctypes.c_size_t
-    library.zygote_serve.argtypes = [ctypes.c_void_p]
-    library.zygote_become.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-    library.zygote_leaving.argtypes = [ctypes.c_int]
-    for name in "zygote_settle_text", "zygote_serve", "zygote_become", "zygote_leaving":
-        getattr(library, name).restype = None
-    box = ctypes.create_string_buffer(library.zygote_box_size())
-    order = ctypes.create_string_buffer(library.zygote_order_size())
-    return library, box, order, memoryview(order).cast("B")
+    return module
 
 
 def preload(names):
@@ -98,7 +89,7 @@ RENEWED = {
 
 def be_usual(locale, ctype):
     """Leave the environment that most programs get, so that their children need not make it: *.zygote has it, and
-    variables for what is imported here. Return: its words."""
+    variables for what is imported here. Return: it as a child is told it."""
     for name in OWN_VARIABLES:
         if posix.environ.pop(name, None) is not None:
             posix.unsetenv(name)
@@ -106,7 +97,7 @@ def be_usual(locale, ctype):
     # An import may have changed either, and the C library's variables without a word to Python.
     locale.setlocale(locale.LC_CTYPE, ctype)
     set_environment(words)
-    return words
+    return "".join(word + "\0" for word in words).encode("utf-8", "surrogateescape")
 
 
 def set_environment(words):
@@ -183,9 +174,7 @@ def serve(way):
     first = len(sys.orig_argv) - len(sys.argv)
     lines = sys.stdout.line_buffering
     before = dict(sys.modules)
-    library, box, order, view = load(int(fd))
-    offset = library.zygote_words_offset()
-    numbers = view[:24].cast("I")  # struct inject_order
+    library = load(int(fd))
     import _io, _locale, atexit, gc, time  # noqa: E401  children use them, and programs find them as at a start
 
     ctype = _locale.setlocale(_locale.LC_CTYPE)
@@ -196,30 +185,27 @@ def serve(way):
     preload(wanted)
     renewed = [(renew, sys.modules[name]) for name, renew in RENEWED.items() if name in sys.modules]
     usual = be_usual(_locale, ctype)
-    are_usual = library.zygote_has_usual_streams
+    are_usual = library.has_usual_streams
     made = make_usual_streams(_io, lines, are_usual)
-    begin, leave, undo = bind_end(library.zygote_leaving, gc, atexit) if bind_end else (None, None, None)
+    begin, leave, undo = bind_end(library.leaving, gc, atexit) if bind_end else (None, None, None)
     KEPT.append(locals())
     gc.collect()
     gc.freeze()
-    library.zygote_settle_text()
+    library.settle_text()
     # A fork has one thread only, and would wait for ever for what the others held.
-    if len(posix.listdir("/proc/self/task")) > 1 or library.zygote_harden() < 0:
+    if len(posix.listdir("/proc/self/task")) > 1 or library.harden() < 0:
         posix._exit(1)
-    library.zygote_serve(box)
+    library.serve()
     for renew, module in renewed:
         renew(module)
     # Pages that every program writes to, while there is nothing to do but wait for the box.
     compile(b"0", "", "eval", 0, True)
     sys.stdout.flush()
     sys.stderr.flush()
-    library.zygote_become(box, order)
-    argc, envc = numbers[2], numbers[3]
-    words = view[offset : offset + numbers[4]].tobytes().decode("utf-8", "surrogateescape").split("\0")
-    sys.orig_argv[:] = words[:argc]
-    sys.argv[:] = words[first:argc]
-    variables = words[argc : argc + envc]
-    if variables != usual:
+    words, variables = library.become(usual)
+    sys.orig_argv[:] = words
+    sys.argv[:] = words[first:]
+    if variables is not None:
         set_environment(variables)
         settle_locale(time, _locale)
     if not made or not are_usual():

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: what the files of the zygote's library share. It is loaded by an interpreter (by ctypes, so
- * that it needs no header of any language) that has imported what its children are to have, and
- * does for it what must not be done in a script: fork into a box, and become the box's payload.
+ * DOC: what the files of the zygote's library share. It is loaded by an interpreter (python.c) that
+ * has imported what its children are to have, and does for it what must not be done in a script:
+ * fork into a box, and become the box's payload.
  *
  * One thread. The zygote never sees a byte of a request: it reads fixed structs of the engine, its
  * child one of the agent. zygote.c is the zygote's side, become.c the child's.

@@ -36,10 +36,10 @@
  * as powerful as the zygote, and does nothing but wait in a system call.
  */
 
-/* Of Python; weak, because a zygote of something else has none of them. */
-void PyOS_BeforeFork(void) __attribute__((weak));       // NOLINT: not our name
-void PyOS_AfterFork_Parent(void) __attribute__((weak)); // NOLINT: not our name
-void PyOS_AfterFork_Child(void) __attribute__((weak));  // NOLINT: not our name
+/* Of Python, whose headers would bring its own idea of every other one. */
+void PyOS_BeforeFork(void);       // NOLINT: not our name
+void PyOS_AfterFork_Parent(void); // NOLINT: not our name
+void PyOS_AfterFork_Child(void);  // NOLINT: not our name
 
 static inline __attribute__((always_inline)) long clone_sharing(const struct clone_args *args)
 {
@@ -163,13 +163,11 @@ static bool fill_box(const struct fill *fill, int home)
 	int r = setns(fill->pidfd, CLONE_NEWPID) < 0 ? -errno : 0;
 
 	if (r >= 0) {
-		if (PyOS_BeforeFork)
-			PyOS_BeforeFork();
+		PyOS_BeforeFork();
 		r = fork_into(fill);
 		if (r == 0)
 			return true;
-		if (PyOS_AfterFork_Parent)
-			PyOS_AfterFork_Parent();
+		PyOS_AfterFork_Parent();
 	}
 	/*
 	 * Not to keep the box's namespace alive. The host's belongs to the host's user namespace:
@@ -200,7 +198,7 @@ static void take_back_processors(const cpu_set_t *own)
 		_exit(1);
 }
 
-void zygote_serve(void *ret_box)
+void zygote_serve(struct fill *ret_box)
 {
 	int home = fd_pidfd_open(getpid());
 	struct fill fill = {0};
@@ -226,14 +224,8 @@ void zygote_serve(void *ret_box)
 	(void)prctl(PR_SET_NAME, name);
 	restore_rseq();
 	become_alone(&fill);
-	if (PyOS_AfterFork_Child)
-		PyOS_AfterFork_Child();
-	memcpy(ret_box, &fill, sizeof(fill));
-}
-
-void zygote_become(const void *box, void *ret_order)
-{
-	become(box, ret_order);
+	PyOS_AfterFork_Child();
+	*ret_box = fill;
 }
 
 void zygote_leaving(int code)
@@ -242,7 +234,7 @@ void zygote_leaving(int code)
 	(void)syscall(SYS_exit_group, code, INJECT_LEAVING);
 }
 
-int zygote_has_usual_streams(void)
+bool zygote_has_usual_streams(void)
 {
 	struct stat st[3];
 
@@ -251,19 +243,4 @@ int zygote_has_usual_streams(void)
 			return false;
 	return S_ISCHR(st[0].st_mode) && st[0].st_rdev == makedev(1, 3) &&
 	       S_ISFIFO(st[1].st_mode) && S_ISFIFO(st[2].st_mode);
-}
-
-size_t zygote_box_size(void)
-{
-	return sizeof(struct fill);
-}
-
-size_t zygote_order_size(void)
-{
-	return sizeof(struct order);
-}
-
-size_t zygote_words_offset(void)
-{
-	return offsetof(struct order, words);
 }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x03080000 /* one library for every Python since */
+#include <Python.h>
+
+#include <string.h>
+
+#include "zygote/internal.h"
+#include "zygote/zygote.h"
+
+/*
+ * Theory of operation. The library as a module of Python, which zygote.py loads by its descriptor.
+ * A module and not a library that ctypes opens: that package and the library beneath it would be a
+ * tenth of what every fork copies, and a call through them touches a dozen pages more. Functions
+ * keep the interpreter's lock: there is one thread.
+ *
+ * What a child is told it finds here, in memory that the zygote has never written to.
+ */
+
+static struct fill box;
+static struct order order;
+
+static PyObject *settle_text(PyObject *module attr_unused, PyObject *none attr_unused)
+{
+	zygote_settle_text();
+	Py_RETURN_NONE;
+}
+
+static PyObject *harden(PyObject *module attr_unused, PyObject *none attr_unused)
+{
+	return PyLong_FromLong(zygote_harden());
+}
+
+static PyObject *serve(PyObject *module attr_unused, PyObject *none attr_unused)
+{
+	zygote_serve(&box);
+	Py_RETURN_NONE;
+}
+
+/* A list of @count words, each with its NUL, as the interpreter decodes what it is executed with.
+ */
+static PyObject *words_of(const char *word, uint32_t count)
+{
+	PyObject *list = PyList_New(count);
+
+	for (Py_ssize_t i = 0; list && i < count; i++) {
+		size_t len = strlen(word);
+		PyObject *text = PyUnicode_DecodeUTF8(word, (Py_ssize_t)len, "surrogateescape");
+
+		if (!text || PyList_SetItem(list, i, text) < 0) {
+			Py_DECREF(list);
+			return NULL;
+		}
+		word += len + 1;
+	}
+	return list;
+}
+
+static const char *skip_words(const char *word, uint32_t count)
+{
+	while (count-- > 0)
+		word += strlen(word) + 1;
+	return word;
+}
+
+/* become(usual: bytes) -> (arguments, variables); no variables where they are the usual ones. */
+static PyObject *become_payload(PyObject *module attr_unused, PyObject *usual)
+{
+	const char *variables, *end;
+	PyObject *arguments, *others;
+	Py_ssize_t len = PyBytes_Size(usual);
+
+	if (len < 0)
+		return NULL;
+	become(&box, &order);
+	variables = skip_words(order.words, order.say.argc);
+	end = skip_words(variables, order.say.envc);
+	arguments = words_of(order.words, order.say.argc);
+	if (end - variables == len &&
+	    memcmp(variables, PyBytes_AsString(usual), (size_t)len) == 0) {
+		others = Py_None;
+		Py_INCREF(others);
+	} else {
+		others = words_of(variables, order.say.envc);
+	}
+	/* "N" takes both over, and is an error where one is. */
+	return Py_BuildValue("(NN)", arguments, others);
+}
+
+static PyObject *leaving(PyObject *module attr_unused, PyObject *code)
+{
+	long value = PyLong_AsLong(code);
+
+	if (value == -1 && PyErr_Occurred())
+		return NULL;
+	zygote_leaving((int)value);
+	Py_RETURN_NONE;
+}
+
+static PyObject *has_usual_streams(PyObject *module attr_unused, PyObject *none attr_unused)
+{
+	return PyBool_FromLong(zygote_has_usual_streams());
+}
+
+static PyMethodDef methods[] = {
+	{"settle_text",       settle_text,       METH_NOARGS, NULL},
+	{"harden",            harden,            METH_NOARGS, NULL},
+	{"serve",             serve,             METH_NOARGS, NULL},
+	{"become",            become_payload,    METH_O,      NULL},
+	{"leaving",           leaving,           METH_O,      NULL},
+	{"has_usual_streams", has_usual_streams, METH_NOARGS, NULL},
+	{NULL,		NULL,              0,           NULL},
+};
+
+static struct PyModuleDef definition = {
+	.m_base = PyModuleDef_HEAD_INIT,
+	.m_name = "millibox_zygote",
+	.m_methods = methods,
+};
+
+/* By this name the interpreter finds it. */
+PyMODINIT_FUNC PyInit_millibox_zygote(void); // NOLINT: not our name
+
+PyMODINIT_FUNC PyInit_millibox_zygote(void) // NOLINT: not our name
+{
+	return PyModuleDef_Init(&definition);
+}
