@@ -63,7 +63,7 @@ def bind_leave(tell, gc, atexit):
     begin() when all is as the program finds it."""
     getpid, close, end = posix.getpid, posix.close, posix._exit
     get_objects, exits = gc.get_objects, atexit._ncallbacks
-    is_apart = frozenset(n for n in OPAQUE if n not in sys.modules).isdisjoint
+    opaque = [name for name in OPAQUE if name not in sys.modules]
     threads, get_trace, get_profile = sys.modules["_thread"]._count, sys.gettrace, sys.getprofile
     modules, module, reference = sys.modules, type(sys), sys.modules["_weakref"].ref
     is_type, kind_of, has, show = isinstance, type, hasattr, str
@@ -88,10 +88,12 @@ def bind_leave(tell, gc, atexit):
 
     def is_quiet():
         """No thread, nothing to be called at the end, nobody who watches, the streams as they were."""
+        for name in opaque:
+            if name in modules:
+                return False
         return ([getpid()] == pid and threads() == 0 and [exits()] == before
                 and get_trace() is None and get_profile() is None
-                and sys.stdout is streams[0] and sys.stderr is streams[1]
-                and is_apart(modules))
+                and sys.stdout is streams[0] and sys.stderr is streams[1])
 
     def leave(code):
         """End here, unless the interpreter has to do it: then this returns."""
@@ -139,7 +141,7 @@ def receive(channel, wait_for):
 def wait(run):
     """Return: path of the code, its arguments, what ends the process after it, and what is to be done where it
     does not."""
-    modules = set(sys.modules)
+    known = len(sys.modules)
     import atexit
     import gc
     import select
@@ -152,7 +154,8 @@ def wait(run):
     poll = select.poll()
     poll.register(channel, select.POLLIN)
     warm(run)
-    for name in set(sys.modules) - modules:
+    # The last ones. To look at the names of all writes to each of them.
+    for name, _ in [*zip(reversed(sys.modules), range(len(sys.modules) - known))]:
         del sys.modules[name]
     preload(wanted)
     write, said = posix.write, b"done %d"

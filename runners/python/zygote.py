@@ -172,6 +172,7 @@ def serve(way):
     fd, *wanted = posix.environ.pop(VARIABLE).decode().split()
     posix.unsetenv(VARIABLE)
     first = len(sys.orig_argv) - len(sys.argv)
+    words = [*sys.orig_argv, *sys.argv]  # as KEPT
     lines = sys.stdout.line_buffering
     before = dict(sys.modules)
     library = load(int(fd))
@@ -202,9 +203,9 @@ def serve(way):
     compile(b"0", "", "eval", 0, True)
     sys.stdout.flush()
     sys.stderr.flush()
-    words, variables = library.become(usual)
-    sys.orig_argv[:] = words
-    sys.argv[:] = words[first:]
+    arguments, variables = library.become(usual)
+    sys.orig_argv[:] = arguments
+    sys.argv[:] = arguments[first:]
     if variables is not None:
         set_environment(variables)
         settle_locale(time, _locale)

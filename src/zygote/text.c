@@ -10,10 +10,15 @@
 /*
  * Theory of operation. A child has none of the zygote's page tables for files: it takes a fault for
  * every 16 pages of the interpreter that it comes to, and gives them back one by one when it ends.
- * Memory of the zygote's own is different: of a huge page the fork copies one entry, which serves
- * all children. So the program's code and constants, which nobody writes to, are copied into such
- * pages and moved to where they were. Both in one mapping, because a huge page has one set of
- * rights: constants can be executed, in a process that may execute whatever it likes.
+ * Memory of the zygote's own it gets at the fork, and of a huge page that is one entry to copy and
+ * to take down again. So the program's code and constants, which nobody writes to, are copied into
+ * such pages and moved to where they were.
+ *
+ * A huge page has one set of rights, so that constants beside code can be executed, in a process
+ * that may execute whatever it likes. Where there is more code than constants it is huge in the
+ * kernel's books only, and the processor sees small pages with the rights that they had: that is
+ * half as good for the fork, but with one entry for most of what runs, programs that do nothing
+ * but system calls were 5 % slower (docs/internals/zygote.md).
  */
 
 #ifndef MADV_COLLAPSE
@@ -28,26 +33,36 @@ struct span {
 	uintptr_t end;
 };
 
-/* Called for the program first, which is enough. */
-static int find_constant(struct dl_phdr_info *info, size_t size attr_unused, void *data)
+static struct span span_of(const struct dl_phdr_info *info, const ElfW(Phdr) * part)
 {
-	struct span *span = data;
+	uintptr_t start = info->dlpi_addr + part->p_vaddr;
+
+	return (struct span){.start = start & ~(PAGE - 1),
+	                     .end = (start + part->p_filesz + PAGE - 1) & ~(PAGE - 1)};
+}
+
+static bool is_constant(const ElfW(Phdr) * part)
+{
+	return part->p_type == PT_LOAD && !(part->p_flags & PF_W);
+}
+
+/* What is constant and in one piece. */
+static struct span find_constant(const struct dl_phdr_info *info)
+{
+	struct span all = {0};
 
 	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-		uintptr_t start = (info->dlpi_addr + part->p_vaddr) & ~(PAGE - 1);
-		uintptr_t end =
-			(info->dlpi_addr + part->p_vaddr + part->p_filesz + PAGE - 1) & ~(PAGE - 1);
+		struct span one = span_of(info, &info->dlpi_phdr[i]);
 
-		if (part->p_type != PT_LOAD || part->p_flags & PF_W)
+		if (!is_constant(&info->dlpi_phdr[i]))
 			continue;
-		if (span->end != start && span->end != 0)
-			break; /* a gap */
-		if (span->end == 0)
-			span->start = start;
-		span->end = end;
+		if (all.end == 0)
+			all = one;
+		else if (all.end != one.start)
+			break;
+		all.end = one.end;
 	}
-	return 1;
+	return all;
 }
 
 /* Huge pages begin at multiples of their size: room for two has one. */
@@ -71,23 +86,80 @@ static void *copy_into_huge(const void *from)
 	return NULL;
 }
 
+static struct span overlap(struct span a, struct span b)
+{
+	return (struct span){.start = a.start > b.start ? a.start : b.start,
+	                     .end = a.end < b.end ? a.end : b.end};
+}
+
+static bool is_mostly_code(const struct dl_phdr_info *info, struct span block)
+{
+	uintptr_t code = 0;
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+		struct span common = overlap(span_of(info, part), block);
+
+		if (is_constant(part) && part->p_flags & PF_X && common.start < common.end)
+			code += common.end - common.start;
+	}
+	return code > HUGE / 2;
+}
+
+static int set_rights(struct span span, int rights)
+{
+	// NOLINTNEXTLINE(performance-no-int-to-ptr): an address of a header
+	return mprotect((void *)span.start, span.end - span.start, rights);
+}
+
+/* Those of the file; a page that differs from its neighbours makes all entries small, for good. */
+static int restore_rights(const struct dl_phdr_info *info, struct span block)
+{
+	int r = set_rights((struct span){block.start, block.start + PAGE}, PROT_READ);
+
+	for (int i = 0; r == 0 && i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+		struct span common = overlap(span_of(info, part), block);
+
+		if (is_constant(part) && common.start < common.end)
+			r = set_rights(common,
+			               part->p_flags & PF_X ? PROT_READ | PROT_EXEC : PROT_READ);
+	}
+	return r;
+}
+
+/* Return: whether one could be had. */
+static bool settle_block(const struct dl_phdr_info *info, struct span block)
+{
+	void *place = (void *)block.start; // NOLINT(performance-no-int-to-ptr): the same
+	void *copy = copy_into_huge(place);
+
+	if (!copy)
+		return false;
+	/* What was there is gone: who cannot have this cannot go on. */
+	if (mremap(copy, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED ||
+	    (is_mostly_code(info, block) && restore_rights(info, block) < 0))
+		_exit(1);
+	return true;
+}
+
+/* Called for the program first, which is enough. */
+static int settle(struct dl_phdr_info *info, size_t size attr_unused, void *data attr_unused)
+{
+	struct span all = find_constant(info);
+	struct span block = {.start = (all.start + HUGE - 1) & ~(HUGE - 1)};
+
+	block.end = block.start + HUGE;
+	/* Where there are none children read the file, as others do. */
+	while (block.end <= all.end && settle_block(info, block)) {
+		block.start += HUGE;
+		block.end += HUGE;
+	}
+	return 1;
+}
+
 void zygote_settle_text(void)
 {
-	struct span span = {0};
-
-	if ((uintptr_t)sysconf(_SC_PAGESIZE) != PAGE)
-		return;
-	(void)dl_iterate_phdr(find_constant, &span);
-	for (uintptr_t at = (span.start + HUGE - 1) & ~(HUGE - 1); at + HUGE <= span.end;
-	     at += HUGE) {
-		void *place =
-			(void *)at; // NOLINT(performance-no-int-to-ptr): from the program's headers
-		void *copy = copy_into_huge(place);
-
-		/* None to be had: children read the file, as others do. */
-		if (!copy)
-			return;
-		if (mremap(copy, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED)
-			_exit(1);
-	}
+	if ((uintptr_t)sysconf(_SC_PAGESIZE) == PAGE)
+		(void)dl_iterate_phdr(settle, NULL);
 }
