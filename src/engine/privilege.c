@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -34,14 +35,16 @@
  * Never with host root mapped into a box: uid 0 without the capabilities of root is refused.
  */
 
-#define RANGE_STRIDE 65536
-#define SUBID_STRIDE 4096
-#define SUBID_MIN    16
-#define UID_LAST     0xfffffffeULL
-#define NEWUIDMAP    "/usr/bin/newuidmap"
-#define NEWGIDMAP    "/usr/bin/newgidmap"
-#define GETENT       "/usr/bin/getent"
-#define USER_MAX     256
+#define RANGE_STRIDE      65536
+#define SUBID_STRIDE      4096
+#define SUBID_MIN         16
+#define UID_LAST          0xfffffffeULL
+#define NEWUIDMAP         "/usr/bin/newuidmap"
+#define NEWGIDMAP         "/usr/bin/newgidmap"
+#define GETENT            "/usr/bin/getent"
+#define GETENT_UNKNOWN    2 /* its exit status: there is no such user */
+#define EXIT_NOT_EXECUTED 127
+#define USER_MAX          256
 /* Descriptors: pidfd, status socket, agent socket, hot line, a directory per cgroup tree. */
 #define FILES_PER_BOX  11
 #define FILES_OWN      64
@@ -122,45 +125,76 @@ static int read_subids(const char *path, const char *name, uint64_t *ret_first, 
 }
 
 /*
+ * In a child: programs of the host that do one thing. They get nothing of ours but @output, and do
+ * not outlive us.
+ */
+static void attr_noreturn execute(const char *path, char *const argv[], int output)
+{
+	static const int ignored[] = {SIGPIPE, SIGTERM, SIGINT, SIGHUP};
+	char *envp[] = {NULL};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		(void)signal(ignored[i], SIG_DFL);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+	    syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0) == 0)
+		(void)execve(path, argv, envp);
+	_exit(EXIT_NOT_EXECUTED);
+}
+
+/* Return: its exit status, or -1. */
+static int wait_for_program(pid_t child)
+{
+	int status;
+
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/*
  * The user's name, "" for none. Asked of a program: where names come from is settled by libraries
  * that a static one cannot load.
  */
-static void own_name(char *ret_name, size_t size)
+static int own_name(char *ret_name, size_t size, struct error *err)
 {
 	char name[] = "getent", base[] = "passwd", number[16];
-	char *argv[] = {name, base, number, NULL}, *envp[] = {NULL};
+	char *argv[] = {name, base, number, NULL};
 	ssize_t len = -1;
-	int ends[2];
+	int ends[2], status = -1;
 	pid_t child;
 
-	ret_name[0] = '\0';
 	(void)snprintf(number, sizeof(number), "%u", getuid());
 	if (fd_pipe(ends, 0) < 0)
-		return;
+		return error_set(err, ERR_UNAVAILABLE, errno, "pipe");
 	child = fork();
-	if (child == 0) {
-		if (dup2(ends[1], STDOUT_FILENO) >= 0)
-			(void)execve(GETENT, argv, envp);
-		_exit(127);
-	}
+	if (child == 0)
+		execute(GETENT, argv, ends[1]);
 	(void)fd_close(ends[1]);
-	if (child > 0)
+	if (child > 0) {
 		len = fd_read_all(ends[0], ret_name, size - 1);
+		status = wait_for_program(child);
+	}
 	(void)fd_close(ends[0]);
-	ret_name[len < 0 ? 0 : len] = '\0';
+	if (len < 0 || (status != 0 && status != GETENT_UNKNOWN))
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 GETENT " does not tell the name of user %s (status %d)", number,
+		                 status);
+	ret_name[len] = '\0';
 	ret_name[strcspn(ret_name, ":\n")] = '\0';
-	if (child > 0)
-		(void)waitpid(child, NULL, 0);
+	return 0;
 }
 
-static bool find_subids(struct subids *ret_ids)
+/* Return: whether there are any, or -1: who cannot be asked for must not be taken for nobody. */
+static int find_subids(struct subids *ret_ids, struct error *err)
 {
 	char name[USER_MAX];
 	uint64_t uids = 0, gids = 0;
 
 	if (access(NEWUIDMAP, X_OK) < 0 || access(NEWGIDMAP, X_OK) < 0)
 		return false;
-	own_name(name, sizeof(name));
+	if (own_name(name, sizeof(name), err) < 0)
+		return -1;
 	if (read_subids("/etc/subuid", name, &ret_ids->uid_first, &uids) < 0 ||
 	    read_subids("/etc/subgid", name, &ret_ids->gid_first, &gids) < 0)
 		return false;
@@ -174,8 +208,6 @@ static int run_map_tool(const char *tool, pid_t pid, uint32_t own, uint64_t firs
 	char target[16], mine[16], start[24], number[24];
 	char zero[] = "0", one[] = "1", name[32];
 	char *argv[] = {name, target, zero, mine, one, one, start, number, NULL};
-	char *envp[] = {NULL};
-	int status;
 	pid_t child;
 
 	(void)snprintf(name, sizeof(name), "%s", tool);
@@ -184,13 +216,9 @@ static int run_map_tool(const char *tool, pid_t pid, uint32_t own, uint64_t firs
 	(void)snprintf(start, sizeof(start), "%llu", (unsigned long long)first);
 	(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)count);
 	child = fork();
-	if (child == 0) {
-		(void)execve(tool, argv, envp);
-		_exit(127);
-	}
-	if (child < 0 || waitpid(child, &status, 0) != child)
-		return -1;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
+	if (child == 0)
+		execute(tool, argv, STDOUT_FILENO);
+	return child > 0 && wait_for_program(child) == 0 ? 0 : -1;
 }
 
 /* The helper stays in the host's user namespace: only there set-uid programs have their effect. */
@@ -275,9 +303,9 @@ static int enter_as_user(struct privilege *ret_privilege, struct error *err)
 {
 	struct subids ids = {0};
 	struct privilege privilege = {.mode = ENGINE_IDS_SINGLE, .host_first = getuid()};
-	bool many = find_subids(&ids);
+	int many = find_subids(&ids, err);
 
-	if ((many ? map_subids(&ids, err) : map_single(err)) < 0)
+	if (many < 0 || (many ? map_subids(&ids, err) : map_single(err)) < 0)
 		return -1;
 	if (many)
 		privilege = (struct privilege){

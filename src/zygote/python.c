@@ -76,6 +76,8 @@ static PyObject *become_payload(PyObject *module attr_unused, PyObject *usual)
 	variables = skip_words(order.words, order.say.argc);
 	end = skip_words(variables, order.say.envc);
 	arguments = words_of(order.words, order.say.argc);
+	if (!arguments)
+		return NULL;
 	if (end - variables == len &&
 	    memcmp(variables, PyBytes_AsString(usual), (size_t)len) == 0) {
 		others = Py_None;
@@ -83,7 +85,7 @@ static PyObject *become_payload(PyObject *module attr_unused, PyObject *usual)
 	} else {
 		others = words_of(variables, order.say.envc);
 	}
-	/* "N" takes both over, and is an error where one is. */
+	/* "N" takes both over, and is an error where one was. */
 	return Py_BuildValue("(NN)", arguments, others);
 }
 

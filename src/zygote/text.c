@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <link.h>
 #include <stdint.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static struct span span_of(const struct dl_phdr_info *info, const ElfW(Phdr) * p
 
 static bool is_constant(const ElfW(Phdr) * part)
 {
-	return part->p_type == PT_LOAD && !(part->p_flags & PF_W);
+	return part->p_type == PT_LOAD && (part->p_flags & (PF_R | PF_W)) == PF_R;
 }
 
 /* What is constant and in one piece. */
@@ -136,9 +137,13 @@ static bool settle_block(const struct dl_phdr_info *info, struct span block)
 
 	if (!copy)
 		return false;
-	/* What was there is gone: who cannot have this cannot go on. */
-	if (mremap(copy, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED ||
-	    (is_mostly_code(info, block) && restore_rights(info, block) < 0))
+	if (mremap(copy, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED) {
+		if (errno != EPERM)
+			_exit(1);         /* what was there may be gone */
+		(void)munmap(copy, HUGE); /* it was sealed */
+		return false;
+	}
+	if (is_mostly_code(info, block) && restore_rights(info, block) < 0)
 		_exit(1);
 	return true;
 }

@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import pathlib
 import shutil
 import socket
 import struct
@@ -14,7 +15,7 @@ import uuid
 
 import pytest
 from support import host
-from support.daemon import ROOT
+from support.daemon import BUILD, ROOT
 
 needs_root = pytest.mark.skipif(not host.is_root(), reason="needs root: only then boxes have host ids and groups")
 
@@ -194,3 +195,79 @@ def test_the_boot_id_is_not_the_hosts(client):
     assert str(uuid.UUID(first)) == first == second
     assert uuid.UUID(first).version == 4
     assert first != outside.strip()
+
+
+needs_subids = pytest.mark.skipif(
+    not shutil.which("newuidmap") or not os.path.exists("/etc/subuid") or not os.path.exists("/etc/subgid"),
+    reason="no newuidmap, /etc/subuid or /etc/subgid: nothing can give an ordinary user subordinate ids")
+# What the engine asks for the user's name, in a mount namespace with an /etc and a getent of its own.
+AS_NOBODY = """set -e
+mount --make-rprivate /
+mount --bind "$1/subuid" /etc/subuid
+mount --bind "$1/subuid" /etc/subgid
+[ -z "$2" ] || mount --bind "$2" /usr/bin/getent
+exec setpriv --reuid 65534 --regid 65534 --clear-groups "$3" --probe
+"""
+
+
+def probe_as_nobody(home, getent, fd=None):
+    """Lines of the probe, by name, of nobody with subordinate ids."""
+    with open(home / "subuid", "w") as f:
+        f.write("nobody:300000:65536\n")
+    run = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", AS_NOBODY, "sh", home, getent, home / "engine"],
+        capture_output=True, text=True, check=True, pass_fds=() if fd is None else (fd,))
+    return dict(line.split("\t", 1) for line in run.stdout.splitlines())
+
+
+@pytest.fixture
+def for_nobody():
+    with tempfile.TemporaryDirectory(prefix="mbxget-") as name:
+        home = pathlib.Path(name)
+        home.chmod(0o777)
+        shutil.copy(BUILD / "millibox-engine", home / "engine")
+        yield home
+
+
+def script(home, text):
+    path = home / "getent"
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return path
+
+
+@needs_root
+@needs_subids
+@pytest.mark.parametrize("how, found", [
+    (None, "ok\tsubordinate ids of the user"),
+    ("echo nobody:x:65534:65534::/:", "ok\tsubordinate ids of the user"),
+    ("exit 2", "missing\tno subordinate ids"),  # there is no such user: true, and told
+])
+def test_a_user_is_known_by_the_name_that_getent_tells(for_nobody, how, found):
+    facts = probe_as_nobody(for_nobody, script(for_nobody, how) if how else "")
+    assert facts["uid_range"].startswith(found), facts["uid_range"]
+
+
+@needs_root
+@needs_subids
+@pytest.mark.parametrize("how", ["/dev/null", "exit 1", "kill -9 $$"])
+def test_who_cannot_be_asked_for_is_not_taken_for_a_user_without_ids(for_nobody, how):
+    """Boxes of a user whose name is not known would share that user's own id."""
+    facts = probe_as_nobody(for_nobody, how if how.startswith("/") else script(for_nobody, how))
+    assert facts["user"].startswith("missing\t/usr/bin/getent does not tell the name of user 65534"), facts["user"]
+
+
+@needs_root
+@needs_subids
+def test_programs_of_the_host_get_no_descriptor_of_the_engine(for_nobody):
+    look = script(for_nobody, f'ls -l /proc/$$/fd > {for_nobody}/seen\necho nobody:x:65534:65534::/:')
+    read, write = os.pipe()
+    os.dup2(write, 77)
+    try:
+        facts = probe_as_nobody(for_nobody, look, fd=77)
+    finally:
+        for fd in read, write, 77:
+            os.close(fd)
+    assert facts["uid_range"].startswith("ok"), facts
+    seen = (for_nobody / "seen").read_text()
+    assert " 1 -> " in seen and " 77 -> " not in seen, seen
