@@ -69,8 +69,9 @@ static struct span find_constant(const struct dl_phdr_info *info)
 /* Huge pages begin at multiples of their size: room for two has one. */
 static void *copy_into_huge(const void *from)
 {
-	uint8_t *room =
-		mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int kind = MAP_PRIVATE | MAP_ANONYMOUS;
+	// cppcheck-suppress invalidFunctionArg ; no file
+	uint8_t *room = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, kind, -1, 0);
 	uint8_t *copy = (uint8_t *)(((uintptr_t)room + HUGE - 1) & ~(HUGE - 1));
 
 	if (room == MAP_FAILED)
