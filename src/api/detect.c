@@ -56,6 +56,7 @@ static const struct {
 	{"self.",               PYTHON,     2, true },
 	{"async def ",          PYTHON,     6, false},
 	{"with open(",          PYTHON,     4, false},
+	{"try:",                PYTHON,     4, false},
 	{"lambda ",             PYTHON,     2, true },
 	{" = ",		 PYTHON,     1, true }, /* no shell has blanks there */
 	{"console.log(",        JAVASCRIPT, 6, true },
@@ -102,6 +103,7 @@ static const struct {
 	{"if [",                SHELL,      5, false},
 	{"then",                SHELL,      3, false},
 	{"fi",		  SHELL,      3, false},
+	{"; do",                SHELL,      4, true },
 	{"done",                SHELL,      3, false},
 	{"esac",                SHELL,      6, false},
 	{"set -",               SHELL,      5, false},
@@ -181,9 +183,17 @@ static bool is_call(const struct line *line)
 	return at > 0 && at < line->len && line->text[at] == '(' && last != '{' && last != ';';
 }
 
+/* "while x:", and with what is done in the same line. Of shells the latter has "; do". */
 static bool begins_block(const struct line *line)
 {
-	return line->len > 1 && line->text[line->len - 1] == ':';
+	static const char *const words[] = {"while ", "for ", "if ", "with "};
+
+	if (line->len > 1 && line->text[line->len - 1] == ':')
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (has(line, words[i], false) && has(line, ": ", true))
+			return true;
+	return false;
 }
 
 static void judge(const struct line *line, unsigned scores[LANGUAGE_COUNT])

@@ -22,6 +22,9 @@ static void short_ones_are_python_unless_they_are_commands(void **state)
 		"42",
 		"'x' * 3",
 		"while True:\n  break",
+		"while 1: pass",
+		"for i in range(3): x",
+		"try:\n  x\nfinally:\n  y",
 	};
 	static const char *const shell[] = {
 		"ls -l",
@@ -36,6 +39,9 @@ static void short_ones_are_python_unless_they_are_commands(void **state)
 		"awk '{print length($1)}' f",
 		"[[ -f x ]]",
 		"echo \"print(1)\"",
+		"while read x; do printf 'a: %s' $x; done",
+		"for f in *; do cp $f b: ; done",
+		"if [ -f x ]; then rm x; fi",
 	};
 
 	(void)state;
