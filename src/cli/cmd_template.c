@@ -90,17 +90,37 @@ static int run_delete(const void *values, const struct args *args, struct error 
 	return admin_delete(&noun, values, args, err);
 }
 
+/* What is shown of a template, under which name, and where the answer has it. */
+static const struct {
+	const char *name, *key;
+	bool is_limit;
+} lines[] = {
+	{"id",          "id",              false},
+	{"name",        "name",            false},
+	{"description", "description",     false},
+	{"image",       "image",           false},
+	{"root",        "root",            false},
+	{"language",    "language",        false},
+	{"reason",      "reason",          false},
+	{"languages",   "languages",       false},
+	{"packages",    "packages",        false},
+	{"preload",     "preload",         false},
+	{"memory",      "memory",          true },
+	{"cpu",         "cpu",             true },
+	{"disk",        "disk",            true },
+	{"processes",   "max_processes",   true },
+	{"timeout",     "default_timeout", false}, /* seconds */
+};
+
 static int run_show(const void *values, const struct args *args, struct error *err)
 {
-	static const char *const keys[] = {"id",       "name",     "description", "image",
-	                                   "root",     "language", "reason",      "languages",
-	                                   "packages", "preload"};
 	json_t *answer = NULL;
 	int status = admin_show(&noun, values, args, &answer, err);
+	const json_t *limits = json_object_get(answer, "default_resources");
 
-	for (size_t i = 0; answer && i < ARRAY_SIZE(keys); i++) {
-		(void)printf("%-14s", keys[i]);
-		admin_print_cell(answer, keys[i], 0);
+	for (size_t i = 0; answer && i < ARRAY_SIZE(lines); i++) {
+		(void)printf("%-14s", lines[i].name);
+		admin_print_cell(lines[i].is_limit ? limits : answer, lines[i].key, 0);
 		(void)putchar('\n');
 	}
 	json_decref(answer);

@@ -182,11 +182,13 @@ static bool is_help(const char *word)
  * found. */
 static int finish(const struct command *command, int status, const struct error *err)
 {
+	bool has_help = command && command != &command_help;
+
 	if (error_is_set(err))
 		say_error(err);
 	if (error_is_set(err) && status == CLI_USAGE)
-		(void)fprintf(stderr, "Try 'millibox %s%s'.\n", command ? command->name : "help",
-		              command ? " --help" : "");
+		(void)fprintf(stderr, "Try 'millibox %s%s'.\n", has_help ? command->name : "help",
+		              has_help ? " --help" : "");
 	/* Output that could not be written must not look like success. */
 	if (fflush(stdout) != 0 && status == CLI_OK) {
 		say("cannot write to standard output: %s", strerror(errno));

@@ -303,6 +303,13 @@ def test_wrong_command_lines(args, word):
     assert done.stdout == b""
 
 
+@pytest.mark.parametrize("words", [("run2",), ("help", "run2")])
+def test_a_command_that_is_not_there(words):
+    done = millibox(*words)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"millibox: unknown command 'run2'; did you mean 'run'?\nTry 'millibox help'.\n"
+
+
 def test_a_file_that_is_not_there(run):
     done = run("/nonexistent.py")
     assert done.returncode == 125

@@ -384,7 +384,8 @@ def test_the_command_line(server, tmp_path):
 
     assert "python-basic" in millibox("template", "list")
     millibox("template", "create", "cli", "--image", "bb", "--memory", "64Mi", "--env", "A=b c")
-    assert "directory" in millibox("template", "show", "cli")
+    shown = dict(line.split(None, 1) for line in millibox("template", "show", "cli").splitlines())
+    assert (shown["root"], shown["memory"], shown["cpu"], shown["timeout"]) == ("directory", "64Mi", "-", "-")
     assert millibox("run", "--template", "cli", "--language", "shell", "--code", "echo $A; ls /usr") == "b c\n"
     millibox("template", "update", "cli", "--description", "from the command line")
     assert "from the command line" in millibox("template", "show", "cli")
