@@ -56,6 +56,7 @@ static int run_create(const void *values, const struct args *args, struct error 
 	say_print(stdout, key ? key : "");
 	(void)putchar('\n');
 	say("this is shown once; the daemon keeps no copy of it");
+	say("from now on requests over TCP need a key");
 	json_decref(answer);
 	return status;
 }

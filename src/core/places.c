@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/str.h"
 
 #define ROOT_RUNTIME "/run/millibox"
@@ -103,6 +104,10 @@ static char *find_companion(const struct places_who *who, const struct companion
 
 		if (path && is_there(path, c->probe))
 			return TAKE_PTR(path);
+		if (path && !is_ours(path))
+			log_warn("%s is not used: it is neither ours nor root's, or everybody may "
+			         "change it",
+			         path);
 	}
 	return xstrdup(c->installed);
 }
@@ -140,14 +145,14 @@ static const struct place {
 	char *(*value)(const struct places_who *who);
 	const char *hint;
 } table[] = {
-	{"socket",      socket_path,  "millibox.sock in the runtime directory"     },
-	{"state_dir",   state_dir,    ROOT_STATE ", or ~/.local/state/millibox"    },
-	{"runtime_dir", runtime_dir,  ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"},
-	{"engine_path", engine_path,  "beside the daemon, or as installed"         },
-	{"agent_path",  agent_path,   "beside the daemon, or as installed"         },
-	{"zygote_path", zygote_path,  "beside the daemon, or as installed"         },
-	{"runners_dir", runners_dir,  "beside the daemon, or as installed"         },
-	{"policy.dir",  policies_dir, "beside the daemon, or as installed"         },
+	{"socket",      socket_path,  "millibox.sock where runtime_dir is by default"},
+	{"state_dir",   state_dir,    ROOT_STATE ", or ~/.local/state/millibox"      },
+	{"runtime_dir", runtime_dir,  ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"  },
+	{"engine_path", engine_path,  "beside the daemon, or as installed"           },
+	{"agent_path",  agent_path,   "beside the daemon, or as installed"           },
+	{"zygote_path", zygote_path,  "beside the daemon, or as installed"           },
+	{"runners_dir", runners_dir,  "beside the daemon, or as installed"           },
+	{"policy.dir",  policies_dir, "beside the daemon, or as installed"           },
 };
 
 char *places_value(const struct places_who *who, const char *key)

@@ -276,3 +276,20 @@ def test_it_runs_from_where_only_root_can_go(make_daemon, tmp_path):
     d.start()
     with d.client() as client:
         assert client.python("print(42)")["stdout"] == "42\n"
+
+
+@pytest.mark.skipif(not host.is_root(), reason="only root can give a program to somebody else")
+def test_programs_of_somebody_else_beside_the_daemon_are_not_used_and_it_says_so(tmp_path):
+    for name in "milliboxd", "millibox-engine", "millibox-agent":
+        shutil.copy(BUILD / name, tmp_path / name)
+
+    def start():
+        return subprocess.run([tmp_path / "milliboxd", "--dump-config"], capture_output=True, text=True, check=False)
+
+    ours = f'engine_path: "{tmp_path}/millibox-engine"'
+    before = start()
+    assert ours in before.stdout and "is not used" not in before.stderr
+    os.chown(tmp_path / "millibox-engine", 65500, 65500)
+    after = start()
+    assert ours not in after.stdout
+    assert f"{tmp_path}/millibox-engine is not used: it is neither ours nor root's" in after.stderr
