@@ -106,7 +106,7 @@ static char *find_companion(const struct places_who *who, const struct companion
 			return TAKE_PTR(path);
 		if (path && !is_ours(path))
 			log_warn("%s is not used: it is neither ours nor root's, or everybody may "
-			         "change it",
+			         "change it; chown it, or install Millibox",
 			         path);
 	}
 	return xstrdup(c->installed);

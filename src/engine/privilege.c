@@ -160,13 +160,13 @@ static int own_name(char *ret_name, size_t size, struct error *err)
 {
 	char name[] = "getent", base[] = "passwd", number[16];
 	char *argv[] = {name, base, number, NULL};
+	int ends[2], status = -1, r = fd_pipe(ends, 0);
 	ssize_t len = -1;
-	int ends[2], status = -1;
 	pid_t child;
 
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "pipe");
 	(void)snprintf(number, sizeof(number), "%u", getuid());
-	if (fd_pipe(ends, 0) < 0)
-		return error_set(err, ERR_UNAVAILABLE, errno, "pipe");
 	child = fork();
 	if (child == 0)
 		execute(GETENT, argv, ends[1]);

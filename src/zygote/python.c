@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x03080000 /* one library for every Python since */
 #include <Python.h>
 
 #include <string.h>

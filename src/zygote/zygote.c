@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "zygote/zygote.h"
 
+#include <Python.h>
 #include <errno.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -35,11 +36,6 @@
  * The child waits for an order of the agent before it enters the rest (become.c). Until then it is
  * as powerful as the zygote, and does nothing but wait in a system call.
  */
-
-/* Of Python, whose headers would bring its own idea of every other one. */
-void PyOS_BeforeFork(void);       // NOLINT: not our name
-void PyOS_AfterFork_Parent(void); // NOLINT: not our name
-void PyOS_AfterFork_Child(void);  // NOLINT: not our name
 
 static inline __attribute__((always_inline)) long clone_sharing(const struct clone_args *args)
 {
