@@ -678,19 +678,13 @@ static int lock_down(struct daemon *d, struct error *err)
 }
 
 static const struct phase phases[] = {
-	{check,          DAEMON_BAD_CONFIG },
-        {open_state,     DAEMON_BAD_PLACE  },
-	{start_engine,   DAEMON_NO_ENGINE  },
-        {load_runners,   DAEMON_BAD_CONFIG },
-	{load_policies,  DAEMON_BAD_CONFIG },
-        {load_tls,       DAEMON_BAD_CONFIG },
-	{open_sockets,   DAEMON_BAD_PLACE  },
-        {drop_ids,       DAEMON_NO_LOCKDOWN},
-	{open_store,     DAEMON_BAD_PLACE  },
-        {load_identity,  DAEMON_BAD_CONFIG },
-	{load_templates, DAEMON_BAD_PLACE  },
-        {lock_down,      DAEMON_NO_LOCKDOWN},
-	{serve,          DAEMON_BAD_PLACE  },
+	{check, DAEMON_BAD_CONFIG},         {open_state, DAEMON_BAD_PLACE},
+	{start_engine, DAEMON_NO_ENGINE},   {load_runners, DAEMON_BAD_CONFIG},
+	{load_policies, DAEMON_BAD_CONFIG}, {load_tls, DAEMON_BAD_CONFIG},
+	{open_sockets, DAEMON_BAD_PLACE},   {drop_ids, DAEMON_NO_LOCKDOWN},
+	{open_store, DAEMON_BAD_PLACE},     {load_identity, DAEMON_BAD_CONFIG},
+	{load_templates, DAEMON_BAD_PLACE}, {lock_down, DAEMON_NO_LOCKDOWN},
+	{serve, DAEMON_BAD_PLACE},
 };
 
 static int start(struct daemon *d)

@@ -17,20 +17,20 @@ struct flag {
 #define FIELD(name) offsetof(struct flags, name)
 
 static const struct flag table[] = {
-	{"--config",       "FILE",      NULL,         FIELD(config_path),  "read settings from FILE (YAML)"          },
-	{"--listen",       "ADDR:PORT", "listen",     0,                   "serve TCP there; \"\" for none"          },
-	{"--socket",       "PATH",      "socket",     0,                   "serve a Unix socket there; \"\" for none"},
-	{"--state-dir",    "DIR",       "state_dir",  0,                   "keep state in DIR"                       },
-	{"--log-level",    "LEVEL",     "log_level",  0,                   "error, warn, info or debug"              },
-	{"--log-format",   "FORMAT",    "log_format", 0,                   "text or json"                            },
-	{"--check-config", NULL,        NULL,         FIELD(check_config), "check the settings and exit"             },
-	{"--dump-config",  NULL,        NULL,         FIELD(dump_config),  "print all settings as YAML and exit"     },
-	{"--check-policy", "FILE",      NULL,         FIELD(policies),
-         "check a policy and exit; may be given again"							       },
-	{"--create-key",   NULL,        NULL,         FIELD(create_key),
-         "make a key that may do everything, print it and exit; while no daemon runs"                                },
-	{"--version",      NULL,        NULL,         FIELD(version),      "print the version and exit"              },
-	{"--help",         NULL,        NULL,         FIELD(help),         "print this and exit"                     },
+	{"--config", "FILE", NULL, FIELD(config_path), "read settings from FILE (YAML)"},
+	{"--listen", "ADDR:PORT", "listen", 0, "serve TCP there; \"\" for none"},
+	{"--socket", "PATH", "socket", 0, "serve a Unix socket there; \"\" for none"},
+	{"--state-dir", "DIR", "state_dir", 0, "keep state in DIR"},
+	{"--log-level", "LEVEL", "log_level", 0, "error, warn, info or debug"},
+	{"--log-format", "FORMAT", "log_format", 0, "text or json"},
+	{"--check-config", NULL, NULL, FIELD(check_config), "check the settings and exit"},
+	{"--dump-config", NULL, NULL, FIELD(dump_config), "print all settings as YAML and exit"},
+	{"--check-policy", "FILE", NULL, FIELD(policies),
+         "check a policy and exit; may be given again"},
+	{"--create-key", NULL, NULL, FIELD(create_key),
+         "make a key that may do everything, print it and exit; while no daemon runs"},
+	{"--version", NULL, NULL, FIELD(version), "print the version and exit"},
+	{"--help", NULL, NULL, FIELD(help), "print this and exit"},
 };
 
 /* "--flag" or "--flag=value". */

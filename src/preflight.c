@@ -55,7 +55,7 @@ int preflight_programs(const struct config *c, struct error *err)
 		const char *key, *path;
 	} places[] = {
 		{"engine_path", c->engine_path},
-		{"agent_path",  c->agent_path },
+		{"agent_path", c->agent_path},
 		{"runners_dir", c->runners_dir},
 	};
 

@@ -144,9 +144,9 @@ int parse_size(const char *text, uint64_t *ret_bytes)
 int parse_cpu(const char *text, uint64_t *ret_millicores)
 {
 	static const struct unit units[] = {
-		{"",   1000},
-		{"m",  1   },
-		{NULL, 0   },
+		{"", 1000},
+		{"m", 1},
+		{NULL, 0},
 	};
 
 	return parse_scaled(text, units, ret_millicores);
@@ -155,12 +155,12 @@ int parse_cpu(const char *text, uint64_t *ret_millicores)
 int parse_duration(const char *text, uint64_t *ret_us)
 {
 	static const struct unit units[] = {
-		{"",   USEC_PER_SEC       }, /* a bare number: seconds */
-		{"ms", USEC_PER_MS        }, /* milliseconds */
-		{"s",  USEC_PER_SEC       }, /* seconds */
-		{"m",  60 * USEC_PER_SEC  }, /* minutes */
-		{"h",  3600 * USEC_PER_SEC}, /* hours */
-		{NULL, 0                  }, /* the end */
+		{"", USEC_PER_SEC},         /* a bare number: seconds */
+		{"ms", USEC_PER_MS},        /* milliseconds */
+		{"s", USEC_PER_SEC},        /* seconds */
+		{"m", 60 * USEC_PER_SEC},   /* minutes */
+		{"h", 3600 * USEC_PER_SEC}, /* hours */
+		{NULL, 0},                  /* the end */
 	};
 
 	return parse_scaled(text, units, ret_us);
@@ -186,7 +186,7 @@ void format_size(uint64_t bytes, char *ret_text, size_t size)
 		{"Gi", 1ULL << 30},
 		{"Mi", 1ULL << 20},
 		{"Ki", 1ULL << 10},
-		{"",   1         },
+		{"", 1},
 	};
 	const struct unit *unit = units;
 	int r;

@@ -25,17 +25,12 @@ struct result {
 };
 
 static const struct result results[] = {
-	{SQLITE_FULL,       ERR_STORAGE,     ENOSPC},
-        {SQLITE_IOERR,      ERR_STORAGE,     EIO   },
-	{SQLITE_READONLY,   ERR_STORAGE,     EROFS },
-        {SQLITE_CANTOPEN,   ERR_STORAGE,     0     },
-	{SQLITE_CORRUPT,    ERR_STORAGE,     0     },
-        {SQLITE_NOTADB,     ERR_STORAGE,     0     },
-	{SQLITE_NOMEM,      ERR_STORAGE,     ENOMEM},
-        {SQLITE_BUSY,       ERR_UNAVAILABLE, 0     },
-	{SQLITE_LOCKED,     ERR_UNAVAILABLE, 0     },
-        {SQLITE_CONSTRAINT, ERR_CONFLICT,    0     },
-	{SQLITE_TOOBIG,     ERR_TOO_LARGE,   0     },
+	{SQLITE_FULL, ERR_STORAGE, ENOSPC},    {SQLITE_IOERR, ERR_STORAGE, EIO},
+	{SQLITE_READONLY, ERR_STORAGE, EROFS}, {SQLITE_CANTOPEN, ERR_STORAGE, 0},
+	{SQLITE_CORRUPT, ERR_STORAGE, 0},      {SQLITE_NOTADB, ERR_STORAGE, 0},
+	{SQLITE_NOMEM, ERR_STORAGE, ENOMEM},   {SQLITE_BUSY, ERR_UNAVAILABLE, 0},
+	{SQLITE_LOCKED, ERR_UNAVAILABLE, 0},   {SQLITE_CONSTRAINT, ERR_CONFLICT, 0},
+	{SQLITE_TOOBIG, ERR_TOO_LARGE, 0},
 };
 
 int conn_error(const struct conn *c, int rc, const char *what, struct error *err)
@@ -56,12 +51,9 @@ static int configure(struct conn *c)
 	static const struct {
 		int option, value;
 	} options[] = {
-		{SQLITE_DBCONFIG_DEFENSIVE,             1},
-                {SQLITE_DBCONFIG_TRUSTED_SCHEMA,        0},
-		{SQLITE_DBCONFIG_ENABLE_FKEY,           1},
-                {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
-		{SQLITE_DBCONFIG_DQS_DDL,               0},
-                {SQLITE_DBCONFIG_DQS_DML,               0},
+		{SQLITE_DBCONFIG_DEFENSIVE, 1},   {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+		{SQLITE_DBCONFIG_ENABLE_FKEY, 1}, {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
+		{SQLITE_DBCONFIG_DQS_DDL, 0},     {SQLITE_DBCONFIG_DQS_DML, 0},
 	};
 	int rc = SQLITE_OK;
 

@@ -180,10 +180,10 @@ static const char *hint_of(CURLcode code)
 		CURLcode code;
 		const char *hint;
 	} hints[] = {
-		{CURLE_SSL_CONNECT_ERROR,    plain},
-		{CURLE_GOT_NOTHING,          tls  },
-		{CURLE_UNSUPPORTED_PROTOCOL, tls  },
-		{CURLE_WEIRD_SERVER_REPLY,   tls  },
+		{CURLE_SSL_CONNECT_ERROR, plain},
+		{CURLE_GOT_NOTHING, tls},
+		{CURLE_UNSUPPORTED_PROTOCOL, tls},
+		{CURLE_WEIRD_SERVER_REPLY, tls},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)

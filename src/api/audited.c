@@ -22,18 +22,18 @@
 static const struct {
 	const char *prefix, *noun;
 } nouns[] = {
-	{V1 "/keys",      "key"     },
-	{V1 "/tenants",   "tenant"  },
+	{V1 "/keys", "key"},
+	{V1 "/tenants", "tenant"},
 	{V1 "/templates", "template"},
-	{V1 "/policies",  "policy"  },
+	{V1 "/policies", "policy"},
 };
 
 static const struct {
 	const char *method, *verb;
 } verbs[] = {
-	{"POST",   "create"},
-	{"PUT",    "change"},
-	{"PATCH",  "change"},
+	{"POST", "create"},
+	{"PUT", "change"},
+	{"PATCH", "change"},
 	{"DELETE", "delete"},
 };
 

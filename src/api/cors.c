@@ -22,9 +22,9 @@
 static void answer_preflight(struct http_request *req, const char *allow)
 {
 	const struct http_header headers[] = {
-		{"Access-Control-Allow-Methods", allow        },
+		{"Access-Control-Allow-Methods", allow},
 		{"Access-Control-Allow-Headers", HEADERS_TAKEN},
-		{"Access-Control-Max-Age",       KEPT_SECONDS },
+		{"Access-Control-Max-Age", KEPT_SECONDS},
 	};
 
 	http_reply(req, &(struct http_answer){.status = NO_CONTENT,

@@ -327,11 +327,9 @@ static int take_processes(struct decode *d, const char *path, const json_t *valu
 }
 
 static const struct field resource_fields[] = {
-	{"cpu",           decode_cpu,     false},
-        {"memory",        decode_memory,  false},
-	{"disk",          decode_disk,    false},
-        {"max_processes", take_processes, false},
-	{"max_output",    take_output,    false},
+	{"cpu", decode_cpu, false},         {"memory", decode_memory, false},
+	{"disk", decode_disk, false},       {"max_processes", take_processes, false},
+	{"max_output", take_output, false},
 };
 
 static bool is_resource(const char *name)
@@ -400,21 +398,21 @@ int decode_template_id(struct decode *d, const char *path, const json_t *value)
 }
 
 static const struct field exec_fields[] = {
-	{"language",     decode_language,     false},
-	{"code",         decode_code,         false},
+	{"language", decode_language, false},
+	{"code", decode_code, false},
 	{"handler_code", decode_handler_code, false},
-	{"event",        decode_event,        false},
-	{"context",      decode_context,      false},
-	{"stdin",        decode_stdin,        false},
-	{"args",         decode_args,         false},
-	{"files",        decode_files,        false},
-	{"env_vars",     decode_env,          false},
-	{"timeout",      decode_timeout,      false},
-	{"resources",    decode_resources,    false},
-	{"template_id",  decode_template_id,  false},
-	{"network",      decode_network,      false},
-	{"policy",       decode_policy,       false},
-	{"stream",       decode_stream,       false},
+	{"event", decode_event, false},
+	{"context", decode_context, false},
+	{"stdin", decode_stdin, false},
+	{"args", decode_args, false},
+	{"files", decode_files, false},
+	{"env_vars", decode_env, false},
+	{"timeout", decode_timeout, false},
+	{"resources", decode_resources, false},
+	{"template_id", decode_template_id, false},
+	{"network", decode_network, false},
+	{"policy", decode_policy, false},
+	{"stream", decode_stream, false},
 };
 
 int decode_exec(const char *body, size_t len, const struct decode_limits *limits,

@@ -54,11 +54,11 @@ static const struct item {
 	const char *text; /* default; NULL: a number */
 	json_int_t number, least, most;
 } items[] = {
-	{"function_name",            "unknown-function",     0,    0,   0     },
-	{"function_version",         "$LATEST",              0,    0,   0     },
-	{"remaining_time_in_millis", NULL,                   3000, 100, 300000},
-	{"memory_limit_in_mb",       NULL,                   256,  128, 3008  },
-	{"log_group_name",           "/lambda-sandbox/logs", 0,    0,   0     },
+	{"function_name", "unknown-function", 0, 0, 0},
+	{"function_version", "$LATEST", 0, 0, 0},
+	{"remaining_time_in_millis", NULL, 3000, 100, 300000},
+	{"memory_limit_in_mb", NULL, 256, 128, 3008},
+	{"log_group_name", "/lambda-sandbox/logs", 0, 0, 0},
 };
 
 static const struct item *find_item(const char *path)

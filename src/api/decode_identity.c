@@ -56,8 +56,7 @@ static int take_scopes(struct decode *d, const char *path, const json_t *value)
 	if (!json_is_array(value) || json_array_size(value) == 0 ||
 	    json_array_size(value) > SCOPE_COUNT)
 		return decode_wrong(d, path, "a list of scopes, each once");
-	json_array_foreach((json_t *)(uintptr_t)value, i, item)
-	{
+	json_array_foreach ((json_t *)(uintptr_t)value, i, item) {
 		enum scope scope =
 			json_is_string(item) ? scope_find(json_string_value(item)) : SCOPE_COUNT;
 
@@ -80,10 +79,10 @@ static int take_expiry(struct decode *d, const char *path, const json_t *value)
 }
 
 static const struct field key_fields[] = {
-	{"tenant",     take_key_tenant, true },
-	{"name",       take_key_name,   false},
-	{"scopes",     take_scopes,     false},
-	{"expires_in", take_expiry,     false},
+	{"tenant", take_key_tenant, true},
+	{"name", take_key_name, false},
+	{"scopes", take_scopes, false},
+	{"expires_in", take_expiry, false},
 };
 
 static int decode_object(struct decode *d, const char *body, size_t len,
@@ -169,8 +168,7 @@ static int take_quotas(struct decode *d, const char *path, const json_t *value)
 
 	if (!json_is_object(value))
 		return decode_wrong(d, path, "an object");
-	json_object_foreach((json_t *)(uintptr_t)value, name, number)
-	{
+	json_object_foreach ((json_t *)(uintptr_t)value, name, number) {
 		if (take_quota(d, name, number) < 0)
 			return -1;
 	}
@@ -178,9 +176,9 @@ static int take_quotas(struct decode *d, const char *path, const json_t *value)
 }
 
 static const struct field tenant_fields[] = {
-	{"policy", take_policy,      false},
-	{"quotas", take_quotas,      false},
-	{"name",   take_tenant_name, true },
+	{"policy", take_policy, false},
+	{"quotas", take_quotas, false},
+	{"name", take_tenant_name, true},
 };
 
 int decode_tenant(const char *body, size_t len, bool is_new, struct decoded_tenant *ret_tenant,

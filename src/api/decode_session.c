@@ -135,27 +135,27 @@ static int check_event(struct decode *d, const char *path, const json_t *value)
 }
 
 static const struct field session_fields[] = {
-	{"dependencies",             take_dependencies,     false},
-	{"fail_on_dependency_error", take_fail_on_error,    false},
-	{"install_timeout",          check_install_timeout, false},
-	{"allow_version_conflicts",  check_bool,            false},
-	{"python_package_index_url", check_index_url,       false},
-	{"event",		    check_event,           false},
-	{"cpu",		      decode_cpu,            false},
-	{"memory",		   decode_memory,         false},
-	{"disk",		     decode_disk,           false},
-	{"id",		       take_session_id,       false},
-	{"session_id",               take_session_id,       false},
-	{"mode",		     take_mode,             false},
-	{"language",                 decode_language,       false},
-	{"agent_id",                 take_agent_id,         false},
-	{"template_id",              decode_template_id,    false},
-	{"env_vars",                 decode_env,            false},
-	{"timeout",                  take_idle_timeout,     false},
-	{"lifetime",                 take_lifetime,         false},
-	{"resources",                decode_resources,      false},
-	{"network",                  decode_network,        false},
-	{"policy",		   decode_policy,         false},
+	{"dependencies", take_dependencies, false},
+	{"fail_on_dependency_error", take_fail_on_error, false},
+	{"install_timeout", check_install_timeout, false},
+	{"allow_version_conflicts", check_bool, false},
+	{"python_package_index_url", check_index_url, false},
+	{"event", check_event, false},
+	{"cpu", decode_cpu, false},
+	{"memory", decode_memory, false},
+	{"disk", decode_disk, false},
+	{"id", take_session_id, false},
+	{"session_id", take_session_id, false},
+	{"mode", take_mode, false},
+	{"language", decode_language, false},
+	{"agent_id", take_agent_id, false},
+	{"template_id", decode_template_id, false},
+	{"env_vars", decode_env, false},
+	{"timeout", take_idle_timeout, false},
+	{"lifetime", take_lifetime, false},
+	{"resources", decode_resources, false},
+	{"network", decode_network, false},
+	{"policy", decode_policy, false},
 };
 
 static int decode_object(const char *body, size_t len, struct decode *d,
@@ -204,11 +204,11 @@ int decode_session_object(const json_t *object, struct session_request *ret_requ
 }
 
 static const struct field install_fields[] = {
-	{"dependencies",             take_dependencies,     true },
-	{"fail_on_dependency_error", take_fail_on_error,    false},
-	{"install_timeout",          check_install_timeout, false},
-	{"allow_version_conflicts",  check_bool,            false},
-	{"python_package_index_url", check_index_url,       false},
+	{"dependencies", take_dependencies, true},
+	{"fail_on_dependency_error", take_fail_on_error, false},
+	{"install_timeout", check_install_timeout, false},
+	{"allow_version_conflicts", check_bool, false},
+	{"python_package_index_url", check_index_url, false},
 };
 
 int decode_install(const char *body, size_t len, const char *language,
@@ -255,20 +255,13 @@ static int take_stdin_open(struct decode *d, const char *path, const json_t *val
 }
 
 static const struct field run_fields[] = {
-	{"code",         decode_code,         false},
-        {"handler_code", decode_handler_code, false},
-	{"event",        decode_event,        false},
-        {"context",      decode_context,      false},
-	{"language",     decode_language,     false},
-        {"stdin",        decode_stdin,        false},
-	{"stdin_open",   take_stdin_open,     false},
-        {"args",         decode_args,         false},
-	{"files",        decode_files,        false},
-        {"env_vars",     decode_env,          false},
-	{"timeout",      take_run_timeout,    false},
-        {"wait",         take_wait,           false},
-	{"stream",       decode_stream,       false},
-        {"async_mode",   take_async,          false},
+	{"code", decode_code, false},           {"handler_code", decode_handler_code, false},
+	{"event", decode_event, false},         {"context", decode_context, false},
+	{"language", decode_language, false},   {"stdin", decode_stdin, false},
+	{"stdin_open", take_stdin_open, false}, {"args", decode_args, false},
+	{"files", decode_files, false},         {"env_vars", decode_env, false},
+	{"timeout", take_run_timeout, false},   {"wait", take_wait, false},
+	{"stream", decode_stream, false},       {"async_mode", take_async, false},
 };
 
 int decode_run(const char *body, size_t len, const struct decode_limits *limits,
@@ -306,7 +299,7 @@ static int take_end(struct decode *d, const char *path, const json_t *value)
 
 static const struct field input_fields[] = {
 	{"data", take_data, false},
-	{"end",  take_end,  false},
+	{"end", take_end, false},
 };
 
 int decode_input(const char *body, size_t len, struct decoded_input *ret_input, struct error *err)

@@ -23,11 +23,11 @@ static const struct {
 	const char *prefix;
 	enum need need;
 } needs[] = {
-	{"/api/v1/executions/sessions/{id}", NEED_SESSION  },
-	{"/api/v1/executions/{id}",          NEED_EXECUTION},
-	{"/api/v1/sessions/{id}/status",     NEED_LATEST   },
-	{"/api/v1/sessions/{id}/result",     NEED_LATEST   },
-	{"/api/v1/sessions/{id}",            NEED_SESSION  },
+	{"/api/v1/executions/sessions/{id}", NEED_SESSION},
+	{"/api/v1/executions/{id}", NEED_EXECUTION},
+	{"/api/v1/sessions/{id}/status", NEED_LATEST},
+	{"/api/v1/sessions/{id}/result", NEED_LATEST},
+	{"/api/v1/sessions/{id}", NEED_SESSION},
 };
 
 /* A request that waits for the store. */

@@ -11,7 +11,7 @@ static const struct {
 	const char *begin, *end;
 } pairs[] = {
 	{COMMON "RESULT===", COMMON "RESULT_END==="},
-	{COMMON "ERROR===",  COMMON "ERROR_END===" },
+	{COMMON "ERROR===", COMMON "ERROR_END==="},
 };
 
 static const char *find(const char *at, const char *end, const char *word)

@@ -90,14 +90,14 @@ static const struct {
 	const char *reference, *argument;
 	void (*offer)(struct guess *g);
 } rows[] = {
-	{SANDBOX_URI_FILE,      "id",         offer_sandboxes},
-	{SANDBOX_URI_LOG,       "id",         offer_sandboxes},
-	{SANDBOX_URI_TEMPLATE,  "id",         offer_templates},
-	{SANDBOX_URI_POLICY,    "name",       offer_policies },
-	{SANDBOX_URI_EXECUTION, "stream",     offer_streams  },
-	{"analyse_data_file",   "sandbox_id", offer_sandboxes},
-	{"debug_program",       "language",   offer_languages},
-	{"write_and_run_tests", "language",   offer_languages},
+	{SANDBOX_URI_FILE, "id", offer_sandboxes},
+	{SANDBOX_URI_LOG, "id", offer_sandboxes},
+	{SANDBOX_URI_TEMPLATE, "id", offer_templates},
+	{SANDBOX_URI_POLICY, "name", offer_policies},
+	{SANDBOX_URI_EXECUTION, "stream", offer_streams},
+	{"analyse_data_file", "sandbox_id", offer_sandboxes},
+	{"debug_program", "language", offer_languages},
+	{"write_and_run_tests", "language", offer_languages},
 };
 
 static const char *text_of(const json_t *object, const char *name)

@@ -233,20 +233,20 @@ static const struct method {
 	enum scope scope;
 	bool early; /* before initialize */
 } methods[] = {
-	{"initialize",               initialize,                  SCOPE_ANY,  true },
-	{"ping",		     nothing,                     SCOPE_ANY,  true },
-	{"tools/list",               mcp_tools_list,              SCOPE_ANY,  false},
-	{"tools/call",               mcp_tools_call,              SCOPE_ANY,  false},
-	{"resources/list",           mcp_resources_list,          SCOPE_READ, false},
-	{"resources/templates/list", mcp_resource_templates_list, SCOPE_ANY,  false},
-	{"resources/read",           mcp_resources_read,          SCOPE_READ, false},
-	{"resources/subscribe",      mcp_resources_subscribe,     SCOPE_READ, false},
-	{"resources/unsubscribe",    mcp_resources_unsubscribe,   SCOPE_READ, false},
-	{"prompts/list",             mcp_prompts_list,            SCOPE_ANY,  false},
-	{"prompts/get",              mcp_prompts_get,             SCOPE_ANY,  false},
-	{"completion/complete",      mcp_complete,                SCOPE_READ, false},
-	{"logging/setLevel",         set_level,                   SCOPE_ANY,  false},
-	{"shutdown",                 nothing,                     SCOPE_ANY,  false}, /* of older clients */
+	{"initialize", initialize, SCOPE_ANY, true},
+	{"ping", nothing, SCOPE_ANY, true},
+	{"tools/list", mcp_tools_list, SCOPE_ANY, false},
+	{"tools/call", mcp_tools_call, SCOPE_ANY, false},
+	{"resources/list", mcp_resources_list, SCOPE_READ, false},
+	{"resources/templates/list", mcp_resource_templates_list, SCOPE_ANY, false},
+	{"resources/read", mcp_resources_read, SCOPE_READ, false},
+	{"resources/subscribe", mcp_resources_subscribe, SCOPE_READ, false},
+	{"resources/unsubscribe", mcp_resources_unsubscribe, SCOPE_READ, false},
+	{"prompts/list", mcp_prompts_list, SCOPE_ANY, false},
+	{"prompts/get", mcp_prompts_get, SCOPE_ANY, false},
+	{"completion/complete", mcp_complete, SCOPE_READ, false},
+	{"logging/setLevel", set_level, SCOPE_ANY, false},
+	{"shutdown", nothing, SCOPE_ANY, false}, /* of older clients */
 };
 
 static const struct method *find_method(const char *name)

@@ -150,8 +150,7 @@ static const char *check(const struct prompt *p, json_t *given)
 	for (size_t i = 0; i < ARGUMENTS_MAX && p->arguments[i].name; i++)
 		if (p->arguments[i].required && !json_object_get(given, p->arguments[i].name))
 			return "an argument that is required is missing";
-	json_object_foreach(given, name, value)
-	{
+	json_object_foreach (given, name, value) {
 		if (!find_argument(p, name, strlen(name)))
 			return "there is an argument that the prompt has not";
 		if (!json_is_string(value) || json_string_length(value) > VALUE_MAX)

@@ -548,14 +548,14 @@ void mcp_resources_list(struct mcp_request *q)
 static const struct {
 	const char *uri, *name, *title, *type;
 } patterns[] = {
-	{SANDBOX_URI_FILE "{id}/{path}",        "sandbox-file",
-         "A file of a sandbox, or a directory as a list",                                                   ""                },
-	{SANDBOX_URI_LOG "{id}",                "sandbox-log",      "What programs printed in a sandbox",   "text/plain"      },
+	{SANDBOX_URI_FILE "{id}/{path}", "sandbox-file",
+         "A file of a sandbox, or a directory as a list", ""},
+	{SANDBOX_URI_LOG "{id}", "sandbox-log", "What programs printed in a sandbox", "text/plain"},
 	{SANDBOX_URI_EXECUTION "{id}/{stream}", "execution-output",
-         "stdout or stderr of an execution, all of it",                                                     "text/plain"      },
-	{SANDBOX_URI_TEMPLATE "{id}",           "template",         "A template of sandboxes",              "application/json"},
-	{SANDBOX_URI_POLICY "{name}",           "policy",           "What sandboxes under a policy may do",
-         "application/json"												   },
+         "stdout or stderr of an execution, all of it", "text/plain"},
+	{SANDBOX_URI_TEMPLATE "{id}", "template", "A template of sandboxes", "application/json"},
+	{SANDBOX_URI_POLICY "{name}", "policy", "What sandboxes under a policy may do",
+         "application/json"},
 };
 
 void mcp_resource_templates_list(struct mcp_request *q)

@@ -33,8 +33,7 @@ static bool is_bundle(json_t *bundle)
 
 	if (!json_is_object(bundle))
 		return false;
-	json_object_foreach(bundle, key, value)
-	{
+	json_object_foreach (bundle, key, value) {
 		if (!json_is_string(value))
 			return false;
 	}

@@ -14,11 +14,11 @@ static const struct {
 	const char *prefix;
 	bool has_path; /* there is something below an id */
 } schemes[] = {
-	[SANDBOX_URI_IS_FILE] = {SANDBOX_URI_FILE,      true },
-	[SANDBOX_URI_IS_EXECUTION] = {SANDBOX_URI_EXECUTION, true },
-	[SANDBOX_URI_IS_LOG] = {SANDBOX_URI_LOG,       false},
-	[SANDBOX_URI_IS_TEMPLATE] = {SANDBOX_URI_TEMPLATE,  false},
-	[SANDBOX_URI_IS_POLICY] = {SANDBOX_URI_POLICY,    false},
+	[SANDBOX_URI_IS_FILE] = {SANDBOX_URI_FILE, true},
+	[SANDBOX_URI_IS_EXECUTION] = {SANDBOX_URI_EXECUTION, true},
+	[SANDBOX_URI_IS_LOG] = {SANDBOX_URI_LOG, false},
+	[SANDBOX_URI_IS_TEMPLATE] = {SANDBOX_URI_TEMPLATE, false},
+	[SANDBOX_URI_IS_POLICY] = {SANDBOX_URI_POLICY, false},
 };
 static_assert(ARRAY_SIZE(schemes) == SANDBOX_URI_KIND_COUNT, "every kind has its scheme");
 

@@ -116,10 +116,8 @@ static int add_page(struct buf *b, json_t *paths)
 	                "<p>The whole description, for OpenAPI (Swagger) tools: "
 	                "<a href=\"/api/openapi.json\">/api/openapi.json</a></p>\n<table>\n") < 0)
 		return -1;
-	json_object_foreach(paths, path, item)
-	{
-		json_object_foreach(item, method, operation)
-		{
+	json_object_foreach (paths, path, item) {
+		json_object_foreach (item, method, operation) {
 			if (add_operation(b, method, path, operation) < 0)
 				return -1;
 		}
@@ -131,7 +129,7 @@ void sandboxes_docs(struct router *r, struct http_request *req, const struct rou
 {
 	static const struct http_header headers[] = {
 		{"Content-Security-Policy", "default-src 'none'"},
-		{"X-Content-Type-Options",  "nosniff"           },
+		{"X-Content-Type-Options", "nosniff"},
 	};
 	cleanup_json json_t *all =
 		json_loadb((const char *)openapi_json, openapi_json_len, 0, NULL);

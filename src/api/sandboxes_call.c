@@ -91,10 +91,10 @@ static const char *failure_code(const json_t *metadata)
 	static const struct {
 		const char *exception, *code;
 	} known[] = {
-		{"SyntaxError",         "PYTHON_SYNTAX_ERROR"},
-		{"IndentationError",    "PYTHON_SYNTAX_ERROR"},
-		{"ModuleNotFoundError", "MODULE_NOT_FOUND"   },
-		{"MemoryError",         "MEMORY_ERROR"       },
+		{"SyntaxError", "PYTHON_SYNTAX_ERROR"},
+		{"IndentationError", "PYTHON_SYNTAX_ERROR"},
+		{"ModuleNotFoundError", "MODULE_NOT_FOUND"},
+		{"MemoryError", "MEMORY_ERROR"},
 	};
 	const char *limit = json_string_value(json_object_get(metadata, "limit"));
 	const char *name =

@@ -175,7 +175,7 @@ void sandboxes_files(struct router *r, struct http_request *req, const struct ro
 				  .on_over = answer_list,
 				  .free = about_free,
 				  .ctx = a,
-                });
+			  });
 }
 
 /* Reading. */
@@ -248,7 +248,7 @@ void sandboxes_file_get(struct router *r, struct http_request *req, const struct
 			  .on_over = answer_read,
 			  .free = about_free,
 			  .ctx = a,
-        });
+		  });
 }
 
 /* Writing. */
@@ -287,7 +287,7 @@ static void write_now(struct http_request *req, struct session *session, struct 
 			  .on_over = answer_written,
 			  .free = about_free,
 			  .ctx = a,
-        });
+		  });
 }
 
 static int take_content(struct about *a, const json_t *body, struct error *err)
@@ -396,7 +396,7 @@ void sandboxes_file_upload(struct router *r, struct http_request *req,
 			  .on_over = on_looked,
 			  .free = look_free,
 			  .ctx = place,
-        });
+		  });
 }
 
 /* Removing. */
@@ -437,5 +437,5 @@ void sandboxes_file_delete(struct router *r, struct http_request *req,
 				  .on_over = answer_removed,
 				  .free = about_free,
 				  .ctx = a,
-                });
+			  });
 }

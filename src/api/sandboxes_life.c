@@ -212,8 +212,7 @@ static json_t *merge(const json_t *old, const json_t *changes, bool whole)
 	json_t *j = old && !whole ? json_copy((json_t *)(uintptr_t)old) : json_object(), *value;
 	const char *name;
 
-	json_object_foreach((json_t *)(uintptr_t)changes, name, value)
-	{
+	json_object_foreach ((json_t *)(uintptr_t)changes, name, value) {
 		if (json_is_null(value))
 			(void)json_object_del(j, name);
 		else

@@ -71,12 +71,8 @@ static int by_updated(const struct row *a, const struct row *b)
 }
 
 static const struct order orders[] = {
-	{"created_at", by_created},
-        {"updated_at", by_updated},
-        {"name",       by_name   },
-	{"status",     by_status },
-        {"image",      by_image  },
-        {"id",         by_id     },
+	{"created_at", by_created}, {"updated_at", by_updated}, {"name", by_name},
+	{"status", by_status},      {"image", by_image},        {"id", by_id},
 };
 
 struct sorting {

@@ -122,10 +122,7 @@ static const char *category(const struct tool *tool)
 		enum scope scope;
 		const char *name;
 	} of[] = {
-		{SCOPE_EXECUTE,  "execution"},
-                {SCOPE_FILES,    "files"    },
-                {SCOPE_SESSIONS, "sandbox"  }
-        };
+		{SCOPE_EXECUTE, "execution"}, {SCOPE_FILES, "files"}, {SCOPE_SESSIONS, "sandbox"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(of); i++)
 		if (tool->scope == of[i].scope)

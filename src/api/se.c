@@ -33,14 +33,14 @@ static const struct {
 	const char *text;
 	int status;
 } v2_codes[] = {
-	{ERR_INVALID,     "Sandbox.InvalidParameter",        400},
-	{ERR_BAD_JSON,    "Sandbox.InvalidParameter",        400},
-	{ERR_TOO_LARGE,   "Sandbox.InvalidParameter",        413},
-	{ERR_BUSY,        "Sandbox.TooManyRequestsExection", 503},
-	{ERR_UNAVAILABLE, "Sandbox.NotInitialized",          503},
-	{ERR_SYSTEM,      "Sandbox.InternalError",           500},
-	{ERR_BOX_FAILED,  "Sandbox.InternalError",           500},
-	{ERR_AGENT_LOST,  "Sandbox.InternalError",           500},
+	{ERR_INVALID, "Sandbox.InvalidParameter", 400},
+	{ERR_BAD_JSON, "Sandbox.InvalidParameter", 400},
+	{ERR_TOO_LARGE, "Sandbox.InvalidParameter", 413},
+	{ERR_BUSY, "Sandbox.TooManyRequestsExection", 503},
+	{ERR_UNAVAILABLE, "Sandbox.NotInitialized", 503},
+	{ERR_SYSTEM, "Sandbox.InternalError", 500},
+	{ERR_BOX_FAILED, "Sandbox.InternalError", 500},
+	{ERR_AGENT_LOST, "Sandbox.InternalError", 500},
 };
 
 json_t *se_error_object(const struct error *err, const char *request_id, const char *path,

@@ -60,13 +60,11 @@ void se_files(struct router *r, struct http_request *req, const struct route_arg
 	session = se_session(r, req, args);
 	if (session)
 		file_call(req, session,
-		          &(struct file_call){
-				  .request = {.op = BOX_FILE_LIST,
-		                              .path = path,
-		                              .limit = FILES_LIST_MAX,
-		                              .recursive = recursive},
-				  .on_over = answer_list
-                });
+		          &(struct file_call){.request = {.op = BOX_FILE_LIST,
+		                                          .path = path,
+		                                          .limit = FILES_LIST_MAX,
+		                                          .recursive = recursive},
+		                              .on_over = answer_list});
 }
 
 /* Writing. */
@@ -113,18 +111,16 @@ static void write_file(struct http_request *req, struct session *session, const 
 	w->name = xstrdup(c->path);
 	w->len = c->len;
 	file_call(req, session,
-	          &(struct file_call){
-			  .request = {.op = BOX_FILE_WRITE,
-	                              .path = c->path,
-	                              .length = UINT64_MAX,
-	                              .mode = c->mode,
-	                              .parents = true},
-			  .data = c->data,
-			  .len = c->len,
-			  .on_over = answer_written,
-			  .free = written_free,
-			  .ctx = w
-        });
+	          &(struct file_call){.request = {.op = BOX_FILE_WRITE,
+	                                          .path = c->path,
+	                                          .length = UINT64_MAX,
+	                                          .mode = c->mode,
+	                                          .parents = true},
+	                              .data = c->data,
+	                              .len = c->len,
+	                              .on_over = answer_written,
+	                              .free = written_free,
+	                              .ctx = w});
 }
 
 static int read_mode(const json_t *body, uint32_t *ret_mode, struct error *err)
@@ -197,20 +193,20 @@ void se_download(struct router *r, struct http_request *req, const struct route_
 static const struct {
 	const char *ending, *type;
 } previews[] = {
-	{".html", "text/html; charset=utf-8"    },
-	{".txt",  "text/plain; charset=utf-8"   },
-	{".md",   "text/markdown; charset=utf-8"},
-	{".json", "application/json"            },
-	{".xml",  "application/xml"             },
-	{".csv",  "text/csv; charset=utf-8"     },
-	{".png",  "image/png"                   },
-	{".jpg",  "image/jpeg"                  },
-	{".jpeg", "image/jpeg"                  },
-	{".gif",  "image/gif"                   },
-	{".bmp",  "image/bmp"                   },
-	{".webp", "image/webp"                  },
-	{".svg",  "image/svg+xml"               },
-	{".ico",  "image/x-icon"                },
+	{".html", "text/html; charset=utf-8"},
+	{".txt", "text/plain; charset=utf-8"},
+	{".md", "text/markdown; charset=utf-8"},
+	{".json", "application/json"},
+	{".xml", "application/xml"},
+	{".csv", "text/csv; charset=utf-8"},
+	{".png", "image/png"},
+	{".jpg", "image/jpeg"},
+	{".jpeg", "image/jpeg"},
+	{".gif", "image/gif"},
+	{".bmp", "image/bmp"},
+	{".webp", "image/webp"},
+	{".svg", "image/svg+xml"},
+	{".ico", "image/x-icon"},
 };
 
 static const char *preview_type(const char *path)
@@ -227,8 +223,8 @@ static const char *preview_type(const char *path)
 static void answer_preview(void *ctx, struct http_request *req, const struct file_result *result)
 {
 	static const struct http_header headers[] = {
-		{"Content-Disposition",     "inline" },
-		{"X-Content-Type-Options",  "nosniff"},
+		{"Content-Disposition", "inline"},
+		{"X-Content-Type-Options", "nosniff"},
 		{"Content-Security-Policy", "sandbox"},
 	};
 
@@ -259,15 +255,13 @@ void se_preview(struct router *r, struct http_request *req, const struct route_a
 	session = se_session(r, req, args);
 	if (session)
 		file_call(req, session,
-		          &(struct file_call){
-				  .request = {.op = BOX_FILE_READ,
-		                              .path = path,
-		                              .length = PREVIEW_MAX + 1},
-				  .data_max = PREVIEW_MAX,
-				  .on_over = answer_preview,
-				  .free = free,
-				  .ctx = xstrdup(path)
-                });
+		          &(struct file_call){.request = {.op = BOX_FILE_READ,
+		                                          .path = path,
+		                                          .length = PREVIEW_MAX + 1},
+		                              .data_max = PREVIEW_MAX,
+		                              .on_over = answer_preview,
+		                              .free = free,
+		                              .ctx = xstrdup(path)});
 }
 
 /* What is text by its name. */
@@ -365,14 +359,12 @@ void se_readfile(struct router *r, struct http_request *req, const struct route_
 	reading->path = xstrdup(path);
 	reading->offset = offset;
 	file_call(req, session,
-	          &(struct file_call){
-			  .request = {.op = BOX_FILE_READ,
-	                              .path = path,
-	                              .offset = offset,
-	                              .length = size < READ_MAX ? size : READ_MAX},
-			  .data_max = READ_MAX,
-			  .on_over = answer_read,
-			  .free = reading_free,
-			  .ctx = reading
-        });
+	          &(struct file_call){.request = {.op = BOX_FILE_READ,
+	                                          .path = path,
+	                                          .offset = offset,
+	                                          .length = size < READ_MAX ? size : READ_MAX},
+	                              .data_max = READ_MAX,
+	                              .on_over = answer_read,
+	                              .free = reading_free,
+	                              .ctx = reading});
 }

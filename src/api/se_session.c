@@ -139,8 +139,7 @@ void se_status(struct router *r, struct http_request *req, const struct route_ar
 			  .request = {.op = BOX_FILE_LIST, .path = "", .limit = FILES_LIST_MAX},
 			  .on_over = answer_status,
 			  .free = release,
-			  .ctx = j
-        });
+			  .ctx = j});
 }
 
 void se_workspaces(struct router *r, struct http_request *req, const struct route_args *args)

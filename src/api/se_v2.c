@@ -34,9 +34,9 @@ struct call {
 };
 
 static const struct field fields_of_v2[] = {
-	{"handler_code", decode_handler_code, true },
-	{"event",        decode_event,        false},
-	{"context",      decode_context,      false},
+	{"handler_code", decode_handler_code, true},
+	{"event", decode_event, false},
+	{"context", decode_context, false},
 };
 
 static int decode(const char *body, size_t len, const struct decode_limits *limits,

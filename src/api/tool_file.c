@@ -145,7 +145,7 @@ static void write_now(struct file_work *w, struct session *session)
 		      .data = w->data,
 		      .len = w->len,
 		      .on_over = on_written,
-        });
+	      });
 }
 
 /* What was there has another name now, or is known not to be there: the second step. */
@@ -227,7 +227,7 @@ static void prepare(struct file_work *w, struct session *session)
 		      &(struct collect_request){
 			      .request = {.op = BOX_FILE_MOVE, .to = backup, .replace = true},
 			      .on_over = on_prepared,
-                });
+		      });
 	else if (!tool_flag(w->call, "force_overwrite"))
 		begin(w, session,
 		      &(struct collect_request){.request = {.op = BOX_FILE_STAT},
@@ -347,7 +347,7 @@ static void read_file(struct tool_call *call, struct session *session)
 			      .request = {.op = BOX_FILE_READ, .length = max},
 			      .data_max = max,
 			      .on_over = on_read,
-                });
+		      });
 }
 
 void tool_read_file(struct tool_call *call)
@@ -429,7 +429,7 @@ static void list_files(struct tool_call *call, struct session *session)
 		                          .limit = 1000,
 		                          .recursive = tool_flag(call, "recursive")},
 			      .on_over = on_listed,
-                });
+		      });
 }
 
 void tool_list_files(struct tool_call *call)

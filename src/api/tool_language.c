@@ -14,16 +14,16 @@
 static const struct {
 	const char *name, *title;
 } known[] = {
-	{"python",     "Python"    },
+	{"python", "Python"},
 	{"javascript", "JavaScript"},
 	{"typescript", "TypeScript"},
-	{"shell",      "Shell"     },
-	{"go",         "Go"        },
-	{"rust",       "Rust"      },
-	{"java",       "Java"      },
-	{"c",          "C"         },
-	{"cpp",        "C++"       },
-	{"csharp",     "C#"        },
+	{"shell", "Shell"},
+	{"go", "Go"},
+	{"rust", "Rust"},
+	{"java", "Java"},
+	{"c", "C"},
+	{"cpp", "C++"},
+	{"csharp", "C#"},
 };
 
 const char *const tool_languages[] = {"python", "javascript", "typescript", "bash", "sh",

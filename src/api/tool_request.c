@@ -25,15 +25,9 @@
 static const struct {
 	const char *argument, *field;
 } names[] = {
-	{"code",        "code"    },
-        {"command",     "code"    },
-        {"stdin",       "stdin"   },
-	{"args",        "args"    },
-        {"files",       "files"   },
-        {"environment", "env_vars"},
-	{"env_vars",    "env_vars"},
-        {"timeout",     "timeout" },
-        {"event",       "event"   },
+	{"code", "code"},         {"command", "code"},    {"stdin", "stdin"},
+	{"args", "args"},         {"files", "files"},     {"environment", "env_vars"},
+	{"env_vars", "env_vars"}, {"timeout", "timeout"}, {"event", "event"},
 };
 
 static void rename_field(const struct tool_call *call, struct error *err)
@@ -142,10 +136,10 @@ static const struct {
 	const char *language, *name;
 	const char *values[4];
 } options[] = {
-	{"python", "use_venv",   {"false"}            },
+	{"python", "use_venv", {"false"}},
 	{"python", "python_cmd", {"python3", "python"}},
-	{"shell",  "shell",      {"bash", "sh"}       },
-	{"shell",  "set_flags",  {NULL}               },
+	{"shell", "shell", {"bash", "sh"}},
+	{"shell", "set_flags", {NULL}},
 };
 
 static int check_option(const char *language, const char *name, const char *value,
@@ -190,9 +184,9 @@ static int take_options(struct run *run, struct exec_request *request, struct er
 	const char *name, *flags;
 	json_t *value;
 
-	json_object_foreach(given, name,
-	                    value) if (check_option(run->language, name, json_string_value(value),
-	                                            err) < 0) return -1;
+	json_object_foreach (given, name, value)
+		if (check_option(run->language, name, json_string_value(value), err) < 0)
+			return -1;
 	flags = json_string_value(json_object_get(given, "set_flags"));
 	return flags && *flags ? take_flags(flags, request, err) : 0;
 }

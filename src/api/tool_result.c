@@ -101,8 +101,9 @@ static json_t *results_without_images(const json_t *results)
 		json_t *one = json_array_get(results, i);
 		const char *type;
 
-		json_object_foreach(one, type, value) if (!is_image(type))
-			json_set(kept, type, json_incref(value));
+		json_object_foreach (one, type, value)
+			if (!is_image(type))
+				json_set(kept, type, json_incref(value));
 		(void)!json_array_append_new(list, kept);
 	}
 	return list;
@@ -348,8 +349,7 @@ static void add_images(const struct telling *t, json_t *content)
 		json_t *one = json_array_get(t->report.results, i), *value;
 		const char *type;
 
-		json_object_foreach(one, type, value)
-		{
+		json_object_foreach (one, type, value) {
 			json_t *item;
 
 			if (!is_image(type) || !json_is_string(value))

@@ -26,13 +26,13 @@ static const struct {
 	const char *family;
 	const char *template_id;
 } images[] = {
-	{"ubuntu",  TEMPLATE_DEFAULT},
-	{"debian",  TEMPLATE_DEFAULT},
-	{"alpine",  TEMPLATE_DEFAULT},
-	{"python",  TEMPLATE_DEFAULT},
-	{"bash",    "shell"         },
-	{"busybox", "shell"         },
-	{"node",    "nodejs-basic"  },
+	{"ubuntu", TEMPLATE_DEFAULT},
+	{"debian", TEMPLATE_DEFAULT},
+	{"alpine", TEMPLATE_DEFAULT},
+	{"python", TEMPLATE_DEFAULT},
+	{"bash", "shell"},
+	{"busybox", "shell"},
+	{"node", "nodejs-basic"},
 };
 
 const char *tool_sandbox_status(const struct session *session)
@@ -129,15 +129,9 @@ int tool_find_image(const struct router *r, const char *tenant, const char *imag
 static const struct {
 	const char *argument, *field;
 } names[] = {
-	{"session_id",   "id"      },
-        {"environment",  "env_vars"},
-        {"cpu_limit",    "cpu"     },
-	{"memory_limit", "memory"  },
-        {"disk_limit",   "disk"    },
-        {"network_mode", "network" },
-	{"timeout",      "timeout" },
-        {"language",     "language"},
-        {"policy",       "policy"  },
+	{"session_id", "id"},       {"environment", "env_vars"}, {"cpu_limit", "cpu"},
+	{"memory_limit", "memory"}, {"disk_limit", "disk"},      {"network_mode", "network"},
+	{"timeout", "timeout"},     {"language", "language"},    {"policy", "policy"},
 };
 
 /* An error is told with the name that the caller knows. */

@@ -12,14 +12,10 @@ static const struct {
 	const char *name; /* NULL: any type is right */
 	const char *what; /* "must be ..." */
 } types[] = {
-	[TOOL_STRING] = {"string",  "a string"         },
-          [TOOL_INTEGER] = {"integer", "a whole number"   },
-	[TOOL_NUMBER] = {"number",  "a number"         },
-          [TOOL_BOOLEAN] = {"boolean", "true or false"    },
-	[TOOL_OBJECT] = {"object",  "an object"        },
-          [TOOL_STRINGS] = {"array",   "a list of strings"},
-	[TOOL_LIST] = {"array",   "a list"           },
-          [TOOL_ANY] = {NULL,      "there"            },
+	[TOOL_STRING] = {"string", "a string"},  [TOOL_INTEGER] = {"integer", "a whole number"},
+	[TOOL_NUMBER] = {"number", "a number"},  [TOOL_BOOLEAN] = {"boolean", "true or false"},
+	[TOOL_OBJECT] = {"object", "an object"}, [TOOL_STRINGS] = {"array", "a list of strings"},
+	[TOOL_LIST] = {"array", "a list"},       [TOOL_ANY] = {NULL, "there"},
 };
 static_assert(ARRAY_SIZE(types) == TOOL_TYPE_COUNT, "every type has its row");
 

@@ -120,16 +120,14 @@ void v1_file_list(struct router *r, struct http_request *req, const struct route
 		return;
 	}
 	file_call(req, t.session,
-	          &(struct file_call){
-			  .request = {.op = BOX_FILE_LIST,
-	                              .path = t.path,
-	                              .to = http_query(req, "after"),
-	                              .limit = (uint32_t)limit_for(t.path, limit),
-	                              .recursive = recursive},
-			  .on_over = answer_list,
-			  .free = about_free,
-			  .ctx = about_new(&t, HTTP_OK)
-        });
+	          &(struct file_call){.request = {.op = BOX_FILE_LIST,
+	                                          .path = t.path,
+	                                          .to = http_query(req, "after"),
+	                                          .limit = (uint32_t)limit_for(t.path, limit),
+	                                          .recursive = recursive},
+	                              .on_over = answer_list,
+	                              .free = about_free,
+	                              .ctx = about_new(&t, HTTP_OK)});
 }
 
 /* One thing. */
@@ -160,12 +158,10 @@ void v1_file_get(struct router *r, struct http_request *req, const struct route_
 		transfer_get_tar(req, t.session, t.path);
 	else if (stat)
 		file_call(req, t.session,
-		          &(struct file_call){
-				  .request = {.op = BOX_FILE_STAT, .path = t.path},
-				  .on_over = answer_one,
-				  .free = about_free,
-				  .ctx = about_new(&t, HTTP_OK)
-                });
+		          &(struct file_call){.request = {.op = BOX_FILE_STAT, .path = t.path},
+		                              .on_over = answer_one,
+		                              .free = about_free,
+		                              .ctx = about_new(&t, HTTP_OK)});
 	else
 		transfer_get(req, t.session, t.path, NULL);
 }
@@ -246,8 +242,7 @@ void v1_file_delete(struct router *r, struct http_request *req, const struct rou
 			.request = {.op = BOX_FILE_REMOVE, .path = t.path, .recursive = recursive},
 			.on_over = answer_one,
 			.free = about_free,
-			.ctx = about_new(&t, HTTP_NO_CONTENT)
-        });
+			.ctx = about_new(&t, HTTP_NO_CONTENT)});
 }
 
 /* Orders with a body. */
@@ -281,13 +276,13 @@ static int take_flag(struct decode *d, const char *path, const json_t *value)
 }
 
 static const struct field mkdir_fields[] = {
-	{"path",    take_path, true },
+	{"path", take_path, true},
 	{"parents", take_flag, false},
 };
 
 static const struct field move_fields[] = {
-	{"path",    take_path, true },
-	{"to",      take_path, true },
+	{"path", take_path, true},
+	{"to", take_path, true},
 	{"parents", take_flag, false},
 	{"replace", take_flag, false},
 };

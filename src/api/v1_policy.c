@@ -106,14 +106,14 @@ static const struct {
 	json_t *(*show)(uint64_t value);
 	bool of_session, of_execution;
 } limits[] = {
-	[POLICY_TIMEOUT] = {"timeout",       seconds, false, true },
-	[POLICY_MEMORY] = {"memory",        size,    true,  true },
-	[POLICY_DISK] = {"disk",          size,    true,  true },
-	[POLICY_CPU] = {"cpu",           cores,   true,  true },
-	[POLICY_PROCESSES] = {"max_processes", number,  true,  true },
-	[POLICY_OUTPUT] = {"max_output",    size,    false, true },
-	[POLICY_IDLE] = {"timeout",       seconds, true,  false},
-	[POLICY_LIFETIME] = {"lifetime",      seconds, true,  false},
+	[POLICY_TIMEOUT] = {"timeout", seconds, false, true},
+	[POLICY_MEMORY] = {"memory", size, true, true},
+	[POLICY_DISK] = {"disk", size, true, true},
+	[POLICY_CPU] = {"cpu", cores, true, true},
+	[POLICY_PROCESSES] = {"max_processes", number, true, true},
+	[POLICY_OUTPUT] = {"max_output", size, false, true},
+	[POLICY_IDLE] = {"timeout", seconds, true, false},
+	[POLICY_LIFETIME] = {"lifetime", seconds, true, false},
 };
 static_assert(ARRAY_SIZE(limits) == POLICY_LIMIT_COUNT, "every limit has a row");
 

@@ -132,14 +132,10 @@ static const struct {
 	bool (*is_given)(const void *slot);
 	json_t *(*make)(const void *slot, const struct admin_field *f, struct error *err);
 } kinds[] = {
-	[ADMIN_TEXT] = {has_text,   make_text   },
-          [ADMIN_WORDS] = {has_text,   make_words  },
-	[ADMIN_QUOTA] = {has_text,   make_quota  },
-          [ADMIN_LIST] = {has_items,  make_list   },
-	[ADMIN_ENV] = {has_items,  make_env    },
-          [ADMIN_NUMBER] = {has_number, make_number },
-	[ADMIN_CORES] = {has_number, make_cores  },
-          [ADMIN_SECONDS] = {has_number, make_seconds},
+	[ADMIN_TEXT] = {has_text, make_text},     [ADMIN_WORDS] = {has_text, make_words},
+	[ADMIN_QUOTA] = {has_text, make_quota},   [ADMIN_LIST] = {has_items, make_list},
+	[ADMIN_ENV] = {has_items, make_env},      [ADMIN_NUMBER] = {has_number, make_number},
+	[ADMIN_CORES] = {has_number, make_cores}, [ADMIN_SECONDS] = {has_number, make_seconds},
 };
 static_assert(ARRAY_SIZE(kinds) == ADMIN_KIND_COUNT, "one row per kind");
 

@@ -25,52 +25,52 @@
  */
 /* clang-format off: a row is one check, however long its line. */
 static const struct advice advices[] = {
-  /* layers */
-	{"user",                NEED_ALWAYS,  NULL,						     USER_NAMESPACES                       },
-	{"pid",		 NEED_ALWAYS,  NULL,						     KERNEL_OPTION("CONFIG_PID_NS")        },
-	{"mnt",		 NEED_ALWAYS,  NULL,						     KERNEL_OPTION("CONFIG_NAMESPACES")    },
-	{"net",		 NEED_ALWAYS,  NULL,						     KERNEL_OPTION("CONFIG_NET_NS")        },
-	{"ipc",		 NEED_ALWAYS,  NULL,						     KERNEL_OPTION("CONFIG_IPC_NS")        },
-	{"uts",		 NEED_ALWAYS,  NULL,						     KERNEL_OPTION("CONFIG_UTS_NS")        },
-	{"cgroup",              NEED_AS_ROOT, NULL,						     KERNEL_OPTION("CONFIG_CGROUPS")       },
-	{"time",                NEED_NEVER,   NULL,						     KERNEL_OPTION("CONFIG_TIME_NS")       },
-	{"uid_range",           NEED_AS_ROOT, NULL,
+	/* layers */
+	{"user", NEED_ALWAYS, NULL, USER_NAMESPACES},
+	{"pid", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_PID_NS")},
+	{"mnt", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_NAMESPACES")},
+	{"net", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_NET_NS")},
+	{"ipc", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_IPC_NS")},
+	{"uts", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_UTS_NS")},
+	{"cgroup", NEED_AS_ROOT, NULL, KERNEL_OPTION("CONFIG_CGROUPS")},
+	{"time", NEED_NEVER, NULL, KERNEL_OPTION("CONFIG_TIME_NS")},
+	{"uid_range", NEED_AS_ROOT, NULL,
          "start milliboxd as root, or give the user ids: apt install uidmap && "
-         "usermod --add-subuids 200000-265535 --add-subgids 200000-265535 $USER"                                                              },
-	{"cgroup.memory",       NEED_AS_ROOT, NULL,						     DELEGATE                              },
-	{"cgroup.pids",         NEED_AS_ROOT, NULL,						     DELEGATE                              },
-	{"cgroup.cpu",          NEED_AS_ROOT, NULL,						     DELEGATE                              },
-	{"caps",                NEED_ALWAYS,  NULL,						     NEWER_KERNEL                          },
-	{"no_new_privs",        NEED_ALWAYS,  NULL,						     NEWER_KERNEL                          },
-	{"seccomp",             NEED_ALWAYS,  NULL,						     KERNEL_OPTION("CONFIG_SECCOMP_FILTER")},
-	{"landlock",            NEED_NEVER,   NULL,
+         "usermod --add-subuids 200000-265535 --add-subgids 200000-265535 $USER"},
+	{"cgroup.memory", NEED_AS_ROOT, NULL, DELEGATE},
+	{"cgroup.pids", NEED_AS_ROOT, NULL, DELEGATE},
+	{"cgroup.cpu", NEED_AS_ROOT, NULL, DELEGATE},
+	{"caps", NEED_ALWAYS, NULL, NEWER_KERNEL},
+	{"no_new_privs", NEED_ALWAYS, NULL, NEWER_KERNEL},
+	{"seccomp", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_SECCOMP_FILTER")},
+	{"landlock", NEED_NEVER, NULL,
          "use a kernel with CONFIG_SECURITY_LANDLOCK=y and add landlock to its lsm= "
-         "parameter; cat /sys/kernel/security/lsm shows the present list"                                                                     },
-	{"rlimits",             NEED_ALWAYS,  NULL,
+         "parameter; cat /sys/kernel/security/lsm shows the present list"},
+	{"rlimits", NEED_ALWAYS, NULL,
          "start milliboxd with hard limits that are not below those of a box; "
-         "ulimit -H -a shows them"													    },
- /* what the engine builds boxes with */
-	{"procfs",              NEED_ALWAYS,  "no box can be built: its processes would have no /proc",
+         "ulimit -H -a shows them"},
+	/* what the engine builds boxes with */
+	{"procfs", NEED_ALWAYS, "no box can be built: its processes would have no /proc",
          "run Millibox on the host, or in a container whose /proc is not masked "
-         "(docker run --privileged, or --security-opt systempaths=unconfined)"                                                                },
-	{"tmpfs_inodes",        NEED_ALWAYS,  "no box can be built: its files could not be counted",
-         NEWER_KERNEL															 },
-	{"mount_api",           NEED_ALWAYS,  "no box can be built: its tree could not be cloned",
-         NEWER_KERNEL															 },
-	{"openat2",             NEED_ALWAYS,  "no box can be built: paths could lead out of a folder",
-         NEWER_KERNEL															 },
-	{"pidfd",               NEED_ALWAYS,  "no box can be built: its end could not be told",         NEWER_KERNEL                          },
-	{"clone3",              NEED_ALWAYS,  "no box can be built",                                    NEWER_KERNEL                          },
-	{"seccomp_notify",      NEED_NEVER,   "refused system calls are not told in results",
-         NEWER_KERNEL															 },
- /* why something above is missing */
-	{"max_user_namespaces", NEED_NEVER,   "user namespaces cannot be made",
-         "sysctl -w user.max_user_namespaces=15000"											   },
-	{"apparmor_userns",     NEED_NEVER,   "an ordinary user cannot build boxes",
-         "start milliboxd as root, or: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"                                              },
- /* runtimes */
-	{"runtime.python",      NEED_NEVER,   "programs in python cannot be run",                       "apt install python3"                 },
-	{"runtime.shell",       NEED_NEVER,   "programs in shell cannot be run",                        "apt install bash"                    },
+         "(docker run --privileged, or --security-opt systempaths=unconfined)"},
+	{"tmpfs_inodes", NEED_ALWAYS, "no box can be built: its files could not be counted",
+         NEWER_KERNEL},
+	{"mount_api", NEED_ALWAYS, "no box can be built: its tree could not be cloned",
+         NEWER_KERNEL},
+	{"openat2", NEED_ALWAYS, "no box can be built: paths could lead out of a folder",
+         NEWER_KERNEL},
+	{"pidfd", NEED_ALWAYS, "no box can be built: its end could not be told", NEWER_KERNEL},
+	{"clone3", NEED_ALWAYS, "no box can be built", NEWER_KERNEL},
+	{"seccomp_notify", NEED_NEVER, "refused system calls are not told in results",
+         NEWER_KERNEL},
+	/* why something above is missing */
+	{"max_user_namespaces", NEED_NEVER, "user namespaces cannot be made",
+         "sysctl -w user.max_user_namespaces=15000"},
+	{"apparmor_userns", NEED_NEVER, "an ordinary user cannot build boxes",
+         "start milliboxd as root, or: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+	/* runtimes */
+	{"runtime.python", NEED_NEVER, "programs in python cannot be run", "apt install python3"},
+	{"runtime.shell", NEED_NEVER, "programs in shell cannot be run", "apt install bash"},
 };
 /* clang-format on */
 

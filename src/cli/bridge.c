@@ -451,7 +451,7 @@ static int turn(struct bridge *b, struct error *err)
 	bool reads = !b->ended && !b->initializing && b->queued < QUEUE_MAX;
 	struct pollfd fds[2] = {
 		{.fd = b->interrupt_fd, .events = POLLIN},
-		{.fd = STDIN_FILENO,    .events = POLLIN},
+		{.fd = STDIN_FILENO, .events = POLLIN},
 	};
 	int wait_ms = list_is_empty(&b->retries) && b->listening ? 60000 : RETRY_MS;
 

@@ -339,9 +339,9 @@ static int run_tail(const void *values, const struct args *args, struct error *e
 #define AT(member) offsetof(struct audit_values, member)
 
 static const struct option_row tail_rows[] = {
-	{"lines",  'n', OPTION_NUMBER, AT(lines),  "N",
-         "how many of the last records; 10 without it"   },
-	{"follow", 'f', OPTION_FLAG,   AT(follow), NULL,
+	{"lines", 'n', OPTION_NUMBER, AT(lines), "N",
+         "how many of the last records; 10 without it"},
+	{"follow", 'f', OPTION_FLAG, AT(follow), NULL,
          "wait for new ones, and print them as they come"},
 };
 

@@ -37,10 +37,10 @@ struct limit {
 #define AT(member) offsetof(struct plan_options, member)
 
 static const struct limit limits[] = {
-	{"--memory",    AT(memory_bytes),   16 << 20, "16Mi", "--memory"   },
-	{"--workspace", AT(disk_bytes),     1 << 20,  "1Mi",  "--disk"     },
-	{"--cpu",       AT(cpu_millicores), 10,       "0.01", "--cpu"      },
-	{"--pids",      AT(processes),      16,       "16",   "--processes"},
+	{"--memory", AT(memory_bytes), 16 << 20, "16Mi", "--memory"},
+	{"--workspace", AT(disk_bytes), 1 << 20, "1Mi", "--disk"},
+	{"--cpu", AT(cpu_millicores), 10, "0.01", "--cpu"},
+	{"--pids", AT(processes), 16, "16", "--processes"},
 };
 
 static uint64_t value_of(const struct plan_options *options, const struct limit *limit)
@@ -179,11 +179,11 @@ static int run(const void *values, const struct args *args, struct error *err)
 }
 
 static const struct option_row rows[] = {
-	{"memory",    'm', OPTION_SIZE,   AT(memory_bytes),   "SIZE",  "memory limit: 512Mi, 1Gi"     },
-	{"cpu",       0,   OPTION_CPU,    AT(cpu_millicores), "CORES", "processor share: 1, 0.5, 500m"},
-	{"disk",      0,   OPTION_SIZE,   AT(disk_bytes),     "SIZE",  "room for files: 256Mi"        },
-	{"processes", 0,   OPTION_NUMBER, AT(processes),      "N",     "processes and threads"        },
-	{"json",      0,   OPTION_FLAG,   AT(json),           NULL,    "print the steps as JSON"      },
+	{"memory", 'm', OPTION_SIZE, AT(memory_bytes), "SIZE", "memory limit: 512Mi, 1Gi"},
+	{"cpu", 0, OPTION_CPU, AT(cpu_millicores), "CORES", "processor share: 1, 0.5, 500m"},
+	{"disk", 0, OPTION_SIZE, AT(disk_bytes), "SIZE", "room for files: 256Mi"},
+	{"processes", 0, OPTION_NUMBER, AT(processes), "N", "processes and threads"},
+	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the steps as JSON"},
 };
 
 const struct command command_box_plan = {

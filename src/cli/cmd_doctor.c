@@ -31,7 +31,7 @@ struct runtime {
 
 static const struct runtime runtimes[] = {
 	{"runtime.python", "/usr/bin/python3"},
-	{"runtime.shell",  "/usr/bin/bash"   },
+	{"runtime.shell", "/usr/bin/bash"},
 };
 
 static int add_probe(struct checks *checks, struct error *err)

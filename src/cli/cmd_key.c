@@ -16,19 +16,16 @@ struct key_options {
 #define AT(member) offsetof(struct key_options, member)
 
 static const struct admin_field fields[] = {
-	{"tenant",  ADMIN_TEXT,    AT(tenant),     "tenant",     NULL},
-	{"name",    ADMIN_TEXT,    AT(name),       "name",       NULL},
-	{"scopes",  ADMIN_WORDS,   AT(scopes),     "scopes",     NULL},
+	{"tenant", ADMIN_TEXT, AT(tenant), "tenant", NULL},
+	{"name", ADMIN_TEXT, AT(name), "name", NULL},
+	{"scopes", ADMIN_WORDS, AT(scopes), "scopes", NULL},
 	{"expires", ADMIN_SECONDS, AT(expires_us), "expires_in", NULL},
 };
 
 static const struct admin_column columns[] = {
-	{"ID",        "id",           NULL, 14},
-        {"TENANT",    "tenant",       NULL, 16},
-	{"STATUS",    "status",       NULL, 10},
-        {"LAST USED", "last_used_at", NULL, 26},
-	{"NAME",      "name",         NULL, 20},
-        {"SCOPES",    "scopes",       NULL, 0 },
+	{"ID", "id", NULL, 14},         {"TENANT", "tenant", NULL, 16},
+	{"STATUS", "status", NULL, 10}, {"LAST USED", "last_used_at", NULL, 26},
+	{"NAME", "name", NULL, 20},     {"SCOPES", "scopes", NULL, 0},
 };
 
 static const struct admin_noun noun = {

@@ -92,7 +92,8 @@ static void print_grants(const json_t *grants)
 	json_t *grant;
 
 	(void)printf("%-16s%-14s%-14s%s\n", "WHAT", "REQUESTED", "GRANTED", "RULE");
-	json_object_foreach(limits, name, grant) print_grant(name, grant);
+	json_object_foreach (limits, name, grant)
+		print_grant(name, grant);
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		print_grant(words[i], json_object_get(grants, words[i]));
 }

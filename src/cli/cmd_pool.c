@@ -11,17 +11,17 @@ struct pool_options {
 #define AT(member) offsetof(struct pool_options, member)
 
 static const struct admin_column columns[] = {
-	{"ID",       "id",       NULL, 18},
+	{"ID", "id", NULL, 18},
 	{"LANGUAGE", "language", NULL, 10},
-	{"MODE",     "mode",     NULL, 12},
-	{"ROOT",     "root",     NULL, 12},
-	{"READY",    "ready",    NULL, 7 },
-	{"MAKING",   "making",   NULL, 8 },
-	{"TARGET",   "target",   NULL, 8 },
-	{"FLOOR",    "floor",    NULL, 7 },
-	{"HITS",     "hits",     NULL, 9 },
-	{"MISSES",   "misses",   NULL, 9 },
-	{"FAILURES", "failures", NULL, 0 },
+	{"MODE", "mode", NULL, 12},
+	{"ROOT", "root", NULL, 12},
+	{"READY", "ready", NULL, 7},
+	{"MAKING", "making", NULL, 8},
+	{"TARGET", "target", NULL, 8},
+	{"FLOOR", "floor", NULL, 7},
+	{"HITS", "hits", NULL, 9},
+	{"MISSES", "misses", NULL, 9},
+	{"FAILURES", "failures", NULL, 0},
 };
 
 static const struct admin_noun noun = {

@@ -205,8 +205,7 @@ static void print_yaml(FILE *out, json_t *j)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach(j, key, value)
-	{
+	json_object_foreach (j, key, value) {
 		(void)fprintf(out, "%s: ", key);
 		print_json(out, value, JSON_COMPACT);
 		(void)fputc('\n', out);
@@ -424,19 +423,19 @@ static int run(const void *values, const struct args *args, struct error *err)
 
 /* clang-format off: a row is one option, however long its line. */
 static const struct option_row rows[] = {
-	{"event",        'e', OPTION_TEXT,   AT(event),        "JSON",    "what the handler is given; default: {}"},
-	{"event-file",   'f', OPTION_TEXT,   AT(event_file),   "FILE",    "the same from a file"                  },
-	{"context",      'c', OPTION_TEXT,   AT(context),      "JSON",    "fields of the handler's context"       },
-	{"context-file", 0,   OPTION_TEXT,   AT(context_file), "FILE",    "the same from a file"                  },
-	{"timeout",      't', OPTION_NUMBER, AT(timeout_s),    "SECONDS", "time limit; default: 300"              },
-	{"verbose",      'v', OPTION_FLAG,   AT(verbose),      NULL,      "tell more"                             },
-	{"quiet",        'q', OPTION_FLAG,   AT(quiet),        NULL,      "no line before the output"             },
-	{"profile",      'p', OPTION_FLAG,   AT(profile),      NULL,      "tell times and memory"                 },
-	{"output",       'o', OPTION_TEXT,   AT(output),       "FILE",    "write the result there"                },
-	{"format",       0,   OPTION_TEXT,   AT(format),       "FORMAT",  "pretty, json or yaml"                  },
-	{"log-level",    0,   OPTION_TEXT,   AT(log_level),    "LEVEL",
-         "DEBUG, INFO, WARNING or ERROR; taken for older scripts' sake"                                           },
-	{"version",      0,   OPTION_FLAG,   AT(version),      NULL,      "print the version of this command line"},
+	{"event", 'e', OPTION_TEXT, AT(event), "JSON", "what the handler is given; default: {}"},
+	{"event-file", 'f', OPTION_TEXT, AT(event_file), "FILE", "the same from a file"},
+	{"context", 'c', OPTION_TEXT, AT(context), "JSON", "fields of the handler's context"},
+	{"context-file", 0, OPTION_TEXT, AT(context_file), "FILE", "the same from a file"},
+	{"timeout", 't', OPTION_NUMBER, AT(timeout_s), "SECONDS", "time limit; default: 300"},
+	{"verbose", 'v', OPTION_FLAG, AT(verbose), NULL, "tell more"},
+	{"quiet", 'q', OPTION_FLAG, AT(quiet), NULL, "no line before the output"},
+	{"profile", 'p', OPTION_FLAG, AT(profile), NULL, "tell times and memory"},
+	{"output", 'o', OPTION_TEXT, AT(output), "FILE", "write the result there"},
+	{"format", 0, OPTION_TEXT, AT(format), "FORMAT", "pretty, json or yaml"},
+	{"log-level", 0, OPTION_TEXT, AT(log_level), "LEVEL",
+         "DEBUG, INFO, WARNING or ERROR; taken for older scripts' sake"},
+	{"version", 0, OPTION_FLAG, AT(version), NULL, "print the version of this command line"},
 	ENDPOINT_ROWS(AT(at)),
 };
 /* clang-format on */

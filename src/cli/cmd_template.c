@@ -21,25 +21,25 @@ struct template_options {
 #define AT(member) offsetof(struct template_options, member)
 
 static const struct admin_field fields[] = {
-	{"name",        ADMIN_TEXT,    AT(name),           "name",            NULL               },
-	{"description", ADMIN_TEXT,    AT(description),    "description",     NULL               },
-	{"image",       ADMIN_TEXT,    AT(image),          "image",           NULL               },
-	{"language",    ADMIN_TEXT,    AT(language),       "language",        NULL               },
-	{"package",     ADMIN_LIST,    AT(packages),       "packages",        NULL               },
-	{"preload",     ADMIN_LIST,    AT(preload),        "preload",         NULL               },
-	{"env",         ADMIN_ENV,     AT(env),            "env_vars",        NULL               },
-	{"memory",      ADMIN_NUMBER,  AT(memory_bytes),   "memory",          "default_resources"},
-	{"disk",        ADMIN_NUMBER,  AT(disk_bytes),     "disk",            "default_resources"},
-	{"cpu",         ADMIN_CORES,   AT(cpu_millicores), "cpu",             "default_resources"},
-	{"processes",   ADMIN_NUMBER,  AT(processes),      "max_processes",   "default_resources"},
-	{"timeout",     ADMIN_SECONDS, AT(timeout_us),     "default_timeout", NULL               },
+	{"name", ADMIN_TEXT, AT(name), "name", NULL},
+	{"description", ADMIN_TEXT, AT(description), "description", NULL},
+	{"image", ADMIN_TEXT, AT(image), "image", NULL},
+	{"language", ADMIN_TEXT, AT(language), "language", NULL},
+	{"package", ADMIN_LIST, AT(packages), "packages", NULL},
+	{"preload", ADMIN_LIST, AT(preload), "preload", NULL},
+	{"env", ADMIN_ENV, AT(env), "env_vars", NULL},
+	{"memory", ADMIN_NUMBER, AT(memory_bytes), "memory", "default_resources"},
+	{"disk", ADMIN_NUMBER, AT(disk_bytes), "disk", "default_resources"},
+	{"cpu", ADMIN_CORES, AT(cpu_millicores), "cpu", "default_resources"},
+	{"processes", ADMIN_NUMBER, AT(processes), "max_processes", "default_resources"},
+	{"timeout", ADMIN_SECONDS, AT(timeout_us), "default_timeout", NULL},
 };
 
 static const struct admin_column columns[] = {
-	{"ID",        "id",        NULL, 24},
-	{"ROOT",      "root",      NULL, 12},
+	{"ID", "id", NULL, 24},
+	{"ROOT", "root", NULL, 12},
 	{"LANGUAGES", "languages", NULL, 20},
-	{"WHY NOT",   "reason",    NULL, 0 },
+	{"WHY NOT", "reason", NULL, 0},
 };
 
 static const struct admin_noun noun = {
@@ -95,21 +95,21 @@ static const struct {
 	const char *name, *key;
 	bool is_limit;
 } lines[] = {
-	{"id",          "id",              false},
-	{"name",        "name",            false},
-	{"description", "description",     false},
-	{"image",       "image",           false},
-	{"root",        "root",            false},
-	{"language",    "language",        false},
-	{"reason",      "reason",          false},
-	{"languages",   "languages",       false},
-	{"packages",    "packages",        false},
-	{"preload",     "preload",         false},
-	{"memory",      "memory",          true },
-	{"cpu",         "cpu",             true },
-	{"disk",        "disk",            true },
-	{"processes",   "max_processes",   true },
-	{"timeout",     "default_timeout", false}, /* seconds */
+	{"id", "id", false},
+	{"name", "name", false},
+	{"description", "description", false},
+	{"image", "image", false},
+	{"root", "root", false},
+	{"language", "language", false},
+	{"reason", "reason", false},
+	{"languages", "languages", false},
+	{"packages", "packages", false},
+	{"preload", "preload", false},
+	{"memory", "memory", true},
+	{"cpu", "cpu", true},
+	{"disk", "disk", true},
+	{"processes", "max_processes", true},
+	{"timeout", "default_timeout", false}, /* seconds */
 };
 
 static int run_show(const void *values, const struct args *args, struct error *err)

@@ -202,13 +202,13 @@ static int run_import(const void *values, const struct args *args, struct error 
 }
 
 static const struct admin_column columns[] = {
-	{"ID",       "id",             NULL, 24},
-	{"STATE",    "state",          NULL, 12},
+	{"ID", "id", NULL, 24},
+	{"STATE", "state", NULL, 12},
 	{"RECEIVED", "received_bytes", NULL, 16},
-	{"TOTAL",    "total_bytes",    NULL, 16},
-	{"LAYER",    "layer",          NULL, 8 },
-	{"LAYERS",   "layers",         NULL, 8 },
-	{"UNPACKED", "unpacked_bytes", NULL, 0 },
+	{"TOTAL", "total_bytes", NULL, 16},
+	{"LAYER", "layer", NULL, 8},
+	{"LAYERS", "layers", NULL, 8},
+	{"UNPACKED", "unpacked_bytes", NULL, 0},
 };
 
 static const struct admin_noun noun = {

@@ -15,24 +15,24 @@ struct tenant_options {
 
 #define FIRST_QUOTA 1
 static const struct admin_field fields[] = {
-	{"policy",     ADMIN_TEXT,  AT(policy),     "policy",              NULL    },
-	{"sessions",   ADMIN_QUOTA, AT(sessions),   "sessions",            "quotas"},
-	{"executions", ADMIN_QUOTA, AT(executions), "executions",          "quotas"},
-	{"queued",     ADMIN_QUOTA, AT(queued),     "queued",              "quotas"},
-	{"memory",     ADMIN_QUOTA, AT(memory),     "memory",              "quotas"},
-	{"rate",       ADMIN_QUOTA, AT(rate),       "requests_per_second", "quotas"},
-	{"burst",      ADMIN_QUOTA, AT(burst),      "burst",               "quotas"},
-	{"templates",  ADMIN_QUOTA, AT(templates),  "templates",           "quotas"},
-	{"images",     ADMIN_QUOTA, AT(images),     "images",              "quotas"},
+	{"policy", ADMIN_TEXT, AT(policy), "policy", NULL},
+	{"sessions", ADMIN_QUOTA, AT(sessions), "sessions", "quotas"},
+	{"executions", ADMIN_QUOTA, AT(executions), "executions", "quotas"},
+	{"queued", ADMIN_QUOTA, AT(queued), "queued", "quotas"},
+	{"memory", ADMIN_QUOTA, AT(memory), "memory", "quotas"},
+	{"rate", ADMIN_QUOTA, AT(rate), "requests_per_second", "quotas"},
+	{"burst", ADMIN_QUOTA, AT(burst), "burst", "quotas"},
+	{"templates", ADMIN_QUOTA, AT(templates), "templates", "quotas"},
+	{"images", ADMIN_QUOTA, AT(images), "images", "quotas"},
 };
 
 static const struct admin_column columns[] = {
-	{"NAME",       "name",       NULL,    24},
-	{"POLICY",     "policy",     NULL,    16},
-	{"SESSIONS",   "sessions",   "usage", 10},
+	{"NAME", "name", NULL, 24},
+	{"POLICY", "policy", NULL, 16},
+	{"SESSIONS", "sessions", "usage", 10},
 	{"EXECUTIONS", "executions", "usage", 12},
-	{"QUEUED",     "queued",     "usage", 8 },
-	{"MEMORY",     "memory",     "usage", 0 },
+	{"QUEUED", "queued", "usage", 8},
+	{"MEMORY", "memory", "usage", 0},
 };
 
 static const struct admin_noun noun = {

@@ -33,7 +33,7 @@ int interrupt_taken(int fd)
 static int wait_for(int fd, int other, short events)
 {
 	struct pollfd ready[] = {
-		{.fd = fd,    .events = POLLIN},
+		{.fd = fd, .events = POLLIN},
 		{.fd = other, .events = events},
 	};
 

@@ -29,7 +29,7 @@ struct knock {
 static const struct knock knocks[] = {
 	{SIGTERM, 5000},
 	{SIGTERM, 2000},
-	{SIGKILL, -1  },
+	{SIGKILL, -1},
 };
 
 /* Settings reach the daemon by MILLIBOX_*; the rest of it needs no more than this. */
@@ -137,7 +137,7 @@ static int detach(const struct keeper_job *job)
 static void wait_for_either(int link, int pidfd)
 {
 	struct pollfd ready[] = {
-		{.fd = link,  .events = POLLIN},
+		{.fd = link, .events = POLLIN},
 		{.fd = pidfd, .events = POLLIN},
 	};
 

@@ -14,20 +14,16 @@ struct rule {
 };
 
 static const struct rule extensions[] = {
-	{"py",   "python"},
-	{"pyw",  "python"},
-	{"sh",   "shell" },
-	{"bash", "shell" },
+	{"py", "python"},
+	{"pyw", "python"},
+	{"sh", "shell"},
+	{"bash", "shell"},
 };
 
 /* Names of interpreters, without a version at their end. */
 static const struct rule interpreters[] = {
-	{"python", "python"},
-        {"pypy",   "python"},
-        {"sh",     "shell" },
-	{"bash",   "shell" },
-        {"dash",   "shell" },
-        {"ash",    "shell" },
+	{"python", "python"}, {"pypy", "python"}, {"sh", "shell"},
+	{"bash", "shell"},    {"dash", "shell"},  {"ash", "shell"},
 };
 
 struct slice {

@@ -16,10 +16,10 @@ struct number_kind {
 };
 
 static const struct number_kind number_kinds[OPTION_KIND_COUNT] = {
-	[OPTION_SIZE] = {parse_size,     "a size such as 512Mi or 1Gi"             },
-	[OPTION_CPU] = {parse_cpu,      "a number of cores such as 1, 0.5 or 500m"},
-	[OPTION_DURATION] = {parse_duration, "a time such as 30, 1.5, 500ms or 5m"     },
-	[OPTION_NUMBER] = {parse_u64,      "a whole number"                          },
+	[OPTION_SIZE] = {parse_size, "a size such as 512Mi or 1Gi"},
+	[OPTION_CPU] = {parse_cpu, "a number of cores such as 1, 0.5 or 500m"},
+	[OPTION_DURATION] = {parse_duration, "a time such as 30, 1.5, 500ms or 5m"},
+	[OPTION_NUMBER] = {parse_u64, "a whole number"},
 };
 
 struct parser {

@@ -100,8 +100,8 @@ static int wait_until_ready(struct own_daemon *d, int watch, int interrupt_fd, s
 {
 	uint64_t deadline = clock_us() + READY_TIMEOUT_US;
 	struct pollfd ready[] = {
-		{.fd = watch,        .events = POLLIN},
-		{.fd = d->link,      .events = POLLIN},
+		{.fd = watch, .events = POLLIN},
+		{.fd = d->link, .events = POLLIN},
 		{.fd = interrupt_fd, .events = POLLIN},
 	};
 

@@ -74,18 +74,18 @@ static const struct {
 	const char *field; /* a path that begins with it is meant too */
 	const char *name;
 } names[] = {
-	{"language",                "--language"             },
-	{"code",		    "the program"            },
-	{"stdin",		   "--stdin"                },
-	{"args",		    "the program's arguments"},
-	{"files",		   "--file"                 },
-	{"env_vars",                "--env"                  },
-	{"timeout",                 "--timeout"              },
-	{"resources.memory",        "--memory"               },
-	{"resources.cpu",           "--cpu"                  },
-	{"resources.disk",          "--disk"                 },
-	{"resources.max_processes", "--processes"            },
-	{"resources.max_output",    "--max-output"           },
+	{"language", "--language"},
+	{"code", "the program"},
+	{"stdin", "--stdin"},
+	{"args", "the program's arguments"},
+	{"files", "--file"},
+	{"env_vars", "--env"},
+	{"timeout", "--timeout"},
+	{"resources.memory", "--memory"},
+	{"resources.cpu", "--cpu"},
+	{"resources.disk", "--disk"},
+	{"resources.max_processes", "--processes"},
+	{"resources.max_output", "--max-output"},
 };
 
 /* Remedies of the API that speak of its fields and headers, for somebody who sees neither. */
@@ -93,11 +93,11 @@ static const struct {
 	enum error_code code;
 	const char *remedy;
 } remedies[] = {
-	{ERR_TOO_LARGE,       "send a shorter program, or smaller files"                     },
-	{ERR_BUSY,            "try again in a moment"                                        },
-	{ERR_DENIED,          "ask for what the policy allows"                               },
-	{ERR_UNAUTHENTICATED, "set MILLIBOX_API_KEY or MILLIBOX_API_KEY_FILE"                },
-	{ERR_NO_SCOPE,        "use a key that has it, or the daemon's Unix socket (--socket)"},
+	{ERR_TOO_LARGE, "send a shorter program, or smaller files"},
+	{ERR_BUSY, "try again in a moment"},
+	{ERR_DENIED, "ask for what the policy allows"},
+	{ERR_UNAUTHENTICATED, "set MILLIBOX_API_KEY or MILLIBOX_API_KEY_FILE"},
+	{ERR_NO_SCOPE, "use a key that has it, or the daemon's Unix socket (--socket)"},
 };
 
 /* A value that is wrong is told like one that the command line itself refuses. */

@@ -15,18 +15,18 @@ struct words {
 };
 
 static const struct words limits[] = {
-	{"time",      "the program reached its time limit and was ended (--timeout)"},
-	{"cpu",       "the program used up its processor time and was ended (--cpu)"},
-	{"memory",    "the program reached its memory limit (--memory)"             },
-	{"processes", "the program reached its limit of processes (--processes)"    },
-	{"output",    "the program's output was cut at its limit (--max-output)"    },
-	{"disk",      "the program ran out of disk space (--disk)"                  },
+	{"time", "the program reached its time limit and was ended (--timeout)"},
+	{"cpu", "the program used up its processor time and was ended (--cpu)"},
+	{"memory", "the program reached its memory limit (--memory)"},
+	{"processes", "the program reached its limit of processes (--processes)"},
+	{"output", "the program's output was cut at its limit (--max-output)"},
+	{"disk", "the program ran out of disk space (--disk)"},
 };
 
 /* Ends that are not the program's own. */
 static const struct words ends[] = {
-	{"crashed",   "the box was lost before the program ended"},
-	{"cancelled", "the execution was cancelled"              },
+	{"crashed", "the box was lost before the program ended"},
+	{"cancelled", "the execution was cancelled"},
 };
 
 static const char *member(const json_t *result, const char *key)
@@ -73,8 +73,7 @@ static void explain_met(const json_t *result)
 	const json_t *denial;
 	size_t i;
 
-	json_array_foreach(json_object_get(result, "denials"), i, denial)
-	{
+	json_array_foreach (json_object_get(result, "denials"), i, denial) {
 		const char *text = find_text(limits, ARRAY_SIZE(limits), member(denial, "what"));
 
 		if (text && str_equal(member(denial, "kind"), "limit"))

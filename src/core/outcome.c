@@ -100,12 +100,12 @@ static const struct limit_rule {
 	uint64_t (*hits)(const struct outcome_evidence *e);
 	bool on_success; /* says something about a program that succeeded, too */
 } rules[] = {
-	{EXEC_LIMIT_TIME,      "deadline", time_hits,      false},
-	{EXEC_LIMIT_MEMORY,    "memory",   memory_hits,    false},
-	{EXEC_LIMIT_CPU,       "rlimit",   cpu_hits,       false},
-	{EXEC_LIMIT_PROCESSES, "pids",     processes_hits, false},
-	{EXEC_LIMIT_DISK,      "tmpfs",    disk_hits,      false},
-	{EXEC_LIMIT_OUTPUT,    "output",   output_hits,    true },
+	{EXEC_LIMIT_TIME, "deadline", time_hits, false},
+	{EXEC_LIMIT_MEMORY, "memory", memory_hits, false},
+	{EXEC_LIMIT_CPU, "rlimit", cpu_hits, false},
+	{EXEC_LIMIT_PROCESSES, "pids", processes_hits, false},
+	{EXEC_LIMIT_DISK, "tmpfs", disk_hits, false},
+	{EXEC_LIMIT_OUTPUT, "output", output_hits, true},
 };
 
 /* So many places in denials[] are kept free for limits: a flood of refused calls hides none. */

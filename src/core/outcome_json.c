@@ -151,8 +151,7 @@ static void read_denials(const json_t *list, struct outcome *o)
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(list, i, item)
-	{
+	json_array_foreach (list, i, item) {
 		struct denial *d = &o->denials[o->denials_count];
 		const char *what = json_string_value(json_object_get(item, "what"));
 

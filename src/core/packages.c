@@ -148,12 +148,8 @@ static bool fits_one(const char *version, const char *wanted, size_t len)
 		const char *word;
 		bool less, equal, greater;
 	} rows[] = {
-		{"==", false, true,  false},
-                {">=", false, true,  true },
-                {"<=", true,  true,  false},
-		{"!=", true,  false, true },
-                {">",  false, false, true },
-                {"<",  true,  false, false},
+		{"==", false, true, false}, {">=", false, true, true}, {"<=", true, true, false},
+		{"!=", true, false, true},  {">", false, false, true}, {"<", true, false, false},
 	};
 	char text[PACKAGE_VERSION_MAX + 1];
 	size_t row = 0, skip;

@@ -66,12 +66,10 @@ static const struct companion agent = {
 static const struct companion zygote = {
 	MILLIBOX_LIBEXECDIR "/millibox-zygote.so", "", {"millibox-zygote.so"}};
 static const struct companion runners = {
-	MILLIBOX_RUNNERSDIR, "/shell/manifest.yaml", {"runners", "../runners"}
-};
+	MILLIBOX_RUNNERSDIR, "/shell/manifest.yaml", {"runners", "../runners"}};
 
 static const struct companion policies = {
-	MILLIBOX_POLICIESDIR, "/default.yaml", {"policies", "../data/policies"}
-};
+	MILLIBOX_POLICIESDIR, "/default.yaml", {"policies", "../data/policies"}};
 
 /* Nobody but us and root could have put it there, or change it: a build directory may be in /tmp.
  */
@@ -145,14 +143,14 @@ static const struct place {
 	char *(*value)(const struct places_who *who);
 	const char *hint;
 } table[] = {
-	{"socket",      socket_path,  "millibox.sock where runtime_dir is by default"},
-	{"state_dir",   state_dir,    ROOT_STATE ", or ~/.local/state/millibox"      },
-	{"runtime_dir", runtime_dir,  ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"  },
-	{"engine_path", engine_path,  "beside the daemon, or as installed"           },
-	{"agent_path",  agent_path,   "beside the daemon, or as installed"           },
-	{"zygote_path", zygote_path,  "beside the daemon, or as installed"           },
-	{"runners_dir", runners_dir,  "beside the daemon, or as installed"           },
-	{"policy.dir",  policies_dir, "beside the daemon, or as installed"           },
+	{"socket", socket_path, "millibox.sock where runtime_dir is by default"},
+	{"state_dir", state_dir, ROOT_STATE ", or ~/.local/state/millibox"},
+	{"runtime_dir", runtime_dir, ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"},
+	{"engine_path", engine_path, "beside the daemon, or as installed"},
+	{"agent_path", agent_path, "beside the daemon, or as installed"},
+	{"zygote_path", zygote_path, "beside the daemon, or as installed"},
+	{"runners_dir", runners_dir, "beside the daemon, or as installed"},
+	{"policy.dir", policies_dir, "beside the daemon, or as installed"},
 };
 
 char *places_value(const struct places_who *who, const char *key)

@@ -184,9 +184,9 @@ int policy_allow_extras(struct policy_deciding *in)
 			const char *path, *what;
 			bool can;
 		} extras[] = {
-			{&p->mounts,      "mounts",      "folders of the host",  caps->can_mount},
-			{&p->mcp_servers, "mcp.servers", "tools of MCP servers", caps->has_mcp  },
-			{&p->mcp_tools,   "mcp.tools",   "tools of MCP servers", caps->has_mcp  },
+			{&p->mounts, "mounts", "folders of the host", caps->can_mount},
+			{&p->mcp_servers, "mcp.servers", "tools of MCP servers", caps->has_mcp},
+			{&p->mcp_tools, "mcp.tools", "tools of MCP servers", caps->has_mcp},
 		};
 
 		for (size_t j = 0; j < ARRAY_SIZE(extras); j++) {

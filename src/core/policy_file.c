@@ -210,12 +210,12 @@ static const struct {
 	void (*print)(uint64_t value, char *ret_text, size_t size);
 	const char *what;
 } types[] = {
-	[KEY_UINT] = {parse_u64,      print_uint,     "a whole number"                       },
-	[KEY_SIZE] = {parse_size,     format_size,    "a size like 512Mi"                    },
-	[KEY_DURATION] = {parse_duration, print_duration, "a time like 30s, 5m or 1h"            },
-	[KEY_CPU] = {parse_cpu,      format_cpu,     "a number of cores like 1, 0.5 or 500m"},
-	[KEY_WORD] = {NULL,           NULL,           ""				     },
-	[KEY_LIST] = {NULL,           NULL,           ""				     },
+	[KEY_UINT] = {parse_u64, print_uint, "a whole number"},
+	[KEY_SIZE] = {parse_size, format_size, "a size like 512Mi"},
+	[KEY_DURATION] = {parse_duration, print_duration, "a time like 30s, 5m or 1h"},
+	[KEY_CPU] = {parse_cpu, format_cpu, "a number of cores like 1, 0.5 or 500m"},
+	[KEY_WORD] = {NULL, NULL, ""},
+	[KEY_LIST] = {NULL, NULL, ""},
 };
 static_assert(ARRAY_SIZE(types) == KEY_TYPE_COUNT, "every type has a row");
 
@@ -371,9 +371,9 @@ static const struct {
 	int (*read)(const struct reading *in, char **ret_text);
 	size_t offset;
 } texts[] = {
-	{"name",        read_name, AT(name)       },
+	{"name", read_name, AT(name)},
 	{"description", read_text, AT(description)},
-	{"extends",     read_name, AT(extends)    },
+	{"extends", read_name, AT(extends)},
 };
 
 static int find_text(const char *path)

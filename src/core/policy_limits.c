@@ -81,24 +81,18 @@ static struct bound fallback_of(const struct policy_deciding *in, const struct l
 			return (struct bound){n->value,
 			                      policy_rule_of(&n->by, names[l->id].fallback)};
 	}
-	return (struct bound){
-		l->fallback, {.by = POLICY_BY_SETTING, .path = names[l->id].setting}
-        };
+	return (struct bound){l->fallback, {.by = POLICY_BY_SETTING, .path = names[l->id].setting}};
 }
 
 /* The smallest of all maxima. */
 static struct bound max_of(const struct policy_deciding *in, const struct limit *l)
 {
-	struct bound least = {
-		l->max, {.by = POLICY_BY_SETTING, .path = names[l->id].setting_max}
-        };
+	struct bound least = {l->max, {.by = POLICY_BY_SETTING, .path = names[l->id].setting_max}};
 	uint64_t cores = in->rules->cores * 1000ULL;
 
 	/* Of the settings' maxima only that of cpu may be 0: as many as there are. */
 	if (l->id == POLICY_CPU && (l->max == 0 || l->max > cores))
-		least = (struct bound){
-			cores, {.by = POLICY_BY_DRIVER, .path = "cores"}
-                };
+		least = (struct bound){cores, {.by = POLICY_BY_DRIVER, .path = "cores"}};
 	for (size_t i = 0; i < in->policies_count; i++) {
 		const struct policy_number *n = &in->policies[i]->limits[l->id].max;
 
@@ -138,9 +132,7 @@ static int decide_limit(struct policy_deciding *in, const struct limit *l)
 {
 	struct policy_grant *grant = &in->d.grants[l->id];
 	const struct bound max = max_of(in, l);
-	struct bound value = {
-		l->asked, {.by = POLICY_BY_REQUEST, .path = names[l->id].field}
-        };
+	struct bound value = {l->asked, {.by = POLICY_BY_REQUEST, .path = names[l->id].field}};
 
 	if (l->asked != 0 && l->asked < names[l->id].min)
 		return refuse_small(in, l);
@@ -228,9 +220,9 @@ static int decide_spans(struct policy_deciding *in)
 	struct policy_grant *idle = &in->d.grants[POLICY_IDLE];
 	const struct policy_grant *life = &in->d.grants[POLICY_LIFETIME];
 	const struct limit limits[] = {
-		{POLICY_IDLE,     in->session->idle_timeout_us, c->session_idle_us,
+		{POLICY_IDLE, in->session->idle_timeout_us, c->session_idle_us,
 	         c->session_lifetime_us},
-		{POLICY_LIFETIME, in->session->lifetime_us,     c->session_lifetime_us,
+		{POLICY_LIFETIME, in->session->lifetime_us, c->session_lifetime_us,
 	         c->session_lifetime_us},
 	};
 
@@ -265,12 +257,12 @@ int policy_decide_limits(struct policy_deciding *in)
 	const struct config *c = in->rules->config;
 	const struct exec_request *r = in->request;
 	const struct limit limits[] = {
-		{POLICY_TIMEOUT,   r->timeout_us,       c->timeout_us,     c->timeout_max_us    },
-		{POLICY_MEMORY,    r->memory_bytes,     c->memory_bytes,   c->memory_max_bytes  },
-		{POLICY_DISK,      r->disk_bytes,       c->disk_bytes,     c->disk_max_bytes    },
-		{POLICY_CPU,       r->cpu_millicores,   c->cpu_millicores, c->cpu_max_millicores},
-		{POLICY_PROCESSES, r->max_processes,    c->processes,      c->processes_max     },
-		{POLICY_OUTPUT,    r->max_output_bytes, c->output_bytes,   c->output_max_bytes  },
+		{POLICY_TIMEOUT, r->timeout_us, c->timeout_us, c->timeout_max_us},
+		{POLICY_MEMORY, r->memory_bytes, c->memory_bytes, c->memory_max_bytes},
+		{POLICY_DISK, r->disk_bytes, c->disk_bytes, c->disk_max_bytes},
+		{POLICY_CPU, r->cpu_millicores, c->cpu_millicores, c->cpu_max_millicores},
+		{POLICY_PROCESSES, r->max_processes, c->processes, c->processes_max},
+		{POLICY_OUTPUT, r->max_output_bytes, c->output_bytes, c->output_max_bytes},
 	};
 	struct policy_grant *g = in->d.grants;
 	struct box_limits *out = &in->d.spec.limits;

@@ -203,22 +203,22 @@ static const struct field {
 	int (*read)(const struct reading *in, void *field);
 	bool required;
 } fields[] = {
-	{"name",            AT(name),            read_name,    true },
-	{"aliases",         AT(aliases),         read_aliases, false},
-	{"title",           AT(title),           read_text,    true },
-	{"source",          AT(source),          read_source,  true },
-	{"command",         AT(command),         read_command, true },
-	{"env",             AT(env),             read_env,     false},
-	{"program",         AT(program),         read_program, true },
-	{"report",          AT(report),          read_bool,    false},
-	{"asks",            AT(asks),            read_bool,    false},
+	{"name", AT(name), read_name, true},
+	{"aliases", AT(aliases), read_aliases, false},
+	{"title", AT(title), read_text, true},
+	{"source", AT(source), read_source, true},
+	{"command", AT(command), read_command, true},
+	{"env", AT(env), read_env, false},
+	{"program", AT(program), read_program, true},
+	{"report", AT(report), read_bool, false},
+	{"asks", AT(asks), read_bool, false},
 	{"session_command", AT(session_command), read_command, false},
 	{"prepare_command", AT(prepare_command), read_command, false},
-	{"places",          AT(places),          read_places,  false},
-	{"preload",         AT(preload),         read_bool,    false},
+	{"places", AT(places), read_places, false},
+	{"preload", AT(preload), read_bool, false},
 	{"minimal_command", AT(minimal_command), read_command, false},
-	{"zygote",          AT(zygote),          read_source,  false},
-	{"session_zygote",  AT(session_zygote),  read_source,  false},
+	{"zygote", AT(zygote), read_source, false},
+	{"session_zygote", AT(session_zygote), read_source, false},
 };
 
 static int read_field(const struct reading *in, struct runner *r)

@@ -215,15 +215,15 @@ static const struct {
 	struct db_job *(*begin)(struct store_cleaner *c, struct error *err);
 	forget_fn *forget;
 } steps[] = {
-	[STEP_DEPARTED_EXECUTIONS] = {remove_departed,          forget_execution},
-	[STEP_DEPARTED_SESSIONS] = {remove_departed_sessions, forget_session  },
-	[STEP_DEPARTED_TENANTS] = {remove_departed_tenants,  forget_tenant   },
-	[STEP_DELETED_EXECUTIONS] = {remove_deleted,           forget_execution},
-	[STEP_DELETED_SESSIONS] = {remove_deleted_sessions,  forget_session  },
-	[STEP_OLD_EXECUTIONS] = {remove_old,               forget_execution},
-	[STEP_MANY_EXECUTIONS] = {look_at_count,            forget_execution},
-	[STEP_LARGE_EXECUTIONS] = {look_at_bytes,            forget_execution},
-	[STEP_OLD_SESSIONS] = {remove_old_sessions,      forget_session  },
+	[STEP_DEPARTED_EXECUTIONS] = {remove_departed, forget_execution},
+	[STEP_DEPARTED_SESSIONS] = {remove_departed_sessions, forget_session},
+	[STEP_DEPARTED_TENANTS] = {remove_departed_tenants, forget_tenant},
+	[STEP_DELETED_EXECUTIONS] = {remove_deleted, forget_execution},
+	[STEP_DELETED_SESSIONS] = {remove_deleted_sessions, forget_session},
+	[STEP_OLD_EXECUTIONS] = {remove_old, forget_execution},
+	[STEP_MANY_EXECUTIONS] = {look_at_count, forget_execution},
+	[STEP_LARGE_EXECUTIONS] = {look_at_bytes, forget_execution},
+	[STEP_OLD_SESSIONS] = {remove_old_sessions, forget_session},
 };
 static_assert(ARRAY_SIZE(steps) == STEP_COUNT, "every step has its row");
 

@@ -63,8 +63,7 @@ void store_file_read(const char *column, struct artifacts *ret_files)
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(list, i, item)
-	{
+	json_array_foreach (list, i, item) {
 		const char *path = json_string_value(json_array_get(item, 0));
 		struct artifact *file = path ? artifacts_add(ret_files, path) : NULL;
 

@@ -140,15 +140,15 @@ int store_identity_delete_tenant(struct store *store, const struct tenant *t,
 {
 	const struct db_value name[] = {DB_TEXT(t->name)};
 	const struct db_statement steps[] = {
-		{"DELETE FROM api_keys WHERE tenant = ?1",            name, 1},
+		{"DELETE FROM api_keys WHERE tenant = ?1", name, 1},
 		{"DELETE FROM executions WHERE no IN (SELECT no FROM executions WHERE tenant = ?1"
 	         " LIMIT " DELETE_ROWS ")",
-	         name,						      1},
+	         name, 1},
 		{"DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE tenant = ?1"
 	         " LIMIT " DELETE_ROWS ")",
-	         name,						      1},
+	         name, 1},
 		{"INSERT OR IGNORE INTO departed (name) VALUES (?1)", name, 1},
-		{"DELETE FROM tenants WHERE name = ?1",               name, 1},
+		{"DELETE FROM tenants WHERE name = ?1", name, 1},
 	};
 	const struct db_statement look = {
 		"DELETE FROM departed WHERE name = ?1 AND NOT EXISTS (SELECT 1 FROM executions"

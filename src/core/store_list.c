@@ -148,12 +148,12 @@ struct store_list *store_list_sessions(struct session_service *sessions,
 	                                  DB_TEXT(query->status ? query->status : "")};
 	static const char *const pages[2][2] = {
 		{SESSIONS OF_TENANT NEWEST, SESSIONS OF_TENANT S_FAR},
-		{SESSIONS IN_STATE NEWEST,  SESSIONS IN_STATE S_FAR },
+		{SESSIONS IN_STATE NEWEST, SESSIONS IN_STATE S_FAR},
 	};
 	bool far = query->offset > NEAR;
 	const struct db_statement both[2] = {
-		{"SELECT sum(count) FROM " S_COUNTS, values, 4                           },
-		{pages[query->status != NULL][far],  values, query->status || far ? 4 : 3},
+		{"SELECT sum(count) FROM " S_COUNTS, values, 4},
+		{pages[query->status != NULL][far], values, query->status || far ? 4 : 3},
 	};
 	struct store_list *list = NEW(struct store_list);
 
@@ -184,13 +184,13 @@ struct store_list *store_list_executions(struct executions *executions,
 		DB_INT(query->session_ms), DB_INT(query->limit),
 		DB_INT(query->offset),     DB_TEXT(query->status ? query->status : "")};
 	static const char *const pages[2][2] = {
-		{EXECUTIONS OF_SESSION LATEST,  EXECUTIONS OF_SESSION E_FAR },
+		{EXECUTIONS OF_SESSION LATEST, EXECUTIONS OF_SESSION E_FAR},
 		{EXECUTIONS WITH_STATUS LATEST, EXECUTIONS WITH_STATUS E_FAR},
 	};
 	bool far = query->offset > NEAR;
 	const struct db_statement both[2] = {
-		{"SELECT sum(count) FROM " E_COUNTS, values, 6                           },
-		{pages[query->status != NULL][far],  values, query->status || far ? 6 : 5},
+		{"SELECT sum(count) FROM " E_COUNTS, values, 6},
+		{pages[query->status != NULL][far], values, query->status || far ? 6 : 5},
 	};
 	struct store_list *list = NEW(struct store_list);
 

@@ -24,21 +24,21 @@ static const struct field {
 		NUMBER
 	} kind;
 } fields[] = {
-	{"name",             AT(name),             TEXT  },
-	{"description",      AT(description),      TEXT  },
-	{"image",            AT(image),            TEXT  },
-	{"base_image",       AT(base_image),       TEXT  },
-	{"runtime_type",     AT(runtime_type),     TEXT  },
-	{"language",         AT(language),         TEXT  },
-	{"security_context", AT(security_context), TEXT  },
-	{"packages",         AT(packages),         LIST  },
-	{"preload",          AT(preload),          LIST  },
-	{"env",              AT(env),              LIST  },
-	{"memory_bytes",     AT(memory_bytes),     NUMBER},
-	{"disk_bytes",       AT(disk_bytes),       NUMBER},
-	{"cpu_millicores",   AT(cpu_millicores),   NUMBER},
-	{"max_processes",    AT(max_processes),    NUMBER},
-	{"timeout_us",       AT(timeout_us),       NUMBER},
+	{"name", AT(name), TEXT},
+	{"description", AT(description), TEXT},
+	{"image", AT(image), TEXT},
+	{"base_image", AT(base_image), TEXT},
+	{"runtime_type", AT(runtime_type), TEXT},
+	{"language", AT(language), TEXT},
+	{"security_context", AT(security_context), TEXT},
+	{"packages", AT(packages), LIST},
+	{"preload", AT(preload), LIST},
+	{"env", AT(env), LIST},
+	{"memory_bytes", AT(memory_bytes), NUMBER},
+	{"disk_bytes", AT(disk_bytes), NUMBER},
+	{"cpu_millicores", AT(cpu_millicores), NUMBER},
+	{"max_processes", AT(max_processes), NUMBER},
+	{"timeout_us", AT(timeout_us), NUMBER},
 };
 
 static void *at(const struct template_spec *spec, const struct field *f)

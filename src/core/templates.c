@@ -152,11 +152,11 @@ static int check_resources(const struct template_spec *spec, struct error *err)
 		const char *field, *least;
 		uint64_t value, min;
 	} limits[] = {
-		{"default_resources.memory",        "16Mi", spec->memory_bytes,   POLICY_MEMORY_MIN},
-		{"default_resources.disk",          "1Mi",  spec->disk_bytes,     POLICY_DISK_MIN  },
-		{"default_resources.cpu",           "0.01", spec->cpu_millicores, POLICY_CPU_MIN   },
-		{"default_resources.max_processes", "16",   spec->max_processes,
-	         POLICY_PROCESSES_MIN							      },
+		{"default_resources.memory", "16Mi", spec->memory_bytes, POLICY_MEMORY_MIN},
+		{"default_resources.disk", "1Mi", spec->disk_bytes, POLICY_DISK_MIN},
+		{"default_resources.cpu", "0.01", spec->cpu_millicores, POLICY_CPU_MIN},
+		{"default_resources.max_processes", "16", spec->max_processes,
+	         POLICY_PROCESSES_MIN},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)

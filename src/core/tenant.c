@@ -24,14 +24,14 @@ struct quota_row {
 #define AT(field) offsetof(struct config, field)
 
 static const struct quota_row rows[] = {
-	[QUOTA_SESSIONS] = {"sessions",            65536,             AT(quota_sessions)    },
-	[QUOTA_EXECUTIONS] = {"executions",          65536,             AT(quota_executions)  },
-	[QUOTA_QUEUED] = {"queued",              1000000,           AT(quota_queued)      },
-	[QUOTA_MEMORY] = {"memory",              UINT64_C(1) << 50, AT(quota_memory_bytes)},
-	[QUOTA_REQUESTS] = {"requests_per_second", 1000000,           AT(quota_requests)    },
-	[QUOTA_BURST] = {"burst",               1000000,           AT(quota_burst)       },
-	[QUOTA_TEMPLATES] = {"templates",           65536,             AT(quota_templates)   },
-	[QUOTA_IMAGES] = {"images",              UINT64_C(1) << 50, AT(quota_images_bytes)},
+	[QUOTA_SESSIONS] = {"sessions", 65536, AT(quota_sessions)},
+	[QUOTA_EXECUTIONS] = {"executions", 65536, AT(quota_executions)},
+	[QUOTA_QUEUED] = {"queued", 1000000, AT(quota_queued)},
+	[QUOTA_MEMORY] = {"memory", UINT64_C(1) << 50, AT(quota_memory_bytes)},
+	[QUOTA_REQUESTS] = {"requests_per_second", 1000000, AT(quota_requests)},
+	[QUOTA_BURST] = {"burst", 1000000, AT(quota_burst)},
+	[QUOTA_TEMPLATES] = {"templates", 65536, AT(quota_templates)},
+	[QUOTA_IMAGES] = {"images", UINT64_C(1) << 50, AT(quota_images_bytes)},
 };
 static_assert(ARRAY_SIZE(rows) == QUOTA_COUNT, "every quota has its row");
 

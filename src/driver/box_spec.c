@@ -21,15 +21,15 @@ static const struct {
 } ranges[] = {
 #define WIDE(name)   "limits." #name, offsetof(struct box_limits, name), true
 #define NARROW(name) "limits." #name, offsetof(struct box_limits, name), false
-	{WIDE(memory_bytes),       4 * MIB,  16 * TIB },
-	{WIDE(workspace_bytes),    64 * KIB, 16 * TIB },
-	{WIDE(tmp_bytes),          64 * KIB, 16 * TIB },
-	{WIDE(shm_bytes),          64 * KIB, 16 * TIB },
-	{NARROW(workspace_inodes), 16,       100000000},
-	{NARROW(tmp_inodes),       16,       100000000},
-	{NARROW(pids),             2,        4194304  },
-	{NARROW(cpu_millicores),   10,       1024000  },
-	{NARROW(nofile),           16,       1048576  },
+	{WIDE(memory_bytes), 4 * MIB, 16 * TIB},
+	{WIDE(workspace_bytes), 64 * KIB, 16 * TIB},
+	{WIDE(tmp_bytes), 64 * KIB, 16 * TIB},
+	{WIDE(shm_bytes), 64 * KIB, 16 * TIB},
+	{NARROW(workspace_inodes), 16, 100000000},
+	{NARROW(tmp_inodes), 16, 100000000},
+	{NARROW(pids), 2, 4194304},
+	{NARROW(cpu_millicores), 10, 1024000},
+	{NARROW(nofile), 16, 1048576},
 #undef WIDE
 #undef NARROW
 };

@@ -34,16 +34,16 @@ struct source {
 #define GROWS         (COUNTERS_FOR_BASELINE | COUNTERS_FOR_RESULT | COUNTERS_FOR_VIEW)
 
 static const struct source sources[] = {
-	{COUNTER(memory_peak_bytes), PEAK,  COUNTERS_MEMORY, "memory.peak",               NULL,         1   },
-	{COUNTER(memory_peak_bytes), PEAK,  COUNTERS_MEMORY, "memory.max_usage_in_bytes", NULL,         1   },
-	{COUNTER(memory_bytes),      VIEW,  COUNTERS_MEMORY, "memory.current",            NULL,         1   },
-	{COUNTER(memory_bytes),      VIEW,  COUNTERS_MEMORY, "memory.usage_in_bytes",     NULL,         1   },
-	{COUNTER(oom_kills),         GROWS, COUNTERS_MEMORY, "memory.events",             "oom_kill",   1   },
-	{COUNTER(oom_kills),         GROWS, COUNTERS_MEMORY, "memory.oom_control",        "oom_kill",   1   },
-	{COUNTER(cpu_us),            GROWS, COUNTERS_CPU,    "cpu.stat",                  "usage_usec", 1   },
-	{COUNTER(cpu_us),            GROWS, COUNTERS_CPU,    "cpuacct.usage",             NULL,         1000}, /* ns */
-	{COUNTER(pids_peak),         PEAK,  COUNTERS_PIDS,   "pids.peak",                 NULL,         1   },
-	{COUNTER(pids_denied),       GROWS, COUNTERS_PIDS,   "pids.events",               "max",        1   },
+	{COUNTER(memory_peak_bytes), PEAK, COUNTERS_MEMORY, "memory.peak", NULL, 1},
+	{COUNTER(memory_peak_bytes), PEAK, COUNTERS_MEMORY, "memory.max_usage_in_bytes", NULL, 1},
+	{COUNTER(memory_bytes), VIEW, COUNTERS_MEMORY, "memory.current", NULL, 1},
+	{COUNTER(memory_bytes), VIEW, COUNTERS_MEMORY, "memory.usage_in_bytes", NULL, 1},
+	{COUNTER(oom_kills), GROWS, COUNTERS_MEMORY, "memory.events", "oom_kill", 1},
+	{COUNTER(oom_kills), GROWS, COUNTERS_MEMORY, "memory.oom_control", "oom_kill", 1},
+	{COUNTER(cpu_us), GROWS, COUNTERS_CPU, "cpu.stat", "usage_usec", 1},
+	{COUNTER(cpu_us), GROWS, COUNTERS_CPU, "cpuacct.usage", NULL, 1000}, /* ns */
+	{COUNTER(pids_peak), PEAK, COUNTERS_PIDS, "pids.peak", NULL, 1},
+	{COUNTER(pids_denied), GROWS, COUNTERS_PIDS, "pids.events", "max", 1},
 };
 static_assert(ARRAY_SIZE(sources) == COUNTERS_ROWS, "every row has its file");
 

@@ -622,9 +622,7 @@ void fake_output(struct box *box, uint32_t exec_id, enum output_stream stream, c
 	while (len > 0) {
 		cleanup_buf struct buf b = BUF_INIT(FRAME_MAX_LEN);
 		uint32_t piece = len < FRAME_CHUNK ? (uint32_t)len : FRAME_CHUNK;
-		struct msg_output m = {
-			.stream = number, .data = {data, piece}
-                };
+		struct msg_output m = {.stream = number, .data = {data, piece}};
 
 		say(box, &b, msg_output_encode(&b, exec_id, &m));
 		data += piece;

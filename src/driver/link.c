@@ -182,9 +182,7 @@ static int encode_file(struct buf *b, uint32_t id, const struct exec_file *file)
 	for (size_t at = 0; r == 0 && at < file->len;) {
 		size_t left = file->len - at;
 		uint32_t len = left < FRAME_CHUNK ? (uint32_t)left : FRAME_CHUNK;
-		struct msg_put_data piece = {
-			.data = {(const char *)file->data + at, len}
-                };
+		struct msg_put_data piece = {.data = {(const char *)file->data + at, len}};
 
 		r = msg_put_data_encode(b, id, &piece);
 		at += len;

@@ -95,10 +95,10 @@ static const struct {
 	int (*take)(struct native_box *b, struct message *m, struct error *err);
 	bool has_fds;
 } replies[ENGINE_OP_COUNT] = {
-	[ENGINE_CREATED] = {take_created, true },
-	[ENGINE_FROZEN] = {take_frozen,  false},
-	[ENGINE_FAILED] = {take_failed,  false},
-	[ENGINE_GONE] = {take_gone,    false},
+	[ENGINE_CREATED] = {take_created, true},
+	[ENGINE_FROZEN] = {take_frozen, false},
+	[ENGINE_FAILED] = {take_failed, false},
+	[ENGINE_GONE] = {take_gone, false},
 };
 
 static int dispatch(struct native *n, struct message *m, struct error *err)

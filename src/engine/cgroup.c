@@ -30,8 +30,8 @@ static const struct {
 	const char *name;
 } controllers[] = {
 	{CGROUP_MEMORY, LAYER_CGROUP_MEMORY, "memory"},
-	{CGROUP_PIDS,   LAYER_CGROUP_PIDS,   "pids"  },
-	{CGROUP_CPU,    LAYER_CGROUP_CPU,    "cpu"   },
+	{CGROUP_PIDS, LAYER_CGROUP_PIDS, "pids"},
+	{CGROUP_CPU, LAYER_CGROUP_CPU, "cpu"},
 };
 
 static bool is_delegated(const char *path)

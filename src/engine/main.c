@@ -164,7 +164,7 @@ static int mode_serve(const struct options *options)
 {
 	struct host host = {
 		.instance = {.dir = -1, .lock = -1},
-		.custody = {.listener = -1        },
+		.custody = {.listener = -1},
 		.agent_exe = -1,
 		.zygote_lib = -1,
 	};

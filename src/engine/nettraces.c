@@ -18,16 +18,16 @@ static const struct {
 	bool optional;   /* not there without IPv6 */
 	bool first_line; /* what follows is about other namespaces too */
 } TRACES[] = {
-	{"/proc/thread-self/net/sockstat",      false, true },
-	{"/proc/thread-self/net/dev",           false, false},
-	{"/proc/thread-self/net/snmp",          false, false},
-	{"/proc/thread-self/net/netstat",       false, false},
-	{"/proc/thread-self/net/snmp6",         true,  false},
-	{"/proc/thread-self/net/ip6_flowlabel", true,  false},
-	{"/proc/thread-self/net/rt6_stats",     true,  false},
-	{"/proc/thread-self/net/ipv6_route",    true,  false},
-	{"/proc/thread-self/net/igmp",          true,  false},
-	{"/proc/thread-self/net/igmp6",         true,  false},
+	{"/proc/thread-self/net/sockstat", false, true},
+	{"/proc/thread-self/net/dev", false, false},
+	{"/proc/thread-self/net/snmp", false, false},
+	{"/proc/thread-self/net/netstat", false, false},
+	{"/proc/thread-self/net/snmp6", true, false},
+	{"/proc/thread-self/net/ip6_flowlabel", true, false},
+	{"/proc/thread-self/net/rt6_stats", true, false},
+	{"/proc/thread-self/net/ipv6_route", true, false},
+	{"/proc/thread-self/net/igmp", true, false},
+	{"/proc/thread-self/net/igmp6", true, false},
 };
 
 static_assert(ARRAY_SIZE(TRACES) == NETTRACES_FILES, "a descriptor for each");

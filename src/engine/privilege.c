@@ -78,8 +78,8 @@ static int enter_as_root(const struct options *options, struct privilege *ret_pr
 		const char *name;
 	} needed[] = {
 		{CAP_SYS_ADMIN, "CAP_SYS_ADMIN"},
-		{CAP_SETUID,    "CAP_SETUID"   },
-		{CAP_SETGID,    "CAP_SETGID"   },
+		{CAP_SETUID, "CAP_SETUID"},
+		{CAP_SETGID, "CAP_SETGID"},
 	};
 	char map[4096];
 	int r;

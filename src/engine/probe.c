@@ -105,8 +105,8 @@ static void print_cgroups(void)
 		enum cgroup_kind kind;
 	} rows[] = {
 		{LAYER_CGROUP_MEMORY, CGROUP_MEMORY},
-		{LAYER_CGROUP_PIDS,   CGROUP_PIDS  },
-		{LAYER_CGROUP_CPU,    CGROUP_CPU   },
+		{LAYER_CGROUP_PIDS, CGROUP_PIDS},
+		{LAYER_CGROUP_CPU, CGROUP_CPU},
 	};
 	struct cgroup_sight sights[CGROUP_KIND_COUNT];
 

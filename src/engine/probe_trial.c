@@ -17,14 +17,9 @@ static const struct {
 	enum wire_layer layer;
 	int flag;
 } kinds[] = {
-	{LAYER_USER,      CLONE_NEWUSER  },
-        {LAYER_PID,       CLONE_NEWPID   },
-        {LAYER_MNT,       CLONE_NEWNS    },
-	{LAYER_NET,       CLONE_NEWNET   },
-        {LAYER_IPC,       CLONE_NEWIPC   },
-        {LAYER_UTS,       CLONE_NEWUTS   },
-	{LAYER_CGROUP_NS, CLONE_NEWCGROUP},
-        {LAYER_TIME,      CLONE_NEWTIME  },
+	{LAYER_USER, CLONE_NEWUSER},        {LAYER_PID, CLONE_NEWPID},   {LAYER_MNT, CLONE_NEWNS},
+	{LAYER_NET, CLONE_NEWNET},          {LAYER_IPC, CLONE_NEWIPC},   {LAYER_UTS, CLONE_NEWUTS},
+	{LAYER_CGROUP_NS, CLONE_NEWCGROUP}, {LAYER_TIME, CLONE_NEWTIME},
 };
 
 /* Whether fn(arg) returns true, found out by a child of its own. */

@@ -51,14 +51,14 @@ struct range {
  * bounds: what the kernel files take without wrapping. A tmpfs of size 0 would mean "no limit".
  */
 static const struct range ranges[] = {
-	{WIDE(memory_bytes),       4 * MIB,  16 * TIB,  512 * MIB},
-	{WIDE(workspace_bytes),    64 * KIB, 16 * TIB,  256 * MIB},
-	{WIDE(tmp_bytes),          64 * KIB, 16 * TIB,  128 * MIB},
-	{WIDE(shm_bytes),          64 * KIB, 16 * TIB,  64 * MIB },
-	{NARROW(workspace_inodes), 16,       100000000, 50000    },
-	{NARROW(tmp_inodes),       16,       100000000, 20000    },
-	{NARROW(pids),             2,        4194304,   128      },
-	{NARROW(cpu_millicores),   10,       1024000,   1000     },
+	{WIDE(memory_bytes), 4 * MIB, 16 * TIB, 512 * MIB},
+	{WIDE(workspace_bytes), 64 * KIB, 16 * TIB, 256 * MIB},
+	{WIDE(tmp_bytes), 64 * KIB, 16 * TIB, 128 * MIB},
+	{WIDE(shm_bytes), 64 * KIB, 16 * TIB, 64 * MIB},
+	{NARROW(workspace_inodes), 16, 100000000, 50000},
+	{NARROW(tmp_inodes), 16, 100000000, 20000},
+	{NARROW(pids), 2, 4194304, 128},
+	{NARROW(cpu_millicores), 10, 1024000, 1000},
 };
 
 static uint64_t get_limit(const struct engine_limits *limits, const struct range *range)
@@ -226,13 +226,10 @@ static const struct {
 	bool has_box;
 	int (*check)(const struct engine_request *req, struct error *err);
 } checks[ENGINE_OP_COUNT] = {
-	[ENGINE_PROBE] = {false, check_destroy},
-          [ENGINE_CREATE] = {true,  check_create },
-	[ENGINE_DESTROY] = {true,  check_destroy},
-          [ENGINE_FREEZE] = {true,  check_freeze },
-	[ENGINE_ADOPT] = {false, check_destroy},
-          [ENGINE_END] = {false, check_destroy},
-	[ENGINE_CLAIM] = {true,  check_destroy},
+	[ENGINE_PROBE] = {false, check_destroy},  [ENGINE_CREATE] = {true, check_create},
+	[ENGINE_DESTROY] = {true, check_destroy}, [ENGINE_FREEZE] = {true, check_freeze},
+	[ENGINE_ADOPT] = {false, check_destroy},  [ENGINE_END] = {false, check_destroy},
+	[ENGINE_CLAIM] = {true, check_destroy},
 };
 
 static int check_box_id(const struct engine_request *req, bool has_box, struct error *err)

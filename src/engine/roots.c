@@ -46,32 +46,23 @@ static const struct {
 	const char *path;
 	unsigned mode;
 } dirs[] = {
-	{"dev",		  0755},
-        {"etc",                  0777},
-        {"opt",                  0777},
-        {"opt/millibox",         0755},
-	{"proc",		 0555},
-        {"run",                  0777},
-        {"run/millibox",         0755},
-        {"sys",                  0555},
-	{"tmp",		  0777},
-        {"var",                  0777},
-        {"workspace",            0755},
-        {"opt/millibox/runners", 0755},
+	{"dev", 0755},  {"etc", 0777}, {"opt", 0777},          {"opt/millibox", 0755},
+	{"proc", 0555}, {"run", 0777}, {"run/millibox", 0755}, {"sys", 0555},
+	{"tmp", 0777},  {"var", 0777}, {"workspace", 0755},    {"opt/millibox/runners", 0755},
 };
 
 static const struct {
 	const char *path;
 	const char *text;
 } files[] = {
-	{"etc/passwd",           "root:x:0:0:root:/:/usr/sbin/nologin\n"
+	{"etc/passwd", "root:x:0:0:root:/:/usr/sbin/nologin\n"
                        "user:x:1000:1000:user:/workspace:/bin/sh\n"
                        "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"},
-	{"etc/group",            "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"                  },
-	{"etc/hosts",            "127.0.0.1 localhost millibox\n::1 localhost millibox\n"       },
-	{"etc/hostname",         "millibox\n"						   },
-	{"opt/millibox/layered", ""							     },
-	{"etc/resolv.conf",      ""							     },
+	{"etc/group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"},
+	{"etc/hosts", "127.0.0.1 localhost millibox\n::1 localhost millibox\n"},
+	{"etc/hostname", "millibox\n"},
+	{"opt/millibox/layered", ""},
+	{"etc/resolv.conf", ""},
 };
 
 int bases_open(const struct options *options, struct bases *ret_bases, struct error *err)

@@ -306,13 +306,10 @@ static const struct {
 	void (*handle)(struct server *s, const struct engine_request *req);
 	bool while_stopping;
 } handlers[ENGINE_OP_COUNT] = {
-	[ENGINE_PROBE] = {do_probe,   true },
-          [ENGINE_CREATE] = {do_create,  false},
-	[ENGINE_DESTROY] = {do_destroy, true },
-          [ENGINE_FREEZE] = {do_freeze,  false},
-	[ENGINE_ADOPT] = {do_adopt,   false},
-          [ENGINE_END] = {do_end,     true },
-	[ENGINE_CLAIM] = {do_claim,   true },
+	[ENGINE_PROBE] = {do_probe, true},     [ENGINE_CREATE] = {do_create, false},
+	[ENGINE_DESTROY] = {do_destroy, true}, [ENGINE_FREEZE] = {do_freeze, false},
+	[ENGINE_ADOPT] = {do_adopt, false},    [ENGINE_END] = {do_end, true},
+	[ENGINE_CLAIM] = {do_claim, true},
 };
 
 /* The one request of another size. */

@@ -41,21 +41,21 @@ static const struct limit {
 	const char *file;
 	enum value value;
 } limits[] = {
-	{CGROUP_MEMORY, false, false, "memory.limit_in_bytes",          VALUE_MEMORY },
-	{CGROUP_MEMORY, false, true,  "memory.memsw.limit_in_bytes",    VALUE_MEMORY },
-	{CGROUP_MEMORY, false, true,  "memory.swappiness",              VALUE_ZERO   },
- /* v1 counts socket buffers only when asked to, and apart. */
-	{CGROUP_MEMORY, false, true,  "memory.kmem.tcp.limit_in_bytes", VALUE_MEMORY },
-	{CGROUP_MEMORY, true,  false, "memory.max",                     VALUE_MEMORY },
-	{CGROUP_MEMORY, true,  true,  "memory.swap.max",                VALUE_ZERO   },
-	{CGROUP_MEMORY, true,  true,  "memory.oom.group",               VALUE_ONE    },
-	{CGROUP_PIDS,   false, false, "pids.max",                       VALUE_PIDS   },
-	{CGROUP_PIDS,   true,  false, "pids.max",                       VALUE_PIDS   },
-	{CGROUP_CPU,    false, false, "cpu.cfs_period_us",              VALUE_PERIOD },
-	{CGROUP_CPU,    false, false, "cpu.cfs_quota_us",               VALUE_QUOTA  },
-	{CGROUP_CPU,    false, false, "cpu.shares",                     VALUE_SHARES },
-	{CGROUP_CPU,    true,  false, "cpu.max",                        VALUE_CPU_MAX},
-	{CGROUP_CPU,    true,  false, "cpu.weight",                     VALUE_WEIGHT },
+	{CGROUP_MEMORY, false, false, "memory.limit_in_bytes", VALUE_MEMORY},
+	{CGROUP_MEMORY, false, true, "memory.memsw.limit_in_bytes", VALUE_MEMORY},
+	{CGROUP_MEMORY, false, true, "memory.swappiness", VALUE_ZERO},
+	/* v1 counts socket buffers only when asked to, and apart. */
+	{CGROUP_MEMORY, false, true, "memory.kmem.tcp.limit_in_bytes", VALUE_MEMORY},
+	{CGROUP_MEMORY, true, false, "memory.max", VALUE_MEMORY},
+	{CGROUP_MEMORY, true, true, "memory.swap.max", VALUE_ZERO},
+	{CGROUP_MEMORY, true, true, "memory.oom.group", VALUE_ONE},
+	{CGROUP_PIDS, false, false, "pids.max", VALUE_PIDS},
+	{CGROUP_PIDS, true, false, "pids.max", VALUE_PIDS},
+	{CGROUP_CPU, false, false, "cpu.cfs_period_us", VALUE_PERIOD},
+	{CGROUP_CPU, false, false, "cpu.cfs_quota_us", VALUE_QUOTA},
+	{CGROUP_CPU, false, false, "cpu.shares", VALUE_SHARES},
+	{CGROUP_CPU, true, false, "cpu.max", VALUE_CPU_MAX},
+	{CGROUP_CPU, true, false, "cpu.weight", VALUE_WEIGHT},
 };
 
 static_assert(ARRAY_SIZE(limits) <= 32, "one bit each in cgroup_tree.optional");

@@ -274,8 +274,8 @@ static int limit_shared(struct error *err)
 		const char *file;
 		const char *value;
 	} shares[] = {
-		{"/proc/sys/user/max_inotify_instances", "16"  },
-		{"/proc/sys/user/max_inotify_watches",   "4096"},
+		{"/proc/sys/user/max_inotify_instances", "16"},
+		{"/proc/sys/user/max_inotify_watches", "4096"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {

@@ -92,10 +92,10 @@ int step_writable(struct build *b, struct error *err)
 		b->host->ids.mode == ENGINE_IDS_SINGLE ? BOX_PAYLOAD_ID : BOX_AGENT_ID;
 	/* Compiled languages run what they make in the workspace: exec stays allowed there. */
 	const struct area areas[] = {
-		{"workspace",    l->workspace_bytes, l->workspace_inodes, BOX_PAYLOAD_ID, "755",  data            },
-		{"tmp",          l->tmp_bytes,       l->tmp_inodes,       agent,          "1777", data | tmp      },
-		{"dev/shm",      l->shm_bytes,       l->tmp_inodes,       agent,          "1777", data | MS_NOEXEC},
-		{"run/millibox", RUN_BYTES,          RUN_INODES,          agent,          "755",  data | MS_NOEXEC},
+		{"workspace", l->workspace_bytes, l->workspace_inodes, BOX_PAYLOAD_ID, "755", data},
+		{"tmp", l->tmp_bytes, l->tmp_inodes, agent, "1777", data | tmp},
+		{"dev/shm", l->shm_bytes, l->tmp_inodes, agent, "1777", data | MS_NOEXEC},
+		{"run/millibox", RUN_BYTES, RUN_INODES, agent, "755", data | MS_NOEXEC},
 	};
 
 	if (is_image(b) && bind_workspace(err) < 0)

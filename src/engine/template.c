@@ -54,14 +54,14 @@ static const struct {
 	const char *path;
 	const char *text;
 } files[] = {
-	{"etc/passwd",           "root:x:0:0:root:/:/usr/sbin/nologin\n"
+	{"etc/passwd", "root:x:0:0:root:/:/usr/sbin/nologin\n"
                        "user:x:1000:1000:user:/workspace:/bin/sh\n"
-                       "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"                      },
-	{"etc/group",            "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"                                        },
-	{"etc/hosts",            "127.0.0.1 localhost millibox\n::1 localhost millibox\n"                             },
-	{"etc/hostname",         "millibox\n"									 },
-	{"etc/nsswitch.conf",    "passwd: files\ngroup: files\nhosts: files\nservices: files\n"                       },
-	{"etc/resolv.conf",      ""										   },
+                       "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"},
+	{"etc/group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"},
+	{"etc/hosts", "127.0.0.1 localhost millibox\n::1 localhost millibox\n"},
+	{"etc/hostname", "millibox\n"},
+	{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\n"},
+	{"etc/resolv.conf", ""},
 	{"etc/fonts/fonts.conf", "<?xml version=\"1.0\"?>\n<fontconfig><dir>/usr/share/fonts</dir>"
                                  "<cachedir>/tmp/fontconfig</cachedir></fontconfig>\n"},
 };
@@ -70,12 +70,12 @@ static const struct {
 	const char *path;
 	const char *target;
 } links[] = {
-	{"dev/fd",     "/proc/self/fd"  },
-	{"dev/stdin",  "/proc/self/fd/0"},
+	{"dev/fd", "/proc/self/fd"},
+	{"dev/stdin", "/proc/self/fd/0"},
 	{"dev/stdout", "/proc/self/fd/1"},
 	{"dev/stderr", "/proc/self/fd/2"},
-	{"var/tmp",    "../tmp"         },
-	{"etc/mtab",   "/proc/mounts"   },
+	{"var/tmp", "../tmp"},
+	{"etc/mtab", "/proc/mounts"},
 };
 
 static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
@@ -286,10 +286,7 @@ static int lock_mount(int fd, unsigned attrs, struct error *err)
 	return 0;
 }
 
-static const struct mount_option tmpfs_options[] = {
-	{"mode", "755"},
-        {NULL,   NULL }
-};
+static const struct mount_option tmpfs_options[] = {{"mode", "755"}, {NULL, NULL}};
 
 /* A random (version 4) UUID, new with every engine; see step_proc.c. */
 static int add_boot_id(int stage)

@@ -103,16 +103,16 @@ static int step_limits(const struct drop_plan *plan)
 {
 	const struct msg_setup *s = plan->setup;
 	const struct limit limits[] = {
-		{RLIMIT_CORE,       0               },
-		{RLIMIT_NOFILE,     s->nofile       },
-		{RLIMIT_NPROC,      s->nproc        },
-		{RLIMIT_FSIZE,      s->fsize        },
-		{RLIMIT_DATA,       data_limit(plan)},
-		{RLIMIT_MEMLOCK,    64 * KIB        },
-		{RLIMIT_MSGQUEUE,   64 * KIB        },
-		{RLIMIT_SIGPENDING, 4096            },
-		{RLIMIT_RTPRIO,     0               },
-		{RLIMIT_NICE,       0               },
+		{RLIMIT_CORE, 0},
+		{RLIMIT_NOFILE, s->nofile},
+		{RLIMIT_NPROC, s->nproc},
+		{RLIMIT_FSIZE, s->fsize},
+		{RLIMIT_DATA, data_limit(plan)},
+		{RLIMIT_MEMLOCK, 64 * KIB},
+		{RLIMIT_MSGQUEUE, 64 * KIB},
+		{RLIMIT_SIGPENDING, 4096},
+		{RLIMIT_RTPRIO, 0},
+		{RLIMIT_NICE, 0},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
@@ -222,17 +222,17 @@ struct step {
  * there are no capabilities. The filter last: it forbids what the other steps do.
  */
 static const struct step steps[] = {
-	{"reset signals",                  step_signals     },
-	{"start a session",                step_session     },
-	{"set up stdio",                   step_stdio       },
-	{"enter the workspace",            step_directory   },
-	{"set resource limits",            step_limits      },
-	{"close descriptors",              step_descriptors },
-	{"change ids",                     step_ids         },
-	{"drop capabilities",              step_capabilities},
-	{"set no_new_privs",               step_privileges  },
-	{"apply Landlock",                 step_landlock    },
-	{"install the system call filter", step_filter      },
+	{"reset signals", step_signals},
+	{"start a session", step_session},
+	{"set up stdio", step_stdio},
+	{"enter the workspace", step_directory},
+	{"set resource limits", step_limits},
+	{"close descriptors", step_descriptors},
+	{"change ids", step_ids},
+	{"drop capabilities", step_capabilities},
+	{"set no_new_privs", step_privileges},
+	{"apply Landlock", step_landlock},
+	{"install the system call filter", step_filter},
 };
 
 int drop_to_payload(const struct drop_plan *plan, struct error *err)

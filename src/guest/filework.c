@@ -56,23 +56,23 @@ int file_fail(struct error *err, int sys, const char *what, const char *path)
 		enum error_code code;
 		const char *text; /* NULL: the kernel's own words */
 	} codes[] = {
-		{ENOENT,       ERR_FILE_NOT_FOUND, NULL                              },
-		{ENOSPC,       ERR_DISK_FULL,      "the disk of the box is full"     },
-		{EDQUOT,       ERR_DISK_FULL,      "the disk of the box is full"     },
-		{EFBIG,        ERR_TOO_LARGE,      "more bytes than allowed"         },
-		{ENOTDIR,      ERR_INVALID,        NULL                              },
-		{EISDIR,       ERR_INVALID,        NULL                              },
-		{ELOOP,        ERR_INVALID,        "a link that is not followed"     },
-		{EXDEV,        ERR_INVALID,        "leads out of the workspace"      },
-		{EINVAL,       ERR_INVALID,        "not possible"                    },
-		{ENXIO,        ERR_INVALID,        "not a regular file"              },
-		{ENAMETOOLONG, ERR_INVALID,        NULL                              },
-		{EACCES,       ERR_DENIED,         "the modes in the box forbid it"  },
-		{EPERM,        ERR_DENIED,         "the modes in the box forbid it"  },
-		{EEXIST,       ERR_CONFLICT,       "it is there already"             },
-		{ENOTEMPTY,    ERR_CONFLICT,       "the directory is not empty"      },
-		{EBUSY,        ERR_CONFLICT,       "it is in use"                    },
-		{EAGAIN,       ERR_CONFLICT,       "it is being changed all the time"},
+		{ENOENT, ERR_FILE_NOT_FOUND, NULL},
+		{ENOSPC, ERR_DISK_FULL, "the disk of the box is full"},
+		{EDQUOT, ERR_DISK_FULL, "the disk of the box is full"},
+		{EFBIG, ERR_TOO_LARGE, "more bytes than allowed"},
+		{ENOTDIR, ERR_INVALID, NULL},
+		{EISDIR, ERR_INVALID, NULL},
+		{ELOOP, ERR_INVALID, "a link that is not followed"},
+		{EXDEV, ERR_INVALID, "leads out of the workspace"},
+		{EINVAL, ERR_INVALID, "not possible"},
+		{ENXIO, ERR_INVALID, "not a regular file"},
+		{ENAMETOOLONG, ERR_INVALID, NULL},
+		{EACCES, ERR_DENIED, "the modes in the box forbid it"},
+		{EPERM, ERR_DENIED, "the modes in the box forbid it"},
+		{EEXIST, ERR_CONFLICT, "it is there already"},
+		{ENOTEMPTY, ERR_CONFLICT, "the directory is not empty"},
+		{EBUSY, ERR_CONFLICT, "it is in use"},
+		{EAGAIN, ERR_CONFLICT, "it is being changed all the time"},
 	};
 	enum error_code code = ERR_BOX_FAILED;
 	const char *text = NULL;
@@ -129,9 +129,7 @@ int file_say_entry(struct file_out *out, const struct file_found *found, struct 
 
 int file_say_bytes(struct file_out *out, const void *data, size_t len, struct error *err)
 {
-	const struct msg_file_bytes msg = {
-		.data = {data, (uint32_t)len}
-        };
+	const struct msg_file_bytes msg = {.data = {data, (uint32_t)len}};
 
 	out->done.bytes += len;
 	return send_out(out, msg_file_bytes_encode(&out->b, 1, &msg), err);

@@ -20,9 +20,7 @@ int inject_open(struct agent *a, char **argv)
 {
 	struct inject *in = a->inject = NEW(struct inject);
 
-	*in = (struct inject){
-		.sock = -1, .stdio = {-1, -1, -1}
-        };
+	*in = (struct inject){.sock = -1, .stdio = {-1, -1, -1}};
 	while (*argv && strcmp(*argv, INJECT_WORD) != 0)
 		argv++;
 	if (!*argv)

@@ -51,22 +51,22 @@ struct place {
  * queues, whose file system is mounted nowhere and so beneath no place: mq_open gets EACCES.
  */
 static const struct place places[] = {
-  /* Listing is harmless, what is there was chosen by us; and "ls /" is common. */
-	{"/",            LANDLOCK_ACCESS_FS_READ_DIR},
-	{"/usr",         READ_RUN                   },
-	{"/etc",         READ		       },
-	{"/opt",         READ_RUN                   },
-	{"/proc",        READ		       },
-	{"/run",         READ		       },
-	{"/dev",         READ		       },
-	{"/dev/null",    NODE | FS_IOCTL_DEV        },
-	{"/dev/full",    NODE | FS_IOCTL_DEV        },
-	{"/dev/tty",     NODE | FS_IOCTL_DEV        },
-	{"/dev/random",  NODE                       },
-	{"/dev/urandom", NODE                       },
-	{"/dev/shm",     READ_RUN | CHANGE          },
-	{"/tmp",         READ_RUN | CHANGE          },
-	{"/workspace",   READ_RUN | CHANGE          },
+	/* Listing is harmless, what is there was chosen by us; and "ls /" is common. */
+	{"/", LANDLOCK_ACCESS_FS_READ_DIR},
+	{"/usr", READ_RUN},
+	{"/etc", READ},
+	{"/opt", READ_RUN},
+	{"/proc", READ},
+	{"/run", READ},
+	{"/dev", READ},
+	{"/dev/null", NODE | FS_IOCTL_DEV},
+	{"/dev/full", NODE | FS_IOCTL_DEV},
+	{"/dev/tty", NODE | FS_IOCTL_DEV},
+	{"/dev/random", NODE},
+	{"/dev/urandom", NODE},
+	{"/dev/shm", READ_RUN | CHANGE},
+	{"/tmp", READ_RUN | CHANGE},
+	{"/workspace", READ_RUN | CHANGE},
 };
 
 int landlock_abi(void)

@@ -58,9 +58,7 @@ static int spawn(struct agent *a, struct job *job, struct child_ends *ends, stru
 static int start(struct agent *a, const struct msg_prepare *msg, struct error *err)
 {
 	attr_cleanup(job_done) struct job job = {0};
-	attr_cleanup(child_ends_close) struct child_ends ends = {
-		{-1, -1, -1}
-        };
+	attr_cleanup(child_ends_close) struct child_ends ends = {{-1, -1, -1}};
 	/* How much is forwarded the RUN says; there is none before it. */
 	const struct msg_exec exec = {
 		.argv = msg->argv,

@@ -38,10 +38,10 @@ void proc_init(struct proc *p)
 {
 	*p = (struct proc){
 		.child = {.status = -1},
-		.out = {{.fd = -1},   {.fd = -1}},
-		.in = {.fd = -1           },
+		.out = {{.fd = -1}, {.fd = -1}},
+		.in = {.fd = -1},
 		.report = {.listener = -1, .conn = -1},
-		.denials = {.fd = -1 },
+		.denials = {.fd = -1},
 		.channel = -1,
 	};
 }
@@ -112,9 +112,7 @@ static int start(struct agent *a, const struct msg_exec *msg, struct error *err)
 {
 	struct proc *p = &a->proc;
 	attr_cleanup(job_done) struct job job = {0};
-	attr_cleanup(child_ends_close) struct child_ends ends = {
-		{-1, -1, -1}
-        };
+	attr_cleanup(child_ends_close) struct child_ends ends = {{-1, -1, -1}};
 	struct drop_plan plan = {
 		.setup = &a->setup,
 		.workspace = a->workspace,
@@ -175,9 +173,7 @@ static void remove_source(const struct agent *a, const char *name)
 static int start_run(struct agent *a, uint32_t id, const struct msg_run *msg, struct error *err)
 {
 	struct proc *p = &a->proc;
-	attr_cleanup(child_ends_close) struct child_ends ends = {
-		{-1, -1, -1}
-        };
+	attr_cleanup(child_ends_close) struct child_ends ends = {{-1, -1, -1}};
 	const struct msg_exec pipes = {
 		.stdout_max = msg->stdout_max,
 		.stderr_max = msg->stderr_max,

@@ -26,17 +26,10 @@ static int fail(struct error *err, int sys, const char *path)
 		int sys;
 		enum error_code code;
 	} codes[] = {
-		{ENOSPC,       ERR_TOO_LARGE},
-                {EDQUOT,       ERR_TOO_LARGE},
-                {EFBIG,        ERR_TOO_LARGE},
-		{ENOTDIR,      ERR_INVALID  },
-                {EISDIR,       ERR_INVALID  },
-                {ELOOP,        ERR_INVALID  },
-		{EXDEV,        ERR_INVALID  },
-                {EEXIST,       ERR_INVALID  },
-                {ENXIO,        ERR_INVALID  },
-		{EACCES,       ERR_INVALID  },
-                {ENAMETOOLONG, ERR_INVALID  },
+		{ENOSPC, ERR_TOO_LARGE}, {EDQUOT, ERR_TOO_LARGE},     {EFBIG, ERR_TOO_LARGE},
+		{ENOTDIR, ERR_INVALID},  {EISDIR, ERR_INVALID},       {ELOOP, ERR_INVALID},
+		{EXDEV, ERR_INVALID},    {EEXIST, ERR_INVALID},       {ENXIO, ERR_INVALID},
+		{EACCES, ERR_INVALID},   {ENAMETOOLONG, ERR_INVALID},
 	};
 	enum error_code code = ERR_BOX_FAILED;
 

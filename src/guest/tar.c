@@ -22,16 +22,9 @@ static const struct {
 	char type;
 	enum tar_kind kind;
 } kinds[] = {
-	{'0',  TAR_FILE     },
-        {'\0', TAR_FILE     },
-        {'7',  TAR_FILE     },
-        {'5',  TAR_DIR      },
-	{'2',  TAR_SYMLINK  },
-        {'1',  TAR_HARDLINK },
-        {'x',  TAR_PAX      },
-        {'g',  TAR_PAX_ALL  },
-	{'L',  TAR_LONG_NAME},
-        {'K',  TAR_LONG_LINK},
+	{'0', TAR_FILE},      {'\0', TAR_FILE},     {'7', TAR_FILE}, {'5', TAR_DIR},
+	{'2', TAR_SYMLINK},   {'1', TAR_HARDLINK},  {'x', TAR_PAX},  {'g', TAR_PAX_ALL},
+	{'L', TAR_LONG_NAME}, {'K', TAR_LONG_LINK},
 };
 
 size_t tar_padding(uint64_t size)

@@ -73,11 +73,8 @@ static int limit_resources(const struct import_limits *limits)
 		__rlimit_resource_t what;
 		rlim_t most;
 	} rows[] = {
-		{RLIMIT_CORE,   0                  },
-                {RLIMIT_CPU,    limits->cpu_seconds},
-                {RLIMIT_DATA,   memory             },
-		{RLIMIT_FSIZE,  file               },
-                {RLIMIT_NOFILE, FILES_OPEN         },
+		{RLIMIT_CORE, 0},     {RLIMIT_CPU, limits->cpu_seconds}, {RLIMIT_DATA, memory},
+		{RLIMIT_FSIZE, file}, {RLIMIT_NOFILE, FILES_OPEN},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -30,12 +30,9 @@ static const struct limit_option {
 	size_t offset;
 	bool is_size;
 } limit_options[] = {
-	{"max-archive", AT(archive_bytes), true },
-        {"max-root",    AT(root_bytes),    true },
-	{"max-file",    AT(file_bytes),    true },
-        {"max-entries", AT(entries),       false},
-	{"max-layers",  AT(layers),        false},
-        {"max-memory",  AT(memory_bytes),  true },
+	{"max-archive", AT(archive_bytes), true}, {"max-root", AT(root_bytes), true},
+	{"max-file", AT(file_bytes), true},       {"max-entries", AT(entries), false},
+	{"max-layers", AT(layers), false},        {"max-memory", AT(memory_bytes), true},
 };
 
 #if SANITIZED
@@ -80,8 +77,8 @@ static int parse_options(int argc, char **argv, const char **ret_dir, struct ser
 {
 	struct option options[ARRAY_SIZE(limit_options) + 4] = {
 		{"roots", required_argument, NULL, 'r'},
-		{"name",  required_argument, NULL, 'n'},
-		{"help",  no_argument,       NULL, 'h'},
+		{"name", required_argument, NULL, 'n'},
+		{"help", no_argument, NULL, 'h'},
 	};
 	int c;
 

@@ -92,13 +92,13 @@ static int sort_fds(const struct order *order, const int *fds, size_t count,
 	*ret_given = (struct given){
 		.plan =
 			{
-                               .setup = &order->say.setup,
-                               .stdio = {fds[0], fds[1], fds[2]},
-                               .workspace = fds[3],
-                               .status = fds[4],
-                               .ruleset = -1,
-                               .notify = flags & INJECT_NOTIFY,
-			       },
+				.setup = &order->say.setup,
+				.stdio = {fds[0], fds[1], fds[2]},
+				.workspace = fds[3],
+				.status = fds[4],
+				.ruleset = -1,
+				.notify = flags & INJECT_NOTIFY,
+			},
 		.status = fds[4],
 	};
 	if (flags & INJECT_CHANNEL)

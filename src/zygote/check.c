@@ -93,15 +93,9 @@ int check_payload(const struct msg_setup *setup, struct error *err)
 	const struct {
 		const char *name, *value;
 	} lines[] = {
-		{"Uid",        uids},
-                {"Gid",        gids},
-                {"CapInh",     none},
-		{"CapPrm",     none},
-                {"CapEff",     none},
-                {"CapBnd",     none},
-		{"CapAmb",     none},
-                {"NoNewPrivs", "1" },
-                {"Seccomp",    "2" },
+		{"Uid", uids},    {"Gid", gids},       {"CapInh", none},
+		{"CapPrm", none}, {"CapEff", none},    {"CapBnd", none},
+		{"CapAmb", none}, {"NoNewPrivs", "1"}, {"Seccomp", "2"},
 	};
 	int r = file_read_text_at(AT_FDCWD, "/proc/self/status", text, sizeof(text));
 

@@ -103,13 +103,13 @@ static PyObject *has_usual_streams(PyObject *module attr_unused, PyObject *none 
 }
 
 static PyMethodDef methods[] = {
-	{"settle_text",       settle_text,       METH_NOARGS, NULL},
-	{"harden",            harden,            METH_NOARGS, NULL},
-	{"serve",             serve,             METH_NOARGS, NULL},
-	{"become",            become_payload,    METH_O,      NULL},
-	{"leaving",           leaving,           METH_O,      NULL},
+	{"settle_text", settle_text, METH_NOARGS, NULL},
+	{"harden", harden, METH_NOARGS, NULL},
+	{"serve", serve, METH_NOARGS, NULL},
+	{"become", become_payload, METH_O, NULL},
+	{"leaving", leaving, METH_O, NULL},
 	{"has_usual_streams", has_usual_streams, METH_NOARGS, NULL},
-	{NULL,		NULL,              0,           NULL},
+	{NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef definition = {

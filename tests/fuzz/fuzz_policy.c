@@ -59,14 +59,9 @@ static uint64_t *limit_of(struct exec_request *r, char letter)
 	const struct {
 		char letter;
 		uint64_t *place;
-	} limits[] = {
-		{'t', &r->timeout_us      },
-                {'m', &r->memory_bytes    },
-                {'d', &r->disk_bytes      },
-		{'u', &r->cpu_millicores  },
-                {'p', &r->max_processes   },
-                {'o', &r->max_output_bytes}
-        };
+	} limits[] = {{'t', &r->timeout_us},    {'m', &r->memory_bytes},
+	              {'d', &r->disk_bytes},    {'u', &r->cpu_millicores},
+	              {'p', &r->max_processes}, {'o', &r->max_output_bytes}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
 		if (limits[i].letter == letter)

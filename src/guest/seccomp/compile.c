@@ -525,11 +525,11 @@ static void print_all(FILE *f, const struct table *t)
 	const uint32_t eperm = SECCOMP_RET_ERRNO | EPERM;
 	/* Installed beneath a payload's filter, "uncharged" has nothing to say of other calls. */
 	const struct variant variants[] = {
-		{"payload",       "PAYLOAD",       SECCOMP_RET_USER_NOTIF, absent,            false, false, false, true },
-		{"payload_quiet", "PAYLOAD_QUIET", eperm,                  absent,            false, false, false, false},
-		{"agent",         "AGENT",         SECCOMP_RET_USER_NOTIF, absent,            true,  false, false, false},
-		{"zygote",        "ZYGOTE",        SECCOMP_RET_USER_NOTIF, absent,            true,  true,  false, false},
-		{"uncharged",     "UNCHARGED",     eperm,                  SECCOMP_RET_ALLOW, false, false, true,  false},
+		{"payload", "PAYLOAD", SECCOMP_RET_USER_NOTIF, absent, false, false, false, true},
+		{"payload_quiet", "PAYLOAD_QUIET", eperm, absent, false, false, false, false},
+		{"agent", "AGENT", SECCOMP_RET_USER_NOTIF, absent, true, false, false, false},
+		{"zygote", "ZYGOTE", SECCOMP_RET_USER_NOTIF, absent, true, true, false, false},
+		{"uncharged", "UNCHARGED", eperm, SECCOMP_RET_ALLOW, false, false, true, false},
 	};
 
 	(void)fprintf(f,

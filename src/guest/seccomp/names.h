@@ -181,9 +181,9 @@ static const struct name names[] = {
 	N(TIOCSPTLCK),
 	N(TIOCSTI),
 	N(TIOCSWINSZ),
- /* <asm/termbits.h>, which defines their struct, can't be included beside <termios.h>. */
-	{"TCGETS2",  0x802c542a},
-	{"TCSETS2",  0x402c542b},
+	/* <asm/termbits.h>, which defines their struct, can't be included beside <termios.h>. */
+	{"TCGETS2", 0x802c542a},
+	{"TCSETS2", 0x402c542b},
 	{"TCSETSW2", 0x402c542c},
 	{"TCSETSF2", 0x402c542d},
 };

@@ -15,9 +15,9 @@ struct word {
 };
 
 static const struct word actions[] = {
-	{"allow",  ACTION_ALLOW },
+	{"allow", ACTION_ALLOW},
 	{"refuse", ACTION_REFUSE},
-	{"agent",  ACTION_AGENT },
+	{"agent", ACTION_AGENT},
 	{"zygote", ACTION_ZYGOTE},
 };
 

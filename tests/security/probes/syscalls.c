@@ -390,23 +390,23 @@ static const char *errno_name(int e)
 		int value;
 		const char *name;
 	} names[] = {
-		{EPERM,           "EPERM"          },
-		{ENOSYS,          "ENOSYS"         },
-		{EINVAL,          "EINVAL"         },
-		{EFAULT,          "EFAULT"         },
-		{EACCES,          "EACCES"         },
-		{EBADF,           "EBADF"          },
-		{ENOENT,          "ENOENT"         },
-		{ENOTTY,          "ENOTTY"         },
-		{EAFNOSUPPORT,    "EAFNOSUPPORT"   },
+		{EPERM, "EPERM"},
+		{ENOSYS, "ENOSYS"},
+		{EINVAL, "EINVAL"},
+		{EFAULT, "EFAULT"},
+		{EACCES, "EACCES"},
+		{EBADF, "EBADF"},
+		{ENOENT, "ENOENT"},
+		{ENOTTY, "ENOTTY"},
+		{EAFNOSUPPORT, "EAFNOSUPPORT"},
 		{EPROTONOSUPPORT, "EPROTONOSUPPORT"},
 		{ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT"},
-		{ESRCH,           "ESRCH"          },
-		{EKEYREJECTED,    "KILLED"         },
-		{EBUSY,           "EBUSY"          },
-		{E2BIG,           "E2BIG"          },
-		{ENODEV,          "ENODEV"         },
-		{ENOKEY,          "ENOKEY"         },
+		{ESRCH, "ESRCH"},
+		{EKEYREJECTED, "KILLED"},
+		{EBUSY, "EBUSY"},
+		{E2BIG, "E2BIG"},
+		{ENODEV, "ENODEV"},
+		{ENOKEY, "ENOKEY"},
 	};
 	static char number[16];
 

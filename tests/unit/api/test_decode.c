@@ -90,23 +90,15 @@ static void units_are_those_of_the_api(void **state)
 	static const struct {
 		const char *cpu;
 		unsigned millicores;
-	} cores[] = {
-		{"1",        1000},
-                {"\"1\"",    1000},
-                {"0.5",      500 },
-                {"\"500m\"", 500 },
-                {"2.0",      2000}
-        };
+	} cores[] = {{"1", 1000}, {"\"1\"", 1000}, {"0.5", 500}, {"\"500m\"", 500}, {"2.0", 2000}};
 	static const struct {
 		const char *memory;
 		uint64_t bytes;
-	} sizes[] = {
-		{"\"512Mi\"", 512u << 20},
-		{"\"512m\"",  512u << 20},
-		{"\"1G\"",    1u << 30  },
-		{"4096",      4096      },
-		{"\"4096\"",  4096      }
-        };
+	} sizes[] = {{"\"512Mi\"", 512u << 20},
+	             {"\"512m\"", 512u << 20},
+	             {"\"1G\"", 1u << 30},
+	             {"4096", 4096},
+	             {"\"4096\"", 4096}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cores); i++) {
@@ -132,42 +124,42 @@ static void a_wrong_value_names_its_field(void **state)
 	static const struct {
 		const char *member, *field, *words;
 	} bad[] = {
-		{"\"stdin\":5",                          "stdin",        "string or"  },
-		{"\"stdin\":null",                       "stdin",        "string or"  },
-		{"\"stdin\":\"a\\u0000\"",               "stdin",        "NUL"        },
-		{"\"stdin\":{\"base64\":\"%%%\"}",       "stdin",        "base64"     },
-		{"\"stdin\":{\"base64\":1}",             "stdin",        "string or"  },
-		{"\"stdin\":{\"hex\":\"00\"}",           "stdin",        "string or"  },
-		{"\"stdin\":{\"base64\":\"\",\"x\":1}",  "stdin",        "string or"  },
-		{"\"args\":\"x\"",                       "args",         "array"      },
-		{"\"args\":[\"a\",1]",                   "args[1]",      "a string"   },
-		{"\"args\":[\"a\\u0000\"]",              "args[0]",      "NUL"        },
-		{"\"files\":[]",                         "files",        "object"     },
-		{"\"files\":{\"a\":1}",                  "files.a",      "string or"  },
-		{"\"files\":{\"a\":{\"base64\":\"!\"}}", "files.a",      "base64"     },
-		{"\"env_vars\":[]",                      "env_vars",     "object"     },
-		{"\"env_vars\":{\"A\":{}}",              "env_vars.A",   "a string, a"},
-		{"\"env_vars\":{\"A\":null}",            "env_vars.A",   "a string, a"},
-		{"\"env_vars\":{\"\":\"x\"}",            "env_vars.",    "not a name" },
-		{"\"env_vars\":{\"A=B\":\"x\"}",         "env_vars.A=B", "not a name" },
-		{"\"env_vars\":{\"A\":\"\\u0000\"}",     "env_vars.A",   "NUL"        },
-		{"\"timeout\":0",                        "timeout",      "at least"   },
-		{"\"timeout\":-1",                       "timeout",      "at least"   },
-		{"\"timeout\":-0.0",                     "timeout",      "at least"   },
-		{"\"timeout\":1e10",                     "timeout",      "at most"    },
-		{"\"timeout\":\"5\"",                    "timeout",      "a number"   },
-		{"\"timeout\":true",                     "timeout",      "a number"   },
-		{"\"timeout\":null",                     "timeout",      "a number"   },
-		{"\"stream\":1",                         "stream",       "true or"    },
-		{"\"stream\":\"yes\"",                   "stream",       "true or"    },
-		{"\"network\":\"lan\"",                  "network",      "none"       },
-		{"\"policy\":\"\"",                      "policy",       "a-z"        },
-		{"\"policy\":\"A\"",                     "policy",       "a-z"        },
-		{"\"policy\":1",                         "policy",       "a string"   },
-		{"\"network\":\"none\\u0000\"",          "network",      "none"       },
-		{"\"network\":5",                        "network",      "a string"   },
-		{"\"resources\":[]",                     "resources",    "an object"  },
-		{"\"resources\":null",                   "resources",    "an object"  },
+		{"\"stdin\":5", "stdin", "string or"},
+		{"\"stdin\":null", "stdin", "string or"},
+		{"\"stdin\":\"a\\u0000\"", "stdin", "NUL"},
+		{"\"stdin\":{\"base64\":\"%%%\"}", "stdin", "base64"},
+		{"\"stdin\":{\"base64\":1}", "stdin", "string or"},
+		{"\"stdin\":{\"hex\":\"00\"}", "stdin", "string or"},
+		{"\"stdin\":{\"base64\":\"\",\"x\":1}", "stdin", "string or"},
+		{"\"args\":\"x\"", "args", "array"},
+		{"\"args\":[\"a\",1]", "args[1]", "a string"},
+		{"\"args\":[\"a\\u0000\"]", "args[0]", "NUL"},
+		{"\"files\":[]", "files", "object"},
+		{"\"files\":{\"a\":1}", "files.a", "string or"},
+		{"\"files\":{\"a\":{\"base64\":\"!\"}}", "files.a", "base64"},
+		{"\"env_vars\":[]", "env_vars", "object"},
+		{"\"env_vars\":{\"A\":{}}", "env_vars.A", "a string, a"},
+		{"\"env_vars\":{\"A\":null}", "env_vars.A", "a string, a"},
+		{"\"env_vars\":{\"\":\"x\"}", "env_vars.", "not a name"},
+		{"\"env_vars\":{\"A=B\":\"x\"}", "env_vars.A=B", "not a name"},
+		{"\"env_vars\":{\"A\":\"\\u0000\"}", "env_vars.A", "NUL"},
+		{"\"timeout\":0", "timeout", "at least"},
+		{"\"timeout\":-1", "timeout", "at least"},
+		{"\"timeout\":-0.0", "timeout", "at least"},
+		{"\"timeout\":1e10", "timeout", "at most"},
+		{"\"timeout\":\"5\"", "timeout", "a number"},
+		{"\"timeout\":true", "timeout", "a number"},
+		{"\"timeout\":null", "timeout", "a number"},
+		{"\"stream\":1", "stream", "true or"},
+		{"\"stream\":\"yes\"", "stream", "true or"},
+		{"\"network\":\"lan\"", "network", "none"},
+		{"\"policy\":\"\"", "policy", "a-z"},
+		{"\"policy\":\"A\"", "policy", "a-z"},
+		{"\"policy\":1", "policy", "a string"},
+		{"\"network\":\"none\\u0000\"", "network", "none"},
+		{"\"network\":5", "network", "a string"},
+		{"\"resources\":[]", "resources", "an object"},
+		{"\"resources\":null", "resources", "an object"},
 	};
 
 	(void)state;
@@ -277,13 +269,13 @@ static void time_of_a_handler_is_in_its_event(void **state)
 		const char *event;
 		uint64_t seconds;
 	} rows[] = {
-		{"{}",                    300 },
-		{"{\"__timeout\":0}",     300 },
-		{"{\"__timeout\":-1}",    300 },
-		{"{\"__timeout\":3600}",  3600},
-		{"{\"__timeout\":3601}",  3600},
+		{"{}", 300},
+		{"{\"__timeout\":0}", 300},
+		{"{\"__timeout\":-1}", 300},
+		{"{\"__timeout\":3600}", 3600},
+		{"{\"__timeout\":3601}", 3600},
 		{"{\"__timeout\":1e300}", 3600},
-		{"{\"__timeout\":7}",     7   },
+		{"{\"__timeout\":7}", 7},
 	};
 
 	(void)state;

@@ -12,20 +12,20 @@ static void messages_are_told_apart(void **state)
 		const char *text;
 		enum rpc_kind kind;
 	} rows[] = {
-		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",                   RPC_REQUEST     },
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", RPC_REQUEST},
 		{"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"ping\",\"params\":{}}",
-	         RPC_REQUEST									     },
-		{"{\"jsonrpc\":\"2.0\",\"method\":\"x\"}",                               RPC_NOTIFICATION},
-		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",                         RPC_RESPONSE    },
-		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{}}",                          RPC_RESPONSE    },
-		{"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}",                RPC_INVALID     },
-		{"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}",                 RPC_INVALID     },
-		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":[]}",     RPC_INVALID     },
-		{"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",                   RPC_INVALID     },
-		{"{\"jsonrpc\":\"2.0\",\"id\":1}",                                       RPC_INVALID     },
-		{"{\"jsonrpc\":\"2.0\",\"result\":{}}",                                  RPC_INVALID     },
-		{"{}",								   RPC_INVALID     },
-		{"[]",								   RPC_INVALID     },
+	         RPC_REQUEST},
+		{"{\"jsonrpc\":\"2.0\",\"method\":\"x\"}", RPC_NOTIFICATION},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", RPC_RESPONSE},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{}}", RPC_RESPONSE},
+		{"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}", RPC_INVALID},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}", RPC_INVALID},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":[]}", RPC_INVALID},
+		{"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}", RPC_INVALID},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1}", RPC_INVALID},
+		{"{\"jsonrpc\":\"2.0\",\"result\":{}}", RPC_INVALID},
+		{"{}", RPC_INVALID},
+		{"[]", RPC_INVALID},
 	};
 
 	(void)state;

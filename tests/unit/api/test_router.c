@@ -57,12 +57,9 @@ static void another_method_is_told_which_there_are(void **state)
 	static const struct {
 		const char *method, *path, *allow;
 	} rows[] = {
-		{"GET",     "/api/v1/execute", "POST"     },
-                {"HEAD",    "/api/v1/execute", "POST"     },
-		{"OPTIONS", "/api/v1/execute", "POST"     },
-                {"post",    "/api/v1/execute", "POST"     },
-		{"",        "/api/v1/execute", "POST"     },
-                {"POST",    "/healthz",        "GET, HEAD"},
+		{"GET", "/api/v1/execute", "POST"},     {"HEAD", "/api/v1/execute", "POST"},
+		{"OPTIONS", "/api/v1/execute", "POST"}, {"post", "/api/v1/execute", "POST"},
+		{"", "/api/v1/execute", "POST"},        {"POST", "/healthz", "GET, HEAD"},
 	};
 
 	(void)state;
@@ -84,15 +81,15 @@ static void a_part_of_the_path_may_be_an_id(void **state)
 		const char *method, *path;
 		route_fn *handle;
 	} rows[] = {
-		{"GET",    "/api/v1/sessions",                                  v1_session_list        },
-		{"GET",    "/api/v1/sessions/sess_1",                           v1_session_show        },
-		{"HEAD",   "/api/v1/sessions/sess_1",                           v1_session_show        },
-		{"DELETE", "/api/v1/sessions/sess_1",                           v1_session_delete      },
-		{"POST",   "/api/v1/sessions/execute/execute",                  v1_session_execute     },
-		{"GET",    "/api/v1/executions/sessions",                       v1_execution_show      },
-		{"GET",    "/api/v1/executions/sessions/status",                v1_execution_status    },
-		{"POST",   "/api/v1/executions/sessions/a/execute-sync",        v1_session_execute_sync},
-		{"GET",    "/api/v1/executions/sessions/executions/executions", v1_session_executions  },
+		{"GET", "/api/v1/sessions", v1_session_list},
+		{"GET", "/api/v1/sessions/sess_1", v1_session_show},
+		{"HEAD", "/api/v1/sessions/sess_1", v1_session_show},
+		{"DELETE", "/api/v1/sessions/sess_1", v1_session_delete},
+		{"POST", "/api/v1/sessions/execute/execute", v1_session_execute},
+		{"GET", "/api/v1/executions/sessions", v1_execution_show},
+		{"GET", "/api/v1/executions/sessions/status", v1_execution_status},
+		{"POST", "/api/v1/executions/sessions/a/execute-sync", v1_session_execute_sync},
+		{"GET", "/api/v1/executions/sessions/executions/executions", v1_session_executions},
 	};
 
 	(void)state;
@@ -114,24 +111,24 @@ static void an_id_is_taken_from_its_place(void **state)
 	static const struct {
 		const char *pattern, *path, *id; /* NULL: no match */
 	} rows[] = {
-		{"/a/{id}/b", "/a/x/b",      "x"     },
+		{"/a/{id}/b", "/a/x/b", "x"},
 		{"/a/{id}/b", "/a/A-z_09/b", "A-z_09"},
-		{"/a/{id}",   "/a/b",        "b"     },
-		{"/a/{id}",   "/a/{id}",     ""      },
-		{"/a/{id}",   "/a/..",       ""      },
-		{"/a/{id}",   "/a/x y",      ""      },
-		{"/a/{id}",   "/a/\xc3\xa9", ""      },
-		{"/a/{id}/b", "/a//b",       NULL    },
-		{"/a/{id}",   "/a/",         NULL    },
-		{"/a/{id}",   "/a",          NULL    },
-		{"/a/{id}",   "/a/x/",       NULL    },
-		{"/a/{id}/b", "/a/x",        NULL    },
-		{"/a/{id}/b", "/a/x/bb",     NULL    },
-		{"/a/{id}/b", "/a/x/y/b",    NULL    },
-		{"/a/{id}/b", "/b/x/b",      NULL    },
-		{"/a/{id}/b", "",            NULL    },
-		{"/a",        "/a",          ""      },
-		{"/a",        "/b",          NULL    },
+		{"/a/{id}", "/a/b", "b"},
+		{"/a/{id}", "/a/{id}", ""},
+		{"/a/{id}", "/a/..", ""},
+		{"/a/{id}", "/a/x y", ""},
+		{"/a/{id}", "/a/\xc3\xa9", ""},
+		{"/a/{id}/b", "/a//b", NULL},
+		{"/a/{id}", "/a/", NULL},
+		{"/a/{id}", "/a", NULL},
+		{"/a/{id}", "/a/x/", NULL},
+		{"/a/{id}/b", "/a/x", NULL},
+		{"/a/{id}/b", "/a/x/bb", NULL},
+		{"/a/{id}/b", "/a/x/y/b", NULL},
+		{"/a/{id}/b", "/b/x/b", NULL},
+		{"/a/{id}/b", "", NULL},
+		{"/a", "/a", ""},
+		{"/a", "/b", NULL},
 	};
 	char path[ROUTER_ID_LEN + 8];
 	struct route_args args;
@@ -156,14 +153,9 @@ static void what_follows_may_be_anything(void **state)
 	static const struct {
 		const char *path, *id, *rest; /* NULL: no match */
 	} rows[] = {
-		{"/a/x/f/b",     "x", "b"    },
-                {"/a/x/f/b/c/",  "x", "b/c/" },
-                {"/a/x/f/",      "x", ""     },
-		{"/a/x/f//../b", "x", "/../b"},
-                {"/a/../f/b",    "",  "b"    },
-                {"/a/x/f",       "",  NULL   },
-		{"/a//f/b",      "",  NULL   },
-                {"/a/x/g/b",     "",  NULL   },
+		{"/a/x/f/b", "x", "b"},         {"/a/x/f/b/c/", "x", "b/c/"}, {"/a/x/f/", "x", ""},
+		{"/a/x/f//../b", "x", "/../b"}, {"/a/../f/b", "", "b"},       {"/a/x/f", "", NULL},
+		{"/a//f/b", "", NULL},          {"/a/x/g/b", "", NULL},
 	};
 	struct route_args args;
 
@@ -251,8 +243,8 @@ static void the_description_has_every_row(void **state)
 			fail_msg("%s %s has another summary", route->method, route->path);
 		check_body_described(route, json_object_get(operation, "requestBody"));
 	}
-	json_object_foreach((json_t *)(uintptr_t)paths, path, item) described +=
-		json_object_size(item) - (json_object_get(item, "parameters") != NULL);
+	json_object_foreach ((json_t *)(uintptr_t)paths, path, item)
+		described += json_object_size(item) - (json_object_get(item, "parameters") != NULL);
 	assert_int_equal(described, count);
 	json_decref(document);
 }

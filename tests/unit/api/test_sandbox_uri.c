@@ -12,14 +12,14 @@ static void names_are_read(void **state)
 		enum sandbox_uri_kind kind;
 		const char *id, *path;
 	} rows[] = {
-		{"sandbox://s1/a/b.txt",    SANDBOX_URI_IS_FILE,      "s1",           "a/b.txt"},
-		{"sandbox://s1/",           SANDBOX_URI_IS_FILE,      "s1",           ""       },
-		{"sandbox://s1",            SANDBOX_URI_IS_FILE,      "s1",           ""       },
-		{"sandbox://s1/a%20b%2Fc",  SANDBOX_URI_IS_FILE,      "s1",           "a b/c"  },
-		{"execution://e_1/stdout",  SANDBOX_URI_IS_EXECUTION, "e_1",          "stdout" },
-		{"log://s1",                SANDBOX_URI_IS_LOG,       "s1",           ""       },
-		{"template://python-basic", SANDBOX_URI_IS_TEMPLATE,  "python-basic", ""       },
-		{"policy://strict",         SANDBOX_URI_IS_POLICY,    "strict",       ""       },
+		{"sandbox://s1/a/b.txt", SANDBOX_URI_IS_FILE, "s1", "a/b.txt"},
+		{"sandbox://s1/", SANDBOX_URI_IS_FILE, "s1", ""},
+		{"sandbox://s1", SANDBOX_URI_IS_FILE, "s1", ""},
+		{"sandbox://s1/a%20b%2Fc", SANDBOX_URI_IS_FILE, "s1", "a b/c"},
+		{"execution://e_1/stdout", SANDBOX_URI_IS_EXECUTION, "e_1", "stdout"},
+		{"log://s1", SANDBOX_URI_IS_LOG, "s1", ""},
+		{"template://python-basic", SANDBOX_URI_IS_TEMPLATE, "python-basic", ""},
+		{"policy://strict", SANDBOX_URI_IS_POLICY, "strict", ""},
 	};
 
 	(void)state;

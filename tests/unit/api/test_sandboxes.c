@@ -42,20 +42,20 @@ static void version_is_that_of_the_path_then_of_the_headers(void **state)
 		const char *path, *accept, *header;
 		int version;
 	} cases[] = {
-		{"/api/v1/x", "application/vnd.sandboxrunner.v2+json", "v2",      1 },
-		{"/api/v2/x", NULL,				    "nothing", 2 },
-		{"/api/x",    NULL,				    NULL,      1 },
-		{"/api/x",    "application/json",                      NULL,      1 },
-		{"/api/x",    NULL,				    "v2",      2 },
-		{"/api/x",    NULL,				    "1",       1 },
-		{"/api/x",    "a/b, application/vnd.sandboxrunner.v2", "v1",      2 },
-		{"/api/x",    NULL,				    "v3",      -1},
-		{"/api/x",    NULL,				    "v0",      -1},
-		{"/api/x",    NULL,				    "",        -1},
-		{"/api/x",    NULL,				    "v",       -1},
-		{"/api/x",    NULL,				    "v12",     -1},
-		{"/api/x",    "application/vnd.sandboxrunner.v",       NULL,      -1},
-		{"/api/x",    "application/vnd.sandboxrunner.v9+json", "v1",      -1},
+		{"/api/v1/x", "application/vnd.sandboxrunner.v2+json", "v2", 1},
+		{"/api/v2/x", NULL, "nothing", 2},
+		{"/api/x", NULL, NULL, 1},
+		{"/api/x", "application/json", NULL, 1},
+		{"/api/x", NULL, "v2", 2},
+		{"/api/x", NULL, "1", 1},
+		{"/api/x", "a/b, application/vnd.sandboxrunner.v2", "v1", 2},
+		{"/api/x", NULL, "v3", -1},
+		{"/api/x", NULL, "v0", -1},
+		{"/api/x", NULL, "", -1},
+		{"/api/x", NULL, "v", -1},
+		{"/api/x", NULL, "v12", -1},
+		{"/api/x", "application/vnd.sandboxrunner.v", NULL, -1},
+		{"/api/x", "application/vnd.sandboxrunner.v9+json", "v1", -1},
 	};
 
 	(void)state;
@@ -75,21 +75,11 @@ static void times_have_three_forms(void **state)
 		const char *text;
 		double seconds; /* negative: refused */
 	} cases[] = {
-		{"1",            1     },
-                {"0.5",          0.5   },
-                {"300",          300   },
-		{"604800",       604800},
-                {"1000000000",   1     },
-                {"300000000000", 300   },
-		{"\"90s\"",      90    },
-                {"\"2h\"",       7200  },
-                {"0",            0     },
-		{"-1",           -1    },
-                {"true",         -1    },
-                {"[]",           -1    },
-		{"{}",           -1    },
-                {"\"soon\"",     -1    },
-                {"\"\"",         -1    },
+		{"1", 1},           {"0.5", 0.5},      {"300", 300},
+		{"604800", 604800}, {"1000000000", 1}, {"300000000000", 300},
+		{"\"90s\"", 90},    {"\"2h\"", 7200},  {"0", 0},
+		{"-1", -1},         {"true", -1},      {"[]", -1},
+		{"{}", -1},         {"\"soon\"", -1},  {"\"\"", -1},
 	};
 
 	(void)state;

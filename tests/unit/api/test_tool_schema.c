@@ -11,12 +11,12 @@
 static const char *const colours[] = {"red", "green", NULL};
 
 static const struct tool_field fields[] = {
-	{"name",        TOOL_STRING, true, "Who"},
-	{"count",         TOOL_INTEGER, false, NULL, .min = 1, .max = 10, .fallback = "3"},
-	{"colour",             TOOL_STRING, false, NULL, .words = colours},
-	{"list",TOOL_STRINGS, false, NULL},
-	{"any",         TOOL_ANY, false, NULL},
-	{NULL   },
+	{"name", TOOL_STRING, true, "Who"},
+	{"count", TOOL_INTEGER, false, NULL, .min = 1, .max = 10, .fallback = "3"},
+	{"colour", TOOL_STRING, false, NULL, .words = colours},
+	{"list", TOOL_STRINGS, false, NULL},
+	{"any", TOOL_ANY, false, NULL},
+	{NULL},
 };
 
 static int check(const char *text, struct error *err)
@@ -50,17 +50,17 @@ static void a_bad_argument_is_named(void **state)
 	static const struct {
 		const char *text, *field;
 	} bad[] = {
-		{"{}",				      "name"  },
-		{"{\"name\": null}",                        "name"  },
-		{"{\"name\": 1}",                           "name"  },
-		{"{\"name\": \"a\\u0000b\"}",               "name"  },
-		{"{\"name\": \"a\", \"count\": 0}",         "count" },
-		{"{\"name\": \"a\", \"count\": 11}",        "count" },
-		{"{\"name\": \"a\", \"count\": 1.5}",       "count" },
-		{"{\"name\": \"a\", \"count\": \"1\"}",     "count" },
+		{"{}", "name"},
+		{"{\"name\": null}", "name"},
+		{"{\"name\": 1}", "name"},
+		{"{\"name\": \"a\\u0000b\"}", "name"},
+		{"{\"name\": \"a\", \"count\": 0}", "count"},
+		{"{\"name\": \"a\", \"count\": 11}", "count"},
+		{"{\"name\": \"a\", \"count\": 1.5}", "count"},
+		{"{\"name\": \"a\", \"count\": \"1\"}", "count"},
 		{"{\"name\": \"a\", \"colour\": \"blue\"}", "colour"},
-		{"{\"name\": \"a\", \"list\": [1]}",        "list"  },
-		{"{\"name\": \"a\", \"more\": 1}",          "more"  },
+		{"{\"name\": \"a\", \"list\": [1]}", "list"},
+		{"{\"name\": \"a\", \"more\": 1}", "more"},
 	};
 
 	(void)state;

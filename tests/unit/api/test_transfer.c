@@ -10,21 +10,21 @@ static void ranges_are_read_as_clients_write_them(void **state)
 		const char *value;
 		struct transfer_range range;
 	} rows[] = {
-		{"bytes=0-99",                      {.asked = true, .first = 0, .last = 99}          },
-		{"bytes=5-5",                       {.asked = true, .first = 5, .last = 5}           },
-		{"bytes=100-",                      {.asked = true, .first = 100, .last = UINT64_MAX}},
-		{"bytes=-500",                      {.asked = true, .suffix = true, .last = 500}     },
-		{NULL,			      {.asked = false}                                 },
-		{"",				{.asked = false}                                 },
-		{"bytes=",                          {.asked = false}                                 },
-		{"bytes=-",                         {.asked = false}                                 },
-		{"bytes=9-1",                       {.asked = false}                                 },
-		{"bytes=0-1,3-4",                   {.asked = false}                                 },
-		{"lines=0-1",                       {.asked = false}                                 },
-		{"bytes=a-b",                       {.asked = false}                                 },
-		{"bytes=0x1-2",                     {.asked = false}                                 },
-		{"bytes= 0-1",                      {.asked = false}                                 },
-		{"bytes=0-99999999999999999999999", {.asked = false}                                 },
+		{"bytes=0-99", {.asked = true, .first = 0, .last = 99}},
+		{"bytes=5-5", {.asked = true, .first = 5, .last = 5}},
+		{"bytes=100-", {.asked = true, .first = 100, .last = UINT64_MAX}},
+		{"bytes=-500", {.asked = true, .suffix = true, .last = 500}},
+		{NULL, {.asked = false}},
+		{"", {.asked = false}},
+		{"bytes=", {.asked = false}},
+		{"bytes=-", {.asked = false}},
+		{"bytes=9-1", {.asked = false}},
+		{"bytes=0-1,3-4", {.asked = false}},
+		{"lines=0-1", {.asked = false}},
+		{"bytes=a-b", {.asked = false}},
+		{"bytes=0x1-2", {.asked = false}},
+		{"bytes= 0-1", {.asked = false}},
+		{"bytes=0-99999999999999999999999", {.asked = false}},
 	};
 
 	(void)state;
@@ -45,13 +45,7 @@ static void ranges_are_read_as_clients_write_them(void **state)
 static void tags_differ_with_what_the_file_is(void **state)
 {
 	char a[TRANSFER_ETAG_LEN], b[TRANSFER_ETAG_LEN];
-	static const uint64_t rows[][3] = {
-		{2,  2,  3},
-                {1,  3,  3},
-                {1,  2,  4},
-                {12, 3,  3},
-                {1,  23, 3}
-        };
+	static const uint64_t rows[][3] = {{2, 2, 3}, {1, 3, 3}, {1, 2, 4}, {12, 3, 3}, {1, 23, 3}};
 
 	(void)state;
 	transfer_etag(1, 2, 3, a);

@@ -385,22 +385,25 @@ static void wrong_requests_start_nothing(void **state)
 		const char *request, *status, *text;
 	} rows[] = {
 		{"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}",
-	         " 415 ",											       "Sandbox.UnsupportedMediaType"},
+	         " 415 ", "Sandbox.UnsupportedMediaType"},
 		{"POST /api/v1/execute HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n",
-	         " 403 ",											       "Sandbox.Forbidden"           },
+	         " 403 ", "Sandbox.Forbidden"},
 		{"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil\r\n"
-	         "Content-Type: application/json\r\nContent-Length: 0\r\n\r\n",     " 403 ",           "Sandbox.Forbidden"           },
-		{"GET /api/v1/execute HTTP/1.1\r\nHost: localhost\r\n\r\n",                          "Allow: POST\r\n",
-	         "Sandbox.MethodNotAllowed"													   },
-		{"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n",                                 " 404 ",           "Sandbox.NotFound"            },
-		{"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx",           " 413 ",
-	         "Sandbox.PayloadTooLarge"													    },
+	         "Content-Type: application/json\r\nContent-Length: 0\r\n\r\n",
+	         " 403 ", "Sandbox.Forbidden"},
+		{"GET /api/v1/execute HTTP/1.1\r\nHost: localhost\r\n\r\n", "Allow: POST\r\n",
+	         "Sandbox.MethodNotAllowed"},
+		{"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n", " 404 ", "Sandbox.NotFound"},
+		{"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx", " 413 ",
+	         "Sandbox.PayloadTooLarge"},
 		{"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
 	         "application/json\r\n"
-	         "Content-Length: 1001\r\n\r\n",	                            " 413 ",           "Sandbox.PayloadTooLarge"     },
+	         "Content-Length: 1001\r\n\r\n",
+	         " 413 ", "Sandbox.PayloadTooLarge"},
 		{"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
 	         "application/json\r\n"
-	         "Content-Length: 1\r\n\r\n{",	                              " 400 ",           "Sandbox.InvalidJson"         },
+	         "Content-Length: 1\r\n\r\n{",
+	         " 400 ", "Sandbox.InvalidJson"},
 	};
 	struct fixture *f = *state;
 

@@ -136,18 +136,18 @@ static bool has_execution(void *ctx)
 static void a_session_is_told_in_the_words_of_both_forms(void **state)
 {
 	static const char *const strings[][2] = {
-		{"session_id",       "s1"                      },
-		{"id",               "s1"                      },
-		{"status",           "creating"                },
-		{"mode",             "persistent"              },
-		{"agent_id",         "bob"                     },
-		{"runtime_type",     "fake"                    },
-		{"runtime_node",     "local"                   },
-		{"container_id",     "box1"                    },
-		{"workspace_path",   "/workspace"              },
-		{"language",         "shell"                   },
-		{"language_runtime", "shell"                   },
-		{"created_at",       "1970-01-01T00:00:01.000Z"},
+		{"session_id", "s1"},
+		{"id", "s1"},
+		{"status", "creating"},
+		{"mode", "persistent"},
+		{"agent_id", "bob"},
+		{"runtime_type", "fake"},
+		{"runtime_node", "local"},
+		{"container_id", "box1"},
+		{"workspace_path", "/workspace"},
+		{"language", "shell"},
+		{"language_runtime", "shell"},
+		{"created_at", "1970-01-01T00:00:01.000Z"},
 	};
 	struct fixture *f = *state;
 	int status = 0;
@@ -200,24 +200,22 @@ static void expect_unknown(struct fixture *f, const struct with_id *w, const cha
 static void unknown_ids_and_malformed_ones_are_told_the_same(void **state)
 {
 	static const struct with_id sessions[] = {
-		{"GET /api/v1/sessions/",            ""           },
-		{"DELETE /api/v1/sessions/",         ""           },
-		{"POST /api/v1/sessions/",           "/terminate" },
-		{"POST /api/v1/sessions/",           "/pause"     },
-		{"POST /api/v1/sessions/",           "/resume"    },
-		{"POST /api/v1/sessions/",           "/interrupt" },
-		{"POST /api/v1/sessions/",           "/keepalive" },
-		{"GET /api/v1/sessions/",            "/stats"     },
-		{"GET /api/v1/sessions/",            "/executions"},
-		{"GET /api/v1/sessions/",            "/status"    },
-		{"GET /api/v1/sessions/",            "/result"    },
+		{"GET /api/v1/sessions/", ""},
+		{"DELETE /api/v1/sessions/", ""},
+		{"POST /api/v1/sessions/", "/terminate"},
+		{"POST /api/v1/sessions/", "/pause"},
+		{"POST /api/v1/sessions/", "/resume"},
+		{"POST /api/v1/sessions/", "/interrupt"},
+		{"POST /api/v1/sessions/", "/keepalive"},
+		{"GET /api/v1/sessions/", "/stats"},
+		{"GET /api/v1/sessions/", "/executions"},
+		{"GET /api/v1/sessions/", "/status"},
+		{"GET /api/v1/sessions/", "/result"},
 		{"GET /api/v1/executions/sessions/", "/executions"},
 	};
 	static const struct with_id executions[] = {
-		{"GET /api/v1/executions/",  ""       },
-                {"GET /api/v1/executions/",  "/status"},
-		{"GET /api/v1/executions/",  "/result"},
-                {"GET /api/v1/executions/",  "/events"},
+		{"GET /api/v1/executions/", ""},         {"GET /api/v1/executions/", "/status"},
+		{"GET /api/v1/executions/", "/result"},  {"GET /api/v1/executions/", "/events"},
 		{"POST /api/v1/executions/", "/cancel"},
 	};
 	static const char *const ids[] = {"s2", "a%20b", "%2e%2e", "s1x", TOO_LONG};

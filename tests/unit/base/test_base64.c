@@ -11,13 +11,13 @@ static void every_length_and_byte_is_decoded(void **state)
 		const char *text, *data;
 		size_t len;
 	} good[] = {
-		{"",         "",             0},
-		{"Zg==",     "f",            1},
-		{"Zm8=",     "fo",           2},
-		{"Zm9v",     "foo",          3},
-		{"Zm9vYmE=", "fooba",        5},
-		{"AAECAw==", "\0\1\2\3",     4},
-		{"+/+/",     "\xfb\xff\xbf", 3},
+		{"", "", 0},
+		{"Zg==", "f", 1},
+		{"Zm8=", "fo", 2},
+		{"Zm9v", "foo", 3},
+		{"Zm9vYmE=", "fooba", 5},
+		{"AAECAw==", "\0\1\2\3", 4},
+		{"+/+/", "\xfb\xff\xbf", 3},
 	};
 
 	(void)state;

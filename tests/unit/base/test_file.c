@@ -148,12 +148,8 @@ static void a_short_text_loses_its_last_newline(void **state)
 	static const struct {
 		const char *in, *out;
 	} rows[] = {
-		{"one\n",   "one"    },
-                {"one",     "one"    },
-                {"one\n\n", "one\n"  },
-		{"\n",      ""       },
-                {"",        ""       },
-                {"1234567", "1234567"},
+		{"one\n", "one"}, {"one", "one"}, {"one\n\n", "one\n"},
+		{"\n", ""},       {"", ""},       {"1234567", "1234567"},
 	};
 	char text[8];
 

@@ -11,19 +11,19 @@ static void distances_count_typing_errors(void **state)
 		const char *a, *b;
 		size_t distance;
 	} cases[] = {
-		{"",           "",        0},
-		{"abc",        "abc",     0},
-		{"",           "abc",     3},
-		{"abc",        "",        3},
-		{"abc",        "abd",     1},
-		{"abc",        "ab",      1},
-		{"abc",        "xabc",    1},
-		{"abcd",       "abdc",    1}, /* swapped neighbours are one error */
-		{"ba",         "ab",      1},
-		{"kitten",     "sitting", 3},
-		{"timeuot",    "timeout", 1},
-		{"mmeory",     "memory",  1},
-		{"completely", "other",   8},
+		{"", "", 0},
+		{"abc", "abc", 0},
+		{"", "abc", 3},
+		{"abc", "", 3},
+		{"abc", "abd", 1},
+		{"abc", "ab", 1},
+		{"abc", "xabc", 1},
+		{"abcd", "abdc", 1}, /* swapped neighbours are one error */
+		{"ba", "ab", 1},
+		{"kitten", "sitting", 3},
+		{"timeuot", "timeout", 1},
+		{"mmeory", "memory", 1},
+		{"completely", "other", 8},
 	};
 
 	(void)state;

@@ -129,12 +129,12 @@ static void records_cannot_be_moved_doubled_or_left_out(void **state)
 		enum chain_fault fault;
 		unsigned line;
 	} cases[] = {
-		{"01234",  CHAIN_FINE,    0},
-		{"1234",   CHAIN_FINE,    0}, /* a file may begin anywhere: its first number is told */
-		{"02134",  CHAIN_BAD_SEQ, 2},
-		{"0134",   CHAIN_BAD_SEQ, 3},
+		{"01234", CHAIN_FINE, 0},
+		{"1234", CHAIN_FINE, 0}, /* a file may begin anywhere: its first number is told */
+		{"02134", CHAIN_BAD_SEQ, 2},
+		{"0134", CHAIN_BAD_SEQ, 3},
 		{"011234", CHAIN_BAD_SEQ, 3},
-		{"43210",  CHAIN_BAD_SEQ, 2},
+		{"43210", CHAIN_BAD_SEQ, 2},
 	};
 	cleanup_buf struct buf b = BUF_INIT(1 << 20);
 	struct chain_head head = make(&b, RECORDS);

@@ -37,13 +37,13 @@ static void a_file_becomes_a_path(void **state)
 	static const struct {
 		const char *path, *expected;
 	} rows[] = {
-		{"a/b.txt",     "/api/v1/sessions/s/files/./a/b.txt?x"                   },
-		{"mkdir",       "/api/v1/sessions/s/files/./mkdir?x"                     },
-		{"",            "/api/v1/sessions/s/files/./?x"                          },
-		{"/etc/passwd", "/api/v1/sessions/s/files//etc/passwd?x"                 },
-		{"a/../b",      "/api/v1/sessions/s/files/./a/../b?x"                    },
+		{"a/b.txt", "/api/v1/sessions/s/files/./a/b.txt?x"},
+		{"mkdir", "/api/v1/sessions/s/files/./mkdir?x"},
+		{"", "/api/v1/sessions/s/files/./?x"},
+		{"/etc/passwd", "/api/v1/sessions/s/files//etc/passwd?x"},
+		{"a/../b", "/api/v1/sessions/s/files/./a/../b?x"},
 		{"%2e?&=#+ \"", "/api/v1/sessions/s/files/./%252e%3F%26%3D%23%2B%20%22?x"},
-		{"\xff\n",      "/api/v1/sessions/s/files/./%FF%0A?x"                    },
+		{"\xff\n", "/api/v1/sessions/s/files/./%FF%0A?x"},
 	};
 	struct error err = {0};
 

@@ -38,14 +38,14 @@ static void unknown_commands_are_refused_with_the_nearest(void **state)
 		char first[16], second[16];
 		const char *part;
 	} cases[] = {
-		{"rum",    "",     "did you mean 'run'?"                                    },
-		{"docotr", "",     "did you mean 'doctor'?"                                 },
-		{"box",    "",     "not a whole command 'box': it goes on with one of: plan"},
-		{"audit",  "",     "goes on with one of: verify, tail"                      },
-		{"box",    "pln",  "unknown command 'box pln': it goes on with one of: plan"},
-		{"bxo",    "plan", "did you mean 'box plan'?"                               },
-		{"zzz",    "",     "unknown command 'zzz'"                                  },
-		{"",       "",     "unknown command ''"                                     },
+		{"rum", "", "did you mean 'run'?"},
+		{"docotr", "", "did you mean 'doctor'?"},
+		{"box", "", "not a whole command 'box': it goes on with one of: plan"},
+		{"audit", "", "goes on with one of: verify, tail"},
+		{"box", "pln", "unknown command 'box pln': it goes on with one of: plan"},
+		{"bxo", "plan", "did you mean 'box plan'?"},
+		{"zzz", "", "unknown command 'zzz'"},
+		{"", "", "unknown command ''"},
 	};
 
 	(void)state;

@@ -139,12 +139,12 @@ static void optional_is_a_missing_layer_that_is_not_required(void **state)
 		enum check_state state;
 		bool as_root, as_other;
 	} cases[] = {
-		{"cgroup.memory",  CHECK_MISSING, false, true },
-		{"cgroup.memory",  CHECK_OK,      false, false},
-		{"landlock",       CHECK_MISSING, true,  true },
-		{"user",           CHECK_MISSING, false, false},
+		{"cgroup.memory", CHECK_MISSING, false, true},
+		{"cgroup.memory", CHECK_OK, false, false},
+		{"landlock", CHECK_MISSING, true, true},
+		{"user", CHECK_MISSING, false, false},
 		{"runtime.python", CHECK_MISSING, false, false},
-		{"nothing",        CHECK_MISSING, false, false},
+		{"nothing", CHECK_MISSING, false, false},
 	};
 
 	(void)state;

@@ -37,16 +37,16 @@ static void flags_win_over_the_environment_and_that_over_defaults(void **state)
 {
 	static const char local[] = "http://localhost";
 	static const struct expectation list[] = {
-		{{.uid = 0},					  "/run/millibox/millibox.sock",   local,        false},
-		{{.uid = 0, .env_runtime_dir = "/r"},                 "/run/millibox/millibox.sock",   local,        false},
-		{{.uid = 7, .env_runtime_dir = "/r"},                 "/r/millibox/millibox.sock",     local,        false},
-		{{.uid = 7, .env_runtime_dir = "r"},                  "/tmp/millibox-7/millibox.sock", local,        false},
-		{{.uid = 7},					  "/tmp/millibox-7/millibox.sock", local,        false},
-		{{.env_socket = "/s", .env_url = "http://u"},         "/s",                            local,        true },
-		{{.env_url = "http://u"},                             NULL,                            "http://u",   true },
-		{{.env_url = "http://u", .options.socket = "/f"},     "/f",                            local,        true },
-		{{.env_socket = "/s", .options.url = "http://f:1//"}, NULL,                            "http://f:1", true },
-		{{.options.url = "https://f", .options.socket = ""},  NULL,                            "https://f",  true },
+		{{.uid = 0}, "/run/millibox/millibox.sock", local, false},
+		{{.uid = 0, .env_runtime_dir = "/r"}, "/run/millibox/millibox.sock", local, false},
+		{{.uid = 7, .env_runtime_dir = "/r"}, "/r/millibox/millibox.sock", local, false},
+		{{.uid = 7, .env_runtime_dir = "r"}, "/tmp/millibox-7/millibox.sock", local, false},
+		{{.uid = 7}, "/tmp/millibox-7/millibox.sock", local, false},
+		{{.env_socket = "/s", .env_url = "http://u"}, "/s", local, true},
+		{{.env_url = "http://u"}, NULL, "http://u", true},
+		{{.env_url = "http://u", .options.socket = "/f"}, "/f", local, true},
+		{{.env_socket = "/s", .options.url = "http://f:1//"}, NULL, "http://f:1", true},
+		{{.options.url = "https://f", .options.socket = ""}, NULL, "https://f", true},
 	};
 
 	(void)state;

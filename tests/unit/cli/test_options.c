@@ -18,13 +18,13 @@ struct values {
 #define AT(member) offsetof(struct values, member)
 
 static const struct option_row rows[] = {
-	{"quiet",  'q', OPTION_FLAG,     AT(quiet),  NULL,    "say less"},
-	{"name",   'n', OPTION_TEXT,     AT(name),   "NAME",  "a name"  },
-	{"env",    'e', OPTION_LIST,     AT(env),    "N=V",   "a pair"  },
-	{"memory", 0,   OPTION_SIZE,     AT(memory), "SIZE",  "bytes"   },
-	{"cpu",    0,   OPTION_CPU,      AT(cpu),    "CORES", "cores"   },
-	{"time",   0,   OPTION_DURATION, AT(time),   "TIME",  "time"    },
-	{"count",  0,   OPTION_NUMBER,   AT(count),  "N",     "number"  },
+	{"quiet", 'q', OPTION_FLAG, AT(quiet), NULL, "say less"},
+	{"name", 'n', OPTION_TEXT, AT(name), "NAME", "a name"},
+	{"env", 'e', OPTION_LIST, AT(env), "N=V", "a pair"},
+	{"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "bytes"},
+	{"cpu", 0, OPTION_CPU, AT(cpu), "CORES", "cores"},
+	{"time", 0, OPTION_DURATION, AT(time), "TIME", "time"},
+	{"count", 0, OPTION_NUMBER, AT(count), "N", "number"},
 };
 static const struct options options = {rows, ARRAY_SIZE(rows)};
 
@@ -168,24 +168,24 @@ static void wrong_lines_are_refused_by_name(void **state)
 		const char *line;
 		const char *part; /* of the message */
 	} cases[] = {
-		{"--name",                       "--name needs a value (NAME)"                          },
-		{"-n",			   "--name needs a value (NAME)"                          },
-		{"--quiet=yes",                  "--quiet takes no value"                               },
-		{"-qx",			  "--quiet takes no value"                               },
-		{"--memory lots",                "--memory: 'lots' is not a size"                       },
-		{"--memory _",                   "--memory: '' is not a size"                           },
-		{"--memory 0",                   "--memory: must be more than 0"                        },
-		{"--count 0",                    "--count: must be more than 0"                         },
-		{"--count -1",                   "--count: '-1' is not a whole number"                  },
-		{"--count 99999999999999999999", "--count: '99999999999999999999' is too large"         },
-		{"--cpu fast",                   "--cpu: 'fast' is not a number of cores"               },
-		{"--time soon",                  "--time: 'soon' is not a time"                         },
-		{"--quite",                      "unknown option '--quite'; did you mean '--quiet'?"    },
-		{"--mmeory=1",                   "unknown option '--mmeory=1'; did you mean '--memory'?"},
-		{"--halp",                       "did you mean '--help'?"                               },
-		{"--zzz",                        "unknown option '--zzz'"                               },
-		{"-z",			   "unknown option '-z'"                                  },
-		{"--=x",			 "unknown option '--=x'"                                },
+		{"--name", "--name needs a value (NAME)"},
+		{"-n", "--name needs a value (NAME)"},
+		{"--quiet=yes", "--quiet takes no value"},
+		{"-qx", "--quiet takes no value"},
+		{"--memory lots", "--memory: 'lots' is not a size"},
+		{"--memory _", "--memory: '' is not a size"},
+		{"--memory 0", "--memory: must be more than 0"},
+		{"--count 0", "--count: must be more than 0"},
+		{"--count -1", "--count: '-1' is not a whole number"},
+		{"--count 99999999999999999999", "--count: '99999999999999999999' is too large"},
+		{"--cpu fast", "--cpu: 'fast' is not a number of cores"},
+		{"--time soon", "--time: 'soon' is not a time"},
+		{"--quite", "unknown option '--quite'; did you mean '--quiet'?"},
+		{"--mmeory=1", "unknown option '--mmeory=1'; did you mean '--memory'?"},
+		{"--halp", "did you mean '--help'?"},
+		{"--zzz", "unknown option '--zzz'"},
+		{"-z", "unknown option '-z'"},
+		{"--=x", "unknown option '--=x'"},
 	};
 
 	(void)state;

@@ -88,8 +88,7 @@ static void a_session_is_asked_for_in_the_same_words(void **state)
 {
 	const char *env[] = {"A=1"};
 	struct run_options options = {
-		.timeout_us = 2000000, .memory_bytes = 1UL << 30, .env = {env, 1}
-        };
+		.timeout_us = 2000000, .memory_bytes = 1UL << 30, .env = {env, 1}};
 	struct error err = {0};
 
 	(void)state;
@@ -129,9 +128,7 @@ static void files_that_are_no_text_travel_as_base64(void **state)
 {
 	char text[96], nul[96], raw[96];
 	const char *files[3] = {text, nul, raw};
-	struct run_options options = {
-		.code = "1", .files = {files, 3}
-        };
+	struct run_options options = {.code = "1", .files = {files, 3}};
 	struct error err;
 	json_t *body;
 
@@ -177,13 +174,13 @@ static void the_language_is_asked_of_option_name_and_first_line(void **state)
 	static const struct {
 		const char *option, *suffix, *code, *language;
 	} cases[] = {
-		{NULL,    ".py",  "1",           "python"},
-		{NULL,    ".sh",  "1",           "shell" },
-		{"shell", ".py",  "1",           "shell" },
-		{NULL,    ".py",  "#!/bin/sh\n", "python"},
-		{NULL,    ".txt", "#!/bin/sh\n", "shell" },
-		{NULL,    ".txt", "1",           NULL    },
-		{NULL,    "",     "",            NULL    },
+		{NULL, ".py", "1", "python"},
+		{NULL, ".sh", "1", "shell"},
+		{"shell", ".py", "1", "shell"},
+		{NULL, ".py", "#!/bin/sh\n", "python"},
+		{NULL, ".txt", "#!/bin/sh\n", "shell"},
+		{NULL, ".txt", "1", NULL},
+		{NULL, "", "", NULL},
 	};
 
 	(void)state;
@@ -249,9 +246,7 @@ static void wrong_pairs_are_refused(void **state)
 static void a_file_name_can_be_used_once(void **state)
 {
 	const char *items[] = {"a=/dev/null", "a=/dev/null"};
-	struct run_options options = {
-		.code = "1", .files = {items, 2}
-        };
+	struct run_options options = {.code = "1", .files = {items, 2}};
 
 	(void)state;
 	refuse(&options, NULL, ERR_INVALID, "'a' is given twice");

@@ -38,20 +38,20 @@ static void the_exit_status_says_how_it_ended(void **state)
 		const char *result;
 		int status;
 	} cases[] = {
-		{"{\"status\":\"success\",\"exit_code\":0}",                      0  },
-		{"{\"status\":\"failed\",\"exit_code\":3}",                       3  },
-		{"{\"status\":\"failed\",\"exit_code\":255}",                     255},
-		{"{\"status\":\"failed\",\"exit_code\":137,\"signal\":9}",        137},
+		{"{\"status\":\"success\",\"exit_code\":0}", 0},
+		{"{\"status\":\"failed\",\"exit_code\":3}", 3},
+		{"{\"status\":\"failed\",\"exit_code\":255}", 255},
+		{"{\"status\":\"failed\",\"exit_code\":137,\"signal\":9}", 137},
 		{"{\"status\":\"timeout\",\"exit_code\":137,\"limit\":\"time\"}", 124},
-		{"{\"status\":\"timeout\",\"exit_code\":null}",                   124},
-		{"{\"status\":\"crashed\",\"exit_code\":0}",                      125},
-		{"{\"status\":\"cancelled\",\"exit_code\":0}",                    125},
-		{"{\"status\":\"failed\",\"exit_code\":null}",                    125},
-		{"{\"status\":\"failed\",\"exit_code\":256}",                     125},
-		{"{\"status\":\"failed\",\"exit_code\":-1}",                      125},
-		{"{\"status\":\"failed\",\"exit_code\":\"0\"}",                   125},
-		{"{\"exit_code\":4}",					     4  },
-		{"{}",							    125},
+		{"{\"status\":\"timeout\",\"exit_code\":null}", 124},
+		{"{\"status\":\"crashed\",\"exit_code\":0}", 125},
+		{"{\"status\":\"cancelled\",\"exit_code\":0}", 125},
+		{"{\"status\":\"failed\",\"exit_code\":null}", 125},
+		{"{\"status\":\"failed\",\"exit_code\":256}", 125},
+		{"{\"status\":\"failed\",\"exit_code\":-1}", 125},
+		{"{\"status\":\"failed\",\"exit_code\":\"0\"}", 125},
+		{"{\"exit_code\":4}", 4},
+		{"{}", 125},
 	};
 
 	(void)state;
@@ -87,16 +87,16 @@ static void explain(const char *text, char *ret_said, size_t size)
 static void the_limit_that_ended_it_is_named(void **state)
 {
 	static const char *const cases[][2] = {
-		{"{\"status\":\"timeout\",\"limit\":\"time\"}",     "time limit"       },
-		{"{\"status\":\"timeout\",\"limit\":null}",         "time limit"       },
-		{"{\"status\":\"failed\",\"limit\":\"memory\"}",    "--memory"         },
-		{"{\"status\":\"failed\",\"limit\":\"processes\"}", "--processes"      },
-		{"{\"status\":\"success\",\"limit\":\"output\"}",   "--max-output"     },
-		{"{\"status\":\"failed\",\"limit\":\"disk\"}",      "--disk"           },
-		{"{\"status\":\"failed\",\"limit\":\"cpu\"}",       "--cpu"            },
-		{"{\"status\":\"failed\",\"limit\":\"patience\"}",  "limit of patience"},
-		{"{\"status\":\"crashed\"}",                        "the box was lost" },
-		{"{\"status\":\"cancelled\"}",                      "was cancelled"    },
+		{"{\"status\":\"timeout\",\"limit\":\"time\"}", "time limit"},
+		{"{\"status\":\"timeout\",\"limit\":null}", "time limit"},
+		{"{\"status\":\"failed\",\"limit\":\"memory\"}", "--memory"},
+		{"{\"status\":\"failed\",\"limit\":\"processes\"}", "--processes"},
+		{"{\"status\":\"success\",\"limit\":\"output\"}", "--max-output"},
+		{"{\"status\":\"failed\",\"limit\":\"disk\"}", "--disk"},
+		{"{\"status\":\"failed\",\"limit\":\"cpu\"}", "--cpu"},
+		{"{\"status\":\"failed\",\"limit\":\"patience\"}", "limit of patience"},
+		{"{\"status\":\"crashed\"}", "the box was lost"},
+		{"{\"status\":\"cancelled\"}", "was cancelled"},
 	};
 	char said[512];
 

@@ -96,13 +96,11 @@ static inline void on_drained(void *ctx)
 /* @runners is taken. */
 static inline int setup_with(void **state, struct runners *runners, const char *pools)
 {
-	const struct config_override settings[] = {
-		{"admission.max_running",   "2"   },
-		{"admission.max_queued",    "2"   },
-		{"admission.drain_timeout", "50ms"},
-		{"limits.output",           "8"   },
-		{"pools.enabled",           pools }
-        };
+	const struct config_override settings[] = {{"admission.max_running", "2"},
+	                                           {"admission.max_queued", "2"},
+	                                           {"admission.drain_timeout", "50ms"},
+	                                           {"limits.output", "8"},
+	                                           {"pools.enabled", pools}};
 	struct fixture *f = NEW(struct fixture);
 
 	f->loop = loop_new();

@@ -81,12 +81,9 @@ static inline void make_services(struct fixture *f, uint64_t build_timeout_us)
 static inline int setup(void **state)
 {
 	static const struct config_override settings[] = {
-		{"admission.max_running", "2"    },
-                {"admission.max_queued",  "2"    },
-		{"limits.output",         "8"    },
-                {"sessions.max",          "4"    },
-		{"sessions.queue",        "3"    },
-                {"pools.enabled",         "false"},
+		{"admission.max_running", "2"}, {"admission.max_queued", "2"},
+		{"limits.output", "8"},         {"sessions.max", "4"},
+		{"sessions.queue", "3"},        {"pools.enabled", "false"},
 	};
 	struct fixture *f = NEW(struct fixture);
 

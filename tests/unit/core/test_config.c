@@ -104,32 +104,32 @@ static void mistakes_are_told_with_file_line_and_key(void **state)
 		const char *text, *words[3];
 	} rows[] = {
 		{"listen: 127.0.0.1:1\nlimits:\n  timeouu: 3s\n",
-	         {"c.yaml:3: ", "unknown key 'limits.timeouu'", "did you mean 'limits.timeout'?"}                            },
-		{"\n\nlimit: {timeout: 3s}\n",                    {"c.yaml:3: ", "unknown key 'limit'", ""}                  },
-		{"frobnicate_everything: 1\n",                    {"c.yaml:1: ", "unknown key", ""}                          },
+	         {"c.yaml:3: ", "unknown key 'limits.timeouu'", "did you mean 'limits.timeout'?"}},
+		{"\n\nlimit: {timeout: 3s}\n", {"c.yaml:3: ", "unknown key 'limit'", ""}},
+		{"frobnicate_everything: 1\n", {"c.yaml:1: ", "unknown key", ""}},
 		{"limits:\n  timeout: soon\n",
-	         {"c.yaml:2: ", "'limits.timeout'", "must be a time"}                                                        },
-		{"limits:\n  memory: 1Mi\n",                      {"c.yaml:2: ", "'limits.memory'", "between 16Mi"}          },
-		{"limits: [1]\n",                                 {"c.yaml:1: ", "'limits' must be a mapping", "not a list"} },
-		{"limits: 5\n",				   {"c.yaml:1: ", "'limits' must be a mapping", "not a value"}},
-		{"limits: \"\"\n",                                {"c.yaml:1: ", "'limits' must be a mapping", "not a value"}},
-		{"strict: [true]\n",                              {"c.yaml:1: ", "'strict' must be a value", "not a list"}   },
-		{"strict: {a: b}\n",                              {"c.yaml:1: ", "'strict' must be a value", "not a mapping"}},
-		{"allowed_hosts: x\n",                            {"c.yaml:1: ", "'allowed_hosts' must be a list", ""}       },
-		{"allowed_hosts: [[x]]\n",                        {"c.yaml:1: ", "'allowed_hosts'", "plain names"}           },
-		{"allowed_hosts: ['a,b']\n",                      {"c.yaml:1: ", "'allowed_hosts'", "plain names"}           },
-		{"allowed_hosts: ['']\n",                         {"c.yaml:1: ", "'allowed_hosts'", "plain names"}           },
-		{"a: 1\nstrict:\n",                               {"c.yaml:1: ", "unknown key 'a'", ""}                      },
-		{"strict:\n",				     {"c.yaml:1: ", "'strict' has no value", ""}                },
-		{"strict: true\nstrict: false\n",                 {"c.yaml:2: ", "'strict' is given twice", ""}              },
+	         {"c.yaml:2: ", "'limits.timeout'", "must be a time"}},
+		{"limits:\n  memory: 1Mi\n", {"c.yaml:2: ", "'limits.memory'", "between 16Mi"}},
+		{"limits: [1]\n", {"c.yaml:1: ", "'limits' must be a mapping", "not a list"}},
+		{"limits: 5\n", {"c.yaml:1: ", "'limits' must be a mapping", "not a value"}},
+		{"limits: \"\"\n", {"c.yaml:1: ", "'limits' must be a mapping", "not a value"}},
+		{"strict: [true]\n", {"c.yaml:1: ", "'strict' must be a value", "not a list"}},
+		{"strict: {a: b}\n", {"c.yaml:1: ", "'strict' must be a value", "not a mapping"}},
+		{"allowed_hosts: x\n", {"c.yaml:1: ", "'allowed_hosts' must be a list", ""}},
+		{"allowed_hosts: [[x]]\n", {"c.yaml:1: ", "'allowed_hosts'", "plain names"}},
+		{"allowed_hosts: ['a,b']\n", {"c.yaml:1: ", "'allowed_hosts'", "plain names"}},
+		{"allowed_hosts: ['']\n", {"c.yaml:1: ", "'allowed_hosts'", "plain names"}},
+		{"a: 1\nstrict:\n", {"c.yaml:1: ", "unknown key 'a'", ""}},
+		{"strict:\n", {"c.yaml:1: ", "'strict' has no value", ""}},
+		{"strict: true\nstrict: false\n", {"c.yaml:2: ", "'strict' is given twice", ""}},
 		{"limits: {timeout: 2s, timeout_max: 1s}\n",
-	         {"'limits.timeout' is above 'limits.timeout_max'", "", ""}                                                  },
-		{"http: {max_body: 1Ki}\n",                       {"'http.max_code' is above 'http.max_body'", "", ""}       },
+	         {"'limits.timeout' is above 'limits.timeout_max'", "", ""}},
+		{"http: {max_body: 1Ki}\n", {"'http.max_code' is above 'http.max_body'", "", ""}},
 		{"http: {max_answers: 2Mi}\n",
-	         {"'limits.output_max' is above 'http.max_answers'", "", ""}                                                 },
-		{"limits: {cpu: 3, cpu_max: 2}\n",                {"'limits.cpu' is above", "", ""}                          },
-		{"listen: ''\nsocket: ''\n",                      {"both 'listen' and 'socket'", "", ""}                     },
-		{"a: [\n",					{"c.yaml:2: ", "not YAML", ""}                             },
+	         {"'limits.output_max' is above 'http.max_answers'", "", ""}},
+		{"limits: {cpu: 3, cpu_max: 2}\n", {"'limits.cpu' is above", "", ""}},
+		{"listen: ''\nsocket: ''\n", {"both 'listen' and 'socket'", "", ""}},
+		{"a: [\n", {"c.yaml:2: ", "not YAML", ""}},
 	};
 
 	(void)state;
@@ -170,10 +170,7 @@ static void long_file_name_does_not_hide_the_line(void **state)
 
 static void environment_goes_over_file_and_flags_over_both(void **state)
 {
-	const struct config_override flags[] = {
-		{"limits.timeout", "9s"   },
-                {"log_level",      "debug"}
-        };
+	const struct config_override flags[] = {{"limits.timeout", "9s"}, {"log_level", "debug"}};
 	const char *text = "limits: {timeout: 3s}\n";
 	struct error err = {0};
 	struct config *c;

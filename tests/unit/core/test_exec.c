@@ -10,9 +10,7 @@
 static void everything_is_handed_over_at_once(void **state)
 {
 	struct fixture *f = *state;
-	struct exec_request_file files[] = {
-		{(char *)"a/b.txt", (char *)"data", 4}
-        };
+	struct exec_request_file files[] = {{(char *)"a/b.txt", (char *)"data", 4}};
 	char *args[] = {(char *)"-v", NULL};
 	char *env[] = {(char *)"MINE=1", NULL};
 	const struct fake_exec *told;
@@ -378,9 +376,7 @@ static void what_the_wire_does_not_take_is_told(void **state)
 	struct fixture *f = *state;
 	size_t size = BOX_FILES_MAX + 1;
 	cleanup_free char *large = calloc(1, size);
-	struct exec_request_file files[] = {
-		{(char *)"large", large, size}
-        };
+	struct exec_request_file files[] = {{(char *)"large", large, size}};
 	struct heard h = {0};
 
 	assert_non_null(large);

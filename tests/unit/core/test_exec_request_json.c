@@ -24,7 +24,7 @@ static void everything_that_was_asked_for_comes_back(void **state)
 	char *env[] = {(char *)"A=1", (char *)"B=", NULL};
 	struct exec_request_file files[] = {
 		{.name = (char *)"a/\xe9", .data = (char *)"\0\1\377", .len = 3},
-		{.name = (char *)"empty",  .data = (char *)"",         .len = 0},
+		{.name = (char *)"empty", .data = (char *)"", .len = 0},
 	};
 	const struct exec_request in = {
 		.language = (char *)"python",

@@ -64,12 +64,10 @@ static void on_failed(void *ctx, const struct error *err)
 
 static int set_up(void **state)
 {
-	static const struct config_override overrides[] = {
-		{"imports.archive",        "1Mi"},
-		{"imports.max",            "2"  },
-		{"imports.max_per_tenant", "1"  },
-		{"imports.layers",         "5"  }
-        };
+	static const struct config_override overrides[] = {{"imports.archive", "1Mi"},
+	                                                   {"imports.max", "2"},
+	                                                   {"imports.max_per_tenant", "1"},
+	                                                   {"imports.layers", "5"}};
 	struct fixture *f = NEW(struct fixture);
 	struct tenant_settings alice = {.name = "alice"};
 	int pair[2];
@@ -253,13 +251,13 @@ static void what_the_importer_refuses_is_told(void **state)
 		enum error_code code;
 		const char *field;
 	} rows[] = {
-		{"{\"error\": \"bad\", \"limit\": \"\"}",         ERR_INVALID,     ""               },
-		{"{\"error\": \"many\", \"limit\": \"entries\"}", ERR_TOO_LARGE,   "imports.entries"},
-		{"{\"error\": \"x\", \"limit\": \"../etc\"}",     ERR_INVALID,     ""               },
-		{"{\"error\": \"large\", \"limit\": \"root\"}",   ERR_QUOTA,       "quota.images"   },
-		{"{\"disk_bytes\": 5}",                           ERR_UNAVAILABLE, ""               },
-		{"no JSON\n",				     ERR_UNAVAILABLE, ""               },
-		{"",					      ERR_UNAVAILABLE, ""               },
+		{"{\"error\": \"bad\", \"limit\": \"\"}", ERR_INVALID, ""},
+		{"{\"error\": \"many\", \"limit\": \"entries\"}", ERR_TOO_LARGE, "imports.entries"},
+		{"{\"error\": \"x\", \"limit\": \"../etc\"}", ERR_INVALID, ""},
+		{"{\"error\": \"large\", \"limit\": \"root\"}", ERR_QUOTA, "quota.images"},
+		{"{\"disk_bytes\": 5}", ERR_UNAVAILABLE, ""},
+		{"no JSON\n", ERR_UNAVAILABLE, ""},
+		{"", ERR_UNAVAILABLE, ""},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

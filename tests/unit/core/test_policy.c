@@ -206,12 +206,12 @@ static void too_small_limits_are_refused(void **state)
 		const char *field, *least;
 	} rows[] = {
 #define AT(name) offsetof(struct exec_request, name)
-		{AT(timeout_us),       999,          1000,     "timeout",                 "0.001"},
-		{AT(memory_bytes),     16 * MIB - 1, 16 * MIB, "resources.memory",        "16Mi" },
-		{AT(disk_bytes),       MIB - 1,      MIB,      "resources.disk",          "1Mi"  },
-		{AT(cpu_millicores),   9,            10,       "resources.cpu",           "0.01" },
-		{AT(max_processes),    15,           16,       "resources.max_processes", "16"   },
-		{AT(max_output_bytes), 0,            1,        "resources.max_output",    ""     },
+		{AT(timeout_us), 999, 1000, "timeout", "0.001"},
+		{AT(memory_bytes), 16 * MIB - 1, 16 * MIB, "resources.memory", "16Mi"},
+		{AT(disk_bytes), MIB - 1, MIB, "resources.disk", "1Mi"},
+		{AT(cpu_millicores), 9, 10, "resources.cpu", "0.01"},
+		{AT(max_processes), 15, 16, "resources.max_processes", "16"},
+		{AT(max_output_bytes), 0, 1, "resources.max_output", ""},
 #undef AT
 	};
 	struct fixture *f = *state;
@@ -260,12 +260,7 @@ static void open_files_of_a_whole_box_are_bounded(void **state)
 		uint64_t processes;
 		uint32_t nofile;
 	} rows[] = {
-		{16,    1024},
-                {128,   1024},
-                {129,   1016},
-                {1024,  128 },
-                {2048,  64  },
-                {32768, 64  },
+		{16, 1024}, {128, 1024}, {129, 1016}, {1024, 128}, {2048, 64}, {32768, 64},
 	};
 	struct fixture *f = *state;
 
@@ -325,29 +320,29 @@ static void file_names_follow_the_rule(void **state)
 		const char *name;
 		int result;
 	} rows[] = {
-		{"a",           0      },
-		{"a/b.txt",     0      },
-		{"...",         0      },
-		{".hidden/..x", 0      },
-		{"-rf",         0      },
-		{"new\nline",   0      },
-		{"\xff\xfe",    0      },
-		{"",            -EINVAL},
-		{"/",           -EINVAL},
+		{"a", 0},
+		{"a/b.txt", 0},
+		{"...", 0},
+		{".hidden/..x", 0},
+		{"-rf", 0},
+		{"new\nline", 0},
+		{"\xff\xfe", 0},
+		{"", -EINVAL},
+		{"/", -EINVAL},
 		{"/etc/passwd", -EINVAL},
-		{"a/",          -EINVAL},
-		{"a//b",        -EINVAL},
-		{".",           -EINVAL},
-		{"..",          -EINVAL},
-		{"a/../b",      -EINVAL},
-		{"a/./b",       -EINVAL},
-		{"../a",        -EINVAL},
-		{"a/..",        -EINVAL},
-		{long_part,     -EINVAL},
-		{long_part + 1, 0      },
-		{deep,          0      },
-		{deeper,        -EINVAL},
-		{long_name,     -EINVAL},
+		{"a/", -EINVAL},
+		{"a//b", -EINVAL},
+		{".", -EINVAL},
+		{"..", -EINVAL},
+		{"a/../b", -EINVAL},
+		{"a/./b", -EINVAL},
+		{"../a", -EINVAL},
+		{"a/..", -EINVAL},
+		{long_part, -EINVAL},
+		{long_part + 1, 0},
+		{deep, 0},
+		{deeper, -EINVAL},
+		{long_name, -EINVAL},
 	};
 
 	(void)state;
@@ -370,11 +365,11 @@ static void names_that_collide_are_found_among_many(void **state)
 		const char *names[4];
 		bool collide;
 	} rows[] = {
-		{{"a", "b", "a", "c"},            true },
-		{{"a/b", "a-b", "a.c", "a"},      true }, /* '-' and '.' sort before '/' */
-		{{"a/b/c", "x", "a/b.d", "a/b"},  true },
-		{{"a\x01", "a", "a/z", "aa"},     true },
-		{{"a/b", "a-b", "a.c", "ab"},     false},
+		{{"a", "b", "a", "c"}, true},
+		{{"a/b", "a-b", "a.c", "a"}, true}, /* '-' and '.' sort before '/' */
+		{{"a/b/c", "x", "a/b.d", "a/b"}, true},
+		{{"a\x01", "a", "a/z", "aa"}, true},
+		{{"a/b", "a-b", "a.c", "ab"}, false},
 		{{"a/b", "a/bc", "a/b.c", "a/c"}, false},
 	};
 	struct fixture *f = *state;
@@ -401,12 +396,8 @@ static void bad_files_are_refused(void **state)
 		const char *a, *b;
 		bool collides;
 	} pairs[] = {
-		{"a",     "a",   true },
-                {"a",     "a/b", true },
-                {"a/b/c", "a/b", true },
-		{"a",     "ab",  false},
-                {"a/b",   "a/c", false},
-                {"a/b",   "ab",  false},
+		{"a", "a", true},   {"a", "a/b", true},    {"a/b/c", "a/b", true},
+		{"a", "ab", false}, {"a/b", "a/c", false}, {"a/b", "ab", false},
 	};
 
 	f->request.files = files;
@@ -461,40 +452,40 @@ static void variables_are_named_properly_and_load_nothing(void **state)
 		const char *variable;
 		int result;
 	} rows[] = {
-		{"A=",									       0      },
-		{"_x9=v",									    0      },
-		{"path=1",									   0      },
-		{"LDX=1",									    0      },
-		{"ENVIRONMENT=prod",								 0      },
-		{"NODE_ENV=test",								    0      },
-		{"ld_preload=x",								     0      }, /* no loader reads that */
-		{"A",										-EINVAL},
-		{"=v",									       -EINVAL},
-		{"",										 -EINVAL},
-		{"9A=v",									     -EINVAL},
-		{"A-B=v",									    -EINVAL},
-		{"A B=v",									    -EINVAL},
-		{"A\n=v",									    -EINVAL},
-		{"\xc3\xa4=v",								       -EINVAL},
-		{"LD_PRELOAD=x",								     -EPERM },
-		{"LD_=x",									    -EPERM },
-		{"LD_LIBRARY_PATH=",								 -EPERM },
-		{"PYTHONSTARTUP=x",								  -EPERM },
-		{"PYTHONPATH=x",								     -EPERM },
-		{"PYTHON=x",									 -EPERM },
-		{"BASH_ENV=x",								       -EPERM },
-		{"BASH_FUNC_ls=x",								   -EPERM },
-		{"ENV=x",									    -EPERM },
-		{"NODE_OPTIONS=x",								   -EPERM },
-		{"PERL5OPT=x",								       -EPERM },
-		{"RUBYOPT=x",									-EPERM },
-		{"GCONV_PATH=x",								     -EPERM },
-		{"GLIBC_TUNABLES=x",								 -EPERM },
-		{"JAVA_TOOL_OPTIONS=x",							      -EPERM },
-		{"SHELLOPTS=x",								      -EPERM },
-		{"MILLIBOX_X=x",								     -EPERM },
+		{"A=", 0},
+		{"_x9=v", 0},
+		{"path=1", 0},
+		{"LDX=1", 0},
+		{"ENVIRONMENT=prod", 0},
+		{"NODE_ENV=test", 0},
+		{"ld_preload=x", 0}, /* no loader reads that */
+		{"A", -EINVAL},
+		{"=v", -EINVAL},
+		{"", -EINVAL},
+		{"9A=v", -EINVAL},
+		{"A-B=v", -EINVAL},
+		{"A B=v", -EINVAL},
+		{"A\n=v", -EINVAL},
+		{"\xc3\xa4=v", -EINVAL},
+		{"LD_PRELOAD=x", -EPERM},
+		{"LD_=x", -EPERM},
+		{"LD_LIBRARY_PATH=", -EPERM},
+		{"PYTHONSTARTUP=x", -EPERM},
+		{"PYTHONPATH=x", -EPERM},
+		{"PYTHON=x", -EPERM},
+		{"BASH_ENV=x", -EPERM},
+		{"BASH_FUNC_ls=x", -EPERM},
+		{"ENV=x", -EPERM},
+		{"NODE_OPTIONS=x", -EPERM},
+		{"PERL5OPT=x", -EPERM},
+		{"RUBYOPT=x", -EPERM},
+		{"GCONV_PATH=x", -EPERM},
+		{"GLIBC_TUNABLES=x", -EPERM},
+		{"JAVA_TOOL_OPTIONS=x", -EPERM},
+		{"SHELLOPTS=x", -EPERM},
+		{"MILLIBOX_X=x", -EPERM},
 		{"LD_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=x",
-	         -EPERM										     },
+	         -EPERM},
 	};
 
 	(void)state;

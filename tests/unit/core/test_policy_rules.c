@@ -135,7 +135,7 @@ static void memory_is_decided_by_the_nearest_rule(void **state)
 {
 	/* The settings: 512Mi, at most 8Gi. */
 	static const struct limit_row rows[] = {
-  /* clang-format off */
+		/* clang-format off */
 		{NULL, NULL, 0, 512, POLICY_BY_SETTING, "", "limits.memory"},
 		{NULL, NULL, 100, 100, POLICY_BY_REQUEST, "", "resources.memory"},
 		{NULL, NULL, 9000, 8192, POLICY_BY_SETTING, "", "limits.memory_max"},
@@ -161,7 +161,7 @@ static void memory_is_decided_by_the_nearest_rule(void **state)
 		{"limits: {memory: {on_exceed: refuse}}", "limits: {memory: {max: 32Mi}}", 33, 0, POLICY_BY_POLICY, "chosen", "limits.memory.max"},
 		{"limits: {memory: {max: 32Mi}}", "limits: {memory: {on_exceed: refuse}}", 33, 0, POLICY_BY_POLICY, "own", "limits.memory.max"},
 		{"limits: {memory: {max: 32Mi, on_exceed: refuse}}", "limits: {memory: {on_exceed: clamp}}", 33, 0, POLICY_BY_POLICY, "own", "limits.memory.max"},
-  /* clang-format on */
+		/* clang-format on */
 	};
 	struct fixture *f = *state;
 
@@ -196,13 +196,13 @@ static void every_limit_has_its_rules(void **state)
 		uint64_t low_value, asked;
 	} rows[] = {
 #define AT(name) offsetof(struct exec_request, name)
-		{"timeout",   AT(timeout_us),       "1s",   "2s",   "timeout",                 SEC,      3 * SEC},
-		{"memory",    AT(memory_bytes),     "16Mi", "32Mi", "resources.memory",        16 * MIB,
-	                                                            64 * MIB										       },
-		{"disk",      AT(disk_bytes),       "1Mi",  "2Mi",  "resources.disk",          MIB,      3 * MIB},
-		{"cpu",       AT(cpu_millicores),   "0.1",  "0.2",  "resources.cpu",           100,      300    },
-		{"processes", AT(max_processes),    "20",   "30",   "resources.max_processes", 20,       40     },
-		{"output",    AT(max_output_bytes), "1Ki",  "2Ki",  "resources.max_output",    1024,     3000   },
+		{"timeout", AT(timeout_us), "1s", "2s", "timeout", SEC, 3 * SEC},
+		{"memory", AT(memory_bytes), "16Mi", "32Mi", "resources.memory", 16 * MIB,
+	         64 * MIB},
+		{"disk", AT(disk_bytes), "1Mi", "2Mi", "resources.disk", MIB, 3 * MIB},
+		{"cpu", AT(cpu_millicores), "0.1", "0.2", "resources.cpu", 100, 300},
+		{"processes", AT(max_processes), "20", "30", "resources.max_processes", 20, 40},
+		{"output", AT(max_output_bytes), "1Ki", "2Ki", "resources.max_output", 1024, 3000},
 #undef AT
 	};
 	struct fixture *f = *state;
@@ -261,26 +261,26 @@ static void languages_are_allowed_and_denied_by_any_name(void **state)
 		const char *own, *chosen;
 		const char *rule; /* NULL: allowed */
 	} rows[] = {
-		{"languages: {allow: [demo]}",            NULL,                         NULL                        },
-		{"languages: {allow: [d]}",               NULL,                         NULL                        },
-		{"languages: {allow: ['*']}",             NULL,                         NULL                        },
-		{"languages: {allow: [other]}",           NULL,
-	         "policy own: languages.allow: language 'demo' is not allowed; allowed: other"                      },
-		{"languages: {allow: []}",                NULL,
-	         "policy own: languages.allow: language 'demo' is not allowed; allowed: nothing"                    },
-		{"languages: {deny: [other]}",            NULL,                         NULL                        },
-		{"languages: {deny: [demo]}",             NULL,
-	         "policy own: languages.deny: language 'demo' is denied"                                            },
-		{"languages: {deny: [d]}",                NULL,                         "policy own: languages.deny"},
-		{"languages: {deny: ['de*']}",            NULL,                         "policy own: languages.deny"},
-		{"languages: {allow: [demo], deny: [d]}", NULL,                         "policy own: languages.deny"},
-		{"languages: {allow: [demo]}",            "languages: {deny: [demo]}",
-	         "policy chosen: languages.deny"								    },
-		{"languages: {deny: [demo]}",             "languages: {allow: [demo]}",
-	         "policy own: languages.deny"								       },
-		{"languages: {allow: [other]}",           "languages: {allow: [demo]}",
-	         "policy own: languages.allow"								      },
-		{"languages: {deny: [other]}",            "languages: {allow: [demo]}", NULL                        },
+		{"languages: {allow: [demo]}", NULL, NULL},
+		{"languages: {allow: [d]}", NULL, NULL},
+		{"languages: {allow: ['*']}", NULL, NULL},
+		{"languages: {allow: [other]}", NULL,
+	         "policy own: languages.allow: language 'demo' is not allowed; allowed: other"},
+		{"languages: {allow: []}", NULL,
+	         "policy own: languages.allow: language 'demo' is not allowed; allowed: nothing"},
+		{"languages: {deny: [other]}", NULL, NULL},
+		{"languages: {deny: [demo]}", NULL,
+	         "policy own: languages.deny: language 'demo' is denied"},
+		{"languages: {deny: [d]}", NULL, "policy own: languages.deny"},
+		{"languages: {deny: ['de*']}", NULL, "policy own: languages.deny"},
+		{"languages: {allow: [demo], deny: [d]}", NULL, "policy own: languages.deny"},
+		{"languages: {allow: [demo]}", "languages: {deny: [demo]}",
+	         "policy chosen: languages.deny"},
+		{"languages: {deny: [demo]}", "languages: {allow: [demo]}",
+	         "policy own: languages.deny"},
+		{"languages: {allow: [other]}", "languages: {allow: [demo]}",
+	         "policy own: languages.allow"},
+		{"languages: {deny: [other]}", "languages: {allow: [demo]}", NULL},
 	};
 	static const char *const names[] = {"demo", "d"};
 	struct fixture *f = *state;
@@ -302,14 +302,14 @@ static void variables_are_allowed_and_denied(void **state)
 	static const struct {
 		const char *own, *chosen, *rule;
 	} rows[] = {
-		{"env: {deny: ['*TOKEN*']}",        NULL,
-	         "policy own: env.deny: variable 'MY_TOKEN' is denied"                      },
-		{"env: {deny: ['OTHER*']}",         NULL,                    NULL           },
-		{"env: {allow: ['APP_*']}",         NULL,
+		{"env: {deny: ['*TOKEN*']}", NULL,
+	         "policy own: env.deny: variable 'MY_TOKEN' is denied"},
+		{"env: {deny: ['OTHER*']}", NULL, NULL},
+		{"env: {allow: ['APP_*']}", NULL,
 	         "policy own: env.allow: variable 'MY_TOKEN' is not allowed; allowed: APP_*"},
-		{"env: {allow: ['APP_*', 'MY_*']}", NULL,                    NULL           },
+		{"env: {allow: ['APP_*', 'MY_*']}", NULL, NULL},
 		{"env: {allow: ['APP_*', 'MY_*']}", "env: {deny: ['MY_*']}",
-	         "policy chosen: env.deny"						  },
+	         "policy chosen: env.deny"},
 	};
 	struct fixture *f = *state;
 	char *env[] = {(char *)"APP_X=1", (char *)"MY_TOKEN=secret", NULL};
@@ -345,7 +345,7 @@ static void network_is_never_more_nor_less_than_said(void **state)
 		const char *what;
 		enum box_network granted;
 	} rows[] = {
-  /* clang-format off */
+		/* clang-format off */
 		{NULL, NULL, -1, 0, ERR_NONE, "", BOX_NETWORK_NONE},
 		{NULL, NULL, BOX_NETWORK_NONE, 0, ERR_NONE, "", BOX_NETWORK_NONE},
 		{NULL, NULL, BOX_NETWORK_HOST, ~0u, ERR_DENIED, "program: network: network 'host' is not allowed; allowed: none", 0},
@@ -362,7 +362,7 @@ static void network_is_never_more_nor_less_than_said(void **state)
 		{"network: {mode: none}", "network: {mode: host}", BOX_NETWORK_HOST, ~0u, ERR_DENIED, "policy own: network.mode", 0},
 		{"network: {mode: none}", "network: {mode: host}", -1, ~0u, ERR_NONE, "", BOX_NETWORK_NONE},
 		{"network: {mode: host}", "", -1, ~0u, ERR_NONE, "", BOX_NETWORK_NONE},
-  /* clang-format on */
+		/* clang-format on */
 	};
 	struct fixture *f = *state;
 
@@ -391,10 +391,10 @@ static void what_no_driver_delivers_is_refused(void **state)
 		const char *text, *what;
 	} rows[] = {
 		{"mounts: ['/srv/data:/data']",
-	         "policy own: mounts: it gives boxes folders of the host"      },
+	         "policy own: mounts: it gives boxes folders of the host"},
 		{"mcp: {servers: [git]}",
 	         "policy own: mcp.servers: it gives boxes tools of MCP servers"},
-		{"mcp: {tools: ['git/*']}",     "policy own: mcp.tools"        },
+		{"mcp: {tools: ['git/*']}", "policy own: mcp.tools"},
 	};
 	struct fixture *f = *state;
 

@@ -72,12 +72,12 @@ static void bad_requests_make_nothing(void **state)
 		struct session_request request;
 		const char *field;
 	} rows[] = {
-		{{.id = (char *)"a/b"},           "session_id"      },
-		{{.id = (char *)""},              "session_id"      },
-		{{.agent_id = (char *)"a b"},     "agent_id"        },
-		{{.language = (char *)"klingon"}, "language"        },
-		{{.env = bad_env},                "env_vars"        },
-		{{.memory_bytes = 1},             "resources.memory"},
+		{{.id = (char *)"a/b"}, "session_id"},
+		{{.id = (char *)""}, "session_id"},
+		{{.agent_id = (char *)"a b"}, "agent_id"},
+		{{.language = (char *)"klingon"}, "language"},
+		{{.env = bad_env}, "env_vars"},
+		{{.memory_bytes = 1}, "resources.memory"},
 	};
 	struct fixture *f = *state;
 

@@ -65,15 +65,15 @@ static void expect_rows(struct rig *rig, size_t version)
 		const char *sql;
 		int64_t number;
 	} facts[] = {
-		{"PRAGMA user_version",						      (int64_t)list_all(all)},
-		{"SELECT count(*) FROM sessions WHERE id = 'mine' AND dependencies IS NULL", 1                     },
-		{"SELECT count(*) FROM executions",                                          2                     },
- /* Of one that had not ended nobody knows whether it had begun. */
-		{"SELECT begun FROM executions WHERE id = 'exec_2'",                         1                     },
-		{"SELECT executions * 100 + bytes FROM usage WHERE tenant = 'default'",      104                   },
-		{"SELECT count(*) FROM metrics",                                             0                     },
-		{"SELECT count(*) FROM audit",					       0                     },
-		{"SELECT count(*) FROM tenants WHERE name = 'default'",                      1                     },
+		{"PRAGMA user_version", (int64_t)list_all(all)},
+		{"SELECT count(*) FROM sessions WHERE id = 'mine' AND dependencies IS NULL", 1},
+		{"SELECT count(*) FROM executions", 2},
+		/* Of one that had not ended nobody knows whether it had begun. */
+		{"SELECT begun FROM executions WHERE id = 'exec_2'", 1},
+		{"SELECT executions * 100 + bytes FROM usage WHERE tenant = 'default'", 104},
+		{"SELECT count(*) FROM metrics", 0},
+		{"SELECT count(*) FROM audit", 0},
+		{"SELECT count(*) FROM tenants WHERE name = 'default'", 1},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)

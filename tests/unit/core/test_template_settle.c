@@ -106,15 +106,15 @@ static void what_an_image_names(void **state)
 		enum template_kind kind;
 		const char *problem; /* part of it; NULL: none */
 	} rows[] = {
-		{"host",    TEMPLATE_ON_HOST,      NULL        },
-		{"dir",     TEMPLATE_ON_DIRECTORY, NULL        },
-		{"empty",   TEMPLATE_ON_DIRECTORY, "no program"},
-		{"nowhere", TEMPLATE_ON_NOTHING,   "no image"  },
-		{"img-one", TEMPLATE_ON_NOTHING,   "no image"  }, /* images are their tenant's */
-		{"../dir",  TEMPLATE_ON_NOTHING,   "no image"  },
-		{".dir",    TEMPLATE_ON_NOTHING,   "no image"  },
-		{"dir/bin", TEMPLATE_ON_NOTHING,   "no image"  },
-		{"DIR",     TEMPLATE_ON_NOTHING,   "no image"  },
+		{"host", TEMPLATE_ON_HOST, NULL},
+		{"dir", TEMPLATE_ON_DIRECTORY, NULL},
+		{"empty", TEMPLATE_ON_DIRECTORY, "no program"},
+		{"nowhere", TEMPLATE_ON_NOTHING, "no image"},
+		{"img-one", TEMPLATE_ON_NOTHING, "no image"}, /* images are their tenant's */
+		{"../dir", TEMPLATE_ON_NOTHING, "no image"},
+		{".dir", TEMPLATE_ON_NOTHING, "no image"},
+		{"dir/bin", TEMPLATE_ON_NOTHING, "no image"},
+		{"DIR", TEMPLATE_ON_NOTHING, "no image"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -176,15 +176,9 @@ static void lists_are_of_names(void **state)
 		const char *package, *module;
 		bool good;
 	} rows[] = {
-		{"numpy",  "a.b_c", true },
-                {"n==1.2", "os",    true },
-                {"../x",   "os",    false},
-		{"a b",    "os",    false},
-                {"",       "os",    false},
-                {"x",      "os;",   false},
-		{"x",      ".os",   false},
-                {"x",      "os.",   false},
-                {"x",      "",      false},
+		{"numpy", "a.b_c", true}, {"n==1.2", "os", true}, {"../x", "os", false},
+		{"a b", "os", false},     {"", "os", false},      {"x", "os;", false},
+		{"x", ".os", false},      {"x", "os.", false},    {"x", "", false},
 	};
 
 	(void)f;

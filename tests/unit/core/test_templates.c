@@ -313,22 +313,18 @@ static void a_box_of_before_stands_on_what_was_then(void **state)
 	assert_int_equal(create(f, "one"), 0);
 	written(f, true);
 	now = templates_find(f->all, "alice", "one");
-	past = templates_past(f->all, now,
-	                      &(struct templates_then){
-				      &(struct image_record){"alice", "img-then", 70},
-                                       NULL, 9
-        });
+	past = templates_past(
+		f->all, now,
+		&(struct templates_then){&(struct image_record){"alice", "img-then", 70}, NULL, 9});
 	assert_int_equal(past->kind, TEMPLATE_ON_IMAGE);
 	assert_string_equal(past->root, "img-then");
 	assert_non_null(past->problem); /* there is no such directory */
 	assert_int_equal(alice_of(f)->image_bytes, 70);
 	template_unref(past);
 	assert_string_equal(f->unused, "img-then");
-	past = templates_past(f->all, now,
-	                      &(struct templates_then){
-				      &(struct image_record){"alice", "", 0},
-                                       &then, 7
-        });
+	past = templates_past(
+		f->all, now,
+		&(struct templates_then){&(struct image_record){"alice", "", 0}, &then, 7});
 	assert_string_equal(past->spec.id, "one");
 	assert_string_equal(past->spec.env[0], "A=1");
 	assert_null(past->spec.env[1]);

@@ -180,9 +180,7 @@ static void larger_quota_lets_go_on(void **state)
 {
 	struct fixture *f = *state;
 	struct session *a = ready(f), *b = ready(f);
-	struct tenant_settings more = {
-		.quotas = {[QUOTA_EXECUTIONS] = 2, [QUOTA_SESSIONS] = 2}
-        };
+	struct tenant_settings more = {.quotas = {[QUOTA_EXECUTIONS] = 2, [QUOTA_SESSIONS] = 2}};
 
 	assert_int_equal(try_execute(f, a), 0);
 	assert_int_equal(try_execute(f, b), 0);

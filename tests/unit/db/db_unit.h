@@ -21,9 +21,9 @@
 
 static const struct db_migration unit_migrations[] = {
 	{1, "first",
-         "CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE, bytes BLOB);"   },
+         "CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE, bytes BLOB);"},
 	{2, "second", "ALTER TABLE t ADD COLUMN extra TEXT NOT NULL DEFAULT 'was not there';"},
-	{3, "third",  "CREATE TABLE u (t INTEGER NOT NULL REFERENCES t (id));"               },
+	{3, "third", "CREATE TABLE u (t INTEGER NOT NULL REFERENCES t (id));"},
 };
 
 struct db_unit {

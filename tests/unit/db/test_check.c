@@ -181,7 +181,7 @@ static void every_older_version_is_brought_up(void **state)
 static void a_failing_migration_leaves_the_version_before_it(void **state)
 {
 	static const struct db_migration broken[] = {
-		{1, "first",  "CREATE TABLE t (id INTEGER PRIMARY KEY);"           },
+		{1, "first", "CREATE TABLE t (id INTEGER PRIMARY KEY);"},
 		{2, "broken", "CREATE TABLE v (x); INSERT INTO nowhere VALUES (1);"},
 	};
 	struct db_unit *u = *state;

@@ -100,8 +100,7 @@ static int answer(const char *mode, const char *fault)
 	struct engine_reply reply = {
 		.op = ENGINE_PROBED,
 		.seq = 1,
-		.probe = {.layers = LAYERS_ALL, .ids = ENGINE_IDS_SUBID, .boxes_max = 5}
-        };
+		.probe = {.layers = LAYERS_ALL, .ids = ENGINE_IDS_SUBID, .boxes_max = 5}};
 	size_t len = sizeof(reply);
 
 	if (fault || str_equal(mode, "fail")) {

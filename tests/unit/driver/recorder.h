@@ -125,17 +125,15 @@ static inline struct box_events recorder_events(struct recorder *r)
 /* A spec that every driver takes. */
 static inline struct box_spec sample_spec(const char *id)
 {
-	struct box_spec spec = {
-		.limits = {.memory_bytes = 64 << 20,
-	                   .workspace_bytes = 8 << 20,
-	                   .tmp_bytes = 16 << 20,
-	                   .shm_bytes = 1 << 20,
-	                   .workspace_inodes = 1000,
-	                   .tmp_inodes = 2000,
-	                   .pids = 32,
-	                   .cpu_millicores = 500,
-	                   .nofile = 256}
-        };
+	struct box_spec spec = {.limits = {.memory_bytes = 64 << 20,
+	                                   .workspace_bytes = 8 << 20,
+	                                   .tmp_bytes = 16 << 20,
+	                                   .shm_bytes = 1 << 20,
+	                                   .workspace_inodes = 1000,
+	                                   .tmp_inodes = 2000,
+	                                   .pids = 32,
+	                                   .cpu_millicores = 500,
+	                                   .nofile = 256}};
 
 	assert_true(strlen(id) < sizeof(spec.id));
 	memcpy(spec.id, id, strlen(id) + 1);

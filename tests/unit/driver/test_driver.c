@@ -140,8 +140,8 @@ static void files_have_ordinary_modes_and_a_total(void **state)
 	struct fixture *f = *state;
 	struct box *box = make_box(f);
 	struct exec_file files[] = {
-		{.path = "a", .data = "x", .len = 1,             .mode = 04755},
-		{.path = "b", .data = "",  .len = BOX_FILES_MAX, .mode = 0644 },
+		{.path = "a", .data = "x", .len = 1, .mode = 04755},
+		{.path = "b", .data = "", .len = BOX_FILES_MAX, .mode = 0644},
 	};
 	struct exec_plan plan = sample_plan(1);
 
@@ -159,8 +159,8 @@ static void runs_are_checked(void **state)
 	struct box *box = make_box(f);
 	struct exec_plan runner = sample_plan(1);
 	struct exec_file files[] = {
-		{.path = "run2.py", .data = "", .len = 0,      .mode = 0444,          .source = true},
-		{.path = "../x",                 .data = "",              .len = 0, .mode = 0644},
+		{.path = "run2.py", .data = "", .len = 0, .mode = 0444, .source = true},
+		{.path = "../x", .data = "", .len = 0, .mode = 0644},
 	};
 	struct run_plan run = {
 		.runner = 1, .source = "run2.py", .args = args, .files = files, .files_count = 2};

@@ -43,8 +43,8 @@ static void the_test_sees_what_was_handed_over(void **state)
 {
 	struct fixture *f = *state;
 	const struct exec_file files[] = {
-		{.path = "main.py", .data = "print()", .len = 7,  .mode = 0444,              .source = true},
-		{.path = "d/empty",                 .data = "",                  .len = 0, .mode = 0644},
+		{.path = "main.py", .data = "print()", .len = 7, .mode = 0444, .source = true},
+		{.path = "d/empty", .data = "", .len = 0, .mode = 0644},
 	};
 	struct exec_plan plan = sample_plan(3);
 	const struct fake_exec *e;

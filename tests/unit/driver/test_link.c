@@ -7,8 +7,8 @@ static void setup_goes_first_then_what_was_handed_over_before(void **state)
 {
 	struct link_rig *rig = *state;
 	const struct exec_file files[] = {
-		{.path = "main.py", .data = "print(1)", .len = 8, .mode = 0444,               .source = true},
-		{.path = "in/data",                 .data = "",                   .len = 0, .mode = 0600},
+		{.path = "main.py", .data = "print(1)", .len = 8, .mode = 0444, .source = true},
+		{.path = "in/data", .data = "", .len = 0, .mode = 0600},
 	};
 	struct exec_plan plan = sample_plan(7);
 	struct msg_setup setup;

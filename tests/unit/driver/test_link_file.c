@@ -266,13 +266,13 @@ static void failures_are_believed_within_reason(void **state)
 		uint32_t code;
 		const char *text, *told, *field;
 	} cases[] = {
-		{ERR_FILE_NOT_FOUND,  "no such",     "failed(FILE_NOT_FOUND) ", ""    },
-		{ERR_DISK_FULL,       "full",        "failed(DISK_FULL) ",      ""    },
-		{ERR_INVALID,         "path: bad",   "failed(INVALID) ",        "path"},
-		{ERR_INVALID,         "to: bad",     "failed(INVALID) ",        "to"  },
-		{ERR_INVALID,         "tenant: bad", "failed(INVALID) ",        ""    },
-		{ERR_UNAUTHENTICATED, "who",         "failed(BOX_FAILED) ",     ""    },
-		{9999,                "\x1b[2J",     "failed(BOX_FAILED) ",     ""    },
+		{ERR_FILE_NOT_FOUND, "no such", "failed(FILE_NOT_FOUND) ", ""},
+		{ERR_DISK_FULL, "full", "failed(DISK_FULL) ", ""},
+		{ERR_INVALID, "path: bad", "failed(INVALID) ", "path"},
+		{ERR_INVALID, "to: bad", "failed(INVALID) ", "to"},
+		{ERR_INVALID, "tenant: bad", "failed(INVALID) ", ""},
+		{ERR_UNAUTHENTICATED, "who", "failed(BOX_FAILED) ", ""},
+		{9999, "\x1b[2J", "failed(BOX_FAILED) ", ""},
 	};
 	struct link_rig *rig = *state;
 

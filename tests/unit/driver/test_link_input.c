@@ -508,15 +508,15 @@ static void a_log_level_that_does_not_exist(void **state)
 static void facts_that_cannot_be(void **state)
 {
 	static const struct msg_done impossible[] = {
-		{.signalled = 2  },
-		{.disk_full = 2  },
+		{.signalled = 2},
+		{.disk_full = 2},
 		{.runner_lost = 3},
 		{.runner_lost = 2}, /* it was not prepared */
 		{.runner_lost = 1}, /* it is no run */
-		{.status = -1    },
-		{.status = 256   },
-		{.signalled = 1,   .status = 0},
-		{.signalled = 1,                .status = 65},
+		{.status = -1},
+		{.status = 256},
+		{.signalled = 1, .status = 0},
+		{.signalled = 1, .status = 65},
 		{.stdout_bytes = 1}, /* two were forwarded */
 	};
 

@@ -89,11 +89,11 @@ static void a_box_described_badly(void **state)
 		uint32_t mask, layers;
 		size_t count;
 	} bad[] = {
-		{1U << ENGINE_FD_AGENT,                         0,                      2}, /* one too many */
-		{1U << ENGINE_FD_AGENT | 1U << ENGINE_FD_KILL,  0,                      1}, /* one too few */
-		{1U << ENGINE_FD_KILL,                          0,                      1}, /* no agent */
-		{1U << ENGINE_FD_AGENT | 1U << ENGINE_FD_COUNT, 0,                      2}, /* an unknown one */
-		{1U << ENGINE_FD_AGENT,                         LAYER_BIT(LAYER_COUNT), 1}, /* an unknown layer */
+		{1U << ENGINE_FD_AGENT, 0, 2},                         /* one too many */
+		{1U << ENGINE_FD_AGENT | 1U << ENGINE_FD_KILL, 0, 1},  /* one too few */
+		{1U << ENGINE_FD_KILL, 0, 1},                          /* no agent */
+		{1U << ENGINE_FD_AGENT | 1U << ENGINE_FD_COUNT, 0, 2}, /* an unknown one */
+		{1U << ENGINE_FD_AGENT, LAYER_BIT(LAYER_COUNT), 1},    /* an unknown layer */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {

@@ -224,15 +224,15 @@ static const struct {
 	int (*act)(void);
 	bool again; /* whether another box may have it */
 } USES[] = {
-	{"nothing was done",             do_nothing,       true },
-	{"sockets were made and closed", use_and_close,    true },
-	{"a packet was sent",            send_packet,      false},
-	{"a packet was sent by IPv6",    send_packet6,     false},
-	{"there was no way",             be_refused,       false},
-	{"a connection was refused",     be_refused_near,  false},
-	{"a socket is left",             leave_udp,        false},
-	{"a listener is left",           leave_listener,   false},
-	{"a flow label lingers",         leave_flow_label, false},
+	{"nothing was done", do_nothing, true},
+	{"sockets were made and closed", use_and_close, true},
+	{"a packet was sent", send_packet, false},
+	{"a packet was sent by IPv6", send_packet6, false},
+	{"there was no way", be_refused, false},
+	{"a connection was refused", be_refused_near, false},
+	{"a socket is left", leave_udp, false},
+	{"a listener is left", leave_listener, false},
+	{"a flow label lingers", leave_flow_label, false},
 };
 
 /* Gives @net back and takes more than are in stock. Return: whether it is among them. */

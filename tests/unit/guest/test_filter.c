@@ -132,26 +132,26 @@ static void expect(const struct expectation *e, size_t count)
 static void plain_calls_are_allowed_whatever_their_arguments(void **state)
 {
 	static const struct expectation rows[] = {
-		{ALLOW, SYS_read,              {0, 1, 2}            },
-		{ALLOW, SYS_write,             {UPPER, UPPER, UPPER}},
-		{ALLOW, SYS_openat,            {UPPER | 3}          },
-		{ALLOW, SYS_execve,            {0}                  },
-		{ALLOW, SYS_execveat,          {0}                  },
-		{ALLOW, SYS_mmap,              {0, 4096, 7}         },
-		{ALLOW, SYS_futex,             {0}                  },
-		{ALLOW, SYS_rseq,              {0}                  },
-		{ALLOW, SYS_statx,             {0}                  },
-		{ALLOW, SYS_pidfd_open,        {1}                  },
-		{ALLOW, SYS_memfd_create,      {0}                  },
-		{ALLOW, SYS_vfork,             {0}                  },
-		{ALLOW, SYS_close_range,       {3, ~0ull}           },
-		{ALLOW, SYS_getrandom,         {0}                  },
-		{ALLOW, SYS_capget,            {0}                  },
-		{ALLOW, SYS_pkey_alloc,        {0}                  },
-		{ALLOW, SYS_copy_file_range,   {0}                  },
-		{ALLOW, SYS_membarrier,        {0}                  },
-		{ALLOW, 449 /* futex_waitv */, {0}                  },
-		{ALLOW, 452 /* fchmodat2 */,   {0}                  },
+		{ALLOW, SYS_read, {0, 1, 2}},
+		{ALLOW, SYS_write, {UPPER, UPPER, UPPER}},
+		{ALLOW, SYS_openat, {UPPER | 3}},
+		{ALLOW, SYS_execve, {0}},
+		{ALLOW, SYS_execveat, {0}},
+		{ALLOW, SYS_mmap, {0, 4096, 7}},
+		{ALLOW, SYS_futex, {0}},
+		{ALLOW, SYS_rseq, {0}},
+		{ALLOW, SYS_statx, {0}},
+		{ALLOW, SYS_pidfd_open, {1}},
+		{ALLOW, SYS_memfd_create, {0}},
+		{ALLOW, SYS_vfork, {0}},
+		{ALLOW, SYS_close_range, {3, ~0ull}},
+		{ALLOW, SYS_getrandom, {0}},
+		{ALLOW, SYS_capget, {0}},
+		{ALLOW, SYS_pkey_alloc, {0}},
+		{ALLOW, SYS_copy_file_range, {0}},
+		{ALLOW, SYS_membarrier, {0}},
+		{ALLOW, 449 /* futex_waitv */, {0}},
+		{ALLOW, 452 /* fchmodat2 */, {0}},
 	};
 
 	(void)state;
@@ -210,21 +210,21 @@ static void numbers_that_are_not_in_the_table_do_not_exist(void **state)
 static void namespaces_cannot_be_made(void **state)
 {
 	static const struct expectation rows[] = {
-		{ALLOW,       SYS_clone,   {SIGCHLD}                         },
-		{ALLOW,       SYS_clone,   {CLONE_VM | CLONE_VFORK | SIGCHLD}},
-		{ALLOW,       SYS_clone,   {0x3d0f00}                        },
-		{ALLOW,       SYS_clone,   {UPPER | SIGCHLD}                 },
-		{NOTIFY,      SYS_clone,   {CLONE_NEWUSER | SIGCHLD}         },
-		{NOTIFY,      SYS_clone,   {CLONE_NEWNS}                     },
-		{NOTIFY,      SYS_clone,   {CLONE_NEWCGROUP}                 },
-		{NOTIFY,      SYS_clone,   {CLONE_NEWUTS}                    },
-		{NOTIFY,      SYS_clone,   {CLONE_NEWIPC}                    },
-		{NOTIFY,      SYS_clone,   {CLONE_NEWPID}                    },
-		{NOTIFY,      SYS_clone,   {CLONE_NEWNET}                    },
-		{NOTIFY,      SYS_clone,   {UPPER | CLONE_NEWNET}            },
-		{ERR(ENOSYS), SYS_clone3,  {0}                               },
-		{NOTIFY,      SYS_unshare, {0}                               },
-		{NOTIFY,      SYS_setns,   {0}                               },
+		{ALLOW, SYS_clone, {SIGCHLD}},
+		{ALLOW, SYS_clone, {CLONE_VM | CLONE_VFORK | SIGCHLD}},
+		{ALLOW, SYS_clone, {0x3d0f00}},
+		{ALLOW, SYS_clone, {UPPER | SIGCHLD}},
+		{NOTIFY, SYS_clone, {CLONE_NEWUSER | SIGCHLD}},
+		{NOTIFY, SYS_clone, {CLONE_NEWNS}},
+		{NOTIFY, SYS_clone, {CLONE_NEWCGROUP}},
+		{NOTIFY, SYS_clone, {CLONE_NEWUTS}},
+		{NOTIFY, SYS_clone, {CLONE_NEWIPC}},
+		{NOTIFY, SYS_clone, {CLONE_NEWPID}},
+		{NOTIFY, SYS_clone, {CLONE_NEWNET}},
+		{NOTIFY, SYS_clone, {UPPER | CLONE_NEWNET}},
+		{ERR(ENOSYS), SYS_clone3, {0}},
+		{NOTIFY, SYS_unshare, {0}},
+		{NOTIFY, SYS_setns, {0}},
 	};
 
 	(void)state;
@@ -234,41 +234,39 @@ static void namespaces_cannot_be_made(void **state)
 static void only_harmless_sockets_are_allowed(void **state)
 {
 	static const struct expectation rows[] = {
-		{ALLOW,                SYS_socket,     {AF_UNIX, SOCK_STREAM, 0}                 },
-		{ALLOW,                SYS_socket,     {UPPER | AF_UNIX, SOCK_SEQPACKET, 0}      },
-		{ALLOW,                SYS_socket,     {AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 6}  },
-		{ALLOW,                SYS_socket,     {AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, 0}},
-		{ALLOW,                SYS_socket,     {AF_INET, SOCK_DGRAM, 17}                 },
-		{ALLOW,                SYS_socket,     {AF_INET6, SOCK_DGRAM, UPPER}             },
-		{ERR(EPROTONOSUPPORT), SYS_socket,     {AF_INET, SOCK_STREAM, 262}               },
-		{NOTIFY,               SYS_socket,     {AF_INET, SOCK_DGRAM, 1}                  },
-		{NOTIFY,               SYS_socket,     {AF_INET6, SOCK_DGRAM, 58}                },
-		{NOTIFY,               SYS_socket,     {AF_INET, SOCK_RAW, 255}                  },
-		{NOTIFY,               SYS_socket,     {AF_INET, UPPER | SOCK_RAW, 0}            },
-		{NOTIFY,               SYS_socket,     {AF_INET, SOCK_SEQPACKET, 132}            },
-		{ALLOW,                SYS_socket,     {AF_NETLINK, SOCK_RAW, 0}                 },
-		{NOTIFY,               SYS_socket,     {AF_NETLINK, SOCK_RAW, 12}                },
-		{NOTIFY,               SYS_socket,     {AF_NETLINK, SOCK_RAW, UPPER | 9}         },
-		{ALLOW,                SYS_socketpair, {AF_UNIX, SOCK_STREAM, 0}                 },
-		{NOTIFY,               SYS_socketpair, {AF_TIPC, SOCK_STREAM, 0}                 },
-		{ALLOW,                SYS_setsockopt, {3, SOL_SOCKET, SO_REUSEADDR}             },
-		{NOTIFY,               SYS_setsockopt, {3, 6, 31}                                },
-		{NOTIFY,               SYS_setsockopt, {3, UPPER | 6, UPPER | 31}                },
-		{NOTIFY,               SYS_setsockopt, {3, SOL_SOCKET, SO_ATTACH_FILTER}         },
-		{ALLOW,                SYS_setsockopt, {3, 6, 1}                                 },
-		{ERR(ENODEV),          SYS_setsockopt, {3, 0, 35}                                },
-		{ERR(ENODEV),          SYS_setsockopt, {3, UPPER | 41, UPPER | 20}               },
-		{ALLOW,                SYS_setsockopt, {3, 0, 1}                                 },
-		{ERR(ENOPROTOOPT),     SYS_getsockopt, {3, SOL_SOCKET, 71}                       },
-		{ALLOW,                SYS_getsockopt, {3, SOL_SOCKET, SO_ERROR}                 },
+		{ALLOW, SYS_socket, {AF_UNIX, SOCK_STREAM, 0}},
+		{ALLOW, SYS_socket, {UPPER | AF_UNIX, SOCK_SEQPACKET, 0}},
+		{ALLOW, SYS_socket, {AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 6}},
+		{ALLOW, SYS_socket, {AF_INET6, SOCK_STREAM | SOCK_NONBLOCK, 0}},
+		{ALLOW, SYS_socket, {AF_INET, SOCK_DGRAM, 17}},
+		{ALLOW, SYS_socket, {AF_INET6, SOCK_DGRAM, UPPER}},
+		{ERR(EPROTONOSUPPORT), SYS_socket, {AF_INET, SOCK_STREAM, 262}},
+		{NOTIFY, SYS_socket, {AF_INET, SOCK_DGRAM, 1}},
+		{NOTIFY, SYS_socket, {AF_INET6, SOCK_DGRAM, 58}},
+		{NOTIFY, SYS_socket, {AF_INET, SOCK_RAW, 255}},
+		{NOTIFY, SYS_socket, {AF_INET, UPPER | SOCK_RAW, 0}},
+		{NOTIFY, SYS_socket, {AF_INET, SOCK_SEQPACKET, 132}},
+		{ALLOW, SYS_socket, {AF_NETLINK, SOCK_RAW, 0}},
+		{NOTIFY, SYS_socket, {AF_NETLINK, SOCK_RAW, 12}},
+		{NOTIFY, SYS_socket, {AF_NETLINK, SOCK_RAW, UPPER | 9}},
+		{ALLOW, SYS_socketpair, {AF_UNIX, SOCK_STREAM, 0}},
+		{NOTIFY, SYS_socketpair, {AF_TIPC, SOCK_STREAM, 0}},
+		{ALLOW, SYS_setsockopt, {3, SOL_SOCKET, SO_REUSEADDR}},
+		{NOTIFY, SYS_setsockopt, {3, 6, 31}},
+		{NOTIFY, SYS_setsockopt, {3, UPPER | 6, UPPER | 31}},
+		{NOTIFY, SYS_setsockopt, {3, SOL_SOCKET, SO_ATTACH_FILTER}},
+		{ALLOW, SYS_setsockopt, {3, 6, 1}},
+		{ERR(ENODEV), SYS_setsockopt, {3, 0, 35}},
+		{ERR(ENODEV), SYS_setsockopt, {3, UPPER | 41, UPPER | 20}},
+		{ALLOW, SYS_setsockopt, {3, 0, 1}},
+		{ERR(ENOPROTOOPT), SYS_getsockopt, {3, SOL_SOCKET, 71}},
+		{ALLOW, SYS_getsockopt, {3, SOL_SOCKET, SO_ERROR}},
 	};
 
 	(void)state;
 	expect(rows, ARRAY_SIZE(rows));
 	for (uint64_t family = 0; family < 64; family++) {
-		const struct expectation row = {
-			NOTIFY, SYS_socket, {UPPER | family, SOCK_RAW, 1}
-                };
+		const struct expectation row = {NOTIFY, SYS_socket, {UPPER | family, SOCK_RAW, 1}};
 		if (family != AF_UNIX)
 			expect(&row, 1);
 	}
@@ -277,41 +275,41 @@ static void only_harmless_sockets_are_allowed(void **state)
 static void arguments_that_are_ints_are_compared_as_such(void **state)
 {
 	static const struct expectation rows[] = {
-		{NOTIFY,      SYS_ioctl,              {0, 0x5412}                            },
-		{NOTIFY,      SYS_ioctl,              {0, UPPER | 0x5412}                    },
-		{NOTIFY,      SYS_ioctl,              {0, 0x541c}                            },
-		{NOTIFY,      SYS_ioctl,              {0, 0x5423}                            },
-		{ALLOW,       SYS_ioctl,              {0, 0x5401}                            },
-		{ALLOW,       SYS_ioctl,              {0, UPPER | 0x541b}                    },
-		{ALLOW,       SYS_ioctl,              {0, 0x802c542a}                        },
-		{ERR(ENOTTY), SYS_ioctl,              {0, 0x40086602}                        },
-		{ERR(ENOTTY), SYS_ioctl,              {0, 0x40049409}                        },
-		{ERR(ENOTTY), SYS_ioctl,              {0, 0xc0502100}                        },
-		{ALLOW,       SYS_prctl,              {PR_SET_NAME}                          },
-		{ALLOW,       SYS_prctl,              {UPPER | PR_SET_DUMPABLE}              },
-		{ALLOW,       SYS_prctl,              {PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET}},
-		{ERR(EINVAL), SYS_prctl,              {PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE} },
-		{ERR(EINVAL), SYS_prctl,              {PR_SET_SECCOMP}                       },
-		{ERR(EINVAL), SYS_prctl,              {PR_CAPBSET_DROP}                      },
-		{NOTIFY,      SYS_prctl,              {PR_SET_MM}                            },
-		{ALLOW,       SYS_personality,        {0}                                    },
-		{ALLOW,       SYS_personality,        {8}                                    },
-		{ALLOW,       SYS_personality,        {0xffffffff}                           },
-		{NOTIFY,      SYS_personality,        {0x0040000}                            },
-		{NOTIFY,      SYS_personality,        {UPPER | 0x0400000}                    },
-		{ALLOW,       SYS_prlimit64,          {0}                                    },
-		{ALLOW,       SYS_prlimit64,          {UPPER}                                },
-		{NOTIFY,      SYS_prlimit64,          {1}                                    },
-		{ALLOW,       SYS_mknod,              {0, S_IFIFO | 0600}                    },
-		{ALLOW,       SYS_mknod,              {0, 0600}                              },
-		{NOTIFY,      SYS_mknod,              {0, S_IFCHR | 0600}                    },
-		{NOTIFY,      SYS_mknod,              {0, UPPER | S_IFBLK}                   },
-		{ALLOW,       SYS_mknodat,            {0, 0, S_IFREG}                        },
-		{NOTIFY,      SYS_mknodat,            {0, 0, S_IFCHR}                        },
-		{NOTIFY,      SYS_mknodat,            {0, 0, S_IFSOCK}                       },
-		{ALLOW,       SYS_sched_setscheduler, {0, SCHED_BATCH}                       },
-		{NOTIFY,      SYS_sched_setscheduler, {0, SCHED_FIFO}                        },
-		{NOTIFY,      SYS_sched_setscheduler, {0, UPPER | SCHED_RR}                  },
+		{NOTIFY, SYS_ioctl, {0, 0x5412}},
+		{NOTIFY, SYS_ioctl, {0, UPPER | 0x5412}},
+		{NOTIFY, SYS_ioctl, {0, 0x541c}},
+		{NOTIFY, SYS_ioctl, {0, 0x5423}},
+		{ALLOW, SYS_ioctl, {0, 0x5401}},
+		{ALLOW, SYS_ioctl, {0, UPPER | 0x541b}},
+		{ALLOW, SYS_ioctl, {0, 0x802c542a}},
+		{ERR(ENOTTY), SYS_ioctl, {0, 0x40086602}},
+		{ERR(ENOTTY), SYS_ioctl, {0, 0x40049409}},
+		{ERR(ENOTTY), SYS_ioctl, {0, 0xc0502100}},
+		{ALLOW, SYS_prctl, {PR_SET_NAME}},
+		{ALLOW, SYS_prctl, {UPPER | PR_SET_DUMPABLE}},
+		{ALLOW, SYS_prctl, {PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET}},
+		{ERR(EINVAL), SYS_prctl, {PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE}},
+		{ERR(EINVAL), SYS_prctl, {PR_SET_SECCOMP}},
+		{ERR(EINVAL), SYS_prctl, {PR_CAPBSET_DROP}},
+		{NOTIFY, SYS_prctl, {PR_SET_MM}},
+		{ALLOW, SYS_personality, {0}},
+		{ALLOW, SYS_personality, {8}},
+		{ALLOW, SYS_personality, {0xffffffff}},
+		{NOTIFY, SYS_personality, {0x0040000}},
+		{NOTIFY, SYS_personality, {UPPER | 0x0400000}},
+		{ALLOW, SYS_prlimit64, {0}},
+		{ALLOW, SYS_prlimit64, {UPPER}},
+		{NOTIFY, SYS_prlimit64, {1}},
+		{ALLOW, SYS_mknod, {0, S_IFIFO | 0600}},
+		{ALLOW, SYS_mknod, {0, 0600}},
+		{NOTIFY, SYS_mknod, {0, S_IFCHR | 0600}},
+		{NOTIFY, SYS_mknod, {0, UPPER | S_IFBLK}},
+		{ALLOW, SYS_mknodat, {0, 0, S_IFREG}},
+		{NOTIFY, SYS_mknodat, {0, 0, S_IFCHR}},
+		{NOTIFY, SYS_mknodat, {0, 0, S_IFSOCK}},
+		{ALLOW, SYS_sched_setscheduler, {0, SCHED_BATCH}},
+		{NOTIFY, SYS_sched_setscheduler, {0, SCHED_FIFO}},
+		{NOTIFY, SYS_sched_setscheduler, {0, UPPER | SCHED_RR}},
 	};
 
 	(void)state;
@@ -379,22 +377,18 @@ static void privileged_calls_are_refused_and_told(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
-		expect(
-			&(struct expectation){
-				NOTIFY, calls[i], {UPPER, UPPER, UPPER}
-                },
-			1);
+		expect(&(struct expectation){NOTIFY, calls[i], {UPPER, UPPER, UPPER}}, 1);
 }
 
 static void what_programs_probe_is_absent_not_deadly(void **state)
 {
 	static const struct expectation rows[] = {
-		{ERR(ENOSYS), SYS_io_uring_setup,          {0}},
-		{ERR(ENOSYS), SYS_io_uring_enter,          {0}},
-		{ERR(ENOSYS), SYS_seccomp,                 {1}},
+		{ERR(ENOSYS), SYS_io_uring_setup, {0}},
+		{ERR(ENOSYS), SYS_io_uring_enter, {0}},
+		{ERR(ENOSYS), SYS_seccomp, {1}},
 		{ERR(ENOSYS), SYS_landlock_create_ruleset, {0}},
-		{ERR(EPERM),  SYS_mbind,                   {0}},
-		{ERR(0),      SYS_sync,                    {0}},
+		{ERR(EPERM), SYS_mbind, {0}},
+		{ERR(0), SYS_sync, {0}},
 	};
 
 	(void)state;
@@ -404,11 +398,7 @@ static void what_programs_probe_is_absent_not_deadly(void **state)
 static void nothing_native_is_ever_killed(void **state)
 {
 	static const uint64_t args[][ARGS] = {
-		{0,     0,     0    },
-                {~0ull, ~0ull, ~0ull},
-                {1,     1,     1    },
-                {16,    3,     9    }
-        };
+		{0, 0, 0}, {~0ull, ~0ull, ~0ull}, {1, 1, 1}, {16, 3, 9}};
 
 	(void)state;
 	for (int filter = 0; filter < FILTER_COUNT; filter++)
@@ -530,13 +520,13 @@ static void a_payloads_filter_is_not_installed_alone(void **state)
 static void the_agent_has_what_it_needs(void **state)
 {
 	static const struct expectation rows[] = {
-		{ALLOW,  SYS_seccomp,                {1}            },
-		{ALLOW,  SYS_landlock_restrict_self, {3}            },
-		{ALLOW,  SYS_ioctl,                  {3, 0xc0502100}},
-		{ALLOW,  SYS_ioctl,                  {3, 0xc0182101}},
-		{ALLOW,  SYS_setresuid,              {1000, 1000}   },
-		{ALLOW,  SYS_capset,                 {0}            },
-		{NOTIFY, SYS_mount,                  {0}            },
+		{ALLOW, SYS_seccomp, {1}},
+		{ALLOW, SYS_landlock_restrict_self, {3}},
+		{ALLOW, SYS_ioctl, {3, 0xc0502100}},
+		{ALLOW, SYS_ioctl, {3, 0xc0182101}},
+		{ALLOW, SYS_setresuid, {1000, 1000}},
+		{ALLOW, SYS_capset, {0}},
+		{NOTIFY, SYS_mount, {0}},
 	};
 
 	(void)state;
@@ -549,23 +539,23 @@ static void memory_that_nobody_counts_is_refused_where_it_matters(void **state)
 	/* MAP_SHARED 1, PRIVATE 2, SHARED_VALIDATE 3; FIXED 0x10, ANONYMOUS 0x20, GROWSDOWN 0x100
 	 */
 	static const struct expectation rows[] = {
-		{ERR(ENOMEM), SYS_mmap,         {0, 4096, 3, 0x21}           },
-		{ERR(ENOMEM), SYS_mmap,         {0, 4096, 3, 0x31}           },
-		{ERR(ENOMEM), SYS_mmap,         {0, 4096, 3, 0x23}           },
-		{ERR(ENOMEM), SYS_mmap,         {0, 4096, 3, UPPER | 0x40021}},
-		{ERR(ENOMEM), SYS_mmap,         {0, 4096, 3, 0x122}          },
-		{ERR(ENOMEM), SYS_mmap,         {0, 4096, 0, UPPER | 0x102}  },
-		{ALLOW,       SYS_mmap,         {0, 4096, 3, 0x22}           },
-		{ALLOW,       SYS_mmap,         {0, 4096, 7, 0x20022}        },
-		{ALLOW,       SYS_mmap,         {0, 4096, 3, 0x01}           },
-		{ALLOW,       SYS_mmap,         {0, 4096, 3, 0x03}           },
-		{ALLOW,       SYS_mmap,         {0x21, 0x21, 0x21, 0x02}     },
-		{ERR(ENOSYS), SYS_memfd_create, {0}                          },
-		{ERR(ENOSYS), SYS_shmget,       {0}                          },
-		{ERR(ENOSYS), SYS_semget,       {0}                          },
-		{ERR(ENOSYS), SYS_msgget,       {0}                          },
-		{ALLOW,       SYS_seccomp,      {1}                          }, /* the payload's filter comes after it */
-		{ALLOW,       SYS_mount,        {0}                          }, /* and says this */
+		{ERR(ENOMEM), SYS_mmap, {0, 4096, 3, 0x21}},
+		{ERR(ENOMEM), SYS_mmap, {0, 4096, 3, 0x31}},
+		{ERR(ENOMEM), SYS_mmap, {0, 4096, 3, 0x23}},
+		{ERR(ENOMEM), SYS_mmap, {0, 4096, 3, UPPER | 0x40021}},
+		{ERR(ENOMEM), SYS_mmap, {0, 4096, 3, 0x122}},
+		{ERR(ENOMEM), SYS_mmap, {0, 4096, 0, UPPER | 0x102}},
+		{ALLOW, SYS_mmap, {0, 4096, 3, 0x22}},
+		{ALLOW, SYS_mmap, {0, 4096, 7, 0x20022}},
+		{ALLOW, SYS_mmap, {0, 4096, 3, 0x01}},
+		{ALLOW, SYS_mmap, {0, 4096, 3, 0x03}},
+		{ALLOW, SYS_mmap, {0x21, 0x21, 0x21, 0x02}},
+		{ERR(ENOSYS), SYS_memfd_create, {0}},
+		{ERR(ENOSYS), SYS_shmget, {0}},
+		{ERR(ENOSYS), SYS_semget, {0}},
+		{ERR(ENOSYS), SYS_msgget, {0}},
+		{ALLOW, SYS_seccomp, {1}}, /* the payload's filter comes after it */
+		{ALLOW, SYS_mount, {0}},   /* and says this */
 	};
 
 	(void)state;

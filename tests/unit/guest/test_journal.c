@@ -51,9 +51,7 @@ static void begin(struct rig *rig, uint32_t id)
 
 static void say_output(struct rig *rig, uint32_t id, const char *data, size_t len)
 {
-	const struct msg_output msg = {
-		WIRE_STDOUT, {data, (uint32_t)len}
-        };
+	const struct msg_output msg = {WIRE_STDOUT, {data, (uint32_t)len}};
 
 	assert_int_equal(msg_output_encode(&rig->ch.out, id, &msg), 0);
 }
@@ -292,9 +290,7 @@ static void only_what_has_ended_is_acknowledged(void **state)
 static void what_could_not_begin_has_ended_too(void **state)
 {
 	struct rig *rig = *state;
-	const struct msg_failed msg = {
-		.code = 1, .text = {"no", 2}
-        };
+	const struct msg_failed msg = {.code = 1, .text = {"no", 2}};
 
 	assert_int_equal(label(rig, 1, "exec"), 0);
 	assert_int_equal(msg_failed_encode(&rig->ch.out, 1, &msg), 0);

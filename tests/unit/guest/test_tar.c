@@ -98,19 +98,19 @@ static void bad_records_are_refused(void **state)
 		const char *text;
 		int result;
 	} cases[] = {
-		{"8 path=\n",                      0      },
-		{"12 path=a/b\n",                  0      },
-		{"9 size=3\n",                     0      },
-		{"20 comment=whatever\n",          0      },
-		{"12 path=a/b",                    -EINVAL},
-		{"99 path=a/b\n",                  -EINVAL},
-		{"0 path=a\n",                     -EINVAL},
-		{"-5 path=a\n",                    -EINVAL},
-		{"path=a\n",                       -EINVAL},
-		{"9 nothing\n",                    -EINVAL},
-		{"10 size=-3\n",                   -EINVAL},
+		{"8 path=\n", 0},
+		{"12 path=a/b\n", 0},
+		{"9 size=3\n", 0},
+		{"20 comment=whatever\n", 0},
+		{"12 path=a/b", -EINVAL},
+		{"99 path=a/b\n", -EINVAL},
+		{"0 path=a\n", -EINVAL},
+		{"-5 path=a\n", -EINVAL},
+		{"path=a\n", -EINVAL},
+		{"9 nothing\n", -EINVAL},
+		{"10 size=-3\n", -EINVAL},
 		{"28 size=99999999999999999999\n", -EINVAL},
-		{"21 GNU.sparse.size=1\n",         -EINVAL},
+		{"21 GNU.sparse.size=1\n", -EINVAL},
 	};
 
 	(void)state;
@@ -128,17 +128,17 @@ static void names_are_cleaned_or_refused(void **state)
 	static const struct {
 		const char *name, *clean;
 	} cases[] = {
-		{"a",								 "a"      },
-		{"./a/b/",							    "a/b"    },
-		{"./",								""       },
-		{".",								 ""       },
-		{"a//b/./c",							  "a/b/c"  },
-		{"/etc/x",							    NULL     },
-		{"..",								NULL     },
-		{"a/../b",							    NULL     },
-		{"./../x",							    NULL     },
-		{"..a/...",							   "..a/..."},
-		{"d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d", NULL     },
+		{"a", "a"},
+		{"./a/b/", "a/b"},
+		{"./", ""},
+		{".", ""},
+		{"a//b/./c", "a/b/c"},
+		{"/etc/x", NULL},
+		{"..", NULL},
+		{"a/../b", NULL},
+		{"./../x", NULL},
+		{"..a/...", "..a/..."},
+		{"d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d", NULL},
 	};
 	char name[TAR_NAME_MAX + 1];
 

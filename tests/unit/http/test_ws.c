@@ -227,19 +227,21 @@ static void what_is_no_handshake_names_the_header(void **state)
 	static const struct {
 		const char *headers, *field;
 	} cases[] = {
-		{"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n",                          "Upgrade"              },
-		{"Upgrade: h2c\r\nConnection: Upgrade\r\n",                                       "Upgrade"              },
-		{"Upgrade: websockets\r\nConnection: Upgrade\r\n",                                "Upgrade"              },
-		{"Upgrade: websocket\r\nConnection: keep-alive\r\n",                              "Upgrade"              },
-		{"Upgrade: websocket\r\nConnection: Upgrade\r\n",                                 "Sec-WebSocket-Version"},
+		{"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n", "Upgrade"},
+		{"Upgrade: h2c\r\nConnection: Upgrade\r\n", "Upgrade"},
+		{"Upgrade: websockets\r\nConnection: Upgrade\r\n", "Upgrade"},
+		{"Upgrade: websocket\r\nConnection: keep-alive\r\n", "Upgrade"},
+		{"Upgrade: websocket\r\nConnection: Upgrade\r\n", "Sec-WebSocket-Version"},
 		{"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 12\r\n",
-	         "Sec-WebSocket-Version"										 },
+	         "Sec-WebSocket-Version"},
 		{"Upgrade: websocket\r\nConnection: x, upgrade\r\nSec-WebSocket-Version: 13\r\n",
-	         "Sec-WebSocket-Key"										     },
+	         "Sec-WebSocket-Key"},
 		{"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-	         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ\r\n",                "Sec-WebSocket-Key"    },
+	         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ\r\n",
+	         "Sec-WebSocket-Key"},
 		{"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-	         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZ!==\r\n",              "Sec-WebSocket-Key"    },
+	         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZ!==\r\n",
+	         "Sec-WebSocket-Key"},
 	};
 	struct fixture *f = *state;
 
@@ -335,20 +337,21 @@ static void what_is_wrong_closes_it(void **state)
 		size_t len;
 		unsigned code;
 	} cases[] = {
-		{FIN | TEXT,        "\xff",         1, 1007},
-		{FIN | TEXT,        "\xed\xa0\x80", 3, 1007},
-		{FIN | TEXT,        "\xe2\x82",     2, 1007},
-		{FIN | BINARY,      "x",            1, 1003},
-		{FIN | 3,           "x",            1, 1002},
-		{FIN | 0x40 | TEXT, "x",            1, 1002},
-		{FIN | MORE,        "x",            1, 1002},
-		{FIN | CLOSE,       "\x03\xed",     2, 1002}, /* 1005 is never sent */
-		{FIN | CLOSE,       "\x00\x07",     2, 1002},
-		{FIN | CLOSE,       "\x03\xe8\xff", 3, 1007},
-		{FIN | CLOSE,       "\x03\xe8",     2, 1000},
+		{FIN | TEXT, "\xff", 1, 1007},
+		{FIN | TEXT, "\xed\xa0\x80", 3, 1007},
+		{FIN | TEXT, "\xe2\x82", 2, 1007},
+		{FIN | BINARY, "x", 1, 1003},
+		{FIN | 3, "x", 1, 1002},
+		{FIN | 0x40 | TEXT, "x", 1, 1002},
+		{FIN | MORE, "x", 1, 1002},
+		{FIN | CLOSE, "\x03\xed", 2, 1002}, /* 1005 is never sent */
+		{FIN | CLOSE, "\x00\x07", 2, 1002},
+		{FIN | CLOSE, "\x03\xe8\xff", 3, 1007},
+		{FIN | CLOSE, "\x03\xe8", 2, 1000},
 		{FIN | CLOSE,
 	         "\x03\xe9"
-	         "bye",	                     5, 1001},
+	         "bye",
+	         5, 1001},
 	};
 	struct fixture *f = *state;
 
@@ -392,12 +395,7 @@ static void control_frames_that_are_none_close_it(void **state)
 	const struct {
 		int first;
 		size_t len;
-	} cases[] = {
-		{PING,        1           },
-                {FIN | PING,  sizeof(text)},
-                {CLOSE,       0           },
-                {FIN | CLOSE, 1           }
-        };
+	} cases[] = {{PING, 1}, {FIN | PING, sizeof(text)}, {CLOSE, 0}, {FIN | CLOSE, 1}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		f->closed = 0;

@@ -38,12 +38,10 @@ static void the_spool_keeps_files_with_their_digests(void **state)
 {
 	struct rig *r = *state;
 	const struct import_limits limits = {.archive_bytes = 1 << 20};
-	const struct rig_entry entries[] = {
-		{"./a",   "abc"   },
-		{ "d",   NULL, AE_IFDIR},
-		{ "x/l", "../a", AE_IFLNK},
-		{ "y/l",   "/a", AE_IFLNK}
-        };
+	const struct rig_entry entries[] = {{"./a", "abc"},
+	                                    {"d", NULL, AE_IFDIR},
+	                                    {"x/l", "../a", AE_IFLNK},
+	                                    {"y/l", "/a", AE_IFLNK}};
 	cleanup_close int fd = archive_of(entries, ARRAY_SIZE(entries));
 	struct spool *s = spool_read(fd, r->root, &limits, &r->err);
 	const struct spool_file *file;
@@ -77,9 +75,9 @@ static void the_spool_refuses(void **state)
 		uint64_t most;
 		enum error_code code;
 	} rows[] = {
-		{{{"a", "x"}, {"a", "y"}},         1 << 20, ERR_INVALID  },
-		{{{"a", "x"}, {"../a", "y"}},      1 << 20, ERR_INVALID  },
-		{{{"a", "0123456789"}, {"b", ""}}, 1024,    ERR_TOO_LARGE},
+		{{{"a", "x"}, {"a", "y"}}, 1 << 20, ERR_INVALID},
+		{{{"a", "x"}, {"../a", "y"}}, 1 << 20, ERR_INVALID},
+		{{{"a", "0123456789"}, {"b", ""}}, 1024, ERR_TOO_LARGE},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -103,11 +101,7 @@ static char *import_saved(struct rig *r, const char *diff, const char *architect
 	                                     .entries = 10,
 	                                     .layers = 2};
 	cleanup_free char *tar = xmalloc(TAR_MAX);
-	size_t len = rig_tar(tar, TAR_MAX,
-	                     (const struct rig_entry[]){
-				     {"made", "x"}
-        },
-	                     1);
+	size_t len = rig_tar(tar, TAR_MAX, (const struct rig_entry[]){{"made", "x"}}, 1);
 	cleanup_free char *config = NULL;
 	char hex[IMPORT_DIGEST_LEN];
 	struct archive *a = archive_write_new();

@@ -82,8 +82,8 @@ static void what_exceeds_is_refused_by_its_name(void **state)
 		struct import_limits limits;
 		const char *limit;
 	} rows[] = {
-		{{.root_bytes = 100, .file_bytes = 4, .entries = 9}, "file"   },
-		{{.root_bytes = 9, .file_bytes = 9, .entries = 9},   "root"   },
+		{{.root_bytes = 100, .file_bytes = 4, .entries = 9}, "file"},
+		{{.root_bytes = 9, .file_bytes = 9, .entries = 9}, "root"},
 		{{.root_bytes = 100, .file_bytes = 9, .entries = 1}, "entries"},
 	};
 
@@ -128,10 +128,7 @@ static void a_stream_that_fails_is_a_layer_that_fails(void **state)
 	static const struct {
 		int fail;
 		enum error_code code;
-	} rows[] = {
-		{-EBADMSG, ERR_INVALID  },
-                {-EFBIG,   ERR_TOO_LARGE}
-        };
+	} rows[] = {{-EBADMSG, ERR_INVALID}, {-EFBIG, ERR_TOO_LARGE}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		cleanup_free char *tar = xmalloc(TAR_MAX);
@@ -139,11 +136,7 @@ static void a_stream_that_fails_is_a_layer_that_fails(void **state)
 		struct source source = {tar, 0, rows[i].fail};
 		const struct layer layer = {r->root, &generous, &c, read_source, &source};
 
-		(void)rig_tar(tar, TAR_MAX,
-		              (const struct rig_entry[]){
-				      {"a", "x"}
-                },
-		              1);
+		(void)rig_tar(tar, TAR_MAX, (const struct rig_entry[]){{"a", "x"}}, 1);
 		source.len = 1024; /* the entry, and not the archive's end */
 		r->err = (struct error){0};
 		assert_int_equal(layer_apply(&layer, &r->err), -1);

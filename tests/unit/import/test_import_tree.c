@@ -6,16 +6,8 @@
 static void names_lose_what_is_in_front_and_may_not_lead_up(void **state)
 {
 	static const char *const rows[][2] = {
-		{"a/b",    "a/b"  },
-                {"/a",     "a"    },
-                {"./a",    "a"    },
-                {"././/a", "a"    },
-                {".",      ""     },
-		{"..a/b",  "..a/b"},
-                {"..",     NULL   },
-                {"a/..",   NULL   },
-                {"/../a",  NULL   },
-                {"a/../b", NULL   },
+		{"a/b", "a/b"},     {"/a", "a"},  {"./a", "a"},   {"././/a", "a"}, {".", ""},
+		{"..a/b", "..a/b"}, {"..", NULL}, {"a/..", NULL}, {"/../a", NULL}, {"a/../b", NULL},
 	};
 
 	(void)state;

@@ -240,9 +240,7 @@ static void a_payload_is_taken_up_to_the_largest_frame(void **state)
 {
 	cleanup_buf struct buf b = BUF_INIT((size_t)4 * FRAME_MAX_LEN);
 	cleanup_free char *data = xcalloc(1, FRAME_MAX_PAYLOAD);
-	struct msg_report report = {
-		.data = {.data = data, .len = FRAME_MAX_PAYLOAD - 4}
-        };
+	struct msg_report report = {.data = {.data = data, .len = FRAME_MAX_PAYLOAD - 4}};
 	struct frame frame;
 
 	(void)state;
@@ -273,9 +271,7 @@ static void a_frame_longer_than_allowed_is_not_decoded(void **state)
 
 static int encode_list(struct buf *b, uint32_t count, const char *const *items)
 {
-	struct msg_exec exec = {
-		.argv = {.count = count, .items = items}
-        };
+	struct msg_exec exec = {.argv = {.count = count, .items = items}};
 
 	buf_reset(b);
 	return msg_exec_encode(b, 1, &exec);
