@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/box_spec.h"
 
+#include "base/size.h"
 #include "wire/layer.h"
 #include <stddef.h>
 #include <string.h>
-
-#define KIB 1024ULL
-#define MIB (1024 * KIB)
-#define TIB (1024 * 1024 * MIB)
 
 /*
  * Wider than any policy and at most as wide as what a backend takes: a number outside is a mistake

@@ -16,10 +16,9 @@
 
 #include "base/fd.h"
 #include "base/sanitized.h"
+#include "base/size.h"
 #include "guest/filter.h"
 #include "guest/landlock.h"
-
-#define KIB 1024ULL
 
 static int step_signals(const struct drop_plan *plan)
 {
