@@ -18,12 +18,13 @@
  */
 
 static const struct {
-	const char *name, *text, *solution;
+	const char *name, *text, *description, *solution;
 	int http, jsonrpc;
 } codes[] = {
-#define ERROR_CODE(name_, http_, jsonrpc_, text_, solution_)                                       \
+#define ERROR_CODE(name_, http_, jsonrpc_, text_, description_, solution_)                         \
 	[ERR_##name_] = {.name = #name_,                                                           \
 	                 .text = text_,                                                            \
+	                 .description = description_,                                              \
 	                 .solution = solution_,                                                    \
 	                 .http = http_,                                                            \
 	                 .jsonrpc = jsonrpc_},
@@ -115,6 +116,11 @@ const char *error_text(enum error_code code)
 const char *error_name(enum error_code code)
 {
 	return codes[row(code)].name;
+}
+
+const char *error_describe(enum error_code code)
+{
+	return codes[row(code)].description;
 }
 
 const char *error_solution(enum error_code code)

@@ -13,7 +13,7 @@
 #include "base/attr.h"
 
 enum error_code {
-#define ERROR_CODE(name, http, jsonrpc, text, solution) ERR_##name,
+#define ERROR_CODE(name, http, jsonrpc, text, description, solution) ERR_##name,
 #include "base/error_codes.def"
 #undef ERROR_CODE
 	ERR_COUNT
@@ -42,6 +42,7 @@ static inline int error_is_set(const struct error *err)
 /* Columns of error_codes.def. */
 const char *error_text(enum error_code code);     /* "Sandbox.InvalidParameter" */
 const char *error_name(enum error_code code);     /* "INVALID" */
+const char *error_describe(enum error_code code); /* "A field has an invalid value." */
 const char *error_solution(enum error_code code); /* what the person can do */
 int error_http(enum error_code code);
 int error_jsonrpc(enum error_code code);

@@ -24,46 +24,6 @@
 #define HTTP_OK           200
 #define HTTP_SERVER_ERROR 500
 
-/* What each error means, before any detail. */
-static const char *const descriptions[] = {
-	[ERR_NONE] = "No error.",
-	[ERR_INVALID] = "A field of the request has a value it may not have.",
-	[ERR_BAD_JSON] = "The body is not the JSON it must be.",
-	[ERR_UNKNOWN_FIELD] = "The request has a field that is not known.",
-	[ERR_BAD_MEDIA] = "The body is of a type that is not served.",
-	[ERR_TOO_LARGE] = "The request is larger than is allowed.",
-	[ERR_NOT_FOUND] = "There is nothing here.",
-	[ERR_BAD_METHOD] = "This path does not have this method.",
-	[ERR_CONFLICT] = "The state of things does not allow this now.",
-	[ERR_UNAUTHENTICATED] = "The request has no valid key.",
-	[ERR_FORBIDDEN] = "Requests from there are not served.",
-	[ERR_DENIED] = "The policy does not allow this.",
-	[ERR_BUSY] = "There is more to do than is allowed to wait.",
-	[ERR_TIMEOUT] = "There was no answer in time.",
-	[ERR_SESSION_NOT_FOUND] = "There is no such session.",
-	[ERR_EXECUTION_NOT_FOUND] = "There is no such execution.",
-	[ERR_TEMPLATE_NOT_FOUND] = "There is no such template.",
-	[ERR_IMPORT_NOT_FOUND] = "There is no such import.",
-	[ERR_TEMPLATE_IN_USE] = "The template is in use.",
-	[ERR_WAIT_TIMEOUT] = "The execution did not end while it was waited for.",
-	[ERR_FILE_NOT_FOUND] = "There is no such file.",
-	[ERR_BAD_RANGE] = "The file has no such bytes.",
-	[ERR_DISK_FULL] = "The disk of the box is full.",
-	[ERR_QUOTA] = "The tenant has as much of this as it may have.",
-	[ERR_NO_SCOPE] = "The key does not allow this.",
-	[ERR_KEY_NOT_FOUND] = "There is no such key.",
-	[ERR_TENANT_NOT_FOUND] = "There is no such tenant.",
-	[ERR_UNAVAILABLE] = "This cannot be done now.",
-	[ERR_BOX_FAILED] = "The box could not be made.",
-	[ERR_AGENT_LOST] = "The box ended before it answered.",
-	[ERR_UNTRUSTED] = "It is not certain who the peer is.",
-	[ERR_PROTOCOL] = "Two parts of the server disagree.",
-	[ERR_CONFIG] = "The server is not configured for this.",
-	[ERR_SYSTEM] = "The server failed.",
-	[ERR_STORAGE] = "The server could not write this down.",
-};
-static_assert(ARRAY_SIZE(descriptions) == ERR_COUNT, "every code has its description");
-
 static json_t *number(double value)
 {
 	json_t *j = json_real(value);
@@ -272,12 +232,12 @@ json_t *reply_error_object(const struct error *err, const char *request_id)
 		(void)snprintf(detail, sizeof(detail), "%s%s%s", err->field,
 		               err->field[0] ? ": " : "", err->msg);
 	json_set(j, "error_code", json_string(error_text(err->code)));
-	json_set(j, "description", json_string(descriptions[err->code]));
+	json_set(j, "description", json_string(error_describe(err->code)));
 	json_set(j, "error_detail", json_text(detail, strlen(detail)));
 	json_set(j, "solution", json_string(error_solution(err->code)));
 	json_set(j, "request_id", json_string(request_id));
 	/* The same once more, as the later control plane says it. */
-	json_set(j, "error", json_string(descriptions[err->code]));
+	json_set(j, "error", json_string(error_describe(err->code)));
 	json_set(j, "message", json_text(detail, strlen(detail)));
 	json_set(j, "detail", json_text(detail, strlen(detail)));
 	json_set(j, "field",

@@ -155,6 +155,7 @@ static void every_code_is_complete_and_its_text_unique_in_its_status(void **stat
 	for (int i = ERR_NONE + 1; i < ERR_COUNT; i++) {
 		assert_true(error_http(i) >= 400 && error_http(i) < 600);
 		assert_true(error_jsonrpc(i) < 0);
+		assert_true(strlen(error_describe(i)) > 0);
 		assert_true(strlen(error_solution(i)) > 0);
 		for (int other = 0; other < i; other++)
 			assert_string_not_equal(error_text(i), error_text(other));
