@@ -194,7 +194,7 @@ static int fork_engine(const struct native_config *config, int sock, pid_t *ret_
 		(struct option){.name = "--identity", .value = native_identity(config)};
 	if (config->custody)
 		options.all[options.count++] =
-			(struct option){.name = "--custody", .word = config->custody};
+			(struct option){.name = "--handover", .word = config->custody};
 	if (format_options(&options) < 0)
 		return error_set(err, ERR_SYSTEM, 0, "arguments");
 	pid = fork();

@@ -77,13 +77,13 @@ void apply_child(struct build *b)
 	_exit(1);
 }
 
-void build_init(struct build *b, const struct host *host, struct netpool *nets,
-                struct grouppool *group_pool)
+void build_init(struct build *b, const struct host *host, struct netns_pool *nets,
+                struct cgroup_pool *cgroup_pool)
 {
 	*b = (struct build){
 		.host = host,
 		.nets = nets,
-		.group_pool = group_pool,
+		.cgroup_pool = cgroup_pool,
 		.net = -1,
 		.agent_host = -1,
 		.agent_box = -1,

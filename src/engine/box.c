@@ -74,9 +74,9 @@ int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
 	slots_init(&boxes->slots, host->slots);
 	list_init(&boxes->all);
 	list_init(&boxes->due);
-	grouppool_open(&boxes->groups, host);
+	cgroup_pool_open(&boxes->groups, host);
 	zygotes_init(&boxes->zygotes, host, epoll, BOX_WATCH_ZYGOTES);
-	return netpool_open(&boxes->nets);
+	return netns_pool_open(&boxes->nets);
 }
 
 static void box_free(struct boxes *boxes, struct box *box)
@@ -101,8 +101,8 @@ void boxes_done(struct boxes *boxes)
 	map_free(boxes->by_id);
 	boxes->by_id = NULL;
 	zygotes_close(&boxes->zygotes);
-	grouppool_close(&boxes->groups);
-	netpool_close(&boxes->nets);
+	cgroup_pool_close(&boxes->groups);
+	netns_pool_close(&boxes->nets);
 }
 
 struct box *boxes_find(struct boxes *boxes, const char *id)
@@ -346,12 +346,12 @@ static void clear_away(struct boxes *boxes, struct box *box, uint64_t now)
 		}
 		set_state(boxes, box, BOX_SWEEPING);
 	}
-	if (grouppool_give(&boxes->groups, &b->plan.limits, &b->groups) < 0) {
+	if (cgroup_pool_give(&boxes->groups, &b->plan.limits, &b->groups) < 0) {
 		groups_kill(boxes->host, &b->groups);
 		retry_later(box, now);
 		return;
 	}
-	netpool_give(&boxes->nets, b->net);
+	netns_pool_give(&boxes->nets, b->net);
 	b->net = -1;
 	set_state(boxes, box, BOX_GONE);
 }
@@ -387,10 +387,10 @@ static uint64_t make_ahead(struct boxes *boxes, bool building, uint64_t now)
 {
 	bool calm = !building && boxes->calm_us <= now;
 
-	if (calm || netpool_is_low(&boxes->nets))
-		netpool_refill(&boxes->nets);
+	if (calm || netns_pool_is_low(&boxes->nets))
+		netns_pool_refill(&boxes->nets);
 	if (calm)
-		grouppool_refill(&boxes->groups);
+		cgroup_pool_refill(&boxes->groups);
 	return calm || building ? UINT64_MAX : boxes->calm_us;
 }
 

@@ -8,9 +8,9 @@
  */
 
 #include "base/list.h"
-#include "engine/grouppool.h"
+#include "engine/cgroup_pool.h"
 #include "engine/internal.h"
-#include "engine/netpool.h"
+#include "engine/netns_pool.h"
 #include "engine/zygote.h"
 
 struct map;
@@ -68,8 +68,8 @@ struct boxes {
 	struct list all;
 	struct list due;  /* those that are neither RUNNING nor ENDED: something is to be done */
 	uint64_t calm_us; /* until then the latest box is thought to be starting its program */
-	struct netpool nets;
-	struct grouppool groups;
+	struct netns_pool nets;
+	struct cgroup_pool groups;
 	struct zygotes zygotes;
 };
 

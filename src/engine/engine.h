@@ -18,10 +18,10 @@
  * end closes, the engine ends all boxes that were not made to be kept, and exits when none is left.
  *
  * Custody. Boxes made with ENGINE_FLAG_KEEP outlive their daemon for a while (--lease): the engine
- * stays as their custodian and listens at a Unix socket in the runtime directory (--custody, a name
- * that only the daemons of one state directory know). Whoever connects there as the engine's own
- * user is its new daemon: PROBE as always, then either ADOPT, answered by a KEPT for every box that
- * is still there and an ADOPTED, or END. When nobody comes in time everything ends.
+ * stays as their custodian and listens at a Unix socket in the runtime directory (--handover, a
+ * name that only the daemons of one state directory know). Whoever connects there as the engine's
+ * own user is its new daemon: PROBE as always, then either ADOPT, answered by a KEPT for every box
+ * that is still there and an ADOPTED, or END. When nobody comes in time everything ends.
  */
 
 #include "base/error.h"
@@ -33,7 +33,7 @@
  * 1 on /dev/null, 2 for its log, nothing else, and
  *   millibox-engine --agent FILE --runners DIR --runtime-dir DIR --uid-base N --log-level L
  *                   --log-format F --max-memory BYTES --max-disk BYTES --max-pids N --max-cpu N
- *                   --custody NAME --lease MS --identity N
+ *                   --handover NAME --lease MS --identity N
  *                   [--zygote FILE --zygote-forks N --zygote-memory BYTES] [--roots DIR]...
  * Each DIR of --roots has roots of boxes as its subdirectories. They are all that the daemon can
  * name as one: it gives a name, never a path.
@@ -62,7 +62,7 @@ enum engine_op {
 	ENGINE_FROZEN,
 	ENGINE_FAILED, /* of a request, or of a box while it was being built (then GONE follows) */
 	ENGINE_GONE,   /* nothing of the box is left */
-	/* custody; numbers never change, because daemon and engine may be of different builds */
+	/* handover; numbers never change, because daemon and engine may be of different builds */
 	ENGINE_ADOPT,   /* request: whose daemon died, once; answered by KEPT... ADOPTED */
 	ENGINE_END,     /* request: end all boxes and exit; the end of the socket is the answer */
 	ENGINE_KEPT,    /* as CREATED, of a box that was kept; its agent has a new stream */
@@ -88,7 +88,7 @@ struct engine_limits {
 enum engine_flag {
 	ENGINE_FLAG_REQUIRE_CGROUP = 1u << 0, /* fail without one of memory, pids and cpu */
 	ENGINE_FLAG_EXEC_TMP = 1u << 1,       /* /tmp may hold programs */
-	ENGINE_FLAG_KEEP = 1u << 2,           /* outlives its daemon: see custody */
+	ENGINE_FLAG_KEEP = 1u << 2,           /* outlives its daemon: see handover */
 	ENGINE_FLAG_IMAGE = 1u << 3,          /* on the root that is named, not on the host's */
 	ENGINE_FLAG_SPARE = 1u << 4, /* with KEEP: nobody's yet, and is not kept until CLAIM */
 	ENGINE_FLAGS_ALL = (1u << 5) - 1,

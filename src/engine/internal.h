@@ -33,8 +33,8 @@
 #define ROOT_AREA     "/area"
 #define ROOT_LAYERED  "/layered"
 
-#define BOXES_MAX        4096
-#define CUSTODY_NAME_MAX 64
+#define BOXES_MAX         4096
+#define HANDOVER_NAME_MAX 64
 
 struct options {
 	int fd;
@@ -43,7 +43,7 @@ struct options {
 	const char *runtime_dir;
 	uint64_t uid_base;
 	struct engine_limits maxima; /* of a box, as the operator says */
-	const char *custody;         /* name of the socket in the runtime directory; NULL: none */
+	const char *handover;        /* name of the socket in the runtime directory; NULL: none */
 	uint32_t lease_ms;           /* how long boxes outlive their daemon; 0: not at all */
 	uint64_t identity;
 	size_t bases_count;
@@ -78,10 +78,10 @@ struct instance {
 };
 
 /* Where the next daemon finds the boxes of a dead one. */
-struct custody {
+struct handover {
 	int listener; /* owned; -1: none */
 	uint32_t lease_ms;
-	char name[CUSTODY_NAME_MAX + 1];
+	char name[HANDOVER_NAME_MAX + 1];
 };
 
 struct proc_mask {
@@ -98,7 +98,7 @@ struct host {
 	uint32_t slots; /* boxes alive at the same time */
 	struct engine_limits maxima;
 	struct instance instance;
-	struct custody custody;
+	struct handover handover;
 	uint64_t identity;
 	uint32_t landlock_abi;
 	int agent_exe;  /* sealed memory file; owned */
@@ -119,13 +119,13 @@ struct box_groups {
 	uint32_t limited; /* trees, a bit each, where the limits are written */
 };
 
-struct grouppool;
-struct netpool;
+struct cgroup_pool;
+struct netns_pool;
 
 struct build {
 	const struct host *host;
-	struct netpool *nets;         /* borrowed */
-	struct grouppool *group_pool; /* borrowed */
+	struct netns_pool *nets;         /* borrowed */
+	struct cgroup_pool *cgroup_pool; /* borrowed */
 	struct plan plan;
 	char id[ENGINE_ID_LEN];
 	char root_name[ENGINE_ROOT_LEN]; /* "": the host's */
@@ -170,19 +170,19 @@ uint32_t ids_slots(const struct ids *ids);
 uint32_t ids_agent(const struct ids *ids, uint32_t slot);
 uint32_t ids_payload(const struct ids *ids, uint32_t slot);
 
-/* custody.c */
-/** custody_open - listen in the runtime directory, while it can be reached by name. */
-int custody_open(const struct options *options, const struct instance *instance,
-                 struct custody *ret_custody, struct error *err) attr_must_check;
-void custody_close(struct custody *custody, const struct instance *instance);
-/** custody_is_lost - the runtime directory is gone: nobody can come any more. So a supervisor that
+/* handover.c */
+/** handover_open - listen in the runtime directory, while it can be reached by name. */
+int handover_open(const struct options *options, const struct instance *instance,
+                  struct handover *ret_handover, struct error *err) attr_must_check;
+void handover_close(struct handover *handover, const struct instance *instance);
+/** handover_is_lost - the runtime directory is gone: nobody can come any more. So a supervisor that
  * removes it at a stop, and keeps it for a restart, says which of the two it is. */
-bool custody_is_lost(const struct instance *instance);
-/** custody_accept - Return: a connection of our own user, or a negative errno. */
-int custody_accept(const struct custody *custody) attr_must_check;
-/** custody_new_stream - for the agent of a kept box. Return: the daemon's end, or negative errno.
+bool handover_is_lost(const struct instance *instance);
+/** handover_accept - Return: a connection of our own user, or a negative errno. */
+int handover_accept(const struct handover *handover) attr_must_check;
+/** handover_new_stream - for the agent of a kept box. Return: the daemon's end, or negative errno.
  */
-int custody_new_stream(int hot_line) attr_must_check;
+int handover_new_stream(int hot_line) attr_must_check;
 
 /* Which id slots are in use. A slot that was given back is the last to be taken again. */
 struct slots {
@@ -287,8 +287,8 @@ int group_kill_listed(int dir);
 int apply_phase(struct build *b, enum plan_phase phase, struct error *err) attr_must_check;
 /** apply_child - the life of the child of clone3. */
 void apply_child(struct build *b) attr_noreturn;
-void build_init(struct build *b, const struct host *host, struct netpool *nets,
-                struct grouppool *group_pool);
+void build_init(struct build *b, const struct host *host, struct netns_pool *nets,
+                struct cgroup_pool *cgroup_pool);
 void build_close(struct build *b);
 
 /* serve.c */

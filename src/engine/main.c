@@ -100,7 +100,7 @@ static int collect(const struct options *options, const struct privilege *privil
 		return -1;
 	cgroups_sweep_others(&host->groups);
 	cgroups_enable(&host->groups);
-	if (custody_open(options, &host->instance, &host->custody, err) < 0)
+	if (handover_open(options, &host->instance, &host->handover, err) < 0)
 		return -1;
 	host->identity = options->identity;
 	host->maxima = complete_maxima(options->maxima);
@@ -164,7 +164,7 @@ static int mode_serve(const struct options *options)
 {
 	struct host host = {
 		.instance = {.dir = -1, .lock = -1},
-		.custody = {.listener = -1},
+		.handover = {.listener = -1},
 		.agent_exe = -1,
 		.zygote_lib = -1,
 	};
@@ -177,7 +177,7 @@ static int mode_serve(const struct options *options)
 	if (r < 0 && !started)
 		tell_daemon(options->fd, &err);
 	cgroups_close(&host.groups);
-	custody_close(&host.custody, &host.instance);
+	handover_close(&host.handover, &host.instance);
 	instance_release(&host.instance);
 	(void)fd_close(host.agent_exe);
 	(void)fd_close(host.zygote_lib);
@@ -254,7 +254,7 @@ static const struct item {
 	{"max-disk",         TO_U64,    AT_MAX(workspace_bytes),     0,                          "bytes a workspace may be given"               },
 	{"max-pids",         TO_U32,    AT_MAX(pids),                0,                          "processes a box may be given"                 },
 	{"max-cpu",          TO_U32,    AT_MAX(cpu_millicores),      0,                          "thousandths of a core, 0 for all cores"       },
-	{"custody",          TO_TEXT,   AT(options.custody),         0,                          "socket where another daemon finds kept boxes" },
+	{"handover",          TO_TEXT,   AT(options.handover),         0,                          "socket where another daemon finds kept boxes" },
 	{"lease",            TO_U32,    AT(options.lease_ms),        0,                          "milliseconds that boxes outlive their daemon" },
 	{"identity",         TO_U64,    AT(options.identity),        0,                          "number to be told to the next daemon"         },
 	{"memory",           TO_U64,    AT(limits.memory_bytes),     0,                          "bytes"                                        },

@@ -21,7 +21,7 @@
  *
  * Without a daemon the engine is the custodian of what is to be kept, if there is anything and a
  * lease for it: it goes on with everything but requests, and listens for another daemon. See
- * custody.c.
+ * handover.c.
  */
 
 #define EVENTS_MAX       64
@@ -32,7 +32,7 @@
 /* Above all values of boxes. */
 enum watch {
 	WATCH_SOCKET = BOX_WATCH_ZYGOTES + ENGINE_ZYGOTES_MAX,
-	WATCH_CUSTODY,
+	WATCH_HANDOVER,
 };
 
 struct server {
@@ -53,7 +53,7 @@ static void lose_daemon(struct server *s)
 	s->deaf = s->adoptable = false;
 	/* Whoever comes next says which are wanted. */
 	zygotes_drop(&s->boxes.zygotes);
-	s->lease_end_us = clock_us() + s->host->custody.lease_ms * USEC_PER_MS;
+	s->lease_end_us = clock_us() + s->host->handover.lease_ms * USEC_PER_MS;
 }
 
 static void send_reply(struct server *s, const struct engine_reply *reply, const int *fds,
@@ -256,7 +256,7 @@ static void do_freeze(struct server *s, const struct engine_request *req)
 static void hand_kept(struct server *s, struct box *box, uint32_t seq)
 {
 	struct engine_reply reply = reply_to(ENGINE_KEPT, seq, box->build.id);
-	cleanup_close int stream = custody_new_stream(box->build.hot_host);
+	cleanup_close int stream = handover_new_stream(box->build.hot_host);
 
 	if (stream < 0) {
 		log_warn("box %s takes no stream (%s), ending it", box->build.id,
@@ -386,8 +386,8 @@ static int open_server(struct server *s, struct error *err)
 /* Only while there is no daemon: until then whoever comes waits. */
 static int listen_for_next(struct server *s, bool on)
 {
-	struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = WATCH_CUSTODY};
-	int fd = s->host->custody.listener;
+	struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = WATCH_HANDOVER};
+	int fd = s->host->handover.listener;
 
 	if (!on)
 		return epoll_ctl(s->epoll, EPOLL_CTL_DEL, fd, NULL) < 0 ? -errno : 0;
@@ -396,7 +396,7 @@ static int listen_for_next(struct server *s, bool on)
 
 static void on_next_daemon(struct server *s)
 {
-	int sock = custody_accept(&s->host->custody);
+	int sock = handover_accept(&s->host->handover);
 	int r = sock;
 
 	if (r >= 0)
@@ -413,7 +413,7 @@ static void on_next_daemon(struct server *s)
 
 static void on_event(struct server *s, uint64_t watch)
 {
-	if (watch == WATCH_CUSTODY && s->sock < 0)
+	if (watch == WATCH_HANDOVER && s->sock < 0)
 		on_next_daemon(s);
 	else if (watch == WATCH_SOCKET && s->sock >= 0)
 		on_request(s);
@@ -428,8 +428,8 @@ static int keep(struct server *s)
 	uint64_t now = clock_us();
 	uint64_t left_ms = now < s->lease_end_us ? (s->lease_end_us - now) / USEC_PER_MS + 1 : 0;
 
-	if (boxes_end_others(&s->boxes) == 0 || s->host->custody.listener < 0 || left_ms == 0 ||
-	    custody_is_lost(&s->host->instance) || listen_for_next(s, true) < 0)
+	if (boxes_end_others(&s->boxes) == 0 || s->host->handover.listener < 0 || left_ms == 0 ||
+	    handover_is_lost(&s->host->instance) || listen_for_next(s, true) < 0)
 		return -1;
 	return (int)(left_ms < LOOK_MS ? left_ms : LOOK_MS);
 }

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "engine/grouppool.h"
+#include "engine/cgroup_pool.h"
 
 /* A box gets less of a busy CPU than daemon and engine, which keep the default (1024, 100). */
 #define CPU_PERIOD_US 100000
@@ -149,7 +149,7 @@ int groups_make(const struct host *host, struct box_groups *groups, struct error
 
 int step_cgroup_make(struct build *b, struct error *err)
 {
-	return grouppool_take(b->group_pool, &b->plan.limits, &b->groups, err);
+	return cgroup_pool_take(b->cgroup_pool, &b->plan.limits, &b->groups, err);
 }
 
 static int write_limit(const struct limit *limit, int dir, const struct engine_limits *l,

@@ -20,7 +20,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
-#include "engine/netpool.h"
+#include "engine/netns_pool.h"
 
 #define BOX_HOSTNAME "millibox"
 
@@ -143,11 +143,11 @@ static int clone_box(struct build *b, struct error *err)
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)unified;
 	}
-	r = netpool_visit(b->net);
+	r = netns_pool_visit(b->net);
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "enter the network namespace");
 	pid = clone_as_agent(b, &args);
-	netpool_return(b->nets);
+	netns_pool_return(b->nets);
 	if (pid < 0)
 		return error_set(err, ERR_BOX_FAILED, (int)-pid, "clone3 with new namespaces");
 	b->pid = (pid_t)pid;

@@ -52,10 +52,10 @@ struct zygote {
 
 struct zygotes {
 	const struct host *host;
-	struct netpool *nets;   /* borrowed */
-	struct grouppool *pool; /* borrowed, and not used: a build wants one */
-	int epoll;              /* borrowed */
-	uint64_t watch;         /* value of the first for epoll */
+	struct netns_pool *nets;  /* borrowed */
+	struct cgroup_pool *pool; /* borrowed, and not used: a build wants one */
+	int epoll;                /* borrowed */
+	uint64_t watch;           /* value of the first for epoll */
 	struct zygote all[ENGINE_ZYGOTES_MAX];
 };
 

@@ -80,7 +80,7 @@ static void only_the_six_requests_are_operations(void **state)
 	}
 }
 
-static void custody_takes_no_arguments(void **state)
+static void handover_takes_no_arguments(void **state)
 {
 	static const uint32_t ops[] = {ENGINE_ADOPT, ENGINE_END};
 
@@ -383,7 +383,7 @@ int main(void)
 		cmocka_unit_test(a_good_request_comes_out_as_it_went_in),
 		cmocka_unit_test(every_other_size_is_refused),
 		cmocka_unit_test(only_the_six_requests_are_operations),
-		cmocka_unit_test(custody_takes_no_arguments),
+		cmocka_unit_test(handover_takes_no_arguments),
 		cmocka_unit_test(a_box_id_that_could_leave_its_directory_is_refused),
 		cmocka_unit_test(a_box_id_ends_inside_its_field_and_nothing_follows),
 		cmocka_unit_test(the_id_of_a_refused_request_is_echoed_only_if_it_is_one),

@@ -8,13 +8,13 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "engine/grouppool.h"
+#include "engine/cgroup_pool.h"
 
 /* A tree without limit files is a directory like any other. */
 struct fixture {
 	char path[32];
 	struct host host;
-	struct grouppool pool;
+	struct cgroup_pool pool;
 };
 
 static const struct engine_limits small = {.memory_bytes = 1}, large = {.memory_bytes = 2};
@@ -33,7 +33,7 @@ static int setup(void **state)
 		.dir = fd_open(f->path, O_RDONLY | O_DIRECTORY, 0),
 	};
 	assert_true(f->host.groups.trees[0].dir >= 0);
-	grouppool_open(&f->pool, &f->host);
+	cgroup_pool_open(&f->pool, &f->host);
 	*state = f;
 	return 0;
 }
@@ -42,7 +42,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	grouppool_close(&f->pool);
+	cgroup_pool_close(&f->pool);
 	(void)fd_close(f->host.groups.trees[0].dir);
 	assert_int_equal(rmdir(f->path), 0); /* nothing was left in it */
 	free(f);
@@ -66,7 +66,7 @@ static struct box_groups take(struct fixture *f, const struct engine_limits *lim
 	struct box_groups groups;
 	struct error err = {0};
 
-	assert_int_equal(grouppool_take(&f->pool, limits, &groups, &err), 0);
+	assert_int_equal(cgroup_pool_take(&f->pool, limits, &groups, &err), 0);
 	return groups;
 }
 
@@ -80,7 +80,7 @@ static void nothing_is_made_before_a_box_was(void **state)
 {
 	struct fixture *f = *state;
 
-	grouppool_refill(&f->pool);
+	cgroup_pool_refill(&f->pool);
 	assert_int_equal(groups_there(f), 0);
 }
 
@@ -90,9 +90,9 @@ static void what_is_ready_has_its_limits_and_is_given_once(void **state)
 	struct box_groups first = take(f, &small), second, third;
 
 	assert_false(first.limited);
-	for (int i = 0; i < GROUPPOOL_SIZE + 2; i++)
-		grouppool_refill(&f->pool);
-	assert_int_equal(groups_there(f), 1 + GROUPPOOL_SIZE);
+	for (int i = 0; i < CGROUP_POOL_SIZE + 2; i++)
+		cgroup_pool_refill(&f->pool);
+	assert_int_equal(groups_there(f), 1 + CGROUP_POOL_SIZE);
 	second = take(f, &small);
 	third = take(f, &small);
 	assert_true(second.limited);
@@ -109,12 +109,12 @@ static void other_limits_get_groups_of_their_own(void **state)
 	struct fixture *f = *state;
 	struct box_groups first = take(f, &small), second, third;
 
-	grouppool_refill(&f->pool);
+	cgroup_pool_refill(&f->pool);
 	second = take(f, &large);
 	assert_false(second.limited);
-	for (int i = 0; i < 2 * GROUPPOOL_SIZE; i++)
-		grouppool_refill(&f->pool);
-	assert_int_equal(groups_there(f), 2 + GROUPPOOL_SIZE);
+	for (int i = 0; i < 2 * CGROUP_POOL_SIZE; i++)
+		cgroup_pool_refill(&f->pool);
+	assert_int_equal(groups_there(f), 2 + CGROUP_POOL_SIZE);
 	third = take(f, &large);
 	assert_true(third.limited);
 	give_up(f, &first);
@@ -130,14 +130,14 @@ static void what_cannot_be_made_ahead_is_left_to_the_next_box(void **state)
 	int dir = tree->dir;
 
 	tree->dir = -1;
-	grouppool_refill(&f->pool);
+	cgroup_pool_refill(&f->pool);
 	tree->dir = dir;
 	assert_int_equal(f->pool.count, 0);
-	grouppool_refill(&f->pool);
+	cgroup_pool_refill(&f->pool);
 	assert_int_equal(f->pool.count, 0);
 	give_up(f, &groups);
 	groups = take(f, &small);
-	grouppool_refill(&f->pool);
+	cgroup_pool_refill(&f->pool);
 	assert_int_equal(f->pool.count, 1);
 	give_up(f, &groups);
 }

@@ -15,15 +15,15 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "engine/netkept.h"
-#include "engine/netpool.h"
+#include "engine/netns_cache.h"
+#include "engine/netns_pool.h"
 
 /* More than are kept in stock. */
 #define TAKEN 12
 /* More than are in stock after a burst. */
 #define STOCK_MAX 40
 /* More than the helper remembers. */
-#define MANY (NETKEPT_MAX + 24)
+#define MANY (NETNS_CACHE_MAX + 24)
 
 enum result {
 	RESULT_FINE,
@@ -32,18 +32,19 @@ enum result {
 };
 
 /* Runs @fn in a child, because it leaves the network of the test for ever. */
-static void run_apart(enum result (*fn)(struct netpool *pool))
+static void run_apart(enum result (*fn)(struct netns_pool *pool))
 {
 	int status = 0;
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		struct netpool pool;
+		struct netns_pool pool;
 		enum result result = RESULT_NOT_HERE;
 
-		if ((geteuid() == 0 || unshare(CLONE_NEWUSER) == 0) && netpool_open(&pool) == 0) {
+		if ((geteuid() == 0 || unshare(CLONE_NEWUSER) == 0) &&
+		    netns_pool_open(&pool) == 0) {
 			result = fn(&pool);
-			netpool_close(&pool);
+			netns_pool_close(&pool);
 		}
 		_exit(result);
 	}
@@ -69,21 +70,21 @@ static ino_t own_inode(void)
 	return stat("/proc/self/ns/net", &st) == 0 ? st.st_ino : 0;
 }
 
-static enum result take_many(struct netpool *pool)
+static enum result take_many(struct netns_pool *pool)
 {
 	ino_t seen[TAKEN];
 	int nets[TAKEN];
 
 	for (int i = 0; i < TAKEN; i++) {
-		nets[i] = netpool_take(pool);
+		nets[i] = netns_pool_take(pool);
 		seen[i] = inode_of(nets[i]);
 		if (seen[i] == 0 || seen[i] == own_inode())
 			return RESULT_WRONG;
 		for (int j = 0; j < i; j++)
 			if (seen[i] == seen[j])
 				return RESULT_WRONG;
-		if (netpool_is_low(pool))
-			netpool_refill(pool);
+		if (netns_pool_is_low(pool))
+			netns_pool_refill(pool);
 	}
 	return RESULT_FINE;
 }
@@ -94,7 +95,7 @@ static void every_box_gets_a_network_of_its_own(void **state)
 	run_apart(take_many);
 }
 
-static enum result take_alone(struct netpool *pool)
+static enum result take_alone(struct netns_pool *pool)
 {
 	if (kill(pool->helper, SIGKILL) < 0)
 		return RESULT_WRONG;
@@ -107,14 +108,14 @@ static void a_dead_helper_is_done_without(void **state)
 	run_apart(take_alone);
 }
 
-static enum result go_and_return(struct netpool *pool)
+static enum result go_and_return(struct netns_pool *pool)
 {
 	ino_t home = own_inode();
-	int net = netpool_take(pool);
+	int net = netns_pool_take(pool);
 
-	if (netpool_visit(net) < 0 || own_inode() != inode_of(net))
+	if (netns_pool_visit(net) < 0 || own_inode() != inode_of(net))
 		return RESULT_WRONG;
-	netpool_return(pool);
+	netns_pool_return(pool);
 	return own_inode() == home ? RESULT_FINE : RESULT_WRONG;
 }
 
@@ -236,47 +237,47 @@ static const struct {
 };
 
 /* Gives @net back and takes more than are in stock. Return: whether it is among them. */
-static bool comes_back(struct netpool *pool, int net)
+static bool comes_back(struct netns_pool *pool, int net)
 {
 	ino_t given = inode_of(net);
 	bool found = false;
 
-	netpool_give(pool, net);
+	netns_pool_give(pool, net);
 	for (int i = 0; i < TAKEN; i++) {
-		int other = netpool_take(pool);
+		int other = netns_pool_take(pool);
 
 		found = found || inode_of(other) == given;
-		netpool_refill(pool);
+		netns_pool_refill(pool);
 	}
 	return found;
 }
 
 /* Gives @net back and takes until it comes. Return: a descriptor of it, or -1. */
-static int give_and_take(struct netpool *pool, int net)
+static int give_and_take(struct netns_pool *pool, int net)
 {
 	ino_t given = inode_of(net);
 
-	netpool_give(pool, net);
+	netns_pool_give(pool, net);
 	for (int i = 0; i < TAKEN; i++) {
-		int other = netpool_take(pool);
+		int other = netns_pool_take(pool);
 
 		if (inode_of(other) == given)
 			return other;
-		netpool_give(pool, other);
+		netns_pool_give(pool, other);
 	}
 	return -1;
 }
 
 /* Has a box do @use in @net. Return: RESULT_FINE if what the helper then makes of it is right. */
-static enum result use_one(struct netpool *pool, int net, size_t use)
+static enum result use_one(struct netns_pool *pool, int net, size_t use)
 {
 	bool again;
 	int kept;
 
-	if (net < 0 || netpool_visit(net) < 0)
+	if (net < 0 || netns_pool_visit(net) < 0)
 		return RESULT_WRONG;
 	kept = USES[use].act();
-	netpool_return(pool);
+	netns_pool_return(pool);
 	if (kept == -EAFNOSUPPORT) /* a host without IPv6 has no flow labels */
 		return RESULT_FINE;
 	if (kept < 0) {
@@ -292,12 +293,12 @@ static enum result use_one(struct netpool *pool, int net, size_t use)
 	return RESULT_FINE;
 }
 
-static enum result use_and_give(struct netpool *pool)
+static enum result use_and_give(struct netns_pool *pool)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(USES); i++) {
-		int net = netpool_take(pool);
+		int net = netns_pool_take(pool);
 
-		netpool_refill(pool);
+		netns_pool_refill(pool);
 		if (use_one(pool, net, i) != RESULT_FINE)
 			return RESULT_WRONG;
 	}
@@ -310,10 +311,10 @@ static void only_an_unused_one_serves_another_box(void **state)
 	run_apart(use_and_give);
 }
 
-static enum result use_later(struct netpool *pool)
+static enum result use_later(struct netns_pool *pool)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(USES); i++) {
-		int net = netpool_take(pool);
+		int net = netns_pool_take(pool);
 
 		for (int box = 0; box < 3 && net >= 0; box++)
 			net = give_and_take(pool, net);
@@ -330,7 +331,7 @@ static void use_is_seen_also_by_a_later_box(void **state)
 }
 
 /* Descriptors of the helper: all, and those of network namespaces. */
-static int count_files(const struct netpool *pool, int *ret_nets)
+static int count_files(const struct netns_pool *pool, int *ret_nets)
 {
 	char path[32], link[64];
 	const struct dirent *e;
@@ -355,43 +356,43 @@ static int count_files(const struct netpool *pool, int *ret_nets)
  * There are never STOCK_MAX answers waiting: after the first half the helper has done all that was
  * asked of it before and has room for what it could not be told, after the second it has done that.
  */
-static void let_settle(struct netpool *pool)
+static void let_settle(struct netns_pool *pool)
 {
 	for (int i = 0; i < STOCK_MAX * 2; i++) {
-		netpool_give(pool, netpool_take(pool));
-		netpool_refill(pool);
+		netns_pool_give(pool, netns_pool_take(pool));
+		netns_pool_refill(pool);
 	}
 }
 
 /* Besides those remembered it has its home, and perhaps one that it is just making. */
-static bool is_bounded(const struct netpool *pool, int max)
+static bool is_bounded(const struct netns_pool *pool, int max)
 {
 	int nets, files = count_files(pool, &nets);
 
-	if (nets <= max + 2 && files <= (max + 2) * (NETTRACES_FILES + 1) + 4)
+	if (nets <= max + 2 && files <= (max + 2) * (NETNS_CHECK_FILES + 1) + 4)
 		return true;
 	print_error("%d namespaces, %d files\n", nets, files);
 	return false;
 }
 
 /* @stock: more than wait. They come in turns, and none is made in the meantime. */
-static enum result serve_boxes(struct netpool *pool, int stock)
+static enum result serve_boxes(struct netns_pool *pool, int stock)
 {
 	ino_t first = 0;
 	int lives = 0;
 
 	for (int i = 0; i < stock * 50; i++) {
-		int net = netpool_take(pool);
+		int net = netns_pool_take(pool);
 
 		if (i == 0)
 			first = inode_of(net);
 		lives += inode_of(net) == first;
-		netpool_give(pool, net);
+		netns_pool_give(pool, net);
 	}
 	return lives >= 50 && is_bounded(pool, stock) ? RESULT_FINE : RESULT_WRONG;
 }
 
-static enum result serve_many_boxes(struct netpool *pool)
+static enum result serve_many_boxes(struct netns_pool *pool)
 {
 	return serve_boxes(pool, TAKEN);
 }
@@ -402,20 +403,20 @@ static void one_serves_box_after_box(void **state)
 	run_apart(serve_many_boxes);
 }
 
-static void take_more(struct netpool *pool, int *nets, size_t count)
+static void take_more(struct netns_pool *pool, int *nets, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		nets[i] = netpool_take(pool);
-		netpool_refill(pool);
+		nets[i] = netns_pool_take(pool);
+		netns_pool_refill(pool);
 	}
 }
 
-static enum result forget_some(struct netpool *pool)
+static enum result forget_some(struct netns_pool *pool)
 {
 	int nets[MANY];
 
 	take_more(pool, nets, MANY);
-	if (!is_bounded(pool, NETKEPT_MAX))
+	if (!is_bounded(pool, NETNS_CACHE_MAX))
 		return RESULT_WRONG;
 	/* The first are those that had to make room. */
 	for (size_t i = 0; i < ARRAY_SIZE(USES); i++)
@@ -423,7 +424,7 @@ static enum result forget_some(struct netpool *pool)
 			return RESULT_WRONG;
 	for (int box = 0; box < 3; box++)
 		nets[TAKEN] = give_and_take(pool, nets[TAKEN]);
-	return nets[TAKEN] >= 0 && is_bounded(pool, NETKEPT_MAX) ? RESULT_FINE : RESULT_WRONG;
+	return nets[TAKEN] >= 0 && is_bounded(pool, NETNS_CACHE_MAX) ? RESULT_FINE : RESULT_WRONG;
 }
 
 static void one_that_was_forgotten_is_judged_as_well(void **state)
@@ -432,7 +433,7 @@ static void one_that_was_forgotten_is_judged_as_well(void **state)
 	run_apart(forget_some);
 }
 
-static enum result lose_many(struct netpool *pool)
+static enum result lose_many(struct netns_pool *pool)
 {
 	int nets[MANY];
 
@@ -442,7 +443,7 @@ static enum result lose_many(struct netpool *pool)
 			(void)fd_close(nets[i]);
 	}
 	let_settle(pool);
-	return is_bounded(pool, NETKEPT_MAX) ? RESULT_FINE : RESULT_WRONG;
+	return is_bounded(pool, NETNS_CACHE_MAX) ? RESULT_FINE : RESULT_WRONG;
 }
 
 static void those_that_never_come_back_are_let_go(void **state)
@@ -451,23 +452,23 @@ static void those_that_never_come_back_are_let_go(void **state)
 	run_apart(lose_many);
 }
 
-static void give_back(struct netpool *pool, const int *nets, size_t count)
+static void give_back(struct netns_pool *pool, const int *nets, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		netpool_give(pool, nets[i]);
+		netns_pool_give(pool, nets[i]);
 }
 
-static enum result give_many(struct netpool *pool)
+static enum result give_many(struct netns_pool *pool)
 {
-	int nets[NETKEPT_MAX];
+	int nets[NETNS_CACHE_MAX];
 
-	take_more(pool, nets, NETKEPT_MAX);
-	give_back(pool, nets, NETKEPT_MAX);
+	take_more(pool, nets, NETNS_CACHE_MAX);
+	give_back(pool, nets, NETNS_CACHE_MAX);
 	let_settle(pool);
 	return is_bounded(pool, STOCK_MAX) ? RESULT_FINE : RESULT_WRONG;
 }
 
-static enum result give_more_than_is_told(struct netpool *pool)
+static enum result give_more_than_is_told(struct netns_pool *pool)
 {
 	int nets[MANY * 2];
 	bool untold;
@@ -497,17 +498,17 @@ static void a_busy_helper_does_not_hold_up_the_engine(void **state)
 	run_apart(give_more_than_is_told);
 }
 
-static enum result run_with_few_files(struct netpool *pool)
+static enum result run_with_few_files(struct netns_pool *pool)
 {
 	const struct rlimit few = {.rlim_cur = 128, .rlim_max = 128};
 
 	/* It is the helper's limit that matters, and it starts with its parent's. */
-	netpool_close(pool);
-	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || netpool_open(pool) < 0)
+	netns_pool_close(pool);
+	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || netns_pool_open(pool) < 0)
 		return RESULT_WRONG;
 	for (int i = 0; i < MANY; i++) {
-		(void)fd_close(netpool_take(pool));
-		netpool_refill(pool);
+		(void)fd_close(netns_pool_take(pool));
+		netns_pool_refill(pool);
 	}
 	/* Still there, and useful. */
 	return pool->sock >= 0 && serve_many_boxes(pool) == RESULT_FINE ? RESULT_FINE

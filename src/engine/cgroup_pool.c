@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/grouppool.h"
+#include "engine/cgroup_pool.h"
 
 #include <string.h>
 
 #include "base/log.h"
 #include "base/str.h"
 
-void grouppool_open(struct grouppool *pool, const struct host *host)
+void cgroup_pool_open(struct cgroup_pool *pool, const struct host *host)
 {
-	*pool = (struct grouppool){.host = host};
+	*pool = (struct cgroup_pool){.host = host};
 	grouprest_open(&pool->rest, host);
 }
 
-static void drop(struct grouppool *pool, struct box_groups *groups)
+static void drop(struct cgroup_pool *pool, struct box_groups *groups)
 {
 	int r = groups_remove(pool->host, groups, ~0u);
 
@@ -21,14 +21,14 @@ static void drop(struct grouppool *pool, struct box_groups *groups)
 	groups_close(groups);
 }
 
-void grouppool_close(struct grouppool *pool)
+void cgroup_pool_close(struct cgroup_pool *pool)
 {
 	while (pool->count > 0)
 		drop(pool, &pool->spares[--pool->count]);
 	grouprest_close(&pool->rest);
 }
 
-static int make(struct grouppool *pool, const struct engine_limits *limits,
+static int make(struct cgroup_pool *pool, const struct engine_limits *limits,
                 struct box_groups *ret_groups, struct error *err)
 {
 	groups_init(ret_groups);
@@ -39,8 +39,8 @@ static int make(struct grouppool *pool, const struct engine_limits *limits,
 	return groups_make(pool->host, ret_groups, err);
 }
 
-int grouppool_take(struct grouppool *pool, const struct engine_limits *limits,
-                   struct box_groups *ret_groups, struct error *err)
+int cgroup_pool_take(struct cgroup_pool *pool, const struct engine_limits *limits,
+                     struct box_groups *ret_groups, struct error *err)
 {
 	pool->wanted = *limits;
 	pool->is_wanted = true;
@@ -50,7 +50,7 @@ int grouppool_take(struct grouppool *pool, const struct engine_limits *limits,
 	return 0;
 }
 
-static void add(struct grouppool *pool)
+static void add(struct cgroup_pool *pool)
 {
 	struct box_groups *next = &pool->spares[pool->count];
 	struct error err = {0};
@@ -67,7 +67,7 @@ static void add(struct grouppool *pool)
 	pool->is_wanted = false;
 }
 
-void grouppool_refill(struct grouppool *pool)
+void cgroup_pool_refill(struct cgroup_pool *pool)
 {
 	if (!pool->is_wanted)
 		return;
@@ -77,8 +77,8 @@ void grouppool_refill(struct grouppool *pool)
 		add(pool);
 }
 
-int grouppool_give(struct grouppool *pool, const struct engine_limits *limits,
-                   struct box_groups *groups)
+int cgroup_pool_give(struct cgroup_pool *pool, const struct engine_limits *limits,
+                     struct box_groups *groups)
 {
 	return grouprest_give(&pool->rest, limits, groups);
 }

@@ -15,11 +15,11 @@
 #include "engine/grouprest.h"
 #include "engine/internal.h"
 
-#define GROUPPOOL_SIZE 2
+#define CGROUP_POOL_SIZE 2
 
-struct grouppool {
+struct cgroup_pool {
 	const struct host *host; /* borrowed */
-	struct box_groups spares[GROUPPOOL_SIZE];
+	struct box_groups spares[CGROUP_POOL_SIZE];
 	size_t count;
 	struct engine_limits limits; /* of all spares */
 	struct engine_limits wanted; /* of the latest box */
@@ -28,16 +28,16 @@ struct grouppool {
 	struct grouprest rest;
 };
 
-void grouppool_open(struct grouppool *pool, const struct host *host);
-void grouppool_close(struct grouppool *pool);
-/** grouppool_take - groups for a box with these limits, which may be written already. */
-int grouppool_take(struct grouppool *pool, const struct engine_limits *limits,
-                   struct box_groups *ret_groups, struct error *err) attr_must_check;
+void cgroup_pool_open(struct cgroup_pool *pool, const struct host *host);
+void cgroup_pool_close(struct cgroup_pool *pool);
+/** cgroup_pool_take - groups for a box with these limits, which may be written already. */
+int cgroup_pool_take(struct cgroup_pool *pool, const struct engine_limits *limits,
+                     struct box_groups *ret_groups, struct error *err) attr_must_check;
 /**
- * grouppool_give - end the groups of a box that had @limits and is gone. Return: 0, or -EBUSY to
+ * cgroup_pool_give - end the groups of a box that had @limits and is gone. Return: 0, or -EBUSY to
  * try again later.
  */
-int grouppool_give(struct grouppool *pool, const struct engine_limits *limits,
-                   struct box_groups *groups) attr_must_check;
-/** grouppool_refill - if one is missing or unwanted, make or remove one. For quiet moments. */
-void grouppool_refill(struct grouppool *pool);
+int cgroup_pool_give(struct cgroup_pool *pool, const struct engine_limits *limits,
+                     struct box_groups *groups) attr_must_check;
+/** cgroup_pool_refill - if one is missing or unwanted, make or remove one. For quiet moments. */
+void cgroup_pool_refill(struct cgroup_pool *pool);

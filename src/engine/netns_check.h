@@ -16,15 +16,16 @@
 
 struct buf;
 
-#define NETTRACES_MAX   (128 << 10)
-#define NETTRACES_FILES 10
+#define NETNS_CHECK_MAX   (128 << 10)
+#define NETNS_CHECK_FILES 10
 
-struct nettraces {
-	int files[NETTRACES_FILES]; /* -1: not there; owned */
+struct netns_check {
+	int files[NETNS_CHECK_FILES]; /* -1: not there; owned */
 };
 
-/** nettraces_open - of the namespace that the caller is in. Return: 0 or -errno, none left open. */
-int nettraces_open(struct nettraces *traces) attr_must_check;
-void nettraces_close(struct nettraces *traces);
-/** nettraces_read - as they are now. @ret: emptied first. Return: 0 or -errno with it empty. */
-int nettraces_read(const struct nettraces *traces, struct buf *ret) attr_must_check;
+/** netns_check_open - of the namespace that the caller is in. Return: 0 or -errno, none left open.
+ */
+int netns_check_open(struct netns_check *traces) attr_must_check;
+void netns_check_close(struct netns_check *traces);
+/** netns_check_read - as they are now. @ret: emptied first. Return: 0 or -errno with it empty. */
+int netns_check_read(const struct netns_check *traces, struct buf *ret) attr_must_check;

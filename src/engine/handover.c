@@ -34,7 +34,7 @@ static bool is_name(const char *name)
 {
 	size_t len = strlen(name);
 
-	return str_has_prefix(name, PREFIX) && len <= CUSTODY_NAME_MAX &&
+	return str_has_prefix(name, PREFIX) && len <= HANDOVER_NAME_MAX &&
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
 }
 
@@ -59,7 +59,7 @@ static int bind_beneath(int sock, int dir, const char *name)
  * state directory's daemon is our parent and has found nobody there. */
 static int listen_as(int sock, int dir, const char *name)
 {
-	char early[CUSTODY_NAME_MAX + 8];
+	char early[HANDOVER_NAME_MAX + 8];
 	int r = str_format(early, sizeof(early), "%s" EARLY, name);
 
 	if (r >= 0)
@@ -106,49 +106,49 @@ static void sweep(int dir, const char *own)
 			(void)unlinkat(dir, entry->d_name, 0);
 }
 
-int custody_open(const struct options *options, const struct instance *instance,
-                 struct custody *ret_custody, struct error *err)
+int handover_open(const struct options *options, const struct instance *instance,
+                  struct handover *ret_handover, struct error *err)
 {
 	cleanup_close int sock = -1;
 	int r;
 
-	if (!options->custody || options->lease_ms == 0)
+	if (!options->handover || options->lease_ms == 0)
 		return 0;
-	if (!is_name(options->custody))
+	if (!is_name(options->handover))
 		return error_set(err, ERR_CONFIG, 0, "'%.64s' is no name for a socket",
-		                 options->custody);
+		                 options->handover);
 	r = sock = fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	if (r >= 0)
-		r = listen_as(sock, instance->dir, options->custody);
+		r = listen_as(sock, instance->dir, options->handover);
 	if (r < 0)
-		return error_set(err, ERR_UNAVAILABLE, -r, "socket of custody in '%.128s'",
+		return error_set(err, ERR_UNAVAILABLE, -r, "socket of handover in '%.128s'",
 		                 options->runtime_dir);
-	sweep(instance->dir, options->custody);
-	(void)!str_copy(ret_custody->name, sizeof(ret_custody->name), options->custody);
-	ret_custody->lease_ms = options->lease_ms;
-	ret_custody->listener = TAKE_FD(sock);
+	sweep(instance->dir, options->handover);
+	(void)!str_copy(ret_handover->name, sizeof(ret_handover->name), options->handover);
+	ret_handover->lease_ms = options->lease_ms;
+	ret_handover->listener = TAKE_FD(sock);
 	return 0;
 }
 
-void custody_close(struct custody *custody, const struct instance *instance)
+void handover_close(struct handover *handover, const struct instance *instance)
 {
-	if (custody->listener < 0)
+	if (handover->listener < 0)
 		return;
-	(void)unlinkat(instance->dir, custody->name, 0);
-	custody->listener = fd_close(custody->listener);
+	(void)unlinkat(instance->dir, handover->name, 0);
+	handover->listener = fd_close(handover->listener);
 }
 
 /* By its descriptor: we have left the tree in which it has a name. */
-bool custody_is_lost(const struct instance *instance)
+bool handover_is_lost(const struct instance *instance)
 {
 	struct stat st;
 
 	return fstat(instance->dir, &st) == 0 && st.st_nlink == 0;
 }
 
-int custody_accept(const struct custody *custody)
+int handover_accept(const struct handover *handover)
 {
-	cleanup_close int sock = fd_accept(custody->listener);
+	cleanup_close int sock = fd_accept(handover->listener);
 	struct ucred peer = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(peer);
 
@@ -162,7 +162,7 @@ int custody_accept(const struct custody *custody)
 	return TAKE_FD(sock);
 }
 
-int custody_new_stream(int hot_line)
+int handover_new_stream(int hot_line)
 {
 	const struct hotline_message msg = {.magic = HOTLINE_MAGIC};
 	cleanup_close int ours = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/nettraces.h"
+#include "engine/netns_check.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -30,17 +30,17 @@ static const struct {
 	{"/proc/thread-self/net/igmp6", true, false},
 };
 
-static_assert(ARRAY_SIZE(TRACES) == NETTRACES_FILES, "a descriptor for each");
+static_assert(ARRAY_SIZE(TRACES) == NETNS_CHECK_FILES, "a descriptor for each");
 
-int nettraces_open(struct nettraces *traces)
+int netns_check_open(struct netns_check *traces)
 {
-	for (size_t i = 0; i < NETTRACES_FILES; i++)
+	for (size_t i = 0; i < NETNS_CHECK_FILES; i++)
 		traces->files[i] = -1;
-	for (size_t i = 0; i < NETTRACES_FILES; i++) {
+	for (size_t i = 0; i < NETNS_CHECK_FILES; i++) {
 		int fd = fd_open(TRACES[i].path, O_RDONLY, 0);
 
 		if (fd < 0 && !(fd == -ENOENT && TRACES[i].optional)) {
-			nettraces_close(traces);
+			netns_check_close(traces);
 			return fd;
 		}
 		traces->files[i] = fd < 0 ? -1 : fd;
@@ -48,9 +48,9 @@ int nettraces_open(struct nettraces *traces)
 	return 0;
 }
 
-void nettraces_close(struct nettraces *traces)
+void netns_check_close(struct netns_check *traces)
 {
-	for (size_t i = 0; i < NETTRACES_FILES; i++)
+	for (size_t i = 0; i < NETNS_CHECK_FILES; i++)
 		traces->files[i] = fd_close(traces->files[i]);
 }
 
@@ -83,13 +83,13 @@ static int read_again(int fd, struct buf *text)
 	return -EFBIG;
 }
 
-int nettraces_read(const struct nettraces *traces, struct buf *ret)
+int netns_check_read(const struct netns_check *traces, struct buf *ret)
 {
 	int r;
 
 	buf_reset(ret);
 	r = buf_reserve(ret, ret->max);
-	for (size_t i = 0; r >= 0 && i < NETTRACES_FILES; i++) {
+	for (size_t i = 0; r >= 0 && i < NETNS_CHECK_FILES; i++) {
 		size_t start = ret->len;
 
 		if (traces->files[i] < 0)

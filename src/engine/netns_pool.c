@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/netpool.h"
+#include "engine/netns_pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "engine/netkept.h"
-#include "engine/nettraces.h"
+#include "engine/netns_cache.h"
+#include "engine/netns_check.h"
 
 /* Enough for a burst; each costs the kernel some hundred KiB. */
 #define SPARE_COUNT 8
@@ -74,7 +74,7 @@ static int make_net(void)
 	return r < 0 ? r : open_own();
 }
 
-int netpool_visit(int net)
+int netns_pool_visit(int net)
 {
 	return setns(net, CLONE_NEWNET) < 0 ? -errno : 0;
 }
@@ -86,52 +86,52 @@ struct maker {
 	bool away;        /* from home */
 	struct buf fresh; /* traces of a namespace in which nobody has been; empty: not known */
 	struct buf used;
-	struct netkept kept;
+	struct netns_cache cache;
 };
 
 /* One that had to leave the table has to be visited. Return: its entry or NULL. */
-static struct netkept_one *recall(struct maker *maker, int net)
+static struct netns_cache_entry *recall(struct maker *maker, int net)
 {
-	struct netkept_one *one = netkept_find(&maker->kept, net);
+	struct netns_cache_entry *entry = netns_cache_find(&maker->cache, net);
 
-	if (one)
-		return one;
+	if (entry)
+		return entry;
 	maker->away = true;
-	return netpool_visit(net) < 0 ? NULL : netkept_add(&maker->kept, net);
+	return netns_pool_visit(net) < 0 ? NULL : netns_cache_add(&maker->cache, net);
 }
 
 /* May move this process into @net. Return: whether another box may have it. */
 static bool is_unused(struct maker *maker, int net)
 {
 	const struct buf *fresh = &maker->fresh, *used = &maker->used;
-	struct netkept_one *one = recall(maker, net);
+	struct netns_cache_entry *entry = recall(maker, net);
 
-	if (one && fresh->len > 0 && nettraces_read(&one->traces, &maker->used) >= 0 &&
+	if (entry && fresh->len > 0 && netns_check_read(&entry->traces, &maker->used) >= 0 &&
 	    used->len == fresh->len && memcmp(used->data, fresh->data, fresh->len) == 0)
 		return true;
-	netkept_drop(one);
+	netns_cache_drop(entry);
 	return false;
 }
 
 /* Moves this process into a new one, and learns from the first how such a one reads. */
 static int make_fresh(struct maker *maker)
 {
-	const struct netkept_one *one;
+	const struct netns_cache_entry *entry;
 	int net;
 
 	maker->away = true;
 	net = make_net();
-	one = net < 0 ? NULL : netkept_add(&maker->kept, net);
+	entry = net < 0 ? NULL : netns_cache_add(&maker->cache, net);
 	/* Without it none serves twice, and that is all. */
-	if (one && maker->fresh.len == 0)
-		(void)!nettraces_read(&one->traces, &maker->fresh);
+	if (entry && maker->fresh.len == 0)
+		(void)!netns_check_read(&entry->traces, &maker->fresh);
 	return net;
 }
 
 /* Not to be found in what will be a box's. */
 static int go_home(struct maker *maker)
 {
-	int r = maker->away ? netpool_visit(maker->home) : 0;
+	int r = maker->away ? netns_pool_visit(maker->home) : 0;
 
 	maker->away = maker->away && r < 0;
 	return r;
@@ -141,9 +141,9 @@ static int go_home(struct maker *maker)
 static void let_go(struct maker *maker, int net)
 {
 	if (net >= 0)
-		netkept_drop(netkept_find(&maker->kept, net));
+		netns_cache_drop(netns_cache_find(&maker->cache, net));
 	else
-		netkept_drop_all(&maker->kept);
+		netns_cache_drop_all(&maker->cache);
 }
 
 static int serve_one(struct maker *maker)
@@ -194,8 +194,8 @@ static void run_helper(int sock, int home)
 	struct maker maker = {
 		.sock = sock,
 		.home = home,
-		.fresh = BUF_INIT(NETTRACES_MAX),
-		.used = BUF_INIT(NETTRACES_MAX),
+		.fresh = BUF_INIT(NETNS_CHECK_MAX),
+		.used = BUF_INIT(NETNS_CHECK_MAX),
 	};
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
@@ -204,7 +204,7 @@ static void run_helper(int sock, int home)
 	 * idle class: what it holds meanwhile is a lock of the whole kernel. */
 	(void)sched_setscheduler(0, SCHED_BATCH, &none);
 	(void)prctl(PR_SET_NAME, "millibox-nets");
-	netkept_init(&maker.kept);
+	netns_cache_init(&maker.cache);
 	/* The daemon's socket and the instance's locks must not outlive the engine in here. */
 	if (keep_only(sock, home) < 0)
 		_exit(1);
@@ -214,7 +214,7 @@ static void run_helper(int sock, int home)
 }
 
 /* @net: goes with it, unless -1. A helper that cannot be told is done without. */
-static void say(struct netpool *pool, char what, int net)
+static void say(struct netns_pool *pool, char what, int net)
 {
 	if (fd_send(pool->sock, &what, sizeof(what), &net, net >= 0 ? 1 : 0) < 0)
 		pool->sock = fd_close(pool->sock);
@@ -224,7 +224,7 @@ static void say(struct netpool *pool, char what, int net)
  * Has the helper let go of it, or with -1 of all. Not worth waiting for: thousands of boxes may end
  * at once while the helper waits for the kernel. Return: whether the helper is told.
  */
-static bool drop(struct netpool *pool, int net)
+static bool drop(struct netns_pool *pool, int net)
 {
 	struct pollfd out = {.fd = pool->sock, .events = POLLOUT};
 
@@ -234,7 +234,7 @@ static bool drop(struct netpool *pool, int net)
 	return true;
 }
 
-void netpool_refill(struct netpool *pool)
+void netns_pool_refill(struct netns_pool *pool)
 {
 	if (pool->untold)
 		pool->untold = !drop(pool, -1);
@@ -242,7 +242,7 @@ void netpool_refill(struct netpool *pool)
 		say(pool, SAY_WANTED, -1);
 }
 
-void netpool_give(struct netpool *pool, int net)
+void netns_pool_give(struct netns_pool *pool, int net)
 {
 	cleanup_close int given = net;
 
@@ -256,12 +256,12 @@ void netpool_give(struct netpool *pool, int net)
 	pool->owed--;
 }
 
-bool netpool_is_low(const struct netpool *pool)
+bool netns_pool_is_low(const struct netns_pool *pool)
 {
 	return pool->owed >= SPARE_COUNT / 2;
 }
 
-static int start_helper(struct netpool *pool)
+static int start_helper(struct netns_pool *pool)
 {
 	const struct timeval limit = {.tv_sec = TAKE_TIMEOUT_SEC};
 	int pair[2];
@@ -278,13 +278,13 @@ static int start_helper(struct netpool *pool)
 	if (r >= 0 && setsockopt(pool->sock, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)
 		r = -errno;
 	pool->owed = SPARE_COUNT;
-	netpool_refill(pool);
+	netns_pool_refill(pool);
 	return r;
 }
 
-int netpool_open(struct netpool *pool)
+int netns_pool_open(struct netns_pool *pool)
 {
-	*pool = (struct netpool){.home = -1, .sock = -1};
+	*pool = (struct netns_pool){.home = -1, .sock = -1};
 	/* The engine needs no network. And without privilege on the host nobody gets back into the
 	 * host's namespace, which belongs to another user namespace. */
 	if (unshare(CLONE_NEWNET) < 0)
@@ -293,7 +293,7 @@ int netpool_open(struct netpool *pool)
 	return pool->home < 0 ? pool->home : start_helper(pool);
 }
 
-void netpool_close(struct netpool *pool)
+void netns_pool_close(struct netns_pool *pool)
 {
 	pool->sock = fd_close(pool->sock);
 	pool->home = fd_close(pool->home);
@@ -302,14 +302,14 @@ void netpool_close(struct netpool *pool)
 	pool->helper = 0;
 }
 
-void netpool_return(const struct netpool *pool)
+void netns_pool_return(const struct netns_pool *pool)
 {
 	if (setns(pool->home, CLONE_NEWNET) < 0)
 		abort();
 }
 
 /* One that the helper has sent. */
-static int receive(struct netpool *pool)
+static int receive(struct netns_pool *pool)
 {
 	int fds[FD_PASS_MAX] = {-1};
 	size_t count = 0;
@@ -324,7 +324,7 @@ static int receive(struct netpool *pool)
 	return fds[0];
 }
 
-int netpool_take(struct netpool *pool)
+int netns_pool_take(struct netns_pool *pool)
 {
 	int net = pool->sock < 0 ? -EPIPE : receive(pool);
 
@@ -333,6 +333,6 @@ int netpool_take(struct netpool *pool)
 	/* No helper, no luxury: made here and now, which tells what is wrong if it fails again. */
 	pool->sock = fd_close(pool->sock);
 	net = make_net();
-	netpool_return(pool);
+	netns_pool_return(pool);
 	return net;
 }
