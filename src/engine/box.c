@@ -346,7 +346,7 @@ static void clear_away(struct boxes *boxes, struct box *box, uint64_t now)
 		}
 		set_state(boxes, box, BOX_SWEEPING);
 	}
-	if (cgroup_pool_give(&boxes->groups, &b->plan.limits, &b->groups) < 0) {
+	if (groups_remove(boxes->host, &b->groups) < 0) {
 		groups_kill(boxes->host, &b->groups);
 		retry_later(box, now);
 		return;

@@ -9,14 +9,13 @@
 void cgroup_pool_open(struct cgroup_pool *pool, const struct host *host)
 {
 	*pool = (struct cgroup_pool){.host = host};
-	grouprest_open(&pool->rest, host);
 }
 
-static void drop(struct cgroup_pool *pool, struct box_groups *groups)
+static void drop_groups(struct cgroup_pool *pool, struct box_groups *groups)
 {
-	int r = groups_remove(pool->host, groups, ~0u);
+	int r = groups_remove(pool->host, groups);
 
-	if (r < 0) /* empty, so somebody else is at it; the next start tries again */
+	if (r < 0) /* it is empty, so another process holds it; the next start tries again */
 		log_warn("remove the group %s: %s, ignoring", groups->name, strerror(-r));
 	groups_close(groups);
 }
@@ -24,19 +23,21 @@ static void drop(struct cgroup_pool *pool, struct box_groups *groups)
 void cgroup_pool_close(struct cgroup_pool *pool)
 {
 	while (pool->count > 0)
-		drop(pool, &pool->spares[--pool->count]);
-	grouprest_close(&pool->rest);
+		drop_groups(pool, &pool->spares[--pool->count]);
 }
 
-static int make(struct cgroup_pool *pool, const struct engine_limits *limits,
-                struct box_groups *ret_groups, struct error *err)
+static int make_groups(struct cgroup_pool *pool, struct box_groups *ret_groups, struct error *err)
 {
 	groups_init(ret_groups);
 	if (str_format(ret_groups->name, sizeof(ret_groups->name), "box-%llu",
 	               (unsigned long long)++pool->made) < 0)
 		return error_set(err, ERR_BOX_FAILED, 0, "name of a group");
-	grouprest_take(&pool->rest, limits, ret_groups);
 	return groups_make(pool->host, ret_groups, err);
+}
+
+static bool limits_are_equal(const struct engine_limits *a, const struct engine_limits *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0; /* it has no padding */
 }
 
 int cgroup_pool_take(struct cgroup_pool *pool, const struct engine_limits *limits,
@@ -44,26 +45,26 @@ int cgroup_pool_take(struct cgroup_pool *pool, const struct engine_limits *limit
 {
 	pool->wanted = *limits;
 	pool->is_wanted = true;
-	if (pool->count == 0 || !limits_are_same(&pool->limits, limits))
-		return make(pool, limits, ret_groups, err);
+	if (pool->count == 0 || !limits_are_equal(&pool->limits, limits))
+		return make_groups(pool, ret_groups, err);
 	*ret_groups = pool->spares[--pool->count];
 	return 0;
 }
 
-static void add(struct cgroup_pool *pool)
+static void add_spare(struct cgroup_pool *pool)
 {
 	struct box_groups *next = &pool->spares[pool->count];
 	struct error err = {0};
 
-	if (make(pool, &pool->wanted, next, &err) == 0 &&
+	if (make_groups(pool, next, &err) == 0 &&
 	    groups_limit(pool->host, next, &pool->wanted, &err) == 0) {
 		pool->limits = pool->wanted;
 		pool->count++;
 		return;
 	}
-	/* The next box makes its own, and if that fails too it is the one to tell. */
-	log_debug("make a group ahead: %s", err.msg);
-	drop(pool, next);
+	/* The next box makes its own groups, and reports the error if that fails too. */
+	log_debug("make a spare group: %s", err.msg);
+	drop_groups(pool, next);
 	pool->is_wanted = false;
 }
 
@@ -71,14 +72,8 @@ void cgroup_pool_refill(struct cgroup_pool *pool)
 {
 	if (!pool->is_wanted)
 		return;
-	if (pool->count > 0 && !limits_are_same(&pool->limits, &pool->wanted))
-		drop(pool, &pool->spares[--pool->count]);
+	if (pool->count > 0 && !limits_are_equal(&pool->limits, &pool->wanted))
+		drop_groups(pool, &pool->spares[--pool->count]);
 	else if (pool->count < ARRAY_SIZE(pool->spares))
-		add(pool);
-}
-
-int cgroup_pool_give(struct cgroup_pool *pool, const struct engine_limits *limits,
-                     struct box_groups *groups)
-{
-	return grouprest_give(&pool->rest, limits, groups);
+		add_spare(pool);
 }

@@ -116,7 +116,7 @@ struct box_groups {
 	int dirs[CGROUP_KIND_COUNT];
 	int tasks[CGROUP_KIND_COUNT]; /* v1 only, until the child has joined */
 	bool made[CGROUP_KIND_COUNT];
-	uint32_t limited; /* trees, a bit each, where the limits are written */
+	bool limited; /* the limits are written */
 };
 
 struct cgroup_pool;
@@ -274,8 +274,8 @@ int groups_open_kill(const struct host *host, const struct box_groups *groups);
 int groups_dir(const struct host *host, const struct box_groups *groups, enum cgroup_kind kind);
 /** groups_count - processes in the box, or 0 where nobody counts. */
 uint32_t groups_count(const struct host *host, const struct box_groups *groups);
-/** groups_remove - in @trees, a bit each. Return: 0 when they are gone, -EBUSY to try again. */
-int groups_remove(const struct host *host, struct box_groups *groups, uint32_t trees);
+/** groups_remove - Return: 0 when all are gone, or a negative errno: try again later. */
+int groups_remove(const struct host *host, struct box_groups *groups) attr_must_check;
 void groups_close(struct box_groups *groups);
 
 /* sweep.c */

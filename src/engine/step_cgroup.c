@@ -116,15 +116,12 @@ void groups_close(struct box_groups *groups)
 
 static int make_group(const struct cgroup_tree *tree, struct box_groups *groups, size_t i)
 {
-	const char *name = groups->name;
-
 	/* Searchable by others: the daemon, which has another uid, reads counters by descriptor. */
-	if (!groups->made[i] && mkdirat(tree->dir, name, 0755) < 0)
+	if (mkdirat(tree->dir, groups->name, 0755) < 0)
 		return -errno;
 	groups->made[i] = true;
-	if (groups->dirs[i] < 0)
-		groups->dirs[i] =
-			fd_open_at(tree->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	groups->dirs[i] =
+		fd_open_at(tree->dir, groups->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (groups->dirs[i] < 0)
 		return groups->dirs[i];
 	if (tree->v2)
@@ -152,39 +149,23 @@ int step_cgroup_make(struct build *b, struct error *err)
 	return cgroup_pool_take(b->cgroup_pool, &b->plan.limits, &b->groups, err);
 }
 
-static int write_limit(const struct limit *limit, int dir, const struct engine_limits *l,
-                       struct error *err)
-{
-	char text[64];
-	int r;
-
-	format_value(l, limit->value, text, sizeof(text));
-	r = file_write_at(dir, limit->file, text);
-	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "write '%s' into %s", text, limit->file)
-	             : 0;
-}
-
 static int limit_group(const struct cgroup_tree *tree, int dir, const struct engine_limits *l,
                        struct error *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		char text[64];
+		int r;
+
 		if (!is_for(&limits[i], tree) ||
 		    (limits[i].optional && !(tree->optional & (1u << i))))
 			continue;
-		if (write_limit(&limits[i], dir, l, err) < 0)
-			return -1;
+		format_value(l, limits[i].value, text, sizeof(text));
+		r = file_write_at(dir, limits[i].file, text);
+		if (r < 0)
+			return error_set(err, ERR_BOX_FAILED, -r, "write '%s' into %s", text,
+			                 limits[i].file);
 	}
 	return 0;
-}
-
-int group_renew(const struct cgroup_tree *tree, int dir, const struct engine_limits *l)
-{
-	struct error err = {0};
-
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
-		if (is_for(&limits[i], tree) && limits[i].value == VALUE_QUOTA)
-			return write_limit(&limits[i], dir, l, &err);
-	return -1;
 }
 
 int groups_limit(const struct host *host, struct box_groups *groups, const struct engine_limits *l,
@@ -192,13 +173,12 @@ int groups_limit(const struct host *host, struct box_groups *groups, const struc
 {
 	const struct cgroups *cgroups = &host->groups;
 
-	for (size_t i = 0; i < cgroups->count; i++) {
-		if (groups->limited & (1u << i)) /* made ahead, or used again, for these limits */
-			continue;
+	if (groups->limited) /* a spare: cgroup_pool wrote these limits */
+		return 0;
+	for (size_t i = 0; i < cgroups->count; i++)
 		if (limit_group(&cgroups->trees[i], groups->dirs[i], l, err) < 0)
 			return -1;
-		groups->limited |= 1u << i;
-	}
+	groups->limited = true;
 	return 0;
 }
 
@@ -315,12 +295,12 @@ uint32_t groups_count(const struct host *host, const struct box_groups *groups)
 	return lines + (text[0] != '\0');
 }
 
-int groups_remove(const struct host *host, struct box_groups *groups, uint32_t trees)
+int groups_remove(const struct host *host, struct box_groups *groups)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < host->groups.count; i++) {
-		if (!groups->made[i] || !(trees & (1u << i)))
+		if (!groups->made[i])
 			continue;
 		if (unlinkat(host->groups.trees[i].dir, groups->name, AT_REMOVEDIR) < 0 &&
 		    errno != ENOENT)

@@ -123,7 +123,7 @@ static bool clear_away(struct zygote *z)
 			return false;
 		b->pidfd = fd_close(b->pidfd);
 	}
-	if (groups_remove(b->host, &b->groups, ~0u) < 0) {
+	if (groups_remove(b->host, &b->groups) < 0) {
 		groups_kill(b->host, &b->groups);
 		return false;
 	}

@@ -164,20 +164,18 @@ def mounts():
 
 
 GROUPS_AHEAD = 2  # a living engine keeps this many sets of empty groups ready
-GROUPS_RESTING = 16  # and in v1's tree for processors as many of boxes that are gone, for others with the same limits
 
 
 def box_cgroups(engine_lives):
-    """Groups of boxes, of every instance and hierarchy: millibox/<instance>/<group>. Of an instance for
-    whose number engine_lives says so, as many empty ones as an engine makes ahead or lets rest are not counted:
-    one that a box has left behind is one too many, if not here then in a tree where none rests."""
+    """Groups of boxes, of every instance and hierarchy: millibox/<instance>/<group>. Where engine_lives(instance),
+    as many empty groups as an engine keeps ready do not count."""
     found = []
     for top in _trees():
         for instance in _directories(top):
             groups = [str(box) for box in _directories(instance) if not box.name.startswith("zygote-")]
             used = [group for group in groups if _has_processes(group)]
-            ahead = GROUPS_AHEAD + (GROUPS_RESTING if (top / "cpu.cfs_quota_us").exists() else 0)
-            found += groups if len(groups) - len(used) > (ahead if engine_lives(instance.name) else 0) else used
+            ahead = GROUPS_AHEAD if engine_lives(instance.name) else 0
+            found += groups if len(groups) - len(used) > ahead else used
     return sorted(found)
 
 

@@ -72,7 +72,7 @@ static struct box_groups take(struct fixture *f, const struct engine_limits *lim
 
 static void give_up(struct fixture *f, struct box_groups *groups)
 {
-	assert_int_equal(groups_remove(&f->host, groups, ~0u), 0);
+	assert_int_equal(groups_remove(&f->host, groups), 0);
 	groups_close(groups);
 }
 
