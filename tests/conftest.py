@@ -4,6 +4,7 @@
 import os
 import pathlib
 import sys
+import tempfile
 
 import pytest
 
@@ -14,6 +15,8 @@ from support.daemon import BUILD, Daemon  # noqa: E402
 
 
 def pytest_configure(config):
+    if host.is_root():
+        host.separate_mounts()
     config.addinivalue_line("markers", "systemd: run by 'make test-vm' in a machine with systemd as its init, and nowhere else")
     config.addinivalue_line("markers", "vm: also run on a pure cgroup v2 kernel by 'make test-vm'")
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
@@ -44,15 +47,17 @@ PATIENCE_S = 60
 
 
 def _witness():
-    """A set of facts: what is new in a later look is left over. Other daemons on the host, and tests
-    that run beside these, are not looked at."""
+    """A set of facts about this run's daemons; a fact that is new after a test is left over. Other daemons on the host,
+    and tests that run at the same time, do not show here: root has a mount namespace of its own (see pytest_configure),
+    an ordinary user can mount nothing outside of one."""
     ours = Daemon.ours()
+    homes = Daemon.prefix_of_homes
     groups = [g for g in host.box_cgroups(Daemon.engine_lives) if g.split("/")[-2] in ours and not host.is_spare_group(g)]
     return {
-        *(("mount", line) for line in host.mounts()),
+        *(("mount", line) for line in host.mounts() if host.is_root() or homes in line),
         *(("cgroup", path) for path in groups),
-        *(("process", stray) for stray in host.strays(ours) if not host.is_spare(stray[0])),
-        *(("file", str(path)) for path in pathlib.Path("/tmp").glob(Daemon.prefix_of_homes + "*")),
+        *(("process", stray) for stray in host.strays(ours, homes) if not host.is_spare(stray[0])),
+        *(("file", str(path)) for path in pathlib.Path(tempfile.gettempdir()).glob(homes + "*")),
     }
 
 

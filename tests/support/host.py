@@ -4,6 +4,7 @@
 Tests compare two looks. Nothing here asks the daemon: the kernel is the witness.
 """
 
+import ctypes
 import os
 import pathlib
 import sys
@@ -160,7 +161,22 @@ def rss_kib(pid):
 
 
 def mounts():
+    """Lines of mountinfo, as this process sees it."""
     return pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
+
+
+CLONE_NEWNS, MS_REC, MS_PRIVATE, MS_SHARED = 0x20000, 0x4000, 1 << 18, 1 << 20
+
+
+def separate_mounts():
+    """Move this process to a mount namespace of its own, so that mounts() lists nothing that other programs mount
+    from here on. Its mounts are shared, as systemd has them: what a box mounts must not propagate even then."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for result in (libc.unshare(CLONE_NEWNS),
+                   libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None),
+                   libc.mount(None, b"/", None, MS_REC | MS_SHARED, None)):
+        if result < 0:
+            raise OSError(ctypes.get_errno(), "cannot separate mounts")
 
 
 GROUPS_AHEAD = 2  # a living engine keeps this many sets of empty groups ready
@@ -231,9 +247,10 @@ def _directories(path):
 UID_BASE, UIDS_PER_INSTANCE = 1879048192, 65536
 
 
-def strays(instances):
-    """Processes that live in another network namespace and are of our making: under a host id of one
-    of these instances when we are root, under our own id otherwise. A leaked box has some."""
+def strays(instances, homes=""):
+    """Processes of our boxes, as (pid, network namespace): their namespace is another one, and their id is one of these
+    instances' when we are root, our own otherwise. An ordinary user may run tests twice at once: processes below an engine
+    whose runtime directory does not begin with @homes are not ours."""
     mine = os.readlink("/proc/self/ns/net")
     found = set()
     for pid in all_pids():
@@ -244,9 +261,18 @@ def strays(instances):
             continue
         number = str((uid - UID_BASE) // UIDS_PER_INSTANCE)
         ours = number in instances if is_root() else uid == os.getuid()
-        if ours and net != mine and not is_spare(pid):
+        if ours and net != mine and not is_spare(pid) and (is_root() or not _has_other_engine(pid, homes)):
             found.add((pid, net))
     return found
+
+
+def _has_other_engine(pid, homes):
+    while pid > 1:
+        words = cmdline(pid)
+        if words[0].endswith("millibox-engine") and not any(homes in word for word in words):
+            return True
+        pid = (proc_stat(pid) or (0,))[0]
+    return False
 
 
 def wait_until(condition, seconds=10.0, what="condition"):
