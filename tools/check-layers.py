@@ -119,7 +119,7 @@ def check_tree(root):
 TABLE = "base:\nio: base\ncore: base io/loop.h\nmain: base io core\n<uv.h>: io\n"
 CASES = [
     ("clean tree", {"lib/io/loop.c": '#include "io/loop.h"\n#include "base/fd.h"\n#include <uv.h>\n',
-                    "src/main.c": '#include "daemon.h"\n#include "core/exec.h"\n'}, ""),
+                    "src/main.c": '#include "daemon.h"\n#include "core/run/exec.h"\n'}, ""),
     ("upward include without a folder", {"src/core/exec.c": '#include "daemon.h"\n'},
      "not written from the layer"),
     ("upward include", {"lib/base/fd.c": '#include "io/loop.h"\n'}, "base may not include"),

@@ -4,8 +4,8 @@
 #include "api/internal.h"
 #include "api/reply.h"
 #include "base/clock.h"
-#include "core/identity.h"
-#include "core/tenant.h"
+#include "core/identity/identity.h"
+#include "core/tenant/tenant.h"
 #include <stdint.h>
 
 /* A daemon, or a test, without identities: everybody is the same and may do everything. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
-#include "core/execution.h"
-#include "core/session.h"
+#include "core/run/execution.h"
+#include "core/session/session.h"
 
 /*
  * Theory of operation. What another tenant has, what nobody has and what nobody could have get the

@@ -4,8 +4,8 @@
 /* DOC: what the files of api/ share: the table of routes and the handlers in it. */
 
 #include "api/router.h"
-#include "core/principal.h"
-#include "core/scope.h"
+#include "core/identity/scope.h"
+#include "core/tenant/principal.h"
 
 struct execution;
 struct session;

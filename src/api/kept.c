@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/kept.h"
 
-#include "api/change.h"
+#include "api/durable_reply.h"
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/session.h"
+#include "core/session/session.h"
 
 #define HTTP_OK 200
 

@@ -5,10 +5,10 @@
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/execution.h"
-#include "core/session.h"
-#include "core/store_execution.h"
-#include "core/store_session.h"
+#include "core/run/execution.h"
+#include "core/run/run_row.h"
+#include "core/session/session.h"
+#include "core/session/session_row.h"
 #include <string.h>
 
 enum need {

@@ -2,20 +2,20 @@
 #include "api/router.h"
 
 #include "api/auth.h"
-#include "api/decode_session.h"
 #include "api/internal.h"
+#include "api/json/decode_session.h"
 #include "api/load.h"
-#include "api/mcp.h"
-#include "api/outputs.h"
+#include "api/mcp/mcp.h"
+#include "api/op/outputs.h"
 #include "api/reply.h"
-#include "api/tool.h"
+#include "api/tools/tool.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "core/audit.h"
-#include "core/config.h"
+#include "core/config/config.h"
+#include "core/observe/audit.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>

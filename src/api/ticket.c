@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/ticket.h"
 
+#include "api/json/view.h"
 #include "api/reply.h"
-#include "api/view.h"
 #include "base/alloc.h"
-#include "core/execution.h"
+#include "core/run/execution.h"
 #include "http/server.h"
 
 struct ticket {

@@ -2,12 +2,12 @@
 #include "api/usage.h"
 
 #include "api/internal.h"
-#include "core/exec.h"
-#include "core/identity.h"
-#include "core/principal.h"
-#include "core/scope.h"
-#include "core/session.h"
-#include "core/tenant.h"
+#include "core/identity/identity.h"
+#include "core/identity/scope.h"
+#include "core/run/exec.h"
+#include "core/session/session.h"
+#include "core/tenant/principal.h"
+#include "core/tenant/tenant.h"
 
 static struct usage of_all(const struct router *r)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "core/key.h"
+#include "core/identity/key.h"
 #include "fuzz.h"
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A configuration file: refused with its line, or taken; what is taken survives a dump. */
-#include "core/config.h"
+#include "core/config/config.h"
 
 #include <string.h>
 

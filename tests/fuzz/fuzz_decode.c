@@ -2,10 +2,10 @@
 /* A body of POST /api/v1/execute, and the report of a runner: both are JSON of a stranger. */
 #include <string.h>
 
-#include "api/decode.h"
-#include "api/json.h"
+#include "api/json/decode.h"
+#include "api/json/json.h"
+#include "api/json/report.h"
 #include "api/reply.h"
-#include "api/report.h"
 #include "base/utf8.h"
 #include "fuzz.h"
 

@@ -3,15 +3,15 @@
  * tables, its arguments held against every tool. */
 #include <string.h>
 
-#include "api/json.h"
-#include "api/mcp_internal.h"
-#include "api/sandbox_uri.h"
-#include "api/tool.h"
+#include "api/json/json.h"
+#include "api/mcp/internal.h"
+#include "api/tools/sandbox_uri.h"
+#include "api/tools/tool.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "core/config.h"
+#include "core/config/config.h"
 #include "fuzz.h"
 
 #define ANSWER_MAX (1u << 24)

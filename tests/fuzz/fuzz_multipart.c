@@ -3,7 +3,7 @@
  * out of it. */
 #include <string.h>
 
-#include "api/multipart.h"
+#include "api/json/multipart.h"
 #include "base/buf.h"
 #include "fuzz.h"
 

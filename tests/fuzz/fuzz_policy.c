@@ -4,7 +4,7 @@
  * limits. The input is a list of lines: "t1000" sets a limit, "aTEXT" adds an argument, "eTEXT" a
  * variable, "fTEXT" a file, "cTEXT" the code, "lTEXT" the language.
  */
-#include "core/policy.h"
+#include "core/policy/policy.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "core/config.h"
-#include "core/exec.h"
-#include "core/runners.h"
+#include "core/config/config.h"
+#include "core/language/runners.h"
+#include "core/run/exec.h"
 #include "fuzz.h"
 #include "wire/layer.h"
 

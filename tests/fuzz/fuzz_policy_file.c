@@ -3,7 +3,7 @@
  * A policy file of any make: refused with its name in the error, or taken; then every rule has a
  * line, every number prints as something, and it can be laid over another and over itself.
  */
-#include "core/policies.h"
+#include "core/policy/policies.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "api/internal.h"
 #include "base/base64.h"
 #include "base/id.h"
-#include "core/config.h"
+#include "core/config/config.h"
 #include "fuzz.h"
 #include "http/internal.h"
 

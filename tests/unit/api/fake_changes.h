@@ -3,7 +3,7 @@
 
 /* DOC: what the fake sessions of fake_sessions.h let be changed: nothing comes of it. */
 
-#include "core/session.h"
+#include "core/session/session.h"
 
 void session_set_dependencies(struct session *session, const char *text)
 {

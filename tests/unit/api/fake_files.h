@@ -3,8 +3,8 @@
 
 /* DOC: files of sessions for tests of the API's handlers: there are none. */
 
-#include "core/files.h"
-#include "core/session.h"
+#include "core/session/session.h"
+#include "core/session/session_files.h"
 
 int file_open(struct session *session, const struct box_file_request *request,
               const struct box_file_events *events, struct file_op **ret_op, struct error *err)

@@ -10,10 +10,10 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/execution.h"
-#include "core/session.h"
-#include "core/store_list.h"
-#include "core/store_session.h"
+#include "core/run/execution.h"
+#include "core/session/session.h"
+#include "core/session/session_list.h"
+#include "core/session/session_row.h"
 #include <string.h>
 
 struct session {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "api/json.h"
+#include "api/json/json.h"
+#include "api/json/report.h"
 #include "api/reply.h"
-#include "api/report.h"
 #include "base/alloc.h"
-#include "core/outcome.h"
+#include "core/run/outcome.h"
 #include "wire/layer.h"
 #include <string.h>
 

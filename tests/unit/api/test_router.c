@@ -2,12 +2,12 @@
 #include "unit.h"
 
 #include "api/internal.h"
-#include "api/openapi.h"
+#include "api/v1/openapi.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "core/config.h"
+#include "core/config/config.h"
 #include <ctype.h>
 #include <fcntl.h>
 #include <jansson.h>

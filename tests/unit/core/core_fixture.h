@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "core/runners.h"
+#include "core/language/runners.h"
 
 static inline void fixture_put(const char *dir, const char *name, const char *text)
 {

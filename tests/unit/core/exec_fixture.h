@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "core/config.h"
-#include "core/exec.h"
+#include "core/config/config.h"
+#include "core/run/exec.h"
 #include "core_fixture.h"
 #include "driver/fake.h"
 #include "io/loop.h"

@@ -7,7 +7,7 @@
  * driver's.
  */
 
-#include "core/store.h"
+#include "core/store/store.h"
 #include "db/db.h"
 #include "session_agent.h"
 

@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "core/config.h"
-#include "core/session.h"
+#include "core/config/config.h"
+#include "core/session/session.h"
 #include "core_fixture.h"
 #include "driver/fake.h"
 #include "io/loop.h"

@@ -9,9 +9,9 @@
 
 #include <dirent.h>
 
-#include "core/execution_internal.h"
-#include "core/session_internal.h"
-#include "core/store_internal.h"
+#include "core/run/execution_internal.h"
+#include "core/session/session_internal.h"
+#include "core/store/store_internal.h"
 #include "session_agent.h"
 
 struct rig {

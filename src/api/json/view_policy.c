@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/json/view_policy.h"
+
+#include "api/internal.h"
+#include "api/json/json.h"
+#include "core/policy/policies.h"
+#include "core/run/exec.h"
+#include <string.h>
+
+#define VALUE_LEN 64
+
+static json_t *text(const char *s)
+{
+	return s ? json_text(s, strlen(s)) : json_null();
+}
+
+/* Whoever runs the daemon sees all policies, others those that they can be held to. */
+bool view_policy_is_seen(struct router *r, const struct principal *p, const struct policy *policy)
+{
+	return !p->key_id || scope_allows(p->scopes, SCOPE_ADMIN) ||
+	       policy == exec_policy_of(r->execs, p->tenant) ||
+	       policies_can_select(exec_policies(r->execs), policy->name);
+}
+
+json_t *view_policy_head(struct router *r, const struct principal *p, const struct policy *policy)
+{
+	const struct policies *all = exec_policies(r->execs);
+	json_t *j = json_object();
+
+	json_set(j, "name", text(policy->name));
+	json_set(j, "description", text(policy->description));
+	json_set(j, "extends", text(policy->extends));
+	json_set(j, "yours", json_boolean(policy == exec_policy_of(r->execs, p->tenant)));
+	json_set(j, "selectable", json_boolean(policies_can_select(all, policy->name)));
+	return j;
+}
+
+static json_t *list_of(char *const *items)
+{
+	json_t *j = json_array();
+
+	for (; *items; items++)
+		(void)json_array_append_new(j, text(*items));
+	return j;
+}
+
+static json_t *rule_value(const struct policy_key *key, const struct policy *policy)
+{
+	char *const *items = policy_key_list(key, policy);
+	char value[VALUE_LEN];
+
+	if (items)
+		return list_of(items);
+	policy_key_print(key, policy, value, sizeof(value));
+	return json_string(value);
+}
+
+static json_t *rules_of(const struct policy *policy)
+{
+	json_t *rules = json_array();
+	const struct policy_key *key;
+
+	for (size_t i = 0; (key = policy_key_at(i)); i++) {
+		struct policy_source by = policy_key_source(key, policy);
+		json_t *rule;
+
+		if (by.line == 0)
+			continue;
+		rule = json_object();
+		json_set(rule, "path", json_string(policy_key_path(key)));
+		json_set(rule, "value", rule_value(key, policy));
+		json_set(rule, "policy", text(by.policy));
+		json_set(rule, "line", json_integer(by.line));
+		(void)json_array_append_new(rules, rule);
+	}
+	return rules;
+}
+
+json_t *view_policy(struct router *r, const struct principal *p, const struct policy *policy)
+{
+	json_t *j = view_policy_head(r, p, policy);
+
+	json_set(j, "rules", rules_of(policy));
+	return j;
+}

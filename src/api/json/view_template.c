@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/json/view.h"
+
+#include "api/json/json.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "core/language/runners.h"
+#include "core/template/templates.h"
+#include <string.h>
+
+#define MIB 1048576ULL
+
+static json_t *text(const char *s)
+{
+	return s ? json_text(s, strlen(s)) : json_null();
+}
+
+static json_t *list(char *const *items)
+{
+	json_t *j = json_array();
+
+	for (; items && *items; items++)
+		(void)json_array_append_new(j, text(*items));
+	return j;
+}
+
+static json_t *size_or_null(uint64_t bytes)
+{
+	char buf[32];
+
+	if (bytes == 0)
+		return json_null();
+	format_size(bytes, buf, sizeof(buf));
+	return json_string(buf);
+}
+
+static json_t *number_or_null(uint64_t value)
+{
+	return value ? json_integer((json_int_t)value) : json_null();
+}
+
+/* null: the operator's default. */
+static void set_limits(json_t *j, const struct template_spec *spec)
+{
+	json_t *resources = json_object();
+	char buf[32];
+
+	format_cpu(spec->cpu_millicores, buf, sizeof(buf));
+	json_set(resources, "cpu", spec->cpu_millicores ? json_string(buf) : json_null());
+	json_set(resources, "memory", size_or_null(spec->memory_bytes));
+	json_set(resources, "disk", size_or_null(spec->disk_bytes));
+	json_set(resources, "max_processes", number_or_null(spec->max_processes));
+	json_set(j, "default_resources", resources);
+	json_set(j, "default_cpu_cores",
+	         spec->cpu_millicores ? json_real((double)spec->cpu_millicores / 1000)
+	                              : json_null());
+	json_set(j, "default_memory_mb", number_or_null(spec->memory_bytes / MIB));
+	json_set(j, "default_disk_mb", number_or_null(spec->disk_bytes / MIB));
+	json_set(j, "default_timeout", number_or_null(spec->timeout_us / USEC_PER_SEC));
+}
+
+static void set_content(json_t *j, const struct template_spec *spec)
+{
+	json_t *packages = list(spec->packages);
+	json_t *env = view_variables(spec->env);
+
+	json_set(j, "packages", json_incref(packages));
+	json_set(j, "pre_installed_packages", packages);
+	json_set(j, "preload", list(spec->preload));
+	json_set(j, "env_vars", json_incref(env));
+	json_set(j, "default_env_vars", env);
+}
+
+static json_t *languages(const struct template *t, const struct runners *runners)
+{
+	json_t *j = json_array();
+	const struct runner *r;
+
+	for (size_t i = 0; (r = runners_at(runners, i)); i++)
+		if (t->programs ? template_command(t, r) != NULL : r->installed)
+			(void)json_array_append_new(j, text(r->name));
+	return j;
+}
+
+static json_t *parsed(const char *json)
+{
+	json_t *j = json ? json_loads(json, 0, NULL) : NULL;
+
+	return j ? j : json_null();
+}
+
+json_t *view_template(const struct templates *all, const struct template *t,
+                      const struct runners *runners)
+{
+	const struct template_spec *spec = &t->spec;
+	json_t *j = json_object();
+
+	json_set(j, "id", json_string(spec->id));
+	json_set(j, "template_id", json_string(spec->id));
+	json_set(j, "name", text(spec->name));
+	json_set(j, "description", text(spec->description));
+	json_set(j, "image", text(spec->image));
+	json_set(j, "image_url", text(spec->image));
+	json_set(j, "base_image", text(spec->base_image));
+	json_set(j, "runtime_type", text(spec->runtime_type));
+	json_set(j, "root", json_string(template_kind_name(t->kind)));
+	json_set(j, "language", text(spec->language));
+	json_set(j, "languages", languages(t, runners));
+	set_content(j, spec);
+	set_limits(j, spec);
+	json_set(j, "security_context", parsed(spec->security_context));
+	json_set(j, "image_config", parsed(t->config));
+	json_set(j, "built_in", json_boolean(template_is_builtin(t)));
+	json_set(j, "available", json_boolean(!t->problem));
+	json_set(j, "reason", text(t->problem));
+	json_set(j, "sessions", json_integer((json_int_t)templates_sessions(all, t)));
+	json_set(j, "created_at", view_moment(t->created_ms));
+	json_set(j, "updated_at", view_moment(t->updated_ms));
+	return j;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/mcp/internal.h"
+
+#include "api/json/json.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/observe/metrics.h"
+#include "io/timer.h"
+
+/*
+ * Theory of operation. Sessions are in the order of their last use. One that nobody uses for
+ * mcp.session_timeout ends; so does, where there is no room for a new one, the one of the same
+ * tenant that was not used for longest, provided that nothing runs in it and nobody listens:
+ * clients that die say nothing, and must not keep others out. Who comes back is told 404 and begins
+ * anew.
+ */
+
+#define BEAT_US (15 * USEC_PER_SEC)
+#define KEEP_US (300 * USEC_PER_SEC) /* a stream that has ended */
+
+static const char *const versions[] = {
+	[MCP_2024_11_05] = "2024-11-05",
+	[MCP_2025_03_26] = "2025-03-26",
+	[MCP_2025_06_18] = "2025-06-18",
+	[MCP_2025_11_25] = "2025-11-25",
+};
+static_assert(ARRAY_SIZE(versions) == MCP_VERSION_COUNT, "every version has its name");
+
+const char *mcp_version_name(enum mcp_version version)
+{
+	return versions[version];
+}
+
+enum mcp_version mcp_version_find(const char *name)
+{
+	int i = 0;
+
+	while (i < MCP_VERSION_COUNT && !str_equal(versions[i], name))
+		i++;
+	return (enum mcp_version)i;
+}
+
+void mcp_session_touch(struct mcp_session *s)
+{
+	s->used_us = clock_us();
+	list_remove(&s->node);
+	list_append(&s->mcp->sessions, &s->node);
+	list_remove(&s->same);
+	list_append(&s->of->sessions, &s->same);
+}
+
+static bool has_reader(const struct mcp_session *s)
+{
+	struct mcp_stream *t;
+
+	LIST_FOREACH (t, &s->streams, struct mcp_stream, node)
+		if (t->req)
+			return true;
+	return false;
+}
+
+static bool is_idle(const struct mcp_session *s)
+{
+	return s->requests_count == 0 && !s->sink.send && !has_reader(s);
+}
+
+/* Of @t's the one that was not used for longest. */
+static struct mcp_session *find_idle(const struct mcp_tenant *t)
+{
+	struct mcp_session *s;
+
+	if (t)
+		LIST_FOREACH (s, &t->sessions, struct mcp_session, same)
+			if (is_idle(s))
+				return s;
+	return NULL;
+}
+
+static int make_room(struct mcp *mcp, const char *tenant, struct error *err)
+{
+	const struct config *c = mcp->router->config;
+	const struct mcp_tenant *t = map_get(mcp->by_tenant, tenant);
+	struct mcp_session *idle;
+
+	if (mcp->stopped)
+		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+	if ((!t || t->count < c->mcp_tenant_sessions) && mcp->count < c->mcp_sessions)
+		return 0;
+	idle = find_idle(t);
+	if (!idle)
+		return error_set(err, ERR_BUSY, 0, "there are as many MCP sessions as may be");
+	log_ctx(LOG_LEVEL_INFO, NULL, "an idle MCP session of tenant %s makes room", tenant);
+	mcp_session_free(idle);
+	return 0;
+}
+
+static struct mcp_session *make(struct mcp *mcp, const char *tenant)
+{
+	struct mcp_session *s = NEW(struct mcp_session);
+	int r;
+
+	s->mcp = mcp;
+	(void)snprintf(s->id, sizeof(s->id), "mcp_");
+	id_random(s->id + 4, MCP_ID_LEN - 4);
+	list_init(&s->requests);
+	list_init(&s->streams);
+	list_init(&s->events);
+	list_init(&s->subscriptions);
+	list_init(&s->node);
+	list_init(&s->same);
+	mcp_tenant_enter(s, tenant);
+	mcp_session_touch(s);
+	r = map_put(mcp->by_id, s->id, s);
+	assert(r == 0); /* 165 random bits */
+	(void)r;
+	mcp->count++;
+	metrics_set(mcp->router->parts.metrics, METRIC_MCP_SESSIONS, (double)mcp->count);
+	return s;
+}
+
+struct mcp_session *mcp_session_new(struct mcp *mcp, const char *tenant, struct error *err)
+{
+	return make_room(mcp, tenant, err) < 0 ? NULL : make(mcp, tenant);
+}
+
+struct mcp_session *mcp_session_once(struct mcp *mcp, const char *tenant)
+{
+	struct mcp_session *s = make(mcp, tenant);
+
+	s->version = MCP_2025_11_25;
+	s->ready = true;
+	return s;
+}
+
+static void session_free(struct mcp_session *s, bool answer)
+{
+	struct mcp_subscription *sub;
+	struct mcp_request *q;
+	struct mcp_stream *t;
+
+	LIST_FOREACH (q, &s->requests, struct mcp_request, node) {
+		if (!answer)
+			q->http = NULL;
+		mcp_request_drop(q);
+	}
+	LIST_FOREACH (t, &s->streams, struct mcp_stream, node)
+		mcp_stream_free(t, answer);
+	LIST_FOREACH (sub, &s->subscriptions, struct mcp_subscription, node)
+		mcp_subscription_free(sub);
+	if (answer && s->sink.close)
+		s->sink.close(s->sink.ctx);
+	(void)map_remove(s->mcp->by_id, s->id);
+	list_remove(&s->node);
+	s->mcp->count--;
+	metrics_set(s->mcp->router->parts.metrics, METRIC_MCP_SESSIONS, (double)s->mcp->count);
+	mcp_tenant_leave(s);
+	free(s);
+}
+
+void mcp_session_free(struct mcp_session *s)
+{
+	session_free(s, true);
+}
+
+struct mcp_session *mcp_session_find(const struct mcp *mcp, const char *tenant, const char *id)
+{
+	struct mcp_session *s = map_get(mcp->by_id, id);
+
+	return s && str_equal(s->tenant, tenant) ? s : NULL;
+}
+
+void mcp_session_tell(struct mcp_session *s, const char *method, json_t *params)
+{
+	size_t len;
+	cleanup_free char *text = rpc_notification(method, params, &len);
+
+	if (!s->ready)
+		return;
+	if (s->sink.send)
+		s->sink.send(s->sink.ctx, text, len);
+	else if (s->standing)
+		mcp_stream_send(s->standing, text, len);
+}
+
+/* Time. */
+
+static void tend(struct mcp_session *s, uint64_t now)
+{
+	struct mcp_stream *t;
+
+	LIST_FOREACH (t, &s->streams, struct mcp_stream, node) {
+		if (t->ended && now - t->ended_us > KEEP_US)
+			mcp_stream_free(t, true);
+		else if (t->req)
+			mcp_stream_beat(t);
+	}
+	if (now - s->used_us <= s->mcp->router->config->mcp_session_us)
+		return;
+	if (is_idle(s))
+		mcp_session_free(s);
+	else
+		mcp_session_touch(s);
+}
+
+static void on_beat(void *ctx)
+{
+	struct mcp *mcp = ctx;
+	uint64_t now = clock_us();
+	struct list all;
+	struct mcp_session *s;
+
+	mcp_check_keys(mcp);
+	/* Who is touched goes to the end of the list: each is looked at once. */
+	list_init(&all);
+	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node) {
+		list_remove(&s->node);
+		list_append(&all, &s->node);
+	}
+	LIST_FOREACH (s, &all, struct mcp_session, node) {
+		list_remove(&s->node);
+		list_append(&mcp->sessions, &s->node);
+		tend(s, now);
+	}
+	timer_start(mcp->timer, BEAT_US);
+}
+
+struct mcp *mcp_new(struct router *r)
+{
+	struct mcp *mcp = NEW(struct mcp);
+
+	mcp->router = r;
+	mcp->by_id = map_new();
+	mcp->watched = map_new();
+	list_init(&mcp->sessions);
+	mcp->by_tenant = map_new();
+	list_init(&mcp->tenants);
+	/* A test of the router may have no loop, and no agents. */
+	if (r->parts.loop) {
+		mcp->timer = timer_new(r->parts.loop, on_beat, mcp);
+		timer_start(mcp->timer, BEAT_US);
+		mcp->changes = timer_new(r->parts.loop, mcp_flush_changes, mcp);
+		mcp_watch_begin(mcp);
+	}
+	return mcp;
+}
+
+void mcp_stop(struct mcp *mcp)
+{
+	struct mcp_session *s;
+
+	mcp->stopped = true;
+	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node)
+		if (s->standing)
+			mcp_stream_free(s->standing, true);
+}
+
+void mcp_free(struct mcp *mcp)
+{
+	struct mcp_session *s;
+
+	if (!mcp)
+		return;
+	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node)
+		session_free(s, false);
+	if (mcp->changes)
+		mcp_watch_end(mcp);
+	timer_free(mcp->timer);
+	timer_free(mcp->changes);
+	map_free(mcp->by_id);
+	map_free(mcp->by_tenant);
+	map_free(mcp->watched);
+	free(mcp);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/mcp/internal.h"
+
+#include "api/json/json.h"
+#include "api/tools/sandbox_uri.h"
+#include "base/alloc.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "core/session/session.h"
+#include "core/template/templates.h"
+#include "io/timer.h"
+#include <string.h>
+
+/*
+ * Theory of operation. Core says of every change which sandbox it was, and which file, or which
+ * template. Subscriptions are kept by that ("TENANT/sandbox:ID", "TENANT/template:ID"), so that a
+ * change costs nothing where nobody has asked. A directory has changed when something in it has.
+ * Policies are read again all together, and seldom: then every subscription is looked at.
+ *
+ * That the list is another one is told to every session of the tenant, some time later and
+ * together: whoever makes a hundred sandboxes causes one notification.
+ */
+
+#define CHANGES_US  (100 * 1000ULL)
+#define WATCHED_LEN (TENANT_NAME_MAX + SANDBOX_URI_ID_MAX + 12)
+
+/* By which changes come; NULL: it does not change while it is there, or see above. */
+static const char *const groups[] = {
+	[SANDBOX_URI_IS_FILE] = "sandbox", [SANDBOX_URI_IS_EXECUTION] = NULL,
+	[SANDBOX_URI_IS_LOG] = "sandbox",  [SANDBOX_URI_IS_TEMPLATE] = "template",
+	[SANDBOX_URI_IS_POLICY] = NULL,
+};
+static_assert(ARRAY_SIZE(groups) == SANDBOX_URI_KIND_COUNT, "every kind has its group");
+
+static void watched_key(const char *tenant, const char *group, const char *id,
+                        char ret_key[WATCHED_LEN])
+{
+	int r = str_format(ret_key, WATCHED_LEN, "%s/%s:%s", tenant, group, id);
+
+	assert(r == 0); /* all are bounded */
+	(void)r;
+}
+
+static struct mcp_subscription *find(const struct mcp_session *s, const char *uri)
+{
+	struct mcp_subscription *sub;
+
+	LIST_FOREACH (sub, &s->subscriptions, struct mcp_subscription, node)
+		if (str_equal(sub->uri, uri))
+			return sub;
+	return NULL;
+}
+
+static void enter(struct mcp_subscription *sub, const char *key)
+{
+	struct mcp *mcp = sub->session->mcp;
+	struct list *same = map_get(mcp->watched, key);
+
+	if (!same) {
+		int r;
+
+		same = NEW(struct list);
+		list_init(same);
+		r = map_put(mcp->watched, key, same);
+		assert(r == 0);
+		(void)r;
+	}
+	sub->key = xstrdup(key);
+	list_append(same, &sub->same);
+}
+
+void mcp_subscription_free(struct mcp_subscription *sub)
+{
+	struct mcp *mcp = sub->session->mcp;
+	struct list *same = sub->key ? map_get(mcp->watched, sub->key) : NULL;
+
+	list_remove(&sub->same);
+	if (same && list_is_empty(same))
+		free(map_remove(mcp->watched, sub->key));
+	list_remove(&sub->node);
+	sub->session->subscriptions_count--;
+	free(sub->key);
+	free(sub->uri);
+	free(sub);
+}
+
+static void subscribe(struct mcp_session *s, const char *text, const struct sandbox_uri *uri)
+{
+	struct mcp_subscription *sub = NEW(struct mcp_subscription);
+	char key[WATCHED_LEN];
+
+	sub->session = s;
+	sub->uri = xstrdup(text);
+	list_init(&sub->same);
+	list_append(&s->subscriptions, &sub->node);
+	s->subscriptions_count++;
+	if (!groups[uri->kind])
+		return;
+	watched_key(s->tenant, groups[uri->kind], uri->id, key);
+	enter(sub, key);
+}
+
+static void refuse(struct mcp_request *q, const char *text, const struct error *err)
+{
+	json_t *data;
+
+	if (err->code != ERR_FILE_NOT_FOUND) {
+		mcp_request_fail(q, err);
+		return;
+	}
+	data = json_object();
+	json_set(data, "uri", json_text(text, strlen(text)));
+	mcp_request_error(q, RPC_RESOURCE_NOT_FOUND, "Resource not found", data);
+}
+
+void mcp_resources_subscribe(struct mcp_request *q)
+{
+	const char *text = mcp_request_text(q, "uri");
+	struct mcp_session *s = q->session;
+	struct sandbox_uri uri;
+	struct error err = {0};
+
+	if (!text || strlen(text) > MCP_URI_MAX) {
+		mcp_request_error(q, RPC_INVALID_PARAMS, "uri must be a string", NULL);
+		return;
+	}
+	if (sandbox_uri_read(text, &uri) < 0)
+		(void)error_set(&err, ERR_FILE_NOT_FOUND, 0, "no such resource");
+	/* Who may not read it need not know when it changes. */
+	if (error_is_set(&err) || mcp_resource_check(q, &uri, &err) < 0) {
+		refuse(q, text, &err);
+		return;
+	}
+	if (!find(s, text) && s->subscriptions_count >= MCP_SUBSCRIPTIONS_MAX) {
+		mcp_request_error(q, error_jsonrpc(ERR_BUSY), "too many subscriptions", NULL);
+		return;
+	}
+	if (!find(s, text))
+		subscribe(s, text, &uri);
+	mcp_request_result(q, json_object());
+}
+
+void mcp_resources_unsubscribe(struct mcp_request *q)
+{
+	const char *text = mcp_request_text(q, "uri");
+	struct mcp_subscription *sub = text ? find(q->session, text) : NULL;
+
+	if (sub)
+		mcp_subscription_free(sub);
+	if (text)
+		mcp_request_result(q, json_object());
+	else
+		mcp_request_error(q, RPC_INVALID_PARAMS, "uri must be a string", NULL);
+}
+
+/* Changes. */
+
+/* Whether what happened at @path is seen at @at: it, or a directory that it is in. */
+static bool is_seen_at(const char *at, const char *path)
+{
+	size_t len = strlen(at);
+
+	return len == 0 || (strncmp(at, path, len) == 0 && (path[len] == '\0' || path[len] == '/'));
+}
+
+static bool is_about(const struct mcp_subscription *sub, enum session_change change,
+                     const char *path)
+{
+	struct sandbox_uri uri;
+
+	if (sandbox_uri_read(sub->uri, &uri) < 0)
+		return false;
+	if (change == SESSION_CHANGE_FILE)
+		return uri.kind == SANDBOX_URI_IS_FILE && is_seen_at(uri.path, path);
+	return change == SESSION_CHANGE_LOG && uri.kind == SANDBOX_URI_IS_LOG;
+}
+
+static void tell_update(const struct mcp_subscription *sub)
+{
+	json_t *params = json_object();
+
+	json_set(params, "uri", json_string(sub->uri));
+	mcp_session_tell(sub->session, "notifications/resources/updated", params);
+}
+
+static void note_list(struct mcp_tenant *t)
+{
+	if (!t || t->list_changed)
+		return;
+	t->list_changed = true;
+	timer_start(t->mcp->changes, CHANGES_US);
+}
+
+static void on_change(void *ctx, const struct session *session, enum session_change change,
+                      const char *path)
+{
+	struct mcp *mcp = ctx;
+	struct session_info info = {0};
+	struct mcp_subscription *sub;
+	char key[WATCHED_LEN];
+	const struct list *same;
+
+	session_info(session, &info);
+	if (change == SESSION_CHANGE_LIST) {
+		note_list(map_get(mcp->by_tenant, info.tenant));
+		return;
+	}
+	watched_key(info.tenant, "sandbox", info.id, key);
+	same = map_get(mcp->watched, key);
+	if (!same)
+		return;
+	for (struct list *n = same->next; n != same; n = n->next) {
+		sub = LIST_ENTRY(n, struct mcp_subscription, same);
+		if (is_about(sub, change, path))
+			tell_update(sub);
+	}
+}
+
+static void tell_all(const struct mcp_tenant *t)
+{
+	struct mcp_session *s;
+
+	LIST_FOREACH (s, &t->sessions, struct mcp_session, same)
+		mcp_session_tell(s, "notifications/resources/list_changed", NULL);
+}
+
+void mcp_flush_changes(void *ctx)
+{
+	struct mcp *mcp = ctx;
+	struct mcp_tenant *t;
+
+	LIST_FOREACH (t, &mcp->tenants, struct mcp_tenant, node) {
+		if (!t->list_changed)
+			continue;
+		t->list_changed = false;
+		tell_all(t);
+	}
+}
+
+/* Built-in ones are nobody's, and do not change. */
+static void on_template(void *ctx, const struct template *t, bool listed)
+{
+	struct mcp *mcp = ctx;
+	char key[WATCHED_LEN];
+	const struct list *same;
+
+	watched_key(t->tenant, "template", t->spec.id, key);
+	same = map_get(mcp->watched, key);
+	for (struct list *n = same ? same->next : NULL; n && n != same; n = n->next)
+		tell_update(LIST_ENTRY(n, struct mcp_subscription, same));
+	if (listed)
+		note_list(map_get(mcp->by_tenant, t->tenant));
+}
+
+static void tell_policies(const struct mcp_session *s)
+{
+	struct mcp_subscription *sub;
+
+	LIST_FOREACH (sub, &s->subscriptions, struct mcp_subscription, node)
+		if (str_has_prefix(sub->uri, SANDBOX_URI_POLICY))
+			tell_update(sub);
+}
+
+void mcp_policies_changed(struct mcp *mcp)
+{
+	struct mcp_session *s;
+	struct mcp_tenant *t;
+
+	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node)
+		tell_policies(s);
+	LIST_FOREACH (t, &mcp->tenants, struct mcp_tenant, node)
+		note_list(t);
+}
+
+void mcp_watch_begin(struct mcp *mcp)
+{
+	const struct router_config *p = &mcp->router->parts;
+
+	session_service_watch(p->sessions, &(struct session_watcher){mcp, on_change});
+	if (p->templates) /* a test of the router may have none */
+		templates_watch(p->templates, &(struct templates_watcher){mcp, on_template});
+}
+
+void mcp_watch_end(struct mcp *mcp)
+{
+	session_service_watch(mcp->router->parts.sessions, NULL);
+	if (mcp->router->parts.templates)
+		templates_watch(mcp->router->parts.templates, NULL);
+}

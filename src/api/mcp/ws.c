@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/mcp/internal.h"
+
+#include "api/json/json.h"
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "core/config/config.h"
+#include "core/observe/metrics.h"
+#include "http/ws.h"
+
+/*
+ * Theory of operation. A WebSocket is an MCP session: it begins with the connection, and each
+ * message of it is one of JSON-RPC. Both end together, whichever ends first. Who connected is asked
+ * once, but a message is a request like any other: it counts for its tenant's rate. With the key it
+ * came with it ends.
+ */
+
+#define WAITING_MAX (16u << 20)
+
+struct socket {
+	struct mcp *mcp;
+	struct http_ws *ws;
+	struct mcp_session *session; /* NULL: it has ended */
+	struct principal principal;  /* its texts are the socket's own */
+	char *tenant, *key_id, *request_id;
+};
+
+static void tell_count(const struct mcp *mcp)
+{
+	metrics_set(mcp->router->parts.metrics, METRIC_WEBSOCKETS, (double)mcp->sockets);
+}
+
+static void socket_free(struct socket *s)
+{
+	free(s->tenant);
+	free(s->key_id);
+	free(s->request_id);
+	free(s);
+}
+
+static void send_text(void *ctx, const char *text, size_t len)
+{
+	const struct socket *s = ctx;
+
+	http_ws_send(s->ws, text, len);
+}
+
+/* The session is over: @ctx stays until the client has heard of it. */
+static void close_socket(void *ctx)
+{
+	struct socket *s = ctx;
+
+	s->session = NULL;
+	http_ws_close(s->ws, HTTP_WS_GOING_AWAY);
+}
+
+static void check_key(void *ctx)
+{
+	struct socket *s = ctx;
+	struct mcp_session *session = s->session;
+
+	if (!session || mcp_key_is_valid(s->mcp, s->key_id))
+		return;
+	http_ws_close(s->ws, HTTP_WS_POLICY);
+	s->session = NULL;
+	session->sink = (struct mcp_sink){0};
+	mcp_session_free(session);
+}
+
+static void on_closed(void *ctx)
+{
+	struct socket *s = ctx;
+
+	s->mcp->sockets--;
+	tell_count(s->mcp);
+	if (s->session) {
+		s->session->sink = (struct mcp_sink){0};
+		mcp_session_free(s->session);
+	}
+	socket_free(s);
+}
+
+/* Messages. @text is released. */
+
+static void tell(const struct socket *s, char *text, size_t len)
+{
+	http_ws_send(s->ws, text, len);
+	free(text);
+}
+
+static void take_request(struct socket *s, const struct rpc_message *m)
+{
+	cleanup_buf struct buf answer = BUF_INIT(s->mcp->router->config->max_answers_bytes);
+
+	/* Where the answer is yet to come, it comes by the session's sink. */
+	if (!mcp_dispatch(s->session, &s->principal, s->request_id, m, &answer))
+		http_ws_send(s->ws, answer.data ? answer.data : "", answer.len);
+}
+
+static void take_message(struct socket *s, json_t *value)
+{
+	struct error err = {0};
+	struct rpc_message m;
+	size_t len;
+	char *text;
+
+	rpc_classify(value, &m);
+	/* What is no question has no answer to say so by. */
+	if (mcp_take_message(s->mcp, s->tenant, &err) < 0 && m.kind == RPC_REQUEST) {
+		text = rpc_failure(m.id, &err, s->request_id, &len);
+		tell(s, text, len);
+	} else if (json_is_array(value) || m.kind == RPC_INVALID) {
+		text = rpc_error(m.id, RPC_INVALID_REQUEST,
+		                 json_is_array(value) ? "there are no batches here" : m.wrong, NULL,
+		                 &len);
+		tell(s, text, len);
+	} else if (m.kind == RPC_REQUEST) {
+		take_request(s, &m);
+	} else if (m.kind == RPC_NOTIFICATION) {
+		mcp_notify(s->session, &m);
+	}
+}
+
+static void on_message(void *ctx, const char *body, size_t len)
+{
+	struct socket *s = ctx;
+	struct error err = {0};
+	cleanup_json json_t *value = NULL;
+	size_t text_len;
+	char *text;
+
+	check_key(s);
+	if (!s->session)
+		return;
+	value = json_read(body, len, &err);
+	if (value) {
+		take_message(s, value);
+		return;
+	}
+	text = rpc_failure(NULL, &err, s->request_id, &text_len);
+	tell(s, text, text_len);
+}
+
+/* The answer to what is no WebSocket says what to do instead. */
+static void refuse(struct http_request *req, const struct error *err)
+{
+	if (err->code != ERR_INVALID) {
+		reply_error(req, err);
+		return;
+	}
+	http_add_header(req, "Upgrade", "websocket");
+	http_add_header(req, "Sec-WebSocket-Version", "13");
+	reply_error_as(req, err, 426);
+}
+
+static struct socket *socket_new(struct router *r, const struct http_request *req,
+                                 const struct principal *who)
+{
+	struct socket *s = NEW(struct socket);
+
+	s->mcp = r->mcp;
+	s->tenant = xstrdup(who->tenant);
+	s->key_id = who->key_id ? xstrdup(who->key_id) : NULL;
+	s->request_id = xstrdup(http_request_id(req));
+	s->principal = (struct principal){s->tenant, s->key_id, who->scopes};
+	return s;
+}
+
+void mcp_ws(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct http_ws_config config = {r->config->max_body_bytes, WAITING_MAX, "mcp"};
+	struct socket *s;
+	struct error err = {0};
+
+	if (!r->config->mcp_enabled) {
+		(void)error_set(&err, ERR_NOT_FOUND, 0, "MCP is not enabled here");
+		reply_error(req, &err);
+		return;
+	}
+	s = socket_new(r, req, args->principal);
+	s->session = mcp_session_new(r->mcp, s->tenant, &err);
+	if (!s->session ||
+	    http_ws_accept(req, &config, &(struct http_ws_events){s, on_message, on_closed}, &s->ws,
+	                   &err) < 0) {
+		if (s->session)
+			mcp_session_free(s->session);
+		socket_free(s);
+		refuse(req, &err);
+		return;
+	}
+	s->session->sink = (struct mcp_sink){send_text, close_socket, check_key, s};
+	r->mcp->sockets++;
+	tell_count(r->mcp);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/op/dependencies.h"
+
+#include "api/json/json.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/template/packages.h"
+#include <ctype.h>
+#include <string.h>
+
+#define COUNT_MAX 50
+#define LETTERS   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+#define DIGITS    "0123456789"
+#define LOCATION  "/usr/lib/python3/dist-packages"
+
+/* "pandas2.3.3": what somebody wrote who forgot the "==". */
+static bool is_glued(const char *name)
+{
+	size_t letters = strspn(name, LETTERS "_-");
+	const char *rest = name + letters;
+
+	return letters > 0 && strchr(rest, '.') && isdigit((unsigned char)*rest) &&
+	       strspn(rest, DIGITS ".") == strlen(rest);
+}
+
+static int check_name(const char *path, const json_t *value, struct error *err)
+{
+	const char *name = json_string_value(value);
+	size_t len = json_string_length(value);
+
+	if (!name || len == 0 || len > PACKAGE_NAME_MAX ||
+	    strspn(name, LETTERS DIGITS "._-") != len || strstr(name, ".."))
+		return error_field(err, path,
+		                   "must be the name of a package: letters, digits, '.', '_', '-'");
+	if (is_glued(name))
+		return error_field(err, path, "give the version apart, as version");
+	return 0;
+}
+
+static int check_version(const char *path, const json_t *value, struct error *err)
+{
+	const char *version = json_string_value(value);
+	size_t len = json_string_length(value);
+
+	if (!value || json_is_null(value))
+		return 0;
+	if (!version || len > PACKAGE_VERSION_MAX ||
+	    strspn(version, LETTERS DIGITS ".*+!<>=~, ") != len || strstr(version, ".."))
+		return error_field(err, path, "must be a version like \"1.2\" or \">=1.2,<2\"");
+	return 0;
+}
+
+static int check_item(const char *path, const json_t *item, struct error *err)
+{
+	json_t *name = json_object_get(item, "name"), *version = json_object_get(item, "version");
+	char at[64];
+
+	if (!json_is_object(item) ||
+	    json_object_size(item) != (size_t)(name != NULL) + (version != NULL))
+		return error_field(err, path, "must be {\"name\": ..., \"version\": ...}");
+	(void)snprintf(at, sizeof(at), "%.40s.name", path);
+	if (check_name(at, name, err) < 0)
+		return -1;
+	(void)snprintf(at, sizeof(at), "%.40s.version", path);
+	return check_version(at, version, err);
+}
+
+/* The last of those with the same name counts. */
+static void put_item(json_t *list, const json_t *item)
+{
+	cleanup_free char *name = xstrdup(json_string_value(json_object_get(item, "name")));
+	const char *version = json_string_value(json_object_get(item, "version"));
+	json_t *made = json_object();
+	size_t i = 0;
+
+	for (char *c = name; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	while (i < json_array_size(list) &&
+	       !str_equal(json_string_value(json_object_get(json_array_get(list, i), "name")),
+	                  name))
+		i++;
+	json_set(made, "name", json_string(name));
+	json_set(made, "version", version ? json_string(version) : json_null());
+	if (i < json_array_size(list))
+		(void)!json_array_set_new(list, i, made);
+	else
+		(void)!json_array_append_new(list, made);
+}
+
+json_t *dependencies_read(const char *path, const json_t *list, struct error *err)
+{
+	cleanup_json json_t *made = json_array();
+
+	if (!json_is_array(list) || json_array_size(list) > COUNT_MAX) {
+		(void)error_field(err, path, "must be a list of at most %d packages", COUNT_MAX);
+		return NULL;
+	}
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		char at[64];
+
+		(void)snprintf(at, sizeof(at), "%.40s[%zu]", path, i);
+		if (check_item(at, json_array_get(list, i), err) < 0)
+			return NULL;
+		put_item(made, json_array_get(list, i));
+	}
+	return TAKE_PTR(made);
+}
+
+static json_t *view_installed(const char *name, const char *version, const char *now)
+{
+	json_t *j = json_object();
+
+	json_set(j, "name", json_string(name));
+	json_set(j, "version", json_string(version));
+	json_set(j, "install_location", json_string(LOCATION));
+	json_set(j, "install_time", json_string(now));
+	json_set(j, "is_from_template", json_true());
+	return j;
+}
+
+/* Return: whether it is there; else, if it is the first that is not, *err says so. */
+static bool resolve(const struct packages *packages, const json_t *item, size_t index,
+                    const char **ret_version, struct error *err)
+{
+	const char *name = json_string_value(json_object_get(item, "name"));
+	const char *wanted = json_string_value(json_object_get(item, "version"));
+	char at[48];
+
+	*ret_version = packages_find(packages, name);
+	if (*ret_version && package_version_fits(*ret_version, wanted ? wanted : ""))
+		return true;
+	if (error_is_set(err))
+		return false;
+	(void)snprintf(at, sizeof(at), "dependencies[%zu]", index);
+	(void)error_field(err, at,
+	                  "'%s'%s%s is not in the box%s%s, and boxes have no network to "
+	                  "fetch it: use a template that has it",
+	                  name, wanted ? " " : "", wanted ? wanted : "",
+	                  *ret_version ? ", which has " : "", *ret_version ? *ret_version : "");
+	return false;
+}
+
+json_t *dependencies_resolve(const struct packages *packages, const json_t *wanted,
+                             struct error *err)
+{
+	json_t *j = json_object(), *installed = json_array();
+	char now[40];
+
+	clock_format_utc(clock_real_ms(), now, sizeof(now));
+	for (size_t i = 0; i < json_array_size(wanted); i++) {
+		const json_t *item = json_array_get(wanted, i);
+		const char *name = json_string_value(json_object_get(item, "name"));
+		const char *version;
+
+		if (resolve(packages, item, i, &version, err))
+			(void)!json_array_append_new(installed, view_installed(name, version, now));
+	}
+	json_set(j, "requested_dependencies", json_incref((json_t *)(uintptr_t)wanted));
+	json_set(j, "installed_dependencies", installed);
+	json_set(j, "dependency_install_status",
+	         json_string(error_is_set(err) ? "failed" : "completed"));
+	json_set(j, "dependency_install_error",
+	         error_is_set(err) ? json_string(err->msg) : json_null());
+	json_set(j, "dependency_install_started_at", json_string(now));
+	json_set(j, "dependency_install_completed_at", json_string(now));
+	return j;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/op/session_log.h"
+
+#include "core/run/execution.h"
+#include "core/session/session.h"
+#include <string.h>
+
+/* Executions that are looked through for one answer. */
+#define LOG_EXECUTIONS 200
+
+/* The last @lines lines of @b, and no more bytes than are asked for. */
+static void keep_tail(struct buf *b, uint64_t lines, size_t bytes)
+{
+	size_t at = b->len;
+	size_t start;
+
+	for (uint64_t seen = 0; at > 0 && b->len - at < bytes; at--)
+		if (b->data[at - 1] == '\n' && at != b->len && ++seen == lines)
+			break;
+	start = at;
+	if (start > 0)
+		memmove(b->data, b->data + start, b->len - start);
+	b->len -= start;
+}
+
+/* What one printed; to a stream that is cut, as much of its end as there is room for. */
+static void add_output(struct buf *b, const struct execution *e)
+{
+	static const enum output_stream streams[] = {OUTPUT_STDOUT, OUTPUT_STDERR};
+
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
+		const struct buf *told = execution_told(e, streams[i]);
+		size_t len = told->len < SESSION_LOG_BYTES ? told->len : SESSION_LOG_BYTES;
+
+		if (len == 0)
+			continue;
+		(void)!buf_add(b, told->data + (told->len - len),
+		               len); /* as much as was reserved */
+		if (b->data[b->len - 1] != '\n')
+			(void)!buf_add(b, "\n", 1);
+	}
+}
+
+static bool is_wanted(const struct execution *e, uint64_t since_ms)
+{
+	struct execution_info info = {0};
+
+	execution_info(e, &info);
+	return info.created_ms >= since_ms;
+}
+
+/* Oldest first, begun where there is enough after it. */
+static void collect(struct executions *all, const struct session_info *info, uint64_t since_ms,
+                    struct buf *ret_log)
+{
+	const struct execution *found[LOG_EXECUTIONS];
+	size_t count = 0;
+	size_t bytes = 0;
+
+	while (count < LOG_EXECUTIONS && bytes < SESSION_LOG_BYTES) {
+		const struct execution *e = executions_of(all, info->tenant, info->id, count);
+
+		if (!e || !is_wanted(e, since_ms))
+			break;
+		bytes += execution_told(e, OUTPUT_STDOUT)->len +
+		         execution_told(e, OUTPUT_STDERR)->len;
+		found[count++] = e;
+	}
+	while (count-- > 0)
+		add_output(ret_log, found[count]);
+}
+
+void session_log_tail(struct executions *all, const struct session_info *info, uint64_t since_ms,
+                      uint64_t lines, struct buf *ret_log)
+{
+	if (lines > 0)
+		collect(all, info, since_ms, ret_log);
+	keep_tail(ret_log, lines, SESSION_LOG_BYTES);
+}

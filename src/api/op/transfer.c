@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/op/transfer.h"
+
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "core/session/session.h"
+#include "core/session/session_files.h"
+#include "http/server.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+/*
+ * Theory of operation. What a file is (size, times) comes in front of its bytes, so that a download
+ * is one operation: the header is made of what comes first. Only where a range cannot be told
+ * before the size is known (the last bytes; a range for one state of the file) the operation is
+ * begun a second time.
+ */
+
+#define NSEC 1000000000ULL
+
+static const struct {
+	const char *ending, *type;
+} media_types[] = {
+	{".txt", "text/plain; charset=utf-8"},
+	{".log", "text/plain; charset=utf-8"},
+	{".md", "text/markdown; charset=utf-8"},
+	{".csv", "text/csv; charset=utf-8"},
+	{".html", "text/html; charset=utf-8"},
+	{".htm", "text/html; charset=utf-8"},
+	{".css", "text/css; charset=utf-8"},
+	{".js", "text/javascript; charset=utf-8"},
+	{".py", "text/x-python; charset=utf-8"},
+	{".json", "application/json"},
+	{".xml", "application/xml"},
+	{".yaml", "application/yaml"},
+	{".yml", "application/yaml"},
+	{".pdf", "application/pdf"},
+	{".zip", "application/zip"},
+	{".gz", "application/gzip"},
+	{".tar", "application/x-tar"},
+	{".png", "image/png"},
+	{".jpg", "image/jpeg"},
+	{".jpeg", "image/jpeg"},
+	{".gif", "image/gif"},
+	{".bmp", "image/bmp"},
+	{".webp", "image/webp"},
+	{".svg", "image/svg+xml"},
+	{".ico", "image/x-icon"},
+	{".wav", "audio/wav"},
+	{".mp3", "audio/mpeg"},
+	{".mp4", "video/mp4"},
+	{".parquet", "application/vnd.apache.parquet"},
+};
+
+const char *transfer_media_type(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	for (size_t i = 0; dot && i < ARRAY_SIZE(media_types); i++)
+		if (strcasecmp(dot, media_types[i].ending) == 0)
+			return media_types[i].type;
+	return "application/octet-stream";
+}
+
+void transfer_etag(uint64_t inode, uint64_t mtime_ns, uint64_t size,
+                   char ret_etag[TRANSFER_ETAG_LEN])
+{
+	(void)snprintf(ret_etag, TRANSFER_ETAG_LEN, "\"%" PRIx64 "-%" PRIx64 "-%" PRIx64 "\"",
+	               inode, mtime_ns, size);
+}
+
+/* Ranges. */
+
+static bool take_number(const char *text, size_t len, uint64_t *ret_value)
+{
+	char digits[21];
+
+	if (len == 0 || len >= sizeof(digits))
+		return false;
+	memcpy(digits, text, len);
+	digits[len] = '\0';
+	return parse_u64(digits, ret_value) == 0;
+}
+
+void transfer_parse_range(const char *value, struct transfer_range *ret_range)
+{
+	struct transfer_range range = {.last = UINT64_MAX};
+	const char *dash;
+
+	*ret_range = (struct transfer_range){0};
+	if (!value || strncmp(value, "bytes=", 6) != 0)
+		return;
+	value += 6;
+	dash = strchr(value, '-');
+	if (!dash || strchr(value, ','))
+		return;
+	range.suffix = dash == value;
+	if (!range.suffix && !take_number(value, (size_t)(dash - value), &range.first))
+		return;
+	if ((range.suffix || dash[1]) && !take_number(dash + 1, strlen(dash + 1), &range.last))
+		return;
+	range.asked = range.suffix || range.first <= range.last;
+	*ret_range = range;
+}
+
+/* Downloads. */
+
+struct download {
+	struct http_request *req; /* the server's */
+	struct session *session;  /* while there is an operation */
+	struct file_op *op;
+	char *path;       /* owned */
+	const char *type; /* literal */
+	bool tar;
+	bool again;                  /* the second operation */
+	struct transfer_range range; /* as asked for */
+	uint64_t offset, length;     /* what the operation was asked for */
+	uint64_t left;               /* bytes that were promised */
+	bool streaming;
+};
+
+static void download_free(struct download *d)
+{
+	free(d->path);
+	free(d);
+}
+
+static void download_gone(void *ctx)
+{
+	struct download *d = ctx;
+
+	log_debug("request %s: the client left", http_request_id(d->req));
+	file_cancel(d->op);
+	download_free(d);
+}
+
+static void on_taken(void *ctx, size_t bytes)
+{
+	struct download *d = ctx;
+
+	file_grant(d->op, bytes);
+}
+
+/* Before anything else was said. */
+static void answer_error(struct download *d, const struct error *err)
+{
+	http_set_gone(d->req, NULL, NULL);
+	reply_error(d->req, err);
+	download_free(d);
+}
+
+static void download_failed(void *ctx, const struct error *err)
+{
+	struct download *d = ctx;
+
+	if (!d->streaming) {
+		answer_error(d, err);
+		return;
+	}
+	log_debug("request %s: cut off: %s", http_request_id(d->req), err->msg);
+	http_stream_abort(d->req);
+	download_free(d);
+}
+
+static void download_done(void *ctx, const struct box_file_summary *summary)
+{
+	struct download *d = ctx;
+	struct error err = {0};
+
+	(void)summary;
+	if (!d->streaming || (!d->tar && d->left > 0)) {
+		(void)error_set(&err, ERR_CONFLICT, 0, "the file became shorter");
+		download_failed(d, &err);
+		return;
+	}
+	http_stream_end(d->req);
+	download_free(d);
+}
+
+static void begin_stream(struct download *d, const struct http_stream_head *head)
+{
+	struct http_stream_head h = *head;
+
+	h.on_taken = on_taken;
+	h.ctx = d;
+	d->streaming = true;
+	http_stream_start(d->req, &h);
+}
+
+static void begin_tar(struct download *d)
+{
+	const struct http_header headers[] = {
+		{"Content-Disposition", "attachment; filename=\"files.tar\""},
+	};
+
+	begin_stream(d, &(struct http_stream_head){.status = 200,
+	                                           .content_type = "application/x-tar",
+	                                           .headers = headers,
+	                                           .headers_count = ARRAY_SIZE(headers),
+	                                           .length = HTTP_LENGTH_UNKNOWN});
+}
+
+static void download_data(void *ctx, const char *data, size_t len)
+{
+	struct download *d = ctx;
+	size_t kept = len;
+
+	if (!d->streaming)
+		begin_tar(d);
+	/* A file that grew meanwhile: as much as was promised. */
+	if (!d->tar && kept > d->left)
+		kept = (size_t)d->left;
+	if (!d->tar)
+		d->left -= kept;
+	if (kept < len)
+		file_grant(d->op, len - kept);
+	if (kept > 0 && http_stream_write(d->req, data, kept) < 0)
+		log_debug("request %s: the client does not read, it is cut off",
+		          http_request_id(d->req)); /* on_gone follows */
+}
+
+static int start(struct download *d, struct error *err);
+
+/* Once more, with a range that is known now. */
+static void restart(struct download *d, uint64_t offset, uint64_t length)
+{
+	struct error err = {0};
+
+	file_cancel(d->op);
+	d->again = true;
+	d->offset = offset;
+	d->length = length;
+	if (start(d, &err) < 0)
+		answer_error(d, &err);
+}
+
+static void http_date(uint64_t mtime_ns, char *ret_text, size_t size)
+{
+	time_t seconds = (time_t)(mtime_ns / NSEC);
+	struct tm tm = {0};
+
+	(void)gmtime_r(&seconds, &tm);
+	if (strftime(ret_text, size, "%a, %d %b %Y %H:%M:%S GMT", &tm) == 0)
+		ret_text[0] = '\0';
+}
+
+static void answer_empty(struct download *d, int status, const struct http_header *headers,
+                         size_t count)
+{
+	const struct http_answer answer = {.status = status,
+	                                   .content_type = d->type,
+	                                   .body = "",
+	                                   .headers = headers,
+	                                   .headers_count = count};
+
+	file_cancel(d->op);
+	http_set_gone(d->req, NULL, NULL);
+	http_reply(d->req, &answer);
+	download_free(d);
+}
+
+static void answer_bad_range(struct download *d, uint64_t size)
+{
+	char span[40];
+	const struct http_header header = {"Content-Range", span};
+	struct error err = {0};
+
+	file_cancel(d->op);
+	(void)snprintf(span, sizeof(span), "bytes */%" PRIu64, size);
+	(void)error_set(&err, ERR_BAD_RANGE, 0, "the file has %" PRIu64 " bytes", size);
+	http_set_gone(d->req, NULL, NULL);
+	reply_error_header(d->req, &err, &header);
+	download_free(d);
+}
+
+/* The part of a file of @size that was asked for. Return: whether there is one. */
+static bool resolve(const struct transfer_range *range, uint64_t size, uint64_t *ret_first,
+                    uint64_t *ret_count)
+{
+	uint64_t last = range->last < size ? range->last : size - 1;
+
+	*ret_first = range->suffix ? (range->last < size ? size - range->last : 0) : range->first;
+	if (size == 0 || *ret_first >= size || (range->suffix && range->last == 0))
+		return false;
+	*ret_count = range->suffix ? size - *ret_first : last - *ret_first + 1;
+	return true;
+}
+
+static bool is_other_state(const struct http_request *req, const char *etag)
+{
+	const char *condition = http_header(req, "If-Range");
+
+	return condition && !str_equal(condition, etag);
+}
+
+/* Whether what was asked of the box, before the size was known, is what is to be sent. */
+static bool was_asked_for(const struct download *d, uint64_t first)
+{
+	if (!d->range.asked)
+		return d->length == UINT64_MAX;
+	return first == d->offset && !d->range.suffix;
+}
+
+static void download_entry(void *ctx, const struct box_file_entry *entry)
+{
+	struct download *d = ctx;
+	char etag[TRANSFER_ETAG_LEN], date[40], span[80];
+	const char *known = http_header(d->req, "If-None-Match");
+	const struct http_header headers[] = {
+		{"ETag", etag},
+		{"Last-Modified", date},
+		{"Content-Security-Policy",
+	         "sandbox"}, /* a page of a program's has no powers here */
+		{"Accept-Ranges", "bytes"},
+		{"Content-Range", span},
+	};
+	uint64_t first = 0, count = entry->size;
+
+	transfer_etag(entry->inode, entry->mtime_ns, entry->size, etag);
+	http_date(entry->mtime_ns, date, sizeof(date));
+	if (known && (str_equal(known, etag) || str_equal(known, "*"))) {
+		answer_empty(d, 304, headers, 2);
+		return;
+	}
+	if (is_other_state(d->req, etag))
+		d->range.asked = false;
+	if (d->range.asked && !resolve(&d->range, entry->size, &first, &count)) {
+		answer_bad_range(d, entry->size);
+		return;
+	}
+	if (!d->again && !was_asked_for(d, first)) {
+		restart(d, first, count);
+		return;
+	}
+	(void)snprintf(span, sizeof(span), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, first,
+	               first + count - 1, entry->size);
+	d->left = str_equal(http_method(d->req), "HEAD") ? 0 : count;
+	begin_stream(d, &(struct http_stream_head){.status = d->range.asked ? 206 : 200,
+	                                           .content_type = d->type,
+	                                           .headers = headers,
+	                                           .headers_count = d->range.asked ? 5 : 4,
+	                                           .length = count});
+}
+
+static void download_room(void *ctx)
+{
+	(void)ctx; /* nothing is written */
+}
+
+static int start(struct download *d, struct error *err)
+{
+	const struct box_file_events events = {
+		.ctx = d,
+		.on_entry = download_entry,
+		.on_data = download_data,
+		.on_room = download_room,
+		.on_done = download_done,
+		.on_failed = download_failed,
+	};
+	const struct box_file_request request = {
+		.op = d->tar ? BOX_FILE_TAR : BOX_FILE_READ,
+		.path = d->path,
+		.offset = d->offset,
+		.length = d->length,
+		.limit = FILES_TREE_MAX,
+	};
+
+	return file_open(d->session, &request, &events, &d->op, err);
+}
+
+static void begin(struct http_request *req, struct download *d)
+{
+	struct error err = {0};
+
+	d->req = req;
+	if (start(d, &err) < 0) {
+		answer_error(d, &err);
+		return;
+	}
+	http_set_gone(req, download_gone, d);
+}
+
+void transfer_get(struct http_request *req, struct session *session, const char *path,
+                  const char *type)
+{
+	struct download *d = NEW(struct download);
+
+	d->session = session;
+	d->path = xstrdup(path);
+	d->type = type ? type : transfer_media_type(path);
+	transfer_parse_range(http_header(req, "Range"), &d->range);
+	d->length = UINT64_MAX;
+	if (d->range.asked && !d->range.suffix) {
+		d->offset = d->range.first;
+		d->length = d->range.last == UINT64_MAX ? UINT64_MAX
+		                                        : d->range.last - d->range.first + 1;
+	} else if (d->range.suffix || str_equal(http_method(req), "HEAD")) {
+		d->length = 0;
+	}
+	/* Of a file that is only looked at no byte is wanted. */
+	d->again = str_equal(http_method(req), "HEAD");
+	begin(req, d);
+}
+
+void transfer_get_tar(struct http_request *req, struct session *session, const char *path)
+{
+	struct download *d = NEW(struct download);
+	struct session_info info;
+
+	d->session = session;
+	d->path = xstrdup(path);
+	d->tar = true;
+	/* Holes and further names of a file count in full: see guest/filetar.c. */
+	session_info(session, &info);
+	d->length = info.limits.workspace_bytes;
+	begin(req, d);
+}
+
+/* Uploads. */
+
+struct upload {
+	struct http_request *req; /* the server's */
+	struct file_op *op;       /* NULL: it has ended */
+	struct transfer_put put;
+	bool has_entry;
+	struct box_file_entry entry; /* without its texts */
+};
+
+static void upload_free(struct upload *u)
+{
+	if (u->put.free)
+		u->put.free(u->put.ctx);
+	free(u);
+}
+
+static void upload_gone(void *ctx)
+{
+	struct upload *u = ctx;
+
+	log_debug("request %s: the client left", http_request_id(u->req));
+	file_cancel(u->op);
+	upload_free(u);
+}
+
+static size_t upload_body(void *ctx, const char *data, size_t len)
+{
+	struct upload *u = ctx;
+
+	return file_write(u->op, data, len);
+}
+
+static void upload_end(void *ctx)
+{
+	struct upload *u = ctx;
+
+	file_end(u->op);
+}
+
+static void upload_room(void *ctx)
+{
+	struct upload *u = ctx;
+
+	http_body_resume(u->req);
+}
+
+static void upload_entry(void *ctx, const struct box_file_entry *entry)
+{
+	struct upload *u = ctx;
+
+	u->entry = *entry;
+	u->entry.path = u->entry.target = "";
+	u->entry.sha256 = NULL;
+	u->has_entry = true;
+}
+
+static void upload_data(void *ctx, const char *data, size_t len)
+{
+	(void)ctx; /* the link lets none through for these */
+	(void)data;
+	(void)len;
+}
+
+static void upload_done(void *ctx, const struct box_file_summary *summary)
+{
+	struct upload *u = ctx;
+
+	http_set_gone(u->req, NULL, NULL);
+	u->put.on_done(u->put.ctx, u->req, u->has_entry ? &u->entry : NULL, summary);
+	upload_free(u);
+}
+
+static void upload_failed(void *ctx, const struct error *err)
+{
+	struct upload *u = ctx;
+
+	http_set_gone(u->req, NULL, NULL);
+	reply_error(u->req, err);
+	upload_free(u);
+}
+
+void transfer_put(struct http_request *req, struct session *session, const struct transfer_put *put)
+{
+	struct upload *u = NEW(struct upload);
+	const struct box_file_events events = {
+		.ctx = u,
+		.on_entry = upload_entry,
+		.on_data = upload_data,
+		.on_room = upload_room,
+		.on_done = upload_done,
+		.on_failed = upload_failed,
+	};
+	const struct http_body_events body = {
+		.ctx = u, .on_data = upload_body, .on_end = upload_end};
+	struct error err = {0};
+
+	u->req = req;
+	u->put = *put;
+	if (file_open(session, &put->request, &events, &u->op, &err) < 0) {
+		reply_error(req, &err);
+		upload_free(u);
+		return;
+	}
+	http_set_gone(req, upload_gone, u);
+	http_take_body(req, &body);
+}

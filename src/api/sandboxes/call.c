@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/sandboxes/sandboxes.h"
+
+#include "api/json/json.h"
+#include "api/op/events.h"
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include <string.h>
+
+/*
+ * Theory of operation. A waiter ends with its tool or with its client, whichever comes first. Where
+ * events are wanted they begin with the first output: what is refused before has its own status.
+ */
+
+struct waiter {
+	struct http_request *req; /* the server's */
+	struct tool_call *call;
+	sandboxes_render_fn *render;
+	size_t max_bytes; /* of one event */
+	enum event_form form;
+	bool strict, streaming;
+	uint64_t events, started_us;
+};
+
+/* What the dialect calls each error. */
+static const char *const codes[] = {
+	[ERR_NONE] = "OK",
+	[ERR_INVALID] = "INVALID_PARAMETERS",
+	[ERR_BAD_JSON] = "INVALID_PARAMETERS",
+	[ERR_UNKNOWN_FIELD] = "INVALID_PARAMETERS",
+	[ERR_BAD_MEDIA] = "INVALID_PARAMETERS",
+	[ERR_TOO_LARGE] = "INVALID_PARAMETERS",
+	[ERR_NOT_FOUND] = "TOOL_NOT_FOUND",
+	[ERR_BAD_METHOD] = "METHOD_NOT_ALLOWED",
+	[ERR_CONFLICT] = "CONTAINER_NOT_RUNNING",
+	[ERR_UNAUTHENTICATED] = "UNAUTHORIZED",
+	[ERR_FORBIDDEN] = "FORBIDDEN",
+	[ERR_DENIED] = "PERMISSION_DENIED",
+	[ERR_BUSY] = "RATE_LIMIT_EXCEEDED",
+	[ERR_TIMEOUT] = "TIMEOUT",
+	[ERR_SESSION_NOT_FOUND] = "SANDBOX_NOT_FOUND",
+	[ERR_EXECUTION_NOT_FOUND] = "EXECUTION_NOT_FOUND",
+	[ERR_WAIT_TIMEOUT] = "EXECUTION_TIMEOUT",
+	[ERR_QUOTA] = "INSUFFICIENT_RESOURCES",
+	[ERR_NO_SCOPE] = "PERMISSION_DENIED",
+	[ERR_KEY_NOT_FOUND] = "NOT_FOUND",
+	[ERR_TENANT_NOT_FOUND] = "NOT_FOUND",
+	[ERR_FILE_NOT_FOUND] = "FILE_NOT_FOUND",
+	[ERR_BAD_RANGE] = "INVALID_PARAMETERS",
+	[ERR_DISK_FULL] = "RESOURCE_LIMIT_EXCEEDED",
+	[ERR_TEMPLATE_NOT_FOUND] = "IMAGE_NOT_FOUND",
+	[ERR_TEMPLATE_IN_USE] = "CONFLICT",
+	[ERR_UNAVAILABLE] = "INSUFFICIENT_RESOURCES",
+	[ERR_BOX_FAILED] = "CONTAINER_START_FAILED",
+	[ERR_AGENT_LOST] = "EXECUTION_FAILED",
+	[ERR_UNTRUSTED] = "INTERNAL_ERROR",
+	[ERR_PROTOCOL] = "INTERNAL_ERROR",
+	[ERR_CONFIG] = "INTERNAL_ERROR",
+	[ERR_SYSTEM] = "INTERNAL_ERROR",
+	[ERR_STORAGE] = "INTERNAL_ERROR",
+};
+static_assert(ARRAY_SIZE(codes) == ERR_COUNT, "every error has its code");
+
+const char *sandboxes_code(enum error_code code)
+{
+	return codes[code] ? codes[code] : "INTERNAL_ERROR";
+}
+
+/* Of these a client that calls tools learns more from a result than from a status: its caller is
+ * shown the text, and the code. */
+bool sandboxes_is_refusal(const struct error *failure)
+{
+	static const enum error_code outcomes[] = {
+		ERR_FILE_NOT_FOUND, ERR_TEMPLATE_NOT_FOUND, ERR_CONFLICT,
+		ERR_DENIED,         ERR_DISK_FULL,          ERR_AGENT_LOST,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(outcomes); i++)
+		if (failure->code == outcomes[i])
+			return false;
+	return true;
+}
+
+/* How a program failed. The first that fits counts. */
+static const char *failure_code(const json_t *metadata)
+{
+	static const struct {
+		const char *exception, *code;
+	} known[] = {
+		{"SyntaxError", "PYTHON_SYNTAX_ERROR"},
+		{"IndentationError", "PYTHON_SYNTAX_ERROR"},
+		{"ModuleNotFoundError", "MODULE_NOT_FOUND"},
+		{"MemoryError", "MEMORY_ERROR"},
+	};
+	const char *limit = json_string_value(json_object_get(metadata, "limit"));
+	const char *name =
+		json_string_value(json_object_get(json_object_get(metadata, "error"), "name"));
+
+	if (json_is_true(json_object_get(metadata, "timed_out")))
+		return "EXECUTION_TIMEOUT";
+	if (limit)
+		return str_equal(limit, "memory") ? "MEMORY_ERROR" : "RESOURCE_LIMIT_EXCEEDED";
+	for (size_t i = 0; name && i < ARRAY_SIZE(known); i++)
+		if (str_equal(known[i].exception, name))
+			return known[i].code;
+	return "EXECUTION_FAILED";
+}
+
+json_t *sandboxes_metadata(const struct tool_result *result)
+{
+	json_t *j = json_copy(result->structured), *details, *context;
+
+	if (!result->is_error)
+		return j;
+	if (!result->failure) {
+		details = json_object_get(j, "error_message");
+		json_set(j, "code", json_string(failure_code(j)));
+		json_set(j, "details", details ? json_incref(details) : json_string(""));
+		return j;
+	}
+	context = json_object();
+	json_set(context, "error_code", json_string(error_text(result->failure->code)));
+	json_set(context, "field", json_incref(json_object_get(j, "field")));
+	json_set(context, "request_id", json_incref(json_object_get(j, "request_id")));
+	json_set(j, "context", context);
+	json_set(j, "code", json_string(sandboxes_code(result->failure->code)));
+	json_set(j, "message", json_string(tool_result_text(result)));
+	return j;
+}
+
+/* Events. */
+
+/* @value is JSON text. */
+static void send_event(struct waiter *w, const char *name, const char *key, const struct buf *value)
+{
+	const struct event event = {w->form, name, ++w->events, key};
+	cleanup_buf struct buf b = BUF_INIT(w->max_bytes);
+
+	if (!w->streaming)
+		http_stream_begin(w->req, 200, event_form_type(w->form));
+	w->streaming = true;
+	if (event_open(&b, &event) < 0 || buf_add(&b, value->data, value->len) < 0 ||
+	    event_close(&b, w->form) < 0 || http_stream_write(w->req, b.data, b.len) < 0)
+		reply_log(w->req, LOG_LEVEL_DEBUG,
+		          "the client does not read, it is cut off"); /* on_gone follows */
+}
+
+static void on_output(void *ctx, enum output_stream stream, const char *text, size_t len)
+{
+	struct waiter *w = ctx;
+	cleanup_buf struct buf b = BUF_INIT(w->max_bytes);
+
+	if (json_add_text(&b, text, len) == 0)
+		send_event(w, stream == OUTPUT_STDERR ? "stderr" : "stdout", "data", &b);
+}
+
+static void send_failure(struct waiter *w, const struct error *failure)
+{
+	cleanup_buf struct buf b = BUF_INIT(w->max_bytes);
+
+	if (json_add(&b, reply_error_object(failure, http_request_id(w->req))) == 0)
+		send_event(w, "error", "error", &b);
+	http_stream_end(w->req);
+}
+
+/* @body is released. */
+static void send_end(struct waiter *w, json_t *body)
+{
+	cleanup_buf struct buf b = BUF_INIT(w->max_bytes);
+	struct error err = {0};
+
+	if (json_add(&b, body) < 0) {
+		(void)error_set(&err, ERR_UNAVAILABLE, 0,
+		                "there is no room for the result in an answer");
+		send_failure(w, &err);
+		return;
+	}
+	send_event(w, "end", "result", &b);
+	http_stream_end(w->req);
+}
+
+/* The end. */
+
+static void on_gone(void *ctx)
+{
+	struct waiter *w = ctx;
+
+	tool_cancel(w->call);
+	free(w);
+}
+
+static bool is_refused(const struct waiter *w, const struct tool_result *result)
+{
+	return result->failure && (w->strict || sandboxes_is_refusal(result->failure));
+}
+
+static void on_done(void *ctx, const struct tool_result *result)
+{
+	struct waiter *w = ctx;
+	const struct sandboxes_done done = {
+		.result = result,
+		.duration_us = clock_us() - w->started_us,
+		.request_id = http_request_id(w->req),
+	};
+
+	http_set_gone(w->req, NULL, NULL);
+	if (is_refused(w, result) && w->streaming)
+		send_failure(w, result->failure);
+	else if (is_refused(w, result))
+		reply_error(w->req, result->failure);
+	else if (w->form != EVENT_FORM_NONE)
+		send_end(w, w->render(&done));
+	else
+		reply_json(w->req, 200, w->render(&done));
+	free(w);
+}
+
+void sandboxes_call(struct router *r, struct http_request *req, const struct route_args *args,
+                    const struct sandboxes_call *call)
+{
+	cleanup_json json_t *arguments = call->arguments;
+	const struct tool *tool = tool_find(r->config, call->tool);
+	struct waiter *w;
+	struct tool_call *started;
+	struct error err = {0};
+
+	if (!tool) {
+		(void)error_set(
+			&err, call->strict ? ERR_DENIED : ERR_NOT_FOUND, 0,
+			"there is no tool %.64s, or it is disabled here (mcp.disabled_tools)",
+			call->tool);
+		reply_error(req, &err);
+		return;
+	}
+	w = NEW(struct waiter);
+	*w = (struct waiter){.req = req, .render = call->render, .strict = call->strict};
+	w->form = event_form_choose(http_header(req, "Accept"), call->stream);
+	w->max_bytes = r->config->max_answers_bytes;
+	w->started_us = clock_us();
+	started = tool_start(
+		r,
+		&(struct tool_request){.tool = tool,
+	                               .principal = args->principal,
+	                               .request_id = http_request_id(req),
+	                               .arguments = arguments,
+	                               .whole = true},
+		&(struct tool_events){.ctx = w,
+	                              .on_output = w->form == EVENT_FORM_NONE ? NULL : on_output,
+	                              .on_done = on_done});
+	if (!started)
+		return; /* @w is gone */
+	w->call = started;
+	http_set_gone(req, on_gone, w);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: SandboxRunner's REST dialect: /api/sandboxes, /api/v1/sandboxes, /api/v2/sandboxes and their
+ * neighbours tools, resources and prompts. What it calls a sandbox is a persistent session that has
+ * not been terminated; what it runs, it runs by the tools of tool.h. Here are only its words and
+ * envelopes. Fields that nobody knows are ignored, as its clients expect.
+ *
+ * The version is that of the path; where that has none, the one that the header API-Version or a
+ * media type application/vnd.sandboxrunner.vN in Accept asks for; else the first.
+ */
+
+#include "api/internal.h"
+#include "api/tools/tool.h"
+#include "base/error.h"
+#include <jansson.h>
+
+struct session_info;
+
+#define SANDBOXES_V1 1
+#define SANDBOXES_V2 2
+
+/** sandboxes_is_path - whether errors of this path are told in the dialect's words. Pure. */
+bool sandboxes_is_path(const char *path);
+/** sandboxes_error_object - the canonical error with the dialect's own under `error`. Return:
+ * owned. Pure. */
+json_t *sandboxes_error_object(const struct error *err, const char *request_id, int status);
+/** sandboxes_error - {code, message, details, timestamp, request_id}. Return: owned. */
+json_t *sandboxes_error(const struct error *err, const char *request_id,
+                        int status) attr_must_check;
+/** sandboxes_version - that which is asked for. Return: 1, 2, or -1 with *err. Pure. */
+int sandboxes_version(const char *path, const char *accept, const char *header,
+                      struct error *err) attr_must_check;
+/** sandboxes_begin - the answer is to say its version. Return: 0, or -1: answered, because the
+ * version that is asked for does not exist or is older than @least. */
+int sandboxes_begin(struct http_request *req, int least) attr_must_check;
+
+/** sandboxes_now - for `timestamp`. Return: owned. */
+json_t *sandboxes_now(void) attr_must_check;
+/** sandboxes_get - by id, if it was not terminated; NULL with a 404 in *err. */
+struct session *sandboxes_get(struct router *r, const char *tenant, const char *id,
+                              struct error *err);
+/** sandboxes_find - that of the path. Return: NULL: answered. */
+struct session *sandboxes_find(struct router *r, struct http_request *req,
+                               const struct route_args *args);
+/** sandboxes_view - everything the dialect tells of one. Return: owned. */
+json_t *sandboxes_view(const struct session *session) attr_must_check;
+/** sandboxes_body - the body as an object, without members that @fields does not have, checked
+ * against it. Return: owned, or NULL: answered. */
+json_t *sandboxes_body(struct http_request *req, const struct tool_field *fields);
+/**
+ * sandboxes_seconds - a time as a number of seconds, of nanoseconds (what Go writes: from a second
+ * on it is more than any time in seconds may be), or as text ("90s").
+ */
+int sandboxes_seconds(const json_t *value, const char *field, double *ret_seconds,
+                      struct error *err) attr_must_check;
+
+/* sandboxes_page.c: lists in pages. */
+
+struct sandboxes_page {
+	uint64_t size, offset;
+};
+
+int sandboxes_page(const struct http_request *req, struct sandboxes_page *ret_page,
+                   struct error *err) attr_must_check;
+/** sandboxes_page_object - {data, pagination, total ...}; takes @data. Return: owned. */
+json_t *sandboxes_page_object(const struct http_request *req, const struct sandboxes_page *page,
+                              json_t *data, size_t total) attr_must_check;
+/** sandboxes_reply_list - of all of @items, which are released, those on the page. */
+void sandboxes_reply_list(struct http_request *req, json_t *items);
+
+/* sandboxes_call.c: a request that waits for a tool. */
+
+/* What is answered; borrowed for the call. */
+struct sandboxes_done {
+	const struct tool_result *result;
+	uint64_t duration_us;
+	const char *request_id;
+};
+
+/* Return: the body of the answer, owned. Not called where the tool could not be begun. */
+typedef json_t *sandboxes_render_fn(const struct sandboxes_done *done);
+
+struct sandboxes_call {
+	const char *tool;
+	json_t *arguments; /* taken */
+	sandboxes_render_fn *render;
+	bool stream; /* the client wants events whatever it accepts */
+	bool strict; /* the answer cannot tell a failure: each is an error of HTTP */
+};
+
+/** sandboxes_call - answers @req when the tool is done. A client that leaves ends it. */
+void sandboxes_call(struct router *r, struct http_request *req, const struct route_args *args,
+                    const struct sandboxes_call *call);
+/** sandboxes_is_refusal - whether the request was wrong or may not be served, and not only what
+ * was to be done with it. Pure. */
+bool sandboxes_is_refusal(const struct error *failure);
+/** sandboxes_metadata - of a result, with numbers where clients read numbers. Return: owned. */
+json_t *sandboxes_metadata(const struct tool_result *result) attr_must_check;
+/** sandboxes_code - what the dialect calls an error. */
+const char *sandboxes_code(enum error_code code);
+
+/* sandboxes_run.c */
+
+/** sandboxes_exec_arguments - the body of /exec as arguments of a tool. Return: owned, or NULL. */
+json_t *sandboxes_exec_arguments(const json_t *body, const char *id, struct error *err);
+/** sandboxes_code_arguments - the same of /code. */
+json_t *sandboxes_code_arguments(const json_t *body, const char *id, struct error *err);
+extern const struct tool_field sandboxes_exec_fields[], sandboxes_code_fields[];
+sandboxes_render_fn sandboxes_render_exec, sandboxes_render_code;

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/sandboxes/tool.h"
+
+#include "api/json/json.h"
+#include "api/reply.h"
+#include "api/sandboxes/sandboxes.h"
+#include "base/alloc.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include <string.h>
+
+#define TOOLS_PATH "/mcp/tools"
+
+/* Fields are data, however long their lines. */
+/* clang-format off */
+static const struct tool_field execute_fields[] = {
+	{"arguments", TOOL_OBJECT, false, "Of the tool", .fallback = "{}"},
+	{"options",   TOOL_OBJECT, false, "How it is called", .fallback = "{}"},
+	{NULL},
+};
+/* clang-format on */
+
+bool sandboxes_tool_is_path(const char *path)
+{
+	return str_equal(path, TOOLS_PATH) || str_has_prefix(path, TOOLS_PATH "/");
+}
+
+json_t *sandboxes_tool_error_object(const struct error *err, const char *request_id)
+{
+	json_t *j = reply_error_object(err, request_id), *context = json_object();
+	json_t *metadata = json_object();
+	const char *code =
+		err->code == ERR_TOO_LARGE ? "INVALID_PARAMETERS" : sandboxes_code(err->code);
+
+	json_set(context, "error_code", json_incref(json_object_get(j, "error_code")));
+	json_set(context, "field", json_incref(json_object_get(j, "field")));
+	json_set(context, "request_id", json_string(request_id));
+	json_set(j, "code", json_string(code));
+	json_set(j, "message", json_incref(json_object_get(j, "description")));
+	json_set(j, "details", json_incref(json_object_get(j, "error_detail")));
+	json_set(j, "context", json_incref(context));
+	json_set(metadata, "code", json_string(code));
+	json_set(metadata, "message", json_incref(json_object_get(j, "description")));
+	json_set(metadata, "details", json_incref(json_object_get(j, "error_detail")));
+	json_set(metadata, "context", context);
+	json_set(j, "text",
+	         json_sprintf("%s %s", json_string_value(json_object_get(j, "description")),
+	                      json_string_value(json_object_get(j, "error_detail"))));
+	json_set(j, "is_error", json_true());
+	json_set(j, "metadata", metadata);
+	return j;
+}
+
+/* As the client reads it; figures and links are further items. */
+static json_t *render_plain(const struct sandboxes_done *done)
+{
+	const struct tool_result *result = done->result;
+	json_t *j = json_object();
+
+	json_set(j, "text", json_string(tool_result_text(result)));
+	json_set(j, "is_error", json_boolean(result->is_error));
+	json_set(j, "metadata", sandboxes_metadata(result));
+	if (json_array_size(result->content) > 1)
+		json_set(j, "content", json_incref(result->content));
+	return j;
+}
+
+/* What is below /mcp is served with MCP, or not at all; /api/v1/tools is REST's own. */
+static bool is_served(const struct router *r, struct http_request *req)
+{
+	struct error err = {0};
+
+	if (r->config->mcp_enabled)
+		return true;
+	(void)error_set(&err, ERR_NOT_FOUND, 0, "MCP is not enabled here");
+	reply_error(req, &err);
+	return false;
+}
+
+void sandboxes_tool_call(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct sandboxes_call call = {.tool = args->id, .render = render_plain};
+	struct error err = {0};
+	size_t len;
+	const char *text = http_body(req, &len);
+
+	if (!is_served(r, req))
+		return;
+	call.arguments = json_read_object(text, len, &err);
+	if (!call.arguments) {
+		reply_error(req, &err);
+		return;
+	}
+	http_drop_body(req);
+	sandboxes_call(r, req, args, &call);
+}
+
+void sandboxes_tool_names(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	json_t *j, *list;
+	const struct tool *tool;
+
+	(void)args;
+	if (!is_served(r, req))
+		return;
+	j = json_object();
+	list = json_array();
+	for (size_t i = 0; (tool = tool_at(i)); i++)
+		if (tool_is_enabled(r->config, tool))
+			(void)!json_array_append_new(list, tool_view(tool));
+	json_set(j, "total_count", json_integer((json_int_t)json_array_size(list)));
+	json_set(j, "tools", list);
+	reply_json(req, 200, j);
+}
+
+/* With an envelope. */
+
+/* What kind of tool it is, by its name. */
+static const char *category(const struct tool *tool)
+{
+	static const struct {
+		enum scope scope;
+		const char *name;
+	} of[] = {
+		{SCOPE_EXECUTE, "execution"}, {SCOPE_FILES, "files"}, {SCOPE_SESSIONS, "sandbox"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(of); i++)
+		if (tool->scope == of[i].scope)
+			return of[i].name;
+	return "information";
+}
+
+static json_t *view(const struct tool *tool)
+{
+	json_t *j = tool_view(tool), *tags = json_array();
+
+	(void)!json_array_append_new(tags, json_string(category(tool)));
+	if (tool->language)
+		(void)!json_array_append_new(tags, json_string(tool->language));
+	json_set(j, "schema", tool_input_schema(tool));
+	json_set(j, "version", json_string(MILLIBOX_VERSION));
+	json_set(j, "category", json_string(category(tool)));
+	json_set(j, "tags", tags);
+	json_set(j, "deprecated", json_false());
+	return j;
+}
+
+void sandboxes_tool_list(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const char *wanted = http_query(req, "filter_name");
+	json_t *list;
+	const struct tool *tool;
+
+	(void)args;
+	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
+		return;
+	list = json_array();
+	for (size_t i = 0; (tool = tool_at(i)); i++)
+		if (tool_is_enabled(r->config, tool) && (!wanted || strstr(tool->name, wanted)))
+			(void)!json_array_append_new(list, view(tool));
+	sandboxes_reply_list(req, list);
+}
+
+static const struct tool *find(const struct router *r, struct http_request *req, const char *name)
+{
+	const struct tool *tool = tool_find(r->config, name);
+	struct error err = {0};
+
+	if (tool)
+		return tool;
+	(void)error_set(&err, ERR_NOT_FOUND, 0, "no tool has this name");
+	reply_error(req, &err);
+	return NULL;
+}
+
+void sandboxes_tool_show(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct tool *tool;
+
+	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
+		return;
+	tool = find(r, req, args->id);
+	if (tool)
+		reply_json(req, 200, view(tool));
+}
+
+static json_t *render_envelope(const struct sandboxes_done *done)
+{
+	const struct tool_result *result = done->result;
+	json_t *id = json_object_get(result->structured, "execution_id");
+	json_t *j = json_object();
+
+	json_set(j, "result", json_string(tool_result_text(result)));
+	json_set(j, "is_error", json_boolean(result->is_error));
+	json_set(j, "execution_id",
+	         json_is_string(id) ? json_incref(id) : json_string(done->request_id));
+	/* Go's clients read whole nanoseconds. */
+	json_set(j, "duration", json_integer((json_int_t)done->duration_us * 1000));
+	json_set(j, "duration_ms", json_real((double)done->duration_us / 1000));
+	json_set(j, "timestamp", sandboxes_now());
+	json_set(j, "metadata", sandboxes_metadata(result));
+	return j;
+}
+
+/* Does the tool take it? */
+static bool has_argument(const struct tool *tool, const char *name)
+{
+	for (const struct tool_field *f = tool->input; f && f->name; f++)
+		if (str_equal(f->name, name))
+			return true;
+	return false;
+}
+
+/* `timeout` is an argument of the tools that run something; an answer waits for its tool, once. */
+static int take_options(const struct tool *tool, const json_t *options, json_t *arguments,
+                        struct error *err)
+{
+	const json_t *timeout = json_object_get(options, "timeout");
+	const json_t *retry = json_object_get(options, "retry_policy");
+	double seconds;
+
+	if (json_is_true(json_object_get(options, "async")))
+		return error_field(err, "options.async",
+		                   "must be false: an answer waits for its tool, or streams");
+	if (retry && !json_is_null(retry) &&
+	    json_integer_value(json_object_get(retry, "max_retries")) > 0)
+		return error_field(err, "options.retry_policy",
+		                   "must not be there: what ran is not run again");
+	if (!timeout || json_is_null(timeout))
+		return 0;
+	if (sandboxes_seconds(timeout, "options.timeout", &seconds, err) < 0)
+		return -1;
+	if (has_argument(tool, "timeout") && !json_object_get(arguments, "timeout"))
+		json_set(arguments, "timeout", json_real(seconds));
+	return 0;
+}
+
+void sandboxes_tool_execute(struct router *r, struct http_request *req,
+                            const struct route_args *args)
+{
+	struct sandboxes_call call = {.tool = args->id, .render = render_envelope};
+	cleanup_json json_t *body = NULL;
+	const struct tool *tool;
+	const json_t *options;
+	struct error err = {0};
+
+	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
+		return;
+	tool = find(r, req, args->id);
+	body = tool ? sandboxes_body(req, execute_fields) : NULL;
+	if (!body)
+		return;
+	options = json_object_get(body, "options");
+	call.stream = json_is_true(json_object_get(options, "stream"));
+	call.arguments = json_incref(json_object_get(body, "arguments"));
+	if (take_options(tool, options, call.arguments, &err) < 0) {
+		json_decref(call.arguments);
+		reply_error(req, &err);
+		return;
+	}
+	http_drop_body(req);
+	sandboxes_call(r, req, args, &call);
+}

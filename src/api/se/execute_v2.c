@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/se/se.h"
+
+#include "api/json/decode.h"
+#include "api/json/decode_fields.h"
+#include "api/json/json.h"
+#include "api/json/markers.h"
+#include "api/json/report.h"
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/run/exec.h"
+#include <math.h>
+#include <string.h>
+
+/*
+ * Theory of operation. The second version runs a handler without a session, and says with its HTTP
+ * status how that went: what is wrong with the code is 400, what goes wrong in it 500.
+ */
+
+#define HTTP_OK      200
+#define HTTP_BAD     400
+#define HTTP_FAILURE 500
+#define MIB          1048576.0
+#define NOT_LOADED   1 /* exit code of a program whose handler could not be called */
+#define DETAIL_MAX   4096
+
+struct call {
+	struct http_request *req;
+	struct exec *exec;
+	uint64_t timeout_us;
+};
+
+static const struct field fields_of_v2[] = {
+	{"handler_code", decode_handler_code, true},
+	{"event", decode_event, false},
+	{"context", decode_context, false},
+};
+
+static int decode(const char *body, size_t len, const struct decode_limits *limits,
+                  struct decoded_exec *ret_exec, struct error *err)
+{
+	const struct fields fields = {"", fields_of_v2, ARRAY_SIZE(fields_of_v2)};
+	struct decode d = {.limits = limits, .out = ret_exec, .err = err, .lenient = true};
+	cleanup_json json_t *object = json_read_object(body, len, err);
+
+	if (!object || decode_fields(&d, &fields, object) < 0)
+		return -1;
+	return decode_handler_end(&d);
+}
+
+static json_t *view_metrics(const struct call *call, const struct outcome *o)
+{
+	json_t *j = json_object();
+
+	json_set(j, "duration_ms", json_real((double)o->duration_us / USEC_PER_MS));
+	json_set(j, "memory_peak_mb",
+	         o->memory_peak_bytes == COUNTER_UNKNOWN
+	                 ? json_null()
+	                 : json_real(round((double)o->memory_peak_bytes / MIB * 1000) / 1000));
+	json_set(j, "cpu_time_ms",
+	         o->cpu_us == COUNTER_UNKNOWN ? json_null()
+	                                      : json_real((double)o->cpu_us / USEC_PER_MS));
+	json_set(j, "timeout_seconds", json_real((double)call->timeout_us / USEC_PER_SEC));
+	json_set(j, "timed_out", json_boolean(o->status == EXEC_TIMEOUT));
+	return j;
+}
+
+static json_t *output(const struct buf *b, bool marked)
+{
+	const char *text = b->data ? b->data : "";
+	size_t len = b->len;
+	cleanup_free char *stripped = marked ? markers_strip(text, len, &len) : NULL;
+
+	return json_text(stripped ? stripped : text, len);
+}
+
+static json_t *view(const struct call *call, const struct outcome *o, const struct report *report)
+{
+	json_t *j = json_object();
+
+	json_set(j, "stdout", output(&o->out, true));
+	json_set(j, "stderr", output(&o->err, false));
+	json_set(j, "result", json_incref(report->result));
+	json_set(j, "exit_code", json_integer(o->exit_code));
+	json_set(j, "metrics", view_metrics(call, o));
+	return j;
+}
+
+static bool is_bad_code(const struct outcome *o, const json_t *error)
+{
+	static const char *const names[] = {"HandlerNotFound", "SyntaxError", "IndentationError",
+	                                    "TabError"};
+	const char *name = json_string_value(json_object_get(error, "name"));
+
+	for (size_t i = 0; name && i < ARRAY_SIZE(names); i++)
+		if (o->exit_code == NOT_LOADED && str_equal(name, names[i]))
+			return true;
+	return false;
+}
+
+/* The exception, or else the end of what the program said. */
+static json_t *detail_of(const struct outcome *o, const json_t *error)
+{
+	const char *name = json_string_value(json_object_get(error, "name"));
+	const char *value = json_string_value(json_object_get(error, "value"));
+	size_t len = o->err.len < DETAIL_MAX ? o->err.len : DETAIL_MAX;
+
+	if (name)
+		return json_sprintf("%s: %s", name, value ? value : "");
+	if (len > 0)
+		return json_text(o->err.data + (o->err.len - len), len);
+	return json_sprintf("the program ended with %d", o->exit_code);
+}
+
+static void answer_failure(struct call *call, const struct outcome *o, const struct report *report)
+{
+	bool bad = is_bad_code(o, report->error), late = o->status == EXEC_TIMEOUT;
+	json_t *j = json_object(), *detail = view(call, o, report);
+
+	json_set(detail, "error_code",
+	         json_string(late  ? "Sandbox.ExecTimeout"
+	                     : bad ? "Sandbox.InvalidParameter"
+	                           : "Sandbox.ExecException"));
+	json_set(detail, "description",
+	         json_string(late  ? "The handler took longer than it may."
+	                     : bad ? "The code has no handler that can be called."
+	                           : "The handler failed."));
+	json_set(detail, "error_detail",
+	         late ? json_sprintf("no answer within %g seconds",
+	                             (double)call->timeout_us / USEC_PER_SEC)
+	              : detail_of(o, report->error));
+	json_set(detail, "solution",
+	         json_string(late ? "Give more time by __timeout in the event, or do less."
+	                          : "Correct the code; error_detail and stderr tell where."));
+	json_set(detail, "request_id", json_string(http_request_id(call->req)));
+	json_set(j, "detail", detail);
+	reply_json(call->req, bad ? HTTP_BAD : HTTP_FAILURE, j);
+}
+
+static void on_end(void *ctx, const struct outcome *outcome)
+{
+	cleanup_free struct call *call = ctx;
+	cleanup_report struct report report = {0};
+
+	reply_read_report(outcome, &report);
+	if (outcome->status == EXEC_SUCCESS)
+		reply_json(call->req, HTTP_OK, view(call, outcome, &report));
+	else
+		answer_failure(call, outcome, &report);
+}
+
+static void on_error(void *ctx, const struct error *err)
+{
+	cleanup_free struct call *call = ctx;
+
+	reply_error(call->req, err);
+}
+
+static void on_gone(void *ctx)
+{
+	struct call *call = ctx;
+
+	exec_cancel(call->exec);
+	free(call);
+}
+
+void se_v2_execute_code(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
+	cleanup_decoded_exec struct decoded_exec decoded = {0};
+	cleanup_free struct call *call = NEW(struct call);
+	const struct exec_events events = {.ctx = call, .on_end = on_end, .on_error = on_error};
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	if (decode(body, len, &limits, &decoded, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	call->req = req;
+	call->timeout_us = decoded.request.timeout_us;
+	decoded.request.tenant = args->principal->tenant;
+	decoded.request.key_id = args->principal->key_id;
+	decoded.request.request_id = xstrdup(http_request_id(req));
+	if (exec_start(r->execs, &decoded.request, &events, &call->exec, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	http_drop_body(req);
+	http_set_gone(req, on_gone, call);
+	(void)TAKE_PTR(call); /* the callbacks' */
+}

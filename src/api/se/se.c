@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/se/se.h"
+
+#include "api/json/json.h"
+#include "api/op/filecall.h"
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/identity/scope.h"
+#include "core/observe/audit.h"
+#include "core/request/workpath.h"
+#include "core/session/session.h"
+#include <string.h>
+
+#define OWN_AGENT  "workspace-se"
+#define MIB        (1024ULL * 1024)
+#define SIZE       (100 * MIB)
+#define MEMORY     (512 * MIB)
+#define HOUR_US    (3600 * USEC_PER_SEC)
+#define IDLE_US    (24 * HOUR_US)
+#define LIFE_US    (7 * 24 * HOUR_US)
+#define HTTP_ERROR 500
+
+bool se_is_path(const char *path)
+{
+	return str_has_prefix(path, SE_PREFIX);
+}
+
+/* What the second version calls some of the core's errors. The misspelling is the real name. */
+static const struct {
+	enum error_code code;
+	const char *text;
+	int status;
+} v2_codes[] = {
+	{ERR_INVALID, "Sandbox.InvalidParameter", 400},
+	{ERR_BAD_JSON, "Sandbox.InvalidParameter", 400},
+	{ERR_TOO_LARGE, "Sandbox.InvalidParameter", 413},
+	{ERR_BUSY, "Sandbox.TooManyRequestsExection", 503},
+	{ERR_UNAVAILABLE, "Sandbox.NotInitialized", 503},
+	{ERR_SYSTEM, "Sandbox.InternalError", 500},
+	{ERR_BOX_FAILED, "Sandbox.InternalError", 500},
+	{ERR_AGENT_LOST, "Sandbox.InternalError", 500},
+};
+
+json_t *se_error_object(const struct error *err, const char *request_id, const char *path,
+                        int *status)
+{
+	json_t *j = json_object(), *detail = reply_error_object(err, request_id);
+
+	if (err->code == ERR_BUSY)
+		*status = 503;
+	for (size_t i = 0; str_has_prefix(path, SE_V2) && i < ARRAY_SIZE(v2_codes); i++)
+		if (v2_codes[i].code == err->code) {
+			json_set(detail, "error_code", json_string(v2_codes[i].text));
+			*status = v2_codes[i].status;
+		}
+	json_set(detail, "type",
+	         json_string(reply_is_internal(err) ? "UnexpectedError" : "SandboxError"));
+	json_set(j, "detail", detail);
+	return j;
+}
+
+json_t *se_envelope(json_t *body, json_t *result)
+{
+	json_set(body, "result", result ? result : json_copy(body));
+	return body;
+}
+
+void se_reply(struct http_request *req, json_t *body, json_t *result)
+{
+	reply_json(req, SE_OK, se_envelope(body, result));
+}
+
+json_t *se_body(struct http_request *req)
+{
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+	json_t *object = len > 0 ? json_read_object(body, len, &err) : json_object();
+
+	if (!object)
+		reply_error(req, &err);
+	return object;
+}
+
+static bool is_over(const struct session *session)
+{
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	return info.state == SESSION_TERMINATED || info.state == SESSION_FAILED;
+}
+
+bool se_is_own(const struct session *session)
+{
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	return info.agent_id && str_equal(info.agent_id, OWN_AGENT);
+}
+
+struct session *se_session_known(struct router *r, const struct route_args *args)
+{
+	struct session *session =
+		args->id[0] ? session_find(r->parts.sessions, args->principal->tenant, args->id)
+			    : NULL;
+
+	return session && !is_over(session) ? session : NULL;
+}
+
+struct session *se_session_make(struct router *r, const struct route_args *args, uint64_t size,
+                                const char *request_id, struct error *err)
+{
+	struct session_request request = {
+		.tenant = args->principal->tenant,
+		.key_id = args->principal->key_id,
+		.request_id = request_id,
+		.id = (char *)(uintptr_t)args->id,
+		.agent_id = (char *)OWN_AGENT,
+		.mode = SESSION_PERSISTENT,
+		.idle_timeout_us = IDLE_US,
+		.lifetime_us = LIFE_US,
+		.disk_bytes = size ? size : SIZE,
+	};
+	struct session *old, *session = NULL;
+	bool reused;
+
+	if (!args->id[0]) {
+		(void)error_field(err, "session_id", "must be 1 to %d of A-Z a-z 0-9 _ -",
+		                  SESSION_ID_MAX);
+		return NULL;
+	}
+	/* Files are memory, and at most half of it: so there has to be twice as much. */
+	if (2 * request.disk_bytes > MEMORY)
+		request.memory_bytes = 2 * request.disk_bytes;
+	/* A name is free again when its session has ended. */
+	old = session_find(r->parts.sessions, args->principal->tenant, args->id);
+	if (old && is_over(old))
+		session_delete(old);
+	if (session_create(r->parts.sessions, &request, &session, &reused, err) < 0)
+		return NULL;
+	return session;
+}
+
+/* By any route, looking included: it is what POST /session does, and asks for the same. */
+static bool may_make(const struct router *r, const struct route_args *args, struct error *err)
+{
+	if (!scope_allows(args->principal->scopes, SCOPE_SESSIONS)) {
+		(void)error_set(err, ERR_NO_SCOPE, 0,
+		                "no session has this id, and to make one needs scope sessions");
+		return false;
+	}
+	return audit_check(r->parts.audit, err) == 0;
+}
+
+struct session *se_session(struct router *r, struct http_request *req,
+                           const struct route_args *args)
+{
+	struct session *session = se_session_known(r, args);
+	struct error err = {0};
+
+	if (!session && may_make(r, args, &err))
+		session = se_session_make(r, args, 0, http_request_id(req), &err);
+	if (!session)
+		reply_error(req, &err);
+	return session;
+}
+
+int se_path(struct http_request *req, const char *path, const char *field, char *ret_path)
+{
+	struct error err = {0};
+
+	if (workpath_clean(path, WORKPATH_STRIP, field, ret_path, &err) == 0)
+		return 0;
+	reply_error(req, &err);
+	return -1;
+}
+
+static bool is_hidden(const char *path)
+{
+	return str_equal(path, "stdout.log") || str_equal(path, "stderr.log");
+}
+
+json_t *se_view_files(const struct file_item *items, size_t count)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < count; i++) {
+		const struct file_item *item = &items[i];
+		json_t *name = json_text(item->path, strlen(item->path));
+		json_t *j;
+		char at[40];
+
+		if (is_hidden(item->path)) {
+			json_decref(name);
+			continue;
+		}
+		clock_format_utc(item->mtime_ns / 1000000, at, sizeof(at));
+		j = json_object();
+		json_set(j, "name", json_incref(name));
+		json_set(j, "filename", name);
+		json_set(j, "size", json_integer((json_int_t)item->size));
+		json_set(j, "type",
+		         json_string(item->type == BOX_FILE_DIRECTORY ? "directory" : "file"));
+		json_set(j, "modified_at", json_string(at));
+		(void)!json_array_append_new(list, j);
+	}
+	return list;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/se/se.h"
+
+#include "api/json/json.h"
+#include "api/kept.h"
+#include "api/op/filecall.h"
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "core/session/session.h"
+#include "core/session/session_files.h"
+#include <string.h>
+
+#define MOUNT_POINT "/workspace"
+#define EFAST_MAX   100
+
+void se_healthy(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	json_t *j = json_object();
+
+	(void)r;
+	(void)args;
+	json_set(j, "status", json_string("success"));
+	se_reply(req, j, json_string("ok"));
+}
+
+/* "100M", or a number of bytes. */
+static int read_size(const json_t *body, uint64_t *ret_size, struct error *err)
+{
+	const json_t *value = json_object_get(body, "size");
+
+	if (!value || json_is_null(value))
+		return 0;
+	if (json_is_string(value) ? parse_size(json_string_value(value), ret_size) < 0
+	                          : !json_is_integer(value) || json_integer_value(value) <= 0)
+		return error_field(err, "size", "must be a size like \"100M\"");
+	if (json_is_integer(value))
+		*ret_size = (uint64_t)json_integer_value(value);
+	return *ret_size > 0 && *ret_size < UINT64_MAX / 4
+	               ? 0
+	               : error_field(err, "size", "must be a size like \"100M\"");
+}
+
+void se_session_create(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_json json_t *body = se_body(req);
+	struct session *session = NULL;
+	struct error err = {0};
+	uint64_t size = 0;
+	json_t *j;
+
+	if (!body)
+		return;
+	if (se_session_known(r, args))
+		(void)error_field(&err, "session_id", "Session already exists: %s", args->id);
+	else if (read_size(body, &size, &err) == 0)
+		session = se_session_make(r, args, size, http_request_id(req), &err);
+	if (!session) {
+		reply_error(req, &err);
+		return;
+	}
+	j = json_object();
+	json_set(j, "session_id", json_string(args->id));
+	kept_session_made(req, session, SE_OK, se_envelope(j, json_string(args->id)),
+	                  r->parts.sessions);
+}
+
+static struct session *find(struct router *r, struct http_request *req,
+                            const struct route_args *args)
+{
+	struct session *session = se_session_known(r, args);
+	struct error err = {0};
+
+	if (!session) {
+		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "no session has this id");
+		reply_error(req, &err);
+	}
+	return session;
+}
+
+void se_session_delete(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct session *session = find(r, req, args);
+	json_t *j;
+
+	if (!session)
+		return;
+	j = json_object();
+	json_set(j, "status", json_string("success"));
+	kept_session_deleted(req, session, se_envelope(j, NULL));
+}
+
+static json_t *created_at(const struct session *session)
+{
+	struct session_info info = {0};
+	char text[40];
+
+	session_info(session, &info);
+	clock_format_utc(info.created_ms, text, sizeof(text));
+	return json_string(text);
+}
+
+static void answer_status(void *ctx, struct http_request *req, const struct file_result *result)
+{
+	json_t *j = json_incref(ctx);
+
+	if (result->failure) {
+		json_decref(j);
+		reply_error(req, result->failure);
+		return;
+	}
+	json_set(j, "files", se_view_files(result->items, result->count));
+	se_reply(req, j, NULL);
+}
+
+static void release(void *ctx)
+{
+	json_decref(ctx);
+}
+
+void se_status(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct session *session = find(r, req, args);
+	json_t *j;
+
+	if (!session)
+		return;
+	j = json_object();
+	json_set(j, "id", json_string(args->id));
+	json_set(j, "session_id", json_string(args->id));
+	json_set(j, "exists", json_true());
+	json_set(j, "created_at", created_at(session));
+	json_set(j, "mount_point", json_string(MOUNT_POINT));
+	json_set(j, "is_mounted", json_true());
+	file_call(req, session,
+	          &(struct file_call){
+			  .request = {.op = BOX_FILE_LIST, .path = "", .limit = FILES_LIST_MAX},
+			  .on_over = answer_status,
+			  .free = release,
+			  .ctx = j});
+}
+
+void se_workspaces(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	json_t *j = json_object(), *all = json_object();
+	struct session *session = session_at(r->parts.sessions, args->principal->tenant, 0);
+
+	for (; session; session = session_older(session)) {
+		struct session_info info = {0};
+		json_t *item;
+
+		session_info(session, &info);
+		if (!se_is_own(session) || info.ended_ms)
+			continue;
+		item = json_object();
+		json_set(item, "mount_point", json_string(MOUNT_POINT));
+		json_set(item, "created_at", created_at(session));
+		json_set(all, info.id, item);
+	}
+	json_set(j, "workspaces", all);
+	se_reply(req, j, NULL);
+}
+
+static bool is_busy(const struct session_info *info)
+{
+	return info->state == SESSION_RUNNING || info->queued > 0;
+}
+
+/* Many that are deleted, and one answer. */
+struct cleanup {
+	struct http_request *req; /* NULL: the client left */
+	json_t *skipped, *failed; /* owned */
+	json_int_t total, success;
+	size_t waiting;
+};
+
+struct cleanup_one {
+	struct cleanup *all;
+	char id[SESSION_ID_MAX + 1];
+};
+
+static void on_cleanup_gone(void *ctx)
+{
+	struct cleanup *c = ctx;
+
+	c->req = NULL;
+}
+
+static void finish_cleanup(struct cleanup *c)
+{
+	json_t *j = json_object();
+
+	if (--c->waiting > 0) {
+		json_decref(j);
+		return;
+	}
+	json_set(j, "total", json_integer(c->total));
+	json_set(j, "success", json_integer(c->success));
+	json_set(j, "failed", c->failed);
+	json_set(j, "skipped", c->skipped);
+	if (c->req) {
+		http_set_gone(c->req, NULL, NULL);
+		se_reply(c->req, j, NULL);
+	} else {
+		json_decref(j);
+	}
+	free(c);
+}
+
+static void on_cleaned(void *ctx, const struct error *err)
+{
+	cleanup_free struct cleanup_one *one = ctx;
+
+	if (err)
+		(void)!json_array_append_new(one->all->failed, json_string(one->id));
+	else
+		one->all->success++;
+	finish_cleanup(one->all);
+}
+
+static void clean_one(struct cleanup *c, struct session *session, const char *id)
+{
+	struct cleanup_one *one = NEW(struct cleanup_one);
+	struct error err = {0};
+	int r;
+
+	one->all = c;
+	(void)!str_copy(one->id, sizeof(one->id), id); /* a session's is not longer */
+	c->waiting++;
+	r = session_delete_kept(session, on_cleaned, one, &err);
+	if (r != 0)
+		on_cleaned(one, r < 0 ? &err : NULL);
+}
+
+void se_cleanup_all(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_json json_t *body = se_body(req);
+	bool force = json_is_true(json_object_get(body, "force"));
+	struct session *next, *session;
+	struct cleanup *c;
+
+	if (!body)
+		return;
+	c = NEW(struct cleanup);
+	*c = (struct cleanup){
+		.req = req, .skipped = json_array(), .failed = json_array(), .waiting = 1};
+	http_set_gone(req, on_cleanup_gone, c);
+	for (session = session_at(r->parts.sessions, args->principal->tenant, 0); session;
+	     session = next) {
+		struct session_info info = {0};
+
+		next = session_older(session);
+		session_info(session, &info);
+		if (!se_is_own(session) || info.ended_ms)
+			continue;
+		c->total++;
+		if (is_busy(&info) && !force)
+			(void)!json_array_append_new(c->skipped, json_string(info.id));
+		else
+			clean_one(c, session, info.id);
+	}
+	finish_cleanup(c);
+}
+
+/* The document store is a service of somebody else's, and the daemon asks nobody. */
+static json_t *refuse_document(const json_t *params)
+{
+	json_t *j = json_object(), *docid = json_object_get(params, "docid");
+
+	json_set(j, "docid", docid ? json_incref(docid) : json_null());
+	json_set(j, "success", json_false());
+	json_set(j, "status", json_string("failed"));
+	json_set(j, "error",
+	         json_string("this server reaches no document store: upload the file instead"));
+	return j;
+}
+
+void se_download_from_efast(struct router *r, struct http_request *req,
+                            const struct route_args *args)
+{
+	cleanup_json json_t *body = se_body(req);
+	json_t *params = json_object_get(body, "file_params"), *path, *j, *results;
+	json_int_t count = (json_int_t)json_array_size(params);
+	struct error err = {0};
+
+	if (!body)
+		return;
+	if (!json_is_array(params) || count == 0 || count > EFAST_MAX) {
+		(void)error_field(&err, "file_params", "must be a list of 1 to %d documents",
+		                  EFAST_MAX);
+		reply_error(req, &err);
+		return;
+	}
+	if (!se_session(r, req, args))
+		return;
+	results = json_array();
+	for (size_t i = 0; i < (size_t)count; i++)
+		(void)!json_array_append_new(results, refuse_document(json_array_get(params, i)));
+	path = json_object_get(body, "save_path");
+	j = json_object();
+	json_set(j, "message", json_string("0 files were downloaded"));
+	json_set(j, "success_count", json_integer(0));
+	json_set(j, "failed_count", json_integer(count));
+	json_set(j, "total_count", json_integer(count));
+	json_set(j, "results", results);
+	json_set(j, "save_path", path ? json_incref(path) : json_string(""));
+	se_reply(req, j, NULL);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/se/se.h"
+
+#include "api/json/json.h"
+#include "api/op/filecall.h"
+#include "api/op/upload.h"
+#include "api/reply.h"
+#include <string.h>
+
+/* By the name of the query, or else by that of the form: known before the file's first byte. */
+static int settle(const struct upload_said *said, char ret_path[WORKPATH_MAX + 1],
+                  struct error *err)
+{
+	const char *name = said->place[0] ? said->place : said->filename;
+
+	if (workpath_clean(name, WORKPATH_STRIP, "filename", ret_path, err) < 0)
+		return -1;
+	return ret_path[0] ? 0 : error_field(err, "filename", "is missing");
+}
+
+static void answer(struct http_request *req, const char *session_id, const char *path,
+                   const struct file_item *item)
+{
+	json_t *j = json_object();
+
+	(void)session_id;
+	json_set(j, "filename", json_text(path, strlen(path)));
+	json_set(j, "name", json_text(path, strlen(path)));
+	json_set(j, "size", json_integer((json_int_t)item->size));
+	se_reply(req, j, NULL);
+}
+
+static const struct upload_dialect dialect = {
+	.query = "filename",
+	.settle = settle,
+	.answer = answer,
+};
+
+/* The header is there, the body comes. */
+void se_upload(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+	struct upload *u = upload_new(r, req, args->principal->tenant, &dialect, &err);
+	const struct session *session;
+
+	if (!u) {
+		reply_error(req, &err);
+		return;
+	}
+	session = se_session(r, req, args);
+	if (session)
+		upload_begin(u, session);
+	else
+		upload_free(u); /* answered */
+}

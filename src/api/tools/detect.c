@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/tools/detect.h"
+
+#include "base/attr.h"
+#include "base/str.h"
+#include <string.h>
+
+#define LOOK_BYTES 16384 /* what comes later decides nothing */
+
+/* In the order of enum language. */
+static const char *const names[] = {"python", "javascript", "typescript", "go",     "rust",
+                                    "java",   "c",          "cpp",        "csharp", "shell"};
+enum language {
+	PYTHON,
+	JAVASCRIPT,
+	TYPESCRIPT,
+	GO,
+	RUST,
+	JAVA,
+	C,
+	CPP,
+	CSHARP,
+	SHELL,
+	LANGUAGE_COUNT
+};
+static_assert(ARRAY_SIZE(names) == LANGUAGE_COUNT, "every language has its name");
+
+/* Words in the line that names an interpreter; the first that is found counts. */
+static const struct {
+	const char *word;
+	enum language language;
+} interpreters[] = {
+	{"python", PYTHON},   {"ts-node", TYPESCRIPT}, {"node", JAVASCRIPT},
+	{"deno", TYPESCRIPT}, {"sh", SHELL},
+};
+
+/* What begins a line (after blanks), or stands anywhere in it. */
+static const struct {
+	const char *text;
+	enum language language;
+	unsigned weight;
+	bool anywhere;
+} signs[] = {
+	{"import ", PYTHON, 1, false},
+	{"from ", PYTHON, 2, false},
+	{"def ", PYTHON, 4, false},
+	{"class ", PYTHON, 1, false},
+	{"print(", PYTHON, 3, true},
+	{"elif ", PYTHON, 4, false},
+	{"assert ", PYTHON, 3, false},
+	{"except", PYTHON, 3, false},
+	{"__name__", PYTHON, 6, true},
+	{"self.", PYTHON, 2, true},
+	{"async def ", PYTHON, 6, false},
+	{"with open(", PYTHON, 4, false},
+	{"try:", PYTHON, 4, false},
+	{"lambda ", PYTHON, 2, true},
+	{" = ", PYTHON, 1, true}, /* no shell has blanks there */
+	{"console.log(", JAVASCRIPT, 6, true},
+	{"const ", JAVASCRIPT, 2, false},
+	{"let ", JAVASCRIPT, 2, false},
+	{"var ", JAVASCRIPT, 1, false},
+	{"function ", JAVASCRIPT, 2, false},
+	{"require(", JAVASCRIPT, 4, true},
+	{"=> {", JAVASCRIPT, 3, true},
+	{"document.", JAVASCRIPT, 2, true},
+	{"interface ", TYPESCRIPT, 4, false},
+	{": string", TYPESCRIPT, 6, true},
+	{": number", TYPESCRIPT, 6, true},
+	{": boolean", TYPESCRIPT, 6, true},
+	{"package main", GO, 9, false},
+	{"func ", GO, 4, false},
+	{"fmt.Print", GO, 6, true},
+	{":= ", GO, 3, true},
+	{"fn main()", RUST, 9, false},
+	{"println!(", RUST, 6, true},
+	{"let mut ", RUST, 6, false},
+	{"use std::", RUST, 6, false},
+	{"impl ", RUST, 3, false},
+	{"public class ", JAVA, 6, false},
+	{"public static void", JAVA, 6, true},
+	{"System.out.print", JAVA, 9, true},
+	{"import java.", JAVA, 9, false},
+	{"#include <stdio.h>", C, 6, false},
+	{"#include <stdlib.h>", C, 4, false},
+	{"#include <string.h>", C, 3, false},
+	{"int main(", C, 3, false},
+	{"printf(", C, 2, false},
+	{"#include <iostream>", CPP, 9, false},
+	{"#include <vector>", CPP, 9, false},
+	{"std::", CPP, 5, true},
+	{"using namespace ", CPP, 6, false},
+	{"using System", CSHARP, 9, false},
+	{"Console.Write", CSHARP, 9, true},
+	{"namespace ", CSHARP, 2, false},
+	{"echo ", SHELL, 4, false},
+	{"ls", SHELL, 1, false},
+	{"cd ", SHELL, 3, false},
+	{"export ", SHELL, 2, false},
+	{"if [", SHELL, 5, false},
+	{"then", SHELL, 3, false},
+	{"fi", SHELL, 3, false},
+	{"; do", SHELL, 4, true},
+	{"done", SHELL, 3, false},
+	{"esac", SHELL, 6, false},
+	{"set -", SHELL, 5, false},
+	{"grep ", SHELL, 3, true},
+	{" | ", SHELL, 1, true},
+	{"$(", SHELL, 2, true},
+	{"cat ", SHELL, 3, false},
+};
+
+struct line {
+	const char *text;
+	size_t len;
+};
+
+static bool has(const struct line *line, const char *word, bool anywhere)
+{
+	size_t len = strlen(word);
+
+	if (anywhere)
+		return memmem(line->text, line->len, word, len);
+	return line->len >= len && memcmp(line->text, word, len) == 0;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_word(char c)
+{
+	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_quote(char c)
+{
+	return c == '"' || c == '\'';
+}
+
+/* A number, and not the name of a command that begins with one. */
+static bool begins_number(const struct line *line)
+{
+	size_t digits = 0;
+
+	while (digits < line->len && is_digit(line->text[digits]))
+		digits++;
+	return digits > 0 && (digits == line->len || !is_word(line->text[digits]));
+}
+
+/* Return: '\0' beyond the end. */
+static char char_at(const struct line *line, size_t at)
+{
+	if (at >= line->len)
+		return '\0';
+	return line->text[at];
+}
+
+/* "6 * 7", "'a'.upper()", "[1, 2]", "(1 + 2)": no command begins like that. */
+static bool begins_value(const struct line *line)
+{
+	char first = char_at(line, 0), second = char_at(line, 1);
+
+	if (first == '[')
+		return is_word(second) || is_quote(second);
+	if (first == '(')
+		return is_digit(second) || is_quote(second);
+	return is_quote(first) || begins_number(line);
+}
+
+/* "len(x)", "math.sqrt(2)", but neither "name() {" nor "puts(x);". */
+static bool is_call(const struct line *line)
+{
+	char last = char_at(line, line->len - 1); /* none of an empty one: beyond the end */
+	size_t at = 0;
+
+	while (at < line->len && (is_word(line->text[at]) || line->text[at] == '.'))
+		at++;
+	return at > 0 && at < line->len && line->text[at] == '(' && last != '{' && last != ';';
+}
+
+/* "while x:", and with what is done in the same line. Of shells the latter has "; do". */
+static bool begins_block(const struct line *line)
+{
+	static const char *const words[] = {"while ", "for ", "if ", "with "};
+
+	if (line->len > 1 && line->text[line->len - 1] == ':')
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (has(line, words[i], false) && has(line, ": ", true))
+			return true;
+	return false;
+}
+
+static void judge(const struct line *line, unsigned scores[LANGUAGE_COUNT])
+{
+	for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
+		if (has(line, signs[i].text, signs[i].anywhere))
+			scores[signs[i].language] += signs[i].weight;
+	/* What is of no command's form, and not of the others', is short Python. */
+	if (begins_value(line) || is_call(line) || begins_block(line))
+		scores[PYTHON] += 1;
+}
+
+static bool next_line(const char **at, const char *end, struct line *ret_line)
+{
+	const char *text = *at, *stop;
+
+	if (text >= end)
+		return false;
+	stop = memchr(text, '\n', (size_t)(end - text));
+	if (!stop)
+		stop = end;
+	*at = stop + 1;
+	while (text < stop && (*text == ' ' || *text == '\t'))
+		text++;
+	*ret_line = (struct line){text, (size_t)(stop - text)};
+	return true;
+}
+
+const char *detect_language(const char *code, size_t len)
+{
+	const char *end = code + (len < LOOK_BYTES ? len : LOOK_BYTES);
+	unsigned scores[LANGUAGE_COUNT] = {0};
+	enum language best = SHELL;
+	const char *at = code;
+	struct line line;
+
+	if (next_line(&at, end, &line) && has(&line, "#!", false))
+		for (size_t i = 0; i < ARRAY_SIZE(interpreters); i++)
+			if (has(&line, interpreters[i].word, true))
+				return names[interpreters[i].language];
+	for (at = code; next_line(&at, end, &line);)
+		judge(&line, scores);
+	/* What TypeScript has JavaScript has too, and a C++ program may look like C. */
+	if (scores[TYPESCRIPT] > 0)
+		scores[TYPESCRIPT] += scores[JAVASCRIPT];
+	if (scores[CPP] > 0)
+		scores[CPP] += scores[C];
+	for (int i = 0; i < LANGUAGE_COUNT; i++)
+		if (scores[i] > scores[best])
+			best = (enum language)i;
+	return names[best];
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/tools/shorten.h"
+
+#include "base/utf8.h"
+#include <errno.h>
+#include <string.h>
+
+/* How much of the room a line's end may cost. */
+#define SLACK 4
+
+static bool is_inside(char byte)
+{
+	return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* Errors are at the end more often than not, but what they are about is at the beginning. */
+static size_t head_end(const char *text, size_t room)
+{
+	size_t end = utf8_cut(text, room);
+	const char *line = end > 0 ? memrchr(text, '\n', end) : NULL;
+
+	return line && (size_t)(line - text) >= end - end / SLACK ? (size_t)(line - text) + 1 : end;
+}
+
+static size_t tail_begin(const char *text, size_t len, size_t room)
+{
+	size_t begin = len - room;
+	const char *line;
+
+	while (begin < len && is_inside(text[begin]))
+		begin++;
+	line = memchr(text + begin, '\n', room / SLACK);
+	return line && line + 1 < text + len ? (size_t)(line - text) + 1 : begin;
+}
+
+int shorten(struct buf *b, const char *text, size_t len, size_t max, const char *where)
+{
+	size_t head, tail;
+
+	if (len <= max)
+		return buf_add(b, text, len);
+	head = head_end(text, max / 2);
+	tail = tail_begin(text, len, max - max / 2);
+	if (buf_add(b, text, head) < 0 ||
+	    buf_addf(b, "%s[... %zu of %zu bytes left out%s%s ...]\n",
+	             head > 0 && text[head - 1] != '\n' ? "\n" : "", tail - head, len,
+	             where ? "; all of it: " : "", where ? where : "") < 0 ||
+	    buf_add(b, text + tail, len - tail) < 0)
+		return -ENOBUFS;
+	return 1;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/tools/tool_internal.h"
+
+#include "api/internal.h"
+#include "api/json/json.h"
+#include "api/json/query.h"
+#include "api/json/view_file.h"
+#include "api/op/collect.h"
+#include "api/op/transfer.h"
+#include "api/tools/sandbox_uri.h"
+#include "api/tools/shorten.h"
+#include "base/alloc.h"
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "core/config/config.h"
+#include "core/session/session.h"
+#include "core/session/session_files.h"
+
+/*
+ * Theory of operation. Files are read and written inside the box, by one operation or, where a copy
+ * of what was there is to be kept, by two. A call remembers its session by id only: between two
+ * operations it may have gone.
+ */
+
+#define FILE_MODE 0644
+#define TEXT_MAX  (1u << 20)
+#define BACKUP    ".bak"
+
+struct file_work {
+	struct tool_call *call;
+	struct collect *collect;
+	char *session_id;
+	char path[WORKPATH_MAX + 1];
+	char *data; /* owned: what is to be written */
+	size_t len;
+	uint32_t mode;
+	char sum[2 * SHA256_LEN + 1]; /* of the data, where it was asked for */
+};
+
+static void work_free(struct file_work *w)
+{
+	free(w->session_id);
+	free(w->data);
+	free(w);
+}
+
+static void cancel(void *state)
+{
+	struct file_work *w = state;
+
+	collect_cancel(w->collect);
+	work_free(w);
+}
+
+static void fail(struct file_work *w, const struct error *err)
+{
+	struct tool_call *call = w->call;
+
+	call->cancel = NULL;
+	work_free(w);
+	tool_refuse(call, err);
+}
+
+/* @w goes on, or is gone. */
+static void begin(struct file_work *w, struct session *session, struct collect_request *request)
+{
+	struct error err = {0};
+
+	request->request.path = w->path;
+	request->ctx = w;
+	w->collect = collect_start(session, request, &err);
+	if (!w->collect) {
+		fail(w, &err);
+		return;
+	}
+	w->call->state = w;
+	w->call->cancel = cancel;
+}
+
+static struct file_work *work_new(struct tool_call *call, struct session *session)
+{
+	struct file_work *w = NEW(struct file_work);
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	w->call = call;
+	w->session_id = xstrdup(info.id);
+	w->mode = FILE_MODE;
+	return w;
+}
+
+/* NULL: the call was refused. */
+static struct file_work *open_work(struct tool_call *call, struct session *session)
+{
+	struct file_work *w = work_new(call, session);
+	struct error err = {0};
+
+	if (tool_clean_path(tool_text(call, "path"), "path", w->path, &err) == 0)
+		return w;
+	fail(w, &err);
+	return NULL;
+}
+
+static char *absolute(const char *path)
+{
+	return xasprintf("/workspace%s%s", path[0] ? "/" : "", path);
+}
+
+/* Writing. */
+
+static void on_written(void *ctx, const struct file_result *result)
+{
+	struct file_work *w = ctx;
+	struct tool_call *call = w->call;
+	cleanup_free char *path = absolute(w->path), *text = NULL;
+	json_t *j;
+
+	if (result->failure) {
+		fail(w, result->failure);
+		return;
+	}
+	j = json_object();
+	json_set(j, "path", json_text(path, strlen(path)));
+	json_set(j, "size", json_integer((json_int_t)w->len));
+	json_set(j, "encoding", json_string(tool_text(call, "encoding")));
+	json_set(j, "checksum", w->sum[0] ? json_string(w->sum) : json_null());
+	text = xasprintf("Wrote %zu bytes to %s.", w->len, path);
+	call->cancel = NULL;
+	work_free(w);
+	tool_finish(call, text, j, NULL, false);
+}
+
+static void write_now(struct file_work *w, struct session *session)
+{
+	begin(w, session,
+	      &(struct collect_request){
+		      .request = {.op = BOX_FILE_WRITE,
+	                          .length = UINT64_MAX,
+	                          .mode = w->mode,
+	                          .parents = true},
+		      .data = w->data,
+		      .len = w->len,
+		      .on_over = on_written,
+	      });
+}
+
+/* What was there has another name now, or is known not to be there: the second step. */
+static void on_prepared(void *ctx, const struct file_result *result)
+{
+	struct file_work *w = ctx;
+	struct tool_call *call = w->call;
+	struct session *session;
+	struct error err = {0};
+	bool found = !result->failure;
+
+	if (result->failure && result->failure->code != ERR_FILE_NOT_FOUND) {
+		fail(w, result->failure);
+		return;
+	}
+	session = session_find(call->router->parts.sessions, call->tenant, w->session_id);
+	if (!session)
+		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "the sandbox has ended");
+	else if (found && !tool_flag(call, "create_backup"))
+		(void)error_set(&err, ERR_CONFLICT, 0,
+		                "the file is there already, and force_overwrite is false");
+	if (error_is_set(&err))
+		fail(w, &err);
+	else
+		write_now(w, session);
+}
+
+static int take_content(struct file_work *w, struct error *err)
+{
+	const json_t *content = tool_value(w->call, "content");
+	const char *text = json_string_value(content);
+	size_t len = json_string_length(content);
+
+	if (str_equal(tool_text(w->call, "encoding"), "base64")) {
+		w->data = base64_decode(text, len, &w->len);
+		return w->data ? 0 : error_field(err, "content", "is not base64");
+	}
+	w->data = xmemdup0(text, len);
+	w->len = len;
+	return 0;
+}
+
+static int take_mode(struct file_work *w, struct error *err)
+{
+	const char *mode = tool_text(w->call, "mode");
+
+	if (mode && query_mode(mode, &w->mode) < 0)
+		return error_field(err, "mode", "must be octal permissions, as 0644");
+	return 0;
+}
+
+/* A text is what the content must have; true asks for it to be told. */
+static int check_sum(struct file_work *w, struct error *err)
+{
+	const json_t *asked = tool_value(w->call, "validate_checksum");
+	const char *wanted = json_string_value(asked);
+	uint8_t digest[SHA256_LEN];
+	struct sha256 h;
+
+	if (!wanted && !json_is_true(asked))
+		return 0;
+	sha256_init(&h);
+	sha256_add(&h, w->data, w->len);
+	sha256_end(&h, digest);
+	for (size_t i = 0; i < SHA256_LEN; i++)
+		(void)snprintf(w->sum + 2 * i, 3, "%02x", digest[i]);
+	if (!wanted || str_equal(w->sum, wanted))
+		return 0;
+	return error_field(err, "validate_checksum", "is not the SHA-256 of the content, %s",
+	                   w->sum);
+}
+
+static void prepare(struct file_work *w, struct session *session)
+{
+	cleanup_free char *backup = xasprintf("%s" BACKUP, w->path);
+
+	if (tool_flag(w->call, "create_backup"))
+		begin(w, session,
+		      &(struct collect_request){
+			      .request = {.op = BOX_FILE_MOVE, .to = backup, .replace = true},
+			      .on_over = on_prepared,
+		      });
+	else if (!tool_flag(w->call, "force_overwrite"))
+		begin(w, session,
+		      &(struct collect_request){.request = {.op = BOX_FILE_STAT},
+		                                .on_over = on_prepared});
+	else
+		write_now(w, session);
+}
+
+static void write_file(struct tool_call *call, struct session *session)
+{
+	struct file_work *w = open_work(call, session);
+	struct error err = {0};
+
+	if (!w)
+		return;
+	if (take_content(w, &err) < 0 || take_mode(w, &err) < 0 || check_sum(w, &err) < 0)
+		fail(w, &err);
+	else
+		prepare(w, session);
+}
+
+void tool_write_file(struct tool_call *call)
+{
+	tool_with_session(call, tool_text(call, "sandbox_id"), write_file);
+}
+
+/* Reading. */
+
+static json_t *image_item(const char *type, const char *encoded)
+{
+	json_t *item = json_object();
+
+	json_set(item, "type", json_string("image"));
+	json_set(item, "data", json_string(encoded));
+	json_set(item, "mimeType", json_string(type));
+	return item;
+}
+
+static bool is_image(const char *type)
+{
+	return str_equal(type, "image/png") || str_equal(type, "image/jpeg") ||
+	       str_equal(type, "image/gif") || str_equal(type, "image/webp");
+}
+
+/* What of a file goes into the text of the result. */
+static char *tell_content(const struct file_work *w, const char *data, size_t len, bool binary)
+{
+	cleanup_buf struct buf b = BUF_INIT(2 * TEXT_MAX);
+	cleanup_free char *uri = sandbox_uri_file(w->session_id, w->path);
+	cleanup_free char *path = absolute(w->path);
+	size_t room = w->call->router->config->mcp_text_bytes, ignored;
+
+	if (binary)
+		(void)!buf_addf(&b, "%s is binary, %zu bytes; its content is in base64.", path,
+		                len);
+	else if (len == 0)
+		(void)!buf_addf(&b, "%s is empty.", path);
+	else
+		(void)!shorten(&b, data, len, room, uri);
+	return buf_take(&b, &ignored);
+}
+
+static int check_text(const char *data, size_t len, struct error *err)
+{
+	if (utf8_is_valid(data, len) && !memchr(data, '\0', len))
+		return 0;
+	return error_field(err, "encoding",
+	                   "utf8 cannot tell this file, which is not text: ask "
+	                   "for base64");
+}
+
+static void on_read(void *ctx, const struct file_result *result)
+{
+	struct file_work *w = ctx;
+	struct tool_call *call = w->call;
+	const char *type = transfer_media_type(w->path);
+	uint64_t size = result->count > 0 ? result->items[0].size : result->len;
+	size_t len = result->len;
+	bool base64 = str_equal(tool_text(call, "encoding"), "base64");
+	bool image = is_image(type);
+	cleanup_free char *path = absolute(w->path), *encoded = NULL, *text = NULL;
+	json_t *j, *content = json_array();
+	struct error err = {0};
+
+	if (!result->failure && len < size && !base64)
+		len = utf8_cut(result->data, len); /* not in the middle of a character */
+	if (result->failure || (!base64 && !image && check_text(result->data, len, &err) < 0)) {
+		json_decref(content);
+		fail(w, result->failure ? result->failure : &err);
+		return;
+	}
+	base64 |= image;
+	encoded = base64 ? base64_encode(result->data, len) : NULL;
+	text = tell_content(w, result->data, len, base64);
+	if (image && len == size)
+		(void)!json_array_append_new(content, image_item(type, encoded));
+	j = json_object();
+	json_set(j, "path", json_text(path, strlen(path)));
+	json_set(j, "size", json_integer((json_int_t)size));
+	json_set(j, "encoding", json_string(base64 ? "base64" : "utf8"));
+	json_set(j, "content", base64 ? json_string(encoded) : json_text(result->data, len));
+	json_set(j, "truncated", json_boolean(len < size));
+	json_set(j, "mime_type", json_stringn(type, strcspn(type, ";")));
+	call->cancel = NULL;
+	work_free(w);
+	tool_finish(call, text, j, content, false);
+}
+
+static void read_file(struct tool_call *call, struct session *session)
+{
+	struct file_work *w = open_work(call, session);
+	size_t max = (size_t)tool_number(call, "max_size");
+
+	if (w)
+		begin(w, session,
+		      &(struct collect_request){
+			      .request = {.op = BOX_FILE_READ, .length = max},
+			      .data_max = max,
+			      .on_over = on_read,
+		      });
+}
+
+void tool_read_file(struct tool_call *call)
+{
+	tool_with_session(call, tool_text(call, "sandbox_id"), read_file);
+}
+
+/* Listing. */
+
+/* Names are bytes of a program's choice: what is no UTF-8 in them is replaced. */
+static json_t *item_path(const struct file_work *w, const struct file_item *item)
+{
+	cleanup_free char *path =
+		xasprintf("/workspace%s%s/%s", w->path[0] ? "/" : "", w->path, item->path);
+
+	return json_text(path, strlen(path));
+}
+
+static json_t *view_item(const struct file_work *w, const struct file_item *item)
+{
+	const char *slash = strrchr(item->path, '/');
+	const char *name = slash ? slash + 1 : item->path;
+	json_t *j = json_object();
+	char mode[8], time[40];
+
+	(void)snprintf(mode, sizeof(mode), "%04o", item->mode & 07777U);
+	clock_format_utc(item->mtime_ns / 1000000, time, sizeof(time));
+	json_set(j, "name", json_text(name, strlen(name)));
+	json_set(j, "path", item_path(w, item));
+	json_set(j, "size", json_integer((json_int_t)item->size));
+	json_set(j, "is_dir", json_boolean(item->type == BOX_FILE_DIRECTORY));
+	json_set(j, "type", json_string(view_file_type(item->type)));
+	json_set(j, "mode", json_string(mode));
+	json_set(j, "modified", json_string(time));
+	return j;
+}
+
+static void on_listed(void *ctx, const struct file_result *result)
+{
+	struct file_work *w = ctx;
+	struct tool_call *call = w->call;
+	cleanup_buf struct buf text = BUF_INIT(TEXT_MAX), brief = BUF_INIT(TEXT_MAX);
+	cleanup_free char *path = absolute(w->path);
+	json_t *j, *list;
+
+	if (result->failure) {
+		fail(w, result->failure);
+		return;
+	}
+	list = json_array();
+	for (size_t i = 0; i < result->count; i++) {
+		const struct file_item *item = &result->items[i];
+
+		(void)!buf_addf(&text, "%s%s %llu\n", item->path,
+		                item->type == BOX_FILE_DIRECTORY ? "/" : "",
+		                (unsigned long long)item->size);
+		(void)!json_array_append_new(list, view_item(w, item));
+	}
+	j = json_object();
+	json_set(j, "path", json_text(path, strlen(path)));
+	json_set(j, "files", list);
+	json_set(j, "total_count", json_integer((json_int_t)result->count));
+	json_set(j, "truncated", json_boolean(result->summary.truncated));
+	(void)!shorten(&brief, text.data ? text.data : "", text.len,
+	               call->router->config->mcp_text_bytes, NULL);
+	call->cancel = NULL;
+	work_free(w);
+	tool_finish(call, brief.len ? brief.data : "There are no files.", j, NULL, false);
+}
+
+static void list_files(struct tool_call *call, struct session *session)
+{
+	struct file_work *w = open_work(call, session);
+
+	if (w)
+		begin(w, session,
+		      &(struct collect_request){
+			      .request = {.op = BOX_FILE_LIST,
+		                          .limit = 1000,
+		                          .recursive = tool_flag(call, "recursive")},
+			      .on_over = on_listed,
+		      });
+}
+
+void tool_list_files(struct tool_call *call)
+{
+	tool_with_session(call, tool_text(call, "sandbox_id"), list_files);
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/tools/tool_run.h"
+
+#include "api/internal.h"
+#include "api/json/json.h"
+#include "api/json/markers.h"
+#include "api/json/report.h"
+#include "api/json/view_artifact.h"
+#include "api/op/outputs.h"
+#include "api/op/transfer.h"
+#include "api/reply.h"
+#include "api/tools/sandbox_uri.h"
+#include "api/tools/shorten.h"
+#include "api/tools/tool_internal.h"
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "core/config/config.h"
+#include "core/run/outcome.h"
+#include <string.h>
+
+/*
+ * Theory of operation. One end of a program, told three times: as text for a model, as the result
+ * object that all dialects have (with the keys that clients of tools read), and as items that a
+ * client shows: figures, and links to files. Text and output in the object are shortened; what was
+ * left out is a resource.
+ */
+
+#define TEXT_MAX  (1u << 20)
+#define LINKS_MAX 20
+#define FRAMES    12 /* lines of a traceback that a model needs */
+
+/* One stream of output. */
+struct stream {
+	char *text; /* owned: as it was told, UTF-8 */
+	size_t len;
+	struct buf brief;
+	bool cut; /* the brief is less */
+};
+
+struct telling {
+	struct run *run;
+	const struct run_end *end;
+	const struct outcome *o;
+	struct report report;
+	struct stream streams[OUTPUT_COUNT];
+};
+
+static const char *const stream_names[] = {[OUTPUT_STDOUT] = "stdout", [OUTPUT_STDERR] = "stderr"};
+static_assert(ARRAY_SIZE(stream_names) == OUTPUT_COUNT, "every stream has its name");
+
+static size_t text_room(const struct telling *t)
+{
+	return t->run->call->router->config->mcp_text_bytes;
+}
+
+static void read_stream(struct telling *t, enum output_stream which)
+{
+	const struct buf *raw = which == OUTPUT_STDOUT ? &t->o->out : &t->o->err;
+	const char *data = raw->data ? raw->data : "";
+	struct stream *s = &t->streams[which];
+	size_t len = raw->len;
+	cleanup_free char *stripped = t->o->handler ? markers_strip(data, len, &len) : NULL;
+	cleanup_free char *uri =
+		xasprintf(SANDBOX_URI_EXECUTION "%s/%s", t->end->execution_id, stream_names[which]);
+
+	s->text = utf8_sanitize(stripped ? stripped : data, len, &s->len);
+	buf_init(&s->brief, TEXT_MAX + text_room(t));
+	s->cut = shorten(&s->brief, s->text, s->len, text_room(t), uri) > 0;
+}
+
+/* What ran without a session is nowhere else. */
+static void keep_whole(const struct telling *t)
+{
+	struct buf streams[OUTPUT_COUNT] = {0};
+
+	if (t->end->session_id ||
+	    (!t->streams[OUTPUT_STDOUT].cut && !t->streams[OUTPUT_STDERR].cut))
+		return;
+	for (size_t i = 0; i < OUTPUT_COUNT; i++)
+		streams[i] = (struct buf){.data = t->streams[i].text, .len = t->streams[i].len};
+	outputs_keep(t->run->call->router->outputs, t->run->call->tenant, t->end->execution_id,
+	             streams);
+}
+
+/* The result object. */
+
+static bool is_image(const char *type)
+{
+	return str_equal(type, "image/png") || str_equal(type, "image/jpeg") ||
+	       str_equal(type, "image/gif") || str_equal(type, "image/webp");
+}
+
+/* Figures are items of their own: twice they would only cost. */
+static json_t *results_without_images(const json_t *results)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < json_array_size(results); i++) {
+		json_t *kept = json_object(), *value;
+		json_t *one = json_array_get(results, i);
+		const char *type;
+
+		json_object_foreach (one, type, value)
+			if (!is_image(type))
+				json_set(kept, type, json_incref(value));
+		(void)!json_array_append_new(list, kept);
+	}
+	return list;
+}
+
+static json_t *error_message(const struct telling *t)
+{
+	const char *name = json_string_value(json_object_get(t->report.error, "name"));
+	const char *value = json_string_value(json_object_get(t->report.error, "value"));
+
+	if (t->o->status == EXEC_SUCCESS)
+		return json_null();
+	if (t->o->status == EXEC_TIMEOUT)
+		return json_sprintf("Execution timed out after %.3g seconds.",
+		                    (double)t->o->duration_us / 1e6);
+	if (name)
+		return json_sprintf("%s: %s", name, value ? value : "");
+	if (exec_limit_name(t->o->limit))
+		return json_sprintf("The limit of %s was met.", exec_limit_name(t->o->limit));
+	return json_sprintf("Exit code %d.", t->o->exit_code);
+}
+
+static json_int_t exit_code(const struct outcome *o)
+{
+	return (o->exited || o->signal) && o->status != EXEC_TIMEOUT ? o->exit_code : -1;
+}
+
+/* Who names no session speaks the words of a sandbox without any. */
+static const char *status_word(const struct telling *t)
+{
+	if (t->end->session_id || t->o->status == EXEC_SUCCESS || t->o->status == EXEC_TIMEOUT)
+		return exec_status_name(t->o->status);
+	return "execution_error";
+}
+
+static void set_output(const struct telling *t, json_t *j)
+{
+	bool cut = t->o->out_truncated || t->o->err_truncated;
+
+	for (size_t i = 0; i < OUTPUT_COUNT; i++) {
+		const struct stream *s = &t->streams[i];
+
+		if (t->run->call->whole) {
+			json_set(j, stream_names[i], json_text(s->text, s->len));
+			continue;
+		}
+		json_set(j, stream_names[i],
+		         json_text(s->brief.data ? s->brief.data : "", s->brief.len));
+		cut |= s->cut;
+	}
+	json_set(j, "stdout_size", json_integer((json_int_t)t->o->stdout_bytes));
+	json_set(j, "stderr_size", json_integer((json_int_t)t->o->stderr_bytes));
+	json_set(j, "output_truncated", json_boolean(cut));
+}
+
+static void set_asked(const struct telling *t, json_t *j)
+{
+	const struct run *run = t->run;
+	const char *command = tool_text(run->call, "command");
+
+	json_set(j, "language", json_string(run->language));
+	json_set(j, "working_dir",
+	         json_sprintf("/workspace%s%s", run->working_dir[0] ? "/" : "", run->working_dir));
+	if (command)
+		json_set(j, "command", json_string(command));
+	json_set(j, "packages_installed", json_incref(run->packages));
+}
+
+static json_t *view(const struct telling *t)
+{
+	json_t *j = reply_result_brief(t->o, &t->report, NULL);
+	double ms = (double)t->o->duration_us / 1e3;
+
+	json_set(j, "execution_id", json_string(t->end->execution_id));
+	json_set(j, "session_id",
+	         t->end->session_id ? json_string(t->end->session_id) : json_null());
+	json_set(j, "status", json_string(status_word(t)));
+	json_set(j, "outcome", json_string(exec_status_name(t->o->status)));
+	json_set(j, "exit_code", json_integer(exit_code(t->o)));
+	set_output(t, j);
+	set_asked(t, j);
+	json_set(j, "results", results_without_images(t->report.results));
+	json_set(j, "return_value", json_incref(t->report.result));
+	json_set(j, "artifacts", view_artifacts(&t->o->artifacts, t->end->session_id));
+	json_set(j, "session_reset", json_boolean(t->end->session_reset));
+	json_set(j, "duration", json_real(ms / 1e3));
+	json_set(j, "execution_time_ms", json_real(ms));
+	json_set(j, "timed_out", json_boolean(t->o->status == EXEC_TIMEOUT));
+	json_set(j, "error_message", error_message(t));
+	return j;
+}
+
+/* The text. */
+
+static void add_stream(const struct telling *t, struct buf *b, enum output_stream which)
+{
+	const struct stream *s = &t->streams[which];
+
+	if (s->brief.len == 0)
+		return;
+	if (which == OUTPUT_STDERR)
+		(void)!buf_addf(b, "[stderr]\n");
+	(void)!buf_add(b, s->brief.data, s->brief.len);
+	if (s->brief.data[s->brief.len - 1] != '\n')
+		(void)!buf_add_str(b, "\n");
+}
+
+static void add_shortened(const struct telling *t, struct buf *b, const char *text)
+{
+	(void)!shorten(b, text, strlen(text), text_room(t) / 4, NULL);
+	(void)!buf_add_str(b, "\n");
+}
+
+/* Values: what the last line of the program was worth, or what a handler returned. */
+static void add_values(const struct telling *t, struct buf *b)
+{
+	bool told = false;
+
+	for (size_t i = 0; i < json_array_size(t->report.results); i++) {
+		const char *text = json_string_value(
+			json_object_get(json_array_get(t->report.results, i), "text/plain"));
+
+		if (text) {
+			(void)!buf_add_str(b, "[result] ");
+			add_shortened(t, b, text);
+			told = true;
+		}
+	}
+	if (!told && !json_is_null(t->report.result)) {
+		cleanup_free char *text = json_dumps(t->report.result, JSON_ENCODE_ANY);
+
+		(void)!buf_add_str(b, "[return value] ");
+		add_shortened(t, b, text ? text : "");
+	}
+}
+
+/* The traceback is on stderr as a rule; an interpreter that stays tells it here only. */
+static void add_exception(const struct telling *t, struct buf *b)
+{
+	const json_t *frames = json_object_get(t->report.error, "traceback");
+	const char *name = json_string_value(json_object_get(t->report.error, "name"));
+	const char *value = json_string_value(json_object_get(t->report.error, "value"));
+	size_t count = json_array_size(frames), i = count > FRAMES ? count - FRAMES : 0;
+
+	if (!name || (*name && strstr(t->streams[OUTPUT_STDERR].text, name)))
+		return;
+	for (; i < count; i++) {
+		const char *line = json_string_value(json_array_get(frames, i));
+
+		(void)!shorten(b, line ? line : "", line ? strlen(line) : 0, text_room(t) / 4,
+		               NULL);
+		if (line && *line && line[strlen(line) - 1] != '\n')
+			(void)!buf_add_str(b, "\n");
+	}
+	(void)!buf_addf(b, "[error] %s: ", name);
+	add_shortened(t, b, value ? value : "");
+}
+
+/* What would be allowed, for each limit that may end a program. */
+static const char *const advice[] = {
+	[EXEC_LIMIT_TIME] = "it ran out of time; ask for a larger timeout, or do less at once",
+	[EXEC_LIMIT_CPU] = "it ran out of processor time",
+	[EXEC_LIMIT_MEMORY] = "it ran out of memory, files included; memory_limit can be larger",
+	[EXEC_LIMIT_PROCESSES] = "it may not have so many processes and threads; use fewer",
+	[EXEC_LIMIT_OUTPUT] = "it printed more than is kept; write long output to a file",
+	[EXEC_LIMIT_DISK] = "/workspace is full; remove files, or ask for a larger disk_limit",
+};
+static_assert(ARRAY_SIZE(advice) == EXEC_LIMIT_COUNT, "every limit has its advice");
+
+static void add_end(const struct telling *t, struct buf *b)
+{
+	const struct outcome *o = t->o;
+
+	if (o->status == EXEC_TIMEOUT)
+		(void)!buf_addf(b,
+		                "[timed out after %.3g s; what it printed until then is above]\n",
+		                (double)o->duration_us / 1e6);
+	else if (o->signal)
+		(void)!buf_addf(b, "[ended by signal %d]\n", o->signal);
+	else if (o->status == EXEC_FAILED)
+		(void)!buf_addf(b, "[exit code %d]\n", o->exit_code);
+	else if (o->status != EXEC_SUCCESS)
+		(void)!buf_addf(b, "[%s]\n", exec_status_name(o->status));
+	if (o->limit != EXEC_LIMIT_NONE && advice[o->limit])
+		(void)!buf_addf(b, "[limit: %s]\n", advice[o->limit]);
+	if (t->end->session_reset)
+		(void)!buf_add_str(b, "[the interpreter was lost with it: variables and imports of "
+		                      "this session are gone, files are not]\n");
+}
+
+static void add_denials(const struct telling *t, struct buf *b)
+{
+	for (unsigned i = 0; i < t->o->denials_count && i < DENIALS_MAX; i++) {
+		const struct denial *d = &t->o->denials[i];
+
+		if (str_equal(d->kind, "syscall"))
+			(void)!buf_addf(b,
+			                "[denied: %.32s, %llu times, by rule %s; no sandbox allows "
+			                "it: work without it]\n",
+			                d->what, (unsigned long long)d->count, d->rule);
+		else
+			(void)!buf_addf(b, "[denied: more %.32s, %llu times, by rule %s]\n",
+			                d->what, (unsigned long long)d->count, d->rule);
+	}
+}
+
+static void add_artifacts(const struct telling *t, struct buf *b)
+{
+	const struct artifacts *a = &t->o->artifacts;
+
+	for (size_t i = 0; i < a->count && i < LINKS_MAX; i++)
+		(void)!buf_addf(b, "[file] %s (%llu bytes)\n", a->list[i].path,
+		                (unsigned long long)a->list[i].size);
+	if (a->count > LINKS_MAX)
+		(void)!buf_addf(b, "[and %zu more files]\n", a->count - LINKS_MAX);
+	if (a->count > 0 && !t->end->session_id)
+		(void)!buf_add_str(b, "[these files went with their box: use a sandbox to keep "
+		                      "some]\n");
+}
+
+static char *tell_text(const struct telling *t)
+{
+	cleanup_buf struct buf b = BUF_INIT(TEXT_MAX + 4 * text_room(t));
+	size_t len;
+
+	add_stream(t, &b, OUTPUT_STDOUT);
+	add_stream(t, &b, OUTPUT_STDERR);
+	add_exception(t, &b);
+	add_values(t, &b);
+	add_end(t, &b);
+	add_denials(t, &b);
+	add_artifacts(t, &b);
+	if (b.len == 0)
+		(void)!buf_add_str(&b, "(no output)\n");
+	return buf_take(&b, &len);
+}
+
+/* Further items. */
+
+static void add_images(const struct telling *t, json_t *content)
+{
+	for (size_t i = 0; i < json_array_size(t->report.results); i++) {
+		json_t *one = json_array_get(t->report.results, i), *value;
+		const char *type;
+
+		json_object_foreach (one, type, value) {
+			json_t *item;
+
+			if (!is_image(type) || !json_is_string(value))
+				continue;
+			item = json_object();
+			json_set(item, "type", json_string("image"));
+			json_set(item, "data", json_incref(value));
+			json_set(item, "mimeType", json_string(type));
+			(void)!json_array_append_new(content, item);
+		}
+	}
+}
+
+static json_t *make_link(char *uri, const char *name, const char *media_type, uint64_t size)
+{
+	json_t *item = json_object();
+
+	json_set(item, "type", json_string("resource_link"));
+	json_set(item, "uri", json_string(uri));
+	json_set(item, "name", json_text(name, strlen(name)));
+	json_set(item, "mimeType", json_stringn(media_type, strcspn(media_type, ";")));
+	json_set(item, "size", json_integer((json_int_t)size));
+	free(uri);
+	return item;
+}
+
+static void add_links(const struct telling *t, json_t *content)
+{
+	const struct artifacts *a = &t->o->artifacts;
+
+	for (size_t i = 0; t->end->session_id && i < a->count && i < LINKS_MAX; i++) {
+		const struct artifact *file = &a->list[i];
+
+		(void)!json_array_append_new(
+			content,
+			make_link(sandbox_uri_file(t->end->session_id, file->path), file->path,
+		                  transfer_media_type(file->path), file->size));
+	}
+	for (size_t i = 0; i < OUTPUT_COUNT; i++)
+		if (t->streams[i].cut)
+			(void)!json_array_append_new(
+				content,
+				make_link(xasprintf(SANDBOX_URI_EXECUTION "%s/%s",
+			                            t->end->execution_id, stream_names[i]),
+			                  stream_names[i], "text/plain", t->streams[i].len));
+}
+
+void run_finish(struct run *run, const struct run_end *end)
+{
+	struct telling t = {.run = run, .end = end, .o = end->outcome};
+	struct tool_call *call = run->call;
+	json_t *content = json_array(), *structured;
+	cleanup_free char *text = NULL;
+
+	reply_read_report(t.o, &t.report);
+	for (int i = 0; i < OUTPUT_COUNT; i++)
+		read_stream(&t, (enum output_stream)i);
+	keep_whole(&t);
+	text = tell_text(&t);
+	structured = view(&t);
+	add_images(&t, content);
+	add_links(&t, content);
+	for (size_t i = 0; i < OUTPUT_COUNT; i++) {
+		free(t.streams[i].text);
+		buf_done(&t.streams[i].brief);
+	}
+	report_done(&t.report);
+	run_free(run);
+	tool_finish(call, text, structured, content, end->outcome->status != EXEC_SUCCESS);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: a call of a tool that runs a program, from its request to its result. */
+
+#include "api/json/text_stream.h"
+#include "api/tools/tool.h"
+#include "core/run/exec.h"
+
+struct exec;
+struct execution;
+struct execution_watch;
+struct outcome;
+
+struct run {
+	struct tool_call *call;
+	/* One of both: without a session, or in one. */
+	struct exec *exec;
+	struct execution *execution;
+	struct execution_watch *watch;
+	struct text_stream text[OUTPUT_COUNT];
+	/* For the result. Owned. */
+	char *language;
+	char *working_dir; /* below the workspace; "": itself */
+	json_t *packages;  /* that were asked for, and are there */
+};
+
+/* How it ended. Borrowed. */
+struct run_end {
+	const struct outcome *outcome;
+	const char *execution_id;
+	const char *session_id; /* NULL: none */
+	bool session_reset;
+};
+
+/** run_free - what it waits for is left alone. */
+void run_free(struct run *run);
+/** run_finish - the end of the call, and of @run. */
+void run_finish(struct run *run, const struct run_end *end);
+
+/* tool_request.c: arguments to what core understands. */
+
+/**
+ * run_request_make - @language: what the arguments do not say; NULL: it is guessed. Done by
+ * exec_request_done. @run gets what its result has to tell.
+ */
+int run_request_make(struct run *run, const char *language, struct exec_request *ret_request,
+                     struct error *err) attr_must_check;

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/tools/tool_internal.h"
+
+#include "api/internal.h"
+#include "api/json/decode_session.h"
+#include "api/json/json.h"
+#include "api/json/notes.h"
+#include "api/json/view.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/str.h"
+#include "core/session/session.h"
+#include "core/template/templates.h"
+
+/*
+ * Theory of operation. What agents call a sandbox is a persistent session: one box whose files and
+ * interpreters stay until it is terminated. Nothing is pulled from a registry: an image names a
+ * template, or one of the families below, whose programs the host's root has.
+ */
+
+#define WORKSPACE "/workspace"
+#define TEXT_MAX  65536
+
+/* Names of images by which agents mean "something with this". */
+static const struct {
+	const char *family;
+	const char *template_id;
+} images[] = {
+	{"ubuntu", TEMPLATE_DEFAULT},
+	{"debian", TEMPLATE_DEFAULT},
+	{"alpine", TEMPLATE_DEFAULT},
+	{"python", TEMPLATE_DEFAULT},
+	{"bash", "shell"},
+	{"busybox", "shell"},
+	{"node", "nodejs-basic"},
+};
+
+const char *tool_sandbox_status(const struct session *session)
+{
+	static const char *const words[] = {
+		[SESSION_CREATING] = "creating",  [SESSION_READY] = "running",
+		[SESSION_RUNNING] = "running",    [SESSION_PAUSED] = "stopped",
+		[SESSION_TERMINATED] = "stopped", [SESSION_FAILED] = "error",
+	};
+	struct session_info info = {0};
+
+	static_assert(ARRAY_SIZE(words) == SESSION_STATE_COUNT, "every state has its word");
+	session_info(session, &info);
+	return words[info.state];
+}
+
+static json_t *config_of(const json_t *whole, const json_t *notes)
+{
+	json_t *j = json_object(), *image = json_object_get(notes, "image");
+
+	json_set(j, "image", json_incref(image ? image : json_object_get(whole, "template_id")));
+	json_set(j, "template_id", json_incref(json_object_get(whole, "template_id")));
+	json_set(j, "workspace_dir", json_string(WORKSPACE));
+	json_set(j, "environment", json_incref(json_object_get(whole, "env_vars")));
+	json_set(j, "resources", json_incref(json_object_get(whole, "resources")));
+	json_set(j, "network_mode", json_incref(json_object_get(whole, "network")));
+	return j;
+}
+
+/* What was written on it; its name is told there too. Return: owned. */
+static json_t *metadata_of(const json_t *notes)
+{
+	json_t *metadata = json_object_get(notes, "metadata"),
+	       *name = json_object_get(notes, "name");
+	json_t *j = metadata ? json_copy(metadata) : json_object();
+
+	if (name && !json_object_get(j, "name"))
+		json_set(j, "name", json_incref(name));
+	return j;
+}
+
+json_t *tool_view_sandbox(const struct session *session)
+{
+	cleanup_json json_t *whole = view_session(session), *notes = NULL;
+	struct session_info info = {0};
+	json_t *j = json_object();
+
+	session_info(session, &info);
+	notes = notes_read(&info);
+	json_set(j, "id", json_string(info.id));
+	json_set(j, "container_id",
+	         info.container_id ? json_string(info.container_id) : json_null());
+	json_set(j, "status", json_string(tool_sandbox_status(session)));
+	json_set(j, "working_dir", json_string(WORKSPACE));
+	json_set(j, "created_at", json_incref(json_object_get(whole, "created_at")));
+	json_set(j, "updated_at", json_incref(json_object_get(whole, "updated_at")));
+	json_set(j, "config", config_of(whole, notes));
+	json_set(j, "metadata", metadata_of(notes));
+	return j;
+}
+
+/* Making one. */
+
+/* "python:3.11-slim" is of the family "python". */
+static bool is_of_family(const char *image, const char *family)
+{
+	size_t len = strlen(family);
+
+	return strncmp(image, family, len) == 0 && (image[len] == '\0' || image[len] == ':');
+}
+
+int tool_find_image(const struct router *r, const char *tenant, const char *image,
+                    const char **ret_template, struct error *err)
+{
+	const struct templates *all = r->parts.templates;
+
+	*ret_template = image;
+	if (!all || templates_find(all, tenant, image))
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(images); i++)
+		if (is_of_family(image, images[i].family)) {
+			*ret_template = images[i].template_id;
+			return 0;
+		}
+	(void)error_field(err, "image",
+	                  "'%.80s' is not a template here, and none is fetched; "
+	                  "python-basic and shell are always there",
+	                  image);
+	err->code = ERR_TEMPLATE_NOT_FOUND;
+	return -1;
+}
+
+/* An argument, and what the control plane calls it. */
+static const struct {
+	const char *argument, *field;
+} names[] = {
+	{"session_id", "id"},       {"environment", "env_vars"}, {"cpu_limit", "cpu"},
+	{"memory_limit", "memory"}, {"disk_limit", "disk"},      {"network_mode", "network"},
+	{"timeout", "timeout"},     {"language", "language"},    {"policy", "policy"},
+};
+
+/* An error is told with the name that the caller knows. */
+static void rename_field(struct error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_equal(err->field, names[i].field)) {
+			(void)!str_copy(err->field, sizeof(err->field), names[i].argument);
+			return;
+		}
+	if (str_equal(err->field, "template_id"))
+		(void)!str_copy(err->field, sizeof(err->field), "image");
+}
+
+/* The arguments as the body of a request for a session. Return: owned. */
+static json_t *make_body(const struct tool_call *call, const char *template_id)
+{
+	json_t *body = json_object();
+
+	json_set(body, "mode", json_string("persistent"));
+	json_set(body, "template_id", json_string(template_id));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		json_t *value = json_object_get(call->arguments, names[i].argument);
+
+		if (value)
+			json_set(body, names[i].field, json_incref(value));
+	}
+	return body;
+}
+
+static int check_workspace(const struct tool_call *call, struct error *err)
+{
+	const char *dir = tool_text(call, "workspace_dir");
+
+	if (!dir || str_equal(dir, WORKSPACE) || str_equal(dir, WORKSPACE "/"))
+		return 0;
+	return error_field(err, "workspace_dir", "is always " WORKSPACE);
+}
+
+static int create(const struct tool_call *call, struct session **ret_session, struct error *err)
+{
+	cleanup_session_request struct session_request request = {0};
+	cleanup_json json_t *body = NULL;
+	const char *template_id;
+	bool reused;
+
+	if (check_workspace(call, err) < 0 ||
+	    tool_find_image(call->router, call->tenant, tool_text(call, "image"), &template_id,
+	                    err) < 0)
+		return -1;
+	body = make_body(call, template_id);
+	request.tenant = call->tenant;
+	request.key_id = call->key_id;
+	request.request_id = call->request_id;
+	if (decode_session_object(body, &request, err) == 0 &&
+	    session_create(call->router->parts.sessions, &request, ret_session, &reused, err) == 0)
+		return 0;
+	rename_field(err);
+	return -1;
+}
+
+void tool_create_sandbox(struct tool_call *call)
+{
+	struct session *session = NULL;
+	struct session_info info = {0};
+	struct error err = {0};
+	cleanup_free char *text = NULL;
+	json_t *structured;
+
+	if (create(call, &session, &err) < 0) {
+		tool_refuse(call, &err);
+		return;
+	}
+	session_info(session, &info);
+	notes_write(session, json_pack("{s:s}", "image", tool_text(call, "image")));
+	structured = tool_view_sandbox(session);
+	json_set(structured, "sandbox_id", json_string(info.id));
+	json_set(structured, "session_id", json_string(info.id));
+	text = xasprintf(
+		"Sandbox %s is there (template %s, network %s). Its files are in " WORKSPACE
+		"; it ends when it is terminated, or after %llu s without use.",
+		info.id, info.template_id, box_network_name(info.network),
+		(unsigned long long)(info.idle_timeout_us / 1000000));
+	tool_finish(call, text, structured, NULL, false);
+}
+
+/* Looking. */
+
+static bool is_over(const struct session *session)
+{
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	return info.state == SESSION_TERMINATED;
+}
+
+struct census {
+	json_t *list;
+	struct buf text;
+	json_int_t total, running, stopped;
+};
+
+static void add_sandbox(struct census *c, const struct session *session)
+{
+	const char *status = tool_sandbox_status(session);
+	json_t *j = tool_view_sandbox(session);
+
+	c->total++;
+	c->running += str_equal(status, "running") || str_equal(status, "creating");
+	c->stopped += str_equal(status, "stopped") || str_equal(status, "error");
+	(void)!buf_addf(&c->text, "%s %s, made %s\n", json_string_value(json_object_get(j, "id")),
+	                status, json_string_value(json_object_get(j, "created_at")));
+	(void)!json_array_append_new(c->list, j);
+}
+
+void tool_list_sandboxes(struct tool_call *call)
+{
+	struct census c = {.list = json_array(), .text = BUF_INIT(TEXT_MAX)};
+	json_t *structured = json_object();
+	const struct session *session = session_at(call->router->parts.sessions, call->tenant, 0);
+
+	for (; session; session = session_older(session))
+		if (!is_over(session))
+			add_sandbox(&c, session);
+	json_set(structured, "sandboxes", c.list);
+	json_set(structured, "total_count", json_integer(c.total));
+	json_set(structured, "running_count", json_integer(c.running));
+	json_set(structured, "stopped_count", json_integer(c.stopped));
+	tool_finish(call, c.total ? c.text.data : "There are no sandboxes.", structured, NULL,
+	            false);
+	buf_done(&c.text);
+}
+
+/* Ending one, and what runs in one. */
+
+static void terminate(struct tool_call *call, struct session *session)
+{
+	const char *id = tool_text(call, "sandbox_id");
+	cleanup_free char *text = xasprintf("Sandbox %s is terminated.", id);
+	json_t *structured = json_object();
+
+	session_terminate(session, "terminated by its owner");
+	json_set(structured, "sandbox_id", json_string(id));
+	json_set(structured, "status", json_string("terminated"));
+	tool_finish(call, text, structured, NULL, false);
+}
+
+void tool_terminate_sandbox(struct tool_call *call)
+{
+	tool_with_session(call, tool_text(call, "sandbox_id"), terminate);
+}
+
+static void interrupt(struct tool_call *call, struct session *session)
+{
+	const char *id = tool_text(call, "sandbox_id");
+	struct error err = {0};
+	json_t *structured;
+
+	if (session_interrupt(session, &err) < 0) {
+		tool_refuse(call, &err);
+		return;
+	}
+	structured = json_object();
+	json_set(structured, "sandbox_id", json_string(id));
+	json_set(structured, "status", json_string("interrupted"));
+	tool_finish(call, "What ran is interrupted, as by Ctrl-C; files and variables stay.",
+	            structured, NULL, false);
+}
+
+void tool_interrupt(struct tool_call *call)
+{
+	tool_with_session(call, tool_text(call, "sandbox_id"), interrupt);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/internal.h"
+
+#include "api/json/decode_session.h"
+#include "api/json/json.h"
+#include "api/json/query.h"
+#include "api/json/view.h"
+#include "api/op/follow.h"
+#include "api/op/listing.h"
+#include "api/reply.h"
+#include "api/ticket.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "core/config/config.h"
+#include "core/run/execution.h"
+#include "core/session/session.h"
+
+#define HTTP_OK            200
+#define HTTP_CREATED       201
+#define HTTP_BAD_REQUEST   400
+#define HTTP_UNPROCESSABLE 422
+
+/* Of execute-sync, as the control plane's clients know it. */
+#define SYNC_WAIT_US (300 * USEC_PER_SEC)
+
+static const struct query_span poll_span = {"poll_interval", USEC_PER_SEC / 10, 10 * USEC_PER_SEC,
+                                            "0.1 to 10"};
+static const struct query_span sync_span = {"sync_timeout", 10 * USEC_PER_SEC, 3600 * USEC_PER_SEC,
+                                            "10 to 3600"};
+
+/* Every state an execution can be found in. */
+static const char *const status_words[] = {
+	"pending", "running", "success", "failed", "timeout", "crashed", "cancelled",
+};
+static_assert(ARRAY_SIZE(status_words) == 2 + EXEC_STATUS_COUNT, "every status has its word");
+
+/* Whether the caller stays until something has happened; else it is told what is certain. */
+static bool is_waited_for(const struct http_request *req, const struct decoded_run *run)
+{
+	return run->wait ||
+	       event_form_choose(http_header(req, "Accept"), run->exec.stream) != EVENT_FORM_NONE;
+}
+
+/* Body to queued execution. */
+static int start(struct router *r, struct http_request *req, const struct route_args *args,
+                 struct decoded_run *run, struct execution **ret_execution, struct error *err)
+{
+	bool wait = run->wait; /* by the route */
+	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
+	struct session *session = find_session(r, args, err);
+	struct exec_request *request = &run->exec.request;
+	struct session_info info = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	if (!session || decode_run(body, len, &limits, run, err) < 0)
+		return -1;
+	session_info(session, &info);
+	request->key_id = args->principal->key_id;
+	request->request_id = xstrdup(http_request_id(req));
+	run->wait |= wait;
+	request->durable = !is_waited_for(req, run);
+	if (!request->language)
+		request->language = xstrdup(info.language);
+	if (session_execute(session, request, ret_execution, err) < 0)
+		return -1;
+	http_drop_body(req);
+	return 0;
+}
+
+/* Where the later control plane's clients ask, what is wrong with a request is 422, and a language
+ * has to be named. */
+static void refuse_as_later(struct http_request *req, const struct error *err)
+{
+	if (error_http(err->code) == HTTP_BAD_REQUEST)
+		reply_error_as(req, err, HTTP_UNPROCESSABLE);
+	else
+		reply_error(req, err);
+}
+
+static void execute(struct router *r, struct http_request *req, const struct route_args *args,
+                    bool later)
+{
+	cleanup_decoded_run struct decoded_run run = {.needs_language = later};
+	struct follow_config how = {
+		.loop = r->parts.loop, .max_bytes = r->config->max_answers_bytes, .announce = true};
+	struct execution *e = NULL;
+	struct error err = {0};
+
+	if (start(r, req, args, &run, &e, &err) < 0) {
+		if (later)
+			refuse_as_later(req, &err);
+		else
+			reply_error(req, &err);
+		return;
+	}
+	how.form = event_form_choose(http_header(req, "Accept"), run.exec.stream);
+	if (run.wait || how.form != EVENT_FORM_NONE)
+		follow(req, e, &how);
+	else
+		ticket_answer(req, e, later ? HTTP_CREATED : HTTP_OK);
+}
+
+void v1_session_execute(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	execute(r, req, args, false);
+}
+
+void v1_session_submit(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	execute(r, req, args, true);
+}
+
+void v1_session_execute_sync(struct router *r, struct http_request *req,
+                             const struct route_args *args)
+{
+	cleanup_decoded_run struct decoded_run run = {.wait = true, .needs_language = true};
+	struct follow_config how = {.loop = r->parts.loop,
+	                            .max_bytes = r->config->max_answers_bytes,
+	                            .patience_us = SYNC_WAIT_US};
+	uint64_t poll_us; /* checked for the sake of clients that send it; nothing here polls */
+	struct execution *e = NULL;
+	struct error err = {0};
+
+	if (query_seconds(req, &poll_span, &poll_us, &err) < 0 ||
+	    query_seconds(req, &sync_span, &how.patience_us, &err) < 0 ||
+	    start(r, req, args, &run, &e, &err) < 0)
+		refuse_as_later(req, &err);
+	else
+		follow(req, e, &how);
+}
+
+static void list(struct executions *all, const struct route_args *args, struct query_page *page)
+{
+	size_t i = query_page_begin(page);
+	const struct execution *e;
+
+	while (!query_page_is_done(page) &&
+	       (e = executions_of(all, args->principal->tenant, args->id, i++))) {
+		struct execution_info info = {0};
+
+		execution_info(e, &info);
+		if (query_page_wants(page, view_execution_status_name(&info)))
+			query_page_add(page, view_execution_brief(e));
+	}
+}
+
+void v1_session_executions(struct router *r, struct http_request *req,
+                           const struct route_args *args)
+{
+	struct query_page page;
+	struct error err = {0};
+
+	if (!find_session(r, args, &err) ||
+	    query_page(req, status_words, ARRAY_SIZE(status_words), &page, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	if (listing_executions(r, req, args, &page))
+		return;
+	list(r->parts.executions, args, &page);
+	reply_json(req, HTTP_OK,
+	           query_page_object(&page, "executions",
+	                             executions_count_of(r->parts.executions,
+	                                                 args->principal->tenant, args->id)));
+}
+
+static struct execution *find_latest(struct router *r, const struct route_args *args,
+                                     struct error *err)
+{
+	struct execution *e;
+
+	if (!find_session(r, args, err))
+		return NULL;
+	e = executions_of(r->parts.executions, args->principal->tenant, args->id, 0);
+	if (!e)
+		(void)error_set(err, ERR_EXECUTION_NOT_FOUND, 0,
+		                "the session has no execution yet");
+	return e;
+}
+
+/* @e NULL: *err says why. */
+static void answer(struct http_request *req, const struct execution *e, const struct error *err,
+                   json_t *(*view)(const struct execution *e))
+{
+	if (e)
+		reply_json(req, HTTP_OK, view(e));
+	else
+		reply_error(req, err);
+}
+
+/* Everything there is of @e; @e NULL: *err says why. */
+static void answer_whole(struct router *r, struct http_request *req, const struct execution *e,
+                         const struct error *err)
+{
+	if (e)
+		follow_answer(req, e, r->config->max_answers_bytes);
+	else
+		reply_error(req, err);
+}
+
+static void answer_result(struct router *r, struct http_request *req, const struct execution *e,
+                          struct error *err)
+{
+	struct execution_info info = {0};
+
+	if (e)
+		execution_info(e, &info);
+	if (e && info.state != EXECUTION_ENDED) {
+		e = NULL;
+		(void)error_set(err, ERR_CONFLICT, 0, "the execution is %s; it has not ended",
+		                view_execution_status_name(&info));
+	}
+	answer_whole(r, req, e, err);
+}
+
+void v1_session_status(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+	const struct execution *e = find_latest(r, args, &err);
+
+	answer(req, e, &err, view_execution_status);
+}
+
+void v1_session_result(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+
+	answer_result(r, req, find_latest(r, args, &err), &err);
+}
+
+void v1_execution_show(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+	const struct execution *e = find_execution(r, args, &err);
+
+	answer_whole(r, req, e, &err);
+}
+
+void v1_execution_status(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+	const struct execution *e = find_execution(r, args, &err);
+
+	answer(req, e, &err, view_execution_status);
+}
+
+void v1_execution_result(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+
+	answer_result(r, req, find_execution(r, args, &err), &err);
+}
+
+/* A browser that comes back says by itself what it has. */
+static int read_after(const struct http_request *req, uint64_t *ret_after, struct error *err)
+{
+	const char *last = http_header(req, "Last-Event-ID");
+
+	if (last && parse_u64(last, ret_after) < 0)
+		return error_field(err, "Last-Event-ID", "must be the number of an event");
+	return query_u64(req, "after", UINT64_MAX, ret_after, err);
+}
+
+void v1_execution_events(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct follow_config how = {.loop = r->parts.loop,
+	                            .max_bytes = r->config->max_answers_bytes};
+	struct error err = {0};
+	struct execution *e = find_execution(r, args, &err);
+
+	if (!e || read_after(req, &how.after, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	how.form = event_form_choose(http_header(req, "Accept"), true);
+	follow(req, e, &how);
+}
+
+void v1_execution_cancel(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+	struct execution *e = find_execution(r, args, &err);
+
+	if (e && execution_cancel(e, &err) < 0)
+		e = NULL;
+	answer(req, e, &err, view_execution_status);
+}
+
+void v1_execution_stdin(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_decoded_input struct decoded_input input = {0};
+	struct error err = {0};
+	struct execution *e = find_execution(r, args, &err);
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	if (e && (decode_input(body, len, &input, &err) < 0 ||
+	          execution_stdin(e, input.data ? input.data : "", input.len, input.end, &err) < 0))
+		e = NULL;
+	answer(req, e, &err, view_execution_status);
+}

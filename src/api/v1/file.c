@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/internal.h"
+
+#include "api/json/decode_fields.h"
+#include "api/json/json.h"
+#include "api/json/query.h"
+#include "api/json/view_file.h"
+#include "api/op/filecall.h"
+#include "api/op/transfer.h"
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "base/str.h"
+#include "core/request/workpath.h"
+#include "core/session/session.h"
+#include "core/session/session_files.h"
+#include <string.h>
+
+#define HTTP_OK         200
+#define HTTP_CREATED    201
+#define HTTP_NO_CONTENT 204
+#define LIST_DEFAULT    1000
+#define FILE_MODE       0644
+
+/* What a request is about. */
+struct target {
+	struct session *session;
+	char path[WORKPATH_MAX + 1];
+};
+
+/* Return: 0, or -1: answered. */
+static int find_target(struct router *r, struct http_request *req, const struct route_args *args,
+                       const char *path, struct target *ret_target)
+{
+	struct error err = {0};
+
+	ret_target->session = find_session(r, args, &err);
+	if (ret_target->session && workpath_clean(path ? path : "", WORKPATH_RELATIVE, "path",
+	                                          ret_target->path, &err) == 0)
+		return 0;
+	reply_error(req, &err);
+	return -1;
+}
+
+/* What an answer needs to know of its request. */
+struct about {
+	char *session_id, *path; /* owned */
+	int status;
+};
+
+static struct about *about_new(const struct target *t, int status)
+{
+	struct about *a = NEW(struct about);
+	struct session_info info = {0};
+
+	session_info(t->session, &info);
+	a->session_id = xstrdup(info.id);
+	a->path = xstrdup(t->path);
+	a->status = status;
+	return a;
+}
+
+static void about_free(void *ctx)
+{
+	struct about *a = ctx;
+
+	free(a->session_id);
+	free(a->path);
+	free(a);
+}
+
+/* Listing. */
+
+static void answer_list(void *ctx, struct http_request *req, const struct file_result *result)
+{
+	const struct about *a = ctx;
+
+	if (result->failure)
+		reply_error(req, result->failure);
+	else
+		reply_json(req, HTTP_OK, view_file_list(a->session_id, a->path, result));
+}
+
+/* Every entry is told with the path of its directory: where that is long there are fewer. */
+static uint64_t limit_for(const char *path, uint64_t limit)
+{
+	uint64_t most = FILES_LIST_BYTES / (strlen(path) + 1);
+
+	return limit < most ? limit : most;
+}
+
+/* One that is not known would be answered with something else than was asked for. */
+static int query_format(const struct http_request *req, bool *ret_tar, struct error *err)
+{
+	const char *format = http_query(req, "format");
+
+	*ret_tar = format && str_equal(format, "tar");
+	if (!format || *ret_tar || str_equal(format, "raw"))
+		return 0;
+	return error_field(err, "format", "must be tar, or not be there");
+}
+
+/* @path of the query, which may also say how much. */
+void v1_file_list(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct target t;
+	struct error err = {0};
+	uint64_t limit = LIST_DEFAULT;
+	bool recursive = false, tar = false;
+
+	if (find_target(r, req, args, http_query(req, "path"), &t) < 0)
+		return;
+	if (query_u64(req, "limit", FILES_LIST_MAX, &limit, &err) < 0 ||
+	    query_bool(req, "recursive", &recursive, &err) < 0 ||
+	    query_format(req, &tar, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	if (tar) {
+		transfer_get_tar(req, t.session, t.path);
+		return;
+	}
+	file_call(req, t.session,
+	          &(struct file_call){.request = {.op = BOX_FILE_LIST,
+	                                          .path = t.path,
+	                                          .to = http_query(req, "after"),
+	                                          .limit = (uint32_t)limit_for(t.path, limit),
+	                                          .recursive = recursive},
+	                              .on_over = answer_list,
+	                              .free = about_free,
+	                              .ctx = about_new(&t, HTTP_OK)});
+}
+
+/* One thing. */
+
+static void answer_one(void *ctx, struct http_request *req, const struct file_result *result)
+{
+	const struct about *a = ctx;
+
+	if (result->failure)
+		reply_error(req, result->failure);
+	else if (result->count > 0)
+		reply_json(req, a->status, view_file(a->session_id, a->path, &result->items[0]));
+	else
+		reply_nothing(req, HTTP_NO_CONTENT);
+}
+
+void v1_file_get(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct target t;
+	struct error err = {0};
+	bool stat = false, tar = false;
+
+	if (find_target(r, req, args, args->rest, &t) < 0)
+		return;
+	if (query_bool(req, "stat", &stat, &err) < 0 || query_format(req, &tar, &err) < 0)
+		reply_error(req, &err);
+	else if (tar)
+		transfer_get_tar(req, t.session, t.path);
+	else if (stat)
+		file_call(req, t.session,
+		          &(struct file_call){.request = {.op = BOX_FILE_STAT, .path = t.path},
+		                              .on_over = answer_one,
+		                              .free = about_free,
+		                              .ctx = about_new(&t, HTTP_OK)});
+	else
+		transfer_get(req, t.session, t.path, NULL);
+}
+
+static void answer_put(void *ctx, struct http_request *req, const struct box_file_entry *entry,
+                       const struct box_file_summary *summary)
+{
+	const struct about *a = ctx;
+	struct file_item item = {.path = (char *)"", .target = (char *)""};
+
+	if (!entry) {
+		reply_json(req, HTTP_OK, view_file_unpacked(a->session_id, a->path, summary));
+		return;
+	}
+	item.type = entry->type;
+	item.size = entry->size;
+	item.mtime_ns = entry->mtime_ns;
+	item.inode = entry->inode;
+	item.mode = entry->mode;
+	reply_json(req, a->status, view_file(a->session_id, a->path, &item));
+}
+
+static int put_options(const struct http_request *req, struct box_file_request *request,
+                       struct error *err)
+{
+	const char *mode = http_query(req, "mode");
+	bool tar;
+
+	request->mode = FILE_MODE;
+	if (mode && query_mode(mode, &request->mode) < 0)
+		return error_field(err, "mode", "must be octal permissions, as 0644");
+	if (query_format(req, &tar, err) < 0)
+		return -1;
+	if (tar)
+		request->op = BOX_FILE_UNTAR;
+	return 0;
+}
+
+/* The header is there, the body comes. */
+void v1_file_put(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct box_file_request request = {.op = BOX_FILE_WRITE,
+	                                   .length = UINT64_MAX,
+	                                   .limit = FILES_TREE_MAX,
+	                                   .parents = true};
+	struct target t;
+	struct error err = {0};
+
+	if (find_target(r, req, args, args->rest, &t) < 0)
+		return;
+	request.path = t.path;
+	if (put_options(req, &request, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	transfer_put(req, t.session,
+	             &(struct transfer_put){.request = request,
+	                                    .on_done = answer_put,
+	                                    .free = about_free,
+	                                    .ctx = about_new(&t, HTTP_CREATED)});
+}
+
+void v1_file_delete(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct target t;
+	struct error err = {0};
+	bool recursive = false;
+
+	if (find_target(r, req, args, args->rest, &t) < 0)
+		return;
+	if (query_bool(req, "recursive", &recursive, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	file_call(
+		req, t.session,
+		&(struct file_call){
+			.request = {.op = BOX_FILE_REMOVE, .path = t.path, .recursive = recursive},
+			.on_over = answer_one,
+			.free = about_free,
+			.ctx = about_new(&t, HTTP_NO_CONTENT)});
+}
+
+/* Orders with a body. */
+
+struct order {
+	char *path, *to; /* owned */
+	bool parents, replace;
+};
+
+static void order_done(struct order *o)
+{
+	free(o->path);
+	free(o->to);
+}
+
+static int take_path(struct decode *d, const char *path, const json_t *value)
+{
+	struct order *o = d->more;
+
+	return decode_string(d, path, value, str_equal(path, "to") ? &o->to : &o->path);
+}
+
+static int take_flag(struct decode *d, const char *path, const json_t *value)
+{
+	struct order *o = d->more;
+
+	if (!json_is_boolean(value))
+		return decode_wrong(d, path, "true or false");
+	*(str_equal(path, "parents") ? &o->parents : &o->replace) = json_is_true(value);
+	return 0;
+}
+
+static const struct field mkdir_fields[] = {
+	{"path", take_path, true},
+	{"parents", take_flag, false},
+};
+
+static const struct field move_fields[] = {
+	{"path", take_path, true},
+	{"to", take_path, true},
+	{"parents", take_flag, false},
+	{"replace", take_flag, false},
+};
+
+static int read_order(const struct http_request *req, const struct fields *fields,
+                      struct order *ret_order, struct error *err)
+{
+	size_t len;
+	const char *body = http_body(req, &len);
+	cleanup_json json_t *object = json_read_object(body, len, err);
+	struct decode d = {.more = ret_order, .err = err};
+
+	return object ? decode_fields(&d, fields, object) : -1;
+}
+
+/* mkdir and move: the tree changes, and what is there now is told. */
+static void obey(struct router *r, struct http_request *req, const struct route_args *args,
+                 const struct fields *fields)
+{
+	attr_cleanup(order_done) struct order o = {.parents = true};
+	struct box_file_request request = {.op = BOX_FILE_MKDIR};
+	char to[WORKPATH_MAX + 1] = "";
+	struct about *about;
+	struct target t;
+	struct error err = {0};
+
+	if (read_order(req, fields, &o, &err) < 0 ||
+	    (o.to && workpath_clean(o.to, WORKPATH_RELATIVE, "to", to, &err) < 0)) {
+		reply_error(req, &err);
+		return;
+	}
+	if (find_target(r, req, args, o.path, &t) < 0)
+		return;
+	request.path = t.path;
+	request.to = to;
+	request.parents = o.parents;
+	request.replace = o.replace;
+	about = about_new(&t, HTTP_CREATED);
+	if (o.to) {
+		request.op = BOX_FILE_MOVE;
+		about->status = HTTP_OK;
+		free(about->path);
+		about->path = xstrdup(to);
+	}
+	file_call(req, t.session,
+	          &(struct file_call){.request = request,
+	                              .on_over = answer_one,
+	                              .free = about_free,
+	                              .ctx = about});
+}
+
+void v1_file_mkdir(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	obey(r, req, args, &(struct fields){"", mkdir_fields, ARRAY_SIZE(mkdir_fields)});
+}
+
+void v1_file_move(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	obey(r, req, args, &(struct fields){"", move_fields, ARRAY_SIZE(move_fields)});
+}

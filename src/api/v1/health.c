@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/internal.h"
+
+#include "api/auth.h"
+#include "api/json/json.h"
+#include "api/reply.h"
+#include "api/usage.h"
+#include "base/clock.h"
+#include "core/run/exec.h"
+#include "core/session/session.h"
+#include "core/store/store.h"
+#include "driver/driver.h"
+
+/* Alive: the loop turns. Nothing else is asked, so that a busy daemon is not taken for a dead one.
+ */
+void v1_healthz(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	json_t *body = json_object();
+
+	(void)r;
+	(void)args;
+	json_set(body, "status", json_string("ok"));
+	reply_json(req, 200, body);
+}
+
+static bool can_store(const struct router *r)
+{
+	return !r->parts.store || !store_is_failing(r->parts.store);
+}
+
+static void add_reason(json_t *reasons, const char *text)
+{
+	int r = json_array_append_new(reasons, json_string(text));
+
+	assert(r == 0);
+	(void)r;
+}
+
+void v1_readyz(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	json_t *body = json_object(), *reasons = json_array();
+	struct exec_service_stats stats;
+	struct usage usage = usage_of(r, auth_ask(r, req));
+	bool ready;
+
+	(void)args;
+	exec_service_stats(r->execs, &stats);
+	if (stats.draining)
+		add_reason(reasons, "draining");
+	if (!can_store(r))
+		add_reason(reasons, "store");
+	if (r->unready)
+		add_reason(reasons, r->unready);
+	ready = json_array_size(reasons) == 0;
+	json_set(body, "status", json_string(ready ? "ready" : "unavailable"));
+	json_set(body, "reasons", reasons);
+	json_set(body, "running", usage_count(&usage, usage.running));
+	json_set(body, "queued", usage_count(&usage, usage.queued));
+	reply_json(req, ready ? 200 : 503, body);
+}
+
+static bool can_run(const struct router *r)
+{
+	struct exec_service_stats stats;
+
+	exec_service_stats(r->execs, &stats);
+	return !stats.draining && !r->unready;
+}
+
+static bool is_ready(const struct router *r)
+{
+	return can_run(r) && can_store(r);
+}
+
+static json_t *view_health(const struct router *r)
+{
+	json_t *j = json_object();
+
+	json_set(j, "status", json_string(is_ready(r) ? "healthy" : "unhealthy"));
+	json_set(j, "version", json_string(MILLIBOX_VERSION));
+	json_set(j, "uptime", json_real((double)(clock_us() - r->started_us) / USEC_PER_SEC));
+	return j;
+}
+
+void v1_root(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	json_t *j = view_health(r);
+
+	(void)args;
+	json_set(j, "service", json_string("millibox"));
+	json_set(j, "name", json_string("Millibox"));
+	json_set(j, "description", json_string("Runs untrusted code in isolated boxes"));
+	json_set(j, "api", json_string("/api/v1"));
+	json_set(j, "health", json_string("/api/v1/health"));
+	reply_json(req, 200, j);
+}
+
+void v1_health(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	(void)args;
+	reply_json(req, is_ready(r) ? 200 : 503, view_health(r));
+}
+
+static json_t *part(bool healthy, const char *kind)
+{
+	json_t *j = json_object();
+
+	json_set(j, "status", json_string(healthy ? "healthy" : "unhealthy"));
+	json_set(j, "type", json_string(kind));
+	return j;
+}
+
+void v1_health_detailed(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct driver *driver = exec_service_driver(r->execs);
+	json_t *j = view_health(r), *parts = json_object();
+
+	(void)args;
+	json_set(parts, "database", part(can_store(r), "sqlite"));
+	/* Workspaces are memory of their boxes: they are there when boxes can be. */
+	json_set(parts, "storage", part(can_run(r), "tmpfs"));
+	json_set(parts, "runtime_nodes", part(can_run(r), driver->ops->name));
+	json_set(j, "dependencies", parts);
+	json_set(j, "reason", r->unready ? json_string(r->unready) : json_null());
+	reply_json(req, is_ready(r) ? 200 : 503, j);
+}
+
+/* How many others have is nobody's business. */
+static json_int_t count_boxes(const struct router *r, const char *tenant)
+{
+	const struct session *session = session_at(r->parts.sessions, tenant, 0);
+	json_int_t count = 0;
+
+	for (; session; session = session_older(session)) {
+		struct session_info info = {0};
+
+		session_info(session, &info);
+		count += info.box_id ? 1 : 0;
+	}
+	return count;
+}
+
+/* The end of a box is an event, and its session knows it at once: there is nothing to find out. */
+void v1_health_sync(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	json_int_t boxes = count_boxes(r, args->principal->tenant);
+	json_t *j = json_object();
+
+	json_set(j, "status", json_string("completed"));
+	json_set(j, "total", json_integer(boxes));
+	json_set(j, "healthy", json_integer(boxes));
+	json_set(j, "unhealthy", json_integer(0));
+	json_set(j, "recovered", json_integer(0));
+	json_set(j, "failed", json_integer(0));
+	reply_json(req, 200, j);
+}
+
+/* Boxes report over the agent's own wire, so there is no token that could open this. */
+void v1_internal(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+
+	(void)r;
+	(void)args;
+	(void)error_set(&err, ERR_UNAUTHENTICATED, 0,
+	                "no token opens this: boxes report by a way of their own");
+	reply_error(req, &err);
+}

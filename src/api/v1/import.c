@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/internal.h"
+
+#include "api/json/json.h"
+#include "api/json/query.h"
+#include "api/json/view.h"
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "core/template/imports.h"
+#include "core/template/templates.h"
+#include <string.h>
+
+/*
+ * An import_call joins a request whose body comes in pieces and an import. It ends with the
+ * import's answer, or with the client, who then takes the import along.
+ */
+
+#define HTTP_OK      200
+#define HTTP_CREATED 201
+
+struct import_call {
+	struct router *r;
+	struct http_request *req; /* the server's */
+	struct import *import;
+};
+
+static size_t on_data(void *ctx, const char *data, size_t len)
+{
+	struct import_call *call = ctx;
+
+	return import_write(call->import, data, len);
+}
+
+static void on_end(void *ctx)
+{
+	struct import_call *call = ctx;
+
+	import_end(call->import);
+}
+
+static void on_room(void *ctx)
+{
+	struct import_call *call = ctx;
+
+	http_body_resume(call->req);
+}
+
+static void on_done(void *ctx, struct template *t)
+{
+	cleanup_free struct import_call *call = ctx;
+
+	http_set_note(call->req, t->spec.id);
+	reply_json(call->req, HTTP_CREATED,
+	           view_template(call->r->parts.templates, t, call->r->parts.runners));
+}
+
+static void on_failed(void *ctx, const struct error *err)
+{
+	cleanup_free struct import_call *call = ctx;
+
+	reply_error(call->req, err);
+}
+
+static void on_gone(void *ctx)
+{
+	cleanup_free struct import_call *call = ctx;
+
+	import_cancel(call->import);
+}
+
+static uint64_t length_of(const struct http_request *req)
+{
+	uint64_t length = http_body_length(req);
+
+	return length == HTTP_LENGTH_UNKNOWN ? IMPORT_LENGTH_UNKNOWN : length;
+}
+
+void v1_template_import(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_free struct import_call *call = NEW(struct import_call);
+	const struct import_events events = {call, on_room, on_done, on_failed};
+	const struct http_body_events body = {call, on_data, on_end};
+	const char *id = http_query(req, "id");
+	const struct import_request request = {.tenant = args->principal->tenant,
+	                                       .id = id ? id : "",
+	                                       .name = http_query(req, "name"),
+	                                       .length = length_of(req)};
+	struct error err = {0};
+
+	if (imports_begin(r->parts.imports, &request, &events, &call->import, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	call->r = r;
+	call->req = req;
+	http_set_gone(req, on_gone, call);
+	http_take_body(req, &body);
+	(void)TAKE_PTR(call); /* the callbacks' */
+}
+
+/* How far imports are. */
+
+static json_t *number_unless(uint64_t value, uint64_t unknown)
+{
+	return value == unknown ? json_null() : json_integer((json_int_t)value);
+}
+
+static json_t *view(const struct import_info *info)
+{
+	json_t *j = json_object();
+
+	json_set(j, "id", json_string(info->id));
+	json_set(j, "template_id", json_string(info->id));
+	json_set(j, "name", json_text(info->name, strlen(info->name)));
+	json_set(j, "state", json_string(import_state_name(info->state)));
+	json_set(j, "received_bytes", json_integer((json_int_t)info->received));
+	json_set(j, "total_bytes", number_unless(info->length, IMPORT_LENGTH_UNKNOWN));
+	json_set(j, "layers", number_unless(info->layers, 0));
+	json_set(j, "layer", number_unless(info->layer, 0));
+	json_set(j, "entries", json_integer((json_int_t)info->entries));
+	json_set(j, "unpacked_bytes", json_integer((json_int_t)info->bytes));
+	json_set(j, "started_at", view_moment(info->started_ms));
+	json_set(j, "updated_at", view_moment(info->updated_ms));
+	return j;
+}
+
+void v1_import_list(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	static const char *const words[] = {"receiving", "unpacking"};
+	const char *tenant = args->principal->tenant;
+	struct import_info info;
+	struct query_page page;
+	struct error err = {0};
+	size_t i, count = 0;
+
+	if (query_page(req, words, ARRAY_SIZE(words), &page, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	while (imports_at(r->parts.imports, tenant, count, &info))
+		count++;
+	i = query_page_begin(&page);
+	while (!query_page_is_done(&page) && imports_at(r->parts.imports, tenant, i++, &info))
+		if (query_page_wants(&page, import_state_name(info.state)))
+			query_page_add(&page, view(&info));
+	reply_json(req, HTTP_OK, query_page_object(&page, "imports", count));
+}
+
+void v1_import_show(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct import_info info;
+	struct error err = {0};
+
+	if (imports_find(r->parts.imports, args->principal->tenant, args->id, &info)) {
+		reply_json(req, HTTP_OK, view(&info));
+		return;
+	}
+	(void)error_set(&err, ERR_IMPORT_NOT_FOUND, 0, "no import of this id is under way");
+	reply_error(req, &err);
+}

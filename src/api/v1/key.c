@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/auth.h"
+#include "api/durable_reply.h"
+#include "api/internal.h"
+#include "api/json/decode_identity.h"
+#include "api/json/json.h"
+#include "api/json/query.h"
+#include "api/json/view_identity.h"
+#include "api/mcp/mcp.h"
+#include "api/reply.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/identity/identity.h"
+
+#define HTTP_OK      200
+#define HTTP_CREATED 201
+
+static const char *const status_words[] = {"active", "revoked", "expired"};
+
+/* NULL: answered. */
+static struct identity_key *find(struct router *r, struct http_request *req,
+                                 const struct route_args *args)
+{
+	struct identity_key *key =
+		args->id[0] ? identity_find_key(r->parts.identity, args->id) : NULL;
+	struct error err = {0};
+
+	if (!key) {
+		(void)error_set(&err, ERR_KEY_NOT_FOUND, 0, "no key has this id");
+		reply_error(req, &err);
+	}
+	return key;
+}
+
+void v1_key_list(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const char *tenant = http_query(req, "tenant");
+	const struct identity_key *key;
+	struct query_page page;
+	struct error err = {0};
+
+	(void)args;
+	if (query_page(req, status_words, ARRAY_SIZE(status_words), &page, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	/* There are ten thousand at most, and few ask. */
+	for (key = identity_key_at(r->parts.identity, 0); key;
+	     key = identity_key_next(r->parts.identity, key)) {
+		struct identity_key_info info;
+
+		identity_key_info(key, &info);
+		if ((!tenant || str_equal(tenant, info.tenant)) &&
+		    query_page_wants(&page, view_key_status(&info)))
+			query_page_add(&page, view_key(&info));
+	}
+	reply_json(req, HTTP_OK, query_page_object(&page, "keys", page.matched));
+}
+
+void v1_key_show(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct identity_key *key = find(r, req, args);
+	struct identity_key_info info;
+
+	if (!key)
+		return;
+	identity_key_info(key, &info);
+	reply_json(req, HTTP_OK, view_key(&info));
+}
+
+/* The one answer that has the secret. */
+static json_t *view_new(struct identity *identity, const struct key *secret)
+{
+	struct identity_key_info info;
+	char text[KEY_TEXT_LEN + 1];
+	json_t *body;
+
+	identity_key_info(identity_find_key(identity, secret->id), &info);
+	key_format(secret, text);
+	body = view_key(&info);
+	json_set(body, "key", json_string(text));
+	explicit_bzero(text, sizeof(text));
+	return body;
+}
+
+void v1_key_create(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_decoded_key struct decoded_key decoded = {0};
+	cleanup_key struct key secret = {0};
+	struct identity_key_request request;
+	struct change *change;
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	(void)args;
+	if (decode_key(body, len, &decoded, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	request = (struct identity_key_request){
+		.tenant = decoded.tenant,
+		.name = decoded.name,
+		.scopes = decoded.scopes ? decoded.scopes : SCOPES_USER,
+		.expires_ms =
+			decoded.expires_us ? clock_real_ms() + decoded.expires_us / USEC_PER_MS : 0,
+	};
+	change = change_new(req, HTTP_CREATED);
+	if (identity_create_key(r->parts.identity, &request, change_done(change), &secret, &err) <
+	    0)
+		change_refuse(change, &err);
+	else {
+		http_set_note(req, secret.id);
+		change_set_body(change, view_new(r->parts.identity, &secret));
+	}
+}
+
+/* What MCP serves ends by itself, and says so. */
+static bool has_lost_its_key(void *ctx, const struct http_request *req)
+{
+	struct router *r = ctx;
+	struct error err = {0};
+
+	return !str_has_prefix(http_path(req), "/mcp") &&
+	       auth_holds(r, auth_principal(req), &err) < 0;
+}
+
+void v1_key_revoke(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct identity_key *key = find(r, req, args);
+	struct identity_key_info info;
+	struct change *change;
+	struct error err = {0};
+
+	if (!key)
+		return;
+	change = change_new(req, HTTP_OK);
+	if (identity_revoke_key(r->parts.identity, key, change_done(change), &err) < 0) {
+		change_refuse(change, &err);
+		return;
+	}
+	mcp_check_keys(r->mcp);
+	http_cut_others(req, has_lost_its_key, r);
+	identity_key_info(key, &info);
+	change_set_body(change, view_key(&info));
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/internal.h"
+
+#include "api/json/decode_session.h"
+#include "api/json/json.h"
+#include "api/json/view_policy.h"
+#include "api/reply.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/identity/scope.h"
+#include "core/language/runners.h"
+#include "core/policy/policies.h"
+#include "core/policy/policy.h"
+#include "core/template/templates.h"
+#include "wire/layer.h"
+#include <string.h>
+
+#define HTTP_OK   200
+#define VALUE_LEN 64
+
+static json_t *text(const char *s)
+{
+	return s ? json_text(s, strlen(s)) : json_null();
+}
+
+void v1_policy_list(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct policies *all = exec_policies(r->execs);
+	json_t *body = json_object(), *list = json_array();
+	const struct policy *policy;
+
+	for (size_t i = 0; all && (policy = policies_at(all, i)); i++)
+		if (view_policy_is_seen(r, args->principal, policy))
+			(void)json_array_append_new(list,
+			                            view_policy_head(r, args->principal, policy));
+	json_set(body, "policies", list);
+	reply_json(req, HTTP_OK, body);
+}
+
+void v1_policy_show(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct policies *all = exec_policies(r->execs);
+	const struct policy *policy = all && args->id[0] ? policies_find(all, args->id) : NULL;
+	struct error err = {0};
+
+	if (!policy || !view_policy_is_seen(r, args->principal, policy)) {
+		(void)error_set(&err, ERR_NOT_FOUND, 0, "no policy has this name");
+		reply_error(req, &err);
+		return;
+	}
+	reply_json(req, HTTP_OK, view_policy(r, args->principal, policy));
+}
+
+/* Explaining. */
+
+static json_t *rule_object(const struct policy_rule *rule)
+{
+	json_t *j;
+	char words[160];
+
+	if (rule->by == POLICY_BY_NOBODY)
+		return json_null();
+	j = json_object();
+	(void)snprintf(words, sizeof(words), "%s%s%s: %s", policy_by_name(rule->by),
+	               rule->policy ? " " : "", rule->policy ? rule->policy : "", rule->path);
+	json_set(j, "by", json_string(policy_by_name(rule->by)));
+	json_set(j, "policy", text(rule->policy));
+	json_set(j, "path", text(rule->path));
+	json_set(j, "line", rule->line ? json_integer(rule->line) : json_null());
+	json_set(j, "text", text(words));
+	return j;
+}
+
+static json_t *seconds(uint64_t us)
+{
+	if (us % USEC_PER_SEC == 0)
+		return json_integer((json_int_t)(us / USEC_PER_SEC));
+	return json_real((double)us / (double)USEC_PER_SEC);
+}
+
+static json_t *size(uint64_t bytes)
+{
+	char value[VALUE_LEN];
+
+	format_size(bytes, value, sizeof(value));
+	return json_string(value);
+}
+
+static json_t *cores(uint64_t millicores)
+{
+	char value[VALUE_LEN];
+
+	format_cpu(millicores, value, sizeof(value));
+	return json_string(value);
+}
+
+static json_t *number(uint64_t value)
+{
+	return json_integer((json_int_t)value);
+}
+
+static const struct {
+	const char *name; /* as a request calls it */
+	json_t *(*show)(uint64_t value);
+	bool of_session, of_execution;
+} limits[] = {
+	[POLICY_TIMEOUT] = {"timeout", seconds, false, true},
+	[POLICY_MEMORY] = {"memory", size, true, true},
+	[POLICY_DISK] = {"disk", size, true, true},
+	[POLICY_CPU] = {"cpu", cores, true, true},
+	[POLICY_PROCESSES] = {"max_processes", number, true, true},
+	[POLICY_OUTPUT] = {"max_output", size, false, true},
+	[POLICY_IDLE] = {"timeout", seconds, true, false},
+	[POLICY_LIFETIME] = {"lifetime", seconds, true, false},
+};
+static_assert(ARRAY_SIZE(limits) == POLICY_LIMIT_COUNT, "every limit has a row");
+
+static json_t *grant_object(json_t *asked, json_t *granted, const struct policy_rule *rule)
+{
+	json_t *j = json_object();
+
+	json_set(j, "requested", asked);
+	json_set(j, "granted", granted);
+	json_set(j, "rule", rule_object(rule));
+	return j;
+}
+
+static json_t *limits_object(const struct policy_decision *d, bool session)
+{
+	json_t *j = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		const struct policy_grant *g = &d->grants[i];
+
+		if (session ? !limits[i].of_session : !limits[i].of_execution)
+			continue;
+		json_set(j, limits[i].name,
+		         grant_object(g->asked ? limits[i].show(g->asked) : json_null(),
+		                      limits[i].show(g->granted), &g->rule));
+	}
+	return j;
+}
+
+static json_t *layers_object(const struct policy_decision *d)
+{
+	json_t *names = json_array();
+
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if (d->spec.required_layers & LAYER_BIT(i))
+			(void)json_array_append_new(names,
+			                            json_string(layer_name((enum wire_layer)i)));
+	return grant_object(json_null(), names, &d->isolation);
+}
+
+/* A request of either kind. */
+struct question {
+	bool session;
+	struct decoded_exec exec;
+	struct session_request request;
+};
+
+static void question_done(struct question *q)
+{
+	decoded_exec_done(&q->exec);
+	session_request_done(&q->request);
+}
+
+static json_t *grants_object(const struct question *q, const struct policy_explanation *e)
+{
+	const struct policy_decision *d = &e->decision;
+	const char *language = q->session ? q->request.language : q->exec.request.language;
+	bool asked = q->session ? q->request.network_asked : q->exec.request.network_asked;
+	const char *network = box_network_name(d->spec.network);
+	json_t *j = json_object();
+
+	json_set(j, "language", grant_object(text(language), text(d->runner->name), &d->language));
+	json_set(j, "network",
+	         grant_object(asked ? text(network) : json_null(), text(network), &d->network));
+	json_set(j, "on_overflow",
+	         grant_object(json_null(), json_string(d->kill_on_overflow ? "kill" : "truncate"),
+	                      &d->overflow));
+	json_set(j, "isolation", layers_object(d));
+	json_set(j, "limits", limits_object(d, q->session));
+	return j;
+}
+
+static json_t *answer(const struct question *q, const struct policy_explanation *e,
+                      const char *request_id)
+{
+	json_t *j = json_object();
+
+	json_set(j, "kind", json_string(q->session ? "session" : "execute"));
+	json_set(j, "allowed", json_boolean(e->allowed));
+	json_set(j, "policy", text(e->stack.own ? e->stack.own->name : NULL));
+	json_set(j, "chosen", text(e->stack.chosen ? e->stack.chosen->name : NULL));
+	json_set(j, "grants", e->allowed ? grants_object(q, e) : json_null());
+	json_set(j, "refusal", e->allowed ? json_null() : reply_error_object(&e->err, request_id));
+	json_set(j, "rule", rule_object(&e->refused));
+	return j;
+}
+
+/* "kind" tells what the rest of the body is; without code the question is about any. */
+static int read_question(const char *body, size_t len, const struct decode_limits *decode,
+                         struct question *ret_question, struct error *err)
+{
+	cleanup_json json_t *object = json_read_object(body, len, err);
+	const json_t *kind = json_object_get(object, "kind");
+	const char *word = json_string_value(kind);
+
+	if (!object)
+		return -1;
+	if (kind && (!word || strlen(word) != json_string_length(kind) ||
+	             (!str_equal(word, "execute") && !str_equal(word, "session"))))
+		return error_field(err, "kind", "must be \"execute\" or \"session\"");
+	ret_question->session = word && str_equal(word, "session");
+	(void)json_object_del(object, "kind");
+	if (ret_question->session)
+		return decode_session_object(object, &ret_question->request, err);
+	if (!json_object_get(object, "code") && !json_object_get(object, "handler_code"))
+		json_set(object, "code", json_string("\n"));
+	return decode_exec_object(object, decode, &ret_question->exec, err);
+}
+
+void v1_policy_explain(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct decode_limits decode = {.max_code_bytes = r->config->max_code_bytes};
+	attr_cleanup(question_done) struct question q = {0};
+	attr_cleanup(policy_explanation_done) struct policy_explanation e = {0};
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	if (read_question(body, len, &decode, &q, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	q.exec.request.tenant = q.request.tenant = args->principal->tenant;
+	if (q.session)
+		session_explain(r->parts.sessions, &q.request, &e);
+	else if (templates_attach(r->parts.templates, args->principal->tenant, &q.exec.request,
+	                          &e.err) == 0)
+		exec_explain(r->execs, &q.exec.request, &e);
+	reply_json(req, HTTP_OK, answer(&q, &e, http_request_id(req)));
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/internal.h"
+
+#include "api/json/decode_session.h"
+#include "api/json/json.h"
+#include "api/json/query.h"
+#include "api/json/view.h"
+#include "api/kept.h"
+#include "api/op/dependencies.h"
+#include "api/op/listing.h"
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "core/session/session.h"
+
+#define HTTP_OK      200
+#define HTTP_CREATED 201
+
+/* NULL: answered. */
+static struct session *find(struct router *r, struct http_request *req,
+                            const struct route_args *args)
+{
+	struct error err = {0};
+	struct session *session = find_session(r, args, &err);
+
+	if (!session)
+		reply_error(req, &err);
+	return session;
+}
+
+/* What is known of the packages that were asked for. */
+static int resolve(const struct router *r, const struct session_request *request, char **ret_text,
+                   struct error *err)
+{
+	cleanup_json json_t *wanted = json_loads(request->dependencies, 0, NULL);
+	struct error missing = {0};
+	json_t *found = dependencies_resolve(r->parts.packages, wanted, &missing);
+	size_t len;
+
+	if (error_is_set(&missing) && !request->lacks_dependencies) {
+		json_decref(found);
+		*err = missing;
+		return -1;
+	}
+	*ret_text = json_write(found, &len);
+	return 0;
+}
+
+void v1_session_create(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_session_request struct session_request request = {0};
+	struct session *session = NULL;
+	struct error err = {0};
+	cleanup_free char *told = NULL;
+	bool reused = false;
+	json_t *view;
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	request.tenant = args->principal->tenant;
+	request.request_id = http_request_id(req);
+	request.key_id = args->principal->key_id;
+	if (decode_session(body, len, &request, &err) < 0 ||
+	    (request.dependencies && resolve(r, &request, &told, &err) < 0) ||
+	    session_create(r->parts.sessions, &request, &session, &reused, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	if (told)
+		session_set_dependencies(session, told);
+	view = view_session(session);
+	/* One without a box of its own is ready at once; clients are told how each of them begins.
+	 */
+	if (!reused)
+		json_set(view, "status", json_string(session_state_name(SESSION_CREATING)));
+	kept_session_made(req, session, reused ? HTTP_OK : HTTP_CREATED, view,
+	                  reused ? NULL : r->parts.sessions);
+}
+
+/* Nothing is fetched, so nothing is ever under way. */
+static int check_alive(const struct session_info *info, struct error *err)
+{
+	if (info->state != SESSION_TERMINATED && info->state != SESSION_FAILED)
+		return 0;
+	return error_set(err, ERR_CONFLICT, 0, "session %s is %s", info->id,
+	                 session_state_name(info->state));
+}
+
+void v1_session_install(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_session_request struct session_request request = {0};
+	cleanup_free char *told = NULL;
+	struct session_info info = {0};
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+	struct session *session = find_session(r, args, &err);
+
+	if (session)
+		session_info(session, &info);
+	if (!session || check_alive(&info, &err) < 0 ||
+	    decode_install(body, len, info.language, &request, &err) < 0 ||
+	    resolve(r, &request, &told, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	session_set_dependencies(session, told);
+	kept_session(req, session, view_session(session));
+}
+
+static void list(struct session_service *sessions, const char *tenant, struct query_page *page)
+{
+	size_t i = query_page_begin(page);
+	const struct session *session;
+
+	while (!query_page_is_done(page) && (session = session_at(sessions, tenant, i++))) {
+		struct session_info info = {0};
+
+		session_info(session, &info);
+		if (query_page_wants(page, session_state_name(info.state)))
+			query_page_add(page, view_session(session));
+	}
+}
+
+void v1_session_list(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const char *tenant = args->principal->tenant;
+	const char *words[SESSION_STATE_COUNT];
+	struct query_page page;
+	struct error err = {0};
+
+	for (int state = 0; state < SESSION_STATE_COUNT; state++)
+		words[state] = session_state_name((enum session_state)state);
+	if (query_page(req, words, ARRAY_SIZE(words), &page, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	if (listing_sessions(r, req, tenant, &page))
+		return;
+	list(r->parts.sessions, tenant, &page);
+	reply_json(req, HTTP_OK,
+	           query_page_object(&page, "sessions", session_count(r->parts.sessions, tenant)));
+}
+
+void v1_session_show(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct session *session = find(r, req, args);
+
+	if (session)
+		reply_json(req, HTTP_OK, view_session(session));
+}
+
+void v1_session_stats(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct session *session = find(r, req, args);
+
+	if (session)
+		reply_json(req, HTTP_OK, view_session_stats(session));
+}
+
+void v1_session_delete(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct session *session = find(r, req, args);
+	json_t *body;
+
+	if (!session)
+		return;
+	body = json_object();
+	json_set(body, "message", json_string("The session is deleted."));
+	json_set(body, "session_id", json_string(args->id));
+	kept_session_deleted(req, session, body);
+}
+
+void v1_session_terminate(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct session *session = find(r, req, args);
+
+	if (!session)
+		return;
+	session_terminate(session, "terminated by its owner");
+	kept_session(req, session, view_session(session));
+}
+
+/* What the remaining ones have in common: something that may not be possible now. */
+static void act(struct router *r, struct http_request *req, const struct route_args *args,
+                int (*action)(struct session *session, struct error *err))
+{
+	struct session *session = find(r, req, args);
+	struct error err = {0};
+
+	if (!session)
+		return;
+	if (action(session, &err) < 0)
+		reply_error(req, &err);
+	else
+		kept_session(req, session, view_session(session));
+}
+
+void v1_session_pause(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	act(r, req, args, session_pause);
+}
+
+void v1_session_resume(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	act(r, req, args, session_resume);
+}
+
+void v1_session_interrupt(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct session *session = find(r, req, args);
+	struct error err = {0};
+
+	if (!session)
+		return;
+	/* It changes nothing that is kept. */
+	if (session_interrupt(session, &err) < 0)
+		reply_error(req, &err);
+	else
+		reply_json(req, HTTP_OK, view_session(session));
+}
+
+void v1_session_keepalive(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	act(r, req, args, session_keepalive);
+}

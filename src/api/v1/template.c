@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/internal.h"
+
+#include "api/durable_reply.h"
+#include "api/json/decode_template.h"
+#include "api/json/json.h"
+#include "api/json/query.h"
+#include "api/json/view.h"
+#include "api/reply.h"
+#include "core/pool/pool.h"
+#include "core/run/exec.h"
+#include "core/template/templates.h"
+
+#define HTTP_OK         200
+#define HTTP_CREATED    201
+#define HTTP_NO_CONTENT 204
+
+static json_t *view(const struct router *r, const struct template *t)
+{
+	return view_template(r->parts.templates, t, r->parts.runners);
+}
+
+static struct templates_done done_of(struct change *change)
+{
+	struct identity_done done = change_done(change);
+
+	return (struct templates_done){done.fn, done.ctx};
+}
+
+void v1_template_create(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_template_spec struct template_spec spec = {0};
+	struct template *t = NULL;
+	struct change *change;
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+	int kept;
+
+	if (decode_template(body, len, false, &spec, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	change = change_new(req, HTTP_CREATED);
+	kept = templates_create(r->parts.templates, args->principal->tenant, &spec, done_of(change),
+	                        &t, &err);
+	if (kept >= 0) {
+		http_set_note(req, t->spec.id);
+		change_set_body(change, view(r, t));
+	}
+	change_begun(change, kept, &err);
+}
+
+void v1_template_list(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	static const char *const words[] = {"available", "unavailable"};
+	const struct templates *all = r->parts.templates;
+	const char *tenant = args->principal->tenant;
+	struct query_page page;
+	struct error err = {0};
+	const struct template *t;
+
+	if (query_page(req, words, ARRAY_SIZE(words), &page, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	for (t = templates_at(all, tenant, query_page_begin(&page));
+	     t && !query_page_is_done(&page); t = templates_next(all, tenant, t))
+		if (query_page_wants(&page, words[t->problem ? 1 : 0]))
+			query_page_add(&page, view(r, t));
+	reply_json(req, HTTP_OK,
+	           query_page_object(&page, "templates", templates_count(all, tenant)));
+}
+
+void v1_template_show(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct template *t =
+		templates_find(r->parts.templates, args->principal->tenant, args->id);
+	struct error err = {0};
+
+	if (t) {
+		reply_json(req, HTTP_OK, view(r, t));
+		return;
+	}
+	(void)error_set(&err, ERR_TEMPLATE_NOT_FOUND, 0, "no template has this id");
+	reply_error(req, &err);
+}
+
+void v1_template_update(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_template_spec struct template_spec spec = {0};
+	const struct templates_update update = {args->principal->tenant, args->id, &spec};
+	struct template *t = NULL;
+	struct change *change;
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+	int kept;
+
+	if (decode_template(body, len, true, &spec, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	change = change_new(req, HTTP_OK);
+	kept = templates_update(r->parts.templates, &update, done_of(change), &t, &err);
+	if (kept >= 0) {
+		change_set_body(change, view(r, t));
+		pools_forget(exec_service_pools(r->execs), args->principal->tenant);
+	}
+	change_begun(change, kept, &err);
+}
+
+void v1_template_delete(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct change *change = change_new(req, HTTP_NO_CONTENT);
+	struct error err = {0};
+	int kept = templates_delete(r->parts.templates, args->principal->tenant, args->id,
+	                            done_of(change), &err);
+
+	if (kept >= 0)
+		pools_forget(exec_service_pools(r->execs), args->principal->tenant);
+	change_begun(change, kept, &err);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/durable_reply.h"
+#include "api/internal.h"
+#include "api/json/decode_identity.h"
+#include "api/json/json.h"
+#include "api/json/query.h"
+#include "api/json/view_identity.h"
+#include "api/reply.h"
+#include "core/identity/identity.h"
+#include "core/policy/policies.h"
+#include "core/run/exec.h"
+
+#define HTTP_OK      200
+#define HTTP_CREATED 201
+
+void v1_identity(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct principal *p = args->principal;
+	const struct tenant *t =
+		r->parts.tenants ? tenants_find(r->parts.tenants, p->tenant) : NULL;
+
+	reply_json(req, HTTP_OK, view_principal(p, t));
+}
+
+/* NULL: answered. */
+static struct tenant *find(struct router *r, struct http_request *req,
+                           const struct route_args *args)
+{
+	struct tenant *t = args->id[0] ? tenants_find(r->parts.tenants, args->id) : NULL;
+	struct error err = {0};
+
+	if (!t) {
+		(void)error_set(&err, ERR_TENANT_NOT_FOUND, 0, "no tenant has this name");
+		reply_error(req, &err);
+	}
+	return t;
+}
+
+void v1_tenant_list(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	static const char *const no_words[] = {"active"};
+	struct query_page page;
+	struct error err = {0};
+	const struct tenant *t;
+
+	(void)args;
+	if (query_page(req, no_words, 1, &page, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	for (t = tenants_at(r->parts.tenants, query_page_begin(&page));
+	     t && !query_page_is_done(&page); t = tenants_next(r->parts.tenants, t))
+		if (query_page_wants(&page, "active"))
+			query_page_add(&page, view_tenant(t));
+	reply_json(req, HTTP_OK,
+	           query_page_object(&page, "tenants", tenants_count(r->parts.tenants)));
+}
+
+void v1_tenant_show(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct tenant *t = find(r, req, args);
+
+	if (t)
+		reply_json(req, HTTP_OK, view_tenant(t));
+}
+
+/* What was given, over what there is. Borrowed. */
+static struct tenant_settings merge(const struct decoded_tenant *given, const struct tenant *now)
+{
+	struct tenant_settings settings = {.name = given->name, .policy = now ? now->policy : ""};
+
+	if (given->policy)
+		settings.policy = given->policy;
+	for (int i = 0; i < QUOTA_COUNT; i++) {
+		settings.quotas[i] = now ? now->quotas[i] : QUOTA_UNSET;
+		if (given->has_quota[i])
+			settings.quotas[i] = given->quotas[i];
+	}
+	return settings;
+}
+
+/* A name that is none would refuse everything that the tenant ever asks for. "": the default one.
+ */
+static int check_policy(const struct router *r, const struct decoded_tenant *given,
+                        struct error *err)
+{
+	const struct policies *all = exec_policies(r->execs);
+
+	if (!all || !given->policy || !given->policy[0] || policies_find(all, given->policy))
+		return 0;
+	return error_field(err, "policy", "there is no such policy");
+}
+
+void v1_tenant_create(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_decoded_tenant struct decoded_tenant decoded = {0};
+	struct tenant_settings settings;
+	struct change *change;
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	(void)args;
+	if (decode_tenant(body, len, true, &decoded, &err) < 0 ||
+	    check_policy(r, &decoded, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	settings = merge(&decoded, NULL);
+	change = change_new(req, HTTP_CREATED);
+	if (identity_create_tenant(r->parts.identity, &settings, change_done(change), &err) < 0)
+		change_refuse(change, &err);
+	else {
+		http_set_note(req, decoded.name);
+		change_set_body(change, view_tenant(tenants_find(r->parts.tenants, decoded.name)));
+	}
+}
+
+void v1_tenant_change(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	cleanup_decoded_tenant struct decoded_tenant decoded = {0};
+	struct tenant *t = find(r, req, args);
+	struct tenant_settings settings;
+	char policy[TENANT_NAME_MAX + 1];
+	struct change *change;
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	if (!t)
+		return;
+	if (decode_tenant(body, len, false, &decoded, &err) < 0 ||
+	    check_policy(r, &decoded, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	/* A copy: what is set must not be what it is set from. */
+	(void)snprintf(policy, sizeof(policy), "%s", t->policy);
+	settings = merge(&decoded, t);
+	if (!decoded.policy)
+		settings.policy = policy;
+	change = change_new(req, HTTP_OK);
+	if (identity_set_tenant(r->parts.identity, t, &settings, change_done(change), &err) < 0)
+		change_refuse(change, &err);
+	else
+		change_set_body(change, view_tenant(t));
+}
+
+void v1_tenant_delete(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct tenant *t = find(r, req, args);
+	struct change *change;
+	struct error err = {0};
+	json_t *body;
+
+	if (!t)
+		return;
+	change = change_new(req, HTTP_OK);
+	if (identity_delete_tenant(r->parts.identity, t, change_done(change), &err) < 0) {
+		change_refuse(change, &err);
+		return;
+	}
+	body = json_object();
+	json_set(body, "message", json_string("The tenant is deleted."));
+	json_set(body, "name", json_string(args->id));
+	change_set_body(change, body);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/internal.h"
+
+#include "api/json/json.h"
+#include "api/json/multipart.h"
+#include "api/json/view_file.h"
+#include "api/op/upload.h"
+#include "api/reply.h"
+#include <stdio.h>
+#include <string.h>
+
+#define HTTP_OK 200
+
+/* As said, or below what ends with a slash, or by its own name. */
+static int settle(const struct upload_said *said, char ret_path[WORKPATH_MAX + 1],
+                  struct error *err)
+{
+	char joined[WORKPATH_MAX + MULTIPART_NAME_MAX + 2];
+	const char *slash = strrchr(said->filename, '/');
+	size_t len = strlen(said->place);
+	bool is_dir = len == 0 || said->place[len - 1] == '/';
+	/* Of a path that a client sends along only the last part is a name. */
+	const char *name = slash ? slash + 1 : said->filename;
+
+	(void)snprintf(joined, sizeof(joined), "%s%s", said->place, is_dir ? name : "");
+	if (workpath_clean(joined, WORKPATH_RELATIVE, "path", ret_path, err) < 0)
+		return -1;
+	if (!ret_path[0])
+		return error_field(err, "path", "must be given where the file has no name");
+	return 0;
+}
+
+static void answer(struct http_request *req, const char *session_id, const char *path,
+                   const struct file_item *item)
+{
+	json_t *j = view_file(session_id, path, item);
+
+	json_set(j, "session_id", json_string(session_id));
+	json_set(j, "file_path", json_text(path, strlen(path)));
+	reply_json(req, HTTP_OK, j);
+}
+
+static const struct upload_dialect dialect = {
+	.query = "path",
+	.field = "path",
+	.strict = true,
+	.settle = settle,
+	.answer = answer,
+};
+
+void v1_file_upload(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+	const struct session *session = find_session(r, args, &err);
+	struct upload *u =
+		session ? upload_new(r, req, args->principal->tenant, &dialect, &err) : NULL;
+
+	if (u)
+		upload_begin(u, session);
+	else
+		reply_error(req, &err);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/config/default_paths.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#define ROOT_RUNTIME "/run/millibox"
+#define ROOT_STATE   "/var/lib/millibox"
+#define IN_PLACE_MAX 2
+
+/* The environment is the user's own, but "relative to wherever I was started" is never meant. */
+static bool is_usable(const char *dir)
+{
+	return dir && dir[0] == '/';
+}
+
+static char *runtime_dir(const struct default_paths_who *who)
+{
+	if (who->uid == 0)
+		return xstrdup(ROOT_RUNTIME);
+	if (is_usable(who->runtime))
+		return xasprintf("%s/millibox", who->runtime);
+	return xasprintf("/tmp/millibox-%u", (unsigned)who->uid);
+}
+
+static char *socket_path(const struct default_paths_who *who)
+{
+	cleanup_free char *dir = runtime_dir(who);
+
+	return xasprintf("%s/millibox.sock", dir);
+}
+
+static char *state_dir(const struct default_paths_who *who)
+{
+	if (who->uid == 0)
+		return xstrdup(ROOT_STATE);
+	if (is_usable(who->state))
+		return xasprintf("%s/millibox", who->state);
+	if (is_usable(who->home))
+		return xasprintf("%s/.local/state/millibox", who->home);
+	/* Nowhere of its own: state then lasts as long as the runtime directory. */
+	return runtime_dir(who);
+}
+
+/*
+ * A program or folder that comes with the daemon. A build directory has the programs side by side
+ * and is often itself in the source tree, beside the runners. @probe is a file that must be there:
+ * an empty folder of the same name does not count.
+ */
+struct companion {
+	const char *installed;
+	const char *probe;
+	const char *in_place[IN_PLACE_MAX]; /* NULL: no more */
+};
+
+static const struct companion engine = {
+	MILLIBOX_LIBEXECDIR "/millibox-engine", "", {"millibox-engine"}};
+static const struct companion agent = {
+	MILLIBOX_LIBEXECDIR "/millibox-agent", "", {"millibox-agent"}};
+static const struct companion zygote = {
+	MILLIBOX_LIBEXECDIR "/millibox-zygote.so", "", {"millibox-zygote.so"}};
+static const struct companion runners = {
+	MILLIBOX_RUNNERSDIR, "/shell/manifest.yaml", {"runners", "../runners"}};
+
+static const struct companion policies = {
+	MILLIBOX_POLICIESDIR, "/default.yaml", {"policies", "../data/policies"}};
+
+/* Nobody but us and root could have put it there, or change it: a build directory may be in /tmp.
+ */
+static bool is_ours(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return false;
+	return (st.st_uid == 0 || st.st_uid == geteuid()) && !(st.st_mode & S_IWOTH);
+}
+
+static bool is_there(const char *path, const char *probe)
+{
+	cleanup_free char *file = xasprintf("%s%s", path, probe);
+
+	return is_ours(path) && is_ours(file) && access(file, R_OK) == 0;
+}
+
+static char *find_companion(const struct default_paths_who *who, const struct companion *c)
+{
+	/* An installed daemon does not look around in the folders beside its own. */
+	bool installed = !who->exe_dir || str_equal(who->exe_dir, MILLIBOX_BINDIR) ||
+	                 str_equal(who->exe_dir, MILLIBOX_SBINDIR);
+
+	for (size_t i = 0; !installed && i < IN_PLACE_MAX && c->in_place[i]; i++) {
+		cleanup_free char *beside = xasprintf("%s/%s", who->exe_dir, c->in_place[i]);
+		/* Without links and dots: what was checked is what will be used. */
+		cleanup_free char *path = realpath(beside, NULL);
+
+		if (path && is_there(path, c->probe))
+			return TAKE_PTR(path);
+		if (path && !is_ours(path))
+			log_warn("%s is not used: it is neither ours nor root's, or everybody may "
+			         "change it; chown it, or install Millibox",
+			         path);
+	}
+	return xstrdup(c->installed);
+}
+
+static char *engine_path(const struct default_paths_who *who)
+{
+	return find_companion(who, &engine);
+}
+
+static char *agent_path(const struct default_paths_who *who)
+{
+	return find_companion(who, &agent);
+}
+
+static char *zygote_path(const struct default_paths_who *who)
+{
+	return find_companion(who, &zygote);
+}
+
+static char *runners_dir(const struct default_paths_who *who)
+{
+	return find_companion(who, &runners);
+}
+
+/* Without a folder there are those that are part of the daemon; one that is named must exist. */
+static char *policies_dir(const struct default_paths_who *who)
+{
+	cleanup_free char *dir = find_companion(who, &policies);
+
+	return is_there(dir, policies.probe) ? TAKE_PTR(dir) : xstrdup("");
+}
+
+static const struct place {
+	const char *key;
+	char *(*value)(const struct default_paths_who *who);
+	const char *hint;
+} table[] = {
+	{"socket", socket_path, "millibox.sock where runtime_dir is by default"},
+	{"state_dir", state_dir, ROOT_STATE ", or ~/.local/state/millibox"},
+	{"runtime_dir", runtime_dir, ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"},
+	{"engine_path", engine_path, "beside the daemon, or as installed"},
+	{"agent_path", agent_path, "beside the daemon, or as installed"},
+	{"zygote_path", zygote_path, "beside the daemon, or as installed"},
+	{"runners_dir", runners_dir, "beside the daemon, or as installed"},
+	{"policy.dir", policies_dir, "beside the daemon, or as installed"},
+};
+
+char *default_paths_value(const struct default_paths_who *who, const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (str_equal(table[i].key, key))
+			return table[i].value(who);
+	return NULL;
+}
+
+const char *default_paths_hint(const char *key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (str_equal(table[i].key, key))
+			return table[i].hint;
+	return "";
+}
+
+char *default_paths_exe_dir(void)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	char *slash;
+
+	if (n <= 0 || (size_t)n >= sizeof(path) - 1)
+		return NULL;
+	path[n] = '\0';
+	slash = strrchr(path, '/');
+	if (!slash)
+		return NULL;
+	*slash = '\0';
+	return xstrdup(*path ? path : "/");
+}

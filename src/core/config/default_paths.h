@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: where things are when nothing says otherwise: sockets and state by who runs the daemon,
+ * programs by where the daemon itself is. In a build directory they are found in place, installed
+ * they are where the build was configured to put them. Looks at the file system, changes nothing;
+ * whoever creates a directory checks its owner.
+ */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Who runs the daemon and from where. Strings are borrowed and may be NULL. */
+struct default_paths_who {
+	uid_t uid;
+	const char *runtime; /* $XDG_RUNTIME_DIR */
+	const char *state;   /* $XDG_STATE_HOME */
+	const char *home;    /* $HOME */
+	const char *exe_dir; /* folder of the running program */
+};
+
+/** default_paths_value - the default of a setting that depends on who runs it. Owned; NULL: no such
+ * key.
+ */
+char *default_paths_value(const struct default_paths_who *who, const char *key);
+/** default_paths_exe_dir - folder of the running program. Owned; NULL when the kernel does not
+ * tell. */
+char *default_paths_exe_dir(void);
+/** default_paths_hint - "beside the program": the default of @key in words, for help texts. */
+const char *default_paths_hint(const char *key);

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/config/yamldoc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/str.h"
+
+/*
+ * Theory of operation: libyaml's events are hung into the tree one by one, with no recursion, so
+ * that depth is bounded by a counter and not by the stack. In a mapping the events alternate
+ * between key and value; a key waits in builder.key for its value.
+ */
+
+struct builder {
+	const char *name; /* of the file */
+	struct yamldoc_node *root;
+	struct yamldoc_node
+		*open; /* the list or mapping being filled; NULL before and after the top */
+	char *key;     /* owned; read, its value is still to come */
+	unsigned key_line;
+	unsigned depth;
+	unsigned nodes;
+	bool done;
+};
+
+static const char *const kind_names[] = {
+	[YAMLDOC_SCALAR] = "a value",
+	[YAMLDOC_LIST] = "a list",
+	[YAMLDOC_MAPPING] = "a mapping",
+};
+static_assert(ARRAY_SIZE(kind_names) == YAMLDOC_KIND_COUNT, "every kind has a name");
+
+const char *yamldoc_kind_name(enum yamldoc_kind kind)
+{
+	return kind_names[kind];
+}
+
+static struct yamldoc_node *free_one(struct yamldoc_node *node)
+{
+	struct yamldoc_node *after = node->next ? node->next : node->parent;
+
+	if (node->parent && !node->next)
+		node->parent->first = NULL;
+	free(node->key);
+	free(node->value);
+	free(node);
+	return after;
+}
+
+void yamldoc_free(struct yamldoc_node *root)
+{
+	struct yamldoc_node *node = root;
+
+	/* Children before their parent: whoever has none left goes next. */
+	while (node) {
+		while (node->first)
+			node = node->first;
+		node = free_one(node);
+	}
+}
+
+static unsigned line_of(const yaml_mark_t *mark)
+{
+	return mark->line >= UINT_MAX ? UINT_MAX : (unsigned)mark->line + 1;
+}
+
+#define refuse(builder, line, ...) refuse_at((builder)->name, line, err, __VA_ARGS__)
+
+static int refuse_at(const char *name, unsigned line, struct error *err, const char *fmt, ...)
+	attr_printf(4, 5);
+
+static int refuse_at(const char *name, unsigned line, struct error *err, const char *fmt, ...)
+{
+	char what[160];
+	va_list args;
+
+	va_start(args, fmt);
+	/* A message about a very long key may be cut: it is for a person. */
+	(void)vsnprintf(what, sizeof(what), fmt, args);
+	va_end(args);
+	return error_set(err, ERR_CONFIG, 0, "%s:%u: %s", name, line, what);
+}
+
+static bool is_key(const char *key, size_t len)
+{
+	if (len == 0 || len > 64)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		char c = key[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		      c == '_' || c == '-'))
+			return false;
+	}
+	return true;
+}
+
+/* Documents name settings with dots; whoever writes them so in a file meant the nesting. */
+static int refuse_key(const struct builder *b, unsigned line, const char *key, struct error *err)
+{
+	const char *dot = strchr(key, '.');
+
+	if (dot && is_key(key, (size_t)(dot - key)))
+		return refuse(b, line,
+		              "a dot means nesting: write '%.*s:' and, indented below it, '%.40s:'",
+		              (int)(dot - key), key, dot + 1);
+	return refuse(b, line, "a key is 1 to 64 letters, digits, '_' or '-'");
+}
+
+static int take_key(struct builder *b, const yaml_event_t *event, struct error *err)
+{
+	const char *text = (const char *)event->data.scalar.value;
+	unsigned line = line_of(&event->start_mark);
+
+	if (!is_key(text, event->data.scalar.length))
+		return refuse_key(b, line, text, err);
+	for (const struct yamldoc_node *n = b->open->first; n; n = n->next)
+		if (str_equal(n->key, text))
+			return refuse(b, line, "'%s' is given twice (first in line %u)", text,
+			              n->line);
+	b->key = xstrdup(text);
+	b->key_line = line;
+	return 0;
+}
+
+static void hang(struct builder *b, struct yamldoc_node *node)
+{
+	node->parent = b->open;
+	node->key = TAKE_PTR(b->key);
+	if (node->key)
+		node->line = b->key_line;
+	if (!b->open) {
+		b->root = node;
+		return;
+	}
+	if (b->open->last)
+		b->open->last->next = node;
+	else
+		b->open->first = node;
+	b->open->last = node;
+	b->open->count++;
+}
+
+static int add_node(struct builder *b, enum yamldoc_kind kind, const yaml_event_t *event,
+                    struct error *err)
+{
+	struct yamldoc_node *node;
+	unsigned line = line_of(&event->start_mark);
+
+	if (++b->nodes > YAMLDOC_NODES_MAX)
+		return refuse(b, line, "more than %d values", YAMLDOC_NODES_MAX);
+	if (!b->open && kind != YAMLDOC_MAPPING)
+		return refuse(b, line, "expected 'key: value' at the top, found %s",
+		              yamldoc_kind_name(kind));
+	node = NEW(struct yamldoc_node);
+	node->kind = kind;
+	node->line = line;
+	hang(b, node);
+	if (kind == YAMLDOC_SCALAR) {
+		node->value = xstrdup((const char *)event->data.scalar.value);
+		node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+		return 0;
+	}
+	if (++b->depth > YAMLDOC_DEPTH_MAX)
+		return refuse(b, line, "nested deeper than %d", YAMLDOC_DEPTH_MAX);
+	b->open = node;
+	return 0;
+}
+
+static int on_scalar(struct builder *b, const yaml_event_t *event, struct error *err)
+{
+	unsigned line = line_of(&event->start_mark);
+
+	if (event->data.scalar.anchor || event->data.scalar.tag)
+		return refuse(b, line, "anchors and tags are not supported");
+	/* A NUL would make the value shorter than what was checked. */
+	if (memchr(event->data.scalar.value, 0, event->data.scalar.length))
+		return refuse(b, line, "a value contains NUL");
+	if (b->open && b->open->kind == YAMLDOC_MAPPING && !b->key)
+		return take_key(b, event, err);
+	return add_node(b, YAMLDOC_SCALAR, event, err);
+}
+
+static int begin(struct builder *b, enum yamldoc_kind kind, const yaml_event_t *event,
+                 struct error *err)
+{
+	if (b->open && b->open->kind == YAMLDOC_MAPPING && !b->key)
+		return refuse(b, line_of(&event->start_mark), "a key can't be %s",
+		              yamldoc_kind_name(kind));
+	return add_node(b, kind, event, err);
+}
+
+static int on_list(struct builder *b, const yaml_event_t *event, struct error *err)
+{
+	if (event->data.sequence_start.anchor || event->data.sequence_start.tag)
+		return refuse(b, line_of(&event->start_mark), "anchors and tags are not supported");
+	return begin(b, YAMLDOC_LIST, event, err);
+}
+
+static int on_mapping(struct builder *b, const yaml_event_t *event, struct error *err)
+{
+	if (event->data.mapping_start.anchor || event->data.mapping_start.tag)
+		return refuse(b, line_of(&event->start_mark), "anchors and tags are not supported");
+	return begin(b, YAMLDOC_MAPPING, event, err);
+}
+
+static int on_close(struct builder *b, const yaml_event_t *event attr_unused,
+                    struct error *err attr_unused)
+{
+	b->open = b->open->parent;
+	b->depth--;
+	return 0;
+}
+
+static int on_alias(struct builder *b, const yaml_event_t *event, struct error *err)
+{
+	return refuse(b, line_of(&event->start_mark), "anchors and tags are not supported");
+}
+
+static int on_document(struct builder *b, const yaml_event_t *event, struct error *err)
+{
+	if (b->root)
+		return refuse(b, line_of(&event->start_mark), "more than one document");
+	return 0;
+}
+
+static int on_end(struct builder *b, const yaml_event_t *event attr_unused,
+                  struct error *err attr_unused)
+{
+	b->done = true;
+	return 0;
+}
+
+typedef int event_fn(struct builder *b, const yaml_event_t *event, struct error *err);
+
+/* An event without a row needs nothing to be done. */
+static event_fn *const handlers[] = {
+	[YAML_STREAM_END_EVENT] = on_end,        [YAML_DOCUMENT_START_EVENT] = on_document,
+	[YAML_ALIAS_EVENT] = on_alias,           [YAML_SCALAR_EVENT] = on_scalar,
+	[YAML_SEQUENCE_START_EVENT] = on_list,   [YAML_SEQUENCE_END_EVENT] = on_close,
+	[YAML_MAPPING_START_EVENT] = on_mapping, [YAML_MAPPING_END_EVENT] = on_close,
+};
+
+/* An empty document, or one of comments only, is a scalar that was written nowhere. */
+static bool is_nothing(const struct builder *b, const yaml_event_t *event)
+{
+	return !b->open && event->type == YAML_SCALAR_EVENT && event->data.scalar.length == 0 &&
+	       event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+}
+
+static int step(struct builder *b, yaml_parser_t *parser, struct error *err)
+{
+	yaml_event_t event;
+	int r = 0;
+
+	if (!yaml_parser_parse(parser, &event))
+		return refuse(b, line_of(&parser->problem_mark), "not YAML: %s",
+		              parser->problem ? parser->problem : "unreadable");
+	if (!is_nothing(b, &event) && (size_t)event.type < ARRAY_SIZE(handlers) &&
+	    handlers[event.type])
+		r = handlers[event.type](b, &event, err);
+	yaml_event_delete(&event);
+	return r;
+}
+
+struct yamldoc_node *yamldoc_parse(const char *data, size_t len, const char *name,
+                                   struct error *err)
+{
+	attr_cleanup(yaml_parser_delete) yaml_parser_t parser = {0};
+	struct builder b = {.name = name};
+	int r = 0;
+
+	if (!yaml_parser_initialize(&parser)) {
+		error_set(err, ERR_SYSTEM, ENOMEM, "%s: cannot start the YAML parser", name);
+		return NULL;
+	}
+	/* Not guessed from a byte order mark: UTF-16 would reach the values re-encoded. */
+	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&parser, (const unsigned char *)data, len);
+	while (r >= 0 && !b.done)
+		r = step(&b, &parser, err);
+	free(b.key);
+	if (r < 0) {
+		yamldoc_free(b.root);
+		return NULL;
+	}
+	if (!b.root) {
+		b.root = NEW(struct yamldoc_node);
+		b.root->kind = YAMLDOC_MAPPING;
+		b.root->line = 1;
+	}
+	return b.root;
+}
+
+int yamldoc_read(const char *path, struct buf *ret_text, struct error *err)
+{
+	int r = file_read_at(AT_FDCWD, path, ret_text);
+
+	if (r < 0)
+		return error_set(err, ERR_CONFIG, -r, "read '%s'", path);
+	return 0;
+}
+
+struct yamldoc_node *yamldoc_load(const char *path, struct error *err)
+{
+	cleanup_buf struct buf text = BUF_INIT(YAMLDOC_BYTES_MAX);
+
+	if (yamldoc_read(path, &text, err) < 0)
+		return NULL;
+	return yamldoc_parse(text.data ? text.data : "", text.len, path, err);
+}

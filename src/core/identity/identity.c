@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/identity/identity.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/identity/identity_internal.h"
+#include "core/identity/identity_row.h"
+
+/*
+ * Theory of operation. A key is found by its id, which is no secret, and then compared whole and in
+ * constant time. One that nobody has is compared too, with nothing: how long the answer takes says
+ * nothing about which ids there are.
+ *
+ * Guessing is hopeless; what is bounded is the noise. A peer that keeps sending what is no key is
+ * told to wait. Those who have a valid one are served meanwhile, from the same address too: else
+ * one could lock out everybody behind a proxy.
+ */
+
+/* How coarse last_used is: a write per key and minute at most. */
+#define USED_STEP_MS 60000
+/* Peers whose failures are remembered apart. */
+#define PEERS_MAX     4096
+#define PRUNE_STEP_US (1 * USEC_PER_SEC)
+
+static const struct bucket_rate failure_rate = {.per_second = 1, .burst = 20};
+
+struct peer {
+	struct bucket failures;
+};
+
+struct identity *identity_new(const struct identity_config *config)
+{
+	struct identity *identity = NEW(struct identity);
+
+	identity->config = *config;
+	identity->by_id = map_new();
+	identity->peers = map_new();
+	identity->departed = map_new();
+	list_init(&identity->keys);
+	list_init(&identity->gone);
+	list_init(&identity->changes);
+	identity->owner = (struct principal){.tenant = TENANT_DEFAULT, .scopes = SCOPES_ALL};
+	identity->anybody = (struct principal){.tenant = TENANT_DEFAULT,
+	                                       .scopes = SCOPES_ALL & ~SCOPE_BIT(SCOPE_ADMIN)};
+	return identity;
+}
+
+int identity_load(struct identity *identity, struct error *err)
+{
+	return identity->config.store ? store_identity_load(identity->config.store, identity, err)
+	                              : 0;
+}
+
+void identity_start(struct identity *identity, struct loop *loop, struct scheduler *scheduler)
+{
+	identity->loop = loop;
+	identity->scheduler = scheduler;
+}
+
+void identity_watch_departures(struct identity *identity, void (*fn)(void *ctx), void *ctx)
+{
+	identity->on_departure = fn;
+	identity->on_departure_ctx = ctx;
+}
+
+/* The value is not looked at. */
+void identity_note_departed(struct identity *identity, const char *name)
+{
+	(void)!map_put(identity->departed, name, identity);
+}
+
+void identity_departed(struct identity *identity, const char *name)
+{
+	(void)map_remove(identity->departed, name);
+}
+
+static void free_keys(struct list *keys)
+{
+	struct identity_key *key;
+
+	LIST_FOREACH (key, keys, struct identity_key, node) {
+		list_remove(&key->node);
+		free(key);
+	}
+}
+
+static void free_peers(struct identity *identity)
+{
+	size_t pos = 0;
+	void *peer;
+
+	while ((peer = map_next(identity->peers, &pos, NULL)))
+		free(peer);
+	map_free(identity->peers);
+}
+
+void identity_free(struct identity *identity)
+{
+	if (!identity)
+		return;
+	identity_end_changes(identity);
+	free_keys(&identity->keys);
+	free_keys(&identity->gone);
+	free_peers(identity);
+	map_free(identity->by_id);
+	map_free(identity->departed);
+	free(identity);
+}
+
+/* Keys. */
+
+bool identity_has_keys(const struct identity *identity)
+{
+	return identity->keyed;
+}
+
+struct identity_key *identity_find_key(struct identity *identity, const char *id)
+{
+	return map_get(identity->by_id, id);
+}
+
+struct identity_key *identity_key_at(struct identity *identity, size_t index)
+{
+	struct identity_key *key;
+
+	LIST_FOREACH (key, &identity->keys, struct identity_key, node)
+		if (index-- == 0)
+			return key;
+	return NULL;
+}
+
+struct identity_key *identity_key_next(const struct identity *identity,
+                                       const struct identity_key *key)
+{
+	struct list *next = key->node.next;
+
+	return next == &identity->keys ? NULL : LIST_ENTRY(next, struct identity_key, node);
+}
+
+size_t identity_key_count(const struct identity *identity)
+{
+	return map_count(identity->by_id);
+}
+
+static bool is_active(const struct identity_key *key, uint64_t now_ms)
+{
+	return key->revoked_ms == 0 && (key->expires_ms == 0 || now_ms < key->expires_ms);
+}
+
+void identity_key_info(const struct identity_key *key, struct identity_key_info *ret_info)
+{
+	*ret_info = (struct identity_key_info){
+		.id = key->id,
+		.tenant = key->tenant,
+		.name = key->name,
+		.scopes = key->principal.scopes,
+		.created_ms = key->created_ms,
+		.expires_ms = key->expires_ms,
+		.revoked_ms = key->revoked_ms,
+		.last_used_ms = key->last_used_ms,
+		.active = is_active(key, clock_real_ms()),
+	};
+}
+
+bool identity_key_holds(struct identity *identity, const char *id)
+{
+	const struct identity_key *key = id ? identity_find_key(identity, id) : NULL;
+
+	return !id || (key && is_active(key, clock_real_ms()));
+}
+
+struct identity_key *identity_add_key(struct identity *identity, const struct identity_key *key)
+{
+	struct identity_key *copy = NEW(struct identity_key);
+
+	*copy = *key;
+	copy->principal.tenant = copy->tenant;
+	copy->principal.key_id = copy->id;
+	list_init(&copy->node);
+	if (map_put(identity->by_id, copy->id, copy) < 0) {
+		free(copy);
+		return NULL;
+	}
+	list_append(&identity->keys, &copy->node);
+	identity->keyed = true;
+	return copy;
+}
+
+void identity_forget_key(struct identity *identity, struct identity_key *key)
+{
+	(void)map_remove(identity->by_id, key->id);
+	list_remove(&key->node);
+	list_append(&identity->gone, &key->node);
+}
+
+/* Who asks. */
+
+static bool is_trusted(const struct identity *identity, const struct identity_request *request)
+{
+	return identity->config.config->auth_trust_socket && request->has_uid &&
+	       (request->uid == 0 || request->uid == identity->config.owner_uid);
+}
+
+/* Drops those who owe nothing; without any of them there is no room for more. Not for every new
+ * peer: who has many addresses would keep us looking. */
+static void prune_peers(struct identity *identity, uint64_t now_us)
+{
+	struct map *kept = map_new();
+	const char *name;
+	struct peer *peer;
+	size_t pos = 0;
+
+	identity->pruned_us = now_us;
+	while ((peer = map_next(identity->peers, &pos, &name))) {
+		if (bucket_is_full(&peer->failures, &failure_rate, now_us) ||
+		    map_put(kept, name, peer) < 0)
+			free(peer);
+	}
+	map_free(identity->peers);
+	identity->peers = kept;
+}
+
+/* Those for whom there is no room share one. */
+static struct peer *get_peer(struct identity *identity, const char *name, uint64_t now_us)
+{
+	struct peer *peer = map_get(identity->peers, name);
+
+	if (peer)
+		return peer;
+	if (map_count(identity->peers) >= PEERS_MAX &&
+	    now_us - identity->pruned_us >= PRUNE_STEP_US)
+		prune_peers(identity, now_us);
+	if (map_count(identity->peers) >= PEERS_MAX) {
+		name = "";
+		peer = map_get(identity->peers, name);
+	}
+	if (peer)
+		return peer;
+	peer = NEW(struct peer);
+	(void)!map_put(identity->peers, name, peer); /* it was looked for */
+	return peer;
+}
+
+/* Return: always NULL. */
+static const struct principal *fail(struct identity *identity,
+                                    const struct identity_request *request, const char *why,
+                                    struct error *err)
+{
+	struct peer *peer = get_peer(identity, request->peer, request->now_us);
+
+	if (bucket_take(&peer->failures, &failure_rate, request->now_us) > 0)
+		(void)error_set(err, ERR_BUSY, 0, "too many requests without a valid key");
+	else
+		(void)error_set(err, ERR_UNAUTHENTICATED, 0, "%s", why);
+	return NULL;
+}
+
+static void note_use(struct identity *identity, struct identity_key *key, uint64_t now_ms)
+{
+	if (now_ms < key->last_used_ms + USED_STEP_MS)
+		return;
+	key->last_used_ms = now_ms;
+	store_identity_used(identity->config.store, key->id, now_ms);
+}
+
+static const struct principal *check_key(struct identity *identity, const struct key *key,
+                                         const struct identity_request *request, struct error *err)
+{
+	static const uint8_t nothing[KEY_HASH_LEN];
+	struct identity_key *known = map_get(identity->by_id, key->id);
+	bool matches = key_matches(key, known ? known->hash : nothing);
+	uint64_t now_ms = clock_real_ms();
+
+	if (!known || !matches)
+		return fail(identity, request, "the key is not one of this daemon", err);
+	/* Who has the secret may know what became of it. */
+	if (known->revoked_ms)
+		return fail(identity, request, "the key was revoked", err);
+	if (!is_active(known, now_ms))
+		return fail(identity, request, "the key has expired", err);
+	note_use(identity, known, now_ms);
+	return &known->principal;
+}
+
+const struct principal *identity_authenticate(struct identity *identity,
+                                              const struct identity_request *request,
+                                              struct error *err)
+{
+	cleanup_key struct key key = {0};
+	bool trusted = is_trusted(identity, request);
+	int r;
+
+	/* Clients of daemons that have keys may send one to a daemon that has none. */
+	if (!identity_has_keys(identity))
+		return trusted ? &identity->owner : &identity->anybody;
+	r = key_from_headers(request->authorization, request->api_key, &key);
+	if (request->repeated || r == -EEXIST) {
+		(void)error_field(err, "Authorization",
+		                  "send one key, in Authorization or in X-API-Key");
+		return NULL;
+	}
+	if (r == 0 && trusted)
+		return &identity->owner;
+	if (r == 0) {
+		(void)error_set(err, ERR_UNAUTHENTICATED, 0, "send a key");
+		return NULL;
+	}
+	if (r < 0)
+		return fail(identity, request, "what was sent is no key", err);
+	return check_key(identity, &key, request, err);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/language/env.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "core/policy/policy.h"
+
+/* PATH holds no directory the program can write to. */
+static const char *const base_env[] = {
+	"PATH=/usr/local/bin:/usr/bin:/bin",
+	"HOME=/workspace",
+	"LANG=C.UTF-8",
+	"TMPDIR=/tmp",
+	"USER=sandbox",
+};
+
+/*
+ * Variables that make a loader, an interpreter or libc run or read something before the program's
+ * first line, or instead of it. The payload could do the same to itself later; but our runners come
+ * first, and what they are must not be the caller's choice. Upper case, as the programs read them.
+ */
+static const char *const denied[] = {
+	/* dynamic loader and libc */
+	"LD_*",
+	"DYLD_*",
+	"GCONV_PATH",
+	"GETCONF_DIR",
+	"GLIBC_TUNABLES",
+	"HOSTALIASES",
+	"LOCALDOMAIN",
+	"LOCPATH",
+	"MALLOC_*",
+	"NIS_PATH",
+	"NLSPATH",
+	"RESOLV_HOST_CONF",
+	"RES_OPTIONS",
+	"TZDIR",
+	"OPENSSL_CONF",
+	"OPENSSL_ENGINES",
+	"OPENSSL_MODULES",
+	/* shells */
+	"BASH_ENV",
+	"BASH_FUNC_*",
+	"BASHOPTS",
+	"SHELLOPTS",
+	"ENV",
+	"IFS",
+	"PS4",
+	"PROMPT_COMMAND",
+	"CDPATH",
+	"GLOBIGNORE",
+	"ZDOTDIR",
+	/* interpreters */
+	"PYTHON*",
+	"NODE_OPTIONS",
+	"NODE_PATH",
+	"NODE_REPL_EXTERNAL_MODULE",
+	"PERL5OPT",
+	"PERL5LIB",
+	"PERL5DB",
+	"PERLLIB",
+	"PERLIO_DEBUG",
+	"RUBYOPT",
+	"RUBYLIB",
+	"LUA_INIT*",
+	"LUA_PATH*",
+	"LUA_CPATH*",
+	"PHPRC",
+	"PHP_INI_SCAN_DIR",
+	"JAVA_TOOL_OPTIONS",
+	"JDK_JAVA_OPTIONS",
+	"_JAVA_OPTIONS",
+	"CLASSPATH",
+	"DENO_*",
+	"BUN_*",
+	"R_PROFILE*",
+	"R_ENVIRON*",
+	"GOFLAGS",
+	/* ours */
+	"MILLIBOX_*",
+};
+
+static size_t name_len(const char *variable)
+{
+	return strcspn(variable, "=");
+}
+
+static bool is_name(const char *s, size_t len)
+{
+	static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+	static const char rest[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+
+	return len > 0 && strchr(first, s[0]) && strspn(s, rest) == len;
+}
+
+int policy_check_variable(const char *variable)
+{
+	size_t len = name_len(variable);
+	char name[64];
+
+	if (!variable[len] || !is_name(variable, len))
+		return -EINVAL;
+	/* Cut, the beginning still tells: no denied name is as long. */
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name)),
+	               variable);
+	for (size_t i = 0; i < ARRAY_SIZE(denied); i++)
+		if (fnmatch(denied[i], name, 0) == 0)
+			return -EPERM;
+	return 0;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+	size_t len = name_len(a);
+
+	return len == name_len(b) && memcmp(a, b, len) == 0;
+}
+
+static int check_one(char *const *env, size_t index, struct error *err)
+{
+	const char *variable = env[index];
+	int shown = (int)(name_len(variable) < 48 ? name_len(variable) : 48);
+	int r = policy_check_variable(variable);
+
+	if (r == -EPERM)
+		return error_field(err, "env_vars",
+		                   "'%.*s' changes how programs are loaded and can't be set", shown,
+		                   variable);
+	if (r < 0)
+		return error_field(err, "env_vars",
+		                   "variable %zu: a name is letters, digits and '_', and does not "
+		                   "begin with a digit",
+		                   index + 1);
+	for (size_t i = 0; i < index; i++)
+		if (same_name(env[i], variable))
+			return error_field(err, "env_vars", "'%.*s' is given twice", shown,
+			                   variable);
+	return 0;
+}
+
+int policy_env_check(char *const *env, struct error *err)
+{
+	size_t count = 0;
+	size_t bytes = 0;
+
+	for (; env && env[count]; count++)
+		bytes += strlen(env[count]) + 1;
+	if (count > POLICY_ENV_MAX || bytes > POLICY_ENV_BYTES)
+		return error_field(err, "env_vars", "at most %d variables and %d bytes are taken",
+		                   POLICY_ENV_MAX, POLICY_ENV_BYTES);
+	for (size_t i = 0; i < count; i++)
+		if (check_one(env, i, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* Bounded lists (a base, a manifest, POLICY_ENV_MAX): a linear search is what they need. */
+static void put(char **env, const char *variable)
+{
+	while (*env && !same_name(*env, variable))
+		env++;
+	free(*env);
+	*env = xstrdup(variable);
+}
+
+char **policy_env_make(char *const *runner, char *const *caller)
+{
+	size_t most = ARRAY_SIZE(base_env) + (runner ? str_list_count(runner) : 0) +
+	              (caller ? str_list_count(caller) : 0);
+	char **env = xcalloc(most + 1, sizeof(*env));
+
+	for (size_t i = 0; i < ARRAY_SIZE(base_env); i++)
+		put(env, base_env[i]);
+	for (; runner && *runner; runner++)
+		put(env, *runner);
+	for (; caller && *caller; caller++)
+		put(env, *caller);
+	return env;
+}

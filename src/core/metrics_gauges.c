@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/metrics_core.h"
+
+#include "core/config/config.h"
+#include "core/pool/pool.h"
+#include "core/run/exec.h"
+#include "core/run/internal.h"
+#include "core/run/outcome.h"
+#include "core/session/session.h"
+#include "core/store/store.h"
+#include "db/db.h"
+
+static void measure_rates(struct metrics *m)
+{
+	double all = metrics_total(m, METRIC_EXECUTIONS);
+	double good = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_SUCCESS));
+	double late = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_TIMEOUT));
+
+	metrics_set(m, METRIC_FAILURE_RATE, all > 0 ? (all - good) / all : 0);
+	metrics_set(m, METRIC_TIMEOUT_RATE, all > 0 ? late / all : 0);
+}
+
+static void set_usage(struct metrics *m, const char *resource, size_t used, size_t most)
+{
+	if (most > 0)
+		metrics_set_for(m, METRIC_USAGE, METRIC_LABELS(resource),
+		                (double)used / (double)most);
+}
+
+static void measure_pools(const struct pools *pools, struct metrics *m)
+{
+	struct pools_totals t;
+
+	pools_totals(pools, &t);
+	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("ready"), (double)t.ready);
+	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("making"), (double)t.making);
+	metrics_set(m, METRIC_POOL_MEMORY, (double)t.memory_bytes);
+}
+
+void measure_core(void *ctx, struct metrics *m)
+{
+	const struct measure_parts *p = ctx;
+	const struct scheduler *scheduler = &p->execs->scheduler;
+	struct session_service_stats sessions;
+	struct exec_service_stats execs;
+
+	session_service_stats(p->sessions, &sessions);
+	exec_service_stats(p->execs, &execs);
+	metrics_set(m, METRIC_SESSIONS_ACTIVE, (double)sessions.live);
+	metrics_set(m, METRIC_RUNNING, (double)execs.running);
+	metrics_set(m, METRIC_QUEUED, (double)execs.queued);
+	metrics_set(m, METRIC_BOXES,
+	            (double)(execs.boxes + sessions.boxes + pools_count(p->execs->pools)));
+	measure_pools(p->execs->pools, m);
+	set_usage(m, "executions", execs.running, scheduler->running_max);
+	set_usage(m, "queue", execs.queued, scheduler->waiting_max);
+	set_usage(m, "sessions", sessions.live, p->config->sessions_max);
+	measure_rates(m);
+	if (p->store) {
+		metrics_set(m, METRIC_STORE_FAILING, store_is_failing(p->store));
+		metrics_set(m, METRIC_STORE_WAITING, (double)db_waiting(store_db(p->store)));
+	}
+}

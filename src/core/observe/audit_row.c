@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/observe/audit_row.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "core/observe/audit.h"
+#include "core/store/store_internal.h"
+#include "io/loop.h"
+
+#define FOLLOW_US (1 * USEC_PER_SEC)
+#define ROW_MAX   8192
+
+struct store_audit {
+	struct store *store;
+	struct audit *audit;
+	struct timer *timer;
+	uint64_t written; /* number of the record that was written last, or is being */
+};
+
+static void on_written(void *ctx, const struct error *err)
+{
+	struct store_audit *sa = ctx;
+
+	if (store_was_written(sa->store, err))
+		sa->written = 0; /* again */
+}
+
+static void follow(struct store_audit *sa)
+{
+	struct chain_head head = audit_head(sa->audit);
+	char text[CHAIN_HEAD_LEN + 1];
+	struct error err = {0};
+
+	if (head.seq == sa->written)
+		return;
+	chain_head_print(&head, text);
+	/* Without room in the queue it is for the next second. */
+	if (db_write(sa->store->db,
+	             &DB_SQL("INSERT INTO audit (path, head, written_ms) VALUES (?1, ?2, ?3)"
+	                     " ON CONFLICT (path) DO UPDATE SET head = ?2, written_ms = ?3",
+	                     DB_TEXT(audit_path(sa->audit)), DB_TEXT(text),
+	                     DB_INT(clock_real_ms())),
+	             1, sa->timer ? on_written : NULL, sa, &err))
+		sa->written = head.seq;
+}
+
+static void on_timer(void *ctx)
+{
+	struct store_audit *sa = ctx;
+
+	follow(sa);
+	timer_start(sa->timer, FOLLOW_US);
+}
+
+struct store_audit *store_audit_new(struct store *s, struct audit *a, struct loop *loop)
+{
+	struct store_audit *sa = NEW(struct store_audit);
+
+	*sa = (struct store_audit){.store = s, .audit = a};
+	sa->timer = timer_new(loop, on_timer, sa);
+	timer_start(sa->timer, FOLLOW_US);
+	return sa;
+}
+
+void store_audit_free(struct store_audit *sa)
+{
+	if (!sa)
+		return;
+	timer_free(TAKE_PTR(sa->timer));
+	follow(sa);
+	free(sa);
+}
+
+int store_audit_check(struct store *s, struct audit *a, struct error *err)
+{
+	cleanup_db_rows struct db_rows *rows = NULL;
+	struct chain_head anchor;
+	const char *text;
+
+	if (db_query_now(s->db,
+	                 &DB_SQL("SELECT head FROM audit WHERE path = ?1", DB_TEXT(audit_path(a))),
+	                 ROW_MAX, &rows, err) < 0)
+		return error_wrap(err, "read the anchor of the audit log");
+	if (db_rows_count(rows) == 0)
+		return 0;
+	text = db_rows_text(rows, 0, 0);
+	if (chain_head_parse(text, strlen(text), &anchor) < 0)
+		return error_set(err, ERR_CONFIG, 0, "the anchor of the audit log is damaged");
+	return audit_anchor(a, &anchor, err);
+}

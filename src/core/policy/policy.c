@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/policy/policy.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/language/env.h"
+#include "core/language/runners.h"
+#include "core/policy/policy_internal.h"
+#include "core/run/exec.h"
+#include "core/template/template.h"
+
+#define RUNNERS_PATH "/opt/millibox/runners"
+#define SOURCE_PATH  "/run/millibox"
+/* How rules call the root of a box that has no template. */
+#define TEMPLATE_NONE "host"
+
+void policy_decision_done(struct policy_decision *d)
+{
+	str_list_free(d->argv);
+	str_list_free(d->env);
+	str_list_free(d->prepare_argv);
+	policy_stack_unref(&d->stack);
+	*d = (struct policy_decision){0};
+}
+
+void policy_explanation_done(struct policy_explanation *e)
+{
+	policy_decision_done(&e->decision);
+}
+
+static const char *const by_names[] = {
+	[POLICY_BY_NOBODY] = "nobody", [POLICY_BY_REQUEST] = "request",
+	[POLICY_BY_POLICY] = "policy", [POLICY_BY_SETTING] = "setting",
+	[POLICY_BY_DRIVER] = "driver", [POLICY_BY_PROGRAM] = "program",
+};
+static_assert(ARRAY_SIZE(by_names) == POLICY_BY_COUNT, "everybody has a name");
+
+const char *policy_by_name(enum policy_by by)
+{
+	return by_names[by];
+}
+
+struct policy_rule policy_rule_of(const struct policy_source *by, const char *path)
+{
+	return (struct policy_rule){POLICY_BY_POLICY, by->policy, path, by->line};
+}
+
+const char *policy_quote(const char *text, char ret_quoted[POLICY_QUOTE_LEN])
+{
+	size_t n = 0;
+
+	for (; n < POLICY_QUOTE_LEN - 4 && text[n]; n++)
+		ret_quoted[n] = (char)(text[n] >= ' ' && text[n] < 0x7f ? text[n] : '?');
+	(void)snprintf(ret_quoted + n, POLICY_QUOTE_LEN - n, "%s", text[n] ? "..." : "");
+	return ret_quoted;
+}
+
+int policy_refuse(struct policy_deciding *in, enum error_code code, const char *field,
+                  const struct policy_rule *rule, const char *fmt, ...)
+{
+	char what[sizeof(in->err->msg)];
+	va_list args;
+
+	va_start(args, fmt);
+	/* A message that is cut still begins with the rule. */
+	(void)vsnprintf(what, sizeof(what), fmt, args);
+	va_end(args);
+	(void)error_set(in->err, code, 0, "%s%s%s: %s: %s", by_names[rule->by],
+	                rule->policy ? " " : "", rule->policy ? rule->policy : "", rule->path,
+	                what);
+	(void)!str_copy(in->err->field, sizeof(in->err->field), field); /* short and literal */
+	in->refused = *rule;
+	return -1;
+}
+
+static int refuse_language(const struct runners *runners, const char *language, struct error *err)
+{
+	char known[120] = "";
+	char quoted[POLICY_QUOTE_LEN];
+	const struct runner *r;
+	size_t n = 0;
+
+	for (size_t i = 0; (r = runners_at(runners, i)) && n < sizeof(known); i++) {
+		int added = snprintf(known + n, sizeof(known) - n, "%s%s", i ? ", " : "", r->name);
+
+		if (added < 0)
+			break;
+		n += (size_t)added;
+	}
+	return error_field(err, "language", "unknown language '%s'; known: %s",
+	                   policy_quote(language, quoted), known);
+}
+
+/* Whether the operator lets zygotes import it: they have power over boxes. */
+static bool is_for_zygotes(const struct config *c, const char *module)
+{
+	for (char **name = c->zygotes_modules; name && *name; name++)
+		if (str_equal(*name, module))
+			return true;
+	return false;
+}
+
+/* Modules of the template that are not the operator's choice are imported by its own boxes. */
+static void decide_zygote(struct policy_deciding *in, const char *file)
+{
+	const struct template *t = in->request->template;
+	struct box_spec *spec = &in->d.spec;
+	size_t at = 0;
+
+	if (!file ||
+	    str_format(spec->zygote, sizeof(spec->zygote), "%s/%s", in->d.runner->name, file) < 0)
+		return;
+	for (char **name = t ? t->spec.preload : NULL; name && *name; name++) {
+		size_t len = strlen(*name);
+
+		if (!is_for_zygotes(in->rules->config, *name) ||
+		    at + len + 2 > sizeof(spec->modules))
+			continue;
+		at += (size_t)snprintf(spec->modules + at, sizeof(spec->modules) - at, "%s%s",
+		                       at ? " " : "", *name);
+	}
+}
+
+static int decide_runner(struct policy_deciding *in)
+{
+	const char *language = in->request->language;
+	const struct template *t = in->request->template;
+	struct policy_decision *d = &in->d;
+
+	if (!language || !*language)
+		return error_field(in->err, "language", "is required");
+	d->runner = runners_find(in->rules->runners, language);
+	if (!d->runner)
+		return refuse_language(in->rules->runners, language, in->err);
+	/* First whether it may be had, then whether it is there. */
+	if (policy_allow_language(in) < 0)
+		return -1;
+	if (!template_command(t, d->runner))
+		return error_field(in->err, "language", "template '%s' has no %s", t->spec.id,
+		                   d->runner->name);
+	d->session_command = template_session_command(t, d->runner);
+	if (t && t->root[0])
+		(void)!str_copy(d->spec.root, sizeof(d->spec.root), t->root);
+	else if (!d->runner->installed)
+		return error_set(in->err, ERR_UNAVAILABLE, 0,
+		                 "language '%s' needs %s, which is not installed", d->runner->name,
+		                 d->runner->program);
+	if (in->request->ask && !d->runner->asks)
+		return error_field(in->err, "event", "language '%s' has no handlers",
+		                   d->runner->name);
+	d->report_bytes = d->runner->report ? POLICY_REPORT_BYTES : 0;
+	d->handler = in->request->ask != NULL;
+	return 0;
+}
+
+static int check_code(const struct config *config, const struct exec_request *request,
+                      struct error *err)
+{
+	if (!request->code || request->code_len == 0)
+		return error_field(err, "code", "is empty");
+	if (request->code_len > config->max_code_bytes)
+		return error_set(err, ERR_TOO_LARGE, 0, "code: %zu bytes, at most %llu are taken",
+		                 request->code_len, (unsigned long long)config->max_code_bytes);
+	/* Interpreters disagree on what follows a NUL: what was shown and what ran could differ. */
+	if (memchr(request->code, 0, request->code_len))
+		return error_field(err, "code", "contains NUL");
+	return 0;
+}
+
+int policy_check_name(const char *name)
+{
+	size_t parts = 0;
+
+	if (strlen(name) > POLICY_NAME_BYTES)
+		return -EINVAL;
+	for (const char *part = name;;) {
+		size_t len = strcspn(part, "/");
+
+		if (len == 0 || len > POLICY_NAME_PART || ++parts > POLICY_NAME_PARTS)
+			return -EINVAL;
+		if (part[0] == '.' && (len == 1 || (len == 2 && part[1] == '.')))
+			return -EINVAL;
+		if (!part[len])
+			return 0;
+		part += len + 1;
+	}
+}
+
+/* As strcmp, but '/' comes before all else: what is in a folder follows its name at once. */
+static int compare_names(const void *a, const void *b)
+{
+	const unsigned char *x = *(const unsigned char *const *)a;
+	const unsigned char *y = *(const unsigned char *const *)b;
+
+	while (*x && *x == *y) {
+		x++;
+		y++;
+	}
+	return (*x == '/' ? 1 : *x * 2) - (*y == '/' ? 1 : *y * 2);
+}
+
+/* @folder is @name, or a folder above it. */
+static bool is_above(const char *folder, const char *name)
+{
+	size_t len = strlen(folder);
+
+	return strncmp(folder, name, len) == 0 && (!name[len] || name[len] == '/');
+}
+
+/* Sorted, names that collide are neighbours: long names cost no more than their length. */
+static int check_collisions(const struct exec_request *request, struct error *err)
+{
+	const char *names[POLICY_FILES_MAX] = {NULL};
+	char quoted[POLICY_QUOTE_LEN];
+
+	for (size_t i = 0; i < request->files_count; i++)
+		names[i] = request->files[i].name;
+	qsort(names, request->files_count, sizeof(names[0]), compare_names);
+	for (size_t i = 1; i < request->files_count; i++)
+		if (is_above(names[i - 1], names[i]))
+			return error_field(err, "files", "'%s' collides with another file",
+			                   policy_quote(names[i], quoted));
+	return 0;
+}
+
+static int check_files(const struct exec_request *request, uint64_t room, struct error *err)
+{
+	char quoted[POLICY_QUOTE_LEN];
+	uint64_t total = 0;
+
+	if (request->files_count > POLICY_FILES_MAX)
+		return error_field(err, "files", "%zu files, at most %d are taken",
+		                   request->files_count, POLICY_FILES_MAX);
+	for (size_t i = 0; i < request->files_count; i++) {
+		if (policy_check_name(request->files[i].name) < 0)
+			return error_field(err, "files",
+			                   "'%s' is not a name of a file: relative, at most %d "
+			                   "parts of 1 to %d bytes, without '.' and '..'",
+			                   policy_quote(request->files[i].name, quoted),
+			                   POLICY_NAME_PARTS, POLICY_NAME_PART);
+		total += request->files[i].len;
+	}
+	if (total > room)
+		return error_field(err, "files", "%llu bytes, but resources.disk is %llu",
+		                   (unsigned long long)total, (unsigned long long)room);
+	return check_collisions(request, err);
+}
+
+static int check_args(char *const *args, struct error *err)
+{
+	size_t count = 0;
+	size_t bytes = 0;
+
+	for (; args && args[count]; count++)
+		bytes += strlen(args[count]) + 1;
+	if (count > POLICY_ARGS_MAX || bytes > POLICY_ARGS_BYTES)
+		return error_field(err, "args", "at most %d arguments and %d bytes are taken",
+		                   POLICY_ARGS_MAX, POLICY_ARGS_BYTES);
+	return 0;
+}
+
+static char *expand(const struct policy_command *c, const char *word)
+{
+	const char *place = NULL;
+
+	if (str_equal(word, "{source}"))
+		return xasprintf("%s/%s", SOURCE_PATH, c->source);
+	if (str_has_prefix(word, "{runner}"))
+		return xasprintf("%s/%s%s", RUNNERS_PATH, c->runner->name,
+		                 word + strlen("{runner}"));
+	if (*word == '/')
+		place = template_program(c->template, word);
+	return xstrdup(place ? place : word);
+}
+
+char **policy_argv(const struct policy_command *c)
+{
+	size_t words = str_list_count(c->command);
+	size_t given = c->args ? str_list_count(c->args) : 0;
+	char **argv = xcalloc(words + given + 1, sizeof(*argv));
+
+	for (size_t i = 0; i < words; i++)
+		argv[i] = expand(c, c->command[i]);
+	for (size_t i = 0; i < given; i++)
+		argv[words + i] = xstrdup(c->args[i]);
+	return argv;
+}
+
+/* Choosing. */
+
+void policy_stack_ref(const struct policy_stack *stack)
+{
+	if (stack->own)
+		(void)policy_ref(stack->own);
+	if (stack->chosen)
+		(void)policy_ref(stack->chosen);
+}
+
+void policy_stack_unref(struct policy_stack *stack)
+{
+	policy_unref((struct policy *)(uintptr_t)stack->own);
+	policy_unref((struct policy *)(uintptr_t)stack->chosen);
+	*stack = (struct policy_stack){0};
+}
+
+static int refuse_choice(const struct policies *all, const struct policy *own, const char *asked,
+                         struct error *err)
+{
+	char quoted[POLICY_QUOTE_LEN];
+	char names[120] = "";
+	const struct policy *p;
+	size_t n = 0;
+
+	for (size_t i = 0; (p = policies_at(all, i)); i++) {
+		bool can = p == own || policies_can_select(all, p->name);
+
+		if (can && n + strlen(p->name) + 3 < sizeof(names))
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
+			                      p->name);
+	}
+	(void)error_set(err, ERR_DENIED, 0,
+	                "setting: policy.selectable: policy '%s' may not be named; allowed: %s",
+	                policy_quote(asked, quoted), names);
+	(void)!str_copy(err->field, sizeof(err->field), "policy");
+	return -1;
+}
+
+int policy_choose(const struct policies *all, const char *tenants, const char *asked,
+                  struct policy_stack *ret_stack, struct error *err)
+{
+	const char *name = tenants && *tenants ? tenants : policies_default(all);
+	struct policy_stack stack = {.own = policies_find(all, name)};
+
+	/* Fail closed: a policy that was taken away leaves its tenants without one. */
+	if (!stack.own)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "there is no policy '%s', which is that of the tenant", name);
+	if (asked && !str_equal(asked, name)) {
+		stack.chosen = policies_find(all, asked);
+		if (!stack.chosen || !policies_can_select(all, asked))
+			return refuse_choice(all, stack.own, asked, err);
+	}
+	*ret_stack = stack;
+	return 0;
+}
+
+/* Deciding. */
+
+static const char *template_name(const struct policy_deciding *in)
+{
+	return in->request->template ? in->request->template->spec.id : TEMPLATE_NONE;
+}
+
+/* NULL: the root has not what it needs, or the language no such command. */
+static char **prepare_argv(const struct template *t, const struct runner *runner,
+                           char *const *command)
+{
+	if (!command)
+		return NULL;
+	return policy_argv(&(struct policy_command){
+		.runner = runner,
+		.template = t,
+		.command = command,
+		.source = runner->source,
+		.args = runner->preload && t ? t->spec.preload : NULL,
+	});
+}
+
+static int decide_exec(struct policy_deciding *in)
+{
+	const struct exec_request *r = in->request;
+	struct error *err = in->err;
+
+	if (decide_runner(in) < 0 || check_code(in->rules->config, r, err) < 0 ||
+	    policy_decide_limits(in) < 0 ||
+	    check_files(r, in->d.spec.limits.workspace_bytes, err) < 0 ||
+	    check_args(r->args, err) < 0 || policy_env_check(r->env, err) < 0 ||
+	    policy_allow_env(in) < 0 || policy_allow_template(in, template_name(in)) < 0 ||
+	    policy_allow_network(in) < 0 || policy_allow_extras(in) < 0 ||
+	    policy_allow_isolation(in) < 0)
+		return -1;
+	in->d.argv = policy_argv(&(struct policy_command){
+		.runner = in->d.runner,
+		.template = r->template,
+		.command = template_command(r->template, in->d.runner),
+		.source = in->d.runner->source,
+		.args = r->args,
+	});
+	in->d.env = policy_env_make(in->d.runner->env, r->env);
+	decide_zygote(in, in->d.runner->zygote);
+	in->d.prepare_argv = prepare_argv(r->template, in->d.runner,
+	                                  template_prepare_command(r->template, in->d.runner));
+	return 0;
+}
+
+static int decide_session(struct policy_deciding *in)
+{
+	if (policy_allow_session(in) < 0 || decide_runner(in) < 0 || policy_decide_limits(in) < 0 ||
+	    policy_env_check(in->request->env, in->err) < 0 || policy_allow_env(in) < 0 ||
+	    policy_allow_template(in, template_name(in)) < 0 || policy_allow_network(in) < 0 ||
+	    policy_allow_extras(in) < 0 || policy_allow_isolation(in) < 0)
+		return -1;
+	in->d.env = policy_env_make(in->d.runner->env, in->request->env);
+	decide_zygote(in, in->d.runner->session_zygote);
+	if (in->session->mode != SESSION_PERSISTENT)
+		return 0;
+	in->d.spec.keep = in->rules->caps->can_keep;
+	in->d.prepare_argv =
+		prepare_argv(in->request->template, in->d.runner, in->d.session_command);
+	in->d.resident = in->d.prepare_argv;
+	return 0;
+}
+
+/* Of the request as its template completes it. */
+static int complete(struct policy_deciding *in, int (*decide)(struct policy_deciding *in))
+{
+	const struct exec_request *asked = in->request;
+	cleanup_str_list char **env = template_env(asked->template, asked->env);
+	const struct exec_request filled = template_fill(asked, env);
+	int r;
+
+	in->request = &filled;
+	in->d.own_env = (asked->env && *asked->env) ||
+	                (asked->template && !template_is_builtin(asked->template) && env);
+	r = decide(in);
+	in->request = asked;
+	return r;
+}
+
+static struct policy_deciding begin(const struct policy_rules *rules,
+                                    const struct policy_stack *stack, struct error *err)
+{
+	struct policy_deciding in = {.rules = rules, .err = err};
+
+	if (stack->chosen)
+		in.policies[in.policies_count++] = stack->chosen;
+	if (stack->own)
+		in.policies[in.policies_count++] = stack->own;
+	in.d.stack = *stack;
+	policy_stack_ref(stack);
+	return in;
+}
+
+/* What a session asks for, as of an execution without code. Borrowed. */
+static struct exec_request box_request(const struct session_request *r)
+{
+	const struct template *t = r->template;
+
+	return (struct exec_request){
+		.language = r->language             ? r->language
+	                    : t && t->spec.language ? t->spec.language
+	                                            : (char *)(uintptr_t)POLICY_LANGUAGE,
+		.template = r->template,
+		.env = r->env,
+		.memory_bytes = r->memory_bytes,
+		.disk_bytes = r->disk_bytes,
+		.cpu_millicores = r->cpu_millicores,
+		.max_processes = r->max_processes,
+		.network = r->network,
+		.network_asked = r->network_asked,
+	};
+}
+
+/* Takes the decision out of @in, or drops it. */
+static int finish(struct policy_deciding *in, int r, struct policy_decision *ret_decision)
+{
+	if (r < 0)
+		policy_decision_done(&in->d);
+	else
+		*ret_decision = in->d;
+	return r;
+}
+
+int policy_decide(const struct policy_rules *rules, const struct policy_stack *stack,
+                  const struct exec_request *request, struct policy_decision *ret_decision,
+                  struct error *err)
+{
+	struct policy_deciding in = begin(rules, stack, err);
+
+	in.request = request;
+	return finish(&in, complete(&in, decide_exec), ret_decision);
+}
+
+int policy_decide_session(const struct policy_rules *rules, const struct policy_stack *stack,
+                          const struct session_request *request,
+                          struct policy_decision *ret_decision, struct error *err)
+{
+	const struct exec_request box = box_request(request);
+	struct policy_deciding in = begin(rules, stack, err);
+
+	in.request = &box;
+	in.session = request;
+	return finish(&in, complete(&in, decide_session), ret_decision);
+}
+
+int policy_check_env(const struct policy_rules *rules, const struct policy_stack *stack,
+                     char *const *env, struct error *err)
+{
+	const struct exec_request request = {.env = (char **)(uintptr_t)env};
+	struct policy_deciding in = begin(rules, stack, err);
+	int r;
+
+	in.request = &request;
+	r = policy_env_check(env, err) < 0 || policy_allow_env(&in) < 0 ? -1 : 0;
+	policy_decision_done(&in.d);
+	return r;
+}
+
+static void explain(struct policy_deciding *in, int r, struct policy_explanation *ret)
+{
+	ret->allowed = finish(in, r, &ret->decision) == 0;
+	ret->refused = in->refused;
+}
+
+void policy_explain(const struct policy_rules *rules, const struct policy_stack *stack,
+                    const struct exec_request *request, struct policy_explanation *ret_explanation)
+{
+	struct policy_deciding in = begin(rules, stack, &ret_explanation->err);
+
+	ret_explanation->stack = *stack;
+	in.request = request;
+	explain(&in, complete(&in, decide_exec), ret_explanation);
+}
+
+void policy_explain_session(const struct policy_rules *rules, const struct policy_stack *stack,
+                            const struct session_request *request,
+                            struct policy_explanation *ret_explanation)
+{
+	const struct exec_request box = box_request(request);
+	struct policy_deciding in = begin(rules, stack, &ret_explanation->err);
+
+	in.request = &box;
+	in.session = request;
+	ret_explanation->stack = *stack;
+	explain(&in, complete(&in, decide_session), ret_explanation);
+}

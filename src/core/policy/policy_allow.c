@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/language/runners.h"
+#include "core/policy/policy_internal.h"
+#include "wire/layer.h"
+
+/* So much of what would be allowed is told: the rest is in the policy. */
+#define SHOWN_LEN 80
+#define NAME_LEN  64
+
+/* Layers that every supported host can give a box, whoever runs the daemon. */
+#define STANDARD_LAYERS                                                                            \
+	(LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_PID) | LAYER_BIT(LAYER_MNT) |                     \
+	 LAYER_BIT(LAYER_NET) | LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS) |                      \
+	 LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |        \
+	 LAYER_BIT(LAYER_RLIMITS))
+
+static bool matches(char *const *patterns, const char *name)
+{
+	for (; *patterns; patterns++)
+		if (fnmatch(*patterns, name, 0) == 0)
+			return true;
+	return false;
+}
+
+/* One thing may have several names: what is said of any of them is said of it. */
+static bool matches_any(char *const *patterns, const char *name, char *const *aliases)
+{
+	if (matches(patterns, name))
+		return true;
+	for (; aliases && *aliases; aliases++)
+		if (matches(patterns, *aliases))
+			return true;
+	return false;
+}
+
+static const char *show_list(char *const *items, char ret_text[SHOWN_LEN])
+{
+	size_t n = 0;
+
+	(void)snprintf(ret_text, SHOWN_LEN, "nothing");
+	for (; *items && n + strlen(*items) + 8 < SHOWN_LEN; items++)
+		n += (size_t)snprintf(ret_text + n, SHOWN_LEN - n, "%s%s", n ? ", " : "", *items);
+	if (*items)
+		(void)snprintf(ret_text + n, SHOWN_LEN - n, ", ...");
+	return ret_text;
+}
+
+/* What a filter is asked about. */
+struct candidate {
+	const char *field; /* of the request */
+	const char *what;  /* "language" */
+	const char *name;
+	char *const *aliases;     /* may be NULL */
+	const char *allow, *deny; /* keys of the filter */
+};
+
+static int pass_filter(struct policy_deciding *in, const struct policy_filter *filter,
+                       const struct candidate *c)
+{
+	const struct policy_rule deny = policy_rule_of(&filter->deny.by, c->deny);
+	const struct policy_rule allow = policy_rule_of(&filter->allow.by, c->allow);
+	char quoted[POLICY_QUOTE_LEN], shown[SHOWN_LEN];
+
+	if (filter->deny.items && matches_any(filter->deny.items, c->name, c->aliases))
+		return policy_refuse(
+			in, ERR_DENIED, c->field, &deny, "%s '%s' is denied; denied: %s", c->what,
+			policy_quote(c->name, quoted), show_list(filter->deny.items, shown));
+	if (filter->allow.items && !matches_any(filter->allow.items, c->name, c->aliases))
+		return policy_refuse(in, ERR_DENIED, c->field, &allow,
+		                     "%s '%s' is not allowed; allowed: %s", c->what,
+		                     policy_quote(c->name, quoted),
+		                     show_list(filter->allow.items, shown));
+	return 0;
+}
+
+int policy_allow_language(struct policy_deciding *in)
+{
+	const struct runner *r = in->d.runner;
+	const struct candidate c = {"language", "language",        r->name,
+	                            r->aliases, "languages.allow", "languages.deny"};
+
+	in->d.language = (struct policy_rule){.by = POLICY_BY_REQUEST, .path = "language"};
+	for (size_t i = 0; i < in->policies_count; i++) {
+		const struct policy_list *allow = &in->policies[i]->languages.allow;
+
+		if (pass_filter(in, &in->policies[i]->languages, &c) < 0)
+			return -1;
+		if (allow->items)
+			in->d.language = policy_rule_of(&allow->by, "languages.allow");
+	}
+	return 0;
+}
+
+int policy_allow_template(struct policy_deciding *in, const char *template)
+{
+	const struct candidate c = {"template_id", "template",        template,
+	                            NULL,          "templates.allow", "templates.deny"};
+
+	for (size_t i = 0; i < in->policies_count; i++)
+		if (pass_filter(in, &in->policies[i]->templates, &c) < 0)
+			return -1;
+	return 0;
+}
+
+int policy_allow_env(struct policy_deciding *in)
+{
+	for (char *const *v = in->request->env; v && *v; v++) {
+		char name[NAME_LEN];
+		const struct candidate c = {"env_vars", "variable",  name,
+		                            NULL,       "env.allow", "env.deny"};
+		size_t len = strcspn(*v, "=");
+
+		/* A name that is cut is no longer the one that a pattern means. */
+		if (len >= sizeof(name))
+			return error_field(in->err, "env_vars", "a name has at most %zu bytes",
+			                   sizeof(name) - 1);
+		(void)snprintf(name, sizeof(name), "%.*s", (int)len, *v);
+		for (size_t i = 0; i < in->policies_count; i++)
+			if (pass_filter(in, &in->policies[i]->env, &c) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+/* The least of what the policies give; one that says nothing gives none. */
+static enum box_network network_of(const struct policy_deciding *in, struct policy_rule *ret_rule)
+{
+	uint64_t least = in->policies_count ? BOX_NETWORK_COUNT : BOX_NETWORK_NONE;
+
+	*ret_rule = (struct policy_rule){.by = POLICY_BY_PROGRAM, .path = "network"};
+	for (size_t i = 0; i < in->policies_count; i++) {
+		const struct policy *p = in->policies[i];
+
+		if (p->network_mode.value >= least)
+			continue;
+		least = p->network_mode.value;
+		*ret_rule = policy_rule_of(&p->network_mode.by, "network.mode");
+		ret_rule->policy = p->network_mode.by.line ? p->network_mode.by.policy : p->name;
+		ret_rule->by = POLICY_BY_POLICY;
+	}
+	return (enum box_network)least;
+}
+
+int policy_allow_network(struct policy_deciding *in)
+{
+	static const struct policy_rule driver = {.by = POLICY_BY_DRIVER, .path = "network"};
+	const struct exec_request *r = in->request;
+	struct policy_rule rule;
+	enum box_network most = network_of(in, &rule);
+	enum box_network granted = r->network_asked ? r->network : most;
+
+	if (granted > most)
+		return policy_refuse(in, ERR_DENIED, "network", &rule,
+		                     "network '%s' is not allowed; allowed: %s",
+		                     box_network_name(granted), box_network_name(most));
+	if (r->network_asked)
+		rule = (struct policy_rule){.by = POLICY_BY_REQUEST, .path = "network"};
+	in->d.network = rule;
+	in->d.spec.network = granted;
+	if (granted == BOX_NETWORK_NONE || (in->rules->caps->networks & BOX_NETWORK_BIT(granted)))
+		return 0;
+	return policy_refuse(in, ERR_UNAVAILABLE, "network", &driver,
+	                     "the policy gives network '%s', and this driver's boxes have none; "
+	                     "ask for \"none\"",
+	                     box_network_name(granted));
+}
+
+/* What policies can give and no driver delivers yet: better nothing than less than was meant. */
+int policy_allow_extras(struct policy_deciding *in)
+{
+	const struct driver_caps *caps = in->rules->caps;
+
+	for (size_t i = 0; i < in->policies_count; i++) {
+		const struct policy *p = in->policies[i];
+		const struct {
+			const struct policy_list *list;
+			const char *path, *what;
+			bool can;
+		} extras[] = {
+			{&p->mounts, "mounts", "folders of the host", caps->can_mount},
+			{&p->mcp_servers, "mcp.servers", "tools of MCP servers", caps->has_mcp},
+			{&p->mcp_tools, "mcp.tools", "tools of MCP servers", caps->has_mcp},
+		};
+
+		for (size_t j = 0; j < ARRAY_SIZE(extras); j++) {
+			const struct policy_list *list = extras[j].list;
+			const struct policy_rule rule = policy_rule_of(&list->by, extras[j].path);
+
+			if (list->items && list->items[0] && !extras[j].can)
+				return policy_refuse(in, ERR_UNAVAILABLE, "", &rule,
+				                     "it gives boxes %s, which this driver "
+				                     "cannot",
+				                     extras[j].what);
+		}
+	}
+	return 0;
+}
+
+static uint32_t layers_named(char *const *names)
+{
+	uint32_t layers = 0;
+
+	for (; names && *names; names++)
+		for (unsigned i = 0; i < LAYER_COUNT; i++)
+			if (str_equal(*names, layer_name((enum wire_layer)i)))
+				layers |= LAYER_BIT(i);
+	return layers;
+}
+
+static int require(struct policy_deciding *in, uint32_t layers, const struct policy_rule *rule)
+{
+	uint32_t missing = layers & ~in->rules->caps->layers;
+
+	if (layers & ~in->d.spec.required_layers)
+		in->d.isolation = *rule;
+	in->d.spec.required_layers |= layers;
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if (missing & LAYER_BIT(i))
+			return policy_refuse(
+				in, ERR_UNAVAILABLE, "", rule,
+				"isolation layer '%s' is required and missing on this host",
+				layer_name((enum wire_layer)i));
+	return 0;
+}
+
+/* Fail closed: without a layer that somebody demands nothing runs, and the answer says which. */
+int policy_allow_isolation(struct policy_deciding *in)
+{
+	static const uint32_t by_min[] = {
+		[POLICY_MIN_NONE] = 0,
+		[POLICY_MIN_STANDARD] = STANDARD_LAYERS,
+		[POLICY_MIN_FULL] = LAYERS_ALL,
+	};
+	static const struct policy_rule strict = {.by = POLICY_BY_SETTING, .path = "strict"};
+
+	if (in->rules->config->strict && require(in, in->rules->caps->required_layers, &strict) < 0)
+		return -1;
+	for (size_t i = 0; i < in->policies_count; i++) {
+		const struct policy *p = in->policies[i];
+		const struct policy_rule named =
+			policy_rule_of(&p->isolation_require.by, "isolation.require");
+		const struct policy_rule min =
+			policy_rule_of(&p->isolation_min.by, "isolation.min");
+
+		if (require(in, layers_named(p->isolation_require.items), &named) < 0 ||
+		    require(in, by_min[p->isolation_min.value], &min) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int policy_allow_session(struct policy_deciding *in)
+{
+	const char *mode = session_mode_name(in->session->mode);
+	char shown[SHOWN_LEN];
+
+	for (size_t i = 0; i < in->policies_count; i++) {
+		const struct policy_list *modes = &in->policies[i]->session_modes;
+		const struct policy_rule rule = policy_rule_of(&modes->by, "sessions.modes");
+
+		if (modes->items && !matches(modes->items, mode))
+			return policy_refuse(in, ERR_DENIED, "mode", &rule,
+			                     "sessions of mode '%s' are not allowed; allowed: %s",
+			                     mode, show_list(modes->items, shown));
+	}
+	return 0;
+}

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/policy/policies.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "base/suggest.h"
+#include "core/config/yamldoc.h"
+#include "core/policy/policy.h"
+#include "wire/layer.h"
+
+/*
+ * Theory of operation: one row of the table is one key with its path, type, range and place. The
+ * tree of the file is walked in order; a node whose path has a row is read by it, one whose path
+ * other rows begin with is entered, and any other is refused.
+ */
+
+#define MI       (1024ULL * 1024)
+#define GI       (1024 * MI)
+#define TI       (1024 * GI)
+#define HOUR     (3600 * USEC_PER_SEC)
+#define DAY      (24 * HOUR)
+#define PATH_LEN 200 /* three keys of a YAML file and two dots */
+#define TEXT_MAX 1000
+#define ITEM_MAX 255
+#define WHY_LEN  160
+
+enum key_type {
+	KEY_UINT,
+	KEY_SIZE,
+	KEY_DURATION,
+	KEY_CPU,
+	KEY_WORD,
+	KEY_LIST,
+	KEY_TYPE_COUNT
+};
+
+struct policy_key {
+	const char *path;
+	enum key_type type;
+	size_t offset;                     /* in struct policy */
+	uint64_t min, max;                 /* numbers */
+	const char *const *words;          /* of KEY_WORD; ended by NULL */
+	bool (*is_item)(const char *text); /* of KEY_LIST */
+	const char *help;
+};
+
+static const char *const exceed_words[] = {
+	[POLICY_EXCEED_CLAMP] = "clamp", [POLICY_EXCEED_REFUSE] = "refuse", NULL};
+static const char *const overflow_words[] = {
+	[POLICY_OVERFLOW_TRUNCATE] = "truncate", [POLICY_OVERFLOW_KILL] = "kill", NULL};
+static const char *const min_words[] = {[POLICY_MIN_NONE] = "none",
+                                        [POLICY_MIN_STANDARD] = "standard",
+                                        [POLICY_MIN_FULL] = "full",
+                                        NULL};
+static const char *const network_words[] = {"none", "allowlist", "bridge", "host", NULL};
+
+static bool is_made_of(const char *text, const char *letters)
+{
+	size_t len = strlen(text);
+
+	return len > 0 && len <= ITEM_MAX && strspn(text, letters) == len;
+}
+
+#define LOWER  "abcdefghijklmnopqrstuvwxyz0123456789"
+#define LETTER LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* Names, with '*' for any part of one. */
+static bool is_name_pattern(const char *text)
+{
+	return is_made_of(text, LETTER "._+#-*");
+}
+
+static bool is_variable_pattern(const char *text)
+{
+	return is_made_of(text, LETTER "_*");
+}
+
+static bool is_host_pattern(const char *text)
+{
+	return is_made_of(text, LETTER ".-*:");
+}
+
+static bool is_tool_pattern(const char *text)
+{
+	return is_made_of(text, LETTER "._/-*");
+}
+
+/* "/from:/to" or "/from:/to:rw" */
+static bool is_mount(const char *text)
+{
+	const char *to = strchr(text, ':');
+	const char *how = to ? strchr(to + 1, ':') : NULL;
+
+	if (strlen(text) > ITEM_MAX || text[0] != '/' || !to || to[1] != '/')
+		return false;
+	return !how || str_equal(how, ":ro") || str_equal(how, ":rw");
+}
+
+static bool is_layer(const char *text)
+{
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if (str_equal(text, layer_name((enum wire_layer)i)))
+			return true;
+	return false;
+}
+
+static bool is_mode(const char *text)
+{
+	return str_equal(text, "ephemeral") || str_equal(text, "persistent");
+}
+
+/* A row is one key, however long its line. */
+/* clang-format off */
+#define AT(field) offsetof(struct policy, field)
+#define WORD(path, field, words, help)   {path, KEY_WORD, AT(field), 0, 0, words, NULL, help}
+#define LIST(path, field, is_item, help) {path, KEY_LIST, AT(field), 0, 0, NULL, is_item, help}
+#define NUMBER(path, type, field, least, most, help) {path, type, AT(field), least, most, NULL, NULL, help}
+#define LIMIT(path, id, type, least, most, what) \
+	NUMBER(path ".default", type, limits[id].fallback, least, most, what " of who asks for none"), \
+	NUMBER(path ".max", type, limits[id].max, least, most, what ": the most that is given"), \
+	WORD(path ".on_exceed", limits[id].on_exceed, exceed_words, "Who asks for more gets the most (clamp), or nothing (refuse)")
+
+static const struct policy_key keys[] = {
+	LIST("languages.allow", languages.allow, is_name_pattern, "Languages that may be asked for; without it all"),
+	LIST("languages.deny", languages.deny, is_name_pattern, "Of which these may not"),
+	LIMIT("limits.timeout", POLICY_TIMEOUT, KEY_DURATION, POLICY_TIMEOUT_MIN_US, DAY, "Wall time of an execution"),
+	LIMIT("limits.memory", POLICY_MEMORY, KEY_SIZE, POLICY_MEMORY_MIN, TI, "Memory of a box"),
+	LIMIT("limits.disk", POLICY_DISK, KEY_SIZE, POLICY_DISK_MIN, TI, "Workspace of a box"),
+	LIMIT("limits.cpu", POLICY_CPU, KEY_CPU, POLICY_CPU_MIN, 1024000, "Cores of a box"),
+	LIMIT("limits.processes", POLICY_PROCESSES, KEY_UINT, POLICY_PROCESSES_MIN, 32768, "Processes and threads of a box"),
+	LIMIT("limits.output", POLICY_OUTPUT, KEY_SIZE, 1, 256 * MI, "Bytes kept of stdout, and as many of stderr"),
+	WORD("limits.output.on_overflow", on_overflow, overflow_words, "A program that writes more goes on (truncate), or is ended (kill)"),
+	WORD("network.mode", network_mode, network_words, "Network of a box, and the most that may be asked for"),
+	LIST("network.allow", network_allow, is_host_pattern, "Hosts that a box with network allowlist reaches"),
+	LIST("mounts", mounts, is_mount, "Folders of the host in a box, FROM:TO or FROM:TO:rw"),
+	LIST("mcp.servers", mcp_servers, is_name_pattern, "MCP servers that code in a box may call"),
+	LIST("mcp.tools", mcp_tools, is_tool_pattern, "Of whose tools these, as SERVER/TOOL"),
+	LIST("isolation.require", isolation_require, is_layer, "Layers without which nothing runs"),
+	WORD("isolation.min", isolation_min, min_words, "Further ones: none, those of the driver (standard), or all there are (full)"),
+	LIST("env.allow", env.allow, is_variable_pattern, "Variables that may be set; without it all but those that are never taken"),
+	LIST("env.deny", env.deny, is_variable_pattern, "Of which these may not"),
+	LIST("templates.allow", templates.allow, is_name_pattern, "Templates that may be asked for, without one 'host'; without it all"),
+	LIST("templates.deny", templates.deny, is_name_pattern, "Of which these may not"),
+	LIST("sessions.modes", session_modes, is_mode, "Modes of sessions that may be made; an empty list: no sessions"),
+	LIMIT("sessions.idle_timeout", POLICY_IDLE, KEY_DURATION, USEC_PER_SEC, 30 * DAY, "Idle time after which a session ends"),
+	LIMIT("sessions.lifetime", POLICY_LIFETIME, KEY_DURATION, USEC_PER_SEC, 30 * DAY, "Age at which a session ends"),
+};
+/* clang-format on */
+
+const struct policy_key *policy_key_at(size_t index)
+{
+	return index < ARRAY_SIZE(keys) ? &keys[index] : NULL;
+}
+
+const char *policy_key_path(const struct policy_key *key)
+{
+	return key->path;
+}
+
+const char *policy_key_help(const struct policy_key *key)
+{
+	return key->help;
+}
+
+/* Both kinds of rule begin with who says it. */
+static_assert(offsetof(struct policy_number, by) == 0 && offsetof(struct policy_list, by) == 0,
+              "a source is where a rule begins");
+
+static void *rule_of(const struct policy_key *key, struct policy *policy)
+{
+	return (char *)policy + key->offset;
+}
+
+static const void *rule_in(const struct policy_key *key, const struct policy *policy)
+{
+	return (const char *)policy + key->offset;
+}
+
+struct policy_source policy_key_source(const struct policy_key *key, const struct policy *policy)
+{
+	return *(const struct policy_source *)rule_in(key, policy);
+}
+
+char *const *policy_key_list(const struct policy_key *key, const struct policy *policy)
+{
+	const struct policy_list *list = rule_in(key, policy);
+
+	return key->type == KEY_LIST ? list->items : NULL;
+}
+
+static void print_duration(uint64_t us, char *ret_text, size_t size)
+{
+	(void)snprintf(ret_text, size, "%.10gs", (double)us / (double)USEC_PER_SEC);
+}
+
+static void print_uint(uint64_t value, char *ret_text, size_t size)
+{
+	(void)snprintf(ret_text, size, "%llu", (unsigned long long)value);
+}
+
+/* Of numbers: how they are read, shown and called. */
+static const struct {
+	int (*parse)(const char *text, uint64_t *ret_value);
+	void (*print)(uint64_t value, char *ret_text, size_t size);
+	const char *what;
+} types[] = {
+	[KEY_UINT] = {parse_u64, print_uint, "a whole number"},
+	[KEY_SIZE] = {parse_size, format_size, "a size like 512Mi"},
+	[KEY_DURATION] = {parse_duration, print_duration, "a time like 30s, 5m or 1h"},
+	[KEY_CPU] = {parse_cpu, format_cpu, "a number of cores like 1, 0.5 or 500m"},
+	[KEY_WORD] = {NULL, NULL, ""},
+	[KEY_LIST] = {NULL, NULL, ""},
+};
+static_assert(ARRAY_SIZE(types) == KEY_TYPE_COUNT, "every type has a row");
+
+void policy_key_print(const struct policy_key *key, const struct policy *policy, char *ret_text,
+                      size_t size)
+{
+	const struct policy_number *number = rule_in(key, policy);
+
+	assert(key->type != KEY_LIST);
+	if (key->type == KEY_WORD)
+		(void)snprintf(ret_text, size, "%s", key->words[number->value]);
+	else
+		types[key->type].print(number->value, ret_text, size);
+}
+
+/* Where a file is being read: everything an error needs. */
+struct reading {
+	const char *file;
+	const struct yamldoc_node *node;
+	const char *path; /* of @node */
+	struct policy *policy;
+	struct error *err;
+};
+
+static int refuse(const struct reading *in, const char *why)
+{
+	return error_set(in->err, ERR_CONFIG, 0, "%s:%u: '%s' %s", in->file, in->node->line,
+	                 in->path, why);
+}
+
+static bool is_nothing(const struct yamldoc_node *node)
+{
+	return node->kind == YAMLDOC_SCALAR && !*node->value && !node->quoted;
+}
+
+static int refuse_range(const struct reading *in, const struct policy_key *key)
+{
+	char ends[2][32], why[WHY_LEN];
+
+	types[key->type].print(key->min, ends[0], sizeof(ends[0]));
+	types[key->type].print(key->max, ends[1], sizeof(ends[1]));
+	(void)snprintf(why, sizeof(why), "must be between %s and %s", ends[0], ends[1]);
+	return refuse(in, why);
+}
+
+static int refuse_type(const struct reading *in, const char *what)
+{
+	char why[WHY_LEN];
+
+	(void)snprintf(why, sizeof(why), "must be %s", what);
+	return refuse(in, why);
+}
+
+static int read_number(const struct reading *in, const struct policy_key *key)
+{
+	struct policy_number *number = rule_of(key, in->policy);
+	uint64_t value = 0;
+	int r = types[key->type].parse(in->node->value, &value);
+
+	if (r == -ERANGE || (r >= 0 && (value < key->min || value > key->max)))
+		return refuse_range(in, key);
+	if (r < 0)
+		return refuse_type(in, types[key->type].what);
+	number->value = value;
+	return 0;
+}
+
+static int read_word(const struct reading *in, const struct policy_key *key)
+{
+	struct policy_number *number = rule_of(key, in->policy);
+	char what[WHY_LEN - 16];
+	size_t n = 0;
+
+	for (size_t i = 0; key->words[i]; i++) {
+		int added = snprintf(what + n, sizeof(what) - n, "%s%s", i ? ", " : "one of ",
+		                     key->words[i]);
+
+		if (str_equal(key->words[i], in->node->value)) {
+			number->value = i;
+			return 0;
+		}
+		n += (size_t)added; /* short words: they fit */
+	}
+	return refuse_type(in, what);
+}
+
+static int read_list(const struct reading *in, const struct policy_key *key)
+{
+	struct policy_list *list = rule_of(key, in->policy);
+	size_t count = 0;
+
+	if (in->node->kind != YAMLDOC_LIST || in->node->count > POLICIES_LIST_MAX)
+		return refuse(in, "must be a list of at most 256 values");
+	list->items = xcalloc(in->node->count + 1, sizeof(*list->items));
+	for (const struct yamldoc_node *n = in->node->first; n; n = n->next) {
+		char why[WHY_LEN];
+
+		if (n->kind != YAMLDOC_SCALAR || !key->is_item(n->value)) {
+			(void)snprintf(why, sizeof(why), "cannot have '%.40s' in its list",
+			               n->kind == YAMLDOC_SCALAR ? n->value
+			                                         : yamldoc_kind_name(n->kind));
+			return refuse(in, why);
+		}
+		list->items[count++] = xstrdup(n->value);
+	}
+	return 0;
+}
+
+static int read_rule(const struct reading *in, const struct policy_key *key)
+{
+	struct policy_source *by = rule_of(key, in->policy);
+	int r;
+
+	if (key->type == KEY_LIST)
+		r = read_list(in, key);
+	else if (in->node->kind != YAMLDOC_SCALAR || is_nothing(in->node))
+		return refuse(in, "must be a value");
+	else
+		r = key->type == KEY_WORD ? read_word(in, key) : read_number(in, key);
+	if (r < 0)
+		return -1;
+	by->line = in->node->line;
+	return 0;
+}
+
+/* What a policy says of itself. */
+
+static int read_text(const struct reading *in, char **ret_text)
+{
+	if (in->node->kind != YAMLDOC_SCALAR || is_nothing(in->node))
+		return refuse(in, "must be a value");
+	if (strlen(in->node->value) > TEXT_MAX)
+		return refuse(in, "is too long");
+	*ret_text = xstrdup(in->node->value);
+	return 0;
+}
+
+bool policy_is_name(const char *name)
+{
+	return is_made_of(name, LOWER "_-") && strlen(name) <= POLICY_ID_MAX && name[0] != '-' &&
+	       name[0] != '_';
+}
+
+static int read_name(const struct reading *in, char **ret_name)
+{
+	if (read_text(in, ret_name) < 0)
+		return -1;
+	return policy_is_name(*ret_name) ? 0 : refuse(in, "must be 1 to 63 of a-z 0-9 _ -");
+}
+
+static const struct {
+	const char *key;
+	int (*read)(const struct reading *in, char **ret_text);
+	size_t offset;
+} texts[] = {
+	{"name", read_name, AT(name)},
+	{"description", read_text, AT(description)},
+	{"extends", read_name, AT(extends)},
+};
+
+static int find_text(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (str_equal(texts[i].key, path))
+			return (int)i;
+	return -ENOENT;
+}
+
+static const struct policy_key *find_key(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (str_equal(keys[i].path, path))
+			return &keys[i];
+	return NULL;
+}
+
+static bool is_group(const char *path)
+{
+	size_t len = strlen(path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (strncmp(keys[i].path, path, len) == 0 && keys[i].path[len] == '.')
+			return true;
+	return false;
+}
+
+static int refuse_key(const struct reading *in)
+{
+	struct suggest s = {.word = in->path};
+	char why[WHY_LEN];
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		suggest_offer(&s, keys[i].path);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		suggest_offer(&s, texts[i].key);
+	if (!s.best)
+		return refuse(in, "is not a key of a policy");
+	(void)snprintf(why, sizeof(why), "is not a key of a policy, did you mean '%s'?", s.best);
+	return refuse(in, why);
+}
+
+/* Return: 1 when the node is to be entered, 0 when it was read, or -1. */
+static int read_node(const struct reading *in)
+{
+	const struct policy_key *key = find_key(in->path);
+	int text = find_text(in->path);
+
+	if (key)
+		return read_rule(in, key);
+	if (text >= 0)
+		return texts[text].read(in,
+		                        (char **)(void *)((char *)in->policy + texts[text].offset));
+	if (!is_group(in->path))
+		return refuse_key(in);
+	if (is_nothing(in->node))
+		return 0;
+	if (in->node->kind != YAMLDOC_MAPPING)
+		return refuse(in, "must be a mapping");
+	return 1;
+}
+
+/* In the order of the file. @enter: its children are next. NULL: the end. */
+static const struct yamldoc_node *after(const struct yamldoc_node *node, bool enter)
+{
+	if (enter && node->first)
+		return node->first;
+	while (node && !node->next)
+		node = node->parent;
+	return node ? node->next : NULL;
+}
+
+static int make_path(const struct yamldoc_node *node, char ret_path[PATH_LEN])
+{
+	const struct yamldoc_node *up = node->parent;
+	const char *first = up && up->parent && up->parent->key ? up->parent->key : NULL;
+	const char *second = up && up->key ? up->key : NULL;
+
+	return str_format(ret_path, PATH_LEN, "%s%s%s%s%s", first ? first : "", first ? "." : "",
+	                  second ? second : "", second ? "." : "", node->key);
+}
+
+static int read_nodes(struct policy *policy, const struct yamldoc_node *root, const char *file,
+                      struct error *err)
+{
+	const struct yamldoc_node *node = root->first;
+	char path[PATH_LEN];
+	int r = 0;
+
+	for (; node && r >= 0; node = r < 0 ? NULL : after(node, r > 0)) {
+		const struct reading in = {file, node, path, policy, err};
+
+		r = make_path(node, path) < 0
+		            ? error_set(err, ERR_CONFIG, 0, "%s:%u: the key is too long", file,
+		                        node->line)
+		            : read_node(&in);
+		if (r >= 0 && str_equal(path, "extends"))
+			policy->extends_line = node->line;
+	}
+	return r < 0 ? -1 : 0;
+}
+
+/* One file that contradicts itself; over what it extends the maximum simply wins. */
+static int check_limits(const struct policy *policy, const char *file, struct error *err)
+{
+	for (size_t i = 0; i < POLICY_LIMIT_COUNT; i++) {
+		const struct policy_number *fallback = &policy->limits[i].fallback;
+		const struct policy_number *max = &policy->limits[i].max;
+
+		if (fallback->by.line && max->by.line && fallback->value > max->value)
+			return error_set(err, ERR_CONFIG, 0,
+			                 "%s:%u: the default is above the maximum of line %u", file,
+			                 fallback->by.line, max->by.line);
+	}
+	return 0;
+}
+
+static void name_rules(struct policy *policy)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		struct policy_source *by = rule_of(&keys[i], policy);
+
+		if (by->line)
+			by->policy = policy->name;
+	}
+}
+
+struct policy *policy_parse(const char *data, size_t len, const char *name, struct error *err)
+{
+	attr_cleanup(yamldoc_freep) struct yamldoc_node *root = yamldoc_parse(data, len, name, err);
+	attr_cleanup(policy_unrefp) struct policy *policy = NEW(struct policy);
+
+	policy->refs = 1;
+	policy->file = xstrdup(name);
+	if (!root || read_nodes(policy, root, name, err) < 0 || check_limits(policy, name, err) < 0)
+		return NULL;
+	if (!policy->name) {
+		(void)error_set(err, ERR_CONFIG, 0, "%s: 'name' is missing", name);
+		return NULL;
+	}
+	name_rules(policy);
+	return TAKE_PTR(policy);
+}
+
+static void inherit_rule(const struct policy_key *key, struct policy *policy,
+                         const struct policy *parent)
+{
+	if (key->type == KEY_LIST) {
+		const struct policy_list *from = rule_in(key, parent);
+
+		*(struct policy_list *)rule_of(key, policy) =
+			(struct policy_list){from->by, str_list_copy(from->items)};
+	} else {
+		*(struct policy_number *)rule_of(key, policy) =
+			*(const struct policy_number *)rule_in(key, parent);
+	}
+}
+
+void policy_inherit(struct policy *policy, const struct policy *parent)
+{
+	assert(!policy->parent);
+	policy->parent = policy_ref(parent);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (policy_key_source(&keys[i], policy).line == 0 &&
+		    policy_key_source(&keys[i], parent).line != 0)
+			inherit_rule(&keys[i], policy, parent);
+}
+
+struct policy *policy_ref(const struct policy *policy)
+{
+	struct policy *counted = (struct policy *)(uintptr_t)policy;
+
+	counted->refs++;
+	return counted;
+}
+
+static void policy_free(struct policy *policy)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i].type == KEY_LIST)
+			str_list_free(((struct policy_list *)rule_of(&keys[i], policy))->items);
+	free(policy->name);
+	free(policy->file);
+	free(policy->description);
+	free(policy->extends);
+	free(policy);
+}
+
+void policy_unref(struct policy *policy)
+{
+	/* A loop, not a recursion: the last reference of a child may be that of its parent. */
+	while (policy && --policy->refs == 0) {
+		struct policy *parent = policy->parent;
+
+		policy_free(policy);
+		policy = parent;
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what the files of the policy decision share and nobody else sees:
+ *
+ *   policy.c         the order of the questions, and what holds for every caller (code, files)
+ *   policy_limits.c  numbers: asked, default, maximum
+ *   policy_allow.c   yes or no: language, network, variables, isolation, sessions
+ *   policy_env.c     the environment
+ */
+
+#include "core/policy/policy.h"
+#include "core/run/exec.h"
+#include "core/session/session.h"
+
+#define POLICY_STACK_MAX 2
+#define POLICY_QUOTE_LEN 48
+
+/* One decision while it is being made. */
+struct policy_deciding {
+	const struct policy_rules *rules;
+	const struct policy *policies[POLICY_STACK_MAX]; /* the one that was chosen first */
+	size_t policies_count;
+	const struct exec_request *request;
+	const struct session_request *session; /* NULL: of an execution */
+	struct policy_decision d;
+	struct policy_rule refused;
+	struct error *err;
+};
+
+/** policy_refuse - "policy NAME: PATH: @fmt" for @field, by @rule. Return: always -1. */
+int policy_refuse(struct policy_deciding *in, enum error_code code, const char *field,
+                  const struct policy_rule *rule, const char *fmt, ...) attr_printf(5, 6);
+/** policy_quote - names of callers in messages: printable and short, whatever they sent. */
+const char *policy_quote(const char *text, char ret_quoted[POLICY_QUOTE_LEN]);
+/** policy_rule_of - the rule that @by says for @path. */
+struct policy_rule policy_rule_of(const struct policy_source *by, const char *path);
+
+int policy_decide_limits(struct policy_deciding *in) attr_must_check;
+int policy_allow_language(struct policy_deciding *in) attr_must_check;
+int policy_allow_template(struct policy_deciding *in, const char *template) attr_must_check;
+int policy_allow_network(struct policy_deciding *in) attr_must_check;
+int policy_allow_extras(struct policy_deciding *in) attr_must_check;
+int policy_allow_env(struct policy_deciding *in) attr_must_check;
+int policy_allow_isolation(struct policy_deciding *in) attr_must_check;
+int policy_allow_session(struct policy_deciding *in) attr_must_check;

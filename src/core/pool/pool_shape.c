@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/pool/pool_shape.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "core/template/images.h"
+
+/* FNV-1a: short inputs, and who finds two that collide has gained nothing. */
+#define HASH_START 0xcbf29ce484222325ULL
+#define HASH_PRIME 0x100000001b3ULL
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+	do
+		h = (h ^ (unsigned char)*text) * HASH_PRIME;
+	while (*text++);
+	return h;
+}
+
+static uint64_t hash_list(uint64_t h, char *const *list)
+{
+	for (; list && *list; list++)
+		h = hash_text(h, *list);
+	return (h ^ 0xff) * HASH_PRIME;
+}
+
+static uint64_t hash_number(uint64_t h, uint64_t n)
+{
+	return (h ^ n ^ (n >> 32)) * HASH_PRIME;
+}
+
+/* What is left out here, box_spec_is_like tells apart. */
+static uint64_t hash_spec(uint64_t h, const struct box_spec *s)
+{
+	h = hash_text(h, s->root);
+	h = hash_number(h, s->limits.memory_bytes);
+	h = hash_number(h, s->limits.workspace_bytes);
+	h = hash_number(h, s->limits.pids);
+	h = hash_number(h, s->keep);
+	h = hash_number(h, s->limits.cpu_millicores);
+	return hash_number(h, s->required_layers);
+}
+
+bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape)
+{
+	struct pool_shape *s = ret_shape;
+
+	*s = (struct pool_shape){.spec = d->spec};
+	/* A network is made for who uses it. An imported root goes with its last box: none that
+	 * nobody uses is to hold it. */
+	if (d->spec.network != BOX_NETWORK_NONE || str_has_prefix(d->spec.root, IMAGE_ROOT_PREFIX))
+		return false;
+	s->spec.id[0] = s->spec.request_id[0] = '\0';
+	/* Values may be secrets: they are not kept for whoever has the same, nor told to be there
+	 * by a box that was. Such a program is given to an empty box. */
+	if (d->prepare_argv && !d->own_env) {
+		s->runner = d->runner;
+		s->argv = d->prepare_argv;
+		s->env = d->env;
+		s->resident = d->resident;
+	}
+	s->hash = hash_list(hash_list(hash_spec(HASH_START, &s->spec), s->argv), s->env);
+	return true;
+}
+
+static bool is_same_list(char *const *a, char *const *b)
+{
+	if (!a || !b)
+		return a == b;
+	for (; *a && *b; a++, b++)
+		if (!str_equal(*a, *b))
+			return false;
+	return *a == *b; /* both at their end */
+}
+
+bool pool_shape_is(const struct pool_shape *a, const struct pool_shape *b)
+{
+	return a->hash == b->hash && a->runner == b->runner && a->resident == b->resident &&
+	       box_spec_is_like(&a->spec, &b->spec) && is_same_list(a->argv, b->argv) &&
+	       is_same_list(a->env, b->env);
+}
+
+void pool_shape_copy(const struct pool_shape *from, struct pool_shape *ret_shape)
+{
+	*ret_shape = *from;
+	ret_shape->argv = from->argv ? str_list_copy(from->argv) : NULL;
+	ret_shape->env = from->env ? str_list_copy(from->env) : NULL;
+}
+
+void pool_shape_done(struct pool_shape *shape)
+{
+	str_list_free(shape->argv);
+	str_list_free(shape->env);
+	*shape = (struct pool_shape){0};
+}

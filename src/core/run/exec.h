@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: one execution: request -> policy -> scheduler -> box -> outcome. Owned by the exec service
+ * from exec_start until on_end or on_error was called, exactly one of them, from the loop, never
+ * from inside exec_start.
+ */
+
+#include "base/error.h"
+#include "core/run/outcome.h"
+#include "driver/driver.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct config;
+struct driver;
+struct loop;
+struct audit;
+struct metrics;
+struct policies;
+struct exec;
+struct exec_service;
+struct runners;
+struct tenants;
+struct template;
+
+struct exec_request_file {
+	char *name; /* owned; relative path in the workspace */
+	char *data; /* owned */
+	size_t len;
+};
+
+/* What a caller asks for, in core's words. All pointers are owned. 0 or NULL: not asked for. */
+struct exec_request {
+	const char *tenant; /* borrowed for the call; NULL: TENANT_DEFAULT */
+	char *request_id;   /* who asked, for logs and audit */
+	const char *key_id; /* borrowed for the call, for audit; NULL: no key was needed */
+	char *language;
+	char *code;
+	size_t code_len;
+	char *stdin_data;
+	size_t stdin_len;
+	bool stdin_open;    /* in a session: more may come, see execution_stdin */
+	size_t stdin_early; /* of stdin_len: came after the request, before the start */
+	/* JSON: what the runner is asked beyond running the code, docs/protocol.md, "The source".
+	 */
+	char *ask;
+	bool durable; /* in a session: it is not run, nor acknowledged, before it is on the disk */
+	bool fresh;   /* in a session: a process of its own, also where a runner stays */
+	char **args;  /* NULL-terminated */
+	char **env;   /* NULL-terminated NAME=value */
+	char *cwd;    /* of a program of its own: where it starts, a clean path in the workspace */
+	struct exec_request_file *files;
+	size_t files_count;
+	uint64_t timeout_us;
+	uint64_t memory_bytes;
+	uint64_t disk_bytes;
+	uint64_t cpu_millicores;
+	uint64_t max_processes;
+	uint64_t max_output_bytes;
+	char *policy; /* to be held to as well as to the tenant's; NULL: none */
+	bool network_asked;
+	enum box_network network;
+	bool disk_soft;            /* disk_bytes is a default: less is taken where memory is less */
+	char *template_id;         /* NULL: the host's root and the operator's defaults */
+	struct template *template; /* a reference; what @template_id names, once it was found */
+};
+
+void exec_request_done(struct exec_request *request);
+
+struct exec_events {
+	void *ctx;
+	/* The program runs. May be NULL. */
+	void (*on_start)(void *ctx, const char *execution_id);
+	/* As it comes, already capped; bytes, not text. May be NULL. The outcome has it all again.
+	 */
+	void (*on_output)(void *ctx, enum output_stream stream, const char *data, size_t len);
+	/* The program ran, however it ended. @outcome is borrowed. */
+	void (*on_end)(void *ctx, const struct outcome *outcome);
+	/* It could not be run. */
+	void (*on_error)(void *ctx, const struct error *err);
+};
+
+struct exec_service_config {
+	const struct config *config;     /* borrowed; outlives the service */
+	struct driver *driver;           /* borrowed */
+	struct runners *runners;         /* borrowed */
+	const struct policies *policies; /* borrowed; NULL: the settings alone decide */
+	struct loop *loop;
+	struct metrics *metrics;   /* borrowed; NULL: nobody counts */
+	struct audit *audit;       /* borrowed; NULL: nobody keeps a log */
+	struct tenants *tenants;   /* borrowed; NULL: nobody has quotas */
+	uint64_t build_timeout_us; /* for box and program to be started; 0: 15 s */
+};
+
+/** exec_service_free - after a drain; without one, what runs is ended and no callback follows. */
+void exec_service_free(struct exec_service *s);
+struct exec_service *exec_service_new(const struct exec_service_config *config)
+	attr_owned(exec_service_free);
+
+/**
+ * exec_start - @request is borrowed for the call. Return: 0 and a handle for exec_cancel, valid
+ * until on_end or on_error was called; or -1: refused, nothing was begun (ERR_INVALID with the
+ * field, ERR_BUSY when the queue is full, ERR_UNAVAILABLE while draining ...).
+ */
+int exec_start(struct exec_service *s, const struct exec_request *request,
+               const struct exec_events *events, struct exec **ret_exec,
+               struct error *err) attr_must_check;
+/** exec_stdin - for one whose request left stdin open. While it waits for its turn some is kept. */
+int exec_stdin(struct exec *e, const void *data, size_t len, bool end,
+               struct error *err) attr_must_check;
+/** exec_signal - to the program. ERR_CONFLICT when it does not run. */
+int exec_signal(struct exec *e, int signo, struct error *err) attr_must_check;
+/** exec_cancel - the caller is gone or has changed its mind; no callback follows. */
+void exec_cancel(struct exec *e);
+/** exec_abort - as exec_cancel, but on_end follows with EXEC_CANCELLED and the output so far. */
+void exec_abort(struct exec *e);
+
+struct policy;
+struct policy_explanation;
+
+/** exec_explain - what @request would get from exec_start, and by which rules. Nothing is begun. */
+void exec_explain(const struct exec_service *s, const struct exec_request *request,
+                  struct policy_explanation *ret_explanation);
+/** exec_service_driver - what makes its boxes; borrowed. */
+const struct driver *exec_service_driver(const struct exec_service *s);
+unsigned exec_service_cores(const struct exec_service *s);
+struct pools;
+/** exec_service_pools - its boxes that were made ahead. */
+struct pools *exec_service_pools(struct exec_service *s);
+/** exec_service_prepare - from now on some boxes of the usual kinds are made ahead: of each
+ * language as the default tenant gets it who asks for nothing special. Again where policies or
+ * templates have changed: what was made before goes. */
+void exec_service_prepare(struct exec_service *s);
+struct scheduler;
+/** exec_service_scheduler - for those who change what tenants may have. */
+struct scheduler *exec_service_scheduler(struct exec_service *s);
+
+/** exec_policies - all there are; NULL: the settings alone decide. */
+const struct policies *exec_policies(const struct exec_service *s);
+/** exec_policy_of - that of @tenant, until the next reload; NULL: it is not there. */
+const struct policy *exec_policy_of(const struct exec_service *s, const char *tenant);
+
+struct exec_service_stats {
+	size_t running, queued, boxes;
+	bool draining;
+};
+void exec_service_stats(const struct exec_service *s, struct exec_service_stats *ret_stats);
+/** exec_service_retry_after - seconds for Retry-After when exec_start said ERR_BUSY. */
+unsigned exec_service_retry_after(const struct exec_service *s);
+/**
+ * exec_service_drain - refuse new executions; call @on_drained, from the loop, once nothing is
+ * left: no execution and no box. What runs or waits may end by itself within the drain time-out of
+ * the configuration; then, or with @at_once, or when called a second time, it is aborted
+ * (exec_abort). The callback of the last call counts.
+ */
+void exec_service_drain(struct exec_service *s, bool at_once, void (*on_drained)(void *ctx),
+                        void *ctx);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/run/exec.h"
+
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/list.h"
+#include "core/config/config.h"
+#include "core/language/runners.h"
+#include "core/pool/pool.h"
+#include "core/run/internal.h"
+#include "io/loop.h"
+
+#define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
+
+static unsigned count_cores(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 0 ? (unsigned)n : 1;
+}
+
+static size_t running_max(const struct exec_service *s)
+{
+	size_t max = s->config.config->max_running;
+	size_t boxes = s->rules.caps->boxes_max;
+
+	if (max == 0)
+		max = 2 * (size_t)s->rules.cores;
+	return boxes > 0 && boxes < max ? boxes : max;
+}
+
+/* As many boxes may be going down as are running; never more than the driver can make. */
+static size_t boxes_max(const struct exec_service *s)
+{
+	size_t max = 2 * running_max(s);
+	size_t boxes = s->rules.caps->boxes_max;
+
+	return boxes > 0 && boxes < max ? boxes : max;
+}
+
+static void abort_all(struct exec_service *s)
+{
+	struct exec *e;
+
+	/* The queue first, or the places of the others would go to it. */
+	LIST_FOREACH (e, &s->all, struct exec, node)
+		if (e->state == EXEC_STATE_QUEUED)
+			exec_abort(e);
+	LIST_FOREACH (e, &s->all, struct exec, node)
+		exec_abort(e);
+}
+
+static void on_drain_timer(void *ctx)
+{
+	struct exec_service *s = ctx;
+	void (*on_drained)(void *ctx) = s->on_drained;
+
+	if (!list_is_empty(&s->all)) {
+		abort_all(s);
+		return;
+	}
+	if (pools_count(s->pools) > 0)
+		return; /* on_pools_drained */
+	s->on_drained = NULL;
+	if (on_drained)
+		on_drained(s->drained_ctx);
+}
+
+static bool is_empty(const struct exec_service *s)
+{
+	return list_is_empty(&s->all) && pools_count(s->pools) == 0;
+}
+
+static void on_pools_drained(void *ctx)
+{
+	struct exec_service *s = ctx;
+
+	if (s->draining && is_empty(s))
+		timer_start(s->drain_timer, 0);
+}
+
+static struct pools *new_pools(struct exec_service *s)
+{
+	const struct config *c = s->config.config;
+
+	return pools_new(&(struct pools_config){
+		.loop = s->config.loop,
+		.driver = s->config.driver,
+		.scheduler = &s->scheduler,
+		.metrics = s->config.metrics,
+		.max = c->pools_enabled ? c->pools_max : 0,
+		.memory_max = c->pools_memory_bytes,
+		.age_us = c->pools_age_us,
+		.idle_us = c->pools_idle_us,
+		.cores = s->rules.cores,
+		.on_drained = on_pools_drained,
+		.ctx = s,
+	});
+}
+
+struct exec_service *exec_service_new(const struct exec_service_config *config)
+{
+	struct exec_service *s = NEW(struct exec_service);
+
+	s->config = *config;
+	if (s->config.build_timeout_us == 0)
+		s->config.build_timeout_us = BUILD_TIMEOUT_US;
+	s->rules = (struct policy_rules){
+		.config = config->config,
+		.runners = config->runners,
+		.caps = &config->driver->caps,
+		.cores = count_cores(),
+		.policies = config->policies,
+	};
+	list_init(&s->all);
+	scheduler_init(&s->scheduler, running_max(s), config->config->max_queued, boxes_max(s));
+	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
+	s->pools = new_pools(s);
+	return s;
+}
+
+void exec_service_free(struct exec_service *s)
+{
+	struct exec *e;
+
+	if (!s)
+		return;
+	LIST_FOREACH (e, &s->all, struct exec, node)
+		exec_orphan(e);
+	pools_free(s->pools);
+	timer_free(s->drain_timer);
+	free(s);
+}
+
+struct tenant *exec_tenant(const struct exec_service *s, const char *name)
+{
+	return s->config.tenants ? tenants_find(s->config.tenants, name ? name : TENANT_DEFAULT)
+	                         : NULL;
+}
+
+int exec_choose(const struct exec_service *s, const struct tenant *tenant, const char *asked,
+                struct policy_stack *ret_stack, struct error *err)
+{
+	*ret_stack = (struct policy_stack){0};
+	if (!s->rules.policies)
+		return 0;
+	return policy_choose(s->rules.policies, tenant ? tenant->policy : NULL, asked, ret_stack,
+	                     err);
+}
+
+const struct policies *exec_policies(const struct exec_service *s)
+{
+	return s->rules.policies;
+}
+
+const struct policy *exec_policy_of(const struct exec_service *s, const char *tenant)
+{
+	struct policy_stack stack;
+	struct error err = {0};
+
+	/* Why there is none is told to whoever wants to run something. */
+	return exec_choose(s, exec_tenant(s, tenant), NULL, &stack, &err) < 0 ? NULL : stack.own;
+}
+
+void exec_explain(const struct exec_service *s, const struct exec_request *request,
+                  struct policy_explanation *ret_explanation)
+{
+	struct policy_stack stack;
+
+	*ret_explanation = (struct policy_explanation){0};
+	if (exec_choose(s, exec_tenant(s, request->tenant), request->policy, &stack,
+	                &ret_explanation->err) == 0)
+		policy_explain(&s->rules, &stack, request, ret_explanation);
+}
+
+void exec_service_forget(struct exec_service *s, struct exec *e attr_unused)
+{
+	if (s->draining && is_empty(s))
+		timer_start(s->drain_timer, 0);
+}
+
+struct pools *exec_service_pools(struct exec_service *s)
+{
+	return s->pools;
+}
+
+void exec_service_prepare(struct exec_service *s)
+{
+	const struct runner *runner;
+
+	pools_flush(s->pools);
+	for (size_t i = 0; (runner = runners_at(s->rules.runners, i)); i++) {
+		const struct exec_request request = {
+			.language = runner->name, .code = (char *)(uintptr_t) " ", .code_len = 1};
+		struct policy_decision decision;
+		struct policy_stack stack;
+		struct error err = {0};
+
+		/* One that is not to be had is nothing to make ready. */
+		if (exec_choose(s, exec_tenant(s, NULL), NULL, &stack, &err) < 0 ||
+		    policy_decide(&s->rules, &stack, &request, &decision, &err) < 0)
+			continue;
+		pools_keep(s->pools, &decision, s->config.config->pools_floor);
+		policy_decision_done(&decision);
+	}
+}
+
+struct scheduler *exec_service_scheduler(struct exec_service *s)
+{
+	return &s->scheduler;
+}
+
+void exec_service_stats(const struct exec_service *s, struct exec_service_stats *ret_stats)
+{
+	*ret_stats = (struct exec_service_stats){
+		.running = s->scheduler.counts[SCHEDULER_RUNNING],
+		.queued = s->scheduler.counts[SCHEDULER_WAITING],
+		.boxes = s->boxes,
+		.draining = s->draining,
+	};
+}
+
+const struct driver *exec_service_driver(const struct exec_service *s)
+{
+	return s->config.driver;
+}
+
+unsigned exec_service_cores(const struct exec_service *s)
+{
+	return s->rules.cores;
+}
+
+unsigned exec_service_retry_after(const struct exec_service *s)
+{
+	return scheduler_retry_after(&s->scheduler);
+}
+
+void exec_service_drain(struct exec_service *s, bool at_once, void (*on_drained)(void *ctx),
+                        void *ctx)
+{
+	bool again = s->draining;
+
+	s->draining = true;
+	s->on_drained = on_drained;
+	s->drained_ctx = ctx;
+	pools_drain(s->pools);
+	if (is_empty(s)) {
+		timer_start(s->drain_timer, 0);
+		return;
+	}
+	if (at_once || again)
+		abort_all(s);
+	else
+		timer_start(s->drain_timer, s->config.config->drain_timeout_us);
+}

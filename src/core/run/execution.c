@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/run/execution.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "core/metrics_core.h"
+#include "core/run/execution_internal.h"
+#include "core/run/record.h"
+#include "core/run/run_row.h"
+
+/*
+ * Theory of operation. Pending and running executions are bounded by whoever starts them; only the
+ * ended are kept at our discretion, in the order in which they ended. One that is forgotten leaves
+ * all tables at once; if it is watched its memory stays until the watchers know its end.
+ *
+ * Where there are too many, a tenant that has more than an equal share loses its oldest: first the
+ * one whose execution has just ended, then the one that has most. Some tenant always has, or there
+ * would not be too many; who has not loses nothing. The one that has most is remembered for as long
+ * as it has more than its share, so that looking for it is rare.
+ */
+
+#define OUTPUT_MAX (256u * 1024 * 1024) /* the largest limits.output_max */
+#define SUFFIX_LEN 8
+
+#define KEY_LEN (TENANT_NAME_MAX + 1 + 64 + 1)
+
+/* No name has a slash in it. What is too long for a name is nobody's, as the empty key. */
+static void make_key(const char *tenant, const char *session_id, char ret_key[KEY_LEN])
+{
+	(void)!str_format(ret_key, KEY_LEN, "%s/%s", tenant, session_id);
+}
+
+static struct execution_owner *owner_of(const struct executions *all, const char *tenant,
+                                        const char *session_id)
+{
+	char key[KEY_LEN];
+
+	make_key(tenant, session_id, key);
+	return map_get(all->owners, key);
+}
+
+static struct execution_owner *get_owner(struct executions *all, const struct execution *e)
+{
+	struct execution_owner *owner = owner_of(all, e->tenant, e->session_id);
+	char key[KEY_LEN];
+
+	if (owner)
+		return owner;
+	make_key(e->tenant, e->session_id, key);
+	owner = NEW(struct execution_owner);
+	owner->key = xstrdup(key);
+	list_init(&owner->executions);
+	(void)!map_put(all->owners, key, owner); /* looked up above */
+	return owner;
+}
+
+static void owner_free(struct executions *all, struct execution_owner *owner)
+{
+	(void)map_remove(all->owners, owner->key);
+	free(owner->key);
+	free(owner);
+}
+
+void execution_free(struct execution *e)
+{
+	struct error gone = {0};
+
+	(void)error_set(&gone, ERR_EXECUTION_NOT_FOUND, 0, "the session was deleted");
+	e->hold = NULL;
+	execution_was_stored(e, &gone); /* whoever still waits for that */
+	execution_settle(e);
+	execution_stop_delivery(e);
+	store_execution_gone(e);
+	list_remove(&e->ended_node);
+	list_remove(&e->share_node);
+	for (size_t i = 0; i < OUTPUT_COUNT; i++)
+		buf_done(&e->output[i]);
+	outcome_done(&e->outcome);
+	free(e->pieces);
+	free(e->session_id);
+	free(e->request_id);
+	free(e->key_id);
+	free(e->language);
+	free(e->code);
+	free(e->request);
+	free(e);
+}
+
+/* Shares. */
+
+static void enter_share(struct execution *e)
+{
+	struct executions *all = e->all;
+	struct execution_share *share = map_get(all->shares, e->tenant);
+
+	if (!share) {
+		share = NEW(struct execution_share);
+		memcpy(share->tenant, e->tenant, sizeof(share->tenant));
+		list_init(&share->ended);
+		(void)!map_put(all->shares, share->tenant, share); /* looked up above */
+		all->shares_count++;
+	}
+	share->count++;
+	share->bytes += e->bytes;
+	list_append(&share->ended, &e->share_node);
+	e->share = share;
+}
+
+static void leave_share(struct execution *e)
+{
+	struct executions *all = e->all;
+	struct execution_share *share = TAKE_PTR(e->share);
+
+	list_remove(&e->share_node);
+	share->bytes -= e->bytes;
+	if (--share->count > 0)
+		return;
+	if (all->largest == share)
+		all->largest = NULL;
+	(void)map_remove(all->shares, share->tenant);
+	all->shares_count--;
+	free(share);
+}
+
+/* Out of all tables. Its memory follows when nobody watches it. */
+static void forget(struct execution *e)
+{
+	struct executions *all = e->all; // NOLINT: one that was freed has left all lists
+	struct execution_owner *owner = TAKE_PTR(e->owner);
+
+	list_remove(&e->node);
+	(void)map_remove(all->by_id, e->id);
+	if (--owner->count == 0)
+		owner_free(all, owner);
+	list_remove(&e->ended_node);
+	all->ended_count--;
+	all->ended_bytes -= e->bytes;
+	leave_share(e);
+	/* What is not written yet is written first. */
+	if (list_is_empty(&e->watches) && !e->delivering && !store_execution_flush(e))
+		execution_free(e);
+	else
+		list_append(&all->forgotten, &e->ended_node);
+}
+
+static bool is_over_bounds(const struct executions *all)
+{
+	return all->ended_count > all->max_count || all->ended_bytes > all->max_bytes;
+}
+
+/* Whether it has more than its share of what there is too much of. */
+static bool is_over_share(const struct executions *all, const struct execution_share *share)
+{
+	if (all->ended_count > all->max_count)
+		return share->count > all->max_count / all->shares_count;
+	return share->bytes > all->max_bytes / all->shares_count;
+}
+
+static struct execution_share *find_largest(const struct executions *all)
+{
+	bool by_count = all->ended_count > all->max_count;
+	struct execution_share *share, *most = NULL;
+	size_t pos = 0;
+
+	while ((share = map_next(all->shares, &pos, NULL)))
+		if (!most || (by_count ? share->count > most->count : share->bytes > most->bytes))
+			most = share;
+	return most;
+}
+
+static struct execution_share *choose_share(struct executions *all, struct execution_share *own)
+{
+	if (is_over_share(all, own))
+		return own;
+	if (!all->largest || !is_over_share(all, all->largest))
+		all->largest = find_largest(all);
+	return all->largest;
+}
+
+/* The one that has just ended stays whatever its size: somebody is about to read it. */
+static void keep_within_bounds(struct executions *all, const struct execution *ended)
+{
+	while (all->ended_count > 1 && is_over_bounds(all)) {
+		struct execution_share *share = choose_share(all, ended->share);
+		struct execution *oldest = LIST_FIRST(&share->ended, struct execution, share_node);
+
+		if (oldest == ended)
+			break;
+		forget(oldest);
+	}
+}
+
+struct executions *executions_new(struct loop *loop, size_t max_count, size_t max_bytes)
+{
+	struct executions *all = NEW(struct executions);
+
+	all->loop = loop;
+	all->max_count = max_count;
+	all->max_bytes = max_bytes;
+	all->by_id = map_new();
+	all->owners = map_new();
+	all->shares = map_new();
+	list_init(&all->ended);
+	list_init(&all->forgotten);
+	return all;
+}
+
+void executions_set_metrics(struct executions *all, struct metrics *metrics)
+{
+	all->metrics = metrics;
+}
+
+void executions_set_audit(struct executions *all, struct audit *audit)
+{
+	all->audit = audit;
+}
+
+static void free_with_watches(struct execution *e)
+{
+	struct execution_watch *w;
+
+	LIST_FOREACH (w, &e->watches, struct execution_watch, node) {
+		list_remove(&w->node);
+		free(w);
+	}
+	execution_free(e);
+}
+
+static void free_owner_and_all(struct execution_owner *owner)
+{
+	struct execution *e;
+
+	LIST_FOREACH (e, &owner->executions, struct execution, node)
+		free_with_watches(e);
+	free(owner->key);
+	free(owner);
+}
+
+void executions_free(struct executions *all)
+{
+	struct execution_owner *owner;
+	struct execution_share *share;
+	struct execution *e;
+	size_t pos = 0;
+
+	if (!all)
+		return;
+	while ((owner = map_next(all->owners, &pos, NULL)))
+		free_owner_and_all(owner);
+	LIST_FOREACH (e, &all->forgotten, struct execution, ended_node)
+		free_with_watches(e);
+	pos = 0;
+	while ((share = map_next(all->shares, &pos, NULL)))
+		free(share);
+	map_free(all->shares);
+	map_free(all->owners);
+	map_free(all->by_id);
+	free(all);
+}
+
+/* exec_20261115_ab12cd34: 41 random bits are few enough to look whether they are taken. One that
+ * only the store knows is refused there. */
+static void make_id(struct executions *all, struct execution *e)
+{
+	char day[16];
+	char suffix[SUFFIX_LEN + 1];
+
+	clock_format_day(e->created_ms, day, sizeof(day));
+	do {
+		id_random(suffix, SUFFIX_LEN);
+		(void)snprintf(e->id, sizeof(e->id), "exec_%s_%s", day, suffix);
+	} while (map_put(all->by_id, e->id, e) < 0);
+}
+
+struct execution *execution_new_blank(struct executions *all)
+{
+	struct execution *e = NEW(struct execution);
+
+	e->all = all;
+	for (size_t i = 0; i < OUTPUT_COUNT; i++)
+		buf_init(&e->output[i], OUTPUT_MAX);
+	list_init(&e->watches);
+	list_init(&e->ended_node);
+	list_init(&e->share_node);
+	list_init(&e->node);
+	list_init(&e->dirty.node);
+	return e;
+}
+
+void executions_set_store(struct executions *all, struct store *store)
+{
+	all->store = store;
+}
+
+static void enter(struct executions *all, struct execution *e)
+{
+	e->owner = get_owner(all, e);
+	e->owner->count++;
+	list_append(&e->owner->executions, &e->node);
+}
+
+struct execution *executions_add(struct executions *all, const struct execution_new *what)
+{
+	struct execution *e = execution_new_blank(all);
+
+	e->session_ms = what->session_ms;
+	e->created_ms = clock_real_ms();
+	/* It is that of a session, which is shorter. */
+	(void)!str_copy(e->tenant, sizeof(e->tenant), what->tenant ? what->tenant : TENANT_DEFAULT);
+	e->session_id = xstrdup(what->session_id);
+	e->request_id = xstrdup(what->request_id ? what->request_id : "");
+	e->key_id = what->key_id ? xstrdup(what->key_id) : NULL;
+	e->language = xstrdup(what->language);
+	e->code = xmemdup0(what->code, what->code_len);
+	e->code_len = what->code_len;
+	e->timeout_us = what->timeout_us;
+	e->exact = what->exact;
+	e->begun = !what->waits;
+	e->request = what->request;
+	make_id(all, e);
+	enter(all, e);
+	store_execution_changed(e);
+	return e;
+}
+
+void executions_enter(struct executions *all, struct execution *e)
+{
+	if (map_put(all->by_id, e->id, e) < 0)
+		abort(); /* the store has each once */
+	enter(all, e);
+	if (e->state == EXECUTION_RUNNING)
+		execution_add_event(e, EXECUTION_EVENT_START);
+}
+
+struct execution *executions_find(struct executions *all, const char *tenant, const char *id)
+{
+	struct execution *e = map_get(all->by_id, id);
+
+	return e && str_equal(e->tenant, tenant) ? e : NULL;
+}
+
+struct execution *executions_of(struct executions *all, const char *tenant, const char *session_id,
+                                size_t offset)
+{
+	struct execution_owner *owner = owner_of(all, tenant, session_id);
+	struct list *node;
+
+	if (!owner || offset >= owner->count)
+		return NULL;
+	for (node = owner->executions.prev; offset > 0; offset--)
+		node = node->prev;
+	return LIST_ENTRY(node, struct execution, node);
+}
+
+size_t executions_count_of(struct executions *all, const char *tenant, const char *session_id)
+{
+	const struct execution_owner *owner = owner_of(all, tenant, session_id);
+
+	return owner ? owner->count : 0;
+}
+
+void executions_expire(struct executions *all, const char *tenant, const char *id)
+{
+	struct execution *e = executions_find(all, tenant, id);
+
+	if (!e || e->state != EXECUTION_ENDED)
+		return;
+	e->withdrawn = true;
+	list_remove(&e->dirty.node);
+	forget(e);
+}
+
+void executions_delete(struct executions *all, const char *tenant, const char *session_id)
+{
+	struct execution_owner *owner = owner_of(all, tenant, session_id);
+	struct execution *e;
+
+	if (!owner)
+		return;
+	LIST_FOREACH (e, &owner->executions, struct execution, node) {
+		e->withdrawn = true;
+		list_remove(&e->dirty.node);
+	}
+	executions_forget(all, tenant, session_id);
+}
+
+void executions_forget(struct executions *all, const char *tenant, const char *session_id)
+{
+	struct error gone = {0};
+	struct execution *e;
+
+	(void)error_set(&gone, ERR_NOT_FOUND, 0, "the session was deleted");
+	/* One by one from the front: ending one may make retention forget others. */
+	while ((e = executions_of(all, tenant, session_id, 0))) {
+		if (e->state != EXECUTION_ENDED)
+			execution_failed(e, &gone);
+		else
+			forget(e);
+	}
+}
+
+void execution_info(const struct execution *e, struct execution_info *ret_info)
+{
+	bool ended = e->state == EXECUTION_ENDED;
+
+	*ret_info = (struct execution_info){
+		.tenant = e->tenant,
+		.id = e->id,
+		.session_id = e->session_id,
+		.request_id = e->request_id,
+		.language = e->language,
+		.code = e->code,
+		.code_len = e->code_len,
+		.state = e->state,
+		.created_ms = e->created_ms,
+		.started_ms = e->started_ms,
+		.completed_ms = e->completed_ms,
+		.paused_ms = e->paused_ms,
+		.timeout_us = e->timeout_us,
+		.outcome = e->has_outcome ? &e->outcome : NULL,
+		.failure = ended && !e->has_outcome ? &e->failure : NULL,
+		.session_reset = e->session_reset,
+		.begun = e->begun,
+	};
+}
+
+const struct buf *execution_told(const struct execution *e, enum output_stream stream)
+{
+	if (e->has_outcome)
+		return stream == OUTPUT_STDERR ? &e->outcome.err : &e->outcome.out;
+	return &e->output[stream];
+}
+
+void execution_started(struct execution *e)
+{
+	if (e->state != EXECUTION_PENDING)
+		return;
+	e->state = EXECUTION_RUNNING;
+	e->started_ms = clock_real_ms();
+	execution_add_event(e, EXECUTION_EVENT_START);
+	store_execution_changed(e);
+}
+
+void execution_paused(struct execution *e, uint64_t ms)
+{
+	if (e->state != EXECUTION_RUNNING)
+		return;
+	e->paused_ms += ms;
+	store_execution_paused(e);
+}
+
+static void tell_end(const struct execution *e)
+{
+	const struct outcome *outcome = e->has_outcome ? &e->outcome : NULL;
+	char hash[RECORD_HASH_LEN] = "";
+
+	measure_execution(e->all->metrics, e->language, outcome);
+	if (!e->all->audit)
+		return;
+	if (e->code)
+		record_hash(e->code, e->code_len, hash);
+	record_execution(e->all->audit, &(struct record_execution){.tenant = e->tenant,
+	                                                           .key_id = e->key_id,
+	                                                           .request_id = e->request_id,
+	                                                           .id = e->id,
+	                                                           .session_id = e->session_id,
+	                                                           .language = e->language,
+	                                                           .code_hash = hash,
+	                                                           .timeout_us = e->timeout_us,
+	                                                           .outcome = outcome,
+	                                                           .failure = &e->failure});
+}
+
+static void count_ended(struct execution *e)
+{
+	struct executions *all = e->all;
+
+	e->bytes = sizeof(*e) + e->code_len + e->pieces_cap * sizeof(*e->pieces) +
+	           e->output[OUTPUT_STDOUT].cap + e->output[OUTPUT_STDERR].cap +
+	           e->outcome.out.cap + e->outcome.err.cap + e->outcome.report.cap;
+	all->ended_count++;
+	all->ended_bytes += e->bytes;
+	list_append(&all->ended, &e->ended_node);
+	enter_share(e);
+	if (!all->store || e->withdrawn)
+		execution_settle(e);
+	keep_within_bounds(all, e);
+}
+
+/* By age: somebody may read an old one while its session makes new ones. */
+static void insert_by_age(struct execution_owner *owner, struct execution *e)
+{
+	struct list *node = owner->executions.next;
+
+	while (node != &owner->executions &&
+	       LIST_ENTRY(node, struct execution, node)->created_ms <= e->created_ms)
+		node = node->next;
+	list_append(node, &e->node); /* before it */
+	owner->count++;
+}
+
+void executions_adopt(struct executions *all, struct execution *e)
+{
+	/* Another's has its id, and could not be written for that: the table has each once. */
+	if (map_put(all->by_id, e->id, e) < 0) {
+		log_warn("execution=%s is not read: another in memory has its id", e->id);
+		execution_free(e);
+		return;
+	}
+	e->owner = get_owner(all, e);
+	insert_by_age(e->owner, e);
+	count_ended(e);
+}
+
+static void finish(struct execution *e)
+{
+	e->state = EXECUTION_ENDED;
+	tell_end(e);
+	e->completed_ms = clock_real_ms();
+	execution_set_control(e, NULL, NULL, NULL);
+	execution_add_event(e, EXECUTION_EVENT_END);
+	store_execution_changed(e);
+	count_ended(e);
+}
+
+/* The events point into what was told to us: that is what the outcome has, too. */
+static void move_output(struct buf *from, struct buf *to)
+{
+	if (from->len == 0)
+		return;
+	buf_done(to);
+	*to = *from;
+	*from = (struct buf){0};
+}
+
+void execution_ended(struct execution *e, struct outcome *outcome, bool session_reset)
+{
+	if (e->state == EXECUTION_ENDED) {
+		outcome_done(outcome);
+		return;
+	}
+	e->outcome = *outcome;
+	*outcome = (struct outcome){0};
+	e->has_outcome = true;
+	e->session_reset = session_reset;
+	memcpy(e->outcome.execution_id, e->id, sizeof(e->id));
+	move_output(&e->output[OUTPUT_STDOUT], &e->outcome.out);
+	move_output(&e->output[OUTPUT_STDERR], &e->outcome.err);
+	finish(e);
+}
+
+void execution_failed(struct execution *e, const struct error *err)
+{
+	if (e->state == EXECUTION_ENDED)
+		return;
+	e->failure = *err;
+	finish(e);
+}
+
+/* Waiting for the disk. */
+
+void execution_hold(struct execution *e, execution_stored_fn *fn, void *ctx)
+{
+	e->hold = fn;
+	e->hold_ctx = ctx;
+}
+
+void execution_when_stored(struct execution *e, execution_stored_fn *fn, void *ctx)
+{
+	e->on_stored = fn;
+	e->on_stored_ctx = ctx;
+	if (fn && !e->hold)
+		execution_was_stored(e, NULL);
+}
+
+void execution_was_stored(struct execution *e, const struct error *err)
+{
+	execution_stored_fn *hold = TAKE_PTR(e->hold), *told = TAKE_PTR(e->on_stored);
+
+	if (told)
+		told(e->on_stored_ctx, e, err);
+	if (hold)
+		hold(e->hold_ctx, e, err);
+}
+
+int execution_begin(struct execution *e, execution_stored_fn *fn, void *ctx, struct error *err)
+{
+	if (e->begun || !e->all->store) {
+		e->begun = true;
+		return 0;
+	}
+	e->begun = true;
+	if (store_execution_now(e, err) < 0) {
+		e->begun = false;
+		return -1;
+	}
+	execution_hold(e, fn, ctx);
+	return 1;
+}
+
+void execution_withdraw(struct execution *e, const struct error *err)
+{
+	e->withdrawn = true;
+	execution_failed(e, err);
+	forget(e);
+}
+
+void execution_was_written(struct execution *e)
+{
+	if (e->state == EXECUTION_ENDED && !e->owner && list_is_empty(&e->watches) &&
+	    !e->delivering && list_is_empty(&e->dirty.node))
+		execution_free(e);
+}
+
+void execution_settle(struct execution *e)
+{
+	void (*fn)(void *ctx) = TAKE_PTR(e->settled);
+
+	if (fn)
+		fn(e->settled_ctx);
+}
+
+void execution_when_settled(struct execution *e, void (*fn)(void *ctx), void *ctx)
+{
+	e->settled = fn;
+	e->settled_ctx = ctx;
+}
+
+void execution_set_control(struct execution *e, void (*cancel)(void *ctx),
+                           int (*input)(void *ctx, const void *data, size_t len, bool end,
+                                        struct error *err),
+                           void *ctx)
+{
+	if (!cancel)
+		e->hold = NULL;
+	e->cancel = cancel;
+	e->input = input;
+	e->control_ctx = ctx;
+}
+
+int execution_cancel(struct execution *e, struct error *err)
+{
+	if (e->state == EXECUTION_ENDED || !e->cancel)
+		return error_set(err, ERR_CONFLICT, 0, "execution %s has ended", e->id);
+	e->cancel(e->control_ctx);
+	return 0;
+}
+
+int execution_stdin(struct execution *e, const void *data, size_t len, bool end, struct error *err)
+{
+	if (e->state == EXECUTION_ENDED)
+		return error_set(err, ERR_CONFLICT, 0, "execution %s has ended", e->id);
+	if (!e->input)
+		return error_set(err, ERR_CONFLICT, 0, "stdin of execution %s is not open", e->id);
+	return e->input(e->control_ctx, data, len, end, err);
+}

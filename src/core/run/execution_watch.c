@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/run/execution_internal.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "core/run/run_row.h"
+#include "io/loop.h"
+
+/*
+ * Theory of operation. Output is kept once, per stream; an event says which part of it is its own.
+ * Pieces that follow each other are one event until somebody was told of it: after that it is
+ * sealed, because its number now stands for these bytes and no others. So whoever comes back with
+ * the number of the last event it saw misses nothing and gets nothing twice.
+ *
+ * A program decides in how many pieces it writes. Its events must not cost more than its output:
+ * beyond PIECES_FINE of them, delivery is paced, and pieces join the open event of their stream
+ * even if the other stream has spoken in between (how the streams interleave is then known to
+ * PACE_US only).
+ *
+ * Executions of boxes that outlive the daemon are exact: their pieces are those of the agent, which
+ * another daemon will be told again, and never join. There the bound is one event per read of the
+ * agent.
+ */
+
+#define PIECES_FINE 4096
+#define PIECE_MAX   (64u * 1024)
+#define PACE_US     (20 * USEC_PER_MS)
+
+static void deliver(void *arg);
+
+static void want_delivery(struct execution *e)
+{
+	if (e->due || e->delivering || list_is_empty(&e->watches))
+		return;
+	e->due = true;
+	if (e->pieces_count < PIECES_FINE) {
+		loop_defer(e->all->loop, deliver, e);
+		return;
+	}
+	if (!e->pace)
+		e->pace = timer_new(e->all->loop, deliver, e);
+	timer_start(e->pace, PACE_US);
+}
+
+void execution_stop_delivery(struct execution *e)
+{
+	loop_cancel(e->all->loop, deliver, e);
+	timer_free(TAKE_PTR(e->pace));
+}
+
+static struct execution_piece *add_piece(struct execution *e, enum execution_event_kind kind)
+{
+	struct execution_piece *piece;
+
+	if (e->pieces_count == e->pieces_cap) {
+		e->pieces_cap = e->pieces_cap ? 2 * e->pieces_cap : 8;
+		e->pieces = xrealloc_array(e->pieces, e->pieces_cap, sizeof(*e->pieces));
+	}
+	piece = &e->pieces[e->pieces_count++];
+	*piece = (struct execution_piece){.kind = (uint8_t)kind};
+	return piece;
+}
+
+void execution_add_piece(struct execution *e, enum execution_event_kind kind, uint32_t at,
+                         uint32_t len)
+{
+	struct execution_piece *piece = add_piece(e, kind);
+
+	piece->at = at;
+	piece->len = len;
+	e->sealed = e->pieces_count;
+}
+
+void execution_add_event(struct execution *e, enum execution_event_kind kind)
+{
+	(void)add_piece(e, kind);
+	want_delivery(e);
+}
+
+/* The event of @stream that may still grow by @len, or NULL. */
+static struct execution_piece *open_piece(struct execution *e, enum output_stream stream,
+                                          size_t len)
+{
+	size_t number = e->last[stream];
+	struct execution_piece *piece;
+
+	if (e->exact || number <= e->sealed ||
+	    (number != e->pieces_count && e->pieces_count < PIECES_FINE))
+		return NULL;
+	piece = &e->pieces[number - 1];
+	return len <= PIECE_MAX - piece->len ? piece : NULL;
+}
+
+void execution_output(struct execution *e, enum output_stream stream, const char *data, size_t len)
+{
+	struct buf *output = &e->output[stream];
+	struct execution_piece *piece;
+
+	if (e->state == EXECUTION_ENDED)
+		return;
+	while (len > 0) {
+		size_t part = len < PIECE_MAX ? len : PIECE_MAX;
+		size_t at = output->len;
+
+		/* Whoever runs it keeps the limit of its output; this is the last wall. */
+		if (buf_add(output, data, part) < 0)
+			return;
+		piece = open_piece(e, stream, part);
+		if (!piece) {
+			piece = add_piece(e, stream == OUTPUT_STDOUT ? EXECUTION_EVENT_STDOUT
+			                                             : EXECUTION_EVENT_STDERR);
+			piece->at = (uint32_t)at;
+			e->last[stream] = e->pieces_count;
+		}
+		piece->len += (uint32_t)part;
+		data += part;
+		len -= part;
+	}
+	want_delivery(e);
+}
+
+static struct execution_event event_at(const struct execution *e, uint64_t number)
+{
+	const struct execution_piece *piece = &e->pieces[number - 1];
+	struct execution_event event = {.number = number,
+	                                .kind = (enum execution_event_kind)piece->kind};
+	bool is_out = event.kind == EXECUTION_EVENT_STDOUT;
+	const struct buf *bytes = is_out ? &e->output[OUTPUT_STDOUT] : &e->output[OUTPUT_STDERR];
+
+	if (!is_out && event.kind != EXECUTION_EVENT_STDERR)
+		return event;
+	if (e->has_outcome)
+		bytes = is_out ? &e->outcome.out : &e->outcome.err;
+	event.data = bytes->data + piece->at;
+	event.len = piece->len;
+	return event;
+}
+
+static void deliver_to(struct execution_watch *w)
+{
+	struct execution *e = w->execution;
+
+	while (w->fn && w->next <= e->sealed) {
+		struct execution_event event = event_at(e, w->next++);
+
+		w->fn(w->ctx, e, &event);
+	}
+}
+
+static void drop_watch(struct execution_watch *w)
+{
+	list_remove(&w->node);
+	free(w);
+}
+
+/* Let go of who left, and of who knows it all. Return: whether somebody waits for more now. */
+static bool sweep(struct execution *e)
+{
+	struct execution_watch *w;
+	bool behind = false;
+
+	LIST_FOREACH (w, &e->watches, struct execution_watch, node) {
+		bool has_all = e->state == EXECUTION_ENDED && w->next > e->pieces_count;
+
+		if (!w->fn || has_all)
+			drop_watch(w);
+		else
+			behind |= w->next <= e->pieces_count;
+	}
+	return behind;
+}
+
+static void deliver(void *arg)
+{
+	struct execution *e = arg;
+	struct execution_watch *w;
+
+	e->due = false;
+	e->delivering = true;
+	e->sealed = e->pieces_count;
+	/* A callback may end any watch: they stay on the list until the sweep. */
+	LIST_FOREACH (w, &e->watches, struct execution_watch, node)
+		deliver_to(w);
+	e->delivering = false;
+	if (sweep(e))
+		want_delivery(e);
+	if (!e->owner && list_is_empty(&e->watches) && !store_execution_flush(e))
+		execution_free(e);
+}
+
+struct execution_watch *execution_watch(struct execution *e, uint64_t after, execution_fn *fn,
+                                        void *ctx)
+{
+	struct execution_watch *w = NEW(struct execution_watch);
+
+	w->execution = e;
+	/* A number from the future: of an ended one, there is the end at least. */
+	w->next = after < e->pieces_count ? after + 1 : e->pieces_count + 1;
+	if (e->state == EXECUTION_ENDED && w->next > e->pieces_count)
+		w->next = e->pieces_count;
+	w->fn = fn;
+	w->ctx = ctx;
+	list_append(&e->watches, &w->node);
+	if (w->next <= e->pieces_count)
+		want_delivery(e);
+	return w;
+}
+
+void execution_unwatch(struct execution_watch *w)
+{
+	struct execution *e = w->execution;
+
+	w->fn = NULL;
+	if (e->delivering)
+		return;
+	drop_watch(w);
+	if (!e->owner && list_is_empty(&e->watches) && !store_execution_flush(e))
+		execution_free(e);
+}

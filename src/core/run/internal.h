@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: what exec*.c share, with session*.c in parts, and nobody else sees. */
+
+#include "base/list.h"
+#include "core/policy/policy.h"
+#include "core/run/exec.h"
+#include "core/run/outcome.h"
+#include "core/run/record.h"
+#include "core/tenant/principal.h"
+#include "core/tenant/scheduler.h"
+#include "core/tenant/tenant.h"
+
+struct timer;
+
+struct exec_service {
+	struct exec_service_config config; /* what it points to is borrowed */
+	struct policy_rules rules;
+	struct scheduler scheduler;
+	struct list all; /* struct exec.node; walked only when draining */
+	size_t boxes;    /* executions that have a box */
+	bool draining;
+	void (*on_drained)(void *ctx); /* NULL: nobody asked, or told */
+	void *drained_ctx;
+	struct pools *pools;       /* owned */
+	struct timer *drain_timer; /* end of patience, or (nothing left) the moment to tell */
+};
+
+/*
+ * NEW       being made, inside exec_start
+ * QUEUED    waits for its turn; owns a copy of the request
+ * BUILDING  admitted: box and program were asked for, the program has not started;
+ *           the timer bounds this
+ * RUNNING   the program runs; the timer is its deadline
+ * ENDED     the answer is settled and given (or the timer is about to give it); the box, if there
+ *           is one, is going down. Freed when the answer was given and the box is gone.
+ */
+enum exec_state {
+	EXEC_STATE_NEW,
+	EXEC_STATE_QUEUED,
+	EXEC_STATE_BUILDING,
+	EXEC_STATE_RUNNING,
+	EXEC_STATE_ENDED,
+	EXEC_STATE_COUNT
+};
+
+struct exec {
+	struct list node;             /* exec_service.all */
+	struct exec_service *service; /* NULL: freed before the box was gone */
+	struct scheduler_entry entry;
+	enum exec_state state; /* written by set_state alone */
+	struct exec_events events;
+	bool muted;     /* the caller wants no more callbacks */
+	bool answering; /* ENDED, but the answer is still to be given, by the timer */
+	bool leaving;   /* ENDED, but its box and its place are still to be given up, by the loop */
+	bool announced; /* on_start was called */
+	/* owned; QUEUED, and with a box of a pool, until the program is known to run: it may have
+	 * to be asked for again */
+	struct exec_request *kept;
+	bool pooled;                /* its box is of a pool */
+	uint64_t pool_key;          /* of that */
+	struct box_counters before; /* what that had used */
+	struct tenant *tenant;      /* held; NULL: has no quotas */
+	bool queued;                /* counts as such for the tenant */
+	char tenant_name[TENANT_NAME_MAX + 1];
+	char key_id[RECORD_KEY_LEN];
+	char code_hash[RECORD_HASH_LEN]; /* "": nobody keeps a log */
+	struct policy_decision decision;
+	struct image *image;  /* a reference: the root of its box; NULL: no import */
+	struct box *box;      /* NULL before it was asked for and after it is gone */
+	struct timer *timer;  /* owned */
+	struct error failure; /* set: it could not be run */
+	struct outcome outcome;
+	struct outcome_evidence evidence;
+	uint64_t arrived_us, admitted_us, started_us;
+	struct given_files given; /* files that came with it */
+	struct gather gather;     /* the program has ended; its files are being looked for */
+};
+
+/** exec_begin - exec_start; @session: policies of the session whose execution it is, which is not
+ * refused for the length of the queue. NULL: it has none, and its policies are to be chosen. */
+int exec_begin(struct exec_service *s, const struct exec_request *request,
+               const struct exec_events *events, const struct policy_stack *session,
+               struct exec **ret_exec, struct error *err) attr_must_check;
+#define EXEC_ID 1 /* one program per box: any number that is not 0 */
+
+/** exec_build - a box for @e, and the program into it. */
+int exec_build(struct exec *e, const struct exec_request *request, const struct box_events *events,
+               struct error *err) attr_must_check;
+/** exec_build_again - the box turned out to be of no use before its program ran, and it was one of
+ * a pool's: make another. Return: false: there is nothing more to try; *err may be set, else the
+ * loss stands. */
+bool exec_build_again(struct exec *e, const struct box_events *events,
+                      struct error *err) attr_must_check;
+/** exec_tenant - whose @name (NULL: TENANT_DEFAULT) it is; NULL where there are no tenants. */
+struct tenant *exec_tenant(const struct exec_service *s, const char *name);
+/** exec_choose - the policies that hold for @tenant and a request that names @asked; borrowed. */
+int exec_choose(const struct exec_service *s, const struct tenant *tenant, const char *asked,
+                struct policy_stack *ret_stack, struct error *err) attr_must_check;
+/** exec_make_box_id - one that no other box has. */
+void exec_make_box_id(char ret_id[BOX_ID_LEN]);
+/** exec_orphan - the service goes away: no callback, and the box takes the execution with it. */
+void exec_orphan(struct exec *e);
+/** exec_service_forget - called by an execution that is about to be freed. */
+void exec_service_forget(struct exec_service *s, struct exec *e);
+struct exec_source {
+	const char *name; /* of its file */
+	const char *code;
+	size_t len;
+};
+
+/** exec_request_files - the program's text first, then the caller's files: their number and one.
+ * The array is owned, what it points to is borrowed. */
+struct exec_file *exec_request_files(const struct exec_request *request,
+                                     const struct exec_source *source);
+/* Input that is kept for a program that has not been started. */
+#define EXEC_STDIN_EARLY_MAX (1u << 20)
+
+/** exec_source_ask - make @source the code and what is asked beyond it, as a runner reads them.
+ * Return: owned, what the source now points to; NULL where nothing is asked (@ask NULL). */
+char *exec_source_ask(struct exec_source *source, const char *ask);
+/** exec_request_add_stdin - keep input of an execution that waits. ERR_TOO_LARGE beyond
+ * EXEC_STDIN_EARLY_MAX, ERR_CONFLICT after its end. */
+int exec_request_add_stdin(struct exec_request *request, const void *data, size_t len, bool end,
+                           struct error *err) attr_must_check;
+/** exec_request_copy - deep; owned. */
+struct exec_request *exec_request_copy(const struct exec_request *request);
+/** exec_request_free - exec_request_done and the struct itself. */
+void exec_request_free(struct exec_request *request);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/run/outcome.h"
+
+#include <signal.h>
+
+#include "base/attr.h"
+#include "base/str.h"
+#include "driver/driver.h"
+
+/*
+ * Theory of operation: which of several true things is *the* answer.
+ *
+ * Status, first match wins:
+ *   cancelled  the caller ended it: whatever else happened was no longer asked for
+ *   timed out  the daemon's own clock: nothing the program does can forge or hide it
+ *   lost       the box vanished; if the kernel killed something in it for memory, that is why
+ *              (the agent may be among the dead), and the program failed rather than crashed us
+ *   ended      exit status or signal, as waited for by the agent
+ *
+ * Limit, first row of the table that was hit and could have ended the program. A program that
+ * succeeded was not ended by a limit: a fork that was refused and retried is a denial, not a
+ * verdict. Truncation is the exception: the output was cut however the program ended.
+ * A cancelled execution names no limit: the caller ended it.
+ *
+ * Every hit is listed in denials[] all the same, verdict or not.
+ */
+
+static const char *const status_names[] = {
+	[EXEC_SUCCESS] = "success", [EXEC_FAILED] = "failed",       [EXEC_TIMEOUT] = "timeout",
+	[EXEC_CRASHED] = "crashed", [EXEC_CANCELLED] = "cancelled",
+};
+static_assert(ARRAY_SIZE(status_names) == EXEC_STATUS_COUNT, "every status has a name");
+
+static const char *const limit_names[] = {
+	[EXEC_LIMIT_NONE] = NULL,
+	[EXEC_LIMIT_TIME] = "time",
+	[EXEC_LIMIT_CPU] = "cpu",
+	[EXEC_LIMIT_MEMORY] = "memory",
+	[EXEC_LIMIT_PROCESSES] = "processes",
+	[EXEC_LIMIT_OUTPUT] = "output",
+	[EXEC_LIMIT_DISK] = "disk",
+};
+static_assert(ARRAY_SIZE(limit_names) == EXEC_LIMIT_COUNT, "every limit has a row");
+
+const char *exec_status_name(enum exec_status status)
+{
+	return status_names[status];
+}
+
+const char *exec_limit_name(enum exec_limit limit)
+{
+	return limit_names[limit];
+}
+
+static uint64_t known(uint64_t counter)
+{
+	return counter == COUNTER_UNKNOWN ? 0 : counter;
+}
+
+static uint64_t time_hits(const struct outcome_evidence *e)
+{
+	return e->timed_out;
+}
+
+static uint64_t memory_hits(const struct outcome_evidence *e)
+{
+	return known(e->counters.oom_kills);
+}
+
+static uint64_t processes_hits(const struct outcome_evidence *e)
+{
+	return known(e->counters.pids_denied);
+}
+
+static bool died_of(const struct outcome_evidence *e, int signo)
+{
+	return e->ended && e->signalled && e->status == signo;
+}
+
+/* SIGXFSZ: a file grew beyond RLIMIT_FSIZE, which is the size of the workspace. */
+static uint64_t disk_hits(const struct outcome_evidence *e)
+{
+	return e->disk_full || died_of(e, SIGXFSZ);
+}
+
+static uint64_t cpu_hits(const struct outcome_evidence *e)
+{
+	return died_of(e, SIGXCPU);
+}
+
+static uint64_t output_hits(const struct outcome_evidence *e)
+{
+	return (uint64_t)e->out_truncated + (uint64_t)e->err_truncated;
+}
+
+/* In order of precedence. */
+static const struct limit_rule {
+	enum exec_limit limit;
+	const char *rule; /* the mechanism, for denials[] */
+	uint64_t (*hits)(const struct outcome_evidence *e);
+	bool on_success; /* says something about a program that succeeded, too */
+} rules[] = {
+	{EXEC_LIMIT_TIME, "deadline", time_hits, false},
+	{EXEC_LIMIT_MEMORY, "memory", memory_hits, false},
+	{EXEC_LIMIT_CPU, "rlimit", cpu_hits, false},
+	{EXEC_LIMIT_PROCESSES, "pids", processes_hits, false},
+	{EXEC_LIMIT_DISK, "tmpfs", disk_hits, false},
+	{EXEC_LIMIT_OUTPUT, "output", output_hits, true},
+};
+
+/* So many places in denials[] are kept free for limits: a flood of refused calls hides none. */
+#define DENIALS_FOR_LIMITS ARRAY_SIZE(rules)
+static_assert(DENIALS_FOR_LIMITS < DENIALS_MAX, "room for others is left");
+
+static void put_denial(struct outcome *out, const struct denial *denial)
+{
+	if (out->denials_count < DENIALS_MAX)
+		out->denials[out->denials_count++] = *denial;
+}
+
+void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count)
+{
+	struct denial denial = {.kind = "syscall", .rule = "seccomp", .count = count};
+
+	for (unsigned i = 0; i < out->denials_count; i++)
+		if (str_equal(out->denials[i].what, what)) {
+			out->denials[i].count = count;
+			return;
+		}
+	/* A name that does not fit is not one of a system call. */
+	if (str_copy(denial.what, sizeof(denial.what), what) < 0)
+		return;
+	if (out->denials_count < DENIALS_MAX - DENIALS_FOR_LIMITS)
+		put_denial(out, &denial);
+}
+
+static bool lost_to_memory(const struct outcome_evidence *e)
+{
+	return e->lost && memory_hits(e) > 0;
+}
+
+static enum exec_status judge_status(const struct outcome_evidence *e)
+{
+	if (e->cancelled)
+		return EXEC_CANCELLED;
+	if (e->timed_out)
+		return EXEC_TIMEOUT;
+	if (lost_to_memory(e))
+		return EXEC_FAILED;
+	if (e->lost || !e->ended)
+		return EXEC_CRASHED;
+	return e->signalled || e->status != 0 ? EXEC_FAILED : EXEC_SUCCESS;
+}
+
+/* Exit code and signal are there whenever the kernel told them, also of a late ending. */
+static void judge_ending(const struct outcome_evidence *e, struct outcome *out)
+{
+	out->exited = false;
+	out->signal = 0;
+	out->exit_code = 0;
+	if (e->ended && !e->lost) {
+		out->exited = true;
+		out->signal = e->signalled ? e->status : 0;
+		out->exit_code = e->signalled ? 128 + e->status : e->status;
+	} else if (out->status == EXEC_FAILED) {
+		out->exited = true; /* killed with its whole box, by the kernel */
+		out->signal = SIGKILL;
+		out->exit_code = 128 + SIGKILL;
+	}
+}
+
+void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out)
+{
+	out->status = judge_status(evidence);
+	out->limit = EXEC_LIMIT_NONE;
+	out->out_truncated = evidence->out_truncated;
+	out->err_truncated = evidence->err_truncated;
+	judge_ending(evidence, out);
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+		struct denial denial = {.kind = "limit", .rule = rules[i].rule};
+		bool decides = out->status != EXEC_CANCELLED &&
+		               (out->status != EXEC_SUCCESS || rules[i].on_success);
+
+		denial.count = rules[i].hits(evidence);
+		if (denial.count == 0)
+			continue;
+		if (decides && out->limit == EXEC_LIMIT_NONE)
+			out->limit = rules[i].limit;
+		(void)!str_copy(denial.what, sizeof(denial.what), limit_names[rules[i].limit]);
+		put_denial(out, &denial);
+	}
+}
+
+void outcome_take_facts(const struct exec_facts *facts, uint64_t output_bytes,
+                        struct outcome_evidence *evidence, struct outcome *out)
+{
+	evidence->ended = true;
+	evidence->signalled = facts->signalled;
+	evidence->status = facts->status;
+	evidence->disk_full = facts->disk_full;
+	evidence->out_truncated |= facts->stdout_bytes > output_bytes;
+	evidence->err_truncated |= facts->stderr_bytes > output_bytes;
+	out->duration_us = facts->duration_us;
+	out->cpu_us = facts->cpu_user_us + facts->cpu_system_us;
+	out->memory_peak_bytes = facts->max_rss_kib * 1024;
+	out->read_bytes = facts->read_bytes;
+	out->write_bytes = facts->write_bytes;
+	out->stdout_bytes = facts->stdout_bytes;
+	out->stderr_bytes = facts->stderr_bytes;
+}
+
+void outcome_take_usage(const struct outcome_evidence *evidence, struct outcome *out)
+{
+	const struct box_counters *c = &evidence->counters;
+
+	if (c->cpu_us != COUNTER_UNKNOWN)
+		out->cpu_us = c->cpu_us;
+	if (c->memory_peak_bytes != COUNTER_UNKNOWN || out->memory_peak_bytes == 0)
+		out->memory_peak_bytes = c->memory_peak_bytes;
+	out->processes_peak = c->pids_peak;
+}
+
+void outcome_done(struct outcome *out)
+{
+	buf_done(&out->out);
+	buf_done(&out->err);
+	buf_done(&out->report);
+	artifacts_done(&out->artifacts);
+}

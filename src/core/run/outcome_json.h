@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: an outcome as text for the store, and back: everything but output and report, which are
+ * bytes and kept apart. What an older version did not write reads as 0. Pure.
+ */
+
+#include "base/attr.h"
+#include "core/run/outcome.h"
+
+/** outcome_to_json - Return: owned. */
+char *outcome_to_json(const struct outcome *outcome, bool session_reset) attr_must_check;
+/** outcome_from_json - @ret_outcome has no output and no report. Return: 0 or -EINVAL. */
+int outcome_from_json(const char *text, struct outcome *ret_outcome,
+                      bool *ret_session_reset) attr_must_check;

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/run/run_row.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/run/execution_internal.h"
+#include "core/run/outcome_json.h"
+#include "core/store/store_internal.h"
+
+/*
+ * Theory of operation. A row is written as a whole, whatever has changed, so that the order and
+ * number of writes does not matter; only the code, which never changes, is left out once it is
+ * there. Output goes with the end: until then the record in memory has it. The files it made are
+ * rows of their own, written with it.
+ *
+ * Events are kept as kind and length of each: where their bytes are in the output of their stream
+ * follows. So the numbers are the same after a restart.
+ *
+ * An id is random and short (its shape is a contract): it may be that of a row of long ago, which
+ * may be another tenant's. A write never changes a row that is not its own: it breaks a constraint,
+ * and nothing of it happens, its files included.
+ */
+
+#define EVENT_LEN 5 /* kind, and length in four bytes, the lowest first */
+#define ROW_MAX   (768u << 20)
+
+/* Out. */
+
+static const char *status_of(const struct execution *e)
+{
+	if (e->state == EXECUTION_PENDING)
+		return "pending";
+	if (e->state == EXECUTION_RUNNING)
+		return "running";
+	return e->has_outcome ? exec_status_name(e->outcome.status)
+	                      : exec_status_name(EXEC_CRASHED);
+}
+
+static char *encode_events(const struct execution *e, size_t *ret_len)
+{
+	unsigned char *bytes = xcalloc(e->pieces_count + 1, EVENT_LEN);
+	unsigned char *at = bytes;
+
+	for (size_t i = 0; i < e->pieces_count; i++) {
+		*at++ = e->pieces[i].kind;
+		for (unsigned shift = 0; shift < 32; shift += 8)
+			*at++ = (unsigned char)(e->pieces[i].len >> shift);
+	}
+	*ret_len = (size_t)(at - bytes);
+	return (char *)bytes;
+}
+
+static char *encode_failure(const struct error *err)
+{
+	json_t *j = json_pack("{s:s, s:i, s:s, s:s}", "code", error_name(err->code), "sys",
+	                      err->sys, "field", err->field, "msg", err->msg);
+	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+
+	json_decref(j);
+	return text ? text : xstrdup("{}"); /* words that are no text: the fact remains */
+}
+
+static struct db_value when(uint64_t ms)
+{
+	return ms ? DB_INT(ms) : DB_NULL;
+}
+
+static struct db_value bytes_of(const struct buf *b)
+{
+	return b->len ? DB_BYTES(b->data, b->len) : DB_NULL;
+}
+
+/* To whoever waits: another attempt has another id. What the database said is in the log. */
+static const struct error *as_told(const struct error *err, struct error *taken)
+{
+	if (!err || err->code != ERR_CONFLICT)
+		return err;
+	(void)error_set(taken, ERR_UNAVAILABLE, 0, "the id of the execution is taken, try again");
+	return taken;
+}
+
+static void on_written(void *ctx, const struct error *err)
+{
+	struct execution *e = ctx;
+	struct store *s = e->all->store;
+	struct error taken = {0};
+
+	e->writing = NULL;
+	if (err && err->code == ERR_CONFLICT)
+		log_warn("execution=%s is not written: its id is another's", e->id);
+	if (!err) {
+		e->stored = true;
+		free(TAKE_PTR(e->request));
+	}
+	/* Refused: who waits for it is told, and nothing remains of it. */
+	if (err && e->hold) {
+		(void)store_was_written(s, err);
+		execution_was_stored(e, as_told(err, &taken));
+		return;
+	}
+	if (e->hold || e->on_stored)
+		execution_was_stored(e, as_told(err, &taken));
+	if (store_was_written(s, err) && list_is_empty(&e->dirty.node)) {
+		list_append(&s->executions, &e->dirty.node);
+		store_wants_flush(s, STORE_RETRY_US);
+	}
+	/* One that cannot be written will have to do without: nobody waits for a full disk. */
+	if (e->state == EXECUTION_ENDED && (err || list_is_empty(&e->dirty.node)))
+		execution_settle(e);
+}
+
+static int write_row(struct execution *e, struct error *err)
+{
+	bool ended = e->state == EXECUTION_ENDED;
+	cleanup_free char *outcome =
+		e->has_outcome ? outcome_to_json(&e->outcome, e->session_reset) : NULL;
+	cleanup_free char *failure = ended && !outcome ? encode_failure(&e->failure) : NULL;
+	size_t events_len = 0;
+	cleanup_free char *events = ended ? encode_events(e, &events_len) : NULL;
+	const struct buf *out = e->has_outcome ? &e->outcome.out : &e->output[OUTPUT_STDOUT];
+	const struct buf *errors = e->has_outcome ? &e->outcome.err : &e->output[OUTPUT_STDERR];
+	size_t bytes = e->code_len + out->len + errors->len + e->outcome.report.len + events_len;
+	cleanup_file_steps struct store_file_steps files = {0};
+	struct db_job *job;
+
+	store_file_steps(&e->outcome.artifacts, e->id, &files);
+	files.steps[0] = DB_SQL(
+		"INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
+		" started_ms, completed_ms, status, language, timeout_us, bytes, outcome,"
+		" failure, report, code, out, err, events, request, begun, request_id,"
+		" key_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+		" ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
+		" ON CONFLICT (id) DO UPDATE SET started_ms = excluded.started_ms,"
+		" begun = CASE WHEN tenant = excluded.tenant AND session_id = excluded.session_id"
+		" AND session_ms = excluded.session_ms AND created_ms = excluded.created_ms"
+		" THEN excluded.begun END," /* NULL is refused: it is somebody else's */
+		" completed_ms = excluded.completed_ms, status = excluded.status,"
+		" bytes = excluded.bytes, outcome = excluded.outcome,"
+		" failure = excluded.failure, report = excluded.report,"
+		" out = excluded.out, err = excluded.err, events = excluded.events,"
+		" request = CASE WHEN excluded.completed_ms IS NULL THEN request END",
+		DB_TEXT(e->id), DB_TEXT(e->tenant), DB_TEXT(e->session_id), DB_INT(e->session_ms),
+		DB_INT(e->created_ms), when(e->started_ms), when(e->completed_ms),
+		DB_TEXT(status_of(e)), DB_TEXT(e->language), DB_INT(e->timeout_us), DB_INT(bytes),
+		DB_TEXT(outcome), DB_TEXT(failure), bytes_of(&e->outcome.report),
+		e->stored ? DB_NULL : DB_BYTES(e->code, e->code_len),
+		ended ? bytes_of(out) : DB_NULL, ended ? bytes_of(errors) : DB_NULL,
+		ended ? DB_BYTES(events, events_len) : DB_NULL,
+		ended ? DB_NULL : DB_TEXT(e->request), DB_INT(e->begun), DB_TEXT(e->request_id),
+		DB_TEXT(e->key_id));
+	job = db_write(store_db(e->all->store), files.steps, files.count, on_written, e, err);
+	if (!job)
+		return -1;
+	if (e->writing)
+		db_forget(e->writing); /* the later one says all that it said */
+	e->writing = job;
+	return 0;
+}
+
+static int write_item(struct store_item *item)
+{
+	struct execution *e = CONTAINER_OF(item, struct execution, dirty);
+	struct error err = {0};
+
+	if (write_row(e, &err) < 0)
+		return -1;
+	list_remove(&item->node);
+	execution_was_written(e);
+	return 0;
+}
+
+void store_execution_changed(struct execution *e)
+{
+	struct store *s = e->all->store;
+
+	if (!s || e->withdrawn || !list_is_empty(&e->dirty.node))
+		return;
+	e->dirty.write = write_item;
+	list_append(&s->executions, &e->dirty.node);
+	store_wants_flush(s, STORE_FLUSH_US);
+}
+
+int store_execution_now(struct execution *e, struct error *err)
+{
+	/* Its session is written before it. */
+	store_execution_changed(e);
+	store_flush(e->all->store);
+	if (list_is_empty(&e->dirty.node))
+		return 0;
+	list_remove(&e->dirty.node);
+	return write_row(e, err);
+}
+
+bool store_execution_flush(struct execution *e)
+{
+	struct error err = {0};
+
+	if (!e->all->store || e->withdrawn || list_is_empty(&e->dirty.node))
+		return false;
+	if (write_row(e, &err) < 0)
+		return true;
+	list_remove(&e->dirty.node);
+	return false;
+}
+
+static void on_paused(void *ctx, const struct error *err)
+{
+	(void)store_was_written(ctx, err);
+}
+
+/* Beside the row, which is written as a whole and knows nothing of it. */
+void store_execution_paused(struct execution *e)
+{
+	struct store *s = e->all->store;
+	struct error err = {0};
+
+	if (!s || e->withdrawn)
+		return;
+	store_flush(s); /* the row itself comes first */
+	if (!db_write(s->db,
+	              &DB_SQL("UPDATE executions SET paused_ms = ?2 WHERE id = ?1 AND tenant = ?3"
+	                      " AND session_id = ?4 AND created_ms = ?5",
+	                      DB_TEXT(e->id), DB_INT(e->paused_ms), DB_TEXT(e->tenant),
+	                      DB_TEXT(e->session_id), DB_INT(e->created_ms)),
+	              1, on_paused, s, &err))
+		log_error("write down a pause", &err);
+}
+
+void store_execution_gone(struct execution *e)
+{
+	list_remove(&e->dirty.node);
+	if (e->writing)
+		db_forget(TAKE_PTR(e->writing));
+}
+
+/* In again. */
+
+enum column {
+	COLUMN_ID,
+	COLUMN_TENANT,
+	COLUMN_SESSION_ID,
+	COLUMN_SESSION_MS,
+	COLUMN_CREATED_MS,
+	COLUMN_STARTED_MS,
+	COLUMN_COMPLETED_MS,
+	COLUMN_LANGUAGE,
+	COLUMN_TIMEOUT_US,
+	COLUMN_REQUEST_ID,
+	COLUMN_KEY_ID,
+	COLUMN_OUTCOME,
+	COLUMN_FAILURE,
+	COLUMN_FILES,
+	COLUMN_REPORT,
+	COLUMN_CODE,
+	COLUMN_OUT,
+	COLUMN_ERR,
+	COLUMN_EVENTS,
+};
+
+/* Of those whose session was not deleted. */
+#define SELECT_EXECUTION                                                                           \
+	"SELECT " STORE_EXECUTION_COLUMNS " FROM executions e WHERE e.completed_ms IS NOT NULL"    \
+	" AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = e.tenant"                      \
+	" AND s.id = e.session_id AND s.created_ms = e.session_ms AND s.deleted = 1)"
+
+/* The same columns, and what was asked for in place of what came of it. */
+#define COLUMN_REQUEST COLUMN_OUT
+#define COLUMN_BEGUN   COLUMN_ERR
+#define COLUMN_PAUSED  COLUMN_EVENTS
+#define SELECT_LIVE                                                                                \
+	"SELECT id, tenant, session_id, session_ms, created_ms, started_ms, NULL, language,"       \
+	" timeout_us, request_id, key_id, NULL, NULL, NULL, NULL, code, request, begun, paused_ms" \
+	" FROM"                                                                                    \
+	" executions e WHERE completed_ms IS NULL AND NOT EXISTS (SELECT 1 FROM sessions s WHERE " \
+	"s.tenant = e.tenant"                                                                      \
+	" AND s.id = e.session_id AND s.created_ms = e.session_ms AND s.deleted = 1)"
+
+static void fill_buf(struct buf *b, const struct db_rows *rows, size_t row, size_t column)
+{
+	size_t len;
+	const char *data = db_rows_bytes(rows, row, column, &len);
+
+	buf_init(b, len);
+	if (data && len > 0 && buf_add(b, data, len) < 0)
+		log_warn("output of a stored execution does not fit into memory, ignoring");
+}
+
+static void read_failure(const char *text, struct error *ret_failure)
+{
+	json_t *j = text ? json_loads(text, 0, NULL) : NULL;
+	const char *name = json_string_value(json_object_get(j, "code"));
+	const char *msg = json_string_value(json_object_get(j, "msg"));
+	enum error_code code = ERR_AGENT_LOST;
+
+	for (int i = 1; name && i < ERR_COUNT; i++)
+		if (str_equal(error_name((enum error_code)i), name))
+			code = (enum error_code)i;
+	(void)error_set(ret_failure, code, (int)json_integer_value(json_object_get(j, "sys")), "%s",
+	                msg ? msg : "the daemon ended before it did");
+	json_decref(j);
+}
+
+/* What was lost with the daemon has none: the times say as much as is known. */
+static void read_events(struct execution *e, const struct db_rows *rows, size_t row)
+{
+	uint32_t at[OUTPUT_COUNT] = {0};
+	size_t len;
+	const unsigned char *bytes =
+		(const unsigned char *)db_rows_bytes(rows, row, COLUMN_EVENTS, &len);
+
+	if (!bytes) {
+		if (e->started_ms)
+			execution_add_piece(e, EXECUTION_EVENT_START, 0, 0);
+		execution_add_piece(e, EXECUTION_EVENT_END, 0, 0);
+	}
+	for (; bytes && len >= EVENT_LEN; bytes += EVENT_LEN, len -= EVENT_LEN) {
+		uint32_t size = bytes[1] | (uint32_t)bytes[2] << 8 | (uint32_t)bytes[3] << 16 |
+		                (uint32_t)bytes[4] << 24;
+		bool is_err = bytes[0] == EXECUTION_EVENT_STDERR;
+		uint32_t *place = &at[is_err ? OUTPUT_STDERR : OUTPUT_STDOUT];
+		const struct buf *b = is_err ? &e->outcome.err : &e->outcome.out;
+
+		if (bytes[0] >= EXECUTION_EVENT_COUNT || size > b->len - *place)
+			break; /* not what we wrote */
+		execution_add_piece(e, (enum execution_event_kind)bytes[0], *place, size);
+		*place += size;
+	}
+}
+
+static struct execution *read_common(struct executions *all, const struct db_rows *rows, size_t row)
+{
+	struct execution *e = execution_new_blank(all);
+	const char *code = db_rows_bytes(rows, row, COLUMN_CODE, &e->code_len);
+	const char *key = db_rows_text(rows, row, COLUMN_KEY_ID);
+
+	/* They were as short when they were written. */
+	(void)!str_copy(e->id, sizeof(e->id), db_rows_text(rows, row, COLUMN_ID));
+	(void)!str_copy(e->tenant, sizeof(e->tenant), db_rows_text(rows, row, COLUMN_TENANT));
+	e->session_id = xstrdup(db_rows_text(rows, row, COLUMN_SESSION_ID));
+	e->session_ms = (uint64_t)db_rows_int(rows, row, COLUMN_SESSION_MS);
+	e->created_ms = (uint64_t)db_rows_int(rows, row, COLUMN_CREATED_MS);
+	e->started_ms = (uint64_t)db_rows_int(rows, row, COLUMN_STARTED_MS);
+	e->timeout_us = (uint64_t)db_rows_int(rows, row, COLUMN_TIMEOUT_US);
+	e->language = xstrdup(db_rows_text(rows, row, COLUMN_LANGUAGE));
+	e->request_id = xstrdup(db_rows_text(rows, row, COLUMN_REQUEST_ID));
+	e->key_id = key ? xstrdup(key) : NULL;
+	e->code = xmemdup0(code ? code : "", e->code_len);
+	e->stored = e->begun = true;
+	return e;
+}
+
+struct execution *store_read_execution(struct executions *all, const struct db_rows *rows,
+                                       size_t row)
+{
+	struct execution *e = read_common(all, rows, row);
+	const char *outcome = db_rows_text(rows, row, COLUMN_OUTCOME);
+
+	e->completed_ms = (uint64_t)db_rows_int(rows, row, COLUMN_COMPLETED_MS);
+	e->state = EXECUTION_ENDED;
+	e->has_outcome = outcome && outcome_from_json(outcome, &e->outcome, &e->session_reset) == 0;
+	if (!e->has_outcome)
+		read_failure(db_rows_text(rows, row, COLUMN_FAILURE), &e->failure);
+	store_file_read(db_rows_text(rows, row, COLUMN_FILES), &e->outcome.artifacts);
+	(void)!str_copy(e->outcome.execution_id, sizeof(e->outcome.execution_id), e->id);
+	fill_buf(&e->outcome.out, rows, row, COLUMN_OUT);
+	fill_buf(&e->outcome.err, rows, row, COLUMN_ERR);
+	fill_buf(&e->outcome.report, rows, row, COLUMN_REPORT);
+	read_events(e, rows, row);
+	return e;
+}
+
+static void on_found(void *ctx, const struct db_rows *rows, const struct error *err)
+{
+	struct store_search *search = ctx;
+	struct store_search found = *search;
+
+	free(search);
+	for (size_t i = 0; rows && i < db_rows_count(rows); i++) {
+		const char *id = db_rows_text(rows, i, COLUMN_ID);
+		const char *tenant = db_rows_text(rows, i, COLUMN_TENANT);
+
+		/* Two may have asked for it at the same time. */
+		if (!executions_find(found.executions, tenant, id))
+			executions_adopt(found.executions,
+			                 store_read_execution(found.executions, rows, i));
+	}
+	found.fn(found.ctx, err);
+}
+
+static struct store_search *begin_search(struct executions *all, const struct db_statement *query,
+                                         store_done_fn *fn, void *ctx, struct error *err)
+{
+	struct store_search *search = NEW(struct store_search);
+
+	search->executions = all;
+	search->fn = fn;
+	search->ctx = ctx;
+	store_flush(all->store);
+	search->job = db_read(store_db(all->store), query, ROW_MAX, on_found, search, err);
+	if (search->job)
+		return search;
+	free(search);
+	return NULL;
+}
+
+struct store_search *store_load_execution(struct executions *all, const char *tenant,
+                                          const char *id, store_done_fn *fn, void *ctx,
+                                          struct error *err)
+{
+	return begin_search(all,
+	                    &DB_SQL(SELECT_EXECUTION " AND e.tenant = ?1 AND e.id = ?2",
+	                            DB_TEXT(tenant), DB_TEXT(id)),
+	                    fn, ctx, err);
+}
+
+struct store_search *store_load_latest(struct executions *all, const char *tenant,
+                                       const char *session_id, store_done_fn *fn, void *ctx,
+                                       struct error *err)
+{
+	return begin_search(all,
+	                    &DB_SQL(SELECT_EXECUTION
+	                            " AND e.tenant = ?1 AND e.session_id = ?2 AND e.session_ms ="
+	                            " (SELECT max(created_ms) FROM sessions WHERE tenant = ?1 AND"
+	                            " id = ?2) ORDER BY e.no DESC LIMIT 1",
+	                            DB_TEXT(tenant), DB_TEXT(session_id)),
+	                    fn, ctx, err);
+}
+
+void store_search_cancel(struct store_search *search)
+{
+	db_forget(search->job);
+	free(search);
+}
+
+/* At the start. */
+
+int store_live_executions(struct store *s, struct db_rows **ret_rows, struct error *err)
+{
+	return db_query_now(s->db, &DB_SQL(SELECT_LIVE " ORDER BY no"), SIZE_MAX, ret_rows, err);
+}
+
+struct execution *store_read_live(struct executions *all, const struct db_rows *rows, size_t row,
+                                  const char **ret_request)
+{
+	struct execution *e = read_common(all, rows, row);
+
+	e->exact = true;
+	e->begun = db_rows_int(rows, row, COLUMN_BEGUN) != 0;
+	e->paused_ms = (uint64_t)db_rows_int(rows, row, COLUMN_PAUSED);
+	e->state = e->started_ms ? EXECUTION_RUNNING : EXECUTION_PENDING;
+	*ret_request = db_rows_text(rows, row, COLUMN_REQUEST);
+	executions_enter(all, e);
+	return e;
+}

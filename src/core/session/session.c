@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/session/session.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/language/runners.h"
+#include "core/observe/metrics.h"
+#include "core/run/record.h"
+#include "core/session/session_internal.h"
+#include "core/session/session_resume.h"
+#include "core/session/session_row.h"
+#include "core/template/images.h"
+#include "io/loop.h"
+
+/*
+ * Theory of operation. A session is its state, a box, a queue and at most one job whose turn it is.
+ * Everything that happens is a call of its owner, an event of the box, the end of a clock or a turn
+ * of the scheduler; none of them ever runs inside another of the same session, except that a job
+ * may fail at once while the queue is being pumped (session.pumping).
+ *
+ * One timer per session serves three clocks: the building of the box, idleness and age. It is set
+ * to the nearest; when it fires and nothing is due yet (somebody used the session meanwhile) it is
+ * set again. So using a session costs no timer.
+ *
+ * A deleted session leaves the tables at once and its memory when the last thing is gone that may
+ * still call back: its box, or the execution of an ephemeral one.
+ */
+
+static const char *const state_names[] = {
+	[SESSION_CREATING] = "creating",     [SESSION_READY] = "ready",
+	[SESSION_RUNNING] = "running",       [SESSION_PAUSED] = "paused",
+	[SESSION_TERMINATED] = "terminated", [SESSION_FAILED] = "failed",
+};
+static_assert(ARRAY_SIZE(state_names) == SESSION_STATE_COUNT, "every state has a name");
+
+static const char *const mode_names[] = {
+	[SESSION_EPHEMERAL] = "ephemeral",
+	[SESSION_PERSISTENT] = "persistent",
+};
+static_assert(ARRAY_SIZE(mode_names) == SESSION_MODE_COUNT, "every mode has a name");
+
+#define TO(state) (1u << SESSION_##state)
+#define ENDS      (TO(TERMINATED) | TO(FAILED))
+static const unsigned transitions[] = {
+	[SESSION_CREATING] = TO(READY) | ENDS,
+	[SESSION_READY] = TO(RUNNING) | TO(PAUSED) | ENDS,
+	[SESSION_RUNNING] = TO(READY) | TO(PAUSED) | ENDS,
+	[SESSION_PAUSED] = TO(READY) | TO(RUNNING) | ENDS,
+	[SESSION_TERMINATED] = 0,
+	[SESSION_FAILED] = 0,
+};
+static_assert(ARRAY_SIZE(transitions) == SESSION_STATE_COUNT, "every state has a row");
+
+const char *session_state_name(enum session_state state)
+{
+	return state_names[state];
+}
+
+const char *session_mode_name(enum session_mode mode)
+{
+	return mode_names[mode];
+}
+
+const char *session_log_ctx(const struct session *session, char ret_ctx[SESSION_CTX_LEN])
+{
+	struct execution_info info = {.id = "", .request_id = session->spec.request_id};
+
+	if (session->current)
+		execution_info(session->current->record, &info);
+	/* Ids are short: it fits. */
+	(void)snprintf(ret_ctx, SESSION_CTX_LEN, "request_id=%s session=%s box=%s%s%s",
+	               info.request_id, session->id, session->spec.id,
+	               info.id[0] ? " execution=" : "", info.id);
+	return ret_ctx;
+}
+
+static void note_step(struct session *session)
+{
+	session->updated_ms = clock_real_ms();
+	session->steps[session->steps_count++ % SESSION_HISTORY_MAX] =
+		(struct session_step){session->state, session->updated_ms};
+}
+
+void session_service_watch(struct session_service *s, const struct session_watcher *watcher)
+{
+	s->watcher = watcher ? *watcher : (struct session_watcher){0};
+}
+
+void session_changed(const struct session *session, enum session_change change, const char *path)
+{
+	const struct session_watcher *w = session->service ? &session->service->watcher : NULL;
+
+	if (w && w->on_change)
+		w->on_change(w->ctx, session, change, path);
+}
+
+/* Work begins and ends all the time: only who comes and goes is of interest in a list. */
+static bool changes_list(enum session_state from, enum session_state to)
+{
+	return from == SESSION_CREATING || to == SESSION_TERMINATED || to == SESSION_FAILED;
+}
+
+void session_set_state(struct session *session, enum session_state next)
+{
+	enum session_state before = session->state;
+
+	assert(transitions[before] & (1u << next));
+	session_log(session, LOG_LEVEL_DEBUG, "%s -> %s", state_names[session->state],
+	            state_names[next]);
+	session->state = next;
+	note_step(session);
+	store_session_changed(session);
+	if (changes_list(before, next))
+		session_changed(session, SESSION_CHANGE_LIST, NULL);
+	session_arm(session);
+}
+
+size_t session_history(const struct session *session,
+                       struct session_step ret_steps[SESSION_HISTORY_MAX])
+{
+	size_t count = session->steps_count;
+	size_t kept = count < SESSION_HISTORY_MAX ? count : SESSION_HISTORY_MAX;
+
+	for (size_t i = 0; i < kept; i++)
+		ret_steps[i] = session->steps[(count - kept + i) % SESSION_HISTORY_MAX];
+	return kept;
+}
+
+bool session_is_over(const struct session *session)
+{
+	return session->state == SESSION_TERMINATED || session->state == SESSION_FAILED;
+}
+
+int session_refuse(const struct session *session, const char *what, struct error *err)
+{
+	return error_set(err, ERR_CONFLICT, 0, "session %s is %s and cannot be %s", session->id,
+	                 state_names[session->state], what);
+}
+
+/* Clocks. */
+
+void session_touch(struct session *session)
+{
+	session->active_us = clock_us();
+	session->active_ms = clock_real_ms();
+	session->updated_ms = session->active_ms;
+	store_session_changed(session);
+}
+
+/* Only where nothing is going on: work of its own keeps a session alive, up to its lifetime. */
+static bool is_idle(const struct session *session)
+{
+	return (session->state == SESSION_READY && session->files_count == 0) ||
+	       session->state == SESSION_PAUSED;
+}
+
+static uint64_t next_end(const struct session *session)
+{
+	uint64_t end = session->created_us + session->lifetime_us;
+	uint64_t other = end;
+
+	if (session->state == SESSION_CREATING)
+		other = session->making_us +
+		        session->service->config.execs->config.build_timeout_us;
+	else if (is_idle(session))
+		other = session->active_us + session->idle_us;
+	return other < end ? other : end;
+}
+
+void session_arm(struct session *session)
+{
+	uint64_t now = clock_us();
+	uint64_t end;
+
+	if (session_is_over(session)) {
+		timer_stop(session->timer);
+		return;
+	}
+	end = next_end(session);
+	timer_start(session->timer, end > now ? end - now : 0);
+}
+
+static void on_timer(void *ctx)
+{
+	struct session *session = ctx;
+	struct error err = {0};
+	uint64_t now = clock_us();
+
+	if (now < next_end(session)) {
+		session_arm(session);
+	} else if (now >= session->created_us + session->lifetime_us) {
+		session_terminate(session, "its lifetime is over");
+	} else if (session->state == SESSION_CREATING) {
+		(void)error_set(&err, ERR_BOX_FAILED, 0, "the box was not ready in time");
+		session_fail(session, &err);
+	} else {
+		session_terminate(session, "nobody used it for its idle time");
+	}
+}
+
+/* Life cycle. */
+
+static char **copy_env(char *const *env)
+{
+	size_t count = env ? str_list_count(env) : 0;
+	char **copy = xcalloc(count + 1, sizeof(*copy));
+
+	for (size_t i = 0; i < count; i++)
+		copy[i] = xstrdup(env[i]);
+	return copy;
+}
+
+struct session *session_new_blank(struct session_service *s)
+{
+	struct session *session = NEW(struct session);
+
+	list_init(&session->node);
+	list_init(&session->ended_node);
+	list_init(&session->owner_node);
+	list_init(&session->owner_ended_node);
+	list_init(&session->queue);
+	list_init(&session->acks);
+	list_init(&session->runners);
+	list_init(&session->dirty.node);
+	list_init(&session->files);
+	session->service = s;
+	return session;
+}
+
+/* What is left of the clocks of the wall, on the clock of this machine's life. */
+static uint64_t on_own_clock(uint64_t at_ms)
+{
+	uint64_t now_ms = clock_real_ms(), now = clock_us();
+	uint64_t ago = now_ms > at_ms ? (now_ms - at_ms) * USEC_PER_MS : 0;
+
+	return now > ago ? now - ago : 0;
+}
+
+static const struct session_step *last_step(const struct session *session)
+{
+	return &session->steps[(session->steps_count - 1) % SESSION_HISTORY_MAX];
+}
+
+void session_wake(struct session *session)
+{
+	struct loop *loop = session->service->config.loop;
+
+	session->created_us = on_own_clock(session->created_ms);
+	session->active_us = on_own_clock(session->active_ms);
+	session->making_us = clock_us();
+	session->paused_us = on_own_clock(session->steps_count > 0 ? last_step(session)->at_ms
+	                                                           : session->updated_ms);
+	session->timer = timer_new(loop, on_timer, session);
+	session->job_timer = timer_new(loop, session_job_timer, session);
+}
+
+static const char *template_of(const struct session *session)
+{
+	const char *past = session->past_template ? session->past_template : TEMPLATE_DEFAULT;
+
+	return session->template ? session->template->spec.id : past;
+}
+
+struct session *session_new(struct session_service *s, const struct session_request *request,
+                            const struct policy_decision *decision)
+{
+	struct session *session = session_new_blank(s);
+
+	/* Bounded by whoever made the principal; a longer one would be nobody's. */
+	(void)!str_copy(session->tenant, sizeof(session->tenant),
+	                request->tenant ? request->tenant : TENANT_DEFAULT);
+	session->account = exec_tenant(s->config.execs, session->tenant);
+	tenant_hold(session->account);
+	session->language = xstrdup(decision->runner->name);
+	session->agent_id = request->agent_id ? xstrdup(request->agent_id) : NULL;
+	session->key_id = request->key_id ? xstrdup(request->key_id) : NULL;
+	session->env = copy_env(request->env);
+	session->template = template_ref(request->template);
+	session->image = image_ref(session->template ? session->template->image : NULL);
+	session->mode = request->mode;
+	session->spec = decision->spec;
+	if (request->request_id) /* one that is too long is no id of ours */
+		(void)!str_copy(session->spec.request_id, BOX_REQUEST_LEN, request->request_id);
+	session->stack = decision->stack;
+	policy_stack_ref(&session->stack);
+	session->lifetime_us = decision->lifetime_us;
+	session->idle_us = decision->idle_us;
+	session->timer = timer_new(s->config.loop, on_timer, session);
+	session->job_timer = timer_new(s->config.loop, session_job_timer, session);
+	session_touch(session);
+	session->created_us = session->making_us = session->active_us;
+	session->created_ms = session->active_ms;
+	note_step(session);
+	return session;
+}
+
+void session_leave_root(struct session *session)
+{
+	if (session->box || !session_is_over(session))
+		return;
+	if (session->template) {
+		free(session->past_template);
+		session->past_template = xstrdup(session->template->spec.id);
+	}
+	template_unref(TAKE_PTR(session->template));
+	image_unref(TAKE_PTR(session->image));
+}
+
+void session_reap(struct session *session)
+{
+	struct session_service *s = session->service;
+	struct session_runner *runner;
+
+	if (!session->deleted || session->box || session->current)
+		return;
+	store_session_gone(session);
+	list_remove(&session->node);
+	session_drop_acks(session);
+	LIST_FOREACH (runner, &session->runners, struct session_runner, node) {
+		list_remove(&runner->node);
+		free(runner);
+	}
+	tenant_release(session->account);
+	policy_stack_unref(&session->stack);
+	timer_free(session->timer);
+	timer_free(session->job_timer);
+	free(session->language);
+	free(session->dependencies);
+	free(session->notes);
+	free(session->agent_id);
+	free(session->past_template);
+	free(session->past_policy);
+	free(session->past_root);
+	free(session->past_spec);
+	template_unref(session->template);
+	image_unref(session->image);
+	free(session->key_id);
+	str_list_free(session->env);
+	free(session->reason);
+	artifacts_done(&session->seen);
+	free(session);
+	if (s)
+		session_service_check_drained(s);
+}
+
+static void end_files(struct session *session)
+{
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_CONFLICT, 0, "session %s is %s", session->id,
+	                state_names[session->state]);
+	session_files_end(session, &err);
+}
+
+/* Jobs first: their outcomes are read from the box. */
+static void end(struct session *session, enum session_state state, const char *reason)
+{
+	struct session_info info;
+
+	session_set_state(session, state);
+	session->ended_ms = session->updated_ms;
+	/* Nothing runs in it any more: what may be secret, and large, is not kept for that long. */
+	str_list_free(session->env);
+	session->env = copy_env(NULL);
+	session->reason = xstrdup(reason);
+	session->resuming = false;
+	session_job_set_timer(session, 0);
+	end_files(session);
+	metrics_count_for(session->service->config.metrics, METRIC_SESSION_ENDS,
+	                  METRIC_LABELS(state_names[state]), 1);
+	session_info(session, &info);
+	record_session(session->service->config.audit, "session.end", &info);
+	session_service_ended(session);
+}
+
+void session_terminate(struct session *session, const char *reason)
+{
+	if (session_is_over(session))
+		return;
+	end(session, SESSION_TERMINATED, reason);
+	session_end_jobs(session, false, NULL);
+	if (session->box)
+		box_destroy(session->box);
+	session_leave_root(session);
+}
+
+void session_fail(struct session *session, const struct error *err)
+{
+	bool never_ready = session->state == SESSION_CREATING;
+
+	if (session_is_over(session))
+		return;
+	end(session, SESSION_FAILED, err->msg);
+	session_end_jobs(session, true, never_ready ? err : NULL);
+	if (session->box)
+		box_destroy(session->box);
+	session_leave_root(session);
+}
+
+/* What its owner can do. */
+
+int session_keepalive(struct session *session, struct error *err)
+{
+	if (session_is_over(session))
+		return session_refuse(session, "kept alive", err);
+	session_touch(session);
+	return 0;
+}
+
+int session_interrupt(struct session *session, struct error *err)
+{
+	const struct session_job *job = session->current;
+
+	if (session->state != SESSION_RUNNING || !job || job->phase != JOB_RUNNING)
+		return error_set(err, ERR_CONFLICT, 0, "nothing runs in session %s", session->id);
+	if (job->exec)
+		return exec_signal(job->exec, SIGINT, err);
+	return box_signal(session->box, job->id, SIGINT, err);
+}
+
+void session_counters(struct session *session, struct box_counters *ret_counters)
+{
+	/* COUNTER_UNKNOWN is all ones. */
+	memset(ret_counters, 0xff, sizeof(*ret_counters));
+	if (session->box)
+		box_counters(session->box, COUNTERS_FOR_VIEW, ret_counters);
+}
+
+/* The one that says most: what was chosen narrows what the tenant has. */
+static const char *policy_name(const struct policy_stack *stack)
+{
+	if (stack->chosen)
+		return stack->chosen->name;
+	return stack->own ? stack->own->name : NULL;
+}
+
+void session_info(const struct session *session, struct session_info *ret_info)
+{
+	*ret_info = (struct session_info){
+		.tenant = session->tenant,
+		.id = session->id,
+		.language = session->language,
+		.agent_id = session->agent_id,
+		.template_id = template_of(session),
+		.state = session->state,
+		.mode = session->mode,
+		.box_id = session->box ? box_id(session->box) : NULL,
+		.container_id = session->spec.id[0] ? session->spec.id : NULL,
+		.driver = session->service->config.driver->ops->name,
+		.policy =
+			session->past_policy ? session->past_policy : policy_name(&session->stack),
+		.network = session->spec.network,
+		.env = session->env,
+		.limits = session->spec.limits,
+		.idle_timeout_us = session->idle_us,
+		.lifetime_us = session->lifetime_us,
+		.created_ms = session->created_ms,
+		.updated_ms = session->updated_ms,
+		.last_activity_ms = session->active_ms,
+		.ended_ms = session->ended_ms,
+		.reason = session->reason,
+		.request_id = session->spec.request_id,
+		.key_id = session->key_id,
+		.queued = session->queued,
+		.executions = session->executions,
+		.dependencies = session->dependencies,
+		.notes = session->notes,
+	};
+}
+
+void session_set_dependencies(struct session *session, const char *text)
+{
+	free(session->dependencies);
+	session->dependencies = xstrdup(text);
+	store_session_changed(session);
+}

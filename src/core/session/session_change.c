@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/session/session_internal.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "core/policy/policy.h"
+#include "core/session/session_row.h"
+#include <signal.h>
+
+/*
+ * Theory of operation. What its owner can change of a session that lives. Nothing of it touches the
+ * box itself: its limits, its network and its files are what they were.
+ */
+
+void session_set_notes(struct session *session, const char *text)
+{
+	free(session->notes);
+	session->notes = text ? xstrdup(text) : NULL;
+	store_session_changed(session);
+}
+
+static char **copy_env(char *const *env)
+{
+	size_t count = env ? str_list_count(env) : 0;
+	char **copy = xcalloc(count + 1, sizeof(*copy));
+
+	for (size_t i = 0; i < count; i++)
+		copy[i] = xstrdup(env[i]);
+	return copy;
+}
+
+int session_set_env(struct session *session, char *const *env, struct error *err)
+{
+	if (session_is_over(session))
+		return session_refuse(session, "changed", err);
+	if (policy_check_env(session->service->rules, &session->stack, env, err) < 0)
+		return -1;
+	str_list_free(session->env);
+	session->env = copy_env(env);
+	if (session_drop_unused(session, err) < 0)
+		return -1;
+	store_session_changed(session);
+	return 0;
+}
+
+static void cancel(struct session_job *job)
+{
+	struct error err = {0};
+
+	/* One that cannot be cancelled any more has just ended by itself. */
+	(void)!execution_cancel(job->record, &err);
+}
+
+/* Those that wait must not begin in the place of those that are cancelled before them. */
+static void cancel_all(struct session *session)
+{
+	struct session_job *job;
+
+	session->pumping = true;
+	LIST_FOREACH (job, &session->queue, struct session_job, node)
+		cancel(job);
+	if (session->current)
+		cancel(session->current);
+	session->pumping = false;
+	session_pump(session);
+}
+
+/* Whatever a runner started goes with it. Nothing more is handed to it; that its variables are gone
+ * is told once, by the run that it dies in, or by the next. */
+static int kill_runners(struct session *session, struct error *err)
+{
+	const struct session_job *job = session->current;
+	struct session_runner *runner;
+
+	LIST_FOREACH (runner, &session->runners, struct session_runner, node) {
+		if (!runner->id)
+			continue;
+		if (box_signal(session->box, runner->id, SIGKILL, err) < 0)
+			return -1;
+		runner->reset_due = !runner->unused && (!job || job->runner != runner);
+		runner->unused = false;
+		runner->id = 0;
+	}
+	return 0;
+}
+
+int session_restart(struct session *session, struct error *err)
+{
+	if (session->mode != SESSION_PERSISTENT)
+		return error_set(err, ERR_CONFLICT, 0,
+		                 "session %s is ephemeral: every execution of it starts anew",
+		                 session->id);
+	if (session_is_over(session) || session->state == SESSION_CREATING)
+		return session_refuse(session, "restarted", err);
+	/* One that is frozen inside a run is woken by its end. */
+	if (session->state == SESSION_PAUSED && !session->current &&
+	    session_resume(session, err) < 0)
+		return -1;
+	cancel_all(session);
+	if (session_is_over(session))
+		return session_refuse(session, "restarted", err);
+	session_touch(session);
+	return kill_runners(session, err);
+}

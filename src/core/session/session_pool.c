@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "core/config/config.h"
+#include "core/observe/metrics.h"
+#include "core/pool/pool.h"
+#include "core/session/session_internal.h"
+#include "core/session/session_row.h"
+#include <signal.h>
+
+/*
+ * Theory of operation. A persistent session can have a box that waited for it in a pool, with the
+ * runner of its language or empty. It is then ready as soon as it is asked for.
+ *
+ * Such a box may have died without anybody knowing. Until something was done in it, it is as good
+ * as any other of its kind: the session gets a new one then, and what was handed to the first, and
+ * had not begun, is handed to that. A runner that dies before its first run takes no variables
+ * along, and one that was started before its session's environment has changed is not used.
+ */
+
+static struct pools *pools_of(const struct session *session)
+{
+	return exec_service_pools(session->service->config.execs);
+}
+
+static void add_runner(struct session *session, const struct runner *language)
+{
+	struct session_runner *runner = NEW(struct session_runner);
+
+	runner->language = language;
+	runner->id = POOL_EXEC_ID;
+	runner->unused = true;
+	session->last_id = POOL_EXEC_ID;
+	list_append(&session->runners, &runner->node);
+}
+
+bool session_take_box(struct session *session, const struct policy_decision *decision)
+{
+	const struct box_events events = session_box_events(session);
+	struct session_service *s = session->service;
+	struct pool_hit hit;
+
+	if (s->config.config->pools_session_floor == 0 ||
+	    !pools_take(pools_of(session), decision, session->tenant, &hit))
+		return false;
+	session_owner_name_box(session, box_id(hit.box));
+	session->box = hit.box;
+	session->pool_key = hit.key;
+	session->unproven = true;
+	if (hit.resident)
+		add_runner(session, decision->runner);
+	box_give(session->box, &events, session->spec.request_id);
+	metrics_observe(s->config.metrics, METRIC_WARM_START,
+	                (double)(clock_us() - session->created_us) / 1e6);
+	session_set_state(session, SESSION_READY);
+	return true;
+}
+
+void session_prove(struct session *session)
+{
+	if (!session->unproven)
+		return;
+	session->unproven = false;
+	if (session->service)
+		pools_confirm(pools_of(session));
+}
+
+static void forget_runners(struct session *session)
+{
+	struct session_runner *runner;
+
+	LIST_FOREACH (runner, &session->runners, struct session_runner, node) {
+		runner->id = 0;
+		runner->unused = false;
+	}
+}
+
+/* What was handed over, and was not begun, can be handed over again. */
+static bool can_replace(const struct session *session)
+{
+	const struct session_job *job = session->current;
+
+	return session->unproven && session->files_count == 0 &&
+	       (session->state == SESSION_READY || session->state == SESSION_RUNNING) &&
+	       (!job || job->phase <= JOB_STARTING);
+}
+
+bool session_replace_box(struct session *session)
+{
+	const struct box_events events = session_box_events(session);
+	struct session_service *s = session->service;
+	struct error err = {0};
+
+	if (!can_replace(session))
+		return false;
+	session->unproven = false;
+	pools_discard(pools_of(session), session->pool_key, TAKE_PTR(session->box));
+	forget_runners(session);
+	session_owner_name_box(session, NULL);
+	store_session_changed(session);
+	if (box_create(s->config.driver, &session->spec, &events, &session->box, &err) < 0) {
+		s->boxes--;
+		session_owner_drop_box(session);
+		session_fail(session, &err);
+	} else if (session->current && session->current->phase == JOB_STARTING) {
+		session_job_hand_over(session->current);
+	}
+	return true;
+}
+
+int session_drop_unused(struct session *session, struct error *err)
+{
+	struct session_runner *runner;
+
+	LIST_FOREACH (runner, &session->runners, struct session_runner, node) {
+		if (!runner->unused || !runner->id)
+			continue;
+		if (box_signal(session->box, runner->id, SIGKILL, err) < 0)
+			return -1;
+		runner->id = 0;
+		runner->unused = false;
+	}
+	return 0;
+}
+
+void session_service_prepare(struct session_service *s)
+{
+	struct session_request request = {.mode = SESSION_PERSISTENT};
+	struct policy_decision decision;
+	struct policy_stack stack;
+	struct error err = {0};
+
+	/* What is not to be had is nothing to make ready. */
+	if (s->config.config->pools_session_floor == 0 ||
+	    session_find_template(s, &request, &err) < 0 ||
+	    exec_choose(s->config.execs, exec_tenant(s->config.execs, NULL), NULL, &stack, &err) <
+	            0 ||
+	    policy_decide_session(s->rules, &stack, &request, &decision, &err) < 0)
+		return;
+	pools_keep(exec_service_pools(s->config.execs), &decision,
+	           s->config.config->pools_session_floor);
+	policy_decision_done(&decision);
+}

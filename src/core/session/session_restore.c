@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/session/session.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "core/request/run_request_json.h"
+#include "core/session/session_resume.h"
+#include "core/session/session_row.h"
+#include "core/template/images.h"
+#include "core/template/template_row.h"
+#include "core/template/templates.h"
+#include "db/db.h"
+#include "driver/driver.h"
+
+/*
+ * Theory of operation. Once, at the start, on the loop but before it runs: what the store says had
+ * not ended is there again. In this order:
+ *
+ *   sessions    with everything that was decided about them. What is no longer allowed, or cannot
+ *               be had any more, ends, and says so.
+ *   executions  into the queues of their sessions, in the order in which they were asked for
+ *   boxes       each persistent session takes over its own. One that is not there any more is lost:
+ *               the session has failed, what it had not finished has crashed. One that was still
+ *               being made, or whose agent ended with its daemon because it was told nothing yet,
+ *               is made anew, at once or as soon as that is known (session_remake_box).
+ *
+ * What an ephemeral session was running is lost with its box, which nobody keeps, and so is what
+ * may have begun: nothing is run twice. What is certain not to have begun is begun now.
+ */
+
+static void enter(struct session_service *s, struct session *session)
+{
+	cleanup_free char *id = xstrdup(session->id);
+
+	session_wake(session);
+	session->account = exec_tenant(s->config.execs, session->tenant);
+	tenant_hold(session->account);
+	session_owner_enter(session, id);
+	(void)session_owner_take(session, NULL); /* it was let in before */
+	list_append(&s->all, &session->node);
+	s->count++;
+}
+
+/* The tenant's policy and, if it is another, the one that was asked for. */
+static int choose(const struct session *session, struct policy_stack *ret_stack, struct error *err)
+{
+	const struct exec_service *execs = session->service->config.execs;
+	const char *past = session->past_policy;
+
+	if (exec_choose(execs, session->account, NULL, ret_stack, err) < 0)
+		return -1;
+	if (!past || (ret_stack->own && str_equal(ret_stack->own->name, past)))
+		return 0;
+	return exec_choose(execs, session->account, past, ret_stack, err);
+}
+
+static struct session_request request_of(const struct session *session)
+{
+	const struct box_limits *limits = &session->spec.limits;
+
+	return (struct session_request){
+		.tenant = session->tenant,
+		.language = session->language,
+		.mode = session->mode,
+		.env = session->env,
+		.idle_timeout_us = session->idle_us,
+		.lifetime_us = session->lifetime_us,
+		.memory_bytes = limits->memory_bytes,
+		.disk_bytes = limits->workspace_bytes,
+		.cpu_millicores = limits->cpu_millicores,
+		.max_processes = limits->pids,
+		.template_id = session->past_template,
+	};
+}
+
+/* Whether @now is still what the session was made of. */
+static bool is_unchanged(const struct session *session, const struct template *now)
+{
+	if (session->past_root && !str_equal(session->past_root, now->root))
+		return false;
+	return !session->past_spec || session->past_spec_ms == now->updated_ms;
+}
+
+/* It goes on with what the template was when it was made. @request gets a reference. */
+static int find_template(const struct session *session, struct session_request *request,
+                         struct error *err)
+{
+	const struct image_record image = {.tenant = session->tenant,
+	                                   .name = session->past_root ? session->past_root : "",
+	                                   .bytes = session->past_image_bytes};
+	struct templates_then then = {.image = &image, .updated_ms = session->past_spec_ms};
+	struct template_spec spec = {0};
+	const struct session_service *s = session->service;
+	const char *id = session->past_template ? session->past_template : TEMPLATE_DEFAULT;
+	const struct template *now =
+		s->config.templates ? templates_find(s->config.templates, session->tenant, id)
+				    : NULL;
+
+	if (!now || is_unchanged(session, now)) {
+		if (session_find_template(s, request, err) < 0)
+			return -1;
+		(void)template_ref(request->template);
+		return 0;
+	}
+	if (session->past_spec) {
+		store_template_spec_read(session->past_spec, &spec);
+		then.spec = &spec;
+	}
+	request->template = templates_past(s->config.templates, now, &then);
+	template_spec_done(&spec);
+	if (!request->template->problem)
+		return 0;
+	(void)error_set(err, ERR_UNAVAILABLE, 0, "template '%s' as it was: %.160s", id,
+	                request->template->problem);
+	template_unref(TAKE_PTR(request->template));
+	return -1;
+}
+
+/* What was decided about it, from what is written and what holds now. */
+static int decide(struct session *session, struct error *err)
+{
+	struct session_service *s = session->service;
+	struct session_request request = request_of(session);
+	struct box_spec spec = session->spec;
+	struct policy_decision decision;
+	struct policy_stack stack;
+
+	if (find_template(session, &request, err) < 0)
+		return -1;
+	if (choose(session, &stack, err) < 0 ||
+	    policy_decide_session(s->rules, &stack, &request, &decision, err) < 0) {
+		template_unref(request.template);
+		return -1;
+	}
+	session->spec = decision.spec;
+	memcpy(session->spec.id, spec.id, sizeof(spec.id));
+	session->spec.limits = spec.limits;
+	session->spec.keep = session->mode == SESSION_PERSISTENT;
+	session->stack = decision.stack;
+	policy_stack_ref(&session->stack);
+	policy_decision_done(&decision);
+	session->template = request.template; /* taken */
+	session->image = image_ref(session->template ? session->template->image : NULL);
+	if (session->template)
+		templates_use(s->config.templates, session->template);
+	free(TAKE_PTR(session->past_template));
+	free(TAKE_PTR(session->past_policy));
+	free(TAKE_PTR(session->past_spec));
+	return 0;
+}
+
+static void restore_session(struct session_service *s, struct session *session)
+{
+	struct error err = {0};
+
+	enter(s, session);
+	if (decide(session, &err) < 0) {
+		log_warn("session=%s cannot go on: %s", session->id, err.msg);
+		session_fail(session, &err);
+	}
+}
+
+static void end_execution(struct execution *record)
+{
+	struct outcome outcome = {0};
+	struct outcome_evidence evidence = {.lost = true};
+
+	outcome_judge(&evidence, &outcome);
+	execution_ended(record, &outcome, false);
+}
+
+static void restore_execution(struct session_service *s, const struct db_rows *rows, size_t row)
+{
+	const char *text = NULL;
+	struct execution *record = store_read_live(s->config.executions, rows, row, &text);
+	struct exec_request request = {0};
+	struct execution_info info;
+	struct session *session;
+	struct error err = {0};
+
+	execution_info(record, &info);
+	session = session_find(s, info.tenant, info.session_id);
+	if (!session || session_is_over(session) ||
+	    exec_request_from_json(text, &request, &err) < 0 ||
+	    session_job_restore(session, record, &request, &err) < 0) {
+		if (err.code != ERR_NONE)
+			log_warn("execution=%s cannot go on: %s", info.id, err.msg);
+		end_execution(record);
+	}
+	exec_request_done(&request);
+}
+
+/* What ran, or may have, in a box that is not there any more went with it. */
+static void lose_begun(struct session *session)
+{
+	struct session_job *job;
+	struct execution_info info;
+
+	session->pumping = true; /* the queue is being walked */
+	LIST_FOREACH (job, &session->queue, struct session_job, node) {
+		execution_info(job->record, &info);
+		/* What we were asked for ourselves has not been given to any box yet. */
+		if (!job->past || (info.state != EXECUTION_RUNNING && !info.begun))
+			continue;
+		job->evidence.lost = true;
+		session_job_conclude(job);
+	}
+	session->pumping = false;
+}
+
+static void open_ephemeral(struct session *session)
+{
+	lose_begun(session);
+	if (session->state != SESSION_READY)
+		session_set_state(session, SESSION_READY);
+	session_arm(session);
+	session_pump(session);
+}
+
+/* Nothing that stays was in the last one yet: another one is as good. Whether it had been ready for
+ * long enough to be given something, nobody knows. */
+static int open_anew(struct session *session, struct error *err)
+{
+	lose_begun(session);
+	/* By another name: what the engine still has to say of the old one, that it is gone, is not
+	 * about this one. */
+	session_owner_name_box(session, NULL);
+	store_session_changed(session);
+	return session_open(session->service, session, NULL, err);
+}
+
+bool session_remake_box(struct session *session)
+{
+	if (!session_is_new(session))
+		return false;
+	session->adopting = false;
+	session->box_leaving = true; /* files wait */
+	box_destroy(session->box);
+	return true;
+}
+
+void session_remade(struct session *session)
+{
+	struct error err = {0};
+
+	session->making_us = clock_us();
+	if (open_anew(session, &err) < 0) {
+		session_owner_drop_box(session);
+		session->box_leaving = false;
+		session_fail(session, &err);
+		return;
+	}
+	session_files_go_on(session);
+}
+
+static void open_persistent(struct session *session)
+{
+	struct error err = {0};
+	int r = session_adopt_box(session, &err);
+
+	if (r < 0 && session->state == SESSION_CREATING && err.code == ERR_NOT_FOUND) {
+		error_clear(&err);
+		r = open_anew(session, &err);
+	}
+	if (r == 0) {
+		session_arm(session);
+		return;
+	}
+	log_warn("session=%s has lost its box: %s", session->id, err.msg);
+	session_fail(session, &err);
+}
+
+struct session_past {
+	struct db_rows *sessions, *executions; /* owned */
+};
+
+void session_past_free(struct session_past *past)
+{
+	if (!past)
+		return;
+	db_rows_free(past->sessions);
+	db_rows_free(past->executions);
+	free(past);
+}
+
+int session_past_read(struct store *store, struct session_past **ret_past, struct error *err)
+{
+	struct session_past *past = NEW(struct session_past);
+
+	if (store_live_sessions(store, &past->sessions, err) < 0 ||
+	    store_live_executions(store, &past->executions, err) < 0) {
+		session_past_free(past);
+		return -1;
+	}
+	*ret_past = past;
+	return 0;
+}
+
+void session_service_restore(struct session_service *s, const struct session_past *past)
+{
+	const struct db_rows *sessions = past->sessions, *executions = past->executions;
+	struct session *session;
+
+	for (size_t i = 0; i < db_rows_count(sessions); i++)
+		restore_session(s, store_read_session(s, sessions, i));
+	for (size_t i = 0; i < db_rows_count(executions); i++)
+		restore_execution(s, executions, i);
+	LIST_FOREACH (session, &s->all, struct session, node) {
+		if (session_is_over(session))
+			continue;
+		if (session->mode == SESSION_PERSISTENT)
+			open_persistent(session);
+		else
+			open_ephemeral(session);
+	}
+	if (db_rows_count(sessions) > 0)
+		log_info("%zu sessions of an earlier daemon, of which %zu live",
+		         db_rows_count(sessions), s->count - s->ended_count);
+	driver_settle(s->config.driver);
+}

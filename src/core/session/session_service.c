@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/session/session.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/language/runners.h"
+#include "core/observe/metrics.h"
+#include "core/run/record.h"
+#include "core/session/session_internal.h"
+#include "core/session/session_resume.h"
+#include "core/session/session_row.h"
+#include "core/template/templates.h"
+#include "io/loop.h"
+
+/*
+ * Theory of operation. Sessions that live are bounded by the configuration; those that have ended
+ * are remembered in the same number, and then the first to end is forgotten. Every look-up is one
+ * of a map: only listings and the drain walk.
+ */
+
+void session_request_done(struct session_request *request)
+{
+	free(request->id);
+	free(request->language);
+	free(request->agent_id);
+	free(request->policy);
+	free(request->template_id);
+	free(request->dependencies);
+	str_list_free(request->env);
+	*request = (struct session_request){0};
+}
+
+static void on_drain_timer(void *ctx)
+{
+	struct session_service *s = ctx;
+	void (*on_drained)(void *ctx) = TAKE_PTR(s->on_drained);
+
+	if (on_drained)
+		on_drained(s->drained_ctx);
+}
+
+struct session_service *session_service_new(const struct session_service_config *config)
+{
+	struct session_service *s = NEW(struct session_service);
+
+	s->config = *config;
+	s->rules = &config->execs->rules;
+	s->scheduler = &config->execs->scheduler;
+	s->owners = map_new();
+	list_init(&s->all);
+	list_init(&s->ended);
+	list_init(&s->deleted);
+	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
+	return s;
+}
+
+static void drop_job(struct session_job *job)
+{
+	struct scheduler *scheduler = job->session->service->scheduler;
+
+	if (job->exec)
+		exec_cancel(job->exec);
+	execution_set_control(job->record, NULL, NULL, NULL);
+	list_remove(&job->node);
+	scheduler_out(scheduler, &job->entry, clock_us());
+	session_job_free(job);
+}
+
+/* The next daemon goes on with it, as far as anybody can. */
+static bool is_left(const struct session *session)
+{
+	return session->service->leaving && session->spec.keep && !session_is_over(session);
+}
+
+/* Without a callback; its box, if there is one, takes it along. */
+static void orphan(struct session *session)
+{
+	bool left = is_left(session);
+	struct session_job *job;
+
+	if (left)
+		session->box = NULL; /* the driver's, who has been told */
+	else if (!session_is_over(session))
+		session_set_state(session, SESSION_TERMINATED);
+	session_files_drop(session);
+	LIST_FOREACH (job, &session->queue, struct session_job, node)
+		drop_job(job);
+	if (session->current)
+		drop_job(TAKE_PTR(session->current));
+	timer_free(TAKE_PTR(session->timer));
+	timer_free(TAKE_PTR(session->job_timer));
+	session_owner_leave(session);
+	list_remove(&session->node);
+	session->deleted = true;
+	tenant_release(TAKE_PTR(session->account));
+	store_session_gone(session);
+	session_drop_acks(session); /* an end that is recorded later finds nobody */
+	session->service = NULL;
+	if (session->box)
+		box_destroy(session->box);
+	session_reap(session);
+}
+
+void session_service_free(struct session_service *s)
+{
+	struct session *session;
+
+	if (!s)
+		return;
+	LIST_FOREACH (session, &s->all, struct session, node)
+		orphan(session);
+	LIST_FOREACH (session, &s->deleted, struct session, node)
+		orphan(session);
+	map_free(s->owners);
+	timer_free(s->drain_timer);
+	free(s);
+}
+
+void session_service_stats(const struct session_service *s, struct session_service_stats *ret_stats)
+{
+	*ret_stats = (struct session_service_stats){s->count - s->ended_count, s->boxes};
+}
+
+/* Making. */
+
+static const char *tenant_of(const struct session_request *request)
+{
+	return request->tenant ? request->tenant : TENANT_DEFAULT;
+}
+
+static int check_names(const struct session_request *request, struct error *err)
+{
+	if (request->id && !id_is_valid(request->id, SESSION_ID_MAX))
+		return error_field(err, "session_id", "must be 1 to %d of A-Z a-z 0-9 _ -",
+		                   SESSION_ID_MAX);
+	if (request->agent_id && !id_is_valid(request->agent_id, SESSION_ID_MAX))
+		return error_field(err, "agent_id", "must be 1 to %d of A-Z a-z 0-9 _ -",
+		                   SESSION_ID_MAX);
+	return 0;
+}
+
+/* Boxes are shared with executions that have no session; enough for those are left over. */
+bool session_service_has_box(const struct session_service *s)
+{
+	size_t all = s->rules->caps->boxes_max;
+	size_t others = s->scheduler->boxes_max;
+
+	return all == 0 || s->boxes < (all > others ? all - others : 1);
+}
+
+static int check_room(const struct session_service *s, const struct session_request *request,
+                      struct error *err)
+{
+	size_t live = s->count - s->ended_count;
+
+	if (live >= s->config.config->sessions_max)
+		return error_set(err, ERR_BUSY, 0, "there are %zu sessions", live);
+	if (request->mode == SESSION_PERSISTENT && !session_service_has_box(s))
+		return error_set(err, ERR_BUSY, 0, "sessions have %zu boxes, and may have no more",
+		                 s->boxes);
+	return 0;
+}
+
+static bool same_env(char *const *a, char *const *b)
+{
+	for (; *a && *b && str_equal(*a, *b); a++, b++)
+		;
+	return !*a && !*b;
+}
+
+static bool is_met(uint64_t asked, uint64_t has)
+{
+	return asked == 0 || asked == has;
+}
+
+/* By name: a session keeps what it was given, also when its policy was read anew since. */
+static bool same_policy(const struct policy *a, const struct policy *b)
+{
+	return a == b || (a && b && str_equal(a->name, b->name));
+}
+
+/* A session that is what the request would make, and that nobody uses at the moment. */
+static bool fits(const struct session *session, const struct session_request *request,
+                 const struct policy_decision *decision)
+{
+	const struct box_limits *limits = &session->spec.limits;
+
+	return session->state == SESSION_READY && session->queued == 0 &&
+	       session->template == request->template &&
+	       same_policy(session->stack.own, decision->stack.own) &&
+	       same_policy(session->stack.chosen, decision->stack.chosen) &&
+	       session->spec.network == decision->spec.network &&
+	       (!request->id || str_equal(request->id, session->id)) &&
+	       (!request->env || same_env(request->env, session->env)) &&
+	       is_met(request->memory_bytes, limits->memory_bytes) &&
+	       is_met(request->disk_bytes, limits->workspace_bytes) &&
+	       is_met(request->cpu_millicores, limits->cpu_millicores) &&
+	       is_met(request->max_processes, limits->pids);
+}
+
+static struct session *find_reusable(const struct session_service *s,
+                                     const struct session_request *request,
+                                     const struct policy_decision *decision)
+{
+	const struct session_owner *owner = session_owner_of(s, tenant_of(request));
+	struct session *session;
+
+	if (request->mode != SESSION_PERSISTENT || !request->agent_id || !owner)
+		return NULL;
+	session = map_get(owner->by_agent, request->agent_id);
+	return session && fits(session, request, decision) ? session : NULL;
+}
+
+static void reuse(struct session *session, const struct session_request *request,
+                  const struct policy_decision *decision)
+{
+	uint64_t idle = decision->idle_us;
+
+	if (request->language) {
+		free(session->language);
+		session->language = xstrdup(decision->runner->name);
+	}
+	if (request->idle_timeout_us)
+		session->idle_us = idle < session->lifetime_us ? idle : session->lifetime_us;
+	session_touch(session);
+	session_arm(session);
+}
+
+int session_open(struct session_service *s, struct session *session,
+                 const struct policy_decision *decision, struct error *err)
+{
+	const struct box_events events = session_box_events(session);
+
+	if (session->mode == SESSION_EPHEMERAL) {
+		session_set_state(session, SESSION_READY);
+		return 0;
+	}
+	session->spec.keep = s->config.driver->caps.can_keep;
+	if (!(decision && session_take_box(session, decision)) &&
+	    box_create(s->config.driver, &session->spec, &events, &session->box, err) < 0)
+		return -1;
+	s->boxes++;
+	session_arm(session);
+	return 0;
+}
+
+static void tell_made(const struct session *session)
+{
+	struct session_info info;
+
+	session_info(session, &info);
+	record_session(session->service->config.audit, "session.create", &info);
+}
+
+static int make(struct session_service *s, const struct session_request *request,
+                const struct policy_decision *decision, struct session **ret_session,
+                struct error *err)
+{
+	struct session *session;
+
+	if (request->id && session_find(s, tenant_of(request), request->id))
+		return error_set(err, ERR_CONFLICT, 0, "session %s exists", request->id);
+	if (check_room(s, request, err) < 0)
+		return -1;
+	session = session_new(s, request, decision);
+	session_owner_enter(session, request->id);
+	if (session_owner_take(session, err) < 0 || session_open(s, session, decision, err) < 0) {
+		session_owner_drop(session);
+		session_owner_drop_box(session);
+		session_owner_leave(session);
+		session->deleted = true;
+		session_reap(session);
+		return -1;
+	}
+	list_append(&s->all, &session->node);
+	s->count++;
+	metrics_count_for(s->config.metrics, METRIC_SESSIONS,
+	                  METRIC_LABELS(session_mode_name(session->mode)), 1);
+	if (session->template)
+		templates_use(s->config.templates, session->template);
+	tell_made(session);
+	*ret_session = session;
+	return 0;
+}
+
+int session_find_template(const struct session_service *s, struct session_request *request,
+                          struct error *err)
+{
+	if (!s->config.templates)
+		return request->template_id
+		               ? error_field(err, "template_id", "there are no templates")
+		               : 0;
+	request->template =
+		templates_get(s->config.templates, tenant_of(request), request->template_id, err);
+	if (!request->template)
+		return -1;
+	/* It stays in the table for as long as the call takes. */
+	template_unref(request->template);
+	if (request->idle_timeout_us == 0)
+		request->idle_timeout_us = request->template->spec.timeout_us;
+	return 0;
+}
+
+int session_create(struct session_service *s, const struct session_request *asked,
+                   struct session **ret_session, bool *ret_reused, struct error *err)
+{
+	struct session_request filled = *asked, *request = &filled;
+	struct policy_decision decision;
+	struct policy_stack stack;
+	struct session *session;
+	bool reused;
+	int r = 0;
+
+	if (s->draining)
+		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+	if (check_names(request, err) < 0 || session_find_template(s, request, err) < 0 ||
+	    exec_choose(s->config.execs, exec_tenant(s->config.execs, request->tenant),
+	                request->policy, &stack, err) < 0 ||
+	    policy_decide_session(s->rules, &stack, request, &decision, err) < 0)
+		return -1;
+	session = find_reusable(s, request, &decision);
+	reused = session;
+	if (reused)
+		reuse(session, request, &decision);
+	else
+		r = make(s, request, &decision, &session, err);
+	policy_decision_done(&decision);
+	if (r < 0)
+		return -1;
+	*ret_session = session;
+	*ret_reused = reused;
+	return 0;
+}
+
+void session_explain(const struct session_service *s, const struct session_request *asked,
+                     struct policy_explanation *ret_explanation)
+{
+	struct session_request request = *asked;
+	struct policy_stack stack;
+	struct error *err = &ret_explanation->err;
+
+	*ret_explanation = (struct policy_explanation){0};
+	if (check_names(&request, err) == 0 && session_find_template(s, &request, err) == 0 &&
+	    exec_choose(s->config.execs, exec_tenant(s->config.execs, request.tenant),
+	                request.policy, &stack, err) == 0)
+		policy_explain_session(s->rules, &stack, &request, ret_explanation);
+}
+
+/* Ending. */
+
+static void forget(struct session *session);
+
+void session_service_ended(struct session *session)
+{
+	struct session_service *s = session->service;
+
+	if (session->template)
+		templates_release(s->config.templates, session->template);
+	session_owner_ended(session);
+	list_append(&s->ended, &session->ended_node);
+	s->ended_count++;
+	/* Whoever drains walks the list: nobody is taken out of it meanwhile. */
+	if (!s->draining && s->ended_count > s->config.config->sessions_max)
+		forget(session_owner_oldest(session));
+}
+
+void session_adopt(struct session *session)
+{
+	struct session_service *s = session->service;
+	cleanup_free char *id = xstrdup(session->id);
+
+	session_owner_enter(session, id);
+	list_append(&s->all, &session->node);
+	s->count++;
+	session_service_ended(session);
+}
+
+/* The end of an ephemeral one's execution comes from the loop, where nobody knows it any more. */
+static void end_at_once(struct session_job *job)
+{
+	exec_cancel(TAKE_PTR(job->exec));
+	job->evidence.cancelled = true;
+	session_job_conclude(job);
+}
+
+/* One that has ended, out of memory; the store still has it. */
+static void forget(struct session *session)
+{
+	struct session_service *s = session->service;
+
+	if (session->current)
+		end_at_once(session->current);
+	list_remove(&session->ended_node);
+	s->ended_count--;
+	list_remove(&session->node);
+	s->count--;
+	session_owner_leave(session);
+	executions_forget(s->config.executions, session->tenant, session->id);
+	list_append(&s->deleted, &session->node);
+	store_session_gone(session);
+	session->deleted = true;
+	session_reap(session);
+}
+
+/* The store has been told. */
+static void remove_it(struct session *session)
+{
+	session_terminate(session, "it was deleted");
+	if (session->current)
+		end_at_once(session->current);
+	executions_delete(session->service->config.executions, session->tenant, session->id);
+	list_remove(&session->dirty.node);
+	forget(session);
+}
+
+void session_delete(struct session *session)
+{
+	struct error err = {0};
+
+	/* It was ended by its owner, and will not be there for longer than retention says. */
+	if (session->service->config.store && store_session_delete(session, NULL, NULL, &err) < 0)
+		log_error("delete a session from the store", &err);
+	remove_it(session);
+}
+
+/* A session that goes once the store knows that it has. */
+struct removal {
+	struct session_service *service;
+	char tenant[TENANT_NAME_MAX + 1];
+	char id[SESSION_ID_MAX + 1];
+	uint64_t created_ms;
+	session_kept_fn *fn;
+	void *ctx;
+};
+
+/* With an error nothing is looked at: it may be the end of everything. */
+static void on_removed(void *ctx, const struct error *err)
+{
+	cleanup_free struct removal *r = ctx;
+	struct session *session = err ? NULL : session_find(r->service, r->tenant, r->id);
+
+	/* Two may have wanted it gone. */
+	if (session && session->created_ms == r->created_ms)
+		remove_it(session);
+	r->fn(r->ctx, err);
+}
+
+int session_delete_kept(struct session *session, session_kept_fn *fn, void *ctx, struct error *err)
+{
+	struct removal *r;
+
+	if (!session->service->config.store) {
+		remove_it(session);
+		return 1;
+	}
+	r = NEW(struct removal);
+	*r = (struct removal){.service = session->service,
+	                      .created_ms = session->created_ms,
+	                      .fn = fn,
+	                      .ctx = ctx};
+	memcpy(r->tenant, session->tenant, sizeof(r->tenant));
+	memcpy(r->id, session->id, sizeof(r->id));
+	if (store_session_delete(session, on_removed, r, err) == 0)
+		return 0;
+	free(r);
+	return -1;
+}
+
+int session_when_kept(struct session *session, session_kept_fn *fn, void *ctx, struct error *err)
+{
+	return store_session_when_written(session, fn, ctx, err);
+}
+
+void session_expire(struct session_service *s, const char *tenant, const char *id,
+                    uint64_t created_ms)
+{
+	struct session *session = session_find(s, tenant, id);
+
+	if (!session || session->created_ms != created_ms || !session_is_over(session))
+		return;
+	list_remove(&session->dirty.node);
+	forget(session);
+}
+
+void session_service_check_drained(struct session_service *s)
+{
+	if (s->on_drained && s->boxes <= s->left_boxes && s->jobs <= s->left_jobs)
+		timer_start(s->drain_timer, 0);
+}
+
+void session_service_leave(struct session_service *s, void (*on_drained)(void *ctx), void *ctx)
+{
+	struct session *session;
+
+	s->draining = s->leaving = true;
+	s->on_drained = on_drained;
+	s->drained_ctx = ctx;
+	LIST_FOREACH (session, &s->all, struct session, node) {
+		if (!is_left(session)) {
+			session_terminate(session, "the daemon is stopping");
+			continue;
+		}
+		/* Nothing is decided any more about it. */
+		timer_stop(session->timer);
+		timer_stop(session->job_timer);
+		s->left_boxes += session->box != NULL;
+		s->left_jobs += session->queued + (session->current != NULL);
+	}
+	session_service_check_drained(s);
+}
+
+void session_service_drain(struct session_service *s, void (*on_drained)(void *ctx), void *ctx)
+{
+	struct session *session;
+
+	s->draining = true;
+	s->on_drained = on_drained;
+	s->drained_ctx = ctx;
+	LIST_FOREACH (session, &s->all, struct session, node)
+		session_terminate(session, "the daemon is stopping");
+	session_service_check_drained(s);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/store/retention.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/config/config.h"
+#include "core/run/execution.h"
+#include "core/session/session.h"
+#include "core/store/store_internal.h"
+#include "io/loop.h"
+
+/*
+ * Theory of operation. A round is a list of steps; a step is one statement that removes at most
+ * BATCH_ROWS rows of at most about BATCH_BYTES, and says which. While a step removes something it
+ * is repeated after a pause; then comes the next; after the last the round rests. What is removed
+ * from the store leaves memory too, so that nobody reads what is said to be gone.
+ *
+ * Where there is too much, the tenant that has most of it loses its oldest, and never more than
+ * what it has beyond an equal share: nobody within his share loses anything to others. How much
+ * each has is known without counting (migrations/005_retention.sql).
+ */
+
+#define BATCH_ROWS_MAX   64
+#define BATCH_BYTES_MAX  4194304
+#define TEXT_OF(number)  #number
+#define AS_TEXT(number)  TEXT_OF(number)
+#define BATCH_ROWS       AS_TEXT(BATCH_ROWS_MAX)
+#define BATCH_BYTES      AS_TEXT(BATCH_BYTES_MAX)
+#define ROWS_MAX_BYTES   (1u << 20)
+#define PAUSE_US         (5 * USEC_PER_MS)
+#define INTERVAL_MIN_US  (200 * USEC_PER_MS)
+#define INTERVAL_MAX_US  (60 * USEC_PER_SEC)
+#define INTERVAL_PER_AGE 10 /* that often within the time that something is kept */
+
+/* Of the candidates, oldest first, as many as a batch may have; one in any case. */
+#define DELETE_BATCH(candidates)                                                                   \
+	"DELETE FROM executions WHERE no IN (SELECT no FROM (SELECT no, bytes, sum(bytes) OVER"    \
+	" (ORDER BY completed_ms, no) AS reach FROM (" candidates " LIMIT " BATCH_ROWS "))"        \
+	" WHERE reach - bytes < " BATCH_BYTES ") RETURNING tenant, id, 0"
+
+enum step {
+	STEP_DEPARTED_EXECUTIONS, /* of tenants that were deleted */
+	STEP_DEPARTED_SESSIONS,
+	STEP_DEPARTED_TENANTS,
+	STEP_DELETED_EXECUTIONS,
+	STEP_DELETED_SESSIONS,
+	STEP_OLD_EXECUTIONS,
+	STEP_MANY_EXECUTIONS,
+	STEP_LARGE_EXECUTIONS,
+	STEP_OLD_SESSIONS,
+	STEP_COUNT
+};
+
+struct store_cleaner {
+	struct store_clean_config parts;
+	struct timer *timer;
+	struct db_job *job; /* NULL: it rests */
+	enum step step;
+	bool hurried; /* another round follows at once */
+};
+
+static void on_batch(void *ctx, const struct db_rows *rows, const struct error *err);
+static void on_usage(void *ctx, const struct db_rows *rows, const struct error *err);
+
+/* CROSS: in this order, whatever is guessed of how many there are. */
+static struct db_job *remove_departed(struct store_cleaner *c, struct error *err)
+{
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL(DELETE_BATCH("SELECT e.no, e.bytes, e.completed_ms FROM departed d"
+	                                      " CROSS JOIN executions e ON e.tenant = d.name")),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+static struct db_job *remove_departed_sessions(struct store_cleaner *c, struct error *err)
+{
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT s.no FROM departed d"
+	                         " CROSS JOIN sessions s ON s.tenant = d.name LIMIT " BATCH_ROWS
+	                         ") RETURNING tenant, id, created_ms"),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+static struct db_job *remove_departed_tenants(struct store_cleaner *c, struct error *err)
+{
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL("DELETE FROM departed WHERE NOT EXISTS (SELECT 1 FROM executions"
+	                         " e WHERE e.tenant = departed.name) AND NOT EXISTS (SELECT 1"
+	                         " FROM sessions s WHERE s.tenant = departed.name)"
+	                         " RETURNING name, '', 0"),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+static struct db_job *remove_deleted(struct store_cleaner *c, struct error *err)
+{
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL(DELETE_BATCH(
+				 "SELECT e.no, e.bytes, e.completed_ms FROM sessions s JOIN"
+				 " executions e ON e.tenant = s.tenant AND e.session_id = s.id AND"
+				 " e.session_ms = s.created_ms WHERE s.deleted = 1")),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+static struct db_job *remove_old(struct store_cleaner *c, struct error *err)
+{
+	uint64_t kept_us = c->parts.config->retention_executions_us;
+
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL(DELETE_BATCH("SELECT no, bytes, completed_ms FROM executions"
+	                                      " WHERE completed_ms < ?1 ORDER BY"
+	                                      " completed_ms, no"),
+	                         DB_INT((int64_t)(clock_real_ms() - kept_us / 1000))),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+/* Who has most, of how much, among how many. */
+#define MOST_OF(what)                                                                              \
+	"SELECT tenant, " what ", (SELECT sum(" what ") FROM usage), (SELECT count(*) FROM usage)" \
+	" FROM usage ORDER BY " what " DESC LIMIT 1"
+
+static struct db_job *look_at_count(struct store_cleaner *c, struct error *err)
+{
+	return db_read(store_db(c->parts.store), &DB_SQL(MOST_OF("executions")), ROWS_MAX_BYTES,
+	               on_usage, c, err);
+}
+
+static struct db_job *look_at_bytes(struct store_cleaner *c, struct error *err)
+{
+	return db_read(store_db(c->parts.store), &DB_SQL(MOST_OF("bytes")), ROWS_MAX_BYTES,
+	               on_usage, c, err);
+}
+
+/* How much of @own may go where @total is more than @max; 0: nothing. */
+static int64_t excess_of(int64_t own, int64_t total, int64_t tenants, uint64_t max)
+{
+	int64_t over = total - (int64_t)max;
+	int64_t beyond = own - (int64_t)max / (tenants > 0 ? tenants : 1);
+
+	if (over <= 0 || beyond <= 0)
+		return 0;
+	return over < beyond ? over : beyond;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static struct db_job *remove_of(struct store_cleaner *c, const char *tenant, int64_t rows,
+                                int64_t bytes, struct error *err)
+{
+	return db_change(
+		store_db(c->parts.store),
+		&DB_SQL("DELETE FROM executions WHERE no IN (SELECT no FROM (SELECT no, bytes,"
+	                " sum(bytes) OVER (ORDER BY completed_ms, no) AS reach FROM (SELECT no,"
+	                " bytes, completed_ms FROM executions WHERE tenant = ?1 AND completed_ms"
+	                " IS NOT NULL ORDER BY completed_ms, no LIMIT ?2)) WHERE reach - bytes <"
+	                " ?3) RETURNING tenant, id, 0",
+	                DB_TEXT(tenant), DB_INT(least(rows, BATCH_ROWS_MAX)),
+	                DB_INT(least(bytes, BATCH_BYTES_MAX))),
+		ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+/* One that was deleted since the step before still hides its executions. */
+static struct db_job *remove_deleted_sessions(struct store_cleaner *c, struct error *err)
+{
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT no FROM sessions"
+	                         " WHERE deleted = 1 AND NOT EXISTS (SELECT 1 FROM"
+	                         " executions e WHERE e.tenant = sessions.tenant AND"
+	                         " e.session_id = sessions.id AND e.session_ms ="
+	                         " sessions.created_ms) LIMIT " BATCH_ROWS
+	                         ") RETURNING tenant, id, created_ms"),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+static struct db_job *remove_old_sessions(struct store_cleaner *c, struct error *err)
+{
+	uint64_t kept_us = c->parts.config->retention_sessions_us;
+
+	return db_change(store_db(c->parts.store),
+	                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE"
+	                         " ended_ms < ?1 ORDER BY ended_ms, no LIMIT " BATCH_ROWS
+	                         ") RETURNING tenant, id, created_ms",
+	                         DB_INT((int64_t)(clock_real_ms() - kept_us / 1000))),
+	                 ROWS_MAX_BYTES, on_batch, c, err);
+}
+
+/* What was removed from the store leaves memory. */
+typedef void forget_fn(const struct store_clean_config *parts, const struct db_rows *rows,
+                       size_t row);
+
+static void forget_execution(const struct store_clean_config *parts, const struct db_rows *rows,
+                             size_t row)
+{
+	executions_expire(parts->executions, db_rows_text(rows, row, 0),
+	                  db_rows_text(rows, row, 1));
+}
+
+static void forget_session(const struct store_clean_config *parts, const struct db_rows *rows,
+                           size_t row)
+{
+	session_expire(parts->sessions, db_rows_text(rows, row, 0), db_rows_text(rows, row, 1),
+	               (uint64_t)db_rows_int(rows, row, 2));
+}
+
+static void forget_tenant(const struct store_clean_config *parts, const struct db_rows *rows,
+                          size_t row)
+{
+	if (parts->departed)
+		parts->departed(parts->ctx, db_rows_text(rows, row, 0));
+}
+
+static const struct {
+	struct db_job *(*begin)(struct store_cleaner *c, struct error *err);
+	forget_fn *forget;
+} steps[] = {
+	[STEP_DEPARTED_EXECUTIONS] = {remove_departed, forget_execution},
+	[STEP_DEPARTED_SESSIONS] = {remove_departed_sessions, forget_session},
+	[STEP_DEPARTED_TENANTS] = {remove_departed_tenants, forget_tenant},
+	[STEP_DELETED_EXECUTIONS] = {remove_deleted, forget_execution},
+	[STEP_DELETED_SESSIONS] = {remove_deleted_sessions, forget_session},
+	[STEP_OLD_EXECUTIONS] = {remove_old, forget_execution},
+	[STEP_MANY_EXECUTIONS] = {look_at_count, forget_execution},
+	[STEP_LARGE_EXECUTIONS] = {look_at_bytes, forget_execution},
+	[STEP_OLD_SESSIONS] = {remove_old_sessions, forget_session},
+};
+static_assert(ARRAY_SIZE(steps) == STEP_COUNT, "every step has its row");
+
+static uint64_t interval(const struct store_cleaner *c)
+{
+	const struct config *config = c->parts.config;
+	uint64_t kept = config->retention_sessions_us < config->retention_executions_us
+	                        ? config->retention_sessions_us
+	                        : config->retention_executions_us;
+	uint64_t us = kept / INTERVAL_PER_AGE;
+
+	if (us < INTERVAL_MIN_US)
+		return INTERVAL_MIN_US;
+	return us < INTERVAL_MAX_US ? us : INTERVAL_MAX_US;
+}
+
+static void on_timer(void *ctx)
+{
+	struct store_cleaner *c = ctx;
+	struct error err = {0};
+
+	c->job = steps[c->step].begin(c, &err);
+	/* The queue is full: there is something more important to write. */
+	if (!c->job)
+		timer_start(c->timer, interval(c));
+}
+
+static void forget(const struct store_cleaner *c, const struct db_rows *rows)
+{
+	for (size_t i = 0; i < db_rows_count(rows); i++)
+		steps[c->step].forget(&c->parts, rows, i);
+}
+
+/* Free pages go back to the file system, a few at a time. */
+static void give_back(const struct store_cleaner *c)
+{
+	struct error err = {0};
+
+	/* Without room in the queue it is for the next batch to do. */
+	(void)!db_write(store_db(c->parts.store), &DB_SQL("PRAGMA incremental_vacuum(256)"), 1,
+	                NULL, NULL, &err);
+}
+
+static void next_step(struct store_cleaner *c, bool failed)
+{
+	bool rest;
+
+	c->step = (enum step)((c->step + 1) % STEP_COUNT);
+	rest = failed || (c->step == 0 && !c->hurried);
+	if (c->step == 0)
+		c->hurried = false;
+	timer_start(c->timer, rest ? interval(c) : PAUSE_US);
+}
+
+void store_cleaner_hurry(struct store_cleaner *c)
+{
+	/* In the middle of a round what is new may be behind it already. */
+	c->hurried = c->step != 0 || c->job;
+	if (!c->hurried)
+		timer_start(c->timer, PAUSE_US);
+}
+
+static void on_usage(void *ctx, const struct db_rows *rows, const struct error *err)
+{
+	struct store_cleaner *c = ctx;
+	bool by_count = c->step == STEP_MANY_EXECUTIONS;
+	const struct config *config = c->parts.config;
+	struct error busy = {0};
+	int64_t excess = 0;
+
+	c->job = NULL;
+	if (err)
+		log_error("look at the store", err);
+	else if (db_rows_count(rows) > 0)
+		excess = excess_of(db_rows_int(rows, 0, 1), db_rows_int(rows, 0, 2),
+		                   db_rows_int(rows, 0, 3),
+		                   by_count ? config->retention_count : config->retention_bytes);
+	if (excess > 0)
+		c->job = remove_of(c, db_rows_text(rows, 0, 0), by_count ? excess : BATCH_ROWS_MAX,
+		                   by_count ? BATCH_BYTES_MAX : excess, &busy);
+	if (!c->job)
+		next_step(c, err || excess > 0);
+}
+
+static void on_batch(void *ctx, const struct db_rows *rows, const struct error *err)
+{
+	struct store_cleaner *c = ctx;
+	size_t count = rows ? db_rows_count(rows) : 0;
+
+	c->job = NULL;
+	if (err)
+		log_error("clean up the store", err);
+	if (count > 0) {
+		forget(c, rows);
+		give_back(c);
+		timer_start(c->timer, PAUSE_US);
+		return;
+	}
+	next_step(c, err);
+}
+
+struct store_cleaner *store_cleaner_new(const struct store_clean_config *config)
+{
+	struct store_cleaner *c = NEW(struct store_cleaner);
+
+	c->parts = *config;
+	c->timer = timer_new(config->loop, on_timer, c);
+	timer_start(c->timer, INTERVAL_MIN_US);
+	return c;
+}
+
+void store_cleaner_free(struct store_cleaner *c)
+{
+	if (!c)
+		return;
+	if (c->job)
+		db_forget(c->job);
+	timer_free(c->timer);
+	free(c);
+}

@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/template/imports.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/observe/metrics.h"
+#include "core/template/images.h"
+#include "core/template/templates.h"
+#include "core/tenant/tenant.h"
+#include "import/order.h"
+#include "io/loop.h"
+
+/*
+ * Theory of operation. Two pipes per import: the archive goes into the one, the answer comes out of
+ * the other (import/order.h): lines about how far it is, then a JSON object. A newline behind it is
+ * the word of the importer's parent that the root has its name. What parsed the archive could write
+ * one too; then the root is not there, which is found out when the template is settled. Nor are its
+ * lines believed for more than they are: numbers to be shown.
+ */
+
+#define ANSWER_MAX (IMPORT_RESULT_MAX + 16)
+
+static_assert(IMPORT_NAME_LEN == BOX_ROOT_LEN, "roots have the same names everywhere");
+
+struct imports {
+	struct imports_config config;
+	struct list all;
+	size_t count;
+};
+
+struct import {
+	struct list node;
+	struct imports *owner;
+	struct import_events events;
+	char *tenant, *id, *name;
+	char root[BOX_ROOT_LEN];
+	int in, out; /* owned: the archive goes to @in; the answer comes from @out */
+	struct watch *in_watch, *out_watch;
+	struct buf answer;
+	struct import_limits limits;
+	bool quota_bound; /* its root may have less than others' because of the tenant's quota */
+	struct import_info info;
+	struct kept *kept; /* its template is being written; NULL: not yet */
+};
+
+/* A template whose import is over when it is on the disk. */
+struct kept {
+	struct import *import;     /* NULL: nobody waits any more */
+	struct template *template; /* a reference */
+};
+
+static const char *const state_names[] = {
+	[IMPORT_RECEIVING] = "receiving",
+	[IMPORT_UNPACKING] = "unpacking",
+};
+static_assert(ARRAY_SIZE(state_names) == IMPORT_STATE_COUNT, "every state has its name");
+
+const char *import_state_name(enum import_state state)
+{
+	return state_names[state];
+}
+
+static int give_order(struct imports *all, const struct import_order *order, const int *fds,
+                      size_t count)
+{
+	if (all->config.sock < 0)
+		return -ENOENT;
+	return fd_send(all->config.sock, order, sizeof(*order), fds, count);
+}
+
+static void remove_root(struct imports *all, const char *root)
+{
+	struct import_order order = {.op = IMPORT_OP_REMOVE};
+
+	if (str_copy(order.name, sizeof(order.name), root) < 0 ||
+	    give_order(all, &order, NULL, 0) < 0)
+		log_warn("the root %s stays until the next start, ignoring", root);
+}
+
+static void count(const struct imports *all, const char *result)
+{
+	metrics_count_for(all->config.metrics, METRIC_IMPORTS, METRIC_LABELS(result), 1);
+}
+
+static struct tenant *tenant_of(const struct imports *all, const char *name)
+{
+	return all->config.tenants ? tenants_find(all->config.tenants, name) : NULL;
+}
+
+static void import_free(struct import *i)
+{
+	list_remove(&i->node);
+	i->owner->count--;
+	if (i->kept)
+		i->kept->import = NULL;
+	watch_free(i->in_watch);
+	watch_free(i->out_watch);
+	(void)fd_close(i->in);
+	(void)fd_close(i->out);
+	buf_done(&i->answer);
+	free(i->tenant);
+	free(i->id);
+	free(i->name);
+	free(i);
+}
+
+void import_end(struct import *i)
+{
+	watch_free(TAKE_PTR(i->in_watch));
+	i->in = fd_close(i->in);
+	i->info.state = IMPORT_UNPACKING;
+}
+
+void import_cancel(struct import *i)
+{
+	/* Too late: what is only being written will be there. */
+	count(i->owner, i->kept ? "done" : "cancelled");
+	import_free(i);
+}
+
+static void on_room(void *ctx, int events attr_unused)
+{
+	struct import *i = ctx;
+
+	watch_set(i->in_watch, 0);
+	i->events.on_room(i->events.ctx);
+}
+
+static void end(struct import *i, struct template *t, const struct error *err)
+{
+	const struct import_events events = i->events;
+
+	count(i->owner, err ? "failed" : "done");
+	import_free(i);
+	if (err)
+		events.on_failed(events.ctx, err);
+	else
+		events.on_done(events.ctx, t);
+}
+
+static int refuse_length(uint64_t max, struct error *err)
+{
+	(void)error_set(err, ERR_TOO_LARGE, 0, "the archive has more than %llu bytes",
+	                (unsigned long long)max);
+	(void)!str_copy(err->field, sizeof(err->field), "imports." IMPORT_LIMIT_ARCHIVE);
+	return -1;
+}
+
+static size_t write_some(struct import *i, const char *data, size_t len)
+{
+	size_t taken = 0;
+
+	while (i->in >= 0 && taken < len) {
+		ssize_t n = write(i->in, data + taken, len - taken);
+
+		if (n > 0) {
+			taken += (size_t)n;
+		} else if (errno == EAGAIN) {
+			watch_set(i->in_watch, WATCH_WRITE);
+			return taken;
+		} else if (errno != EINTR) {
+			/* It has given up: its answer says why. */
+			import_end(i);
+		}
+	}
+	return len;
+}
+
+size_t import_write(struct import *i, const char *data, size_t len)
+{
+	struct error err = {0};
+	size_t taken;
+
+	/* Counted here, too: what makes nothing when it is unpacked has no other bound. */
+	if (len > i->limits.archive_bytes - i->info.received) {
+		(void)refuse_length(i->limits.archive_bytes, &err);
+		end(i, NULL, &err);
+		return 0;
+	}
+	taken = write_some(i, data, len);
+	i->info.received += taken;
+	i->info.updated_ms = clock_real_ms();
+	return taken;
+}
+
+/* What an image says about variables is kept as far as callers may say it, too. */
+static char **take_env(const json_t *list)
+{
+	char **env = xcalloc(json_array_size(list) + 1, sizeof(*env));
+	size_t n = 0;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *variable = json_string_value(json_array_get(list, i));
+
+		if (variable && template_env_is_good(variable))
+			env[n++] = xstrdup(variable);
+	}
+	return env;
+}
+
+static void on_kept(void *ctx, const struct error *err)
+{
+	struct kept *kept = ctx;
+	struct import *i = kept->import;
+
+	if (i) {
+		i->kept = NULL;
+		end(i, kept->template, err);
+	}
+	template_unref(kept->template);
+	free(kept);
+}
+
+/* Return: 0: on_kept follows; 1: it is done; -1. */
+static int adopt(struct import *i, const json_t *answer, struct template **ret_template,
+                 struct error *err)
+{
+	cleanup_free char *config = json_dumps(answer, JSON_COMPACT);
+	const struct image_record root = {
+		.tenant = i->tenant, .name = i->root, .bytes = image_config_bytes(config)};
+	attr_cleanup(image_unrefp) struct image *image =
+		images_hold(templates_images(i->owner->config.templates), &root, err);
+	struct template_record record = {.tenant = i->tenant,
+	                                 .root = i->root,
+	                                 .image = image,
+	                                 .config = config ? config : "{}"};
+	struct kept *kept;
+	struct templates_done done = {on_kept, NULL};
+	int r;
+
+	if (!image) {
+		remove_root(i->owner, i->root); /* nobody will ever name it */
+		return -1;
+	}
+	record.spec.id = xstrdup(i->id);
+	record.spec.name = xstrdup(i->name);
+	record.spec.image = xstrdup(i->id);
+	record.spec.env = take_env(json_object_get(answer, "env"));
+	kept = NEW(struct kept);
+	done.ctx = kept;
+	/* What is refused gives its root back with our reference. */
+	r = templates_adopt(i->owner->config.templates, &record, &done, ret_template, err);
+	template_spec_done(&record.spec);
+	if (r == 0) {
+		kept->import = i;
+		kept->template = template_ref(*ret_template);
+		i->kept = kept;
+	} else {
+		free(kept);
+	}
+	return r;
+}
+
+/* What the importer said of its failure; which limit it was if it is one that there is. */
+static int tell_failure(const struct import *i, const json_t *answer, struct error *err)
+{
+	static const char *const limits[] = {IMPORT_LIMIT_ARCHIVE, IMPORT_LIMIT_ROOT,
+	                                     IMPORT_LIMIT_FILE, IMPORT_LIMIT_ENTRIES,
+	                                     IMPORT_LIMIT_LAYERS};
+	const char *limit = json_string_value(json_object_get(answer, "limit"));
+	size_t n = 0;
+
+	while (limit && n < ARRAY_SIZE(limits) && !str_equal(limit, limits[n]))
+		n++;
+	if (!limit || n == ARRAY_SIZE(limits))
+		return error_set(err, ERR_INVALID, 0, "%.200s",
+		                 json_string_value(json_object_get(answer, "error")));
+	if (i->quota_bound && str_equal(limit, IMPORT_LIMIT_ROOT))
+		return tenant_refuse_image(tenant_of(i->owner, i->tenant), err);
+	(void)error_set(err, ERR_TOO_LARGE, 0, "%.200s",
+	                json_string_value(json_object_get(answer, "error")));
+	(void)!str_format(err->field, sizeof(err->field), "imports.%s", limit);
+	return -1;
+}
+
+static int conclude(struct import *i, struct template **ret_template, struct error *err)
+{
+	bool whole = i->answer.len > 0 && i->answer.data[i->answer.len - 1] == '\n';
+	json_t *answer = json_loadb(i->answer.data ? i->answer.data : "", i->answer.len, 0, NULL);
+	bool failed = json_is_string(json_object_get(answer, "error"));
+	int r;
+
+	if (failed)
+		r = tell_failure(i, answer, err);
+	else if (whole && answer)
+		r = adopt(i, answer, ret_template, err);
+	else
+		r = error_set(err, ERR_UNAVAILABLE, 0, "the importer ended before it was done");
+	json_decref(answer);
+	return r;
+}
+
+static void finish(struct import *i)
+{
+	struct template *t = NULL;
+	struct error err = {0};
+	int r = conclude(i, &t, &err);
+
+	watch_free(TAKE_PTR(i->out_watch));
+	if (r != 0)
+		end(i, t, r < 0 ? &err : NULL);
+}
+
+/* "P LAYERS LAYER ENTRIES BYTES": what is not that is passed over. */
+static void take_progress(struct import *i, char *line)
+{
+	uint64_t *const places[] = {&i->info.layers, &i->info.layer, &i->info.entries,
+	                            &i->info.bytes};
+	uint64_t values[ARRAY_SIZE(places)];
+	char *word = line + strlen(IMPORT_PROGRESS);
+
+	for (size_t n = 0; n < ARRAY_SIZE(places); n++) {
+		char *stop = word + strcspn(word, " ");
+		bool last = *stop == '\0';
+
+		*stop = '\0';
+		if (parse_u64(word, &values[n]) < 0 || values[n] > INT64_MAX ||
+		    last != (n + 1 == ARRAY_SIZE(places)))
+			return;
+		word = stop + 1;
+	}
+	for (size_t n = 0; n < ARRAY_SIZE(places); n++)
+		*places[n] = values[n];
+	i->info.updated_ms = clock_real_ms();
+}
+
+/* Lines about how far it is are taken out as they become whole. */
+static void take_lines(struct import *i)
+{
+	struct buf *b = &i->answer;
+	char *stop;
+
+	while (b->len > strlen(IMPORT_PROGRESS) && str_has_prefix(b->data, IMPORT_PROGRESS) &&
+	       (stop = memchr(b->data, '\n', b->len))) {
+		*stop = '\0';
+		take_progress(i, b->data);
+		buf_consume(b, (size_t)(stop + 1 - b->data));
+	}
+}
+
+static void on_answer(void *ctx, int events attr_unused)
+{
+	struct import *i = ctx;
+	char data[4096];
+	ssize_t n = read(i->out, data, sizeof(data));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		finish(i);
+		return;
+	}
+	/* More than was agreed makes it no JSON, and so a failure. */
+	(void)buf_add_some(&i->answer, data, (size_t)n);
+	take_lines(i);
+}
+
+static int open_pipes(struct import *i, struct error *err)
+{
+	struct import_order order = {.op = IMPORT_OP_IMPORT, .limits = i->limits};
+	int in[2] = {-1, -1}, out[2] = {-1, -1};
+	int r = fd_pipe(in, 0);
+
+	if (r >= 0)
+		r = fd_pipe(out, 0);
+	if (r >= 0) {
+		const int fds[] = {in[0], out[1]};
+
+		i->in = TAKE_FD(in[1]);
+		i->out = TAKE_FD(out[0]);
+		memcpy(order.name, i->root, sizeof(order.name));
+		r = give_order(i->owner, &order, fds, ARRAY_SIZE(fds));
+	}
+	for (size_t n = 0; n < 2; n++) {
+		(void)fd_close(in[n]);
+		(void)fd_close(out[n]);
+	}
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "the importer cannot be reached");
+	return 0;
+}
+
+static size_t count_of(const struct imports *all, const char *tenant)
+{
+	const struct import *i;
+	size_t count = 0;
+
+	LIST_FOREACH (i, &all->all, struct import, node)
+		count += str_equal(i->tenant, tenant) ? 1 : 0;
+	return count;
+}
+
+/* What is left of the tenant's quota when those under way have all that they may have: at no moment
+ * they have more than it together. */
+static uint64_t room_of(const struct imports *all, const char *tenant)
+{
+	uint64_t room = tenant_image_room(tenant_of(all, tenant));
+	const struct import *i;
+
+	if (room == UINT64_MAX)
+		return room;
+	LIST_FOREACH (i, &all->all, struct import, node)
+		/* The image of one that is only being written is counted already. */
+		if (str_equal(i->tenant, tenant) && !i->kept)
+			room -= i->limits.root_bytes < room ? i->limits.root_bytes : room;
+	return room;
+}
+
+/* Whoever has no room for the template or for a byte of its image is told before he sends it. */
+static int check_quotas(const struct imports *all, const char *name, struct error *err)
+{
+	struct tenant *tenant = tenant_of(all, name);
+
+	if (tenant_take_template(tenant, err) < 0)
+		return -1;
+	tenant_drop_template(tenant);
+	return room_of(all, name) > 0 ? 0 : tenant_refuse_image(tenant, err);
+}
+
+static int check(const struct imports *all, const struct import_request *request, struct error *err)
+{
+	const struct config *c = all->config.config;
+
+	/* Before the body is read: who sent it would have sent it for nothing. */
+	if (templates_check_names(request->id, request->name ? request->name : request->id, err) <
+	    0)
+		return -1;
+	if (templates_find(all->config.templates, request->tenant, request->id))
+		return error_set(err, ERR_CONFLICT, 0, "there is a template '%s'", request->id);
+	if (all->count >= c->imports_max)
+		return error_set(err, ERR_BUSY, 0, "%zu imports are under way", all->count);
+	if (count_of(all, request->tenant) >= c->imports_max_tenant)
+		return error_set(err, ERR_BUSY, 0, "%llu imports of this tenant are under way",
+		                 (unsigned long long)c->imports_max_tenant);
+	if (request->length != IMPORT_LENGTH_UNKNOWN && request->length > c->import_archive_bytes)
+		return refuse_length(c->import_archive_bytes, err);
+	return check_quotas(all, request->tenant, err);
+}
+
+/* What the settings say, and what is left of the tenant's quota. */
+static void set_limits(struct import *i)
+{
+	const struct config *c = i->owner->config.config;
+	uint64_t room = room_of(i->owner, i->tenant);
+
+	i->limits = (struct import_limits){
+		.archive_bytes = c->import_archive_bytes,
+		.root_bytes = c->import_root_bytes,
+		.file_bytes = c->import_file_bytes,
+		.entries = c->import_entries,
+		.layers = c->import_layers,
+		.memory_bytes = c->import_memory_bytes,
+		.cpu_seconds = c->import_cpu_us / USEC_PER_SEC,
+	};
+	i->quota_bound = room < i->limits.root_bytes;
+	if (i->quota_bound)
+		i->limits.root_bytes = room;
+}
+
+int imports_begin(struct imports *all, const struct import_request *request,
+                  const struct import_events *events, struct import **ret_import, struct error *err)
+{
+	struct import *i;
+
+	if (check(all, request, err) < 0)
+		return -1;
+	i = NEW(struct import);
+	*i = (struct import){.owner = all, .events = *events, .in = -1, .out = -1};
+	buf_init(&i->answer, ANSWER_MAX);
+	i->tenant = xstrdup(request->tenant);
+	i->id = xstrdup(request->id);
+	i->name = xstrdup(request->name ? request->name : request->id);
+	i->info = (struct import_info){.id = i->id,
+	                               .name = i->name,
+	                               .length = request->length,
+	                               .started_ms = clock_real_ms()};
+	i->info.updated_ms = i->info.started_ms;
+	set_limits(i);
+	memcpy(i->root, IMAGE_ROOT_PREFIX, strlen(IMAGE_ROOT_PREFIX));
+	id_random(i->root + strlen(IMAGE_ROOT_PREFIX), 20);
+	list_append(&all->all, &i->node);
+	all->count++;
+	if (open_pipes(i, err) < 0) {
+		import_free(i);
+		return -1;
+	}
+	i->in_watch = watch_new(all->config.loop, i->in, on_room, i);
+	i->out_watch = watch_new(all->config.loop, i->out, on_answer, i);
+	watch_set(i->out_watch, WATCH_READ);
+	*ret_import = i;
+	return 0;
+}
+
+size_t imports_count(const struct imports *all)
+{
+	return all->count;
+}
+
+bool imports_at(const struct imports *all, const char *tenant, size_t index,
+                struct import_info *ret_info)
+{
+	const struct import *i;
+
+	LIST_FOREACH (i, &all->all, struct import, node) {
+		if (!str_equal(i->tenant, tenant) || index-- > 0)
+			continue;
+		*ret_info = i->info;
+		return true;
+	}
+	return false;
+}
+
+bool imports_find(const struct imports *all, const char *tenant, const char *id,
+                  struct import_info *ret_info)
+{
+	const struct import *i;
+
+	LIST_FOREACH (i, &all->all, struct import, node) {
+		if (!str_equal(i->tenant, tenant) || !str_equal(i->id, id))
+			continue;
+		*ret_info = i->info;
+		return true;
+	}
+	return false;
+}
+
+void imports_measure(void *ctx, struct metrics *m)
+{
+	const struct imports *all = ctx;
+	const struct images *images = templates_images(all->config.templates);
+
+	metrics_set(m, METRIC_IMPORTS_RUNNING, (double)all->count);
+	metrics_set(m, METRIC_TEMPLATES, (double)templates_made(all->config.templates));
+	metrics_set(m, METRIC_IMAGES, (double)images_count(images));
+	metrics_set(m, METRIC_IMAGE_BYTES, (double)images_bytes(images));
+}
+
+static void on_unused(void *ctx, const char *root)
+{
+	remove_root(ctx, root);
+}
+
+void imports_sweep(struct imports *all)
+{
+	const struct images *images = templates_images(all->config.templates);
+	int fd = fd_open(all->config.roots, O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (str_has_prefix(entry->d_name, IMAGE_ROOT_PREFIX) &&
+		    !images_find(images, entry->d_name))
+			remove_root(all, entry->d_name);
+	if (dir)
+		(void)closedir(dir);
+	else
+		(void)fd_close(fd);
+}
+
+struct imports *imports_new(const struct imports_config *config)
+{
+	struct imports *all = NEW(struct imports);
+
+	all->config = *config;
+	list_init(&all->all);
+	images_set_unused(templates_images(config->templates), on_unused, all);
+	return all;
+}
+
+void imports_free(struct imports *all)
+{
+	struct import *i;
+
+	if (!all)
+		return;
+	LIST_FOREACH (i, &all->all, struct import, node)
+		import_free(i);
+	images_set_unused(templates_images(all->config.templates), NULL, NULL);
+	(void)fd_close(all->config.sock);
+	free(all);
+}

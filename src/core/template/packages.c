@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/template/packages.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/map.h"
+#include "base/str.h"
+
+/* What describes an installed package: NAME-VERSION.dist-info, NAME-VERSION-py3.egg-info. */
+static const char *const endings[] = {".dist-info", ".egg-info"};
+
+struct packages {
+	struct map *versions; /* normal name -> owned text */
+};
+
+void packages_free(struct packages *p)
+{
+	size_t pos = 0;
+	char *version;
+
+	if (!p)
+		return;
+	while ((version = map_next(p->versions, &pos, NULL)))
+		free(version);
+	map_free(p->versions);
+	free(p);
+}
+
+/* Lower case, runs of '-', '_' and '.' are one '-'. */
+static int normalise(const char *name, char ret_name[PACKAGE_NAME_MAX + 1])
+{
+	size_t n = 0;
+
+	for (; *name; name++) {
+		char c = (char)tolower((unsigned char)*name);
+
+		if (strchr("-_.", c))
+			c = '-';
+		if (c == '-' && n > 0 && ret_name[n - 1] == '-')
+			continue;
+		if (n == PACKAGE_NAME_MAX)
+			return -ENAMETOOLONG;
+		ret_name[n++] = c;
+	}
+	ret_name[n] = '\0';
+	return 0;
+}
+
+static void add_entry(struct packages *p, const char *entry)
+{
+	char name[PACKAGE_NAME_MAX + 1];
+	cleanup_free char *text = xstrdup(entry);
+	char *version = strchr(text, '-');
+	char *dot = strrchr(text, '.');
+	char *more;
+
+	if (!version || version == text || !dot || dot < version)
+		return;
+	if (!str_equal(dot, endings[0]) && !str_equal(dot, endings[1]))
+		return;
+	*version++ = '\0';
+	*dot = '\0';
+	more = strstr(version, "-py");
+	if (more)
+		*more = '\0';
+	if (normalise(text, name) < 0 || !*version || map_get(p->versions, name))
+		return;
+	(void)!map_put(p->versions, name, xstrdup(version)); /* it was looked for */
+}
+
+static void add_directory(struct packages *p, const char *path)
+{
+	struct dirent **entries = NULL;
+	int count = scandir(path, &entries, NULL, alphasort);
+
+	for (int i = 0; i < count; i++) {
+		add_entry(p, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
+struct packages *packages_load(const char *const *patterns)
+{
+	struct packages *p = NEW(struct packages);
+
+	p->versions = map_new();
+	for (; *patterns; patterns++) {
+		glob_t found = {0};
+
+		if (glob(*patterns, GLOB_ERR, NULL, &found) == 0)
+			for (size_t i = 0; i < found.gl_pathc; i++)
+				add_directory(p, found.gl_pathv[i]);
+		globfree(&found);
+	}
+	return p;
+}
+
+struct packages *packages_load_host(void)
+{
+	static const char *const patterns[] = {"/usr/local/lib/python3*/dist-packages",
+	                                       "/usr/lib/python3/dist-packages", NULL};
+
+	return packages_load(patterns);
+}
+
+const char *packages_find(const struct packages *p, const char *name)
+{
+	char normal[PACKAGE_NAME_MAX + 1];
+
+	return p && normalise(name, normal) == 0 ? map_get(p->versions, normal) : NULL;
+}
+
+/* The number at *at, 0 where there is none, and go behind it and the dot. */
+static unsigned long next_number(const char **at)
+{
+	unsigned long value = 0;
+
+	for (; **at >= '0' && **at <= '9' && value < 100000000; (*at)++)
+		value = value * 10 + (unsigned long)(**at - '0');
+	if (**at == '.')
+		(*at)++;
+	return value;
+}
+
+/* By numbers; what follows them (rc1, +b1) decides only where all are equal. */
+static int compare(const char *a, const char *b)
+{
+	while (isdigit((unsigned char)*a) || isdigit((unsigned char)*b)) {
+		unsigned long x = next_number(&a);
+		unsigned long y = next_number(&b);
+
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return strcmp(a, b);
+}
+
+static bool fits_one(const char *version, const char *wanted, size_t len)
+{
+	static const struct {
+		const char *word;
+		bool less, equal, greater;
+	} rows[] = {
+		{"==", false, true, false}, {">=", false, true, true}, {"<=", true, true, false},
+		{"!=", true, false, true},  {">", false, false, true}, {"<", true, false, false},
+	};
+	char text[PACKAGE_VERSION_MAX + 1];
+	size_t row = 0, skip;
+	int order;
+
+	while (len > 0 && *wanted == ' ') {
+		wanted++;
+		len--;
+	}
+	if (len == 0)
+		return true;
+	if (len > PACKAGE_VERSION_MAX)
+		return false;
+	memcpy(text, wanted, len);
+	text[len] = '\0';
+	while (row < ARRAY_SIZE(rows) && !str_has_prefix(text, rows[row].word))
+		row++;
+	skip = row < ARRAY_SIZE(rows) ? strlen(rows[row].word) : 0;
+	if (row == ARRAY_SIZE(rows))
+		row = 0; /* a bare version is that version */
+	order = compare(version, text + skip + strspn(text + skip, " "));
+	return order < 0 ? rows[row].less : order > 0 ? rows[row].greater : rows[row].equal;
+}
+
+bool package_version_fits(const char *version, const char *wanted)
+{
+	for (;;) {
+		size_t len = strcspn(wanted, ",");
+
+		if (!fits_one(version, wanted, len))
+			return false;
+		if (!wanted[len])
+			return true;
+		wanted += len + 1;
+	}
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/template/root_scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+
+/*
+ * Theory of operation. The daemon may neither chroot nor use openat2 (its filter cannot see what
+ * the call would do), so links are resolved here, name by name: what was resolved so far is a path
+ * without links, relative to the root, and ".." takes its last name away. Somebody who changes the
+ * root meanwhile can make the answer wrong, and nothing else.
+ */
+
+#define LINKS_MAX 40
+#define NAME_LEN  128
+/* The kernel goes the whole way again for each name: what so many bytes of it cost is one step. */
+#define STEP_BYTES 16
+
+struct walk {
+	char done[PATH_MAX]; /* resolved, without links; "": the root */
+	char rest[PATH_MAX]; /* still to be resolved */
+	int links;
+};
+
+static bool take_steps(struct root_look *look, uint32_t steps)
+{
+	if (look->left < steps) {
+		look->left = 0;
+		return false;
+	}
+	look->left -= steps;
+	return true;
+}
+
+static void go_up(struct walk *w)
+{
+	char *slash = strrchr(w->done, '/');
+
+	if (slash)
+		*slash = '\0';
+	else
+		w->done[0] = '\0';
+}
+
+/* The next name of the rest into @ret_name. Return: 1, 0 at the end, or a negative errno. */
+static int next_name(struct walk *w, char ret_name[NAME_MAX + 1])
+{
+	size_t skip = strspn(w->rest, "/");
+	size_t len = strcspn(w->rest + skip, "/");
+
+	if (len == 0)
+		return 0;
+	if (len > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(ret_name, w->rest + skip, len);
+	ret_name[len] = '\0';
+	memmove(w->rest, w->rest + skip + len, strlen(w->rest + skip + len) + 1);
+	return 1;
+}
+
+/* @path is a link: what it says stands before the rest. */
+static int follow(int root, struct walk *w, const char *path)
+{
+	char target[PATH_MAX], joined[PATH_MAX];
+	ssize_t len = readlinkat(root, path, target, sizeof(target) - 1);
+	int r;
+
+	if (len < 0)
+		return -errno;
+	if (++w->links > LINKS_MAX)
+		return -ELOOP;
+	target[len] = '\0';
+	if (target[0] == '/')
+		w->done[0] = '\0';
+	r = str_format(joined, sizeof(joined), "%s/%s", target, w->rest);
+	return r < 0 ? r : str_copy(w->rest, sizeof(w->rest), joined);
+}
+
+static int step(struct root_look *look, struct walk *w, const char *name, struct stat *ret_st)
+{
+	char path[PATH_MAX];
+	int r;
+
+	if (!take_steps(look, 1 + (uint32_t)strlen(w->done) / STEP_BYTES))
+		return -EAGAIN;
+
+	if (str_equal(name, "."))
+		return 0;
+	if (str_equal(name, "..")) {
+		go_up(w);
+		return 0;
+	}
+	r = str_format(path, sizeof(path), "%s%s%s", w->done, w->done[0] ? "/" : "", name);
+	if (r < 0)
+		return r;
+	if (fstatat(look->root, path, ret_st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return S_ISLNK(ret_st->st_mode) ? follow(look->root, w, path)
+	                                : str_copy(w->done, sizeof(w->done), path);
+}
+
+/* Return: 0 with the resolved path in @w, or a negative errno. */
+static int resolve(struct root_look *look, const char *path, struct walk *w, struct stat *ret_st)
+{
+	char name[NAME_MAX + 1];
+	int r;
+
+	*w = (struct walk){0};
+	*ret_st = (struct stat){.st_mode = S_IFDIR};
+	r = str_copy(w->rest, sizeof(w->rest), path);
+	while (r >= 0) {
+		r = next_name(w, name);
+		if (r <= 0)
+			return r;
+		r = step(look, w, name, ret_st);
+	}
+	return r;
+}
+
+bool root_has_program(struct root_look *look, const char *path)
+{
+	struct walk w;
+	struct stat st;
+
+	return resolve(look, path, &w, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IXOTH);
+}
+
+static bool has_file(struct root_look *look, const char *path)
+{
+	struct walk w;
+	struct stat st;
+
+	return resolve(look, path, &w, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static DIR *open_dir(struct root_look *look, const char *path)
+{
+	struct walk w;
+	struct stat st;
+	int fd;
+	DIR *dir;
+
+	if (resolve(look, path, &w, &st) < 0)
+		return NULL;
+	fd = fd_open_at(look->root, w.done[0] ? w.done : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+	                0);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		(void)fd_close(fd);
+	return dir;
+}
+
+typedef bool visit_fn(struct root_look *look, const char *dir, const char *name, const void *arg);
+
+/* Whether @visit says yes to some entry of @path. */
+static bool any_entry(struct root_look *look, const char *path, visit_fn *visit, const void *arg)
+{
+	DIR *dir = open_dir(look, path);
+	struct dirent *entry;
+	bool found = false;
+
+	if (!dir)
+		return false;
+	while (!found && take_steps(look, 1) && (entry = readdir(dir)))
+		found = visit(look, path, entry->d_name, arg);
+	(void)closedir(dir);
+	return found;
+}
+
+/* What is looked for in a directory of Python packages. */
+struct wanted {
+	char name[NAME_LEN];    /* lower case, '_' for '-' and '.' */
+	char version[NAME_LEN]; /* "": any */
+	visit_fn *match;
+};
+
+static char plain(char c)
+{
+	if (c == '-' || c == '.')
+		return '_';
+	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+static bool same_name(const char *text, size_t len, const char *name)
+{
+	for (size_t i = 0; i < len; i++)
+		if (plain(text[i]) != name[i])
+			return false;
+	return !name[len];
+}
+
+/* numpy-1.24.2.dist-info, numpy-1.24.2.egg-info */
+static bool is_dist_info(struct root_look *look attr_unused, const char *dir attr_unused,
+                         const char *entry, const void *arg)
+{
+	static const char *const ends[] = {".dist-info", ".egg-info"};
+	const struct wanted *w = arg;
+	const char *dash = strchr(entry, '-');
+	size_t len = strlen(entry);
+
+	for (size_t i = 0; dash && i < ARRAY_SIZE(ends); i++) {
+		size_t end = strlen(ends[i]);
+		size_t version = len - end - (size_t)(dash + 1 - entry);
+
+		if (len <= end || !str_equal(entry + len - end, ends[i]) ||
+		    dash >= entry + len - end)
+			continue;
+		if (!same_name(entry, (size_t)(dash - entry), w->name))
+			return false;
+		return !w->version[0] || (strncmp(dash + 1, w->version, version) == 0 &&
+		                          strlen(w->version) == version);
+	}
+	return false;
+}
+
+static bool is_module(struct root_look *look attr_unused, const char *dir attr_unused,
+                      const char *entry, const void *arg)
+{
+	const struct wanted *w = arg;
+
+	return str_equal(entry, w->name);
+}
+
+static bool in_site(struct root_look *look, const char *dir, const char *name, const void *arg)
+{
+	static const char *const places[] = {"site-packages", "dist-packages"};
+	const struct wanted *w = arg;
+	char path[PATH_MAX];
+
+	if (!str_has_prefix(name, "python3"))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (str_format(path, sizeof(path), "%s/%s/%s", dir, name, places[i]) >= 0 &&
+		    any_entry(look, path, w->match, w))
+			return true;
+	return false;
+}
+
+static bool in_python(struct root_look *look, const struct wanted *w)
+{
+	return any_entry(look, "usr/lib", in_site, w) ||
+	       any_entry(look, "usr/local/lib", in_site, w);
+}
+
+static bool in_dpkg(struct root_look *look, const char *name)
+{
+	static const char *const forms[] = {"", ":amd64", ":arm64"};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+		if (str_format(path, sizeof(path), "var/lib/dpkg/info/%s%s.list", name, forms[i]) >=
+		            0 &&
+		    has_file(look, path))
+			return true;
+	return false;
+}
+
+static bool is_plain_name(const char *name, size_t len)
+{
+	return len > 0 && len < NAME_LEN &&
+	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-") >=
+	               len;
+}
+
+bool root_has_package(struct root_look *look, const char *package)
+{
+	const char *version = strstr(package, "==");
+	size_t len = version ? (size_t)(version - package) : strlen(package);
+	struct wanted w = {.match = is_dist_info};
+	char name[NAME_LEN];
+
+	if (!is_plain_name(package, len) ||
+	    (version && str_copy(w.version, sizeof(w.version), version + 2) < 0))
+		return false;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)len, package);
+	for (size_t i = 0; i < len; i++)
+		w.name[i] = plain(name[i]);
+	return in_python(look, &w) || (!version && in_dpkg(look, name));
+}
+
+bool root_has_module(struct root_look *look, const char *module)
+{
+	struct wanted w = {.match = is_module};
+
+	return str_copy(w.name, sizeof(w.name), module) >= 0 && in_python(look, &w);
+}

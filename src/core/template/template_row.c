@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/template/template_row.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/store/store_internal.h"
+#include "core/template/templates.h"
+
+#define LOAD_MAX_BYTES (64u << 20)
+
+#define AT(field) offsetof(struct template_spec, field)
+
+/* How each field is called in the JSON of a row. */
+static const struct field {
+	const char *name;
+	size_t offset;
+	enum {
+		TEXT,
+		LIST,
+		NUMBER
+	} kind;
+} fields[] = {
+	{"name", AT(name), TEXT},
+	{"description", AT(description), TEXT},
+	{"image", AT(image), TEXT},
+	{"base_image", AT(base_image), TEXT},
+	{"runtime_type", AT(runtime_type), TEXT},
+	{"language", AT(language), TEXT},
+	{"security_context", AT(security_context), TEXT},
+	{"packages", AT(packages), LIST},
+	{"preload", AT(preload), LIST},
+	{"env", AT(env), LIST},
+	{"memory_bytes", AT(memory_bytes), NUMBER},
+	{"disk_bytes", AT(disk_bytes), NUMBER},
+	{"cpu_millicores", AT(cpu_millicores), NUMBER},
+	{"max_processes", AT(max_processes), NUMBER},
+	{"timeout_us", AT(timeout_us), NUMBER},
+};
+
+static void *at(const struct template_spec *spec, const struct field *f)
+{
+	return (char *)(uintptr_t)spec + f->offset;
+}
+
+static json_t *write_list(char *const *list)
+{
+	json_t *j = json_array();
+
+	for (; *list; list++)
+		(void)json_array_append_new(j, json_string(*list));
+	return j;
+}
+
+/* NULL: nothing was said. */
+static json_t *write_field(const struct template_spec *spec, const struct field *f)
+{
+	const void *place = at(spec, f);
+	const uint64_t *number = place;
+	char *const *text = place;
+	char **const *list = place;
+
+	if (f->kind == NUMBER)
+		return *number ? json_integer((json_int_t)*number) : NULL;
+	if (f->kind == LIST)
+		return *list ? write_list(*list) : NULL;
+	return *text ? json_string(*text) : NULL;
+}
+
+char *store_template_spec_text(const struct template_spec *spec)
+{
+	json_t *j = json_object();
+	char *text;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		json_t *value = write_field(spec, &fields[i]);
+
+		if (value)
+			(void)json_object_set_new(j, fields[i].name, value);
+	}
+	text = json_dumps(j, JSON_COMPACT);
+	assert(text);
+	json_decref(j);
+	return text;
+}
+
+static char **read_list(const json_t *value)
+{
+	size_t count = json_array_size(value);
+	char **list = xcalloc(count + 1, sizeof(*list));
+
+	for (size_t i = 0; i < count; i++) {
+		const char *text = json_string_value(json_array_get(value, i));
+
+		list[i] = xstrdup(text ? text : "");
+	}
+	return list;
+}
+
+static void read_spec(const json_t *j, struct template_spec *ret_spec)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		const json_t *value = json_object_get(j, fields[i].name);
+		const char *text = json_string_value(value);
+		void *place = at(ret_spec, &fields[i]);
+
+		if (fields[i].kind == NUMBER)
+			*(uint64_t *)place = (uint64_t)json_integer_value(value);
+		else if (fields[i].kind == LIST && value)
+			*(char ***)place = read_list(value);
+		else if (text)
+			*(char **)place = xstrdup(text);
+	}
+}
+
+void store_template_spec_read(const char *text, struct template_spec *ret_spec)
+{
+	json_t *j = json_loads(text, 0, NULL);
+
+	read_spec(j, ret_spec);
+	json_decref(j);
+}
+
+static int on_put(void *ctx, const struct template *t, struct templates_done done,
+                  struct error *err)
+{
+	cleanup_free char *spec = store_template_spec_text(&t->spec);
+	bool image = t->kind == TEMPLATE_ON_IMAGE;
+	const struct db_statement put = DB_SQL(
+		"INSERT INTO templates (tenant, id, created_ms, updated_ms, root, config, spec)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+		" ON CONFLICT (tenant, id) DO UPDATE SET updated_ms = ?4, root = ?5,"
+		" config = ?6, spec = ?7",
+		DB_TEXT(t->tenant), DB_TEXT(t->spec.id), DB_INT(t->created_ms),
+		DB_INT(t->updated_ms), DB_TEXT(image ? t->root : NULL), DB_TEXT(t->config),
+		DB_TEXT(spec));
+
+	return store_write(ctx, &put, 1, done.fn, done.ctx, err);
+}
+
+static int on_delete(void *ctx, const struct template *t, struct templates_done done,
+                     struct error *err)
+{
+	const struct db_statement gone =
+		DB_SQL("DELETE FROM templates WHERE tenant = ?1 AND id = ?2", DB_TEXT(t->tenant),
+	               DB_TEXT(t->spec.id));
+
+	return store_write(ctx, &gone, 1, done.fn, done.ctx, err);
+}
+
+static void adopt(struct templates *all, const struct db_rows *rows, size_t row)
+{
+	const char *text = db_rows_text(rows, row, 6);
+	json_t *j = text ? json_loads(text, 0, NULL) : NULL;
+	struct template_record record = {
+		.tenant = db_rows_text(rows, row, 0),
+		.created_ms = (uint64_t)db_rows_int(rows, row, 2),
+		.updated_ms = (uint64_t)db_rows_int(rows, row, 3),
+		.root = db_rows_text(rows, row, 4),
+		.config = db_rows_text(rows, row, 5),
+	};
+	struct template *t = NULL;
+	struct error err = {0};
+
+	read_spec(j, &record.spec);
+	record.spec.id = xstrdup(db_rows_text(rows, row, 1));
+	if (templates_adopt(all, &record, NULL, &t, &err) < 0)
+		log_warn("template %s: %s, ignoring", record.spec.id, err.msg);
+	template_spec_done(&record.spec);
+	json_decref(j);
+}
+
+int store_templates(struct store *store, struct templates *all, struct error *err)
+{
+	/* Images first: others may stand on their roots. */
+	const struct db_statement query = DB_SQL(
+		"SELECT tenant, id, created_ms, updated_ms, root, config, spec FROM templates"
+		" ORDER BY root IS NULL, ?1 + created_ms, id",
+		DB_INT(0));
+	const struct templates_events events = {store, on_put, on_delete};
+	cleanup_db_rows struct db_rows *rows = NULL;
+
+	if (db_query_now(store_db(store), &query, LOAD_MAX_BYTES, &rows, err) < 0)
+		return error_wrap(err, "templates");
+	for (size_t row = 0; row < db_rows_count(rows); row++)
+		adopt(all, rows, row);
+	templates_set_events(all, &events);
+	return 0;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/template/template_settle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "core/language/runners.h"
+#include "core/template/root_scan.h"
+
+#define PACKAGE_LEN 128
+
+/* Modules become words of the runner's environment: nothing that could mean more than a name. */
+static bool is_module_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 0 && len < PACKAGE_LEN && name[0] != '.' && name[len - 1] != '.' &&
+	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.") ==
+	               len;
+}
+
+static bool is_package_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 0 && len < PACKAGE_LEN &&
+	       strspn(name,
+	              "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-=") == len;
+}
+
+static int check_list(char *const *list, const char *field, bool (*is_good)(const char *name),
+                      struct error *err)
+{
+	size_t count = list ? str_list_count(list) : 0;
+	char path[64];
+
+	if (count > TEMPLATE_LIST_MAX)
+		return error_field(err, field, "at most %d are taken", TEMPLATE_LIST_MAX);
+	for (size_t i = 0; i < count; i++) {
+		(void)snprintf(path, sizeof(path), "%s[%zu]", field, i);
+		if (!is_good(list[i]))
+			return error_field(err, path, "is not a name that can be looked for");
+	}
+	return 0;
+}
+
+int template_check_lists(const struct template_spec *spec, struct error *err)
+{
+	if (check_list(spec->packages, "packages", is_package_name, err) < 0)
+		return -1;
+	return check_list(spec->preload, "preload", is_module_name, err);
+}
+
+/* Names of roots, as the engine takes them. */
+static bool is_root_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 0 && len < BOX_ROOT_LEN && name[0] != '.' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == len;
+}
+
+/* Return: a descriptor of the root, or a negative errno. */
+static int open_root(const char *const *bases, const char *name)
+{
+	int r = -ENOENT;
+
+	if (!name[0])
+		return fd_open("/", O_RDONLY | O_DIRECTORY, 0);
+	for (; bases && *bases && r == -ENOENT; bases++) {
+		cleanup_free char *path = xasprintf("%s/%s", *bases, name);
+
+		r = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	}
+	return r;
+}
+
+static void set_problem(struct template *t, char *problem)
+{
+	free(t->problem);
+	t->problem = problem;
+}
+
+/* The first of the places that the root has. */
+static const char *find_program(struct root_look *look, const struct runner *r)
+{
+	if (root_has_program(look, r->program))
+		return r->program;
+	for (char **place = r->places; place && *place; place++)
+		if (root_has_program(look, *place))
+			return *place;
+	return NULL;
+}
+
+/* Pairs: as runners call it, where it is. Each runner has its program, and perhaps a minimal one.
+ */
+static char **find_programs(struct root_look *look, const struct runners *runners)
+{
+	const struct runner *r;
+	char **pairs;
+	size_t n = 0;
+
+	while (runners_at(runners, n))
+		n++;
+	pairs = xcalloc(4 * n + 1, sizeof(*pairs));
+	n = 0;
+	for (size_t i = 0; (r = runners_at(runners, i)); i++) {
+		const char *place = find_program(look, r);
+
+		if (place) {
+			pairs[n++] = xstrdup(r->program);
+			pairs[n++] = xstrdup(place);
+		} else if (r->minimal_command && root_has_program(look, r->minimal_command[0])) {
+			pairs[n++] = xstrdup(r->minimal_command[0]);
+			pairs[n++] = xstrdup(r->minimal_command[0]);
+		}
+	}
+	return pairs;
+}
+
+static const char *missing_package(struct root_look *look, const struct template *t)
+{
+	for (char **package = t->spec.packages; package && *package; package++)
+		if (!root_has_package(look, *package) && !root_has_module(look, *package))
+			return *package;
+	return NULL;
+}
+
+static void settle_host(struct template *t, struct root_look *look, const struct runners *runners)
+{
+	const char *missing = missing_package(look, t);
+	const struct runner *r = t->spec.language ? runners_find(runners, t->spec.language) : NULL;
+
+	if (t->spec.language && (!r || !r->installed))
+		set_problem(t, xasprintf("language '%s' is not installed", t->spec.language));
+	else if (missing && template_is_builtin(t))
+		set_problem(t,
+		            xasprintf("%s is not installed; as root: apt-get install python3-numpy "
+		                      "python3-pandas python3-matplotlib",
+		                      missing));
+	else if (missing)
+		set_problem(t, xasprintf("package '%s' is not on the host", missing));
+}
+
+static void settle_root(struct template *t, struct root_look *look,
+                        const struct template_host *host)
+{
+	const char *missing = missing_package(look, t);
+	const struct runner *r;
+
+	t->programs = find_programs(look, host->runners);
+	r = t->spec.language ? runners_find(host->runners, t->spec.language) : NULL;
+	if (!host->has_roots)
+		set_problem(
+			t, xstrdup("overlayfs cannot be mounted here: only templates on the host's "
+		                   "own root can be used"));
+	else if (!t->programs[0])
+		set_problem(t, xstrdup("its root has no program of any language"));
+	else if (missing)
+		set_problem(t, xasprintf("package '%s' is not in its root", missing));
+	else if (t->spec.language && (!r || !template_command(t, r)))
+		set_problem(t, xasprintf("its root has no '%s'", t->spec.language));
+}
+
+/* What its image names. */
+static int find_root(struct template *t, const char *const *bases)
+{
+	if (t->kind == TEMPLATE_ON_IMAGE)
+		return open_root(bases, t->root);
+	if (str_equal(t->spec.image, TEMPLATE_HOST)) {
+		t->kind = TEMPLATE_ON_HOST;
+		return open_root(NULL, "");
+	}
+	t->kind = TEMPLATE_ON_NOTHING;
+	/* Directories of the operator only: images are their tenant's. */
+	if (!is_root_name(t->spec.image) || !bases || !*bases)
+		return -ENOENT;
+	return open_root(bases + 1, t->spec.image);
+}
+
+void template_settle(struct template *t, const struct template_host *host)
+{
+	cleanup_close int root = find_root(t, host->bases);
+	struct root_look look = ROOT_LOOK(root);
+
+	set_problem(t, NULL);
+	str_list_free(TAKE_PTR(t->programs));
+	if (root < 0 && t->kind == TEMPLATE_ON_NOTHING && root == -ENOENT) {
+		set_problem(t,
+		            xasprintf("there is no image '%.60s' here; import one with: millibox "
+		                      "template import FILE.tar",
+		                      t->spec.image));
+	} else if (root < 0) {
+		set_problem(t, xasprintf("its root cannot be opened: %s", strerror(-root)));
+	} else if (t->kind == TEMPLATE_ON_HOST) {
+		settle_host(t, &look, host->runners);
+	} else {
+		if (t->kind == TEMPLATE_ON_NOTHING) {
+			t->kind = TEMPLATE_ON_DIRECTORY;
+			(void)!str_copy(t->root, sizeof(t->root), t->spec.image); /* is_root_name */
+		}
+		settle_root(t, &look, host);
+	}
+}
+
+int template_check_packages(const struct template *t, const char *const *bases, struct error *err)
+{
+	struct root_look look = ROOT_LOOK(-1);
+	cleanup_close int root = -1;
+	char path[64];
+
+	if (t->kind == TEMPLATE_ON_NOTHING)
+		return 0;
+	root = open_root(bases, t->root);
+	look.root = root;
+	for (size_t i = 0; root >= 0 && t->spec.packages && t->spec.packages[i]; i++) {
+		if (root_has_package(&look, t->spec.packages[i]) ||
+		    root_has_module(&look, t->spec.packages[i]))
+			continue;
+		(void)snprintf(path, sizeof(path), "packages[%zu]", i);
+		return error_field(err, path, "'%.60s' is not in the root; %s", t->spec.packages[i],
+		                   t->kind == TEMPLATE_ON_HOST
+		                           ? "install it on the host (apt-get install)"
+		                           : "add it to the image and import that");
+	}
+	return 0;
+}

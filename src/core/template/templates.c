@@ -1,0 +1,715 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/template/templates.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "core/language/env.h"
+#include "core/policy/policy.h"
+#include "core/run/exec.h"
+#include "core/template/images.h"
+#include "core/template/template_settle.h"
+#include "core/tenant/tenant.h"
+
+/*
+ * Theory of operation. A slot is what an id stands for: the template of now, and how many sessions
+ * use it or one that it was before. Slots are found by "tenant/id"; built-ins by "/id", which no
+ * tenant can have, since its name is not empty.
+ */
+
+#define KEY_LEN        (TENANT_NAME_MAX + TEMPLATE_ID_MAX + 2)
+#define NAME_MAX_BYTES 255
+
+struct slot {
+	struct list node; /* templates.slots, the oldest first */
+	struct template *now;
+	struct tenant *tenant; /* held; NULL: a built-in, or nobody has quotas */
+	size_t sessions;
+};
+
+struct templates {
+	struct templates_config config;
+	struct templates_events events;
+	struct templates_watcher watcher;
+	struct images *images; /* owned */
+	struct map *by_key;
+	struct list slots;
+	struct list changes; /* struct change.node: not written yet */
+	size_t count;        /* without built-ins */
+};
+
+static int make_key(char ret_key[KEY_LEN], const char *tenant, const char *id)
+{
+	return str_format(ret_key, KEY_LEN, "%s/%s", tenant, id);
+}
+
+static struct slot *slot_of(const struct templates *all, const char *tenant, const char *id)
+{
+	char key[KEY_LEN];
+
+	/* What is too long for a key nobody has. */
+	return make_key(key, tenant, id) < 0 ? NULL : map_get(all->by_key, key);
+}
+
+/* The tenant's own, or a built-in. */
+static struct slot *find_slot(const struct templates *all, const char *tenant, const char *id)
+{
+	struct slot *slot = slot_of(all, tenant, id);
+
+	return slot ? slot : slot_of(all, "", id);
+}
+
+struct template *templates_find(const struct templates *all, const char *tenant, const char *id)
+{
+	const struct slot *slot = find_slot(all, tenant, id);
+
+	return slot ? slot->now : NULL;
+}
+
+static bool is_seen_by(const struct slot *slot, const char *tenant)
+{
+	return template_is_builtin(slot->now) || str_equal(slot->now->tenant, tenant);
+}
+
+struct template *templates_at(const struct templates *all, const char *tenant, size_t index)
+{
+	struct slot *slot;
+
+	LIST_FOREACH (slot, &all->slots, struct slot, node)
+		if (is_seen_by(slot, tenant) && index-- == 0)
+			return slot->now;
+	return NULL;
+}
+
+struct template *templates_next(const struct templates *all, const char *tenant,
+                                const struct template *t)
+{
+	const struct list *node = &find_slot(all, t->tenant, t->spec.id)->node;
+
+	while ((node = node->next) != &all->slots) {
+		const struct slot *slot = LIST_ENTRY(node, struct slot, node);
+
+		if (is_seen_by(slot, tenant))
+			return slot->now;
+	}
+	return NULL;
+}
+
+size_t templates_count(const struct templates *all, const char *tenant)
+{
+	struct slot *slot;
+	size_t count = 0;
+
+	LIST_FOREACH (slot, &all->slots, struct slot, node)
+		count += is_seen_by(slot, tenant) ? 1 : 0;
+	return count;
+}
+
+size_t templates_sessions(const struct templates *all, const struct template *t)
+{
+	const struct slot *slot = find_slot(all, t->tenant, t->spec.id);
+
+	return slot ? slot->sessions : 0;
+}
+
+/* Checking. */
+
+int templates_check_names(const char *id, const char *name, struct error *err)
+{
+	if (!id || !id_is_valid(id, TEMPLATE_ID_MAX))
+		return error_field(err, "id", "must be 1 to %d of A-Z a-z 0-9 _ -",
+		                   TEMPLATE_ID_MAX);
+	if (!name || !name[0] || strlen(name) > NAME_MAX_BYTES)
+		return error_field(err, "name", "must be 1 to %d bytes", NAME_MAX_BYTES);
+	if (!utf8_is_valid(name, strlen(name)))
+		return error_field(err, "name", "must be UTF-8 text");
+	return 0;
+}
+
+static int check_texts(const struct template_spec *spec, struct error *err)
+{
+	if (templates_check_names(spec->id, spec->name, err) < 0)
+		return -1;
+	if (!spec->image || !spec->image[0] || strlen(spec->image) > NAME_MAX_BYTES)
+		return error_field(err, "image", "must be 1 to %d bytes", NAME_MAX_BYTES);
+	return 0;
+}
+
+/* What no session could have is no default: each of them would be refused. */
+static int check_resources(const struct template_spec *spec, struct error *err)
+{
+	const struct {
+		const char *field, *least;
+		uint64_t value, min;
+	} limits[] = {
+		{"default_resources.memory", "16Mi", spec->memory_bytes, POLICY_MEMORY_MIN},
+		{"default_resources.disk", "1Mi", spec->disk_bytes, POLICY_DISK_MIN},
+		{"default_resources.cpu", "0.01", spec->cpu_millicores, POLICY_CPU_MIN},
+		{"default_resources.max_processes", "16", spec->max_processes,
+	         POLICY_PROCESSES_MIN},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (limits[i].value > 0 && limits[i].value < limits[i].min)
+			return error_field(err, limits[i].field, "must be at least %s",
+			                   limits[i].least);
+	return 0;
+}
+
+static int check_spec(const struct template_spec *spec, struct error *err)
+{
+	if (check_texts(spec, err) < 0 || check_resources(spec, err) < 0)
+		return -1;
+	if (policy_env_check(spec->env, err) < 0) {
+		(void)!str_copy(err->field, sizeof(err->field), "default_env_vars");
+		return -1;
+	}
+	return template_check_lists(spec, err);
+}
+
+/* Neither the id nor the name is somebody else's. @self: the one that is being changed, or NULL. */
+static int check_unique(const struct templates *all, const char *tenant,
+                        const struct template_spec *spec, const struct slot *self,
+                        struct error *err)
+{
+	struct slot *slot;
+
+	LIST_FOREACH (slot, &all->slots, struct slot, node) {
+		const struct template_spec *other = &slot->now->spec;
+
+		if (slot == self || !is_seen_by(slot, tenant))
+			continue;
+		if (str_equal(other->id, spec->id))
+			return error_set(err, ERR_CONFLICT, 0, "there is a template '%s'",
+			                 spec->id);
+		if (str_equal(other->name, spec->name))
+			return error_set(err, ERR_CONFLICT, 0,
+			                 "template '%s' has the name '%.100s'", other->id,
+			                 spec->name);
+	}
+	return 0;
+}
+
+/* Making. */
+
+static struct template *new_template(const char *tenant, const struct template_spec *spec)
+{
+	struct template *t = NEW(struct template);
+
+	t->refs = 1;
+	(void)!str_copy(t->tenant, sizeof(t->tenant),
+	                tenant); /* bounded where principals are made */
+	template_spec_fill(&t->spec, spec);
+	t->created_ms = t->updated_ms = clock_real_ms();
+	return t;
+}
+
+static struct tenant *owner_of(const struct templates *all, const char *tenant)
+{
+	return all->config.tenants && tenant[0] ? tenants_find(all->config.tenants, tenant) : NULL;
+}
+
+/* @tenant has been counted. */
+static void add(struct templates *all, struct template *t, struct tenant *tenant)
+{
+	struct slot *slot = NEW(struct slot);
+	char key[KEY_LEN];
+
+	slot->now = t;
+	slot->tenant = tenant;
+	tenant_hold(tenant);
+	list_append(&all->slots, &slot->node);
+	if (make_key(key, t->tenant, t->spec.id) < 0 || map_put(all->by_key, key, slot) < 0)
+		abort(); /* checked by whoever calls */
+	if (!template_is_builtin(t))
+		all->count++;
+}
+
+/* The template of the same tenant whose imported root @image names; NULL: none. */
+static const struct template *find_image(const struct templates *all, const struct template *t)
+{
+	const struct template *other = templates_find(all, t->tenant, t->spec.image);
+
+	return other && other->kind == TEMPLATE_ON_IMAGE ? other : NULL;
+}
+
+static void look_at_root(const struct templates *all, struct template *t)
+{
+	const struct template_host host = {
+		.runners = all->config.runners,
+		.bases = all->config.bases,
+		.has_roots = all->config.has_roots,
+	};
+
+	template_settle(t, &host);
+}
+
+static void settle(const struct templates *all, struct template *t)
+{
+	const struct template *image = t->root[0] ? NULL : find_image(all, t);
+
+	if (image) {
+		(void)!str_copy(t->root, sizeof(t->root), image->root);
+		t->kind = TEMPLATE_ON_IMAGE;
+		t->image = image_ref(image->image);
+	}
+	look_at_root(all, t);
+}
+
+/* Keeping. */
+
+/* What is not on the disk yet. */
+struct change {
+	struct list node;              /* templates.changes */
+	struct templates *all;         /* NULL: freed before it was written */
+	struct template *before, *now; /* references; NULL: there was none, or is none */
+	struct templates_done done;
+};
+
+static void change_free(struct change *change)
+{
+	list_remove(&change->node);
+	if (change->before)
+		template_unref(change->before);
+	if (change->now)
+		template_unref(change->now);
+	free(change);
+}
+
+static void slot_free(struct slot *slot)
+{
+	list_remove(&slot->node);
+	template_unref(slot->now);
+	if (slot->tenant)
+		tenant_drop_template(slot->tenant);
+	tenant_release(slot->tenant);
+	free(slot);
+}
+
+static void take_out(struct templates *all, struct slot *slot)
+{
+	char key[KEY_LEN];
+
+	if (make_key(key, slot->now->tenant, slot->now->spec.id) >= 0)
+		(void)map_remove(all->by_key, key);
+	all->count--;
+	slot_free(slot);
+}
+
+/* It is there again, whatever its tenant may have by now. */
+static void put_back(struct templates *all, struct template *t)
+{
+	struct tenant *tenant = owner_of(all, t->tenant);
+
+	(void)tenant_take_template(tenant, NULL);
+	add(all, template_ref(t), tenant);
+}
+
+static void tell(const struct templates *all, const struct template *t, bool listed)
+{
+	if (all->watcher.on_change)
+		all->watcher.on_change(all->watcher.ctx, t, listed);
+}
+
+/* As it was, unless somebody has changed it again since. */
+static void undo(const struct change *change)
+{
+	const struct template *any = change->before ? change->before : change->now;
+	struct slot *slot = slot_of(change->all, any->tenant, any->spec.id);
+
+	if (!slot && !change->now) {
+		put_back(change->all, change->before);
+	} else if (slot && slot->now == change->now && change->before) {
+		template_unref(slot->now);
+		slot->now = template_ref(change->before);
+	} else if (slot && slot->now == change->now) {
+		take_out(change->all, slot);
+	} else {
+		return;
+	}
+	tell(change->all, any, !change->before || !change->now);
+}
+
+static void on_kept(void *ctx, const struct error *err)
+{
+	struct change *change = ctx;
+
+	if (change->all && err)
+		undo(change);
+	if (change->done.fn)
+		change->done.fn(change->done.ctx, err);
+	change_free(change);
+}
+
+/* Before it is made. Return: as the functions that change something. */
+static int keep(struct templates *all, struct template *before, struct template *now,
+                struct templates_done done, struct error *err)
+{
+	struct change *change;
+	struct templates_done told;
+	int r;
+
+	if (!all->events.on_put)
+		return 1;
+	change = NEW(struct change);
+	change->all = all;
+	change->before = before ? template_ref(before) : NULL;
+	change->now = now ? template_ref(now) : NULL;
+	change->done = done;
+	list_append(&all->changes, &change->node);
+	told = (struct templates_done){on_kept, change};
+	r = now ? all->events.on_put(all->events.ctx, now, told, err)
+	        : all->events.on_delete(all->events.ctx, before, told, err);
+	if (r < 0)
+		change_free(change);
+	return r;
+}
+
+/* Their writes are still under way: they are told to nobody. */
+static void end_changes(struct templates *all)
+{
+	struct change *change;
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_UNAVAILABLE, ECANCELED, "the daemon is stopping");
+	LIST_FOREACH (change, &all->changes, struct change, node) {
+		list_remove(&change->node);
+		change->all = NULL;
+		if (change->done.fn)
+			change->done.fn(change->done.ctx, &err);
+		change->done.fn = NULL;
+	}
+}
+
+/* The root of an import, with a reference. */
+static int take_root(const struct templates *all, struct template *t,
+                     const struct template_record *record, struct error *err)
+{
+	const struct image_record image = {.tenant = record->tenant,
+	                                   .name = record->root,
+	                                   .bytes = image_config_bytes(record->config)};
+
+	if (!record->root)
+		return 0;
+	if (str_copy(t->root, sizeof(t->root), record->root) < 0)
+		return error_set(err, ERR_INVALID, 0, "the name of its root is too long");
+	t->kind = TEMPLATE_ON_IMAGE;
+	/* One that was there before a restart stays, whatever the quota is by now. */
+	t->image =
+		record->image ? image_ref(record->image) : images_hold(all->images, &image, NULL);
+	return 0;
+}
+
+int templates_adopt(struct templates *all, const struct template_record *record,
+                    const struct templates_done *done, struct template **ret_template,
+                    struct error *err)
+{
+	attr_cleanup(template_unrefp) struct template *t = NULL;
+	struct tenant *tenant = owner_of(all, record->tenant);
+	int r = 1;
+
+	if (check_spec(&record->spec, err) < 0 ||
+	    check_unique(all, record->tenant, &record->spec, NULL, err) < 0)
+		return -1;
+	if (all->count >= all->config.max)
+		return error_set(err, ERR_BUSY, 0, "there are %zu templates", all->count);
+	t = new_template(record->tenant, &record->spec);
+	t->config = record->config ? xstrdup(record->config) : NULL;
+	if (record->created_ms) {
+		t->created_ms = record->created_ms;
+		t->updated_ms = record->updated_ms;
+	}
+	if (take_root(all, t, record, err) < 0)
+		return -1;
+	settle(all, t);
+	/* Who asks for packages is told at once; who was here before is kept, and says so itself.
+	 */
+	if (done && template_check_packages(t, all->config.bases, err) < 0)
+		return -1;
+	if (tenant_take_template(tenant, done ? err : NULL) < 0)
+		return -1;
+	if (done)
+		r = keep(all, NULL, t, *done, err);
+	if (r < 0) {
+		tenant_drop_template(tenant);
+		return -1;
+	}
+	add(all, t, tenant);
+	tell(all, t, true);
+	*ret_template = TAKE_PTR(t);
+	return r;
+}
+
+int templates_create(struct templates *all, const char *tenant, const struct template_spec *spec,
+                     struct templates_done done, struct template **ret_template, struct error *err)
+{
+	const struct template_record record = {.tenant = tenant, .spec = *spec};
+
+	return templates_adopt(all, &record, &done, ret_template, err);
+}
+
+/* The slot of a template that may be changed. */
+static struct slot *find_own(const struct templates *all, const char *tenant, const char *id,
+                             struct error *err)
+{
+	struct slot *slot = find_slot(all, tenant, id);
+
+	if (!slot)
+		(void)error_set(err, ERR_TEMPLATE_NOT_FOUND, 0, "no template has this id");
+	else if (template_is_builtin(slot->now))
+		(void)error_set(err, ERR_DENIED, 0,
+		                "template '%s' is built in: make one of your own",
+		                slot->now->spec.id);
+	else
+		return slot;
+	return NULL;
+}
+
+int templates_update(struct templates *all, const struct templates_update *update,
+                     struct templates_done done, struct template **ret_template, struct error *err)
+{
+	attr_cleanup(template_unrefp) struct template *t = NULL;
+	const char *tenant = update->tenant;
+	struct slot *slot = find_own(all, tenant, update->id, err);
+	bool same_image;
+	int r;
+
+	if (!slot)
+		return -1;
+	t = new_template(tenant, update->spec);
+	template_spec_fill(&t->spec, &slot->now->spec);
+	if (!str_equal(t->spec.id, slot->now->spec.id))
+		return error_field(err, "id", "cannot be changed");
+	same_image = str_equal(t->spec.image, slot->now->spec.image);
+	t->created_ms = slot->now->created_ms;
+	t->config = slot->now->config && same_image ? xstrdup(slot->now->config) : NULL;
+	if (same_image) {
+		memcpy(t->root, slot->now->root, sizeof(t->root));
+		t->kind = slot->now->kind;
+		t->image = image_ref(slot->now->image);
+	}
+	if (check_spec(&t->spec, err) < 0 || check_unique(all, tenant, &t->spec, slot, err) < 0)
+		return -1;
+	settle(all, t);
+	if (template_check_packages(t, all->config.bases, err) < 0)
+		return -1;
+	r = keep(all, slot->now, t, done, err);
+	if (r < 0)
+		return -1;
+	template_unref(slot->now);
+	slot->now = TAKE_PTR(t);
+	*ret_template = slot->now;
+	tell(all, slot->now, false);
+	return r;
+}
+
+/* Other templates on the same imported root. */
+static size_t count_others(const struct templates *all, const struct slot *self)
+{
+	size_t count = 0;
+	struct slot *slot;
+
+	if (self->now->kind != TEMPLATE_ON_IMAGE)
+		return 0;
+	LIST_FOREACH (slot, &all->slots, struct slot, node)
+		if (slot != self && str_equal(slot->now->root, self->now->root))
+			count++;
+	return count;
+}
+
+struct template *templates_past(const struct templates *all, const struct template *now,
+                                const struct templates_then *then)
+{
+	const char *root = then->image->name;
+	const char *image = root[0] ? root : TEMPLATE_HOST;
+	const struct template_spec spec = {.image = (char *)(uintptr_t)image, /* is copied */
+	                                   .id = now->spec.id};
+	struct template *t = new_template(now->tenant, &spec);
+
+	template_spec_fill(&t->spec, then->spec ? then->spec : &now->spec);
+	t->updated_ms = then->updated_ms;
+	if (str_has_prefix(root, IMAGE_ROOT_PREFIX) &&
+	    str_copy(t->root, sizeof(t->root), root) >= 0) {
+		t->kind = TEMPLATE_ON_IMAGE;
+		t->image = images_hold(all->images, then->image, NULL);
+	}
+	look_at_root(all, t);
+	return t;
+}
+
+struct images *templates_images(const struct templates *all)
+{
+	return all->images;
+}
+
+size_t templates_made(const struct templates *all)
+{
+	return all->count;
+}
+
+int templates_delete(struct templates *all, const char *tenant, const char *id,
+                     struct templates_done done, struct error *err)
+{
+	attr_cleanup(template_unrefp) struct template *gone = NULL;
+	struct slot *slot = find_own(all, tenant, id, err);
+	size_t others;
+	int r;
+
+	if (!slot)
+		return -1;
+	others = count_others(all, slot);
+	if (slot->sessions > 0)
+		return error_set(err, ERR_TEMPLATE_IN_USE, 0, "%zu session%s use%s template '%s'",
+		                 slot->sessions, slot->sessions == 1 ? "" : "s",
+		                 slot->sessions == 1 ? "s" : "", id);
+	if (others > 0 && slot->now->config)
+		return error_set(err, ERR_TEMPLATE_IN_USE, 0,
+		                 "%zu other templates stand on the image of '%s'", others, id);
+	r = keep(all, slot->now, NULL, done, err);
+	if (r < 0)
+		return -1;
+	gone = template_ref(slot->now);
+	take_out(all, slot);
+	tell(all, gone, true);
+	return r;
+}
+
+/* Using. */
+
+struct template *templates_get(const struct templates *all, const char *tenant, const char *id,
+                               struct error *err)
+{
+	struct template *t = templates_find(all, tenant, id ? id : TEMPLATE_DEFAULT);
+
+	if (!t) {
+		(void)error_field(err, "template_id",
+		                  "no template has this id; 'millibox template list' and "
+		                  "GET /api/v1/templates tell which there are");
+		return NULL;
+	}
+	if (t->problem) {
+		(void)error_field(err, "template_id", "'%s' cannot be used: %.160s", t->spec.id,
+		                  t->problem);
+		return NULL;
+	}
+	(void)template_ref(t);
+	return t;
+}
+
+int templates_attach(const struct templates *all, const char *tenant, struct exec_request *request,
+                     struct error *err)
+{
+	if (!request->template_id)
+		return 0;
+	request->template = templates_get(all, tenant, request->template_id, err);
+	return request->template ? 0 : -1;
+}
+
+void templates_use(struct templates *all, const struct template *t)
+{
+	struct slot *slot = find_slot(all, t->tenant, t->spec.id);
+
+	if (slot)
+		slot->sessions++;
+}
+
+void templates_release(struct templates *all, const struct template *t)
+{
+	struct slot *slot = find_slot(all, t->tenant, t->spec.id);
+
+	if (slot && slot->sessions > 0)
+		slot->sessions--;
+}
+
+/* Life cycle. */
+
+/* Every row is a template, however long its line. */
+/* clang-format off */
+static const struct builtin {
+	const char *id, *name, *description, *language, *runtime_type;
+	const char *packages[4];
+	const char *preload[4]; /* what nearly every program of its kind begins with */
+	const char *problem;
+} builtins[] = {
+	{"python-basic", "Python", "Python 3 of the host, its standard library", "python", "python3", {NULL}, {NULL}, NULL},
+	{"python-datascience", "Python for data", "Python 3 of the host with numpy, pandas and matplotlib", "python", "python3", {"numpy", "pandas", "matplotlib", NULL}, {"numpy", "pandas", "matplotlib.pyplot", NULL}, NULL},
+	{"shell", "Shell", "Bash and the programs of the host", "shell", "shell", {NULL}, {NULL}, NULL},
+	{"nodejs-basic", "Node.js", "JavaScript", NULL, "nodejs20", {NULL}, {NULL}, "language javascript is not supported by this version"},
+};
+/* clang-format on */
+
+static char *copy_or_null(const char *text)
+{
+	return text ? xstrdup(text) : NULL;
+}
+
+static void add_builtin(struct templates *all, const struct builtin *row)
+{
+	struct template_spec spec = {0};
+	struct template *t;
+
+	spec.id = xstrdup(row->id);
+	spec.name = xstrdup(row->name);
+	spec.description = xstrdup(row->description);
+	spec.image = xstrdup(TEMPLATE_HOST);
+	spec.language = copy_or_null(row->language);
+	spec.runtime_type = xstrdup(row->runtime_type);
+	spec.packages = str_list_copy((char *const *)row->packages);
+	spec.preload = str_list_copy((char *const *)row->preload);
+	t = new_template("", &spec);
+	template_spec_done(&spec);
+	settle(all, t);
+	if (row->problem) {
+		free(t->problem);
+		t->problem = xstrdup(row->problem);
+	}
+	add(all, t, NULL);
+}
+
+struct templates *templates_new(const struct templates_config *config)
+{
+	struct templates *all = NEW(struct templates);
+
+	all->config = *config;
+	all->by_key = map_new();
+	all->images = images_new(config->tenants);
+	list_init(&all->slots);
+	list_init(&all->changes);
+	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++)
+		add_builtin(all, &builtins[i]);
+	return all;
+}
+
+void templates_set_events(struct templates *all, const struct templates_events *events)
+{
+	all->events = *events;
+}
+
+void templates_watch(struct templates *all, const struct templates_watcher *watcher)
+{
+	all->watcher = watcher ? *watcher : (struct templates_watcher){0};
+}
+
+void templates_free(struct templates *all)
+{
+	struct slot *slot;
+
+	if (!all)
+		return;
+	end_changes(all);
+	LIST_FOREACH (slot, &all->slots, struct slot, node)
+		slot_free(slot);
+	map_free(all->by_key);
+	images_free(all->images);
+	free(all);
+}

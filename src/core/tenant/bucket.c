@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/tenant/bucket.h"
+
+/* A token, in what a rate of one per second gives in a microsecond. */
+#define TOKEN 1000000ULL
+
+static uint64_t missing(const struct bucket *b, const struct bucket_rate *rate, uint64_t now_us)
+{
+	/* A clock that went back has let no time pass. */
+	uint64_t passed = now_us > b->seen_us ? now_us - b->seen_us : 0;
+
+	/* Divided, not multiplied: a long pause must not overflow. */
+	if (b->spent == 0 || passed > b->spent / rate->per_second)
+		return 0;
+	return b->spent - passed * rate->per_second;
+}
+
+uint64_t bucket_take(struct bucket *b, const struct bucket_rate *rate, uint64_t now_us)
+{
+	uint64_t spent = missing(b, rate, now_us);
+	uint64_t room = rate->burst * TOKEN;
+
+	if (spent + TOKEN > room)
+		return (spent + TOKEN - room + rate->per_second - 1) / rate->per_second;
+	b->spent = spent + TOKEN;
+	b->seen_us = now_us;
+	return 0;
+}
+
+bool bucket_is_full(const struct bucket *b, const struct bucket_rate *rate, uint64_t now_us)
+{
+	return missing(b, rate, now_us) == 0;
+}

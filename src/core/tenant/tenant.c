@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/tenant/tenant.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "core/config/config.h"
+
+struct tenants {
+	const struct config *config;
+	struct map *by_name;
+	struct list all; /* struct tenant.node */
+};
+
+struct quota_row {
+	const char *name;
+	uint64_t max;
+	size_t setting; /* its default, in struct config */
+};
+
+#define AT(field) offsetof(struct config, field)
+
+static const struct quota_row rows[] = {
+	[QUOTA_SESSIONS] = {"sessions", 65536, AT(quota_sessions)},
+	[QUOTA_EXECUTIONS] = {"executions", 65536, AT(quota_executions)},
+	[QUOTA_QUEUED] = {"queued", 1000000, AT(quota_queued)},
+	[QUOTA_MEMORY] = {"memory", UINT64_C(1) << 50, AT(quota_memory_bytes)},
+	[QUOTA_REQUESTS] = {"requests_per_second", 1000000, AT(quota_requests)},
+	[QUOTA_BURST] = {"burst", 1000000, AT(quota_burst)},
+	[QUOTA_TEMPLATES] = {"templates", 65536, AT(quota_templates)},
+	[QUOTA_IMAGES] = {"images", UINT64_C(1) << 50, AT(quota_images_bytes)},
+};
+static_assert(ARRAY_SIZE(rows) == QUOTA_COUNT, "every quota has its row");
+
+const char *quota_name(enum quota quota)
+{
+	return rows[quota].name;
+}
+
+uint64_t quota_max(enum quota quota)
+{
+	return rows[quota].max;
+}
+
+bool quota_is_size(enum quota quota)
+{
+	return quota == QUOTA_MEMORY || quota == QUOTA_IMAGES;
+}
+
+/* The table. */
+
+static uint64_t setting_of(const struct config *config, enum quota quota)
+{
+	return *(const uint64_t *)((const char *)config + rows[quota].setting);
+}
+
+static void apply(const struct tenants *all, struct tenant *t)
+{
+	bool is_default = str_equal(t->name, TENANT_DEFAULT);
+
+	for (int i = 0; i < QUOTA_COUNT; i++) {
+		uint64_t fallback = is_default ? 0 : setting_of(all->config, (enum quota)i);
+
+		t->limits[i] = t->quotas[i] == QUOTA_UNSET ? fallback : t->quotas[i];
+	}
+	if (t->limits[QUOTA_BURST] == 0)
+		t->limits[QUOTA_BURST] = t->limits[QUOTA_REQUESTS];
+	t->queue.running_max = t->limits[QUOTA_EXECUTIONS];
+	t->queue.memory_max = t->limits[QUOTA_MEMORY];
+}
+
+void tenants_set(struct tenants *all, struct tenant *t, const struct tenant_settings *settings,
+                 struct scheduler *s)
+{
+	/* Checked by whoever read it; a name that is too long is no policy. */
+	(void)!str_copy(t->policy, sizeof(t->policy), settings->policy ? settings->policy : "");
+	for (int i = 0; i < QUOTA_COUNT; i++)
+		t->quotas[i] = settings->quotas[i];
+	t->updated_ms = clock_real_ms();
+	apply(all, t);
+	if (s)
+		scheduler_release(s, &t->queue, 0, clock_us());
+}
+
+static int check(const struct tenants *all, const struct tenant_settings *settings,
+                 struct error *err)
+{
+	if (!settings->name || !id_is_valid(settings->name, TENANT_NAME_MAX))
+		return error_field(err, "name", "must be 1 to %d of A-Z a-z 0-9 _ -",
+		                   TENANT_NAME_MAX);
+	if (tenants_find(all, settings->name))
+		return error_set(err, ERR_CONFLICT, 0, "tenant %s exists", settings->name);
+	if (tenants_count(all) >= TENANT_COUNT_MAX)
+		return error_set(err, ERR_BUSY, 0, "there are %d tenants", TENANT_COUNT_MAX);
+	return 0;
+}
+
+struct tenant *tenants_add(struct tenants *all, const struct tenant_settings *settings,
+                           struct error *err)
+{
+	struct tenant *t;
+
+	if (check(all, settings, err) < 0)
+		return NULL;
+	t = NEW(struct tenant);
+	(void)!str_copy(t->name, sizeof(t->name), settings->name); /* was checked */
+	scheduler_queue_init(&t->queue);
+	tenants_set(all, t, settings, NULL);
+	t->created_ms = t->updated_ms;
+	list_append(&all->all, &t->node);
+	(void)!map_put(all->by_name, t->name, t); /* was checked */
+	return t;
+}
+
+static void tenant_free(struct tenant *t)
+{
+	list_remove(&t->node);
+	free(t);
+}
+
+int tenants_check_remove(const struct tenant *t, struct error *err)
+{
+	if (str_equal(t->name, TENANT_DEFAULT))
+		return error_set(err, ERR_CONFLICT, 0, "tenant %s is always there", t->name);
+	if (t->holds > 0)
+		return error_set(err, ERR_CONFLICT, 0,
+		                 "tenant %s has %zu sessions, executions, templates and images, "
+		                 "ended ones included; delete them first",
+		                 t->name, t->holds);
+	return 0;
+}
+
+int tenants_remove(struct tenants *all, struct tenant *t, struct error *err)
+{
+	if (tenants_check_remove(t, err) < 0)
+		return -1;
+	(void)map_remove(all->by_name, t->name);
+	tenant_free(t);
+	return 0;
+}
+
+struct tenants *tenants_new(const struct config *config)
+{
+	struct tenant_settings settings = {.name = TENANT_DEFAULT};
+	struct tenants *all = NEW(struct tenants);
+	struct error err = {0};
+	const struct tenant *t;
+
+	all->config = config;
+	all->by_name = map_new();
+	list_init(&all->all);
+	for (int i = 0; i < QUOTA_COUNT; i++)
+		settings.quotas[i] = QUOTA_UNSET;
+	t = tenants_add(all, &settings, &err);
+	assert(t);
+	(void)t;
+	return all;
+}
+
+void tenants_free(struct tenants *all)
+{
+	struct tenant *t;
+
+	if (!all)
+		return;
+	LIST_FOREACH (t, &all->all, struct tenant, node)
+		tenant_free(t);
+	map_free(all->by_name);
+	free(all);
+}
+
+struct tenant *tenants_find(const struct tenants *all, const char *name)
+{
+	return map_get(all->by_name, name);
+}
+
+struct tenant *tenants_at(const struct tenants *all, size_t index)
+{
+	struct tenant *t;
+
+	LIST_FOREACH (t, &all->all, struct tenant, node)
+		if (index-- == 0)
+			return t;
+	return NULL;
+}
+
+struct tenant *tenants_next(const struct tenants *all, const struct tenant *t)
+{
+	struct list *next = t->node.next;
+
+	return next == &all->all ? NULL : LIST_ENTRY(next, struct tenant, node);
+}
+
+size_t tenants_count(const struct tenants *all)
+{
+	return map_count(all->by_name);
+}
+
+/* Counting. */
+
+void tenant_hold(struct tenant *t)
+{
+	if (t)
+		t->holds++;
+}
+
+void tenant_release(struct tenant *t)
+{
+	if (!t)
+		return;
+	assert(t->holds > 0);
+	t->holds--;
+}
+
+static int refuse(const struct tenant *t, enum quota quota, struct error *err)
+{
+	char field[sizeof(err->field)];
+
+	(void)error_set(err, ERR_QUOTA, 0, "tenant %s may have no more: its quota is %llu", t->name,
+	                (unsigned long long)t->limits[quota]);
+	if (str_format(field, sizeof(field), "quota.%s", rows[quota].name) == 0)
+		(void)!str_copy(err->field, sizeof(err->field), field);
+	return -1;
+}
+
+int tenant_take_request(struct tenant *t, uint64_t now_us, uint64_t *ret_wait_us, struct error *err)
+{
+	struct bucket_rate rate;
+
+	if (!t || t->limits[QUOTA_REQUESTS] == 0)
+		return 0;
+	rate = (struct bucket_rate){t->limits[QUOTA_REQUESTS], t->limits[QUOTA_BURST]};
+	*ret_wait_us = bucket_take(&t->requests, &rate, now_us);
+	return *ret_wait_us ? refuse(t, QUOTA_REQUESTS, err) : 0;
+}
+
+static int take(const struct tenant *t, enum quota quota, size_t *count, struct error *err)
+{
+	if (err && t->limits[quota] && *count >= t->limits[quota])
+		return refuse(t, quota, err);
+	++*count;
+	return 0;
+}
+
+int tenant_take_session(struct tenant *t, struct error *err)
+{
+	return t ? take(t, QUOTA_SESSIONS, &t->sessions, err) : 0;
+}
+
+static void drop(size_t *count)
+{
+	assert(*count > 0);
+	--*count;
+}
+
+void tenant_drop_session(struct tenant *t)
+{
+	if (t)
+		drop(&t->sessions);
+}
+
+int tenant_take_queued(struct tenant *t, struct error *err)
+{
+	return t ? take(t, QUOTA_QUEUED, &t->queued, err) : 0;
+}
+
+void tenant_drop_queued(struct tenant *t)
+{
+	if (t)
+		drop(&t->queued);
+}
+
+static bool has_memory(const struct tenant *t, uint64_t used, uint64_t bytes)
+{
+	uint64_t max = t->limits[QUOTA_MEMORY];
+
+	return max == 0 || (used <= max && bytes <= max - used);
+}
+
+/* What executions have is given back soon; what sessions have is not. */
+int tenant_check_memory(const struct tenant *t, uint64_t bytes, struct error *err)
+{
+	if (!t || has_memory(t, t->held_bytes, bytes))
+		return 0;
+	return refuse(t, QUOTA_MEMORY, err);
+}
+
+void tenant_add_box(struct tenant *t)
+{
+	if (t)
+		t->boxes++;
+}
+
+void tenant_drop_box(struct tenant *t)
+{
+	if (!t)
+		return;
+	assert(t->boxes > 0);
+	t->boxes--;
+}
+
+int tenant_take_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, struct error *err)
+{
+	if (!t)
+		return 0;
+	if (err && !has_memory(t, t->queue.memory_bytes, bytes))
+		return refuse(t, QUOTA_MEMORY, err);
+	tenant_add_box(t);
+	t->held_bytes += bytes;
+	scheduler_hold(s, &t->queue, bytes);
+	return 0;
+}
+
+void tenant_drop_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, uint64_t now_us)
+{
+	if (!t)
+		return;
+	tenant_drop_box(t);
+	t->held_bytes -= bytes;
+	scheduler_release(s, &t->queue, bytes, now_us);
+}
+
+int tenant_take_template(struct tenant *t, struct error *err)
+{
+	return t ? take(t, QUOTA_TEMPLATES, &t->templates, err) : 0;
+}
+
+void tenant_drop_template(struct tenant *t)
+{
+	if (t)
+		drop(&t->templates);
+}
+
+uint64_t tenant_image_room(const struct tenant *t)
+{
+	uint64_t max = t ? t->limits[QUOTA_IMAGES] : 0;
+
+	if (max == 0)
+		return UINT64_MAX;
+	return t->image_bytes < max ? max - t->image_bytes : 0;
+}
+
+int tenant_refuse_image(const struct tenant *t, struct error *err)
+{
+	return refuse(t, QUOTA_IMAGES, err);
+}
+
+int tenant_take_image(struct tenant *t, uint64_t bytes, struct error *err)
+{
+	if (!t)
+		return 0;
+	if (err && bytes > tenant_image_room(t))
+		return refuse(t, QUOTA_IMAGES, err);
+	t->image_bytes += bytes;
+	return 0;
+}
+
+void tenant_drop_image(struct tenant *t, uint64_t bytes)
+{
+	if (!t)
+		return;
+	assert(t->image_bytes >= bytes);
+	t->image_bytes -= bytes;
+}

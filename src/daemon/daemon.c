@@ -1,0 +1,792 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/daemon.h"
+
+#include "api/router.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/identity/identity.h"
+#include "core/language/runners.h"
+#include "core/metrics_core.h"
+#include "core/observe/audit.h"
+#include "core/observe/audit_row.h"
+#include "core/observe/metrics_row.h"
+#include "core/policy/policies.h"
+#include "core/run/exec.h"
+#include "core/run/execution.h"
+#include "core/session/session.h"
+#include "core/session/session_row.h"
+#include "core/store/retention.h"
+#include "core/store/store.h"
+#include "core/template/imports.h"
+#include "core/template/packages.h"
+#include "core/template/template_row.h"
+#include "core/template/templates.h"
+#include "core/tenant/tenant.h"
+#include "daemon/home.h"
+#include "daemon/importer.h"
+#include "daemon/lockdown.h"
+#include "daemon/preflight.h"
+#include "daemon/reload.h"
+#include "daemon/socket_guard.h"
+#include "daemon/tls_files.h"
+#include "daemon/tls_guard.h"
+#include "daemon/tls_reload.h"
+#include "driver/driver.h"
+#include "http/server.h"
+#include "io/loop.h"
+#include "wire/layer.h"
+#include <errno.h>
+#include <pwd.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/*
+ * Theory of operation. Order of the start, and why:
+ *
+ *   state directory   a second daemon on it must fail before it disturbs the first
+ *   engine            while there is privilege to give it; before anything that it could inherit
+ *   runners, sockets  read and opened with the rights of whoever started us
+ *   guards            keep the rights we need at the end, and to read a certificate again
+ *   ids               before the first byte of a stranger is read
+ *   store             opened by its owner; its thread is made while threads can be made
+ *   filter            after the last thing that needs more
+ *   loop
+ *
+ * Stopping. The first signal closes the door: nothing new is accepted, sessions end, and what runs
+ * without one may end within the drain time. The second ends it at once. A lost engine is like a
+ * second signal with another exit status. When no execution, no box and no connection is left, the
+ * loop stops; a client that does not take its answer delays that for ANSWER_TIMEOUT_US and no
+ * longer.
+ */
+
+#define ANSWER_TIMEOUT_US (2 * USEC_PER_SEC)
+#define SOCKET_MODE       0660
+/* One wake-up a second is what it costs to know how late the loop is. */
+#define LAG_INTERVAL_US  (1 * USEC_PER_SEC)
+#define MAX_BODIES_BYTES (256u << 20)
+
+static const int stop_signals[] = {SIGTERM, SIGINT};
+
+struct daemon {
+	const struct config *config;
+	struct driver *driver;
+	struct packages *packages;
+	struct runners *runners;
+	struct policies *policies;
+	struct store *store;
+	struct store_cleaner *cleaner;
+	struct session_past *past; /* until it is restored */
+	struct templates *templates;
+	struct imports *imports;
+	struct importer importer;
+	char **bases; /* owned, NULL-terminated: directories of roots */
+	struct loop *loop;
+	struct metrics *metrics;
+	struct store_metrics *kept_metrics;
+	struct audit *audit;
+	struct store_audit *anchor; /* of it */
+	struct measure_parts measured;
+	struct timer *lag_timer;
+	uint64_t lag_due_us;
+	struct tenants *tenants;
+	struct identity *identity;
+	uid_t started_by;
+	struct exec_service *execs;
+	struct executions *executions;
+	struct session_service *sessions;
+	struct router *router;
+	struct http_server *http;
+	struct timer *answer_timer;
+	struct signal_watch *signals[ARRAY_SIZE(stop_signals)];
+	struct signal_watch *hangup;
+	struct reload reload;
+	struct socket_guard guard;
+	struct tls_guard tls_guard;
+	struct tls_reload tls_reload;
+	int state_lock;
+	char custody[HOME_NAME_LEN + 16]; /* by what name engines outlive us */
+	struct tls_files tls;             /* until the server has them, as the sockets */
+	int tcp_fd, unix_fd;
+	char tcp_name[64];
+	enum daemon_exit exit;
+	bool stopping, sessions_ended, execs_drained, quiet;
+};
+
+static void stop_if_done(struct daemon *d)
+{
+	if (d->sessions_ended && d->execs_drained && d->quiet)
+		loop_stop(d->loop);
+}
+
+static void on_quiet(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	d->quiet = true;
+	stop_if_done(d);
+}
+
+static void on_answer_timeout(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	loop_stop(d->loop);
+}
+
+/* Nothing is run any more: what remains are answers. */
+static void check_drained(struct daemon *d)
+{
+	if (d->sessions_ended && d->execs_drained)
+		timer_start(d->answer_timer, ANSWER_TIMEOUT_US);
+	stop_if_done(d);
+}
+
+static void on_sessions_ended(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	d->sessions_ended = true;
+	check_drained(d);
+}
+
+static void on_execs_drained(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	d->execs_drained = true;
+	check_drained(d);
+}
+
+static void stop(struct daemon *d, bool at_once)
+{
+	router_set_unready(d->router, "stopping");
+	/* Sessions first: they hold boxes that would not go by themselves. */
+	if (!d->stopping && d->config->sessions_keep_on_stop && d->driver->caps.can_keep) {
+		driver_leave(d->driver);
+		session_service_leave(d->sessions, on_sessions_ended, d);
+	} else if (!d->stopping) {
+		session_service_drain(d->sessions, on_sessions_ended, d);
+	}
+	exec_service_drain(d->execs, at_once, on_execs_drained, d);
+	http_server_quiesce(d->http, on_quiet, d);
+	d->stopping = true;
+}
+
+static void on_signal(void *ctx, int signo)
+{
+	struct daemon *d = ctx;
+
+	log_info("%s: stopping%s", strsignal(signo), d->stopping ? " at once" : "");
+	stop(d, d->stopping);
+}
+
+static void on_hangup(void *ctx, int signo attr_unused)
+{
+	struct daemon *d = ctx;
+
+	tls_reload_ask(&d->tls_reload);
+}
+
+/* Its files are open. */
+static void on_reload(void *ctx)
+{
+	const struct daemon *d = ctx;
+	size_t failed = reload_run(&d->reload); /* it has logged what failed */
+
+	exec_service_prepare(d->execs);
+	session_service_prepare(d->sessions);
+	audit_write(d->audit, &(struct audit_event){.action = "config.reload",
+	                                            .result = failed ? "failed" : "ok"});
+}
+
+static void on_engine_lost(void *ctx, const struct error *err)
+{
+	struct daemon *d = ctx;
+
+	log_error("the engine is lost, stopping", err);
+	d->exit = DAEMON_ENGINE_LOST;
+	if (!d->loop) /* before the start is over: the next use of the driver fails */
+		return;
+	stop(d, true);
+	router_set_unready(d->router, "engine");
+}
+
+/* Each box costs a handful of descriptors, each connection one. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* what there is has to do */
+}
+
+static int name_custody(struct daemon *d, struct error *err)
+{
+	char name[HOME_NAME_LEN + 1];
+
+	if (home_name(d->state_lock, name, err) < 0)
+		return -1;
+	(void)snprintf(d->custody, sizeof(d->custody), "custody-%s", name);
+	return 0;
+}
+
+/* Imported roots first, then those of the operator. */
+static int make_bases(struct daemon *d, struct error *err)
+{
+	char *const *dirs = d->config->template_dirs;
+	size_t count = str_list_count(dirs);
+
+	d->bases = xcalloc(count + 2, sizeof(char *));
+	d->bases[0] = home_roots(d->config->state_dir);
+	for (size_t i = 0; i < count; i++) {
+		if (dirs[i][0] != '/' || access(dirs[i], F_OK) < 0)
+			return error_set(err, ERR_CONFIG, dirs[i][0] == '/' ? errno : 0,
+			                 "templates.dirs: '%s' must be an absolute path of a "
+			                 "directory",
+			                 dirs[i]);
+		d->bases[i + 1] = xstrdup(dirs[i]);
+	}
+	return home_make_roots(d->config->state_dir, err);
+}
+
+/* A build without (with sanitizers) has none; results say that programs start cold. */
+static const char *find_zygote(const struct config *c)
+{
+	return c->zygotes_enabled && access(c->zygote_path, R_OK) == 0 ? c->zygote_path : NULL;
+}
+
+static int start_engine(struct daemon *d, struct error *err)
+{
+	const struct config *c = d->config;
+	const struct native_config native = {
+		.engine_path = c->engine_path,
+		.agent_path = c->agent_path,
+		.zygote_path = find_zygote(c),
+		.zygote_forks = c->zygotes_children,
+		.zygote_memory_bytes = c->zygotes_memory,
+		.runners_dir = c->runners_dir,
+		.runtime_dir = c->runtime_dir,
+		.roots = (const char *const *)d->bases,
+		.log_level = log_level_name(c->log_level),
+		.log_format = log_format_name(c->log_format),
+		.uid_base = c->uid_base,
+		.memory_max_bytes = c->memory_max_bytes,
+		.disk_max_bytes = c->disk_max_bytes,
+		.processes_max = c->processes_max,
+		.cpu_max_millicores = c->cpu_max_millicores,
+		.strict = c->strict,
+		.custody = d->custody,
+		.lease_us = c->session_survive_us,
+		.on_engine_lost = on_engine_lost,
+		.ctx = d,
+	};
+
+	if (name_custody(d, err) < 0)
+		return -1;
+	/* Boxes of an earlier daemon bring their descriptors along. */
+	raise_descriptor_limit();
+	if (native_spawn(&native, &d->driver, err) < 0)
+		return error_wrap(err, "start the engine %s", c->engine_path);
+	return 0;
+}
+
+/* Whom to become: the configured user, or the id that the engine keeps for us. */
+static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, struct error *err)
+{
+	const char *user = d->config->user;
+	const struct passwd *pw;
+
+	*ret_uid = *ret_gid = d->driver->caps.daemon_uid;
+	if (user[0]) {
+		pw = preflight_user(user);
+		if (!pw)
+			return error_set(err, ERR_CONFIG, errno, "no user '%s'", user);
+		*ret_uid = pw->pw_uid;
+		*ret_gid = pw->pw_gid;
+	}
+	if (*ret_uid == 0 || *ret_gid == 0)
+		return error_set(err, ERR_CONFIG, 0, "no user to become instead of root: set user");
+	return 0;
+}
+
+/* Who we are, or will be. Without an answer the start ends at give_up_root, which says why. */
+static uid_t own_id(const struct daemon *d)
+{
+	struct error err = {0};
+	uid_t uid;
+	gid_t gid;
+
+	return geteuid() == 0 && choose_ids(d, &uid, &gid, &err) == 0 ? uid : geteuid();
+}
+
+static int open_sockets(struct daemon *d, struct error *err)
+{
+	const struct config *c = d->config;
+
+	if (c->listen[0]) {
+		if (http_listen_tcp(c->listen, &d->tcp_fd, err) < 0)
+			return preflight_listen_failed(c, err);
+		if (http_listen_name(d->tcp_fd, d->tls.cert ? "https" : "http", d->tcp_name,
+		                     sizeof(d->tcp_name)) < 0)
+			return error_set(err, ERR_SYSTEM, 0, "name of the socket");
+	}
+	if (c->socket[0] && (home_make_parent(c->socket, own_id(d), err) < 0 ||
+	                     http_listen_unix(c->socket, SOCKET_MODE, &d->unix_fd, err) < 0))
+		return -1;
+	return 0;
+}
+
+static int give_up_root(struct daemon *d, struct error *err)
+{
+	const char *socket = d->config->socket;
+	uid_t uid;
+	gid_t gid;
+
+	if (choose_ids(d, &uid, &gid, err) < 0)
+		return -1;
+	if (d->audit && audit_give(d->audit, uid, gid, err) < 0)
+		return -1;
+	if (home_give_state(d->config->state_dir, d->state_lock, uid, gid, err) < 0)
+		return -1;
+	if (socket[0]) {
+		/* Who is in the group of the configured user may use the socket. */
+		if (lchown(socket, uid, gid) < 0)
+			return error_set(err, ERR_SYSTEM, errno, "give %s to its user", socket);
+		if (socket_guard_start(&d->guard, socket, d->state_lock, err) < 0)
+			return -1;
+	}
+	if (d->tls.cert && tls_guard_start(&d->tls_guard, d->config, err) < 0)
+		return -1;
+	return lockdown_drop_ids(uid, gid, err);
+}
+
+/* Tenants that were deleted: the clean-up removes what they had. */
+static void on_departure(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	store_cleaner_hurry(d->cleaner);
+}
+
+static void on_departed(void *ctx, const char *name)
+{
+	struct daemon *d = ctx;
+
+	identity_departed(d->identity, name);
+}
+
+static void make_core(struct daemon *d)
+{
+	struct exec_service_config execs = {.config = d->config,
+	                                    .driver = d->driver,
+	                                    .runners = d->runners,
+	                                    .policies = d->policies,
+	                                    .loop = d->loop,
+	                                    .metrics = d->metrics,
+	                                    .audit = d->audit};
+	struct session_service_config sessions = {.config = d->config,
+	                                          .driver = d->driver,
+	                                          .runners = d->runners,
+	                                          .loop = d->loop,
+	                                          .metrics = d->metrics,
+	                                          .audit = d->audit};
+
+	sessions.templates = d->templates;
+	d->imports = imports_new(&(struct imports_config){.loop = d->loop,
+	                                                  .templates = d->templates,
+	                                                  .tenants = d->tenants,
+	                                                  .config = d->config,
+	                                                  .metrics = d->metrics,
+	                                                  .roots = d->bases[0],
+	                                                  .sock = TAKE_FD(d->importer.sock)});
+	execs.tenants = d->tenants;
+	sessions.execs = d->execs = exec_service_new(&execs);
+	identity_start(d->identity, d->loop, exec_service_scheduler(d->execs));
+	sessions.executions = d->executions = executions_new(d->loop, d->config->executions_keep,
+	                                                     d->config->executions_keep_bytes);
+	executions_set_metrics(d->executions, d->metrics);
+	executions_set_store(d->executions, d->store);
+	sessions.store = d->store;
+	executions_set_audit(d->executions, d->audit);
+	d->sessions = session_service_new(&sessions);
+	d->cleaner = store_cleaner_new(&(struct store_clean_config){
+		d->config, d->store, d->loop, d->executions, d->sessions, on_departed, d});
+	identity_watch_departures(d->identity, on_departure, d);
+}
+
+/* Connections are the server's to tell. */
+static void measure_http(void *ctx, struct metrics *m)
+{
+	const struct daemon *d = ctx;
+	double count = (double)http_server_connections(d->http);
+
+	metrics_set(m, METRIC_CONNECTIONS, count);
+	metrics_set_for(m, METRIC_USAGE, METRIC_LABELS("connections"),
+	                count / (double)d->config->max_connections);
+}
+
+static void watch_lag(struct daemon *d)
+{
+	d->lag_due_us = clock_us() + LAG_INTERVAL_US;
+	timer_start(d->lag_timer, LAG_INTERVAL_US);
+}
+
+static void on_lag_timer(void *ctx)
+{
+	struct daemon *d = ctx;
+	uint64_t now = clock_us();
+	uint64_t late = now > d->lag_due_us ? now - d->lag_due_us : 0;
+
+	metrics_observe(d->metrics, METRIC_LOOP_LAG, (double)late / 1e6);
+	watch_lag(d);
+}
+
+static void measure(struct daemon *d)
+{
+	d->measured = (struct measure_parts){d->config, d->execs, d->sessions, d->store};
+	metrics_set(d->metrics, METRIC_START_TIME, (double)clock_real_ms() / 1e3);
+	metrics_add_source(d->metrics, metrics_process, NULL);
+	if (d->audit)
+		d->anchor = store_audit_new(d->store, d->audit, d->loop);
+	metrics_add_source(d->metrics, measure_core, &d->measured);
+	metrics_add_source(d->metrics, measure_http, d);
+	metrics_add_source(d->metrics, imports_measure, d->imports);
+	if (d->audit)
+		metrics_add_source(d->metrics, audit_measure, d->audit);
+	d->kept_metrics = store_metrics_new(d->store, d->metrics, d->loop);
+	d->lag_timer = timer_new(d->loop, on_lag_timer, d);
+	watch_lag(d);
+}
+
+static int listen_tcp(struct daemon *d, struct error *err)
+{
+	const struct http_tls tls = {d->tls.cert, d->tls.key};
+	int r = http_server_listen(d->http, TAKE_FD(d->tcp_fd), tls.cert ? &tls : NULL, err);
+
+	tls_files_done(&d->tls);
+	return r;
+}
+
+static int serve(struct daemon *d, struct error *err)
+{
+	const struct config *c = d->config;
+	struct http_server_config http = {
+		.loop = d->loop,
+		.max_connections = c->max_connections,
+		.max_connections_per_peer = c->max_connections_per_peer,
+		.max_header_bytes = c->max_header_bytes,
+		.max_bodies_bytes = MAX_BODIES_BYTES,
+		.max_answers_bytes = c->max_answers_bytes,
+		.request_timeout_us = c->request_timeout_us,
+		.idle_timeout_us = c->idle_timeout_us,
+	};
+
+	make_core(d);
+	measure(d);
+	d->router = router_new(&(struct router_config){
+		c, d->loop, d->execs, d->sessions, d->executions, d->metrics, d->audit, d->packages,
+		d->templates, d->runners, d->store, d->identity, d->tenants, d->imports});
+	http.handlers = router_handlers(d->router);
+	d->http = http_server_new(&http);
+	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
+	for (size_t i = 0; i < ARRAY_SIZE(stop_signals); i++)
+		d->signals[i] = signal_watch_new(d->loop, stop_signals[i], on_signal, d);
+	d->tls_reload = (struct tls_reload){.config = c,
+	                                    .guard = &d->tls_guard,
+	                                    .http = d->http,
+	                                    .loop = d->loop,
+	                                    .ready = on_reload,
+	                                    .ctx = d};
+	d->hangup = signal_watch_new(d->loop, SIGHUP, on_hangup, d);
+	if (d->tcp_fd >= 0 && listen_tcp(d, err) < 0)
+		return -1;
+	if (d->unix_fd >= 0 && http_server_listen(d->http, TAKE_FD(d->unix_fd), NULL, err) < 0)
+		return -1;
+	if (native_attach_loop(d->driver, d->loop, err) < 0)
+		return -1;
+	session_service_restore(d->sessions, d->past);
+	session_past_free(TAKE_PTR(d->past));
+	/* Now it is known on which roots there are boxes. */
+	imports_sweep(d->imports);
+	exec_service_prepare(d->execs);
+	session_service_prepare(d->sessions);
+	return 0;
+}
+
+static void tell_audit(const struct daemon *d, const char *action)
+{
+	audit_write(d->audit,
+	            &(struct audit_event){.action = action,
+	                                  .object = MILLIBOX_VERSION,
+	                                  .result = d->exit == DAEMON_STOPPED ? "ok" : "failed"});
+}
+
+static void announce(const struct daemon *d)
+{
+	const struct driver_caps *caps = &d->driver->caps;
+	uint32_t missing = LAYERS_ALL & ~caps->layers;
+
+	for (int layer = 0; layer < LAYER_COUNT; layer++)
+		if (missing & LAYER_BIT(layer))
+			log_debug("this host lacks %s: %s", layer_name((enum wire_layer)layer),
+			          layer_loss((enum wire_layer)layer));
+	log_info("listening on %s%s%s", d->tcp_name,
+	         d->tcp_name[0] && d->config->socket[0] ? " and " : "", d->config->socket);
+}
+
+/* One step of the start, and what its failure is called. */
+struct phase {
+	int (*run)(struct daemon *d, struct error *err);
+	enum daemon_exit exit;
+};
+
+static int check(struct daemon *d, struct error *err)
+{
+	if (preflight_settings(d->config, err) < 0)
+		return -1;
+	return preflight_programs(d->config, err);
+}
+
+static int open_audit(struct daemon *d, struct error *err)
+{
+	const struct config *c = d->config;
+	cleanup_free char *own = xasprintf("%s/audit.log", c->state_dir);
+	const struct audit_config config = {
+		.path = c->audit_path[0] ? c->audit_path : own,
+		.max_bytes = c->audit_max_bytes,
+		.keep = c->audit_keep,
+		.required = c->audit_required,
+	};
+
+	return c->audit_enabled ? audit_open(&config, &d->audit, err) : 0;
+}
+
+static int open_state(struct daemon *d, struct error *err)
+{
+	if (home_open_state(d->config->state_dir, &d->state_lock, err) < 0)
+		return -1;
+	if (make_bases(d, err) < 0)
+		return -1;
+	return open_audit(d, err);
+}
+
+static int load_tls(struct daemon *d, struct error *err)
+{
+	if (tls_files_load(d->config, &d->tls, err) < 0)
+		return -1;
+	if (d->tls.cert)
+		reload_add(&d->reload, &(struct reload_part){"TLS certificate and key",
+		                                             tls_reload_run, &d->tls_reload});
+	return 0;
+}
+
+static int load_runners(struct daemon *d, struct error *err)
+{
+	/* Not a runner, but to be had only now as well: later we may not get to where it is. */
+	if (importer_find(&d->importer, d->config->engine_path, err) < 0)
+		return -1;
+	d->packages = packages_load_host();
+	d->runners = runners_load(d->config->runners_dir, err);
+	return d->runners ? 0 : -1;
+}
+
+static int reload_policies(void *ctx, struct error *err)
+{
+	const struct daemon *d = ctx;
+
+	if (policies_reload(d->policies, err) < 0)
+		return -1;
+	router_policies_changed(d->router);
+	return 0;
+}
+
+static int load_policies(struct daemon *d, struct error *err)
+{
+	d->policies = preflight_policies(d->config, NULL, err);
+	reload_add(&d->reload, &(struct reload_part){"policies", reload_policies, d});
+	return d->policies ? 0 : -1;
+}
+
+static int drop_ids(struct daemon *d, struct error *err)
+{
+	raise_descriptor_limit();
+	return geteuid() == 0 ? give_up_root(d, err) : 0;
+}
+
+static int open_store(struct daemon *d, struct error *err)
+{
+	const char *dir = d->config->store_volatile ? NULL : d->config->state_dir;
+
+	if (store_open(dir, &d->store, err) < 0)
+		return d->started_by == 0 ? home_state_failed(d->config->state_dir, err) : -1;
+	if (d->audit && store_audit_check(d->store, d->audit, err) < 0)
+		return -1;
+	d->metrics = metrics_new();
+	if (store_metrics_load(d->store, d->metrics, err) < 0)
+		return -1;
+	return session_past_read(d->store, &d->past, err);
+}
+
+static int load_identity(struct daemon *d, struct error *err)
+{
+	struct identity_config config = {
+		.config = d->config, .store = d->store, .owner_uid = d->started_by};
+
+	if (key_setup() < 0)
+		return error_set(err, ERR_SYSTEM, 0, "set up libsodium");
+	config.tenants = d->tenants = tenants_new(d->config);
+	d->identity = identity_new(&config);
+	if (identity_load(d->identity, err) < 0)
+		return -1;
+	return preflight_keys(d->config, d->identity, err);
+}
+
+static int load_templates(struct daemon *d, struct error *err)
+{
+	const struct templates_config templates = {
+		.runners = d->runners,
+		.bases = (const char *const *)d->bases,
+		.has_roots = d->driver->caps.has_roots,
+		.max = d->config->templates_max,
+		.tenants = d->tenants,
+	};
+
+	/* After the ids were given up, and before the filter: it gets ours, and no more. */
+	if (importer_start(&d->importer, d->bases[0], err) < 0)
+		return -1;
+	d->templates = templates_new(&templates);
+	return store_templates(d->store, d->templates, err);
+}
+
+static int lock_down(struct daemon *d, struct error *err)
+{
+	/* Before the filter: what the loop needs of the kernel is then never a question. */
+	d->loop = loop_new();
+	if (store_start(d->store, d->loop, lockdown_seal_store, err) < 0)
+		return -1;
+	if (d->audit && audit_start(d->audit, lockdown_seal_audit, err) < 0)
+		return -1;
+	return lockdown_seal(err);
+}
+
+static const struct phase phases[] = {
+	{check, DAEMON_BAD_CONFIG},         {open_state, DAEMON_BAD_PLACE},
+	{start_engine, DAEMON_NO_ENGINE},   {load_runners, DAEMON_BAD_CONFIG},
+	{load_policies, DAEMON_BAD_CONFIG}, {load_tls, DAEMON_BAD_CONFIG},
+	{open_sockets, DAEMON_BAD_PLACE},   {drop_ids, DAEMON_NO_LOCKDOWN},
+	{open_store, DAEMON_BAD_PLACE},     {load_identity, DAEMON_BAD_CONFIG},
+	{load_templates, DAEMON_BAD_PLACE}, {lock_down, DAEMON_NO_LOCKDOWN},
+	{serve, DAEMON_BAD_PLACE},
+};
+
+static int start(struct daemon *d)
+{
+	struct error err = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(phases); i++) {
+		if (phases[i].run(d, &err) < 0) {
+			log_error("cannot start", &err);
+			d->exit = phases[i].exit;
+			/* What an earlier daemon left may still find another. */
+			if (d->driver)
+				driver_leave(d->driver);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* Also of a daemon that is only half there. */
+static void take_down(struct daemon *d)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
+		signal_watch_free(d->signals[i]);
+	signal_watch_free(d->hangup);
+	tls_reload_done(&d->tls_reload);
+	/* The server first: its requests let go of their executions, which still exist. */
+	http_server_free(d->http);
+	router_free(d->router);
+	store_cleaner_free(d->cleaner);
+	/* Before the sessions: roots of those that outlive us must stay. */
+	imports_free(d->imports);
+	session_service_free(d->sessions);
+	if (d->store)
+		store_finish(d->store);
+	executions_free(d->executions);
+	exec_service_free(d->execs);
+	importer_end(&d->importer);
+	templates_free(d->templates);
+	timer_free(d->answer_timer);
+	timer_free(d->lag_timer);
+	store_metrics_free(d->kept_metrics);
+	metrics_free(d->metrics);
+	tell_audit(d, "daemon.stop");
+	audit_stop(d->audit);
+	store_audit_free(d->anchor);
+	audit_close(d->audit);
+	if (d->driver)
+		driver_free(d->driver); /* waits for the engine to have cleaned up */
+	identity_free(d->identity);
+	tenants_free(d->tenants);
+	packages_free(d->packages);
+	policies_free(d->policies);
+	runners_free(d->runners);
+	session_past_free(d->past);
+	store_close(d->store); /* what all of them have written is on the disk then */
+	str_list_free(d->bases);
+	loop_free(d->loop);
+	tls_files_done(&d->tls);
+	fd_close(d->tcp_fd);
+	fd_close(d->unix_fd);
+	if (d->guard.pid > 0)
+		socket_guard_end(&d->guard);
+	tls_guard_end(&d->tls_guard);
+	fd_close(d->state_lock);
+}
+
+/* The name is ours only if we listen there: a daemon that found it in use leaves it alone. */
+static void remove_socket(const struct daemon *d, bool listened)
+{
+	if (listened && d->guard.pid <= 0 && d->config->socket[0] &&
+	    unlink(d->config->socket) < 0 && errno != ENOENT)
+		log_warn("remove %s: %s, ignoring", d->config->socket, strerror(errno));
+}
+
+enum daemon_exit daemon_run(const struct config *config)
+{
+	struct daemon d = {
+		.config = config,
+		.started_by = geteuid(),
+		.guard.link = -1,
+		.tls_guard.link = -1,
+		.importer = {.exe = -1, .sock = -1},
+		.state_lock = -1,
+		.tcp_fd = -1,
+		.unix_fd = -1,
+	};
+	bool listened;
+
+	(void)signal(SIGPIPE,
+	             SIG_IGN); /* a client that left is an error of write, not a reason to die */
+	/* So is a file that may not grow. */
+	(void)signal(SIGXFSZ, SIG_IGN);
+	if (start(&d) == 0) {
+		announce(&d);
+		tell_audit(&d, "daemon.start");
+		loop_run(d.loop);
+	}
+	listened = d.unix_fd >= 0 || d.http;
+	remove_socket(&d, listened);
+	take_down(&d);
+	if (d.exit == DAEMON_STOPPED)
+		log_info("stopped");
+	return d.exit;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/home.h"
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/id.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOCK_NAME     "lock"
+#define LOCK_PAUSE_NS (20 * 1000 * 1000)
+#define LOCK_TRIES    100 /* two seconds */
+
+/* Files of the daemon's own in its state directory. An earlier daemon may have had another id. */
+static const char *const state_files[] = {"millibox.db", "millibox.db-wal", "millibox.db-shm",
+                                          "millibox.db-clean"};
+
+static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *err)
+{
+	int r = file_mkdir_parents(dir, mode);
+	int fd;
+
+	if (r < 0)
+		return error_set(err, ERR_CONFIG, -r, "make directory %s", dir);
+	/* A link planted in its place would lead us elsewhere. */
+	fd = fd_open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return error_set(err, ERR_CONFIG, -fd, "open directory %s", dir);
+	*ret_fd = fd;
+	return 0;
+}
+
+/*
+ * A daemon that was killed just now may have children that have not come to let go of what they
+ * inherited, its lock among it: a busy machine lets them wait. They end by themselves. One of them
+ * keeps the lock on purpose, until it has removed the socket (socket_guard.h).
+ */
+static int lock_patiently(int fd)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+
+	for (int tries = LOCK_TRIES; flock(fd, LOCK_EX | LOCK_NB) < 0; tries--) {
+		if (errno != EWOULDBLOCK || tries <= 1)
+			return -errno;
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+/* Directories above that root has to make are root's: the daemon must be able to pass. */
+static int make_way(const char *dir, struct error *err)
+{
+	cleanup_free char *copy = xstrdup(dir);
+	const char *above = dirname(copy);
+	int r = geteuid() == 0 ? file_mkdir_parents(above, 0755) : 0;
+
+	return r < 0 ? error_set(err, ERR_CONFIG, -r, "make directory %s", above) : 0;
+}
+
+int home_open_state(const char *dir, int *ret_fd, struct error *err)
+{
+	cleanup_close int fd = -1;
+	cleanup_close int lock = -1;
+	struct stat st;
+	int r;
+
+	if (make_way(dir, err) < 0 || open_dir(dir, 0700, &fd, err) < 0)
+		return -1;
+	/* Root takes it over from the id an earlier daemon had; others use only what is theirs. */
+	if (fstat(fd, &st) < 0 || (geteuid() != 0 && st.st_uid != geteuid()))
+		return error_set(err, ERR_CONFIG, 0, "directory %s belongs to somebody else", dir);
+	lock = fd_open_at(fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+	if (lock < 0)
+		return error_set(err, ERR_CONFIG, -lock, "open %s/%s", dir, LOCK_NAME);
+	r = lock_patiently(lock);
+	if (r < 0)
+		return error_set(
+			err, ERR_CONFIG, r == -EWOULDBLOCK ? 0 : -r,
+			"directory %.70s is in use by another daemon, or the milliboxd-guard of "
+			"one that was killed has not ended yet; give this one a "
+			"--state-dir, --socket and --listen of its own",
+			dir);
+	*ret_fd = TAKE_FD(lock);
+	return 0;
+}
+
+/*
+ * The daemon may have been taken over in an earlier life, and have left something else under our
+ * names: a link, or a second name of a file that is root's. Neither is given away.
+ */
+static int give_file(int dir, const char *name, uid_t uid, gid_t gid, struct error *err)
+{
+	cleanup_close int fd = fd_open_beneath(dir, name, O_RDONLY | O_NONBLOCK, 0);
+	struct stat st;
+
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return error_set(err, ERR_CONFIG, -fd, "open %s", name);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+		return error_set(err, ERR_CONFIG, 0, "%s is not a file of its own", name);
+	/* One that is theirs already stays untouched, its times included. */
+	if (st.st_uid == uid && st.st_gid == gid && (st.st_mode & 07777) == 0600)
+		return 0;
+	if (fchown(fd, uid, gid) < 0 || fchmod(fd, 0600) < 0)
+		return error_set(err, ERR_CONFIG, errno, "give %s to user %u", name, (unsigned)uid);
+	return 0;
+}
+
+char *home_roots(const char *dir)
+{
+	return xasprintf("%s/roots", dir);
+}
+
+int home_make_roots(const char *dir, struct error *err)
+{
+	cleanup_free char *roots = home_roots(dir);
+	cleanup_close int fd = -1;
+
+	return open_dir(roots, 0700, &fd, err);
+}
+
+static bool is_home_name(const char *name, ssize_t len)
+{
+	return len == HOME_NAME_LEN &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789") == HOME_NAME_LEN;
+}
+
+int home_name(int fd, char ret_name[HOME_NAME_LEN + 1], struct error *err)
+{
+	char name[HOME_NAME_LEN + 2] = {0};
+	ssize_t n = pread(fd, name, HOME_NAME_LEN + 1, 0);
+
+	if (!is_home_name(name, n)) {
+		id_random(name, HOME_NAME_LEN);
+		if (ftruncate(fd, 0) < 0 ||
+		    pwrite(fd, name, HOME_NAME_LEN, 0) != (ssize_t)HOME_NAME_LEN)
+			return error_set(err, ERR_CONFIG, errno, "write to %s", LOCK_NAME);
+	}
+	memcpy(ret_name, name, HOME_NAME_LEN);
+	ret_name[HOME_NAME_LEN] = '\0';
+	return 0;
+}
+
+int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid, struct error *err)
+{
+	cleanup_free char *roots = home_roots(dir);
+	cleanup_close int dir_fd = -1;
+	cleanup_close int roots_fd = -1;
+
+	if (open_dir(dir, 0700, &dir_fd, err) < 0 || open_dir(roots, 0700, &roots_fd, err) < 0)
+		return -1;
+	if (fchown(fd, uid, gid) < 0 || fchown(roots_fd, uid, gid) < 0 ||
+	    fchown(dir_fd, uid, gid) < 0 || fchmod(dir_fd, 0700) < 0)
+		return error_set(err, ERR_CONFIG, errno, "give directory %s to user %u", dir,
+		                 (unsigned)uid);
+	for (size_t i = 0; i < ARRAY_SIZE(state_files); i++)
+		if (give_file(dir_fd, state_files[i], uid, gid, err) < 0)
+			return error_wrap(err, "%s", dir);
+	return 0;
+}
+
+/* The directory is that user's own: what it may not do is pass through those above. */
+int home_state_failed(const char *dir, struct error *err)
+{
+	if (err->sys != EACCES)
+		return -1;
+	error_clear(err);
+	return error_set(err, ERR_CONFIG, 0,
+	                 "the daemon runs as user %u, who cannot enter the directories above "
+	                 "%.80s; give another --state-dir, or open the way with chmod o+x",
+	                 (unsigned)geteuid(), dir);
+}
+
+int home_make_parent(const char *path, uid_t own, struct error *err)
+{
+	cleanup_free char *copy = xstrdup(path);
+	const char *dir = dirname(copy);
+	cleanup_close int fd = -1;
+	struct stat st;
+
+	if (open_dir(dir, geteuid() == 0 ? 0755 : 0700, &fd, err) < 0)
+		return -1;
+	if (fstat(fd, &st) < 0)
+		return error_set(err, ERR_CONFIG, errno, "look at directory %s", dir);
+	/* Whoever may rename in it may put a socket of his own in front of our clients. Its owner
+	 * may, sticky or not; root is nobody to be protected from. */
+	if (st.st_uid != 0 && st.st_uid != own)
+		return error_set(err, ERR_CONFIG, 0,
+		                 "directory %s belongs to user %u, who could replace what is in it",
+		                 dir, (unsigned)st.st_uid);
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX))
+		return error_set(err, ERR_CONFIG, 0, "others may write into directory %s", dir);
+	return 0;
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/lockdown.h"
+
+#include "base/error.h"
+#include "base/sanitized.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/*
+ * Theory of operation. The daemon parses what strangers send. Should that go wrong, the filter
+ * leaves nothing to make of it: no program to start, no process or thread to make, no socket to
+ * open to anywhere, no file to write, no memory to run code from. Everything the daemon uses was
+ * opened before.
+ *
+ * Calls that are not in the table fail with ENOSYS: a newer libc that tries one falls back, and a
+ * healthy daemon never dies for it. The thread of the database has a table of its own: it writes
+ * to files that were opened before, and has no socket call at all. Those in the second table are in
+ * no path of any library we use: only an intruder makes them, and is ended with the daemon; the
+ * engine then ends all boxes.
+ *
+ * Sanitizers watch from within: their leak check clones a thread and traces. Builds with them,
+ * which nobody runs in earnest, get those calls back.
+ */
+
+/* One argument that decides; compared under a mask with what must be left. */
+struct arg_rule {
+	unsigned index;
+	bool used;
+	scmp_datum_t mask, value;
+};
+
+struct call_rule {
+	int number;
+	struct arg_rule arg;
+};
+
+#define ANY(name)                                                                                  \
+	{                                                                                          \
+		SCMP_SYS(name),                                                                    \
+		{                                                                                  \
+			0                                                                          \
+		}                                                                                  \
+	}
+#define IF(name, index, mask, value)                                                               \
+	{                                                                                          \
+		SCMP_SYS(name),                                                                    \
+		{                                                                                  \
+			index, true, mask, value                                                   \
+		}                                                                                  \
+	}
+#define INT_MASK 0xffffffffU
+
+static const struct call_rule allowed[] = {
+	/* bytes in and out */
+	ANY(read),
+	ANY(write),
+	ANY(readv),
+	ANY(writev),
+	ANY(pread64),
+	ANY(lseek),
+	ANY(recvfrom),
+	ANY(recvmsg),
+	ANY(sendto),
+	ANY(sendmsg),
+	ANY(sendmmsg),
+	ANY(shutdown),
+	ANY(close),
+	ANY(close_range),
+	/* connections come; none are made. Of a WebSocket over TLS microhttpd hands out one end of
+         * a pair of its own */
+	IF(socketpair, 0, INT_MASK, AF_UNIX),
+	ANY(accept4),
+	ANY(accept),
+	ANY(getsockname),
+	ANY(getpeername),
+	ANY(getsockopt),
+	ANY(setsockopt),
+	/* waiting */
+	ANY(epoll_wait),
+	ANY(epoll_pwait),
+	ANY(epoll_pwait2),
+	ANY(epoll_ctl),
+	ANY(epoll_create1),
+	ANY(eventfd2),
+	ANY(pipe2),
+	ANY(poll),
+	ANY(ppoll),
+	ANY(select),
+	ANY(pselect6),
+	ANY(futex),
+	ANY(nanosleep),
+	ANY(clock_nanosleep),
+	ANY(restart_syscall),
+	ANY(sched_yield),
+	/* counters of boxes: read only, nothing is created */
+	IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
+	IF(open, 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
+	ANY(fstat),
+	ANY(newfstatat),
+	ANY(stat),
+	ANY(lstat),
+	ANY(statx),
+	ANY(readlink),
+	ANY(readlinkat),
+	ANY(getdents64),
+	ANY(fcntl),
+	IF(ioctl, 1, INT_MASK, FIONBIO),
+	IF(ioctl, 1, INT_MASK, FIONREAD),
+	/* the socket's name, at the end */
+	ANY(unlink),
+	ANY(unlinkat),
+	/* memory that is never executed */
+	IF(mmap, 2, PROT_EXEC, 0),
+	IF(mprotect, 2, PROT_EXEC, 0),
+	ANY(munmap),
+	ANY(mremap),
+	ANY(brk),
+	ANY(madvise),
+	ANY(membarrier),
+	/* the engine and boxes: seen to their end */
+	ANY(wait4),
+	ANY(waitid),
+	ANY(pidfd_open),
+	ANY(pidfd_send_signal),
+	ANY(kill),
+	ANY(tgkill),
+	ANY(getpid),
+	ANY(getppid),
+	ANY(gettid),
+	/* signals to us */
+	ANY(rt_sigaction),
+	ANY(rt_sigprocmask),
+	ANY(rt_sigreturn),
+	ANY(sigaltstack),
+	ANY(signalfd4),
+	/* what libc asks about */
+	ANY(clock_gettime),
+	ANY(clock_getres),
+	ANY(gettimeofday),
+	ANY(time),
+	ANY(getrandom),
+	ANY(getrusage),
+	ANY(sysinfo),
+	ANY(uname),
+	ANY(getuid),
+	ANY(geteuid),
+	ANY(getgid),
+	ANY(getegid),
+	ANY(sched_getaffinity),
+	ANY(sched_getparam),
+	ANY(sched_getscheduler),
+	ANY(rseq),
+	ANY(set_robust_list),
+	ANY(prlimit64),
+	ANY(getrlimit),
+	/* the end */
+	ANY(exit),
+	ANY(exit_group),
+};
+
+/* The database: files that are open, and removing the log at the end. */
+/* The thread of the audit log: appends, and begins new files. */
+static const struct call_rule allowed_audit[] = {
+	/* lines, durably; a file that is full gets another name, the oldest goes */
+	ANY(write),
+	ANY(pwrite64),
+	ANY(fsync),
+	ANY(fdatasync),
+	ANY(ftruncate),
+	ANY(openat),
+	ANY(close),
+	ANY(renameat),
+	ANY(renameat2),
+	ANY(unlinkat),
+	ANY(getdents64),
+	ANY(fcntl),
+	ANY(fstat),
+	ANY(newfstatat),
+	ANY(lseek),
+	/* memory that is never executed */
+	IF(mmap, 2, PROT_EXEC, 0),
+	IF(mprotect, 2, PROT_EXEC, 0),
+	ANY(munmap),
+	ANY(mremap),
+	ANY(brk),
+	ANY(madvise),
+	/* waiting */
+	ANY(futex),
+	ANY(restart_syscall),
+	ANY(sched_yield),
+	/* what libc asks about */
+	ANY(clock_gettime),
+	ANY(gettimeofday),
+	ANY(getpid),
+	ANY(gettid),
+	ANY(rt_sigprocmask),
+	ANY(rt_sigreturn),
+	ANY(rseq),
+	ANY(set_robust_list),
+	ANY(exit),
+	ANY(exit_group),
+};
+
+static const struct call_rule allowed_store[] = {
+	/* pages in and out, durably */
+	ANY(read),
+	ANY(write), /* waking the loop; the log of the daemon */
+	ANY(pread64),
+	ANY(pwrite64),
+	ANY(lseek),
+	ANY(fsync),
+	ANY(fdatasync),
+	ANY(ftruncate),
+	ANY(fcntl), /* locks against other programs that read */
+	ANY(close),
+	ANY(fstat),
+	ANY(newfstatat),
+	ANY(stat),
+	ANY(lstat),
+	ANY(access),
+	ANY(faccessat2),
+	/* the directory, to make the log's name durable; nothing is created */
+	IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
+	ANY(unlink),
+	/* memory that is never executed: of the thread, and the log's index */
+	IF(mmap, 2, PROT_EXEC, 0),
+	IF(mprotect, 2, PROT_EXEC, 0),
+	ANY(munmap),
+	ANY(mremap),
+	ANY(brk),
+	ANY(madvise),
+	/* waiting */
+	ANY(futex),
+	ANY(nanosleep),
+	ANY(clock_nanosleep),
+	ANY(restart_syscall),
+	ANY(sched_yield),
+	/* what libc asks about */
+	ANY(clock_gettime),
+	ANY(gettimeofday),
+	ANY(time),
+	ANY(getrandom),
+	ANY(getpid),
+	ANY(gettid),
+	ANY(geteuid),
+	ANY(sched_getaffinity),
+	ANY(rt_sigprocmask),
+	ANY(rt_sigreturn),
+	ANY(rseq),
+	ANY(set_robust_list),
+	ANY(tgkill), /* abort */
+	/* the end */
+	ANY(exit),
+	ANY(exit_group),
+};
+
+/* What the sanitizers do at the end of a thread, and to report and leave. */
+static const struct call_rule allowed_sanitized[] = {
+	ANY(clone),       ANY(ptrace),   ANY(prctl),  ANY(mmap),
+	ANY(mprotect),    ANY(openat),   ANY(ioctl),  ANY(sched_setaffinity),
+	ANY(getdents),    ANY(munmap),   ANY(write),  ANY(close),
+	ANY(sigaltstack), ANY(readlink), ANY(getpid), ANY(rt_sigaction),
+	ANY(madvise),     ANY(read),     ANY(gettid), ANY(sched_yield),
+};
+
+static const int fatal[] = {
+	SCMP_SYS(execve),
+	SCMP_SYS(execveat),
+	SCMP_SYS(ptrace),
+	SCMP_SYS(mount),
+	SCMP_SYS(umount2),
+	SCMP_SYS(pivot_root),
+	SCMP_SYS(chroot),
+	SCMP_SYS(setns),
+	SCMP_SYS(unshare),
+	SCMP_SYS(bpf),
+	SCMP_SYS(init_module),
+	SCMP_SYS(finit_module),
+	SCMP_SYS(kexec_load),
+	SCMP_SYS(kexec_file_load),
+	SCMP_SYS(process_vm_readv),
+	SCMP_SYS(pidfd_getfd),
+	SCMP_SYS(process_vm_writev),
+	SCMP_SYS(userfaultfd),
+	SCMP_SYS(perf_event_open),
+	SCMP_SYS(io_uring_setup),
+	SCMP_SYS(keyctl),
+	SCMP_SYS(add_key),
+	SCMP_SYS(request_key),
+	SCMP_SYS(open_by_handle_at),
+};
+
+/* Nothing that is executed could ever get them back; no_new_privs says the same again. */
+static int drop_bounding_set(struct error *err)
+{
+	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return error_set(err, ERR_SYSTEM, errno, "drop capability %d for good",
+			                 cap);
+	return 0;
+}
+
+int lockdown_drop_ids(uid_t uid, gid_t gid, struct error *err)
+{
+	uid_t real, effective, saved;
+
+	if (drop_bounding_set(err) < 0)
+		return -1;
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "become user %u", (unsigned)uid);
+	if (getresuid(&real, &effective, &saved) < 0 || real != uid || effective != uid ||
+	    saved != uid)
+		return error_set(err, ERR_SYSTEM, 0, "become user %u: the kernel says otherwise",
+		                 (unsigned)uid);
+	if (setresuid(0, 0, 0) == 0 || setresgid(0, 0, 0) == 0)
+		return error_set(err, ERR_SYSTEM, 0, "user %u can become root again",
+		                 (unsigned)uid);
+	return 0;
+}
+
+static int drop_capabilities(struct error *err)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {0};
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
+		return error_set(err, ERR_SYSTEM, errno, "clear ambient capabilities");
+	if (syscall(SYS_capset, &header, none) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "drop capabilities");
+	return 0;
+}
+
+/* Return: 0 or a negative errno, as libseccomp gives them. */
+static int add_rules(scmp_filter_ctx filter, const struct call_rule *rules, size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++) {
+		const struct arg_rule *a = &rules[i].arg;
+		struct scmp_arg_cmp cmp = {a->index, SCMP_CMP_MASKED_EQ, a->mask, a->value};
+
+		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rules[i].number, a->used, &cmp);
+	}
+	return r;
+}
+
+static bool is_sanitizers(int number)
+{
+	for (size_t i = 0; SANITIZED && i < ARRAY_SIZE(allowed_sanitized); i++)
+		if (allowed_sanitized[i].number == number)
+			return true;
+	return false;
+}
+
+static int add_fatal(scmp_filter_ctx filter)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fatal) && r == 0; i++)
+		if (!is_sanitizers(fatal[i]))
+			r = seccomp_rule_add_array(filter, SCMP_ACT_KILL_PROCESS, fatal[i], 0,
+			                           NULL);
+	return r;
+}
+
+static int build_filter(scmp_filter_ctx filter, const struct call_rule *rules, size_t count)
+{
+	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+
+	/* A tree instead of a list: the daemon makes many calls. */
+	if (r == 0)
+		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (r == 0 && SANITIZED)
+		r = add_rules(filter, allowed_sanitized, ARRAY_SIZE(allowed_sanitized));
+	if (r == 0)
+		r = add_rules(filter, rules, count);
+	return r == 0 ? add_fatal(filter) : r;
+}
+
+static int install_filter(const struct call_rule *rules, size_t count, struct error *err)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	int r = filter ? build_filter(filter, rules, count) : -ENOMEM;
+
+	if (r == 0)
+		r = seccomp_load(filter);
+	seccomp_release(filter);
+	return r < 0 ? error_set(err, ERR_SYSTEM, -r, "install the system call filter") : 0;
+}
+
+/* Of the calling thread, and of the process where there is no difference. */
+static int seal(const struct call_rule *rules, size_t count, struct error *err)
+{
+	const struct rlimit no_core = {0, 0};
+
+	if (drop_capabilities(err) < 0)
+		return -1;
+	/* A dump would have what callers sent in it; a debugger would have the sockets. */
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "forbid core dumps");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "forbid new privileges");
+	return install_filter(rules, count, err);
+}
+
+int lockdown_seal(struct error *err)
+{
+	return seal(allowed, ARRAY_SIZE(allowed), err);
+}
+
+int lockdown_seal_audit(struct error *err)
+{
+	return seal(allowed_audit, ARRAY_SIZE(allowed_audit), err);
+}
+
+int lockdown_seal_store(struct error *err)
+{
+	return seal(allowed_store, ARRAY_SIZE(allowed_store), err);
+}

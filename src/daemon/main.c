@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+#include "core/config/config.h"
+#include "daemon/daemon.h"
+#include "daemon/first_key.h"
+#include "daemon/flags.h"
+#include "daemon/preflight.h"
+#include <stdio.h>
+#include <string.h>
+
+/* milliboxd: flags and settings; daemon.c is the rest. */
+
+#define PROGRAM "milliboxd"
+
+/* Output that cannot be written is a failure of the commands that only write. */
+static enum daemon_exit flush(void)
+{
+	return fflush(stdout) == 0 ? DAEMON_STOPPED : DAEMON_BAD_PLACE;
+}
+
+static enum daemon_exit with_config(const struct flags *flags)
+{
+	struct error err = {0};
+	attr_cleanup(config_freep) struct config *config =
+		config_load(flags->config_path, flags->overrides, flags->overrides_count, &err);
+
+	if (!config) {
+		log_error("settings", &err);
+		return DAEMON_BAD_CONFIG;
+	}
+	if (flags->policies_count > 0) {
+		if (preflight_check_policies(config, flags->policies, &err) == 0)
+			return DAEMON_STOPPED;
+		(void)fprintf(stderr, PROGRAM ": %s%s%s\n", err.msg, err.sys ? ": " : "",
+		              err.sys ? strerror(err.sys) : "");
+		return DAEMON_BAD_CONFIG;
+	}
+	if (flags->check_config && (preflight_settings(config, &err) < 0 ||
+	                            preflight_check_policies(config, NULL, &err) < 0)) {
+		log_error("settings", &err);
+		return DAEMON_BAD_CONFIG;
+	}
+	if (flags->dump_config)
+		config_dump(config, stdout);
+	if (flags->dump_config || flags->check_config)
+		return flush();
+	log_setup(PROGRAM, config->log_level, config->log_format);
+	if (flags->create_key)
+		return first_key_create(config);
+	return daemon_run(config);
+}
+
+int main(int argc, char **argv)
+{
+	struct flags flags;
+	struct error err = {0};
+
+	log_setup(PROGRAM, LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	if (flags_parse(argc, argv, &flags, &err) < 0) {
+		(void)fprintf(stderr, PROGRAM ": %s\nTry '" PROGRAM " --help'.\n", err.msg);
+		return DAEMON_BAD_USAGE;
+	}
+	if (flags.help)
+		flags_help(stdout);
+	if (flags.version)
+		(void)printf(PROGRAM " %s\n", MILLIBOX_VERSION);
+	return (int)(flags.help || flags.version ? flush() : with_config(&flags));
+}

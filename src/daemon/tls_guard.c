@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/tls_guard.h"
+
+#include "base/fd.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GUARD_LINK   3
+#define GUARD_SILENT "ask for the files of tls.cert and tls.key; a restart will read them"
+
+/* Which of the files are with the message, and why the others are not. */
+struct answer {
+	int sys[TLS_FILES_COUNT];
+};
+
+static int move_link(int link)
+{
+	if (link != GUARD_LINK && dup3(link, GUARD_LINK, O_CLOEXEC) < 0)
+		return -errno;
+	if (close_range(GUARD_LINK + 1, ~0U, 0) < 0 || close_range(0, GUARD_LINK - 1, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* The first of these that we have: to read files of others, or at least one's own. */
+static int keep_only_the_right(void)
+{
+	static const uint32_t rights[] = {1U << CAP_DAC_READ_SEARCH, 1U << CAP_DAC_OVERRIDE, 0};
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[2] = {0};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(rights); i++) {
+		caps[0].effective = caps[0].permitted = rights[i];
+		if (syscall(SYS_capset, &header, caps) == 0)
+			return 0;
+	}
+	return -errno;
+}
+
+static int answer(const struct config *config)
+{
+	struct answer a = {0};
+	int fds[TLS_FILES_COUNT], sent[TLS_FILES_COUNT];
+	size_t count = 0;
+	int r;
+
+	tls_files_open(config, fds);
+	for (size_t i = 0; i < TLS_FILES_COUNT; i++) {
+		if (fds[i] >= 0)
+			sent[count++] = fds[i];
+		else
+			a.sys[i] = -fds[i];
+	}
+	r = fd_send(GUARD_LINK, &a, sizeof(a), sent, count);
+	for (size_t i = 0; i < count; i++)
+		(void)fd_close(sent[i]);
+	return r;
+}
+
+/* The child's whole life. */
+attr_noreturn static void guard_main(const struct config *config, int link)
+{
+	static const int deaf_to[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE};
+	ssize_t n;
+	char byte;
+
+	/* Ctrl-C goes to the whole group; the guard ends with the daemon. */
+	for (size_t i = 0; i < ARRAY_SIZE(deaf_to); i++)
+		(void)signal(deaf_to[i], SIG_IGN);
+	(void)prctl(PR_SET_NAME, "milliboxd-tls");
+	if (move_link(link) < 0 || keep_only_the_right() < 0)
+		_exit(1);
+	do
+		n = read(GUARD_LINK, &byte, 1);
+	while ((n > 0 && answer(config) == 0) || (n < 0 && errno == EINTR));
+	_exit(0);
+}
+
+int tls_guard_start(struct tls_guard *g, const struct config *config, struct error *err)
+{
+	int pair[2];
+	int r = fd_socketpair(SOCK_SEQPACKET, pair);
+
+	*g = (struct tls_guard){.link = -1};
+	if (r < 0)
+		return error_set(err, ERR_SYSTEM, -r, "socketpair");
+	g->pid = fork();
+	r = errno;
+	if (g->pid == 0)
+		guard_main(config, pair[1]);
+	(void)fd_close(pair[1]);
+	g->link = pair[0];
+	if (g->pid > 0)
+		return 0;
+	g->link = fd_close(g->link);
+	g->pid = 0;
+	return error_set(err, ERR_SYSTEM, r, "fork");
+}
+
+/* In the order of the files, without those that are missing. */
+static int sort_out(const struct answer *a, const int *fds, size_t count,
+                    int ret_fds[TLS_FILES_COUNT])
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < TLS_FILES_COUNT; i++) {
+		if (a->sys[i] == 0 && used == count)
+			return -EPROTO;
+		ret_fds[i] = a->sys[i] ? -a->sys[i] : fds[used++];
+	}
+	return used == count ? 0 : -EPROTO;
+}
+
+int tls_guard_ask(const struct tls_guard *g, struct error *err)
+{
+	int r = fd_send(g->link, "x", 1, NULL, 0);
+
+	return r < 0 ? error_set(err, ERR_SYSTEM, -r, GUARD_SILENT) : 0;
+}
+
+void tls_guard_give_up(const struct tls_guard *g, struct error *err)
+{
+	/* Whatever it says later would be taken for the next answer. */
+	(void)shutdown(g->link, SHUT_RDWR);
+	(void)error_set(err, ERR_SYSTEM, ETIMEDOUT, GUARD_SILENT);
+}
+
+int tls_guard_take(const struct tls_guard *g, int ret_fds[TLS_FILES_COUNT], struct error *err)
+{
+	int fds[FD_PASS_MAX];
+	size_t count = 0;
+	struct answer a = {0};
+	ssize_t n = fd_recv(g->link, &a, sizeof(a), fds, &count);
+
+	if (n == -EAGAIN || n == -EINTR)
+		return 1;
+	if (n == sizeof(a) && sort_out(&a, fds, count, ret_fds) == 0)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		(void)fd_close(fds[i]);
+	(void)shutdown(g->link, SHUT_RDWR);
+	return error_set(err, ERR_SYSTEM, n < 0 ? (int)-n : EPROTO, GUARD_SILENT);
+}
+
+void tls_guard_end(struct tls_guard *g)
+{
+	if (g->pid <= 0)
+		return;
+	g->link = fd_close(g->link);
+	while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	g->pid = 0;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "api/tools/detect.h"
+#include "base/attr.h"
+#include <string.h>
+
+/* What people type to see whether it works. */
+static void short_ones_are_python_unless_they_are_commands(void **state)
+{
+	static const char *const python[] = {
+		"6*7",
+		"1/3",
+		"len(\"abc\")",
+		"sum([1,2])",
+		"[i for i in range(3)]",
+		"(1 + 2)*3",
+		"[1, 2]",
+		"\"a\".upper()",
+		"math.sqrt(2)",
+		"assert 1 == 1",
+		"42",
+		"'x' * 3",
+		"while True:\n  break",
+		"while 1: pass",
+		"for i in range(3): x",
+		"try:\n  x\nfinally:\n  y",
+	};
+	static const char *const shell[] = {
+		"ls -l",
+		"git status",
+		"pwd",
+		"7z x archive",
+		"[ -f x ] && rm x",
+		"(cd x; make)",
+		"f() {\n  true\n}",
+		"make all",
+		"x=5",
+		"awk '{print length($1)}' f",
+		"[[ -f x ]]",
+		"echo \"print(1)\"",
+		"while read x; do printf 'a: %s' $x; done",
+		"for f in *; do cp $f b: ; done",
+		"if [ -f x ]; then rm x; fi",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(python); i++)
+		assert_string_equal(detect_language(python[i], strlen(python[i])), "python");
+	for (size_t i = 0; i < ARRAY_SIZE(shell); i++)
+		assert_string_equal(detect_language(shell[i], strlen(shell[i])), "shell");
+}
+
+static void programs_are_told_apart(void **state)
+{
+	static const struct {
+		const char *code, *language;
+	} rows[] = {
+		{"print(1)", "python"},
+		{"x = 1\nx + 1", "python"},
+		{"import os\nfor f in os.listdir('.'):\n    print(f)", "python"},
+		{"def f(x):\n    return x", "python"},
+		{"#!/usr/bin/env python3\necho = 1", "python"},
+		{"#!/bin/sh\nprint(1)", "shell"},
+		{"#!/usr/bin/env node\nx", "javascript"},
+		{"ls -l | grep x", "shell"},
+		{"echo hello", "shell"},
+		{"", "shell"},
+		{"const a = 1;\nconsole.log(a);", "javascript"},
+		{"interface A { x: number }\nconst a: string = 'x';\nconsole.log(a);",
+	         "typescript"},
+		{"package main\nimport \"fmt\"\nfunc main() { fmt.Println(1) }", "go"},
+		{"fn main() {\n    println!(\"x\");\n}", "rust"},
+		{"public class Main { public static void main(String[] a) { System.out.println(1); "
+	         "} }",
+	         "java"},
+		{"#include <stdio.h>\nint main(void) { printf(\"x\"); }", "c"},
+		{"#include <iostream>\nint main() { std::cout << 1; }", "cpp"},
+		{"using System;\nConsole.WriteLine(1);", "csharp"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_string_equal(detect_language(rows[i].code, strlen(rows[i].code)),
+		                    rows[i].language);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(programs_are_told_apart),
+		cmocka_unit_test(short_ones_are_python_unless_they_are_commands),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

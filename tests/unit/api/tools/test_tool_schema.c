@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "api/json/json.h"
+#include "api/tools/tool.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include <ctype.h>
+#include <string.h>
+
+static const char *const colours[] = {"red", "green", NULL};
+
+static const struct tool_field fields[] = {
+	{"name", TOOL_STRING, true, "Who"},
+	{"count", TOOL_INTEGER, false, NULL, .min = 1, .max = 10, .fallback = "3"},
+	{"colour", TOOL_STRING, false, NULL, .words = colours},
+	{"list", TOOL_STRINGS, false, NULL},
+	{"any", TOOL_ANY, false, NULL},
+	{NULL},
+};
+
+static int check(const char *text, struct error *err)
+{
+	cleanup_json json_t *j = json_loads(text, JSON_ALLOW_NUL, NULL);
+
+	assert_non_null(j);
+	return tool_check_arguments(fields, j, err);
+}
+
+static void good_arguments_are_taken(void **state)
+{
+	static const char *const good[] = {
+		"{\"name\": \"a\"}",
+		"{\"name\": \"a\", \"count\": 10, \"colour\": \"red\"}",
+		"{\"name\": \"a\", \"count\": 4.0}",
+		"{\"name\": \"a\", \"list\": [], \"any\": {}}",
+		"{\"name\": \"a\", \"list\": [\"x\"], \"colour\": null}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		struct error err = {0};
+
+		assert_int_equal(check(good[i], &err), 0);
+	}
+}
+
+static void a_bad_argument_is_named(void **state)
+{
+	static const struct {
+		const char *text, *field;
+	} bad[] = {
+		{"{}", "name"},
+		{"{\"name\": null}", "name"},
+		{"{\"name\": 1}", "name"},
+		{"{\"name\": \"a\\u0000b\"}", "name"},
+		{"{\"name\": \"a\", \"count\": 0}", "count"},
+		{"{\"name\": \"a\", \"count\": 11}", "count"},
+		{"{\"name\": \"a\", \"count\": 1.5}", "count"},
+		{"{\"name\": \"a\", \"count\": \"1\"}", "count"},
+		{"{\"name\": \"a\", \"colour\": \"blue\"}", "colour"},
+		{"{\"name\": \"a\", \"list\": [1]}", "list"},
+		{"{\"name\": \"a\", \"more\": 1}", "more"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct error err = {0};
+
+		assert_int_equal(check(bad[i].text, &err), -1);
+		assert_string_equal(err.field, bad[i].field);
+	}
+}
+
+static void what_is_not_given_is_the_fallback(void **state)
+{
+	cleanup_json json_t *j = json_loads("{\"name\": \"a\"}", 0, NULL);
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(tool_check_arguments(fields, j, &err), 0);
+	assert_int_equal(json_integer_value(json_object_get(j, "count")), 3);
+	assert_null(json_object_get(j, "colour"));
+}
+
+static bool is_name(const char *text)
+{
+	for (; *text; text++)
+		if (!islower((unsigned char)*text) && *text != '_')
+			return false;
+	return true;
+}
+
+/* What a client would stumble over, and nobody sees before. */
+static void check_fields(const struct tool_field *f)
+{
+	for (; f && f->name; f++) {
+		assert_true(is_name(f->name));
+		assert_true(f->min <= f->max);
+		if (f->fallback) {
+			json_t *value = json_loads(f->fallback, JSON_DECODE_ANY, NULL);
+
+			assert_non_null(value);
+			json_decref(value);
+		}
+	}
+}
+
+static void every_row_is_whole(void **state)
+{
+	const struct tool *tool;
+	size_t i = 0;
+
+	(void)state;
+	for (; (tool = tool_at(i)); i++) {
+		cleanup_json json_t *view = tool_view(tool);
+
+		assert_true(is_name(tool->name));
+		assert_true(strlen(tool->title) > 0);
+		assert_true(strlen(tool->description) > 40);
+		assert_non_null(tool->run);
+		assert_non_null(tool->input);
+		assert_true(tool->scope != SCOPE_UNSET);
+		check_fields(tool->input);
+		check_fields(tool->output);
+		/* A result has null for what it has not, which no list of words does. */
+		for (const struct tool_field *f = tool->output; f->name; f++)
+			assert_null(f->words);
+		assert_true(json_is_object(json_object_get(view, "inputSchema")));
+		for (size_t other = 0; other < i; other++)
+			assert_string_not_equal(tool_at(other)->name, tool->name);
+	}
+	assert_true(i > 0);
+}
+
+static void operators_choose_tools(void **state)
+{
+	char *enabled[] = {(char *)"list_languages", (char *)"interrupt", NULL};
+	char *disabled[] = {(char *)"interrupt", NULL};
+	char *wrong[] = {(char *)"list_language", NULL};
+	struct config c = {.mcp_enabled_tools = enabled, .mcp_disabled_tools = disabled};
+	struct error err = {0};
+
+	(void)state;
+	assert_non_null(tool_find(&c, "list_languages"));
+	assert_null(tool_find(&c, "interrupt"));
+	assert_null(tool_find(&c, "create_sandbox"));
+	assert_int_equal(tools_check(&c, &err), 0);
+	c.mcp_enabled_tools = NULL;
+	assert_non_null(tool_find(&c, "create_sandbox"));
+	c.mcp_disabled_tools = wrong;
+	assert_int_equal(tools_check(&c, &err), -1);
+	assert_non_null(strstr(err.msg, "list_languages"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(good_arguments_are_taken),
+		cmocka_unit_test(a_bad_argument_is_named),
+		cmocka_unit_test(what_is_not_given_is_the_fallback),
+		cmocka_unit_test(every_row_is_whole),
+		cmocka_unit_test(operators_choose_tools),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

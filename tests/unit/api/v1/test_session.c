@@ -1,0 +1,664 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "peer.h"
+
+#include "api/router.h"
+#include "base/alloc.h"
+#include "core/config/config.h"
+#include "fake_sessions.h"
+#include <jansson.h>
+
+/* Sessions over a socket: the session is the test's, the records of executions are core's. */
+
+struct fixture {
+	struct session_service sessions;
+	struct config config;
+	struct loop *loop;
+	struct router *router;
+	struct http_server *server;
+	int port;
+	unsigned cancelled;
+	char input[32];
+	bool input_ended;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = NEW(struct fixture);
+	struct http_server_config http = {
+		.max_connections = 8,
+		.max_connections_per_peer = 8,
+		.max_header_bytes = 8192,
+		.max_bodies_bytes = 10000,
+		.request_timeout_us = 60 * USEC_PER_SEC,
+		.idle_timeout_us = 60 * USEC_PER_SEC,
+	};
+	struct router_config parts = {.config = &f->config, .sessions = &f->sessions};
+	struct error err = {0};
+	char name[64];
+	int fd = -1;
+
+	f->config = (struct config){
+		.max_body_bytes = 1000, .max_code_bytes = 50, .max_answers_bytes = 1 << 20};
+	http.loop = parts.loop = f->loop = loop_new();
+	parts.executions = f->sessions.executions = executions_new(f->loop, 100, 1 << 20);
+	f->router = router_new(&parts);
+	http.handlers = router_handlers(f->router);
+	f->server = http_server_new(&http);
+	assert_int_equal(http_listen_tcp("127.0.0.1:0", &fd, &err), 0);
+	assert_int_equal(http_listen_name(fd, "http", name, sizeof(name)), 0);
+	assert_int_equal(sscanf(name, "http://127.0.0.1:%d", &f->port), 1);
+	assert_int_equal(http_server_listen(f->server, fd, NULL, &err), 0);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	http_server_free(f->server);
+	router_free(f->router);
+	executions_free(f->sessions.executions);
+	loop_free(f->loop);
+	free(f);
+	return 0;
+}
+
+/* @headers: whole lines, or "". @body NULL: none. */
+static int ask(struct fixture *f, const char *line, const char *headers, const char *body)
+{
+	cleanup_free char *text = xasprintf(
+		"%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s%sContent-Length: %zu\r\n"
+		"\r\n%s",
+		line, headers, body ? "Content-Type: application/json\r\n" : "",
+		body ? strlen(body) : 0, body ? body : "");
+	int fd = peer_connect(f->port);
+
+	assert_true(peer_say(f->loop, fd, text));
+	return fd;
+}
+
+/* The whole answer to a request; its body, parsed, is owned. */
+static json_t *get(struct fixture *f, const char *line, const char *body, int *ret_status)
+{
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int fd = ask(f, line, "", body);
+	const char *text;
+	json_t *j;
+
+	assert_true(peer_read(f->loop, fd, &b, NULL));
+	assert_int_equal(sscanf(b.data, "HTTP/1.1 %d", ret_status), 1);
+	text = strstr(b.data, "\r\n\r\n");
+	assert_non_null(text);
+	j = json_loads(text + 4, 0, NULL);
+	if (!j)
+		fail_msg("'%s' is not JSON", text);
+	return j;
+}
+
+static const char *member(const json_t *j, const char *key)
+{
+	const char *text = json_string_value(json_object_get(j, key));
+
+	return text ? text : "(none)";
+}
+
+static void expect(struct fixture *f, const char *line, const char *body, int status,
+                   const char *key, const char *value)
+{
+	int got = 0;
+	json_t *j = get(f, line, body, &got);
+
+	if (got != status || !str_equal(member(j, key), value))
+		fail_msg("to '%s' came %d with %s '%s'", line, got, key, member(j, key));
+	json_decref(j);
+}
+
+static void make_session(struct fixture *f)
+{
+	expect(f, "POST /api/v1/sessions", "{\"id\":\"s1\",\"mode\":\"persistent\"}", 201,
+	       "session_id", "s1");
+}
+
+static void end_latest(struct fixture *f)
+{
+	struct outcome o = {.exited = true, .driver = "fake", .out = BUF_INIT(10)};
+
+	assert_int_equal(buf_add(&o.out, "hi", 2), 0);
+	execution_ended(f->sessions.latest, &o, false);
+}
+
+static bool has_execution(void *ctx)
+{
+	return ((struct fixture *)ctx)->sessions.latest != NULL;
+}
+
+static void a_session_is_told_in_the_words_of_both_forms(void **state)
+{
+	static const char *const strings[][2] = {
+		{"session_id", "s1"},
+		{"id", "s1"},
+		{"status", "creating"},
+		{"mode", "persistent"},
+		{"agent_id", "bob"},
+		{"runtime_type", "fake"},
+		{"runtime_node", "local"},
+		{"container_id", "box1"},
+		{"workspace_path", "/workspace"},
+		{"language", "shell"},
+		{"language_runtime", "shell"},
+		{"created_at", "1970-01-01T00:00:01.000Z"},
+	};
+	struct fixture *f = *state;
+	int status = 0;
+	json_t *j = get(f, "POST /api/v1/sessions",
+	                "{\"id\":\"s1\",\"mode\":\"persistent\",\"agent_id\":\"bob\","
+	                "\"language\":\"shell\",\"timeout\":60,\"lifetime\":1.5}",
+	                &status);
+
+	assert_int_equal(status, 201);
+	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+		assert_string_equal(member(j, strings[i][0]), strings[i][1]);
+	assert_true(json_is_null(json_object_get(j, "pod_name")));
+	assert_true(json_is_null(json_object_get(j, "completed_at")));
+	assert_int_equal(json_integer_value(json_object_get(j, "timeout")), 60);
+	assert_true(json_real_value(json_object_get(j, "lifetime")) == 1.5);
+	assert_string_equal(member(json_object_get(j, "env_vars"), "A"), "x=y");
+	assert_string_equal(member(json_object_get(j, "resources"), "memory"), "512Mi");
+	assert_string_equal(member(json_object_get(j, "resource_limit"), "disk"), "256Mi");
+	json_decref(j);
+}
+
+static void a_session_that_was_there_is_not_created(void **state)
+{
+	struct fixture *f = *state;
+
+	f->sessions.reuses = true;
+	expect(f, "POST /api/v1/sessions", "{\"id\":\"s1\"}", 200, "session_id", "s1");
+	f->sessions.refuses = true;
+	expect(f, "POST /api/v1/sessions", "{\"id\":\"s1\"}", 409, "error_code",
+	       "Sandbox.StateConflict");
+}
+
+#define TOO_LONG "a2345678901234567890123456789012345678901234567890123456789012345"
+
+/* "METHOD before" + id + "after" */
+struct with_id {
+	const char *before, *after;
+};
+
+static void expect_unknown(struct fixture *f, const struct with_id *w, const char *id,
+                           const char *code)
+{
+	char line[256];
+
+	(void)snprintf(line, sizeof(line), "%s%s%s", w->before, id, w->after);
+	expect(f, line, NULL, 404, "error_code", code);
+	expect(f, line, NULL, 404, "field", "(none)");
+}
+
+static void unknown_ids_and_malformed_ones_are_told_the_same(void **state)
+{
+	static const struct with_id sessions[] = {
+		{"GET /api/v1/sessions/", ""},
+		{"DELETE /api/v1/sessions/", ""},
+		{"POST /api/v1/sessions/", "/terminate"},
+		{"POST /api/v1/sessions/", "/pause"},
+		{"POST /api/v1/sessions/", "/resume"},
+		{"POST /api/v1/sessions/", "/interrupt"},
+		{"POST /api/v1/sessions/", "/keepalive"},
+		{"GET /api/v1/sessions/", "/stats"},
+		{"GET /api/v1/sessions/", "/executions"},
+		{"GET /api/v1/sessions/", "/status"},
+		{"GET /api/v1/sessions/", "/result"},
+		{"GET /api/v1/executions/sessions/", "/executions"},
+	};
+	static const struct with_id executions[] = {
+		{"GET /api/v1/executions/", ""},         {"GET /api/v1/executions/", "/status"},
+		{"GET /api/v1/executions/", "/result"},  {"GET /api/v1/executions/", "/events"},
+		{"POST /api/v1/executions/", "/cancel"},
+	};
+	static const char *const ids[] = {"s2", "a%20b", "%2e%2e", "s1x", TOO_LONG};
+	struct fixture *f = *state;
+
+	make_session(f);
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(sessions); j++)
+			expect_unknown(f, &sessions[j], ids[i], "Sandbox.SessionNotFound");
+		for (size_t j = 0; j < ARRAY_SIZE(executions); j++)
+			expect_unknown(f, &executions[j], ids[i], "Sandbox.ExecutionNotFound");
+	}
+	expect(f, "POST /api/v1/sessions/s2/execute", "{\"code\":\"x\"}", 404, "error_code",
+	       "Sandbox.SessionNotFound");
+	expect(f, "POST /api/v1/executions/e/stdin", "{\"data\":\"x\"}", 404, "error_code",
+	       "Sandbox.ExecutionNotFound");
+	expect(f, "GET /api/v1/sessions/s1/status", NULL, 404, "error_code",
+	       "Sandbox.ExecutionNotFound");
+}
+
+static void what_is_done_to_a_session_reaches_it(void **state)
+{
+	static const char *const actions[] = {"pause", "resume", "interrupt", "keepalive"};
+	struct fixture *f = *state;
+
+	make_session(f);
+	for (size_t i = 0; i < ARRAY_SIZE(actions); i++) {
+		char line[64];
+
+		(void)snprintf(line, sizeof(line), "POST /api/v1/sessions/s1/%s", actions[i]);
+		f->sessions.refuses = false;
+		expect(f, line, NULL, 200, "session_id", "s1");
+		assert_string_equal(f->sessions.done, actions[i]);
+		expect(f, line, "{}", 200, "session_id", "s1");
+		expect(f, line, "{\"force\":1}", 400, "field", "force");
+		f->sessions.refuses = true;
+		expect(f, line, NULL, 409, "error_code", "Sandbox.StateConflict");
+	}
+	expect(f, "POST /api/v1/sessions/s1/terminate", NULL, 200, "status", "terminated");
+	expect(f, "POST /api/v1/sessions/s1/terminate", NULL, 200, "status", "terminated");
+	expect(f, "DELETE /api/v1/sessions/s1", NULL, 200, "message", "The session is deleted.");
+	expect(f, "GET /api/v1/sessions/s1", NULL, 404, "error_code", "Sandbox.SessionNotFound");
+}
+
+static void usage_that_nobody_counts_is_null(void **state)
+{
+	struct fixture *f = *state;
+	int status = 0;
+	json_t *j;
+
+	make_session(f);
+	j = get(f, "GET /api/v1/sessions/s1/stats", NULL, &status);
+	assert_int_equal(status, 200);
+	assert_true(json_real_value(json_object_get(j, "cpu_time_ms")) == 1.5);
+	assert_true(json_real_value(json_object_get(j, "memory_mb")) == 1);
+	assert_true(json_is_null(json_object_get(j, "oom_kills")));
+	assert_int_equal(json_integer_value(json_object_get(j, "processes_peak")), 3);
+	json_decref(j);
+}
+
+static void check_page(struct fixture *f, const char *line, size_t items, int total, int limit)
+{
+	int status = 0;
+	json_t *j = get(f, line, NULL, &status);
+
+	if (status != 200 || json_array_size(json_object_get(j, "items")) != items ||
+	    json_integer_value(json_object_get(j, "total")) != total ||
+	    json_integer_value(json_object_get(j, "limit")) != limit)
+		fail_msg("'%s' gave %d: %s", line, status, json_dumps(j, 0));
+	json_decref(j);
+}
+
+static void lists_come_in_pages(void **state)
+{
+	struct fixture *f = *state;
+
+	check_page(f, "GET /api/v1/sessions", 0, 0, 50);
+	make_session(f);
+	check_page(f, "GET /api/v1/sessions", 1, 1, 50);
+	check_page(f, "GET /api/v1/sessions?limit=300", 1, 1, 200);
+	check_page(f, "GET /api/v1/sessions?limit=1&offset=1", 0, 1, 1);
+	check_page(f, "GET /api/v1/sessions?status=creating", 1, 1, 50);
+	check_page(f, "GET /api/v1/sessions?status=paused", 0, 0, 50);
+	check_page(f, "GET /api/v1/sessions?offset=1073741824", 0, 1, 50);
+	expect(f, "GET /api/v1/sessions?limit=0", NULL, 400, "field", "limit");
+	expect(f, "GET /api/v1/sessions?limit=-1", NULL, 400, "field", "limit");
+	expect(f, "GET /api/v1/sessions?limit=x", NULL, 400, "field", "limit");
+	expect(f, "GET /api/v1/sessions?offset=1073741825", NULL, 400, "field", "offset");
+	expect(f, "GET /api/v1/sessions?status=sleeping", NULL, 400, "field", "status");
+}
+
+static void executions_come_in_pages_newest_first(void **state)
+{
+	struct fixture *f = *state;
+	int status = 0;
+	json_t *j, *newest;
+
+	make_session(f);
+	for (int i = 0; i < 5; i++) {
+		char body[32];
+
+		(void)snprintf(body, sizeof(body), "{\"code\":\"%d\"}", i);
+		expect(f, "POST /api/v1/sessions/s1/execute", body, 200, "status", "pending");
+	}
+	end_latest(f);
+	check_page(f, "GET /api/v1/sessions/s1/executions?limit=2", 2, 5, 2);
+	check_page(f, "GET /api/v1/executions/sessions/s1/executions?offset=4", 1, 5, 50);
+	check_page(f, "GET /api/v1/sessions/s1/executions?status=pending&limit=3", 3, 4, 3);
+	check_page(f, "GET /api/v1/sessions/s1/executions?status=success", 1, 1, 50);
+	expect(f, "GET /api/v1/sessions/s1/executions?status=ready", NULL, 400, "field", "status");
+	j = get(f, "GET /api/v1/sessions/s1/executions?limit=1", NULL, &status);
+	newest = json_array_get(json_object_get(j, "executions"), 0);
+	assert_string_equal(member(newest, "status"), "success");
+	/* A page of them could be as large as all outputs together. */
+	assert_true(json_is_null(json_object_get(newest, "code")));
+	assert_true(json_is_null(json_object_get(newest, "stdout")));
+	assert_true(json_is_null(json_object_get(newest, "error")));
+	assert_int_equal(json_array_size(json_object_get(newest, "results")), 0);
+	assert_true(json_is_true(json_object_get(j, "has_more")));
+	json_decref(j);
+}
+
+static void an_execution_is_answered_before_it_runs(void **state)
+{
+	struct fixture *f = *state;
+	char id[64], line[128];
+	int status = 0;
+	json_t *j;
+
+	make_session(f);
+	j = get(f, "POST /api/v1/sessions/s1/execute",
+	        "{\"code\":\"1\",\"stdin\":\"in\",\"stdin_open\":true,\"timeout\":7}", &status);
+	assert_int_equal(status, 200);
+	assert_string_equal(member(j, "status"), "pending");
+	assert_string_equal(member(j, "session_id"), "s1");
+	assert_int_equal(str_copy(id, sizeof(id), member(j, "execution_id")), 0);
+	json_decref(j);
+	assert_string_equal(f->sessions.asked_language, "python");
+	assert_string_equal(f->sessions.asked_stdin, "in");
+	assert_true(f->sessions.asked_open);
+	assert_int_equal(f->sessions.asked_timeout_us, 7000000);
+
+	(void)snprintf(line, sizeof(line), "GET /api/v1/executions/%s/result", id);
+	expect(f, line, NULL, 409, "error_code", "Sandbox.StateConflict");
+	expect(f, "GET /api/v1/sessions/s1/result", NULL, 409, "error_code",
+	       "Sandbox.StateConflict");
+	execution_started(f->sessions.latest);
+	expect(f, "GET /api/v1/sessions/s1/status", NULL, 200, "status", "running");
+	end_latest(f);
+	expect(f, line, NULL, 200, "stdout", "hi");
+	expect(f, line, NULL, 200, "session_id", "s1");
+	expect(f, line, NULL, 200, "id", id);
+	expect(f, "GET /api/v1/sessions/s1/result", NULL, 200, "execution_id", id);
+	expect(f, "POST /api/v1/executions/sessions/s1/execute",
+	       "{\"code\":\"1\",\"language\":\"python\"}", 201, "status", "pending");
+}
+
+static void one_that_could_not_be_run_has_crashed(void **state)
+{
+	struct fixture *f = *state;
+	struct error failure = {0};
+
+	make_session(f);
+	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\"}", 200, "status", "pending");
+	(void)error_set(&failure, ERR_BOX_FAILED, 0, "secret words of the host");
+	execution_failed(f->sessions.latest, &failure);
+	expect(f, "GET /api/v1/sessions/s1/result", NULL, 200, "status", "crashed");
+	expect(f, "GET /api/v1/sessions/s1/result", NULL, 200, "error_message",
+	       "Sandbox.ExecException");
+}
+
+static int post_code(struct fixture *f, const char *headers, const char *body)
+{
+	int fd = ask(f, "POST /api/v1/sessions/s1/execute", headers, body);
+
+	peer_wait(f->loop, has_execution, f);
+	return fd;
+}
+
+static void who_waits_gets_the_result(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int fd = -1;
+
+	make_session(f);
+	fd = post_code(f, "", "{\"code\":\"1\",\"wait\":true}");
+	execution_started(f->sessions.latest);
+	execution_output(f->sessions.latest, OUTPUT_STDOUT, "hi", 2);
+	end_latest(f);
+	assert_true(peer_read(f->loop, fd, &b, NULL));
+	assert_non_null(strstr(b.data, " 200 "));
+	assert_non_null(strstr(b.data, "\"stdout\":\"hi\""));
+	assert_non_null(strstr(b.data, "\"session_reset\":false"));
+}
+
+static void who_waits_for_what_cannot_run_gets_its_error(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	struct error failure = {0};
+	cleanup_close int fd = -1;
+
+	make_session(f);
+	fd = post_code(f, "", "{\"code\":\"1\",\"wait\":true}");
+	(void)error_set(&failure, ERR_AGENT_LOST, 0, "secret words of the host");
+	execution_failed(f->sessions.latest, &failure);
+	assert_true(peer_read(f->loop, fd, &b, NULL));
+	assert_non_null(strstr(b.data, " 503 "));
+	assert_null(strstr(b.data, "secret"));
+}
+
+static void a_stream_tells_its_id_at_once_and_numbers_its_events(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int fd = -1;
+
+	make_session(f);
+	fd = post_code(f, "Accept: application/x-ndjson\r\n", "{\"code\":\"1\"}");
+	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"pending\",\"execution_id\":\""));
+	execution_started(f->sessions.latest);
+	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"start\",\"id\":1,"));
+	execution_output(f->sessions.latest, OUTPUT_STDOUT, "a\xe2\x82", 3);
+	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"stdout\",\"id\":2,\"data\":\"a\"}\n"));
+	execution_output(f->sessions.latest, OUTPUT_STDERR, "e", 1);
+	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"stderr\",\"id\":3,\"data\":\"e\"}\n"));
+	end_latest(f);
+	assert_true(peer_read(f->loop, fd, &b, "\r\n0\r\n\r\n"));
+	/* The rest of a character has no number of its own. */
+	assert_non_null(strstr(b.data, "{\"event\":\"stdout\",\"data\":\"\xef\xbf\xbd\"}\n"));
+	assert_non_null(strstr(b.data, "{\"event\":\"end\",\"id\":4,\"result\":{"));
+}
+
+/* The events of the latest execution from @query on. */
+static char *events(struct fixture *f, const char *query, const char *headers)
+{
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	struct execution_info info = {0};
+	char line[128];
+	cleanup_close int fd = -1;
+	size_t len;
+
+	execution_info(f->sessions.latest, &info);
+	(void)snprintf(line, sizeof(line), "GET /api/v1/executions/%s/events%s", info.id, query);
+	fd = ask(f, line, headers, NULL);
+	assert_true(peer_read(f->loop, fd, &b, NULL));
+	return buf_take(&b, &len);
+}
+
+static void who_comes_back_gets_the_rest_and_whole_characters(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_free char *all = NULL, *some = NULL, *last = NULL, *none = NULL, *bad = NULL;
+
+	make_session(f);
+	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\"}", 200, "status", "pending");
+	execution_started(f->sessions.latest);
+	execution_output(f->sessions.latest, OUTPUT_STDOUT, "a\xe2", 2);
+	execution_output(f->sessions.latest, OUTPUT_STDERR, "e", 1);
+	execution_output(f->sessions.latest, OUTPUT_STDOUT, "\x82\xac", 2);
+	end_latest(f);
+	all = events(f, "", "");
+	assert_non_null(strstr(all, "\"id\":1,"));
+	assert_non_null(strstr(all, "\"data\":\"a\""));
+	some = events(f, "?after=2", "");
+	assert_null(strstr(some, "\"event\":\"start\""));
+	assert_null(strstr(some, "\"data\":\"a\""));
+	assert_non_null(strstr(some, "\"id\":4,\"data\":\"\xe2\x82\xac\""));
+	assert_non_null(strstr(some, "{\"event\":\"end\",\"id\":5,"));
+	last = events(f, "", "Accept: text/event-stream\r\nLast-Event-ID: 4\r\n");
+	assert_null(strstr(last, "id: 4\n"));
+	assert_non_null(strstr(last, "id: 5\nevent: end\ndata: {\"event\":\"end\""));
+	none = events(f, "?after=5", "");
+	assert_null(strstr(none, "\"event\""));
+	bad = events(f, "?after=x", "");
+	assert_non_null(strstr(bad, " 400 "));
+	assert_non_null(strstr(bad, "\"field\":\"after\""));
+}
+
+static void on_cancel(void *ctx)
+{
+	((struct fixture *)ctx)->cancelled++;
+}
+
+static int on_input(void *ctx, const void *data, size_t len, bool end, struct error *err)
+{
+	struct fixture *f = ctx;
+
+	(void)err;
+	assert_true(len < sizeof(f->input));
+	memcpy(f->input, data, len);
+	f->input_ended = end;
+	return 0;
+}
+
+static bool nobody_is_connected(void *ctx)
+{
+	return http_server_connections(((struct fixture *)ctx)->server) == 0;
+}
+
+static void a_client_that_leaves_does_not_end_its_execution(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	int fd;
+
+	make_session(f);
+	fd = post_code(f, "Accept: text/event-stream\r\n", "{\"code\":\"1\"}");
+	execution_set_control(f->sessions.latest, on_cancel, on_input, f);
+	execution_started(f->sessions.latest);
+	assert_true(peer_read(f->loop, fd, &b, "event: start"));
+	fd_close(fd);
+	peer_wait(f->loop, nobody_is_connected, f);
+	fd = ask(f, "POST /api/v1/sessions/s1/execute", "", "{\"code\":\"2\",\"wait\":true}");
+	peer_turn(f->loop);
+	fd_close(fd);
+	peer_wait(f->loop, nobody_is_connected, f);
+	assert_int_equal(f->cancelled, 0);
+	end_latest(f); /* nobody is told, and nothing breaks */
+	expect(f, "GET /api/v1/sessions/s1/result", NULL, 200, "stdout", "hi");
+}
+
+static bool one_is_connected(void *ctx)
+{
+	return http_server_connections(((struct fixture *)ctx)->server) == 1;
+}
+
+static void a_stream_that_was_left_is_cleaned_up_beside_an_older_connection(void **state)
+{
+	static const char health[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	static const char run[] = "POST /api/v1/sessions/s1/execute HTTP/1.1\r\nHost: localhost\r\n"
+				  "Content-Type: application/json\r\nContent-Length: 26\r\n\r\n"
+				  "{\"code\":\"1\",\"stream\":true}";
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX), older = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int first = -1;
+	int fd;
+
+	make_session(f);
+	peer_wait(f->loop, nobody_is_connected, f);
+	first = peer_connect(f->port);
+	assert_true(peer_say(f->loop, first, health));
+	assert_true(peer_read(f->loop, first, &older, "\"ok\""));
+	fd = peer_connect(f->port);
+	assert_true(peer_say(f->loop, fd, run));
+	assert_true(peer_read(f->loop, fd, &b, "pending"));
+	fd_close(fd);
+	peer_wait(f->loop, one_is_connected, f);
+}
+
+static void cancel_and_input_reach_the_execution(void **state)
+{
+	struct fixture *f = *state;
+	struct execution_info info = {0};
+	char cancel[128], input[128];
+
+	make_session(f);
+	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\"}", 200, "status", "pending");
+	execution_set_control(f->sessions.latest, on_cancel, on_input, f);
+	execution_started(f->sessions.latest);
+	execution_info(f->sessions.latest, &info);
+	(void)snprintf(cancel, sizeof(cancel), "POST /api/v1/executions/%s/cancel", info.id);
+	(void)snprintf(input, sizeof(input), "POST /api/v1/executions/%s/stdin", info.id);
+	expect(f, input, "{\"data\":\"abc\",\"end\":true}", 200, "status", "running");
+	assert_string_equal(f->input, "abc");
+	assert_true(f->input_ended);
+	expect(f, input, "{}", 400, "field", "data");
+	expect(f, cancel, NULL, 200, "status", "running");
+	assert_int_equal(f->cancelled, 1);
+	end_latest(f);
+	expect(f, cancel, NULL, 409, "error_code", "Sandbox.StateConflict");
+	expect(f, input, "{\"data\":\"x\"}", 409, "error_code", "Sandbox.StateConflict");
+}
+
+static void a_wait_has_its_bounds(void **state)
+{
+#define SYNC "POST /api/v1/executions/sessions/s1/execute-sync"
+	struct fixture *f = *state;
+
+	make_session(f);
+	expect(f, SYNC "?sync_timeout=9", "{\"code\":\"1\"}", 422, "field", "sync_timeout");
+	expect(f, SYNC "?sync_timeout=3601", "{\"code\":\"1\"}", 422, "field", "sync_timeout");
+	expect(f, SYNC "?sync_timeout=10s", "{\"code\":\"1\"}", 422, "field", "sync_timeout");
+	expect(f, SYNC "?poll_interval=0.05", "{\"code\":\"1\"}", 422, "field", "poll_interval");
+	expect(f, SYNC "?poll_interval=11", "{\"code\":\"1\"}", 422, "field", "poll_interval");
+	assert_null(f->sessions.latest); /* nothing was begun */
+}
+
+static void a_deleted_session_ends_its_streams(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int fd = -1;
+
+	make_session(f);
+	fd = post_code(f, "Accept: application/x-ndjson\r\n", "{\"code\":\"1\"}");
+	execution_started(f->sessions.latest);
+	assert_true(peer_read(f->loop, fd, &b, "\"start\""));
+	expect(f, "DELETE /api/v1/sessions/s1", NULL, 200, "session_id", "s1");
+	assert_true(peer_read(f->loop, fd, &b, NULL));
+}
+
+static void wrong_bodies_start_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	make_session(f);
+	expect(f, "POST /api/v1/sessions/s1/execute", "{}", 400, "field", "code");
+	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\",\"waits\":true}", 400,
+	       "field", "waits");
+	expect(f, "POST /api/v1/sessions/s1/execute", NULL, 415, "error_code",
+	       "Sandbox.UnsupportedMediaType");
+	expect(f, "PUT /api/v1/sessions/s1", NULL, 405, "error_code", "Sandbox.MethodNotAllowed");
+	assert_null(f->sessions.latest);
+}
+
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT(a_session_is_told_in_the_words_of_both_forms),
+		UNIT(a_session_that_was_there_is_not_created),
+		UNIT(unknown_ids_and_malformed_ones_are_told_the_same),
+		UNIT(what_is_done_to_a_session_reaches_it),
+		UNIT(usage_that_nobody_counts_is_null),
+		UNIT(lists_come_in_pages),
+		UNIT(executions_come_in_pages_newest_first),
+		UNIT(an_execution_is_answered_before_it_runs),
+		UNIT(one_that_could_not_be_run_has_crashed),
+		UNIT(who_waits_gets_the_result),
+		UNIT(who_waits_for_what_cannot_run_gets_its_error),
+		UNIT(a_stream_tells_its_id_at_once_and_numbers_its_events),
+		UNIT(who_comes_back_gets_the_rest_and_whole_characters),
+		UNIT(a_client_that_leaves_does_not_end_its_execution),
+		UNIT(a_stream_that_was_left_is_cleaned_up_beside_an_older_connection),
+		UNIT(cancel_and_input_reach_the_execution),
+		UNIT(a_wait_has_its_bounds),
+		UNIT(a_deleted_session_ends_its_streams),
+		UNIT(wrong_bodies_start_nothing),
+	};
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

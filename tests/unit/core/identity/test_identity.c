@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/identity/identity.h"
+#include "core/store/store.h"
+#include "io/loop.h"
+
+/* Identities with a real store in a directory of their own. */
+
+#define OWNER 1234
+
+struct fixture {
+	char dir[64];
+	struct loop *loop;
+	struct config *config;
+	struct store *store;
+	struct tenants *tenants;
+	struct identity *identity;
+	struct error err;
+	int done;
+	struct error told;
+};
+
+static void on_done(void *ctx, const struct error *err)
+{
+	struct fixture *f = ctx;
+
+	f->done++;
+	f->told = err ? *err : (struct error){0};
+}
+
+static struct identity_done done_of(struct fixture *f)
+{
+	return (struct identity_done){on_done, f};
+}
+
+/* Wait for one answer of the store. */
+static void settle(struct fixture *f)
+{
+	int before = f->done;
+
+	while (f->done == before)
+		loop_run_once(f->loop, true);
+}
+
+static void open_all(struct fixture *f)
+{
+	struct identity_config config = {.config = f->config, .owner_uid = OWNER};
+
+	f->loop = loop_new();
+	assert_int_equal(store_open(f->dir, &f->store, &f->err), 0);
+	config.store = f->store;
+	config.tenants = f->tenants = tenants_new(f->config);
+	f->identity = identity_new(&config);
+	assert_int_equal(identity_load(f->identity, &f->err), 0);
+	assert_int_equal(store_start(f->store, f->loop, NULL, &f->err), 0);
+	identity_start(f->identity, f->loop, NULL);
+}
+
+static void close_all(struct fixture *f)
+{
+	identity_free(f->identity);
+	tenants_free(f->tenants);
+	store_close(f->store);
+	loop_free(f->loop);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = NEW(struct fixture);
+
+	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/millibox-identity-XXXXXX");
+	if (!mkdtemp(f->dir) || key_setup() < 0)
+		return -1;
+	f->config = config_load(NULL, NULL, 0, &f->err);
+	open_all(f);
+	*state = f;
+	return 0;
+}
+
+static void drop_file(const char *dir, const char *name)
+{
+	cleanup_free char *path = xasprintf("%s/%s", dir, name);
+
+	(void)unlink(path);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	close_all(f);
+	drop_file(f->dir, STORE_FILE);
+	drop_file(f->dir, STORE_FILE "-wal");
+	drop_file(f->dir, STORE_FILE "-shm");
+	drop_file(f->dir, STORE_FILE "-clean");
+	(void)rmdir(f->dir);
+	config_free(f->config);
+	free(f);
+	return 0;
+}
+
+static const struct principal *ask(struct fixture *f, const struct identity_request *request)
+{
+	struct identity_request r = *request;
+
+	error_clear(&f->err);
+	if (!r.peer)
+		r.peer = "192.0.2.1";
+	if (!r.now_us)
+		r.now_us = clock_us();
+	return identity_authenticate(f->identity, &r, &f->err);
+}
+
+static struct key make(struct fixture *f, const char *tenant, uint64_t expires_ms)
+{
+	const struct identity_key_request request = {
+		.tenant = tenant, .name = "n", .scopes = SCOPES_USER, .expires_ms = expires_ms};
+	struct key key;
+
+	error_clear(&f->err);
+	assert_int_equal(identity_create_key(f->identity, &request, done_of(f), &key, &f->err), 0);
+	settle(f);
+	assert_int_equal(f->told.code, ERR_NONE);
+	return key;
+}
+
+static const struct principal *ask_with(struct fixture *f, const struct key *key)
+{
+	char text[KEY_TEXT_LEN + 1];
+
+	key_format(key, text);
+	return ask(f, &(struct identity_request){.api_key = text});
+}
+
+static void without_keys_all_but_the_owner_lack_admin(void **state)
+{
+	struct fixture *f = *state;
+	const struct principal *p = ask(f, &(struct identity_request){.authorization = "Bearer x"});
+
+	assert_non_null(p);
+	assert_string_equal(p->tenant, TENANT_DEFAULT);
+	assert_false(scope_allows(p->scopes, SCOPE_ADMIN));
+	p = ask(f, &(struct identity_request){.has_uid = true, .uid = OWNER});
+	assert_true(scope_allows(p->scopes, SCOPE_ADMIN));
+	p = ask(f, &(struct identity_request){.has_uid = true, .uid = OWNER + 1});
+	assert_false(scope_allows(p->scopes, SCOPE_ADMIN));
+}
+
+static void key_is_who_it_was_made_for(void **state)
+{
+	struct fixture *f = *state;
+	struct key key = make(f, TENANT_DEFAULT, 0), wrong = key;
+	const struct principal *p = ask_with(f, &key);
+
+	assert_non_null(p);
+	assert_string_equal(p->key_id, key.id);
+	assert_null(ask(f, &(struct identity_request){0}));
+	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
+	wrong.secret[0] = wrong.secret[0] == 'a' ? 'b' : 'a';
+	assert_null(ask_with(f, &wrong));
+	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
+	/* Trust of the socket is for those who send none. */
+	assert_non_null(ask(f, &(struct identity_request){.has_uid = true, .uid = 0}));
+	assert_null(ask(
+		f, &(struct identity_request){.has_uid = true, .uid = 0, .api_key = "nonsense"}));
+	assert_null(ask(f, &(struct identity_request){.has_uid = true, .uid = 77}));
+}
+
+static void revoked_and_expired_are_nobody(void **state)
+{
+	struct fixture *f = *state;
+	struct key key = make(f, TENANT_DEFAULT, 0);
+	struct key brief = make(f, TENANT_DEFAULT, clock_real_ms() + 1000);
+
+	assert_non_null(ask_with(f, &key));
+	assert_int_equal(identity_revoke_key(f->identity, identity_find_key(f->identity, key.id),
+	                                     done_of(f), &f->err),
+	                 0);
+	assert_null(ask_with(f, &key)); /* before it is on the disk, too */
+	settle(f);
+	while (clock_real_ms() < UINT64_MAX && ask_with(f, &brief))
+		;
+	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
+	assert_true(identity_has_keys(f->identity));
+	assert_null(ask(f, &(struct identity_request){0})); /* locked, not open */
+}
+
+static void everything_is_there_after_a_restart(void **state)
+{
+	struct fixture *f = *state;
+	struct tenant_settings alice = {.name = "alice", .policy = "strict"};
+	struct key key, dead;
+	struct identity_key_info info;
+
+	for (int i = 0; i < QUOTA_COUNT; i++)
+		alice.quotas[i] = QUOTA_UNSET;
+	alice.quotas[QUOTA_SESSIONS] = 0;
+	alice.quotas[QUOTA_MEMORY] = 5 << 20;
+	assert_int_equal(identity_create_tenant(f->identity, &alice, done_of(f), &f->err), 0);
+	settle(f);
+	key = make(f, "alice", clock_real_ms() + 1000000);
+	dead = make(f, "alice", 0);
+	assert_int_equal(identity_revoke_key(f->identity, identity_find_key(f->identity, dead.id),
+	                                     done_of(f), &f->err),
+	                 0);
+	settle(f);
+	close_all(f);
+	open_all(f);
+	assert_int_equal(identity_key_count(f->identity), 2);
+	assert_string_equal(ask_with(f, &key)->tenant, "alice");
+	assert_null(ask_with(f, &dead));
+	identity_key_info(identity_key_at(f->identity, 0), &info);
+	assert_string_equal(info.id, key.id);
+	assert_string_equal(info.name, "n");
+	assert_int_equal(info.scopes, SCOPES_USER);
+	assert_true(info.active && info.expires_ms > 0);
+	assert_string_equal(tenants_find(f->tenants, "alice")->policy, "strict");
+	assert_int_equal(tenants_find(f->tenants, "alice")->quotas[QUOTA_SESSIONS], 0);
+	assert_int_equal(tenants_find(f->tenants, "alice")->quotas[QUOTA_MEMORY], 5 << 20);
+	assert_true(tenants_find(f->tenants, "alice")->quotas[QUOTA_QUEUED] == QUOTA_UNSET);
+}
+
+static void tenant_with_a_key_stays(void **state)
+{
+	struct fixture *f = *state;
+	struct tenant_settings alice = {.name = "alice"};
+	struct key key;
+
+	assert_int_equal(identity_create_tenant(f->identity, &alice, done_of(f), &f->err), 0);
+	settle(f);
+	key = make(f, "alice", 0);
+	assert_int_equal(identity_delete_tenant(f->identity, tenants_find(f->tenants, "alice"),
+	                                        done_of(f), &f->err),
+	                 -1);
+	assert_int_equal(f->err.code, ERR_CONFLICT);
+	error_clear(&f->err);
+	assert_int_equal(identity_revoke_key(f->identity, identity_find_key(f->identity, key.id),
+	                                     done_of(f), &f->err),
+	                 0);
+	settle(f);
+	assert_int_equal(identity_delete_tenant(f->identity, tenants_find(f->tenants, "alice"),
+	                                        done_of(f), &f->err),
+	                 0);
+	settle(f);
+	assert_int_equal(f->told.code, ERR_NONE);
+	assert_null(tenants_find(f->tenants, "alice"));
+	assert_int_equal(identity_key_count(f->identity), 0);
+	/* Its keys went with it, and were the last: nobody else is let in for that. */
+	assert_null(ask(f, &(struct identity_request){0}));
+	assert_non_null(ask(f, &(struct identity_request){.has_uid = true, .uid = OWNER}));
+}
+
+static void failures_of_a_peer_are_slowed_down(void **state)
+{
+	struct fixture *f = *state;
+	struct key key = make(f, TENANT_DEFAULT, 0);
+	struct identity_request bad = {.api_key = "nonsense", .now_us = 100 * USEC_PER_SEC};
+	char good[KEY_TEXT_LEN + 1];
+	int busy = 0;
+
+	key_format(&key, good);
+	for (int i = 0; i < 30; i++) {
+		assert_null(ask(f, &bad));
+		busy += f->err.code == ERR_BUSY;
+	}
+	assert_int_equal(busy, 10);
+	/* Another peer is not to blame; who has a key is served. */
+	bad.peer = "192.0.2.2";
+	assert_null(ask(f, &bad));
+	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
+	assert_non_null(
+		ask(f, &(struct identity_request){.api_key = good, .now_us = 100 * USEC_PER_SEC}));
+	bad.peer = NULL;
+	bad.now_us += 2 * USEC_PER_SEC;
+	assert_null(ask(f, &bad));
+	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
+}
+
+static void many_peers_do_not_take_memory_without_end(void **state)
+{
+	struct fixture *f = *state;
+	char peer[32];
+
+	(void)make(f, TENANT_DEFAULT, 0);
+	for (int i = 0; i < 20000; i++) {
+		(void)snprintf(peer, sizeof(peer), "2001:db8::%x", (unsigned)i);
+		assert_null(ask(f, &(struct identity_request){.api_key = "nonsense",
+		                                              .peer = peer,
+		                                              .now_us = 50 * USEC_PER_SEC}));
+	}
+	assert_int_equal(f->err.code, ERR_BUSY); /* those beyond share one */
+}
+
+static void changes_that_are_under_way_are_told_at_the_end(void **state)
+{
+	struct fixture *f = *state;
+	const struct identity_key_request request = {.tenant = TENANT_DEFAULT, .scopes = 1};
+	struct key key;
+
+	assert_int_equal(identity_create_key(f->identity, &request, done_of(f), &key, &f->err), 0);
+	identity_free(f->identity);
+	f->identity = NULL;
+	assert_int_equal(f->done, 1);
+	assert_int_equal(f->told.code, ERR_UNAVAILABLE);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(without_keys_all_but_the_owner_lack_admin),
+		TEST(key_is_who_it_was_made_for),
+		TEST(revoked_and_expired_are_nobody),
+		TEST(everything_is_there_after_a_restart),
+		TEST(tenant_with_a_key_stays),
+		TEST(failures_of_a_peer_are_slowed_down),
+		TEST(many_peers_do_not_take_memory_without_end),
+		TEST(changes_that_are_under_way_are_told_at_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/policy/policies.h"
+#include "core/policy/policy.h"
+#include "core/run/exec.h"
+#include "core/session/session.h"
+#include "core_fixture.h"
+#include "wire/layer.h"
+
+#define MIB (1024ULL * 1024)
+#define SEC 1000000ULL
+
+struct fixture {
+	struct config *config;
+	struct runners *runners;
+	struct driver_caps caps;
+	struct policy_rules rules;
+	struct policy *own, *chosen; /* references */
+	struct exec_request request; /* strings are not owned here */
+	struct session_request session;
+	struct policy_explanation result;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = NEW(struct fixture);
+	struct error err = {0};
+
+	f->config = config_load(NULL, NULL, 0, &err);
+	f->runners = fixture_runners();
+	f->caps = (struct driver_caps){.layers = LAYERS_ALL};
+	f->rules = (struct policy_rules){f->config, f->runners, &f->caps, 4, NULL};
+	f->request.language = (char *)"demo";
+	f->request.code = (char *)"x";
+	f->request.code_len = 1;
+	f->session.language = (char *)"demo";
+	*state = f;
+	return f->config ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	policy_explanation_done(&f->result);
+	policy_unref(f->own);
+	policy_unref(f->chosen);
+	runners_free(f->runners);
+	config_free(f->config);
+	free(f);
+	return 0;
+}
+
+static struct policy *parse(const char *name, const char *text)
+{
+	cleanup_free char *whole = xasprintf("name: %s\n%s", name, text);
+	struct error err = {0};
+	struct policy *policy = policy_parse(whole, strlen(whole), name, &err);
+
+	if (!policy)
+		fail_msg("%s", err.msg);
+	return policy;
+}
+
+static void use(struct fixture *f, const char *own, const char *chosen)
+{
+	policy_unref(f->own);
+	policy_unref(f->chosen);
+	f->own = own ? parse("own", own) : NULL;
+	f->chosen = chosen ? parse("chosen", chosen) : NULL;
+}
+
+static struct policy_explanation *ask(struct fixture *f)
+{
+	const struct policy_stack stack = {f->own, f->chosen};
+
+	policy_explanation_done(&f->result);
+	f->result = (struct policy_explanation){0};
+	policy_explain(&f->rules, &stack, &f->request, &f->result);
+	return &f->result;
+}
+
+static struct policy_explanation *ask_session(struct fixture *f)
+{
+	const struct policy_stack stack = {f->own, f->chosen};
+
+	policy_explanation_done(&f->result);
+	f->result = (struct policy_explanation){0};
+	policy_explain_session(&f->rules, &stack, &f->session, &f->result);
+	return &f->result;
+}
+
+static void expect_rule(const struct policy_rule *rule, enum policy_by by, const char *policy,
+                        const char *path)
+{
+	if (rule->by != by || !str_equal(rule->path, path) ||
+	    !str_equal(rule->policy ? rule->policy : "", policy))
+		fail_msg("by %s '%s' %s", policy_by_name(rule->by),
+		         rule->policy ? rule->policy : "", rule->path);
+}
+
+static void expect_allowed(const struct policy_explanation *e)
+{
+	if (!e->allowed)
+		fail_msg("%s: %s", e->err.field, e->err.msg);
+}
+
+static void expect_refused(const struct policy_explanation *e, enum error_code code,
+                           const char *field, const char *what)
+{
+	assert_false(e->allowed);
+	assert_null(e->decision.argv);
+	if (e->err.code != code || !str_equal(e->err.field, field) || !strstr(e->err.msg, what))
+		fail_msg("%s: '%s' %s", error_name(e->err.code), e->err.field, e->err.msg);
+}
+
+/* One limit: what is asked, what three say, and what comes of it. 0 or "": nothing is said. */
+struct limit_row {
+	const char *own, *chosen;
+	uint64_t asked_mib;
+	uint64_t granted_mib; /* 0: refused */
+	enum policy_by by;
+	const char *policy, *path;
+};
+
+static void memory_is_decided_by_the_nearest_rule(void **state)
+{
+	/* The settings: 512Mi, at most 8Gi. */
+	static const struct limit_row rows[] = {
+		/* clang-format off */
+		{NULL, NULL, 0, 512, POLICY_BY_SETTING, "", "limits.memory"},
+		{NULL, NULL, 100, 100, POLICY_BY_REQUEST, "", "resources.memory"},
+		{NULL, NULL, 9000, 8192, POLICY_BY_SETTING, "", "limits.memory_max"},
+		{"limits: {memory: {default: 64Mi}}", NULL, 0, 64, POLICY_BY_POLICY, "own", "limits.memory.default"},
+		{"limits: {memory: {default: 64Mi}}", NULL, 100, 100, POLICY_BY_REQUEST, "", "resources.memory"},
+		{"limits: {memory: {max: 64Mi}}", NULL, 0, 64, POLICY_BY_POLICY, "own", "limits.memory.max"},
+		{"limits: {memory: {max: 64Mi}}", NULL, 64, 64, POLICY_BY_REQUEST, "", "resources.memory"},
+		{"limits: {memory: {max: 64Mi}}", NULL, 65, 64, POLICY_BY_POLICY, "own", "limits.memory.max"},
+		{"limits: {memory: {max: 64Mi, on_exceed: clamp}}", NULL, 65, 64, POLICY_BY_POLICY, "own", "limits.memory.max"},
+		{"limits: {memory: {max: 64Mi, on_exceed: refuse}}", NULL, 64, 64, POLICY_BY_REQUEST, "", "resources.memory"},
+		{"limits: {memory: {max: 64Mi, on_exceed: refuse}}", NULL, 65, 0, POLICY_BY_POLICY, "own", "limits.memory.max"},
+		/* what was not asked for is not refused */
+		{"limits: {memory: {max: 64Mi, on_exceed: refuse}}", NULL, 0, 64, POLICY_BY_POLICY, "own", "limits.memory.max"},
+		/* a policy cannot give more than the operator */
+		{"limits: {memory: {default: 16Gi, max: 64Gi}}", NULL, 0, 8192, POLICY_BY_SETTING, "", "limits.memory_max"},
+		{"limits: {memory: {max: 64Gi}}", NULL, 30000, 8192, POLICY_BY_SETTING, "", "limits.memory_max"},
+		{"limits: {memory: {max: 64Gi, on_exceed: refuse}}", NULL, 30000, 0, POLICY_BY_SETTING, "", "limits.memory_max"},
+		/* of two policies the narrower counts, whichever it is */
+		{"limits: {memory: {max: 64Mi}}", "limits: {memory: {max: 32Mi}}", 99, 32, POLICY_BY_POLICY, "chosen", "limits.memory.max"},
+		{"limits: {memory: {max: 32Mi}}", "limits: {memory: {max: 64Mi}}", 99, 32, POLICY_BY_POLICY, "own", "limits.memory.max"},
+		{"limits: {memory: {max: 32Mi}}", "limits: {memory: {default: 64Mi}}", 0, 32, POLICY_BY_POLICY, "own", "limits.memory.max"},
+		{"limits: {memory: {default: 32Mi}}", "limits: {memory: {default: 64Mi}}", 0, 64, POLICY_BY_POLICY, "chosen", "limits.memory.default"},
+		{"limits: {memory: {on_exceed: refuse}}", "limits: {memory: {max: 32Mi}}", 33, 0, POLICY_BY_POLICY, "chosen", "limits.memory.max"},
+		{"limits: {memory: {max: 32Mi}}", "limits: {memory: {on_exceed: refuse}}", 33, 0, POLICY_BY_POLICY, "own", "limits.memory.max"},
+		{"limits: {memory: {max: 32Mi, on_exceed: refuse}}", "limits: {memory: {on_exceed: clamp}}", 33, 0, POLICY_BY_POLICY, "own", "limits.memory.max"},
+		/* clang-format on */
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct limit_row *row = &rows[i];
+		const struct policy_explanation *e;
+
+		use(f, row->own, row->chosen);
+		f->request.memory_bytes = row->asked_mib * MIB;
+		e = ask(f);
+		if (row->granted_mib == 0) {
+			expect_refused(e, ERR_DENIED, "resources.memory",
+			               "is above the maximum of");
+			expect_rule(&e->refused, row->by, row->policy, row->path);
+			continue;
+		}
+		expect_allowed(e);
+		assert_int_equal(e->decision.spec.limits.memory_bytes, row->granted_mib * MIB);
+		assert_int_equal(e->decision.grants[POLICY_MEMORY].granted, row->granted_mib * MIB);
+		assert_int_equal(e->decision.grants[POLICY_MEMORY].asked, row->asked_mib * MIB);
+		expect_rule(&e->decision.grants[POLICY_MEMORY].rule, row->by, row->policy,
+		            row->path);
+	}
+}
+
+static void every_limit_has_its_rules(void **state)
+{
+	static const struct {
+		const char *key;
+		size_t offset;
+		const char *low, *high, *field;
+		uint64_t low_value, asked;
+	} rows[] = {
+#define AT(name) offsetof(struct exec_request, name)
+		{"timeout", AT(timeout_us), "1s", "2s", "timeout", SEC, 3 * SEC},
+		{"memory", AT(memory_bytes), "16Mi", "32Mi", "resources.memory", 16 * MIB,
+	         64 * MIB},
+		{"disk", AT(disk_bytes), "1Mi", "2Mi", "resources.disk", MIB, 3 * MIB},
+		{"cpu", AT(cpu_millicores), "0.1", "0.2", "resources.cpu", 100, 300},
+		{"processes", AT(max_processes), "20", "30", "resources.max_processes", 20, 40},
+		{"output", AT(max_output_bytes), "1Ki", "2Ki", "resources.max_output", 1024, 3000},
+#undef AT
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		cleanup_free char *text = xasprintf(
+			"limits:\n  %s:\n    default: %s\n    max: %s\n    on_exceed: refuse\n",
+			rows[i].key, rows[i].low, rows[i].high);
+		cleanup_free char *path = xasprintf("limits.%s.default", rows[i].key);
+		cleanup_free char *max = xasprintf("policy own: limits.%s.max: ", rows[i].key);
+		uint64_t *asked = (uint64_t *)(void *)((char *)&f->request + rows[i].offset);
+		const struct policy_explanation *e;
+
+		use(f, text, NULL);
+		e = ask(f);
+		expect_allowed(e);
+		assert_int_equal(e->decision.grants[i].granted, rows[i].low_value);
+		expect_rule(&e->decision.grants[i].rule, POLICY_BY_POLICY, "own", path);
+		assert_int_equal(e->decision.grants[i].rule.line, 4);
+		*asked = rows[i].asked;
+		e = ask(f);
+		expect_refused(e, ERR_DENIED, rows[i].field, max);
+		assert_int_equal(e->refused.line, 5);
+		*asked = 0;
+	}
+}
+
+static void cores_of_the_host_are_a_maximum_too(void **state)
+{
+	struct fixture *f = *state;
+
+	f->request.cpu_millicores = 9000;
+	expect_allowed(ask(f));
+	assert_int_equal(f->result.decision.spec.limits.cpu_millicores, 4000);
+	expect_rule(&f->result.decision.grants[POLICY_CPU].rule, POLICY_BY_DRIVER, "", "cores");
+	use(f, "limits: {cpu: {max: 3}}", NULL);
+	expect_allowed(ask(f));
+	expect_rule(&f->result.decision.grants[POLICY_CPU].rule, POLICY_BY_POLICY, "own",
+	            "limits.cpu.max");
+}
+
+static void disk_is_cut_to_half_of_the_memory(void **state)
+{
+	struct fixture *f = *state;
+
+	use(f, "limits: {memory: {default: 64Mi}, disk: {default: 60Mi}}", NULL);
+	expect_allowed(ask(f));
+	assert_int_equal(f->result.decision.grants[POLICY_DISK].granted, 32 * MIB);
+	expect_rule(&f->result.decision.grants[POLICY_DISK].rule, POLICY_BY_PROGRAM, "",
+	            "half of resources.memory");
+}
+
+static void languages_are_allowed_and_denied_by_any_name(void **state)
+{
+	static const struct {
+		const char *own, *chosen;
+		const char *rule; /* NULL: allowed */
+	} rows[] = {
+		{"languages: {allow: [demo]}", NULL, NULL},
+		{"languages: {allow: [d]}", NULL, NULL},
+		{"languages: {allow: ['*']}", NULL, NULL},
+		{"languages: {allow: [other]}", NULL,
+	         "policy own: languages.allow: language 'demo' is not allowed; allowed: other"},
+		{"languages: {allow: []}", NULL,
+	         "policy own: languages.allow: language 'demo' is not allowed; allowed: nothing"},
+		{"languages: {deny: [other]}", NULL, NULL},
+		{"languages: {deny: [demo]}", NULL,
+	         "policy own: languages.deny: language 'demo' is denied"},
+		{"languages: {deny: [d]}", NULL, "policy own: languages.deny"},
+		{"languages: {deny: ['de*']}", NULL, "policy own: languages.deny"},
+		{"languages: {allow: [demo], deny: [d]}", NULL, "policy own: languages.deny"},
+		{"languages: {allow: [demo]}", "languages: {deny: [demo]}",
+	         "policy chosen: languages.deny"},
+		{"languages: {deny: [demo]}", "languages: {allow: [demo]}",
+	         "policy own: languages.deny"},
+		{"languages: {allow: [other]}", "languages: {allow: [demo]}",
+	         "policy own: languages.allow"},
+		{"languages: {deny: [other]}", "languages: {allow: [demo]}", NULL},
+	};
+	static const char *const names[] = {"demo", "d"};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows) * ARRAY_SIZE(names); i++) {
+		const char *rule = rows[i / 2].rule;
+
+		use(f, rows[i / 2].own, rows[i / 2].chosen);
+		f->request.language = (char *)names[i % 2];
+		if (rule)
+			expect_refused(ask(f), ERR_DENIED, "language", rule);
+		else
+			expect_allowed(ask(f));
+	}
+}
+
+static void variables_are_allowed_and_denied(void **state)
+{
+	static const struct {
+		const char *own, *chosen, *rule;
+	} rows[] = {
+		{"env: {deny: ['*TOKEN*']}", NULL,
+	         "policy own: env.deny: variable 'MY_TOKEN' is denied"},
+		{"env: {deny: ['OTHER*']}", NULL, NULL},
+		{"env: {allow: ['APP_*']}", NULL,
+	         "policy own: env.allow: variable 'MY_TOKEN' is not allowed; allowed: APP_*"},
+		{"env: {allow: ['APP_*', 'MY_*']}", NULL, NULL},
+		{"env: {allow: ['APP_*', 'MY_*']}", "env: {deny: ['MY_*']}",
+	         "policy chosen: env.deny"},
+	};
+	struct fixture *f = *state;
+	char *env[] = {(char *)"APP_X=1", (char *)"MY_TOKEN=secret", NULL};
+	char name[80];
+	char *long_env[] = {name, NULL};
+
+	f->request.env = f->session.env = env;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		use(f, rows[i].own, rows[i].chosen);
+		for (int j = 0; j < 2; j++) {
+			const struct policy_explanation *e = j ? ask_session(f) : ask(f);
+
+			if (rows[i].rule)
+				expect_refused(e, ERR_DENIED, "env_vars", rows[i].rule);
+			else
+				expect_allowed(e);
+			assert_null(strstr(e->err.msg, "secret"));
+		}
+	}
+	memset(name, 'A', sizeof(name) - 1);
+	memcpy(name + sizeof(name) - 3, "=1", 3);
+	f->request.env = long_env;
+	expect_refused(ask(f), ERR_INVALID, "env_vars", "at most 63 bytes");
+}
+
+static void network_is_never_more_nor_less_than_said(void **state)
+{
+	static const struct {
+		const char *own, *chosen;
+		int asked; /* -1: not */
+		uint32_t caps;
+		enum error_code code;
+		const char *what;
+		enum box_network granted;
+	} rows[] = {
+		/* clang-format off */
+		{NULL, NULL, -1, 0, ERR_NONE, "", BOX_NETWORK_NONE},
+		{NULL, NULL, BOX_NETWORK_NONE, 0, ERR_NONE, "", BOX_NETWORK_NONE},
+		{NULL, NULL, BOX_NETWORK_HOST, ~0u, ERR_DENIED, "program: network: network 'host' is not allowed; allowed: none", 0},
+		{"", NULL, BOX_NETWORK_ALLOWLIST, ~0u, ERR_DENIED, "policy own: network.mode: network 'allowlist' is not allowed", 0},
+		{"network: {mode: none}", NULL, BOX_NETWORK_BRIDGE, ~0u, ERR_DENIED, "policy own: network.mode", 0},
+		{"network: {mode: bridge}", NULL, BOX_NETWORK_HOST, ~0u, ERR_DENIED, "allowed: bridge", 0},
+		{"network: {mode: bridge}", NULL, BOX_NETWORK_NONE, 0, ERR_NONE, "", BOX_NETWORK_NONE},
+		{"network: {mode: bridge}", NULL, BOX_NETWORK_BRIDGE, 0, ERR_UNAVAILABLE, "driver: network: the policy gives network 'bridge'", 0},
+		{"network: {mode: bridge}", NULL, -1, 0, ERR_UNAVAILABLE, "driver: network", 0},
+		{"network: {mode: allowlist, allow: [a.example]}", NULL, -1, 0, ERR_UNAVAILABLE, "driver: network", 0},
+		{"network: {mode: bridge}", NULL, -1, BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE), ERR_NONE, "", BOX_NETWORK_BRIDGE},
+		{"network: {mode: bridge}", NULL, BOX_NETWORK_ALLOWLIST, BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE), ERR_UNAVAILABLE, "driver: network", 0},
+		{"network: {mode: host}", "network: {mode: none}", BOX_NETWORK_HOST, ~0u, ERR_DENIED, "policy chosen: network.mode", 0},
+		{"network: {mode: none}", "network: {mode: host}", BOX_NETWORK_HOST, ~0u, ERR_DENIED, "policy own: network.mode", 0},
+		{"network: {mode: none}", "network: {mode: host}", -1, ~0u, ERR_NONE, "", BOX_NETWORK_NONE},
+		{"network: {mode: host}", "", -1, ~0u, ERR_NONE, "", BOX_NETWORK_NONE},
+		/* clang-format on */
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		use(f, rows[i].own, rows[i].chosen);
+		f->caps.networks = rows[i].caps;
+		f->request.network_asked = f->session.network_asked = rows[i].asked >= 0;
+		f->request.network = f->session.network =
+			rows[i].asked < 0 ? 0 : (enum box_network)rows[i].asked;
+		for (int j = 0; j < 2; j++) {
+			const struct policy_explanation *e = j ? ask_session(f) : ask(f);
+
+			if (rows[i].code != ERR_NONE) {
+				expect_refused(e, rows[i].code, "network", rows[i].what);
+				continue;
+			}
+			expect_allowed(e);
+			assert_int_equal(e->decision.spec.network, rows[i].granted);
+		}
+	}
+}
+
+static void what_no_driver_delivers_is_refused(void **state)
+{
+	static const struct {
+		const char *text, *what;
+	} rows[] = {
+		{"mounts: ['/srv/data:/data']",
+	         "policy own: mounts: it gives boxes folders of the host"},
+		{"mcp: {servers: [git]}",
+	         "policy own: mcp.servers: it gives boxes tools of MCP servers"},
+		{"mcp: {tools: ['git/*']}", "policy own: mcp.tools"},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		f->caps.can_mount = f->caps.has_mcp = false;
+		use(f, rows[i].text, NULL);
+		expect_refused(ask(f), ERR_UNAVAILABLE, "", rows[i].what);
+		expect_refused(ask_session(f), ERR_UNAVAILABLE, "", rows[i].what);
+		use(f, "", rows[i].text);
+		expect_refused(ask(f), ERR_UNAVAILABLE, "", "policy chosen: ");
+		f->caps.can_mount = f->caps.has_mcp = true;
+		expect_allowed(ask(f));
+	}
+	f->caps.can_mount = f->caps.has_mcp = false;
+	use(f, "mounts: []\nmcp: {servers: []}\n", NULL);
+	expect_allowed(ask(f));
+}
+
+static void isolation_is_demanded_by_name_or_level(void **state)
+{
+	struct fixture *f = *state;
+
+	f->config->strict = false;
+	f->caps.layers = LAYERS_ALL & ~LAYER_BIT(LAYER_LANDLOCK);
+	expect_allowed(ask(f));
+	assert_int_equal(f->result.decision.spec.required_layers, 0);
+
+	use(f, "isolation: {require: [seccomp, landlock]}", NULL);
+	expect_refused(ask(f), ERR_UNAVAILABLE, "",
+	               "policy own: isolation.require: isolation layer 'landlock' is required");
+	use(f, "isolation: {require: [seccomp]}", NULL);
+	expect_allowed(ask(f));
+	assert_int_equal(f->result.decision.spec.required_layers, LAYER_BIT(LAYER_SECCOMP));
+	expect_rule(&f->result.decision.isolation, POLICY_BY_POLICY, "own", "isolation.require");
+
+	use(f, "isolation: {min: full}", NULL);
+	expect_refused(ask(f), ERR_UNAVAILABLE, "", "policy own: isolation.min");
+	use(f, "isolation: {min: standard}", NULL);
+	expect_allowed(ask(f));
+	assert_true(f->result.decision.spec.required_layers & LAYER_BIT(LAYER_RLIMITS));
+	f->caps.layers &= ~LAYER_BIT(LAYER_IPC);
+	expect_refused(ask(f), ERR_UNAVAILABLE, "", "'ipc'");
+	use(f, "isolation: {min: none}", "isolation: {min: standard}");
+	expect_refused(ask(f), ERR_UNAVAILABLE, "", "policy chosen: isolation.min");
+}
+
+static void templates_hold_for_the_host_too(void **state)
+{
+	struct fixture *f = *state;
+
+	use(f, "templates: {allow: [python-basic]}", NULL);
+	expect_refused(ask(f), ERR_DENIED, "template_id", "template 'host' is not allowed");
+	use(f, "templates: {deny: [host]}", NULL);
+	expect_refused(ask_session(f), ERR_DENIED, "template_id", "policy own: templates.deny");
+	use(f, "templates: {allow: [host, 'python-*']}", NULL);
+	expect_allowed(ask(f));
+}
+
+static void sessions_have_modes_and_spans(void **state)
+{
+	struct fixture *f = *state;
+	const struct policy_decision *d = &f->result.decision;
+
+	f->session.mode = SESSION_PERSISTENT;
+	use(f, "sessions: {modes: [ephemeral]}", NULL);
+	expect_refused(ask_session(f), ERR_DENIED, "mode",
+	               "policy own: sessions.modes: sessions of mode 'persistent' are not allowed; "
+	               "allowed: ephemeral");
+	f->session.mode = SESSION_EPHEMERAL;
+	expect_allowed(ask_session(f));
+	use(f, "sessions: {modes: []}", NULL);
+	expect_refused(ask_session(f), ERR_DENIED, "mode", "allowed: nothing");
+	expect_allowed(ask(f)); /* executions are no sessions */
+
+	use(f,
+	    "sessions: {idle_timeout: {default: 60s, max: 120s}, lifetime: {default: 100s, max: "
+	    "200s, on_exceed: refuse}}",
+	    NULL);
+	expect_allowed(ask_session(f));
+	assert_int_equal(d->idle_us, 60 * SEC);
+	assert_int_equal(d->lifetime_us, 100 * SEC);
+	f->session.idle_timeout_us = 110 * SEC;
+	expect_allowed(ask_session(f));
+	assert_int_equal(d->idle_us, 100 * SEC);
+	expect_rule(&d->grants[POLICY_IDLE].rule, POLICY_BY_POLICY, "own",
+	            "sessions.lifetime.default");
+	f->session.lifetime_us = 150 * SEC;
+	expect_allowed(ask_session(f));
+	assert_int_equal(d->idle_us, 110 * SEC);
+	expect_rule(&d->grants[POLICY_LIFETIME].rule, POLICY_BY_REQUEST, "", "lifetime");
+	f->session.lifetime_us = 201 * SEC;
+	expect_refused(ask_session(f), ERR_DENIED, "lifetime", "201 is above the maximum of 200");
+}
+
+static void output_may_be_ended_when_it_overflows(void **state)
+{
+	struct fixture *f = *state;
+
+	expect_allowed(ask(f));
+	assert_false(f->result.decision.kill_on_overflow);
+	use(f, "limits: {output: {on_overflow: kill}}", NULL);
+	expect_allowed(ask(f));
+	assert_true(f->result.decision.kill_on_overflow);
+	use(f, "limits: {output: {on_overflow: kill}}",
+	    "limits: {output: {on_overflow: truncate}}");
+	expect_allowed(ask(f));
+	assert_true(f->result.decision.kill_on_overflow);
+	expect_rule(&f->result.decision.overflow, POLICY_BY_POLICY, "own",
+	            "limits.output.on_overflow");
+}
+
+static void requests_choose_only_what_they_may(void **state)
+{
+	struct fixture *f = *state;
+	char *selectable[] = {(char *)"strict", NULL};
+	const struct policies_config config = {
+		.dir = "", .fallback = "default", .selectable = selectable};
+	struct error err = {0};
+	attr_cleanup(policies_freep) struct policies *all = policies_load(&config, &err);
+	struct policy_stack stack = {0};
+
+	(void)f;
+	assert_non_null(all);
+	assert_int_equal(policy_choose(all, NULL, NULL, &stack, &err), 0);
+	assert_string_equal(stack.own->name, "default");
+	assert_null(stack.chosen);
+	assert_int_equal(policy_choose(all, "", "default", &stack, &err), 0);
+	assert_null(stack.chosen);
+	assert_int_equal(policy_choose(all, NULL, "strict", &stack, &err), 0);
+	assert_string_equal(stack.chosen->name, "strict");
+	/* a tenant's own one may always be named */
+	assert_int_equal(policy_choose(all, "permissive", "permissive", &stack, &err), 0);
+	assert_string_equal(stack.own->name, "permissive");
+	assert_null(stack.chosen);
+	stack = (struct policy_stack){0};
+	assert_int_equal(policy_choose(all, NULL, "permissive", &stack, &err), -1);
+	assert_int_equal(err.code, ERR_DENIED);
+	assert_string_equal(err.field, "policy");
+	assert_non_null(
+		strstr(err.msg, "policy 'permissive' may not be named; allowed: default, strict"));
+	error_clear(&err);
+	/* whether there is one of that name is not told */
+	assert_int_equal(policy_choose(all, NULL, "no\nsuch", &stack, &err), -1);
+	assert_int_equal(err.code, ERR_DENIED);
+	assert_non_null(strstr(err.msg, "policy 'no?such' may not be named"));
+	error_clear(&err);
+	assert_int_equal(policy_choose(all, "gone", NULL, &stack, &err), -1);
+	assert_int_equal(err.code, ERR_UNAVAILABLE);
+	assert_null(stack.own);
+}
+
+/* Numbers that are the same in every run. */
+static uint64_t next(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *seed >> 33;
+}
+
+static void draw_limit(uint64_t *seed, char *ret_text, size_t size)
+{
+	uint64_t max = 16 + next(seed) % 64, fallback = 16 + next(seed) % (max - 15);
+
+	(void)snprintf(ret_text, size,
+	               "limits: {memory: {max: %lluMi%s, on_exceed: %s}, processes: {max: %llu}, "
+	               "timeout: {max: %llus}, cpu: {max: 0.%llu}, output: {max: %lluKi}, disk: "
+	               "{max: %lluMi}}\n",
+	               (unsigned long long)max, "", next(seed) % 2 ? "clamp" : "refuse",
+	               (unsigned long long)(16 + next(seed) % 50),
+	               (unsigned long long)(1 + next(seed) % 50),
+	               (unsigned long long)(1 + next(seed) % 9),
+	               (unsigned long long)(1 + next(seed) % 50), (unsigned long long)fallback);
+}
+
+static void what_is_granted_never_exceeds_any_maximum(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t seed = 7;
+	size_t allowed = 0, refused = 0;
+
+	for (int round = 0; round < 3000; round++) {
+		char own[400], chosen[400];
+		uint64_t *asked[] = {&f->request.timeout_us,    &f->request.memory_bytes,
+		                     &f->request.disk_bytes,    &f->request.cpu_millicores,
+		                     &f->request.max_processes, &f->request.max_output_bytes};
+
+		draw_limit(&seed, own, sizeof(own));
+		draw_limit(&seed, chosen, sizeof(chosen));
+		use(f, own, next(&seed) % 2 ? chosen : NULL);
+		for (size_t i = 0; i < ARRAY_SIZE(asked); i++)
+			*asked[i] = next(&seed) % 3 ? next(&seed) << (next(&seed) % 20) : 0;
+		if (!ask(f)->allowed) {
+			assert_true(f->result.err.code == ERR_DENIED ||
+			            f->result.err.code == ERR_INVALID);
+			assert_true(f->result.err.field[0]);
+			refused++;
+			continue;
+		}
+		allowed++;
+		for (size_t i = 0; i <= POLICY_OUTPUT; i++) {
+			const struct policy_grant *g = &f->result.decision.grants[i];
+
+			assert_true(g->granted > 0 && g->granted <= f->own->limits[i].max.value);
+			if (f->chosen)
+				assert_true(g->granted <= f->chosen->limits[i].max.value);
+			assert_true(g->rule.by != POLICY_BY_NOBODY);
+			if (g->rule.by == POLICY_BY_REQUEST)
+				assert_true(g->granted <= g->asked && g->asked - g->granted < 4096);
+		}
+	}
+	/* Both must happen, or the test shows nothing. */
+	assert_true(allowed > 100 && refused > 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(memory_is_decided_by_the_nearest_rule),
+		TEST(every_limit_has_its_rules),
+		TEST(cores_of_the_host_are_a_maximum_too),
+		TEST(disk_is_cut_to_half_of_the_memory),
+		TEST(languages_are_allowed_and_denied_by_any_name),
+		TEST(variables_are_allowed_and_denied),
+		TEST(network_is_never_more_nor_less_than_said),
+		TEST(what_no_driver_delivers_is_refused),
+		TEST(isolation_is_demanded_by_name_or_level),
+		TEST(templates_hold_for_the_host_too),
+		TEST(sessions_have_modes_and_spans),
+		TEST(output_may_be_ended_when_it_overflows),
+		TEST(requests_choose_only_what_they_may),
+		TEST(what_is_granted_never_exceeds_any_maximum),
+#undef TEST
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/pool/pool.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "core/language/runners.h"
+#include "core/observe/metrics.h"
+#include "core/tenant/scheduler.h"
+#include "driver/fake.h"
+#include "io/loop.h"
+#include "unit.h"
+
+struct fixture {
+	struct loop *loop;
+	struct driver *driver;
+	struct scheduler scheduler;
+	struct pools *pools;
+	struct policy_decision decision;
+	struct runner runner;
+	bool drained;
+};
+
+static void on_drained(void *ctx)
+{
+	((struct fixture *)ctx)->drained = true;
+}
+
+static char *argv_[] = {(char *)"/bin/runner", (char *)"-", NULL};
+static char *env_[] = {(char *)"A=1", NULL};
+static char *other_env[] = {(char *)"A=2", NULL};
+
+static int setup(void **state)
+{
+	struct fixture *f = NEW(struct fixture);
+
+	f->loop = loop_new();
+	f->driver = fake_driver_new(f->loop);
+	scheduler_init(&f->scheduler, 4, 4, 8);
+	f->runner = (struct runner){.name = (char *)"python", .report = true};
+	f->decision = (struct policy_decision){
+		.spec = {.limits = {.memory_bytes = 64 << 20,
+	                            .workspace_bytes = 16 << 20,
+	                            .tmp_bytes = 16 << 20,
+	                            .shm_bytes = 16 << 20,
+	                            .workspace_inodes = 1000,
+	                            .tmp_inodes = 1000,
+	                            .pids = 16,
+	                            .cpu_millicores = 1000,
+	                            .nofile = 64}},
+		.runner = &f->runner,
+		.prepare_argv = argv_,
+		.env = env_,
+	};
+	f->pools = pools_new(&(struct pools_config){.loop = f->loop,
+	                                            .driver = f->driver,
+	                                            .scheduler = &f->scheduler,
+	                                            .max = 4,
+	                                            .memory_max = 1 << 30,
+	                                            .age_us = 3600 * 1000 * 1000ULL,
+	                                            .idle_us = 3600 * 1000 * 1000ULL,
+	                                            .cores = 2,
+	                                            .on_drained = on_drained,
+	                                            .ctx = f});
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	pools_free(f->pools);
+	for (int i = 0; i < 5; i++)
+		loop_run_once(f->loop, false);
+	driver_free(f->driver);
+	loop_free(f->loop);
+	free(f);
+	return 0;
+}
+
+static void wait_for_boxes(struct fixture *f, size_t count)
+{
+	for (int i = 0; i < 200 && fake_box_count(f->driver) < count; i++)
+		loop_run_once(f->loop, true);
+	assert_int_equal(fake_box_count(f->driver), count);
+}
+
+static void wait_for_destroyed(struct fixture *f, size_t left)
+{
+	for (int i = 0; i < 200 && fake_box_count(f->driver) > left; i++)
+		loop_run_once(f->loop, true);
+	assert_int_equal(fake_box_count(f->driver), left);
+}
+
+static struct pools_totals totals(struct fixture *f)
+{
+	struct pools_totals t;
+
+	pools_totals(f->pools, &t);
+	return t;
+}
+
+static void fill(struct fixture *f)
+{
+	pools_keep(f->pools, &f->decision, 2);
+	wait_for_boxes(f, 2);
+	for (size_t i = 0; i < 2; i++)
+		fake_prepared(fake_box_at(f->driver, i), POOL_EXEC_ID);
+	assert_int_equal(totals(f).ready, 2);
+}
+
+static void end_box(struct fixture *f, const struct pool_hit *hit)
+{
+	pools_discard(f->pools, hit->key, hit->box);
+	for (int i = 0; i < 5; i++)
+		loop_run_once(f->loop, false);
+}
+
+static void a_member_is_prepared_and_handed_out_once(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_hit hit;
+
+	fill(f);
+	assert_string_equal(fake_exec_of(fake_box_at(f->driver, 0), POOL_EXEC_ID)->argv[0],
+	                    "/bin/runner");
+	assert_true(pools_take(f->pools, &f->decision, "t", &hit));
+	assert_true(hit.prepared);
+	assert_int_equal(totals(f).ready, 1);
+	assert_int_equal(totals(f).hits, 1);
+	end_box(f, &hit);
+}
+
+static void another_shape_is_no_hit(void **state)
+{
+	struct fixture *f = *state;
+	struct policy_decision d = f->decision;
+	struct pool_hit hit;
+
+	fill(f);
+	d.env = other_env;
+	assert_false(pools_take(f->pools, &d, "t", &hit));
+	d = f->decision;
+	d.spec.limits.memory_bytes *= 2;
+	assert_false(pools_take(f->pools, &d, "t", &hit));
+	d = f->decision;
+	d.spec.limits.nofile++; /* which the hash leaves out */
+	assert_false(pools_take(f->pools, &d, "t", &hit));
+	d = f->decision;
+	d.spec.network = BOX_NETWORK_HOST;
+	assert_false(pools_take(f->pools, &d, "t", &hit));
+	d = f->decision;
+	d.spec.keep = true;
+	assert_false(pools_take(f->pools, &d, "t", &hit));
+	assert_int_equal(totals(f).ready, 2);
+}
+
+static void one_that_is_lost_is_not_handed_out(void **state)
+{
+	struct fixture *f = *state;
+	struct box *first, *second;
+	struct error gone = {0};
+	struct error ended = {0};
+	struct pool_hit hit;
+
+	fill(f);
+	first = fake_box_at(f->driver, 0);
+	second = fake_box_at(f->driver, 1);
+	(void)error_set(&gone, ERR_AGENT_LOST, 0, "gone");
+	fake_lost(first, &gone);
+	(void)error_set(&ended, ERR_BOX_FAILED, 0, "the runner ended");
+	fake_exec_failed(second, POOL_EXEC_ID, &ended);
+	assert_int_equal(totals(f).ready, 0);
+	assert_false(pools_take(f->pools, &f->decision, "t", &hit));
+}
+
+static void none_is_made_while_somebody_waits(void **state)
+{
+	struct fixture *f = *state;
+
+	f->scheduler.counts[SCHEDULER_WAITING] = 1;
+	pools_keep(f->pools, &f->decision, 2);
+	for (int i = 0; i < 5; i++)
+		loop_run_once(f->loop, true);
+	assert_int_equal(fake_box_count(f->driver), 0);
+	f->scheduler.counts[SCHEDULER_WAITING] = 0;
+	wait_for_boxes(f, 2);
+}
+
+static void while_all_cores_are_busy_one_is_made_at_a_time(void **state)
+{
+	struct fixture *f = *state;
+
+	f->scheduler.counts[SCHEDULER_RUNNING] = 2;
+	pools_keep(f->pools, &f->decision, 2);
+	for (int i = 0; i < 5; i++)
+		loop_run_once(f->loop, true);
+	assert_int_equal(fake_box_count(f->driver), 1);
+	fake_prepared(fake_box_at(f->driver, 0), POOL_EXEC_ID);
+	wait_for_boxes(f, 2);
+}
+
+static void half_a_pool_waits_for_what_runs(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_hit hits[2];
+
+	fill(f);
+	f->scheduler.counts[SCHEDULER_RUNNING] = 1;
+	assert_true(pools_take(f->pools, &f->decision, "t", &hits[0]));
+	for (int i = 0; i < 3; i++)
+		loop_run_once(f->loop, true);
+	/* The one that runs, and the one that is left. */
+	assert_int_equal(fake_box_count(f->driver), 2);
+	/* Nothing is left: however much runs, some are needed. */
+	assert_true(pools_take(f->pools, &f->decision, "t", &hits[1]));
+	wait_for_boxes(f, 4);
+	end_box(f, &hits[0]);
+	end_box(f, &hits[1]);
+}
+
+static void half_a_pool_is_filled_when_nothing_runs(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_hit hit;
+
+	fill(f);
+	f->scheduler.counts[SCHEDULER_RUNNING] = 1;
+	assert_true(pools_take(f->pools, &f->decision, "t", &hit));
+	for (int i = 0; i < 3; i++)
+		loop_run_once(f->loop, true);
+	f->scheduler.counts[SCHEDULER_RUNNING] = 0;
+	wait_for_boxes(f, 3);
+	end_box(f, &hit);
+}
+
+static void what_runs_long_is_not_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_hit hit;
+
+	fill(f);
+	f->scheduler.counts[SCHEDULER_RUNNING] = 1;
+	assert_true(pools_take(f->pools, &f->decision, "t", &hit));
+	wait_for_boxes(f, 3);
+	end_box(f, &hit);
+}
+
+static size_t making(struct fixture *f, size_t index)
+{
+	struct pool_info info;
+
+	assert_true(pools_at(f->pools, index, &info));
+	return info.making;
+}
+
+/* One that lacks a half has to wait for one that lacks all; of equals each has its turn. */
+static void who_lacks_the_larger_part_is_first(void **state)
+{
+	struct fixture *f = *state;
+	struct policy_decision other = f->decision;
+
+	other.env = other_env;
+	pools_keep(f->pools, &f->decision, 2);
+	pools_keep(f->pools, &other, 2);
+	wait_for_boxes(f, 2);
+	assert_int_equal(making(f, 0), 1);
+	assert_int_equal(making(f, 1), 1);
+}
+
+static void a_pool_that_others_have_left_no_room_is_filled_first(void **state)
+{
+	struct fixture *f = *state;
+	struct policy_decision other = f->decision;
+	struct pool_info info;
+	size_t i = 0;
+
+	fill(f); /* two of four places */
+	other.env = other_env;
+	pools_keep(f->pools, &f->decision, 4);
+	pools_keep(f->pools, &other, 1);
+	wait_for_boxes(f, 4);
+	while (pools_at(f->pools, i, &info) && info.floor != 1)
+		i++;
+	assert_int_equal(info.making, 1);
+}
+
+static void an_idle_pool_shrinks_to_its_floor(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_info info;
+
+	fill(f);
+	pools_keep(f->pools, &f->decision, 1);
+	wait_for_destroyed(f, 1);
+	assert_true(pools_at(f->pools, 0, &info));
+	assert_int_equal(info.ready, 1);
+	assert_int_equal(info.target, 1);
+}
+
+static void a_box_that_cannot_be_made_is_not_tried_without_end(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_info info;
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_UNAVAILABLE, 0, "no");
+	fake_refuse_next(f->driver, &err);
+	pools_keep(f->pools, &f->decision, 2);
+	loop_run_once(f->loop, false);
+	assert_true(pools_at(f->pools, 0, &info));
+	assert_int_equal(info.failures, 1);
+	assert_int_equal(info.making, 0);
+	wait_for_boxes(f, 2); /* a little later */
+}
+
+static void a_flush_ends_all_and_forgets_the_floor(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_info info;
+
+	fill(f);
+	pools_flush(f->pools);
+	assert_int_equal(totals(f).ready, 0);
+	assert_true(pools_at(f->pools, 0, &info));
+	assert_int_equal(info.floor, 0);
+	for (int i = 0; i < 5; i++)
+		loop_run_once(f->loop, false);
+	assert_int_equal(fake_box_count(f->driver), 0);
+}
+
+static void a_drain_is_told_when_the_last_is_gone(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_hit hit;
+
+	fill(f);
+	pools_drain(f->pools);
+	assert_false(f->drained);
+	assert_int_equal(pools_count(f->pools), 2);
+	for (int i = 0; i < 5; i++)
+		loop_run_once(f->loop, false);
+	assert_true(f->drained);
+	assert_int_equal(pools_count(f->pools), 0);
+	assert_false(pools_take(f->pools, &f->decision, "t", &hit));
+}
+
+static void a_shape_has_to_be_asked_for_twice(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_info info;
+	struct pool_hit hit;
+
+	assert_false(pools_take(f->pools, &f->decision, "t", &hit));
+	assert_false(pools_at(f->pools, 0, &info));
+	assert_false(pools_take(f->pools, &f->decision, "t", &hit));
+	assert_true(pools_at(f->pools, 0, &info));
+	assert_int_equal(info.misses, 1);
+	assert_int_equal(info.floor, 0);
+}
+
+static void one_tenant_does_not_take_all_places(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_info info;
+	struct pool_hit hit;
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < 100; i++) {
+		struct policy_decision d = f->decision;
+
+		d.spec.limits.pids = 100 + i;
+		assert_false(pools_take(f->pools, &d, "greedy", &hit));
+		assert_false(pools_take(f->pools, &d, "greedy", &hit));
+	}
+	while (pools_at(f->pools, count, &info))
+		count++;
+	assert_true(count > 0 && count <= 8);
+	assert_false(pools_take(f->pools, &f->decision, "modest", &hit));
+	assert_false(pools_take(f->pools, &f->decision, "modest", &hit));
+	assert_true(pools_at(f->pools, count, &info));
+}
+
+static void shapes_that_a_tenant_caused_go_with_its_templates(void **state)
+{
+	struct fixture *f = *state;
+	struct policy_decision d = f->decision;
+	struct pool_info info;
+	struct pool_hit hit;
+
+	fill(f);
+	d.env = other_env;
+	assert_false(pools_take(f->pools, &d, "t", &hit));
+	assert_false(pools_take(f->pools, &d, "t", &hit));
+	assert_true(pools_at(f->pools, 1, &info));
+	pools_forget(f->pools, "another");
+	assert_true(pools_at(f->pools, 1, &info));
+	pools_forget(f->pools, "t");
+	assert_false(pools_at(f->pools, 1, &info));
+	assert_int_equal(totals(f).ready, 2); /* the floor is nobody's */
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_member_is_prepared_and_handed_out_once),
+		TEST(another_shape_is_no_hit),
+		TEST(one_that_is_lost_is_not_handed_out),
+		TEST(none_is_made_while_somebody_waits),
+		TEST(while_all_cores_are_busy_one_is_made_at_a_time),
+		TEST(half_a_pool_waits_for_what_runs),
+		TEST(half_a_pool_is_filled_when_nothing_runs),
+		TEST(what_runs_long_is_not_waited_for),
+		TEST(who_lacks_the_larger_part_is_first),
+		TEST(a_pool_that_others_have_left_no_room_is_filled_first),
+		TEST(an_idle_pool_shrinks_to_its_floor),
+		TEST(a_box_that_cannot_be_made_is_not_tried_without_end),
+		TEST(a_flush_ends_all_and_forgets_the_floor),
+		TEST(a_drain_is_told_when_the_last_is_gone),
+		TEST(a_shape_has_to_be_asked_for_twice),
+		TEST(one_tenant_does_not_take_all_places),
+		TEST(shapes_that_a_tenant_caused_go_with_its_templates),
+	};
+
+	return cmocka_run_group_tests_name("core/pool", tests, NULL, NULL);
+}

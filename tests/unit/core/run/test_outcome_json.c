@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/alloc.h"
+#include "core/run/outcome_json.h"
+#include <errno.h>
+#include <string.h>
+
+static void everything_that_is_not_bytes_comes_back(void **state)
+{
+	struct outcome in = {
+		.status = EXEC_TIMEOUT,
+		.limit = EXEC_LIMIT_TIME,
+		.exited = true,
+		.exit_code = 137,
+		.signal = 9,
+		.out_truncated = true,
+		.handler = true,
+		.stdout_bytes = 1ull << 40,
+		.stderr_bytes = 2,
+		.duration_us = 3,
+		.start_us = 4,
+		.queue_us = 5,
+		.cpu_us = 6,
+		.memory_peak_bytes = COUNTER_UNKNOWN,
+		.processes_peak = 7,
+		.read_bytes = 8,
+		.write_bytes = 9,
+		.layers = UINT32_MAX,
+		.layers_missing = 1,
+		.driver = "native",
+	};
+	cleanup_free char *text = NULL;
+	struct outcome out;
+	bool reset = false;
+
+	(void)state;
+	outcome_add_syscall(&in, "mount", 3);
+	text = outcome_to_json(&in, true);
+	assert_int_equal(outcome_from_json(text, &out, &reset), 0);
+	assert_true(reset);
+	assert_string_equal(out.driver, in.driver);
+	assert_int_equal(out.denials_count, 1);
+	assert_string_equal(out.denials[0].kind, "syscall");
+	assert_string_equal(out.denials[0].what, "mount");
+	assert_string_equal(out.denials[0].rule, "seccomp");
+	assert_int_equal(out.denials[0].count, 3);
+	assert_int_equal(out.status, EXEC_TIMEOUT);
+	assert_int_equal(out.limit, EXEC_LIMIT_TIME);
+	assert_int_equal(out.exit_code, 137);
+	assert_true(out.exited && out.out_truncated && out.handler && !out.err_truncated);
+	assert_true(out.stdout_bytes == 1ull << 40 && out.write_bytes == 9);
+	assert_true(out.memory_peak_bytes == COUNTER_UNKNOWN);
+	assert_true(out.layers == UINT32_MAX && out.layers_missing == 1);
+	assert_int_equal(out.signal + out.duration_us + out.start_us + out.queue_us + out.cpu_us +
+	                         out.processes_peak + out.read_bytes + out.stderr_bytes,
+	                 9 + 3 + 4 + 5 + 6 + 7 + 8 + 2);
+}
+
+static void every_status_and_limit_has_its_word(void **state)
+{
+	(void)state;
+	for (int i = 0; i < EXEC_STATUS_COUNT * EXEC_LIMIT_COUNT; i++) {
+		const struct outcome in = {.status = (enum exec_status)(i % EXEC_STATUS_COUNT),
+		                           .limit = (enum exec_limit)(i / EXEC_STATUS_COUNT)};
+		cleanup_free char *text = outcome_to_json(&in, false);
+		struct outcome out;
+		bool reset = true;
+
+		assert_int_equal(outcome_from_json(text, &out, &reset), 0);
+		assert_int_equal(out.status, in.status);
+		assert_int_equal(out.limit, in.limit);
+		assert_false(reset);
+	}
+}
+
+/* The file is not ours alone: whoever could write it must not crash who reads it. */
+static void what_we_never_wrote_is_refused_or_harmless(void **state)
+{
+	static const char *const bad[] = {
+		"", "{", "[]", "null", "{}", "{\"status\":\"gone\"}", "{\"status\":5}"};
+	static const char odd[] =
+		"{\"status\":\"success\",\"limit\":[],\"driver\":{},\"exited\":\"x\",\"denials\":"
+		"[5,{\"what\":7},{\"what\":\"a name that is far too long to be that of a call\"}]}";
+	struct outcome out;
+	bool reset;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(outcome_from_json(bad[i], &out, &reset), -EINVAL);
+	assert_int_equal(outcome_from_json(odd, &out, &reset), 0);
+	assert_int_equal(out.status, EXEC_SUCCESS);
+	assert_int_equal(out.denials_count, 0);
+	assert_string_equal(out.driver, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_that_is_not_bytes_comes_back),
+		cmocka_unit_test(every_status_and_limit_has_its_word),
+		cmocka_unit_test(what_we_never_wrote_is_refused_or_harmless),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

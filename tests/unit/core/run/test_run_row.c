@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <errno.h>
+
+#include "core/run/run_row.h"
+#include "store_fixture.h"
+
+static struct execution *add(struct rig *rig, bool waits)
+{
+	const struct execution_new what = {.request_id = "req-1",
+	                                   .key_id = "key-1",
+	                                   .tenant = "acme",
+	                                   .session_id = "mine",
+	                                   .language = "python",
+	                                   .code = "x\0y",
+	                                   .code_len = 3,
+	                                   .timeout_us = 5000000,
+	                                   .session_ms = 77,
+	                                   .request = xstrdup("{}"),
+	                                   .waits = waits};
+
+	return executions_add(rig->f->executions, &what);
+}
+
+/* Another daemon's table of executions, on the same store. */
+static struct execution *load(struct rig *rig, struct executions *all, const char *tenant,
+                              const char *id)
+{
+	int before = rig->told;
+	struct error err = {0};
+
+	executions_set_store(all, rig->store);
+	assert_non_null(store_load_execution(all, tenant, id, rig_told, rig, &err));
+	rig_wait(rig, before + 1);
+	assert_false(error_is_set(&rig->last));
+	return executions_find(all, tenant, id);
+}
+
+static struct outcome full_outcome(void)
+{
+	struct outcome o = {
+		.status = EXEC_FAILED,
+		.limit = EXEC_LIMIT_MEMORY,
+		.exited = true,
+		.exit_code = 137,
+		.signal = 9,
+		.out_truncated = true,
+		.err_truncated = true,
+		.handler = true,
+		.stdout_bytes = 11,
+		.stderr_bytes = 12,
+		.duration_us = 13,
+		.start_us = 14,
+		.queue_us = 15,
+		.cpu_us = 16,
+		.memory_peak_bytes = 17,
+		.processes_peak = 18,
+		.read_bytes = 19,
+		.write_bytes = COUNTER_UNKNOWN,
+		.denials = {{"syscall", "mount", "seccomp", 3}},
+		.denials_count = 1,
+		.layers = 0x55,
+		.layers_missing = 0xaa,
+		.driver = "fake",
+	};
+	struct artifact *a = artifacts_add(&o.artifacts, "out/a.txt");
+
+	a->size = 3;
+	a->changed_ms = 99;
+	a->hashed = true;
+	memset(a->sha256, 0xab, sizeof(a->sha256));
+	a = artifacts_add(&o.artifacts, "large");
+	a->size = 1ULL << 40;
+	o.artifacts.truncated = true;
+	buf_init(&o.report, 64);
+	assert_int_equal(buf_add(&o.report, "{\"a\":\0}", 7), 0);
+	return o;
+}
+
+static void expect_same_outcome(const struct outcome *a, const struct outcome *b)
+{
+	assert_int_equal(a->status, b->status);
+	assert_int_equal(a->limit, b->limit);
+	assert_int_equal(a->exited, b->exited);
+	assert_int_equal(a->exit_code, b->exit_code);
+	assert_int_equal(a->signal, b->signal);
+	assert_int_equal(a->out_truncated, b->out_truncated);
+	assert_int_equal(a->err_truncated, b->err_truncated);
+	assert_int_equal(a->handler, b->handler);
+	assert_int_equal(a->stdout_bytes, b->stdout_bytes);
+	assert_int_equal(a->stderr_bytes, b->stderr_bytes);
+	assert_int_equal(a->duration_us, b->duration_us);
+	assert_int_equal(a->start_us, b->start_us);
+	assert_int_equal(a->queue_us, b->queue_us);
+	assert_int_equal(a->cpu_us, b->cpu_us);
+	assert_int_equal(a->memory_peak_bytes, b->memory_peak_bytes);
+	assert_int_equal(a->processes_peak, b->processes_peak);
+	assert_int_equal(a->read_bytes, b->read_bytes);
+	assert_true(a->write_bytes == b->write_bytes);
+	assert_int_equal(a->layers, b->layers);
+	assert_int_equal(a->layers_missing, b->layers_missing);
+	assert_string_equal(a->driver, b->driver);
+	assert_int_equal(a->denials_count, b->denials_count);
+	assert_string_equal(a->denials[0].what, b->denials[0].what);
+	assert_string_equal(a->denials[0].rule, b->denials[0].rule);
+	assert_int_equal(a->denials[0].count, b->denials[0].count);
+	assert_int_equal(a->report.len, b->report.len);
+	assert_memory_equal(a->report.data, b->report.data, a->report.len);
+}
+
+static void expect_same_files(const struct artifacts *a, const struct artifacts *b)
+{
+	assert_int_equal(a->count, b->count);
+	assert_int_equal(a->truncated, b->truncated);
+	for (size_t i = 0; i < a->count; i++) {
+		assert_string_equal(a->list[i].path, b->list[i].path);
+		assert_int_equal(a->list[i].size, b->list[i].size);
+		assert_int_equal(a->list[i].changed_ms, b->list[i].changed_ms);
+		assert_int_equal(a->list[i].hashed, b->list[i].hashed);
+		if (a->list[i].hashed)
+			assert_memory_equal(a->list[i].sha256, b->list[i].sha256,
+			                    sizeof(a->list[i].sha256));
+	}
+}
+
+static void expect_same_piece(const struct execution_piece *a, const struct execution_piece *b)
+{
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->len, b->len);
+	if (a->len > 0)
+		assert_int_equal(a->at, b->at);
+}
+
+static void every_field_comes_back(void **state)
+{
+	struct rig *rig = *state;
+	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
+	struct execution *e = add(rig, false), *past;
+	struct outcome outcome = full_outcome();
+
+	execution_started(e);
+	execution_output(e, OUTPUT_STDOUT, "out\0put", 7);
+	execution_output(e, OUTPUT_STDERR, "err", 3);
+	execution_ended(e, &outcome, true);
+	rig_flush(rig);
+	past = load(rig, other, "acme", e->id);
+	assert_non_null(past);
+	assert_string_equal(past->session_id, e->session_id);
+	assert_int_equal(past->session_ms, 77);
+	assert_string_equal(past->request_id, "req-1");
+	assert_string_equal(past->key_id, "key-1");
+	assert_string_equal(past->language, "python");
+	assert_int_equal(past->code_len, 3);
+	assert_memory_equal(past->code, "x\0y", 3);
+	assert_int_equal(past->timeout_us, 5000000);
+	assert_int_equal(past->created_ms, e->created_ms);
+	assert_int_equal(past->started_ms, e->started_ms);
+	assert_int_equal(past->completed_ms, e->completed_ms);
+	assert_true(past->session_reset);
+	assert_int_equal(past->state, EXECUTION_ENDED);
+	expect_same_outcome(&past->outcome, &e->outcome);
+	expect_same_files(&past->outcome.artifacts, &e->outcome.artifacts);
+	assert_int_equal(past->outcome.out.len, 7);
+	assert_memory_equal(past->outcome.out.data, "out\0put", 7);
+	assert_int_equal(past->outcome.err.len, 3);
+	assert_int_equal(past->pieces_count, e->pieces_count);
+	for (size_t i = 0; i < e->pieces_count; i++)
+		expect_same_piece(&past->pieces[i], &e->pieces[i]);
+	/* Another tenant does not find it. */
+	assert_null(load(rig, other, "other", e->id));
+	executions_free(other);
+}
+
+static void a_failure_comes_back(void **state)
+{
+	struct rig *rig = *state;
+	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
+	struct execution *e = add(rig, false), *past;
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_UNAVAILABLE, ENOSPC, "no box for it");
+	execution_failed(e, &err);
+	rig_flush(rig);
+	past = load(rig, other, "acme", e->id);
+	assert_non_null(past);
+	assert_false(past->has_outcome);
+	assert_int_equal(past->failure.code, ERR_UNAVAILABLE);
+	assert_int_equal(past->failure.sys, ENOSPC);
+	assert_non_null(strstr(past->failure.msg, "no box for it"));
+	executions_free(other);
+}
+
+static void on_begun(void *ctx, struct execution *e, const struct error *err)
+{
+	(void)e;
+	rig_told(ctx, err);
+}
+
+static void that_it_begins_is_on_the_disk_before_it_does(void **state)
+{
+	struct rig *rig = *state;
+	struct execution *e = add(rig, true);
+	struct error err = {0};
+
+	rig_flush(rig);
+	assert_int_equal(rig_number(rig, "SELECT begun FROM executions"), 0);
+	assert_int_equal(execution_begin(e, on_begun, rig, &err), 1);
+	assert_int_equal(rig->told, 0); /* from the loop */
+	rig_wait(rig, 1);
+	assert_false(error_is_set(&rig->last));
+	assert_int_equal(rig_number(rig, "SELECT begun FROM executions"), 1);
+	assert_int_equal(execution_begin(e, on_begun, rig, &err), 0);
+	/* One that nobody was promised is written as begun, and waits for nothing. */
+	assert_int_equal(execution_begin(add(rig, false), on_begun, rig, &err), 0);
+}
+
+static void what_cannot_be_marked_does_not_begin(void **state)
+{
+	struct rig *rig = *state;
+	struct execution *e = add(rig, true);
+	struct error err = {0};
+	int before;
+
+	rig_break(rig, true);
+	before = rig->told;
+	assert_int_equal(execution_begin(e, on_begun, rig, &err), 1);
+	rig_wait(rig, before + 1);
+	assert_int_equal(rig->last.code, ERR_STORAGE);
+	rig_break(rig, false);
+}
+
+static void files_go_with_their_execution(void **state)
+{
+	struct rig *rig = *state;
+	struct execution *e = add(rig, false);
+	struct outcome outcome = full_outcome();
+
+	execution_ended(e, &outcome, false);
+	rig_flush(rig);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM files"), 2);
+	/* Written again it is the same. */
+	store_execution_changed(e);
+	rig_flush(rig);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM files"), 2);
+	rig_sql(rig, "DELETE FROM executions");
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM files"), 0);
+}
+
+/* What a session ran of late, after its memory is gone. */
+static void the_latest_of_a_session_is_found(void **state)
+{
+	struct rig *rig = *state;
+	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
+	struct outcome outcome = {.driver = "fake"};
+	struct execution *e;
+	struct error err = {0};
+
+	rig_sql(rig,
+	        "INSERT INTO sessions (tenant, id, created_ms, updated_ms, active_ms, state,"
+	        " mode, language, driver, executions, idle_us, lifetime_us, history, env, spec)"
+	        " VALUES ('acme', 'mine', 77, 1, 1, 'ready', 'ephemeral', 'python', 'fake', 2,"
+	        " 1, 1, '', x'', '{}')");
+	execution_ended(add(rig, false), &outcome, false);
+	e = add(rig, false);
+	execution_ended(e, &outcome, false);
+	executions_set_store(other, rig->store);
+	assert_non_null(store_load_latest(other, "acme", "mine", rig_told, rig, &err));
+	rig_wait(rig, 2);
+	assert_non_null(executions_find(other, "acme", e->id));
+	assert_int_equal(executions_count_of(other, "acme", "mine"), 1);
+	executions_free(other);
+}
+
+/* One of another tenant, in a table of its own, that was given the same id. */
+static struct execution *twin_of(struct rig *rig, struct executions *all, const struct execution *e)
+{
+	struct execution *twin = execution_new_blank(all);
+
+	executions_set_store(all, rig->store);
+	assert_int_equal(str_copy(twin->id, sizeof(twin->id), e->id), 0);
+	assert_int_equal(str_copy(twin->tenant, sizeof(twin->tenant), "other"), 0);
+	twin->session_id = xstrdup("theirs");
+	twin->request_id = xstrdup("");
+	twin->language = xstrdup("python");
+	twin->code = xstrdup("secret");
+	twin->code_len = 6;
+	twin->created_ms = e->created_ms + 1;
+	executions_enter(all, twin);
+	return twin;
+}
+
+static void expect_untouched(struct rig *rig)
+{
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM executions WHERE tenant = 'acme'"
+	                                 " AND out = CAST('mine' AS BLOB) AND paused_ms = 0"),
+	                 1);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM executions"), 1);
+	assert_int_equal(rig_number(rig, "SELECT count(*) FROM files"), 0);
+}
+
+static void an_id_that_is_taken_changes_nothing_of_whose_it_is(void **state)
+{
+	struct rig *rig = *state;
+	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
+	struct outcome mine = {.driver = "fake"}, theirs = full_outcome();
+	struct execution *e = add(rig, false), *twin;
+
+	execution_output(e, OUTPUT_STDOUT, "mine", 4);
+	execution_ended(e, &mine, false);
+	rig_flush(rig);
+	twin = twin_of(rig, other, e);
+	execution_started(twin);
+	execution_paused(twin, 5);
+	rig_flush(rig);
+	assert_false(twin->stored);
+	execution_output(twin, OUTPUT_STDOUT, "theirs", 6);
+	execution_ended(twin, &theirs, false);
+	rig_flush(rig);
+	assert_false(twin->stored);
+	expect_untouched(rig);
+	/* Nobody gets the other's where both are known. */
+	assert_null(load(rig, other, "acme", e->id));
+	assert_ptr_equal(executions_find(other, "other", e->id), twin);
+	/* A control: its own row it does change. */
+	rig_sql(rig, "UPDATE executions SET out = NULL");
+	store_execution_changed(e);
+	rig_flush(rig);
+	expect_untouched(rig);
+	executions_free(other);
+}
+
+static void who_is_to_begin_with_a_taken_id_is_told(void **state)
+{
+	struct rig *rig = *state;
+	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
+	struct outcome mine = {.driver = "fake"};
+	struct execution *e = add(rig, false), *twin;
+	struct error err = {0};
+
+	execution_output(e, OUTPUT_STDOUT, "mine", 4);
+	execution_ended(e, &mine, false);
+	rig_flush(rig);
+	twin = twin_of(rig, other, e);
+	assert_int_equal(execution_begin(twin, on_begun, rig, &err), 1);
+	rig_wait(rig, 1);
+	assert_int_equal(rig->last.code, ERR_UNAVAILABLE);
+	assert_false(store_is_failing(rig->store)); /* it is not the disk */
+	expect_untouched(rig);
+	executions_free(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG_TEST(every_field_comes_back),
+		RIG_TEST(a_failure_comes_back),
+		RIG_TEST(that_it_begins_is_on_the_disk_before_it_does),
+		RIG_TEST(what_cannot_be_marked_does_not_begin),
+		RIG_TEST(files_go_with_their_execution),
+		RIG_TEST(the_latest_of_a_session_is_found),
+		RIG_TEST(an_id_that_is_taken_changes_nothing_of_whose_it_is),
+		RIG_TEST(who_is_to_begin_with_a_taken_id_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

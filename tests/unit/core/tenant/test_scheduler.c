@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <string.h>
+
+#include "core/tenant/scheduler.h"
+
+#define SECOND 1000000ULL
+
+/* An execution whose turn is noted down; some give their place up at once. */
+struct job {
+	struct scheduler_entry entry;
+	struct scheduler *scheduler;
+	char name;
+	bool quits;
+};
+
+static char turns[2048];
+
+static void on_turn(void *ctx)
+{
+	struct job *j = ctx;
+	size_t n = strlen(turns);
+
+	assert_int_equal(j->entry.place, SCHEDULER_RUNNING);
+	turns[n] = j->name;
+	turns[n + 1] = '\0';
+	if (j->quits)
+		scheduler_out(j->scheduler, &j->entry, 0);
+}
+
+static struct job make(struct scheduler *s, char name)
+{
+	return (struct job){.entry.on_turn = on_turn, .scheduler = s, .name = name};
+}
+
+static int enter(struct job *j)
+{
+	struct error err = {0};
+
+	j->entry.ctx = j;
+	return scheduler_enter(j->scheduler, &j->entry, 0, &err);
+}
+
+static int reset(void **state)
+{
+	(void)state;
+	turns[0] = '\0';
+	return 0;
+}
+
+static void places_are_given_then_the_queue_then_nothing(void **state)
+{
+	struct scheduler s;
+	struct error err = {0};
+	struct job a, b, c, d;
+
+	(void)state;
+	scheduler_init(&s, 2, 1, 4);
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	c = make(&s, 'c');
+	d = make(&s, 'd');
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), 0);
+	assert_int_equal(enter(&c), 1);
+	assert_int_equal(scheduler_enter(&s, &d.entry, 0, &err), -1);
+	assert_int_equal(err.code, ERR_BUSY);
+	assert_non_null(strstr(err.msg, "2 executions are running and 1 waiting"));
+	assert_int_equal(d.entry.place, SCHEDULER_OUT);
+	assert_string_equal(turns, "");
+	scheduler_out(&s, &a.entry, 0);
+	assert_string_equal(turns, "c");
+	assert_int_equal(s.counts[SCHEDULER_RUNNING], 2);
+	assert_int_equal(s.counts[SCHEDULER_WAITING], 0);
+}
+
+static void first_come_is_first_served(void **state)
+{
+	struct scheduler s;
+	struct job jobs[5];
+
+	(void)state;
+	scheduler_init(&s, 1, 10, 2);
+	for (int i = 0; i < 5; i++) {
+		jobs[i] = make(&s, (char)('a' + i));
+		assert_int_equal(enter(&jobs[i]), i > 0);
+	}
+	scheduler_out(&s, &jobs[2].entry, 0); /* gave up while waiting */
+	for (int i = 0; i < 5; i++)
+		scheduler_out(&s, &jobs[i].entry, 0);
+	assert_string_equal(turns, "bde");
+	assert_int_equal(s.counts[SCHEDULER_RUNNING] + s.counts[SCHEDULER_WAITING] +
+	                         s.counts[SCHEDULER_LEAVING],
+	                 0);
+}
+
+static void leaving_frees_the_place_but_not_the_box(void **state)
+{
+	struct scheduler s;
+	struct job a, b, c;
+
+	(void)state;
+	scheduler_init(&s, 1, 10, 2);
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	c = make(&s, 'c');
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), 1);
+	assert_int_equal(enter(&c), 1);
+	scheduler_leave(&s, &a.entry, 0);
+	assert_string_equal(turns, "b");
+	scheduler_leave(&s, &b.entry, 0);
+	assert_string_equal(turns, "b"); /* two boxes are still going down */
+	scheduler_leave(&s, &b.entry, 0);
+	assert_int_equal(s.counts[SCHEDULER_LEAVING], 2);
+	scheduler_out(&s, &a.entry, 0);
+	assert_string_equal(turns, "bc");
+	scheduler_out(&s, &a.entry, 0);
+	assert_int_equal(s.counts[SCHEDULER_LEAVING], 1);
+}
+
+static void nobody_overtakes_the_queue(void **state)
+{
+	struct scheduler s;
+	struct job a, b, c;
+
+	(void)state;
+	scheduler_init(&s, 2, 10, 2);
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	c = make(&s, 'c');
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), 0);
+	scheduler_leave(&s, &a.entry, 0);
+	assert_int_equal(enter(&c), 1); /* a place is free, a box is not */
+	scheduler_out(&s, &a.entry, 0);
+	assert_string_equal(turns, "c");
+}
+
+static void turn_given_up_at_once_goes_to_the_next(void **state)
+{
+	struct scheduler s;
+	struct job jobs[4];
+
+	(void)state;
+	scheduler_init(&s, 1, 10, 1);
+	for (int i = 0; i < 4; i++) {
+		jobs[i] = make(&s, (char)('a' + i));
+		jobs[i].quits = i == 1 || i == 2;
+		assert_int_equal(enter(&jobs[i]), i > 0);
+	}
+	scheduler_out(&s, &jobs[0].entry, 0);
+	assert_string_equal(turns, "bcd");
+	assert_int_equal(jobs[3].entry.place, SCHEDULER_RUNNING);
+	assert_int_equal(s.counts[SCHEDULER_RUNNING], 1);
+}
+
+static void no_queue_at_all_is_possible(void **state)
+{
+	struct scheduler s;
+	struct job a, b;
+
+	(void)state;
+	scheduler_init(&s, 1, 0, 0); /* as many boxes as places at least */
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), -1);
+}
+
+static void patient_ones_wait_however_long_the_queue_is(void **state)
+{
+	struct scheduler s;
+	struct job a, b, c, d;
+
+	(void)state;
+	scheduler_init(&s, 1, 1, 2);
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	c = make(&s, 'c');
+	d = make(&s, 'd');
+	c.entry.patient = true;
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), 1);
+	assert_int_equal(enter(&c), 1);
+	assert_int_equal(enter(&d), -1);
+	scheduler_out(&s, &a.entry, 0);
+	scheduler_out(&s, &b.entry, 0);
+	assert_string_equal(turns, "bc"); /* in their order */
+	scheduler_out(&s, &c.entry, 0);
+}
+
+static void retry_follows_how_long_places_are_held(void **state)
+{
+	struct scheduler s;
+	struct error err = {0};
+	struct job a, b;
+
+	(void)state;
+	scheduler_init(&s, 1, 10, 2);
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	assert_int_equal(scheduler_retry_after(&s), 1);
+	assert_int_equal(scheduler_enter(&s, &a.entry, 5 * SECOND, &err), 0);
+	scheduler_leave(&s, &a.entry, 9 * SECOND);
+	scheduler_out(&s, &a.entry, 9 * SECOND);
+	assert_int_equal(s.hold_us, 4 * SECOND);
+	assert_int_equal(scheduler_retry_after(&s), 8); /* a round for who runs, one for itself */
+	assert_int_equal(scheduler_enter(&s, &b.entry, 9 * SECOND, &err), 0);
+	scheduler_out(&s, &b.entry, 9 * SECOND);
+	assert_int_equal(s.hold_us, 3500000);
+	assert_int_equal(scheduler_enter(&s, &b.entry, 0, &err), 0);
+	scheduler_out(&s, &b.entry, 5000 * SECOND);
+	assert_int_equal(scheduler_retry_after(&s), 60);
+	/* A clock that seems to go back is not believed. */
+	assert_int_equal(scheduler_enter(&s, &b.entry, 9 * SECOND, &err), 0);
+	scheduler_out(&s, &b.entry, 1 * SECOND);
+	assert_true(s.hold_us < 600 * SECOND);
+}
+
+/* Tenants. */
+
+static struct job of(struct scheduler *s, struct scheduler_queue *q, char name)
+{
+	struct job j = make(s, name);
+
+	j.entry.queue = q;
+	return j;
+}
+
+static void thousand_of_one_do_not_delay_the_first_of_another(void **state)
+{
+	static struct job many[1000];
+	struct scheduler s;
+	struct scheduler_queue a, b;
+	struct job one;
+
+	(void)state;
+	scheduler_init(&s, 1, 2000, 1);
+	scheduler_queue_init(&a);
+	scheduler_queue_init(&b);
+	for (size_t i = 0; i < 1000; i++) {
+		many[i] = of(&s, &a, 'a');
+		assert_int_equal(enter(&many[i]), i > 0);
+	}
+	one = of(&s, &b, 'b');
+	assert_int_equal(enter(&one), 1);
+	scheduler_out(&s, &many[0].entry, 0);
+	assert_string_equal(turns, "a"); /* was first in turn already */
+	scheduler_out(&s, &many[1].entry, 0);
+	assert_string_equal(turns, "ab");
+	assert_int_equal(one.entry.place, SCHEDULER_RUNNING);
+}
+
+static void queues_take_turns(void **state)
+{
+	struct scheduler s;
+	struct scheduler_queue q[3];
+	struct job jobs[9], running;
+
+	(void)state;
+	scheduler_init(&s, 1, 100, 1);
+	for (int i = 0; i < 3; i++)
+		scheduler_queue_init(&q[i]);
+	running = of(&s, NULL, '-');
+	assert_int_equal(enter(&running), 0);
+	for (int i = 0; i < 9; i++) { /* four of a, three of b, two of c */
+		int who = i < 4 ? 0 : i < 7 ? 1 : 2;
+
+		jobs[i] = of(&s, &q[who], (char)('a' + who));
+		jobs[i].quits = true;
+		assert_int_equal(enter(&jobs[i]), 1);
+	}
+	scheduler_out(&s, &running.entry, 0);
+	assert_string_equal(turns, "abcabcaba");
+	assert_int_equal(s.queues, 0);
+	assert_true(list_is_empty(&s.turns));
+}
+
+static void bound_of_a_queue_is_no_bound_of_the_others(void **state)
+{
+	struct scheduler s;
+	struct scheduler_queue a, b;
+	struct job jobs[4];
+
+	(void)state;
+	scheduler_init(&s, 4, 100, 8);
+	scheduler_queue_init(&a);
+	scheduler_queue_init(&b);
+	a.running_max = 1;
+	for (int i = 0; i < 3; i++) {
+		jobs[i] = of(&s, &a, (char)('1' + i));
+		assert_int_equal(enter(&jobs[i]), i > 0); /* there are places, but not for a */
+	}
+	jobs[3] = of(&s, &b, 'b');
+	assert_int_equal(enter(&jobs[3]), 0);
+	scheduler_out(&s, &jobs[3].entry, 0);
+	assert_string_equal(turns, "");
+	scheduler_leave(&s, &jobs[0].entry, 0);
+	assert_string_equal(turns, "2");
+	a.running_max = 2; /* a larger quota is heeded when it is told of */
+	scheduler_release(&s, &a, 0, 0);
+	assert_string_equal(turns, "23");
+	assert_int_equal(a.counts[SCHEDULER_RUNNING], 2);
+}
+
+static void memory_counts_until_the_box_is_gone(void **state)
+{
+	struct scheduler s;
+	struct scheduler_queue q;
+	struct job jobs[3];
+
+	(void)state;
+	scheduler_init(&s, 4, 100, 8);
+	scheduler_queue_init(&q);
+	q.memory_max = 100;
+	scheduler_hold(&s, &q, 30);
+	for (int i = 0; i < 3; i++) {
+		jobs[i] = of(&s, &q, (char)('1' + i));
+		jobs[i].entry.memory_bytes = i < 2 ? 60 : 5;
+		assert_int_equal(enter(&jobs[i]), i > 0);
+	}
+	assert_int_equal(q.memory_bytes, 90);
+	scheduler_leave(&s, &jobs[0].entry, 0); /* the third would fit, but nobody overtakes */
+	assert_string_equal(turns, "");
+	scheduler_out(&s, &jobs[0].entry, 0);
+	assert_string_equal(turns, "23");
+	assert_int_equal(q.memory_bytes, 95);
+	scheduler_out(&s, &jobs[1].entry, 0);
+	scheduler_out(&s, &jobs[2].entry, 0);
+	scheduler_release(&s, &q, 30, 0);
+	assert_int_equal(q.memory_bytes, 0);
+}
+
+static void full_queue_sends_away_who_filled_it(void **state)
+{
+	struct scheduler s;
+	struct scheduler_queue a, b;
+	struct job running, of_a[5], of_b[4];
+
+	(void)state;
+	scheduler_init(&s, 1, 4, 1);
+	scheduler_queue_init(&a);
+	scheduler_queue_init(&b);
+	running = of(&s, NULL, '-');
+	assert_int_equal(enter(&running), 0);
+	for (int i = 0; i < 5; i++) {
+		of_a[i] = of(&s, &a, 'a');
+		assert_int_equal(enter(&of_a[i]), i < 4 ? 1 : -1);
+	}
+	for (int i = 0; i < 4; i++) {
+		of_b[i] = of(&s, &b, 'b');
+		assert_int_equal(enter(&of_b[i]), i < 2 ? 1 : -1); /* half, as there are two */
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+	const struct CMUnitTest tests[] = {
+		TEST(places_are_given_then_the_queue_then_nothing),
+		TEST(first_come_is_first_served),
+		TEST(leaving_frees_the_place_but_not_the_box),
+		TEST(nobody_overtakes_the_queue),
+		TEST(turn_given_up_at_once_goes_to_the_next),
+		TEST(no_queue_at_all_is_possible),
+		TEST(patient_ones_wait_however_long_the_queue_is),
+		TEST(retry_follows_how_long_places_are_held),
+		TEST(thousand_of_one_do_not_delay_the_first_of_another),
+		TEST(queues_take_turns),
+		TEST(bound_of_a_queue_is_no_bound_of_the_others),
+		TEST(memory_counts_until_the_box_is_gone),
+		TEST(full_queue_sends_away_who_filled_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

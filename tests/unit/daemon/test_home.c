@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include "base/alloc.h"
+#include "base/fd.h"
+#include "daemon/home.h"
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct place {
+	char dir[32];
+	char *state, *sub;
+};
+
+static int set_up(void **state)
+{
+	struct place *p = NEW(struct place);
+
+	(void)snprintf(p->dir, sizeof(p->dir), "/tmp/millibox-test-XXXXXX");
+	assert_non_null(mkdtemp(p->dir));
+	p->sub = xasprintf("%s/sub", p->dir);
+	p->state = xasprintf("%s/sub/state", p->dir);
+	*state = p;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct place *p = *state;
+	cleanup_free char *lock = xasprintf("%s/lock", p->state);
+	cleanup_free char *roots = xasprintf("%s/roots", p->state);
+
+	(void)unlink(lock);
+	(void)rmdir(roots);
+	(void)rmdir(p->state);
+	(void)unlink(p->state);
+	(void)rmdir(p->sub);
+	assert_int_equal(rmdir(p->dir), 0);
+	free(p->state);
+	free(p->sub);
+	free(p);
+	return 0;
+}
+
+static void the_state_directory_is_made_private_and_locked(void **state)
+{
+	struct place *p = *state;
+	struct error err = {0};
+	struct stat st;
+	int first = -1, second = -1;
+
+	assert_int_equal(home_open_state(p->state, &first, &err), 0);
+	assert_int_equal(stat(p->state, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_int_equal(home_open_state(p->state, &second, &err), -1);
+	assert_non_null(strstr(err.msg, "in use"));
+	assert_int_equal(second, -1);
+	error_clear(&err);
+	fd_close(first);
+	assert_int_equal(home_open_state(p->state, &second, &err), 0);
+	fd_close(second);
+}
+
+/* Root gives away what is a file of its own under our name, and nothing that only has that name. */
+static void only_files_of_its_own_are_given_away(void **state)
+{
+	struct place *p = *state;
+	cleanup_free char *db = NULL, *other = NULL;
+	struct error err = {0};
+	struct stat st;
+	int lock = -1;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(home_open_state(p->state, &lock, &err), 0);
+	db = xasprintf("%s/millibox.db", p->state);
+	other = xasprintf("%s/other", p->sub);
+	assert_int_equal(fd_close(fd_open(db, O_RDWR | O_CREAT, 0644)), -1);
+	assert_int_equal(home_give_state(p->state, lock, 12345, 23456, &err), 0);
+	assert_int_equal(stat(db, &st), 0);
+	assert_true(st.st_uid == 12345 && st.st_gid == 23456 && (st.st_mode & 07777) == 0600);
+	assert_int_equal(chown(db, 0, 0), 0);
+	assert_int_equal(link(db, other), 0);
+	assert_int_equal(home_give_state(p->state, lock, 12345, 23456, &err), -1);
+	assert_int_equal(stat(other, &st), 0);
+	assert_int_equal(st.st_uid, 0);
+	assert_int_equal(unlink(db), 0);
+	assert_int_equal(symlink(other, db), 0);
+	error_clear(&err);
+	assert_int_equal(home_give_state(p->state, lock, 12345, 23456, &err), -1);
+	assert_int_equal(stat(other, &st), 0);
+	assert_int_equal(st.st_uid, 0);
+	assert_int_equal(unlink(db), 0);
+	assert_int_equal(unlink(other), 0);
+	fd_close(lock);
+}
+
+static void a_link_in_its_place_is_not_followed(void **state)
+{
+	struct place *p = *state;
+	struct error err = {0};
+	int fd = -1;
+
+	assert_int_equal(mkdir(p->sub, 0700), 0);
+	assert_int_equal(symlink("/tmp", p->state), 0);
+	assert_int_equal(home_open_state(p->state, &fd, &err), -1);
+	assert_int_equal(fd, -1);
+}
+
+static void a_directory_that_others_may_change_is_refused(void **state)
+{
+	struct place *p = *state;
+	cleanup_free char *sock = xasprintf("%s/sock", p->sub);
+	struct error err = {0};
+
+	assert_int_equal(home_make_parent(sock, geteuid(), &err), 0);
+	assert_int_equal(chmod(p->sub, 0777), 0);
+	assert_int_equal(home_make_parent(sock, geteuid(), &err), -1);
+	assert_non_null(strstr(err.msg, "others may write"));
+	error_clear(&err);
+	assert_int_equal(chmod(p->sub, 01777), 0);
+	assert_int_equal(home_make_parent(sock, geteuid(), &err), 0);
+}
+
+static void a_directory_of_somebody_else_is_refused(void **state)
+{
+	const uid_t daemon = 4000000001, stranger = 4000000002;
+	struct place *p = *state;
+	cleanup_free char *sock = xasprintf("%s/sock", p->sub);
+	struct error err = {0};
+
+	if (geteuid() != 0)
+		skip(); /* cannot give a directory away */
+	assert_int_equal(mkdir(p->sub, 0755), 0);
+	assert_int_equal(home_make_parent(sock, daemon, &err), 0);
+	assert_int_equal(chown(p->sub, daemon, 0), 0);
+	assert_int_equal(home_make_parent(sock, daemon, &err), 0);
+	assert_int_equal(chown(p->sub, stranger, 0), 0);
+	assert_int_equal(home_make_parent(sock, daemon, &err), -1);
+	assert_non_null(strstr(err.msg, "belongs to user 4000000002"));
+	error_clear(&err);
+	/* Its owner may rename in it also where it is sticky. */
+	assert_int_equal(chmod(p->sub, 01777), 0);
+	assert_int_equal(home_make_parent(sock, daemon, &err), -1);
+	error_clear(&err);
+	/* As others see it whose daemon is not root's: /tmp will do. */
+	assert_int_equal(home_make_parent("/tmp/sock", daemon, &err), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_state_directory_is_made_private_and_locked,
+	                                        set_up, tear_down),
+		cmocka_unit_test_setup_teardown(only_files_of_its_own_are_given_away, set_up,
+	                                        tear_down),
+		cmocka_unit_test_setup_teardown(a_link_in_its_place_is_not_followed, set_up,
+	                                        tear_down),
+		cmocka_unit_test_setup_teardown(a_directory_that_others_may_change_is_refused,
+	                                        set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_directory_of_somebody_else_is_refused, set_up,
+	                                        tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
