@@ -17,8 +17,8 @@ static void check_strings(char *const *list)
 		require(utf8_is_valid(*list, strlen(*list)));
 }
 
-/* What was taken is what the contract of struct exec_request promises. */
-static void check_request(const struct exec_request *r)
+/* What was taken is what the contract of struct run_request promises. */
+static void check_request(const struct run_request *r)
 {
 	require(r->language && r->language[0]);
 	require(r->code && r->code_len > 0 && r->code_len <= MAX_CODE);

@@ -48,13 +48,13 @@ struct lists {
 	size_t args_count, env_count;
 };
 
-static void add_file(struct exec_request *r, char *name)
+static void add_file(struct run_request *r, char *name)
 {
 	r->files[r->files_count++] =
-		(struct exec_request_file){.name = name, .len = strlen(name) * 1000};
+		(struct run_request_file){.name = name, .len = strlen(name) * 1000};
 }
 
-static uint64_t *limit_of(struct exec_request *r, char letter)
+static uint64_t *limit_of(struct run_request *r, char letter)
 {
 	const struct {
 		char letter;
@@ -69,7 +69,7 @@ static uint64_t *limit_of(struct exec_request *r, char letter)
 	return NULL;
 }
 
-static void take_line(struct exec_request *r, struct lists *l, char *line)
+static void take_line(struct run_request *r, struct lists *l, char *line)
 {
 	char *text = *line ? line + 1 : line;
 	uint64_t *limit = limit_of(r, *line);
@@ -90,7 +90,7 @@ static void take_line(struct exec_request *r, struct lists *l, char *line)
 	}
 }
 
-static void check_decision(const struct config *c, const struct exec_request *r,
+static void check_decision(const struct config *c, const struct run_request *r,
                            struct policy_decision *d)
 {
 	const struct box_limits *l = &d->spec.limits;
@@ -112,7 +112,7 @@ static void check_decision(const struct config *c, const struct exec_request *r,
 		        !str_has_prefix(r->files[i].name, "../"));
 }
 
-static void decide(const struct policy_rules *rules, const struct exec_request *r)
+static void decide(const struct policy_rules *rules, const struct run_request *r)
 {
 	const struct policy_stack stack = {0};
 	struct policy_decision d = {0};
@@ -133,11 +133,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct config *config; /* made once: the same for every input */
 	static struct runners *runners;
 	struct error err = {0};
-	struct exec_request r = {.language = (char *)"demo", .code = (char *)"x", .code_len = 1};
+	struct run_request r = {.language = (char *)"demo", .code = (char *)"x", .code_len = 1};
 	cleanup_free char *text = xmemdup0(data, size);
 	cleanup_free char **args = xcalloc(LINES_MAX + 1, sizeof(*args));
 	cleanup_free char **env = xcalloc(LINES_MAX + 1, sizeof(*env));
-	cleanup_free struct exec_request_file *files = xcalloc(LINES_MAX, sizeof(*files));
+	cleanup_free struct run_request_file *files = xcalloc(LINES_MAX, sizeof(*files));
 	struct lists lists = {.args = args, .env = env};
 	char *rest = text;
 

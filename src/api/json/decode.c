@@ -147,7 +147,7 @@ int decode_language(struct decode *d, const char *path, const json_t *value)
 
 int decode_code(struct decode *d, const char *path, const json_t *value)
 {
-	struct exec_request *request = &d->out->request;
+	struct run_request *request = &d->out->request;
 	char what[64];
 
 	if (request->code)
@@ -164,7 +164,7 @@ int decode_code(struct decode *d, const char *path, const json_t *value)
 
 int decode_stdin(struct decode *d, const char *path, const json_t *value)
 {
-	struct exec_request *request = &d->out->request;
+	struct run_request *request = &d->out->request;
 
 	return decode_bytes(d, path, value, &request->stdin_data, &request->stdin_len);
 }
@@ -195,8 +195,8 @@ static void member_path(char *ret_path, size_t size, const char *path, const cha
 
 static int take_file(struct decode *d, const char *path, const char *name, const json_t *value)
 {
-	struct exec_request *request = &d->out->request;
-	struct exec_request_file *file = &request->files[request->files_count++];
+	struct run_request *request = &d->out->request;
+	struct run_request_file *file = &request->files[request->files_count++];
 	char item[sizeof(d->err->field)];
 
 	member_path(item, sizeof(item), path, name);
@@ -213,7 +213,7 @@ int decode_files(struct decode *d, const char *path, const json_t *value)
 		return decode_wrong(d, path, "an object of name: content");
 	if (count == 0)
 		return 0;
-	d->out->request.files = xcalloc(count, sizeof(struct exec_request_file));
+	d->out->request.files = xcalloc(count, sizeof(struct run_request_file));
 	for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i))
 		if (take_file(d, path, json_object_iter_key(i), json_object_iter_value(i)) < 0)
 			return -1;
@@ -439,7 +439,7 @@ int decode_exec_object(const json_t *object, const struct decode_limits *limits,
 
 void decoded_exec_done(struct decoded_exec *d)
 {
-	exec_request_done(&d->request);
+	run_request_done(&d->request);
 	json_decref(d->event);
 	json_decref(d->context);
 	*d = (struct decoded_exec){0};

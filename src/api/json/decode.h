@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 struct decoded_exec {
-	struct exec_request request;
+	struct run_request request;
 	bool stream;
 	json_t *event;   /* owned; NULL: the code has no handler */
 	json_t *context; /* owned; NULL: not given */

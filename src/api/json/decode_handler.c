@@ -159,7 +159,7 @@ static json_t *make_context(const json_t *given)
 static int take_timeout(struct decode *d)
 {
 	json_t *value = json_object_get(d->out->event, TIMEOUT_FIELD);
-	struct exec_request *request = &d->out->request;
+	struct run_request *request = &d->out->request;
 	double seconds = TIMEOUT_DEFAULT;
 
 	if (value && !json_is_number(value))
@@ -179,7 +179,7 @@ static int take_timeout(struct decode *d)
 
 int decode_handler_end(struct decode *d)
 {
-	struct exec_request *request = &d->out->request;
+	struct run_request *request = &d->out->request;
 	json_t *ask;
 
 	if (!request->code)

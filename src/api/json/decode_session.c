@@ -179,7 +179,7 @@ int decode_session_object(const json_t *object, struct session_request *ret_requ
 {
 	const struct fields fields = {"", session_fields, ARRAY_SIZE(session_fields)};
 	cleanup_decoded_exec struct decoded_exec common = {0};
-	struct exec_request *from = &common.request;
+	struct run_request *from = &common.request;
 	struct decode d = {.out = &common, .more = ret_request, .err = err};
 
 	if (decode_fields(&d, &fields, object) < 0)

@@ -106,7 +106,7 @@ static int take_security(struct decode *d, const char *path, const json_t *value
 
 static int take_resources(struct decode *d, const char *path, const json_t *value)
 {
-	struct exec_request *from = &d->out->request;
+	struct run_request *from = &d->out->request;
 	struct template_spec *spec = spec_of(d);
 	char field[sizeof(d->err->field)];
 

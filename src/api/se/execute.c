@@ -83,11 +83,11 @@ static void on_gone(void *ctx)
 }
 
 static void run(struct http_request *req, struct session *session,
-                const struct exec_request *request)
+                const struct run_request *request)
 {
 	struct execution *e = NULL;
 	struct error err = {0};
-	struct exec_request named = *request;
+	struct run_request named = *request;
 	struct wait *w;
 
 	named.request_id = (char *)(uintptr_t)http_request_id(req);
@@ -158,7 +158,7 @@ static int take_timeout(const json_t *body, uint64_t *ret_us, struct error *err)
 }
 
 /* A command with blanks and no arguments is a line for the shell; all else is a program. */
-static int read_command(const json_t *body, struct exec_request *request, struct error *err)
+static int read_command(const json_t *body, struct run_request *request, struct error *err)
 {
 	const char *command = NULL;
 	bool line;
@@ -178,14 +178,14 @@ static int read_command(const json_t *body, struct exec_request *request, struct
 	return 0;
 }
 
-static void request_cleanup(struct exec_request *request)
+static void request_cleanup(struct run_request *request)
 {
-	exec_request_done(request);
+	run_request_done(request);
 }
 
 void se_execute(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	attr_cleanup(request_cleanup) struct exec_request request = {.fresh = true};
+	attr_cleanup(request_cleanup) struct run_request request = {.fresh = true};
 	cleanup_json json_t *body = se_body(req);
 	struct session *session;
 	struct error err = {0};
@@ -202,7 +202,7 @@ void se_execute(struct router *r, struct http_request *req, const struct route_a
 }
 
 /* Variables that are read after the run. */
-static int take_outputs(const json_t *body, struct exec_request *request, struct error *err)
+static int take_outputs(const json_t *body, struct run_request *request, struct error *err)
 {
 	json_t *list = json_object_get(body, "output_params"), *ask;
 
@@ -232,7 +232,7 @@ static bool ends_with(const char *text, const char *ending)
 
 /* The script is left in the workspace under its name. */
 static int take_file(const json_t *body, const char *code, const char *ending,
-                     struct exec_request *request, struct error *err)
+                     struct run_request *request, struct error *err)
 {
 	char path[WORKPATH_MAX + 1];
 	const char *name = NULL;
@@ -256,7 +256,7 @@ static int take_file(const json_t *body, const char *code, const char *ending,
 	return 0;
 }
 
-static int read_code(const json_t *body, struct exec_request *request, struct error *err)
+static int read_code(const json_t *body, struct run_request *request, struct error *err)
 {
 	const char *code = NULL, *type = "python";
 	bool shell;
@@ -281,7 +281,7 @@ static int read_code(const json_t *body, struct exec_request *request, struct er
 
 void se_execute_code(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	attr_cleanup(request_cleanup) struct exec_request request = {.fresh = true};
+	attr_cleanup(request_cleanup) struct run_request request = {.fresh = true};
 	cleanup_json json_t *body = se_body(req);
 	struct session *session;
 	struct error err = {0};

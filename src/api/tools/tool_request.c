@@ -75,7 +75,7 @@ int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_
 	return workpath_clean(path, WORKPATH_STRIP, field, ret_path, err);
 }
 
-static int take_directory(struct run *run, struct exec_request *request, struct error *err)
+static int take_directory(struct run *run, struct run_request *request, struct error *err)
 {
 	const char *dir = tool_text(run->call, "working_dir");
 	char path[WORKPATH_MAX + 1] = "";
@@ -164,7 +164,7 @@ static int check_option(const char *language, const char *name, const char *valu
 }
 
 /* "-euo pipefail": letters and words, nothing that ends the command. */
-static int take_flags(const char *flags, struct exec_request *request, struct error *err)
+static int take_flags(const char *flags, struct run_request *request, struct error *err)
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-+ ";
 	char *code;
@@ -178,7 +178,7 @@ static int take_flags(const char *flags, struct exec_request *request, struct er
 	return 0;
 }
 
-static int take_options(struct run *run, struct exec_request *request, struct error *err)
+static int take_options(struct run *run, struct run_request *request, struct error *err)
 {
 	json_t *given = json_object_get(run->call->arguments, "options");
 	const char *name, *flags;
@@ -205,7 +205,7 @@ static json_t *make_body(const struct tool_call *call, const char *language)
 	return body;
 }
 
-static int decode(struct run *run, struct exec_request *ret_request, struct error *err)
+static int decode(struct run *run, struct run_request *ret_request, struct error *err)
 {
 	const struct decode_limits limits = {run->call->router->config->max_code_bytes};
 	cleanup_decoded_exec struct decoded_exec decoded = {0};
@@ -216,11 +216,11 @@ static int decode(struct run *run, struct exec_request *ret_request, struct erro
 		return -1;
 	}
 	*ret_request = decoded.request;
-	decoded.request = (struct exec_request){0};
+	decoded.request = (struct run_request){0};
 	return 0;
 }
 
-int run_request_make(struct run *run, const char *language, struct exec_request *ret_request,
+int run_request_make(struct run *run, const char *language, struct run_request *ret_request,
                      struct error *err)
 {
 	const struct tool_call *call = run->call;

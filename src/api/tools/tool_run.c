@@ -27,9 +27,9 @@ void run_free(struct run *run)
 	free(run);
 }
 
-static void request_cleanup(struct exec_request *request)
+static void request_cleanup(struct run_request *request)
 {
-	exec_request_done(request);
+	run_request_done(request);
 }
 
 static void cancel(void *state)
@@ -83,7 +83,7 @@ static void on_error(void *ctx, const struct error *err)
 
 static int start_alone(struct run *run, struct error *err)
 {
-	attr_cleanup(request_cleanup) struct exec_request request = {0};
+	attr_cleanup(request_cleanup) struct run_request request = {0};
 	struct tool_call *call = run->call;
 	struct exec_events events = {
 		.ctx = run,
@@ -129,7 +129,7 @@ static bool is_kept(const struct tool_call *call)
 
 static int start_in_session(struct run *run, struct session *session, struct error *err)
 {
-	attr_cleanup(request_cleanup) struct exec_request request = {0};
+	attr_cleanup(request_cleanup) struct run_request request = {0};
 	struct session_info info = {0};
 	bool kept = is_kept(run->call);
 

@@ -42,7 +42,7 @@ void run_finish(struct run *run, const struct run_end *end);
 
 /**
  * run_request_make - @language: what the arguments do not say; NULL: it is guessed. Done by
- * exec_request_done. @run gets what its result has to tell.
+ * run_request_done. @run gets what its result has to tell.
  */
-int run_request_make(struct run *run, const char *language, struct exec_request *ret_request,
+int run_request_make(struct run *run, const char *language, struct run_request *ret_request,
                      struct error *err) attr_must_check;

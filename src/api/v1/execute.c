@@ -237,8 +237,8 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 
 	if (query_bool(req, "trace", &call->trace, &err) < 0 ||
 	    decode_exec(body, len, &limits, &decoded, &err) < 0 ||
-	    templates_attach(r->parts.templates, args->principal->tenant, &decoded.request, &err) <
-	            0) {
+	    run_request_find_template(r->parts.templates, args->principal->tenant, &decoded.request,
+	                              &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}

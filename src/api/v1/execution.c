@@ -49,7 +49,7 @@ static int start(struct router *r, struct http_request *req, const struct route_
 	bool wait = run->wait; /* by the route */
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
 	struct session *session = find_session(r, args, err);
-	struct exec_request *request = &run->exec.request;
+	struct run_request *request = &run->exec.request;
 	struct session_info info = {0};
 	size_t len;
 	const char *body = http_body(req, &len);

@@ -239,8 +239,8 @@ void v1_policy_explain(struct router *r, struct http_request *req, const struct 
 	q.exec.request.tenant = q.request.tenant = args->principal->tenant;
 	if (q.session)
 		session_explain(r->parts.sessions, &q.request, &e);
-	else if (templates_attach(r->parts.templates, args->principal->tenant, &q.exec.request,
-	                          &e.err) == 0)
+	else if (run_request_find_template(r->parts.templates, args->principal->tenant,
+	                                   &q.exec.request, &e.err) == 0)
 		exec_explain(r->execs, &q.exec.request, &e);
 	reply_json(req, HTTP_OK, answer(&q, &e, http_request_id(req)));
 }

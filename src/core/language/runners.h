@@ -40,7 +40,7 @@ struct runner {
 	                                  made; NULL: none */
 	bool report;
 	bool preload;   /* its session_command takes modules of the template as arguments */
-	bool asks;      /* takes exec_request.ask */
+	bool asks;      /* takes run_request.ask */
 	bool installed; /* @program is there */
 };
 

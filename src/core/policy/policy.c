@@ -12,7 +12,7 @@
 #include "core/language/env.h"
 #include "core/language/runners.h"
 #include "core/policy/policy_internal.h"
-#include "core/run/exec.h"
+#include "core/request/run_request.h"
 #include "core/template/template.h"
 
 #define RUNNERS_PATH "/opt/millibox/runners"
@@ -159,7 +159,7 @@ static int decide_runner(struct policy_deciding *in)
 	return 0;
 }
 
-static int check_code(const struct config *config, const struct exec_request *request,
+static int check_code(const struct config *config, const struct run_request *request,
                       struct error *err)
 {
 	if (!request->code || request->code_len == 0)
@@ -214,7 +214,7 @@ static bool is_above(const char *folder, const char *name)
 }
 
 /* Sorted, names that collide are neighbours: long names cost no more than their length. */
-static int check_collisions(const struct exec_request *request, struct error *err)
+static int check_collisions(const struct run_request *request, struct error *err)
 {
 	const char *names[POLICY_FILES_MAX] = {NULL};
 	char quoted[POLICY_QUOTE_LEN];
@@ -229,7 +229,7 @@ static int check_collisions(const struct exec_request *request, struct error *er
 	return 0;
 }
 
-static int check_files(const struct exec_request *request, uint64_t room, struct error *err)
+static int check_files(const struct run_request *request, uint64_t room, struct error *err)
 {
 	char quoted[POLICY_QUOTE_LEN];
 	uint64_t total = 0;
@@ -374,7 +374,7 @@ static char **prepare_argv(const struct template *t, const struct runner *runner
 
 static int decide_exec(struct policy_deciding *in)
 {
-	const struct exec_request *r = in->request;
+	const struct run_request *r = in->request;
 	struct error *err = in->err;
 
 	if (decide_runner(in) < 0 || check_code(in->rules->config, r, err) < 0 ||
@@ -420,9 +420,9 @@ static int decide_session(struct policy_deciding *in)
 /* Of the request as its template completes it. */
 static int complete(struct policy_deciding *in, int (*decide)(struct policy_deciding *in))
 {
-	const struct exec_request *asked = in->request;
+	const struct run_request *asked = in->request;
 	cleanup_str_list char **env = template_env(asked->template, asked->env);
-	const struct exec_request filled = template_fill(asked, env);
+	const struct run_request filled = run_request_fill(asked, env);
 	int r;
 
 	in->request = &filled;
@@ -448,11 +448,11 @@ static struct policy_deciding begin(const struct policy_rules *rules,
 }
 
 /* What a session asks for, as of an execution without code. Borrowed. */
-static struct exec_request box_request(const struct session_request *r)
+static struct run_request box_request(const struct session_request *r)
 {
 	const struct template *t = r->template;
 
-	return (struct exec_request){
+	return (struct run_request){
 		.language = r->language             ? r->language
 	                    : t && t->spec.language ? t->spec.language
 	                                            : (char *)(uintptr_t)POLICY_LANGUAGE,
@@ -478,7 +478,7 @@ static int finish(struct policy_deciding *in, int r, struct policy_decision *ret
 }
 
 int policy_decide(const struct policy_rules *rules, const struct policy_stack *stack,
-                  const struct exec_request *request, struct policy_decision *ret_decision,
+                  const struct run_request *request, struct policy_decision *ret_decision,
                   struct error *err)
 {
 	struct policy_deciding in = begin(rules, stack, err);
@@ -491,7 +491,7 @@ int policy_decide_session(const struct policy_rules *rules, const struct policy_
                           const struct session_request *request,
                           struct policy_decision *ret_decision, struct error *err)
 {
-	const struct exec_request box = box_request(request);
+	const struct run_request box = box_request(request);
 	struct policy_deciding in = begin(rules, stack, err);
 
 	in.request = &box;
@@ -502,7 +502,7 @@ int policy_decide_session(const struct policy_rules *rules, const struct policy_
 int policy_check_env(const struct policy_rules *rules, const struct policy_stack *stack,
                      char *const *env, struct error *err)
 {
-	const struct exec_request request = {.env = (char **)(uintptr_t)env};
+	const struct run_request request = {.env = (char **)(uintptr_t)env};
 	struct policy_deciding in = begin(rules, stack, err);
 	int r;
 
@@ -519,7 +519,7 @@ static void explain(struct policy_deciding *in, int r, struct policy_explanation
 }
 
 void policy_explain(const struct policy_rules *rules, const struct policy_stack *stack,
-                    const struct exec_request *request, struct policy_explanation *ret_explanation)
+                    const struct run_request *request, struct policy_explanation *ret_explanation)
 {
 	struct policy_deciding in = begin(rules, stack, &ret_explanation->err);
 
@@ -532,7 +532,7 @@ void policy_explain_session(const struct policy_rules *rules, const struct polic
                             const struct session_request *request,
                             struct policy_explanation *ret_explanation)
 {
-	const struct exec_request box = box_request(request);
+	const struct run_request box = box_request(request);
 	struct policy_deciding in = begin(rules, stack, &ret_explanation->err);
 
 	in.request = &box;

@@ -13,11 +13,12 @@
  * names. What either refuses is refused, and of two maxima the smaller counts; so to choose a
  * policy can never widen what one gets.
  *
- * A limit too small to run anything is refused. 0 is "not asked for" in struct exec_request: that a
+ * A limit too small to run anything is refused. 0 is "not asked for" in struct run_request: that a
  * caller wrote 0 only the decoder knows.
  */
 
 #include "base/error.h"
+#include "core/config/limits.h"
 #include "core/policy/policies.h"
 #include "driver/box_spec.h"
 #include "driver/driver.h"
@@ -25,27 +26,22 @@
 #include <stdint.h>
 
 struct config;
-struct exec_request;
+struct run_request;
 struct runner;
 struct runners;
 struct session_request;
 struct template;
 
-#define POLICY_ARGS_MAX       256
-#define POLICY_ARGS_BYTES     (32 * 1024)
-#define POLICY_ENV_MAX        256
-#define POLICY_ENV_BYTES      (32 * 1024)
-#define POLICY_FILES_MAX      256
-#define POLICY_NAME_BYTES     4096
-#define POLICY_NAME_PART      255
-#define POLICY_NAME_PARTS     32
-#define POLICY_MEMORY_MIN     (16ULL * 1024 * 1024)
-#define POLICY_DISK_MIN       (1024ULL * 1024)
-#define POLICY_CPU_MIN        10 /* thousandths of a core: 1 ms of every 100 */
-#define POLICY_PROCESSES_MIN  16
-#define POLICY_TIMEOUT_MIN_US 1000
-#define POLICY_REPORT_BYTES   (4 * 1024 * 1024)
-#define POLICY_LANGUAGE       "python" /* of a session that names none */
+#define POLICY_ARGS_MAX     256
+#define POLICY_ARGS_BYTES   (32 * 1024)
+#define POLICY_ENV_MAX      256
+#define POLICY_ENV_BYTES    (32 * 1024)
+#define POLICY_FILES_MAX    256
+#define POLICY_NAME_BYTES   4096
+#define POLICY_NAME_PART    255
+#define POLICY_NAME_PARTS   32
+#define POLICY_REPORT_BYTES (4 * 1024 * 1024)
+#define POLICY_LANGUAGE     "python" /* of a session that names none */
 
 /* What decisions depend on besides policies and request. All borrowed. */
 struct policy_rules {
@@ -128,7 +124,7 @@ struct policy_explanation {
 
 /** policy_decide - Return: 0; or -1 with the field in *err and nothing in @ret_decision. */
 int policy_decide(const struct policy_rules *rules, const struct policy_stack *stack,
-                  const struct exec_request *request, struct policy_decision *ret_decision,
+                  const struct run_request *request, struct policy_decision *ret_decision,
                   struct error *err) attr_must_check;
 /**
  * policy_decide_session - as policy_decide, of a session: limits, environment and layers of a box
@@ -143,7 +139,7 @@ int policy_check_env(const struct policy_rules *rules, const struct policy_stack
 
 /** policy_explain - what policy_decide would say of @request, and why. */
 void policy_explain(const struct policy_rules *rules, const struct policy_stack *stack,
-                    const struct exec_request *request, struct policy_explanation *ret_explanation);
+                    const struct run_request *request, struct policy_explanation *ret_explanation);
 /** policy_explain_session - the same of policy_decide_session. */
 void policy_explain_session(const struct policy_rules *rules, const struct policy_stack *stack,
                             const struct session_request *request,

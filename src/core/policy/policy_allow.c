@@ -151,7 +151,7 @@ static enum box_network network_of(const struct policy_deciding *in, struct poli
 int policy_allow_network(struct policy_deciding *in)
 {
 	static const struct policy_rule driver = {.by = POLICY_BY_DRIVER, .path = "network"};
-	const struct exec_request *r = in->request;
+	const struct run_request *r = in->request;
 	struct policy_rule rule;
 	enum box_network most = network_of(in, &rule);
 	enum box_network granted = r->network_asked ? r->network : most;

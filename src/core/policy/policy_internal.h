@@ -11,8 +11,8 @@
  */
 
 #include "core/policy/policy.h"
-#include "core/run/exec.h"
-#include "core/session/session.h"
+#include "core/request/run_request.h"
+#include "core/request/session_request.h"
 
 #define POLICY_STACK_MAX 2
 #define POLICY_QUOTE_LEN 48
@@ -22,7 +22,7 @@ struct policy_deciding {
 	const struct policy_rules *rules;
 	const struct policy *policies[POLICY_STACK_MAX]; /* the one that was chosen first */
 	size_t policies_count;
-	const struct exec_request *request;
+	const struct run_request *request;
 	const struct session_request *session; /* NULL: of an execution */
 	struct policy_decision d;
 	struct policy_rule refused;

@@ -46,11 +46,11 @@ static const struct limit_name {
 	[id] = {field,   min,         key ".default", key ".max", key ".on_exceed",                \
 	        setting, setting_max, print}
 	/* clang-format off */
-	ROW(POLICY_TIMEOUT,   "timeout",                 POLICY_TIMEOUT_MIN_US, "limits.timeout",        "limits.timeout",        "limits.timeout_max",   print_seconds),
-	ROW(POLICY_MEMORY,    "resources.memory",        POLICY_MEMORY_MIN,     "limits.memory",         "limits.memory",         "limits.memory_max",    format_size),
-	ROW(POLICY_DISK,      "resources.disk",          POLICY_DISK_MIN,       "limits.disk",           "limits.disk",           "limits.disk_max",      format_size),
-	ROW(POLICY_CPU,       "resources.cpu",           POLICY_CPU_MIN,        "limits.cpu",            "limits.cpu",            "limits.cpu_max",       format_cpu),
-	ROW(POLICY_PROCESSES, "resources.max_processes", POLICY_PROCESSES_MIN,  "limits.processes",      "limits.processes",      "limits.processes_max", print_number),
+	ROW(POLICY_TIMEOUT,   "timeout",                 LIMIT_TIMEOUT_MIN_US, "limits.timeout",        "limits.timeout",        "limits.timeout_max",   print_seconds),
+	ROW(POLICY_MEMORY,    "resources.memory",        LIMIT_MEMORY_MIN,     "limits.memory",         "limits.memory",         "limits.memory_max",    format_size),
+	ROW(POLICY_DISK,      "resources.disk",          LIMIT_DISK_MIN,       "limits.disk",           "limits.disk",           "limits.disk_max",      format_size),
+	ROW(POLICY_CPU,       "resources.cpu",           LIMIT_CPU_MIN,        "limits.cpu",            "limits.cpu",            "limits.cpu_max",       format_cpu),
+	ROW(POLICY_PROCESSES, "resources.max_processes", LIMIT_PROCESSES_MIN,  "limits.processes",      "limits.processes",      "limits.processes_max", print_number),
 	ROW(POLICY_OUTPUT,    "resources.max_output",    1,                     "limits.output",         "limits.output",         "limits.output_max",    format_size),
 	ROW(POLICY_IDLE,      "timeout",                 1,                     "sessions.idle_timeout", "sessions.idle_timeout", "sessions.lifetime",    print_seconds),
 	ROW(POLICY_LIFETIME,  "lifetime",                1,                     "sessions.lifetime",     "sessions.lifetime",     "sessions.lifetime",    print_seconds),
@@ -255,7 +255,7 @@ static void decide_overflow(struct policy_deciding *in)
 int policy_decide_limits(struct policy_deciding *in)
 {
 	const struct config *c = in->rules->config;
-	const struct exec_request *r = in->request;
+	const struct run_request *r = in->request;
 	const struct limit limits[] = {
 		{POLICY_TIMEOUT, r->timeout_us, c->timeout_us, c->timeout_max_us},
 		{POLICY_MEMORY, r->memory_bytes, c->memory_bytes, c->memory_max_bytes},

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/run/internal.h"
+#include "core/request/run_request.h"
 
 #include "base/alloc.h"
 #include "base/str.h"
 #include "core/template/template.h"
+#include "core/template/templates.h"
 #include <string.h>
 
-void exec_request_done(struct exec_request *request)
+void run_request_done(struct run_request *request)
 {
 	free(request->request_id);
 	free(request->language);
@@ -24,22 +25,22 @@ void exec_request_done(struct exec_request *request)
 	free(request->files);
 	free(request->template_id);
 	template_unref(request->template);
-	*request = (struct exec_request){0};
+	*request = (struct run_request){0};
 }
 
-void exec_request_free(struct exec_request *request)
+void run_request_free(struct run_request *request)
 {
 	if (!request)
 		return;
-	exec_request_done(request);
+	run_request_done(request);
 	free(request);
 }
 
 #define SOURCE_MODE 0444
 #define FILE_MODE   0644
 
-struct exec_file *exec_request_files(const struct exec_request *request,
-                                     const struct exec_source *source)
+struct exec_file *run_request_files(const struct run_request *request,
+                                    const struct exec_source *source)
 {
 	struct exec_file *files = xcalloc(request->files_count + 1, sizeof(*files));
 
@@ -76,8 +77,8 @@ char *exec_source_ask(struct exec_source *source, const char *ask)
 	return packed;
 }
 
-int exec_request_add_stdin(struct exec_request *request, const void *data, size_t len, bool end,
-                           struct error *err)
+int run_request_add_stdin(struct run_request *request, const void *data, size_t len, bool end,
+                          struct error *err)
 {
 	if (!request->stdin_open)
 		return error_set(err, ERR_CONFLICT, 0, "stdin has ended");
@@ -100,9 +101,9 @@ static char *copy_bytes(const char *data, size_t len)
 }
 
 /* Sizes were bounded by the request's body; how many copies there are, by the queue. */
-struct exec_request *exec_request_copy(const struct exec_request *request)
+struct run_request *run_request_copy(const struct run_request *request)
 {
-	struct exec_request *copy = NEW(struct exec_request);
+	struct run_request *copy = NEW(struct run_request);
 
 	*copy = *request;
 	copy->tenant = NULL;
@@ -120,13 +121,46 @@ struct exec_request *exec_request_copy(const struct exec_request *request)
 	copy->env = request->env ? str_list_copy(request->env) : NULL;
 	copy->files = xcalloc(request->files_count + 1, sizeof(*copy->files));
 	for (size_t i = 0; i < request->files_count; i++) {
-		const struct exec_request_file *file = &request->files[i];
+		const struct run_request_file *file = &request->files[i];
 
-		copy->files[i] = (struct exec_request_file){
+		copy->files[i] = (struct run_request_file){
 			.name = xstrdup(file->name),
 			.data = copy_bytes(file->data, file->len),
 			.len = file->len,
 		};
 	}
 	return copy;
+}
+
+static uint64_t or_default(uint64_t asked, uint64_t fallback)
+{
+	return asked ? asked : fallback;
+}
+
+struct run_request run_request_fill(const struct run_request *request, char **env)
+{
+	const struct template *t = request->template;
+	struct run_request r = *request;
+
+	if (!t)
+		return r;
+	r.env = env;
+	if (!r.language)
+		r.language = t->spec.language;
+	r.memory_bytes = or_default(r.memory_bytes, t->spec.memory_bytes);
+	r.cpu_millicores = or_default(r.cpu_millicores, t->spec.cpu_millicores);
+	r.max_processes = or_default(r.max_processes, t->spec.max_processes);
+	/* A default gives way where the memory is too small for it; a wish does not. */
+	r.disk_soft = r.disk_bytes == 0;
+	r.disk_bytes = or_default(r.disk_bytes, t->spec.disk_bytes);
+	return r;
+}
+
+int run_request_find_template(const struct templates *all, const char *tenant,
+                              struct run_request *request, struct error *err)
+{
+	if (!request->template_id)
+		return 0;
+	request->template = templates_get(all, tenant, request->template_id, err);
+	return request->template ? 0 : -1;
 }

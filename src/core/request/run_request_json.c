@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/str.h"
-#include "core/run/exec.h"
+#include "core/request/run_request.h"
 
 /* Out. Bytes are in base64, texts as they are: those were JSON, or checked, when they came. */
 
@@ -40,12 +40,12 @@ static json_t *list(char *const *words)
 	return j;
 }
 
-static json_t *files(const struct exec_request *request)
+static json_t *files(const struct run_request *request)
 {
 	json_t *j = request->files_count ? json_array() : NULL;
 
 	for (size_t i = 0; i < request->files_count; i++) {
-		const struct exec_request_file *file = &request->files[i];
+		const struct run_request_file *file = &request->files[i];
 		json_t *one = json_object();
 
 		set(one, "name", bytes(file->name, strlen(file->name)));
@@ -55,7 +55,7 @@ static json_t *files(const struct exec_request *request)
 	return j;
 }
 
-char *exec_request_to_json(const struct exec_request *request)
+char *run_request_to_json(const struct run_request *request)
 {
 	json_t *j = json_object();
 	char *text;
@@ -136,7 +136,7 @@ static char *word_of(const json_t *j)
 	return NULL;
 }
 
-static int read_stdin(const json_t *j, struct exec_request *r)
+static int read_stdin(const json_t *j, struct run_request *r)
 {
 	const json_t *data = json_object_get(j, "stdin");
 
@@ -164,7 +164,7 @@ static int read_list(const json_t *j, const char *name, char ***ret_words)
 	return 0;
 }
 
-static int read_files(const json_t *j, struct exec_request *r)
+static int read_files(const json_t *j, struct run_request *r)
 {
 	const json_t *list = json_object_get(j, "files");
 	size_t count = json_array_size(list);
@@ -176,7 +176,7 @@ static int read_files(const json_t *j, struct exec_request *r)
 	r->files = xcalloc(count, sizeof(*r->files));
 	for (size_t i = 0; i < count; i++) {
 		const json_t *one = json_array_get(list, i);
-		struct exec_request_file *file = &r->files[r->files_count++];
+		struct run_request_file *file = &r->files[r->files_count++];
 
 		file->name = word_of(json_object_get(one, "name"));
 		file->data = bytes_of(json_object_get(one, "data"), &file->len);
@@ -186,7 +186,7 @@ static int read_files(const json_t *j, struct exec_request *r)
 	return 0;
 }
 
-static int read_request(const json_t *j, struct exec_request *r)
+static int read_request(const json_t *j, struct run_request *r)
 {
 	bool bad = read_text(j, "language", &r->language) < 0 ||
 	           read_text(j, "request_id", &r->request_id) < 0 ||
@@ -200,15 +200,15 @@ static int read_request(const json_t *j, struct exec_request *r)
 	return bad ? -EBADMSG : 0;
 }
 
-int exec_request_from_json(const char *text, struct exec_request *ret_request, struct error *err)
+int run_request_from_json(const char *text, struct run_request *ret_request, struct error *err)
 {
 	json_t *j = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-	struct exec_request r = {0};
+	struct run_request r = {0};
 	int status = json_is_object(j) ? read_request(j, &r) : -EBADMSG;
 
 	json_decref(j);
 	if (status < 0) {
-		exec_request_done(&r);
+		run_request_done(&r);
 		return error_set(err, ERR_STORAGE, 0, "what was asked for was not written down");
 	}
 	*ret_request = r;

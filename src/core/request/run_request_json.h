@@ -9,10 +9,10 @@
 #include "base/attr.h"
 #include "base/error.h"
 
-struct exec_request;
+struct run_request;
 
-/** exec_request_to_json - owned. */
-char *exec_request_to_json(const struct exec_request *request) attr_must_check;
-/** exec_request_from_json - @ret_request has no code. ERR_STORAGE for what we did not write. */
-int exec_request_from_json(const char *text, struct exec_request *ret_request,
-                           struct error *err) attr_must_check;
+/** run_request_to_json - owned. */
+char *run_request_to_json(const struct run_request *request) attr_must_check;
+/** run_request_from_json - @ret_request has no code. ERR_STORAGE for what we did not write. */
+int run_request_from_json(const char *text, struct run_request *ret_request,
+                          struct error *err) attr_must_check;

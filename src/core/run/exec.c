@@ -79,7 +79,7 @@ static void exec_free(struct exec *e)
 	image_unref(e->image);
 	given_done(&e->given);
 	timer_free(e->timer);
-	exec_request_free(e->kept);
+	run_request_free(e->kept);
 	policy_decision_done(&e->decision);
 	outcome_done(&e->outcome);
 	free(e);
@@ -279,7 +279,7 @@ static void on_box_started(void *ctx, uint32_t exec_id attr_unused)
 /* It is no longer as if it had never been asked for: it is not asked for again. */
 static void drop_kept(struct exec *e)
 {
-	exec_request_free(TAKE_PTR(e->kept));
+	run_request_free(TAKE_PTR(e->kept));
 }
 
 /* The agent keeps the same limit; it is not trusted to. */
@@ -470,7 +470,7 @@ static struct box_events events_of(struct exec *e)
 }
 
 /* Whether they changed is asked when the request is gone. */
-static void note_given(struct exec *e, const struct exec_request *request)
+static void note_given(struct exec *e, const struct run_request *request)
 {
 	e->given.budget = GIVEN_HASHED;
 	for (size_t i = 0; i < request->files_count; i++)
@@ -478,7 +478,7 @@ static void note_given(struct exec *e, const struct exec_request *request)
 		          request->files[i].len);
 }
 
-static void launch(struct exec *e, const struct exec_request *request)
+static void launch(struct exec *e, const struct run_request *request)
 {
 	const struct box_events events = events_of(e);
 	struct error err = {0};
@@ -497,11 +497,11 @@ static void launch(struct exec *e, const struct exec_request *request)
 static void on_turn(void *ctx)
 {
 	struct exec *e = ctx;
-	struct exec_request *request = TAKE_PTR(e->kept);
+	struct run_request *request = TAKE_PTR(e->kept);
 
 	leave_queue(e);
 	launch(e, request);
-	exec_request_free(request);
+	run_request_free(request);
 }
 
 void exec_make_box_id(char ret_id[BOX_ID_LEN])
@@ -525,7 +525,7 @@ static void make_ids(struct exec *e)
 }
 
 /* For logs and audit. What is too long is no name of ours. */
-static void note_asker(struct exec *e, const struct exec_request *request)
+static void note_asker(struct exec *e, const struct run_request *request)
 {
 	if (request->request_id)
 		(void)!str_copy(e->decision.spec.request_id, BOX_REQUEST_LEN, request->request_id);
@@ -537,7 +537,7 @@ static void note_asker(struct exec *e, const struct exec_request *request)
 		record_hash(request->code, request->code_len, e->code_hash);
 }
 
-static struct exec *exec_new(struct exec_service *s, const struct exec_request *request,
+static struct exec *exec_new(struct exec_service *s, const struct run_request *request,
                              const struct exec_events *events, struct policy_decision *decision)
 {
 	struct exec *e = NEW(struct exec);
@@ -585,7 +585,7 @@ static int enter(struct exec *e, struct tenant *tenant, struct error *err)
 	return r;
 }
 
-int exec_begin(struct exec_service *s, const struct exec_request *request,
+int exec_begin(struct exec_service *s, const struct run_request *request,
                const struct exec_events *events, const struct policy_stack *session,
                struct exec **ret_exec, struct error *err)
 {
@@ -615,13 +615,13 @@ int exec_begin(struct exec_service *s, const struct exec_request *request,
 	if (r == 0) {
 		launch(e, request);
 	} else {
-		e->kept = exec_request_copy(request);
+		e->kept = run_request_copy(request);
 		set_state(e, EXEC_STATE_QUEUED);
 	}
 	return 0;
 }
 
-int exec_start(struct exec_service *s, const struct exec_request *request,
+int exec_start(struct exec_service *s, const struct run_request *request,
                const struct exec_events *events, struct exec **ret_exec, struct error *err)
 {
 	return exec_begin(s, request, events, NULL, ret_exec, err);
@@ -633,7 +633,7 @@ static int keep_stdin(struct exec *e, const void *data, size_t len, bool end, st
 {
 	struct error much = {0};
 
-	if (!e->kept || exec_request_add_stdin(e->kept, data, len, end, &much) == 0)
+	if (!e->kept || run_request_add_stdin(e->kept, data, len, end, &much) == 0)
 		return 0;
 	if (e->state == EXEC_STATE_RUNNING) {
 		drop_kept(e);
@@ -646,7 +646,7 @@ static int keep_stdin(struct exec *e, const void *data, size_t len, bool end, st
 int exec_stdin(struct exec *e, const void *data, size_t len, bool end, struct error *err)
 {
 	if (e->state == EXEC_STATE_QUEUED)
-		return exec_request_add_stdin(e->kept, data, len, end, err);
+		return run_request_add_stdin(e->kept, data, len, end, err);
 	if (!is_open(e))
 		return error_set(err, ERR_CONFLICT, 0, "the program has ended");
 	if (keep_stdin(e, data, len, end, err) < 0)

@@ -8,6 +8,7 @@
  */
 
 #include "base/error.h"
+#include "core/request/run_request.h"
 #include "core/run/outcome.h"
 #include "driver/driver.h"
 #include <stdbool.h>
@@ -25,50 +26,6 @@ struct exec_service;
 struct runners;
 struct tenants;
 struct template;
-
-struct exec_request_file {
-	char *name; /* owned; relative path in the workspace */
-	char *data; /* owned */
-	size_t len;
-};
-
-/* What a caller asks for, in core's words. All pointers are owned. 0 or NULL: not asked for. */
-struct exec_request {
-	const char *tenant; /* borrowed for the call; NULL: TENANT_DEFAULT */
-	char *request_id;   /* who asked, for logs and audit */
-	const char *key_id; /* borrowed for the call, for audit; NULL: no key was needed */
-	char *language;
-	char *code;
-	size_t code_len;
-	char *stdin_data;
-	size_t stdin_len;
-	bool stdin_open;    /* in a session: more may come, see execution_stdin */
-	size_t stdin_early; /* of stdin_len: came after the request, before the start */
-	/* JSON: what the runner is asked beyond running the code, docs/protocol.md, "The source".
-	 */
-	char *ask;
-	bool durable; /* in a session: it is not run, nor acknowledged, before it is on the disk */
-	bool fresh;   /* in a session: a process of its own, also where a runner stays */
-	char **args;  /* NULL-terminated */
-	char **env;   /* NULL-terminated NAME=value */
-	char *cwd;    /* of a program of its own: where it starts, a clean path in the workspace */
-	struct exec_request_file *files;
-	size_t files_count;
-	uint64_t timeout_us;
-	uint64_t memory_bytes;
-	uint64_t disk_bytes;
-	uint64_t cpu_millicores;
-	uint64_t max_processes;
-	uint64_t max_output_bytes;
-	char *policy; /* to be held to as well as to the tenant's; NULL: none */
-	bool network_asked;
-	enum box_network network;
-	bool disk_soft;            /* disk_bytes is a default: less is taken where memory is less */
-	char *template_id;         /* NULL: the host's root and the operator's defaults */
-	struct template *template; /* a reference; what @template_id names, once it was found */
-};
-
-void exec_request_done(struct exec_request *request);
 
 struct exec_events {
 	void *ctx;
@@ -105,7 +62,7 @@ struct exec_service *exec_service_new(const struct exec_service_config *config)
  * until on_end or on_error was called; or -1: refused, nothing was begun (ERR_INVALID with the
  * field, ERR_BUSY when the queue is full, ERR_UNAVAILABLE while draining ...).
  */
-int exec_start(struct exec_service *s, const struct exec_request *request,
+int exec_start(struct exec_service *s, const struct run_request *request,
                const struct exec_events *events, struct exec **ret_exec,
                struct error *err) attr_must_check;
 /** exec_stdin - for one whose request left stdin open. While it waits for its turn some is kept. */
@@ -122,7 +79,7 @@ struct policy;
 struct policy_explanation;
 
 /** exec_explain - what @request would get from exec_start, and by which rules. Nothing is begun. */
-void exec_explain(const struct exec_service *s, const struct exec_request *request,
+void exec_explain(const struct exec_service *s, const struct run_request *request,
                   struct policy_explanation *ret_explanation);
 /** exec_service_driver - what makes its boxes; borrowed. */
 const struct driver *exec_service_driver(const struct exec_service *s);

@@ -14,7 +14,7 @@
  * as nothing.
  */
 
-static int give_stdin(struct exec *e, const struct exec_request *request, struct error *err)
+static int give_stdin(struct exec *e, const struct run_request *request, struct error *err)
 {
 	if (request->stdin_len > 0 &&
 	    box_stdin(e->box, EXEC_ID, request->stdin_data, request->stdin_len, err) < 0)
@@ -28,7 +28,7 @@ static uint64_t output_max(const struct exec *e)
 	return e->decision.output_bytes + 1;
 }
 
-static int hand_to_box(struct exec *e, const struct exec_request *request,
+static int hand_to_box(struct exec *e, const struct run_request *request,
                        const struct exec_file *files, struct error *err)
 {
 	const struct exec_plan plan = {
@@ -59,7 +59,7 @@ static const char **make_words(char *const *args)
 	return words;
 }
 
-static int hand_to_prepared(struct exec *e, const struct exec_request *request,
+static int hand_to_prepared(struct exec *e, const struct run_request *request,
                             const struct exec_file *files, struct error *err)
 {
 	cleanup_free const char **words = make_words(request->args);
@@ -80,12 +80,12 @@ static int hand_to_prepared(struct exec *e, const struct exec_request *request,
 	return box_run(e->box, &plan, err);
 }
 
-static int hand_over(struct exec *e, const struct exec_request *request, bool prepared,
+static int hand_over(struct exec *e, const struct run_request *request, bool prepared,
                      struct error *err)
 {
 	struct exec_source source = {e->decision.runner->source, request->code, request->code_len};
 	attr_unused cleanup_free char *packed = exec_source_ask(&source, request->ask);
-	cleanup_free struct exec_file *files = exec_request_files(request, &source);
+	cleanup_free struct exec_file *files = run_request_files(request, &source);
 	int r = prepared ? hand_to_prepared(e, request, files, err)
 	                 : hand_to_box(e, request, files, err);
 
@@ -94,7 +94,7 @@ static int hand_over(struct exec *e, const struct exec_request *request, bool pr
 	return give_stdin(e, request, err);
 }
 
-static int build_own(struct exec *e, const struct exec_request *request,
+static int build_own(struct exec *e, const struct run_request *request,
                      const struct box_events *events, struct error *err)
 {
 	struct exec_service *s = e->service;
@@ -117,7 +117,7 @@ static void give_back(struct exec *e)
 	exec_make_box_id(e->decision.spec.id);
 }
 
-int exec_build(struct exec *e, const struct exec_request *request, const struct box_events *events,
+int exec_build(struct exec *e, const struct run_request *request, const struct box_events *events,
                struct error *err)
 {
 	struct exec_service *s = e->service;
@@ -137,7 +137,7 @@ int exec_build(struct exec *e, const struct exec_request *request, const struct 
 	(void)!str_copy(e->decision.spec.id, BOX_ID_LEN, box_id(e->box));
 	box_give(e->box, events, e->decision.spec.request_id);
 	if (hand_over(e, request, hit.prepared, &lost) == 0) {
-		e->kept = exec_request_copy(request);
+		e->kept = run_request_copy(request);
 		return 0;
 	}
 	give_back(e);
@@ -146,15 +146,15 @@ int exec_build(struct exec *e, const struct exec_request *request, const struct 
 
 bool exec_build_again(struct exec *e, const struct box_events *events, struct error *err)
 {
-	struct exec_request *request = TAKE_PTR(e->kept);
+	struct run_request *request = TAKE_PTR(e->kept);
 	int r;
 
 	if (!e->pooled || !request) {
-		exec_request_free(request);
+		run_request_free(request);
 		return false;
 	}
 	give_back(e);
 	r = build_own(e, request, events, err);
-	exec_request_free(request);
+	run_request_free(request);
 	return r == 0;
 }

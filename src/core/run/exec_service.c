@@ -164,7 +164,7 @@ const struct policy *exec_policy_of(const struct exec_service *s, const char *te
 	return exec_choose(s, exec_tenant(s, tenant), NULL, &stack, &err) < 0 ? NULL : stack.own;
 }
 
-void exec_explain(const struct exec_service *s, const struct exec_request *request,
+void exec_explain(const struct exec_service *s, const struct run_request *request,
                   struct policy_explanation *ret_explanation)
 {
 	struct policy_stack stack;
@@ -192,7 +192,7 @@ void exec_service_prepare(struct exec_service *s)
 
 	pools_flush(s->pools);
 	for (size_t i = 0; (runner = runners_at(s->rules.runners, i)); i++) {
-		const struct exec_request request = {
+		const struct run_request request = {
 			.language = runner->name, .code = (char *)(uintptr_t) " ", .code_len = 1};
 		struct policy_decision decision;
 		struct policy_stack stack;

@@ -113,7 +113,7 @@ const struct buf *execution_told(const struct execution *e, enum output_stream s
 typedef void execution_stored_fn(void *ctx, struct execution *e, const struct error *err);
 /**
  * execution_when_stored - @fn is called once, from the loop; at once where there is no store. For
- * one that was asked for as durable (struct exec_request). @fn NULL: not interested any more.
+ * one that was asked for as durable (struct run_request). @fn NULL: not interested any more.
  */
 void execution_when_stored(struct execution *e, execution_stored_fn *fn, void *ctx);
 

@@ -57,7 +57,7 @@ struct exec {
 	bool announced; /* on_start was called */
 	/* owned; QUEUED, and with a box of a pool, until the program is known to run: it may have
 	 * to be asked for again */
-	struct exec_request *kept;
+	struct run_request *kept;
 	bool pooled;                /* its box is of a pool */
 	uint64_t pool_key;          /* of that */
 	struct box_counters before; /* what that had used */
@@ -80,13 +80,13 @@ struct exec {
 
 /** exec_begin - exec_start; @session: policies of the session whose execution it is, which is not
  * refused for the length of the queue. NULL: it has none, and its policies are to be chosen. */
-int exec_begin(struct exec_service *s, const struct exec_request *request,
+int exec_begin(struct exec_service *s, const struct run_request *request,
                const struct exec_events *events, const struct policy_stack *session,
                struct exec **ret_exec, struct error *err) attr_must_check;
 #define EXEC_ID 1 /* one program per box: any number that is not 0 */
 
 /** exec_build - a box for @e, and the program into it. */
-int exec_build(struct exec *e, const struct exec_request *request, const struct box_events *events,
+int exec_build(struct exec *e, const struct run_request *request, const struct box_events *events,
                struct error *err) attr_must_check;
 /** exec_build_again - the box turned out to be of no use before its program ran, and it was one of
  * a pool's: make another. Return: false: there is nothing more to try; *err may be set, else the
@@ -104,27 +104,3 @@ void exec_make_box_id(char ret_id[BOX_ID_LEN]);
 void exec_orphan(struct exec *e);
 /** exec_service_forget - called by an execution that is about to be freed. */
 void exec_service_forget(struct exec_service *s, struct exec *e);
-struct exec_source {
-	const char *name; /* of its file */
-	const char *code;
-	size_t len;
-};
-
-/** exec_request_files - the program's text first, then the caller's files: their number and one.
- * The array is owned, what it points to is borrowed. */
-struct exec_file *exec_request_files(const struct exec_request *request,
-                                     const struct exec_source *source);
-/* Input that is kept for a program that has not been started. */
-#define EXEC_STDIN_EARLY_MAX (1u << 20)
-
-/** exec_source_ask - make @source the code and what is asked beyond it, as a runner reads them.
- * Return: owned, what the source now points to; NULL where nothing is asked (@ask NULL). */
-char *exec_source_ask(struct exec_source *source, const char *ask);
-/** exec_request_add_stdin - keep input of an execution that waits. ERR_TOO_LARGE beyond
- * EXEC_STDIN_EARLY_MAX, ERR_CONFLICT after its end. */
-int exec_request_add_stdin(struct exec_request *request, const void *data, size_t len, bool end,
-                           struct error *err) attr_must_check;
-/** exec_request_copy - deep; owned. */
-struct exec_request *exec_request_copy(const struct exec_request *request);
-/** exec_request_free - exec_request_done and the struct itself. */
-void exec_request_free(struct exec_request *request);

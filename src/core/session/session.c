@@ -39,12 +39,6 @@ static const char *const state_names[] = {
 };
 static_assert(ARRAY_SIZE(state_names) == SESSION_STATE_COUNT, "every state has a name");
 
-static const char *const mode_names[] = {
-	[SESSION_EPHEMERAL] = "ephemeral",
-	[SESSION_PERSISTENT] = "persistent",
-};
-static_assert(ARRAY_SIZE(mode_names) == SESSION_MODE_COUNT, "every mode has a name");
-
 #define TO(state) (1u << SESSION_##state)
 #define ENDS      (TO(TERMINATED) | TO(FAILED))
 static const unsigned transitions[] = {
@@ -60,11 +54,6 @@ static_assert(ARRAY_SIZE(transitions) == SESSION_STATE_COUNT, "every state has a
 const char *session_state_name(enum session_state state)
 {
 	return state_names[state];
-}
-
-const char *session_mode_name(enum session_mode mode)
-{
-	return mode_names[mode];
 }
 
 const char *session_log_ctx(const struct session *session, char ret_ctx[SESSION_CTX_LEN])

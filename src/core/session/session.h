@@ -17,6 +17,7 @@
  */
 
 #include "base/error.h"
+#include "core/request/session_request.h"
 #include "core/run/exec.h"
 #include "core/run/execution.h"
 #include "core/tenant/principal.h"
@@ -38,37 +39,7 @@ enum session_state {
 	SESSION_STATE_COUNT
 };
 
-enum session_mode {
-	SESSION_EPHEMERAL,  /* a fresh box for each execution; the session is a name and settings */
-	SESSION_PERSISTENT, /* one box, one runner per language, everything stays */
-	SESSION_MODE_COUNT
-};
-
 #define SESSION_ID_MAX 64
-
-/* What a caller asks for. Pointers are owned; 0 or NULL: not asked for. */
-struct session_request {
-	const char *request_id;    /* borrowed; NULL: none. For logs and audit */
-	const char *key_id;        /* borrowed; NULL: no key was needed. For audit */
-	const char *tenant;        /* borrowed; whose it is. NULL: TENANT_DEFAULT */
-	char *id;                  /* caller-chosen, id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
-	char *language;            /* default of its executions; NULL: python */
-	char *template_id;         /* NULL: TEMPLATE_DEFAULT */
-	struct template *template; /* borrowed; found by session_create */
-	char *agent_id; /* a persistent session of the same agent that is idle is given again */
-	enum session_mode mode;
-	char **env; /* NULL-terminated NAME=value, for all executions */
-	uint64_t idle_timeout_us;
-	uint64_t lifetime_us;
-	uint64_t memory_bytes, disk_bytes, cpu_millicores, max_processes;
-	char *policy; /* to be held to as well as to the tenant's; NULL: none */
-	bool network_asked;
-	enum box_network network;
-	char *dependencies;      /* JSON, kept for who asks; NULL: none */
-	bool lacks_dependencies; /* made also where some of them are missing */
-};
-
-void session_request_done(struct session_request *request);
 
 /* What can be told of a session; strings are the session's, valid until the next event. */
 struct session_info {
@@ -171,7 +142,6 @@ void session_info(const struct session *session, struct session_info *ret_info);
 size_t session_history(const struct session *session,
                        struct session_step ret_steps[SESSION_HISTORY_MAX]);
 const char *session_state_name(enum session_state state);
-const char *session_mode_name(enum session_mode mode);
 
 /**
  * session_execute - queue code. @request's limits are the session's; its timeout, env, files,
@@ -180,7 +150,7 @@ const char *session_mode_name(enum session_mode mode);
  * not run before the record is on the disk, see execution_when_stored.
  * ERR_CONFLICT in a state that takes none, ERR_BUSY when the session's queue (64) is full.
  */
-int session_execute(struct session *session, const struct exec_request *request,
+int session_execute(struct session *session, const struct run_request *request,
                     struct execution **ret_execution, struct error *err) attr_must_check;
 /**
  * session_pause / _resume - freezer; ERR_CONFLICT in other states, ERR_UNAVAILABLE without one. A

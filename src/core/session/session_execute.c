@@ -49,7 +49,7 @@ void session_job_free(struct session_job *job)
 	session_job_unqueue(job);
 	gather_cancel(&job->gather);
 	given_done(&job->given);
-	exec_request_free(job->request);
+	run_request_free(job->request);
 	policy_decision_done(&job->decision);
 	outcome_done(&job->outcome);
 	free(job);
@@ -267,7 +267,7 @@ static int on_input(void *ctx, const void *data, size_t len, bool end, struct er
 	if (job->exec)
 		r = exec_stdin(job->exec, data, len, end, err);
 	else if (job->phase < JOB_STARTING)
-		r = exec_request_add_stdin(job->request, data, len, end, err);
+		r = run_request_add_stdin(job->request, data, len, end, err);
 	else
 		r = session_job_stdin(job, data, len, end, err);
 	if (r == 0 && early) {
@@ -295,11 +295,11 @@ static int check_state(const struct session *session, struct error *err)
 }
 
 /* The session's limits and language, the request's all else. Borrowed. */
-static struct exec_request effective_request(const struct session *session,
-                                             const struct exec_request *request)
+static struct run_request effective_request(const struct session *session,
+                                            const struct run_request *request)
 {
 	const struct box_limits *limits = &session->spec.limits;
-	struct exec_request r = *request;
+	struct run_request r = *request;
 
 	if (!r.language)
 		r.language = session->language;
@@ -313,7 +313,7 @@ static struct exec_request effective_request(const struct session *session,
 	return r;
 }
 
-static size_t bytes_of(const struct exec_request *request)
+static size_t bytes_of(const struct run_request *request)
 {
 	size_t bytes =
 		request->code_len + request->stdin_len + (request->ask ? strlen(request->ask) : 0);
@@ -338,13 +338,13 @@ static void on_turn(void *ctx)
  * is never begun again, and one that begins as soon as it is written is written as begun. In a box
  * that outlives the daemon, the box knows.
  */
-static bool waits(const struct session *session, const struct exec_request *request)
+static bool waits(const struct session *session, const struct run_request *request)
 {
 	return session->mode == SESSION_EPHEMERAL && request->durable &&
 	       (session->current || session->queued > 0);
 }
 
-static struct execution *add_record(struct session *session, const struct exec_request *request,
+static struct execution *add_record(struct session *session, const struct run_request *request,
                                     const struct policy_decision *decision)
 {
 	const struct store *store = session->service->config.store;
@@ -359,13 +359,13 @@ static struct execution *add_record(struct session *session, const struct exec_r
 	                                   .waits = waits(session, request),
 	                                   .timeout_us = decision->timeout_us,
 	                                   .session_ms = session->created_ms,
-	                                   .request = store ? exec_request_to_json(request) : NULL};
+	                                   .request = store ? run_request_to_json(request) : NULL};
 
 	return executions_add(session->service->config.executions, &what);
 }
 
 static struct session_job *job_new(struct session *session, struct execution *record,
-                                   struct exec_request *request, struct policy_decision *decision)
+                                   struct run_request *request, struct policy_decision *decision)
 {
 	struct session_job *job = NEW(struct session_job);
 
@@ -376,7 +376,7 @@ static struct session_job *job_new(struct session *session, struct execution *re
 	/* The record has the code; it is not kept twice. */
 	request->code = NULL;
 	request->code_len = 0;
-	job->request = exec_request_copy(request);
+	job->request = run_request_copy(request);
 	job->decision = *decision; /* taken */
 	job->entry.on_turn = on_turn;
 	job->entry.ctx = job;
@@ -403,9 +403,9 @@ static void enqueue(struct session_job *job, bool stdin_open)
 }
 
 int session_job_restore(struct session *session, struct execution *record,
-                        const struct exec_request *request, struct error *err)
+                        const struct run_request *request, struct error *err)
 {
-	struct exec_request r = effective_request(session, request);
+	struct run_request r = effective_request(session, request);
 	struct policy_decision decision;
 	struct execution_info info;
 	struct session_job *job;
@@ -460,11 +460,11 @@ static int hold_until_stored(struct session_job *job, struct error *err)
 	return 0;
 }
 
-int session_execute(struct session *session, const struct exec_request *request,
+int session_execute(struct session *session, const struct run_request *request,
                     struct execution **ret_execution, struct error *err)
 {
 	struct session_service *s = session->service;
-	struct exec_request r = effective_request(session, request);
+	struct run_request r = effective_request(session, request);
 	struct policy_decision decision;
 	struct session_job *job;
 

@@ -56,7 +56,7 @@ static char **make_env(const struct session_job *job, char *const *own)
 }
 
 /* What a runner is told: the variables of this run, "", its arguments. Borrowed strings. */
-static const char **make_words(const struct exec_request *request)
+static const char **make_words(const struct run_request *request)
 {
 	size_t variables = request->env ? str_list_count(request->env) : 0;
 	size_t args = request->args ? str_list_count(request->args) : 0;
@@ -173,7 +173,7 @@ static int hand_to_program(struct session_job *job, const struct run_plan *commo
 
 static int give_stdin(const struct session_job *job, struct error *err)
 {
-	const struct exec_request *request = job->request;
+	const struct run_request *request = job->request;
 	struct box *box = job->session->box;
 
 	if (request->stdin_len > 0 &&
@@ -206,7 +206,7 @@ static void name_job(const struct session_job *job, const char *id,
 
 static int hand_over(struct session_job *job, struct error *err)
 {
-	const struct exec_request *request = job->request;
+	const struct run_request *request = job->request;
 	char name[SOURCE_LEN], label[BOX_LABEL_MAX + 1];
 	struct execution_info info;
 	struct exec_source source = {.name = name};
@@ -230,7 +230,7 @@ static int hand_over(struct session_job *job, struct error *err)
 	source.len = info.code_len;
 	packed = exec_source_ask(&source, request->ask);
 	name_source(job, name);
-	common.files = files = exec_request_files(request, &source);
+	common.files = files = run_request_files(request, &source);
 	return job->decision.session_command && !request->fresh &&
 	                       job->session->mode == SESSION_PERSISTENT
 	               ? hand_to_runner(job, &common, err)
@@ -371,7 +371,7 @@ static void on_gathered(void *ctx)
 
 static void note_given(struct session_job *job)
 {
-	const struct exec_request *request = job->request;
+	const struct run_request *request = job->request;
 
 	job->given.budget = GIVEN_HASHED;
 	for (size_t i = 0; i < request->files_count; i++)

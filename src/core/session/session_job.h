@@ -39,10 +39,10 @@ enum job_phase {
 struct session_job {
 	struct list node; /* session.queue */
 	struct session *session;
-	struct execution *record;     /* of executions; not ended while there is a job */
-	struct exec_request *request; /* owned; its code is in the record */
-	size_t bytes;                 /* what it counts for in queued_bytes */
-	bool queued;                  /* counts as such for the tenant */
+	struct execution *record;    /* of executions; not ended while there is a job */
+	struct run_request *request; /* owned; its code is in the record */
+	size_t bytes;                /* what it counts for in queued_bytes */
+	bool queued;                 /* counts as such for the tenant */
 	struct policy_decision decision;
 	enum job_phase phase;
 	struct scheduler_entry entry;
@@ -77,7 +77,7 @@ void session_pump(struct session *session);
 /** session_job_restore - @record was asked for under an earlier daemon: it is to be done, or is
  * being done in the box. To the end of the queue. */
 int session_job_restore(struct session *session, struct execution *record,
-                        const struct exec_request *request, struct error *err) attr_must_check;
+                        const struct run_request *request, struct error *err) attr_must_check;
 /** session_job_unqueue - it waits no more. */
 void session_job_unqueue(struct session_job *job);
 /** session_job_finish - the record has ended: let go of the job, and go on with the next. */

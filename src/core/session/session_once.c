@@ -88,7 +88,7 @@ void session_once_start(struct session_job *job)
 	struct session_service *s = job->session->service;
 	const struct exec_events events = {job, on_start, on_output, on_end, on_error};
 	cleanup_free char **env = merge_env(job->session->env, job->request->env);
-	struct exec_request request = *job->request;
+	struct run_request request = *job->request;
 	struct execution_info info;
 	struct error err = {0};
 

@@ -178,7 +178,7 @@ static void restore_execution(struct session_service *s, const struct db_rows *r
 {
 	const char *text = NULL;
 	struct execution *record = store_read_live(s->config.executions, rows, row, &text);
-	struct exec_request request = {0};
+	struct run_request request = {0};
 	struct execution_info info;
 	struct session *session;
 	struct error err = {0};
@@ -186,13 +186,13 @@ static void restore_execution(struct session_service *s, const struct db_rows *r
 	execution_info(record, &info);
 	session = session_find(s, info.tenant, info.session_id);
 	if (!session || session_is_over(session) ||
-	    exec_request_from_json(text, &request, &err) < 0 ||
+	    run_request_from_json(text, &request, &err) < 0 ||
 	    session_job_restore(session, record, &request, &err) < 0) {
 		if (err.code != ERR_NONE)
 			log_warn("execution=%s cannot go on: %s", info.id, err.msg);
 		end_execution(record);
 	}
-	exec_request_done(&request);
+	run_request_done(&request);
 }
 
 /* What ran, or may have, in a box that is not there any more went with it. */

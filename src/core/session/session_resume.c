@@ -216,7 +216,7 @@ void session_kill_stranger(struct session *session)
 /* What the agent does not have of the bytes that came with the request. */
 static int give_rest(const struct session_job *job, struct error *err)
 {
-	const struct exec_request *request = job->request;
+	const struct run_request *request = job->request;
 	struct box *box = job->session->box;
 
 	if (job->stdin_ended || request->stdin_len == 0)

@@ -24,18 +24,6 @@
  * of a map: only listings and the drain walk.
  */
 
-void session_request_done(struct session_request *request)
-{
-	free(request->id);
-	free(request->language);
-	free(request->agent_id);
-	free(request->policy);
-	free(request->template_id);
-	free(request->dependencies);
-	str_list_free(request->env);
-	*request = (struct session_request){0};
-}
-
 static void on_drain_timer(void *ctx)
 {
 	struct session_service *s = ctx;

@@ -8,7 +8,6 @@
 #include "base/str.h"
 #include "core/language/env.h"
 #include "core/language/runners.h"
-#include "core/run/exec.h"
 #include "core/template/images.h"
 
 #define AT(field) offsetof(struct template_spec, field)
@@ -189,28 +188,4 @@ char **template_env(const struct template *t, char *const *own)
 	for (size_t i = 0; i < second; i++)
 		env[n++] = xstrdup(own[i]);
 	return env;
-}
-
-static uint64_t or_default(uint64_t asked, uint64_t fallback)
-{
-	return asked ? asked : fallback;
-}
-
-struct exec_request template_fill(const struct exec_request *request, char **env)
-{
-	const struct template *t = request->template;
-	struct exec_request r = *request;
-
-	if (!t)
-		return r;
-	r.env = env;
-	if (!r.language)
-		r.language = t->spec.language;
-	r.memory_bytes = or_default(r.memory_bytes, t->spec.memory_bytes);
-	r.cpu_millicores = or_default(r.cpu_millicores, t->spec.cpu_millicores);
-	r.max_processes = or_default(r.max_processes, t->spec.max_processes);
-	/* A default gives way where the memory is too small for it; a wish does not. */
-	r.disk_soft = r.disk_bytes == 0;
-	r.disk_bytes = or_default(r.disk_bytes, t->spec.disk_bytes);
-	return r;
 }

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct exec_request;
+struct run_request;
 struct image;
 struct runner;
 
@@ -90,8 +90,3 @@ char *const *template_prepare_command(const struct template *t, const struct run
 bool template_env_is_good(const char *variable);
 /** template_env - variables of @t that @own does not have, and @own; NULL: none at all. Owned. */
 char **template_env(const struct template *t, char *const *own) attr_must_check;
-/**
- * template_fill - @request with what its template adds: default limits, language, and @env, which
- * is template_env's. Borrowed from all three.
- */
-struct exec_request template_fill(const struct exec_request *request, char **env);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/template/templates.h"
+#include "core/config/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +16,6 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "core/language/env.h"
-#include "core/policy/policy.h"
-#include "core/run/exec.h"
 #include "core/template/images.h"
 #include "core/template/template_settle.h"
 #include "core/tenant/tenant.h"
@@ -152,11 +151,10 @@ static int check_resources(const struct template_spec *spec, struct error *err)
 		const char *field, *least;
 		uint64_t value, min;
 	} limits[] = {
-		{"default_resources.memory", "16Mi", spec->memory_bytes, POLICY_MEMORY_MIN},
-		{"default_resources.disk", "1Mi", spec->disk_bytes, POLICY_DISK_MIN},
-		{"default_resources.cpu", "0.01", spec->cpu_millicores, POLICY_CPU_MIN},
-		{"default_resources.max_processes", "16", spec->max_processes,
-	         POLICY_PROCESSES_MIN},
+		{"default_resources.memory", "16Mi", spec->memory_bytes, LIMIT_MEMORY_MIN},
+		{"default_resources.disk", "1Mi", spec->disk_bytes, LIMIT_DISK_MIN},
+		{"default_resources.cpu", "0.01", spec->cpu_millicores, LIMIT_CPU_MIN},
+		{"default_resources.max_processes", "16", spec->max_processes, LIMIT_PROCESSES_MIN},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
@@ -604,15 +602,6 @@ struct template *templates_get(const struct templates *all, const char *tenant, 
 	}
 	(void)template_ref(t);
 	return t;
-}
-
-int templates_attach(const struct templates *all, const char *tenant, struct exec_request *request,
-                     struct error *err)
-{
-	if (!request->template_id)
-		return 0;
-	request->template = templates_get(all, tenant, request->template_id, err);
-	return request->template ? 0 : -1;
 }
 
 void templates_use(struct templates *all, const struct template *t)

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct exec_request;
+struct run_request;
 struct image;
 struct image_record;
 struct images;
@@ -121,9 +121,6 @@ int templates_adopt(struct templates *all, const struct template_record *record,
  * field template_id otherwise. Return: a reference, or NULL with *err. */
 struct template *templates_get(const struct templates *all, const char *tenant, const char *id,
                                struct error *err) attr_must_check;
-/** templates_attach - @request gets what its template_id names; nothing where it names none. */
-int templates_attach(const struct templates *all, const char *tenant, struct exec_request *request,
-                     struct error *err) attr_must_check;
 /* What a template was when a box was made of it. Borrowed. */
 struct templates_then {
 	const struct image_record *image;

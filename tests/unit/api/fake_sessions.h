@@ -198,7 +198,7 @@ const char *session_mode_name(enum session_mode mode)
 	return mode == SESSION_EPHEMERAL ? "ephemeral" : "persistent";
 }
 
-int session_execute(struct session *session, const struct exec_request *request,
+int session_execute(struct session *session, const struct run_request *request,
                     struct execution **ret_execution, struct error *err)
 {
 	struct session_service *s = session->service;

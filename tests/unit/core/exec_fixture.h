@@ -38,7 +38,7 @@ struct fixture {
 	struct runners *runners;
 	struct config *config;
 	struct exec_service *service;
-	struct exec_request request; /* strings are not owned here */
+	struct run_request request; /* strings are not owned here */
 	struct error err;
 	int drained;
 };
@@ -111,7 +111,7 @@ static inline int setup_with(void **state, struct runners *runners, const char *
 		return -1;
 	f->service = exec_service_new(&(struct exec_service_config){
 		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
-	f->request = (struct exec_request){
+	f->request = (struct run_request){
 		.language = (char *)"demo", .code = (char *)"print", .code_len = 5};
 	*state = f;
 	return 0;

@@ -29,7 +29,7 @@ struct fixture {
 	struct session_service *service;
 	struct tenants *tenants;        /* NULL: nobody has quotas */
 	struct session_request request; /* strings are not owned here */
-	struct exec_request code;       /* nor here */
+	struct run_request code;        /* nor here */
 	struct error err;
 	int drained;
 };
@@ -96,7 +96,7 @@ static inline int setup(void **state)
 	f->executions = executions_new(f->loop, 100, 1 << 20);
 	make_services(f, 0);
 	f->request = (struct session_request){.mode = SESSION_PERSISTENT};
-	f->code = (struct exec_request){.code = (char *)"x = 1", .code_len = 5};
+	f->code = (struct run_request){.code = (char *)"x = 1", .code_len = 5};
 	*state = f;
 	return 0;
 }

@@ -34,7 +34,7 @@ static void accept(const char *body, struct decoded_exec *ret)
 static void everything_asked_for_arrives(void **state)
 {
 	cleanup_decoded_exec struct decoded_exec d;
-	const struct exec_request *r = &d.request;
+	const struct run_request *r = &d.request;
 
 	(void)state;
 	accept("{\"language\":\"python\",\"code\":\"print(1)\",\"stdin\":\"in\","

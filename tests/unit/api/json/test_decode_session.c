@@ -139,7 +139,7 @@ static void everything_asked_of_a_run_arrives(void **state)
 		"\"files\":{\"f\":\"\"},\"env_vars\":{\"B\":\"2\"},\"timeout\":3600,\"wait\":true,"
 		"\"stream\":true}";
 	cleanup_decoded_run struct decoded_run run = {0};
-	const struct exec_request *r = &run.exec.request;
+	const struct run_request *r = &run.exec.request;
 	struct error err = {0};
 
 	(void)state;

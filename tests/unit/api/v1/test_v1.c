@@ -35,7 +35,7 @@ struct fixture {
 	int port;
 };
 
-int exec_start(struct exec_service *s, const struct exec_request *request,
+int exec_start(struct exec_service *s, const struct run_request *request,
                const struct exec_events *events, struct exec **ret_exec, struct error *err)
 {
 	if (s->busy)
@@ -63,7 +63,7 @@ const struct policy *exec_policy_of(const struct exec_service *s, const char *te
 	return NULL;
 }
 
-void exec_explain(const struct exec_service *s, const struct exec_request *request,
+void exec_explain(const struct exec_service *s, const struct run_request *request,
                   struct policy_explanation *ret_explanation)
 {
 	(void)s;

@@ -22,8 +22,8 @@ struct fixture {
 	struct runners *runners;
 	struct driver_caps caps;
 	struct policy_rules rules;
-	struct policy_stack stack;   /* none: the settings alone */
-	struct exec_request request; /* strings are not owned here */
+	struct policy_stack stack;  /* none: the settings alone */
+	struct run_request request; /* strings are not owned here */
 	struct policy_decision decision;
 	struct error err;
 };
@@ -205,7 +205,7 @@ static void too_small_limits_are_refused(void **state)
 		uint64_t too_small, just_enough;
 		const char *field, *least;
 	} rows[] = {
-#define AT(name) offsetof(struct exec_request, name)
+#define AT(name) offsetof(struct run_request, name)
 		{AT(timeout_us), 999, 1000, "timeout", "0.001"},
 		{AT(memory_bytes), 16 * MIB - 1, 16 * MIB, "resources.memory", "16Mi"},
 		{AT(disk_bytes), MIB - 1, MIB, "resources.disk", "1Mi"},
@@ -373,7 +373,7 @@ static void names_that_collide_are_found_among_many(void **state)
 		{{"a/b", "a/bc", "a/b.c", "a/c"}, false},
 	};
 	struct fixture *f = *state;
-	struct exec_request_file files[4] = {0};
+	struct run_request_file files[4] = {0};
 
 	f->request.files = files;
 	f->request.files_count = 4;
@@ -390,8 +390,8 @@ static void names_that_collide_are_found_among_many(void **state)
 static void bad_files_are_refused(void **state)
 {
 	struct fixture *f = *state;
-	static struct exec_request_file many[POLICY_FILES_MAX + 1];
-	struct exec_request_file files[2] = {{.name = (char *)"../x"}, {.name = (char *)"b"}};
+	static struct run_request_file many[POLICY_FILES_MAX + 1];
+	struct run_request_file files[2] = {{.name = (char *)"../x"}, {.name = (char *)"b"}};
 	static const struct {
 		const char *a, *b;
 		bool collides;

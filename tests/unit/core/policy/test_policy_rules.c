@@ -24,7 +24,7 @@ struct fixture {
 	struct driver_caps caps;
 	struct policy_rules rules;
 	struct policy *own, *chosen; /* references */
-	struct exec_request request; /* strings are not owned here */
+	struct run_request request;  /* strings are not owned here */
 	struct session_request session;
 	struct policy_explanation result;
 };
@@ -195,7 +195,7 @@ static void every_limit_has_its_rules(void **state)
 		const char *low, *high, *field;
 		uint64_t low_value, asked;
 	} rows[] = {
-#define AT(name) offsetof(struct exec_request, name)
+#define AT(name) offsetof(struct run_request, name)
 		{"timeout", AT(timeout_us), "1s", "2s", "timeout", SEC, 3 * SEC},
 		{"memory", AT(memory_bytes), "16Mi", "32Mi", "resources.memory", 16 * MIB,
 	         64 * MIB},

@@ -7,13 +7,13 @@
 #include "core/run/exec.h"
 #include <string.h>
 
-static struct exec_request again(const struct exec_request *in)
+static struct run_request again(const struct run_request *in)
 {
-	cleanup_free char *text = exec_request_to_json(in);
-	struct exec_request out;
+	cleanup_free char *text = run_request_to_json(in);
+	struct run_request out;
 	struct error err = {0};
 
-	if (exec_request_from_json(text, &out, &err) < 0)
+	if (run_request_from_json(text, &out, &err) < 0)
 		fail_msg("%s: %s", text, err.msg);
 	return out;
 }
@@ -22,11 +22,11 @@ static void everything_that_was_asked_for_comes_back(void **state)
 {
 	char *args[] = {(char *)"-x", (char *)"", (char *)"\xff\xfe not text", NULL};
 	char *env[] = {(char *)"A=1", (char *)"B=", NULL};
-	struct exec_request_file files[] = {
+	struct run_request_file files[] = {
 		{.name = (char *)"a/\xe9", .data = (char *)"\0\1\377", .len = 3},
 		{.name = (char *)"empty", .data = (char *)"", .len = 0},
 	};
-	const struct exec_request in = {
+	const struct run_request in = {
 		.language = (char *)"python",
 		.request_id = (char *)"req-1",
 		.ask = (char *)"{\"event\": \"\\u00e9\"}",
@@ -41,7 +41,7 @@ static void everything_that_was_asked_for_comes_back(void **state)
 		.timeout_us = 1ull << 40,
 		.max_output_bytes = 7,
 	};
-	struct exec_request out = again(&in);
+	struct run_request out = again(&in);
 
 	(void)state;
 	assert_string_equal(out.language, in.language);
@@ -63,12 +63,12 @@ static void everything_that_was_asked_for_comes_back(void **state)
 	}
 	assert_true(out.timeout_us == in.timeout_us && out.max_output_bytes == 7);
 	assert_null(out.code);
-	exec_request_done(&out);
+	run_request_done(&out);
 }
 
 static void what_was_not_asked_for_is_not_there(void **state)
 {
-	struct exec_request out = again(&(struct exec_request){0});
+	struct run_request out = again(&(struct run_request){0});
 
 	(void)state;
 	assert_null(out.language);
@@ -81,19 +81,19 @@ static void what_was_not_asked_for_is_not_there(void **state)
 	assert_int_equal(out.files_count + out.stdin_len + out.timeout_us + out.max_output_bytes,
 	                 0);
 	assert_false(out.stdin_open || out.fresh);
-	exec_request_done(&out);
+	run_request_done(&out);
 }
 
 /* No arguments is not the same as nothing said about them. */
 static void empty_list_stays_an_empty_list(void **state)
 {
 	char *none[] = {NULL};
-	struct exec_request out = again(&(struct exec_request){.args = none});
+	struct run_request out = again(&(struct run_request){.args = none});
 
 	(void)state;
 	assert_non_null(out.args);
 	assert_null(out.args[0]);
-	exec_request_done(&out);
+	run_request_done(&out);
 }
 
 /* A store that somebody else wrote in: half of a request is never taken for one. */
@@ -141,10 +141,10 @@ static void what_we_did_not_write_is_refused_whole(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		struct exec_request out = {.files_count = 77};
+		struct run_request out = {.files_count = 77};
 		struct error err = {0};
 
-		if (exec_request_from_json(texts[i], &out, &err) == 0)
+		if (run_request_from_json(texts[i], &out, &err) == 0)
 			fail_msg("taken: %s", texts[i]);
 		assert_int_equal(err.code, ERR_STORAGE);
 		assert_int_equal(out.files_count, 77);
@@ -153,11 +153,11 @@ static void what_we_did_not_write_is_refused_whole(void **state)
 
 static void nothing_is_refused(void **state)
 {
-	struct exec_request out;
+	struct run_request out;
 	struct error err = {0};
 
 	(void)state;
-	assert_int_equal(exec_request_from_json(NULL, &out, &err), -1);
+	assert_int_equal(run_request_from_json(NULL, &out, &err), -1);
 	assert_int_equal(err.code, ERR_STORAGE);
 }
 
@@ -166,25 +166,24 @@ static void depth_is_bounded(void **state)
 {
 	const size_t depth = 1 << 20;
 	cleanup_free char *text = xcalloc(depth + 1, 1);
-	struct exec_request out;
+	struct run_request out;
 	struct error err = {0};
 
 	(void)state;
 	memset(text, '[', depth);
-	assert_int_equal(exec_request_from_json(text, &out, &err), -1);
+	assert_int_equal(run_request_from_json(text, &out, &err), -1);
 }
 
 /* A later daemon may have written more: what is known of it is taken. */
 static void unknown_member_is_no_harm(void **state)
 {
-	struct exec_request out;
+	struct run_request out;
 	struct error err = {0};
 
 	(void)state;
-	assert_int_equal(exec_request_from_json("{\"later\": [1], \"fresh\": true}", &out, &err),
-	                 0);
+	assert_int_equal(run_request_from_json("{\"later\": [1], \"fresh\": true}", &out, &err), 0);
 	assert_true(out.fresh);
-	exec_request_done(&out);
+	run_request_done(&out);
 }
 
 int main(void)

@@ -10,7 +10,7 @@
 static void everything_is_handed_over_at_once(void **state)
 {
 	struct fixture *f = *state;
-	struct exec_request_file files[] = {{(char *)"a/b.txt", (char *)"data", 4}};
+	struct run_request_file files[] = {{(char *)"a/b.txt", (char *)"data", 4}};
 	char *args[] = {(char *)"-v", NULL};
 	char *env[] = {(char *)"MINE=1", NULL};
 	const struct fake_exec *told;
@@ -334,10 +334,10 @@ static void report_may_be_as_large_as_allowed_and_no_larger(void **state)
 
 static void request_can_be_freed(void **state)
 {
-	struct exec_request r = {0};
+	struct run_request r = {0};
 
 	(void)state;
-	exec_request_done(&r);
+	run_request_done(&r);
 	r.language = xstrdup("x");
 	r.code = xstrdup("x");
 	r.stdin_data = xstrdup("x");
@@ -347,7 +347,7 @@ static void request_can_be_freed(void **state)
 	r.files[0].name = xstrdup("x");
 	r.files[0].data = xstrdup("x");
 	r.files_count = 1;
-	exec_request_done(&r);
+	run_request_done(&r);
 	assert_null(r.files);
 	assert_int_equal(r.files_count, 0);
 }
@@ -376,7 +376,7 @@ static void what_the_wire_does_not_take_is_told(void **state)
 	struct fixture *f = *state;
 	size_t size = BOX_FILES_MAX + 1;
 	cleanup_free char *large = calloc(1, size);
-	struct exec_request_file files[] = {{(char *)"large", large, size}};
+	struct run_request_file files[] = {{(char *)"large", large, size}};
 	struct heard h = {0};
 
 	assert_non_null(large);

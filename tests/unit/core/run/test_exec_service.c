@@ -36,7 +36,7 @@ static void queued_request_is_copied_whole(void **state)
 {
 	struct fixture *f = *state;
 	char name[] = "f", data[] = "d", arg[] = "arg", var[] = "V=1", in[] = "in";
-	struct exec_request_file files[] = {{name, data, 1}};
+	struct run_request_file files[] = {{name, data, 1}};
 	char *args[] = {arg, NULL};
 	char *env[] = {var, NULL};
 	const struct fake_exec *told;

@@ -11,7 +11,7 @@ static void runner_is_started_once_and_code_handed_to_it(void **state)
 	struct fixture *f = *state;
 	char *args[] = {(char *)"-v", NULL};
 	char *env[] = {(char *)"MINE=1", NULL};
-	struct exec_request_file files[] = {{(char *)"a.txt", (char *)"data", 4}};
+	struct run_request_file files[] = {{(char *)"a.txt", (char *)"data", 4}};
 	const struct fake_exec *run, *runner;
 	struct session *session;
 	struct execution *e;

@@ -49,7 +49,7 @@ static void request_becomes_a_session(void **state)
 static void limits_of_an_execution_are_the_sessions(void **state)
 {
 	struct fixture *f = *state;
-	struct exec_request_file file = {(char *)"big", NULL, 3 << 20};
+	struct run_request_file file = {(char *)"big", NULL, 3 << 20};
 	cleanup_free char *data = xcalloc(1, file.len);
 	struct session *session;
 

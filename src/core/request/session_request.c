@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/request/session_request.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+void session_request_done(struct session_request *request)
+{
+	free(request->id);
+	free(request->language);
+	free(request->agent_id);
+	free(request->policy);
+	free(request->template_id);
+	free(request->dependencies);
+	str_list_free(request->env);
+	*request = (struct session_request){0};
+}
+
+static const char *const mode_names[] = {
+	[SESSION_EPHEMERAL] = "ephemeral",
+	[SESSION_PERSISTENT] = "persistent",
+};
+static_assert(ARRAY_SIZE(mode_names) == SESSION_MODE_COUNT, "every mode has a name");
+
+const char *session_mode_name(enum session_mode mode)
+{
+	return mode_names[mode];
+}
