@@ -9,15 +9,15 @@
 #include "engine/zygote.h"
 
 /*
- * Theory of operation. The plan says which steps and in which order; here is who does them. The
- * engine walks PREPARE, the child JOIN and BUILD. The child has a copy of the engine's
- * memory and must not allocate or log: its only ways out are exec and a struct error on the status
- * socket. That socket is close-on-exec, so its end without a message means the agent runs.
+ * Theory of operation. The plan gives the steps and their order; this file runs them. The engine
+ * runs PREPARE, the child JOIN and BUILD. The child has a copy of the engine's memory and must not
+ * allocate or log: it ends in exec, or with a struct error on the status socket. That socket is
+ * close-on-exec, so EOF without a message means that the agent runs.
  */
 
 static int step_reserve(struct build *b, struct error *err attr_unused)
 {
-	/* The table of boxes gave the slot when it made the build: see box_new(). */
+	/* box_new() has already set the slot. */
 	assert(b->slot < BOXES_MAX);
 	return 0;
 }
@@ -70,8 +70,7 @@ void apply_child(struct build *b)
 {
 	struct error err = {0};
 
-	/* Both together return only when they fail. If the engine is gone there is nobody to tell.
-	 */
+	/* These return only on failure. The send fails only if the engine is gone. */
 	if (apply_phase(b, PLAN_JOIN, &err) < 0 || apply_phase(b, PLAN_BUILD, &err) < 0)
 		(void)send(b->sync_box, &err, sizeof(err), MSG_NOSIGNAL);
 	_exit(1);
@@ -89,8 +88,8 @@ void build_init(struct build *b, const struct host *host, struct netns_pool *net
 		.agent_box = -1,
 		.sync_host = -1,
 		.sync_box = -1,
-		.hot_host = -1,
-		.hot_box = -1,
+		.reattach_host = -1,
+		.reattach_box = -1,
 		.inject_box = -1,
 		.inject_child = -1,
 		.pidfd = -1,
@@ -100,8 +99,8 @@ void build_init(struct build *b, const struct host *host, struct netns_pool *net
 
 void build_close(struct build *b)
 {
-	int *const fds[] = {&b->agent_host, &b->agent_box,   &b->sync_host, &b->sync_box,
-	                    &b->pidfd,      &b->net,         &b->hot_host,  &b->hot_box,
+	int *const fds[] = {&b->agent_host, &b->agent_box,   &b->sync_host,     &b->sync_box,
+	                    &b->pidfd,      &b->net,         &b->reattach_host, &b->reattach_box,
 	                    &b->inject_box, &b->inject_child};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)

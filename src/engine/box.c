@@ -17,22 +17,22 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. A box goes from BUILDING to RUNNING by the end of its status socket, and
- * from anywhere to ENDING: SIGKILL to PID 1 through its pidfd, which takes the whole pid namespace
- * along, and a kill of the group as a second switch. When PID 1 can be reaped the kernel has waited
- * for all the others, so the groups can go, and last the slot with its host ids.
+ * Theory of operation. A box goes from BUILDING to RUNNING at EOF of its status socket, and from
+ * any state to ENDING: SIGKILL to PID 1 through its pidfd, which kills the whole pid namespace, and
+ * as a second means a kill of the cgroup. When PID 1 can be reaped, the kernel has already reaped
+ * all others, so the groups can be removed, and last the slot with its host ids is freed.
  */
 
 #define BUILD_TIMEOUT_US (20 * USEC_PER_SEC)
 #define RETRY_FIRST_US   (1 * USEC_PER_MS)
 #define RETRY_LAST_US    (200 * USEC_PER_MS)
 #define TRIES_WARN       50
-/* A program that takes longer than this from its box's start does not feel what is made ahead. */
+/* After this time a program does not notice that the engine refills its pools. */
 #define CALM_AFTER_US (10 * USEC_PER_MS)
 
 #define STATE_BIT(s) (1u << (s))
 
-/* From where each state may be entered. */
+/* States from which each state may be entered. */
 static const uint32_t entered_from[BOX_STATE_COUNT] = {
 	[BOX_RUNNING] = STATE_BIT(BOX_BUILDING),
 	[BOX_ENDED] = STATE_BIT(BOX_RUNNING),
@@ -46,7 +46,7 @@ static bool is_in(const struct box *box, uint32_t states)
 	return STATE_BIT(box->state) & states;
 }
 
-/* There may be thousands of the others, and each turn looks at these. */
+/* Each turn of the loop visits these; the others may be thousands. */
 static bool has_deadline(const struct box *box)
 {
 	return !is_in(box, STATE_BIT(BOX_RUNNING) | STATE_BIT(BOX_ENDED));
@@ -87,7 +87,7 @@ static void box_free(struct boxes *boxes, struct box *box)
 	(void)map_remove(boxes->by_id, box->build.id);
 	boxes->by_slot[box->build.slot] = NULL;
 	build_close(&box->build);
-	/* Last: the host ids may belong to another box from here on. */
+	/* Last: from here on another box may get the host ids. */
 	slots_put(&boxes->slots, box->build.slot);
 	free(box);
 }
@@ -127,7 +127,7 @@ static struct box *box_new(struct boxes *boxes, const struct engine_request *req
 	return box;
 }
 
-static int watch(struct boxes *boxes, struct box *box, int fd, enum box_watch which)
+static int watch_fd(struct boxes *boxes, struct box *box, int fd, enum box_watch which)
 {
 	struct epoll_event event = {
 		.events = EPOLLIN,
@@ -137,22 +137,22 @@ static int watch(struct boxes *boxes, struct box *box, int fd, enum box_watch wh
 	return epoll_ctl(boxes->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* Closing takes a descriptor out of epoll only if no copy is left, and the daemon has copies. */
-static void unwatch(struct boxes *boxes, int fd)
+/* close() alone does not remove a descriptor from epoll while the daemon has a copy. */
+static void unwatch_fd(struct boxes *boxes, int fd)
 {
 	if (fd >= 0)
 		(void)epoll_ctl(boxes->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
-static int start(struct boxes *boxes, struct box *box, struct error *err)
+static int start_box(struct boxes *boxes, struct box *box, struct error *err)
 {
 	int r;
 
 	if (apply_phase(&box->build, PLAN_PREPARE, err) < 0)
 		return -1;
-	r = watch(boxes, box, box->build.sync_host, BOX_WATCH_SYNC);
+	r = watch_fd(boxes, box, box->build.sync_host, BOX_WATCH_SYNC);
 	if (r >= 0)
-		r = watch(boxes, box, box->build.pidfd, BOX_WATCH_PIDFD);
+		r = watch_fd(boxes, box, box->build.pidfd, BOX_WATCH_PIDFD);
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "watch the box");
 	return 0;
@@ -170,7 +170,7 @@ int boxes_create(struct boxes *boxes, const struct engine_request *req, struct e
 	if (plan_make(&boxes->host->facts, &req->limits, flags, &plan, err) < 0)
 		return -1;
 	if (map_get(boxes->by_id, req->box_id))
-		return error_set(err, ERR_CONFLICT, 0, "there is a box '%s'", req->box_id);
+		return error_set(err, ERR_CONFLICT, 0, "box '%s' already exists", req->box_id);
 	slot = slots_take(&boxes->slots);
 	if (slot < 0)
 		return error_set(err, ERR_BUSY, 0, "all %u id slots are in use",
@@ -180,8 +180,8 @@ int boxes_create(struct boxes *boxes, const struct engine_request *req, struct e
 	box->build.zygote = zygote;
 	box->start = how;
 	if (map_put(boxes->by_id, box->build.id, box) < 0)
-		abort(); /* looked up above */
-	if (start(boxes, box, err) == 0) {
+		abort(); /* checked above */
+	if (start_box(boxes, box, err) == 0) {
 		boxes->events.on_created(boxes->events.ctx, box);
 		return 0;
 	}
@@ -190,17 +190,17 @@ int boxes_create(struct boxes *boxes, const struct engine_request *req, struct e
 	return -1;
 }
 
-static void reap(struct boxes *boxes, struct box *box)
+static void reap_init(struct boxes *boxes, struct box *box)
 {
 	siginfo_t info = {0};
 
 	if (box->reaped || box->build.pidfd < 0)
 		return;
-	/* P_PIDFD and not a number: it can't be somebody else's. */
+	/* By pidfd: a pid number might belong to another process by now. */
 	if (waitid(P_PIDFD, (id_t)box->build.pidfd, &info, WEXITED | WNOHANG) < 0 ||
 	    info.si_pid == 0)
 		return;
-	unwatch(boxes, box->build.pidfd);
+	unwatch_fd(boxes, box->build.pidfd);
 	box->reaped = true;
 	box->wait_status =
 		info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 : info.si_status & 0x7f;
@@ -214,19 +214,19 @@ void box_end(struct boxes *boxes, struct box *box)
 	if (is_in(box, STATES_OVER))
 		return;
 	count = groups_count(boxes->host, &b->groups);
-	reap(boxes, box);
+	reap_init(boxes, box);
 	box->leftovers = count > 0 && !box->reaped ? count - 1 : count;
 	set_state(boxes, box, BOX_ENDING);
-	boxes->calm_us = 0; /* who asked for it has his answer */
+	boxes->calm_us = 0; /* the program has finished: refill now */
 	if (b->pidfd >= 0 && !box->reaped)
 		(void)pidfd_send_signal(b->pidfd, SIGKILL, NULL, 0);
-	/* After the signal: it is under no quota from here on. */
+	/* After the signal, because this lifts the quota. */
 	if (!box->reaped || count > 0)
 		groups_kill(boxes->host, &b->groups);
-	unwatch(boxes, b->sync_host);
+	unwatch_fd(boxes, b->sync_host);
 	b->sync_host = fd_close(b->sync_host);
 	box->tries = 0;
-	box->deadline_us = 0; /* PID 1 may be dead already, or may never have been */
+	box->deadline_us = 0; /* PID 1 may already be dead, or was never started */
 }
 
 void boxes_end_all(struct boxes *boxes)
@@ -237,7 +237,6 @@ void boxes_end_all(struct boxes *boxes)
 		box_end(boxes, box);
 }
 
-/* One whose making is not over has nothing in it that would be worth it. */
 bool box_is_kept(const struct box *box)
 {
 	const uint32_t mask = ENGINE_FLAG_KEEP | ENGINE_FLAG_SPARE;
@@ -260,16 +259,13 @@ size_t boxes_end_others(struct boxes *boxes)
 	return kept;
 }
 
-static void fail(struct boxes *boxes, struct box *box, const struct error *err)
+static void fail_box(struct boxes *boxes, struct box *box, const struct error *err)
 {
 	boxes->events.on_failed(boxes->events.ctx, box, err);
 	box_end(boxes, box);
 }
 
-/*
- * A struct error: it failed. The end: the agent was executed.
- * Return: false when there was nothing to read.
- */
+/* A struct error: building failed. EOF: the agent was executed. Return: false: nothing to read. */
 static bool on_sync(struct boxes *boxes, struct box *box)
 {
 	struct error report = {0};
@@ -280,27 +276,27 @@ static bool on_sync(struct boxes *boxes, struct box *box)
 	if (n == sizeof(report)) {
 		report.msg[sizeof(report.msg) - 1] = '\0';
 		report.field[sizeof(report.field) - 1] = '\0';
-		fail(boxes, box, &report);
+		fail_box(boxes, box, &report);
 		return true;
 	}
 	if (n == 0 && box->state == BOX_BUILDING) {
 		set_state(boxes, box, BOX_RUNNING);
 		boxes->calm_us = clock_us() + CALM_AFTER_US;
-		unwatch(boxes, box->build.sync_host);
+		unwatch_fd(boxes, box->build.sync_host);
 		box->build.sync_host = fd_close(box->build.sync_host);
 		return true;
 	}
-	(void)error_set(&report, ERR_BOX_FAILED, 0, "the box ended while it was being built");
-	fail(boxes, box, &report);
+	(void)error_set(&report, ERR_BOX_FAILED, 0, "the box exited while it was being built");
+	fail_box(boxes, box, &report);
 	return true;
 }
 
 static void on_pidfd(struct boxes *boxes, struct box *box)
 {
-	/* Its last words come first: they say why. */
+	/* Read the status socket first: it has the reason. */
 	while (box->state == BOX_BUILDING && on_sync(boxes, box))
 		;
-	reap(boxes, box);
+	reap_init(boxes, box);
 	if (box->state == BOX_RUNNING && box->reaped)
 		set_state(boxes, box, BOX_ENDED);
 	if (box->state == BOX_ENDING)
@@ -330,16 +326,16 @@ static void retry_later(struct box *box, uint64_t now)
 
 	box->deadline_us = now + (wait < RETRY_LAST_US ? wait : RETRY_LAST_US);
 	if (++box->tries == TRIES_WARN)
-		log_warn("box %s is not gone after %d tries, ignoring", box->build.id, TRIES_WARN);
+		log_warn("box %s is not gone after %d tries, trying on", box->build.id, TRIES_WARN);
 }
 
-/* ENDING and SWEEPING, when their time has come. */
-static void clear_away(struct boxes *boxes, struct box *box, uint64_t now)
+/* ENDING and SWEEPING: reap PID 1, remove the groups. */
+static void clean_up(struct boxes *boxes, struct box *box, uint64_t now)
 {
 	struct build *b = &box->build;
 
 	if (box->state == BOX_ENDING) {
-		reap(boxes, box);
+		reap_init(boxes, box);
 		if (b->pidfd >= 0 && !box->reaped) {
 			retry_later(box, now);
 			return;
@@ -356,22 +352,22 @@ static void clear_away(struct boxes *boxes, struct box *box, uint64_t now)
 	set_state(boxes, box, BOX_GONE);
 }
 
-static void give_up(struct boxes *boxes, struct box *box)
+static void fail_late_build(struct boxes *boxes, struct box *box)
 {
 	struct error err = {0};
 
-	(void)error_set(&err, ERR_BOX_FAILED, ETIMEDOUT, "the box could not be built in time");
-	fail(boxes, box, &err);
+	(void)error_set(&err, ERR_BOX_FAILED, ETIMEDOUT, "the box was not built in time");
+	fail_box(boxes, box, &err);
 }
 
-static void work_on(struct boxes *boxes, struct box *box, uint64_t now)
+static void run_box_timer(struct boxes *boxes, struct box *box, uint64_t now)
 {
 	if (box->deadline_us > now)
 		return;
 	if (box->state == BOX_BUILDING)
-		give_up(boxes, box);
+		fail_late_build(boxes, box);
 	if (is_in(box, STATE_BIT(BOX_ENDING) | STATE_BIT(BOX_SWEEPING)))
-		clear_away(boxes, box, now);
+		clean_up(boxes, box, now);
 	if (box->state == BOX_GONE) {
 		boxes->events.on_gone(boxes->events.ctx, box);
 		box_free(boxes, box);
@@ -379,11 +375,10 @@ static void work_on(struct boxes *boxes, struct box *box, uint64_t now)
 }
 
 /*
- * What is made ahead is made when nobody waits: a box that was just executed is about to run
- * somebody's program, and whatever is done now is likely to be done on its processor.
- * Return: when to look again.
+ * Refills the pools when no box is starting: a box that was just executed is about to run a
+ * program, and refilling would compete for its CPU. Return: when to try again.
  */
-static uint64_t make_ahead(struct boxes *boxes, bool building, uint64_t now)
+static uint64_t refill_pools(struct boxes *boxes, bool building, uint64_t now)
 {
 	bool calm = !building && boxes->calm_us <= now;
 
@@ -401,14 +396,14 @@ int boxes_work(struct boxes *boxes)
 	struct box *box;
 
 	LIST_FOREACH (box, &boxes->due, struct box, due)
-		work_on(boxes, box, now);
+		run_box_timer(boxes, box, now);
 	next = zygotes_work(&boxes->zygotes, now);
 	LIST_FOREACH (box, &boxes->due, struct box, due) {
 		building = building || box->state == BOX_BUILDING;
 		if (box->deadline_us < next)
 			next = box->deadline_us;
 	}
-	ahead = make_ahead(boxes, building, now);
+	ahead = refill_pools(boxes, building, now);
 	if (ahead < next)
 		next = ahead;
 	if (next == UINT64_MAX)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: the boxes that are alive, and how they end. One state machine per box, one writer of its
- * state (set_state in box.c); nothing here blocks. A box is freed only by boxes_work(), never from
- * inside the handling of its own event.
+ * DOC: live boxes and how they end. One state machine per box, one writer of its state (set_state
+ * in box.c). Nothing here blocks. Only boxes_work() frees a box, never the handler of its own
+ * event.
  */
 
 #include "base/list.h"
@@ -16,26 +16,26 @@
 struct map;
 
 enum box_state {
-	/* The child joins its groups and makes its root. Left when its status socket closes (exec)
-	 * or it fails. */
+	/* The child joins its groups and makes its root, until its status socket closes (exec) or
+	 * it fails. */
 	BOX_BUILDING,
-	/* The agent runs. Left by DESTROY or when PID 1 ends. */
+	/* The agent runs, until DESTROY or the exit of PID 1. */
 	BOX_RUNNING,
-	/* PID 1 ended by itself and was reaped. The groups stay until DESTROY: the daemon still
+	/* PID 1 exited by itself and was reaped. The groups stay until DESTROY: the daemon still
 	 * reads counters from them. */
 	BOX_ENDED,
-	/* Everything was told to die; waiting for PID 1. */
+	/* All processes were killed; waiting for PID 1. */
 	BOX_ENDING,
-	/* No process is left; groups are being removed, which may need several tries. */
+	/* No process is left; the groups are being removed, which may take several tries. */
 	BOX_SWEEPING,
-	/* Nothing is left. boxes_work() tells the daemon and frees it. */
+	/* Nothing is left. boxes_work() reports it and frees the box. */
 	BOX_GONE,
 	BOX_STATE_COUNT
 };
 
 struct box {
 	struct list node; /* of boxes.all */
-	struct list due;  /* of boxes.due, if it is in there */
+	struct list due;  /* of boxes.due, if has_deadline() */
 	struct build build;
 	enum box_state state;
 	enum engine_start start;
@@ -46,11 +46,11 @@ struct box {
 	bool frozen;
 	int wait_status;
 	uint32_t leftovers;
-	uint64_t deadline_us; /* BUILDING: given up then; ENDING, SWEEPING: next try */
+	uint64_t deadline_us; /* BUILDING: timeout; ENDING, SWEEPING: next try */
 	unsigned tries;
 };
 
-/* What box.c tells its owner; all are sent to the daemon. */
+/* Events for the owner of struct boxes, which reports them to the daemon. */
 struct boxes_events {
 	void *ctx;
 	void (*on_created)(void *ctx, struct box *box);
@@ -61,43 +61,43 @@ struct boxes_events {
 struct boxes {
 	const struct host *host;
 	struct boxes_events events;
-	int epoll; /* borrowed: descriptors of boxes are watched with box_watch() values */
+	int epoll; /* borrowed; for the values see enum box_watch */
 	struct map *by_id;
 	struct box *by_slot[BOXES_MAX];
 	struct slots slots;
 	struct list all;
-	struct list due;  /* those that are neither RUNNING nor ENDED: something is to be done */
-	uint64_t calm_us; /* until then the latest box is thought to be starting its program */
+	struct list due;  /* boxes that are neither RUNNING nor ENDED */
+	uint64_t calm_us; /* do not refill pools before: the latest box is starting its program */
 	struct netns_pool nets;
 	struct cgroup_pool groups;
 	struct zygotes zygotes;
 };
 
-/* Which of a box's descriptors an epoll event is about: slot * 2 + this. */
+/* The epoll value of a box's descriptor is slot * 2 + this. */
 enum box_watch {
 	BOX_WATCH_SYNC,
 	BOX_WATCH_PIDFD,
 };
 
-/* First value for epoll of zygotes, above those of boxes. */
+/* First epoll value of zygotes, above those of boxes. */
 #define BOX_WATCH_ZYGOTES (BOXES_MAX * 2)
 
 /** boxes_init - Return: 0 or a negative errno. */
 int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
                const struct boxes_events *events) attr_must_check;
 void boxes_done(struct boxes *boxes);
-/** boxes_create - starts making a box. Failures of later steps come as on_failed. */
+/** boxes_create - start to make a box. on_failed reports failures of later steps. */
 int boxes_create(struct boxes *boxes, const struct engine_request *req,
                  struct error *err) attr_must_check;
 struct box *boxes_find(struct boxes *boxes, const char *id);
-/** boxes_on_event - @value as given to epoll; a box that is gone by now is ignored. */
+/** boxes_on_event - handle the epoll event @value; ignored if the box is gone. */
 void boxes_on_event(struct boxes *boxes, uint64_t value);
 /** box_end - idempotent. */
 void box_end(struct boxes *boxes, struct box *box);
 void boxes_end_all(struct boxes *boxes);
-/** box_is_kept - alive, and outlives the daemon. */
+/** box_is_kept - whether the box runs and outlives the daemon. */
 bool box_is_kept(const struct box *box);
-/** boxes_end_others - all that are not kept. Return: how many are. */
+/** boxes_end_others - end all boxes that are not kept. Return: the number of kept ones. */
 size_t boxes_end_others(struct boxes *boxes);
-/** boxes_work - what is due by time: tries again, gives up, frees. Return: ms to wait, or -1. */
+/** boxes_work - handle timers: retry, time out, free. Return: ms until the next one, or -1. */
 int boxes_work(struct boxes *boxes);

@@ -21,7 +21,7 @@
 #define LEAF_NAME   "millibox.daemon"
 #define PROC_MAX    ((size_t)1024 * 1024)
 #define CONTROLLERS (CGROUP_BIT(CGROUP_MEMORY) | CGROUP_BIT(CGROUP_PIDS) | CGROUP_BIT(CGROUP_CPU))
-/* Needed from v1 only where there is no v2 tree, which does both without controllers. */
+/* Used on v1 only without a v2 tree, which needs no controller for either. */
 #define V1_ONLY (CGROUP_BIT(CGROUP_CPUACCT) | CGROUP_BIT(CGROUP_FREEZER))
 
 static const struct {
@@ -38,7 +38,7 @@ static bool is_delegated(const char *path)
 {
 	char value[8];
 
-	/* What systemd sets on the group of a unit with Delegate=yes. */
+	/* systemd sets these on the group of a unit with Delegate=yes. */
 	return getxattr(path, "trusted.delegate", value, sizeof(value)) > 0 ||
 	       getxattr(path, "user.delegate", value, sizeof(value)) > 0;
 }
@@ -51,8 +51,9 @@ static bool ends_with(const char *s, const char *end)
 }
 
 /*
- * Which group holds "millibox": our own where it was given to us, because its limits are then meant
- * for us; else the root of the hierarchy, which takes privilege. Path below the mount point.
+ * Chooses the group that holds "millibox": our own if it was delegated to us, because its limits
+ * are then meant for us; else the root of the hierarchy, if privileged. *ret_own is the path below
+ * the mount point.
  */
 static void choose_parent(const struct cgroup_mount *mount, bool privileged, char *ret_own)
 {
@@ -65,7 +66,7 @@ static void choose_parent(const struct cgroup_mount *mount, bool privileged, cha
 		return;
 	if (str_copy(ret_own, CGROUP_PATH_MAX, mount->own) < 0)
 		return;
-	/* Started by one that already moved aside: beside it, not below. */
+	/* Our parent already moved into the leaf group: use the group above it. */
 	if (ends_with(ret_own, "/" LEAF_NAME))
 		ret_own[strlen(ret_own) - strlen("/" LEAF_NAME)] = '\0';
 }
@@ -82,8 +83,7 @@ static int make_dir_at(int dir, const char *name)
 	return open_dir_at(dir, name);
 }
 
-/* A tree that can't be used is no error: the layers it would have given are missing, and said so.
- */
+/* An unusable tree is not an error: the missing layers are reported. */
 static void open_tree_of(const struct cgroup_mount *mount, uint32_t kinds, bool privileged,
                          struct cgroups *groups)
 {
@@ -98,9 +98,9 @@ static void open_tree_of(const struct cgroup_mount *mount, uint32_t kinds, bool 
 	tree.parent = fd_open(path, O_RDONLY | O_DIRECTORY, 0);
 	if (tree.parent < 0)
 		return;
-	tree.given = !own[0] || is_delegated(path);
+	tree.owned = !own[0] || is_delegated(path);
 	tree.home = make_dir_at(tree.parent, HOME_NAME);
-	/* It may be there and still be of no use: mounted read-only, as containers do. */
+	/* It may exist but be mounted read-only, as in containers. */
 	if (tree.home < 0 || faccessat(tree.home, ".", W_OK, AT_EACCESS) < 0) {
 		tree.parent = fd_close(tree.parent);
 		tree.home = fd_close(tree.home);
@@ -133,7 +133,7 @@ int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
 	*ret_groups = (struct cgroups){.kill_tree = -1, .freeze_tree = -1};
 	if (read_layout(&layout, err) < 0)
 		return -1;
-	/* v2 first: its kill then also empties the v1 groups of the same boxes when sweeping. */
+	/* v2 first: when sweeping, its kill also empties the v1 groups of the same boxes. */
 	for (size_t i = 0; i < layout.count; i++)
 		if (layout.mounts[i].v2)
 			open_tree_of(&layout.mounts[i], layout.mounts[i].kinds, privileged,
@@ -150,8 +150,8 @@ int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
 }
 
 /*
- * flock alone does not do: the directory may have been removed by its owner in between, or, before
- * it was locked, by an engine that sweeps what nobody has locked.
+ * flock alone is not enough: before it was locked, the directory may have been removed by its owner
+ * or by another engine's sweep.
  */
 static int lock_dir(int parent, const char *name)
 {
@@ -214,7 +214,7 @@ static bool has_controller(int dir, const char *file, const char *name)
 	return file_read_text_at(dir, file, words, sizeof(words)) >= 0 && has_word(words, name);
 }
 
-static bool is_us(const char *pid)
+static bool is_own_pid(const char *pid)
 {
 	uint64_t number;
 
@@ -223,11 +223,11 @@ static bool is_us(const char *pid)
 }
 
 /*
- * A group with processes of its own cannot pass controllers on. Where that is our own group, we and
- * the daemon move into a leaf beside the boxes. Strangers are moved only out of a group that was
- * given to us: in the scope of a terminal it would be somebody's shell.
+ * A group that contains processes cannot enable controllers for its children. If that is our own
+ * group, engine and daemon move into a leaf beside the boxes. Other processes are moved only if the
+ * whole group is ours: in a terminal's scope they would include the user's shell.
  */
-static int move_aside(int parent, bool given)
+static int move_aside(int parent, bool owned)
 {
 	cleanup_buf struct buf pids = BUF_INIT(PROC_MAX);
 	cleanup_close int leaf = -1;
@@ -240,7 +240,7 @@ static int move_aside(int parent, bool given)
 	if (leaf < 0)
 		return leaf;
 	for (char *pid = strtok_r(pids.data, "\n", &save); pid; pid = strtok_r(NULL, "\n", &save)) {
-		if (!given && !is_us(pid))
+		if (!owned && !is_own_pid(pid))
 			return -EBUSY;
 		r = file_write_at(leaf, "cgroup.procs", pid);
 		if (r < 0 && r != -ESRCH)
@@ -264,7 +264,7 @@ static int enable_at_parent(const struct cgroup_tree *tree, const char *name)
 	int r = enable_at(tree->parent, name);
 
 	if (r == -EBUSY)
-		r = move_aside(tree->parent, tree->given);
+		r = move_aside(tree->parent, tree->owned);
 	return r < 0 ? r : enable_at(tree->parent, name);
 }
 
@@ -292,7 +292,7 @@ static void enable_v2(struct cgroup_tree *tree, uint32_t elsewhere)
 	}
 }
 
-static enum engine_cgroup settle_kind(const struct cgroups *groups)
+static enum engine_cgroup kind_of(const struct cgroups *groups)
 {
 	bool v1 = false, v2 = false;
 
@@ -307,7 +307,7 @@ static enum engine_cgroup settle_kind(const struct cgroups *groups)
 	return v1 ? ENGINE_CGROUP_V1 : ENGINE_CGROUP_V2;
 }
 
-static void find_switches(struct cgroups *groups)
+static void find_kill_and_freeze(struct cgroups *groups)
 {
 	for (size_t i = 0; i < groups->count; i++) {
 		struct cgroup_tree *tree = &groups->trees[i];
@@ -333,10 +333,10 @@ void cgroups_enable(struct cgroups *groups)
 	for (size_t i = 0; i < ARRAY_SIZE(controllers); i++)
 		if (kinds & CGROUP_BIT(controllers[i].kind))
 			groups->layers |= LAYER_BIT(controllers[i].layer);
-	groups->kind = settle_kind(groups);
+	groups->kind = kind_of(groups);
 	if (groups->kind == ENGINE_CGROUP_NONE)
 		cgroups_close(groups);
-	find_switches(groups);
+	find_kill_and_freeze(groups);
 }
 
 void cgroups_close(struct cgroups *groups)
@@ -347,7 +347,7 @@ void cgroups_close(struct cgroups *groups)
 	for (size_t i = 0; i < groups->count; i++) {
 		struct cgroup_tree *tree = &groups->trees[i];
 
-		/* Not empty means that somebody else still needs it; the next start sweeps. */
+		/* If it is not empty, another engine uses it, or the next start sweeps it. */
 		if (tree->dir >= 0)
 			(void)unlinkat(tree->home, name, AT_REMOVEDIR);
 		(void)unlinkat(tree->parent, HOME_NAME, AT_REMOVEDIR);
@@ -358,8 +358,8 @@ void cgroups_close(struct cgroups *groups)
 	groups->count = 0;
 }
 
-static void look_at(const struct cgroup_mount *mount, bool privileged, const char *name,
-                    const char *file, struct cgroup_sight *ret_sight)
+static void probe_mount(const struct cgroup_mount *mount, bool privileged, const char *name,
+                        const char *file, struct cgroup_report *ret_report)
 {
 	char own[CGROUP_PATH_MAX], path[2 * CGROUP_PATH_MAX];
 	cleanup_close int dir = -1;
@@ -374,40 +374,40 @@ static void look_at(const struct cgroup_mount *mount, bool privileged, const cha
 	else if (faccessat(dir, ".", W_OK, 0) < 0)
 		lack = ": not delegated to this user";
 	else if (mount->v2 && name && !has_controller(dir, "cgroup.controllers", name))
-		lack = ": the controller is not there";
+		lack = ": the controller is missing";
 	else if (mount->v2 && name && faccessat(dir, "cgroup.subtree_control", W_OK, 0) < 0)
-		lack = ": controllers cannot be passed on";
-	/* The root of a hierarchy has no files of limits; there the version must do. */
+		lack = ": controllers cannot be enabled";
+	/* The root of a hierarchy has no such files to check. */
 	else if (file && own[0] && faccessat(dir, file, F_OK, 0) < 0)
-		lack = ": too old a kernel";
-	ret_sight->usable = !*lack;
-	(void)snprintf(ret_sight->text, sizeof(ret_sight->text), "v%d at %.120s%s",
+		lack = ": the kernel is too old";
+	ret_report->usable = !*lack;
+	(void)snprintf(ret_report->text, sizeof(ret_report->text), "v%d at %.120s%s",
 	               mount->v2 ? 2 : 1, path, lack);
 }
 
-void cgroups_look(bool privileged, struct cgroup_sight ret_sights[CGROUP_KIND_COUNT])
+void cgroups_probe(bool privileged, struct cgroup_report ret_reports[CGROUP_KIND_COUNT])
 {
 	struct cgroup_layout layout = {0};
 	struct error err = {0};
 	uint32_t on_v1 = 0;
 
 	for (int kind = 0; kind < CGROUP_KIND_COUNT; kind++)
-		ret_sights[kind] = (struct cgroup_sight){.text = "not mounted"};
+		ret_reports[kind] = (struct cgroup_report){.text = "not mounted"};
 	if (read_layout(&layout, &err) < 0)
 		return;
 	for (size_t i = 0; i < layout.count; i++)
 		on_v1 |= layout.mounts[i].v2 ? 0 : layout.mounts[i].kinds;
 	for (size_t i = 0; i < layout.count; i++) {
 		const struct cgroup_mount *mount = &layout.mounts[i];
-		/* Where v1 has a controller, v2 does not have it. */
+		/* A controller is on v1 or v2, never on both. */
 		uint32_t kinds = mount->v2 ? CONTROLLERS & ~on_v1 : mount->kinds;
 
 		for (size_t c = 0; c < ARRAY_SIZE(controllers); c++)
 			if (kinds & CGROUP_BIT(controllers[c].kind))
-				look_at(mount, privileged, controllers[c].name, NULL,
-				        &ret_sights[controllers[c].kind]);
+				probe_mount(mount, privileged, controllers[c].name, NULL,
+				            &ret_reports[controllers[c].kind]);
 		if (mount->v2)
-			look_at(mount, privileged, NULL, "cgroup.kill",
-			        &ret_sights[CGROUP_UNIFIED]);
+			probe_mount(mount, privileged, NULL, "cgroup.kill",
+			            &ret_reports[CGROUP_UNIFIED]);
 	}
 }

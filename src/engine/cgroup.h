@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * DOC: where the cgroup trees are and which of them the engine may use. Looked at per controller,
- * never per version: on a hybrid host memory, pids and cpu are on v1 while the v2 tree has no
- * controllers but still kills and freezes.
+ * DOC: finds the cgroup trees and those that the engine may use. Decided per controller, never per
+ * version: on a hybrid host memory, pids and cpu are on v1, while the v2 tree has no controllers
+ * but can still kill and freeze.
  *
- * Groups are <parent>/millibox/<instance>/<box id>. The instance's directory is locked (flock) for
- * as long as the engine lives: a free lock means that everything below is left over from a dead
- * one.
+ * Groups are <parent>/millibox/<instance>/<group>. The engine holds a flock on the instance's
+ * directory: a free lock means that everything below was left by a dead engine.
  */
 
 #include "base/attr.h"
@@ -24,21 +23,21 @@ enum cgroup_kind {
 	CGROUP_MEMORY,
 	CGROUP_PIDS,
 	CGROUP_CPU,
-	CGROUP_CPUACCT, /* v1 only: CPU time used; v2 has it without a controller */
-	CGROUP_FREEZER, /* v1 only, and only where there is no v2 tree */
+	CGROUP_CPUACCT, /* v1 only: counts CPU time; v2 needs no controller for it */
+	CGROUP_FREEZER, /* v1 only, and only without a v2 tree */
 	CGROUP_UNIFIED, /* the v2 tree itself: kill and freeze */
 	CGROUP_KIND_COUNT
 };
 
 #define CGROUP_BIT(kind) (1u << (kind))
 
-/* One mounted hierarchy that is of interest. */
+/* One mounted hierarchy that is relevant to us. */
 struct cgroup_mount {
 	bool v2;
 	uint32_t kinds;              /* v1: controllers on it; v2: CGROUP_UNIFIED */
-	char point[CGROUP_PATH_MAX]; /* where it is mounted */
-	char root[CGROUP_PATH_MAX];  /* which group is mounted there; "" for the root */
-	char own[CGROUP_PATH_MAX];   /* our own group below that; "" for the root */
+	char point[CGROUP_PATH_MAX]; /* mount point */
+	char root[CGROUP_PATH_MAX];  /* group that is mounted there; "" for the root */
+	char own[CGROUP_PATH_MAX];   /* the engine's own group below that; "" for the root */
 };
 
 struct cgroup_layout {
@@ -47,17 +46,17 @@ struct cgroup_layout {
 };
 
 /**
- * cgroup_layout_parse - from the texts of /proc/self/mountinfo and /proc/self/cgroup. Pure. The
- * first mount of a controller counts; lines that can't be read are skipped.
+ * cgroup_layout_parse - parse the texts of /proc/self/mountinfo and /proc/self/cgroup. Pure. The
+ * first mount of a controller counts; malformed lines are skipped.
  */
 void cgroup_layout_parse(const char *mountinfo, const char *self, struct cgroup_layout *ret_layout);
 
 /* A tree in use. */
 struct cgroup_tree {
 	bool v2;
-	uint32_t kinds;             /* what it does for a box */
-	bool given;                 /* its parent is ours as a whole: delegated, or a container's */
-	uint32_t optional;          /* rows of the limit table whose files exist; step_cgroup.c */
+	uint32_t kinds;             /* controllers used for boxes */
+	bool owned;                 /* the whole parent is ours: delegated, or a container's root */
+	uint32_t optional;          /* rows of the limit table (step_cgroup.c) whose files exist */
 	int parent;                 /* directory that holds "millibox"; owned */
 	int home;                   /* .../millibox; owned */
 	int dir;                    /* .../millibox/<instance>; owned; -1 before cgroups_claim */
@@ -68,7 +67,7 @@ struct cgroups {
 	size_t count;
 	struct cgroup_tree trees[CGROUP_KIND_COUNT];
 	enum engine_cgroup kind;
-	uint32_t layers; /* LAYER_CGROUP_* that work */
+	uint32_t layers; /* usable LAYER_CGROUP_* */
 	bool has_v1;
 	int kill_tree; /* index of the tree with cgroup.kill, or -1 */
 	int freeze_tree;
@@ -76,35 +75,35 @@ struct cgroups {
 };
 
 /**
- * cgroups_open - find and open the trees that can be used; none is not an error. Must run while the
- * host's mounts are in sight. @privileged: may use the root of a hierarchy.
+ * cgroups_open - find and open the usable trees; none is not an error. Must run before
+ * template_enter(). @privileged: may use the root of a hierarchy.
  */
 int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err) attr_must_check;
 /** cgroups_claim - make and lock the directories of @instance. Return: 0, -EBUSY if it is alive. */
 int cgroups_claim(struct cgroups *groups, uint32_t instance) attr_must_check;
-/** cgroups_enable - after claim: switch controllers on, settle which layers there are. */
+/** cgroups_enable - after claim: enable controllers, set kind and layers. */
 void cgroups_enable(struct cgroups *groups);
-/** cgroups_unclaim - let go of what cgroups_claim locked. */
+/** cgroups_unclaim - unlock the directories of cgroups_claim(). */
 void cgroups_unclaim(struct cgroups *groups);
 /**
- * cgroups_sweep_own - after claim: kill and remove what an earlier life of the instance left.
- * Return: 0, -EBUSY if something is left; its ids are then not to be given to others.
+ * cgroups_sweep_own - after claim: kill and remove what an earlier engine of this number left.
+ * Return: 0, -EBUSY if something is left; then the instance's ids must not be used.
  */
 int cgroups_sweep_own(const struct cgroups *groups) attr_must_check;
-/** cgroups_sweep_others - the same for instances whose engine is dead; what is left stays. */
+/** cgroups_sweep_others - the same for instances whose engine is dead; ignores failures. */
 void cgroups_sweep_others(struct cgroups *groups);
-/** cgroups_close - remove the instance's own directories (they are empty by now) and let go. */
+/** cgroups_close - remove the instance's directories, which are empty, and close all trees. */
 void cgroups_close(struct cgroups *groups);
 
-/* What --probe tells of a controller. */
-struct cgroup_sight {
+/* State of a controller, for --probe. */
+struct cgroup_report {
 	bool usable;
-	char text[160]; /* version, where, and what is lacking */
+	char text[160]; /* version, path, and what is missing */
 };
 
-/** cgroups_look - the same choice as cgroups_open, without making anything. By kind. */
-void cgroups_look(bool privileged, struct cgroup_sight ret_sights[CGROUP_KIND_COUNT]);
+/** cgroups_probe - makes the choices of cgroups_open without creating anything. By kind. */
+void cgroups_probe(bool privileged, struct cgroup_report ret_reports[CGROUP_KIND_COUNT]);
 
-/** cgroup_line_path - the path in the text of /proc/PID/cgroup for the tree of @v2 / @kinds. */
+/** cgroup_line_path - find the path of the tree with @v2 and @kinds in /proc/PID/cgroup's text. */
 int cgroup_line_path(const char *text, bool v2, uint32_t kinds, char *ret_path,
                      size_t size) attr_must_check;

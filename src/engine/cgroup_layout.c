@@ -12,14 +12,14 @@ static const char *const kind_names[CGROUP_KIND_COUNT] = {
 	[CGROUP_CPUACCT] = "cpuacct", [CGROUP_FREEZER] = "freezer",
 };
 
-/* A piece of a text that is not changed. */
+/* A slice of a text. */
 struct span {
 	const char *data;
 	size_t len;
 };
 
-/* Cuts up to @end off the front of *rest; false when nothing is left. */
-static bool cut(struct span *rest, char end, struct span *ret_piece)
+/* Splits the part up to @end off the front of *rest; false at the end. */
+static bool next_field(struct span *rest, char end, struct span *ret_piece)
 {
 	const char *at;
 
@@ -67,13 +67,13 @@ static int copy_path(struct span s, char *ret_path, size_t size)
 	return 0;
 }
 
-/* The controllers of interest in a comma-separated list. */
+/* Mask of the known controllers in a comma-separated list. */
 static uint32_t list_kinds(struct span list)
 {
 	uint32_t kinds = 0;
 	struct span name;
 
-	while (cut(&list, ',', &name))
+	while (next_field(&list, ',', &name))
 		for (int kind = 0; kind < CGROUP_KIND_COUNT; kind++)
 			if (kind_names[kind] && span_is(name, kind_names[kind]))
 				kinds |= CGROUP_BIT(kind);
@@ -95,16 +95,16 @@ static bool split_mount(struct span line, struct span *ret_fields)
 	struct span field;
 
 	for (int i = 0; i < 5; i++) {
-		if (!cut(&line, ' ', &field))
+		if (!next_field(&line, ' ', &field))
 			return false;
 		if (i >= 3)
 			ret_fields[i - 3] = field;
 	}
 	do {
-		if (!cut(&line, ' ', &field))
+		if (!next_field(&line, ' ', &field))
 			return false;
 	} while (!span_is(field, "-"));
-	if (!cut(&line, ' ', &ret_fields[2]) || !cut(&line, ' ', &field))
+	if (!next_field(&line, ' ', &ret_fields[2]) || !next_field(&line, ' ', &field))
 		return false;
 	ret_fields[3] = line.data ? line : (struct span){.data = "", .len = 0};
 	return true;
@@ -137,10 +137,11 @@ int cgroup_line_path(const char *text, bool v2, uint32_t kinds, char *ret_path, 
 	struct span line;
 
 	/* number:controllers:path; v2 is number 0 without controllers */
-	while (cut(&rest, '\n', &line)) {
+	while (next_field(&rest, '\n', &line)) {
 		struct span number, names;
 
-		if (!cut(&line, ':', &number) || !cut(&line, ':', &names) || !line.data)
+		if (!next_field(&line, ':', &number) || !next_field(&line, ':', &names) ||
+		    !line.data)
 			continue;
 		if (v2 ? span_is(number, "0") && names.len == 0 : (list_kinds(names) & kinds) != 0)
 			return copy_path(line, ret_path, size);
@@ -148,8 +149,8 @@ int cgroup_line_path(const char *text, bool v2, uint32_t kinds, char *ret_path, 
 	return -ENOENT;
 }
 
-/* Our group as seen from the mount: what is above the mounted group cannot be reached. */
-static void find_own(struct cgroup_mount *mount, const char *self)
+/* The engine's own group relative to the mount; groups above the mounted one are out of reach. */
+static void find_own_group(struct cgroup_mount *mount, const char *self)
 {
 	char path[CGROUP_PATH_MAX];
 	size_t skip = strlen(mount->root);
@@ -168,8 +169,8 @@ void cgroup_layout_parse(const char *mountinfo, const char *self, struct cgroup_
 	struct span line;
 
 	*ret_layout = (struct cgroup_layout){0};
-	while (ret_layout->count < CGROUP_KIND_COUNT && cut(&rest, '\n', &line))
+	while (ret_layout->count < CGROUP_KIND_COUNT && next_field(&rest, '\n', &line))
 		add_mount(ret_layout, line);
 	for (size_t i = 0; i < ret_layout->count; i++)
-		find_own(&ret_layout->mounts[i], self);
+		find_own_group(&ret_layout->mounts[i], self);
 }

@@ -2,26 +2,26 @@
 #pragma once
 
 /*
- * DOC: what the daemon may ask of millibox-engine, the only privileged program. Requests and
- * replies are structs of fixed layout, one per message of a SOCK_SEQPACKET socket: nothing to
- * parse. The engine re-validates every field (request.c), because it trusts the daemon only as far
- * as making boxes goes.
+ * DOC: the daemon's interface to millibox-engine, the only privileged program. Requests and replies
+ * are fixed-layout structs, one per message on a SOCK_SEQPACKET socket, so there is nothing to
+ * parse. The engine validates every field (request.c): it trusts the daemon to make boxes and with
+ * nothing else.
  *
- * Requests are answered in order of completion. For a box that means:
- *   - FAILED with the seq of its CREATE: nothing of it is left or will be; no GONE follows.
- *   - CREATED: it is being built. FAILED with seq 0 may follow when that goes wrong, and then GONE.
- *   - DESTROY is answered by GONE, also for a box that is not there (any more); where it overtakes
- *     CREATED, that GONE is the only answer to both.
- *   - When PID 1 ends by itself (the pidfd tells), its groups stay until DESTROY, so that counters
- *     can still be read.
- * An engine that cannot start answers the first request with FAILED and exits. When the daemon's
- * end closes, the engine ends all boxes that were not made to be kept, and exits when none is left.
+ * Requests are answered in order of completion. For a box:
+ *   - FAILED with the seq of its CREATE: nothing of the box exists; no GONE follows.
+ *   - CREATED: the box is being built. If that fails, FAILED with seq 0 follows, then GONE.
+ *   - DESTROY is answered by GONE, also when the box does not exist. If DESTROY overtakes CREATED,
+ *     GONE is the only answer to both.
+ *   - When PID 1 exits by itself (its pidfd becomes readable), the cgroups stay until DESTROY, so
+ *     that the daemon can still read counters.
+ * An engine that cannot start answers the first request with FAILED and exits. When the daemon
+ * closes its end, the engine ends every box without ENGINE_FLAG_KEEP and exits when none is left.
  *
- * Custody. Boxes made with ENGINE_FLAG_KEEP outlive their daemon for a while (--lease): the engine
- * stays as their custodian and listens at a Unix socket in the runtime directory (--handover, a
- * name that only the daemons of one state directory know). Whoever connects there as the engine's
- * own user is its new daemon: PROBE as always, then either ADOPT, answered by a KEPT for every box
- * that is still there and an ADOPTED, or END. When nobody comes in time everything ends.
+ * Handover. Boxes made with ENGINE_FLAG_KEEP outlive their daemon for --lease milliseconds: the
+ * engine keeps running and listens on a Unix socket in the runtime directory (--handover, a name
+ * specific to one state directory). A process of the engine's own user that connects there becomes
+ * the new daemon. It sends PROBE, then either ADOPT, answered by one KEPT per remaining box and
+ * then ADOPTED, or END. If no daemon connects before the lease ends, the engine ends all boxes.
  */
 
 #include "base/error.h"
@@ -29,14 +29,14 @@
 #include <stdint.h>
 
 /*
- * How the daemon starts it: an empty environment, the socket as descriptor ENGINE_SOCKET_FD, 0 and
- * 1 on /dev/null, 2 for its log, nothing else, and
+ * How the daemon starts the engine: an empty environment, the socket as descriptor
+ * ENGINE_SOCKET_FD, 0 and 1 on /dev/null, 2 for the log, no other descriptors, and
  *   millibox-engine --agent FILE --runners DIR --runtime-dir DIR --uid-base N --log-level L
  *                   --log-format F --max-memory BYTES --max-disk BYTES --max-pids N --max-cpu N
  *                   --handover NAME --lease MS --identity N
  *                   [--zygote FILE --zygote-forks N --zygote-memory BYTES] [--roots DIR]...
- * Each DIR of --roots has roots of boxes as its subdirectories. They are all that the daemon can
- * name as one: it gives a name, never a path.
+ * Each subdirectory of a --roots DIR can be the root of a box. The daemon selects one by name,
+ * never by path.
  */
 #define ENGINE_SOCKET_FD 3
 
@@ -52,7 +52,7 @@
 enum engine_op {
 	ENGINE_OP_NONE,
 	/* requests */
-	ENGINE_PROBE,   /* what can this host do; answered by ENGINE_PROBED */
+	ENGINE_PROBE,   /* report host capabilities; answered by ENGINE_PROBED */
 	ENGINE_CREATE,  /* make a box; answered by ENGINE_CREATED or ENGINE_FAILED */
 	ENGINE_DESTROY, /* end a box; answered by ENGINE_GONE */
 	ENGINE_FREEZE,  /* freeze or thaw a box; answered by ENGINE_FROZEN or ENGINE_FAILED */
@@ -62,18 +62,17 @@ enum engine_op {
 	ENGINE_FROZEN,
 	ENGINE_FAILED, /* of a request, or of a box while it was being built (then GONE follows) */
 	ENGINE_GONE,   /* nothing of the box is left */
-	/* handover; numbers never change, because daemon and engine may be of different builds */
-	ENGINE_ADOPT,   /* request: whose daemon died, once; answered by KEPT... ADOPTED */
-	ENGINE_END,     /* request: end all boxes and exit; the end of the socket is the answer */
-	ENGINE_KEPT,    /* as CREATED, of a box that was kept; its agent has a new stream */
-	ENGINE_ADOPTED, /* there are no more */
-	ENGINE_ZYGOTE,  /* request: have a zygote from now on; no answer unless it is refused */
-	ENGINE_CLAIM, /* request: a box with ENGINE_FLAG_SPARE is somebody's from now on; no answer
-	               */
+	/* Handover. The numbers are fixed: daemon and engine may come from different builds. */
+	ENGINE_ADOPT,   /* request: take over the boxes, once; answered by KEPT..., ADOPTED */
+	ENGINE_END,     /* request: end all boxes and exit; answered by EOF */
+	ENGINE_KEPT,    /* like CREATED, for a kept box; its agent gets a new stream */
+	ENGINE_ADOPTED, /* end of the list of KEPT */
+	ENGINE_ZYGOTE,  /* request: start a zygote and keep it running; answered only by FAILED */
+	ENGINE_CLAIM,   /* request: clear ENGINE_FLAG_SPARE of a box; not answered */
 	ENGINE_OP_COUNT
 };
 
-/* Resource limits; all are required and range-checked by the engine. */
+/* Resource limits. All are required; the engine checks their ranges. */
 struct engine_limits {
 	uint64_t memory_bytes;
 	uint64_t workspace_bytes;
@@ -88,21 +87,21 @@ struct engine_limits {
 enum engine_flag {
 	ENGINE_FLAG_REQUIRE_CGROUP = 1u << 0, /* fail without one of memory, pids and cpu */
 	ENGINE_FLAG_EXEC_TMP = 1u << 1,       /* /tmp may hold programs */
-	ENGINE_FLAG_KEEP = 1u << 2,           /* outlives its daemon: see handover */
-	ENGINE_FLAG_IMAGE = 1u << 3,          /* on the root that is named, not on the host's */
-	ENGINE_FLAG_SPARE = 1u << 4, /* with KEEP: nobody's yet, and is not kept until CLAIM */
+	ENGINE_FLAG_KEEP = 1u << 2,           /* outlives its daemon: see Handover above */
+	ENGINE_FLAG_IMAGE = 1u << 3,          /* on the named root instead of the host's */
+	ENGINE_FLAG_SPARE = 1u << 4,          /* in a pool: KEEP takes effect after CLAIM */
 	ENGINE_FLAGS_ALL = (1u << 5) - 1,
-	/* Never of a request: a zygote is ready to make the first program of this box. */
+	/* Internal, not valid in a request: a zygote will make the box's first program. */
 	ENGINE_FLAG_INJECT = 1u << 31,
 };
 
-/* How the first program of a box will come to be, where its request named a zygote. */
+/* How the first program of a box starts. */
 enum engine_start {
-	ENGINE_START_COLD,    /* none was named */
-	ENGINE_START_ZYGOTE,  /* by a zygote, unless that dies meanwhile */
-	ENGINE_START_NOT_YET, /* cold, because the zygote is being started */
-	ENGINE_START_BROKEN,  /* cold, because it cannot be started here */
-	ENGINE_START_ROOT,    /* cold, because zygotes live on the host's root only */
+	ENGINE_START_COLD,    /* executed: the request named no zygote */
+	ENGINE_START_ZYGOTE,  /* forked from a zygote, unless the zygote dies first */
+	ENGINE_START_NOT_YET, /* cold: the zygote is still starting */
+	ENGINE_START_BROKEN,  /* cold: the zygote cannot be started */
+	ENGINE_START_ROOT,    /* cold: zygotes exist only for the host's root */
 	ENGINE_START_COUNT
 };
 
@@ -114,13 +113,13 @@ struct engine_request {
 	uint32_t flags;              /* CREATE: enum engine_flag */
 	uint32_t frozen;             /* FREEZE: 0 or 1 */
 	char root[ENGINE_ROOT_LEN];  /* CREATE with ENGINE_FLAG_IMAGE */
-	uint8_t zygote;              /* CREATE: 0, or a number that a ZYGOTE gave */
+	uint8_t zygote;              /* CREATE: 0, or the number of an earlier ZYGOTE */
 	uint8_t unused[2];
 };
 
 /*
- * The whole of a ZYGOTE: a file in the directory of runners that says what to execute, one word a
- * line, and what that is to import. The engine takes no command from anybody.
+ * The ZYGOTE request: a file in the runners directory with the command to execute, one word per
+ * line, and the modules to import. The engine accepts no command lines.
  */
 struct engine_zygote {
 	uint32_t op; /* ENGINE_ZYGOTE */
@@ -132,7 +131,7 @@ struct engine_zygote {
 };
 
 enum engine_cgroup {
-	ENGINE_CGROUP_NONE, /* no controller can be used: rlimits only */
+	ENGINE_CGROUP_NONE, /* no usable controller: rlimits only */
 	ENGINE_CGROUP_V1,
 	ENGINE_CGROUP_V2,
 	ENGINE_CGROUP_HYBRID, /* controllers on v1, kill and freeze on v2 */
@@ -140,32 +139,32 @@ enum engine_cgroup {
 };
 
 enum engine_ids {
-	ENGINE_IDS_RANGE,  /* privileged: ids of its own for each box */
-	ENGINE_IDS_SUBID,  /* ordinary user with subordinate ids: the same, out of those */
-	ENGINE_IDS_SINGLE, /* ordinary user: agent and payload share the user's id */
+	ENGINE_IDS_RANGE,  /* root: separate host ids for each box */
+	ENGINE_IDS_SUBID,  /* user with subordinate ids: the same, from that range */
+	ENGINE_IDS_SINGLE, /* user without: agent and payload share the user's id */
 	ENGINE_IDS_COUNT
 };
 
 struct engine_probe {
-	uint32_t layers; /* mask of enum wire_layer a box will have (agent's layers included) */
+	uint32_t layers; /* mask of enum wire_layer of a box, the agent's layers included */
 	uint32_t cgroup; /* enum engine_cgroup */
 	uint32_t ids;    /* enum engine_ids */
 	uint32_t landlock_abi;
-	uint32_t uid; /* payload's ids inside the box */
+	uint32_t uid; /* of the payload, inside the box */
 	uint32_t gid;
-	uint32_t daemon_uid; /* an id reserved for the daemon itself; 0 when not privileged */
+	uint32_t daemon_uid; /* host id reserved for the daemon; 0 when not privileged */
 	uint32_t boxes_max;  /* id slots: boxes alive at the same time */
-	uint64_t identity;   /* --identity: what the daemon that started it would have it be */
-	uint32_t images;     /* 1: ENGINE_FLAG_IMAGE is possible here */
-	uint32_t zygotes;    /* 1: ENGINE_ZYGOTE is possible here */
+	uint64_t identity;   /* --identity, as given by the daemon that started the engine */
+	uint32_t images;     /* 1: ENGINE_FLAG_IMAGE is supported */
+	uint32_t zygotes;    /* 1: ENGINE_ZYGOTE is supported */
 };
 
-/* Descriptors that come with ENGINE_CREATED and ENGINE_KEPT, in this order; the mask says which are
- * there. */
+/* Descriptors passed with ENGINE_CREATED and ENGINE_KEPT, in this order; engine_created.fds is the
+ * mask of those present. */
 enum engine_fd {
-	ENGINE_FD_AGENT,  /* stream socket to the agent, which has its end as descriptor 3 */
-	ENGINE_FD_PIDFD,  /* readable when the box's PID 1 has ended */
-	ENGINE_FD_KILL,   /* cgroup.kill, open for writing: "1" ends the box without the engine */
+	ENGINE_FD_AGENT,  /* stream socket to the agent, whose end is descriptor 3 */
+	ENGINE_FD_PIDFD,  /* readable when the box's PID 1 has exited */
+	ENGINE_FD_KILL,   /* cgroup.kill, open for writing: "1" kills the box without the engine */
 	ENGINE_FD_MEMORY, /* cgroup directories, for counters.h */
 	ENGINE_FD_PIDS,
 	ENGINE_FD_CPU,
@@ -174,10 +173,10 @@ enum engine_fd {
 
 struct engine_created {
 	uint32_t fds;      /* mask of enum engine_fd */
-	uint32_t layers;   /* mask of enum wire_layer this box has from the engine */
-	uint32_t host_uid; /* of the payload, outside */
-	uint32_t pid;      /* of the box's PID 1, outside */
-	uint32_t uid;      /* of the payload, inside */
+	uint32_t layers;   /* mask of enum wire_layer that the engine applied */
+	uint32_t host_uid; /* of the payload, on the host */
+	uint32_t pid;      /* of the box's PID 1, on the host */
+	uint32_t uid;      /* of the payload, in the box */
 	uint32_t gid;
 	uint32_t frozen; /* KEPT: 0 or 1 */
 	uint32_t start;  /* enum engine_start */
@@ -185,12 +184,12 @@ struct engine_created {
 
 struct engine_gone {
 	int32_t wait_status; /* of PID 1 */
-	uint32_t leftovers;  /* processes that had to be killed besides PID 1; 0 or more */
+	uint32_t leftovers;  /* processes killed besides PID 1 */
 };
 
 struct engine_reply {
 	uint32_t op;
-	uint32_t seq; /* of the request it answers; 0 for an event */
+	uint32_t seq; /* of the request; 0 for an event */
 	char box_id[ENGINE_ID_LEN];
 	union {
 		struct engine_probe probe;

@@ -16,21 +16,20 @@
 #include "wire/hotline.h"
 
 /*
- * Theory of operation. A daemon that was killed leaves its boxes to the engine that made them: the
- * privileged program anyway, so that no other needs to be. Nothing new can be asked for at the
- * socket that could not be asked for at the old one, and only the user who could start an engine
- * anew gets to ask: the socket is nobody else's to connect to (its mode), and whoever did is
- * looked at once more (its credentials; in the engine's own user namespace that user is root).
+ * Theory of operation. When a daemon is killed, its engine keeps the boxes: it is privileged
+ * anyway, so no other program needs to be. The socket accepts the same requests as the old one, and
+ * only from the user who could also start a new engine: mode 0600, and the peer's credentials are
+ * checked after accept (in the engine's user namespace that user is root).
  *
- * The name is bound at start, as long as the runtime directory has a name for us. Nobody accepts
- * before the daemon is gone: who comes early waits in the backlog.
+ * The name is bound at start, while the engine can still reach the runtime directory by path. The
+ * engine accepts only after its daemon is gone; tmp connections wait in the backlog.
  */
 
-#define BACKLOG 4
-#define PREFIX  "custody-"
-#define EARLY   ".new"
+#define BACKLOG    4
+#define PREFIX     "custody-" /* fixed: an engine of an older build may be listening */
+#define TMP_SUFFIX ".new"
 
-static bool is_name(const char *name)
+static bool is_socket_name(const char *name)
 {
 	size_t len = strlen(name);
 
@@ -38,7 +37,7 @@ static bool is_name(const char *name)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
 }
 
-/* By way of the open directory: a path as long as it may be does not fit into an address. */
+/* Through /proc/self/fd: a long path does not fit into sockaddr_un. */
 static int bind_beneath(int sock, int dir, const char *name)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -55,18 +54,18 @@ static int bind_beneath(int sock, int dir, const char *name)
 	return r;
 }
 
-/* Under its name there is always somebody who listens: else it is a dead one's (see sweep). The
- * state directory's daemon is our parent and has found nobody there. */
+/* Renames only after listen(): a name on which nobody listens belongs to a dead engine (see
+ * sweep_sockets). Our parent, the daemon of this state directory, found no live engine there. */
 static int listen_as(int sock, int dir, const char *name)
 {
-	char early[HANDOVER_NAME_MAX + 8];
-	int r = str_format(early, sizeof(early), "%s" EARLY, name);
+	char tmp[HANDOVER_NAME_MAX + 8];
+	int r = str_format(tmp, sizeof(tmp), "%s" TMP_SUFFIX, name);
 
 	if (r >= 0)
-		r = bind_beneath(sock, dir, early);
+		r = bind_beneath(sock, dir, tmp);
 	if (r >= 0 && listen(sock, BACKLOG) < 0)
 		r = -errno;
-	if (r >= 0 && renameat(dir, early, dir, name) < 0)
+	if (r >= 0 && renameat(dir, tmp, dir, name) < 0)
 		r = -errno;
 	return r;
 }
@@ -89,9 +88,9 @@ static void closedirp(DIR **dir)
 		(void)closedir(*dir);
 }
 
-/* Names of engines that were killed. One that lives sees a connection that ends at once, if it ever
- * looks at it. */
-static void sweep(int dir, const char *own)
+/* Removes sockets of killed engines. A live engine only sees a connection that is closed at once.
+ */
+static void sweep_sockets(int dir, const char *own)
 {
 	int fd = fd_open_at(dir, ".", O_RDONLY | O_DIRECTORY, 0);
 	attr_cleanup(closedirp) DIR *list = fd < 0 ? NULL : fdopendir(fd);
@@ -101,7 +100,7 @@ static void sweep(int dir, const char *own)
 		return;
 	}
 	for (struct dirent *entry = readdir(list); entry; entry = readdir(list))
-		if (str_has_prefix(entry->d_name, PREFIX) && !strstr(entry->d_name, EARLY) &&
+		if (str_has_prefix(entry->d_name, PREFIX) && !strstr(entry->d_name, TMP_SUFFIX) &&
 		    !str_equal(entry->d_name, own) && is_dead(dir, entry->d_name))
 			(void)unlinkat(dir, entry->d_name, 0);
 }
@@ -114,16 +113,16 @@ int handover_open(const struct options *options, const struct instance *instance
 
 	if (!options->handover || options->lease_ms == 0)
 		return 0;
-	if (!is_name(options->handover))
-		return error_set(err, ERR_CONFIG, 0, "'%.64s' is no name for a socket",
+	if (!is_socket_name(options->handover))
+		return error_set(err, ERR_CONFIG, 0, "'%.64s' is not a valid socket name",
 		                 options->handover);
 	r = sock = fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	if (r >= 0)
 		r = listen_as(sock, instance->dir, options->handover);
 	if (r < 0)
-		return error_set(err, ERR_UNAVAILABLE, -r, "socket of handover in '%.128s'",
+		return error_set(err, ERR_UNAVAILABLE, -r, "handover socket in '%.128s'",
 		                 options->runtime_dir);
-	sweep(instance->dir, options->handover);
+	sweep_sockets(instance->dir, options->handover);
 	(void)!str_copy(ret_handover->name, sizeof(ret_handover->name), options->handover);
 	ret_handover->lease_ms = options->lease_ms;
 	ret_handover->listener = TAKE_FD(sock);
@@ -138,7 +137,7 @@ void handover_close(struct handover *handover, const struct instance *instance)
 	handover->listener = fd_close(handover->listener);
 }
 
-/* By its descriptor: we have left the tree in which it has a name. */
+/* By descriptor: the engine has left the host's tree. */
 bool handover_is_lost(const struct instance *instance)
 {
 	struct stat st;
@@ -156,13 +155,13 @@ int handover_accept(const struct handover *handover)
 		return sock;
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return -errno;
-	/* Users that our namespace does not know are 65534 here. */
+	/* Users that are not mapped in the engine's user namespace appear as 65534. */
 	if (peer.uid != geteuid())
 		return -EPERM;
 	return TAKE_FD(sock);
 }
 
-int handover_new_stream(int hot_line)
+int handover_new_stream(int reattach)
 {
 	const struct hotline_message msg = {.magic = HOTLINE_MAGIC};
 	cleanup_close int ours = -1;
@@ -174,6 +173,6 @@ int handover_new_stream(int hot_line)
 		return r;
 	ours = pair[0];
 	theirs = pair[1];
-	r = fd_send(hot_line, &msg, sizeof(msg), &theirs, 1);
+	r = fd_send(reattach, &msg, sizeof(msg), &theirs, 1);
 	return r < 0 ? r : TAKE_FD(ours);
 }

@@ -16,22 +16,22 @@
 #include "base/str.h"
 
 /*
- * Several engines may live on a host (two daemons, a test beside a service). Each is an instance:
- * the lowest number whose locks are free. The number decides host ids and group names, so two
- * engines never share either. Two locks: a file in the runtime directory, and the directories of
- * the cgroup trees, which engines with different runtime directories share.
+ * Several engines may run on a host (two daemons, a test beside a service). Each takes the lowest
+ * instance number whose locks are free. The number determines host ids and group names, so two
+ * engines never share either. There are two locks: a file in the runtime directory, and the
+ * directories in the cgroup trees, which engines with different runtime directories share.
  */
 
 #define INSTANCES_MAX 1024
 
-/* Text tables of the kernel and of /etc: the next line, or false. */
+/* Copies the next line of a table from /proc or /etc; false at the end. */
 static bool next_line(const char **rest, char *ret_line, size_t size)
 {
 	size_t len = strcspn(*rest, "\n");
 
 	if (**rest == '\0')
 		return false;
-	/* A line that does not fit is none that we could use; it reads as empty. */
+	/* A line that does not fit cannot be valid; it is read as empty. */
 	(void)snprintf(ret_line, size, "%.*s", len < size ? (int)len : 0, *rest);
 	*rest += len + ((*rest)[len] == '\n');
 	return true;
@@ -92,7 +92,7 @@ struct ids ids_of_instance(const struct privilege *privilege, uint32_t number)
 		.count = privilege->stride,
 	};
 
-	/* The last id of the range: far from the boxes, and nobody's but the daemon's. */
+	/* The daemon gets the last id of the range, which no box uses. */
 	if (ids.mode == ENGINE_IDS_RANGE)
 		ids.daemon_uid = ids.host_first + --ids.count;
 	return ids;
@@ -120,7 +120,7 @@ static void lock_name(uint32_t number, char *ret_name, size_t size)
 	(void)snprintf(ret_name, size, "engine-%u.lock", number);
 }
 
-/* The owner removes its lock file when it ends: one that is no longer there is no lock. */
+/* The owner removes its lock file when it exits: a lock on a removed file does not count. */
 static int lock_file(int dir, uint32_t number)
 {
 	cleanup_close int fd = -1;
@@ -139,7 +139,7 @@ static int lock_file(int dir, uint32_t number)
 	return TAKE_FD(fd);
 }
 
-/* Only its holder removes a lock file: whoever opened it meanwhile sees that it is gone. */
+/* Only the holder removes a lock file; lock_file() detects the removal. */
 static void unlock_file(int dir, uint32_t number, int lock)
 {
 	char name[32];
@@ -155,8 +155,8 @@ static int claim_groups(struct cgroups *groups, uint32_t number)
 
 	if (r < 0)
 		return r;
-	/* What still runs of an earlier life runs under the ids that new boxes would get: another
-	 * number has other ids. */
+	/* Leftover processes run under the ids that new boxes would get: take another number, which
+	 * has other ids. */
 	r = cgroups_sweep_own(groups);
 	if (r < 0) {
 		log_warn("instance %u is not empty yet, taking another", number);
@@ -182,7 +182,7 @@ static int claim_number(struct instance *instance, uint32_t number, struct cgrou
 	return 0;
 }
 
-/* Lock files of engines that were killed. */
+/* Removes lock files of killed engines. */
 static void sweep_locks(int dir, uint32_t own)
 {
 	char name[32];
@@ -209,9 +209,9 @@ static uint32_t instances_max(const struct privilege *privilege)
 }
 
 /*
- * Locks hold only among those who cannot take them away. The default is a name in /tmp where an
- * ordinary user has no directory of its own, and there another user may have been first. An owner
- * that this user namespace does not know is a stranger too.
+ * Locks are reliable only if no other user can remove them. The default directory of an ordinary
+ * user may be in /tmp, where another user may have created it first. An owner that is not mapped in
+ * this user namespace counts as another user.
  */
 static int open_runtime_dir(const char *path, struct error *err)
 {
@@ -229,8 +229,8 @@ static int open_runtime_dir(const char *path, struct error *err)
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "runtime directory '%s'", path);
 	if (st.st_uid != geteuid())
-		return error_set(err, ERR_CONFIG, 0, "runtime directory '%s' is another user's",
-		                 path);
+		return error_set(err, ERR_CONFIG, 0,
+		                 "runtime directory '%s' belongs to another user", path);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return error_set(err, ERR_CONFIG, 0, "others may write to runtime directory '%s'",
 		                 path);
@@ -277,7 +277,7 @@ int slots_take(struct slots *slots)
 
 	if (slots->used == slots->count)
 		return -EBUSY;
-	/* Round and round: the host ids of a box that has just died rest as long as possible. */
+	/* Round robin: the host ids of a dead box are reused as late as possible. */
 	while (slots->taken[slots->next])
 		slots->next = (slots->next + 1) % slots->count;
 	slot = slots->next;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: what the files of the engine share. Two structs carry everything: struct host is settled at
- * start and constant afterwards; struct build is one box being made. The child of clone3 works on
- * its own copy of both.
+ * DOC: declarations shared by the engine's files. struct host is filled at start and constant
+ * afterwards; struct build is one box being made. The child of clone3 works on its own copy of
+ * both.
  */
 
 #include "base/attr.h"
@@ -21,13 +21,13 @@
 #define BOX_AGENT_ID   0
 #define BOX_PAYLOAD_ID 1000
 
-/* Names in the engine's own root, a tmpfs that holds nothing else. See template.c. */
+/* Everything in the engine's own root, a tmpfs. See template.c. */
 #define ROOT_TEMPLATE  "/template"
 #define ROOT_ATTACH    "/box"
 #define ROOT_MASK_FILE "/mask/file"
 #define ROOT_MASK_DIR  "/mask/dir"
 #define ROOT_BOOT_ID   "/mask/boot_id"
-/* Of boxes on a named root; see roots.c. */
+/* For boxes on a named root; see roots.c. */
 #define ROOT_BASES    "/roots"
 #define ROOT_SKELETON "/skeleton"
 #define ROOT_AREA     "/area"
@@ -42,27 +42,27 @@ struct options {
 	const char *runners;
 	const char *runtime_dir;
 	uint64_t uid_base;
-	struct engine_limits maxima; /* of a box, as the operator says */
+	struct engine_limits maxima; /* of a box, set by the operator */
 	const char *handover;        /* name of the socket in the runtime directory; NULL: none */
 	uint32_t lease_ms;           /* how long boxes outlive their daemon; 0: not at all */
 	uint64_t identity;
 	size_t bases_count;
 	const char *bases[ENGINE_BASES_MAX]; /* --roots */
 	const char *zygote;                  /* library; NULL: no zygotes */
-	uint32_t zygote_forks;               /* then it is replaced */
-	uint64_t zygote_memory;              /* bytes; the same */
+	uint32_t zygote_forks;               /* replace a zygote after this many children */
+	uint64_t zygote_memory;              /* ... or above this many bytes */
 };
 
-/* Host ids that are ours to give away, numbered as in the engine's own user namespace. */
+/* Ids that this instance gives to boxes, as numbered in the engine's user namespace. */
 struct ids {
 	enum engine_ids mode;
-	uint32_t first;      /* of this instance */
-	uint32_t host_first; /* the same id, as the host numbers it */
+	uint32_t first;
+	uint32_t host_first; /* the same id on the host */
 	uint32_t count;
 	uint32_t daemon_uid; /* 0: none */
 };
 
-/* What privilege.c found: a range that all instances share. */
+/* Result of privilege.c: the range of ids that all instances share. */
 struct privilege {
 	enum engine_ids mode;
 	uint64_t first;
@@ -77,7 +77,7 @@ struct instance {
 	int lock; /* owned */
 };
 
-/* Where the next daemon finds the boxes of a dead one. */
+/* Where the next daemon connects after its predecessor died. */
 struct handover {
 	int listener; /* owned; -1: none */
 	uint32_t lease_ms;
@@ -101,11 +101,11 @@ struct host {
 	struct handover handover;
 	uint64_t identity;
 	uint32_t landlock_abi;
-	int agent_exe;  /* sealed memory file; owned */
-	int zygote_lib; /* the same; -1: no zygotes */
+	int agent_exe;  /* sealed memfd; owned */
+	int zygote_lib; /* sealed memfd; owned; -1: no zygotes */
 	uint32_t zygote_forks;
 	uint64_t zygote_memory;
-	size_t bases_count; /* ROOT_BASES/0 ... */
+	size_t bases_count; /* directories ROOT_BASES/0, 1, ... */
 	size_t mask_count;
 	struct proc_mask masks[MASKS_MAX];
 };
@@ -114,7 +114,7 @@ struct host {
 struct box_groups {
 	char name[ENGINE_ID_LEN]; /* in every tree */
 	int dirs[CGROUP_KIND_COUNT];
-	int tasks[CGROUP_KIND_COUNT]; /* v1 only, until the child has joined */
+	int tasks[CGROUP_KIND_COUNT]; /* v1 only; open until the child has joined */
 	bool made[CGROUP_KIND_COUNT];
 	bool limited; /* the limits are written */
 };
@@ -128,19 +128,19 @@ struct build {
 	struct cgroup_pool *cgroup_pool; /* borrowed */
 	struct plan plan;
 	char id[ENGINE_ID_LEN];
-	char root_name[ENGINE_ROOT_LEN]; /* "": the host's */
+	char root_name[ENGINE_ROOT_LEN]; /* "": the host's root */
 	uint32_t slot;
 	struct box_groups groups;
 	int agent_host; /* daemon's end of the agent's socket; owned */
-	int agent_box;  /* agent's end; owned, the child's alone after clone */
+	int agent_box;  /* agent's end; owned; closed in the engine after clone */
 	int sync_host;  /* status socket; owned */
 	int sync_box;
-	int hot_host; /* hot line to the agent of a box that is kept; owned */
-	int hot_box;
+	int reattach_host; /* to the agent of a kept box, for its next stream; owned */
+	int reattach_box;
 	struct zygote *zygote; /* borrowed; NULL: none */
 	int inject_box;        /* the agent's socket to the zygote's child; owned */
 	int inject_child;      /* the child's end; owned until it is sent */
-	int net;               /* its network namespace; owned */
+	int net;               /* network namespace; owned */
 	int pidfd;             /* owned */
 	pid_t pid;
 	int root; /* in the child only: the new root */
@@ -150,10 +150,10 @@ struct build {
 int privilege_enter(const struct options *options, struct privilege *ret_privilege,
                     struct error *err) attr_must_check;
 int privilege_harden(struct error *err) attr_must_check;
-/** privilege_boxes_max - for how many boxes the limit of open files is enough. */
+/** privilege_boxes_max - boxes that fit into the limit of open files. */
 uint32_t privilege_boxes_max(void);
 bool privilege_has(int capability);
-/** subid_find - the range of @name or @uid in the text of /etc/subuid. Pure. */
+/** subid_find - find the range of @name or @uid in the text of /etc/subuid. Pure. */
 int subid_find(const char *text, const char *name, uint32_t uid, uint64_t *ret_first,
                uint64_t *ret_count) attr_must_check;
 /** idmap_covers - whether the text of a uid_map maps all of @first ... @first + @count. Pure. */
@@ -171,20 +171,20 @@ uint32_t ids_agent(const struct ids *ids, uint32_t slot);
 uint32_t ids_payload(const struct ids *ids, uint32_t slot);
 
 /* handover.c */
-/** handover_open - listen in the runtime directory, while it can be reached by name. */
+/** handover_open - listen in the runtime directory. Must run before template_enter(). */
 int handover_open(const struct options *options, const struct instance *instance,
                   struct handover *ret_handover, struct error *err) attr_must_check;
 void handover_close(struct handover *handover, const struct instance *instance);
-/** handover_is_lost - the runtime directory is gone: nobody can come any more. So a supervisor that
- * removes it at a stop, and keeps it for a restart, says which of the two it is. */
+/** handover_is_lost - the runtime directory was removed, so no daemon can connect any more. A
+ * supervisor that removes it at a stop but not at a restart ends kept boxes this way. */
 bool handover_is_lost(const struct instance *instance);
-/** handover_accept - Return: a connection of our own user, or a negative errno. */
+/** handover_accept - Return: a connection of the engine's own user, or a negative errno. */
 int handover_accept(const struct handover *handover) attr_must_check;
-/** handover_new_stream - for the agent of a kept box. Return: the daemon's end, or negative errno.
- */
-int handover_new_stream(int hot_line) attr_must_check;
+/** handover_new_stream - send the agent a new stream over @reattach. Return: the daemon's end, or a
+ * negative errno. */
+int handover_new_stream(int reattach) attr_must_check;
 
-/* Which id slots are in use. A slot that was given back is the last to be taken again. */
+/* Id slots in use. A freed slot is reused as late as possible. */
 struct slots {
 	uint32_t count;
 	uint32_t next;
@@ -197,16 +197,16 @@ void slots_init(struct slots *slots, uint32_t count);
 int slots_take(struct slots *slots) attr_must_check;
 void slots_put(struct slots *slots, uint32_t slot);
 
-/* template.c: the tree every box clones, and the engine's own root */
+/* template.c: the tree that boxes clone, and the engine's own root */
 int template_build(const struct options *options, struct error *err) attr_must_check;
-/** template_load - a program or library as a sealed memory file. Return: it, or -1. */
+/** template_load - copy a program or library into a sealed memfd. Return: the memfd, or -1. */
 int template_load(const char *path, struct error *err) attr_must_check;
-/** template_enter - leave the host's tree for the one that was built. */
+/** template_enter - pivot from the host's tree into the one that was built. */
 int template_enter(struct error *err) attr_must_check;
 
 /* roots.c: boxes on roots other than the host's */
 
-/* Directories of --roots, opened before the engine's own root hides them. */
+/* Directories of --roots, opened before template_enter(). */
 struct bases {
 	size_t count;
 	int fds[ENGINE_BASES_MAX]; /* owned */
@@ -215,14 +215,14 @@ struct bases {
 int bases_open(const struct options *options, struct bases *ret_bases,
                struct error *err) attr_must_check;
 void bases_close(struct bases *bases);
-/** roots_build - what boxes on a named root need below @stage, which becomes the engine's root. */
+/** roots_build - make what boxes on a named root need below @stage, the engine's future root. */
 int roots_build(int stage, const struct bases *bases, struct error *err) attr_must_check;
-/** roots_work - whether this kernel lets us layer file systems. In the engine's root. */
+/** roots_work - whether overlayfs can be mounted. Call after template_enter(). */
 bool roots_work(bool privileged);
-/** layers_leave - what step_layers mounted; the box has its own copy. */
-void layers_leave(void);
+/** roots_unmount - undo step_layers in the engine; the box has its own copy. */
+void roots_unmount(void);
 
-/* step_*.c: each step is int (struct build *, struct error *) */
+/* step_*.c */
 typedef int (*step_fn)(struct build *b, struct error *err);
 int step_cgroup_make(struct build *b, struct error *err);
 int step_cgroup_limit(struct build *b, struct error *err);
@@ -253,39 +253,43 @@ int step_descriptors(struct build *b, struct error *err);
 int step_caps(struct build *b, struct error *err);
 int step_exec(struct build *b, struct error *err);
 
-/** proc_masks_find - which names of /proc there are to be covered on this kernel. */
+/** proc_masks_find - collect the names of /proc to cover on this kernel. */
 void proc_masks_find(struct host *host);
 
-/* step_cgroup.c: the groups of a box after its making */
+/** caps_drop_bounding - of step_caps.c: drop all but @keep. Return: 0 or a negative errno. */
+int caps_drop_bounding(uint64_t keep) attr_must_check;
+
+/* step_cgroup.c: a box's groups */
+/** groups_find_files - Return: mask of limit files that exist in @tree. */
 uint32_t groups_find_files(const struct cgroup_tree *tree);
 void groups_init(struct box_groups *groups);
-/** groups_make - by the name they have. After a failure some may be there: see groups_remove(). */
+/** groups_make - under groups->name. On failure call groups_remove(): some may exist. */
 int groups_make(const struct host *host, struct box_groups *groups,
                 struct error *err) attr_must_check;
-/** groups_limit - once: v1 takes new limits only in an order that depends on the old ones. */
+/** groups_limit - no-op the second time: v1 accepts changed limits only in a certain order. */
 int groups_limit(const struct host *host, struct box_groups *groups, const struct engine_limits *l,
                  struct error *err) attr_must_check;
-/** groups_kill - SIGKILL to all, and the CPU to die at once. */
+/** groups_kill - SIGKILL to all processes, and lift the CPU quota so that they die at once. */
 void groups_kill(const struct host *host, const struct box_groups *groups);
 void group_lift_quota(int dir);
 int groups_freeze(const struct host *host, const struct box_groups *groups, bool frozen);
 int groups_open_kill(const struct host *host, const struct box_groups *groups);
-/** groups_dir - borrowed directory with the files of @kind, or -1. */
+/** groups_dir - Return: borrowed directory with the files of @kind, or -1. */
 int groups_dir(const struct host *host, const struct box_groups *groups, enum cgroup_kind kind);
-/** groups_count - processes in the box, or 0 where nobody counts. */
+/** groups_count - Return: number of processes in the box; 0 without cgroups. */
 uint32_t groups_count(const struct host *host, const struct box_groups *groups);
 /** groups_remove - Return: 0 when all are gone, or a negative errno: try again later. */
 int groups_remove(const struct host *host, struct box_groups *groups) attr_must_check;
 void groups_close(struct box_groups *groups);
 
 /* sweep.c */
-/** group_kill_listed - SIGKILL to every process in the group. Return: how many, or -errno. */
+/** group_kill_listed - SIGKILL to each process in the group. Return: how many, or -errno. */
 int group_kill_listed(int dir);
 
 /* apply.c */
-/** apply_phase - do the steps of @phase in order; the first failure ends it. */
+/** apply_phase - run the steps of @phase in order; stop at the first failure. */
 int apply_phase(struct build *b, enum plan_phase phase, struct error *err) attr_must_check;
-/** apply_child - the life of the child of clone3. */
+/** apply_child - main function of the child of clone3. */
 void apply_child(struct build *b) attr_noreturn;
 void build_init(struct build *b, const struct host *host, struct netns_pool *nets,
                 struct cgroup_pool *cgroup_pool);
@@ -293,8 +297,3 @@ void build_close(struct build *b);
 
 /* serve.c */
 int serve(struct host *host, int sock, struct error *err) attr_must_check;
-
-/* probe.c: host facts for people; host_find fills what the plan needs */
-int probe_print(const struct options *options);
-uint32_t probe_landlock_abi(void);
-bool probe_has_time_ns(void);

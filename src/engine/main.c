@@ -12,24 +12,25 @@
 #include "base/parse.h"
 #include "base/sanitized.h"
 #include "engine/internal.h"
+#include "engine/probe.h"
 #include "engine/request.h"
 
 /*
  * millibox-engine: the only privileged program. Three modes: serve a daemon (the default), print
- * the plan of a box, tell what the host can do. Serving starts in phases, each of which needs what
- * the one before it got and gives up what the one after it must not have:
+ * the plan of a box, print what the host can do. Serving starts in phases. Each needs what the one
+ * before it acquired, and gives up what the next one must not have:
  *
- *   identify   become root of a mount namespace of our own; find ids to give away
- *   collect    open everything of the host that will ever be needed: cgroups, agent, lock
+ *   identify   enter a private mount namespace; find ids for boxes
+ *   collect    open everything of the host that is ever needed: cgroups, agent, lock
  *   leave      build the template and leave the host's tree
- *   harden     nothing to dump, nothing to gain
+ *   harden     no core dumps, no new privileges
  *   serve
  */
 
 #if SANITIZED
 /*
- * Looking for leaks at the end takes ptrace. Where something else traces the engine it waits for
- * ever, and who could be told so in the environment is started without one.
+ * The leak check at exit uses ptrace and hangs if another process traces the engine. It cannot be
+ * disabled in the environment, because the engine is started without one.
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
@@ -56,9 +57,8 @@ struct arguments {
 static int identify(const struct options *options, struct privilege *ret_privilege,
                     struct error *err)
 {
-	/* A daemon that closed its end is seen as an error of the call. And whoever stops a whole
-	 * group of processes means the daemon, which lets running work end: the engine ends when
-	 * the daemon has. */
+	/* SIGPIPE: send() reports a closed socket. The others: a signal to the whole process group
+	 * is meant for the daemon, which lets running work finish; the engine ends after it. */
 	static const int ignored[] = {SIGPIPE, SIGTERM, SIGINT, SIGHUP};
 	const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
@@ -68,12 +68,12 @@ static int identify(const struct options *options, struct privilege *ret_privile
 	return privilege_enter(options, ret_privilege, err);
 }
 
-/* The daemon keeps them too; it is the one that talks to strangers, and might be theirs one day. */
+/* The daemon enforces these too, but it talks to untrusted clients and might be compromised. */
 static struct engine_limits complete_maxima(struct engine_limits maxima)
 {
 	long cores = sysconf(_SC_NPROCESSORS_CONF);
 
-	/* Both are files in the box's memory. */
+	/* Both are tmpfs, charged to the box's memory. */
 	maxima.tmp_bytes = maxima.memory_bytes;
 	maxima.shm_bytes = maxima.memory_bytes;
 	if (maxima.cpu_millicores == 0)
@@ -145,8 +145,8 @@ static int start_and_serve(const struct options *options, struct host *host, boo
 	return serve(host, options->fd, err);
 }
 
-/* The daemon asks first; its question gets the reason as its answer. */
-static void tell_daemon(int sock, const struct error *err)
+/* Answers the daemon's first request with the reason why the engine cannot start. */
+static void send_start_error(int sock, const struct error *err)
 {
 	struct engine_request req = {0};
 	struct engine_reply reply;
@@ -175,7 +175,7 @@ static int mode_serve(const struct options *options)
 	if (r < 0)
 		log_error("engine", &err);
 	if (r < 0 && !started)
-		tell_daemon(options->fd, &err);
+		send_start_error(options->fd, &err);
 	cgroups_close(&host.groups);
 	handover_close(&host.handover, &host.instance);
 	instance_release(&host.instance);
@@ -184,7 +184,7 @@ static int mode_serve(const struct options *options)
 	return r < 0 ? 1 : 0;
 }
 
-/* As if on a host that has everything: the plan is the same for everybody who asks. */
+/* For a host with every feature, so that the output does not depend on the host. */
 static int mode_plan(const struct arguments *args)
 {
 	const struct plan_facts facts = {
@@ -227,7 +227,7 @@ enum target {
 #define AT(field)     offsetof(struct arguments, field)
 #define AT_MAX(field) AT(options.maxima.field)
 
-/* Every option: where its value goes. Not for the formatter, which would tear the columns apart. */
+/* Every option and where its value is stored. */
 /* clang-format off */
 static const struct item {
 	const char *name;
@@ -237,39 +237,39 @@ static const struct item {
 	const char *help;
 } items[] = {
 	{"serve",            TO_MODE,   0,                           MODE_SERVE,                 "serve the daemon at the socket --fd (default)"},
-	{"plan",             TO_MODE,   0,                           MODE_PLAN,                  "print the steps that make a box"              },
-	{"probe",            TO_MODE,   0,                           MODE_PROBE,                 "print what this host can do"                  },
-	{"fd",               TO_FD,     AT(options.fd),              0,                          "descriptor of the socket"                     },
-	{"agent",            TO_TEXT,   AT(options.agent),           0,                          "program for PID 1"                            },
-	{"runners",          TO_TEXT,   AT(options.runners),         0,                          "directory of runners"                         },
+	{"plan",             TO_MODE,   0,                           MODE_PLAN,                  "print the steps that make a box"},
+	{"probe",            TO_MODE,   0,                           MODE_PROBE,                 "print what this host can do"},
+	{"fd",               TO_FD,     AT(options.fd),              0,                          "descriptor of the socket"},
+	{"agent",            TO_TEXT,   AT(options.agent),           0,                          "program for PID 1"},
+	{"runners",          TO_TEXT,   AT(options.runners),         0,                          "directory of runners"},
 	{"roots",            TO_BASES,  0,                           0,                          "directory of roots for boxes; may be repeated"},
-	{"zygote",           TO_TEXT,   AT(options.zygote),          0,                          "library of zygotes; without it there are none"},
-	{"zygote-forks",     TO_U32,    AT(options.zygote_forks),    0,                          "children after which a zygote is replaced"    },
-	{"zygote-memory",    TO_U64,    AT(options.zygote_memory),   0,                          "bytes above which a zygote is replaced"       },
-	{"runtime-dir",      TO_TEXT,   AT(options.runtime_dir),     0,                          "directory for locks"                          },
-	{"uid-base",         TO_U64,    AT(options.uid_base),        0,                          "first host id"                                },
-	{"log-level",        TO_LEVEL,  AT(log_level),               0,                          "error, warn, info or debug"                   },
-	{"log-format",       TO_FORMAT, AT(log_format),              0,                          "text or json"                                 },
-	{"max-memory",       TO_U64,    AT_MAX(memory_bytes),        0,                          "bytes a box may be given"                     },
-	{"max-disk",         TO_U64,    AT_MAX(workspace_bytes),     0,                          "bytes a workspace may be given"               },
-	{"max-pids",         TO_U32,    AT_MAX(pids),                0,                          "processes a box may be given"                 },
-	{"max-cpu",          TO_U32,    AT_MAX(cpu_millicores),      0,                          "thousandths of a core, 0 for all cores"       },
-	{"handover",          TO_TEXT,   AT(options.handover),         0,                          "socket where another daemon finds kept boxes" },
-	{"lease",            TO_U32,    AT(options.lease_ms),        0,                          "milliseconds that boxes outlive their daemon" },
-	{"identity",         TO_U64,    AT(options.identity),        0,                          "number to be told to the next daemon"         },
-	{"memory",           TO_U64,    AT(limits.memory_bytes),     0,                          "bytes"                                        },
-	{"workspace",        TO_U64,    AT(limits.workspace_bytes),  0,                          "bytes"                                        },
-	{"tmp",              TO_U64,    AT(limits.tmp_bytes),        0,                          "bytes"                                        },
-	{"shm",              TO_U64,    AT(limits.shm_bytes),        0,                          "bytes"                                        },
-	{"workspace-inodes", TO_U32,    AT(limits.workspace_inodes), 0,                          "number"                                       },
-	{"tmp-inodes",       TO_U32,    AT(limits.tmp_inodes),       0,                          "number"                                       },
-	{"pids",             TO_U32,    AT(limits.pids),             0,                          "number"                                       },
-	{"cpu",              TO_U32,    AT(limits.cpu_millicores),   0,                          "thousandths of a core"                        },
-	{"require-cgroup",   TO_FLAG,   0,                           ENGINE_FLAG_REQUIRE_CGROUP, "fail without controllers"                     },
-	{"exec-tmp",         TO_FLAG,   0,                           ENGINE_FLAG_EXEC_TMP,       "programs in /tmp may run"                     },
-	{"keep",             TO_FLAG,   0,                           ENGINE_FLAG_KEEP,           "outlives its daemon"                          },
-	{"image",            TO_FLAG,   0,                           ENGINE_FLAG_IMAGE,          "on a root of --roots instead of the host's"   },
-	{"help",             TO_MODE,   0,                           0,                          "this text"                                    },
+	{"zygote",           TO_TEXT,   AT(options.zygote),          0,                          "zygote library; without it there are no zygotes"},
+	{"zygote-forks",     TO_U32,    AT(options.zygote_forks),    0,                          "children after which a zygote is replaced"},
+	{"zygote-memory",    TO_U64,    AT(options.zygote_memory),   0,                          "bytes above which a zygote is replaced"},
+	{"runtime-dir",      TO_TEXT,   AT(options.runtime_dir),     0,                          "directory for locks"},
+	{"uid-base",         TO_U64,    AT(options.uid_base),        0,                          "first host id"},
+	{"log-level",        TO_LEVEL,  AT(log_level),               0,                          "error, warn, info or debug"},
+	{"log-format",       TO_FORMAT, AT(log_format),              0,                          "text or json"},
+	{"max-memory",       TO_U64,    AT_MAX(memory_bytes),        0,                          "bytes a box may be given"},
+	{"max-disk",         TO_U64,    AT_MAX(workspace_bytes),     0,                          "bytes a workspace may be given"},
+	{"max-pids",         TO_U32,    AT_MAX(pids),                0,                          "processes a box may be given"},
+	{"max-cpu",          TO_U32,    AT_MAX(cpu_millicores),      0,                          "thousandths of a core, 0 for all cores"},
+	{"handover",         TO_TEXT,   AT(options.handover),        0,                          "socket where the next daemon takes over kept boxes"},
+	{"lease",            TO_U32,    AT(options.lease_ms),        0,                          "milliseconds that boxes outlive their daemon"},
+	{"identity",         TO_U64,    AT(options.identity),        0,                          "number reported to the next daemon"},
+	{"memory",           TO_U64,    AT(limits.memory_bytes),     0,                          "bytes"},
+	{"workspace",        TO_U64,    AT(limits.workspace_bytes),  0,                          "bytes"},
+	{"tmp",              TO_U64,    AT(limits.tmp_bytes),        0,                          "bytes"},
+	{"shm",              TO_U64,    AT(limits.shm_bytes),        0,                          "bytes"},
+	{"workspace-inodes", TO_U32,    AT(limits.workspace_inodes), 0,                          "number"},
+	{"tmp-inodes",       TO_U32,    AT(limits.tmp_inodes),       0,                          "number"},
+	{"pids",             TO_U32,    AT(limits.pids),             0,                          "number"},
+	{"cpu",              TO_U32,    AT(limits.cpu_millicores),   0,                          "thousandths of a core"},
+	{"require-cgroup",   TO_FLAG,   0,                           ENGINE_FLAG_REQUIRE_CGROUP, "fail without controllers"},
+	{"exec-tmp",         TO_FLAG,   0,                           ENGINE_FLAG_EXEC_TMP,       "programs in /tmp may run"},
+	{"keep",             TO_FLAG,   0,                           ENGINE_FLAG_KEEP,           "outlives its daemon"},
+	{"image",            TO_FLAG,   0,                           ENGINE_FLAG_IMAGE,          "on a root of --roots instead of the host's"},
+	{"help",             TO_MODE,   0,                           0,                          "this text"},
 };
 /* clang-format on */
 
@@ -315,7 +315,7 @@ static int store_base(struct options *options, const char *text)
 	return 0;
 }
 
-static int store(struct arguments *args, const struct item *item, const char *text)
+static int store_option(struct arguments *args, const struct item *item, const char *text)
 {
 	if (item->target == TO_MODE)
 		args->mode = (enum mode)item->value;
@@ -342,7 +342,7 @@ static int usage(FILE *to)
 	return to == stdout ? 0 : 2;
 }
 
-/* Return: -1 to go on, or an exit status. */
+/* Return: -1 to continue, or an exit status. */
 static int parse_arguments(int argc, char **argv, struct arguments *args)
 {
 	struct option options[ARRAY_SIZE(items) + 1] = {0};
@@ -358,7 +358,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *args)
 			return usage(stderr);
 		if (strcmp(items[index].name, "help") == 0)
 			return usage(stdout);
-		if (store(args, &items[index], optarg) < 0) {
+		if (store_option(args, &items[index], optarg) < 0) {
 			(void)fprintf(stderr, "millibox-engine: --%s: bad value '%s'\n",
 			              items[index].name, optarg);
 			return 2;

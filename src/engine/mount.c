@@ -7,7 +7,7 @@
 
 #include "base/fd.h"
 
-static int configure(int fs, const char *type, const struct mount_option *options)
+static int configure_fs(int fs, const char *type, const struct mount_option *options)
 {
 	if (fsconfig(fs, FSCONFIG_SET_STRING, "source", type, 0) < 0)
 		return -errno;
@@ -22,7 +22,7 @@ int mount_new(const char *type, const struct mount_option *options, unsigned att
 {
 	cleanup_close int fs = fsopen(type, FSOPEN_CLOEXEC);
 	cleanup_close int fd = -1;
-	int r = fs < 0 ? -errno : configure(fs, type, options);
+	int r = fs < 0 ? -errno : configure_fs(fs, type, options);
 
 	if (r < 0)
 		return r;
@@ -41,7 +41,7 @@ int mount_bind(const char *source, unsigned attrs, unsigned recursive, int dir, 
 
 	if (fd < 0)
 		return -errno;
-	/* A plain bind-remount would change the top mount only. */
+	/* A bind remount would change only the top mount. */
 	if (attrs && mount_setattr(fd, "", AT_EMPTY_PATH | deep, &attr, sizeof(attr)) < 0)
 		return -errno;
 	if (move_mount(fd, "", dir, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)

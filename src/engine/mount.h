@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the kernel's mount calls by descriptor, as the engine needs them. No allocation. */
+/* DOC: wrappers of the descriptor-based mount calls. No allocation. */
 
 #include "base/attr.h"
 
@@ -11,14 +11,14 @@ struct mount_option {
 };
 
 /**
- * mount_new - a new filesystem of @type with MOUNT_ATTR_* @attrs, attached at @path below @dir.
+ * mount_new - mount a new filesystem of @type with MOUNT_ATTR_* @attrs at @path below @dir.
  * Return: a descriptor of its root, or a negative errno.
  */
 int mount_new(const char *type, const struct mount_option *options, unsigned attrs, int dir,
               const char *path) attr_must_check;
 /**
- * mount_bind - what is at @source (a path) once more at @path below @dir, with @attrs added to the
- * whole of it when @recursive. Return: 0 or a negative errno.
+ * mount_bind - bind @source at @path below @dir and add @attrs; with @recursive, the whole tree.
+ * Return: 0 or a negative errno.
  */
 int mount_bind(const char *source, unsigned attrs, unsigned recursive, int dir,
                const char *path) attr_must_check;

@@ -8,12 +8,12 @@
 #include "base/fd.h"
 
 #define FILES_PER_ENTRY (NETNS_CHECK_FILES + 1)
-/* What the helper has open besides: streams, sockets, what it is just working on. */
+/* The helper's other descriptors: streams, sockets, the namespace it is working on. */
 #define FILES_OWN 64
 
 static_assert(NETNS_CACHE_MAX * FILES_PER_ENTRY + FILES_OWN <= 1024, "the usual limit");
 
-/* A helper that has used up its descriptors could make no namespace at all. */
+/* Leaves enough descriptors for the helper to make namespaces. */
 static size_t room_for_files(void)
 {
 	struct rlimit files = {.rlim_cur = 0};
@@ -49,7 +49,7 @@ struct netns_cache_entry *netns_cache_find(struct netns_cache *cache, int net)
 	return NULL;
 }
 
-/* Unused or the one that was seen least lately. */
+/* Return: an unused entry, or the least recently seen one, dropped. */
 static struct netns_cache_entry *make_room(struct netns_cache *cache)
 {
 	struct netns_cache_entry *oldest = &cache->all[0];
@@ -68,7 +68,7 @@ struct netns_cache_entry *netns_cache_add(struct netns_cache *cache, int net)
 
 	if (fstat(net, &st) < 0 || netns_check_open(&entry->traces) < 0)
 		return NULL;
-	/* What makes a number an identity is not left to what the files happen to hold. */
+	/* Keeps the namespace, and with it the inode number, without relying on the files. */
 	entry->net = fd_dup(net);
 	if (entry->net < 0) {
 		entry->net = -1;

@@ -2,14 +2,13 @@
 #pragma once
 
 /*
- * DOC: the network namespaces that the helper of netns_pool.h may see again, each with the files
- * open that tell what was done in it, because opening them takes longer than reading them. Owned
- * and used by the helper alone.
+ * * DOC: network namespaces that the helper of netns_pool.h may see again, each with the files of
+ * netns_check.h open, because opening them takes longer than reading them. Owned and used by the
+ * helper alone.
  *
- * A namespace is known by its inode. One that is in here is kept alive by that and no other can
- * have the number meanwhile, so equality is identity. It would not go away by itself either: the
- * one that was seen least lately makes room for a new one, so no more than NETNS_CACHE_MAX ever
- * stay when nobody else has them any more.
+ * A namespace is identified by device and inode. An entry keeps its namespace alive, so no other
+ * namespace can get the same inode meanwhile. At most NETNS_CACHE_MAX are kept alive this way; the
+ * least recently seen is dropped to make room.
  */
 
 #include "base/attr.h"
@@ -19,33 +18,33 @@
 
 #include "engine/netns_check.h"
 
-/* All that wait and some dozens that boxes have; fits into the usual limit of 1024 descriptors. */
+/* All spares and some dozens in use by boxes; fits into the usual limit of 1024 descriptors. */
 #define NETNS_CACHE_MAX 80
 
 struct netns_cache_entry {
-	int net; /* -1: no entry; owned */
+	int net; /* owned; -1: unused entry */
 	dev_t dev;
 	ino_t ino;
-	uint64_t seen;             /* the higher, the later */
+	uint64_t seen;             /* netns_cache.now when it was last used */
 	struct netns_check traces; /* owned */
 };
 
 struct netns_cache {
 	struct netns_cache_entry all[NETNS_CACHE_MAX];
-	size_t room; /* how many of them may be used: fewer where descriptors are few */
+	size_t room; /* usable entries: fewer if descriptors are scarce */
 	uint64_t now;
 };
 
-/** netns_cache_init - the process that calls this ends before the table does: there is no _done. */
+/** netns_cache_init - there is no _done: the cache lives as long as the helper process. */
 void netns_cache_init(struct netns_cache *cache);
-/** netns_cache_find - Return: the entry of @net, now the one seen latest, or NULL. */
+/** netns_cache_find - Return: the entry of @net, marked as most recently seen, or NULL. */
 struct netns_cache_entry *netns_cache_find(struct netns_cache *cache, int net);
 /**
- * netns_cache_add - one that is not in it. The caller must be in it.
- * @net: stays the caller's.
- * Return: the entry, valid until the next is added, or NULL when its files cannot be opened.
+ * netns_cache_add - add @net, a borrowed descriptor of the caller's current namespace, which must
+ * not be in the cache. Return: the entry, valid until the next add, or NULL if its files cannot be
+ * opened.
  */
 struct netns_cache_entry *netns_cache_add(struct netns_cache *cache, int net);
-/** netns_cache_drop - let go of a namespace. @entry: may be NULL. */
+/** netns_cache_drop - remove @entry; may be NULL. */
 void netns_cache_drop(struct netns_cache_entry *entry);
 void netns_cache_drop_all(struct netns_cache *cache);

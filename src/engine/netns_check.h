@@ -2,14 +2,13 @@
 #pragma once
 
 /*
- * DOC: what the use of a network namespace leaves behind, as the kernel tells it: sockets that are
- * still open, packets that went over its only device, counters of its protocols, flow labels. One
- * text; a namespace in which nobody did anything reads byte for byte as a new one. What else there
- * is to change in a namespace (addresses, routes, rules, settings) takes capabilities over it,
- * which no box has.
+ * DOC: reads the traces that use leaves in a network namespace: open sockets, packets on its only
+ * device, protocol counters, flow labels. The result is one text; that of an unused namespace
+ * equals that of a new one byte for byte. Everything else that can be changed in a namespace
+ * (addresses, routes, rules, settings) needs capabilities over it, which no box has.
  *
- * The files tell of the namespace in which they were opened, from wherever they are read and as
- * often as they are read. Each of them keeps that namespace alive.
+ * The files refer to the namespace in which they were opened, wherever they are read. Each keeps
+ * that namespace alive.
  */
 
 #include "base/attr.h"
@@ -20,12 +19,11 @@ struct buf;
 #define NETNS_CHECK_FILES 10
 
 struct netns_check {
-	int files[NETNS_CHECK_FILES]; /* -1: not there; owned */
+	int files[NETNS_CHECK_FILES]; /* owned; -1: missing on this kernel */
 };
 
-/** netns_check_open - of the namespace that the caller is in. Return: 0 or -errno, none left open.
- */
+/** netns_check_open - open the files of the caller's namespace. Return: 0 or a negative errno. */
 int netns_check_open(struct netns_check *traces) attr_must_check;
 void netns_check_close(struct netns_check *traces);
-/** netns_check_read - as they are now. @ret: emptied first. Return: 0 or -errno with it empty. */
+/** netns_check_read - read all files into @ret. Return: 0, or a negative errno with @ret empty. */
 int netns_check_read(const struct netns_check *traces, struct buf *ret) attr_must_check;

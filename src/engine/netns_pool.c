@@ -22,24 +22,24 @@
 #include "engine/netns_cache.h"
 #include "engine/netns_check.h"
 
-/* Enough for a burst; each costs the kernel some hundred KiB. */
+/* Enough for a burst; each costs some hundred KiB of kernel memory. */
 #define SPARE_COUNT 8
-/* Those of a burst's boxes are kept for the next burst. */
+/* Namespaces that a burst of boxes gives back are kept for the next burst. */
 #define SPARE_MAX        32
 #define TAKE_TIMEOUT_SEC 2
 
-/* What the engine may say to the helper: a byte. */
+/* Requests to the helper, one byte each. */
 enum {
-	SAY_WANTED = 'w',  /* send one; with it may come one that a box had */
-	SAY_DROPPED = 'd', /* the one that comes with it, or else many, will not be seen again */
+	REQUEST_WANTED = 'w',  /* send a namespace; may carry a used one to check and reuse */
+	REQUEST_DROPPED = 'd', /* forget the namespace that it carries, or all if it carries none */
 };
 
-static int open_own(void)
+static int open_own_netns(void)
 {
 	return fd_open("/proc/self/ns/net", O_RDONLY, 0);
 }
 
-/* Programs test servers against themselves; there is no other interface to bring up. */
+/* Programs test servers over loopback; there is no other interface. */
 static int loopback_up(void)
 {
 	cleanup_close int sock = fd_socket(AF_INET, SOCK_DGRAM, 0);
@@ -51,27 +51,27 @@ static int loopback_up(void)
 }
 
 /*
- * What waits in sockets is memory of the kernel. The box's group counts it (v2 with the rest, v1 in
- * memory.kmem.tcp, which has UDP in it too), but lets every connection have a little more than is
- * left, and where there is no group nobody counts. So the windows are small: enough for the way
- * from a process to its neighbour, and the kernel's own limits would be megabytes. The defaults in
- * net/core hold for the whole host and are left alone.
+ * Socket buffers are kernel memory. The box's cgroup counts them (v2 in memory.max, v1 in
+ * memory.kmem.tcp, which includes UDP) but lets every connection exceed the limit a little, and
+ * without a cgroup nothing counts them. So the buffers are small, which is enough over loopback;
+ * the kernel's defaults are megabytes. The settings in net/core apply to the whole host and are
+ * left alone.
  */
-static void keep_buffers_small(void)
+static void limit_socket_buffers(void)
 {
-	/* Where /proc/sys is read-only, the group alone must do. */
+	/* Fails where /proc/sys is read-only; then only the cgroup limits them. */
 	(void)!file_write_at(AT_FDCWD, "/proc/sys/net/ipv4/tcp_rmem", "4096 65536 262144");
 	(void)!file_write_at(AT_FDCWD, "/proc/sys/net/ipv4/tcp_wmem", "4096 16384 262144");
 }
 
-/* Moves this process into a new one. */
-static int make_net(void)
+/* Moves this process into a new namespace. Return: its descriptor, or a negative errno. */
+static int make_netns(void)
 {
 	int r = unshare(CLONE_NEWNET) < 0 ? -errno : loopback_up();
 
 	if (r >= 0)
-		keep_buffers_small();
-	return r < 0 ? r : open_own();
+		limit_socket_buffers();
+	return r < 0 ? r : open_own_netns();
 }
 
 int netns_pool_visit(int net)
@@ -79,18 +79,18 @@ int netns_pool_visit(int net)
 	return setns(net, CLONE_NEWNET) < 0 ? -errno : 0;
 }
 
-/* The helper's own state. */
+/* State of the helper process. */
 struct maker {
 	int sock;
 	int home;
-	bool away;        /* from home */
-	struct buf fresh; /* traces of a namespace in which nobody has been; empty: not known */
-	struct buf used;
+	bool away;        /* not in the namespace @home */
+	struct buf fresh; /* traces of a new namespace; empty: unknown */
+	struct buf used;  /* traces of the namespace being checked */
 	struct netns_cache cache;
 };
 
-/* One that had to leave the table has to be visited. Return: its entry or NULL. */
-static struct netns_cache_entry *recall(struct maker *maker, int net)
+/* Enters @net if it is not in the cache any more. Return: its entry or NULL. */
+static struct netns_cache_entry *find_or_add_entry(struct maker *maker, int net)
 {
 	struct netns_cache_entry *entry = netns_cache_find(&maker->cache, net);
 
@@ -100,11 +100,11 @@ static struct netns_cache_entry *recall(struct maker *maker, int net)
 	return netns_pool_visit(net) < 0 ? NULL : netns_cache_add(&maker->cache, net);
 }
 
-/* May move this process into @net. Return: whether another box may have it. */
+/* May move this process into @net. Return: whether another box may use it. */
 static bool is_unused(struct maker *maker, int net)
 {
 	const struct buf *fresh = &maker->fresh, *used = &maker->used;
-	struct netns_cache_entry *entry = recall(maker, net);
+	struct netns_cache_entry *entry = find_or_add_entry(maker, net);
 
 	if (entry && fresh->len > 0 && netns_check_read(&entry->traces, &maker->used) >= 0 &&
 	    used->len == fresh->len && memcmp(used->data, fresh->data, fresh->len) == 0)
@@ -113,23 +113,23 @@ static bool is_unused(struct maker *maker, int net)
 	return false;
 }
 
-/* Moves this process into a new one, and learns from the first how such a one reads. */
+/* Moves this process into a new namespace. Records the traces of the first one for comparison. */
 static int make_fresh(struct maker *maker)
 {
 	const struct netns_cache_entry *entry;
 	int net;
 
 	maker->away = true;
-	net = make_net();
+	net = make_netns();
 	entry = net < 0 ? NULL : netns_cache_add(&maker->cache, net);
-	/* Without it none serves twice, and that is all. */
+	/* If this fails, no namespace is reused. */
 	if (entry && maker->fresh.len == 0)
 		(void)!netns_check_read(&entry->traces, &maker->fresh);
 	return net;
 }
 
-/* Not to be found in what will be a box's. */
-static int go_home(struct maker *maker)
+/* The helper must not be in a namespace that it gives to a box. */
+static int return_home(struct maker *maker)
 {
 	int r = maker->away ? netns_pool_visit(maker->home) : 0;
 
@@ -137,8 +137,7 @@ static int go_home(struct maker *maker)
 	return r;
 }
 
-/* Those that are seen again after all have to be visited. */
-static void let_go(struct maker *maker, int net)
+static void forget_entries(struct maker *maker, int net)
 {
 	if (net >= 0)
 		netns_cache_drop(netns_cache_find(&maker->cache, net));
@@ -146,7 +145,7 @@ static void let_go(struct maker *maker, int net)
 		netns_cache_drop_all(&maker->cache);
 }
 
-static int serve_one(struct maker *maker)
+static int serve_request(struct maker *maker)
 {
 	int fds[FD_PASS_MAX] = {-1};
 	size_t count = 0;
@@ -158,22 +157,22 @@ static int serve_one(struct maker *maker)
 	if (n <= 0 || count > 1)
 		return -EPIPE;
 	net = count == 1 ? fds[0] : -1;
-	if (byte == SAY_DROPPED) {
-		let_go(maker, net);
+	if (byte == REQUEST_DROPPED) {
+		forget_entries(maker, net);
 		return 0;
 	}
 	if (net < 0 || !is_unused(maker, net)) {
 		(void)fd_close(net);
 		net = make_fresh(maker);
 	}
-	r = go_home(maker);
+	r = return_home(maker);
 	if (net < 0 || r < 0)
 		return net < 0 ? net : r;
 	return fd_send(maker->sock, &byte, sizeof(byte), &net, 1);
 }
 
-/* Closes all other descriptors but the standard streams. */
-static int keep_only(int sock, int home)
+/* Closes all descriptors except these two and the standard streams. */
+static int close_others(int sock, int home)
 {
 	int low = sock < home ? sock : home, high = sock < home ? home : sock;
 
@@ -186,7 +185,7 @@ static int keep_only(int sock, int home)
 	return 0;
 }
 
-/* Ends with the engine, whichever way that ends; on an error of its own the engine does without. */
+/* Exits when the engine exits. If the helper fails, the engine continues without it. */
 static void run_helper(int sock, int home) attr_noreturn;
 static void run_helper(int sock, int home)
 {
@@ -200,46 +199,46 @@ static void run_helper(int sock, int home)
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		_exit(1);
-	/* Being asked must not take the processor from the engine, which has a box to make. Not
-	 * idle class: what it holds meanwhile is a lock of the whole kernel. */
+	/* A request must not preempt the engine, which is making a box. Not SCHED_IDLE: the helper
+	 * holds a lock of the whole kernel. */
 	(void)sched_setscheduler(0, SCHED_BATCH, &none);
 	(void)prctl(PR_SET_NAME, "millibox-nets");
 	netns_cache_init(&maker.cache);
-	/* The daemon's socket and the instance's locks must not outlive the engine in here. */
-	if (keep_only(sock, home) < 0)
+	/* The helper must not keep the daemon's socket and the instance's locks open. */
+	if (close_others(sock, home) < 0)
 		_exit(1);
-	while (serve_one(&maker) >= 0)
+	while (serve_request(&maker) >= 0)
 		;
 	_exit(0);
 }
 
-/* @net: goes with it, unless -1. A helper that cannot be told is done without. */
-static void say(struct netns_pool *pool, char what, int net)
+/* @net: -1: none. If the helper cannot be reached, the engine continues without it. */
+static void send_request(struct netns_pool *pool, char what, int net)
 {
 	if (fd_send(pool->sock, &what, sizeof(what), &net, net >= 0 ? 1 : 0) < 0)
 		pool->sock = fd_close(pool->sock);
 }
 
 /*
- * Has the helper let go of it, or with -1 of all. Not worth waiting for: thousands of boxes may end
- * at once while the helper waits for the kernel. Return: whether the helper is told.
+ * Tells the helper to forget @net, or all if -1. Does not wait: thousands of boxes may end at once
+ * while the helper waits for the kernel. Return: whether the request was sent.
  */
-static bool drop(struct netns_pool *pool, int net)
+static bool send_dropped(struct netns_pool *pool, int net)
 {
 	struct pollfd out = {.fd = pool->sock, .events = POLLOUT};
 
 	if (poll(&out, 1, 0) != 1)
 		return false;
-	say(pool, SAY_DROPPED, net);
+	send_request(pool, REQUEST_DROPPED, net);
 	return true;
 }
 
 void netns_pool_refill(struct netns_pool *pool)
 {
 	if (pool->untold)
-		pool->untold = !drop(pool, -1);
+		pool->untold = !send_dropped(pool, -1);
 	for (; pool->owed > 0 && pool->sock >= 0; pool->owed--)
-		say(pool, SAY_WANTED, -1);
+		send_request(pool, REQUEST_WANTED, -1);
 }
 
 void netns_pool_give(struct netns_pool *pool, int net)
@@ -249,10 +248,10 @@ void netns_pool_give(struct netns_pool *pool, int net)
 	if (given < 0 || pool->sock < 0)
 		return;
 	if (pool->owed <= SPARE_COUNT - SPARE_MAX) {
-		pool->untold = !drop(pool, given) || pool->untold;
+		pool->untold = !send_dropped(pool, given) || pool->untold;
 		return;
 	}
-	say(pool, SAY_WANTED, given);
+	send_request(pool, REQUEST_WANTED, given);
 	pool->owed--;
 }
 
@@ -285,11 +284,11 @@ static int start_helper(struct netns_pool *pool)
 int netns_pool_open(struct netns_pool *pool)
 {
 	*pool = (struct netns_pool){.home = -1, .sock = -1};
-	/* The engine needs no network. And without privilege on the host nobody gets back into the
+	/* The engine needs no network. And without privilege on the host it could not return to the
 	 * host's namespace, which belongs to another user namespace. */
 	if (unshare(CLONE_NEWNET) < 0)
 		return -errno;
-	pool->home = open_own();
+	pool->home = open_own_netns();
 	return pool->home < 0 ? pool->home : start_helper(pool);
 }
 
@@ -308,8 +307,7 @@ void netns_pool_return(const struct netns_pool *pool)
 		abort();
 }
 
-/* One that the helper has sent. */
-static int receive(struct netns_pool *pool)
+static int receive_netns(struct netns_pool *pool)
 {
 	int fds[FD_PASS_MAX] = {-1};
 	size_t count = 0;
@@ -326,13 +324,13 @@ static int receive(struct netns_pool *pool)
 
 int netns_pool_take(struct netns_pool *pool)
 {
-	int net = pool->sock < 0 ? -EPIPE : receive(pool);
+	int net = pool->sock < 0 ? -EPIPE : receive_netns(pool);
 
 	if (net >= 0)
 		return net;
-	/* No helper, no luxury: made here and now, which tells what is wrong if it fails again. */
+	/* Without the helper, make it here; the error tells what is wrong if that fails too. */
 	pool->sock = fd_close(pool->sock);
-	net = make_net();
+	net = make_netns();
 	netns_pool_return(pool);
 	return net;
 }

@@ -8,16 +8,16 @@
 /*
  * Theory of operation. The order matters more than the list. Three phases:
  *
- *   prepare  everything that limits the box exists before the box does; the child gets its ids
- *   join     meanwhile the child puts itself under those limits, checks that it really is, and can
- *            do nothing else yet
- *   build    the child makes the world it will live in, leaves the old one, loses its powers
+ *   prepare  the engine makes everything that limits the box, then the child, and maps its ids
+ *   join     meanwhile the child enters the cgroups and checks that it is in them; it does nothing
+ *            else
+ *   build    the child makes its root, leaves the old one and drops its privileges
  *
- * The child is the engine's own code until the last step, so its word that it has joined is as good
- * as the engine's, and costs no turn of waking each other.
+ * The child runs the engine's own code until the last step, so its own check that it has joined can
+ * be trusted and saves a round trip.
  *
- * Whatever an attacker could influence comes after the last step. No byte of a request is looked at
- * inside.
+ * Everything that an attacker could influence comes after the last step. The child reads no byte of
+ * a request.
  */
 
 typedef void (*what_fn)(const struct plan *plan, char *ret_text, size_t size);
@@ -54,7 +54,7 @@ static bool has_many_ids(const struct plan_facts *facts)
 	return facts->ids != ENGINE_IDS_SINGLE;
 }
 
-static void tell_limits(const struct plan *plan, char *ret_text, size_t size)
+static void describe_limits(const struct plan *plan, char *ret_text, size_t size)
 {
 	const uint32_t layers = plan->facts.cgroup_layers;
 	char memory[32], cpu[32];
@@ -68,33 +68,33 @@ static void tell_limits(const struct plan *plan, char *ret_text, size_t size)
 	               layers & LAYER_BIT(LAYER_CGROUP_CPU) ? "" : " (missing on this host)");
 }
 
-static void tell_clone(const struct plan *plan, char *ret_text, size_t size)
+static void describe_clone(const struct plan *plan, char *ret_text, size_t size)
 {
 	bool v2 = plan->facts.cgroup == ENGINE_CGROUP_V2 ||
 	          plan->facts.cgroup == ENGINE_CGROUP_HYBRID;
 
 	(void)snprintf(ret_text, size,
 	               "clone3 with new user, pid, mount, ipc and uts namespaces and a pidfd%s",
-	               v2 ? ", born in its v2 group" : "");
+	               v2 ? ", started in its v2 group" : "");
 }
 
-static void tell_idmap(const struct plan *plan, char *ret_text, size_t size)
+static void describe_idmap(const struct plan *plan, char *ret_text, size_t size)
 {
 	(void)snprintf(ret_text, size, "setgroups deny, gid_map, uid_map: %s; read back",
 	               has_many_ids(&plan->facts)
-	                       ? "agent 0 and payload 1000, each a host id of its own"
-	                       : "1000 is the user who started the engine (no ids of its own)");
+	                       ? "agent 0 and payload 1000, each with its own host id"
+	                       : "1000 is the user who started the engine (no subordinate ids)");
 }
 
-static void tell_root(const struct plan *plan, char *ret_text, size_t size)
+static void describe_root(const struct plan *plan, char *ret_text, size_t size)
 {
 	(void)snprintf(ret_text, size, "%s",
 	               plan->flags & ENGINE_FLAG_IMAGE
-	                       ? "take the layered tree; devices and runners onto it"
+	                       ? "clone the overlay; mount devices and runners on it"
 	                       : "clone the read-only template tree");
 }
 
-static void tell_writable(const struct plan *plan, char *ret_text, size_t size)
+static void describe_writable(const struct plan *plan, char *ret_text, size_t size)
 {
 	char workspace[32], tmp[32], shm[32];
 
@@ -116,83 +116,82 @@ static void tell_writable(const struct plan *plan, char *ret_text, size_t size)
 static const struct row rows[STEP_COUNT] = {
 	[STEP_RESERVE] = {
 		.name = "reserve", .phase = PLAN_PREPARE,
-		.text = "take an id slot that no living or dying box has",
-		.why = "first: everything later is named or owned by it",
+		.text = "take an id slot that no live or dying box uses",
+		.why = "first: everything later is named after it or owned by its ids",
 	},
 	[STEP_CGROUP_MAKE] = {
 		.name = "cgroup-make", .phase = PLAN_PREPARE, .when = has_cgroup,
 		.text = "make the box's group in every cgroup tree in use",
-		.why = "the slot must be taken: a group of a dying box is not to be shared",
+		.why = "needs the slot, so that it never shares the group of a dying box",
 	},
 	[STEP_CGROUP_LIMIT] = {
-		.name = "cgroup-limit", .phase = PLAN_PREPARE, .when = has_cgroup, .what = tell_limits,
-		.why = "needs the groups; before any process, so that none ever runs without limits",
+		.name = "cgroup-limit", .phase = PLAN_PREPARE, .when = has_cgroup, .what = describe_limits,
+		.why = "needs the groups; before the first process, so that none runs without limits",
 	},
 	[STEP_CHANNELS] = {
 		.name = "channels", .phase = PLAN_PREPARE,
-		.text = "make the agent's socket and the status socket (and a hot line, if it is to be kept)",
-		.why = "the child inherits its ends: they must exist before it does",
+		.text = "make the agent's socket and the status socket (and a reattach socket, if the box is kept)",
+		.why = "the child inherits its ends",
 	},
 	[STEP_NET] = {
 		.name = "net", .phase = PLAN_PREPARE, .layers = LAYER_BIT(LAYER_NET),
-		.text = "take a network namespace that was made ahead: loopback up, no other interface",
-		.why = "the child is born in it; it belongs to the engine, so nobody inside can change it",
+		.text = "take a network namespace from the pool: loopback up, no other interface",
+		.why = "the child is created in it; it belongs to the engine, so the box cannot change it",
 	},
 	[STEP_LAYERS] = {
 		.name = "layers", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_IMAGE,
-		.text = "a tmpfs of the box's own as the upper layer, over the names that every box has, over "
-		        "the named root, which nobody can write",
-		.why = "owners of files are known to the engine, not to the box; the child gets a copy with its "
-		       "mount namespace, and the engine lets go of it then",
+		.text = "overlay: a tmpfs of the box as the upper layer, over the names that every box has, over "
+		        "the named root, read-only",
+		.why = "the file owners are mapped in the engine, not in the box; the child inherits the mount, "
+		       "and the engine unmounts it after the clone",
 	},
 	[STEP_CLONE] = {
-		.name = "clone", .phase = PLAN_PREPARE, .layers = NAMESPACES, .what = tell_clone,
-		.why = "everything it inherits is there; from here there is something to kill when a step fails",
+		.name = "clone", .phase = PLAN_PREPARE, .layers = NAMESPACES, .what = describe_clone,
+		.why = "needs everything that the child inherits; if a later step fails, the child is killed",
 	},
 	[STEP_INJECT] = {
 		.name = "inject", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_INJECT,
 		.text = "ask the zygote for a child in the box's pid namespace and groups; it waits for the agent",
-		.why = "needs the namespace; it is made while the box is built",
+		.why = "needs the pid namespace; early, so that the zygote forks while the box is built",
 	},
 	[STEP_IDMAP] = {
-		.name = "idmap", .phase = PLAN_PREPARE, .what = tell_idmap,
-		.why = "only from outside, and only once; done while the child joins its groups, because it "
-		       "can use its ids only when it is released",
+		.name = "idmap", .phase = PLAN_PREPARE, .what = describe_idmap,
+		.why = "needs the child: the maps can be written only from outside, and only once; the child "
+		       "uses its ids only after the release",
 	},
 	[STEP_OOM_SCORE] = {
 		.name = "oom-score", .phase = PLAN_PREPARE,
 		.text = "raise oom_score_adj, so that the host kills boxes before anything else",
-		.why = "before the release: /proc is read-only inside, so nothing there can lower it again",
+		.why = "before the release; inside, /proc is read-only, so the box cannot lower it",
 	},
 	[STEP_RELEASE] = {
 		.name = "release", .phase = PLAN_PREPARE,
-		.text = "let the child go on as soon as it has joined; hand its descriptors to the daemon",
-		.why = "ids are mapped: nothing else has to be done from outside",
+		.text = "let the child continue once it has joined; pass its descriptors to the daemon",
+		.why = "needs the mapped ids; last step from outside",
 	},
 	[STEP_DEATHSIG] = {
 		.name = "deathsig", .phase = PLAN_JOIN,
 		.text = "die with the engine",
-		.why = "first act of the child: an engine that dies from now on leaves nothing behind",
+		.why = "first step of the child: if the engine dies from now on, nothing is left behind",
 	},
 	[STEP_CGROUP_JOIN] = {
 		.name = "cgroup-join", .phase = PLAN_JOIN, .when = has_v1,
-		.text = "write itself into the v1 groups through descriptors it was given",
-		.why = "a process can only join when it exists; from inside it costs microseconds, from "
-		       "outside a grace period of the kernel",
+		.text = "join the v1 groups through inherited descriptors",
+		.why = "needs the process; from inside it costs microseconds, from outside an RCU grace period",
 	},
 	[STEP_CGROUP_VERIFY] = {
 		.name = "cgroup-verify", .phase = PLAN_JOIN, .when = has_cgroup,
 		.text = "read back from /proc that it is in every group",
-		.why = "needs to have joined; before anything else, so that it never acts unlimited",
+		.why = "after joining; before anything else, so that the child never runs without limits",
 	},
 	[STEP_WAIT] = {
 		.name = "wait", .phase = PLAN_JOIN,
 		.text = "block until released",
-		.why = "what follows needs the ids, which only the engine can map",
+		.why = "the following steps need the ids, which only the engine can map",
 	},
 	[STEP_BECOME] = {
 		.name = "become", .phase = PLAN_BUILD,
-		.text = "take the agent's ids; renew the death signal, check that the engine lives",
+		.text = "take the agent's ids; renew the death signal, check that the engine is alive",
 		.why = "needs the maps; a change of ids clears the death signal",
 	},
 	[STEP_SESSION] = {
@@ -209,43 +208,43 @@ static const struct row rows[STEP_COUNT] = {
 		.name = "time-ns", .phase = PLAN_BUILD, .when = has_time_ns,
 		.layers = LAYER_BIT(LAYER_TIME),
 		.text = "unshare the time namespace; its clocks start at zero",
-		.why = "needs the engine's /proc; its offsets freeze when the first process enters at exec",
+		.why = "needs the engine's /proc; the offsets are fixed once the first process enters, at exec",
 	},
 	[STEP_NESTING] = {
 		.name = "nesting", .phase = PLAN_BUILD,
 		.text = "allow no further user namespaces inside",
-		.why = "needs to be root of the box's user namespace, and the engine's /proc: the box's own "
-		       "is read-only",
+		.why = "needs root in the box's user namespace, and the engine's /proc: the box's own is "
+		       "read-only",
 	},
 	[STEP_HOSTNAME] = {
 		.name = "hostname", .phase = PLAN_BUILD,
-		.text = "the constant host name millibox",
-		.why = "needs to be root of the box's uts namespace",
+		.text = "set the host name to millibox",
+		.why = "needs root in the box's user namespace",
 	},
 	[STEP_ROOT] = {
 		.name = "root", .phase = PLAN_BUILD, .layers = LAYER_BIT(LAYER_MNT),
-		.what = tell_root,
-		.why = "needs ids: mounts belong to the box's user namespace",
+		.what = describe_root,
+		.why = "needs the ids: mounts belong to the box's user namespace",
 	},
 	[STEP_WRITABLE] = {
-		.name = "writable", .phase = PLAN_BUILD, .what = tell_writable,
-		.why = "mount points are in the tree, which must be attached first",
+		.name = "writable", .phase = PLAN_BUILD, .what = describe_writable,
+		.why = "needs the mount points in the attached tree",
 	},
 	[STEP_PROC] = {
 		.name = "proc", .phase = PLAN_BUILD,
-		.text = "new /proc, read-only, other users' processes invisible",
-		.why = "the kernel grants a new one only while the outer /proc is in sight, so before the "
-		       "pivot; its mount point must be there",
+		.text = "new /proc, read-only, other users' processes hidden",
+		.why = "needs its mount point; before the pivot, because the kernel allows a new /proc only "
+		       "while the outer one is fully visible",
 	},
 	[STEP_MASKS] = {
 		.name = "masks", .phase = PLAN_BUILD,
 		.text = "cover kernel-wide files of /proc with objects from outside the tree",
-		.why = "needs /proc attached; the covers are out of reach after the pivot",
+		.why = "needs /proc; before the pivot, which puts the covers out of reach",
 	},
 	[STEP_PIVOT] = {
 		.name = "pivot", .phase = PLAN_BUILD,
 		.text = "pivot_root into the tree, detach the old root, check that /.. is /",
-		.why = "when nothing outside is needed any more",
+		.why = "after the last step that needs something outside",
 	},
 	[STEP_RLIMITS] = {
 		.name = "rlimits", .phase = PLAN_BUILD,
@@ -254,15 +253,15 @@ static const struct row rows[STEP_COUNT] = {
 	},
 	[STEP_DESCRIPTORS] = {
 		.name = "descriptors", .phase = PLAN_BUILD,
-		.text = "0, 1, 2 on the box's /dev/null, 3 the agent's socket (4 its hot line, 5 a socket to "
-		        "the zygote's child), all others closed",
-		.why = "after the last step that needed one; /dev/null is the one inside",
+		.text = "0, 1, 2 on the box's /dev/null, 3 the agent's socket (4 its reattach socket, 5 a socket "
+		        "to the zygote's child), all others closed",
+		.why = "after the last step that needs a descriptor; uses the box's /dev/null",
 	},
 	[STEP_CAPS] = {
 		.name = "caps", .phase = PLAN_BUILD,
-		.text = "keep SETUID, SETGID, KILL, SETPCAP for the agent, drop all others for ever; "
+		.text = "keep SETUID, SETGID, KILL, SETPCAP for the agent, drop all others for good; "
 		        "no_new_privs",
-		.why = "every step above needed more",
+		.why = "the steps above need more",
 	},
 	[STEP_EXEC] = {
 		.name = "exec", .phase = PLAN_BUILD,
@@ -306,7 +305,7 @@ static int check_required(const struct plan_facts *facts, uint32_t flags, struct
 
 	if ((flags & ENGINE_FLAG_IMAGE) && !facts->has_images)
 		return error_set(err, ERR_UNAVAILABLE, 0,
-		                 "overlayfs cannot be mounted here: only the host's root is there");
+		                 "overlayfs cannot be mounted: only the host's root is available");
 	if (!(flags & ENGINE_FLAG_REQUIRE_CGROUP) || missing == 0)
 		return 0;
 	return error_set(err, ERR_UNAVAILABLE, 0, "no usable cgroup controller for%s%s%s",

@@ -3,12 +3,12 @@
 
 /*
  * DOC: a box as an ordered list of steps. Pure: the plan is made from facts about the host and the
- * limits asked for, without touching the system, so it can be tested and printed. apply.c walks it;
- * a step that is in the plan succeeds, or the box is not made. That is why the mask of layers can
- * be computed from the plan and still be the truth.
+ * requested limits without touching the system, so it can be tested and printed. apply.c runs it:
+ * every planned step succeeds or the box is not made. So the mask of layers computed from the plan
+ * holds for the box.
  *
- * Order is data: the table in plan.c is in the order of doing, and each row says why it cannot come
- * earlier.
+ * The order is data: the table in plan.c is in order of execution, and each row gives the reason
+ * why its step cannot come earlier.
  */
 
 #include "base/attr.h"
@@ -18,12 +18,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Who does a step. The child begins while the engine is still giving it its ids, and waits for the
- * release between the last two. */
+/* Who runs a step. The child starts while the engine is still mapping its ids, and waits for the
+ * release between JOIN and BUILD. */
 enum plan_phase {
 	PLAN_PREPARE, /* the engine */
-	PLAN_JOIN,    /* the child, alone with the descriptors it was given */
-	PLAN_BUILD,   /* the child, from inside */
+	PLAN_JOIN,    /* the child, before its ids are mapped */
+	PLAN_BUILD,   /* the child, after the release */
 	PLAN_PHASE_COUNT
 };
 
@@ -61,14 +61,13 @@ enum plan_step {
 	STEP_COUNT
 };
 
-/* What the host can do, as far as it changes the plan. */
+/* Features of the host that change the plan. */
 struct plan_facts {
 	enum engine_cgroup cgroup;
-	uint32_t cgroup_layers; /* of LAYER_CGROUP_MEMORY, _PIDS, _CPU: those with a usable
-	                           controller */
+	uint32_t cgroup_layers; /* LAYER_CGROUP_MEMORY, _PIDS, _CPU with a usable controller */
 	bool has_v1;            /* some controller is joined by writing to a tasks file */
 	bool has_time_ns;
-	bool has_images; /* file systems can be layered */
+	bool has_images; /* overlayfs can be mounted */
 	enum engine_ids ids;
 };
 
@@ -76,19 +75,19 @@ struct plan {
 	struct engine_limits limits;
 	uint32_t flags;
 	struct plan_facts facts;
-	uint32_t layers; /* mask of enum wire_layer that doing all steps gives */
+	uint32_t layers; /* mask of enum wire_layer that all steps together apply */
 	size_t count;
 	enum plan_step steps[STEP_COUNT];
 };
 
-/** plan_make - the steps for a box; ERR_UNAVAILABLE when what @flags require is not there. */
+/** plan_make - plan a box; ERR_UNAVAILABLE if the host lacks something that @flags require. */
 int plan_make(const struct plan_facts *facts, const struct engine_limits *limits, uint32_t flags,
               struct plan *ret_plan, struct error *err) attr_must_check;
 
 enum plan_phase plan_phase(enum plan_step step);
 const char *plan_step_name(enum plan_step step);
 const char *plan_step_why(enum plan_step step);
-/** plan_step_what - what the step does for this box, in words, into @ret_text. */
+/** plan_step_what - describe what the step does for this box. */
 void plan_step_what(const struct plan *plan, enum plan_step step, char *ret_text, size_t size);
-/** plan_agent_layers - what the agent adds inside, on a kernel with this Landlock ABI. */
+/** plan_agent_layers - layers that the agent adds, on a kernel with this Landlock ABI. */
 uint32_t plan_agent_layers(uint32_t landlock_abi);

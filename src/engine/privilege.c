@@ -24,15 +24,15 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. Two ways in, one state after: capabilities over a mount namespace of our
- * own, and host ids to give to boxes.
+ * Theory of operation. Both ways lead to the same state: capabilities over a private mount
+ * namespace, and host ids to give to boxes.
  *
  *   root           keeps the host's user namespace and takes ids from --uid-base on
- *   ordinary user  makes a user namespace in which it is root: over its subordinate ids where
+ *   ordinary user  makes a user namespace in which it is root: over its subordinate ids if
  *                  /etc/subuid grants some (newuidmap and newgidmap write those maps; they are
  *                  set-uid and check the grant), else over its own id alone
  *
- * Never with host root mapped into a box: uid 0 without the capabilities of root is refused.
+ * Host root is never mapped into a box: uid 0 without root's capabilities is rejected.
  */
 
 #define RANGE_STRIDE      65536
@@ -42,10 +42,10 @@
 #define NEWUIDMAP         "/usr/bin/newuidmap"
 #define NEWGIDMAP         "/usr/bin/newgidmap"
 #define GETENT            "/usr/bin/getent"
-#define GETENT_UNKNOWN    2 /* its exit status: there is no such user */
+#define GETENT_UNKNOWN    2 /* exit status: no such user */
 #define EXIT_NOT_EXECUTED 127
 #define USER_MAX          256
-/* Descriptors: pidfd, status socket, agent socket, hot line, a directory per cgroup tree. */
+/* pidfd, network namespace, status, agent and reattach sockets, a directory per cgroup tree. */
 #define FILES_PER_BOX  11
 #define FILES_OWN      64
 #define SUBID_TEXT_MAX ((size_t)1024 * 1024)
@@ -64,7 +64,7 @@ static int enter_mounts(struct error *err)
 {
 	if (unshare(CLONE_NEWNS) < 0)
 		return error_set(err, ERR_UNAVAILABLE, errno, "mount namespace of the engine");
-	/* Nothing that is mounted here may show on the host, nor the other way round. */
+	/* Mounts propagate neither to the host nor from it. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return error_set(err, ERR_UNAVAILABLE, errno, "make mounts private");
 	return 0;
@@ -109,7 +109,7 @@ static int enter_as_root(const struct options *options, struct privilege *ret_pr
 	return enter_mounts(err);
 }
 
-/* One range that both files grant; ids of a box are the same number as uid and as gid. */
+/* A range granted by both files; a box uses the same numbers as uids and gids. */
 struct subids {
 	uint64_t uid_first, gid_first, count;
 };
@@ -125,10 +125,10 @@ static int read_subids(const char *path, const char *name, uint64_t *ret_first, 
 }
 
 /*
- * In a child: programs of the host that do one thing. They get nothing of ours but @output, and do
- * not outlive us.
+ * In a child: runs a small program of the host. It inherits no descriptor but @output and dies with
+ * the engine.
  */
-static void attr_noreturn execute(const char *path, char *const argv[], int output)
+static void attr_noreturn exec_program(const char *path, char *const argv[], int output)
 {
 	static const int ignored[] = {SIGPIPE, SIGTERM, SIGINT, SIGHUP};
 	char *envp[] = {NULL};
@@ -141,7 +141,7 @@ static void attr_noreturn execute(const char *path, char *const argv[], int outp
 	_exit(EXIT_NOT_EXECUTED);
 }
 
-/* Return: its exit status, or -1. */
+/* Return: exit status, or -1. */
 static int wait_for_program(pid_t child)
 {
 	int status;
@@ -153,10 +153,10 @@ static int wait_for_program(pid_t child)
 }
 
 /*
- * The user's name, "" for none. Asked of a program: where names come from is settled by libraries
- * that a static one cannot load.
+ * Gets the user's name, "" for none. Runs getent, because a static program cannot load the NSS
+ * modules that look up names.
  */
-static int own_name(char *ret_name, size_t size, struct error *err)
+static int find_user_name(char *ret_name, size_t size, struct error *err)
 {
 	char name[] = "getent", base[] = "passwd", number[16];
 	char *argv[] = {name, base, number, NULL};
@@ -169,7 +169,7 @@ static int own_name(char *ret_name, size_t size, struct error *err)
 	(void)snprintf(number, sizeof(number), "%u", getuid());
 	child = fork();
 	if (child == 0)
-		execute(GETENT, argv, ends[1]);
+		exec_program(GETENT, argv, ends[1]);
 	(void)fd_close(ends[1]);
 	if (child > 0) {
 		len = fd_read_all(ends[0], ret_name, size - 1);
@@ -177,15 +177,14 @@ static int own_name(char *ret_name, size_t size, struct error *err)
 	}
 	(void)fd_close(ends[0]);
 	if (len < 0 || (status != 0 && status != GETENT_UNKNOWN))
-		return error_set(err, ERR_UNAVAILABLE, 0,
-		                 GETENT " does not tell the name of user %s (status %d)", number,
-		                 status);
+		return error_set(err, ERR_UNAVAILABLE, 0, GETENT " failed for user %s (status %d)",
+		                 number, status);
 	ret_name[len] = '\0';
 	ret_name[strcspn(ret_name, ":\n")] = '\0';
 	return 0;
 }
 
-/* Return: whether there are any, or -1: who cannot be asked for must not be taken for nobody. */
+/* Return: whether the user has subordinate ids, or -1. A failed lookup is not the same as none. */
 static int find_subids(struct subids *ret_ids, struct error *err)
 {
 	char name[USER_MAX];
@@ -193,7 +192,7 @@ static int find_subids(struct subids *ret_ids, struct error *err)
 
 	if (access(NEWUIDMAP, X_OK) < 0 || access(NEWGIDMAP, X_OK) < 0)
 		return false;
-	if (own_name(name, sizeof(name), err) < 0)
+	if (find_user_name(name, sizeof(name), err) < 0)
 		return -1;
 	if (read_subids("/etc/subuid", name, &ret_ids->uid_first, &uids) < 0 ||
 	    read_subids("/etc/subgid", name, &ret_ids->gid_first, &gids) < 0)
@@ -202,7 +201,7 @@ static int find_subids(struct subids *ret_ids, struct error *err)
 	return ret_ids->count >= SUBID_MIN;
 }
 
-/* Runs `tool pid 0 own 1 1 first count`: set-uid, so by absolute path and with no environment. */
+/* Runs `tool pid 0 own 1 1 first count`. It is set-uid: absolute path, no environment. */
 static int run_map_tool(const char *tool, pid_t pid, uint32_t own, uint64_t first, uint64_t count)
 {
 	char target[16], mine[16], start[24], number[24];
@@ -217,13 +216,13 @@ static int run_map_tool(const char *tool, pid_t pid, uint32_t own, uint64_t firs
 	(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)count);
 	child = fork();
 	if (child == 0)
-		execute(tool, argv, STDOUT_FILENO);
+		exec_program(tool, argv, STDOUT_FILENO);
 	return child > 0 && wait_for_program(child) == 0 ? 0 : -1;
 }
 
-/* The helper stays in the host's user namespace: only there set-uid programs have their effect. */
-static void help_mapping(int go, pid_t target, const struct subids *ids) attr_noreturn;
-static void help_mapping(int go, pid_t target, const struct subids *ids)
+/* The helper stays in the host's user namespace: set-uid programs work only there. */
+static void run_map_helper(int go, pid_t target, const struct subids *ids) attr_noreturn;
+static void run_map_helper(int go, pid_t target, const struct subids *ids)
 {
 	char byte;
 
@@ -235,21 +234,11 @@ static void help_mapping(int go, pid_t target, const struct subids *ids)
 	_exit(0);
 }
 
-static int wait_for(pid_t pid)
-{
-	int status;
-
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
-}
-
 static int unshare_user(struct error *err)
 {
 	if (unshare(CLONE_NEWUSER) < 0)
 		return error_set(err, ERR_UNAVAILABLE, errno,
-		                 "user namespaces are not allowed to ordinary users here");
+		                 "ordinary users may not make user namespaces on this host");
 	return 0;
 }
 
@@ -264,15 +253,15 @@ static int map_subids(const struct subids *ids, struct error *err)
 	helper = fork();
 	if (helper == 0) {
 		(void)fd_close(go[1]);
-		help_mapping(go[0], target, ids);
+		run_map_helper(go[0], target, ids);
 	}
 	(void)fd_close(go[0]);
 	r = helper < 0 ? error_set(err, ERR_UNAVAILABLE, errno, "fork") : unshare_user(err);
 	if (r == 0 && fd_write_all(go[1], "", 1) < 0)
 		r = error_set(err, ERR_UNAVAILABLE, EPIPE, "helper for the id maps");
 	(void)fd_close(go[1]);
-	if (helper > 0 && wait_for(helper) < 0 && r == 0)
-		r = error_set(err, ERR_UNAVAILABLE, 0, "newuidmap or newgidmap refused the range");
+	if (helper > 0 && wait_for_program(helper) != 0 && r == 0)
+		r = error_set(err, ERR_UNAVAILABLE, 0, "newuidmap or newgidmap rejected the range");
 	return r;
 }
 
@@ -285,7 +274,7 @@ static int map_single(struct error *err)
 
 	if (unshare_user(err) < 0)
 		return -1;
-	/* Without privilege the kernel takes a gid_map only after this. */
+	/* Without privilege the kernel accepts a gid_map only after this. */
 	r = file_write_at(AT_FDCWD, "/proc/self/setgroups", "deny");
 	(void)snprintf(text, sizeof(text), "0 %u 1\n", uid);
 	if (r >= 0)
@@ -316,9 +305,9 @@ static int enter_as_user(struct privilege *ret_privilege, struct error *err)
 			.stride = ids.count < SUBID_STRIDE ? (uint32_t)ids.count : SUBID_STRIDE,
 		};
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
-		return error_set(err, ERR_UNAVAILABLE, errno, "become root of the own namespace");
-	/* With one id only the kernel forbids this: boxes then keep the user's other groups, which
-	 * is part of what the missing layer uid_range means. */
+		return error_set(err, ERR_UNAVAILABLE, errno, "become root of the user namespace");
+	/* The kernel forbids this with a single id: boxes then keep the user's other groups, which
+	 * is part of the missing layer uid_range. */
 	if (many && setgroups(0, NULL) < 0)
 		return error_set(err, ERR_UNAVAILABLE, errno, "drop supplementary groups");
 	*ret_privilege = privilege;
@@ -333,7 +322,7 @@ int privilege_enter(const struct options *options, struct privilege *ret_privile
 	return enter_as_user(ret_privilege, err);
 }
 
-/* A box costs descriptors here; the soft limit is for programs that use select(2). */
+/* Every box needs descriptors; the soft limit is meant for programs that use select(2). */
 static void raise_files(void)
 {
 	struct rlimit files;
@@ -357,19 +346,18 @@ uint32_t privilege_boxes_max(void)
 }
 
 /*
- * No filter of system calls here: every box would inherit it, and what the engine needs to make one
- * (mounts, namespaces, maps) is what a filter would have to forbid.
+ * No seccomp filter: every box would inherit it, and it would have to forbid what the engine needs
+ * to make a box (mounts, namespaces, maps).
  */
 int privilege_harden(struct error *err)
 {
 	const struct rlimit none = {0};
 
 	raise_files();
-	/* Whoever started us may have keys in the session's keyring. */
+	/* The inherited session keyring may contain keys of the user who started the engine. */
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
 		return error_set(err, ERR_SYSTEM, errno, "session keyring");
-	/* As far as the host permits: it takes CAP_SYS_RESOURCE. Boxes are raised above the rest.
-	 */
+	/* Best effort: needs CAP_SYS_RESOURCE. Boxes get a raised score (step_oom_score). */
 	(void)!file_write_at(AT_FDCWD, "/proc/self/oom_score_adj", "-900");
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid memory dumps");

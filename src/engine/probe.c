@@ -10,7 +10,7 @@
 
 #include "wire/layer.h"
 
-/* What serving uses when nobody says otherwise; only whether it is mapped matters here. */
+/* The daemon's default; here only whether it is mapped matters. */
 #define PROBE_UID_BASE 0x70000000ULL
 
 uint32_t probe_landlock_abi(void)
@@ -47,24 +47,23 @@ static void print_namespaces(const struct trial *trial)
 		bool made = trial->namespaces & LAYER_BIT(layer);
 
 		print_layer((enum wire_layer)layer, made,
-		            made                ? "made one"
-		            : trial->entered    ? "could not make one"
+		            made                ? "works"
+		            : trial->entered    ? "cannot be made"
 		            : trial->err.msg[0] ? trial->err.msg
-		                                : "could not be tried");
+		                                : "cannot be tried");
 	}
 }
 
 static void print_ids(const struct trial *trial)
 {
 	static const char *const texts[ENGINE_IDS_COUNT] = {
-		[ENGINE_IDS_RANGE] = "as root: ids of its own for every box",
+		[ENGINE_IDS_RANGE] = "root: separate ids for every box",
 		[ENGINE_IDS_SUBID] = "subordinate ids of the user",
 		[ENGINE_IDS_SINGLE] = "no subordinate ids in /etc/subuid and /etc/subgid",
 	};
 	bool there = trial->entered && trial->ids != ENGINE_IDS_SINGLE;
 
-	print_layer(LAYER_UID_RANGE, there,
-	            trial->entered ? texts[trial->ids] : "could not be tried");
+	print_layer(LAYER_UID_RANGE, there, trial->entered ? texts[trial->ids] : "cannot be tried");
 }
 
 static void print_trial(const struct trial *trial)
@@ -75,9 +74,10 @@ static void print_trial(const struct trial *trial)
 	           trial->proc ? "a new /proc can be mounted in a box"
 	                       : "something is mounted over the outer /proc, or it is hidden");
 	print_line("tmpfs_inodes", trial->inodes ? PROBE_OK : PROBE_MISSING,
-	           trial->inodes ? "nr_inodes" : "no limit of inodes");
+	           trial->inodes ? "nr_inodes" : "no inode limit");
 	print_line("mount_api", trial->mounts ? PROBE_OK : PROBE_MISSING,
-	           trial->mounts ? "open_tree, move_mount, mount_setattr" : "too old a kernel");
+	           trial->mounts ? "open_tree, move_mount, mount_setattr"
+	                         : "the kernel is too old");
 }
 
 static void print_agent_layers(void)
@@ -88,8 +88,8 @@ static void print_agent_layers(void)
 	char value[PROBE_VALUE_MAX];
 
 	(void)getrlimit(RLIMIT_NOFILE, &files);
-	print_layer(LAYER_CAPS, true, "the kernel has them");
-	print_layer(LAYER_NO_NEW_PRIVS, true, "the kernel has it");
+	print_layer(LAYER_CAPS, true, "supported");
+	print_layer(LAYER_NO_NEW_PRIVS, true, "supported");
 	print_layer(LAYER_SECCOMP, seccomp, seccomp ? "filters work" : "no filters");
 	(void)snprintf(value, sizeof(value), "ABI %u", abi);
 	print_layer(LAYER_LANDLOCK, abi > 0, value);
@@ -108,13 +108,14 @@ static void print_cgroups(void)
 		{LAYER_CGROUP_PIDS, CGROUP_PIDS},
 		{LAYER_CGROUP_CPU, CGROUP_CPU},
 	};
-	struct cgroup_sight sights[CGROUP_KIND_COUNT];
+	struct cgroup_report reports[CGROUP_KIND_COUNT];
 
-	cgroups_look(geteuid() == 0, sights);
+	cgroups_probe(geteuid() == 0, reports);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		print_layer(rows[i].layer, sights[rows[i].kind].usable, sights[rows[i].kind].text);
-	print_line("cgroup.kill", sights[CGROUP_UNIFIED].usable ? PROBE_OK : PROBE_INFO,
-	           sights[CGROUP_UNIFIED].text);
+		print_layer(rows[i].layer, reports[rows[i].kind].usable,
+		            reports[rows[i].kind].text);
+	print_line("cgroup.kill", reports[CGROUP_UNIFIED].usable ? PROBE_OK : PROBE_INFO,
+	           reports[CGROUP_UNIFIED].text);
 }
 
 int probe_print(const struct options *options)
@@ -130,7 +131,7 @@ int probe_print(const struct options *options)
 	print_cgroups();
 	print_agent_layers();
 	for (const struct probe_fact *fact = probe_facts; fact->name; fact++) {
-		enum probe_state state = fact->look(value, sizeof(value));
+		enum probe_state state = probe_fact_read(fact, value, sizeof(value));
 
 		print_line(fact->name, state, value);
 	}

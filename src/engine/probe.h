@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * DOC: what this host can do, told to people by `millibox doctor`. One line per fact:
- * name, "ok", "missing" or "info", value; separated by tabs. Facts named after a layer say whether
- * boxes will have it. Nothing of the host is changed: namespaces are tried in children that end at
- * once, cgroups are only looked at.
+ * DOC: what this host can do, for `millibox doctor`. Prints one line per fact: name, "ok",
+ * "missing" or "info", value; separated by tabs. A fact named after a layer tells whether boxes
+ * will have it. Nothing on the host is changed: namespaces are tried in children that exit at once,
+ * cgroups are only read.
  */
 
 #include "base/attr.h"
@@ -17,6 +17,12 @@
 
 #define PROBE_VALUE_MAX 192
 
+/** probe_print - print all facts. Return: exit status. */
+int probe_print(const struct options *options);
+/** probe_landlock_abi - Return: 0 without Landlock. */
+uint32_t probe_landlock_abi(void);
+bool probe_has_time_ns(void);
+
 enum probe_state {
 	PROBE_OK,
 	PROBE_MISSING,
@@ -24,26 +30,28 @@ enum probe_state {
 	PROBE_STATE_COUNT
 };
 
-/* What a child found that did as the engine does at start. */
+/* Result of a child that starts like the engine. */
 struct trial {
 	bool entered; /* privilege_enter() succeeded */
 	enum engine_ids ids;
-	uint32_t namespaces; /* mask of enum wire_layer that could be made */
-	bool proc;           /* a new /proc could be mounted */
-	bool inodes;         /* tmpfs takes nr_inodes */
+	uint32_t namespaces; /* mask of enum wire_layer that can be made */
+	bool proc;           /* a new /proc can be mounted */
+	bool inodes;         /* tmpfs supports nr_inodes */
 	bool mounts;         /* open_tree, move_mount and mount_setattr work */
-	struct error err;    /* why not entered */
+	struct error err;    /* why privilege_enter() failed */
 };
 
-/** trial_run - fork, try, and report. Never fails: what could not be tried counts as missing. */
+/** trial_run - fork, try, and report. Never fails: what cannot be tried counts as missing. */
 void trial_run(const struct options *options, struct trial *ret_trial);
 
 typedef enum probe_state (*probe_fn)(char *ret_value, size_t size);
 
 struct probe_fact {
 	const char *name;
-	probe_fn look;
+	probe_fn check;      /* NULL: print @setting */
+	const char *setting; /* file in /proc/sys */
 };
 
 /** probe_facts - facts that need no trial; ends with a NULL name. */
 extern const struct probe_fact probe_facts[];
+enum probe_state probe_fact_read(const struct probe_fact *fact, char *ret_value, size_t size);

@@ -18,24 +18,24 @@
 #include "base/file.h"
 #include "base/parse.h"
 
-static enum probe_state tell(char *ret_value, size_t size, bool there, const char *text)
+static enum probe_state set_value(char *ret_value, size_t size, bool there, const char *text)
 {
 	(void)snprintf(ret_value, size, "%s", text);
 	return there ? PROBE_OK : PROBE_MISSING;
 }
 
-static enum probe_state look_kernel(char *ret_value, size_t size)
+static enum probe_state check_kernel(char *ret_value, size_t size)
 {
 	struct utsname name;
 
 	if (uname(&name) < 0)
-		return tell(ret_value, size, false, "unknown");
+		return set_value(ret_value, size, false, "unknown");
 	(void)snprintf(ret_value, size, "%s %s %s", name.sysname, name.release, name.machine);
 	return PROBE_INFO;
 }
 
-/* A setting for people: its value, or that this kernel has none. */
-static enum probe_state look_setting(const char *path, char *ret_value, size_t size)
+/* The value of a kernel setting, on one line. */
+static enum probe_state read_setting(const char *path, char *ret_value, size_t size)
 {
 	if (file_read_text_at(AT_FDCWD, path, ret_value, size) < 0)
 		(void)snprintf(ret_value, size, "no such setting");
@@ -45,24 +45,7 @@ static enum probe_state look_setting(const char *path, char *ret_value, size_t s
 	return PROBE_INFO;
 }
 
-#define SETTING(name, path)                                                                        \
-	static enum probe_state look_##name(char *ret_value, size_t size)                          \
-	{                                                                                          \
-		return look_setting(path, ret_value, size);                                        \
-	}
-
-SETTING(io_uring, "/proc/sys/kernel/io_uring_disabled")
-SETTING(userfaultfd, "/proc/sys/vm/unprivileged_userfaultfd")
-SETTING(bpf, "/proc/sys/kernel/unprivileged_bpf_disabled")
-SETTING(tiocsti, "/proc/sys/dev/tty/legacy_tiocsti")
-SETTING(yama, "/proc/sys/kernel/yama/ptrace_scope")
-SETTING(symlinks, "/proc/sys/fs/protected_symlinks")
-SETTING(hardlinks, "/proc/sys/fs/protected_hardlinks")
-SETTING(regular, "/proc/sys/fs/protected_regular")
-SETTING(fifos, "/proc/sys/fs/protected_fifos")
-SETTING(core_pattern, "/proc/sys/kernel/core_pattern")
-
-static enum probe_state look_max_user(char *ret_value, size_t size)
+static enum probe_state check_max_user(char *ret_value, size_t size)
 {
 	uint64_t max = 0;
 	int r = file_read_u64_at(AT_FDCWD, "/proc/sys/user/max_user_namespaces", &max);
@@ -71,41 +54,43 @@ static enum probe_state look_max_user(char *ret_value, size_t size)
 	return r >= 0 && max == 0 ? PROBE_MISSING : PROBE_OK;
 }
 
-static enum probe_state look_apparmor(char *ret_value, size_t size)
+static enum probe_state check_apparmor(char *ret_value, size_t size)
 {
 	uint64_t on = 0;
 
-	/* Ubuntu: ordinary users may make user namespaces only with a profile that says so. */
+	/* Ubuntu: ordinary users need an AppArmor profile that allows user namespaces. */
 	if (file_read_u64_at(AT_FDCWD, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
 	                     &on) < 0)
-		return tell(ret_value, size, true, "user namespaces are not restricted");
+		return set_value(ret_value, size, true, "user namespaces are not restricted");
 	if (on == 0 || geteuid() == 0)
-		return tell(ret_value, size, true, on ? "restricted, but not for root" : "off");
-	return tell(ret_value, size, false, "user namespaces are restricted for ordinary users");
+		return set_value(ret_value, size, true,
+		                 on ? "restricted, but not for root" : "off");
+	return set_value(ret_value, size, false,
+	                 "user namespaces are restricted for ordinary users");
 }
 
-static enum probe_state look_openat2(char *ret_value, size_t size)
+static enum probe_state check_openat2(char *ret_value, size_t size)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
 	long fd = syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof(how));
 
 	(void)fd_close((int)fd);
-	return tell(ret_value, size, fd >= 0, fd >= 0 ? "works" : "not in this kernel");
+	return set_value(ret_value, size, fd >= 0, fd >= 0 ? "works" : "not in this kernel");
 }
 
-static enum probe_state look_pidfd(char *ret_value, size_t size)
+static enum probe_state check_pidfd(char *ret_value, size_t size)
 {
 	cleanup_close int fd = fd_pidfd_open(getpid());
 
-	return tell(ret_value, size, fd >= 0, fd >= 0 ? "works" : "not in this kernel");
+	return set_value(ret_value, size, fd >= 0, fd >= 0 ? "works" : "not in this kernel");
 }
 
-static enum probe_state look_clone3(char *ret_value, size_t size)
+static enum probe_state check_clone3(char *ret_value, size_t size)
 {
-	/* A size of 0 is refused by a kernel that knows the call. */
+	/* A kernel with this call rejects size 0. */
 	bool there = syscall(SYS_clone3, NULL, 0) < 0 && errno != ENOSYS;
 
-	return tell(ret_value, size, there, there ? "works" : "not in this kernel");
+	return set_value(ret_value, size, there, there ? "works" : "not in this kernel");
 }
 
 static bool has_seccomp_action(uint32_t action)
@@ -113,15 +98,15 @@ static bool has_seccomp_action(uint32_t action)
 	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
-static enum probe_state look_notify(char *ret_value, size_t size)
+static enum probe_state check_notify(char *ret_value, size_t size)
 {
 	bool there = has_seccomp_action(SECCOMP_RET_USER_NOTIF);
 
-	return tell(ret_value, size, there, there ? "works" : "denials are not counted");
+	return set_value(ret_value, size, there, there ? "works" : "denials are not counted");
 }
 
-/* Another architecture's calls, told by the entry of its virtual library or its settings. */
-static enum probe_state look_ia32(char *ret_value, size_t size)
+/* 32-bit system calls; the setting exists only if they are enabled. */
+static enum probe_state check_ia32(char *ret_value, size_t size)
 {
 	bool there = access("/proc/sys/abi/vsyscall32", F_OK) == 0;
 
@@ -129,16 +114,16 @@ static enum probe_state look_ia32(char *ret_value, size_t size)
 	return PROBE_INFO;
 }
 
-static enum probe_state look_x32(char *ret_value, size_t size)
+static enum probe_state check_x32(char *ret_value, size_t size)
 {
-	/* getpid with the bit that marks x32; a kernel without it says ENOSYS. */
+	/* getpid with the x32 bit; ENOSYS on a kernel without x32. */
 	bool there = syscall(0x40000000L + SYS_getpid) > 0;
 
 	(void)snprintf(ret_value, size, "%s", there ? "enabled" : "not enabled");
 	return PROBE_INFO;
 }
 
-static enum probe_state look_caps(char *ret_value, size_t size)
+static enum probe_state check_caps(char *ret_value, size_t size)
 {
 	static const struct {
 		int cap;
@@ -165,7 +150,7 @@ static enum probe_state look_caps(char *ret_value, size_t size)
 	return PROBE_INFO;
 }
 
-static enum probe_state look_swap(char *ret_value, size_t size)
+static enum probe_state check_swap(char *ret_value, size_t size)
 {
 	uint64_t kib = 0;
 	cleanup_buf struct buf text = BUF_INIT(65536);
@@ -173,7 +158,7 @@ static enum probe_state look_swap(char *ret_value, size_t size)
 	char number[24];
 
 	if (file_read_at(AT_FDCWD, "/proc/meminfo", &text) < 0 || !text.data)
-		return look_setting("/proc/swaps", ret_value, size);
+		return read_setting("/proc/swaps", ret_value, size);
 	at = strstr(text.data, "SwapTotal:");
 	if (at) {
 		at += strlen("SwapTotal:");
@@ -186,16 +171,16 @@ static enum probe_state look_swap(char *ret_value, size_t size)
 	return PROBE_INFO;
 }
 
-static enum probe_state look_vsock(char *ret_value, size_t size)
+static enum probe_state check_vsock(char *ret_value, size_t size)
 {
 	bool there = access("/dev/vsock", F_OK) == 0 || access("/dev/vhost-vsock", F_OK) == 0;
 
-	/* It ignores network namespaces; the filter of system calls refuses it by number. */
+	/* vsock ignores network namespaces; the seccomp filter rejects the address family. */
 	(void)snprintf(ret_value, size, "%s", there ? "device present" : "no device");
 	return PROBE_INFO;
 }
 
-static enum probe_state look_newuidmap(char *ret_value, size_t size)
+static enum probe_state check_newuidmap(char *ret_value, size_t size)
 {
 	bool there =
 		access("/usr/bin/newuidmap", X_OK) == 0 && access("/usr/bin/newgidmap", X_OK) == 0;
@@ -205,28 +190,34 @@ static enum probe_state look_newuidmap(char *ret_value, size_t size)
 }
 
 const struct probe_fact probe_facts[] = {
-	{"kernel", look_kernel},
-	{"max_user_namespaces", look_max_user},
-	{"apparmor_userns", look_apparmor},
-	{"openat2", look_openat2},
-	{"pidfd", look_pidfd},
-	{"clone3", look_clone3},
-	{"seccomp_notify", look_notify},
-	{"newuidmap", look_newuidmap},
-	{"capabilities", look_caps},
-	{"ia32", look_ia32},
-	{"x32", look_x32},
-	{"io_uring_disabled", look_io_uring},
-	{"userfaultfd", look_userfaultfd},
-	{"bpf_disabled", look_bpf},
-	{"tiocsti", look_tiocsti},
-	{"yama", look_yama},
-	{"protected_symlinks", look_symlinks},
-	{"protected_hardlinks", look_hardlinks},
-	{"protected_regular", look_regular},
-	{"protected_fifos", look_fifos},
-	{"swap", look_swap},
-	{"core_pattern", look_core_pattern},
-	{"vsock", look_vsock},
-	{NULL, NULL},
+	{"kernel", check_kernel, NULL},
+	{"max_user_namespaces", check_max_user, NULL},
+	{"apparmor_userns", check_apparmor, NULL},
+	{"openat2", check_openat2, NULL},
+	{"pidfd", check_pidfd, NULL},
+	{"clone3", check_clone3, NULL},
+	{"seccomp_notify", check_notify, NULL},
+	{"newuidmap", check_newuidmap, NULL},
+	{"capabilities", check_caps, NULL},
+	{"ia32", check_ia32, NULL},
+	{"x32", check_x32, NULL},
+	{"io_uring_disabled", NULL, "/proc/sys/kernel/io_uring_disabled"},
+	{"userfaultfd", NULL, "/proc/sys/vm/unprivileged_userfaultfd"},
+	{"bpf_disabled", NULL, "/proc/sys/kernel/unprivileged_bpf_disabled"},
+	{"tiocsti", NULL, "/proc/sys/dev/tty/legacy_tiocsti"},
+	{"yama", NULL, "/proc/sys/kernel/yama/ptrace_scope"},
+	{"protected_symlinks", NULL, "/proc/sys/fs/protected_symlinks"},
+	{"protected_hardlinks", NULL, "/proc/sys/fs/protected_hardlinks"},
+	{"protected_regular", NULL, "/proc/sys/fs/protected_regular"},
+	{"protected_fifos", NULL, "/proc/sys/fs/protected_fifos"},
+	{"swap", check_swap, NULL},
+	{"core_pattern", NULL, "/proc/sys/kernel/core_pattern"},
+	{"vsock", check_vsock, NULL},
+	{NULL, NULL, NULL},
 };
+
+enum probe_state probe_fact_read(const struct probe_fact *fact, char *ret_value, size_t size)
+{
+	return fact->check ? fact->check(ret_value, size)
+	                   : read_setting(fact->setting, ret_value, size);
+}

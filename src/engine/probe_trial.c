@@ -10,8 +10,8 @@
 
 #include "base/fd.h"
 
-/* Asking the kernel whether it would is not worth much: security modules and limits decide only
- * when it is done. Hence each namespace is really made, in a child that ends right after. */
+/* Security modules and limits decide only when a namespace is made. So each one is really made, in
+ * a child that exits right after. */
 
 static const struct {
 	enum wire_layer layer;
@@ -22,7 +22,7 @@ static const struct {
 	{LAYER_CGROUP_NS, CLONE_NEWCGROUP}, {LAYER_TIME, CLONE_NEWTIME},
 };
 
-/* Whether fn(arg) returns true, found out by a child of its own. */
+/* Return: what fn(arg) returns in a child. */
 static bool try_in_child(bool (*fn)(const void *arg), const void *arg)
 {
 	int status;
@@ -38,7 +38,7 @@ static bool try_namespace(const void *arg)
 {
 	int flag = *(const int *)arg;
 
-	/* A box makes all of them inside a user namespace of its own. */
+	/* A box makes the others inside its own user namespace. */
 	return unshare(CLONE_NEWUSER) == 0 && (flag == CLONE_NEWUSER || unshare(flag) == 0);
 }
 
@@ -50,7 +50,7 @@ static bool mount_proc(const void *arg attr_unused)
 
 static bool try_proc(const void *arg attr_unused)
 {
-	/* The pid namespace is that of the next child. */
+	/* Only the next child is in the new pid namespace. */
 	return unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID) == 0 &&
 	       try_in_child(mount_proc, NULL);
 }

@@ -8,22 +8,6 @@
 #define GIB (1024ULL * MIB)
 #define TIB (1024ULL * GIB)
 
-/* The name becomes a directory of the cgroup trees: nothing but these characters, NUL-padded. */
-static bool is_box_id(const char id[ENGINE_ID_LEN])
-{
-	size_t len = strnlen(id, ENGINE_ID_LEN);
-
-	if (len == 0 || len == ENGINE_ID_LEN)
-		return false;
-	for (size_t i = 0; i < len; i++)
-		if (!((id[i] >= 'a' && id[i] <= 'z') || (id[i] >= '0' && id[i] <= '9')))
-			return false;
-	for (size_t i = len; i < ENGINE_ID_LEN; i++)
-		if (id[i] != '\0')
-			return false;
-	return true;
-}
-
 static bool is_zero(const void *data, size_t len)
 {
 	const unsigned char *p = data;
@@ -32,6 +16,17 @@ static bool is_zero(const void *data, size_t len)
 		if (p[i] != 0)
 			return false;
 	return true;
+}
+
+/* [a-z0-9]{1,31}, NUL-padded. */
+static bool is_box_id(const char id[ENGINE_ID_LEN])
+{
+	size_t len = strnlen(id, ENGINE_ID_LEN);
+
+	if (len == 0 || len == ENGINE_ID_LEN)
+		return false;
+	return strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789") == len &&
+	       is_zero(id + len, ENGINE_ID_LEN - len);
 }
 
 struct range {
@@ -47,8 +42,8 @@ struct range {
 #define NARROW(name) "limits." #name, offsetof(struct engine_limits, name), false
 
 /*
- * Lower bounds: below them no program starts and the failure would look like a fault of ours. Upper
- * bounds: what the kernel files take without wrapping. A tmpfs of size 0 would mean "no limit".
+ * Below the lower bounds no program starts, and the failure would look like a bug of ours. Upper
+ * bounds: what the kernel accepts without wrapping. A tmpfs of size 0 would have no limit.
  */
 static const struct range ranges[] = {
 	{WIDE(memory_bytes), 4 * MIB, 16 * TIB, 512 * MIB},
@@ -130,7 +125,7 @@ int request_limits_check(const struct engine_limits *limits, struct error *err)
 	return 0;
 }
 
-/* It is looked up in directories of the operator: no way up, nothing hidden, NUL-padded. */
+/* A name to look up in --roots: no leading dot, no slash, NUL-padded. */
 static bool is_root_name(const char name[ENGINE_ROOT_LEN])
 {
 	size_t len = strnlen(name, ENGINE_ROOT_LEN);
@@ -147,20 +142,20 @@ static int check_root(const struct engine_request *req, struct error *err)
 	bool image = req->flags & ENGINE_FLAG_IMAGE;
 
 	if (!image && !is_zero(req->root, sizeof(req->root)))
-		return error_field(err, "root", "is not for this operation");
+		return error_field(err, "root", "does not apply to this operation");
 	if (image && !is_root_name(req->root))
 		return error_field(err, "root", "must be 1 to %d characters of [a-z0-9._-]",
 		                   ENGINE_ROOT_LEN - 1);
 	return 0;
 }
 
-/* A name of letters that stand for nothing else in a path. Return: its length; 0: it is none. */
+/* Return: length of the file name that @name starts with; 0: none. */
 static size_t name_len(const char *name)
 {
 	return name[0] == '.' ? 0 : strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-");
 }
 
-/* FOLDER/FILE below the directory of runners. */
+/* FOLDER/FILE below the runners directory. */
 static bool is_command(const char command[ENGINE_COMMAND_LEN])
 {
 	size_t len = strnlen(command, ENGINE_COMMAND_LEN);
@@ -192,7 +187,7 @@ static int check_create(const struct engine_request *req, struct error *err)
 	if (req->flags & ~(uint32_t)ENGINE_FLAGS_ALL)
 		return error_field(err, "flags", "unknown flag");
 	if (req->frozen != 0)
-		return error_field(err, "frozen", "is not for this operation");
+		return error_field(err, "frozen", "does not apply to this operation");
 	if (check_root(req, err) < 0)
 		return -1;
 	return request_limits_check(&req->limits, err);
@@ -201,16 +196,16 @@ static int check_create(const struct engine_request *req, struct error *err)
 static int check_no_limits(const struct engine_request *req, struct error *err)
 {
 	if (req->zygote != 0)
-		return error_field(err, "zygote", "is not for this operation");
+		return error_field(err, "zygote", "does not apply to this operation");
 	if (!is_zero(&req->limits, sizeof(req->limits)) || req->flags != 0)
-		return error_field(err, "limits", "are not for this operation");
+		return error_field(err, "limits", "do not apply to this operation");
 	return check_root(req, err);
 }
 
 static int check_destroy(const struct engine_request *req, struct error *err)
 {
 	if (req->frozen != 0)
-		return error_field(err, "frozen", "is not for this operation");
+		return error_field(err, "frozen", "does not apply to this operation");
 	return check_no_limits(req, err);
 }
 
@@ -221,7 +216,7 @@ static int check_freeze(const struct engine_request *req, struct error *err)
 	return check_no_limits(req, err);
 }
 
-/* An operation without a row is not a request. */
+/* Operations without a row are not requests. */
 static const struct {
 	bool has_box;
 	int (*check)(const struct engine_request *req, struct error *err);
@@ -238,7 +233,7 @@ static int check_box_id(const struct engine_request *req, bool has_box, struct e
 		return error_field(err, "box_id", "must be 1 to %d characters of [a-z0-9]",
 		                   ENGINE_ID_LEN - 1);
 	if (!has_box && !is_zero(req->box_id, sizeof(req->box_id)))
-		return error_field(err, "box_id", "is not for this operation");
+		return error_field(err, "box_id", "does not apply to this operation");
 	return 0;
 }
 
@@ -259,7 +254,7 @@ int request_check(const void *data, size_t len, struct engine_request *ret_reque
 	if (req.op >= ENGINE_OP_COUNT || !checks[req.op].check)
 		return error_set(err, ERR_PROTOCOL, 0, "operation %u is not a request", req.op);
 	if (req.seq == 0)
-		return error_field(err, "seq", "0 stands for events");
+		return error_field(err, "seq", "must not be 0");
 	if (check_box_id(&req, checks[req.op].has_box, err) < 0 ||
 	    checks[req.op].check(&req, err) < 0)
 		return -1;
@@ -278,9 +273,9 @@ int request_check_zygote(const void *data, size_t len, struct engine_zygote *ret
 	memcpy(&req, data, sizeof(req));
 	ret_request->seq = req.seq;
 	if (req.op != ENGINE_ZYGOTE)
-		return error_set(err, ERR_PROTOCOL, 0, "operation %u is of another size", req.op);
+		return error_set(err, ERR_PROTOCOL, 0, "operation %u has another size", req.op);
 	if (req.seq == 0)
-		return error_field(err, "seq", "0 stands for events");
+		return error_field(err, "seq", "must not be 0");
 	if (req.zygote == 0 || req.zygote > ENGINE_ZYGOTES_MAX || req.unused != 0)
 		return error_field(err, "zygote", "must be 1 to %d", ENGINE_ZYGOTES_MAX);
 	if (!is_command(req.command))

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the gate of the privileged program: bytes of the daemon become a request that holds, or an
- * error. Pure. Everything behind it relies on what is checked here, so there is one place to read.
+ * DOC: validates the daemon's requests before the privileged program acts on them. Pure. The rest
+ * of the engine relies on these checks.
  */
 
 #include "base/attr.h"
@@ -13,25 +13,25 @@
 #include <stddef.h>
 
 /**
- * request_check - @data of @len bytes as a request into @ret_request. Fields that the operation
- * does not use must be zero: what nobody reads today cannot come to mean something tomorrow.
- * On failure @ret_request still has op, seq and (where it was valid) box_id, for the answer.
+ * request_check - parse @data of @len bytes. Fields that the operation does not use must be zero,
+ * so that they can get a meaning later. On failure @ret_request still has op, seq and, if valid,
+ * box_id, for the answer.
  */
 int request_check(const void *data, size_t len, struct engine_request *ret_request,
                   struct error *err) attr_must_check;
 
-/** request_limits_check - ranges; shared with --plan. */
+/** request_limits_check - check the ranges; shared with --plan. */
 int request_limits_check(const struct engine_limits *limits, struct error *err) attr_must_check;
 
-/** request_limits_within - nothing above what the operator allows a box. */
+/** request_limits_within - check @limits against the operator's maxima. */
 int request_limits_within(const struct engine_limits *limits, const struct engine_limits *maxima,
                           struct error *err) attr_must_check;
 
-/** request_limits_most - the upper ends of the ranges: maxima where the operator set none. */
+/** request_limits_most - the upper ends of the ranges: maxima if the operator set none. */
 struct engine_limits request_limits_most(void);
 
-/** request_limits_default - the limits of a box nobody said anything about, for --plan. */
+/** request_limits_default - default limits, for --plan. */
 struct engine_limits request_limits_default(void);
-/** request_check_zygote - the same of a ZYGOTE. After a failure *ret_request has its seq, or 0. */
+/** request_check_zygote - parse a ZYGOTE request. On failure *ret_request has its seq, or 0. */
 int request_check_zygote(const void *data, size_t len, struct engine_zygote *ret_request,
                          struct error *err) attr_must_check;

@@ -13,35 +13,35 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "engine/etc_files.h"
 #include "engine/mount.h"
 
 /*
- * Theory of operation. A box may stand on another root than the host's: a subdirectory of one that
- * the operator named with --roots. Three layers make it:
+ * Theory of operation. A box may use a root other than the host's: a subdirectory of a directory
+ * that the operator named with --roots. It has three layers:
  *
- *   upper     a directory on a tmpfs of the box's own, whose size is the box's disk limit; the
- *             workspace is another directory on the same tmpfs
- *   skeleton  the names that every box has to have; made once, read-only
+ *   upper     a directory on the box's own tmpfs, whose size is the box's disk limit; the workspace
+ *             is another directory on the same tmpfs
+ *   skeleton  the names that every box needs; made once, read-only
  *   lower     the named root, read-only
  *
- * The skeleton lies over the root, so that whatever the root has in the place of a mount point (a
- * link that leads elsewhere, a file, nothing), the box finds a directory there.
+ * The skeleton is above the named root: whatever that has in place of a mount point (a link, a
+ * file, nothing), the box finds a directory there.
  *
- * The engine mounts the layers and not the box: files of a root belong to ids that a box does not
- * have, and a layer can be copied up only by somebody who can give the copy to its owner. They are
- * mounted in the engine's own root only for the moment in which the child is made, which takes a
- * copy along with its mount namespace.
+ * The engine mounts the layers, not the box: files of a root belong to ids that are not mapped in
+ * the box, and copy-up needs the right to chown to them. The layers are mounted in the engine's
+ * root only while the child is cloned, which inherits them with its mount namespace.
  *
- * What an attacker may do here: he chose the content of the root (an image). So names are resolved
- * beneath the directory and through no link, and the root itself is handed to the kernel by
- * descriptor. Inside, links are followed only after the pivot.
+ * Attack: the content of the root (an image) is hostile. So names are resolved beneath the
+ * directory and through no link, and the root is passed to the kernel by descriptor. Links inside
+ * are followed only after the pivot.
  */
 
 #define LOCKED (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-/* Of the layers themselves, beside the box's own. */
+/* For the layers themselves, in addition to the box's limit. */
 #define AREA_INODES 16
 
-/* In order: a directory before what is in it. The box's user may write here: it is his own copy. */
+/* Parents first. The payload may write here: it is the box's own copy. */
 static const struct {
 	const char *path;
 	unsigned mode;
@@ -55,14 +55,8 @@ static const struct {
 	const char *path;
 	const char *text;
 } files[] = {
-	{"etc/passwd", "root:x:0:0:root:/:/usr/sbin/nologin\n"
-                       "user:x:1000:1000:user:/workspace:/bin/sh\n"
-                       "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"},
-	{"etc/group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"},
-	{"etc/hosts", "127.0.0.1 localhost millibox\n::1 localhost millibox\n"},
-	{"etc/hostname", "millibox\n"},
-	{"opt/millibox/layered", ""},
-	{"etc/resolv.conf", ""},
+	{"etc/passwd", ETC_PASSWD},     {"etc/group", ETC_GROUP},     {"etc/hosts", ETC_HOSTS},
+	{"etc/hostname", ETC_HOSTNAME}, {"opt/millibox/layered", ""}, {"etc/resolv.conf", ""},
 };
 
 int bases_open(const struct options *options, struct bases *ret_bases, struct error *err)
@@ -71,7 +65,7 @@ int bases_open(const struct options *options, struct bases *ret_bases, struct er
 		int fd = fd_open(options->bases[i], O_PATH | O_DIRECTORY, 0);
 
 		if (fd < 0)
-			return error_set(err, ERR_UNAVAILABLE, -fd, "roots '%s'",
+			return error_set(err, ERR_UNAVAILABLE, -fd, "--roots '%s'",
 			                 options->bases[i]);
 		ret_bases->fds[ret_bases->count++] = fd;
 	}
@@ -134,7 +128,6 @@ int roots_build(int stage, const struct bases *bases, struct error *err)
 	return 0;
 }
 
-/* What a box's layers are made of. */
 struct layers {
 	int lower;
 	uint64_t bytes;
@@ -166,9 +159,8 @@ static int make_area(const struct layers *l)
 }
 
 /*
- * Attributes of overlayfs are root's (trusted.*) or, in a user namespace, anybody's (user.*); a
- * tmpfs before Linux 6.6 has none of the second kind, and a directory of the root that was removed
- * cannot be made again there.
+ * overlayfs uses xattrs trusted.* as root and user.* in a user namespace. A tmpfs before Linux 6.6
+ * has no user.*: there, a removed directory of the root cannot be created again.
  */
 static int mount_layers(const struct layers *l)
 {
@@ -183,13 +175,13 @@ static int mount_layers(const struct layers *l)
 	return r;
 }
 
-void layers_leave(void)
+void roots_unmount(void)
 {
 	(void)umount2(ROOT_LAYERED, MNT_DETACH);
 	(void)umount2(ROOT_AREA, MNT_DETACH);
 }
 
-/* Return: a descriptor of the first root with this name, or a negative errno. */
+/* Return: descriptor of the first root with this name, or a negative errno. */
 static int open_root(size_t bases, const char *name)
 {
 	int r = -ENOENT;
@@ -220,12 +212,12 @@ int step_layers(struct build *b, struct error *err)
 	int r = lower;
 
 	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "there is no root '%s'", b->root_name);
+		return error_set(err, ERR_BOX_FAILED, -r, "no root '%s'", b->root_name);
 	r = make_area(&layers);
 	if (r >= 0)
 		r = mount_layers(&layers);
 	if (r < 0) {
-		layers_leave();
+		roots_unmount();
 		return error_set(err, ERR_BOX_FAILED, -r, "layers over root '%s'", b->root_name);
 	}
 	return 0;
@@ -244,7 +236,7 @@ bool roots_work(bool privileged)
 
 	if (r >= 0)
 		r = mount_layers(&layers);
-	layers_leave();
+	roots_unmount();
 	if (r < 0)
 		log_debug("overlayfs: %s", strerror(-r));
 	return r >= 0;

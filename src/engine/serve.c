@@ -15,19 +15,17 @@
 #include "engine/request.h"
 
 /*
- * The loop: requests of the daemon, news of boxes, time. One thread. The socket stays blocking for
- * sending, with a limit: a daemon that does not read for that long is as good as dead, and the
- * engine treats it so.
+ * The event loop: the daemon's requests, events of boxes, timers. One thread. Sending blocks with a
+ * timeout: a daemon that does not read for that long is treated as dead.
  *
- * Without a daemon the engine is the custodian of what is to be kept, if there is anything and a
- * lease for it: it goes on with everything but requests, and listens for another daemon. See
- * handover.c.
+ * Without a daemon the engine keeps the boxes that have a lease: it does everything but serve
+ * requests, and waits for the next daemon to connect. See handover.c.
  */
 
 #define EVENTS_MAX       64
 #define SEND_TIMEOUT_SEC 10
-/* How often a custodian looks whether anybody can still come. */
-#define LOOK_MS 500
+/* Without a daemon: how often to check that the next one can still connect. */
+#define HANDOVER_CHECK_MS 500
 
 /* Above all values of boxes. */
 enum watch {
@@ -37,21 +35,21 @@ enum watch {
 
 struct server {
 	const struct host *host;
-	int sock;  /* owned; -1 when the daemon is gone */
-	bool deaf; /* the daemon hears nothing any more: what it has said is still heard */
+	int sock;          /* owned; -1 when the daemon is gone */
+	bool write_failed; /* read to EOF, write nothing */
 	int epoll;
 	bool stopping;
-	bool adoptable;        /* this daemon came after another, and has not asked yet */
-	uint64_t lease_end_us; /* without a daemon */
+	bool adoptable;        /* the daemon took over from another and has not sent ADOPT yet */
+	uint64_t lease_end_us; /* valid without a daemon */
 	struct boxes boxes;
 };
 
-static void lose_daemon(struct server *s)
+static void drop_daemon(struct server *s)
 {
 	(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock, NULL);
 	s->sock = fd_close(s->sock);
-	s->deaf = s->adoptable = false;
-	/* Whoever comes next says which are wanted. */
+	s->write_failed = s->adoptable = false;
+	/* The next daemon defines its own. */
 	zygotes_drop(&s->boxes.zygotes);
 	s->lease_end_us = clock_us() + s->host->handover.lease_ms * USEC_PER_MS;
 }
@@ -61,15 +59,14 @@ static void send_reply(struct server *s, const struct engine_reply *reply, const
 {
 	int r;
 
-	if (s->sock < 0 || s->deaf)
+	if (s->sock < 0 || s->write_failed)
 		return;
 	r = fd_send(s->sock, reply, sizeof(*reply), fds, count);
 	if (r >= 0)
 		return;
 	log_info("the daemon is gone (%s)", strerror(-r));
-	/* Its last words may be that a box is somebody's: on_request reads them to their end, which
-	 * this makes sure of. */
-	s->deaf = true;
+	/* Its last requests may be CLAIMs: on_request reads to EOF, which shutdown() guarantees. */
+	s->write_failed = true;
 	(void)shutdown(s->sock, SHUT_RDWR);
 }
 
@@ -77,7 +74,7 @@ static struct engine_reply reply_to(enum engine_op op, uint32_t seq, const char 
 {
 	struct engine_reply reply;
 
-	/* All of it: padding and the unused part of the union leave this process too. */
+	/* Padding and the unused part of the union leave this process too. */
 	memset(&reply, 0, sizeof(reply));
 	reply.op = op;
 	reply.seq = seq;
@@ -99,7 +96,7 @@ struct passed {
 	int fds[ENGINE_FD_COUNT];
 };
 
-static void pass(struct passed *passed, enum engine_fd which, int fd)
+static void add_fd(struct passed *passed, enum engine_fd which, int fd)
 {
 	if (fd < 0)
 		return;
@@ -107,29 +104,29 @@ static void pass(struct passed *passed, enum engine_fd which, int fd)
 	passed->fds[passed->count++] = fd;
 }
 
+/* The group that counts CPU time: v2 does without a controller, v1 in cpuacct. */
 static int cpu_dir(const struct host *host, const struct box_groups *groups)
 {
-	/* Where the CPU time used is counted: by v2 without any controller, by v1 in cpuacct. */
 	int dir = groups_dir(host, groups, CGROUP_UNIFIED);
 
 	return dir >= 0 ? dir : groups_dir(host, groups, CGROUP_CPUACCT);
 }
 
-/* What the daemon has to know of a box, CREATED or KEPT; @stream is its end to the agent. */
-static void hand_over(struct server *s, const struct box *box, struct engine_reply *reply,
-                      int stream)
+/* Sends CREATED or KEPT with the box's descriptors; @stream is the daemon's end to the agent. */
+static void send_box(struct server *s, const struct box *box, struct engine_reply *reply,
+                     int stream)
 {
 	const struct build *b = &box->build;
 	const struct ids *ids = &s->host->ids;
 	cleanup_close int kill_file = groups_open_kill(s->host, &b->groups);
 	struct passed passed = {0};
 
-	pass(&passed, ENGINE_FD_AGENT, stream);
-	pass(&passed, ENGINE_FD_PIDFD, b->pidfd);
-	pass(&passed, ENGINE_FD_KILL, kill_file);
-	pass(&passed, ENGINE_FD_MEMORY, groups_dir(s->host, &b->groups, CGROUP_MEMORY));
-	pass(&passed, ENGINE_FD_PIDS, groups_dir(s->host, &b->groups, CGROUP_PIDS));
-	pass(&passed, ENGINE_FD_CPU, cpu_dir(s->host, &b->groups));
+	add_fd(&passed, ENGINE_FD_AGENT, stream);
+	add_fd(&passed, ENGINE_FD_PIDFD, b->pidfd);
+	add_fd(&passed, ENGINE_FD_KILL, kill_file);
+	add_fd(&passed, ENGINE_FD_MEMORY, groups_dir(s->host, &b->groups, CGROUP_MEMORY));
+	add_fd(&passed, ENGINE_FD_PIDS, groups_dir(s->host, &b->groups, CGROUP_PIDS));
+	add_fd(&passed, ENGINE_FD_CPU, cpu_dir(s->host, &b->groups));
 	reply->created = (struct engine_created){
 		.fds = passed.mask,
 		.layers = b->plan.layers,
@@ -151,7 +148,7 @@ static void on_created(void *ctx, struct box *box)
 
 	box->create_seq = 0;
 	box->announced = true;
-	hand_over(s, box, &reply, b->agent_host);
+	send_box(s, box, &reply, b->agent_host);
 	b->agent_host = fd_close(b->agent_host);
 }
 
@@ -168,7 +165,7 @@ static void on_gone(void *ctx, const struct box *box)
 	struct server *s = ctx;
 	struct engine_reply reply = reply_to(ENGINE_GONE, box->destroy_seq, box->build.id);
 
-	/* A request that failed has its answer already. */
+	/* The CREATE was already answered by FAILED. */
 	if (!box->announced && box->destroy_seq == 0)
 		return;
 	reply.gone.wait_status = box->wait_status;
@@ -218,7 +215,7 @@ static void do_destroy(struct server *s, const struct engine_request *req)
 	struct engine_reply gone = reply_to(ENGINE_GONE, req->seq, req->box_id);
 	struct error err = {0};
 
-	/* The daemon's wish and the box's own end may cross: what is not there is gone. */
+	/* DESTROY may cross the box's own end. */
 	if (!box) {
 		send_reply(s, &gone, NULL, 0);
 	} else if (box->destroy_seq != 0) {
@@ -252,19 +249,19 @@ static void do_freeze(struct server *s, const struct engine_request *req)
 	send_reply(s, &reply, NULL, 0);
 }
 
-/* A box whose agent cannot be told is of no use to anybody: it is not among those that are kept. */
-static void hand_kept(struct server *s, struct box *box, uint32_t seq)
+/* Ends the box if its agent does not accept a new stream. */
+static void send_kept(struct server *s, struct box *box, uint32_t seq)
 {
 	struct engine_reply reply = reply_to(ENGINE_KEPT, seq, box->build.id);
-	cleanup_close int stream = handover_new_stream(box->build.hot_host);
+	cleanup_close int stream = handover_new_stream(box->build.reattach_host);
 
 	if (stream < 0) {
-		log_warn("box %s takes no stream (%s), ending it", box->build.id,
+		log_warn("box %s accepts no stream (%s), ending it", box->build.id,
 		         strerror(-stream));
 		box_end(&s->boxes, box);
 		return;
 	}
-	hand_over(s, box, &reply, stream);
+	send_box(s, box, &reply, stream);
 }
 
 static void do_adopt(struct server *s, const struct engine_request *req)
@@ -273,21 +270,20 @@ static void do_adopt(struct server *s, const struct engine_request *req)
 	struct error err = {0};
 	struct box *box;
 
-	/* Its own boxes a daemon has: a second stream would take them from itself. */
+	/* The daemon already has its own boxes; a second stream would disconnect them. */
 	if (!s->adoptable) {
 		(void)error_set(&err, ERR_CONFLICT, 0, "there is nothing to adopt");
 		send_failed(s, req->seq, req->box_id, &err);
 		return;
 	}
 	s->adoptable = false;
-	log_info("another daemon has come");
+	log_info("a new daemon takes over");
 	LIST_FOREACH (box, &s->boxes.all, struct box, node)
 		if (box_is_kept(box))
-			hand_kept(s, box, req->seq);
+			send_kept(s, box, req->seq);
 	send_reply(s, &reply, NULL, 0);
 }
 
-/* One that has ended meanwhile says so itself. */
 static void do_claim(struct server *s, const struct engine_request *req)
 {
 	struct box *box = boxes_find(&s->boxes, req->box_id);
@@ -301,7 +297,7 @@ static void do_end(struct server *s, const struct engine_request *req attr_unuse
 	s->stopping = true;
 }
 
-/* Permitted requests; nothing else gets past request_check(). */
+/* Permitted requests; request_check() rejects all others. */
 static const struct {
 	void (*handle)(struct server *s, const struct engine_request *req);
 	bool while_stopping;
@@ -312,7 +308,7 @@ static const struct {
 	[ENGINE_CLAIM] = {do_claim, true},
 };
 
-/* The one request of another size. */
+/* The only request of a different size. */
 static void on_zygote(struct server *s, const void *data, size_t len)
 {
 	static const char no_box[ENGINE_ID_LEN];
@@ -327,19 +323,19 @@ static void on_zygote(struct server *s, const void *data, size_t len)
 
 static void on_request(struct server *s)
 {
-	/* One more byte than a request, so that a longer one is seen to be longer. */
+	/* One byte more than the longest request, to detect a longer one. */
 	char bytes[sizeof(struct engine_zygote) + 1];
 	struct engine_request req;
 	struct error err = {0};
 	ssize_t n = fd_recv(s->sock, bytes, sizeof(bytes), NULL, NULL);
 
-	/* It was killed and had not heard all: told before its last words, which are still there,
-	 * and behind them the end. */
+	/* The daemon was killed with unread replies. Its last requests and EOF are still to be
+	 * read. */
 	if (n == -ECONNRESET)
 		return;
 	if (n == 0) {
 		log_debug("the daemon closed its end");
-		lose_daemon(s);
+		drop_daemon(s);
 		return;
 	}
 	if (n == sizeof(struct engine_zygote)) {
@@ -362,7 +358,7 @@ static int add_watch(struct server *s, int fd, enum watch watch)
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-static int take_daemon(struct server *s, int sock)
+static int watch_daemon(struct server *s, int sock)
 {
 	const struct timeval limit = {.tv_sec = SEND_TIMEOUT_SEC};
 	int r = fd_set_nonblock(sock, false);
@@ -377,14 +373,14 @@ static int open_server(struct server *s, struct error *err)
 	int r = s->epoll = fd_epoll();
 
 	if (r >= 0)
-		r = take_daemon(s, s->sock);
+		r = watch_daemon(s, s->sock);
 	if (r < 0)
-		return error_set(err, ERR_SYSTEM, -r, "loop of the engine");
+		return error_set(err, ERR_SYSTEM, -r, "event loop");
 	return 0;
 }
 
-/* Only while there is no daemon: until then whoever comes waits. */
-static int listen_for_next(struct server *s, bool on)
+/* On only while there is no daemon; until then connections wait in the backlog. */
+static int watch_handover(struct server *s, bool on)
 {
 	struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = WATCH_HANDOVER};
 	int fd = s->host->handover.listener;
@@ -394,62 +390,61 @@ static int listen_for_next(struct server *s, bool on)
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-static void on_next_daemon(struct server *s)
+static void accept_daemon(struct server *s)
 {
 	int sock = handover_accept(&s->host->handover);
 	int r = sock;
 
 	if (r >= 0)
-		r = take_daemon(s, sock);
+		r = watch_daemon(s, sock);
 	if (r < 0) {
-		log_warn("a daemon that could not be let in (%s), ignoring", strerror(-r));
+		log_warn("rejected a connection of a new daemon (%s)", strerror(-r));
 		(void)fd_close(sock);
 		return;
 	}
 	s->sock = sock;
 	s->adoptable = true;
-	(void)!listen_for_next(s, false);
+	(void)!watch_handover(s, false);
 }
 
 static void on_event(struct server *s, uint64_t watch)
 {
 	if (watch == WATCH_HANDOVER && s->sock < 0)
-		on_next_daemon(s);
+		accept_daemon(s);
 	else if (watch == WATCH_SOCKET && s->sock >= 0)
 		on_request(s);
 	else if (watch < WATCH_SOCKET)
 		boxes_on_event(&s->boxes, watch);
 }
 
-/* Without a daemon. Return: ms until it is to be looked at again; -1: there is nothing to keep, or
- * no longer. */
-static int keep(struct server *s)
+/* Without a daemon. Return: ms until the next check; -1: nothing to keep, or the lease is over. */
+static int check_lease(struct server *s)
 {
 	uint64_t now = clock_us();
 	uint64_t left_ms = now < s->lease_end_us ? (s->lease_end_us - now) / USEC_PER_MS + 1 : 0;
 
 	if (boxes_end_others(&s->boxes) == 0 || s->host->handover.listener < 0 || left_ms == 0 ||
-	    handover_is_lost(&s->host->instance) || listen_for_next(s, true) < 0)
+	    handover_is_lost(&s->host->instance) || watch_handover(s, true) < 0)
 		return -1;
-	return (int)(left_ms < LOOK_MS ? left_ms : LOOK_MS);
+	return (int)(left_ms < HANDOVER_CHECK_MS ? left_ms : HANDOVER_CHECK_MS);
 }
 
-/* After a round of events. Return: ms until the next thing is due by time, or -1. */
-static int work(struct server *s)
+/* Runs after each round of events. Return: ms until the next timer, or -1. */
+static int run_timers(struct server *s)
 {
-	int lease = s->sock < 0 && !s->stopping ? keep(s) : -1;
+	int lease = s->sock < 0 && !s->stopping ? check_lease(s) : -1;
 	int timeout;
 
 	if (s->sock < 0 && lease < 0)
 		s->stopping = true;
 	if (s->stopping)
 		boxes_end_all(&s->boxes);
-	/* After the events: only here boxes are freed and slots given back. */
+	/* Boxes and slots are freed only here, after all events of the round. */
 	timeout = boxes_work(&s->boxes);
 	return lease >= 0 && (timeout < 0 || lease < timeout) ? lease : timeout;
 }
 
-static int run(struct server *s, struct error *err)
+static int run_loop(struct server *s, struct error *err)
 {
 	struct epoll_event events[EVENTS_MAX];
 	int timeout = -1;
@@ -461,7 +456,7 @@ static int run(struct server *s, struct error *err)
 			return error_set(err, ERR_SYSTEM, errno, "wait for events");
 		for (int i = 0; i < n; i++)
 			on_event(s, events[i].data.u64);
-		timeout = work(s);
+		timeout = run_timers(s);
 	}
 	return 0;
 }
@@ -481,7 +476,8 @@ int serve(struct host *host, int sock, struct error *err)
 	r = open_server(s, err);
 	if (r >= 0) {
 		r = boxes_init(&s->boxes, host, s->epoll, &events);
-		r = r < 0 ? error_set(err, ERR_SYSTEM, -r, "own network namespace") : run(s, err);
+		r = r < 0 ? error_set(err, ERR_SYSTEM, -r, "network namespace of the engine")
+		          : run_loop(s, err);
 		boxes_done(&s->boxes);
 	}
 	(void)fd_close(s->sock);

@@ -10,7 +10,7 @@
 
 #define KEEP_BIT(cap) (1ULL << (cap))
 
-/* What the agent needs to give payloads their ids and to end them; it drops these for each. */
+/* The agent needs these to set the payload's ids and to kill it; payloads do not get them. */
 static const int kept[] = {CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_SETPCAP};
 
 static uint64_t kept_mask(void)
@@ -26,18 +26,18 @@ int step_rlimits(struct build *b attr_unused, struct error *err)
 {
 	const struct rlimit none = {0};
 
-	/* Payloads get the rest of their limits from the agent, which knows what was asked for. */
+	/* The agent sets the other limits for each payload, as requested. */
 	if (setrlimit(RLIMIT_CORE, &none) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "RLIMIT_CORE");
 	return 0;
 }
 
-static int drop_bounding(uint64_t keep)
+int caps_drop_bounding(uint64_t keep)
 {
 	for (int cap = 0; cap < 64; cap++) {
 		if (keep & KEEP_BIT(cap))
 			continue;
-		/* EINVAL: the kernel has no more. */
+		/* EINVAL: past the last capability of this kernel. */
 		if (prctl(PR_CAPBSET_DROP, cap) < 0)
 			return errno == EINVAL ? 0 : -errno;
 	}
@@ -57,7 +57,7 @@ static int set_caps(uint64_t keep)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-/* An agent that is not uid 0 of its box would lose all of them at exec. */
+/* An agent that is not uid 0 in its box would lose them all at exec. */
 static int raise_ambient(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
@@ -69,7 +69,7 @@ static int raise_ambient(void)
 int step_caps(struct build *b, struct error *err)
 {
 	uint64_t keep = kept_mask();
-	int r = drop_bounding(keep);
+	int r = caps_drop_bounding(keep);
 
 	if (r >= 0)
 		r = set_caps(keep);

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "engine/cgroup_pool.h"
 
-/* A box gets less of a busy CPU than daemon and engine, which keep the default (1024, 100). */
+/* On a busy CPU a box gets less than daemon and engine, which have the defaults (1024, 100). */
 #define CPU_PERIOD_US 100000
 #define CPU_SHARES    256
 #define CPU_WEIGHT    25
@@ -31,8 +31,8 @@ enum value {
 };
 
 /*
- * Every limit, in the order of writing: v1 refuses a memory+swap limit below the memory limit, and
- * a quota is meant per period.
+ * Every limit, in order of writing: v1 rejects a memory+swap limit below the memory limit, and the
+ * quota depends on the period.
  */
 static const struct limit {
 	enum cgroup_kind kind;
@@ -44,7 +44,7 @@ static const struct limit {
 	{CGROUP_MEMORY, false, false, "memory.limit_in_bytes", VALUE_MEMORY},
 	{CGROUP_MEMORY, false, true, "memory.memsw.limit_in_bytes", VALUE_MEMORY},
 	{CGROUP_MEMORY, false, true, "memory.swappiness", VALUE_ZERO},
-	/* v1 counts socket buffers only when asked to, and apart. */
+	/* v1 counts socket buffers separately, and only if this is set. */
 	{CGROUP_MEMORY, false, true, "memory.kmem.tcp.limit_in_bytes", VALUE_MEMORY},
 	{CGROUP_MEMORY, true, false, "memory.max", VALUE_MEMORY},
 	{CGROUP_MEMORY, true, true, "memory.swap.max", VALUE_ZERO},
@@ -189,8 +189,8 @@ int step_cgroup_limit(struct build *b, struct error *err)
 
 int step_cgroup_join(struct build *b, struct error *err)
 {
-	/* "0" is the writer itself; `tasks` takes one thread, which spares the kernel's global lock
-	 * that cgroup.procs needs. There is only this thread. */
+	/* "0" is the writer. `tasks` moves one thread, the only one here, and avoids the global
+	 * kernel lock that cgroup.procs needs. */
 	for (size_t i = 0; i < b->host->groups.count; i++)
 		if (b->groups.tasks[i] >= 0 && write(b->groups.tasks[i], "0", 1) != 1)
 			return error_set(err, ERR_BOX_FAILED, errno, "join '%s'",
@@ -212,7 +212,7 @@ int step_cgroup_verify(struct build *b, struct error *err)
 {
 	const struct cgroups *cgroups = &b->host->groups;
 	char text[4096];
-	/* The engine's /proc, and not yet in a cgroup namespace: these are the engine's names. */
+	/* The engine's /proc, before the cgroup namespace: the paths are the engine's. */
 	int r = file_read_text_at(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text));
 
 	if (r < 0)
@@ -225,7 +225,7 @@ int step_cgroup_verify(struct build *b, struct error *err)
 	return 0;
 }
 
-/* The quotas of v1 and v2; a group has the file of one, or none. */
+/* A group has the quota file of v1 or v2, or neither. */
 void group_lift_quota(int dir)
 {
 	(void)!file_write_at(dir, "cpu.cfs_quota_us", "-1");
@@ -237,11 +237,11 @@ void groups_kill(const struct host *host, const struct box_groups *groups)
 	int kill_tree = host->groups.kill_tree;
 	int cpu = groups_dir(host, groups, CGROUP_CPU);
 
-	/* Dying takes CPU time too: hundreds of processes that have a hundredth of a core for it
-	 * would be minutes about it. The kernel's work is bounded, and nothing else will run. */
+	/* Dying takes CPU time: with a hundredth of a core, hundreds of processes would take
+	 * minutes. The kernel's work is bounded, and nothing else runs. */
 	if (cpu >= 0)
 		group_lift_quota(cpu);
-	/* PID 1 was signalled already and takes its namespace along; this is the second switch. */
+	/* PID 1 was already killed, and its namespace with it; this is the second means. */
 	if (kill_tree >= 0 && groups->dirs[kill_tree] >= 0 &&
 	    file_write_at(groups->dirs[kill_tree], "cgroup.kill", "1") >= 0)
 		return;

@@ -11,7 +11,7 @@
 #include "wire/hotline.h"
 #include "wire/inject.h"
 
-/* The agent's descriptors; the last two close themselves when it starts. */
+/* The agent's descriptors; the last two are close-on-exec. */
 enum agent_fd {
 	AGENT_NULL_MAX = 2,
 	AGENT_SOCKET = 3,
@@ -22,8 +22,8 @@ enum agent_fd {
 	AGENT_FD_END = 8,
 };
 
-/* Moves *fd to at least AGENT_FD_END, out of the way of the numbers to come. */
-static int lift(int *fd)
+/* Moves *fd to at least AGENT_FD_END, so that place_fds() does not overwrite it. */
+static int move_fd_up(int *fd)
 {
 	int high = fcntl(*fd, F_DUPFD_CLOEXEC, AGENT_FD_END);
 
@@ -33,15 +33,15 @@ static int lift(int *fd)
 	return 0;
 }
 
-/* @fd becomes @number, or @number is nothing. */
-static int put(int fd, int number)
+/* Makes @fd the descriptor @number, or closes @number if @fd is -1. */
+static int put_fd(int fd, int number)
 {
 	if (fd >= 0 ? dup2(fd, number) < 0 : close_range((unsigned)number, (unsigned)number, 0) < 0)
 		return -errno;
 	return 0;
 }
 
-static int place(struct build *b, int exe, int null)
+static int place_fds(struct build *b, int exe, int null)
 {
 	int r;
 
@@ -52,9 +52,9 @@ static int place(struct build *b, int exe, int null)
 	    dup3(b->sync_box, AGENT_SYNC, O_CLOEXEC) < 0)
 		return -errno;
 	b->sync_box = AGENT_SYNC;
-	r = put(b->hot_box, AGENT_HOTLINE);
+	r = put_fd(b->reattach_box, AGENT_HOTLINE);
 	if (r >= 0)
-		r = put(b->inject_box, AGENT_INJECT);
+		r = put_fd(b->inject_box, AGENT_INJECT);
 	if (r < 0)
 		return r;
 	return close_range(AGENT_FD_END, ~0U, 0) < 0 ? -errno : 0;
@@ -63,24 +63,24 @@ static int place(struct build *b, int exe, int null)
 int step_descriptors(struct build *b, struct error *err)
 {
 	int exe = b->host->agent_exe;
-	/* The box's own: opened after the pivot. Closed streams would be taken by the next open. */
+	/* The box's own, as this is after the pivot. Without it the next open() would get 0. */
 	int null = fd_open("/dev/null", O_RDWR, 0);
 	int r = null;
 
 	if (r >= 0)
-		r = lift(&null);
+		r = move_fd_up(&null);
 	if (r >= 0)
-		r = lift(&exe);
+		r = move_fd_up(&exe);
 	if (r >= 0)
-		r = lift(&b->agent_box);
+		r = move_fd_up(&b->agent_box);
 	if (r >= 0)
-		r = lift(&b->sync_box);
-	if (r >= 0 && b->hot_box >= 0)
-		r = lift(&b->hot_box);
+		r = move_fd_up(&b->sync_box);
+	if (r >= 0 && b->reattach_box >= 0)
+		r = move_fd_up(&b->reattach_box);
 	if (r >= 0 && b->inject_box >= 0)
-		r = lift(&b->inject_box);
+		r = move_fd_up(&b->inject_box);
 	if (r >= 0)
-		r = place(b, exe, null);
+		r = place_fds(b, exe, null);
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "descriptors of the agent");
 	return 0;
@@ -95,7 +95,7 @@ int step_exec(struct build *b, struct error *err)
 	char *envp[] = {NULL};
 	size_t count = 1;
 
-	if (b->hot_box >= 0)
+	if (b->reattach_box >= 0)
 		argv[count++] = keep;
 	if (b->inject_box >= 0) {
 		argv[count++] = inject;

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/str.h"
 
-/* Between "never" and "first": a host in need kills boxes before anything of its own. */
+/* A host out of memory kills boxes before its own processes. */
 #define BOX_OOM_SCORE "500"
 
 static int format_map(const struct ids *ids, uint32_t slot, char *ret_text, size_t size)
@@ -25,7 +25,7 @@ static int format_map(const struct ids *ids, uint32_t slot, char *ret_text, size
 	                  BOX_PAYLOAD_ID, ids_payload(ids, slot));
 }
 
-/* The kernel pads the columns: a run of spaces counts as one, none at the start of a line. */
+/* The kernel pads columns: treats runs of spaces as one and skips those at the start of a line. */
 static bool is_same_map(const char *written, const char *read)
 {
 	bool start = true;
@@ -39,7 +39,7 @@ static bool is_same_map(const char *written, const char *read)
 		if (*read++ != *written++)
 			return false;
 	}
-	/* The reader took the last newline away. */
+	/* file_read_again() removed the last newline. */
 	return str_equal(written, "\n");
 }
 
@@ -57,7 +57,7 @@ static int write_map(int proc, const char *file, const char *map, struct error *
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "read %s back", file);
 	if (!is_same_map(map, text))
-		return error_set(err, ERR_BOX_FAILED, 0, "%s is not what was written", file);
+		return error_set(err, ERR_BOX_FAILED, 0, "%s differs from what was written", file);
 	return 0;
 }
 
@@ -79,8 +79,8 @@ int step_idmap(struct build *b, struct error *err)
 		r = format_map(&b->host->ids, b->slot, map, sizeof(map));
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "maps of process %d", (int)b->pid);
-	/* Before gid_map: with it written and setgroups allowed, a group that denies access to its
-	 * members could be dropped. */
+	/* Before gid_map: if setgroups were still allowed, the child could drop a group that denies
+	 * its members access. */
 	r = file_write_at(proc, "setgroups", "deny");
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "deny setgroups");
@@ -103,7 +103,7 @@ static int check_engine(int sync)
 {
 	char byte;
 
-	/* Nothing to read and not at its end: the other side still lives. */
+	/* No data and no EOF: the engine is alive. */
 	if (recv(sync, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
 		return 0;
 	return -EPIPE;
@@ -116,7 +116,7 @@ int step_become(struct build *b, struct error *err)
 
 	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "become id %u", id);
-	/* The change of ids took both of these back. */
+	/* The change of ids has reset both. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "renew the death signal");
 	r = check_engine(b->sync_box);

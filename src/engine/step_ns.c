@@ -24,22 +24,22 @@
 
 #define BOX_HOSTNAME "millibox"
 
-/* Over it the agent of a box that outlives its daemon gets its next stream. */
-static int make_hot_line(struct build *b, struct error *err)
+/* Over this socket the agent of a kept box gets the stream to its next daemon. */
+static int make_reattach(struct build *b, struct error *err)
 {
-	int hot[2];
-	int r = fd_socketpair(SOCK_SEQPACKET, hot);
+	int pair[2];
+	int r = fd_socketpair(SOCK_SEQPACKET, pair);
 
 	if (r >= 0) {
-		b->hot_host = hot[0];
-		b->hot_box = hot[1];
-		/* A box that does not read must not hold the engine up. */
-		r = fd_set_nonblock(b->hot_host, true);
+		b->reattach_host = pair[0];
+		b->reattach_box = pair[1];
+		/* A box that does not read must not block the engine. */
+		r = fd_set_nonblock(b->reattach_host, true);
 	}
-	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "hot line") : 0;
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "reattach socket") : 0;
 }
 
-/* To a child that the zygote will make; it waits there for the agent's order. */
+/* Between the agent and the zygote's child, which waits there for the agent's order. */
 static int make_inject(struct build *b, struct error *err)
 {
 	int pair[2];
@@ -61,7 +61,7 @@ int step_channels(struct build *b, struct error *err)
 		return error_set(err, ERR_BOX_FAILED, -r, "socket of the agent");
 	b->agent_host = agent[0];
 	b->agent_box = agent[1];
-	/* Packets: a report is there as a whole or not at all. */
+	/* Packets: an error report arrives whole or not at all. */
 	r = fd_socketpair(SOCK_SEQPACKET, sync);
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "status socket");
@@ -69,15 +69,15 @@ int step_channels(struct build *b, struct error *err)
 	b->sync_box = sync[1];
 	if ((b->plan.flags & ENGINE_FLAG_INJECT) && make_inject(b, err) < 0)
 		return -1;
-	return b->plan.flags & ENGINE_FLAG_KEEP ? make_hot_line(b, err) : 0;
+	return b->plan.flags & ENGINE_FLAG_KEEP ? make_reattach(b, err) : 0;
 }
 
 /*
- * What the kernel counts per user (inotify, pending signals, message queues, locked memory,
- * namespaces) it counts in a box and, once more, in the namespace above for whoever made the box's:
- * its effective user at that moment. As root, one box could use up root's share and that of all
- * other boxes. So a box is made by its own agent's id. Files stay root's business (the file system
- * id), because the kernel checks here whether the v2 group may be joined.
+ * The kernel counts per-user resources (inotify, pending signals, message queues, locked memory,
+ * namespaces) in the box and again in the parent namespace, for the effective user that created the
+ * box's namespace. If that were root, one box could use up the share of root and of all other
+ * boxes. So the engine clones a box as the box's agent id. The filesystem id stays root, because
+ * clone3 checks whether the v2 group may be joined.
  */
 static int act_as(const struct ids *ids, uint32_t id)
 {
@@ -90,7 +90,7 @@ static int act_as(const struct ids *ids, uint32_t id)
 	return 0;
 }
 
-/* From the real ids, which never changed; that gives the effective capabilities back, too. */
+/* The real ids never changed. This also restores the effective capabilities. */
 static void act_as_self(const struct ids *ids)
 {
 	if (ids->mode == ENGINE_IDS_SINGLE)
@@ -99,7 +99,7 @@ static void act_as_self(const struct ids *ids)
 		abort();
 }
 
-/* Return: its pid, or a negative errno. The child does not return. */
+/* Return: pid of the child, or a negative errno. The child does not return. */
 static long clone_as_agent(struct build *b, struct clone_args *args)
 {
 	const struct ids *ids = &b->host->ids;
@@ -107,13 +107,13 @@ static long clone_as_agent(struct build *b, struct clone_args *args)
 	long pid = r;
 
 	/*
-	 * The /proc files of a process that is not dumpable belong to the host's root: an engine
-	 * that is not root could not write the child's maps. Meanwhile only processes of the same
-	 * user could look at the engine.
+	 * The /proc files of a non-dumpable process belong to the host's root: an engine that is
+	 * not root could not write the child's maps. Meanwhile only processes of the same user can
+	 * trace the engine.
 	 */
 	if (r >= 0 && ids->mode != ENGINE_IDS_RANGE && prctl(PR_SET_DUMPABLE, 1) < 0)
 		pid = r = -errno;
-	/* Raw: the libc's handlers around fork have nothing to do here and cost time. */
+	/* Raw call: skips libc's fork handlers, which are not needed and cost time. */
 	if (r >= 0)
 		pid = syscall(SYS_clone3, args, sizeof(*args));
 	if (pid == 0)
@@ -154,7 +154,7 @@ static int clone_box(struct build *b, struct error *err)
 	b->pidfd = pidfd;
 	b->agent_box = fd_close(b->agent_box);
 	b->sync_box = fd_close(b->sync_box);
-	b->hot_box = fd_close(b->hot_box);
+	b->reattach_box = fd_close(b->reattach_box);
 	b->inject_box = fd_close(b->inject_box);
 	return 0;
 }
@@ -164,17 +164,17 @@ int step_clone(struct build *b, struct error *err)
 	int r = clone_box(b, err);
 
 	if (b->plan.flags & ENGINE_FLAG_IMAGE)
-		layers_leave();
+		roots_unmount();
 	return r;
 }
 
 int step_deathsig(struct build *b, struct error *err)
 {
-	/* Dumpable, or our own /proc files would be the host's root's, and not ours to write. This
-	 * is a copy of the engine's memory that only processes of the same user could look at. */
+	/* Dumpable, or /proc/self would belong to the host's root and not be writable. Only
+	 * processes of the same user can read this copy of the engine's memory. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "set the death signal");
-	/* Our copy of the engine's end would keep the socket open after it died. */
+	/* Otherwise the child's copy would keep the socket open after the engine died. */
 	b->sync_host = fd_close(b->sync_host);
 	return 0;
 }
@@ -182,7 +182,7 @@ int step_deathsig(struct build *b, struct error *err)
 int step_wait(struct build *b, struct error *err)
 {
 	char byte = 0;
-	/* The end: the engine died, perhaps before the death signal was set. */
+	/* EOF: the engine died, perhaps before the death signal was set. */
 	ssize_t n = fd_recv_plain(b->sync_box, &byte, sizeof(byte), 0);
 
 	if (n != sizeof(byte))
@@ -194,7 +194,7 @@ int step_release(struct build *b, struct error *err)
 {
 	const char byte = 0;
 
-	/* The child has its own. */
+	/* The child has its own copies. */
 	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
 		b->groups.tasks[i] = fd_close(b->groups.tasks[i]);
 	if (send(b->sync_host, &byte, sizeof(byte), MSG_NOSIGNAL) != sizeof(byte))
@@ -203,9 +203,9 @@ int step_release(struct build *b, struct error *err)
 }
 
 /*
- * Keyrings are inherited and know no namespaces. With ids of its own a box gets one of its own;
- * with the user's id it keeps the empty one that the engine joined, because the kernel counts them
- * per user.
+ * Keyrings are inherited across namespaces. A box with its own ids gets its own keyring. With the
+ * user's id it keeps the empty one that the engine joined, because the kernel counts keyrings per
+ * user.
  */
 static int leave_keyring(enum engine_ids ids, struct error *err)
 {
@@ -245,12 +245,12 @@ int step_time_ns(struct build *b attr_unused, struct error *err)
 	int r;
 
 	/*
-	 * Programs find clocks that begin with them. The host's uptime is no secret for it: the
-	 * kernel shows the offsets in timens_offsets of every process, and whatever they are,
-	 * clock and offset together give the host's clock.
+	 * Programs see clocks that start with the box. This does not hide the host's uptime: the
+	 * offsets are readable in timens_offsets.
 	 *
-	 * unshare and not clone3: the offsets can be set only while nobody is inside. We enter at
-	 * exec; on kernels whose exec does not (6.1), the agent's children are the first inside.
+	 * unshare instead of clone3: the offsets can be set only while the namespace has no
+	 * process. The child enters at exec; on kernels where exec does not enter (6.1), the
+	 * agent's children are the first.
 	 */
 	if (unshare(CLONE_NEWTIME) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "time namespace");
@@ -265,10 +265,10 @@ int step_time_ns(struct build *b attr_unused, struct error *err)
 }
 
 /*
- * The engine of an ordinary user is in a user namespace of that user's, so all its boxes are
- * counted as that user once more. Each shall leave some to the others.
+ * The engine of an ordinary user is in a user namespace of that user, so all its boxes count
+ * against the same user there. Each must leave a share to the others.
  */
-static int limit_shared(struct error *err)
+static int limit_shared_counts(struct error *err)
 {
 	static const struct {
 		const char *file;
@@ -290,14 +290,13 @@ static int limit_shared(struct error *err)
 
 int step_nesting(struct build *b, struct error *err)
 {
-	/* Kept by the kernel per user namespace, that of the one who opens the file: ours. The
-	 * other kinds of namespaces need capabilities, which only a new user namespace could give.
-	 */
+	/* Applies to the user namespace of the process that opens the file: the box's. The other
+	 * kinds of namespaces need capabilities that only a new user namespace could give. */
 	int r = file_write_at(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "0");
 
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "forbid nested user namespaces");
-	return b->host->ids.mode == ENGINE_IDS_RANGE ? 0 : limit_shared(err);
+	return b->host->ids.mode == ENGINE_IDS_RANGE ? 0 : limit_shared_counts(err);
 }
 
 int step_hostname(struct build *b attr_unused, struct error *err)

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 /*
- * What /proc tells about the whole machine, or lets one do to it. Covered by mounts, which hold for
- * every spelling of a path. Each costs a few microseconds per box, so the list has what matters and
- * only names that this kernel has are covered. Settings below /proc/sys stay, read-only: runtimes
- * read some of them.
+ * Files of /proc that expose or control the whole machine. They are covered by mounts, which hold
+ * for every spelling of a path. Each mount costs a few microseconds per box, so the list has only
+ * what matters, and only names that this kernel has are covered. /proc/sys stays readable: runtimes
+ * read some settings.
  */
 static const char *const secret_names[] = {
 	"acpi",        "asound",     "bus",           "cmdline",    "config.gz",
@@ -21,8 +21,8 @@ static const char *const secret_names[] = {
 	"sched_debug", "scsi",       "sysrq-trigger", "timer_list", "timer_stats",
 };
 
-/* The same in all boxes, on this host and on no other: two boxes could tell that they are
- * neighbours. Programs read it, so there is another one in its place. */
+/* Identifies the host: two boxes could tell that they are neighbours. Programs read it, so it is
+ * replaced instead of hidden. */
 #define BOOT_ID "sys/kernel/random/boot_id"
 
 static_assert(ARRAY_SIZE(secret_names) + 1 <= MASKS_MAX, "room for all names");
@@ -55,21 +55,20 @@ int step_proc(struct build *b attr_unused, struct error *err)
 	          "hidepid=invisible") == 0)
 		return 0;
 	return error_set(err, ERR_BOX_FAILED, errno, "mount /proc%s",
-	                 errno == EPERM ? ": the kernel wants the outer /proc to be all in sight"
-	                                : "");
+	                 errno == EPERM ? ": the outer /proc is not fully visible" : "");
 }
 
 int step_masks(struct build *b, struct error *err)
 {
 	const struct host *host = b->host;
 
-	/* Names below the /proc that was just mounted: relative to it, not to a path. */
+	/* Mask names are relative to the /proc that was just mounted. */
 	if (chdir("proc") < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "enter /proc");
 	for (size_t i = 0; i < host->mask_count; i++) {
 		const struct proc_mask *mask = &host->masks[i];
 
-		/* A module that was unloaded took its file along: nothing left to hide. */
+		/* The file of an unloaded module is gone: nothing to hide. */
 		if (mount(mask->cover, mask->name, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
 			return error_set(err, ERR_BOX_FAILED, errno, "cover /proc/%s", mask->name);
 	}

@@ -12,19 +12,18 @@
 
 /*
  * The root of a box: a clone of the template (read-only, made once by template.c) with four small
- * writable filesystems on it; or layers over a named root (roots.c). The working directory is the
- * clone's root, entered by descriptor, and all names that are mounted on are in the template or in
- * the skeleton that lies over every named root, which nobody but the engine could ever write:
- * there is nothing an attacker could swap for a link. Hence mount(2), which takes half the time of
- * fsopen and its companions.
+ * writable filesystems; or layers over a named root (roots.c). The working directory is the clone's
+ * root, entered by descriptor. All mount points are in the template or in the skeleton above every
+ * named root, which only the engine can write, so an attacker cannot replace them with links. So
+ * mount(2) is safe; it takes half the time of fsopen() and fsmount().
  */
 
-/* Source text and sockets of the agent; charged to the box's memory like the others. */
+/* The agent's source files and sockets; charged to the box's memory like the others. */
 #define RUN_BYTES  (8ULL * 1024 * 1024)
 #define RUN_INODES 256
 
-/* What the template has and a named root cannot: both are read-only there already. */
-static int add_common(struct error *err)
+/* From the template, where both are already read-only. */
+static int mount_devices_and_runners(struct error *err)
 {
 	if (mount(ROOT_TEMPLATE "/dev", "dev", NULL, MS_BIND | MS_REC, NULL) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "devices of the box");
@@ -49,7 +48,7 @@ int step_root(struct build *b, struct error *err)
 		return error_set(err, ERR_BOX_FAILED, errno, "attach the root");
 	if (fchdir(b->root) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "enter the root");
-	return is_image(b) ? add_common(err) : 0;
+	return is_image(b) ? mount_devices_and_runners(err) : 0;
 }
 
 struct area {
@@ -61,7 +60,7 @@ struct area {
 	unsigned long flags;
 };
 
-/* The workspace is in the same file system as the upper layer: one limit for both. */
+/* The workspace shares a filesystem, and so a limit, with the upper layer. */
 static int bind_workspace(struct error *err)
 {
 	if (mount(ROOT_AREA "/workspace", "workspace", NULL, MS_BIND, NULL) < 0)
@@ -90,7 +89,7 @@ int step_writable(struct build *b, struct error *err)
 	const unsigned long tmp = b->plan.flags & ENGINE_FLAG_EXEC_TMP ? 0 : MS_NOEXEC;
 	const unsigned agent =
 		b->host->ids.mode == ENGINE_IDS_SINGLE ? BOX_PAYLOAD_ID : BOX_AGENT_ID;
-	/* Compiled languages run what they make in the workspace: exec stays allowed there. */
+	/* The workspace allows exec: compiled languages run their output there. */
 	const struct area areas[] = {
 		{"workspace", l->workspace_bytes, l->workspace_inodes, BOX_PAYLOAD_ID, "755", data},
 		{"tmp", l->tmp_bytes, l->tmp_inodes, agent, "1777", data | tmp},
@@ -110,13 +109,13 @@ int step_pivot(struct build *b, struct error *err)
 {
 	struct stat root, above;
 
-	/* Both roots on one spot: the old one ends up under the new one and is taken off again. */
+	/* Both roots at the same mount point: the old one ends up on top and is unmounted. */
 	if (fchdir(b->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "pivot_root");
 	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "detach the old root");
 	if (stat("/", &root) < 0 || stat("..", &above) < 0 || root.st_dev != above.st_dev ||
 	    root.st_ino != above.st_ino)
-		return error_set(err, ERR_BOX_FAILED, 0, "there is something above the root");
+		return error_set(err, ERR_BOX_FAILED, 0, "the root has a parent");
 	return 0;
 }

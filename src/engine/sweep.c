@@ -20,8 +20,8 @@
 #include "engine/internal.h"
 
 /*
- * What an engine that was killed could not clear away: groups, and in them perhaps processes that
- * are still dying. Runs once at start, before the first box, and may therefore wait a little.
+ * Removes what a killed engine left: groups, perhaps with processes that are still dying. Runs once
+ * at start, before the first box, so it may block for a moment.
  */
 
 #define TRIES_MAX   100
@@ -40,7 +40,7 @@ int group_kill_listed(int dir)
 	     line = strtok_r(NULL, "\n", &save)) {
 		uint64_t pid;
 
-		/* 0 is a process that this pid namespace can't see: kill(0) would be us. */
+		/* 0 is a process outside this pid namespace; kill(0) would hit our own group. */
 		if (parse_u64(line, &pid) < 0 || pid < 2 || pid > INT32_MAX)
 			continue;
 		if (kill((pid_t)pid, SIGKILL) == 0)
@@ -58,7 +58,7 @@ static void empty_group(int parent, const char *name)
 	if (file_write_at(dir, "cgroup.kill", "1") < 0)
 		(void)group_kill_listed(dir);
 	group_lift_quota(dir);
-	/* v1: a frozen process takes no signal until it is thawed. */
+	/* v1: a frozen process handles signals only after it is thawed. */
 	(void)!file_write_at(dir, "freezer.state", "THAWED");
 }
 
@@ -68,7 +68,7 @@ static void closedirp(DIR **dir)
 		(void)closedir(*dir);
 }
 
-/* Calls @fn for every group in @parent. */
+/* Calls @fn for each group in @parent. */
 static void each_group(int parent, void (*fn)(int parent, const char *name, void *ctx), void *ctx)
 {
 	int fd = fd_open_at(parent, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -106,8 +106,8 @@ static void sweep_box(int parent, const char *name, void *ctx)
 }
 
 /*
- * In rounds over all trees, because they need each other: one kills, another has the quota that the
- * dying are under. Return: 0 when nothing is left, -EBUSY.
+ * In rounds over all trees, because they depend on each other: one kills, another has the quota of
+ * the dying processes. Return: 0 when nothing is left, or -EBUSY.
  */
 static int sweep_dirs(struct sweep *sweep)
 {
@@ -123,7 +123,7 @@ static int sweep_dirs(struct sweep *sweep)
 		(void)nanosleep(&wait, NULL);
 	}
 	if (sweep->removed > 0)
-		log_info("removed %u groups that an earlier engine left", sweep->removed);
+		log_info("removed %u groups of an earlier engine", sweep->removed);
 	return sweep->left > 0 ? -EBUSY : 0;
 }
 
@@ -136,8 +136,8 @@ int cgroups_sweep_own(const struct cgroups *groups)
 	return sweep_dirs(&sweep);
 }
 
-/* Return: false if somebody lives there. Only where it is locked in all trees it is nobody's. */
-static bool lock_dead(const struct cgroups *groups, const char *name, struct sweep *ret_sweep)
+/* Return: whether the instance's engine is dead: its directories could be locked in all trees. */
+static bool lock_if_dead(const struct cgroups *groups, const char *name, struct sweep *ret_sweep)
 {
 	bool dead = true;
 
@@ -160,9 +160,10 @@ static void sweep_instance(int parent attr_unused, const char *name, void *ctx)
 
 	if (parse_u64(name, &number) < 0 || number == groups->instance)
 		return;
-	if (lock_dead(groups, name, &sweep)) {
+	if (lock_if_dead(groups, name, &sweep)) {
 		if (sweep_dirs(&sweep) < 0)
-			log_warn("instance %s has groups that are not empty, left to a later start",
+			log_warn("instance %s has groups that are not empty; a later start removes "
+			         "them",
 			         name);
 		for (size_t i = 0; i < groups->count; i++)
 			(void)unlinkat(groups->trees[i].home, name, AT_REMOVEDIR);

@@ -17,24 +17,25 @@
 #include "base/file.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "engine/etc_files.h"
 #include "engine/mount.h"
 
 /*
- * Theory of operation. The engine builds, once, in its private mount namespace, a tmpfs that
- * becomes its own root and holds nothing but
+ * Theory of operation. At start, the engine builds a tmpfs in its private mount namespace that
+ * becomes its own root. It contains only
  *
- *   /template   the root of most boxes, complete but for what is private to a box; read-only
- *   /roots ...  what boxes on other roots need, see roots.c
- *   /box        where a child attaches its clone of it
- *   /mask       an empty file, an empty directory and a boot id, to cover names of /proc with
- *   /proc       the host's, because the kernel demands it in sight of whoever mounts a new one
+ *   /template   the root of most boxes, without what is private to a box; read-only
+ *   /roots ...  for boxes on other roots, see roots.c
+ *   /box        where a child attaches its clone
+ *   /mask       an empty file, an empty directory and a boot id, to cover names of /proc
+ *   /proc       the host's: the kernel requires it to be visible to mount a new one
  *
- * and then leaves the host's tree. A child of clone3 starts with a copy of these mounts only: no
- * path of the host is even reachable while a box is built, and copying few mounts is quick. Nothing
- * of it is on a disk, so there is nothing to clean up.
+ * Then it leaves the host's tree. A child of clone3 starts with a copy of these mounts only: no
+ * path of the host is reachable while a box is built, and copying few mounts is fast. Nothing is on
+ * disk, so there is nothing to clean up.
  */
 
-#define STAGE          "/tmp" /* exists everywhere; what is there is hidden from the engine only */
+#define STAGE          "/tmp" /* exists everywhere; its content is hidden from the engine only */
 #define FILE_MAX_BYTES ((size_t)8 * 1024 * 1024)
 #define AGENT_MAX      ((size_t)16 * 1024 * 1024)
 #define RUNNERS_DEPTH  6
@@ -42,7 +43,7 @@
 
 #define LOCKED (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-/* In order: a directory before what is in it. */
+/* Parents first. */
 static const char *const dirs[] = {
 	"dev",     "dev/shm", "etc",          "etc/fonts",
 	"etc/ssl", "opt",     "opt/millibox", "opt/millibox/runners",
@@ -54,12 +55,10 @@ static const struct {
 	const char *path;
 	const char *text;
 } files[] = {
-	{"etc/passwd", "root:x:0:0:root:/:/usr/sbin/nologin\n"
-                       "user:x:1000:1000:user:/workspace:/bin/sh\n"
-                       "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"},
-	{"etc/group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n"},
-	{"etc/hosts", "127.0.0.1 localhost millibox\n::1 localhost millibox\n"},
-	{"etc/hostname", "millibox\n"},
+	{"etc/passwd", ETC_PASSWD},
+	{"etc/group", ETC_GROUP},
+	{"etc/hosts", ETC_HOSTS},
+	{"etc/hostname", ETC_HOSTNAME},
 	{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\n"},
 	{"etc/resolv.conf", ""},
 	{"etc/fonts/fonts.conf", "<?xml version=\"1.0\"?>\n<fontconfig><dir>/usr/share/fonts</dir>"
@@ -108,7 +107,7 @@ static int add_nodes(int root, struct error *err)
 		(void)snprintf(source, sizeof(source), "/dev/%s", nodes[i]);
 		(void)snprintf(path, sizeof(path), "dev/%s", nodes[i]);
 		r = file_create_at(root, path, 0444, "", 0);
-		/* Not nodev: these are the devices that are meant. */
+		/* Without nodev: boxes use these devices. */
 		if (r >= 0)
 			r = mount_bind(source,
 			               MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
@@ -150,7 +149,7 @@ static int add_system_dir(int root, const char *name, struct error *err)
 	return 0;
 }
 
-/* A copy, so that neither the file's owner nor its path on the host can be seen inside. */
+/* A copy hides the file's owner and its path on the host. */
 static int copy_file(int from, const char *name, int to, const char *path)
 {
 	cleanup_buf struct buf data = BUF_INIT(FILE_MAX_BYTES);
@@ -176,7 +175,7 @@ static int add_system(int root, struct error *err)
 	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++)
 		if (add_system_dir(root, system_dirs[i], err) < 0)
 			return -1;
-	/* The few parts of the host's /etc that programs in /usr point to; each may be missing. */
+	/* Parts of the host's /etc that programs in /usr need; each may be missing. */
 	if (stat("/etc/alternatives", &st) == 0 &&
 	    add_tree(root, "/etc/alternatives", "etc/alternatives", err) < 0)
 		return -1;
@@ -189,7 +188,7 @@ static int add_system(int root, struct error *err)
 	return 0;
 }
 
-/* A walk down a tree that is copied as it goes; a stack instead of recursion bounds it. */
+/* Copies a tree with a stack of bounded depth instead of recursion. */
 struct copy {
 	struct copy_level {
 		DIR *from; /* owned */
@@ -213,7 +212,7 @@ static void copy_done(struct copy *copy)
 		copy_pop(copy);
 }
 
-/* Goes down into @name of @from, whose copy is @name of @to. */
+/* Descends into @name of @from, whose copy is @name of @to. */
 static int copy_push(struct copy *copy, int from, int to, const char *name)
 {
 	cleanup_close int source = -1, target = -1;
@@ -243,7 +242,7 @@ static int copy_entry(struct copy *copy, const char *name)
 		return -errno;
 	if (S_ISREG(st.st_mode))
 		return ++copy->files > RUNNERS_FILES ? -E2BIG : copy_file(from, name, to, name);
-	/* A link would lead somewhere else inside than outside. */
+	/* A link would resolve differently inside the box. */
 	if (!S_ISDIR(st.st_mode))
 		return 0;
 	if (mkdirat(to, name, 0755) < 0)
@@ -328,7 +327,7 @@ static int build_stage(const struct bases *bases, struct error *err)
 
 int template_build(const struct options *options, struct error *err)
 {
-	/* Before the stage hides what may be its directory. */
+	/* Before the stage is mounted, which may hide this directory. */
 	cleanup_close int runners = fd_open(options->runners, O_RDONLY | O_DIRECTORY, 0);
 	attr_cleanup(bases_close) struct bases bases = {0};
 	cleanup_close int root = -1;
@@ -361,7 +360,7 @@ int template_enter(struct error *err)
 	return 0;
 }
 
-/* Newer kernels want to be told that a memory file is meant to be executed. */
+/* Newer kernels require this flag for a memfd that is executed. */
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
 #endif
@@ -373,7 +372,7 @@ static int make_memfd(void)
 	return fd == -EINVAL ? fd_memfd("millibox-agent", MFD_ALLOW_SEALING) : fd;
 }
 
-/* What somebody holds open for writing cannot be executed (ETXTBSY). */
+/* A file that is open for writing cannot be executed (ETXTBSY). */
 static int reopen_readonly(int fd)
 {
 	char path[32];
@@ -393,7 +392,7 @@ int template_load(const char *path, struct error *err)
 	r = fd = make_memfd();
 	if (r >= 0)
 		r = fd_write_all(fd, program.data, program.len);
-	/* Sealed: whoever opens /proc/PID/exe of an agent finds nothing that can be changed. */
+	/* Sealed: nobody can change it through /proc/PID/exe of an agent. */
 	if (r >= 0 &&
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
 		r = -errno;

@@ -20,19 +20,19 @@
 #include "base/str.h"
 #include "wire/inject.h"
 
-/* Imports can be long; a child is not. */
+/* Imports may take long; forking does not. */
 #define START_TIMEOUT_US (60 * USEC_PER_SEC)
 #define FILL_TIMEOUT_US  (5 * USEC_PER_SEC)
 #define RETRY_FIRST_US   (50 * USEC_PER_MS)
 #define RETRY_LAST_US    (30 * USEC_PER_SEC)
-#define LOOK_AGAIN_US    (2 * USEC_PER_MS)
+#define CHECK_AGAIN_US   (2 * USEC_PER_MS)
 #define FAILURES_BROKEN  3
-/* Children between two looks at its size. */
-#define LOOK_EVERY 16
+/* Children between two checks of its size. */
+#define SIZE_CHECK_FORKS 16
 
 #define STATE_BIT(s) (1u << (s))
 
-/* From where each state may be entered. */
+/* States from which each state may be entered. */
 static const uint32_t entered_from[ZYGOTE_STATE_COUNT] = {
 	[ZYGOTE_NONE] = STATE_BIT(ZYGOTE_ENDING) | STATE_BIT(ZYGOTE_DOWN),
 	[ZYGOTE_DOWN] = STATE_BIT(ZYGOTE_NONE) | STATE_BIT(ZYGOTE_ENDING),
@@ -66,8 +66,8 @@ static uint64_t retry_after(const struct zygote *z)
 	return wait < RETRY_LAST_US ? wait : RETRY_LAST_US;
 }
 
-/* Its children live on: they are the boxes'. */
-static void end(struct zygotes *zygotes, struct zygote *z)
+/* Its children live on: they belong to boxes. */
+static void end_zygote(struct zygotes *zygotes, struct zygote *z)
 {
 	if (z->sock >= 0)
 		(void)epoll_ctl(zygotes->epoll, EPOLL_CTL_DEL, z->sock, NULL);
@@ -78,14 +78,14 @@ static void end(struct zygotes *zygotes, struct zygote *z)
 	z->due_us = 0;
 }
 
-static void fail(struct zygotes *zygotes, struct zygote *z, const char *why)
+static void fail_zygote(struct zygotes *zygotes, struct zygote *z, const char *why)
 {
 	z->failures++;
-	log_warn("zygote %s: %s, boxes start cold meanwhile", z->command, why);
-	end(zygotes, z);
+	log_warn("zygote %s: %s; boxes start cold meanwhile", z->command, why);
+	end_zygote(zygotes, z);
 }
 
-static int watch(struct zygotes *zygotes, struct zygote *z)
+static int watch_zygote(struct zygotes *zygotes, struct zygote *z)
 {
 	struct epoll_event event = {
 		.events = EPOLLIN,
@@ -95,7 +95,7 @@ static int watch(struct zygotes *zygotes, struct zygote *z)
 	return epoll_ctl(zygotes->epoll, EPOLL_CTL_ADD, z->sock, &event) < 0 ? -errno : 0;
 }
 
-static void start(struct zygotes *zygotes, struct zygote *z, uint64_t now)
+static void start_zygote(struct zygotes *zygotes, struct zygote *z, uint64_t now)
 {
 	struct error err = {0};
 	int r;
@@ -103,16 +103,16 @@ static void start(struct zygotes *zygotes, struct zygote *z, uint64_t now)
 	build_init(&z->build, zygotes->host, NULL, NULL);
 	z->forks = z->unanswered = 0;
 	r = zygote_start(z, &err);
-	if (r >= 0 && watch(zygotes, z) < 0)
+	if (r >= 0 && watch_zygote(zygotes, z) < 0)
 		r = error_set(&err, ERR_SYSTEM, errno, "watch it");
 	set_state(z, ZYGOTE_STARTING);
 	z->due_us = now + START_TIMEOUT_US;
 	if (r < 0)
-		fail(zygotes, z, err.msg);
+		fail_zygote(zygotes, z, err.msg);
 }
 
-/* ENDING. Return: whether nothing of it is left. */
-static bool clear_away(struct zygote *z)
+/* In ENDING: reap the process, remove the groups. Return: whether nothing is left. */
+static bool clean_up(struct zygote *z)
 {
 	siginfo_t info = {0};
 	struct build *b = &z->build;
@@ -131,8 +131,8 @@ static bool clear_away(struct zygote *z)
 	return true;
 }
 
-/* Its memory, as far as it is not shared with files; 0 where that cannot be read. */
-static uint64_t size_of(const struct zygote *z)
+/* Return: its memory in bytes, file-backed pages excluded; 0: unknown. */
+static uint64_t memory_of(const struct zygote *z)
 {
 	char path[48], text[128];
 	uint64_t pages = 0, shared = 0;
@@ -152,14 +152,14 @@ static uint64_t size_of(const struct zygote *z)
 	return (pages - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Replaced before it could become a burden, or its one seed of hashes a habit. */
-static bool is_spent(const struct zygotes *zygotes, const struct zygote *z)
+/* Also bounds how many children share one hash seed. */
+static bool needs_replacement(const struct zygotes *zygotes, const struct zygote *z)
 {
 	const struct host *host = zygotes->host;
 
 	if (z->forks >= host->zygote_forks)
 		return true;
-	return z->forks % LOOK_EVERY == 0 && size_of(z) > host->zygote_memory;
+	return z->forks % SIZE_CHECK_FORKS == 0 && memory_of(z) > host->zygote_memory;
 }
 
 static void on_news(struct zygotes *zygotes, struct zygote *z, const struct inject_news *news)
@@ -172,18 +172,17 @@ static void on_news(struct zygotes *zygotes, struct zygote *z, const struct inje
 	}
 	if (z->unanswered > 0)
 		z->unanswered--;
-	/* Behind many requests the last one waits longer than any child takes. */
+	/* Restart the timeout: with many requests queued, the last one waits for all before it. */
 	z->due_us = clock_us() + FILL_TIMEOUT_US;
-	if (news->sys != 0) /* the box may have ended before */
+	if (news->sys != 0) /* the box may already have ended */
 		log_debug("zygote %s: no child: %s", z->command, strerror(news->sys));
-	if (z->unanswered == 0 && is_spent(zygotes, z)) {
+	if (z->unanswered == 0 && needs_replacement(zygotes, z)) {
 		log_debug("zygote %s is replaced after %u children", z->command, z->forks);
-		end(zygotes, z);
+		end_zygote(zygotes, z);
 	}
 }
 
-/* What it has said until now. */
-static void hear(struct zygotes *zygotes, struct zygote *z)
+static void read_news(struct zygotes *zygotes, struct zygote *z)
 {
 	while (z->sock >= 0) {
 		struct inject_news news = {0};
@@ -194,7 +193,7 @@ static void hear(struct zygotes *zygotes, struct zygote *z)
 		if (n == sizeof(news) && news.magic == INJECT_MAGIC)
 			on_news(zygotes, z, &news);
 		else
-			fail(zygotes, z, "ended");
+			fail_zygote(zygotes, z, "exited");
 	}
 }
 
@@ -203,7 +202,7 @@ void zygotes_on_event(struct zygotes *zygotes, uint64_t value)
 	uint64_t index = value - zygotes->watch;
 
 	if (index < ENGINE_ZYGOTES_MAX)
-		hear(zygotes, &zygotes->all[index]);
+		read_news(zygotes, &zygotes->all[index]);
 }
 
 static bool has_deadline(const struct zygote *z)
@@ -211,28 +210,28 @@ static bool has_deadline(const struct zygote *z)
 	return z->state != ZYGOTE_NONE && (z->state != ZYGOTE_READY || z->unanswered > 0);
 }
 
-static void work_on(struct zygotes *zygotes, struct zygote *z, uint64_t now)
+static void run_zygote_timer(struct zygotes *zygotes, struct zygote *z, uint64_t now)
 {
 	if (!has_deadline(z) || z->due_us > now)
 		return;
-	/* Whoever was held up together with it finds its answer and the end of its time at once. */
-	hear(zygotes, z);
+	/* If the engine itself was delayed, the answer may already be there. */
+	read_news(zygotes, z);
 	if (z->state == ZYGOTE_READY && z->due_us > now)
 		return;
 	if (z->state == ZYGOTE_STARTING)
-		fail(zygotes, z, "not ready in time");
+		fail_zygote(zygotes, z, "not ready in time");
 	else if (z->state == ZYGOTE_READY && z->unanswered > 0)
-		fail(zygotes, z, "makes no child");
+		fail_zygote(zygotes, z, "does not fork in time");
 	if (z->state == ZYGOTE_ENDING) {
-		if (!clear_away(z)) {
-			z->due_us = now + LOOK_AGAIN_US;
+		if (!clean_up(z)) {
+			z->due_us = now + CHECK_AGAIN_US;
 			return;
 		}
 		set_state(z, z->dropped ? ZYGOTE_NONE : ZYGOTE_DOWN);
 		z->due_us = now + retry_after(z);
 	}
 	if (z->state == ZYGOTE_DOWN && z->due_us <= now)
-		start(zygotes, z, now);
+		start_zygote(zygotes, z, now);
 }
 
 uint64_t zygotes_work(struct zygotes *zygotes, uint64_t now)
@@ -242,7 +241,7 @@ uint64_t zygotes_work(struct zygotes *zygotes, uint64_t now)
 	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
 		struct zygote *z = &zygotes->all[i];
 
-		work_on(zygotes, z, now);
+		run_zygote_timer(zygotes, z, now);
 		if (has_deadline(z) && z->due_us < next)
 			next = z->due_us;
 	}
@@ -254,12 +253,12 @@ int zygotes_define(struct zygotes *zygotes, const struct engine_zygote *req, str
 	struct zygote *z = &zygotes->all[req->zygote - 1];
 
 	if (zygotes->host->zygote_lib < 0)
-		return error_set(err, ERR_UNAVAILABLE, 0, "there are no zygotes here");
+		return error_set(err, ERR_UNAVAILABLE, 0, "zygotes are not available");
 	if (z->state != ZYGOTE_NONE && !z->dropped && str_equal(z->command, req->command) &&
 	    str_equal(z->modules, req->modules))
 		return 0;
 	if (z->state != ZYGOTE_NONE && z->state != ZYGOTE_ENDING)
-		end(zygotes, z);
+		end_zygote(zygotes, z);
 	memcpy(z->command, req->command, sizeof(z->command));
 	memcpy(z->modules, req->modules, sizeof(z->modules));
 	z->failures = 0;
@@ -299,7 +298,7 @@ void zygotes_drop(struct zygotes *zygotes)
 
 		z->dropped = true;
 		if (z->state != ZYGOTE_NONE && z->state != ZYGOTE_ENDING)
-			end(zygotes, z);
+			end_zygote(zygotes, z);
 	}
 }
 
@@ -311,21 +310,21 @@ void zygotes_close(struct zygotes *zygotes)
 
 		if (z->state != ZYGOTE_ENDING)
 			continue;
-		/* Killed: it cannot take long. */
+		/* It was killed, so this does not take long. */
 		if (z->build.pid > 0)
 			(void)waitpid(z->build.pid, NULL, 0);
 		z->build.pidfd = fd_close(z->build.pidfd);
-		(void)clear_away(z);
+		(void)clean_up(z);
 		build_close(&z->build);
 	}
 }
 
 /*
- * This processor is about to be free, and the box that is being built has or gets another one. Left
- * to itself the kernel often wakes the zygote where the box is, and both wait for each other while
- * this one idles. The zygote takes it back when it wakes. If it is awake it is on its way already.
+ * Pins the zygote to this CPU, which is about to be idle while the box runs on another. Otherwise
+ * the kernel often wakes the zygote on the box's CPU, and both compete while this one idles. The
+ * zygote resets its affinity when it wakes. A zygote with unanswered requests is already awake.
  */
-static void give_processor(const struct zygote *z)
+static void pin_to_this_cpu(const struct zygote *z)
 {
 	int here = sched_getcpu();
 	cpu_set_t set;
@@ -334,10 +333,10 @@ static void give_processor(const struct zygote *z)
 		return;
 	CPU_ZERO(&set);
 	CPU_SET(here, &set);
-	(void)sched_setaffinity(z->build.pid, sizeof(set), &set); /* it is only quicker so */
+	(void)sched_setaffinity(z->build.pid, sizeof(set), &set); /* only an optimisation */
 }
 
-/* The order of wire/inject.h. */
+/* Descriptors in the order of wire/inject.h. */
 static int send_fill(struct zygote *z, const struct build *b)
 {
 	const struct host *host = b->host;
@@ -357,7 +356,7 @@ static int send_fill(struct zygote *z, const struct build *b)
 	for (size_t i = 0; i < host->groups.count; i++)
 		if (b->groups.tasks[i] >= 0)
 			fds[count++] = b->groups.tasks[i];
-	give_processor(z);
+	pin_to_this_cpu(z);
 	return fd_send(z->sock, &fill, sizeof(fill), fds, count);
 }
 
@@ -373,7 +372,7 @@ int step_inject(struct build *b, struct error *err attr_unused)
 			z->due_us = clock_us() + FILL_TIMEOUT_US;
 		return 0;
 	}
-	/* The agent sees that nobody comes, and executes the program. */
-	log_debug("zygote %s takes no request: %s", z->command, strerror(-r));
+	/* The agent sees EOF and executes the program. */
+	log_debug("zygote %s accepts no request: %s", z->command, strerror(-r));
 	return 0;
 }

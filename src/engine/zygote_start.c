@@ -28,25 +28,24 @@
 
 /*
  * Theory of operation. A zygote sees what a box on the host's root sees: a clone of the template,
- * read-only, no network. It has what its children need to get into a box, and they lose: power over
- * the namespaces of boxes. It has no pid namespace of its own: only from the engine's, which is
- * above those of boxes, can a process be put into one of them.
+ * read-only, no network. It has the privileges over the namespaces of boxes that its children need
+ * to enter a box, and which they drop there. It shares the engine's pid namespace: only from there,
+ * above those of boxes, can a process enter the pid namespace of a box.
  */
 
 #define RUNNERS ROOT_TEMPLATE "/opt/millibox/runners/"
 #define MIB     (1024ULL * 1024)
-#define MEMORY_MAX                                                                                 \
-	(2048 * MIB) /* of its group: an import that runs wild; growing is seen before             \
-	              */
-#define PIDS_MAX 64
-/* As boxes have it: its children begin with its own. */
+/* Of its group. Bounds a runaway import; slow growth is noticed earlier (needs_replacement). */
+#define MEMORY_MAX (2048 * MIB)
+#define PIDS_MAX   64
+/* As for boxes: its children inherit it. */
 #define OOM_SCORE "500"
 
 static const int kept_caps[] = {
 	CAP_SYS_ADMIN,  /* setns */
-	CAP_SYS_CHROOT, /* the same, of a mount namespace */
-	CAP_SYS_PTRACE, /* the namespaces of an agent, which cannot be looked at otherwise */
-	CAP_SETUID,     /* none of these in a box, but the kernel asks for them on the way */
+	CAP_SYS_CHROOT, /* setns of a mount namespace */
+	CAP_SYS_PTRACE, /* read the namespaces of an agent */
+	CAP_SETUID,     /* the kernel requires these three while entering a box */
 	CAP_SETGID,     CAP_SETPCAP,
 };
 
@@ -57,8 +56,8 @@ static bool is_variable(const char *line)
 	return len > 0 && line[len] == '=';
 }
 
-/* One word a line: variables first, then the command. */
-static int split(struct zygote *z)
+/* One word per line: variables first, then the command. */
+static int split_command(struct zygote *z)
 {
 	size_t argc = 0, envc = 0;
 	char *save = NULL;
@@ -69,7 +68,7 @@ static int split(struct zygote *z)
 
 		if (line[0] == '#')
 			continue;
-		/* One place for the end, one for our own variable. */
+		/* Leaves room for NULL and for our own variable. */
 		if (argc + 2 > ARRAY_SIZE(z->argv) || envc + 3 > ARRAY_SIZE(z->env))
 			return -E2BIG;
 		if (variable)
@@ -94,7 +93,7 @@ int zygote_read_command(struct zygote *z, struct error *err)
 	if (r >= 0)
 		r = file_read_text_at(AT_FDCWD, path, z->text, sizeof(z->text));
 	if (r >= 0)
-		r = split(z);
+		r = split_command(z);
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "command of the zygote '%s'",
 		                 z->command);
@@ -112,12 +111,12 @@ static int make_groups(struct zygote *z, struct error *err)
 	limits.cpu_millicores = b->host->maxima.cpu_millicores;
 	groups_init(&b->groups);
 	if (str_format(b->groups.name, sizeof(b->groups.name), "zygote-%u-%llu", z->number,
-	               (unsigned long long)z->lives) < 0)
+	               (unsigned long long)z->starts) < 0)
 		return error_set(err, ERR_BOX_FAILED, 0, "name of a group");
 	if (groups_make(b->host, &b->groups, err) < 0 ||
 	    groups_limit(b->host, &b->groups, &limits, err) < 0)
 		return -1;
-	/* Boxes wait for it: it is not one of them when the processor is short. */
+	/* Boxes wait for it: it gets more CPU than they do. */
 	dir = groups_dir(b->host, &b->groups, CGROUP_CPU);
 	if (dir >= 0) {
 		(void)!file_write_at(dir, "cpu.shares", "1024");
@@ -126,11 +125,11 @@ static int make_groups(struct zygote *z, struct error *err)
 	return 0;
 }
 
-/* From here on in the child: an error ends it, and the log says why. */
+/* The following functions run in the child. On an error it logs and exits. */
 
 static int child_begin(struct build *b, struct error *err)
 {
-	/* As the kernel has it: no handler, no flags, no mask. */
+	/* struct kernel_sigaction: SIG_DFL, no flags, no mask. */
 	static const unsigned long standard[4];
 	const struct rlimit none = {0};
 	sigset_t empty;
@@ -139,9 +138,9 @@ static int child_begin(struct build *b, struct error *err)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0 || setsid() < 0 ||
 	    setrlimit(RLIMIT_CORE, &none) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "begin");
-	/* What the engine ignores the interpreter would leave ignored. Not by sigaction(), which
-	 * leaves out two that the C library has for itself: whoever started the daemon may have
-	 * ignored those as well. */
+	/* The interpreter would leave ignored signals ignored. Raw calls, because sigaction()
+	 * rejects two signals that libc reserves, and the daemon's parent may have ignored those
+	 * too. */
 	for (int signo = 1; signo < NSIG; signo++)
 		(void)syscall(SYS_rt_sigaction, signo, standard, NULL, sizeof(standard[0]));
 	(void)sigemptyset(&empty);
@@ -161,7 +160,7 @@ static int child_root(struct build *b, struct error *err)
 	if (mount("tmpfs", "tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
 	          "size=1m,nr_inodes=64,mode=700") < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "mount /tmp");
-	/* Its library is a descriptor, whose only name is there. */
+	/* The library is loaded through /proc/self/fd. */
 	if (mount("/proc", "proc", NULL, MS_BIND | MS_REC, NULL) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "bind /proc");
 	return step_pivot(b, err);
@@ -185,18 +184,15 @@ static int child_caps(struct error *err)
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {0};
 	uint32_t keep = 0;
+	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kept_caps); i++)
-		keep |= 1u << kept_caps[i];
-	/* Until the kernel has no more. */
-	for (int cap = 0; cap < 64; cap++)
-		if ((cap >= 32 || !(keep & (1u << cap))) && prctl(PR_CAPBSET_DROP, cap) < 0 &&
-		    errno != EINVAL)
-			return error_set(err, ERR_BOX_FAILED, errno, "drop capabilities");
+		keep |= 1u << kept_caps[i]; /* all are below 32 */
 	data[0].permitted = data[0].effective = keep;
-	if (syscall(SYS_capset, &header, data) < 0)
-		return error_set(err, ERR_BOX_FAILED, errno, "drop capabilities");
-	return 0;
+	r = caps_drop_bounding(keep);
+	if (r >= 0 && syscall(SYS_capset, &header, data) < 0)
+		r = -errno;
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "drop capabilities") : 0;
 }
 
 static void run_child(struct zygote *z, int sock) attr_noreturn;
@@ -250,14 +246,14 @@ int zygote_start(struct zygote *z, struct error *err)
 	int pair[2];
 	int r;
 
-	z->lives++;
+	z->starts++;
 	if (make_groups(z, err) < 0)
 		return -1;
 	r = fd_socketpair(SOCK_SEQPACKET, pair);
 	if (r >= 0) {
 		z->sock = pair[0];
 		theirs = pair[1];
-		/* One that does not read must not hold up the engine. */
+		/* A zygote that does not read must not block the engine. */
 		r = fd_set_nonblock(z->sock, true);
 	}
 	if (r < 0)

@@ -182,7 +182,7 @@ int zygote_harden(void)
 	return filter_install(FILTER_ZYGOTE);
 }
 
-/* The engine names one to wake on (give_processor); the child is not to be held to it. */
+/* The engine names one to wake on (pin_to_this_cpu); the child is not to be held to it. */
 static void take_back_processors(const cpu_set_t *own)
 {
 	cpu_set_t any;
