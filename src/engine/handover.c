@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "wire/hotline.h"
+#include "wire/reattach.h"
 
 /*
  * Theory of operation. When a daemon is killed, its engine keeps the boxes: it is privileged
@@ -163,7 +163,7 @@ int handover_accept(const struct handover *handover)
 
 int handover_new_stream(int reattach)
 {
-	const struct hotline_message msg = {.magic = HOTLINE_MAGIC};
+	const struct reattach_message msg = {.magic = REATTACH_MAGIC};
 	cleanup_close int ours = -1;
 	cleanup_close int theirs = -1;
 	int pair[2];

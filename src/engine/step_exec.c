@@ -8,14 +8,14 @@
 
 #include "base/fd.h"
 #include "engine/zygote.h"
-#include "wire/hotline.h"
+#include "wire/reattach.h"
 #include "wire/inject.h"
 
 /* The agent's descriptors; the last two are close-on-exec. */
 enum agent_fd {
 	AGENT_NULL_MAX = 2,
 	AGENT_SOCKET = 3,
-	AGENT_HOTLINE = HOTLINE_FD,
+	AGENT_HOTLINE = REATTACH_FD,
 	AGENT_INJECT = INJECT_FD,
 	AGENT_EXE = 6,
 	AGENT_SYNC = 7,
@@ -89,7 +89,7 @@ int step_descriptors(struct build *b, struct error *err)
 int step_exec(struct build *b, struct error *err)
 {
 	static char name[] = "millibox-agent";
-	static char keep[] = HOTLINE_WORD;
+	static char keep[] = REATTACH_ARG;
 	static char inject[] = INJECT_WORD;
 	char *argv[4 + ZYGOTE_WORDS_MAX] = {name};
 	char *envp[] = {NULL};

@@ -11,14 +11,14 @@
  */
 
 #include "guest/channel.h"
-#include "guest/crowd.h"
+#include "guest/discard.h"
 #include "guest/files.h"
 #include "guest/inject.h"
 #include "guest/journal.h"
+#include "guest/kill_all.h"
 #include "guest/proc.h"
 #include "guest/put.h"
 #include "guest/resident.h"
-#include "guest/sinks.h"
 #include "wire/msg.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,14 +43,15 @@ struct agent {
 	struct put put;
 	struct proc proc;
 	struct resident residents[RESIDENT_MAX];
-	struct crowd crowd;
-	struct sinks sinks;
+	struct kill_all_snapshot snapshot;
+	struct discard discard;
 	struct inject *inject; /* owned */
-	int hotline;           /* -1: this box ends with its daemon */
+	int reattach;          /* -1: this box ends with its daemon */
 	struct journal journal;
 	struct file_stream files[WIRE_FILES_MAX];
 	pid_t files_leaving[WIRE_FILES_MAX]; /* children that still clean up; 0: none */
-	uint64_t files_ns; /* tick_latest() when an operation ended that may have changed files */
+	uint64_t files_ns; /* file_clock_latest() when an operation ended that may have changed
+	                      files */
 	struct channel ch;
 };
 

@@ -9,8 +9,8 @@
 
 #include "base/fd.h"
 #include "guest/agent.h"
-#include "guest/filework.h"
-#include "guest/tick.h"
+#include "guest/file_clock.h"
+#include "guest/file_worker.h"
 
 /* A violation that is only seen once the message is decoded. */
 #define VIOLATION (-EPROTO)
@@ -119,7 +119,7 @@ void files_reaped(struct agent *a, pid_t pid)
 static void note_change(struct agent *a, const struct file_stream *s)
 {
 	if (s->changes)
-		a->files_ns = tick_latest();
+		a->files_ns = file_clock_latest();
 }
 
 static int say_failed(struct agent *a, uint32_t id, const struct error *err)
@@ -168,7 +168,7 @@ static int start(struct agent *a, struct file_stream *s, const struct file_job *
 		.workspace = a->workspace,
 		.ruleset = a->ruleset,
 	};
-	if (spawn_payload(&plan, file_work, job, &s->child, err) == 0)
+	if (spawn_payload(&plan, file_worker_run, job, &s->child, err) == 0)
 		return 0;
 	/* The program in the box has used up its processes. */
 	if (err->sys == EAGAIN)
@@ -189,7 +189,7 @@ int files_open(struct agent *a, const struct frame *frame)
 	if (!s)
 		(void)error_set(&err, ERR_BUSY, 0, "%d file operations at the same time",
 		                WIRE_FILES_MAX);
-	if (!s || file_check_job(&msg, &job, &err) < 0)
+	if (!s || file_worker_check_job(&msg, &job, &err) < 0)
 		return say_failed(a, frame->id, &err);
 	s->id = frame->id;
 	s->granted = WIRE_FILE_WINDOW;

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * DOC: file operations of the host, each done by a child with the payload's rights (filework.h),
+ * DOC: file operations of the host, each done by a child with the payload's rights (file_worker.h),
  * several at a time. The agent passes frames between the host and the child's two pipes and keeps
  * little: what the host may send ahead (WIRE_FILE_WINDOW) and one frame of the child's. It resolves
  * no name itself.

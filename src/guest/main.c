@@ -30,9 +30,9 @@
 #include "guest/agent.h"
 #include "guest/dispatch.h"
 #include "guest/harden.h"
-#include "guest/hotline.h"
 #include "guest/inject.h"
 #include "guest/landlock.h"
+#include "guest/reattach.h"
 #include "wire/layer.h"
 
 #if SANITIZED
@@ -60,14 +60,14 @@ const char *__ubsan_default_options(void)
 
 enum source {
 	SOURCE_SOCKET,
-	SOURCE_HOTLINE,
+	SOURCE_REATTACH,
 	SOURCE_SIGNALS,
 	SOURCE_PUT,
 	SOURCE_PUT_STATUS,
 	SOURCE_PROC, /* PROC_SOURCES of them */
 	SOURCE_RESIDENTS = SOURCE_PROC + PROC_SOURCES,
-	SOURCE_SINKS = SOURCE_RESIDENTS + RESIDENT_SOURCES,
-	SOURCE_FILES = SOURCE_SINKS + SINKS_MAX,
+	SOURCE_DISCARD = SOURCE_RESIDENTS + RESIDENT_SOURCES,
+	SOURCE_FILES = SOURCE_DISCARD + DISCARD_MAX,
 	SOURCE_COUNT = SOURCE_FILES + FILES_SOURCES
 };
 
@@ -210,7 +210,7 @@ static void watch(const struct agent *a, struct pollfd *fds)
 		.events = (short)((read_more ? POLLIN : 0) |
 	                          (channel_has_output(&a->ch) ? POLLOUT : 0)),
 	};
-	fds[SOURCE_HOTLINE] = (struct pollfd){.fd = a->hotline, .events = POLLIN};
+	fds[SOURCE_REATTACH] = (struct pollfd){.fd = a->reattach, .events = POLLIN};
 	fds[SOURCE_SIGNALS] = (struct pollfd){.fd = a->signals, .events = POLLIN};
 	fds[SOURCE_PUT] = (struct pollfd){.fd = -1, .events = POLLOUT};
 	if (a->put.pending.len > 0)
@@ -218,7 +218,7 @@ static void watch(const struct agent *a, struct pollfd *fds)
 	fds[SOURCE_PUT_STATUS] = (struct pollfd){.fd = a->put.child.status, .events = POLLIN};
 	proc_watch(a, &fds[SOURCE_PROC]);
 	resident_watch(a, &fds[SOURCE_RESIDENTS]);
-	sinks_watch(&a->sinks, &fds[SOURCE_SINKS]);
+	discard_watch(&a->discard, &fds[SOURCE_DISCARD]);
 	files_watch(a, &fds[SOURCE_FILES]);
 }
 
@@ -257,7 +257,7 @@ static int hear_host(struct agent *a, const struct pollfd *fds)
 		r = channel_fill(&a->ch);
 	else if (events & (POLLHUP | POLLERR))
 		r = 0;
-	if (r > 0 || hotline_detach(a))
+	if (r > 0 || reattach_on_stream_lost(a))
 		return 0;
 	return r < 0 ? r : 1;
 }
@@ -268,7 +268,7 @@ static int flush(struct agent *a)
 
 	if (r != -EPIPE && r != -ECONNRESET)
 		return r;
-	return hotline_detach(a) ? 0 : r;
+	return reattach_on_stream_lost(a) ? 0 : r;
 }
 
 /* Return: as hear_host. */
@@ -281,14 +281,14 @@ static int serve(struct agent *a, const struct pollfd *fds)
 	r = serve_children(a, fds);
 	if (r >= 0)
 		r = dispatch_all(a);
-	sinks_pump(&a->sinks, &fds[SOURCE_SINKS], a->ch.scratch, sizeof(a->ch.scratch));
+	discard_pump(&a->discard, &fds[SOURCE_DISCARD], a->ch.scratch, sizeof(a->ch.scratch));
 	if (r >= 0) {
 		int sent = flush(a);
 		r = sent < 0 ? sent : r;
 	}
 	/* Last: what the old host said before it went is heard as far as it has come. */
-	if (r == 0 && fds[SOURCE_HOTLINE].revents)
-		r = hotline_take(a);
+	if (r == 0 && fds[SOURCE_REATTACH].revents)
+		r = reattach_accept(a);
 	return r;
 }
 
@@ -319,9 +319,9 @@ int main(int argc, char **argv)
 	put_init(&a->put);
 	proc_init(&a->proc);
 	resident_init(a);
-	sinks_init(&a->sinks);
+	discard_init(&a->discard);
 	files_init(a);
-	if (hotline_open(a, argc, argv) < 0 || inject_open(a, argv) < 0 ||
+	if (reattach_open(a, argc, argv) < 0 || inject_open(a, argv) < 0 ||
 	    channel_init(&a->ch, AGENT_SOCKET) < 0)
 		return 1;
 	if (start(a, &err) < 0) {

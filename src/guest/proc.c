@@ -15,12 +15,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "guest/agent.h"
-#include "guest/crowd.h"
+#include "guest/file_clock.h"
 #include "guest/fsid.h"
 #include "guest/job.h"
+#include "guest/kill_all.h"
 #include "guest/prepared.h"
 #include "guest/resident.h"
-#include "guest/tick.h"
 
 #define BLOCK_BYTES 512 /* unit of ru_inblock and ru_oublock */
 
@@ -28,10 +28,10 @@
 void proc_note_start(struct agent *a)
 {
 	if (a->files_ns)
-		tick_after(a->files_ns);
+		file_clock_wait_past(a->files_ns);
 	a->files_ns = 0;
 	a->proc.start_us = clock_us();
-	a->proc.start_real_ns = tick_earliest();
+	a->proc.start_real_ns = file_clock_earliest();
 }
 
 void proc_init(struct proc *p)
@@ -139,9 +139,9 @@ int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg, struct 
 
 	if (p->state != PROC_IDLE)
 		return error_set(err, ERR_CONFLICT, 0, "another execution is running");
-	a->crowd.known = false;
+	a->snapshot.known = false;
 	if (a->is_init && resident_any(a))
-		crowd_note(a);
+		kill_all_take_snapshot(a);
 	if (start(a, msg, err) < 0) {
 		proc_close(p);
 		return -1;
@@ -272,10 +272,10 @@ void proc_signal(const struct agent *a, int signo)
 	 * that stay it would be those: there it is all that has come since it began.
 	 */
 	if (a->is_init && !resident_any(a)) {
-		crowd_signal(a, signo);
+		kill_all_signal(a, signo);
 		return;
 	}
-	if (signo == SIGKILL && a->is_init && crowd_kill_since(a))
+	if (signo == SIGKILL && a->is_init && kill_all_since_snapshot(a))
 		return;
 	if (a->proc.child.pid > 0)
 		(void)kill(-a->proc.child.pid, signo);
@@ -377,7 +377,7 @@ static int leave_run(struct agent *a)
 
 	memcpy(source, p->source, sizeof(source));
 	for (size_t i = 0; i < WIRE_STREAM_COUNT; i++)
-		sinks_add(&a->sinks, TAKE_FD(p->out[i].fd));
+		discard_add(&a->discard, TAKE_FD(p->out[i].fd));
 	proc_close(p);
 	/* If the runner has ended too, the host learns both at once. */
 	r = resident_settle(a, runner);

@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "guest/agent.h"
-#include "guest/crowd.h"
 #include "guest/job.h"
+#include "guest/kill_all.h"
 
 /* Of the two entries that each runner has for poll. */
 enum source {
@@ -231,7 +231,7 @@ void resident_signal(const struct agent *a, const struct resident *r, int signo)
 		return;
 	/* From PID 1 "all" is the box without the agent: nothing can fork its way out of it. */
 	if (signo == SIGKILL && a->is_init && alone)
-		crowd_signal(a, SIGKILL);
+		kill_all_signal(a, SIGKILL);
 	else
 		kill_group(r, signo);
 }

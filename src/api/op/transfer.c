@@ -417,7 +417,7 @@ void transfer_get_tar(struct http_request *req, struct session *session, const c
 	d->session = session;
 	d->path = xstrdup(path);
 	d->tar = true;
-	/* Holes and further names of a file count in full: see guest/filetar.c. */
+	/* Holes and further names of a file count in full: see guest/file_tar.c. */
 	session_info(session, &info);
 	d->length = info.limits.workspace_bytes;
 	begin(req, d);

@@ -141,11 +141,11 @@ def build_root(agent, owner, runners):
 
 class Agent:
     """One agent. @ids: the host's first id of two for agent and payload, or None for one only.
-    @runners: what is in /opt/millibox/runners, by name. @kept: it has a hot line, self.hotline."""
+    @runners: what is in /opt/millibox/runners, by name. @kept: it has a hot line, self.reattach."""
 
     def __init__(self, path, ids=None, runners=None, kept=False):
         self.ids = ids
-        self.hotline, self._hot = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) if kept else (None, None)
+        self.reattach, self._hot = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) if kept else (None, None)
         self.runners = runners or {}
         self.uid = 1000 if ids else os.getuid() or 0
         self.sock, theirs = socket.socketpair()
@@ -223,7 +223,7 @@ class Agent:
         self.sock.close()
         self.inbox = b""
         self.sock, theirs = socket.socketpair()
-        socket.send_fds(self.hotline, [struct.pack("<II", 0x6D62686C, 0)], [theirs.fileno()])
+        socket.send_fds(self.reattach, [struct.pack("<II", 0x6D62686C, 0)], [theirs.fileno()])
         theirs.close()
         self.expect("HELLO")
         resume = self.expect("RESUME")
@@ -338,7 +338,7 @@ class Agent:
 
     def close(self):
         self.sock.close()
-        if self.hotline:
-            self.hotline.close()
+        if self.reattach:
+            self.reattach.close()
         if self.pid:
             self.wait()

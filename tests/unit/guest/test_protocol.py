@@ -58,7 +58,7 @@ def test_constants_are_those_of_the_source():
     assert re.search(r"#define RESIDENT_MAX +4\n", resident) and "at most 4 at a time" in PAGE
     assert re.search(r"#define RESIDENT_REQUEST_MAX +\(72 \* 1024\)", resident) and "at most 73728 bytes |" in PAGE
     assert re.search(r"#define RESIDENT_PIECE_MAX +\(60 \* 1024\)", resident) and "at most 61440 bytes" in PAGE
-    assert "#define SINKS_MAX 16" in (ROOT / "src/guest/sinks.h").read_text() and "the last 16 pipes" in PAGE
+    assert "#define DISCARD_MAX 16" in (ROOT / "src/guest/discard.h").read_text() and "the last 16 pipes" in PAGE
     kinds = re.search(r"#define DENIALS_KINDS_MAX (\d+)", (ROOT / "src/guest/denials.h").read_text()).group(1)
     assert f"at most {kinds} kinds" in PAGE
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guest/filework.h"
+#include "guest/file_worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static int put_content(struct archive *a, int fd, uint64_t size, struct error *e
 			memset(a->data, 0, want);
 			n = (ssize_t)want;
 		}
-		if (file_say_bytes(a->out, a->data, (size_t)n, err) < 0)
+		if (file_worker_send_bytes(a->out, a->data, (size_t)n, err) < 0)
 			return -1;
 		left -= (uint64_t)n;
 	}
@@ -70,9 +70,9 @@ static int put_header(struct archive *a, const struct file_found *found, struct 
 		memcpy(e->name + len, "/", 2);
 	len = tar_write(e, a->blocks);
 	if (len == 0)
-		return file_fail(err, ENAMETOOLONG, "pack", found->path);
+		return file_worker_error(err, ENAMETOOLONG, "pack", found->path);
 	a->out->done.entries++;
-	return file_say_bytes(a->out, a->blocks, len, err);
+	return file_worker_send_bytes(a->out, a->blocks, len, err);
 }
 
 static int too_large(const struct file_job *job, struct error *err)
@@ -100,7 +100,7 @@ static int pack_file(struct archive *a, int dir, const char *name, const struct 
 	if (fd == -ENOENT || fd == -ELOOP)
 		return 0; /* not what it was */
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return file_fail(err, fd < 0 ? -fd : errno, "pack", found->path);
+		return file_worker_error(err, fd < 0 ? -fd : errno, "pack", found->path);
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	opened.st = &st;
@@ -115,8 +115,8 @@ static int pack_file(struct archive *a, int dir, const char *name, const struct 
 	return put_content(a, fd, a->entry.size, err);
 }
 
-static int pack_one(struct file_walk *w, int dir, const char *name, const struct file_found *found,
-                    struct error *err)
+static int pack_one(struct file_tree_walk *w, int dir, const char *name,
+                    const struct file_found *found, struct error *err)
 {
 	struct archive *a = w->ctx;
 	mode_t mode = found->st->st_mode;
@@ -141,7 +141,7 @@ struct measure {
 	uint64_t entries, left;
 };
 
-static int measure_one(struct file_walk *w, int dir, const char *name,
+static int measure_one(struct file_tree_walk *w, int dir, const char *name,
                        const struct file_found *found, struct error *err)
 {
 	struct measure *m = w->ctx;
@@ -157,13 +157,13 @@ static int measure_one(struct file_walk *w, int dir, const char *name,
 	return 0;
 }
 
-static int walk(const struct file_job *job, struct file_walk *w, struct error *err)
+static int walk(const struct file_job *job, struct file_tree_walk *w, struct error *err)
 {
-	int top = file_open_dir(job->path);
+	int top = file_worker_open_dir(job->path);
 
 	if (top < 0)
-		return file_fail(err, -top, "pack", job->path);
-	if (file_walk(w, top, err) < 0)
+		return file_worker_error(err, -top, "pack", job->path);
+	if (file_tree_walk(w, top, err) < 0)
 		return -1;
 	if (w->cut)
 		return error_set(err, ERR_TOO_LARGE, 0, "the directory is more than %d levels deep",
@@ -177,12 +177,12 @@ static int walk(const struct file_job *job, struct file_walk *w, struct error *e
  * everybody between it and the caller pass on terabytes of zeros. So all is counted before the
  * first byte, while "too large" can still be said properly.
  */
-int file_tar(const struct file_job *job, struct file_out *out, struct error *err)
+int file_tar_pack(const struct file_job *job, struct file_out *out, struct error *err)
 {
 	struct measure m = {.job = job, .left = job->length};
 	struct archive *a = NEW(struct archive);
-	struct file_walk look = {.visit = measure_one, .ctx = &m, .strict = true};
-	struct file_walk w = {.visit = pack_one, .ctx = a, .strict = true};
+	struct file_tree_walk look = {.visit = measure_one, .ctx = &m, .strict = true};
+	struct file_tree_walk w = {.visit = pack_one, .ctx = a, .strict = true};
 	int r = 0;
 
 	a->job = job;
@@ -194,7 +194,7 @@ int file_tar(const struct file_job *job, struct file_out *out, struct error *err
 	/* Two blocks of zeros are the end. */
 	memset(a->data, 0, 2 * TAR_BLOCK);
 	if (r >= 0)
-		r = file_say_bytes(out, a->data, 2 * TAR_BLOCK, err);
+		r = file_worker_send_bytes(out, a->data, 2 * TAR_BLOCK, err);
 	free(a);
 	return r;
 }
@@ -229,13 +229,13 @@ static ssize_t take_some(struct unpack *u, size_t max, const char **ret_data, st
 	uint32_t n = 0;
 
 	while (u->piece.len == 0) {
-		int r = file_take(&u->in, &u->piece, err);
+		int r = file_worker_receive(&u->in, &u->piece, err);
 		if (r <= 0)
 			return r;
 	}
 	n = u->piece.len < max ? u->piece.len : (uint32_t)max;
 	if (n > u->left)
-		return file_fail(err, EFBIG, "unpack", u->job->path);
+		return file_worker_error(err, EFBIG, "unpack", u->job->path);
 	u->left -= n;
 	*ret_data = u->piece.data;
 	u->piece.data += n;
@@ -280,7 +280,7 @@ static int take_content(struct unpack *u, int fd, uint64_t size, struct error *e
 			return cut_off(err);
 		r = fd < 0 ? 0 : fd_write_all(fd, data, (size_t)n);
 		if (r < 0)
-			return file_fail(err, -r, "unpack", u->entry.name);
+			return file_worker_error(err, -r, "unpack", u->entry.name);
 		left -= (uint64_t)n;
 	}
 	size = tar_padding(size);
@@ -327,13 +327,13 @@ static int unpack_file(struct unpack *u, int dir, const char *name, struct error
 	char temp[FILE_TEMP_LEN];
 	int r = 0;
 
-	file_temp_name(temp);
+	file_worker_temp_name(temp);
 	cleanup_close int fd = fd_open_beneath(dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
-		return file_fail(err, -fd, "unpack", e->name);
+		return file_worker_error(err, -fd, "unpack", e->name);
 	r = take_content(u, fd, e->size, err);
 	if (r == 0 && (fchmod(fd, e->mode) < 0 || renameat(dir, temp, dir, name) < 0))
-		r = file_fail(err, errno, "unpack", e->name);
+		r = file_worker_error(err, errno, "unpack", e->name);
 	if (r < 0) {
 		(void)unlinkat(dir, temp, 0);
 		return -1;
@@ -351,7 +351,7 @@ static int unpack_dir(struct unpack *u, int dir, const char *name, struct error 
 	if (mkdirat(dir, name, u->entry.mode | 0700) < 0 &&
 	    (errno != EEXIST || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	     !S_ISDIR(st.st_mode)))
-		return file_fail(err, errno, "unpack", u->entry.name);
+		return file_worker_error(err, errno, "unpack", u->entry.name);
 	return take_content(u, -1, u->entry.size, err);
 }
 
@@ -362,7 +362,7 @@ static int unpack_symlink(struct unpack *u, int dir, const char *name, struct er
 		return bad(u, err, "is a link that leads out");
 	(void)unlinkat(dir, name, 0);
 	if (symlinkat(u->entry.link, dir, name) < 0)
-		return file_fail(err, errno, "unpack", u->entry.name);
+		return file_worker_error(err, errno, "unpack", u->entry.name);
 	return take_content(u, -1, u->entry.size, err);
 }
 
@@ -375,11 +375,11 @@ static int unpack_hardlink(struct unpack *u, int dir, const char *name, struct e
 		return bad(u, err, "is a link that leads out");
 	cleanup_close int from = open_parent(u, u->entry.link, false, &other);
 	if (from < 0)
-		return file_fail(err, -from, "unpack", u->entry.link);
+		return file_worker_error(err, -from, "unpack", u->entry.link);
 	(void)unlinkat(dir, name, 0);
 	r = linkat(from, other, dir, name, 0) < 0 ? -errno : 0;
 	if (r < 0)
-		return file_fail(err, -r, "unpack", u->entry.name);
+		return file_worker_error(err, -r, "unpack", u->entry.name);
 	return take_content(u, -1, u->entry.size, err);
 }
 
@@ -406,7 +406,7 @@ static int unpack_one(struct unpack *u, struct error *err)
 		                 u->job->limit);
 	cleanup_close int dir = open_parent(u, u->entry.name, true, &name);
 	if (dir < 0)
-		return file_fail(err, -dir, "unpack", u->entry.name);
+		return file_worker_error(err, -dir, "unpack", u->entry.name);
 	return makers[u->entry.kind](u, dir, name, err);
 }
 
@@ -493,19 +493,19 @@ static int take_rest(struct unpack *u, struct error *err)
 static int open_top(const struct file_job *job)
 {
 	const char *name = NULL;
-	int top = file_open_dir(job->path);
+	int top = file_worker_open_dir(job->path);
 
 	if (top != -ENOENT || !(job->flags & WIRE_FILE_PARENTS))
 		return top;
-	cleanup_close int dir = file_open_parent(job->path, true, &name);
+	cleanup_close int dir = file_worker_open_parent(job->path, true, &name);
 	if (dir < 0)
 		return dir;
 	if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	return file_open_dir(job->path);
+	return file_worker_open_dir(job->path);
 }
 
-int file_untar(const struct file_job *job, struct file_out *out, struct error *err)
+int file_tar_unpack(const struct file_job *job, struct file_out *out, struct error *err)
 {
 	struct unpack *u = NEW(struct unpack);
 	int r = 1;
@@ -516,7 +516,7 @@ int file_untar(const struct file_job *job, struct file_out *out, struct error *e
 	reset_next(u);
 	u->top = open_top(job);
 	if (u->top < 0)
-		r = file_fail(err, -u->top, "unpack into", job->path);
+		r = file_worker_error(err, -u->top, "unpack into", job->path);
 	while (r > 0)
 		r = unpack_next(u, err);
 	if (r == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guest/tick.h"
+#include "guest/file_clock.h"
 
 #include <time.h>
 
@@ -15,21 +15,21 @@ static uint64_t read_clock(clockid_t id)
 	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
 }
 
-uint64_t tick_earliest(void)
+uint64_t file_clock_earliest(void)
 {
 	return read_clock(CLOCK_REALTIME_COARSE);
 }
 
-uint64_t tick_latest(void)
+uint64_t file_clock_latest(void)
 {
 	return read_clock(CLOCK_REALTIME);
 }
 
-void tick_after(uint64_t ns)
+void file_clock_wait_past(uint64_t ns)
 {
 	const struct timespec step = {.tv_nsec = STEP_NS};
-	uint64_t end = clock_us() + TICK_MAX_US;
+	uint64_t end = clock_us() + FILE_CLOCK_WAIT_MAX_US;
 
-	while (tick_earliest() <= ns && clock_us() < end)
+	while (file_clock_earliest() <= ns && clock_us() < end)
 		(void)nanosleep(&step, NULL); /* woken early: it looks again */
 }

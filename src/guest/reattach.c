@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guest/hotline.h"
+#include "guest/reattach.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,19 +8,19 @@
 
 #include "base/fd.h"
 #include "guest/agent.h"
-#include "wire/hotline.h"
+#include "wire/reattach.h"
 
-int hotline_open(struct agent *a, int argc, char **argv)
+int reattach_open(struct agent *a, int argc, char **argv)
 {
-	a->hotline = -1;
+	a->reattach = -1;
 	journal_init(&a->journal, false);
-	if (argc < 2 || strcmp(argv[1], HOTLINE_WORD) != 0)
+	if (argc < 2 || strcmp(argv[1], REATTACH_ARG) != 0)
 		return 0;
-	if (fcntl(HOTLINE_FD, F_SETFD, FD_CLOEXEC) < 0)
+	if (fcntl(REATTACH_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
-	a->hotline = HOTLINE_FD;
+	a->reattach = REATTACH_FD;
 	a->journal.on = true;
-	return fd_set_nonblock(a->hotline, true);
+	return fd_set_nonblock(a->reattach, true);
 }
 
 /* A file that was on its way is not one: whoever sent it will send it again, or never. */
@@ -32,10 +32,10 @@ static void drop_put(struct agent *a)
 	put_close(&a->put);
 }
 
-bool hotline_detach(struct agent *a)
+bool reattach_on_stream_lost(struct agent *a)
 {
 	/* Before SETUP there is nothing to keep. */
-	if (a->hotline < 0 || !a->is_set_up)
+	if (a->reattach < 0 || !a->is_set_up)
 		return false;
 	/* What was about to be said is kept, too. */
 	if (journal_note(&a->journal, &a->ch) < 0)
@@ -85,26 +85,26 @@ static int resume(struct agent *a)
 	return r < 0 ? r : agent_flush(a);
 }
 
-int hotline_take(struct agent *a)
+int reattach_accept(struct agent *a)
 {
-	struct hotline_message msg = {0};
+	struct reattach_message msg = {0};
 	int fds[FD_PASS_MAX];
 	size_t count = 0;
-	ssize_t n = fd_recv(a->hotline, &msg, sizeof(msg), fds, &count);
+	ssize_t n = fd_recv(a->reattach, &msg, sizeof(msg), fds, &count);
 	int r = 0;
 
 	if (n == -EAGAIN || n == -EINTR)
 		return 0;
 	if (n == 0)
 		return 1;
-	if (n != sizeof(msg) || msg.magic != HOTLINE_MAGIC || count != 1) {
+	if (n != sizeof(msg) || msg.magic != REATTACH_MAGIC || count != 1) {
 		for (size_t i = 0; n > 0 && i < count; i++)
 			(void)fd_close(fds[i]);
 		return -EPROTO;
 	}
 	/* The old one may still be there, unread: whoever had its other end is not asked any more.
 	 */
-	if (!hotline_detach(a)) {
+	if (!reattach_on_stream_lost(a)) {
 		(void)fd_close(fds[0]);
 		return -EPROTO;
 	}
@@ -113,6 +113,6 @@ int hotline_take(struct agent *a)
 		r = resume(a);
 	/* Gone again before it heard a word: there may be another. */
 	if (r == -EPIPE || r == -ECONNRESET)
-		return hotline_detach(a) ? 0 : r;
+		return reattach_on_stream_lost(a) ? 0 : r;
 	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guest/filework.h"
+#include "guest/file_worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,8 @@ static int copy_path(const struct wire_bytes *path, char ret_path[PUT_PATH_MAX +
 	return 0;
 }
 
-int file_check_job(const struct msg_file_open *msg, struct file_job *ret_job, struct error *err)
+int file_worker_check_job(const struct msg_file_open *msg, struct file_job *ret_job,
+                          struct error *err)
 {
 	*ret_job = (struct file_job){
 		.op = (enum wire_file_op)msg->op,
@@ -49,7 +50,7 @@ int file_check_job(const struct msg_file_open *msg, struct file_job *ret_job, st
 	return copy_path(&msg->to, ret_job->to, err);
 }
 
-int file_fail(struct error *err, int sys, const char *what, const char *path)
+int file_worker_error(struct error *err, int sys, const char *what, const char *path)
 {
 	static const struct {
 		int sys;
@@ -108,7 +109,7 @@ static enum wire_file_type type_of(mode_t mode)
 	return S_ISLNK(mode) ? WIRE_FILE_LINK : WIRE_FILE_OTHER;
 }
 
-int file_say_entry(struct file_out *out, const struct file_found *found, struct error *err)
+int file_worker_send_entry(struct file_out *out, const struct file_found *found, struct error *err)
 {
 	const struct stat *st = found->st;
 	const struct msg_file_entry msg = {
@@ -127,7 +128,7 @@ int file_say_entry(struct file_out *out, const struct file_found *found, struct 
 	return send_out(out, msg_file_entry_encode(&out->b, 1, &msg), err);
 }
 
-int file_say_bytes(struct file_out *out, const void *data, size_t len, struct error *err)
+int file_worker_send_bytes(struct file_out *out, const void *data, size_t len, struct error *err)
 {
 	const struct msg_file_bytes msg = {.data = {data, (uint32_t)len}};
 
@@ -162,7 +163,7 @@ static int fill(struct file_in *in, struct frame *ret_frame, struct error *err)
 	}
 }
 
-int file_take(struct file_in *in, struct wire_bytes *ret_piece, struct error *err)
+int file_worker_receive(struct file_in *in, struct wire_bytes *ret_piece, struct error *err)
 {
 	struct msg_file_data data;
 	struct frame frame;
@@ -179,7 +180,7 @@ int file_take(struct file_in *in, struct wire_bytes *ret_piece, struct error *er
 	return 1;
 }
 
-void file_temp_name(char ret_name[FILE_TEMP_LEN])
+void file_worker_temp_name(char ret_name[FILE_TEMP_LEN])
 {
 	uint64_t random[2] = {0, 0};
 
@@ -191,7 +192,7 @@ void file_temp_name(char ret_name[FILE_TEMP_LEN])
 
 /* Opening. */
 
-int file_open_dir(const char *path)
+int file_worker_open_dir(const char *path)
 {
 	return fd_open_inside(AT_FDCWD, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK,
 	                      0);
@@ -217,7 +218,7 @@ static int make_dirs(char *path)
 	return dir;
 }
 
-int file_open_parent(const char *path, bool make, const char **ret_name)
+int file_worker_open_parent(const char *path, bool make, const char **ret_name)
 {
 	char parent[PUT_PATH_MAX + 1] = "";
 	const char *slash = strrchr(path, '/');
@@ -262,8 +263,8 @@ static int file_stat(const struct file_job *job, struct file_out *out, struct er
 	if (r >= 0)
 		r = read_target(fd, &st, target, sizeof(target));
 	if (r < 0)
-		return file_fail(err, -r, "look at", job->path);
-	return file_say_entry(out, &(struct file_found){"", &st, target, NULL}, err);
+		return file_worker_error(err, -r, "look at", job->path);
+	return file_worker_send_entry(out, &(struct file_found){"", &st, target, NULL}, err);
 }
 
 static int send_content(const struct file_job *job, int fd, struct file_out *out, struct error *err)
@@ -279,10 +280,10 @@ static int send_content(const struct file_job *job, int fd, struct file_out *out
 		if (n == 0)
 			break;
 		if (n < 0) {
-			r = file_fail(err, errno, "read", job->path);
+			r = file_worker_error(err, errno, "read", job->path);
 			break;
 		}
-		r = file_say_bytes(out, data, (size_t)n, err);
+		r = file_worker_send_bytes(out, data, (size_t)n, err);
 		at += (uint64_t)n;
 		left -= (uint64_t)n;
 	}
@@ -300,12 +301,13 @@ static int file_read(const struct file_job *job, struct file_out *out, struct er
 		return -1;
 	fd = fd_open_inside(AT_FDCWD, job->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0)
-		return file_fail(err, -fd, "read", job->path);
+		return file_worker_error(err, -fd, "read", job->path);
 	if (fstat(fd, &st) < 0)
-		return file_fail(err, errno, "read", job->path);
+		return file_worker_error(err, errno, "read", job->path);
 	if (!S_ISREG(st.st_mode))
-		return file_fail(err, S_ISDIR(st.st_mode) ? EISDIR : ENXIO, "read", job->path);
-	if (file_say_entry(out, &(struct file_found){"", &st, NULL, NULL}, err) < 0)
+		return file_worker_error(err, S_ISDIR(st.st_mode) ? EISDIR : ENXIO, "read",
+		                         job->path);
+	if (file_worker_send_entry(out, &(struct file_found){"", &st, NULL, NULL}, err) < 0)
 		return -1;
 	out->done.entries = 0;
 	if (job->offset > INT64_MAX)
@@ -320,10 +322,10 @@ static int take_content(const struct file_job *job, int fd, struct error *err)
 	struct wire_bytes piece;
 	int r = 0;
 
-	while ((r = file_take(in, &piece, err)) > 0) {
+	while ((r = file_worker_receive(in, &piece, err)) > 0) {
 		int n = piece.len > left ? -EFBIG : fd_write_all(fd, piece.data, piece.len);
 		if (n < 0) {
-			r = file_fail(err, -n, "write", job->path);
+			r = file_worker_error(err, -n, "write", job->path);
 			break;
 		}
 		left -= piece.len;
@@ -352,24 +354,24 @@ static int write_at(const struct file_job *job, int dir, const char *name, struc
 	struct stat st = {0};
 	int r = 0;
 
-	file_temp_name(temp);
+	file_worker_temp_name(temp);
 	cleanup_close int fd = fd_open_beneath(dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
-		return file_fail(err, -fd, "write", job->path);
+		return file_worker_error(err, -fd, "write", job->path);
 	r = take_content(job, fd, err);
 	if (r == 0 && (fchmod(fd, job->mode) < 0 || fstat(fd, &st) < 0))
-		r = file_fail(err, errno, "write", job->path);
+		r = file_worker_error(err, errno, "write", job->path);
 	if (r == 0) {
 		int n = replace(job, dir, temp, name);
 		if (n < 0)
-			r = file_fail(err, -n, "write", job->path);
+			r = file_worker_error(err, -n, "write", job->path);
 	}
 	if (r < 0) {
 		(void)unlinkat(dir, temp, 0);
 		return r;
 	}
 	out->done.bytes = (uint64_t)st.st_size;
-	r = file_say_entry(out, &(struct file_found){"", &st, NULL, NULL}, err);
+	r = file_worker_send_entry(out, &(struct file_found){"", &st, NULL, NULL}, err);
 	out->done.entries = 1;
 	return r;
 }
@@ -381,9 +383,9 @@ static int file_write(const struct file_job *job, struct file_out *out, struct e
 
 	if (must_name(job, err) < 0)
 		return -1;
-	dir = file_open_parent(job->path, job->flags & WIRE_FILE_PARENTS, &name);
+	dir = file_worker_open_parent(job->path, job->flags & WIRE_FILE_PARENTS, &name);
 	if (dir < 0)
-		return file_fail(err, -dir, "write", job->path);
+		return file_worker_error(err, -dir, "write", job->path);
 	return write_at(job, dir, name, out, err);
 }
 
@@ -396,9 +398,9 @@ static int file_mkdir(const struct file_job *job, struct file_out *out, struct e
 
 	if (must_name(job, err) < 0)
 		return -1;
-	cleanup_close int dir = file_open_parent(job->path, parents, &name);
+	cleanup_close int dir = file_worker_open_parent(job->path, parents, &name);
 	if (dir < 0)
-		return file_fail(err, -dir, "make", job->path);
+		return file_worker_error(err, -dir, "make", job->path);
 	if (mkdirat(dir, name, DIR_MODE) < 0)
 		r = -errno;
 	/* As mkdir -p: it is there, which is what was wanted. */
@@ -408,8 +410,8 @@ static int file_mkdir(const struct file_job *job, struct file_out *out, struct e
 	else if (r == -EEXIST && parents)
 		r = S_ISDIR(st.st_mode) ? 0 : -EEXIST;
 	if (r < 0)
-		return file_fail(err, -r, "make", job->path);
-	return file_say_entry(out, &(struct file_found){"", &st, NULL, NULL}, err);
+		return file_worker_error(err, -r, "make", job->path);
+	return file_worker_send_entry(out, &(struct file_found){"", &st, NULL, NULL}, err);
 }
 
 static int file_move(const struct file_job *job, struct file_out *out, struct error *err)
@@ -422,29 +424,30 @@ static int file_move(const struct file_job *job, struct file_out *out, struct er
 		return -1;
 	if (!job->to[0])
 		return error_set(err, ERR_INVALID, 0, "to: the workspace itself is not for this");
-	cleanup_close int from = file_open_parent(job->path, false, &from_name);
+	cleanup_close int from = file_worker_open_parent(job->path, false, &from_name);
 	if (from < 0)
-		return file_fail(err, -from, "move", job->path);
-	cleanup_close int to = file_open_parent(job->to, job->flags & WIRE_FILE_PARENTS, &to_name);
+		return file_worker_error(err, -from, "move", job->path);
+	cleanup_close int to =
+		file_worker_open_parent(job->to, job->flags & WIRE_FILE_PARENTS, &to_name);
 	if (to < 0)
-		return file_fail(err, -to, "move to", job->to);
+		return file_worker_error(err, -to, "move to", job->to);
 	if (syscall(SYS_renameat2, from, from_name, to, to_name, replaces ? 0 : NO_REPLACE) < 0)
-		return file_fail(err, errno, "move", errno == EEXIST ? job->to : job->path);
+		return file_worker_error(err, errno, "move", errno == EEXIST ? job->to : job->path);
 	if (fstatat(to, to_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return file_fail(err, errno, "look at", job->to);
-	return file_say_entry(out, &(struct file_found){"", &st, NULL, NULL}, err);
+		return file_worker_error(err, errno, "look at", job->to);
+	return file_worker_send_entry(out, &(struct file_found){"", &st, NULL, NULL}, err);
 }
 
 static int (*const operations[WIRE_FILE_OP_COUNT])(const struct file_job *job, struct file_out *out,
                                                    struct error *err) = {
-	[WIRE_FILE_STAT] = file_stat,     [WIRE_FILE_LIST] = file_list,
-	[WIRE_FILE_READ] = file_read,     [WIRE_FILE_WRITE] = file_write,
-	[WIRE_FILE_MKDIR] = file_mkdir,   [WIRE_FILE_MOVE] = file_move,
-	[WIRE_FILE_REMOVE] = file_remove, [WIRE_FILE_TAR] = file_tar,
-	[WIRE_FILE_UNTAR] = file_untar,   [WIRE_FILE_CHANGES] = file_changes,
+	[WIRE_FILE_STAT] = file_stat,          [WIRE_FILE_LIST] = file_tree_list,
+	[WIRE_FILE_READ] = file_read,          [WIRE_FILE_WRITE] = file_write,
+	[WIRE_FILE_MKDIR] = file_mkdir,        [WIRE_FILE_MOVE] = file_move,
+	[WIRE_FILE_REMOVE] = file_tree_remove, [WIRE_FILE_TAR] = file_tar_pack,
+	[WIRE_FILE_UNTAR] = file_tar_unpack,   [WIRE_FILE_CHANGES] = file_tree_changes,
 };
 
-int file_work(const void *arg, int status, struct error *err)
+int file_worker_run(const void *arg, int status, struct error *err)
 {
 	const struct file_job *job = arg;
 	struct file_out out = {.b = BUF_INIT(OUT_MAX)};

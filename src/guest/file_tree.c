@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guest/filework.h"
+#include "guest/file_worker.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -66,7 +66,7 @@ static int extend(struct tree *t, size_t base, const char *name)
 	return n >= 0 && (size_t)n < sizeof(t->path) - base;
 }
 
-static int descend(struct file_walk *w, struct tree *t, int dir, const char *name,
+static int descend(struct file_tree_walk *w, struct tree *t, int dir, const char *name,
                    struct error *err)
 {
 	int fd = 0;
@@ -82,12 +82,12 @@ static int descend(struct file_walk *w, struct tree *t, int dir, const char *nam
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0;
 	if (fd < 0 && w->strict)
-		return file_fail(err, -fd, "read", t->path);
+		return file_worker_error(err, -fd, "read", t->path);
 	w->cut |= fd < 0;
 	return 0;
 }
 
-static int visit(struct file_walk *w, struct tree *t, const char *name, struct error *err)
+static int visit(struct file_tree_walk *w, struct tree *t, const char *name, struct error *err)
 {
 	struct level *level = &t->levels[t->depth - 1];
 	int dir = dirfd(level->dir);
@@ -113,13 +113,13 @@ static int visit(struct file_walk *w, struct tree *t, const char *name, struct e
 	return r;
 }
 
-int file_walk(struct file_walk *w, int top, struct error *err)
+int file_tree_walk(struct file_tree_walk *w, int top, struct error *err)
 {
 	attr_cleanup(tree_done) struct tree t = {0};
 	int r = enter(&t, top);
 
 	if (r < 0)
-		return file_fail(err, -r, "read", "");
+		return file_worker_error(err, -r, "read", "");
 	while (r == 0 && t.depth > 0) {
 		struct level *level = &t.levels[t.depth - 1];
 		const struct dirent *entry = readdir(level->dir);
@@ -141,8 +141,8 @@ struct listing {
 	size_t bytes;
 };
 
-static int list_one(struct file_walk *w, int dir, const char *name, const struct file_found *found,
-                    struct error *err)
+static int list_one(struct file_tree_walk *w, int dir, const char *name,
+                    const struct file_found *found, struct error *err)
 {
 	struct listing *l = w->ctx;
 
@@ -153,7 +153,7 @@ static int list_one(struct file_walk *w, int dir, const char *name, const struct
 		w->cut = true;
 		return 1;
 	}
-	return file_say_entry(l->out, found, err);
+	return file_worker_send_entry(l->out, found, err);
 }
 
 /* Names in order, of those after a given one the first few: whoever asks again with the last name
@@ -204,11 +204,11 @@ static int list_flat(const struct file_job *job, int fd, struct file_out *out, s
 	attr_cleanup(names_done) struct names names = {.limit = job->limit};
 	attr_cleanup(tree_done) struct tree t = {0};
 	struct listing l = {.job = job, .out = out};
-	struct file_walk w = {.visit = list_one, .ctx = &l};
+	struct file_tree_walk w = {.visit = list_one, .ctx = &l};
 	int r = enter(&t, fd);
 
 	if (r < 0)
-		return file_fail(err, -r, "list", job->path);
+		return file_worker_error(err, -r, "list", job->path);
 	names_gather(&names, t.levels[0].dir, job->to);
 	for (size_t i = 0; r == 0 && i < names.count; i++) {
 		struct stat st;
@@ -225,18 +225,18 @@ static int list_flat(const struct file_job *job, int fd, struct file_out *out, s
 	return r < 0 ? -1 : 0;
 }
 
-int file_list(const struct file_job *job, struct file_out *out, struct error *err)
+int file_tree_list(const struct file_job *job, struct file_out *out, struct error *err)
 {
 	struct listing l = {.job = job, .out = out};
-	struct file_walk w = {.visit = list_one, .ctx = &l};
-	int top = file_open_dir(job->path);
+	struct file_tree_walk w = {.visit = list_one, .ctx = &l};
+	int top = file_worker_open_dir(job->path);
 	int r = 0;
 
 	if (top < 0)
-		return file_fail(err, -top, "list", job->path);
+		return file_worker_error(err, -top, "list", job->path);
 	if (!(job->flags & WIRE_FILE_RECURSIVE))
 		return list_flat(job, top, out, err);
-	r = file_walk(&w, top, err);
+	r = file_tree_walk(&w, top, err);
 	out->done.truncated = w.cut;
 	return r;
 }
@@ -266,7 +266,7 @@ struct changes {
 	uint64_t budget;
 };
 
-static int change_one(struct file_walk *w, int dir, const char *name,
+static int change_one(struct file_tree_walk *w, int dir, const char *name,
                       const struct file_found *found, struct error *err)
 {
 	struct changes *c = w->ctx;
@@ -290,19 +290,19 @@ static int change_one(struct file_walk *w, int dir, const char *name,
 			told.sha256 = digest;
 	}
 	told.target = NULL;
-	return file_say_entry(c->out, &told, err);
+	return file_worker_send_entry(c->out, &told, err);
 }
 
-int file_changes(const struct file_job *job, struct file_out *out, struct error *err)
+int file_tree_changes(const struct file_job *job, struct file_out *out, struct error *err)
 {
 	struct changes c = {job, out, job->length};
-	struct file_walk w = {.visit = change_one, .ctx = &c, .no_hidden = true};
-	int top = file_open_dir("");
+	struct file_tree_walk w = {.visit = change_one, .ctx = &c, .no_hidden = true};
+	int top = file_worker_open_dir("");
 	int r = 0;
 
 	if (top < 0)
-		return file_fail(err, -top, "read", "");
-	r = file_walk(&w, top, err);
+		return file_worker_error(err, -top, "read", "");
+	r = file_tree_walk(&w, top, err);
 	out->done.truncated = w.cut;
 	return r;
 }
@@ -435,7 +435,7 @@ static int remove_tree(int dir, const char *name)
 	return r;
 }
 
-int file_remove(const struct file_job *job, struct file_out *out, struct error *err)
+int file_tree_remove(const struct file_job *job, struct file_out *out, struct error *err)
 {
 	const char *name = NULL;
 	struct stat st;
@@ -443,17 +443,17 @@ int file_remove(const struct file_job *job, struct file_out *out, struct error *
 
 	if (!job->path[0])
 		return error_set(err, ERR_INVALID, 0, "path: the workspace itself is not for this");
-	cleanup_close int dir = file_open_parent(job->path, false, &name);
+	cleanup_close int dir = file_worker_open_parent(job->path, false, &name);
 	if (dir < 0)
-		return file_fail(err, -dir, "remove", job->path);
+		return file_worker_error(err, -dir, "remove", job->path);
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return file_fail(err, errno, "remove", job->path);
+		return file_worker_error(err, errno, "remove", job->path);
 	if (!S_ISDIR(st.st_mode))
 		r = unlinkat(dir, name, 0) < 0 ? -errno : 0;
 	else if (unlinkat(dir, name, AT_REMOVEDIR) < 0)
 		r = job->flags & WIRE_FILE_RECURSIVE ? remove_tree(dir, name) : -errno;
 	if (r < 0)
-		return file_fail(err, -r, "remove", job->path);
+		return file_worker_error(err, -r, "remove", job->path);
 	out->done.entries = 1;
 	return 0;
 }

@@ -9,11 +9,11 @@
 
 #include <stdint.h>
 
-#define HOTLINE_FD    4      /* of the agent, */
-#define HOTLINE_WORD  "keep" /* where this is its first argument */
-#define HOTLINE_MAGIC 0x6d62686cu
+#define REATTACH_FD    4      /* of the agent, */
+#define REATTACH_ARG   "keep" /* where this is its first argument */
+#define REATTACH_MAGIC 0x6d62686cu
 
-struct hotline_message {
-	uint32_t magic; /* HOTLINE_MAGIC */
+struct reattach_message {
+	uint32_t magic; /* REATTACH_MAGIC */
 	uint32_t unused;
 };

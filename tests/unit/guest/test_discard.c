@@ -7,19 +7,19 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "guest/sinks.h"
+#include "guest/discard.h"
 
 struct rig {
-	struct sinks sinks;
-	int writers[SINKS_MAX + 4];
+	struct discard discard;
+	int writers[DISCARD_MAX + 4];
 };
 
 static int setup(void **state)
 {
 	static struct rig rig;
 
-	sinks_init(&rig.sinks);
-	for (size_t i = 0; i < SINKS_MAX + 4; i++)
+	discard_init(&rig.discard);
+	for (size_t i = 0; i < DISCARD_MAX + 4; i++)
 		rig.writers[i] = -1;
 	*state = &rig;
 	return 0;
@@ -29,10 +29,10 @@ static int teardown(void **state)
 {
 	struct rig *rig = *state;
 
-	for (size_t i = 0; i < SINKS_MAX + 4; i++)
+	for (size_t i = 0; i < DISCARD_MAX + 4; i++)
 		(void)fd_close(rig->writers[i]);
-	for (size_t i = 0; i < SINKS_MAX; i++)
-		(void)fd_close(rig->sinks.fds[i]);
+	for (size_t i = 0; i < DISCARD_MAX; i++)
+		(void)fd_close(rig->discard.fds[i]);
 	return 0;
 }
 
@@ -41,28 +41,28 @@ static void add(struct rig *rig, size_t i)
 	int ends[2];
 
 	assert_int_equal(fd_pipe(ends, O_NONBLOCK), 0);
-	sinks_add(&rig->sinks, ends[0]);
+	discard_add(&rig->discard, ends[0]);
 	rig->writers[i] = ends[1];
 }
 
 static void round_of(struct rig *rig)
 {
-	struct pollfd fds[SINKS_MAX];
+	struct pollfd fds[DISCARD_MAX];
 	char scratch[64];
 
-	sinks_watch(&rig->sinks, fds);
-	assert_true(poll(fds, SINKS_MAX, 0) >= 0);
-	sinks_pump(&rig->sinks, fds, scratch, sizeof(scratch));
+	discard_watch(&rig->discard, fds);
+	assert_true(poll(fds, DISCARD_MAX, 0) >= 0);
+	discard_pump(&rig->discard, fds, scratch, sizeof(scratch));
 }
 
 static size_t count(const struct rig *rig)
 {
 	size_t n = 0;
 
-	while (n < SINKS_MAX && rig->sinks.fds[n] >= 0)
+	while (n < DISCARD_MAX && rig->discard.fds[n] >= 0)
 		n++;
-	for (size_t i = n; i < SINKS_MAX; i++)
-		assert_int_equal(rig->sinks.fds[i], -1);
+	for (size_t i = n; i < DISCARD_MAX; i++)
+		assert_int_equal(rig->discard.fds[i], -1);
 	return n;
 }
 
@@ -81,7 +81,7 @@ static void what_is_written_is_thrown_away(void **state)
 	assert_int_equal(write(rig->writers[0], much, sizeof(much)), sizeof(much));
 	round_of(rig);
 	round_of(rig);
-	struct pollfd p = {.fd = rig->sinks.fds[0], .events = POLLIN};
+	struct pollfd p = {.fd = rig->discard.fds[0], .events = POLLIN};
 	waiting = poll(&p, 1, 0);
 	assert_int_equal(waiting, 0);
 	assert_int_equal(count(rig), 1);
@@ -109,10 +109,10 @@ static void oldest_gives_way(void **state)
 {
 	struct rig *rig = *state;
 
-	for (size_t i = 0; i < SINKS_MAX + 4; i++)
+	for (size_t i = 0; i < DISCARD_MAX + 4; i++)
 		add(rig, i);
-	assert_int_equal(count(rig), SINKS_MAX);
-	for (size_t i = 0; i < SINKS_MAX + 4; i++)
+	assert_int_equal(count(rig), DISCARD_MAX);
+	for (size_t i = 0; i < DISCARD_MAX + 4; i++)
 		assert_int_equal(is_open(rig, i), i >= 4);
 }
 
@@ -120,7 +120,7 @@ static void none_is_none(void **state)
 {
 	struct rig *rig = *state;
 
-	sinks_add(&rig->sinks, -1);
+	discard_add(&rig->discard, -1);
 	assert_int_equal(count(rig), 0);
 	round_of(rig);
 }

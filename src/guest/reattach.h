@@ -17,9 +17,9 @@
 
 struct agent;
 
-/** hotline_open - @argc and @argv of the agent say whether there is one. */
-int hotline_open(struct agent *a, int argc, char **argv) attr_must_check;
-/** hotline_detach - the daemon is gone. Return: whether the agent goes on without it. */
-bool hotline_detach(struct agent *a);
-/** hotline_take - read it: a new stream. Return: 0, 1 when the engine is gone, or negative. */
-int hotline_take(struct agent *a) attr_must_check;
+/** reattach_open - @argc and @argv of the agent say whether there is one. */
+int reattach_open(struct agent *a, int argc, char **argv) attr_must_check;
+/** reattach_on_stream_lost - the daemon is gone. Return: whether the agent goes on without it. */
+bool reattach_on_stream_lost(struct agent *a);
+/** reattach_accept - read it: a new stream. Return: 0, 1 when the engine is gone, or negative. */
+int reattach_accept(struct agent *a) attr_must_check;

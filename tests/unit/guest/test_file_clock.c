@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "guest/tick.h"
+#include "guest/file_clock.h"
 
 #define ROUNDS    20
 #define SECOND_NS 1000000000ULL
@@ -37,10 +37,10 @@ static void changes_before_and_after_have_stamps_on_their_sides(void **state)
 		uint64_t latest, since;
 
 		change(fd, 0600);
-		latest = tick_latest();
+		latest = file_clock_latest();
 		assert_true(stamp(fd) <= latest);
-		tick_after(latest);
-		since = tick_earliest();
+		file_clock_wait_past(latest);
+		since = file_clock_earliest();
 		assert_true(since > latest);
 		change(fd, 0644);
 		assert_true(stamp(fd) >= since);
@@ -53,8 +53,8 @@ static void a_clock_that_was_set_back_is_not_waited_for(void **state)
 	uint64_t begin = clock_us();
 
 	(void)state;
-	tick_after(tick_latest() + 3600 * SECOND_NS);
-	assert_true(clock_us() - begin >= TICK_MAX_US);
+	file_clock_wait_past(file_clock_latest() + 3600 * SECOND_NS);
+	assert_true(clock_us() - begin >= FILE_CLOCK_WAIT_MAX_US);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guest/crowd.h"
+#include "guest/kill_all.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -106,13 +106,13 @@ static bool signal_all(const struct agent *a, is_meant_fn *is_meant, int signo)
 	return false;
 }
 
-void crowd_signal(const struct agent *a, int signo)
+void kill_all_signal(const struct agent *a, int signo)
 {
 	if (!has_helpers(a) || !signal_all(a, is_no_helper, signo))
 		(void)kill(-1, signo);
 }
 
-static bool is_noted(const struct crowd *c, pid_t sid)
+static bool is_noted(const struct kill_all_snapshot *c, pid_t sid)
 {
 	for (size_t i = 0; i < c->count; i++)
 		if (c->sids[i] == sid)
@@ -120,18 +120,18 @@ static bool is_noted(const struct crowd *c, pid_t sid)
 	return false;
 }
 
-void crowd_note(struct agent *a)
+void kill_all_take_snapshot(struct agent *a)
 {
-	struct crowd *c = &a->crowd;
+	struct kill_all_snapshot *c = &a->snapshot;
 	pid_t last = last_pid();
 
-	*c = (struct crowd){.known = last >= 0};
+	*c = (struct kill_all_snapshot){.known = last >= 0};
 	for (pid_t pid = 2; c->known && pid <= (last < PIDS_ALWAYS ? PIDS_ALWAYS : last); pid++) {
 		pid_t sid = getsid(pid);
 
 		if (sid <= 0 || is_noted(c, sid))
 			continue;
-		c->known = c->count < CROWD_SESSIONS_MAX;
+		c->known = c->count < KILL_ALL_SESSIONS_MAX;
 		if (c->known)
 			c->sids[c->count++] = sid;
 	}
@@ -144,10 +144,10 @@ static bool is_since(const struct agent *a, pid_t pid)
 	if (sid <= 0 || is_helper(a, pid) || resident_has(a, pid) || resident_has(a, sid))
 		return false;
 	/* Its first process may have been in the box before anybody knew what for. */
-	return sid == a->proc.child.pid || !is_noted(&a->crowd, sid);
+	return sid == a->proc.child.pid || !is_noted(&a->snapshot, sid);
 }
 
-bool crowd_kill_since(const struct agent *a)
+bool kill_all_since_snapshot(const struct agent *a)
 {
-	return a->crowd.known && signal_all(a, is_since, SIGKILL);
+	return a->snapshot.known && signal_all(a, is_since, SIGKILL);
 }

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the child that does one file operation. It has dropped to the payload (drop.h) and has the
+ * workspace as its working directory: what the payload planted there, it meets with the payload's
+ * rights. It speaks the wire's own frames: FILE_DATA and FILE_END on descriptor 0, FILE_ENTRY,
+ * FILE_BYTES and FILE_DONE on descriptor 1; both are pipes to the agent, which watches over sizes
+ * and credit. An error goes over the status socket.
+ *
+ * Paths are resolved by openat2 beneath the workspace. Links are followed where a path of the
+ * caller's leads over them and as long as they stay inside; a walk of a tree follows none.
+ */
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "guest/put.h"
+#include "wire/msg.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#define FILE_DEPTH_MAX PUT_COMPONENTS_MAX
+/* Names and targets of one listing: the host keeps it whole, and writes it out several times over.
+ */
+#define FILE_LIST_BYTES (1024 * 1024)
+
+/* Copied from the frame, which goes away. */
+struct file_job {
+	enum wire_file_op op;
+	uint32_t flags;
+	char path[PUT_PATH_MAX + 1];
+	char to[PUT_PATH_MAX + 1];
+	uint64_t offset, length;
+	uint32_t mode, limit;
+};
+
+/* What is said to the agent. */
+struct file_out {
+	struct buf b;
+	struct msg_file_done done;
+};
+
+/* What comes from it. */
+struct file_in {
+	size_t off, len; /* of @data that was not taken yet */
+	struct wire_bytes piece;
+	bool ended;
+	uint8_t data[FRAME_MAX_LEN];
+};
+
+/** file_worker_check_job - paths and flags of @msg, to @ret_job. */
+int file_worker_check_job(const struct msg_file_open *msg, struct file_job *ret_job,
+                          struct error *err) attr_must_check;
+/** file_worker_run - a spawn_work_fn; @arg is a struct file_job. */
+int file_worker_run(const void *arg, int status, struct error *err) attr_must_check;
+
+/* For the operations. */
+
+/** file_worker_error - @sys as an error of ours. Return: always -1. */
+int file_worker_error(struct error *err, int sys, const char *what, const char *path);
+/** file_worker_open_dir - a directory of the caller's choice, for reading. 0 < or a negative errno.
+ */
+int file_worker_open_dir(const char *path) attr_must_check;
+/** file_worker_open_parent - of @path, which must not be ""; *ret_name is its last part. Return: a
+ * descriptor or a negative errno. */
+int file_worker_open_parent(const char *path, bool make, const char **ret_name) attr_must_check;
+
+/* One thing that was found, or is to be told of. */
+struct file_found {
+	const char *path;
+	const struct stat *st;
+	const char *target;    /* NULL: no link */
+	const uint8_t *sha256; /* NULL: none */
+};
+int file_worker_send_entry(struct file_out *out, const struct file_found *found,
+                           struct error *err) attr_must_check;
+int file_worker_send_bytes(struct file_out *out, const void *data, size_t len,
+                           struct error *err) attr_must_check;
+/** file_worker_receive - some bytes into *ret_piece, borrowed until the next call. Return: 1; 0 at
+ * the end the host announced; -1: there is none, because the host gave up. */
+int file_worker_receive(struct file_in *in, struct wire_bytes *ret_piece,
+                        struct error *err) attr_must_check;
+
+/** file_worker_temp_name - one that nobody has. */
+#define FILE_TEMP_LEN 40
+void file_worker_temp_name(char ret_name[FILE_TEMP_LEN]);
+
+/* file_tree.c */
+struct file_tree_walk {
+	/* A thing below the top. Return: 0; 1: enough; -1 with @err. */
+	int (*visit)(struct file_tree_walk *w, int dir, const char *name,
+	             const struct file_found *found, struct error *err);
+	void *ctx;
+	bool strict;    /* what cannot be read is an error */
+	bool no_hidden; /* names with a dot in front are passed over, with all below */
+	bool cut;       /* something was too deep */
+};
+/** file_tree_walk - everything below @top, which is closed; directories before what is in them. */
+int file_tree_walk(struct file_tree_walk *w, int top, struct error *err) attr_must_check;
+
+int file_tree_list(const struct file_job *job, struct file_out *out,
+                   struct error *err) attr_must_check;
+int file_tree_changes(const struct file_job *job, struct file_out *out,
+                      struct error *err) attr_must_check;
+int file_tree_remove(const struct file_job *job, struct file_out *out,
+                     struct error *err) attr_must_check;
+/* file_tar.c */
+int file_tar_pack(const struct file_job *job, struct file_out *out,
+                  struct error *err) attr_must_check;
+int file_tar_unpack(const struct file_job *job, struct file_out *out,
+                    struct error *err) attr_must_check;
