@@ -58,7 +58,7 @@ static int check_owner(const struct db_config *config, int64_t id, int64_t versi
 static int look(struct conn *c, const struct db_config *config, bool exclusive,
                 int64_t *ret_version, struct error *err)
 {
-	bool clean = note_is_clean(config->path);
+	bool clean = clean_marker_matches(config->path);
 	int64_t id, version, tables;
 
 	if (conn_open(c, config->path, exclusive, err) < 0)

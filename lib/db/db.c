@@ -106,7 +106,7 @@ static void close_conn(struct db *db)
 {
 	conn_close(&db->conn);
 	if (db->path)
-		note_end(db->path, db->note);
+		clean_marker_write(db->path, db->note);
 }
 
 static void *run(void *arg)
@@ -282,7 +282,7 @@ static int open_conn(struct db *db, const struct db_config *config, struct error
 		               : 0;
 	db->path = xstrdup(config->path);
 	if (make_file(config->path, err) < 0 || check_file(config, &version, err) < 0 ||
-	    note_begin(config->path, &db->note, err) < 0)
+	    clean_marker_clear(config->path, &db->note, err) < 0)
 		return -1;
 	if (conn_open(&db->conn, config->path, false, err) < 0 || conn_setup(&db->conn, err) < 0 ||
 	    migrate(&db->conn, config, version, err) < 0) {

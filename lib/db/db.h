@@ -105,9 +105,9 @@ static inline void db_closep(struct db **db)
  */
 int db_open(const struct db_config *config, struct db **ret_db, struct error *err) attr_must_check;
 
-/** db_peek - rows of somebody else's database, which is not changed. Blocks. */
-int db_peek(const char *path, const struct db_statement *query, size_t max_bytes,
-            struct db_rows **ret_rows, struct error *err) attr_must_check;
+/** db_readonly_query - rows of somebody else's database, which is not changed. Blocks. */
+int db_readonly_query(const char *path, const struct db_statement *query, size_t max_bytes,
+                      struct db_rows **ret_rows, struct error *err) attr_must_check;
 
 /* Before db_start. They block. */
 

@@ -6,8 +6,8 @@
  *
  *   conn.c   the connection: statements, values, rows, SQLite's results as errors
  *   check.c  what is looked at before a file is trusted, and the schema's versions
- *   note.c   whether a file is as it was left in good order
- *   peek.c   rows of a file that is somebody else's
+ *   clean_marker.c   whether a file is as it was left in good order
+ *   db_readonly.c   rows of a file that is somebody else's
  *   rows.c   rows that were copied out
  *   batch.c  jobs, and grouped commits
  *   db.c     the thread and its queue
@@ -61,12 +61,13 @@ int check_file(const struct db_config *config, int64_t *ret_version,
 int migrate(struct conn *c, const struct db_config *config, int64_t version,
             struct error *err) attr_must_check;
 
-/** note_is_clean - @path was closed in good order, and is as it was then. */
-bool note_is_clean(const char *path);
-/** note_begin - it is about to be written. *ret_fd: for note_end, and the caller's to close. */
-int note_begin(const char *path, int *ret_fd, struct error *err) attr_must_check;
-/** note_end - it was closed; nothing where @fd is -1. */
-void note_end(const char *path, int fd);
+/** clean_marker_matches - @path was closed in good order, and is as it was then. */
+bool clean_marker_matches(const char *path);
+/** clean_marker_clear - it is about to be written. *ret_fd: for clean_marker_write, and the
+ * caller's to close. */
+int clean_marker_clear(const char *path, int *ret_fd, struct error *err) attr_must_check;
+/** clean_marker_write - it was closed; nothing where @fd is -1. */
+void clean_marker_write(const char *path, int fd);
 
 struct db_rows *rows_new(size_t columns, size_t max_bytes);
 /** rows_add - the row that @stmt stands on. Return: 0 or -ENOBUFS. */

@@ -33,11 +33,11 @@ struct http_server {
 	struct list lingering;
 	size_t conns_count;
 	size_t lingering_count;
-	size_t bodies_bytes;  /* of all requests together */
-	size_t answers_bytes; /* of all answers together, as long as they wait for readers */
-	struct map *peers;    /* address -> struct http_peer */
-	struct map *payers;   /* name -> struct http_payer */
-	size_t payers_busy;   /* that have bodies under way */
+	size_t bodies_bytes;     /* of all requests together */
+	size_t responses_bytes;  /* of all answers together, as long as they wait for readers */
+	struct map *peers;       /* address -> struct http_peer */
+	struct map *body_quotas; /* name -> struct body_quota */
+	size_t body_quotas_busy; /* that have bodies under way */
 	struct timer *timer;
 	uint64_t timer_at_us; /* 0: not running */
 	int hangup_fd;        /* epoll: clients that left */
@@ -67,7 +67,7 @@ struct http_peer {
 };
 
 /* Whose bodies are how large: of the requests that name it. */
-struct http_payer {
+struct body_quota {
 	char *key; /* owned */
 	size_t requests;
 	size_t bytes;
@@ -116,7 +116,7 @@ struct http_request {
 	} added[HTTP_HEADERS_ADDED];
 	size_t added_count;
 	char *note;               /* owned; NULL: none */
-	struct http_payer *payer; /* NULL: nobody in particular */
+	struct body_quota *quota; /* NULL: not charged to a quota */
 	char *path;               /* owned */
 	char **texts;             /* owned; decoded query values, NULL-terminated */
 	struct buf body;
@@ -128,7 +128,7 @@ struct http_request {
 	struct MHD_Response *response; /* owned until queued */
 	int status;                    /* 0: not answered */
 	uint64_t sent_bytes;           /* of the answer's body, handed over to be sent */
-	size_t answer_bytes; /* of it that are in memory: its part of server->answers_bytes */
+	size_t answer_bytes; /* of it that are in memory: its part of server->responses_bytes */
 	uint64_t answer_since_us;
 	bool cut;           /* by answers.c; the connection ends as soon as microhttpd sees it */
 	struct buf pending; /* of a stream: not yet taken by microhttpd */
@@ -182,16 +182,17 @@ bool request_has_body(const struct http_request *req);
 /** http_decode_path - percent-decode once. Return: owned, or NULL: bad escape, NUL, control. */
 char *http_decode_path(const char *target) attr_must_check;
 
-/* payer.c */
-/** payer_add - Return: 0, or -EBUSY: all together have too much, and this one its share. */
-int payer_add(struct http_request *req, size_t bytes) attr_must_check;
-void payer_drop(struct http_request *req, size_t bytes);
-void payer_release(struct http_request *req);
+/* body_quota.c */
+/** body_quota_add - Return: 0, or -EBUSY: all together have too much, and this one its share. */
+int body_quota_add(struct http_request *req, size_t bytes) attr_must_check;
+void body_quota_drop(struct http_request *req, size_t bytes);
+void body_quota_release(struct http_request *req);
 
-/* answers.c */
-/** answers_set - so many bytes of an answer wait from now on; cuts off others for the room. */
-void answers_set(struct http_request *req, size_t bytes);
-void answers_drop(struct http_request *req);
+/* response_quota.c */
+/** response_quota_set - so many bytes of an answer wait from now on; cuts off others for the room.
+ */
+void response_quota_set(struct http_request *req, size_t bytes);
+void response_quota_drop(struct http_request *req);
 
 /* response.c */
 /** response_queue - give the answer to microhttpd. */

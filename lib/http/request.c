@@ -37,8 +37,8 @@ void request_free(struct http_request *req)
 	for (size_t i = 0; i < req->added_count; i++)
 		free(req->added[i].value);
 	http_drop_body(req);
-	payer_release(req);
-	answers_drop(req);
+	body_quota_release(req);
+	response_quota_drop(req);
 	buf_done(&req->pending);
 	free(req->note);
 	free(req->path);
@@ -219,7 +219,7 @@ int request_add_body(struct http_request *req, const char *data, size_t len, str
 
 	if (buf_add(&req->body, data, len) < 0)
 		return error_set(err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", max);
-	if (payer_add(req, len) < 0)
+	if (body_quota_add(req, len) < 0)
 		return error_set(err, ERR_BUSY, 0, "too many bytes of requests at the same time");
 	return 0;
 }
@@ -348,7 +348,7 @@ uint64_t http_body_length(const struct http_request *req)
 
 void http_drop_body(struct http_request *req)
 {
-	payer_drop(req, req->body.len);
+	body_quota_drop(req, req->body.len);
 	buf_done(&req->body);
 }
 

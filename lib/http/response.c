@@ -118,7 +118,7 @@ static void reply(struct http_request *req, const struct http_answer *a,
 		add_header(response, a->headers[i].name, a->headers[i].value);
 	set_answer(req, response, a->status, a->content_type);
 	req->sent_bytes = a->len;
-	answers_set(req, a->len);
+	response_quota_set(req, a->len);
 	conn_wait(req->conn, WAIT_REQUEST);
 	conn_resume(req->conn);
 }
@@ -208,7 +208,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 	/* All was taken: what it was kept in is of no use to the client, but may be to others. */
 	buf_done(&req->pending);
 	req->pending_off = 0;
-	answers_set(req, 0);
+	response_quota_set(req, 0);
 	conn_suspend(req->conn);
 	return 0;
 }
@@ -249,7 +249,7 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 		return -ENOBUFS;
 	}
 	req->sent_bytes += len;
-	answers_set(req, req->pending.len);
+	response_quota_set(req, req->pending.len);
 	if (req->taken_fn && waiting == 0)
 		conn_wait(req->conn, WAIT_REQUEST);
 	if (req->phase == REQUEST_SENDING)

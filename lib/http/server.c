@@ -323,7 +323,7 @@ struct http_server *http_server_new(const struct http_server_config *config)
 	for (int wait = 0; wait < WAIT_COUNT; wait++)
 		list_init(&s->waits[wait]);
 	s->peers = map_new();
-	s->payers = map_new();
+	s->body_quotas = map_new();
 	s->timer = timer_new(config->loop, conn_expire, s);
 	/* At start only; without a descriptor there is no server. */
 	s->hangup_fd = fd_epoll();
@@ -384,7 +384,7 @@ void http_server_free(struct http_server *s)
 	timer_free(s->timer);
 	fd_close(s->hangup_fd);
 	map_free(s->peers);
-	map_free(s->payers);
+	map_free(s->body_quotas);
 	free(s);
 }
 

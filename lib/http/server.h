@@ -146,10 +146,10 @@ uintptr_t http_tag(const struct http_request *req, unsigned tag);
 void http_set_note(struct http_request *req, const char *text);
 const char *http_note(const struct http_request *req); /* NULL: none */
 
-/** http_set_payer - on whose account the bytes of this request's body are, by a name of the
+/** http_set_body_quota - on whose account the bytes of this request's body are, by a name of the
  * handlers' own. Called from on_headers. Those who have bodies under way have a share of
  * max_bodies_bytes each, which nobody else can take. */
-void http_set_payer(struct http_request *req, const char *name);
+void http_set_body_quota(struct http_request *req, const char *name);
 
 /** http_set_gone - @fn is called if the client leaves before the answer is complete. */
 void http_set_gone(struct http_request *req, void (*fn)(void *ctx), void *ctx);

@@ -218,7 +218,7 @@ static void pump(struct http_ws *ws)
 	r = wslay_event_send(ws->wslay);
 	ws->inside = false;
 	/* What waits counts as an answer does: many that do not read must not fill the memory. */
-	answers_set(ws->conn->req, waiting_bytes(ws));
+	response_quota_set(ws->conn->req, waiting_bytes(ws));
 	if (r < 0 || (!wslay_event_want_read(ws->wslay) && !wslay_event_want_write(ws->wslay))) {
 		end(ws);
 		return;

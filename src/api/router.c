@@ -315,7 +315,7 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 		return refuse(req, &err, allow);
 	*ret_max_body = route->body == ROUTE_BODY_NONE ? 0 : r->config->max_body_bytes;
 	if (*ret_max_body > 0)
-		http_set_payer(req, auth_principal(req)->tenant);
+		http_set_body_quota(req, auth_principal(req)->tenant);
 	/* It answers, or takes the body. */
 	if (route->body == ROUTE_BODY_STREAM)
 		handle_stream(r, req, route);

@@ -131,9 +131,10 @@ static int read_anchor(const char *database, const char *path, struct ends *ret_
 	cleanup_db_rows struct db_rows *rows = NULL;
 	const char *text;
 
-	if (db_peek(database,
-	            &DB_SQL("SELECT head FROM audit WHERE path = ?1", DB_TEXT(real ? real : path)),
-	            ANCHOR_MAX, &rows, err) < 0)
+	if (db_readonly_query(
+		    database,
+		    &DB_SQL("SELECT head FROM audit WHERE path = ?1", DB_TEXT(real ? real : path)),
+		    ANCHOR_MAX, &rows, err) < 0)
 		return error_wrap(err, "look for the anchor of the log");
 	if (db_rows_count(rows) == 0)
 		return 0;

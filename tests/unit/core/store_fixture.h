@@ -165,7 +165,7 @@ static inline int64_t rig_number(struct rig *rig, const char *sql)
 	cleanup_db_rows struct db_rows *rows = NULL;
 	struct error err = {0};
 
-	if (db_peek(rig->path, &query, 65536, &rows, &err) < 0)
+	if (db_readonly_query(rig->path, &query, 65536, &rows, &err) < 0)
 		fail_msg("%s", err.msg);
 	return db_rows_count(rows) ? db_rows_int(rows, 0, 0) : -1;
 }

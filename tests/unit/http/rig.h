@@ -54,8 +54,8 @@ static inline int on_headers(void *ctx, struct http_request *req, size_t *ret_ma
 		return -1;
 	}
 	*ret_max_body = MAX_BODY;
-	if (http_header(req, "X-Payer"))
-		http_set_payer(req, http_header(req, "X-Payer"));
+	if (http_header(req, "X-Quota"))
+		http_set_body_quota(req, http_header(req, "X-Quota"));
 	return 0;
 }
 

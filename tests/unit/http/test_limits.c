@@ -77,15 +77,15 @@ static void bodies_of_all_requests_together_are_bounded(void **state)
 }
 
 /* All but the last byte of a body of MAX_BODY. */
-static int begin_body(struct fixture *f, const char *payer)
+static int begin_body(struct fixture *f, const char *quota)
 {
 	char most[MAX_BODY - 1], head[160];
 	int fd = peer_connect(f->port);
 
 	memset(most, 'x', sizeof(most));
 	(void)snprintf(head, sizeof(head),
-	               "POST /x HTTP/1.1\r\n" HOST "X-Payer: %s\r\nContent-Length: 1000\r\n\r\n",
-	               payer);
+	               "POST /x HTTP/1.1\r\n" HOST "X-Quota: %s\r\nContent-Length: 1000\r\n\r\n",
+	               quota);
 	assert_true(peer_say(f->loop, fd, head));
 	assert_true(peer_send(f->loop, fd, most, sizeof(most)));
 	return fd;

@@ -265,7 +265,7 @@ static bool walks(struct rig *rig, const char *sql, char ret_detail[200])
 	bool is_list = strstr(sql, "OFFSET") || strstr(sql, "LIMIT 1");
 	struct error err = {0};
 
-	if (db_peek(rig->path, &query, 1u << 20, &rows, &err) < 0)
+	if (db_readonly_query(rig->path, &query, 1u << 20, &rows, &err) < 0)
 		fail_msg("%s: %s", sql, err.msg);
 	for (size_t i = 0; i < db_rows_count(rows); i++) {
 		const char *detail = db_rows_text(rows, i, 3);

@@ -48,12 +48,12 @@ static void cut_off(struct http_request *req)
 	         "the room, cut off",
 	         req->id, req->answer_bytes,
 	         (unsigned long long)((clock_us() - req->answer_since_us) / USEC_PER_MS));
-	answers_drop(req);
+	response_quota_drop(req);
 	req->cut = true;
 	conn_cut(req->conn);
 }
 
-void answers_set(struct http_request *req, size_t bytes)
+void response_quota_set(struct http_request *req, size_t bytes)
 {
 	struct http_server *s = req->conn->server;
 	struct http_request *other;
@@ -62,14 +62,14 @@ void answers_set(struct http_request *req, size_t bytes)
 		return;
 	if (req->answer_bytes == 0)
 		req->answer_since_us = clock_us();
-	s->answers_bytes = s->answers_bytes - req->answer_bytes + bytes;
+	s->responses_bytes = s->responses_bytes - req->answer_bytes + bytes;
 	req->answer_bytes = bytes;
-	while (s->answers_bytes > s->config.max_answers_bytes && (other = find_costliest(s, req)))
+	while (s->responses_bytes > s->config.max_answers_bytes && (other = find_costliest(s, req)))
 		cut_off(other);
 }
 
-void answers_drop(struct http_request *req)
+void response_quota_drop(struct http_request *req)
 {
-	req->conn->server->answers_bytes -= req->answer_bytes;
+	req->conn->server->responses_bytes -= req->answer_bytes;
 	req->answer_bytes = 0;
 }

@@ -20,19 +20,19 @@
  * emptied, durably: a file that was not closed in good order has none, and is looked at whole.
  */
 
-#define SUFFIX    "-clean"
-#define NOTE_LEN  128
-#define NOTE_MODE 0600
+#define SUFFIX      "-clean"
+#define MARKER_LEN  128
+#define MARKER_MODE 0600
 
-static int describe(const char *path, char ret_note[NOTE_LEN])
+static int describe(const char *path, char ret_note[MARKER_LEN])
 {
 	struct stat st;
 
 	if (stat(path, &st) < 0)
 		return -errno;
-	return str_format(ret_note, NOTE_LEN, "%jd %jd %jd.%09ld %jd.%09ld\n", (intmax_t)st.st_ino,
-	                  (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
-	                  (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+	return str_format(ret_note, MARKER_LEN, "%jd %jd %jd.%09ld %jd.%09ld\n",
+	                  (intmax_t)st.st_ino, (intmax_t)st.st_size, (intmax_t)st.st_mtim.tv_sec,
+	                  st.st_mtim.tv_nsec, (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
 }
 
 static bool has_log(const char *path)
@@ -42,11 +42,11 @@ static bool has_log(const char *path)
 	return access(log, F_OK) == 0;
 }
 
-bool note_is_clean(const char *path)
+bool clean_marker_matches(const char *path)
 {
 	cleanup_free char *name = xasprintf("%s" SUFFIX, path);
 	cleanup_close int fd = fd_open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-	char said[NOTE_LEN] = "", is[NOTE_LEN];
+	char said[MARKER_LEN] = "", is[MARKER_LEN];
 	ssize_t n;
 
 	if (fd < 0 || has_log(path) || describe(path, is) < 0)
@@ -55,10 +55,10 @@ bool note_is_clean(const char *path)
 	return n > 0 && str_equal(said, is);
 }
 
-int note_begin(const char *path, int *ret_fd, struct error *err)
+int clean_marker_clear(const char *path, int *ret_fd, struct error *err)
 {
 	cleanup_free char *name = xasprintf("%s" SUFFIX, path);
-	int fd = fd_open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, NOTE_MODE);
+	int fd = fd_open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, MARKER_MODE);
 
 	if (fd < 0)
 		return error_set(err, ERR_CONFIG, -fd, "open %s", name);
@@ -69,9 +69,9 @@ int note_begin(const char *path, int *ret_fd, struct error *err)
 }
 
 /* Without it the next start takes longer, and that is all. */
-void note_end(const char *path, int fd)
+void clean_marker_write(const char *path, int fd)
 {
-	char note[NOTE_LEN];
+	char note[MARKER_LEN];
 
 	/* Somebody else has it open, and keeps its log. */
 	if (fd < 0 || has_log(path) || describe(path, note) < 0)

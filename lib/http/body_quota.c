@@ -13,61 +13,61 @@
  * of them, and nine times for the most tenants that there can be.
  */
 
-void http_set_payer(struct http_request *req, const char *name)
+void http_set_body_quota(struct http_request *req, const char *name)
 {
 	struct http_server *s = req->conn->server;
-	struct http_payer *payer = map_get(s->payers, name);
+	struct body_quota *quota = map_get(s->body_quotas, name);
 	int r = 0;
 
-	assert(!req->payer && req->body.len == 0);
-	if (!payer) {
-		payer = NEW(struct http_payer);
-		payer->key = xstrdup(name);
-		r = map_put(s->payers, name, payer);
+	assert(!req->quota && req->body.len == 0);
+	if (!quota) {
+		quota = NEW(struct body_quota);
+		quota->key = xstrdup(name);
+		r = map_put(s->body_quotas, name, quota);
 	}
 	assert(r == 0);
 	(void)r;
-	payer->requests++;
-	req->payer = payer;
+	quota->requests++;
+	req->quota = quota;
 }
 
-void payer_release(struct http_request *req)
+void body_quota_release(struct http_request *req)
 {
-	struct http_payer *payer = TAKE_PTR(req->payer);
+	struct body_quota *quota = TAKE_PTR(req->quota);
 
-	if (!payer || --payer->requests > 0)
+	if (!quota || --quota->requests > 0)
 		return;
-	(void)map_remove(req->conn->server->payers, payer->key);
-	free(payer->key);
-	free(payer);
+	(void)map_remove(req->conn->server->body_quotas, quota->key);
+	free(quota->key);
+	free(quota);
 }
 
-int payer_add(struct http_request *req, size_t bytes)
+int body_quota_add(struct http_request *req, size_t bytes)
 {
 	struct http_server *s = req->conn->server;
-	struct http_payer *payer = req->payer;
+	struct body_quota *quota = req->quota;
 	size_t max = s->config.max_bodies_bytes;
 
 	s->bodies_bytes += bytes;
-	if (payer) {
-		s->payers_busy += payer->bytes == 0 && bytes > 0;
-		payer->bytes += bytes;
+	if (quota) {
+		s->body_quotas_busy += quota->bytes == 0 && bytes > 0;
+		quota->bytes += bytes;
 	}
 	/* One request alone is always served, whatever its route allows. */
 	if (s->bodies_bytes <= max || s->bodies_bytes <= req->body.max)
 		return 0;
-	if (payer && s->payers_busy > 1 && payer->bytes <= max / s->payers_busy)
+	if (quota && s->body_quotas_busy > 1 && quota->bytes <= max / s->body_quotas_busy)
 		return 0;
 	return -EBUSY;
 }
 
-void payer_drop(struct http_request *req, size_t bytes)
+void body_quota_drop(struct http_request *req, size_t bytes)
 {
 	struct http_server *s = req->conn->server;
 
 	s->bodies_bytes -= bytes;
-	if (!req->payer || bytes == 0)
+	if (!req->quota || bytes == 0)
 		return;
-	req->payer->bytes -= bytes;
-	s->payers_busy -= req->payer->bytes == 0;
+	req->quota->bytes -= bytes;
+	s->body_quotas_busy -= req->quota->bytes == 0;
 }

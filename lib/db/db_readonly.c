@@ -12,7 +12,7 @@
  * log is made; where there is one, its index is shared with whoever writes it.
  */
 
-#define PEEK_TIMEOUT_MS 5000
+#define BUSY_TIMEOUT_MS 5000
 #define URI_MAX         (64u << 10)
 
 /* "file:" and the path, with what would end it written as %xx. */
@@ -41,15 +41,15 @@ static int open_it(struct conn *c, const char *path, struct error *err)
 	if (rc == SQLITE_OK)
 		rc = sqlite3_db_config(c->sql, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	if (rc == SQLITE_OK)
-		rc = sqlite3_busy_timeout(c->sql, PEEK_TIMEOUT_MS);
+		rc = sqlite3_busy_timeout(c->sql, BUSY_TIMEOUT_MS);
 	if (rc != SQLITE_OK)
 		return conn_error(c, rc, path, err);
 	c->statements = map_new();
 	return 0;
 }
 
-int db_peek(const char *path, const struct db_statement *query, size_t max_bytes,
-            struct db_rows **ret_rows, struct error *err)
+int db_readonly_query(const char *path, const struct db_statement *query, size_t max_bytes,
+                      struct db_rows **ret_rows, struct error *err)
 {
 	struct conn c = {0};
 	int r = open_it(&c, path, err);
