@@ -36,6 +36,7 @@
 #include "daemon/tls_guard.h"
 #include "daemon/tls_reload.h"
 #include "driver/driver.h"
+#include "driver/native.h"
 #include "http/server.h"
 #include "io/loop.h"
 #include "wire/layer.h"
@@ -283,7 +284,7 @@ static int start_engine(struct daemon *d, struct error *err)
 		.processes_max = c->processes_max,
 		.cpu_max_millicores = c->cpu_max_millicores,
 		.strict = c->strict,
-		.custody = d->custody,
+		.handover = d->custody,
 		.lease_us = c->session_survive_us,
 		.on_engine_lost = on_engine_lost,
 		.ctx = d,

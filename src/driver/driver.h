@@ -262,39 +262,3 @@ uint32_t box_layers(const struct box *box);
 /** box_start - how its first program came to be; true from its on_started on. */
 enum box_start box_start(const struct box *box);
 void driver_free(struct driver *d);
-
-struct native_config {
-	const char *engine_path; /* borrowed for the call */
-	const char *agent_path;
-	const char *zygote_path;      /* library of zygotes; NULL: there are none */
-	uint64_t zygote_forks;        /* children of one, then it is replaced */
-	uint64_t zygote_memory_bytes; /* the same when it has grown to this */
-	const char *runners_dir;
-	const char *runtime_dir;
-	const char *const *roots; /* NULL-terminated: directories whose subdirectories are roots */
-	const char *log_level;    /* words of the engine's options */
-	const char *log_format;
-	uint64_t uid_base;
-	/* The most a box may be given: the engine holds the daemon to it. */
-	uint64_t memory_max_bytes, disk_max_bytes, processes_max;
-	uint64_t cpu_max_millicores; /* 0: all cores */
-	bool strict;
-	/* What daemons of one state directory know each other by, in the runtime directory; and how
-	 * long boxes that are kept outlive this one. NULL, or 0: none is. */
-	const char *custody;
-	uint64_t lease_us;
-	/* Called from the loop when the engine is gone: no box can be made any more. */
-	void (*on_engine_lost)(void *ctx, const struct error *err);
-	void *ctx;
-};
-
-/**
- * native_spawn - start millibox-engine. Called before the daemon gives up its privileges and before
- * the loop runs; blocks until the engine has told what the host can do (or failed). Where the
- * engine of an earlier daemon still keeps boxes, and is what it would be if it were started now, it
- * is taken over instead.
- */
-int native_spawn(const struct native_config *config, struct driver **ret_driver,
-                 struct error *err) attr_must_check;
-/** native_attach_loop - from now on the driver works on @loop. */
-int native_attach_loop(struct driver *d, struct loop *loop, struct error *err) attr_must_check;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/native.h"
+#include "driver/native_internal.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -323,7 +323,7 @@ struct driver *native_new(const struct native_config *config, int sock, pid_t pi
 	struct native *n = NEW(struct native);
 
 	n->base.ops = &native_ops;
-	n->base.caps = caps_of(probe, config->strict, config->custody && config->lease_us > 0);
+	n->base.caps = caps_of(probe, config->strict, config->handover && config->lease_us > 0);
 	n->sock = sock;
 	n->pid = pid;
 	n->pidfd = -1;
@@ -345,11 +345,11 @@ static struct driver *take_over(const struct native_config *config)
 	struct error err = {0};
 	struct driver *d;
 
-	if (!native_find_custodian(config, &engine))
+	if (!native_handover_find(config, &engine))
 		return NULL;
 	d = native_new(config, engine.sock, 0, &engine.probe);
 	native(d)->pidfd = engine.pidfd;
-	if (native_ask_kept(native(d), &err) == 0)
+	if (native_handover_list(native(d), &err) == 0)
 		return d;
 	log_error("the boxes of an earlier daemon are lost", &err);
 	driver_free(d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/native.h"
+#include "driver/native_internal.h"
 
 #include "base/alloc.h"
 #include "base/fd.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/native.h"
+#include "driver/native_internal.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -192,9 +192,9 @@ static int fork_engine(const struct native_config *config, int sock, pid_t *ret_
 
 	options.all[options.count++] =
 		(struct option){.name = "--identity", .value = native_identity(config)};
-	if (config->custody)
+	if (config->handover)
 		options.all[options.count++] =
-			(struct option){.name = "--handover", .word = config->custody};
+			(struct option){.name = "--handover", .word = config->handover};
 	if (format_options(&options) < 0)
 		return error_set(err, ERR_SYSTEM, 0, "arguments");
 	pid = fork();

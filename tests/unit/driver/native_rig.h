@@ -10,7 +10,7 @@
 #include "recorder.h"
 
 #include "base/fd.h"
-#include "driver/native.h"
+#include "driver/native_internal.h"
 #include "io/loop.h"
 #include <dirent.h>
 #include <errno.h>

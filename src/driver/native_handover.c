@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/native.h"
+#include "driver/native_internal.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -34,7 +34,7 @@ static int connect_to(const struct native_config *config)
 	/* By way of the open directory: a path as long as it may be does not fit. */
 	if (dir < 0 || sock < 0 ||
 	    str_format(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s", dir,
-	               config->custody) < 0)
+	               config->handover) < 0)
 		return -1;
 	if (connect(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return -1;
@@ -94,9 +94,9 @@ static bool is_alive(int sock, int pidfd, struct engine_probe *ret_probe)
 	return false;
 }
 
-bool native_find_custodian(const struct native_config *config, struct native_engine *ret_engine)
+bool native_handover_find(const struct native_config *config, struct native_engine *ret_engine)
 {
-	cleanup_close int sock = config->custody ? connect_to(config) : -1;
+	cleanup_close int sock = config->handover ? connect_to(config) : -1;
 	cleanup_close int pidfd = sock < 0 ? -1 : open_peer(sock);
 	struct engine_probe probe = {0};
 
@@ -175,7 +175,7 @@ static int hear_kept(struct native *n, struct error *err)
 	return r;
 }
 
-int native_ask_kept(struct native *n, struct error *err)
+int native_handover_list(struct native *n, struct error *err)
 {
 	struct engine_request request = {.op = ENGINE_ADOPT};
 	int r = 1;

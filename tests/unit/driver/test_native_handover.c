@@ -11,7 +11,7 @@
 
 /* Finding: an engine that answers to our name, as a process of its own. */
 
-#define NAME "custody-test"
+#define NAME "handover-test"
 
 /* How it behaves. Its exit status says what it was told. */
 enum manner {
@@ -25,7 +25,7 @@ enum manner {
 	STATUS_BAD = 12,
 };
 
-struct custodian {
+struct old_engine {
 	char dir[64];
 	struct native_config config;
 	pid_t pid;
@@ -39,7 +39,7 @@ static struct native_config config_in(const char *dir)
 	                              .runtime_dir = dir,
 	                              .log_level = "info",
 	                              .log_format = "text",
-	                              .custody = NAME,
+	                              .handover = NAME,
 	                              .lease_us = 1000000};
 }
 
@@ -54,7 +54,7 @@ static void tell_of_past(int sock)
 		_exit(STATUS_BAD);
 }
 
-static void attr_noreturn play(int listener, const struct custodian *c, enum manner manner)
+static void attr_noreturn play(int listener, const struct old_engine *c, enum manner manner)
 {
 	struct engine_request request = {0};
 	struct engine_reply reply = {.op = ENGINE_PROBED, .seq = NATIVE_PROBE_SEQ};
@@ -84,11 +84,11 @@ static void attr_noreturn play(int listener, const struct custodian *c, enum man
 	_exit(request.op == ENGINE_END ? STATUS_END : STATUS_BAD);
 }
 
-static int setup_custodian(void **state)
+static int setup_old_engine(void **state)
 {
-	static struct custodian c;
+	static struct old_engine c;
 
-	c = (struct custodian){.dir = "/tmp/millibox-custody-XXXXXX"};
+	c = (struct old_engine){.dir = "/tmp/millibox-handover-XXXXXX"};
 	assert_non_null(mkdtemp(c.dir));
 	c.config = config_in(c.dir);
 	*state = &c;
@@ -96,7 +96,7 @@ static int setup_custodian(void **state)
 }
 
 /* It listens itself: the kernel tells who did. */
-static void appoint(struct custodian *c, enum manner manner)
+static void appoint(struct old_engine *c, enum manner manner)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int ready[2];
@@ -119,7 +119,7 @@ static void appoint(struct custodian *c, enum manner manner)
 	(void)fd_close(ready[0]);
 }
 
-static int status_of(struct custodian *c)
+static int status_of(struct old_engine *c)
 {
 	int status = 0;
 
@@ -129,9 +129,9 @@ static int status_of(struct custodian *c)
 	return WEXITSTATUS(status);
 }
 
-static int teardown_custodian(void **state)
+static int teardown_old_engine(void **state)
 {
-	struct custodian *c = *state;
+	struct old_engine *c = *state;
 	cleanup_free char *path = xasprintf("%s/" NAME, c->dir);
 
 	if (c->pid > 0)
@@ -140,13 +140,13 @@ static int teardown_custodian(void **state)
 	return rmdir(c->dir);
 }
 
-static void custodian_that_is_ours_is_taken_over(void **state)
+static void old_engine_that_is_ours_is_taken_over(void **state)
 {
-	struct custodian *c = *state;
+	struct old_engine *c = *state;
 	struct native_engine engine = {.sock = -1, .pidfd = -1};
 
 	appoint(c, WORKS);
-	assert_true(native_find_custodian(&c->config, &engine));
+	assert_true(native_handover_find(&c->config, &engine));
 	assert_int_equal(engine.pid, 0);
 	assert_int_equal(engine.probe.boxes_max, 3);
 	assert_true(engine.sock >= 0 && engine.pidfd >= 0);
@@ -158,63 +158,63 @@ static void custodian_that_is_ours_is_taken_over(void **state)
 }
 
 /* Other settings: it would hold us to other rules. It is told to end before ours begins. */
-static void custodian_that_tells_of_the_past_is_taken_over(void **state)
+static void old_engine_that_tells_of_the_past_is_taken_over(void **state)
 {
-	struct custodian *c = *state;
+	struct old_engine *c = *state;
 	struct native_engine engine = {.sock = -1, .pidfd = -1};
 
 	appoint(c, BUSY);
-	assert_true(native_find_custodian(&c->config, &engine));
+	assert_true(native_handover_find(&c->config, &engine));
 	assert_int_equal(engine.probe.boxes_max, 3);
 	(void)fd_close(engine.sock);
 	(void)fd_close(engine.pidfd);
 	assert_int_equal(status_of(c), STATUS_EOF);
 }
 
-static void custodian_of_other_settings_is_told_to_end(void **state)
+static void old_engine_of_other_settings_is_told_to_end(void **state)
 {
-	struct custodian *c = *state;
+	struct old_engine *c = *state;
 	struct native_engine engine = {.sock = -1, .pidfd = -1};
 
 	appoint(c, STRANGE);
-	assert_false(native_find_custodian(&c->config, &engine));
+	assert_false(native_handover_find(&c->config, &engine));
 	assert_int_equal(status_of(c), STATUS_END);
 	assert_int_equal(engine.sock, -1);
 }
 
-static void custodian_that_ends_meanwhile_is_none(void **state)
+static void old_engine_that_ends_meanwhile_is_none(void **state)
 {
-	struct custodian *c = *state;
+	struct old_engine *c = *state;
 	struct native_engine engine = {.sock = -1, .pidfd = -1};
 
 	appoint(c, SILENT);
-	assert_false(native_find_custodian(&c->config, &engine));
+	assert_false(native_handover_find(&c->config, &engine));
 	assert_int_equal(status_of(c), 0);
 }
 
-static void custodian_that_talks_nonsense_is_none(void **state)
+static void old_engine_that_talks_nonsense_is_none(void **state)
 {
-	struct custodian *c = *state;
+	struct old_engine *c = *state;
 	struct native_engine engine = {.sock = -1, .pidfd = -1};
 
 	appoint(c, NONSENSE);
-	assert_false(native_find_custodian(&c->config, &engine));
+	assert_false(native_handover_find(&c->config, &engine));
 	assert_int_equal(status_of(c), 0);
 }
 
 static void where_nobody_listens_there_is_none(void **state)
 {
-	struct custodian *c = *state;
+	struct old_engine *c = *state;
 	struct native_engine engine = {.sock = -1, .pidfd = -1};
 	cleanup_free char *path = xasprintf("%s/" NAME, c->dir);
 
-	assert_false(native_find_custodian(&c->config, &engine));
+	assert_false(native_handover_find(&c->config, &engine));
 	assert_int_equal(fd_close(fd_open(path, O_CREAT | O_WRONLY, 0600)), -1);
-	assert_false(native_find_custodian(&c->config, &engine)); /* a file is nobody */
-	c->config.custody = NULL;
-	assert_false(native_find_custodian(&c->config, &engine));
+	assert_false(native_handover_find(&c->config, &engine)); /* a file is nobody */
+	c->config.handover = NULL;
+	assert_false(native_handover_find(&c->config, &engine));
 	c->config = config_in("/nonexistent");
-	assert_false(native_find_custodian(&c->config, &engine));
+	assert_false(native_handover_find(&c->config, &engine));
 }
 
 /* Asking for boxes: the engine's answers are written before they are read. */
@@ -265,7 +265,7 @@ static void say_of_another(struct native_rig *rig, enum engine_op op)
 static int ask(struct native_rig *rig)
 {
 	error_clear(&rig->err);
-	return native_ask_kept(native_of_rig(rig), &rig->err);
+	return native_handover_list(native_of_rig(rig), &rig->err);
 }
 
 static void boxes_are_told_adopted_and_what_nobody_wants_ends(void **state)
@@ -349,17 +349,17 @@ static void other_answers_are_refused(void **state)
 	assert_int_equal(rig->err.code, ERR_PROTOCOL);
 }
 
-#define FIND(fn) cmocka_unit_test_setup_teardown(fn, setup_custodian, teardown_custodian)
+#define FIND(fn) cmocka_unit_test_setup_teardown(fn, setup_old_engine, teardown_old_engine)
 #define ASK(fn)  cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FIND(custodian_that_is_ours_is_taken_over),
-		FIND(custodian_that_tells_of_the_past_is_taken_over),
-		FIND(custodian_of_other_settings_is_told_to_end),
-		FIND(custodian_that_ends_meanwhile_is_none),
-		FIND(custodian_that_talks_nonsense_is_none),
+		FIND(old_engine_that_is_ours_is_taken_over),
+		FIND(old_engine_that_tells_of_the_past_is_taken_over),
+		FIND(old_engine_of_other_settings_is_told_to_end),
+		FIND(old_engine_that_ends_meanwhile_is_none),
+		FIND(old_engine_that_talks_nonsense_is_none),
 		FIND(where_nobody_listens_there_is_none),
 		ASK(boxes_are_told_adopted_and_what_nobody_wants_ends),
 		ASK(box_that_lacks_what_is_required_now_is_not_adopted),
