@@ -141,11 +141,11 @@ def build_root(agent, owner, runners):
 
 class Agent:
     """One agent. @ids: the host's first id of two for agent and payload, or None for one only.
-    @runners: what is in /opt/millibox/runners, by name. @kept: it has a hot line, self.reattach."""
+    @runners: what is in /opt/millibox/runners, by name. @kept: it outlives its daemon; the reattach socket is self.engine_end."""
 
     def __init__(self, path, ids=None, runners=None, kept=False):
         self.ids = ids
-        self.reattach, self._hot = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) if kept else (None, None)
+        self.engine_end, self._agent_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) if kept else (None, None)
         self.runners = runners or {}
         self.uid = 1000 if ids else os.getuid() or 0
         self.sock, theirs = socket.socketpair()
@@ -156,7 +156,7 @@ class Agent:
             self._child(path, theirs, go_read, ready_write)
         theirs.close()
         if kept:
-            self._hot.close()
+            self._agent_end.close()
         os.close(go_read)
         os.close(ready_write)
         assert os.read(ready_read, 1) == b"r", "the namespaces could not be made"
@@ -184,7 +184,7 @@ class Agent:
         status = 1
         try:
             # Nothing of other agents: their end would otherwise stay open as long as this one.
-            kept = {sock.fileno(), go_read, ready_write} | ({self._hot.fileno()} if self._hot else set())
+            kept = {sock.fileno(), go_read, ready_write} | ({self._agent_end.fileno()} if self._agent_end else set())
             for fd in set(range(3, 256)) - kept:
                 os.closerange(fd, fd + 1)
             check(LIBC.unshare(NEWUSER | NEWNS | NEWPID | NEWNET | NEWIPC), "unshare")
@@ -202,7 +202,7 @@ class Agent:
                     # Executing as an ordinary id loses the right to do it later.
                     for cap in range(41):
                         LIBC.prctl(24, cap, 0, 0, 0)  # PR_CAPBSET_DROP
-                hot = os.dup2(self._hot.fileno(), 200) if self._hot else 0
+                hot = os.dup2(self._agent_end.fileno(), 200) if self._agent_end else 0
                 os.dup2(sock.fileno(), 3, inheritable=True)
                 os.set_inheritable(3, True)
                 if hot:
@@ -223,7 +223,7 @@ class Agent:
         self.sock.close()
         self.inbox = b""
         self.sock, theirs = socket.socketpair()
-        socket.send_fds(self.reattach, [struct.pack("<II", 0x6D62686C, 0)], [theirs.fileno()])
+        socket.send_fds(self.engine_end, [struct.pack("<II", 0x6D62686C, 0)], [theirs.fileno()])
         theirs.close()
         self.expect("HELLO")
         resume = self.expect("RESUME")
@@ -338,7 +338,7 @@ class Agent:
 
     def close(self):
         self.sock.close()
-        if self.reattach:
-            self.reattach.close()
+        if self.engine_end:
+            self.engine_end.close()
         if self.pid:
             self.wait()

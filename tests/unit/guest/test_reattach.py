@@ -226,7 +226,7 @@ def test_before_setup_nothing_is_kept():
 def test_the_end_of_the_engine_is_the_end(agent):
     keep(agent)
     agent.sock.close()
-    agent.reattach.close()
+    agent.engine_end.close()
     assert agent.wait() == 0
 
 
@@ -236,7 +236,7 @@ def test_what_is_no_message_of_the_engine(agent, words, fds):
     keep(agent)
     ends = [os.open("/dev/null", os.O_RDONLY) for _ in range(fds)]
     if words or fds:
-        socket.send_fds(agent.reattach, [words or b"y"], ends)
+        socket.send_fds(agent.engine_end, [words or b"y"], ends)
     for fd in ends:
         os.close(fd)
     assert agent.wait() != 0
