@@ -8,8 +8,8 @@
 
 #include "base/fd.h"
 #include "engine/zygote.h"
-#include "wire/reattach.h"
 #include "wire/inject.h"
+#include "wire/reattach.h"
 
 /* The agent's descriptors; the last two are close-on-exec. */
 enum agent_fd {
