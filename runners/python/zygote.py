@@ -192,7 +192,7 @@ def serve(way):
     KEPT.append(locals())
     gc.collect()
     gc.freeze()
-    library.settle_text()
+    library.move_text()
     # A fork has one thread only, and would wait for ever for what the others held.
     if len(posix.listdir("/proc/self/task")) > 1 or library.harden() < 0:
         posix._exit(1)

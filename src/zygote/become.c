@@ -18,24 +18,22 @@
 #include "guest/harden.h"
 
 /*
- * Theory of operation. What is done here to a process that exists already is what happens to one
- * that is executed cold: the engine's last steps for the agent (its ids, an empty keyring), the
- * agent's for itself (harden.c) and those of its children (drop.c), from the same sources. What
- * exec does on that way by itself has to be done by hand: close descriptors, be dumpable again. And
- * what an interpreter changes when it starts, which it has done already, has to be put back: it
- * ignores SIGPIPE.
+ * Theory of operation. This applies to a running process what a cold start applies to an executed
+ * one: the engine's last steps for the agent (ids, an empty keyring), the agent's for itself
+ * (harden.c) and for its children (drop.c), compiled from the same sources. What exec does is done
+ * by hand: close descriptors, become dumpable again. What the interpreter does at start is done
+ * again: it ignores SIGPIPE.
  *
- * No byte of a request was seen until the order came, and what the order carries is looked at by
- * the interpreter only, as the payload. Whatever goes wrong ends the process: the agent executes
- * the program instead.
+ * The child sees no byte of a request before the order, and only the interpreter, as the payload,
+ * interprets the order's content. On any error the process exits, and the agent executes the
+ * program instead.
  */
 
 #define EXIT_NOT_STARTED 127
 
-/* Numbers that the child's own descriptors get: 3 is DROP_CHANNEL, and taken until drop.c uses it.
- */
+/* The child's own descriptors. 3 is DROP_CHANNEL, reserved until drop.c uses it. */
 enum own_fd {
-	OWN_TAKEN = DROP_CHANNEL,
+	OWN_RESERVED = DROP_CHANNEL,
 	OWN_AGENT,
 	OWN_PIDFD,
 	OWN_END,
@@ -46,21 +44,21 @@ void become_alone(struct fill *fill)
 	int agent = fcntl(fill->agent, F_DUPFD_CLOEXEC, OWN_END);
 	int pidfd = fcntl(fill->pidfd, F_DUPFD_CLOEXEC, OWN_END);
 
-	/* The zygote's socket above all: the engine must see its end. */
-	if (agent < 0 || pidfd < 0 || dup3(STDIN_FILENO, OWN_TAKEN, O_CLOEXEC) < 0 ||
+	/* Must close the zygote's socket: the engine waits for its EOF. */
+	if (agent < 0 || pidfd < 0 || dup3(STDIN_FILENO, OWN_RESERVED, O_CLOEXEC) < 0 ||
 	    dup3(agent, OWN_AGENT, O_CLOEXEC) < 0 || dup3(pidfd, OWN_PIDFD, O_CLOEXEC) < 0 ||
 	    syscall(SYS_close_range, OWN_END, ~0U, 0) < 0)
 		_exit(EXIT_NOT_STARTED);
 	*fill = (struct fill){
-		.say = fill->say, .agent = OWN_AGENT, .pidfd = OWN_PIDFD, .unified = -1};
+		.msg = fill->msg, .agent = OWN_AGENT, .pidfd = OWN_PIDFD, .unified = -1};
 }
 
 struct given {
 	struct drop_plan plan;
-	int status; /* -1: it did not come */
+	int status; /* -1: not received */
 };
 
-static void attr_noreturn give_up(const struct given *given, const struct error *err)
+static void attr_noreturn fail_start(const struct given *given, const struct error *err)
 {
 	if (given->status >= 0)
 		(void)drop_tell(given->status, DROP_ERROR, err);
@@ -69,20 +67,20 @@ static void attr_noreturn give_up(const struct given *given, const struct error 
 
 static bool are_words_whole(const struct order *order)
 {
-	const struct inject_order *say = &order->say;
+	const struct inject_order *msg = &order->msg;
 	size_t count = 0;
 
-	for (size_t i = 0; i < say->bytes; i++)
+	for (size_t i = 0; i < msg->bytes; i++)
 		count += order->words[i] == '\0';
-	return say->bytes > 0 && order->words[say->bytes - 1] == '\0' &&
-	       count == (size_t)say->argc + say->envc + 1;
+	return msg->bytes > 0 && order->words[msg->bytes - 1] == '\0' &&
+	       count == (size_t)msg->argc + msg->envc + 1;
 }
 
-/* Its descriptors, in the order of wire/inject.h. */
-static int sort_fds(const struct order *order, const int *fds, size_t count,
-                    struct given *ret_given)
+/* Assigns the descriptors, which come in the order of wire/inject.h. */
+static int assign_fds(const struct order *order, const int *fds, size_t count,
+                      struct given *ret_given)
 {
-	const uint32_t flags = order->say.flags;
+	const uint32_t flags = order->msg.flags;
 	size_t next = INJECT_ORDER_FDS;
 	size_t want = next + ((flags & INJECT_CHANNEL) != 0) + ((flags & INJECT_STDIN) != 0) +
 	              ((flags & INJECT_RULESET) != 0);
@@ -92,7 +90,7 @@ static int sort_fds(const struct order *order, const int *fds, size_t count,
 	*ret_given = (struct given){
 		.plan =
 			{
-				.setup = &order->say.setup,
+				.setup = &order->msg.setup,
 				.stdio = {fds[0], fds[1], fds[2]},
 				.workspace = fds[3],
 				.status = fds[4],
@@ -110,22 +108,22 @@ static int sort_fds(const struct order *order, const int *fds, size_t count,
 	return 0;
 }
 
-/* An agent that is gone took the box along: no need to tell anybody. */
-static void take_order(int agent, struct order *ret_order, struct given *ret_given)
+/* If the agent is gone, so is the box: exit without a report. */
+static void receive_order(int agent, struct order *ret_order, struct given *ret_given)
 {
 	int fds[FD_PASS_MAX];
 	size_t count = 0;
 	ssize_t n = fd_recv(agent, ret_order, sizeof(*ret_order), fds, &count);
 
-	if (n < (ssize_t)offsetof(struct order, words) || ret_order->say.magic != INJECT_MAGIC ||
-	    (size_t)n != offsetof(struct order, words) + ret_order->say.bytes ||
-	    !are_words_whole(ret_order) || sort_fds(ret_order, fds, count, ret_given) < 0)
+	if (n < (ssize_t)offsetof(struct order, words) || ret_order->msg.magic != INJECT_MAGIC ||
+	    (size_t)n != offsetof(struct order, words) + ret_order->msg.bytes ||
+	    !are_words_whole(ret_order) || assign_fds(ret_order, fds, count, ret_given) < 0)
 		_exit(EXIT_NOT_STARTED);
 }
 
 /*
- * Where PID 1 is, but for the pid namespace, where it was born. The time namespace is that of PID
- * 1's children: before Linux 6.3 it is not in it itself.
+ * Enters the namespaces of PID 1, except the pid namespace, in which the child was created. The
+ * time namespace is that of PID 1's children: before Linux 6.3 PID 1 itself is not in it.
  */
 static int enter_namespaces(int pidfd, struct error *err)
 {
@@ -135,29 +133,29 @@ static int enter_namespaces(int pidfd, struct error *err)
 	                         CLONE_NEWCGROUP) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "enter the box");
 	time_ns = fd_open("/proc/1/ns/time_for_children", O_RDONLY, 0);
-	if (time_ns == -ENOENT) /* a kernel without */
+	if (time_ns == -ENOENT) /* no time namespaces */
 		return 0;
 	if (time_ns < 0 || setns(time_ns, CLONE_NEWTIME) < 0)
 		return error_set(err, ERR_BOX_FAILED, time_ns < 0 ? -time_ns : errno,
-		                 "enter the box's time");
+		                 "enter the box's time namespace");
 	return 0;
 }
 
-/* As the engine does to what becomes the agent. */
-static int become_agent(const struct inject_fill *say, struct error *err)
+/* Like the engine's step_become and step_session. */
+static int become_agent(const struct inject_fill *msg, struct error *err)
 {
-	uid_t id = say->agent_id;
+	uid_t id = msg->agent_id;
 
 	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "take the agent's ids");
-	if (say->own_ids && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
+	if (msg->own_ids && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
 	    errno != ENOSYS)
 		return error_set(err, ERR_BOX_FAILED, errno, "session keyring");
 	return 0;
 }
 
-/* As the agent does to itself; the filter is there since zygote_harden(). */
-static int lose_powers(struct error *err)
+/* Like the agent's own hardening; zygote_harden() installed the filter. */
+static int drop_agent_caps(struct error *err)
 {
 	bool empty = false;
 	int r = harden_caps(&empty);
@@ -167,11 +165,11 @@ static int lose_powers(struct error *err)
 	return 0;
 }
 
-/* What exec would have done, and what the interpreter has done when it was executed. */
-static int finish(const struct given *given, struct error *err)
+/* What exec and the start of the interpreter would have done. */
+static int finish_like_exec(const struct given *given, struct error *err)
 {
 	if (prctl(PR_SET_DUMPABLE, 1) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
-		return error_set(err, ERR_BOX_FAILED, errno, "finish");
+		return error_set(err, ERR_BOX_FAILED, errno, "reset dumpable and SIGPIPE");
 	if (given->plan.channel > 0 && fcntl(DROP_CHANNEL, F_SETFD, FD_CLOEXEC) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "request channel");
 	return 0;
@@ -179,7 +177,7 @@ static int finish(const struct given *given, struct error *err)
 
 static const char *last_word(const struct order *order)
 {
-	const char *end = order->words + order->say.bytes - 1;
+	const char *end = order->words + order->msg.bytes - 1;
 
 	while (end > order->words && end[-1] != '\0')
 		end--;
@@ -191,12 +189,12 @@ void become(const struct fill *fill, struct order *ret_order)
 	struct given given = {.status = -1};
 	struct error err = {0};
 
-	take_order(fill->agent, ret_order, &given);
+	receive_order(fill->agent, ret_order, &given);
 	if (enter_namespaces(fill->pidfd, &err) < 0 || check_namespaces(&err) < 0 ||
-	    become_agent(&fill->say, &err) < 0 || lose_powers(&err) < 0 ||
-	    drop_to_payload(&given.plan, &err) < 0 || finish(&given, &err) < 0 ||
+	    become_agent(&fill->msg, &err) < 0 || drop_agent_caps(&err) < 0 ||
+	    drop_to_payload(&given.plan, &err) < 0 || finish_like_exec(&given, &err) < 0 ||
 	    drop_enter(last_word(ret_order), &err) < 0 || check_payload(given.plan.setup, &err) < 0)
-		give_up(&given, &err);
+		fail_start(&given, &err);
 	if (drop_tell(given.status, DROP_READY, NULL) < 0)
 		_exit(EXIT_NOT_STARTED);
 	(void)fd_close(given.status);

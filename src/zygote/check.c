@@ -11,8 +11,8 @@
 #include "zygote/internal.h"
 
 /*
- * The steps before either succeed or end the process. This asks the kernel all the same, of which
- * nothing is assumed: a child that is not what a cold one would be must not run a line.
+ * The steps before this either succeed or end the process. This checks the result with the kernel
+ * all the same: a child that differs from a cold one must not run a line of code.
  */
 
 #define STATUS_MAX 4096
@@ -20,14 +20,14 @@
 
 static const char *const namespaces[] = {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"};
 
-/* Of this process, and of the box's PID 1. */
-struct places {
+/* /proc/PID/ns of this process and of the box's PID 1. */
+struct ns_dirs {
 	int own;
 	int agents;
 };
 
-/* "mnt:[4026531841]": what the link says. Following it would make the kernel make a file of it. */
-static int read_name(int dir, const char *link, char ret_name[NAME_LEN])
+/* Reads the link, e.g. "mnt:[4026531841]". Opening it would make the kernel create a file. */
+static int read_ns_name(int dir, const char *link, char ret_name[NAME_LEN])
 {
 	ssize_t n = readlinkat(dir, link, ret_name, NAME_LEN - 1);
 
@@ -39,13 +39,13 @@ static int read_name(int dir, const char *link, char ret_name[NAME_LEN])
 	return 0;
 }
 
-static int compare(const struct places *p, const char *own, const char *of_agent)
+static int compare_ns(const struct ns_dirs *p, const char *own, const char *of_agent)
 {
 	char a[NAME_LEN], b[NAME_LEN];
-	int r = read_name(p->own, own, a);
+	int r = read_ns_name(p->own, own, a);
 
 	if (r >= 0)
-		r = read_name(p->agents, of_agent, b);
+		r = read_ns_name(p->agents, of_agent, b);
 	if (r < 0)
 		return r;
 	return str_equal(a, b) ? 0 : -EXDEV;
@@ -55,16 +55,16 @@ int check_namespaces(struct error *err)
 {
 	cleanup_close int own = fd_open("/proc/self/ns", O_PATH | O_DIRECTORY, 0);
 	cleanup_close int agents = fd_open("/proc/1/ns", O_PATH | O_DIRECTORY, 0);
-	const struct places places = {.own = own, .agents = agents};
+	const struct ns_dirs dirs = {.own = own, .agents = agents};
 	int r = own < 0 ? own : agents;
 
 	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "look at namespaces");
-	r = compare(&places, "time", "time_for_children");
+		return error_set(err, ERR_BOX_FAILED, -r, "read namespaces");
+	r = compare_ns(&dirs, "time", "time_for_children");
 	if (r < 0 && r != -ENOENT)
 		return error_set(err, ERR_BOX_FAILED, -r, "not in the box's time namespace");
 	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
-		r = compare(&places, namespaces[i], namespaces[i]);
+		r = compare_ns(&dirs, namespaces[i], namespaces[i]);
 		if (r < 0)
 			return error_set(err, ERR_BOX_FAILED, -r, "not in the box's %s namespace",
 			                 namespaces[i]);
@@ -72,7 +72,7 @@ int check_namespaces(struct error *err)
 	return 0;
 }
 
-/* Whether @text has a line "NAME:<tab>VALUE", the end of the line included. */
+/* Whether @text has the line "NAME:<tab>VALUE", matched to its end. */
 static bool has_line(const char *text, const char *name, const char *value)
 {
 	char want[128];

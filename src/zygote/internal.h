@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * DOC: what the files of the zygote's library share. It is loaded by an interpreter (python.c) that
- * has imported what its children are to have, and does for it what must not be done in a script:
- * fork into a box, and become the box's payload.
+ * DOC: declarations shared by the files of the zygote library. An interpreter loads it as a module
+ * (python.c), after it has imported what its children need. It does what must not be done in a
+ * script: fork into a box, and become the box's payload.
  *
- * One thread. The zygote never sees a byte of a request: it reads fixed structs of the engine, its
- * child one of the agent. zygote.c is the zygote's side, become.c the child's.
+ * Single-threaded. The zygote never sees a byte of a request: it reads fixed structs from the
+ * engine, its child reads one from the agent. zygote.c runs in the zygote, become.c in the child.
  */
 
 #include "base/attr.h"
@@ -17,9 +17,9 @@
 
 #define GROUPS_MAX 6
 
-/* One box to be filled; in the child, where it came from. Descriptors are owned. */
+/* A request of the engine to fork a child into a box. Descriptors are owned. */
 struct fill {
-	struct inject_fill say;
+	struct inject_fill msg;
 	int pidfd;
 	int agent;   /* socket to the agent */
 	int unified; /* -1: none */
@@ -27,20 +27,20 @@ struct fill {
 	int tasks[GROUPS_MAX];
 };
 
-/* What the child is told to be. */
+/* The agent's order to the child: what to run, and how. */
 struct order {
-	struct inject_order say;
+	struct inject_order msg;
 	char words[INJECT_WORDS_MAX];
 };
 
-/** become_alone - in the child: let go of everything of the zygote's but @fill's first two. */
+/** become_alone - in the child: close all descriptors of the zygote except agent and pidfd. */
 void become_alone(struct fill *fill);
 /**
- * become - in the child: wait for the agent's order, enter the box, drop everything, check that all
- * of it happened. Returns as the payload; on failure the agent is told and the process ends.
+ * become - in the child: wait for the agent's order, enter the box, drop all privileges, verify the
+ * result. Returns as the payload; on failure reports to the agent and exits.
  */
 void become(const struct fill *fill, struct order *ret_order);
-/** check_namespaces - that this process is in all the namespaces of the box's PID 1. */
+/** check_namespaces - verify that this process is in all namespaces of the box's PID 1. */
 int check_namespaces(struct error *err) attr_must_check;
-/** check_payload - by the kernel's word in /proc/self/status: ids, capabilities, filter. */
+/** check_payload - verify ids, capabilities and filter in /proc/self/status. */
 int check_payload(const struct msg_setup *setup, struct error *err) attr_must_check;

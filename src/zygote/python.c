@@ -7,20 +7,19 @@
 #include "zygote/zygote.h"
 
 /*
- * Theory of operation. The library as a module of Python, which zygote.py loads by its descriptor.
- * A module and not a library that ctypes opens: that package and the library beneath it would be a
- * tenth of what every fork copies, and a call through them touches a dozen pages more. Functions
- * keep the interpreter's lock: there is one thread.
+ * Theory of operation. The library as a Python module, which zygote.py loads by descriptor. Not
+ * through ctypes: with libffi it would be a tenth of what every fork copies, and a call through it
+ * touches a dozen more pages. Functions keep the GIL: there is one thread.
  *
- * What a child is told it finds here, in memory that the zygote has never written to.
+ * The child's order is stored here, in memory that the zygote has never written.
  */
 
 static struct fill box;
 static struct order order;
 
-static PyObject *settle_text(PyObject *module attr_unused, PyObject *none attr_unused)
+static PyObject *move_text(PyObject *module attr_unused, PyObject *none attr_unused)
 {
-	zygote_settle_text();
+	zygote_move_text();
 	Py_RETURN_NONE;
 }
 
@@ -35,9 +34,8 @@ static PyObject *serve(PyObject *module attr_unused, PyObject *none attr_unused)
 	Py_RETURN_NONE;
 }
 
-/* A list of @count words, each with its NUL, as the interpreter decodes what it is executed with.
- */
-static PyObject *words_of(const char *word, uint32_t count)
+/* A list of @count NUL-terminated words, decoded as the interpreter decodes its arguments. */
+static PyObject *list_words(const char *word, uint32_t count)
 {
 	PyObject *list = PyList_New(count);
 
@@ -61,7 +59,7 @@ static const char *skip_words(const char *word, uint32_t count)
 	return word;
 }
 
-/* become(usual: bytes) -> (arguments, variables); no variables where they are the usual ones. */
+/* become(usual: bytes) -> (arguments, variables); variables is None if they equal @usual. */
 static PyObject *become_payload(PyObject *module attr_unused, PyObject *usual)
 {
 	const char *variables, *end;
@@ -71,9 +69,9 @@ static PyObject *become_payload(PyObject *module attr_unused, PyObject *usual)
 	if (len < 0)
 		return NULL;
 	become(&box, &order);
-	variables = skip_words(order.words, order.say.argc);
-	end = skip_words(variables, order.say.envc);
-	arguments = words_of(order.words, order.say.argc);
+	variables = skip_words(order.words, order.msg.argc);
+	end = skip_words(variables, order.msg.envc);
+	arguments = list_words(order.words, order.msg.argc);
 	if (!arguments)
 		return NULL;
 	if (end - variables == len &&
@@ -81,9 +79,9 @@ static PyObject *become_payload(PyObject *module attr_unused, PyObject *usual)
 		others = Py_None;
 		Py_INCREF(others);
 	} else {
-		others = words_of(variables, order.say.envc);
+		others = list_words(variables, order.msg.envc);
 	}
-	/* "N" takes both over, and is an error where one was. */
+	/* "N" takes ownership, and fails if either is NULL. */
 	return Py_BuildValue("(NN)", arguments, others);
 }
 
@@ -103,7 +101,7 @@ static PyObject *has_usual_streams(PyObject *module attr_unused, PyObject *none 
 }
 
 static PyMethodDef methods[] = {
-	{"settle_text", settle_text, METH_NOARGS, NULL},
+	{"move_text", move_text, METH_NOARGS, NULL},
 	{"harden", harden, METH_NOARGS, NULL},
 	{"serve", serve, METH_NOARGS, NULL},
 	{"become", become_payload, METH_O, NULL},
@@ -118,7 +116,7 @@ static struct PyModuleDef definition = {
 	.m_methods = methods,
 };
 
-/* By this name the interpreter finds it. */
+/* The interpreter looks up this name. */
 PyMODINIT_FUNC PyInit_millibox_zygote(void); // NOLINT: not our name
 
 PyMODINIT_FUNC PyInit_millibox_zygote(void) // NOLINT: not our name

@@ -9,17 +9,17 @@
 #include "zygote/zygote.h"
 
 /*
- * Theory of operation. A child has none of the zygote's page tables for files: it takes a fault for
- * every 16 pages of the interpreter that it comes to, and gives them back one by one when it ends.
- * Memory of the zygote's own it gets at the fork, and of a huge page that is one entry to copy and
- * to take down again. So the program's code and constants, which nobody writes to, are copied into
- * such pages and moved to where they were.
+ * Theory of operation. fork() does not copy page tables of file mappings: a child takes a fault for
+ * every 16 pages of the interpreter that it touches, and unmaps them one by one when it exits.
+ * Anonymous memory is copied at the fork, and a huge page is a single entry. So the program's code
+ * and constants, which are never written, are copied into huge pages and moved to their old
+ * addresses.
  *
- * A huge page has one set of rights, so that constants beside code can be executed, in a process
- * that may execute whatever it likes. Where there is more code than constants it is huge in the
- * kernel's books only, and the processor sees small pages with the rights that they had: that is
- * half as good for the fork, but with one entry for most of what runs, programs that do nothing
- * but system calls were 5 % slower (docs/internals/zygote.md).
+ * A huge page has one protection, so constants beside code become executable; the payload may
+ * execute anything anyway. A block that is mostly code gets its old protections back, which makes
+ * the kernel map it with small pages: that is half as good for the fork, but with one entry for
+ * most of the running code, programs that mainly do system calls were 5 % slower
+ * (docs/internals/zygote.md).
  */
 
 #ifndef MADV_COLLAPSE
@@ -47,7 +47,7 @@ static bool is_constant(const ElfW(Phdr) * part)
 	return part->p_type == PT_LOAD && (part->p_flags & (PF_R | PF_W)) == PF_R;
 }
 
-/* What is constant and in one piece. */
+/* The first contiguous range of read-only segments. */
 static struct span find_constant(const struct dl_phdr_info *info)
 {
 	struct span all = {0};
@@ -66,7 +66,7 @@ static struct span find_constant(const struct dl_phdr_info *info)
 	return all;
 }
 
-/* Huge pages begin at multiples of their size: room for two has one. */
+/* Huge pages are aligned to their size: maps two and keeps the aligned one. */
 static void *copy_into_huge(const void *from)
 {
 	const int kind = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -108,30 +108,31 @@ static bool is_mostly_code(const struct dl_phdr_info *info, struct span block)
 	return code > HUGE / 2;
 }
 
-static int set_rights(struct span span, int rights)
+static int set_protection(struct span span, int protection)
 {
 	// NOLINTNEXTLINE(performance-no-int-to-ptr): an address of a header
-	return mprotect((void *)span.start, span.end - span.start, rights);
+	return mprotect((void *)span.start, span.end - span.start, protection);
 }
 
-/* Those of the file; a page that differs from its neighbours makes all entries small, for good. */
-static int restore_rights(const struct dl_phdr_info *info, struct span block)
+/* Sets the file's protections. The first page differs from its neighbours for a moment, which makes
+ * the kernel split the huge mapping for good. */
+static int restore_protection(const struct dl_phdr_info *info, struct span block)
 {
-	int r = set_rights((struct span){block.start, block.start + PAGE}, PROT_READ);
+	int r = set_protection((struct span){block.start, block.start + PAGE}, PROT_READ);
 
 	for (int i = 0; r == 0 && i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
 		struct span common = overlap(span_of(info, part), block);
 
 		if (is_constant(part) && common.start < common.end)
-			r = set_rights(common,
-			               part->p_flags & PF_X ? PROT_READ | PROT_EXEC : PROT_READ);
+			r = set_protection(common, part->p_flags & PF_X ? PROT_READ | PROT_EXEC
+			                                                : PROT_READ);
 	}
 	return r;
 }
 
-/* Return: whether one could be had. */
-static bool settle_block(const struct dl_phdr_info *info, struct span block)
+/* Return: whether a huge page was available. */
+static bool move_block(const struct dl_phdr_info *info, struct span block)
 {
 	void *place = (void *)block.start; // NOLINT(performance-no-int-to-ptr): the same
 	void *copy = copy_into_huge(place);
@@ -140,32 +141,32 @@ static bool settle_block(const struct dl_phdr_info *info, struct span block)
 		return false;
 	if (mremap(copy, HUGE, HUGE, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED) {
 		if (errno != EPERM)
-			_exit(1);         /* what was there may be gone */
+			_exit(1);         /* the old mapping may be gone */
 		(void)munmap(copy, HUGE); /* it was sealed */
 		return false;
 	}
-	if (is_mostly_code(info, block) && restore_rights(info, block) < 0)
+	if (is_mostly_code(info, block) && restore_protection(info, block) < 0)
 		_exit(1);
 	return true;
 }
 
-/* Called for the program first, which is enough. */
-static int settle(struct dl_phdr_info *info, size_t size attr_unused, void *data attr_unused)
+/* Called for the program first; 1 stops the iteration. */
+static int move_text(struct dl_phdr_info *info, size_t size attr_unused, void *data attr_unused)
 {
 	struct span all = find_constant(info);
 	struct span block = {.start = (all.start + HUGE - 1) & ~(HUGE - 1)};
 
 	block.end = block.start + HUGE;
-	/* Where there are none children read the file, as others do. */
-	while (block.end <= all.end && settle_block(info, block)) {
+	/* Without huge pages, children use the file mapping as usual. */
+	while (block.end <= all.end && move_block(info, block)) {
 		block.start += HUGE;
 		block.end += HUGE;
 	}
 	return 1;
 }
 
-void zygote_settle_text(void)
+void zygote_move_text(void)
 {
 	if ((uintptr_t)sysconf(_SC_PAGESIZE) == PAGE)
-		(void)dl_iterate_phdr(settle, NULL);
+		(void)dl_iterate_phdr(move_text, NULL);
 }

@@ -21,25 +21,25 @@
 #include "zygote/internal.h"
 
 /*
- * Theory of operation. The child of a zygote has to be a child of the box's agent, which waits for
- * it as for any other. The kernel gives orphans to the reaper of their parent's pid namespace; so
- * there is a helper between, which lives for a moment:
+ * Theory of operation. The child of a zygote must become a child of the box's agent, which reaps it
+ * like any other. The kernel reparents orphans to the reaper of their parent's pid namespace. So
+ * there is a short-lived helper in between:
  *
- *   zygote   setns(pid of the box)        its children will be in there, itself not
- *   helper   clone3, memory shared, in the box's v2 group; joins the v1 groups; forks; exits
- *   child    is in all of the box's groups from its first instruction, and PID 1's child
+ *   zygote   setns(pid namespace of the box): its children will be in it, not the zygote
+ *   helper   clone3, shared memory, in the box's v2 group; joins the v1 groups; forks; exits
+ *   child    is in all of the box's groups from its first instruction, and a child of PID 1
  *
- * The helper shares the zygote's memory and stack while the zygote is held up in clone3, as after
- * vfork. Nothing but a call is done on its side of the return: what it would write into this frame
- * the zygote would find there. The child has a copy of everything and may return.
+ * The helper shares memory and stack with the zygote, which is suspended in clone3 as after vfork.
+ * After the return of clone3 it only makes a call: the zygote would see anything that it wrote into
+ * this frame. The child has a copy of everything and may return.
  *
- * The child waits for an order of the agent before it enters the rest (become.c). Until then it is
- * as powerful as the zygote, and does nothing but wait in a system call.
+ * The child waits for the agent's order before it enters the other namespaces (become.c). Until
+ * then it has the zygote's privileges and does nothing but wait in a system call.
  */
 
 static inline __attribute__((always_inline)) long clone_sharing(const struct clone_args *args)
 {
-	/* No function around it: its return address would be gone when the second one returns. */
+	/* Inlined: the helper's return would overwrite the return address on the shared stack. */
 #if defined(__x86_64__)
 	long r;
 
@@ -60,17 +60,17 @@ static inline __attribute__((always_inline)) long clone_sharing(const struct clo
 #endif
 }
 
-/* In the helper; returns only in the child. @ret_pid is in the zygote's memory. */
-static __attribute__((noinline)) void help(const struct fill *fill, volatile int *ret_pid)
+/* Runs in the helper; returns only in the child. @ret_pid is in the zygote's memory. */
+static __attribute__((noinline)) void run_helper(const struct fill *fill, volatile int *ret_pid)
 {
 	pid_t pid = 0;
 	int r = 0;
 
-	/* "0" is the writer: one thread, one write, no grace period of the kernel. */
+	/* "0" is the writer: one thread, one write, no RCU grace period. */
 	for (size_t i = 0; i < fill->tasks_count && r == 0; i++)
 		if (write(fill->tasks[i], "0", 1) != 1)
 			r = -errno;
-	/* The library's own: what others registered to be done at a fork is done. */
+	/* libc's fork(), so that registered fork handlers run. */
 	if (r == 0)
 		pid = fork();
 	if (r == 0 && pid == 0)
@@ -79,7 +79,7 @@ static __attribute__((noinline)) void help(const struct fill *fill, volatile int
 	_exit(0);
 }
 
-/* Return: in the zygote the child's pid inside the box, or a negative errno; 0 in the child. */
+/* Return: in the zygote, the child's pid in the box or a negative errno; in the child, 0. */
 static __attribute__((noinline)) int fork_into(const struct fill *fill)
 {
 	struct clone_args args = {.flags = CLONE_VM | CLONE_VFORK, .exit_signal = SIGCHLD};
@@ -92,7 +92,7 @@ static __attribute__((noinline)) int fork_into(const struct fill *fill)
 	}
 	helper = clone_sharing(&args);
 	if (helper == 0) {
-		help(fill, &pid);
+		run_helper(fill, &pid);
 		return 0;
 	}
 	if (helper < 0)
@@ -102,7 +102,8 @@ static __attribute__((noinline)) int fork_into(const struct fill *fill)
 	return pid;
 }
 
-/* The kernel forgets it where memory is shared, and the child inherited that from the helper. */
+/* The kernel unregisters rseq when memory is shared, and the child inherits that from the helper.
+ */
 static void restore_rseq(void)
 {
 	if (__rseq_size > 0)
@@ -119,25 +120,25 @@ static void fill_close(struct fill *fill)
 		(void)fd_close(fill->tasks[i]);
 }
 
-/* Return: 1, 0 when the engine is gone, or a negative errno. */
-static int receive(struct fill *ret_fill)
+/* Return: 1; 0 at EOF; or a negative errno. */
+static int receive_fill(struct fill *ret_fill)
 {
 	int fds[FD_PASS_MAX];
 	size_t count = 0, at = INJECT_FILL_FDS;
 	struct fill fill = {.unified = -1};
-	ssize_t n = fd_recv(ZYGOTE_SOCKET_FD, &fill.say, sizeof(fill.say), fds, &count);
+	ssize_t n = fd_recv(ZYGOTE_SOCKET_FD, &fill.msg, sizeof(fill.msg), fds, &count);
 
 	if (n <= 0)
 		return (int)n;
-	if (n != sizeof(fill.say) || fill.say.magic != INJECT_MAGIC ||
-	    count < (fill.say.groups & INJECT_UNIFIED ? at + 1 : at)) {
+	if (n != sizeof(fill.msg) || fill.msg.magic != INJECT_MAGIC ||
+	    count < (fill.msg.groups & INJECT_UNIFIED ? at + 1 : at)) {
 		while (count > 0)
 			(void)fd_close(fds[--count]);
 		return -EPROTO;
 	}
 	fill.pidfd = fds[0];
 	fill.agent = fds[1];
-	if (fill.say.groups & INJECT_UNIFIED)
+	if (fill.msg.groups & INJECT_UNIFIED)
 		fill.unified = fds[at++];
 	while (at < count)
 		fill.tasks[fill.tasks_count++] = fds[at++];
@@ -145,11 +146,11 @@ static int receive(struct fill *ret_fill)
 	return 1;
 }
 
-static void tell(enum inject_word word, int sys)
+static void send_news(enum inject_word word, int sys)
 {
 	const struct inject_news news = {.magic = INJECT_MAGIC, .word = word, .sys = sys};
 
-	/* An engine that is gone is seen where it is read from. */
+	/* If the engine is gone, the next receive_fill() returns 0. */
 	(void)!fd_send(ZYGOTE_SOCKET_FD, &news, sizeof(news), NULL, 0);
 }
 
@@ -166,12 +167,13 @@ static bool fill_box(const struct fill *fill, int home)
 		PyOS_AfterFork_Parent();
 	}
 	/*
-	 * Not to keep the box's namespace alive. The host's belongs to the host's user namespace:
-	 * an ordinary user's zygote cannot go back, and lets go of this one with the next box.
+	 * Return, so as not to keep the box's namespace alive. The host's pid namespace belongs to
+	 * the host's user namespace: an ordinary user's zygote cannot return (EPERM) and keeps this
+	 * one until the next box.
 	 */
 	if (setns(home, CLONE_NEWPID) < 0 && errno != EPERM)
 		_exit(1);
-	tell(INJECT_FILLED, r < 0 ? -r : 0);
+	send_news(INJECT_FILLED, r < 0 ? -r : 0);
 	return false;
 }
 
@@ -182,14 +184,14 @@ int zygote_harden(void)
 	return filter_install(FILTER_ZYGOTE);
 }
 
-/* The engine names one to wake on (pin_to_this_cpu); the child is not to be held to it. */
-static void take_back_processors(const cpu_set_t *own)
+/* Undoes the engine's pin_to_this_cpu(); the child must not inherit it. */
+static void reset_affinity(const cpu_set_t *own)
 {
 	cpu_set_t any;
 
 	if (sched_setaffinity(0, sizeof(*own), own) == 0)
 		return;
-	memset(&any, 0xff, sizeof(any)); /* none of its own is left: those that there are */
+	memset(&any, 0xff, sizeof(any)); /* none of them is online any more: use any CPU */
 	if (sched_setaffinity(0, sizeof(any), &any) < 0)
 		_exit(1);
 }
@@ -202,17 +204,17 @@ void zygote_serve(struct fill *ret_box)
 	cpu_set_t own;
 
 	if (sched_getaffinity(0, sizeof(own), &own) < 0)
-		memset(&own, 0xff, sizeof(own)); /* more than the set has room for */
-	/* For people who look at processes; children are called what they are. */
+		memset(&own, 0xff, sizeof(own)); /* more CPUs than the set can hold */
+	/* For ps; children get the interpreter's name back. */
 	if (home < 0 || prctl(PR_GET_NAME, name) < 0 || prctl(PR_SET_NAME, "millibox-zygote") < 0)
 		_exit(1);
-	tell(INJECT_READY, 0);
+	send_news(INJECT_READY, 0);
 	for (;;) {
-		int r = receive(&fill);
+		int r = receive_fill(&fill);
 
 		if (r <= 0)
 			_exit(r < 0);
-		take_back_processors(&own);
+		reset_affinity(&own);
 		if (fill_box(&fill, home))
 			break;
 		fill_close(&fill);
@@ -226,7 +228,7 @@ void zygote_serve(struct fill *ret_box)
 
 void zygote_leaving(int code)
 {
-	/* Refused everywhere; who hears it is told first. */
+	/* The filter rejects this call; the agent is notified of it first (wire/inject.h). */
 	(void)syscall(SYS_exit_group, code, INJECT_LEAVING);
 }
 
