@@ -13,13 +13,12 @@
 #include "base/sanitized.h"
 
 /*
- * Theory of operation. The child needs one directory and what it has open. Landlock leaves it that
- * directory, for making and reading files, not for running them; the filter leaves it the calls
- * that this takes: no process, no program, no socket, no other file system. Limits bound what is
- * left: memory, time, the size of a file.
+ * Theory of operation. The child needs one directory and its open descriptors. Landlock restricts
+ * it to that directory, without execution. The seccomp filter allows only the calls that this
+ * needs: no process, no exec, no socket, no mount. Rlimits bound memory, CPU time and file size.
  */
 
-#define FILES_OPEN 400 /* a descent holds a directory per level */
+#define FILES_OPEN 400 /* tree.c holds a directory open per level */
 
 #define FS_REFER    (1ULL << 13)
 #define FS_TRUNCATE (1ULL << 14)
@@ -49,8 +48,8 @@ static int limit_files(int dir)
 	                                          .parent_fd = dir};
 	cleanup_close int ruleset = -1;
 
-	/* The first version lets no file be linked into another directory: an image may need it.
-	 * The filter and openat2 stand alone there. */
+	/* ABI 1 forbids hard links across directories, which images need. There the filter and
+	 * openat2 are the only protection. */
 	if (abi < 2)
 		return 0;
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0);
@@ -63,10 +62,9 @@ static int limit_files(int dir)
 
 static int limit_resources(const struct import_limits *limits)
 {
-	/* The sanitizer's shadow counts as memory, too. */
+	/* The sanitizer's shadow memory would count. */
 	rlim_t memory = SANITIZED ? RLIM_INFINITY : limits->memory_bytes;
-	/* What it writes is bounded before it is written; this is for what we have not thought of.
-	 */
+	/* Second line of defence: sizes are checked before writing. */
 	rlim_t file = limits->file_bytes > limits->archive_bytes ? limits->file_bytes
 	                                                         : limits->archive_bytes;
 	const struct {
@@ -86,7 +84,7 @@ static int limit_resources(const struct import_limits *limits)
 	return 0;
 }
 
-static int allow(scmp_filter_ctx filter, const int *calls, size_t count)
+static int allow_calls(scmp_filter_ctx filter, const int *calls, size_t count)
 {
 	int r = 0;
 
@@ -111,16 +109,16 @@ static int limit_calls(void)
 		SCMP_SYS(tgkill),         SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday),
 		SCMP_SYS(time),           SCMP_SYS(umask),         SCMP_SYS(sched_yield),
 	};
-	/* What a sanitizer does to report and leave. */
+	/* For a sanitizer's report. */
 	static const int sanitizers[] = {SCMP_SYS(readlink), SCMP_SYS(sigaltstack),
 	                                 SCMP_SYS(rt_sigaction)};
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
 	int r = filter ? 0 : -ENOMEM;
 
 	if (r >= 0)
-		r = allow(filter, allowed, ARRAY_SIZE(allowed));
+		r = allow_calls(filter, allowed, ARRAY_SIZE(allowed));
 	if (r >= 0 && SANITIZED)
-		r = allow(filter, sanitizers, ARRAY_SIZE(sanitizers));
+		r = allow_calls(filter, sanitizers, ARRAY_SIZE(sanitizers));
 	if (r >= 0)
 		r = seccomp_load(filter);
 	seccomp_release(filter);

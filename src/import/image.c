@@ -16,17 +16,16 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. Two forms of archive:
+ * Theory of operation. There are two kinds of archive:
  *
- *   OCI layout   index.json -> manifest -> configuration and layers, each named by its digest and
- *                size in blobs/sha256; both are checked against what was read
- *   docker save  manifest.json -> configuration and layers by name; the configuration's name is its
- *                digest where it looks like one
+ *   OCI layout   index.json -> manifest -> configuration and layers, each referenced by digest and
+ *                size in blobs/sha256; both are checked
+ *   docker save  manifest.json -> configuration and layers by name; if the configuration's name
+ *                looks like a digest, it is checked
  *
- * In both the configuration has the digest of each layer as it is uncompressed (diff_ids). It is
- * checked while the layer is applied: a layer that does not fit makes the import fail, and nothing
- * of it is kept. One digest that was given from outside, of index.json or by nobody, therefore
- * holds all of the rest.
+ * In both, the configuration has the digest of each uncompressed layer (diff_ids), which is checked
+ * while the layer is applied. On a mismatch the import fails and nothing is kept. So the digest of
+ * the manifest or configuration covers everything below it.
  */
 
 #define CHUNK      65536
@@ -39,7 +38,7 @@
 #elif defined(__aarch64__)
 #define ARCHITECTURE "arm64"
 #else
-#error "how do images call this architecture?"
+#error "add the OCI name of this architecture"
 #endif
 
 struct image {
@@ -56,7 +55,7 @@ struct image {
 
 #define cleanup_json attr_cleanup(json_decrefp)
 
-static json_t *load(struct image *i, const struct spool_file *file)
+static json_t *load_json(struct image *i, const struct spool_file *file)
 {
 	cleanup_buf struct buf text = BUF_INIT(IMPORT_JSON_MAX);
 	cleanup_close int fd = -1;
@@ -70,7 +69,7 @@ static json_t *load(struct image *i, const struct spool_file *file)
 	fd = spool_open(i->spool, file);
 	if (fd < 0 || buf_reserve(&text, (size_t)file->size + 1) < 0 ||
 	    fd_read_all(fd, text.data, (size_t)file->size) != (ssize_t)file->size) {
-		(void)error_set(i->err, ERR_UNAVAILABLE, 0, "read '%.80s' again", file->name);
+		(void)error_set(i->err, ERR_UNAVAILABLE, 0, "read '%.80s'", file->name);
 		return NULL;
 	}
 	j = json_loadb(text.data, (size_t)file->size, JSON_REJECT_DUPLICATES, &error);
@@ -85,7 +84,7 @@ static bool is_hex(const char *s)
 	       strspn(s, "0123456789abcdef") == IMPORT_DIGEST_LEN - 1;
 }
 
-/* The hex of "sha256:hex"; NULL: it is nothing of the kind. */
+/* Return: the hex digits of "sha256:<hex>", or NULL. */
 static const char *digest_of(const json_t *value)
 {
 	const char *text = json_string_value(value);
@@ -95,7 +94,7 @@ static const char *digest_of(const json_t *value)
 	return is_hex(text + strlen("sha256:")) ? text + strlen("sha256:") : NULL;
 }
 
-/* What a descriptor names, if it is what it says. */
+/* Return: the blob of a descriptor, with digest and size checked, or NULL. */
 static const struct spool_file *find_blob(struct image *i, const json_t *descriptor)
 {
 	const char *digest = digest_of(json_object_get(descriptor, "digest"));
@@ -115,14 +114,14 @@ static const struct spool_file *find_blob(struct image *i, const json_t *descrip
 		(void)error_set(i->err, ERR_INVALID, 0, "%.80s has the digest %.64s", name,
 		                file->digest);
 	else if ((uint64_t)json_integer_value(size) != file->size)
-		(void)error_set(i->err, ERR_INVALID, 0, "%.80s has not the size it is said to have",
-		                name);
+		(void)error_set(i->err, ERR_INVALID, 0,
+		                "%.80s has another size than its descriptor", name);
 	else
 		return file;
 	return NULL;
 }
 
-static bool is_ours(const json_t *platform)
+static bool is_our_platform(const json_t *platform)
 {
 	const char *os = json_string_value(json_object_get(platform, "os"));
 	const char *architecture = json_string_value(json_object_get(platform, "architecture"));
@@ -131,8 +130,8 @@ static bool is_ours(const json_t *platform)
 	       str_equal(architecture, ARCHITECTURE);
 }
 
-/* The entry of an index for this machine; one that names no platform if there is no other. */
-static const json_t *choose(const json_t *manifests)
+/* Return: the entry for this machine, else the first without a platform, else NULL. */
+static const json_t *choose_manifest(const json_t *manifests)
 {
 	const json_t *unnamed = NULL;
 
@@ -140,7 +139,7 @@ static const json_t *choose(const json_t *manifests)
 		const json_t *m = json_array_get(manifests, n);
 		const json_t *platform = json_object_get(m, "platform");
 
-		if (platform && is_ours(platform))
+		if (platform && is_our_platform(platform))
 			return m;
 		if (!platform && !unnamed)
 			unnamed = m;
@@ -159,7 +158,7 @@ static int add_layer(struct image *i, const struct spool_file *file)
 	return 0;
 }
 
-static int take_manifest(struct image *i, const json_t *manifest, const struct spool_file *file)
+static int use_manifest(struct image *i, const json_t *manifest, const struct spool_file *file)
 {
 	const json_t *layers = json_object_get(manifest, "layers");
 
@@ -173,30 +172,30 @@ static int take_manifest(struct image *i, const json_t *manifest, const struct s
 	return 0;
 }
 
-static int take_index(struct image *i, const struct spool_file *file)
+static int use_index(struct image *i, const struct spool_file *file)
 {
-	cleanup_json json_t *j = load(i, file);
+	cleanup_json json_t *j = load_json(i, file);
 
 	for (int deep = 0; j && deep < INDEX_DEEP; deep++) {
 		const json_t *manifests = json_object_get(j, "manifests");
 		const json_t *chosen;
 
 		if (!manifests)
-			return take_manifest(i, j, file);
-		chosen = choose(manifests);
+			return use_manifest(i, j, file);
+		chosen = choose_manifest(manifests);
 		if (!chosen)
 			return error_set(i->err, ERR_INVALID, 0,
-			                 "the image has nothing for linux/%s", ARCHITECTURE);
+			                 "the image has no manifest for linux/%s", ARCHITECTURE);
 		file = find_blob(i, chosen);
 		if (!file)
 			return -1;
 		json_decref(j);
-		j = load(i, file);
+		j = load_json(i, file);
 	}
-	return j ? error_set(i->err, ERR_INVALID, 0, "an index of indexes of indexes") : -1;
+	return j ? error_set(i->err, ERR_INVALID, 0, "indexes are nested too deeply") : -1;
 }
 
-/* "<hex>.json" and "blobs/sha256/<hex>" are promises. */
+/* In "<hex>.json" and "blobs/sha256/<hex>" the name is the digest. */
 static int check_name(struct image *i, const struct spool_file *file)
 {
 	const char *slash = strrchr(file->name, '/');
@@ -209,9 +208,9 @@ static int check_name(struct image *i, const struct spool_file *file)
 	return 0;
 }
 
-static int take_saved(struct image *i, const struct spool_file *file)
+static int use_docker_save(struct image *i, const struct spool_file *file)
 {
-	cleanup_json json_t *j = load(i, file);
+	cleanup_json json_t *j = load_json(i, file);
 	const json_t *first = json_array_get(j, 0);
 	const char *config = json_string_value(json_object_get(first, "Config"));
 	const json_t *layers = json_object_get(first, "Layers");
@@ -243,14 +242,14 @@ static int find_parts(struct image *i)
 	const struct spool_file *saved = spool_find(i->spool, "manifest.json");
 
 	if (index)
-		return take_index(i, index);
+		return use_index(i, index);
 	if (saved)
-		return take_saved(i, saved);
+		return use_docker_save(i, saved);
 	return error_set(i->err, ERR_INVALID, 0,
-	                 "neither index.json nor manifest.json: not the archive of an image");
+	                 "neither index.json nor manifest.json: not an image archive");
 }
 
-/* One layer: its bytes uncompressed, counted and hashed on their way. */
+/* One layer: uncompressed, counted and hashed while it is read. */
 struct stream {
 	struct archive *archive;
 	crypto_hash_sha256_state hash;
@@ -278,7 +277,7 @@ static int check_diff(struct image *i, struct stream *s, const char *expected)
 	char rest[CHUNK];
 	ptrdiff_t n;
 
-	/* What follows the end of the archive belongs to the digest too. */
+	/* The digest covers what follows the end of the archive, too. */
 	while ((n = read_stream(s, rest, sizeof(rest))) > 0)
 		;
 	if (n == -EFBIG)
@@ -298,7 +297,7 @@ static int open_stream(struct image *i, struct stream *s, int fd)
 	struct archive_entry *entry;
 
 	(void)crypto_hash_sha256_init(&s->hash);
-	/* Padding and headers of small files are larger than their content. */
+	/* Allows for headers and padding, which exceed the content of small files. */
 	s->max = i->limits->root_bytes + i->limits->entries * 2048;
 	s->archive = archive_read_new();
 	(void)archive_read_support_format_raw(s->archive);
@@ -312,16 +311,16 @@ static int open_stream(struct image *i, struct stream *s, int fd)
 	return 0;
 }
 
-static int apply(struct image *i, size_t n, const char *diff_id)
+static int apply_layer(struct image *i, size_t n, const char *diff_id)
 {
 	cleanup_close int fd = spool_open(i->spool, i->layers[n]);
 	struct stream s = {0};
 	const struct layer layer = {i->root, i->limits, &i->counts, read_stream, &s};
-	int r = fd < 0 ? error_set(i->err, ERR_UNAVAILABLE, -fd, "read it again")
+	int r = fd < 0 ? error_set(i->err, ERR_UNAVAILABLE, -fd, "open it")
 	               : open_stream(i, &s, fd);
 
 	i->counts.layer = n + 1;
-	counts_tell(&i->counts, true);
+	layer_report(&i->counts, true);
 	if (r >= 0)
 		r = layer_apply(&layer, i->err);
 	if (r >= 0)
@@ -342,15 +341,15 @@ static int apply_layers(struct image *i, const json_t *config)
 		const char *id = digest_of(json_array_get(ids, n));
 
 		if (!id)
-			return error_set(i->err, ERR_INVALID, 0, "a diff_id that is no digest");
-		if (apply(i, n, id) < 0)
+			return error_set(i->err, ERR_INVALID, 0, "a diff_id is no digest");
+		if (apply_layer(i, n, id) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-/* Strings of bounded length, as many as are wanted; what else is there is left out. */
-static json_t *strings(const json_t *list)
+/* Copies at most LIST_MAX strings of bounded length; skips all other items. */
+static json_t *copy_strings(const json_t *list)
 {
 	json_t *out = json_array();
 
@@ -363,7 +362,7 @@ static json_t *strings(const json_t *list)
 	return out;
 }
 
-static char *describe(const struct image *i, const json_t *config)
+static char *describe_image(const struct image *i, const json_t *config)
 {
 	const json_t *run = json_object_get(config, "config");
 	const char *dir = json_string_value(json_object_get(run, "WorkingDir"));
@@ -374,9 +373,9 @@ static char *describe(const struct image *i, const json_t *config)
 		"sha256:", i->digest, "layers", (json_int_t)i->layers_count, "entries",
 		(json_int_t)i->counts.entries, "bytes", (json_int_t)i->counts.bytes, "disk_bytes",
 		(json_int_t)disk_bytes, "dropped", (json_int_t)i->counts.dropped, "architecture",
-		ARCHITECTURE, "env", strings(json_object_get(run, "Env")), "entrypoint",
-		strings(json_object_get(run, "Entrypoint")), "cmd",
-		strings(json_object_get(run, "Cmd")), "working_dir",
+		ARCHITECTURE, "env", copy_strings(json_object_get(run, "Env")), "entrypoint",
+		copy_strings(json_object_get(run, "Entrypoint")), "cmd",
+		copy_strings(json_object_get(run, "Cmd")), "working_dir",
 		dir && strlen(dir) <= TEXT_MAX ? dir : "");
 	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
 
@@ -394,7 +393,7 @@ static char *describe(const struct image *i, const json_t *config)
 
 static int check_platform(struct image *i, const json_t *config)
 {
-	if (is_ours(config))
+	if (is_our_platform(config))
 		return 0;
 	return error_set(i->err, ERR_INVALID, 0, "the image is not for linux/%s", ARCHITECTURE);
 }
@@ -411,9 +410,9 @@ char *image_import(const struct image_source *source, struct error *err)
 
 	image.spool = spool;
 	if (spool && find_parts(&image) == 0)
-		config = load(&image, image.config);
+		config = load_json(&image, image.config);
 	if (config && check_platform(&image, config) == 0 && apply_layers(&image, config) == 0)
-		result = describe(&image, config);
+		result = describe_image(&image, config);
 	spool_free(spool);
 	return result;
 }

@@ -16,37 +16,37 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. Every name of the archive is resolved beneath the root, as if it were "/"
- * (openat2), so a link that an earlier entry planted leads to nowhere outside. The last part of a
- * name is never followed: what is there is removed and made anew.
+ * Theory of operation. Every name of the archive is resolved with the root as "/" (openat2), so a
+ * link planted by an earlier entry cannot lead outside. The last component is never followed: an
+ * existing file is removed and created anew.
  *
- * Owners are not kept (an importer without privilege has only one), nor are set-uid bits and
- * attributes. Whoever could read or write something in the image could do so as its root, and a box
- * has its own copy: so everything can be read and written by everybody inside.
+ * Owners, set-uid bits and attributes are not preserved: the importer is unprivileged. In the image
+ * root could access everything, and a box has its own copy, so all files are readable and writable
+ * for everyone in the box.
  *
- * Whiteouts take away what came from earlier layers: names that this one has added stay.
+ * Whiteouts remove files of earlier layers; files added by the same layer stay.
  */
 
 #define WHITEOUT ".wh."
 #define OPAQUE   ".wh..wh..opq"
 #define CHUNK    65536
-/* How much is done between two lines about it. */
-#define TELL_BYTES   (8ULL << 20)
-#define TELL_ENTRIES 2000
+/* Work between two progress lines. */
+#define REPORT_BYTES   (8ULL << 20)
+#define REPORT_ENTRIES 2000
 
 struct applying {
 	const struct layer *l;
 	struct archive *archive;
-	struct map *added; /* paths of this layer, and the directories they are in */
+	struct map *added; /* paths of this layer, and their directories */
 	struct error *err;
 	char chunk[CHUNK];
 };
 
-static void note(struct applying *a, const char *path)
+static void remember_path(struct applying *a, const char *path)
 {
 	cleanup_free char *copy = xstrdup(path);
 
-	/* All above it too; they end with the first that is known. */
+	/* Also its parents, up to the first that is already known. */
 	while (*copy && map_put(a->added, copy, a) == 0) {
 		char *slash = strrchr(copy, '/');
 
@@ -61,7 +61,7 @@ static bool is_added(void *ctx, const char *path)
 	return map_get(a->added, path) != NULL;
 }
 
-static int failed(struct applying *a, int r, const char *path)
+static int fail_path(struct applying *a, int r, const char *path)
 {
 	return error_set(a->err, r == -ENOSPC || r == -EDQUOT ? ERR_UNAVAILABLE : ERR_INVALID, -r,
 	                 "'%.80s'", path);
@@ -73,7 +73,7 @@ static int apply_opaque(struct applying *a, int dir, const char *path)
 	cleanup_free char *above = xmemdup0(path, slash ? (size_t)(slash - path) : 0);
 	int r = tree_clear(dir, above, is_added, a);
 
-	return r < 0 ? failed(a, r, path) : 0;
+	return r < 0 ? fail_path(a, r, path) : 0;
 }
 
 static int apply_whiteout(struct applying *a, int dir, const char *path, const char *name)
@@ -85,11 +85,11 @@ static int apply_whiteout(struct applying *a, int dir, const char *path, const c
 	if (str_equal(name, OPAQUE))
 		return apply_opaque(a, dir, path);
 	name += prefix;
-	/* Further words with this beginning are of other tools' making and mean nothing here. */
+	/* Other names with this prefix are used by other tools; ignore them. */
 	if (str_has_prefix(name, WHITEOUT))
 		return 0;
 	if (!*name || str_equal(name, ".") || str_equal(name, ".."))
-		return error_set(a->err, ERR_INVALID, 0, "a whiteout of nothing: '%.80s'", path);
+		return error_set(a->err, ERR_INVALID, 0, "whiteout without a name: '%.80s'", path);
 	hidden = xmemdup0(path, (size_t)(strlen(path) - strlen(name) - prefix));
 	{
 		cleanup_free char *whole = xasprintf("%s%s", hidden, name);
@@ -98,7 +98,7 @@ static int apply_whiteout(struct applying *a, int dir, const char *path, const c
 			return 0;
 	}
 	r = tree_remove(dir, name);
-	return r < 0 ? failed(a, r, path) : 0;
+	return r < 0 ? fail_path(a, r, path) : 0;
 }
 
 static int make_dir(struct applying *a, int dir, const char *path, const char *name)
@@ -111,44 +111,44 @@ static int make_dir(struct applying *a, int dir, const char *path, const char *n
 	r = tree_remove(dir, name);
 	if (r >= 0 && mkdirat(dir, name, 0777) < 0)
 		r = -errno;
-	return r < 0 ? failed(a, r, path) : 0;
+	return r < 0 ? fail_path(a, r, path) : 0;
 }
 
-void counts_tell(struct import_counts *counts, bool now)
+void layer_report(struct import_counts *counts, bool now)
 {
 	char line[IMPORT_PROGRESS_LEN];
 
-	if (counts->out < 0 || (!now && counts->bytes - counts->told_bytes < TELL_BYTES &&
-	                        counts->entries - counts->told_entries < TELL_ENTRIES))
+	if (counts->out < 0 || (!now && counts->bytes - counts->reported_bytes < REPORT_BYTES &&
+	                        counts->entries - counts->reported_entries < REPORT_ENTRIES))
 		return;
-	counts->told_bytes = counts->bytes;
-	counts->told_entries = counts->entries;
+	counts->reported_bytes = counts->bytes;
+	counts->reported_entries = counts->entries;
 	(void)snprintf(line, sizeof(line), IMPORT_PROGRESS "%llu %llu %llu %llu\n",
 	               (unsigned long long)counts->layers, (unsigned long long)counts->layer,
 	               (unsigned long long)counts->entries, (unsigned long long)counts->bytes);
-	/* Who does not listen any more ends us by other means. */
+	/* A failed write does not matter: the parent ends the import. */
 	(void)!fd_write_all(counts->out, line, strlen(line));
 }
 
-static int too_large(struct applying *a, bool is_file, const char *path)
+static int fail_too_large(struct applying *a, bool is_file, const char *path)
 {
 	return import_exceeds(a->err, is_file ? IMPORT_LIMIT_FILE : IMPORT_LIMIT_ROOT,
 	                      "'%.80s' %s too large", path, is_file ? "is" : "makes the image");
 }
 
-/* What it says of its size: holes of a sparse file are bytes here, and would be written. */
+/* Checks the declared size: holes of a sparse file count, because they would be written. */
 static int check_size(struct applying *a, struct archive_entry *entry, const char *path)
 {
 	const struct import_limits *limits = a->l->limits;
 	la_int64_t size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
 
 	if (size < 0)
-		return error_set(a->err, ERR_INVALID, 0, "'%.80s' has less than nothing", path);
+		return error_set(a->err, ERR_INVALID, 0, "'%.80s' has a negative size", path);
 	if ((uint64_t)size > limits->file_bytes)
-		return too_large(a, true, path);
+		return fail_too_large(a, true, path);
 	if (a->l->counts->bytes > limits->root_bytes ||
 	    (uint64_t)size > limits->root_bytes - a->l->counts->bytes)
-		return too_large(a, false, path);
+		return fail_too_large(a, false, path);
 	return 0;
 }
 
@@ -169,11 +169,11 @@ static int copy_data(struct applying *a, int fd, const char *path)
 		size += (uint64_t)n;
 		a->l->counts->bytes += (uint64_t)n;
 		if (size > limits->file_bytes || a->l->counts->bytes > limits->root_bytes)
-			return too_large(a, size > limits->file_bytes, path);
-		counts_tell(a->l->counts, false);
+			return fail_too_large(a, size > limits->file_bytes, path);
+		layer_report(a->l->counts, false);
 		r = fd_write_all(fd, a->chunk, (size_t)n);
 		if (r < 0)
-			return failed(a, r, path);
+			return fail_path(a, r, path);
 	}
 }
 
@@ -190,10 +190,10 @@ static int make_file(struct applying *a, struct archive_entry *entry, int dir, c
 	if (r >= 0)
 		r = fd = fd_open_at(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (r < 0)
-		return failed(a, r, path);
+		return fail_path(a, r, path);
 	if (copy_data(a, fd, path) < 0)
 		return -1;
-	return fchmod(fd, runs ? 0777 : 0666) < 0 ? failed(a, -errno, path) : 0;
+	return fchmod(fd, runs ? 0777 : 0666) < 0 ? fail_path(a, -errno, path) : 0;
 }
 
 static int make_link(struct applying *a, struct archive_entry *entry, int dir, const char *path,
@@ -206,7 +206,7 @@ static int make_link(struct applying *a, struct archive_entry *entry, int dir, c
 		r = tree_remove(dir, name);
 	if (r >= 0 && symlinkat(target, dir, name) < 0)
 		r = -errno;
-	return r < 0 ? failed(a, r, path) : 0;
+	return r < 0 ? fail_path(a, r, path) : 0;
 }
 
 static int make_hardlink(struct applying *a, const char *given, int dir, const char *path,
@@ -223,20 +223,20 @@ static int make_hardlink(struct applying *a, const char *given, int dir, const c
 	from = tree_parent(a->l->root, target, false, &old, a->err);
 	if (from < 0)
 		return -1;
-	/* To a link it could lead out when followed; to anything else there is no need. */
+	/* A hard link to a symlink could lead outside when followed; other types are not needed. */
 	if (fstatat(from, old, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-		return error_set(a->err, ERR_INVALID, 0, "'%.80s' is linked to what is no file",
-		                 path);
+		return error_set(a->err, ERR_INVALID, 0,
+		                 "'%.80s' is a hard link to a non-regular file", path);
 	if (str_equal(target, path))
 		return 0;
 	r = tree_remove(dir, name);
 	if (r >= 0 && linkat(from, old, dir, name, 0) < 0)
 		r = -errno;
-	return r < 0 ? failed(a, r, path) : 0;
+	return r < 0 ? fail_path(a, r, path) : 0;
 }
 
-static int make_node(struct applying *a, struct archive_entry *entry, int dir, const char *path,
-                     const char *name)
+static int apply_node(struct applying *a, struct archive_entry *entry, int dir, const char *path,
+                      const char *name)
 {
 	const char *hard = archive_entry_hardlink(entry);
 	mode_t type = archive_entry_filetype(entry);
@@ -263,10 +263,10 @@ static int apply_entry(struct applying *a, struct archive_entry *entry)
 	if (++a->l->counts->entries > a->l->limits->entries)
 		return import_exceeds(a->err, IMPORT_LIMIT_ENTRIES, "more than %llu entries",
 		                      (unsigned long long)a->l->limits->entries);
-	counts_tell(a->l->counts, false);
+	layer_report(a->l->counts, false);
 	checked = given ? tree_check(given, a->err) : NULL;
 	if (!checked)
-		return given ? -1 : error_set(a->err, ERR_INVALID, 0, "an entry without a name");
+		return given ? -1 : error_set(a->err, ERR_INVALID, 0, "entry without a name");
 	path = xstrdup(checked);
 	for (size_t len = strlen(path); len > 0 && path[len - 1] == '/'; len--)
 		path[len - 1] = '\0';
@@ -277,14 +277,14 @@ static int apply_entry(struct applying *a, struct archive_entry *entry)
 		return -1;
 	if (str_has_prefix(name, WHITEOUT))
 		return apply_whiteout(a, dir, path, name);
-	note(a, path);
-	return make_node(a, entry, dir, path, name);
+	remember_path(a, path);
+	return apply_node(a, entry, dir, path, name);
 }
 
 static la_ssize_t on_read(struct archive *archive, void *ctx, const void **ret_data)
 {
 	struct applying *a = ctx;
-	static char data[CHUNK]; /* one process, one import */
+	static char data[CHUNK]; /* a process does one import */
 	ptrdiff_t n = a->l->read(a->l->ctx, data, sizeof(data));
 
 	*ret_data = data;
@@ -303,7 +303,7 @@ static int apply_all(struct applying *a)
 		if (r == ARCHIVE_EOF)
 			return 0;
 		if (r != ARCHIVE_OK && r != ARCHIVE_WARN && archive_errno(a->archive) == EFBIG)
-			return import_exceeds(a->err, IMPORT_LIMIT_ROOT, "it is too large");
+			return import_exceeds(a->err, IMPORT_LIMIT_ROOT, "the layer is too large");
 		if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
 			return error_set(a->err, ERR_INVALID, 0, "%.120s",
 			                 archive_error_string(a->archive));

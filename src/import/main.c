@@ -24,7 +24,7 @@
 #define AT(member)  offsetof(struct import_limits, member)
 #define LIMIT_FIRST 256 /* above all letters */
 
-/* What may be said of the limits of one import. */
+/* Options that set limits of one import. */
 static const struct limit_option {
 	const char *name;
 	size_t offset;
@@ -36,7 +36,7 @@ static const struct limit_option {
 };
 
 #if SANITIZED
-/* Looking for leaks at the end takes ptrace, which who is confined does not have. */
+/* The leak check at exit uses ptrace, which the confined child must not. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -49,20 +49,20 @@ static int usage(FILE *to)
 	(void)fprintf(to,
 	              "usage: millibox-import --roots DIR [--name NAME]\n"
 	              "Turns the archive of an image (OCI layout, docker save) into a directory.\n"
-	              "  --roots X\twhere directories are made\n"
-	              "  --name X\timport standard input under this name; else: serve the daemon\n"
-	              "Limits of this import, where they are not the usual ones:\n"
+	              "  --roots X\tparent of the directories to make\n"
+	              "  --name X\timport standard input under this name; default: serve a daemon\n"
+	              "Limits of this import (default):\n"
 	              "  --max-archive SIZE\tarchive (8Gi)\n"
 	              "  --max-root SIZE\tfiles of all layers together (16Gi)\n"
 	              "  --max-file SIZE\tone file (4Gi)\n"
 	              "  --max-entries N\tfiles, directories and links (500000)\n"
 	              "  --max-layers N\tlayers (127, at most 512)\n"
-	              "  --max-memory SIZE\tmemory of whoever unpacks it (1Gi)\n"
+	              "  --max-memory SIZE\tmemory of the unpacking process (1Gi)\n"
 	              "  --help\tthis text\n");
 	return to == stdout ? 0 : 2;
 }
 
-/* Return: whether @text is one. */
+/* Return: whether @text is valid. */
 static bool set_limit(struct import_limits *limits, size_t index, const char *text)
 {
 	const struct limit_option *row = &limit_options[index];
@@ -72,7 +72,7 @@ static bool set_limit(struct import_limits *limits, size_t index, const char *te
 	return r == 0 && *place > 0;
 }
 
-/* Return: an exit status, or -1 to go on. */
+/* Return: an exit status, or -1 to continue. */
 static int parse_options(int argc, char **argv, const char **ret_dir, struct serve_job *job)
 {
 	struct option options[ARRAY_SIZE(limit_options) + 4] = {
@@ -111,8 +111,7 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	log_setup("millibox-import", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-	/* Names of files are bytes; libarchive converts them by the locale, and this one keeps all.
-	 */
+	/* libarchive converts file names by the locale; this one preserves all bytes. */
 	if (!setlocale(LC_CTYPE, "C.UTF-8") || sodium_init() < 0)
 		return 1;
 	(void)umask(077);

@@ -23,11 +23,10 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. For each import the parent makes ".tmp-XXXX" with "root" and "blobs" in it,
- * and a child that fills them. Only when the child says that all is well does the parent rename the
- * root to its name: who looks sees a whole root or none. What a crash leaves begins with ".tmp-"
- * and goes with the next start. The parent reads nothing that a stranger made but names of files,
- * to remove them.
+ * Theory of operation. For each import the parent makes ".tmp-XXXX" with "root" and "blobs", and a
+ * child that fills them. After the child has succeeded, the parent renames the root: others see a
+ * complete root or none. After a crash the next start removes everything named ".tmp-*". The parent
+ * reads no untrusted data except file names, to remove them.
  */
 
 #define TMP_PREFIX ".tmp-"
@@ -67,7 +66,7 @@ bool import_is_name(const char *name)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == len;
 }
 
-static void tell_failure(int out, const struct error *err)
+static void write_failure(int out, const struct error *err)
 {
 	char why[96] = "";
 	json_t *j;
@@ -84,8 +83,7 @@ static void tell_failure(int out, const struct error *err)
 	json_decref(j);
 }
 
-/* The child. */
-attr_noreturn static void import_child(int tmp, const struct serve_job *job)
+attr_noreturn static void run_child(int tmp, const struct serve_job *job)
 {
 	cleanup_close int root = fd_open_at(tmp, "root", O_RDONLY | O_DIRECTORY, 0);
 	cleanup_close int blobs = fd_open_at(tmp, "blobs", O_RDONLY | O_DIRECTORY, 0);
@@ -103,7 +101,7 @@ attr_noreturn static void import_child(int tmp, const struct serve_job *job)
 	else if (confine(tmp, &job->limits, &err) == 0)
 		result = image_import(&source, &err);
 	if (!result) {
-		tell_failure(job->out, &err);
+		write_failure(job->out, &err);
 		_exit(1);
 	}
 	_exit(fd_write_all(job->out, result, strlen(result)) < 0 ? 1 : 0);
@@ -123,8 +121,8 @@ static int make_tmp(int roots, char ret_name[TMP_LEN])
 	return r < 0 ? r : fd;
 }
 
-/* What the child was told to do is done when it ended well. Return: 0 or a negative errno. */
-static int await(pid_t pid)
+/* Return: 0 if the child succeeded, or a negative errno. */
+static int wait_for_child(pid_t pid)
 {
 	int status;
 
@@ -134,8 +132,8 @@ static int await(pid_t pid)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECANCELED;
 }
 
-/* 0777: its owner, the importer, is nobody in a box. Who may reach it the directory above says. */
-static int publish(int roots, int tmp, const char *name)
+/* 0777: the owner, the importer, is not mapped in a box. The parent directory restricts access. */
+static int publish_root(int roots, int tmp, const char *name)
 {
 	if (fchmodat(tmp, "root", 0777, 0) < 0 ||
 	    renameat2(tmp, "root", roots, name, RENAME_NOREPLACE) < 0)
@@ -153,22 +151,22 @@ int serve_one(int roots, const struct serve_job *job)
 	if (r >= 0) {
 		pid = fork();
 		if (pid == 0) {
-			/* Dies with the parent; signals of a terminal are the daemon's. */
+			/* Dies with the parent; the daemon handles the terminal's signals. */
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-			(void)fd_close(roots); /* it has its own place in there, and no other */
-			import_child(tmp, job);
+			(void)fd_close(roots); /* the child uses only @tmp */
+			run_child(tmp, job);
 		}
-		r = pid < 0 ? -errno : await(pid);
+		r = pid < 0 ? -errno : wait_for_child(pid);
 	}
 	if (r >= 0)
-		r = publish(roots, tmp, job->name);
+		r = publish_root(roots, tmp, job->name);
 	if (tmp >= 0 && tree_remove(roots, tmp_name) < 0)
 		log_warn("cannot remove %s, ignoring", tmp_name);
 	return r;
 }
 
-/* Leftovers of an earlier life. */
-static void sweep(int roots)
+/* Removes leftovers of an earlier run. */
+static void sweep_tmp(int roots)
 {
 	int fd = fd_open_at(roots, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -183,10 +181,11 @@ static void sweep(int roots)
 }
 
 /*
- * One process per request, so that a slow client holds up nobody else. It reports the end by
- * closing the result: a root that has its name is there before that.
+ * One process per request, so that a slow client does not block others. Closing the result marks
+ * the end; the root has been renamed before that.
  */
-attr_noreturn static void handle(int roots, const struct import_order *order, const int fds[2])
+attr_noreturn static void handle_order(int roots, const struct import_order *order,
+                                       const int fds[2])
 {
 	const struct serve_job job = {.name = order->name,
 	                              .in = fds[0],
@@ -202,15 +201,15 @@ attr_noreturn static void handle(int roots, const struct import_order *order, co
 	r = serve_one(roots, &job);
 	if (r < 0 && r != -ECANCELED) {
 		(void)error_set(&err, ERR_SYSTEM, -r, "import");
-		tell_failure(fds[1], &err);
+		write_failure(fds[1], &err);
 	}
-	/* The mark of success comes last, and only from here: a child cannot say it for us. */
+	/* The newline marks success. Only the parent knows; the child cannot be trusted with it. */
 	if (r >= 0)
 		(void)!fd_write_all(fds[1], "\n", 1);
 	_exit(r < 0 ? 1 : 0);
 }
 
-static bool is_good(const struct import_order *order, ssize_t n, size_t fds)
+static bool is_valid_order(const struct import_order *order, ssize_t n, size_t fds)
 {
 	size_t wanted = order->op == IMPORT_OP_IMPORT ? 2 : 0;
 
@@ -218,19 +217,19 @@ static bool is_good(const struct import_order *order, ssize_t n, size_t fds)
 	       order->op < IMPORT_OP_COUNT && fds == wanted && import_is_name(order->name);
 }
 
-static void begin(int roots, int sock, const struct import_order *order, const int fds[2])
+static void start_order(int roots, int sock, const struct import_order *order, const int fds[2])
 {
-	if (fork() != 0) /* one that cannot be made closes the result: the end without success */
+	if (fork() != 0) /* if fork failed, the daemon sees EOF without a newline */
 		return;
 	(void)signal(SIGCHLD, SIG_DFL);
-	(void)fd_close(sock); /* what reads an archive has no way to the daemon */
-	handle(roots, order, fds);
+	(void)fd_close(sock); /* the parser must not reach the daemon */
+	handle_order(roots, order, fds);
 }
 
 int serve(int roots, int sock)
 {
-	sweep(roots);
-	/* Nobody waits for them: the end of the result pipe tells. */
+	sweep_tmp(roots);
+	/* Children are not waited for: EOF of the result pipe reports their end. */
 	(void)signal(SIGCHLD, SIG_IGN);
 	for (;;) {
 		struct import_order order = {0};
@@ -240,8 +239,8 @@ int serve(int roots, int sock)
 
 		if (n == 0 || (n < 0 && n != -EINTR))
 			return n == 0 || n == -ECONNRESET ? 0 : 1;
-		if (is_good(&order, n, count))
-			begin(roots, sock, &order, fds);
+		if (is_valid_order(&order, n, count))
+			start_order(roots, sock, &order, fds);
 		for (size_t i = 0; i < count; i++)
 			(void)fd_close(fds[i]);
 	}

@@ -15,8 +15,8 @@
 #include "base/str.h"
 
 /*
- * An archive is a stream, and what says how its files belong together may come last: so all of them
- * are kept, under numbers of our own, and their digests are computed as they pass.
+ * An archive is a stream, and its index may come last. So all files are stored, named by number,
+ * and their digests are computed while they are read.
  */
 
 #define FILES_MAX 4096
@@ -60,13 +60,13 @@ struct reading {
 	char chunk[CHUNK];
 };
 
-static int too_large(struct reading *in)
+static int fail_too_large(struct reading *in)
 {
 	return import_exceeds(in->err, IMPORT_LIMIT_ARCHIVE, "the archive has more than %llu bytes",
 	                      (unsigned long long)in->limits->archive_bytes);
 }
 
-static int keep_data(struct reading *in, struct spool_file *file, int fd)
+static int store_data(struct reading *in, struct spool_file *file, int fd)
 {
 	crypto_hash_sha256_state hash;
 	unsigned char digest[crypto_hash_sha256_BYTES];
@@ -79,11 +79,11 @@ static int keep_data(struct reading *in, struct spool_file *file, int fd)
 		in->bytes += (uint64_t)n;
 		file->size += (uint64_t)n;
 		if (in->bytes > in->limits->archive_bytes)
-			return too_large(in);
+			return fail_too_large(in);
 		(void)crypto_hash_sha256_update(&hash, (unsigned char *)in->chunk, (size_t)n);
 		r = fd_write_all(fd, in->chunk, (size_t)n);
 		if (r < 0)
-			return error_set(in->err, ERR_UNAVAILABLE, -r, "keep the archive");
+			return error_set(in->err, ERR_UNAVAILABLE, -r, "store the archive");
 	}
 	if (n < 0)
 		return error_set(in->err, ERR_INVALID, 0, "the archive is damaged: %.100s",
@@ -93,7 +93,7 @@ static int keep_data(struct reading *in, struct spool_file *file, int fd)
 	return 0;
 }
 
-/* "a/../b/layer.tar" of old archives: a link to a file beside its own directory. */
+/* Old archives link "a/layer.tar" to "../b/layer.tar". */
 static char *link_target(const char *name, const char *target)
 {
 	const char *slash = strrchr(name, '/');
@@ -103,7 +103,7 @@ static char *link_target(const char *name, const char *target)
 	return xstrdup(target + strlen("../"));
 }
 
-static int keep_entry(struct reading *in, struct archive_entry *entry)
+static int store_entry(struct reading *in, struct archive_entry *entry)
 {
 	struct spool *s = in->spool;
 	const char *given = archive_entry_pathname(entry);
@@ -114,7 +114,7 @@ static int keep_entry(struct reading *in, struct archive_entry *entry)
 	char number[16];
 
 	if (!name)
-		return given ? -1 : error_set(in->err, ERR_INVALID, 0, "an entry without a name");
+		return given ? -1 : error_set(in->err, ERR_INVALID, 0, "entry without a name");
 	if (type != AE_IFREG && type != AE_IFLNK)
 		return 0;
 	if (s->count == FILES_MAX)
@@ -124,7 +124,7 @@ static int keep_entry(struct reading *in, struct archive_entry *entry)
 	*file = (struct spool_file){.name = xstrdup(name), .number = (unsigned)s->count};
 	s->count++;
 	if (map_put(s->names, file->name, file) < 0)
-		return error_set(in->err, ERR_INVALID, 0, "'%.80s' is there twice", name);
+		return error_set(in->err, ERR_INVALID, 0, "'%.80s' is in the archive twice", name);
 	if (type == AE_IFLNK) {
 		file->target = link_target(name, archive_entry_symlink(entry));
 		return 0;
@@ -132,11 +132,11 @@ static int keep_entry(struct reading *in, struct archive_entry *entry)
 	file_name(file, number);
 	fd = fd_open_at(s->dir, number, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return error_set(in->err, ERR_UNAVAILABLE, -fd, "keep the archive");
-	return keep_data(in, file, fd);
+		return error_set(in->err, ERR_UNAVAILABLE, -fd, "store the archive");
+	return store_data(in, file, fd);
 }
 
-static int keep_all(struct reading *in)
+static int store_all(struct reading *in)
 {
 	struct archive_entry *entry;
 
@@ -146,12 +146,12 @@ static int keep_all(struct reading *in)
 		if (r == ARCHIVE_EOF)
 			return 0;
 		if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
-			return error_set(in->err, ERR_INVALID, 0, "no archive of an image: %.100s",
+			return error_set(in->err, ERR_INVALID, 0, "not an image archive: %.100s",
 			                 archive_error_string(in->archive));
-		/* Headers count, too: those of entries without content have no other bound. */
+		/* Headers count too: nothing else bounds entries without content. */
 		if ((uint64_t)archive_filter_bytes(in->archive, 0) > in->limits->archive_bytes)
-			return too_large(in);
-		if (keep_entry(in, entry) < 0)
+			return fail_too_large(in);
+		if (store_entry(in, entry) < 0)
 			return -1;
 	}
 }
@@ -172,8 +172,8 @@ struct spool *spool_read(int fd, int dir, const struct import_limits *limits, st
 	(void)archive_read_support_filter_gzip(in->archive);
 	(void)archive_read_support_filter_zstd(in->archive);
 	r = archive_read_open_fd(in->archive, fd, CHUNK) == ARCHIVE_OK
-	            ? keep_all(in)
-	            : error_set(err, ERR_INVALID, 0, "no archive of an image: %.100s",
+	            ? store_all(in)
+	            : error_set(err, ERR_INVALID, 0, "not an image archive: %.100s",
 	                        archive_error_string(in->archive));
 	(void)archive_read_free(in->archive);
 	free(in);
@@ -184,7 +184,7 @@ const struct spool_file *spool_find(const struct spool *s, const char *name)
 {
 	const struct spool_file *file = map_get(s->names, name);
 
-	/* One step: a link to a link is nobody's honest archive. */
+	/* One step only: honest archives have no links to links. */
 	if (file && file->target)
 		file = map_get(s->names, file->target);
 	return file && !file->target && file->digest[0] ? file : NULL;

@@ -18,9 +18,9 @@
 
 #define DEPTH_MAX 256
 #define DIR_MODE  0777
-#define BLOCK     512 /* unit of st_blocks, whatever the file system has */
+#define BLOCK     512 /* unit of st_blocks on every filesystem */
 
-/* A ".." would be harmless beneath openat2, but nobody honest writes one. */
+/* openat2 makes ".." harmless, but honest archives have none. */
 static bool has_bad_part(const char *path)
 {
 	for (const char *part = path; *part;) {
@@ -40,12 +40,13 @@ const char *tree_check(const char *path, struct error *err)
 	while (*path == '/' || (path[0] == '.' && (path[1] == '/' || !path[1])))
 		path++;
 	if (strlen(path) >= IMPORT_PATH_MAX) {
-		(void)error_set(err, ERR_INVALID, 0, "a name of more than %d bytes",
+		(void)error_set(err, ERR_INVALID, 0, "a path of more than %d bytes",
 		                IMPORT_PATH_MAX);
 		return NULL;
 	}
 	if (has_bad_part(path)) {
-		(void)error_set(err, ERR_INVALID, 0, "a name that leads up: '%.80s'", given);
+		(void)error_set(err, ERR_INVALID, 0,
+		                "a path with '..' or a long component: '%.80s'", given);
 		return NULL;
 	}
 	return path;
@@ -55,20 +56,20 @@ static int open_in_root(int root, const char *path)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-		/* Links of the image lead where they would lead inside it. */
+		/* Links resolve as they would inside the image. */
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
 	long fd;
 
-	/* EAGAIN: somebody on this machine renamed something while a ".." of a link was followed,
-	 * and the kernel cannot tell whether it led out. It can when it is asked again. */
+	/* EAGAIN: a rename or mount elsewhere on the host raced with the ".." of a link, so the
+	 * kernel could not verify the path. */
 	do {
 		fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
 	} while (fd < 0 && errno == EAGAIN);
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* One level at a time: @dir has room for the whole of it and is changed. */
+/* Creates one level at a time. Modifies @dir meanwhile. */
 static int make_parents(int root, char *dir)
 {
 	for (char *slash = dir; slash;) {
@@ -114,9 +115,9 @@ int tree_parent(int root, const char *path, bool make, const char **ret_name, st
 }
 
 /*
- * Going down and up again without recursion, with a directory open per level. What an archive made
- * can be deeper than that, by links into what is deep already: who removes moves such a directory
- * up to where he began and finds it there later.
+ * Walks a tree without recursion, with one open directory per level. Links into deep directories
+ * allow an archive to make trees deeper than DEPTH_MAX: when removing, such a directory is moved up
+ * to the top and removed later.
  */
 struct level {
 	DIR *dir;
@@ -129,18 +130,18 @@ struct descent {
 	size_t depth;
 	enum {
 		CLEARING,
-		REMOVING, /* all of it */
+		REMOVING, /* everything */
 		MEASURING
 	} what;
-	/* CLEARING: what is asked for by its path */
+	/* CLEARING: */
 	tree_keep_fn *keep;
 	void *ctx;
 	char path[IMPORT_PATH_MAX * 2];
-	unsigned moved; /* REMOVING: directories that were too deep */
+	unsigned moved; /* REMOVING: directories that were moved up */
 	uint64_t bytes; /* MEASURING */
 };
 
-static int push(struct descent *d, int at, const char *name)
+static int push_dir(struct descent *d, int at, const char *name)
 {
 	struct level *level = &d->levels[d->depth];
 	int fd = d->depth == DEPTH_MAX
@@ -151,20 +152,20 @@ static int push(struct descent *d, int at, const char *name)
 	if (!dir)
 		return fd < 0 ? fd : -errno;
 	*level = (struct level){.dir = dir, .path_len = strlen(d->path)};
-	(void)!str_copy(level->name, sizeof(level->name), name); /* is that of an entry */
+	(void)!str_copy(level->name, sizeof(level->name), name); /* at most NAME_MAX */
 	d->depth++;
 	return 0;
 }
 
-/* Out of the innermost directory, which is removed unless something in it was kept. */
-static void pop(struct descent *d)
+/* Leaves the innermost directory and removes it unless something in it was kept. */
+static void pop_dir(struct descent *d)
 {
 	struct level *level = &d->levels[--d->depth];
 
 	(void)closedir(level->dir);
 	if (d->depth == 0)
 		return;
-	if (d->what != MEASURING) /* ENOTEMPTY: it has something that is kept. */
+	if (d->what != MEASURING) /* ENOTEMPTY: something in it was kept */
 		(void)unlinkat(dirfd(d->levels[d->depth - 1].dir), level->name, AT_REMOVEDIR);
 	d->path[d->levels[d->depth - 1].path_len] = '\0';
 }
@@ -178,27 +179,27 @@ static int move_up(struct descent *d, int at, const char *name)
 		(void)snprintf(up, sizeof(up), ".deep-%u", d->moved++);
 		if (renameat2(at, name, top, up, RENAME_NOREPLACE) == 0)
 			return 0;
-		/* A name that is taken is that of an earlier one: a later one is free. */
+		/* The name is in use: try the next one. */
 		if (errno != EEXIST)
 			return -errno;
 	}
 }
 
-static int enter(struct descent *d, int at, const char *name)
+static int enter_dir(struct descent *d, int at, const char *name)
 {
 	if (d->what == REMOVING && d->depth == DEPTH_MAX)
 		return move_up(d, at, name);
-	return push(d, at, name);
+	return push_dir(d, at, name);
 }
 
-static int leave_file(struct descent *d, int at, const char *name)
+static int handle_file(struct descent *d, int at, const char *name)
 {
 	if (d->what == MEASURING || (d->what == CLEARING && d->keep(d->ctx, d->path)))
 		return 0;
 	return unlinkat(at, name, 0) < 0 ? -errno : 0;
 }
 
-static int visit(struct descent *d, const char *name)
+static int visit_entry(struct descent *d, const char *name)
 {
 	int at = dirfd(d->levels[d->depth - 1].dir);
 	size_t len = strlen(d->path);
@@ -213,13 +214,13 @@ static int visit(struct descent *d, const char *name)
 		return -errno;
 	d->bytes += (uint64_t)st.st_blocks * BLOCK / (S_ISDIR(st.st_mode) ? 1 : st.st_nlink);
 	if (S_ISDIR(st.st_mode))
-		return enter(d, at, name);
-	r = leave_file(d, at, name);
+		return enter_dir(d, at, name);
+	r = handle_file(d, at, name);
 	d->path[len] = '\0';
 	return r;
 }
 
-static int descend(struct descent *d)
+static int walk_tree(struct descent *d)
 {
 	int r = 0;
 
@@ -227,9 +228,9 @@ static int descend(struct descent *d)
 		struct dirent *entry = r < 0 ? NULL : readdir(d->levels[d->depth - 1].dir);
 
 		if (!entry)
-			pop(d);
+			pop_dir(d);
 		else if (!str_equal(entry->d_name, ".") && !str_equal(entry->d_name, ".."))
-			r = visit(d, entry->d_name);
+			r = visit_entry(d, entry->d_name);
 	}
 	return r;
 }
@@ -243,20 +244,20 @@ int tree_clear(int dir, const char *path, tree_keep_fn *keep, void *ctx)
 	d->keep = keep;
 	d->ctx = ctx;
 	if (r >= 0)
-		r = push(d, dir, ".");
-	return r < 0 ? r : descend(d);
+		r = push_dir(d, dir, ".");
+	return r < 0 ? r : walk_tree(d);
 }
 
-/* Return: how many directories were moved up and are left, or a negative errno. */
+/* Return: number of directories that were moved up and remain, or a negative errno. */
 static int remove_content(int dir, const char *name)
 {
 	cleanup_free struct descent *d = NEW(struct descent);
 	int r;
 
 	d->what = REMOVING;
-	r = push(d, dir, name);
+	r = push_dir(d, dir, name);
 	if (r >= 0)
-		r = descend(d);
+		r = walk_tree(d);
 	return r < 0 ? r : (int)d->moved;
 }
 
@@ -269,7 +270,7 @@ int tree_remove(int dir, const char *name)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISDIR(st.st_mode))
 		return unlinkat(dir, name, 0) < 0 ? -errno : 0;
-	/* Each round takes DEPTH_MAX levels off what is too deep. */
+	/* Each round removes DEPTH_MAX levels. */
 	do {
 		r = remove_content(dir, name);
 	} while (r > 0);
@@ -284,9 +285,9 @@ int tree_measure(int dir, uint64_t *ret_bytes)
 	int r;
 
 	d->what = MEASURING;
-	r = push(d, dir, ".");
+	r = push_dir(d, dir, ".");
 	if (r >= 0)
-		r = descend(d);
+		r = walk_tree(d);
 	if (r >= 0)
 		*ret_bytes = d->bytes;
 	return r;

@@ -112,10 +112,10 @@ static void how_far_it_is_is_told(void **state)
 	(void)r;
 	assert_int_equal(fd_pipe(fds, O_NONBLOCK), 0);
 	c.out = fds[1];
-	counts_tell(&c, true);
-	counts_tell(&c, false); /* nothing was done since */
+	layer_report(&c, true);
+	layer_report(&c, false); /* nothing was done since */
 	c.bytes += 100 << 20;
-	counts_tell(&c, false);
+	layer_report(&c, false);
 	assert_true(read(fds[0], text, sizeof(text) - 1) > 0);
 	assert_string_equal(text, "P 3 2 5 1000\nP 3 2 5 104858600\n");
 	(void)fd_close(fds[0]);
