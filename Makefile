@@ -14,7 +14,7 @@ PYTHON     ?= /usr/bin/python3
 RELEASE  := build-release
 SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run with-tests test check lint asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
+.PHONY: all run with-tests test quick t check lint asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
 
 all: $(BUILD)/build.ninja ## build everything into ./build
 	meson compile -C $(BUILD)
@@ -38,6 +38,12 @@ with-tests: $(BUILD)/build.ninja
 test: setup-test ## set up, build, run all tests: as this user and as an ordinary one
 	@$(MAKE) --no-print-directory with-tests
 	@$(PYTHON) tools/test $(BUILD)
+
+quick: with-tests ## build, unit tests, layers, style and some system tests: about a minute
+	@$(PYTHON) tools/test $(BUILD) unit smoke
+
+t: $(BUILD)/build.ninja ## one test: make t T=core/pool, make t T=integration/test_sessions.py::name
+	@$(PYTHON) tools/test $(BUILD) one $(T)
 
 check: ## as test, and a skipped test is a failure
 	MILLIBOX_MUST_WORK=1 $(MAKE) test

@@ -14,22 +14,50 @@ from support import host, sanitizer  # noqa: E402
 from support.daemon import BUILD, Daemon  # noqa: E402
 
 
+#: The phases of tools/test that run pytest: as the caller, on boxes of pools, as an ordinary user, as one with subordinate ids.
+PHASES = ("system", "pool", "user", "subid")
+
+MARKERS = [
+    'phases(*names): the phases of tools/test in which a test runs. Every module has one, as part of its pytestmark; a function may'
+    ' have its own. "user" and "subid" are for what depends on the privilege of the daemon, "pool" for what depends on how a box is made',
+    "alone: measures time or loads the machine, so nothing else may run at the same time",
+    "smoke: run by 'make quick'; about twenty, each a short walk through most layers",
+    "vm: also run on a pure cgroup v2 kernel by 'make test-vm'",
+    "systemd: run only by 'make test-vm', in a machine with systemd as its init",
+    "slow: takes more than a few seconds",
+    "boxes: makes boxes, in a suite whose requests are refused",
+]
+
+
 def pytest_configure(config):
+    for line in MARKERS:
+        config.addinivalue_line("markers", line)
     if host.is_root():
         host.separate_mounts()
-    config.addinivalue_line("markers", "systemd: run by 'make test-vm' in a machine with systemd as its init, and nowhere else")
-    config.addinivalue_line("markers", "vm: also run on a pure cgroup v2 kernel by 'make test-vm'")
-    config.addinivalue_line("markers", "slow: takes more than a few seconds")
-    config.addinivalue_line("markers", "boxes: makes boxes, in a suite whose requests are refused")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Tests of the unit that systemd starts are for the machine that tools/test-vm boots: no skip elsewhere, but not there."""
-    if "MILLIBOX_SYSTEMD" in os.environ:
-        return
-    elsewhere = [item for item in items if item.get_closest_marker("systemd")]
-    config.hook.pytest_deselected(items=elsewhere)
-    items[:] = [item for item in items if item not in elsewhere]
+    """Leave out what is for another phase, and tests of the systemd unit outside of the machine that tools/test-vm boots."""
+    refuse_undeclared(items)
+    phase = os.environ.get("MILLIBOX_TEST_PHASE")
+
+    def is_elsewhere(item):
+        if item.get_closest_marker("systemd") and "MILLIBOX_SYSTEMD" not in os.environ:
+            return True
+        return bool(phase) and phase not in item.get_closest_marker("phases").args
+
+    left_out = {item for item in items if is_elsewhere(item)}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
+
+
+def refuse_undeclared(items):
+    """A module that does not say in which phases it runs, or names one that does not exist, is an error."""
+    for module in {item.getparent(pytest.Module) for item in items}:
+        names = [name for mark in module.iter_markers("phases") for name in mark.args]
+        if not names or not set(names) <= set(PHASES):
+            raise pytest.UsageError(f"{module.nodeid}: add pytest.mark.phases(...) to its pytestmark, with some of {PHASES}"
+                                    f" (see CONTRIBUTING.md); it has {names}")
 
 
 @pytest.hookimpl(hookwrapper=True)

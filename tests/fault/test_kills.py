@@ -9,7 +9,7 @@ import threading
 import pytest
 from support import host
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.phases("system", "pool", "user", "subid"), pytest.mark.vm]
 
 
 def quiet(fn):
@@ -53,6 +53,7 @@ def test_daemon_killed_ends_engine_and_boxes(make_daemon):
         t.join()
 
 
+@pytest.mark.smoke
 def test_engine_killed_ends_boxes_and_daemon(make_daemon):
     d = make_daemon().start()
     threads = busy(d)

@@ -7,6 +7,8 @@ import pathlib
 import pytest
 from support import host
 
+pytestmark = [pytest.mark.phases("system", "pool", "user", "subid"), pytest.mark.alone]
+
 
 @pytest.fixture
 def stuck(make_daemon):

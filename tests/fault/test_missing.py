@@ -10,6 +10,8 @@ import pytest
 from support import host
 from support.daemon import Daemon
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 
 @pytest.fixture(scope="session")
 def deny(tmp_path_factory):

@@ -16,7 +16,7 @@ import pytest
 from support import host
 from support.daemon import BUILD
 
-pytestmark = pytest.mark.skipif(not host.is_root(), reason="needs root: engine and boxes are not ours to trace")
+pytestmark = [pytest.mark.phases("system", "pool"), pytest.mark.skipif(not host.is_root(), reason="needs root: engine and boxes are not ours to trace")]
 
 ENGINE, BOX = "engine", "box"
 #: Calls are counted: there may be no box but that of the request. With MILLIBOX_TEST_POOL=1 zygotes are there all the same.

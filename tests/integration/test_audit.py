@@ -16,6 +16,8 @@ from support.client import Client
 from support.daemon import BUILD
 from support.sessions import V1, Session
 
+pytestmark = pytest.mark.phases("system")
+
 SMALL = "audit: {max_size: 64Ki, keep: 2}\n"
 
 
@@ -83,6 +85,7 @@ def test_what_happens_is_told_and_what_was_said_is_not(audited):
     assert verify(log_of(audited)).returncode == 0
 
 
+@pytest.mark.phases("system", "user")
 def test_only_its_owner_may_read_it(audited):
     for path in (log_of(audited), audited.home / "state" / "audit.log.head"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600

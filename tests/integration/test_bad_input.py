@@ -10,6 +10,8 @@ from support import host
 from support.client import raw_exchange
 from support.daemon import Daemon
 
+pytestmark = pytest.mark.phases("system")
+
 GOOD = {"language": "shell", "code": "true"}
 
 

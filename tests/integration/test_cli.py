@@ -11,6 +11,8 @@ import pytest
 from support import host
 from support.daemon import BUILD, ROOT
 
+pytestmark = pytest.mark.phases("system")
+
 needs_cgroup = pytest.mark.skipif(
     not host.is_root(), reason="an ordinary user without a delegated cgroup has rlimits only, which nothing counts"
 )
@@ -79,6 +81,7 @@ def test_a_signal_is_128_and_its_number(run, signo):
     assert done.returncode == 128 + signo
 
 
+@pytest.mark.smoke
 def test_both_streams_are_passed_on_as_they_are(run):
     done = run("-c", "import sys; print('out \\u00e9\\0.'); print('err', file=sys.stderr, end='')")
     assert (done.returncode, done.stdout, done.stderr) == (0, "out é\0.\n".encode(), b"err")
@@ -372,6 +375,7 @@ def test_kill_9_of_the_client_ends_the_box(daemon, start):
 # Looking at the host
 
 
+@pytest.mark.phases("system", "user")
 def test_doctor_says_for_each_thing_that_is_missing_what_to_do(daemon):
     done = millibox("doctor", "--json", "--socket", daemon.socket)
     report = json.loads(done.stdout)
@@ -386,6 +390,7 @@ def test_doctor_says_for_each_thing_that_is_missing_what_to_do(daemon):
             assert check["loss"] and check["remedy"], check
 
 
+@pytest.mark.phases("system", "user")
 def test_doctor_agrees_with_the_daemon(daemon, client):
     """A daemon that runs strictly is what the doctor foretold."""
     report = json.loads(millibox("doctor", "--json").stdout)
@@ -396,6 +401,7 @@ def test_doctor_agrees_with_the_daemon(daemon, client):
         assert states.get(layer) != "ok", layer
 
 
+@pytest.mark.phases("system", "user")
 def test_doctor_on_a_host_without_user_namespaces(tmp_path):
     """The negative control: such a host cannot be strict, the doctor says so, and no daemon starts."""
     deny = ["unshare", "--user", "--map-root-user", "sh", "-c"]
@@ -419,6 +425,7 @@ def test_doctor_on_a_host_without_user_namespaces(tmp_path):
     assert b"cannot start" in daemon.stderr
 
 
+@pytest.mark.phases("system", "user")
 def test_doctor_in_words():
     done = millibox("doctor")
     text = done.stdout.decode()
@@ -426,6 +433,7 @@ def test_doctor_in_words():
     assert "layer" in text.splitlines()[-1]
 
 
+@pytest.mark.phases("system", "user")
 def test_doctor_tells_what_is_optional_from_what_is_missing():
     text = millibox("doctor").stdout.decode()
     report = json.loads(millibox("doctor", "--json").stdout)

@@ -12,6 +12,8 @@ import pytest
 from support import host
 from support.daemon import BUILD
 
+pytestmark = pytest.mark.phases("system", "user")
+
 
 @pytest.fixture
 def home():

@@ -15,6 +15,8 @@ from support import host
 from support.daemon import BUILD, is_sanitized
 from test_cli import environment, millibox
 
+pytestmark = pytest.mark.phases("system")
+
 MIB = 1 << 20
 
 

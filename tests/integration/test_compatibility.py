@@ -3,7 +3,10 @@
 
 import re
 
+import pytest
 from support.daemon import ROOT
+
+pytestmark = pytest.mark.phases("system")
 
 PAGE = (ROOT / "docs/compatibility.md").read_text()
 ROWS = re.findall(r"^\| `(GET|POST|PUT|PATCH|DELETE) (/\S*)` \|(.*)$", PAGE, re.MULTILINE)

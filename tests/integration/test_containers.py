@@ -8,6 +8,8 @@ import pytest
 from support import host
 from support.sessions import V1
 
+pytestmark = pytest.mark.phases("system", "user")
+
 FIELDS = {"container_id", "pod_name", "runtime_type", "status", "session_id", "template_id", "node_name", "resources",
           "created_at", "uptime_seconds"}
 

@@ -13,6 +13,8 @@ import pytest
 from support import host
 from support.daemon import BUILD, ROOT, is_sanitized
 
+pytestmark = pytest.mark.phases("system", "user")
+
 
 def run(*args, env=None):
     return subprocess.run(

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.phases("system", "user", "subid")
+
 RESULT_FIELDS = {
     "execution_id", "session_id", "status", "exit_code", "signal", "stdout", "stderr",
     "stdout_truncated", "stderr_truncated", "result", "results", "error", "execution_time", "metrics",
@@ -20,6 +22,7 @@ METRIC_FIELDS = {
 }  # fmt: skip
 
 
+@pytest.mark.smoke
 def test_result_object_is_whole(client):
     r = client.python("print(42)")
     assert set(r) == RESULT_FIELDS
@@ -35,6 +38,7 @@ def test_result_object_is_whole(client):
     assert r["artifacts_truncated"] is False
 
 
+@pytest.mark.smoke
 def test_shell_runs(client):
     r = client.shell("echo out; echo err >&2; exit 3")
     assert (r["status"], r["exit_code"], r["stdout"], r["stderr"]) == ("failed", 3, "out\n", "err\n")
@@ -45,6 +49,7 @@ def test_aliases_name_the_same_language(client, alias, code):
     assert client.execute(alias, code)["stdout"] == "1\n"
 
 
+@pytest.mark.smoke
 def test_exit_codes_are_the_programs_own(client):
     for code in (0, 1, 2, 42, 255):
         r = client.python(f"import sys; sys.exit({code})")
@@ -152,6 +157,7 @@ def test_stream_never_cuts_a_character(client):
     assert data == "€€€"
 
 
+@pytest.mark.alone
 def test_many_at_once_are_all_right(daemon):
     wrong = []
 

@@ -14,6 +14,8 @@ from support.daemon import Daemon
 from support.openapi import Bench, Description, unique
 from support.sessions import V1
 
+pytestmark = pytest.mark.phases("system")
+
 # One of each JSON type; 1.5 is a number that is no integer.
 SAMPLES = {"null": None, "boolean": True, "integer": 7, "number": 1.5, "string": "text", "array": [], "object": {}}
 CANONICAL = "/api/v1"

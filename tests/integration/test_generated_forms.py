@@ -19,6 +19,8 @@ from support.openapi import Bench, Description, unique
 from support.sessions import V1
 from test_generated import SE, Case, Still, beyond, each, fields, generated, put, types_of, variants, wrong_types
 
+pytestmark = pytest.mark.phases("system")
+
 REFUSED = (400, 403, 404, 405, 409, 413, 415, 416, 422)
 BOUNDARY = "line-of-the-test"
 

@@ -10,6 +10,8 @@ import pytest
 from support.daemon import BUILD
 from support.sessions import V1
 
+pytestmark = pytest.mark.phases("system")
+
 ADD = "def handler(event):\n    return {'sum': event['a'] + event['b']}"
 
 
@@ -28,6 +30,7 @@ def handle(request, client, make):
     return lambda code, event=None, **fields: session.run(code, event=event or {}, language="python", **fields)
 
 
+@pytest.mark.smoke
 def test_what_it_returns_is_the_result(handle):
     r = handle(ADD, {"a": 1, "b": 2})
     assert r["status"] == "success" and r["exit_code"] == 0 and r["result"] == {"sum": 3}

@@ -12,6 +12,8 @@ from support.daemon import BUILD, is_sanitized
 from support.identity import V1, KeyClient, make_key, make_tenant
 from support.sessions import Session
 
+pytestmark = pytest.mark.phases("system", "user")
+
 TEMPLATES = f"{V1}/templates"
 TAR = {"Content-Type": "application/x-tar"}
 

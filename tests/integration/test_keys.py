@@ -18,6 +18,8 @@ from support.daemon import BUILD
 from support.identity import V1, KeyClient, make_key, make_tenant
 from support.sessions import Session
 
+pytestmark = pytest.mark.phases("system")
+
 CLI = str(BUILD / "millibox")
 DAEMON = str(BUILD / "milliboxd")
 
@@ -65,6 +67,7 @@ def test_without_keys_nobody_is_asked_and_nobody_administers(make_daemon):
         assert "admin" in owner.get(f"{V1}/identity").json["scopes"]
 
 
+@pytest.mark.smoke
 def test_the_first_key_locks_the_door(keyed):
     with contextlib.closing(Client(keyed.tcp_address())) as anybody:
         for path in (f"{V1}/sessions", f"{V1}/identity", "/metrics", "/no/such/path"):
@@ -401,6 +404,7 @@ def test_requests_per_second_are_bounded_per_tenant(keyed):
         assert alice.get(f"{V1}/identity").status == 200
 
 
+@pytest.mark.alone
 @pytest.mark.boxes
 def test_one_tenants_queue_does_not_delay_another(make_daemon):
     d = make_daemon(tcp=True, env={"MILLIBOX_ADMISSION_MAX_RUNNING": "1"}).start()

@@ -7,7 +7,7 @@ import time
 import pytest
 from support import host
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.phases("system", "user"), pytest.mark.vm]
 
 # A gigabyte, and some of it on an emulated machine: what is shown is the same.
 FLOOD = 64 << 20 if host.SLOW else 1 << 30
@@ -82,6 +82,7 @@ def test_fork_bomb_is_told_as_processes(client):
     assert r["error"]["name"] == "BlockingIOError"
 
 
+@pytest.mark.alone
 def test_thread_bomb_ends(client):
     code = "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,)).start()"
     r = client.python(code, timeout=5, resources={"max_processes": 32})
@@ -128,6 +129,7 @@ def test_output_limit_can_be_asked_for(client):
     assert len(r["stdout"]) == 100 and r["stdout_truncated"]
 
 
+@pytest.mark.alone
 def test_cpu_quota_holds(client):
     if not host.is_root():
         pytest.skip("no cpu controller for an ordinary user without a delegated cgroup")

@@ -14,6 +14,8 @@ from support.daemon import Daemon
 from support.identity import make_key, make_tenant
 from support.mcp import LATEST, VERSIONS, Mcp, cut, events
 
+pytestmark = pytest.mark.phases("system")
+
 
 @pytest.fixture
 def mcp(daemon):
@@ -40,6 +42,7 @@ def test_every_version_is_spoken(daemon, version):
         assert told[0].get("message") == ("42\n" if version >= "2025-03-26" else None)
 
 
+@pytest.mark.smoke
 def test_an_unknown_version_is_answered_with_the_newest(daemon):
     with Mcp(daemon.socket, start=False) as m:
         m.version = "2099-01-01"

@@ -13,9 +13,9 @@ from support.daemon import BUILD, ROOT, Daemon
 CLIENTS = ROOT / "tests/mcp"
 BIN = CLIENTS / "node_modules/.bin"
 
-pytestmark = pytest.mark.skipif(
+pytestmark = [pytest.mark.phases("system"), pytest.mark.skipif(
     not shutil.which("node") or not BIN.is_dir(), reason="the clients are not installed: tools/setup test"
-)
+)]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,8 @@ from support.daemon import BUILD
 from support.identity import make_key, make_tenant
 from support.mcp import LATEST, VERSIONS
 
+pytestmark = pytest.mark.phases("system")
+
 
 class Stdio:
     def __init__(self, *flags, **env):
@@ -92,6 +94,7 @@ def test_every_version_is_spoken(stdio, version):
     assert status == 0 and not rest and not err
 
 
+@pytest.mark.smoke
 def test_requests_overtake_each_other(stdio):
     stdio.initialize()
     code = "import time\nprint('on', flush=True)\ntime.sleep(60)"

@@ -10,6 +10,8 @@ import pytest
 from support import metrics
 from support.mcp import Mcp, events
 
+pytestmark = pytest.mark.phases("system")
+
 
 @pytest.fixture
 def mcp(daemon):

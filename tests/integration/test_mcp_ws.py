@@ -12,6 +12,8 @@ from support.daemon import Daemon
 from support.identity import KeyClient, V1, make_key, make_tenant
 from support.websocket import BINARY, CLOSE, PING, PONG, TEXT, Closed, Refused, WebSocket
 
+pytestmark = pytest.mark.phases("system")
+
 
 def address(daemon):
     return daemon.socket

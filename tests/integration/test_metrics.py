@@ -8,6 +8,8 @@ from support import host, metrics
 from support.daemon import ROOT
 from support.sessions import V1, Session
 
+pytestmark = pytest.mark.phases("system", "user")
+
 
 class Change:
     """How much the samples grew since it was made."""
@@ -20,6 +22,7 @@ class Change:
         return metrics.read(self.client).total(name, **labels) - self.before.total(name, **labels)
 
 
+@pytest.mark.smoke
 def test_executions_without_a_session_are_counted_by_language_and_end(client):
     change = Change(client)
     client.python("print(1)")

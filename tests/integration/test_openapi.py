@@ -6,6 +6,8 @@ import pytest
 from support.daemon import Daemon
 from support.openapi import Bench, Description, check_answer
 
+pytestmark = pytest.mark.phases("system")
+
 REFUSED = {"refuseInternal": 401, "refuseInternalSpec": 401, "mcpSocket": 426}
 
 
@@ -40,6 +42,7 @@ def is_generated(operation):
     return not content or "application/json" in content
 
 
+@pytest.mark.smoke
 def test_every_operation_answers_as_it_is_described(bench):
     done = 0
     for operation in bench.description.operations():

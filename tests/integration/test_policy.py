@@ -15,6 +15,8 @@ import pytest
 from support import host
 from support.daemon import BUILD, ROOT, Daemon
 
+pytestmark = pytest.mark.phases("system", "user")
+
 EXPLAIN = "/api/v1/policy/explain"
 TEAM = """
 name: team
@@ -74,6 +76,7 @@ def hang_up(daemon, word):
 # What comes with the daemon.
 
 
+@pytest.mark.smoke
 def test_the_shipped_policies_are_listed_with_every_rule(client):
     heads = {p["name"]: p for p in client.get("/api/v1/policies").json["policies"]}
     assert set(heads) == {"default", "strict", "permissive"}

@@ -15,6 +15,8 @@ import pytest
 from support import host
 from support.daemon import BUILD, Daemon
 
+pytestmark = pytest.mark.phases("system", "user")
+
 ON = {"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_POOLS_MAX": "16", "MILLIBOX_POOLS_SESSION_FLOOR": "0"}  # of those: test_pool_sessions.py
 OFF = {"MILLIBOX_POOLS_ENABLED": "false", "MILLIBOX_ZYGOTES_ENABLED": "false"}
 
@@ -305,6 +307,7 @@ def test_a_shape_that_is_asked_for_twice_gets_a_pool_and_loses_it_when_nobody_as
         host.wait_until(lambda: pools(client)["total"] == 2 and pools(client)["ready"] == 2, 20, "only the floor is left")
 
 
+@pytest.mark.alone
 def test_target_follows_the_demand(own):
     d = own(MILLIBOX_POOLS_FLOOR="1", MILLIBOX_POOLS_IDLE="2s")
     with d.client() as client:
@@ -323,6 +326,7 @@ def burst_one(daemon):
     return answer.status == 200 and answer.json["stdout"] == "42\n" and answer.json["status"] == "success"
 
 
+@pytest.mark.alone
 def test_burst_on_an_empty_pool(own):
     d = own(MILLIBOX_POOLS_FLOOR="0", MILLIBOX_ADMISSION_MAX_QUEUED="450", MILLIBOX_HTTP_MAX_CONNECTIONS="600",
             MILLIBOX_HTTP_MAX_CONNECTIONS_PER_PEER="600")

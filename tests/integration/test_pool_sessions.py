@@ -14,6 +14,8 @@ from support.client import Client
 from support.daemon import Daemon
 from support.sessions import V1, Session
 
+pytestmark = pytest.mark.phases("system", "user")
+
 ON = {"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_POOLS_FLOOR": "0", "MILLIBOX_POOLS_SESSION_FLOOR": "1"}
 COLD = {"MILLIBOX_POOLS_ENABLED": "false", "MILLIBOX_ZYGOTES_ENABLED": "false"}
 MODES = {"executed": {"MILLIBOX_ZYGOTES_ENABLED": "false"}, "zygote": {"MILLIBOX_ZYGOTES_ENABLED": "true"}}

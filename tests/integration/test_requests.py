@@ -10,6 +10,8 @@ from support import host
 from support.client import Client, raw_exchange
 from support.sessions import V1, Session
 
+pytestmark = pytest.mark.phases("system")
+
 PAGE = "https://app.example"
 JSON_LOG = ["--log-format", "json", "--log-level", "debug"]
 

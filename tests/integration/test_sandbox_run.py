@@ -11,6 +11,8 @@ import yaml
 
 from support.daemon import BUILD
 
+pytestmark = pytest.mark.phases("system")
+
 GOOD = "def handler(event, context):\n    print('out')\n    return {'got': event, 'name': context.function_name}\n"
 
 

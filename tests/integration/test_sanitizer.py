@@ -8,6 +8,8 @@ import pytest
 from support import sanitizer
 from support.daemon import Daemon
 
+pytestmark = pytest.mark.phases("system")
+
 FAULTS = {
     "address": ("int *p = malloc(4); free(p); return *(volatile int *)p;", "AddressSanitizer: heap-use-after-free"),
     "undefined": ("volatile int n = 2147483647; n = n + argc; return n;", "runtime error: signed integer overflow"),

@@ -17,6 +17,8 @@ from support.client import Client
 from support.daemon import is_sanitized
 from support.sessions import V1, needs_freezer
 
+pytestmark = pytest.mark.phases("system", "user", "subid")
+
 MIB = 1 << 20
 # A large file: as large as is asked for, with the disk of a session limited to half its memory.
 BIG = int(os.environ.get("MILLIBOX_BIG_FILE_MIB", "128")) * MIB
@@ -76,6 +78,7 @@ def files(py):
 # One file
 
 
+@pytest.mark.smoke
 def test_what_is_written_is_read_by_both_sides(files, py):
     made = files.put("data/in.txt", b"hello\n")
     assert made["path"] == "data/in.txt" and made["size"] == 6 and made["type"] == "file"

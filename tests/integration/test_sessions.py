@@ -15,9 +15,12 @@ from support import host
 from support.client import Client
 from support.sessions import V1, events, read_events, text_of
 
+pytestmark = pytest.mark.phases("system", "user", "subid")
+
 # What stays in Python
 
 
+@pytest.mark.smoke
 def test_everything_stays_between_executions(py):
     py.run("x = 41\nimport math as m\ndef f(y): return x + y\nclass C:\n    z = 3")
     py.run("handle = open('notes.txt', 'w+')\nhandle.write('kept')")
@@ -463,6 +466,7 @@ def test_cancel_ends_what_runs_and_what_waits(py):
 # Speed: printed, not judged
 
 
+@pytest.mark.alone
 def test_round_trip_of_a_small_execution(py):
     py.run("x = 0")
     times = []

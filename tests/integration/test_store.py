@@ -18,6 +18,8 @@ from support import host, metrics
 from support.daemon import Daemon
 from support.sessions import V1, Session, events
 
+pytestmark = pytest.mark.phases("system", "user")
+
 BAD_PLACE = 4
 
 
@@ -113,6 +115,7 @@ def test_unknown_ids_are_unknown_to_the_store_too(own):
         assert client.post(f"{V1}/sessions/nobody/execute", {"code": "1"}).status == 404
 
 
+@pytest.mark.smoke
 def test_a_deleted_session_stays_deleted(own):
     daemon = own()
     with daemon.client() as client:
@@ -459,6 +462,7 @@ def test_what_was_deleted_leaves_the_disk(own):
         host.wait_until(lambda: count(daemon, "executions") == count(daemon, "sessions") == 0, 20, "gone")
 
 
+@pytest.mark.alone
 def test_requests_are_answered_during_a_large_clean_up(own):
     daemon = own()
     with daemon.client() as client:

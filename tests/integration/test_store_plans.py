@@ -10,6 +10,8 @@ import pytest
 
 from support.daemon import BUILD, Daemon
 
+pytestmark = pytest.mark.phases("system")
+
 VERBS = ("SELECT ", "INSERT INTO ", "UPDATE ", "DELETE FROM ", "WITH ")
 # A row of constants; rows that another part of the statement has found.
 SMALL = re.compile(r"SCAN (CONSTANT ROW|\(subquery-\d+\)|json_each)|^SCAN \d+ CONSTANT ROWS")

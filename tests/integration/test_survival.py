@@ -18,6 +18,8 @@ from support.client import Client
 from support.daemon import Daemon
 from support.sessions import V1, Session, events
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 # CI runs fifty; MILLIBOX_SCALE=1000 is what one host must stand.
 SESSIONS = int(os.environ.get("MILLIBOX_SCALE", "50"))
 
@@ -45,6 +47,7 @@ def reborn(mortal, *sessions):
     return client
 
 
+@pytest.mark.alone
 def test_fifty_sessions_outlive_a_killed_daemon(mortal):
     client = Client(mortal.socket)
     made = [Session(client, mode="persistent", language="shell" if i % 5 else "python") for i in range(SESSIONS)]
@@ -73,6 +76,7 @@ def test_fifty_sessions_outlive_a_killed_daemon(mortal):
     mortal.settle(60)
 
 
+@pytest.mark.alone
 def test_many_python_sessions_are_made_used_survive_and_go(mortal, capsys):
     """All of them interpreters that stay: the heavy kind. MILLIBOX_SCALE=1000 is what one host must stand."""
     count, took = max(SESSIONS // (1 if SESSIONS > 50 else 5), 1), {}
@@ -324,6 +328,7 @@ def test_a_pause_that_a_daemon_did_not_survive_is_no_running_time(mortal):
     assert (result["status"], result["stdout"], result["result"]) == ("success", "up\nword\n", 3), result
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no groups that count")
 def test_what_was_used_before_is_not_of_what_goes_on(mortal):
     """The counters are the box's. An execution is told its own, whichever daemon saw its start."""

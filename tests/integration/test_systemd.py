@@ -13,7 +13,7 @@ import subprocess
 import pytest
 from support import host
 
-pytestmark = pytest.mark.systemd
+pytestmark = [pytest.mark.phases("system"), pytest.mark.systemd]
 
 SLOW = 120  # the machine is emulated
 UNIT = "milliboxd.service"

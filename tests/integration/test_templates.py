@@ -11,6 +11,8 @@ from support import host, oci
 from support.daemon import BUILD, Daemon, is_sanitized
 from support.sessions import V1, Session
 
+pytestmark = pytest.mark.phases("system", "user")
+
 TEMPLATES = f"{V1}/templates"
 
 #: The agent is executed in the box's root: statically linked it needs nothing there.
@@ -97,6 +99,7 @@ def test_built_in_ones_are_there_and_stay(client):
     assert client.post(f"{V1}/execute", {"language": "python", "code": "1", "template_id": "nodejs-basic"}).status == 400
 
 
+@pytest.mark.smoke
 def test_create_show_change_list_delete(client, template):
     made = template(id="mine", name="Mine", image_url="host", default_cpu_cores=0.5, default_memory_mb=256,
                     default_disk_mb=256, default_timeout=120, default_env_vars={"A": "1"}, runtime_type="python3.11",

@@ -19,7 +19,7 @@ from support.identity import V1
 from support.metrics import Metrics
 from support.websocket import WebSocket
 
-pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl")
+pytestmark = [pytest.mark.phases("system"), pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl")]
 
 
 def openssl(*words):

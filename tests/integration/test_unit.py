@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from support.daemon import BUILD
 
+pytestmark = pytest.mark.phases("system")
+
 UNIT = BUILD / "deploy" / "systemd" / "milliboxd.service"
 
 

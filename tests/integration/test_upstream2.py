@@ -10,6 +10,8 @@ import pytest
 
 from support.sessions import V1
 
+pytestmark = pytest.mark.phases("system")
+
 SE = "/workspace/se"
 names = itertools.count(1)
 
@@ -69,6 +71,7 @@ def test_create_twice(se):
     assert answer.json["detail"]["type"] == "SandboxError"
 
 
+@pytest.mark.smoke
 def test_create_file_and_list(se):
     answer = ok(se.post("create", {"content": "hello", "filename": "a/b.txt"}))
     assert answer["filename"] == "a/b.txt" and answer["size"] == 5 and answer["result"]["size"] == 5

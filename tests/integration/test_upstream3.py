@@ -11,6 +11,8 @@ import pytest
 from support.client import Client
 from support.sessions import V1
 
+pytestmark = pytest.mark.phases("system")
+
 STDLIB = ("json re math datetime collections itertools functools random string hashlib base64 uuid os sys io time "
           "decimal fractions statistics textwrap csv pathlib tempfile typing enum dataclasses").split()
 
@@ -72,6 +74,7 @@ def test_sessions_are_listed_in_both_forms(client, make):
     assert client.get(f"{V1}/sessions?limit=300").json["limit"] == 200
 
 
+@pytest.mark.smoke
 def test_an_execution_is_submitted(session):
     answer = session.client.post(f"{session.path}/execute", {"code": "print(1)", "language": "python"})
     assert answer.status == 200 and answer.json["status"] in ("pending", "submitted") and answer.json["submitted_at"]
@@ -171,6 +174,7 @@ def test_an_empty_handler_and_none(session):
     assert r["status"] == "failed" and "handler" in r["stderr"]
 
 
+@pytest.mark.alone
 def test_time_runs_out(session):
     begun = time.monotonic()
     r = sync(session, "import time\ndef handler(event): time.sleep(15)", timeout=5)

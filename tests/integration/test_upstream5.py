@@ -12,6 +12,8 @@ from support import host
 from support.daemon import Daemon
 from support.sessions import V1, Session, needs_freezer
 
+pytestmark = pytest.mark.phases("system")
+
 API = ("/api/v1", "/api/v2", "/api")
 
 
@@ -112,6 +114,7 @@ def test_client_runs_programs(runner, box, tool, language, code):
     assert told["packages_installed"] == []
 
 
+@pytest.mark.smoke
 def test_client_runs_commands(runner, box):
     told = runner.call("exec_command", sandbox_id=box, command="pwd; echo $A >&2; exit 3", working_dir="/workspace",
                                             environment={"A": "b"}, timeout=30)

@@ -10,6 +10,8 @@ import pytest
 from support.daemon import Daemon
 from support.mcp import Mcp, events
 
+pytestmark = pytest.mark.phases("system", "pool")
+
 SLEEP = {"name": "execute_code", "arguments": {"code": "import time; time.sleep(60)", "language": "python"}}
 
 

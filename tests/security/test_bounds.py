@@ -8,6 +8,8 @@ import pytest
 from support import oci
 from support.sessions import V1, Session
 
+pytestmark = pytest.mark.phases("system", "pool")
+
 # Names of control characters grow sixfold as JSON, those of links are told as well.
 LONG_NAMES = """
 import os
@@ -47,6 +49,7 @@ def test_a_listing_of_long_names_is_cut(daemon, box, part, query):
     assert peak_bytes(daemon.pid) - before < 200 << 20
 
 
+@pytest.mark.alone
 def test_an_image_that_takes_long_to_look_through_holds_nobody_up(daemon):
     """Of many directories for Python, each is one of many packages; the daemon looks for one that is not there."""
     many = [oci.entry(f"big/site-packages/p{i}") for i in range(5000)]

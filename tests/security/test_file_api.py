@@ -15,6 +15,8 @@ import pytest
 from support.client import Client
 from support.sessions import Session
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 OUTSIDE = b"root:x:0:0"  # how /etc/passwd of a box begins
 
 

@@ -12,6 +12,8 @@ from support import host
 from support.client import raw_exchange
 from support.daemon import is_sanitized
 
+pytestmark = pytest.mark.phases("system", "pool")
+
 #: Each byte of it is six of JSON.
 FLOOD = "head -c {0} /dev/zero; head -c {0} /dev/zero >&2"
 

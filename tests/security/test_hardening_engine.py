@@ -17,6 +17,8 @@ import pytest
 from support import host
 from support.daemon import BUILD, ROOT
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 needs_root = pytest.mark.skipif(not host.is_root(), reason="needs root: only then boxes have host ids and groups")
 
 DIE_SLOWLY = """
@@ -46,6 +48,7 @@ def starve(group):
                 f.write(text)
 
 
+@pytest.mark.alone
 @needs_root
 def test_a_box_with_little_cpu_dies_as_quickly_as_others(make_daemon):
     """Dying costs CPU time: under its quota a box of many processes would be minutes about it."""

@@ -4,6 +4,8 @@
 import pytest
 from support import host
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 
 def test_shell_opens_its_stdio_by_name(client):
     r = client.shell(

@@ -14,6 +14,8 @@ import pytest
 
 from support import host, oci
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", "build")).resolve()
 
 

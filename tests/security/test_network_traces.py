@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 # More than are in stock, so that one which was given back is among those that follow.
 BOXES_AFTER = 40
 

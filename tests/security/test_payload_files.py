@@ -8,6 +8,8 @@ import pathlib
 import pytest
 from support import host
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 
 def test_only_the_documented_places_are_writable(client):
     code = """

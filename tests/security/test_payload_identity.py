@@ -8,6 +8,8 @@ import threading
 import pytest
 from support import host
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 STATUS = """
 import json, os, resource
 s = dict(l.split(':\\t',1) for l in open('/proc/self/status').read().splitlines() if ':\\t' in l)
@@ -31,10 +33,12 @@ def me(daemon):
         return json.loads(r["stdout"])
 
 
+@pytest.mark.smoke
 def test_payload_is_nobody_of_the_host(me):
     assert me["uid"] == [1000] * 3 and me["gid"] == [1000] * 3
 
 
+@pytest.mark.smoke
 def test_all_five_capability_sets_are_empty(me):
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert me["status"][name].strip("0") == "", name

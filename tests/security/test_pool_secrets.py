@@ -6,6 +6,8 @@ import pytest
 from support import host
 from support.daemon import Daemon
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 ON = {"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_POOLS_MAX": "16"}
 
 

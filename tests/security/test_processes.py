@@ -9,6 +9,8 @@ import time
 import pytest
 from support import host
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 
 @pytest.mark.vm
 def test_agent_cannot_be_signalled_traced_or_read(client):
@@ -115,6 +117,7 @@ def test_tiny_writes_and_endless_lines(client):
     assert len(r["stdout"]) == 200000 and r["status"] == "success"
 
 
+@pytest.mark.alone
 def test_daemon_is_answerable_while_boxes_burn(daemon):
     burners = [threading.Thread(target=lambda: _burn(daemon)) for _ in range(4)]
     for t in burners:

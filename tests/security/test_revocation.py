@@ -8,6 +8,8 @@ import pytest
 from support.daemon import Daemon
 from support.identity import V1, KeyClient, make_key, make_tenant
 
+pytestmark = pytest.mark.phases("system", "pool")
+
 
 @pytest.fixture
 def own():

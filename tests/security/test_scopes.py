@@ -12,6 +12,8 @@ from support.daemon import Daemon
 from support.identity import V1, KeyClient, make_key, make_tenant
 from support.sessions import Session
 
+pytestmark = pytest.mark.phases("system", "pool")
+
 SE = "/workspace/se"
 
 
@@ -132,6 +134,7 @@ def test_the_audit_log_knows_whose_key_it_was(keyed):
     assert all(r["request_id"] for r in audit_of(daemon, "session.create"))
 
 
+@pytest.mark.alone
 def test_bytes_that_wait_of_one_tenant_leave_room_for_others(keyed):
     with client_for(keyed, "alice", "sessions", "execute") as alice, \
             client_for(keyed, "bob", "sessions", "execute") as bob:

@@ -5,6 +5,8 @@ import pytest
 from support import host
 from support.probes import parse
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 # name -> what it gives inside. Privileged calls: EPERM, and the denial is in the result.
 PRIVILEGED = [
     "mount", "umount", "pivot_root", "chroot", "unshare_user", "unshare_net", "setns", "ptrace",

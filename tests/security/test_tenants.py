@@ -19,6 +19,8 @@ from support.daemon import Daemon
 from support.identity import V1, KeyClient, make_key, make_tenant
 from support.sessions import Session
 
+pytestmark = pytest.mark.phases("system", "pool")
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SPEC = yaml.safe_load((ROOT / "docs/api/openapi.yaml").read_text())
 

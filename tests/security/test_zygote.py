@@ -15,6 +15,8 @@ from support import host
 from support.daemon import Daemon
 from support.sessions import Session
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 ON = {"MILLIBOX_ZYGOTES_ENABLED": "true"}
 OFF = {"MILLIBOX_ZYGOTES_ENABLED": "false"}
 
@@ -146,6 +148,7 @@ def without_numbers(seen):
     return seen
 
 
+@pytest.mark.smoke
 def test_everything_seen_from_inside_is_the_same(client, cold_daemon):
     with cold_daemon.client() as cold_client:
         warm, cold = without_numbers(look(client, "zygote")), without_numbers(look(cold_client, "cold"))

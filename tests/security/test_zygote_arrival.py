@@ -13,6 +13,8 @@ from support import host
 from support.daemon import Daemon
 from support.sessions import Session
 
+pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+
 ON = {"MILLIBOX_ZYGOTES_ENABLED": "true", "MILLIBOX_POOLS_ENABLED": "false"}
 
 #: Tries everything on every pid that is not its own; tells what succeeded, what was refused, and who was met.

@@ -6,14 +6,14 @@ import os
 import pytest
 from soak import soak
 
+pytestmark = [pytest.mark.phases("system", "user"), pytest.mark.alone]
 
-@pytest.mark.slow
+
 def test_invariants_hold_under_use_and_kills(capsys):
     status = soak.main(["--seconds", os.environ.get("SOAK_SECONDS", "30"), "--clients", "3"])
     assert status == 0, capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_invariants_hold_under_use(capsys):
     status = soak.main(["--seconds", "12", "--clients", "3", "--no-kills"])
     assert status == 0, capsys.readouterr().out
