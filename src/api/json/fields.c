@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/json/fields.h"
+
+#include "api/json/json.h"
+#include "base/str.h"
+#include "base/suggest.h"
+#include <string.h>
+
+const struct field *fields_find(const struct fields *fields, const char *name)
+{
+	for (const struct field *f = fields->rows; f->name; f++)
+		if (str_equal(f->name, name))
+			return f;
+	return NULL;
+}
+
+void *fields_target(const struct field_value *v)
+{
+	assert(v->field->at > 0);
+	return (char *)v->out + (v->field->at - 1);
+}
+
+int fields_wrong(const struct field_value *v, const char *what)
+{
+	return error_field(v->err, v->path, "must be %s", what);
+}
+
+int fields_refuse(const struct field_value *v, enum error_code code, const char *what)
+{
+	(void)error_field(v->err, v->path, "%s", what);
+	v->err->code = code;
+	return -1;
+}
+
+/* "resources" + "memory"; cut where it is too long, since callers choose some of the names. */
+static void join_path(char *ret_path, size_t size, const char *path, const char *name)
+{
+	(void)snprintf(ret_path, size, "%s%s%s", path, path[0] ? "." : "", name);
+}
+
+/* A field of that name in a nested object: the caller put it one level too high. */
+static const struct field *find_nested(const struct fields *fields, const char *name)
+{
+	for (const struct field *f = fields->rows; f->name; f++)
+		if (f->type == FIELD_OBJECT && f->fields && fields_find(f->fields, name))
+			return f;
+	return NULL;
+}
+
+static int refuse_unknown(const struct fields *fields, const struct field_value *parent,
+                          const char *name)
+{
+	const struct field *nested = find_nested(fields, name);
+	struct suggest s = {.word = name};
+	char path[sizeof(parent->err->field)], what[160] = "no such field", nearest[64];
+	struct field_value v = *parent;
+
+	v.path = path;
+	join_path(path, sizeof(path), parent->path, name);
+	for (const struct field *f = fields->rows; f->name; f++)
+		suggest_offer(&s, f->name);
+	if (nested)
+		(void)snprintf(nearest, sizeof(nearest), "%s.%s", nested->name, name);
+	else if (s.best)
+		(void)snprintf(nearest, sizeof(nearest), "%s", s.best);
+	if (nested || s.best)
+		(void)snprintf(what, sizeof(what), "no such field; did you mean '%s%s%s'?",
+		               parent->path, parent->path[0] ? "." : "", nearest);
+	return fields_refuse(&v, ERR_UNKNOWN_FIELD, what);
+}
+
+static int check_known(const struct fields *fields, const struct field_value *object)
+{
+	json_t *members = (json_t *)(uintptr_t)object->value; /* jansson's iterator lacks const */
+	const char *name;
+	json_t *member;
+
+	json_object_foreach (members, name, member)
+		if (!fields_find(fields, name))
+			return refuse_unknown(fields, object, name);
+	return 0;
+}
+
+static int take_member(const struct field_value *v)
+{
+	if (v->field->type != FIELD_CUSTOM && field_take(v) < 0)
+		return -1;
+	if (v->field->given_at)
+		*(bool *)((char *)v->out + (v->field->given_at - 1)) = true;
+	return v->field->check ? v->field->check(v) : 0;
+}
+
+static int take_fallback(struct field_value *v)
+{
+	cleanup_json json_t *value = json_loads(v->field->fallback, JSON_DECODE_ANY, NULL);
+
+	assert(value);
+	v->value = value;
+	return take_member(v);
+}
+
+static int take_row(const struct field *f, const struct field_value *object)
+{
+	const json_t *value = json_object_get(object->value, f->name);
+	char path[sizeof(object->err->field)];
+	struct field_value v = *object;
+
+	v.field = f;
+	v.path = path;
+	v.value = value;
+	join_path(path, sizeof(path), object->path, f->name);
+	if (json_is_null(value) && v.loose && f->type != FIELD_ANY)
+		value = NULL;
+	if (value)
+		return take_member(&v);
+	if (f->required)
+		return error_field(v.err, path, "is missing");
+	return f->fallback ? take_fallback(&v) : 0;
+}
+
+int fields_decode_at(const struct fields *fields, const struct field_value *object)
+{
+	struct field_value v = *object;
+
+	v.loose = fields->flags & FIELDS_LOOSE;
+	if (!(fields->flags & FIELDS_OPEN) && check_known(fields, &v) < 0)
+		return -1;
+	for (const struct field *f = fields->rows; f->name; f++)
+		if (take_row(f, &v) < 0)
+			return -1;
+	return 0;
+}
+
+int fields_decode(const struct fields *fields, const json_t *object, const void *ctx, void *out,
+                  struct error *err)
+{
+	const struct field_value v = {
+		.path = "", .value = object, .out = out, .ctx = ctx, .err = err};
+
+	return fields_decode_at(fields, &v);
+}
+
+int fields_decode_text(const struct fields *fields, const char *text, size_t len, const void *ctx,
+                       void *out, struct error *err)
+{
+	cleanup_json json_t *object = json_read_object(text, len, err);
+
+	return object ? fields_decode(fields, object, ctx, out, err) : -1;
+}
+
+void fields_done(const struct fields *fields, void *out)
+{
+	for (const struct field *f = fields->rows; f->name; f++)
+		if (f->at > 0)
+			field_release(f, out);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the one table of fields. A table describes a JSON object: one row per field with its name,
+ * type, bounds, default, description and the member of a C struct that receives the value. The same
+ * rows decode an object (fields_decode), release what was decoded (fields_done) and generate the
+ * JSON schema (fields_schema) for OpenAPI and for MCP.
+ *
+ * Common types need no code. A row that needs more has @check, which runs after the value was
+ * stored; a FIELD_CUSTOM row has nothing but @check.
+ *
+ * An error names the path of the field ("resources.memory", "args[2]") and what it must be. Types
+ * are exact: "true" is not true, and null is not "absent" (but see FIELDS_LOOSE). An unknown field
+ * is an error that suggests the nearest name (but see FIELDS_OPEN). Pure.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct field;
+struct fields;
+
+enum field_type {
+	FIELD_CUSTOM,  /* @check does everything; @schema says what it takes */
+	FIELD_STRING,  /* char *, without NUL; with AT_LEN also its size_t length */
+	FIELD_WORD,    /* char *, one of @words */
+	FIELD_ENUM,    /* an int or enum: the index in @words */
+	FIELD_BYTES,   /* char * and size_t (AT_LEN): text, or {"base64": "..."} */
+	FIELD_BOOL,    /* bool */
+	FIELD_INTEGER, /* uint64_t, multiplied by @unit */
+	FIELD_NUMBER,  /* double */
+	FIELD_AMOUNT,  /* uint64_t: a number multiplied by @unit and rounded */
+	FIELD_SECONDS, /* uint64_t, in microseconds */
+	FIELD_SIZE,    /* uint64_t: a number of bytes, or text like "512Mi" */
+	FIELD_CPU,     /* uint64_t, in millicores: 0.5, "0.5" or "500m" */
+	FIELD_STRINGS, /* char **, NULL-terminated */
+	FIELD_ENV,     /* char **, NULL-terminated NAME=value; values are scalars */
+	FIELD_OBJECT,  /* with @fields: a struct within the struct; else json_t * */
+	FIELD_OBJECTS, /* a list: pointer and count (AT_LEN) of structs of @item_size bytes */
+	FIELD_LIST,    /* json_t *, an array of anything */
+	FIELD_ANY,     /* json_t * */
+	FIELD_TYPE_COUNT
+};
+
+/* One value on its way into a struct; what @check gets. */
+struct field_value {
+	const struct field *field;
+	const char *path; /* "resources.memory" */
+	const json_t *value;
+	void *out;       /* the struct that the table describes */
+	const void *ctx; /* of fields_decode */
+	bool loose;      /* FIELDS_LOOSE */
+	struct error *err;
+};
+
+/* Return: 0, or -1 with *err (fields_wrong). */
+typedef int field_fn(const struct field_value *v);
+
+struct field {
+	const char *name;
+	enum field_type type;
+	/* Offsets of members, plus 1; 0: the value is checked and not stored. See AT. */
+	size_t at, len_at, given_at;
+	size_t size; /* of the member at @at; asserted, so that a row cannot write past it */
+	const char *description;
+	bool required;
+	bool once; /* a number that must still be 0: it has another name */
+	/* Of numbers, or the length of a string or list. max 0: no upper bound. */
+	double min, max;
+	double unit;                     /* 0: 1 */
+	const char *const *words;        /* NULL-terminated */
+	bool (*valid)(const char *text); /* further check of a string */
+	const char *what;                /* "must be ...", where bounds or @valid fail */
+	field_fn *check;
+	const struct fields *fields; /* of objects */
+	size_t item_size;
+	const char *fallback; /* JSON that stands for an absent field; NULL: none */
+	/* JSON object that is merged into the schema: bounds that core checks, examples. */
+	const char *schema;
+};
+
+/* Where a row's value goes: AT(struct run_request, language). */
+#define AT(type, member) .at = offsetof(type, member) + 1, .size = sizeof(((type *)0)->member)
+/* The same of a pointer with a length: AT_LEN(struct run_request, code, code_len). */
+#define AT_LEN(type, member, len) AT(type, member), .len_at = offsetof(type, len) + 1
+/* A bool that is set where the field is given. */
+#define GIVEN(type, member) .given_at = offsetof(type, member) + 1
+#define FIELDS_END                                                                                 \
+	{                                                                                          \
+		.name = NULL                                                                       \
+	}
+
+enum fields_flag {
+	FIELDS_OPEN = 1, /* unknown fields are ignored, as clients of some dialects expect */
+	/* null counts as absent, and 5.0 is a whole number: some clients know nothing else */
+	FIELDS_LOOSE = 2,
+};
+
+struct fields {
+	const char *name; /* of the schema in OpenAPI; NULL: it is written in place */
+	const char *description;
+	const struct field *rows; /* ends with FIELDS_END */
+	unsigned flags;           /* of enum fields_flag */
+};
+
+/**
+ * fields_decode - store every field of @object in *out, which the caller has zeroed and releases in
+ * any case. @ctx is for the rows' @check.
+ */
+int fields_decode(const struct fields *fields, const json_t *object, const void *ctx, void *out,
+                  struct error *err) attr_must_check;
+/** fields_decode_text - the same from JSON text. */
+int fields_decode_text(const struct fields *fields, const char *text, size_t len, const void *ctx,
+                       void *out, struct error *err) attr_must_check;
+/** fields_done - free what the rows own in *out, and zero those members. */
+void fields_done(const struct fields *fields, void *out);
+
+/** fields_find - the row named @name; NULL: none. */
+const struct field *fields_find(const struct fields *fields, const char *name);
+
+/* For @check. */
+
+/** fields_wrong - "must be @what" for the value's path. Return: always -1. */
+int fields_wrong(const struct field_value *v, const char *what);
+/** fields_refuse - @what for the value's path, with another code. Return: always -1. */
+int fields_refuse(const struct field_value *v, enum error_code code, const char *what);
+/** fields_target - the member that the row names. */
+void *fields_target(const struct field_value *v);
+
+/* Between fields.c and field_types.c only. */
+
+/** fields_decode_at - the fields of @object, which has the path, the value and the struct. */
+int fields_decode_at(const struct fields *fields, const struct field_value *object) attr_must_check;
+/** field_take - check @v by its type and bounds, and store it. */
+int field_take(const struct field_value *v) attr_must_check;
+/** field_release - free what the row owns in *out. */
+void field_release(const struct field *field, void *out);
+
+/* fields_schema.c */
+
+enum fields_view {
+	FIELDS_INLINE,   /* everything in place, for MCP */
+	FIELDS_OPENAPI,  /* named tables and types are references to components */
+	FIELDS_NULLABLE, /* inline; every field may be null and none is required: a result */
+};
+
+/** fields_schema - JSON schema of the object that @fields describes. Return: owned. */
+json_t *fields_schema(const struct fields *fields, enum fields_view view) attr_must_check;
+/** fields_components - add the schemas that FIELDS_OPENAPI refers to for types to @schemas. */
+void fields_components(json_t *schemas);

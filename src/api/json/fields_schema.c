@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/json/fields.h"
+
+#include "api/json/json.h"
+#include <math.h>
+
+#define REFERENCE "#/components/schemas/%s"
+
+/* How the bounds of a row are called in a schema. */
+struct bounds {
+	const char *min, *max;
+};
+
+static const struct bounds of_length = {"minLength", "maxLength"};
+static const struct bounds of_value = {"minimum", "maximum"};
+static const struct bounds of_list = {"minItems", "maxItems"};
+
+/* The schema of each type; @component names it in OpenAPI where it is more than one JSON type. */
+static const struct {
+	const char *schema;
+	const struct bounds *bounds;
+	const char *component;
+} types[] = {
+	[FIELD_CUSTOM] = {"{}", NULL, NULL},
+	[FIELD_STRING] = {"{\"type\": \"string\"}", &of_length, NULL},
+	[FIELD_WORD] = {"{\"type\": \"string\"}", NULL, NULL},
+	[FIELD_ENUM] = {"{\"type\": \"string\"}", NULL, NULL},
+	[FIELD_BYTES] =
+		{"{\"description\": \"Text without NUL, or any bytes in base64.\", \"oneOf\": ["
+                 "{\"type\": \"string\"}, {\"type\": \"object\", \"required\": "
+                 "[\"base64\"], \"additionalProperties\": false, \"properties\": "
+                 "{\"base64\": {\"type\": \"string\", \"contentEncoding\": \"base64\"}}}]}",
+                 NULL, "Bytes"},
+	[FIELD_BOOL] = {"{\"type\": \"boolean\"}", NULL, NULL},
+	[FIELD_INTEGER] = {"{\"type\": \"integer\"}", &of_value, NULL},
+	[FIELD_NUMBER] = {"{\"type\": \"number\"}", &of_value, NULL},
+	[FIELD_AMOUNT] = {"{\"type\": \"number\"}", &of_value, NULL},
+	[FIELD_SECONDS] = {"{\"type\": \"number\"}", &of_value, NULL},
+	[FIELD_SIZE] = {"{\"description\": \"Bytes as a number, or text like 512Mi, 1Gi, 512m, 1G "
+                        "(powers of 1024).\", \"oneOf\": [{\"type\": \"integer\", \"minimum\": 1}, "
+                        "{\"type\": \"string\", \"examples\": [\"512Mi\"]}]}",
+                        NULL, "Size"},
+	[FIELD_CPU] = {"{\"description\": \"Cores: 1, 0.5, \\\"0.5\\\" or \\\"500m\\\"; at least "
+                       "0.01.\", \"oneOf\": [{\"type\": \"number\", \"minimum\": 0.01}, {\"type\": "
+                       "\"string\"}]}",
+                       NULL, "Cpu"},
+	[FIELD_STRINGS] = {"{\"type\": \"array\", \"items\": {\"type\": \"string\"}}", &of_list,
+                           NULL},
+	[FIELD_ENV] = {"{\"type\": \"object\", \"additionalProperties\": {\"type\": [\"string\", "
+                       "\"number\", \"boolean\"]}}",
+                       NULL, NULL},
+	[FIELD_OBJECT] = {"{\"type\": \"object\"}", NULL, NULL},
+	[FIELD_OBJECTS] = {"{\"type\": \"array\"}", &of_list, NULL},
+	[FIELD_LIST] = {"{\"type\": \"array\"}", &of_list, NULL},
+	[FIELD_ANY] = {"{}", NULL, NULL},
+};
+static_assert(ARRAY_SIZE(types) == FIELD_TYPE_COUNT, "every type has its row");
+
+static json_t *parse_constant(const char *text)
+{
+	json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+
+	assert(value);
+	return value;
+}
+
+static json_t *reference(const char *name)
+{
+	json_t *j = json_object();
+
+	json_set(j, "$ref", json_sprintf(REFERENCE, name));
+	return j;
+}
+
+static void append(json_t *list, json_t *item)
+{
+	int r = json_array_append_new(list, item);
+
+	assert(r == 0);
+	(void)r;
+}
+
+static json_t *number(double value)
+{
+	return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
+}
+
+static void add_bounds(json_t *schema, const struct field *f)
+{
+	const struct bounds *bounds = types[f->type].bounds;
+
+	if (bounds && f->min != 0)
+		json_set(schema, bounds->min, number(f->min));
+	/* 0 to a bound: "at least 0" says something only of numbers. */
+	else if (bounds == &of_value && f->max != 0)
+		json_set(schema, bounds->min, number(0));
+	if (bounds && f->max != 0)
+		json_set(schema, bounds->max, number(f->max));
+}
+
+static void add_words(json_t *schema, const char *const *words)
+{
+	json_t *list = json_array();
+
+	for (; *words; words++)
+		append(list, json_string(*words));
+	json_set(schema, "enum", list);
+}
+
+static void allow_null(json_t *schema)
+{
+	json_t *type = json_object_get(schema, "type"), *both;
+
+	if (!type)
+		return;
+	both = json_array();
+	append(both, json_incref(type));
+	append(both, json_string("null"));
+	json_set(schema, "type", both);
+}
+
+/* A row's type: that of its nested table, a component, or a schema in place. */
+static json_t *type_schema(const struct field *f, enum fields_view view)
+{
+	const char *component = f->fields ? f->fields->name : types[f->type].component;
+	json_t *j;
+
+	if (f->type == FIELD_OBJECTS) {
+		j = parse_constant(types[f->type].schema);
+		json_set(j, "items", fields_schema(f->fields, view));
+		return j;
+	}
+	if (view == FIELDS_OPENAPI && component && !f->schema)
+		return reference(component);
+	return f->fields ? fields_schema(f->fields, view) : parse_constant(types[f->type].schema);
+}
+
+static json_t *row_schema(const struct field *f, enum fields_view view)
+{
+	json_t *j = type_schema(f, view);
+
+	if (view == FIELDS_NULLABLE)
+		allow_null(j);
+	if (f->description)
+		json_set(j, "description", json_string(f->description));
+	if (f->words)
+		add_words(j, f->words);
+	add_bounds(j, f);
+	if (f->fallback)
+		json_set(j, "default", parse_constant(f->fallback));
+	if (f->schema) {
+		cleanup_json json_t *more = parse_constant(f->schema);
+		int r = json_object_update(j, more);
+
+		assert(r == 0);
+		(void)r;
+	}
+	return j;
+}
+
+json_t *fields_schema(const struct fields *fields, enum fields_view view)
+{
+	json_t *j = json_object(), *properties = json_object(), *required = json_array();
+
+	for (const struct field *f = fields->rows; f->name; f++) {
+		json_set(properties, f->name, row_schema(f, view));
+		if (f->required && view != FIELDS_NULLABLE)
+			append(required, json_string(f->name));
+	}
+	if (fields->description)
+		json_set(j, "description", json_string(fields->description));
+	json_set(j, "type", json_string("object"));
+	json_set(j, "properties", properties);
+	if (json_array_size(required) > 0)
+		json_set(j, "required", json_incref(required));
+	json_decref(required);
+	if (!(fields->flags & FIELDS_OPEN) && view != FIELDS_NULLABLE)
+		json_set(j, "additionalProperties", json_false());
+	return j;
+}
+
+void fields_components(json_t *schemas)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (types[i].component)
+			json_set(schemas, types[i].component, parse_constant(types[i].schema));
+}
