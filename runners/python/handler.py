@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that define handler(event, context) and are called; variables that are read after a run.
+"""Calls handler(event, context) of a program, or reads its variables after a run.
 
-What is asked beyond running the code is JSON behind the code in its file (docs/protocol.md, "The source"):
+Such a request is JSON after the code in the source file (docs/protocol.md, "The source"):
 
     {"event": OBJECT, "context": OBJECT}    call handler; its value is the result
     {"outputs": [NAME...]}                  the result is an object of these variables
 
-Read into the namespace of report.py, which it uses.
+Loaded into the namespace of report.py, which it uses.
 """
 
 RETURN_MAX = 3 << 20  # bytes of JSON that a handler may return
@@ -15,29 +15,29 @@ RETURN_DEPTH_MAX = 60
 OUTPUTS_MAX = RETURN_MAX // 2
 # Exit codes of a program with a handler.
 NOT_LOADED, RAISED, NOT_JSON = 1, 2, 3
-# They are there: report.py was read first.
+# Defined by report.py.
 quote, cut, words, error, is_ours, send = [globals()[name] for name in "quote cut words error is_ours send".split()]
 
 
 class HandlerNotFound(Exception):
-    """There is nothing to call."""
+    """The program defines no handler."""
 
 
 class ResultNotJson(Exception):
-    """The handler returned something that cannot be sent."""
+    """The return value cannot be sent."""
 
 
-HandlerNotFound.__module__ = ResultNotJson.__module__ = "builtins"  # as which they are shown
+HandlerNotFound.__module__ = ResultNotJson.__module__ = "builtins"  # shown without a module
 
 
 class Reading:
-    """How JSON is read: what the scanner asks for."""
+    """Attributes that the C scanner needs."""
 
     strict = True
     object_hook = object_pairs_hook = None
     parse_float = float
     parse_int = int
-    parse_constant = staticmethod(lambda name: None)  # NaN and the infinities are no JSON
+    parse_constant = staticmethod(lambda name: None)  # NaN and infinities are not JSON
 
 
 def small(digits):
@@ -67,7 +67,7 @@ def encode(value):
 
 
 def measure(value, depth=1):
-    """About the number of values in @value, which was read from JSON."""
+    """Approximate number of values in @value, which was parsed from JSON."""
     if depth > RETURN_DEPTH_MAX:
         raise ResultNotJson("it is nested deeper than %d levels" % RETURN_DEPTH_MAX)
     items, each = (value.values(), 2) if type(value) is dict else (value, 1) if type(value) is list else ((), 0)
@@ -76,10 +76,10 @@ def measure(value, depth=1):
 
 
 def json_of(value):
-    """Any value that json.dumps takes, as JSON that every reader takes."""
+    """Strict JSON of any value that json.dumps accepts."""
     try:
         plain = read_json(encode(value), ReadingBack)
-    except (TypeError, ValueError) as error:  # keys that are none, circles
+    except (TypeError, ValueError) as error:  # invalid keys, cycles
         raise ResultNotJson(cut(str(error), 1000)) from None
     except RecursionError:
         raise ResultNotJson("it is nested too deeply") from None
@@ -92,7 +92,7 @@ def json_of(value):
 
 
 def outputs(names, wanted):
-    """Variables by name, as JSON or else as their text; those that are not there are left out."""
+    """The variables @wanted by name, as JSON or else as text; missing ones are left out."""
     found, left = [], OUTPUTS_MAX
     for name in wanted:
         if name not in names:
@@ -122,7 +122,7 @@ class Context:
 
 
 def takes_context(handler):
-    """Whether a handler takes two arguments, told by what it declares."""
+    """Whether a handler takes two arguments, by its signature."""
     given = 0
     for _ in range(100):
         if hasattr(handler, "func") and hasattr(handler, "keywords"):  # functools.partial
@@ -165,13 +165,13 @@ def call(names, asked):
 
 
 def answer(names, asked):
-    """What was asked beyond running the code. Return: exit code, value as JSON, exception."""
+    """Call the handler or read variables. Return: exit code, value as JSON, exception."""
     if "outputs" in asked:
         return 0, outputs(names, asked["outputs"]), None
     return call(names, asked)
 
 
-HANDLER = answer.__code__.co_filename  # for report.py: its frames are not the program's
+HANDLER = answer.__code__.co_filename  # report.py hides frames of this file
 
 
 def handle(names, asked, source):

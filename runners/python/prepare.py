@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of run.py for a process that is started before its program is known.
+"""Part of run.py: a process that is started before its program is known.
 
-It waits at descriptor 3 (docs/protocol.md, "A prepared program"), and what it then does is what run.py does with
-a program that is there from the start: the same names, modules, streams, exit codes. What only makes it quicker
-is taken back before the program runs, or can't be told from outside:
+It waits on descriptor 3 (docs/protocol.md, "A prepared program") and then behaves as run.py does with a program
+that is known from the start: the same names, modules, streams, exit codes. Optimisations are undone before the
+program runs, or are not observable:
 
-    the channel   moves to the highest descriptor, so that a program's first is 3
-    gc            what was there before the program is frozen: that is how leave() sees what came since
-    the end       where a program leaves nothing behind whose end can be seen, the process says "done" instead
-                  of taking itself apart, which takes longer than most programs run. See leave().
+    channel   moves to the highest descriptor, so that the program's first one is 3
+    gc        objects that exist before the program are frozen, so that leave() sees only the program's
+    exit      if the program leaves nothing whose finalisation could be observed, the process reports "done" instead
+              of finalising the interpreter, which takes longer than most programs run. See leave().
 """
 
 import sys
@@ -16,15 +16,15 @@ import sys
 CHANNEL = 3
 STDIN = 4
 REQUEST_MAX = 72 << 10
-OBJECTS_MAX = 20000  # beyond that looking at them is no better than a proper end
+OBJECTS_MAX = 20000  # checking more objects is no faster than a regular exit
 SAMPLE = b"import sys\ndef f(x):\n    return [x, str(x)]\nfor i in range(3):\n    f(i)\nprint(f(42), file=out)\nf(1)\n"
-# Modules with which a program may have filled buffers that only exit() writes, or changed what gc shows.
+# With these modules a program may have filled buffers that only exit() flushes, or changed what gc reports.
 OPAQUE = "_ctypes", "_cffi_backend", "readline", "_curses", "gc"
 posix = sys.modules["posix"]
 
 
 def preload(names):
-    """Modules of the template. What fails fails again in the program that wants it, and is told there."""
+    """Import the template's modules. A failing import fails again, and is reported, in the program that needs it."""
     for name in names:
         try:
             __import__(name)
@@ -33,7 +33,7 @@ def preload(names):
 
 
 def warm(run):
-    """Go the way of a program once, so that what it needs has been read and touched."""
+    """Run a sample program once, so that everything a program needs is loaded and in memory."""
     import _io
 
     parts = run["_parts"]
@@ -48,7 +48,7 @@ def warm(run):
 
 
 def make_stdin():
-    """As the interpreter makes it, for a stdin that is there from the start."""
+    """Make sys.stdin as the interpreter does at start."""
     import _io
 
     posix.dup2(STDIN, 0)
@@ -59,8 +59,8 @@ def make_stdin():
 
 
 def bind_leave(tell, gc, atexit):
-    """leave() as a closure: it uses no name that a program can change. @tell: says with what code it ends. Call
-    begin() when all is as the program finds it."""
+    """Return begin(), leave() and undo() as closures: they use no name that a program can change. @tell reports the
+    exit code. Call begin() right before the program runs."""
     getpid, close, end = posix.getpid, posix.close, posix._exit
     get_objects, exits = gc.get_objects, atexit._ncallbacks
     opaque = [name for name in OPAQUE if name not in sys.modules]
@@ -77,7 +77,7 @@ def bind_leave(tell, gc, atexit):
         return kind is not reference or thing.__callback__ is None
 
     def has_end(objects):
-        """Whether the end of one of them could be seen: it has a finalizer, or others wait for it."""
+        """Whether the finalisation of an object could be observed: a finaliser or a weakref callback."""
         for kind in {*map(kind_of, objects)}:
             if has(kind, "__del__"):
                 return True
@@ -87,7 +87,7 @@ def bind_leave(tell, gc, atexit):
         return False
 
     def is_quiet():
-        """No thread, nothing to be called at the end, nobody who watches, the streams as they were."""
+        """No threads, no exit handlers, no trace or profile function, unchanged streams."""
         for name in opaque:
             if name in modules:
                 return False
@@ -96,7 +96,7 @@ def bind_leave(tell, gc, atexit):
                 and sys.stdout is streams[0] and sys.stderr is streams[1])
 
     def leave(code):
-        """End here, unless the interpreter has to do it: then this returns."""
+        """Exit at once, or return if the interpreter must exit the regular way."""
         try:
             if not is_quiet():
                 return
@@ -118,7 +118,7 @@ def bind_leave(tell, gc, atexit):
         streams[:] = sys.stdout, sys.stderr
 
     def undo():
-        """The interpreter ends as ever: nothing is spared from it, and nothing of ours keeps a stream alive."""
+        """Before a regular exit: unfreeze objects, and keep no stream alive."""
         streams.clear()
         thaw()
 
@@ -127,7 +127,7 @@ def bind_leave(tell, gc, atexit):
 
 def receive(channel, wait_for):
     """Return: path of the code, arguments, whether there is a stdin."""
-    # What was read counts as begun. Who is killed while it waits in read() may still read; in poll() it may not.
+    # A request that was read counts as started. A process killed in read() may still have read it; in poll() not.
     wait_for()
     data = posix.read(channel, REQUEST_MAX)
     if not data:
@@ -139,8 +139,7 @@ def receive(channel, wait_for):
 
 
 def wait(run):
-    """Return: path of the code, its arguments, what ends the process after it, and what is to be done where it
-    does not."""
+    """Return: path of the code, its arguments, leave() and undo() of bind_leave()."""
     known = len(sys.modules)
     import atexit
     import gc
@@ -150,11 +149,11 @@ def wait(run):
     posix.dup2(CHANNEL, channel, False)
     posix.close(CHANNEL)
     wanted = sys.argv[2:]
-    first = len(sys.orig_argv) - len(sys.argv) + 1  # of what the program's own would replace
+    first = len(sys.orig_argv) - len(sys.argv) + 1  # index of the program's path
     poll = select.poll()
     poll.register(channel, select.POLLIN)
     warm(run)
-    # The last ones. To look at the names of all writes to each of them.
+    # Only the modules added last: iterating over all names would write to the page of each.
     for name, _ in [*zip(reversed(sys.modules), range(len(sys.modules) - known))]:
         del sys.modules[name]
     preload(wanted)

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of run.py that not every program needs: telling of values and exceptions. session.py
-uses it too.
+"""Part of run.py that is loaded on demand: reports values and exceptions. session.py uses it too.
 
-What there is to tell goes to the agent as one JSON object:
+A report goes to the agent as one JSON object:
 
     {"result": VALUE, "results": [{"text/plain": TEXT, "text/html": TEXT, "image/png": BASE64}],
      "error": {"name": TEXT, "value": TEXT, "traceback": [LINE...]}}
 
-Everything is bounded. The C halves of json and socket are used directly: importing the Python ones
-would take longer than most programs run. run.py gives PID, its own process, and RUN, its own name;
-session.py has another way to send. handler.py is read into the same namespace where a program has a handler.
+All sizes are bounded. The C modules of json and socket are used directly: importing the Python ones
+would take longer than most programs run. run.py sets PID, its process id, and RUN, its file name;
+session.py sends reports itself. handler.py is loaded into the same namespace if needed.
 """
 
 import sys
 
-HANDLER = None  # the name of handler.py, where it was read
+HANDLER = None  # file name of handler.py, if loaded
 SOCKET = "/run/millibox/report.sock"
 TIMEOUT_S = 2.0
 REPORT_MAX = 1 << 20
@@ -36,18 +35,18 @@ RICH = (
 
 
 def split(source, name):
-    """The program as code, and its last expression as code of its own if it ends in one."""
+    """Return: code of the program without its last expression, and code of that expression or None."""
     try:
         tree = compile(source, name, "exec", 0x400, True)  # ast.PyCF_ONLY_AST
     except (RecursionError, MemoryError):
-        return compile(source, name, "exec", 0, True), None  # deeper than trees can be
+        return compile(source, name, "exec", 0, True), None  # too deep for a syntax tree
     if not tree.body or type(tree.body[-1]).__name__ != "Expr":
         return compile(tree, name, "exec", 0, True), None
     from _ast import Expression
 
     last = Expression(tree.body.pop().value)
     body = compile(tree, name, "exec", 0, True)
-    # Futures of the program hold for its last line too.
+    # __future__ flags of the program apply to its last expression too.
     return body, compile(last, name, "eval", body.co_flags & 0x1FE0000, True)
 
 
@@ -55,11 +54,11 @@ def is_ours():
     """False in a forked child that ran to the end of the program."""
     from posix import getpid
 
-    return getpid() == globals()["PID"]  # given by run.py
+    return getpid() == globals()["PID"]  # set by run.py
 
 
 class NotPlain(Exception):
-    """The value is not JSON data, or too much of it."""
+    """The value is not JSON data, or too large."""
 
 
 def quote(text):
@@ -67,13 +66,13 @@ def quote(text):
 
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair is no text
+    except UnicodeEncodeError:  # lone surrogates
         text = text.encode("utf-8", "replace").decode()
     return encode_basestring_ascii(text)
 
 
 class Plain:
-    """Renders data that means the same in JSON, and nothing else."""
+    """Renders data that JSON represents exactly; raises NotPlain for all other values."""
 
     def __init__(self):
         self.nodes = 0
@@ -122,7 +121,7 @@ def cut(text, limit=TEXT_MAX):
 
 
 def describe(value):
-    """repr() of bounded length; a program's own broken __repr__ is told, not raised."""
+    """repr() of bounded length; an exception in __repr__ is described, not raised."""
     try:
         if isinstance(value, (list, tuple, dict, set, frozenset, str, bytes)) and len(value) > BIG:
             import reprlib
@@ -143,8 +142,8 @@ def base64(data):
 
 
 def picture(value):
-    """A figure of matplotlib, drawn."""
-    module = type(value).__module__  # which a program may have made anything
+    """PNG of a matplotlib figure, or None."""
+    module = type(value).__module__  # may be of any type
     if type(module) is not str or not module.startswith("matplotlib.") or not hasattr(value, "savefig"):
         return None
     from io import BytesIO
@@ -155,7 +154,7 @@ def picture(value):
 
 
 def rich(value):
-    """The richer forms that a value offers, as pairs of MIME type and text."""
+    """The value's rich representations, as pairs of MIME type and text."""
     found = []
     if isinstance(value, type):  # the class has the methods of its instances
         return found
@@ -177,7 +176,7 @@ def rich(value):
 
 
 def bundle(value, plain, data=None):
-    """The value's MIME bundle; @data is the value as JSON, where that is more than a scalar."""
+    """The value's MIME bundle; @data is the value as JSON, or None."""
     forms = [("text/plain", plain)]
     if data is not None and type(value) in (list, tuple, dict):
         forms.append(("application/json", data))
@@ -212,36 +211,36 @@ def forms(value):
 
 
 def figures(value, pyplot):
-    """Pictures that a program left open without saving them: drawn, told and closed."""
-    told = []
+    """MIME bundles of the open figures, which are closed."""
+    found = []
     for number in pyplot.get_fignums()[:FIGURES_MAX]:
         figure = pyplot.figure(number)
         if figure is not value:
-            told.append("{" + quote("text/plain") + ":" + quote(describe(figure)) + "," + quote("image/png") + ":"
+            found.append("{" + quote("text/plain") + ":" + quote(describe(figure)) + "," + quote("image/png") + ":"
                         + quote(base64(picture(figure))) + "}")
     pyplot.close("all")
-    return told
+    return found
 
 
 def render(value, error, answered, pyplot):
-    """The report of a run, or "". @error, @answered: JSON, or None; @pyplot: the module, where it is there."""
+    """The report of a run, or "". @error, @answered: JSON, or None; @pyplot: the module, or None."""
     members, results, size = [], [], 0
     if answered is not None:
         members.append('"result":' + answered)
         size = len(answered)
     elif value is not None:
-        data, told = forms(value)
+        data, shown = forms(value)
         members.append('"result":' + data)
-        results.append(told)
-        size = len(data) + len(told)
+        results.append(shown)
+        size = len(data) + len(shown)
     try:
         pictures = figures(value, pyplot) if pyplot is not None else []
     except Exception:
         pictures = []
-    for told in pictures:
-        if size + len(told) < REPORT_MAX - (200 << 10):  # room for an error
-            results.append(told)
-            size += len(told)
+    for shown in pictures:
+        if size + len(shown) < REPORT_MAX - (200 << 10):  # room for an error
+            results.append(shown)
+            size += len(shown)
     if results:
         members.append('"results":[' + ",".join(results) + "]")
     if error is not None:
@@ -255,7 +254,7 @@ def result(value, pyplot):
 
 
 class Screen:
-    """What is shown of an exception, kept to be told as well."""
+    """A stream that stores what the interpreter prints about an exception."""
 
     def __init__(self):
         self.parts = []
@@ -268,8 +267,8 @@ class Screen:
 
 
 def show(kind, value, trace, source):
-    """The text that the interpreter itself prints: importing traceback would cost more than most
-    programs. It reads the lines it shows with io.open, under the name that is shown."""
+    """The text that the interpreter prints. Does not import traceback, which costs more than most
+    programs. The interpreter reads source lines with io.open, under the displayed name."""
     import io
 
     name = source[source.rfind("/") + 1 :]
@@ -301,24 +300,24 @@ def error_form(kind, said, text):
             + ',"traceback":[' + ",".join([quote(line) for line in lines]) + "]}")
 
 
-def tell_error(kind, value, text):
+def send_error(kind, value, text):
     try:
         send('{"error":' + error_form(kind, words(value), text) + "}")
     except Exception:
-        pass  # nobody listens: the exception was printed, which is what counts
+        pass  # no agent listens; the exception has been printed
 
 
 def error(kind, value, trace, source):
     """Print without our own frames, as the interpreter would, and report.
     Return: True when it was printed."""
-    ours = globals()["RUN"], error.__code__.co_filename, HANDLER  # the first is given by run.py
+    ours = globals()["RUN"], error.__code__.co_filename, HANDLER  # RUN is set by run.py
     while trace is not None and trace.tb_frame.f_code.co_filename in ours:
         trace = trace.tb_next
-    value.__traceback__ = trace  # which is what is printed, whatever is passed
+    value.__traceback__ = trace  # the interpreter prints this one, not the argument
     text = show(kind, value, trace, source)
     sys.stdout.flush()
     sys.stderr.write(text)
     sys.stderr.flush()
     if is_ours():
-        tell_error(kind, value, text)
+        send_error(kind, value, text)
     return True

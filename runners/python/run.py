@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs one Python program as `python3 main.py` would, and reports its last value or its exception.
 #
-# This file is compiled at every start, so it holds what every program needs and no more; the rest is
-# in report.py, read when it is needed. Isolated mode: nothing that the program's author can write is
-# imported before the program itself runs.
+# This file is compiled at every start, so it has only what every program needs; report.py and its
+# siblings are read on demand. Isolated mode: nothing that the program's author can write is imported
+# before the program itself runs.
 #
-# With "-" for the file of the program it is prepared: prepare.py waits for the rest.
+# If the path of the program is "-", prepare.py waits for it.
 import sys
 
 
 class _Site:
-    # A third of Python's start-up is `import site`, for files that few programs need. It is done for
-    # the first module that is found nowhere else: this is the last finder, so that is when it is asked.
+    # `import site` takes a third of Python's start-up, for files that few programs need. As the last
+    # finder, this one runs it for the first module that no other finder knows.
     @staticmethod
     def find_spec(name, path=None, target=None):
         sys.meta_path.remove(_Site)
@@ -24,7 +24,7 @@ class _Site:
 
 
 def _add_site():
-    # What a program sees of it at once: the places of Debian's packages, and exit() and its kin.
+    # The parts of site that programs use directly: Debian's package directories, exit(), quit(), help().
     import _sitebuiltins
 
     places = "/usr/local/lib/python%d.%d/dist-packages" % sys.version_info[:2], "/usr/lib/python3/dist-packages"
@@ -36,12 +36,12 @@ def _add_site():
     names["help"] = _sitebuiltins._Helper()
 
 
-class _Source:  # what traceback, inspect, warnings and pdb ask for the program's lines
+class _Source:  # loader that gives traceback, inspect, warnings and pdb the program's lines
     def get_source(self, name):
         return _source.decode("utf-8-sig", "replace")
 
 
-def _later(task, *args, also=()):
+def _call_part(task, *args, also=()):
     names = {"__name__": "millibox_report", "PID": _pid, "RUN": __file__}
     for part in ("report.py", *also):
         exec(_parts[part] if part in _parts else _read(part), names)
@@ -53,22 +53,22 @@ def _read(part):
         return compile(file.read(), _here + part, "exec", 0, True)
 
 
-def _tell(task, *args):
-    # Reporting never changes what the program does: whatever goes wrong is nobody's concern.
+def _report(task, *args):
+    # A failed report must not change what the program does.
     try:
-        return _later(task, *args)
+        return _call_part(task, *args)
     except BaseException:
         return None
 
 
 def _hook(kind, value, trace):
-    if _tell("error", kind, value, trace, _path) is None:
+    if _report("error", kind, value, trace, _path) is None:
         sys.__excepthook__(kind, value, trace)
 
 
 def _compile(name):
-    # The last line is the last statement exactly if it is an expression, and what comes before it
-    # is a program too. Trees tell it for all others; the first tree costs half a millisecond.
+    # Fast path: the last line is the last statement if it is an expression and the lines before it
+    # are a program. Otherwise report.py builds a syntax tree, which costs half a millisecond.
     end = _source.rstrip()
     start = end.rfind(b"\n") + 1
     try:
@@ -77,27 +77,27 @@ def _compile(name):
             return compile(_source[:start], name, "exec", 0, True) if start else None, last
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
-    return _later("split", _source, name)
+    return _call_part("split", _source, name)
 
 
 def _prepare():
-    # What does not depend on the program.
+    # Everything that does not depend on the program.
     _add_site()
     sys.path.insert(0, "/workspace")
     sys.modules["__main__"] = _main
     names = _main.__dict__
     names["__builtins__"] = sys.modules["builtins"]
-    # Not where the source lies: programs look for their data and leave results beside __file__. The price
-    # is that multiprocessing's "spawn", unlike "fork", does not find the program.
+    # Not where the source is: programs look for data and store results beside __file__. The price is
+    # that multiprocessing's "spawn", unlike "fork", does not find the program.
     names["__file__"] = "/workspace/main.py"
     names["__loader__"] = _Source()
-    # As on a terminal: a caller who watches sees lines as they are written.
+    # As on a terminal: a streaming caller sees lines as they are written.
     sys.stdout.reconfigure(line_buffering=True)
     sys.excepthook = _hook
 
 
 def _load(path):
-    # What open() does beyond this takes as long as most programs run.
+    # Faster than open(), whose overhead is as long as most programs run.
     posix = sys.modules["posix"]
     fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     parts = []
@@ -113,17 +113,17 @@ def _run(path, args):
     _path, _pid = path, sys.modules["posix"].getpid()
     _source, _, asked = _load(path).partition(b"\0")  # docs/protocol.md, "The source"
     sys.argv[:] = [path[path.rfind("/") + 1 :], *args]
-    names, modules = _main.__dict__, sys.modules  # a program may put something else there
+    names, modules = _main.__dict__, sys.modules  # the program may replace sys.modules
     names["__file__"] = "/workspace/" + sys.argv[0]
     body, last = _compile(sys.argv[0])
     if body is not None:
         exec(body, names)
     if last is not None:
         last = eval(last, names)
-    pyplot = modules.get("matplotlib.pyplot")  # which may have figures to show
+    pyplot = modules.get("matplotlib.pyplot")  # may have open figures
     if not asked and (last is not None or pyplot is not None):
-        _tell("result", last, pyplot)
-    return _later("handle", names, asked, path, also=("handler.py",)) if asked else 0
+        _report("result", last, pyplot)
+    return _call_part("handle", names, asked, path, also=("handler.py",)) if asked else 0
 
 
 _self = sys.modules["__main__"]  # keeps these globals alive
@@ -134,9 +134,9 @@ _pid = 0
 _leave = _undo = None
 _prepare()
 if b"MILLIBOX_ZYGOTE" in sys.modules["posix"].environ:
-    _leave, _undo = _later("serve", globals(), also=("prepare.py", "zygote.py"))
+    _leave, _undo = _call_part("serve", globals(), also=("prepare.py", "zygote.py"))
 if sys.argv[1] == "-":
-    _path, _args, _leave, _undo = _later("wait", globals(), also=("prepare.py",))
+    _path, _args, _leave, _undo = _call_part("wait", globals(), also=("prepare.py",))
 else:
     _path, _args = sys.argv[1], sys.argv[2:]
 try:

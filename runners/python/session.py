@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one piece of Python after another in one namespace: the runner that stays.
+"""The persistent Python runner: executes pieces of code one after another in one namespace.
 
-Requests come over descriptor 3 (docs/protocol.md, "The request channel"): the file with the code, the
-arguments, and stdin, stdout and stderr of this run as descriptors. The answer is a report (report.py has
-its form) and the exit code that `python3 main.py` would have had.
+Requests arrive on descriptor 3 (docs/protocol.md, "The request channel"): the file with the code, the
+arguments, and stdin, stdout and stderr of the run as descriptors. The answer is a report (see report.py)
+and the exit code that `python3 main.py` would have.
 
-What runs here shares the process with us and can break all of it, so nothing here is a defence: whatever
-an answer says has the program's authority. What can be had is that ordinary misuse, patched builtins,
-closed streams, hooks, threads, forks, does not cost the session. So everything that the loop needs is
-bound before the first request: it uses builtins and modules of its own, and is never the module __main__.
+The code runs in this process and can break all of it, so nothing here is a security boundary: answers
+are only as trustworthy as the program. But ordinary misuse, such as patched builtins, closed streams,
+hooks, threads and forks, must not cost the session. So everything that the loop needs is bound before the
+first request: it uses its own copies of builtins and modules, and is never the module __main__.
 """
 
 import _signal
@@ -26,8 +26,8 @@ import traceback
 CHANNEL = 3
 REQUEST_MAX = 72 << 10
 PIECE_MAX = 60 << 10
-SOURCES_MAX = 8 << 20  # characters of earlier runs that are kept to be shown in tracebacks
-RECURSION_MIN = 1000  # what our own code may need
+SOURCES_MAX = 8 << 20  # characters of earlier runs that are kept for tracebacks
+RECURSION_MIN = 1000  # for our own code
 INTERRUPTED = 130
 CLOEXEC = 0x40000000  # MSG_CMSG_CLOEXEC
 PEEK = 0x2  # MSG_PEEK
@@ -38,11 +38,11 @@ KEPT = {name: __import__(name) for name in (
 
 
 def import_kept(name, *_):
-    """For our own code: what was there before the first request, and nothing else."""
+    """__import__ of our own code: only modules that were loaded before the first request."""
     return KEPT[name]
 
 
-# What is defined from here on looks its builtins up in this copy, whatever becomes of the originals.
+# Functions defined from here on use this copy of the builtins, whatever the program does to the originals.
 __builtins__ = {**builtins.__dict__, "__import__": import_kept}
 BUILTINS = builtins
 
@@ -65,7 +65,7 @@ def load_zygote():
 
 
 def bind_loop(report):
-    """The loop as a closure: no name that it uses is a global of any module."""
+    """Return the loop as a closure: it uses no global of any module."""
     dup2, close, read, getpid, leave = posix.dup2, posix.close, posix.read, posix.getpid, posix._exit
     open_file, listdir, write = posix.open, posix.listdir, posix.write
     for_null, for_reading = posix.O_RDWR | posix.O_CLOEXEC, posix.O_RDONLY | posix.O_CLOEXEC
@@ -91,18 +91,18 @@ def bind_loop(report):
     space_of_main = main.__dict__
     null = []
     sources = {}
-    owed = []  # [id, exit code or None] of the run that has to be answered
-    to_tell = []  # its report
+    pending = []  # [id, exit code or None] of the run that is not answered yet
+    report_text = []  # its report
     count = [0, 0]  # runs, characters in sources
     late = set()  # threads of earlier runs
     streams = []
     failures = []
-    lent = []  # variables of the run, and what they were before
-    variables_of_os = os.environ._data  # as bytes; putenv alone would not be seen by the program
+    replaced = []  # variables set for this run, with their earlier values
+    variables_of_os = os.environ._data  # as bytes; putenv alone would not change os.environ
     put_variable, unset_variable = posix.putenv, posix.unsetenv
 
     class Output(text_file):
-        """sys.stdout of a run: what threads of earlier runs write is no part of its answer."""
+        """sys.stdout of a run: discards what threads of earlier runs write."""
 
         __slots__ = ()
 
@@ -114,7 +114,7 @@ def bind_loop(report):
     Output.__module__, Output.__qualname__ = "_io", "TextIOWrapper"
 
     def ignore(*_):
-        """A handler, not SIG_IGN, which programs started now would inherit."""
+        """A handler instead of SIG_IGN, which child processes would inherit."""
 
     def point_at_null():
         try:
@@ -127,7 +127,7 @@ def bind_loop(report):
 
     def receive():
         try:
-            # What was received counts as begun. Who is killed while it waits to receive may do so; here it may not.
+            # A received request counts as started. A process killed in recvmsg() may have received it; in a peek not.
             wait_for(1, PEEK)
             data, ancillary, _, _ = receive_message(REQUEST_MAX, space, CLOEXEC)
         except OSError:
@@ -144,7 +144,7 @@ def bind_loop(report):
         return int(ident), path, variables, [arg.decode("utf-8", "surrogateescape") for arg in words[border + 1 :]], fds
 
     def set_variable(name, value):
-        """Where programs look, and where those they start get it from. None: not set."""
+        """In os.environ and in libc's environment. None: unset."""
         if value is None:
             variables_of_os.pop(name, None)
             unset_variable(name)
@@ -152,19 +152,19 @@ def bind_loop(report):
             variables_of_os[name] = value
             put_variable(name, value)
 
-    def lend(variables):
-        """For this run only."""
+    def set_variables(variables):
+        """Set environment variables for this run only."""
         for name, value in variables:
-            lent.append((name, variables_of_os.get(name)))
+            replaced.append((name, variables_of_os.get(name)))
             set_variable(name, value)
 
-    def take_back():
-        while lent:
-            name, value = lent.pop()
+    def restore_variables():
+        while replaced:
+            name, value = replaced.pop()
             try:
                 set_variable(name, value)
             except Exception:
-                pass  # something that the program made of it
+                pass  # the program broke os.environ
 
     def make_stream(fd, name, errors):
         raw = raw_file(fd, "w" if fd else "r", closefd=False)
@@ -186,7 +186,7 @@ def bind_loop(report):
         if len(frames()) > 1:
             now.update([int(name) for name in listdir("/proc/self/task")])
             now.discard(native_id())
-        late.update(now)  # never without those that are still there
+        late.update(now)  # in this order, so that live threads are never missing from it
         late.intersection_update(now)
 
     def read_source(path):
@@ -212,18 +212,18 @@ def bind_loop(report):
             try:
                 stream.flush()
             except Exception:
-                pass  # closed, or nobody reads it
+                pass  # closed, or without a reader
 
     def send_report(ident):
-        """What there was to tell, in pieces. With the answer, not before: whoever reads it is woken once."""
+        """Send the report in pieces, right before the answer, so that the reader wakes up once."""
         head = b"report %d\n" % ident
-        while to_tell:
-            data = to_tell.pop().encode()
+        while report_text:
+            data = report_text.pop().encode()
             for start in range(0, len(data), PIECE_MAX):
                 send(head + data[start : start + PIECE_MAX])
 
-    def complain(text):
-        """On stderr, whatever the program made of it."""
+    def write_stderr(text):
+        """Write to the run's stderr, even if the program replaced sys.stderr."""
         try:
             sys.stdout.flush()
         except Exception:
@@ -234,16 +234,16 @@ def bind_loop(report):
             write(2, text.encode("utf-8", "backslashreplace")[:PIECE_MAX])
 
     def show(error):
-        """Print an exception without our own frames, as the interpreter would. Return: for the report."""
+        """Print an exception as the interpreter would, without our own frames. Return: error for the report."""
         kind, trace = type(error), error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename in ours:
             trace = trace.tb_next
-        said = words(error)  # if it is endless, the interrupt ends it here: what follows would swallow it
+        said = words(error)  # an endless __str__ is interrupted here; the handler below would swallow it
         try:
             text = "".join(format_exception(kind, error, trace))
-        except Exception:  # it works with the builtins that the program may have changed
+        except Exception:  # it uses builtins that the program may have changed
             text = kind.__name__ + "\n"
-        complain(text)
+        write_stderr(text)
         return error_form(kind, said, text)
 
     def exit_code(error):
@@ -252,7 +252,7 @@ def bind_loop(report):
             return 0
         if isinstance(code, int):
             return int(code) & 0xFF
-        complain(str(code) + "\n")
+        write_stderr(str(code) + "\n")
         return 1
 
     def run_code(source, name):
@@ -263,19 +263,19 @@ def bind_loop(report):
         return None if last is None else eval(last, space_of_main)
 
     def answer_more(asked):
-        """What was asked beyond running the code: as execute."""
+        """Call the handler or read variables, as requested. Return: as execute()."""
         code, data, failure = answer(space_of_main, asked)
         return code, None, None if failure is None else show(failure), data
 
     def execute(path):
-        """Run the code. Return: exit code, value of the last expression, error for the report, and what
-        was answered to what was asked beyond running it, as JSON."""
+        """Run the code. Return: exit code, value of the last expression, error for the report, and the
+        result of a handler or of variables as JSON."""
         count[0] += 1
         try:
             source, _, asked = read_source(path).partition(b"\0")
             asked = read_json(asked.decode()) if asked else None
             if asked and "event" in asked:
-                space_of_main.pop("handler", None)  # that of an earlier run is not this one's
+                space_of_main.pop("handler", None)  # of an earlier run
             value = run_code(source, "<cell %d>" % count[0])
             return (0, value, None, None) if asked is None else answer_more(asked)
         except SystemExit as error:
@@ -290,19 +290,19 @@ def bind_loop(report):
         space_of_main.setdefault("__name__", "__main__")
         modules["__main__"] = main
         sys.argv = ["main.py", *args]
-        lend(variables)
-        note_threads()  # before there is a stream that they could write to
+        set_variables(variables)
+        note_threads()  # before there is a stream that old threads could write to
         make_streams(fds)
 
     def reset():
-        """Hooks of a program would see, and could break, what comes after it."""
+        """Remove the program's hooks, which could break the loop."""
         set_trace(None)
         set_profile(None)
         if get_limit() < RECURSION_MIN:
             set_limit(RECURSION_MIN)
 
     def preload(names):
-        """Modules of the template. One that fails is told with the first execution, and that is all."""
+        """Import the template's modules. A failure is reported on stderr of the first execution."""
         for name in names:
             try:
                 BUILTINS.__import__(name)
@@ -312,64 +312,64 @@ def bind_loop(report):
     def perform(path, variables, args, fds):
         prepare(variables, args, fds)
         while failures:
-            complain(failures.pop(0))
+            write_stderr(failures.pop(0))
         set_mask(whole_mask, ())
-        set_signal(sigint, int_handler)  # from here on an interrupt may come anywhere
-        owed[1], value, error, answered = execute(path)
+        set_signal(sigint, int_handler)  # from here on KeyboardInterrupt may be raised anywhere
+        pending[1], value, error, answered = execute(path)
         reset()
         flush()
         if value is not None or error is not None or answered is not None or "matplotlib.pyplot" in modules:
             try:
-                # Whatever goes wrong here is told, or not, but not raised.
+                # An error in the report must not be raised.
                 text = render(value, error, answered, modules.get("matplotlib.pyplot"))
-                to_tell[:] = (text,) if text else ()
+                report_text[:] = (text,) if text else ()
             except KeyboardInterrupt:
-                owed[1] = INTERRUPTED
+                pending[1] = INTERRUPTED
             except Exception:
-                pass  # the answer is the exit code then
+                pass  # answer with the exit code alone
             flush()
 
     def conclude():
-        ident, code = owed[0], 1 if owed[1] is None else owed[1]
-        set_signal(sigint, ignore)  # raises what has come until now; then this is done once more
+        ident, code = pending[0], 1 if pending[1] is None else pending[1]
+        set_signal(sigint, ignore)  # raises a pending interrupt; then conclude() runs once more
         reset()
-        take_back()
-        if getpid() != pid:  # a fork that came back from the program
+        restore_variables()
+        if getpid() != pid:  # a forked child that returned from the program
             flush()
             leave(code)
         point_at_null()
-        flush()  # what could not be written must not be in the next answer
+        flush()  # unwritten output must not end up in the next run
         try:
             send_report(ident)
         except OSError:
-            to_tell.clear()  # the answer is the exit code then
+            report_text.clear()  # answer with the exit code alone
         try:
             send(b"done %d %d" % (ident, code))
         except OSError:
             leave(1)
-        owed.clear()
+        pending.clear()
 
     def step():
-        if owed:
+        if pending:
             conclude()
             return
         ident, path, variables, args, fds = receive()
-        owed[:] = ident, None
-        to_tell.clear()
+        pending[:] = ident, None
+        report_text.clear()
         perform(path, variables, args, fds)
 
-    def note(error):
-        """What ended a step from outside: a run that it ended is still owed its answer."""
-        if owed and owed[1] is None and isinstance(error, KeyboardInterrupt):
-            owed[1] = INTERRUPTED
+    def note_error(error):
+        """Record an exception that ended a step: the interrupted run still needs its answer."""
+        if pending and pending[1] is None and isinstance(error, KeyboardInterrupt):
+            pending[1] = INTERRUPTED
 
     def serve():
         while True:
             try:
                 step()
             except BaseException as error:
-                set_mask(hold_back, (sigint,))  # until the next run; raises what has come until now
-                note(error)
+                set_mask(hold_back, (sigint,))  # until the next run; raises a pending interrupt
+                note_error(error)
 
     def loop():
         nonlocal pid
@@ -382,14 +382,14 @@ def bind_loop(report):
         while True:
             try:
                 serve()
-            except BaseException as error:  # an interrupt that came while another one was taken
-                note(error)
+            except BaseException as error:  # an interrupt during the handling of another one
+                note_error(error)
 
     return loop
 
 
 def warm(report):
-    """The way of a run, for a zygote: what it needs has then been read and touched."""
+    """For a zygote: run a sample, so that everything a run needs is loaded and in memory."""
     body, last = report["split"](SAMPLE, "<cell 0>")
     names = {"out": io.TextIOWrapper(io.BytesIO(), line_buffering=True)}
     exec(body, names)
@@ -400,7 +400,7 @@ def start():
     report = load_report()
     loop = bind_loop(report)
     if b"MILLIBOX_ZYGOTE" in posix.environ:
-        zygote = load_zygote()  # kept: to take it apart costs a child more than to have it
+        zygote = load_zygote()  # kept: freeing it costs a child more than keeping it
         zygote(lambda: warm(report))
     loop()
 

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of run.py and session.py for an interpreter that is warm before there is a box.
+"""Part of run.py and session.py: an interpreter that is warm before there is a box.
 
-The engine executes the script with MILLIBOX_ZYGOTE in its environment (docs/internals/zygote.md). What is
-here prepares it, and then serves: serve() returns in children only, each in a box of its own, as the
-payload, with everything as if the interpreter had been executed there. What it can't be told from:
+The engine executes the script with MILLIBOX_ZYGOTE in its environment (docs/internals/zygote.md). serve() warms
+the interpreter up and then returns only in children, each in its own box, as the payload, as if the interpreter had
+been executed there:
 
-    names         sys.modules, sys.argv, sys.orig_argv, os.environ, sys.stdin and its kin are those of a start
-    randomness    every generator that this process has a state of is seeded anew: see RENEWED
-    what is left  memory of what was imported and dropped again; strings hash as in the other children of
-                  this zygote; /proc/self/environ is the zygote's and /proc/self/cmdline ends with the script
+    names         sys.modules, sys.argv, sys.orig_argv, os.environ, sys.stdin, stdout, stderr are those of a cold start
+    randomness    every generator with state in this process is seeded again: see RENEWED
+    differences   memory of modules that were imported and dropped; strings hash as in the other children of this
+                  zygote; /proc/self/environ is the zygote's, and /proc/self/cmdline ends with the script
 
-The zygote itself never sees a byte of a request. All that it does with its power is in C (src/zygote).
+The zygote itself never sees a byte of a request. Everything it does with its privileges is in C (src/zygote).
 """
 
 import sys
 
 VARIABLE = b"MILLIBOX_ZYGOTE"
 OWN_VARIABLES = b"LD_BIND_NOW", b"OPENBLAS_NUM_THREADS", b"OMP_NUM_THREADS", b"MKL_NUM_THREADS"
-KEPT = []  # what a child would otherwise take apart, page by page, when it goes on to its program
+KEPT = []  # references that spare a child from freeing these objects, page by page, before its program
 posix = sys.modules["posix"]
 
 
 def load(fd):
-    """The module, by its descriptor: it has no name here."""
+    """Load the C module by descriptor; it has no path here."""
     import _imp
 
     module = _imp.create_dynamic(type(sys.implementation)(name="millibox_zygote", origin="/proc/self/fd/%d" % fd))
@@ -31,8 +31,8 @@ def load(fd):
 
 
 def preload(names):
-    """Modules of the template. What fails fails again in the program that wants it, and is told there; what they say
-    meanwhile, of fonts that are not there and the like, is no operator's concern."""
+    """Import the template's modules. A failing import fails again, and is reported, in the program that needs it.
+    Warnings that modules print meanwhile, about missing fonts and the like, are discarded."""
     stderr = posix.dup(2)
     posix.dup2(1, 2)  # /dev/null, from the engine
     for name in names:
@@ -49,7 +49,7 @@ def renew_numpy(module):
 
 
 def renew_openssl(module):
-    # Its generators look at the number of the process, which in a box may be the zygote's own.
+    # Its generators reseed when the pid changes, but a child's pid in the box may equal the zygote's.
     module.RAND_add(posix.urandom(48), 48.0)
 
 
@@ -74,8 +74,8 @@ def renew_random(module):
     module.seed()
 
 
-# What keeps a state that was seeded once. Those that ask the system each time (secrets, SystemRandom,
-# numpy's default_rng) need nothing.
+# Modules with seeded state. Those that ask the kernel each time (secrets, SystemRandom, numpy's default_rng) need
+# nothing.
 RENEWED = {
     "random": renew_random,
     "numpy.random": renew_numpy,
@@ -87,14 +87,14 @@ RENEWED = {
 }
 
 
-def be_usual(locale, ctype):
-    """Leave the environment that most programs get, so that their children need not make it: *.zygote has it, and
-    variables for what is imported here. Return: it as a child is told it."""
+def set_usual_environment(locale, ctype):
+    """Set the environment that most programs get, so that children need not: *.zygote has it, plus OWN_VARIABLES for
+    the imports. Return: the environment in the form in which the agent sends it."""
     for name in OWN_VARIABLES:
         if posix.environ.pop(name, None) is not None:
             posix.unsetenv(name)
     words = [(name + b"=" + value).decode("utf-8", "surrogateescape") for name, value in posix.environ.items()]
-    # An import may have changed either, and the C library's variables without a word to Python.
+    # An import may have changed the locale, or libc's environment behind Python's back.
     locale.setlocale(locale.LC_CTYPE, ctype)
     set_environment(words)
     return "".join(word + "\0" for word in words).encode("utf-8", "surrogateescape")
@@ -112,7 +112,7 @@ def set_environment(words):
 
 
 def settle_locale(time, locale):
-    """What the interpreter makes of the environment when it starts."""
+    """Set locale and time zone from the environment, as the interpreter does at start."""
     environ = posix.environ
     said = environ.get(b"LC_ALL") or environ.get(b"LC_CTYPE") or environ.get(b"LANG") or b"C"
     if said in (b"C", b"POSIX") and not environ.get(b"LC_ALL"):
@@ -121,13 +121,13 @@ def settle_locale(time, locale):
     try:
         locale.setlocale(locale.LC_CTYPE, "")
     except ValueError:
-        pass  # one that is not here
+        pass  # not installed
     if b"TZ" in environ:
         time.tzset()
 
 
 def make_stream(io, fd, mode, name, errors, lines):
-    """As the interpreter makes it at its start."""
+    """Make a stream as the interpreter does at start."""
     binary = io.open(fd, mode + "b", -1, None, None, None, False)
     binary.raw.name = name
     stream = io.TextIOWrapper(binary, "utf-8", errors, "\n", lines)
@@ -142,8 +142,8 @@ def make_streams(io, lines):
 
 
 def make_usual_streams(io, lines, are_usual):
-    """Before there is a child, on pipes like those that it gets: that spares it a sixth of its way. Return: whether
-    they are."""
+    """Make the streams in the zygote, on pipes like those of most children: saves a sixth of a child's start. Return:
+    whether they were made."""
     own, ends = [posix.dup(fd) for fd in (1, 2)], posix.pipe()
     for fd in 1, 2:
         posix.dup2(ends[1], fd)
@@ -158,16 +158,15 @@ def make_usual_streams(io, lines, are_usual):
 
 
 def bind_run(run):
-    """Of run.py, whose prepare.py is here too: what goes the way of a program once, and what ends one quickly, of a
-    process of which there is nothing to see at its end."""
+    """For run.py: its warm-up and bind_leave(), from prepare.py in the same namespace."""
     names = run["_zygote"] = globals()  # as KEPT
     warm_up, bind_leave = names["warm"], names["bind_leave"]
     return lambda: warm_up(run), bind_leave
 
 
 def serve(way):
-    """Become a zygote. @way: run.py's names, or session.py's way of a run. Returns in a child, as the payload,
-    what ends its process quickly and what is to be done where it does not."""
+    """Become a zygote. @way: run.py's names, or session.py's warm-up function. Returns in a child, as the payload:
+    leave() and undo() of bind_leave(), or None."""
     warm_up, bind_end = bind_run(way) if isinstance(way, dict) else (way, None)
     fd, *wanted = posix.environ.pop(VARIABLE).decode().split()
     posix.unsetenv(VARIABLE)
@@ -176,7 +175,7 @@ def serve(way):
     lines = sys.stdout.line_buffering
     before = dict(sys.modules)
     library = load(int(fd))
-    import _io, _locale, atexit, gc, time  # noqa: E401  children use them, and programs find them as at a start
+    import _io, _locale, atexit, gc, time  # noqa: E401  children use them; removed from sys.modules below
 
     ctype = _locale.setlocale(_locale.LC_CTYPE)
     warm_up()
@@ -185,7 +184,7 @@ def serve(way):
         del sys.modules[name]
     preload(wanted)
     renewed = [(renew, sys.modules[name]) for name, renew in RENEWED.items() if name in sys.modules]
-    usual = be_usual(_locale, ctype)
+    usual = set_usual_environment(_locale, ctype)
     are_usual = library.has_usual_streams
     made = make_usual_streams(_io, lines, are_usual)
     begin, leave, undo = bind_end(library.leaving, gc, atexit) if bind_end else (None, None, None)
@@ -193,13 +192,13 @@ def serve(way):
     gc.collect()
     gc.freeze()
     library.move_text()
-    # A fork has one thread only, and would wait for ever for what the others held.
+    # fork() copies one thread; locks held by others would stay locked.
     if len(posix.listdir("/proc/self/task")) > 1 or library.harden() < 0:
         posix._exit(1)
     library.serve()
     for renew, module in renewed:
         renew(module)
-    # Pages that every program writes to, while there is nothing to do but wait for the box.
+    # Touch pages that every program writes, while waiting for the box.
     compile(b"0", "", "eval", 0, True)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -211,8 +210,8 @@ def serve(way):
         settle_locale(time, _locale)
     if not made or not are_usual():
         make_streams(_io, lines)
-    gc.freeze()  # all this is no part of the program
-    # One that waits for its program first (prepare.py) has another way to say its end.
+    gc.freeze()  # these objects are not the program's
+    # A prepared process (prepare.py) binds its own leave().
     if not begin or sys.argv[1] == "-":
         return None, None
     begin()

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives one piece of shell code after another to one bash: the runner that stays.
+"""The persistent shell runner: feeds pieces of shell code one after another to one bash.
 
-Bash cannot receive descriptors, so this small program holds the request channel (docs/protocol.md) and
-tells a bash, line by line, what to do. Bash opens what it needs by name, /proc/PID/fd/N of this process,
-and inherits nothing from it.
+Bash cannot receive descriptors, so this program holds the request channel (docs/protocol.md) and writes
+commands to a bash, line by line. Bash opens files by name, /proc/PID/fd/N of this process, and inherits
+nothing from it.
 
-The state is that of the bash: variables, functions, directory, options, background jobs. When bash ends
-by `exit`, `set -e` or an interrupt, its EXIT trap writes the state down and a new bash goes on with it
-(jobs, open files and the trap of a program are lost). If it could not, this process ends as bash did.
+The state is that of the bash: variables, functions, directory, options, background jobs. When bash exits
+by `exit`, `set -e` or an interrupt, its EXIT trap saves the state and a new bash restores it (jobs, open
+files and the program's own trap are lost). If saving failed, this process exits as bash did.
 """
 
 import os
@@ -20,7 +20,7 @@ REQUEST_MAX = 72 << 10
 BASH = "/bin/bash"
 INTERRUPT_AGAIN_S = 0.2
 ME = f"/proc/{os.getpid()}/fd"
-# First what decides how the rest is read, last what would end a shell that goes on reading.
+# First what affects parsing of the rest, last the options, which could end the reading shell.
 SAVE = "{ shopt -p; alias -p; declare -p; declare -f; printf 'cd -- %%q\\n' \"$PWD\"; set +o; } >%s 2>/dev/null"
 
 
@@ -35,35 +35,35 @@ class Bash:
         script, self.script = os.pipe()
         self.pid = os.posix_spawn(
             BASH, ["bash", "--noprofile", "--norc", f"{ME}/{script}"], env,
-            # What bash finds ignored it can't change.
+            # Bash cannot reset signals that are ignored when it starts.
             setsigdef=[signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ])
         self.end = os.pidfd_open(self.pid)
         self.reader = script
-        # No names of ours: all that differs between runs is in the lines themselves.
+        # Defines no names of its own: everything that differs between runs is in the lines themselves.
         kept = f"{ME}/{state}"
-        self.tell(f". {kept} 2>/dev/null; : >{kept}; BASH_ARGV0=bash; trap -- ".encode()
+        self.write_line(f". {kept} 2>/dev/null; : >{kept}; BASH_ARGV0=bash; trap -- ".encode()
                   + quote((SAVE % kept).encode()) + b" EXIT\n")
 
-    def tell(self, line):
+    def write_line(self, line):
         while line:
             line = line[os.write(self.script, line) :]
 
     def close(self):
-        """After its end. Return: what wait says."""
+        """After it has exited. Return: wait status."""
         for fd in (self.script, self.reader, self.end):
             os.close(fd)
         return os.waitpid(self.pid, 0)[1]
 
 
-def nameless_file():
+def make_unnamed_file():
     try:
         return os.memfd_create("state")
-    except OSError:  # where nobody would count its memory
+    except OSError:  # rejected where no cgroup would count its memory
         return os.open("/tmp", os.O_TMPFILE | os.O_RDWR, 0o600)
 
 
 def own_environment():
-    """As it was given: Python adds to its copy."""
+    """The environment as passed to exec; Python adds to its own copy."""
     with open("/proc/self/environ", "rb") as file:
         return dict(item.split(b"=", 1) for item in file.read().split(b"\0") if b"=" in item)
 
@@ -73,22 +73,22 @@ class Runner:
         self.channel = socket.socket(fileno=CHANNEL)
         os.set_inheritable(CHANNEL, False)
         self.answers, self.answers_end = os.pipe()
-        self.state = nameless_file()
-        self.saved, self.lent = nameless_file(), b""
+        self.state = make_unnamed_file()
+        self.saved, self.replaced = make_unnamed_file(), b""
         self.bash = Bash(self.state, own_environment())
-        self.patient = False  # an interrupt may be repeated
+        self.may_interrupt_again = False
         signal.signal(signal.SIGINT, self.on_interrupt)
         signal.signal(signal.SIGALRM, lambda *_: os.kill(0, signal.SIGINT))
 
     def on_interrupt(self, *_):
-        """It is for what runs, and comes to all of it. But a bash that is just starting something waits
-        for that, which did not get it: hence once more."""
-        if self.patient:
-            self.patient = False
+        """The whole process group gets SIGINT. But a child that bash is just forking misses it, and bash
+        waits for that child. So send it once more."""
+        if self.may_interrupt_again:
+            self.may_interrupt_again = False
             signal.setitimer(signal.ITIMER_REAL, INTERRUPT_AGAIN_S)
 
     def receive(self):
-        # What was received counts as begun. Who is killed while it waits to receive may still do so; here it may not.
+        # A received request counts as started. A process killed in recvmsg() may have received it; in a peek not.
         self.channel.recv(1, socket.MSG_PEEK)
         data, fds, _, _ = socket.recv_fds(self.channel, REQUEST_MAX, 3)
         if not data:
@@ -100,15 +100,15 @@ class Runner:
         border = words.index(b"")
         return int(ident), words[:border], [path, *words[border + 1 :]], fds
 
-    def comes(self, fd):
-        """Wait for @fd. Return: False when bash ended instead."""
+    def wait_for(self, fd):
+        """Wait until @fd is readable. Return: False if bash exited instead."""
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         poll.register(self.bash.end, select.POLLIN)
         return fd in [ready for ready, _ in poll.poll()]
 
     def replace(self):
-        """Bash has ended: another one, if the state was saved. Return: how it ended, as a shell says it."""
+        """Bash exited: start a new one if the state was saved. Return: exit code in shell notation."""
         status = self.bash.close()
         code = os.waitstatus_to_exitcode(status)
         if os.fstat(self.state).st_size == 0:
@@ -120,29 +120,29 @@ class Runner:
         self.bash = Bash(self.state, {})
         return code if code >= 0 else 128 - code
 
-    def lend(self, variables):
-        """For this run only: bash writes down what they were."""
-        self.lent = b" ".join(variable.partition(b"=")[0] for variable in variables)
+    def set_variables(self, variables):
+        """Set variables for this run only; bash saves the old values."""
+        self.replaced = b" ".join(variable.partition(b"=")[0] for variable in variables)
         if not variables:
             return
         os.ftruncate(self.saved, 0)
         words = b" ".join(quote(variable) for variable in variables)
-        self.bash.tell(b"builtin declare -p " + self.lent + f" >{ME}/{self.saved} 2>/dev/null; ".encode()
+        self.bash.write_line(b"builtin declare -p " + self.replaced + f" >{ME}/{self.saved} 2>/dev/null; ".encode()
                        + b"builtin export -- " + words + b" 2>/dev/null\n")
 
-    def take_back(self):
-        """Also by a new bash: the state that it began with has them."""
-        if self.lent:
-            self.bash.tell(b"builtin unset -v " + self.lent
+    def restore_variables(self):
+        """Also in a new bash: its restored state has the run's values."""
+        if self.replaced:
+            self.bash.write_line(b"builtin unset -v " + self.replaced
                            + f" 2>/dev/null; . {ME}/{self.saved} 2>/dev/null\n".encode())
 
     def run(self, words, fds):
         names = " ".join(f"{sign}{ME}/{fd}" for sign, fd in zip(("<", ">", "2>"), fds))
-        self.bash.tell(b". " + b" ".join(map(quote, words)) + b" " + names.encode()
+        self.bash.write_line(b". " + b" ".join(map(quote, words)) + b" " + names.encode()
                        + f"; builtin printf '%d\\n' $? >{ME}/{self.answers_end}\n".encode())
-        self.patient = True
-        answered = self.comes(self.answers)
-        self.patient = False
+        self.may_interrupt_again = True
+        answered = self.wait_for(self.answers)
+        self.may_interrupt_again = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         if not answered:
             return self.replace()
@@ -150,12 +150,12 @@ class Runner:
 
     def serve(self):
         while True:
-            while not self.comes(CHANNEL):
+            while not self.wait_for(CHANNEL):
                 self.replace()
             ident, variables, words, fds = self.receive()
-            self.lend(variables)
+            self.set_variables(variables)
             code = self.run(words, fds)
-            self.take_back()
+            self.restore_variables()
             for fd in fds:
                 os.close(fd)
             self.channel.send(f"done {ident} {code}".encode())
