@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/id.h"
-#include "cli/say.h"
+#include "cli/message.h"
 
 #define ID_MAX     64
 #define PAGE_LIMIT 200
@@ -18,19 +18,19 @@ int admin_call(const struct admin_options *options, const struct api_call *call,
 	int status = 0;
 
 	if (api_endpoint(&options->at, &endpoint, err) < 0)
-		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
+		return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
 	if (api_call(&endpoint, call, &answer, &status, err) < 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	if (options->json)
-		say_json(answer);
+		message_print_json(answer);
 	else if (status >= 300)
-		say_problem(answer);
+		message_show_problem(answer);
 	if (!options->json && status < 300) {
 		*ret_answer = answer;
 		return CLI_OK;
 	}
 	json_decref(answer);
-	return status < 300 ? CLI_OK : CLI_OURS;
+	return status < 300 ? CLI_OK : CLI_ERROR;
 }
 
 char *admin_path(const char *base, const struct args *args, const char *what, struct error *err)
@@ -53,7 +53,7 @@ static int print_words(const json_t *list)
 		const char *word = json_string_value(json_array_get(list, i));
 
 		(void)fputs(i ? "," : "", stdout);
-		say_print(stdout, word ? word : "?");
+		message_print_safe(stdout, word ? word : "?");
 		len += (i > 0) + (int)strlen(word ? word : "?");
 	}
 	return len;
@@ -70,7 +70,7 @@ void admin_print_cell(const json_t *object, const char *key, int width)
 
 	if (len == 0) {
 		text = text && *text ? text : "-";
-		say_print(stdout, text);
+		message_print_safe(stdout, text);
 		len = (int)strlen(text);
 	}
 	if (width > 0)

@@ -7,8 +7,9 @@
  * a list has. The commands of all nouns are the same few functions on it.
  */
 
-#include "cli/api_call.h"
+#include "cli/client/api_call.h"
 #include "cli/command.h"
+#include "cli/common_options.h"
 
 /* The first member of the options of every command that is given a noun. */
 struct admin_options {

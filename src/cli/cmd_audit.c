@@ -189,7 +189,8 @@ static int verify_all(const char *path, char **full, struct chain_verdict *verdi
 	return verify_file(path, verdict, err);
 }
 
-static int say_verdict(const struct chain_verdict *v, const char *bad, const struct ends *ends)
+static int print_verification(const struct chain_verdict *v, const char *bad,
+                              const struct ends *ends)
 {
 	char head[CHAIN_HEAD_LEN + 1];
 
@@ -230,18 +231,18 @@ static int run_verify(const void *values, const struct args *args, struct error 
 	 */
 	no_head = read_head(path, &ends.head, err);
 	if (no_head < 0 || find_anchor(v->database, path, &ends, err) < 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	ends.has_head = no_head == 0;
 	full = full_files(path);
 	verdict.watch_seq[0] = ends.head.seq;
 	verdict.watch_seq[1] = ends.anchor.seq;
 	if (verify_all(path, full, &verdict, &bad, err) < 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	if (ends.has_head)
 		chain_verify_head(&ends.head, &verdict);
 	if (ends.has_anchor)
 		chain_verify_head(&ends.anchor, &verdict);
-	return say_verdict(&verdict, bad, &ends);
+	return print_verification(&verdict, bad, &ends);
 }
 
 /* Where the last @lines lines of the file begin. */
@@ -321,7 +322,7 @@ static int run_tail(const void *values, const struct args *args, struct error *e
 	fd = fd_open(path, O_RDONLY, 0);
 	if (fd < 0) {
 		(void)error_set(err, ERR_SYSTEM, -fd, "open %s", path);
-		return CLI_OURS;
+		return CLI_ERROR;
 	}
 	r = find_tail(fd, v->lines ? v->lines : TAIL_DEFAULT, &at);
 	if (r == 0)
@@ -332,7 +333,7 @@ static int run_tail(const void *values, const struct args *args, struct error *e
 		fd_close(fd);
 	if (r < 0) {
 		(void)error_set(err, ERR_SYSTEM, -r, "read %s", path);
-		return CLI_OURS;
+		return CLI_ERROR;
 	}
 	return CLI_OK;
 }

@@ -12,8 +12,8 @@
 #include "base/buf.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/program.h"
-#include "cli/say.h"
+#include "cli/client/program.h"
+#include "cli/message.h"
 
 #define PLAN_OUTPUT_MAX (256 * 1024)
 
@@ -167,15 +167,15 @@ static int run(const void *values, const struct args *args, struct error *err)
 		return CLI_USAGE;
 	engine = program_find_engine(err);
 	if (!engine)
-		return CLI_OURS;
+		return CLI_ERROR;
 	argv = make_argv(engine, options);
 	if (program_read((const char *const *)argv, &out, &status, err) < 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	/* It has said why on stderr, which is ours. */
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	text = buf_take(&out, NULL);
-	return show(text, options->json, err) < 0 ? CLI_OURS : CLI_OK;
+	return show(text, options->json, err) < 0 ? CLI_ERROR : CLI_OK;
 }
 
 static const struct option_row rows[] = {

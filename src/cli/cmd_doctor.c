@@ -9,10 +9,11 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "cli/client/endpoint.h"
+#include "cli/client/program.h"
+#include "cli/common_options.h"
 #include "cli/doctor.h"
-#include "cli/endpoint.h"
-#include "cli/program.h"
-#include "cli/say.h"
+#include "cli/message.h"
 #include "http/client.h"
 
 #define PROBE_OUTPUT_MAX  (256 * 1024)
@@ -120,7 +121,7 @@ static void print_text(const struct checks *checks, bool strict)
 		(void)printf("%-8s %-20s ",
 		             is_optional ? "optional" : check_state_name(check->state),
 		             check->name);
-		say_print(stdout, check->value);
+		message_print_safe(stdout, check->value);
 		(void)putchar('\n');
 		if (check->state != CHECK_MISSING || checks_advise(checks, check, &advice) < 0)
 			continue;
@@ -169,7 +170,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 		return CLI_USAGE;
 	}
 	if (add_probe(&checks, err) < 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	add_runtimes(&checks);
 	if (add_daemon(&checks, options, err) < 0)
 		return CLI_USAGE;

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "cli/admin_call.h"
-#include "cli/say.h"
+#include "cli/message.h"
 
 /* Files of a session, but for their content. */
 
@@ -38,10 +38,10 @@ static void print_file(const json_t *file, const char *name)
 	admin_print_cell(file, "mode", 6);
 	(void)printf("%12lld  ", (long long)json_integer_value(json_object_get(file, "size")));
 	admin_print_cell(file, "modified_time", 26);
-	say_print(stdout, name ? name : "?");
+	message_print_safe(stdout, name ? name : "?");
 	if (json_is_string(target)) {
 		(void)fputs(" -> ", stdout);
-		say_print(stdout, json_string_value(target));
+		message_print_safe(stdout, json_string_value(target));
 	}
 	(void)putchar('\n');
 }
@@ -62,9 +62,10 @@ static void print_list(const json_t *answer, bool recursive)
 		print_file(file, text_of(file, recursive ? "path" : "name"));
 	}
 	if (json_is_true(json_object_get(answer, "truncated")) && recursive)
-		say("there are more: --limit lists up to %d, 'file get -r' has all", LIST_MAX);
+		message_show("there are more: --limit lists up to %d, 'file get -r' has all",
+		             LIST_MAX);
 	else if (json_is_true(json_object_get(answer, "truncated")))
-		say("there are more: those behind --after '%s'", next ? next : "?");
+		message_show("there are more: those behind --after '%s'", next ? next : "?");
 }
 
 static int run_ls(const void *values, const struct args *args, struct error *err)

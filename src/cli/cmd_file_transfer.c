@@ -12,9 +12,10 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/admin_call.h"
-#include "cli/interrupt.h"
+#include "cli/client/interrupt.h"
+#include "cli/common_options.h"
 #include "cli/local_file.h"
-#include "cli/say.h"
+#include "cli/message.h"
 #include "http/client.h"
 
 /* Files that flow: as large as they are, no more than a piece of them is in memory. */
@@ -71,7 +72,7 @@ static int explain(const struct transfer *t, struct error *err)
 	if (t->failure < 0)
 		(void)error_set(err, ERR_SYSTEM, -t->failure, "%s '%s'",
 		                t->download ? "write" : "read", t->file->name);
-	return CLI_OURS;
+	return CLI_ERROR;
 }
 
 /* What the daemon said besides a content. */
@@ -84,14 +85,14 @@ static int report(struct transfer *t, int status, bool json, struct error *err)
 		json_decref(answer);
 		(void)error_set(err, ERR_PROTOCOL, 0,
 		                "the answer (status %d) is not one of a Millibox daemon", status);
-		return CLI_OURS;
+		return CLI_ERROR;
 	}
 	if (json)
-		say_json(answer);
+		message_print_json(answer);
 	else if (status >= 300)
-		say_problem(answer);
+		message_show_problem(answer);
 	json_decref(answer);
-	return status >= 300 ? CLI_OURS : CLI_OK;
+	return status >= 300 ? CLI_ERROR : CLI_OK;
 }
 
 static int perform(struct transfer *t, const struct transfer_options *options, struct error *err)
@@ -109,7 +110,7 @@ static int perform(struct transfer *t, const struct transfer_options *options, s
 	int status = 0;
 
 	if (api_endpoint(&options->common.at, &endpoint, err) < 0)
-		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
+		return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
 	request.url = url = xasprintf("%s%s", endpoint.url, t->path);
 	request.socket_path = endpoint.socket;
 	request.bearer = endpoint.key;
@@ -120,7 +121,7 @@ static int perform(struct transfer *t, const struct transfer_options *options, s
 		return explain(t, err);
 	if (!t->download || status != 200)
 		return report(t, status, options->common.json, err);
-	return local_file_keep(t->file, err) < 0 ? CLI_OURS : CLI_OK;
+	return local_file_keep(t->file, err) < 0 ? CLI_ERROR : CLI_OK;
 }
 
 static int run_transfer(struct transfer *t, const struct transfer_options *options,
@@ -131,7 +132,7 @@ static int run_transfer(struct transfer *t, const struct transfer_options *optio
 
 	if (interrupt_fd < 0) {
 		(void)error_set(err, ERR_SYSTEM, -interrupt_fd, "make a signal descriptor");
-		return CLI_OURS;
+		return CLI_ERROR;
 	}
 	t->interrupt_fd = interrupt_fd;
 	buf_init(&t->text, ANSWER_MAX);

@@ -3,7 +3,7 @@
 #include "cli/command.h"
 
 #include "cli/admin_call.h"
-#include "cli/say.h"
+#include "cli/message.h"
 
 struct key_options {
 	struct admin_options common;
@@ -50,10 +50,10 @@ static int run_create(const void *values, const struct args *args, struct error 
 	if (!answer)
 		return status;
 	key = json_string_value(json_object_get(answer, "key"));
-	say_print(stdout, key ? key : "");
+	message_print_safe(stdout, key ? key : "");
 	(void)putchar('\n');
-	say("this is shown once; the daemon keeps no copy of it");
-	say("from now on requests over TCP need a key");
+	message_show("this is shown once; the daemon keeps no copy of it");
+	message_show("from now on requests over TCP need a key");
 	json_decref(answer);
 	return status;
 }

@@ -3,11 +3,12 @@
 #include "cli/command.h"
 
 #include "base/fd.h"
-#include "cli/bridge.h"
-#include "cli/endpoint.h"
-#include "cli/interrupt.h"
-#include "cli/own_daemon.h"
-#include "cli/say.h"
+#include "cli/client/bridge.h"
+#include "cli/client/endpoint.h"
+#include "cli/client/interrupt.h"
+#include "cli/client/own_daemon.h"
+#include "cli/common_options.h"
+#include "cli/message.h"
 
 struct mcp_options {
 	struct endpoint_options at;
@@ -36,17 +37,17 @@ static int run(const void *values, const struct args *args, struct error *err)
 	interrupt_fd = interrupt_open();
 	if (interrupt_fd < 0) {
 		(void)error_set(err, ERR_SYSTEM, -interrupt_fd, "make a signal descriptor");
-		return CLI_OURS;
+		return CLI_ERROR;
 	}
 	at = endpoint;
 	if (!endpoint.chosen && !endpoint_is_served(&endpoint)) {
 		own = own_daemon_start(interrupt_fd, err);
 		if (!own)
-			return CLI_OURS;
+			return CLI_ERROR;
 		at.socket = (char *)(uintptr_t)own_daemon_socket(own);
-		say("no daemon is there: one was started, and ends with this program");
+		message_show("no daemon is there: one was started, and ends with this program");
 	}
-	return bridge_run(&at, interrupt_fd, err) < 0 ? CLI_OURS : CLI_OK;
+	return bridge_run(&at, interrupt_fd, err) < 0 ? CLI_ERROR : CLI_OK;
 }
 
 #define AT(member) offsetof(struct mcp_options, member)

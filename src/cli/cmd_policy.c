@@ -9,9 +9,10 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/str.h"
-#include "cli/api_call.h"
-#include "cli/program.h"
-#include "cli/say.h"
+#include "cli/client/api_call.h"
+#include "cli/client/program.h"
+#include "cli/common_options.h"
+#include "cli/message.h"
 
 /* Policies that a daemon has, and files that may become some. */
 
@@ -43,24 +44,24 @@ static int ask(const struct policy_options *options, const char *path, json_t **
 	int status = 0;
 
 	if (api_endpoint(&options->at, &endpoint, err) < 0)
-		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
+		return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
 	if (api_call(&endpoint, &call, &answer, &status, err) < 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	if (options->json)
-		say_json(answer);
+		message_print_json(answer);
 	else if (status != STATUS_OK)
-		say_problem(answer);
+		message_show_problem(answer);
 	else
 		*ret_answer = json_incref(answer);
 	json_decref(answer);
-	return status == STATUS_OK ? CLI_OK : CLI_OURS;
+	return status == STATUS_OK ? CLI_OK : CLI_ERROR;
 }
 
 static void print_cell(const char *text, int width)
 {
 	int len = (int)strlen(text);
 
-	say_print(stdout, text);
+	message_print_safe(stdout, text);
 	(void)printf("%*s", width > len ? width - len : 1, "");
 }
 
@@ -91,7 +92,7 @@ static int run_list(const void *values, const struct args *args, struct error *e
 
 		print_cell(member(policy, "name"), 20);
 		print_cell(use_of(policy), 12);
-		say_print(stdout, member(policy, "description"));
+		message_print_safe(stdout, member(policy, "description"));
 		(void)putchar('\n');
 	}
 	json_decref(answer);
@@ -101,11 +102,11 @@ static int run_list(const void *values, const struct args *args, struct error *e
 static void print_value(const json_t *value)
 {
 	if (json_is_string(value))
-		say_print(stdout, json_string_value(value));
+		message_print_safe(stdout, json_string_value(value));
 	(void)fputs(json_is_array(value) ? "[" : "", stdout);
 	for (size_t i = 0; i < json_array_size(value); i++) {
 		(void)fputs(i ? ", " : "", stdout);
-		say_print(stdout, json_string_value(json_array_get(value, i)));
+		message_print_safe(stdout, json_string_value(json_array_get(value, i)));
 	}
 	(void)fputs(json_is_array(value) ? "]" : "", stdout);
 }
@@ -115,7 +116,7 @@ static void print_rule(const json_t *rule)
 	print_cell(member(rule, "path"), 32);
 	print_value(json_object_get(rule, "value"));
 	(void)fputs("  (", stdout);
-	say_print(stdout, member(rule, "policy"));
+	message_print_safe(stdout, member(rule, "policy"));
 	(void)printf(", line %lld)\n",
 	             (long long)json_integer_value(json_object_get(rule, "line")));
 }
@@ -174,15 +175,15 @@ static int run_check(const void *values, const struct args *args, struct error *
 	}
 	daemon = program_find("milliboxd", err);
 	if (!daemon)
-		return CLI_OURS;
+		return CLI_ERROR;
 	argv = check_argv(daemon, values, args);
 	if (program_read((const char *const *)argv, &out, &status, err) < 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	/* It has said why on stderr, which is ours. */
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return CLI_FAILED;
 	for (size_t i = 0; i < args->words_count; i++) {
-		say_print(stdout, args->words[i]);
+		message_print_safe(stdout, args->words[i]);
 		(void)puts(": fine");
 	}
 	return CLI_OK;

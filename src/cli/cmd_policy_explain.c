@@ -7,9 +7,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "cli/api_call.h"
+#include "cli/client/api_call.h"
+#include "cli/common_options.h"
+#include "cli/message.h"
 #include "cli/run_request.h"
-#include "cli/say.h"
 
 #define STATUS_OK 200
 
@@ -68,7 +69,7 @@ static void print_value(const json_t *value, int width)
 	const char *text = json_is_string(value) ? json_string_value(value) : dump ? dump : "-";
 	int len = (int)strlen(text);
 
-	say_print(stdout, text);
+	message_print_safe(stdout, text);
 	(void)printf("%*s", width > len ? width - len : 1, "");
 }
 
@@ -80,7 +81,7 @@ static void print_grant(const char *name, const json_t *grant)
 	(void)printf("%-16s", name);
 	print_value(json_object_get(grant, "requested"), 14);
 	print_value(json_object_get(grant, "granted"), 14);
-	say_print(stdout, rule ? rule : "-");
+	message_print_safe(stdout, rule ? rule : "-");
 	(void)putchar('\n');
 }
 
@@ -103,11 +104,11 @@ static int show(const json_t *answer, bool json)
 	bool allowed = json_is_true(json_object_get(answer, "allowed"));
 
 	if (json)
-		say_json(answer);
+		message_print_json(answer);
 	else if (allowed)
 		print_grants(json_object_get(answer, "grants"));
 	else
-		say_problem(json_object_get(answer, "refusal"));
+		message_show_problem(json_object_get(answer, "refusal"));
 	return allowed ? CLI_OK : CLI_FAILED;
 }
 
@@ -119,7 +120,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 	struct api_call call = {.method = "POST", .path = "/api/v1/policy/explain"};
 	json_t *answer = NULL;
 	int status = 0;
-	int result = CLI_OURS;
+	int result = CLI_ERROR;
 
 	if (args->words_count > 0) {
 		(void)error_set(err, ERR_INVALID, 0, "takes no arguments");
@@ -127,13 +128,13 @@ static int run(const void *values, const struct args *args, struct error *err)
 	}
 	call.body = body = build(options, err);
 	if (!body || api_endpoint(&options->run.at, &endpoint, err) < 0)
-		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
+		return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
 	if (api_call(&endpoint, &call, &answer, &status, err) < 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	if (status == STATUS_OK)
 		result = show(answer, options->run.json);
 	else
-		say_problem(answer);
+		message_show_problem(answer);
 	json_decref(answer);
 	return result;
 }

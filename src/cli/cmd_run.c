@@ -4,8 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/fd.h"
-#include "cli/exec_call.h"
-#include "cli/interrupt.h"
+#include "cli/client/exec_call.h"
+#include "cli/client/interrupt.h"
+#include "cli/common_options.h"
 #include "cli/run_request.h"
 #include "cli/run_send.h"
 
@@ -26,14 +27,14 @@ static int check_words(const struct run_options *options, const struct args *arg
 /* Usage errors are those of the command line itself; a file that cannot be read is another kind. */
 static int status_of(const struct error *err)
 {
-	return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
+	return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
 }
 
 static int run(const void *values, const struct args *args, struct error *err)
 {
 	const struct run_options *options = values;
 	const char *word = args->words_count > 0 ? args->words[0] : NULL;
-	struct run_send what = {.at = options->at};
+	struct run_send what = {.json = options->json, .value = options->handler};
 	cleanup_run_input struct run_input input = {0};
 	cleanup_free char *body = NULL;
 	cleanup_close int interrupt_fd = -1;
@@ -47,11 +48,10 @@ static int run(const void *values, const struct args *args, struct error *err)
 	interrupt_fd = interrupt_open();
 	if (interrupt_fd < 0) {
 		(void)error_set(err, ERR_SYSTEM, -interrupt_fd, "make a signal descriptor");
-		return CLI_OURS;
+		return CLI_ERROR;
 	}
 	exec_call_init(&call, interrupt_fd, options->json);
-	call.value = options->handler != NULL;
-	return run_send(&call, &what, err);
+	return run_send(&what, &options->at, &call, err);
 }
 
 #define AT(member) offsetof(struct run_options, member)

@@ -14,10 +14,11 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "cli/exec_call.h"
-#include "cli/interrupt.h"
+#include "cli/client/exec_call.h"
+#include "cli/client/interrupt.h"
+#include "cli/common_options.h"
+#include "cli/message.h"
 #include "cli/run_send.h"
-#include "cli/say.h"
 
 /*
  * Theory of operation. The command line of an older runner of handlers, with its flags, its formats
@@ -79,7 +80,7 @@ static json_t *read_config(void)
 		if (json_is_object(object))
 			return object;
 		json_decref(object);
-		say("%s is no JSON object, ignoring", paths[i]);
+		message_show("%s is no JSON object, ignoring", paths[i]);
 	}
 	return NULL;
 }
@@ -309,7 +310,7 @@ static int print(const struct show *show, json_t *j)
 		(void)fwrite(text, 1, len, stdout);
 	free(text);
 	if (r < 0)
-		say("cannot write %s: %s", path, strerror(-r));
+		message_show("cannot write %s: %s", path, strerror(-r));
 	return r;
 }
 
@@ -321,7 +322,7 @@ static int on_result(void *ctx, const json_t *result, const json_t *problem)
 	int status;
 
 	if (problem) {
-		say_problem(problem);
+		message_show_problem(problem);
 		return str_equal(code, error_text(ERR_INVALID)) ? SANDBOX_GENERAL : SANDBOX_INIT;
 	}
 	status = status_of(result);
@@ -335,7 +336,7 @@ static int on_result(void *ctx, const json_t *result, const json_t *problem)
 /* Statuses of our own become those of this command. */
 static int translate(int status)
 {
-	if (status == CLI_OURS)
+	if (status == CLI_ERROR)
 		return SANDBOX_INIT;
 	return status == CLI_USAGE ? SANDBOX_GENERAL : status;
 }
@@ -362,7 +363,8 @@ static int check(const struct sandbox_options *o, const struct args *args, const
 static int send(const struct sandbox_options *o, const struct show *show, const char *body,
                 struct error *err)
 {
-	const struct run_send what = {o->at, body};
+	const struct run_send what = {
+		.body = body, .report = on_result, .ctx = (void *)(uintptr_t)show};
 	cleanup_close int interrupt_fd = interrupt_open();
 	cleanup_exec_call struct exec_call call = {0};
 
@@ -371,9 +373,7 @@ static int send(const struct sandbox_options *o, const struct show *show, const 
 		return SANDBOX_INIT;
 	}
 	exec_call_init(&call, interrupt_fd, true);
-	call.show = on_result;
-	call.show_ctx = (void *)(uintptr_t)show;
-	return translate(run_send(&call, &what, err));
+	return translate(run_send(&what, &o->at, &call, err));
 }
 
 static int execute(const struct sandbox_options *o, const struct show *show, const char *path,

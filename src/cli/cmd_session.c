@@ -6,8 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "cli/api_call.h"
-#include "cli/say.h"
+#include "cli/client/api_call.h"
+#include "cli/common_options.h"
+#include "cli/message.h"
 
 /* What can be asked of sessions in one request and told in a few lines. */
 
@@ -29,19 +30,19 @@ static int ask(const struct session_options *options, const struct api_call *cal
 	int status = 0;
 
 	if (api_endpoint(&options->at, &endpoint, err) < 0)
-		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
+		return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
 	if (api_call(&endpoint, call, &answer, &status, err) < 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	if (status == STATUS_OK) {
 		*ret_answer = answer;
 		return CLI_OK;
 	}
 	if (options->json)
-		say_json(answer);
+		message_print_json(answer);
 	else
-		say_problem(answer);
+		message_show_problem(answer);
 	json_decref(answer);
-	return CLI_OURS;
+	return CLI_ERROR;
 }
 
 static int one_word(const struct args *args, const char **ret_id, struct error *err)
@@ -70,7 +71,7 @@ static int act(const void *values, const struct args *args, const char *method, 
 		return CLI_USAGE;
 	status = ask(options, &call, &answer, err);
 	if (answer && options->json)
-		say_json(answer);
+		message_print_json(answer);
 	json_decref(answer);
 	return status;
 }
@@ -86,7 +87,7 @@ static void print_cell(const json_t *object, const char *key, int width)
 {
 	const char *text = member(object, key);
 
-	say_print(stdout, text);
+	message_print_safe(stdout, text);
 	(void)printf("%*s", width > (int)strlen(text) ? width - (int)strlen(text) : 1, "");
 }
 
@@ -103,11 +104,11 @@ static void print_list(const json_t *answer)
 		print_cell(session, "status", 12);
 		print_cell(session, "mode", 12);
 		print_cell(session, "language", 10);
-		say_print(stdout, member(session, "last_activity_at"));
+		message_print_safe(stdout, member(session, "last_activity_at"));
 		(void)putchar('\n');
 	}
 	if (json_is_true(json_object_get(answer, "has_more")))
-		say("there are more; --limit shows up to 200");
+		message_show("there are more; --limit shows up to 200");
 }
 
 static int run_list(const void *values, const struct args *args, struct error *err)
@@ -135,7 +136,7 @@ static int run_list(const void *values, const struct args *args, struct error *e
 	                             options->status ? options->status : "");
 	status = ask(options, &call, &answer, err);
 	if (answer && options->json)
-		say_json(answer);
+		message_print_json(answer);
 	else if (answer)
 		print_list(answer);
 	json_decref(answer);
@@ -160,7 +161,7 @@ static void print_session(const json_t *session)
 
 		if (text && !json_is_null(value)) {
 			(void)printf("%-18s", keys[i]);
-			say_print(stdout, text);
+			message_print_safe(stdout, text);
 			(void)putchar('\n');
 		}
 		free(text);
@@ -183,7 +184,7 @@ static int run_show(const void *values, const struct args *args, struct error *e
 		return CLI_USAGE;
 	status = ask(options, &call, &answer, err);
 	if (answer && options->json)
-		say_json(answer);
+		message_print_json(answer);
 	else if (answer)
 		print_session(answer);
 	json_decref(answer);

@@ -6,9 +6,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "cli/api_call.h"
+#include "cli/client/api_call.h"
+#include "cli/common_options.h"
+#include "cli/message.h"
 #include "cli/run_request.h"
-#include "cli/say.h"
 
 struct create_options {
 	struct run_options run; /* what an execution may ask for, too */
@@ -53,7 +54,7 @@ static void print_id(const json_t *answer)
 {
 	const char *id = json_string_value(json_object_get(answer, "session_id"));
 
-	say_print(stdout, id ? id : "");
+	message_print_safe(stdout, id ? id : "");
 	(void)putchar('\n');
 }
 
@@ -72,17 +73,17 @@ static int run(const void *values, const struct args *args, struct error *err)
 	}
 	call.body = body = build(options, err);
 	if (!body || api_endpoint(&options->run.at, &endpoint, err) < 0)
-		return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
+		return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
 	if (api_call(&endpoint, &call, &answer, &status, err) < 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	if (options->run.json)
-		say_json(answer);
+		message_print_json(answer);
 	else if (status >= 300)
-		say_problem(answer);
+		message_show_problem(answer);
 	else
 		print_id(answer);
 	json_decref(answer);
-	return status >= 300 ? CLI_OURS : CLI_OK;
+	return status >= 300 ? CLI_ERROR : CLI_OK;
 }
 
 #define AT(member) offsetof(struct create_options, member)

@@ -6,11 +6,13 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/str.h"
-#include "cli/api_call.h"
-#include "cli/exec_call.h"
-#include "cli/interrupt.h"
+#include "cli/client/api_call.h"
+#include "cli/client/exec_call.h"
+#include "cli/client/interrupt.h"
+#include "cli/common_options.h"
+#include "cli/message.h"
 #include "cli/run_request.h"
-#include "cli/say.h"
+#include "cli/run_send.h"
 
 static int check_words(const struct run_options *options, const struct args *args,
                        struct error *err)
@@ -38,7 +40,7 @@ static void cancel(const struct endpoint *endpoint, const struct exec_call *call
 		return;
 	path = xasprintf("/api/v1/executions/%s/cancel", call->execution_id);
 	if (api_call(endpoint, &(struct api_call){"POST", path, "{}"}, &answer, &status, &err) < 0)
-		say_error(&err);
+		message_show_error(&err);
 	json_decref(answer);
 }
 
@@ -56,36 +58,37 @@ static void tell_if_paused(const struct endpoint *endpoint, const char *session)
 		return;
 	state = json_string_value(json_object_get(answer, "status"));
 	if (state && str_equal(state, "paused"))
-		say("the session is paused, waiting; 'millibox session resume %s' lets it go on",
-		    session);
+		message_show("the session is paused, waiting; 'millibox session resume %s' lets it "
+		             "go on",
+		             session);
 	json_decref(answer);
 }
 
 static int exec(const struct run_options *options, const struct endpoint *endpoint,
                 const char *path, const char *body, struct error *err)
 {
-	const struct exec_target target = {endpoint, path, NULL};
+	const struct run_send what = {.body = body, .json = options->json};
 	cleanup_close int interrupt_fd = interrupt_open();
 	cleanup_exec_call struct exec_call call = {0};
 	int status;
 
 	if (interrupt_fd < 0) {
 		(void)error_set(err, ERR_SYSTEM, -interrupt_fd, "make a signal descriptor");
-		return CLI_OURS;
+		return CLI_ERROR;
 	}
 	exec_call_init(&call, interrupt_fd, options->json);
 	call.stream = true; /* who waits for a result alone does not know what to cancel */
-	status = exec_call_run(&call, &target, body, err);
+	status = run_send_to(&what, endpoint, path, &call, err);
 	if (!call.result && !call.problem)
 		cancel(endpoint, &call);
 	if (json_is_true(json_object_get(call.result, "session_reset")) && !options->json)
-		say("the session's variables are lost: it goes on with a new runner");
+		message_show("the session's variables are lost: it goes on with a new runner");
 	return status;
 }
 
 static int status_of(const struct error *err)
 {
-	return err->code == ERR_INVALID ? CLI_USAGE : CLI_OURS;
+	return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
 }
 
 static int run(const void *values, const struct args *args, struct error *err)

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "cli/admin_call.h"
-#include "cli/say.h"
+#include "cli/message.h"
 
 #define TEMPLATES "/api/v1/templates"
 
@@ -59,7 +59,7 @@ static int tell(int status, json_t *answer)
 	const char *reason = json_string_value(json_object_get(answer, "reason"));
 
 	if (reason)
-		say("it cannot be used yet: %s", reason);
+		message_show("it cannot be used yet: %s", reason);
 	json_decref(answer);
 	return status;
 }

@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "cli/admin_call.h"
-#include "cli/say.h"
+#include "cli/message.h"
 
 /*
  * Theory of operation. The archive is the body of one request, which is answered when all is done.
@@ -150,10 +150,10 @@ static void tell_end(const json_t *answer)
 
 	(void)fputs("\r\033[K", stderr);
 	if (config)
-		say("imported %llu layers, %llu entries, %.1f MiB on the disk",
-		    (unsigned long long)number_of(config, "layers"),
-		    (unsigned long long)number_of(config, "entries"),
-		    mib(number_of(config, "disk_bytes")));
+		message_show("imported %llu layers, %llu entries, %.1f MiB on the disk",
+		             (unsigned long long)number_of(config, "layers"),
+		             (unsigned long long)number_of(config, "entries"),
+		             mib(number_of(config, "disk_bytes")));
 }
 
 static int send(const struct import_options *options, const struct api_call *archive,
@@ -173,7 +173,7 @@ static int send(const struct import_options *options, const struct api_call *arc
 	if (tells)
 		tell_end(answer);
 	if (reason)
-		say("it cannot be used yet: %s", reason);
+		message_show("it cannot be used yet: %s", reason);
 	json_decref(answer);
 	return status;
 }

@@ -6,19 +6,10 @@
  * completion and the check of the manual page work on these records.
  */
 
+#include "cli/exit_status.h"
 #include "cli/options.h"
 #include <stddef.h>
 #include <stdio.h>
-
-/* Exit statuses of our own; a program's own status passes through "run" unchanged. */
-enum cli_exit {
-	CLI_OK = 0,
-	CLI_FAILED = 1,      /* doctor: the host lacks something required */
-	CLI_USAGE = 2,       /* the command line is wrong */
-	CLI_TIMED_OUT = 124, /* the program reached its time limit */
-	CLI_OURS = 125,      /* we failed, not the program */
-	CLI_SIGNAL = 128,    /* plus the signal */
-};
 
 struct command {
 	const char *name;      /* "run", "box plan" */
@@ -28,7 +19,8 @@ struct command {
 	struct options options;
 	size_t values_size; /* of the struct the options' offsets are in; at least 1 */
 	/* Return: the exit status. A usage error is said by the caller: fill *err and return
-	 * CLI_USAGE (or CLI_OURS with *err: our failure). Without *err everything has been said. */
+	 * CLI_USAGE (or CLI_ERROR with *err: our failure). Without *err everything has been said.
+	 */
 	int (*run)(const void *values, const struct args *args, struct error *err);
 };
 

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/suggest.h"
-#include "cli/say.h"
+#include "cli/message.h"
 
 static const struct command *const commands[] = {
 	&command_run,
@@ -185,14 +185,14 @@ static int finish(const struct command *command, int status, const struct error 
 	bool has_help = command && command != &command_help;
 
 	if (error_is_set(err))
-		say_error(err);
+		message_show_error(err);
 	if (error_is_set(err) && status == CLI_USAGE)
 		(void)fprintf(stderr, "Try 'millibox %s%s'.\n", has_help ? command->name : "help",
 		              has_help ? " --help" : "");
 	/* Output that could not be written must not look like success. */
 	if (fflush(stdout) != 0 && status == CLI_OK) {
-		say("cannot write to standard output: %s", strerror(errno));
-		return CLI_OURS;
+		message_show("cannot write to standard output: %s", strerror(errno));
+		return CLI_ERROR;
 	}
 	return status;
 }

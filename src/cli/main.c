@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
 
 	if (open_standard_streams() < 0)
-		return CLI_OURS;
+		return CLI_ERROR;
 	/* The one command that has a name of its own. */
 	if (str_equal(name, command_sandbox_run.name))
 		return commands_call(&command_sandbox_run, argv + 1);

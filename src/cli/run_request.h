@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "cli/endpoint.h"
+#include "cli/client/endpoint.h"
 #include "cli/options.h"
 #include <jansson.h>
 #include <stdbool.h>

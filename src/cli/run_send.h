@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: a program to the daemon that is there, or to one of our own where there is none. */
+/* DOC: send a program to a daemon, print the result and choose the exit status. */
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "cli/endpoint.h"
+#include "cli/client/endpoint.h"
+#include <jansson.h>
+#include <stdbool.h>
 
 struct exec_call;
 
 struct run_send {
-	struct endpoint_options at;
-	const char *body;
+	const char *body; /* JSON */
+	bool json;        /* print the result object */
+	bool value;       /* print the handler's value after its output */
+	/* Replaces the default report. One of @result and @problem is NULL. Return: the exit
+	 * status. NULL: the default. */
+	int (*report)(void *ctx, const json_t *result, const json_t *problem);
+	void *ctx;
 };
 
-/** run_send - @call is initialised, with its descriptor of interrupts. Return: the exit status. */
-int run_send(struct exec_call *call, const struct run_send *what, struct error *err);
+/**
+ * run_send - execute once, on the daemon that @at selects, or on an own daemon if none listens at
+ * the default socket. @call is initialised. Return: the exit status.
+ */
+int run_send(const struct run_send *run, const struct endpoint_options *at, struct exec_call *call,
+             struct error *err);
+/** run_send_to - POST to @path of the daemon at @endpoint. Return: the exit status. */
+int run_send_to(const struct run_send *run, const struct endpoint *endpoint, const char *path,
+                struct exec_call *call, struct error *err);

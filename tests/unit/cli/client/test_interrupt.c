@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "cli/interrupt.h"
+#include "cli/client/interrupt.h"
 
 /* Signals are blocked by the first interrupt_open and stay so: this program does nothing else. */
 static void a_signal_is_taken_once(void **state)

@@ -8,7 +8,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "cli/endpoint.h"
+#include "cli/client/endpoint.h"
 
 /**
  * bridge_run - until standard input ends and everything was answered, or a signal comes to

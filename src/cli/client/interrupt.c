@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/interrupt.h"
+#include "cli/client/interrupt.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/credentials.h"
+#include "cli/client/credentials.h"
 
 #include <fcntl.h>
 #include <string.h>

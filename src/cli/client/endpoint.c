@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/endpoint.h"
+#include "cli/client/endpoint.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/credentials.h"
+#include "cli/client/credentials.h"
 
 /* The name in the URL only fills the Host header; one that every daemon serves. */
 #define UNIX_URL "http://localhost"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/keeper.h"
+#include "cli/client/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/tree.h"
+#include "cli/client/tree.h"
 
 /* What is sent to a daemon that has to end, and how long it is waited for: the first SIGTERM lets
  * it end its boxes, the second ends them at once, the third is for a daemon that is broken. */
@@ -82,7 +82,7 @@ static char **make_environment(void)
 	return list;
 }
 
-static attr_noreturn void exec_daemon(const struct keeper_job *job, pid_t keeper)
+static attr_noreturn void exec_daemon(const struct supervisor_job *job, pid_t supervisor)
 {
 	cleanup_free char *state = xasprintf("%s/state", job->dir);
 	char **environment = make_environment();
@@ -94,8 +94,8 @@ static attr_noreturn void exec_daemon(const struct keeper_job *job, pid_t keeper
 	(void)sigemptyset(&none);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	/* For the case that the keeper itself is killed; it may have been already. */
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != keeper)
+	/* For the case that the supervisor itself is killed; it may have been already. */
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != supervisor)
 		_exit(1);
 	if (dup2(job->log, STDERR_FILENO) >= 0)
 		(void)execve(job->program, (char *const *)argv, environment);
@@ -116,7 +116,7 @@ static void close_others(int a, int b)
 }
 
 /* The command's streams belong to whoever reads them: holding them open would keep pipes alive. */
-static int detach(const struct keeper_job *job)
+static int detach(const struct supervisor_job *job)
 {
 	int null = fd_open("/dev/null", O_RDWR, 0); /* closed with the others */
 	sigset_t all;
@@ -172,7 +172,7 @@ static int end_daemon(pid_t daemon, int pidfd)
 	return status;
 }
 
-void keeper_main(const struct keeper_job *job)
+void supervisor_main(const struct supervisor_job *job)
 {
 	pid_t self, daemon;
 	int pidfd;

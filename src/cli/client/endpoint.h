@@ -5,7 +5,6 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "cli/options.h"
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -15,14 +14,6 @@ struct endpoint_options {
 	const char *url;
 	const char *ca_file;
 };
-
-/* Rows of every command that speaks to a daemon; its struct endpoint_options is at @offset. */
-/* clang-format off */
-#define ENDPOINT_ROWS(offset) \
-	{"socket",  0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, socket),  "PATH", "the daemon's Unix socket"}, \
-	{"url",     0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, url),     "URL",  "the daemon's address: https://box.example:8000"}, \
-	{"ca-file", 0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, ca_file), "FILE", "certificates (PEM) that may vouch for an https daemon; default: the system's"}
-/* clang-format on */
 
 /* What to do about a daemon whose certificate nobody vouches for. */
 #define ENDPOINT_UNTRUSTED "give the certificate of who signed it with --ca-file"

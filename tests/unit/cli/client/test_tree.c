@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
-#include "cli/tree.h"
+#include "cli/client/tree.h"
 
 struct place {
 	char dir[32];

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/bridge.h"
+#include "cli/client/bridge.h"
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/str.h"
-#include "cli/interrupt.h"
-#include "cli/say.h"
-#include "cli/sse.h"
+#include "cli/client/interrupt.h"
+#include "cli/client/sse.h"
 #include "http/parallel.h"
 #include <errno.h>
 #include <jansson.h>
@@ -468,7 +467,7 @@ static int turn(struct bridge *b, struct error *err)
 }
 
 /* So that the daemon need not wait for the session to grow old; nobody waits for long. */
-static void say_goodbye(struct bridge *b)
+static void end_session(struct bridge *b)
 {
 	struct error ignored = {0};
 	struct call *c;
@@ -506,7 +505,7 @@ int bridge_run(const struct endpoint *endpoint, int interrupt_fd, struct error *
 	while (r == 0 && !is_over(&b))
 		r = turn(&b, err);
 	if (r == 0)
-		say_goodbye(&b);
+		end_session(&b);
 	http_parallel_free(b.http);
 	LIST_FOREACH (c, &b.calls, struct call, node)
 		call_free(c);

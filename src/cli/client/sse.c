@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/sse.h"
+#include "cli/client/sse.h"
 
 #include "base/str.h"
 #include <errno.h>

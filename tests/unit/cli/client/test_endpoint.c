@@ -9,7 +9,7 @@
 #include <sys/un.h>
 
 #include "base/fd.h"
-#include "cli/endpoint.h"
+#include "cli/client/endpoint.h"
 
 struct expectation {
 	struct endpoint_source source;

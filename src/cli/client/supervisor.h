@@ -8,8 +8,8 @@
 
 #include "base/attr.h"
 
-/* Borrowed; the keeper is a fork and has its own copy of everything. */
-struct keeper_job {
+/* Borrowed; the supervisor is a fork and has its own copy of everything. */
+struct supervisor_job {
 	const char *program; /* path of milliboxd */
 	const char *dir;     /* removed at the end */
 	const char *socket;
@@ -17,5 +17,5 @@ struct keeper_job {
 	int log;  /* the daemon's stderr */
 };
 
-/** keeper_main - the whole life of the keeper, right after fork. */
-void keeper_main(const struct keeper_job *job) attr_noreturn;
+/** supervisor_main - the whole life of the supervisor, right after fork. */
+void supervisor_main(const struct supervisor_job *job) attr_noreturn;

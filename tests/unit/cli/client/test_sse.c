@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "cli/sse.h"
+#include "cli/client/sse.h"
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/own_daemon.h"
+#include "cli/client/own_daemon.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,19 +15,19 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/endpoint.h"
-#include "cli/keeper.h"
-#include "cli/program.h"
+#include "cli/client/endpoint.h"
+#include "cli/client/program.h"
+#include "cli/client/supervisor.h"
 
 /*
  * Theory of operation
  *
- *   millibox ──socket── keeper ──pidfd── milliboxd
+ *   millibox ──socket── supervisor ──pidfd── milliboxd
  *
- * The keeper is a fork of ours in a session of its own, so that Ctrl-C does not reach it. When our
- * end of the socket closes, by whatever end we come to, SIGKILL included, it ends the daemon and
- * removes the directory. A parent-death signal alone would not do: the kernel forgets it when the
- * daemon changes its user id, and nobody would be left to remove the directory.
+ * The supervisor is a fork of ours in a session of its own, so that Ctrl-C does not reach it. When
+ * our end of the socket closes, by whatever end we come to, SIGKILL included, it ends the daemon
+ * and removes the directory. A parent-death signal alone would not do: the kernel forgets it when
+ * the daemon changes its user id, and nobody would be left to remove the directory.
  */
 
 /* Sanitizers and emulated processors are slow; a daemon that cannot start ends much sooner. */
@@ -38,11 +38,11 @@
 #define DAEMON_NO_ENGINE 5
 
 struct own_daemon {
-	char *dir;    /* owned */
-	char *socket; /* owned */
-	int link;     /* to the keeper */
-	int log;      /* memfd: the daemon's stderr */
-	pid_t keeper; /* 0: not started */
+	char *dir;        /* owned */
+	char *socket;     /* owned */
+	int link;         /* to the supervisor */
+	int log;          /* memfd: the daemon's stderr */
+	pid_t supervisor; /* 0: not started */
 };
 
 static char *make_directory(struct error *err)
@@ -64,9 +64,9 @@ static char *make_directory(struct error *err)
 	return TAKE_PTR(path);
 }
 
-static int fork_keeper(struct own_daemon *d, const char *program, struct error *err)
+static int fork_supervisor(struct own_daemon *d, const char *program, struct error *err)
 {
-	struct keeper_job job = {.program = program, .dir = d->dir, .socket = d->socket};
+	struct supervisor_job job = {.program = program, .dir = d->dir, .socket = d->socket};
 	int ends[2] = {-1, -1};
 	int r = fd_socketpair(SOCK_STREAM, ends);
 
@@ -75,13 +75,13 @@ static int fork_keeper(struct own_daemon *d, const char *program, struct error *
 	d->link = ends[0];
 	job.link = ends[1];
 	job.log = d->log;
-	d->keeper = fork();
-	if (d->keeper == 0)
-		keeper_main(&job);
+	d->supervisor = fork();
+	if (d->supervisor == 0)
+		supervisor_main(&job);
 	(void)fd_close(ends[1]);
-	if (d->keeper > 0)
+	if (d->supervisor > 0)
 		return 0;
-	d->keeper = 0;
+	d->supervisor = 0;
 	return error_set(err, ERR_UNAVAILABLE, errno, "fork");
 }
 
@@ -147,7 +147,7 @@ static int start(struct own_daemon *d, int interrupt_fd, struct error *err)
 		return error_set(err, ERR_UNAVAILABLE, -d->log, "make a memory file");
 	if (inotify_add_watch(watch, d->dir, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) < 0)
 		return error_set(err, ERR_UNAVAILABLE, errno, "watch %s", d->dir);
-	if (fork_keeper(d, program, err) < 0)
+	if (fork_supervisor(d, program, err) < 0)
 		return -1;
 	return wait_until_ready(d, watch, interrupt_fd, err);
 }
@@ -156,11 +156,11 @@ static int start(struct own_daemon *d, int interrupt_fd, struct error *err)
 static void finish(struct own_daemon *d)
 {
 	d->link = fd_close(d->link);
-	if (d->keeper > 0) {
-		while (waitpid(d->keeper, NULL, 0) < 0 && errno == EINTR)
+	if (d->supervisor > 0) {
+		while (waitpid(d->supervisor, NULL, 0) < 0 && errno == EINTR)
 			;
 	} else if (d->dir) {
-		/* Empty as yet: without a keeper nothing was put into it. */
+		/* Empty as yet: without a supervisor nothing was put into it. */
 		(void)rmdir(d->dir);
 	}
 	(void)fd_close(d->log);

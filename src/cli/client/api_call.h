@@ -5,7 +5,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "cli/endpoint.h"
+#include "cli/client/endpoint.h"
 #include <jansson.h>
 #include <stdint.h>
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/verdict.h"
+#include "cli/exit_status.h"
 
 #include <stdbool.h>
 
 #include "base/attr.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "cli/command.h"
-#include "cli/say.h"
+#include "cli/message.h"
 
 struct words {
 	const char *word; /* of the API */
@@ -45,7 +44,12 @@ static const char *find_text(const struct words *table, size_t count, const char
 	return NULL;
 }
 
-int verdict_exit_status(const json_t *result)
+int exit_status_of_error(const struct error *err)
+{
+	return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
+}
+
+int exit_status_of_result(const json_t *result)
 {
 	const char *status = member(result, "status");
 	const json_t *code = json_object_get(result, "exit_code");
@@ -54,17 +58,17 @@ int verdict_exit_status(const json_t *result)
 	if (str_equal(status, "timeout"))
 		return CLI_TIMED_OUT;
 	if (find_text(ends, ARRAY_SIZE(ends), status))
-		return CLI_OURS;
+		return CLI_ERROR;
 	if (!json_is_integer(code) || value < 0 || value > 255)
-		return CLI_OURS;
+		return CLI_ERROR;
 	return (int)value;
 }
 
-int problem_exit_status(const json_t *problem)
+int exit_status_of_problem(const json_t *problem)
 {
 	bool is_usage = str_equal(member(problem, "error_code"), error_text(ERR_INVALID));
 
-	return is_usage ? CLI_USAGE : CLI_OURS;
+	return is_usage ? CLI_USAGE : CLI_ERROR;
 }
 
 /* Limits that a part of the program met, and it went on. */
@@ -77,24 +81,24 @@ static void explain_met(const json_t *result)
 		const char *text = find_text(limits, ARRAY_SIZE(limits), member(denial, "what"));
 
 		if (text && str_equal(member(denial, "kind"), "limit"))
-			say("%s", text);
+			message_show("%s", text);
 	}
 }
 
-void verdict_explain(const json_t *result)
+void exit_status_explain(const json_t *result)
 {
 	const char *limit = member(result, "limit");
 	const char *ended = find_text(ends, ARRAY_SIZE(ends), member(result, "status"));
 	const char *text = find_text(limits, ARRAY_SIZE(limits), limit);
 
 	if (ended)
-		say("%s", ended);
+		message_show("%s", ended);
 	if (text)
-		say("%s", text);
+		message_show("%s", text);
 	else if (*limit)
-		say("the program reached its limit of %s", limit);
+		message_show("the program reached its limit of %s", limit);
 	else if (str_equal(member(result, "status"), "timeout"))
-		say("%s", limits[0].text);
+		message_show("%s", limits[0].text);
 	else
 		explain_met(result);
 }

@@ -13,12 +13,12 @@
 struct error;
 
 /** say - one line: "millibox: ...". */
-void say(const char *fmt, ...) attr_printf(1, 2);
+void message_show(const char *fmt, ...) attr_printf(1, 2);
 /** say_error - the end of an error's chain: message, errno's text, what to do. */
-void say_error(const struct error *err);
+void message_show_error(const struct error *err);
 /** say_problem - an error object of the API: description, detail, what to do, request. */
-void say_problem(const json_t *problem);
+void message_show_problem(const json_t *problem);
 /** say_json - an object to stdout, for programs and for people. */
-void say_json(const json_t *object);
+void message_print_json(const json_t *object);
 /** say_print - @text with control characters replaced. */
-void say_print(FILE *out, const char *text);
+void message_print_safe(FILE *out, const char *text);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "cli/verdict.h"
+#include "cli/exit_status.h"
 
 static json_t *result(const char *text)
 {
@@ -24,9 +24,9 @@ static void a_refused_value_is_wrong_usage(void **state)
 	json_t *none = result("{}");
 
 	(void)state;
-	assert_int_equal(problem_exit_status(usage), 2);
-	assert_int_equal(problem_exit_status(other), 125);
-	assert_int_equal(problem_exit_status(none), 125);
+	assert_int_equal(exit_status_of_problem(usage), 2);
+	assert_int_equal(exit_status_of_problem(other), 125);
+	assert_int_equal(exit_status_of_problem(none), 125);
 	json_decref(usage);
 	json_decref(other);
 	json_decref(none);
@@ -58,12 +58,12 @@ static void the_exit_status_says_how_it_ended(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		json_t *object = result(cases[i].result);
 
-		assert_int_equal(verdict_exit_status(object), cases[i].status);
+		assert_int_equal(exit_status_of_result(object), cases[i].status);
 		json_decref(object);
 	}
 }
 
-/* What verdict_explain says on stderr about @text. */
+/* What exit_status_explain says on stderr about @text. */
 static void explain(const char *text, char *ret_said, size_t size)
 {
 	json_t *object = result(text);
@@ -73,7 +73,7 @@ static void explain(const char *text, char *ret_said, size_t size)
 
 	assert_true(saved >= 0 && file >= 0);
 	assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
-	verdict_explain(object);
+	exit_status_explain(object);
 	(void)fflush(stderr);
 	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
 	n = pread(file, ret_said, size - 1, 0);

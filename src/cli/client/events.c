@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/events.h"
+#include "cli/client/events.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/events.h"
+#include "cli/client/events.h"
 
 struct seen {
 	char text[512]; /* "kind:data|" ... */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/tree.h"
+#include "cli/client/tree.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/say.h"
+#include "cli/message.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ static bool is_c1_control(const char *p)
 	       (unsigned char)p[1] < 0xa0;
 }
 
-void say_print(FILE *out, const char *text)
+void message_print_safe(FILE *out, const char *text)
 {
 	for (const char *p = text; *p; p++) {
 		if (*p == '\n' || *p == '\t') {
@@ -34,7 +34,7 @@ void say_print(FILE *out, const char *text)
 	}
 }
 
-void say(const char *fmt, ...)
+void message_show(const char *fmt, ...)
 {
 	cleanup_free char *line = NULL;
 	va_list args;
@@ -46,16 +46,16 @@ void say(const char *fmt, ...)
 	if (r < 0)
 		abort();
 	(void)fputs("millibox: ", stderr);
-	say_print(stderr, line);
+	message_print_safe(stderr, line);
 	(void)fputc('\n', stderr);
 }
 
-void say_error(const struct error *err)
+void message_show_error(const struct error *err)
 {
 	if (err->sys)
-		say("%s: %s", err->msg, strerror(err->sys));
+		message_show("%s: %s", err->msg, strerror(err->sys));
 	else
-		say("%s", err->msg);
+		message_show("%s", err->msg);
 }
 
 static void print_member(const json_t *problem, const char *key, const char *label)
@@ -65,7 +65,7 @@ static void print_member(const json_t *problem, const char *key, const char *lab
 	if (!text || !*text)
 		return;
 	(void)fprintf(stderr, "  %s", label);
-	say_print(stderr, text);
+	message_print_safe(stderr, text);
 	(void)fputc('\n', stderr);
 }
 
@@ -114,9 +114,9 @@ static bool say_wrong_option(const char *field, const char *detail)
 			continue;
 		/* The name that was chosen, of a file or a variable, is part of what is wrong. */
 		if (field[n] == '.')
-			say("%s: %s", names[i].name, detail + n + 1);
+			message_show("%s: %s", names[i].name, detail + n + 1);
 		else
-			say("%s%s", names[i].name, detail + n);
+			message_show("%s%s", names[i].name, detail + n);
 		(void)fputs("Try 'millibox run --help'.\n", stderr);
 		return true;
 	}
@@ -142,7 +142,7 @@ static const char *text_of(const json_t *problem, const char *key)
 	return text ? text : "";
 }
 
-void say_problem(const json_t *problem)
+void message_show_problem(const json_t *problem)
 {
 	const char *description = json_string_value(json_object_get(problem, "description"));
 	const char *code = text_of(problem, "error_code");
@@ -153,13 +153,13 @@ void say_problem(const json_t *problem)
 
 	if (!description)
 		description = json_string_value(json_object_get(problem, "error_code"));
-	say("%s", description ? description : "the daemon refused without saying why");
+	message_show("%s", description ? description : "the daemon refused without saying why");
 	print_member(problem, "error_detail", "");
 	print_remedy(problem, code);
 	print_member(problem, "request_id", "Request: ");
 }
 
-void say_json(const json_t *object)
+void message_print_json(const json_t *object)
 {
 	/* As many digits as the API writes: all of them would show how the machine rounds. */
 	char *text = json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII |

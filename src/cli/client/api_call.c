@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/api_call.h"
+#include "cli/client/api_call.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/program.h"
+#include "cli/client/program.h"
 
 #include <errno.h>
 #include <limits.h>
