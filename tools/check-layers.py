@@ -5,7 +5,7 @@
     check-layers.py [ROOT]      report forbidden and unqualified includes, and cycles
     check-layers.py --self-test prove on made-up trees that each fault is caught
 
-A row of the table names a folder, at the top ("cli") or nested ("cli/client"). A file belongs to the
+A row names a folder, at the top ("cli") or nested ("cli/client"). A file belongs to the
 row with the longest matching prefix: cli/client/sse.c to "cli/client", guest/seccomp/gen.c to
 "guest". Rows do not inherit from each other: "cli" may include "cli/client" only if its line says
 so. Files directly in src/ are the layer "main", whose headers need no folder. All other includes in
@@ -27,12 +27,15 @@ class Table:
     def __init__(self, text):
         self.allowed = {}  # layer -> layers and single headers, "x/*" expanded
         self.foreign = {}  # prefix of a system header -> layers
+        self.mutual = set()  # folders beneath which folders still include each other
         for line in text.splitlines():
             line = line.split("#")[0].strip()
             if not line:
                 continue
             name, _, rest = line.partition(":")
-            if name.startswith("<"):
+            if name == "mutual":
+                self.mutual |= set(rest.split())
+            elif name.startswith("<"):
                 self.foreign[name.strip("<>")] = set(rest.split())
             else:
                 self.allowed[name.strip()] = set(rest.split())
@@ -107,12 +110,18 @@ def check_file(table, path, text):
             yield f'{path}: {layer} may not include "{ours}"'
 
 
-def mutual_includes(folders):
+def mutual_includes(folders, excused):
     """@folders: (folder, folder it includes) -> one such include. Yields each mutual pair once."""
-    for one, other in sorted(folders):
-        if one < other and (other, one) in folders:
+    pairs = sorted((a, b) for a, b in folders if a < b and (b, a) in folders)
+    used = set()
+    for one, other in pairs:
+        top = next((t for t in excused if all((f + "/").startswith(t + "/") for f in (one, other))), None)
+        used.add(top)
+        if top is None:
             yield (f"folders {one} and {other} include each other: "
                    f"{folders[one, other]}, {folders[other, one]}")
+    for top in sorted(excused - used):
+        yield f"tools/layers.txt: no folders beneath {top} include each other: remove 'mutual: {top}'"
 
 
 def check_tree(root):
@@ -133,7 +142,7 @@ def check_tree(root):
             for header in sorted(header for header in headers if "/" in header):
                 ends = (str(Path(name).parent), str(Path(header).parent))
                 folders.setdefault(ends, f'{path} has "{header}"')
-    yield from mutual_includes(folders)
+    yield from mutual_includes(folders, table.mutual)
     for cycle in cycles(graph):
         yield f"headers in a cycle: {' -> '.join(cycle)}"
 
@@ -178,6 +187,10 @@ CASES = [
     ("folders that include each other", {"lib/base/a.c": '#include "base/sub/b.h"\n',
                                          "lib/base/sub/b.c": '#include "base/c.h"\n'},
      "folders base and base/sub include each other"),
+    ("mutual pair in the table", {"tools/layers.txt": TABLE + "mutual: base\n",
+                                  "lib/base/a.c": '#include "base/sub/b.h"\n',
+                                  "lib/base/sub/b.c": '#include "base/c.h"\n'}, ""),
+    ("stale mutual pair", {"tools/layers.txt": TABLE + "mutual: base\n"}, "remove 'mutual: base'"),
 ]
 
 
