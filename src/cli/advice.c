@@ -8,22 +8,22 @@
 #include "wire/layer.h"
 
 #define KERNEL_OPTION(name)                                                                        \
-	"use a kernel with " name "=y (every distribution's own kernel has it); inside a "         \
-	"container, run Millibox on the host or in a privileged one"
-#define NEWER_KERNEL "use a kernel from 5.12 on; Debian 12 has 6.1"
+	"use a kernel with " name "=y (distribution kernels have it); inside a container, run "    \
+	"Millibox on the host or in a privileged container"
+#define NEWER_KERNEL "use kernel 5.12 or newer; Debian 12 has 6.1"
 #define USER_NAMESPACES                                                                            \
 	"start milliboxd as root, or allow user namespaces: sysctl -w "                            \
 	"user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1; inside a container, "  \
-	"run Millibox on the host or in a privileged one"
+	"run Millibox on the host or in a privileged container"
 #define DELEGATE                                                                                   \
-	"start milliboxd as root, or with the unit that comes with it; as an ordinary user: "      \
+	"start milliboxd as root, or with its systemd unit; as an ordinary user: "                 \
 	"systemd-run --user --scope -p Delegate=yes milliboxd"
 
 /*
- * Names are those of 'millibox-engine --probe'. A layer's loss is the one that results use, so it
- * stays empty here. What is needed is what the daemon's native driver requires when it is strict.
+ * The names are those of 'millibox-engine --probe'. The loss of a layer is NULL here: results and
+ * doctor share the text in wire/layer. The needs are those of the native driver in strict mode.
  */
-/* clang-format off: a row is one check, however long its line. */
+/* clang-format off: a row is one check */
 static const struct advice advices[] = {
 	/* layers */
 	{"user", NEED_ALWAYS, NULL, USER_NAMESPACES},
@@ -35,7 +35,7 @@ static const struct advice advices[] = {
 	{"cgroup", NEED_AS_ROOT, NULL, KERNEL_OPTION("CONFIG_CGROUPS")},
 	{"time", NEED_NEVER, NULL, KERNEL_OPTION("CONFIG_TIME_NS")},
 	{"uid_range", NEED_AS_ROOT, NULL,
-         "start milliboxd as root, or give the user ids: apt install uidmap && "
+         "start milliboxd as root, or give the user subordinate ids: apt install uidmap && "
          "usermod --add-subuids 200000-265535 --add-subgids 200000-265535 $USER"},
 	{"cgroup.memory", NEED_AS_ROOT, NULL, DELEGATE},
 	{"cgroup.pids", NEED_AS_ROOT, NULL, DELEGATE},
@@ -45,32 +45,32 @@ static const struct advice advices[] = {
 	{"seccomp", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_SECCOMP_FILTER")},
 	{"landlock", NEED_NEVER, NULL,
          "use a kernel with CONFIG_SECURITY_LANDLOCK=y and add landlock to its lsm= "
-         "parameter; cat /sys/kernel/security/lsm shows the present list"},
+         "parameter; cat /sys/kernel/security/lsm shows the current list"},
 	{"rlimits", NEED_ALWAYS, NULL,
-         "start milliboxd with hard limits that are not below those of a box; "
+         "start milliboxd with hard limits no lower than those of a box; "
          "ulimit -H -a shows them"},
-	/* what the engine builds boxes with */
-	{"procfs", NEED_ALWAYS, "no box can be built: its processes would have no /proc",
+	/* kernel features that the engine needs */
+	{"procfs", NEED_ALWAYS, "boxes cannot be built: their processes would have no /proc",
          "run Millibox on the host, or in a container whose /proc is not masked "
          "(docker run --privileged, or --security-opt systempaths=unconfined)"},
-	{"tmpfs_inodes", NEED_ALWAYS, "no box can be built: its files could not be counted",
+	{"tmpfs_inodes", NEED_ALWAYS,
+         "boxes cannot be built: the number of files could not be limited", NEWER_KERNEL},
+	{"mount_api", NEED_ALWAYS, "boxes cannot be built: mounts could not be cloned",
          NEWER_KERNEL},
-	{"mount_api", NEED_ALWAYS, "no box can be built: its tree could not be cloned",
+	{"openat2", NEED_ALWAYS, "boxes cannot be built: paths could escape a directory",
          NEWER_KERNEL},
-	{"openat2", NEED_ALWAYS, "no box can be built: paths could lead out of a folder",
+	{"pidfd", NEED_ALWAYS, "boxes cannot be built: their exit could not be detected",
          NEWER_KERNEL},
-	{"pidfd", NEED_ALWAYS, "no box can be built: its end could not be told", NEWER_KERNEL},
-	{"clone3", NEED_ALWAYS, "no box can be built", NEWER_KERNEL},
-	{"seccomp_notify", NEED_NEVER, "refused system calls are not told in results",
-         NEWER_KERNEL},
-	/* why something above is missing */
-	{"max_user_namespaces", NEED_NEVER, "user namespaces cannot be made",
+	{"clone3", NEED_ALWAYS, "boxes cannot be built", NEWER_KERNEL},
+	{"seccomp_notify", NEED_NEVER, "results do not list denied system calls", NEWER_KERNEL},
+	/* causes of the above */
+	{"max_user_namespaces", NEED_NEVER, "user namespaces cannot be created",
          "sysctl -w user.max_user_namespaces=15000"},
 	{"apparmor_userns", NEED_NEVER, "an ordinary user cannot build boxes",
          "start milliboxd as root, or: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
 	/* runtimes */
-	{"runtime.python", NEED_NEVER, "programs in python cannot be run", "apt install python3"},
-	{"runtime.shell", NEED_NEVER, "programs in shell cannot be run", "apt install bash"},
+	{"runtime.python", NEED_NEVER, "Python programs cannot run", "apt install python3"},
+	{"runtime.shell", NEED_NEVER, "shell programs cannot run", "apt install bash"},
 };
 /* clang-format on */
 
@@ -103,7 +103,7 @@ int checks_advise(const struct checks *checks, const struct check *check, struct
 
 	if (r >= 0 && user && user != check && user->state == CHECK_MISSING &&
 	    check->state == CHECK_MISSING && str_equal(user->value, check->value))
-		ret_advice->remedy = "the one of 'user': without it this could not be tried";
+		ret_advice->remedy = "see 'user': without it this could not be tested";
 	return r;
 }
 
@@ -127,7 +127,7 @@ bool checks_are_strict(const struct checks *checks, bool is_root)
 
 		if (!is_needed(&advices[i], is_root))
 			continue;
-		/* A probe that says nothing about it is no proof that it is there. */
+		/* A check that the probe does not print counts as missing. */
 		if (!check || check->state != CHECK_OK)
 			return false;
 	}

@@ -19,10 +19,10 @@
 #include "db/db.h"
 
 /*
- * Theory of operation. Both commands read files and ask no daemon: what it says of itself is not
- * evidence. A log is its full files, which have the number of their last record in their names, in
- * that order, and the one that is written; one chain goes through all of them. Where it ends is
- * known from two other places: the head beside it, and the anchor in the daemon's database.
+ * Both commands read files only: the daemon must not vouch for its own log. A log consists of
+ * rotated files, named after the number of their last record, and the current file; one hash chain
+ * runs through all of them. Two places outside the log record its end: the head file beside it, and
+ * the anchor in the daemon's database.
  */
 
 #define LOG_NAME     "audit.log"
@@ -42,13 +42,13 @@ struct verify_values {
 	const char *database;
 };
 
-/* What is known of where a log ends, apart from itself. */
+/* The recorded ends of a log. */
 struct ends {
 	struct chain_head head, anchor;
 	bool has_head, has_anchor;
 };
 
-/* Where a daemon of this user has it by default. Return: owned. */
+/* The file in @args, else the default of this user's daemon. Return: owned. */
 static char *log_path(const struct args *args)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -65,11 +65,11 @@ static char *log_path(const struct args *args)
 static int check_words(const struct args *args, struct error *err)
 {
 	if (args->words_count > 1)
-		return error_set(err, ERR_INVALID, 0, "'%s' is one word too many", args->words[1]);
+		return error_set(err, ERR_INVALID, 0, "unexpected argument '%s'", args->words[1]);
 	return 0;
 }
 
-static bool is_full_file(const char *name, const char *base)
+static bool is_rotated_file(const char *name, const char *base)
 {
 	size_t len = strlen(base);
 
@@ -83,8 +83,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Paths of the full files, the oldest first. Return: owned. */
-static char **full_files(const char *path)
+/* Paths of the rotated files, oldest first. Return: owned. */
+static char **find_rotated_files(const char *path)
 {
 	cleanup_free char *copy = xstrdup(path);
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
@@ -96,7 +96,7 @@ static char **full_files(const char *path)
 	size_t count = 0;
 
 	while (dir && count < FILES_MAX && (entry = readdir(dir)))
-		if (is_full_file(entry->d_name, base))
+		if (is_rotated_file(entry->d_name, base))
 			list[count++] = xasprintf("%s/%s", folder, entry->d_name);
 	if (dir)
 		(void)closedir(dir);
@@ -104,7 +104,7 @@ static char **full_files(const char *path)
 	return list;
 }
 
-/* Return: 0, 1: there is none, or -1. */
+/* Return: 0, 1 if there is no head file, or -1. */
 static int read_head(const char *path, struct chain_head *ret_head, struct error *err)
 {
 	cleanup_free char *name = xasprintf("%s%s", path, HEAD_SUFFIX);
@@ -123,7 +123,7 @@ static int read_head(const char *path, struct chain_head *ret_head, struct error
 	return 0;
 }
 
-/* Return: 0, also where it has none of this log; or -1. */
+/* Return: 0, even if the database has no anchor of this log, or -1. */
 static int read_anchor(const char *database, const char *path, struct ends *ret_ends,
                        struct error *err)
 {
@@ -135,18 +135,18 @@ static int read_anchor(const char *database, const char *path, struct ends *ret_
 		    database,
 		    &DB_SQL("SELECT head FROM audit WHERE path = ?1", DB_TEXT(real ? real : path)),
 		    ANCHOR_MAX, &rows, err) < 0)
-		return error_wrap(err, "look for the anchor of the log");
+		return error_wrap(err, "read the anchor of the log");
 	if (db_rows_count(rows) == 0)
 		return 0;
 	text = db_rows_text(rows, 0, 0);
 	if (!text || chain_head_parse(text, strlen(text), &ret_ends->anchor) < 0)
-		return error_set(err, ERR_INVALID, 0, "%s: the anchor of the log is damaged",
+		return error_set(err, ERR_INVALID, 0, "%s: the anchor of the log is corrupt",
 		                 database);
 	ret_ends->has_anchor = true;
 	return 0;
 }
 
-/* The database that was named, or the one beside the log if there is one. */
+/* Reads the database @named, else the one beside the log, if any. */
 static int find_anchor(const char *named, const char *path, struct ends *ret_ends,
                        struct error *err)
 {
@@ -158,7 +158,7 @@ static int find_anchor(const char *named, const char *path, struct ends *ret_end
 	if (read_anchor(named ? named : beside, path, ret_ends, err) < 0)
 		return -1;
 	if (named && !ret_ends->has_anchor)
-		return error_set(err, ERR_INVALID, 0, "%s knows nothing of the log %s", named,
+		return error_set(err, ERR_INVALID, 0, "%s has no anchor of the log %s", named,
 		                 path);
 	return 0;
 }
@@ -173,14 +173,14 @@ static int verify_file(const char *path, struct chain_verdict *verdict, struct e
 	return 0;
 }
 
-/* All files, up to the first that is not whole, whose name is in *ret_bad. */
-static int verify_all(const char *path, char **full, struct chain_verdict *verdict,
+/* Verifies all files up to the first fault, which is in *ret_bad. */
+static int verify_all(const char *path, char **rotated, struct chain_verdict *verdict,
                       const char **ret_bad, struct error *err)
 {
 	*ret_bad = path;
-	for (size_t i = 0; full[i] && verdict->fault == CHAIN_FINE; i++) {
-		*ret_bad = full[i];
-		if (verify_file(full[i], verdict, err) < 0)
+	for (size_t i = 0; rotated[i] && verdict->fault == CHAIN_FINE; i++) {
+		*ret_bad = rotated[i];
+		if (verify_file(rotated[i], verdict, err) < 0)
 			return -1;
 	}
 	if (verdict->fault != CHAIN_FINE)
@@ -195,7 +195,7 @@ static int print_verification(const struct chain_verdict *v, const char *bad,
 	char head[CHAIN_HEAD_LEN + 1];
 
 	if (v->fault != CHAIN_FINE) {
-		(void)printf("%s: NOT whole", bad);
+		(void)printf("%s: NOT intact", bad);
 		if (v->bad_line > 0)
 			(void)printf(": line %" PRIu64 " (record %" PRIu64 ")", v->bad_line,
 			             v->head.seq + 1);
@@ -203,15 +203,15 @@ static int print_verification(const struct chain_verdict *v, const char *bad,
 		return CLI_FAILED;
 	}
 	chain_head_print(&v->head, head);
-	(void)printf("whole: %" PRIu64 " records, %" PRIu64 " to %" PRIu64 "\nhead: %s", v->records,
-	             v->first_seq, v->head.seq, head);
+	(void)printf("intact: %" PRIu64 " records, %" PRIu64 " to %" PRIu64 "\nhead: %s",
+	             v->records, v->first_seq, v->head.seq, head);
 	if (v->first_seq > 1)
-		(void)printf("older records are not here: they begin with %" PRIu64 "\n",
+		(void)printf("older records are not present: the first is %" PRIu64 "\n",
 		             v->first_seq);
 	if (ends->has_anchor)
 		(void)printf("anchor: record %" PRIu64 ", in the database\n", ends->anchor.seq);
 	if (!ends->has_head && !ends->has_anchor)
-		(void)puts("there is no head beside it: records may be missing at the end");
+		(void)puts("no head file and no anchor: records may be missing at the end");
 	return CLI_OK;
 }
 
@@ -219,24 +219,24 @@ static int run_verify(const void *values, const struct args *args, struct error 
 {
 	cleanup_free char *path = log_path(args);
 	const char *bad = NULL;
-	cleanup_str_list char **full = NULL;
+	cleanup_str_list char **rotated = NULL;
 	struct chain_verdict verdict = {0};
 	const struct verify_values *v = values;
 	struct ends ends = {0};
 	int no_head;
 
 	if (check_words(args, err) < 0)
-		return CLI_USAGE;
-	/* First: a daemon that writes meanwhile makes the log longer than its head, never shorter.
+		return -1;
+	/* Before the log: a daemon that appends meanwhile makes the log longer than its head.
 	 */
 	no_head = read_head(path, &ends.head, err);
 	if (no_head < 0 || find_anchor(v->database, path, &ends, err) < 0)
 		return CLI_ERROR;
 	ends.has_head = no_head == 0;
-	full = full_files(path);
+	rotated = find_rotated_files(path);
 	verdict.watch_seq[0] = ends.head.seq;
 	verdict.watch_seq[1] = ends.anchor.seq;
-	if (verify_all(path, full, &verdict, &bad, err) < 0)
+	if (verify_all(path, rotated, &verdict, &bad, err) < 0)
 		return CLI_ERROR;
 	if (ends.has_head)
 		chain_verify_head(&ends.head, &verdict);
@@ -245,7 +245,7 @@ static int run_verify(const void *values, const struct args *args, struct error 
 	return print_verification(&verdict, bad, &ends);
 }
 
-/* Where the last @lines lines of the file begin. */
+/* Finds where the last @lines lines of the file begin. */
 static int find_tail(int fd, uint64_t lines, off_t *ret_at)
 {
 	struct stat st;
@@ -284,7 +284,7 @@ static int print_from(int fd, off_t *at)
 	return n < 0 || fflush(stdout) != 0 ? -errno : 0;
 }
 
-/* New records as they come; a file that is full is left for the next one. */
+/* Prints new records, across rotations. Takes @fd. */
 static int follow(const char *path, int fd, off_t at)
 {
 	cleanup_close int current = fd;
@@ -302,7 +302,7 @@ static int follow(const char *path, int fd, off_t at)
 		next = fd_open(path, O_RDONLY, 0);
 		if (next < 0)
 			continue;
-		r = print_from(current, &at); /* what came before the change of names */
+		r = print_from(current, &at); /* written before the rotation */
 		fd_close(current);
 		current = next;
 		at = 0;
@@ -318,12 +318,10 @@ static int run_tail(const void *values, const struct args *args, struct error *e
 	int fd, r;
 
 	if (check_words(args, err) < 0)
-		return CLI_USAGE;
+		return -1;
 	fd = fd_open(path, O_RDONLY, 0);
-	if (fd < 0) {
-		(void)error_set(err, ERR_SYSTEM, -fd, "open %s", path);
-		return CLI_ERROR;
-	}
+	if (fd < 0)
+		return error_set(err, ERR_SYSTEM, -fd, "open %s", path);
 	r = find_tail(fd, v->lines ? v->lines : TAIL_DEFAULT, &at);
 	if (r == 0)
 		r = print_from(fd, &at);
@@ -331,38 +329,35 @@ static int run_tail(const void *values, const struct args *args, struct error *e
 		r = follow(path, fd, at); /* takes fd */
 	else
 		fd_close(fd);
-	if (r < 0) {
-		(void)error_set(err, ERR_SYSTEM, -r, "read %s", path);
-		return CLI_ERROR;
-	}
+	if (r < 0)
+		return error_set(err, ERR_SYSTEM, -r, "read %s", path);
 	return CLI_OK;
 }
 
 #define AT(member) offsetof(struct audit_values, member)
 
 static const struct option_row tail_rows[] = {
-	{"lines", 'n', OPTION_NUMBER, AT(lines), "N",
-         "how many of the last records; 10 without it"},
-	{"follow", 'f', OPTION_FLAG, AT(follow), NULL,
-         "wait for new ones, and print them as they come"},
+	{"lines", 'n', OPTION_NUMBER, AT(lines), "N", "number of records; default: 10"},
+	{"follow", 'f', OPTION_FLAG, AT(follow), NULL, "keep printing new records"},
 };
 
 static const struct option_row verify_rows[] = {
 	{"database", 0, OPTION_TEXT, offsetof(struct verify_values, database), "FILE",
-         "the daemon's database; without it " DATABASE " beside the log, if it is there"},
+         "the daemon's database; default: " DATABASE " beside the log, if present"},
 };
 
 const struct command command_audit_verify = {
 	.name = "audit verify",
 	.arguments = "[FILE]",
-	.summary = "Check that an audit log is as it was written",
-	.text = "Reads FILE (without it the log of this user's daemon), the full files beside it "
-		"and "
-		"its\n"
-		"head, asks no daemon, and names the first record that is missing, changed or out "
-		"of\n"
-		"place. The log must also reach as far as the daemon's database says. The exit\n"
-		"status is 0 only if everything is whole.\n",
+	.summary = "Verify that an audit log is intact",
+	.text = "Reads FILE (default: the log of this user's daemon), its rotated files and its "
+		"head, "
+		"without\n"
+		"a daemon. Reports the first record that is missing, changed or out of order. The "
+		"log must\n"
+		"also reach the record that the daemon's database names. The exit status is 0 only "
+		"if the\n"
+		"log is intact.\n",
 	.options = {verify_rows, ARRAY_SIZE(verify_rows)},
 	.values_size = sizeof(struct verify_values),
 	.run = run_verify,

@@ -11,11 +11,12 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/parse.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "cli/client/program.h"
 #include "cli/message.h"
 
-#define PLAN_OUTPUT_MAX (256 * 1024)
+#define PLAN_OUTPUT_MAX (256 * KIB)
 
 struct plan_options {
 	uint64_t memory_bytes;
@@ -25,11 +26,11 @@ struct plan_options {
 	bool json;
 };
 
-/* The engine takes numbers in its own units. */
+/* A limit, in the units of the engine. */
 struct limit {
 	const char *option; /* of millibox-engine --plan */
 	size_t offset;
-	uint64_t min; /* as of a request: the engine by itself would take less */
+	uint64_t min; /* as for a request; the engine itself accepts less */
 	const char *least;
 	const char *name; /* of our option */
 };
@@ -37,8 +38,8 @@ struct limit {
 #define AT(member) offsetof(struct plan_options, member)
 
 static const struct limit limits[] = {
-	{"--memory", AT(memory_bytes), 16 << 20, "16Mi", "--memory"},
-	{"--workspace", AT(disk_bytes), 1 << 20, "1Mi", "--disk"},
+	{"--memory", AT(memory_bytes), 16 * MIB, "16Mi", "--memory"},
+	{"--workspace", AT(disk_bytes), MIB, "1Mi", "--disk"},
 	{"--cpu", AT(cpu_millicores), 10, "0.01", "--cpu"},
 	{"--pids", AT(processes), 16, "16", "--processes"},
 };
@@ -48,7 +49,7 @@ static uint64_t value_of(const struct plan_options *options, const struct limit 
 	return *(const uint64_t *)(const void *)((const char *)options + limit->offset);
 }
 
-static int check_least(const struct plan_options *options, struct error *err)
+static int check_minimum(const struct plan_options *options, struct error *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		uint64_t value = value_of(options, &limits[i]);
@@ -78,7 +79,7 @@ static char **make_argv(const char *engine, const struct plan_options *options)
 	return argv;
 }
 
-/* One line of the engine: number, name, what it does, why not earlier. */
+/* A line of the engine's output: number, name, what it does, why not earlier. */
 struct step {
 	const char *fields[4];
 };
@@ -117,7 +118,7 @@ static json_t *step_json(const struct step *step)
 	return object;
 }
 
-/* @list is NULL to print words. */
+/* Prints the steps as text if @list is NULL. */
 static int show_steps(char *text, json_t *list, struct error *err)
 {
 	char *line;
@@ -129,7 +130,7 @@ static int show_steps(char *text, json_t *list, struct error *err)
 			continue;
 		if (split_step(line, &step) < 0)
 			return error_set(err, ERR_PROTOCOL, 0,
-			                 "millibox-engine printed what is no plan");
+			                 "cannot parse the plan of millibox-engine");
 		if (list)
 			(void)json_array_append_new(list, step_json(&step));
 		else
@@ -138,7 +139,7 @@ static int show_steps(char *text, json_t *list, struct error *err)
 	return 0;
 }
 
-static int show(char *text, bool json, struct error *err)
+static int show_plan(char *text, bool json, struct error *err)
 {
 	json_t *list = json ? json_array() : NULL;
 	int r = show_steps(text, list, err);
@@ -150,7 +151,7 @@ static int show(char *text, bool json, struct error *err)
 	return r;
 }
 
-static int run(const void *values, const struct args *args, struct error *err)
+static int run(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct plan_options *options = values;
 	cleanup_buf struct buf out = BUF_INIT(PLAN_OUTPUT_MAX);
@@ -159,39 +160,35 @@ static int run(const void *values, const struct args *args, struct error *err)
 	cleanup_str_list char **argv = NULL;
 	int status = 0;
 
-	if (args->words_count > 0) {
-		(void)error_set(err, ERR_INVALID, 0, "'%s' is one word too many", args->words[0]);
-		return CLI_USAGE;
-	}
-	if (check_least(options, err) < 0)
-		return CLI_USAGE;
+	if (check_minimum(options, err) < 0)
+		return -1;
 	engine = program_find_engine(err);
 	if (!engine)
-		return CLI_ERROR;
+		return -1;
 	argv = make_argv(engine, options);
 	if (program_read((const char *const *)argv, &out, &status, err) < 0)
-		return CLI_ERROR;
-	/* It has said why on stderr, which is ours. */
+		return -1;
+	/* The engine has printed the reason to our stderr. */
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return CLI_ERROR;
 	text = buf_take(&out, NULL);
-	return show(text, options->json, err) < 0 ? CLI_ERROR : CLI_OK;
+	return show_plan(text, options->json, err);
 }
 
 static const struct option_row rows[] = {
 	{"memory", 'm', OPTION_SIZE, AT(memory_bytes), "SIZE", "memory limit: 512Mi, 1Gi"},
-	{"cpu", 0, OPTION_CPU, AT(cpu_millicores), "CORES", "processor share: 1, 0.5, 500m"},
-	{"disk", 0, OPTION_SIZE, AT(disk_bytes), "SIZE", "room for files: 256Mi"},
-	{"processes", 0, OPTION_NUMBER, AT(processes), "N", "processes and threads"},
+	{"cpu", 0, OPTION_CPU, AT(cpu_millicores), "CORES", "CPU limit: 1, 0.5, 500m"},
+	{"disk", 0, OPTION_SIZE, AT(disk_bytes), "SIZE", "disk limit: 256Mi"},
+	{"processes", 0, OPTION_NUMBER, AT(processes), "N", "limit of processes and threads"},
 	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the steps as JSON"},
 };
 
 const struct command command_box_plan = {
 	.name = "box plan",
 	.arguments = "",
-	.summary = "Print the ordered steps by which a box would be built",
-	.text = "The plan is that of a host with every layer. Nothing is built, and no privilege "
-		"is needed.\n",
+	.summary = "Print the steps that build a box, in order",
+	.text = "The plan is for a host with every layer of isolation. Nothing is built, and no "
+		"privilege is\nneeded.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct plan_options),
 	.run = run,

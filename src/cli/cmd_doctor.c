@@ -9,14 +9,16 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/size.h"
+#include "cli/client/api_call.h"
 #include "cli/client/endpoint.h"
 #include "cli/client/program.h"
 #include "cli/common_options.h"
 #include "cli/doctor.h"
 #include "cli/message.h"
-#include "http/client.h"
+#include "http/status.h"
 
-#define PROBE_OUTPUT_MAX  (256 * 1024)
+#define PROBE_OUTPUT_MAX  (256 * KIB)
 #define DAEMON_TIMEOUT_US (2 * USEC_PER_SEC)
 
 struct doctor_options {
@@ -24,7 +26,7 @@ struct doctor_options {
 	bool json;
 };
 
-/* What the runners need. A box sees the host's /usr and nothing from elsewhere. */
+/* What the runners need. Of the host's programs, a box sees only those in /usr. */
 struct runtime {
 	const char *check;
 	const char *path;
@@ -47,10 +49,10 @@ static int add_probe(struct checks *checks, struct error *err)
 		return -1;
 	text = buf_take(&out, NULL);
 	if (checks_parse(checks, text) < 0)
-		return error_set(err, ERR_PROTOCOL, 0, "%s --probe printed what is no probe",
+		return error_set(err, ERR_PROTOCOL, 0, "cannot parse the output of %s --probe",
 		                 engine);
 	if (checks->count == 0)
-		return error_set(err, ERR_PROTOCOL, 0, "%s --probe found nothing (status %d)",
+		return error_set(err, ERR_PROTOCOL, 0, "%s --probe printed nothing (status %d)",
 		                 engine, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 	return 0;
 }
@@ -69,41 +71,33 @@ static int add_daemon(struct checks *checks, const struct doctor_options *option
                       struct error *err)
 {
 	cleanup_endpoint struct endpoint endpoint = {0};
-	cleanup_free char *url = NULL;
 	cleanup_free char *value = NULL;
-	struct http_client_request request = {.method = "GET", .timeout_us = DAEMON_TIMEOUT_US};
 	struct error why = {0};
+	const char *where;
 	int status = 0;
 
 	if (endpoint_find(&options->at, &endpoint, err) < 0)
 		return -1;
-	url = xasprintf("%s/readyz", endpoint.url);
-	request.url = url;
-	request.socket_path = endpoint.socket;
-	request.ca_file = endpoint.ca_file;
-	request.untrusted = ENDPOINT_UNTRUSTED;
-	/* None is no fault: "millibox run" starts one for itself. Hence the error is a finding. */
-	if (http_client_run(&request, &status, &why) < 0)
-		value = why.code == ERR_UNTRUSTED
-		                ? xasprintf("%s", why.msg)
-		                : xasprintf("none at %s",
-		                            endpoint.socket ? endpoint.socket : endpoint.url);
+	where = endpoint.socket ? endpoint.socket : endpoint.url;
+	/* Not an error: "millibox run" starts a daemon if there is none. */
+	if (api_ready(&endpoint, DAEMON_TIMEOUT_US, &status, &why) == 0)
+		value = xasprintf("%s at %s", status == HTTP_OK ? "ready" : "not ready", where);
+	else if (why.code == ERR_UNTRUSTED)
+		value = xstrdup(why.msg);
 	else
-		value = xasprintf("%s at %s", status == 200 ? "ready" : "not ready",
-		                  endpoint.socket ? endpoint.socket : endpoint.url);
+		value = xasprintf("none at %s", where);
 	checks_add(checks, "daemon", CHECK_INFO, value);
 	return 0;
 }
 
-static void print_verdict(bool strict, size_t optional)
+static void print_summary(bool strict, size_t optional)
 {
 	if (!strict)
-		(void)puts("\nThis host lacks a required layer: strict mode refuses to run.");
+		(void)puts("\nA required layer is missing: strict mode refuses to run programs.");
 	else if (optional == 0)
-		(void)puts("\nThis host can run boxes with every required layer.");
+		(void)puts("\nAll required layers are available.");
 	else
-		(void)printf("\nThis host can run boxes with every required layer; %zu optional "
-		             "layer%s missing.\n",
+		(void)printf("\nAll required layers are available; %zu optional layer%s missing.\n",
 		             optional, optional == 1 ? " is" : "s are");
 }
 
@@ -125,10 +119,10 @@ static void print_text(const struct checks *checks, bool strict)
 		(void)putchar('\n');
 		if (check->state != CHECK_MISSING || checks_advise(checks, check, &advice) < 0)
 			continue;
-		(void)printf("         lost:   %s\n         remedy: %s\n", advice.loss,
+		(void)printf("         loss:   %s\n         remedy: %s\n", advice.loss,
 		             advice.remedy);
 	}
-	print_verdict(strict, optional);
+	print_summary(strict, optional);
 }
 
 static json_t *check_json(const struct checks *checks, const struct check *check)
@@ -159,21 +153,17 @@ static void print_json(const struct checks *checks, bool strict)
 	json_decref(object);
 }
 
-static int run(const void *values, const struct args *args, struct error *err)
+static int run(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct doctor_options *options = values;
 	cleanup_checks struct checks checks = {0};
 	bool strict;
 
-	if (args->words_count > 0) {
-		(void)error_set(err, ERR_INVALID, 0, "'%s' is one word too many", args->words[0]);
-		return CLI_USAGE;
-	}
 	if (add_probe(&checks, err) < 0)
-		return CLI_ERROR;
+		return -1;
 	add_runtimes(&checks);
 	if (add_daemon(&checks, options, err) < 0)
-		return CLI_USAGE;
+		return -1;
 	strict = checks_are_strict(&checks, geteuid() == 0);
 	if (options->json)
 		print_json(&checks, strict);
@@ -185,17 +175,17 @@ static int run(const void *values, const struct args *args, struct error *err)
 #define AT(member) offsetof(struct doctor_options, member)
 
 static const struct option_row rows[] = {
-	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the findings as JSON"},
+	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the checks as JSON"},
 	ENDPOINT_ROWS(AT(at)),
 };
 
 const struct command command_doctor = {
 	.name = "doctor",
 	.arguments = "",
-	.summary = "Check what this host offers for isolation",
-	.text = "For each check that fails: what is lost without it, and what to do. The exit "
-		"status is 0\n"
-		"only if boxes can be built with every required layer.\n",
+	.summary = "Check which layers of isolation this host supports",
+	.text = "For each failed check it prints the loss and the remedy. The exit status is 0 "
+		"only "
+		"if all\nrequired layers are available.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct doctor_options),
 	.run = run,

@@ -6,15 +6,15 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "cli/admin_call.h"
 #include "cli/message.h"
+#include "cli/resource.h"
 
-/* Files of a session, but for their content. */
+/* File commands that do not transfer content. */
 
 #define LIST_MAX 10000
 
 struct file_options {
-	struct admin_options common;
+	struct common_options common;
 	const char *after;
 	uint64_t limit;
 	bool recursive, replace;
@@ -22,22 +22,14 @@ struct file_options {
 
 #define AT(member) offsetof(struct file_options, member)
 
-static int wrong_words(struct error *err, const char *text)
-{
-	(void)error_set(err, ERR_INVALID, 0, "give %s", text);
-	return CLI_USAGE;
-}
-
-/* Listing. */
-
 static void print_file(const json_t *file, const char *name)
 {
 	const json_t *target = json_object_get(file, "target");
 
-	admin_print_cell(file, "type", 11);
-	admin_print_cell(file, "mode", 6);
+	resource_print_cell(file, "type", 11);
+	resource_print_cell(file, "mode", 6);
 	(void)printf("%12lld  ", (long long)json_integer_value(json_object_get(file, "size")));
-	admin_print_cell(file, "modified_time", 26);
+	resource_print_cell(file, "modified_time", 26);
 	message_print_safe(stdout, name ? name : "?");
 	if (json_is_string(target)) {
 		(void)fputs(" -> ", stdout);
@@ -62,10 +54,12 @@ static void print_list(const json_t *answer, bool recursive)
 		print_file(file, text_of(file, recursive ? "path" : "name"));
 	}
 	if (json_is_true(json_object_get(answer, "truncated")) && recursive)
-		message_show("there are more: --limit lists up to %d, 'file get -r' has all",
-		             LIST_MAX);
+		message_show(
+			"the list is incomplete: --limit lists up to %d, 'file get -r' copies all",
+			LIST_MAX);
 	else if (json_is_true(json_object_get(answer, "truncated")))
-		message_show("there are more: those behind --after '%s'", next ? next : "?");
+		message_show("the list is incomplete: continue with --after '%s'",
+		             next ? next : "?");
 }
 
 static int run_ls(const void *values, const struct args *args, struct error *err)
@@ -85,34 +79,37 @@ static int run_ls(const void *values, const struct args *args, struct error *err
 	int status;
 
 	if (args->words_count < 1 || args->words_count > 2)
-		return wrong_words(err, "a session, and at most one directory in it");
+		return error_set(err, ERR_INVALID, 0,
+		                 "expected a session and at most one directory in it");
 	if (options->recursive && after)
-		return wrong_words(err, "--recursive or --after: what is below has no order");
+		return error_set(err, ERR_INVALID, 0,
+		                 "--after cannot be combined with --recursive, which has no order");
 	call.path = path = api_path(args->words[0], suffix, err);
-	status = path ? admin_call(&options->common, &call, &answer, err) : CLI_USAGE;
+	status = path ? resource_call(&options->common, &call, &answer, err) : -1;
 	if (answer)
 		print_list(answer, options->recursive);
 	json_decref(answer);
 	return status;
 }
 
-/* One after the other: what is wrong with one of them says nothing about the others. */
-static int for_each(const struct args *args, const void *values,
-                    int (*one)(const struct file_options *options, const char *id, const char *path,
-                               struct error *err),
-                    struct error *err)
+/* Continues after a failure of one path. Return: the highest exit status. */
+static int for_each_path(const struct args *args, const void *values,
+                         int (*one)(const struct file_options *options, const char *id,
+                                    const char *path, struct error *err),
+                         struct error *err)
 {
 	int worst = CLI_OK;
 
 	if (args->words_count < 2)
-		return wrong_words(err, "a session, and at least one path in it");
+		return error_set(err, ERR_INVALID, 0,
+		                 "expected a session and at least one path in it");
 	for (size_t i = 1; i < args->words_count; i++) {
 		int status = one(values, args->words[0], args->words[i], err);
 
+		/* An invalid session id or no daemon: the others would fail too. */
+		if (status < 0)
+			return -1;
 		worst = status > worst ? status : worst;
-		/* No session or no daemon: that is so for the others as well. */
-		if (error_is_set(err))
-			break;
 	}
 	return worst;
 }
@@ -123,7 +120,7 @@ static int stat_one(const struct file_options *options, const char *id, const ch
 	cleanup_free char *url = api_file_path(id, path, "?stat=true", err);
 	const struct api_call call = {.method = "GET", .path = url};
 	json_t *answer = NULL;
-	int status = url ? admin_call(&options->common, &call, &answer, err) : CLI_USAGE;
+	int status = url ? resource_call(&options->common, &call, &answer, err) : -1;
 
 	if (answer)
 		print_file(answer, text_of(answer, "path"));
@@ -133,10 +130,8 @@ static int stat_one(const struct file_options *options, const char *id, const ch
 
 static int run_stat(const void *values, const struct args *args, struct error *err)
 {
-	return for_each(args, values, stat_one, err);
+	return for_each_path(args, values, stat_one, err);
 }
-
-/* Orders: silence is success. */
 
 static int rm_one(const struct file_options *options, const char *id, const char *path,
                   struct error *err)
@@ -145,7 +140,7 @@ static int rm_one(const struct file_options *options, const char *id, const char
 		api_file_path(id, path, options->recursive ? "?recursive=true" : "", err);
 	const struct api_call call = {.method = "DELETE", .path = url};
 	json_t *answer = NULL;
-	int status = url ? admin_call(&options->common, &call, &answer, err) : CLI_USAGE;
+	int status = url ? resource_call(&options->common, &call, &answer, err) : -1;
 
 	json_decref(answer);
 	return status;
@@ -153,12 +148,12 @@ static int rm_one(const struct file_options *options, const char *id, const char
 
 static int run_rm(const void *values, const struct args *args, struct error *err)
 {
-	return for_each(args, values, rm_one, err);
+	return for_each_path(args, values, rm_one, err);
 }
 
-/* @body is taken; NULL: a path is not UTF-8, which JSON cannot say. */
-static int order(const struct file_options *options, const char *url, json_t *body,
-                 struct error *err)
+/* Sends @body, which is taken; NULL: a path is not UTF-8. */
+static int post(const struct file_options *options, const char *url, json_t *body,
+                struct error *err)
 {
 	cleanup_free char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	const struct api_call call = {.method = "POST", .path = url, .body = text};
@@ -166,11 +161,9 @@ static int order(const struct file_options *options, const char *url, json_t *bo
 	int status;
 
 	json_decref(body);
-	if (!text) {
-		(void)error_set(err, ERR_INVALID, 0, "the path is not UTF-8 text");
-		return CLI_USAGE;
-	}
-	status = admin_call(&options->common, &call, &answer, err);
+	if (!text)
+		return error_set(err, ERR_INVALID, 0, "the path is not UTF-8 text");
+	status = resource_call(&options->common, &call, &answer, err);
 	json_decref(answer);
 	return status;
 }
@@ -180,12 +173,12 @@ static int mkdir_one(const struct file_options *options, const char *id, const c
 {
 	cleanup_free char *url = api_path(id, "/files/mkdir", err);
 
-	return url ? order(options, url, json_pack("{s:s}", "path", path), err) : CLI_USAGE;
+	return url ? post(options, url, json_pack("{s:s}", "path", path), err) : -1;
 }
 
 static int run_mkdir(const void *values, const struct args *args, struct error *err)
 {
-	return for_each(args, values, mkdir_one, err);
+	return for_each_path(args, values, mkdir_one, err);
 }
 
 static int run_mv(const void *values, const struct args *args, struct error *err)
@@ -194,41 +187,42 @@ static int run_mv(const void *values, const struct args *args, struct error *err
 	cleanup_free char *url = NULL;
 
 	if (args->words_count != 3)
-		return wrong_words(err, "a session, a path in it and the new path");
+		return error_set(err, ERR_INVALID, 0,
+		                 "expected a session, a path in it and the new path");
 	url = api_path(args->words[0], "/files/move", err);
 	if (!url)
-		return CLI_USAGE;
-	return order(options, url,
-	             json_pack("{s:s, s:s, s:b}", "path", args->words[1], "to", args->words[2],
-	                       "replace", options->replace),
-	             err);
+		return -1;
+	return post(options, url,
+	            json_pack("{s:s, s:s, s:b}", "path", args->words[1], "to", args->words[2],
+	                      "replace", options->replace),
+	            err);
 }
 
 /* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row ls_rows[] = {
-	{"recursive", 'r', OPTION_FLAG,   AT(recursive), NULL,   "all that is below, with its path, in no order"},
-	{"limit",     'n', OPTION_NUMBER, AT(limit),     "N",    "at most so many; default and most: 10000"},
-	{"after",     0,   OPTION_TEXT,   AT(after),     "NAME", "only names behind this one, in the order of bytes"},
-	ADMIN_ROWS(AT),
+	{"recursive", 'r', OPTION_FLAG,   AT(recursive), NULL,   "list the tree below, with paths, in no order"},
+	{"limit",     'n', OPTION_NUMBER, AT(limit),     "N",    "list at most N; default and maximum: 10000"},
+	{"after",     0,   OPTION_TEXT,   AT(after),     "NAME", "only names after this one, in byte order"},
+	COMMON_ROWS(AT(common)),
 };
 static const struct option_row mv_rows[] = {
-	{"replace", 'f', OPTION_FLAG, AT(replace), NULL, "put it in the place of what is there"},
-	ADMIN_ROWS(AT),
+	{"replace", 'f', OPTION_FLAG, AT(replace), NULL, "replace an existing file"},
+	COMMON_ROWS(AT(common)),
 };
 static const struct option_row rm_rows[] = {
-	{"recursive", 'r', OPTION_FLAG, AT(recursive), NULL, "directories with all that is in them"},
-	ADMIN_ROWS(AT),
+	{"recursive", 'r', OPTION_FLAG, AT(recursive), NULL, "remove directories with their contents"},
+	COMMON_ROWS(AT(common)),
 };
 static const struct option_row rows[] = {
-	ADMIN_ROWS(AT),
+	COMMON_ROWS(AT(common)),
 };
 /* clang-format on */
 
 const struct command command_file_ls = {
 	.name = "file ls",
 	.arguments = "SESSION [DIRECTORY]",
-	.summary = "List files of a session",
+	.summary = "List files in a session",
 	.options = {ls_rows, ARRAY_SIZE(ls_rows)},
 	.values_size = sizeof(struct file_options),
 	.run = run_ls,
@@ -237,7 +231,7 @@ const struct command command_file_ls = {
 const struct command command_file_stat = {
 	.name = "file stat",
 	.arguments = "SESSION PATH...",
-	.summary = "Tell about files of a session",
+	.summary = "Show type, mode, size and time of files in a session",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct file_options),
 	.run = run_stat,
@@ -246,7 +240,7 @@ const struct command command_file_stat = {
 const struct command command_file_mkdir = {
 	.name = "file mkdir",
 	.arguments = "SESSION PATH...",
-	.summary = "Make directories in a session, and those on the way",
+	.summary = "Create directories in a session, and their parents",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct file_options),
 	.run = run_mkdir,
@@ -264,7 +258,7 @@ const struct command command_file_mv = {
 const struct command command_file_rm = {
 	.name = "file rm",
 	.arguments = "SESSION PATH...",
-	.summary = "Remove files of a session",
+	.summary = "Remove files from a session",
 	.options = {rm_rows, ARRAY_SIZE(rm_rows)},
 	.values_size = sizeof(struct file_options),
 	.run = run_rm,

@@ -21,10 +21,8 @@ static int run(const void *values, const struct args *args, struct error *err)
 	words = xcalloc(args->words_count + 1, sizeof(*words));
 	for (size_t i = 0; i < args->words_count; i++)
 		words[i] = (char *)args->words[i];
-	if (commands_find(words, &command) != args->words_count) {
-		(void)commands_refuse(words, err);
-		return CLI_USAGE;
-	}
+	if (commands_find(words, &command) != args->words_count)
+		return commands_refuse(words, err);
 	commands_print_help(command, stdout);
 	return CLI_OK;
 }
@@ -32,7 +30,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 const struct command command_help = {
 	.name = "help",
 	.arguments = "[COMMAND]",
-	.summary = "Show what there is, or tell about one command",
+	.summary = "List the commands, or show the help of one",
 	.values_size = 1,
 	.run = run,
 };

@@ -2,11 +2,11 @@
 
 #include "cli/command.h"
 
-#include "cli/admin_call.h"
 #include "cli/message.h"
+#include "cli/resource.h"
 
 struct key_options {
-	struct admin_options common;
+	struct common_options common;
 	const char *tenant;
 	const char *name;
 	const char *scopes;
@@ -15,22 +15,22 @@ struct key_options {
 
 #define AT(member) offsetof(struct key_options, member)
 
-static const struct admin_field fields[] = {
-	{"tenant", ADMIN_TEXT, AT(tenant), "tenant", NULL},
-	{"name", ADMIN_TEXT, AT(name), "name", NULL},
-	{"scopes", ADMIN_WORDS, AT(scopes), "scopes", NULL},
-	{"expires", ADMIN_SECONDS, AT(expires_us), "expires_in", NULL},
+static const struct resource_field fields[] = {
+	{"tenant", RESOURCE_TEXT, AT(tenant), "tenant", NULL},
+	{"name", RESOURCE_TEXT, AT(name), "name", NULL},
+	{"scopes", RESOURCE_WORDS, AT(scopes), "scopes", NULL},
+	{"expires", RESOURCE_SECONDS, AT(expires_us), "expires_in", NULL},
 };
 
-static const struct admin_column columns[] = {
+static const struct resource_column columns[] = {
 	{"ID", "id", NULL, 14},         {"TENANT", "tenant", NULL, 16},
 	{"STATUS", "status", NULL, 10}, {"LAST USED", "last_used_at", NULL, 26},
 	{"NAME", "name", NULL, 20},     {"SCOPES", "scopes", NULL, 0},
 };
 
-static const struct admin_noun noun = {
+static const struct resource keys = {
 	.base = "/api/v1/keys",
-	.what = "id of a key",
+	.what = "key id",
 	.list = "keys",
 	.fields = fields,
 	.fields_count = ARRAY_SIZE(fields),
@@ -46,46 +46,46 @@ static int run_create(const void *values, const struct args *args, struct error 
 	int status;
 
 	options.tenant = options.tenant ? options.tenant : "default";
-	status = admin_create(&noun, &options, args, &answer, err);
+	status = resource_create(&keys, &options, args, &answer, err);
 	if (!answer)
 		return status;
 	key = json_string_value(json_object_get(answer, "key"));
 	message_print_safe(stdout, key ? key : "");
 	(void)putchar('\n');
-	message_show("this is shown once; the daemon keeps no copy of it");
-	message_show("from now on requests over TCP need a key");
+	message_show("the key is shown only once; the daemon does not store it");
+	message_show("requests over TCP now require a key");
 	json_decref(answer);
 	return status;
 }
 
-static int run_list(const void *values, const struct args *args, struct error *err)
+static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
 {
-	return admin_list(&noun, values, args, err);
+	return resource_list(&keys, values, err);
 }
 
 static int run_revoke(const void *values, const struct args *args, struct error *err)
 {
-	return admin_delete(&noun, values, args, err);
+	return resource_delete(&keys, values, args, err);
 }
 
 /* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row create_rows[] = {
-	{"tenant",  't', OPTION_TEXT,     AT(tenant),     "TENANT", "whose it is; default"},
-	{"name",    'n', OPTION_TEXT,     AT(name),       "NAME",   "what it is for, for people"},
-	{"scopes",  's', OPTION_TEXT,     AT(scopes),     "SCOPES", "read,execute,sessions,files,templates,policy (all of these if none is given),metrics,admin"},
-	{"expires", 'e', OPTION_DURATION, AT(expires_us), "TIME",   "not valid any more after this time: 720h"},
-	ADMIN_ROWS(AT),
+	{"tenant",  't', OPTION_TEXT,     AT(tenant),     "TENANT", "owner of the key; default: default"},
+	{"name",    'n', OPTION_TEXT,     AT(name),       "NAME",   "a description"},
+	{"scopes",  's', OPTION_TEXT,     AT(scopes),     "SCOPES", "read,execute,sessions,files,templates,policy (the default), metrics,admin"},
+	{"expires", 'e', OPTION_DURATION, AT(expires_us), "TIME",   "lifetime of the key: 720h"},
+	COMMON_ROWS(AT(common)),
 };
 static const struct option_row rows[] = {
-	ADMIN_ROWS(AT),
+	COMMON_ROWS(AT(common)),
 };
 /* clang-format on */
 
 const struct command command_key_create = {
 	.name = "key create",
 	.arguments = "",
-	.summary = "Make a key for the API and print it, this once",
+	.summary = "Create an API key and print it once",
 	.options = {create_rows, ARRAY_SIZE(create_rows)},
 	.values_size = sizeof(struct key_options),
 	.run = run_create,
@@ -94,7 +94,7 @@ const struct command command_key_create = {
 const struct command command_key_list = {
 	.name = "key list",
 	.arguments = "",
-	.summary = "List keys, oldest first; not their secrets, which nobody has",
+	.summary = "List keys, oldest first, without their secrets",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct key_options),
 	.run = run_list,
@@ -103,7 +103,7 @@ const struct command command_key_list = {
 const struct command command_key_revoke = {
 	.name = "key revoke",
 	.arguments = "KEY",
-	.summary = "Make a key worthless, from now on",
+	.summary = "Revoke a key",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct key_options),
 	.run = run_revoke,

@@ -19,8 +19,8 @@ static void own_daemon_endp(struct own_daemon **d)
 	own_daemon_end(*d);
 }
 
-/* Standard output is the protocol's: whatever else is said goes to standard error. */
-static int run(const void *values, const struct args *args, struct error *err)
+/* Only the protocol writes to stdout. */
+static int run(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct mcp_options *options = values;
 	cleanup_endpoint struct endpoint endpoint = {0};
@@ -28,24 +28,19 @@ static int run(const void *values, const struct args *args, struct error *err)
 	attr_cleanup(own_daemon_endp) struct own_daemon *own = NULL;
 	struct endpoint at;
 
-	if (args->words_count > 0) {
-		(void)error_set(err, ERR_INVALID, 0, "no arguments are expected");
-		return CLI_USAGE;
-	}
 	if (endpoint_find(&options->at, &endpoint, err) < 0)
-		return CLI_USAGE;
-	interrupt_fd = interrupt_open();
-	if (interrupt_fd < 0) {
-		(void)error_set(err, ERR_SYSTEM, -interrupt_fd, "make a signal descriptor");
-		return CLI_ERROR;
-	}
+		return -1;
+	interrupt_fd = interrupt_open(err);
+	if (interrupt_fd < 0)
+		return -1;
 	at = endpoint;
 	if (!endpoint.chosen && !endpoint_is_served(&endpoint)) {
 		own = own_daemon_start(interrupt_fd, err);
 		if (!own)
-			return CLI_ERROR;
+			return -1;
 		at.socket = (char *)(uintptr_t)own_daemon_socket(own);
-		message_show("no daemon is there: one was started, and ends with this program");
+		message_show("no daemon listens at %s; started one for this command",
+		             endpoint.socket);
 	}
 	return bridge_run(&at, interrupt_fd, err) < 0 ? CLI_ERROR : CLI_OK;
 }
@@ -60,9 +55,9 @@ const struct command command_mcp = {
 	.name = "mcp",
 	.arguments = "",
 	.summary = "Serve the Model Context Protocol on standard input and output",
-	.text = "For agents that start their servers: Claude Desktop, Claude Code, Cursor, VS "
+	.text = "For MCP clients that start their servers: Claude Desktop, Claude Code, Cursor, VS "
 		"Code.\n"
-		"With no daemon at the default socket, one is started for as long as this runs.\n",
+		"If no daemon listens at the default socket, one is started for this command.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct mcp_options),
 	.run = run,

@@ -9,80 +9,40 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/str.h"
-#include "cli/client/api_call.h"
 #include "cli/client/program.h"
-#include "cli/common_options.h"
 #include "cli/message.h"
+#include "cli/resource.h"
 
-/* Policies that a daemon has, and files that may become some. */
-
-#define STATUS_OK    200
 #define OUTPUT_MAX   4096
 #define CHECK_OPTION "--check-policy"
 #define POLICIES     "/api/v1/policies"
 
 struct policy_options {
+	struct common_options common;
 	const char *config;
-	struct endpoint_options at;
-	bool json;
 };
 
-static const char *member(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "-";
-}
-
-/* Return: CLI_OK with the answer; otherwise everything was said, or is in *err. */
-static int ask(const struct policy_options *options, const char *path, json_t **ret_answer,
-               struct error *err)
+static int get_policies(const struct policy_options *options, const char *path, json_t **ret_answer,
+                        struct error *err)
 {
 	const struct api_call call = {.method = "GET", .path = path};
-	cleanup_endpoint struct endpoint endpoint = {0};
-	json_t *answer = NULL;
-	int status = 0;
 
-	if (api_endpoint(&options->at, &endpoint, err) < 0)
-		return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
-	if (api_call(&endpoint, &call, &answer, &status, err) < 0)
-		return CLI_ERROR;
-	if (options->json)
-		message_print_json(answer);
-	else if (status != STATUS_OK)
-		message_show_problem(answer);
-	else
-		*ret_answer = json_incref(answer);
-	json_decref(answer);
-	return status == STATUS_OK ? CLI_OK : CLI_ERROR;
+	return resource_call(&options->common, &call, ret_answer, err);
 }
 
-static void print_cell(const char *text, int width)
-{
-	int len = (int)strlen(text);
-
-	message_print_safe(stdout, text);
-	(void)printf("%*s", width > len ? width - len : 1, "");
-}
-
-static const char *use_of(const json_t *policy)
+static const char *usage_of(const json_t *policy)
 {
 	if (json_is_true(json_object_get(policy, "yours")))
 		return "yours";
 	return json_is_true(json_object_get(policy, "selectable")) ? "selectable" : "-";
 }
 
-static int run_list(const void *values, const struct args *args, struct error *err)
+static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	json_t *answer = NULL;
 	const json_t *list;
-	int status;
+	int status = get_policies(values, POLICIES, &answer, err);
 
-	if (args->words_count > 0) {
-		(void)error_set(err, ERR_INVALID, 0, "takes no arguments");
-		return CLI_USAGE;
-	}
-	status = ask(values, POLICIES, &answer, err);
 	if (!answer)
 		return status;
 	list = json_object_get(answer, "policies");
@@ -90,9 +50,9 @@ static int run_list(const void *values, const struct args *args, struct error *e
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *policy = json_array_get(list, i);
 
-		print_cell(member(policy, "name"), 20);
-		print_cell(use_of(policy), 12);
-		message_print_safe(stdout, member(policy, "description"));
+		resource_print_cell(policy, "name", 20);
+		(void)printf("%-12s", usage_of(policy));
+		resource_print_cell(policy, "description", 0);
 		(void)putchar('\n');
 	}
 	json_decref(answer);
@@ -113,10 +73,10 @@ static void print_value(const json_t *value)
 
 static void print_rule(const json_t *rule)
 {
-	print_cell(member(rule, "path"), 32);
+	resource_print_cell(rule, "path", 32);
 	print_value(json_object_get(rule, "value"));
 	(void)fputs("  (", stdout);
-	message_print_safe(stdout, member(rule, "policy"));
+	resource_print_cell(rule, "policy", 0);
 	(void)printf(", line %lld)\n",
 	             (long long)json_integer_value(json_object_get(rule, "line")));
 }
@@ -130,12 +90,10 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	const json_t *rules;
 	int status;
 
-	/* It becomes part of a path. */
-	if (!*name || name[strspn(name, letters)] != '\0') {
-		(void)error_set(err, ERR_INVALID, 0, "give the name of one policy");
-		return CLI_USAGE;
-	}
-	status = ask(values, path, &answer, err);
+	/* The name becomes part of a path. */
+	if (!*name || name[strspn(name, letters)] != '\0')
+		return error_set(err, ERR_INVALID, 0, "expected one policy name");
+	status = get_policies(values, path, &answer, err);
 	rules = json_object_get(answer, "rules");
 	for (size_t i = 0; i < json_array_size(rules); i++)
 		print_rule(json_array_get(rules, i));
@@ -143,7 +101,7 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	return status;
 }
 
-/* The daemon's own eyes: what it would take is what is told to be fine. */
+/* The daemon itself checks the files, so that both agree. */
 static char **check_argv(const char *daemon, const struct policy_options *options,
                          const struct args *args)
 {
@@ -169,42 +127,36 @@ static int run_check(const void *values, const struct args *args, struct error *
 	cleanup_str_list char **argv = NULL;
 	int status = 0;
 
-	if (args->words_count == 0) {
-		(void)error_set(err, ERR_INVALID, 0, "give files with policies");
-		return CLI_USAGE;
-	}
+	if (args->words_count == 0)
+		return error_set(err, ERR_INVALID, 0, "expected policy files");
 	daemon = program_find("milliboxd", err);
 	if (!daemon)
-		return CLI_ERROR;
+		return -1;
 	argv = check_argv(daemon, values, args);
 	if (program_read((const char *const *)argv, &out, &status, err) < 0)
-		return CLI_ERROR;
-	/* It has said why on stderr, which is ours. */
+		return -1;
+	/* The daemon has printed the reason to our stderr. */
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return CLI_FAILED;
 	for (size_t i = 0; i < args->words_count; i++) {
 		message_print_safe(stdout, args->words[i]);
-		(void)puts(": fine");
+		(void)puts(": ok");
 	}
 	return CLI_OK;
 }
 
 #define AT(member) offsetof(struct policy_options, member)
 
-static const struct option_row rows[] = {
-	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the daemon's answer"},
-	ENDPOINT_ROWS(AT(at)),
-};
+static const struct option_row rows[] = {COMMON_ROWS(AT(common))};
 
 static const struct option_row check_rows[] = {
-	{"config", 0, OPTION_TEXT, AT(config), "FILE",
-         "settings of the daemon that would read them"},
+	{"config", 0, OPTION_TEXT, AT(config), "FILE", "settings file of the daemon"},
 };
 
 const struct command command_policy_list = {
 	.name = "policy list",
 	.arguments = "",
-	.summary = "List the policies that one may be held to",
+	.summary = "List the policies that apply to you or that requests may name",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct policy_options),
 	.run = run_list,
@@ -213,7 +165,7 @@ const struct command command_policy_list = {
 const struct command command_policy_show = {
 	.name = "policy show",
 	.arguments = "NAME",
-	.summary = "Print every rule of a policy, and which file says it where",
+	.summary = "Print every rule of a policy with its file and line",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct policy_options),
 	.run = run_show,
@@ -222,10 +174,9 @@ const struct command command_policy_show = {
 const struct command command_policy_check = {
 	.name = "policy check",
 	.arguments = "FILE...",
-	.summary = "Check files with policies, without a daemon",
-	.text = "They are read as the daemon would read them, in place of its own of the same "
-		"name.\n"
-		"The exit status is 0 when all are fine, 1 when one is not.\n",
+	.summary = "Check policy files, without a daemon",
+	.text = "Each file replaces the daemon's policy of the same name for the check.\n"
+		"The exit status is 0 if all files are valid, else 1.\n",
 	.options = {check_rows, ARRAY_SIZE(check_rows)},
 	.values_size = sizeof(struct policy_options),
 	.run = run_check,

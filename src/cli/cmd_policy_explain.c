@@ -2,7 +2,6 @@
 
 #include "cli/command.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,8 +10,7 @@
 #include "cli/common_options.h"
 #include "cli/message.h"
 #include "cli/run_request.h"
-
-#define STATUS_OK 200
+#include "http/status.h"
 
 struct explain_options {
 	struct run_options run;
@@ -21,45 +19,37 @@ struct explain_options {
 	bool session;
 };
 
-static int set_text(json_t *body, const char *key, const char *text, struct error *err)
-{
-	if (text && json_object_set_new(body, key, json_string(text)) < 0)
-		return error_set(err, ERR_INVALID, 0, "--%s: not UTF-8 text", key);
-	return 0;
-}
-
-static int fill(json_t *body, const struct explain_options *o, struct error *err)
+static int fill_body(json_t *body, const struct explain_options *o, struct error *err)
 {
 	const char *language = o->run.language;
+	const char *mode = o->mode;
 
 	if (!o->session && (o->mode || o->lifetime_us))
-		return error_set(err, ERR_INVALID, 0, "--mode and --lifetime are for --session");
+		return error_set(err, ERR_INVALID, 0, "--mode and --lifetime require --session");
 	if (!language && !o->session)
 		language = "python";
+	if (!mode && o->session)
+		mode = "persistent";
 	if (o->lifetime_us)
 		(void)json_object_set_new(body, "lifetime",
 		                          json_real((double)o->lifetime_us / USEC_PER_SEC));
-	if (set_text(body, "kind", o->session ? "session" : "execute", err) < 0 ||
-	    set_text(body, "language", language, err) < 0)
+	(void)json_object_set_new(body, "kind", json_string(o->session ? "session" : "execute"));
+	if (run_request_set(body, "language", "language", language, err) < 0)
 		return -1;
-	return o->session ? set_text(body, "mode", o->mode ? o->mode : "persistent", err) : 0;
+	return run_request_set(body, "mode", "mode", mode, err);
 }
 
-static char *build(const struct explain_options *o, struct error *err)
+static char *build_body(const struct explain_options *o, struct error *err)
 {
 	json_t *body = run_request_common(&o->run, err);
-	char *text = NULL;
 
-	if (body && fill(body, o, err) == 0) {
-		text = json_dumps(body, JSON_COMPACT);
-		if (!text)
-			(void)error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
-	}
+	if (body && fill_body(body, o, err) == 0)
+		return api_body(body, err);
 	json_decref(body);
-	return text;
+	return NULL;
 }
 
-/* Numbers and lists as JSON has them, words without quotes. */
+/* Prints strings without quotes, other values as JSON. */
 static void print_value(const json_t *value, int width)
 {
 	cleanup_free char *dump = json_is_string(value) || json_is_null(value)
@@ -99,44 +89,33 @@ static void print_grants(const json_t *grants)
 		print_grant(words[i], json_object_get(grants, words[i]));
 }
 
-static int show(const json_t *answer, bool json)
+static int run(const void *values, const struct args *args attr_unused, struct error *err)
 {
-	bool allowed = json_is_true(json_object_get(answer, "allowed"));
+	const struct explain_options *options = values;
+	cleanup_endpoint struct endpoint endpoint = {0};
+	cleanup_free char *body = build_body(options, err);
+	const struct api_call call = {
+		.method = "POST", .path = "/api/v1/policy/explain", .body = body};
+	json_t *answer = NULL;
+	bool allowed;
+	int status = 0;
 
-	if (json)
+	if (!body || api_endpoint(&options->run.at, &endpoint, err) < 0 ||
+	    api_call(&endpoint, &call, &answer, &status, err) < 0)
+		return -1;
+	allowed = json_is_true(json_object_get(answer, "allowed"));
+	if (status != HTTP_OK)
+		message_show_problem(answer);
+	else if (options->run.json)
 		message_print_json(answer);
 	else if (allowed)
 		print_grants(json_object_get(answer, "grants"));
 	else
 		message_show_problem(json_object_get(answer, "refusal"));
-	return allowed ? CLI_OK : CLI_FAILED;
-}
-
-static int run(const void *values, const struct args *args, struct error *err)
-{
-	const struct explain_options *options = values;
-	cleanup_endpoint struct endpoint endpoint = {0};
-	cleanup_free char *body = NULL;
-	struct api_call call = {.method = "POST", .path = "/api/v1/policy/explain"};
-	json_t *answer = NULL;
-	int status = 0;
-	int result = CLI_ERROR;
-
-	if (args->words_count > 0) {
-		(void)error_set(err, ERR_INVALID, 0, "takes no arguments");
-		return CLI_USAGE;
-	}
-	call.body = body = build(options, err);
-	if (!body || api_endpoint(&options->run.at, &endpoint, err) < 0)
-		return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
-	if (api_call(&endpoint, &call, &answer, &status, err) < 0)
-		return CLI_ERROR;
-	if (status == STATUS_OK)
-		result = show(answer, options->run.json);
-	else
-		message_show_problem(answer);
 	json_decref(answer);
-	return result;
+	if (status != HTTP_OK)
+		return CLI_ERROR;
+	return allowed ? CLI_OK : CLI_FAILED;
 }
 
 #define AT(member) offsetof(struct explain_options, member)
@@ -144,20 +123,20 @@ static int run(const void *values, const struct args *args, struct error *err)
 /* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row rows[] = {
-	{"session",    0,   OPTION_FLAG,     AT(session),            NULL,         "ask about a session instead of an execution"},
-	{"mode",       0,   OPTION_TEXT,     AT(mode),               "MODE",       "of the session: persistent (the default) or ephemeral"},
-	{"lifetime",   0,   OPTION_DURATION, AT(lifetime_us),        "TIME",       "of the session"},
-	{"policy",     0,   OPTION_TEXT,     AT(run.policy),         "NAME",       "a policy to be held to besides one's own"},
+	{"session",    0,   OPTION_FLAG,     AT(session),            NULL,         "explain a session instead of an execution"},
+	{"mode",       0,   OPTION_TEXT,     AT(mode),               "MODE",       "mode of the session: persistent (default) or ephemeral"},
+	{"lifetime",   0,   OPTION_DURATION, AT(lifetime_us),        "TIME",       "lifetime of the session"},
+	{"policy",     0,   OPTION_TEXT,     AT(run.policy),         "NAME",       "apply this policy in addition to your own"},
 	{"network",    0,   OPTION_TEXT,     AT(run.network),        "MODE",       "none, allowlist, bridge or host"},
-	{"language",   'l', OPTION_TEXT,     AT(run.language),       "LANGUAGE",   "python (the default) or shell"},
-	{"timeout",    't', OPTION_DURATION, AT(run.timeout_us),     "TIME",       "time limit; of a session its idle time"},
+	{"language",   'l', OPTION_TEXT,     AT(run.language),       "LANGUAGE",   "python (default) or shell"},
+	{"timeout",    't', OPTION_DURATION, AT(run.timeout_us),     "TIME",       "time limit; idle time-out of a session"},
 	{"memory",     'm', OPTION_SIZE,     AT(run.memory_bytes),   "SIZE",       "memory limit: 512Mi, 1Gi"},
-	{"cpu",        0,   OPTION_CPU,      AT(run.cpu_millicores), "CORES",      "processor share: 1, 0.5, 500m"},
-	{"disk",       0,   OPTION_SIZE,     AT(run.disk_bytes),     "SIZE",       "room for files: 256Mi"},
-	{"processes",  0,   OPTION_NUMBER,   AT(run.processes),      "N",          "processes and threads alive at a time"},
-	{"max-output", 0,   OPTION_SIZE,     AT(run.output_bytes),   "SIZE",       "kept output of each stream: 1Mi"},
-	{"env",        'e', OPTION_LIST,     AT(run.env),            "NAME=VALUE", "an environment variable; may be repeated"},
-	{"json",       0,   OPTION_FLAG,     AT(run.json),           NULL,         "print the daemon's answer"},
+	{"cpu",        0,   OPTION_CPU,      AT(run.cpu_millicores), "CORES",      "CPU limit: 1, 0.5, 500m"},
+	{"disk",       0,   OPTION_SIZE,     AT(run.disk_bytes),     "SIZE",       "disk limit: 256Mi"},
+	{"processes",  0,   OPTION_NUMBER,   AT(run.processes),      "N",          "limit of processes and threads"},
+	{"max-output", 0,   OPTION_SIZE,     AT(run.output_bytes),   "SIZE",       "output limit of each stream: 1Mi"},
+	{"env",        'e', OPTION_LIST,     AT(run.env),            "NAME=VALUE", "set an environment variable; may be repeated"},
+	{"json",       0,   OPTION_FLAG,     AT(run.json),           NULL,         "print the daemon's response as JSON"},
 	ENDPOINT_ROWS(AT(run.at)),
 };
 /* clang-format on */
@@ -165,9 +144,10 @@ static const struct option_row rows[] = {
 const struct command command_policy_explain = {
 	.name = "policy explain",
 	.arguments = "",
-	.summary = "Tell what a request would get, and which rule decides",
-	.text = "Nothing is run or made. The exit status is 0 when the request would be served, 1 "
-		"when it\nwould be refused.\n",
+	.summary = "Explain what a request would be granted, and by which rule",
+	.text = "Nothing is run or created. The exit status is 0 if the request would be granted, "
+		"1 "
+		"if it\nwould be refused.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct explain_options),
 	.run = run,

@@ -2,15 +2,15 @@
 
 #include "cli/command.h"
 
-#include "cli/admin_call.h"
+#include "cli/resource.h"
 
 struct pool_options {
-	struct admin_options common;
+	struct common_options common;
 };
 
 #define AT(member) offsetof(struct pool_options, member)
 
-static const struct admin_column columns[] = {
+static const struct resource_column columns[] = {
 	{"ID", "id", NULL, 18},
 	{"LANGUAGE", "language", NULL, 10},
 	{"MODE", "mode", NULL, 12},
@@ -24,33 +24,32 @@ static const struct admin_column columns[] = {
 	{"FAILURES", "failures", NULL, 0},
 };
 
-static const struct admin_noun noun = {
+static const struct resource pools = {
 	.base = "/api/v1/pools",
-	.what = "id of a pool",
+	.what = "pool id",
 	.list = "pools",
 	.columns = columns,
 	.columns_count = ARRAY_SIZE(columns),
 };
 
-static int run_list(const void *values, const struct args *args, struct error *err)
+static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
 {
-	return admin_list(&noun, values, args, err);
+	return resource_list(&pools, values, err);
 }
 
 /* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row rows[] = {
-	ADMIN_ROWS(AT),
+	COMMON_ROWS(AT(common)),
 };
 /* clang-format on */
 
 const struct command command_pool_list = {
 	.name = "pool list",
 	.arguments = "",
-	.summary = "List the pools of boxes that were made before they were asked for",
-	.text = "A pool has boxes of one kind: of one language, mode, root, set of "
-		"limits and environment.\n"
-		"--json tells more: what all pools have together, limits, memory and failures.\n",
+	.summary = "List the pools of prepared boxes",
+	.text = "A pool holds boxes of one kind: language, mode, root, limits and environment.\n"
+		"--json adds totals, limits, memory and failures.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct pool_options),
 	.run = run_list,

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "cli/client/exec_call.h"
@@ -21,18 +22,17 @@
 #include "cli/run_send.h"
 
 /*
- * Theory of operation. The command line of an older runner of handlers, with its flags, its formats
- * and its exit statuses, over the same request as "millibox run --handler". Installed under the
- * name sandbox-run too.
+ * The command line of SandboxRunner's sandbox-run: its flags, formats and exit statuses, over the
+ * same request as "millibox run --handler". Also installed as sandbox-run.
  */
 
-#define INPUT_MAX       (8u << 20)
+#define INPUT_MAX       (8 * MIB)
 #define DEFAULT_TIMEOUT 300
 #define TIMEOUT_MAX     3600
 #define RULE            "--------------------------------------------------"
 #define CONFIG_NAME     ".sandboxrc.json"
 
-/* Exit statuses; a handler's own pass through. */
+/* Exit statuses; that of a handler passes through. */
 enum sandbox_exit {
 	SANDBOX_OK = 0,
 	SANDBOX_GENERAL = 1,
@@ -63,7 +63,7 @@ static int read_text(const char *path, struct buf *text, struct error *err)
 	return r < 0 ? error_set(err, ERR_NOT_FOUND, -r, "read %s", path) : 0;
 }
 
-/* The settings file of the directory, or else of the home. Owned; NULL: none. */
+/* Reads the settings in the working directory, else in HOME. Return: owned; NULL: none. */
 static json_t *read_config(void)
 {
 	const char *home = getenv("HOME");
@@ -80,12 +80,12 @@ static json_t *read_config(void)
 		if (json_is_object(object))
 			return object;
 		json_decref(object);
-		message_show("%s is no JSON object, ignoring", paths[i]);
+		message_show("ignoring %s: not a JSON object", paths[i]);
 	}
 	return NULL;
 }
 
-/* Given in one of two ways; *ret_object stays NULL where it is not. */
+/* From @text or the file @path; *ret_object stays NULL if neither is given. */
 static int read_object(const char *name, const char *text, const char *path, json_t **ret_object,
                        struct error *err)
 {
@@ -115,8 +115,8 @@ static uint64_t time_limit(const struct sandbox_options *o, const json_t *config
 	return json_integer_value(own) > 0 ? (uint64_t)json_integer_value(own) : DEFAULT_TIMEOUT;
 }
 
-static int build(const struct sandbox_options *o, const json_t *config, const struct buf *code,
-                 json_t *body, struct error *err)
+static int build_body(const struct sandbox_options *o, const json_t *config, const struct buf *code,
+                      json_t *body, struct error *err)
 {
 	json_t *event = NULL, *context = NULL;
 	int r = read_object("event", o->event, o->event_file, &event, err);
@@ -131,7 +131,7 @@ static int build(const struct sandbox_options *o, const json_t *config, const st
 		json_object_set_new(body, "event", event ? json_incref(event) : json_object());
 		if (context)
 			json_object_set(body, "context", context);
-		/* What the event itself says counts more than a default. */
+		/* The event's own time-out overrides the default. */
 		if (o->timeout_s || !json_object_get(event, "__timeout"))
 			json_object_set_new(body, "timeout",
 			                    json_integer((json_int_t)time_limit(o, config)));
@@ -148,7 +148,7 @@ static const char *text_of(const json_t *object, const char *name)
 	return text ? text : "";
 }
 
-static int status_of(const json_t *result)
+static int exit_status(const json_t *result)
 {
 	const char *name = text_of(json_object_get(result, "error"), "name");
 	const char *status = text_of(result, "status");
@@ -163,12 +163,12 @@ static int status_of(const json_t *result)
 	if (str_equal(name, "SyntaxError") || str_equal(name, "IndentationError") ||
 	    str_equal(name, "TabError") || str_equal(name, "HandlerNotFound"))
 		return SANDBOX_CODE;
-	/* An exception is a general failure; what a handler itself ends with is its own. */
+	/* An exception is a general failure; an exit status of the handler passes through. */
 	return *name || code <= 0 ? SANDBOX_GENERAL : code;
 }
 
-/* What the formats tell; owned. */
-static json_t *view(const struct show *show, const json_t *result, int status)
+/* The object that all formats print. Return: owned. */
+static json_t *make_view(const struct show *show, const json_t *result, int status)
 {
 	static const char *const copied[] = {"duration_ms", "cpu_time_ms", "memory_peak_mb"};
 	const json_t *from = json_object_get(result, "metrics");
@@ -200,7 +200,7 @@ static void print_json(FILE *out, const json_t *j, size_t flags)
 	free(text);
 }
 
-/* JSON values are YAML values: only the outer lines differ. */
+/* A JSON value is a YAML value; only the top level differs. */
 static void print_yaml(FILE *out, json_t *j)
 {
 	const char *key;
@@ -218,7 +218,7 @@ static void print_section(FILE *out, const char *title, const char *text)
 	if (!*text)
 		return;
 	(void)fprintf(out, "\n%s:\n", title);
-	(void)fputs(text, out); /* as "run" passes it on */
+	(void)fputs(text, out);
 	if (text[strlen(text) - 1] != '\n')
 		(void)fputc('\n', out);
 }
@@ -264,7 +264,7 @@ static void print_pretty(FILE *out, const struct show *show, const json_t *j)
 		              text_of(j, "timestamp"), status, type_name(result));
 }
 
-static void print_form(FILE *out, const struct show *show, json_t *j)
+static void print_format(FILE *out, const struct show *show, json_t *j)
 {
 	if (str_equal(show->format, "json")) {
 		print_json(out, j, JSON_INDENT(2));
@@ -291,7 +291,7 @@ static int write_file(const char *path, const char *text, size_t len)
 	return fd < 0 ? fd : 0;
 }
 
-static int print(const struct show *show, json_t *j)
+static int print_view(const struct show *show, json_t *j)
 {
 	const char *path = show->options->output;
 	char *text = NULL;
@@ -301,7 +301,7 @@ static int print(const struct show *show, json_t *j)
 
 	if (!out)
 		abort();
-	print_form(out, show, j);
+	print_format(out, show, j);
 	if (fclose(out) != 0)
 		abort();
 	if (path)
@@ -325,30 +325,30 @@ static int on_result(void *ctx, const json_t *result, const json_t *problem)
 		message_show_problem(problem);
 		return str_equal(code, error_text(ERR_INVALID)) ? SANDBOX_GENERAL : SANDBOX_INIT;
 	}
-	status = status_of(result);
-	j = view(show, result, status);
-	if (print(show, j) < 0)
+	status = exit_status(result);
+	j = make_view(show, result, status);
+	if (print_view(show, j) < 0)
 		status = SANDBOX_GENERAL;
 	json_decref(j);
 	return status;
 }
 
-/* Statuses of our own become those of this command. */
-static int translate(int status)
+/* Maps enum cli_exit to enum sandbox_exit. */
+static int translate_status(int status)
 {
 	if (status == CLI_ERROR)
 		return SANDBOX_INIT;
 	return status == CLI_USAGE ? SANDBOX_GENERAL : status;
 }
 
-static int check(const struct sandbox_options *o, const struct args *args, const char *format,
-                 struct error *err)
+static int check_options(const struct sandbox_options *o, const struct args *args,
+                         const char *format, struct error *err)
 {
 	const char *path = args->words_count == 1 ? args->words[0] : NULL;
 	size_t len = path ? strlen(path) : 0;
 
 	if (!path)
-		return error_set(err, ERR_INVALID, 0, "give one script");
+		return error_set(err, ERR_INVALID, 0, "expected one script");
 	if (len < 4 || !str_equal(path + len - 3, ".py"))
 		return error_set(err, ERR_INVALID, 0, "'%s' does not end in .py", path);
 	if (!str_equal(format, "pretty") && !str_equal(format, "json") &&
@@ -360,20 +360,18 @@ static int check(const struct sandbox_options *o, const struct args *args, const
 	return 0;
 }
 
-static int send(const struct sandbox_options *o, const struct show *show, const char *body,
-                struct error *err)
+static int send_body(const struct sandbox_options *o, const struct show *show, const char *body,
+                     struct error *err)
 {
 	const struct run_send what = {
 		.body = body, .report = on_result, .ctx = (void *)(uintptr_t)show};
-	cleanup_close int interrupt_fd = interrupt_open();
+	cleanup_close int interrupt_fd = interrupt_open(err);
 	cleanup_exec_call struct exec_call call = {0};
 
-	if (interrupt_fd < 0) {
-		(void)error_set(err, ERR_SYSTEM, -interrupt_fd, "make a signal descriptor");
+	if (interrupt_fd < 0)
 		return SANDBOX_INIT;
-	}
 	exec_call_init(&call, interrupt_fd, true);
-	return translate(run_send(&what, &o->at, &call, err));
+	return translate_status(run_send(&what, &o->at, &call, err));
 }
 
 static int execute(const struct sandbox_options *o, const struct show *show, const char *path,
@@ -385,7 +383,7 @@ static int execute(const struct sandbox_options *o, const struct show *show, con
 	int r = -1;
 
 	if (read_text(path, &code, err) == 0)
-		r = build(o, config, &code, body, err);
+		r = build_body(o, config, &code, body, err);
 	if (r == 0)
 		text = json_dumps(body, JSON_COMPACT);
 	json_decref(body);
@@ -393,7 +391,7 @@ static int execute(const struct sandbox_options *o, const struct show *show, con
 		return err->code == ERR_NOT_FOUND ? SANDBOX_FILE : SANDBOX_GENERAL;
 	if (!o->quiet && str_equal(show->format, "pretty") && !o->output)
 		(void)printf("Executing: %s\n" RULE "\n", path);
-	return send(o, show, text, err);
+	return send_body(o, show, text, err);
 }
 
 static int run(const void *values, const struct args *args, struct error *err)
@@ -411,7 +409,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 	show.profile |= json_is_true(json_object_get(own, "show_profile"));
 	if (o->version)
 		(void)puts("sandbox-run 1.0.0");
-	else if (check(o, args, show.format, err) < 0)
+	else if (check_options(o, args, show.format, err) < 0)
 		status = SANDBOX_GENERAL;
 	else
 		status = execute(o, &show, args->words[0], config, err);
@@ -421,21 +419,22 @@ static int run(const void *values, const struct args *args, struct error *err)
 
 #define AT(member) offsetof(struct sandbox_options, member)
 
-/* clang-format off: a row is one option, however long its line. */
+/* clang-format off: a row is one option */
 static const struct option_row rows[] = {
-	{"event", 'e', OPTION_TEXT, AT(event), "JSON", "what the handler is given; default: {}"},
-	{"event-file", 'f', OPTION_TEXT, AT(event_file), "FILE", "the same from a file"},
-	{"context", 'c', OPTION_TEXT, AT(context), "JSON", "fields of the handler's context"},
-	{"context-file", 0, OPTION_TEXT, AT(context_file), "FILE", "the same from a file"},
+	{"event", 'e', OPTION_TEXT, AT(event), "JSON", "event for the handler; default: {}"},
+	{"event-file", 'f', OPTION_TEXT, AT(event_file), "FILE", "read the event from a file"},
+	{"context", 'c', OPTION_TEXT, AT(context), "JSON", "context fields for the handler"},
+	{"context-file", 0, OPTION_TEXT, AT(context_file), "FILE", "read the context from a file"},
 	{"timeout", 't', OPTION_NUMBER, AT(timeout_s), "SECONDS", "time limit; default: 300"},
-	{"verbose", 'v', OPTION_FLAG, AT(verbose), NULL, "tell more"},
-	{"quiet", 'q', OPTION_FLAG, AT(quiet), NULL, "no line before the output"},
-	{"profile", 'p', OPTION_FLAG, AT(profile), NULL, "tell times and memory"},
-	{"output", 'o', OPTION_TEXT, AT(output), "FILE", "write the result there"},
+	{"verbose", 'v', OPTION_FLAG, AT(verbose), NULL,
+         "also print metrics, timestamp and result type"},
+	{"quiet", 'q', OPTION_FLAG, AT(quiet), NULL, "omit the line before the output"},
+	{"profile", 'p', OPTION_FLAG, AT(profile), NULL, "print times and memory"},
+	{"output", 'o', OPTION_TEXT, AT(output), "FILE", "write the result to FILE"},
 	{"format", 0, OPTION_TEXT, AT(format), "FORMAT", "pretty, json or yaml"},
 	{"log-level", 0, OPTION_TEXT, AT(log_level), "LEVEL",
-         "DEBUG, INFO, WARNING or ERROR; taken for older scripts' sake"},
-	{"version", 0, OPTION_FLAG, AT(version), NULL, "print the version of this command line"},
+         "DEBUG, INFO, WARNING or ERROR; ignored, for compatibility"},
+	{"version", 0, OPTION_FLAG, AT(version), NULL, "print the version of this interface"},
 	ENDPOINT_ROWS(AT(at)),
 };
 /* clang-format on */
@@ -443,15 +442,15 @@ static const struct option_row rows[] = {
 const struct command command_sandbox_run = {
 	.name = "sandbox-run",
 	.arguments = "SCRIPT.py",
-	.summary = "Call the handler of a Python script, as the older sandbox-run does",
-	.text = "The exit status is 0, or 1 in general, 2 when a file cannot be read, 3 for a "
-		"syntax "
-		"error or\n"
-		"no handler, 4 at the time limit, 5 when no box could be made, 130 after an "
-		"interrupt,\n"
-		"137 out of memory, or what the handler ended with. The program is also installed "
-		"as\n"
-		"sandbox-run.\n",
+	.summary = "Call the handler of a Python script, compatible with SandboxRunner",
+	.text = "The exit status is 0; 1 for a general failure; 2 if a file cannot be read; 3 for "
+		"a "
+		"syntax\n"
+		"error or a missing handler; 4 at the time limit; 5 if no box could be created; "
+		"130 after\n"
+		"an interrupt; 137 out of memory; or the exit status of the handler. The program "
+		"is also\n"
+		"installed as sandbox-run.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct sandbox_options),
 	.run = run,

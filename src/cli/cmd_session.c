@@ -6,89 +6,42 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "cli/client/api_call.h"
-#include "cli/common_options.h"
 #include "cli/message.h"
+#include "cli/resource.h"
 
-/* What can be asked of sessions in one request and told in a few lines. */
-
-#define STATUS_OK 200
+/* Session commands that are one request each. */
 
 struct session_options {
+	struct common_options common;
 	const char *status;
-	struct endpoint_options at;
 	uint64_t limit;
-	bool json;
 };
 
-/* Return: 0 with the answer; otherwise everything was said, or is in *err. */
-static int ask(const struct session_options *options, const struct api_call *call,
-               json_t **ret_answer, struct error *err)
+/* One request about the session that @args names. Return: as resource_call. */
+static int call_session(const struct session_options *options, const struct args *args,
+                        const char *method, const char *suffix, json_t **ret_answer,
+                        struct error *err)
 {
-	cleanup_endpoint struct endpoint endpoint = {0};
-	json_t *answer = NULL;
-	int status = 0;
-
-	if (api_endpoint(&options->at, &endpoint, err) < 0)
-		return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
-	if (api_call(&endpoint, call, &answer, &status, err) < 0)
-		return CLI_ERROR;
-	if (status == STATUS_OK) {
-		*ret_answer = answer;
-		return CLI_OK;
-	}
-	if (options->json)
-		message_print_json(answer);
-	else
-		message_show_problem(answer);
-	json_decref(answer);
-	return CLI_ERROR;
-}
-
-static int one_word(const struct args *args, const char **ret_id, struct error *err)
-{
-	if (args->words_count != 1)
-		return error_set(err, ERR_INVALID, 0, "give the id of one session");
-	*ret_id = args->words[0];
-	return 0;
-}
-
-/* Something is done to a session; silence is success. */
-static int act(const void *values, const struct args *args, const char *method, const char *suffix,
-               struct error *err)
-{
-	const struct session_options *options = values;
-	struct api_call call = {.method = method, .body = "{}"};
+	struct api_call call = {.method = method};
 	cleanup_free char *path = NULL;
-	const char *id = NULL;
-	json_t *answer = NULL;
-	int status;
 
-	if (one_word(args, &id, err) < 0)
-		return CLI_USAGE;
-	call.path = path = api_path(id, suffix, err);
-	if (!path)
-		return CLI_USAGE;
-	status = ask(options, &call, &answer, err);
-	if (answer && options->json)
-		message_print_json(answer);
+	if (args->words_count != 1)
+		return error_set(err, ERR_INVALID, 0, "expected one session id");
+	call.path = path = api_path(args->words[0], suffix, err);
+	if (!str_equal(method, "GET"))
+		call.body = "{}";
+	return path ? resource_call(&options->common, &call, ret_answer, err) : -1;
+}
+
+/* Prints nothing on success. */
+static int change_session(const void *values, const struct args *args, const char *method,
+                          const char *suffix, struct error *err)
+{
+	json_t *answer = NULL;
+	int status = call_session(values, args, method, suffix, &answer, err);
+
 	json_decref(answer);
 	return status;
-}
-
-static const char *member(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "-";
-}
-
-static void print_cell(const json_t *object, const char *key, int width)
-{
-	const char *text = member(object, key);
-
-	message_print_safe(stdout, text);
-	(void)printf("%*s", width > (int)strlen(text) ? width - (int)strlen(text) : 1, "");
 }
 
 static void print_list(const json_t *answer)
@@ -100,50 +53,40 @@ static void print_list(const json_t *answer)
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *session = json_array_get(list, i);
 
-		print_cell(session, "session_id", 24);
-		print_cell(session, "status", 12);
-		print_cell(session, "mode", 12);
-		print_cell(session, "language", 10);
-		message_print_safe(stdout, member(session, "last_activity_at"));
+		resource_print_cell(session, "session_id", 24);
+		resource_print_cell(session, "status", 12);
+		resource_print_cell(session, "mode", 12);
+		resource_print_cell(session, "language", 10);
+		resource_print_cell(session, "last_activity_at", 0);
 		(void)putchar('\n');
 	}
 	if (json_is_true(json_object_get(answer, "has_more")))
-		message_show("there are more; --limit shows up to 200");
+		message_show("the list is incomplete; --limit shows up to 200");
 }
 
-static int run_list(const void *values, const struct args *args, struct error *err)
+static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct session_options *options = values;
 	unsigned long long limit = options->limit ? options->limit : 50;
-	cleanup_free char *path = NULL;
-	struct api_call call = {.method = "GET"};
+	const char *state = options->status ? options->status : "";
+	cleanup_free char *path = xasprintf("/api/v1/sessions?limit=%llu%s%s", limit,
+	                                    options->status ? "&status=" : "", state);
+	const struct api_call call = {.method = "GET", .path = path};
 	json_t *answer = NULL;
 	int status;
 
-	if (args->words_count > 0) {
-		(void)error_set(err, ERR_INVALID, 0, "takes no arguments");
-		return CLI_USAGE;
-	}
-	/* It goes into a query as it is. */
-	if (options->status &&
-	    options->status[strspn(options->status, "abcdefghijklmnopqrstuvwxyz")] != '\0') {
-		(void)error_set(err, ERR_INVALID, 0, "--status: '%s' is no state of a session",
-		                options->status);
-		return CLI_USAGE;
-	}
-	call.path = path = xasprintf("/api/v1/sessions?limit=%llu%s%s", limit,
-	                             options->status ? "&status=" : "",
-	                             options->status ? options->status : "");
-	status = ask(options, &call, &answer, err);
-	if (answer && options->json)
-		message_print_json(answer);
-	else if (answer)
+	/* The state becomes part of a query. */
+	if (state[strspn(state, "abcdefghijklmnopqrstuvwxyz")] != '\0')
+		return error_set(err, ERR_INVALID, 0, "--status: '%s' is not a session state",
+		                 state);
+	status = resource_call(&options->common, &call, &answer, err);
+	if (answer)
 		print_list(answer);
 	json_decref(answer);
 	return status;
 }
 
-/* Lines "name: value"; what is nothing is left out. */
+/* Prints lines "name value" without null values. */
 static void print_session(const json_t *session)
 {
 	static const char *const keys[] = {
@@ -170,22 +113,10 @@ static void print_session(const json_t *session)
 
 static int run_show(const void *values, const struct args *args, struct error *err)
 {
-	const struct session_options *options = values;
-	struct api_call call = {.method = "GET"};
-	cleanup_free char *path = NULL;
-	const char *id = NULL;
 	json_t *answer = NULL;
-	int status;
+	int status = call_session(values, args, "GET", "", &answer, err);
 
-	if (one_word(args, &id, err) < 0)
-		return CLI_USAGE;
-	call.path = path = api_path(id, "", err);
-	if (!path)
-		return CLI_USAGE;
-	status = ask(options, &call, &answer, err);
-	if (answer && options->json)
-		message_print_json(answer);
-	else if (answer)
+	if (answer)
 		print_session(answer);
 	json_decref(answer);
 	return status;
@@ -193,42 +124,38 @@ static int run_show(const void *values, const struct args *args, struct error *e
 
 static int run_interrupt(const void *values, const struct args *args, struct error *err)
 {
-	return act(values, args, "POST", "/interrupt", err);
+	return change_session(values, args, "POST", "/interrupt", err);
 }
 
 static int run_pause(const void *values, const struct args *args, struct error *err)
 {
-	return act(values, args, "POST", "/pause", err);
+	return change_session(values, args, "POST", "/pause", err);
 }
 
 static int run_resume(const void *values, const struct args *args, struct error *err)
 {
-	return act(values, args, "POST", "/resume", err);
+	return change_session(values, args, "POST", "/resume", err);
 }
 
 static int run_terminate(const void *values, const struct args *args, struct error *err)
 {
-	return act(values, args, "POST", "/terminate", err);
+	return change_session(values, args, "POST", "/terminate", err);
 }
 
 static int run_delete(const void *values, const struct args *args, struct error *err)
 {
-	return act(values, args, "DELETE", "", err);
+	return change_session(values, args, "DELETE", "", err);
 }
 
 #define AT(member) offsetof(struct session_options, member)
 
 /* A row is one option, however long its line. */
 /* clang-format off */
-#define COMMON_ROWS \
-	{"json",   0, OPTION_FLAG, AT(json),   NULL,   "print the daemon's answer as it is"}, \
-	ENDPOINT_ROWS(AT(at))
-
-static const struct option_row common_rows[] = {COMMON_ROWS};
+static const struct option_row common_rows[] = {COMMON_ROWS(AT(common))};
 static const struct option_row list_rows[] = {
-	{"status", 's', OPTION_TEXT,   AT(status), "STATE", "only those in this state: ready, running, paused ..."},
-	{"limit",  'n', OPTION_NUMBER, AT(limit),  "N",     "at most so many, up to 200; default 50"},
-	COMMON_ROWS,
+	{"status", 's', OPTION_TEXT,   AT(status), "STATE", "only sessions in this state: ready, running, paused ..."},
+	{"limit",  'n', OPTION_NUMBER, AT(limit),  "N",     "list at most N, up to 200; default: 50"},
+	COMMON_ROWS(AT(common)),
 };
 /* clang-format on */
 
@@ -249,7 +176,7 @@ const struct command command_session_list = {
 const struct command command_session_show = {
 	.name = "session show",
 	.arguments = "SESSION",
-	.summary = "Tell about a session",
+	.summary = "Show a session",
 	.options = COMMON_OPTIONS,
 	.values_size = sizeof(struct session_options),
 	.run = run_show,
@@ -258,7 +185,7 @@ const struct command command_session_show = {
 const struct command command_session_interrupt = {
 	.name = "session interrupt",
 	.arguments = "SESSION",
-	.summary = "Interrupt what runs in a session, as Ctrl-C would; the session goes on",
+	.summary = "Interrupt the running execution, as Ctrl-C would; the session continues",
 	.options = COMMON_OPTIONS,
 	.values_size = sizeof(struct session_options),
 	.run = run_interrupt,
@@ -267,7 +194,7 @@ const struct command command_session_interrupt = {
 const struct command command_session_pause = {
 	.name = "session pause",
 	.arguments = "SESSION",
-	.summary = "Freeze a session: nothing in it runs, and its time stands still",
+	.summary = "Pause a session: freeze its processes and stop its timers",
 	.options = COMMON_OPTIONS,
 	.values_size = sizeof(struct session_options),
 	.run = run_pause,
@@ -276,7 +203,7 @@ const struct command command_session_pause = {
 const struct command command_session_resume = {
 	.name = "session resume",
 	.arguments = "SESSION",
-	.summary = "Let a frozen session go on",
+	.summary = "Resume a paused session",
 	.options = COMMON_OPTIONS,
 	.values_size = sizeof(struct session_options),
 	.run = run_resume,
@@ -285,7 +212,7 @@ const struct command command_session_resume = {
 const struct command command_session_terminate = {
 	.name = "session terminate",
 	.arguments = "SESSION",
-	.summary = "End a session; its executions stay readable",
+	.summary = "Terminate a session; its executions stay readable",
 	.options = COMMON_OPTIONS,
 	.values_size = sizeof(struct session_options),
 	.run = run_terminate,
@@ -294,7 +221,7 @@ const struct command command_session_terminate = {
 const struct command command_session_delete = {
 	.name = "session delete",
 	.arguments = "SESSION",
-	.summary = "End a session and forget it, executions included",
+	.summary = "Terminate a session and delete it with its executions",
 	.options = COMMON_OPTIONS,
 	.values_size = sizeof(struct session_options),
 	.run = run_delete,

@@ -20,16 +20,16 @@ static int check_words(const struct run_options *options, const struct args *arg
 	size_t programs = args->words_count + (options->code ? 1 : 0);
 
 	if (args->words_count == 0)
-		return error_set(err, ERR_INVALID, 0, "give the id of a session");
+		return error_set(err, ERR_INVALID, 0, "expected a session id");
 	if (programs != 2)
 		return error_set(err, ERR_INVALID, 0,
-		                 "give one program: FILE, -c CODE or -; its arguments go after "
+		                 "expected one program: FILE, -c CODE or -; its arguments follow "
 		                 "'--'");
 	return 0;
 }
 
-/* Who stops waiting for an execution does not end it: one that was interrupted is to be ended. */
-static void cancel(const struct endpoint *endpoint, const struct exec_call *call)
+/* Closing the stream does not end an execution, so cancel it. */
+static void cancel_execution(const struct endpoint *endpoint, const struct exec_call *call)
 {
 	cleanup_free char *path = NULL;
 	struct error err = {0};
@@ -44,8 +44,8 @@ static void cancel(const struct endpoint *endpoint, const struct exec_call *call
 	json_decref(answer);
 }
 
-/* Nothing else would say why nothing happens. What fails here fails again, and is told then. */
-static void tell_if_paused(const struct endpoint *endpoint, const char *session)
+/* Explains why nothing happens. An error is ignored here: the execution reports it. */
+static void warn_if_paused(const struct endpoint *endpoint, const char *session)
 {
 	struct error err = {0};
 	cleanup_free char *path = api_path(session, "", &err);
@@ -58,37 +58,28 @@ static void tell_if_paused(const struct endpoint *endpoint, const char *session)
 		return;
 	state = json_string_value(json_object_get(answer, "status"));
 	if (state && str_equal(state, "paused"))
-		message_show("the session is paused, waiting; 'millibox session resume %s' lets it "
-		             "go on",
-		             session);
+		message_show("the session is paused; run 'millibox session resume %s'", session);
 	json_decref(answer);
 }
 
-static int exec(const struct run_options *options, const struct endpoint *endpoint,
-                const char *path, const char *body, struct error *err)
+static int execute(const struct run_options *options, const struct endpoint *endpoint,
+                   const char *path, const char *body, struct error *err)
 {
 	const struct run_send what = {.body = body, .json = options->json};
-	cleanup_close int interrupt_fd = interrupt_open();
+	cleanup_close int interrupt_fd = interrupt_open(err);
 	cleanup_exec_call struct exec_call call = {0};
 	int status;
 
-	if (interrupt_fd < 0) {
-		(void)error_set(err, ERR_SYSTEM, -interrupt_fd, "make a signal descriptor");
-		return CLI_ERROR;
-	}
+	if (interrupt_fd < 0)
+		return -1;
 	exec_call_init(&call, interrupt_fd, options->json);
-	call.stream = true; /* who waits for a result alone does not know what to cancel */
+	call.stream = true; /* for the id, to cancel the execution */
 	status = run_send_to(&what, endpoint, path, &call, err);
 	if (!call.result && !call.problem)
-		cancel(endpoint, &call);
+		cancel_execution(endpoint, &call);
 	if (json_is_true(json_object_get(call.result, "session_reset")) && !options->json)
-		message_show("the session's variables are lost: it goes on with a new runner");
+		message_show("the session's variables are lost: it continues with a new runner");
 	return status;
-}
-
-static int status_of(const struct error *err)
-{
-	return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
 }
 
 static int run(const void *values, const struct args *args, struct error *err)
@@ -101,15 +92,15 @@ static int run(const void *values, const struct args *args, struct error *err)
 
 	options.in_session = true;
 	if (check_words(&options, args, err) < 0)
-		return CLI_USAGE;
+		return -1;
 	path = api_path(args->words[0], "/execute", err);
 	if (!path || run_request_read(&options, word, &input, err) < 0)
-		return status_of(err);
+		return -1;
 	body = run_request_build(&options, &input, args, err);
 	if (!body || api_endpoint(&options.at, &endpoint, err) < 0)
-		return status_of(err);
-	tell_if_paused(&endpoint, args->words[0]);
-	return exec(&options, &endpoint, path, body, err);
+		return -1;
+	warn_if_paused(&endpoint, args->words[0]);
+	return execute(&options, &endpoint, path, body, err);
 }
 
 #define AT(member) offsetof(struct run_options, member)
@@ -117,12 +108,12 @@ static int run(const void *values, const struct args *args, struct error *err)
 /* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row rows[] = {
-	{"language", 'l', OPTION_TEXT,     AT(language),   "LANGUAGE",   "python or shell; default: by file name, else the session's"},
+	{"language", 'l', OPTION_TEXT,     AT(language),   "LANGUAGE",   "python or shell; default: from the file name, else the session's"},
 	{"code",     'c', OPTION_TEXT,     AT(code),       "CODE",       "run this text instead of a file"},
 	{"timeout",  't', OPTION_DURATION, AT(timeout_us), "TIME",       "time limit: 30, 1.5, 5m"},
 	{"env",      'e', OPTION_LIST,     AT(env),        "NAME=VALUE", "set an environment variable; may be repeated"},
-	{"file",     'f', OPTION_LIST,     AT(files),      "NAME=PATH",  "put a file into the workspace; may be repeated"},
-	{"stdin",    'i', OPTION_TEXT,     AT(stdin_path), "FILE",       "standard input of the program; '-': our own"},
+	{"file",     'f', OPTION_LIST,     AT(files),      "NAME=PATH",  "copy a file into the workspace; may be repeated"},
+	{"stdin",    'i', OPTION_TEXT,     AT(stdin_path), "FILE",       "standard input of the program; '-': that of millibox"},
 	{"json",     0,   OPTION_FLAG,     AT(json),       NULL,         "print the result object instead of the output"},
 	ENDPOINT_ROWS(AT(at)),
 };
@@ -131,11 +122,11 @@ static const struct option_row rows[] = {
 const struct command command_session_exec = {
 	.name = "session exec",
 	.arguments = "SESSION (FILE | -c CODE | -) [-- ARGUMENT...]",
-	.summary = "Run a program in a session and pass its output on",
-	.text = "The exit status is as of 'millibox run'. Ctrl-C ends the execution, not the "
+	.summary = "Run a program in a session and print its output",
+	.text = "The exit status is that of 'millibox run'. Ctrl-C cancels the execution, not the "
 		"session.\n"
-		"In a paused session it waits until that is resumed.\n"
-		"Values and figures are not printed: --json has them.\n",
+		"In a paused session the execution waits until the session is resumed.\n"
+		"Results and images are printed with --json only.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct run_options),
 	.run = run,

@@ -12,27 +12,27 @@
 #include "base/alloc.h"
 #include "base/fd.h"
 #include "base/id.h"
-#include "cli/admin_call.h"
+#include "base/size.h"
 #include "cli/message.h"
+#include "cli/resource.h"
 
 /*
- * Theory of operation. The archive is the body of one request, which is answered when all is done.
- * While it lasts somebody at a terminal is told how far it is: first what has been sent, then what
- * the daemon says when it is asked.
+ * The archive is the body of one request, whose response comes when the import is complete.
+ * Meanwhile progress is shown on a terminal: first the bytes sent, then the daemon's own report.
  */
 
 #define TEMPLATES "/api/v1/templates"
 #define IMPORTS   "/api/v1/imports"
 
 struct import_options {
-	struct admin_options common;
+	struct common_options common;
 	const char *id, *name;
 	bool progress;
 };
 
 #define AT(member) offsetof(struct import_options, member)
 
-/* Mapped, not read: images are large. */
+/* Maps the file, since images are large. Return: munmap it, or NULL. */
 static const char *map_file(const char *path, size_t *ret_len, struct error *err)
 {
 	cleanup_close int fd = fd_open(path, O_RDONLY, 0);
@@ -40,8 +40,8 @@ static const char *map_file(const char *path, size_t *ret_len, struct error *err
 	void *data;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0) {
-		(void)error_set(err, ERR_INVALID, fd < 0 ? -fd : 0,
-		                "'%s' is not the archive of an image", path);
+		(void)error_set(err, ERR_INVALID, fd < 0 ? -fd : 0, "'%s' is not an image archive",
+		                path);
 		return NULL;
 	}
 	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -53,8 +53,8 @@ static const char *map_file(const char *path, size_t *ret_len, struct error *err
 	return data;
 }
 
-/* "debian-12.tar.gz" is debian-12. */
-static char *id_of(const char *path)
+/* "debian-12.tar.gz" -> "debian-12" */
+static char *default_id(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char *id = xstrdup(slash ? slash + 1 : path);
@@ -65,7 +65,7 @@ static char *id_of(const char *path)
 	return id;
 }
 
-static bool is_plain(const char *text)
+static bool is_query_safe(const char *text)
 {
 	return text[strspn(text,
 	                   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-. ")] ==
@@ -77,13 +77,14 @@ static char *import_path(const struct import_options *o, const char *id, struct 
 	cleanup_free char *name = o->name ? xstrdup(o->name) : xstrdup(id);
 
 	if (!id_is_valid(id, 64)) {
-		(void)error_set(err, ERR_INVALID, 0, "'%s' is no id of a template: give --id", id);
+		(void)error_set(err, ERR_INVALID, 0, "'%s' is not a valid template id; give --id",
+		                id);
 		return NULL;
 	}
-	/* It goes into a query; everything else can be set later. */
-	if (!is_plain(name)) {
+	/* The name becomes part of a query. */
+	if (!is_query_safe(name)) {
 		(void)error_set(err, ERR_INVALID, 0,
-		                "--name: letters, digits, space, '.', '_' and '-'");
+		                "--name: only letters, digits, spaces, '.', '_' and '-'");
 		return NULL;
 	}
 	for (char *c = name; *c; c++)
@@ -92,9 +93,8 @@ static char *import_path(const struct import_options *o, const char *id, struct 
 	return xasprintf(TEMPLATES "/import?id=%s&name=%s", id, name);
 }
 
-/* Telling how far it is: one line, written over until it ends. */
-
-struct teller {
+/* Shown as one line, which is overwritten. */
+struct progress {
 	const struct import_options *options;
 	const char *id;
 	size_t total;
@@ -102,7 +102,7 @@ struct teller {
 
 static double mib(uint64_t bytes)
 {
-	return (double)bytes / 1048576;
+	return (double)bytes / MIB;
 }
 
 static uint64_t number_of(const json_t *object, const char *key)
@@ -112,17 +112,17 @@ static uint64_t number_of(const json_t *object, const char *key)
 	return value > 0 ? (uint64_t)value : 0;
 }
 
-/* What the daemon knows; nothing, where it does not answer as expected: this is not the request. */
-static json_t *look(const struct teller *t)
+/* Asks the daemon for the state of the import. Return: owned, or NULL: errors are ignored. */
+static json_t *get_state(const struct progress *p)
 {
 	cleanup_endpoint struct endpoint endpoint = {0};
-	cleanup_free char *path = xasprintf(IMPORTS "/%s", t->id);
+	cleanup_free char *path = xasprintf(IMPORTS "/%s", p->id);
 	const struct api_call call = {.method = "GET", .path = path};
 	struct error err = {0};
 	json_t *answer = NULL;
 	int status = 0;
 
-	if (api_endpoint(&t->options->common.at, &endpoint, &err) < 0 ||
+	if (api_endpoint(&p->options->common.at, &endpoint, &err) < 0 ||
 	    api_call(&endpoint, &call, &answer, &status, &err) < 0)
 		return NULL;
 	return answer;
@@ -130,50 +130,49 @@ static json_t *look(const struct teller *t)
 
 static void on_tick(void *ctx, uint64_t sent)
 {
-	const struct teller *t = ctx;
-	json_t *seen = sent < t->total ? NULL : look(t);
+	const struct progress *p = ctx;
+	json_t *seen = sent < p->total ? NULL : get_state(p);
 
-	/* The end of a line that was longer goes, too. */
 	if (number_of(seen, "layers") > 0)
 		(void)fprintf(stderr, "\runpacking layer %llu of %llu, %.1f MiB\033[K",
 		              (unsigned long long)number_of(seen, "layer"),
 		              (unsigned long long)number_of(seen, "layers"),
 		              mib(number_of(seen, "unpacked_bytes")));
 	else
-		(void)fprintf(stderr, "\rsent %.1f of %.1f MiB\033[K", mib(sent), mib(t->total));
+		(void)fprintf(stderr, "\rsent %.1f of %.1f MiB\033[K", mib(sent), mib(p->total));
 	json_decref(seen);
 }
 
-static void tell_end(const json_t *answer)
+static void show_summary(const json_t *answer)
 {
 	const json_t *config = json_object_get(answer, "image_config");
 
 	(void)fputs("\r\033[K", stderr);
 	if (config)
-		message_show("imported %llu layers, %llu entries, %.1f MiB on the disk",
+		message_show("imported %llu layers, %llu entries, %.1f MiB on disk",
 		             (unsigned long long)number_of(config, "layers"),
 		             (unsigned long long)number_of(config, "entries"),
 		             mib(number_of(config, "disk_bytes")));
 }
 
-static int send(const struct import_options *options, const struct api_call *archive,
-                const char *id, struct error *err)
+static int send_archive(const struct import_options *options, const struct api_call *archive,
+                        const char *id, struct error *err)
 {
-	bool tells = !options->common.json && (options->progress || isatty(STDERR_FILENO));
-	struct teller teller = {options, id, archive->body_len};
+	bool shows = !options->common.json && (options->progress || isatty(STDERR_FILENO));
+	struct progress progress = {options, id, archive->body_len};
 	struct api_call call = *archive;
 	json_t *answer = NULL;
 	const char *reason;
 	int status;
 
-	call.on_tick = tells ? on_tick : NULL;
-	call.ctx = &teller;
-	status = admin_call(&options->common, &call, &answer, err);
+	call.on_tick = shows ? on_tick : NULL;
+	call.ctx = &progress;
+	status = resource_call(&options->common, &call, &answer, err);
 	reason = json_string_value(json_object_get(answer, "reason"));
-	if (tells)
-		tell_end(answer);
+	if (shows)
+		show_summary(answer);
 	if (reason)
-		message_show("it cannot be used yet: %s", reason);
+		message_show("the template cannot be used yet: %s", reason);
 	json_decref(answer);
 	return status;
 }
@@ -184,24 +183,22 @@ static int run_import(const void *values, const struct args *args, struct error 
 	const char *file = args->words_count == 1 ? args->words[0] : NULL;
 	cleanup_free char *id = NULL, *path = NULL;
 	struct api_call call = {.method = "POST"};
-	int status = CLI_USAGE;
+	int status = -1;
 
-	if (!file) {
-		(void)error_set(err, ERR_INVALID, 0, "give the file of one image");
-		return CLI_USAGE;
-	}
-	id = options->id ? xstrdup(options->id) : id_of(file);
+	if (!file)
+		return error_set(err, ERR_INVALID, 0, "expected one image file");
+	id = options->id ? xstrdup(options->id) : default_id(file);
 	call.path = path = import_path(options, id, err);
 	if (path)
 		call.body = map_file(file, &call.body_len, err);
 	if (call.body) {
-		status = send(options, &call, id, err);
+		status = send_archive(options, &call, id, err);
 		(void)munmap((void *)(uintptr_t)call.body, call.body_len);
 	}
 	return status;
 }
 
-static const struct admin_column columns[] = {
+static const struct resource_column columns[] = {
 	{"ID", "id", NULL, 24},
 	{"STATE", "state", NULL, 12},
 	{"RECEIVED", "received_bytes", NULL, 16},
@@ -211,36 +208,36 @@ static const struct admin_column columns[] = {
 	{"UNPACKED", "unpacked_bytes", NULL, 0},
 };
 
-static const struct admin_noun noun = {
+static const struct resource imports = {
 	.base = IMPORTS,
-	.what = "id of a template",
+	.what = "template id",
 	.list = "imports",
 	.columns = columns,
 	.columns_count = ARRAY_SIZE(columns),
 };
 
-static int run_imports(const void *values, const struct args *args, struct error *err)
+static int run_imports(const void *values, const struct args *args attr_unused, struct error *err)
 {
-	return admin_list(&noun, values, args, err);
+	return resource_list(&imports, values, err);
 }
 
 /* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row import_rows[] = {
-	{"id",       0,   OPTION_TEXT, AT(id),       "ID",   "of the template; default: by the file's name"},
-	{"name",     'n', OPTION_TEXT, AT(name),     "NAME", "for people; default: the id"},
-	{"progress", 0,   OPTION_FLAG, AT(progress), NULL,   "tell how far it is, though stderr is no terminal"},
-	ADMIN_ROWS(AT),
+	{"id",       0,   OPTION_TEXT, AT(id),       "ID",   "id of the template; default: from the file name"},
+	{"name",     'n', OPTION_TEXT, AT(name),     "NAME", "display name; default: the id"},
+	{"progress", 0,   OPTION_FLAG, AT(progress), NULL,   "show progress even if stderr is not a terminal"},
+	COMMON_ROWS(AT(common)),
 };
 static const struct option_row list_rows[] = {
-	ADMIN_ROWS(AT),
+	COMMON_ROWS(AT(common)),
 };
 /* clang-format on */
 
 const struct command command_template_import = {
 	.name = "template import",
 	.arguments = "FILE",
-	.summary = "Make a template of an image: an OCI layout or 'docker save' as tar",
+	.summary = "Create a template from an image: a tar of an OCI layout or 'docker save'",
 	.options = {import_rows, ARRAY_SIZE(import_rows)},
 	.values_size = sizeof(struct import_options),
 	.run = run_import,
@@ -249,7 +246,7 @@ const struct command command_template_import = {
 const struct command command_template_imports = {
 	.name = "template imports",
 	.arguments = "",
-	.summary = "List imports that are under way, and how far they are",
+	.summary = "List running imports and their progress",
 	.options = {list_rows, ARRAY_SIZE(list_rows)},
 	.values_size = sizeof(struct import_options),
 	.run = run_imports,

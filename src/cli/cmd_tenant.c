@@ -2,11 +2,11 @@
 
 #include "cli/command.h"
 
-#include "cli/admin_call.h"
+#include "cli/resource.h"
 
-/* Quotas as they were typed: "default" is what the settings say. */
+/* Quotas are text: a number, a size or "default". */
 struct tenant_options {
-	struct admin_options common;
+	struct common_options common;
 	const char *policy;
 	const char *sessions, *executions, *queued, *memory, *rate, *burst, *templates, *images;
 };
@@ -14,19 +14,19 @@ struct tenant_options {
 #define AT(member) offsetof(struct tenant_options, member)
 
 #define FIRST_QUOTA 1
-static const struct admin_field fields[] = {
-	{"policy", ADMIN_TEXT, AT(policy), "policy", NULL},
-	{"sessions", ADMIN_QUOTA, AT(sessions), "sessions", "quotas"},
-	{"executions", ADMIN_QUOTA, AT(executions), "executions", "quotas"},
-	{"queued", ADMIN_QUOTA, AT(queued), "queued", "quotas"},
-	{"memory", ADMIN_QUOTA, AT(memory), "memory", "quotas"},
-	{"rate", ADMIN_QUOTA, AT(rate), "requests_per_second", "quotas"},
-	{"burst", ADMIN_QUOTA, AT(burst), "burst", "quotas"},
-	{"templates", ADMIN_QUOTA, AT(templates), "templates", "quotas"},
-	{"images", ADMIN_QUOTA, AT(images), "images", "quotas"},
+static const struct resource_field fields[] = {
+	{"policy", RESOURCE_TEXT, AT(policy), "policy", NULL},
+	{"sessions", RESOURCE_QUOTA, AT(sessions), "sessions", "quotas"},
+	{"executions", RESOURCE_QUOTA, AT(executions), "executions", "quotas"},
+	{"queued", RESOURCE_QUOTA, AT(queued), "queued", "quotas"},
+	{"memory", RESOURCE_QUOTA, AT(memory), "memory", "quotas"},
+	{"rate", RESOURCE_QUOTA, AT(rate), "requests_per_second", "quotas"},
+	{"burst", RESOURCE_QUOTA, AT(burst), "burst", "quotas"},
+	{"templates", RESOURCE_QUOTA, AT(templates), "templates", "quotas"},
+	{"images", RESOURCE_QUOTA, AT(images), "images", "quotas"},
 };
 
-static const struct admin_column columns[] = {
+static const struct resource_column columns[] = {
 	{"NAME", "name", NULL, 24},
 	{"POLICY", "policy", NULL, 16},
 	{"SESSIONS", "sessions", "usage", 10},
@@ -35,9 +35,9 @@ static const struct admin_column columns[] = {
 	{"MEMORY", "memory", "usage", 0},
 };
 
-static const struct admin_noun noun = {
+static const struct resource tenants = {
 	.base = "/api/v1/tenants",
-	.what = "name of a tenant",
+	.what = "tenant name",
 	.list = "tenants",
 	.name_key = "name",
 	.fields = fields,
@@ -49,7 +49,7 @@ static const struct admin_noun noun = {
 static int run_create(const void *values, const struct args *args, struct error *err)
 {
 	json_t *answer = NULL;
-	int status = admin_create(&noun, values, args, &answer, err);
+	int status = resource_create(&tenants, values, args, &answer, err);
 
 	json_decref(answer);
 	return status;
@@ -58,7 +58,7 @@ static int run_create(const void *values, const struct args *args, struct error 
 static int run_set(const void *values, const struct args *args, struct error *err)
 {
 	json_t *answer = NULL;
-	int status = admin_update(&noun, "PATCH", values, args, &answer, err);
+	int status = resource_update(&tenants, "PATCH", values, args, &answer, err);
 
 	json_decref(answer);
 	return status;
@@ -66,10 +66,10 @@ static int run_set(const void *values, const struct args *args, struct error *er
 
 static int run_delete(const void *values, const struct args *args, struct error *err)
 {
-	return admin_delete(&noun, values, args, err);
+	return resource_delete(&tenants, values, args, err);
 }
 
-/* "name: limit, used". */
+/* Prints lines "name limit used". */
 static void print_quotas(const json_t *tenant)
 {
 	const json_t *limits = json_object_get(tenant, "limits");
@@ -77,10 +77,10 @@ static void print_quotas(const json_t *tenant)
 
 	for (size_t i = FIRST_QUOTA; i < ARRAY_SIZE(fields); i++) {
 		(void)printf("%-20s", fields[i].key);
-		admin_print_cell(limits, fields[i].key, 12);
+		resource_print_cell(limits, fields[i].key, 12);
 		if (json_object_get(usage, fields[i].key)) {
 			(void)printf("used ");
-			admin_print_cell(usage, fields[i].key, 1);
+			resource_print_cell(usage, fields[i].key, 1);
 		}
 		(void)putchar('\n');
 	}
@@ -89,46 +89,46 @@ static void print_quotas(const json_t *tenant)
 static int run_show(const void *values, const struct args *args, struct error *err)
 {
 	json_t *answer = NULL;
-	int status = admin_show(&noun, values, args, &answer, err);
+	int status = resource_show(&tenants, values, args, &answer, err);
 
 	if (!answer)
 		return status;
 	(void)printf("%-20s%s\n%-20s", "name", args->words[0], "policy");
-	admin_print_cell(answer, "policy", 1);
+	resource_print_cell(answer, "policy", 1);
 	(void)putchar('\n');
 	print_quotas(answer);
 	json_decref(answer);
 	return status;
 }
 
-static int run_list(const void *values, const struct args *args, struct error *err)
+static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
 {
-	return admin_list(&noun, values, args, err);
+	return resource_list(&tenants, values, err);
 }
 
 /* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row set_rows[] = {
-	{"policy",     'p', OPTION_TEXT, AT(policy),     "POLICY", "name of its policy; \"\" for the daemon's default one"},
-	{"sessions",   0,   OPTION_TEXT, AT(sessions),   "N",      "sessions at the same time; 0 for no bound, \"default\" for what the settings say, as for all of these"},
-	{"executions", 0,   OPTION_TEXT, AT(executions), "N",      "executions at the same time; more of them wait"},
-	{"queued",     0,   OPTION_TEXT, AT(queued),     "N",      "executions that wait; more are refused"},
-	{"memory",     'm', OPTION_TEXT, AT(memory),     "SIZE",   "memory limits of all its boxes together: 16Gi"},
-	{"rate",       0,   OPTION_TEXT, AT(rate),       "N",      "requests per second, on average"},
-	{"burst",      0,   OPTION_TEXT, AT(burst),      "N",      "requests at once"},
-	{"templates",  0,   OPTION_TEXT, AT(templates),  "N",      "templates of its own"},
-	{"images",     0,   OPTION_TEXT, AT(images),     "SIZE",   "imported images on the disk, together: 32Gi"},
-	ADMIN_ROWS(AT),
+	{"policy",     'p', OPTION_TEXT, AT(policy),     "POLICY", "policy of the tenant; \"\": the daemon's default"},
+	{"sessions",   0,   OPTION_TEXT, AT(sessions),   "N",      "concurrent sessions; here and below 0: unlimited, \"default\": the daemon's setting"},
+	{"executions", 0,   OPTION_TEXT, AT(executions), "N",      "concurrent executions; further ones are queued"},
+	{"queued",     0,   OPTION_TEXT, AT(queued),     "N",      "queued executions; further ones are refused"},
+	{"memory",     'm', OPTION_TEXT, AT(memory),     "SIZE",   "total memory limit of its boxes: 16Gi"},
+	{"rate",       0,   OPTION_TEXT, AT(rate),       "N",      "average requests per second"},
+	{"burst",      0,   OPTION_TEXT, AT(burst),      "N",      "requests in a burst"},
+	{"templates",  0,   OPTION_TEXT, AT(templates),  "N",      "number of templates"},
+	{"images",     0,   OPTION_TEXT, AT(images),     "SIZE",   "total size of imported images: 32Gi"},
+	COMMON_ROWS(AT(common)),
 };
 static const struct option_row rows[] = {
-	ADMIN_ROWS(AT),
+	COMMON_ROWS(AT(common)),
 };
 /* clang-format on */
 
 const struct command command_tenant_create = {
 	.name = "tenant create",
 	.arguments = "TENANT",
-	.summary = "Make a tenant",
+	.summary = "Create a tenant",
 	.options = {set_rows, ARRAY_SIZE(set_rows)},
 	.values_size = sizeof(struct tenant_options),
 	.run = run_create,
@@ -137,7 +137,7 @@ const struct command command_tenant_create = {
 const struct command command_tenant_list = {
 	.name = "tenant list",
 	.arguments = "",
-	.summary = "List tenants and what they use",
+	.summary = "List tenants and their usage",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct tenant_options),
 	.run = run_list,
@@ -146,7 +146,7 @@ const struct command command_tenant_list = {
 const struct command command_tenant_show = {
 	.name = "tenant show",
 	.arguments = "TENANT",
-	.summary = "Tell about a tenant: policy, quotas, use",
+	.summary = "Show a tenant: policy, quotas, usage",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct tenant_options),
 	.run = run_show,
@@ -164,7 +164,7 @@ const struct command command_tenant_set = {
 const struct command command_tenant_delete = {
 	.name = "tenant delete",
 	.arguments = "TENANT",
-	.summary = "Delete a tenant that has no keys and sessions left",
+	.summary = "Delete a tenant that has no keys and no sessions",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct tenant_options),
 	.run = run_delete,

@@ -4,13 +4,9 @@
 
 #include <stdio.h>
 
-static int run(const void *values, const struct args *args, struct error *err)
+static int run(const void *values attr_unused, const struct args *args attr_unused,
+               struct error *err attr_unused)
 {
-	(void)values;
-	if (args->words_count > 0) {
-		(void)error_set(err, ERR_INVALID, 0, "'%s' is one word too many", args->words[0]);
-		return CLI_USAGE;
-	}
 	(void)puts("millibox " MILLIBOX_VERSION);
 	return CLI_OK;
 }

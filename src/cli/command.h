@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: one command, one file, one record. The table is in commands.c; parsing, --help, the
- * completion and the check of the manual page work on these records.
+ * DOC: one command, one file, one record. The table is in commands.c; parsing, --help, completion
+ * and the check of the manual page use these records.
  */
 
 #include "cli/exit_status.h"
@@ -13,13 +13,12 @@
 
 struct command {
 	const char *name;      /* "run", "box plan" */
-	const char *arguments; /* after the options, for the usage line */
+	const char *arguments; /* for the usage line; "": the command takes none */
 	const char *summary;   /* one line */
-	const char *text;      /* what --help says after the options; NULL: nothing */
+	const char *text;      /* --help prints it after the options; NULL: none */
 	struct options options;
-	size_t values_size; /* of the struct the options' offsets are in; at least 1 */
-	/* Return: the exit status. A usage error is said by the caller: fill *err and return
-	 * CLI_USAGE (or CLI_ERROR with *err: our failure). Without *err everything has been said.
+	size_t values_size; /* size of the struct that the options fill; at least 1 */
+	/* Return: the exit status, or -1 with *err: exit_status_of_error. The caller prints *err.
 	 */
 	int (*run)(const void *values, const struct args *args, struct error *err);
 };
@@ -71,20 +70,20 @@ extern const struct command command_completion;
 extern const struct command command_version;
 extern const struct command command_help;
 
-/** commands_at - the table in the order of help; NULL past the end. */
+/** commands_at - the table in the order of --help; NULL past the end. */
 const struct command *commands_at(size_t index);
-/** commands_find - the command that @argv begins with. Return: words of its name, 0: none. */
+/** commands_find - the command that @argv begins with. Return: words in its name; 0: none. */
 size_t commands_find(char *const *argv, const struct command **ret_command);
-/** commands_refuse - ERR_INVALID for an unknown name, with the nearest known one. Return: -1. */
+/** commands_refuse - ERR_INVALID for an unknown command, with a suggestion. Return: -1. */
 int commands_refuse(char *const *argv, struct error *err);
-/** commands_print_list - the overview that "millibox help" shows. */
+/** commands_print_list - print the overview of "millibox help". */
 void commands_print_list(FILE *out);
-/** commands_print_help - what "millibox COMMAND --help" shows. */
+/** commands_print_help - print the text of "millibox COMMAND --help". */
 void commands_print_help(const struct command *command, FILE *out);
-/** commands_print_group - the help of all commands whose name begins with the word @group. Return:
- * how many there are. */
+/** commands_print_group - print the help of all commands whose first word is @group. Return: how
+ * many there are. */
 size_t commands_print_group(const char *group, FILE *out);
-/** commands_call - one command, whose words begin at @argv. Return: the exit status. */
+/** commands_call - run a command; @argv follows its name. Return: the exit status. */
 int commands_call(const struct command *command, char **argv);
-/** commands_main - the whole program. Return: the exit status. */
+/** commands_main - run the command that @argv names. Return: the exit status. */
 int commands_main(char **argv);

@@ -63,7 +63,7 @@ const struct command *commands_at(size_t index)
 	return index < ARRAY_SIZE(commands) ? commands[index] : NULL;
 }
 
-/* How many words of @argv the whole of @name takes; 0: they differ. */
+/* Return: the number of words in @name if @argv begins with them, else 0. */
 static size_t match_name(const char *name, char *const *argv)
 {
 	size_t words = 0;
@@ -94,7 +94,7 @@ size_t commands_find(char *const *argv, const struct command **ret_command)
 	return 0;
 }
 
-/* The first word of a command of two words is a group. */
+/* The first word of a two-word command is a group. */
 static bool is_group(const char *word, const char *name)
 {
 	size_t len = strlen(word);
@@ -102,8 +102,8 @@ static bool is_group(const char *word, const char *name)
 	return strncmp(word, name, len) == 0 && name[len] == ' ';
 }
 
-/* Return: the second words of @group's commands, to be freed; NULL: it is no group. */
-static char *words_of(const char *group)
+/* Return: the second words of @group's commands, owned; NULL: not a group. */
+static char *list_group(const char *group)
 {
 	char *words = NULL;
 
@@ -122,13 +122,13 @@ static char *words_of(const char *group)
 int commands_refuse(char *const *argv, struct error *err)
 {
 	cleanup_free char *both = argv[1] ? xasprintf("%s %s", argv[0], argv[1]) : NULL;
-	cleanup_free char *words = words_of(argv[0]);
+	cleanup_free char *words = list_group(argv[0]);
 	struct suggest one = {.word = argv[0]};
 	struct suggest two = {.word = both ? both : argv[0]};
 
 	if (words)
-		return error_set(err, ERR_INVALID, 0, "%s '%s': it goes on with one of: %s",
-		                 argv[1] ? "unknown command" : "not a whole command",
+		return error_set(err, ERR_INVALID, 0, "%s '%s'; expected one of: %s",
+		                 argv[1] ? "unknown command" : "incomplete command",
 		                 both ? both : argv[0], words);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		suggest_offer(&one, commands[i]->name);
@@ -143,11 +143,11 @@ int commands_refuse(char *const *argv, struct error *err)
 void commands_print_list(FILE *out)
 {
 	(void)fputs("Usage: millibox COMMAND [OPTION]...\n\n"
-	            "Runs code that nobody trusts, isolated, and tells what it did.\n\nCommands:\n",
+	            "Runs untrusted code in an isolated box and reports the result.\n\nCommands:\n",
 	            out);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		(void)fprintf(out, "  %-17s  %s\n", commands[i]->name, commands[i]->summary);
-	(void)fputs("\n'millibox COMMAND --help' tells more about one of them.\n", out);
+	(void)fputs("\nRun 'millibox COMMAND --help' for the options of a command.\n", out);
 }
 
 void commands_print_help(const struct command *command, FILE *out)
@@ -178,8 +178,7 @@ static bool is_help(const char *word)
 	return word && (str_equal(word, "--help") || str_equal(word, "-h"));
 }
 
-/* The one end of the chain of errors: each is said here, once. @command is NULL when none was
- * found. */
+/* Every error ends here and is printed once. @command is NULL if none was found. */
 static int finish(const struct command *command, int status, const struct error *err)
 {
 	bool has_help = command && command != &command_help;
@@ -189,7 +188,7 @@ static int finish(const struct command *command, int status, const struct error 
 	if (error_is_set(err) && status == CLI_USAGE)
 		(void)fprintf(stderr, "Try 'millibox %s%s'.\n", has_help ? command->name : "help",
 		              has_help ? " --help" : "");
-	/* Output that could not be written must not look like success. */
+	/* A failed write must not look like success. */
 	if (fflush(stdout) != 0 && status == CLI_OK) {
 		message_show("cannot write to standard output: %s", strerror(errno));
 		return CLI_ERROR;
@@ -202,16 +201,16 @@ int commands_call(const struct command *command, char **argv)
 	cleanup_free void *values = xcalloc(1, command->values_size);
 	struct args args = {0};
 	struct error err = {0};
-	int status = CLI_USAGE;
+	int status = options_parse(&command->options, argv, values, &args, &err);
 
-	if (options_parse(&command->options, argv, values, &args, &err) < 0) {
-		status = CLI_USAGE;
-	} else if (args.help) {
+	if (status == 0 && args.help)
 		commands_print_help(command, stdout);
-		status = CLI_OK;
-	} else {
+	else if (status == 0 && args.words_count > 0 && !command->arguments[0])
+		status = error_set(&err, ERR_INVALID, 0, "unexpected argument '%s'", args.words[0]);
+	else if (status == 0)
 		status = command->run(values, &args, &err);
-	}
+	if (status < 0)
+		status = exit_status_of_error(&err);
 	options_done(&command->options, values, &args);
 	return finish(command, status, &err);
 }

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 
-/* A probe has some dozens of lines; the engine is ours, but bounded all the same. */
+/* A probe prints a few dozen lines. */
 #define CHECKS_MAX 256
 
 static const char *const state_names[] = {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the findings of "millibox doctor": what the engine's probe printed, one check per line,
- * with what is lost without it and how to get it. Pure.
+ * DOC: the checks of "millibox doctor": the output of the engine's probe, with the loss and the
+ * remedy if a check fails. Pure.
  */
 
 #include "base/attr.h"
@@ -19,7 +19,7 @@ enum check_state {
 
 struct check {
 	char *name;  /* owned */
-	char *value; /* owned: what was found */
+	char *value; /* owned: the finding */
 	enum check_state state;
 };
 
@@ -28,20 +28,20 @@ struct checks {
 	size_t count;
 };
 
-/* When boxes cannot be built strictly without it. */
+/* When strict mode requires a check. */
 enum check_need {
 	NEED_NEVER,
 	NEED_ALWAYS,
-	NEED_AS_ROOT, /* an ordinary user can do without: results say what is missing */
+	NEED_AS_ROOT, /* optional for ordinary users: results name the missing layer */
 	CHECK_NEED_COUNT
 };
 
-/* What a person needs to know about a check that fails. */
+/* Explains a failed check. */
 struct advice {
 	const char *name;
 	enum check_need need;
-	const char *loss;   /* what is lost without it */
-	const char *remedy; /* the exact thing to do */
+	const char *loss;   /* the effect */
+	const char *remedy; /* what to do */
 };
 
 void checks_done(struct checks *checks);
@@ -49,23 +49,23 @@ void checks_done(struct checks *checks);
 void checks_add(struct checks *checks, const char *name, enum check_state state, const char *value);
 const struct check *checks_find(const struct checks *checks, const char *name);
 /**
- * checks_parse - lines "name TAB ok|missing|info TAB value". Return: 0, or -EPROTO for a line of
- * another form or for more lines than a probe has.
+ * checks_parse - parse lines "name TAB ok|missing|info TAB value". Return: 0, or -EPROTO for a
+ * malformed line or too many lines.
  */
 int checks_parse(struct checks *checks, char *text) attr_must_check;
 const char *check_state_name(enum check_state state);
-/** advice_find - Return: 0, or -ENOENT: a check without advice is shown all the same. */
+/** advice_find - Return: 0, or -ENOENT: no advice for this check. */
 int advice_find(const char *name, struct advice *ret_advice) attr_must_check;
 /**
- * checks_advise - advice_find for @check among @checks: what could not even be tried, because there
- * is no user namespace to try it in, has the remedy of that.
+ * checks_advise - advice_find for @check; if it failed only because there is no user namespace, the
+ * remedy refers to the check "user".
  */
 int checks_advise(const struct checks *checks, const struct check *check,
                   struct advice *ret_advice) attr_must_check;
 /**
- * check_is_optional - @check is of a layer that is missing, and that strict boxes of this user can
- * do without.
+ * check_is_optional - whether @check is a missing layer that strict mode does not require for this
+ * user.
  */
 bool check_is_optional(const struct check *check, bool is_root);
-/** checks_are_strict - whether boxes can be built with all that is required, by root or others. */
+/** checks_are_strict - whether every required check is ok. */
 bool checks_are_strict(const struct checks *checks, bool is_root);

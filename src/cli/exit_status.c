@@ -9,22 +9,22 @@
 #include "cli/message.h"
 
 struct words {
-	const char *word; /* of the API */
+	const char *word; /* in the result */
 	const char *text;
 };
 
 static const struct words limits[] = {
-	{"time", "the program reached its time limit and was ended (--timeout)"},
-	{"cpu", "the program used up its processor time and was ended (--cpu)"},
+	{"time", "the program reached its time limit and was killed (--timeout)"},
+	{"cpu", "the program used up its processor time and was killed (--cpu)"},
 	{"memory", "the program reached its memory limit (--memory)"},
-	{"processes", "the program reached its limit of processes (--processes)"},
-	{"output", "the program's output was cut at its limit (--max-output)"},
+	{"processes", "the program reached its process limit (--processes)"},
+	{"output", "the program's output was truncated at its limit (--max-output)"},
 	{"disk", "the program ran out of disk space (--disk)"},
 };
 
-/* Ends that are not the program's own. */
-static const struct words ends[] = {
-	{"crashed", "the box was lost before the program ended"},
+/* Statuses that say nothing about the program itself. */
+static const struct words failures[] = {
+	{"crashed", "the box failed before the program ended"},
 	{"cancelled", "the execution was cancelled"},
 };
 
@@ -57,7 +57,7 @@ int exit_status_of_result(const json_t *result)
 
 	if (str_equal(status, "timeout"))
 		return CLI_TIMED_OUT;
-	if (find_text(ends, ARRAY_SIZE(ends), status))
+	if (find_text(failures, ARRAY_SIZE(failures), status))
 		return CLI_ERROR;
 	if (!json_is_integer(code) || value < 0 || value > 255)
 		return CLI_ERROR;
@@ -71,8 +71,8 @@ int exit_status_of_problem(const json_t *problem)
 	return is_usage ? CLI_USAGE : CLI_ERROR;
 }
 
-/* Limits that a part of the program met, and it went on. */
-static void explain_met(const json_t *result)
+/* Limits that one of its processes reached while the program continued. */
+static void show_denied_limits(const json_t *result)
 {
 	const json_t *denial;
 	size_t i;
@@ -88,17 +88,17 @@ static void explain_met(const json_t *result)
 void exit_status_explain(const json_t *result)
 {
 	const char *limit = member(result, "limit");
-	const char *ended = find_text(ends, ARRAY_SIZE(ends), member(result, "status"));
+	const char *failure = find_text(failures, ARRAY_SIZE(failures), member(result, "status"));
 	const char *text = find_text(limits, ARRAY_SIZE(limits), limit);
 
-	if (ended)
-		message_show("%s", ended);
+	if (failure)
+		message_show("%s", failure);
 	if (text)
 		message_show("%s", text);
 	else if (*limit)
-		message_show("the program reached its limit of %s", limit);
+		message_show("the program reached its %s limit", limit);
 	else if (str_equal(member(result, "status"), "timeout"))
 		message_show("%s", limits[0].text);
 	else
-		explain_met(result);
+		show_denied_limits(result);
 }

@@ -20,7 +20,7 @@ static const struct rule extensions[] = {
 	{"bash", "shell"},
 };
 
-/* Names of interpreters, without a version at their end. */
+/* Names of interpreters, without a trailing version. */
 static const struct rule interpreters[] = {
 	{"python", "python"}, {"pypy", "python"}, {"sh", "shell"},
 	{"bash", "shell"},    {"dash", "shell"},  {"ash", "shell"},
@@ -54,7 +54,7 @@ const char *language_of_name(const char *file_name)
 	                 (struct slice){dot + 1, strlen(dot + 1)});
 }
 
-/* The next word of the line at *rest; its length is 0 at the end. */
+/* Removes the first word of *rest; its length is 0 at the end. */
 static struct slice next_word(struct slice *rest)
 {
 	struct slice word;
@@ -80,7 +80,7 @@ static struct slice base_name(struct slice path)
 	return path;
 }
 
-/* "python3.11" is a python. */
+/* "python3.11" -> "python" */
 static struct slice without_version(struct slice name)
 {
 	while (name.len > 0 &&
@@ -89,8 +89,8 @@ static struct slice without_version(struct slice name)
 	return name;
 }
 
-/* env's own options ("-S", "-i") and NAME=value settings come before the program. */
-static bool is_for_env(struct slice word)
+/* Options of env ("-S", "-i") and NAME=value settings precede the program. */
+static bool is_env_argument(struct slice word)
 {
 	return word.len > 0 && (word.text[0] == '-' || memchr(word.text, '=', word.len));
 }
@@ -108,7 +108,7 @@ const char *language_of_code(const char *code, size_t len)
 	if (program.len == 3 && strncmp(program.text, "env", 3) == 0) {
 		do
 			program = next_word(&line);
-		while (is_for_env(program));
+		while (is_env_argument(program));
 		program = base_name(program);
 	}
 	return find_rule(interpreters, ARRAY_SIZE(interpreters), without_version(program));

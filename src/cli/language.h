@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * DOC: which language a program is in, from its file name or its first line. Pure. Which languages
- * can be run is the daemon's word; this only saves typing --language.
+ * DOC: guesses the language of a program from its file name or first line, to save typing
+ * --language. Pure. The daemon decides which languages it runs.
  */
 
 #include <stddef.h>
 
-/** language_of_name - by extension; NULL when that tells nothing. */
+/** language_of_name - from the extension; NULL if it is unknown. */
 const char *language_of_name(const char *file_name);
-/** language_of_code - by a "#!" line; NULL when there is none, or one of an unknown program. */
+/** language_of_code - from the "#!" line; NULL if there is none or its program is unknown. */
 const char *language_of_code(const char *code, size_t len);

@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-#define FILE_MODE 0666 /* less the umask */
+#define FILE_MODE 0666 /* before the umask */
 
 static bool is_stream(const char *name)
 {
@@ -32,7 +32,7 @@ int local_file_read(const char *name, struct local_file *ret_file, struct error 
 	return 0;
 }
 
-/* A pipe, a device or a link is written to; it is not for us to put something in its place. */
+/* Only regular files are replaced; pipes, devices and links are written to. */
 static bool is_replaced(const char *name)
 {
 	struct stat st = {0};
@@ -65,7 +65,7 @@ int local_file_keep(struct local_file *file, struct error *err)
 	int fd = file->fd;
 
 	file->fd = -1;
-	/* Some file systems tell only now that there was no room. */
+	/* Some file systems report a full disk only now. */
 	if (close(fd) < 0 || (file->part && rename(file->part, file->name) < 0))
 		return error_set(err, ERR_SYSTEM, errno, "write '%s'", file->name);
 	free(file->part);

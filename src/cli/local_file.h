@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the file on this side of a transfer, or "-" for a standard stream. One that is written
- * appears whole, or not at all.
+ * DOC: the local file of a transfer, or "-" for a standard stream. A regular file is written under
+ * a temporary name and then renamed, so that it appears complete or not at all.
  */
 
 #include "base/attr.h"
@@ -12,18 +12,18 @@
 struct local_file {
 	int fd;
 	const char *name; /* borrowed */
-	char *part;       /* owned: what is written until it is whole; NULL: the thing itself is */
+	char *part;       /* owned: the temporary name; NULL: @name itself is written */
 };
 
-/** local_file_read - Return: 0, or -1 (ERR_INVALID): it cannot be read. */
+/** local_file_read - open for reading. Return: 0, or -1 (ERR_INVALID). */
 int local_file_read(const char *name, struct local_file *ret_file,
                     struct error *err) attr_must_check;
-/** local_file_write - as local_file_read. */
+/** local_file_write - open for writing. Return: 0, or -1 (ERR_INVALID). */
 int local_file_write(const char *name, struct local_file *ret_file,
                      struct error *err) attr_must_check;
-/** local_file_keep - everything is written: it takes the place of what was there. */
+/** local_file_keep - close the complete file and rename it. */
 int local_file_keep(struct local_file *file, struct error *err) attr_must_check;
-/** local_file_done - what was not kept is removed. */
+/** local_file_done - remove a file that was not kept. */
 void local_file_done(struct local_file *file);
 #define cleanup_local_file attr_cleanup(local_file_done)
 #define LOCAL_FILE_INIT    ((struct local_file){.fd = -1})

@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-/* Started without a standard stream, our first descriptor would take its place and its output. */
+/* If a standard stream is closed, the first file we open would take its number and its output. */
 static int open_standard_streams(void)
 {
 	int fd;
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
 
 	if (open_standard_streams() < 0)
 		return CLI_ERROR;
-	/* The one command that has a name of its own. */
+	/* The program is installed under this name too. */
 	if (str_equal(name, command_sandbox_run.name))
 		return commands_call(&command_sandbox_run, argv + 1);
 	return commands_main(argv + (argc > 0));

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* In UTF-8 the second range of controls, U+0080 to U+009F, is 0xC2 and one of these. */
+/* The C1 controls, U+0080 to U+009F: in UTF-8 0xC2 and one of these. */
 static bool is_c1_control(const char *p)
 {
 	return (unsigned char)p[0] == 0xc2 && (unsigned char)p[1] >= 0x80 &&
@@ -58,22 +58,29 @@ void message_show_error(const struct error *err)
 		message_show("%s", err->msg);
 }
 
-static void print_member(const json_t *problem, const char *key, const char *label)
+static const char *text_of(const json_t *problem, const char *key)
 {
 	const char *text = json_string_value(json_object_get(problem, key));
 
-	if (!text || !*text)
+	return text ? text : "";
+}
+
+static void print_member(const json_t *problem, const char *key, const char *label)
+{
+	const char *text = text_of(problem, key);
+
+	if (!*text)
 		return;
 	(void)fprintf(stderr, "  %s", label);
 	message_print_safe(stderr, text);
 	(void)fputc('\n', stderr);
 }
 
-/* What a field of the request is on the command line. */
+/* The option that sets a field of the request. */
 static const struct {
-	const char *field; /* a path that begins with it is meant too */
+	const char *field; /* a path that begins with this matches too */
 	const char *name;
-} names[] = {
+} option_names[] = {
 	{"language", "--language"},
 	{"code", "the program"},
 	{"stdin", "--stdin"},
@@ -88,35 +95,36 @@ static const struct {
 	{"resources.max_output", "--max-output"},
 };
 
-/* Remedies of the API that speak of its fields and headers, for somebody who sees neither. */
+/* Replace remedies of the API that name its fields and headers. */
 static const struct {
 	enum error_code code;
 	const char *remedy;
 } remedies[] = {
-	{ERR_TOO_LARGE, "send a shorter program, or smaller files"},
+	{ERR_TOO_LARGE, "send a shorter program or smaller files"},
 	{ERR_BUSY, "try again in a moment"},
-	{ERR_DENIED, "ask for what the policy allows"},
+	{ERR_DENIED, "request only what the policy allows"},
 	{ERR_UNAUTHENTICATED, "set MILLIBOX_API_KEY or MILLIBOX_API_KEY_FILE"},
-	{ERR_NO_SCOPE, "use a key that has it, or the daemon's Unix socket (--socket)"},
+	{ERR_NO_SCOPE, "use a key with this scope, or the daemon's Unix socket (--socket)"},
 };
 
-/* A value that is wrong is told like one that the command line itself refuses. */
-static bool say_wrong_option(const char *field, const char *detail)
+/* Reports a value that the daemon rejected like one that the option parser rejects. */
+static bool show_invalid_option(const char *field, const char *detail)
 {
 	size_t len = strlen(field);
 
 	if (strncmp(detail, field, len) != 0 || !str_has_prefix(detail + len, ": "))
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		size_t n = strlen(names[i].field);
+	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++) {
+		size_t n = strlen(option_names[i].field);
 
-		if (strncmp(field, names[i].field, n) != 0 || (field[n] && !strchr(".[", field[n])))
+		if (strncmp(field, option_names[i].field, n) != 0 ||
+		    (field[n] && !strchr(".[", field[n])))
 			continue;
-		/* The name that was chosen, of a file or a variable, is part of what is wrong. */
+		/* Keep the name of the file or variable. */
 		if (field[n] == '.')
-			message_show("%s: %s", names[i].name, detail + n + 1);
+			message_show("%s: %s", option_names[i].name, detail + n + 1);
 		else
-			message_show("%s%s", names[i].name, detail + n);
+			message_show("%s%s", option_names[i].name, detail + n);
 		(void)fputs("Try 'millibox run --help'.\n", stderr);
 		return true;
 	}
@@ -135,25 +143,17 @@ static void print_remedy(const json_t *problem, const char *code)
 		print_member(problem, "solution", "What to do: ");
 }
 
-static const char *text_of(const json_t *problem, const char *key)
-{
-	const char *text = json_string_value(json_object_get(problem, key));
-
-	return text ? text : "";
-}
-
 void message_show_problem(const json_t *problem)
 {
-	const char *description = json_string_value(json_object_get(problem, "description"));
+	const char *description = text_of(problem, "description");
 	const char *code = text_of(problem, "error_code");
 
 	if (str_equal(code, error_text(ERR_INVALID)) &&
-	    say_wrong_option(text_of(problem, "field"), text_of(problem, "error_detail")))
+	    show_invalid_option(text_of(problem, "field"), text_of(problem, "error_detail")))
 		return;
-
-	if (!description)
-		description = json_string_value(json_object_get(problem, "error_code"));
-	message_show("%s", description ? description : "the daemon refused without saying why");
+	if (!*description)
+		description = *code ? code : "the daemon rejected the request without a reason";
+	message_show("%s", description);
 	print_member(problem, "error_detail", "");
 	print_remedy(problem, code);
 	print_member(problem, "request_id", "Request: ");
@@ -161,7 +161,7 @@ void message_show_problem(const json_t *problem)
 
 void message_print_json(const json_t *object)
 {
-	/* As many digits as the API writes: all of them would show how the machine rounds. */
+	/* The API writes 15 digits; more would show rounding errors. */
 	char *text = json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII |
 	                                        JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY);
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what the command line tool says in its own name, on stderr. Text that came from elsewhere
- * loses its control characters: an answer must not be able to write to the terminal's title.
+ * DOC: messages of millibox itself, on stderr, and JSON on stdout. Control characters in text from
+ * elsewhere are replaced: a response must not be able to control the terminal.
  */
 
 #include "base/attr.h"
@@ -12,13 +12,13 @@
 
 struct error;
 
-/** say - one line: "millibox: ...". */
+/** message_show - print one line: "millibox: ...". */
 void message_show(const char *fmt, ...) attr_printf(1, 2);
-/** say_error - the end of an error's chain: message, errno's text, what to do. */
+/** message_show_error - print the error's message and the text of its errno. */
 void message_show_error(const struct error *err);
-/** say_problem - an error object of the API: description, detail, what to do, request. */
+/** message_show_problem - print an error object of the API, with a remedy if there is one. */
 void message_show_problem(const json_t *problem);
-/** say_json - an object to stdout, for programs and for people. */
+/** message_print_json - print @object to stdout, indented. */
 void message_print_json(const json_t *object);
-/** say_print - @text with control characters replaced. */
+/** message_print_safe - print @text with control characters replaced. */
 void message_print_safe(FILE *out, const char *text);

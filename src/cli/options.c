@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "base/suggest.h"
 
-/* Kinds that are one positive number differ in their parser and in how an example looks. */
+/* Kinds with a positive number differ in their parser and in the example. */
 struct number_kind {
 	int (*parse)(const char *text, uint64_t *ret_value);
 	const char *expected;
@@ -24,7 +24,7 @@ static const struct number_kind number_kinds[OPTION_KIND_COUNT] = {
 
 struct parser {
 	const struct options *options;
-	char **next; /* first word not yet looked at */
+	char **next; /* first unparsed word */
 	void *values;
 	struct args *args;
 };
@@ -69,13 +69,13 @@ static int store_number(const struct option_row *row, const char *text, uint64_t
 		return error_set(err, ERR_INVALID, 0, "--%s: '%s' is not %s", row->name, text,
 		                 kind->expected);
 	if (value == 0)
-		return error_set(err, ERR_INVALID, 0, "--%s: must be more than 0", row->name);
+		return error_set(err, ERR_INVALID, 0, "--%s: must be greater than 0", row->name);
 	*ret_number = value;
 	return 0;
 }
 
-static int store(struct parser *p, const struct option_row *row, const char *text,
-                 struct error *err)
+static int store_value(struct parser *p, const struct option_row *row, const char *text,
+                       struct error *err)
 {
 	void *slot = (char *)p->values + row->offset;
 
@@ -104,7 +104,7 @@ static int refuse_unknown(const struct parser *p, const char *word, const char *
 	return error_set(err, ERR_INVALID, 0, "unknown option '%s'", word);
 }
 
-/* @attached is the value that came in the same word, or NULL. */
+/* @attached is the value in the same word, or NULL. */
 static int take_option(struct parser *p, const struct option_row *row, const char *attached,
                        struct error *err)
 {
@@ -115,9 +115,9 @@ static int take_option(struct parser *p, const struct option_row *row, const cha
 		return 0;
 	}
 	if (!attached && !*p->next)
-		return error_set(err, ERR_INVALID, 0, "--%s needs a value (%s)", row->name,
+		return error_set(err, ERR_INVALID, 0, "--%s requires a value (%s)", row->name,
 		                 row->value);
-	return store(p, row, attached ? attached : *p->next++, err);
+	return store_value(p, row, attached ? attached : *p->next++, err);
 }
 
 static int parse_long(struct parser *p, const char *word, struct error *err)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: command line options as tables. A row gives the parser, --help, the shell completion and
- * the check of the manual page what they need. Values are written into the command's own struct
- * at the row's offset; strings are borrowed from argv, which lives as long as the program.
+ * DOC: command line options as tables, which the parser, --help, shell completion and the check of
+ * the manual page share. Values are written into the command's own struct at the row's offset;
+ * strings are borrowed from argv, which lives as long as the program.
  */
 
 #include "base/attr.h"
@@ -35,7 +35,7 @@ struct option_row {
 	char letter;      /* 0: no short form */
 	enum option_kind kind;
 	size_t offset;
-	const char *value; /* what stands for the value in help; NULL for a flag */
+	const char *value; /* placeholder for the value in --help; NULL for a flag */
 	const char *help;
 };
 
@@ -44,21 +44,21 @@ struct options {
 	size_t count;
 };
 
-/* What was on the command line besides options. */
+/* The command line without options. */
 struct args {
 	const char **words; /* owned; in order */
 	size_t words_count;
 	char **rest; /* borrowed: what follows "--" */
 	size_t rest_count;
-	bool help; /* --help or -h was seen: nothing after it was looked at */
+	bool help; /* --help or -h: parsing stopped there */
 };
 
 /**
- * options_parse - @argv from the first word after the command. Values go to @values, which the
- * caller zeroed. Return: 0, or -1 (ERR_INVALID). options_done is needed in both cases.
+ * options_parse - parse @argv, which follows the command's name, into the zeroed @values. Return:
+ * 0, or -1 (ERR_INVALID). Call options_done in both cases.
  */
 int options_parse(const struct options *options, char **argv, void *values, struct args *ret_args,
                   struct error *err) attr_must_check;
 void options_done(const struct options *options, void *values, struct args *args);
-/** options_print_help - one line per row, --help last. */
+/** options_print_help - print one line per row, --help last. */
 void options_print_help(const struct options *options, FILE *out);

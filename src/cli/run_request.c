@@ -14,9 +14,10 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "cli/client/api_call.h"
 #include "cli/language.h"
 
-static int read_stream(int fd, struct buf *b)
+static int read_to_eof(int fd, struct buf *b)
 {
 	for (;;) {
 		char piece[16384];
@@ -31,10 +32,10 @@ static int read_stream(int fd, struct buf *b)
 	}
 }
 
-static int read_source(const char *path, struct buf *b, struct error *err)
+static int read_input(const char *path, struct buf *b, struct error *err)
 {
 	bool is_stdin = str_equal(path, "-");
-	int r = is_stdin ? read_stream(STDIN_FILENO, b) : file_read_at(AT_FDCWD, path, b);
+	int r = is_stdin ? read_to_eof(STDIN_FILENO, b) : file_read_at(AT_FDCWD, path, b);
 
 	if (r < 0)
 		return error_set(err, ERR_NOT_FOUND, -r, "read %s",
@@ -42,8 +43,8 @@ static int read_source(const char *path, struct buf *b, struct error *err)
 	return 0;
 }
 
-static int find_language(const struct run_options *options, const char *word,
-                         struct run_input *input, struct error *err)
+static int choose_language(const struct run_options *options, const char *word,
+                           struct run_input *input, struct error *err)
 {
 	bool is_named = word && !str_equal(word, "-");
 
@@ -54,24 +55,23 @@ static int find_language(const struct run_options *options, const char *word,
 		input->language = language_of_code(input->code.data, input->code.len);
 	if (!input->language && options->in_session)
 		return 0;
-	/* Code without a file has nothing else to go by. */
 	if (!input->language && !is_named)
 		input->language = "python";
 	if (!input->language)
 		return error_set(err, ERR_INVALID, 0,
-		                 "cannot tell the language of '%s' by its name or first line; "
+		                 "cannot guess the language of '%s' from its name or first line; "
 		                 "give --language",
 		                 word);
 	return 0;
 }
 
-/* JSON, or the file that has it: @FILE. */
+/* @word is JSON, or @FILE. */
 static int read_object(const char *option, const char *word, json_t **ret_object, struct error *err)
 {
 	cleanup_buf struct buf text = BUF_INIT(RUN_INPUT_MAX);
 	json_error_t why;
 
-	if (word[0] == '@' && read_source(word + 1, &text, err) < 0)
+	if (word[0] == '@' && read_input(word + 1, &text, err) < 0)
 		return -1;
 	if (word[0] != '@' && buf_add_str(&text, word) < 0)
 		return error_set(err, ERR_TOO_LARGE, 0, "%s is too long", option);
@@ -85,8 +85,9 @@ static int read_handler(const struct run_options *options, struct run_input *inp
                         struct error *err)
 {
 	if (options->code || options->in_session)
-		return error_set(err, ERR_INVALID, 0, "--handler is the program: give no other");
-	if (read_source(options->handler, &input->code, err) < 0)
+		return error_set(err, ERR_INVALID, 0,
+		                 "--handler cannot be combined with another program");
+	if (read_input(options->handler, &input->code, err) < 0)
 		return -1;
 	input->language = options->language ? options->language : "python";
 	if (read_object("--event", options->event ? options->event : "{}", &input->event, err) < 0)
@@ -101,18 +102,18 @@ static int read_program(const struct run_options *options, const char *word,
 	if (options->handler)
 		return read_handler(options, input, err);
 	if (options->event || options->context)
-		return error_set(err, ERR_INVALID, 0, "--event and --context are for --handler");
+		return error_set(err, ERR_INVALID, 0, "--event and --context require --handler");
 	if (!word && buf_add_str(&input->code, options->code) < 0)
 		return error_set(err, ERR_TOO_LARGE, 0, "--code is too long");
-	if (word && read_source(word, &input->code, err) < 0) {
+	if (word && read_input(word, &input->code, err) < 0) {
 		if (err->sys != ENOENT)
 			return -1;
-		/* Who gave code where a file is meant has to be told of the option. */
+		/* The word may be code. */
 		error_clear(err);
-		return error_set(err, ERR_NOT_FOUND, 0, "read %.120s: %s; give code itself with -c",
+		return error_set(err, ERR_NOT_FOUND, 0, "read %.120s: %s; use -c to pass code",
 		                 word, strerror(ENOENT));
 	}
-	return find_language(options, word, input, err);
+	return choose_language(options, word, input, err);
 }
 
 int run_request_read(const struct run_options *options, const char *word,
@@ -129,7 +130,7 @@ int run_request_read(const struct run_options *options, const char *word,
 		                 "standard input cannot be both the program and its input");
 	if (read_program(options, word, ret_input, err) < 0)
 		return -1;
-	return stdin_path ? read_source(stdin_path, &ret_input->stdin_data, err) : 0;
+	return stdin_path ? read_input(stdin_path, &ret_input->stdin_data, err) : 0;
 }
 
 void run_input_done(struct run_input *input)
@@ -147,11 +148,11 @@ static int set_code(json_t *body, const char *key, const struct buf *code, struc
 	if (!utf8_is_valid(text, code->len))
 		return error_set(err, ERR_BAD_MEDIA, 0, "the program is not UTF-8 text");
 	if (json_object_set_new(body, key, json_stringn(text, code->len)) < 0)
-		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
+		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
 	return 0;
 }
 
-/* Bytes that are no text travel as {"base64": ...}. */
+/* Binary data is sent as {"base64": ...}. */
 static json_t *encode_bytes(const struct buf *bytes)
 {
 	const char *data = bytes->data ? bytes->data : "";
@@ -175,7 +176,7 @@ static int add_file(json_t *files, const char *pair, struct error *err)
 		return error_set(err, ERR_INVALID, 0, "--file: the name is not UTF-8 text");
 	if (json_object_get(files, name))
 		return error_set(err, ERR_INVALID, 0, "--file: '%s' is given twice", name);
-	if (read_source(equals + 1, &data, err) < 0)
+	if (read_input(equals + 1, &data, err) < 0)
 		return -1;
 	if (json_object_set_new(files, name, encode_bytes(&data)) < 0)
 		return error_set(err, ERR_SYSTEM, ENOMEM, "--file: '%s'", name);
@@ -189,14 +190,13 @@ static int add_variable(json_t *env, const char *pair, struct error *err)
 
 	if (!name || !*name)
 		return error_set(err, ERR_INVALID, 0, "--env: '%s' is not NAME=VALUE", pair);
-	/* jansson refuses what is not UTF-8. */
 	if (!utf8_is_valid(pair, strlen(pair)) ||
 	    json_object_set_new(env, name, json_string(equals + 1)) < 0)
 		return error_set(err, ERR_INVALID, 0, "--env: not UTF-8 text");
 	return 0;
 }
 
-/* @list into an object at @key, when there is anything in it. */
+/* Adds @list as an object at @key, unless it is empty. */
 static int set_pairs(json_t *body, const char *key, const struct option_list *list,
                      int (*add)(json_t *object, const char *pair, struct error *err),
                      struct error *err)
@@ -207,7 +207,7 @@ static int set_pairs(json_t *body, const char *key, const struct option_list *li
 		return 0;
 	object = json_object();
 	if (json_object_set_new(body, key, object) < 0)
-		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
+		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
 	for (size_t i = 0; i < list->count; i++) {
 		if (add(object, list->items[i], err) < 0)
 			return -1;
@@ -223,7 +223,7 @@ static int set_args(json_t *body, const struct args *args, struct error *err)
 		return 0;
 	list = json_array();
 	if (json_object_set_new(body, "args", list) < 0)
-		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
+		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
 	for (size_t i = 0; i < args->rest_count; i++) {
 		if (json_array_append_new(list, json_string(args->rest[i])) < 0)
 			return error_set(err, ERR_INVALID, 0, "an argument is not UTF-8 text");
@@ -231,7 +231,7 @@ static int set_args(json_t *body, const struct args *args, struct error *err)
 	return 0;
 }
 
-/* Limits are sent only where asked for: the daemon's policy has the defaults. */
+/* Only the given limits are sent: the daemon's policy has the defaults. */
 static int set_resources(json_t *body, const struct run_options *o, struct error *err)
 {
 	json_t *resources = json_object();
@@ -259,26 +259,24 @@ static int set_resources(json_t *body, const struct run_options *o, struct error
 	if (json_object_size(resources) > 0)
 		r |= json_object_set(body, "resources", resources);
 	json_decref(resources);
-	return r ? error_set(err, ERR_SYSTEM, ENOMEM, "make the request") : 0;
+	return r ? error_set(err, ERR_SYSTEM, ENOMEM, "build the request") : 0;
 }
 
-/* NULL is left out. */
-static int set_word(json_t *body, const char *key, const char *text, struct error *err)
+int run_request_set(json_t *body, const char *key, const char *option, const char *text,
+                    struct error *err)
 {
 	if (text && json_object_set_new(body, key, json_string(text)) < 0)
-		return error_set(err, ERR_INVALID, 0, "--%s: not UTF-8 text", key);
+		return error_set(err, ERR_INVALID, 0, "--%s: not UTF-8 text", option);
 	return 0;
 }
 
 static int set_common(json_t *body, const struct run_options *options, struct error *err)
 {
 	if (set_resources(body, options, err) < 0 ||
-	    set_word(body, "policy", options->policy, err) < 0 ||
-	    set_word(body, "network", options->network, err) < 0)
+	    run_request_set(body, "policy", "policy", options->policy, err) < 0 ||
+	    run_request_set(body, "network", "network", options->network, err) < 0 ||
+	    run_request_set(body, "template_id", "template", options->template_id, err) < 0)
 		return -1;
-	if (options->template_id &&
-	    json_object_set_new(body, "template_id", json_string(options->template_id)) < 0)
-		return error_set(err, ERR_INVALID, 0, "--template: not UTF-8 text");
 	return set_pairs(body, "env_vars", &options->env, add_variable, err);
 }
 
@@ -292,20 +290,19 @@ json_t *run_request_common(const struct run_options *options, struct error *err)
 	return NULL;
 }
 
-static int fill(json_t *body, const struct run_options *options, const struct run_input *input,
-                const struct args *args, struct error *err)
+static int fill_body(json_t *body, const struct run_options *options, const struct run_input *input,
+                     const struct args *args, struct error *err)
 {
-	if (input->language &&
-	    json_object_set_new(body, "language", json_string(input->language)) < 0)
-		return error_set(err, ERR_INVALID, 0, "--language: not UTF-8 text");
+	if (run_request_set(body, "language", "language", input->language, err) < 0)
+		return -1;
 	if (set_code(body, input->event ? "handler_code" : "code", &input->code, err) < 0)
 		return -1;
 	if ((input->event && json_object_set(body, "event", input->event) < 0) ||
 	    (input->context && json_object_set(body, "context", input->context) < 0))
-		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
+		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
 	if (options->stdin_path &&
 	    json_object_set_new(body, "stdin", encode_bytes(&input->stdin_data)) < 0)
-		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
+		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
 	if (set_args(body, args, err) < 0 || set_common(body, options, err) < 0)
 		return -1;
 	return set_pairs(body, "files", &options->files, add_file, err);
@@ -315,13 +312,9 @@ char *run_request_build(const struct run_options *options, const struct run_inpu
                         const struct args *args, struct error *err)
 {
 	json_t *body = json_object();
-	char *text = NULL;
 
-	if (fill(body, options, input, args, err) == 0) {
-		text = json_dumps(body, JSON_COMPACT);
-		if (!text)
-			(void)error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
-	}
+	if (fill_body(body, options, input, args, err) == 0)
+		return api_body(body, err);
 	json_decref(body);
-	return text;
+	return NULL;
 }

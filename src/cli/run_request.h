@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the options of "millibox run" into the body of POST /api/v1/execute. */
+/* DOC: builds the body of POST /api/v1/execute from the options of "millibox run". */
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/size.h"
 #include "cli/client/endpoint.h"
 #include "cli/options.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Everything that is sent travels in one body; the daemon's own limits are below this. */
-#define RUN_INPUT_MAX (64UL << 20)
+/* Bounds what we read; the daemon's own limits are lower. */
+#define RUN_INPUT_MAX (64 * MIB)
 
 struct run_options {
 	const char *language;
@@ -34,10 +35,10 @@ struct run_options {
 	struct option_list env;
 	struct option_list files;
 	bool json;
-	bool in_session; /* for an execution of a session, which has a language of its own */
+	bool in_session; /* an execution in a session, which has a default language */
 };
 
-/* What was read from files before anything is started. */
+/* What run_request_read has read from files. */
 struct run_input {
 	const char *language; /* NULL: the session's */
 	struct buf code;
@@ -45,7 +46,9 @@ struct run_input {
 	json_t *event, *context; /* owned; NULL: none */
 };
 
-/** run_request_read - the program @word names ("-": stdin; NULL: --code), its language, its stdin.
+/**
+ * run_request_read - read the program that @word names ("-": stdin; NULL: --code) and its stdin,
+ * and choose its language.
  */
 int run_request_read(const struct run_options *options, const char *word,
                      struct run_input *ret_input, struct error *err) attr_must_check;
@@ -55,7 +58,10 @@ void run_input_done(struct run_input *input);
 char *run_request_build(const struct run_options *options, const struct run_input *input,
                         const struct args *args, struct error *err) attr_must_check;
 /**
- * run_request_common - what a session and an execution are both asked for: timeout, resources,
- * variables. Return: owned, or NULL with *err.
+ * run_request_common - the fields that sessions and executions share: timeout, resources, policy,
+ * template, variables. Return: owned, or NULL with *err.
  */
 json_t *run_request_common(const struct run_options *options, struct error *err) attr_must_check;
+/** run_request_set - add @text, the value of --@option, at @key; NULL is skipped. */
+int run_request_set(json_t *body, const char *key, const char *option, const char *text,
+                    struct error *err) attr_must_check;

@@ -214,7 +214,7 @@ def test_changes_are_seen(used, change):
     lines, bad = change(path.read_bytes().splitlines(keepends=True))
     path.write_bytes(b"".join(lines))
     said = verify(path)
-    assert said.returncode == 1 and "NOT whole" in said.stdout, said
+    assert said.returncode == 1 and "NOT intact" in said.stdout, said
     if bad:
         assert f"line {bad} " in said.stdout, said.stdout
 
@@ -280,7 +280,7 @@ def test_a_log_is_verified_against_a_database_that_is_named(used, tmp_path):
     copy = tmp_path / "audit.log"
     copy.write_bytes(log_of(used).read_bytes())
     named = subprocess.run([*command, used.home / "state" / "millibox.db", copy], capture_output=True, text=True)
-    assert named.returncode != 0 and "knows nothing of the log" in named.stderr
+    assert named.returncode != 0 and "has no anchor of the log" in named.stderr
     none = subprocess.run([*command, tmp_path / "none.db", copy], capture_output=True, text=True)
     assert none.returncode != 0 and "anchor" in none.stderr
 
@@ -365,7 +365,7 @@ def test_a_full_file_is_put_aside_and_the_chain_goes_on(make_daemon):
     said = verify(path)
     assert said.returncode == 0 and "head:" in said.stdout, said
     first = sorted(path.parent.glob("audit.log.0*"))[0]
-    assert verify(path).stdout.startswith("whole:")
+    assert verify(path).stdout.startswith("intact:")
     # Without the file in between the chain has a hole.
     sorted(path.parent.glob("audit.log.0*"))[1].unlink()
     assert verify(path).returncode == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line as people use it, against a real daemon: streams, exit statuses, words."""
+"""The command line against a real daemon: streams, exit statuses, messages."""
 
 import json
 import re
@@ -18,7 +18,7 @@ needs_cgroup = pytest.mark.skipif(
 )
 #: The manual has a section for each, in the order of the overview.
 COMMANDS = list(dict.fromkeys(re.findall(r"^# [A-Z ]+\n\n\*millibox ([a-z ]+)\*", (ROOT / "docs/man/millibox.1.scd").read_text(), re.M)))
-COMMANDS += ["version", "help"]  # which explain themselves
+COMMANDS += ["version", "help"]  # without a section
 
 
 def environment(**extra):
@@ -43,7 +43,7 @@ def run(daemon):
 
 @pytest.fixture
 def start(daemon):
-    """A run that goes on while the test looks at it."""
+    """A run in the background."""
     started = []
 
     def call(*args, **kw):
@@ -66,7 +66,7 @@ def start(daemon):
                 stream.close()
 
 
-# The program's own end
+# Exit status and output
 
 
 @pytest.mark.parametrize("code", [0, 1, 3, 124, 255])
@@ -76,28 +76,28 @@ def test_the_exit_status_is_the_programs(run, code):
 
 
 @pytest.mark.parametrize("signo", [9, 15])
-def test_a_signal_is_128_and_its_number(run, signo):
+def test_signal_n_is_exit_status_128_plus_n(run, signo):
     done = run("-l", "shell", "-c", f"kill -{signo} $$")
     assert done.returncode == 128 + signo
 
 
 @pytest.mark.smoke
-def test_both_streams_are_passed_on_as_they_are(run):
+def test_both_streams_are_copied_unchanged(run):
     done = run("-c", "import sys; print('out \\u00e9\\0.'); print('err', file=sys.stderr, end='')")
     assert (done.returncode, done.stdout, done.stderr) == (0, "out é\0.\n".encode(), b"err")
 
 
-def test_output_without_a_last_newline_stays_so(run):
+def test_no_newline_is_added(run):
     assert run("-l", "shell", "-c", "printf abc").stdout == b"abc"
 
 
-def test_much_output_is_complete(run):
+def test_large_output_is_complete(run):
     done = run("--max-output", "4Mi", "-c", "print('0123456789abcdef' * 128 * 1024)")
     assert done.returncode == 0
     assert done.stdout == b"0123456789abcdef" * 128 * 1024 + b"\n"
 
 
-def test_a_traceback_comes_on_stderr(run):
+def test_a_traceback_is_on_stderr(run):
     done = run("-c", "1 / 0")
     assert done.returncode == 1
     assert b"ZeroDivisionError" in done.stderr
@@ -120,7 +120,7 @@ def test_output_arrives_while_the_program_runs(start):
     assert process.stderr.read() == b""
 
 
-# What is given to the program
+# Input of the program
 
 
 def test_arguments_follow_two_dashes(run):
@@ -133,7 +133,7 @@ def test_environment_variables(run):
     assert done.stdout == b"[b=c][]\n"
 
 
-def test_our_own_environment_stays_outside(run):
+def test_the_environment_of_the_client_is_not_passed(run):
     done = run("-l", "shell", "-c", "env", env=environment(SECRET_OF_MINE="x"))
     assert b"SECRET_OF_MINE" not in done.stdout
 
@@ -148,7 +148,7 @@ def test_files_of_any_bytes(run, tmp_path):
     assert done.stdout == b"True True\n", done.stderr
 
 
-def test_standard_input_is_passed_only_when_asked_for(run, tmp_path):
+def test_standard_input_is_passed_only_on_request(run, tmp_path):
     (tmp_path / "in").write_bytes(b"\xff\0")
     show = "import sys; print(sys.stdin.buffer.read())"
     assert run("-c", show, stdin=b"mine").stdout == b"b''\n"
@@ -156,7 +156,7 @@ def test_standard_input_is_passed_only_when_asked_for(run, tmp_path):
     assert run("--stdin", f"{tmp_path}/in", "-c", show, stdin=b"mine").stdout == b"b'\\xff\\x00'\n"
 
 
-def test_the_program_may_come_by_standard_input(run):
+def test_the_program_may_be_standard_input(run):
     assert run("-", stdin=b"print(6 * 7)").stdout == b"42\n"
     assert run("-", stdin=b"#!/bin/sh\necho $((6 * 7))").stdout == b"42\n"
 
@@ -170,7 +170,7 @@ def test_the_program_may_come_by_standard_input(run):
         ("script", "#!/bin/bash\necho ${BASH_VERSION:+shell}", b"shell\n"),
     ],
 )
-def test_the_language_is_told_by_name_or_first_line(run, tmp_path, name, text, expected):
+def test_the_language_comes_from_name_or_first_line(run, tmp_path, name, text, expected):
     (tmp_path / name).write_text(text)
     done = run(str(tmp_path / name))
     assert (done.returncode, done.stdout) == (0, expected)
@@ -184,20 +184,20 @@ def test_the_language_is_told_by_name_or_first_line(run, tmp_path, name, text, e
     [
         (["-t", "300ms"], "shell", "sleep 60", 124, b"time limit"),
         pytest.param(["-m", "64Mi"], "python", "x = bytearray(1 << 30)", 137, b"memory limit", marks=needs_cgroup),
-        # Of a child only: the program goes on.
+        # Only a child is killed: the program continues.
         pytest.param(["-m", "64Mi"], "shell", "python3 -c 'bytearray(1 << 30)'; true", 0, b"memory limit", marks=needs_cgroup),
         pytest.param(
-            *(["--processes", "16"], "shell", "for i in $(seq 64); do sleep 9 & done; wait", None, b"limit of processes"),
+            *(["--processes", "16"], "shell", "for i in $(seq 64); do sleep 9 & done; wait", None, b"process limit"),
             marks=needs_cgroup,
         ),
         (["--disk", "1Mi"], "shell", "head -c 4M /dev/zero > f", 1, b"disk space"),
-        (["--max-output", "1Ki"], "shell", "head -c 4096 /dev/zero | tr '\\0' x", 0, b"output was cut"),
+        (["--max-output", "1Ki"], "shell", "head -c 4096 /dev/zero | tr '\\0' x", 0, b"output was truncated"),
     ],
 )
 def test_the_limit_that_was_reached_is_named(run, options, language, code, status, word):
     done = run(*options, "-l", language, "-c", code)
-    said = [line for line in done.stderr.splitlines() if line.startswith(b"millibox: ")]
-    assert len(said) == 1 and word in said[0], done.stderr
+    messages = [line for line in done.stderr.splitlines() if line.startswith(b"millibox: ")]
+    assert len(messages) == 1 and word in messages[0], done.stderr
     if status is not None:
         assert done.returncode == status
 
@@ -226,11 +226,11 @@ def test_json_of_a_refusal_is_the_error_object(run):
     assert json.loads(done.stdout)["error_code"].startswith("Sandbox.")
 
 
-# When it does not work
+# Failures
 
 
 @pytest.mark.parametrize(
-    "args, said",
+    "args, message",
     [
         (["-l", "klingon"], "--language: unknown language 'klingon'"),
         (["--memory", "1"], "--memory: must be at least 16Mi"),
@@ -239,16 +239,16 @@ def test_json_of_a_refusal_is_the_error_object(run):
         (["-f", "a/../b=/dev/null"], "--file: 'a/../b'"),
     ],
 )
-def test_a_value_that_the_daemon_refuses_is_told_as_an_option(run, args, said):
+def test_a_value_that_the_daemon_rejects_is_reported_as_an_option(run, args, message):
     done = run(*args, "-c", "x")
     text = done.stderr.decode()
     assert (done.returncode, done.stdout) == (2, b"")
-    assert text.startswith(f"millibox: {said}")
+    assert text.startswith(f"millibox: {message}")
     assert text.endswith("Try 'millibox run --help'.\n")
     assert "error_detail" not in text and "{" not in text
 
 
-def test_another_refusal_is_words_and_not_json(run):
+def test_another_refusal_is_text_and_not_json(run):
     done = run("-", stdin=b"#" * (4 << 20))
     text = done.stderr.decode()
     assert (done.returncode, done.stdout) == (125, b"")
@@ -263,19 +263,19 @@ def test_json_has_no_more_digits_than_the_api(run):
     assert numbers and all(re.fullmatch(r"\d+(\.\d{1,3})?", number) for number in numbers), numbers
 
 
-def test_nobody_at_the_named_socket(tmp_path):
+def test_no_daemon_at_the_given_socket(tmp_path):
     done = millibox("run", "--socket", f"{tmp_path}/none", "-c", "1")
     assert done.returncode == 125
     assert f"{tmp_path}/none".encode() in done.stderr
 
 
-def test_what_is_no_daemon_is_recognised(tmp_path):
+def test_no_daemon_at_the_given_url(tmp_path):
     done = millibox("run", "--url", "http://127.0.0.1:1", "-c", "1")
     assert done.returncode == 125
     assert done.stderr.startswith(b"millibox: ")
 
 
-def test_the_environment_names_the_daemon(daemon):
+def test_the_environment_selects_the_daemon(daemon):
     by_socket = millibox("run", "-c", "print(1)", env=environment(MILLIBOX_SOCKET=daemon.socket))
     address, port = daemon.tcp_address()
     by_url = millibox("run", "-c", "print(1)", env=environment(MILLIBOX_URL=f"http://{address}:{port}/"))
@@ -286,19 +286,19 @@ def test_the_environment_names_the_daemon(daemon):
 @pytest.mark.parametrize(
     "args, word",
     [
-        ([], b"give a program"),
-        (["a.py", "b.py"], b"one program only"),
-        (["a.py", "-c", "x"], b"one program only"),
-        (["-c"], b"--code needs a value"),
+        ([], b"expected a program"),
+        (["a.py", "b.py"], b"expected one program"),
+        (["a.py", "-c", "x"], b"expected one program"),
+        (["-c"], b"--code requires a value"),
         (["--timeout", "soon", "-c", "x"], b"'soon' is not a time"),
-        (["--timeout", "0", "-c", "x"], b"must be more than 0"),
+        (["--timeout", "0", "-c", "x"], b"must be greater than 0"),
         (["--mmeory", "1Gi", "-c", "x"], b"did you mean '--memory'?"),
         (["-e", "novalue", "-c", "x"], b"is not NAME=VALUE"),
         (["--socket", "/a", "--url", "http://b", "-c", "x"], b"not both"),
         (["-i", "-", "-"], b"cannot be both"),
     ],
 )
-def test_wrong_command_lines(args, word):
+def test_invalid_command_lines(args, word):
     done = millibox("run", *args)
     assert done.returncode == 2
     assert word in done.stderr
@@ -307,29 +307,29 @@ def test_wrong_command_lines(args, word):
 
 
 @pytest.mark.parametrize("words", [("run2",), ("help", "run2")])
-def test_a_command_that_is_not_there(words):
+def test_an_unknown_command(words):
     done = millibox(*words)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == b"millibox: unknown command 'run2'; did you mean 'run'?\nTry 'millibox help'.\n"
 
 
-def test_a_file_that_is_not_there(run):
+def test_a_missing_file(run):
     done = run("/nonexistent.py")
     assert done.returncode == 125
     assert b"/nonexistent.py: No such file" in done.stderr
-    assert b"give code itself with -c" in done.stderr
+    assert b"use -c to pass code" in done.stderr
 
 
 @pytest.mark.parametrize("where", [("--socket", "/nonexistent/sock"), ("--url", "http://127.0.0.1:1")])
 @pytest.mark.parametrize("command", [("run", "-c", "1"), ("session", "list"), ("file", "get", "sess-1", "x", "-")])
-def test_where_nobody_listens_the_way_out_is_told(command, where):
+def test_an_unreachable_daemon_is_reported_with_a_remedy(command, where):
     done = millibox(*command, *where)
     assert done.returncode == 125
     assert b"nobody listens at " + where[1].encode() in done.stderr
-    assert b"start milliboxd there, or leave out --socket and --url" in done.stderr
+    assert b"start milliboxd there, or omit --socket and --url" in done.stderr
 
 
-def test_a_template_that_is_not_there(run):
+def test_a_missing_template(run):
     done = run("--template", "nope", "-c", "1")
     assert done.returncode == 2
     assert b"no template has this id; 'millibox template list'" in done.stderr
@@ -348,7 +348,7 @@ def test_a_signal_cancels_the_run(daemon, start, signo):
     daemon.settle()
 
 
-def test_a_reader_that_leaves_cancels_the_run(daemon, start):
+def test_a_closed_reader_cancels_the_run(daemon, start):
     process = start("-l", "shell", "-c", "while echo line; do sleep 0.01; done", stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"line\n"
     process.stdout.close()
@@ -356,7 +356,7 @@ def test_a_reader_that_leaves_cancels_the_run(daemon, start):
     daemon.settle()
 
 
-def test_a_reader_that_is_stuck_does_not_hold_a_signal_back(daemon, start):
+def test_a_signal_interrupts_a_write_to_a_stuck_reader(daemon, start):
     process = start("--max-output", "16Mi", "-c", "print('x' * 8000000)", stdout=subprocess.PIPE)
     assert process.stdout.read(1) == b"x"
     process.send_signal(signal.SIGINT)
@@ -372,11 +372,11 @@ def test_kill_9_of_the_client_ends_the_box(daemon, start):
     daemon.settle()
 
 
-# Looking at the host
+# doctor and box plan
 
 
 @pytest.mark.phases("system", "user")
-def test_doctor_says_for_each_thing_that_is_missing_what_to_do(daemon):
+def test_doctor_has_a_remedy_for_each_missing_check(daemon):
     done = millibox("doctor", "--json", "--socket", daemon.socket)
     report = json.loads(done.stdout)
     checks = {check["name"]: check for check in report["checks"]}
@@ -392,7 +392,7 @@ def test_doctor_says_for_each_thing_that_is_missing_what_to_do(daemon):
 
 @pytest.mark.phases("system", "user")
 def test_doctor_agrees_with_the_daemon(daemon, client):
-    """A daemon that runs strictly is what the doctor foretold."""
+    """If the doctor reports strict, a strict daemon runs."""
     report = json.loads(millibox("doctor", "--json").stdout)
     missing = client.shell("true")["isolation"]["missing"]
     states = {check["name"]: check["state"] for check in report["checks"]}
@@ -403,7 +403,7 @@ def test_doctor_agrees_with_the_daemon(daemon, client):
 
 @pytest.mark.phases("system", "user")
 def test_doctor_on_a_host_without_user_namespaces(tmp_path):
-    """The negative control: such a host cannot be strict, the doctor says so, and no daemon starts."""
+    """Negative control: on such a host the doctor reports not strict, and no daemon starts."""
     deny = ["unshare", "--user", "--map-root-user", "sh", "-c"]
     script = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" "$@"'
     doctor = subprocess.run(
@@ -426,7 +426,7 @@ def test_doctor_on_a_host_without_user_namespaces(tmp_path):
 
 
 @pytest.mark.phases("system", "user")
-def test_doctor_in_words():
+def test_doctor_as_text():
     done = millibox("doctor")
     text = done.stdout.decode()
     assert re.search(r"^(ok|info) +kernel ", text, re.M), text
@@ -434,7 +434,7 @@ def test_doctor_in_words():
 
 
 @pytest.mark.phases("system", "user")
-def test_doctor_tells_what_is_optional_from_what_is_missing():
+def test_doctor_distinguishes_optional_from_missing():
     text = millibox("doctor").stdout.decode()
     report = json.loads(millibox("doctor", "--json").stdout)
     optional = [check["name"] for check in report["checks"] if check.get("optional")]
@@ -444,7 +444,7 @@ def test_doctor_tells_what_is_optional_from_what_is_missing():
 
 
 @pytest.mark.parametrize("command", [["doctor"], ["box", "plan"]])
-def test_the_engine_can_be_named(command):
+def test_the_engine_path_can_be_set(command):
     done = millibox(*command, env=environment(MILLIBOX_ENGINE_PATH="/nonexistent/engine"))
     assert done.returncode == 125
     assert b"/nonexistent/engine" in done.stderr
@@ -467,7 +467,7 @@ def test_plan_prints_the_steps_in_order():
 @pytest.mark.parametrize(
     "option, value, least", [("--memory", "1", "16Mi"), ("--disk", "1", "1Mi"), ("--cpu", "0.009", "0.01"), ("--processes", "15", "16")]
 )
-def test_plan_refuses_what_a_run_would_refuse(run, option, value, least):
+def test_plan_rejects_what_a_run_rejects(run, option, value, least):
     done = millibox("box", "plan", option, value)
     assert done.returncode == 2
     assert f"{option}: must be at least {least}".encode() in done.stderr
@@ -475,7 +475,7 @@ def test_plan_refuses_what_a_run_would_refuse(run, option, value, least):
     assert millibox("box", "plan", option, least).returncode == 0
 
 
-def test_plan_refuses_what_the_engine_would_refuse():
+def test_plan_rejects_what_the_engine_rejects():
     done = millibox("box", "plan", "--processes", "4194305")
     assert done.returncode == 125
     assert done.stderr
@@ -514,11 +514,11 @@ def test_version():
     assert millibox("--version").stdout == millibox("version").stdout
 
 
-@pytest.mark.parametrize("word, meant", [("rn", b"'run'"), ("docter", b"'doctor'"), ("box", b"goes on with one of: plan")])
-def test_unknown_commands_are_answered_with_the_nearest(word, meant):
+@pytest.mark.parametrize("word, hint", [("rn", b"'run'"), ("docter", b"'doctor'"), ("box", b"expected one of: plan")])
+def test_unknown_commands_get_a_suggestion(word, hint):
     done = millibox(word)
     assert done.returncode == 2
-    assert meant in done.stderr
+    assert hint in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -553,14 +553,14 @@ def test_a_full_disk_is_not_success():
     assert b"No space left" in done.stderr
 
 
-# Manual pages of the daemon say what the daemon says (those of the client are a unit test)
+# The manual pages of the daemon and the engine match the programs (a unit test checks the client's)
 
 
 def page(name):
     return (ROOT / "docs" / "man" / f"{name}.scd").read_text()
 
 
-def program_says(name, flag):
+def output_of(name, flag):
     return subprocess.run(
         [str(BUILD / name), flag], capture_output=True, text=True, env=environment(), timeout=60, check=True
     ).stdout
@@ -568,7 +568,7 @@ def program_says(name, flag):
 
 @pytest.mark.parametrize("program", ["milliboxd", "millibox-engine"])
 def test_the_manual_has_every_option(program):
-    options = set(re.findall(r"^ +(--[a-z][a-z-]*)", program_says(program, "--help"), re.M))
+    options = set(re.findall(r"^ +(--[a-z][a-z-]*)", output_of(program, "--help"), re.M))
     lines = re.findall(r"^(\*--.*)$", page(f"{program}.8"), re.M)
     entries = {option for line in lines for option in re.findall(r"\*(--[a-z-]+)\*", line)}
     assert len(options) > 5
@@ -577,7 +577,7 @@ def test_the_manual_has_every_option(program):
 
 def test_the_manual_has_every_setting():
     keys, group = set(), ""
-    for line in program_says("milliboxd", "--dump-config").splitlines():
+    for line in output_of("milliboxd", "--dump-config").splitlines():
         if match := re.match(r"([a-z_]+):\s*$", line):
             group = match[1] + "."
         elif match := re.match(r"(\s*)([a-z_]+): ", line):

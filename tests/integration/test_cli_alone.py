@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line where no daemon is: it starts one for itself and leaves nothing behind."""
+"""The command line without a daemon: it starts its own and leaves nothing behind."""
 
 import os
 import pathlib
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.phases("system", "user")
 
 @pytest.fixture
 def home():
-    """A host without a daemon, and a directory whose name is short enough for sockets in it."""
+    """A host without a daemon, and a directory with a path short enough for sockets."""
     if host.is_root() and pathlib.Path("/run/millibox/millibox.sock").exists():
-        pytest.skip("a daemon may be at the default socket")
+        pytest.skip("a daemon may listen at the default socket")
     with tempfile.TemporaryDirectory(prefix="mbxcli-") as path:
         (pathlib.Path(path) / "tmp").mkdir()
         yield pathlib.Path(path)
@@ -59,7 +59,7 @@ def start(home):
 
 
 def ours(home):
-    """Names of processes that have this test's directory in their arguments or environment."""
+    """Names of the processes with this test's directory in their arguments or environment."""
     found = []
     for pid in host.all_pids():
         words = b""
@@ -99,31 +99,31 @@ def test_its_settings_come_from_the_environment(home, nothing_stays, start):
     assert b"time limit" in err
 
 
-def test_a_daemon_that_cannot_start_says_why(home, nothing_stays, start):
+def test_a_daemon_that_cannot_start_explains_why(home, nothing_stays, start):
     process = start("-c", "1", MILLIBOX_LIMITS_MEMORY="lots")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (125, b"")
     assert b"limits.memory" in err.lower().replace(b"_", b".")
     assert b"milliboxd did not start" in err
-    assert b"doctor" not in err, "no fault of the host"
+    assert b"doctor" not in err, "not a fault of the host"
 
 
-def test_a_missing_part_is_no_fault_of_the_host(home, nothing_stays, start):
+def test_a_missing_agent_is_not_a_fault_of_the_host(home, nothing_stays, start):
     process = start("-c", "1", MILLIBOX_AGENT_PATH="/nonexistent/agent")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 125
     assert b"/nonexistent/agent" in err and b"doctor" not in err
 
 
-def test_an_engine_that_cannot_work_is_a_case_for_the_doctor(home, nothing_stays, start):
+def test_a_failing_engine_points_to_the_doctor(home, nothing_stays, start):
     process = start("-c", "1", MILLIBOX_ENGINE_PATH="/bin/false")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 125
-    assert b"'millibox doctor' tells what the host lacks" in err
+    assert b"run 'millibox doctor'" in err
 
 
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_interrupted_it_cleans_up_before_it_ends(home, nothing_stays, start, signo):
+def test_an_interrupted_run_cleans_up_before_it_exits(home, nothing_stays, start, signo):
     process = start("-l", "shell", "-c", "echo up; sleep 60")
     assert process.stdout.readline() == b"up\n"
     assert list((home / "tmp").iterdir())
@@ -132,10 +132,10 @@ def test_interrupted_it_cleans_up_before_it_ends(home, nothing_stays, start, sig
     assert process.returncode == 128 + signo
 
 
-def test_killed_it_leaves_nothing(home, start):
+def test_a_killed_run_leaves_nothing(home, start):
     process = start("-l", "shell", "-c", "echo up; sleep 60")
     assert process.stdout.readline() == b"up\n"
-    # The client, its keeper, and what the keeper keeps: seen now, so that not seeing them means something.
+    # The client, the supervisor, the daemon and the engine run now: a positive control.
     assert ours(home).count("millibox") == 2
     assert {"milliboxd", "millibox-engine"} <= set(ours(home))
     process.kill()
@@ -154,7 +154,7 @@ def test_its_directory_is_private(home, nothing_stays, start):
 
 
 def test_pipes_of_the_caller_are_not_held_open(home, start):
-    """The keeper outlives a killed client for moments; what reads the client's output must not wait."""
+    """The supervisor briefly outlives a killed client; the reader of the client's output must not wait."""
     process = start("-l", "shell", "-c", "echo up; sleep 60")
     assert process.stdout.readline() == b"up\n"
     process.kill()
@@ -165,7 +165,7 @@ def test_pipes_of_the_caller_are_not_held_open(home, start):
 
 
 def test_a_long_temporary_directory_is_not_used(home, nothing_stays, start):
-    """The path of a socket has an end; the default is used instead."""
+    """A socket path is limited in length; /tmp is used instead."""
     long = home / ("x" * 100)
     long.mkdir()
     process = start("-c", "print(1)", TMPDIR=str(long))

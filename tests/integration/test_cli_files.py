@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a session from the command line: every command, streams of any size, failures that leave nothing."""
+"""The file commands: uploads and downloads of any size, listings, and failures that leave nothing behind."""
 
 import hashlib
 import io
@@ -32,7 +32,7 @@ def cli(daemon):
 
 @pytest.fixture
 def start(daemon):
-    """A command that goes on while the test looks at it."""
+    """A command in the background."""
     started = []
 
     def call(verb, *words, **kw):
@@ -50,10 +50,10 @@ def start(daemon):
                 stream.close()
 
 
-# There and back
+# Upload and download
 
 
-def test_a_file_goes_in_and_comes_out(cli, py, tmp_path):
+def test_a_file_is_uploaded_and_downloaded(cli, py, tmp_path):
     data = bytes(range(256)) * 100
     (tmp_path / "in").write_bytes(data)
     done = cli("put", py.id, f"{tmp_path}/in", "d/there")
@@ -68,15 +68,15 @@ def test_a_file_goes_in_and_comes_out(cli, py, tmp_path):
 
 
 def test_standard_input_and_permissions(cli, py):
-    told = json.loads(cli("put", "--json", "-m", "755", py.id, "-", "run.sh", stdin=b"echo hi\n").stdout)
-    assert told["path"] == "run.sh" and told["size"] == 8 and told["mode"] == "0755"
+    answer = json.loads(cli("put", "--json", "-m", "755", py.id, "-", "run.sh", stdin=b"echo hi\n").stdout)
+    assert answer["path"] == "run.sh" and answer["size"] == 8 and answer["mode"] == "0755"
     cli("put", py.id, "-", "empty", stdin=b"")
     assert cli("get", py.id, "empty").stdout == b""
     done = cli("put", "--mode", "9", py.id, "-", "x", stdin=b"", status=125)
     assert b"mode" in done.stderr
 
 
-def test_a_path_with_a_slash_at_its_end_is_a_directory(cli, py, tmp_path):
+def test_a_path_with_a_trailing_slash_is_a_directory(cli, py, tmp_path):
     (tmp_path / "name.txt").write_bytes(b"n")
     cli("put", py.id, f"{tmp_path}/name.txt", "into/")
     assert cli("get", py.id, "into/name.txt").stdout == b"n"
@@ -93,7 +93,7 @@ def test_names_of_all_kinds(cli, py, name):
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../b", "/etc/passwd"])
-def test_what_leads_outside_is_refused_and_not_rewritten(cli, py, path):
+def test_paths_outside_the_workspace_are_rejected_and_not_rewritten(cli, py, path):
     cli("put", py.id, "-", "b", stdin=b"b")
     for verb, words in [("get", [path]), ("put", ["-", path]), ("rm", [path]), ("stat", [path]), ("mkdir", [path]),
                         ("mv", ["b", path]), ("ls", [path])]:
@@ -104,15 +104,15 @@ def test_what_leads_outside_is_refused_and_not_rewritten(cli, py, path):
 # Listing
 
 
-def test_listing_and_telling(cli, py):
+def test_ls_and_stat(cli, py):
     py.run("import os\nos.makedirs('d/e')\nfor n in 'abc': open(f'd/{n}', 'w').write(n * 7)\nos.symlink('a', 'd/link')\n"
            "open('d/z\\x1b[31m', 'w')")
     lines = cli("ls", py.id, "d").stdout.decode().splitlines()
     assert [line.split()[0] for line in lines] == ["file", "file", "file", "directory", "link", "file"]
     assert lines[0].split()[1:3] == ["0644", "7"] and lines[0].endswith(" a") and lines[4].endswith(" link -> a")
     assert lines[5].endswith(" z?[31m")
-    told = json.loads(cli("ls", "--json", py.id, "d").stdout)
-    assert [f["name"] for f in told["files"]] == ["a", "b", "c", "e", "link", "z\x1b[31m"]
+    answer = json.loads(cli("ls", "--json", py.id, "d").stdout)
+    assert [f["name"] for f in answer["files"]] == ["a", "b", "c", "e", "link", "z\x1b[31m"]
     assert cli("ls", py.id).stdout.decode().split()[-1] == "d"
     assert {line.split()[4] for line in cli("ls", "-r", py.id).stdout.decode().splitlines()} >= {"d", "d/e", "d/a"}
     done = cli("ls", "-n", "2", py.id, "d")
@@ -122,7 +122,7 @@ def test_listing_and_telling(cli, py):
     assert cli("stat", py.id, "d/c").stdout.decode().split()[-1] == "d/c"
 
 
-def test_what_is_wrong_with_one_path_says_nothing_about_the_others(cli, py):
+def test_a_failing_path_does_not_stop_the_others(cli, py):
     cli("mkdir", py.id, "a/b/c", "d", "d")
     done = cli("stat", py.id, "a", "none", "d", status=125)
     assert [line.split()[-1] for line in done.stdout.decode().splitlines()] == ["a", "d"] and b"none" in done.stderr
@@ -131,7 +131,7 @@ def test_what_is_wrong_with_one_path_says_nothing_about_the_others(cli, py):
     assert cli("ls", py.id).stdout == b""
 
 
-def test_moving(cli, py):
+def test_mv(cli, py):
     cli("put", py.id, "-", "a", stdin=b"a")
     cli("put", py.id, "-", "b", stdin=b"b")
     cli("mv", py.id, "a", "b", status=125)
@@ -144,7 +144,7 @@ def test_moving(cli, py):
 # Directories
 
 
-def test_a_directory_goes_in_and_comes_out_as_tar(cli, py, tmp_path):
+def test_a_directory_is_uploaded_and_downloaded_as_tar(cli, py, tmp_path):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for i in range(50):
@@ -152,8 +152,8 @@ def test_a_directory_goes_in_and_comes_out_as_tar(cli, py, tmp_path):
             info.size = i * 100
             tar.addfile(info, io.BytesIO(b"x" * info.size))
     (tmp_path / "in.tar").write_bytes(out.getvalue())
-    told = json.loads(cli("put", "--json", "--tar", f"{tmp_path}/in.tar", py.id, "here").stdout)
-    assert told["entries"] == 50 and told["path"] == "here"
+    answer = json.loads(cli("put", "--json", "--tar", f"{tmp_path}/in.tar", py.id, "here").stdout)
+    assert answer["entries"] == 50 and answer["path"] == "here"
     cli("put", "--tar", "-", py.id, ".", stdin=out.getvalue())
     cli("get", "-r", py.id, "here/t", f"{tmp_path}/out.tar")
     for got in (tmp_path / "out.tar").read_bytes(), cli("get", "-r", py.id, "t").stdout:
@@ -166,7 +166,7 @@ def test_a_directory_goes_in_and_comes_out_as_tar(cli, py, tmp_path):
 
 
 def peak_kib(process):
-    """The largest resident set that the process has had; 0 when it has ended."""
+    """The peak resident set of the process; 0 if it has exited."""
     try:
         with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
             return max((int(line.split()[1]) for line in status if line.startswith("VmHWM")), default=0)
@@ -174,14 +174,14 @@ def peak_kib(process):
         return 0
 
 
-def test_large_files_flow_in_constant_memory(make, start, cli, tmp_path):
+def test_large_files_are_streamed_in_constant_memory(make, start, cli, tmp_path):
     session = make(resources={"memory": "512Mi", "disk": "200Mi"})
     block, size = os.urandom(MIB), 128 * MIB
     up = start("put", session.id, "-", "big", stdin=subprocess.PIPE)
     for _ in range(size // MIB):
         up.stdin.write(block)
     up.stdin.flush()
-    seen = peak_kib(up)  # all but what is on its way went through it, and it waits for the end
+    seen = peak_kib(up)  # nearly all data has passed through, and it waits for EOF
     assert seen > 0
     up.stdin.close()
     assert up.wait(60) == 0
@@ -192,7 +192,7 @@ def test_large_files_flow_in_constant_memory(make, start, cli, tmp_path):
         data = down.stdout.read(MIB)
         digest.update(data)
         left -= len(data)
-    late = peak_kib(down)  # as before: the last piece is larger than a pipe
+    late = peak_kib(down)  # likewise: the last chunk is larger than a pipe
     assert late > 0
     digest.update(down.stdout.read())
     assert down.wait(60) == 0
@@ -200,10 +200,10 @@ def test_large_files_flow_in_constant_memory(make, start, cli, tmp_path):
     assert is_sanitized() or max(seen, late) < 32 * 1024, (seen, late)
 
 
-# What goes wrong
+# Failures
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(make, cli, tmp_path):
+def test_a_full_box_disk_is_reported_and_leaves_nothing(make, cli, tmp_path):
     session = make(resources={"disk": "32Mi"})
     cli("put", session.id, "-", "kept", stdin=b"old")
     with open(tmp_path / "large", "wb") as large:
@@ -218,21 +218,21 @@ def test_an_interrupted_upload_leaves_nothing(start, cli, py):
     up = start("put", py.id, "-", "f", stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     up.stdin.write(b"x" * MIB)
     up.stdin.flush()
-    host.wait_until(lambda: b".part" in cli("ls", py.id).stdout, 10, "the upload to begin")
+    host.wait_until(lambda: b".part" in cli("ls", py.id).stdout, 10, "the upload to start")
     up.send_signal(signal.SIGINT)
     assert up.wait(20) == 130 and up.stderr.read() == b""
-    host.wait_until(lambda: cli("ls", py.id).stdout == b"", 10, "the upload to be forgotten")
+    host.wait_until(lambda: cli("ls", py.id).stdout == b"", 10, "the partial file to be removed")
 
 
-def test_a_download_that_fails_leaves_what_was_there(cli, start, make, tmp_path):
+def test_a_failed_download_keeps_the_old_file(cli, start, make, tmp_path):
     session = make(resources={"memory": "2Gi", "disk": "1000Mi"})
     (tmp_path / "f").write_bytes(b"mine")
     done = cli("get", session.id, "none", f"{tmp_path}/f", status=125)
     assert b"none" in done.stderr and done.stdout == b""
-    # It has no block, and far more bytes than fit on the way.
+    # Sparse, and far larger than all buffers on the way.
     assert session.run("open('large', 'wb').truncate(900 << 20)")["result"] == 900 << 20
     down = start("get", session.id, "large", f"{tmp_path}/f", stderr=subprocess.PIPE)
-    host.wait_until(lambda: any(p.stat().st_size > MIB for p in tmp_path.glob("f.*.part")), 10, "the download to begin")
+    host.wait_until(lambda: any(p.stat().st_size > MIB for p in tmp_path.glob("f.*.part")), 10, "the download to start")
     down.send_signal(signal.SIGSTOP)
     session.delete()
     down.send_signal(signal.SIGCONT)
@@ -240,7 +240,7 @@ def test_a_download_that_fails_leaves_what_was_there(cli, start, make, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["f"] and (tmp_path / "f").read_bytes() == b"mine"
 
 
-def test_a_reader_that_leaves_ends_the_download(start, py):
+def test_a_closed_reader_ends_the_download(start, py):
     assert py.run("open('large', 'wb').truncate(200 << 20)")["result"] == 200 << 20
     down = start("get", py.id, "large", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert len(down.stdout.read(1000)) == 1000
@@ -249,13 +249,13 @@ def test_a_reader_that_leaves_ends_the_download(start, py):
     assert down.stderr.read() == b""
 
 
-def test_a_full_disk_here_is_told(cli, py):
+def test_a_full_local_disk_is_reported(cli, py):
     cli("put", py.id, "-", "f", stdin=b"x" * 100)
     assert b"No space left" in cli("get", py.id, "f", "/dev/full", status=125).stderr
     assert os.path.exists("/dev/full")  # it was written to, not replaced
 
 
-def test_wrong_command_lines(cli, py, tmp_path):
+def test_invalid_command_lines(cli, py, tmp_path):
     for verb, words in [("ls", []), ("get", [py.id]), ("put", [py.id, "-"]), ("mv", [py.id, "a"]), ("rm", [py.id]),
                         ("put", ["--tar", "-", py.id, "a", "b"]), ("put", ["--tar", "-", "-m", "644", py.id, "a"]),
                         ("put", [py.id, f"{tmp_path}/none", "a"]), ("put", [py.id, str(tmp_path), "a"]),

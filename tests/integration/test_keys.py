@@ -440,7 +440,7 @@ def test_keys_and_tenants_by_the_command_line(make_daemon):
     assert (ran.returncode, ran.stdout) == (0, "42\n")
     refused = cli(d, "session", "create", key=key, **by_key)
     assert refused.returncode != 0 and "sessions" in refused.stderr
-    assert "valid key" in cli(d, "session", "list", **by_key).stderr
+    assert "valid API key" in cli(d, "session", "list", **by_key).stderr
     shown = cli(d, "tenant", "show", "alice").stdout
     assert "1Gi" in shown
     assert cli(d, "tenant", "set", "alice", "--memory", "default", "--policy", "strict").returncode == 0

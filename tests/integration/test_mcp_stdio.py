@@ -56,7 +56,7 @@ class Stdio:
     def initialize(self, version=LATEST):
         params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
         number = self.ask("initialize", params)
-        # A client may send this before it has read the answer.
+        # A client may send this before it reads the response.
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return self.answer(number)["result"]
 
@@ -87,7 +87,7 @@ def stdio(daemon):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_version_is_spoken(stdio, version):
+def test_every_protocol_version(stdio, version):
     assert stdio.initialize(version)["protocolVersion"] == version
     assert stdio.call("execute_code", code="print(6*7)", language="python")["content"][0]["text"] == "42\n"
     status, rest, err = stdio.finish()
@@ -108,8 +108,8 @@ def test_requests_overtake_each_other(stdio):
     assert status == 0 and not [m for m in rest if m.get("id") == slow]
 
 
-def test_more_requests_than_are_sent_at_once(stdio):
-    """They wait for each other; a cancellation waits for nobody, and takes out what was not sent yet."""
+def test_more_requests_than_may_be_in_flight(stdio):
+    """They are queued; a cancellation is not, and removes a request that was not sent yet."""
     stdio.initialize()
     code = "import time\nprint('on', flush=True)\ntime.sleep(60)"
     arguments = {"code": code, "language": "python", "timeout": 60}
@@ -123,7 +123,7 @@ def test_more_requests_than_are_sent_at_once(stdio):
     assert not [m for m in stdio.heard + rest if m.get("id") in slow]
 
 
-def test_what_is_wrong_is_answered_on_the_same_line_of_talk(stdio):
+def test_errors_are_answered_on_the_same_connection(stdio):
     number = stdio.ask("tools/list")
     answer = stdio.answer(number)
     assert answer["error"]["code"] == -32600 and "initialized" in answer["error"]["message"]
@@ -139,7 +139,7 @@ def test_what_is_wrong_is_answered_on_the_same_line_of_talk(stdio):
     assert stdio.result("ping") == {}
 
 
-def test_the_daemon_is_heard_without_being_asked(stdio):
+def test_messages_of_the_daemon_arrive_unasked(stdio):
     stdio.initialize()
     sid = stdio.call("create_sandbox")["structuredContent"]["sandbox_id"]
     assert stdio.result("resources/subscribe", {"uri": f"sandbox://{sid}/"}) == {}
@@ -149,7 +149,7 @@ def test_the_daemon_is_heard_without_being_asked(stdio):
     stdio.call("terminate_sandbox", sandbox_id=sid)
 
 
-def test_input_that_ends_is_answered_first(daemon):
+def test_requests_before_eof_are_answered(daemon):
     lines = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": LATEST}},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "execute_code", "arguments": {"code": "print(42)", "language": "python"}}},
@@ -162,7 +162,7 @@ def test_input_that_ends_is_answered_first(daemon):
     assert done.returncode == 0 and answers[2]["result"]["content"][0]["text"] == "42\n"
 
 
-def test_its_session_ends_with_it(daemon, client):
+def test_the_mcp_session_ends_with_the_bridge(daemon, client):
     def sessions():
         return metrics.read(client).total("sandbox_mcp_sessions")
 
@@ -176,17 +176,17 @@ def test_its_session_ends_with_it(daemon, client):
         s.initialize()
         s.process.send_signal(signal.SIGTERM)
         s.process.wait(20)
-    host.wait_until(lambda: sessions() == before, 10, "the session gone")
+    host.wait_until(lambda: sessions() == before, 10, "the session to end")
 
 
-def test_several_at_once_and_bad_neighbours(daemon, client):
+def test_several_bridges_and_misbehaving_clients(daemon, client):
     before = metrics.read(client).total("sandbox_mcp_sessions")
     with contextlib.ExitStack() as stack:
         every = [stack.enter_context(Stdio("--socket", daemon.socket)) for _ in range(12)]
         deaf, noisy, *good = every
         for s in every:
             s.initialize()
-        # One asks for more than a pipe holds and reads nothing, one talks nonsense.
+        # One requests more than a pipe holds and reads nothing, one sends garbage.
         for _ in range(20):
             deaf.ask("tools/list")
         for line in ("{", "[]", "\0", '{"jsonrpc":"2.0","id":{},"method":"ping"}', '{"jsonrpc":"2.0","id":' + "9" * 999 + ',"method":"ping"}') * 20:
@@ -194,10 +194,10 @@ def test_several_at_once_and_bad_neighbours(daemon, client):
         for i, s in enumerate(good):
             assert s.call("execute_code", code=f"print({i})", language="python")["structuredContent"]["stdout"] == f"{i}\n"
             assert len(s.result("tools/list")["tools"]) > 20
-        told = [noisy.read()["error"]["code"] for _ in range(100)]
-        assert set(told) <= {-32700, -32600}, told
+        codes = [noisy.read()["error"]["code"] for _ in range(100)]
+        assert set(codes) <= {-32700, -32600}, codes
         assert noisy.result("ping") == {}
-        # Who reads at last gets everything.
+        # A late reader gets everything.
         assert [deaf.answer(n)["id"] for n in range(2, 22)] == list(range(2, 22))
         assert metrics.read(client).total("sandbox_mcp_sessions") == before + len(every)
         for s in every:
@@ -205,7 +205,7 @@ def test_several_at_once_and_bad_neighbours(daemon, client):
     assert metrics.read(client).total("sandbox_mcp_sessions") == before
 
 
-def test_a_revoked_key_ends_it(make_daemon):
+def test_a_revoked_key_is_rejected(make_daemon):
     daemon = make_daemon(tcp=True).start()
     host_name, port = daemon.tcp_address()
     with daemon.client() as admin:
@@ -220,7 +220,7 @@ def test_a_revoked_key_ends_it(make_daemon):
             assert "error" in answer, answer
 
 
-def test_a_daemon_that_goes_away_is_told(make_daemon):
+def test_a_lost_daemon_is_reported(make_daemon):
     daemon = make_daemon().start()
     with Stdio("--socket", daemon.socket) as s:
         s.initialize()
@@ -231,13 +231,13 @@ def test_a_daemon_that_goes_away_is_told(make_daemon):
         assert "millibox:" in s.process.stderr.read()
 
 
-def test_without_a_daemon_it_brings_its_own(tmp_path):
+def test_without_a_daemon_it_starts_its_own(tmp_path):
     env = {"XDG_RUNTIME_DIR": str(tmp_path), "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
-    # As root the default socket is the system's: one that is served there would be used.
+    # As root, a daemon at the system's default socket would be used.
     if os.geteuid() == 0 and os.path.exists("/run/millibox/sock"):
-        pytest.skip("a daemon of the system is there")
+        pytest.skip("a system daemon is running")
     with Stdio(**env) as s:
         s.initialize()
         assert s.call("execute_code", code="echo hi")["content"][0]["text"] == "hi\n"
         status, rest, err = s.finish()
-        assert status == 0 and not rest and "one was started" in err
+        assert status == 0 and not rest and "started one for this command" in err

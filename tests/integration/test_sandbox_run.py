@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of the older runner of handlers: flags, formats, exit statuses."""
+"""sandbox-run, compatible with SandboxRunner: flags, formats, exit statuses."""
 
 import json
 import os
@@ -18,7 +18,7 @@ GOOD = "def handler(event, context):\n    print('out')\n    return {'got': event
 
 @pytest.fixture
 def run(daemon, tmp_path):
-    """By its own name, in a directory of its own."""
+    """sandbox-run by its own name, in a directory of its own."""
     program = tmp_path / "sandbox-run"
     program.symlink_to(BUILD / "millibox")
 
@@ -47,9 +47,9 @@ def test_pretty(run):
 def test_json_yaml_and_files(run):
     (run.folder / "event.json").write_text('{"b": 2}')
     done = run("script.py", "-f", "event.json", "--format", "json")
-    told = json.loads(done.stdout)
-    assert told["exit_code"] == 0 and told["stdout"] == "out\n" and told["result"]["got"] == {"b": 2}
-    assert set(told["metrics"]) == {"duration_ms", "cpu_time_ms", "memory_peak_mb"}
+    printed = json.loads(done.stdout)
+    assert printed["exit_code"] == 0 and printed["stdout"] == "out\n" and printed["result"]["got"] == {"b": 2}
+    assert set(printed["metrics"]) == {"duration_ms", "cpu_time_ms", "memory_peak_mb"}
     assert yaml.safe_load(run("script.py", "--format", "yaml").stdout)["result"]["name"] == "unknown-function"
     done = run("script.py", "--format", "json", "-o", "out.json")
     assert done.stdout == "" and json.loads((run.folder / "out.json").read_text())["exit_code"] == 0
@@ -63,7 +63,7 @@ def test_exit_statuses(run, code, status):
     assert run("script.py", code=code).returncode == status
 
 
-def test_time_and_what_cannot_be_read_or_reached(run):
+def test_time_outs_missing_files_and_no_daemon(run):
     assert run("script.py", "-t", "1", code="import time\ndef handler(event): time.sleep(30)").returncode == 4
     assert run("script.py", "-e", '{"__timeout": 1}', code="import time\ndef handler(event): time.sleep(30)").returncode == 4
     assert run("missing.py").returncode == 2
@@ -74,7 +74,7 @@ def test_time_and_what_cannot_be_read_or_reached(run):
 @pytest.mark.parametrize("args", [
     ("script.txt",), ("script.py", "-e", "[]"), ("script.py", "-e", "{"), ("script.py", "-e", "{}", "-f", "x"),
     ("script.py", "--format", "xml"), ("script.py", "other.py"), ("script.py", "-c", '{"memory_limit_in_mb": 1}')])
-def test_wrong_command_lines(run, args):
+def test_invalid_command_lines(run, args):
     assert run(*args).returncode == 1
 
 

@@ -1,53 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/client/api_call.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/id.h"
+#include "base/size.h"
 #include "http/client.h"
+#include "http/status.h"
 
-/* Answers of this kind are small; a page of sessions has the longest. */
-#define ANSWER_MAX (64u << 20)
-#define ID_MAX     64
+/* A page of sessions is the longest. */
+#define RESPONSE_MAX (64 * MIB)
+#define ID_MAX       64
 
 #define TICK_US 250000
 
-struct answer {
+struct response {
 	const struct api_call *call;
 	struct buf body;
 };
 
 static int on_data(void *ctx, int status, const char *data, size_t len)
 {
-	struct answer *answer = ctx;
+	struct response *response = ctx;
 
 	(void)status;
-	return buf_add(&answer->body, data, len);
+	return buf_add(&response->body, data, len);
 }
 
 static void on_tick(void *ctx, uint64_t sent)
 {
-	const struct answer *answer = ctx;
+	const struct response *response = ctx;
 
-	answer->call->on_tick(answer->call->ctx, sent);
+	response->call->on_tick(response->call->ctx, sent);
+}
+
+json_t *api_parse_object(const char *text, size_t len, int status, struct error *err)
+{
+	json_t *object = json_loadb(text ? text : "", len, JSON_ALLOW_NUL, NULL);
+
+	if (json_is_object(object))
+		return object;
+	json_decref(object);
+	(void)error_set(err, ERR_PROTOCOL, 0,
+	                "the response (status %d) is not from a Millibox daemon", status);
+	return NULL;
+}
+
+char *api_body(json_t *object, struct error *err)
+{
+	char *text = json_dumps(object, JSON_COMPACT);
+
+	json_decref(object);
+	if (!text)
+		(void)error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
+	return text;
 }
 
 int api_call(const struct endpoint *endpoint, const struct api_call *call, json_t **ret_answer,
              int *ret_status, struct error *err)
 {
 	cleanup_free char *url = xasprintf("%s%s", endpoint->url, call->path);
-	struct answer got = {.call = call, .body = BUF_INIT(ANSWER_MAX)};
+	struct response got = {.call = call, .body = BUF_INIT(RESPONSE_MAX)};
 	struct http_client_request request = {
+		ENDPOINT_REQUEST(endpoint),
 		.method = call->method,
-		.socket_path = endpoint->socket,
 		.url = url,
-		.bearer = endpoint->key,
-		.ca_file = endpoint->ca_file,
-		.untrusted = ENDPOINT_UNTRUSTED,
-		.unreached = ENDPOINT_UNREACHED,
 		.body = call->body,
 		.body_len = call->body_len || !call->body ? call->body_len : strlen(call->body),
 		.on_data = on_data,
@@ -58,22 +79,32 @@ int api_call(const struct endpoint *endpoint, const struct api_call *call, json_
 	json_t *object = NULL;
 	int r = http_client_run(&request, ret_status, err);
 
-	/* 204: done, and nothing to say. */
+	/* 204: success without a body. */
 	if (r >= 0)
-		object = *ret_status == 204 ? json_object()
-		                            : json_loadb(got.body.data ? got.body.data : "",
-		                                         got.body.len, JSON_ALLOW_NUL, NULL);
+		object = *ret_status == HTTP_NO_CONTENT
+		                 ? json_object()
+		                 : api_parse_object(got.body.data, got.body.len, *ret_status, err);
 	buf_done(&got.body);
-	if (r < 0)
+	if (!object)
 		return -1;
-	if (!json_is_object(object)) {
-		json_decref(object);
-		return error_set(err, ERR_PROTOCOL, 0,
-		                 "the answer (status %d) is not one of a Millibox daemon",
-		                 *ret_status);
-	}
 	*ret_answer = object;
 	return 0;
+}
+
+int api_ready(const struct endpoint *endpoint, uint64_t timeout_us, int *ret_status,
+              struct error *err)
+{
+	cleanup_free char *url = xasprintf("%s/readyz", endpoint->url);
+	const struct http_client_request request = {
+		.method = "GET",
+		.socket_path = endpoint->socket,
+		.url = url,
+		.ca_file = endpoint->ca_file,
+		.untrusted = ENDPOINT_UNTRUSTED,
+		.timeout_us = timeout_us,
+	};
+
+	return http_client_run(&request, ret_status, err);
 }
 
 int api_endpoint(const struct endpoint_options *options, struct endpoint *ret_endpoint,
@@ -83,8 +114,8 @@ int api_endpoint(const struct endpoint_options *options, struct endpoint *ret_en
 		return -1;
 	if (!ret_endpoint->chosen && !endpoint_is_served(ret_endpoint))
 		return error_set(err, ERR_UNAVAILABLE, 0,
-		                 "no daemon listens at %s, and this command needs one: start "
-		                 "milliboxd, or give --socket or --url",
+		                 "no daemon listens at %s; start milliboxd, or give --socket "
+		                 "or --url",
 		                 ret_endpoint->socket);
 	return 0;
 }
@@ -93,11 +124,11 @@ char *api_path(const char *id, const char *suffix, struct error *err)
 {
 	if (id_is_valid(id, ID_MAX))
 		return xasprintf("/api/v1/sessions/%s%s", id, suffix);
-	(void)error_set(err, ERR_INVALID, 0, "'%s' is no id of a session", id);
+	(void)error_set(err, ERR_INVALID, 0, "'%s' is not a valid session id", id);
 	return NULL;
 }
 
-static bool is_plain(char c)
+static bool is_unreserved(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       strchr("-._~/", c);
@@ -112,7 +143,7 @@ char *api_escape(const char *text)
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
 
-		if (is_plain(*text)) {
+		if (is_unreserved(*text)) {
 			*to++ = *text;
 			continue;
 		}
@@ -127,7 +158,7 @@ char *api_escape(const char *text)
 char *api_file_path(const char *id, const char *path, const char *query, struct error *err)
 {
 	cleanup_free char *escaped = api_escape(path);
-	/* The dot: "files/mkdir" would be an order, "files/./mkdir" is a file. */
+	/* "files/mkdir" is an operation; "files/./mkdir" is a file. */
 	const char *dot = path[0] == '/' ? "" : "./";
 	cleanup_free char *suffix = xasprintf("/files/%s%s%s", dot, escaped, query);
 

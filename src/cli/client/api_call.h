@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: one small request to the daemon, and the object that it answers with. */
+/* DOC: one small request to the daemon, and the JSON object in its response. */
 
 #include "base/attr.h"
 #include "base/error.h"
@@ -11,33 +11,44 @@
 
 struct api_call {
 	const char *method;
-	const char *path; /* with its query */
+	const char *path; /* with the query */
 	const char *body; /* JSON; NULL: none */
-	size_t body_len;  /* 0: that of the text */
-	/* Now and then while it lasts: @sent bytes of the body have left. NULL: never. */
+	size_t body_len;  /* 0: strlen(body) */
+	/* Called four times a second with the bytes of the body sent so far. NULL: never. */
 	void (*on_tick)(void *ctx, uint64_t sent);
 	void *ctx;
 };
 
 /**
- * api_call - Return: 0 with an owned object in *ret_answer and its status in *ret_status, whatever
- * it is; or -1: there was no answer of a Millibox daemon.
+ * api_call - Return: 0 with an owned object in *ret_answer and any HTTP status in *ret_status, or
+ * -1: no response from a Millibox daemon.
  */
 int api_call(const struct endpoint *endpoint, const struct api_call *call, json_t **ret_answer,
              int *ret_status, struct error *err) attr_must_check;
-/** api_endpoint - where a daemon is that outlives the command: none is started for it. */
+/** api_ready - GET /readyz within @timeout_us. Return: 0 with the HTTP status, or -1. */
+int api_ready(const struct endpoint *endpoint, uint64_t timeout_us, int *ret_status,
+              struct error *err) attr_must_check;
+/** api_endpoint - endpoint_find for a command that cannot start a daemon of its own. */
 int api_endpoint(const struct endpoint_options *options, struct endpoint *ret_endpoint,
                  struct error *err) attr_must_check;
 /**
- * api_path - "/api/v1/sessions/ID" and @suffix, owned; NULL (ERR_INVALID): @id can be no id, and
- * might be another path.
+ * api_path - "/api/v1/sessions/ID" and @suffix. Return: owned, or NULL (ERR_INVALID): @id is not a
+ * valid id and could change the path.
  */
 char *api_path(const char *id, const char *suffix, struct error *err) attr_must_check;
 /**
- * api_file_path - "/api/v1/sessions/ID/files/" and @path, escaped, and @query ("?stat=1" or "");
- * owned. NULL: as of api_path.
+ * api_file_path - "/api/v1/sessions/ID/files/", the escaped @path and @query ("?stat=1" or "").
+ * Return: as api_path.
  */
 char *api_file_path(const char *id, const char *path, const char *query,
                     struct error *err) attr_must_check;
-/** api_escape - @text as a part of a path or of a query; slashes stay. Owned. */
+/** api_escape - percent-encode @text for a path or query, except slashes. Return: owned. */
 char *api_escape(const char *text) attr_must_check;
+/** api_body - the text of @object, which is taken. Return: owned, or NULL with *err. */
+char *api_body(json_t *object, struct error *err) attr_must_check;
+/**
+ * api_parse_object - a response of @len bytes with the HTTP @status. Return: owned, or NULL
+ * (ERR_PROTOCOL).
+ */
+json_t *api_parse_object(const char *text, size_t len, int status,
+                         struct error *err) attr_must_check;

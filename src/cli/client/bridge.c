@@ -4,10 +4,12 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/list.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "cli/client/interrupt.h"
 #include "cli/client/sse.h"
 #include "http/parallel.h"
+#include "http/status.h"
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -15,31 +17,29 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. Every line is a POST of its own, so that a cancellation overtakes what it
- * cancels. Only initialize is waited for before the next line is read: what follows needs the
- * session that it begins. Each has a connection, and the daemon has only so many for all: no more
- * than CALLS_MAX are under way, others wait in a queue. Notifications do not wait; one that cancels
- * what waits takes it out. A stream that breaks off before the answer was in it is taken up again
- * where it ended; the one of what the daemon says by itself is opened again when it ends.
+ * Theory of operation. Each line is a POST of its own, so that a cancellation can overtake the
+ * request it cancels. Only initialize is completed before the next line is read, since the others
+ * need its session. The daemon limits connections, so at most CALLS_MAX requests are in flight; the
+ * rest are queued. Notifications are never queued; one that cancels a queued request removes it. A
+ * stream that breaks before its response is resumed with Last-Event-ID. The stream of the daemon's
+ * own messages is reopened whenever it ends.
  *
- * A daemon that does not know the session any more was started anew: then there is nothing to go on
- * with, and the client, which starts this program, has to do that again.
+ * A daemon that no longer knows the session has been restarted. The bridge then fails, and the
+ * client, which started it, must start it again.
  */
 
-#define MESSAGE_MAX  (256u << 20)
-#define HEADER_LEN   160
-#define RETRIES_MAX  20
-#define CALLS_MAX    16
-#define QUEUE_MAX    256
-#define RETRY_MS     500
-#define STDIN_BLOCK  65536
-#define HTTP_MISSING 404
-#define HTTP_REFUSED 400
+#define MESSAGE_MAX (256 * MIB)
+#define HEADER_LEN  160
+#define RETRIES_MAX 20
+#define CALLS_MAX   16
+#define QUEUE_MAX   256
+#define RETRY_MS    500
+#define STDIN_BLOCK 65536
 
 enum kind {
 	KIND_POST,
-	KIND_RESUME, /* the rest of a POST's stream */
-	KIND_LISTEN, /* what the daemon says by itself */
+	KIND_RESUME, /* GET: the rest of a POST's stream */
+	KIND_LISTEN, /* GET: the daemon's own messages */
 	KIND_DELETE,
 };
 
@@ -51,38 +51,38 @@ struct bridge {
 	char session[HEADER_LEN], version[HEADER_LEN]; /* headers; "": none yet */
 	char *url;
 	struct list calls;
-	size_t waiting;    /* POSTs and their rests, and the queue */
-	size_t under_way;  /* of them that get an answer and are sent */
-	struct list queue; /* the oldest first */
+	size_t pending;    /* POSTs without a response, sent or queued */
+	size_t in_flight;  /* of these, requests that were sent */
+	struct list queue; /* oldest first */
 	size_t queued;
 	struct list retries;
-	bool initializing, listening, ended, stopped;
+	bool initializing, listening, eof, stopped;
 	struct error failure;
 };
 
-/* One request on its way. */
+/* One HTTP request. */
 struct call {
 	struct list node;
 	struct bridge *bridge;
 	enum kind kind;
-	json_t *id; /* of the question; NULL: none */
+	json_t *id; /* of the JSON-RPC request; NULL: none */
 	bool is_initialize, is_stream, answered;
-	bool counts; /* as under way: it is no notification */
-	char *line;  /* owned: while it is in the queue */
+	bool counts; /* in flight: not a notification */
+	char *line;  /* owned, while queued */
 	size_t line_len;
 	unsigned tries;
 	struct sse sse;
 	struct buf body;
 };
 
-static void fail(struct bridge *b, const struct error *err)
+static void stop_with_error(struct bridge *b, const struct error *err)
 {
 	if (!error_is_set(&b->failure))
 		b->failure = *err;
 	b->stopped = true;
 }
 
-static void print(struct bridge *b, const char *text, size_t len)
+static void print_line(struct bridge *b, const char *text, size_t len)
 {
 	cleanup_free char *line = xmalloc(len + 1);
 	struct error err = {0};
@@ -93,7 +93,7 @@ static void print(struct bridge *b, const char *text, size_t len)
 	r = interrupt_write(b->interrupt_fd, STDOUT_FILENO, line, len + 1);
 	if (r < 0) {
 		(void)error_set(&err, ERR_UNAVAILABLE, -r, "write to standard output");
-		fail(b, &err);
+		stop_with_error(b, &err);
 	}
 }
 
@@ -107,8 +107,8 @@ static void call_free(struct call *c)
 	free(c);
 }
 
-/* What initialize agreed on. */
-static void note_answer(struct call *c, const json_t *message)
+/* Records that the call was answered, and the protocol version of initialize. */
+static void note_response(struct call *c, const json_t *message)
 {
 	struct bridge *b = c->bridge;
 	const char *version = json_string_value(
@@ -121,18 +121,18 @@ static void note_answer(struct call *c, const json_t *message)
 		                  version);
 }
 
-static void pass_on(void *ctx, const char *text, size_t len)
+static void on_message(void *ctx, const char *text, size_t len)
 {
 	struct call *c = ctx;
 	json_t *message = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
 
-	note_answer(c, message);
+	note_response(c, message);
 	json_decref(message);
-	print(c->bridge, text, len);
+	print_line(c->bridge, text, len);
 }
 
-/* A body that is one message. Where it could not be told whose answer it is, it is here. */
-static void pass_body(struct call *c)
+/* Prints a body that is one message, with the id of the request if the daemon could not tell it. */
+static void print_body(struct call *c)
 {
 	json_t *message =
 		json_loadb(c->body.data ? c->body.data : "", c->body.len, JSON_ALLOW_NUL, NULL);
@@ -141,7 +141,7 @@ static void pass_body(struct call *c)
 	if (!message)
 		return;
 	if (c->id && json_is_object(message) && !json_object_get(message, "jsonrpc")) {
-		/* Refused before it was read: told in words of REST. */
+		/* Refused before MCP parsed it: an error object of the REST API. */
 		json_t *error = json_pack("{s:i, s:O?}", "code", -32603, "message",
 		                          json_object_get(message, "error_detail"));
 		json_t *made = json_pack("{s:s, s:n, s:o}", "jsonrpc", "2.0", "id", "error", error);
@@ -151,10 +151,10 @@ static void pass_body(struct call *c)
 	}
 	if (c->id && json_is_null(json_object_get(message, "id")))
 		(void)json_object_set(message, "id", c->id);
-	note_answer(c, message);
+	note_response(c, message);
 	text = json_dumps(message, JSON_COMPACT);
 	if (text)
-		print(c->bridge, text, strlen(text));
+		print_line(c->bridge, text, strlen(text));
 	free(text);
 	json_decref(message);
 }
@@ -181,8 +181,8 @@ static void on_data(void *ctx, int status, const char *data, size_t len)
 	(void)status;
 	if ((c->is_stream ? sse_feed(&c->sse, data, len) : buf_add(&c->body, data, len)) == 0)
 		return;
-	(void)error_set(&err, ERR_TOO_LARGE, 0, "the daemon's answer is too long");
-	fail(c->bridge, &err);
+	(void)error_set(&err, ERR_TOO_LARGE, 0, "the daemon's response is too long");
+	stop_with_error(c->bridge, &err);
 }
 
 static void on_done(void *ctx, int status, const struct error *err);
@@ -232,44 +232,44 @@ static struct call *call_new(struct bridge *b, enum kind kind)
 
 	c->bridge = b;
 	c->kind = kind;
-	sse_init(&c->sse, MESSAGE_MAX, pass_on, c);
+	sse_init(&c->sse, MESSAGE_MAX, on_message, c);
 	buf_init(&c->body, MESSAGE_MAX);
 	list_append(&b->calls, &c->node);
 	return c;
 }
 
-static void send_queued(struct bridge *b)
+static void send_next_queued(struct bridge *b)
 {
 	struct error err = {0};
 	struct call *c = LIST_FIRST(&b->queue, struct call, node);
 
-	if (!c || b->under_way >= CALLS_MAX || b->stopped)
+	if (!c || b->in_flight >= CALLS_MAX || b->stopped)
 		return;
 	list_remove(&c->node);
 	list_append(&b->calls, &c->node);
 	b->queued--;
-	b->under_way++;
+	b->in_flight++;
 	if (send_call(c, c->line, c->line_len, &err) < 0)
-		fail(b, &err);
+		stop_with_error(b, &err);
 	free(TAKE_PTR(c->line));
 }
 
-static void listen_again(struct bridge *b)
+static void open_listen_stream(struct bridge *b)
 {
 	struct error err = {0};
 	struct call *c;
 
-	if (b->listening || !b->session[0] || b->ended || b->stopped)
+	if (b->listening || !b->session[0] || b->eof || b->stopped)
 		return;
 	c = call_new(b, KIND_LISTEN);
 	b->listening = true;
 	if (send_call(c, NULL, 0, &err) < 0) {
 		call_free(c);
-		fail(b, &err);
+		stop_with_error(b, &err);
 	}
 }
 
-/* Later: whoever has just ended may end again at once. */
+/* Not at once: the daemon may still be failing. */
 static void retry_later(struct call *c)
 {
 	c->kind = KIND_RESUME;
@@ -279,24 +279,24 @@ static void retry_later(struct call *c)
 	list_append(&c->bridge->retries, &c->node);
 }
 
-static void give_up(struct call *c, int status, const struct error *err)
+static void stop_on_failure(struct call *c, int status, const struct error *err)
 {
 	struct bridge *b = c->bridge;
 	struct error why = {0};
 
-	if (status == HTTP_MISSING && b->session[0] && !c->is_initialize)
+	if (status == HTTP_NOT_FOUND && b->session[0] && !c->is_initialize)
 		(void)error_set(&why, ERR_UNAVAILABLE, 0,
-		                "the daemon does not know this session any more");
+		                "the daemon no longer knows this session");
 	else if (err)
 		why = *err;
 	if (error_is_set(&why))
-		fail(b, &why);
+		stop_with_error(b, &why);
 }
 
 static bool can_resume(const struct call *c, int status)
 {
 	return c->id && !c->answered && c->sse.id[0] && c->tries < RETRIES_MAX &&
-	       status != HTTP_MISSING && !c->bridge->stopped;
+	       status != HTTP_NOT_FOUND && !c->bridge->stopped;
 }
 
 static void on_done(void *ctx, int status, const struct error *err)
@@ -306,8 +306,8 @@ static void on_done(void *ctx, int status, const struct error *err)
 
 	if (c->kind == KIND_LISTEN) {
 		b->listening = false;
-		if (status == HTTP_MISSING)
-			give_up(c, status, err);
+		if (status == HTTP_NOT_FOUND)
+			stop_on_failure(c, status, err);
 		call_free(c);
 		return;
 	}
@@ -316,24 +316,24 @@ static void on_done(void *ctx, int status, const struct error *err)
 		return;
 	}
 	if (!c->is_stream && !err)
-		pass_body(c);
-	/* A call that was cancelled ends without an answer, and properly. */
+		print_body(c);
+	/* The stream of a cancelled call ends without a response and without an error. */
 	if (c->is_stream && err && can_resume(c, status)) {
 		retry_later(c);
 		return;
 	}
-	if (err || status == HTTP_MISSING)
-		give_up(c, status, err);
+	if (err || status == HTTP_NOT_FOUND)
+		stop_on_failure(c, status, err);
 	if (c->is_initialize)
 		b->initializing = false;
-	b->waiting--;
-	b->under_way -= c->counts;
+	b->pending--;
+	b->in_flight -= c->counts;
 	call_free(c);
-	send_queued(b);
-	listen_again(b);
+	send_next_queued(b);
+	open_listen_stream(b);
 }
 
-static void retry(struct bridge *b)
+static void send_retries(struct bridge *b)
 {
 	struct error err = {0};
 	struct call *c;
@@ -342,14 +342,12 @@ static void retry(struct bridge *b)
 		list_remove(&c->node);
 		list_append(&b->calls, &c->node);
 		if (send_call(c, NULL, 0, &err) < 0)
-			fail(b, &err);
+			stop_with_error(b, &err);
 	}
-	listen_again(b);
+	open_listen_stream(b);
 }
 
-/* Standard input. */
-
-/* Return: whether what @params cancels has not been sent yet: then it never was. */
+/* Removes the request that @params cancels from the queue. Return: whether it was there. */
 static bool cancel_queued(struct bridge *b, const json_t *params)
 {
 	json_t *id = json_object_get(params, "requestId");
@@ -359,15 +357,15 @@ static bool cancel_queued(struct bridge *b, const json_t *params)
 		if (!id || !c->id || !json_equal(c->id, id))
 			continue;
 		b->queued--;
-		b->waiting--;
+		b->pending--;
 		call_free(c);
 		return true;
 	}
 	return false;
 }
 
-/* @message: NULL: the line is no JSON, which the daemon says better. */
-static void take_message(struct bridge *b, json_t *message, const char *line, size_t len)
+/* @message is NULL if the line is not JSON; the daemon then reports the error. */
+static void handle_message(struct bridge *b, json_t *message, const char *line, size_t len)
 {
 	const char *method = json_string_value(json_object_get(message, "method"));
 	json_t *id = json_object_get(message, "id");
@@ -378,8 +376,8 @@ static void take_message(struct bridge *b, json_t *message, const char *line, si
 	c->is_initialize = method && id && str_equal(method, "initialize") && !b->session[0];
 	c->counts = !method || id;
 	b->initializing |= c->is_initialize;
-	b->waiting++;
-	if (c->counts && b->under_way >= CALLS_MAX) {
+	b->pending++;
+	if (c->counts && b->in_flight >= CALLS_MAX) {
 		c->line = xmemdup0(line, len);
 		c->line_len = len;
 		list_remove(&c->node);
@@ -387,23 +385,23 @@ static void take_message(struct bridge *b, json_t *message, const char *line, si
 		b->queued++;
 		return;
 	}
-	b->under_way += c->counts;
+	b->in_flight += c->counts;
 	if (send_call(c, line, len, &err) < 0)
-		fail(b, &err);
+		stop_with_error(b, &err);
 }
 
-static void take_line(struct bridge *b, const char *line, size_t len)
+static void handle_line(struct bridge *b, const char *line, size_t len)
 {
 	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
 	const char *method = json_string_value(json_object_get(message, "method"));
 
 	if (!method || !str_equal(method, "notifications/cancelled") ||
 	    !cancel_queued(b, json_object_get(message, "params")))
-		take_message(b, message, line, len);
+		handle_message(b, message, line, len);
 	json_decref(message);
 }
 
-static void take_lines(struct bridge *b)
+static void handle_lines(struct bridge *b)
 {
 	char *end;
 
@@ -414,7 +412,7 @@ static void take_lines(struct bridge *b)
 		if (text > 0 && b->input.data[text - 1] == '\r')
 			text--;
 		if (text > 0)
-			take_line(b, b->input.data, text);
+			handle_line(b, b->input.data, text);
 		buf_consume(&b->input, len + 1);
 	}
 }
@@ -426,28 +424,28 @@ static void read_input(struct bridge *b)
 	struct error err = {0};
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		b->ended = true;
-		/* A last line need not end. */
+		b->eof = true;
+		/* The last line may lack its newline. */
 		if (b->input.len > 0)
 			(void)!buf_add(&b->input, "\n", 1);
 		return;
 	}
 	if (n > 0 && buf_add(&b->input, data, (size_t)n) < 0) {
-		(void)error_set(&err, ERR_TOO_LARGE, 0, "a message is longer than %u bytes",
-		                MESSAGE_MAX);
-		fail(b, &err);
+		(void)error_set(&err, ERR_TOO_LARGE, 0, "a message is longer than %llu bytes",
+		                (unsigned long long)MESSAGE_MAX);
+		stop_with_error(b, &err);
 	}
 }
 
-static bool is_over(const struct bridge *b)
+static bool is_finished(const struct bridge *b)
 {
-	return b->stopped || (b->ended && b->waiting == 0 && b->input.len == 0);
+	return b->stopped || (b->eof && b->pending == 0 && b->input.len == 0);
 }
 
-static int turn(struct bridge *b, struct error *err)
+static int run_once(struct bridge *b, struct error *err)
 {
-	/* What cannot be sent yet is not read yet. */
-	bool reads = !b->ended && !b->initializing && b->queued < QUEUE_MAX;
+	/* Read no message that cannot be sent or queued. */
+	bool reads = !b->eof && !b->initializing && b->queued < QUEUE_MAX;
 	struct pollfd fds[2] = {
 		{.fd = b->interrupt_fd, .events = POLLIN},
 		{.fd = STDIN_FILENO, .events = POLLIN},
@@ -460,13 +458,13 @@ static int turn(struct bridge *b, struct error *err)
 		b->stopped = true;
 	if (reads && fds[1].revents)
 		read_input(b);
-	take_lines(b);
+	handle_lines(b);
 	if (!fds[1].revents)
-		retry(b);
+		send_retries(b);
 	return 0;
 }
 
-/* So that the daemon need not wait for the session to grow old; nobody waits for long. */
+/* Deletes the MCP session, so that the daemon need not wait for its time-out. Waits 2 s. */
 static void end_session(struct bridge *b)
 {
 	struct error ignored = {0};
@@ -502,8 +500,8 @@ int bridge_run(const struct endpoint *endpoint, int interrupt_fd, struct error *
 	list_init(&b.calls);
 	list_init(&b.retries);
 	list_init(&b.queue);
-	while (r == 0 && !is_over(&b))
-		r = turn(&b, err);
+	while (r == 0 && !is_finished(&b))
+		r = run_once(&b, err);
 	if (r == 0)
 		end_session(&b);
 	http_parallel_free(b.http);

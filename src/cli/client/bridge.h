@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: MCP between standard input and output and a daemon: a message is a line on both sides, and a
- * request of Streamable HTTP in between. Nothing but messages goes to standard output.
+ * DOC: connects an MCP client on stdin and stdout to a daemon: a message is one line here and one
+ * request of Streamable HTTP there. Nothing but messages goes to stdout.
  */
 
 #include "base/attr.h"
@@ -11,7 +11,8 @@
 #include "cli/client/endpoint.h"
 
 /**
- * bridge_run - until standard input ends and everything was answered, or a signal comes to
+ * bridge_run - run until stdin ends and every request has its response, or until a signal arrives
+ * at
  * @interrupt_fd. Return: 0, or -1 with *err.
  */
 int bridge_run(const struct endpoint *endpoint, int interrupt_fd,

@@ -9,15 +9,15 @@
 
 #define KEY_MAX 200
 
-static int check(const char *key, const char *from, struct error *err)
+static int check_key(const char *key, const char *from, struct error *err)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				      "0123456789_-.~+/=";
 	size_t len = strspn(key, letters);
 
-	/* It goes into a header as it is. */
+	/* The key becomes part of a header. */
 	if (len == 0 || len > KEY_MAX || key[len] != '\0')
-		return error_set(err, ERR_INVALID, 0, "%s has no key in it", from);
+		return error_set(err, ERR_INVALID, 0, "%s does not contain a valid key", from);
 	return 0;
 }
 
@@ -28,7 +28,7 @@ int credentials_read(const struct credentials_source *source, char **ret_key, st
 
 	*ret_key = NULL;
 	if (source->key && *source->key) {
-		if (check(source->key, "MILLIBOX_API_KEY", err) < 0)
+		if (check_key(source->key, "MILLIBOX_API_KEY", err) < 0)
 			return -1;
 		*ret_key = xstrdup(source->key);
 		return 0;
@@ -37,8 +37,8 @@ int credentials_read(const struct credentials_source *source, char **ret_key, st
 		return 0;
 	r = file_read_text_at(AT_FDCWD, source->key_file, text, sizeof(text));
 	if (r < 0)
-		return error_set(err, ERR_INVALID, -r, "read the key in %s", source->key_file);
-	if (check(text, source->key_file, err) < 0)
+		return error_set(err, ERR_INVALID, -r, "read the key from %s", source->key_file);
+	if (check_key(text, source->key_file, err) < 0)
 		return -1;
 	*ret_key = xstrdup(text);
 	return 0;

@@ -2,19 +2,19 @@
 #pragma once
 
 /*
- * DOC: the key that requests carry: of the environment, or of a file. Never of the command line,
- * which everybody on the host can read.
+ * DOC: the API key, from the environment or a file. Never from the command line, which every user
+ * of the host can read.
  */
 
 #include "base/attr.h"
 #include "base/error.h"
 
-/* NULL or "": not there. */
+/* NULL or "": not set. */
 struct credentials_source {
 	const char *key;
 	const char *key_file;
 };
 
-/** credentials_read - *ret_key is owned, or NULL where there is none. ERR_INVALID: it is no key. */
+/** credentials_read - *ret_key is owned, or NULL if none is set. ERR_INVALID: not a key. */
 int credentials_read(const struct credentials_source *source, char **ret_key,
                      struct error *err) attr_must_check;

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "cli/client/credentials.h"
 
-/* The name in the URL only fills the Host header; one that every daemon serves. */
+/* The name only fills the Host header; every daemon accepts this one. */
 #define UNIX_URL "http://localhost"
 
 static bool is_given(const char *text)
@@ -55,7 +55,7 @@ static int choose_socket(char *path, bool chosen, struct endpoint *ret_endpoint,
 {
 	if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
 		free(path);
-		return error_set(err, ERR_INVALID, 0, "the socket's path is too long");
+		return error_set(err, ERR_INVALID, 0, "the socket path is too long");
 	}
 	*ret_endpoint = (struct endpoint){
 		.socket = path,
@@ -69,7 +69,7 @@ static char *default_socket(const struct endpoint_source *source)
 {
 	if (source->uid == 0)
 		return xstrdup("/run/millibox/millibox.sock");
-	/* As the daemon has it: a relative directory is never meant. */
+	/* The daemon ignores a relative directory too. */
 	if (source->env_runtime_dir && source->env_runtime_dir[0] == '/')
 		return xasprintf("%s/millibox/millibox.sock", source->env_runtime_dir);
 	return xasprintf("/tmp/millibox-%u/millibox.sock", (unsigned)source->uid);
@@ -132,7 +132,7 @@ int endpoint_connect(const char *path)
 	return 0;
 }
 
-/* Anybody may make /tmp/millibox-UID: code handed to a socket there would be theirs. */
+/* Any user can create /tmp/millibox-UID and read the code sent to a socket there. */
 static bool is_directory_ours(const char *path)
 {
 	cleanup_free char *dir = xstrdup(path);

@@ -33,7 +33,7 @@ static enum event_kind kind_of(const char *name)
 	return (enum event_kind)i;
 }
 
-/* Fills @event from @object; each kind must carry what it is for. */
+/* Fills @event from @object, which must have the member that its kind requires. */
 static int read_event(json_t *object, struct event *event)
 {
 	const char *name = json_string_value(json_object_get(object, "event"));
@@ -78,7 +78,7 @@ static int take_line(struct events *e, const char *line, size_t len)
 	return r;
 }
 
-/* The rest of a line, up to its end. A line that came in one piece needs no copy. */
+/* Ends the line with its last bytes. A line in one chunk is not copied. */
 static int end_line(struct events *e, const char *data, size_t len)
 {
 	int r;

@@ -2,26 +2,27 @@
 #pragma once
 
 /*
- * DOC: the stream of an execution: one JSON object per line, in pieces that are cut anywhere. Pure:
- * bytes in, events out.
+ * DOC: parser for the event stream of an execution: one JSON object per line, in chunks of any
+ * size. Pure: bytes in, events out.
  */
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/size.h"
 #include <jansson.h>
 #include <stddef.h>
 
-/* A line repeats both streams at the end of a run, every byte of them perhaps as \u0000. */
-#define EVENTS_LINE_MAX (512UL << 20)
+/* The last line repeats both streams; each byte may be escaped as \u0000. */
+#define EVENTS_LINE_MAX (512 * MIB)
 
 enum event_kind {
-	EVENT_PENDING, /* of a session's execution: it has its id */
+	EVENT_PENDING, /* has the id of a session's execution */
 	EVENT_START,
 	EVENT_STDOUT,
 	EVENT_STDERR,
 	EVENT_END,
 	EVENT_ERROR,
-	EVENT_OTHER, /* of a later version: to be passed over */
+	EVENT_OTHER, /* from a later version: ignored */
 	EVENT_KIND_COUNT
 };
 
@@ -44,7 +45,7 @@ void events_init(struct events *e, size_t line_max,
                  int (*on_event)(void *ctx, const struct event *event), void *ctx);
 void events_done(struct events *e);
 /**
- * events_feed - Return: 0, or a negative errno: -EPROTO for a line that is no event, -ENOBUFS for
- * one that is too long, or what on_event returned.
+ * events_feed - Return: 0, or a negative errno: -EPROTO for a line that is not an event, -ENOBUFS
+ * for one that is too long, or what on_event returned.
  */
 int events_feed(struct events *e, const char *data, size_t len) attr_must_check;

@@ -8,9 +8,11 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "cli/client/api_call.h"
 #include "cli/client/endpoint.h"
 #include "cli/client/interrupt.h"
 #include "http/client.h"
+#include "http/status.h"
 
 static int on_event(void *ctx, const struct event *event)
 {
@@ -34,7 +36,7 @@ static int on_data(void *ctx, int status, const char *data, size_t len)
 {
 	struct exec_call *call = ctx;
 
-	if (status == 200 && call->stream)
+	if (status == HTTP_OK && call->stream)
 		call->failure = events_feed(&call->events, data, len);
 	else
 		call->failure = buf_add(&call->body, data, len);
@@ -56,33 +58,14 @@ void exec_call_done(struct exec_call *call)
 	json_decref(call->problem);
 }
 
-/* Parses a response that is one object: the result, or the problem. */
-static int read_body(struct exec_call *call, int status, struct error *err)
-{
-	const char *text = call->body.data ? call->body.data : "";
-	json_t *object = json_loadb(text, call->body.len, JSON_ALLOW_NUL, NULL);
-
-	if (!json_is_object(object)) {
-		json_decref(object);
-		return error_set(err, ERR_PROTOCOL, 0,
-		                 "the response (status %d) is not from a Millibox daemon", status);
-	}
-	*(status == 200 ? &call->result : &call->problem) = object;
-	return 0;
-}
-
 int exec_call_run(struct exec_call *call, const struct endpoint *endpoint, const char *path,
                   const char *body, struct error *err)
 {
 	cleanup_free char *url = xasprintf("%s%s", endpoint->url, path);
 	struct http_client_request request = {
+		ENDPOINT_REQUEST(endpoint),
 		.method = "POST",
-		.socket_path = endpoint->socket,
 		.url = url,
-		.bearer = endpoint->key,
-		.ca_file = endpoint->ca_file,
-		.untrusted = ENDPOINT_UNTRUSTED,
-		.unreached = ENDPOINT_UNREACHED,
 		.body = body,
 		.body_len = strlen(body),
 		.accept = call->stream ? "application/x-ndjson" : "application/json",
@@ -100,8 +83,12 @@ int exec_call_run(struct exec_call *call, const struct endpoint *endpoint, const
 		                 call->failure == -EPROTO ? "cannot parse the daemon's response"
 		                                          : "cannot write the program's output");
 	}
-	if (status != 200 || !call->stream)
-		return read_body(call, status, err);
+	if (status != HTTP_OK || !call->stream) {
+		json_t *object = api_parse_object(call->body.data, call->body.len, status, err);
+
+		*(status == HTTP_OK ? &call->result : &call->problem) = object;
+		return object ? 0 : -1;
+	}
 	if (!call->result && !call->problem)
 		return error_set(err, ERR_PROTOCOL, 0, "the daemon closed the stream early");
 	return 0;

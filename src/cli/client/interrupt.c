@@ -10,13 +10,17 @@
 
 #include "base/fd.h"
 
-int interrupt_open(void)
+int interrupt_open(struct error *err)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	int fd;
 
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
-		return -errno;
-	return fd_signalfd(signals, ARRAY_SIZE(signals));
+		return error_set(err, ERR_SYSTEM, errno, "ignore SIGPIPE");
+	fd = fd_signalfd(signals, ARRAY_SIZE(signals));
+	if (fd < 0)
+		return error_set(err, ERR_SYSTEM, -fd, "create a signal descriptor");
+	return fd;
 }
 
 int interrupt_taken(int fd)
@@ -29,8 +33,8 @@ int interrupt_taken(int fd)
 	return (int)info.ssi_signo;
 }
 
-/* For @events of @other, or a signal. */
-static int wait_for(int fd, int other, short events)
+/* Waits for @events of @other or a signal. */
+static int wait_or_cancel(int fd, int other, short events)
 {
 	struct pollfd ready[] = {
 		{.fd = fd, .events = POLLIN},
@@ -47,10 +51,10 @@ static int wait_for(int fd, int other, short events)
 int interrupt_write(int fd, int out, const char *data, size_t len)
 {
 	while (len > 0) {
-		/* A pipe that poll calls writable takes PIPE_BUF bytes without blocking, not more.
+		/* A pipe that poll reports as writable accepts PIPE_BUF bytes without blocking.
 		 */
 		size_t piece = len < PIPE_BUF ? len : PIPE_BUF;
-		int r = wait_for(fd, out, POLLOUT);
+		int r = wait_or_cancel(fd, out, POLLOUT);
 		ssize_t n;
 
 		if (r < 0)
@@ -69,7 +73,7 @@ int interrupt_write(int fd, int out, const char *data, size_t len)
 ssize_t interrupt_read(int fd, int in, char *data, size_t size)
 {
 	for (;;) {
-		int r = wait_for(fd, in, POLLIN);
+		int r = wait_or_cancel(fd, in, POLLIN);
 		ssize_t n;
 
 		if (r < 0)

@@ -24,17 +24,17 @@
  *
  *   millibox ──socket── supervisor ──pidfd── milliboxd
  *
- * The supervisor is a fork of ours in a session of its own, so that Ctrl-C does not reach it. When
- * our end of the socket closes, by whatever end we come to, SIGKILL included, it ends the daemon
- * and removes the directory. A parent-death signal alone would not do: the kernel forgets it when
- * the daemon changes its user id, and nobody would be left to remove the directory.
+ * The supervisor is a fork of millibox in its own session, so that Ctrl-C does not reach it. When
+ * millibox exits, even by SIGKILL, its end of the socket closes; the supervisor then stops the
+ * daemon and removes the directory. A parent-death signal is not enough: the kernel clears it when
+ * the daemon changes its user id, and the directory would remain.
  */
 
-/* Sanitizers and emulated processors are slow; a daemon that cannot start ends much sooner. */
+/* Long, for sanitizers and emulated processors; a daemon that cannot start exits much sooner. */
 #define READY_TIMEOUT_US (60 * USEC_PER_SEC)
 #define LOG_SHOWN_MAX    8192
 #define SOCKET_NAME      "/sock"
-/* milliboxd's exit status when the host does not let the engine work. */
+/* Exit status of milliboxd if the engine cannot start on this host. */
 #define DAEMON_NO_ENGINE 5
 
 struct own_daemon {
@@ -51,14 +51,14 @@ static char *make_directory(struct error *err)
 	const char *base = getenv("TMPDIR");
 	cleanup_free char *path = NULL;
 
-	/* The path of the socket has to fit into an address. */
+	/* The socket path must fit into sun_path. */
 	if (!base || base[0] != '/' ||
 	    strlen(base) + strlen(name) + sizeof(SOCKET_NAME) >
 	            sizeof(((struct sockaddr_un *)NULL)->sun_path))
 		base = "/tmp";
 	path = xasprintf("%s%s", base, name);
 	if (!mkdtemp(path)) {
-		(void)error_set(err, ERR_UNAVAILABLE, errno, "make a directory in %s", base);
+		(void)error_set(err, ERR_UNAVAILABLE, errno, "create a directory in %s", base);
 		return NULL;
 	}
 	return TAKE_PTR(path);
@@ -71,7 +71,7 @@ static int fork_supervisor(struct own_daemon *d, const char *program, struct err
 	int r = fd_socketpair(SOCK_STREAM, ends);
 
 	if (r < 0)
-		return error_set(err, ERR_UNAVAILABLE, -r, "make a socket pair");
+		return error_set(err, ERR_UNAVAILABLE, -r, "create a socket pair");
 	d->link = ends[0];
 	job.link = ends[1];
 	job.log = d->log;
@@ -85,17 +85,17 @@ static int fork_supervisor(struct own_daemon *d, const char *program, struct err
 	return error_set(err, ERR_UNAVAILABLE, errno, "fork");
 }
 
-static int refuse_ended(const struct own_daemon *d, struct error *err)
+static int report_exit(const struct own_daemon *d, struct error *err)
 {
 	unsigned char code = 0;
 	bool no_engine = recv(d->link, &code, 1, 0) == 1 && code == DAEMON_NO_ENGINE;
 
 	own_daemon_show_log(d);
 	return error_set(err, ERR_UNAVAILABLE, 0, "milliboxd did not start%s",
-	                 no_engine ? "; 'millibox doctor' tells what the host lacks" : "");
+	                 no_engine ? "; run 'millibox doctor' to see what the host lacks" : "");
 }
 
-/* @watch tells when the socket appears. */
+/* @watch is an inotify descriptor for the socket's directory. */
 static int wait_until_ready(struct own_daemon *d, int watch, int interrupt_fd, struct error *err)
 {
 	uint64_t deadline = clock_us() + READY_TIMEOUT_US;
@@ -113,23 +113,24 @@ static int wait_until_ready(struct own_daemon *d, int watch, int interrupt_fd, s
 
 		if (r == 0)
 			return 0;
-		/* Between bind and listen nothing happens that could be watched. */
+		/* listen() after bind() causes no inotify event: poll. */
 		if (r == -ECONNREFUSED && timeout_ms > 1)
 			timeout_ms = 1;
 		if (now >= deadline)
-			return error_set(err, ERR_UNAVAILABLE, -r, "milliboxd does not answer");
+			return error_set(err, ERR_UNAVAILABLE, -r,
+			                 "milliboxd does not accept connections");
 		if (poll(ready, ARRAY_SIZE(ready), timeout_ms) < 0 && errno != EINTR)
 			return error_set(err, ERR_UNAVAILABLE, errno, "poll");
 		if (ready[2].revents)
 			return error_set(err, ERR_UNAVAILABLE, ECANCELED, "interrupted");
 		if (ready[1].revents)
-			return refuse_ended(d, err);
+			return report_exit(d, err);
 		if (ready[0].revents && read(watch, events, sizeof(events)) < 0 && errno != EAGAIN)
 			return error_set(err, ERR_UNAVAILABLE, errno, "read from inotify");
 	}
 }
 
-static int start(struct own_daemon *d, int interrupt_fd, struct error *err)
+static int start_daemon(struct own_daemon *d, int interrupt_fd, struct error *err)
 {
 	cleanup_free char *program = program_find("milliboxd", err);
 	cleanup_close int watch = fd_inotify();
@@ -137,14 +138,14 @@ static int start(struct own_daemon *d, int interrupt_fd, struct error *err)
 	if (!program)
 		return -1;
 	if (watch < 0)
-		return error_set(err, ERR_UNAVAILABLE, -watch, "make an inotify descriptor");
+		return error_set(err, ERR_UNAVAILABLE, -watch, "create an inotify descriptor");
 	d->dir = make_directory(err);
 	if (!d->dir)
 		return -1;
 	d->socket = xasprintf("%s" SOCKET_NAME, d->dir);
 	d->log = fd_memfd("milliboxd.log", 0);
 	if (d->log < 0)
-		return error_set(err, ERR_UNAVAILABLE, -d->log, "make a memory file");
+		return error_set(err, ERR_UNAVAILABLE, -d->log, "create a memory file");
 	if (inotify_add_watch(watch, d->dir, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) < 0)
 		return error_set(err, ERR_UNAVAILABLE, errno, "watch %s", d->dir);
 	if (fork_supervisor(d, program, err) < 0)
@@ -152,15 +153,15 @@ static int start(struct own_daemon *d, int interrupt_fd, struct error *err)
 	return wait_until_ready(d, watch, interrupt_fd, err);
 }
 
-/* Ends whatever there is of a daemon, half started or whole. */
-static void finish(struct own_daemon *d)
+/* Stops the daemon, fully started or not. */
+static void stop_daemon(struct own_daemon *d)
 {
 	d->link = fd_close(d->link);
 	if (d->supervisor > 0) {
 		while (waitpid(d->supervisor, NULL, 0) < 0 && errno == EINTR)
 			;
 	} else if (d->dir) {
-		/* Empty as yet: without a supervisor nothing was put into it. */
+		/* Without a supervisor the directory is still empty. */
 		(void)rmdir(d->dir);
 	}
 	(void)fd_close(d->log);
@@ -174,9 +175,9 @@ struct own_daemon *own_daemon_start(int interrupt_fd, struct error *err)
 
 	d->link = -1;
 	d->log = -1;
-	if (start(d, interrupt_fd, err) == 0)
+	if (start_daemon(d, interrupt_fd, err) == 0)
 		return d;
-	finish(d);
+	stop_daemon(d);
 	free(d);
 	return NULL;
 }
@@ -199,6 +200,6 @@ void own_daemon_end(struct own_daemon *d)
 {
 	if (!d)
 		return;
-	finish(d);
+	stop_daemon(d);
 	free(d);
 }

@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/fd.h"
 
-static char *own_directory(void)
+static char *executable_directory(void)
 {
 	char path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -25,24 +25,17 @@ static char *own_directory(void)
 	return slash ? xstrndup(path, (size_t)(slash - path)) : NULL;
 }
 
-static char *find_in(const char *dir, const char *name)
-{
-	cleanup_free char *path = xasprintf("%s/%s", dir, name);
-
-	return access(path, X_OK) == 0 ? TAKE_PTR(path) : NULL;
-}
-
 char *program_find(const char *name, struct error *err)
 {
-	cleanup_free char *own = own_directory();
+	cleanup_free char *own = executable_directory();
 	const char *const dirs[] = {own ? own : "", MILLIBOX_BINDIR, MILLIBOX_SBINDIR,
 	                            MILLIBOX_LIBEXECDIR};
 
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
-		char *path = dirs[i][0] ? find_in(dirs[i], name) : NULL;
+		cleanup_free char *path = xasprintf("%s/%s", dirs[i], name);
 
-		if (path)
-			return path;
+		if (dirs[i][0] && access(path, X_OK) == 0)
+			return TAKE_PTR(path);
 	}
 	(void)error_set(err, ERR_NOT_FOUND, 0, "%s is neither beside millibox nor in %s", name,
 	                MILLIBOX_LIBEXECDIR);
@@ -72,7 +65,7 @@ static int spawn(const char *const *argv, int out, pid_t *ret_pid)
 	return -r;
 }
 
-static int collect(int fd, struct buf *out)
+static int read_to_eof(int fd, struct buf *out)
 {
 	char piece[4096];
 	ssize_t n;
@@ -98,8 +91,8 @@ int program_read(const char *const *argv, struct buf *ret_out, int *ret_status, 
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "start %s", argv[0]);
 	out = fd_close(out);
-	r = collect(in, ret_out);
-	/* With our end closed a program that goes on writing ends, and the wait does too. */
+	r = read_to_eof(in, ret_out);
+	/* A program that is still writing now gets SIGPIPE, so that the wait ends. */
 	in = fd_close(in);
 	while (waitpid(pid, ret_status, 0) < 0) {
 		if (errno != EINTR)

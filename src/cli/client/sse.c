@@ -21,16 +21,16 @@ void sse_done(struct sse *s)
 
 static void end_event(struct sse *s)
 {
-	if (s->coming[0])
-		(void)!str_copy(s->id, sizeof(s->id), s->coming);
-	s->coming[0] = '\0';
+	if (s->next_id[0])
+		(void)!str_copy(s->id, sizeof(s->id), s->next_id);
+	s->next_id[0] = '\0';
 	if (s->data.len > 0)
 		s->on_event(s->ctx, s->data.data, s->data.len);
 	buf_reset(&s->data);
 }
 
-/* The value of @name, or NULL: the line is of another field. */
-static const char *field(const struct buf *line, const char *name)
+/* Return: the value of the field @name, or NULL for another field. */
+static const char *field_value(const struct buf *line, const char *name)
 {
 	size_t len = strlen(name);
 	const char *text = line->data;
@@ -49,9 +49,9 @@ static int end_line(struct sse *s)
 		s->line.data[--s->line.len] = '\0';
 	if (s->line.len == 0)
 		end_event(s);
-	else if ((value = field(&s->line, "id")))
-		(void)!str_copy(s->coming, sizeof(s->coming), value);
-	else if ((value = field(&s->line, "data")))
+	else if ((value = field_value(&s->line, "id")))
+		(void)!str_copy(s->next_id, sizeof(s->next_id), value);
+	else if ((value = field_value(&s->line, "data")))
 		r = buf_add(&s->data, value, s->line.len - (size_t)(value - s->line.data));
 	buf_reset(&s->line);
 	return r;

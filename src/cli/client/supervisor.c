@@ -19,36 +19,34 @@
 #include "base/str.h"
 #include "cli/client/tree.h"
 
-/* What is sent to a daemon that has to end, and how long it is waited for: the first SIGTERM lets
- * it end its boxes, the second ends them at once, the third is for a daemon that is broken. */
-struct knock {
+/* How to stop the daemon: after the first SIGTERM it drains its boxes, after the second it kills
+ * them; SIGKILL is for a daemon that hangs. */
+static const struct {
 	int signal;
 	int wait_ms;
-};
-
-static const struct knock knocks[] = {
+} stop_steps[] = {
 	{SIGTERM, 5000},
 	{SIGTERM, 2000},
 	{SIGKILL, -1},
 };
 
-/* Settings reach the daemon by MILLIBOX_*; the rest of it needs no more than this. */
+/* The daemon needs nothing else; MILLIBOX_* are its settings. */
 static const char *const kept_variables[] = {"HOME=", "XDG_RUNTIME_DIR=", "MILLIBOX_"};
 
-/* Nobody will come after a daemon that serves one command, and its directory goes with it. */
-static const char *const own_variables[] = {
+/* No later daemon reads the state of this one. */
+static const char *const set_variables[] = {
 	"MILLIBOX_SESSIONS_SURVIVE=0",
 	"MILLIBOX_STORE_VOLATILE=true",
 	"MILLIBOX_AUDIT_ENABLED=false",
 	"MILLIBOX_POOLS_ENABLED=false",
 };
 
-static bool is_own(const char *variable)
+static bool is_overridden(const char *variable)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(own_variables); i++) {
-		size_t name = strcspn(own_variables[i], "=") + 1;
+	for (size_t i = 0; i < ARRAY_SIZE(set_variables); i++) {
+		size_t name = strcspn(set_variables[i], "=") + 1;
 
-		if (strncmp(variable, own_variables[i], name) == 0)
+		if (strncmp(variable, set_variables[i], name) == 0)
 			return true;
 	}
 	return false;
@@ -56,7 +54,7 @@ static bool is_own(const char *variable)
 
 static bool is_kept(const char *variable)
 {
-	/* Of the command's; no daemon has a use for it. */
+	/* The client's key: the daemon must not see it. */
 	if (str_has_prefix(variable, "MILLIBOX_API_KEY"))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(kept_variables); i++) {
@@ -69,16 +67,16 @@ static bool is_kept(const char *variable)
 static char **make_environment(void)
 {
 	size_t count = str_list_count(environ);
-	char **list = xcalloc(count + ARRAY_SIZE(own_variables) + 2, sizeof(*list));
+	char **list = xcalloc(count + ARRAY_SIZE(set_variables) + 2, sizeof(*list));
 	size_t n = 0;
 
 	list[n++] = xstrdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 	for (size_t i = 0; i < count; i++) {
-		if (is_kept(environ[i]) && !is_own(environ[i]))
+		if (is_kept(environ[i]) && !is_overridden(environ[i]))
 			list[n++] = environ[i];
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(own_variables); i++)
-		list[n++] = xstrdup(own_variables[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(set_variables); i++)
+		list[n++] = xstrdup(set_variables[i]);
 	return list;
 }
 
@@ -94,7 +92,7 @@ static attr_noreturn void exec_daemon(const struct supervisor_job *job, pid_t su
 	(void)sigemptyset(&none);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	/* For the case that the supervisor itself is killed; it may have been already. */
+	/* If the supervisor is killed; it may be dead already. */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != supervisor)
 		_exit(1);
 	if (dup2(job->log, STDERR_FILENO) >= 0)
@@ -103,7 +101,7 @@ static attr_noreturn void exec_daemon(const struct supervisor_job *job, pid_t su
 	_exit(1);
 }
 
-/* Everything above stderr but two: whatever the command was started with is not ours to hold. */
+/* Closes every inherited descriptor above stderr except two. */
 static void close_others(int a, int b)
 {
 	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
@@ -115,10 +113,10 @@ static void close_others(int a, int b)
 	(void)close_range(high + 1, ~0U, 0);
 }
 
-/* The command's streams belong to whoever reads them: holding them open would keep pipes alive. */
+/* Holding the command's streams open would keep pipes alive after it exits. */
 static int detach(const struct supervisor_job *job)
 {
-	int null = fd_open("/dev/null", O_RDWR, 0); /* closed with the others */
+	int null = fd_open("/dev/null", O_RDWR, 0); /* closed by close_others */
 	sigset_t all;
 
 	(void)setsid();
@@ -133,7 +131,7 @@ static int detach(const struct supervisor_job *job)
 	return 0;
 }
 
-/* Until the command has gone or the daemon has ended. */
+/* Waits until the command or the daemon has exited. */
 static void wait_for_either(int link, int pidfd)
 {
 	struct pollfd ready[] = {
@@ -145,26 +143,26 @@ static void wait_for_either(int link, int pidfd)
 		;
 }
 
-/* Tells the command, if it is still there, how the daemon ended by itself. */
-static void tell_end(int link, int status)
+/* Sends the daemon's exit status to the command, if it still runs. */
+static void send_exit_status(int link, int status)
 {
 	unsigned char code = WIFEXITED(status) ? (unsigned char)WEXITSTATUS(status) : 0;
 
 	(void)send(link, &code, 1, MSG_NOSIGNAL);
 }
 
-/* Return: its wait status. */
-static int end_daemon(pid_t daemon, int pidfd)
+/* Return: the wait status. */
+static int stop_daemon(pid_t daemon, int pidfd)
 {
 	int status = 0;
 	struct pollfd ended = {.fd = pidfd, .events = POLLIN};
 
-	for (size_t i = 0; i < ARRAY_SIZE(knocks); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(stop_steps); i++) {
 		if (poll(&ended, 1, 0) == 1)
 			break;
-		/* It is our child and not yet waited for: the number cannot be another's. */
-		(void)kill(daemon, knocks[i].signal);
-		if (poll(&ended, 1, knocks[i].wait_ms) == 1)
+		/* An unreaped child: the pid cannot have been reused. */
+		(void)kill(daemon, stop_steps[i].signal);
+		if (poll(&ended, 1, stop_steps[i].wait_ms) == 1)
 			break;
 	}
 	while (waitpid(daemon, &status, 0) < 0 && errno == EINTR)
@@ -187,6 +185,6 @@ void supervisor_main(const struct supervisor_job *job)
 	if (pidfd >= 0)
 		wait_for_either(job->link, pidfd);
 	if (daemon > 0)
-		tell_end(job->link, end_daemon(daemon, pidfd));
+		send_exit_status(job->link, stop_daemon(daemon, pidfd));
 	_exit(tree_remove(job->dir) < 0);
 }

@@ -2,20 +2,20 @@
 #pragma once
 
 /*
- * DOC: the process that outlives a command by the moments it takes to end the command's own daemon
- * and to remove its directory. See own_daemon.c for why it is one.
+ * DOC: the process that stops the daemon of a single command and removes its directory after the
+ * command has exited. own_daemon.c explains why it is a process.
  */
 
 #include "base/attr.h"
 
-/* Borrowed; the supervisor is a fork and has its own copy of everything. */
+/* Borrowed; the supervisor is a fork and has its own copy. */
 struct supervisor_job {
 	const char *program; /* path of milliboxd */
 	const char *dir;     /* removed at the end */
 	const char *socket;
-	int link; /* closed by the command's end: the sign to finish */
+	int link; /* EOF: the command has exited */
 	int log;  /* the daemon's stderr */
 };
 
-/** supervisor_main - the whole life of the supervisor, right after fork. */
+/** supervisor_main - the main function of the supervisor, called after fork. */
 void supervisor_main(const struct supervisor_job *job) attr_noreturn;

@@ -10,16 +10,16 @@
 #include "base/str.h"
 
 /*
- * Works by descriptors only: what is in the tree may belong to a daemon of lesser privilege, and a
- * directory that it swaps for a link must not lead us elsewhere.
+ * Works by descriptors only: the tree may belong to a less privileged daemon, which could replace a
+ * directory with a link.
  */
 
-/* A daemon's state is two levels deep; more than this is not ours. */
+/* A daemon's state is two levels deep. */
 #define DEPTH_MAX 16
 
 struct level {
 	DIR *dir;       /* owned */
-	char name[256]; /* in the level above */
+	char name[256]; /* in the parent */
 };
 
 struct walk {
@@ -27,7 +27,7 @@ struct walk {
 	size_t depth;
 };
 
-static int enter(struct walk *w, int parent, const char *name)
+static int enter_directory(struct walk *w, int parent, const char *name)
 {
 	struct level *level = &w->levels[w->depth];
 	int fd;
@@ -50,8 +50,8 @@ static int enter(struct walk *w, int parent, const char *name)
 	return 0;
 }
 
-/* The directory on top is empty now: leave it and remove it. */
-static int leave(struct walk *w)
+/* Removes the current directory, which is empty now. */
+static int leave_directory(struct walk *w)
 {
 	struct level *level = &w->levels[--w->depth];
 
@@ -63,18 +63,18 @@ static int leave(struct walk *w)
 	return 0;
 }
 
-static int step(struct walk *w)
+static int remove_next(struct walk *w)
 {
 	DIR *dir = w->levels[w->depth - 1].dir;
 	const struct dirent *entry = readdir(dir);
 
 	if (!entry)
-		return leave(w);
+		return leave_directory(w);
 	if (str_equal(entry->d_name, ".") || str_equal(entry->d_name, ".."))
 		return 0;
 	if (unlinkat(dirfd(dir), entry->d_name, 0) == 0)
 		return 0;
-	return errno == EISDIR ? enter(w, dirfd(dir), entry->d_name) : -errno;
+	return errno == EISDIR ? enter_directory(w, dirfd(dir), entry->d_name) : -errno;
 }
 
 int tree_remove(const char *path)
@@ -85,10 +85,10 @@ int tree_remove(const char *path)
 
 	if (fd < 0)
 		return fd;
-	r = enter(&w, fd, ".");
+	r = enter_directory(&w, fd, ".");
 	(void)fd_close(fd);
 	while (r >= 0 && w.depth > 0)
-		r = step(&w);
+		r = remove_next(&w);
 	while (w.depth > 0)
 		(void)closedir(w.levels[--w.depth].dir);
 	if (r < 0)

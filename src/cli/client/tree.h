@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: removing a directory with all that is in it, without ever following a link out of it. */
+/* DOC: remove a directory tree without following links. */
 
 #include "base/attr.h"
 
-/** tree_remove - Return: 0, or a negative errno with a part perhaps removed (-ELOOP: too deep). */
+/** tree_remove - Return: 0, or a negative errno, maybe after a partial removal (-ELOOP: too deep).
+ */
 int tree_remove(const char *path) attr_must_check;

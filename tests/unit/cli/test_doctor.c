@@ -18,7 +18,7 @@ static int parse(struct checks *checks, const char *text)
 	return r;
 }
 
-static void lines_become_checks_in_order(void **state)
+static void lines_are_parsed_in_order(void **state)
 {
 	struct checks checks = {0};
 
@@ -39,7 +39,7 @@ static void lines_become_checks_in_order(void **state)
 	assert_int_equal(checks.count, 0);
 }
 
-static void other_lines_are_refused(void **state)
+static void malformed_lines_are_rejected(void **state)
 {
 	static const char *const texts[] = {
 		"kernel",    "kernel\t",         "kernel\tperhaps\tx", "\tok\tx",
@@ -55,7 +55,7 @@ static void other_lines_are_refused(void **state)
 	}
 }
 
-static void there_is_an_end_to_the_lines(void **state)
+static void too_many_lines_are_rejected(void **state)
 {
 	struct checks checks = {0};
 	char *text = xcalloc(257, 7);
@@ -82,7 +82,7 @@ static void every_layer_has_a_loss_and_a_remedy(void **state)
 	}
 }
 
-/* A probe in which everything is there but @missing, which is told as @state (NULL: not at all). */
+/* A probe with every check ok except @missing, which has @state (NULL: not printed). */
 static bool is_strict(const char *missing, const char *state, bool is_root)
 {
 	static const char *const names[] = {
@@ -166,7 +166,7 @@ static const char *remedy_of(const struct checks *checks, const char *name)
 	return advice.remedy;
 }
 
-static void what_could_not_be_tried_points_to_its_reason(void **state)
+static void an_untested_check_points_to_its_cause(void **state)
 {
 	struct checks checks = {0};
 
@@ -193,13 +193,13 @@ static void unknown_names_have_no_advice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_become_checks_in_order),
-		cmocka_unit_test(other_lines_are_refused),
-		cmocka_unit_test(there_is_an_end_to_the_lines),
+		cmocka_unit_test(lines_are_parsed_in_order),
+		cmocka_unit_test(malformed_lines_are_rejected),
+		cmocka_unit_test(too_many_lines_are_rejected),
 		cmocka_unit_test(every_layer_has_a_loss_and_a_remedy),
 		cmocka_unit_test(strictness_needs_every_required_check),
 		cmocka_unit_test(optional_is_a_missing_layer_that_is_not_required),
-		cmocka_unit_test(what_could_not_be_tried_points_to_its_reason),
+		cmocka_unit_test(an_untested_check_points_to_its_cause),
 		cmocka_unit_test(unknown_names_have_no_advice),
 	};
 

@@ -17,7 +17,7 @@ static json_t *result(const char *text)
 	return object;
 }
 
-static void a_refused_value_is_wrong_usage(void **state)
+static void an_invalid_value_is_a_usage_error(void **state)
 {
 	json_t *usage = result("{\"error_code\":\"Sandbox.InvalidParameter\"}");
 	json_t *other = result("{\"error_code\":\"Sandbox.TooManyRequests\"}");
@@ -32,7 +32,7 @@ static void a_refused_value_is_wrong_usage(void **state)
 	json_decref(none);
 }
 
-static void the_exit_status_says_how_it_ended(void **state)
+static void results_map_to_exit_statuses(void **state)
 {
 	static const struct {
 		const char *result;
@@ -63,7 +63,7 @@ static void the_exit_status_says_how_it_ended(void **state)
 	}
 }
 
-/* What exit_status_explain says on stderr about @text. */
+/* Captures what exit_status_explain prints about @text. */
 static void explain(const char *text, char *ret_said, size_t size)
 {
 	json_t *object = result(text);
@@ -84,7 +84,7 @@ static void explain(const char *text, char *ret_said, size_t size)
 	json_decref(object);
 }
 
-static void the_limit_that_ended_it_is_named(void **state)
+static void the_limit_that_killed_the_program_is_named(void **state)
 {
 	static const char *const cases[][2] = {
 		{"{\"status\":\"timeout\",\"limit\":\"time\"}", "time limit"},
@@ -94,60 +94,61 @@ static void the_limit_that_ended_it_is_named(void **state)
 		{"{\"status\":\"success\",\"limit\":\"output\"}", "--max-output"},
 		{"{\"status\":\"failed\",\"limit\":\"disk\"}", "--disk"},
 		{"{\"status\":\"failed\",\"limit\":\"cpu\"}", "--cpu"},
-		{"{\"status\":\"failed\",\"limit\":\"patience\"}", "limit of patience"},
-		{"{\"status\":\"crashed\"}", "the box was lost"},
+		{"{\"status\":\"failed\",\"limit\":\"patience\"}", "patience limit"},
+		{"{\"status\":\"crashed\"}", "the box failed"},
 		{"{\"status\":\"cancelled\"}", "was cancelled"},
 	};
-	char said[512];
+	char printed[512];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		explain(cases[i][0], said, sizeof(said));
-		if (!strstr(said, cases[i][1]) || strncmp(said, "millibox: ", 10) != 0)
-			fail_msg("%s: '%s'", cases[i][0], said);
-		assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+		explain(cases[i][0], printed, sizeof(printed));
+		if (!strstr(printed, cases[i][1]) || strncmp(printed, "millibox: ", 10) != 0)
+			fail_msg("%s: '%s'", cases[i][0], printed);
+		assert_ptr_equal(strchr(printed, '\n'), printed + strlen(printed) - 1);
 	}
 }
 
-static void an_ordinary_end_needs_no_words(void **state)
+static void an_ordinary_exit_prints_nothing(void **state)
 {
-	char said[512];
+	char printed[512];
 
 	(void)state;
-	explain("{\"status\":\"success\",\"exit_code\":0,\"limit\":null}", said, sizeof(said));
-	assert_string_equal(said, "");
-	explain("{\"status\":\"failed\",\"exit_code\":1,\"limit\":null}", said, sizeof(said));
-	assert_string_equal(said, "");
+	explain("{\"status\":\"success\",\"exit_code\":0,\"limit\":null}", printed,
+	        sizeof(printed));
+	assert_string_equal(printed, "");
+	explain("{\"status\":\"failed\",\"exit_code\":1,\"limit\":null}", printed, sizeof(printed));
+	assert_string_equal(printed, "");
 	explain("{\"status\":\"success\",\"exit_code\":0,\"limit\":null,\"denials\":"
 	        "[{\"kind\":\"syscall\",\"what\":\"memory\",\"count\":1}]}",
-	        said, sizeof(said));
-	assert_string_equal(said, "");
+	        printed, sizeof(printed));
+	assert_string_equal(printed, "");
 }
 
-/* The program went on, and nothing else says why a part of it did not. */
-static void a_limit_that_a_part_has_met_is_named(void **state)
+/* The program continued, and nothing else explains why one of its processes failed. */
+static void a_limit_that_one_process_reached_is_named(void **state)
 {
-	char said[200];
+	char printed[200];
 
 	(void)state;
 	explain("{\"status\":\"success\",\"exit_code\":0,\"limit\":null,\"denials\":"
 	        "[{\"kind\":\"limit\",\"what\":\"memory\",\"count\":1}]}",
-	        said, sizeof(said));
-	assert_string_equal(said, "millibox: the program reached its memory limit (--memory)\n");
+	        printed, sizeof(printed));
+	assert_string_equal(printed, "millibox: the program reached its memory limit (--memory)\n");
 	explain("{\"status\":\"failed\",\"exit_code\":1,\"limit\":\"memory\",\"denials\":"
 	        "[{\"kind\":\"limit\",\"what\":\"memory\",\"count\":1}]}",
-	        said, sizeof(said));
-	assert_string_equal(said, "millibox: the program reached its memory limit (--memory)\n");
+	        printed, sizeof(printed));
+	assert_string_equal(printed, "millibox: the program reached its memory limit (--memory)\n");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_refused_value_is_wrong_usage),
-		cmocka_unit_test(the_exit_status_says_how_it_ended),
-		cmocka_unit_test(the_limit_that_ended_it_is_named),
-		cmocka_unit_test(an_ordinary_end_needs_no_words),
-		cmocka_unit_test(a_limit_that_a_part_has_met_is_named),
+		cmocka_unit_test(an_invalid_value_is_a_usage_error),
+		cmocka_unit_test(results_map_to_exit_statuses),
+		cmocka_unit_test(the_limit_that_killed_the_program_is_named),
+		cmocka_unit_test(an_ordinary_exit_prints_nothing),
+		cmocka_unit_test(a_limit_that_one_process_reached_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

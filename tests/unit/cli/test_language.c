@@ -7,7 +7,7 @@
 
 struct example {
 	const char *text;
-	const char *language; /* NULL: not known */
+	const char *language; /* NULL: unknown */
 };
 
 static void check(const char *text, const char *got, const char *expected)
@@ -17,7 +17,7 @@ static void check(const char *text, const char *got, const char *expected)
 		         expected ? expected : "unknown");
 }
 
-static void extensions_tell(void **state)
+static void the_extension_selects_the_language(void **state)
 {
 	static const struct example examples[] = {
 		{"a.py", "python"},
@@ -42,7 +42,7 @@ static void extensions_tell(void **state)
 		check(examples[i].text, language_of_name(examples[i].text), examples[i].language);
 }
 
-static void first_lines_tell(void **state)
+static void the_first_line_selects_the_language(void **state)
 {
 	static const struct example examples[] = {
 		{"#!/usr/bin/python3\nprint(1)\n", "python"},
@@ -90,8 +90,8 @@ static void nothing_beyond_the_length_is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(extensions_tell),
-		cmocka_unit_test(first_lines_tell),
+		cmocka_unit_test(the_extension_selects_the_language),
+		cmocka_unit_test(the_first_line_selects_the_language),
 		cmocka_unit_test(nothing_beyond_the_length_is_read),
 	};
 

@@ -42,7 +42,7 @@ static char *section(const struct page *page, const char *name)
 	return end ? xstrndup(start, (size_t)(end - start)) : xstrdup(start);
 }
 
-/* The line that begins an option's entry. */
+/* The first line of an option's entry. */
 static char *entry(const struct option_row *row)
 {
 	cleanup_free char *letter = row->letter ? xasprintf("*-%c*, ", row->letter) : xstrdup("");
@@ -51,7 +51,7 @@ static char *entry(const struct option_row *row)
 	return xasprintf("\n%s*--%s*%s\n", letter, row->name, value);
 }
 
-/* Entries of a section: lines that begin with an option. */
+/* Counts the lines of a section that begin with an option. */
 static size_t count_entries(const char *text)
 {
 	size_t count = 0;
@@ -65,7 +65,7 @@ static size_t count_entries(const char *text)
 	return count;
 }
 
-static void every_option_has_its_entry_and_no_other_has(void **state)
+static void every_option_has_exactly_one_entry(void **state)
 {
 	const struct command *command;
 	struct page page;
@@ -112,7 +112,7 @@ static void every_command_is_in_the_synopsis(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_option_has_its_entry_and_no_other_has),
+		cmocka_unit_test(every_option_has_exactly_one_entry),
 		cmocka_unit_test(every_command_is_in_the_synopsis),
 	};
 

@@ -18,7 +18,7 @@ struct values {
 #define AT(member) offsetof(struct values, member)
 
 static const struct option_row rows[] = {
-	{"quiet", 'q', OPTION_FLAG, AT(quiet), NULL, "say less"},
+	{"quiet", 'q', OPTION_FLAG, AT(quiet), NULL, "print less"},
 	{"name", 'n', OPTION_TEXT, AT(name), "NAME", "a name"},
 	{"env", 'e', OPTION_LIST, AT(env), "N=V", "a pair"},
 	{"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "bytes"},
@@ -35,7 +35,7 @@ struct run {
 	int r;
 };
 
-/* The words of @line, cut at single spaces; "_" stands for an empty word. */
+/* Splits @line at single spaces; "_" is an empty word. */
 static struct run parse(const char *line)
 {
 	static char text[256];
@@ -63,7 +63,7 @@ static void done(struct run *run)
 	assert_null(run->args.words);
 }
 
-static void nothing_given_leaves_everything_unset(void **state)
+static void no_options_leave_values_unset(void **state)
 {
 	struct run run = parse("");
 
@@ -77,7 +77,7 @@ static void nothing_given_leaves_everything_unset(void **state)
 	done(&run);
 }
 
-static void each_kind_is_read_in_its_unit(void **state)
+static void each_kind_is_parsed_in_its_unit(void **state)
 {
 	struct run run = parse("--quiet --name x --memory 512Mi --cpu 0.5 --time 1.5 --count 7");
 
@@ -147,7 +147,7 @@ static void nothing_after_two_dashes_is_an_option(void **state)
 	done(&run);
 }
 
-static void help_wins_over_what_follows(void **state)
+static void help_stops_parsing(void **state)
 {
 	static const char *const lines[] = {"--help", "-h", "--quiet --help --nonsense",
 	                                    "x -h --count z"};
@@ -162,20 +162,20 @@ static void help_wins_over_what_follows(void **state)
 	}
 }
 
-static void wrong_lines_are_refused_by_name(void **state)
+static void invalid_options_are_rejected_by_name(void **state)
 {
 	static const struct {
 		const char *line;
 		const char *part; /* of the message */
 	} cases[] = {
-		{"--name", "--name needs a value (NAME)"},
-		{"-n", "--name needs a value (NAME)"},
+		{"--name", "--name requires a value (NAME)"},
+		{"-n", "--name requires a value (NAME)"},
 		{"--quiet=yes", "--quiet takes no value"},
 		{"-qx", "--quiet takes no value"},
 		{"--memory lots", "--memory: 'lots' is not a size"},
 		{"--memory _", "--memory: '' is not a size"},
-		{"--memory 0", "--memory: must be more than 0"},
-		{"--count 0", "--count: must be more than 0"},
+		{"--memory 0", "--memory: must be greater than 0"},
+		{"--count 0", "--count: must be greater than 0"},
 		{"--count -1", "--count: '-1' is not a whole number"},
 		{"--count 99999999999999999999", "--count: '99999999999999999999' is too large"},
 		{"--cpu fast", "--cpu: 'fast' is not a number of cores"},
@@ -201,7 +201,7 @@ static void wrong_lines_are_refused_by_name(void **state)
 	}
 }
 
-static void what_was_read_before_an_error_is_freed(void **state)
+static void values_before_an_error_are_freed(void **state)
 {
 	struct run run = parse("word --env A=1 --env B=2 --nonsense");
 
@@ -230,15 +230,15 @@ static void help_has_a_line_for_every_row(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_given_leaves_everything_unset),
-		cmocka_unit_test(each_kind_is_read_in_its_unit),
+		cmocka_unit_test(no_options_leave_values_unset),
+		cmocka_unit_test(each_kind_is_parsed_in_its_unit),
 		cmocka_unit_test(values_may_be_attached),
 		cmocka_unit_test(a_value_may_look_like_an_option),
 		cmocka_unit_test(words_and_options_mix_and_a_dash_is_a_word),
 		cmocka_unit_test(nothing_after_two_dashes_is_an_option),
-		cmocka_unit_test(help_wins_over_what_follows),
-		cmocka_unit_test(wrong_lines_are_refused_by_name),
-		cmocka_unit_test(what_was_read_before_an_error_is_freed),
+		cmocka_unit_test(help_stops_parsing),
+		cmocka_unit_test(invalid_options_are_rejected_by_name),
+		cmocka_unit_test(values_before_an_error_are_freed),
 		cmocka_unit_test(help_has_a_line_for_every_row),
 	};
 

@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "cli/run_request.h"
 
-/* A file of these bytes; the path is valid until the next call. */
+/* Writes a file; the path is valid until the next call. */
 static const char *file_of(const char *suffix, const void *data, size_t len)
 {
 	static char path[64];
@@ -59,7 +59,7 @@ static void check(json_t *body, const char *expected)
 	json_decref(body);
 }
 
-static void only_what_was_asked_for_is_sent(void **state)
+static void only_given_options_are_sent(void **state)
 {
 	struct run_options options = {.code = "print(1)"};
 	struct error err;
@@ -68,7 +68,7 @@ static void only_what_was_asked_for_is_sent(void **state)
 	check(build(&options, NULL, NULL, &err), "{\"language\":\"python\",\"code\":\"print(1)\"}");
 }
 
-static void in_a_session_the_language_may_be_the_sessions(void **state)
+static void a_session_has_a_default_language(void **state)
 {
 	struct run_options options = {.code = "print(1)", .in_session = true};
 	const char *path;
@@ -84,7 +84,7 @@ static void in_a_session_the_language_may_be_the_sessions(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-static void a_session_is_asked_for_in_the_same_words(void **state)
+static void sessions_share_the_common_fields(void **state)
 {
 	const char *env[] = {"A=1"};
 	struct run_options options = {
@@ -99,7 +99,7 @@ static void a_session_is_asked_for_in_the_same_words(void **state)
 	assert_int_equal(err.code, ERR_INVALID);
 }
 
-static void everything_has_its_field_and_unit(void **state)
+static void every_option_has_its_field_and_unit(void **state)
 {
 	const char *env[] = {"A=b=c", "E="};
 	char first[] = "a", second[] = "-b", *rest[] = {first, second, NULL};
@@ -165,11 +165,11 @@ static void an_empty_file_is_an_empty_program(void **state)
 
 	(void)state;
 	assert_int_equal(unlink(path), 0);
-	/* Whether that can be run is for the daemon to say. */
+	/* The daemon decides whether it can run this. */
 	check(body, "{\"language\":\"python\",\"code\":\"\"}");
 }
 
-static void the_language_is_asked_of_option_name_and_first_line(void **state)
+static void the_language_comes_from_option_name_or_first_line(void **state)
 {
 	static const struct {
 		const char *option, *suffix, *code, *language;
@@ -200,7 +200,7 @@ static void the_language_is_asked_of_option_name_and_first_line(void **state)
 	}
 }
 
-static void a_first_line_also_tells_for_code_without_a_file(void **state)
+static void the_first_line_selects_the_language_of_code(void **state)
 {
 	struct run_options options = {.code = "#!/bin/sh\ntrue"};
 	struct error err;
@@ -230,7 +230,7 @@ static void refuse_pair(bool is_file, const char *pair, enum error_code code, co
 	refuse(&options, NULL, code, part);
 }
 
-static void wrong_pairs_are_refused(void **state)
+static void invalid_pairs_are_rejected(void **state)
 {
 	(void)state;
 	refuse_pair(false, "A", ERR_INVALID, "'A' is not NAME=VALUE");
@@ -243,7 +243,7 @@ static void wrong_pairs_are_refused(void **state)
 	refuse_pair(true, "x=/nonexistent", ERR_NOT_FOUND, "read /nonexistent");
 }
 
-static void a_file_name_can_be_used_once(void **state)
+static void a_file_name_given_twice_is_rejected(void **state)
 {
 	const char *items[] = {"a=/dev/null", "a=/dev/null"};
 	struct run_options options = {.code = "1", .files = {items, 2}};
@@ -252,7 +252,7 @@ static void a_file_name_can_be_used_once(void **state)
 	refuse(&options, NULL, ERR_INVALID, "'a' is given twice");
 }
 
-static void what_cannot_be_read_or_sent_is_refused(void **state)
+static void unreadable_and_unsendable_input_is_rejected(void **state)
 {
 	struct run_options none = {0};
 	struct run_options both = {.stdin_path = "-"};
@@ -268,18 +268,18 @@ static void what_cannot_be_read_or_sent_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_what_was_asked_for_is_sent),
-		cmocka_unit_test(in_a_session_the_language_may_be_the_sessions),
-		cmocka_unit_test(a_session_is_asked_for_in_the_same_words),
-		cmocka_unit_test(everything_has_its_field_and_unit),
+		cmocka_unit_test(only_given_options_are_sent),
+		cmocka_unit_test(a_session_has_a_default_language),
+		cmocka_unit_test(sessions_share_the_common_fields),
+		cmocka_unit_test(every_option_has_its_field_and_unit),
 		cmocka_unit_test(files_that_are_no_text_travel_as_base64),
 		cmocka_unit_test(stdin_may_be_any_bytes),
 		cmocka_unit_test(an_empty_file_is_an_empty_program),
-		cmocka_unit_test(the_language_is_asked_of_option_name_and_first_line),
-		cmocka_unit_test(a_first_line_also_tells_for_code_without_a_file),
-		cmocka_unit_test(wrong_pairs_are_refused),
-		cmocka_unit_test(a_file_name_can_be_used_once),
-		cmocka_unit_test(what_cannot_be_read_or_sent_is_refused),
+		cmocka_unit_test(the_language_comes_from_option_name_or_first_line),
+		cmocka_unit_test(the_first_line_selects_the_language_of_code),
+		cmocka_unit_test(invalid_pairs_are_rejected),
+		cmocka_unit_test(a_file_name_given_twice_is_rejected),
+		cmocka_unit_test(unreadable_and_unsendable_input_is_rejected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

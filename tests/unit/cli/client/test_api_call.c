@@ -17,7 +17,7 @@ static void an_id_becomes_a_path(void **state)
 	assert_string_equal(path, "/api/v1/sessions/my-session_1/pause");
 }
 
-static void what_is_no_id_becomes_no_path(void **state)
+static void an_invalid_id_has_no_path(void **state)
 {
 	static const char *const bad[] = {"",    "a/b", "..",  "a?x=1",    "a#b",
 	                                  "a b", "%2e", "a\n", "\xc3\xa9", TOO_LONG};
@@ -58,7 +58,7 @@ static void a_file_becomes_a_path(void **state)
 	assert_int_equal(err.code, ERR_INVALID);
 }
 
-static void where_nobody_listens_is_said(void **state)
+static void a_missing_daemon_is_reported_with_its_socket(void **state)
 {
 	const struct endpoint endpoint = {.socket = (char[]){"/nonexistent/sock"},
 	                                  .url = (char[]){"http://localhost"}};
@@ -77,9 +77,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_id_becomes_a_path),
-		cmocka_unit_test(what_is_no_id_becomes_no_path),
+		cmocka_unit_test(an_invalid_id_has_no_path),
 		cmocka_unit_test(a_file_becomes_a_path),
-		cmocka_unit_test(where_nobody_listens_is_said),
+		cmocka_unit_test(a_missing_daemon_is_reported_with_its_socket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 
 struct expectation {
 	struct endpoint_source source;
-	const char *socket; /* NULL: by TCP */
+	const char *socket; /* NULL: TCP */
 	const char *url;
 	bool chosen;
 };
@@ -33,7 +33,7 @@ static void check(const struct expectation *x)
 	endpoint_done(&e);
 }
 
-static void flags_win_over_the_environment_and_that_over_defaults(void **state)
+static void options_override_the_environment_and_that_the_defaults(void **state)
 {
 	static const char local[] = "http://localhost";
 	static const struct expectation list[] = {
@@ -65,7 +65,7 @@ static void refuse(const struct endpoint_source *source, const char *part)
 	assert_null(e.url);
 }
 
-static void contradictions_and_nonsense_are_refused(void **state)
+static void invalid_endpoints_are_rejected(void **state)
 {
 	char path[256];
 
@@ -82,7 +82,7 @@ static void contradictions_and_nonsense_are_refused(void **state)
 	check(&(struct expectation){{.options.socket = path}, path, "http://localhost", true});
 }
 
-/* A listening socket in a directory of @mode below /tmp, and whether it is believed. */
+/* Whether a listening socket in a directory of @mode below /tmp is trusted. */
 static bool is_believed(unsigned mode, bool chosen, bool listening)
 {
 	char dir[] = "/tmp/mbxunit-XXXXXX";
@@ -106,29 +106,29 @@ static bool is_believed(unsigned mode, bool chosen, bool listening)
 	return served;
 }
 
-static void only_a_socket_that_is_listened_at_is_served(void **state)
+static void only_a_listening_socket_is_served(void **state)
 {
 	(void)state;
 	assert_true(is_believed(0700, false, true));
 	assert_false(is_believed(0700, false, false));
 }
 
-static void a_default_directory_others_can_write_is_not_believed(void **state)
+static void a_default_directory_that_others_can_write_is_not_trusted(void **state)
 {
 	(void)state;
 	assert_false(is_believed(0777, false, true));
 	assert_false(is_believed(0720, false, true));
-	/* Whoever names the socket takes the responsibility. */
+	/* A socket that the user names is trusted. */
 	assert_true(is_believed(0777, true, true));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flags_win_over_the_environment_and_that_over_defaults),
-		cmocka_unit_test(contradictions_and_nonsense_are_refused),
-		cmocka_unit_test(only_a_socket_that_is_listened_at_is_served),
-		cmocka_unit_test(a_default_directory_others_can_write_is_not_believed),
+		cmocka_unit_test(options_override_the_environment_and_that_the_defaults),
+		cmocka_unit_test(invalid_endpoints_are_rejected),
+		cmocka_unit_test(only_a_listening_socket_is_served),
+		cmocka_unit_test(a_default_directory_that_others_can_write_is_not_trusted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

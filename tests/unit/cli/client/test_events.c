@@ -24,7 +24,7 @@ static int on_event(void *ctx, const struct event *event)
 	return (int)seen->count == seen->stop_at ? -ECANCELED : 0;
 }
 
-/* Feeds @text in two pieces, cut at @cut. */
+/* Feeds @text in two chunks, split at @cut. */
 static int feed(struct seen *seen, const char *text, size_t cut, size_t max)
 {
 	struct events e;
@@ -49,7 +49,7 @@ static const char stream[] = "{\"event\":\"pending\",\"execution_id\":\"y\"}\n"
 			     "{\"event\":\"end\",\"result\":{\"status\":\"success\"}}\n";
 static const char expected[] = "P:y|S:|o:a\nb\xc3\xa9|e:|?:|E:|x:|";
 
-static void lines_may_be_cut_anywhere(void **state)
+static void lines_may_be_split_anywhere(void **state)
 {
 	(void)state;
 	for (size_t cut = 0; cut <= sizeof(stream) - 1; cut++) {
@@ -60,7 +60,7 @@ static void lines_may_be_cut_anywhere(void **state)
 	}
 }
 
-static void byte_by_byte_is_the_same(void **state)
+static void single_bytes_give_the_same_events(void **state)
 {
 	struct seen seen = {.count = 0};
 	struct events e;
@@ -73,7 +73,7 @@ static void byte_by_byte_is_the_same(void **state)
 	assert_string_equal(seen.text, expected);
 }
 
-static void an_unfinished_line_is_no_event(void **state)
+static void an_incomplete_line_is_no_event(void **state)
 {
 	struct seen seen = {.count = 0};
 
@@ -103,7 +103,7 @@ static void nul_bytes_of_the_program_survive(void **state)
 	assert_int_equal(calls, 1);
 }
 
-static void what_is_no_event_is_refused(void **state)
+static void invalid_events_are_rejected(void **state)
 {
 	static const char *const lines[] = {
 		"nonsense\n",
@@ -160,11 +160,11 @@ static void a_handler_can_stop_the_stream(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_may_be_cut_anywhere),
-		cmocka_unit_test(byte_by_byte_is_the_same),
-		cmocka_unit_test(an_unfinished_line_is_no_event),
+		cmocka_unit_test(lines_may_be_split_anywhere),
+		cmocka_unit_test(single_bytes_give_the_same_events),
+		cmocka_unit_test(an_incomplete_line_is_no_event),
 		cmocka_unit_test(nul_bytes_of_the_program_survive),
-		cmocka_unit_test(what_is_no_event_is_refused),
+		cmocka_unit_test(invalid_events_are_rejected),
 		cmocka_unit_test(a_line_may_be_as_long_as_the_limit_and_no_longer),
 		cmocka_unit_test(a_handler_can_stop_the_stream),
 	};

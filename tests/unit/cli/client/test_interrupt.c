@@ -9,10 +9,10 @@
 #include "base/fd.h"
 #include "cli/client/interrupt.h"
 
-/* Signals are blocked by the first interrupt_open and stay so: this program does nothing else. */
-static void a_signal_is_taken_once(void **state)
+/* The first interrupt_open blocks the signals for the rest of this program. */
+static void a_signal_is_read_once(void **state)
 {
-	int fd = interrupt_open();
+	int fd = interrupt_open(&(struct error){0});
 
 	(void)state;
 	assert_true(fd >= 0);
@@ -26,7 +26,7 @@ static void a_signal_is_taken_once(void **state)
 static void all_bytes_arrive(void **state)
 {
 	static char sent[50000], got[50000];
-	int fd = interrupt_open(), ends[2];
+	int fd = interrupt_open(&(struct error){0}), ends[2];
 	pid_t pid;
 	int status = -1;
 
@@ -47,7 +47,7 @@ static void all_bytes_arrive(void **state)
 	(void)fd_close(fd);
 }
 
-/* Sends SIGINT to the test while it, most probably, already waits; both orders must do. */
+/* Sends SIGINT to the test while it probably waits; both orders must work. */
 static pid_t interrupt_soon(void)
 {
 	pid_t parent = getpid();
@@ -61,19 +61,19 @@ static pid_t interrupt_soon(void)
 	return pid;
 }
 
-static void a_stuck_reader_does_not_hold_a_signal_back(void **state)
+static void a_signal_interrupts_a_write_to_a_stuck_reader(void **state)
 {
 	static char data[1 << 20];
-	int fd = interrupt_open(), ends[2];
+	int fd = interrupt_open(&(struct error){0}), ends[2];
 	pid_t pid;
 
 	(void)state;
 	assert_true(fd >= 0);
 	assert_true(fd_pipe(ends, 0) >= 0);
 	pid = interrupt_soon();
-	/* The pipe takes a part of it, and nobody reads. */
+	/* The pipe accepts a part, and nothing reads it. */
 	assert_int_equal(interrupt_write(fd, ends[1], data, sizeof(data)), -ECANCELED);
-	/* Looking at it did not take it. */
+	/* The write did not consume the signal. */
 	assert_int_equal(interrupt_taken(fd), SIGINT);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	(void)fd_close(ends[0]);
@@ -81,9 +81,9 @@ static void a_stuck_reader_does_not_hold_a_signal_back(void **state)
 	(void)fd_close(fd);
 }
 
-static void a_reader_that_left_is_an_error_and_no_signal(void **state)
+static void a_closed_reader_is_an_error_and_no_signal(void **state)
 {
-	int fd = interrupt_open(), ends[2];
+	int fd = interrupt_open(&(struct error){0}), ends[2];
 
 	(void)state;
 	assert_true(fd >= 0);
@@ -94,9 +94,9 @@ static void a_reader_that_left_is_an_error_and_no_signal(void **state)
 	(void)fd_close(fd);
 }
 
-static void what_comes_is_read_and_a_writer_that_waits_holds_no_signal_back(void **state)
+static void a_signal_interrupts_a_read(void **state)
 {
-	int fd = interrupt_open(), ends[2];
+	int fd = interrupt_open(&(struct error){0}), ends[2];
 	char data[8];
 	pid_t pid;
 
@@ -119,11 +119,11 @@ static void what_comes_is_read_and_a_writer_that_waits_holds_no_signal_back(void
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_signal_is_taken_once),
+		cmocka_unit_test(a_signal_is_read_once),
 		cmocka_unit_test(all_bytes_arrive),
-		cmocka_unit_test(a_stuck_reader_does_not_hold_a_signal_back),
-		cmocka_unit_test(a_reader_that_left_is_an_error_and_no_signal),
-		cmocka_unit_test(what_comes_is_read_and_a_writer_that_waits_holds_no_signal_back),
+		cmocka_unit_test(a_signal_interrupts_a_write_to_a_stuck_reader),
+		cmocka_unit_test(a_closed_reader_is_an_error_and_no_signal),
+		cmocka_unit_test(a_signal_interrupts_a_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,8 +23,8 @@ static void note(void *ctx, const char *data, size_t len)
 	(void)snprintf(s->text + used, sizeof(s->text) - used, "%.*s|", (int)len, data);
 }
 
-/* Whatever the pieces are. */
-static void events_are_seen_in_pieces(void **state)
+/* In chunks of any size. */
+static void events_may_be_split_anywhere(void **state)
 {
 	(void)state;
 	for (size_t piece = 1; piece < sizeof(stream); piece++) {
@@ -38,12 +38,12 @@ static void events_are_seen_in_pieces(void **state)
 			assert_int_equal(sse_feed(&s, stream + at, left < piece ? left : piece), 0);
 		}
 		assert_string_equal(seen.text, "{\"a\":1}|two|");
-		assert_string_equal(s.id, "1-2"); /* the last that was whole */
+		assert_string_equal(s.id, "1-2"); /* the last complete event */
 		sse_done(&s);
 	}
 }
 
-static void what_is_too_long_is_refused(void **state)
+static void long_lines_and_events_are_rejected(void **state)
 {
 	struct seen seen = {0};
 	struct sse s;
@@ -57,8 +57,8 @@ static void what_is_too_long_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_are_seen_in_pieces),
-		cmocka_unit_test(what_is_too_long_is_refused),
+		cmocka_unit_test(events_may_be_split_anywhere),
+		cmocka_unit_test(long_lines_and_events_are_rejected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

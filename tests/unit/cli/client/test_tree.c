@@ -33,7 +33,7 @@ static void touch(struct place *p, const char *name)
 	assert_int_equal(file_create_at(AT_FDCWD, below(p, name), 0600, "x", 1), 0);
 }
 
-static void everything_in_it_goes(void **state)
+static void a_tree_is_removed(void **state)
 {
 	struct place p;
 
@@ -68,7 +68,7 @@ static void links_are_removed_and_not_followed(void **state)
 	assert_int_equal(tree_remove(other.dir), 0);
 }
 
-static void what_is_too_deep_is_left(void **state)
+static void a_tree_that_is_too_deep_is_left(void **state)
 {
 	struct place p;
 	char deep[64] = "d";
@@ -87,7 +87,7 @@ static void what_is_too_deep_is_left(void **state)
 	assert_int_equal(rmdir(p.dir), 0);
 }
 
-static void nothing_there_is_an_error(void **state)
+static void a_missing_directory_is_an_error(void **state)
 {
 	(void)state;
 	assert_int_equal(tree_remove("/tmp/mbxunit-nonexistent"), -ENOENT);
@@ -96,10 +96,10 @@ static void nothing_there_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_in_it_goes),
+		cmocka_unit_test(a_tree_is_removed),
 		cmocka_unit_test(links_are_removed_and_not_followed),
-		cmocka_unit_test(what_is_too_deep_is_left),
-		cmocka_unit_test(nothing_there_is_an_error),
+		cmocka_unit_test(a_tree_that_is_too_deep_is_left),
+		cmocka_unit_test(a_missing_directory_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

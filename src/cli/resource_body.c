@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/admin_call.h"
+#include "cli/resource.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "base/parse.h"
 #include "base/str.h"
 
-/* jansson makes NULL of text that is not UTF-8. */
-static json_t *checked(json_t *value, const struct admin_field *f, struct error *err)
+/* jansson returns NULL for text that is not UTF-8. */
+static json_t *require_utf8(json_t *value, const struct resource_field *f, struct error *err)
 {
 	if (!value)
 		(void)error_set(err, ERR_INVALID, 0, "--%s: not UTF-8 text", f->option);
@@ -22,8 +22,8 @@ static int add_item(json_t *list, const char *text, size_t len)
 	return json_array_append_new(list, json_stringn(text, len));
 }
 
-/* Return: @container, or NULL where it could not be filled. */
-static json_t *kept(json_t *container, int r)
+/* Return: @container if @r is 0, else NULL. */
+static json_t *free_unless_ok(json_t *container, int r)
 {
 	if (r == 0)
 		return container;
@@ -31,12 +31,12 @@ static json_t *kept(json_t *container, int r)
 	return NULL;
 }
 
-static json_t *make_text(const void *slot, const struct admin_field *f, struct error *err)
+static json_t *make_text(const void *slot, const struct resource_field *f, struct error *err)
 {
-	return checked(json_string(*(const char *const *)slot), f, err);
+	return require_utf8(json_string(*(const char *const *)slot), f, err);
 }
 
-static json_t *make_words(const void *slot, const struct admin_field *f, struct error *err)
+static json_t *make_words(const void *slot, const struct resource_field *f, struct error *err)
 {
 	const char *text = *(const char *const *)slot;
 	json_t *list = json_array();
@@ -48,10 +48,10 @@ static json_t *make_words(const void *slot, const struct admin_field *f, struct 
 		len = strcspn(text, ",");
 		r = add_item(list, text, len);
 	}
-	return checked(kept(list, r), f, err);
+	return require_utf8(free_unless_ok(list, r), f, err);
 }
 
-static json_t *make_quota(const void *slot, const struct admin_field *f, struct error *err)
+static json_t *make_quota(const void *slot, const struct resource_field *f, struct error *err)
 {
 	const char *text = *(const char *const *)slot;
 	uint64_t number;
@@ -63,7 +63,7 @@ static json_t *make_quota(const void *slot, const struct admin_field *f, struct 
 	return make_text(slot, f, err);
 }
 
-static json_t *make_list(const void *slot, const struct admin_field *f, struct error *err)
+static json_t *make_list(const void *slot, const struct resource_field *f, struct error *err)
 {
 	const struct option_list *words = slot;
 	json_t *list = json_array();
@@ -71,10 +71,10 @@ static json_t *make_list(const void *slot, const struct admin_field *f, struct e
 
 	for (size_t i = 0; i < words->count && r == 0; i++)
 		r = add_item(list, words->items[i], strlen(words->items[i]));
-	return checked(kept(list, r), f, err);
+	return require_utf8(free_unless_ok(list, r), f, err);
 }
 
-static json_t *make_env(const void *slot, const struct admin_field *f, struct error *err)
+static json_t *make_env(const void *slot, const struct resource_field *f, struct error *err)
 {
 	const struct option_list *env = slot;
 	json_t *object = json_object();
@@ -89,16 +89,16 @@ static json_t *make_env(const void *slot, const struct admin_field *f, struct er
 			r = error_set(err, ERR_INVALID, 0, "--%s: '%s' is not NAME=VALUE",
 			              f->option, env->items[i]);
 	}
-	return kept(object, r);
+	return free_unless_ok(object, r);
 }
 
-static json_t *make_number(const void *slot, const struct admin_field *f attr_unused,
+static json_t *make_number(const void *slot, const struct resource_field *f attr_unused,
                            struct error *err attr_unused)
 {
 	return json_integer((json_int_t) * (const uint64_t *)slot);
 }
 
-static json_t *make_cores(const void *slot, const struct admin_field *f attr_unused,
+static json_t *make_cores(const void *slot, const struct resource_field *f attr_unused,
                           struct error *err attr_unused)
 {
 	char cores[32];
@@ -107,7 +107,7 @@ static json_t *make_cores(const void *slot, const struct admin_field *f attr_unu
 	return json_string(cores);
 }
 
-static json_t *make_seconds(const void *slot, const struct admin_field *f attr_unused,
+static json_t *make_seconds(const void *slot, const struct resource_field *f attr_unused,
                             struct error *err attr_unused)
 {
 	return json_real((double)*(const uint64_t *)slot / USEC_PER_SEC);
@@ -130,17 +130,21 @@ static bool has_number(const void *slot)
 
 static const struct {
 	bool (*is_given)(const void *slot);
-	json_t *(*make)(const void *slot, const struct admin_field *f, struct error *err);
+	json_t *(*make)(const void *slot, const struct resource_field *f, struct error *err);
 } kinds[] = {
-	[ADMIN_TEXT] = {has_text, make_text},     [ADMIN_WORDS] = {has_text, make_words},
-	[ADMIN_QUOTA] = {has_text, make_quota},   [ADMIN_LIST] = {has_items, make_list},
-	[ADMIN_ENV] = {has_items, make_env},      [ADMIN_NUMBER] = {has_number, make_number},
-	[ADMIN_CORES] = {has_number, make_cores}, [ADMIN_SECONDS] = {has_number, make_seconds},
+	[RESOURCE_TEXT] = {has_text, make_text},
+	[RESOURCE_WORDS] = {has_text, make_words},
+	[RESOURCE_QUOTA] = {has_text, make_quota},
+	[RESOURCE_LIST] = {has_items, make_list},
+	[RESOURCE_ENV] = {has_items, make_env},
+	[RESOURCE_NUMBER] = {has_number, make_number},
+	[RESOURCE_CORES] = {has_number, make_cores},
+	[RESOURCE_SECONDS] = {has_number, make_seconds},
 };
-static_assert(ARRAY_SIZE(kinds) == ADMIN_KIND_COUNT, "one row per kind");
+static_assert(ARRAY_SIZE(kinds) == RESOURCE_KIND_COUNT, "one row per kind");
 
-/* Owned by @body. */
-static json_t *place_of(json_t *body, const struct admin_field *f)
+/* The object that holds @f; owned by @body. */
+static json_t *object_of(json_t *body, const struct resource_field *f)
 {
 	json_t *object = f->within ? json_object_get(body, f->within) : body;
 
@@ -151,7 +155,7 @@ static json_t *place_of(json_t *body, const struct admin_field *f)
 	return object;
 }
 
-static int add_field(json_t *body, const struct admin_field *f, const void *values,
+static int add_field(json_t *body, const struct resource_field *f, const void *values,
                      struct error *err)
 {
 	const void *slot = (const char *)values + f->offset;
@@ -162,34 +166,30 @@ static int add_field(json_t *body, const struct admin_field *f, const void *valu
 	value = kinds[f->kind].make(slot, f, err);
 	if (!value)
 		return -1;
-	if (json_object_set_new(place_of(body, f), f->key, value) < 0)
-		return error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
+	if (json_object_set_new(object_of(body, f), f->key, value) < 0)
+		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
 	return 0;
 }
 
-static int fill(json_t *body, const struct admin_noun *noun, const void *values, const char *name,
-                struct error *err)
+static int fill_body(json_t *body, const struct resource *resource, const void *values,
+                     const char *name, struct error *err)
 {
-	if (name && noun->name_key &&
-	    json_object_set_new(body, noun->name_key, json_string(name)) < 0)
-		return error_set(err, ERR_INVALID, 0, "the %s is not UTF-8 text", noun->what);
-	for (size_t i = 0; i < noun->fields_count; i++)
-		if (add_field(body, &noun->fields[i], values, err) < 0)
+	if (name && resource->name_key &&
+	    json_object_set_new(body, resource->name_key, json_string(name)) < 0)
+		return error_set(err, ERR_INVALID, 0, "the %s is not UTF-8 text", resource->what);
+	for (size_t i = 0; i < resource->fields_count; i++)
+		if (add_field(body, &resource->fields[i], values, err) < 0)
 			return -1;
 	return 0;
 }
 
-char *admin_body(const struct admin_noun *noun, const void *values, const char *name,
-                 struct error *err)
+char *resource_body(const struct resource *resource, const void *values, const char *name,
+                    struct error *err)
 {
 	json_t *body = json_object();
-	char *text = NULL;
 
-	if (fill(body, noun, values, name, err) == 0) {
-		text = json_dumps(body, JSON_COMPACT);
-		if (!text)
-			(void)error_set(err, ERR_SYSTEM, ENOMEM, "make the request");
-	}
+	if (fill_body(body, resource, values, name, err) == 0)
+		return api_body(body, err);
 	json_decref(body);
-	return text;
+	return NULL;
 }
