@@ -305,5 +305,5 @@ def test_the_command_line_tells_how_far_it_is(daemon, tmp_path):
         return done.stderr
 
     told = run_import("--id", "told", "--progress")
-    assert "imported 1 layers, 1 entries, 4.8 MiB on the disk" in told, told
+    assert "imported 1 layers, 1 entries, 4.8 MiB on disk" in told, told
     assert "imported" not in run_import("--id", "silent")

@@ -453,7 +453,7 @@ def test_keys_and_tenants_by_the_command_line(make_daemon):
     assert cli(d, "key", "create", "--scopes", "root").returncode != 0
     key_file = d.home / "key"
     key_file.write_text("not a key!\n")
-    assert "no key" in cli(d, "session", "list", MILLIBOX_API_KEY_FILE=str(key_file)).stderr
+    assert "does not contain a valid key" in cli(d, "session", "list", MILLIBOX_API_KEY_FILE=str(key_file)).stderr
 
 
 # The door.
