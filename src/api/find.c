@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "core/session/session.h"
 
 /*
@@ -19,11 +19,12 @@ struct session *find_session(struct router *r, const struct route_args *args, st
 	return session;
 }
 
-struct execution *find_execution(struct router *r, const struct route_args *args, struct error *err)
+struct run_record *find_execution(struct router *r, const struct route_args *args,
+                                  struct error *err)
 {
-	struct execution *e = args->id[0] ? executions_find(r->parts.executions,
-	                                                    args->principal->tenant, args->id)
-	                                  : NULL;
+	struct run_record *e = args->id[0] ? run_records_find(r->parts.executions,
+	                                                      args->principal->tenant, args->id)
+	                                   : NULL;
 
 	if (!e)
 		(void)error_set(err, ERR_EXECUTION_NOT_FOUND, 0, "no execution has this id");

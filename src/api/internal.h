@@ -7,7 +7,7 @@
 #include "core/identity/scope.h"
 #include "core/tenant/principal.h"
 
-struct execution;
+struct run_record;
 struct session;
 
 /* Of the audit log: how many in which second. */
@@ -20,7 +20,7 @@ struct refusals {
 struct router {
 	struct router_config parts;
 	const struct config *config; /* that of the parts: most handlers want it */
-	struct exec_service *execs;
+	struct run_service *runs;
 	const char *unready; /* literal; NULL: ready */
 	uint64_t started_us;
 	struct refusals refusals;
@@ -58,8 +58,8 @@ const struct route *route_at(size_t index);
 
 /* find.c: what a caller may name, by the id in its path; NULL with a 404 in *err. */
 struct session *find_session(struct router *r, const struct route_args *args, struct error *err);
-struct execution *find_execution(struct router *r, const struct route_args *args,
-                                 struct error *err);
+struct run_record *find_execution(struct router *r, const struct route_args *args,
+                                  struct error *err);
 
 /* What goes with a request; see http_set_tag. */
 enum request_tag {

@@ -5,7 +5,7 @@
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "core/run/run_row.h"
 #include "core/session/session.h"
 #include "core/session/session_row.h"
@@ -75,7 +75,7 @@ static struct store_search *look(struct load *l, struct error *err)
 	l->need = NEED_NOTHING;
 	if (!id[0])
 		return NULL;
-	if (need == NEED_EXECUTION && !executions_find(p->executions, tenant, id))
+	if (need == NEED_EXECUTION && !run_records_find(p->executions, tenant, id))
 		return store_load_execution(p->executions, tenant, id, on_loaded, l, err);
 	if (need == NEED_LATEST)
 		l->need = has_session(l) ? NEED_NOTHING : NEED_LATEST;
@@ -83,7 +83,7 @@ static struct store_search *look(struct load *l, struct error *err)
 		/* The session first; then its latest execution, which it may have none of. */
 		return store_load_session(p->sessions, tenant, id, on_loaded, l, err);
 	}
-	if (need == NEED_LATEST && !executions_of(p->executions, tenant, id, 0))
+	if (need == NEED_LATEST && !run_records_of(p->executions, tenant, id, 0))
 		return store_load_latest(p->executions, tenant, id, on_loaded, l, err);
 	return NULL;
 }
@@ -137,9 +137,9 @@ static bool is_here(const struct router *r, const struct route_args *args, enum 
 	if (need == NEED_NOTHING || !p->store || !args->id[0])
 		return true;
 	if (need == NEED_EXECUTION)
-		return executions_find(p->executions, tenant, args->id);
+		return run_records_find(p->executions, tenant, args->id);
 	return session_find(p->sessions, tenant, args->id) &&
-	       (need == NEED_SESSION || executions_of(p->executions, tenant, args->id, 0));
+	       (need == NEED_SESSION || run_records_of(p->executions, tenant, args->id, 0));
 }
 
 void load_then_handle(struct router *r, struct http_request *req, const struct route *route,

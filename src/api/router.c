@@ -34,7 +34,7 @@ struct router *router_new(const struct router_config *config)
 
 	r->parts = *config;
 	r->config = config->config;
-	r->execs = config->execs;
+	r->runs = config->runs;
 	r->started_us = clock_us();
 	r->outputs = outputs_new();
 	r->mcp = mcp_new(r);

@@ -13,8 +13,8 @@
 #include <stddef.h>
 
 struct config;
-struct exec_service;
-struct executions;
+struct run_service;
+struct run_records;
 struct imports;
 struct identity;
 struct loop;
@@ -34,9 +34,9 @@ struct tenants;
 struct router_config {
 	const struct config *config;
 	struct loop *loop;
-	struct exec_service *execs;
+	struct run_service *runs;
 	struct session_service *sessions;
-	struct executions *executions;
+	struct run_records *executions;
 	struct metrics *metrics;         /* NULL: nobody counts */
 	struct audit *audit;             /* NULL: nobody keeps a log */
 	const struct packages *packages; /* NULL: none are known */

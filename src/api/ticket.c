@@ -4,12 +4,12 @@
 #include "api/json/view.h"
 #include "api/reply.h"
 #include "base/alloc.h"
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "http/server.h"
 
 struct ticket {
 	struct http_request *req; /* the server's */
-	struct execution *execution;
+	struct run_record *execution;
 	int status;
 };
 
@@ -18,11 +18,11 @@ static void on_gone(void *ctx)
 {
 	struct ticket *t = ctx;
 
-	execution_when_stored(t->execution, NULL, NULL);
+	run_record_when_stored(t->execution, NULL, NULL);
 	free(t);
 }
 
-static void on_stored(void *ctx, struct execution *e, const struct error *err)
+static void on_stored(void *ctx, struct run_record *e, const struct error *err)
 {
 	struct ticket *t = ctx;
 
@@ -34,11 +34,11 @@ static void on_stored(void *ctx, struct execution *e, const struct error *err)
 	free(t);
 }
 
-void ticket_answer(struct http_request *req, struct execution *e, int status)
+void ticket_answer(struct http_request *req, struct run_record *e, int status)
 {
 	struct ticket *t = NEW(struct ticket);
 
 	*t = (struct ticket){req, e, status};
 	http_set_gone(req, on_gone, t);
-	execution_when_stored(e, on_stored, t);
+	run_record_when_stored(e, on_stored, t);
 }

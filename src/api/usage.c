@@ -4,22 +4,22 @@
 #include "api/internal.h"
 #include "core/identity/identity.h"
 #include "core/identity/scope.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include "core/session/session.h"
 #include "core/tenant/principal.h"
 #include "core/tenant/tenant.h"
 
 static struct usage of_all(const struct router *r)
 {
-	struct exec_service_stats execs;
+	struct run_service_stats runs;
 	struct session_service_stats sessions;
 
-	exec_service_stats(r->execs, &execs);
+	run_service_stats(r->runs, &runs);
 	session_service_stats(r->parts.sessions, &sessions);
 	return (struct usage){.known = true,
-	                      .running = execs.running,
-	                      .queued = execs.queued,
-	                      .boxes = execs.boxes + sessions.boxes,
+	                      .running = runs.running,
+	                      .queued = runs.queued,
+	                      .boxes = runs.boxes + sessions.boxes,
 	                      .sessions = sessions.live};
 }
 

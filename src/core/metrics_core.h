@@ -6,7 +6,7 @@
 #include "core/observe/metrics.h"
 
 struct config;
-struct exec_service;
+struct run_service;
 struct outcome;
 struct session_service;
 struct store;
@@ -17,7 +17,7 @@ void measure_execution(struct metrics *m, const char *language, const struct out
 /* Borrowed by the source. */
 struct measure_parts {
 	const struct config *config;
-	const struct exec_service *execs;
+	const struct run_service *runs;
 	const struct session_service *sessions;
 	struct store *store; /* NULL: none */
 };

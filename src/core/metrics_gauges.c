@@ -3,9 +3,9 @@
 
 #include "core/config/config.h"
 #include "core/pool/pool.h"
-#include "core/run/exec.h"
-#include "core/run/internal.h"
 #include "core/run/outcome.h"
+#include "core/run/run.h"
+#include "core/run/run_internal.h"
 #include "core/session/session.h"
 #include "core/store/store.h"
 #include "db/db.h"
@@ -40,20 +40,20 @@ static void measure_pools(const struct pools *pools, struct metrics *m)
 void measure_core(void *ctx, struct metrics *m)
 {
 	const struct measure_parts *p = ctx;
-	const struct scheduler *scheduler = &p->execs->scheduler;
+	const struct scheduler *scheduler = &p->runs->scheduler;
 	struct session_service_stats sessions;
-	struct exec_service_stats execs;
+	struct run_service_stats runs;
 
 	session_service_stats(p->sessions, &sessions);
-	exec_service_stats(p->execs, &execs);
+	run_service_stats(p->runs, &runs);
 	metrics_set(m, METRIC_SESSIONS_ACTIVE, (double)sessions.live);
-	metrics_set(m, METRIC_RUNNING, (double)execs.running);
-	metrics_set(m, METRIC_QUEUED, (double)execs.queued);
+	metrics_set(m, METRIC_RUNNING, (double)runs.running);
+	metrics_set(m, METRIC_QUEUED, (double)runs.queued);
 	metrics_set(m, METRIC_BOXES,
-	            (double)(execs.boxes + sessions.boxes + pools_count(p->execs->pools)));
-	measure_pools(p->execs->pools, m);
-	set_usage(m, "executions", execs.running, scheduler->running_max);
-	set_usage(m, "queue", execs.queued, scheduler->waiting_max);
+	            (double)(runs.boxes + sessions.boxes + pools_count(p->runs->pools)));
+	measure_pools(p->runs->pools, m);
+	set_usage(m, "executions", runs.running, scheduler->running_max);
+	set_usage(m, "queue", runs.queued, scheduler->waiting_max);
 	set_usage(m, "sessions", sessions.live, p->config->sessions_max);
 	measure_rates(m);
 	if (p->store) {

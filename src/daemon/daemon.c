@@ -15,8 +15,8 @@
 #include "core/observe/audit_row.h"
 #include "core/observe/metrics_row.h"
 #include "core/policy/policies.h"
-#include "core/run/exec.h"
-#include "core/run/execution.h"
+#include "core/run/run.h"
+#include "core/run/run_record.h"
 #include "core/session/session.h"
 #include "core/session/session_row.h"
 #include "core/store/retention.h"
@@ -82,7 +82,7 @@ struct daemon {
 	struct policies *policies;
 	struct store *store;
 	struct store_cleaner *cleaner;
-	struct session_past *past; /* until it is restored */
+	struct session_saved *past; /* until it is restored */
 	struct templates *templates;
 	struct imports *imports;
 	struct importer importer;
@@ -98,8 +98,8 @@ struct daemon {
 	struct tenants *tenants;
 	struct identity *identity;
 	uid_t started_by;
-	struct exec_service *execs;
-	struct executions *executions;
+	struct run_service *runs;
+	struct run_records *executions;
 	struct session_service *sessions;
 	struct router *router;
 	struct http_server *http;
@@ -174,7 +174,7 @@ static void stop(struct daemon *d, bool at_once)
 	} else if (!d->stopping) {
 		session_service_drain(d->sessions, on_sessions_ended, d);
 	}
-	exec_service_drain(d->execs, at_once, on_execs_drained, d);
+	run_service_drain(d->runs, at_once, on_execs_drained, d);
 	http_server_quiesce(d->http, on_quiet, d);
 	d->stopping = true;
 }
@@ -200,7 +200,7 @@ static void on_reload(void *ctx)
 	const struct daemon *d = ctx;
 	size_t failed = reload_run(&d->reload); /* it has logged what failed */
 
-	exec_service_prepare(d->execs);
+	run_service_prepare(d->runs);
 	session_service_prepare(d->sessions);
 	audit_write(d->audit, &(struct audit_event){.action = "config.reload",
 	                                            .result = failed ? "failed" : "ok"});
@@ -386,13 +386,13 @@ static void on_departed(void *ctx, const char *name)
 
 static void make_core(struct daemon *d)
 {
-	struct exec_service_config execs = {.config = d->config,
-	                                    .driver = d->driver,
-	                                    .runners = d->runners,
-	                                    .policies = d->policies,
-	                                    .loop = d->loop,
-	                                    .metrics = d->metrics,
-	                                    .audit = d->audit};
+	struct run_service_config runs = {.config = d->config,
+	                                  .driver = d->driver,
+	                                  .runners = d->runners,
+	                                  .policies = d->policies,
+	                                  .loop = d->loop,
+	                                  .metrics = d->metrics,
+	                                  .audit = d->audit};
 	struct session_service_config sessions = {.config = d->config,
 	                                          .driver = d->driver,
 	                                          .runners = d->runners,
@@ -408,15 +408,15 @@ static void make_core(struct daemon *d)
 	                                                  .metrics = d->metrics,
 	                                                  .roots = d->bases[0],
 	                                                  .sock = TAKE_FD(d->importer.sock)});
-	execs.tenants = d->tenants;
-	sessions.execs = d->execs = exec_service_new(&execs);
-	identity_start(d->identity, d->loop, exec_service_scheduler(d->execs));
-	sessions.executions = d->executions = executions_new(d->loop, d->config->executions_keep,
-	                                                     d->config->executions_keep_bytes);
-	executions_set_metrics(d->executions, d->metrics);
-	executions_set_store(d->executions, d->store);
+	runs.tenants = d->tenants;
+	sessions.runs = d->runs = run_service_new(&runs);
+	identity_start(d->identity, d->loop, run_service_scheduler(d->runs));
+	sessions.executions = d->executions = run_records_new(d->loop, d->config->executions_keep,
+	                                                      d->config->executions_keep_bytes);
+	run_records_set_metrics(d->executions, d->metrics);
+	run_records_set_store(d->executions, d->store);
 	sessions.store = d->store;
-	executions_set_audit(d->executions, d->audit);
+	run_records_set_audit(d->executions, d->audit);
 	d->sessions = session_service_new(&sessions);
 	d->cleaner = store_cleaner_new(&(struct store_clean_config){
 		d->config, d->store, d->loop, d->executions, d->sessions, on_departed, d});
@@ -452,7 +452,7 @@ static void on_lag_timer(void *ctx)
 
 static void measure(struct daemon *d)
 {
-	d->measured = (struct measure_parts){d->config, d->execs, d->sessions, d->store};
+	d->measured = (struct measure_parts){d->config, d->runs, d->sessions, d->store};
 	metrics_set(d->metrics, METRIC_START_TIME, (double)clock_real_ms() / 1e3);
 	metrics_add_source(d->metrics, metrics_process, NULL);
 	if (d->audit)
@@ -493,7 +493,7 @@ static int serve(struct daemon *d, struct error *err)
 	make_core(d);
 	measure(d);
 	d->router = router_new(&(struct router_config){
-		c, d->loop, d->execs, d->sessions, d->executions, d->metrics, d->audit, d->packages,
+		c, d->loop, d->runs, d->sessions, d->executions, d->metrics, d->audit, d->packages,
 		d->templates, d->runners, d->store, d->identity, d->tenants, d->imports});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
@@ -514,10 +514,10 @@ static int serve(struct daemon *d, struct error *err)
 	if (native_attach_loop(d->driver, d->loop, err) < 0)
 		return -1;
 	session_service_restore(d->sessions, d->past);
-	session_past_free(TAKE_PTR(d->past));
+	session_saved_free(TAKE_PTR(d->past));
 	/* Now it is known on which roots there are boxes. */
 	imports_sweep(d->imports);
-	exec_service_prepare(d->execs);
+	run_service_prepare(d->runs);
 	session_service_prepare(d->sessions);
 	return 0;
 }
@@ -633,7 +633,7 @@ static int open_store(struct daemon *d, struct error *err)
 	d->metrics = metrics_new();
 	if (store_metrics_load(d->store, d->metrics, err) < 0)
 		return -1;
-	return session_past_read(d->store, &d->past, err);
+	return session_saved_read(d->store, &d->past, err);
 }
 
 static int load_identity(struct daemon *d, struct error *err)
@@ -721,8 +721,8 @@ static void take_down(struct daemon *d)
 	session_service_free(d->sessions);
 	if (d->store)
 		store_finish(d->store);
-	executions_free(d->executions);
-	exec_service_free(d->execs);
+	run_records_free(d->executions);
+	run_service_free(d->runs);
 	importer_end(&d->importer);
 	templates_free(d->templates);
 	timer_free(d->answer_timer);
@@ -740,7 +740,7 @@ static void take_down(struct daemon *d)
 	packages_free(d->packages);
 	policies_free(d->policies);
 	runners_free(d->runners);
-	session_past_free(d->past);
+	session_saved_free(d->past);
 	store_close(d->store); /* what all of them have written is on the disk then */
 	str_list_free(d->bases);
 	loop_free(d->loop);

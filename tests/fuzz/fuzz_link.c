@@ -24,13 +24,13 @@ struct seen {
 	struct {
 		bool started, ended;
 		size_t output[OUTPUT_COUNT], report;
-	} execs[EXECS + 1];
+	} runs[EXECS + 1];
 };
 
 static void require_running(const struct seen *s, uint32_t id)
 {
 	require(!s->lost && s->greeted && id >= 1 && id <= EXECS);
-	require(s->execs[id].started && !s->execs[id].ended);
+	require(s->runs[id].started && !s->runs[id].ended);
 }
 
 static void on_hello(void *ctx, const struct msg_hello *hello)
@@ -55,9 +55,9 @@ static void on_started(void *ctx, uint32_t id)
 	struct seen *s = ctx;
 
 	require(!s->lost && s->greeted && id >= 1 && id <= EXECS);
-	require(!s->execs[id].started && !s->execs[id].ended);
-	require(id != RUN || !s->execs[RUNNER].ended);
-	s->execs[id].started = true;
+	require(!s->runs[id].started && !s->runs[id].ended);
+	require(id != RUN || !s->runs[RUNNER].ended);
+	s->runs[id].started = true;
 }
 
 static void on_output(void *ctx, uint32_t id, enum output_stream stream, const char *data,
@@ -70,8 +70,8 @@ static void on_output(void *ctx, uint32_t id, enum output_stream stream, const c
 	require_running(s, id);
 	require(id != RUNNER);
 	require(stream < OUTPUT_COUNT && data && len > 0);
-	s->execs[id].output[stream] += len;
-	require(s->execs[id].output[stream] <= granted[stream]);
+	s->runs[id].output[stream] += len;
+	require(s->runs[id].output[stream] <= granted[stream]);
 }
 
 static void on_report(void *ctx, uint32_t id, const char *data, size_t len)
@@ -80,8 +80,8 @@ static void on_report(void *ctx, uint32_t id, const char *data, size_t len)
 
 	require_running(s, id);
 	require(id != RUNNER);
-	s->execs[id].report += len;
-	require(data && s->execs[id].report <= REPORT_MAX);
+	s->runs[id].report += len;
+	require(data && s->runs[id].report <= REPORT_MAX);
 }
 
 static void on_denial(void *ctx, uint32_t id, const char *what, uint64_t count)
@@ -96,12 +96,12 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	struct seen *s = ctx;
 
 	require_running(s, id);
-	require(facts->stdout_bytes >= s->execs[id].output[OUTPUT_STDOUT]);
+	require(facts->stdout_bytes >= s->runs[id].output[OUTPUT_STDOUT]);
 	require(facts->status >= 0 && facts->status <= 255);
 	require(!facts->runner_lost || id == RUN);
 	require(!facts->untaken || facts->runner_lost);
-	require(id != RUNNER || !s->execs[RUN].started || s->execs[RUN].ended);
-	s->execs[id].ended = true;
+	require(id != RUNNER || !s->runs[RUN].started || s->runs[RUN].ended);
+	s->runs[id].ended = true;
 }
 
 /* Which ids are runs and runners, the agent said. */
@@ -110,8 +110,8 @@ static void on_any_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	struct seen *s = ctx;
 
 	require_running(s, id);
-	require(facts->stdout_bytes >= s->execs[id].output[OUTPUT_STDOUT]);
-	s->execs[id].ended = true;
+	require(facts->stdout_bytes >= s->runs[id].output[OUTPUT_STDOUT]);
+	s->runs[id].ended = true;
 }
 
 static void on_exec_failed(void *ctx, uint32_t id, const struct error *err)
@@ -119,8 +119,8 @@ static void on_exec_failed(void *ctx, uint32_t id, const struct error *err)
 	struct seen *s = ctx;
 
 	require(!s->lost && s->greeted && id >= 1 && id <= EXECS && error_is_set(err));
-	require(!s->execs[id].started && !s->execs[id].ended);
-	s->execs[id].ended = true;
+	require(!s->runs[id].started && !s->runs[id].ended);
+	s->runs[id].ended = true;
 }
 
 static void hand_over(struct link *l, uint32_t id)
@@ -187,7 +187,7 @@ static int on_resume(void *ctx, const struct box_resumed *what, struct box_grant
 	                                .report_max = REPORT_MAX,
 	                                .forget = what->label[0] == '?'};
 	/* Of one that is to be forgotten no callback may come. */
-	s->execs[what->id].ended = ret_grant->forget;
+	s->runs[what->id].ended = ret_grant->forget;
 	return 0;
 }
 
@@ -203,7 +203,7 @@ static void on_forgotten(void *ctx, uint32_t id)
 {
 	const struct seen *s = ctx;
 
-	require(!s->lost && s->greeted && s->execs[id].ended);
+	require(!s->lost && s->greeted && s->runs[id].ended);
 }
 
 static void resume(const uint8_t *data, size_t size, const struct box_events *events)

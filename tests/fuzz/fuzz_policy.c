@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/language/runners.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include "fuzz.h"
 #include "wire/layer.h"
 

@@ -416,23 +416,23 @@ static const struct field exec_fields[] = {
 };
 
 int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
-                struct decoded_exec *ret_exec, struct error *err)
+                struct decoded_exec *ret_run, struct error *err)
 {
 	cleanup_json json_t *object = json_read_object(body, len, err);
 
-	return object ? decode_exec_object(object, limits, ret_exec, err) : -1;
+	return object ? decode_exec_object(object, limits, ret_run, err) : -1;
 }
 
 int decode_exec_object(const json_t *object, const struct decode_limits *limits,
-                       struct decoded_exec *ret_exec, struct error *err)
+                       struct decoded_exec *ret_run, struct error *err)
 {
 	const struct fields fields = {"", exec_fields, ARRAY_SIZE(exec_fields)};
-	struct decode d = {.limits = limits, .out = ret_exec, .err = err};
+	struct decode d = {.limits = limits, .out = ret_run, .err = err};
 
 	if (decode_fields(&d, &fields, object) < 0)
 		return -1;
 	/* A handler is Python's. */
-	if (!ret_exec->request.language && !ret_exec->event)
+	if (!ret_run->request.language && !ret_run->event)
 		return error_field(err, "language", "is missing");
 	return decode_handler_end(&d);
 }

@@ -9,7 +9,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,10 +28,10 @@ struct decode_limits {
 void decoded_exec_done(struct decoded_exec *d);
 #define cleanup_decoded_exec attr_cleanup(decoded_exec_done)
 
-/** decode_exec - body of POST /api/v1/execute. @ret_exec is zeroed; done by the caller in any case.
+/** decode_exec - body of POST /api/v1/execute. @ret_run is zeroed; done by the caller in any case.
  */
 int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
-                struct decoded_exec *ret_exec, struct error *err) attr_must_check;
+                struct decoded_exec *ret_run, struct error *err) attr_must_check;
 /** decode_exec_object - the same of a body that was read already. */
 int decode_exec_object(const json_t *object, const struct decode_limits *limits,
-                       struct decoded_exec *ret_exec, struct error *err) attr_must_check;
+                       struct decoded_exec *ret_run, struct error *err) attr_must_check;

@@ -196,34 +196,34 @@ json_t *view_session_stats(struct session *session)
 	return j;
 }
 
-const char *view_execution_status_name(const struct execution_info *info)
+const char *view_execution_status_name(const struct run_record_info *info)
 {
 	static const char *const names[] = {
-		[EXECUTION_PENDING] = "pending",
-		[EXECUTION_RUNNING] = "running",
-		[EXECUTION_ENDED] = "crashed", /* without an outcome: there was no box to run it */
+		[RUN_RECORD_PENDING] = "pending",
+		[RUN_RECORD_RUNNING] = "running",
+		[RUN_RECORD_ENDED] = "crashed", /* without an outcome: there was no box to run it */
 	};
-	static_assert(ARRAY_SIZE(names) == EXECUTION_STATE_COUNT, "every state has its name");
+	static_assert(ARRAY_SIZE(names) == RUN_RECORD_STATE_COUNT, "every state has its name");
 
-	if (info->state == EXECUTION_ENDED && info->outcome)
+	if (info->state == RUN_RECORD_ENDED && info->outcome)
 		return exec_status_name(info->outcome->status);
 	return names[info->state];
 }
 
 /* A control plane that tells the state from the result says "completed" for success. */
-static const char *view_execution_state_name(const struct execution_info *info)
+static const char *view_execution_state_name(const struct run_record_info *info)
 {
 	const char *name = view_execution_status_name(info);
 
 	return str_equal(name, exec_status_name(EXEC_SUCCESS)) ? "completed" : name;
 }
 
-json_t *view_execution_ticket(const struct execution *e)
+json_t *view_execution_ticket(const struct run_record *e)
 {
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 	json_t *j = json_object();
 
-	execution_info(e, &info);
+	run_record_info(e, &info);
 	json_set(j, "execution_id", json_string(info.id));
 	json_set(j, "session_id", json_string(info.session_id));
 	json_set(j, "status", json_string(view_execution_status_name(&info)));
@@ -232,12 +232,12 @@ json_t *view_execution_ticket(const struct execution *e)
 	return j;
 }
 
-json_t *view_execution_status(const struct execution *e)
+json_t *view_execution_status(const struct run_record *e)
 {
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 	json_t *j = view_execution_ticket(e);
 
-	execution_info(e, &info);
+	run_record_info(e, &info);
 	json_set(j, "id", json_string(info.id));
 	json_set(j, "state", json_string(view_execution_state_name(&info)));
 	json_set(j, "language", text(info.language));
@@ -262,7 +262,7 @@ static const struct outcome nothing = {
 };
 
 /* A person's line: the exception, or why there is no result. */
-static json_t *error_message(const struct execution_info *info, const json_t *error)
+static json_t *error_message(const struct run_record_info *info, const json_t *error)
 {
 	const char *name = json_string_value(json_object_get(error, "name"));
 	const char *value = json_string_value(json_object_get(error, "value"));
@@ -276,7 +276,7 @@ static json_t *error_message(const struct execution_info *info, const json_t *er
 	                                        : text(info->failure->msg);
 }
 
-static json_t *head_of(const struct execution_info *info)
+static json_t *head_of(const struct run_record_info *info)
 {
 	json_t *j = json_object();
 
@@ -287,7 +287,7 @@ static json_t *head_of(const struct execution_info *info)
 	return j;
 }
 
-static json_t *tail_of(const struct execution_info *info, const struct report *report, bool brief)
+static json_t *tail_of(const struct run_record_info *info, const struct report *report, bool brief)
 {
 	json_t *j = json_object();
 
@@ -310,14 +310,14 @@ static json_t *tail_of(const struct execution_info *info, const struct report *r
 	return j;
 }
 
-int view_add_execution(struct buf *b, const struct execution *e)
+int view_add_execution(struct buf *b, const struct run_record *e)
 {
 	cleanup_report struct report report = {0};
 	cleanup_json json_t *head = NULL, *tail = NULL;
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 	const struct outcome *o;
 
-	execution_info(e, &info);
+	run_record_info(e, &info);
 	o = info.outcome ? info.outcome : &nothing;
 	reply_read_report(o, &report);
 	head = head_of(&info);
@@ -325,13 +325,13 @@ int view_add_execution(struct buf *b, const struct execution *e)
 	return reply_add_result(b, o, &report, &(struct reply_extra){head, tail});
 }
 
-json_t *view_execution_brief(const struct execution *e)
+json_t *view_execution_brief(const struct run_record *e)
 {
 	cleanup_report struct report unread = {0};
 	cleanup_json json_t *head = NULL, *tail = NULL;
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 
-	execution_info(e, &info);
+	run_record_info(e, &info);
 	/* A page has many of these, and each report may be megabytes of JSON from the payload:
 	 * reading them would stop the loop. */
 	reply_read_report(&nothing, &unread);

@@ -4,7 +4,7 @@
 #include "api/internal.h"
 #include "api/json/json.h"
 #include "core/policy/policies.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include <string.h>
 
 #define VALUE_LEN 64
@@ -18,19 +18,19 @@ static json_t *text(const char *s)
 bool view_policy_is_seen(struct router *r, const struct principal *p, const struct policy *policy)
 {
 	return !p->key_id || scope_allows(p->scopes, SCOPE_ADMIN) ||
-	       policy == exec_policy_of(r->execs, p->tenant) ||
-	       policies_can_select(exec_policies(r->execs), policy->name);
+	       policy == run_service_policy_of(r->runs, p->tenant) ||
+	       policies_can_select(run_service_policies(r->runs), policy->name);
 }
 
 json_t *view_policy_head(struct router *r, const struct principal *p, const struct policy *policy)
 {
-	const struct policies *all = exec_policies(r->execs);
+	const struct policies *all = run_service_policies(r->runs);
 	json_t *j = json_object();
 
 	json_set(j, "name", text(policy->name));
 	json_set(j, "description", text(policy->description));
 	json_set(j, "extends", text(policy->extends));
-	json_set(j, "yours", json_boolean(policy == exec_policy_of(r->execs, p->tenant)));
+	json_set(j, "yours", json_boolean(policy == run_service_policy_of(r->runs, p->tenant)));
 	json_set(j, "selectable", json_boolean(policies_can_select(all, policy->name)));
 	return j;
 }

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "core/language/runners.h"
 #include "core/policy/policies.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include "core/session/session.h"
 #include "core/template/templates.h"
 #include <string.h>
@@ -71,7 +71,7 @@ static void offer_templates(struct guess *g)
 
 static void offer_policies(struct guess *g)
 {
-	const struct policies *all = exec_policies(g->q->session->mcp->router->execs);
+	const struct policies *all = run_service_policies(g->q->session->mcp->router->runs);
 	const struct policy *policy;
 
 	for (size_t i = 0; all && (policy = policies_at(all, i)); i++)

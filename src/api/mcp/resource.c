@@ -14,8 +14,8 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "core/policy/policies.h"
-#include "core/run/exec.h"
-#include "core/run/execution.h"
+#include "core/run/run.h"
+#include "core/run/run_record.h"
 #include "core/run/run_row.h"
 #include "core/session/session.h"
 #include "core/session/session_row.h"
@@ -244,9 +244,9 @@ static void finish_stream(struct reading *w, const struct buf *b)
 static const struct buf *find_output(const struct reading *w, enum output_stream stream)
 {
 	const struct router *r = router_of(w);
-	struct execution *e = executions_find(r->parts.executions, tenant_of(w), w->uri.id);
+	struct run_record *e = run_records_find(r->parts.executions, tenant_of(w), w->uri.id);
 
-	return e ? execution_told(e, stream)
+	return e ? run_record_printed(e, stream)
 	         : outputs_find(r->outputs, tenant_of(w), w->uri.id, stream);
 }
 
@@ -300,7 +300,7 @@ static void read_policy(struct reading *w)
 
 	/* It was found to be there, and nothing was waited for since: it is still dispatched. */
 	finish_json(w, view_policy(r, w->q->principal,
-	                           policies_find(exec_policies(r->execs), w->uri.id)));
+	                           policies_find(run_service_policies(r->runs), w->uri.id)));
 }
 
 static void (*const readers[])(struct reading *w) = {
@@ -342,7 +342,7 @@ int mcp_resource_check(const struct mcp_request *q, const struct sandbox_uri *ur
                        struct error *err)
 {
 	struct router *r = q->session->mcp->router;
-	const struct policies *all = r->execs ? exec_policies(r->execs) : NULL;
+	const struct policies *all = r->runs ? run_service_policies(r->runs) : NULL;
 	const struct policy *policy;
 
 	/* Files have a scope of their own, whichever way they are read. */
@@ -488,7 +488,7 @@ static void list_session(struct reading *w, struct session *session)
 static uint64_t list_fixed(struct reading *w, uint64_t offset)
 {
 	struct router *r = router_of(w);
-	const struct policies *all = exec_policies(r->execs);
+	const struct policies *all = run_service_policies(r->runs);
 	size_t templates = templates_count(r->parts.templates, tenant_of(w));
 	json_t *list = json_object_get(w->page, "resources");
 	const struct policy *policy;
@@ -506,7 +506,7 @@ static uint64_t list_fixed(struct reading *w, uint64_t offset)
 static size_t count_fixed(struct reading *w)
 {
 	struct router *r = router_of(w);
-	const struct policies *all = exec_policies(r->execs);
+	const struct policies *all = run_service_policies(r->runs);
 	size_t count = 0;
 
 	while (all && policies_at(all, count))

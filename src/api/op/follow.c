@@ -8,7 +8,7 @@
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/log.h"
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "http/server.h"
 #include "io/timer.h"
 #include <inttypes.h>
@@ -29,8 +29,8 @@
 
 struct follower {
 	struct http_request *req; /* the server's */
-	struct execution *execution;
-	struct execution_watch *watch;
+	struct run_record *execution;
+	struct run_watch *watch;
 	struct timer *patience; /* NULL: endless */
 	enum event_form form;
 	uint64_t after;
@@ -41,9 +41,9 @@ struct follower {
 static const struct {
 	const char *name;
 	enum output_stream stream;
-} outputs[EXECUTION_EVENT_COUNT] = {
-	[EXECUTION_EVENT_STDOUT] = {"stdout", OUTPUT_STDOUT},
-	[EXECUTION_EVENT_STDERR] = {"stderr", OUTPUT_STDERR},
+} outputs[RUN_EVENT_COUNT] = {
+	[RUN_EVENT_STDOUT] = {"stdout", OUTPUT_STDOUT},
+	[RUN_EVENT_STDERR] = {"stderr", OUTPUT_STDERR},
 };
 
 static void release(struct follower *f)
@@ -105,7 +105,7 @@ static void emit_text(struct follower *f, const char *name, uint64_t number, cha
 	free(text);
 }
 
-static void take_output(struct follower *f, const struct execution_event *event)
+static void take_output(struct follower *f, const struct run_event *event)
 {
 	struct text_stream *stream = &f->text[outputs[event->kind].stream];
 	size_t len;
@@ -117,7 +117,7 @@ static void take_output(struct follower *f, const struct execution_event *event)
 		free(text);
 }
 
-static void emit_rest(struct follower *f, enum execution_event_kind kind)
+static void emit_rest(struct follower *f, enum run_event_kind kind)
 {
 	size_t len;
 	char *text = text_stream_end(&f->text[outputs[kind].stream], &len);
@@ -138,9 +138,9 @@ static void emit_failure(struct follower *f, uint64_t number, const struct error
 static void emit_results(struct follower *f)
 {
 	cleanup_report struct report report = {0};
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 
-	execution_info(f->execution, &info);
+	run_record_info(f->execution, &info);
 	if (!info.outcome)
 		return;
 	reply_read_report(info.outcome, &report);
@@ -161,8 +161,8 @@ static void emit_end(struct follower *f, uint64_t number)
 {
 	cleanup_buf struct buf b = BUF_INIT(f->max_bytes);
 
-	emit_rest(f, EXECUTION_EVENT_STDOUT);
-	emit_rest(f, EXECUTION_EVENT_STDERR);
+	emit_rest(f, RUN_EVENT_STDOUT);
+	emit_rest(f, RUN_EVENT_STDERR);
 	emit_results(f);
 	if (open_event(f, &b, "end", number) == 0 && buf_add_str(&b, ",\"result\":") == 0 &&
 	    view_add_execution(&b, f->execution) == 0)
@@ -173,9 +173,9 @@ static void emit_end(struct follower *f, uint64_t number)
 
 static void finish_stream(struct follower *f, uint64_t number)
 {
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 
-	execution_info(f->execution, &info);
+	run_record_info(f->execution, &info);
 	if (number > f->after && info.failure)
 		emit_failure(f, number, info.failure);
 	else if (number > f->after)
@@ -183,7 +183,7 @@ static void finish_stream(struct follower *f, uint64_t number)
 	http_stream_end(f->req);
 }
 
-void follow_answer(struct http_request *req, const struct execution *e, size_t max_bytes)
+void follow_answer(struct http_request *req, const struct run_record *e, size_t max_bytes)
 {
 	cleanup_buf struct buf text = BUF_INIT(max_bytes);
 
@@ -195,21 +195,21 @@ void follow_answer(struct http_request *req, const struct execution *e, size_t m
 
 static void finish_answer(struct follower *f)
 {
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 
-	execution_info(f->execution, &info);
+	run_record_info(f->execution, &info);
 	if (info.failure)
 		reply_error(f->req, info.failure);
 	else
 		follow_answer(f->req, f->execution, f->max_bytes);
 }
 
-static void on_event(void *ctx, struct execution *e, const struct execution_event *event)
+static void on_event(void *ctx, struct run_record *e, const struct run_event *event)
 {
 	struct follower *f = ctx;
 
 	(void)e;
-	if (event->kind == EXECUTION_EVENT_END) {
+	if (event->kind == RUN_EVENT_END) {
 		if (f->form == EVENT_FORM_NONE)
 			finish_answer(f);
 		else
@@ -219,7 +219,7 @@ static void on_event(void *ctx, struct execution *e, const struct execution_even
 	}
 	if (f->form == EVENT_FORM_NONE)
 		return;
-	if (event->kind == EXECUTION_EVENT_START && event->number > f->after)
+	if (event->kind == RUN_EVENT_START && event->number > f->after)
 		emit_ids(f, "start", event->number);
 	if (outputs[event->kind].name)
 		take_output(f, event);
@@ -230,7 +230,7 @@ static void on_gone(void *ctx)
 	struct follower *f = ctx;
 
 	reply_log(f->req, LOG_LEVEL_DEBUG, "the client left");
-	execution_unwatch(f->watch);
+	run_unwatch(f->watch);
 	release(f);
 }
 
@@ -239,13 +239,13 @@ static void on_impatient(void *ctx)
 	struct follower *f = ctx;
 	struct error err = {0};
 
-	execution_unwatch(f->watch);
+	run_unwatch(f->watch);
 	(void)error_set(&err, ERR_WAIT_TIMEOUT, 0, "the execution has not ended yet");
 	reply_error(f->req, &err);
 	release(f);
 }
 
-void follow(struct http_request *req, struct execution *e, const struct follow_config *config)
+void follow(struct http_request *req, struct run_record *e, const struct follow_config *config)
 {
 	struct follower *f = NEW(struct follower);
 
@@ -263,5 +263,5 @@ void follow(struct http_request *req, struct execution *e, const struct follow_c
 		f->patience = timer_new(config->loop, on_impatient, f);
 		timer_start(f->patience, config->patience_us);
 	}
-	f->watch = execution_watch(e, 0, on_event, f);
+	f->watch = run_watch(e, 0, on_event, f);
 }

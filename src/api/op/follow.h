@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct execution;
+struct run_record;
 struct http_request;
 struct loop;
 
@@ -24,6 +24,6 @@ struct follow_config {
 };
 
 /** follow_answer - the execution as it is now; 503 where @max_bytes are too few for it. */
-void follow_answer(struct http_request *req, const struct execution *e, size_t max_bytes);
+void follow_answer(struct http_request *req, const struct run_record *e, size_t max_bytes);
 /** follow - answers @req, now or later. */
-void follow(struct http_request *req, struct execution *e, const struct follow_config *config);
+void follow(struct http_request *req, struct run_record *e, const struct follow_config *config);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/op/session_log.h"
 
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "core/session/session.h"
 #include <string.h>
 
@@ -24,12 +24,12 @@ static void keep_tail(struct buf *b, uint64_t lines, size_t bytes)
 }
 
 /* What one printed; to a stream that is cut, as much of its end as there is room for. */
-static void add_output(struct buf *b, const struct execution *e)
+static void add_output(struct buf *b, const struct run_record *e)
 {
 	static const enum output_stream streams[] = {OUTPUT_STDOUT, OUTPUT_STDERR};
 
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
-		const struct buf *told = execution_told(e, streams[i]);
+		const struct buf *told = run_record_printed(e, streams[i]);
 		size_t len = told->len < SESSION_LOG_BYTES ? told->len : SESSION_LOG_BYTES;
 
 		if (len == 0)
@@ -41,36 +41,36 @@ static void add_output(struct buf *b, const struct execution *e)
 	}
 }
 
-static bool is_wanted(const struct execution *e, uint64_t since_ms)
+static bool is_wanted(const struct run_record *e, uint64_t since_ms)
 {
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 
-	execution_info(e, &info);
+	run_record_info(e, &info);
 	return info.created_ms >= since_ms;
 }
 
 /* Oldest first, begun where there is enough after it. */
-static void collect(struct executions *all, const struct session_info *info, uint64_t since_ms,
+static void collect(struct run_records *all, const struct session_info *info, uint64_t since_ms,
                     struct buf *ret_log)
 {
-	const struct execution *found[LOG_EXECUTIONS];
+	const struct run_record *found[LOG_EXECUTIONS];
 	size_t count = 0;
 	size_t bytes = 0;
 
 	while (count < LOG_EXECUTIONS && bytes < SESSION_LOG_BYTES) {
-		const struct execution *e = executions_of(all, info->tenant, info->id, count);
+		const struct run_record *e = run_records_of(all, info->tenant, info->id, count);
 
 		if (!e || !is_wanted(e, since_ms))
 			break;
-		bytes += execution_told(e, OUTPUT_STDOUT)->len +
-		         execution_told(e, OUTPUT_STDERR)->len;
+		bytes += run_record_printed(e, OUTPUT_STDOUT)->len +
+		         run_record_printed(e, OUTPUT_STDERR)->len;
 		found[count++] = e;
 	}
 	while (count-- > 0)
 		add_output(ret_log, found[count]);
 }
 
-void session_log_tail(struct executions *all, const struct session_info *info, uint64_t since_ms,
+void session_log_tail(struct run_records *all, const struct session_info *info, uint64_t since_ms,
                       uint64_t lines, struct buf *ret_log)
 {
 	if (lines > 0)

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include <stdint.h>
 
-struct executions;
+struct run_records;
 struct session_info;
 
 #define SESSION_LOG_BYTES (1u << 20)
@@ -14,5 +14,5 @@ struct session_info;
 
 /** session_log_tail - the last @lines lines of what began at @since_ms (wall clock) or later, at
  * most SESSION_LOG_BYTES of it. */
-void session_log_tail(struct executions *all, const struct session_info *info, uint64_t since_ms,
+void session_log_tail(struct run_records *all, const struct session_info *info, uint64_t since_ms,
                       uint64_t lines, struct buf *ret_log);

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "core/config/config.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 
 #define DOCS_MAX (4u << 20)
 
@@ -20,11 +20,11 @@ static json_t *uptime(const struct router *r)
 void sandboxes_health(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_t *j = json_object();
-	struct exec_service_stats stats;
+	struct run_service_stats stats;
 	bool well;
 
 	(void)args;
-	exec_service_stats(r->execs, &stats);
+	run_service_stats(r->runs, &stats);
 	well = !stats.draining && !r->unready;
 	json_set(j, "status", json_string(well ? "ok" : "unhealthy"));
 	json_set(j, "timestamp", sandboxes_now());

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "core/session/session.h"
 #include <stdlib.h>
 #include <string.h>
@@ -73,18 +73,18 @@ static void add_text(struct lines *lines, struct line line, const struct buf *te
 	}
 }
 
-static void add_execution(struct lines *lines, const struct execution *e)
+static void add_execution(struct lines *lines, const struct run_record *e)
 {
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 	struct line line = {0};
 
-	execution_info(e, &info);
+	run_record_info(e, &info);
 	line.at_ms = info.started_ms ? info.started_ms : info.created_ms;
 	line.execution_id = info.id;
 	line.source = "stderr";
-	add_text(lines, line, execution_told(e, OUTPUT_STDERR));
+	add_text(lines, line, run_record_printed(e, OUTPUT_STDERR));
 	line.source = "stdout";
-	add_text(lines, line, execution_told(e, OUTPUT_STDOUT));
+	add_text(lines, line, run_record_printed(e, OUTPUT_STDOUT));
 }
 
 static void add_states(struct lines *lines, const struct session *session)
@@ -167,7 +167,7 @@ void sandboxes_logs(struct router *r, struct http_request *req, const struct rou
 {
 	const char *tenant = args->principal->tenant, *source;
 	const struct session *session;
-	const struct execution *e;
+	const struct run_record *e;
 	struct lines lines = {0};
 	struct error err = {0};
 	uint64_t tail;
@@ -185,7 +185,7 @@ void sandboxes_logs(struct router *r, struct http_request *req, const struct rou
 	lines.all = xcalloc(lines.room, sizeof(*lines.all));
 	add_states(&lines, session);
 	for (size_t i = 0; i < LOG_EXECUTIONS && !is_full(&lines); i++) {
-		e = executions_of(r->parts.executions, tenant, args->id, i);
+		e = run_records_of(r->parts.executions, tenant, args->id, i);
 		if (!e)
 			break;
 		add_execution(&lines, e);

@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/request/workpath.h"
-#include "core/run/exec.h"
-#include "core/run/execution.h"
+#include "core/run/run.h"
+#include "core/run/run_record.h"
 #include "core/session/session.h"
 #include <string.h>
 
@@ -27,7 +27,7 @@
 /* A request and the execution it waits for. */
 struct wait {
 	struct http_request *req;
-	struct execution_watch *watch;
+	struct run_watch *watch;
 	bool outputs; /* variables were asked for */
 };
 
@@ -59,14 +59,14 @@ static void answer(const struct wait *w, const struct outcome *o)
 	se_reply(w->req, j, NULL);
 }
 
-static void on_event(void *ctx, struct execution *e, const struct execution_event *event)
+static void on_event(void *ctx, struct run_record *e, const struct run_event *event)
 {
 	struct wait *w = ctx;
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 
-	if (event->kind != EXECUTION_EVENT_END)
+	if (event->kind != RUN_EVENT_END)
 		return;
-	execution_info(e, &info);
+	run_record_info(e, &info);
 	if (info.outcome)
 		answer(w, info.outcome);
 	else
@@ -78,14 +78,14 @@ static void on_gone(void *ctx)
 {
 	struct wait *w = ctx;
 
-	execution_unwatch(w->watch);
+	run_unwatch(w->watch);
 	free(w);
 }
 
 static void run(struct http_request *req, struct session *session,
                 const struct run_request *request)
 {
-	struct execution *e = NULL;
+	struct run_record *e = NULL;
 	struct error err = {0};
 	struct run_request named = *request;
 	struct wait *w;
@@ -101,7 +101,7 @@ static void run(struct http_request *req, struct session *session,
 	w->outputs = request->ask != NULL;
 	http_drop_body(req);
 	http_set_gone(req, on_gone, w);
-	w->watch = execution_watch(e, 0, on_event, w);
+	w->watch = run_watch(e, 0, on_event, w);
 }
 
 static int take_text(const json_t *body, const char *name, const char **ret_text, struct error *err)

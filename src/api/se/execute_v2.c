@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/config/config.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@
 
 struct call {
 	struct http_request *req;
-	struct exec *exec;
+	struct run *exec;
 	uint64_t timeout_us;
 };
 
@@ -40,10 +40,10 @@ static const struct field fields_of_v2[] = {
 };
 
 static int decode(const char *body, size_t len, const struct decode_limits *limits,
-                  struct decoded_exec *ret_exec, struct error *err)
+                  struct decoded_exec *ret_run, struct error *err)
 {
 	const struct fields fields = {"", fields_of_v2, ARRAY_SIZE(fields_of_v2)};
-	struct decode d = {.limits = limits, .out = ret_exec, .err = err, .lenient = true};
+	struct decode d = {.limits = limits, .out = ret_run, .err = err, .lenient = true};
 	cleanup_json json_t *object = json_read_object(body, len, err);
 
 	if (!object || decode_fields(&d, &fields, object) < 0)
@@ -163,7 +163,7 @@ static void on_gone(void *ctx)
 {
 	struct call *call = ctx;
 
-	exec_cancel(call->exec);
+	run_cancel(call->exec);
 	free(call);
 }
 
@@ -172,7 +172,7 @@ void se_v2_execute_code(struct router *r, struct http_request *req, const struct
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
 	cleanup_decoded_exec struct decoded_exec decoded = {0};
 	cleanup_free struct call *call = NEW(struct call);
-	const struct exec_events events = {.ctx = call, .on_end = on_end, .on_error = on_error};
+	const struct run_events events = {.ctx = call, .on_end = on_end, .on_error = on_error};
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
@@ -186,7 +186,7 @@ void se_v2_execute_code(struct router *r, struct http_request *req, const struct
 	decoded.request.tenant = args->principal->tenant;
 	decoded.request.key_id = args->principal->key_id;
 	decoded.request.request_id = xstrdup(http_request_id(req));
-	if (exec_start(r->execs, &decoded.request, &events, &call->exec, &err) < 0) {
+	if (run_start(r->runs, &decoded.request, &events, &call->exec, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}

@@ -75,7 +75,7 @@ int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_
 	return workpath_clean(path, WORKPATH_STRIP, field, ret_path, err);
 }
 
-static int take_directory(struct run *run, struct run_request *request, struct error *err)
+static int take_directory(struct tool_run *run, struct run_request *request, struct error *err)
 {
 	const char *dir = tool_text(run->call, "working_dir");
 	char path[WORKPATH_MAX + 1] = "";
@@ -101,7 +101,7 @@ static json_t *split_package(const char *text)
 }
 
 /* Nothing is installed: what is asked for has to be there. */
-static int check_packages(struct run *run, struct error *err)
+static int check_packages(struct tool_run *run, struct error *err)
 {
 	const json_t *list = tool_value(run->call, "packages");
 	cleanup_json json_t *wanted = json_array(), *read = NULL, *found = NULL;
@@ -178,7 +178,7 @@ static int take_flags(const char *flags, struct run_request *request, struct err
 	return 0;
 }
 
-static int take_options(struct run *run, struct run_request *request, struct error *err)
+static int take_options(struct tool_run *run, struct run_request *request, struct error *err)
 {
 	json_t *given = json_object_get(run->call->arguments, "options");
 	const char *name, *flags;
@@ -205,7 +205,7 @@ static json_t *make_body(const struct tool_call *call, const char *language)
 	return body;
 }
 
-static int decode(struct run *run, struct run_request *ret_request, struct error *err)
+static int decode(struct tool_run *run, struct run_request *ret_request, struct error *err)
 {
 	const struct decode_limits limits = {run->call->router->config->max_code_bytes};
 	cleanup_decoded_exec struct decoded_exec decoded = {0};
@@ -220,7 +220,7 @@ static int decode(struct run *run, struct run_request *ret_request, struct error
 	return 0;
 }
 
-int run_request_make(struct run *run, const char *language, struct run_request *ret_request,
+int tool_run_request(struct tool_run *run, const char *language, struct run_request *ret_request,
                      struct error *err)
 {
 	const struct tool_call *call = run->call;

@@ -39,8 +39,8 @@ struct stream {
 };
 
 struct telling {
-	struct run *run;
-	const struct run_end *end;
+	struct tool_run *run;
+	const struct tool_run_end *end;
 	const struct outcome *o;
 	struct report report;
 	struct stream streams[OUTPUT_COUNT];
@@ -161,7 +161,7 @@ static void set_output(const struct telling *t, json_t *j)
 
 static void set_asked(const struct telling *t, json_t *j)
 {
-	const struct run *run = t->run;
+	const struct tool_run *run = t->run;
 	const char *command = tool_text(run->call, "command");
 
 	json_set(j, "language", json_string(run->language));
@@ -397,7 +397,7 @@ static void add_links(const struct telling *t, json_t *content)
 			                  stream_names[i], "text/plain", t->streams[i].len));
 }
 
-void run_finish(struct run *run, const struct run_end *end)
+void tool_run_finish(struct tool_run *run, const struct tool_run_end *end)
 {
 	struct telling t = {.run = run, .end = end, .o = end->outcome};
 	struct tool_call *call = run->call;
@@ -417,6 +417,6 @@ void run_finish(struct run *run, const struct run_end *end)
 		buf_done(&t.streams[i].brief);
 	}
 	report_done(&t.report);
-	run_free(run);
+	tool_run_free(run);
 	tool_finish(call, text, structured, content, end->outcome->status != EXEC_SUCCESS);
 }

@@ -5,7 +5,7 @@
 #include "api/tools/tool_internal.h"
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "core/session/session.h"
 #include "core/template/templates.h"
 
@@ -19,7 +19,7 @@
  * is for who speaks to it to know.
  */
 
-void run_free(struct run *run)
+void tool_run_free(struct tool_run *run)
 {
 	free(run->language);
 	free(run->working_dir);
@@ -34,27 +34,27 @@ static void request_cleanup(struct run_request *request)
 
 static void cancel(void *state)
 {
-	struct run *run = state;
+	struct tool_run *run = state;
 	struct error ignored = {0}; /* it has ended by itself */
 
 	if (run->exec)
-		exec_cancel(run->exec);
+		run_cancel(run->exec);
 	if (run->execution)
-		(void)!execution_cancel(run->execution, &ignored);
+		(void)!run_record_cancel(run->execution, &ignored);
 	if (run->watch)
-		execution_unwatch(run->watch);
-	run_free(run);
+		run_unwatch(run->watch);
+	tool_run_free(run);
 }
 
-static void fail(struct run *run, const struct error *err)
+static void fail(struct tool_run *run, const struct error *err)
 {
 	struct tool_call *call = run->call;
 
-	run_free(run);
+	tool_run_free(run);
 	tool_refuse(call, err);
 }
 
-static void tell(struct run *run, enum output_stream stream, const char *data, size_t len)
+static void tell(struct tool_run *run, enum output_stream stream, const char *data, size_t len)
 {
 	const struct tool_events *events = &run->call->events;
 	size_t text_len;
@@ -73,7 +73,7 @@ static void on_output(void *ctx, enum output_stream stream, const char *data, si
 
 static void on_end(void *ctx, const struct outcome *outcome)
 {
-	run_finish(ctx, &(struct run_end){outcome, outcome->execution_id, NULL, false});
+	tool_run_finish(ctx, &(struct tool_run_end){outcome, outcome->execution_id, NULL, false});
 }
 
 static void on_error(void *ctx, const struct error *err)
@@ -81,42 +81,41 @@ static void on_error(void *ctx, const struct error *err)
 	fail(ctx, err);
 }
 
-static int start_alone(struct run *run, struct error *err)
+static int start_alone(struct tool_run *run, struct error *err)
 {
 	attr_cleanup(request_cleanup) struct run_request request = {0};
 	struct tool_call *call = run->call;
-	struct exec_events events = {
+	struct run_events events = {
 		.ctx = run,
 		.on_output = call->events.on_output ? on_output : NULL,
 		.on_end = on_end,
 		.on_error = on_error,
 	};
 
-	if (run_request_make(run, NULL, &request, err) < 0)
+	if (tool_run_request(run, NULL, &request, err) < 0)
 		return -1;
-	return exec_start(call->router->execs, &request, &events, &run->exec, err);
+	return run_start(call->router->runs, &request, &events, &run->exec, err);
 }
 
 /* In one. */
 
-static void on_event(void *ctx, struct execution *e, const struct execution_event *event)
+static void on_event(void *ctx, struct run_record *e, const struct run_event *event)
 {
-	struct run *run = ctx;
-	struct execution_info info = {0};
+	struct tool_run *run = ctx;
+	struct run_record_info info = {0};
 
-	if (event->kind == EXECUTION_EVENT_STDOUT || event->kind == EXECUTION_EVENT_STDERR) {
+	if (event->kind == RUN_EVENT_STDOUT || event->kind == RUN_EVENT_STDERR) {
 		if (run->call->events.on_output)
-			tell(run,
-			     event->kind == EXECUTION_EVENT_STDOUT ? OUTPUT_STDOUT : OUTPUT_STDERR,
+			tell(run, event->kind == RUN_EVENT_STDOUT ? OUTPUT_STDOUT : OUTPUT_STDERR,
 			     event->data, event->len);
 		return;
 	}
-	if (event->kind != EXECUTION_EVENT_END)
+	if (event->kind != RUN_EVENT_END)
 		return;
-	execution_info(e, &info);
+	run_record_info(e, &info);
 	if (info.outcome)
-		run_finish(run, &(struct run_end){info.outcome, info.id, info.session_id,
-		                                  info.session_reset});
+		tool_run_finish(run, &(struct tool_run_end){info.outcome, info.id, info.session_id,
+		                                            info.session_reset});
 	else
 		fail(run, info.failure);
 }
@@ -127,7 +126,7 @@ static bool is_kept(const struct tool_call *call)
 	return call->tool->run == tool_execute_code;
 }
 
-static int start_in_session(struct run *run, struct session *session, struct error *err)
+static int start_in_session(struct tool_run *run, struct session *session, struct error *err)
 {
 	attr_cleanup(request_cleanup) struct run_request request = {0};
 	struct session_info info = {0};
@@ -138,19 +137,19 @@ static int start_in_session(struct run *run, struct session *session, struct err
 	if (info.state == SESSION_PAUSED)
 		return error_set(err, ERR_CONFLICT, 0, "sandbox %s is stopped: start it first",
 		                 info.id);
-	if (run_request_make(run, kept ? info.language : NULL, &request, err) < 0)
+	if (tool_run_request(run, kept ? info.language : NULL, &request, err) < 0)
 		return -1;
 	request.fresh = !kept || request.cwd;
 	if (session_execute(session, &request, &run->execution, err) < 0)
 		return -1;
-	run->watch = execution_watch(run->execution, 0, on_event, run);
+	run->watch = run_watch(run->execution, 0, on_event, run);
 	return 0;
 }
 
 /* @session NULL: none. */
 static void start(struct tool_call *call, struct session *session)
 {
-	struct run *run = NEW(struct run);
+	struct tool_run *run = NEW(struct tool_run);
 	struct error err = {0};
 
 	run->call = call;

@@ -5,19 +5,19 @@
 
 #include "api/json/text_stream.h"
 #include "api/tools/tool.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 
-struct exec;
-struct execution;
-struct execution_watch;
+struct run;
+struct run_record;
+struct run_watch;
 struct outcome;
 
-struct run {
+struct tool_run {
 	struct tool_call *call;
 	/* One of both: without a session, or in one. */
-	struct exec *exec;
-	struct execution *execution;
-	struct execution_watch *watch;
+	struct run *exec;
+	struct run_record *execution;
+	struct run_watch *watch;
 	struct text_stream text[OUTPUT_COUNT];
 	/* For the result. Owned. */
 	char *language;
@@ -26,23 +26,23 @@ struct run {
 };
 
 /* How it ended. Borrowed. */
-struct run_end {
+struct tool_run_end {
 	const struct outcome *outcome;
 	const char *execution_id;
 	const char *session_id; /* NULL: none */
 	bool session_reset;
 };
 
-/** run_free - what it waits for is left alone. */
-void run_free(struct run *run);
-/** run_finish - the end of the call, and of @run. */
-void run_finish(struct run *run, const struct run_end *end);
+/** tool_run_free - what it waits for is left alone. */
+void tool_run_free(struct tool_run *run);
+/** tool_run_finish - the end of the call, and of @run. */
+void tool_run_finish(struct tool_run *run, const struct tool_run_end *end);
 
 /* tool_request.c: arguments to what core understands. */
 
 /**
- * run_request_make - @language: what the arguments do not say; NULL: it is guessed. Done by
+ * tool_run_request - @language: what the arguments do not say; NULL: it is guessed. Done by
  * run_request_done. @run gets what its result has to tell.
  */
-int run_request_make(struct run *run, const char *language, struct run_request *ret_request,
+int tool_run_request(struct tool_run *run, const char *language, struct run_request *ret_request,
                      struct error *err) attr_must_check;

@@ -12,7 +12,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "core/session/session.h"
 #include <string.h>
 #include <time.h>

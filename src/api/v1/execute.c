@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/config/config.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include "core/template/templates.h"
 #include <errno.h>
 
@@ -27,7 +27,7 @@
 
 struct exec_call {
 	struct http_request *req; /* the server's */
-	struct exec *exec;        /* the service's */
+	struct run *exec;         /* the service's */
 	enum event_form form;
 	bool began;
 	uint64_t next_id;
@@ -221,7 +221,7 @@ static void on_gone(void *ctx)
 	struct exec_call *call = ctx;
 
 	reply_log(call->req, LOG_LEVEL_DEBUG, "the client left");
-	exec_cancel(call->exec);
+	run_cancel(call->exec);
 	free(call);
 }
 
@@ -230,7 +230,7 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
 	cleanup_decoded_exec struct decoded_exec decoded = {0};
 	cleanup_free struct exec_call *call = NEW(struct exec_call);
-	struct exec_events events = {.ctx = call, .on_end = on_end, .on_error = on_error};
+	struct run_events events = {.ctx = call, .on_end = on_end, .on_error = on_error};
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
@@ -253,8 +253,8 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 		events.on_start = on_start;
 		events.on_output = on_output;
 	}
-	if (exec_start(r->execs, &decoded.request, &events, &call->exec, &err) < 0) {
-		reply_error_retry(req, &err, exec_service_retry_after(r->execs));
+	if (run_start(r->runs, &decoded.request, &events, &call->exec, &err) < 0) {
+		reply_error_retry(req, &err, run_service_retry_after(r->runs));
 		return;
 	}
 	http_drop_body(req);

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "core/config/config.h"
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "core/session/session.h"
 
 #define HTTP_OK            200
@@ -44,7 +44,7 @@ static bool is_waited_for(const struct http_request *req, const struct decoded_r
 
 /* Body to queued execution. */
 static int start(struct router *r, struct http_request *req, const struct route_args *args,
-                 struct decoded_run *run, struct execution **ret_execution, struct error *err)
+                 struct decoded_run *run, struct run_record **ret_execution, struct error *err)
 {
 	bool wait = run->wait; /* by the route */
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
@@ -85,7 +85,7 @@ static void execute(struct router *r, struct http_request *req, const struct rou
 	cleanup_decoded_run struct decoded_run run = {.needs_language = later};
 	struct follow_config how = {
 		.loop = r->parts.loop, .max_bytes = r->config->max_answers_bytes, .announce = true};
-	struct execution *e = NULL;
+	struct run_record *e = NULL;
 	struct error err = {0};
 
 	if (start(r, req, args, &run, &e, &err) < 0) {
@@ -120,7 +120,7 @@ void v1_session_execute_sync(struct router *r, struct http_request *req,
 	                            .max_bytes = r->config->max_answers_bytes,
 	                            .patience_us = SYNC_WAIT_US};
 	uint64_t poll_us; /* checked for the sake of clients that send it; nothing here polls */
-	struct execution *e = NULL;
+	struct run_record *e = NULL;
 	struct error err = {0};
 
 	if (query_seconds(req, &poll_span, &poll_us, &err) < 0 ||
@@ -131,16 +131,16 @@ void v1_session_execute_sync(struct router *r, struct http_request *req,
 		follow(req, e, &how);
 }
 
-static void list(struct executions *all, const struct route_args *args, struct query_page *page)
+static void list(struct run_records *all, const struct route_args *args, struct query_page *page)
 {
 	size_t i = query_page_begin(page);
-	const struct execution *e;
+	const struct run_record *e;
 
 	while (!query_page_is_done(page) &&
-	       (e = executions_of(all, args->principal->tenant, args->id, i++))) {
-		struct execution_info info = {0};
+	       (e = run_records_of(all, args->principal->tenant, args->id, i++))) {
+		struct run_record_info info = {0};
 
-		execution_info(e, &info);
+		run_record_info(e, &info);
 		if (query_page_wants(page, view_execution_status_name(&info)))
 			query_page_add(page, view_execution_brief(e));
 	}
@@ -162,18 +162,18 @@ void v1_session_executions(struct router *r, struct http_request *req,
 	list(r->parts.executions, args, &page);
 	reply_json(req, HTTP_OK,
 	           query_page_object(&page, "executions",
-	                             executions_count_of(r->parts.executions,
-	                                                 args->principal->tenant, args->id)));
+	                             run_records_count_of(r->parts.executions,
+	                                                  args->principal->tenant, args->id)));
 }
 
-static struct execution *find_latest(struct router *r, const struct route_args *args,
-                                     struct error *err)
+static struct run_record *find_latest(struct router *r, const struct route_args *args,
+                                      struct error *err)
 {
-	struct execution *e;
+	struct run_record *e;
 
 	if (!find_session(r, args, err))
 		return NULL;
-	e = executions_of(r->parts.executions, args->principal->tenant, args->id, 0);
+	e = run_records_of(r->parts.executions, args->principal->tenant, args->id, 0);
 	if (!e)
 		(void)error_set(err, ERR_EXECUTION_NOT_FOUND, 0,
 		                "the session has no execution yet");
@@ -181,8 +181,8 @@ static struct execution *find_latest(struct router *r, const struct route_args *
 }
 
 /* @e NULL: *err says why. */
-static void answer(struct http_request *req, const struct execution *e, const struct error *err,
-                   json_t *(*view)(const struct execution *e))
+static void answer(struct http_request *req, const struct run_record *e, const struct error *err,
+                   json_t *(*view)(const struct run_record *e))
 {
 	if (e)
 		reply_json(req, HTTP_OK, view(e));
@@ -191,7 +191,7 @@ static void answer(struct http_request *req, const struct execution *e, const st
 }
 
 /* Everything there is of @e; @e NULL: *err says why. */
-static void answer_whole(struct router *r, struct http_request *req, const struct execution *e,
+static void answer_whole(struct router *r, struct http_request *req, const struct run_record *e,
                          const struct error *err)
 {
 	if (e)
@@ -200,14 +200,14 @@ static void answer_whole(struct router *r, struct http_request *req, const struc
 		reply_error(req, err);
 }
 
-static void answer_result(struct router *r, struct http_request *req, const struct execution *e,
+static void answer_result(struct router *r, struct http_request *req, const struct run_record *e,
                           struct error *err)
 {
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 
 	if (e)
-		execution_info(e, &info);
-	if (e && info.state != EXECUTION_ENDED) {
+		run_record_info(e, &info);
+	if (e && info.state != RUN_RECORD_ENDED) {
 		e = NULL;
 		(void)error_set(err, ERR_CONFLICT, 0, "the execution is %s; it has not ended",
 		                view_execution_status_name(&info));
@@ -218,7 +218,7 @@ static void answer_result(struct router *r, struct http_request *req, const stru
 void v1_session_status(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct execution *e = find_latest(r, args, &err);
+	const struct run_record *e = find_latest(r, args, &err);
 
 	answer(req, e, &err, view_execution_status);
 }
@@ -233,7 +233,7 @@ void v1_session_result(struct router *r, struct http_request *req, const struct 
 void v1_execution_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct execution *e = find_execution(r, args, &err);
+	const struct run_record *e = find_execution(r, args, &err);
 
 	answer_whole(r, req, e, &err);
 }
@@ -241,7 +241,7 @@ void v1_execution_show(struct router *r, struct http_request *req, const struct 
 void v1_execution_status(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct execution *e = find_execution(r, args, &err);
+	const struct run_record *e = find_execution(r, args, &err);
 
 	answer(req, e, &err, view_execution_status);
 }
@@ -268,7 +268,7 @@ void v1_execution_events(struct router *r, struct http_request *req, const struc
 	struct follow_config how = {.loop = r->parts.loop,
 	                            .max_bytes = r->config->max_answers_bytes};
 	struct error err = {0};
-	struct execution *e = find_execution(r, args, &err);
+	struct run_record *e = find_execution(r, args, &err);
 
 	if (!e || read_after(req, &how.after, &err) < 0) {
 		reply_error(req, &err);
@@ -281,9 +281,9 @@ void v1_execution_events(struct router *r, struct http_request *req, const struc
 void v1_execution_cancel(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	struct execution *e = find_execution(r, args, &err);
+	struct run_record *e = find_execution(r, args, &err);
 
-	if (e && execution_cancel(e, &err) < 0)
+	if (e && run_record_cancel(e, &err) < 0)
 		e = NULL;
 	answer(req, e, &err, view_execution_status);
 }
@@ -292,12 +292,13 @@ void v1_execution_stdin(struct router *r, struct http_request *req, const struct
 {
 	cleanup_decoded_input struct decoded_input input = {0};
 	struct error err = {0};
-	struct execution *e = find_execution(r, args, &err);
+	struct run_record *e = find_execution(r, args, &err);
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	if (e && (decode_input(body, len, &input, &err) < 0 ||
-	          execution_stdin(e, input.data ? input.data : "", input.len, input.end, &err) < 0))
+	if (e &&
+	    (decode_input(body, len, &input, &err) < 0 ||
+	     run_record_stdin(e, input.data ? input.data : "", input.len, input.end, &err) < 0))
 		e = NULL;
 	answer(req, e, &err, view_execution_status);
 }

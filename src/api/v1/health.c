@@ -6,7 +6,7 @@
 #include "api/reply.h"
 #include "api/usage.h"
 #include "base/clock.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include "core/session/session.h"
 #include "core/store/store.h"
 #include "driver/driver.h"
@@ -39,12 +39,12 @@ static void add_reason(json_t *reasons, const char *text)
 void v1_readyz(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_t *body = json_object(), *reasons = json_array();
-	struct exec_service_stats stats;
+	struct run_service_stats stats;
 	struct usage usage = usage_of(r, auth_ask(r, req));
 	bool ready;
 
 	(void)args;
-	exec_service_stats(r->execs, &stats);
+	run_service_stats(r->runs, &stats);
 	if (stats.draining)
 		add_reason(reasons, "draining");
 	if (!can_store(r))
@@ -61,9 +61,9 @@ void v1_readyz(struct router *r, struct http_request *req, const struct route_ar
 
 static bool can_run(const struct router *r)
 {
-	struct exec_service_stats stats;
+	struct run_service_stats stats;
 
-	exec_service_stats(r->execs, &stats);
+	run_service_stats(r->runs, &stats);
 	return !stats.draining && !r->unready;
 }
 
@@ -112,7 +112,7 @@ static json_t *part(bool healthy, const char *kind)
 
 void v1_health_detailed(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const struct driver *driver = exec_service_driver(r->execs);
+	const struct driver *driver = run_service_driver(r->runs);
 	json_t *j = view_health(r), *parts = json_object();
 
 	(void)args;

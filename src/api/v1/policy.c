@@ -27,7 +27,7 @@ static json_t *text(const char *s)
 
 void v1_policy_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const struct policies *all = exec_policies(r->execs);
+	const struct policies *all = run_service_policies(r->runs);
 	json_t *body = json_object(), *list = json_array();
 	const struct policy *policy;
 
@@ -41,7 +41,7 @@ void v1_policy_list(struct router *r, struct http_request *req, const struct rou
 
 void v1_policy_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const struct policies *all = exec_policies(r->execs);
+	const struct policies *all = run_service_policies(r->runs);
 	const struct policy *policy = all && args->id[0] ? policies_find(all, args->id) : NULL;
 	struct error err = {0};
 
@@ -241,6 +241,6 @@ void v1_policy_explain(struct router *r, struct http_request *req, const struct 
 		session_explain(r->parts.sessions, &q.request, &e);
 	else if (run_request_find_template(r->parts.templates, args->principal->tenant,
 	                                   &q.exec.request, &e.err) == 0)
-		exec_explain(r->execs, &q.exec.request, &e);
+		run_service_explain(r->runs, &q.exec.request, &e);
 	reply_json(req, HTTP_OK, answer(&q, &e, http_request_id(req)));
 }

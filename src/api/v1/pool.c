@@ -4,7 +4,7 @@
 #include "api/json/json.h"
 #include "api/reply.h"
 #include "base/str.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 
 #include <inttypes.h>
 
@@ -62,7 +62,7 @@ static json_t *view_pool(const struct pool_info *info)
 
 void v1_pool_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const struct pools *pools = exec_service_pools(r->execs);
+	const struct pools *pools = run_service_pools(r->runs);
 	json_t *j = json_object(), *list = json_array();
 	struct pools_totals totals;
 	struct pool_info info;

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/config/config.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include "driver/driver.h"
 #include "wire/layer.h"
 #include <unistd.h>
@@ -22,14 +22,14 @@
 
 static const struct driver *driver_of(const struct router *r)
 {
-	return exec_service_driver(r->execs);
+	return run_service_driver(r->runs);
 }
 
 static bool is_healthy(const struct router *r)
 {
-	struct exec_service_stats stats;
+	struct run_service_stats stats;
 
-	exec_service_stats(r->execs, &stats);
+	run_service_stats(r->runs, &stats);
 	return !stats.draining && !r->unready;
 }
 
@@ -59,7 +59,7 @@ static json_t *view_runtime(const struct router *r, const struct principal *p)
 	json_set(j, "runtime_type", json_string(d->ops->name));
 	json_set(j, "hostname", json_string("local"));
 	json_set(j, "status", json_string(is_healthy(r) ? "online" : "draining"));
-	json_set(j, "total_cpu_cores", json_integer(exec_service_cores(r->execs)));
+	json_set(j, "total_cpu_cores", json_integer(run_service_cores(r->runs)));
 	json_set(j, "total_memory_mb",
 	         json_integer((json_int_t)((double)pages * (double)size / MIB)));
 	json_set(j, "running_containers", usage_count(&usage, usage.boxes));

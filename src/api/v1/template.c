@@ -8,7 +8,7 @@
 #include "api/json/view.h"
 #include "api/reply.h"
 #include "core/pool/pool.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include "core/template/templates.h"
 
 #define HTTP_OK         200
@@ -105,7 +105,7 @@ void v1_template_update(struct router *r, struct http_request *req, const struct
 	kept = templates_update(r->parts.templates, &update, done_of(change), &t, &err);
 	if (kept >= 0) {
 		change_set_body(change, view(r, t));
-		pools_forget(exec_service_pools(r->execs), args->principal->tenant);
+		pools_forget(run_service_pools(r->runs), args->principal->tenant);
 	}
 	change_begun(change, kept, &err);
 }
@@ -118,6 +118,6 @@ void v1_template_delete(struct router *r, struct http_request *req, const struct
 	                            done_of(change), &err);
 
 	if (kept >= 0)
-		pools_forget(exec_service_pools(r->execs), args->principal->tenant);
+		pools_forget(run_service_pools(r->runs), args->principal->tenant);
 	change_begun(change, kept, &err);
 }

@@ -8,7 +8,7 @@
 #include "api/reply.h"
 #include "core/identity/identity.h"
 #include "core/policy/policies.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 
 #define HTTP_OK      200
 #define HTTP_CREATED 201
@@ -84,7 +84,7 @@ static struct tenant_settings merge(const struct decoded_tenant *given, const st
 static int check_policy(const struct router *r, const struct decoded_tenant *given,
                         struct error *err)
 {
-	const struct policies *all = exec_policies(r->execs);
+	const struct policies *all = run_service_policies(r->runs);
 
 	if (!all || !given->policy || !given->policy[0] || policies_find(all, given->policy))
 		return 0;

@@ -13,7 +13,7 @@
 #include "core/observe/metrics.h"
 #include "core/pool/pool_demand.h"
 #include "core/pool/pool_shape.h"
-#include "core/run/internal.h"
+#include "core/run/run_internal.h"
 #include "core/tenant/scheduler.h"
 #include "io/loop.h"
 

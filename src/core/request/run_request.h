@@ -33,7 +33,7 @@ struct run_request {
 	size_t code_len;
 	char *stdin_data;
 	size_t stdin_len;
-	bool stdin_open;    /* in a session: more may come, see execution_stdin */
+	bool stdin_open;    /* in a session: more may come, see run_record_stdin */
 	size_t stdin_early; /* of stdin_len: came after the request, before the start */
 	/* JSON: what the runner is asked beyond running the code, docs/protocol.md, "The source".
 	 */

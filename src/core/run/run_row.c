@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "core/run/execution_internal.h"
 #include "core/run/outcome_json.h"
+#include "core/run/run_record_internal.h"
 #include "core/store/store_internal.h"
 
 /*
@@ -31,17 +31,17 @@
 
 /* Out. */
 
-static const char *status_of(const struct execution *e)
+static const char *status_of(const struct run_record *e)
 {
-	if (e->state == EXECUTION_PENDING)
+	if (e->state == RUN_RECORD_PENDING)
 		return "pending";
-	if (e->state == EXECUTION_RUNNING)
+	if (e->state == RUN_RECORD_RUNNING)
 		return "running";
 	return e->has_outcome ? exec_status_name(e->outcome.status)
 	                      : exec_status_name(EXEC_CRASHED);
 }
 
-static char *encode_events(const struct execution *e, size_t *ret_len)
+static char *encode_events(const struct run_record *e, size_t *ret_len)
 {
 	unsigned char *bytes = xcalloc(e->pieces_count + 1, EVENT_LEN);
 	unsigned char *at = bytes;
@@ -86,7 +86,7 @@ static const struct error *as_told(const struct error *err, struct error *taken)
 
 static void on_written(void *ctx, const struct error *err)
 {
-	struct execution *e = ctx;
+	struct run_record *e = ctx;
 	struct store *s = e->all->store;
 	struct error taken = {0};
 
@@ -100,23 +100,23 @@ static void on_written(void *ctx, const struct error *err)
 	/* Refused: who waits for it is told, and nothing remains of it. */
 	if (err && e->hold) {
 		(void)store_was_written(s, err);
-		execution_was_stored(e, as_told(err, &taken));
+		run_record_was_stored(e, as_told(err, &taken));
 		return;
 	}
 	if (e->hold || e->on_stored)
-		execution_was_stored(e, as_told(err, &taken));
+		run_record_was_stored(e, as_told(err, &taken));
 	if (store_was_written(s, err) && list_is_empty(&e->dirty.node)) {
 		list_append(&s->executions, &e->dirty.node);
 		store_wants_flush(s, STORE_RETRY_US);
 	}
 	/* One that cannot be written will have to do without: nobody waits for a full disk. */
-	if (e->state == EXECUTION_ENDED && (err || list_is_empty(&e->dirty.node)))
-		execution_settle(e);
+	if (e->state == RUN_RECORD_ENDED && (err || list_is_empty(&e->dirty.node)))
+		run_record_settle(e);
 }
 
-static int write_row(struct execution *e, struct error *err)
+static int write_row(struct run_record *e, struct error *err)
 {
-	bool ended = e->state == EXECUTION_ENDED;
+	bool ended = e->state == RUN_RECORD_ENDED;
 	cleanup_free char *outcome =
 		e->has_outcome ? outcome_to_json(&e->outcome, e->session_reset) : NULL;
 	cleanup_free char *failure = ended && !outcome ? encode_failure(&e->failure) : NULL;
@@ -164,17 +164,17 @@ static int write_row(struct execution *e, struct error *err)
 
 static int write_item(struct store_item *item)
 {
-	struct execution *e = CONTAINER_OF(item, struct execution, dirty);
+	struct run_record *e = CONTAINER_OF(item, struct run_record, dirty);
 	struct error err = {0};
 
 	if (write_row(e, &err) < 0)
 		return -1;
 	list_remove(&item->node);
-	execution_was_written(e);
+	run_record_was_written(e);
 	return 0;
 }
 
-void store_execution_changed(struct execution *e)
+void store_execution_changed(struct run_record *e)
 {
 	struct store *s = e->all->store;
 
@@ -185,7 +185,7 @@ void store_execution_changed(struct execution *e)
 	store_wants_flush(s, STORE_FLUSH_US);
 }
 
-int store_execution_now(struct execution *e, struct error *err)
+int store_execution_now(struct run_record *e, struct error *err)
 {
 	/* Its session is written before it. */
 	store_execution_changed(e);
@@ -196,7 +196,7 @@ int store_execution_now(struct execution *e, struct error *err)
 	return write_row(e, err);
 }
 
-bool store_execution_flush(struct execution *e)
+bool store_execution_flush(struct run_record *e)
 {
 	struct error err = {0};
 
@@ -214,7 +214,7 @@ static void on_paused(void *ctx, const struct error *err)
 }
 
 /* Beside the row, which is written as a whole and knows nothing of it. */
-void store_execution_paused(struct execution *e)
+void store_execution_paused(struct run_record *e)
 {
 	struct store *s = e->all->store;
 	struct error err = {0};
@@ -231,7 +231,7 @@ void store_execution_paused(struct execution *e)
 		log_error("write down a pause", &err);
 }
 
-void store_execution_gone(struct execution *e)
+void store_execution_gone(struct run_record *e)
 {
 	list_remove(&e->dirty.node);
 	if (e->writing)
@@ -306,7 +306,7 @@ static void read_failure(const char *text, struct error *ret_failure)
 }
 
 /* What was lost with the daemon has none: the times say as much as is known. */
-static void read_events(struct execution *e, const struct db_rows *rows, size_t row)
+static void read_events(struct run_record *e, const struct db_rows *rows, size_t row)
 {
 	uint32_t at[OUTPUT_COUNT] = {0};
 	size_t len;
@@ -315,26 +315,27 @@ static void read_events(struct execution *e, const struct db_rows *rows, size_t 
 
 	if (!bytes) {
 		if (e->started_ms)
-			execution_add_piece(e, EXECUTION_EVENT_START, 0, 0);
-		execution_add_piece(e, EXECUTION_EVENT_END, 0, 0);
+			run_record_add_piece(e, RUN_EVENT_START, 0, 0);
+		run_record_add_piece(e, RUN_EVENT_END, 0, 0);
 	}
 	for (; bytes && len >= EVENT_LEN; bytes += EVENT_LEN, len -= EVENT_LEN) {
 		uint32_t size = bytes[1] | (uint32_t)bytes[2] << 8 | (uint32_t)bytes[3] << 16 |
 		                (uint32_t)bytes[4] << 24;
-		bool is_err = bytes[0] == EXECUTION_EVENT_STDERR;
+		bool is_err = bytes[0] == RUN_EVENT_STDERR;
 		uint32_t *place = &at[is_err ? OUTPUT_STDERR : OUTPUT_STDOUT];
 		const struct buf *b = is_err ? &e->outcome.err : &e->outcome.out;
 
-		if (bytes[0] >= EXECUTION_EVENT_COUNT || size > b->len - *place)
+		if (bytes[0] >= RUN_EVENT_COUNT || size > b->len - *place)
 			break; /* not what we wrote */
-		execution_add_piece(e, (enum execution_event_kind)bytes[0], *place, size);
+		run_record_add_piece(e, (enum run_event_kind)bytes[0], *place, size);
 		*place += size;
 	}
 }
 
-static struct execution *read_common(struct executions *all, const struct db_rows *rows, size_t row)
+static struct run_record *read_common(struct run_records *all, const struct db_rows *rows,
+                                      size_t row)
 {
-	struct execution *e = execution_new_blank(all);
+	struct run_record *e = run_record_new_blank(all);
 	const char *code = db_rows_bytes(rows, row, COLUMN_CODE, &e->code_len);
 	const char *key = db_rows_text(rows, row, COLUMN_KEY_ID);
 
@@ -354,14 +355,14 @@ static struct execution *read_common(struct executions *all, const struct db_row
 	return e;
 }
 
-struct execution *store_read_execution(struct executions *all, const struct db_rows *rows,
-                                       size_t row)
+struct run_record *store_read_execution(struct run_records *all, const struct db_rows *rows,
+                                        size_t row)
 {
-	struct execution *e = read_common(all, rows, row);
+	struct run_record *e = read_common(all, rows, row);
 	const char *outcome = db_rows_text(rows, row, COLUMN_OUTCOME);
 
 	e->completed_ms = (uint64_t)db_rows_int(rows, row, COLUMN_COMPLETED_MS);
-	e->state = EXECUTION_ENDED;
+	e->state = RUN_RECORD_ENDED;
 	e->has_outcome = outcome && outcome_from_json(outcome, &e->outcome, &e->session_reset) == 0;
 	if (!e->has_outcome)
 		read_failure(db_rows_text(rows, row, COLUMN_FAILURE), &e->failure);
@@ -385,14 +386,14 @@ static void on_found(void *ctx, const struct db_rows *rows, const struct error *
 		const char *tenant = db_rows_text(rows, i, COLUMN_TENANT);
 
 		/* Two may have asked for it at the same time. */
-		if (!executions_find(found.executions, tenant, id))
-			executions_adopt(found.executions,
-			                 store_read_execution(found.executions, rows, i));
+		if (!run_records_find(found.executions, tenant, id))
+			run_records_remember(found.executions,
+			                     store_read_execution(found.executions, rows, i));
 	}
 	found.fn(found.ctx, err);
 }
 
-static struct store_search *begin_search(struct executions *all, const struct db_statement *query,
+static struct store_search *begin_search(struct run_records *all, const struct db_statement *query,
                                          store_done_fn *fn, void *ctx, struct error *err)
 {
 	struct store_search *search = NEW(struct store_search);
@@ -408,7 +409,7 @@ static struct store_search *begin_search(struct executions *all, const struct db
 	return NULL;
 }
 
-struct store_search *store_load_execution(struct executions *all, const char *tenant,
+struct store_search *store_load_execution(struct run_records *all, const char *tenant,
                                           const char *id, store_done_fn *fn, void *ctx,
                                           struct error *err)
 {
@@ -418,7 +419,7 @@ struct store_search *store_load_execution(struct executions *all, const char *te
 	                    fn, ctx, err);
 }
 
-struct store_search *store_load_latest(struct executions *all, const char *tenant,
+struct store_search *store_load_latest(struct run_records *all, const char *tenant,
                                        const char *session_id, store_done_fn *fn, void *ctx,
                                        struct error *err)
 {
@@ -444,16 +445,16 @@ int store_live_executions(struct store *s, struct db_rows **ret_rows, struct err
 	return db_query_now(s->db, &DB_SQL(SELECT_LIVE " ORDER BY no"), SIZE_MAX, ret_rows, err);
 }
 
-struct execution *store_read_live(struct executions *all, const struct db_rows *rows, size_t row,
-                                  const char **ret_request)
+struct run_record *store_read_live(struct run_records *all, const struct db_rows *rows, size_t row,
+                                   const char **ret_request)
 {
-	struct execution *e = read_common(all, rows, row);
+	struct run_record *e = read_common(all, rows, row);
 
 	e->exact = true;
 	e->begun = db_rows_int(rows, row, COLUMN_BEGUN) != 0;
 	e->paused_ms = (uint64_t)db_rows_int(rows, row, COLUMN_PAUSED);
-	e->state = e->started_ms ? EXECUTION_RUNNING : EXECUTION_PENDING;
+	e->state = e->started_ms ? RUN_RECORD_RUNNING : RUN_RECORD_PENDING;
 	*ret_request = db_rows_text(rows, row, COLUMN_REQUEST);
-	executions_enter(all, e);
+	run_records_enter(all, e);
 	return e;
 }

@@ -58,10 +58,10 @@ const char *session_state_name(enum session_state state)
 
 const char *session_log_ctx(const struct session *session, char ret_ctx[SESSION_CTX_LEN])
 {
-	struct execution_info info = {.id = "", .request_id = session->spec.request_id};
+	struct run_record_info info = {.id = "", .request_id = session->spec.request_id};
 
 	if (session->current)
-		execution_info(session->current->record, &info);
+		run_record_info(session->current->record, &info);
 	/* Ids are short: it fits. */
 	(void)snprintf(ret_ctx, SESSION_CTX_LEN, "request_id=%s session=%s box=%s%s%s",
 	               info.request_id, session->id, session->spec.id,
@@ -155,8 +155,7 @@ static uint64_t next_end(const struct session *session)
 	uint64_t other = end;
 
 	if (session->state == SESSION_CREATING)
-		other = session->making_us +
-		        session->service->config.execs->config.build_timeout_us;
+		other = session->making_us + session->service->config.runs->config.build_timeout_us;
 	else if (is_idle(session))
 		other = session->active_us + session->idle_us;
 	return other < end ? other : end;
@@ -264,7 +263,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	/* Bounded by whoever made the principal; a longer one would be nobody's. */
 	(void)!str_copy(session->tenant, sizeof(session->tenant),
 	                request->tenant ? request->tenant : TENANT_DEFAULT);
-	session->account = exec_tenant(s->config.execs, session->tenant);
+	session->account = run_service_tenant(s->config.runs, session->tenant);
 	tenant_hold(session->account);
 	session->language = xstrdup(decision->runner->name);
 	session->agent_id = request->agent_id ? xstrdup(request->agent_id) : NULL;
@@ -409,7 +408,7 @@ int session_interrupt(struct session *session, struct error *err)
 	if (session->state != SESSION_RUNNING || !job || job->phase != JOB_RUNNING)
 		return error_set(err, ERR_CONFLICT, 0, "nothing runs in session %s", session->id);
 	if (job->exec)
-		return exec_signal(job->exec, SIGINT, err);
+		return run_signal(job->exec, SIGINT, err);
 	return box_signal(session->box, job->id, SIGINT, err);
 }
 

@@ -18,8 +18,8 @@
 
 #include "base/error.h"
 #include "core/request/session_request.h"
-#include "core/run/exec.h"
-#include "core/run/execution.h"
+#include "core/run/run.h"
+#include "core/run/run_record.h"
 #include "core/tenant/principal.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,12 +77,12 @@ struct session_service_config {
 	struct driver *driver;
 	struct runners *runners;
 	struct loop *loop;
-	struct exec_service *execs;    /* for ephemeral executions, and admission */
-	struct executions *executions; /* where records are kept */
-	struct store *store;           /* NULL: nothing is written */
-	struct metrics *metrics;       /* NULL: nobody counts */
-	struct templates *templates;   /* NULL: only the host's root, without defaults */
-	struct audit *audit;           /* NULL: nobody keeps a log */
+	struct run_service *runs;       /* for ephemeral executions, and admission */
+	struct run_records *executions; /* where records are kept */
+	struct store *store;            /* NULL: nothing is written */
+	struct metrics *metrics;        /* NULL: nobody counts */
+	struct templates *templates;    /* NULL: only the host's root, without defaults */
+	struct audit *audit;            /* NULL: nobody keeps a log */
 };
 
 /* What may have become of a session, for who tells others about it. */
@@ -147,11 +147,11 @@ const char *session_state_name(enum session_state state);
  * session_execute - queue code. @request's limits are the session's; its timeout, env, files,
  * stdin, args count.
  * Return: the record (owned by executions), whose events tell the rest. @request->durable: it does
- * not run before the record is on the disk, see execution_when_stored.
+ * not run before the record is on the disk, see run_record_when_stored.
  * ERR_CONFLICT in a state that takes none, ERR_BUSY when the session's queue (64) is full.
  */
 int session_execute(struct session *session, const struct run_request *request,
-                    struct execution **ret_execution, struct error *err) attr_must_check;
+                    struct run_record **ret_execution, struct error *err) attr_must_check;
 /**
  * session_pause / _resume - freezer; ERR_CONFLICT in other states, ERR_UNAVAILABLE without one. A
  * paused execution gives up its place among those that run: resumed, it stays PAUSED until there is
@@ -203,18 +203,18 @@ void session_expire(struct session_service *s, const char *tenant, const char *i
 /** session_counters - usage of the box, now. */
 void session_counters(struct session *session, struct box_counters *ret_counters);
 /* What had not ended when the daemon before did. */
-struct session_past;
-void session_past_free(struct session_past *past);
-/** session_past_read - from @store, before store_start. */
-int session_past_read(struct store *store, struct session_past **ret_past,
-                      struct error *err) attr_must_check;
+struct session_saved;
+void session_saved_free(struct session_saved *past);
+/** session_saved_read - from @store, before store_start. */
+int session_saved_read(struct store *store, struct session_saved **ret_past,
+                       struct error *err) attr_must_check;
 /**
  * session_service_restore - go on with it. Once, before the loop runs; boxes that nobody has
  * claimed then end.
  */
-void session_service_restore(struct session_service *s, const struct session_past *past);
+void session_service_restore(struct session_service *s, const struct session_saved *past);
 /** session_service_prepare - from now on boxes for sessions of the usual kind are made ahead. Again
- * after exec_service_prepare. */
+ * after run_service_prepare. */
 void session_service_prepare(struct session_service *s);
 /**
  * session_service_leave - as _drain, but sessions whose boxes outlive the daemon are left as they

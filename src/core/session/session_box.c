@@ -80,7 +80,7 @@ static void on_output(void *ctx, uint32_t id, enum output_stream stream, const c
 	if (kept < len)
 		*(is_err ? &job->evidence.err_truncated : &job->evidence.out_truncated) = true;
 	if (kept > 0)
-		execution_output(job->record, stream, data, kept);
+		run_record_add_output(job->record, stream, data, kept);
 	if (kept < len && job->decision.kill_on_overflow && job->phase == JOB_RUNNING)
 		session_job_stop(job);
 }

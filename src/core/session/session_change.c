@@ -48,7 +48,7 @@ static void cancel(struct session_job *job)
 	struct error err = {0};
 
 	/* One that cannot be cancelled any more has just ended by itself. */
-	(void)!execution_cancel(job->record, &err);
+	(void)!run_record_cancel(job->record, &err);
 }
 
 /* Those that wait must not begin in the place of those that are cancelled before them. */

@@ -9,7 +9,7 @@
 #include "core/language/env.h"
 #include "core/language/runners.h"
 #include "core/request/run_request_json.h"
-#include "core/run/execution_internal.h"
+#include "core/run/run_record_internal.h"
 #include "core/run/run_row.h"
 #include "core/session/session_internal.h"
 #include "core/session/session_resume.h"
@@ -139,14 +139,14 @@ void session_job_conclude(struct session_job *job)
 	outcome_judge(&job->evidence, &job->outcome);
 	session_job_ack(job);
 	tell_changes(job);
-	execution_ended(job->record, &job->outcome, job->reset);
+	run_record_ended(job->record, &job->outcome, job->reset);
 	session_job_finish(job);
 }
 
 void session_job_fail(struct session_job *job, const struct error *err)
 {
 	session_job_ack(job);
-	execution_failed(job->record, err);
+	run_record_failed(job->record, err);
 	session_job_finish(job);
 }
 
@@ -167,7 +167,7 @@ static void end_job(struct session_job *job, bool lost, const struct error *fail
 	if (!job->exec)
 		session_job_conclude(job);
 	else
-		exec_abort(job->exec); /* its own end follows, from the loop */
+		run_abort(job->exec); /* its own end follows, from the loop */
 }
 
 void session_end_jobs(struct session *session, bool lost, const struct error *failure)
@@ -248,7 +248,7 @@ static void on_cancel(void *ctx)
 		return; /* it has ended by itself */
 	job->evidence.cancelled = true;
 	if (job->exec)
-		exec_abort(job->exec);
+		run_abort(job->exec);
 	else if (job->phase < JOB_STARTING && !job->resumed)
 		session_job_conclude(job);
 	else if (job->phase >= JOB_STARTING)
@@ -265,7 +265,7 @@ static int on_input(void *ctx, const void *data, size_t len, bool end, struct er
 	if (early && !has_room(job->session, len))
 		return refuse_bytes(err);
 	if (job->exec)
-		r = exec_stdin(job->exec, data, len, end, err);
+		r = run_stdin(job->exec, data, len, end, err);
 	else if (job->phase < JOB_STARTING)
 		r = run_request_add_stdin(job->request, data, len, end, err);
 	else
@@ -344,27 +344,27 @@ static bool waits(const struct session *session, const struct run_request *reque
 	       (session->current || session->queued > 0);
 }
 
-static struct execution *add_record(struct session *session, const struct run_request *request,
-                                    const struct policy_decision *decision)
+static struct run_record *add_record(struct session *session, const struct run_request *request,
+                                     const struct policy_decision *decision)
 {
 	const struct store *store = session->service->config.store;
-	const struct execution_new what = {.tenant = session->tenant,
-	                                   .session_id = session->id,
-	                                   .request_id = request->request_id,
-	                                   .key_id = request->key_id,
-	                                   .language = decision->runner->name,
-	                                   .code = request->code,
-	                                   .code_len = request->code_len,
-	                                   .exact = session->spec.keep,
-	                                   .waits = waits(session, request),
-	                                   .timeout_us = decision->timeout_us,
-	                                   .session_ms = session->created_ms,
-	                                   .request = store ? run_request_to_json(request) : NULL};
+	const struct run_record_new what = {.tenant = session->tenant,
+	                                    .session_id = session->id,
+	                                    .request_id = request->request_id,
+	                                    .key_id = request->key_id,
+	                                    .language = decision->runner->name,
+	                                    .code = request->code,
+	                                    .code_len = request->code_len,
+	                                    .exact = session->spec.keep,
+	                                    .waits = waits(session, request),
+	                                    .timeout_us = decision->timeout_us,
+	                                    .session_ms = session->created_ms,
+	                                    .request = store ? run_request_to_json(request) : NULL};
 
-	return executions_add(session->service->config.executions, &what);
+	return run_records_add(session->service->config.executions, &what);
 }
 
-static struct session_job *job_new(struct session *session, struct execution *record,
+static struct session_job *job_new(struct session *session, struct run_record *record,
                                    struct run_request *request, struct policy_decision *decision)
 {
 	struct session_job *job = NEW(struct session_job);
@@ -399,18 +399,18 @@ static void enqueue(struct session_job *job, bool stdin_open)
 	session->service->jobs++;
 	list_append(&session->queue, &job->node);
 	session->queued++;
-	execution_set_control(job->record, on_cancel, stdin_open ? on_input : NULL, job);
+	run_record_set_control(job->record, on_cancel, stdin_open ? on_input : NULL, job);
 }
 
-int session_job_restore(struct session *session, struct execution *record,
+int session_job_restore(struct session *session, struct run_record *record,
                         const struct run_request *request, struct error *err)
 {
 	struct run_request r = effective_request(session, request);
 	struct policy_decision decision;
-	struct execution_info info;
+	struct run_record_info info;
 	struct session_job *job;
 
-	execution_info(record, &info);
+	run_record_info(record, &info);
 	r.code = (char *)info.code;
 	r.code_len = info.code_len;
 	if (policy_decide(session->service->rules, &session->stack, &r, &decision, err) < 0)
@@ -426,17 +426,17 @@ int session_job_restore(struct session *session, struct execution *record,
 static void withdraw(struct session_job *job, const struct error *err)
 {
 	struct session *session = job->session;
-	struct execution *record = job->record;
+	struct run_record *record = job->record;
 
 	detach(job);
 	session->executions--;
 	session_job_free(job);
-	execution_withdraw(record, err);
+	run_record_withdraw(record, err);
 	session_pump(session);
 	session_service_check_drained(session->service);
 }
 
-static void on_stored(void *ctx, struct execution *e, const struct error *err)
+static void on_stored(void *ctx, struct run_record *e, const struct error *err)
 {
 	struct session_job *job = ctx;
 
@@ -456,12 +456,12 @@ static int hold_until_stored(struct session_job *job, struct error *err)
 		return -1;
 	}
 	job->held = true;
-	execution_hold(job->record, on_stored, job);
+	run_record_hold(job->record, on_stored, job);
 	return 0;
 }
 
 int session_execute(struct session *session, const struct run_request *request,
-                    struct execution **ret_execution, struct error *err)
+                    struct run_record **ret_execution, struct error *err)
 {
 	struct session_service *s = session->service;
 	struct run_request r = effective_request(session, request);

@@ -20,7 +20,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
-#include "core/run/internal.h"
+#include "core/run/run_internal.h"
 #include "core/session/session.h"
 #include "core/session/session_job.h"
 #include "core/store/store.h"

@@ -208,7 +208,7 @@ static int hand_over(struct session_job *job, struct error *err)
 {
 	const struct run_request *request = job->request;
 	char name[SOURCE_LEN], label[BOX_LABEL_MAX + 1];
-	struct execution_info info;
+	struct run_record_info info;
 	struct exec_source source = {.name = name};
 	cleanup_free struct exec_file *files = NULL;
 	cleanup_free char *packed = NULL;
@@ -222,7 +222,7 @@ static int hand_over(struct session_job *job, struct error *err)
 		.stdin_open = request->stdin_len > 0 || request->stdin_open,
 	};
 
-	execution_info(job->record, &info);
+	run_record_info(job->record, &info);
 	name_job(job, info.id, label);
 	common.label =
 		job->session->spec.keep ? label : NULL; /* only a box that is kept takes it */
@@ -249,7 +249,7 @@ void session_job_hand_over(struct session_job *job)
 		session_job_unqueue(job);
 	}
 	job->phase = JOB_STARTING;
-	session_job_set_timer(session, session->service->config.execs->config.build_timeout_us);
+	session_job_set_timer(session, session->service->config.runs->config.build_timeout_us);
 	if (hand_over(job, &err) < 0)
 		session_job_fail(job, &err);
 	else if (give_stdin(job, &err) < 0)
@@ -260,9 +260,9 @@ void session_job_hand_over(struct session_job *job)
 static uint64_t elapsed_us(const struct session_job *job)
 {
 	uint64_t now = clock_real_ms();
-	struct execution_info info;
+	struct run_record_info info;
 
-	execution_info(job->record, &info);
+	run_record_info(job->record, &info);
 	if (!job->resumed || info.started_ms == 0 || info.started_ms + info.paused_ms > now)
 		return 0;
 	return (now - info.started_ms - info.paused_ms) * USEC_PER_MS;
@@ -271,12 +271,12 @@ static uint64_t elapsed_us(const struct session_job *job)
 /* From its turn to its start; of one that started under an earlier daemon what the times say. */
 static uint64_t start_us(const struct session_job *job)
 {
-	struct execution_info info;
+	struct run_record_info info;
 	uint64_t both_us;
 
 	if (!job->resumed)
 		return job->started_us - job->admitted_us;
-	execution_info(job->record, &info);
+	run_record_info(job->record, &info);
 	both_us = info.started_ms > info.created_ms
 	                  ? (info.started_ms - info.created_ms) * USEC_PER_MS
 	                  : 0;
@@ -294,7 +294,7 @@ void session_job_started(struct session_job *job)
 		job->was_unused = job->runner->unused;
 		job->runner->unused = false;
 	}
-	execution_started(job->record);
+	run_record_started(job->record);
 	job->outcome.start_us = start_us(job);
 	if (before_us < job->started_us)
 		job->started_us -= before_us;

@@ -4,7 +4,7 @@
 /* DOC: executions on their way through a session. Part of session_internal.h. */
 
 #include "base/list.h"
-#include "core/run/internal.h"
+#include "core/run/run_internal.h"
 #include "core/session/session.h"
 
 /* The runner of one language in the box of a session. */
@@ -39,14 +39,14 @@ enum job_phase {
 struct session_job {
 	struct list node; /* session.queue */
 	struct session *session;
-	struct execution *record;    /* of executions; not ended while there is a job */
+	struct run_record *record;   /* of executions; not ended while there is a job */
 	struct run_request *request; /* owned; its code is in the record */
 	size_t bytes;                /* what it counts for in queued_bytes */
 	bool queued;                 /* counts as such for the tenant */
 	struct policy_decision decision;
 	enum job_phase phase;
 	struct scheduler_entry entry;
-	struct exec *exec;             /* ephemeral, from its turn on */
+	struct run *exec;              /* ephemeral, from its turn on */
 	struct session_runner *runner; /* NULL: a program of its own */
 	uint32_t runner_id, id;        /* in the box */
 	uint32_t dead_runner;          /* whose loss it tells; 0: none */
@@ -76,7 +76,7 @@ struct session_job {
 void session_pump(struct session *session);
 /** session_job_restore - @record was asked for under an earlier daemon: it is to be done, or is
  * being done in the box. To the end of the queue. */
-int session_job_restore(struct session *session, struct execution *record,
+int session_job_restore(struct session *session, struct run_record *record,
                         const struct run_request *request, struct error *err) attr_must_check;
 /** session_job_unqueue - it waits no more. */
 void session_job_unqueue(struct session_job *job);

@@ -2,7 +2,7 @@
 #include "core/session/session_list.h"
 
 #include "base/alloc.h"
-#include "core/run/execution_internal.h"
+#include "core/run/run_record_internal.h"
 #include "core/session/session_internal.h"
 #include "core/session/session_row.h"
 #include "core/store/store_internal.h"
@@ -20,7 +20,7 @@ struct store_list {
 	struct db_job *job;
 	struct db_job *counting;
 	struct session_service *sessions;
-	struct executions *executions;
+	struct run_records *executions;
 	store_page_fn *fn;
 	void *ctx;
 	size_t total;
@@ -61,14 +61,15 @@ static void give_sessions(const struct store_list *list, const struct db_rows *r
 static void give_executions(const struct store_list *list, const struct db_rows *rows)
 {
 	struct store_page page = {.count = db_rows_count(rows), .total = list->total};
-	cleanup_free struct execution **made = xcalloc(page.count + 1, sizeof(struct execution *));
-	cleanup_free const struct execution **all =
-		(const struct execution **)xcalloc(page.count + 1, sizeof(struct execution *));
+	cleanup_free struct run_record **made =
+		xcalloc(page.count + 1, sizeof(struct run_record *));
+	cleanup_free const struct run_record **all =
+		(const struct run_record **)xcalloc(page.count + 1, sizeof(struct run_record *));
 
 	for (size_t i = 0; i < page.count; i++) {
-		struct execution *past = store_read_execution(list->executions, rows, i);
+		struct run_record *past = store_read_execution(list->executions, rows, i);
 
-		all[i] = executions_find(list->executions, past->tenant, past->id);
+		all[i] = run_records_find(list->executions, past->tenant, past->id);
 		if (!all[i])
 			all[i] = past;
 		made[i] = past;
@@ -76,7 +77,7 @@ static void give_executions(const struct store_list *list, const struct db_rows 
 	page.executions = all;
 	list->fn(list->ctx, &page, NULL);
 	for (size_t i = 0; i < page.count; i++)
-		execution_free(made[i]);
+		run_record_free(made[i]);
 }
 
 static void on_page(void *ctx, const struct db_rows *rows, const struct error *err)
@@ -175,7 +176,7 @@ struct store_list *store_list_sessions(struct session_service *sessions,
 	" AND e.no < " TOP(E_COUNTS, "?5") " ORDER BY e.no DESC LIMIT ?4 OFFSET " SKIP(E_COUNTS,   \
 	                                                                               "?5")
 
-struct store_list *store_list_executions(struct executions *executions,
+struct store_list *store_list_executions(struct run_records *executions,
                                          const struct store_query *query, store_page_fn *fn,
                                          void *ctx, struct error *err)
 {

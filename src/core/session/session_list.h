@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct execution;
-struct executions;
+struct run_record;
+struct run_records;
 struct session;
 struct session_service;
 struct store_list;
@@ -29,7 +29,7 @@ struct store_query {
 /* Of the callee's until it returns. */
 struct store_page {
 	const struct session **sessions;
-	const struct execution **executions;
+	const struct run_record **executions;
 	size_t count; /* of those on the page */
 	size_t total; /* of those that match */
 };
@@ -41,7 +41,7 @@ typedef void store_page_fn(void *ctx, const struct store_page *page, const struc
 struct store_list *store_list_sessions(struct session_service *sessions,
                                        const struct store_query *query, store_page_fn *fn,
                                        void *ctx, struct error *err) attr_must_check;
-struct store_list *store_list_executions(struct executions *executions,
+struct store_list *store_list_executions(struct run_records *executions,
                                          const struct store_query *query, store_page_fn *fn,
                                          void *ctx, struct error *err) attr_must_check;
 /** store_list_cancel - @fn is not called. */

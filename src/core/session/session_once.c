@@ -18,14 +18,14 @@ static void on_start(void *ctx, const char *execution_id attr_unused)
 
 	job->phase = JOB_RUNNING;
 	session_job_unqueue(job);
-	execution_started(job->record);
+	run_record_started(job->record);
 }
 
 static void on_output(void *ctx, enum output_stream stream, const char *data, size_t len)
 {
 	struct session_job *job = ctx;
 
-	execution_output(job->record, stream, data, len);
+	run_record_add_output(job->record, stream, data, len);
 }
 
 /* The outcome is borrowed. Its output the record has; the report is what is left to copy. */
@@ -40,7 +40,7 @@ static void on_end(void *ctx, const struct outcome *outcome)
 	(void)!buf_add(&copy.report, outcome->report.data, outcome->report.len);
 	artifacts_copy(&outcome->artifacts, &copy.artifacts);
 	copy.queue_us += job->admitted_us - job->arrived_us;
-	execution_ended(job->record, &copy, false);
+	run_record_ended(job->record, &copy, false);
 	job->exec = NULL;
 	session_job_finish(job);
 }
@@ -86,25 +86,25 @@ static char **merge_env(char *const *session, char *const *own)
 void session_once_start(struct session_job *job)
 {
 	struct session_service *s = job->session->service;
-	const struct exec_events events = {job, on_start, on_output, on_end, on_error};
+	const struct run_events events = {job, on_start, on_output, on_end, on_error};
 	cleanup_free char **env = merge_env(job->session->env, job->request->env);
 	struct run_request request = *job->request;
-	struct execution_info info;
+	struct run_record_info info;
 	struct error err = {0};
 
-	execution_info(job->record, &info);
+	run_record_info(job->record, &info);
 	request.code = (char *)info.code;
 	request.code_len = info.code_len;
 	request.env = env;
 	request.tenant = job->session->tenant;
 	job->phase = JOB_STARTING;
 	job->admitted_us = clock_us();
-	if (exec_begin(s->config.execs, &request, &events, &job->session->stack, &job->exec, &err) <
+	if (run_begin(s->config.runs, &request, &events, &job->session->stack, &job->exec, &err) <
 	    0)
 		session_job_fail(job, &err);
 }
 
-static void on_begun(void *ctx, struct execution *e, const struct error *err)
+static void on_begun(void *ctx, struct run_record *e, const struct error *err)
 {
 	struct session_job *job = ctx;
 	struct session *session = job->session;
@@ -124,7 +124,7 @@ bool session_once_may_begin(struct session_job *job)
 
 	if (job->session->mode == SESSION_PERSISTENT)
 		return true;
-	r = execution_begin(job->record, on_begun, job, &err);
+	r = run_record_begin(job->record, on_begun, job, &err);
 	job->held = r > 0;
 	if (r < 0)
 		session_job_fail(job, &err);

@@ -72,13 +72,13 @@ int session_pause(struct session *session, struct error *err)
 struct session_job *session_job_inside(const struct session *session)
 {
 	struct session_job *job = session->current;
-	struct execution_info info;
+	struct run_record_info info;
 
 	if (job || !session->adopting)
 		return job;
 	LIST_FOREACH (job, &session->queue, struct session_job, node) {
-		execution_info(job->record, &info);
-		if (info.state == EXECUTION_RUNNING)
+		run_record_info(job->record, &info);
+		if (info.state == RUN_RECORD_RUNNING)
 			return job;
 	}
 	return NULL;
@@ -94,7 +94,7 @@ static void give_back(struct session *session)
 		return;
 	if (job->started_us)
 		job->started_us += paused_us;
-	execution_paused(job->record, paused_us / USEC_PER_MS);
+	run_record_paused(job->record, paused_us / USEC_PER_MS);
 }
 
 static int thaw(struct session *session, struct error *err)

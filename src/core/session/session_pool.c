@@ -20,7 +20,7 @@
 
 static struct pools *pools_of(const struct session *session)
 {
-	return exec_service_pools(session->service->config.execs);
+	return run_service_pools(session->service->config.runs);
 }
 
 static void add_runner(struct session *session, const struct runner *language)
@@ -133,11 +133,11 @@ void session_service_prepare(struct session_service *s)
 	/* What is not to be had is nothing to make ready. */
 	if (s->config.config->pools_session_floor == 0 ||
 	    session_find_template(s, &request, &err) < 0 ||
-	    exec_choose(s->config.execs, exec_tenant(s->config.execs, NULL), NULL, &stack, &err) <
-	            0 ||
+	    run_service_choose(s->config.runs, run_service_tenant(s->config.runs, NULL), NULL,
+	                       &stack, &err) < 0 ||
 	    policy_decide_session(s->rules, &stack, &request, &decision, &err) < 0)
 		return;
-	pools_keep(exec_service_pools(s->config.execs), &decision,
+	pools_keep(run_service_pools(s->config.runs), &decision,
 	           s->config.config->pools_session_floor);
 	policy_decision_done(&decision);
 }

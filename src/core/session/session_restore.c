@@ -38,7 +38,7 @@ static void enter(struct session_service *s, struct session *session)
 	cleanup_free char *id = xstrdup(session->id);
 
 	session_wake(session);
-	session->account = exec_tenant(s->config.execs, session->tenant);
+	session->account = run_service_tenant(s->config.runs, session->tenant);
 	tenant_hold(session->account);
 	session_owner_enter(session, id);
 	(void)session_owner_take(session, NULL); /* it was let in before */
@@ -49,14 +49,14 @@ static void enter(struct session_service *s, struct session *session)
 /* The tenant's policy and, if it is another, the one that was asked for. */
 static int choose(const struct session *session, struct policy_stack *ret_stack, struct error *err)
 {
-	const struct exec_service *execs = session->service->config.execs;
+	const struct run_service *runs = session->service->config.runs;
 	const char *past = session->past_policy;
 
-	if (exec_choose(execs, session->account, NULL, ret_stack, err) < 0)
+	if (run_service_choose(runs, session->account, NULL, ret_stack, err) < 0)
 		return -1;
 	if (!past || (ret_stack->own && str_equal(ret_stack->own->name, past)))
 		return 0;
-	return exec_choose(execs, session->account, past, ret_stack, err);
+	return run_service_choose(runs, session->account, past, ret_stack, err);
 }
 
 static struct session_request request_of(const struct session *session)
@@ -165,25 +165,25 @@ static void restore_session(struct session_service *s, struct session *session)
 	}
 }
 
-static void end_execution(struct execution *record)
+static void end_execution(struct run_record *record)
 {
 	struct outcome outcome = {0};
 	struct outcome_evidence evidence = {.lost = true};
 
 	outcome_judge(&evidence, &outcome);
-	execution_ended(record, &outcome, false);
+	run_record_ended(record, &outcome, false);
 }
 
 static void restore_execution(struct session_service *s, const struct db_rows *rows, size_t row)
 {
 	const char *text = NULL;
-	struct execution *record = store_read_live(s->config.executions, rows, row, &text);
+	struct run_record *record = store_read_live(s->config.executions, rows, row, &text);
 	struct run_request request = {0};
-	struct execution_info info;
+	struct run_record_info info;
 	struct session *session;
 	struct error err = {0};
 
-	execution_info(record, &info);
+	run_record_info(record, &info);
 	session = session_find(s, info.tenant, info.session_id);
 	if (!session || session_is_over(session) ||
 	    run_request_from_json(text, &request, &err) < 0 ||
@@ -199,13 +199,13 @@ static void restore_execution(struct session_service *s, const struct db_rows *r
 static void lose_begun(struct session *session)
 {
 	struct session_job *job;
-	struct execution_info info;
+	struct run_record_info info;
 
 	session->pumping = true; /* the queue is being walked */
 	LIST_FOREACH (job, &session->queue, struct session_job, node) {
-		execution_info(job->record, &info);
+		run_record_info(job->record, &info);
 		/* What we were asked for ourselves has not been given to any box yet. */
-		if (!job->past || (info.state != EXECUTION_RUNNING && !info.begun))
+		if (!job->past || (info.state != RUN_RECORD_RUNNING && !info.begun))
 			continue;
 		job->evidence.lost = true;
 		session_job_conclude(job);
@@ -275,11 +275,11 @@ static void open_persistent(struct session *session)
 	session_fail(session, &err);
 }
 
-struct session_past {
+struct session_saved {
 	struct db_rows *sessions, *executions; /* owned */
 };
 
-void session_past_free(struct session_past *past)
+void session_saved_free(struct session_saved *past)
 {
 	if (!past)
 		return;
@@ -288,20 +288,20 @@ void session_past_free(struct session_past *past)
 	free(past);
 }
 
-int session_past_read(struct store *store, struct session_past **ret_past, struct error *err)
+int session_saved_read(struct store *store, struct session_saved **ret_past, struct error *err)
 {
-	struct session_past *past = NEW(struct session_past);
+	struct session_saved *past = NEW(struct session_saved);
 
 	if (store_live_sessions(store, &past->sessions, err) < 0 ||
 	    store_live_executions(store, &past->executions, err) < 0) {
-		session_past_free(past);
+		session_saved_free(past);
 		return -1;
 	}
 	*ret_past = past;
 	return 0;
 }
 
-void session_service_restore(struct session_service *s, const struct session_past *past)
+void session_service_restore(struct session_service *s, const struct session_saved *past)
 {
 	const struct db_rows *sessions = past->sessions, *executions = past->executions;
 	struct session *session;

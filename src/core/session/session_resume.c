@@ -61,7 +61,7 @@ void session_job_ack(struct session_job *job)
 	ack->ids[1] = job->dead_runner;
 	list_append(&session->acks, &ack->node);
 	session->unacked++;
-	execution_when_settled(job->record, on_settled, ack);
+	run_record_when_settled(job->record, on_settled, ack);
 }
 
 void session_drop_acks(struct session *session)
@@ -80,10 +80,10 @@ void session_drop_acks(struct session *session)
 static struct session_job *job_named(struct session *session, const char *id)
 {
 	struct session_job *job;
-	struct execution_info info;
+	struct run_record_info info;
 
 	LIST_FOREACH (job, &session->queue, struct session_job, node) {
-		execution_info(job->record, &info);
+		run_record_info(job->record, &info);
 		if (str_equal(info.id, id))
 			return job;
 	}
@@ -153,11 +153,11 @@ int session_on_resume(void *ctx, const struct box_resumed *what, struct box_gran
 static void lose_strangers(struct session *session)
 {
 	struct session_job *job;
-	struct execution_info info;
+	struct run_record_info info;
 
 	LIST_FOREACH (job, &session->queue, struct session_job, node) {
-		execution_info(job->record, &info);
-		if (job->resumed || info.state == EXECUTION_PENDING)
+		run_record_info(job->record, &info);
+		if (job->resumed || info.state == RUN_RECORD_PENDING)
 			continue;
 		job->evidence.lost = true;
 		session_job_conclude(job);
@@ -242,7 +242,7 @@ void session_job_resume(struct session_job *job)
 	scheduler_resume(session->service->scheduler, &job->entry, job->admitted_us);
 	session_job_unqueue(job);
 	job->phase = JOB_STARTING;
-	session_job_set_timer(session, session->service->config.execs->config.build_timeout_us);
+	session_job_set_timer(session, session->service->config.runs->config.build_timeout_us);
 	if (give_rest(job, &err) < 0)
 		session_fail(session, &err);
 	else if (job->evidence.cancelled)

@@ -38,8 +38,8 @@ struct session_service *session_service_new(const struct session_service_config 
 	struct session_service *s = NEW(struct session_service);
 
 	s->config = *config;
-	s->rules = &config->execs->rules;
-	s->scheduler = &config->execs->scheduler;
+	s->rules = &config->runs->rules;
+	s->scheduler = &config->runs->scheduler;
 	s->owners = map_new();
 	list_init(&s->all);
 	list_init(&s->ended);
@@ -53,8 +53,8 @@ static void drop_job(struct session_job *job)
 	struct scheduler *scheduler = job->session->service->scheduler;
 
 	if (job->exec)
-		exec_cancel(job->exec);
-	execution_set_control(job->record, NULL, NULL, NULL);
+		run_cancel(job->exec);
+	run_record_set_control(job->record, NULL, NULL, NULL);
 	list_remove(&job->node);
 	scheduler_out(scheduler, &job->entry, clock_us());
 	session_job_free(job);
@@ -308,8 +308,8 @@ int session_create(struct session_service *s, const struct session_request *aske
 	if (s->draining)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
 	if (check_names(request, err) < 0 || session_find_template(s, request, err) < 0 ||
-	    exec_choose(s->config.execs, exec_tenant(s->config.execs, request->tenant),
-	                request->policy, &stack, err) < 0 ||
+	    run_service_choose(s->config.runs, run_service_tenant(s->config.runs, request->tenant),
+	                       request->policy, &stack, err) < 0 ||
 	    policy_decide_session(s->rules, &stack, request, &decision, err) < 0)
 		return -1;
 	session = find_reusable(s, request, &decision);
@@ -335,8 +335,8 @@ void session_explain(const struct session_service *s, const struct session_reque
 
 	*ret_explanation = (struct policy_explanation){0};
 	if (check_names(&request, err) == 0 && session_find_template(s, &request, err) == 0 &&
-	    exec_choose(s->config.execs, exec_tenant(s->config.execs, request.tenant),
-	                request.policy, &stack, err) == 0)
+	    run_service_choose(s->config.runs, run_service_tenant(s->config.runs, request.tenant),
+	                       request.policy, &stack, err) == 0)
 		policy_explain_session(s->rules, &stack, &request, ret_explanation);
 }
 
@@ -372,7 +372,7 @@ void session_adopt(struct session *session)
 /* The end of an ephemeral one's execution comes from the loop, where nobody knows it any more. */
 static void end_at_once(struct session_job *job)
 {
-	exec_cancel(TAKE_PTR(job->exec));
+	run_cancel(TAKE_PTR(job->exec));
 	job->evidence.cancelled = true;
 	session_job_conclude(job);
 }
@@ -389,7 +389,7 @@ static void forget(struct session *session)
 	list_remove(&session->node);
 	s->count--;
 	session_owner_leave(session);
-	executions_forget(s->config.executions, session->tenant, session->id);
+	run_records_forget(s->config.executions, session->tenant, session->id);
 	list_append(&s->deleted, &session->node);
 	store_session_gone(session);
 	session->deleted = true;
@@ -402,7 +402,7 @@ static void remove_it(struct session *session)
 	session_terminate(session, "it was deleted");
 	if (session->current)
 		end_at_once(session->current);
-	executions_delete(session->service->config.executions, session->tenant, session->id);
+	run_records_delete(session->service->config.executions, session->tenant, session->id);
 	list_remove(&session->dirty.node);
 	forget(session);
 }

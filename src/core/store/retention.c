@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/config/config.h"
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "core/session/session.h"
 #include "core/store/store_internal.h"
 #include "io/loop.h"
@@ -193,8 +193,8 @@ typedef void forget_fn(const struct store_clean_config *parts, const struct db_r
 static void forget_execution(const struct store_clean_config *parts, const struct db_rows *rows,
                              size_t row)
 {
-	executions_expire(parts->executions, db_rows_text(rows, row, 0),
-	                  db_rows_text(rows, row, 1));
+	run_records_expire(parts->executions, db_rows_text(rows, row, 0),
+	                   db_rows_text(rows, row, 1));
 }
 
 static void forget_session(const struct store_clean_config *parts, const struct db_rows *rows,

@@ -10,7 +10,7 @@
 #include "base/attr.h"
 
 struct config;
-struct executions;
+struct run_records;
 struct loop;
 struct session_service;
 struct store;
@@ -20,7 +20,7 @@ struct store_clean_config {
 	const struct config *config; /* all borrowed */
 	struct store *store;
 	struct loop *loop;
-	struct executions *executions;
+	struct run_records *executions;
 	struct session_service *sessions;
 	/* Nothing is left of this tenant, which was deleted; NULL: nobody cares. */
 	void (*departed)(void *ctx, const char *name);

@@ -26,7 +26,7 @@ struct store {
 /* A search, and who wants to know. */
 struct store_search {
 	struct db_job *job;
-	struct executions *executions;
+	struct run_records *executions;
 	struct session_service *sessions;
 	store_done_fn *fn;
 	void *ctx;
@@ -64,7 +64,7 @@ void store_flush(struct store *s);
 /** store_was_written - note what became of a write. Return: whether to try again. */
 bool store_was_written(struct store *s, const struct error *err);
 
-struct execution;
+struct run_record;
 /* What store_read_session and store_read_execution read, in their order. */
 #define STORE_SESSION_COLUMNS                                                                      \
 	"tenant, id, created_ms, updated_ms, active_ms, ended_ms, state, mode, language,"          \
@@ -77,8 +77,8 @@ struct execution;
 #define STORE_EXECUTION_COLUMNS STORE_EXECUTION_HEAD " e.report, e.code, e.out, e.err, e.events"
 #define STORE_EXECUTION_BRIEF   STORE_EXECUTION_HEAD " NULL, NULL, NULL, NULL, NULL"
 /** store_read_execution - one row, as a record in no table. Return: owned. */
-struct execution *store_read_execution(struct executions *all, const struct db_rows *rows,
-                                       size_t row);
+struct run_record *store_read_execution(struct run_records *all, const struct db_rows *rows,
+                                        size_t row);
 
 #define STORE_FLUSH_US (20 * 1000ULL)
 #define STORE_RETRY_US (1000 * 1000ULL)

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "core/session/session.h"
 #include "core/session/session_list.h"
 #include "core/session/session_row.h"
@@ -28,8 +28,8 @@ struct session {
 struct session_service {
 	struct session one;
 	bool exists, reuses, refuses;
-	struct executions *executions;
-	struct execution *latest;
+	struct run_records *executions;
+	struct run_record *latest;
 	/* of the last request for an execution */
 	char asked_language[16], asked_code[64], asked_stdin[16];
 	bool asked_open;
@@ -61,7 +61,7 @@ struct store_list *store_list_sessions(struct session_service *sessions,
 	return NULL;
 }
 
-struct store_list *store_list_executions(struct executions *executions,
+struct store_list *store_list_executions(struct run_records *executions,
                                          const struct store_query *query, store_page_fn *fn,
                                          void *ctx, struct error *err)
 {
@@ -199,10 +199,10 @@ const char *session_mode_name(enum session_mode mode)
 }
 
 int session_execute(struct session *session, const struct run_request *request,
-                    struct execution **ret_execution, struct error *err)
+                    struct run_record **ret_execution, struct error *err)
 {
 	struct session_service *s = session->service;
-	const struct execution_new what = {
+	const struct run_record_new what = {
 		.session_id = session->id,
 		.language = request->language,
 		.code = request->code,
@@ -218,7 +218,7 @@ int session_execute(struct session *session, const struct run_request *request,
 	               request->stdin_data ? request->stdin_data : "");
 	s->asked_open = request->stdin_open;
 	s->asked_timeout_us = request->timeout_us;
-	*ret_execution = s->latest = executions_add(s->executions, &what);
+	*ret_execution = s->latest = run_records_add(s->executions, &what);
 	return 0;
 }
 
@@ -256,7 +256,7 @@ void session_terminate(struct session *session, const char *reason)
 
 void session_delete(struct session *session)
 {
-	executions_forget(session->service->executions, TENANT_DEFAULT, session->id);
+	run_records_forget(session->service->executions, TENANT_DEFAULT, session->id);
 	session->service->exists = false;
 }
 

@@ -26,14 +26,14 @@ static inline int setup_rig(void **state)
 		return -1;
 	rig->f = f = made;
 	assert_int_equal(store_open(NULL, &rig->store, &f->err), 0);
-	executions_set_store(f->executions, rig->store);
+	run_records_set_store(f->executions, rig->store);
 	session_service_free(f->service);
 	f->service = session_service_new(&(struct session_service_config){
 		.config = f->config,
 		.driver = f->driver,
 		.runners = f->runners,
 		.loop = f->loop,
-		.execs = f->execs,
+		.runs = f->runs,
 		.executions = f->executions,
 		.store = rig->store,
 	});
@@ -47,11 +47,11 @@ static inline int teardown_rig(void **state)
 	struct fixture *f = rig->f;
 
 	session_service_free(f->service);
-	exec_service_free(f->execs);
+	run_service_free(f->runs);
 	settle(f);
 	driver_free(f->driver);
 	settle(f);
-	executions_free(f->executions);
+	run_records_free(f->executions);
 	store_close(rig->store);
 	loop_free(f->loop);
 	runners_free(f->runners);
@@ -106,13 +106,13 @@ static inline void past_execution(struct rig *rig, const char *id, const char *s
 static inline void restore(struct rig *rig)
 {
 	struct fixture *f = rig->f;
-	struct session_past *past = NULL;
+	struct session_saved *past = NULL;
 
-	if (session_past_read(rig->store, &past, &f->err) < 0 ||
+	if (session_saved_read(rig->store, &past, &f->err) < 0 ||
 	    store_start(rig->store, f->loop, NULL, &f->err) < 0)
 		fail_msg("%s", f->err.msg);
 	session_service_restore(f->service, past);
-	session_past_free(past);
+	session_saved_free(past);
 }
 
 static inline struct session *session(struct rig *rig, const char *id)
@@ -123,9 +123,9 @@ static inline struct session *session(struct rig *rig, const char *id)
 	return found;
 }
 
-static inline struct execution *record(struct rig *rig, const char *id)
+static inline struct run_record *record(struct rig *rig, const char *id)
 {
-	struct execution *found = executions_find(rig->f->executions, TENANT_DEFAULT, id);
+	struct run_record *found = run_records_find(rig->f->executions, TENANT_DEFAULT, id);
 
 	assert_non_null(found);
 	return found;

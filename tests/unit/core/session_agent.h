@@ -52,9 +52,9 @@ static inline void die(struct box *box, uint32_t id, bool signalled, int status)
 }
 
 /* Code that ran and ended well. */
-static inline struct execution *run(struct fixture *f, struct session *session)
+static inline struct run_record *run(struct fixture *f, struct session *session)
 {
-	struct execution *e = execute(f, session);
+	struct run_record *e = execute(f, session);
 	struct box *box = box_of(f, session);
 
 	done(box, begin(box), 0);

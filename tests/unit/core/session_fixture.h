@@ -24,8 +24,8 @@ struct fixture {
 	struct driver *driver;
 	struct runners *runners;
 	struct config *config;
-	struct exec_service *execs;
-	struct executions *executions;
+	struct run_service *runs;
+	struct run_records *executions;
 	struct session_service *service;
 	struct tenants *tenants;        /* NULL: nobody has quotas */
 	struct session_request request; /* strings are not owned here */
@@ -60,7 +60,7 @@ static inline struct runners *session_runners(void)
 /* @build_timeout_us 0: the default. */
 static inline void make_services(struct fixture *f, uint64_t build_timeout_us)
 {
-	f->execs = exec_service_new(&(struct exec_service_config){
+	f->runs = run_service_new(&(struct run_service_config){
 		.config = f->config,
 		.driver = f->driver,
 		.runners = f->runners,
@@ -73,7 +73,7 @@ static inline void make_services(struct fixture *f, uint64_t build_timeout_us)
 		.driver = f->driver,
 		.runners = f->runners,
 		.loop = f->loop,
-		.execs = f->execs,
+		.runs = f->runs,
 		.executions = f->executions,
 	});
 }
@@ -93,7 +93,7 @@ static inline int setup(void **state)
 	f->config = config_load(NULL, settings, ARRAY_SIZE(settings), &f->err);
 	if (!f->config)
 		return -1;
-	f->executions = executions_new(f->loop, 100, 1 << 20);
+	f->executions = run_records_new(f->loop, 100, 1 << 20);
 	make_services(f, 0);
 	f->request = (struct session_request){.mode = SESSION_PERSISTENT};
 	f->code = (struct run_request){.code = (char *)"x = 1", .code_len = 5};
@@ -122,11 +122,11 @@ static inline int teardown(void **state)
 	struct fixture *f = *state;
 
 	session_service_free(f->service);
-	exec_service_free(f->execs);
+	run_service_free(f->runs);
 	settle(f);
 	driver_free(f->driver);
 	settle(f);
-	executions_free(f->executions);
+	run_records_free(f->executions);
 	loop_free(f->loop);
 	runners_free(f->runners);
 	config_free(f->config);
@@ -154,19 +154,19 @@ static inline enum session_state state_of(const struct session *session)
 	return info_of(session).state;
 }
 
-static inline struct execution_info record_of(const struct execution *e)
+static inline struct run_record_info record_of(const struct run_record *e)
 {
-	struct execution_info info;
+	struct run_record_info info;
 
-	execution_info(e, &info);
+	run_record_info(e, &info);
 	return info;
 }
 
 /* The execution has ended with @status_. */
 #define expect_status(e, status_)                                                                  \
 	do {                                                                                       \
-		struct execution_info info_ = record_of(e);                                        \
-		assert_int_equal(info_.state, EXECUTION_ENDED);                                    \
+		struct run_record_info info_ = record_of(e);                                       \
+		assert_int_equal(info_.state, RUN_RECORD_ENDED);                                   \
 		assert_non_null(info_.outcome);                                                    \
 		assert_string_equal(exec_status_name(info_.outcome->status),                       \
 		                    exec_status_name(status_));                                    \
@@ -238,9 +238,9 @@ static inline struct session *ready(struct fixture *f)
 	return session;
 }
 
-static inline struct execution *execute(struct fixture *f, struct session *session)
+static inline struct run_record *execute(struct fixture *f, struct session *session)
 {
-	struct execution *e = NULL;
+	struct run_record *e = NULL;
 
 	error_clear(&f->err);
 	if (session_execute(session, &f->code, &e, &f->err) < 0)
@@ -255,8 +255,8 @@ static inline int try_execute(struct fixture *f, struct session *session)
 
 static inline size_t running(struct fixture *f)
 {
-	struct exec_service_stats stats;
+	struct run_service_stats stats;
 
-	exec_service_stats(f->execs, &stats);
+	run_service_stats(f->runs, &stats);
 	return stats.running;
 }

@@ -9,7 +9,7 @@
 
 #include <dirent.h>
 
-#include "core/run/execution_internal.h"
+#include "core/run/run_record_internal.h"
 #include "core/session/session_internal.h"
 #include "core/store/store_internal.h"
 #include "session_agent.h"
@@ -34,13 +34,13 @@ static inline void rig_serve(struct rig *rig)
 {
 	struct fixture *f = rig->f;
 
-	executions_set_store(f->executions, rig->store);
+	run_records_set_store(f->executions, rig->store);
 	f->service = session_service_new(&(struct session_service_config){
 		.config = f->config,
 		.driver = f->driver,
 		.runners = f->runners,
 		.loop = f->loop,
-		.execs = f->execs,
+		.runs = f->runs,
 		.executions = f->executions,
 		.store = rig->store,
 	});
@@ -87,11 +87,11 @@ static inline int rig_teardown(void **state)
 	struct fixture *f = rig->f;
 
 	session_service_free(f->service);
-	exec_service_free(f->execs);
+	run_service_free(f->runs);
 	settle(f);
 	driver_free(f->driver);
 	settle(f);
-	executions_free(f->executions);
+	run_records_free(f->executions);
 	store_close(rig->store);
 	loop_free(f->loop);
 	runners_free(f->runners);

@@ -40,7 +40,7 @@ static int set_up(void **state)
 	f->config = (struct config){
 		.max_body_bytes = 1000, .max_code_bytes = 50, .max_answers_bytes = 1 << 20};
 	http.loop = parts.loop = f->loop = loop_new();
-	parts.executions = f->sessions.executions = executions_new(f->loop, 100, 1 << 20);
+	parts.executions = f->sessions.executions = run_records_new(f->loop, 100, 1 << 20);
 	f->router = router_new(&parts);
 	http.handlers = router_handlers(f->router);
 	f->server = http_server_new(&http);
@@ -58,7 +58,7 @@ static int tear_down(void **state)
 
 	http_server_free(f->server);
 	router_free(f->router);
-	executions_free(f->sessions.executions);
+	run_records_free(f->sessions.executions);
 	loop_free(f->loop);
 	free(f);
 	return 0;
@@ -125,7 +125,7 @@ static void end_latest(struct fixture *f)
 	struct outcome o = {.exited = true, .driver = "fake", .out = BUF_INIT(10)};
 
 	assert_int_equal(buf_add(&o.out, "hi", 2), 0);
-	execution_ended(f->sessions.latest, &o, false);
+	run_record_ended(f->sessions.latest, &o, false);
 }
 
 static bool has_execution(void *ctx)
@@ -362,7 +362,7 @@ static void an_execution_is_answered_before_it_runs(void **state)
 	expect(f, line, NULL, 409, "error_code", "Sandbox.StateConflict");
 	expect(f, "GET /api/v1/sessions/s1/result", NULL, 409, "error_code",
 	       "Sandbox.StateConflict");
-	execution_started(f->sessions.latest);
+	run_record_started(f->sessions.latest);
 	expect(f, "GET /api/v1/sessions/s1/status", NULL, 200, "status", "running");
 	end_latest(f);
 	expect(f, line, NULL, 200, "stdout", "hi");
@@ -381,7 +381,7 @@ static void one_that_could_not_be_run_has_crashed(void **state)
 	make_session(f);
 	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\"}", 200, "status", "pending");
 	(void)error_set(&failure, ERR_BOX_FAILED, 0, "secret words of the host");
-	execution_failed(f->sessions.latest, &failure);
+	run_record_failed(f->sessions.latest, &failure);
 	expect(f, "GET /api/v1/sessions/s1/result", NULL, 200, "status", "crashed");
 	expect(f, "GET /api/v1/sessions/s1/result", NULL, 200, "error_message",
 	       "Sandbox.ExecException");
@@ -403,8 +403,8 @@ static void who_waits_gets_the_result(void **state)
 
 	make_session(f);
 	fd = post_code(f, "", "{\"code\":\"1\",\"wait\":true}");
-	execution_started(f->sessions.latest);
-	execution_output(f->sessions.latest, OUTPUT_STDOUT, "hi", 2);
+	run_record_started(f->sessions.latest);
+	run_record_add_output(f->sessions.latest, OUTPUT_STDOUT, "hi", 2);
 	end_latest(f);
 	assert_true(peer_read(f->loop, fd, &b, NULL));
 	assert_non_null(strstr(b.data, " 200 "));
@@ -422,7 +422,7 @@ static void who_waits_for_what_cannot_run_gets_its_error(void **state)
 	make_session(f);
 	fd = post_code(f, "", "{\"code\":\"1\",\"wait\":true}");
 	(void)error_set(&failure, ERR_AGENT_LOST, 0, "secret words of the host");
-	execution_failed(f->sessions.latest, &failure);
+	run_record_failed(f->sessions.latest, &failure);
 	assert_true(peer_read(f->loop, fd, &b, NULL));
 	assert_non_null(strstr(b.data, " 503 "));
 	assert_null(strstr(b.data, "secret"));
@@ -437,11 +437,11 @@ static void a_stream_tells_its_id_at_once_and_numbers_its_events(void **state)
 	make_session(f);
 	fd = post_code(f, "Accept: application/x-ndjson\r\n", "{\"code\":\"1\"}");
 	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"pending\",\"execution_id\":\""));
-	execution_started(f->sessions.latest);
+	run_record_started(f->sessions.latest);
 	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"start\",\"id\":1,"));
-	execution_output(f->sessions.latest, OUTPUT_STDOUT, "a\xe2\x82", 3);
+	run_record_add_output(f->sessions.latest, OUTPUT_STDOUT, "a\xe2\x82", 3);
 	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"stdout\",\"id\":2,\"data\":\"a\"}\n"));
-	execution_output(f->sessions.latest, OUTPUT_STDERR, "e", 1);
+	run_record_add_output(f->sessions.latest, OUTPUT_STDERR, "e", 1);
 	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"stderr\",\"id\":3,\"data\":\"e\"}\n"));
 	end_latest(f);
 	assert_true(peer_read(f->loop, fd, &b, "\r\n0\r\n\r\n"));
@@ -454,12 +454,12 @@ static void a_stream_tells_its_id_at_once_and_numbers_its_events(void **state)
 static char *events(struct fixture *f, const char *query, const char *headers)
 {
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 	char line[128];
 	cleanup_close int fd = -1;
 	size_t len;
 
-	execution_info(f->sessions.latest, &info);
+	run_record_info(f->sessions.latest, &info);
 	(void)snprintf(line, sizeof(line), "GET /api/v1/executions/%s/events%s", info.id, query);
 	fd = ask(f, line, headers, NULL);
 	assert_true(peer_read(f->loop, fd, &b, NULL));
@@ -473,10 +473,10 @@ static void who_comes_back_gets_the_rest_and_whole_characters(void **state)
 
 	make_session(f);
 	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\"}", 200, "status", "pending");
-	execution_started(f->sessions.latest);
-	execution_output(f->sessions.latest, OUTPUT_STDOUT, "a\xe2", 2);
-	execution_output(f->sessions.latest, OUTPUT_STDERR, "e", 1);
-	execution_output(f->sessions.latest, OUTPUT_STDOUT, "\x82\xac", 2);
+	run_record_started(f->sessions.latest);
+	run_record_add_output(f->sessions.latest, OUTPUT_STDOUT, "a\xe2", 2);
+	run_record_add_output(f->sessions.latest, OUTPUT_STDERR, "e", 1);
+	run_record_add_output(f->sessions.latest, OUTPUT_STDOUT, "\x82\xac", 2);
 	end_latest(f);
 	all = events(f, "", "");
 	assert_non_null(strstr(all, "\"id\":1,"));
@@ -525,8 +525,8 @@ static void a_client_that_leaves_does_not_end_its_execution(void **state)
 
 	make_session(f);
 	fd = post_code(f, "Accept: text/event-stream\r\n", "{\"code\":\"1\"}");
-	execution_set_control(f->sessions.latest, on_cancel, on_input, f);
-	execution_started(f->sessions.latest);
+	run_record_set_control(f->sessions.latest, on_cancel, on_input, f);
+	run_record_started(f->sessions.latest);
 	assert_true(peer_read(f->loop, fd, &b, "event: start"));
 	fd_close(fd);
 	peer_wait(f->loop, nobody_is_connected, f);
@@ -570,14 +570,14 @@ static void a_stream_that_was_left_is_cleaned_up_beside_an_older_connection(void
 static void cancel_and_input_reach_the_execution(void **state)
 {
 	struct fixture *f = *state;
-	struct execution_info info = {0};
+	struct run_record_info info = {0};
 	char cancel[128], input[128];
 
 	make_session(f);
 	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\"}", 200, "status", "pending");
-	execution_set_control(f->sessions.latest, on_cancel, on_input, f);
-	execution_started(f->sessions.latest);
-	execution_info(f->sessions.latest, &info);
+	run_record_set_control(f->sessions.latest, on_cancel, on_input, f);
+	run_record_started(f->sessions.latest);
+	run_record_info(f->sessions.latest, &info);
 	(void)snprintf(cancel, sizeof(cancel), "POST /api/v1/executions/%s/cancel", info.id);
 	(void)snprintf(input, sizeof(input), "POST /api/v1/executions/%s/stdin", info.id);
 	expect(f, input, "{\"data\":\"abc\",\"end\":true}", 200, "status", "running");
@@ -613,7 +613,7 @@ static void a_deleted_session_ends_its_streams(void **state)
 
 	make_session(f);
 	fd = post_code(f, "Accept: application/x-ndjson\r\n", "{\"code\":\"1\"}");
-	execution_started(f->sessions.latest);
+	run_record_started(f->sessions.latest);
 	assert_true(peer_read(f->loop, fd, &b, "\"start\""));
 	expect(f, "DELETE /api/v1/sessions/s1", NULL, 200, "session_id", "s1");
 	assert_true(peer_read(f->loop, fd, &b, NULL));

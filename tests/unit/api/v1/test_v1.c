@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/pool/pool.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include "fake_sessions.h"
 
 /*
@@ -14,20 +14,20 @@
  * take the place of core's.
  */
 
-struct exec {
-	struct exec_events events;
+struct run {
+	struct run_events events;
 	bool used;
 };
 
-struct exec_service {
-	struct exec exec;
+struct run_service {
+	struct run exec;
 	char language[32], code[64];
 	unsigned started, cancelled;
 	bool draining, busy;
 };
 
 struct fixture {
-	struct exec_service execs;
+	struct run_service runs;
 	struct config config;
 	struct loop *loop;
 	struct router *router;
@@ -35,54 +35,54 @@ struct fixture {
 	int port;
 };
 
-int exec_start(struct exec_service *s, const struct run_request *request,
-               const struct exec_events *events, struct exec **ret_exec, struct error *err)
+int run_start(struct run_service *s, const struct run_request *request,
+              const struct run_events *events, struct run **ret_run, struct error *err)
 {
 	if (s->busy)
 		return error_set(err, ERR_BUSY, 0, "the queue is full");
 	assert_false(s->exec.used);
-	s->exec = (struct exec){*events, true};
+	s->exec = (struct run){*events, true};
 	s->started++;
 	assert_int_equal(str_copy(s->language, sizeof(s->language), request->language), 0);
 	assert_int_equal(str_copy(s->code, sizeof(s->code), request->code), 0);
-	*ret_exec = &s->exec;
+	*ret_run = &s->exec;
 	return 0;
 }
 
 /* Policies have tests of their own, with a daemon. */
-const struct policies *exec_policies(const struct exec_service *s)
+const struct policies *run_service_policies(const struct run_service *s)
 {
 	(void)s;
 	return NULL;
 }
 
-const struct policy *exec_policy_of(const struct exec_service *s, const char *tenant)
+const struct policy *run_service_policy_of(const struct run_service *s, const char *tenant)
 {
 	(void)s;
 	(void)tenant;
 	return NULL;
 }
 
-void exec_explain(const struct exec_service *s, const struct run_request *request,
-                  struct policy_explanation *ret_explanation)
+void run_service_explain(const struct run_service *s, const struct run_request *request,
+                         struct policy_explanation *ret_explanation)
 {
 	(void)s;
 	(void)request;
 	(void)ret_explanation;
 }
 
-void exec_cancel(struct exec *e)
+void run_cancel(struct run *e)
 {
-	CONTAINER_OF(e, struct exec_service, exec)->cancelled++;
+	CONTAINER_OF(e, struct run_service, exec)->cancelled++;
 	e->used = false;
 }
 
-void exec_service_stats(const struct exec_service *s, struct exec_service_stats *ret_stats)
+void run_service_stats(const struct run_service *s, struct run_service_stats *ret_stats)
 {
-	*ret_stats = (struct exec_service_stats){.draining = s->draining};
+	*ret_stats = (struct run_service_stats){.draining = s->draining};
 }
 
-const struct driver *exec_service_driver(const struct exec_service *s)
+const struct driver *run_service_driver(const struct run_service *s)
 {
 	static const struct driver_ops ops = {.name = "fake"};
 	static const struct driver driver = {.ops = &ops};
@@ -91,7 +91,7 @@ const struct driver *exec_service_driver(const struct exec_service *s)
 	return &driver;
 }
 
-struct pools *exec_service_pools(struct exec_service *s)
+struct pools *run_service_pools(struct run_service *s)
 {
 	(void)s;
 	return NULL;
@@ -117,13 +117,13 @@ void pools_totals(const struct pools *p, struct pools_totals *ret_totals)
 	*ret_totals = (struct pools_totals){0};
 }
 
-unsigned exec_service_cores(const struct exec_service *s)
+unsigned run_service_cores(const struct run_service *s)
 {
 	(void)s;
 	return 2;
 }
 
-unsigned exec_service_retry_after(const struct exec_service *s)
+unsigned run_service_retry_after(const struct run_service *s)
 {
 	(void)s;
 	return 17;
@@ -148,7 +148,7 @@ static int set_up(void **state)
 	f->config = (struct config){
 		.max_body_bytes = 1000, .max_code_bytes = 50, .max_answers_bytes = 1 << 20};
 	http.loop = f->loop = loop_new();
-	f->router = router_new(&(struct router_config){.config = &f->config, .execs = &f->execs});
+	f->router = router_new(&(struct router_config){.config = &f->config, .runs = &f->runs});
 	http.handlers = router_handlers(f->router);
 	f->server = http_server_new(&http);
 	assert_int_equal(http_listen_tcp("127.0.0.1:0", &fd, &err), 0);
@@ -172,12 +172,12 @@ static int tear_down(void **state)
 
 static bool has_started(void *ctx)
 {
-	return ((struct fixture *)ctx)->execs.started > 0;
+	return ((struct fixture *)ctx)->runs.started > 0;
 }
 
 static bool was_cancelled(void *ctx)
 {
-	return ((struct fixture *)ctx)->execs.cancelled > 0;
+	return ((struct fixture *)ctx)->runs.cancelled > 0;
 }
 
 static int post(struct fixture *f, const char *headers, const char *body)
@@ -206,8 +206,8 @@ static void end_exec(struct fixture *f)
 		.execution_id = "exec_1", .exited = true, .driver = "fake", .out = BUF_INIT(10)};
 
 	assert_int_equal(buf_add(&o.out, "hi", 2), 0);
-	f->execs.exec.used = false;
-	f->execs.exec.events.on_end(f->execs.exec.events.ctx, &o);
+	f->runs.exec.used = false;
+	f->runs.exec.events.on_end(f->runs.exec.events.ctx, &o);
 	outcome_done(&o);
 }
 
@@ -228,8 +228,8 @@ static void an_execution_is_answered_with_its_result(void **state)
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = post_and_start(f, "");
 
-	assert_string_equal(f->execs.language, "shell");
-	assert_string_equal(f->execs.code, "true");
+	assert_string_equal(f->runs.language, "shell");
+	assert_string_equal(f->runs.code, "true");
 	end_exec(f);
 	assert_true(peer_read(f->loop, fd, &b, "\"isolation\""));
 	assert_non_null(strstr(b.data, " 200 "));
@@ -242,7 +242,7 @@ static void a_stream_begins_with_the_start_and_ends_with_the_result(void **state
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = post_and_start(f, "Accept: application/x-ndjson\r\n");
-	const struct exec_events *ev = &f->execs.exec.events;
+	const struct run_events *ev = &f->runs.exec.events;
 
 	ev->on_start(ev->ctx, "exec_1");
 	assert_true(
@@ -267,7 +267,7 @@ static void a_stream_may_be_of_server_sent_events(void **state)
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = post_and_start(f, "Accept: text/event-stream\r\n");
-	const struct exec_events *ev = &f->execs.exec.events;
+	const struct run_events *ev = &f->runs.exec.events;
 
 	ev->on_start(ev->ctx, "exec_1");
 	end_exec(f);
@@ -283,8 +283,8 @@ static void a_failure_before_the_start_has_its_status_also_for_streams(void **st
 	cleanup_close int fd = post_and_start(f, "Accept: application/x-ndjson\r\n");
 	struct error err = {.code = ERR_BOX_FAILED, .msg = "mount /secret"};
 
-	f->execs.exec.used = false;
-	f->execs.exec.events.on_error(f->execs.exec.events.ctx, &err);
+	f->runs.exec.used = false;
+	f->runs.exec.events.on_error(f->runs.exec.events.ctx, &err);
 	assert_true(peer_read(f->loop, fd, &b, "\"field\""));
 	assert_non_null(strstr(b.data, " 503 "));
 	assert_non_null(strstr(b.data, "Retry-After: 1\r\n"));
@@ -297,11 +297,11 @@ static void a_failure_after_the_start_is_an_event(void **state)
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = post_and_start(f, "Accept: application/x-ndjson\r\n");
-	const struct exec_events *ev = &f->execs.exec.events;
+	const struct run_events *ev = &f->runs.exec.events;
 	struct error err = {.code = ERR_AGENT_LOST, .msg = "gone"};
 
 	ev->on_start(ev->ctx, "exec_1");
-	f->execs.exec.used = false;
+	f->runs.exec.used = false;
 	ev->on_error(ev->ctx, &err);
 	assert_true(peer_read(f->loop, fd, &b, "\r\n0\r\n\r\n"));
 	assert_non_null(strstr(b.data, "{\"event\":\"error\",\"error\":{\"error_code\":"));
@@ -313,7 +313,7 @@ static void a_client_that_leaves_cancels_its_execution(void **state)
 
 	fd_close(post_and_start(f, ""));
 	peer_wait(f->loop, was_cancelled, f);
-	assert_int_equal(f->execs.cancelled, 1);
+	assert_int_equal(f->runs.cancelled, 1);
 }
 
 static void a_client_that_leaves_its_stream_cancels_too(void **state)
@@ -321,13 +321,13 @@ static void a_client_that_leaves_its_stream_cancels_too(void **state)
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	int fd = post_and_start(f, "Accept: application/x-ndjson\r\n");
-	const struct exec_events *ev = &f->execs.exec.events;
+	const struct run_events *ev = &f->runs.exec.events;
 
 	ev->on_start(ev->ctx, "exec_1");
 	assert_true(peer_read(f->loop, fd, &b, "start"));
 	fd_close(fd);
 	peer_wait(f->loop, was_cancelled, f);
-	assert_int_equal(f->execs.cancelled, 1);
+	assert_int_equal(f->runs.cancelled, 1);
 }
 
 static void end_with_too_much(struct fixture *f)
@@ -338,8 +338,8 @@ static void end_with_too_much(struct fixture *f)
 	assert_int_equal(buf_reserve(&o.out, 1 << 18), 0);
 	memset(o.out.data, 0, 1 << 18);
 	o.out.len = 1 << 18;
-	f->execs.exec.used = false;
-	f->execs.exec.events.on_end(f->execs.exec.events.ctx, &o);
+	f->runs.exec.used = false;
+	f->runs.exec.events.on_end(f->runs.exec.events.ctx, &o);
 	outcome_done(&o);
 }
 
@@ -360,7 +360,7 @@ static void a_last_event_that_has_no_room_is_an_error(void **state)
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = post_and_start(f, "Accept: application/x-ndjson\r\n");
 
-	f->execs.exec.events.on_start(f->execs.exec.events.ctx, "exec_1");
+	f->runs.exec.events.on_start(f->runs.exec.events.ctx, "exec_1");
 	end_with_too_much(f);
 	assert_true(peer_read(f->loop, fd, &b, "no room for its output"));
 	assert_non_null(strstr(b.data, "{\"event\":\"error\""));
@@ -372,7 +372,7 @@ static void a_refusal_of_core_is_answered(void **state)
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = -1;
 
-	f->execs.busy = true;
+	f->runs.busy = true;
 	fd = post(f, "", "{\"language\":\"shell\",\"code\":\"true\"}");
 	assert_true(peer_read(f->loop, fd, &b, "queue is full"));
 	assert_non_null(strstr(b.data, " 429 "));
@@ -409,7 +409,7 @@ static void wrong_requests_start_nothing(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		expect(f, rows[i].request, rows[i].status, rows[i].text);
-	assert_int_equal(f->execs.started, 0);
+	assert_int_equal(f->runs.started, 0);
 }
 
 static void health_and_readiness_are_told(void **state)
@@ -419,10 +419,10 @@ static void health_and_readiness_are_told(void **state)
 	expect(f, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 200 ",
 	       "{\"status\":\"ok\"}");
 	expect(f, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 200 ", "\"ready\"");
-	f->execs.draining = true;
+	f->runs.draining = true;
 	expect(f, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 503 ",
 	       "\"reasons\":[\"draining\"]");
-	f->execs.draining = false;
+	f->runs.draining = false;
 	router_set_unready(f->router, "engine");
 	expect(f, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 503 ",
 	       "\"reasons\":[\"engine\"]");

@@ -10,7 +10,7 @@
 #include "core/config/config.h"
 #include "core/language/env.h"
 #include "core/policy/policy.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include "core/session/session.h"
 #include "core_fixture.h"
 #include "wire/layer.h"

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "core/request/run_request_json.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include <string.h>
 
 static struct run_request again(const struct run_request *in)

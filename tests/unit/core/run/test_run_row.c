@@ -6,35 +6,35 @@
 #include "core/run/run_row.h"
 #include "store_fixture.h"
 
-static struct execution *add(struct rig *rig, bool waits)
+static struct run_record *add(struct rig *rig, bool waits)
 {
-	const struct execution_new what = {.request_id = "req-1",
-	                                   .key_id = "key-1",
-	                                   .tenant = "acme",
-	                                   .session_id = "mine",
-	                                   .language = "python",
-	                                   .code = "x\0y",
-	                                   .code_len = 3,
-	                                   .timeout_us = 5000000,
-	                                   .session_ms = 77,
-	                                   .request = xstrdup("{}"),
-	                                   .waits = waits};
+	const struct run_record_new what = {.request_id = "req-1",
+	                                    .key_id = "key-1",
+	                                    .tenant = "acme",
+	                                    .session_id = "mine",
+	                                    .language = "python",
+	                                    .code = "x\0y",
+	                                    .code_len = 3,
+	                                    .timeout_us = 5000000,
+	                                    .session_ms = 77,
+	                                    .request = xstrdup("{}"),
+	                                    .waits = waits};
 
-	return executions_add(rig->f->executions, &what);
+	return run_records_add(rig->f->executions, &what);
 }
 
 /* Another daemon's table of executions, on the same store. */
-static struct execution *load(struct rig *rig, struct executions *all, const char *tenant,
-                              const char *id)
+static struct run_record *load(struct rig *rig, struct run_records *all, const char *tenant,
+                               const char *id)
 {
 	int before = rig->told;
 	struct error err = {0};
 
-	executions_set_store(all, rig->store);
+	run_records_set_store(all, rig->store);
 	assert_non_null(store_load_execution(all, tenant, id, rig_told, rig, &err));
 	rig_wait(rig, before + 1);
 	assert_false(error_is_set(&rig->last));
-	return executions_find(all, tenant, id);
+	return run_records_find(all, tenant, id);
 }
 
 static struct outcome full_outcome(void)
@@ -124,7 +124,7 @@ static void expect_same_files(const struct artifacts *a, const struct artifacts 
 	}
 }
 
-static void expect_same_piece(const struct execution_piece *a, const struct execution_piece *b)
+static void expect_same_piece(const struct run_piece *a, const struct run_piece *b)
 {
 	assert_int_equal(a->kind, b->kind);
 	assert_int_equal(a->len, b->len);
@@ -135,14 +135,14 @@ static void expect_same_piece(const struct execution_piece *a, const struct exec
 static void every_field_comes_back(void **state)
 {
 	struct rig *rig = *state;
-	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
-	struct execution *e = add(rig, false), *past;
+	struct run_records *other = run_records_new(rig->f->loop, 10, 1 << 20);
+	struct run_record *e = add(rig, false), *past;
 	struct outcome outcome = full_outcome();
 
-	execution_started(e);
-	execution_output(e, OUTPUT_STDOUT, "out\0put", 7);
-	execution_output(e, OUTPUT_STDERR, "err", 3);
-	execution_ended(e, &outcome, true);
+	run_record_started(e);
+	run_record_add_output(e, OUTPUT_STDOUT, "out\0put", 7);
+	run_record_add_output(e, OUTPUT_STDERR, "err", 3);
+	run_record_ended(e, &outcome, true);
 	rig_flush(rig);
 	past = load(rig, other, "acme", e->id);
 	assert_non_null(past);
@@ -158,7 +158,7 @@ static void every_field_comes_back(void **state)
 	assert_int_equal(past->started_ms, e->started_ms);
 	assert_int_equal(past->completed_ms, e->completed_ms);
 	assert_true(past->session_reset);
-	assert_int_equal(past->state, EXECUTION_ENDED);
+	assert_int_equal(past->state, RUN_RECORD_ENDED);
 	expect_same_outcome(&past->outcome, &e->outcome);
 	expect_same_files(&past->outcome.artifacts, &e->outcome.artifacts);
 	assert_int_equal(past->outcome.out.len, 7);
@@ -169,18 +169,18 @@ static void every_field_comes_back(void **state)
 		expect_same_piece(&past->pieces[i], &e->pieces[i]);
 	/* Another tenant does not find it. */
 	assert_null(load(rig, other, "other", e->id));
-	executions_free(other);
+	run_records_free(other);
 }
 
 static void a_failure_comes_back(void **state)
 {
 	struct rig *rig = *state;
-	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
-	struct execution *e = add(rig, false), *past;
+	struct run_records *other = run_records_new(rig->f->loop, 10, 1 << 20);
+	struct run_record *e = add(rig, false), *past;
 	struct error err = {0};
 
 	(void)error_set(&err, ERR_UNAVAILABLE, ENOSPC, "no box for it");
-	execution_failed(e, &err);
+	run_record_failed(e, &err);
 	rig_flush(rig);
 	past = load(rig, other, "acme", e->id);
 	assert_non_null(past);
@@ -188,10 +188,10 @@ static void a_failure_comes_back(void **state)
 	assert_int_equal(past->failure.code, ERR_UNAVAILABLE);
 	assert_int_equal(past->failure.sys, ENOSPC);
 	assert_non_null(strstr(past->failure.msg, "no box for it"));
-	executions_free(other);
+	run_records_free(other);
 }
 
-static void on_begun(void *ctx, struct execution *e, const struct error *err)
+static void on_begun(void *ctx, struct run_record *e, const struct error *err)
 {
 	(void)e;
 	rig_told(ctx, err);
@@ -200,31 +200,31 @@ static void on_begun(void *ctx, struct execution *e, const struct error *err)
 static void that_it_begins_is_on_the_disk_before_it_does(void **state)
 {
 	struct rig *rig = *state;
-	struct execution *e = add(rig, true);
+	struct run_record *e = add(rig, true);
 	struct error err = {0};
 
 	rig_flush(rig);
 	assert_int_equal(rig_number(rig, "SELECT begun FROM executions"), 0);
-	assert_int_equal(execution_begin(e, on_begun, rig, &err), 1);
+	assert_int_equal(run_record_begin(e, on_begun, rig, &err), 1);
 	assert_int_equal(rig->told, 0); /* from the loop */
 	rig_wait(rig, 1);
 	assert_false(error_is_set(&rig->last));
 	assert_int_equal(rig_number(rig, "SELECT begun FROM executions"), 1);
-	assert_int_equal(execution_begin(e, on_begun, rig, &err), 0);
+	assert_int_equal(run_record_begin(e, on_begun, rig, &err), 0);
 	/* One that nobody was promised is written as begun, and waits for nothing. */
-	assert_int_equal(execution_begin(add(rig, false), on_begun, rig, &err), 0);
+	assert_int_equal(run_record_begin(add(rig, false), on_begun, rig, &err), 0);
 }
 
 static void what_cannot_be_marked_does_not_begin(void **state)
 {
 	struct rig *rig = *state;
-	struct execution *e = add(rig, true);
+	struct run_record *e = add(rig, true);
 	struct error err = {0};
 	int before;
 
 	rig_break(rig, true);
 	before = rig->told;
-	assert_int_equal(execution_begin(e, on_begun, rig, &err), 1);
+	assert_int_equal(run_record_begin(e, on_begun, rig, &err), 1);
 	rig_wait(rig, before + 1);
 	assert_int_equal(rig->last.code, ERR_STORAGE);
 	rig_break(rig, false);
@@ -233,10 +233,10 @@ static void what_cannot_be_marked_does_not_begin(void **state)
 static void files_go_with_their_execution(void **state)
 {
 	struct rig *rig = *state;
-	struct execution *e = add(rig, false);
+	struct run_record *e = add(rig, false);
 	struct outcome outcome = full_outcome();
 
-	execution_ended(e, &outcome, false);
+	run_record_ended(e, &outcome, false);
 	rig_flush(rig);
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM files"), 2);
 	/* Written again it is the same. */
@@ -251,9 +251,9 @@ static void files_go_with_their_execution(void **state)
 static void the_latest_of_a_session_is_found(void **state)
 {
 	struct rig *rig = *state;
-	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
+	struct run_records *other = run_records_new(rig->f->loop, 10, 1 << 20);
 	struct outcome outcome = {.driver = "fake"};
-	struct execution *e;
+	struct run_record *e;
 	struct error err = {0};
 
 	rig_sql(rig,
@@ -261,23 +261,24 @@ static void the_latest_of_a_session_is_found(void **state)
 	        " mode, language, driver, executions, idle_us, lifetime_us, history, env, spec)"
 	        " VALUES ('acme', 'mine', 77, 1, 1, 'ready', 'ephemeral', 'python', 'fake', 2,"
 	        " 1, 1, '', x'', '{}')");
-	execution_ended(add(rig, false), &outcome, false);
+	run_record_ended(add(rig, false), &outcome, false);
 	e = add(rig, false);
-	execution_ended(e, &outcome, false);
-	executions_set_store(other, rig->store);
+	run_record_ended(e, &outcome, false);
+	run_records_set_store(other, rig->store);
 	assert_non_null(store_load_latest(other, "acme", "mine", rig_told, rig, &err));
 	rig_wait(rig, 2);
-	assert_non_null(executions_find(other, "acme", e->id));
-	assert_int_equal(executions_count_of(other, "acme", "mine"), 1);
-	executions_free(other);
+	assert_non_null(run_records_find(other, "acme", e->id));
+	assert_int_equal(run_records_count_of(other, "acme", "mine"), 1);
+	run_records_free(other);
 }
 
 /* One of another tenant, in a table of its own, that was given the same id. */
-static struct execution *twin_of(struct rig *rig, struct executions *all, const struct execution *e)
+static struct run_record *twin_of(struct rig *rig, struct run_records *all,
+                                  const struct run_record *e)
 {
-	struct execution *twin = execution_new_blank(all);
+	struct run_record *twin = run_record_new_blank(all);
 
-	executions_set_store(all, rig->store);
+	run_records_set_store(all, rig->store);
 	assert_int_equal(str_copy(twin->id, sizeof(twin->id), e->id), 0);
 	assert_int_equal(str_copy(twin->tenant, sizeof(twin->tenant), "other"), 0);
 	twin->session_id = xstrdup("theirs");
@@ -286,7 +287,7 @@ static struct execution *twin_of(struct rig *rig, struct executions *all, const 
 	twin->code = xstrdup("secret");
 	twin->code_len = 6;
 	twin->created_ms = e->created_ms + 1;
-	executions_enter(all, twin);
+	run_records_enter(all, twin);
 	return twin;
 }
 
@@ -302,52 +303,52 @@ static void expect_untouched(struct rig *rig)
 static void an_id_that_is_taken_changes_nothing_of_whose_it_is(void **state)
 {
 	struct rig *rig = *state;
-	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
+	struct run_records *other = run_records_new(rig->f->loop, 10, 1 << 20);
 	struct outcome mine = {.driver = "fake"}, theirs = full_outcome();
-	struct execution *e = add(rig, false), *twin;
+	struct run_record *e = add(rig, false), *twin;
 
-	execution_output(e, OUTPUT_STDOUT, "mine", 4);
-	execution_ended(e, &mine, false);
+	run_record_add_output(e, OUTPUT_STDOUT, "mine", 4);
+	run_record_ended(e, &mine, false);
 	rig_flush(rig);
 	twin = twin_of(rig, other, e);
-	execution_started(twin);
-	execution_paused(twin, 5);
+	run_record_started(twin);
+	run_record_paused(twin, 5);
 	rig_flush(rig);
 	assert_false(twin->stored);
-	execution_output(twin, OUTPUT_STDOUT, "theirs", 6);
-	execution_ended(twin, &theirs, false);
+	run_record_add_output(twin, OUTPUT_STDOUT, "theirs", 6);
+	run_record_ended(twin, &theirs, false);
 	rig_flush(rig);
 	assert_false(twin->stored);
 	expect_untouched(rig);
 	/* Nobody gets the other's where both are known. */
 	assert_null(load(rig, other, "acme", e->id));
-	assert_ptr_equal(executions_find(other, "other", e->id), twin);
+	assert_ptr_equal(run_records_find(other, "other", e->id), twin);
 	/* A control: its own row it does change. */
 	rig_sql(rig, "UPDATE executions SET out = NULL");
 	store_execution_changed(e);
 	rig_flush(rig);
 	expect_untouched(rig);
-	executions_free(other);
+	run_records_free(other);
 }
 
 static void who_is_to_begin_with_a_taken_id_is_told(void **state)
 {
 	struct rig *rig = *state;
-	struct executions *other = executions_new(rig->f->loop, 10, 1 << 20);
+	struct run_records *other = run_records_new(rig->f->loop, 10, 1 << 20);
 	struct outcome mine = {.driver = "fake"};
-	struct execution *e = add(rig, false), *twin;
+	struct run_record *e = add(rig, false), *twin;
 	struct error err = {0};
 
-	execution_output(e, OUTPUT_STDOUT, "mine", 4);
-	execution_ended(e, &mine, false);
+	run_record_add_output(e, OUTPUT_STDOUT, "mine", 4);
+	run_record_ended(e, &mine, false);
 	rig_flush(rig);
 	twin = twin_of(rig, other, e);
-	assert_int_equal(execution_begin(twin, on_begun, rig, &err), 1);
+	assert_int_equal(run_record_begin(twin, on_begun, rig, &err), 1);
 	rig_wait(rig, 1);
 	assert_int_equal(rig->last.code, ERR_UNAVAILABLE);
 	assert_false(store_is_failing(rig->store)); /* it is not the disk */
 	expect_untouched(rig);
-	executions_free(other);
+	run_records_free(other);
 }
 
 int main(void)

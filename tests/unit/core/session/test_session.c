@@ -63,7 +63,7 @@ enum act {
 
 static int act(struct fixture *f, struct session *session, enum act what)
 {
-	struct execution *e;
+	struct run_record *e;
 
 	error_clear(&f->err);
 	switch (what) {
@@ -156,7 +156,7 @@ static void clock_of_a_paused_execution_stands_still(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e, *queued;
+	struct run_record *e, *queued;
 	uint64_t begun, paused, resumed;
 	uint32_t id;
 
@@ -172,7 +172,7 @@ static void clock_of_a_paused_execution_stands_still(void **state)
 	queued = execute(f, session);
 	pass(f, 250 * USEC_PER_MS);
 	assert_int_equal(fake_exec_of(box, id)->signals, 0);
-	assert_int_equal(record_of(queued).state, EXECUTION_PENDING);
+	assert_int_equal(record_of(queued).state, RUN_RECORD_PENDING);
 	resumed = clock_us();
 	assert_int_equal(session_resume(session, &f->err), 0);
 	assert_false(fake_is_frozen(box));
@@ -195,8 +195,8 @@ static void execution_that_ended_as_the_box_froze_is_taken(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e = execute(f, session);
-	struct execution *queued = execute(f, session);
+	struct run_record *e = execute(f, session);
+	struct run_record *queued = execute(f, session);
 	uint32_t id = begin(box);
 
 	assert_int_equal(session_pause(session, &f->err), 0);
@@ -236,7 +236,7 @@ static void resumed_execution_waits_for_a_place(void **state)
 {
 	struct fixture *f = *state; /* two places */
 	struct session *s[3];
-	struct execution *e[3];
+	struct run_record *e[3];
 
 	for (size_t i = 0; i < 3; i++)
 		s[i] = ready(f);
@@ -271,7 +271,7 @@ static void waiting_execution_goes_back_to_the_queue(void **state)
 {
 	struct fixture *f = *state;
 	struct session *busy[2], *session;
-	struct execution *e, *second;
+	struct run_record *e, *second;
 
 	for (size_t i = 0; i < 2; i++) {
 		busy[i] = ready(f);
@@ -298,11 +298,11 @@ static void cancelling_what_is_paused_wakes_it(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e = execute(f, session);
+	struct run_record *e = execute(f, session);
 	uint32_t id = begin(box);
 
 	assert_int_equal(session_pause(session, &f->err), 0);
-	assert_int_equal(execution_cancel(e, &f->err), 0);
+	assert_int_equal(run_record_cancel(e, &f->err), 0);
 	assert_false(fake_is_frozen(box));
 	assert_int_equal(fake_exec_of(box, id)->signo, SIGINT);
 	done(box, id, 130);
@@ -369,7 +369,7 @@ static void old_session_ends_whatever_it_does(void **state)
 	struct fixture *f = *state;
 	const uint64_t since = clock_us();
 	struct session *session;
-	struct execution *e, *queued;
+	struct run_record *e, *queued;
 	int r;
 
 	f->request.lifetime_us = 60 * USEC_PER_MS;
@@ -411,8 +411,8 @@ static void terminating_ends_everything_once(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e = execute(f, session);
-	struct execution *queued = execute(f, session);
+	struct run_record *e = execute(f, session);
+	struct run_record *queued = execute(f, session);
 	uint32_t id = begin(box);
 
 	fake_hold_gone(f->driver, true);
@@ -430,7 +430,7 @@ static void terminating_ends_everything_once(void **state)
 	settle(f);
 	/* It can still be read. */
 	assert_ptr_equal(session_find(f->service, TENANT_DEFAULT, info_of(session).id), session);
-	assert_int_equal(executions_count_of(f->executions, TENANT_DEFAULT, info_of(session).id),
+	assert_int_equal(run_records_count_of(f->executions, TENANT_DEFAULT, info_of(session).id),
 	                 2);
 }
 
@@ -451,7 +451,8 @@ static void sessions_end_well_in_every_state(void **state)
 			}
 			session_delete(session);
 			assert_null(session_find(f->service, TENANT_DEFAULT, id));
-			assert_int_equal(executions_count_of(f->executions, TENANT_DEFAULT, id), 0);
+			assert_int_equal(run_records_count_of(f->executions, TENANT_DEFAULT, id),
+			                 0);
 			settle(f);
 		}
 	assert_int_equal(session_count(f->service, TENANT_DEFAULT), 0);
@@ -459,11 +460,11 @@ static void sessions_end_well_in_every_state(void **state)
 	assert_int_equal(running(f), 0);
 }
 
-static void heard_end(void *ctx, struct execution *e, const struct execution_event *event)
+static void heard_end(void *ctx, struct run_record *e, const struct run_event *event)
 {
 	int *ends = ctx;
 
-	if (event->kind == EXECUTION_EVENT_END) {
+	if (event->kind == RUN_EVENT_END) {
 		(*ends)++;
 		expect_status(e, EXEC_CANCELLED);
 	}
@@ -474,11 +475,11 @@ static void deleting_while_running_tells_the_watchers(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e = execute(f, session);
+	struct run_record *e = execute(f, session);
 	int ends = 0;
 
 	(void)begin(box);
-	(void)execution_watch(e, 0, heard_end, &ends);
+	(void)run_watch(e, 0, heard_end, &ends);
 	session_delete(session);
 	settle(f);
 	assert_int_equal(ends, 1);
@@ -510,7 +511,7 @@ static void box_that_cannot_be_made_fails_the_session(void **state)
 	struct fixture *f = *state;
 	const struct error no = {.code = ERR_UNAVAILABLE, .msg = "no engine"};
 	struct session *session;
-	struct execution *e;
+	struct run_record *e;
 
 	fake_refuse_next(f->driver, &no);
 	expect_refused(f, try_create(f), ERR_UNAVAILABLE);

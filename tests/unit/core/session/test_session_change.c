@@ -38,7 +38,7 @@ static void restart_of_an_idle_session_costs_its_variables(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e;
+	struct run_record *e;
 	uint32_t old;
 
 	(void)run(f, session);
@@ -59,7 +59,7 @@ static void restart_cancels_what_runs_and_what_waits(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *first = execute(f, session), *second = execute(f, session), *third;
+	struct run_record *first = execute(f, session), *second = execute(f, session), *third;
 	uint32_t id = begin(box);
 
 	assert_int_equal(session_restart(session, &f->err), 0);
@@ -80,7 +80,7 @@ static void restart_wakes_a_paused_session(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e;
+	struct run_record *e;
 
 	assert_int_equal(session_pause(session, &f->err), 0);
 	assert_int_equal(session_restart(session, &f->err), 0);

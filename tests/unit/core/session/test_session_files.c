@@ -236,7 +236,7 @@ static void ephemeral_session_gets_a_box_for_its_files(void **state)
 {
 	struct fixture *f = *state;
 	struct session *s;
-	struct execution *e;
+	struct run_record *e;
 
 	f->request.mode = SESSION_EPHEMERAL;
 	s = create(f);

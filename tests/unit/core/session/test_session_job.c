@@ -14,7 +14,7 @@ static void runner_is_started_once_and_code_handed_to_it(void **state)
 	struct run_request_file files[] = {{(char *)"a.txt", (char *)"data", 4}};
 	const struct fake_exec *run, *runner;
 	struct session *session;
-	struct execution *e;
+	struct run_record *e;
 	struct box *box;
 
 	f->request.env = env;
@@ -26,7 +26,7 @@ static void runner_is_started_once_and_code_handed_to_it(void **state)
 	f->code.files_count = 1;
 	e = execute(f, session);
 	expect_state(session, SESSION_RUNNING);
-	assert_int_equal(record_of(e).state, EXECUTION_PENDING);
+	assert_int_equal(record_of(e).state, RUN_RECORD_PENDING);
 	run = fake_exec_last(box);
 	runner = fake_exec_of(box, run->runner);
 	assert_true(runner->keep);
@@ -46,7 +46,7 @@ static void runner_is_started_once_and_code_handed_to_it(void **state)
 	assert_int_equal(run->stdout_max, 9);
 	assert_false(run->stdin_open);
 	(void)begin(box);
-	assert_int_equal(record_of(e).state, EXECUTION_RUNNING);
+	assert_int_equal(record_of(e).state, RUN_RECORD_RUNNING);
 	done(box, 2, 0);
 	expect_status(e, EXEC_SUCCESS);
 	expect_state(session, SESSION_READY);
@@ -68,7 +68,7 @@ static void language_without_a_runner_runs_as_a_program(void **state)
 	struct box *box = box_of(f, session);
 	char *env[] = {(char *)"MINE=1", NULL};
 	const struct fake_exec *program;
-	struct execution *e;
+	struct run_record *e;
 
 	f->code.language = (char *)"demo";
 	f->code.env = env;
@@ -106,7 +106,7 @@ static void outcome_has_output_report_and_growth_of_counters(void **state)
 	                                .oom_kills = 2};
 	const struct exec_facts facts = {.duration_us = 70, .stdout_bytes = 10, .stderr_bytes = 3};
 	const struct outcome *out;
-	struct execution *e;
+	struct run_record *e;
 	uint32_t id;
 
 	fake_set_counters(box, &counters); /* what earlier executions did */
@@ -159,23 +159,24 @@ static void stdin_may_stay_open(void **state)
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
 	static const char big[1 << 20];
-	struct execution *first, *second;
+	struct run_record *first, *second;
 
 	f->code.stdin_open = true;
 	first = execute(f, session);
 	second = execute(f, session);
 	assert_true(fake_exec_last(box)->stdin_open);
-	assert_int_equal(execution_stdin(first, "ab", 2, false, &f->err), 0);
-	assert_int_equal(execution_stdin(first, "c", 1, true, &f->err), 0);
+	assert_int_equal(run_record_stdin(first, "ab", 2, false, &f->err), 0);
+	assert_int_equal(run_record_stdin(first, "c", 1, true, &f->err), 0);
 	assert_string_equal(fake_exec_last(box)->stdin_data, "abc");
 	assert_false(fake_exec_last(box)->stdin_open);
 	/* Of one that waits it is kept, up to a bound. */
-	assert_int_equal(execution_stdin(second, "x", 1, false, &f->err), 0);
-	expect_refused(f, execution_stdin(second, big, sizeof(big), false, &f->err), ERR_TOO_LARGE);
-	assert_int_equal(execution_stdin(second, "yz", 2, true, &f->err), 0);
-	expect_refused(f, execution_stdin(second, "x", 1, false, &f->err), ERR_CONFLICT);
+	assert_int_equal(run_record_stdin(second, "x", 1, false, &f->err), 0);
+	expect_refused(f, run_record_stdin(second, big, sizeof(big), false, &f->err),
+	               ERR_TOO_LARGE);
+	assert_int_equal(run_record_stdin(second, "yz", 2, true, &f->err), 0);
+	expect_refused(f, run_record_stdin(second, "x", 1, false, &f->err), ERR_CONFLICT);
 	done(box, begin(box), 0);
-	expect_refused(f, execution_stdin(first, "x", 1, false, &f->err), ERR_CONFLICT);
+	expect_refused(f, run_record_stdin(first, "x", 1, false, &f->err), ERR_CONFLICT);
 	assert_string_equal(fake_exec_last(box)->stdin_data, "xyz");
 	assert_false(fake_exec_last(box)->stdin_open);
 }
@@ -185,7 +186,7 @@ static void executions_run_in_order_and_the_queue_is_bounded(void **state)
 	struct fixture *f = *state;
 	struct session *session = create(f);
 	struct box *box = box_of(f, session);
-	struct execution *e[3];
+	struct run_record *e[3];
 
 	for (size_t i = 0; i < 3; i++)
 		e[i] = execute(f, session); /* the box is not there yet */
@@ -198,9 +199,9 @@ static void executions_run_in_order_and_the_queue_is_bounded(void **state)
 		expect_state(session, SESSION_RUNNING);
 		assert_int_equal(info_of(session).queued, 2 - i);
 		(void)begin(box);
-		assert_int_equal(record_of(e[i]).state, EXECUTION_RUNNING);
+		assert_int_equal(record_of(e[i]).state, RUN_RECORD_RUNNING);
 		if (i < 2)
-			assert_int_equal(record_of(e[i + 1]).state, EXECUTION_PENDING);
+			assert_int_equal(record_of(e[i + 1]).state, RUN_RECORD_PENDING);
 		done(box, fake_exec_last(box)->id, 0);
 		expect_status(e[i], EXEC_SUCCESS);
 	}
@@ -212,7 +213,7 @@ static void places_are_shared_with_all_executions(void **state)
 {
 	struct fixture *f = *state; /* two places, and two may wait for one */
 	struct session *s[4];
-	struct execution *e[4];
+	struct run_record *e[4];
 
 	for (size_t i = 0; i < 4; i++) {
 		s[i] = ready(f);
@@ -226,7 +227,7 @@ static void places_are_shared_with_all_executions(void **state)
 	assert_non_null(fake_exec_last(box_of(f, s[2])));
 	assert_null(fake_exec_last(box_of(f, s[3])));
 	/* Waiting can be cancelled, and takes no place. */
-	assert_int_equal(execution_cancel(e[3], &f->err), 0);
+	assert_int_equal(run_record_cancel(e[3], &f->err), 0);
 	expect_status(e[3], EXEC_CANCELLED);
 	expect_state(s[3], SESSION_READY);
 	done(box_of(f, s[1]), begin(box_of(f, s[1])), 0);
@@ -238,17 +239,17 @@ static void places_are_shared_with_all_executions(void **state)
 /* Deadlines. */
 
 /* It was interrupted in this turn of the loop: what follows comes in a later one. */
-static struct execution *overdue(struct fixture *f, struct session *session, uint32_t *ret_id)
+static struct run_record *overdue(struct fixture *f, struct session *session, uint32_t *ret_id)
 {
 	struct box *box = box_of(f, session);
-	struct execution *e;
+	struct run_record *e;
 
 	f->code.timeout_us = 20 * USEC_PER_MS;
 	e = execute(f, session);
 	*ret_id = begin(box);
 	while (fake_exec_of(box, *ret_id)->signals == 0)
 		loop_run_once(f->loop, true);
-	assert_int_equal(record_of(e).state, EXECUTION_RUNNING);
+	assert_int_equal(record_of(e).state, RUN_RECORD_RUNNING);
 	return e;
 }
 
@@ -257,7 +258,7 @@ static void run_that_heeds_the_interrupt_saves_the_session(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e;
+	struct run_record *e;
 	uint32_t id;
 
 	e = overdue(f, session, &id);
@@ -280,7 +281,7 @@ static void runner_that_does_not_is_killed_and_replaced(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e, *next;
+	struct run_record *e, *next;
 	uint64_t since = clock_us();
 	uint32_t id;
 
@@ -308,7 +309,7 @@ static void answer_that_crosses_the_kill_costs_the_runner(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e;
+	struct run_record *e;
 	uint32_t id;
 
 	e = overdue(f, session, &id);
@@ -325,12 +326,12 @@ static void agent_that_does_not_report_the_kill_costs_the_box(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session = ready(f);
-	struct execution *e, *queued;
+	struct run_record *e, *queued;
 	uint32_t id;
 
 	e = overdue(f, session, &id);
 	queued = execute(f, session);
-	while (record_of(e).state != EXECUTION_ENDED)
+	while (record_of(e).state != RUN_RECORD_ENDED)
 		pass(f, 10 * USEC_PER_MS);
 	expect_status(e, EXEC_TIMEOUT);
 	expect_status(queued, EXEC_CRASHED);
@@ -346,7 +347,7 @@ static void program_of_its_own_is_killed_at_once(void **state)
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
 	const struct exec_facts killed = {.signalled = true, .status = SIGKILL};
-	struct execution *e;
+	struct run_record *e;
 	uint32_t id;
 
 	f->code.language = (char *)"demo";
@@ -363,22 +364,22 @@ static void cancelling_interrupts_first(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e = execute(f, session);
-	struct execution *queued = execute(f, session);
+	struct run_record *e = execute(f, session);
+	struct run_record *queued = execute(f, session);
 	uint32_t id = begin(box);
 
-	assert_int_equal(execution_cancel(queued, &f->err), 0);
+	assert_int_equal(run_record_cancel(queued, &f->err), 0);
 	expect_status(queued, EXEC_CANCELLED);
 	assert_int_equal(info_of(session).queued, 0);
-	assert_int_equal(execution_cancel(e, &f->err), 0);
-	assert_int_equal(execution_cancel(e, &f->err), 0); /* is on its way */
+	assert_int_equal(run_record_cancel(e, &f->err), 0);
+	assert_int_equal(run_record_cancel(e, &f->err), 0); /* is on its way */
 	assert_int_equal(fake_exec_of(box, id)->signo, SIGINT);
 	assert_int_equal(fake_exec_of(box, id)->signals, 1);
 	done(box, id, 130);
 	expect_status(e, EXEC_CANCELLED);
 	assert_false(record_of(e).session_reset);
 	expect_state(session, SESSION_READY);
-	expect_refused(f, execution_cancel(e, &f->err), ERR_CONFLICT);
+	expect_refused(f, run_record_cancel(e, &f->err), ERR_CONFLICT);
 }
 
 static void cancelling_before_the_start_is_heeded_too(void **state)
@@ -386,10 +387,10 @@ static void cancelling_before_the_start_is_heeded_too(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e = execute(f, session);
+	struct run_record *e = execute(f, session);
 	uint32_t id = fake_exec_last(box)->id;
 
-	assert_int_equal(execution_cancel(e, &f->err), 0);
+	assert_int_equal(run_record_cancel(e, &f->err), 0);
 	(void)begin(box);
 	pass(f, 520 * USEC_PER_MS);
 	assert_int_equal(fake_exec_of(box, runner_of(box, id))->signo, SIGKILL);
@@ -403,7 +404,7 @@ static void interrupt_leaves_the_session_as_it_is(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e;
+	struct run_record *e;
 	uint32_t id;
 
 	expect_refused(f, session_interrupt(session, &f->err), ERR_CONFLICT);
@@ -426,7 +427,7 @@ static void runner_that_ends_with_the_run_is_a_reset(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e = execute(f, session);
+	struct run_record *e = execute(f, session);
 
 	die(box, begin(box), false, 7); /* os._exit(7) */
 	expect_status(e, EXEC_FAILED);
@@ -449,7 +450,7 @@ static void runner_killed_for_memory_names_the_limit(void **state)
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
 	struct box_counters counters = {.oom_kills = 3};
-	struct execution *e;
+	struct run_record *e;
 	uint32_t id;
 
 	fake_set_counters(box, &counters);
@@ -469,7 +470,7 @@ static void runner_that_dies_idle_is_told_by_the_next(void **state)
 	struct fixture *f = *state;
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e = run(f, session);
+	struct run_record *e = run(f, session);
 
 	done(box, 1, 0);
 	expect_state(session, SESSION_READY);
@@ -486,7 +487,7 @@ static void run_that_crosses_the_death_of_its_runner_is_given_to_another(void **
 	const struct error gone = {.code = ERR_CONFLICT, .msg = "no runner"};
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e;
+	struct run_record *e;
 	uint32_t id;
 
 	(void)run(f, session);
@@ -494,7 +495,7 @@ static void run_that_crosses_the_death_of_its_runner_is_given_to_another(void **
 	id = fake_exec_last(box)->id;
 	done(box, 1, 0);
 	fake_exec_failed(box, id, &gone);
-	assert_int_equal(record_of(e).state, EXECUTION_PENDING);
+	assert_int_equal(record_of(e).state, RUN_RECORD_PENDING);
 	assert_true(fake_exec_last(box)->id > id);
 	assert_string_equal(fake_exec_last(box)->files[0].data, "x = 1");
 	done(box, begin(box), 0);
@@ -520,12 +521,12 @@ static void runner_that_cannot_be_started_fails_the_run_with_its_reason(void **s
 	const struct error none = {.code = ERR_CONFLICT, .msg = "no runner"};
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e = execute(f, session);
+	struct run_record *e = execute(f, session);
 	uint32_t id = fake_exec_last(box)->id;
 
 	fake_exec_failed(box, runner_of(box, id), &no);
 	fake_exec_failed(box, id, &none);
-	assert_int_equal(record_of(e).state, EXECUTION_ENDED);
+	assert_int_equal(record_of(e).state, RUN_RECORD_ENDED);
 	assert_int_equal(record_of(e).failure->code, ERR_BOX_FAILED);
 	assert_non_null(strstr(record_of(e).failure->msg, "no memory"));
 	expect_state(session, SESSION_READY);
@@ -538,8 +539,8 @@ static void lost_box_is_a_crash(void **state)
 	const struct error lost = {.code = ERR_AGENT_LOST, .msg = "it vanished"};
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e = execute(f, session);
-	struct execution *queued = execute(f, session);
+	struct run_record *e = execute(f, session);
+	struct run_record *queued = execute(f, session);
 
 	(void)begin(box);
 	fake_lost(box, &lost);
@@ -562,7 +563,7 @@ static void box_lost_to_memory_says_so(void **state)
 	const struct box_counters counters = {.oom_kills = 1};
 	struct session *session = ready(f);
 	struct box *box = box_of(f, session);
-	struct execution *e = execute(f, session);
+	struct run_record *e = execute(f, session);
 
 	(void)begin(box);
 	fake_set_counters(box, &counters);
@@ -576,10 +577,10 @@ static void program_that_is_never_started_fails_the_session(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session;
-	struct execution *e;
+	struct run_record *e;
 
 	session_service_free(f->service);
-	exec_service_free(f->execs);
+	run_service_free(f->runs);
 	make_services(f, 30 * USEC_PER_MS);
 	session = ready(f);
 	e = execute(f, session);

@@ -66,13 +66,13 @@ static void on_page(void *ctx, const struct store_page *page, const struct error
 	p->total = page->total;
 	for (size_t i = 0; i < page->count && i < ARRAY_SIZE(p->ids); i++) {
 		struct session_info session;
-		struct execution_info execution;
+		struct run_record_info execution;
 
 		if (page->sessions) {
 			session_info(page->sessions[i], &session);
 			(void)snprintf(p->ids[i], sizeof(p->ids[i]), "%s", session.id);
 		} else {
-			execution_info(page->executions[i], &execution);
+			run_record_info(page->executions[i], &execution);
 			(void)snprintf(p->ids[i], sizeof(p->ids[i]), "%s", execution.id);
 		}
 	}
@@ -304,7 +304,7 @@ static void use_everything(struct rig *rig)
 	struct outcome outcome = {.driver = "fake"};
 	struct store_cleaner *cleaner;
 	struct session *session;
-	struct execution *e;
+	struct run_record *e;
 	struct error err = {0};
 	int before;
 
@@ -314,12 +314,13 @@ static void use_everything(struct rig *rig)
 	if (!session) /* the compiler does not know that */
 		return;
 	(void)artifacts_add(&outcome.artifacts, "a");
-	e = executions_add(f->executions, &(struct execution_new){.tenant = "acme",
-	                                                          .session_id = session->id,
-	                                                          .session_ms = session->created_ms,
-	                                                          .language = "python",
-	                                                          .code = ""});
-	execution_ended(e, &outcome, false);
+	e = run_records_add(f->executions,
+	                    &(struct run_record_new){.tenant = "acme",
+	                                             .session_id = session->id,
+	                                             .session_ms = session->created_ms,
+	                                             .language = "python",
+	                                             .code = ""});
+	run_record_ended(e, &outcome, false);
 	rig_flush(rig);
 	before = rig->told;
 	assert_non_null(store_load_execution(f->executions, "acme", "e1", rig_told, rig, &err));

@@ -48,7 +48,7 @@ static void executions_are_found_by_their_tenant_only(void **state)
 	struct fixture *f = *state;
 	struct session *a, *b;
 	const char *id;
-	struct execution *e;
+	struct run_record *e;
 
 	f->request.id = (char *)"mine";
 	f->request.mode = SESSION_EPHEMERAL;
@@ -56,13 +56,13 @@ static void executions_are_found_by_their_tenant_only(void **state)
 	b = create_as(f, "bob");
 	e = execute(f, a);
 	id = record_of(e).id;
-	assert_ptr_equal(executions_find(f->executions, "alice", id), e);
-	assert_null(executions_find(f->executions, "bob", id));
-	assert_int_equal(executions_count_of(f->executions, "alice", "mine"), 1);
-	assert_int_equal(executions_count_of(f->executions, "bob", "mine"), 0);
-	assert_null(executions_of(f->executions, "bob", "mine", 0));
+	assert_ptr_equal(run_records_find(f->executions, "alice", id), e);
+	assert_null(run_records_find(f->executions, "bob", id));
+	assert_int_equal(run_records_count_of(f->executions, "alice", "mine"), 1);
+	assert_int_equal(run_records_count_of(f->executions, "bob", "mine"), 0);
+	assert_null(run_records_of(f->executions, "bob", "mine", 0));
 	session_delete(b);
-	assert_ptr_equal(executions_find(f->executions, "alice", id), e);
+	assert_ptr_equal(run_records_find(f->executions, "alice", id), e);
 	assert_ptr_equal(session_find(f->service, "alice", "mine"), a);
 }
 

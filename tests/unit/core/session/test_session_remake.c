@@ -19,7 +19,7 @@ static void session_whose_new_box_is_dead_gets_another(void **state)
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
 	struct session *mine;
-	struct execution *e;
+	struct run_record *e;
 	struct box *box;
 
 	past_session(rig, "mine", "b1", "creating", "python");

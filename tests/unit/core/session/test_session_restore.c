@@ -106,8 +106,8 @@ static void session_whose_box_is_lost_has_failed(void **state)
 	restore(rig);
 	expect_state(session(rig, "mine"), SESSION_FAILED);
 	assert_true(info_of(session(rig, "mine")).reason[0] != '\0');
-	assert_int_equal(record_of(record(rig, "exec_1")).state, EXECUTION_ENDED);
-	assert_int_equal(record_of(record(rig, "exec_2")).state, EXECUTION_ENDED);
+	assert_int_equal(record_of(record(rig, "exec_1")).state, RUN_RECORD_ENDED);
+	assert_int_equal(record_of(record(rig, "exec_2")).state, RUN_RECORD_ENDED);
 	settle(rig->f);
 	assert_int_equal(fake_box_count(rig->f->driver), 0);
 }
@@ -129,7 +129,7 @@ static void running_execution_goes_on(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
-	struct execution *e;
+	struct run_record *e;
 	struct box *box;
 
 	past_session(rig, "mine", "b1", "running", "python");
@@ -143,7 +143,7 @@ static void running_execution_goes_on(void **state)
 	fake_describe(box, &(struct box_resumed){.id = 2, .runner = 1, .label = "exec_1"});
 	fake_started(box, 1);
 	fake_started(box, 2);
-	assert_int_equal(record_of(e).state, EXECUTION_RUNNING);
+	assert_int_equal(record_of(e).state, RUN_RECORD_RUNNING);
 	expect_state(session(rig, "mine"), SESSION_RUNNING);
 	fake_output(box, 2, OUTPUT_STDOUT, "hello", 5);
 	done(box, 2, 0);
@@ -173,7 +173,7 @@ static void execution_that_the_box_does_not_know_has_crashed(void **state)
 	assert_null(fake_exec_last(box)); /* not before it has described what it has */
 	fake_resume(box, 0, 0);
 	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
-	assert_int_equal(record_of(record(rig, "exec_2")).state, EXECUTION_PENDING);
+	assert_int_equal(record_of(record(rig, "exec_2")).state, RUN_RECORD_PENDING);
 	done(box, begin(box), 0);
 	expect_status(record(rig, "exec_2"), EXEC_SUCCESS);
 }
@@ -215,7 +215,7 @@ static void runner_of_no_language_ends_the_box(void **state)
 	fake_describe(box, &(struct box_resumed){.id = 1, .keep = true, .label = "klingon"});
 	settle(f);
 	expect_state(session(rig, "mine"), SESSION_FAILED);
-	assert_int_equal(record_of(record(rig, "exec_1")).state, EXECUTION_ENDED);
+	assert_int_equal(record_of(record(rig, "exec_1")).state, RUN_RECORD_ENDED);
 }
 
 /* Session @id with the running execution @exec, which its box has described with @label. */
@@ -235,7 +235,7 @@ static void resumed_execution_has_a_place(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
-	struct execution *e;
+	struct run_record *e;
 	struct box *boxes[3];
 	static const char *const names[] = {"s1", "s2", "s3"};
 	static const char *const ids[] = {"exec_1", "exec_2", "exec_3"};
@@ -363,7 +363,7 @@ static void pause_does_not_count_for_the_deadline(void **state)
 	assert_int_equal(running(f), 1);
 	pass(f, 200 * 1000);
 	assert_null(fake_exec_of(box, 2)); /* it was told nothing */
-	assert_int_equal(record_of(record(rig, "exec_1")).state, EXECUTION_RUNNING);
+	assert_int_equal(record_of(record(rig, "exec_1")).state, RUN_RECORD_RUNNING);
 	assert_in_range(stored_pause(rig, "exec_1"), 1000000, 1000000 + here_ms);
 	done(box, 2, 0);
 	expect_status(record(rig, "exec_1"), EXEC_SUCCESS);
@@ -463,7 +463,7 @@ static void paused_execution_is_cancelled(void **state)
 	past_step(rig, "mine", "paused", 0);
 	fake_keep(f->driver, "b1", true);
 	restore(rig);
-	assert_int_equal(execution_cancel(record(rig, "exec_1"), &f->err), 0);
+	assert_int_equal(run_record_cancel(record(rig, "exec_1"), &f->err), 0);
 	expect_status(record(rig, "exec_1"), EXEC_CANCELLED);
 	assert_int_equal(session_resume(session(rig, "mine"), &f->err), 0);
 	box = resumed(rig, "mine", "exec_1");
@@ -544,7 +544,7 @@ static void what_may_have_begun_is_not_run_again(void **state)
 	write_rows(rig, &DB_SQL("UPDATE executions SET begun = 1 WHERE id = 'exec_1'"));
 	restore(rig);
 	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
-	assert_int_equal(record_of(record(rig, "exec_2")).state, EXECUTION_PENDING);
+	assert_int_equal(record_of(record(rig, "exec_2")).state, RUN_RECORD_PENDING);
 	wait_boxes(f, 1);
 	fake_ready(box_at(f, 0));
 	done(box_at(f, 0), begin(box_at(f, 0)), 0);

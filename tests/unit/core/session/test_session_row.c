@@ -43,7 +43,7 @@ static struct session_service *another(struct rig *rig)
 	                                                            .driver = f->driver,
 	                                                            .runners = f->runners,
 	                                                            .loop = f->loop,
-	                                                            .execs = f->execs,
+	                                                            .runs = f->runs,
 	                                                            .executions = f->executions,
 	                                                            .store = rig->store});
 }
@@ -208,7 +208,7 @@ static void who_waits_at_the_end_is_told_then(void **state)
 	assert_int_equal(rig->told, 1);
 	assert_int_equal(rig->last.code, ERR_UNAVAILABLE);
 	assert_int_equal(rig->last.sys, ECANCELED);
-	executions_set_store(rig->f->executions, NULL);
+	run_records_set_store(rig->f->executions, NULL);
 }
 
 static void what_lived_is_ended_where_nobody_can_take_it_over(void **state)

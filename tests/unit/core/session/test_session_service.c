@@ -150,7 +150,8 @@ static void first_to_end_is_the_first_to_be_forgotten(void **state)
 		bool known = session_find(f->service, TENANT_DEFAULT, ids[i]) != NULL;
 
 		assert_int_equal(known, i >= 2);
-		assert_int_equal(executions_count_of(f->executions, TENANT_DEFAULT, ids[i]), known);
+		assert_int_equal(run_records_count_of(f->executions, TENANT_DEFAULT, ids[i]),
+		                 known);
 		free(ids[i]);
 	}
 	assert_int_equal(session_count(f->service, TENANT_DEFAULT), 4);
@@ -270,7 +271,7 @@ static void ephemeral_executions_have_a_box_each(void **state)
 	const struct exec_facts facts = {.stdout_bytes = 2};
 	const struct fake_exec *told;
 	struct session *session;
-	struct execution *e, *second;
+	struct run_record *e, *second;
 	struct box *box;
 	size_t last;
 
@@ -291,7 +292,7 @@ static void ephemeral_executions_have_a_box_each(void **state)
 	assert_string_equal(told->env[last - 1], "A=session");
 	assert_string_equal(told->env[last], "B=own");
 	assert_int_equal(fake_spec(box)->limits.memory_bytes, 64 << 20);
-	assert_int_equal(record_of(e).state, EXECUTION_RUNNING);
+	assert_int_equal(record_of(e).state, RUN_RECORD_RUNNING);
 	fake_output(box, 1, OUTPUT_STDOUT, "hi", 2);
 	fake_report(box, 1, "{}");
 	fake_done(box, 1, &facts);
@@ -311,7 +312,7 @@ static void ephemeral_execution_can_be_controlled(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session = ephemeral(f);
-	struct execution *e;
+	struct run_record *e;
 	struct box *box;
 
 	expect_refused(f, session_pause(session, &f->err), ERR_CONFLICT);
@@ -321,13 +322,13 @@ static void ephemeral_execution_can_be_controlled(void **state)
 	box = start_once(f);
 	assert_int_equal(session_interrupt(session, &f->err), 0);
 	assert_int_equal(fake_exec_last(box)->signo, SIGINT);
-	assert_int_equal(execution_stdin(e, "in", 2, false, &f->err), 0);
+	assert_int_equal(run_record_stdin(e, "in", 2, false, &f->err), 0);
 	assert_string_equal(fake_exec_last(box)->stdin_data, "in");
 	assert_true(fake_exec_last(box)->stdin_open);
-	assert_int_equal(execution_stdin(e, "", 0, true, &f->err), 0);
+	assert_int_equal(run_record_stdin(e, "", 0, true, &f->err), 0);
 	assert_false(fake_exec_last(box)->stdin_open);
 	fake_output(box, 1, OUTPUT_STDOUT, "so far", 6);
-	assert_int_equal(execution_cancel(e, &f->err), 0);
+	assert_int_equal(run_record_cancel(e, &f->err), 0);
 	settle(f);
 	expect_status(e, EXEC_CANCELLED);
 	assert_string_equal(record_of(e).outcome->out.data, "so far");
@@ -341,7 +342,7 @@ static void ephemeral_failure_is_one_of_the_execution(void **state)
 	struct fixture *f = *state;
 	const struct error no = {.code = ERR_BOX_FAILED, .msg = "no box"};
 	struct session *session = ephemeral(f);
-	struct execution *e, *lost;
+	struct run_record *e, *lost;
 
 	fake_refuse_next(f->driver, &no);
 	e = execute(f, session);
@@ -355,8 +356,8 @@ static void ephemeral_failure_is_one_of_the_execution(void **state)
 }
 
 /* An ephemeral session with one execution that runs and one that waits. */
-static struct session *busy_ephemeral(struct fixture *f, struct execution **ret_running,
-                                      struct execution **ret_queued)
+static struct session *busy_ephemeral(struct fixture *f, struct run_record **ret_running,
+                                      struct run_record **ret_queued)
 {
 	struct session *session = ephemeral(f);
 
@@ -369,12 +370,12 @@ static struct session *busy_ephemeral(struct fixture *f, struct execution **ret_
 static void ephemeral_session_ends_with_what_it_runs(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e, *queued;
+	struct run_record *e, *queued;
 	struct session *session = busy_ephemeral(f, &e, &queued);
 
 	session_terminate(session, "over");
 	expect_status(queued, EXEC_CANCELLED);
-	assert_int_equal(record_of(e).state, EXECUTION_RUNNING); /* its end is on its way */
+	assert_int_equal(record_of(e).state, RUN_RECORD_RUNNING); /* its end is on its way */
 	settle(f);
 	expect_status(e, EXEC_CANCELLED);
 	assert_int_equal(fake_box_count(f->driver), 0);
@@ -384,7 +385,7 @@ static void ephemeral_session_ends_with_what_it_runs(void **state)
 static void ephemeral_session_can_be_deleted_at_any_time(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e, *queued;
+	struct run_record *e, *queued;
 	struct session *session = busy_ephemeral(f, &e, &queued);
 
 	session_delete(session);
@@ -407,8 +408,8 @@ static void drain_ends_all_and_waits_for_the_boxes(void **state)
 	struct session *session = ready(f);
 	struct session *deleted = ready(f);
 	struct session *once, *creating;
-	struct execution *e = execute(f, session);
-	struct execution *other;
+	struct run_record *e = execute(f, session);
+	struct run_record *other;
 	struct box *box = box_of(f, session);
 	struct box *going = box_of(f, deleted);
 
@@ -453,7 +454,7 @@ static void service_can_be_freed_at_any_time(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session = ready(f);
-	struct execution *e;
+	struct run_record *e;
 
 	e = execute(f, session);
 	(void)begin(box_of(f, session));
@@ -465,7 +466,7 @@ static void service_can_be_freed_at_any_time(void **state)
 	settle(f);
 	assert_int_equal(fake_box_count(f->driver), 0);
 	assert_int_equal(running(f), 0);
-	expect_refused(f, execution_cancel(e, &f->err), ERR_CONFLICT);
+	expect_refused(f, run_record_cancel(e, &f->err), ERR_CONFLICT);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)

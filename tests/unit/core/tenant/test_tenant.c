@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "core/run/internal.h"
+#include "core/run/run_internal.h"
 #include "core/tenant/tenant.h"
 #include "session_agent.h"
 
@@ -24,7 +24,7 @@ static int setup_tenants(void **state)
 		return -1;
 	f = *state;
 	session_service_free(f->service);
-	exec_service_free(f->execs);
+	run_service_free(f->runs);
 	f->tenants = tenants_new(f->config);
 	if (!tenants_add(f->tenants, &alice, &f->err))
 		return -1;
@@ -126,17 +126,17 @@ static void waiting_executions_are_counted_until_they_begin(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session = ready(f);
-	struct execution *first = execute(f, session);
+	struct run_record *first = execute(f, session);
 
 	assert_non_null(first);
 	assert_int_equal(alice(f)->queued, 0);
 	assert_int_equal(try_execute(f, session), 0);
 	assert_int_equal(try_execute(f, session), 0);
 	expect_quota(f, try_execute(f, session), "quota.queued");
-	assert_int_equal(executions_count_of(f->executions, "alice", info_of(session).id), 3);
+	assert_int_equal(run_records_count_of(f->executions, "alice", info_of(session).id), 3);
 	assert_int_equal(
-		execution_cancel(executions_of(f->executions, "alice", info_of(session).id, 0),
-	                         &f->err),
+		run_record_cancel(run_records_of(f->executions, "alice", info_of(session).id, 0),
+	                          &f->err),
 		0);
 	assert_int_equal(alice(f)->queued, 1);
 	assert_int_equal(try_execute(f, session), 0);
@@ -185,7 +185,7 @@ static void larger_quota_lets_go_on(void **state)
 	assert_int_equal(try_execute(f, a), 0);
 	assert_int_equal(try_execute(f, b), 0);
 	assert_int_equal(running(f), 1);
-	tenants_set(f->tenants, alice(f), &more, &f->execs->scheduler);
+	tenants_set(f->tenants, alice(f), &more, &f->runs->scheduler);
 	assert_int_equal(running(f), 2);
 }
 

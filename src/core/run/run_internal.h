@@ -5,20 +5,20 @@
 
 #include "base/list.h"
 #include "core/policy/policy.h"
-#include "core/run/exec.h"
 #include "core/run/outcome.h"
 #include "core/run/record.h"
+#include "core/run/run.h"
 #include "core/tenant/principal.h"
 #include "core/tenant/scheduler.h"
 #include "core/tenant/tenant.h"
 
 struct timer;
 
-struct exec_service {
-	struct exec_service_config config; /* what it points to is borrowed */
+struct run_service {
+	struct run_service_config config; /* what it points to is borrowed */
 	struct policy_rules rules;
 	struct scheduler scheduler;
-	struct list all; /* struct exec.node; walked only when draining */
+	struct list all; /* struct run.node; walked only when draining */
 	size_t boxes;    /* executions that have a box */
 	bool draining;
 	void (*on_drained)(void *ctx); /* NULL: nobody asked, or told */
@@ -28,7 +28,7 @@ struct exec_service {
 };
 
 /*
- * NEW       being made, inside exec_start
+ * NEW       being made, inside run_start
  * QUEUED    waits for its turn; owns a copy of the request
  * BUILDING  admitted: box and program were asked for, the program has not started;
  *           the timer bounds this
@@ -36,21 +36,21 @@ struct exec_service {
  * ENDED     the answer is settled and given (or the timer is about to give it); the box, if there
  *           is one, is going down. Freed when the answer was given and the box is gone.
  */
-enum exec_state {
-	EXEC_STATE_NEW,
-	EXEC_STATE_QUEUED,
-	EXEC_STATE_BUILDING,
-	EXEC_STATE_RUNNING,
-	EXEC_STATE_ENDED,
-	EXEC_STATE_COUNT
+enum run_state {
+	RUN_NEW,
+	RUN_QUEUED,
+	RUN_BUILDING,
+	RUN_RUNNING,
+	RUN_ENDED,
+	RUN_COUNT
 };
 
-struct exec {
-	struct list node;             /* exec_service.all */
-	struct exec_service *service; /* NULL: freed before the box was gone */
+struct run {
+	struct list node;            /* run_service.all */
+	struct run_service *service; /* NULL: freed before the box was gone */
 	struct scheduler_entry entry;
-	enum exec_state state; /* written by set_state alone */
-	struct exec_events events;
+	enum run_state state; /* written by set_state alone */
+	struct run_events events;
 	bool muted;     /* the caller wants no more callbacks */
 	bool answering; /* ENDED, but the answer is still to be given, by the timer */
 	bool leaving;   /* ENDED, but its box and its place are still to be given up, by the loop */
@@ -78,29 +78,31 @@ struct exec {
 	struct gather gather;     /* the program has ended; its files are being looked for */
 };
 
-/** exec_begin - exec_start; @session: policies of the session whose execution it is, which is not
+/** run_begin - run_start; @session: policies of the session whose execution it is, which is not
  * refused for the length of the queue. NULL: it has none, and its policies are to be chosen. */
-int exec_begin(struct exec_service *s, const struct run_request *request,
-               const struct exec_events *events, const struct policy_stack *session,
-               struct exec **ret_exec, struct error *err) attr_must_check;
+int run_begin(struct run_service *s, const struct run_request *request,
+              const struct run_events *events, const struct policy_stack *session,
+              struct run **ret_run, struct error *err) attr_must_check;
 #define EXEC_ID 1 /* one program per box: any number that is not 0 */
 
-/** exec_build - a box for @e, and the program into it. */
-int exec_build(struct exec *e, const struct run_request *request, const struct box_events *events,
-               struct error *err) attr_must_check;
-/** exec_build_again - the box turned out to be of no use before its program ran, and it was one of
+/** run_build - a box for @e, and the program into it. */
+int run_build(struct run *e, const struct run_request *request, const struct box_events *events,
+              struct error *err) attr_must_check;
+/** run_build_again - the box turned out to be of no use before its program ran, and it was one of
  * a pool's: make another. Return: false: there is nothing more to try; *err may be set, else the
  * loss stands. */
-bool exec_build_again(struct exec *e, const struct box_events *events,
-                      struct error *err) attr_must_check;
-/** exec_tenant - whose @name (NULL: TENANT_DEFAULT) it is; NULL where there are no tenants. */
-struct tenant *exec_tenant(const struct exec_service *s, const char *name);
-/** exec_choose - the policies that hold for @tenant and a request that names @asked; borrowed. */
-int exec_choose(const struct exec_service *s, const struct tenant *tenant, const char *asked,
-                struct policy_stack *ret_stack, struct error *err) attr_must_check;
+bool run_build_again(struct run *e, const struct box_events *events,
+                     struct error *err) attr_must_check;
+/** run_service_tenant - whose @name (NULL: TENANT_DEFAULT) it is; NULL where there are no tenants.
+ */
+struct tenant *run_service_tenant(const struct run_service *s, const char *name);
+/** run_service_choose - the policies that hold for @tenant and a request that names @asked;
+ * borrowed. */
+int run_service_choose(const struct run_service *s, const struct tenant *tenant, const char *asked,
+                       struct policy_stack *ret_stack, struct error *err) attr_must_check;
 /** exec_make_box_id - one that no other box has. */
 void exec_make_box_id(char ret_id[BOX_ID_LEN]);
-/** exec_orphan - the service goes away: no callback, and the box takes the execution with it. */
-void exec_orphan(struct exec *e);
-/** exec_service_forget - called by an execution that is about to be freed. */
-void exec_service_forget(struct exec_service *s, struct exec *e);
+/** run_orphan - the service goes away: no callback, and the box takes the execution with it. */
+void run_orphan(struct run *e);
+/** run_service_forget - called by an execution that is about to be freed. */
+void run_service_forget(struct run_service *s, struct run *e);

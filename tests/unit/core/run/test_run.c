@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-#include "exec_fixture.h"
+#include "run_fixture.h"
 #include "wire/layer.h"
 
 static void everything_is_handed_over_at_once(void **state)
@@ -47,7 +47,7 @@ static void everything_is_handed_over_at_once(void **state)
 	assert_int_equal(told->report_max, 4 * 1024 * 1024);
 	assert_int_equal(fake_spec(box)->limits.memory_bytes, f->config->memory_bytes);
 	assert_true(strlen(box_id(box)) == 26);
-	exec_cancel(h.exec);
+	run_cancel(h.exec);
 	expect_idle(f);
 }
 
@@ -256,7 +256,7 @@ static void refused_box_is_told_from_the_loop(void **state)
 
 	fake_refuse_next(f->driver, &no);
 	start(f, &h);
-	exec_cancel(h.exec); /* before it was told */
+	run_cancel(h.exec); /* before it was told */
 	settle(f);
 	assert_int_equal(h.errors, 0);
 	expect_idle(f);
@@ -298,7 +298,7 @@ static void abort_waits_for_answer_and_box_in_any_order(void **state)
 	fake_hold_gone(f->driver, true);
 	start(f, &h);
 	box = run(f, 0);
-	exec_abort(h.exec);
+	run_abort(h.exec);
 	fake_gone(box); /* before the answer */
 	assert_int_equal(h.ends, 0);
 	settle(f);
@@ -357,12 +357,12 @@ static void box_that_is_never_ready_is_given_up(void **state)
 	struct fixture *f = *state;
 	struct heard h = {0};
 
-	exec_service_free(f->service);
-	f->service = exec_service_new(&(struct exec_service_config){.config = f->config,
-	                                                            .driver = f->driver,
-	                                                            .runners = f->runners,
-	                                                            .loop = f->loop,
-	                                                            .build_timeout_us = 5000});
+	run_service_free(f->service);
+	f->service = run_service_new(&(struct run_service_config){.config = f->config,
+	                                                          .driver = f->driver,
+	                                                          .runners = f->runners,
+	                                                          .loop = f->loop,
+	                                                          .build_timeout_us = 5000});
 	start(f, &h);
 	wait_for(f, &h.errors);
 	assert_int_equal(h.error.code, ERR_BOX_FAILED);
@@ -408,11 +408,11 @@ static void stdin_may_stay_open(void **state)
 	start(f, &h);
 	box = run(f, 0);
 	assert_true(fake_exec_last(box)->stdin_open);
-	assert_int_equal(exec_stdin(h.exec, "bc", 2, false, &f->err), 0);
+	assert_int_equal(run_stdin(h.exec, "bc", 2, false, &f->err), 0);
 	assert_string_equal(fake_exec_last(box)->stdin_data, "abc");
-	assert_int_equal(exec_stdin(h.exec, NULL, 0, true, &f->err), 0);
+	assert_int_equal(run_stdin(h.exec, NULL, 0, true, &f->err), 0);
 	assert_false(fake_exec_last(box)->stdin_open);
-	assert_int_equal(exec_stdin(h.exec, "d", 1, false, &f->err), -1);
+	assert_int_equal(run_stdin(h.exec, "d", 1, false, &f->err), -1);
 	assert_int_equal(f->err.code, ERR_CONFLICT);
 	done(box, 0);
 	expect_idle(f);
@@ -425,16 +425,16 @@ static void signals_and_input_need_a_program(void **state)
 
 	for (size_t i = 0; i < 3; i++)
 		start(f, &h[i]);
-	assert_int_equal(exec_signal(h[0].exec, SIGINT, &f->err), -1); /* has not started */
+	assert_int_equal(run_signal(h[0].exec, SIGINT, &f->err), -1); /* has not started */
 	error_clear(&f->err);
-	assert_int_equal(exec_stdin(h[2].exec, "x", 1, true, &f->err), -1); /* waits */
+	assert_int_equal(run_stdin(h[2].exec, "x", 1, true, &f->err), -1); /* waits */
 	assert_int_equal(f->err.code, ERR_CONFLICT);
 	error_clear(&f->err);
 	(void)run(f, 0);
-	assert_int_equal(exec_signal(h[0].exec, SIGINT, &f->err), 0);
+	assert_int_equal(run_signal(h[0].exec, SIGINT, &f->err), 0);
 	assert_int_equal(fake_exec_last(box_at(f, 0))->signo, SIGINT);
 	for (size_t i = 3; i-- > 0;)
-		exec_cancel(h[i].exec);
+		run_cancel(h[i].exec);
 	expect_idle(f);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/run/exec.h"
+#include "core/run/run.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 #include "core/config/config.h"
 #include "core/language/runners.h"
 #include "core/pool/pool.h"
-#include "core/run/internal.h"
+#include "core/run/run_internal.h"
 #include "io/loop.h"
 
 #define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
@@ -21,7 +21,7 @@ static unsigned count_cores(void)
 	return n > 0 ? (unsigned)n : 1;
 }
 
-static size_t running_max(const struct exec_service *s)
+static size_t running_max(const struct run_service *s)
 {
 	size_t max = s->config.config->max_running;
 	size_t boxes = s->rules.caps->boxes_max;
@@ -32,7 +32,7 @@ static size_t running_max(const struct exec_service *s)
 }
 
 /* As many boxes may be going down as are running; never more than the driver can make. */
-static size_t boxes_max(const struct exec_service *s)
+static size_t boxes_max(const struct run_service *s)
 {
 	size_t max = 2 * running_max(s);
 	size_t boxes = s->rules.caps->boxes_max;
@@ -40,21 +40,21 @@ static size_t boxes_max(const struct exec_service *s)
 	return boxes > 0 && boxes < max ? boxes : max;
 }
 
-static void abort_all(struct exec_service *s)
+static void abort_all(struct run_service *s)
 {
-	struct exec *e;
+	struct run *e;
 
 	/* The queue first, or the places of the others would go to it. */
-	LIST_FOREACH (e, &s->all, struct exec, node)
-		if (e->state == EXEC_STATE_QUEUED)
-			exec_abort(e);
-	LIST_FOREACH (e, &s->all, struct exec, node)
-		exec_abort(e);
+	LIST_FOREACH (e, &s->all, struct run, node)
+		if (e->state == RUN_QUEUED)
+			run_abort(e);
+	LIST_FOREACH (e, &s->all, struct run, node)
+		run_abort(e);
 }
 
 static void on_drain_timer(void *ctx)
 {
-	struct exec_service *s = ctx;
+	struct run_service *s = ctx;
 	void (*on_drained)(void *ctx) = s->on_drained;
 
 	if (!list_is_empty(&s->all)) {
@@ -68,20 +68,20 @@ static void on_drain_timer(void *ctx)
 		on_drained(s->drained_ctx);
 }
 
-static bool is_empty(const struct exec_service *s)
+static bool is_empty(const struct run_service *s)
 {
 	return list_is_empty(&s->all) && pools_count(s->pools) == 0;
 }
 
 static void on_pools_drained(void *ctx)
 {
-	struct exec_service *s = ctx;
+	struct run_service *s = ctx;
 
 	if (s->draining && is_empty(s))
 		timer_start(s->drain_timer, 0);
 }
 
-static struct pools *new_pools(struct exec_service *s)
+static struct pools *new_pools(struct run_service *s)
 {
 	const struct config *c = s->config.config;
 
@@ -100,9 +100,9 @@ static struct pools *new_pools(struct exec_service *s)
 	});
 }
 
-struct exec_service *exec_service_new(const struct exec_service_config *config)
+struct run_service *run_service_new(const struct run_service_config *config)
 {
-	struct exec_service *s = NEW(struct exec_service);
+	struct run_service *s = NEW(struct run_service);
 
 	s->config = *config;
 	if (s->config.build_timeout_us == 0)
@@ -121,27 +121,27 @@ struct exec_service *exec_service_new(const struct exec_service_config *config)
 	return s;
 }
 
-void exec_service_free(struct exec_service *s)
+void run_service_free(struct run_service *s)
 {
-	struct exec *e;
+	struct run *e;
 
 	if (!s)
 		return;
-	LIST_FOREACH (e, &s->all, struct exec, node)
-		exec_orphan(e);
+	LIST_FOREACH (e, &s->all, struct run, node)
+		run_orphan(e);
 	pools_free(s->pools);
 	timer_free(s->drain_timer);
 	free(s);
 }
 
-struct tenant *exec_tenant(const struct exec_service *s, const char *name)
+struct tenant *run_service_tenant(const struct run_service *s, const char *name)
 {
 	return s->config.tenants ? tenants_find(s->config.tenants, name ? name : TENANT_DEFAULT)
 	                         : NULL;
 }
 
-int exec_choose(const struct exec_service *s, const struct tenant *tenant, const char *asked,
-                struct policy_stack *ret_stack, struct error *err)
+int run_service_choose(const struct run_service *s, const struct tenant *tenant, const char *asked,
+                       struct policy_stack *ret_stack, struct error *err)
 {
 	*ret_stack = (struct policy_stack){0};
 	if (!s->rules.policies)
@@ -150,43 +150,45 @@ int exec_choose(const struct exec_service *s, const struct tenant *tenant, const
 	                     err);
 }
 
-const struct policies *exec_policies(const struct exec_service *s)
+const struct policies *run_service_policies(const struct run_service *s)
 {
 	return s->rules.policies;
 }
 
-const struct policy *exec_policy_of(const struct exec_service *s, const char *tenant)
+const struct policy *run_service_policy_of(const struct run_service *s, const char *tenant)
 {
 	struct policy_stack stack;
 	struct error err = {0};
 
 	/* Why there is none is told to whoever wants to run something. */
-	return exec_choose(s, exec_tenant(s, tenant), NULL, &stack, &err) < 0 ? NULL : stack.own;
+	return run_service_choose(s, run_service_tenant(s, tenant), NULL, &stack, &err) < 0
+	               ? NULL
+	               : stack.own;
 }
 
-void exec_explain(const struct exec_service *s, const struct run_request *request,
-                  struct policy_explanation *ret_explanation)
+void run_service_explain(const struct run_service *s, const struct run_request *request,
+                         struct policy_explanation *ret_explanation)
 {
 	struct policy_stack stack;
 
 	*ret_explanation = (struct policy_explanation){0};
-	if (exec_choose(s, exec_tenant(s, request->tenant), request->policy, &stack,
-	                &ret_explanation->err) == 0)
+	if (run_service_choose(s, run_service_tenant(s, request->tenant), request->policy, &stack,
+	                       &ret_explanation->err) == 0)
 		policy_explain(&s->rules, &stack, request, ret_explanation);
 }
 
-void exec_service_forget(struct exec_service *s, struct exec *e attr_unused)
+void run_service_forget(struct run_service *s, struct run *e attr_unused)
 {
 	if (s->draining && is_empty(s))
 		timer_start(s->drain_timer, 0);
 }
 
-struct pools *exec_service_pools(struct exec_service *s)
+struct pools *run_service_pools(struct run_service *s)
 {
 	return s->pools;
 }
 
-void exec_service_prepare(struct exec_service *s)
+void run_service_prepare(struct run_service *s)
 {
 	const struct runner *runner;
 
@@ -199,7 +201,7 @@ void exec_service_prepare(struct exec_service *s)
 		struct error err = {0};
 
 		/* One that is not to be had is nothing to make ready. */
-		if (exec_choose(s, exec_tenant(s, NULL), NULL, &stack, &err) < 0 ||
+		if (run_service_choose(s, run_service_tenant(s, NULL), NULL, &stack, &err) < 0 ||
 		    policy_decide(&s->rules, &stack, &request, &decision, &err) < 0)
 			continue;
 		pools_keep(s->pools, &decision, s->config.config->pools_floor);
@@ -207,14 +209,14 @@ void exec_service_prepare(struct exec_service *s)
 	}
 }
 
-struct scheduler *exec_service_scheduler(struct exec_service *s)
+struct scheduler *run_service_scheduler(struct run_service *s)
 {
 	return &s->scheduler;
 }
 
-void exec_service_stats(const struct exec_service *s, struct exec_service_stats *ret_stats)
+void run_service_stats(const struct run_service *s, struct run_service_stats *ret_stats)
 {
-	*ret_stats = (struct exec_service_stats){
+	*ret_stats = (struct run_service_stats){
 		.running = s->scheduler.counts[SCHEDULER_RUNNING],
 		.queued = s->scheduler.counts[SCHEDULER_WAITING],
 		.boxes = s->boxes,
@@ -222,23 +224,23 @@ void exec_service_stats(const struct exec_service *s, struct exec_service_stats 
 	};
 }
 
-const struct driver *exec_service_driver(const struct exec_service *s)
+const struct driver *run_service_driver(const struct run_service *s)
 {
 	return s->config.driver;
 }
 
-unsigned exec_service_cores(const struct exec_service *s)
+unsigned run_service_cores(const struct run_service *s)
 {
 	return s->rules.cores;
 }
 
-unsigned exec_service_retry_after(const struct exec_service *s)
+unsigned run_service_retry_after(const struct run_service *s)
 {
 	return scheduler_retry_after(&s->scheduler);
 }
 
-void exec_service_drain(struct exec_service *s, bool at_once, void (*on_drained)(void *ctx),
-                        void *ctx)
+void run_service_drain(struct run_service *s, bool at_once, void (*on_drained)(void *ctx),
+                       void *ctx)
 {
 	bool again = s->draining;
 

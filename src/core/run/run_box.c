@@ -3,7 +3,7 @@
 #include "base/str.h"
 #include "core/language/runners.h"
 #include "core/pool/pool.h"
-#include "core/run/internal.h"
+#include "core/run/run_internal.h"
 
 /*
  * Theory of operation. An execution gets a box that waited for it in a pool, or one of its own. In
@@ -14,7 +14,7 @@
  * as nothing.
  */
 
-static int give_stdin(struct exec *e, const struct run_request *request, struct error *err)
+static int give_stdin(struct run *e, const struct run_request *request, struct error *err)
 {
 	if (request->stdin_len > 0 &&
 	    box_stdin(e->box, EXEC_ID, request->stdin_data, request->stdin_len, err) < 0)
@@ -23,12 +23,12 @@ static int give_stdin(struct exec *e, const struct run_request *request, struct 
 }
 
 /* One byte more than is kept: whether output was cut is then seen, not guessed. */
-static uint64_t output_max(const struct exec *e)
+static uint64_t output_max(const struct run *e)
 {
 	return e->decision.output_bytes + 1;
 }
 
-static int hand_to_box(struct exec *e, const struct run_request *request,
+static int hand_to_box(struct run *e, const struct run_request *request,
                        const struct exec_file *files, struct error *err)
 {
 	const struct exec_plan plan = {
@@ -59,7 +59,7 @@ static const char **make_words(char *const *args)
 	return words;
 }
 
-static int hand_to_prepared(struct exec *e, const struct run_request *request,
+static int hand_to_prepared(struct run *e, const struct run_request *request,
                             const struct exec_file *files, struct error *err)
 {
 	cleanup_free const char **words = make_words(request->args);
@@ -80,7 +80,7 @@ static int hand_to_prepared(struct exec *e, const struct run_request *request,
 	return box_run(e->box, &plan, err);
 }
 
-static int hand_over(struct exec *e, const struct run_request *request, bool prepared,
+static int hand_over(struct run *e, const struct run_request *request, bool prepared,
                      struct error *err)
 {
 	struct exec_source source = {e->decision.runner->source, request->code, request->code_len};
@@ -94,10 +94,10 @@ static int hand_over(struct exec *e, const struct run_request *request, bool pre
 	return give_stdin(e, request, err);
 }
 
-static int build_own(struct exec *e, const struct run_request *request,
+static int build_own(struct run *e, const struct run_request *request,
                      const struct box_events *events, struct error *err)
 {
-	struct exec_service *s = e->service;
+	struct run_service *s = e->service;
 
 	if (box_create(s->config.driver, &e->decision.spec, events, &e->box, err) < 0)
 		return -1;
@@ -108,7 +108,7 @@ static int build_own(struct exec *e, const struct run_request *request,
 }
 
 /* It is of no use: back to the pools, which see it to its end. */
-static void give_back(struct exec *e)
+static void give_back(struct run *e)
 {
 	e->service->boxes--;
 	tenant_drop_box(e->tenant);
@@ -117,10 +117,10 @@ static void give_back(struct exec *e)
 	exec_make_box_id(e->decision.spec.id);
 }
 
-int exec_build(struct exec *e, const struct run_request *request, const struct box_events *events,
-               struct error *err)
+int run_build(struct run *e, const struct run_request *request, const struct box_events *events,
+              struct error *err)
 {
-	struct exec_service *s = e->service;
+	struct run_service *s = e->service;
 	struct error lost = {0};
 	struct pool_hit hit;
 
@@ -144,7 +144,7 @@ int exec_build(struct exec *e, const struct run_request *request, const struct b
 	return build_own(e, request, events, err);
 }
 
-bool exec_build_again(struct exec *e, const struct box_events *events, struct error *err)
+bool run_build_again(struct run *e, const struct box_events *events, struct error *err)
 {
 	struct run_request *request = TAKE_PTR(e->kept);
 	int r;

@@ -4,7 +4,7 @@
 #include <signal.h>
 
 #include "core/pool/pool.h"
-#include "exec_fixture.h"
+#include "run_fixture.h"
 
 /* What waits in a box of a pool may have died without anybody knowing: its execution gets a box of
  * its own then, unless a line of its code may have run. */
@@ -21,7 +21,7 @@ static struct pools_totals totals(struct fixture *f)
 {
 	struct pools_totals t;
 
-	pools_totals(exec_service_pools(f->service), &t);
+	pools_totals(run_service_pools(f->service), &t);
 	return t;
 }
 
@@ -30,7 +30,7 @@ static struct box *fill(struct fixture *f)
 {
 	uint64_t deadline = clock_us() + 5 * USEC_PER_SEC;
 
-	exec_service_prepare(f->service);
+	run_service_prepare(f->service);
 	while (fake_box_count(f->driver) < 2 && clock_us() < deadline)
 		loop_run_once(f->loop, false);
 	for (size_t i = 0; i < 2; i++)
@@ -145,7 +145,7 @@ static void what_its_caller_has_killed_is_not_run_again(void **state)
 	struct box *box = take(f, &h);
 
 	fake_started(box, EXEC_ID);
-	assert_int_equal(exec_signal(h.exec, SIGKILL, &f->err), 0);
+	assert_int_equal(run_signal(h.exec, SIGKILL, &f->err), 0);
 	untaken(box);
 	expect_killed(f, &h);
 }
@@ -187,7 +187,7 @@ static void input_that_came_meanwhile_goes_along(void **state)
 	f->request.stdin_open = true;
 	box = take(f, &h);
 	fake_started(box, EXEC_ID);
-	assert_int_equal(exec_stdin(h.exec, "abc", 3, true, &f->err), 0);
+	assert_int_equal(run_stdin(h.exec, "abc", 3, true, &f->err), 0);
 	untaken(box);
 	assert_string_equal(fake_exec_last(newest(f))->stdin_data, "abc");
 	assert_false(fake_exec_last(newest(f))->stdin_open);
@@ -205,8 +205,8 @@ static void a_program_that_runs_takes_any_input(void **state)
 	f->request.stdin_open = true;
 	box = take(f, &h);
 	fake_started(box, EXEC_ID);
-	assert_int_equal(exec_stdin(h.exec, much, 800 << 10, false, &f->err), 0);
-	assert_int_equal(exec_stdin(h.exec, much, 800 << 10, true, &f->err), 0);
+	assert_int_equal(run_stdin(h.exec, much, 800 << 10, false, &f->err), 0);
+	assert_int_equal(run_stdin(h.exec, much, 800 << 10, true, &f->err), 0);
 	untaken(box);
 	expect_killed(f, &h);
 }

@@ -3,7 +3,7 @@
 
 /*
  * DOC: a service on a fake driver (two places, two waiting, 8 bytes of output), and a caller who
- * notes down what it is told. For the tests of exec.c and exec_service.c.
+ * notes down what it is told. For the tests of exec.c and run_service.c.
  */
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/config/config.h"
-#include "core/run/exec.h"
+#include "core/run/run.h"
 #include "core_fixture.h"
 #include "driver/fake.h"
 #include "io/loop.h"
@@ -22,7 +22,7 @@
 
 /* What one caller was told. */
 struct heard {
-	struct exec *exec;
+	struct run *exec;
 	int starts, ends, errors;
 	char id[40];
 	char streamed[64];
@@ -37,7 +37,7 @@ struct fixture {
 	struct driver *driver;
 	struct runners *runners;
 	struct config *config;
-	struct exec_service *service;
+	struct run_service *service;
 	struct run_request request; /* strings are not owned here */
 	struct error err;
 	int drained;
@@ -59,7 +59,7 @@ static inline void on_output(void *ctx, enum output_stream stream, const char *d
 	(void)snprintf(h->streamed + n, sizeof(h->streamed) - n, "%d%.*s", (int)stream, (int)len,
 	               data);
 	if (h->cancel_on_output)
-		exec_cancel(h->exec);
+		run_cancel(h->exec);
 }
 
 static inline void keep(char *place, size_t size, const struct buf *b)
@@ -109,7 +109,7 @@ static inline int setup_with(void **state, struct runners *runners, const char *
 	f->config = config_load(NULL, settings, ARRAY_SIZE(settings), &f->err);
 	if (!f->config)
 		return -1;
-	f->service = exec_service_new(&(struct exec_service_config){
+	f->service = run_service_new(&(struct run_service_config){
 		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
 	f->request = (struct run_request){
 		.language = (char *)"demo", .code = (char *)"print", .code_len = 5};
@@ -132,7 +132,7 @@ static inline int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	exec_service_free(f->service);
+	run_service_free(f->service);
 	settle(f);
 	driver_free(f->driver);
 	settle(f);
@@ -145,11 +145,11 @@ static inline int teardown(void **state)
 
 static inline int try_start(struct fixture *f, struct heard *h)
 {
-	const struct exec_events events = {h, on_start, on_output, on_end, on_error};
+	const struct run_events events = {h, on_start, on_output, on_end, on_error};
 
 	*h = (struct heard){.cancel_on_output = h->cancel_on_output};
 	error_clear(&f->err);
-	return exec_start(f->service, &f->request, &events, &h->exec, &f->err);
+	return run_start(f->service, &f->request, &events, &h->exec, &f->err);
 }
 
 static inline void start(struct fixture *f, struct heard *h)
@@ -196,11 +196,11 @@ static inline void wait_for(struct fixture *f, const int *count)
 	assert_int_equal(*count, 1);
 }
 
-static inline struct exec_service_stats stats(struct fixture *f)
+static inline struct run_service_stats stats(struct fixture *f)
 {
-	struct exec_service_stats s;
+	struct run_service_stats s;
 
-	exec_service_stats(f->service, &s);
+	run_service_stats(f->service, &s);
 	return s;
 }
 

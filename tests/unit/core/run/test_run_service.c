@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "exec_fixture.h"
+#include "run_fixture.h"
 
 static void queue_is_bounded_and_served_in_order(void **state)
 {
@@ -12,7 +12,7 @@ static void queue_is_bounded_and_served_in_order(void **state)
 		start(f, &h[i]);
 	assert_int_equal(try_start(f, &h[4]), -1);
 	assert_int_equal(f->err.code, ERR_BUSY);
-	assert_true(exec_service_retry_after(f->service) >= 1);
+	assert_true(run_service_retry_after(f->service) >= 1);
 	assert_int_equal(stats(f).running, 2);
 	assert_int_equal(stats(f).queued, 2);
 	assert_int_equal(fake_box_count(f->driver), 2);
@@ -60,7 +60,7 @@ static void queued_request_is_copied_whole(void **state)
 	assert_string_equal(told->argv[3], "arg");
 	assert_string_equal(told->stdin_data, "in");
 	for (int i = 1; i < 3; i++)
-		exec_cancel(h[i].exec);
+		run_cancel(h[i].exec);
 	expect_idle(f);
 }
 
@@ -79,8 +79,8 @@ static void refused_box_of_a_queued_one_passes_the_turn_on(void **state)
 	assert_int_equal(h[3].errors, 0);
 	assert_int_equal(stats(f).queued, 0);
 	assert_int_equal(stats(f).running, 2);
-	exec_cancel(h[1].exec);
-	exec_cancel(h[3].exec);
+	run_cancel(h[1].exec);
+	run_cancel(h[3].exec);
 	expect_idle(f);
 }
 
@@ -92,12 +92,12 @@ static void cancelled_ones_hear_nothing(void **state)
 	for (int i = 0; i < 4; i++)
 		start(f, &h[i]);
 	(void)run(f, 0);
-	exec_cancel(h[3].exec); /* waiting */
+	run_cancel(h[3].exec); /* waiting */
 	assert_int_equal(stats(f).queued, 1);
-	exec_cancel(h[0].exec); /* running */
-	exec_cancel(h[1].exec); /* building */
+	run_cancel(h[0].exec); /* running */
+	run_cancel(h[1].exec); /* building */
 	assert_int_equal(stats(f).queued, 0);
-	exec_cancel(h[2].exec);
+	run_cancel(h[2].exec);
 	expect_idle(f);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(h[i].ends + h[i].errors, 0);
@@ -113,10 +113,10 @@ static void aborted_ones_hear_of_it_from_the_loop(void **state)
 		start(f, &h[i]);
 	box = run(f, 0);
 	fake_output(box, EXEC_ID, OUTPUT_STDOUT, "part", 4);
-	exec_abort(h[2].exec);
-	exec_abort(h[0].exec);
-	exec_abort(h[0].exec);
-	exec_abort(h[1].exec);
+	run_abort(h[2].exec);
+	run_abort(h[0].exec);
+	run_abort(h[0].exec);
+	run_abort(h[1].exec);
 	assert_int_equal(h[0].ends + h[1].ends + h[2].ends, 0);
 	settle(f);
 	for (int i = 0; i < 3; i++) {
@@ -133,7 +133,7 @@ static void drain_finishes_what_runs_and_refuses_the_rest(void **state)
 	struct heard h[3] = {0};
 
 	start(f, &h[0]);
-	exec_service_drain(f->service, false, on_drained, f);
+	run_service_drain(f->service, false, on_drained, f);
 	assert_true(stats(f).draining);
 	assert_int_equal(try_start(f, &h[1]), -1);
 	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
@@ -149,7 +149,7 @@ static void drain_of_nothing_is_told_from_the_loop(void **state)
 {
 	struct fixture *f = *state;
 
-	exec_service_drain(f->service, false, on_drained, f);
+	run_service_drain(f->service, false, on_drained, f);
 	assert_int_equal(f->drained, 0);
 	wait_for(f, &f->drained);
 	settle(f);
@@ -164,7 +164,7 @@ static void patience_ends(void **state)
 	for (int i = 0; i < 3; i++)
 		start(f, &h[i]);
 	(void)run(f, 0);
-	exec_service_drain(f->service, false, on_drained, f);
+	run_service_drain(f->service, false, on_drained, f);
 	wait_for(f, &f->drained);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(h[i].outcome.status, EXEC_CANCELLED);
@@ -180,10 +180,10 @@ static void second_drain_and_drain_at_once_wait_for_nobody(void **state)
 	for (int i = 0; i < 4; i++)
 		start(f, &h[i]);
 	(void)run(f, 0);
-	exec_service_drain(f->service, false, on_drained, f);
+	run_service_drain(f->service, false, on_drained, f);
 	settle(f);
 	assert_int_equal(h[0].ends, 0);
-	exec_service_drain(f->service, true, on_drained, f);
+	run_service_drain(f->service, true, on_drained, f);
 	assert_int_equal(fake_box_count(f->driver), 2); /* the queue got no box on its way out */
 	wait_for(f, &f->drained);
 	for (int i = 0; i < 4; i++)
@@ -200,7 +200,7 @@ static void box_that_stays_keeps_the_service_from_being_drained(void **state)
 	fake_hold_gone(f->driver, true);
 	start(f, &h);
 	box = run(f, 0);
-	exec_service_drain(f->service, true, on_drained, f);
+	run_service_drain(f->service, true, on_drained, f);
 	settle(f);
 	assert_int_equal(h.ends, 1);
 	assert_int_equal(f->drained, 0);
@@ -217,7 +217,7 @@ static void late_words_of_an_ended_box_are_ignored(void **state)
 	start(f, &h);
 	fake_lost(box_at(f, 0), &gone);
 	assert_int_equal(h.errors, 1);
-	exec_service_drain(f->service, true, on_drained, f);
+	run_service_drain(f->service, true, on_drained, f);
 	wait_for(f, &f->drained);
 	assert_int_equal(h.errors + h.ends, 1);
 }
@@ -232,8 +232,8 @@ static void service_can_go_before_its_boxes(void **state)
 	for (int i = 0; i < 4; i++)
 		start(f, &h[i]);
 	(void)run(f, 0);
-	exec_abort(h[1].exec); /* its answer is still to come */
-	exec_service_free(f->service);
+	run_abort(h[1].exec); /* its answer is still to come */
+	run_service_free(f->service);
 	f->service = NULL;
 	settle(f);
 	for (int i = 0; i < 4; i++)
@@ -247,24 +247,24 @@ static void places_follow_the_cores_and_the_driver(void **state)
 	struct fixture *f = *state;
 	struct heard h[2] = {0};
 
-	exec_service_free(f->service);
+	run_service_free(f->service);
 	f->config->max_running = 0; /* twice the cores: two at least */
-	f->service = exec_service_new(&(struct exec_service_config){
+	f->service = run_service_new(&(struct run_service_config){
 		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
 	start(f, &h[0]);
 	start(f, &h[1]);
 	assert_int_equal(stats(f).running, 2);
-	exec_service_free(f->service);
+	run_service_free(f->service);
 	settle(f);
 	f->driver->caps.boxes_max = 1;
-	f->service = exec_service_new(&(struct exec_service_config){
+	f->service = run_service_new(&(struct run_service_config){
 		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
 	start(f, &h[0]);
 	start(f, &h[1]);
 	assert_int_equal(stats(f).running, 1);
 	assert_int_equal(stats(f).queued, 1);
-	exec_cancel(h[0].exec);
-	exec_cancel(h[1].exec);
+	run_cancel(h[0].exec);
+	run_cancel(h[1].exec);
 	expect_idle(f);
 }
 

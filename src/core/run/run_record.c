@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "core/metrics_core.h"
-#include "core/run/execution_internal.h"
 #include "core/run/record.h"
+#include "core/run/run_record_internal.h"
 #include "core/run/run_row.h"
 
 /*
@@ -36,8 +36,8 @@ static void make_key(const char *tenant, const char *session_id, char ret_key[KE
 	(void)!str_format(ret_key, KEY_LEN, "%s/%s", tenant, session_id);
 }
 
-static struct execution_owner *owner_of(const struct executions *all, const char *tenant,
-                                        const char *session_id)
+static struct run_record_owner *owner_of(const struct run_records *all, const char *tenant,
+                                         const char *session_id)
 {
 	char key[KEY_LEN];
 
@@ -45,37 +45,37 @@ static struct execution_owner *owner_of(const struct executions *all, const char
 	return map_get(all->owners, key);
 }
 
-static struct execution_owner *get_owner(struct executions *all, const struct execution *e)
+static struct run_record_owner *get_owner(struct run_records *all, const struct run_record *e)
 {
-	struct execution_owner *owner = owner_of(all, e->tenant, e->session_id);
+	struct run_record_owner *owner = owner_of(all, e->tenant, e->session_id);
 	char key[KEY_LEN];
 
 	if (owner)
 		return owner;
 	make_key(e->tenant, e->session_id, key);
-	owner = NEW(struct execution_owner);
+	owner = NEW(struct run_record_owner);
 	owner->key = xstrdup(key);
 	list_init(&owner->executions);
 	(void)!map_put(all->owners, key, owner); /* looked up above */
 	return owner;
 }
 
-static void owner_free(struct executions *all, struct execution_owner *owner)
+static void owner_free(struct run_records *all, struct run_record_owner *owner)
 {
 	(void)map_remove(all->owners, owner->key);
 	free(owner->key);
 	free(owner);
 }
 
-void execution_free(struct execution *e)
+void run_record_free(struct run_record *e)
 {
 	struct error gone = {0};
 
 	(void)error_set(&gone, ERR_EXECUTION_NOT_FOUND, 0, "the session was deleted");
 	e->hold = NULL;
-	execution_was_stored(e, &gone); /* whoever still waits for that */
-	execution_settle(e);
-	execution_stop_delivery(e);
+	run_record_was_stored(e, &gone); /* whoever still waits for that */
+	run_record_settle(e);
+	run_record_stop_delivery(e);
 	store_execution_gone(e);
 	list_remove(&e->ended_node);
 	list_remove(&e->share_node);
@@ -94,13 +94,13 @@ void execution_free(struct execution *e)
 
 /* Shares. */
 
-static void enter_share(struct execution *e)
+static void enter_share(struct run_record *e)
 {
-	struct executions *all = e->all;
-	struct execution_share *share = map_get(all->shares, e->tenant);
+	struct run_records *all = e->all;
+	struct run_record_share *share = map_get(all->shares, e->tenant);
 
 	if (!share) {
-		share = NEW(struct execution_share);
+		share = NEW(struct run_record_share);
 		memcpy(share->tenant, e->tenant, sizeof(share->tenant));
 		list_init(&share->ended);
 		(void)!map_put(all->shares, share->tenant, share); /* looked up above */
@@ -112,10 +112,10 @@ static void enter_share(struct execution *e)
 	e->share = share;
 }
 
-static void leave_share(struct execution *e)
+static void leave_share(struct run_record *e)
 {
-	struct executions *all = e->all;
-	struct execution_share *share = TAKE_PTR(e->share);
+	struct run_records *all = e->all;
+	struct run_record_share *share = TAKE_PTR(e->share);
 
 	list_remove(&e->share_node);
 	share->bytes -= e->bytes;
@@ -129,10 +129,10 @@ static void leave_share(struct execution *e)
 }
 
 /* Out of all tables. Its memory follows when nobody watches it. */
-static void forget(struct execution *e)
+static void forget(struct run_record *e)
 {
-	struct executions *all = e->all; // NOLINT: one that was freed has left all lists
-	struct execution_owner *owner = TAKE_PTR(e->owner);
+	struct run_records *all = e->all; // NOLINT: one that was freed has left all lists
+	struct run_record_owner *owner = TAKE_PTR(e->owner);
 
 	list_remove(&e->node);
 	(void)map_remove(all->by_id, e->id);
@@ -144,28 +144,28 @@ static void forget(struct execution *e)
 	leave_share(e);
 	/* What is not written yet is written first. */
 	if (list_is_empty(&e->watches) && !e->delivering && !store_execution_flush(e))
-		execution_free(e);
+		run_record_free(e);
 	else
 		list_append(&all->forgotten, &e->ended_node);
 }
 
-static bool is_over_bounds(const struct executions *all)
+static bool is_over_bounds(const struct run_records *all)
 {
 	return all->ended_count > all->max_count || all->ended_bytes > all->max_bytes;
 }
 
 /* Whether it has more than its share of what there is too much of. */
-static bool is_over_share(const struct executions *all, const struct execution_share *share)
+static bool is_over_share(const struct run_records *all, const struct run_record_share *share)
 {
 	if (all->ended_count > all->max_count)
 		return share->count > all->max_count / all->shares_count;
 	return share->bytes > all->max_bytes / all->shares_count;
 }
 
-static struct execution_share *find_largest(const struct executions *all)
+static struct run_record_share *find_largest(const struct run_records *all)
 {
 	bool by_count = all->ended_count > all->max_count;
-	struct execution_share *share, *most = NULL;
+	struct run_record_share *share, *most = NULL;
 	size_t pos = 0;
 
 	while ((share = map_next(all->shares, &pos, NULL)))
@@ -174,7 +174,7 @@ static struct execution_share *find_largest(const struct executions *all)
 	return most;
 }
 
-static struct execution_share *choose_share(struct executions *all, struct execution_share *own)
+static struct run_record_share *choose_share(struct run_records *all, struct run_record_share *own)
 {
 	if (is_over_share(all, own))
 		return own;
@@ -184,11 +184,12 @@ static struct execution_share *choose_share(struct executions *all, struct execu
 }
 
 /* The one that has just ended stays whatever its size: somebody is about to read it. */
-static void keep_within_bounds(struct executions *all, const struct execution *ended)
+static void keep_within_bounds(struct run_records *all, const struct run_record *ended)
 {
 	while (all->ended_count > 1 && is_over_bounds(all)) {
-		struct execution_share *share = choose_share(all, ended->share);
-		struct execution *oldest = LIST_FIRST(&share->ended, struct execution, share_node);
+		struct run_record_share *share = choose_share(all, ended->share);
+		struct run_record *oldest =
+			LIST_FIRST(&share->ended, struct run_record, share_node);
 
 		if (oldest == ended)
 			break;
@@ -196,9 +197,9 @@ static void keep_within_bounds(struct executions *all, const struct execution *e
 	}
 }
 
-struct executions *executions_new(struct loop *loop, size_t max_count, size_t max_bytes)
+struct run_records *run_records_new(struct loop *loop, size_t max_count, size_t max_bytes)
 {
-	struct executions *all = NEW(struct executions);
+	struct run_records *all = NEW(struct run_records);
 
 	all->loop = loop;
 	all->max_count = max_count;
@@ -211,49 +212,49 @@ struct executions *executions_new(struct loop *loop, size_t max_count, size_t ma
 	return all;
 }
 
-void executions_set_metrics(struct executions *all, struct metrics *metrics)
+void run_records_set_metrics(struct run_records *all, struct metrics *metrics)
 {
 	all->metrics = metrics;
 }
 
-void executions_set_audit(struct executions *all, struct audit *audit)
+void run_records_set_audit(struct run_records *all, struct audit *audit)
 {
 	all->audit = audit;
 }
 
-static void free_with_watches(struct execution *e)
+static void free_with_watches(struct run_record *e)
 {
-	struct execution_watch *w;
+	struct run_watch *w;
 
-	LIST_FOREACH (w, &e->watches, struct execution_watch, node) {
+	LIST_FOREACH (w, &e->watches, struct run_watch, node) {
 		list_remove(&w->node);
 		free(w);
 	}
-	execution_free(e);
+	run_record_free(e);
 }
 
-static void free_owner_and_all(struct execution_owner *owner)
+static void free_owner_and_all(struct run_record_owner *owner)
 {
-	struct execution *e;
+	struct run_record *e;
 
-	LIST_FOREACH (e, &owner->executions, struct execution, node)
+	LIST_FOREACH (e, &owner->executions, struct run_record, node)
 		free_with_watches(e);
 	free(owner->key);
 	free(owner);
 }
 
-void executions_free(struct executions *all)
+void run_records_free(struct run_records *all)
 {
-	struct execution_owner *owner;
-	struct execution_share *share;
-	struct execution *e;
+	struct run_record_owner *owner;
+	struct run_record_share *share;
+	struct run_record *e;
 	size_t pos = 0;
 
 	if (!all)
 		return;
 	while ((owner = map_next(all->owners, &pos, NULL)))
 		free_owner_and_all(owner);
-	LIST_FOREACH (e, &all->forgotten, struct execution, ended_node)
+	LIST_FOREACH (e, &all->forgotten, struct run_record, ended_node)
 		free_with_watches(e);
 	pos = 0;
 	while ((share = map_next(all->shares, &pos, NULL)))
@@ -266,7 +267,7 @@ void executions_free(struct executions *all)
 
 /* exec_20261115_ab12cd34: 41 random bits are few enough to look whether they are taken. One that
  * only the store knows is refused there. */
-static void make_id(struct executions *all, struct execution *e)
+static void make_id(struct run_records *all, struct run_record *e)
 {
 	char day[16];
 	char suffix[SUFFIX_LEN + 1];
@@ -278,9 +279,9 @@ static void make_id(struct executions *all, struct execution *e)
 	} while (map_put(all->by_id, e->id, e) < 0);
 }
 
-struct execution *execution_new_blank(struct executions *all)
+struct run_record *run_record_new_blank(struct run_records *all)
 {
-	struct execution *e = NEW(struct execution);
+	struct run_record *e = NEW(struct run_record);
 
 	e->all = all;
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
@@ -293,21 +294,21 @@ struct execution *execution_new_blank(struct executions *all)
 	return e;
 }
 
-void executions_set_store(struct executions *all, struct store *store)
+void run_records_set_store(struct run_records *all, struct store *store)
 {
 	all->store = store;
 }
 
-static void enter(struct executions *all, struct execution *e)
+static void enter(struct run_records *all, struct run_record *e)
 {
 	e->owner = get_owner(all, e);
 	e->owner->count++;
 	list_append(&e->owner->executions, &e->node);
 }
 
-struct execution *executions_add(struct executions *all, const struct execution_new *what)
+struct run_record *run_records_add(struct run_records *all, const struct run_record_new *what)
 {
-	struct execution *e = execution_new_blank(all);
+	struct run_record *e = run_record_new_blank(all);
 
 	e->session_ms = what->session_ms;
 	e->created_ms = clock_real_ms();
@@ -329,87 +330,87 @@ struct execution *executions_add(struct executions *all, const struct execution_
 	return e;
 }
 
-void executions_enter(struct executions *all, struct execution *e)
+void run_records_enter(struct run_records *all, struct run_record *e)
 {
 	if (map_put(all->by_id, e->id, e) < 0)
 		abort(); /* the store has each once */
 	enter(all, e);
-	if (e->state == EXECUTION_RUNNING)
-		execution_add_event(e, EXECUTION_EVENT_START);
+	if (e->state == RUN_RECORD_RUNNING)
+		run_record_add_event(e, RUN_EVENT_START);
 }
 
-struct execution *executions_find(struct executions *all, const char *tenant, const char *id)
+struct run_record *run_records_find(struct run_records *all, const char *tenant, const char *id)
 {
-	struct execution *e = map_get(all->by_id, id);
+	struct run_record *e = map_get(all->by_id, id);
 
 	return e && str_equal(e->tenant, tenant) ? e : NULL;
 }
 
-struct execution *executions_of(struct executions *all, const char *tenant, const char *session_id,
-                                size_t offset)
+struct run_record *run_records_of(struct run_records *all, const char *tenant,
+                                  const char *session_id, size_t offset)
 {
-	struct execution_owner *owner = owner_of(all, tenant, session_id);
+	struct run_record_owner *owner = owner_of(all, tenant, session_id);
 	struct list *node;
 
 	if (!owner || offset >= owner->count)
 		return NULL;
 	for (node = owner->executions.prev; offset > 0; offset--)
 		node = node->prev;
-	return LIST_ENTRY(node, struct execution, node);
+	return LIST_ENTRY(node, struct run_record, node);
 }
 
-size_t executions_count_of(struct executions *all, const char *tenant, const char *session_id)
+size_t run_records_count_of(struct run_records *all, const char *tenant, const char *session_id)
 {
-	const struct execution_owner *owner = owner_of(all, tenant, session_id);
+	const struct run_record_owner *owner = owner_of(all, tenant, session_id);
 
 	return owner ? owner->count : 0;
 }
 
-void executions_expire(struct executions *all, const char *tenant, const char *id)
+void run_records_expire(struct run_records *all, const char *tenant, const char *id)
 {
-	struct execution *e = executions_find(all, tenant, id);
+	struct run_record *e = run_records_find(all, tenant, id);
 
-	if (!e || e->state != EXECUTION_ENDED)
+	if (!e || e->state != RUN_RECORD_ENDED)
 		return;
 	e->withdrawn = true;
 	list_remove(&e->dirty.node);
 	forget(e);
 }
 
-void executions_delete(struct executions *all, const char *tenant, const char *session_id)
+void run_records_delete(struct run_records *all, const char *tenant, const char *session_id)
 {
-	struct execution_owner *owner = owner_of(all, tenant, session_id);
-	struct execution *e;
+	struct run_record_owner *owner = owner_of(all, tenant, session_id);
+	struct run_record *e;
 
 	if (!owner)
 		return;
-	LIST_FOREACH (e, &owner->executions, struct execution, node) {
+	LIST_FOREACH (e, &owner->executions, struct run_record, node) {
 		e->withdrawn = true;
 		list_remove(&e->dirty.node);
 	}
-	executions_forget(all, tenant, session_id);
+	run_records_forget(all, tenant, session_id);
 }
 
-void executions_forget(struct executions *all, const char *tenant, const char *session_id)
+void run_records_forget(struct run_records *all, const char *tenant, const char *session_id)
 {
 	struct error gone = {0};
-	struct execution *e;
+	struct run_record *e;
 
 	(void)error_set(&gone, ERR_NOT_FOUND, 0, "the session was deleted");
 	/* One by one from the front: ending one may make retention forget others. */
-	while ((e = executions_of(all, tenant, session_id, 0))) {
-		if (e->state != EXECUTION_ENDED)
-			execution_failed(e, &gone);
+	while ((e = run_records_of(all, tenant, session_id, 0))) {
+		if (e->state != RUN_RECORD_ENDED)
+			run_record_failed(e, &gone);
 		else
 			forget(e);
 	}
 }
 
-void execution_info(const struct execution *e, struct execution_info *ret_info)
+void run_record_info(const struct run_record *e, struct run_record_info *ret_info)
 {
-	bool ended = e->state == EXECUTION_ENDED;
+	bool ended = e->state == RUN_RECORD_ENDED;
 
-	*ret_info = (struct execution_info){
+	*ret_info = (struct run_record_info){
 		.tenant = e->tenant,
 		.id = e->id,
 		.session_id = e->session_id,
@@ -430,32 +431,32 @@ void execution_info(const struct execution *e, struct execution_info *ret_info)
 	};
 }
 
-const struct buf *execution_told(const struct execution *e, enum output_stream stream)
+const struct buf *run_record_printed(const struct run_record *e, enum output_stream stream)
 {
 	if (e->has_outcome)
 		return stream == OUTPUT_STDERR ? &e->outcome.err : &e->outcome.out;
 	return &e->output[stream];
 }
 
-void execution_started(struct execution *e)
+void run_record_started(struct run_record *e)
 {
-	if (e->state != EXECUTION_PENDING)
+	if (e->state != RUN_RECORD_PENDING)
 		return;
-	e->state = EXECUTION_RUNNING;
+	e->state = RUN_RECORD_RUNNING;
 	e->started_ms = clock_real_ms();
-	execution_add_event(e, EXECUTION_EVENT_START);
+	run_record_add_event(e, RUN_EVENT_START);
 	store_execution_changed(e);
 }
 
-void execution_paused(struct execution *e, uint64_t ms)
+void run_record_paused(struct run_record *e, uint64_t ms)
 {
-	if (e->state != EXECUTION_RUNNING)
+	if (e->state != RUN_RECORD_RUNNING)
 		return;
 	e->paused_ms += ms;
 	store_execution_paused(e);
 }
 
-static void tell_end(const struct execution *e)
+static void tell_end(const struct run_record *e)
 {
 	const struct outcome *outcome = e->has_outcome ? &e->outcome : NULL;
 	char hash[RECORD_HASH_LEN] = "";
@@ -477,9 +478,9 @@ static void tell_end(const struct execution *e)
 	                                                           .failure = &e->failure});
 }
 
-static void count_ended(struct execution *e)
+static void count_ended(struct run_record *e)
 {
-	struct executions *all = e->all;
+	struct run_records *all = e->all;
 
 	e->bytes = sizeof(*e) + e->code_len + e->pieces_cap * sizeof(*e->pieces) +
 	           e->output[OUTPUT_STDOUT].cap + e->output[OUTPUT_STDERR].cap +
@@ -489,28 +490,28 @@ static void count_ended(struct execution *e)
 	list_append(&all->ended, &e->ended_node);
 	enter_share(e);
 	if (!all->store || e->withdrawn)
-		execution_settle(e);
+		run_record_settle(e);
 	keep_within_bounds(all, e);
 }
 
 /* By age: somebody may read an old one while its session makes new ones. */
-static void insert_by_age(struct execution_owner *owner, struct execution *e)
+static void insert_by_age(struct run_record_owner *owner, struct run_record *e)
 {
 	struct list *node = owner->executions.next;
 
 	while (node != &owner->executions &&
-	       LIST_ENTRY(node, struct execution, node)->created_ms <= e->created_ms)
+	       LIST_ENTRY(node, struct run_record, node)->created_ms <= e->created_ms)
 		node = node->next;
 	list_append(node, &e->node); /* before it */
 	owner->count++;
 }
 
-void executions_adopt(struct executions *all, struct execution *e)
+void run_records_remember(struct run_records *all, struct run_record *e)
 {
 	/* Another's has its id, and could not be written for that: the table has each once. */
 	if (map_put(all->by_id, e->id, e) < 0) {
 		log_warn("execution=%s is not read: another in memory has its id", e->id);
-		execution_free(e);
+		run_record_free(e);
 		return;
 	}
 	e->owner = get_owner(all, e);
@@ -518,13 +519,13 @@ void executions_adopt(struct executions *all, struct execution *e)
 	count_ended(e);
 }
 
-static void finish(struct execution *e)
+static void finish(struct run_record *e)
 {
-	e->state = EXECUTION_ENDED;
+	e->state = RUN_RECORD_ENDED;
 	tell_end(e);
 	e->completed_ms = clock_real_ms();
-	execution_set_control(e, NULL, NULL, NULL);
-	execution_add_event(e, EXECUTION_EVENT_END);
+	run_record_set_control(e, NULL, NULL, NULL);
+	run_record_add_event(e, RUN_EVENT_END);
 	store_execution_changed(e);
 	count_ended(e);
 }
@@ -539,9 +540,9 @@ static void move_output(struct buf *from, struct buf *to)
 	*from = (struct buf){0};
 }
 
-void execution_ended(struct execution *e, struct outcome *outcome, bool session_reset)
+void run_record_ended(struct run_record *e, struct outcome *outcome, bool session_reset)
 {
-	if (e->state == EXECUTION_ENDED) {
+	if (e->state == RUN_RECORD_ENDED) {
 		outcome_done(outcome);
 		return;
 	}
@@ -555,9 +556,9 @@ void execution_ended(struct execution *e, struct outcome *outcome, bool session_
 	finish(e);
 }
 
-void execution_failed(struct execution *e, const struct error *err)
+void run_record_failed(struct run_record *e, const struct error *err)
 {
-	if (e->state == EXECUTION_ENDED)
+	if (e->state == RUN_RECORD_ENDED)
 		return;
 	e->failure = *err;
 	finish(e);
@@ -565,23 +566,23 @@ void execution_failed(struct execution *e, const struct error *err)
 
 /* Waiting for the disk. */
 
-void execution_hold(struct execution *e, execution_stored_fn *fn, void *ctx)
+void run_record_hold(struct run_record *e, run_record_stored_fn *fn, void *ctx)
 {
 	e->hold = fn;
 	e->hold_ctx = ctx;
 }
 
-void execution_when_stored(struct execution *e, execution_stored_fn *fn, void *ctx)
+void run_record_when_stored(struct run_record *e, run_record_stored_fn *fn, void *ctx)
 {
 	e->on_stored = fn;
 	e->on_stored_ctx = ctx;
 	if (fn && !e->hold)
-		execution_was_stored(e, NULL);
+		run_record_was_stored(e, NULL);
 }
 
-void execution_was_stored(struct execution *e, const struct error *err)
+void run_record_was_stored(struct run_record *e, const struct error *err)
 {
-	execution_stored_fn *hold = TAKE_PTR(e->hold), *told = TAKE_PTR(e->on_stored);
+	run_record_stored_fn *hold = TAKE_PTR(e->hold), *told = TAKE_PTR(e->on_stored);
 
 	if (told)
 		told(e->on_stored_ctx, e, err);
@@ -589,7 +590,7 @@ void execution_was_stored(struct execution *e, const struct error *err)
 		hold(e->hold_ctx, e, err);
 }
 
-int execution_begin(struct execution *e, execution_stored_fn *fn, void *ctx, struct error *err)
+int run_record_begin(struct run_record *e, run_record_stored_fn *fn, void *ctx, struct error *err)
 {
 	if (e->begun || !e->all->store) {
 		e->begun = true;
@@ -600,25 +601,25 @@ int execution_begin(struct execution *e, execution_stored_fn *fn, void *ctx, str
 		e->begun = false;
 		return -1;
 	}
-	execution_hold(e, fn, ctx);
+	run_record_hold(e, fn, ctx);
 	return 1;
 }
 
-void execution_withdraw(struct execution *e, const struct error *err)
+void run_record_withdraw(struct run_record *e, const struct error *err)
 {
 	e->withdrawn = true;
-	execution_failed(e, err);
+	run_record_failed(e, err);
 	forget(e);
 }
 
-void execution_was_written(struct execution *e)
+void run_record_was_written(struct run_record *e)
 {
-	if (e->state == EXECUTION_ENDED && !e->owner && list_is_empty(&e->watches) &&
+	if (e->state == RUN_RECORD_ENDED && !e->owner && list_is_empty(&e->watches) &&
 	    !e->delivering && list_is_empty(&e->dirty.node))
-		execution_free(e);
+		run_record_free(e);
 }
 
-void execution_settle(struct execution *e)
+void run_record_settle(struct run_record *e)
 {
 	void (*fn)(void *ctx) = TAKE_PTR(e->settled);
 
@@ -626,16 +627,16 @@ void execution_settle(struct execution *e)
 		fn(e->settled_ctx);
 }
 
-void execution_when_settled(struct execution *e, void (*fn)(void *ctx), void *ctx)
+void run_record_when_settled(struct run_record *e, void (*fn)(void *ctx), void *ctx)
 {
 	e->settled = fn;
 	e->settled_ctx = ctx;
 }
 
-void execution_set_control(struct execution *e, void (*cancel)(void *ctx),
-                           int (*input)(void *ctx, const void *data, size_t len, bool end,
-                                        struct error *err),
-                           void *ctx)
+void run_record_set_control(struct run_record *e, void (*cancel)(void *ctx),
+                            int (*input)(void *ctx, const void *data, size_t len, bool end,
+                                         struct error *err),
+                            void *ctx)
 {
 	if (!cancel)
 		e->hold = NULL;
@@ -644,17 +645,18 @@ void execution_set_control(struct execution *e, void (*cancel)(void *ctx),
 	e->control_ctx = ctx;
 }
 
-int execution_cancel(struct execution *e, struct error *err)
+int run_record_cancel(struct run_record *e, struct error *err)
 {
-	if (e->state == EXECUTION_ENDED || !e->cancel)
+	if (e->state == RUN_RECORD_ENDED || !e->cancel)
 		return error_set(err, ERR_CONFLICT, 0, "execution %s has ended", e->id);
 	e->cancel(e->control_ctx);
 	return 0;
 }
 
-int execution_stdin(struct execution *e, const void *data, size_t len, bool end, struct error *err)
+int run_record_stdin(struct run_record *e, const void *data, size_t len, bool end,
+                     struct error *err)
 {
-	if (e->state == EXECUTION_ENDED)
+	if (e->state == RUN_RECORD_ENDED)
 		return error_set(err, ERR_CONFLICT, 0, "execution %s has ended", e->id);
 	if (!e->input)
 		return error_set(err, ERR_CONFLICT, 0, "stdin of execution %s is not open", e->id);

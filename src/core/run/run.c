@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/run/exec.h"
+#include "core/run/run.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "core/language/runners.h"
 #include "core/metrics_core.h"
 #include "core/pool/pool.h"
-#include "core/run/internal.h"
+#include "core/run/run_internal.h"
 #include "core/template/images.h"
 #include "core/template/template.h"
 #include "io/loop.h"
@@ -31,49 +31,48 @@
  * agent or program (security rule LC-3).
  */
 
-#define EXEC_CTX_LEN  200
+#define RUN_CTX_LEN   200
 #define BOX_ID_RANDOM 25 /* 129 bits */
 
 static const char *const state_names[] = {
-	[EXEC_STATE_NEW] = "new",           [EXEC_STATE_QUEUED] = "queued",
-	[EXEC_STATE_BUILDING] = "building", [EXEC_STATE_RUNNING] = "running",
-	[EXEC_STATE_ENDED] = "ended",
+	[RUN_NEW] = "new",         [RUN_QUEUED] = "queued", [RUN_BUILDING] = "building",
+	[RUN_RUNNING] = "running", [RUN_ENDED] = "ended",
 };
-static_assert(ARRAY_SIZE(state_names) == EXEC_STATE_COUNT, "every state has a name");
+static_assert(ARRAY_SIZE(state_names) == RUN_COUNT, "every state has a name");
 
-#define TO(state) (1u << EXEC_STATE_##state)
+#define TO(state) (1u << RUN_##state)
 static const unsigned transitions[] = {
-	[EXEC_STATE_NEW] = TO(QUEUED) | TO(BUILDING),
-	[EXEC_STATE_QUEUED] = TO(BUILDING) | TO(ENDED),
-	[EXEC_STATE_BUILDING] = TO(RUNNING) | TO(ENDED),
-	[EXEC_STATE_RUNNING] = TO(BUILDING) | TO(ENDED),
-	[EXEC_STATE_ENDED] = 0,
+	[RUN_NEW] = TO(QUEUED) | TO(BUILDING),
+	[RUN_QUEUED] = TO(BUILDING) | TO(ENDED),
+	[RUN_BUILDING] = TO(RUNNING) | TO(ENDED),
+	[RUN_RUNNING] = TO(BUILDING) | TO(ENDED),
+	[RUN_ENDED] = 0,
 };
-static_assert(ARRAY_SIZE(transitions) == EXEC_STATE_COUNT, "every state has a row");
+static_assert(ARRAY_SIZE(transitions) == RUN_COUNT, "every state has a row");
 
-#define exec_log(e, level, ...)                                                                    \
+#define run_log(e, level, ...)                                                                     \
 	do {                                                                                       \
-		char exec_ctx_[EXEC_CTX_LEN];                                                      \
+		char run_ctx_[RUN_CTX_LEN];                                                        \
 		if (log_is_on(level))                                                              \
-			log_write(level, make_ctx(e, exec_ctx_), __VA_ARGS__);                     \
+			log_write(level, make_ctx(e, run_ctx_), __VA_ARGS__);                      \
 	} while (0)
 
-static const char *make_ctx(const struct exec *e, char ret_ctx[EXEC_CTX_LEN])
+static const char *make_ctx(const struct run *e, char ret_ctx[RUN_CTX_LEN])
 {
 	/* Ids are short: it fits. */
-	(void)snprintf(ret_ctx, EXEC_CTX_LEN, "request_id=%s execution=%s box=%s",
+	(void)snprintf(ret_ctx, RUN_CTX_LEN, "request_id=%s execution=%s box=%s",
 	               e->decision.spec.request_id, e->outcome.execution_id, e->decision.spec.id);
 	return ret_ctx;
 }
 
-static void set_state(struct exec *e, enum exec_state next)
+static void set_state(struct run *e, enum run_state next)
 {
 	assert(transitions[e->state] & (1u << next));
-	exec_log(e, LOG_LEVEL_DEBUG, "%s -> %s", state_names[e->state], state_names[next]);
+	run_log(e, LOG_LEVEL_DEBUG, "%s -> %s", state_names[e->state], state_names[next]);
 	e->state = next;
 }
 
-static void exec_free(struct exec *e)
+static void run_free(struct run *e)
 {
 	tenant_release(e->tenant);
 	image_unref(e->image);
@@ -85,7 +84,7 @@ static void exec_free(struct exec *e)
 	free(e);
 }
 
-static void leave_queue(struct exec *e)
+static void leave_queue(struct run *e)
 {
 	if (e->queued)
 		tenant_drop_queued(e->tenant);
@@ -93,19 +92,19 @@ static void leave_queue(struct exec *e)
 }
 
 /* The last one out: the answer was given and nothing of the box is left. */
-static void reap(struct exec *e)
+static void reap(struct run *e)
 {
-	struct exec_service *s = e->service;
+	struct run_service *s = e->service;
 
-	if (e->state != EXEC_STATE_ENDED || e->answering || e->leaving || e->box)
+	if (e->state != RUN_ENDED || e->answering || e->leaving || e->box)
 		return;
 	list_remove(&e->node);
 	if (s)
-		exec_service_forget(s, e);
-	exec_free(e);
+		run_service_forget(s, e);
+	run_free(e);
 }
 
-static void answer(struct exec *e)
+static void answer(struct run *e)
 {
 	e->answering = false;
 	if (e->muted)
@@ -122,9 +121,9 @@ enum answer_when {
 };
 
 /* One of a session is told by its record, which also knows those that never came here. */
-static void tell_end(const struct exec *e)
+static void tell_end(const struct run *e)
 {
-	const struct exec_service_config *c = &e->service->config;
+	const struct run_service_config *c = &e->service->config;
 	const struct outcome *outcome = error_is_set(&e->failure) ? NULL : &e->outcome;
 
 	if (e->entry.patient)
@@ -145,7 +144,7 @@ static void tell_end(const struct exec *e)
 }
 
 /* At the end, when it is known which of its boxes was the last. */
-static void tell_start(const struct exec *e)
+static void tell_start(const struct run *e)
 {
 	struct metrics *metrics = e->service->config.metrics;
 
@@ -156,7 +155,7 @@ static void tell_start(const struct exec *e)
 		                (double)e->outcome.start_us / 1e6);
 }
 
-static void give_up(struct exec *e)
+static void give_up(struct run *e)
 {
 	struct scheduler *scheduler = &e->service->scheduler;
 
@@ -173,7 +172,7 @@ static void give_up(struct exec *e)
 
 static void leave(void *ctx)
 {
-	struct exec *e = ctx;
+	struct run *e = ctx;
 
 	give_up(e);
 	reap(e);
@@ -187,9 +186,9 @@ static void leave(void *ctx)
  * memory of boxes; a few clients that do not read would else hold all of them, for as long as an
  * answer may take. What unread answers cost is bounded where they are kept (http.max_answers).
  */
-static void end(struct exec *e, enum answer_when when)
+static void end(struct run *e, enum answer_when when)
 {
-	set_state(e, EXEC_STATE_ENDED);
+	set_state(e, RUN_ENDED);
 	leave_queue(e);
 	timer_stop(e->timer);
 	gather_cancel(&e->gather);
@@ -207,7 +206,7 @@ static void end(struct exec *e, enum answer_when when)
 	leave(e);
 }
 
-static void fail(struct exec *e, const struct error *err, enum answer_when when)
+static void fail(struct run *e, const struct error *err, enum answer_when when)
 {
 	e->failure = *err;
 	end(e, when);
@@ -220,7 +219,7 @@ static void unknown_counters(struct box_counters *ret_counters)
 }
 
 /* What its box had used before it was taken from its pool is not its own. */
-static void leave_out_before(struct exec *e)
+static void leave_out_before(struct run *e)
 {
 	struct box_counters *c = &e->evidence.counters;
 
@@ -230,7 +229,7 @@ static void leave_out_before(struct exec *e)
 }
 
 /* The evidence is in: judge, and answer. */
-static void conclude(struct exec *e, enum answer_when when)
+static void conclude(struct run *e, enum answer_when when)
 {
 	unknown_counters(&e->evidence.counters);
 	if (e->box) {
@@ -248,11 +247,11 @@ static void conclude(struct exec *e, enum answer_when when)
 	end(e, when);
 }
 
-static struct box_events events_of(struct exec *e);
+static struct box_events events_of(struct run *e);
 
-static bool is_open(const struct exec *e)
+static bool is_open(const struct run *e)
 {
-	return e->state == EXEC_STATE_BUILDING || e->state == EXEC_STATE_RUNNING;
+	return e->state == RUN_BUILDING || e->state == RUN_RUNNING;
 }
 
 static void on_box_ready(void *ctx attr_unused)
@@ -262,11 +261,11 @@ static void on_box_ready(void *ctx attr_unused)
 
 static void on_box_started(void *ctx, uint32_t exec_id attr_unused)
 {
-	struct exec *e = ctx;
+	struct run *e = ctx;
 
-	if (e->state != EXEC_STATE_BUILDING)
+	if (e->state != RUN_BUILDING)
 		return;
-	set_state(e, EXEC_STATE_RUNNING);
+	set_state(e, RUN_RUNNING);
 	e->started_us = e->outcome.trace.us[TRACE_STARTED] = clock_us();
 	e->outcome.start_us = e->started_us - e->admitted_us;
 	e->outcome.pooled = e->pooled;
@@ -277,14 +276,14 @@ static void on_box_started(void *ctx, uint32_t exec_id attr_unused)
 }
 
 /* It is no longer as if it had never been asked for: it is not asked for again. */
-static void drop_kept(struct exec *e)
+static void drop_kept(struct run *e)
 {
 	run_request_free(TAKE_PTR(e->kept));
 }
 
 /* The agent keeps the same limit; it is not trusted to. */
 /* Its end follows, and says which signal it was. */
-static void end_program(struct exec *e)
+static void end_program(struct run *e)
 {
 	struct error err = {0};
 
@@ -296,7 +295,7 @@ static void end_program(struct exec *e)
 static void on_box_output(void *ctx, uint32_t exec_id attr_unused, enum output_stream stream,
                           const char *data, size_t len)
 {
-	struct exec *e = ctx;
+	struct run *e = ctx;
 	bool is_err = stream == OUTPUT_STDERR;
 	size_t added;
 
@@ -316,7 +315,7 @@ static void on_box_output(void *ctx, uint32_t exec_id attr_unused, enum output_s
 
 static void on_box_report(void *ctx, uint32_t exec_id attr_unused, const char *data, size_t len)
 {
-	struct exec *e = ctx;
+	struct run *e = ctx;
 
 	drop_kept(e);
 	/* More than was allowed does not come through the link; half a report would be none. */
@@ -326,7 +325,7 @@ static void on_box_report(void *ctx, uint32_t exec_id attr_unused, const char *d
 
 static void on_box_denial(void *ctx, uint32_t exec_id attr_unused, const char *what, uint64_t count)
 {
-	struct exec *e = ctx;
+	struct run *e = ctx;
 
 	drop_kept(e);
 	if (is_open(e))
@@ -343,25 +342,25 @@ static void on_gathered(void *ctx)
  * whether there is another box. Else how the process ended is the outcome: as of one whose caller
  * has signalled it.
  */
-static bool begin_again(struct exec *e)
+static bool begin_again(struct run *e)
 {
 	const struct box_events events = events_of(e);
 	struct error err = {0};
 
-	if (e->state != EXEC_STATE_RUNNING || !e->kept)
+	if (e->state != RUN_RUNNING || !e->kept)
 		return false;
-	exec_log(e, LOG_LEVEL_DEBUG, "was not taken by what waited for it");
-	set_state(e, EXEC_STATE_BUILDING);
+	run_log(e, LOG_LEVEL_DEBUG, "was not taken by what waited for it");
+	set_state(e, RUN_BUILDING);
 	e->started_us = e->outcome.trace.us[TRACE_STARTED] = 0;
 	timer_start(e->timer, e->service->config.build_timeout_us);
-	if (!exec_build_again(e, &events, &err))
+	if (!run_build_again(e, &events, &err))
 		fail(e, &err, ANSWER_NOW);
 	return true;
 }
 
 static void on_box_done(void *ctx, uint32_t exec_id attr_unused, const struct exec_facts *facts)
 {
-	struct exec *e = ctx;
+	struct run *e = ctx;
 
 	if (!is_open(e) || (facts->untaken && begin_again(e)))
 		return;
@@ -378,22 +377,22 @@ static void on_box_done(void *ctx, uint32_t exec_id attr_unused, const struct ex
 }
 
 /* Before the program started: once more without pools, or it has failed. */
-static void fail_to_start(struct exec *e, const struct error *err)
+static void fail_to_start(struct run *e, const struct error *err)
 {
 	const struct box_events events = events_of(e);
 	struct error again = {0};
 
-	exec_log(e, LOG_LEVEL_DEBUG, "was not started: %s", err->msg);
-	if (exec_build_again(e, &events, &again))
+	run_log(e, LOG_LEVEL_DEBUG, "was not started: %s", err->msg);
+	if (run_build_again(e, &events, &again))
 		return;
 	fail(e, error_is_set(&again) ? &again : err, ANSWER_NOW);
 }
 
 static void on_box_exec_failed(void *ctx, uint32_t exec_id attr_unused, const struct error *err)
 {
-	struct exec *e = ctx;
+	struct run *e = ctx;
 
-	if (e->state == EXEC_STATE_BUILDING)
+	if (e->state == RUN_BUILDING)
 		fail_to_start(e, err);
 	else if (is_open(e))
 		fail(e, err, ANSWER_NOW);
@@ -402,23 +401,23 @@ static void on_box_exec_failed(void *ctx, uint32_t exec_id attr_unused, const st
 /* Before the program started nothing was run, and the caller may try again. After that it did. */
 static void on_box_lost(void *ctx, const struct error *err)
 {
-	struct exec *e = ctx;
+	struct run *e = ctx;
 
 	if (!is_open(e))
 		return;
-	if (e->state == EXEC_STATE_BUILDING) {
+	if (e->state == RUN_BUILDING) {
 		fail_to_start(e, err);
 		return;
 	}
-	exec_log(e, LOG_LEVEL_DEBUG, "lost its box: %s", err->msg);
+	run_log(e, LOG_LEVEL_DEBUG, "lost its box: %s", err->msg);
 	e->evidence.lost = true;
 	conclude(e, ANSWER_NOW);
 }
 
 static void on_box_gone(void *ctx)
 {
-	struct exec *e = ctx;
-	struct exec_service *s = e->service;
+	struct run *e = ctx;
+	struct run_service *s = e->service;
 
 	e->box = NULL;
 	if (s) {
@@ -429,7 +428,7 @@ static void on_box_gone(void *ctx)
 	reap(e);
 }
 
-static void on_build_timeout(struct exec *e)
+static void on_build_timeout(struct run *e)
 {
 	struct error err = {0};
 
@@ -440,20 +439,20 @@ static void on_build_timeout(struct exec *e)
 
 static void on_timer(void *ctx)
 {
-	struct exec *e = ctx;
+	struct run *e = ctx;
 
-	if (e->state == EXEC_STATE_ENDED) {
+	if (e->state == RUN_ENDED) {
 		answer(e);
 		reap(e);
-	} else if (e->state == EXEC_STATE_BUILDING) {
+	} else if (e->state == RUN_BUILDING) {
 		on_build_timeout(e);
-	} else if (e->state == EXEC_STATE_RUNNING) {
+	} else if (e->state == RUN_RUNNING) {
 		e->evidence.timed_out = !e->gather.file; /* else it has ended by itself */
 		conclude(e, ANSWER_NOW);
 	}
 }
 
-static struct box_events events_of(struct exec *e)
+static struct box_events events_of(struct run *e)
 {
 	return (struct box_events){
 		.ctx = e,
@@ -470,7 +469,7 @@ static struct box_events events_of(struct exec *e)
 }
 
 /* Whether they changed is asked when the request is gone. */
-static void note_given(struct exec *e, const struct run_request *request)
+static void note_given(struct run *e, const struct run_request *request)
 {
 	e->given.budget = GIVEN_HASHED;
 	for (size_t i = 0; i < request->files_count; i++)
@@ -478,17 +477,17 @@ static void note_given(struct exec *e, const struct run_request *request)
 		          request->files[i].len);
 }
 
-static void launch(struct exec *e, const struct run_request *request)
+static void launch(struct run *e, const struct run_request *request)
 {
 	const struct box_events events = events_of(e);
 	struct error err = {0};
 
-	set_state(e, EXEC_STATE_BUILDING);
+	set_state(e, RUN_BUILDING);
 	e->admitted_us = e->outcome.trace.us[TRACE_ADMITTED] = clock_us();
 	e->outcome.queue_us = e->admitted_us - e->arrived_us;
 	timer_start(e->timer, e->service->config.build_timeout_us);
 	note_given(e, request);
-	if (exec_build(e, request, &events, &err) < 0)
+	if (run_build(e, request, &events, &err) < 0)
 		fail(e, &err, ANSWER_LATER);
 	else
 		trace_note(&e->outcome.trace, TRACE_SENT);
@@ -496,7 +495,7 @@ static void launch(struct exec *e, const struct run_request *request)
 
 static void on_turn(void *ctx)
 {
-	struct exec *e = ctx;
+	struct run *e = ctx;
 	struct run_request *request = TAKE_PTR(e->kept);
 
 	leave_queue(e);
@@ -512,7 +511,7 @@ void exec_make_box_id(char ret_id[BOX_ID_LEN])
 	(void)snprintf(ret_id, BOX_ID_LEN, "b%s", random);
 }
 
-static void make_ids(struct exec *e)
+static void make_ids(struct run *e)
 {
 	char day[16];
 	char suffix[9];
@@ -525,7 +524,7 @@ static void make_ids(struct exec *e)
 }
 
 /* For logs and audit. What is too long is no name of ours. */
-static void note_asker(struct exec *e, const struct run_request *request)
+static void note_asker(struct run *e, const struct run_request *request)
 {
 	if (request->request_id)
 		(void)!str_copy(e->decision.spec.request_id, BOX_REQUEST_LEN, request->request_id);
@@ -537,10 +536,10 @@ static void note_asker(struct exec *e, const struct run_request *request)
 		record_hash(request->code, request->code_len, e->code_hash);
 }
 
-static struct exec *exec_new(struct exec_service *s, const struct run_request *request,
-                             const struct exec_events *events, struct policy_decision *decision)
+static struct run *run_new(struct run_service *s, const struct run_request *request,
+                           const struct run_events *events, struct policy_decision *decision)
 {
-	struct exec *e = NEW(struct exec);
+	struct run *e = NEW(struct run);
 
 	list_init(&e->node);
 	e->service = s;
@@ -562,7 +561,7 @@ static struct exec *exec_new(struct exec_service *s, const struct run_request *r
 }
 
 /* A place, or one in the queue, which its session counts where there is one. */
-static int enter(struct exec *e, struct tenant *tenant, struct error *err)
+static int enter(struct run *e, struct tenant *tenant, struct error *err)
 {
 	struct scheduler *s = &e->service->scheduler;
 	uint64_t memory = e->decision.spec.limits.memory_bytes;
@@ -585,57 +584,57 @@ static int enter(struct exec *e, struct tenant *tenant, struct error *err)
 	return r;
 }
 
-int exec_begin(struct exec_service *s, const struct run_request *request,
-               const struct exec_events *events, const struct policy_stack *session,
-               struct exec **ret_exec, struct error *err)
+int run_begin(struct run_service *s, const struct run_request *request,
+              const struct run_events *events, const struct policy_stack *session,
+              struct run **ret_run, struct error *err)
 {
-	struct tenant *tenant = exec_tenant(s, request->tenant);
+	struct tenant *tenant = run_service_tenant(s, request->tenant);
 	struct policy_decision decision;
 	struct policy_stack stack;
-	struct exec *e;
+	struct run *e;
 	int r;
 
 	if (s->draining)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
 	if (session)
 		stack = *session;
-	else if (exec_choose(s, tenant, request->policy, &stack, err) < 0)
+	else if (run_service_choose(s, tenant, request->policy, &stack, err) < 0)
 		return -1;
 	if (policy_decide(&s->rules, &stack, request, &decision, err) < 0)
 		return -1;
-	e = exec_new(s, request, events, &decision);
+	e = run_new(s, request, events, &decision);
 	e->entry.patient = session;
 	r = enter(e, tenant, err);
 	if (r < 0) {
-		exec_free(e);
+		run_free(e);
 		return -1;
 	}
 	list_append(&s->all, &e->node);
-	*ret_exec = e;
+	*ret_run = e;
 	if (r == 0) {
 		launch(e, request);
 	} else {
 		e->kept = run_request_copy(request);
-		set_state(e, EXEC_STATE_QUEUED);
+		set_state(e, RUN_QUEUED);
 	}
 	return 0;
 }
 
-int exec_start(struct exec_service *s, const struct run_request *request,
-               const struct exec_events *events, struct exec **ret_exec, struct error *err)
+int run_start(struct run_service *s, const struct run_request *request,
+              const struct run_events *events, struct run **ret_run, struct error *err)
 {
-	return exec_begin(s, request, events, NULL, ret_exec, err);
+	return run_begin(s, request, events, NULL, ret_run, err);
 }
 
 /* Should it have to be asked for again, with all that came. One that runs takes more than can be
  * kept for that. */
-static int keep_stdin(struct exec *e, const void *data, size_t len, bool end, struct error *err)
+static int keep_stdin(struct run *e, const void *data, size_t len, bool end, struct error *err)
 {
 	struct error much = {0};
 
 	if (!e->kept || run_request_add_stdin(e->kept, data, len, end, &much) == 0)
 		return 0;
-	if (e->state == EXEC_STATE_RUNNING) {
+	if (e->state == RUN_RUNNING) {
 		drop_kept(e);
 		return 0;
 	}
@@ -643,9 +642,9 @@ static int keep_stdin(struct exec *e, const void *data, size_t len, bool end, st
 	return -1;
 }
 
-int exec_stdin(struct exec *e, const void *data, size_t len, bool end, struct error *err)
+int run_stdin(struct run *e, const void *data, size_t len, bool end, struct error *err)
 {
-	if (e->state == EXEC_STATE_QUEUED)
+	if (e->state == RUN_QUEUED)
 		return run_request_add_stdin(e->kept, data, len, end, err);
 	if (!is_open(e))
 		return error_set(err, ERR_CONFLICT, 0, "the program has ended");
@@ -656,32 +655,32 @@ int exec_stdin(struct exec *e, const void *data, size_t len, bool end, struct er
 	return end ? box_stdin_end(e->box, EXEC_ID, err) : 0;
 }
 
-int exec_signal(struct exec *e, int signo, struct error *err)
+int run_signal(struct run *e, int signo, struct error *err)
 {
-	if (e->state != EXEC_STATE_RUNNING)
+	if (e->state != RUN_RUNNING)
 		return error_set(err, ERR_CONFLICT, 0, "the program does not run");
 	drop_kept(e);
 	return box_signal(e->box, EXEC_ID, signo, err);
 }
 
-void exec_cancel(struct exec *e)
+void run_cancel(struct run *e)
 {
 	e->muted = true;
-	if (e->state == EXEC_STATE_ENDED)
+	if (e->state == RUN_ENDED)
 		return;
 	e->outcome.status = EXEC_CANCELLED;
 	end(e, ANSWER_LATER);
 }
 
-void exec_abort(struct exec *e)
+void run_abort(struct run *e)
 {
-	if (e->state == EXEC_STATE_ENDED)
+	if (e->state == RUN_ENDED)
 		return;
 	e->evidence.cancelled = !e->gather.file;
 	conclude(e, ANSWER_LATER);
 }
 
-void exec_orphan(struct exec *e)
+void run_orphan(struct run *e)
 {
 	/* What is to be told of it needs the service. */
 	if (e->leaving) {
@@ -691,10 +690,10 @@ void exec_orphan(struct exec *e)
 	e->muted = true;
 	e->answering = false;
 	timer_free(TAKE_PTR(e->timer));
-	if (e->state != EXEC_STATE_ENDED && e->box)
+	if (e->state != RUN_ENDED && e->box)
 		box_destroy(e->box);
-	if (e->state != EXEC_STATE_ENDED)
-		set_state(e, EXEC_STATE_ENDED);
+	if (e->state != RUN_ENDED)
+		set_state(e, RUN_ENDED);
 	list_remove(&e->node);
 	if (e->entry.place == SCHEDULER_WAITING)
 		list_remove(&e->entry.node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/run/execution_internal.h"
+#include "core/run/run_record_internal.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@
 
 static void deliver(void *arg);
 
-static void want_delivery(struct execution *e)
+static void want_delivery(struct run_record *e)
 {
 	if (e->due || e->delivering || list_is_empty(&e->watches))
 		return;
@@ -44,47 +44,45 @@ static void want_delivery(struct execution *e)
 	timer_start(e->pace, PACE_US);
 }
 
-void execution_stop_delivery(struct execution *e)
+void run_record_stop_delivery(struct run_record *e)
 {
 	loop_cancel(e->all->loop, deliver, e);
 	timer_free(TAKE_PTR(e->pace));
 }
 
-static struct execution_piece *add_piece(struct execution *e, enum execution_event_kind kind)
+static struct run_piece *add_piece(struct run_record *e, enum run_event_kind kind)
 {
-	struct execution_piece *piece;
+	struct run_piece *piece;
 
 	if (e->pieces_count == e->pieces_cap) {
 		e->pieces_cap = e->pieces_cap ? 2 * e->pieces_cap : 8;
 		e->pieces = xrealloc_array(e->pieces, e->pieces_cap, sizeof(*e->pieces));
 	}
 	piece = &e->pieces[e->pieces_count++];
-	*piece = (struct execution_piece){.kind = (uint8_t)kind};
+	*piece = (struct run_piece){.kind = (uint8_t)kind};
 	return piece;
 }
 
-void execution_add_piece(struct execution *e, enum execution_event_kind kind, uint32_t at,
-                         uint32_t len)
+void run_record_add_piece(struct run_record *e, enum run_event_kind kind, uint32_t at, uint32_t len)
 {
-	struct execution_piece *piece = add_piece(e, kind);
+	struct run_piece *piece = add_piece(e, kind);
 
 	piece->at = at;
 	piece->len = len;
 	e->sealed = e->pieces_count;
 }
 
-void execution_add_event(struct execution *e, enum execution_event_kind kind)
+void run_record_add_event(struct run_record *e, enum run_event_kind kind)
 {
 	(void)add_piece(e, kind);
 	want_delivery(e);
 }
 
 /* The event of @stream that may still grow by @len, or NULL. */
-static struct execution_piece *open_piece(struct execution *e, enum output_stream stream,
-                                          size_t len)
+static struct run_piece *open_piece(struct run_record *e, enum output_stream stream, size_t len)
 {
 	size_t number = e->last[stream];
-	struct execution_piece *piece;
+	struct run_piece *piece;
 
 	if (e->exact || number <= e->sealed ||
 	    (number != e->pieces_count && e->pieces_count < PIECES_FINE))
@@ -93,12 +91,13 @@ static struct execution_piece *open_piece(struct execution *e, enum output_strea
 	return len <= PIECE_MAX - piece->len ? piece : NULL;
 }
 
-void execution_output(struct execution *e, enum output_stream stream, const char *data, size_t len)
+void run_record_add_output(struct run_record *e, enum output_stream stream, const char *data,
+                           size_t len)
 {
 	struct buf *output = &e->output[stream];
-	struct execution_piece *piece;
+	struct run_piece *piece;
 
-	if (e->state == EXECUTION_ENDED)
+	if (e->state == RUN_RECORD_ENDED)
 		return;
 	while (len > 0) {
 		size_t part = len < PIECE_MAX ? len : PIECE_MAX;
@@ -109,8 +108,8 @@ void execution_output(struct execution *e, enum output_stream stream, const char
 			return;
 		piece = open_piece(e, stream, part);
 		if (!piece) {
-			piece = add_piece(e, stream == OUTPUT_STDOUT ? EXECUTION_EVENT_STDOUT
-			                                             : EXECUTION_EVENT_STDERR);
+			piece = add_piece(e, stream == OUTPUT_STDOUT ? RUN_EVENT_STDOUT
+			                                             : RUN_EVENT_STDERR);
 			piece->at = (uint32_t)at;
 			e->last[stream] = e->pieces_count;
 		}
@@ -121,15 +120,14 @@ void execution_output(struct execution *e, enum output_stream stream, const char
 	want_delivery(e);
 }
 
-static struct execution_event event_at(const struct execution *e, uint64_t number)
+static struct run_event event_at(const struct run_record *e, uint64_t number)
 {
-	const struct execution_piece *piece = &e->pieces[number - 1];
-	struct execution_event event = {.number = number,
-	                                .kind = (enum execution_event_kind)piece->kind};
-	bool is_out = event.kind == EXECUTION_EVENT_STDOUT;
+	const struct run_piece *piece = &e->pieces[number - 1];
+	struct run_event event = {.number = number, .kind = (enum run_event_kind)piece->kind};
+	bool is_out = event.kind == RUN_EVENT_STDOUT;
 	const struct buf *bytes = is_out ? &e->output[OUTPUT_STDOUT] : &e->output[OUTPUT_STDERR];
 
-	if (!is_out && event.kind != EXECUTION_EVENT_STDERR)
+	if (!is_out && event.kind != RUN_EVENT_STDERR)
 		return event;
 	if (e->has_outcome)
 		bytes = is_out ? &e->outcome.out : &e->outcome.err;
@@ -138,31 +136,31 @@ static struct execution_event event_at(const struct execution *e, uint64_t numbe
 	return event;
 }
 
-static void deliver_to(struct execution_watch *w)
+static void deliver_to(struct run_watch *w)
 {
-	struct execution *e = w->execution;
+	struct run_record *e = w->execution;
 
 	while (w->fn && w->next <= e->sealed) {
-		struct execution_event event = event_at(e, w->next++);
+		struct run_event event = event_at(e, w->next++);
 
 		w->fn(w->ctx, e, &event);
 	}
 }
 
-static void drop_watch(struct execution_watch *w)
+static void drop_watch(struct run_watch *w)
 {
 	list_remove(&w->node);
 	free(w);
 }
 
 /* Let go of who left, and of who knows it all. Return: whether somebody waits for more now. */
-static bool sweep(struct execution *e)
+static bool sweep(struct run_record *e)
 {
-	struct execution_watch *w;
+	struct run_watch *w;
 	bool behind = false;
 
-	LIST_FOREACH (w, &e->watches, struct execution_watch, node) {
-		bool has_all = e->state == EXECUTION_ENDED && w->next > e->pieces_count;
+	LIST_FOREACH (w, &e->watches, struct run_watch, node) {
+		bool has_all = e->state == RUN_RECORD_ENDED && w->next > e->pieces_count;
 
 		if (!w->fn || has_all)
 			drop_watch(w);
@@ -174,31 +172,30 @@ static bool sweep(struct execution *e)
 
 static void deliver(void *arg)
 {
-	struct execution *e = arg;
-	struct execution_watch *w;
+	struct run_record *e = arg;
+	struct run_watch *w;
 
 	e->due = false;
 	e->delivering = true;
 	e->sealed = e->pieces_count;
 	/* A callback may end any watch: they stay on the list until the sweep. */
-	LIST_FOREACH (w, &e->watches, struct execution_watch, node)
+	LIST_FOREACH (w, &e->watches, struct run_watch, node)
 		deliver_to(w);
 	e->delivering = false;
 	if (sweep(e))
 		want_delivery(e);
 	if (!e->owner && list_is_empty(&e->watches) && !store_execution_flush(e))
-		execution_free(e);
+		run_record_free(e);
 }
 
-struct execution_watch *execution_watch(struct execution *e, uint64_t after, execution_fn *fn,
-                                        void *ctx)
+struct run_watch *run_watch(struct run_record *e, uint64_t after, run_event_fn *fn, void *ctx)
 {
-	struct execution_watch *w = NEW(struct execution_watch);
+	struct run_watch *w = NEW(struct run_watch);
 
 	w->execution = e;
 	/* A number from the future: of an ended one, there is the end at least. */
 	w->next = after < e->pieces_count ? after + 1 : e->pieces_count + 1;
-	if (e->state == EXECUTION_ENDED && w->next > e->pieces_count)
+	if (e->state == RUN_RECORD_ENDED && w->next > e->pieces_count)
 		w->next = e->pieces_count;
 	w->fn = fn;
 	w->ctx = ctx;
@@ -208,14 +205,14 @@ struct execution_watch *execution_watch(struct execution *e, uint64_t after, exe
 	return w;
 }
 
-void execution_unwatch(struct execution_watch *w)
+void run_unwatch(struct run_watch *w)
 {
-	struct execution *e = w->execution;
+	struct run_record *e = w->execution;
 
 	w->fn = NULL;
 	if (e->delivering)
 		return;
 	drop_watch(w);
 	if (!e->owner && list_is_empty(&e->watches) && !store_execution_flush(e))
-		execution_free(e);
+		run_record_free(e);
 }

@@ -6,12 +6,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "core/run/execution.h"
+#include "core/run/run_record.h"
 #include "io/loop.h"
 
 struct fixture {
 	struct loop *loop;
-	struct executions *all;
+	struct run_records *all;
 	struct error err;
 };
 
@@ -21,14 +21,14 @@ struct heard {
 	uint64_t last;
 	bool ended;
 	int calls;
-	struct execution_watch *watch;
-	struct execution_watch *victim; /* unwatched in the first call */
-	bool leave;                     /* in the first call */
-	struct executions *forget_in;   /* in the first call, session "s" */
-	struct execution *output_to;    /* in the first call */
+	struct run_watch *watch;
+	struct run_watch *victim;      /* unwatched in the first call */
+	bool leave;                    /* in the first call */
+	struct run_records *forget_in; /* in the first call, session "s" */
+	struct run_record *output_to;  /* in the first call */
 };
 
-static void hear(void *ctx, struct execution *e, const struct execution_event *event)
+static void hear(void *ctx, struct run_record *e, const struct run_event *event)
 {
 	static const char *const names[] = {"start", "out", "err", "end"};
 	struct heard *h = ctx;
@@ -36,11 +36,11 @@ static void hear(void *ctx, struct execution *e, const struct execution_event *e
 
 	assert_true(h->last == 0 || event->number == h->last + 1);
 	h->last = event->number;
-	h->ended = event->kind == EXECUTION_EVENT_END;
+	h->ended = event->kind == RUN_EVENT_END;
 	(void)snprintf(h->text + n, sizeof(h->text) - n, "%llu%s",
 	               (unsigned long long)event->number, names[event->kind]);
 	n = strlen(h->text);
-	if (event->kind == EXECUTION_EVENT_STDOUT || event->kind == EXECUTION_EVENT_STDERR)
+	if (event->kind == RUN_EVENT_STDOUT || event->kind == RUN_EVENT_STDERR)
 		(void)snprintf(h->text + n, sizeof(h->text) - n, "(%.*s)", (int)event->len,
 		               event->data);
 	n = strlen(h->text);
@@ -48,18 +48,18 @@ static void hear(void *ctx, struct execution *e, const struct execution_event *e
 	if (h->calls++ > 0)
 		return;
 	if (h->victim)
-		execution_unwatch(h->victim);
+		run_unwatch(h->victim);
 	if (h->leave)
-		execution_unwatch(h->watch);
+		run_unwatch(h->watch);
 	if (h->forget_in)
-		executions_forget(h->forget_in, TENANT_DEFAULT, "s");
+		run_records_forget(h->forget_in, TENANT_DEFAULT, "s");
 	if (h->output_to)
-		execution_output(e, OUTPUT_STDOUT, "later", 5);
+		run_record_add_output(e, OUTPUT_STDOUT, "later", 5);
 }
 
-static void watch(struct execution *e, uint64_t after, struct heard *h)
+static void watch(struct run_record *e, uint64_t after, struct heard *h)
 {
-	h->watch = execution_watch(e, after, hear, h);
+	h->watch = run_watch(e, after, hear, h);
 }
 
 static int setup_with(void **state, size_t count, size_t bytes)
@@ -67,7 +67,7 @@ static int setup_with(void **state, size_t count, size_t bytes)
 	struct fixture *f = NEW(struct fixture);
 
 	f->loop = loop_new();
-	f->all = executions_new(f->loop, count, bytes);
+	f->all = run_records_new(f->loop, count, bytes);
 	*state = f;
 	return 0;
 }
@@ -81,7 +81,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	executions_free(f->all);
+	run_records_free(f->all);
 	loop_free(f->loop);
 	free(f);
 	return 0;
@@ -93,47 +93,47 @@ static void settle(struct fixture *f)
 		loop_run_once(f->loop, false);
 }
 
-static struct execution *add(struct fixture *f, const char *session)
+static struct run_record *add(struct fixture *f, const char *session)
 {
-	const struct execution_new what = {
+	const struct run_record_new what = {
 		.session_id = session, .language = "demo", .code = "x\0y", .code_len = 3};
 
-	return executions_add(f->all, &what);
+	return run_records_add(f->all, &what);
 }
 
-static void say(struct execution *e, const char *text)
+static void say(struct run_record *e, const char *text)
 {
-	execution_output(e, OUTPUT_STDOUT, text, strlen(text));
+	run_record_add_output(e, OUTPUT_STDOUT, text, strlen(text));
 }
 
-static void say_err(struct execution *e, const char *text)
+static void say_err(struct run_record *e, const char *text)
 {
-	execution_output(e, OUTPUT_STDERR, text, strlen(text));
+	run_record_add_output(e, OUTPUT_STDERR, text, strlen(text));
 }
 
-static void end(struct execution *e)
+static void end(struct run_record *e)
 {
 	struct outcome outcome = {.status = EXEC_SUCCESS, .exited = true};
 
-	execution_ended(e, &outcome, false);
+	run_record_ended(e, &outcome, false);
 }
 
-static struct execution_info info_of(const struct execution *e)
+static struct run_record_info info_of(const struct run_record *e)
 {
-	struct execution_info info;
+	struct run_record_info info;
 
-	execution_info(e, &info);
+	run_record_info(e, &info);
 	return info;
 }
 
 static void record_tells_its_whole_life(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	struct outcome outcome = {.status = EXEC_FAILED, .exit_code = 3, .report = BUF_INIT(100)};
-	struct execution_info info = info_of(e);
+	struct run_record_info info = info_of(e);
 
-	assert_int_equal(info.state, EXECUTION_PENDING);
+	assert_int_equal(info.state, RUN_RECORD_PENDING);
 	assert_true(str_has_prefix(info.id, "exec_2"));
 	assert_int_equal(strlen(info.id), strlen("exec_20261115_ab12cd34"));
 	assert_string_equal(info.session_id, "s");
@@ -143,18 +143,18 @@ static void record_tells_its_whole_life(void **state)
 	assert_true(info.created_ms > 0 && info.started_ms == 0 && info.completed_ms == 0);
 	assert_null(info.outcome);
 	assert_null(info.failure);
-	assert_ptr_equal(executions_find(f->all, TENANT_DEFAULT, info.id), e);
-	execution_started(e);
-	execution_started(e); /* once is enough */
-	assert_int_equal(info_of(e).state, EXECUTION_RUNNING);
+	assert_ptr_equal(run_records_find(f->all, TENANT_DEFAULT, info.id), e);
+	run_record_started(e);
+	run_record_started(e); /* once is enough */
+	assert_int_equal(info_of(e).state, RUN_RECORD_RUNNING);
 	say(e, "hello ");
 	say_err(e, "oh");
 	say(e, "world");
 	assert_int_equal(buf_add_str(&outcome.report, "{}"), 0);
-	execution_ended(e, &outcome, true);
+	run_record_ended(e, &outcome, true);
 	assert_null(outcome.report.data); /* taken */
 	info = info_of(e);
-	assert_int_equal(info.state, EXECUTION_ENDED);
+	assert_int_equal(info.state, RUN_RECORD_ENDED);
 	assert_true(info.started_ms > 0 && info.completed_ms >= info.started_ms);
 	assert_true(info.session_reset);
 	assert_int_equal(info.outcome->exit_code, 3);
@@ -165,7 +165,7 @@ static void record_tells_its_whole_life(void **state)
 	/* Nothing changes what has ended. */
 	say(e, "late");
 	end(e);
-	execution_failed(e, &f->err);
+	run_record_failed(e, &f->err);
 	assert_int_equal(info_of(e).outcome->exit_code, 3);
 	assert_string_equal(info_of(e).outcome->out.data, "hello world");
 }
@@ -173,12 +173,12 @@ static void record_tells_its_whole_life(void **state)
 static void failure_is_told_as_such(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	struct heard h = {0};
 
 	say(e, "x");
 	(void)error_set(&f->err, ERR_BOX_FAILED, 0, "no box");
-	execution_failed(e, &f->err);
+	run_record_failed(e, &f->err);
 	assert_null(info_of(e).outcome);
 	assert_int_equal(info_of(e).failure->code, ERR_BOX_FAILED);
 	watch(e, 0, &h);
@@ -189,11 +189,11 @@ static void failure_is_told_as_such(void **state)
 static void watcher_hears_everything_from_the_loop_only(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	struct heard h = {0};
 
 	watch(e, 0, &h);
-	execution_started(e);
+	run_record_started(e);
 	say(e, "a");
 	assert_int_equal(h.calls, 0);
 	settle(f);
@@ -209,10 +209,10 @@ static void watcher_hears_everything_from_the_loop_only(void **state)
 static void pieces_are_joined_until_somebody_was_told(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	struct heard first = {0}, second = {0}, third = {0};
 
-	execution_started(e);
+	run_record_started(e);
 	say(e, "a");
 	say(e, "b");
 	say_err(e, "x");
@@ -237,10 +237,10 @@ static void pieces_are_joined_until_somebody_was_told(void **state)
 static void number_from_the_future_gets_what_comes_and_the_end(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	struct heard early = {0}, late = {0};
 
-	execution_started(e);
+	run_record_started(e);
 	watch(e, 1000, &early);
 	settle(f);
 	assert_int_equal(early.calls, 0);
@@ -255,14 +255,14 @@ static void number_from_the_future_gets_what_comes_and_the_end(void **state)
 static void long_output_comes_in_events_of_bounded_size(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	const size_t len = 200000;
 	cleanup_free char *text = xmalloc(len);
 	struct heard h = {0};
 
 	memset(text, 'x', len);
-	execution_started(e);
-	execution_output(e, OUTPUT_STDOUT, text, len);
+	run_record_started(e);
+	run_record_add_output(e, OUTPUT_STDOUT, text, len);
 	end(e);
 	assert_int_equal(info_of(e).outcome->out.len, len);
 	watch(e, 0, &h);
@@ -270,7 +270,7 @@ static void long_output_comes_in_events_of_bounded_size(void **state)
 	assert_int_equal(h.last, 1 + 4 + 1); /* 65536 * 3 < 200000 */
 }
 
-static uint64_t count_events(void *ctx, struct execution *e)
+static uint64_t count_events(void *ctx, struct run_record *e)
 {
 	struct fixture *f = ctx;
 	struct heard h = {0};
@@ -284,9 +284,9 @@ static uint64_t count_events(void *ctx, struct execution *e)
 static void chatter_does_not_make_events_without_end(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 
-	execution_started(e);
+	run_record_started(e);
 	for (int i = 0; i < 20000; i++) {
 		say(e, "o");
 		say_err(e, "e");
@@ -300,11 +300,11 @@ static void chatter_does_not_make_events_without_end(void **state)
 static void chatter_to_a_watcher_is_paced(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	struct heard h = {0};
 	uint64_t deadline;
 
-	execution_started(e);
+	run_record_started(e);
 	watch(e, 0, &h);
 	for (int i = 0; i < 8000; i++) {
 		say(e, "o");
@@ -323,10 +323,10 @@ static void chatter_to_a_watcher_is_paced(void **state)
 static void watchers_may_leave_at_any_time(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	struct heard leaver = {.leave = true}, killer = {0}, victim = {0}, other = {0};
 
-	execution_started(e);
+	run_record_started(e);
 	say(e, "a");
 	watch(e, 0, &leaver);
 	watch(e, 0, &killer);
@@ -339,7 +339,7 @@ static void watchers_may_leave_at_any_time(void **state)
 	assert_string_equal(victim.text, "");
 	assert_string_equal(other.text, "1start 2out(a) ");
 	say(e, "b");
-	execution_unwatch(other.watch); /* delivery is under way */
+	run_unwatch(other.watch); /* delivery is under way */
 	end(e);
 	settle(f);
 	assert_string_equal(killer.text, "1start 2out(a) 3out(b) 4end ");
@@ -349,10 +349,10 @@ static void watchers_may_leave_at_any_time(void **state)
 static void output_inside_a_callback_comes_later(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	struct heard h = {.output_to = e};
 
-	execution_started(e);
+	run_record_started(e);
 	watch(e, 0, &h);
 	settle(f);
 	assert_string_equal(h.text, "1start 2out(later) ");
@@ -361,26 +361,26 @@ static void output_inside_a_callback_comes_later(void **state)
 static void oldest_ended_are_forgotten_by_count(void **state)
 {
 	struct fixture *f = *state; /* three */
-	struct execution *pending = add(f, "s");
+	struct run_record *pending = add(f, "s");
 	char *ids[5];
 
 	for (int i = 0; i < 5; i++) {
-		struct execution *e = add(f, i % 2 ? "odd" : "even");
+		struct run_record *e = add(f, i % 2 ? "odd" : "even");
 
 		ids[i] = xstrdup(info_of(e).id);
 		end(e);
 	}
-	assert_null(executions_find(f->all, TENANT_DEFAULT, ids[0]));
-	assert_null(executions_find(f->all, TENANT_DEFAULT, ids[1]));
+	assert_null(run_records_find(f->all, TENANT_DEFAULT, ids[0]));
+	assert_null(run_records_find(f->all, TENANT_DEFAULT, ids[1]));
 	for (int i = 2; i < 5; i++)
-		assert_non_null(executions_find(f->all, TENANT_DEFAULT, ids[i]));
-	assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "even"), 2);
-	assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "odd"), 1);
-	assert_string_equal(info_of(executions_of(f->all, TENANT_DEFAULT, "even", 0)).id, ids[4]);
-	assert_string_equal(info_of(executions_of(f->all, TENANT_DEFAULT, "even", 1)).id, ids[2]);
-	assert_null(executions_of(f->all, TENANT_DEFAULT, "even", 2));
-	assert_null(executions_of(f->all, TENANT_DEFAULT, "nobody", 0));
-	assert_ptr_equal(executions_of(f->all, TENANT_DEFAULT, "s", 0),
+		assert_non_null(run_records_find(f->all, TENANT_DEFAULT, ids[i]));
+	assert_int_equal(run_records_count_of(f->all, TENANT_DEFAULT, "even"), 2);
+	assert_int_equal(run_records_count_of(f->all, TENANT_DEFAULT, "odd"), 1);
+	assert_string_equal(info_of(run_records_of(f->all, TENANT_DEFAULT, "even", 0)).id, ids[4]);
+	assert_string_equal(info_of(run_records_of(f->all, TENANT_DEFAULT, "even", 1)).id, ids[2]);
+	assert_null(run_records_of(f->all, TENANT_DEFAULT, "even", 2));
+	assert_null(run_records_of(f->all, TENANT_DEFAULT, "nobody", 0));
+	assert_ptr_equal(run_records_of(f->all, TENANT_DEFAULT, "s", 0),
 	                 pending); /* not ended: stays */
 	for (int i = 0; i < 5; i++)
 		free(ids[i]);
@@ -394,17 +394,17 @@ static int setup_small(void **state)
 /* One that has ended. */
 static void add_of(struct fixture *f, const char *tenant, char ret_id[40])
 {
-	const struct execution_new what = {.tenant = tenant,
-	                                   .session_id = "s",
-	                                   .language = "demo",
-	                                   .code = "x",
-	                                   .code_len = 1};
-	struct execution *e = executions_add(f->all, &what);
+	const struct run_record_new what = {.tenant = tenant,
+	                                    .session_id = "s",
+	                                    .language = "demo",
+	                                    .code = "x",
+	                                    .code_len = 1};
+	struct run_record *e = run_records_add(f->all, &what);
 	struct outcome outcome = {0};
-	struct execution_info info;
+	struct run_record_info info;
 
-	execution_ended(e, &outcome, false);
-	execution_info(e, &info);
+	run_record_ended(e, &outcome, false);
+	run_record_info(e, &info);
 	(void)snprintf(ret_id, 40, "%s", info.id);
 }
 
@@ -417,16 +417,16 @@ static void who_floods_forgets_its_own(void **state)
 	add_of(f, "small", first);
 	for (int i = 0; i < 100; i++)
 		add_of(f, "flood", other);
-	assert_non_null(executions_find(f->all, "small", first));
-	assert_int_equal(executions_count_of(f->all, "flood", "s"), 2);
+	assert_non_null(run_records_find(f->all, "small", first));
+	assert_int_equal(run_records_count_of(f->all, "flood", "s"), 2);
 	/* Within its share a tenant gets room, and from whoever has most. */
 	for (int i = 0; i < 3; i++)
 		add_of(f, "third", other);
 	add_of(f, "small", second);
-	assert_non_null(executions_find(f->all, "small", second));
-	assert_int_equal(executions_count_of(f->all, "small", "s"), 1);
-	assert_int_equal(executions_count_of(f->all, "flood", "s"), 1);
-	assert_int_equal(executions_count_of(f->all, "third", "s"), 1);
+	assert_non_null(run_records_find(f->all, "small", second));
+	assert_int_equal(run_records_count_of(f->all, "small", "s"), 1);
+	assert_int_equal(run_records_count_of(f->all, "flood", "s"), 1);
+	assert_int_equal(run_records_count_of(f->all, "third", "s"), 1);
 }
 
 static void oldest_ended_are_forgotten_by_bytes(void **state)
@@ -436,65 +436,65 @@ static void oldest_ended_are_forgotten_by_bytes(void **state)
 
 	memset(text, 'x', 60000);
 	for (int i = 0; i < 3; i++) {
-		struct execution *e = add(f, "s");
+		struct run_record *e = add(f, "s");
 
-		execution_output(e, OUTPUT_STDERR, text, 60000);
+		run_record_add_output(e, OUTPUT_STDERR, text, 60000);
 		end(e);
 		/* The newest is there, whatever its size. */
-		assert_ptr_equal(executions_of(f->all, TENANT_DEFAULT, "s", 0), e);
-		assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "s"), 1);
+		assert_ptr_equal(run_records_of(f->all, TENANT_DEFAULT, "s", 0), e);
+		assert_int_equal(run_records_count_of(f->all, TENANT_DEFAULT, "s"), 1);
 	}
 }
 
 static void forgetting_tells_watchers_the_end(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *running = add(f, "s");
-	struct execution *ended = add(f, "s");
-	struct execution *other = add(f, "other");
+	struct run_record *running = add(f, "s");
+	struct run_record *ended = add(f, "s");
+	struct run_record *other = add(f, "other");
 	cleanup_free char *id = xstrdup(info_of(running).id);
 	struct heard a = {0}, b = {0};
 
-	execution_started(running);
+	run_record_started(running);
 	say(running, "x");
 	end(ended);
 	watch(running, 0, &a);
 	watch(ended, 0, &b);
-	executions_forget(f->all, TENANT_DEFAULT, "s");
-	assert_null(executions_find(f->all, TENANT_DEFAULT, id));
-	assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "s"), 0);
-	assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "other"), 1);
+	run_records_forget(f->all, TENANT_DEFAULT, "s");
+	assert_null(run_records_find(f->all, TENANT_DEFAULT, id));
+	assert_int_equal(run_records_count_of(f->all, TENANT_DEFAULT, "s"), 0);
+	assert_int_equal(run_records_count_of(f->all, TENANT_DEFAULT, "other"), 1);
 	settle(f);
 	assert_string_equal(a.text, "1start 2out(x) 3end ");
 	assert_string_equal(b.text, "1end ");
-	executions_forget(f->all, TENANT_DEFAULT, "s"); /* nothing is left */
-	assert_int_equal(info_of(other).state, EXECUTION_PENDING);
+	run_records_forget(f->all, TENANT_DEFAULT, "s"); /* nothing is left */
+	assert_int_equal(info_of(other).state, RUN_RECORD_PENDING);
 }
 
 static void forgetting_in_a_callback_is_safe(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	struct heard h = {.forget_in = f->all}, left = {0};
 
-	execution_started(e);
+	run_record_started(e);
 	watch(e, 0, &h);
 	watch(e, 0, &left);
 	settle(f);
 	assert_string_equal(h.text, "1start 2end ");
 	assert_string_equal(left.text, "1start 2end ");
-	assert_int_equal(executions_count_of(f->all, TENANT_DEFAULT, "s"), 0);
+	assert_int_equal(run_records_count_of(f->all, TENANT_DEFAULT, "s"), 0);
 }
 
 static void last_watcher_of_the_forgotten_may_leave(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	struct heard h = {0};
 
 	watch(e, 0, &h);
-	executions_forget(f->all, TENANT_DEFAULT, "s");
-	execution_unwatch(h.watch); /* frees the record, with a delivery under way */
+	run_records_forget(f->all, TENANT_DEFAULT, "s");
+	run_unwatch(h.watch); /* frees the record, with a delivery under way */
 	settle(f);
 	assert_int_equal(h.calls, 0);
 }
@@ -502,15 +502,15 @@ static void last_watcher_of_the_forgotten_may_leave(void **state)
 static void watched_ones_can_be_freed_with_all(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
-	struct execution *gone = add(f, "t");
+	struct run_record *e = add(f, "s");
+	struct run_record *gone = add(f, "t");
 	struct heard h = {0}, g = {0};
 
 	watch(e, 0, &h);
 	watch(gone, 0, &g);
-	execution_started(e);
-	executions_forget(f->all, TENANT_DEFAULT, "t");
-	executions_free(TAKE_PTR(f->all));
+	run_record_started(e);
+	run_records_forget(f->all, TENANT_DEFAULT, "t");
+	run_records_free(TAKE_PTR(f->all));
 	settle(f);
 	assert_int_equal(h.calls + g.calls, 0);
 }
@@ -542,27 +542,27 @@ static int on_input(void *ctx, const void *data, size_t len, bool end_of_it, str
 static void control_ends_with_the_execution(void **state)
 {
 	struct fixture *f = *state;
-	struct execution *e = add(f, "s");
+	struct run_record *e = add(f, "s");
 	struct control c = {0};
 
-	execution_set_control(e, on_cancel, NULL, &c);
-	assert_int_equal(execution_stdin(e, "x", 1, false, &f->err), -1);
+	run_record_set_control(e, on_cancel, NULL, &c);
+	assert_int_equal(run_record_stdin(e, "x", 1, false, &f->err), -1);
 	assert_int_equal(f->err.code, ERR_CONFLICT);
 	error_clear(&f->err);
-	execution_set_control(e, on_cancel, on_input, &c);
-	assert_int_equal(execution_stdin(e, "x", 1, true, &f->err), 0);
+	run_record_set_control(e, on_cancel, on_input, &c);
+	assert_int_equal(run_record_stdin(e, "x", 1, true, &f->err), 0);
 	assert_string_equal(c.input, "x");
 	assert_true(c.ended);
-	assert_int_equal(execution_stdin(e, "xxxxxxxxxxxx", 12, true, &f->err), -1);
+	assert_int_equal(run_record_stdin(e, "xxxxxxxxxxxx", 12, true, &f->err), -1);
 	assert_int_equal(f->err.code, ERR_TOO_LARGE);
 	error_clear(&f->err);
-	assert_int_equal(execution_cancel(e, &f->err), 0);
+	assert_int_equal(run_record_cancel(e, &f->err), 0);
 	assert_int_equal(c.cancels, 1);
 	end(e);
-	assert_int_equal(execution_cancel(e, &f->err), -1);
+	assert_int_equal(run_record_cancel(e, &f->err), -1);
 	assert_int_equal(f->err.code, ERR_CONFLICT);
 	error_clear(&f->err);
-	assert_int_equal(execution_stdin(e, "x", 1, false, &f->err), -1);
+	assert_int_equal(run_record_stdin(e, "x", 1, false, &f->err), -1);
 	assert_int_equal(f->err.code, ERR_CONFLICT);
 	assert_int_equal(c.cancels, 1);
 }

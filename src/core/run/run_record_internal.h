@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: what execution.c (records) and run_watch.c (events) share and nobody else sees. */
+
+#include "base/list.h"
+#include "core/run/run_record.h"
+#include "core/store/store.h"
+
+struct db_job;
+struct map;
+struct timer;
+
+/* All executions of one session. */
+struct run_record_owner {
+	char *key;              /* owned: tenant/session */
+	struct list executions; /* struct run_record.node, oldest first */
+	size_t count;
+};
+
+/* What is kept in memory of one tenant's; there as long as it has something. */
+struct run_record_share {
+	char tenant[TENANT_NAME_MAX + 1];
+	struct list ended; /* struct run_record.share_node, the first to end first */
+	size_t count, bytes;
+};
+
+struct run_records {
+	struct loop *loop;
+	struct store *store;     /* NULL: nothing is written */
+	struct metrics *metrics; /* NULL: nobody counts */
+	struct audit *audit;     /* NULL: nobody keeps a log */
+	struct map *by_id;
+	struct map *owners; /* by tenant and session id */
+	struct list ended;  /* struct run_record.ended_node, the first to end first */
+	size_t ended_count, ended_bytes;
+	size_t max_count, max_bytes;
+	struct map *shares; /* struct run_record_share, by tenant */
+	size_t shares_count;
+	struct run_record_share *largest; /* when it was last looked for; NULL: it is gone */
+	struct list forgotten; /* struct run_record.ended_node: only their watchers know them */
+};
+
+/* One event; where its bytes are in the output of its stream. */
+struct run_piece {
+	uint32_t at, len;
+	uint8_t kind; /* enum run_event_kind */
+};
+
+struct run_watch {
+	struct list node; /* execution.watches */
+	struct run_record *execution;
+	uint64_t next;    /* number of the event that comes next */
+	run_event_fn *fn; /* NULL: not interested any more */
+	void *ctx;
+};
+
+struct run_record {
+	struct list node; /* run_record_owner.executions */
+	struct list ended_node;
+	struct list share_node;
+	struct run_record_share *share; /* ENDED and known: of its tenant */
+	struct run_records *all;
+	struct run_record_owner *owner; /* NULL: forgotten */
+	char id[40];
+	char tenant[TENANT_NAME_MAX + 1];
+	char *session_id; /* owned, as all strings */
+	char *request_id; /* never NULL */
+	char *key_id;     /* NULL: no key was needed */
+	char *language;
+	char *code;
+	size_t code_len;
+	uint64_t timeout_us;
+	enum run_record_state state;
+	uint64_t created_ms, started_ms, completed_ms;
+	uint64_t paused_ms; /* since it started, without a pause that is on */
+	bool has_outcome, session_reset;
+	struct outcome outcome;
+	struct error failure;
+	size_t bytes; /* ENDED: what it counts for in retention */
+
+	struct buf output[OUTPUT_COUNT]; /* moves into the outcome at the end */
+	struct run_piece *pieces;        /* owned; event number n is pieces[n - 1] */
+	size_t pieces_count, pieces_cap;
+	size_t sealed;             /* this many were told to somebody and never change again */
+	size_t last[OUTPUT_COUNT]; /* number of the last event of a stream; 0: none */
+	struct list watches;       /* struct run_watch, owned */
+	struct timer *pace;        /* owned; NULL until there are many events */
+	bool due;                  /* delivery was asked for */
+	bool delivering;
+
+	uint64_t session_ms;
+	char *request;              /* owned; for the store, until it is there */
+	struct store_item dirty;    /* store: what it says is not what is written */
+	struct db_job *writing;     /* the latest write that is under way */
+	bool stored;                /* code and all are there: only changes are written */
+	bool begun;                 /* it may have: what is written says so before it does */
+	bool withdrawn;             /* was refused: nothing is written any more */
+	run_record_stored_fn *hold; /* of whoever runs it: not before it is stored */
+	void *hold_ctx;
+	run_record_stored_fn *on_stored;
+	void *on_stored_ctx;
+
+	bool exact;
+	void (*settled)(void *ctx); /* NULL: nobody asked, or told */
+	void *settled_ctx;
+	void (*cancel)(void *ctx);
+	int (*input)(void *ctx, const void *data, size_t len, bool end, struct error *err);
+	void *control_ctx;
+};
+
+/** run_record_free - nobody watches it and no table knows it. */
+void run_record_free(struct run_record *e);
+/** run_record_settle - its end is on the disk, or it goes: tell who asked. */
+void run_record_settle(struct run_record *e);
+/** run_record_add_event - START or END. */
+void run_record_add_event(struct run_record *e, enum run_event_kind kind);
+/** run_record_hold - it is not to run before it is stored: @fn tells. NULL: it does not matter. */
+void run_record_hold(struct run_record *e, run_record_stored_fn *fn, void *ctx);
+/** run_record_withdraw - it was refused: out of all tables, as if it had never been. */
+void run_record_withdraw(struct run_record *e, const struct error *err);
+/** run_record_was_stored - what became of its first write. @e may be gone afterwards. */
+void run_record_was_stored(struct run_record *e, const struct error *err);
+/** run_record_was_written - a forgotten one may go now. */
+void run_record_was_written(struct run_record *e);
+/** run_records_remember - an ended one of the store; it is remembered like one that has just ended.
+ * One whose id another tenant's in memory has is freed instead. */
+void run_records_remember(struct run_records *all, struct run_record *e);
+/** run_records_enter - one that was read from the store and has not ended. */
+void run_records_enter(struct run_records *all, struct run_record *e);
+/** run_record_new_blank - with all its lists, in no table. */
+struct run_record *run_record_new_blank(struct run_records *all);
+/** run_record_add_piece - the next event of one that is read from the store. */
+void run_record_add_piece(struct run_record *e, enum run_event_kind kind, uint32_t at,
+                          uint32_t len);
+/** run_record_stop_delivery - no callback comes any more. */
+void run_record_stop_delivery(struct run_record *e);
