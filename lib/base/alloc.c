@@ -12,7 +12,7 @@ static attr_noreturn void out_of_memory(void)
 	static const char text[] = "out of memory\n";
 	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
 
-	(void)n; /* there is nobody left to tell */
+	(void)n; /* stderr failed too: nothing left to do */
 	abort();
 }
 
@@ -23,7 +23,7 @@ static void *check(void *ptr)
 	return ptr;
 }
 
-/* A size of 0 may give NULL by the standard, which would look like a failure. */
+/* xmalloc(0) may return NULL by the standard, which would look like a failure. */
 void *xmalloc(size_t size)
 {
 	return check(malloc(size ? size : 1));

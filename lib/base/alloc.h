@@ -3,7 +3,7 @@
 
 /*
  * DOC: small allocations, which abort when memory is out: such paths cannot be tested. Anything
- * whose size a peer decides goes through struct buf with a maximum instead.
+ * whose size a peer decides goes into a struct buf with a maximum instead.
  */
 
 #include "base/attr.h"

@@ -12,14 +12,15 @@
 #define attr_noreturn        __attribute__((noreturn))
 #define attr_unused          __attribute__((unused))
 
-/* gcc 11 and later know which function frees what a constructor returned. */
+/* gcc 11 and later check that the named function frees what a constructor returned. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define attr_owned(fn) __attribute__((malloc, malloc(fn, 1)))
 #else
 #define attr_owned(fn) __attribute__((malloc))
 #endif
 
-/* Ownership leaves a variable that has a cleanup. @var is evaluated once: fds[n++] may be taken. */
+/* Move ownership out of a variable that has a cleanup. @var is evaluated once, so fds[n++]
+ * works. */
 #define TAKE(var, empty)                                                                           \
 	({                                                                                         \
 		__auto_type place_ = &(var);                                                       \

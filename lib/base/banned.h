@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: makes unsafe libc calls compile errors. Given to every translation unit by the build with
- * -include. The headers that declare the names come first, so that the declarations themselves are
- * not affected; their include guards keep them from being read again later.
+ * DOC: makes unsafe libc calls compile errors. The build passes it to every translation unit with
+ * -include. It includes the headers that declare the names first, so that the declarations
+ * themselves still compile; their include guards keep them from being read again.
  */
 
 #include <alloca.h>
@@ -16,15 +16,16 @@
 #include <unistd.h>
 #include <wchar.h>
 
-/* Poisoning a macro only warns: alloca is one; so is sprintf with clang and fortification. */
+/* Poisoning a macro only warns: alloca is a macro, and so is sprintf with clang and
+ * fortification. */
 #undef alloca
 #undef sprintf
 #undef vsprintf
 
-/* They write as far as the data says, or leave out the NUL, or keep state between calls. */
+/* No bound on the write, no NUL on truncation, or hidden state between calls. */
 #pragma GCC poison strcpy strcat sprintf vsprintf strncpy strncat gets strtok alloca
 #pragma GCC poison stpcpy stpncpy gmtime localtime ctime asctime
-/* They take anything for a number: base/parse.h does not. */
+/* They accept anything as a number: use base/parse.h. */
 #pragma GCC poison atoi atol atoll strtol strtoll strtoul strtoull
-/* A shell between us and the program; names that somebody else may take first. */
+/* A shell between us and the program; file names that another process may take first. */
 #pragma GCC poison system popen mktemp tmpnam tempnam

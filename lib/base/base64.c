@@ -17,7 +17,7 @@ static int digit(char c)
 	return c == '/' ? 63 : -1;
 }
 
-/* Four characters, of which the last @pad are '='. Return: the bits, or -1. */
+/* Four characters, the last @pad of them '='. Return: the bits, or -1. */
 static int32_t decode_group(const char *text, size_t pad)
 {
 	int32_t bits = 0;
@@ -29,7 +29,7 @@ static int32_t decode_group(const char *text, size_t pad)
 			return -1;
 		bits = bits << 6 | d;
 	}
-	/* Bits that belong to no byte must be 0: one text for one value. */
+	/* Bits beyond the last byte must be 0, so that each value has one encoding. */
 	if ((pad == 1 && bits & 0xff) || (pad == 2 && bits & 0xffff))
 		return -1;
 	return bits;
@@ -77,7 +77,7 @@ char *base64_encode(const void *data, size_t len)
 			group |= in[i + 2];
 		*out++ = digits[group >> 18];
 		*out++ = digits[group >> 12 & 63];
-		/* Behind the digits, the padding. */
+		/* Index 64 is the padding. */
 		*out++ = digits[left > 1 ? group >> 6 & 63 : 64];
 		*out++ = digits[left > 2 ? group & 63 : 64];
 	}

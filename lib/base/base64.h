@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: bytes as text and back (RFC 4648, standard alphabet, padded, nothing else between). Pure. */
+/* DOC: base64 (RFC 4648, standard alphabet, padded, no other characters). Pure. */
 
 #include "base/attr.h"
 #include <stddef.h>
 
-/** base64_decode - Return: owned bytes and a NUL, their number in @ret_len; NULL: not base64. */
+/**
+ * base64_decode - Return: owned bytes with a NUL appended, length in @ret_len; NULL: not base64.
+ */
 char *base64_decode(const char *text, size_t len, size_t *ret_len) attr_must_check;
 /** base64_encode - Return: owned, NUL-terminated. @len is bounded by what the caller read. */
 char *base64_encode(const void *data, size_t len) attr_must_check;

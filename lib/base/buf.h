@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: a growable byte buffer with a hard maximum. Everything whose size a peer decides is kept in
- * one of these. The bytes are always followed by a NUL that is not counted.
+ * DOC: a growable byte buffer with a hard maximum, for everything whose size a peer decides. The
+ * bytes are always followed by a NUL that is not counted.
  */
 
 #include "base/attr.h"
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct buf {
-	char *data; /* owned; NULL while nothing was added */
+	char *data; /* owned; NULL until the first byte */
 	size_t len;
 	size_t cap;
 	size_t max; /* len never exceeds this */
@@ -32,7 +32,9 @@ int buf_add_str(struct buf *b, const char *s) attr_must_check;
 int buf_addf(struct buf *b, const char *fmt, ...) attr_printf(2, 3) attr_must_check;
 /** buf_add_some - append as much as fits. Return: the number of bytes added. */
 size_t buf_add_some(struct buf *b, const void *data, size_t len);
-/** buf_reserve - room for @len more bytes at b->data + b->len; the caller then raises b->len. */
+/**
+ * buf_reserve - make room for @len more bytes at b->data + b->len; the caller then raises b->len.
+ */
 int buf_reserve(struct buf *b, size_t len) attr_must_check;
 /** buf_consume - drop @len bytes from the front. */
 void buf_consume(struct buf *b, size_t len);

@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 #define MS_PER_SEC 1000U
-/* 9999-12-31T23:59:59.999Z, the last moment that has four digits for its year. */
+/* 9999-12-31T23:59:59.999Z, the last moment with a four-digit year. */
 #define REAL_MS_MAX 253402300799999ULL
 
 static struct timespec now(clockid_t id)
@@ -15,7 +15,7 @@ static struct timespec now(clockid_t id)
 	struct timespec ts = {0};
 	int r = clock_gettime(id, &ts);
 
-	assert(r == 0); /* fails only for a clock that does not exist */
+	assert(r == 0); /* fails only for an unknown clock */
 	(void)r;
 	return ts;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: time. Everything that waits uses the monotonic clock; wall time is only for display. */
+/* DOC: time. Timeouts use the monotonic clock; wall time is only for display. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 
-/* Defined below; in the eyes of the analyzer they are macros. */
+/* Defined below; the analyzer sees macros of these names. */
 #undef error_set
 #undef error_field
 #undef error_wrap
@@ -13,8 +13,8 @@
 #include "base/utf8.h"
 
 /*
- * Everything here may run between clone and exec: nothing but the stack and vsnprintf, which both
- * C libraries keep free of allocation and locks for the conversions that are used (%s %d %u %x).
+ * Everything here may run between clone and exec: it uses only the stack and vsnprintf, which
+ * neither C library lets allocate or lock for the conversions used here (%s %d %u %x).
  */
 
 static const struct {
@@ -33,7 +33,7 @@ static const struct {
 };
 static_assert(ARRAY_SIZE(codes) == ERR_COUNT, "every code has a row");
 
-/* What does not fit is cut at the end of a character: the text goes into JSON. */
+/* Truncate at the end of a character: the text goes into JSON. */
 static attr_printf(3, 0) void format_cut(char *dst, size_t size, const char *fmt, va_list ap)
 {
 	int n = vsnprintf(dst, size, fmt, ap);
@@ -102,7 +102,7 @@ void error_clear(struct error *err)
 	*err = (struct error){.code = ERR_NONE};
 }
 
-/* A code may have come through a pipe: an unknown one is an internal error, not a bad read. */
+/* A code may have come through a pipe: treat an unknown one as an internal error. */
 static size_t row(enum error_code code)
 {
 	return (unsigned)code < ERR_COUNT ? (size_t)code : (size_t)ERR_SYSTEM;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: "we failed". A struct error lives on the caller's stack, never allocates, works between fork
- * and exec, and is sent through a pipe as it is. How a program in a box ended is a struct outcome,
- * never an error.
+ * DOC: an operation of ours failed. A struct error lives on the caller's stack, never allocates,
+ * works between fork and exec, and can be sent through a pipe as it is. How a program in a box
+ * ended is a struct outcome, never an error.
  *
  * A function whose last parameter is a struct error returns >= 0, or -1 with *err filled exactly
  * once. An error is logged or returned, never both.
@@ -23,7 +23,7 @@ struct error {
 	enum error_code code; /* stable: programs branch on it */
 	int sys;              /* errno at the failing line, or 0 */
 	char field[64];       /* path of the bad field of a request ("resources.memory"), or "" */
-	char msg[240];        /* for a person; outermost context first */
+	char msg[240];        /* for people; outermost context first */
 };
 
 /** error_set - fill @err, which must be clear. @sys is a positive errno or 0. Return: always -1. */
@@ -43,12 +43,12 @@ static inline int error_is_set(const struct error *err)
 const char *error_text(enum error_code code);     /* "Sandbox.InvalidParameter" */
 const char *error_name(enum error_code code);     /* "INVALID" */
 const char *error_describe(enum error_code code); /* "A field has an invalid value." */
-const char *error_solution(enum error_code code); /* what the person can do */
+const char *error_solution(enum error_code code); /* what the caller can do */
 int error_http(enum error_code code);
 int error_jsonrpc(enum error_code code);
 
 #ifdef __clang_analyzer__
-/* The analyzer sees one file at a time: tell it what every caller relies on. */
+/* The analyzer sees one file at a time: state what every caller relies on. */
 #define error_set(...)   (error_set(__VA_ARGS__), -1)
 #define error_field(...) (error_field(__VA_ARGS__), -1)
 #define error_wrap(...)  (error_wrap(__VA_ARGS__), -1)

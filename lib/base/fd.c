@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The expression again while a signal interrupts it; its value, or a negative errno. */
+/* Retry while a signal interrupts the call. Value: the result, or a negative errno. */
 #define RETRY(call)                                                                                \
 	({                                                                                         \
 		__auto_type r_ = (call);                                                           \
@@ -33,7 +33,7 @@ int fd_close(int fd)
 {
 	int saved = errno;
 
-	/* EINTR is not retried: Linux has closed it by then, and it may be somebody else's now. */
+	/* EINTR is not retried: Linux has closed it already, and the number may be in use again. */
 	if (fd >= 0)
 		(void)close(fd);
 	errno = saved;
@@ -69,12 +69,12 @@ static int open_resolved(int dir, const char *path, int flags, unsigned mode, ui
 {
 	struct open_how how = {
 		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
-		/* The kernel refuses a mode where nothing can be created. */
+		/* The kernel rejects a mode with flags that cannot create a file. */
 		.mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
 		.resolve = resolve,
 	};
 
-	/* RESOLVE_BENEATH lets "a/../b" pass, and may then ask to be called again on a race. */
+	/* RESOLVE_BENEATH accepts "a/../b", and may then return EAGAIN on a race. */
 	if (has_dotdot(path))
 		return -EXDEV;
 	return (int)RETRY(syscall(SYS_openat2, dir, path, &how, sizeof(how)));
@@ -86,7 +86,7 @@ int fd_open_beneath(int dir, const char *path, int flags, unsigned mode)
 	                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 }
 
-/* A link with ".." makes the kernel look again when something is renamed meanwhile: EAGAIN. */
+/* On a link with ".." the kernel returns EAGAIN when something is renamed meanwhile. */
 #define INSIDE_TRIES 16
 
 int fd_open_inside(int dir, const char *path, int flags, unsigned mode)
@@ -133,7 +133,7 @@ int fd_signalfd(const int *signals, size_t count)
 	for (size_t i = 0; i < count; i++)
 		if (sigaddset(&set, signals[i]) < 0)
 			return -errno;
-	/* Blocked first: a signal in between would have its default effect. */
+	/* Block first: a signal that arrives in between would have its default effect. */
 	if (sigprocmask(SIG_BLOCK, &set, &before) < 0)
 		return -errno;
 	fd = or_errno(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -154,13 +154,13 @@ int fd_inotify(void)
 
 int fd_dup(int fd)
 {
-	/* Never 0, 1 or 2: those are the standard streams even where they are closed. */
+	/* Never 0, 1 or 2: those are the standard streams even when they are closed. */
 	return or_errno(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
 int fd_pidfd_open(pid_t pid)
 {
-	return or_errno((int)syscall(SYS_pidfd_open, pid, 0)); /* close-on-exec by itself */
+	return or_errno((int)syscall(SYS_pidfd_open, pid, 0)); /* always close-on-exec */
 }
 
 int fd_set_nonblock(int fd, bool on)
@@ -204,7 +204,7 @@ ssize_t fd_read_all(int fd, void *data, size_t len)
 	return (ssize_t)done;
 }
 
-/* Room for the descriptors of one message, aligned as a header has to be. */
+/* Control buffer for the descriptors of one message, aligned for a cmsghdr. */
 union control {
 	char space[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
 	char with_sender[CMSG_SPACE(FD_PASS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
@@ -234,11 +234,11 @@ int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count
 	n = RETRY(sendmsg(sock, &msg, MSG_NOSIGNAL));
 	if (n < 0)
 		return (int)n;
-	/* Only a stream socket sends a part; the rest would lack its descriptors. */
+	/* Only a stream socket sends a part; the rest would lose its descriptors. */
 	return (size_t)n == len ? 0 : -EMSGSIZE;
 }
 
-/* musl's CMSG_NXTHDR converts signs on its way. */
+/* musl's CMSG_NXTHDR has sign conversions. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wsign-compare"
@@ -250,7 +250,7 @@ static void take_some(const struct cmsghdr *c, int fds[FD_PASS_MAX], size_t *cou
 		int fd;
 
 		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-		/* Room for a sender is room for some more of these. */
+		/* Alignment may leave room for more descriptors than were asked for. */
 		if (*count < FD_PASS_MAX)
 			fds[(*count)++] = fd;
 		else
@@ -279,10 +279,10 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_cou
 }
 
 /*
- * Of a SOCK_SEQPACKET socket the kernel says the end, too, where the last message and the close
- * came between its look at the queue and its look at the end: some in a million, and the message is
- * there. So an end is an end only when it is said twice. An empty message, which cannot be told
- * from it, may have another one behind it; then that is received.
+ * On a SOCK_SEQPACKET socket the kernel can report EOF although a message is queued, when the last
+ * message and the close arrive between its two checks (a few times in a million). So EOF counts
+ * only when it is read twice. An empty message cannot be told from EOF; if another message follows
+ * it, that one is returned.
  */
 ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags)
 {
@@ -294,7 +294,7 @@ ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags)
 	return n == -EAGAIN ? 0 : n;
 }
 
-/* One look: what is received is in *msg, whose @room is for what comes with the bytes. */
+/* One recvmsg into *msg, whose control buffer has @room bytes. */
 static ssize_t look(int sock, struct msghdr *msg, unsigned room, int flags)
 {
 	msg->msg_controllen = room;
@@ -324,7 +324,7 @@ ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *r
 	if (n == 0) {
 		close_all(fds, take_ancillary(&msg, fds, NULL));
 		n = look(sock, &msg, room, MSG_DONTWAIT);
-		/* Nothing is behind it, and the header is still that of the first look. */
+		/* Nothing follows: *msg still describes the first read. */
 		if (n == -EAGAIN) {
 			msg.msg_controllen = 0;
 			msg.msg_flags = 0;
@@ -337,7 +337,7 @@ ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *r
 		count = take_ancillary(&msg, fds, ret_sender);
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		n = -EMSGSIZE;
-	/* An empty message cannot be told from the end, so its descriptors would be forgotten. */
+	/* An empty message cannot be told from EOF, so its descriptors would leak. */
 	if (n <= 0) {
 		close_all(fds, count);
 		count = 0;

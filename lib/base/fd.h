@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the only place that makes descriptors, so that every one of them is close-on-exec from its
- * first moment. Plain functions: >= 0 or a negative errno.
+ * DOC: the only place that creates descriptors, so that all of them are close-on-exec from the
+ * start. Plain functions: >= 0 or a negative errno.
  */
 
 #include "base/attr.h"
@@ -18,7 +18,7 @@ struct ucred;
 
 void fd_closep(int *fd);
 #define cleanup_close attr_cleanup(fd_closep)
-/** fd_close - close @fd if it is one; errno is preserved. Return: always -1. */
+/** fd_close - close @fd unless it is negative; preserves errno. Return: always -1. */
 int fd_close(int fd);
 
 int fd_open(const char *path, int flags, unsigned mode) attr_must_check;
@@ -29,8 +29,8 @@ int fd_open_at(int dir, const char *path, int flags, unsigned mode) attr_must_ch
  */
 int fd_open_beneath(int dir, const char *path, int flags, unsigned mode) attr_must_check;
 /**
- * fd_open_inside - as fd_open_beneath, but symbolic links are followed as long as they stay below
- * @dir: relative ones only, none of procfs.
+ * fd_open_inside - like fd_open_beneath, but follows symbolic links that stay below @dir: relative
+ * ones only, none of procfs.
  */
 int fd_open_inside(int dir, const char *path, int flags, unsigned mode) attr_must_check;
 int fd_pipe(int ret_fds[2], int flags) attr_must_check;
@@ -38,7 +38,7 @@ int fd_socketpair(int type, int ret_fds[2]) attr_must_check;
 int fd_socket(int domain, int type, int protocol) attr_must_check;
 int fd_accept(int fd) attr_must_check; /* non-blocking as well */
 int fd_memfd(const char *name, unsigned flags) attr_must_check;
-/** fd_signalfd - non-blocking; also blocks the signals, from before it exists. */
+/** fd_signalfd - non-blocking; blocks the signals before it creates the descriptor. */
 int fd_signalfd(const int *signals, size_t count) attr_must_check;
 int fd_epoll(void) attr_must_check;
 int fd_dup(int fd) attr_must_check; /* never 0, 1 or 2 */
@@ -47,30 +47,32 @@ int fd_inotify(void) attr_must_check; /* non-blocking */
 
 int fd_set_nonblock(int fd, bool on) attr_must_check;
 
-/** fd_write_all / fd_read_all - the whole of @len, retrying short counts and EINTR. */
+/** fd_write_all / fd_read_all - all @len bytes, retrying short counts and EINTR. */
 int fd_write_all(int fd, const void *data, size_t len) attr_must_check;
 /** fd_read_all - Return: bytes read, less than @len only at end of file. */
 ssize_t fd_read_all(int fd, void *data, size_t len) attr_must_check;
 
 #define FD_PASS_MAX 8
-/** fd_send - one message with descriptors on a Unix socket; the descriptors stay the caller's. */
+/**
+ * fd_send - send one message with descriptors on a Unix socket; the caller keeps the descriptors.
+ */
 int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count) attr_must_check;
 /**
- * fd_recv - one message; up to FD_PASS_MAX received descriptors go to @ret_fds, @ret_count of them.
- * With @ret_fds NULL ancillary data is refused by not offering room for it.
- * Return: bytes, 0 at end, or a negative errno (-EMSGSIZE when the message or its descriptors were
- * truncated; then none is left open).
+ * fd_recv - receive one message and store up to FD_PASS_MAX descriptors in @ret_fds, their number
+ * in @ret_count. @ret_fds NULL: a message with descriptors is rejected. Return: bytes, 0 at EOF, or
+ * a negative errno (-EMSGSIZE when the message or its descriptors were truncated; all descriptors
+ * are closed then).
  */
 ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_count) attr_must_check;
 /**
- * fd_recv_from - as fd_recv; *ret_sender, if the socket has SO_PASSCRED, is who sent it, by the
- * kernel's word and as our own namespaces number it. @ret_fds must be there.
+ * fd_recv_from - like fd_recv; if the socket has SO_PASSCRED, *ret_sender is the sender according
+ * to the kernel, as our namespaces number it. @ret_fds must not be NULL.
  */
 ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *ret_count,
                      struct ucred *ret_sender) attr_must_check;
 /**
- * fd_recv_plain - one message without descriptors: those that were sent along are dropped by the
- * kernel. @flags: recv's; with MSG_TRUNC the length of the whole message is returned.
- * Return: bytes, 0 at the end, or a negative errno.
+ * fd_recv_plain - receive one message; the kernel drops descriptors sent with it. @flags are
+ * recv's; with MSG_TRUNC the length of the whole message is returned. Return: bytes, 0 at EOF, or a
+ * negative errno.
  */
 ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags) attr_must_check;

@@ -16,7 +16,7 @@
 #define READ_CHUNK ((size_t)64 * 1024)
 #define NUMBER_MAX 32
 
-/* At the maximum one more byte decides between "just fits" and "too big". */
+/* At the maximum one more byte decides between "just fits" and "too large". */
 static int expect_end(int fd)
 {
 	char extra;
@@ -64,12 +64,12 @@ int file_read_at(int dir, const char *path, struct buf *b)
 	return r;
 }
 
-/* @n: what reading @size bytes into @ret_text gave. */
+/* @n: the result of reading @size bytes into @ret_text. */
 static int finish_text(char *ret_text, size_t size, ssize_t n)
 {
 	if (n >= 0 && (size_t)n == size)
 		n = -EFBIG;
-	/* A string that ends early would be taken for the whole. */
+	/* Reject a NUL: the caller would see a shorter string. */
 	else if (n > 0 && memchr(ret_text, '\0', (size_t)n))
 		n = -EINVAL;
 	if (n < 0) {
@@ -96,7 +96,7 @@ int file_read_again(int fd, char *ret_text, size_t size)
 	ssize_t n;
 
 	assert(size > 0);
-	/* In one piece: that is how files of the kernel tell what belongs together. */
+	/* In one read: kernel files are consistent only within one read(2). */
 	do
 		n = pread(fd, ret_text, size, 0);
 	while (n < 0 && errno == EINTR);
@@ -150,7 +150,8 @@ int file_write_at(int dir, const char *path, const char *text)
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	/* The kernel took the first part for the whole: writing the rest would be another order. */
+	/* The kernel took the first part as the whole value: writing the rest would be another
+	 * command. */
 	return (size_t)n == len ? 0 : -EIO;
 }
 
@@ -163,7 +164,7 @@ int file_create_at(int dir, const char *path, unsigned mode, const void *data, s
 	if (fd < 0)
 		return fd;
 	r = fd_write_all(fd, data, len);
-	/* The umask is not the caller's wish. */
+	/* Undo the umask. */
 	if (r == 0 && fchmod(fd, (mode_t)mode) < 0)
 		r = -errno;
 	if (r < 0)

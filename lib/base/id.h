@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** id_random_bytes - @len bytes; the process aborts if the kernel has none to give. */
+/** id_random_bytes - @len bytes; aborts if the kernel cannot provide them. */
 void id_random_bytes(void *ret_data, size_t len);
 /** id_random - @len characters of [a-z0-9] and a NUL into @ret_text (5.17 bits each, no bias). */
 void id_random(char *ret_text, size_t len);

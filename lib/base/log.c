@@ -14,16 +14,16 @@
 #include "base/utf8.h"
 
 /*
- * A line is built on the stack and leaves by one write(2), so that lines of several processes on
- * the same stderr do not mix (PIPE_BUF is 4096). Bytes from outside can neither end a line, nor
- * close a quoted value, nor drive a terminal.
+ * A line is built on the stack and written with one write(2), so that lines of several processes on
+ * the same stderr do not mix (PIPE_BUF is 4096). Bytes from outside cannot end a line, close a
+ * quoted value or control a terminal.
  */
 
 #define LINE_MAX_BYTES 4096
 #define MSG_MAX_BYTES  1024
 #define KEY_MAX_BYTES  64
 #define CTX_MAX_BYTES  512
-/* Kept free for what closes a line whose text had to be cut. */
+/* Reserved to close a line that was truncated. */
 #define TAIL_BYTES 16
 
 static struct {
@@ -41,7 +41,7 @@ struct line {
 	char text[LINE_MAX_BYTES];
 	size_t len;
 	unsigned pairs;
-	bool cut; /* something did not fit; nothing more is added */
+	bool cut; /* something did not fit; add nothing more */
 	bool json;
 };
 
@@ -85,7 +85,7 @@ bool log_is_on(enum log_level level)
 	return level <= settings.level;
 }
 
-/* All of @len or nothing; after the first thing that did not fit, nothing more. */
+/* Add all @len bytes or none; after the first truncation add nothing. */
 static void put(struct line *l, const char *data, size_t len)
 {
 	if (l->cut || len > sizeof(l->text) - TAIL_BYTES - l->len) {
@@ -101,7 +101,7 @@ static void put_str(struct line *l, const char *s)
 	put(l, s, strlen(s));
 }
 
-/* For the few bytes that close the line: they have their room. */
+/* Close the line, in the reserved bytes. */
 static void put_tail(struct line *l, const char *s)
 {
 	size_t len = strlen(s);
@@ -111,7 +111,7 @@ static void put_tail(struct line *l, const char *s)
 	l->len += len;
 }
 
-/* C0 and C1 controls and DEL: the latter two also begin sequences that terminals obey. */
+/* C0 and C1 controls and DEL: C1 controls also start sequences that terminals obey. */
 static bool is_control(const uint8_t *p, size_t len)
 {
 	return p[0] < 0x20 || p[0] == 0x7F || (len == 2 && p[0] == 0xC2 && p[1] < 0xA0);
@@ -145,7 +145,7 @@ static void put_escaped(struct line *l, const char *data, size_t len)
 	}
 }
 
-/* Text shows a value bare where that is unambiguous. */
+/* In text form a value is bare where that is unambiguous. */
 static bool needs_quotes(const char *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -157,7 +157,7 @@ static bool needs_quotes(const char *data, size_t len)
 	return len == 0;
 }
 
-/* A pair whose value does not fit is closed properly; one whose key does not fit is left out. */
+/* A value that does not fit is truncated and closed; a pair whose key does not fit is left out. */
 static void put_pair(struct line *l, const char *key, const char *value, size_t len)
 {
 	bool quotes = l->json || needs_quotes(value, len);
@@ -180,7 +180,7 @@ static void put_pair(struct line *l, const char *key, const char *value, size_t 
 	put_tail(l, quotes ? "\"" : "");
 }
 
-/* "key=value key=value"; a word without "=" has nothing to say and is left out. */
+/* "key=value key=value"; a word without "=" is left out. */
 static void put_context(struct line *l, const char *ctx)
 {
 	char key[KEY_MAX_BYTES];
@@ -207,7 +207,7 @@ static void send_line(const struct line *l)
 	do
 		n = write(STDERR_FILENO, l->text, l->len);
 	while (n < 0 && errno == EINTR);
-	/* A log that cannot be written has nowhere to say so. */
+	/* If the log cannot be written, there is nowhere to report it. */
 }
 
 static attr_printf(3, 0) size_t format_msg(char *msg, size_t size, const char *fmt, va_list ap)

@@ -13,7 +13,7 @@
 enum log_level {
 	LOG_LEVEL_ERR,   /* an operation failed */
 	LOG_LEVEL_WARN,  /* noteworthy but continuing; message ends ", ignoring" */
-	LOG_LEVEL_INFO,  /* life cycle */
+	LOG_LEVEL_INFO,  /* lifecycle */
 	LOG_LEVEL_DEBUG, /* anything */
 	LOG_LEVEL_COUNT
 };
@@ -26,12 +26,12 @@ enum log_format {
 
 struct error;
 
-/** log_setup - @program is borrowed for ever (a literal). */
+/** log_setup - @program must be a literal: it is kept. */
 void log_setup(const char *program, enum log_level level, enum log_format format);
 /** log_level_parse / log_format_parse - Return: the value or -EINVAL. */
 int log_level_parse(const char *text);
 int log_format_parse(const char *text);
-/** log_level_name / log_format_name - the words that the parsers take. */
+/** log_level_name / log_format_name - the words that the parsers accept. */
 const char *log_level_name(enum log_level level);
 const char *log_format_name(enum log_format format);
 bool log_is_on(enum log_level level);
@@ -47,7 +47,7 @@ void log_write(enum log_level level, const char *ctx, const char *fmt, ...) attr
 #define log_warn(...)  log_ctx(LOG_LEVEL_WARN, NULL, __VA_ARGS__)
 #define log_info(...)  log_ctx(LOG_LEVEL_INFO, NULL, __VA_ARGS__)
 #define log_debug(...) log_ctx(LOG_LEVEL_DEBUG, NULL, __VA_ARGS__)
-/** log_error - the end of an error's chain: "what: message (errno text)". */
+/** log_error - log an error instead of returning it: "what: message (errno text)". */
 void log_error(const char *what, const struct error *err);
-/** log_error_ctx - the same with a context, as log_ctx has it. */
+/** log_error_ctx - log_error with a context, as in log_ctx. */
 void log_error_ctx(const char *ctx, const char *what, const struct error *err);

@@ -13,11 +13,11 @@
 
 /*
  * Open addressing with linear probing, at most three quarters full. Removal moves later entries of
- * the same run back, so there are no tombstones and a map that is filled and emptied for ever does
- * not get slower. The hash is SipHash-1-3 under a random key of each map's own.
+ * the same run back, so there are no tombstones and a map does not slow down with use. The hash is
+ * SipHash-1-3 with a random key per map.
  */
 
-#define MAP_MIN_SLOTS 16 /* a power of two, as all sizes are */
+#define MAP_MIN_SLOTS 16 /* a power of two, like all sizes */
 
 struct slot {
 	char *key; /* owned; NULL: free */
@@ -58,7 +58,7 @@ static void sip_absorb(uint64_t v[4], uint64_t word)
 	v[0] ^= word;
 }
 
-/* Byte order does not matter here: no hash leaves the process. */
+/* Byte order does not matter: no hash leaves the process. */
 static uint64_t hash_of(const struct map *m, const char *key)
 {
 	uint64_t v[4] = {
@@ -134,7 +134,7 @@ int map_put(struct map *m, const char *key, void *value)
 {
 	uint64_t hash = hash_of(m, key);
 
-	assert(value); /* NULL is map_get's "none" */
+	assert(value); /* map_get returns NULL for "none" */
 	if (find(m, key, hash)->key)
 		return -EEXIST;
 	if ((m->count + 1) > m->size / 4 * 3)
@@ -144,7 +144,7 @@ int map_put(struct map *m, const char *key, void *value)
 	return 0;
 }
 
-/* Whether an entry at @at whose probing starts at @home would be found at the hole @hole. */
+/* Whether an entry at @at whose probing starts at @home would be found at @hole. */
 static bool may_move(const struct map *m, size_t home, size_t hole, size_t at)
 {
 	return ((at - home) & (m->size - 1)) >= ((at - hole) & (m->size - 1));

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: hash map from string to pointer. Keys are copied, values are borrowed and never NULL.
- * The hash is SipHash under a random key of each map's own, so that a caller who chooses ids cannot
- * choose collisions.
+ * DOC: hash map from string to pointer. Keys are copied, values are borrowed and never NULL. The
+ * hash is SipHash with a random key per map, so that a caller who chooses ids cannot choose
+ * collisions.
  */
 
 #include "base/attr.h"

@@ -20,7 +20,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* At least one digit; *text is left at the first byte that is none. */
+/* At least one digit; *text is left at the first byte that is not a digit. */
 static int scan_u64(const char **text, uint64_t *ret_value)
 {
 	const char *p = *text;
@@ -73,7 +73,7 @@ static const struct unit *find_unit(const struct unit *units, const char *suffix
 	return units->suffix ? units : NULL;
 }
 
-/* ".25" into 25 and 100; without a point nothing is written, and @ret_scale must be 1. */
+/* Parse ".25" into 25 and 100; without a point write nothing: @ret_scale must be 1 before. */
 static int scan_fraction(const char **text, uint64_t *ret_value, uint64_t *ret_scale)
 {
 	const char *start = *text + 1;
@@ -90,7 +90,7 @@ static int scan_fraction(const char **text, uint64_t *ret_value, uint64_t *ret_s
 	return 0;
 }
 
-/* A number with a unit. What would have to be rounded is refused. */
+/* A number with a unit. A value that would need rounding is rejected. */
 static int parse_scaled(const char *text, const struct unit *units, uint64_t *ret_value)
 {
 	uint64_t whole, fraction = 0, scale = 1, value;
@@ -160,7 +160,7 @@ int parse_duration(const char *text, uint64_t *ret_us)
 		{"s", USEC_PER_SEC},        /* seconds */
 		{"m", 60 * USEC_PER_SEC},   /* minutes */
 		{"h", 3600 * USEC_PER_SEC}, /* hours */
-		{NULL, 0},                  /* the end */
+		{NULL, 0},                  /* end of table */
 	};
 
 	return parse_scaled(text, units, ret_us);
@@ -168,7 +168,7 @@ int parse_duration(const char *text, uint64_t *ret_us)
 
 int parse_bool(const char *text, bool *ret_value)
 {
-	/* A word's meaning is whether its place is even. */
+	/* Words at even positions are true. */
 	static const char *const words[] = {"true", "false", "yes", "no", "on", "off", "1", "0"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {

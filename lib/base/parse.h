@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: strict text to value. The whole string must be the value: no leading space or sign that the
- * form does not have, no trailing bytes, no overflow. Return: 0, -EINVAL or -ERANGE, and nothing
+ * DOC: strict text to value. The whole string must be the value: no leading space, no sign where
+ * the form has none, no trailing bytes, no overflow. Return: 0, -EINVAL or -ERANGE, with nothing
  * written on failure.
  */
 
@@ -14,8 +14,10 @@
 
 int parse_u64(const char *text, uint64_t *ret_value) attr_must_check;
 int parse_i64(const char *text, int64_t *ret_value) attr_must_check;
-/** parse_size - "512Mi", "1Gi", "64Ki", "2Ti", "512m"/"512M", "1g"/"1G", "10k"/"10K", "1048576".
- * K, M, G, T with or without "i" or "iB" are powers of 1024; fractions ("0.5Gi") are not taken. */
+/**
+ * parse_size - "512Mi", "1Gi", "64Ki", "2Ti", "512m"/"512M", "1g"/"1G", "10k"/"10K", "1048576". K,
+ * M, G, T with or without "i" or "iB" are powers of 1024; fractions ("0.5Gi") are rejected.
+ */
 int parse_size(const char *text, uint64_t *ret_bytes) attr_must_check;
 /** parse_cpu - "1", "0.5", "500m" into thousandths of a core. More precise than 1/1000: -EINVAL. */
 int parse_cpu(const char *text, uint64_t *ret_millicores) attr_must_check;

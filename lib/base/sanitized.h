@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: SANITIZED says whether this is built with the address sanitizer, which asks more of the
- * kernel than the program does: for those who confine a program. Never in what is installed.
+ * DOC: SANITIZED is whether the address sanitizer is on, which needs more system calls and memory
+ * than the program: code that confines a program allows for it. Never set in an installed build.
  */
 
 #if defined(__SANITIZE_ADDRESS__)

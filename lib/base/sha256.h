@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: SHA-256 (FIPS 180-4). Here because the agent, which hashes files, links no library. */
+/* DOC: SHA-256 (FIPS 180-4). Our own because the agent, which hashes files, links no library. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +16,5 @@ struct sha256 {
 
 void sha256_init(struct sha256 *h);
 void sha256_add(struct sha256 *h, const void *data, size_t len);
-/** sha256_end - @h is of no more use. */
+/** sha256_end - finish; @h must not be used again. */
 void sha256_end(struct sha256 *h, uint8_t ret_digest[SHA256_LEN]);

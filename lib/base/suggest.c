@@ -4,7 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Names of commands, options, fields and settings are short; a longer word is none misspelled. */
+/* Names of commands, options, fields and settings are short; a longer word is not a typing
+ * error. */
 #define WORD_MAX 64
 
 static size_t min3(size_t a, size_t b, size_t c)
@@ -42,7 +43,7 @@ void suggest_offer(struct suggest *s, const char *candidate)
 {
 	size_t distance = suggest_distance(s->word, candidate);
 	size_t allowed = strlen(candidate) < 5 ? 1 : 2;
-	/* The beginning of a name is no error at all, only unfinished. */
+	/* A prefix of a name counts as distance 0. */
 	size_t len = strlen(s->word);
 
 	if (len >= 3 && strncmp(s->word, candidate, len) == 0)

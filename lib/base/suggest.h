@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: "did you mean": the candidate that is the fewest typing errors away from a word. Pure. */
+/* DOC: "did you mean": finds the candidate with the smallest edit distance to a word. Pure. */
 
 #include <stddef.h>
 
 struct suggest {
 	const char *word;
-	const char *best; /* NULL: nothing is near enough */
+	const char *best; /* NULL: nothing is close enough */
 	size_t distance;  /* of @best */
 };
 
 /** suggest_distance - insertions, deletions, replacements and swaps of neighbours from a to b. */
 size_t suggest_distance(const char *a, const char *b);
-/** suggest_offer - keep @candidate (borrowed) if it is near, and nearer than what there is. */
+/** suggest_offer - keep @candidate (borrowed) if it is close, and closer than the best so far. */
 void suggest_offer(struct suggest *s, const char *candidate);

@@ -29,8 +29,8 @@ static const struct {
 };
 
 /*
- * The longest beginning of a well-formed sequence at @p, at least 1; *ret_whole is the length that
- * the whole sequence would have, 0 when @p cannot begin one.
+ * Length of the longest valid prefix of a sequence at @p, at least 1; *ret_whole is the length of
+ * the complete sequence, 0 when @p cannot start one.
  */
 static size_t match(const uint8_t *p, size_t len, size_t *ret_whole)
 {
@@ -107,7 +107,7 @@ char *utf8_sanitize(const char *data, size_t len, size_t *ret_len)
 
 size_t utf8_cut(const char *data, size_t len)
 {
-	/* Only the last three bytes can be the beginning of a sequence that is not complete. */
+	/* Only the last three bytes can start an incomplete sequence. */
 	for (size_t back = 1; back <= 3 && back <= len; back++) {
 		size_t whole;
 		size_t n = match((const uint8_t *)data + len - back, back, &whole);

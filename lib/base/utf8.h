@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: bytes of unknown make into valid UTF-8, for everything that ends up in JSON. */
+/* DOC: turns arbitrary bytes into valid UTF-8, for everything that ends up in JSON. */
 
 #include "base/attr.h"
 #include <stdbool.h>
 #include <stddef.h>
 
 /**
- * utf8_next - look at the first character of @len > 0 bytes.
- * Return: its length, or the length of the maximal invalid part with *ret_valid false.
+ * utf8_next - examine the first character of @len > 0 bytes. Return: its length, or the length of
+ * the maximal invalid part with *ret_valid false.
  */
 size_t utf8_next(const char *data, size_t len, bool *ret_valid);
 bool utf8_is_valid(const char *data, size_t len);
 /**
- * utf8_sanitize - a copy in which every maximal invalid part is U+FFFD, as the Unicode standard
+ * utf8_sanitize - copy with every maximal invalid part replaced by U+FFFD, as the Unicode standard
  * recommends. NUL stays. Owned by the caller, NUL-terminated, length in @ret_len.
  */
 char *utf8_sanitize(const char *data, size_t len, size_t *ret_len) attr_must_check;

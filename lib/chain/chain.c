@@ -43,7 +43,7 @@ static void hash_of(const char *data, size_t len, uint8_t ret_hash[CHAIN_HASH_LE
 	int r = crypto_generichash(ret_hash, CHAIN_HASH_LEN, (const unsigned char *)data, len, NULL,
 	                           0);
 
-	assert(r == 0); /* fails only for lengths it does not know */
+	assert(r == 0); /* fails only for an invalid length */
 	(void)r;
 }
 
@@ -52,7 +52,7 @@ static void to_hex(const uint8_t hash[CHAIN_HASH_LEN], char ret_hex[CHAIN_HEX_LE
 	(void)sodium_bin2hex(ret_hex, CHAIN_HEX_LEN + 1, hash, CHAIN_HASH_LEN);
 }
 
-/* Lower case only: one spelling of each hash. */
+/* Lower case only: one spelling per hash. */
 static int from_hex(const char *hex, uint8_t ret_hash[CHAIN_HASH_LEN])
 {
 	if (strspn(hex, "0123456789abcdef") < CHAIN_HEX_LEN ||
@@ -90,7 +90,7 @@ int chain_add(struct chain_head *head, const char *members, size_t len, struct b
 	return 0;
 }
 
-/* "{"seq":12," at the front. */
+/* Parse "{"seq":12," at the front. */
 static int read_seq(const char *line, size_t len, uint64_t *ret_seq)
 {
 	char digits[SEQ_DIGITS_MAX + 1];
@@ -109,7 +109,7 @@ static int read_seq(const char *line, size_t len, uint64_t *ret_seq)
 	return parse_u64(digits, ret_seq);
 }
 
-/* The tail has a fixed length: its parts are where they are. */
+/* The tail has a fixed length, so its parts have fixed positions. */
 static int read_tail(const char *line, size_t len, uint8_t ret_prev[CHAIN_HASH_LEN],
                      uint8_t ret_hash[CHAIN_HASH_LEN])
 {
@@ -136,7 +136,7 @@ static int read_tail(const char *line, size_t len, uint8_t ret_prev[CHAIN_HASH_L
 enum chain_fault chain_check(const struct chain_head *head, const char *line, size_t len,
                              struct chain_head *ret_head)
 {
-	/* What the hash is of ends with the quote behind prev. */
+	/* The hash covers everything up to the quote after prev. */
 	size_t tail = sizeof(HASH_MARK) - 2 + CHAIN_HEX_LEN + sizeof(END_MARK) - 1;
 	uint8_t prev[CHAIN_HASH_LEN], own[CHAIN_HASH_LEN];
 	struct chain_head next;

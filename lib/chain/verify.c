@@ -10,13 +10,13 @@
 
 #define READ_BYTES 65536
 
-/* One line. Return: whether to go on. */
+/* Return: whether to continue. */
 static bool take_line(struct chain_verdict *v, const char *line, size_t len, uint64_t number)
 {
 	struct chain_head next = {0};
 	enum chain_fault fault = chain_check(v->head.seq ? &v->head : NULL, line, len, &next);
 
-	/* The first of all lines has nothing before it. */
+	/* The first line of a chain has no predecessor. */
 	if (fault == CHAIN_FINE && v->head.seq == 0 && next.seq == 1)
 		fault = chain_check(&v->head, line, len, &next);
 	if (fault != CHAIN_FINE) {
@@ -35,7 +35,7 @@ static bool take_line(struct chain_verdict *v, const char *line, size_t len, uin
 	return true;
 }
 
-/* Every whole line of @b, which keeps the rest. */
+/* Check every complete line of @b and keep the rest. */
 static bool take_lines(struct chain_verdict *v, struct buf *b, uint64_t *number)
 {
 	size_t done = 0;
@@ -63,7 +63,7 @@ int chain_verify_fd(int fd, struct chain_verdict *v)
 		ssize_t n;
 
 		if (buf_reserve(&b, READ_BYTES) < 0) {
-			v->fault = CHAIN_MALFORMED; /* longer than any line */
+			v->fault = CHAIN_MALFORMED; /* longer than the maximum */
 			v->bad_line = number + 1;
 			return 0;
 		}

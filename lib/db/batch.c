@@ -5,10 +5,10 @@
 #include "db/internal.h"
 
 /*
- * Theory of operation. A job that breaks a constraint fails alone: its statements are undone (a
- * savepoint), the batch goes on. Where the transaction itself fails (the disk is full) the jobs are
- * run again one by one, each in a transaction of its own, so that a small one is not refused for
- * the sake of a large one beside it.
+ * Theory of operation. A job that violates a constraint fails alone: its statements are rolled back
+ * to a savepoint and the batch continues. If the transaction itself fails (the disk is full), the
+ * jobs are run again one by one, each in its own transaction, so that a small one does not fail
+ * because of a large one beside it.
  */
 
 static size_t size_of(const struct db_statement *steps, size_t count)
@@ -23,7 +23,7 @@ static size_t size_of(const struct db_statement *steps, size_t count)
 	return size;
 }
 
-/* The block: all statements, then all values, then all bytes. */
+/* One block: all statements, then all values, then all bytes. */
 static void copy_steps(struct db_statement *to, const struct db_statement *from, size_t count)
 {
 	struct db_value *value = (struct db_value *)(to + count);
@@ -81,7 +81,7 @@ static int run_steps(struct conn *c, struct db_job *job)
 	return 0;
 }
 
-/* Nothing remains of it. Without a transaction there is nothing to undo. */
+/* Roll back. Without a transaction there is nothing to do. */
 static void undo(struct conn *c, const char *how)
 {
 	struct error ignored = {0};
@@ -92,7 +92,7 @@ static void undo(struct conn *c, const char *how)
 
 static void run_write(struct conn *c, struct db_job *job)
 {
-	/* One statement is all or nothing by itself. */
+	/* One statement is atomic by itself. */
 	if (job->count == 1) {
 		(void)!run_steps(c, job); /* the job has its error */
 		return;
@@ -127,7 +127,7 @@ static bool has_write(const struct list *batch)
 	return false;
 }
 
-/* Return: whether the transaction as a whole went well; not that every job did. */
+/* Return: whether the transaction as a whole succeeded; single jobs may still have failed. */
 static bool run_together(struct conn *c, struct list *batch, struct error *err)
 {
 	struct db_job *job;

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. A file that is refused must stay as it is, to the byte, so that whoever
- * repairs it finds what was there. A look through an ordinary connection would change it: recovery
- * makes a -shm, and the last to close writes the -wal back. So the first look has the file to
- * itself, where the index of the -wal is kept in memory, and leaves the -wal alone when it closes.
- * Only what passed is opened for use. Who it belongs to is asked each time; its pages are looked at
- * where it was not left in good order, or has been touched since (note.c).
+ * Theory of operation. A file that is rejected must stay byte for byte as it is, for whoever
+ * repairs it. Opening it with an ordinary connection would change it: recovery creates a -shm, and
+ * the last connection to close checkpoints the -wal. So the check opens the file exclusively, which
+ * keeps the index of the -wal in memory, and leaves the -wal alone when it closes. Only a file that
+ * passed is opened for use. Its owner and version are checked each time; its pages only if it was
+ * not closed cleanly or has changed since (clean_marker.c).
  */
 
 #define ADVICE                                                                                     \
@@ -41,7 +41,7 @@ static int check_whole(struct conn *c, const char *path, struct error *err)
 static int check_owner(const struct db_config *config, int64_t id, int64_t version, int64_t tables,
                        struct error *err)
 {
-	/* Nothing at all yet: made, and then the machine stopped. */
+	/* Empty: the machine stopped right after the file was created. */
 	if (id == 0 && version == 0 && tables == 0)
 		return 0;
 	if (id != (int64_t)config->application_id)
@@ -76,12 +76,12 @@ static int look(struct conn *c, const struct db_config *config, bool exclusive,
 	return 0;
 }
 
-/* A look makes an empty log where there was none. */
+/* The check creates an empty log where there was none. */
 static void remove_log(const char *path)
 {
 	cleanup_free char *log = xasprintf("%s-wal", path);
 
-	(void)unlink(log); /* an empty one left behind does no harm */
+	(void)unlink(log); /* an empty one does no harm */
 }
 
 static bool has_log(const char *path)
@@ -118,7 +118,7 @@ int check_file(const struct db_config *config, int64_t *ret_version, struct erro
 
 	if (!busy)
 		return r;
-	/* Somebody reads it, a backup perhaps: then its -shm is there and kept by them. */
+	/* Another process reads it, a backup perhaps: it has created the -shm and keeps it. */
 	error_clear(err);
 	return look_and_close(config, false, ret_version, &busy, err);
 }
@@ -129,14 +129,14 @@ static int apply(struct conn *c, const struct db_config *config, const struct db
 	struct error ignored = {0};
 	char version[96];
 
-	/* Numbers of ours: a PRAGMA takes no bound value. */
+	/* Our own numbers: a PRAGMA takes no bound value. */
 	(void)!str_format(version, sizeof(version),
 	                  "PRAGMA application_id = %u; PRAGMA user_version = %u",
 	                  config->application_id, m->version);
 	if (conn_script(c, "BEGIN IMMEDIATE", err) == 0 && conn_script(c, m->sql, err) == 0 &&
 	    conn_script(c, version, err) == 0 && conn_script(c, "COMMIT", err) == 0)
 		return 0;
-	(void)!conn_script(c, "ROLLBACK", &ignored); /* may have happened by itself */
+	(void)!conn_script(c, "ROLLBACK", &ignored); /* SQLite may have rolled back already */
 	return error_wrap(err, "schema %u (%s)", m->version, m->name);
 }
 

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. To look at a whole file takes the longer the larger it is, and tells nothing
- * new of one that was closed in good order and that nobody has touched since. So whoever closes it
- * notes beside it what the kernel says of it then: its size and the times of its last change, which
- * every write, copy or restored backup moves on. Before anything is written again the note is
- * emptied, durably: a file that was not closed in good order has none, and is looked at whole.
+ * Theory of operation. Checking every page takes time proportional to the file, and finds nothing
+ * new in a file that was closed cleanly and not changed since. So closing writes a marker beside
+ * the file with its inode, size and times, which every write, copy or restored backup changes.
+ * Before the next write the marker is emptied, durably: a file that was not closed cleanly has
+ * none, and is checked in full.
  */
 
 #define SUFFIX      "-clean"
@@ -68,12 +68,12 @@ int clean_marker_clear(const char *path, int *ret_fd, struct error *err)
 	return 0;
 }
 
-/* Without it the next start takes longer, and that is all. */
+/* Best effort: without it the next start only takes longer. */
 void clean_marker_write(const char *path, int fd)
 {
 	char note[MARKER_LEN];
 
-	/* Somebody else has it open, and keeps its log. */
+	/* Another process has the file open and keeps its log. */
 	if (fd < 0 || has_log(path) || describe(path, note) < 0)
 		return;
 	if (pwrite(fd, note, strlen(note), 0) != (ssize_t)strlen(note) || fsync(fd) < 0)

@@ -7,16 +7,16 @@
 #include <errno.h>
 
 /*
- * Theory of operation. The file may have been written by somebody who took the daemon over, or be
- * damaged: the connection runs no code that a schema brings (trusted_schema off, no extensions, no
- * other files attached), checks cells before it believes them and lets nobody write what only
- * SQLite writes (defensive). Values are bound to statements that were prepared from literals.
+ * Theory of operation. The file may have been written by an attacker who took over the daemon, or
+ * be damaged: the connection runs no code from the schema (trusted_schema off, no extensions, no
+ * attached files), checks cells before it trusts them and rejects writes to SQLite's own structures
+ * (defensive). Values are bound to statements prepared from literals.
  */
 
 #define BUSY_TIMEOUT_MS 5000
-/* A check that finds the file in use goes on without having it to itself. */
+/* A check that finds the file in use continues without exclusive access. */
 #define CHECK_TIMEOUT_MS 100
-#define WAL_KEPT_BYTES   "16777216" /* after a checkpoint the -wal is cut to this */
+#define WAL_KEPT_BYTES   "16777216" /* truncate the -wal to this after a checkpoint */
 
 struct result {
 	int rc; /* primary */
@@ -90,7 +90,7 @@ void conn_close(struct conn *c)
 		(void)sqlite3_finalize(stmt); /* repeats the statement's last error */
 	map_free(TAKE_PTR(c->statements));
 	rc = sqlite3_close(c->sql);
-	assert(rc == SQLITE_OK); /* busy: a statement that is not in the map */
+	assert(rc == SQLITE_OK); /* busy: a statement is not in the map */
 	(void)rc;
 	c->sql = NULL;
 }
@@ -104,8 +104,8 @@ int conn_script(struct conn *c, const char *sql, struct error *err)
 
 int conn_setup(struct conn *c, struct error *err)
 {
-	/* auto_vacuum counts only before the first table; later it says what is. FULL: a commit
-	 * that was reported survives the loss of power. */
+	/* auto_vacuum has an effect only before the first table; later it is a no-op. FULL: a
+	 * reported commit survives a power failure. */
 	return conn_script(c,
 	                   "PRAGMA auto_vacuum = INCREMENTAL;"
 	                   "PRAGMA journal_mode = WAL;"
@@ -130,7 +130,7 @@ static sqlite3_stmt *get_statement(struct conn *c, const char *sql, struct error
 	return stmt;
 }
 
-/* The values outlive the run: SQLite need not copy them. */
+/* The values outlive the run, so SQLite need not copy them. */
 static int bind(sqlite3_stmt *stmt, int index, const struct db_value *v)
 {
 	switch (v->type) {
@@ -139,7 +139,7 @@ static int bind(sqlite3_stmt *stmt, int index, const struct db_value *v)
 	case DB_TYPE_TEXT:
 		return sqlite3_bind_text64(stmt, index, v->data, v->len, SQLITE_STATIC,
 		                           SQLITE_UTF8);
-	case DB_TYPE_BYTES: /* no bytes are not NULL */
+	case DB_TYPE_BYTES: /* an empty blob is not NULL */
 		return sqlite3_bind_blob64(stmt, index, v->data ? v->data : "", v->len,
 		                           SQLITE_STATIC);
 	case DB_TYPE_NULL:
@@ -159,7 +159,7 @@ static int bind_all(sqlite3_stmt *stmt, const struct db_statement *statement)
 	return rc;
 }
 
-/* Return: SQLITE_DONE or what went wrong; SQLITE_TOOBIG for too many bytes. */
+/* Return: SQLITE_DONE or the error; SQLITE_TOOBIG for too many bytes. */
 static int step_all(sqlite3_stmt *stmt, struct db_rows *rows)
 {
 	int rc;

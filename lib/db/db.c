@@ -16,12 +16,12 @@
 
 /*
  * Theory of operation. The loop appends jobs to @waiting and signals; the thread takes a batch from
- * the front, runs it in one transaction (batch.c), commits, and puts the whole batch to @done; a
+ * the front, runs it in one transaction (batch.c), commits, and moves the whole batch to @done; a
  * byte in the pipe makes the loop call back, in order. While the disk is busy with one commit the
- * next batch gathers: that is all the grouping there is, nobody waits for company.
+ * next batch gathers: there is no other grouping and no delay for it.
  *
- * Only the two lists and @stopping cross threads, under the lock; a job belongs to the thread while
- * it is in neither list.
+ * Only the two lists and @stopping are shared between threads, under the lock; a job in neither
+ * list belongs to the thread.
  */
 
 #define BATCH_JOBS_MAX  256
@@ -30,12 +30,12 @@
 #define SMALL_JOB_BYTES 4096
 
 struct db {
-	struct conn conn; /* the thread's once it is started */
+	struct conn conn; /* owned by the thread once started */
 	char *path;       /* owned; NULL: in memory */
-	int note;         /* of a close in good order; -1: none */
+	int note;         /* fd of the clean marker; -1: none */
 	size_t queue_max_bytes;
-	size_t queued_bytes;      /* of jobs whose callback has not come; the loop's */
-	struct error write_error; /* of the latest write; the loop's */
+	size_t queued_bytes;      /* of jobs whose callback has not run; used by the loop only */
+	struct error write_error; /* of the latest write; used by the loop only */
 	struct watch *watch;
 	int wake[2]; /* the thread writes, the loop reads */
 	int (*on_thread)(struct error *err);
@@ -47,12 +47,12 @@ struct db {
 	struct list waiting, done; /* struct db_job.node */
 	bool stopping;
 	bool up;                  /* on_thread has returned */
-	struct error start_error; /* what it said */
+	struct error start_error; /* the error of on_thread */
 };
 
 /* The thread. */
 
-/* Return: false when nothing is left and nothing will come. */
+/* Return: false when nothing is left and nothing more will come. */
 static bool take_batch(struct db *db, struct list *batch)
 {
 	size_t jobs = 0, bytes = 0;
@@ -84,7 +84,7 @@ static void give_batch(struct db *db, struct list *batch)
 		list_append(&db->done, &job->node);
 	}
 	pthread_mutex_unlock(&db->lock);
-	/* A full pipe has bytes in it, which is all that matters. */
+	/* A full pipe already wakes the loop. */
 	if (was_empty)
 		(void)!write(db->wake[1], "", 1);
 }
@@ -121,7 +121,7 @@ static void *run(void *arg)
 		batch_run(&db->conn, &batch);
 		give_batch(db, &batch);
 	}
-	/* Here, where its files may be written and removed. */
+	/* In this thread, which may write and remove its files. */
 	close_conn(db);
 	return NULL;
 }
@@ -159,7 +159,7 @@ static void on_wake(void *ctx, int events)
 		list_append(&done, &job->node);
 	}
 	pthread_mutex_unlock(&db->lock);
-	/* One that is forgotten by a callback before its own is still in the list. */
+	/* Callbacks may forget later jobs of this list, so they stay in it. */
 	while ((job = LIST_FIRST(&done, struct db_job, node))) {
 		list_remove(&job->node);
 		tell(db, job);
@@ -172,7 +172,7 @@ void db_set_queue_max(struct db *db, size_t bytes)
 	db->queue_max_bytes = bytes;
 }
 
-/* What only marks or removes something must get through where output does not. */
+/* Jobs that only mark or delete something must get through when large ones do not. */
 bool db_has_room(const struct db *db, size_t bytes)
 {
 	size_t reserve = bytes <= SMALL_JOB_BYTES ? db->queue_max_bytes / 4 : 0;
@@ -204,7 +204,7 @@ static struct db_job *enqueue(struct db *db, struct db_job *job, struct error *e
 	pthread_mutex_lock(&db->lock);
 	list_append(&db->waiting, &job->node);
 	pthread_mutex_unlock(&db->lock);
-	/* Without the lock, for which the thread would wait at once. */
+	/* Outside the lock, or the thread would block on it at once. */
 	pthread_cond_signal(&db->changed);
 	return job;
 }
@@ -251,14 +251,14 @@ struct db_job *db_read(struct db *db, const struct db_statement *query, size_t m
 	return enqueue(db, job, err);
 }
 
-/* The thread does not look at these. */
+/* The thread does not read these fields. */
 void db_forget(struct db_job *job)
 {
 	job->on_done = NULL;
 	job->on_rows = NULL;
 }
 
-/* Life. */
+/* Open and close. */
 
 static int make_file(const char *path, struct error *err)
 {
@@ -332,7 +332,7 @@ int db_query_now(struct db *db, const struct db_statement *query, size_t max_byt
 	return conn_run(&db->conn, query, max_bytes, ret_rows, err);
 }
 
-/* Signals are the loop's. */
+/* Signals are handled by the loop's thread. */
 static int make_thread(struct db *db)
 {
 	sigset_t all, before;
@@ -392,7 +392,7 @@ void db_close(struct db *db)
 		pthread_mutex_unlock(&db->lock);
 		(void)pthread_join(db->thread, NULL);
 	}
-	/* Never started, or its thread gave up before it had anything to do. */
+	/* Never started, or its thread failed to start. */
 	if (db->conn.sql)
 		close_conn(db);
 	drop_jobs(&db->waiting);

@@ -2,22 +2,21 @@
 #pragma once
 
 /*
- * DOC: SQLite made ours (only lib/db includes sqlite3.h): one database, one connection, one thread
- * that owns it. Two lives:
+ * DOC: SQLite behind our interface (only lib/db includes sqlite3.h): one database, one connection,
+ * one thread that owns it. Two states:
  *
  *   opened   db_open checked and migrated the file. The caller's thread owns the connection and
- *            reads and writes with db_query_now and db_exec_now, which block.
- *   started  db_start gave the connection to a thread of its own. db_write and db_read queue jobs;
- *            their callbacks come from the loop, in the order of queueing.
+ *            uses db_query_now and db_exec_now, which block.
+ *   started  db_start gave the connection to its own thread. db_write and db_read queue jobs;
+ *            callbacks run on the loop, in the order of queueing.
  *
- * Jobs run in the order in which they were queued. What is queued while the disk is busy is
- * committed together; a write's callback comes after its commit is on the disk (WAL, synchronous
- * FULL), and a read sees every write queued before it. A write of several statements happens
- * wholly or not at all.
+ * Jobs run in the order in which they were queued. Jobs queued while the disk is busy are committed
+ * together; a write's callback runs after its commit is on disk (WAL, synchronous FULL), and a read
+ * sees every write queued before it. A write of several statements is atomic.
  *
- * The queue is bounded in bytes: beyond that a job is refused with ERR_BUSY and changes nothing.
+ * The queue is bounded in bytes: beyond the bound a job is rejected with ERR_BUSY.
  *
- * SQL is written as literals (DB_SQL does not take anything else); values are bound, never pasted.
+ * SQL is written as literals (DB_SQL accepts nothing else); values are bound, never pasted.
  */
 
 #include "base/attr.h"
@@ -40,7 +39,7 @@ enum db_type {
 	DB_TYPE_COUNT
 };
 
-/* Borrowed for the call: whoever keeps it, copies it. */
+/* Borrowed for the call. */
 struct db_value {
 	enum db_type type;
 	int64_t number;
@@ -61,9 +60,9 @@ static inline struct db_value db_text(const char *s)
 #define DB_BYTES(bytes, size)                                                                      \
 	((struct db_value){.type = DB_TYPE_BYTES, .data = (bytes), .len = (size)})
 
-/* A statement and what its ?1, ?2, … stand for. */
+/* A statement and the values of ?1, ?2, … */
 struct db_statement {
-	const char *sql; /* a literal: prepared once, then found by its text */
+	const char *sql; /* a literal: prepared once, then looked up by its text */
 	const struct db_value *values;
 	size_t count;
 };
@@ -74,24 +73,24 @@ struct db_statement {
 	                       sizeof((const struct db_value[]){__VA_ARGS__}) /                    \
 	                               sizeof(struct db_value)})
 
-/* One step of the schema; runs in a transaction of its own. Versions count from 1, no gaps. */
+/* One step of the schema; runs in its own transaction. Versions count from 1 without gaps. */
 struct db_migration {
 	unsigned version;
 	const char *name;
-	const char *sql; /* statements, with ";" between them */
+	const char *sql; /* separated by ";" */
 };
 
 struct db_config {
-	const char *path;                      /* made with mode 0600 where it is missing; NULL:
-	                                          in memory, gone when it is closed */
-	uint32_t application_id;               /* tells our files from those of other programs */
+	const char *path; /* created with mode 0600 if missing; NULL: in memory, lost on close */
+	uint32_t application_id; /* distinguishes our files from those of other programs */
 	const struct db_migration *migrations; /* borrowed during db_open */
 	size_t migrations_count;
-	/* Of jobs that are not done. One may exceed it alone; small ones have a reserve. */
+	/* Limit for jobs that are not done. A single job may exceed it; small ones have a
+	 * reserve. */
 	size_t queue_max_bytes;
 };
 
-/** db_close - waits until everything queued is done. No callback comes any more. */
+/** db_close - wait until all queued jobs are done. No callback follows. */
 void db_close(struct db *db);
 static inline void db_closep(struct db **db)
 {
@@ -99,17 +98,17 @@ static inline void db_closep(struct db **db)
 }
 
 /**
- * db_open - ERR_CONFIG, and not a byte of the file, of its -wal or of its -shm changed, where it is
- * no database, damaged, of another program or of a newer version of this one: the message says what
- * to do.
+ * db_open - ERR_CONFIG if the file is not a database, is damaged, or belongs to another program or
+ * a newer version; not a byte of the file, its -wal or its -shm is changed then, and the message
+ * says what to do.
  */
 int db_open(const struct db_config *config, struct db **ret_db, struct error *err) attr_must_check;
 
-/** db_readonly_query - rows of somebody else's database, which is not changed. Blocks. */
+/** db_readonly_query - query another process's database, read-only. Blocks. */
 int db_readonly_query(const char *path, const struct db_statement *query, size_t max_bytes,
                       struct db_rows **ret_rows, struct error *err) attr_must_check;
 
-/* Before db_start. They block. */
+/* Before db_start; these block. */
 
 /** db_exec_now - @count statements in one transaction. */
 int db_exec_now(struct db *db, const struct db_statement *steps, size_t count,
@@ -119,46 +118,43 @@ int db_query_now(struct db *db, const struct db_statement *query, size_t max_byt
                  struct db_rows **ret_rows, struct error *err) attr_must_check;
 
 /**
- * db_start - from here on the connection belongs to a new thread, which calls @on_thread first (a
- * filter of its own, say; NULL: nothing to do) and does nothing without its success. @loop must
- * outlive @db.
+ * db_start - give the connection to a new thread, which first calls @on_thread (to install a
+ * filter, for example; NULL: none) and ends if that fails. @loop must outlive @db.
  */
 int db_start(struct db *db, struct loop *loop, int (*on_thread)(struct error *err),
              struct error *err) attr_must_check;
 
 /* On the loop. */
 
-/** db_done_fn - @err NULL: it is on the disk. Else nothing of it is there. */
+/** db_done_fn - @err NULL: committed to disk; else nothing was changed. */
 typedef void db_done_fn(void *ctx, const struct error *err);
-/** db_rows_fn - @rows are the callee's to read until it returns; NULL with @err. */
+/** db_rows_fn - @rows are valid until the callee returns; NULL with @err. */
 typedef void db_rows_fn(void *ctx, const struct db_rows *rows, const struct error *err);
 
 /**
- * db_write - @count statements, wholly or not at all; values are copied. @on_done may be NULL: then
- * a failure is logged.
- * ERR_CONFLICT in the callback: a constraint; ERR_STORAGE: the disk is full or broken.
- * Return: the job, until its callback; NULL with *err: ERR_BUSY.
+ * db_write - @count statements, atomically; values are copied. @on_done may be NULL: then a failure
+ * is logged. Errors of the callback: ERR_CONFLICT: a constraint; ERR_STORAGE: the disk is full or
+ * broken. Return: the job, valid until its callback; NULL with *err: ERR_BUSY.
  */
 struct db_job *db_write(struct db *db, const struct db_statement *steps, size_t count,
                         db_done_fn *on_done, void *ctx, struct error *err) attr_must_check;
-/** db_change - a write of one statement that says what it did (RETURNING); durable as db_write. */
+/** db_change - a write of one statement with RETURNING; as durable as db_write. */
 struct db_job *db_change(struct db *db, const struct db_statement *step, size_t max_bytes,
                          db_rows_fn *on_rows, void *ctx, struct error *err) attr_must_check;
 /** db_read - ERR_TOO_LARGE in the callback for more than @max_bytes of rows. */
 struct db_job *db_read(struct db *db, const struct db_statement *query, size_t max_bytes,
                        db_rows_fn *on_rows, void *ctx, struct error *err) attr_must_check;
-/** db_forget - no callback comes of @job, which happens all the same. */
+/** db_forget - drop the callback of @job; the job still runs. */
 void db_forget(struct db_job *job);
-/** db_set_queue_max - from now on. */
 void db_set_queue_max(struct db *db, size_t bytes);
-/** db_has_room - whether a job of @bytes would be taken now. */
+/** db_has_room - whether a job of @bytes would be accepted now. */
 bool db_has_room(const struct db *db, size_t bytes);
 /** db_waiting - bytes of jobs that are not done. */
 size_t db_waiting(const struct db *db);
-/** db_last_write_failed - ERR_NONE, or why the latest commit was not possible (ERR_STORAGE). */
+/** db_last_write_error - ERR_NONE, or why the latest commit failed (ERR_STORAGE). */
 const struct error *db_last_write_error(const struct db *db);
 
-/* Rows. Columns count from 0; a value of another type reads as 0, or as nothing. */
+/* Rows. Columns count from 0; a value of another type reads as 0 or as empty. */
 
 void db_rows_free(struct db_rows *rows);
 static inline void db_rows_freep(struct db_rows **rows)
@@ -170,5 +166,5 @@ size_t db_rows_count(const struct db_rows *rows);
 int64_t db_rows_int(const struct db_rows *rows, size_t row, size_t column);
 /** db_rows_text - NUL-terminated; NULL for SQL's NULL. */
 const char *db_rows_text(const struct db_rows *rows, size_t row, size_t column);
-/** db_rows_bytes - also of text. NULL for SQL's NULL; a NUL follows the bytes. */
+/** db_rows_bytes - works for text too. NULL for SQL's NULL; a NUL follows the bytes. */
 const char *db_rows_bytes(const struct db_rows *rows, size_t row, size_t column, size_t *ret_len);

@@ -7,15 +7,15 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. Somebody else's database: nothing of it is changed. Where nobody has it open
- * there is no log, and it is read as a file that does not change, so that not even an index of the
- * log is made; where there is one, its index is shared with whoever writes it.
+ * Theory of operation. Nothing of the other process's database is changed. If no process has it
+ * open there is no log, and it is opened as immutable, so that not even an index of the log is
+ * created; if there is a log, its index is shared with the writer.
  */
 
 #define BUSY_TIMEOUT_MS 5000
 #define URI_MAX         (64u << 10)
 
-/* "file:" and the path, with what would end it written as %xx. */
+/* "file:" and the path, with special characters as %xx. */
 static int make_uri(const char *path, struct buf *b)
 {
 	cleanup_free char *log = xasprintf("%s-wal", path);

@@ -6,11 +6,11 @@
 #include <errno.h>
 
 /*
- * Theory of operation. Bodies are collected in memory, and all of them together have one bound. Who
- * fills it must not close the door for others: as many as have bodies under way share the bound,
- * and who has less than its share is served even where the others have taken all. So the whole is
- * bounded by the bound and, beyond it, one share of each who came later: twice the bound for four
- * of them, and nine times for the most tenants that there can be.
+ * Theory of operation. Request bodies are collected in memory, with one limit for all of them. A
+ * caller who fills it must not block others: callers with bodies in progress share the limit, and
+ * one below its share is served even if the others have used all of it. So the total is bounded by
+ * the limit plus one share of each caller who came later: twice the limit for four of them, and
+ * nine times for the maximum number of tenants.
  */
 
 void http_set_body_quota(struct http_request *req, const char *name)
@@ -53,7 +53,7 @@ int body_quota_add(struct http_request *req, size_t bytes)
 		s->body_quotas_busy += quota->bytes == 0 && bytes > 0;
 		quota->bytes += bytes;
 	}
-	/* One request alone is always served, whatever its route allows. */
+	/* A single request is always served, up to its route's limit. */
 	if (s->bodies_bytes <= max || s->bodies_bytes <= req->body.max)
 		return 0;
 	if (quota && s->body_quotas_busy > 1 && quota->bytes <= max / s->body_quotas_busy)

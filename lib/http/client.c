@@ -8,8 +8,8 @@
 #include <poll.h>
 #include <stdbool.h>
 
-/* How often libcurl looks at cancel_fd is not ours to say with the easy interface, so the transfer
- * runs in a multi handle of its own, whose poll has the descriptor in it. */
+/* The easy interface does not let us choose how often libcurl checks cancel_fd, so each transfer
+ * runs in its own multi handle, whose poll includes the descriptor. */
 
 struct transfer {
 	const struct http_client_request *request;
@@ -17,7 +17,7 @@ struct transfer {
 	CURLM *multi;
 	struct curl_slist *headers;
 	bool stopped;
-	char detail[CURL_ERROR_SIZE]; /* in libcurl's words */
+	char detail[CURL_ERROR_SIZE]; /* libcurl's message */
 	uint64_t ticked_us;
 };
 
@@ -79,7 +79,7 @@ static int add_headers(struct transfer *t, struct error *err)
 		add_header(t, "Content-Type: application/octet-stream");
 		add_header(t, "Transfer-Encoding: chunked");
 	}
-	add_header(t, "Expect:"); /* a local daemon: do not ask before sending */
+	add_header(t, "Expect:"); /* no "100-continue": the daemon is local */
 	if (!request->bearer)
 		return 0;
 	if (str_format(text, sizeof(text), "Authorization: Bearer %s", request->bearer) < 0)
@@ -95,14 +95,14 @@ static void set_options(struct transfer *t)
 
 	(void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->detail);
 	(void)curl_easy_setopt(easy, CURLOPT_URL, request->url);
-	/* What "a/../b" means is for the daemon to say. */
+	/* The daemon decides what "a/../b" means. */
 	(void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers);
 	(void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
 	(void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
 	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	/* A daemon is spoken to directly, whatever the environment says about proxies. */
+	/* Connect directly, whatever proxies the environment names. */
 	(void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	if (request->socket_path)
 		(void)curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->socket_path);
@@ -168,7 +168,7 @@ static int run(struct transfer *t, CURLcode *ret_code)
 	return 0;
 }
 
-/* What it looks like when one of us speaks TLS and the other does not. */
+/* Typical errors when only one side speaks TLS. */
 static const char *hint_of(CURLcode code)
 {
 	static const char plain[] =

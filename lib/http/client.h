@@ -18,26 +18,28 @@ struct http_client_request {
 	const char *url;         /* "http://localhost/api/v1/execute" */
 	const char *body;        /* NULL: none */
 	size_t body_len;
-	/* Instead of @body one of any length, sent as it is given: up to @size bytes to @data. May
-	 * wait. Return: how many, 0: the end, < 0: stop; the peer then sees that it is cut off. */
+	/* Streams a body of any length instead of @body: store up to @size bytes in @data. May
+	 * block. Return: how many, 0: the end, < 0: abort; the peer then sees a truncated body. */
 	ssize_t (*on_body)(void *ctx, char *data, size_t size);
 	const char *accept;    /* NULL: application/json */
 	const char *bearer;    /* NULL: none */
-	const char *ca_file;   /* of https: whom to believe; NULL: whom the system believes */
-	const char *untrusted; /* what to do where that fails, for the message; NULL: nothing */
-	const char *unreached; /* likewise where nobody listens */
+	const char *ca_file;   /* https: trusted authorities; NULL: the system's */
+	const char *untrusted; /* hint for the message when verification fails; NULL: none */
+	const char *unreached; /* hint when nothing listens */
 	uint64_t timeout_us;   /* 0: none */
-	int cancel_fd;         /* readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
-	/* Pieces of the answer's body as they come. Return < 0 to stop, as by cancel_fd. */
+	int cancel_fd; /* becomes readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
+	/* Pieces of the response body as they arrive. Return < 0 to stop, as by cancel_fd. */
 	int (*on_data)(void *ctx, int status, const char *data, size_t len);
-	/* About every @tick_us while it lasts: @sent bytes of the body have left. NULL: never. It
-	 * may ask somebody else something, and holds the transfer up for that long. */
+	/* Called about every @tick_us: @sent bytes of the body were sent. NULL: never. It may
+	 * send a request of its own; the transfer waits meanwhile. */
 	void (*on_tick)(void *ctx, uint64_t sent);
 	uint64_t tick_us;
 	void *ctx;
 };
 
-/** http_client_run - Return: 0 with *ret_status, or -1 (ERR_UNAVAILABLE when nobody answers,
- * ERR_UNTRUSTED when it is not certain who does). */
+/**
+ * http_client_run - Return: 0 with *ret_status, or -1 (ERR_UNAVAILABLE when nothing answers,
+ * ERR_UNTRUSTED when the peer cannot be verified).
+ */
 int http_client_run(const struct http_client_request *request, int *ret_status,
                     struct error *err) attr_must_check;

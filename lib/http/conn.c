@@ -14,17 +14,17 @@
 #include <sys/un.h>
 
 /*
- * Theory of operation. microhttpd's own time-out restarts with every byte, so a client that sends
- * one per second is never late. Ours is absolute: a connection is on one of two lists (see enum
- * conn_wait) while something is expected of the client; one timer looks at the heads. Who is late
- * is shut down, which microhttpd sees as the end of the connection.
+ * Theory of operation. microhttpd's own timeout restarts with every byte, so a client that sends
+ * one per second never times out. Ours is absolute: while something is expected of the client, its
+ * connection is on one of two lists (see enum conn_wait); one timer checks the heads. A late
+ * connection is shut down, which microhttpd sees as its end.
  *
  * microhttpd does not watch a suspended connection at all, but an execution must end as soon as its
- * client left. So every connection is, from its start, also in an epoll set of ours that reports
- * nothing but the hang-up, once: no system call per request, no wake-up per byte.
+ * client disconnects. So every connection is, from its start, also in an epoll set of ours that
+ * reports only the hang-up, once: no system call per request, no wake-up per byte.
  */
 
-/* Connections beyond the limit that are still told so instead of being cut. */
+/* Connections beyond the limit that still get an error response instead of being closed. */
 #define CROWD_RESERVE 32
 
 static int peer_key(struct http_conn *c, char *ret_key, size_t size)
@@ -62,7 +62,7 @@ static struct http_peer *peer_take(struct http_conn *c)
 	struct http_peer *peer;
 	char key[sizeof(peer->key)] = "";
 
-	/* Peers without a name share one: a limit for all of them rather than none for each. */
+	/* Peers without an address share one entry: one limit for all of them rather than none. */
 	if (peer_key(c, key, sizeof(key)) < 0)
 		key[0] = '\0';
 	peer = map_get(s->peers, key);
@@ -106,7 +106,7 @@ struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mh
 	c->crowded = c->server->conns_count > config->max_connections ||
 	             c->peer->count > config->max_connections_per_peer;
 	conn_wait(c, WAIT_REQUEST);
-	/* Unwatched it would hold its box after its client left: better no connection. */
+	/* Unwatched, it would keep its box after the client disconnects: refuse the connection. */
 	if (epoll_ctl(c->server->hangup_fd, EPOLL_CTL_ADD, c->fd, &event) < 0 ||
 	    c->server->conns_count > config->max_connections + CROWD_RESERVE ||
 	    c->peer->count > config->max_connections_per_peer + CROWD_RESERVE)
@@ -137,7 +137,8 @@ static uint64_t wait_length(const struct http_server *s, enum conn_wait wait)
 
 static void arm(struct http_server *s, uint64_t at_us, uint64_t now)
 {
-	/* A timer that is early only looks and goes back to sleep: never stopped, seldom moved. */
+	/* A timer that fires early only checks and sleeps again: it is never stopped and seldom
+	 * moved. */
 	if (s->timer_at_us && s->timer_at_us <= at_us)
 		return;
 	s->timer_at_us = at_us;
@@ -162,7 +163,7 @@ void conn_wait_end(struct http_conn *c)
 void conn_cut(struct http_conn *c)
 {
 	conn_wait_end(c);
-	(void)shutdown(c->fd, SHUT_RDWR); /* fails only where the client was quicker */
+	(void)shutdown(c->fd, SHUT_RDWR); /* fails only if the client closed first */
 }
 
 void conn_expire(void *server)
@@ -195,17 +196,17 @@ void conn_resume(struct http_conn *c)
 		return;
 	c->suspended = false;
 	MHD_resume_connection(c->mhd);
-	/* Do not wait for microhttpd's wake-up to come round through the loop. */
+	/* Do not wait for microhttpd's wake-up to come through the loop. */
 	listener_run_soon(c->listener);
 }
 
 static void hang_up(struct http_conn *c)
 {
 	c->hung_up = true;
-	/* Of one over TLS microhttpd does not always pass the end on. */
+	/* Over TLS microhttpd does not always pass the end on. */
 	if (c->ws && c->listener->is_tls)
 		ws_hung_up(c->ws);
-	/* Not suspended: microhttpd reads the end itself. */
+	/* Not suspended: microhttpd reads the EOF itself. */
 	if (!c->suspended)
 		return;
 	request_gone(c->req);

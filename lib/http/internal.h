@@ -5,8 +5,8 @@
  * DOC: what the files of lib/http share. One http_listener per listening socket, one http_conn per
  * connection, at most one http_request per connection at a time.
  *
- * Ownership: the server owns listeners, peers and lingering sockets; microhttpd tells when a
- * connection or a request ends, and only then are ours freed (conn_closed, request_free).
+ * Ownership: the server owns listeners, peers and lingering sockets; connections and requests are
+ * freed only when microhttpd reports their end (conn_closed, request_free).
  */
 
 #include "base/buf.h"
@@ -18,10 +18,10 @@
 #define REQUEST_LINE_MAX 8192
 
 /* What a connection waits for. Each wait has one fixed length, so that a list in the order of
- * entry is also in the order of deadlines: O(1) to enter, to leave and to find the first. */
+ * entry is also in the order of deadlines: entering, leaving and finding the first are O(1). */
 enum conn_wait {
-	WAIT_REQUEST, /* for the rest of a request, or for the client to take the answer */
-	WAIT_IDLE,    /* for the next request of a kept connection */
+	WAIT_REQUEST, /* for the rest of a request, or for the client to read the response */
+	WAIT_IDLE,    /* for the next request of a keep-alive connection */
 	WAIT_COUNT
 };
 
@@ -34,13 +34,13 @@ struct http_server {
 	size_t conns_count;
 	size_t lingering_count;
 	size_t bodies_bytes;     /* of all requests together */
-	size_t responses_bytes;  /* of all answers together, as long as they wait for readers */
+	size_t responses_bytes;  /* of all responses in memory */
 	struct map *peers;       /* address -> struct http_peer */
 	struct map *body_quotas; /* name -> struct body_quota */
-	size_t body_quotas_busy; /* that have bodies under way */
+	size_t body_quotas_busy; /* quotas with bodies in progress */
 	struct timer *timer;
 	uint64_t timer_at_us; /* 0: not running */
-	int hangup_fd;        /* epoll: clients that left */
+	int hangup_fd;        /* epoll: clients that disconnected */
 	struct watch *hangup_watch;
 	bool quiescing;
 	void (*on_quiet)(void *ctx);
@@ -51,13 +51,13 @@ struct http_listener {
 	struct list node;
 	struct http_server *server;
 	struct MHD_Daemon *mhd; /* owned */
-	int fd;                 /* owned; -1 after quiesce, and once it is retired */
+	int fd;                 /* owned; -1 after quiesce and after it was retired */
 	size_t conns_count;
 	struct watch *watch; /* of microhttpd's epoll descriptor */
 	struct timer *timer;
 	bool is_unix;
 	bool is_tls;
-	bool retired; /* another has its socket; it ends with its last connection */
+	bool retired; /* another listener has its socket; it ends with its last connection */
 	bool run_deferred;
 };
 
@@ -66,7 +66,7 @@ struct http_peer {
 	size_t count;
 };
 
-/* Whose bodies are how large: of the requests that name it. */
+/* Bytes of the bodies in progress that are charged to one name. */
 struct body_quota {
 	char *key; /* owned */
 	size_t requests;
@@ -75,40 +75,40 @@ struct body_quota {
 
 struct http_conn {
 	struct list node;
-	struct list wait; /* in server->waits, or alone */
+	struct list wait; /* in server->waits, or on no list */
 	struct http_server *server;
 	struct http_listener *listener;
 	struct MHD_Connection *mhd;
 	struct http_peer *peer;
 	struct http_request *req; /* NULL between requests */
 	uint64_t deadline_us;
-	int fd;       /* microhttpd's */
-	unsigned uid; /* of the peer, where the listener is a Unix socket and has_uid */
+	int fd;       /* owned by microhttpd */
+	unsigned uid; /* of the peer; valid with has_uid, on a Unix socket */
 	bool has_uid;
 	bool suspended;
 	bool hung_up;
-	bool served; /* this is not its first request */
+	bool served; /* not its first request */
 	bool crowded;
 	bool unread;        /* answered before the body was read: close gently */
-	struct http_ws *ws; /* it is a WebSocket now; NULL: it is not */
+	struct http_ws *ws; /* NULL: not upgraded to a WebSocket */
 };
 
 enum request_phase {
 	REQUEST_HEAD,     /* request line seen, headers not yet */
 	REQUEST_BODY,     /* within limits; collecting */
-	REQUEST_WAITING,  /* handed over; no answer yet */
-	REQUEST_ANSWERED, /* @response is there, not yet given to microhttpd */
+	REQUEST_WAITING,  /* passed to the handler; no response yet */
+	REQUEST_ANSWERED, /* @response is set, not yet passed to microhttpd */
 	REQUEST_SENDING,
-	REQUEST_REFUSED, /* for its first line; the headers are not looked at */
+	REQUEST_REFUSED, /* because of its request line; the headers are ignored */
 };
 
 struct http_request {
 	struct http_conn *conn;
 	enum request_phase phase;
 	char id[64];
-	const char *method; /* microhttpd's, as long as the request */
+	const char *method; /* owned by microhttpd, valid as long as the request */
 	size_t target_len;
-	uint64_t began_us; /* its first line was there */
+	uint64_t began_us; /* when its first line was read */
 	uintptr_t tags[HTTP_TAGS];
 	struct {
 		const char *name;
@@ -120,37 +120,37 @@ struct http_request {
 	char *path;               /* owned */
 	char **texts;             /* owned; decoded query values, NULL-terminated */
 	struct buf body;
-	bool close; /* this connection ends with the answer */
+	bool close; /* close the connection after the response */
 	bool gone;
 	void (*gone_fn)(void *ctx);
 	void *gone_ctx;
 
 	struct MHD_Response *response; /* owned until queued */
 	int status;                    /* 0: not answered */
-	uint64_t sent_bytes;           /* of the answer's body, handed over to be sent */
+	uint64_t sent_bytes;           /* of the response body, passed to microhttpd */
 	size_t answer_bytes; /* of it that are in memory: its part of server->responses_bytes */
 	uint64_t answer_since_us;
-	bool cut;           /* by answers.c; the connection ends as soon as microhttpd sees it */
+	bool cut; /* by response_quota.c; the connection ends as soon as microhttpd sees it */
 	struct buf pending; /* of a stream: not yet taken by microhttpd */
 	size_t pending_off;
 	bool stream;
-	bool sized; /* a stream whose length was told before it began */
+	bool sized; /* a stream with a Content-Length */
 	bool stream_ended;
-	void (*taken_fn)(void *ctx, size_t bytes); /* NULL: a stream that is not held back */
+	void (*taken_fn)(void *ctx, size_t bytes); /* NULL: a stream without flow control */
 	void *taken_ctx;
 	uint64_t length;   /* of a stream; HTTP_LENGTH_UNKNOWN */
-	size_t step_bytes; /* taken since the client's time began anew */
-	bool takes_body;   /* as it comes, by @sink */
-	bool body_held;    /* the sink took not all: microhttpd keeps the rest */
+	size_t step_bytes; /* taken since the client's timeout restarted */
+	bool takes_body;   /* streamed to @sink */
+	bool body_held;    /* the sink did not take everything: microhttpd keeps the rest */
 	struct http_body_events sink;
-	struct http_ws *ws; /* owned: is to be a WebSocket; NULL: not, or it is one already */
+	struct http_ws *ws; /* owned: will become a WebSocket; NULL: will not, or has */
 };
 
 /* server.c */
-/** server_check_quiet - after the last connection of a server that quiesces. */
+/** server_check_quiet - call after the last connection of a quiescing server. */
 void server_check_quiet(struct http_server *s);
 void listener_run_soon(struct http_listener *l);
-/** listener_check_retired - after a connection of a listener that may be retired. */
+/** listener_check_retired - call after a connection of a listener that may be retired. */
 void listener_check_retired(struct http_listener *l);
 
 /* conn.c */
@@ -159,7 +159,7 @@ void conn_closed(struct http_conn *c);
 void conn_wait(struct http_conn *c, enum conn_wait wait);
 void conn_wait_end(struct http_conn *c);
 void conn_cut(struct http_conn *c);
-/** conn_suspend - microhttpd leaves the connection alone until conn_resume. */
+/** conn_suspend - microhttpd ignores the connection until conn_resume. */
 void conn_suspend(struct http_conn *c);
 void conn_resume(struct http_conn *c);
 void conn_expire(void *server);
@@ -168,49 +168,52 @@ void conn_hangups(void *server, int events);
 /* request.c */
 struct http_request *request_new(struct http_conn *c, const char *target);
 void request_free(struct http_request *req);
-/** request_gone - tell the handler, once, that nobody waits any more. */
+/** request_gone - tell the handler, once, that the client disconnected. */
 void request_gone(struct http_request *req);
-/** request_check_line - size and number of arguments, before microhttpd takes it apart. */
+/** request_check_line - size and number of arguments, before microhttpd parses them. */
 int request_check_line(const struct http_request *req, const char *target,
                        struct error *err) attr_must_check;
-/** request_check - framing, sizes, names and path of a header that is complete. */
+/** request_check - framing, sizes, names and path of a complete header. */
 int request_check(struct http_request *req, const char *target, struct error *err) attr_must_check;
-/** request_add_body - Return: 0, or -1 with *err: more than one, or all of them, may have. */
+/** request_add_body - Return: 0, or -1 with *err: over the limit of this request or of all. */
 int request_add_body(struct http_request *req, const char *data, size_t len,
                      struct error *err) attr_must_check;
 bool request_has_body(const struct http_request *req);
-/** http_decode_path - percent-decode once. Return: owned, or NULL: bad escape, NUL, control. */
+/** http_decode_path - percent-decode once. Return: owned, or NULL: bad escape, NUL or control. */
 char *http_decode_path(const char *target) attr_must_check;
 
 /* body_quota.c */
-/** body_quota_add - Return: 0, or -EBUSY: all together have too much, and this one its share. */
+/**
+ * body_quota_add - Return: 0, or -EBUSY: the limit of all and the share of this one are exceeded.
+ */
 int body_quota_add(struct http_request *req, size_t bytes) attr_must_check;
 void body_quota_drop(struct http_request *req, size_t bytes);
 void body_quota_release(struct http_request *req);
 
 /* response_quota.c */
-/** response_quota_set - so many bytes of an answer wait from now on; cuts off others for the room.
+/**
+ * response_quota_set - set the bytes of the response that wait in memory; cuts others off for room.
  */
 void response_quota_set(struct http_request *req, size_t bytes);
 void response_quota_drop(struct http_request *req);
 
 /* response.c */
-/** response_queue - give the answer to microhttpd. */
+/** response_queue - pass the response to microhttpd. */
 enum MHD_Result response_queue(struct http_request *req) attr_must_check;
 
-/** response_upgrade - answer with 101; microhttpd then hands the socket over. */
+/** response_upgrade - respond with 101; microhttpd then hands the socket over. */
 void response_upgrade(struct http_request *req, MHD_UpgradeHandler handler, void *ctx);
 
 /* ws.c */
-/** ws_abort - at once, without a word to the client. */
+/** ws_abort - at once, without a close frame. */
 void ws_abort(struct http_ws *ws);
-/** ws_hung_up - the client has left. */
+/** ws_hung_up - the client disconnected. */
 void ws_hung_up(struct http_ws *ws);
-/** ws_unborn - the client left before it became one. */
+/** ws_unborn - the client disconnected before the upgrade. */
 void ws_unborn(struct http_ws *ws);
 
 /* tls.c */
-/** tls_send - by hand, as much as the socket takes at once. */
+/** tls_send - send outside microhttpd, as much as the socket takes at once. */
 void tls_send(struct http_conn *c, const void *data, size_t len);
 
 /* linger.c */

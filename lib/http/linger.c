@@ -7,10 +7,10 @@
 #include <errno.h>
 
 /*
- * Theory of operation. A request that is refused by its header (too large, wrong type) is answered
- * before its body was read, and the connection ends. Closing a TCP socket with unread input sends a
- * reset, which makes most clients throw the answer away: they see "connection reset" instead of the
- * 413. So a duplicate of the socket is kept for a moment and what comes is read and thrown away.
+ * Theory of operation. A request rejected because of its header (too large, wrong type) is answered
+ * before its body is read, and the connection ends. Closing a TCP socket with unread input sends a
+ * reset, which makes most clients discard the response: they see "connection reset" instead of the
+ * 413. So a duplicate of the socket stays open for a moment, and input is read and discarded.
  * Bounded in number and in time, hence in work.
  */
 
@@ -62,8 +62,8 @@ void linger_start(struct http_server *s, int fd)
 		return;
 	copy = fd_dup(fd);
 	if (copy < 0)
-		return; /* no descriptor to spare: the client gets its reset */
-	/* The end of our side tells a client that reads to the end that this was all. */
+		return; /* no descriptor left: the client gets a reset */
+	/* EOF tells the client that the response is complete. */
 	(void)shutdown(copy, SHUT_WR);
 	l = NEW(struct linger_conn);
 	l->server = s;

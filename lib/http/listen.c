@@ -32,7 +32,7 @@ static int parse_port(const char *text, uint16_t *ret_port)
 	return 0;
 }
 
-/* Numeric only: a name could resolve to something else than its writer meant. */
+/* Numeric only: a name could resolve to something unexpected. */
 static int parse_address(const char *text, union address *ret_addr)
 {
 	bool bracketed = text[0] == '[';
@@ -77,7 +77,7 @@ static int bind_tcp(int fd, const union address *addr)
 
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
 		return -errno;
-	/* Inherited by every connection: an answer is never held back for more. */
+	/* Inherited by every connection: responses are never delayed to be coalesced. */
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
 		return -errno;
 	if (addr->any.sa_family == AF_INET6 &&
@@ -127,8 +127,7 @@ int http_listen_name(int fd, const char *scheme, char *ret_text, size_t size)
 	return str_format(ret_text, size, "%s://%s:%u", scheme, host, ntohs(addr.in.sin_port));
 }
 
-/* Return: 0 when nobody listens at @addr any more and its name is free, -EADDRINUSE, or an errno.
- */
+/* Return: 0 when nothing listens at @addr and its name is free, -EADDRINUSE, or an errno. */
 static int clear_socket(const struct sockaddr_un *addr)
 {
 	cleanup_close int fd = fd_socket(AF_UNIX, SOCK_STREAM, 0);
@@ -138,7 +137,7 @@ static int clear_socket(const struct sockaddr_un *addr)
 		return fd;
 	if (lstat(addr->sun_path, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	/* Only ever a socket is removed: a mistyped path must not cost a file. */
+	/* Remove only sockets: a mistyped path must not delete a file. */
 	if (!S_ISSOCK(st.st_mode))
 		return -ENOTSOCK;
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno == EAGAIN)
@@ -150,7 +149,7 @@ static int clear_socket(const struct sockaddr_un *addr)
 
 static int bind_unix(int fd, const struct sockaddr_un *addr, unsigned mode)
 {
-	/* Made inaccessible, then opened up: nobody connects in between. */
+	/* Create it inaccessible, then chmod: nothing can connect in between. */
 	mode_t old = umask(0777);
 	int r = bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
 

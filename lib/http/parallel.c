@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define IDLE_MAX 8L /* connections that are kept for the next request */
+#define IDLE_MAX 8L /* idle connections kept for the next request */
 #define FDS_MAX  8
 
 struct http_exchange {
@@ -42,7 +42,7 @@ struct http_parallel *http_parallel_new(struct error *err)
 	list_init(&p->exchanges);
 	p->multi = curl_multi_init();
 	assert(p->multi);
-	/* Others need connections, too: after a burst most are closed. */
+	/* Other clients need connections too: close most after a burst. */
 	(void)curl_multi_setopt(p->multi, CURLMOPT_MAXCONNECTS, IDLE_MAX);
 	return p;
 }
@@ -120,7 +120,7 @@ static int add_headers(struct http_exchange *x, const struct http_parallel_reque
 		add_header(x, *h);
 	if (request->body)
 		add_header(x, "Content-Type: application/json");
-	add_header(x, "Expect:"); /* a local daemon: do not ask before sending */
+	add_header(x, "Expect:"); /* no "100-continue": the daemon is local */
 	if (!request->bearer)
 		return 0;
 	if (str_format(text, sizeof(text), "Authorization: Bearer %s", request->bearer) < 0)
@@ -142,7 +142,7 @@ static void set_options(struct http_exchange *x, const struct http_parallel_requ
 	(void)curl_easy_setopt(easy, CURLOPT_PRIVATE, x);
 	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	/* A daemon is spoken to directly, whatever the environment says about proxies. */
+	/* Connect directly, whatever proxies the environment names. */
 	(void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	if (request->socket_path)
 		(void)curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->socket_path);

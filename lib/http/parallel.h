@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: several requests at once, for a program with one thread that also waits for descriptors of
- * its own: libcurl's multi interface without its words. Callbacks come from http_parallel_wait.
+ * DOC: several requests at once, for a single-threaded program that also polls descriptors of its
+ * own: a wrapper of libcurl's multi interface. Callbacks run inside http_parallel_wait.
  */
 
 #include "base/attr.h"
@@ -14,7 +14,7 @@
 struct http_parallel;
 struct http_exchange;
 
-/* Borrowed for the call, but for @ctx; the body is copied. */
+/* Borrowed for the call, except @ctx; the body is copied. */
 struct http_parallel_request {
 	const char *method;
 	const char *socket_path; /* NULL: TCP */
@@ -23,25 +23,25 @@ struct http_parallel_request {
 	size_t body_len;
 	const char *const *headers; /* "Name: value", NULL-terminated */
 	const char *bearer;         /* NULL: none */
-	const char *ca_file;        /* NULL: whom the system believes */
+	const char *ca_file;        /* NULL: the system's authorities */
 	void *ctx;
-	/* A line of the answer's header, without its end. */
+	/* A line of the response header, without its line end. */
 	void (*on_header)(void *ctx, const char *line, size_t len);
-	/* A piece of its body. */
+	/* A piece of the response body. */
 	void (*on_data)(void *ctx, int status, const char *data, size_t len);
-	/* The end, once: @err NULL: the answer is whole. The exchange is gone afterwards. */
+	/* The end, once. @err NULL: the response is complete. The exchange is freed afterwards. */
 	void (*on_done)(void *ctx, int status, const struct error *err);
 };
 
-/** http_parallel_free - what is under way is given up; no callback follows. */
+/** http_parallel_free - abort what is in progress; no callback follows. */
 void http_parallel_free(struct http_parallel *p);
 struct http_parallel *http_parallel_new(struct error *err) attr_owned(http_parallel_free);
 int http_parallel_add(struct http_parallel *p, const struct http_parallel_request *request,
                       struct error *err) attr_must_check;
 size_t http_parallel_count(const struct http_parallel *p);
 /**
- * http_parallel_wait - until something happened, one of @fds is ready (revents), or the time is
- * over. Return: 0 or -1.
+ * http_parallel_wait - until a transfer made progress, one of @fds is ready (revents), or the
+ * timeout. Return: 0 or -1.
  */
 int http_parallel_wait(struct http_parallel *p, struct pollfd *fds, size_t count, int timeout_ms,
                        struct error *err) attr_must_check;

@@ -66,7 +66,7 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* Return: bytes taken from @s, or 0: not a character a text may have. */
+/* Return: bytes taken from @s, or 0: not a character of text. */
 static size_t decode_one(const char *s, char *ret_c)
 {
 	size_t taken = 1;
@@ -81,7 +81,7 @@ static size_t decode_one(const char *s, char *ret_c)
 		*ret_c = (char)(unsigned char)(high << 4 | low);
 		taken = 3;
 	}
-	/* A NUL would end the string for us and not for whoever checks it in front of us. */
+	/* A NUL would end the string for us, but not for a proxy that checks it in front of us. */
 	return (unsigned char)*ret_c < 0x20 || *ret_c == 0x7f ? 0 : taken;
 }
 
@@ -115,7 +115,7 @@ char *http_decode_path(const char *target)
 	return decode(target, strcspn(target, "?"), false);
 }
 
-/* What one pass over the headers gathers. */
+/* Gathered in one pass over the headers. */
 struct header_census {
 	size_t count, bytes;
 	unsigned lengths, codings, hosts;
@@ -146,8 +146,8 @@ static enum MHD_Result take_census(void *cls, enum MHD_ValueKind kind, const cha
 }
 
 /*
- * Two readers of one stream of bytes must agree where a request ends; where they might not, a
- * second request can be smuggled past the first reader. Nothing that is ambiguous is served.
+ * Two parsers of one byte stream must agree where a request ends; otherwise a second request can be
+ * smuggled past the first parser. Reject everything ambiguous.
  */
 static int check_framing(const struct http_request *req, const struct header_census *census,
                          struct error *err)
@@ -244,7 +244,7 @@ const char *http_path(const struct http_request *req)
 
 const char *http_query(const struct http_request *req, const char *name)
 {
-	/* The decoded copy is a cache: the request is not changed by looking at it. */
+	/* The decoded copy is a cache: reading it does not change the request. */
 	struct http_request *mut = (struct http_request *)(uintptr_t)req;
 	const char *raw = MHD_lookup_connection_value(req->conn->mhd, MHD_GET_ARGUMENT_KIND, name);
 	size_t count = req->texts ? str_list_count(req->texts) : 0;
@@ -340,7 +340,7 @@ uint64_t http_body_length(const struct http_request *req)
 	const char *length = http_header(req, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	uint64_t bytes = 0;
 
-	/* It is a number: request_check has seen to that. */
+	/* request_check has verified that it is a number. */
 	if (length && parse_u64(length, &bytes) == 0)
 		return bytes;
 	return http_header(req, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? HTTP_LENGTH_UNKNOWN : 0;

@@ -9,33 +9,34 @@
 #include <string.h>
 
 /*
- * Theory of operation. A handler answers while microhttpd waits for it inside on_access, or later,
- * when the connection is suspended. Either way the answer is kept in the request and handed over in
- * on_access, the one place microhttpd takes it; later answers wake the connection up for that.
+ * Theory of operation. A handler responds while microhttpd waits for it inside on_access, or later,
+ * when the connection is suspended. Either way the response is kept in the request and passed on in
+ * on_access, the only place where microhttpd accepts it; a later response resumes the connection
+ * for that.
  */
 
 #define STREAM_PENDING_MAX (16u << 20)
-/* One piece may be larger than what may wait: the last event of a stream repeats all output. Its
- * size is the writer's to bound; this only keeps the arithmetic from wrapping. */
+/* One piece may exceed what may wait: the last event of a stream repeats all output. The writer
+ * bounds its size; this only keeps the arithmetic from wrapping. */
 #define STREAM_PIECE_MAX (1ul << 30)
-/* Status line and headers of an answer that is sent by hand. */
+/* Status line and headers of a response sent outside microhttpd. */
 #define HEADER_BY_HAND_MAX 512
 #define STREAM_BLOCK       32768
 #define PROCESS_TIME_LEN   32
-/* Bytes that were sent are dropped from the front in steps of this: moving the rest for each piece
- * would cost time with the square of what waits. */
+/* Drop sent bytes from the front in steps of this size: moving the rest for each piece would
+ * take quadratic time. */
 #define STREAM_DROP_STEP (1u << 20)
 
 static void add_header(struct MHD_Response *response, const char *name, const char *value)
 {
-	/* Fails for values with line breaks, which ours never have, and without memory. */
+	/* Fails only for values with line breaks, which we never have, and without memory. */
 	enum MHD_Result r = MHD_add_response_header(response, name, value);
 
 	assert(r == MHD_YES);
 	(void)r;
 }
 
-/* "0.001234": how long the answer took to make, in seconds. */
+/* "0.001234": seconds until the response was ready. */
 static void format_process_time(const struct http_request *req, char ret_text[PROCESS_TIME_LEN])
 {
 	uint64_t us = clock_us() - req->began_us;
@@ -51,8 +52,8 @@ static void set_answer(struct http_request *req, struct MHD_Response *response, 
 	char process_time[PROCESS_TIME_LEN];
 
 	assert(response && !req->response && req->phase < REQUEST_ANSWERED);
-	/* The body of a refused request is not read: what follows on this connection is not a
-	 * request. */
+	/* The body of a rejected request is not read, so what follows on this connection is not
+	 * a request. */
 	if (req->phase == REQUEST_HEAD && request_has_body(req))
 		c->unread = req->close = true;
 	if (content_type)
@@ -77,10 +78,9 @@ static bool is_by_hand(const struct http_request *req)
 }
 
 /*
- * microhttpd takes no answer in the middle of a header or a body. One that is refused there is
- * answered by our own hand: nothing of an answer was sent before on this connection that is not
- * through, so the little there is to say fits into the socket. What does not is lost, as the
- * connection is anyway.
+ * microhttpd accepts no response in the middle of a header or a body, so a rejection there is sent
+ * by us. No response is in progress on this connection, so the few bytes fit into the socket's
+ * buffer. What does not fit is lost, as is the connection.
  */
 static void reply_by_hand(struct http_request *req, const struct http_answer *a)
 {
@@ -105,7 +105,7 @@ static void reply_by_hand(struct http_request *req, const struct http_answer *a)
 	req->status = a->status;
 	req->sent_bytes = a->len;
 	req->phase = REQUEST_SENDING;
-	/* A body that was held back: microhttpd comes with the rest, and is told to close. */
+	/* A body that was held back: microhttpd calls with the rest, and is told to close. */
 	conn_wait(req->conn, WAIT_REQUEST);
 	conn_resume(req->conn);
 }
@@ -151,10 +151,10 @@ void http_reply_owned(struct http_request *req, const struct http_answer *a)
 }
 
 /*
- * Nobody reads any more. A chunked answer that ends with an error is closed by microhttpd, but is
- * cleaned up, while an older connection lives, only when another one happens to be. What closes for
- * good is a write that fails: cut first, so that nothing that looks like an end is sent, then end.
- * An answer whose length was told has no such end to be written: one byte more has to do.
+ * The client is gone. microhttpd closes a chunked response that ends with an error, but cleans it
+ * up only when another connection is, while an older one lives. A failing write closes it for good:
+ * shut the socket down first, so that nothing that looks like an end is sent, then end. A response
+ * with a Content-Length has no end to write: one byte more forces the write.
  */
 static ssize_t abandon(struct http_request *req, char *room)
 {
@@ -165,7 +165,7 @@ static ssize_t abandon(struct http_request *req, char *room)
 	return 1;
 }
 
-/* The client's time begins anew with every step; where nothing waits for it, it has no hurry. */
+/* The client's timeout restarts with every step; without pending data there is no timeout. */
 static void note_taken(struct http_request *req, size_t n)
 {
 	struct http_conn *c = req->conn;
@@ -205,7 +205,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 		request_gone(req);
 		return abandon(req, room);
 	}
-	/* All was taken: what it was kept in is of no use to the client, but may be to others. */
+	/* All was taken: free the memory for others. */
 	buf_done(&req->pending);
 	req->pending_off = 0;
 	response_quota_set(req, 0);
@@ -235,7 +235,7 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 	if (req->cut)
 		return -ENOBUFS;
 	if (waiting > STREAM_PENDING_MAX || len > STREAM_PIECE_MAX) {
-		/* The hang-up that follows tells the handler, from the loop as always. */
+		/* The hang-up that follows informs the handler, from the loop as always. */
 		conn_cut(req->conn);
 		return -ENOBUFS;
 	}
@@ -244,7 +244,7 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 		req->pending_off = 0;
 	}
 	if (buf_add(&req->pending, data, len) < 0) {
-		/* For want of memory: the maximum was checked above. */
+		/* Out of memory: the maximum was checked above. */
 		conn_cut(req->conn);
 		return -ENOBUFS;
 	}

@@ -5,15 +5,15 @@
 #include "base/log.h"
 
 /*
- * Theory of operation. An answer is in memory until its client has taken it, and how fast that is
- * the client decides. Each has its time (WAIT_REQUEST), but many slow readers at the same time
- * could still fill the memory, so all answers together have a limit. Where it is passed somebody
- * who does not read is cut off, not the one who comes next: to refuse new answers would give the
- * slow readers the server for as long as they like.
+ * Theory of operation. A response stays in memory until its client has read it, at the client's
+ * pace. Each has a timeout (WAIT_REQUEST), but many slow readers at once could still fill the
+ * memory, so all responses together have a limit. Beyond it a slow reader is cut off, not the
+ * newcomer: rejecting new responses would let slow readers hold the server for as long as they
+ * like.
  *
- * Who is cut: the answer that has cost most so far, in bytes times time. One that is taken as it
- * comes is soon gone and has cost little, however large it is. The answer that is being added is
- * never the one: a single answer is always served, its size is the handler's to bound.
+ * The response that has cost most so far, in bytes times time, is cut. One that is read promptly is
+ * soon gone and has cost little, however large it is. The response being added is never cut: a
+ * single response is always served, and its handler bounds its size.
  */
 
 static uint64_t cost_of(const struct http_request *req, uint64_t now)
@@ -41,7 +41,7 @@ static struct http_request *find_costliest(const struct http_server *s,
 	return worst;
 }
 
-/* Its memory is given back with the connection, at the next turn of the loop. */
+/* Its memory is freed with the connection, at the next turn of the loop. */
 static void cut_off(struct http_request *req)
 {
 	log_warn("request %s: %zu bytes of its answer were not taken in %llu ms and others need "

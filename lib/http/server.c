@@ -16,16 +16,16 @@
 
 /*
  * Theory of operation. microhttpd keeps all sockets of a listener in one epoll descriptor; the loop
- * watches that, and MHD_run does what is to be done. It must not be entered from its own callbacks
- * nor from those of a handler, so whoever wakes a connection up defers it to the end of the
- * dispatch (listener_run_soon): no detour over the kernel, and never two levels of it on the stack.
+ * watches that and calls MHD_run. MHD_run must not be entered from microhttpd's callbacks nor from
+ * a handler's, so code that resumes a connection defers it to the end of the dispatch
+ * (listener_run_soon): no detour through the kernel, and never two levels of it on the stack.
  */
 
-/* Most requests fit into this at once; more is taken as it really comes. */
+/* Most bodies fit into this; the buffer grows only with bytes that arrive. */
 #define BODY_FIRST 16384u
-/* microhttpd's memory for what it makes of a header: a record of its own for each line, argument
- * and cookie, and the header of the answer. Enough for the most of the first two and some hundreds
- * of cookies; who sends more of those is cut off. */
+/* microhttpd's memory for parsed headers: a record for each line, argument and cookie, and the
+ * response header. Enough for the maximum of the first two and some hundreds of cookies; a
+ * client that sends more cookies is cut off. */
 #define POOL_RECORDS 65536
 
 static void listener_run(void *arg)
@@ -65,7 +65,7 @@ static void fail(struct http_request *req, const struct error *err)
 	h->on_error(h->ctx, req, err);
 }
 
-/* The header is complete: decide on the body, or answer. */
+/* The header is complete: accept the body, or respond. */
 static enum MHD_Result take_header(struct http_request *req, const char *target)
 {
 	const struct http_handlers *h = &req->conn->server->config.handlers;
@@ -91,7 +91,7 @@ static enum MHD_Result take_header(struct http_request *req, const char *target)
 		return response_queue(req);
 	}
 	buf_init(&req->body, max);
-	/* A promise of bytes is not bytes: no more than the first piece is set aside for it. */
+	/* Content-Length is only a promise: reserve no more than the first piece. */
 	if (buf_reserve(&req->body, announced < BODY_FIRST ? announced : BODY_FIRST) < 0)
 		return MHD_NO;
 	req->phase = REQUEST_BODY;
@@ -104,15 +104,15 @@ static enum MHD_Result take_body(struct http_request *req, const char *data, siz
 
 	if (request_add_body(req, data, len, &err) == 0)
 		return MHD_YES;
-	/* Answered and closed at once: without a length in the header there is no telling how much
+	/* Respond and close at once: without a length in the header there is no telling how much
 	 * more would come. */
 	fail(req, &err);
 	return MHD_NO;
 }
 
 /*
- * To the sink. What it does not take stays with microhttpd, and the connection sleeps: then the
- * client waits for us, not we for it.
+ * Pass to the sink. What it does not take stays with microhttpd, and the connection is suspended:
+ * then the client waits for us, and its timeout stops.
  */
 static enum MHD_Result pass_on(struct http_request *req, const char *data, size_t *len)
 {
@@ -124,7 +124,7 @@ static enum MHD_Result pass_on(struct http_request *req, const char *data, size_
 	if (req->gone)
 		return MHD_NO;
 	taken = req->sink.on_data(req->sink.ctx, data, *len);
-	if (req->phase != REQUEST_BODY) /* answered meanwhile, by hand */
+	if (req->phase != REQUEST_BODY) /* a response was sent meanwhile */
 		return MHD_NO;
 	assert(taken <= *len);
 	*len -= taken;
@@ -153,7 +153,7 @@ static void hand_over(struct http_request *req)
 		h->on_request(h->ctx, req);
 }
 
-/* The request is whole, or its connection was woken up. */
+/* The request is complete, or its connection was resumed. */
 static enum MHD_Result proceed(struct http_request *req)
 {
 	if (req->phase == REQUEST_BODY)
@@ -182,7 +182,7 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 	if (!req)
 		return MHD_NO;
 	if (req->phase == REQUEST_SENDING && req->conn->unread)
-		return MHD_NO; /* answered by hand */
+		return MHD_NO; /* a response was sent already */
 	if (req->phase == REQUEST_HEAD) {
 		req->method = method;
 		return take_header(req, url);
@@ -205,9 +205,9 @@ static struct http_conn *conn_of(struct MHD_Connection *mhd)
 }
 
 /*
- * microhttpd is about to make a record of each argument. It gives up in silence where its memory
- * does not suffice, so the line is looked at before, and answered here: the rest of the header is
- * not waited for, and nothing that microhttpd might say goes out behind the answer.
+ * microhttpd is about to create a record for each argument, and closes silently when its memory is
+ * too small. So the line is checked before, and the response sent here: without waiting for the
+ * rest of the header, and with nothing from microhttpd after it.
  */
 static void refuse_early(struct http_request *req, const char *target)
 {
@@ -220,7 +220,7 @@ static void refuse_early(struct http_request *req, const char *target)
 	(void)shutdown(req->conn->fd, SHUT_WR);
 }
 
-/* The request line is there: a request begins. */
+/* The request line was read: a request starts. */
 static void *on_request_line(void *cls, const char *target, struct MHD_Connection *mhd)
 {
 	struct http_conn *c = conn_of(mhd);
@@ -230,7 +230,7 @@ static void *on_request_line(void *cls, const char *target, struct MHD_Connectio
 		return NULL;
 	c->req = request_new(c, target);
 	refuse_early(c->req, target);
-	/* The first request of a connection has its time from the first byte. */
+	/* The timeout of a connection's first request runs from its first byte. */
 	if (c->served)
 		conn_wait(c, WAIT_REQUEST);
 	c->served = true;
@@ -278,7 +278,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 		conn_closed(TAKE_PTR(*context));
 }
 
-/* Paths and queries are decoded by us, once, with NUL and bad escapes refused. */
+/* We decode paths and queries, once, rejecting NUL and bad escapes. */
 static size_t leave_escaped(void *cls, struct MHD_Connection *mhd, char *text)
 {
 	(void)cls;
@@ -306,8 +306,7 @@ static void tell_quiet(void *arg)
 
 void server_check_quiet(struct http_server *s)
 {
-	/* Deferred: we are inside microhttpd, and the one who waits will want to free the server.
-	 */
+	/* Deferred: microhttpd is on the stack, and the callback will want to free the server. */
 	if (s->quiescing && s->conns_count == 0)
 		loop_defer(s->config.loop, tell_quiet, s);
 }
@@ -325,7 +324,7 @@ struct http_server *http_server_new(const struct http_server_config *config)
 	s->peers = map_new();
 	s->body_quotas = map_new();
 	s->timer = timer_new(config->loop, conn_expire, s);
-	/* At start only; without a descriptor there is no server. */
+	/* Only at start; without a descriptor there is no server. */
 	s->hangup_fd = fd_epoll();
 	assert(s->hangup_fd >= 0);
 	s->hangup_watch = watch_new(config->loop, s->hangup_fd, conn_hangups, s);
@@ -368,7 +367,7 @@ void http_server_free(struct http_server *s)
 
 	if (!s)
 		return;
-	/* microhttpd refuses to end while connections are suspended. */
+	/* microhttpd refuses to stop while connections are suspended. */
 	LIST_FOREACH (c, &s->conns, struct http_conn, node) {
 		if (c->ws)
 			ws_abort(c->ws);
@@ -388,7 +387,7 @@ void http_server_free(struct http_server *s)
 	free(s);
 }
 
-/* What has been broken is not spoken, whatever the client would like. */
+/* Broken versions are disabled, whatever the client offers. */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 static struct MHD_OptionItem text_option(enum MHD_OPTION option, const char *text)
@@ -400,11 +399,11 @@ static struct MHD_OptionItem text_option(enum MHD_OPTION option, const char *tex
 static struct MHD_Daemon *start_mhd(struct http_listener *l, int fd, const struct http_tls *tls)
 {
 	const struct http_server_config *config = &l->server->config;
-	/* One daemon must be able to hold what the server as a whole accepts, and the few more that
-	 * conn_opened turns away: microhttpd itself would just stop accepting, in silence. */
+	/* One daemon must hold what the server as a whole accepts, and the few more that
+	 * conn_opened rejects: microhttpd itself would silently stop accepting. */
 	unsigned limit = (unsigned)config->max_connections + 1024;
-	/* The header as it came, cookies once more, and half of it free: so much it wants to read
-	 * into at any time. */
+	/* The header as received, cookies once more, and half of it free: microhttpd always
+	 * wants that much to read into. */
 	size_t pool = 2 * (config->max_header_bytes + REQUEST_LINE_MAX) + config->max_header_bytes +
 	              POOL_RECORDS;
 
@@ -460,10 +459,10 @@ int http_server_listen(struct http_server *s, int fd, const struct http_tls *tls
 	return 0;
 }
 
-/* Its connections go on; the socket is another's. Gone with the last of them. */
+/* Its connections continue; another listener has the socket. Freed with the last connection. */
 static void listener_retire(struct http_listener *l)
 {
-	(void)MHD_quiesce_daemon(l->mhd); /* gives back l->fd, which is ours already */
+	(void)MHD_quiesce_daemon(l->mhd); /* returns l->fd, which is ours already */
 	l->fd = fd_close(l->fd);
 	l->retired = true;
 	listener_check_retired(l);
@@ -480,8 +479,8 @@ static struct http_listener *find_tls(struct http_server *s)
 }
 
 /*
- * microhttpd cannot change a certificate. So another of it takes the socket over, and what waits
- * to be accepted there: nobody is refused meanwhile. It is there before the old one lets go.
+ * microhttpd cannot change a certificate. So a new daemon takes over the socket with its accept
+ * queue before the old one lets go: no connection is refused meanwhile.
  */
 int http_server_renew_tls(struct http_server *s, const struct http_tls *tls, struct error *err)
 {
@@ -512,10 +511,10 @@ void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), voi
 	LIST_FOREACH (l, &s->listeners, struct http_listener, node) {
 		if (l->retired)
 			continue;
-		(void)MHD_quiesce_daemon(l->mhd); /* gives back l->fd, which is ours already */
+		(void)MHD_quiesce_daemon(l->mhd); /* returns l->fd, which is ours already */
 		l->fd = fd_close(l->fd);
 	}
-	/* Connections without a request would keep us waiting for their idle time. */
+	/* Idle connections would delay the end until their timeout. */
 	LIST_FOREACH (c, &s->conns, struct http_conn, node)
 		if (c->ws)
 			http_ws_close(c->ws, HTTP_WS_GOING_AWAY);

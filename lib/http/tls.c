@@ -5,9 +5,9 @@
 #include <string.h>
 
 /*
- * Theory of operation. TLS is microhttpd's business, which does it with GnuTLS; here is only what
- * it leaves to us: to tell what is wrong with files before it refuses them without a word, and to
- * send the few answers that it does not take.
+ * Theory of operation. microhttpd does TLS with GnuTLS; this file has what it leaves to us:
+ * explaining what is wrong with files before it rejects them silently, and sending the few
+ * responses that it does not accept.
  */
 
 int http_tls_check(const struct http_tls *tls, struct error *err)
@@ -35,7 +35,7 @@ void tls_send(struct http_conn *c, const void *data, size_t len)
 
 	if (!info || !info->tls_session)
 		return;
-	/* What does not go at once is lost, as the connection is. */
+	/* What does not fit at once is lost, as is the connection. */
 	(void)gnutls_record_send(info->tls_session, data, len);
 	(void)gnutls_bye(info->tls_session, GNUTLS_SHUT_WR);
 }

@@ -15,12 +15,12 @@
 #include <wslay/wslay.h>
 
 /*
- * Theory of operation. After the answer 101 microhttpd leaves the socket alone, and keeps the
- * connection and its request until it is told that the socket is done with. Between the answer and
- * that hand-over the request owns the socket-to-be; after it the connection does.
+ * Theory of operation. After the 101 response microhttpd leaves the socket alone, and keeps the
+ * connection and its request until MHD_upgrade_action closes it. Between the response and the
+ * hand-over the request owns the WebSocket; after it the connection does.
  *
- * wslay answers every ping: what a client does not fetch would fill the memory. So nothing more is
- * read while much waits to be sent.
+ * wslay answers every ping: pongs that a client does not read would fill the memory. So nothing
+ * more is read while much waits to be sent.
  *
  * Ending is marked at once and done from the loop (finish): neither wslay nor microhttpd may be on
  * the stack.
@@ -31,35 +31,35 @@
 #define NONCE_LEN  16
 #define SHA1_LEN   20
 #define PING_US    (54 * USEC_PER_SEC)
-#define SILENCE_US (120 * USEC_PER_SEC) /* nothing came, not even an answer to two pings */
-#define CLOSE_US   (5 * USEC_PER_SEC)   /* for the client to close, too */
-/* Of one turn of the loop: who sends without a pause must not keep the others waiting. Pieces are
- * small because what came in one piece is taken whole. */
+#define SILENCE_US (120 * USEC_PER_SEC) /* nothing received, not even answers to two pings */
+#define CLOSE_US   (5 * USEC_PER_SEC)   /* for the client to close as well */
+/* Per turn of the loop: a client that sends without pause must not starve others. Pieces are
+ * small because everything in one piece is processed at once. */
 #define TURN_MESSAGES 8
 #define TURN_BYTES    65536
 #define PIECE_BYTES   1024
-/* While more messages than this wait to be sent nothing is read. */
+/* Read nothing while more messages than this wait to be sent. */
 #define BEHIND_MESSAGES 256
-#define MESSAGE_COST    256 /* bytes that wslay has for one, about, beside its text */
+#define MESSAGE_COST    256 /* wslay's overhead per message, about */
 
 struct http_ws {
-	struct http_request *req; /* until the socket is ours */
+	struct http_request *req; /* until the hand-over */
 	struct http_conn *conn;
 	struct loop *loop;
-	struct MHD_UpgradeResponseHandle *urh; /* NULL: the socket is not ours yet */
-	int fd;                                /* microhttpd's */
+	struct MHD_UpgradeResponseHandle *urh; /* NULL: before the hand-over */
+	int fd;                                /* owned by microhttpd */
 	struct watch *watch;
 	struct timer *timer;
 	wslay_event_context_ptr wslay;
 	struct http_ws_config config;
 	struct http_ws_events events;
-	char *early; /* owned: what came with the handshake */
+	char *early; /* owned: bytes that came with the handshake */
 	size_t early_len, early_off;
 	uint64_t heard_us;
 	size_t turn_messages, turn_bytes;
 	bool inside; /* wslay is on the stack */
 	bool closing, ending, aborted;
-	bool lost; /* the client is not there any more */
+	bool lost; /* the client disconnected */
 };
 
 static void take_more(void *arg);
@@ -82,8 +82,8 @@ static void finish(void *arg)
 	struct http_listener *l = ws->conn->listener;
 
 	ws->conn->ws = NULL;
-	/* What was not read yet would make a reset of the end, and the client would not hear why it
-	 * was closed. With TLS the socket is not the client's. */
+	/* Unread input would turn the close into a reset, and the client would not see the close
+	 * code. With TLS the socket is not the client's. */
 	if (!ws->aborted && !l->is_tls && wslay_event_get_close_sent(ws->wslay))
 		linger_start(l->server, ws->fd);
 	loop_cancel(ws->loop, take_more, ws);
@@ -186,7 +186,7 @@ static ssize_t on_send(wslay_event_context_ptr ctx, const uint8_t *data, size_t 
 static void queue_close(struct http_ws *ws, enum http_ws_code code)
 {
 	ws->closing = true;
-	/* Refused where one is on its way already. */
+	/* Rejected if a close is on its way already. */
 	(void)wslay_event_queue_close(ws->wslay, (uint16_t)code, NULL, 0);
 }
 
@@ -207,7 +207,7 @@ static void on_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_
 		ws->closing = true;
 }
 
-/* Send what waits, and wait for what is to come. */
+/* Send what waits, then wait for events. */
 static void pump(struct http_ws *ws)
 {
 	int r;
@@ -217,7 +217,8 @@ static void pump(struct http_ws *ws)
 	ws->inside = true;
 	r = wslay_event_send(ws->wslay);
 	ws->inside = false;
-	/* What waits counts as an answer does: many that do not read must not fill the memory. */
+	/* Pending messages count as a response: many clients that do not read must not fill the
+	 * memory. */
 	response_quota_set(ws->conn->req, waiting_bytes(ws));
 	if (r < 0 || (!wslay_event_want_read(ws->wslay) && !wslay_event_want_write(ws->wslay))) {
 		end(ws);
@@ -236,7 +237,7 @@ static void take(struct http_ws *ws)
 	ws->turn_messages = ws->turn_bytes = 0;
 	ws->inside = true;
 	r = wslay_event_recv(ws->wslay);
-	/* Of frames that are none wslay has made a close; nothing more is read. */
+	/* On malformed frames wslay has queued a close; nothing more is read. */
 	if (r < 0 && !ws->lost)
 		(void)wslay_event_send(ws->wslay);
 	ws->inside = false;
@@ -244,7 +245,7 @@ static void take(struct http_ws *ws)
 		end(ws);
 	else
 		pump(ws);
-	/* Of what came with the handshake the socket tells nothing. */
+	/* The socket does not signal bytes that came with the handshake. */
 	if (!ws->ending && ws->early_off < ws->early_len)
 		loop_defer(ws->loop, take_more, ws);
 }
@@ -303,7 +304,7 @@ void http_ws_close(struct http_ws *ws, enum http_ws_code code)
 		return;
 	ws->closing = true;
 	if (!ws->urh)
-		return; /* on_upgraded goes on */
+		return; /* on_upgraded continues */
 	queue_close(ws, code);
 	pump(ws);
 }
@@ -331,7 +332,7 @@ static void on_upgraded(void *cls, struct MHD_Connection *mhd, void *req_cls, co
 	ws->heard_us = clock_us();
 	conn_wait_end(ws->conn);
 	r = wslay_event_context_server_init(&ws->wslay, &callbacks, ws);
-	assert(r == 0); /* fails for want of memory only */
+	assert(r == 0); /* fails only without memory */
 	(void)r;
 	wslay_event_config_set_max_recv_msg_length(ws->wslay, ws->config.max_message);
 	ws->watch = watch_new(ws->loop, sock, on_ready, ws);
@@ -342,7 +343,7 @@ static void on_upgraded(void *cls, struct MHD_Connection *mhd, void *req_cls, co
 	take(ws);
 }
 
-/* Whether a list of words has @word. */
+/* Whether the comma-separated @list has @word. */
 static bool has_word(const char *list, const char *word)
 {
 	size_t len = strlen(word);
@@ -382,7 +383,7 @@ static int check_handshake(const struct http_request *req, struct error *err)
 	return 0;
 }
 
-/* What proves that a WebSocket was understood. Return: owned. */
+/* Sec-WebSocket-Accept. Return: owned. */
 static char *accept_text(const char *key)
 {
 	char text[KEY_LEN + sizeof(MAGIC)];

@@ -3,12 +3,13 @@
 
 /*
  * DOC: WebSocket (RFC 6455) on a connection of the server: microhttpd hands the socket over, wslay
- * (only lib/http includes its header) reads and writes frames, the loop tells when. Messages are
- * text and whole; binary ones close it. Pings keep it alive and find out who is dead.
+ * (only lib/http includes its header) reads and writes frames, driven by the loop. Messages are
+ * text and complete; a binary one closes the connection. Pings keep it alive and detect dead
+ * clients.
  *
- * Life: http_ws_accept answers the request; messages come by on_message; on_closed comes once,
- * from the loop, whoever ended it, and the handle is invalid when it returns. A client that does
- * not read what it is sent is cut off.
+ * Life: http_ws_accept responds to the request; messages arrive in on_message; on_closed is called
+ * once, from the loop, whichever side closed, and the handle is invalid when it returns. A client
+ * that does not read is cut off.
  */
 
 #include "base/attr.h"
@@ -25,12 +26,12 @@ struct http_ws_events {
 };
 
 struct http_ws_config {
-	size_t max_message;   /* bytes of one that is received */
+	size_t max_message;   /* bytes of one received message */
 	size_t max_waiting;   /* bytes that may wait for the client to read */
-	const char *protocol; /* that is chosen where the client offers it; NULL: none */
+	const char *protocol; /* selected if the client offers it; NULL: none */
 };
 
-/* Why it is closed, as the client is told. */
+/* Close codes. */
 enum http_ws_code {
 	HTTP_WS_NORMAL = 1000,
 	HTTP_WS_GOING_AWAY = 1001,
@@ -39,13 +40,13 @@ enum http_ws_code {
 };
 
 /**
- * http_ws_accept - answer @req, which has no body, with 101. ERR_INVALID names the header that is
- * wrong: nothing was answered then.
+ * http_ws_accept - respond to @req, which has no body, with 101. ERR_INVALID names the bad header;
+ * no response was sent then.
  */
 int http_ws_accept(struct http_request *req, const struct http_ws_config *config,
                    const struct http_ws_events *events, struct http_ws **ret_ws,
                    struct error *err) attr_must_check;
-/** http_ws_send - copied. What does not fit cuts the client off: on_closed follows. */
+/** http_ws_send - copies. A client without room for it is cut off: on_closed follows. */
 void http_ws_send(struct http_ws *ws, const char *text, size_t len);
-/** http_ws_close - say why, then close; on_closed follows. */
+/** http_ws_close - send @code, then close; on_closed follows. */
 void http_ws_close(struct http_ws *ws, enum http_ws_code code);

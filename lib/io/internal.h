@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what the adapters share: the loop underneath. */
+/* DOC: what the adapters share: libuv's loop. */
 
 #include <uv.h>
 

@@ -6,11 +6,10 @@
 #include <assert.h>
 
 /*
- * Theory of operation. Deferred work runs in libuv's check phase, right after the events of a round
- * were dispatched. Work that is deferred while nothing else happens must not wait for the next
- * event: an idle handle, active only as long as something is deferred, keeps the round from
- * blocking. The check handle is always active, so that loop_run lasts until loop_stop even when
- * nothing else is watched.
+ * Theory of operation. Deferred work runs in libuv's check phase, right after the events of a
+ * round. Work deferred while nothing else happens must not wait for the next event: an idle handle,
+ * active only while something is deferred, keeps the round from blocking. The check handle is
+ * always active, so that loop_run lasts until loop_stop even when nothing else is watched.
  */
 
 struct deferred {
@@ -24,8 +23,8 @@ struct loop {
 	uv_check_t check;
 	uv_idle_t idle;
 	struct deferred *deferred; /* owned, oldest first */
-	struct deferred **end;     /* of @deferred: where the next one goes */
-	struct deferred *due;      /* owned: what is left of the pass that is running */
+	struct deferred **end;     /* tail of @deferred */
+	struct deferred *due;      /* owned: rest of the pass that is running */
 };
 
 static void keep_awake(uv_idle_t *idle)
@@ -34,8 +33,8 @@ static void keep_awake(uv_idle_t *idle)
 }
 
 /*
- * Only what was deferred before this pass: work that defers itself again must not keep the loop
- * from its events.
+ * Run only what was deferred before this pass: work that defers itself again must not starve
+ * events.
  */
 static void run_deferred(struct loop *loop)
 {
@@ -73,7 +72,7 @@ struct loop *loop_new(void)
 	int r;
 
 	loop->end = &loop->deferred;
-	/* Only descriptors for epoll and a few pipes can fail here: nothing to go on without. */
+	/* Only creating epoll and a few pipes can fail here, and nothing works without them. */
 	r = uv_loop_init(&loop->uv);
 	assert(r == 0);
 	r = uv_check_init(&loop->uv, &loop->check);
@@ -97,8 +96,7 @@ void loop_free(struct loop *loop)
 	uv_close((uv_handle_t *)&loop->check, NULL);
 	uv_close((uv_handle_t *)&loop->idle, NULL);
 	(void)uv_run(&loop->uv, UV_RUN_NOWAIT);
-	/* Busy: somebody still has a watch or timer on it, whose callback would meet freed memory.
-	 */
+	/* Busy: a watch or timer is still open, and its callback would use freed memory. */
 	r = uv_loop_close(&loop->uv);
 	assert(r == 0);
 	(void)r;

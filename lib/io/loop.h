@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * DOC: one thread, one loop: thin adapters that make libuv's handles ours (only lib/io includes
- * uv.h). Callbacks run on the loop, one at a time. Objects may be freed in their own callback: the
- * handle is closed at once and its memory goes after the dispatch.
+ * DOC: one thread, one loop: thin adapters over libuv's handles (only lib/io includes uv.h).
+ * Callbacks run on the loop, one at a time. An object may be freed in its own callback: the handle
+ * is closed at once and the memory freed after the dispatch.
  *
- * Every watch, timer, stream and signal_watch is freed before its loop.
+ * Free every watch, timer, stream and signal_watch before its loop.
  */
 
 #include "base/attr.h"
@@ -19,15 +19,15 @@ struct loop;
 
 typedef void loop_fn(void *arg);
 
-/** loop_free - runs what is still deferred, then frees; @loop may be NULL. */
+/** loop_free - run what is still deferred, then free; @loop may be NULL. */
 void loop_free(struct loop *loop);
 struct loop *loop_new(void) attr_owned(loop_free);
 /** loop_run - until loop_stop. */
 void loop_run(struct loop *loop);
-/** loop_run_once - one round of events; @wait: block for the first. For tests. */
+/** loop_run_once - one round of events; @wait: block for the first event. For tests. */
 void loop_run_once(struct loop *loop, bool wait);
 void loop_stop(struct loop *loop);
 /** loop_defer - call @fn after the current dispatch, in order of deferring. */
 void loop_defer(struct loop *loop, loop_fn *fn, void *arg);
-/** loop_cancel - forget what was deferred with the same @fn and @arg and has not run yet. */
+/** loop_cancel - drop work deferred with the same @fn and @arg that has not run yet. */
 void loop_cancel(struct loop *loop, loop_fn *fn, void *arg);

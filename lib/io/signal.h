@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: signals of the process as events of the loop. */
+/* DOC: process signals as loop events. */
 
 #include "base/attr.h"
 

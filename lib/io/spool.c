@@ -13,8 +13,8 @@
 
 /*
  * Theory of operation. The loop adds to @waiting under the lock; the thread moves it to a batch of
- * its own and writes without the lock. What is written stays in the batch until it is settled:
- * should that fail, it is written once more. What is left after a failure goes first next time.
+ * its own and writes without the lock. Written records stay in the batch until they are synced: if
+ * the sync fails, they are written again. What is left after a failure goes first next time.
  */
 
 struct spool {
@@ -33,16 +33,16 @@ struct spool {
 	struct error start_error;
 };
 
-/* The thread's. */
+/* Used by the thread only. */
 struct batch {
 	struct buf data;
-	size_t written;     /* of it: the rest is not even that */
-	uint64_t settle_at; /* clock_us(); while something is written and not settled */
-	int failed;         /* the last thing that was tried: a negative errno */
+	size_t written;     /* bytes of it that are written but not synced */
+	uint64_t settle_at; /* clock_us(); set while something is written and not synced */
+	int failed;         /* result of the last attempt: 0 or a negative errno */
 	bool last_try;
 };
 
-/* Return: false when the time has come. */
+/* Return: false when the time is over. */
 static bool wait_until(struct spool *s, uint64_t at_us)
 {
 	const struct timespec until = {.tv_sec = (time_t)(at_us / USEC_PER_SEC),
@@ -51,7 +51,7 @@ static bool wait_until(struct spool *s, uint64_t at_us)
 	return pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT;
 }
 
-/* Until there is something to do, or until it is time to try again. */
+/* Until there is work, or until it is time to retry. */
 static void wait_for_work(struct spool *s, const struct batch *b)
 {
 	uint64_t retry_at = clock_us() + s->config.retry_us;
@@ -67,7 +67,7 @@ static void wait_for_work(struct spool *s, const struct batch *b)
 			pthread_cond_wait(&s->changed, &s->lock);
 }
 
-/* For want of memory it is left where it is: the next turn tries again. */
+/* Without memory, leave it where it is: the next turn retries. */
 static void take_waiting(struct spool *s, struct batch *b)
 {
 	if (b->data.len > 0) {
@@ -83,7 +83,7 @@ static void take_waiting(struct spool *s, struct batch *b)
 	s->busy_bytes = b->data.len;
 }
 
-/* Return: false when nothing is left to do, or when the last try failed too. */
+/* Return: false when nothing is left, or when the last attempt failed too. */
 static bool take_batch(struct spool *s, struct batch *b)
 {
 	bool more;
@@ -134,8 +134,8 @@ static bool is_stopping(struct spool *s)
 }
 
 /*
- * What failed is not known to be cured before it is settled, so a second try is settled at once.
- * What was written before a write failed is settled all the same.
+ * A failure is over only after a successful sync, so a retry is synced at once. Records written
+ * before a write failed are synced as well.
  */
 static void work_on(struct spool *s, struct batch *b)
 {
@@ -180,7 +180,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are the loop's. */
+/* Signals are handled by the loop's thread. */
 static int make_thread(struct spool *s)
 {
 	sigset_t all, before;
@@ -232,19 +232,19 @@ int spool_add(struct spool *s, const char *record, size_t len)
 	int r = -ENOBUFS;
 
 	pthread_mutex_lock(&s->lock);
-	/* Both parts together are bounded, and a record is there whole or not at all. */
+	/* The bound covers both parts, and a record is queued whole or not at all. */
 	if (s->waiting.len + s->busy_bytes + len + 1 <= s->config.max_bytes &&
 	    buf_reserve(&s->waiting, len + 1) == 0) {
 		memcpy(s->waiting.data + s->waiting.len, record, len);
 		s->waiting.data[s->waiting.len + len] = '\n';
 		s->waiting.len += len + 1;
 		r = 0;
-		/* One that waits to try again is not woken: it would try too often. */
+		/* Do not wake a thread that waits to retry: it would retry too often. */
 		wake = !s->failed;
 	}
 	s->lost += r < 0;
 	pthread_mutex_unlock(&s->lock);
-	/* Without the lock, for which the thread would wait at once. */
+	/* Outside the lock, or the thread would block on it at once. */
 	if (wake)
 		pthread_cond_signal(&s->changed);
 	return r;

@@ -10,22 +10,22 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* One read; the buffer grows by as much. */
+/* Bytes per read; the buffer grows by as much. */
 #define STREAM_READ_BYTES 16384
-/* Reads of one stream before the others get their turn. */
+/* Reads of one stream before the others get a turn. */
 #define STREAM_READ_ROUNDS 8
-/* Sent bytes are moved out of the queue's front only in pieces worth the copying. */
+/* Move sent bytes out of the queue's front only in pieces this large. */
 #define STREAM_COMPACT_BYTES (1024 * 1024)
 
 struct stream {
 	struct loop *loop;
 	struct stream_events events;
-	struct watch *watch; /* owned; NULL until opened and after the end */
+	struct watch *watch; /* owned; NULL until opened and after EOF */
 	int fd;              /* owned */
 	struct buf in;
 	struct buf out;
-	size_t sent;   /* bytes at the front of @out that are on their way */
-	bool mute;     /* nobody reads what we write */
+	size_t sent;   /* bytes at the front of @out that were sent */
+	bool mute;     /* the peer does not read: drop writes */
 	bool closed;   /* no event may follow */
 	bool in_event; /* on_data is being called */
 };
@@ -66,7 +66,7 @@ static void write_some(struct stream *s)
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return;
 		if (n < 0) {
-			/* The reading side tells the end, after what the peer still had to say. */
+			/* Write side failed; read to EOF. */
 			s->mute = true;
 			drop_queue(s);
 			return;
@@ -103,7 +103,7 @@ static size_t read_room(const struct stream *s)
 	return room < STREAM_READ_BYTES ? room : STREAM_READ_BYTES;
 }
 
-/* Return: whether reading again at once is worth it. */
+/* Return: whether to read again at once. */
 static bool read_some(struct stream *s)
 {
 	size_t room = read_room(s);
@@ -183,7 +183,7 @@ void stream_free(struct stream *s)
 	if (!s)
 		return;
 	stream_close(s);
-	/* on_data's bytes are in our buffer, and our own functions are still below it. */
+	/* on_data's bytes are in our buffer, and our functions are still on the stack. */
 	loop_defer(s->loop, free_now, s);
 }
 

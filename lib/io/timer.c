@@ -39,9 +39,8 @@ struct timer *timer_new(struct loop *loop, timer_fn *fn, void *ctx)
 void timer_start(struct timer *t, uint64_t delay_us)
 {
 	/*
-	 * The loop's idea of now is whole milliseconds, rounded down, and as old as the round:
-	 * bring it up to date, and add what the rounding may have taken. A deadline must not be
-	 * early.
+	 * The loop's clock is in whole milliseconds, rounded down, and as old as the round: update
+	 * it, and add what rounding may have taken. A deadline must not fire early.
 	 */
 	uint64_t delay_ms =
 		delay_us / USEC_PER_MS + (delay_us % USEC_PER_MS != 0) + (delay_us != 0);

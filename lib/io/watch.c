@@ -32,8 +32,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	if (status < 0) {
 		/*
 		 * libuv stops a handle whose descriptor has an error (a peer that closed with
-		 * unread bytes is enough). What came before the error can still be read, so go on
-		 * and let read(2) or write(2) find the error in its place.
+		 * unread bytes is enough). Data before the error can still be read, so continue and
+		 * let read(2) or write(2) find the error.
 		 */
 		apply(w);
 		events = w->wanted;
@@ -53,8 +53,7 @@ struct watch *watch_new(struct loop *loop, int fd, watch_fn *fn, void *ctx)
 
 	w->fn = fn;
 	w->ctx = ctx;
-	/* Fails for a file, which is never "ready", or for a second watch: mistakes of the caller.
-	 */
+	/* Fails for a regular file or for a second watch: mistakes of the caller. */
 	r = uv_poll_init(loop_uv(loop), &w->poll, fd);
 	assert(r == 0);
 	(void)r;
@@ -63,7 +62,7 @@ struct watch *watch_new(struct loop *loop, int fd, watch_fn *fn, void *ctx)
 
 void watch_set(struct watch *w, int events)
 {
-	/* Starting anew costs two system calls even where nothing changes. */
+	/* Restarting costs two system calls even when nothing changes. */
 	if (w->wanted == events)
 		return;
 	w->wanted = events;

@@ -32,9 +32,9 @@ struct frame {
 };
 
 /**
- * frame_parse - look at the first @len bytes of a stream.
- * Return: bytes used by one whole frame (then *ret_frame is filled), 0 when more are needed,
- * -EPROTO when no continuation can be a frame.
+ * frame_parse - examine the first @len bytes of a stream. Return: length of one complete frame
+ * (then *ret_frame is filled), 0 when more bytes are needed, -EPROTO when no continuation can be a
+ * frame.
  */
 int frame_parse(const void *data, size_t len, struct frame *ret_frame) attr_must_check;
 

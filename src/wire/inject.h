@@ -2,80 +2,81 @@
 #pragma once
 
 /*
- * DOC: how the first program of a box comes out of a zygote instead of being executed: what engine,
- * zygote, its child and the agent say to each other. Structs of fixed layout, one per message of
- * SOCK_SEQPACKET sockets; all four are of one build. docs/internals/zygote.md has the story.
+ * DOC: how the first program of a box is forked from a zygote instead of being executed: the
+ * messages between engine, zygote, its child and the agent. Structs of fixed layout, one per
+ * message of SOCK_SEQPACKET sockets; all four have the same build. docs/internals/zygote.md
+ * explains the design.
  *
- *   engine -> zygote  inject_fill   make a child for this box
- *   zygote -> engine  inject_news   ready; filled, or why not
- *   agent -> child    inject_order  be this program
+ *   engine -> zygote  inject_fill   fork a child for this box
+ *   zygote -> engine  inject_news   ready; child forked, or why not
+ *   agent -> child    inject_order  become this program
  *
- * The child answers the agent over the status socket that comes with the order, in the words of
+ * The child answers the agent over the status socket that comes with the order, in the format of
  * every child of the agent (guest/drop.h).
  */
 
 #include "wire/msg.h"
 #include <stdint.h>
 
-/* Of the agent, where this is one of its arguments: the socket to a child that may come. */
+/* The agent's socket to a child that may come, if INJECT_WORD is among its arguments. */
 #define INJECT_FD   5
 #define INJECT_WORD "inject"
 
-/* Of the zygote, from its start. */
+/* The zygote's socket, from its start. */
 #define ZYGOTE_SOCKET_FD  3
 #define ZYGOTE_LIBRARY_FD 4
-/* Says to a runner's script that it is to be a zygote; its value is the library's descriptor. */
+/* Tells a runner's script to become a zygote; its value is the library's descriptor. */
 #define ZYGOTE_VARIABLE "MILLIBOX_ZYGOTE"
 
 #define INJECT_MAGIC 0x6d62696au
 
 enum inject_group {
-	INJECT_UNIFIED = 1u << 0, /* the first group is a directory of the v2 tree to be born in */
+	INJECT_UNIFIED = 1u << 0, /* the first group is a v2 directory to fork into */
 };
 
 /*
  * Descriptors, in this order: a pidfd of the box's PID 1; the child's end of the agent's socket;
- * groups: the directory of the v2 one if INJECT_UNIFIED, then a tasks file per v1 tree.
+ * groups: the v2 directory if INJECT_UNIFIED, then a tasks file per v1 hierarchy.
  */
 #define INJECT_FILL_FDS 2
 struct inject_fill {
 	uint32_t magic;
 	uint32_t groups;   /* mask of enum inject_group */
 	uint32_t agent_id; /* the agent's ids inside the box */
-	uint32_t own_ids;  /* 1: the box has ids of its own, and so keyrings of its own */
+	uint32_t own_ids;  /* 1: the box has its own host ids, and so its own keyrings */
 };
 
 enum inject_word {
-	INJECT_READY, /* said once: children can be had */
+	INJECT_READY, /* sent once: the zygote can fork */
 	INJECT_FILLED,
 };
 
 struct inject_news {
 	uint32_t magic;
 	uint32_t word; /* enum inject_word */
-	int32_t sys;   /* FILLED: 0, or why there is none (an errno) */
+	int32_t sys;   /* FILLED: 0, or the errno why there is no child */
 	uint32_t unused;
 };
 
 enum inject_flag {
-	INJECT_CHANNEL = 1u << 0, /* a runner that stays: its request channel is among the fds */
-	INJECT_RULESET = 1u << 1, /* so is a Landlock ruleset */
+	INJECT_CHANNEL = 1u << 0, /* a resident runner: its request channel is among the fds */
+	INJECT_RULESET = 1u << 1, /* a Landlock ruleset is among the fds */
 	INJECT_NOTIFY = 1u << 2,  /* drop_plan.notify */
-	INJECT_STDIN = 1u << 3,   /* one that was prepared: a pipe that may become its stdin */
+	INJECT_STDIN = 1u << 3,   /* a prepared program: a pipe that may become its stdin */
 };
 
 /*
- * Second argument of the exit_group() with which a child says that it ends, and with what. It is
- * refused, and so the agent hears of it, from the kernel and without a descriptor that a program
- * would see; then the child does end, which takes longer than its caller need wait. The kernel
- * itself looks at the first argument only. payload.txt has the same number.
+ * Second argument of the exit_group() by which a child announces its exit and exit code. The filter
+ * refuses the call, and so the agent learns of it from the kernel, without a descriptor that the
+ * program could see; then the child really exits, which takes longer than the caller needs to wait.
+ * The kernel itself reads only the first argument. payload.txt has the same number.
  */
 #define INJECT_LEAVING 0x6c6c62646f6e65
 
 #define INJECT_WORDS_MAX (120 * 1024)
 
 /*
- * Behind it @bytes of NUL-terminated words: @argc arguments, @envc variables, the directory.
+ * Followed by @bytes of NUL-terminated strings: @argc arguments, @envc variables, the directory.
  * Descriptors: stdin, stdout, stderr, workspace, status, then those that the flags name.
  */
 #define INJECT_ORDER_FDS 5

@@ -3,7 +3,7 @@
 
 #include "base/attr.h"
 
-/* A macro, because the formatter aligns designated rows where nobody looks for them. */
+/* A macro, because clang-format aligns designated rows badly. */
 #define LAYER_ROW(layer_, name_, loss_) [LAYER_##layer_] = {.name = (name_), .loss = (loss_)}
 
 static const struct {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the layers of isolation a box can have, as bits of masks on the wire, in engine replies and
- * in the receipt of every result. Pure; shared by all programs.
+ * DOC: the isolation layers a box can have, as bits of masks on the wire, in engine replies and in
+ * the receipt of every result. Pure; shared by all programs.
  */
 
 #include <stdint.h>
@@ -20,7 +20,7 @@ enum wire_layer {
 	LAYER_CGROUP_MEMORY,
 	LAYER_CGROUP_PIDS,
 	LAYER_CGROUP_CPU,
-	LAYER_UID_RANGE, /* host ids of its own, agent and payload apart */
+	LAYER_UID_RANGE, /* its own host ids, different for agent and payload */
 	LAYER_CAPS,
 	LAYER_NO_NEW_PRIVS,
 	LAYER_SECCOMP,
@@ -32,7 +32,7 @@ enum wire_layer {
 #define LAYER_BIT(layer) (1u << (layer))
 #define LAYERS_ALL       ((1u << LAYER_COUNT) - 1)
 
-/** layer_name - "user", "pid", ... "cgroup.memory": the word used in API, CLI and docs. */
+/** layer_name - "user", "pid", ... "cgroup.memory": the name used in API, CLI and docs. */
 const char *layer_name(enum wire_layer layer);
-/** layer_loss - what is lost without it, in a few words, for people. */
+/** layer_loss - what is lost without it, for people. */
 const char *layer_loss(enum wire_layer layer);

@@ -7,8 +7,8 @@
 
 /*
  * Theory of operation. One primitive writer and one reader per field type; the functions of each
- * message are the list of its fields, made from msg.def. Both keep the first failure and turn
- * what follows into nothing, so a message needs one check at its end.
+ * message are the list of its fields, generated from msg.def. Both keep the first failure and
+ * ignore what follows, so a message needs one check at its end.
  */
 
 struct writer {
@@ -60,7 +60,7 @@ static void put_str(struct writer *w, struct wire_bytes value)
 	put_bytes(w, value);
 }
 
-/* From the items of a list to be sent, or from the bytes of one that was received. */
+/* From the items of a list to be sent, or the bytes of one that was received. */
 static void put_strs(struct writer *w, const struct wire_strs *strs)
 {
 	if (!w->error && strs->count > WIRE_STRS_MAX)
@@ -75,13 +75,13 @@ static void put_strs(struct writer *w, const struct wire_strs *strs)
 static struct writer begin(struct buf *out)
 {
 	struct writer w = {.out = out, .start = out->len};
-	static const uint8_t header[FRAME_HEADER_LEN]; /* known at the end */
+	static const uint8_t header[FRAME_HEADER_LEN]; /* filled in at the end */
 
 	put_raw(&w, header, sizeof(header));
 	return w;
 }
 
-/* Nothing of a frame that failed stays in the buffer: the stream before it is still good. */
+/* Remove a frame that failed from the buffer: the stream before it is still good. */
 static int end(struct writer *w, enum msg_type type, uint32_t id)
 {
 	struct buf *out = w->out;
@@ -134,7 +134,7 @@ static struct wire_bytes take_str(struct reader *r)
 {
 	struct wire_bytes value = take_bytes(r);
 
-	/* A path checked up to its NUL and used beyond it, or the other way round. */
+	/* Reject: one side could check the path up to the NUL and the other use it beyond. */
 	if (has_nul(value))
 		r->bad = true;
 	return value;
@@ -234,7 +234,7 @@ struct wire_bytes wire_str(const char *s)
 {
 	size_t len = strlen(s);
 
-	/* Too long for any frame either way; a length that wrapped would not be refused. */
+	/* Too long for any frame either way; a length that wrapped would not be rejected. */
 	return (struct wire_bytes){.data = s, .len = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len};
 }
 

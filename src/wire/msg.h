@@ -3,8 +3,8 @@
 
 /*
  * DOC: typed messages; the list is msg.def. Encoding appends a whole frame to a buffer; decoding
- * borrows strings and bytes from the frame (strings are therefore not NUL-terminated). Decoding
- * accepts exactly what encoding makes: no trailing bytes, no NUL in strings, counts that fit.
+ * borrows strings and bytes from the frame (so strings are not NUL-terminated). Decoding accepts
+ * exactly what encoding produces: no trailing bytes, no NUL in strings, counts that fit.
  */
 
 #include "base/attr.h"
@@ -48,14 +48,14 @@ enum wire_file_op {
 	WIRE_FILE_REMOVE,
 	WIRE_FILE_TAR,     /* a directory as an archive */
 	WIRE_FILE_UNTAR,   /* an archive into a directory */
-	WIRE_FILE_CHANGES, /* regular files that changed, with their digests */
+	WIRE_FILE_CHANGES, /* regular files that changed, with digests */
 	WIRE_FILE_OP_COUNT
 };
 
 enum wire_file_flag {
-	WIRE_FILE_RECURSIVE = 1u << 0, /* LIST, REMOVE: what is below, too */
-	WIRE_FILE_PARENTS = 1u << 1,   /* WRITE, MKDIR, MOVE: make the directories on the way */
-	WIRE_FILE_REPLACE = 1u << 2,   /* MOVE: a file that is there */
+	WIRE_FILE_RECURSIVE = 1u << 0, /* LIST, REMOVE: include everything below */
+	WIRE_FILE_PARENTS = 1u << 1,   /* WRITE, MKDIR, MOVE: create missing directories */
+	WIRE_FILE_REPLACE = 1u << 2,   /* MOVE: overwrite a file */
 	WIRE_FILE_FLAGS_ALL = (1u << 3) - 1
 };
 
@@ -73,8 +73,8 @@ struct wire_bytes {
 };
 
 /*
- * Decoded: the encoded list is borrowed and walked with wire_strs_next. For encoding: items, or
- * where there are none a list that was decoded.
+ * Decoded: the encoded list is borrowed; walk it with wire_strs_next. For encoding: items, or
+ * without them a list that was decoded.
  */
 struct wire_strs {
 	uint32_t count;
@@ -117,8 +117,8 @@ enum msg_type {
 
 /*
  * msg_<name>_encode - append one frame. Return: 0, -EMSGSIZE when it exceeds FRAME_MAX_PAYLOAD,
- * -ENOBUFS when @out is full, -EINVAL for a NUL in a string.
- * msg_<name>_decode - Return: 0 or -EPROTO, with nothing promised about *ret_msg.
+ * -ENOBUFS when @out is full, -EINVAL for a NUL in a string. msg_<name>_decode - Return: 0 or
+ * -EPROTO; *ret_msg is undefined then.
  */
 #define MSG(NAME, name, direction, ...)                                                            \
 	int msg_##name##_encode(struct buf *out, uint32_t id, const struct msg_##name *msg)        \

@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * DOC: the one message that the engine has for an agent, over the hot line of a box that outlives
- * its daemon (a SOCK_SEQPACKET pair): here is your new stream. One descriptor comes with it. The
- * agent never answers.
+ * DOC: the one message from the engine to an agent, over the reattach socket of a box that outlives
+ * its daemon (a SOCK_SEQPACKET pair): a new stream to the next daemon, as one descriptor. The agent
+ * never answers.
  */
 
 #include <stdint.h>
 
-#define REATTACH_FD    4      /* of the agent, */
-#define REATTACH_ARG   "keep" /* where this is its first argument */
+#define REATTACH_FD    4      /* the agent's socket to the engine, */
+#define REATTACH_ARG   "keep" /* if this is its first argument */
 #define REATTACH_MAGIC 0x6d62686cu
 
 struct reattach_message {
