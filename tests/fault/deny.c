@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 	if (argc < 4)
 		return 2;
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
-	/* Without no_new_privs where we may: the command must meet its own world unchanged. */
+	/* Avoid no_new_privs if possible: the command's environment should stay unchanged. */
 	if (geteuid() == 0)
 		seccomp_attr_set(ctx, SCMP_FLTATR_CTL_NNP, 0);
 	for (char *name = strtok(argv[2], ","); name; name = strtok(NULL, ",")) {

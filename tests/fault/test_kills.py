@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.phases("system", "pool", "user", "subid"), pytest.mark
 
 
 def quiet(fn):
-    """A caller whose daemon is killed gets an error; that is the point."""
+    """Ignores the error that a caller gets when its daemon is killed."""
     try:
         return fn()
     except Exception:
@@ -34,7 +34,7 @@ def busy(daemon, count=4, code="echo begun; sleep 100"):
 
 
 def alive(pids):
-    """Those that are neither gone nor dead and not yet reaped."""
+    """Processes that are alive, zombies excluded."""
     return [p for p in pids if host.is_alive(p)]
 
 
@@ -100,7 +100,7 @@ def test_agent_killed_is_a_crash_of_that_box_only(make_daemon):
     t = threading.Thread(target=work)
     t.start()
     host.wait_until(lambda: any(host.comm(p) == "sleep" for p in d.box_pids()), 10, "runs")
-    # Of this box, not of one that is just being made for another.
+    # Of this box, not of one that is being made.
     agent = next(p for p in d.box_pids() if host.proc_stat(p)[0] == d.engine_pid
                  and any(host.comm(child) == "sleep" for child in host.descendants(p)))
     os.kill(agent, signal.SIGKILL)

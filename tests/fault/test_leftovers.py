@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an earlier engine left and cannot be taken away yet."""
+"""Leftovers of an earlier engine that cannot be removed yet."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.phases("system", "pool", "user", "subid"), pytest.mark
 
 @pytest.fixture
 def stuck(make_daemon):
-    """A group that a daemon's instance seems to have left and that no sweep can remove."""
+    """A group that looks like a leftover of a daemon's instance and cannot be swept."""
     if not host.is_root():
         pytest.skip("needs root: only then there are groups")
     d = make_daemon().start()
@@ -23,7 +23,7 @@ def stuck(make_daemon):
     homes = [p for p in host.CGROUP_ROOT.glob("*/millibox") if (p / number).is_dir()]
     homes += [p for p in [host.CGROUP_ROOT / "millibox"] if (p / number).is_dir()]
     assert d.stop() == 0
-    # A group with a group in it stays busy, as one does whose processes do not die.
+    # A group with a child group stays busy, like one whose processes do not die.
     inner = pathlib.Path(homes[0]) / number / "bleftover" / "inner"
     inner.mkdir(parents=True)
     yield d, number

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A required mechanism that is missing or fails: the run is refused, the reason is told, nothing is
-executed and nothing is left. What is not required is told as missing in the receipt."""
+"""A required mechanism is missing or fails: the run is refused with a reason, nothing is executed and
+nothing is left. Optional mechanisms are listed as missing in the receipt."""
 
 import errno
 import pathlib

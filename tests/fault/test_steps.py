@@ -77,7 +77,7 @@ def test_every_step_of_the_plan_is_here():
 
 
 class Trace:
-    """strace on an engine and all it will make."""
+    """strace of an engine and all its descendants."""
 
     def __init__(self, daemon, inject=None):
         self.path = daemon.home / "strace"
@@ -98,7 +98,7 @@ class Trace:
         return f"TracerPid:\t{self.process.pid}\n" in status
 
     def calls(self):
-        """(who, name, call), in order; the first process that the engine makes is the box."""
+        """(who, name, call), in order; the engine's first child is the box."""
         found, box = [], None
         for line in self.path.read_text(errors="replace").splitlines():
             m = LINE.match(line)
@@ -112,12 +112,12 @@ class Trace:
         return found
 
     def stopped(self):
-        """Those that strace has stopped, each once per stop."""
+        """Processes stopped by strace, each once per stop."""
         text = self.path.read_text(errors="replace")
         return [int(pid) for pid in re.findall(r"^(\d+) +--- stopped by SIGSTOP ---", text, re.M)]
 
     def release(self):
-        """Let go of all that stand still, and of those whose turn to be stopped is still to come."""
+        """Continue all stopped processes, also those that will still be stopped."""
         self.ended = threading.Event()
 
         def work():
@@ -156,7 +156,7 @@ def request(daemon, answers):
         try:
             with daemon.client(timeout=20) as c:
                 answers.append(c.post("/api/v1/execute", {"language": "shell", "code": "true", "timeout": 10}))
-        except Exception as e:  # whoever is asked has just been killed
+        except Exception as e:  # the callee was just killed
             answers.append(e)
 
     thread = threading.Thread(target=work)
@@ -189,7 +189,7 @@ def places():
 
 
 def stop_at(daemon, place):
-    """Let a request come until @place, where whoever does that step stands still."""
+    """Run a request until @place, where the process of that step is stopped."""
     who, name, when = place
     trace = Trace(daemon, f"{name}:signal=SIGSTOP:when={when}")
     answers = []

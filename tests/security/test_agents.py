@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hostile client of MCP and of the dialects for agents: what one message does to another, and to the daemon."""
+"""A hostile MCP or agent client: effects of one message on others and on the daemon."""
 
 import json
 import pathlib
@@ -26,9 +26,9 @@ def cancel(number):
 
 
 def answers(mcp, messages):
-    """Every answer to a POST, by its id, whichever way they come; the response ends with the last one."""
+    """All answers to a POST by id, in any form; the response ends with the last one."""
     response = mcp.post(messages)
-    mcp.open[-1].sock.settimeout(10)  # less than signs of life are apart: one that never ends fails
+    mcp.open[-1].sock.settimeout(10)  # shorter than the keep-alive interval: an endless response fails
     if response.headers["Content-Type"] == "text/event-stream":
         came = [e.json for e in events(response) if e.data]
     else:
@@ -39,17 +39,17 @@ def answers(mcp, messages):
 
 
 def test_a_batch_may_cancel_its_own_requests(mcp, daemon):
-    # The request is gone when the batch comes to say where its answer is to go.
+    # The request is gone when the batch registers its answer.
     slow = mcp.message("tools/call", SLEEP)
     assert answers(mcp, [slow, cancel(slow["id"])]) == (202, {})
-    # The others of the batch are answered; those that were not cancelled too.
+    # All others of the batch are answered.
     first, second = mcp.message("tools/call", SLEEP), mcp.message("tools/call", SLEEP)
     quick = mcp.message("tools/call", {"name": "execute_code", "arguments": {"code": "print(42)", "language": "python"}})
     ping = mcp.message("ping")
     _, got = answers(mcp, [first, quick, cancel(first["id"]), second, ping, cancel(second["id"])])
     assert set(got) == {quick["id"], ping["id"]}
     assert got[quick["id"]]["result"]["content"][0]["text"] == "42\n"
-    # Ids are free again, and nothing is left to be cancelled.
+    # The ids are free again; nothing is left to cancel.
     assert "result" in answers(mcp, [mcp.message("ping", number=first["id"])])[1][first["id"]]
     with daemon.client() as client:
         assert client.get("/healthz").status == 200
@@ -67,7 +67,7 @@ def test_a_batch_may_end_what_its_own_requests_wait_for(mcp):
 
 
 def test_nothing_is_kept_of_what_was_cancelled(daemon):
-    """Answers are kept, within a bound; a stream that never had one would be kept outside of it."""
+    """Stored answers are bounded; a stream without answers would escape the bound."""
     with Mcp(daemon.socket) as m:
         quick = m.message("tools/call", {"name": "execute_code", "arguments": {"code": "1", "language": "python"}})
         number = [e.id for e in events(m.post(quick))][0]
@@ -84,13 +84,13 @@ def test_nothing_is_kept_of_what_was_cancelled(daemon):
 
 @pytest.mark.parametrize("uri", ["sandbox://sess_nobodys/", "sandbox://sess_nobodys/a/b", "log://sess_nobodys", "execution://exec_x/stdout"])
 def test_a_resource_of_nobody_is_only_not_found(mcp, uri):
-    """What answers is freed by its answer: with the address sanitizer a use of it afterwards ends the daemon."""
+    """The answer frees its context: with the address sanitizer a later use ends the daemon."""
     for _ in range(3):
         assert mcp.error("resources/read", {"uri": uri})["code"] == -32002
     assert mcp.result("ping") == {}
 
 
-# What a sandbox was made with can be changed later: not into what would have been refused.
+# A sandbox's settings can be changed later, but not to values that would have been refused.
 
 TEAM = """
 name: team
@@ -125,7 +125,7 @@ def test_a_changed_environment_is_held_to_the_policy(make_daemon, policies):
         assert client.post("/api/v2/sandboxes:batch", batch).json["results"][0]["success"] is False
         seen = client.post(f"{path}/exec", {"command": "env"}).json["stdout"]
         assert "PLAIN=1" in seen and "TOKEN" not in seen
-        # What the policy lets through is let through here, too.
+        # Values that the policy allows are accepted here, too.
         assert client.request("PATCH", path, {"environment": {"OTHER": "2"}}).status == 200
         seen = client.post(f"{path}/exec", {"command": "env"}).json["stdout"]
         assert "PLAIN=1" in seen and "OTHER=2" in seen
@@ -138,6 +138,6 @@ def test_small_changes_do_not_add_up_to_unbounded_metadata(client):
     assert answers[0] == 200 and answers[-1] == 400, answers
     kept = client.get(path).json["metadata"]
     assert len(json.dumps(kept)) < 20000 and kept["first"] == "1"
-    # Who takes some away has room again.
+    # Removing some makes room again.
     assert client.request("PATCH", path, {"metadata": {"k0": None, "k9": "x" * 3000}}).status == 200
     assert client.request("DELETE", path).status == 204

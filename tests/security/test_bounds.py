@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OUT-1, FA-3, XT-2: what a program or a tenant makes large does not make the daemon large or slow."""
+"""OUT-1, FA-3, XT-2: large results of a program or tenant do not make the daemon large or slow."""
 
 import time
 
@@ -10,7 +10,7 @@ from support.sessions import V1, Session
 
 pytestmark = pytest.mark.phases("system", "pool")
 
-# Names of control characters grow sixfold as JSON, those of links are told as well.
+# Control characters grow sixfold in JSON; link targets are reported as well.
 LONG_NAMES = """
 import os
 part = PART * 250
@@ -44,14 +44,14 @@ def test_a_listing_of_long_names_is_cut(daemon, box, part, query):
     before = peak_bytes(daemon.pid)
     answer = box.client.get(f"{box.path}/files{query}")
     assert answer.status == 200 and answer.json["truncated"] is True, answer.status
-    assert answer.json["count"] > 100  # the control: it is cut, not refused
+    assert answer.json["count"] > 100  # control: truncated, not refused
     assert len(answer.body) < 100 << 20
     assert peak_bytes(daemon.pid) - before < 200 << 20
 
 
 @pytest.mark.alone
 def test_an_image_that_takes_long_to_look_through_holds_nobody_up(daemon):
-    """Of many directories for Python, each is one of many packages; the daemon looks for one that is not there."""
+    """Many Python directories with many packages each; the daemon looks up a missing one."""
     many = [oci.entry(f"big/site-packages/p{i}") for i in range(5000)]
     links = [oci.symlink(f"usr/lib/python3.{i}", "../../big") for i in range(5000)]
     image = oci.Image([[*oci.busybox_layer(), *many, *links]]).bytes()

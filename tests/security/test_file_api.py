@@ -17,7 +17,7 @@ from support.sessions import Session
 
 pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
 
-OUTSIDE = b"root:x:0:0"  # how /etc/passwd of a box begins
+OUTSIDE = b"root:x:0:0"  # start of /etc/passwd in a box
 
 
 @pytest.fixture
@@ -44,14 +44,14 @@ def listing(box, query=""):
 def test_links_that_lead_out_are_not_followed(box, target):
     r = box.run(f"import os\nopen('inside', 'w').write('in')\nos.symlink({target!r}, 'link'); os.symlink('/', 'top')\n"
                 "os.symlink('inside', 'near')\nprint(open('/etc/passwd').read(10))")
-    assert r["stdout"].encode().startswith(OUTSIDE)  # the control: the program itself can read it there
+    assert r["stdout"].encode().startswith(OUTSIDE)  # control: the program itself can read it
     answer = call(box, "GET", "link")
     assert answer.status == 400 and OUTSIDE not in answer.body, answer
     assert call(box, "GET", "top/etc/passwd").status == 400
     assert call(box, "PUT", "top/tmp/x", b"x").status == 400
     assert call(box, "DELETE", "top/tmp", query="?recursive=true").status == 400
-    assert call(box, "GET", "near").body == b"in"  # the control: a link that stays is
-    assert call(box, "PUT", "link", b"mine").status == 201  # the link is replaced, what it named is not
+    assert call(box, "GET", "near").body == b"in"  # control: a link inside is followed
+    assert call(box, "PUT", "link", b"mine").status == 201  # replaces the link, not its target
     assert call(box, "GET", "link").body == b"mine"
     assert box.run("open('inside').read()")["result"] == "in"
 
@@ -106,7 +106,7 @@ def test_a_flipping_directory_leads_nowhere(box):
 
 
 def test_the_race_itself_works(box):
-    """The control: who resolves names carelessly is led out by it."""
+    """Control: careless name resolution is led outside."""
     r = box.run(RACE + "hits = 0\nfor i in range(200000):\n    try:\n        hits += open('real/passwd').read(4) == 'root'\n"
                 "    except OSError: pass\n    if hits: break\nopen('stop', 'w')\nhits", timeout=30)
     assert r["result"] > 0, r
@@ -123,7 +123,7 @@ def test_a_deep_tree_is_walked_within_bounds_and_removed(box):
             "for i in range(3000):\n    os.mkdir('n' * 100); os.chdir('n' * 100)\nopen('end', 'w'); os.chdir('/workspace')")
     whole = listing(box, "?recursive=true&limit=10000")
     assert whole["truncated"] is True and whole["count"] <= 40
-    with contextlib.suppress(OSError, http.client.HTTPException):  # cut off, or told at once
+    with contextlib.suppress(OSError, http.client.HTTPException):  # disconnected, or refused at once
         assert call(box, "GET", "", query="?format=tar").status == 413
     box.client.close()
     assert call(box, "DELETE", "deep", query="?recursive=true").status == 204
@@ -180,7 +180,7 @@ def test_archives_do_not_lead_out(box, entries):
             tar.addfile(info, data)
     answer = call(box, "PUT", "t", out.getvalue(), query="?format=tar")
     assert answer.status == 400, answer
-    assert call(box, "GET", "t/good").body == b"g"  # the control: the archive itself is one
+    assert call(box, "GET", "t/good").body == b"g"  # control: the archive itself is valid
     assert box.run("import os\n[n for n in ('/abs', '/up', '/workspace/up', '/x') if os.path.lexists(n)]")["result"] == []
 
 
@@ -216,13 +216,13 @@ threading.Thread(target=hunt, daemon=True).start()
 
 
 def test_a_program_that_kills_the_worker_harms_only_its_files(box):
-    """It does not see the worker in /proc, but may guess its number. Where Landlock knows of signals it is
-    refused; elsewhere the worker dies."""
+    """The worker is hidden in /proc, but its pid can be guessed. With Landlock signal scopes the signal is
+    refused; otherwise the worker dies."""
     box.run(HUNT)
     whole = 0
     for _ in range(10):
         with contextlib.closing(Client(box.client.address)) as other:
-            with contextlib.suppress(OSError, http.client.HTTPException):  # cut in the middle of the file
+            with contextlib.suppress(OSError, http.client.HTTPException):  # disconnected in the middle of the file
                 whole += len(call(box, "GET", "f", client=other).body) == 100 << 20
     told = box.run("open('stop', 'w').close()\nprint(killed, refused)")
     assert told["status"] == "success", told

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of the API cannot take the daemon's memory or time from the others."""
+"""An API client cannot use up the daemon's memory or time."""
 
 import json
 import os
@@ -19,7 +19,7 @@ FLOOD = "head -c {0} /dev/zero; head -c {0} /dev/zero >&2"
 
 
 def ask(daemon, code, **resources):
-    """A request whose answer nobody reads."""
+    """A request whose answer is not read."""
     body = json.dumps({"language": "shell", "code": code, "resources": resources}).encode()
     sock = socket.socket(socket.AF_UNIX)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -35,7 +35,7 @@ def wait_for_answer(sock):
 
 
 def test_answers_that_nobody_reads_are_bounded(make_daemon):
-    """Eight answers of 24 MB each, unread, where 64 MiB are allowed."""
+    """Eight unread answers of 24 MB each; 64 MiB are allowed."""
     if is_sanitized():
         pytest.skip("the address sanitizer keeps what was freed")
     d = make_daemon(config="http:\n  max_answers: 64Mi\n").start()
@@ -45,7 +45,7 @@ def test_answers_that_nobody_reads_are_bounded(make_daemon):
         socks.append(ask(d, FLOOD.format(2 << 20), max_output="2Mi"))
         wait_for_answer(socks[-1])
         assert host.rss_kib(d.pid) < before + 64 * 1024 + 40 * 1024
-    # Who reads is served meanwhile, and in full.
+    # Clients that read are served completely meanwhile.
     with d.client() as c:
         result = c.shell(FLOOD.format(1 << 20), resources={"max_output": "1Mi"})
     assert len(result["stdout"]) == len(result["stderr"]) == 1 << 20
@@ -55,12 +55,12 @@ def test_answers_that_nobody_reads_are_bounded(make_daemon):
 
 
 def loop_seconds(daemon):
-    """Processor time of the thread that serves all: it does not grow when the host is busy."""
+    """CPU time of the event loop's thread, which does not depend on the host's load."""
     return int(pathlib.Path(f"/proc/{daemon.pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def answer_largely(daemon, feed):
-    """The most that is allowed by default. Return: what the loop needed for it."""
+    """The largest output allowed by default. Return: CPU time of the loop for it."""
     before = loop_seconds(daemon)
     with daemon.client() as c:
         answer = c.post(
@@ -77,8 +77,8 @@ def answer_largely(daemon, feed):
 
 @pytest.mark.parametrize("source", ["/dev/zero", "/dev/urandom"])
 def test_a_large_answer_does_not_stop_the_others(daemon, source):
-    """As long as the loop writes it down nobody else is served: what must be escaped costs some times what text does,
-    and not the dozens of times that a call for each character did."""
+    """The loop serves nobody while it serialises: escaped output costs a few times as much as text, not the dozens of
+    times of one call per character."""
     text = answer_largely(daemon, "yes 'a line of text'")
     assert answer_largely(daemon, f"cat {source}") < 10 * text
 

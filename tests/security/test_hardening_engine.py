@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a box could do to others by way of what the host counts, shares or tells."""
+"""What a box could do to others through what the host counts, shares or reports."""
 
 import ctypes
 import os
@@ -32,7 +32,7 @@ time.sleep(3000)
 
 
 def background(fn):
-    """Runs @fn in a thread; the result is in what is returned, after its join()."""
+    """Runs @fn in a thread; the returned object has the result after join()."""
     got = []
     thread = threading.Thread(target=lambda: got.append(fn()))
     thread.start()
@@ -41,7 +41,7 @@ def background(fn):
 
 
 def starve(group):
-    """A thousandth of a core: below what a request may ask for, so that the test is quick."""
+    """A thousandth of a core: below the minimum of a request, to keep the test short."""
     for name, text in (("cpu.cfs_period_us", "1000000"), ("cpu.cfs_quota_us", "1000"), ("cpu.max", "1000 1000000")):
         if os.path.exists(f"{group}/{name}"):
             with open(f"{group}/{name}", "w") as f:
@@ -51,7 +51,7 @@ def starve(group):
 @pytest.mark.alone
 @needs_root
 def test_a_box_with_little_cpu_dies_as_quickly_as_others(make_daemon):
-    """Dying costs CPU time: under its quota a box of many processes would be minutes about it."""
+    """Dying costs CPU time: under its quota a box of many processes would take minutes."""
     d = make_daemon().start()
     with d.client() as c:
         run = background(lambda: c.python(DIE_SLOWLY, timeout=3, resources={"memory": "1Gi", "max_processes": 300}))
@@ -85,7 +85,7 @@ def inotify_works_here():
 
 
 def test_what_the_kernel_counts_per_user_is_not_taken_from_others(daemon):
-    """All the inotify instances a box can get are its own, not root's and not those of other boxes."""
+    """A box's inotify instances are counted for itself, not for root or other boxes."""
     with daemon.client() as a, daemon.client() as b:
         events = a.stream("python", INOTIFY % 2, timeout=20)
         first = next(e for e in events if e["event"] == "stdout")["data"]  # and it still holds them
@@ -100,7 +100,7 @@ OP_CREATE, OP_FAILED = 2, 8
 
 
 def ask_engine(build, request, *options):
-    """One request to an engine of its own, as a daemon that somebody took over would send it."""
+    """One request to a separate engine, as a compromised daemon would send it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     runtime = tempfile.mkdtemp(prefix="mbxengine-")
     engine = subprocess.Popen(
@@ -131,7 +131,7 @@ def test_the_engine_holds_the_daemon_to_the_maxima(build, over):
     options = [word for name, value in most.items() for word in (f"--max-{name}", str(value))]
     op, seq = struct.unpack_from("=II", ask_engine(build, request, *options))
     assert (op, seq) == (OP_FAILED, 7)
-    if over == "memory":  # the same without maxima: it is these that refuse
+    if over == "memory":  # control: accepted without maxima
         assert struct.unpack_from("=I", ask_engine(build, request))[0] != OP_FAILED
 
 
@@ -165,7 +165,7 @@ print(len(keep), flush=True); time.sleep(2)
 
 
 def socket_memory(protocol):
-    """Bytes in the buffers of all sockets of the kernel, of every namespace."""
+    """Bytes in all socket buffers of the kernel, in all namespaces."""
     for line in open("/proc/net/sockstat"):
         if line.startswith(protocol.upper() + ":"):
             words = line.split()
@@ -182,7 +182,7 @@ def test_what_waits_in_sockets_is_limited_as_memory_is(client, protocol):
     while run.is_alive():
         most = max(most, socket_memory(protocol) - before)
         time.sleep(0.01)
-    assert limit / 4 < most < 2 * limit, run.got  # the lower bound: it was tried in earnest
+    assert limit / 4 < most < 2 * limit, run.got  # lower bound: the program really filled the buffers
 
 
 def test_windows_of_connections_are_small(client):
@@ -203,7 +203,7 @@ def test_the_boot_id_is_not_the_hosts(client):
 needs_subids = pytest.mark.skipif(
     not shutil.which("newuidmap") or not os.path.exists("/etc/subuid") or not os.path.exists("/etc/subgid"),
     reason="no newuidmap, /etc/subuid or /etc/subgid: nothing can give an ordinary user subordinate ids")
-# What the engine asks for the user's name, in a mount namespace with an /etc and a getent of its own.
+# A mount namespace with its own /etc and getent, from which the engine gets the user's name.
 AS_NOBODY = """set -e
 mount --make-rprivate /
 mount --bind "$1/subuid" /etc/subuid
@@ -214,7 +214,7 @@ exec setpriv --reuid 65534 --regid 65534 --clear-groups "$3" --probe
 
 
 def probe_as_nobody(home, getent, fd=None):
-    """Lines of the probe, by name, of nobody with subordinate ids."""
+    """Lines of --probe by name, run as nobody with subordinate ids."""
     with open(home / "subuid", "w") as f:
         f.write("nobody:300000:65536\n")
     run = subprocess.run(
@@ -244,7 +244,7 @@ def script(home, text):
 @pytest.mark.parametrize("how, found", [
     (None, "ok\tsubordinate ids of the user"),
     ("echo nobody:x:65534:65534::/:", "ok\tsubordinate ids of the user"),
-    ("exit 2", "missing\tno subordinate ids"),  # there is no such user: true, and told
+    ("exit 2", "missing\tno subordinate ids"),  # no such user: a valid answer
 ])
 def test_a_user_is_known_by_the_name_that_getent_tells(for_nobody, how, found):
     facts = probe_as_nobody(for_nobody, script(for_nobody, how) if how else "")
@@ -255,7 +255,7 @@ def test_a_user_is_known_by_the_name_that_getent_tells(for_nobody, how, found):
 @needs_subids
 @pytest.mark.parametrize("how", ["/dev/null", "exit 1", "kill -9 $$"])
 def test_who_cannot_be_asked_for_is_not_taken_for_a_user_without_ids(for_nobody, how):
-    """Boxes of a user whose name is not known would share that user's own id."""
+    """If the user's name is unknown, boxes would share the user's own id."""
     facts = probe_as_nobody(for_nobody, how if how.startswith("/") else script(for_nobody, how))
     assert facts["user"].startswith("missing\t/usr/bin/getent failed for user 65534"), facts["user"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent gives to a program and keeps from it, seen through a whole daemon."""
+"""What the agent grants to a program and withholds, tested through a daemon."""
 
 import pytest
 from support import host
@@ -57,7 +57,7 @@ print(got)
 
 
 def test_shared_memory_does_not_escape_the_memory_limit(client):
-    """CG-1. With a controller the box ends as soon as it has more; without, it gets no such memory."""
+    """CG-1. With a controller the box is killed above the limit; without one such memory is refused."""
     r = client.python(SHARED, resources={"memory": "64Mi"})
     assert r["status"] != "success" or int(r["stdout"]) <= 64, r
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives that mean harm. The importer refuses them, or keeps what they do beneath its root."""
+"""Hostile archives. The importer refuses them or contains their effects in the root."""
 import gzip
 import io
 import json
@@ -20,7 +20,7 @@ BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", "build")).resolve()
 
 
 def run_import(roots, data, *options, name="it"):
-    """The importer's own words, and its exit status."""
+    """The importer's output and exit status."""
     run = subprocess.run([BUILD / "millibox-import", "--roots", roots, "--name", name, *options], input=data,
                          capture_output=True, timeout=60, check=False)
     return run.returncode, json.loads(run.stdout) if run.stdout else {}
@@ -28,7 +28,7 @@ def run_import(roots, data, *options, name="it"):
 
 @pytest.fixture
 def places(tmp_path):
-    """A directory for roots, and beside it something that must not change."""
+    """A directory for roots, and files beside it that must not change."""
     (tmp_path / "roots").mkdir()
     (tmp_path / "victim").write_text("untouched")
     yield tmp_path
@@ -69,7 +69,7 @@ def test_a_name_that_leads_out_is_refused(places, layer, words):
 
 
 def test_unpacked_by_somebody_trusting_they_do_lead_out(tmp_path):
-    """The control: the same entries are dangerous to who does not look."""
+    """Control: the same entries are dangerous to a careless extractor."""
     inside = tmp_path / "a" / "b" / "c"
     inside.mkdir(parents=True)
     (tmp_path / "victim").write_text("untouched")
@@ -156,7 +156,7 @@ def test_digests_are_checked(places):
     broken = image()
     broken.config["rootfs"]["diff_ids"].append("sha256:" + "0" * 64)
     refused(places, broken.bytes(), "diff_ids")
-    root, _ = imported(places, image().bytes())  # the control: unspoiled it is taken
+    root, _ = imported(places, image().bytes())  # control: the intact image is accepted
     assert (root / "x").exists()
 
 
@@ -194,7 +194,7 @@ def test_a_bomb_goes_off_in_its_limits(places):
         info = tarfile.TarInfo("bomb")
         info.size = (4 << 30) + 1
         packer.write(info.tobuf(tarfile.PAX_FORMAT))
-        # Only the beginning is there: what is said to follow counts as it comes.
+        # Only the start is present: the declared rest counts as it is read.
         for _ in range(64):
             packer.write(b"\0" * (1 << 20))
     it = oci.Image([b""])
@@ -214,11 +214,11 @@ def test_an_import_does_not_replace_what_is_there(places):
     assert status != 0 and (places / "roots/it/x").exists()
 
 
-# Bombs: what is small and becomes large, many, deep or long. Each has its control: the same thing within the limits.
+# Bombs: small input that becomes large, many, deep or long. Each has a control within the limits.
 
 
 def packed(raw, data, kind):
-    """An image of one layer, which is @data and unpacks to @raw."""
+    """An image with one layer: @data, which unpacks to @raw."""
     it = oci.Image([raw])
     it.layers[0] = it.add(data, f"application/vnd.oci.image.layer.v1.tar+{kind}")
     return it.bytes()
@@ -229,7 +229,7 @@ def zeros(size, after=b""):
 
 
 def zstd(raw):
-    """A frame made by hand: runs of one byte become four bytes each, the rest is stored."""
+    """A handmade zstd frame: runs of one byte take four bytes each, the rest is stored."""
     out, block = bytearray(b"\x28\xb5\x2f\xfd\x00\x38"), 64 << 10  # no checksum, a window of 128 KiB
     for at in range(0, len(raw), block):
         part, last = raw[at:at + block], at + block >= len(raw)
@@ -254,7 +254,7 @@ def test_a_layer_that_grows_is_refused_where_it_exceeds(places, kind):
 
 @pytest.mark.parametrize("kind", sorted(PACKERS))
 def test_what_follows_the_end_of_a_layer_counts(places, kind):
-    """The archive ends, and then the bomb comes: it belongs to the digest, so it is read."""
+    """A bomb after the end of the archive: it is part of the digest, so it is read."""
     raw = zeros(10, after=bytes(20 << 20))
     data = PACKERS[kind](raw)
     assert refused(places, packed(raw, data, kind), "too large", "--max-root", "1Mi", "--max-entries", "10")["limit"] == "root"
@@ -304,7 +304,7 @@ def test_entries_of_all_layers_count_together(places):
 def test_many_files_and_directories_in_the_archive_itself(places):
     files = [oci.entry(name, content) for name, content in image().files()]
     refused(places, oci.tar([oci.entry(f"f{n}") for n in range(4097)]), "more than 4096 files")
-    # Directories have no content: their headers count.
+    # Directories have no content; their headers count.
     folders = oci.tar([oci.folder(f"d{n}") for n in range(3000)] + files)
     assert refused(places, folders, "archive has more", "--max-archive", "1Mi")["limit"] == "archive"
     imported(places, folders, "--max-archive", "4Mi")
@@ -317,7 +317,7 @@ def test_many_layers(places):
 
 
 def deep(levels):
-    """Deeper than a name can be long: each step goes on where a link of the step before leads to."""
+    """Deeper than a path can be long: each step continues where the previous step's link leads."""
     step, entries = "/".join(["d"] * 100), []
     for n in range(levels // 100):
         above = f"l{n - 1}/" if n else ""
@@ -332,7 +332,7 @@ def test_what_is_deeper_than_can_be_held_is_refused_and_removed(places):
 
 
 def test_a_deep_root_is_removed_whole(places):
-    """The control of the above: made by somebody else, so deep that names end, it goes with the next start."""
+    """Control: such a tree, made by another program, is removed at the next start."""
     left = places / "roots/.tmp-left"
     left.mkdir()
     at = os.open(left, os.O_RDONLY)
@@ -358,14 +358,14 @@ def test_long_names(places):
     for name in ("n" * 256, "/".join(["p" * 250] * 17), "n" * (1 << 20)):
         status, _ = run_import(places / "roots", oci.Image([[oci.entry(name)]]).bytes())
         assert status != 0 and not list((places / "roots").iterdir())
-    # A record about a name that is said to have a gigabyte.
+    # A pax record that declares a name of a gigabyte.
     info = tarfile.TarInfo("long")
     info.type, info.size = tarfile.XHDTYPE, 1 << 30
     refused(places, oci.Image([info.tobuf() + bytes(4096)]).bytes(), "layer 1")
 
 
 def sparse(real_size):
-    """One block of data, and holes up to the size that it is said to have."""
+    """One block of data, and holes up to the declared size."""
     table = b"1\n0\n512\n"
     data = table.ljust(512, b"\0") + b"s" * 512
     info = tarfile.TarInfo("GNUSparseFile.0/sparse")
@@ -384,7 +384,7 @@ def test_holes_of_a_sparse_file_are_bytes(places):
 
 
 def test_sizes_that_are_not_true(places):
-    """A header may say what it likes: what is not there is not made up, what is too much is not read."""
+    """False sizes in headers: missing data is not made up, excess data is not read."""
     def lying(size):
         info = tarfile.TarInfo("liar")
         info.size = size
@@ -409,7 +409,7 @@ def test_a_hard_link_through_a_link_stays_inside(places):
 @pytest.mark.parametrize("target", ["..", "../..", "/", "/tmp", "."])
 @pytest.mark.parametrize("name", [".wh.victim", ".wh..wh..opq", ".wh.roots"])
 def test_whiteouts_through_a_link_take_away_nothing_outside(places, target, name):
-    """The fixture looks at what is outside. Inside they work: that is the control."""
+    """The fixture checks what is outside. Control: inside, the links work."""
     layers = [[oci.symlink("up", target), oci.entry("victim", b"inside"), oci.entry("tmp/victim", b"inside")],
               [oci.entry(f"up/{name}")]]
     root, _ = imported(places, oci.Image(layers).bytes())
@@ -418,7 +418,7 @@ def test_whiteouts_through_a_link_take_away_nothing_outside(places, target, name
 
 
 def test_special_bits_are_what_others_would_keep(tmp_path):
-    """The control of test_devices_and_set_uid_bits_are_left_out: they are in the archive."""
+    """Control of test_devices_and_set_uid_bits_are_left_out: the archive contains them."""
     (tmp_path / "t.tar").write_bytes(oci.tar([oci.entry("su", b"", 0o6755)]))
     with tarfile.open(tmp_path / "t.tar") as archive:
         archive.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)

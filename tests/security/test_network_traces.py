@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NET-1, LC-4: a network namespace may serve one box after another; what a box did in it must not be found by the next."""
+"""NET-1, LC-4: a network namespace may be reused; the next box must find no trace of the previous one."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
 
-# More than are in stock, so that one which was given back is among those that follow.
+# More than the pool keeps, so that a returned namespace is among the following.
 BOXES_AFTER = 40
 
 LOOK = """
@@ -44,14 +44,14 @@ import socket, struct
 s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
 s.setsockopt(41, 32, socket.inet_pton(socket.AF_INET6, '::1') + struct.pack('!I', 0x12345) + struct.pack('=BBHHHI', 0, 255, 1, 0, 60, 0))
 """
-# A listening socket on its way in a message that only reaches itself: nobody has it, and it lives until the kernel notices.
+# A listening socket in flight in a message to itself: no process has it, and it lives until the kernel collects it.
 IN_FLIGHT = """
 import array, socket
 s = socket.socket(socket.AF_UNIX); s.bind('\\0' + NAME); s.listen()
 a, b = socket.socketpair()
 a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [s.fileno(), a.fileno(), b.fileno()]))])
 """
-# Sends nothing, but a route is made for it.
+# Sends nothing, but the kernel creates a route.
 CONNECTED = """
 import socket
 s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.connect(('::1', 9))
@@ -90,7 +90,7 @@ attempt(41, 20, socket.inet_pton(socket.AF_INET6, 'ff01::fb') + struct.pack('=i'
 
 
 def test_no_group_is_joined(daemon):
-    """The kernel tells the network of it some time after the socket was closed: in whoever's box it then is."""
+    """The kernel reports it some time after the close, when the namespace may already be another box's."""
     with daemon.client() as client:
         assert client.python(JOINS)["stdout"].split() == ["ENODEV", "ENODEV"]
 
@@ -109,7 +109,7 @@ print(*struct.unpack('ii', s.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))
 
 
 def test_nobody_waits_for_a_socket_to_close(daemon):
-    """One that dies on its way in a message is closed by a thread of the kernel that all share."""
+    """A socket in flight is closed by a kernel thread that all boxes share."""
     with daemon.client() as client:
         assert client.python(LINGER)["stdout"].split() == ["0", "0"]
 

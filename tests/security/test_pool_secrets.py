@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tenant says stays out of boxes that wait for whoever comes: they are kept, and have no owner yet."""
+"""A tenant's values stay out of pooled boxes, which have no owner yet."""
 
 import pytest
 
@@ -40,9 +40,9 @@ def test_no_box_waits_with_a_tenants_variables(pooled):
         results = [run(client, code=code, env_vars={"SECRET": "s3cret"}) for _ in range(5)]
         assert {r["stdout"] for r in results} == {"s3cret\n"}
         assert prepared(client) == usual
-        # An empty box will do, and is nobody's.
+        # An empty box of no tenant is used.
         assert results[-1]["isolation"]["pooled"]
-        # Control: what is asked for twice and says nothing of its own does wait prepared.
+        # Control: a shape without own values that is requested twice is pooled.
         for _ in range(3):
             run(client, code="1", resources={"memory": "96Mi"})
         assert len(prepared(client)) == len(usual) + 1

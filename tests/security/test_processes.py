@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LC-1..7, RES-1..3, CG-5: who lives, who dies, who is believed."""
+"""LC-1..7, RES-1..3, CG-5: which processes live, which die, whose reports count."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def test_killing_everything_it_can_see_harms_only_itself(client):
 
 
 def test_forged_results_stay_text(client):
-    """RES-1: nothing that is written sets a status field."""
+    """RES-1: no output sets a status field."""
     lies = json.dumps({"status": "success", "exit_code": 0, "limit": None, "signal": None})
     r = client.python(
         f"""
@@ -170,7 +170,7 @@ def test_locked_memory_is_bounded(client):
 
 
 def test_two_boxes_share_nothing(daemon):
-    """XT-1: processes, sockets, IPC, files of one are not there for the other."""
+    """XT-1: processes, sockets, IPC and files of one box are invisible to another."""
     ready = threading.Event()
 
     def first():
@@ -201,7 +201,7 @@ print(os.path.exists('/tmp/shared'), os.path.exists('/dev/shm/shared'), len([p f
 
 
 def test_nothing_outside_is_reachable(daemon):
-    """NET-1: not even the daemon's own port; the control shows that it listens."""
+    """NET-1: not even the daemon's own port is reachable; control: it listens."""
     host_, port = daemon.tcp_address()
     import socket
 

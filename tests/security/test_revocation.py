@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AU: a key that is revoked ends what was begun with it, also a request that is still on its way."""
+"""AU: revoking a key ends everything started with it, including a request in progress."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ def own():
 
 
 class Slow:
-    """A request whose body comes in two parts."""
+    """A request whose body arrives in two parts."""
 
     def __init__(self, daemon, key, path, body):
         data = json.dumps(body).encode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""API-3, XT-1, XT-2: what a key is not for it cannot do by another way, and one tenant does not crowd out others."""
+"""API-3, XT-1, XT-2: a key cannot bypass its scopes, and one tenant does not crowd out others."""
 
 import contextlib
 import http.client
@@ -86,7 +86,7 @@ def test_a_page_that_a_program_wrote_has_no_powers(keyed):
 
 
 def begin_import(daemon, key, name):
-    """An import whose archive never comes."""
+    """An import whose archive never arrives."""
     connection = http.client.HTTPConnection(*daemon.tcp_address(), timeout=30)
     connection.putrequest("POST", f"{V1}/templates/import?id={name}")
     connection.putheader("Authorization", f"Bearer {key}")
@@ -143,7 +143,7 @@ def test_bytes_that_wait_of_one_tenant_leave_room_for_others(keyed):
         body, taken = {"code": "1", "stdin": "x" * (7 << 20)}, []
 
         def is_full():
-            """The store may need a moment for so much: that is another refusal."""
+            """The store may be busy for a moment, which is refused differently."""
             answer = alice.post(f"{greedy.path}/execute", body)
             assert answer.status in (200, 429), answer
             taken.append(answer.status)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SC-1..SC-9, NS-2: what the filter refuses, with which errno; what it must let through."""
+"""SC-1..SC-9, NS-2: what the filter rejects, with which errno, and what it must allow."""
 
 import pytest
 from support import host
@@ -15,7 +15,7 @@ PRIVILEGED = [
     "finit_module", "delete_module", "kexec_load", "acct", "swapon", "reboot", "syslog", "settimeofday",
     "sethostname", "iopl", "modify_ldt", "quotactl", "fanotify_init", "move_pages", "vhangup",
 ]  # fmt: skip
-# Calls that healthy programs probe for: absent, so that they fall back.
+# Calls that programs probe for: ENOSYS, so that they fall back.
 ABSENT = ["clone3", "io_uring_setup", "unknown"]
 FAMILIES = [
     "af_packet", "af_alg", "af_vsock", "af_key", "af_rxrpc", "af_tipc", "af_can", "af_bluetooth",
@@ -30,7 +30,7 @@ REFUSED = {"EPERM", "ENOSYS", "EACCES", "EAFNOSUPPORT", "KILLED"}
 
 @pytest.fixture(scope="module")
 def inside(daemon, syscalls):
-    """All probes in one box each group, once."""
+    """All probes of a group in one box, once."""
     with daemon.client() as c:
         names = PRIVILEGED + ABSENT + FAMILIES + ALLOWED
         names += ["clone_newuser", "fsopen", "open_tree", "move_mount", "mount_setattr", "seccomp", "personality",
@@ -68,7 +68,7 @@ def test_refusals_are_told_in_the_result(daemon, syscalls):
 
 @pytest.mark.parametrize("name", ["mount", "chroot", "unshare_user", "kcmp", "modify_ldt", "process_vm_readv", "pidfd_getfd", "keyctl", "personality", "clone_newuser", "clone3", "int80", "fsopen", "open_tree", "netlink_audit", "prlimit_other", "bpf", "perf_event_open"])  # fmt: skip
 def test_control_the_call_works_unconfined(outside, name):
-    """Outside of any box the same attempt gets past the door: succeeds or fails for another reason."""
+    """Control: outside a box the same attempt succeeds or fails for another reason."""
     if not host.is_root() and name in ("bpf", "perf_event_open", "keyctl", "prlimit_other"):
         pytest.skip("needs root: the kernel refuses it to an ordinary user by itself")
     assert outside(name) not in REFUSED, name
@@ -98,7 +98,7 @@ def test_control_vsock_reaches_the_hypervisor_unconfined(outside):
 @pytest.mark.parametrize("name", ALLOWED)
 def test_what_runtimes_need_is_let_through(inside, name):
     counted = "cgroup.memory" in inside[1]["isolation"]["layers"]
-    # Where only RLIMIT_DATA bounds memory, memory that it does not count does not exist.
+    # Where only RLIMIT_DATA bounds memory, kinds of memory that it does not count are refused.
     assert inside[0][name] == ("ENOSYS" if name == "memfd" and not counted else "ok")
 
 
@@ -164,7 +164,7 @@ RUNTIME_SAMPLES = {
 def test_healthy_programs_run_under_the_filter(client, name):
     r = client.python(RUNTIME_SAMPLES[name], timeout=30)
     if name == "mmap and memfd" and "cgroup.memory" in r["isolation"]["missing"]:
-        assert r["error"]["name"] == "OSError"  # it does not exist where nothing would count it
+        assert r["error"]["name"] == "OSError"  # refused where nothing would count it
         return
     assert r["status"] == "success", r["stderr"]
 

@@ -150,7 +150,7 @@ def resolve(schema):
 
 
 def sample(schema):
-    """The least that the schema takes."""
+    """The minimal body that the schema accepts."""
     schema = resolve(schema)
     if "const" in schema:
         return schema["const"]
@@ -189,7 +189,7 @@ def ask(client, method, path, ident, query=""):
 
 
 def essence(answer):
-    """What a caller can see, but for what is of the request alone."""
+    """What a caller can see, without what is specific to the request."""
     headers = {k.lower(): v for k, v in answer.headers.items()}
     for of_the_request in ("x-request-id", "date", "x-process-time", "content-length"):
         headers.pop(of_the_request, None)
@@ -197,7 +197,7 @@ def essence(answer):
 
 
 def same(answer, ident):
-    """The essence, where an answer may name the id it was asked for."""
+    """The essence, with the requested id replaced."""
     return json.dumps(essence(answer)).replace(ident, "ID")
 
 
@@ -208,7 +208,7 @@ class World:
         self.daemon = daemon
         self.admin = daemon.client()
         for name in ("alice", "bob", "carol"):
-            make_tenant(self.admin, name, quotas={"requests_per_second": 0})  # the tests ask quickly
+            make_tenant(self.admin, name, quotas={"requests_per_second": 0})  # the tests send many requests
         self.keys = {name: make_key(self.admin, name) for name in ("alice", "bob", "carol")}
         self.alice = self.client("alice")
         self.bob = self.client("bob")
@@ -250,7 +250,7 @@ class World:
         assert answer.status in (200, 201), answer
 
     def state(self):
-        """All that Alice can see of what is hers."""
+        """All that Alice can see of her own resources."""
         sid, eid = self.ids["session"], self.ids["execution"]
         paths = (
             f"{V1}/sessions",
@@ -272,7 +272,7 @@ class World:
 
 
 def stable(value):
-    """Without what time alone changes."""
+    """Without fields that change with time."""
     if isinstance(value, dict):
         moving = {"request_id", "timestamp", "uptime", "uptime_seconds", "usage", "stats", "duration_ms", "execution_time"}
         return {k: stable(v) for k, v in value.items() if k not in moving}
@@ -349,7 +349,7 @@ def test_no_tenants_key_administers(world, method, path):
 
 
 def test_names_are_a_tenants_own(world):
-    """Bob takes every name that Alice has, and gets things of his own."""
+    """Bob uses every name that Alice has, and gets his own resources."""
     session = Session(world.bob, mode="persistent", id=world.ids["session"], agent_id="agent-1")
     with contextlib.closing(world.client("bob")) as bob:
         assert session.info()["container_id"] != world.ids["container"]
@@ -361,7 +361,7 @@ def test_names_are_a_tenants_own(world):
 
 @pytest.mark.parametrize("method,path", sorted(MAKERS), ids=lambda v: v.strip("/"))
 def test_what_is_made_on_the_way_is_ones_own(world, method, path):
-    """Carol asks for Alice's environment where unknown ones are made, and ends all that she has."""
+    """Carol requests Alice's environment where unknown ones are created, and deletes all that she has."""
     ident = world.ids["environment"]
     with contextlib.closing(world.client("carol")) as carol:
         before = world.state()
@@ -391,7 +391,7 @@ def test_another_tenants_template_is_unknown(world, path):
 
 
 def tool_calls(client, ident):
-    """Every tool that names a sandbox, as it is called for this one: the path and the body of each form."""
+    """Calls of every tool that names a sandbox, for this one: path and body."""
     for tool in client.get("/mcp/tools").json["tools"]:
         schema = tool["inputSchema"]
         named = {"sandbox_id", "session_id"} & set(schema["properties"])
@@ -466,7 +466,7 @@ def test_files_are_as_they_were(world):
 
 
 def test_the_owners_own_requests_are_served(world):
-    """The control: with Alice's key the same paths are there. What ends things comes last."""
+    """Control: with Alice's key the same paths exist. Deletions come last."""
     endings = ("cancel", "restart")
     whole = ("/api/v1/sessions/{id}", "/workspace/se/session/{id}")
     last = lambda a: "terminate" in a[1] or (a[0] == "DELETE" and a[1] in whole)
@@ -475,7 +475,7 @@ def test_the_owners_own_requests_are_served(world):
     gone = {f"{base}/sandboxes/{{id}}" for base in ("/api/v1", "/api/v2", "/api")}
     for method, path in order:
         if path.endswith(("/events", "/execute-sync", "/exec", "/code")) or method == "DELETE" and path in gone:
-            continue  # they wait for the end of what runs; one way to end it is enough
+            continue  # they wait for running programs; one way to end those is enough
         kind = owned(path)
         answer = ask(world.alice, method, path, world.ids[kind])
         assert not (answer.status == 404 and is_about_id(answer)), (method, path, answer)

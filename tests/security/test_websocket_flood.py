@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A WebSocket that is written to as fast as possible and never read: others are served, and memory stays what it was."""
+"""A client floods a WebSocket and never reads: others are served, and memory does not grow."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ FLOOD = 24 << 20
 
 
 def frame(opcode, payload):
-    """Masked with zeros, which is a mask like others."""
+    """Masked with zeros, which is a valid mask."""
     return bytes([0x80 | opcode, 0x80 | len(payload)] if len(payload) < 126 else [0x80 | opcode, 0xFE, *struct.pack(">H", len(payload))]) + bytes(4) + payload
 
 
@@ -47,7 +47,7 @@ def read_frame(reader):
 
 
 def flood(s, data):
-    """Until the daemon takes no more, or has taken a lot. Return: bytes that it took."""
+    """Write until the daemon accepts no more, or a lot. Return: bytes accepted."""
     sent = 0
     try:
         while sent < FLOOD:
@@ -66,7 +66,7 @@ def test_pings_whose_answers_nobody_reads(daemon, client, payload):
     assert client.get("/healthz").status == 200
     assert is_sanitized() or host.rss_kib(daemon.pid) - before < 16 << 10
     assert sent < FLOOD, "it reads on, whatever waits to be sent"
-    # Who then reads gets every answer, and is served on.
+    # A client that reads then gets every answer and is served on.
     for _ in range(sent // len(one)):
         assert read_frame(reader) == (PONG, payload)
     s.sendall(one[sent % len(one) :] if sent % len(one) else b"")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that a zygote made is what an executed one is: no more powers, nothing shared, nothing left."""
+"""A program forked from a zygote equals an executed one: no more privileges, nothing shared, nothing left."""
 
 import contextlib
 import ctypes
@@ -45,7 +45,7 @@ for name in os.listdir("/proc/self/fd"):
     try:
         fds[name] = stat(int(name))
     except OSError:
-        pass  # of the listing itself
+        pass  # the listing's own descriptor
 print(json.dumps({
     "status": {k: status[k].strip() for k in ("Umask", "Uid", "Gid", "Groups", "NSpid", "NSsid", "SigBlk", "SigIgn",
                "SigCgt", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters",
@@ -72,7 +72,7 @@ NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup", "time")
 
 
 def started(client, seconds=30):
-    """Wait until programs come out of the zygote."""
+    """Wait until programs are forked from the zygote."""
     def warm():
         return client.python("1")["isolation"]["start"] == "zygote"
 
@@ -93,7 +93,7 @@ def daemon():
 
 @pytest.fixture(scope="module", autouse=True)
 def odd_signals():
-    """Whoever starts a daemon may ignore signals that the C library keeps for itself; programs inherit that."""
+    """The daemon's parent may ignore signals that libc reserves; programs inherit that."""
     libc, RT_SIGACTION, IGNORE, DEFAULT = ctypes.CDLL(None), 13, 1, 0
 
     def put(handler):
@@ -120,7 +120,7 @@ def look(client, how, **fields):
 
 
 def first(client, how, code, **fields):
-    """The result of a program that was started in this way; a zygote may just be being replaced."""
+    """The result of a program started this way; retries while a zygote is being replaced."""
     reasons = []
 
     def run():
@@ -158,7 +158,7 @@ def test_everything_seen_from_inside_is_the_same(client, cold_daemon):
 
 @pytest.mark.parametrize("script", ["run", "session"])
 def test_a_zygote_has_the_environment_that_most_programs_get(cold_daemon, script):
-    """In this order: then its children need not make it. Its own come last, and no child has them."""
+    """In this order, so that children need not set it. The zygote's own variables come last; no child has them."""
     said = pathlib.Path(__file__).parents[2].joinpath(f"runners/python/{script}.zygote").read_text()
     variables = [line for line in said.splitlines() if "=" in line and not line.startswith("#")]
     with cold_daemon.client() as c:
@@ -203,12 +203,12 @@ WAIT = "import sys, time\nprint('here', flush=True)\nsys.stdin.readline()\n"
 
 
 def outside(daemon, client):
-    """What the host sees of a program that runs, and of its agent."""
+    """What the host sees of a running program and its agent."""
     code = "import os, time\nopen('/workspace/pid', 'w').write('x')\ntime.sleep(60)\n"
     before = set(daemon.box_pids())
     with daemon.client() as other:
         session = Session(other, mode="persistent")
-        session.run("1")  # its runner is there
+        session.run("1")  # starts the runner
         execution = session.start(code)
 
         def programs():
@@ -246,7 +246,7 @@ def test_everything_seen_from_the_host_is_the_same(daemon, client, cold_daemon):
 
 @pytest.mark.skipif(not host.is_root(), reason="needs to look at root's processes")
 def test_control_the_zygote_itself_has_powers(daemon):
-    """What the tests above look at tells the difference: on the zygote it finds everything they must not find."""
+    """Control: on the zygote itself, the checks above find everything that they must not find."""
     pid = daemon.zygote_pids()[0]
     status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
     assert int(status["CapEff"], 16) != 0 and status["Uid"].split()[0] == "0"
@@ -266,7 +266,7 @@ def say(code):
 
 @pytest.mark.skipif(not host.is_root(), reason="where nothing counts what a box uses its process is waited for")
 def test_who_says_that_it_ends_is_taken_at_its_word(client):
-    """As if it had ended: it may have said any code, and what it does after that nobody waits for."""
+    """As if it had exited: it may report any code, and nobody waits for what it does afterwards."""
     r = first(client, "zygote", SAY_LEAVING + "print('here', flush=True)\nsay(7)\ntime.sleep(60)\n")
     assert (r["exit_code"], r["stdout"], r["denials"]) == (7, "here\n", []), r
     assert r["metrics"]["duration_ms"] < 30_000
@@ -295,7 +295,7 @@ UNIQUE = {
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
-    """A daemon whose zygotes have imported everything that keeps a state: otherwise each child would make its own."""
+    """A daemon whose zygotes have imported every module with state; otherwise each child would create its own."""
     runners = tmp_path_factory.mktemp("runners")
     runners.chmod(0o755)
     source = pathlib.Path(__file__).resolve().parents[2] / "runners"
@@ -307,7 +307,7 @@ def loaded(tmp_path_factory):
     names = [n for n in ("random", "secrets", "uuid", "ssl", "tempfile", "multiprocessing.process", "numpy.random") if has(n)]
     script = runners / "python" / "zygote.py"
     text = script.read_text()
-    # As a template of the operator would; and every generator has been used, so that it has a state.
+    # As an operator's template would; every generator has been used, so that it has state.
     text = text.replace("    renewed = [", f"    preload({names!r})\n    use_all()\n    renewed = [")
     text += USED
     script.write_text(text)
@@ -354,7 +354,7 @@ def test_children_of_one_zygote_differ(loaded, what):
 
 
 def test_control_a_state_that_nobody_renews_is_the_same(loaded):
-    """What makes children differ is what is done for it: a state that is not known is shared."""
+    """Control: state that zygote.py does not know is shared."""
     with loaded.client() as c:
         made = [first(c, "zygote", "print(hash('millibox'))")["stdout"] for _ in range(3)]
     assert len(set(made)) == 1
@@ -373,7 +373,7 @@ def test_a_killed_zygote_is_replaced_and_nothing_fails_meanwhile(daemon, client)
 
 @pytest.mark.skipif(not host.is_root(), reason="the zygote is the engine's")
 def test_killed_at_any_moment_every_request_is_answered(daemon):
-    """Requests go on while zygotes die: each is right, by one way or the other."""
+    """Requests continue while zygotes die: each result is right, either way."""
     import threading
 
     results, stop = [], threading.Event()
@@ -389,8 +389,8 @@ def test_killed_at_any_moment_every_request_is_answered(daemon):
     try:
         for i in range(15):
             seen = len(results)
-            # Most are killed as soon as they are there. The engine waits longer after each that was never ready, so every
-            # third gets to work first.
+            # Most are killed as soon as they start. The engine waits longer after each that was never ready, so every
+            # third may work first.
             if i % 3 == 0:
                 host.wait_until(lambda: any(r["isolation"]["start"] == "zygote" for r in results[seen:]), 30, "a zygote at work")
             else:
@@ -449,7 +449,7 @@ def has_huge_pages():
         return False
 
 
-# What is executed and has neither a file nor a name, and what can be written as well: rights and sizes.
+# Executable mappings without file or name, and writable ones: protections and sizes.
 TEXT = r"""
 for line in open("/proc/self/maps"):
     place, rights, _, _, inode, *name = line.split()
@@ -462,7 +462,7 @@ for line in open("/proc/self/maps"):
 @pytest.mark.skipif(not has_huge_pages(), reason="this kernel gives no huge pages on demand")
 @pytest.mark.skipif(os.sysconf("SC_PAGESIZE") != 4096, reason="pages of another size")
 def test_the_interpreter_of_a_zygote_is_in_memory_that_nobody_writes(client, cold_daemon):
-    """Nothing is copied there but into a huge page. An executed one is in its file: the control of the look."""
+    """Code is copied only into huge pages. Control: an executed interpreter maps its file."""
     with cold_daemon.client() as cold_client:
         warm, cold = first(client, "zygote", TEXT), first(cold_client, "cold", TEXT)
     found = [line.split() for line in warm["stdout"].splitlines()]
@@ -471,7 +471,7 @@ def test_the_interpreter_of_a_zygote_is_in_memory_that_nobody_writes(client, col
 
 
 def test_where_none_is_wanted_nothing_is_missed(make_daemon):
-    """A root that can have none (that of a template) says so: test_templates.py."""
+    """For roots without zygotes see test_templates.py."""
     d = make_daemon(env=OFF).start()
     with d.client() as c:
         r = c.python("1")
@@ -554,7 +554,7 @@ print(len(pandas.DataFrame({"a": [1, 2]})))
 
 @pytest.mark.skipif(not has("pandas"), reason="no pandas here")
 def test_modules_of_a_template_are_there_and_shared(make_daemon):
-    """What the template preloads and the operator lists is imported once; boxes share its memory."""
+    """Modules that the template preloads and the operator lists are imported once; boxes share their memory."""
     d = make_daemon(env=ON).start()
     with d.client() as client:
         made = client.post("/api/v1/templates", {"id": "frames", "name": "frames", "image": "host", "preload": ["pandas"]})
@@ -567,7 +567,7 @@ def test_modules_of_a_template_are_there_and_shared(make_daemon):
 
 
 def test_modules_that_the_operator_does_not_list_stay_out(daemon, client):
-    """A tenant's template cannot make the zygote, which has powers, import what it likes."""
+    """A tenant's template cannot make the privileged zygote import arbitrary modules."""
     made = client.post("/api/v1/templates", {"id": "odd", "name": "odd", "image": "host", "preload": ["antigravity", "this"]})
     assert made.status == 201, made
     try:
@@ -588,7 +588,7 @@ def test_zygotes_do_not_outlive_their_engine(make_daemon, who):
     os.kill(d.pid if who == "daemon" else engine, signal.SIGKILL)
     host.wait_until(lambda: not any(host.is_alive(p) for p in (*zygotes, engine)), 20, "all of them gone")
     d.process.wait(20)
-    # The next one removes the groups that a killed engine leaves, those of zygotes too.
+    # The next engine removes the groups of a killed one, including those of zygotes.
     left = zygote_groups(number)
     d.start()
     host.wait_until(lambda: not left & zygote_groups(number), 20, lambda: f"gone: {left & zygote_groups(number)}")
@@ -599,8 +599,8 @@ def zygote_groups(number):
     found = set()
     for top in (*pathlib.Path("/sys/fs/cgroup").glob("*/millibox"), pathlib.Path("/sys/fs/cgroup/millibox")):
         try:
-            # By their numbers: those of the next engine have the same names.
+            # By inode: the next engine's groups have the same names.
             found.update((str(path), path.stat().st_ino) for path in (top / number).iterdir() if path.name.startswith("zygote-"))
         except OSError:
-            pass  # no such tree, or gone with its engine
+            pass  # no such tree, or already removed
     return found

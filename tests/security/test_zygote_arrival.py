@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A zygote's child may come late, into a box where somebody's code runs already. It has powers yet, and ends there
-because it is not wanted any more: until then nothing in the box may lay a hand on it."""
+"""A zygote's child may arrive late, in a box where untrusted code already runs. It still has privileges and exits,
+because it is not needed any more; until then nothing in the box may touch it."""
 
 import json
 import os
@@ -51,7 +51,7 @@ while time.monotonic() < end:
         except PermissionError:
             pass
         if not met:
-            end = time.monotonic() + 1  # it does not live that long
+            end = time.monotonic() + 1  # longer than it lives
         met.add(p)
         for name, attempt in tries(p):
             try:
@@ -68,7 +68,7 @@ START_TICKS = 20
 
 
 def ticks(pid):
-    """Of processor time."""
+    """CPU time."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             fields = f.read().rpartition(")")[2].split()
@@ -96,15 +96,15 @@ def daemon():
 
 
 def late_arrival(daemon, client):
-    """The probe's word about a child that the zygote makes when the probe runs already."""
+    """The probe's report about a child that is forked while the probe runs."""
     zygotes, before = daemon.zygote_pids(), set(daemon.box_pids())
     for pid in zygotes:
         os.kill(pid, signal.SIGSTOP)
     path = f"{SANDBOXES}/{client.post(SANDBOXES, {'image': 'python-basic'}).json['id']}"
 
     def looks_around():
-        """Whether the probe has had more of a processor than it takes to start it. No file of the box is asked for: who
-        does that is of the payload's own kind, and would be met too."""
+        """Whether the probe has used more CPU time than its start takes. Reads no file of the box: a file worker runs as the
+        payload's user, and the probe would find it too."""
         probes = [p for p in set(daemon.box_pids()) - before if host.comm(p) == "python3"]
         return any(ticks(p) >= START_TICKS for p in probes)
 
@@ -127,7 +127,7 @@ def test_a_child_that_comes_late_is_out_of_reach(daemon):
     with daemon.client() as client:
         for _ in range(5):
             met, won = late_arrival(daemon, client)
-            # With one id for all in the box signals and limits reach it; what it can do and has does not.
+            # With one id for all in the box, signals and limits reach it, but not its memory, descriptors and capabilities.
             harmless = set() if host.is_root() else {"kill", "interrupt", "prlimit", "affinity"}
             assert not set(won) - harmless
             if met:

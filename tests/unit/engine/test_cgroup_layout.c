@@ -17,7 +17,7 @@ static struct cgroup_layout parse(const char *mountinfo, const char *self)
 	return layout;
 }
 
-/* The mount with a controller; one without any when there is none. */
+/* The mount with a controller, or an empty one. */
 static const struct cgroup_mount *find(const struct cgroup_layout *layout, enum cgroup_kind kind)
 {
 	for (size_t i = 0; i < layout->count; i++)
@@ -89,7 +89,7 @@ static void the_mounted_group_is_taken_off_our_own_path(void **state)
 	(void)state;
 	assert_string_equal(layout.mounts[0].root, "/docker/ab");
 	assert_string_equal(layout.mounts[0].own, "/sub");
-	/* A group of a similar name beside it is not below it. */
+	/* A sibling with a similar name is not below it. */
 	layout = parse("30 23 0:26 /docker/ab /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
 	               "0::/docker/abc\n");
 	assert_string_equal(layout.mounts[0].own, "");

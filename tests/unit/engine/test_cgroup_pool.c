@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "engine/cgroup_pool.h"
 
-/* A tree without limit files is a directory like any other. */
+/* A tree without limit files can be an ordinary directory. */
 struct fixture {
 	char path[32];
 	struct host host;

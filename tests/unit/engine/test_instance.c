@@ -232,7 +232,7 @@ static void a_directory_of_another_user_holds_no_locks(void **state)
 	struct runtime rt;
 
 	(void)state;
-	if (geteuid() != 0) /* only root can give a directory away; others find one there */
+	if (geteuid() != 0) /* only root can chown a directory; others use an existing one */
 		(void)snprintf(rt.path, sizeof(rt.path), "/usr");
 	else
 		make_runtime(&rt);

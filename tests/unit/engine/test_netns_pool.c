@@ -18,20 +18,20 @@
 #include "engine/netns_cache.h"
 #include "engine/netns_pool.h"
 
-/* More than are kept in stock. */
+/* More than the pool keeps. */
 #define TAKEN 12
-/* More than are in stock after a burst. */
+/* More than the pool keeps after a burst. */
 #define STOCK_MAX 40
-/* More than the helper remembers. */
+/* More than the helper's cache holds. */
 #define MANY (NETNS_CACHE_MAX + 24)
 
 enum result {
 	RESULT_FINE,
 	RESULT_WRONG,
-	RESULT_NOT_HERE, /* no network namespaces for us on this host */
+	RESULT_NOT_HERE, /* network namespaces are not available */
 };
 
-/* Runs @fn in a child, because it leaves the network of the test for ever. */
+/* Runs @fn in a child, because it cannot return to the test's network. */
 static void run_apart(enum result (*fn)(struct netns_pool *pool))
 {
 	int status = 0;
@@ -125,7 +125,7 @@ static void a_visit_ends_at_home(void **state)
 	run_apart(go_and_return);
 }
 
-/* What a box may have done in its network. Return: a descriptor that keeps it done, 0 or -1. */
+/* Ways to use a network. Return: a descriptor that keeps the use alive, 0 or -1. */
 static int do_nothing(void)
 {
 	return 0;
@@ -159,7 +159,7 @@ static int send_packet(void)
 static int be_refused(void)
 {
 	cleanup_close int sock = fd_socket(AF_INET, SOCK_STREAM, 0);
-	struct sockaddr_in to = address(0xc0000201); /* 192.0.2.1: there is no way to it */
+	struct sockaddr_in to = address(0xc0000201); /* 192.0.2.1: unreachable */
 
 	return connect(sock, (struct sockaddr *)&to, sizeof(to)) < 0 ? 0 : -1;
 }
@@ -167,7 +167,7 @@ static int be_refused(void)
 static int be_refused_near(void)
 {
 	cleanup_close int sock = fd_socket(AF_INET, SOCK_STREAM, 0);
-	struct sockaddr_in to = address(INADDR_LOOPBACK); /* where nobody listens */
+	struct sockaddr_in to = address(INADDR_LOOPBACK); /* no listener */
 
 	return connect(sock, (struct sockaddr *)&to, sizeof(to)) < 0 ? 0 : -1;
 }
@@ -223,7 +223,7 @@ static int leave_flow_label(void)
 static const struct {
 	const char *what;
 	int (*act)(void);
-	bool again; /* whether another box may have it */
+	bool again; /* whether another box may get it */
 } USES[] = {
 	{"nothing was done", do_nothing, true},
 	{"sockets were made and closed", use_and_close, true},
@@ -236,7 +236,7 @@ static const struct {
 	{"a flow label lingers", leave_flow_label, false},
 };
 
-/* Gives @net back and takes more than are in stock. Return: whether it is among them. */
+/* Gives @net back and takes more than the pool keeps. Return: whether @net is among them. */
 static bool comes_back(struct netns_pool *pool, int net)
 {
 	ino_t given = inode_of(net);
@@ -252,7 +252,7 @@ static bool comes_back(struct netns_pool *pool, int net)
 	return found;
 }
 
-/* Gives @net back and takes until it comes. Return: a descriptor of it, or -1. */
+/* Gives @net back and takes until it returns. Return: its descriptor, or -1. */
 static int give_and_take(struct netns_pool *pool, int net)
 {
 	ino_t given = inode_of(net);
@@ -268,7 +268,7 @@ static int give_and_take(struct netns_pool *pool, int net)
 	return -1;
 }
 
-/* Has a box do @use in @net. Return: RESULT_FINE if what the helper then makes of it is right. */
+/* Applies @use in @net. Return: RESULT_FINE if the helper then decides correctly. */
 static enum result use_one(struct netns_pool *pool, int net, size_t use)
 {
 	bool again;
@@ -278,13 +278,13 @@ static enum result use_one(struct netns_pool *pool, int net, size_t use)
 		return RESULT_WRONG;
 	kept = USES[use].act();
 	netns_pool_return(pool);
-	if (kept == -EAFNOSUPPORT) /* a host without IPv6 has no flow labels */
+	if (kept == -EAFNOSUPPORT) /* no IPv6, no flow labels */
 		return RESULT_FINE;
 	if (kept < 0) {
 		print_error("cannot be tried: %s\n", USES[use].what);
 		return RESULT_WRONG;
 	}
-	/* The descriptors of those taken keep their inodes' numbers from being used again. */
+	/* Open descriptors keep the inode numbers from being reused. */
 	again = comes_back(pool, net);
 	if (again != USES[use].again) {
 		print_error("%s: given again: %d\n", USES[use].what, again);
@@ -330,7 +330,7 @@ static void use_is_seen_also_by_a_later_box(void **state)
 	run_apart(use_later);
 }
 
-/* Descriptors of the helper: all, and those of network namespaces. */
+/* Open descriptors of the helper: all, and those of network namespaces. */
 static int count_files(const struct netns_pool *pool, int *ret_nets)
 {
 	char path[32], link[64];
@@ -353,8 +353,8 @@ static int count_files(const struct netns_pool *pool, int *ret_nets)
 }
 
 /*
- * There are never STOCK_MAX answers waiting: after the first half the helper has done all that was
- * asked of it before and has room for what it could not be told, after the second it has done that.
+ * There are never STOCK_MAX answers queued: after the first half the helper has handled all earlier
+ * requests and can accept those that could not be sent; after the second it has handled them too.
  */
 static void let_settle(struct netns_pool *pool)
 {
@@ -364,7 +364,7 @@ static void let_settle(struct netns_pool *pool)
 	}
 }
 
-/* Besides those remembered it has its home, and perhaps one that it is just making. */
+/* Besides the cache it has its home namespace, and perhaps one that it is making. */
 static bool is_bounded(const struct netns_pool *pool, int max)
 {
 	int nets, files = count_files(pool, &nets);
@@ -375,7 +375,7 @@ static bool is_bounded(const struct netns_pool *pool, int max)
 	return false;
 }
 
-/* @stock: more than wait. They come in turns, and none is made in the meantime. */
+/* @stock: more than the pool keeps. They come in turn; none is made meanwhile. */
 static enum result serve_boxes(struct netns_pool *pool, int stock)
 {
 	ino_t first = 0;
@@ -418,7 +418,7 @@ static enum result forget_some(struct netns_pool *pool)
 	take_more(pool, nets, MANY);
 	if (!is_bounded(pool, NETNS_CACHE_MAX))
 		return RESULT_WRONG;
-	/* The first are those that had to make room. */
+	/* The first ones were evicted. */
 	for (size_t i = 0; i < ARRAY_SIZE(USES); i++)
 		if (use_one(pool, nets[i], i) != RESULT_FINE)
 			return RESULT_WRONG;
@@ -502,7 +502,7 @@ static enum result run_with_few_files(struct netns_pool *pool)
 {
 	const struct rlimit few = {.rlim_cur = 128, .rlim_max = 128};
 
-	/* It is the helper's limit that matters, and it starts with its parent's. */
+	/* The helper inherits its limit from its parent. */
 	netns_pool_close(pool);
 	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || netns_pool_open(pool) < 0)
 		return RESULT_WRONG;
@@ -510,7 +510,7 @@ static enum result run_with_few_files(struct netns_pool *pool)
 		(void)fd_close(netns_pool_take(pool));
 		netns_pool_refill(pool);
 	}
-	/* Still there, and useful. */
+	/* The helper is still alive and works. */
 	return pool->sock >= 0 && serve_many_boxes(pool) == RESULT_FINE ? RESULT_FINE
 	                                                                : RESULT_WRONG;
 }

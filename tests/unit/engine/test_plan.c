@@ -34,7 +34,7 @@ static struct plan make(const struct plan_facts *facts, uint32_t flags)
 	return plan;
 }
 
-/* Place in the plan, or -1. */
+/* Index in the plan, or -1. */
 static int place(const struct plan *plan, enum plan_step step)
 {
 	for (size_t i = 0; i < plan->count; i++)
@@ -53,7 +53,7 @@ static void a_host_with_everything_does_every_step_once(void **state)
 		assert_true(place(&plan, (enum plan_step)step) >= 0);
 }
 
-/* Each pair is a promise of the threat model: swapping two steps breaks it. */
+/* Each pair is required by the threat model. */
 static void what_must_come_first_comes_first(void **state)
 {
 	static const enum plan_step pairs[][2] = {
@@ -118,7 +118,7 @@ static void what_a_host_lacks_is_neither_done_nor_claimed(void **state)
 	assert_int_equal(plan.layers & CONTROLLERS, 0);
 	assert_int_equal(plan.layers & LAYER_BIT(LAYER_TIME), 0);
 	assert_int_equal(plan.layers & LAYER_BIT(LAYER_UID_RANGE), 0);
-	/* What never depends on the host is always there. */
+	/* Layers that do not depend on the host are always present. */
 	assert_true(plan.layers & LAYER_BIT(LAYER_USER));
 	assert_true(plan.layers & LAYER_BIT(LAYER_MNT));
 	assert_true(plan.layers & LAYER_BIT(LAYER_CGROUP_NS));
@@ -166,7 +166,7 @@ static void a_required_controller_that_is_missing_refuses_the_box(void **state)
 	}
 }
 
-/* Names and words are columns of a table that others split at tabs. */
+/* Names and texts are tab-separated columns of --plan. */
 static void every_step_has_a_name_a_doing_and_a_reason(void **state)
 {
 	struct plan plan = make(&hybrid, 0);

@@ -205,10 +205,10 @@ static void a_root_is_a_name_and_comes_with_its_flag(void **state)
 
 	(void)state;
 	memcpy(req.root, "python", strlen("python"));
-	assert_refused(&req, "root"); /* without the flag nobody reads it */
+	assert_refused(&req, "root"); /* not allowed without the flag */
 	req.flags = ENGINE_FLAG_IMAGE;
 	assert_int_equal(check(&req, &err), 0);
-	req.root[ENGINE_ROOT_LEN - 1] = 'x'; /* behind the NUL */
+	req.root[ENGINE_ROOT_LEN - 1] = 'x'; /* after the NUL */
 	assert_refused(&req, "root");
 	memset(req.root, 'a', sizeof(req.root)); /* no NUL */
 	assert_refused(&req, "root");
@@ -255,7 +255,7 @@ static void the_default_limits_hold(void **state)
 
 	(void)state;
 	assert_int_equal(request_limits_check(&limits, &err), 0);
-	/* Files in memory filesystems count as memory: together they fit into it. */
+	/* tmpfs files count as memory: together they must fit. */
 	assert_true(limits.workspace_bytes + limits.tmp_bytes + limits.shm_bytes <
 	            limits.memory_bytes);
 }

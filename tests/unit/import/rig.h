@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: a scratch directory with a root in it, and archives made of entries. */
+/* DOC: a scratch directory with a root, and archives made from entries. */
 
 #include "unit.h"
 
@@ -20,7 +20,7 @@
 
 struct rig {
 	char dir[32];
-	int outside, root; /* the scratch directory, and "root" in it */
+	int outside, root; /* scratch directory; "root" in it */
 	struct error err;
 };
 
@@ -65,9 +65,9 @@ static inline void rig_put(int dir, const char *path, const char *text)
 	assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
 }
 
-/* One entry of an archive: what it is says its type. */
+/* One entry of an archive. */
 struct rig_entry {
-	const char *path, *data; /* @data: a file's content, a link's target */
+	const char *path, *data; /* @data: content of a file, target of a link */
 	mode_t type;             /* 0: a file; AE_IFDIR, AE_IFLNK, ...; RIG_HARD */
 	mode_t mode;             /* 0: 0644 */
 };
@@ -93,7 +93,7 @@ static inline void rig_add(struct archive *a, const struct rig_entry *e)
 	archive_entry_free(entry);
 }
 
-/* Return: its length; @buf has room for it. */
+/* Return: length of the archive in @buf. */
 static inline size_t rig_tar(char *buf, size_t size, const struct rig_entry *entries, size_t count)
 {
 	struct archive *a = archive_write_new();

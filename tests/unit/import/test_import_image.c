@@ -21,7 +21,7 @@ static void hex_of(const char *data, size_t len, char ret_hex[IMPORT_DIGEST_LEN]
 	(void)sodium_bin2hex(ret_hex, IMPORT_DIGEST_LEN, digest, sizeof(digest));
 }
 
-/* An archive at a descriptor that can be read from its beginning. */
+/* Return: descriptor of an archive, at offset 0. */
 static int archive_of(const struct rig_entry *entries, size_t count)
 {
 	cleanup_free char *tar = xmalloc(TAR_MAX);
@@ -53,7 +53,7 @@ static void the_spool_keeps_files_with_their_digests(void **state)
 	hex_of("abc", 3, hex);
 	assert_string_equal(file->digest, hex);
 	assert_int_equal(file->size, 3);
-	/* A link beside its own directory is followed once; no other is. */
+	/* A link to a sibling directory is followed once; no other link is. */
 	assert_ptr_equal(spool_find(s, "x/l"), file);
 	assert_null(spool_find(s, "y/l"));
 	assert_null(spool_find(s, "d"));
@@ -92,7 +92,7 @@ static void the_spool_refuses(void **state)
 	}
 }
 
-/* docker save: layers by name. @diff: what the configuration says of the layer; NULL: the truth. */
+/* docker save: layers by name. @diff: diff_id in the configuration; NULL: the correct one. */
 static char *import_saved(struct rig *r, const char *diff, const char *architecture)
 {
 	const struct import_limits limits = {.archive_bytes = 1 << 20,

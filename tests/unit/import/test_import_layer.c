@@ -8,7 +8,7 @@
 struct source {
 	const char *data;
 	size_t len;
-	int fail; /* when the bytes are over: 0: the end, or a negative errno */
+	int fail; /* at the end of the data: 0 for EOF, or a negative errno */
 };
 
 static ptrdiff_t read_source(void *ctx, void *data, size_t size)
@@ -113,7 +113,7 @@ static void how_far_it_is_is_told(void **state)
 	assert_int_equal(fd_pipe(fds, O_NONBLOCK), 0);
 	c.out = fds[1];
 	layer_report(&c, true);
-	layer_report(&c, false); /* nothing was done since */
+	layer_report(&c, false); /* no work since the last report */
 	c.bytes += 100 << 20;
 	layer_report(&c, false);
 	assert_true(read(fds[0], text, sizeof(text) - 1) > 0);
@@ -137,7 +137,7 @@ static void a_stream_that_fails_is_a_layer_that_fails(void **state)
 		const struct layer layer = {r->root, &generous, &c, read_source, &source};
 
 		(void)rig_tar(tar, TAR_MAX, (const struct rig_entry[]){{"a", "x"}}, 1);
-		source.len = 1024; /* the entry, and not the archive's end */
+		source.len = 1024; /* the entry without the archive's end */
 		r->err = (struct error){0};
 		assert_int_equal(layer_apply(&layer, &r->err), -1);
 		assert_int_equal(r->err.code, rows[i].code);

@@ -62,7 +62,7 @@ static void parents_are_made_and_links_stay_inside(void **state)
 	assert_true(rig_has(r, "made"));
 	assert_int_equal(tree_parent(r->root, "no/such", false, &name, &r->err), -1);
 	r->err = (struct error){0};
-	/* A file in the way is an error, not something to go through. */
+	/* A file in place of a directory is an error. */
 	rig_put(r->root, "file", "x");
 	assert_int_equal(tree_parent(r->root, "file/x", true, &name, &r->err), -1);
 }

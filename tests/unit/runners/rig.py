@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's end of a request channel: drives a runner that stays, without an agent."""
+"""The agent's end of a request channel: drives a persistent runner without an agent."""
 
 import array
 import json
@@ -58,12 +58,12 @@ class Session:
         return pipes[1][0], pipes[2][0]
 
     def finish(self, out, err):
-        """Until done; None when the runner ended instead."""
+        """Wait until done; None if the runner exited instead."""
         kept, left = {out: b"", err: b""}, {out, err}
 
         def read(ready):
             for fd in left.intersection(ready):
-                piece = os.read(fd, 1 << 20)  # all that fits into a pipe
+                piece = os.read(fd, 1 << 20)  # the capacity of a pipe
                 kept[fd] += piece
                 if not piece:
                     left.remove(fd)
@@ -89,7 +89,7 @@ class Session:
                 assert word == b"done", data
                 ident, code = map(int, rest.split())
                 assert ident == self.ident
-        # What the run wrote is in the pipes by now, however late we are. Somebody it has left behind may hold them.
+        # The run's output is in the pipes by now. A background process may still hold them open.
         read(select.select(list(left), [], [], 0)[0])
         end = time.monotonic() + 0.3
         while left and (pause := end - time.monotonic()) > 0:
@@ -99,7 +99,7 @@ class Session:
 
     @staticmethod
     def _discard(fds):
-        """As an agent does with what comes after the end."""
+        """As an agent handles output after the end."""
         def read(fd):
             while os.read(fd, 1 << 16):
                 pass

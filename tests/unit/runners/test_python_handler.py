@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handlers, and variables that are read after a run: the same by both Python runners."""
+"""Handlers, and reading variables after a run, in both Python runners."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ CONTEXT = {"function_name": "f", "remaining_time_in_millis": 3000, "memory_limit
 
 
 class Once:
-    """run.py with a reporter on the side."""
+    """run.py with a report socket."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.py behaves as `python3 main.py` does, and reports what there is to report."""
+"""run.py behaves like `python3 main.py`, and reports values and exceptions."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ import pytest
 
 RUNNERS = pathlib.Path(__file__).parents[3] / "runners"
 PYTHON = "/usr/bin/python3"
-# The socket's address is the agent's in a box; here report.py is given another one.
+# In a box the agent has this socket; here report.py gets another address.
 REPORT_LINE = 'SOCKET = "/run/millibox/report.sock"'
 
 
@@ -47,7 +47,7 @@ def run(runner, code, *args, stdin="", listen=True, **options):
         listener.listen(4)
         listener.settimeout(0.2)
     options.setdefault("timeout", 30)
-    # A reader on the side, as the agent is one.
+    # Reads reports, like the agent.
     received = []
 
     def serve():
@@ -81,7 +81,7 @@ def run(runner, code, *args, stdin="", listen=True, **options):
 
 
 def plain(runner, code):
-    """The same program without us."""
+    """The same program without run.py."""
     program = runner.parent.parent / "plain" / "main.py"
     program.parent.mkdir(exist_ok=True)
     program.write_text(textwrap.dedent(code))
@@ -119,7 +119,7 @@ def test_ends_exactly_as_without_us(runner, code):
     assert ours.code == theirs.returncode
     assert ours.out == theirs.stdout
     expected = theirs.stderr.replace(f'"{runner.parent.parent}/plain/main.py"', '"main.py"')
-    # Our own frames count as well.
+    # run.py's own frames count, too.
     repeated = re.compile(r"repeated \d+ more")
     assert repeated.sub("repeated", ours.err) == repeated.sub("repeated", expected)
 
@@ -281,7 +281,7 @@ def test_only_little_is_imported_before_the_program(runner):
 
 
 def test_site_is_there_when_it_is_needed(runner):
-    """-S saves its time; what it would have given is given all the same."""
+    """-S skips site to save time; run.py provides its features."""
     done = run(runner, "import sys\nprint('site' in sys.modules, exit, quit, help)\nexit(4)")
     assert done.code == 4 and done.out.startswith("False Use exit()")
     bare = subprocess.run([PYTHON, "-I", "-c", "import sys\nprint(*[p for p in sys.path if 'packages' in p])"],

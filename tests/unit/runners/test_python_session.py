@@ -86,7 +86,7 @@ def test_values_are_told_in_their_forms(session):
 
 
 def test_figures_left_open_are_told(session):
-    # Stands for matplotlib, which need not be installed.
+    # Replaces matplotlib, which need not be installed.
     session.run("""
         import sys, types
         class Figure:
@@ -168,7 +168,7 @@ def test_interrupt_ends_the_run_only(session, code):
     assert os.read(out, 3) == b"up\n"
     time.sleep(0.05)
     session.interrupt()
-    done = session.finish(out, err)  # which gives up before the code would
+    done = session.finish(out, err)  # which times out before the code would end
     assert done.code == 130
     assert session.run("x").result == 5 and session.works()
     for fd in stdin:
@@ -350,7 +350,7 @@ def test_source_may_be_in_any_encoding_python_takes(session):
 
 
 def test_run_is_quick(session):
-    """It waits for nothing: what it takes is its own work, in the time of its processor."""
+    """Measures CPU time: the runner waits for nothing."""
     session.run("x = 0; import time")
     before = session.run("time.process_time()").result
     for _ in range(100):

@@ -72,7 +72,7 @@ def test_interrupt_ends_the_run_only(session, code):
     assert os.read(out, 3) == b"up\n"
     time.sleep(0.05)
     session.interrupt()
-    done = session.finish(out, err)  # which gives up before the code would
+    done = session.finish(out, err)  # which times out before the code would end
     assert done.code == 130 and "no" not in done.out
     assert session.run(ASK).out.startswith("f1\nb c v ")
 
@@ -120,6 +120,6 @@ def test_variables_of_a_run_are_there_for_that_run_only(session):
     assert session.run("echo \"[$A${B-unset}]\"; printenv A").out == "[oldunset]\n"
     assert session.run("C=3; unset A; f() { echo f; }", env=["A=1"]).code == 0
     assert session.run("echo $A $C; f").out == "old 3\nf\n"
-    # Also when bash ends in between.
+    # Also if bash exits in between.
     assert session.run("D=4; exit 5", env=["A=1", "Z=1"]).code == 5
     assert session.run("echo $A $D ${Z-unset}").out == "old 4 unset\n"
