@@ -352,20 +352,16 @@ static void clean_up(struct boxes *boxes, struct box *box, uint64_t now)
 	set_state(boxes, box, BOX_GONE);
 }
 
-static void fail_late_build(struct boxes *boxes, struct box *box)
+static void run_box_timer(struct boxes *boxes, struct box *box, uint64_t now)
 {
 	struct error err = {0};
 
-	(void)error_set(&err, ERR_BOX_FAILED, ETIMEDOUT, "the box was not built in time");
-	fail_box(boxes, box, &err);
-}
-
-static void run_box_timer(struct boxes *boxes, struct box *box, uint64_t now)
-{
 	if (box->deadline_us > now)
 		return;
-	if (box->state == BOX_BUILDING)
-		fail_late_build(boxes, box);
+	if (box->state == BOX_BUILDING) {
+		(void)error_set(&err, ERR_BOX_FAILED, ETIMEDOUT, "the box was not built in time");
+		fail_box(boxes, box, &err);
+	}
 	if (is_in(box, STATE_BIT(BOX_ENDING) | STATE_BIT(BOX_SWEEPING)))
 		clean_up(boxes, box, now);
 	if (box->state == BOX_GONE) {

@@ -137,14 +137,6 @@ static int return_home(struct maker *maker)
 	return r;
 }
 
-static void forget_entries(struct maker *maker, int net)
-{
-	if (net >= 0)
-		netns_cache_drop(netns_cache_find(&maker->cache, net));
-	else
-		netns_cache_drop_all(&maker->cache);
-}
-
 static int serve_request(struct maker *maker)
 {
 	int fds[FD_PASS_MAX] = {-1};
@@ -158,7 +150,10 @@ static int serve_request(struct maker *maker)
 		return -EPIPE;
 	net = count == 1 ? fds[0] : -1;
 	if (byte == REQUEST_DROPPED) {
-		forget_entries(maker, net);
+		if (net >= 0)
+			netns_cache_drop(netns_cache_find(&maker->cache, net));
+		else
+			netns_cache_drop_all(&maker->cache);
 		return 0;
 	}
 	if (net < 0 || !is_unused(maker, net)) {

@@ -93,14 +93,10 @@ static enum probe_state check_clone3(char *ret_value, size_t size)
 	return set_value(ret_value, size, there, there ? "works" : "not in this kernel");
 }
 
-static bool has_seccomp_action(uint32_t action)
-{
-	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
-}
-
 static enum probe_state check_notify(char *ret_value, size_t size)
 {
-	bool there = has_seccomp_action(SECCOMP_RET_USER_NOTIF);
+	uint32_t action = SECCOMP_RET_USER_NOTIF;
+	bool there = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 
 	return set_value(ret_value, size, there, there ? "works" : "denials are not counted");
 }

@@ -351,21 +351,17 @@ static void on_request(struct server *s)
 		handlers[req.op].handle(s, &req);
 }
 
-static int add_watch(struct server *s, int fd, enum watch watch)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.u64 = watch};
-
-	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
 static int watch_daemon(struct server *s, int sock)
 {
 	const struct timeval limit = {.tv_sec = SEND_TIMEOUT_SEC};
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = WATCH_SOCKET};
 	int r = fd_set_nonblock(sock, false);
 
 	if (r >= 0 && setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
 		r = -errno;
-	return r < 0 ? r : add_watch(s, sock, WATCH_SOCKET);
+	if (r >= 0 && epoll_ctl(s->epoll, EPOLL_CTL_ADD, sock, &event) < 0)
+		r = -errno;
+	return r;
 }
 
 static int open_server(struct server *s, struct error *err)

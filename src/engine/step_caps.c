@@ -13,15 +13,6 @@
 /* The agent needs these to set the payload's ids and to kill it; payloads do not get them. */
 static const int kept[] = {CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_SETPCAP};
 
-static uint64_t kept_mask(void)
-{
-	uint64_t mask = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
-		mask |= KEEP_BIT(kept[i]);
-	return mask;
-}
-
 int step_rlimits(struct build *b attr_unused, struct error *err)
 {
 	const struct rlimit none = {0};
@@ -68,9 +59,12 @@ static int raise_ambient(void)
 
 int step_caps(struct build *b, struct error *err)
 {
-	uint64_t keep = kept_mask();
-	int r = caps_drop_bounding(keep);
+	uint64_t keep = 0;
+	int r;
 
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		keep |= KEEP_BIT(kept[i]);
+	r = caps_drop_bounding(keep);
 	if (r >= 0)
 		r = set_caps(keep);
 	if (r >= 0 && b->host->ids.mode == ENGINE_IDS_SINGLE)

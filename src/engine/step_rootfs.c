@@ -60,14 +60,6 @@ struct area {
 	unsigned long flags;
 };
 
-/* The workspace shares a filesystem, and so a limit, with the upper layer. */
-static int bind_workspace(struct error *err)
-{
-	if (mount(ROOT_AREA "/workspace", "workspace", NULL, MS_BIND, NULL) < 0)
-		return error_set(err, ERR_BOX_FAILED, errno, "mount /workspace");
-	return 0;
-}
-
 static int mount_area(const struct area *area, struct error *err)
 {
 	char options[128];
@@ -97,8 +89,10 @@ int step_writable(struct build *b, struct error *err)
 		{"run/millibox", RUN_BYTES, RUN_INODES, agent, "755", data | MS_NOEXEC},
 	};
 
-	if (is_image(b) && bind_workspace(err) < 0)
-		return -1;
+	/* With an image, the workspace shares a filesystem, and so a limit, with the upper layer.
+	 */
+	if (is_image(b) && mount(ROOT_AREA "/workspace", "workspace", NULL, MS_BIND, NULL) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "mount /workspace");
 	for (size_t i = is_image(b) ? 1 : 0; i < ARRAY_SIZE(areas); i++)
 		if (mount_area(&areas[i], err) < 0)
 			return -1;

@@ -185,13 +185,6 @@ static int move_up(struct descent *d, int at, const char *name)
 	}
 }
 
-static int enter_dir(struct descent *d, int at, const char *name)
-{
-	if (d->what == REMOVING && d->depth == DEPTH_MAX)
-		return move_up(d, at, name);
-	return push_dir(d, at, name);
-}
-
 static int handle_file(struct descent *d, int at, const char *name)
 {
 	if (d->what == MEASURING || (d->what == CLEARING && d->keep(d->ctx, d->path)))
@@ -213,8 +206,10 @@ static int visit_entry(struct descent *d, const char *name)
 	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	d->bytes += (uint64_t)st.st_blocks * BLOCK / (S_ISDIR(st.st_mode) ? 1 : st.st_nlink);
+	if (S_ISDIR(st.st_mode) && d->what == REMOVING && d->depth == DEPTH_MAX)
+		return move_up(d, at, name);
 	if (S_ISDIR(st.st_mode))
-		return enter_dir(d, at, name);
+		return push_dir(d, at, name);
 	r = handle_file(d, at, name);
 	d->path[len] = '\0';
 	return r;
