@@ -80,7 +80,7 @@ def _witness():
     an ordinary user can mount nothing outside of one."""
     ours = Daemon.ours()
     homes = Daemon.prefix_of_homes
-    groups = [g for g in host.box_cgroups(Daemon.engine_lives) if g.split("/")[-2] in ours and not host.is_spare_group(g)]
+    groups = [group for group in host.box_cgroups(ours, Daemon.engine_lives) if not host.is_spare_group(group)]
     return {
         *(("mount", line) for line in host.mounts() if host.is_root() or homes in line),
         *(("cgroup", path) for path in groups),

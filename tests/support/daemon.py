@@ -34,6 +34,7 @@ class Daemon:
         self.flags = list(flags)
         self.env = env or {}
         self.process = None
+        self._engine = None
         self.restless = False  # its pools never fill
         if config is not None:
             (self.home / "millibox.yaml").write_text(config)
@@ -99,30 +100,37 @@ class Daemon:
     @property
     def engine_pid(self):
         """The one child of the daemon, or the engine of an earlier one on the same directory."""
-        run = str(self.home / "run")
-        found = [p for p in host.all_pids() if host.comm(p).startswith("millibox-engin") and run in host.cmdline(p)]
-        # A child that is still building its box looks like its parent.
-        return next((p for p in found if (host.proc_stat(p) or (0,))[0] not in found and host.proc_stat(p)), None)
+        if not self._is_engine(self._engine):
+            found = [pid for pid in host.all_pids() if self._is_engine(pid)]
+            # A child that is still building its box looks like its parent.
+            self._engine = next((p for p in found if (host.proc_stat(p) or (0,))[0] not in found and host.proc_stat(p)), None)
+        return self._engine
+
+    def _is_engine(self, pid):
+        return bool(pid) and host.comm(pid).startswith("millibox-engin") and str(self.home / "run") in host.cmdline(pid)
 
     def box_pids(self):
-        """Everything that lives below the engine, but for its helper that makes network namespaces, and zygotes."""
-        engine = self.engine_pid
-        below = host.descendants(engine) if engine else []
-        zygotes = self.zygote_pids()
-        return [pid for pid in below if host.comm(pid) != "millibox-nets" and pid not in zygotes
-                and not host.is_spare(pid)]
+        """Processes below the engine, without its helper for network namespaces, zygotes and boxes of pools."""
+        engine, table = self.engine_pid, host.parents()
+        return [pid for pid in (host.descendants(engine, table) if engine else [])
+                if not (table[pid] == engine and self._is_zygote(pid))
+                and host.comm(pid) != "millibox-nets" and not host.is_spare(pid)]
 
     def zygote_pids(self):
         """Interpreters that the engine itself has started: those of boxes are below their agents."""
         engine = self.engine_pid
-        below = host.descendants(engine) if engine else []
-        return [pid for pid in below
-                if host.comm(pid) in ("millibox-zygote", "python3") and (host.proc_stat(pid) or [0])[0] == engine]
+        return [pid for pid in (host.listed_children(engine) if engine else [])
+                if self._is_zygote(pid) and host.is_alive(pid)]
+
+    @staticmethod
+    def _is_zygote(pid):
+        return host.comm(pid) in ("millibox-zygote", "python3")
 
     def groups(self):
-        """Groups of this daemon's boxes: those of the instance that its engine's lock names."""
+        """Groups of this daemon's boxes, without boxes of pools."""
         number = self.instance()
-        return [g for g in host.box_cgroups(self.engine_lives) if g.split("/")[-2] == number and not host.is_spare_group(g)]
+        found = host.box_cgroups([number], self.engine_lives) if number else []
+        return [group for group in found if not host.is_spare_group(group)]
 
     @classmethod
     def engine_lives(cls, number):

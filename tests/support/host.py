@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of ours is on the host: processes, mounts, cgroups, namespaces, descriptors.
+"""What the kernel knows about processes, mounts, cgroups, namespaces and descriptors of our daemons.
 
-Tests compare two looks. Nothing here asks the daemon: the kernel is the witness.
+Tests compare two looks. Nothing here asks the daemon. Every test looks several times at all processes of the host, so the
+reading is done with system calls: pathlib takes five times as long.
 """
 
 import ctypes
@@ -12,7 +13,7 @@ import time
 
 CGROUP_ROOT = pathlib.Path("/sys/fs/cgroup")
 
-#: An emulated machine, where all takes many times as long.
+#: An emulated machine, where everything takes many times as long.
 SLOW = os.environ.get("MILLIBOX_SLOW") == "1"
 
 
@@ -20,18 +21,35 @@ def is_root():
     return os.geteuid() == 0
 
 
+def _read(path, is_short=False):
+    """The bytes of a file of /proc or /sys; none when it is gone. One that @is_short comes with one read."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+    try:
+        data = part = os.read(fd, 4096)
+        while part and not is_short:
+            part = os.read(fd, 4096)
+            data += part
+        return data
+    except ProcessLookupError:
+        return b""
+    finally:
+        os.close(fd)
+
+
 def proc_stat(pid):
     """(ppid, state) of a process, or None when it is gone."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
+    text = _read(f"/proc/{pid}/stat", is_short=True)
+    if not text:
         return None
-    fields = text[text.rindex(")") + 2 :].split()
-    return int(fields[1]), fields[0]
+    state, ppid = text[text.rindex(b")") + 2 :].split(None, 2)[:2]
+    return int(ppid), state.decode()
 
 
 def is_alive(pid):
-    """Whether this process is there and no zombie."""
+    """Whether this process exists and is no zombie."""
     stat = proc_stat(pid)
     return stat is not None and stat[1] != "Z"
 
@@ -40,39 +58,49 @@ def all_pids():
     return [int(p) for p in os.listdir("/proc") if p.isdigit()]
 
 
-def descendants(pid):
-    """Living (not zombie) processes below @pid."""
-    parents = {}
-    for p in all_pids():
-        stat = proc_stat(p)
-        if stat and stat[1] != "Z":
-            parents.setdefault(stat[0], []).append(p)
+def parents():
+    """{pid: ppid} of all processes but zombies."""
+    stats = ((pid, proc_stat(pid)) for pid in all_pids())
+    return {pid: stat[0] for pid, stat in stats if stat and stat[1] != "Z"}
+
+
+def descendants(pid, table=None):
+    """Processes below @pid, without zombies. @table: parents(), if the caller has it."""
+    below = {}
+    for child, parent in (parents() if table is None else table).items():
+        below.setdefault(parent, []).append(child)
     found, todo = [], [pid]
     while todo:
-        for child in parents.get(todo.pop(), []):
+        for child in below.get(todo.pop(), []):
             found.append(child)
             todo.append(child)
     return found
 
 
 def children(pid):
-    """Living processes that @pid itself has started."""
-    return [p for p in descendants(pid) if (proc_stat(p) or (0, ""))[0] == pid]
+    """Processes that @pid itself has started, without zombies."""
+    return [child for child, parent in parents().items() if parent == pid]
+
+
+def listed_children(pid):
+    """As children() of a process with one thread, without reading every process of the host. While some end, others may
+    be missing."""
+    try:
+        return [int(child) for child in _read(f"/proc/{pid}/task/{pid}/children").split()]
+    except OSError:
+        return []
 
 
 def cmdline(pid):
     """Arguments of a process; none when it is gone."""
     try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        return _read(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")
     except OSError:
         return []
 
 
 def comm(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
+    return _read(f"/proc/{pid}/comm", is_short=True).decode(errors="replace").strip()
 
 
 #: Whether the daemons of this run make boxes ahead.
@@ -101,32 +129,20 @@ def is_spare(pid):
     words = cmdline(pid)
     if words[:1] == ["millibox-agent"]:
         # Those of sessions are kept over the end of a daemon, and no daemon of these tests has a pool of such.
-        return "keep" not in words and all(_waits(child) for child in _children(pid))
+        return "keep" not in words and all(_waits(child) for child in listed_children(pid))
     return _waits(pid)
 
 
 def count_spares(engine):
     """Boxes below an engine that wait in a pool."""
-    return sum(is_spare(pid) for pid in _children(engine) if cmdline(pid)[:1] == ["millibox-agent"])
-
-
-def _children(pid):
-    """As children(), without a look at every process of the host."""
-    try:
-        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
+    return sum(is_spare(pid) for pid in listed_children(engine) if cmdline(pid)[:1] == ["millibox-agent"])
 
 
 def is_spare_group(group):
     """Whether a group is that of a box in a pool."""
     if not POOLED:
         return False
-    try:
-        pids = pathlib.Path(group, "cgroup.procs").read_text().split()
-    except OSError:
-        return True
-    return all(is_spare(int(pid)) for pid in pids)
+    return all(is_spare(int(pid)) for pid in _read(f"{group}/cgroup.procs").split())
 
 
 def ids(pid):
@@ -182,38 +198,32 @@ def separate_mounts():
 GROUPS_AHEAD = 2  # a living engine keeps this many sets of empty groups ready
 
 
-def box_cgroups(engine_lives):
-    """Groups of boxes, of every instance and hierarchy: millibox/<instance>/<group>. Where engine_lives(instance),
+def box_cgroups(instances, engine_lives):
+    """Groups of these instances' boxes in every hierarchy: millibox/<instance>/<group>. Where engine_lives(instance),
     as many empty groups as an engine keeps ready do not count."""
     found = []
-    for top in _trees():
-        for instance in _directories(top):
-            groups = [str(box) for box in _directories(instance) if not box.name.startswith("zygote-")]
-            used = [group for group in groups if _has_processes(group)]
-            ahead = GROUPS_AHEAD if engine_lives(instance.name) else 0
+    for instance in instances:
+        ahead = GROUPS_AHEAD if engine_lives(instance) else 0
+        for top in _trees():
+            groups = [group for group in _directories(f"{top}/{instance}") if "/zygote-" not in group]
+            used = [group for group in groups if _read(f"{group}/cgroup.procs")]
             found += groups if len(groups) - len(used) > ahead else used
     return sorted(found)
 
 
 def is_claimed(number):
-    """Whether an engine has this instance: one that can make groups holds its directories locked, and what an
-    earlier one has left in there it has swept, or has taken another number."""
-    return any(_is_locked_directory(top / number) for top in _trees())
+    """Whether an engine has this instance: one that can make groups holds its directories locked. It has swept what an
+    earlier one left there, or has taken another number."""
+    return any(_is_locked_directory(f"{top}/{number}") for top in _trees())
 
 
 def _trees():
-    return [CGROUP_ROOT / "millibox", *CGROUP_ROOT.glob("*/millibox")]
-
-
-def _has_processes(group):
-    try:
-        return bool(pathlib.Path(group, "cgroup.procs").read_text())
-    except OSError:
-        return False
+    tops = [f"{CGROUP_ROOT}/millibox", *(f"{hierarchy}/millibox" for hierarchy in _directories(CGROUP_ROOT))]
+    return [top for top in tops if os.path.isdir(top)]
 
 
 def is_locked(path):
-    """Whether somebody holds the lock of this file; looking at it must not take it from an engine that
+    """Whether a process holds the lock of this file. Not tried by locking it: that could take it from an engine that
     starts just now."""
     try:
         inode = f":{os.stat(path).st_ino}"
@@ -232,14 +242,15 @@ def _is_locked_directory(path):
 
 
 def _locks():
-    lines = pathlib.Path("/proc/locks").read_text().splitlines()
+    lines = _read("/proc/locks").decode().splitlines()
     return [line.split()[5] for line in lines if "FLOCK" in line and "->" not in line]
 
 
 def _directories(path):
-    """Subdirectories; a group may vanish while it is looked at."""
+    """Paths of subdirectories; a group may vanish meanwhile."""
     try:
-        return [p for p in path.iterdir() if p.is_dir()]
+        with os.scandir(path) as entries:
+            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return []
 
@@ -256,12 +267,13 @@ def strays(instances, homes=""):
     for pid in all_pids():
         try:
             uid = os.stat(f"/proc/{pid}").st_uid
+            number = str((uid - UID_BASE) // UIDS_PER_INSTANCE)
+            if number not in instances if is_root() else uid != os.getuid():
+                continue
             net = os.readlink(f"/proc/{pid}/ns/net")
         except OSError:
             continue
-        number = str((uid - UID_BASE) // UIDS_PER_INSTANCE)
-        ours = number in instances if is_root() else uid == os.getuid()
-        if ours and net != mine and not is_spare(pid) and (is_root() or not _has_other_engine(pid, homes)):
+        if net != mine and not is_spare(pid) and (is_root() or not _has_other_engine(pid, homes)):
             found.add((pid, net))
     return found
 
@@ -276,12 +288,13 @@ def _has_other_engine(pid, homes):
 
 
 def wait_until(condition, seconds=10.0, what="condition"):
-    """Poll until @condition() is true. @what goes into the failure; a function is only then asked."""
-    deadline = time.monotonic() + seconds
+    """Poll until @condition() is true, less often as time passes. @what, or its result, goes into the failure."""
+    deadline, pause = time.monotonic() + seconds, 0.005
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {what() if callable(what) else what}")
-        time.sleep(0.005)
+        time.sleep(pause)
+        pause = min(pause * 1.2, 0.05)
