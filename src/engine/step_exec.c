@@ -15,7 +15,7 @@
 enum agent_fd {
 	AGENT_NULL_MAX = 2,
 	AGENT_SOCKET = 3,
-	AGENT_HOTLINE = REATTACH_FD,
+	AGENT_REATTACH = REATTACH_FD,
 	AGENT_INJECT = INJECT_FD,
 	AGENT_EXE = 6,
 	AGENT_SYNC = 7,
@@ -52,7 +52,7 @@ static int place_fds(struct build *b, int exe, int null)
 	    dup3(b->sync_box, AGENT_SYNC, O_CLOEXEC) < 0)
 		return -errno;
 	b->sync_box = AGENT_SYNC;
-	r = put_fd(b->reattach_box, AGENT_HOTLINE);
+	r = put_fd(b->reattach_box, AGENT_REATTACH);
 	if (r >= 0)
 		r = put_fd(b->inject_box, AGENT_INJECT);
 	if (r < 0)
