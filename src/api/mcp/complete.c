@@ -12,13 +12,7 @@
 #include "core/template/templates.h"
 #include <string.h>
 
-/*
- * Theory of operation. What can be completed is known by what it is the name of: languages,
- * sandboxes, templates, policies, the two streams of output. At most VALUES_MAX are told, as the
- * protocol has it.
- */
-
-#define VALUES_MAX 100
+#define VALUES_MAX 100 /* of the protocol */
 
 struct guess {
 	struct mcp_request *q;
@@ -37,7 +31,7 @@ static void offer(struct guess *g, const char *word)
 
 static void offer_languages(struct guess *g)
 {
-	const struct runners *all = g->q->session->mcp->router->parts.runners;
+	const struct runners *all = g->q->call.router->parts.runners;
 	const struct runner *r;
 
 	for (size_t i = 0; (r = runners_at(all, i)); i++)
@@ -71,11 +65,11 @@ static void offer_templates(struct guess *g)
 
 static void offer_policies(struct guess *g)
 {
-	const struct policies *all = run_service_policies(g->q->session->mcp->router->runs);
+	const struct policies *all = run_service_policies(g->q->call.router->runs);
 	const struct policy *policy;
 
 	for (size_t i = 0; all && (policy = policies_at(all, i)); i++)
-		if (view_policy_is_seen(g->q->session->mcp->router, g->q->principal, policy))
+		if (view_policy_is_seen(g->q->call.router, &g->q->call.principal, policy))
 			offer(g, policy->name);
 }
 
@@ -85,7 +79,7 @@ static void offer_streams(struct guess *g)
 	offer(g, "stderr");
 }
 
-/* The first whose reference begins so counts. */
+/* What completes an argument. The first row whose prefix matches counts. */
 static const struct {
 	const char *reference, *argument;
 	void (*offer)(struct guess *g);
@@ -105,7 +99,7 @@ static const char *text_of(const json_t *object, const char *name)
 	return json_string_value(json_object_get(object, name));
 }
 
-/* What is to be completed: "analyse_data_file", or "sandbox://{id}/{path}". */
+/* "analyse_data_file" or "sandbox://{id}/{path}"; NULL: neither. */
 static const char *reference_of(const json_t *ref)
 {
 	const char *type = text_of(ref, "type");
@@ -115,7 +109,7 @@ static const char *reference_of(const json_t *ref)
 	return type && str_equal(type, "ref/resource") ? text_of(ref, "uri") : NULL;
 }
 
-void mcp_complete(struct mcp_request *q)
+json_t *mcp_complete(struct mcp_request *q, struct error *err)
 {
 	const json_t *argument = json_object_get(q->params, "argument");
 	const char *reference = reference_of(json_object_get(q->params, "ref"));
@@ -124,9 +118,8 @@ void mcp_complete(struct mcp_request *q)
 	json_t *result, *completion;
 
 	if (!reference || !name || !g.typed) {
-		mcp_request_error(q, RPC_INVALID_PARAMS,
-		                  "ref and argument must name what is to be completed", NULL);
-		return;
+		(void)error_set(err, ERR_INVALID, 0, "ref and argument must say what to complete");
+		return NULL;
 	}
 	g.values = json_array();
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -141,5 +134,5 @@ void mcp_complete(struct mcp_request *q)
 	json_set(completion, "hasMore", json_boolean(g.total > VALUES_MAX));
 	result = json_object();
 	json_set(result, "completion", completion);
-	mcp_request_result(q, result);
+	return result;
 }

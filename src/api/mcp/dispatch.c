@@ -3,36 +3,27 @@
 
 #include "api/json/json.h"
 #include "api/reply.h"
+#include "api/tools/prompt.h"
+#include "api/tools/resource.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "http/status.h"
 
 /*
- * Theory of operation. A method answers while it is dispatched, or later. Until it was seen which,
- * an answer is only kept: whoever sent the request then knows whether to answer at once or to open
- * a stream. An id that is under way is not given twice, so that a cancellation means one request.
+ * Theory of operation. A request lives until its answer is sent, which may be while its method is
+ * dispatched. So a POST knows, when all of its messages are dispatched, whether it can answer at
+ * once or must open a stream for the requests that are left. Two requests of a session never have
+ * the same id, so that a cancellation means one request.
  */
 
 static const char instructions[] =
 	"Runs code in isolated Linux sandboxes without network. For a single piece of code call "
-	"execute_code. For work in steps call create_sandbox, give its sandbox_id to the other "
-	"tools "
-	"(and as session_id to execute_code, which then keeps variables), and terminate_sandbox at "
-	"the end. Files are in /workspace. Output that is too long is shortened; read the resource "
-	"that is named for all of it.";
-
-static void request_free(struct mcp_request *q)
-{
-	if (q->holder)
-		*q->holder = NULL;
-	json_decref(q->id);
-	json_decref(q->params);
-	json_decref(q->token);
-	free(q->request_id);
-	free(q->answer);
-	free(q);
-}
+	"execute_code. For several steps call create_sandbox, pass its sandbox_id to the other "
+	"tools (and as session_id to execute_code, which then keeps variables), and call "
+	"terminate_sandbox at the end. Files are in /workspace. Long output is shortened; the text "
+	"names the resource that has all of it.";
 
 const char *mcp_request_text(const struct mcp_request *q, const char *name)
 {
@@ -42,44 +33,39 @@ const char *mcp_request_text(const struct mcp_request *q, const char *name)
 	return text && strlen(text) == json_string_length(value) ? text : NULL;
 }
 
-static void leave(struct mcp_request *q)
-{
-	list_remove(&q->node);
-	q->session->requests_count--;
-	mcp_session_touch(q->session);
-}
-
-static void deliver(struct mcp_request *q, char *text, size_t len)
+/* The request is over: send @text, which is taken, and free it. @text NULL: no answer. */
+static void end_request(struct mcp_request *q, char *text, size_t len)
 {
 	struct mcp_session *s = q->session;
-	struct http_request *http = TAKE_PTR(q->http);
+	struct mcp_stream *stream = q->stream;
 
-	if (q->stream) {
-		mcp_stream_send(q->stream, text, len);
-		mcp_stream_answered(q->stream);
-	} else if (s->sink.send) {
+	list_remove(&q->node);
+	s->requests_count--;
+	mcp_session_touch(s);
+	if (q->http)
+		http_set_gone(q->http, NULL, NULL);
+	if (q->post) {
+		q->post->pending--;
+		if (text)
+			mcp_post_answer(q->post, text, len);
+	} else if (stream) {
+		if (text)
+			mcp_stream_send(stream, text, len);
+		mcp_stream_answered(stream);
+	} else if (q->http && text) {
+		http_reply_owned(q->http, &(struct http_answer){HTTP_OK, "application/json",
+		                                                TAKE_PTR(text), len, NULL, 0});
+	} else if (q->http) {
+		reply_nothing(q->http, HTTP_ACCEPTED);
+	} else if (s->sink.send && text) {
 		s->sink.send(s->sink.ctx, text, len);
-	} else if (http) {
-		http_set_gone(http, NULL, NULL);
-		http_reply_owned(
-			http, &(struct http_answer){200, "application/json", text, len, NULL, 0});
-		return;
 	}
 	free(text);
-}
-
-/* @text is taken. */
-static void end(struct mcp_request *q, char *text, size_t len)
-{
-	q->cancel = NULL;
-	if (q->starting || q->holder) {
-		q->answer = text;
-		q->answer_len = len;
-		return;
-	}
-	leave(q);
-	deliver(q, text, len);
-	request_free(q);
+	call_release(&q->call);
+	json_decref(q->id);
+	json_decref(q->params);
+	json_decref(q->token);
+	free(q);
 }
 
 void mcp_request_result(struct mcp_request *q, json_t *result)
@@ -87,30 +73,44 @@ void mcp_request_result(struct mcp_request *q, json_t *result)
 	size_t len;
 	char *text = rpc_result(q->id, result, &len);
 
-	end(q, text, len);
+	end_request(q, text, len);
 }
 
-void mcp_request_error(struct mcp_request *q, int code, const char *message, json_t *data)
+static void fail_with(struct mcp_request *q, int code, const char *message, json_t *data)
 {
 	size_t len;
 	char *text = rpc_error(q->id, code, message, data, &len);
 
-	end(q, text, len);
+	end_request(q, text, len);
 }
 
 void mcp_request_fail(struct mcp_request *q, const struct error *err)
 {
 	char ctx[REPLY_CTX_LEN];
 	size_t len;
-	char *text = rpc_failure(q->id, err, q->request_id, &len);
+	char *text;
 
-	(void)snprintf(ctx, sizeof(ctx), "request_id=%s", q->request_id);
+	/* Only a resource is looked for by a name of the caller's; the protocol has its own code.
+	 */
+	if (err->code == ERR_NOT_FOUND) {
+		fail_with(q, RPC_RESOURCE_NOT_FOUND, err->msg,
+		          json_pack("{s:O?}", "uri", json_object_get(q->params, "uri")));
+		return;
+	}
+	text = rpc_failure(q->id, err, q->call.request_id, &len);
+	(void)snprintf(ctx, sizeof(ctx), "request_id=%s", q->call.request_id);
 	if (reply_is_internal(err))
 		log_error_ctx(ctx, "request failed", err);
-	end(q, text, len);
+	end_request(q, text, len);
 }
 
-void mcp_request_tell(struct mcp_request *q, const char *method, json_t *params)
+void mcp_request_drop(struct mcp_request *q)
+{
+	call_cancel(&q->call);
+	end_request(q, NULL, 0);
+}
+
+void mcp_request_notify(struct mcp_request *q, const char *method, json_t *params)
 {
 	struct mcp_session *s = q->session;
 	size_t len;
@@ -122,28 +122,7 @@ void mcp_request_tell(struct mcp_request *q, const char *method, json_t *params)
 		s->sink.send(s->sink.ctx, text, len);
 }
 
-static void on_over(struct mcp_request *q)
-{
-	if (q->stream)
-		mcp_stream_answered(q->stream);
-	if (q->http) {
-		http_set_gone(q->http, NULL, NULL);
-		reply_nothing(q->http, 202);
-	}
-}
-
-void mcp_request_drop(struct mcp_request *q)
-{
-	if (q->cancel)
-		q->cancel(q->work);
-	leave(q);
-	on_over(q);
-	request_free(q);
-}
-
-/* Pages. */
-
-int mcp_cursor_read(struct mcp_request *q, uint64_t *ret_offset)
+int mcp_request_offset(const struct mcp_request *q, uint64_t *ret_offset, struct error *err)
 {
 	const json_t *cursor = json_object_get(q->params, "cursor");
 	const char *text = json_string_value(cursor);
@@ -153,11 +132,10 @@ int mcp_cursor_read(struct mcp_request *q, uint64_t *ret_offset)
 		return 0;
 	if (text && text[0] == 'p' && parse_u64(text + 1, ret_offset) == 0)
 		return 0;
-	mcp_request_error(q, RPC_INVALID_PARAMS, "cursor is not one of ours", NULL);
-	return -1;
+	return error_set(err, ERR_INVALID, 0, "cursor is not from this server");
 }
 
-void mcp_cursor_set(json_t *page, uint64_t offset)
+void mcp_request_set_cursor(json_t *page, uint64_t offset)
 {
 	json_set(page, "nextCursor", json_sprintf("p%llu", (unsigned long long)offset));
 }
@@ -180,73 +158,118 @@ static json_t *server_info(void)
 static void initialize(struct mcp_request *q)
 {
 	struct mcp_session *s = q->session;
-	const char *asked = mcp_request_text(q, "protocolVersion");
-	enum mcp_version version = asked ? mcp_version_find(asked) : MCP_VERSION_COUNT;
+	const char *wanted = mcp_request_text(q, "protocolVersion");
+	enum mcp_version version = wanted ? mcp_session_version_find(wanted) : MCP_VERSION_COUNT;
 	json_t *result;
 
 	if (s->ready) {
-		mcp_request_error(q, RPC_INVALID_REQUEST, "already initialized", NULL);
+		fail_with(q, RPC_INVALID_REQUEST, "already initialized", NULL);
 		return;
 	}
-	if (!asked) {
-		mcp_request_error(q, RPC_INVALID_PARAMS, "protocolVersion is missing", NULL);
+	if (!wanted) {
+		fail_with(q, RPC_INVALID_PARAMS, "protocolVersion is missing", NULL);
 		return;
 	}
-	/* What is not known here is answered with the newest that is; the client then decides. */
+	/* An unknown version is answered with the newest known one; the client then decides. */
 	s->version = version == MCP_VERSION_COUNT ? MCP_2025_11_25 : version;
 	s->ready = true;
 	result = json_object();
-	json_set(result, "protocolVersion", json_string(mcp_version_name(s->version)));
+	json_set(result, "protocolVersion", json_string(mcp_session_version_name(s->version)));
 	json_set(result, "capabilities", capabilities());
 	json_set(result, "serverInfo", server_info());
 	json_set(result, "instructions", json_string(instructions));
 	mcp_request_result(q, result);
 }
 
-static void nothing(struct mcp_request *q)
+static json_t *answer_empty(struct mcp_request *q, struct error *err)
 {
-	mcp_request_result(q, json_object());
+	(void)q;
+	(void)err;
+	return json_object();
 }
 
-static const char *const log_levels[] = {"debug", "info",     "notice", "warning",
-                                         "error", "critical", "alert",  "emergency"};
-
-static void set_level(struct mcp_request *q)
+static json_t *set_level(struct mcp_request *q, struct error *err)
 {
+	static const char *const levels[] = {"debug", "info",     "notice", "warning",
+	                                     "error", "critical", "alert",  "emergency"};
 	const char *level = mcp_request_text(q, "level");
 
-	for (size_t i = 0; level && i < ARRAY_SIZE(log_levels); i++)
-		if (str_equal(log_levels[i], level)) {
+	for (size_t i = 0; level && i < ARRAY_SIZE(levels); i++)
+		if (str_equal(levels[i], level)) {
 			q->session->log_level = (int)i;
-			nothing(q);
-			return;
+			return json_object();
 		}
-	mcp_request_error(q, RPC_INVALID_PARAMS,
-	                  "level must be debug, info, notice, warning, error, critical, alert or "
-	                  "emergency",
-	                  NULL);
+	(void)error_set(err, ERR_INVALID, 0,
+	                "level must be debug, info, notice, warning, error, critical, alert or "
+	                "emergency");
+	return NULL;
+}
+
+static json_t *list_prompts(struct mcp_request *q, struct error *err)
+{
+	json_t *list, *prompt;
+	uint64_t offset;
+	size_t i;
+
+	if (mcp_request_offset(q, &offset, err) < 0)
+		return NULL;
+	list = offset == 0 ? prompt_list() : json_array();
+	json_array_foreach (list, i, prompt)
+		if (q->session->version < MCP_2025_06_18)
+			(void)json_object_del(prompt, "title");
+	return json_pack("{s:o}", "prompts", list);
+}
+
+static json_t *get_prompt(struct mcp_request *q, struct error *err)
+{
+	return prompt_fill(mcp_request_text(q, "name"), json_object_get(q->params, "arguments"),
+	                   err);
+}
+
+static json_t *list_resource_templates(struct mcp_request *q, struct error *err)
+{
+	(void)q;
+	(void)err;
+	return json_pack("{s:o}", "resourceTemplates", resource_templates());
+}
+
+static void list_resources(struct mcp_request *q)
+{
+	struct error err = {0};
+	uint64_t offset;
+
+	if (mcp_request_offset(q, &offset, &err) < 0)
+		mcp_request_fail(q, &err);
+	else
+		resource_list(&q->call, offset);
+}
+
+static void read_resource(struct mcp_request *q)
+{
+	resource_read(&q->call, mcp_request_text(q, "uri"));
 }
 
 static const struct method {
 	const char *name;
-	mcp_method_fn *run;
+	mcp_answer_fn *answer; /* one of both */
+	mcp_start_fn *start;
 	enum scope scope;
-	bool early; /* before initialize */
+	bool early; /* allowed before initialize */
 } methods[] = {
-	{"initialize", initialize, SCOPE_ANY, true},
-	{"ping", nothing, SCOPE_ANY, true},
-	{"tools/list", mcp_tools_list, SCOPE_ANY, false},
-	{"tools/call", mcp_tools_call, SCOPE_ANY, false},
-	{"resources/list", mcp_resources_list, SCOPE_READ, false},
-	{"resources/templates/list", mcp_resource_templates_list, SCOPE_ANY, false},
-	{"resources/read", mcp_resources_read, SCOPE_READ, false},
-	{"resources/subscribe", mcp_resources_subscribe, SCOPE_READ, false},
-	{"resources/unsubscribe", mcp_resources_unsubscribe, SCOPE_READ, false},
-	{"prompts/list", mcp_prompts_list, SCOPE_ANY, false},
-	{"prompts/get", mcp_prompts_get, SCOPE_ANY, false},
-	{"completion/complete", mcp_complete, SCOPE_READ, false},
-	{"logging/setLevel", set_level, SCOPE_ANY, false},
-	{"shutdown", nothing, SCOPE_ANY, false}, /* of older clients */
+	{"initialize", NULL, initialize, SCOPE_ANY, true},
+	{"ping", answer_empty, NULL, SCOPE_ANY, true},
+	{"tools/list", mcp_tools_list, NULL, SCOPE_ANY, false},
+	{"tools/call", NULL, mcp_tools_call, SCOPE_ANY, false},
+	{"resources/list", NULL, list_resources, SCOPE_READ, false},
+	{"resources/templates/list", list_resource_templates, NULL, SCOPE_ANY, false},
+	{"resources/read", NULL, read_resource, SCOPE_READ, false},
+	{"resources/subscribe", mcp_resources_subscribe, NULL, SCOPE_READ, false},
+	{"resources/unsubscribe", mcp_resources_unsubscribe, NULL, SCOPE_READ, false},
+	{"prompts/list", list_prompts, NULL, SCOPE_ANY, false},
+	{"prompts/get", get_prompt, NULL, SCOPE_ANY, false},
+	{"completion/complete", mcp_complete, NULL, SCOPE_READ, false},
+	{"logging/setLevel", set_level, NULL, SCOPE_ANY, false},
+	{"shutdown", answer_empty, NULL, SCOPE_ANY, false}, /* of older clients */
 };
 
 static const struct method *find_method(const char *name)
@@ -267,11 +290,11 @@ static struct mcp_request *find_request(const struct mcp_session *s, json_t *id)
 	return NULL;
 }
 
-/* The error for a request that is not begun, or NULL. */
-static char *refuse(const struct mcp_session *s, const struct principal *who,
-                    const char *request_id, const struct rpc_message *m, size_t *ret_len)
+/* The error of a request that is refused before it is started, or NULL. */
+static char *refuse(const struct mcp_session *s, const struct method *method,
+                    const struct principal *who, const char *request_id,
+                    const struct rpc_message *m, size_t *ret_len)
 {
-	const struct method *method = find_method(m->method);
 	struct error err = {0};
 
 	if (find_request(s, m->id))
@@ -291,87 +314,80 @@ static char *refuse(const struct mcp_session *s, const struct principal *who,
 	return error_is_set(&err) ? rpc_failure(m->id, &err, request_id, ret_len) : NULL;
 }
 
-static struct mcp_request *request_new(struct mcp_session *s, const struct rpc_message *m,
-                                       const char *request_id)
+/* The end of a resource method; a tool has its own. */
+static void on_done(void *ctx, json_t *result, const struct error *failure)
+{
+	struct mcp_request *q = ctx;
+	json_t *next = json_object_get(result, "nextOffset");
+
+	if (next)
+		mcp_request_set_cursor(result, (uint64_t)json_integer_value(next));
+	(void)json_object_del(result, "nextOffset");
+	if (failure)
+		mcp_request_fail(q, failure);
+	else
+		mcp_request_result(q, json_incref(result));
+}
+
+static struct mcp_request *request_new(struct mcp_session *s, struct mcp_post *post,
+                                       const struct rpc_message *m)
 {
 	struct mcp_request *q = NEW(struct mcp_request);
-	json_t *token;
+	json_t *token = json_object_get(json_object_get(m->params, "_meta"), "progressToken");
 
 	q->session = s;
+	q->post = post;
+	q->call.events = (struct call_events){.ctx = q, .on_done = on_done};
 	q->id = json_incref(m->id);
 	q->params = m->params ? json_incref(m->params) : json_object();
-	q->request_id = xstrdup(request_id);
-	token = json_object_get(json_object_get(q->params, "_meta"), "progressToken");
 	if (json_is_integer(token) ||
 	    (json_is_string(token) && json_string_length(token) <= RPC_ID_MAX))
 		q->token = json_incref(token);
 	list_append(&s->requests, &q->node);
 	s->requests_count++;
+	if (post)
+		post->pending++;
 	return q;
 }
 
-/* Return: whether there is one; then @q is gone. */
-static bool take_answer(struct mcp_request *q, struct buf *ret_answer)
-{
-	if (!q->answer)
-		return false;
-	(void)!buf_add(ret_answer, q->answer, q->answer_len);
-	leave(q);
-	request_free(q);
-	return true;
-}
-
-void mcp_request_hold(struct mcp_request *q, struct mcp_request **holder)
-{
-	*holder = q;
-	q->holder = holder;
-}
-
-bool mcp_request_let_go(struct mcp_request *q, struct buf *ret_answer)
-{
-	q->holder = NULL;
-	return take_answer(q, ret_answer);
-}
-
-struct mcp_request *mcp_dispatch(struct mcp_session *s, const struct principal *who,
-                                 const char *request_id, const struct rpc_message *m,
-                                 struct buf *ret_answer)
+void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct principal *who,
+                  const char *request_id, const struct rpc_message *m)
 {
 	const struct method *method = find_method(m->method);
 	size_t len;
-	cleanup_free char *refusal = refuse(s, who, request_id, m, &len);
+	cleanup_free char *refusal = refuse(s, method, who, request_id, m, &len);
+	struct error err = {0};
 	struct mcp_request *q;
+	json_t *result;
 
 	mcp_session_touch(s);
-	if (refusal || !method) {
-		(void)!buf_add_str(ret_answer, refusal ? refusal : "");
-		return NULL;
+	if (refusal && post)
+		mcp_post_answer(post, refusal, len);
+	else if (refusal)
+		s->sink.send(s->sink.ctx, refusal, len);
+	if (refusal || !method)
+		return;
+	q = request_new(s, post, m);
+	call_init(&q->call, s->mcp->router, who, request_id);
+	if (method->start) {
+		method->start(q);
+		return;
 	}
-	q = request_new(s, m, request_id);
-	q->principal = who;
-	q->starting = true;
-	method->run(q);
-	q->starting = false;
-	q->principal = NULL;
-	return take_answer(q, ret_answer) ? NULL : q;
+	result = method->answer(q, &err);
+	if (result)
+		mcp_request_result(q, result);
+	else
+		mcp_request_fail(q, &err);
 }
 
-/* Notifications. */
-
-static void cancelled(struct mcp_session *s, const json_t *params)
+void mcp_dispatch_notification(struct mcp_session *s, const struct rpc_message *m)
 {
-	json_t *id = json_object_get(params, "requestId");
+	json_t *id = json_object_get(m->params, "requestId");
 	struct mcp_request *q = id ? find_request(s, id) : NULL;
 
-	/* What is not known has been answered already: such a notification may come late. */
-	if (q)
-		mcp_request_drop(q);
-}
-
-void mcp_notify(struct mcp_session *s, const struct rpc_message *m)
-{
 	mcp_session_touch(s);
-	if (str_equal(m->method, "notifications/cancelled"))
-		cancelled(s, m->params);
-	/* Others are for who asked for them; that the client is ready is seen by what it asks. */
+	/* An unknown id was answered already: a cancellation may arrive late. Other notifications
+	 * need no action. */
+	if (q && str_equal(m->method, "notifications/cancelled"))
+		mcp_request_drop(q);
 }

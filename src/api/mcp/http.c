@@ -4,36 +4,22 @@
 #include "api/json/json.h"
 #include "api/reply.h"
 #include "base/alloc.h"
-#include "base/buf.h"
 #include "base/str.h"
 #include "core/config/config.h"
+#include "http/status.h"
 #include <string.h>
 #include <strings.h>
 
 /*
  * Theory of operation. Streamable HTTP: a message is the body of a POST. What can be answered at
- * once is the answer; what takes longer is a stream of events, which ends with the answer and which
- * a client that was cut off takes up again by a GET with Last-Event-ID. A GET without one is for
- * what the server says by itself. DELETE ends the session.
+ * once is the JSON response. What takes longer is a stream of events that ends with the answer; a
+ * client that was disconnected resumes it with a GET and Last-Event-ID. A GET without that opens
+ * the stream for messages that belong to no request. DELETE ends the session.
  *
- * Who leaves has not changed its mind: what runs goes on, and what it says is kept.
+ * Disconnecting cancels nothing: requests continue, and their messages are kept.
  */
 
 #define BATCH_MAX 100
-
-/* A POST on its way. */
-struct post {
-	struct mcp *mcp;
-	struct http_request *req;
-	const struct principal *who;
-	struct mcp_session *session;
-	bool takes_events, takes_json;
-	bool array;                             /* a batch: so is its answer */
-	struct buf answers;                     /* finished ones, with commas between them */
-	struct mcp_request *pending[BATCH_MAX]; /* held; NULL: dropped meanwhile */
-	size_t taken, pending_count, answers_count;
-	bool invalid; /* the message was none */
-};
 
 /* @text is taken. */
 static void answer_text(struct http_request *req, int status, const char *text, size_t len)
@@ -59,7 +45,7 @@ static void refuse_error(struct http_request *req, const struct error *err)
 	answer_text(req, error_http(err->code), text, len);
 }
 
-/* Whether a list of media types has @type, or a pattern that covers it. */
+/* Whether a list of media types has @type or a pattern that covers it. */
 static bool accepts(const char *accept, const char *type)
 {
 	size_t slash = strcspn(type, "/") + 1, len = strlen(type);
@@ -80,33 +66,26 @@ static bool accepts(const char *accept, const char *type)
 	return false;
 }
 
+/* Whether MCP is enabled and the version of the header is known. Return: false: answered. */
 static bool is_served(const struct router *r, struct http_request *req)
-{
-	if (r->config->mcp_enabled)
-		return true;
-	refuse(req, 404, RPC_INVALID_REQUEST, "MCP is not enabled here");
-	return false;
-}
-
-/* Return: 0, or -1: answered. */
-static int check_version(struct http_request *req)
 {
 	static const char name[] = "Mcp-Protocol-Version";
 	const char *version = http_header(req, name);
-	json_t *data;
 	size_t len;
 	char *text;
 
-	if (!version || mcp_version_find(version) != MCP_VERSION_COUNT)
-		return 0;
-	data = json_object();
-	json_set(data, "field", json_string(name));
+	if (!r->config->mcp_enabled) {
+		refuse(req, HTTP_NOT_FOUND, RPC_INVALID_REQUEST, "MCP is not enabled here");
+		return false;
+	}
+	if (!version || mcp_session_version_find(version) != MCP_VERSION_COUNT)
+		return true;
 	text = rpc_error(NULL, RPC_INVALID_REQUEST,
 	                 "Mcp-Protocol-Version must be 2024-11-05, 2025-03-26, 2025-06-18 or "
 	                 "2025-11-25",
-	                 data, &len);
-	answer_text(req, 400, text, len);
-	return -1;
+	                 json_pack("{s:s}", "field", name), &len);
+	answer_text(req, HTTP_BAD_REQUEST, text, len);
+	return false;
 }
 
 /* NULL: answered. */
@@ -117,167 +96,130 @@ static struct mcp_session *find_session_of(struct mcp *mcp, struct http_request 
 	struct mcp_session *s;
 
 	if (!id) {
-		refuse(req, 400, RPC_INVALID_REQUEST,
+		refuse(req, HTTP_BAD_REQUEST, RPC_INVALID_REQUEST,
 		       "Server not initialized: Mcp-Session-Id is missing");
 		return NULL;
 	}
 	s = mcp_session_find(mcp, who->tenant, id);
 	if (!s)
-		refuse(req, 404, RPC_INVALID_REQUEST, "no such session: initialize again");
+		refuse(req, HTTP_NOT_FOUND, RPC_INVALID_REQUEST,
+		       "no such session: initialize again");
 	return s;
 }
 
 /* POST */
 
-static bool is_initialize(const json_t *message)
-{
-	const char *method = json_string_value(json_object_get(message, "method"));
-
-	return method && str_equal(method, "initialize");
-}
-
-static void add_answer(struct post *p, const char *text, size_t len)
+void mcp_post_answer(struct mcp_post *p, const char *text, size_t len)
 {
 	if (p->answers_count++ > 0)
 		(void)!buf_add_str(&p->answers, ",");
 	(void)!buf_add(&p->answers, text, len);
 }
 
-static void take_request(struct post *p, const struct rpc_message *m)
+/* Every message counts against its tenant's rate; the first was counted as the HTTP request. */
+static void take_message(struct mcp_post *p, json_t *value)
 {
-	cleanup_buf struct buf answer = BUF_INIT(p->mcp->router->config->max_answers_bytes);
-	struct mcp_request *q =
-		mcp_dispatch(p->session, p->who, http_request_id(p->req), m, &answer);
-
-	if (q)
-		mcp_request_hold(q, &p->pending[p->pending_count++]);
-	else
-		add_answer(p, answer.data, answer.len);
-}
-
-/* Every message counts for the rate of its tenant; the first one has, as the request that it came
- * with. */
-static void take_message(struct post *p, json_t *value)
-{
+	const char *request_id = http_request_id(p->req);
+	cleanup_free char *refusal = NULL;
 	struct error err = {0};
 	struct rpc_message m;
 	size_t len;
-	char *text;
 
 	rpc_classify(value, &m);
-	if (p->taken++ > 0 && mcp_take_message(p->mcp, p->session->tenant, &err) < 0 &&
+	if (p->messages++ > 0 && mcp_tenant_take_message(p->mcp, p->session->tenant, &err) < 0 &&
 	    m.kind == RPC_REQUEST) {
-		text = rpc_failure(m.id, &err, http_request_id(p->req), &len);
-		add_answer(p, text, len);
-		free(text);
-		return;
-	}
-	switch (m.kind) {
-	case RPC_REQUEST:
-		take_request(p, &m);
-		break;
-	case RPC_NOTIFICATION:
-		mcp_notify(p->session, &m);
-		break;
-	case RPC_INVALID:
-		text = rpc_error(m.id, RPC_INVALID_REQUEST, m.wrong, NULL, &len);
+		refusal = rpc_failure(m.id, &err, request_id, &len);
+	} else if (m.kind == RPC_INVALID) {
 		p->invalid = true;
-		add_answer(p, text, len);
-		free(text);
-		break;
-	case RPC_RESPONSE: /* we ask nothing */
-	case RPC_KIND_COUNT:
-		break;
+		refusal = rpc_error(m.id, RPC_INVALID_REQUEST, m.wrong, NULL, &len);
+	} else if (m.kind == RPC_REQUEST) {
+		mcp_dispatch(p->session, p, p->who, request_id, &m);
+	} else if (m.kind == RPC_NOTIFICATION) {
+		mcp_dispatch_notification(p->session, &m);
 	}
+	if (refusal)
+		mcp_post_answer(p, refusal, len);
 }
 
-/* Nothing is left to wait for. */
-static void answer_now(struct post *p)
+static void answer_now(struct mcp_post *p)
 {
 	size_t len;
 	char *text;
 
 	if (p->answers_count == 0) {
-		reply_nothing(p->req, 202);
+		reply_nothing(p->req, HTTP_ACCEPTED);
 		return;
 	}
 	text = p->array ? xasprintf("[%s]", p->answers.data) : buf_take(&p->answers, &len);
 	len = p->array ? p->answers.len + 2 : len;
-	answer_text(p->req, p->invalid && !p->array ? 400 : 200, text, len);
+	answer_text(p->req, p->invalid && !p->array ? HTTP_BAD_REQUEST : HTTP_OK, text, len);
 }
 
 static void on_gone(void *ctx)
 {
 	struct mcp_request *q = ctx;
 
-	q->http = NULL; /* the answer is lost: it was to be one, not a stream */
+	q->http = NULL; /* without a stream the answer is lost */
 }
 
-/* As a stream: what is there already is its beginning. */
-static void answer_later(struct post *p)
+/* As a stream that begins with the answers that are ready. */
+static void answer_later(struct mcp_post *p, struct mcp_stream *t)
 {
-	struct mcp_stream *t = mcp_stream_new(p->session);
-
-	t->open = p->pending_count;
-	for (size_t i = 0; i < p->pending_count; i++)
-		p->pending[i]->stream = t;
-	if (p->answers_count > 1)
-		(void)!buf_add_str(&p->answers, "]");
 	mcp_stream_attach(t, p->req, 0);
-	if (p->answers_count == 1)
-		mcp_stream_send(t, p->answers.data, p->answers.len);
 	if (p->answers_count > 1) {
-		cleanup_free char *text = xasprintf("[%s", p->answers.data);
+		cleanup_free char *text = xasprintf("[%s]", p->answers.data);
 
 		mcp_stream_send(t, text, strlen(text));
+	} else if (p->answers_count == 1) {
+		mcp_stream_send(t, p->answers.data, p->answers.len);
 	}
 }
 
-/* Those that are still to be answered stay. What came later in the same batch may have cancelled
- * some, or ended what they waited for. */
-static void settle(struct post *p)
+/* All messages are dispatched: requests that are still under way get a new place for their answer.
+ */
+static void answer(struct mcp_post *p)
 {
-	size_t count = p->pending_count;
+	struct mcp_stream *t = NULL;
+	struct mcp_request *q;
 
-	p->pending_count = 0;
-	for (size_t i = 0; i < count; i++) {
-		cleanup_buf struct buf text = BUF_INIT(p->mcp->router->config->max_answers_bytes);
-		struct mcp_request *q = p->pending[i];
-
-		if (q && mcp_request_let_go(q, &text))
-			add_answer(p, text.data, text.len);
-		else if (q)
-			p->pending[p->pending_count++] = q;
-	}
-}
-
-static void answer(struct post *p)
-{
 	http_drop_body(p->req);
-	settle(p);
-	if (p->pending_count == 0) {
+	if (p->pending == 0) {
 		answer_now(p);
-	} else if (p->takes_events) {
-		answer_later(p);
-	} else if (p->array) {
-		/* One answer, when all are there, would need what no client asks for. */
-		for (size_t i = 0; i < p->pending_count; i++)
-			mcp_request_drop(p->pending[i]);
-		refuse(p->req, 406, RPC_INVALID_REQUEST, "a batch needs Accept: text/event-stream");
-	} else {
-		p->pending[0]->http = p->req;
-		http_set_gone(p->req, on_gone, p->pending[0]);
+		return;
 	}
+	if (p->takes_events) {
+		t = mcp_stream_new(p->session);
+		t->open = p->pending;
+	}
+	LIST_FOREACH (q, &p->session->requests, struct mcp_request, node) {
+		if (q->post != p)
+			continue;
+		q->post = NULL;
+		q->stream = t;
+		if (t)
+			continue;
+		if (p->array) {
+			mcp_request_drop(q);
+			continue;
+		}
+		q->http = p->req;
+		http_set_gone(p->req, on_gone, q);
+	}
+	if (t)
+		answer_later(p, t);
+	else if (p->array)
+		refuse(p->req, HTTP_NOT_ACCEPTABLE, RPC_INVALID_REQUEST,
+		       "a batch needs Accept: text/event-stream");
 }
 
 /* The first message of a session. */
-static void begin_session(struct post *p, json_t *message)
+static void begin_session(struct mcp_post *p, json_t *message)
 {
 	struct error err = {0};
 	struct mcp_session *s;
 
 	if (http_header(p->req, "Mcp-Session-Id")) {
-		refuse(p->req, 400, RPC_INVALID_REQUEST, "already initialized");
+		refuse(p->req, HTTP_BAD_REQUEST, RPC_INVALID_REQUEST, "already initialized");
 		return;
 	}
 	s = p->session = mcp_session_new(p->mcp, p->who->tenant, &err);
@@ -293,50 +235,47 @@ static void begin_session(struct post *p, json_t *message)
 		mcp_session_free(s);
 }
 
-/* Batches came with one version and went with the next; older ones have them from JSON-RPC. */
-static int check_batch(struct post *p, const json_t *batch)
+/* Only the versions up to 2025-03-26 have batches. */
+static int check_batch(struct mcp_post *p, const json_t *batch)
 {
-	if (p->session->version > MCP_2025_03_26) {
-		refuse(p->req, 400, RPC_INVALID_REQUEST, "this version has no batches");
-		return -1;
-	}
-	if (json_array_size(batch) == 0 || json_array_size(batch) > BATCH_MAX) {
-		refuse(p->req, 400, RPC_INVALID_REQUEST, "a batch has 1 to 100 messages");
-		return -1;
-	}
-	return 0;
+	size_t count = json_array_size(batch);
+
+	if (p->session->version <= MCP_2025_03_26 && count > 0 && count <= BATCH_MAX)
+		return 0;
+	refuse(p->req, HTTP_BAD_REQUEST, RPC_INVALID_REQUEST,
+	       p->session->version > MCP_2025_03_26 ? "this version has no batches"
+	                                            : "a batch has 1 to 100 messages");
+	return -1;
 }
 
-/* A client may ask whether somebody is there before it begins a session. */
-static bool is_early_ping(const struct post *p, json_t *body, struct rpc_message *ret_m)
-{
-	if (http_header(p->req, "Mcp-Session-Id"))
-		return false;
-	rpc_classify(body, ret_m);
-	return ret_m->kind == RPC_REQUEST && str_equal(ret_m->method, "ping");
-}
-
-static void answer_ping(const struct post *p, const struct rpc_message *m)
-{
-	size_t len;
-	char *text = rpc_result(m->id, json_object(), &len);
-
-	answer_text(p->req, 200, text, len);
-}
-
-static void take_body(struct post *p, json_t *body)
+/* A client may ping before it begins a session. */
+static bool answer_early_ping(const struct mcp_post *p, json_t *body)
 {
 	struct rpc_message m;
+	size_t len;
+	char *text;
 
-	p->array = json_is_array(body);
-	if (is_initialize(body)) {
+	if (http_header(p->req, "Mcp-Session-Id"))
+		return false;
+	rpc_classify(body, &m);
+	if (m.kind != RPC_REQUEST || !str_equal(m.method, "ping"))
+		return false;
+	text = rpc_result(m.id, json_object(), &len);
+	answer_text(p->req, HTTP_OK, text, len);
+	return true;
+}
+
+static void take_body(struct mcp_post *p, json_t *body)
+{
+	const char *method = json_string_value(json_object_get(body, "method"));
+
+	if (method && str_equal(method, "initialize")) {
 		begin_session(p, body);
 		return;
 	}
-	if (is_early_ping(p, body, &m)) {
-		answer_ping(p, &m);
+	if (answer_early_ping(p, body))
 		return;
-	}
+	p->array = json_is_array(body);
 	p->session = find_session_of(p->mcp, p->req, p->who);
 	if (!p->session || (p->array && check_batch(p, body) < 0))
 		return;
@@ -350,23 +289,22 @@ static void take_body(struct post *p, json_t *body)
 void mcp_post(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const char *accept = http_header(req, "Accept");
-	struct post p = {
+	struct mcp_post p = {
 		.mcp = r->mcp,
 		.req = req,
 		.who = args->principal,
 		.takes_events = accept && accepts(accept, "text/event-stream"),
-		.takes_json = accepts(accept, "application/json"),
 		.answers = BUF_INIT(r->config->max_answers_bytes),
 	};
+	cleanup_json json_t *value = NULL;
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
-	cleanup_json json_t *value = NULL;
 
-	if (!is_served(r, req) || check_version(req) < 0)
+	if (!is_served(r, req))
 		return;
-	if (!p.takes_json && !p.takes_events) {
-		refuse(req, 406, RPC_INVALID_REQUEST,
+	if (!p.takes_events && !accepts(accept, "application/json")) {
+		refuse(req, HTTP_NOT_ACCEPTABLE, RPC_INVALID_REQUEST,
 		       "Accept must have application/json and text/event-stream");
 		return;
 	}
@@ -387,15 +325,16 @@ void mcp_get(struct router *r, struct http_request *req, const struct route_args
 	struct mcp_stream *t;
 	uint64_t number = 0;
 
-	if (!is_served(r, req) || check_version(req) < 0)
+	if (!is_served(r, req))
 		return;
 	if (str_equal(http_method(req), "HEAD")) {
-		refuse(req, 405, RPC_INVALID_REQUEST, "there is nothing to be told of a stream");
+		refuse(req, HTTP_METHOD_NOT_ALLOWED, RPC_INVALID_REQUEST, "a stream has no HEAD");
 		return;
 	}
 	if (!http_header(req, "Accept") ||
 	    !accepts(http_header(req, "Accept"), "text/event-stream")) {
-		refuse(req, 406, RPC_INVALID_REQUEST, "Accept must have text/event-stream");
+		refuse(req, HTTP_NOT_ACCEPTABLE, RPC_INVALID_REQUEST,
+		       "Accept must have text/event-stream");
 		return;
 	}
 	s = find_session_of(r->mcp, req, args->principal);
@@ -404,15 +343,15 @@ void mcp_get(struct router *r, struct http_request *req, const struct route_args
 	mcp_session_touch(s);
 	t = last ? mcp_stream_find(s, last, &number) : s->standing;
 	if (last && !t) {
-		refuse(req, 404, RPC_INVALID_REQUEST,
-		       "Last-Event-ID names nothing that is kept: ask again for what you lack");
+		refuse(req, HTTP_NOT_FOUND, RPC_INVALID_REQUEST,
+		       "the events after Last-Event-ID are no longer kept; send the request again");
 		return;
 	}
 	if (!t) {
 		t = s->standing = mcp_stream_new(s);
 		t->standing = true;
 	}
-	/* Who comes without a number wants what is new. */
+	/* Without a number: only new events. */
 	mcp_stream_attach(t, req, last ? number : t->next - 1);
 }
 
@@ -422,11 +361,11 @@ void mcp_delete(struct router *r, struct http_request *req, const struct route_a
 {
 	struct mcp_session *s;
 
-	if (!is_served(r, req) || check_version(req) < 0)
+	if (!is_served(r, req))
 		return;
 	s = find_session_of(r->mcp, req, args->principal);
 	if (!s)
 		return;
 	mcp_session_free(s);
-	reply_nothing(req, 204);
+	reply_nothing(req, HTTP_NO_CONTENT);
 }

@@ -2,32 +2,30 @@
 #pragma once
 
 /*
- * DOC: what the files of MCP share. A session owns its requests and streams; a request is freed by
- * its answer, or with its session.
+ * DOC: what the files of mcp/ share. A session owns its requests and streams; a request is freed
+ * when it is answered or cancelled, or with its session.
  *
- * What is bounded, and by what: sessions of the daemon and of a tenant (mcp.max_sessions,
- * mcp.max_tenant_sessions), requests under way and subscriptions of a session, events that are kept
- * for clients that come back (of a session, of all: mcp.max_buffers), a message (http.max_body).
+ * Limits: sessions of the daemon and of a tenant (mcp.max_sessions, mcp.max_tenant_sessions),
+ * requests under way and subscriptions of a session, events kept for clients that reconnect (of a
+ * session, of all: mcp.max_buffers), the size of a message (http.max_body).
  */
 
 #include "api/internal.h"
 #include "api/mcp/mcp.h"
 #include "api/mcp/rpc.h"
+#include "api/tools/call.h"
+#include "base/buf.h"
 #include "base/list.h"
-#include "core/tenant/principal.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct buf;
 struct http_request;
 struct map;
-struct sandbox_uri;
 struct timer;
-struct tool_call;
 
-/* Oldest first, so that they can be compared. */
+/* Oldest first: versions are compared. */
 enum mcp_version {
 	MCP_2024_11_05,
 	MCP_2025_03_26,
@@ -39,70 +37,69 @@ enum mcp_version {
 #define MCP_ID_LEN            36 /* "mcp_" and 32 characters */
 #define MCP_PENDING_MAX       64
 #define MCP_SUBSCRIPTIONS_MAX 256
-#define MCP_URI_MAX           4096
 #define MCP_PAGE              50
 
-/* What is kept of a stream for a client that was cut off. */
+/* A message of a stream, kept for a client that reconnects. */
 struct mcp_event {
-	struct list node; /* of its stream, the oldest first */
-	struct list own;  /* of its session */
-	struct list same; /* of its tenant's sessions */
+	struct list node; /* in mcp_stream.events */
+	struct list own;  /* in mcp_session.events */
+	struct list same; /* in mcp_tenant.events */
 	struct mcp_stream *stream;
 	uint64_t number;
 	size_t len;
-	char text[]; /* as it is sent */
+	char text[]; /* framed as a server-sent event */
 };
 
-/* Messages in order, with numbers; a client may leave and come back. */
+/* Numbered messages in order. A client may disconnect and resume. */
 struct mcp_stream {
 	struct list node;
 	struct mcp_session *session;
-	uint64_t number; /* which of the session's */
-	uint64_t next;   /* of its next event */
-	uint64_t lost;   /* events up to this one are not kept any more; 0: all are */
-	struct list events;
-	struct http_request *req; /* who reads; NULL: nobody at the moment */
-	size_t open;              /* requests that it will have the answers of */
-	bool standing;            /* of no request: what the server says by itself */
+	uint64_t number;          /* within the session */
+	uint64_t next;            /* number of the next event */
+	uint64_t lost;            /* number of the last event that was dropped; 0: none */
+	struct list events;       /* oldest first */
+	struct http_request *req; /* the reader; NULL: disconnected */
+	size_t open;              /* requests that will be answered here */
+	bool standing;            /* for messages that belong to no request */
 	bool ended;
 	uint64_t ended_us;
 };
 
-/* How messages reach a session that has one connection of its own. */
+/* Where messages go in a session that is one connection: a WebSocket. */
 struct mcp_sink {
 	void (*send)(void *ctx, const char *text, size_t len);
-	void (*close)(void *ctx); /* the session is over; nothing more is sent */
-	void (*check)(void *ctx); /* end it if its key is no longer valid */
+	void (*close)(void *ctx); /* the session has ended */
+	void (*check)(void *ctx); /* end the session if its key is no longer valid */
 	void *ctx;
 };
 
 struct mcp_subscription {
-	struct list node; /* of the session */
-	struct list same; /* of all that are about the same sandbox or template */
+	struct list node; /* in mcp_session.subscriptions */
+	struct list same; /* in mcp.watched: those of the same sandbox or template */
 	struct mcp_session *session;
 	char *uri;
-	char *key; /* of mcp->watched; NULL: it is not looked for there */
+	char *key; /* in mcp.watched; NULL: not there */
 };
 
-/* What the sessions of one tenant have in common; there while it has any. */
+/* Shared by the sessions of one tenant; exists while it has sessions. */
 struct mcp_tenant {
-	struct list node; /* of mcp->tenants */
+	struct list node; /* in mcp.tenants */
 	struct mcp *mcp;
-	struct list sessions; /* in the order of their last use */
+	struct list sessions; /* least recently used first */
 	size_t count;
-	struct list events; /* of their streams, the oldest first */
+	struct list events; /* of all its streams, oldest first */
 	size_t bytes;
-	bool list_changed; /* its sessions were not told yet */
+	bool list_changed; /* a notification is pending */
 	char name[];
 };
 
 struct mcp_session {
-	struct list node; /* of all, in the order of their last use */
-	struct list same; /* of its tenant's, likewise */
+	struct list node; /* in mcp.sessions */
+	struct list same; /* in mcp_tenant.sessions */
 	struct mcp *mcp;
 	struct mcp_tenant *of;
 	char id[MCP_ID_LEN + 1];
-	const char *tenant; /* the name of @of */
+	const char *tenant; /* @of->name */
 	enum mcp_version version;
 	bool ready; /* initialize was answered */
 	int log_level;
@@ -111,10 +108,10 @@ struct mcp_session {
 	size_t requests_count;
 	struct list streams;
 	uint64_t last_stream;
-	struct list events; /* of its streams, the oldest first */
+	struct list events; /* of all its streams, oldest first */
 	size_t bytes;
-	struct mcp_stream *standing;
-	struct mcp_sink sink; /* its functions NULL: HTTP */
+	struct mcp_stream *standing; /* NULL: never opened */
+	struct mcp_sink sink;        /* functions NULL: HTTP */
 	struct list subscriptions;
 	size_t subscriptions_count;
 };
@@ -128,133 +125,130 @@ struct mcp {
 	struct map *by_tenant; /* name -> struct mcp_tenant */
 	struct list tenants;
 	size_t tenants_count;
-	size_t bytes;        /* of events, of all of them */
-	struct map *watched; /* what changes -> struct list of subscriptions; see mcp_subscribe.c */
-	struct timer *timer; /* expiry, signs of life */
-	struct timer *changes;
+	size_t bytes;          /* of all events */
+	struct map *watched;   /* key -> struct list of subscriptions; see subscribe.c */
+	struct timer *timer;   /* expiry, keep-alive */
+	struct timer *changes; /* delayed list_changed notifications */
 	bool stopped;
 };
 
-/* A question that is being answered. */
+/* A POST while its messages are dispatched; on the stack. */
+struct mcp_post {
+	struct mcp *mcp;
+	struct http_request *req;
+	const struct principal *who;
+	struct mcp_session *session;
+	bool takes_events;
+	bool array;         /* a batch: so is the answer */
+	bool invalid;       /* the message was not valid */
+	struct buf answers; /* ready ones, separated by commas */
+	size_t answers_count;
+	size_t messages; /* dispatched */
+	size_t pending;  /* requests that are not answered yet */
+};
+
+/* A request until it is answered. */
 struct mcp_request {
+	struct call call; /* cancelled with the request */
 	struct list node;
 	struct mcp_session *session;
 	json_t *id;     /* owned */
 	json_t *params; /* owned; never NULL */
-	json_t *token;  /* for progress; owned; NULL: none is wanted */
+	json_t *token;  /* for progress; owned; NULL: none wanted */
 	uint64_t progress;
-	const struct principal *principal; /* while it is dispatched */
-	char *request_id;
-	/* Where the answer goes; none of them while it is dispatched, see mcp_request_answer. */
+	/* Where the answer goes; all NULL: to the session's sink, or the client is gone. */
+	struct mcp_post *post; /* while the POST is dispatched */
 	struct mcp_stream *stream;
 	struct http_request *http;
-	bool starting;
-	/* Who has not yet said where the answer goes; set to NULL when the request is freed. */
-	struct mcp_request **holder;
-	char *answer; /* owned: given while starting, or while it is held */
-	size_t answer_len;
-	/* What it waits for; @cancel ends that. NULL: nothing. */
-	void *work;
-	void (*cancel)(void *work);
 };
 
-/* mcp_tenant.c */
-/** mcp_tenant_enter - @s is one of @name's from now on; mcp_tenant_leave ends that. */
+/* tenant.c */
+/** mcp_tenant_enter - make @s a session of tenant @name, until mcp_tenant_leave. */
 void mcp_tenant_enter(struct mcp_session *s, const char *name);
 void mcp_tenant_leave(struct mcp_session *s);
-/** mcp_tenant_hog - who has more than its part of what may be kept; @first is asked before others.
- * One is there where more is kept than may be. */
+/** mcp_tenant_hog - a tenant with more than its share of the kept events; @first is tried first.
+ * There is one where the limit is exceeded. */
 struct mcp_tenant *mcp_tenant_hog(struct mcp_tenant *first);
-/** mcp_take_message - a message counts for its tenant's rate as a request does; ERR_QUOTA. */
-int mcp_take_message(const struct mcp *mcp, const char *tenant, struct error *err) attr_must_check;
-/** mcp_key_is_valid - whether who came with it would still be let in; NULL: came without one. */
-bool mcp_key_is_valid(const struct mcp *mcp, const char *key_id);
+/** mcp_tenant_take_message - count a message as a request of its tenant; ERR_QUOTA. */
+int mcp_tenant_take_message(const struct mcp *mcp, const char *tenant,
+                            struct error *err) attr_must_check;
+/** mcp_tenant_key_is_valid - @key_id NULL: authenticated without a key. */
+bool mcp_tenant_key_is_valid(const struct mcp *mcp, const char *key_id);
 
-/* mcp_session.c */
+/* session.c */
 struct mcp_session *mcp_session_new(struct mcp *mcp, const char *tenant, struct error *err);
-/** mcp_session_once - for a request of another dialect, which lasts no longer: it is ready, and
- * takes nobody's place. */
-struct mcp_session *mcp_session_once(struct mcp *mcp, const char *tenant);
 void mcp_session_free(struct mcp_session *s);
-/** mcp_session_find - NULL: none of this id, or another tenant's. */
+/** mcp_session_find - NULL: no such id, or another tenant's. */
 struct mcp_session *mcp_session_find(const struct mcp *mcp, const char *tenant, const char *id);
 void mcp_session_touch(struct mcp_session *s);
-/** mcp_session_tell - what belongs to no request; dropped where nobody has ever listened. */
-void mcp_session_tell(struct mcp_session *s, const char *method, json_t *params);
-const char *mcp_version_name(enum mcp_version version);
-/** mcp_version_find - MCP_VERSION_COUNT: unknown. */
-enum mcp_version mcp_version_find(const char *name);
+/** mcp_session_notify - send a notification that belongs to no request. Dropped if the client never
+ * opened a stream for them. @params is taken. */
+void mcp_session_notify(struct mcp_session *s, const char *method, json_t *params);
+const char *mcp_session_version_name(enum mcp_version version);
+/** mcp_session_version_find - MCP_VERSION_COUNT: unknown. */
+enum mcp_version mcp_session_version_find(const char *name);
 
-/* mcp_stream.c */
+/* stream.c */
 struct mcp_stream *mcp_stream_new(struct mcp_session *s);
-/** mcp_stream_attach - @req reads what comes; who read before is let go. Begins the answer. */
+/** mcp_stream_attach - start the response to @req with the events after number @after; it gets all
+ * later ones. A previous reader is disconnected. */
 void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t after);
 void mcp_stream_send(struct mcp_stream *t, const char *text, size_t len);
-/** mcp_stream_answered - one of its requests is; after the last it ends, and may be gone. */
+/** mcp_stream_answered - one of its requests is. After the last one the stream ends and may be
+ * freed. */
 void mcp_stream_answered(struct mcp_stream *t);
-/** mcp_stream_release - whoever reads is let go, and may come back; nothing else ends. */
+/** mcp_stream_release - end the response to the reader, who may resume. */
 void mcp_stream_release(struct mcp_stream *t);
-/** mcp_stream_free - whoever reads is let go; @answer: properly. */
+/** mcp_stream_free - @answer: end the response to the reader as well. */
 void mcp_stream_free(struct mcp_stream *t, bool answer);
-/** mcp_stream_find - that of an event's id; *ret_number is the event. NULL: none, or not all of
- * what came after it is kept. */
+/** mcp_stream_find - the stream of an event id; *ret_number is the event. NULL: unknown, or events
+ * after it were dropped. */
 struct mcp_stream *mcp_stream_find(struct mcp_session *s, const char *event_id,
                                    uint64_t *ret_number);
-/** mcp_stream_beat - a sign of life, so that nothing on the way takes it for dead. */
+/** mcp_stream_beat - a comment, so that proxies keep the connection open. */
 void mcp_stream_beat(struct mcp_stream *t);
 
-/* mcp_dispatch.c */
+/* http.c */
+/** mcp_post_answer - an answer that is ready while the POST is dispatched. */
+void mcp_post_answer(struct mcp_post *post, const char *text, size_t len);
+
+/* dispatch.c */
 /**
- * mcp_dispatch - begin to answer @message, a request. Return: the request where its answer is yet
- * to come (give it a stream or @http), or NULL with *ret_answer, owned.
+ * mcp_dispatch - start to answer @message, a request. The answer goes to @post; once that was
+ * dispatched, to where the request then points. @post NULL: to the session's sink.
  */
-struct mcp_request *mcp_dispatch(struct mcp_session *s, const struct principal *who,
-                                 const char *request_id, const struct rpc_message *message,
-                                 struct buf *ret_answer);
-/**
- * mcp_request_hold - until mcp_request_let_go *@holder is @q, or NULL once it was dropped; an
- * answer that comes meanwhile is kept. Between two messages of one batch anything may happen to the
- * first.
- */
-void mcp_request_hold(struct mcp_request *q, struct mcp_request **holder);
-/** mcp_request_let_go - Return: whether it was answered: then @ret_answer has it, and @q is gone.
- */
-bool mcp_request_let_go(struct mcp_request *q, struct buf *ret_answer);
-/** mcp_notify - a notification of the client. */
-void mcp_notify(struct mcp_session *s, const struct rpc_message *message);
-/** mcp_request_result - the end of @q; @result is released. */
+void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct principal *who,
+                  const char *request_id, const struct rpc_message *message);
+/** mcp_dispatch_notification - from the client. */
+void mcp_dispatch_notification(struct mcp_session *s, const struct rpc_message *message);
+/** mcp_request_result - answer @q, which is freed; @result is taken. */
 void mcp_request_result(struct mcp_request *q, json_t *result);
-void mcp_request_error(struct mcp_request *q, int code, const char *message, json_t *data);
 void mcp_request_fail(struct mcp_request *q, const struct error *err);
-/** mcp_request_tell - a notification that belongs to it. */
-void mcp_request_tell(struct mcp_request *q, const char *method, json_t *params);
-/** mcp_request_drop - without an answer. */
+/** mcp_request_notify - send a notification that belongs to @q; @params is taken. */
+void mcp_request_notify(struct mcp_request *q, const char *method, json_t *params);
+/** mcp_request_drop - cancel @q without an answer. */
 void mcp_request_drop(struct mcp_request *q);
-/** mcp_request_text - a member of params; NULL: not there, or no text. */
+/** mcp_request_text - a member of params; NULL: absent, or not a string without NUL. */
 const char *mcp_request_text(const struct mcp_request *q, const char *name);
-
-#define MCP_CURSOR_LEN 32
-/** mcp_cursor_read - where a page begins, 0 for the first. Return: 0, or -1: answered. */
-int mcp_cursor_read(struct mcp_request *q, uint64_t *ret_offset);
-void mcp_cursor_set(json_t *page, uint64_t offset);
-
-/* Methods. */
-typedef void mcp_method_fn(struct mcp_request *q);
-mcp_method_fn mcp_tools_list, mcp_tools_call;                     /* mcp_tool.c */
-mcp_method_fn mcp_resources_list, mcp_resources_read;             /* mcp_resource.c */
-mcp_method_fn mcp_resource_templates_list;                        /* mcp_resource.c */
-mcp_method_fn mcp_resources_subscribe, mcp_resources_unsubscribe; /* mcp_subscribe.c */
-mcp_method_fn mcp_prompts_list, mcp_prompts_get;                  /* mcp_prompt.c */
-mcp_method_fn mcp_complete;                                       /* mcp_complete.c */
-
-/** mcp_resource_check - whether who asks may know what is in it: ERR_NO_SCOPE, ERR_NOT_FOUND. */
-int mcp_resource_check(const struct mcp_request *q, const struct sandbox_uri *uri,
+/** mcp_request_offset - where a page begins: 0, or params.cursor. */
+int mcp_request_offset(const struct mcp_request *q, uint64_t *ret_offset,
                        struct error *err) attr_must_check;
+/** mcp_request_set_cursor - the next page begins at @offset. */
+void mcp_request_set_cursor(json_t *page, uint64_t offset);
 
-/* mcp_subscribe.c */
+/* Methods that answer at once. Return: the result, owned, or NULL with *err. */
+typedef json_t *mcp_answer_fn(struct mcp_request *q, struct error *err);
+mcp_answer_fn mcp_tools_list;                                     /* tool.c */
+mcp_answer_fn mcp_resources_subscribe, mcp_resources_unsubscribe; /* subscribe.c */
+mcp_answer_fn mcp_complete;                                       /* complete.c */
+/* Methods that answer now or later. */
+typedef void mcp_start_fn(struct mcp_request *q);
+mcp_start_fn mcp_tools_call; /* tool.c */
+
+/* subscribe.c */
 void mcp_subscription_free(struct mcp_subscription *sub);
-/** mcp_flush_changes - tell the sessions whose lists have changed. */
+/** mcp_flush_changes - send the pending list_changed notifications. */
 void mcp_flush_changes(void *ctx);
-/** mcp_watch_begin - from now on changes of sandboxes and templates are seen. */
+/** mcp_watch_begin - be notified of changes of sandboxes and templates until mcp_watch_end. */
 void mcp_watch_begin(struct mcp *mcp);
 void mcp_watch_end(struct mcp *mcp);

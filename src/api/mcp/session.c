@@ -31,12 +31,12 @@ static const char *const versions[] = {
 };
 static_assert(ARRAY_SIZE(versions) == MCP_VERSION_COUNT, "every version has its name");
 
-const char *mcp_version_name(enum mcp_version version)
+const char *mcp_session_version_name(enum mcp_version version)
 {
 	return versions[version];
 }
 
-enum mcp_version mcp_version_find(const char *name)
+enum mcp_version mcp_session_version_find(const char *name)
 {
 	int i = 0;
 
@@ -99,11 +99,14 @@ static int make_room(struct mcp *mcp, const char *tenant, struct error *err)
 	return 0;
 }
 
-static struct mcp_session *make(struct mcp *mcp, const char *tenant)
+struct mcp_session *mcp_session_new(struct mcp *mcp, const char *tenant, struct error *err)
 {
-	struct mcp_session *s = NEW(struct mcp_session);
+	struct mcp_session *s;
 	int r;
 
+	if (make_room(mcp, tenant, err) < 0)
+		return NULL;
+	s = NEW(struct mcp_session);
 	s->mcp = mcp;
 	(void)snprintf(s->id, sizeof(s->id), "mcp_");
 	id_random(s->id + 4, MCP_ID_LEN - 4);
@@ -120,20 +123,6 @@ static struct mcp_session *make(struct mcp *mcp, const char *tenant)
 	(void)r;
 	mcp->count++;
 	metrics_set(mcp->router->parts.metrics, METRIC_MCP_SESSIONS, (double)mcp->count);
-	return s;
-}
-
-struct mcp_session *mcp_session_new(struct mcp *mcp, const char *tenant, struct error *err)
-{
-	return make_room(mcp, tenant, err) < 0 ? NULL : make(mcp, tenant);
-}
-
-struct mcp_session *mcp_session_once(struct mcp *mcp, const char *tenant)
-{
-	struct mcp_session *s = make(mcp, tenant);
-
-	s->version = MCP_2025_11_25;
-	s->ready = true;
 	return s;
 }
 
@@ -174,7 +163,7 @@ struct mcp_session *mcp_session_find(const struct mcp *mcp, const char *tenant, 
 	return s && str_equal(s->tenant, tenant) ? s : NULL;
 }
 
-void mcp_session_tell(struct mcp_session *s, const char *method, json_t *params)
+void mcp_session_notify(struct mcp_session *s, const char *method, json_t *params)
 {
 	size_t len;
 	cleanup_free char *text = rpc_notification(method, params, &len);

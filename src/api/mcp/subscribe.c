@@ -2,6 +2,7 @@
 #include "api/mcp/internal.h"
 
 #include "api/json/json.h"
+#include "api/tools/resource.h"
 #include "api/tools/sandbox_uri.h"
 #include "base/alloc.h"
 #include "base/map.h"
@@ -41,7 +42,7 @@ static void watched_key(const char *tenant, const char *group, const char *id,
 	(void)r;
 }
 
-static struct mcp_subscription *find(const struct mcp_session *s, const char *uri)
+static struct mcp_subscription *find_subscription(const struct mcp_session *s, const char *uri)
 {
 	struct mcp_subscription *sub;
 
@@ -100,57 +101,36 @@ static void subscribe(struct mcp_session *s, const char *text, const struct sand
 	enter(sub, key);
 }
 
-static void refuse(struct mcp_request *q, const char *text, const struct error *err)
-{
-	json_t *data;
-
-	if (err->code != ERR_FILE_NOT_FOUND) {
-		mcp_request_fail(q, err);
-		return;
-	}
-	data = json_object();
-	json_set(data, "uri", json_text(text, strlen(text)));
-	mcp_request_error(q, RPC_RESOURCE_NOT_FOUND, "Resource not found", data);
-}
-
-void mcp_resources_subscribe(struct mcp_request *q)
+json_t *mcp_resources_subscribe(struct mcp_request *q, struct error *err)
 {
 	const char *text = mcp_request_text(q, "uri");
 	struct mcp_session *s = q->session;
 	struct sandbox_uri uri;
-	struct error err = {0};
 
-	if (!text || strlen(text) > MCP_URI_MAX) {
-		mcp_request_error(q, RPC_INVALID_PARAMS, "uri must be a string", NULL);
-		return;
+	/* A caller who may not read a resource must not learn when it changes. */
+	if (resource_parse(text, &uri, err) < 0 || resource_check(&q->call, &uri, err) < 0)
+		return NULL;
+	if (find_subscription(s, text))
+		return json_object();
+	if (s->subscriptions_count >= MCP_SUBSCRIPTIONS_MAX) {
+		(void)error_set(err, ERR_BUSY, 0, "too many subscriptions");
+		return NULL;
 	}
-	if (sandbox_uri_read(text, &uri) < 0)
-		(void)error_set(&err, ERR_FILE_NOT_FOUND, 0, "no such resource");
-	/* Who may not read it need not know when it changes. */
-	if (error_is_set(&err) || mcp_resource_check(q, &uri, &err) < 0) {
-		refuse(q, text, &err);
-		return;
-	}
-	if (!find(s, text) && s->subscriptions_count >= MCP_SUBSCRIPTIONS_MAX) {
-		mcp_request_error(q, error_jsonrpc(ERR_BUSY), "too many subscriptions", NULL);
-		return;
-	}
-	if (!find(s, text))
-		subscribe(s, text, &uri);
-	mcp_request_result(q, json_object());
+	subscribe(s, text, &uri);
+	return json_object();
 }
 
-void mcp_resources_unsubscribe(struct mcp_request *q)
+json_t *mcp_resources_unsubscribe(struct mcp_request *q, struct error *err)
 {
 	const char *text = mcp_request_text(q, "uri");
-	struct mcp_subscription *sub = text ? find(q->session, text) : NULL;
+	struct mcp_subscription *sub = text ? find_subscription(q->session, text) : NULL;
 
 	if (sub)
 		mcp_subscription_free(sub);
 	if (text)
-		mcp_request_result(q, json_object());
-	else
-		mcp_request_error(q, RPC_INVALID_PARAMS, "uri must be a string", NULL);
+		return json_object();
+	(void)error_set(err, ERR_INVALID, 0, "uri must be a string");
+	return NULL;
 }
 
 /* Changes. */
@@ -180,7 +160,7 @@ static void tell_update(const struct mcp_subscription *sub)
 	json_t *params = json_object();
 
 	json_set(params, "uri", json_string(sub->uri));
-	mcp_session_tell(sub->session, "notifications/resources/updated", params);
+	mcp_session_notify(sub->session, "notifications/resources/updated", params);
 }
 
 static void note_list(struct mcp_tenant *t)
@@ -221,7 +201,7 @@ static void tell_all(const struct mcp_tenant *t)
 	struct mcp_session *s;
 
 	LIST_FOREACH (s, &t->sessions, struct mcp_session, same)
-		mcp_session_tell(s, "notifications/resources/list_changed", NULL);
+		mcp_session_notify(s, "notifications/resources/list_changed", NULL);
 }
 
 void mcp_flush_changes(void *ctx)

@@ -78,7 +78,7 @@ struct mcp_tenant *mcp_tenant_hog(struct mcp_tenant *first)
 	return first;
 }
 
-int mcp_take_message(const struct mcp *mcp, const char *tenant, struct error *err)
+int mcp_tenant_take_message(const struct mcp *mcp, const char *tenant, struct error *err)
 {
 	struct tenants *all = mcp->router->parts.tenants;
 	uint64_t ignored;
@@ -87,7 +87,7 @@ int mcp_take_message(const struct mcp *mcp, const char *tenant, struct error *er
 	                           err);
 }
 
-bool mcp_key_is_valid(const struct mcp *mcp, const char *key_id)
+bool mcp_tenant_key_is_valid(const struct mcp *mcp, const char *key_id)
 {
 	return identity_key_holds(mcp->router->parts.identity, key_id);
 }
@@ -97,7 +97,7 @@ static void check_streams(const struct mcp_session *s)
 	struct mcp_stream *t;
 
 	LIST_FOREACH (t, &s->streams, struct mcp_stream, node)
-		if (t->req && !mcp_key_is_valid(s->mcp, auth_principal(t->req)->key_id))
+		if (t->req && !mcp_tenant_key_is_valid(s->mcp, auth_principal(t->req)->key_id))
 			mcp_stream_release(t);
 }
 

@@ -7,10 +7,10 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. A call of a tool is answered when it is over. What its program prints comes
- * as progress, to clients that have asked for some (progressToken): the message is the text, the
- * number counts its bytes. Arguments that are wrong are a result like others, because a model can
- * correct them; only a tool that is not there is an error of the protocol.
+ * Theory of operation. A tool call is answered when it ends. Output of its program is sent as
+ * progress to clients that asked for it (progressToken): the message is the text, the number counts
+ * its bytes. Invalid arguments are a result with isError, because a model can correct them; only an
+ * unknown tool is an error of the protocol.
  */
 
 #define LOG_INFO    1
@@ -19,7 +19,7 @@
 static bool is_shown(const struct mcp_request *q, const struct tool *tool)
 {
 	return tool_is_enabled(q->session->mcp->router->config, tool) &&
-	       scope_allows(q->principal->scopes, tool->scope);
+	       scope_allows(q->call.principal.scopes, tool->scope);
 }
 
 static json_t *view(const struct tool *tool, enum mcp_version version)
@@ -35,24 +35,23 @@ static json_t *view(const struct tool *tool, enum mcp_version version)
 	return j;
 }
 
-void mcp_tools_list(struct mcp_request *q)
+json_t *mcp_tools_list(struct mcp_request *q, struct error *err)
 {
-	json_t *result = json_object(), *list = json_array();
+	json_t *result, *list;
 	const struct tool *tool;
 	uint64_t offset;
 
-	if (mcp_cursor_read(q, &offset) < 0) {
-		json_decref(result);
-		json_decref(list);
-		return;
-	}
+	if (mcp_request_offset(q, &offset, err) < 0)
+		return NULL;
+	result = json_object();
+	list = json_array();
 	for (; (tool = tool_at(offset)) && json_array_size(list) < MCP_PAGE; offset++)
 		if (is_shown(q, tool))
 			(void)!json_array_append_new(list, view(tool, q->session->version));
 	json_set(result, "tools", list);
 	if (tool)
-		mcp_cursor_set(result, offset);
-	mcp_request_result(q, result);
+		mcp_request_set_cursor(result, offset);
+	return result;
 }
 
 static void on_output(void *ctx, enum output_stream stream, const char *text, size_t len)
@@ -60,91 +59,74 @@ static void on_output(void *ctx, enum output_stream stream, const char *text, si
 	struct mcp_request *q = ctx;
 	json_t *params = json_object();
 
-	(void)stream; /* for a person who watches they are one */
+	(void)stream; /* progress does not tell them apart */
 	q->progress += len;
 	json_set(params, "progressToken", json_incref(q->token));
 	json_set(params, "progress", json_integer((json_int_t)q->progress));
 	if (q->session->version >= MCP_2025_03_26)
 		json_set(params, "message", json_text(text, len));
-	mcp_request_tell(q, "notifications/progress", params);
+	mcp_request_notify(q, "notifications/progress", params);
 }
 
-/* Kinds of items that older clients would stumble over are told in the text anyway. */
-static json_t *content_for(enum mcp_version version, const json_t *content)
+/* Older clients do not know links; the text names them too. */
+static void drop_links(json_t *content)
 {
-	json_t *list = json_array();
+	for (size_t i = json_array_size(content); i-- > 0;) {
+		const json_t *item = json_array_get(content, i);
 
-	for (size_t i = 0; i < json_array_size(content); i++) {
-		json_t *item = json_array_get(content, i);
-		const char *type = json_string_value(json_object_get(item, "type"));
-
-		if (version >= MCP_2025_06_18 || !str_equal(type, "resource_link"))
-			(void)!json_array_append(list, item);
+		if (str_equal(json_string_value(json_object_get(item, "type")), "resource_link"))
+			(void)json_array_remove(content, i);
 	}
-	return list;
 }
 
-static void log_end(struct mcp_request *q, const struct tool_result *result)
+static void log_end(struct mcp_request *q, const json_t *result)
 {
-	const char *id = json_string_value(json_object_get(result->structured, "execution_id"));
-	int level = result->is_error ? LOG_WARNING : LOG_INFO;
+	const json_t *structured = json_object_get(result, "structuredContent");
+	const char *id = json_string_value(json_object_get(structured, "execution_id"));
+	bool is_error = json_is_true(json_object_get(result, "isError"));
 	json_t *params, *data;
 
-	if (!id || level < q->session->log_level)
+	if (!id || (is_error ? LOG_WARNING : LOG_INFO) < q->session->log_level)
 		return;
 	data = json_object();
 	json_set(data, "execution_id", json_string(id));
-	json_set(data, "outcome", json_incref(json_object_get(result->structured, "outcome")));
-	json_set(data, "duration", json_incref(json_object_get(result->structured, "duration")));
+	json_set(data, "outcome", json_incref(json_object_get(structured, "outcome")));
+	json_set(data, "duration", json_incref(json_object_get(structured, "duration")));
 	params = json_object();
-	json_set(params, "level", json_string(result->is_error ? "warning" : "info"));
+	json_set(params, "level", json_string(is_error ? "warning" : "info"));
 	json_set(params, "logger", json_string("millibox"));
 	json_set(params, "data", data);
-	mcp_request_tell(q, "notifications/message", params);
+	mcp_request_notify(q, "notifications/message", params);
 }
 
-static void on_done(void *ctx, const struct tool_result *result)
+static void on_done(void *ctx, json_t *result, const struct error *failure)
 {
 	struct mcp_request *q = ctx;
-	json_t *j = json_object();
 
+	(void)failure; /* in the result as well */
 	log_end(q, result);
-	json_set(j, "content", content_for(q->session->version, result->content));
-	if (q->session->version >= MCP_2025_06_18)
-		json_set(j, "structuredContent", json_incref(result->structured));
-	json_set(j, "isError", json_boolean(result->is_error));
-	q->work = NULL;
-	mcp_request_result(q, j);
-}
-
-static void cancel(void *work)
-{
-	tool_cancel(work);
+	if (q->session->version < MCP_2025_06_18) {
+		drop_links(json_object_get(result, "content"));
+		(void)json_object_del(result, "structuredContent");
+	}
+	mcp_request_result(q, json_incref(result));
 }
 
 void mcp_tools_call(struct mcp_request *q)
 {
 	const char *name = mcp_request_text(q, "name");
 	json_t *arguments = json_object_get(q->params, "arguments");
-	struct router *r = q->session->mcp->router;
-	const struct tool *tool = name ? tool_find(r->config, name) : NULL;
-	const struct tool_request request = {tool, q->principal, q->request_id, arguments};
-	const struct tool_events events = {
-		.ctx = q, .on_output = q->token ? on_output : NULL, .on_done = on_done};
-	struct tool_call *call;
+	const struct tool *tool = name ? tool_find(q->call.router->config, name) : NULL;
+	struct error err = {0};
 
 	if (!tool || (arguments && !json_is_object(arguments))) {
-		char text[160];
-
-		(void)snprintf(text, sizeof(text), "%s%.100s",
-		               tool ? "arguments must be an object of " : "Unknown tool: ",
-		               name ? name : "(none named)");
-		mcp_request_error(q, RPC_INVALID_PARAMS, text, NULL);
+		(void)error_set(&err, ERR_INVALID, 0, "%s%.100s",
+		                tool ? "arguments must be an object of " : "Unknown tool: ",
+		                name ? name : "(none named)");
+		mcp_request_fail(q, &err);
 		return;
 	}
-	call = tool_start(r, &request, &events);
-	if (!call)
-		return; /* answered, and gone */
-	q->work = call;
-	q->cancel = cancel;
+	q->call.events.on_output = q->token ? on_output : NULL;
+	q->call.events.on_done = on_done;
+	tool_start(&q->call, tool, arguments);
 }

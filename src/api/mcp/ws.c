@@ -60,7 +60,7 @@ static void check_key(void *ctx)
 	struct socket *s = ctx;
 	struct mcp_session *session = s->session;
 
-	if (!session || mcp_key_is_valid(s->mcp, s->key_id))
+	if (!session || mcp_tenant_key_is_valid(s->mcp, s->key_id))
 		return;
 	http_ws_close(s->ws, HTTP_WS_POLICY);
 	s->session = NULL;
@@ -89,15 +89,6 @@ static void tell(const struct socket *s, char *text, size_t len)
 	free(text);
 }
 
-static void take_request(struct socket *s, const struct rpc_message *m)
-{
-	cleanup_buf struct buf answer = BUF_INIT(s->mcp->router->config->max_answers_bytes);
-
-	/* Where the answer is yet to come, it comes by the session's sink. */
-	if (!mcp_dispatch(s->session, &s->principal, s->request_id, m, &answer))
-		http_ws_send(s->ws, answer.data ? answer.data : "", answer.len);
-}
-
 static void take_message(struct socket *s, json_t *value)
 {
 	struct error err = {0};
@@ -107,7 +98,7 @@ static void take_message(struct socket *s, json_t *value)
 
 	rpc_classify(value, &m);
 	/* What is no question has no answer to say so by. */
-	if (mcp_take_message(s->mcp, s->tenant, &err) < 0 && m.kind == RPC_REQUEST) {
+	if (mcp_tenant_take_message(s->mcp, s->tenant, &err) < 0 && m.kind == RPC_REQUEST) {
 		text = rpc_failure(m.id, &err, s->request_id, &len);
 		tell(s, text, len);
 	} else if (json_is_array(value) || m.kind == RPC_INVALID) {
@@ -116,9 +107,9 @@ static void take_message(struct socket *s, json_t *value)
 		                 &len);
 		tell(s, text, len);
 	} else if (m.kind == RPC_REQUEST) {
-		take_request(s, &m);
+		mcp_dispatch(s->session, NULL, &s->principal, s->request_id, &m);
 	} else if (m.kind == RPC_NOTIFICATION) {
-		mcp_notify(s->session, &m);
+		mcp_dispatch_notification(s->session, &m);
 	}
 }
 

@@ -44,8 +44,8 @@ struct action {
 struct item {
 	struct batch *batch;
 	size_t index;
-	struct tool_call *call; /* NULL: it does not run one */
-	uint64_t started_us;
+	struct call call; /* of a tool */
+	bool calling;
 };
 
 struct batch {
@@ -185,7 +185,7 @@ static void finish(struct item *item, json_t *result, const struct error *failur
 {
 	struct batch *b = item->batch;
 
-	item->call = NULL;
+	item->calling = false;
 	if (failure && reply_is_internal(failure) && b->req)
 		reply_log_error(b->req, failure);
 	note(b, item->index, result, failure);
@@ -227,16 +227,14 @@ static void act(struct item *item, struct session *session)
 
 /* A program. */
 
-static void on_done(void *ctx, const struct tool_result *result)
+static void on_done(void *ctx, json_t *result, const struct error *failure)
 {
 	struct item *item = ctx;
-	const struct sandboxes_done done = {
-		.result = result,
-		.duration_us = clock_us() - item->started_us,
-		.request_id = item->batch->request_id,
-	};
+	const struct sandboxes_done done = sandboxes_done_of(&item->call, result, failure);
+	json_t *body = failure ? NULL : item->batch->action->render(&done);
 
-	finish(item, result->failure ? NULL : item->batch->action->render(&done), result->failure);
+	call_release(&item->call);
+	finish(item, body, failure);
 }
 
 static void run(struct item *item)
@@ -245,7 +243,6 @@ static void run(struct item *item)
 	const struct tool *tool = tool_find(b->router->config, b->action->tool);
 	struct error err = {0};
 	cleanup_json json_t *arguments = NULL;
-	struct tool_call *call;
 
 	if (!tool)
 		(void)error_set(&err, ERR_DENIED, 0, "tool %s is disabled here", b->action->tool);
@@ -255,16 +252,11 @@ static void run(struct item *item)
 		finish(item, NULL, &err);
 		return;
 	}
-	item->started_us = clock_us();
-	call = tool_start(b->router,
-	                  &(struct tool_request){.tool = tool,
-	                                         .principal = &b->principal,
-	                                         .request_id = b->request_id,
-	                                         .arguments = arguments,
-	                                         .whole = true},
-	                  &(struct tool_events){.ctx = item, .on_done = on_done});
-	if (call)
-		item->call = call; /* else it is over, and with it perhaps the batch */
+	item->calling = true;
+	item->call.whole = true;
+	item->call.events = (struct call_events){.ctx = item, .on_done = on_done};
+	call_init(&item->call, b->router, &b->principal, b->request_id);
+	tool_start(&item->call, tool, arguments); /* the batch may be gone afterwards */
 }
 
 static void begin(struct batch *b, size_t index)
@@ -311,8 +303,10 @@ static void on_gone(void *ctx)
 	b->req = NULL;
 	b->stopped = true;
 	for (size_t i = 0; i < b->next; i++)
-		if (b->items[i].call) {
-			tool_cancel(TAKE_PTR(b->items[i].call));
+		if (b->items[i].calling) {
+			call_cancel(&b->items[i].call);
+			call_release(&b->items[i].call);
+			b->items[i].calling = false;
 			b->running--;
 		}
 	if (b->running == 0)

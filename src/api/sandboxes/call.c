@@ -9,24 +9,25 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/config/config.h"
+#include "http/status.h"
 #include <string.h>
 
 /*
- * Theory of operation. A waiter ends with its tool or with its client, whichever comes first. Where
- * events are wanted they begin with the first output: what is refused before has its own status.
+ * Theory of operation. A request ends with its tool or with its client, whichever comes first. A
+ * stream of events begins with the first output, so that an earlier refusal has its own status.
  */
 
 struct waiter {
+	struct call call;
 	struct http_request *req; /* the server's */
-	struct tool_call *call;
 	sandboxes_render_fn *render;
 	size_t max_bytes; /* of one event */
 	enum event_form form;
 	bool strict, streaming;
-	uint64_t events, started_us;
+	uint64_t events;
 };
 
-/* What the dialect calls each error. */
+/* The dialect's code of each error. */
 static const char *const codes[] = {
 	[ERR_NONE] = "OK",
 	[ERR_INVALID] = "INVALID_PARAMETERS",
@@ -70,8 +71,8 @@ const char *sandboxes_code(enum error_code code)
 	return codes[code] ? codes[code] : "INTERNAL_ERROR";
 }
 
-/* Of these a client that calls tools learns more from a result than from a status: its caller is
- * shown the text, and the code. */
+/* These are results, not HTTP errors: clients that call tools show the text and code of a result.
+ */
 bool sandboxes_is_refusal(const struct error *failure)
 {
 	static const enum error_code outcomes[] = {
@@ -110,25 +111,38 @@ static const char *failure_code(const json_t *metadata)
 	return "EXECUTION_FAILED";
 }
 
-json_t *sandboxes_metadata(const struct tool_result *result)
+struct sandboxes_done sandboxes_done_of(const struct call *call, const json_t *result,
+                                        const struct error *failure)
 {
-	json_t *j = json_copy(result->structured), *details, *context;
+	return (struct sandboxes_done){
+		.result = result,
+		.structured = json_object_get(result, "structuredContent"),
+		.failure = failure,
+		.is_error = json_is_true(json_object_get(result, "isError")),
+		.duration_us = clock_us() - call->started_us,
+		.request_id = call->request_id,
+	};
+}
 
-	if (!result->is_error)
+json_t *sandboxes_metadata(const struct sandboxes_done *done)
+{
+	json_t *j = json_copy((json_t *)(uintptr_t)done->structured), *details, *context;
+
+	if (!done->is_error)
 		return j;
-	if (!result->failure) {
+	if (!done->failure) {
 		details = json_object_get(j, "error_message");
 		json_set(j, "code", json_string(failure_code(j)));
 		json_set(j, "details", details ? json_incref(details) : json_string(""));
 		return j;
 	}
 	context = json_object();
-	json_set(context, "error_code", json_string(error_text(result->failure->code)));
+	json_set(context, "error_code", json_string(error_text(done->failure->code)));
 	json_set(context, "field", json_incref(json_object_get(j, "field")));
 	json_set(context, "request_id", json_incref(json_object_get(j, "request_id")));
 	json_set(j, "context", context);
-	json_set(j, "code", json_string(sandboxes_code(result->failure->code)));
-	json_set(j, "message", json_string(tool_result_text(result)));
+	json_set(j, "code", json_string(sandboxes_code(done->failure->code)));
+	json_set(j, "message", json_string(tool_result_text(done->result)));
 	return j;
 }
 
@@ -141,7 +155,7 @@ static void send_event(struct waiter *w, const char *name, const char *key, cons
 	cleanup_buf struct buf b = BUF_INIT(w->max_bytes);
 
 	if (!w->streaming)
-		http_stream_begin(w->req, 200, event_form_type(w->form));
+		http_stream_begin(w->req, HTTP_OK, event_form_type(w->form));
 	w->streaming = true;
 	if (event_open(&b, &event) < 0 || buf_add(&b, value->data, value->len) < 0 ||
 	    event_close(&b, w->form) < 0 || http_stream_write(w->req, b.data, b.len) < 0)
@@ -185,38 +199,36 @@ static void send_end(struct waiter *w, json_t *body)
 
 /* The end. */
 
+static void waiter_free(struct waiter *w)
+{
+	call_release(&w->call);
+	free(w);
+}
+
 static void on_gone(void *ctx)
 {
 	struct waiter *w = ctx;
 
-	tool_cancel(w->call);
-	free(w);
+	call_cancel(&w->call);
+	waiter_free(w);
 }
 
-static bool is_refused(const struct waiter *w, const struct tool_result *result)
-{
-	return result->failure && (w->strict || sandboxes_is_refusal(result->failure));
-}
-
-static void on_done(void *ctx, const struct tool_result *result)
+static void on_done(void *ctx, json_t *result, const struct error *failure)
 {
 	struct waiter *w = ctx;
-	const struct sandboxes_done done = {
-		.result = result,
-		.duration_us = clock_us() - w->started_us,
-		.request_id = http_request_id(w->req),
-	};
+	const struct sandboxes_done done = sandboxes_done_of(&w->call, result, failure);
+	bool refused = failure && (w->strict || sandboxes_is_refusal(failure));
 
 	http_set_gone(w->req, NULL, NULL);
-	if (is_refused(w, result) && w->streaming)
-		send_failure(w, result->failure);
-	else if (is_refused(w, result))
-		reply_error(w->req, result->failure);
+	if (refused && w->streaming)
+		send_failure(w, failure);
+	else if (refused)
+		reply_error(w->req, failure);
 	else if (w->form != EVENT_FORM_NONE)
 		send_end(w, w->render(&done));
 	else
-		reply_json(w->req, 200, w->render(&done));
-	free(w);
+		reply_json(w->req, HTTP_OK, w->render(&done));
+	waiter_free(w);
 }
 
 void sandboxes_call(struct router *r, struct http_request *req, const struct route_args *args,
@@ -225,7 +237,6 @@ void sandboxes_call(struct router *r, struct http_request *req, const struct rou
 	cleanup_json json_t *arguments = call->arguments;
 	const struct tool *tool = tool_find(r->config, call->tool);
 	struct waiter *w;
-	struct tool_call *started;
 	struct error err = {0};
 
 	if (!tool) {
@@ -240,19 +251,13 @@ void sandboxes_call(struct router *r, struct http_request *req, const struct rou
 	*w = (struct waiter){.req = req, .render = call->render, .strict = call->strict};
 	w->form = event_form_choose(http_header(req, "Accept"), call->stream);
 	w->max_bytes = r->config->max_answers_bytes;
-	w->started_us = clock_us();
-	started = tool_start(
-		r,
-		&(struct tool_request){.tool = tool,
-	                               .principal = args->principal,
-	                               .request_id = http_request_id(req),
-	                               .arguments = arguments,
-	                               .whole = true},
-		&(struct tool_events){.ctx = w,
-	                              .on_output = w->form == EVENT_FORM_NONE ? NULL : on_output,
-	                              .on_done = on_done});
-	if (!started)
-		return; /* @w is gone */
-	w->call = started;
+	w->call.whole = true;
+	w->call.events = (struct call_events){
+		.ctx = w,
+		.on_output = w->form == EVENT_FORM_NONE ? NULL : on_output,
+		.on_done = on_done,
+	};
+	call_init(&w->call, r, args->principal, http_request_id(req));
 	http_set_gone(req, on_gone, w);
+	tool_start(&w->call, tool, arguments);
 }

@@ -140,7 +140,7 @@ json_t *sandboxes_code_arguments(const json_t *body, const char *id, struct erro
 
 static void finish_view(json_t *j, const struct sandboxes_done *done)
 {
-	const json_t *told = done->result->structured;
+	const json_t *told = done->structured;
 	double seconds = json_number_value(json_object_get(told, "duration"));
 
 	json_set(j, "exit_code", json_incref(json_object_get(told, "exit_code")));
@@ -148,15 +148,15 @@ static void finish_view(json_t *j, const struct sandboxes_done *done)
 	json_set(j, "duration", json_integer((json_int_t)(seconds * 1e9)));
 	json_set(j, "duration_ms", json_real(seconds * 1e3));
 	json_set(j, "timed_out", json_incref(json_object_get(told, "timed_out")));
-	json_set(j, "is_error", json_boolean(done->result->is_error));
+	json_set(j, "is_error", json_boolean(done->is_error));
 	json_set(j, "execution_id", json_incref(json_object_get(told, "execution_id")));
 	json_set(j, "timestamp", sandboxes_now());
-	json_set(j, "metadata", sandboxes_metadata(done->result));
+	json_set(j, "metadata", sandboxes_metadata(done));
 }
 
 json_t *sandboxes_render_exec(const struct sandboxes_done *done)
 {
-	const json_t *told = done->result->structured;
+	const json_t *told = done->structured;
 	json_t *j = json_object();
 
 	json_set(j, "stdout", json_incref(json_object_get(told, "stdout")));
@@ -167,13 +167,13 @@ json_t *sandboxes_render_exec(const struct sandboxes_done *done)
 
 json_t *sandboxes_render_code(const struct sandboxes_done *done)
 {
-	const json_t *told = done->result->structured;
+	const json_t *told = done->structured;
 	json_t *j = sandboxes_render_exec(done), *why = json_object_get(told, "error_message");
 	json_t *err = json_object_get(told, "stderr");
 	const char *printed = json_string_value(err);
 
 	json_set(j, "output", json_incref(json_object_get(told, "stdout")));
-	if (!done->result->is_error)
+	if (!done->is_error)
 		json_set(j, "error", json_string(""));
 	else
 		json_set(j, "error", json_incref(printed && *printed ? err : why));

@@ -72,12 +72,18 @@ void sandboxes_reply_list(struct http_request *req, json_t *items);
 
 /* sandboxes_call.c: a request that waits for a tool. */
 
-/* What is answered; borrowed for the call. */
+/* The end of a tool call; borrowed. */
 struct sandboxes_done {
-	const struct tool_result *result;
+	const json_t *result, *structured; /* see tool.h */
+	const struct error *failure;       /* NULL: the tool was carried out */
+	bool is_error;
 	uint64_t duration_us;
 	const char *request_id;
 };
+
+/** sandboxes_done_of - what on_done of @call got. */
+struct sandboxes_done sandboxes_done_of(const struct call *call, const json_t *result,
+                                        const struct error *failure);
 
 /* Return: the body of the answer, owned. Not called where the tool could not be begun. */
 typedef json_t *sandboxes_render_fn(const struct sandboxes_done *done);
@@ -96,8 +102,8 @@ void sandboxes_call(struct router *r, struct http_request *req, const struct rou
 /** sandboxes_is_refusal - whether the request was wrong or may not be served, and not only what
  * was to be done with it. Pure. */
 bool sandboxes_is_refusal(const struct error *failure);
-/** sandboxes_metadata - of a result, with numbers where clients read numbers. Return: owned. */
-json_t *sandboxes_metadata(const struct tool_result *result) attr_must_check;
+/** sandboxes_metadata - the structured result with the dialect's error code. Return: owned. */
+json_t *sandboxes_metadata(const struct sandboxes_done *done) attr_must_check;
 /** sandboxes_code - what the dialect calls an error. */
 const char *sandboxes_code(enum error_code code);
 

@@ -54,14 +54,14 @@ json_t *sandboxes_tool_error_object(const struct error *err, const char *request
 /* As the client reads it; figures and links are further items. */
 static json_t *render_plain(const struct sandboxes_done *done)
 {
-	const struct tool_result *result = done->result;
+	json_t *content = json_object_get(done->result, "content");
 	json_t *j = json_object();
 
-	json_set(j, "text", json_string(tool_result_text(result)));
-	json_set(j, "is_error", json_boolean(result->is_error));
-	json_set(j, "metadata", sandboxes_metadata(result));
-	if (json_array_size(result->content) > 1)
-		json_set(j, "content", json_incref(result->content));
+	json_set(j, "text", json_string(tool_result_text(done->result)));
+	json_set(j, "is_error", json_boolean(done->is_error));
+	json_set(j, "metadata", sandboxes_metadata(done));
+	if (json_array_size(content) > 1)
+		json_set(j, "content", json_incref(content));
 	return j;
 }
 
@@ -186,19 +186,18 @@ void sandboxes_tool_show(struct router *r, struct http_request *req, const struc
 
 static json_t *render_envelope(const struct sandboxes_done *done)
 {
-	const struct tool_result *result = done->result;
-	json_t *id = json_object_get(result->structured, "execution_id");
+	json_t *id = json_object_get(done->structured, "execution_id");
 	json_t *j = json_object();
 
-	json_set(j, "result", json_string(tool_result_text(result)));
-	json_set(j, "is_error", json_boolean(result->is_error));
+	json_set(j, "result", json_string(tool_result_text(done->result)));
+	json_set(j, "is_error", json_boolean(done->is_error));
 	json_set(j, "execution_id",
 	         json_is_string(id) ? json_incref(id) : json_string(done->request_id));
 	/* Go's clients read whole nanoseconds. */
 	json_set(j, "duration", json_integer((json_int_t)done->duration_us * 1000));
 	json_set(j, "duration_ms", json_real((double)done->duration_us / 1000));
 	json_set(j, "timestamp", sandboxes_now());
-	json_set(j, "metadata", sandboxes_metadata(result));
+	json_set(j, "metadata", sandboxes_metadata(done));
 	return j;
 }
 

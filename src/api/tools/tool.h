@@ -2,32 +2,27 @@
 #pragma once
 
 /*
- * DOC: what agents call. One table (tools.c) has every tool: its name, what a model is told about
- * it, its arguments, its result, what it needs, and the function that does it. MCP (mcp_*.c) and
- * the REST dialects of tools are two ways to the same rows; neither knows a tool by name.
+ * DOC: the tools that agents call. One table (tools.c) has every tool: name, description for the
+ * model, arguments, result, required scope, and its function. MCP and the REST dialect of tools
+ * both call these rows.
  *
- * A call is checked against its row (enabled, scope, arguments), then run, then answered once. What
- * it does is done by the same calls of core as REST's: they decide, count and audit. A program that
- * failed is an answer (is_error); what could not be done is one too, and has @failure.
+ * A call is checked against its row (enabled, scope, arguments), run, and ended once. It uses the
+ * same calls of core as REST, which decide, count and audit. A program that failed is a result
+ * (isError); so is a call that was refused, which also has an error.
  *
- * On the loop only. Nothing here speaks HTTP.
+ * On the loop only. Nothing here knows HTTP.
  */
 
+#include "api/tools/call.h"
 #include "base/attr.h"
 #include "base/error.h"
 #include "core/identity/scope.h"
-#include "core/tenant/principal.h"
-#include "driver/driver.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct config;
-struct router;
-struct session;
-struct tool;
-struct tool_call;
 
 enum tool_type {
 	TOOL_STRING,
@@ -59,7 +54,7 @@ enum tool_hint {
 	TOOL_OPEN_WORLD = 8,  /* reaches beyond the sandbox */
 };
 
-typedef void tool_fn(struct tool_call *call);
+typedef void tool_fn(struct call *call);
 
 struct tool {
 	const char *name, *title;
@@ -97,76 +92,29 @@ json_t *tool_view(const struct tool *tool) attr_must_check;
 int tool_check_arguments(const struct tool_field *fields, json_t *arguments,
                          struct error *err) attr_must_check;
 
-/* Calling. */
-
-/* Borrowed for the call of on_done. */
-struct tool_result {
-	json_t *content;    /* items as MCP has them; the first is text, for people and models */
-	json_t *structured; /* an object; what REST dialects call metadata */
-	bool is_error;      /* the program failed, or there was none: see @failure */
-	const struct error *failure; /* why nothing was done; NULL: it was */
-};
-
-/** tool_result_text - the text of the first item; borrowed. */
-const char *tool_result_text(const struct tool_result *result);
-
-struct tool_events {
-	void *ctx;
-	/* Output of a program as it comes, as text; may be NULL. Never after on_done. */
-	void (*on_output)(void *ctx, enum output_stream stream, const char *text, size_t len);
-	/* Once; not after tool_cancel. It may come before tool_start returns. */
-	void (*on_done)(void *ctx, const struct tool_result *result);
-};
-
-/* Borrowed for the call of tool_start. */
-struct tool_request {
-	const struct tool *tool;
-	const struct principal *principal;
-	const char *request_id; /* for logs and audit */
-	json_t *arguments; /* an object, which may be changed; NULL: none. A reference is kept */
-	bool whole;        /* a program reads the result: output in it is not shortened */
-};
+/* Calling. The result of a tool is {content, structuredContent, isError}, as MCP has it. */
 
 /**
- * tool_start - check and begin. Return: a handle for tool_cancel, valid until on_done; NULL:
- * on_done was called already. Refusals come by on_done too, so that there is one way to answer.
+ * tool_start - check @arguments and start @call->tool. @arguments is an object and may be changed;
+ * NULL: none. A refusal is a result too, with isError, and on_done gets its error as well.
  */
-struct tool_call *tool_start(struct router *r, const struct tool_request *request,
-                             const struct tool_events *events);
-/** tool_cancel - the caller has changed its mind: what runs for it is ended; no callback follows.
- */
-void tool_cancel(struct tool_call *call);
+void tool_start(struct call *call, const struct tool *tool, json_t *arguments);
+/** tool_result_text - the text of the first item of a result; borrowed. */
+const char *tool_result_text(const json_t *result);
 
 /* For the functions of the rows. */
 
-struct tool_call {
-	struct router *router;
-	const struct tool *tool;
-	struct principal principal; /* its texts are the call's own */
-	char *tenant, *key_id, *request_id;
-	json_t *arguments; /* checked */
-	struct tool_events events;
-	/* Of the handler: what it waits for. @cancel ends that and frees @state; NULL: nothing. */
-	void *state;
-	void (*cancel)(void *state);
-	bool starting, over, whole;
-	uint64_t started_us;
-};
-
 /* Arguments by name. Those with a fallback in the row are always there. */
-const char *tool_text(const struct tool_call *call, const char *name); /* NULL: not given */
-double tool_number(const struct tool_call *call, const char *name);
-bool tool_flag(const struct tool_call *call, const char *name);
-const json_t *tool_value(const struct tool_call *call, const char *name);
+const char *tool_text(const struct call *call, const char *name); /* NULL: not given */
+double tool_number(const struct call *call, const char *name);
+bool tool_flag(const struct call *call, const char *name);
+const json_t *tool_value(const struct call *call, const char *name);
 
-/** tool_finish - the end of a call. @structured and @content are released; @content NULL: there is
- * only @text. */
-void tool_finish(struct tool_call *call, const char *text, json_t *structured, json_t *content,
+/** tool_finish - end the call. @structured and @content are taken; @content NULL: only @text. */
+void tool_finish(struct call *call, const char *text, json_t *structured, json_t *content,
                  bool is_error);
-/** tool_refuse - the end of one that could not be done. */
-void tool_refuse(struct tool_call *call, const struct error *err);
-
-typedef void tool_session_fn(struct tool_call *call, struct session *session);
-/** tool_with_session - @fn is called with the session @id names, now or when it was read from the
- * store; where there is none the call is refused. */
-void tool_with_session(struct tool_call *call, const char *id, tool_session_fn *fn);
+/** tool_refuse - end a call that could not be carried out. */
+void tool_refuse(struct call *call, const struct error *err);
+/** tool_with_session - call @fn with the session named @id, now or when the store has read it;
+ * where there is none the call is refused. @id must stay valid until the call ends. */
+void tool_with_session(struct call *call, const char *id, call_session_fn *fn);

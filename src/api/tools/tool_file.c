@@ -31,77 +31,50 @@
 #define BACKUP    ".bak"
 
 struct file_work {
-	struct tool_call *call;
-	struct collect *collect;
-	char *session_id;
+	struct call *call;
 	char path[WORKPATH_MAX + 1];
-	char *data; /* owned: what is to be written */
+	char *data; /* owned: what is written */
 	size_t len;
 	uint32_t mode;
 	char sum[2 * SHA256_LEN + 1]; /* of the data, where it was asked for */
 };
 
-static void work_free(struct file_work *w)
+static void work_free(void *state)
 {
-	free(w->session_id);
+	struct file_work *w = state;
+
 	free(w->data);
 	free(w);
 }
 
-static void cancel(void *state)
-{
-	struct file_work *w = state;
-
-	collect_cancel(w->collect);
-	work_free(w);
-}
-
-static void fail(struct file_work *w, const struct error *err)
-{
-	struct tool_call *call = w->call;
-
-	call->cancel = NULL;
-	work_free(w);
-	tool_refuse(call, err);
-}
-
-/* @w goes on, or is gone. */
+/* One operation in the box; @request's function is called with @w. */
 static void begin(struct file_work *w, struct session *session, struct collect_request *request)
 {
+	struct collect *collect;
 	struct error err = {0};
 
 	request->request.path = w->path;
 	request->ctx = w;
-	w->collect = collect_start(session, request, &err);
-	if (!w->collect) {
-		fail(w, &err);
-		return;
-	}
-	w->call->state = w;
-	w->call->cancel = cancel;
-}
-
-static struct file_work *work_new(struct tool_call *call, struct session *session)
-{
-	struct file_work *w = NEW(struct file_work);
-	struct session_info info = {0};
-
-	session_info(session, &info);
-	w->call = call;
-	w->session_id = xstrdup(info.id);
-	w->mode = FILE_MODE;
-	return w;
+	collect = collect_start(session, request, &err);
+	if (collect)
+		call_wait_file(w->call, collect);
+	else
+		tool_refuse(w->call, &err);
 }
 
 /* NULL: the call was refused. */
-static struct file_work *open_work(struct tool_call *call, struct session *session)
+static struct file_work *open_work(struct call *call)
 {
-	struct file_work *w = work_new(call, session);
+	struct file_work *w = NEW(struct file_work);
 	struct error err = {0};
 
+	w->call = call;
+	w->mode = FILE_MODE;
+	call->state = w;
+	call->free_state = work_free;
 	if (tool_clean_path(tool_text(call, "path"), "path", w->path, &err) == 0)
 		return w;
-	fail(w, &err);
+	tool_refuse(call, &err);
 	return NULL;
 }
 
@@ -115,12 +88,12 @@ static char *absolute(const char *path)
 static void on_written(void *ctx, const struct file_result *result)
 {
 	struct file_work *w = ctx;
-	struct tool_call *call = w->call;
+	struct call *call = w->call;
 	cleanup_free char *path = absolute(w->path), *text = NULL;
 	json_t *j;
 
 	if (result->failure) {
-		fail(w, result->failure);
+		tool_refuse(call, result->failure);
 		return;
 	}
 	j = json_object();
@@ -129,8 +102,6 @@ static void on_written(void *ctx, const struct file_result *result)
 	json_set(j, "encoding", json_string(tool_text(call, "encoding")));
 	json_set(j, "checksum", w->sum[0] ? json_string(w->sum) : json_null());
 	text = xasprintf("Wrote %zu bytes to %s.", w->len, path);
-	call->cancel = NULL;
-	work_free(w);
 	tool_finish(call, text, j, NULL, false);
 }
 
@@ -152,23 +123,24 @@ static void write_now(struct file_work *w, struct session *session)
 static void on_prepared(void *ctx, const struct file_result *result)
 {
 	struct file_work *w = ctx;
-	struct tool_call *call = w->call;
+	struct call *call = w->call;
 	struct session *session;
 	struct error err = {0};
 	bool found = !result->failure;
 
 	if (result->failure && result->failure->code != ERR_FILE_NOT_FOUND) {
-		fail(w, result->failure);
+		tool_refuse(call, result->failure);
 		return;
 	}
-	session = session_find(call->router->parts.sessions, call->tenant, w->session_id);
+	session = session_find(call->router->parts.sessions, call->principal.tenant,
+	                       call->session_id);
 	if (!session)
 		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "the sandbox has ended");
 	else if (found && !tool_flag(call, "create_backup"))
 		(void)error_set(&err, ERR_CONFLICT, 0,
 		                "the file is there already, and force_overwrite is false");
 	if (error_is_set(&err))
-		fail(w, &err);
+		tool_refuse(call, &err);
 	else
 		write_now(w, session);
 }
@@ -236,20 +208,20 @@ static void prepare(struct file_work *w, struct session *session)
 		write_now(w, session);
 }
 
-static void write_file(struct tool_call *call, struct session *session)
+static void write_file(struct call *call, struct session *session)
 {
-	struct file_work *w = open_work(call, session);
+	struct file_work *w = open_work(call);
 	struct error err = {0};
 
 	if (!w)
 		return;
 	if (take_content(w, &err) < 0 || take_mode(w, &err) < 0 || check_sum(w, &err) < 0)
-		fail(w, &err);
+		tool_refuse(call, &err);
 	else
 		prepare(w, session);
 }
 
-void tool_write_file(struct tool_call *call)
+void tool_write_file(struct call *call)
 {
 	tool_with_session(call, tool_text(call, "sandbox_id"), write_file);
 }
@@ -276,7 +248,7 @@ static bool is_image(const char *type)
 static char *tell_content(const struct file_work *w, const char *data, size_t len, bool binary)
 {
 	cleanup_buf struct buf b = BUF_INIT(2 * TEXT_MAX);
-	cleanup_free char *uri = sandbox_uri_file(w->session_id, w->path);
+	cleanup_free char *uri = sandbox_uri_file(w->call->session_id, w->path);
 	cleanup_free char *path = absolute(w->path);
 	size_t room = w->call->router->config->mcp_text_bytes, ignored;
 
@@ -302,7 +274,7 @@ static int check_text(const char *data, size_t len, struct error *err)
 static void on_read(void *ctx, const struct file_result *result)
 {
 	struct file_work *w = ctx;
-	struct tool_call *call = w->call;
+	struct call *call = w->call;
 	const char *type = transfer_media_type(w->path);
 	uint64_t size = result->count > 0 ? result->items[0].size : result->len;
 	size_t len = result->len;
@@ -316,7 +288,7 @@ static void on_read(void *ctx, const struct file_result *result)
 		len = utf8_cut(result->data, len); /* not in the middle of a character */
 	if (result->failure || (!base64 && !image && check_text(result->data, len, &err) < 0)) {
 		json_decref(content);
-		fail(w, result->failure ? result->failure : &err);
+		tool_refuse(call, result->failure ? result->failure : &err);
 		return;
 	}
 	base64 |= image;
@@ -331,14 +303,12 @@ static void on_read(void *ctx, const struct file_result *result)
 	json_set(j, "content", base64 ? json_string(encoded) : json_text(result->data, len));
 	json_set(j, "truncated", json_boolean(len < size));
 	json_set(j, "mime_type", json_stringn(type, strcspn(type, ";")));
-	call->cancel = NULL;
-	work_free(w);
 	tool_finish(call, text, j, content, false);
 }
 
-static void read_file(struct tool_call *call, struct session *session)
+static void read_file(struct call *call, struct session *session)
 {
-	struct file_work *w = open_work(call, session);
+	struct file_work *w = open_work(call);
 	size_t max = (size_t)tool_number(call, "max_size");
 
 	if (w)
@@ -350,7 +320,7 @@ static void read_file(struct tool_call *call, struct session *session)
 		      });
 }
 
-void tool_read_file(struct tool_call *call)
+void tool_read_file(struct call *call)
 {
 	tool_with_session(call, tool_text(call, "sandbox_id"), read_file);
 }
@@ -388,13 +358,13 @@ static json_t *view_item(const struct file_work *w, const struct file_item *item
 static void on_listed(void *ctx, const struct file_result *result)
 {
 	struct file_work *w = ctx;
-	struct tool_call *call = w->call;
+	struct call *call = w->call;
 	cleanup_buf struct buf text = BUF_INIT(TEXT_MAX), brief = BUF_INIT(TEXT_MAX);
 	cleanup_free char *path = absolute(w->path);
 	json_t *j, *list;
 
 	if (result->failure) {
-		fail(w, result->failure);
+		tool_refuse(call, result->failure);
 		return;
 	}
 	list = json_array();
@@ -413,14 +383,12 @@ static void on_listed(void *ctx, const struct file_result *result)
 	json_set(j, "truncated", json_boolean(result->summary.truncated));
 	(void)!shorten(&brief, text.data ? text.data : "", text.len,
 	               call->router->config->mcp_text_bytes, NULL);
-	call->cancel = NULL;
-	work_free(w);
 	tool_finish(call, brief.len ? brief.data : "There are no files.", j, NULL, false);
 }
 
-static void list_files(struct tool_call *call, struct session *session)
+static void list_files(struct call *call, struct session *session)
 {
-	struct file_work *w = open_work(call, session);
+	struct file_work *w = open_work(call);
 
 	if (w)
 		begin(w, session,
@@ -432,7 +400,7 @@ static void list_files(struct tool_call *call, struct session *session)
 		      });
 }
 
-void tool_list_files(struct tool_call *call)
+void tool_list_files(struct call *call)
 {
 	tool_with_session(call, tool_text(call, "sandbox_id"), list_files);
 }

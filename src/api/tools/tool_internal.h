@@ -11,8 +11,7 @@ struct runner;
 /* tool_language.c */
 extern const char *const tool_languages[]; /* that an argument may name; NULL-terminated */
 /** tool_runner - that of @language; NULL with *err: what there is instead. */
-const struct runner *tool_runner(const struct tool_call *call, const char *language,
-                                 struct error *err);
+const struct runner *tool_runner(const struct call *call, const char *language, struct error *err);
 tool_fn tool_list_languages;
 
 /* tool_sandbox.c */

@@ -30,8 +30,7 @@ const char *const tool_languages[] = {"python", "javascript", "typescript", "bas
                                       "shell",  "go",         "rust",       "java", "cpp",
                                       "c",      "csharp",     NULL};
 
-const struct runner *tool_runner(const struct tool_call *call, const char *language,
-                                 struct error *err)
+const struct runner *tool_runner(const struct call *call, const char *language, struct error *err)
 {
 	const struct runners *all = call->router->parts.runners;
 	const struct runner *runner = runners_find(all, language), *other;
@@ -100,7 +99,7 @@ static void add(json_t *list, json_t *names, json_t *j)
 	(void)!json_array_append_new(list, j);
 }
 
-void tool_list_languages(struct tool_call *call)
+void tool_list_languages(struct call *call)
 {
 	const struct runners *all = call->router->parts.runners;
 	json_t *list = json_array(), *names = json_array(), *structured = json_object();

@@ -30,7 +30,7 @@ static const struct {
 	{"env_vars", "env_vars"}, {"timeout", "timeout"}, {"event", "event"},
 };
 
-static void rename_field(const struct tool_call *call, struct error *err)
+static void rename_field(const struct call *call, struct error *err)
 {
 	size_t base = strcspn(err->field, ".[");
 	char rest[sizeof(err->field)];
@@ -46,7 +46,7 @@ static void rename_field(const struct tool_call *call, struct error *err)
 		}
 }
 
-static const char *choose_language(const struct tool_call *call, const char *fallback)
+static const char *choose_language(const struct call *call, const char *fallback)
 {
 	const char *code = tool_text(call, "code");
 
@@ -75,14 +75,15 @@ int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_
 	return workpath_clean(path, WORKPATH_STRIP, field, ret_path, err);
 }
 
-static int take_directory(struct tool_run *run, struct run_request *request, struct error *err)
+static int take_directory(const struct call *call, struct run_request *request, struct error *err)
 {
-	const char *dir = tool_text(run->call, "working_dir");
+	const char *dir = tool_text(call, "working_dir");
 	char path[WORKPATH_MAX + 1] = "";
 
 	if (dir && tool_clean_path(dir, "working_dir", path, err) < 0)
 		return -1;
-	run->working_dir = xstrdup(path);
+	json_set(call->asked, "working_dir",
+	         json_sprintf("/workspace%s%s", *path ? "/" : "", path));
 	if (*path)
 		request->cwd = xstrdup(path);
 	return 0;
@@ -101,32 +102,31 @@ static json_t *split_package(const char *text)
 }
 
 /* Nothing is installed: what is asked for has to be there. */
-static int check_packages(struct tool_run *run, struct error *err)
+static int check_packages(const struct call *call, const char *language, struct error *err)
 {
-	const json_t *list = tool_value(run->call, "packages");
+	const json_t *list = tool_value(call, "packages");
 	cleanup_json json_t *wanted = json_array(), *read = NULL, *found = NULL;
 
-	run->packages = json_array();
+	json_set(call->asked, "packages_installed", json_array());
 	if (json_array_size(list) == 0)
 		return 0;
-	if (!str_equal(run->language, "python"))
+	if (!str_equal(language, "python"))
 		return error_field(err, "packages",
 		                   "of %.32s cannot be installed: there is no network. Use a "
 		                   "template that has them",
-		                   run->language);
+		                   language);
 	for (size_t i = 0; i < json_array_size(list); i++)
 		(void)!json_array_append_new(
 			wanted, split_package(json_string_value(json_array_get(list, i))));
 	read = dependencies_read("packages", wanted, err);
 	if (!read)
 		return -1;
-	found = dependencies_resolve(run->call->router->parts.packages, read, err);
+	found = dependencies_resolve(call->router->parts.packages, read, err);
 	if (error_is_set(err)) {
 		(void)!str_copy(err->field, sizeof(err->field), "packages");
 		return -1;
 	}
-	for (size_t i = 0; i < json_array_size(list); i++)
-		(void)!json_array_append(run->packages, json_array_get(list, i));
+	json_set(call->asked, "packages_installed", json_copy((json_t *)(uintptr_t)list));
 	return 0;
 }
 
@@ -178,20 +178,21 @@ static int take_flags(const char *flags, struct run_request *request, struct err
 	return 0;
 }
 
-static int take_options(struct tool_run *run, struct run_request *request, struct error *err)
+static int take_options(const struct call *call, const char *language, struct run_request *request,
+                        struct error *err)
 {
-	json_t *given = json_object_get(run->call->arguments, "options");
+	json_t *given = json_object_get(call->arguments, "options");
 	const char *name, *flags;
 	json_t *value;
 
 	json_object_foreach (given, name, value)
-		if (check_option(run->language, name, json_string_value(value), err) < 0)
+		if (check_option(language, name, json_string_value(value), err) < 0)
 			return -1;
 	flags = json_string_value(json_object_get(given, "set_flags"));
 	return flags && *flags ? take_flags(flags, request, err) : 0;
 }
 
-static json_t *make_body(const struct tool_call *call, const char *language)
+static json_t *make_body(const struct call *call, const char *language)
 {
 	json_t *body = json_object();
 
@@ -205,14 +206,15 @@ static json_t *make_body(const struct tool_call *call, const char *language)
 	return body;
 }
 
-static int decode(struct tool_run *run, struct run_request *ret_request, struct error *err)
+static int decode(const struct call *call, const char *language, struct run_request *ret_request,
+                  struct error *err)
 {
-	const struct decode_limits limits = {run->call->router->config->max_code_bytes};
+	const struct decode_limits limits = {call->router->config->max_code_bytes};
 	cleanup_decoded_exec struct decoded_exec decoded = {0};
-	cleanup_json json_t *body = make_body(run->call, run->language);
+	cleanup_json json_t *body = make_body(call, language);
 
 	if (decode_exec_object(body, &limits, &decoded, err) < 0) {
-		rename_field(run->call, err);
+		rename_field(call, err);
 		return -1;
 	}
 	*ret_request = decoded.request;
@@ -220,20 +222,25 @@ static int decode(struct tool_run *run, struct run_request *ret_request, struct 
 	return 0;
 }
 
-int tool_run_request(struct tool_run *run, const char *language, struct run_request *ret_request,
+int tool_run_request(struct call *call, const char *language, struct run_request *ret_request,
                      struct error *err)
 {
-	const struct tool_call *call = run->call;
 	const struct runner *runner = tool_runner(call, choose_language(call, language), err);
+	json_t *command = json_object_get(call->arguments, "command");
 
 	if (!runner)
 		return -1;
-	run->language = xstrdup(runner->name);
-	if (check_packages(run, err) < 0 || decode(run, ret_request, err) < 0 ||
-	    take_directory(run, ret_request, err) < 0 || take_options(run, ret_request, err) < 0)
+	call->asked = json_object();
+	json_set(call->asked, "language", json_string(runner->name));
+	if (command)
+		json_set(call->asked, "command", json_incref(command));
+	if (check_packages(call, runner->name, err) < 0 ||
+	    decode(call, runner->name, ret_request, err) < 0 ||
+	    take_directory(call, ret_request, err) < 0 ||
+	    take_options(call, runner->name, ret_request, err) < 0)
 		return -1;
 	ret_request->request_id = xstrdup(call->request_id);
-	ret_request->tenant = call->tenant;
-	ret_request->key_id = call->key_id;
+	ret_request->tenant = call->principal.tenant;
+	ret_request->key_id = call->principal.key_id;
 	return 0;
 }

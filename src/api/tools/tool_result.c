@@ -39,7 +39,7 @@ struct stream {
 };
 
 struct telling {
-	struct tool_run *run;
+	struct call *call;
 	const struct tool_run_end *end;
 	const struct outcome *o;
 	struct report report;
@@ -51,7 +51,7 @@ static_assert(ARRAY_SIZE(stream_names) == OUTPUT_COUNT, "every stream has its na
 
 static size_t text_room(const struct telling *t)
 {
-	return t->run->call->router->config->mcp_text_bytes;
+	return t->call->router->config->mcp_text_bytes;
 }
 
 static void read_stream(struct telling *t, enum output_stream which)
@@ -79,7 +79,7 @@ static void keep_whole(const struct telling *t)
 		return;
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
 		streams[i] = (struct buf){.data = t->streams[i].text, .len = t->streams[i].len};
-	outputs_keep(t->run->call->router->outputs, t->run->call->tenant, t->end->execution_id,
+	outputs_keep(t->call->router->outputs, t->call->principal.tenant, t->end->execution_id,
 	             streams);
 }
 
@@ -146,7 +146,7 @@ static void set_output(const struct telling *t, json_t *j)
 	for (size_t i = 0; i < OUTPUT_COUNT; i++) {
 		const struct stream *s = &t->streams[i];
 
-		if (t->run->call->whole) {
+		if (t->call->whole) {
 			json_set(j, stream_names[i], json_text(s->text, s->len));
 			continue;
 		}
@@ -157,19 +157,6 @@ static void set_output(const struct telling *t, json_t *j)
 	json_set(j, "stdout_size", json_integer((json_int_t)t->o->stdout_bytes));
 	json_set(j, "stderr_size", json_integer((json_int_t)t->o->stderr_bytes));
 	json_set(j, "output_truncated", json_boolean(cut));
-}
-
-static void set_asked(const struct telling *t, json_t *j)
-{
-	const struct tool_run *run = t->run;
-	const char *command = tool_text(run->call, "command");
-
-	json_set(j, "language", json_string(run->language));
-	json_set(j, "working_dir",
-	         json_sprintf("/workspace%s%s", run->working_dir[0] ? "/" : "", run->working_dir));
-	if (command)
-		json_set(j, "command", json_string(command));
-	json_set(j, "packages_installed", json_incref(run->packages));
 }
 
 static json_t *view(const struct telling *t)
@@ -184,7 +171,7 @@ static json_t *view(const struct telling *t)
 	json_set(j, "outcome", json_string(exec_status_name(t->o->status)));
 	json_set(j, "exit_code", json_integer(exit_code(t->o)));
 	set_output(t, j);
-	set_asked(t, j);
+	(void)!json_object_update(j, t->call->asked);
 	json_set(j, "results", results_without_images(t->report.results));
 	json_set(j, "return_value", json_incref(t->report.result));
 	json_set(j, "artifacts", view_artifacts(&t->o->artifacts, t->end->session_id));
@@ -397,10 +384,9 @@ static void add_links(const struct telling *t, json_t *content)
 			                  stream_names[i], "text/plain", t->streams[i].len));
 }
 
-void tool_run_finish(struct tool_run *run, const struct tool_run_end *end)
+void tool_run_finish(struct call *call, const struct tool_run_end *end)
 {
-	struct telling t = {.run = run, .end = end, .o = end->outcome};
-	struct tool_call *call = run->call;
+	struct telling t = {.call = call, .end = end, .o = end->outcome};
 	json_t *content = json_array(), *structured;
 	cleanup_free char *text = NULL;
 
@@ -417,6 +403,5 @@ void tool_run_finish(struct tool_run *run, const struct tool_run_end *end)
 		buf_done(&t.streams[i].brief);
 	}
 	report_done(&t.report);
-	tool_run_free(run);
 	tool_finish(call, text, structured, content, end->outcome->status != EXEC_SUCCESS);
 }

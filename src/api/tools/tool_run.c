@@ -11,64 +11,37 @@
 
 /*
  * Theory of operation. A program runs in a session, where its execution is a record like any other,
- * or without one, in a box of its own that goes with it. execute_code gives its code to the
- * interpreter that stays in a session; the others start a program each, so that only files stay, as
- * their clients know it.
+ * or without one in a box of its own, which ends with it. execute_code gives its code to the
+ * interpreter that stays in a session; the other tools start a process each, so only files stay.
  *
- * A caller that changes its mind ends what it has started. One that only goes away does not: that
- * is for who speaks to it to know.
+ * call_cancel kills the program. A client that merely disconnects does not: that is for the
+ * transport to decide.
  */
-
-void tool_run_free(struct tool_run *run)
-{
-	free(run->language);
-	free(run->working_dir);
-	json_decref(run->packages);
-	free(run);
-}
 
 static void request_cleanup(struct run_request *request)
 {
 	run_request_done(request);
 }
 
-static void cancel(void *state)
+static void pass_output(struct call *call, enum output_stream stream, const char *data, size_t len)
 {
-	struct tool_run *run = state;
-	struct error ignored = {0}; /* it has ended by itself */
-
-	if (run->exec)
-		run_cancel(run->exec);
-	if (run->execution)
-		(void)!run_record_cancel(run->execution, &ignored);
-	if (run->watch)
-		run_unwatch(run->watch);
-	tool_run_free(run);
-}
-
-static void fail(struct tool_run *run, const struct error *err)
-{
-	struct tool_call *call = run->call;
-
-	tool_run_free(run);
-	tool_refuse(call, err);
-}
-
-static void tell(struct tool_run *run, enum output_stream stream, const char *data, size_t len)
-{
-	const struct tool_events *events = &run->call->events;
 	size_t text_len;
-	cleanup_free char *text = text_stream_feed(&run->text[stream], data, len, &text_len);
+	cleanup_free char *text = text_stream_feed(&call->text[stream], data, len, &text_len);
 
 	if (text_len > 0)
-		events->on_output(events->ctx, stream, text, text_len);
+		call->events.on_output(call->events.ctx, stream, text, text_len);
 }
 
 /* Without a session. */
 
+static void cancel_exec(void *work)
+{
+	run_cancel(work);
+}
+
 static void on_output(void *ctx, enum output_stream stream, const char *data, size_t len)
 {
-	tell(ctx, stream, data, len);
+	pass_output(ctx, stream, data, len);
 }
 
 static void on_end(void *ctx, const struct outcome *outcome)
@@ -78,90 +51,101 @@ static void on_end(void *ctx, const struct outcome *outcome)
 
 static void on_error(void *ctx, const struct error *err)
 {
-	fail(ctx, err);
+	tool_refuse(ctx, err);
 }
 
-static int start_alone(struct tool_run *run, struct error *err)
+static int start_alone(struct call *call, struct error *err)
 {
 	attr_cleanup(request_cleanup) struct run_request request = {0};
-	struct tool_call *call = run->call;
-	struct run_events events = {
-		.ctx = run,
+	const struct run_events events = {
+		.ctx = call,
 		.on_output = call->events.on_output ? on_output : NULL,
 		.on_end = on_end,
 		.on_error = on_error,
 	};
+	struct run *exec;
 
-	if (tool_run_request(run, NULL, &request, err) < 0)
+	if (tool_run_request(call, NULL, &request, err) < 0 ||
+	    run_start(call->router->runs, &request, &events, &exec, err) < 0)
 		return -1;
-	return run_start(call->router->runs, &request, &events, &run->exec, err);
+	call_wait(call, exec, cancel_exec);
+	return 0;
 }
 
-/* In one. */
+/* In a session. */
+
+struct session_run {
+	struct run_record *execution;
+	struct run_watch *watch;
+};
+
+static void cancel_session_run(void *work)
+{
+	const struct session_run *run = work;
+	struct error ignored = {0}; /* the program has ended by itself */
+
+	(void)!run_record_cancel(run->execution, &ignored);
+	run_unwatch(run->watch);
+}
 
 static void on_event(void *ctx, struct run_record *e, const struct run_event *event)
 {
-	struct tool_run *run = ctx;
+	struct call *call = ctx;
 	struct run_record_info info = {0};
 
 	if (event->kind == RUN_EVENT_STDOUT || event->kind == RUN_EVENT_STDERR) {
-		if (run->call->events.on_output)
-			tell(run, event->kind == RUN_EVENT_STDOUT ? OUTPUT_STDOUT : OUTPUT_STDERR,
-			     event->data, event->len);
+		if (call->events.on_output)
+			pass_output(call,
+			            event->kind == RUN_EVENT_STDOUT ? OUTPUT_STDOUT : OUTPUT_STDERR,
+			            event->data, event->len);
 		return;
 	}
 	if (event->kind != RUN_EVENT_END)
 		return;
 	run_record_info(e, &info);
 	if (info.outcome)
-		tool_run_finish(run, &(struct tool_run_end){info.outcome, info.id, info.session_id,
-		                                            info.session_reset});
+		tool_run_finish(call, &(struct tool_run_end){info.outcome, info.id, info.session_id,
+		                                             info.session_reset});
 	else
-		fail(run, info.failure);
+		tool_refuse(call, info.failure);
 }
 
-/* Whether its code is for the interpreter that stays. */
-static bool is_kept(const struct tool_call *call)
-{
-	return call->tool->run == tool_execute_code;
-}
-
-static int start_in_session(struct tool_run *run, struct session *session, struct error *err)
+static int start_in_session(struct call *call, struct session *session, struct error *err)
 {
 	attr_cleanup(request_cleanup) struct run_request request = {0};
 	struct session_info info = {0};
-	bool kept = is_kept(run->call);
+	/* Only execute_code runs in the interpreter that stays. */
+	bool stays = call->tool->run == tool_execute_code;
+	struct session_run *run;
 
 	session_info(session, &info);
-	/* It would wait for somebody else to start it, and so would its caller. */
+	/* The program would wait until somebody starts the sandbox, and so would its caller. */
 	if (info.state == SESSION_PAUSED)
 		return error_set(err, ERR_CONFLICT, 0, "sandbox %s is stopped: start it first",
 		                 info.id);
-	if (tool_run_request(run, kept ? info.language : NULL, &request, err) < 0)
+	if (tool_run_request(call, stays ? info.language : NULL, &request, err) < 0)
 		return -1;
-	request.fresh = !kept || request.cwd;
+	request.fresh = !stays || request.cwd;
+	run = NEW(struct session_run);
+	call->state = run;
+	call->free_state = free;
 	if (session_execute(session, &request, &run->execution, err) < 0)
 		return -1;
-	run->watch = run_watch(run->execution, 0, on_event, run);
+	run->watch = run_watch(run->execution, 0, on_event, call);
+	call_wait(call, run, cancel_session_run);
 	return 0;
 }
 
 /* @session NULL: none. */
-static void start(struct tool_call *call, struct session *session)
+static void start(struct call *call, struct session *session)
 {
-	struct tool_run *run = NEW(struct tool_run);
 	struct error err = {0};
 
-	run->call = call;
-	if ((session ? start_in_session(run, session, &err) : start_alone(run, &err)) < 0) {
-		fail(run, &err);
-		return;
-	}
-	call->state = run;
-	call->cancel = cancel;
+	if ((session ? start_in_session(call, session, &err) : start_alone(call, &err)) < 0)
+		tool_refuse(call, &err);
 }
 
-void tool_execute_code(struct tool_call *call)
+void tool_execute_code(struct call *call)
 {
 	const char *id = tool_text(call, "session_id");
 
@@ -171,7 +155,7 @@ void tool_execute_code(struct tool_call *call)
 		start(call, NULL);
 }
 
-void tool_run_in_sandbox(struct tool_call *call)
+void tool_run_in_sandbox(struct call *call)
 {
 	tool_with_session(call, tool_text(call, "sandbox_id"), start);
 }

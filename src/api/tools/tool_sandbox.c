@@ -147,7 +147,7 @@ static void rename_field(struct error *err)
 }
 
 /* The arguments as the body of a request for a session. Return: owned. */
-static json_t *make_body(const struct tool_call *call, const char *template_id)
+static json_t *make_body(const struct call *call, const char *template_id)
 {
 	json_t *body = json_object();
 
@@ -162,7 +162,7 @@ static json_t *make_body(const struct tool_call *call, const char *template_id)
 	return body;
 }
 
-static int check_workspace(const struct tool_call *call, struct error *err)
+static int check_workspace(const struct call *call, struct error *err)
 {
 	const char *dir = tool_text(call, "workspace_dir");
 
@@ -171,7 +171,7 @@ static int check_workspace(const struct tool_call *call, struct error *err)
 	return error_field(err, "workspace_dir", "is always " WORKSPACE);
 }
 
-static int create(const struct tool_call *call, struct session **ret_session, struct error *err)
+static int create(const struct call *call, struct session **ret_session, struct error *err)
 {
 	cleanup_session_request struct session_request request = {0};
 	cleanup_json json_t *body = NULL;
@@ -179,12 +179,12 @@ static int create(const struct tool_call *call, struct session **ret_session, st
 	bool reused;
 
 	if (check_workspace(call, err) < 0 ||
-	    tool_find_image(call->router, call->tenant, tool_text(call, "image"), &template_id,
-	                    err) < 0)
+	    tool_find_image(call->router, call->principal.tenant, tool_text(call, "image"),
+	                    &template_id, err) < 0)
 		return -1;
 	body = make_body(call, template_id);
-	request.tenant = call->tenant;
-	request.key_id = call->key_id;
+	request.tenant = call->principal.tenant;
+	request.key_id = call->principal.key_id;
 	request.request_id = call->request_id;
 	if (decode_session_object(body, &request, err) == 0 &&
 	    session_create(call->router->parts.sessions, &request, ret_session, &reused, err) == 0)
@@ -193,7 +193,7 @@ static int create(const struct tool_call *call, struct session **ret_session, st
 	return -1;
 }
 
-void tool_create_sandbox(struct tool_call *call)
+void tool_create_sandbox(struct call *call)
 {
 	struct session *session = NULL;
 	struct session_info info = {0};
@@ -247,11 +247,12 @@ static void add_sandbox(struct census *c, const struct session *session)
 	(void)!json_array_append_new(c->list, j);
 }
 
-void tool_list_sandboxes(struct tool_call *call)
+void tool_list_sandboxes(struct call *call)
 {
 	struct census c = {.list = json_array(), .text = BUF_INIT(TEXT_MAX)};
 	json_t *structured = json_object();
-	const struct session *session = session_at(call->router->parts.sessions, call->tenant, 0);
+	const struct session *session =
+		session_at(call->router->parts.sessions, call->principal.tenant, 0);
 
 	for (; session; session = session_older(session))
 		if (!is_over(session))
@@ -267,7 +268,7 @@ void tool_list_sandboxes(struct tool_call *call)
 
 /* Ending one, and what runs in one. */
 
-static void terminate(struct tool_call *call, struct session *session)
+static void terminate(struct call *call, struct session *session)
 {
 	const char *id = tool_text(call, "sandbox_id");
 	cleanup_free char *text = xasprintf("Sandbox %s is terminated.", id);
@@ -279,12 +280,12 @@ static void terminate(struct tool_call *call, struct session *session)
 	tool_finish(call, text, structured, NULL, false);
 }
 
-void tool_terminate_sandbox(struct tool_call *call)
+void tool_terminate_sandbox(struct call *call)
 {
 	tool_with_session(call, tool_text(call, "sandbox_id"), terminate);
 }
 
-static void interrupt(struct tool_call *call, struct session *session)
+static void interrupt(struct call *call, struct session *session)
 {
 	const char *id = tool_text(call, "sandbox_id");
 	struct error err = {0};
@@ -301,7 +302,7 @@ static void interrupt(struct tool_call *call, struct session *session)
 	            structured, NULL, false);
 }
 
-void tool_interrupt(struct tool_call *call)
+void tool_interrupt(struct call *call)
 {
 	tool_with_session(call, tool_text(call, "sandbox_id"), interrupt);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/mcp/internal.h"
+#include "api/tools/resource.h"
 
+#include "api/internal.h"
 #include "api/json/json.h"
 #include "api/json/view.h"
 #include "api/json/view_policy.h"
@@ -23,81 +24,68 @@
 #include <string.h>
 
 /*
- * Theory of operation. Every resource has a reader for its kind. What a reader needs may be in the
- * store, or in a box: then it waits, and goes on where it left off. Lists are pages: templates and
- * policies first, then one sandbox a page, because its files have to be asked for in its box.
+ * Theory of operation. Each kind of resource has a reader. A reader whose data is in the store or
+ * in a box starts an operation and is called again when that is done. The list comes in pages:
+ * templates and policies first, then one sandbox per page, because its box must list its files.
  */
 
 #define READ_MAX  (10u << 20)
 #define FILES_MAX 500
 #define LOG_LINES 1000
 
-/* A request that waits: for the store, or for a box. */
+/* State of a call. */
 struct reading {
-	struct mcp_request *q;
+	struct call *call;
 	struct sandbox_uri uri;
-	char *text; /* owned: the URI as it was asked for */
-	struct store_search *search;
-	struct collect *collect;
-	bool searched;
-	bool listed; /* the path was found to be a directory */
+	char *text;    /* owned: the URI as the caller wrote it */
+	bool searched; /* the store was asked */
+	bool listed;   /* the path turned out to be a directory */
 	json_t *page;
 };
 
-static void reading_free(struct reading *w)
+static void reading_free(void *state)
 {
+	struct reading *w = state;
+
 	json_decref(w->page);
 	free(w->text);
 	free(w);
 }
 
-static void cancel(void *work)
+static struct reading *reading_new(struct call *call)
 {
-	struct reading *w = work;
+	struct reading *w = NEW(struct reading);
 
-	if (w->search)
-		store_search_cancel(w->search);
-	if (w->collect)
-		collect_cancel(w->collect);
-	reading_free(w);
+	w->call = call;
+	call->state = w;
+	call->free_state = reading_free;
+	return w;
 }
 
-static const char *tenant_of(const struct reading *w)
+static int set_not_found(struct error *err)
 {
-	return w->q->session->tenant;
+	return error_set(err, ERR_NOT_FOUND, 0, "Resource not found");
 }
 
-static struct router *router_of(const struct reading *w)
+static void fail_not_found(struct reading *w)
 {
-	return w->q->session->mcp->router;
-}
+	struct error err = {0};
 
-static void not_found(struct reading *w)
-{
-	struct mcp_request *q = w->q;
-	json_t *data = json_object();
-
-	json_set(data, "uri", json_text(w->text, strlen(w->text)));
-	reading_free(w);
-	mcp_request_error(q, RPC_RESOURCE_NOT_FOUND, "Resource not found", data);
+	(void)set_not_found(&err);
+	call_fail(w->call, &err);
 }
 
 static void fail(struct reading *w, const struct error *err)
 {
-	struct mcp_request *q = w->q;
-
-	if (err->code == ERR_FILE_NOT_FOUND) {
-		not_found(w);
-		return;
-	}
-	reading_free(w);
-	mcp_request_fail(q, err);
+	if (err->code == ERR_FILE_NOT_FOUND)
+		fail_not_found(w);
+	else
+		call_fail(w->call, err);
 }
 
-/* The end of a read: text where it is some, else base64. */
+/* Text where it is text, else base64. */
 static void finish(struct reading *w, const char *type, const char *data, size_t len)
 {
-	struct mcp_request *q = w->q;
 	json_t *item = json_object(), *list = json_array(), *result = json_object();
 
 	json_set(item, "uri", json_text(w->text, strlen(w->text)));
@@ -111,8 +99,7 @@ static void finish(struct reading *w, const char *type, const char *data, size_t
 	}
 	(void)!json_array_append_new(list, item);
 	json_set(result, "contents", list);
-	reading_free(w);
-	mcp_request_result(q, result);
+	call_finish(w->call, result);
 }
 
 static void finish_json(struct reading *w, json_t *value)
@@ -123,44 +110,45 @@ static void finish_json(struct reading *w, json_t *value)
 	finish(w, "application/json", text, len);
 }
 
-/* Kinds. Each reads what is there, and is called again when what it waited for is. */
+/* One reader per kind. */
 
-static void go_on(struct reading *w);
+static void read_kind(struct reading *w);
 
 static void on_found(void *ctx, const struct error *err)
 {
 	struct reading *w = ctx;
 
-	w->search = NULL;
 	w->searched = true;
 	if (err)
 		fail(w, err);
 	else
-		go_on(w);
+		read_kind(w);
 }
 
-static void search(struct reading *w, struct store_search *found, const struct error *err)
+static void wait_for_store(struct reading *w, struct store_search *search, const struct error *err)
 {
-	w->search = found;
-	if (!found)
+	if (search)
+		call_wait_store(w->call, search);
+	else
 		fail(w, err);
 }
 
-/* Return: NULL: it waits, or was answered. */
+/* Return: NULL: the call waits for the store, or has ended. */
 static struct session *need_session(struct reading *w)
 {
-	const struct router_config *p = &router_of(w)->parts;
-	struct session *session = session_find(p->sessions, tenant_of(w), w->uri.id);
+	const struct router_config *p = &w->call->router->parts;
+	struct session *session = session_find(p->sessions, w->call->principal.tenant, w->uri.id);
 	struct error err = {0};
 
 	if (session)
 		return session;
 	if (w->searched || !p->store)
-		not_found(w);
+		fail_not_found(w);
 	else
-		search(w,
-		       store_load_session(p->sessions, tenant_of(w), w->uri.id, on_found, w, &err),
-		       &err);
+		wait_for_store(w,
+		               store_load_session(p->sessions, w->call->principal.tenant, w->uri.id,
+		                                  on_found, w, &err),
+		               &err);
 	return NULL;
 }
 
@@ -169,7 +157,6 @@ static void on_listed(void *ctx, const struct file_result *result)
 	struct reading *w = ctx;
 	json_t *list;
 
-	w->collect = NULL;
 	if (result->failure) {
 		fail(w, result->failure);
 		return;
@@ -192,11 +179,10 @@ static void on_read(void *ctx, const struct file_result *result)
 	struct reading *w = ctx;
 	bool directory = result->count > 0 && result->items[0].type == BOX_FILE_DIRECTORY;
 
-	w->collect = NULL;
 	if (result->failure && (directory || result->failure->code == ERR_CONFLICT ||
 	                        result->failure->code == ERR_INVALID)) {
 		w->listed = true;
-		go_on(w);
+		read_kind(w);
 		return;
 	}
 	if (result->failure)
@@ -218,9 +204,11 @@ static void open_file(struct reading *w, struct session *session)
 		.ctx = w,
 	};
 	struct error err = {0};
+	struct collect *collect = collect_start(session, &request, &err);
 
-	w->collect = collect_start(session, &request, &err);
-	if (!w->collect)
+	if (collect)
+		call_wait_file(w->call, collect);
+	else
 		fail(w, &err);
 }
 
@@ -240,19 +228,20 @@ static void finish_stream(struct reading *w, const struct buf *b)
 	finish(w, "text/plain", text, len);
 }
 
-/* What is kept of it here; NULL: nothing. */
+/* NULL: not in memory. */
 static const struct buf *find_output(const struct reading *w, enum output_stream stream)
 {
-	const struct router *r = router_of(w);
-	struct run_record *e = run_records_find(r->parts.executions, tenant_of(w), w->uri.id);
+	const struct router *r = w->call->router;
+	struct run_record *e =
+		run_records_find(r->parts.executions, w->call->principal.tenant, w->uri.id);
 
 	return e ? run_record_printed(e, stream)
-	         : outputs_find(r->outputs, tenant_of(w), w->uri.id, stream);
+	         : outputs_find(r->outputs, w->call->principal.tenant, w->uri.id, stream);
 }
 
 static void read_execution(struct reading *w)
 {
-	const struct router_config *p = &router_of(w)->parts;
+	const struct router_config *p = &w->call->router->parts;
 	bool is_stderr = str_equal(w->uri.path, "stderr");
 	bool is_stream = is_stderr || str_equal(w->uri.path, "stdout");
 	const struct buf *kept =
@@ -262,12 +251,12 @@ static void read_execution(struct reading *w)
 	if (kept)
 		finish_stream(w, kept);
 	else if (is_stream && !w->searched && p->store)
-		search(w,
-		       store_load_execution(p->executions, tenant_of(w), w->uri.id, on_found, w,
-		                            &err),
-		       &err);
+		wait_for_store(w,
+		               store_load_execution(p->executions, w->call->principal.tenant,
+		                                    w->uri.id, on_found, w, &err),
+		               &err);
 	else
-		not_found(w);
+		fail_not_found(w);
 }
 
 static void read_log(struct reading *w)
@@ -279,27 +268,27 @@ static void read_log(struct reading *w)
 	if (!session)
 		return;
 	session_info(session, &info);
-	session_log_tail(router_of(w)->parts.executions, &info, 0, LOG_LINES, &log);
+	session_log_tail(w->call->router->parts.executions, &info, 0, LOG_LINES, &log);
 	finish_stream(w, &log);
 }
 
 static void read_template(struct reading *w)
 {
-	const struct router_config *p = &router_of(w)->parts;
-	struct template *t = templates_find(p->templates, tenant_of(w), w->uri.id);
+	const struct router_config *p = &w->call->router->parts;
+	struct template *t = templates_find(p->templates, w->call->principal.tenant, w->uri.id);
 
 	if (t)
 		finish_json(w, view_template(p->templates, t, p->runners));
 	else
-		not_found(w);
+		fail_not_found(w);
 }
 
 static void read_policy(struct reading *w)
 {
-	struct router *r = router_of(w);
+	struct router *r = w->call->router;
 
-	/* It was found to be there, and nothing was waited for since: it is still dispatched. */
-	finish_json(w, view_policy(r, w->q->principal,
+	/* resource_check has found it. */
+	finish_json(w, view_policy(r, &w->call->principal,
 	                           policies_find(run_service_policies(r->runs), w->uri.id)));
 }
 
@@ -310,63 +299,47 @@ static void (*const readers[])(struct reading *w) = {
 };
 static_assert(ARRAY_SIZE(readers) == SANDBOX_URI_KIND_COUNT, "every kind has its reader");
 
-static void go_on(struct reading *w)
+static void read_kind(struct reading *w)
 {
-	struct mcp_request *q = w->q;
-
-	q->work = w;
-	q->cancel = cancel;
 	readers[w->uri.kind](w);
 }
 
-/* NULL: answered. */
-static struct reading *open_reading(struct mcp_request *q)
+int resource_check(const struct call *call, const struct sandbox_uri *uri, struct error *err)
 {
-	const char *uri = mcp_request_text(q, "uri");
-	struct reading *w;
-
-	if (!uri || strlen(uri) > MCP_URI_MAX) {
-		mcp_request_error(q, RPC_INVALID_PARAMS, "uri must be a string", NULL);
-		return NULL;
-	}
-	w = NEW(struct reading);
-	w->q = q;
-	w->text = xstrdup(uri);
-	if (sandbox_uri_read(uri, &w->uri) == 0)
-		return w;
-	not_found(w);
-	return NULL;
-}
-
-int mcp_resource_check(const struct mcp_request *q, const struct sandbox_uri *uri,
-                       struct error *err)
-{
-	struct router *r = q->session->mcp->router;
+	const struct router *r = call->router;
 	const struct policies *all = r->runs ? run_service_policies(r->runs) : NULL;
 	const struct policy *policy;
 
-	/* Files have a scope of their own, whichever way they are read. */
-	if (uri->kind == SANDBOX_URI_IS_FILE && !scope_allows(q->principal->scopes, SCOPE_FILES))
+	/* Files need their scope, however they are read. */
+	if (uri->kind == SANDBOX_URI_IS_FILE && !scope_allows(call->principal.scopes, SCOPE_FILES))
 		return error_set(err, ERR_NO_SCOPE, 0, "this needs scope files");
 	if (uri->kind != SANDBOX_URI_IS_POLICY)
 		return 0;
 	policy = all ? policies_find(all, uri->id) : NULL;
-	if (!policy || !view_policy_is_seen(r, q->principal, policy))
-		return error_set(err, ERR_FILE_NOT_FOUND, 0, "no such policy");
-	return 0;
+	return policy && view_policy_is_seen(call->router, &call->principal, policy)
+	               ? 0
+	               : set_not_found(err);
 }
 
-void mcp_resources_read(struct mcp_request *q)
+int resource_parse(const char *text, struct sandbox_uri *ret_uri, struct error *err)
 {
-	struct reading *w = open_reading(q);
+	if (!text || strlen(text) > RESOURCE_URI_MAX)
+		return error_set(err, ERR_INVALID, 0, "uri must be a string of at most %d bytes",
+		                 RESOURCE_URI_MAX);
+	return sandbox_uri_read(text, ret_uri) < 0 ? set_not_found(err) : 0;
+}
+
+void resource_read(struct call *call, const char *uri)
+{
+	struct reading *w = reading_new(call);
 	struct error err = {0};
 
-	if (!w)
+	if (resource_parse(uri, &w->uri, &err) < 0 || resource_check(call, &w->uri, &err) < 0) {
+		call_fail(call, &err);
 		return;
-	if (mcp_resource_check(q, &w->uri, &err) < 0)
-		fail(w, &err);
-	else
-		go_on(w);
+	}
+	w->text = xstrdup(uri);
+	read_kind(w);
 }
 
 /* Lists. */
@@ -386,10 +359,10 @@ static void add_template(json_t *list, const struct template *t)
 {
 	cleanup_free char *uri = xasprintf(SANDBOX_URI_TEMPLATE "%s", t->spec.id);
 
-	(void)!json_array_append_new(list, describe(uri, t->spec.id,
-	                                            t->spec.description ? t->spec.description
-	                                                                : "A template of sandboxes",
-	                                            "application/json"));
+	(void)!json_array_append_new(
+		list, describe(uri, t->spec.id,
+	                       t->spec.description ? t->spec.description : "A sandbox template",
+	                       "application/json"));
 }
 
 static void add_policy(json_t *list, const struct policy *policy)
@@ -397,11 +370,11 @@ static void add_policy(json_t *list, const struct policy *policy)
 	cleanup_free char *uri = xasprintf(SANDBOX_URI_POLICY "%s", policy->name);
 
 	(void)!json_array_append_new(list, describe(uri, policy->name,
-	                                            "What sandboxes under this policy may do",
+	                                            "Limits and permissions under this policy",
 	                                            "application/json"));
 }
 
-/* One that has ended has no files any more; what was printed in it can be read. */
+/* A sandbox that has ended has no files; its log can still be read. */
 static void add_session(json_t *list, const struct session_info *info)
 {
 	const char *id = info->id;
@@ -410,21 +383,17 @@ static void add_session(json_t *list, const struct session_info *info)
 
 	if (info->state != SESSION_TERMINATED && info->state != SESSION_FAILED)
 		(void)!json_array_append_new(
-			list, describe(files, id, "The files of a sandbox", "application/json"));
+			list, describe(files, id, "Files of a sandbox", "application/json"));
 	(void)!json_array_append_new(
-		list, describe(log, id, "What programs printed in a sandbox", "text/plain"));
+		list, describe(log, id, "Output of programs in a sandbox", "text/plain"));
 }
 
 static void finish_page(struct reading *w)
 {
-	struct mcp_request *q = w->q;
-	json_t *page = TAKE_PTR(w->page);
-
-	reading_free(w);
-	mcp_request_result(q, page);
+	call_finish(w->call, TAKE_PTR(w->page));
 }
 
-/* Hidden ones are programs' own business, and can be read all the same. */
+/* Hidden files are not listed, but can be read. */
 static bool is_listed(const struct file_item *item)
 {
 	return item->type == BOX_FILE_REGULAR && item->path[0] != '.' && !strstr(item->path, "/.");
@@ -435,8 +404,7 @@ static void on_files(void *ctx, const struct file_result *result)
 	struct reading *w = ctx;
 	json_t *list = json_object_get(w->page, "resources");
 
-	w->collect = NULL;
-	/* A sandbox that cannot be asked has its two entries all the same. */
+	/* A box that fails to list its files leaves the two entries of its sandbox. */
 	for (size_t i = 0; !result->failure && i < result->count; i++) {
 		const struct file_item *item = &result->items[i];
 		cleanup_free char *uri = NULL;
@@ -453,12 +421,12 @@ static void on_files(void *ctx, const struct file_result *result)
 	finish_page(w);
 }
 
-/* Whether its box is there to be asked; one without is not made for this. */
-static bool has_files(const struct mcp_request *q, const struct session_info *info)
+/* Whether there is a box to ask; none is made for a list. */
+static bool has_files(const struct call *call, const struct session_info *info)
 {
 	return info->mode == SESSION_PERSISTENT &&
 	       (info->state == SESSION_READY || info->state == SESSION_RUNNING) &&
-	       scope_allows(q->principal->scopes, SCOPE_FILES);
+	       scope_allows(call->principal.scopes, SCOPE_FILES);
 }
 
 static void list_session(struct reading *w, struct session *session)
@@ -470,75 +438,70 @@ static void list_session(struct reading *w, struct session *session)
 		.ctx = w,
 	};
 	struct error ignored = {0};
+	struct collect *collect = NULL;
 
 	session_info(session, &info);
 	add_session(json_object_get(w->page, "resources"), &info);
 	(void)!str_copy(w->uri.id, sizeof(w->uri.id), info.id);
-	if (has_files(w->q, &info))
-		w->collect = collect_start(session, &request, &ignored);
-	if (!w->collect) {
+	if (has_files(w->call, &info))
+		collect = collect_start(session, &request, &ignored);
+	if (collect)
+		call_wait_file(w->call, collect);
+	else
 		finish_page(w);
-		return;
-	}
-	w->q->work = w;
-	w->q->cancel = cancel;
 }
 
-/* Templates and policies, as far as they fill the page. Return: where to go on. */
+/* Templates and policies that fit on the page. Return: the offset of the next. */
 static uint64_t list_fixed(struct reading *w, uint64_t offset)
 {
-	struct router *r = router_of(w);
+	struct router *r = w->call->router;
 	const struct policies *all = run_service_policies(r->runs);
-	size_t templates = templates_count(r->parts.templates, tenant_of(w));
+	size_t templates = templates_count(r->parts.templates, w->call->principal.tenant);
 	json_t *list = json_object_get(w->page, "resources");
 	const struct policy *policy;
 
-	for (; offset < templates && json_array_size(list) < MCP_PAGE; offset++)
-		add_template(list, templates_at(r->parts.templates, tenant_of(w), offset));
-	for (; all && offset >= templates && json_array_size(list) < MCP_PAGE &&
+	for (; offset < templates && json_array_size(list) < RESOURCE_PAGE; offset++)
+		add_template(list,
+		             templates_at(r->parts.templates, w->call->principal.tenant, offset));
+	for (; all && offset >= templates && json_array_size(list) < RESOURCE_PAGE &&
 	       (policy = policies_at(all, offset - templates));
 	     offset++)
-		if (view_policy_is_seen(r, w->q->principal, policy))
+		if (view_policy_is_seen(r, &w->call->principal, policy))
 			add_policy(list, policy);
 	return offset;
 }
 
-static size_t count_fixed(struct reading *w)
+static size_t count_fixed(const struct call *call)
 {
-	struct router *r = router_of(w);
+	struct router *r = call->router;
 	const struct policies *all = run_service_policies(r->runs);
 	size_t count = 0;
 
 	while (all && policies_at(all, count))
 		count++;
-	return count + templates_count(r->parts.templates, tenant_of(w));
+	return count + templates_count(r->parts.templates, call->principal.tenant);
 }
 
-void mcp_resources_list(struct mcp_request *q)
+void resource_list(struct call *call, uint64_t offset)
 {
-	struct session_service *sessions = q->session->mcp->router->parts.sessions;
-	struct reading *w;
+	struct session_service *sessions = call->router->parts.sessions;
+	const char *tenant = call->principal.tenant;
+	struct reading *w = reading_new(call);
+	size_t fixed = count_fixed(call);
 	struct session *session;
-	uint64_t offset;
-	size_t fixed;
 
-	if (mcp_cursor_read(q, &offset) < 0)
-		return;
-	w = NEW(struct reading);
-	w->q = q;
 	w->page = json_object();
 	json_set(w->page, "resources", json_array());
-	fixed = count_fixed(w);
 	if (offset < fixed) {
 		offset = list_fixed(w, offset);
-		if (offset < fixed || session_at(sessions, tenant_of(w), 0))
-			mcp_cursor_set(w->page, offset);
+		if (offset < fixed || session_at(sessions, tenant, 0))
+			json_set(w->page, "nextOffset", json_integer((json_int_t)offset));
 		finish_page(w);
 		return;
 	}
-	session = session_at(sessions, tenant_of(w), (size_t)(offset - fixed));
+	session = session_at(sessions, tenant, (size_t)(offset - fixed));
 	if (session && session_older(session))
-		mcp_cursor_set(w->page, offset + 1);
+		json_set(w->page, "nextOffset", json_integer((json_int_t)offset + 1));
 	if (session)
 		list_session(w, session);
 	else
@@ -549,18 +512,18 @@ static const struct {
 	const char *uri, *name, *title, *type;
 } patterns[] = {
 	{SANDBOX_URI_FILE "{id}/{path}", "sandbox-file",
-         "A file of a sandbox, or a directory as a list", ""},
-	{SANDBOX_URI_LOG "{id}", "sandbox-log", "What programs printed in a sandbox", "text/plain"},
+         "A file of a sandbox, or the entries of a directory", ""},
+	{SANDBOX_URI_LOG "{id}", "sandbox-log", "Output of programs in a sandbox", "text/plain"},
 	{SANDBOX_URI_EXECUTION "{id}/{stream}", "execution-output",
-         "stdout or stderr of an execution, all of it", "text/plain"},
-	{SANDBOX_URI_TEMPLATE "{id}", "template", "A template of sandboxes", "application/json"},
-	{SANDBOX_URI_POLICY "{name}", "policy", "What sandboxes under a policy may do",
+         "Complete stdout or stderr of an execution", "text/plain"},
+	{SANDBOX_URI_TEMPLATE "{id}", "template", "A sandbox template", "application/json"},
+	{SANDBOX_URI_POLICY "{name}", "policy", "Limits and permissions under a policy",
          "application/json"},
 };
 
-void mcp_resource_templates_list(struct mcp_request *q)
+json_t *resource_templates(void)
 {
-	json_t *result = json_object(), *list = json_array();
+	json_t *list = json_array();
 
 	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++) {
 		json_t *j = json_object();
@@ -572,6 +535,5 @@ void mcp_resource_templates_list(struct mcp_request *q)
 			json_set(j, "mimeType", json_string(patterns[i].type));
 		(void)!json_array_append_new(list, j);
 	}
-	json_set(result, "resourceTemplates", list);
-	mcp_request_result(q, result);
+	return list;
 }

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/tools/call.h"
+
+#include "api/op/collect.h"
+#include "base/alloc.h"
+#include "core/run/run_row.h"
+
+void call_init(struct call *call, struct router *r, const struct principal *who,
+               const char *request_id)
+{
+	call->router = r;
+	call->principal = (struct principal){
+		.tenant = xstrdup(who->tenant),
+		.key_id = who->key_id ? xstrdup(who->key_id) : NULL,
+		.scopes = who->scopes,
+	};
+	call->request_id = xstrdup(request_id);
+}
+
+static void drop_state(struct call *call)
+{
+	if (call->state)
+		call->free_state(TAKE_PTR(call->state));
+}
+
+void call_release(struct call *call)
+{
+	drop_state(call);
+	json_decref(call->arguments);
+	json_decref(call->asked);
+	free((char *)(uintptr_t)call->principal.tenant);
+	free((char *)(uintptr_t)call->principal.key_id);
+	free(call->request_id);
+	*call = (struct call){0};
+}
+
+void call_cancel(struct call *call)
+{
+	if (call->cancel)
+		call->cancel(call->work);
+	call->cancel = NULL;
+	drop_state(call);
+}
+
+void call_end(struct call *call, json_t *result, const struct error *failure)
+{
+	call->cancel = NULL;
+	drop_state(call);
+	call->events.on_done(call->events.ctx, result, failure);
+	json_decref(result);
+}
+
+void call_finish(struct call *call, json_t *result)
+{
+	call_end(call, result, NULL);
+}
+
+void call_fail(struct call *call, const struct error *err)
+{
+	call_end(call, NULL, err);
+}
+
+void call_wait(struct call *call, void *work, void (*cancel)(void *work))
+{
+	call->work = work;
+	call->cancel = cancel;
+}
+
+static void cancel_search(void *work)
+{
+	store_search_cancel(work);
+}
+
+void call_wait_store(struct call *call, struct store_search *search)
+{
+	call_wait(call, search, cancel_search);
+}
+
+static void cancel_collect(void *work)
+{
+	collect_cancel(work);
+}
+
+void call_wait_file(struct call *call, struct collect *collect)
+{
+	call_wait(call, collect, cancel_collect);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: one request of an agent: who asks, what it waits for, who gets the result. An MCP request
+ * and a REST request for a tool or a resource embed one each; tools and resources work on it.
+ *
+ * The owner calls call_init and starts one operation (tool_start, resource_read, resource_list).
+ * The operation ends once: with call_finish or call_fail, which call on_done, perhaps before the
+ * operation's function returns; or with call_cancel, after which no callback follows. The owner
+ * releases the call with call_release, in on_done or later. So an operation must not touch the call
+ * after it has ended it.
+ *
+ * On the loop only. Nothing here knows HTTP or JSON-RPC.
+ */
+
+#include "api/json/text_stream.h"
+#include "base/error.h"
+#include "core/tenant/principal.h"
+#include "driver/driver.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct call;
+struct collect;
+struct router;
+struct session;
+struct store_search;
+struct tool;
+
+struct call_events {
+	void *ctx;
+	/* Output of a program as text. NULL: not wanted. Never after on_done. */
+	void (*on_output)(void *ctx, enum output_stream stream, const char *text, size_t len);
+	/* Once. @result is borrowed and may be changed; NULL: only @failure. A tool has both. */
+	void (*on_done)(void *ctx, json_t *result, const struct error *failure);
+};
+
+typedef void call_session_fn(struct call *call, struct session *session);
+
+struct call {
+	struct router *router;
+	struct principal principal; /* its strings are owned */
+	char *request_id;           /* owned; for logs and audit */
+	struct call_events events;
+
+	/* What the call waits for, and how to cancel that. NULL: nothing. */
+	void *work;
+	void (*cancel)(void *work);
+	/* Memory of the operation; freed when the call ends. */
+	void *state;
+	void (*free_state)(void *state);
+
+	/* Of a tool; see tool.h. */
+	const struct tool *tool;
+	json_t *arguments; /* owned; checked */
+	uint64_t started_us;
+	bool whole;    /* output in the result is not shortened */
+	json_t *asked; /* owned: members of the result that are known before the program runs */
+	struct text_stream text[OUTPUT_COUNT];
+	const char *session_id;        /* of the tool's sandbox; borrowed from the arguments */
+	call_session_fn *with_session; /* continues once the session was found */
+};
+
+/** call_init - @call is zeroed but for @events. Copies @who and @request_id. */
+void call_init(struct call *call, struct router *r, const struct principal *who,
+               const char *request_id);
+/** call_release - free what the call owns, not @call itself. */
+void call_release(struct call *call);
+/** call_cancel - stop what runs for it. No callback follows. */
+void call_cancel(struct call *call);
+
+/* For operations. */
+
+/** call_finish - end with @result, which is taken. */
+void call_finish(struct call *call, json_t *result);
+void call_fail(struct call *call, const struct error *err);
+/** call_end - end with both; @result is taken. */
+void call_end(struct call *call, json_t *result, const struct error *failure);
+/** call_wait - call_cancel calls @cancel with @work. */
+void call_wait(struct call *call, void *work, void (*cancel)(void *work));
+void call_wait_store(struct call *call, struct store_search *search);
+void call_wait_file(struct call *call, struct collect *collect);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what agents can read: files of sandboxes, output of executions, logs, templates, policies.
+ * Reading and listing are operations on a call (call.h): the store or a box may have to be asked.
+ */
+
+#include "api/tools/call.h"
+#include "base/attr.h"
+
+struct sandbox_uri;
+
+#define RESOURCE_URI_MAX 4096
+#define RESOURCE_PAGE    50 /* entries of a page of templates and policies */
+
+/** resource_check - whether the caller may know of @uri: ERR_NO_SCOPE, ERR_NOT_FOUND. */
+int resource_check(const struct call *call, const struct sandbox_uri *uri,
+                   struct error *err) attr_must_check;
+/** resource_parse - check and parse the URI in a request; @text may be NULL. ERR_INVALID or
+ * ERR_NOT_FOUND. */
+int resource_parse(const char *text, struct sandbox_uri *ret_uri,
+                   struct error *err) attr_must_check;
+/** resource_read - ends @call with {contents}. */
+void resource_read(struct call *call, const char *uri);
+/** resource_list - ends @call with {resources} from entry @offset on, and, where more follow,
+ * {nextOffset}. */
+void resource_list(struct call *call, uint64_t offset);
+/** resource_templates - the kinds of URIs. Return: owned list. */
+json_t *resource_templates(void) attr_must_check;
