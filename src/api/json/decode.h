@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * DOC: JSON -> what core understands, with the path of the bad field. Types are exact: "true" is
- * not true, null is not "absent", and a field nobody knows is an error. What is allowed is core's
- * business; here is only what is well-formed. Pure.
+ * DOC: bodies of requests -> the structs that core takes. Each body has a field table (fields.h);
+ * here are the tables and what a table cannot say. Only the form is checked: what is allowed is
+ * decided by core. Pure.
  */
 
+#include "api/json/fields.h"
 #include "base/attr.h"
 #include "base/error.h"
 #include "core/run/run.h"
@@ -28,10 +29,11 @@ struct decode_limits {
 void decoded_exec_done(struct decoded_exec *d);
 #define cleanup_decoded_exec attr_cleanup(decoded_exec_done)
 
-/** decode_exec - body of POST /api/v1/execute. @ret_run is zeroed; done by the caller in any case.
- */
+/* Body of POST /api/v1/execute. */
+extern const struct fields decode_exec_fields;
+/** decode_exec - @ret_exec is zeroed; the caller releases it in any case. */
 int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
-                struct decoded_exec *ret_run, struct error *err) attr_must_check;
-/** decode_exec_object - the same of a body that was read already. */
+                struct decoded_exec *ret_exec, struct error *err) attr_must_check;
+/** decode_exec_object - the same from a parsed body. */
 int decode_exec_object(const json_t *object, const struct decode_limits *limits,
-                       struct decoded_exec *ret_run, struct error *err) attr_must_check;
+                       struct decoded_exec *ret_exec, struct error *err) attr_must_check;

@@ -2,79 +2,66 @@
 #pragma once
 
 /*
- * DOC: how the bodies of requests are described and taken apart: a table of fields each, and for
- * each field a function that checks and copies it. Shared by the decoders; see decode.h for the
- * rules.
+ * DOC: rows that the field tables of several bodies share. A struct that holds a program begins
+ * with a struct decoded_exec: rows and checks of a program name its members.
  */
 
 #include "api/json/decode.h"
-#include <jansson.h>
-#include <stdint.h>
+#include "api/json/fields.h"
 
-/* A billion seconds: beyond it the arithmetic, not the policy, would be the limit. */
-#define DECODE_SECONDS_MAX 1e9
+/* Rows are data, however long their lines. */
+/* clang-format off */
+#define ID_TEXT "1 to 64 letters, digits, '_' or '-'"
+/* Bounds that core checks: its errors name the field too. */
+#define ID_SCHEMA     "{\"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}"
+#define POLICY_SCHEMA "{\"pattern\": \"^[a-z0-9][a-z0-9_-]{0,62}$\"}"
+#define MEMORY_SCHEMA "{\"oneOf\": [{\"type\": \"integer\", \"minimum\": 16777216}, {\"type\": \"string\", \"examples\": [\"512Mi\"]}]}"
+#define DISK_SCHEMA   "{\"oneOf\": [{\"type\": \"integer\", \"minimum\": 1048576}, {\"type\": \"string\", \"examples\": [\"256Mi\"]}]}"
+#define FILES_SCHEMA  "{\"type\": \"object\", \"additionalProperties\": {\"$ref\": \"#/components/schemas/Bytes\"}}"
+#define EVENT_SCHEMA  "{\"type\": \"object\", \"properties\": {\"__timeout\": {\"type\": \"number\", \"default\": 300}}}"
 
-struct decode {
-	const struct decode_limits *limits;
-	struct decoded_exec *out;
-	void *more; /* what the fields of other bodies are put into */
-	struct error *err;
-	bool lenient; /* fields that nobody knows are ignored, as clients of a dialect expect */
-};
+/* Fields of "resources"; M is "request." where the struct S has a struct run_request. */
+#define RESOURCE_ROWS(S, M) \
+	{"cpu", FIELD_CPU, AT(S, M cpu_millicores)}, \
+	{"memory", FIELD_SIZE, AT(S, M memory_bytes), .schema = MEMORY_SCHEMA, .description = "At least 16Mi."}, \
+	{"disk", FIELD_SIZE, AT(S, M disk_bytes), .schema = DISK_SCHEMA, .description = "At least 1Mi. Files are kept in memory: more than half of `memory` is a 400."}, \
+	{"max_processes", FIELD_INTEGER, AT(S, M max_processes), .min = 1, .schema = "{\"minimum\": 16}"}
 
-typedef int field_fn(struct decode *d, const char *path, const json_t *value);
+#define POLICY_ROWS(S, M) \
+	{"network", FIELD_ENUM, AT(S, M network), GIVEN(S, M network_asked), .words = decode_networks, \
+	 .description = "Network of the box; the default is the policy's. More than the policy allows is a 403, more than the driver can provide a 503. Boxes of the native driver have none."}, \
+	{"policy", FIELD_STRING, AT(S, M policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", .schema = POLICY_SCHEMA, \
+	 .description = "A policy to apply besides that of the tenant; the narrower rule wins. One that the caller may not select is a 403."}
 
-struct field {
-	const char *name;
-	field_fn *take;
-	bool required;
-};
+/* What a program is: code or a handler, and its input. */
+#define PROGRAM_ROWS \
+	{"code", FIELD_STRING, AT_LEN(struct decoded_exec, request.code, request.code_len), .min = 1, .check = decode_check_code}, \
+	{"handler_code", FIELD_STRING, AT_LEN(struct decoded_exec, request.code, request.code_len), .min = 1, .check = decode_check_handler, \
+	 .description = "Instead of `code`: Python that defines `handler(event)` or `handler(event, context)`. Its return value is `result`."}, \
+	HANDLER_ROWS, \
+	{"stdin", FIELD_BYTES, AT_LEN(struct decoded_exec, request.stdin_data, request.stdin_len)}, \
+	{"args", FIELD_STRINGS, AT(struct decoded_exec, request.args)}, \
+	{"files", FIELD_CUSTOM, .check = decode_files, .schema = FILES_SCHEMA, .description = "Relative path in the workspace to content."}, \
+	{"env_vars", FIELD_ENV, AT(struct decoded_exec, request.env)}
 
-struct fields {
-	const char *prefix; /* "resources.", or "" */
-	const struct field *table;
-	size_t count;
-};
+#define HANDLER_ROWS \
+	{"event", FIELD_CUSTOM, .check = decode_event, .schema = EVENT_SCHEMA, \
+	 .description = "Argument of the handler; beside `code` it means that the code defines one. At most 1 MiB. Its member `__timeout` is the time limit in seconds (0 and less: 300; at most 3600), and is removed."}, \
+	{"context", FIELD_OBJECT, .fields = &decode_context_fields, .check = decode_keep_context}
+/* clang-format on */
 
-/** decode_fields - every field of @object by its row, and no other. */
-int decode_fields(struct decode *d, const struct fields *fields,
-                  const json_t *object) attr_must_check;
-/** decode_wrong - "must be @what". Return: always -1. */
-int decode_wrong(struct decode *d, const char *path, const char *what);
+extern const char *const decode_networks[]; /* in the order of enum box_network */
+/** decode_is_id - whether @text is 1 to 64 letters, digits, '_' or '-'. */
+bool decode_is_id(const char *text);
 
-/** decode_refuse - as error_field, with another code. Return: always -1. */
-int decode_refuse(struct decode *d, enum error_code code, const char *path, const char *what);
-
-/* Values of one kind. */
-int decode_string(struct decode *d, const char *path, const json_t *value,
-                  char **ret_text) attr_must_check;
-int decode_bytes(struct decode *d, const char *path, const json_t *value, char **ret_data,
-                 size_t *ret_len) attr_must_check;
-int decode_seconds(struct decode *d, const char *path, const json_t *value,
-                   uint64_t *ret_us) attr_must_check;
-int decode_bool(struct decode *d, const char *path, const json_t *value,
-                bool *ret_value) attr_must_check;
-
-/* Fields that several bodies have: into d->out. */
-field_fn decode_language;
-field_fn decode_code;
-field_fn decode_stdin;
-field_fn decode_args;
+/* Of a struct decoded_exec; fields_decode has a struct decode_limits as its context. */
+field_fn decode_check_code;
 field_fn decode_files;
-field_fn decode_env;
-field_fn decode_timeout;
-field_fn decode_resources;
-field_fn decode_cpu;
-field_fn decode_memory;
-field_fn decode_disk;
-field_fn decode_stream;
-field_fn decode_network;
-field_fn decode_policy;
 
 /* decode_handler.c */
-field_fn decode_handler_code;
+extern const struct fields decode_context_fields;
+field_fn decode_check_handler;
 field_fn decode_event;
-field_fn decode_context;
-/** decode_handler_end - after all fields: what the handler is given, its time-out, its language. */
-int decode_handler_end(struct decode *d) attr_must_check;
-field_fn decode_template_id;
+field_fn decode_keep_context;
+/** decode_handler_end - after all fields: the handler's argument, time-out and language. */
+int decode_handler_end(struct decoded_exec *d, struct error *err) attr_must_check;

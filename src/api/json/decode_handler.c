@@ -8,104 +8,65 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. A program with a handler is code that defines a function and an event that
- * it is called with; what the function gets as its context are defaults, what the caller says, and
- * what is made for each call. All of it becomes one JSON text that the runner reads.
+ * Theory of operation. A handler is a function that the code defines and the runner calls with an
+ * event and a context. The context has defaults, what the caller gives, and ids of the call. Event
+ * and context become one JSON text that the runner reads.
  */
 
-#define EVENT_MAX    (1u << 20)
-#define NAME_MAX_LEN 256
-/* Seconds; the field of the event that says how long its handler may take. */
+#define EVENT_MAX (1u << 20)
+/* The member of the event that is the time limit of its handler, in seconds. */
 #define TIMEOUT_FIELD   "__timeout"
 #define TIMEOUT_DEFAULT 300
 #define TIMEOUT_MAX     3600
 
-int decode_handler_code(struct decode *d, const char *path, const json_t *value)
+/* Says that the code has a handler, whose event is empty if none is given. */
+int decode_check_handler(const struct field_value *v)
 {
-	if (decode_code(d, path, value) < 0)
-		return -1;
-	if (!d->out->event)
-		d->out->event = json_object();
-	return 0;
+	struct decoded_exec *d = v->out;
+
+	if (!d->event)
+		d->event = json_object();
+	return decode_check_code(v);
 }
 
-int decode_event(struct decode *d, const char *path, const json_t *value)
+int decode_event(const struct field_value *v)
 {
-	size_t len;
+	struct decoded_exec *d = v->out;
 	char what[64];
 
-	if (!json_is_object(value))
-		return decode_wrong(d, path, "an object");
-	len = json_dumpb(value, NULL, 0, JSON_COMPACT);
-	if (len > EVENT_MAX) {
+	if (!json_is_object(v->value))
+		return fields_wrong(v, "an object");
+	if (json_dumpb(v->value, NULL, 0, JSON_COMPACT) > EVENT_MAX) {
 		(void)snprintf(what, sizeof(what), "exceeds %u bytes", EVENT_MAX);
-		return decode_refuse(d, ERR_TOO_LARGE, path, what);
+		return fields_refuse(v, ERR_TOO_LARGE, what);
 	}
-	json_decref(d->out->event);
-	/* Not that of the body: a member is taken out of it. */
-	d->out->event = json_copy((json_t *)(uintptr_t)value);
-	assert(d->out->event);
+	json_decref(d->event);
+	/* A copy: a member is removed from it. */
+	d->event = json_copy((json_t *)(uintptr_t)v->value);
+	assert(d->event);
 	return 0;
 }
 
-/* What callers may say of a context; texts have no least and no most. */
-static const struct item {
-	const char *name;
-	const char *text; /* default; NULL: a number */
-	json_int_t number, least, most;
-} items[] = {
-	{"function_name", "unknown-function", 0, 0, 0},
-	{"function_version", "$LATEST", 0, 0, 0},
-	{"remaining_time_in_millis", NULL, 3000, 100, 300000},
-	{"memory_limit_in_mb", NULL, 256, 128, 3008},
-	{"log_group_name", "/lambda-sandbox/logs", 0, 0, 0},
+/* clang-format off */
+const struct fields decode_context_fields = {
+	.name = "HandlerContext",
+	.description = "Fields of the object that the handler may take as its second argument.",
+	.rows = (const struct field[]){
+		{"function_name", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"unknown-function\""},
+		{"function_version", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"$LATEST\""},
+		{"remaining_time_in_millis", FIELD_INTEGER, .min = 100, .max = 300000, .fallback = "3000"},
+		{"memory_limit_in_mb", FIELD_INTEGER, .min = 128, .max = 3008, .fallback = "256"},
+		{"log_group_name", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"/lambda-sandbox/logs\""},
+		FIELDS_END,
+	},
 };
+/* clang-format on */
 
-static const struct item *find_item(const char *path)
+int decode_keep_context(const struct field_value *v)
 {
-	const char *name = strrchr(path, '.') + 1; /* all are "context.NAME" */
-	const struct item *item = items;
+	struct decoded_exec *d = v->out;
 
-	while (!str_equal(item->name, name))
-		item++;
-	return item;
-}
-
-static int check_text(struct decode *d, const char *path, const json_t *value)
-{
-	if (!json_is_string(value) || json_string_length(value) == 0 ||
-	    json_string_length(value) > NAME_MAX_LEN)
-		return decode_wrong(d, path, "a string of 1 to 256 bytes");
-	return 0;
-}
-
-static int take_item(struct decode *d, const char *path, const json_t *value)
-{
-	const struct item *item = find_item(path);
-	json_int_t number = json_integer_value(value);
-	char what[80];
-
-	if (item->text)
-		return check_text(d, path, value);
-	if (json_is_integer(value) && number >= item->least && number <= item->most)
-		return 0;
-	(void)snprintf(what, sizeof(what), "a whole number, %lld to %lld", (long long)item->least,
-	               (long long)item->most);
-	return decode_wrong(d, path, what);
-}
-
-int decode_context(struct decode *d, const char *path, const json_t *value)
-{
-	struct field table[ARRAY_SIZE(items)];
-	const struct fields fields = {"context.", table, ARRAY_SIZE(items)};
-
-	if (!json_is_object(value))
-		return decode_wrong(d, path, "an object");
-	for (size_t i = 0; i < ARRAY_SIZE(items); i++)
-		table[i] = (struct field){items[i].name, take_item, false};
-	if (decode_fields(d, &fields, value) < 0)
-		return -1;
-	d->out->context = json_incref((json_t *)(uintptr_t)value);
+	d->context = json_incref((json_t *)(uintptr_t)v->value);
 	return 0;
 }
 
@@ -130,21 +91,18 @@ static json_t *make_uuid(void)
 	return json_string(text);
 }
 
-/* What the handler gets as its context; owned. */
+/* The context of one call. Return: owned. */
 static json_t *make_context(const json_t *given)
 {
 	json_t *context = json_object();
 	json_t *request_id = make_uuid();
 
-	for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
-		json_t *value = json_object_get(given, items[i].name);
+	for (const struct field *f = decode_context_fields.rows; f->name; f++) {
+		json_t *value = json_object_get(given, f->name);
 
-		if (!value)
-			value = items[i].text ? json_string(items[i].text)
-			                      : json_integer(items[i].number);
-		else
-			value = json_incref(value);
-		json_set(context, items[i].name, value);
+		json_set(context, f->name,
+		         value ? json_incref(value)
+		               : json_loads(f->fallback, JSON_DECODE_ANY, NULL));
 	}
 	json_set(context, "request_id", json_incref(request_id));
 	json_set(context, "aws_request_id", request_id);
@@ -155,19 +113,19 @@ static json_t *make_context(const json_t *given)
 	return context;
 }
 
-/* Out of the event, which the handler gets without it. */
-static int take_timeout(struct decode *d)
+/* Taken out of the event: the handler does not see it. */
+static int take_timeout(struct decoded_exec *d, struct error *err)
 {
-	json_t *value = json_object_get(d->out->event, TIMEOUT_FIELD);
-	struct run_request *request = &d->out->request;
+	json_t *value = json_object_get(d->event, TIMEOUT_FIELD);
+	struct run_request *request = &d->request;
 	double seconds = TIMEOUT_DEFAULT;
 
 	if (value && !json_is_number(value))
-		return decode_wrong(d, "event." TIMEOUT_FIELD, "a number of seconds");
+		return error_field(err, "event." TIMEOUT_FIELD, "must be a number of seconds");
 	if (value && json_number_value(value) > 0)
 		seconds = json_number_value(value);
 	if (value)
-		(void)json_object_del(d->out->event, TIMEOUT_FIELD);
+		(void)json_object_del(d->event, TIMEOUT_FIELD);
 	if (seconds > TIMEOUT_MAX)
 		seconds = TIMEOUT_MAX;
 	if (request->timeout_us == 0)
@@ -177,24 +135,22 @@ static int take_timeout(struct decode *d)
 	return 0;
 }
 
-int decode_handler_end(struct decode *d)
+int decode_handler_end(struct decoded_exec *d, struct error *err)
 {
-	struct run_request *request = &d->out->request;
+	struct run_request *request = &d->request;
 	json_t *ask;
 
 	if (!request->code)
-		return error_field(d->err, "code", "is missing");
-	if (!d->out->event)
-		return d->out->context
-		               ? error_field(d->err, "context", "is of a handler: give event too")
-		               : 0;
-	if (take_timeout(d) < 0)
+		return error_field(err, "code", "is missing");
+	if (!d->event)
+		return d->context ? error_field(err, "context", "needs an event too") : 0;
+	if (take_timeout(d, err) < 0)
 		return -1;
 	if (!request->language)
 		request->language = xstrdup("python");
 	ask = json_object();
-	json_set(ask, "event", json_incref(d->out->event));
-	json_set(ask, "context", make_context(d->out->context));
+	json_set(ask, "event", json_incref(d->event));
+	json_set(ask, "context", make_context(d->context));
 	request->ask = json_dumps(ask, JSON_COMPACT);
 	json_decref(ask);
 	assert(request->ask);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the bodies about keys and tenants. The rules are those of decode.h. Pure. */
+/* DOC: bodies about keys and tenants; see decode.h. Pure. */
 
+#include "api/json/fields.h"
 #include "base/attr.h"
 #include "base/error.h"
 #include "core/tenant/tenant.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+extern const struct fields decode_key_fields, decode_tenant_fields, decode_tenant_change_fields;
 
 /* Body of POST /keys. */
 struct decoded_key {
@@ -31,6 +34,6 @@ struct decoded_tenant {
 
 void decoded_tenant_done(struct decoded_tenant *d);
 #define cleanup_decoded_tenant attr_cleanup(decoded_tenant_done)
-/** decode_tenant - @is_new: it needs a name, else it may not have one. */
+/** decode_tenant - @is_new: the name is required, else it is refused. */
 int decode_tenant(const char *body, size_t len, bool is_new, struct decoded_tenant *ret_tenant,
                   struct error *err) attr_must_check;

@@ -5,88 +5,17 @@
 #include "api/json/json.h"
 #include "api/op/dependencies.h"
 #include "base/alloc.h"
-#include "base/clock.h"
-#include "base/id.h"
 #include "base/str.h"
+#include "core/policy/policies.h"
 
-/* An id that goes into paths, logs and maps. */
-static int take_id(struct decode *d, const char *path, const json_t *value, char **ret_id)
+static const char *const modes[] = {"ephemeral", "persistent", NULL};
+static_assert(ARRAY_SIZE(modes) == SESSION_MODE_COUNT + 1, "every mode has a word");
+static_assert(offsetof(struct decoded_run, exec) == 0, "rows of a program start there");
+
+static int take_dependencies(const struct field_value *v)
 {
-	free(*ret_id);
-	*ret_id = NULL;
-	if (decode_string(d, path, value, ret_id) < 0)
-		return -1;
-	if (!id_is_valid(*ret_id, SESSION_ID_MAX))
-		return decode_wrong(d, path, "1 to 64 letters, digits, '_' or '-'");
-	return 0;
-}
-
-static int take_session_id(struct decode *d, const char *path, const json_t *value)
-{
-	struct session_request *request = d->more;
-
-	if (request->id)
-		return error_field(d->err, path, "is given as id too");
-	return take_id(d, path, value, &request->id);
-}
-
-static int take_agent_id(struct decode *d, const char *path, const json_t *value)
-{
-	struct session_request *request = d->more;
-
-	return take_id(d, path, value, &request->agent_id);
-}
-
-static int take_mode(struct decode *d, const char *path, const json_t *value)
-{
-	struct session_request *request = d->more;
-	const char *text = json_string_value(value);
-
-	for (int mode = 0; text && mode < SESSION_MODE_COUNT; mode++) {
-		const char *name = session_mode_name((enum session_mode)mode);
-
-		if (strlen(name) == json_string_length(value) && str_equal(name, text)) {
-			request->mode = (enum session_mode)mode;
-			return 0;
-		}
-	}
-	return decode_wrong(d, path, "\"ephemeral\" or \"persistent\"");
-}
-
-static int take_span(struct decode *d, const char *path, const json_t *value, uint64_t max,
-                     uint64_t *ret_us)
-{
-	uint64_t us = 0;
-	char what[64];
-
-	if (decode_seconds(d, path, value, &us) < 0)
-		return -1;
-	if (us < USEC_PER_SEC || us > max * USEC_PER_SEC) {
-		(void)snprintf(what, sizeof(what), "1 to %llu seconds", (unsigned long long)max);
-		return decode_wrong(d, path, what);
-	}
-	*ret_us = us;
-	return 0;
-}
-
-static int take_idle_timeout(struct decode *d, const char *path, const json_t *value)
-{
-	struct session_request *request = d->more;
-
-	return take_span(d, path, value, DECODE_SESSION_MAX, &request->idle_timeout_us);
-}
-
-static int take_lifetime(struct decode *d, const char *path, const json_t *value)
-{
-	struct session_request *request = d->more;
-
-	return take_span(d, path, value, DECODE_SESSION_MAX, &request->lifetime_us);
-}
-
-static int take_dependencies(struct decode *d, const char *path, const json_t *value)
-{
-	struct session_request *request = d->more;
-	json_t *list = dependencies_read(path, value, d->err);
+	struct session_request *request = v->out;
+	json_t *list = dependencies_read(v->path, v->value, v->err);
 	size_t len;
 
 	if (!list)
@@ -95,75 +24,112 @@ static int take_dependencies(struct decode *d, const char *path, const json_t *v
 	return 0;
 }
 
-static int take_fail_on_error(struct decode *d, const char *path, const json_t *value)
+static int take_fail_on_error(const struct field_value *v)
 {
-	struct session_request *request = d->more;
-	bool fail;
+	struct session_request *request = v->out;
 
-	if (decode_bool(d, path, value, &fail) < 0)
-		return -1;
-	request->lacks_dependencies = !fail;
+	request->lacks_dependencies = !json_is_true(v->value);
 	return 0;
 }
 
-/* What says how packages would be fetched is checked, and then there is nothing to do with it. */
-static int check_install_timeout(struct decode *d, const char *path, const json_t *value)
+static int refuse_max_output(const struct field_value *v)
 {
-	if (!json_is_number(value) || json_number_value(value) < 30 ||
-	    json_number_value(value) > 1800)
-		return decode_wrong(d, path, "30 to 1800 seconds");
+	return error_field(v->err, v->path, "belongs to an execution, not to a session");
+}
+
+/* The opposite of "wait". */
+static int take_async(const struct field_value *v)
+{
+	struct decoded_run *run = v->out;
+
+	run->wait |= !json_is_true(v->value);
 	return 0;
 }
 
-static int check_bool(struct decode *d, const char *path, const json_t *value)
-{
-	bool ignored;
+/* Tables are data, however long their lines. */
+/* clang-format off */
+#define DEPENDENCIES_SCHEMA \
+	"{\"type\": \"array\", \"maxItems\": 50, \"items\": {\"type\": \"object\", \"required\": [\"name\"], \"additionalProperties\": false, \"properties\": " \
+	"{\"name\": {\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9._-]{1,100}$\"}, \"version\": {\"type\": [\"string\", \"null\"], \"examples\": [\"1.2\", \">=1.2,<2\"]}}}}"
 
-	return decode_bool(d, path, value, &ignored);
-}
+/* How packages would be fetched is checked, and has no effect: nothing is fetched. */
+#define INSTALL_ROWS(is_required) \
+	{"dependencies", FIELD_CUSTOM, .required = is_required, .check = take_dependencies, .schema = DEPENDENCIES_SCHEMA, \
+	 .description = "Python packages. Nothing is fetched; those that the box has count as installed."}, \
+	{"fail_on_dependency_error", FIELD_BOOL, .check = take_fail_on_error, .schema = "{\"default\": true}", .description = "Refuse the request if a package is missing."}, \
+	{"install_timeout", FIELD_NUMBER, .min = 30, .max = 1800, .what = "30 to 1800 seconds"}, \
+	{"allow_version_conflicts", FIELD_BOOL}, \
+	{"python_package_index_url", FIELD_STRING, .max = 512}
 
-static int check_index_url(struct decode *d, const char *path, const json_t *value)
-{
-	if (!json_is_string(value) || json_string_length(value) > 512)
-		return decode_wrong(d, path, "a string of at most 512 bytes");
-	return 0;
-}
-
-static int check_event(struct decode *d, const char *path, const json_t *value)
-{
-	return json_is_object(value) ? 0 : decode_wrong(d, path, "an object");
-}
-
-static const struct field session_fields[] = {
-	{"dependencies", take_dependencies, false},
-	{"fail_on_dependency_error", take_fail_on_error, false},
-	{"install_timeout", check_install_timeout, false},
-	{"allow_version_conflicts", check_bool, false},
-	{"python_package_index_url", check_index_url, false},
-	{"event", check_event, false},
-	{"cpu", decode_cpu, false},
-	{"memory", decode_memory, false},
-	{"disk", decode_disk, false},
-	{"id", take_session_id, false},
-	{"session_id", take_session_id, false},
-	{"mode", take_mode, false},
-	{"language", decode_language, false},
-	{"agent_id", take_agent_id, false},
-	{"template_id", decode_template_id, false},
-	{"env_vars", decode_env, false},
-	{"timeout", take_idle_timeout, false},
-	{"lifetime", take_lifetime, false},
-	{"resources", decode_resources, false},
-	{"network", decode_network, false},
-	{"policy", decode_policy, false},
+static const struct fields resources = {
+	.description = "Requested resources. Beyond the maximum of policy and operator they are clamped to it, or it is a 403.",
+	.rows = (const struct field[]){
+		RESOURCE_ROWS(struct session_request,),
+		{"max_output", FIELD_CUSTOM, .check = refuse_max_output, .hidden = true},
+		FIELDS_END,
+	},
 };
 
-static int decode_object(const char *body, size_t len, struct decode *d,
-                         const struct fields *fields)
-{
-	cleanup_json json_t *object = json_read_object(body, len, d->err);
+const struct fields decode_session_fields = {
+	.name = "SessionRequest",
+	.rows = (const struct field[]){
+		{"id", FIELD_STRING, AT(struct session_request, id), .valid = decode_is_id, .what = ID_TEXT, .schema = ID_SCHEMA},
+		{"session_id", FIELD_STRING, AT(struct session_request, id), .valid = decode_is_id, .what = ID_TEXT, .schema = ID_SCHEMA, .description = "Another name of id."},
+		{"mode", FIELD_ENUM, AT(struct session_request, mode), .words = modes, .schema = "{\"default\": \"ephemeral\"}"},
+		{"language", FIELD_STRING, AT(struct session_request, language), .min = 1, .schema = "{\"default\": \"python\"}"},
+		INSTALL_ROWS(false),
+		{"event", FIELD_OBJECT, .description = "Accepted and ignored."},
+		{"cpu", FIELD_CPU, AT(struct session_request, cpu_millicores), .description = "As resources.cpu."},
+		{"memory", FIELD_SIZE, AT(struct session_request, memory_bytes), .description = "As resources.memory."},
+		{"disk", FIELD_SIZE, AT(struct session_request, disk_bytes), .description = "As resources.disk."},
+		{"template_id", FIELD_STRING, AT(struct session_request, template_id), .min = 1, .schema = "{\"default\": \"python-basic\"}"},
+		{"agent_id", FIELD_STRING, AT(struct session_request, agent_id), .valid = decode_is_id, .what = ID_TEXT, .schema = ID_SCHEMA, .description = "An idle persistent session of the same agent is reused."},
+		{"env_vars", FIELD_ENV, AT(struct session_request, env)},
+		{"timeout", FIELD_SECONDS, AT(struct session_request, idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, .description = "Idle time-out in seconds."},
+		{"lifetime", FIELD_SECONDS, AT(struct session_request, lifetime_us), .min = 1, .max = DECODE_SESSION_MAX, .description = "Seconds after which the session ends."},
+		{"resources", FIELD_OBJECT, .fields = &resources},
+		POLICY_ROWS(struct session_request,),
+		FIELDS_END,
+	},
+};
 
-	return object ? decode_fields(d, fields, object) : -1;
+const struct fields decode_install_fields = {
+	.name = "InstallRequest",
+	.rows = (const struct field[]){INSTALL_ROWS(true), FIELDS_END},
+};
+
+const struct fields decode_run_fields = {
+	.name = "RunRequest",
+	.rows = (const struct field[]){
+		PROGRAM_ROWS,
+		{"language", FIELD_STRING, AT(struct decoded_exec, request.language), .min = 1, .description = "Default: that of the session."},
+		{"stdin_open", FIELD_BOOL, AT(struct decoded_exec, request.stdin_open), .schema = "{\"default\": false}", .description = "Keep standard input open for `/executions/{id}/stdin`."},
+		{"timeout", FIELD_SECONDS, AT(struct decoded_exec, request.timeout_us), .min = 1, .max = DECODE_RUN_MAX, .schema = "{\"default\": 30}", .description = "Seconds."},
+		{"wait", FIELD_BOOL, AT(struct decoded_run, wait), .schema = "{\"default\": false}"},
+		{"async_mode", FIELD_BOOL, .check = take_async, .schema = "{\"default\": true}", .description = "The opposite of wait."},
+		{"stream", FIELD_BOOL, AT(struct decoded_exec, stream), .schema = "{\"default\": false}"},
+		FIELDS_END,
+	},
+};
+
+const struct fields decode_input_fields = {
+	.name = "Input",
+	.rows = (const struct field[]){
+		{"data", FIELD_BYTES, AT_LEN(struct decoded_input, data, len)},
+		{"end", FIELD_BOOL, AT(struct decoded_input, end), .schema = "{\"default\": false}", .description = "Close standard input after the data."},
+		FIELDS_END,
+	},
+};
+
+static const struct fields no_fields = {.rows = (const struct field[]){FIELDS_END}};
+/* clang-format on */
+
+static int check_language(const char *language, struct error *err)
+{
+	return str_equal(language, "python")
+	               ? 0
+	               : error_field(err, "dependencies",
+	                             "are Python packages, and language is '%.40s'", language);
 }
 
 int decode_session(const char *body, size_t len, struct session_request *ret_request,
@@ -177,104 +143,29 @@ int decode_session(const char *body, size_t len, struct session_request *ret_req
 int decode_session_object(const json_t *object, struct session_request *ret_request,
                           struct error *err)
 {
-	const struct fields fields = {"", session_fields, ARRAY_SIZE(session_fields)};
-	cleanup_decoded_exec struct decoded_exec common = {0};
-	struct run_request *from = &common.request;
-	struct decode d = {.out = &common, .more = ret_request, .err = err};
-
-	if (decode_fields(&d, &fields, object) < 0)
+	if (fields_decode(&decode_session_fields, object, NULL, ret_request, err) < 0)
 		return -1;
-	if (from->max_output_bytes)
-		return error_field(err, "resources.max_output",
-		                   "is of an execution, not of a session");
-	if (ret_request->dependencies && from->language && !str_equal(from->language, "python"))
-		return error_field(err, "dependencies",
-		                   "are Python packages, and language is '%.40s'", from->language);
-	ret_request->language = TAKE_PTR(from->language);
-	ret_request->env = TAKE_PTR(from->env);
-	ret_request->template_id = TAKE_PTR(from->template_id);
-	ret_request->memory_bytes = from->memory_bytes;
-	ret_request->disk_bytes = from->disk_bytes;
-	ret_request->cpu_millicores = from->cpu_millicores;
-	ret_request->max_processes = from->max_processes;
-	ret_request->policy = TAKE_PTR(from->policy);
-	ret_request->network = from->network;
-	ret_request->network_asked = from->network_asked;
-	return 0;
+	return ret_request->dependencies && ret_request->language
+	               ? check_language(ret_request->language, err)
+	               : 0;
 }
-
-static const struct field install_fields[] = {
-	{"dependencies", take_dependencies, true},
-	{"fail_on_dependency_error", take_fail_on_error, false},
-	{"install_timeout", check_install_timeout, false},
-	{"allow_version_conflicts", check_bool, false},
-	{"python_package_index_url", check_index_url, false},
-};
 
 int decode_install(const char *body, size_t len, const char *language,
                    struct session_request *ret_request, struct error *err)
 {
-	const struct fields fields = {"", install_fields, ARRAY_SIZE(install_fields)};
-	struct decode d = {.more = ret_request, .err = err};
-
-	if (decode_object(body, len, &d, &fields) < 0)
+	if (fields_decode_text(&decode_install_fields, body, len, NULL, ret_request, err) < 0)
 		return -1;
-	if (!str_equal(language, "python"))
-		return error_field(err, "dependencies",
-		                   "are Python packages, and language is '%.40s'", language);
-	return 0;
+	return check_language(language, err);
 }
-
-static int take_run_timeout(struct decode *d, const char *path, const json_t *value)
-{
-	return take_span(d, path, value, DECODE_RUN_MAX, &d->out->request.timeout_us);
-}
-
-static int take_wait(struct decode *d, const char *path, const json_t *value)
-{
-	struct decoded_run *run = d->more;
-
-	return decode_bool(d, path, value, &run->wait);
-}
-
-/* The other way round. */
-static int take_async(struct decode *d, const char *path, const json_t *value)
-{
-	struct decoded_run *run = d->more;
-	bool async;
-
-	if (decode_bool(d, path, value, &async) < 0)
-		return -1;
-	run->wait |= !async;
-	return 0;
-}
-
-static int take_stdin_open(struct decode *d, const char *path, const json_t *value)
-{
-	return decode_bool(d, path, value, &d->out->request.stdin_open);
-}
-
-static const struct field run_fields[] = {
-	{"code", decode_code, false},           {"handler_code", decode_handler_code, false},
-	{"event", decode_event, false},         {"context", decode_context, false},
-	{"language", decode_language, false},   {"stdin", decode_stdin, false},
-	{"stdin_open", take_stdin_open, false}, {"args", decode_args, false},
-	{"files", decode_files, false},         {"env_vars", decode_env, false},
-	{"timeout", take_run_timeout, false},   {"wait", take_wait, false},
-	{"stream", decode_stream, false},       {"async_mode", take_async, false},
-};
 
 int decode_run(const char *body, size_t len, const struct decode_limits *limits,
                struct decoded_run *ret_run, struct error *err)
 {
-	const struct fields fields = {"", run_fields, ARRAY_SIZE(run_fields)};
-	struct decode d = {.limits = limits, .out = &ret_run->exec, .more = ret_run, .err = err};
-
-	if (decode_object(body, len, &d, &fields) < 0)
+	if (fields_decode_text(&decode_run_fields, body, len, limits, ret_run, err) < 0)
 		return -1;
 	if (ret_run->needs_language && !ret_run->exec.request.language)
 		return error_field(err, "language", "is missing");
-	return decode_handler_end(&d);
+	return decode_handler_end(&ret_run->exec, err);
 }
 
 void decoded_run_done(struct decoded_run *d)
@@ -283,31 +174,9 @@ void decoded_run_done(struct decoded_run *d)
 	*d = (struct decoded_run){0};
 }
 
-static int take_data(struct decode *d, const char *path, const json_t *value)
-{
-	struct decoded_input *input = d->more;
-
-	return decode_bytes(d, path, value, &input->data, &input->len);
-}
-
-static int take_end(struct decode *d, const char *path, const json_t *value)
-{
-	struct decoded_input *input = d->more;
-
-	return decode_bool(d, path, value, &input->end);
-}
-
-static const struct field input_fields[] = {
-	{"data", take_data, false},
-	{"end", take_end, false},
-};
-
 int decode_input(const char *body, size_t len, struct decoded_input *ret_input, struct error *err)
 {
-	const struct fields fields = {"", input_fields, ARRAY_SIZE(input_fields)};
-	struct decode d = {.more = ret_input, .err = err};
-
-	if (decode_object(body, len, &d, &fields) < 0)
+	if (fields_decode_text(&decode_input_fields, body, len, NULL, ret_input, err) < 0)
 		return -1;
 	if (!ret_input->data && !ret_input->end)
 		return error_field(err, "data", "is missing");
@@ -322,8 +191,5 @@ void decoded_input_done(struct decoded_input *d)
 
 int decode_nothing(const char *body, size_t len, struct error *err)
 {
-	const struct fields fields = {"", NULL, 0};
-	struct decode d = {.err = err};
-
-	return len == 0 ? 0 : decode_object(body, len, &d, &fields);
+	return len == 0 ? 0 : fields_decode_text(&no_fields, body, len, NULL, NULL, err);
 }

@@ -2,224 +2,91 @@
 #include "api/json/decode_template.h"
 
 #include "api/json/decode_fields.h"
-#include "api/json/json.h"
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
-#include <math.h>
 #include <string.h>
 
+#define MIB          (1024.0 * 1024)
+#define SECURITY_MAX 4096
+
+/* Kept and shown; it cannot weaken a box, so nothing in it is applied. */
+static int take_security(const struct field_value *v)
+{
+	struct template_spec *spec = v->out;
+
+	if (!json_is_object(v->value))
+		return fields_wrong(v, "an object");
+	spec->security_context = json_dumps(v->value, JSON_COMPACT | JSON_SORT_KEYS);
+	if (!spec->security_context || strlen(spec->security_context) > SECURITY_MAX)
+		return fields_wrong(v, "at most 4096 bytes");
+	return 0;
+}
+
+static int refuse_max_output(const struct field_value *v)
+{
+	return error_field(v->err, v->path, "belongs to an execution");
+}
+
+/* Tables are data, however long their lines. */
+/* clang-format off */
+static const struct fields resources = {
+	.rows = (const struct field[]){
+		RESOURCE_ROWS(struct template_spec,),
+		{"max_output", FIELD_CUSTOM, .check = refuse_max_output, .hidden = true},
+		FIELDS_END,
+	},
+};
+
+#define TEXT(title, member, ...) {title, FIELD_STRING, AT(struct template_spec, member), .max = 1024, __VA_ARGS__}
+#define STRINGS(title, member, text) {title, FIELD_STRINGS, AT(struct template_spec, member), .description = text, .schema = "{\"maxItems\": 256}"}
+#define NAME_SCHEMA "{\"minLength\": 1, \"maxLength\": 255}"
+
 /*
- * Two forms are known to clients: {image, default_resources, pre_installed_packages ...} and
- * {image_url, default_cpu_cores, default_memory_mb ...}. Both are taken, mixed too; what is said
- * twice in both must be said once.
+ * Clients know two forms: {image, default_resources, pre_installed_packages ...} and {image_url,
+ * default_cpu_cores, default_memory_mb ...}. Both are accepted, also mixed, but each value once:
+ * default_resources comes before the single numbers, which check that it left them 0.
  */
-
-#define MIB         (1024ULL * 1024)
-#define JSON_MAX    4096
-#define TEXT_MAX    1024
-#define TIMEOUT_MIN 60
-#define TIMEOUT_MAX 3600
-
-static struct template_spec *spec_of(struct decode *d)
-{
-	return d->more;
-}
-
-static int take_text(struct decode *d, const char *path, const json_t *value, char **ret_text)
-{
-	if (*ret_text)
-		return error_field(d->err, path, "is given under another name too");
-	if (decode_string(d, path, value, ret_text) < 0)
-		return -1;
-	if (strlen(*ret_text) > TEXT_MAX)
-		return decode_wrong(d, path, "at most 1024 bytes");
-	return 0;
-}
-
-#define TEXT(name, field)                                                                          \
-	static int take_##name(struct decode *d, const char *path, const json_t *value)            \
-	{                                                                                          \
-		return take_text(d, path, value, &spec_of(d)->field);                              \
-	}
-
-TEXT(id, id)
-TEXT(name, name)
-TEXT(description, description)
-TEXT(image, image)
-TEXT(base_image, base_image)
-TEXT(runtime_type, runtime_type)
-TEXT(language, language)
-
-static int take_list(struct decode *d, const char *path, const json_t *value, char ***ret_list)
-{
-	size_t count = json_array_size(value);
-	char item[sizeof(d->err->field)];
-
-	if (*ret_list)
-		return error_field(d->err, path, "is given under another name too");
-	if (!json_is_array(value))
-		return decode_wrong(d, path, "an array of strings");
-	*ret_list = xcalloc(count + 1, sizeof(char *));
-	for (size_t i = 0; i < count; i++) {
-		(void)snprintf(item, sizeof(item), "%s[%zu]", path, i);
-		if (decode_string(d, item, json_array_get(value, i), &(*ret_list)[i]) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int take_packages(struct decode *d, const char *path, const json_t *value)
-{
-	return take_list(d, path, value, &spec_of(d)->packages);
-}
-
-static int take_preload(struct decode *d, const char *path, const json_t *value)
-{
-	return take_list(d, path, value, &spec_of(d)->preload);
-}
-
-static int take_env(struct decode *d, const char *path, const json_t *value)
-{
-	struct template_spec *spec = spec_of(d);
-
-	if (spec->env)
-		return error_field(d->err, path, "is given under another name too");
-	if (decode_env(d, path, value) < 0)
-		return -1;
-	spec->env = TAKE_PTR(d->out->request.env);
-	return 0;
-}
-
-/* Kept and shown; it cannot make a box weaker, so nothing in it is obeyed. */
-static int take_security(struct decode *d, const char *path, const json_t *value)
-{
-	struct template_spec *spec = spec_of(d);
-
-	if (!json_is_object(value))
-		return decode_wrong(d, path, "an object");
-	spec->security_context = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
-	if (!spec->security_context || strlen(spec->security_context) > JSON_MAX)
-		return decode_wrong(d, path, "at most 4096 bytes");
-	return 0;
-}
-
-static int take_resources(struct decode *d, const char *path, const json_t *value)
-{
-	struct run_request *from = &d->out->request;
-	struct template_spec *spec = spec_of(d);
-	char field[sizeof(d->err->field)];
-
-	if (decode_resources(d, path, value) < 0) {
-		/* The shared table calls them "resources.": here they have a longer name. */
-		if (str_has_prefix(d->err->field, "resources.") &&
-		    str_format(field, sizeof(field), "default_%s", d->err->field) >= 0)
-			memcpy(d->err->field, field, sizeof(field));
-		return -1;
-	}
-	if (from->max_output_bytes)
-		return error_field(d->err, "default_resources.max_output", "is of an execution");
-	spec->memory_bytes = from->memory_bytes;
-	spec->disk_bytes = from->disk_bytes;
-	spec->cpu_millicores = from->cpu_millicores;
-	spec->max_processes = from->max_processes;
-	return 0;
-}
-
-/* A number in its range, times @unit. */
-struct amount {
-	double min, max, unit;
-	const char *what;
-	bool whole;
+static const struct field rows[] = {
+	TEXT("id", id, .required = true, .schema = "{\"maxLength\": 64, \"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}"),
+	TEXT("name", name, .required = true, .schema = NAME_SCHEMA),
+	TEXT("description", description),
+	TEXT("image", image, .schema = NAME_SCHEMA, .description = "host, a directory of the operator, or an imported template."),
+	TEXT("image_url", image, .schema = NAME_SCHEMA, .description = "Another name of image."),
+	TEXT("base_image", base_image, .description = "For people."),
+	TEXT("runtime_type", runtime_type, .description = "For people."),
+	TEXT("language", language, .description = "Default language of executions."),
+	STRINGS("packages", packages, "Packages that the root must have: name or name==version, of Python or dpkg."),
+	STRINGS("pre_installed_packages", packages, "Another name of packages."),
+	STRINGS("preload", preload, "Modules that Python imports when the runner of a session starts."),
+	{"env_vars", FIELD_ENV, AT(struct template_spec, env)},
+	{"default_env_vars", FIELD_ENV, AT(struct template_spec, env), .description = "Another name of env_vars."},
+	{"security_context", FIELD_CUSTOM, .check = take_security, .schema = "{\"type\": \"object\"}", .description = "Kept and shown. It never weakens the isolation of a box."},
+	{"default_resources", FIELD_OBJECT, .fields = &resources},
+	{"default_cpu_cores", FIELD_AMOUNT, AT(struct template_spec, cpu_millicores), .once = true, .min = 0.1, .max = 4, .unit = 1000, .what = "0.1 to 4 cores"},
+	{"default_memory_mb", FIELD_INTEGER, AT(struct template_spec, memory_bytes), .once = true, .min = 128, .max = 8192, .unit = MIB},
+	{"default_disk_mb", FIELD_INTEGER, AT(struct template_spec, disk_bytes), .once = true, .min = 256, .max = 51200, .unit = MIB},
+	{"default_timeout", FIELD_SECONDS, AT(struct template_spec, timeout_us), .min = 60, .max = 3600, .what = "60 to 3600 seconds", .description = "Idle time-out of its sessions in seconds."},
+	FIELDS_END,
 };
 
-static int take_amount(struct decode *d, const char *path, const json_t *value,
-                       const struct amount *amount, uint64_t *ret_value)
-{
-	double number = json_number_value(value);
-
-	if (*ret_value)
-		return error_field(d->err, path, "is given in default_resources too");
-	if (amount->whole ? !json_is_integer(value) : !json_is_number(value))
-		return decode_wrong(d, path, amount->what);
-	if (!(number >= amount->min && number <= amount->max))
-		return decode_wrong(d, path, amount->what);
-	*ret_value = (uint64_t)llround(number * amount->unit);
-	return 0;
-}
-
-static int take_cores(struct decode *d, const char *path, const json_t *value)
-{
-	static const struct amount cores = {0.1, 4, 1000, "0.1 to 4 cores", false};
-
-	return take_amount(d, path, value, &cores, &spec_of(d)->cpu_millicores);
-}
-
-static int take_memory_mb(struct decode *d, const char *path, const json_t *value)
-{
-	static const struct amount memory = {128, 8192, MIB, "a whole number, 128 to 8192", true};
-
-	return take_amount(d, path, value, &memory, &spec_of(d)->memory_bytes);
-}
-
-static int take_disk_mb(struct decode *d, const char *path, const json_t *value)
-{
-	static const struct amount disk = {256, 51200, MIB, "a whole number, 256 to 51200", true};
-
-	return take_amount(d, path, value, &disk, &spec_of(d)->disk_bytes);
-}
-
-static int take_timeout(struct decode *d, const char *path, const json_t *value)
-{
-	static const struct amount timeout = {TIMEOUT_MIN, TIMEOUT_MAX, USEC_PER_SEC,
-	                                      "60 to 3600 seconds", false};
-
-	return take_amount(d, path, value, &timeout, &spec_of(d)->timeout_us);
-}
-
-/* default_resources first: the single numbers look whether it said the same. */
-static const struct field template_fields[] = {
-	{"id", take_id, false},
-	{"name", take_name, false},
-	{"description", take_description, false},
-	{"image", take_image, false},
-	{"image_url", take_image, false},
-	{"base_image", take_base_image, false},
-	{"runtime_type", take_runtime_type, false},
-	{"language", take_language, false},
-	{"packages", take_packages, false},
-	{"pre_installed_packages", take_packages, false},
-	{"preload", take_preload, false},
-	{"env_vars", take_env, false},
-	{"default_env_vars", take_env, false},
-	{"security_context", take_security, false},
-	{"default_resources", take_resources, false},
-	{"default_cpu_cores", take_cores, false},
-	{"default_memory_mb", take_memory_mb, false},
-	{"default_disk_mb", take_disk_mb, false},
-	{"default_timeout", take_timeout, false},
+const struct fields decode_template_fields = {
+	.name = "TemplateRequest",
+	.description = "A value that has two names may be given once.",
+	.rows = rows,
 };
-
-static int check_required(const struct template_spec *spec, struct error *err)
-{
-	if (!spec->id)
-		return error_field(err, "id", "is missing");
-	if (!spec->name)
-		return error_field(err, "name", "is missing");
-	if (!spec->image)
-		return error_field(err, "image", "is missing");
-	return 0;
-}
+const struct fields decode_template_change_fields = {
+	.name = "TemplateChange",
+	.description = "As TemplateRequest; the id, if given, must be that of the path.",
+	.rows = rows,
+	.flags = FIELDS_PARTIAL,
+};
+/* clang-format on */
 
 int decode_template(const char *body, size_t len, bool partial, struct template_spec *ret_spec,
                     struct error *err)
 {
-	const struct fields fields = {"", template_fields, ARRAY_SIZE(template_fields)};
-	cleanup_decoded_exec struct decoded_exec common = {0};
-	struct decode d = {.out = &common, .more = ret_spec, .err = err};
-	cleanup_json json_t *object = json_read_object(body, len, err);
+	const struct fields *fields =
+		partial ? &decode_template_change_fields : &decode_template_fields;
 
-	if (!object || decode_fields(&d, &fields, object) < 0)
+	if (fields_decode_text(fields, body, len, NULL, ret_spec, err) < 0)
 		return -1;
-	return partial ? 0 : check_required(ret_spec, err);
+	return partial || ret_spec->image ? 0 : error_field(err, "image", "is missing");
 }

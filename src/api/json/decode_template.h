@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the body of a request that makes or changes a template. See decode.h for the rules. */
+/* DOC: the body of a request that creates or changes a template; see decode.h. */
 
+#include "api/json/fields.h"
 #include "base/attr.h"
 #include "base/error.h"
 #include "core/template/template.h"
 #include <stddef.h>
+
+extern const struct fields decode_template_fields, decode_template_change_fields;
 
 /** decode_template - @partial: no field is required. */
 int decode_template(const char *body, size_t len, bool partial, struct template_spec *ret_spec,

@@ -113,7 +113,7 @@ static int take_row(const struct field *f, const struct field_value *object)
 		value = NULL;
 	if (value)
 		return take_member(&v);
-	if (f->required)
+	if (f->required && !v.partial)
 		return error_field(v.err, path, "is missing");
 	return f->fallback ? take_fallback(&v) : 0;
 }
@@ -122,8 +122,10 @@ int fields_decode_at(const struct fields *fields, const struct field_value *obje
 {
 	struct field_value v = *object;
 
-	v.loose = fields->flags & FIELDS_LOOSE;
-	if (!(fields->flags & FIELDS_OPEN) && check_known(fields, &v) < 0)
+	v.open |= (fields->flags & FIELDS_OPEN) != 0;
+	v.loose |= (fields->flags & FIELDS_LOOSE) != 0;
+	v.partial = fields->flags & FIELDS_PARTIAL;
+	if (!v.open && check_known(fields, &v) < 0)
 		return -1;
 	for (const struct field *f = fields->rows; f->name; f++)
 		if (take_row(f, &v) < 0)

@@ -54,7 +54,8 @@ struct field_value {
 	const json_t *value;
 	void *out;       /* the struct that the table describes */
 	const void *ctx; /* of fields_decode */
-	bool loose;      /* FIELDS_LOOSE */
+	/* FIELDS_OPEN and FIELDS_LOOSE of the table or of one around it; FIELDS_PARTIAL */
+	bool open, loose, partial;
 	struct error *err;
 };
 
@@ -69,7 +70,8 @@ struct field {
 	size_t size; /* of the member at @at; asserted, so that a row cannot write past it */
 	const char *description;
 	bool required;
-	bool once; /* a number that must still be 0: it has another name */
+	bool once;   /* a number that must still be 0: it has another name */
+	bool hidden; /* left out of the schema: known only to be refused */
 	/* Of numbers, or the length of a string or list. max 0: no upper bound. */
 	double min, max;
 	double unit;                     /* 0: 1 */
@@ -99,6 +101,7 @@ enum fields_flag {
 	FIELDS_OPEN = 1, /* unknown fields are ignored, as clients of some dialects expect */
 	/* null counts as absent, and 5.0 is a whole number: some clients know nothing else */
 	FIELDS_LOOSE = 2,
+	FIELDS_PARTIAL = 4, /* no row is required: the body of a change */
 };
 
 struct fields {

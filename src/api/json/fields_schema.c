@@ -161,10 +161,13 @@ static json_t *row_schema(const struct field *f, enum fields_view view)
 json_t *fields_schema(const struct fields *fields, enum fields_view view)
 {
 	json_t *j = json_object(), *properties = json_object(), *required = json_array();
+	bool optional = view == FIELDS_NULLABLE || fields->flags & FIELDS_PARTIAL;
 
 	for (const struct field *f = fields->rows; f->name; f++) {
+		if (f->hidden)
+			continue;
 		json_set(properties, f->name, row_schema(f, view));
-		if (f->required && view != FIELDS_NULLABLE)
+		if (f->required && !optional)
 			append(required, json_string(f->name));
 	}
 	if (fields->description)

@@ -33,23 +33,18 @@ struct call {
 	uint64_t timeout_us;
 };
 
-static const struct field fields_of_v2[] = {
-	{"handler_code", decode_handler_code, true},
-	{"event", decode_event, false},
-	{"context", decode_context, false},
+/* clang-format off */
+const struct fields se_handler_fields = {
+	.name = "SeHandler",
+	.flags = FIELDS_OPEN,
+	.rows = (const struct field[]){
+		{"handler_code", FIELD_STRING, AT_LEN(struct decoded_exec, request.code, request.code_len), .required = true, .min = 1, .check = decode_check_handler,
+		 .description = "Python that defines `handler(event)` or `handler(event, context)`. Its return value is `result`."},
+		HANDLER_ROWS,
+		FIELDS_END,
+	},
 };
-
-static int decode(const char *body, size_t len, const struct decode_limits *limits,
-                  struct decoded_exec *ret_run, struct error *err)
-{
-	const struct fields fields = {"", fields_of_v2, ARRAY_SIZE(fields_of_v2)};
-	struct decode d = {.limits = limits, .out = ret_run, .err = err, .lenient = true};
-	cleanup_json json_t *object = json_read_object(body, len, err);
-
-	if (!object || decode_fields(&d, &fields, object) < 0)
-		return -1;
-	return decode_handler_end(&d);
-}
+/* clang-format on */
 
 static json_t *view_metrics(const struct call *call, const struct outcome *o)
 {
@@ -177,7 +172,8 @@ void se_v2_execute_code(struct router *r, struct http_request *req, const struct
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	if (decode(body, len, &limits, &decoded, &err) < 0) {
+	if (fields_decode_text(&se_handler_fields, body, len, &limits, &decoded, &err) < 0 ||
+	    decode_handler_end(&decoded, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}

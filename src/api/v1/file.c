@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
 
-#include "api/json/decode_fields.h"
-#include "api/json/json.h"
+#include "api/json/fields.h"
 #include "api/json/query.h"
 #include "api/json/view_file.h"
 #include "api/op/filecall.h"
@@ -252,50 +251,31 @@ struct order {
 	bool parents, replace;
 };
 
+/* clang-format off */
+const struct fields v1_mkdir_fields = {
+	.name = "MkdirRequest",
+	.rows = (const struct field[]){
+		{"path", FIELD_STRING, AT(struct order, path), .required = true, .schema = "{\"minLength\": 1}", .description = "In the workspace; without a leading slash."},
+		{"parents", FIELD_BOOL, AT(struct order, parents), .schema = "{\"default\": true}", .description = "Create missing parent directories; a directory that exists is no error."},
+		FIELDS_END,
+	},
+};
+
+const struct fields v1_move_fields = {
+	.name = "MoveRequest",
+	.rows = (const struct field[]){
+		{"path", FIELD_STRING, AT(struct order, path), .required = true, .schema = "{\"minLength\": 1}", .description = "In the workspace; without a leading slash."},
+		{"to", FIELD_STRING, AT(struct order, to), .required = true, .schema = "{\"minLength\": 1}"},
+		{"parents", FIELD_BOOL, AT(struct order, parents), .schema = "{\"default\": true}", .description = "Create missing parent directories of `to`."},
+		{"replace", FIELD_BOOL, AT(struct order, replace), .schema = "{\"default\": false}", .description = "Replace what is at `to`; else it is a conflict."},
+		FIELDS_END,
+	},
+};
+/* clang-format on */
+
 static void order_done(struct order *o)
 {
-	free(o->path);
-	free(o->to);
-}
-
-static int take_path(struct decode *d, const char *path, const json_t *value)
-{
-	struct order *o = d->more;
-
-	return decode_string(d, path, value, str_equal(path, "to") ? &o->to : &o->path);
-}
-
-static int take_flag(struct decode *d, const char *path, const json_t *value)
-{
-	struct order *o = d->more;
-
-	if (!json_is_boolean(value))
-		return decode_wrong(d, path, "true or false");
-	*(str_equal(path, "parents") ? &o->parents : &o->replace) = json_is_true(value);
-	return 0;
-}
-
-static const struct field mkdir_fields[] = {
-	{"path", take_path, true},
-	{"parents", take_flag, false},
-};
-
-static const struct field move_fields[] = {
-	{"path", take_path, true},
-	{"to", take_path, true},
-	{"parents", take_flag, false},
-	{"replace", take_flag, false},
-};
-
-static int read_order(const struct http_request *req, const struct fields *fields,
-                      struct order *ret_order, struct error *err)
-{
-	size_t len;
-	const char *body = http_body(req, &len);
-	cleanup_json json_t *object = json_read_object(body, len, err);
-	struct decode d = {.more = ret_order, .err = err};
-
-	return object ? decode_fields(&d, fields, object) : -1;
+	fields_done(&v1_move_fields, o);
 }
 
 /* mkdir and move: the tree changes, and what is there now is told. */
@@ -308,8 +288,10 @@ static void obey(struct router *r, struct http_request *req, const struct route_
 	struct about *about;
 	struct target t;
 	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
 
-	if (read_order(req, fields, &o, &err) < 0 ||
+	if (fields_decode_text(fields, body, len, NULL, &o, &err) < 0 ||
 	    (o.to && workpath_clean(o.to, WORKPATH_RELATIVE, "to", to, &err) < 0)) {
 		reply_error(req, &err);
 		return;
@@ -336,10 +318,10 @@ static void obey(struct router *r, struct http_request *req, const struct route_
 
 void v1_file_mkdir(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	obey(r, req, args, &(struct fields){"", mkdir_fields, ARRAY_SIZE(mkdir_fields)});
+	obey(r, req, args, &v1_mkdir_fields);
 }
 
 void v1_file_move(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	obey(r, req, args, &(struct fields){"", move_fields, ARRAY_SIZE(move_fields)});
+	obey(r, req, args, &v1_move_fields);
 }
