@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of all pytest suites. After every test the host must look as it did before."""
+"""Fixtures and phases of all pytest suites. A test must leave nothing behind."""
 
 import os
 import pathlib
@@ -62,15 +62,15 @@ def refuse_undeclared(items):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """With MILLIBOX_MUST_WORK=1 a skip is a failure: everything is expected to be there."""
+    """With MILLIBOX_MUST_WORK=1 a skip is a failure."""
     outcome = yield
     report = outcome.get_result()
     if report.skipped and os.environ.get("MILLIBOX_MUST_WORK") == "1":
         report.outcome = "failed"
-        report.longrepr = f"skipped although everything must work: {report.longrepr}"
+        report.longrepr = f"skipped with MILLIBOX_MUST_WORK=1: {report.longrepr}"
 
 
-#: What is left over stays: waiting longer for it to go costs nothing but where it does not.
+#: Waiting long costs time only where something is left.
 PATIENCE_S = 60
 
 
@@ -91,29 +91,29 @@ def _witness():
 
 @pytest.fixture(scope="session", autouse=True)
 def reports():
-    """What sanitizers say about any program that a test has started; None: the build has none."""
+    """Sanitizer reports of all programs that tests start; None: the build has no sanitizers."""
     if not sanitizer.is_sanitized():
         yield None
         return
     found = sanitizer.watch()
     yield found
-    # Of daemons that several tests shared, too: they end after the last of these.
-    said = found.take()
+    # Daemons that several tests share end after the last of them.
+    text = found.take()
     found.remove()
-    assert not said, f"a sanitizer has spoken:\n{said}"
+    assert not text, f"sanitizer report:\n{text}"
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_said(reports):
-    """A program may die of what a sanitizer finds where nobody looks at its status."""
+    """Fail on a report even where no test checks the program's exit status."""
     yield
-    said = reports.take() if reports else ""
-    assert not said, f"a sanitizer has spoken:\n{said}"
+    text = reports.take() if reports else ""
+    assert not text, f"sanitizer report:\n{text}"
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(request, reports):
-    """Mounts, groups, namespaces and temporary files of a test are gone when it ends."""
+    """Mounts, cgroups, processes and temporary files of a test are gone when it ends."""
     shared = request.getfixturevalue("daemon") if "daemon" in request.fixturenames else None
     if shared:
         shared.settle()
@@ -134,10 +134,10 @@ def _descriptors(daemon):
     if not daemon or daemon.process.poll() is not None:
         return (0, 0)
     try:
-        # Of each zygote, which stays, the engine has a socket and the process.
+        # The engine keeps a socket and a pidfd of each zygote.
         return (host.fd_count(daemon.pid), host.fd_count(daemon.engine_pid) - 2 * len(daemon.zygote_pids()))
     except PermissionError:
-        # An undumpable process of our own id hides its descriptors from us.
+        # An undumpable process hides its descriptors even from its own user.
         return (0, 0)
 
 
@@ -159,7 +159,7 @@ def client(daemon):
 
 @pytest.fixture
 def make_daemon():
-    """Daemons with settings of their own; ended and removed with the test."""
+    """Daemons with their own settings, stopped and removed with the test."""
     made = []
 
     def make(**kw):

@@ -3,7 +3,7 @@
 """The rules of docs/style.md that a script can check: sizes, complexity, banned calls, headers.
 
     check-style.py [ROOT]       check every file that git knows or would add
-    check-style.py --self-test  prove on made-up files that each fault is caught
+    check-style.py --self-test  check on made-up files that each fault is found
 
 tools/style-exceptions.txt lists "path rule" pairs that are excused, each with its reason. The list
 may only shrink: an entry that excuses nothing is a fault itself.
@@ -28,7 +28,7 @@ SPDX = CODE | {".py", ".sh", ".build", ".yaml", ".service", ".scd"}
 SPDX_TAG = "SPDX-License-Identifier: Apache-2.0"
 
 # Calls with one home. Rule, files where it is at home, pattern, what to do instead. dup2 and dup3
-# are no makers: they put a descriptor where a program to be started expects it.
+# make none: they put a descriptor where a new program expects it.
 MAKERS = ("open|openat|openat2|creat|socket|socketpair|pipe|pipe2|accept|accept4|dup|eventfd|"
           "epoll_create|epoll_create1|memfd_create|signalfd|timerfd_create|inotify_init|"
           "inotify_init1|pidfd_open|fopen|fdopen|opendir|mkstemp|mkostemp")
@@ -36,14 +36,14 @@ CALLS = [
     ("descriptor", {"lib/base/fd.c"}, MAKERS, "make descriptors through base/fd.h"),
     ("number", {"lib/base/parse.c"}, "strtou?ll?|strto(?:f|d|ld|imax|umax)|v?[fs]?scanf",
      "parse numbers through base/parse.h"),
-    ("exit", {"src/main.c"}, "exit|quick_exit", "only a main.c ends its process"),
+    ("exit", set(), "exit|quick_exit", "only a main.c ends its process"),
 ]
 CALL_PATTERNS = [(rule, homes, re.compile(rf"(?<![\w.>*])({names})\s*\("), advice)
                  for rule, homes, names, advice in CALLS]
 
 TEXT_RULES = [
-    ("todo", re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b(?!\w)"), "unfinished work has no place here"),
-    ("machine-path", re.compile(r"(?<![\w/])/(?:home|Users)/\w+"), "names somebody's directory"),
+    ("todo", re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b(?!\w)"), "finish it, or remove it"),
+    ("machine-path", re.compile(r"(?<![\w/])/(?:home|Users)/\w+"), "names a home directory"),
 ]
 
 
@@ -124,7 +124,7 @@ def check_header(path, lines):
 
 
 def check_file(root, path):
-    """Yields (line, rule, message) for one file; data that is no text is left alone."""
+    """Yields (line, rule, message) for one file; skips what is not text."""
     try:
         text = (root / path).read_text()
     except UnicodeDecodeError:
@@ -139,7 +139,7 @@ def check_file(root, path):
 
 
 def tree_files(root):
-    """What git tracks or would add; without git, everything outside build directories."""
+    """Files that git tracks or would add; without git, everything outside build directories."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     git = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     if git.returncode == 0 and git.stdout:
@@ -152,7 +152,7 @@ def tree_files(root):
 
 
 def check_names(paths):
-    """Modules of the pytest suites are known by their bare names: two of the same end the whole run."""
+    """pytest knows modules by their bare names; two of the same name end the whole run."""
     known = {}
     for path in paths:
         if path.name.startswith("test_") and path.suffix == ".py" and "unit" not in path.parts:
@@ -178,7 +178,7 @@ def load_exceptions(root):
 
 
 def report(root):
-    """Every fault as a line of text, exceptions taken out, useless exceptions added."""
+    """Faults as lines of text, without the excused ones, with exceptions that excuse nothing."""
     excused, used, out = load_exceptions(root), set(), []
     for path, line, rule, message in check_tree(root):
         if (str(path), rule) in excused:

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""make bench: what it costs, beside what the reader could use instead, in one run on one machine.
+"""make bench: Millibox beside its peers, in one run on one machine.
 
 Prints Markdown tables, writes JSON and plots to bench/results/. A wrong answer anywhere makes the
-whole run a failure: speed of wrong answers is not reported.
+whole run a failure.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def running(**settings):
 
 
 def daemons():
-    """As shipped; with nothing made ahead; with no warm interpreter either, as a root of one's own has it."""
+    """Daemons as shipped; without pools; without pools and zygotes, as boxes with an imported root are."""
     on, off = "true", "false"
     pooled, single, cold = (
         running(tcp=True, env={"MILLIBOX_POOLS_ENABLED": pools, "MILLIBOX_ZYGOTES_ENABLED": zygotes})
@@ -71,7 +71,7 @@ def measure(args):
         results["burst"] = rows_fresh.row_burst(pooled.socket)
         results["saturated"] = rows_fresh.row_saturated(pooled.socket, args.saturate)
         results["pandas"] = rows_fresh.row_pandas(pooled.socket)
-        time.sleep(2)  # the pools are full again
+        time.sleep(2)  # until the pools are full again
         results["memory"] = rows_cost.row_memory(pooled)
         say("programs inside and outside, files ...")
         results["inside"] = rows_cost.row_inside()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""make bench-compare: two runs beside each other. Without names: the last two of bench/results."""
+"""make bench-compare: compare two runs, by default the last two of bench/results."""
 
 import argparse
 import json

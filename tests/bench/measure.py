@@ -8,7 +8,7 @@ import time
 
 
 class Failure(Exception):
-    """A wrong or missing answer: the run is then no success, whatever its times."""
+    """A wrong or missing answer, which fails the run."""
 
 
 def percentile(samples, p):
@@ -44,12 +44,12 @@ def interleave(contestants, rounds, warm=3):
 
 
 def command(argv, expect, env=None):
-    """A contestant that is a program: started, waited for, its output checked."""
+    """A contestant that is a program: start it, wait, check its output."""
 
     def run():
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env or os.environ)
         if done.stdout.decode() != expect:
-            said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")
-            raise Failure(f"exit status {done.returncode}: {said[:300] or 'it said nothing'}")
+            output = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")
+            raise Failure(f"exit status {done.returncode}: {output[:300] or 'no output'}")
 
     return run

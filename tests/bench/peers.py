@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the reader could use instead, measured in the same run where it is installed.
+"""Peers, measured in the same run if they are installed.
 
 Each peer runs the same /usr/bin/python3 of the host. A peer that is not there, or does not work
 here, is listed with the reason instead of a number.
@@ -65,7 +65,7 @@ def oci(program, *flags):
         path = need(program)
         state = home / f"{program}-state"
         state.mkdir(exist_ok=True)
-        # A name per start: the number of the shell that runs it.
+        # A name per start: the shell's pid.
         script = f'exec {path} --root {state} {" ".join(flags)} run --bundle {bundle(home)} b$$'
         return ["/bin/sh", "-c", script]
 
@@ -74,7 +74,7 @@ def oci(program, *flags):
 
 @contextlib.contextmanager
 def dockerd(home):
-    """An engine of our own, on its own directories, without networks."""
+    """A dockerd of our own, in its own directories, without networks."""
     need("docker")
     daemon = need("dockerd")
     sock = f"unix://{home}/docker.sock"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plots of a run: how long it takes, how much it bears, what a box weighs."""
+"""The plots of a run: latency, throughput, memory of a box."""
 
 import matplotlib
 
@@ -12,7 +12,7 @@ def save(figure, path):
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
-    path.write_text("".join(line.rstrip() + "\n" for line in path.read_text().splitlines()))  # to be kept in the repository
+    path.write_text("".join(line.rstrip() + "\n" for line in path.read_text().splitlines()))  # no trailing spaces: it is committed
 
 
 def latency(results, path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP with as little of a client as possible, so that what is measured is the server.
+"""A minimal HTTP client, so that the server is measured.
 
 Requests are bytes made beforehand, answers are read until their declared length and compared with
 what they must hold. One thread keeps any number of connections busy.
@@ -24,7 +24,7 @@ def execution(language, code, **fields):
 
 
 class Connection:
-    """One kept connection."""
+    """One keep-alive connection."""
 
     def __init__(self, address):
         self.sock = socket.socket(socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX)
@@ -38,7 +38,7 @@ class Connection:
         self.sock.sendall(data)
 
     def take(self):
-        """Return: (status, body) once all is there, else None."""
+        """Return: (status, body) once complete, else None."""
         chunk = self.sock.recv(1 << 16)
         if not chunk:
             raise Failure(f"connection closed after {self.received[:200]!r}")
@@ -73,7 +73,7 @@ class Connection:
 
 
 def keep_busy(address, connections, seconds, data, part, each=None):
-    """@connections of them, each asking again as soon as it is answered. Return: ms of every answer.
+    """Keep @connections busy: each sends again when it is answered. Return: ms of every answer.
 
     @each is called about every 20 ms, between answers.
     """
@@ -112,7 +112,7 @@ def keep_busy(address, connections, seconds, data, part, each=None):
 
 
 def all_at_once(address, count, data, part):
-    """@count requests on connections of their own, sent before any answer is read. Return: ms until the last one."""
+    """Send @count requests, each on its own connection, before reading any answer. Return: ms until the last one."""
     everyone = [Connection(address) for _ in range(count)]
     start = time.perf_counter()
     for c in everyone:

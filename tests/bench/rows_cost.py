@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows about what it costs to have it: 7, 9, 10, 11, 13, 14."""
+"""Rows about memory, start-up, overhead and transfer: 7, 9, 10, 11, 13, 14."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from support.daemon import Daemon
 
 
 def private_kib(pid):
-    """What the process has to itself: private and dirty."""
+    """Private dirty memory of a process."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
         return sum(int(line.split()[1]) for line in f if line.startswith("Private_Dirty:"))
 
@@ -48,7 +48,7 @@ def row_memory(daemon, seconds=20):
     connection, end = raw.Connection(daemon.socket), time.monotonic() + seconds
     plain, pandas = look_at_boxes(daemon)
     while not pandas and time.monotonic() < end:
-        # What nobody asks for is not kept: it is wanted again, and looked at when it is warm.
+        # Pools drop kinds that are not requested: request it again, and measure when it is warm.
         if connection.exchange(IMPORT_PANDAS)[0] != 200:
             break
         time.sleep(1)
@@ -82,9 +82,9 @@ def row_start(rounds=10):
     return {"first_answer": summary(first), "memory_mib": round(percentile(memory, 50), 1)}
 
 
-# On one processor: those of a virtual machine can differ by more than what is measured here. A derived key and
-# not a loop of the interpreter: how fast that is depends on where its memory happens to be and how its strings
-# hash, several percent, new with each start, and all children of a warm interpreter have inherited one such chance.
+# On one processor: those of a virtual machine can differ by more than what is measured here. A derived key, not a loop
+# of the interpreter: the speed of such a loop depends by several percent on memory layout and string hashes, which
+# change with each start and which all children of a warm interpreter inherit.
 TIMED = """import hashlib, os, subprocess, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 t = time.perf_counter()
@@ -96,12 +96,12 @@ CPU = "hashlib.pbkdf2_hmac('sha256', b'word', b'salt', 1_000_000)"
 # programs bound by system calls do.
 NOTHING = "for i in range(300_000): os.getppid()"
 FILES = "for i in range(60_000):\n  f = os.open('/etc/passwd', 0); os.fstat(f); os.read(f, 4096); os.close(f)"
-# Of what is expected to differ least most are needed.
+# The smaller the expected difference, the more rounds.
 INSIDE = {"cpu": (TIMED % CPU, 4), "syscall": (TIMED % FILES, 1), "nothing": (TIMED % NOTHING, 1)}
 
 
-# What programs that do little but system calls are in daily life, on a tree that is the same on both sides. Told beside
-# the row, which is judged by the loop above: the worst case, of calls as cheap as they come.
+# Everyday programs that do little but system calls, on the same tree inside and outside. For information: the row is
+# judged by the loop above, the worst case.
 TREE = os.path.dirname(os.__file__)
 PROGRAMS = {
     "find": f"find {TREE} /usr/share/doc -newer /etc/passwd > /dev/null",
@@ -121,8 +121,8 @@ def run_outside(code):
 
 
 def row_inside(rounds=6, daemons=4):
-    """Row 10: the same program inside and outside, timed by itself, one right after the other, either first in
-    turn; compared by pairs, because a machine that others use too is another one a second later."""
+    """Row 10: the same program inside and outside, which times itself, one right after the other, in alternating order;
+    compared in pairs, because the load of a shared machine changes within seconds."""
     pairs = {name: [] for name in INSIDE}
     for _ in range(daemons):
         daemon = Daemon(env={"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_ZYGOTES_ENABLED": "true"}).start()
@@ -149,7 +149,7 @@ def row_inside(rounds=6, daemons=4):
 
 
 def receive(connection, data, length):
-    """Ask, and read @length bytes of an answer, looking at the first only."""
+    """Send a request, read @length bytes of the answer, check only the first."""
     connection.sock.sendall(data)
     buffer = bytearray(1 << 20)
     head, got = b"", 0

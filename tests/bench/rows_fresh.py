@@ -46,8 +46,8 @@ def row_peers(places, home, rounds):
 
 
 def row_alone(address, rounds=1000, pause=0.004, warm=50):
-    """Rows 1, 2, 3: one fresh box after another over one connection, with the moment that a caller
-    takes to think between them: a pool is for that."""
+    """Rows 1, 2, 3: one fresh box after another over one connection, with a short pause between them in which the pool
+    refills."""
     connection = raw.Connection(address)
     samples = []
     for _ in range(rounds + warm):
@@ -64,7 +64,7 @@ def row_shell(address, rounds=300, warm=20):
 
 
 def row_throughput(address, seconds=10, connections=(1, 2, 4, 8, 16, 32, 64)):
-    """Row 4: fresh boxes per second, all right; 16 connections for the whole time, others for a curve."""
+    """Row 4: fresh boxes per second with correct answers; 16 connections, and other numbers for the curve."""
     found = {}
     for count in connections:
         span = seconds if count == 16 else 2
@@ -75,7 +75,7 @@ def row_throughput(address, seconds=10, connections=(1, 2, 4, 8, 16, 32, 64)):
 
 
 def row_burst(address, count=100, rounds=10):
-    """Row 12: many at once, until the last is answered."""
+    """Row 12: many at once, until the last answer."""
     samples = []
     for _ in range(rounds):
         samples.append(raw.all_at_once(address, count, PRINT_42, ANSWER))
@@ -84,7 +84,7 @@ def row_burst(address, count=100, rounds=10):
 
 
 def row_saturated(address, seconds=60, connections=16):
-    """Both cores busy with fresh boxes: nothing wrong, no long tail, and the daemon still answers."""
+    """All cores busy with fresh boxes: no wrong answer, no long tail, and the daemon still responds."""
     health = raw.Connection(address)
     probe = raw.request("GET", "/healthz")
     delays = []

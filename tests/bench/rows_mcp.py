@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call of a tool costs beyond the same call over REST: one line in one live session, in turns."""
+"""What a tool call costs beyond the same call over REST: one line in one live session, in turns."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ BOTH, ONE = "application/json, text/event-stream", "application/json"
 
 
 class Counter:
-    """Counts in the session: every answer must be the number after the last one, whoever asked."""
+    """Counts in the session: every answer must be the previous number plus one, over any transport."""
 
     def __init__(self, session_id):
         self.session_id = session_id
@@ -40,7 +40,7 @@ class Counter:
 
 
 class Streamed(raw.Connection):
-    """A connection that reads answers in chunks, too: streams of events are such."""
+    """A connection that also reads chunked answers, as event streams are."""
 
     def take(self):
         chunk = self.sock.recv(1 << 18)
@@ -65,7 +65,7 @@ def rest(stack, daemon, counter):
 
 
 def message(body, accept, session=None):
-    """A POST of MCP, as bytes."""
+    """An MCP POST, as bytes."""
     data = json.dumps(body).encode()
     own = f"Mcp-Session-Id: {session}\r\nMcp-Protocol-Version: 2025-11-25\r\n" if session else ""
     head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: {accept}\r\n{own}Content-Length: {len(data)}\r\n\r\n"
@@ -99,7 +99,7 @@ def websocket(stack, daemon, counter):
 
 
 def stdio(stack, daemon, counter):
-    """Through 'millibox mcp', which is a process more."""
+    """Through 'millibox mcp', one more process."""
     ours, theirs = socket.socketpair()
     bridge = subprocess.Popen([BUILD / "millibox", "mcp", "--socket", daemon.socket], stdin=theirs, stdout=theirs, env=dict(os.environ))
     theirs.close()

@@ -45,7 +45,7 @@ class Sessions:
 
 
 def weight(daemon):
-    """[boxes, MiB that they have to themselves]"""
+    """[boxes, their private MiB]"""
     boxes = rows_cost.boxes_of(daemon).values()
     return [len(boxes), round(sum(rows_cost.private_kib(p) for pids in boxes for p in pids) / 1024, 1)]
 
@@ -57,7 +57,7 @@ def row_session(daemon, rounds=1000, few=10, many=1000):
     growth = []
     for count in (few, many // 4, many // 2, many):
         sessions.grow(count)
-        if os.geteuid() == 0:  # nobody else may look
+        if os.geteuid() == 0:  # only root can read it
             growth.append(weight(daemon))
     beside = sessions.count_up(many // 2, rounds)
     sessions.end()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must be reached, what is aimed for, and what a run came to: one table."""
+"""One table: what a run must reach, what it should, and what it measured."""
 
 
 def compared(peer, us):
@@ -29,7 +29,7 @@ def at_most(value, must, aim, unit, digits=2):
 
 
 def both(*parts):
-    """Several figures in one row: reached when all are."""
+    """Several figures in one row, reached when all are."""
     return " / ".join(p[0] for p in parts), all(p[1] for p in parts), all(p[2] for p in parts)
 
 
@@ -82,7 +82,7 @@ ROWS = [
      lambda f: both(at_most(f.r["saturated"]["tail"], 10, 10, "x", 1), at_most(f.r["saturated"]["healthz_max_ms"], 50, 50, " ms", 1))),
     ("", "`import pandas` in a fresh box of a template that has it", "≤ 1 ms", "", lambda f: at_most(f.r["pandas"]["import"]["p50_ms"], 1, 1, " ms")),
     ("", "private memory of a warm box that has pandas against a plain one", "≤ 3x", "", lambda f: at_most(f.r["memory"]["pandas_times"], 3, 3, "x")),
-    ("", "a tool called over MCP, p50 beyond the same call over REST: HTTP / WebSocket (stdio, a process more, is only told)", "≤ 0.3 ms", "", over_rest),
+    ("", "a tool called over MCP, p50 beyond the same call over REST: HTTP / WebSocket (stdio, one more process, for information)", "≤ 0.3 ms", "", over_rest),
 ]  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def rows_table(results):
 
 
 def programs_table(results):
-    """Of row 10, what is told only."""
+    """The part of row 10 that is for information."""
     lines = ["| inside against outside | outside | slower by |", "| --- | --- | --- |"]
     for name, found in results["inside"].items():
         lines.append(f"| {name} | {found['outside_s'] * 1000:.0f} ms | {found['slower_percent']:.1f} % |")

@@ -1,22 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A working day in minutes: random operations of many clients, random kills, and all along a look whether
-everything is as it must be. docs/operations.md has the model of faults and the numbers of a run.
+"""A working day in minutes: random operations of many clients, random kills, and checks of invariants throughout.
+docs/operations.md has the fault model and the numbers of a run.
 
     tests/soak/soak.py [--seconds N] [--clients N] [--seed N] [--no-kills] [--hours H]
 
-Eight hours are compressed by their clocks: what the daemon does when time passes (idle time-outs, lifetimes,
-retention) is set shorter by --hours / --seconds, so that each of them is crossed as often as in those hours with
-the default settings; the clients do not wait between what they do. The seed is printed: the same one makes the
-same choices (not the same interleaving). Ends with 0 only if every invariant holds:
+Idle time-outs, lifetimes and retention are shortened by --hours / --seconds, so that each expires as often as in that
+many hours with the default settings; clients do not pause. The seed is printed: the same one makes the same choices,
+but not the same interleaving. Exits with 0 only if every invariant holds:
 
-  - every acknowledged execution ends, in one state that never changes, and is readable as long as retention says;
-  - a session counts the executions that were acknowledged; one that is abandoned ends by itself;
-  - no answer has a status that nobody expects of it;
-  - the memory of daemon and engine does not grow with use, nor do their descriptors;
-  - no process, group, mount or file is left of what has ended;
-  - the database is consistent, knows the sessions that the API knows, and nothing that is nobody's;
-  - the audit log is whole.
+  - every acknowledged execution ends, in one state that never changes, and is readable until retention removes it;
+  - a session counts its acknowledged executions; an abandoned session ends by itself;
+  - every answer has an expected status;
+  - memory and descriptors of daemon and engine do not grow with use;
+  - no process, group, mount or file is left behind;
+  - the database is consistent, has the sessions that the API lists, and no orphaned rows;
+  - the audit log is complete.
 """
 
 import argparse
@@ -41,7 +40,7 @@ from support.metrics import Metrics  # noqa: E402
 from support.sessions import V1  # noqa: E402
 from worker import Worker  # noqa: E402
 
-# What the daemon's own defaults are, in seconds, and the shortest that a run of seconds can work with.
+# The daemon's defaults in seconds, and the shortest value that works in a short run.
 CLOCKS = {"idle": (15 * 60, 3), "lifetime": (4 * 3600, 20), "executions": (3 * 3600, 45), "sessions": (3600, 12)}
 CONFIG = """
 sessions: {{max: 400, idle_timeout: {idle}s, lifetime: {lifetime}s, survive: 60s}}
@@ -52,14 +51,14 @@ retention: {{executions: {executions}s, sessions: {sessions}s}}
 """
 ENDS = {"success", "failed", "timeout", "crashed", "cancelled"}
 GONE = {"terminated", "failed", "completed"}
-QUIET = 0.34  # the last part, without kills: memory is looked at in programs that nobody restarts
+QUIET = 0.34  # the last part has no kills, so that memory is measured in programs that are not restarted
 GROWTH_KIB = {"daemon": 24 * 1024, "engine": 2 * 1024}
-# From its acknowledgement to its end: its queue, its time, a restart.
+# From acknowledgement to end: queue, run time, a restart.
 PATIENCE = 60
-# As long as nobody looks at it: store, log and locks of the daemon, and what SQLite keeps beside.
+# What the daemon keeps in its state directory, with the files that SQLite puts beside its own.
 STATE_FILES = ("millibox.db", "lock", "roots", "audit.log")
 
-# What is in lists, and what triggers have counted of it.
+# Rows of lists, and the counts that triggers keep of them.
 COUNTED = "SELECT {names}, {word}, no >> 10, count(*) FROM {table} GROUP BY {names}, {word}, no >> 10"
 COUNTS = [
     (COUNTED.format(names="tenant", word="state", table="sessions WHERE deleted = 0"),
@@ -90,7 +89,7 @@ class Series:
         self.pid, self.points, self.born = pid, [], time.monotonic()
 
     def growth(self):
-        """KiB that it grew by from the first third on, by the slope of all points."""
+        """Growth in KiB after the first third, by the slope of all points."""
         late = self.points[len(self.points) // 3 :]
         if len(late) < 8:
             return None
@@ -131,12 +130,12 @@ class Soak:
             self.problems.append(text)
 
     def told_of(self, answer):
-        """What the log of the daemon that gave it has about it: the next one begins another log."""
+        """Lines about an id in the log of the daemon that gave it; the next daemon has another log."""
         ident = answer.headers.get("X-Request-ID") or "-"
         lines = [line for line in self.daemon.log().splitlines() if ident in line or "level=err" in line]
         return "\n".join(lines[-12:])
 
-    # What clients tell.
+    # Called by clients.
 
     def acknowledge(self, execution, session):
         with self.lock:
@@ -159,7 +158,7 @@ class Soak:
             except (OSError, http.client.HTTPException, json.JSONDecodeError):
                 self.count("cut off")  # the daemon is being restarted
                 worker.reconnect()
-            except Exception as error:  # noqa: BLE001: whatever it is, it is to be told
+            except Exception as error:  # noqa: BLE001: any error is reported
                 self.problem(f"client {number}: {type(error).__name__}: {error}")
                 worker.reconnect()
         worker.close()
@@ -230,7 +229,7 @@ class Soak:
                     self.daemon.start()
                     break
                 except AssertionError:
-                    # The engine of the one that was killed has not let go of the place yet.
+                    # The killed daemon's engine still holds the directory.
                     if time.monotonic() > deadline:
                         raise
         with self.lock:
@@ -252,7 +251,7 @@ class Soak:
                     series.points.append((time.monotonic() - series.born, kib))
 
     def check_loop(self):
-        """Executions end once, what is abandoned ends, and there are no more boxes than sessions can have."""
+        """Executions end once, abandoned sessions end, and there are no more boxes than sessions allow."""
         client = self.daemon.client(timeout=60)
         rng = random.Random(f"{self.args.seed}/checks")
         while not self.stop.wait(0.2):
@@ -298,7 +297,7 @@ class Soak:
             self.open.pop(execution, None)
 
     def check_ended(self, client, rng):
-        """Some of those that have ended, again: the same end, until retention, and then none."""
+        """Read some ended executions again: the same end until retention removes them."""
         with self.lock:
             items = list(self.ended.items())
         for execution, (session, status, since) in rng.sample(items, min(len(items), 5)):
@@ -333,7 +332,7 @@ class Soak:
                     self.left.pop(session, None)
 
     def check_boxes(self, client):
-        """Boxes are of sessions that live, of executions that run, or on their way out."""
+        """Every box belongs to a living session or a running execution, or is ending."""
         with self.restarting:
             inits, _ = self.boxes()
             metrics = Metrics(client.get("/metrics").body.decode())
@@ -367,10 +366,10 @@ class Soak:
         self.check()
 
     def look(self):
-        """What an idle daemon has: descriptors of both programs, mounts that the engine sees."""
+        """Descriptors of both programs and mounts of the engine, of an idle daemon."""
         engine = self.daemon.engine_pid
         if not host.is_root():
-            return {}  # they are nobody else's to look at
+            return {}  # only root can read them
         mounts = len(pathlib.Path(f"/proc/{engine}/mountinfo").read_text().splitlines())
         return {"daemon fds": host.fd_count(self.daemon.pid), "mounts": mounts, "engine fds": host.fd_count(engine)}
 
@@ -410,7 +409,7 @@ class Soak:
     def check_store(self):
         """The API's own counts agree, and everything can be deleted."""
         with self.daemon.client() as client:
-            # Commits are grouped, retention goes on: the database may be a moment behind.
+            # Commits are grouped and retention continues: the database may lag.
             host.wait_until(lambda: self.stored_sessions() == self.told_sessions(client), 30, "store and API agree")
             while True:
                 page = client.get(f"{V1}/sessions?limit=200").json
@@ -435,7 +434,7 @@ class Soak:
         return sqlite3.connect(f"file:{self.daemon.home / 'state' / 'millibox.db'}?mode=ro", uri=True)
 
     def check_idle(self):
-        """With everything deleted it is as it was at the start."""
+        """With everything deleted, the daemon is as it was at the start."""
         self.daemon.settle(60)
         with self.daemon.client() as client:
             def idle():
@@ -448,7 +447,7 @@ class Soak:
                         lambda: f"{self.look()} instead of {self.baseline}")
 
     def check_end(self):
-        """Nothing is left of boxes, and then nothing of the daemon."""
+        """The daemon stops cleanly and leaves no process."""
         status = self.daemon.stop(60)
         if status != 0:
             raise Broken(f"the daemon ended with {status}: {self.daemon.log()[-2000:]}")
@@ -479,7 +478,7 @@ class Soak:
             self.counts["rows KiB"] = (self.daemon.home / "state" / "millibox.db").stat().st_size // 1024
 
     def check_files(self):
-        """In the runtime directory nothing, in the state directory what belongs there."""
+        """The runtime directory is empty, the state directory has only the daemon's files."""
         run = [p.name for p in (self.daemon.home / "run").iterdir()]
         state = [p.name for p in (self.daemon.home / "state").iterdir() if not p.name.startswith(STATE_FILES)]
         roots = [p.name for p in (self.daemon.home / "state" / "roots").iterdir()]
@@ -506,12 +505,12 @@ class Soak:
 
 
 def _kill(pid):
-    """Whether it could be: it may be gone, or have an id that an ordinary user may not signal."""
+    """Return: False if it is gone, or has an id that an ordinary user may not signal."""
     try:
         os.kill(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         return False
-    # The kernel takes its time: what is about to die can still be met.
+    # A killed process stays visible for a moment.
     host.wait_until(lambda: not host.is_alive(pid), 30, f"the end of {pid}")
     return True
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The short form of the soak, for every run of the tests; 'make soak' takes its time."""
+"""A short soak for every test run; 'make soak' runs longer."""
 
 import os
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One client of the soak: sessions of its own, and everything that can be done with them."""
+"""One client of the soak: its sessions, and every operation on them."""
 
 import io
 import json
@@ -9,9 +9,9 @@ import time
 from support.identity import KeyClient
 from support.sessions import V1
 
-# What a session holds before it is given up, so that sessions come and go.
+# Executions of a session before it is deleted, so that sessions come and go.
 LIFE = 12
-# 409: the state had changed; 404: ended and forgotten; 429: full, by design; 503: it is being restarted or a box died.
+# 409: the state had changed; 404: ended and forgotten; 429: full, by design; 503: the daemon restarts, or a box died.
 TOLERATED = {400, 404, 408, 409, 429, 503}
 BYTES = {"Content-Type": "application/octet-stream"}
 SLEEP = "import time; time.sleep({})"
@@ -70,7 +70,7 @@ class Worker:
         self.call("delete", "DELETE", f"{V1}/sessions/{session}")
 
     def abandon(self, session):
-        """Nobody comes back: it must end by itself."""
+        """Abandon a session: it must end by itself."""
         self.soak.abandoned(session)
         self.sessions.pop(session, None)
 
@@ -81,7 +81,7 @@ class Worker:
             self.soak.problem(f"terminate: {answer}")
 
     def check_count(self, session):
-        """As many executions as were acknowledged; where an answer was cut off nobody knows."""
+        """The session counts its acknowledged executions; those whose answer was cut off may count."""
         use = self.sessions[session]
         answer = self.call("count", "GET", f"{V1}/sessions/{session}")
         use.lives(self.soak.life)
@@ -100,16 +100,16 @@ class Worker:
         use.doubtful += 1
         answer = self.call(name, "POST", f"{V1}/sessions/{session}/execute", {"code": code, **fields}, headers)
         use.answers.append((name, answer.status))
-        # What a daemon says that is just stopping, or has lost the box, may be of one that was accepted.
+        # A daemon that is stopping, or has lost the box, may have accepted it before it failed.
         use.doubtful -= answer.status < 500
-        # One that was not waited for to its end goes on.
+        # It continues if the wait ended first.
         accepted = answer.status == 200 or (answer.status == 408 and answer.json["error_code"] == "Sandbox.ExecTimeout")
         use.accepted += accepted
         use.at_risk += accepted
         return answer
 
     def submit(self, name, session, code, **fields):
-        """Return: the id of an acknowledged execution, which must end and be found from now on; or None."""
+        """Return: the id of an acknowledged execution, which must end and stay readable; or None."""
         answer = self.execute(name, session, code, **fields)
         if answer.status != 200:
             return None
@@ -134,7 +134,7 @@ class Worker:
                      timeout=5)
 
     def reattach(self, session):
-        """Events of one that runs, from a number on: they end with its end."""
+        """Events of a running execution from a number on: the last one is its end."""
         code = self.code(session, ["import time\nfor i in range(5): print(i, flush=True); time.sleep(0.05)"],
                          ["for i in 1 2 3; do echo $i; sleep 0.05; done"])
         execution = self.submit("submit", session, code, timeout=5)
@@ -185,7 +185,7 @@ class Worker:
         answer = self.call("once", "POST", f"{V1}/execute", body)
         if answer.status != 200 or answer.json["status"] == "success":
             return
-        # Its box, or what runs in it, may be who was killed: only while somebody kills.
+        # Its box or program may have been killed, but only while kills are on.
         killed = answer.json["status"] == "crashed" or answer.json["signal"] == 9
         if not killed or (before % 2 == 0 and before == self.soak.attacks):
             self.soak.problem(f"once: {answer}")
@@ -231,7 +231,7 @@ class Worker:
             f"{V1}/tenants", f"{V1}/policies", f"{V1}/runtimes"]))
 
     def template(self, session):
-        """Made, used by a session, not to be deleted meanwhile, deleted."""
+        """Create a template, use it in a session, check that it cannot be deleted meanwhile, delete it."""
         del session
         self.made += 1
         name = f"tpl-{self.number}-{self.made}"
@@ -246,7 +246,7 @@ class Worker:
         self.call("delete template", "DELETE", f"{V1}/templates/{name}")
 
     def key(self, session):
-        """A tenant that does not see the others, by a key that is then worth nothing."""
+        """A tenant that does not see the others, and a key that is revoked."""
         tenant = f"tenant{self.number}"
         self.call("make tenant", "POST", f"{V1}/tenants", {"name": tenant})
         answer = self.call("make key", "POST", f"{V1}/keys", {"tenant": tenant})
@@ -271,23 +271,23 @@ class Worker:
 
 
 class Use:
-    """What a client knows of one of its sessions. One that was waited for need not be on the disk when its daemon is
-    killed (only what is not waited for is promised), but it is when a later one of the session is acknowledged."""
+    """What a client knows of one of its sessions. An execution that the client waited for may not be on disk when the daemon is
+    killed, since only a ticket promises that; it is once a later execution of the session is acknowledged."""
 
     def __init__(self, language, mode, life):
         self.language, self.mode, self.life = language, mode, life
         self.steps = self.accepted = self.doubtful = 0
-        self.answers = []  # of what was to be executed
-        self.at_risk = 0  # accepted in this life of the daemon, not known to be on the disk
-        self.lost = 0  # those of earlier lives, at most
+        self.answers = []  # to executions
+        self.at_risk = 0  # accepted by this daemon, maybe not on disk yet
+        self.lost = 0  # by earlier daemons, at most
 
     def lives(self, life):
-        """The daemon that is asked is in its @life."""
+        """Note which daemon answers."""
         if life != self.life:
             self.life, self.lost, self.at_risk = life, self.lost + self.at_risk, 0
 
     def acknowledged(self, life):
-        """It may have been another daemon than the one that had the earlier ones: then nothing is known of them."""
+        """An acknowledgement by another daemon tells nothing about earlier executions."""
         if life == self.life:
             self.at_risk = 0
 

@@ -63,7 +63,7 @@ class Client:
         return self.request("POST", path, body=body, **kw)
 
     def execute(self, language, code, **fields):
-        """The result object of a request that must be served."""
+        """The result object of a request that must succeed."""
         answer = self.post("/api/v1/execute", {"language": language, "code": code, **fields})
         assert answer.status == 200, answer
         return answer.json
@@ -75,7 +75,7 @@ class Client:
         return self.execute("shell", code, **fields)
 
     def stream(self, language, code, accept="application/x-ndjson", **fields):
-        """Events as they come."""
+        """Events, one by one."""
         body = json.dumps({"language": language, "code": code, **fields})
         self.connection.request(
             "POST",
@@ -94,7 +94,7 @@ class Client:
 
 
 def raw_exchange(address, data, timeout=10):
-    """Send bytes as they are, read until the peer closes."""
+    """Send raw bytes, read until the peer closes."""
     family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
     with socket.socket(family) as sock:
         sock.settimeout(timeout)

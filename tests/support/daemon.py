@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real daemon on a directory of its own: started, watched, ended, and looked at from outside."""
+"""A real daemon in its own directory: start, stop, and what the kernel knows about it."""
 
 import os
 import pathlib
@@ -17,15 +17,15 @@ __all__ = ["BUILD", "ROOT", "Daemon", "is_sanitized"]
 
 
 class Daemon:
-    #: Instances that the daemons of this test run have had: others on the host are not our concern.
+    #: Engine instances of this test run's daemons, with their lock files.
     instances = {}
-    #: Boxes that wait where there are pools: two of each of the two usual kinds.
+    #: Boxes in full pools: two of each of the two usual kinds.
     SPARES = 4
     prefix_of_homes = f"mbxtest-{os.getpid()}-"
 
     def __init__(self, tcp=False, flags=(), env=None, config=None):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix=self.prefix_of_homes))
-        # The daemon gives up root: its socket's directory must be reachable by its new id.
+        # The daemon drops root; its new id must reach the socket.
         self.home.chmod(0o755)
         self.socket = str(self.home / "sock")
         self.log_path = self.home / "log"
@@ -52,19 +52,18 @@ class Daemon:
 
     def start(self, ready=True):
         env = {"PATH": "/usr/bin:/bin", "MILLIBOX_RUNTIME_DIR": str(self.home / "run"), **self.env}
-        # Tests count processes and boxes. With MILLIBOX_TEST_POOL=1 the same ones run on boxes that were made ahead,
-        # and that zygotes fill.
+        # No pools and zygotes by default: tests count processes and boxes.
         if not host.POOLED:
             env.setdefault("MILLIBOX_ZYGOTES_ENABLED", "false")
             env.setdefault("MILLIBOX_POOLS_ENABLED", "false")
         else:
-            # As many as the usual kinds have, so that their number is the same whatever a test asks for.
+            # A fixed number, whatever a test asks for.
             env.setdefault("MILLIBOX_POOLS_FLOOR", "2")
             env.setdefault("MILLIBOX_POOLS_MAX", str(self.SPARES))
-            # None for sessions: a runner that waits can't be told from one of a session that a test has left behind.
+            # None for sessions: a waiting runner looks like one that a test left behind.
             env.setdefault("MILLIBOX_POOLS_SESSION_FLOOR", "0")
         if is_sanitized():
-            # Its stderr is read, and its filter lets it open no file that it does not know.
+            # It reports to stderr: its filter lets it open no file for a report.
             env = {**sanitizer.OPTIONS, **env}
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
@@ -88,7 +87,7 @@ class Daemon:
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def report(self):
-        """What a sanitizer said about the daemon or its engine, and all after it; None: nothing."""
+        """The log from the first sanitizer report of daemon or engine on, or None."""
         log = self.log()
         found = REPORT.search(log)
         return log[log.rfind("\n", 0, found.start()) + 1 :] if found else None
@@ -103,7 +102,8 @@ class Daemon:
         if not self._is_engine(self._engine):
             found = [pid for pid in host.all_pids() if self._is_engine(pid)]
             # A child that is still building its box looks like its parent.
-            self._engine = next((p for p in found if (host.proc_stat(p) or (0,))[0] not in found and host.proc_stat(p)), None)
+            above = {pid: host.proc_stat(pid) for pid in found}
+            self._engine = next((pid for pid in found if above[pid] and above[pid][0] not in found), None)
         return self._engine
 
     def _is_engine(self, pid):
@@ -134,12 +134,12 @@ class Daemon:
 
     @classmethod
     def engine_lives(cls, number):
-        """Of an instance of this run."""
+        """Whether the engine of this run that had this instance is alive."""
         return number in cls.instances and host.is_locked(cls.instances[number])
 
     @classmethod
     def ours(cls):
-        """Instances of this run, but for those that another engine on the host has taken since."""
+        """Instances of this run, without those that another engine on the host has taken since."""
         return [n for n in cls.instances if cls.engine_lives(n) or not host.is_claimed(n)]
 
     def instance(self):
@@ -153,7 +153,7 @@ class Daemon:
         return _Closing(self.socket, timeout=timeout)
 
     def tcp_address(self):
-        """The port is the kernel's choice; the log line that announces it is part of the contract."""
+        """The kernel chooses the port; the log line that announces it is part of the contract."""
         for line in self.log().splitlines():
             if "http://127.0.0.1:" in line:
                 tail = line.split("http://127.0.0.1:", 1)[1]
@@ -162,13 +162,13 @@ class Daemon:
         raise AssertionError(f"no address in the log: {self.log()}")
 
     def settle(self, seconds=60):
-        """Wait until no box is left below the engine and no group of one."""
+        """Wait until all boxes and their groups are gone."""
         host.wait_until(lambda: not self.box_pids(), seconds, "processes of boxes gone")
         host.wait_until(lambda: not self.groups(), seconds, lambda: f"groups gone: {self.groups()}")
 
     def rest(self, seconds=5):
-        """Wait until its pools are full, so that what it has open can be compared: each box that waits costs some. Not
-        for ever: policies of a test may leave nothing to be made ahead."""
+        """Wait until its pools are full, so that counts of its descriptors can be compared: each box in a pool has some.
+        Only for a while: a test's policies may leave a pool empty."""
         deadline, engine = time.monotonic() + seconds, self.engine_pid if host.POOLED else None
         while engine and not self.restless and host.count_spares(engine) < self.SPARES:
             if time.monotonic() > deadline:
@@ -190,7 +190,7 @@ class Daemon:
             self.kill()
         report = self.report()
         shutil.rmtree(self.home, ignore_errors=True)
-        assert not report, f"a sanitizer has spoken:\n{report}"
+        assert not report, f"sanitizer report:\n{report}"
 
 
 class _Closing(Client):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tenants and keys, as tests use them."""
+"""Tenants and keys."""
 
 from support.client import Client
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of MCP for tests: small, and able to do what a good one would not."""
+"""A small MCP client for tests, which can also break the rules."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ class Event:
 
 
 def events(response):
-    """Server-sent events as they come; those that only say a number included."""
+    """Server-sent events, including those that carry only an id."""
     number, data = None, None
     for raw in response:
         line = raw.decode().rstrip("\n")
@@ -84,7 +84,7 @@ class Mcp:
         return made
 
     def ask(self, method, params=None, **kw):
-        """The whole answer to a request, whichever way it comes; notifications are kept in .heard."""
+        """The answer to a request, as JSON or from a stream; notifications go to .heard."""
         message = self.message(method, params)
         response = self.post(message, **kw)
         self.heard = []
@@ -146,7 +146,7 @@ class Mcp:
         return self.result("tools/call", params)
 
     def listen(self, last=None, headers=None):
-        """The stream of what the server says by itself, or the rest of another one."""
+        """Open the event stream, or resume another one."""
         more = {"Last-Event-ID": last} if last else {}
         return self.send("GET", accept="text/event-stream", headers={**more, **(headers or {})})
 
@@ -170,7 +170,7 @@ class Mcp:
 
 
 def cut(response):
-    """Leave in the middle: nothing more is read, the peer is not told."""
+    """Disconnect without reading the rest."""
     sock = response.fp.raw._sock
     sock.shutdown(socket.SHUT_RDWR)
     response.close()

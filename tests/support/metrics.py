@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what /metrics says, strictly: a line that is not of the format is an error."""
+"""A strict parser of /metrics."""
 
 import re
 
@@ -36,7 +36,7 @@ class Metrics:
         return self.samples.get((name, frozenset(labels.items())), 0)
 
     def total(self, name, **labels):
-        """Of all series that have at least these labels."""
+        """The sum over all series that have at least these labels."""
         wanted = set(labels.items())
         return sum(v for (n, have), v in self.samples.items() if n == name and wanted <= have)
 

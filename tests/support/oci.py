@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives of images, made from nothing: the same bytes every time."""
+"""Image archives, made from scratch: the same bytes every time."""
 import gzip
 import hashlib
 import io
@@ -47,7 +47,7 @@ def sha256(data):
 
 
 class Image:
-    """An OCI layout; its parts may be spoiled before bytes() puts them together."""
+    """An OCI layout; tests may damage its parts before bytes() puts them together."""
 
     def __init__(self, layers, config=None, compress="gzip", platform=None):
         self.blobs, self.layers, diff_ids = {}, [], []
@@ -122,7 +122,7 @@ def python_layer():
 
 
 class HeldImport:
-    """An import whose archive does not go on: of what is said to come only the beginning is there."""
+    """An import that stalls: only the beginning of the announced archive is sent."""
 
     def __init__(self, address, ident, key=None, begin=None, total=1 << 20):
         self.id = ident
@@ -133,7 +133,7 @@ class HeldImport:
         if key:
             self.connection.putheader("Authorization", f"Bearer {key}")
         self.connection.endheaders()
-        # An entry that goes on: the end of an archive would be the end of the import.
+        # Stop inside an entry: the end of an archive would end the import.
         self.connection.send(begin or tar([entry("long", bytes(4096))])[:1024])
 
     def close(self):

@@ -27,7 +27,7 @@ class Operation:
 
     @property
     def name(self):
-        """The id, whatever the version."""
+        """The id without the version."""
         for version in VERSIONS:
             if self.id.endswith(version):
                 return self.id.removesuffix(version)
@@ -35,7 +35,7 @@ class Operation:
 
     @property
     def body_schema(self):
-        """Of a JSON body; None where there is none."""
+        """The schema of the JSON body, or None."""
         content = self.node.get("requestBody", {}).get("content", {})
         return content.get("application/json", {}).get("schema")
 
@@ -49,7 +49,7 @@ class Operation:
         return [p for p in found if p["in"] == where]
 
     def schema_of(self, status, content_type):
-        """Of an answer; None where nothing is said of its body."""
+        """The schema of an answer's body, or None."""
         response = self.node["responses"].get(str(status))
         assert response is not None, f"{self}: status {status} is not described"
         content = self.description.resolve(response).get("content", {})
@@ -92,7 +92,7 @@ class Description:
         assert not errors, f"{what}: {errors[0].json_path}: {errors[0].message[:500]}"
 
     def make(self, schema):
-        """A value that the schema allows: no more than it requires."""
+        """The smallest value that the schema allows."""
         schema = self.resolve(schema)
         for key in ("default", "const"):
             if key in schema:
@@ -118,7 +118,7 @@ def unique(prefix):
     return f"{prefix}{next(_numbers)}"
 
 
-# Bodies that the schema alone does not give.
+# Bodies that cannot be derived from the schema.
 BODIES = {
     "execute": lambda: {"language": "shell", "code": "true"},
     "createSession": lambda: {"session_id": unique("gen-"), "timeout": 100},
@@ -147,7 +147,7 @@ VERSIONS = ("V2", "Unversioned")
 
 
 class Bench:
-    """Makes what an operation needs to be there, and takes it away again."""
+    """Creates what an operation needs, and deletes it afterwards."""
 
     def __init__(self, client, description):
         self.client, self.description = client, description
@@ -156,7 +156,7 @@ class Bench:
 
     @functools.cached_property
     def freezes(self):
-        """Whether this host can pause boxes: an ordinary user's may not."""
+        """Whether the daemon can pause boxes: an ordinary user has no freezer."""
         session = self.session()
         answer = self.client.post(f"{session.path}/pause", {})
         assert answer.status in (200, 503), answer
@@ -241,7 +241,7 @@ class Bench:
     def _tool(self):
         return "list_sandboxes"
 
-    # By operation, and otherwise by what the path begins with.
+    # By operation, otherwise by the beginning of the path.
     PLACES = {
         "resumeSession": _paused,
         "interruptSession": lambda self: self._busy()[0].id,
@@ -267,7 +267,7 @@ class Bench:
     }
 
     def path(self, operation):
-        """The operation's path with an id in it that is there and in a state that allows it."""
+        """The operation's path with an id that exists, in a state that allows the operation."""
         path = operation.path.replace("{path}", "template://python-basic" if "/resources/" in operation.path else "a")
         if "{id}" not in path:
             return path
@@ -297,7 +297,7 @@ class Bench:
         return self.client.request(operation.method, path, body=body, headers=headers)
 
     def clean(self):
-        """Nothing of ours is left."""
+        """Delete what was created."""
         for session in self.client.get(f"{V1}/sessions?limit=200").json["sessions"]:
             if session["session_id"].startswith(("bench-", "gen-")):
                 self.client.request("DELETE", f"{V1}/sessions/{session['session_id']}")
@@ -316,7 +316,7 @@ class Bench:
 
 
 def check_answer(operation, answer):
-    """The status is described, and the body is what is said of it."""
+    """Check that the status is described and that the body matches its schema."""
     content_type = (answer.headers["Content-Type"] or "").split(";")[0]
     schema = operation.schema_of(answer.status, content_type)
     if schema is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static C probes: compiled once, run inside a box and, as negative control, outside of any."""
+"""Static C probes: compiled once, run inside a box and, as the negative control, outside."""
 
 import base64
 import pathlib
@@ -28,7 +28,7 @@ class Probe:
         return client.shell(code, files=files, args=list(args), **fields)
 
     def outside(self, *args):
-        """Runs it unconfined, in mount and network namespaces of its own so that it harms nothing."""
+        """Runs it unconfined, in its own mount and network namespaces so that it does no harm."""
         wrap = ["unshare", "--mount", "--net", "--uts", "--fork"]
         if not host.is_root():
             wrap = ["unshare", "--user", "--map-root-user", "--mount", "--net", "--uts", "--fork"]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs built with sanitizers: none of their reports goes unread, whoever has the program's stderr.
+"""Reports of programs built with sanitizers.
 
 Every process that a test starts writes its reports as files into one folder, which is looked at after each
-test. Agents have neither that folder nor a stderr: what they do not survive, the daemon's log tells.
+test. Agents have neither that folder nor a stderr: the daemon logs how they end.
 """
 
 import functools
@@ -16,13 +16,12 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", ROOT / "build")).resolve()
 
-#: How the sanitizers begin what they say about a program, whichever of ours it was; and how the log tells that an
-#: agent has ended by its own fault, which is all that is known of what happened in a box.
+#: How a report begins, and the line that the daemon logs when an agent ends by its own fault.
 REPORT = re.compile(
     r"\w+Sanitizer: ?\w|\.[ch]:\d+:\d+: runtime error:|ERROR: Can't open file|the agent ended \((signal (?!9\))|status (?![01]\)))"
 )
 
-#: The programs make themselves undumpable, which the leak checker cannot work with; it is on for the unit tests.
+#: The leak checker does not work in the programs, which make themselves undumpable; unit tests use it.
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
     "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
@@ -31,7 +30,7 @@ OPTIONS = {
 
 @functools.cache
 def is_sanitized():
-    """Whether the daemon is built with the address sanitizer, which keeps what was freed for a while."""
+    """Whether the daemon is built with the address sanitizer, which delays freeing."""
     return b"libasan.so" in (BUILD / "milliboxd").read_bytes()
 
 
@@ -45,7 +44,7 @@ class Reports:
                         for name, value in OPTIONS.items()}
 
     def take(self):
-        """What was said since the last time, as one text."""
+        """Reports since the last call, as one text."""
         texts = []
         for path in sorted(self.folder.iterdir()):
             texts.append(path.read_text(errors="replace"))
@@ -57,13 +56,13 @@ class Reports:
 
 
 def watch():
-    """Let all processes that are started from here on report. Return: where."""
+    """Let all processes that are started from here on report to the folder that is returned."""
     reports = Reports()
     os.environ.update(reports.options)
     start = subprocess.Popen.__init__
 
     def started(self, *args, env=None, **kw):
-        # Tests name the variables that a program has; these are not part of what they test.
+        # Added also where a test names all variables of a program.
         start(self, *args, env=None if env is None else {**reports.options, **env}, **kw)
 
     subprocess.Popen.__init__ = started

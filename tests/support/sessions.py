@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions and the events of their executions, as tests use them."""
+"""Sessions and the events of their executions."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ from support import host
 from support.client import Client
 
 V1 = "/api/v1"
-needs_freezer = pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer of his own")
+needs_freezer = pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer")
 
 
 class Session:
@@ -25,13 +25,13 @@ class Session:
         self.path = f"{V1}/sessions/{self.id}"
 
     def run(self, code, **fields):
-        """The result of code that is waited for."""
+        """Run code and wait for its result."""
         answer = self.client.post(f"{self.path}/execute", {"code": code, "wait": True, **fields})
         assert answer.status == 200, answer
         return answer.json
 
     def start(self, code, **fields):
-        """The id of code that is not waited for."""
+        """Start code. Return: the execution's id."""
         answer = self.client.post(f"{self.path}/execute", {"code": code, **fields})
         assert answer.status == 200, answer
         assert answer.json["status"] == "pending"
@@ -71,7 +71,7 @@ class Session:
 
 
 def events(client, execution_id, after=None, accept="application/x-ndjson"):
-    """Events of an execution as they come, as objects."""
+    """Events of an execution, as objects."""
     query = "" if after is None else f"?after={after}"
     return read_events(client, "GET", f"{V1}/executions/{execution_id}/events{query}", None, accept)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A WebSocket of tests: frames by hand, good ones and bad ones."""
+"""A WebSocket client for tests that makes its frames itself, valid or not."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 
 class Refused(Exception):
-    """The answer was none of 101: its status, and what came with it."""
+    """The answer was not 101: its status, headers and body."""
 
     def __init__(self, status, headers, body):
         super().__init__(f"{status} {body[:500]}")
@@ -118,7 +118,7 @@ class WebSocket:
         return json.loads(data)
 
     def ask(self, method, params=None, ident=None):
-        """The answer to a request; what is told meanwhile is kept in .told."""
+        """The answer to a request; notifications that come first go to .told."""
         self.id += 1
         ident = self.id if ident is None else ident
         self.send(json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, **({"params": params} if params is not None else {})}))
