@@ -1,51 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/metrics_core.h"
 
+#include "core/config/config.h"
+#include "core/pool/pool.h"
 #include "core/run/outcome.h"
-#include "driver/box_spec.h"
+#include "core/run/run.h"
+#include "core/run/run_internal.h"
+#include "core/session/session.h"
+#include "core/store/store.h"
+#include "db/db.h"
 
-#define COULD_NOT_RUN "error"
-
-static double seconds(uint64_t us)
+static void set_rates(struct metrics *m)
 {
-	return (double)us / 1e6;
+	double all = metrics_total(m, METRIC_EXECUTIONS);
+	double good = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_SUCCESS));
+	double late = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_TIMEOUT));
+
+	metrics_set(m, METRIC_FAILURE_RATE, all > 0 ? (all - good) / all : 0);
+	metrics_set(m, METRIC_TIMEOUT_RATE, all > 0 ? late / all : 0);
 }
 
-static void measure_usage(struct metrics *m, const struct outcome *o)
+static void set_usage(struct metrics *m, const char *resource, size_t used, size_t most)
 {
-	if (o->cpu_us != COUNTER_UNKNOWN)
-		metrics_count(m, METRIC_EXEC_CPU, seconds(o->cpu_us));
-	metrics_count_for(m, METRIC_EXEC_OUTPUT, METRIC_LABELS("stdout"), (double)o->stdout_bytes);
-	metrics_count_for(m, METRIC_EXEC_OUTPUT, METRIC_LABELS("stderr"), (double)o->stderr_bytes);
-	if (exec_limit_name(o->limit))
-		metrics_count_for(m, METRIC_LIMITS, METRIC_LABELS(exec_limit_name(o->limit)), 1);
-	for (unsigned i = 0; i < o->denials_count && i < DENIALS_MAX; i++)
-		metrics_count_for(m, METRIC_DENIALS, METRIC_LABELS(o->denials[i].kind), 1);
+	if (most > 0)
+		metrics_set_for(m, METRIC_USAGE, METRIC_LABELS(resource),
+		                (double)used / (double)most);
 }
 
-/* How its box's first program came to be; a reason only where something else was wanted. */
-static const char *start_name(const struct outcome *o)
+static void set_pools(const struct pools *pools, struct metrics *m)
 {
-	const char *reason = box_start_reason((enum box_start)o->start);
+	struct pools_totals t;
 
-	if (reason)
-		return reason;
-	return o->start == BOX_START_ZYGOTE ? "zygote" : "cold";
+	pools_totals(pools, &t);
+	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("ready"), (double)t.ready);
+	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("making"), (double)t.making);
+	metrics_set(m, METRIC_POOL_MEMORY, (double)t.memory_bytes);
 }
 
-void measure_execution(struct metrics *m, const char *language, const struct outcome *o)
+void metrics_core(void *ctx, struct metrics *m)
 {
-	const char *status = o ? exec_status_name(o->status) : COULD_NOT_RUN;
+	const struct metrics_core_parts *p = ctx;
+	const struct scheduler *scheduler = &p->runs->scheduler;
+	struct session_service_stats sessions;
+	struct run_service_stats runs;
 
-	if (!m)
-		return;
-	metrics_count_for(m, METRIC_EXECUTIONS, METRIC_LABELS(language, status), 1);
-	if (!o)
-		return;
-	metrics_count_for(m, METRIC_STARTS, METRIC_LABELS(start_name(o)), 1);
-	metrics_observe(m, METRIC_EXEC_QUEUE, seconds(o->queue_us));
-	metrics_observe(m, METRIC_EXEC_START, seconds(o->start_us));
-	metrics_observe_for(m, METRIC_EXEC_RUN, METRIC_LABELS(language), seconds(o->duration_us));
-	metrics_observe(m, METRIC_EXEC_TOTAL, seconds(o->queue_us + o->start_us + o->duration_us));
-	measure_usage(m, o);
+	session_service_stats(p->sessions, &sessions);
+	run_service_stats(p->runs, &runs);
+	metrics_set(m, METRIC_SESSIONS_ACTIVE, (double)sessions.live);
+	metrics_set(m, METRIC_RUNNING, (double)runs.running);
+	metrics_set(m, METRIC_QUEUED, (double)runs.queued);
+	metrics_set(m, METRIC_BOXES,
+	            (double)(runs.boxes + sessions.boxes + pools_count(p->runs->pools)));
+	set_pools(p->runs->pools, m);
+	set_usage(m, "executions", runs.running, scheduler->running_max);
+	set_usage(m, "queue", runs.queued, scheduler->waiting_max);
+	set_usage(m, "sessions", sessions.live, p->config->sessions_max);
+	set_rates(m);
+	if (p->store) {
+		metrics_set(m, METRIC_STORE_FAILING, store_is_failing(p->store));
+		metrics_set(m, METRIC_STORE_WAITING, (double)db_waiting(store_db(p->store)));
+	}
 }

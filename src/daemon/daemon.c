@@ -29,6 +29,7 @@
 #include "daemon/home.h"
 #include "daemon/importer.h"
 #include "daemon/lockdown.h"
+#include "daemon/loop_lag.h"
 #include "daemon/preflight.h"
 #include "daemon/reload.h"
 #include "daemon/socket_guard.h"
@@ -68,9 +69,7 @@
 
 #define ANSWER_TIMEOUT_US (2 * USEC_PER_SEC)
 #define SOCKET_MODE       0660
-/* One wake-up a second is what it costs to know how late the loop is. */
-#define LAG_INTERVAL_US  (1 * USEC_PER_SEC)
-#define MAX_BODIES_BYTES (256u << 20)
+#define MAX_BODIES_BYTES  (256u << 20)
 
 static const int stop_signals[] = {SIGTERM, SIGINT};
 
@@ -81,7 +80,7 @@ struct daemon {
 	struct runners *runners;
 	struct policies *policies;
 	struct store *store;
-	struct store_cleaner *cleaner;
+	struct retention *retention;
 	struct session_saved *past; /* until it is restored */
 	struct templates *templates;
 	struct imports *imports;
@@ -92,9 +91,8 @@ struct daemon {
 	struct store_metrics *kept_metrics;
 	struct audit *audit;
 	struct store_audit *anchor; /* of it */
-	struct measure_parts measured;
-	struct timer *lag_timer;
-	uint64_t lag_due_us;
+	struct metrics_core_parts measured;
+	struct loop_lag lag;
 	struct tenants *tenants;
 	struct identity *identity;
 	uid_t started_by;
@@ -374,10 +372,24 @@ static void on_departure(void *ctx)
 {
 	struct daemon *d = ctx;
 
-	store_cleaner_hurry(d->cleaner);
+	retention_hurry(d->retention);
 }
 
-static void on_departed(void *ctx, const char *name)
+static void forget_run(void *ctx, const char *tenant, const char *id)
+{
+	struct daemon *d = ctx;
+
+	run_records_expire(d->executions, tenant, id);
+}
+
+static void forget_session(void *ctx, const char *tenant, const char *id, uint64_t created_ms)
+{
+	struct daemon *d = ctx;
+
+	session_expire(d->sessions, tenant, id, created_ms);
+}
+
+static void forget_tenant(void *ctx, const char *name)
 {
 	struct daemon *d = ctx;
 
@@ -418,8 +430,15 @@ static void make_core(struct daemon *d)
 	sessions.store = d->store;
 	run_records_set_audit(d->executions, d->audit);
 	d->sessions = session_service_new(&sessions);
-	d->cleaner = store_cleaner_new(&(struct store_clean_config){
-		d->config, d->store, d->loop, d->executions, d->sessions, on_departed, d});
+	d->retention = retention_new(&(struct retention_config){
+		.config = d->config,
+		.store = d->store,
+		.loop = d->loop,
+		.forget_run = forget_run,
+		.forget_session = forget_session,
+		.forget_tenant = forget_tenant,
+		.ctx = d,
+	});
 	identity_watch_departures(d->identity, on_departure, d);
 }
 
@@ -434,37 +453,20 @@ static void measure_http(void *ctx, struct metrics *m)
 	                count / (double)d->config->max_connections);
 }
 
-static void watch_lag(struct daemon *d)
-{
-	d->lag_due_us = clock_us() + LAG_INTERVAL_US;
-	timer_start(d->lag_timer, LAG_INTERVAL_US);
-}
-
-static void on_lag_timer(void *ctx)
-{
-	struct daemon *d = ctx;
-	uint64_t now = clock_us();
-	uint64_t late = now > d->lag_due_us ? now - d->lag_due_us : 0;
-
-	metrics_observe(d->metrics, METRIC_LOOP_LAG, (double)late / 1e6);
-	watch_lag(d);
-}
-
 static void measure(struct daemon *d)
 {
-	d->measured = (struct measure_parts){d->config, d->runs, d->sessions, d->store};
+	d->measured = (struct metrics_core_parts){d->config, d->runs, d->sessions, d->store};
 	metrics_set(d->metrics, METRIC_START_TIME, (double)clock_real_ms() / 1e3);
 	metrics_add_source(d->metrics, metrics_process, NULL);
 	if (d->audit)
 		d->anchor = store_audit_new(d->store, d->audit, d->loop);
-	metrics_add_source(d->metrics, measure_core, &d->measured);
+	metrics_add_source(d->metrics, metrics_core, &d->measured);
 	metrics_add_source(d->metrics, measure_http, d);
 	metrics_add_source(d->metrics, imports_measure, d->imports);
 	if (d->audit)
 		metrics_add_source(d->metrics, audit_measure, d->audit);
 	d->kept_metrics = store_metrics_new(d->store, d->metrics, d->loop);
-	d->lag_timer = timer_new(d->loop, on_lag_timer, d);
-	watch_lag(d);
+	loop_lag_start(&d->lag, d->loop, d->metrics);
 }
 
 static int listen_tcp(struct daemon *d, struct error *err)
@@ -715,7 +717,7 @@ static void take_down(struct daemon *d)
 	/* The server first: its requests let go of their executions, which still exist. */
 	http_server_free(d->http);
 	router_free(d->router);
-	store_cleaner_free(d->cleaner);
+	retention_free(d->retention);
 	/* Before the sessions: roots of those that outlive us must stay. */
 	imports_free(d->imports);
 	session_service_free(d->sessions);
@@ -726,7 +728,7 @@ static void take_down(struct daemon *d)
 	importer_end(&d->importer);
 	templates_free(d->templates);
 	timer_free(d->answer_timer);
-	timer_free(d->lag_timer);
+	loop_lag_stop(&d->lag);
 	store_metrics_free(d->kept_metrics);
 	metrics_free(d->metrics);
 	tell_audit(d, "daemon.stop");

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/box_spec.h"
 
+#include "base/id.h"
+#include <stdio.h>
+
 #include "base/size.h"
 #include "wire/layer.h"
 #include <stddef.h>
 #include <string.h>
+
+#define BOX_ID_RANDOM 25 /* 129 bits */
 
 /*
  * Wider than any policy and at most as wide as what a backend takes: a number outside is a mistake
@@ -128,4 +133,12 @@ bool box_spec_is_like(const struct box_spec *a, const struct box_spec *b)
 	       a->required_layers == b->required_layers && a->network == b->network &&
 	       a->exec_tmp == b->exec_tmp && a->keep == b->keep &&
 	       strcmp(a->zygote, b->zygote) == 0 && strcmp(a->modules, b->modules) == 0;
+}
+
+void box_spec_make_id(char ret_id[BOX_ID_LEN])
+{
+	char random[BOX_ID_RANDOM + 1];
+
+	id_random(random, BOX_ID_RANDOM);
+	(void)snprintf(ret_id, BOX_ID_LEN, "b%s", random);
 }

@@ -75,3 +75,6 @@ const char *box_start_reason(enum box_start start);
 bool box_spec_is_like(const struct box_spec *a, const struct box_spec *b);
 /** box_spec_check - ranges that hold for every driver. */
 int box_spec_check(const struct box_spec *spec, struct error *err) attr_must_check;
+
+/** box_spec_make_id - a random id that no other box has. */
+void box_spec_make_id(char ret_id[BOX_ID_LEN]);

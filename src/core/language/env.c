@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/policy/policy.h"
+#include "core/config/limits.h"
 
 /* PATH holds no directory the program can write to. */
 static const char *const base_env[] = {
@@ -98,7 +98,7 @@ static bool is_name(const char *s, size_t len)
 	return len > 0 && strchr(first, s[0]) && strspn(s, rest) == len;
 }
 
-int policy_check_variable(const char *variable)
+int env_check_variable(const char *variable)
 {
 	size_t len = name_len(variable);
 	char name[64];
@@ -125,7 +125,7 @@ static int check_one(char *const *env, size_t index, struct error *err)
 {
 	const char *variable = env[index];
 	int shown = (int)(name_len(variable) < 48 ? name_len(variable) : 48);
-	int r = policy_check_variable(variable);
+	int r = env_check_variable(variable);
 
 	if (r == -EPERM)
 		return error_field(err, "env_vars",
@@ -143,23 +143,23 @@ static int check_one(char *const *env, size_t index, struct error *err)
 	return 0;
 }
 
-int policy_env_check(char *const *env, struct error *err)
+int env_check(char *const *env, struct error *err)
 {
 	size_t count = 0;
 	size_t bytes = 0;
 
 	for (; env && env[count]; count++)
 		bytes += strlen(env[count]) + 1;
-	if (count > POLICY_ENV_MAX || bytes > POLICY_ENV_BYTES)
+	if (count > LIMIT_ENV_MAX || bytes > LIMIT_ENV_BYTES)
 		return error_field(err, "env_vars", "at most %d variables and %d bytes are taken",
-		                   POLICY_ENV_MAX, POLICY_ENV_BYTES);
+		                   LIMIT_ENV_MAX, LIMIT_ENV_BYTES);
 	for (size_t i = 0; i < count; i++)
 		if (check_one(env, i, err) < 0)
 			return -1;
 	return 0;
 }
 
-/* Bounded lists (a base, a manifest, POLICY_ENV_MAX): a linear search is what they need. */
+/* Bounded lists (a base, a manifest, LIMIT_ENV_MAX): a linear search is what they need. */
 static void put(char **env, const char *variable)
 {
 	while (*env && !same_name(*env, variable))
@@ -168,7 +168,7 @@ static void put(char **env, const char *variable)
 	*env = xstrdup(variable);
 }
 
-char **policy_env_make(char *const *runner, char *const *caller)
+char **env_make(char *const *runner, char *const *caller)
 {
 	size_t most = ARRAY_SIZE(base_env) + (runner ? str_list_count(runner) : 0) +
 	              (caller ? str_list_count(caller) : 0);

@@ -8,7 +8,10 @@
 
 #include "base/error.h"
 
-/** policy_env_check - the caller's NULL-terminated NAME=value list (or NULL) may be used. */
-int policy_env_check(char *const *env, struct error *err) attr_must_check;
-/** policy_env_make - the whole environment, owned. @runner and @caller may be NULL. */
-char **policy_env_make(char *const *runner, char *const *caller) attr_must_check;
+/** env_check - the caller's NULL-terminated NAME=value list (or NULL) may be used. */
+int env_check(char *const *env, struct error *err) attr_must_check;
+/** env_make - the whole environment, owned. @runner and @caller may be NULL. */
+char **env_make(char *const *runner, char *const *caller) attr_must_check;
+/** env_check_variable - "NAME=value" from a caller. Return: 0, -EINVAL (no name), -EPERM
+ * (a variable that makes a loader or interpreter run or read something). */
+int env_check_variable(const char *variable) attr_must_check;

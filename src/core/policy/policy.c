@@ -380,7 +380,7 @@ static int decide_exec(struct policy_deciding *in)
 	if (decide_runner(in) < 0 || check_code(in->rules->config, r, err) < 0 ||
 	    policy_decide_limits(in) < 0 ||
 	    check_files(r, in->d.spec.limits.workspace_bytes, err) < 0 ||
-	    check_args(r->args, err) < 0 || policy_env_check(r->env, err) < 0 ||
+	    check_args(r->args, err) < 0 || env_check(r->env, err) < 0 ||
 	    policy_allow_env(in) < 0 || policy_allow_template(in, template_name(in)) < 0 ||
 	    policy_allow_network(in) < 0 || policy_allow_extras(in) < 0 ||
 	    policy_allow_isolation(in) < 0)
@@ -392,7 +392,7 @@ static int decide_exec(struct policy_deciding *in)
 		.source = in->d.runner->source,
 		.args = r->args,
 	});
-	in->d.env = policy_env_make(in->d.runner->env, r->env);
+	in->d.env = env_make(in->d.runner->env, r->env);
 	decide_zygote(in, in->d.runner->zygote);
 	in->d.prepare_argv = prepare_argv(r->template, in->d.runner,
 	                                  template_prepare_command(r->template, in->d.runner));
@@ -402,11 +402,11 @@ static int decide_exec(struct policy_deciding *in)
 static int decide_session(struct policy_deciding *in)
 {
 	if (policy_allow_session(in) < 0 || decide_runner(in) < 0 || policy_decide_limits(in) < 0 ||
-	    policy_env_check(in->request->env, in->err) < 0 || policy_allow_env(in) < 0 ||
+	    env_check(in->request->env, in->err) < 0 || policy_allow_env(in) < 0 ||
 	    policy_allow_template(in, template_name(in)) < 0 || policy_allow_network(in) < 0 ||
 	    policy_allow_extras(in) < 0 || policy_allow_isolation(in) < 0)
 		return -1;
-	in->d.env = policy_env_make(in->d.runner->env, in->request->env);
+	in->d.env = env_make(in->d.runner->env, in->request->env);
 	decide_zygote(in, in->d.runner->session_zygote);
 	if (in->session->mode != SESSION_PERSISTENT)
 		return 0;
@@ -507,7 +507,7 @@ int policy_check_env(const struct policy_rules *rules, const struct policy_stack
 	int r;
 
 	in.request = &request;
-	r = policy_env_check(env, err) < 0 || policy_allow_env(&in) < 0 ? -1 : 0;
+	r = env_check(env, err) < 0 || policy_allow_env(&in) < 0 ? -1 : 0;
 	policy_decision_done(&in.d);
 	return r;
 }

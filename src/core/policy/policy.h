@@ -34,8 +34,6 @@ struct template;
 
 #define POLICY_ARGS_MAX     256
 #define POLICY_ARGS_BYTES   (32 * 1024)
-#define POLICY_ENV_MAX      256
-#define POLICY_ENV_BYTES    (32 * 1024)
 #define POLICY_FILES_MAX    256
 #define POLICY_NAME_BYTES   4096
 #define POLICY_NAME_PART    255
@@ -159,6 +157,3 @@ struct policy_command {
 char **policy_argv(const struct policy_command *command) attr_must_check;
 /** policy_check_name - a file name of a request (FA-4). Return: 0 or -EINVAL. */
 int policy_check_name(const char *name) attr_must_check;
-/** policy_check_variable - "NAME=value" from a caller. Return: 0, -EINVAL (no name), -EPERM
- * (a variable that makes a loader or interpreter run or read something). */
-int policy_check_variable(const char *variable) attr_must_check;

@@ -13,7 +13,7 @@
 #include "core/observe/metrics.h"
 #include "core/pool/pool_demand.h"
 #include "core/pool/pool_shape.h"
-#include "core/run/run_internal.h"
+#include "core/tenant/principal.h"
 #include "core/tenant/scheduler.h"
 #include "io/loop.h"
 
@@ -367,7 +367,7 @@ static bool make(struct pool *pool)
 	m->pool = pool;
 	m->all = pool->all;
 	m->asked_us = clock_us();
-	exec_make_box_id(spec.id);
+	box_spec_make_id(spec.id);
 	spec.spare = spec.keep;
 	if (box_create(pool->all->config.driver, &spec, &events, &m->box, &err) < 0) {
 		log_debug("no box for a pool: %s", err.msg);

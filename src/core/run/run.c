@@ -12,9 +12,9 @@
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/language/runners.h"
-#include "core/metrics_core.h"
 #include "core/pool/pool.h"
 #include "core/run/run_internal.h"
+#include "core/run/run_metrics.h"
 #include "core/template/images.h"
 #include "core/template/template.h"
 #include "io/loop.h"
@@ -31,8 +31,7 @@
  * agent or program (security rule LC-3).
  */
 
-#define RUN_CTX_LEN   200
-#define BOX_ID_RANDOM 25 /* 129 bits */
+#define RUN_CTX_LEN 200
 
 static const char *const state_names[] = {
 	[RUN_NEW] = "new",         [RUN_QUEUED] = "queued", [RUN_BUILDING] = "building",
@@ -128,19 +127,19 @@ static void tell_end(const struct run *e)
 
 	if (e->entry.patient)
 		return;
-	measure_execution(c->metrics, e->decision.runner->name, outcome);
-	record_execution(c->audit, &(struct record_execution){
-					   .tenant = e->tenant_name,
-					   .key_id = e->key_id[0] ? e->key_id : NULL,
-					   .request_id = e->decision.spec.request_id,
-					   .id = e->outcome.execution_id,
-					   .language = e->decision.runner->name,
-					   .code_hash = e->code_hash,
-					   .timeout_us = e->decision.timeout_us,
-					   .limits = &e->decision.spec.limits,
-					   .outcome = outcome,
-					   .failure = &e->failure,
-				   });
+	run_metrics_end(c->metrics, e->decision.runner->name, outcome);
+	run_audit_end(c->audit, &(struct run_audit){
+					.tenant = e->tenant_name,
+					.key_id = e->key_id[0] ? e->key_id : NULL,
+					.request_id = e->decision.spec.request_id,
+					.id = e->outcome.execution_id,
+					.language = e->decision.runner->name,
+					.code_hash = e->code_hash,
+					.timeout_us = e->decision.timeout_us,
+					.limits = &e->decision.spec.limits,
+					.outcome = outcome,
+					.failure = &e->failure,
+				});
 }
 
 /* At the end, when it is known which of its boxes was the last. */
@@ -503,14 +502,6 @@ static void on_turn(void *ctx)
 	run_request_free(request);
 }
 
-void exec_make_box_id(char ret_id[BOX_ID_LEN])
-{
-	char random[BOX_ID_RANDOM + 1];
-
-	id_random(random, BOX_ID_RANDOM);
-	(void)snprintf(ret_id, BOX_ID_LEN, "b%s", random);
-}
-
 static void make_ids(struct run *e)
 {
 	char day[16];
@@ -520,7 +511,7 @@ static void make_ids(struct run *e)
 	id_random(suffix, sizeof(suffix) - 1);
 	(void)snprintf(e->outcome.execution_id, sizeof(e->outcome.execution_id), "exec_%s_%s", day,
 	               suffix);
-	exec_make_box_id(e->decision.spec.id);
+	box_spec_make_id(e->decision.spec.id);
 }
 
 /* For logs and audit. What is too long is no name of ours. */
@@ -533,7 +524,7 @@ static void note_asker(struct run *e, const struct run_request *request)
 	if (request->key_id)
 		(void)!str_copy(e->key_id, sizeof(e->key_id), request->key_id);
 	if (e->service->config.audit)
-		record_hash(request->code, request->code_len, e->code_hash);
+		run_audit_hash(request->code, request->code_len, e->code_hash);
 }
 
 static struct run *run_new(struct run_service *s, const struct run_request *request,

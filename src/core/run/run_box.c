@@ -114,7 +114,7 @@ static void give_back(struct run *e)
 	tenant_drop_box(e->tenant);
 	e->pooled = false;
 	pools_discard(e->service->pools, e->pool_key, TAKE_PTR(e->box));
-	exec_make_box_id(e->decision.spec.id);
+	box_spec_make_id(e->decision.spec.id);
 }
 
 int run_build(struct run *e, const struct run_request *request, const struct box_events *events,

@@ -6,8 +6,8 @@
 #include "base/list.h"
 #include "core/policy/policy.h"
 #include "core/run/outcome.h"
-#include "core/run/record.h"
 #include "core/run/run.h"
+#include "core/run/run_audit.h"
 #include "core/tenant/principal.h"
 #include "core/tenant/scheduler.h"
 #include "core/tenant/tenant.h"
@@ -64,8 +64,8 @@ struct run {
 	struct tenant *tenant;      /* held; NULL: has no quotas */
 	bool queued;                /* counts as such for the tenant */
 	char tenant_name[TENANT_NAME_MAX + 1];
-	char key_id[RECORD_KEY_LEN];
-	char code_hash[RECORD_HASH_LEN]; /* "": nobody keeps a log */
+	char key_id[RUN_AUDIT_KEY_LEN];
+	char code_hash[RUN_AUDIT_HASH_LEN]; /* "": nobody keeps a log */
 	struct policy_decision decision;
 	struct image *image;  /* a reference: the root of its box; NULL: no import */
 	struct box *box;      /* NULL before it was asked for and after it is gone */
@@ -100,8 +100,6 @@ struct tenant *run_service_tenant(const struct run_service *s, const char *name)
  * borrowed. */
 int run_service_choose(const struct run_service *s, const struct tenant *tenant, const char *asked,
                        struct policy_stack *ret_stack, struct error *err) attr_must_check;
-/** exec_make_box_id - one that no other box has. */
-void exec_make_box_id(char ret_id[BOX_ID_LEN]);
 /** run_orphan - the service goes away: no callback, and the box takes the execution with it. */
 void run_orphan(struct run *e);
 /** run_service_forget - called by an execution that is about to be freed. */

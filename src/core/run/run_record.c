@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "core/metrics_core.h"
-#include "core/run/record.h"
+#include "core/run/run_audit.h"
+#include "core/run/run_metrics.h"
 #include "core/run/run_record_internal.h"
 #include "core/run/run_row.h"
 
@@ -459,23 +459,23 @@ void run_record_paused(struct run_record *e, uint64_t ms)
 static void tell_end(const struct run_record *e)
 {
 	const struct outcome *outcome = e->has_outcome ? &e->outcome : NULL;
-	char hash[RECORD_HASH_LEN] = "";
+	char hash[RUN_AUDIT_HASH_LEN] = "";
 
-	measure_execution(e->all->metrics, e->language, outcome);
+	run_metrics_end(e->all->metrics, e->language, outcome);
 	if (!e->all->audit)
 		return;
 	if (e->code)
-		record_hash(e->code, e->code_len, hash);
-	record_execution(e->all->audit, &(struct record_execution){.tenant = e->tenant,
-	                                                           .key_id = e->key_id,
-	                                                           .request_id = e->request_id,
-	                                                           .id = e->id,
-	                                                           .session_id = e->session_id,
-	                                                           .language = e->language,
-	                                                           .code_hash = hash,
-	                                                           .timeout_us = e->timeout_us,
-	                                                           .outcome = outcome,
-	                                                           .failure = &e->failure});
+		run_audit_hash(e->code, e->code_len, hash);
+	run_audit_end(e->all->audit, &(struct run_audit){.tenant = e->tenant,
+	                                                 .key_id = e->key_id,
+	                                                 .request_id = e->request_id,
+	                                                 .id = e->id,
+	                                                 .session_id = e->session_id,
+	                                                 .language = e->language,
+	                                                 .code_hash = hash,
+	                                                 .timeout_us = e->timeout_us,
+	                                                 .outcome = outcome,
+	                                                 .failure = &e->failure});
 }
 
 static void count_ended(struct run_record *e)

@@ -432,12 +432,6 @@ struct store_search *store_load_latest(struct run_records *all, const char *tena
 	                    fn, ctx, err);
 }
 
-void store_search_cancel(struct store_search *search)
-{
-	db_forget(search->job);
-	free(search);
-}
-
 /* At the start. */
 
 int store_live_executions(struct store *s, struct db_rows **ret_rows, struct error *err)

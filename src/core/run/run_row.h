@@ -9,6 +9,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "core/run/artifact_row.h"
 #include "core/store/store.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,7 +42,6 @@ int store_live_executions(struct store *s, struct db_rows **ret_rows,
 struct run_record *store_read_live(struct run_records *all, const struct db_rows *rows, size_t row,
                                    const char **ret_request);
 
-struct store_search;
 /**
  * store_load_execution - bring an ended one of @tenant back into @all; ERR_BUSY. @fn is called from
  * the loop when the search is over; what was found is in memory then.
@@ -53,5 +53,14 @@ struct store_search *store_load_execution(struct run_records *all, const char *t
 struct store_search *store_load_latest(struct run_records *all, const char *tenant,
                                        const char *session_id, store_done_fn *fn, void *ctx,
                                        struct error *err) attr_must_check;
-/** store_search_cancel - @fn is not called. */
-void store_search_cancel(struct store_search *search);
+
+/* The columns that store_read_execution reads, in its order. */
+#define STORE_EXECUTION_HEAD                                                                       \
+	"e.id, e.tenant, e.session_id, e.session_ms, e.created_ms, e.started_ms,"                  \
+	" e.completed_ms, e.language, e.timeout_us, e.request_id, e.key_id, e.outcome, e.failure," \
+	" " STORE_FILES ","
+#define STORE_EXECUTION_COLUMNS STORE_EXECUTION_HEAD " e.report, e.code, e.out, e.err, e.events"
+#define STORE_EXECUTION_BRIEF   STORE_EXECUTION_HEAD " NULL, NULL, NULL, NULL, NULL"
+/** store_read_execution - one row, as a record in no table. Return: owned. */
+struct run_record *store_read_execution(struct run_records *all, const struct db_rows *rows,
+                                        size_t row);

@@ -11,7 +11,7 @@
 #include "core/config/config.h"
 #include "core/language/runners.h"
 #include "core/observe/metrics.h"
-#include "core/run/record.h"
+#include "core/session/session_audit.h"
 #include "core/session/session_internal.h"
 #include "core/session/session_resume.h"
 #include "core/session/session_row.h"
@@ -363,7 +363,7 @@ static void end(struct session *session, enum session_state state, const char *r
 	metrics_count_for(session->service->config.metrics, METRIC_SESSION_ENDS,
 	                  METRIC_LABELS(state_names[state]), 1);
 	session_info(session, &info);
-	record_session(session->service->config.audit, "session.end", &info);
+	session_audit(session->service->config.audit, "session.end", &info);
 	session_service_ended(session);
 }
 

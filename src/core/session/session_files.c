@@ -140,7 +140,7 @@ static int make_box(struct session *session, struct error *err)
 	if (tenant_take_memory(session->account, s->scheduler, bytes, err) < 0)
 		return -1;
 	session->held_bytes = bytes;
-	exec_make_box_id(session->spec.id);
+	box_spec_make_id(session->spec.id);
 	if (box_create(s->config.driver, &session->spec, &events, &session->box, err) < 0) {
 		session_owner_drop_box(session);
 		return -1;

@@ -50,9 +50,9 @@ static char **make_env(const struct session_job *job, char *const *own)
 {
 	const struct runner *language = job->decision.runner;
 	cleanup_str_list char **shared = template_env(job->session->template, job->session->env);
-	cleanup_str_list char **env = policy_env_make(language->env, shared);
+	cleanup_str_list char **env = env_make(language->env, shared);
 
-	return policy_env_make(env, own);
+	return env_make(env, own);
 }
 
 /* What a runner is told: the variables of this run, "", its arguments. Borrowed strings. */

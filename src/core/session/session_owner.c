@@ -111,7 +111,7 @@ void session_owner_name_box(struct session *session, const char *id)
 	if (id)
 		(void)!str_copy(session->spec.id, sizeof(session->spec.id), id); /* a box's */
 	else
-		exec_make_box_id(session->spec.id);
+		box_spec_make_id(session->spec.id);
 	(void)!map_put(session->owner->by_box, session->spec.id, session); /* no two are the same */
 }
 
@@ -121,7 +121,7 @@ static void name_box(struct session *session)
 	if (session->mode != SESSION_PERSISTENT)
 		return;
 	if (!session->spec.id[0])
-		exec_make_box_id(session->spec.id);
+		box_spec_make_id(session->spec.id);
 	(void)!map_put(session->owner->by_box, session->spec.id, session); /* no two are the same */
 }
 

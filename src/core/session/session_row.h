@@ -62,3 +62,9 @@ struct session *store_read_session(struct session_service *sessions, const struc
 /** store_end_lost - every session that is written as living has failed, and what it had not
  * finished has crashed. Return: how many sessions, or -1. */
 int64_t store_end_lost(struct store *s, struct error *err) attr_must_check;
+
+/* The columns that store_read_session reads, in its order. */
+#define STORE_SESSION_COLUMNS                                                                      \
+	"tenant, id, created_ms, updated_ms, active_ms, ended_ms, state, mode, language,"          \
+	" agent_id, box_id, reason, executions, idle_us, lifetime_us, history, env, spec, "        \
+	"dependencies, notes"

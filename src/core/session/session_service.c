@@ -11,7 +11,7 @@
 #include "core/config/config.h"
 #include "core/language/runners.h"
 #include "core/observe/metrics.h"
-#include "core/run/record.h"
+#include "core/session/session_audit.h"
 #include "core/session/session_internal.h"
 #include "core/session/session_resume.h"
 #include "core/session/session_row.h"
@@ -243,7 +243,7 @@ static void tell_made(const struct session *session)
 	struct session_info info;
 
 	session_info(session, &info);
-	record_session(session->service->config.audit, "session.create", &info);
+	session_audit(session->service->config.audit, "session.create", &info);
 }
 
 static int make(struct session_service *s, const struct session_request *request,

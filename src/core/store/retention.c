@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/config/config.h"
-#include "core/run/run_record.h"
-#include "core/session/session.h"
 #include "core/store/store_internal.h"
 #include "io/loop.h"
 
@@ -52,8 +50,8 @@ enum step {
 	STEP_COUNT
 };
 
-struct store_cleaner {
-	struct store_clean_config parts;
+struct retention {
+	struct retention_config parts;
 	struct timer *timer;
 	struct db_job *job; /* NULL: it rests */
 	enum step step;
@@ -64,7 +62,7 @@ static void on_batch(void *ctx, const struct db_rows *rows, const struct error *
 static void on_usage(void *ctx, const struct db_rows *rows, const struct error *err);
 
 /* CROSS: in this order, whatever is guessed of how many there are. */
-static struct db_job *remove_departed(struct store_cleaner *c, struct error *err)
+static struct db_job *remove_departed(struct retention *c, struct error *err)
 {
 	return db_change(store_db(c->parts.store),
 	                 &DB_SQL(DELETE_BATCH("SELECT e.no, e.bytes, e.completed_ms FROM departed d"
@@ -72,7 +70,7 @@ static struct db_job *remove_departed(struct store_cleaner *c, struct error *err
 	                 ROWS_MAX_BYTES, on_batch, c, err);
 }
 
-static struct db_job *remove_departed_sessions(struct store_cleaner *c, struct error *err)
+static struct db_job *remove_departed_sessions(struct retention *c, struct error *err)
 {
 	return db_change(store_db(c->parts.store),
 	                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT s.no FROM departed d"
@@ -81,7 +79,7 @@ static struct db_job *remove_departed_sessions(struct store_cleaner *c, struct e
 	                 ROWS_MAX_BYTES, on_batch, c, err);
 }
 
-static struct db_job *remove_departed_tenants(struct store_cleaner *c, struct error *err)
+static struct db_job *remove_departed_tenants(struct retention *c, struct error *err)
 {
 	return db_change(store_db(c->parts.store),
 	                 &DB_SQL("DELETE FROM departed WHERE NOT EXISTS (SELECT 1 FROM executions"
@@ -91,7 +89,7 @@ static struct db_job *remove_departed_tenants(struct store_cleaner *c, struct er
 	                 ROWS_MAX_BYTES, on_batch, c, err);
 }
 
-static struct db_job *remove_deleted(struct store_cleaner *c, struct error *err)
+static struct db_job *remove_deleted(struct retention *c, struct error *err)
 {
 	return db_change(store_db(c->parts.store),
 	                 &DB_SQL(DELETE_BATCH(
@@ -101,7 +99,7 @@ static struct db_job *remove_deleted(struct store_cleaner *c, struct error *err)
 	                 ROWS_MAX_BYTES, on_batch, c, err);
 }
 
-static struct db_job *remove_old(struct store_cleaner *c, struct error *err)
+static struct db_job *remove_old(struct retention *c, struct error *err)
 {
 	uint64_t kept_us = c->parts.config->retention_executions_us;
 
@@ -118,13 +116,13 @@ static struct db_job *remove_old(struct store_cleaner *c, struct error *err)
 	"SELECT tenant, " what ", (SELECT sum(" what ") FROM usage), (SELECT count(*) FROM usage)" \
 	" FROM usage ORDER BY " what " DESC LIMIT 1"
 
-static struct db_job *look_at_count(struct store_cleaner *c, struct error *err)
+static struct db_job *look_at_count(struct retention *c, struct error *err)
 {
 	return db_read(store_db(c->parts.store), &DB_SQL(MOST_OF("executions")), ROWS_MAX_BYTES,
 	               on_usage, c, err);
 }
 
-static struct db_job *look_at_bytes(struct store_cleaner *c, struct error *err)
+static struct db_job *look_at_bytes(struct retention *c, struct error *err)
 {
 	return db_read(store_db(c->parts.store), &DB_SQL(MOST_OF("bytes")), ROWS_MAX_BYTES,
 	               on_usage, c, err);
@@ -146,7 +144,7 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static struct db_job *remove_of(struct store_cleaner *c, const char *tenant, int64_t rows,
+static struct db_job *remove_of(struct retention *c, const char *tenant, int64_t rows,
                                 int64_t bytes, struct error *err)
 {
 	return db_change(
@@ -162,7 +160,7 @@ static struct db_job *remove_of(struct store_cleaner *c, const char *tenant, int
 }
 
 /* One that was deleted since the step before still hides its executions. */
-static struct db_job *remove_deleted_sessions(struct store_cleaner *c, struct error *err)
+static struct db_job *remove_deleted_sessions(struct retention *c, struct error *err)
 {
 	return db_change(store_db(c->parts.store),
 	                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT no FROM sessions"
@@ -174,7 +172,7 @@ static struct db_job *remove_deleted_sessions(struct store_cleaner *c, struct er
 	                 ROWS_MAX_BYTES, on_batch, c, err);
 }
 
-static struct db_job *remove_old_sessions(struct store_cleaner *c, struct error *err)
+static struct db_job *remove_old_sessions(struct retention *c, struct error *err)
 {
 	uint64_t kept_us = c->parts.config->retention_sessions_us;
 
@@ -187,32 +185,35 @@ static struct db_job *remove_old_sessions(struct store_cleaner *c, struct error 
 }
 
 /* What was removed from the store leaves memory. */
-typedef void forget_fn(const struct store_clean_config *parts, const struct db_rows *rows,
+typedef void forget_fn(const struct retention_config *parts, const struct db_rows *rows,
                        size_t row);
 
-static void forget_execution(const struct store_clean_config *parts, const struct db_rows *rows,
+static void forget_execution(const struct retention_config *parts, const struct db_rows *rows,
                              size_t row)
 {
-	run_records_expire(parts->executions, db_rows_text(rows, row, 0),
-	                   db_rows_text(rows, row, 1));
+	if (parts->forget_run)
+		parts->forget_run(parts->ctx, db_rows_text(rows, row, 0),
+		                  db_rows_text(rows, row, 1));
 }
 
-static void forget_session(const struct store_clean_config *parts, const struct db_rows *rows,
+static void forget_session(const struct retention_config *parts, const struct db_rows *rows,
                            size_t row)
 {
-	session_expire(parts->sessions, db_rows_text(rows, row, 0), db_rows_text(rows, row, 1),
-	               (uint64_t)db_rows_int(rows, row, 2));
+	if (parts->forget_session)
+		parts->forget_session(parts->ctx, db_rows_text(rows, row, 0),
+		                      db_rows_text(rows, row, 1),
+		                      (uint64_t)db_rows_int(rows, row, 2));
 }
 
-static void forget_tenant(const struct store_clean_config *parts, const struct db_rows *rows,
+static void forget_tenant(const struct retention_config *parts, const struct db_rows *rows,
                           size_t row)
 {
-	if (parts->departed)
-		parts->departed(parts->ctx, db_rows_text(rows, row, 0));
+	if (parts->forget_tenant)
+		parts->forget_tenant(parts->ctx, db_rows_text(rows, row, 0));
 }
 
 static const struct {
-	struct db_job *(*begin)(struct store_cleaner *c, struct error *err);
+	struct db_job *(*begin)(struct retention *c, struct error *err);
 	forget_fn *forget;
 } steps[] = {
 	[STEP_DEPARTED_EXECUTIONS] = {remove_departed, forget_execution},
@@ -227,7 +228,7 @@ static const struct {
 };
 static_assert(ARRAY_SIZE(steps) == STEP_COUNT, "every step has its row");
 
-static uint64_t interval(const struct store_cleaner *c)
+static uint64_t interval(const struct retention *c)
 {
 	const struct config *config = c->parts.config;
 	uint64_t kept = config->retention_sessions_us < config->retention_executions_us
@@ -242,7 +243,7 @@ static uint64_t interval(const struct store_cleaner *c)
 
 static void on_timer(void *ctx)
 {
-	struct store_cleaner *c = ctx;
+	struct retention *c = ctx;
 	struct error err = {0};
 
 	c->job = steps[c->step].begin(c, &err);
@@ -251,14 +252,14 @@ static void on_timer(void *ctx)
 		timer_start(c->timer, interval(c));
 }
 
-static void forget(const struct store_cleaner *c, const struct db_rows *rows)
+static void forget(const struct retention *c, const struct db_rows *rows)
 {
 	for (size_t i = 0; i < db_rows_count(rows); i++)
 		steps[c->step].forget(&c->parts, rows, i);
 }
 
 /* Free pages go back to the file system, a few at a time. */
-static void give_back(const struct store_cleaner *c)
+static void give_back(const struct retention *c)
 {
 	struct error err = {0};
 
@@ -267,7 +268,7 @@ static void give_back(const struct store_cleaner *c)
 	                NULL, NULL, &err);
 }
 
-static void next_step(struct store_cleaner *c, bool failed)
+static void next_step(struct retention *c, bool failed)
 {
 	bool rest;
 
@@ -278,7 +279,7 @@ static void next_step(struct store_cleaner *c, bool failed)
 	timer_start(c->timer, rest ? interval(c) : PAUSE_US);
 }
 
-void store_cleaner_hurry(struct store_cleaner *c)
+void retention_hurry(struct retention *c)
 {
 	/* In the middle of a round what is new may be behind it already. */
 	c->hurried = c->step != 0 || c->job;
@@ -288,7 +289,7 @@ void store_cleaner_hurry(struct store_cleaner *c)
 
 static void on_usage(void *ctx, const struct db_rows *rows, const struct error *err)
 {
-	struct store_cleaner *c = ctx;
+	struct retention *c = ctx;
 	bool by_count = c->step == STEP_MANY_EXECUTIONS;
 	const struct config *config = c->parts.config;
 	struct error busy = {0};
@@ -310,7 +311,7 @@ static void on_usage(void *ctx, const struct db_rows *rows, const struct error *
 
 static void on_batch(void *ctx, const struct db_rows *rows, const struct error *err)
 {
-	struct store_cleaner *c = ctx;
+	struct retention *c = ctx;
 	size_t count = rows ? db_rows_count(rows) : 0;
 
 	c->job = NULL;
@@ -325,9 +326,9 @@ static void on_batch(void *ctx, const struct db_rows *rows, const struct error *
 	next_step(c, err);
 }
 
-struct store_cleaner *store_cleaner_new(const struct store_clean_config *config)
+struct retention *retention_new(const struct retention_config *config)
 {
-	struct store_cleaner *c = NEW(struct store_cleaner);
+	struct retention *c = NEW(struct retention);
 
 	c->parts = *config;
 	c->timer = timer_new(config->loop, on_timer, c);
@@ -335,7 +336,7 @@ struct store_cleaner *store_cleaner_new(const struct store_clean_config *config)
 	return c;
 }
 
-void store_cleaner_free(struct store_cleaner *c)
+void retention_free(struct retention *c)
 {
 	if (!c)
 		return;

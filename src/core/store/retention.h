@@ -8,28 +8,27 @@
  */
 
 #include "base/attr.h"
+#include <stdint.h>
 
 struct config;
-struct run_records;
 struct loop;
-struct session_service;
 struct store;
-struct store_cleaner;
+struct retention;
 
-struct store_clean_config {
+struct retention_config {
 	const struct config *config; /* all borrowed */
 	struct store *store;
 	struct loop *loop;
-	struct run_records *executions;
-	struct session_service *sessions;
-	/* Nothing is left of this tenant, which was deleted; NULL: nobody cares. */
-	void (*departed)(void *ctx, const char *name);
+	/* What was removed from the store is to leave memory, too. Any may be NULL. */
+	void (*forget_run)(void *ctx, const char *tenant, const char *id);
+	void (*forget_session)(void *ctx, const char *tenant, const char *id, uint64_t created_ms);
+	/* Nothing is left of this tenant, which was deleted. */
+	void (*forget_tenant)(void *ctx, const char *name);
 	void *ctx;
 };
 
-/** store_cleaner_free - before the store is closed. */
-void store_cleaner_free(struct store_cleaner *c);
-struct store_cleaner *store_cleaner_new(const struct store_clean_config *config)
-	attr_owned(store_cleaner_free);
-/** store_cleaner_hurry - there is something to remove: begin a round now. */
-void store_cleaner_hurry(struct store_cleaner *c);
+/** retention_free - before the store is closed. */
+void retention_free(struct retention *c);
+struct retention *retention_new(const struct retention_config *config) attr_owned(retention_free);
+/** retention_hurry - there is something to remove: begin a round now. */
+void retention_hurry(struct retention *c);

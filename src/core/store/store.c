@@ -205,3 +205,9 @@ void store_close(struct store *s)
 	end_orphans(s);
 	free(s);
 }
+
+void store_search_cancel(struct store_search *search)
+{
+	db_forget(search->job);
+	free(search);
+}

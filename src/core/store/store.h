@@ -52,3 +52,7 @@ void store_finish(struct store *s);
 bool store_is_failing(const struct store *s);
 /** store_db - for those who have tables in it. */
 struct db *store_db(struct store *s);
+
+struct store_search;
+/** store_search_cancel - @fn is not called. */
+void store_search_cancel(struct store_search *search);

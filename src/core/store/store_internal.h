@@ -4,8 +4,6 @@
 /* DOC: what the files of the store share and nobody else sees. */
 
 #include "base/list.h"
-#include "core/run/artifact_row.h"
-#include "core/run/run_row.h"
 #include "core/store/store.h"
 #include "db/db.h"
 #include <stdint.h>
@@ -63,22 +61,6 @@ void store_wants_flush(struct store *s, uint64_t delay_us);
 void store_flush(struct store *s);
 /** store_was_written - note what became of a write. Return: whether to try again. */
 bool store_was_written(struct store *s, const struct error *err);
-
-struct run_record;
-/* What store_read_session and store_read_execution read, in their order. */
-#define STORE_SESSION_COLUMNS                                                                      \
-	"tenant, id, created_ms, updated_ms, active_ms, ended_ms, state, mode, language,"          \
-	" agent_id, box_id, reason, executions, idle_us, lifetime_us, history, env, spec, "        \
-	"dependencies, notes"
-#define STORE_EXECUTION_HEAD                                                                       \
-	"e.id, e.tenant, e.session_id, e.session_ms, e.created_ms, e.started_ms,"                  \
-	" e.completed_ms, e.language, e.timeout_us, e.request_id, e.key_id, e.outcome, e.failure," \
-	" " STORE_FILES ","
-#define STORE_EXECUTION_COLUMNS STORE_EXECUTION_HEAD " e.report, e.code, e.out, e.err, e.events"
-#define STORE_EXECUTION_BRIEF   STORE_EXECUTION_HEAD " NULL, NULL, NULL, NULL, NULL"
-/** store_read_execution - one row, as a record in no table. Return: owned. */
-struct run_record *store_read_execution(struct run_records *all, const struct db_rows *rows,
-                                        size_t row);
 
 #define STORE_FLUSH_US (20 * 1000ULL)
 #define STORE_RETRY_US (1000 * 1000ULL)

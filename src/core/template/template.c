@@ -168,7 +168,7 @@ bool template_env_is_good(const char *variable)
 	char *env[] = {(char *)(uintptr_t)variable, NULL};
 	struct error err = {0};
 
-	return policy_env_check(env, &err) == 0;
+	return env_check(env, &err) == 0;
 }
 
 char **template_env(const struct template *t, char *const *own)

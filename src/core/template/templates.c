@@ -168,7 +168,7 @@ static int check_spec(const struct template_spec *spec, struct error *err)
 {
 	if (check_texts(spec, err) < 0 || check_resources(spec, err) < 0)
 		return -1;
-	if (policy_env_check(spec->env, err) < 0) {
+	if (env_check(spec->env, err) < 0) {
 		(void)!str_copy(err->field, sizeof(err->field), "default_env_vars");
 		return -1;
 	}

@@ -11,6 +11,7 @@
 
 #include "core/run/run_record_internal.h"
 #include "core/session/session_internal.h"
+#include "core/store/retention.h"
 #include "core/store/store_internal.h"
 #include "session_agent.h"
 
@@ -171,3 +172,31 @@ static inline int64_t rig_number(struct rig *rig, const char *sql)
 }
 
 #define RIG_TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
+
+static inline void rig_forget_run(void *ctx, const char *tenant, const char *id)
+{
+	struct rig *rig = ctx;
+
+	run_records_expire(rig->f->executions, tenant, id);
+}
+
+static inline void rig_forget_session(void *ctx, const char *tenant, const char *id,
+                                      uint64_t created_ms)
+{
+	struct rig *rig = ctx;
+
+	session_expire(rig->f->service, tenant, id, created_ms);
+}
+
+/* What the daemon sets up, for the store of @rig. */
+static inline struct retention_config rig_retention(struct rig *rig)
+{
+	return (struct retention_config){
+		.config = rig->f->config,
+		.store = rig->store,
+		.loop = rig->f->loop,
+		.forget_run = rig_forget_run,
+		.forget_session = rig_forget_session,
+		.ctx = rig,
+	};
+}

@@ -150,7 +150,7 @@ static void environment_is_base_then_runner_then_caller(void **state)
 
 static void nothing_at_all_makes_the_base_environment(void **state)
 {
-	char **env = policy_env_make(NULL, NULL);
+	char **env = env_make(NULL, NULL);
 
 	(void)state;
 	assert_int_equal(str_list_count(env), 5);
@@ -490,15 +490,15 @@ static void variables_are_named_properly_and_load_nothing(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (policy_check_variable(rows[i].variable) != rows[i].result)
+		if (env_check_variable(rows[i].variable) != rows[i].result)
 			fail_msg("row %zu: %s", i, rows[i].variable);
 }
 
 static void bad_environment_is_refused(void **state)
 {
 	struct fixture *f = *state;
-	static char large[POLICY_ENV_BYTES + 1] = "A=";
-	static char *many[POLICY_ENV_MAX + 2];
+	static char large[LIMIT_ENV_BYTES + 1] = "A=";
+	static char *many[LIMIT_ENV_MAX + 2];
 	char *env[] = {(char *)"A=1", (char *)"LD_PRELOAD=/x.so", NULL};
 
 	f->request.env = env;
@@ -509,18 +509,18 @@ static void bad_environment_is_refused(void **state)
 	expect_refused(f, "env_vars", "variable 2");
 	env[0] = large;
 	env[1] = NULL;
-	memset(large + 2, 'x', POLICY_ENV_BYTES - 3);
+	memset(large + 2, 'x', LIMIT_ENV_BYTES - 3);
 	expect_decided(f);
-	large[POLICY_ENV_BYTES - 1] = 'x';
+	large[LIMIT_ENV_BYTES - 1] = 'x';
 	expect_refused(f, "env_vars", "32768 bytes");
-	for (size_t i = 0; i <= POLICY_ENV_MAX; i++)
+	for (size_t i = 0; i <= LIMIT_ENV_MAX; i++)
 		many[i] = xasprintf("V%zu=", i);
 	f->request.env = many;
 	expect_refused(f, "env_vars", "256 variables");
-	free(many[POLICY_ENV_MAX]);
-	many[POLICY_ENV_MAX] = NULL;
+	free(many[LIMIT_ENV_MAX]);
+	many[LIMIT_ENV_MAX] = NULL;
 	expect_decided(f);
-	for (size_t i = 0; i < POLICY_ENV_MAX; i++)
+	for (size_t i = 0; i < LIMIT_ENV_MAX; i++)
 		free(many[i]);
 }
 

@@ -302,7 +302,8 @@ static void use_everything(struct rig *rig)
 {
 	struct fixture *f = rig->f;
 	struct outcome outcome = {.driver = "fake"};
-	struct store_cleaner *cleaner;
+	struct retention_config config;
+	struct retention *cleaner;
 	struct session *session;
 	struct run_record *e;
 	struct error err = {0};
@@ -338,10 +339,10 @@ static void use_everything(struct rig *rig)
 	(void)executions(rig, "failed", 2, 5000);
 	f->config->retention_count = 1;
 	f->config->retention_bytes = 1;
-	cleaner = store_cleaner_new(&(struct store_clean_config){f->config, rig->store, f->loop,
-	                                                         f->executions, f->service});
+	config = rig_retention(rig);
+	cleaner = retention_new(&config);
 	pass(f, 800 * USEC_PER_MS);
-	store_cleaner_free(cleaner);
+	retention_free(cleaner);
 }
 
 static void no_statement_walks_through_what_was(void **state)

@@ -34,12 +34,11 @@ static void expect_usage(struct rig *rig)
 	                 0);
 }
 
-static struct store_cleaner *clean(struct rig *rig)
+static struct retention *clean(struct rig *rig)
 {
-	struct fixture *f = rig->f;
+	const struct retention_config config = rig_retention(rig);
 
-	return store_cleaner_new(&(struct store_clean_config){f->config, rig->store, f->loop,
-	                                                      f->executions, f->service});
+	return retention_new(&config);
 }
 
 static void wait_for(struct rig *rig, const char *sql, int64_t number)
@@ -65,7 +64,7 @@ static void one_that_floods_loses_its_own_oldest(void **state)
 {
 	struct rig *rig = *state;
 	int64_t now = (int64_t)clock_real_ms();
-	struct store_cleaner *c;
+	struct retention *c;
 
 	rig->f->config->retention_count = 100;
 	fill(rig, "small", 20, 1, now - 1000000); /* older than all others */
@@ -83,14 +82,14 @@ static void one_that_floods_loses_its_own_oldest(void **state)
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM executions WHERE id = 'flood460'"),
 	                 0);
 	expect_usage(rig);
-	store_cleaner_free(c);
+	retention_free(c);
 }
 
 static void one_that_is_large_loses_its_own_oldest(void **state)
 {
 	struct rig *rig = *state;
 	int64_t now = (int64_t)clock_real_ms();
-	struct store_cleaner *c;
+	struct retention *c;
 
 	rig->f->config->retention_bytes = 100000;
 	fill(rig, "small", 100, 10, now - 1000000);
@@ -100,14 +99,14 @@ static void one_that_is_large_loses_its_own_oldest(void **state)
 	assert_int_equal(kept(rig, "small"), 100);
 	assert_int_equal(kept(rig, "large"), 9);
 	expect_usage(rig);
-	store_cleaner_free(c);
+	retention_free(c);
 }
 
 static void what_is_old_goes_and_what_lives_stays(void **state)
 {
 	struct rig *rig = *state;
 	int64_t now = (int64_t)clock_real_ms();
-	struct store_cleaner *c;
+	struct retention *c;
 
 	rig->f->config->retention_executions_us = 60 * USEC_PER_SEC;
 	fill(rig, "old", 200, 1, now - 1000000);
@@ -120,7 +119,7 @@ static void what_is_old_goes_and_what_lives_stays(void **state)
 	assert_int_equal(kept(rig, "new"), 3);
 	assert_int_equal(kept(rig, "old"), 1);
 	expect_usage(rig);
-	store_cleaner_free(c);
+	retention_free(c);
 }
 
 static void on_departed(void *ctx, const char *name)
@@ -133,17 +132,21 @@ static void what_a_deleted_tenant_had_goes(void **state)
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
 	char told[32] = "";
-	struct store_cleaner *c;
+	struct retention_config config = rig_retention(rig);
+	struct retention *c;
 
 	fill(rig, "gone", 300, 10, (int64_t)clock_real_ms());
 	fill(rig, "other", 5, 10, (int64_t)clock_real_ms());
 	rig_sql(rig, "INSERT INTO departed (name) VALUES ('gone')");
-	c = store_cleaner_new(&(struct store_clean_config){
-		f->config, rig->store, f->loop, f->executions, f->service, on_departed, told});
-	store_cleaner_hurry(c);
+	config.forget_run = NULL;
+	config.forget_session = NULL;
+	config.forget_tenant = on_departed;
+	config.ctx = told;
+	c = retention_new(&config);
+	retention_hurry(c);
 	wait_for(rig, "SELECT count(*) FROM departed", 0);
 	pass(f, 50 * USEC_PER_MS);
-	store_cleaner_free(c);
+	retention_free(c);
 	assert_string_equal(told, "gone");
 	assert_int_equal(kept(rig, "gone"), 0);
 	assert_int_equal(kept(rig, "other"), 5);

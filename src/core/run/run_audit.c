@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/run/record.h"
+#include "core/run/run_audit.h"
 
 #include <assert.h>
 #include <jansson.h>
@@ -7,15 +7,14 @@
 
 #include "base/clock.h"
 #include "core/run/outcome.h"
-#include "core/session/session.h"
 
-void record_hash(const char *code, size_t len, char ret_hex[RECORD_HASH_LEN])
+void run_audit_hash(const char *code, size_t len, char ret_hex[RUN_AUDIT_HASH_LEN])
 {
 	unsigned char hash[crypto_hash_sha256_BYTES];
 
-	static_assert(RECORD_HASH_LEN == 2 * crypto_hash_sha256_BYTES + 1, "it fits");
+	static_assert(RUN_AUDIT_HASH_LEN == 2 * crypto_hash_sha256_BYTES + 1, "it fits");
 	(void)crypto_hash_sha256(hash, (const unsigned char *)code, len); /* cannot fail */
-	(void)sodium_bin2hex(ret_hex, RECORD_HASH_LEN, hash, sizeof(hash));
+	(void)sodium_bin2hex(ret_hex, RUN_AUDIT_HASH_LEN, hash, sizeof(hash));
 }
 
 static void set(json_t *object, const char *key, json_t *value)
@@ -33,7 +32,7 @@ static json_t *text(const char *s)
 	return s ? json_string(s) : json_null();
 }
 
-static json_t *limits_of(const struct box_limits *l)
+json_t *run_audit_limits(const struct box_limits *l)
 {
 	json_t *j = json_object();
 
@@ -67,7 +66,7 @@ static void add_outcome(json_t *j, const struct outcome *o)
 		set(j, "denials", denials_of(o));
 }
 
-void record_execution(struct audit *a, const struct record_execution *what)
+void run_audit_end(struct audit *a, const struct run_audit *what)
 {
 	json_t *detail;
 
@@ -79,7 +78,7 @@ void record_execution(struct audit *a, const struct record_execution *what)
 	set(detail, "code_sha256", text(what->code_hash));
 	set(detail, "timeout_ms", number(what->timeout_us / USEC_PER_MS));
 	if (what->limits)
-		set(detail, "limits", limits_of(what->limits));
+		set(detail, "limits", run_audit_limits(what->limits));
 	if (what->outcome)
 		add_outcome(detail, what->outcome);
 	audit_write(a, &(struct audit_event){
@@ -90,30 +89,6 @@ void record_execution(struct audit *a, const struct record_execution *what)
 			       .result = what->outcome ? exec_status_name(what->outcome->status)
 	                                               : error_text(what->failure->code),
 			       .request_id = what->request_id,
-			       .detail = detail,
-		       });
-}
-
-void record_session(struct audit *a, const char *action, const struct session_info *info)
-{
-	json_t *detail;
-
-	if (!a)
-		return;
-	detail = json_object();
-	set(detail, "mode", json_string(session_mode_name(info->mode)));
-	set(detail, "language", text(info->language));
-	set(detail, "agent_id", text(info->agent_id));
-	set(detail, "limits", limits_of(&info->limits));
-	if (info->reason)
-		set(detail, "reason", text(info->reason));
-	audit_write(a, &(struct audit_event){
-			       .action = action,
-			       .tenant = info->tenant,
-			       .key_id = info->key_id,
-			       .object = info->id,
-			       .result = info->reason ? session_state_name(info->state) : "ok",
-			       .request_id = info->request_id,
 			       .detail = detail,
 		       });
 }
