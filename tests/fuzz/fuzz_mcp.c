@@ -74,12 +74,13 @@ static void check_tools(json_t *params)
 	const struct tool *tool;
 
 	for (size_t i = 0; json_is_object(arguments) && (tool = tool_at(i)); i++) {
-		json_t *copy = json_deep_copy(arguments);
+		const struct decode_limits limits = {1u << 20};
+		struct tool_args decoded = {0};
 		struct error err = {0};
 
-		if (tool_check_arguments(tool->input, copy, &err) < 0)
+		if (fields_decode(tool->input, arguments, &limits, &decoded, &err) < 0)
 			require(err.field[0] && err.msg[0]);
-		json_decref(copy);
+		tool_args_done(&decoded);
 	}
 }
 

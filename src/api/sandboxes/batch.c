@@ -34,11 +34,17 @@ typedef int act_fn(struct session *session, const json_t *parameters, struct err
 struct action {
 	const char *name;
 	enum scope scope;
-	act_fn *act; /* NULL: it runs a program: */
-	const char *tool;
-	const struct tool_field *fields;
-	json_t *(*translate)(const json_t *body, const char *id, struct error *err);
-	sandboxes_render_fn *render;
+	act_fn *act;                                  /* or: */
+	const struct sandboxes_program_kind *program; /* runs one */
+};
+
+/* Body of the request. */
+struct batch_body {
+	unsigned action; /* index of actions */
+	json_t *ids, *parameters;
+	bool go_on;
+	uint64_t most;
+	json_t *timeout; /* of each program */
 };
 
 struct item {
@@ -92,39 +98,36 @@ static int update(struct session *session, const json_t *parameters, struct erro
 	return sandboxes_change(session, parameters, false, err);
 }
 
-/* Rows are data, however long their lines. */
 /* clang-format off */
-#define EXEC "exec_command", sandboxes_exec_fields, sandboxes_exec_arguments, sandboxes_render_exec
-#define CODE "run_generic",  sandboxes_code_fields, sandboxes_code_arguments, sandboxes_render_code
 static const struct action actions[] = {
 	{"start",     SCOPE_SESSIONS, start},
 	{"stop",      SCOPE_SESSIONS, stop},
 	{"restart",   SCOPE_SESSIONS, restart},
 	{"delete",    SCOPE_SESSIONS, terminate},
 	{"terminate", SCOPE_SESSIONS, terminate},
-	{"update",    SCOPE_SESSIONS, update, .fields = sandboxes_update_fields},
-	{"exec",      SCOPE_EXECUTE,  NULL, EXEC},
-	{"execute",   SCOPE_EXECUTE,  NULL, EXEC},
-	{"code",      SCOPE_EXECUTE,  NULL, CODE},
-	{"run_code",  SCOPE_EXECUTE,  NULL, CODE},
+	{"update",    SCOPE_SESSIONS, update},
+	{"exec",      SCOPE_EXECUTE,  NULL, &sandboxes_exec_kind},
+	{"execute",   SCOPE_EXECUTE,  NULL, &sandboxes_exec_kind},
+	{"code",      SCOPE_EXECUTE,  NULL, &sandboxes_code_kind},
+	{"run_code",  SCOPE_EXECUTE,  NULL, &sandboxes_code_kind},
 };
 
 static const char *const action_words[] = {"start", "stop", "restart", "delete", "terminate", "update", "exec", "execute", "code", "run_code", NULL};
 static_assert(ARRAY_SIZE(action_words) == ARRAY_SIZE(actions) + 1, "every action has its word");
 
-static const struct tool_field batch_fields[] = {
-	{"action",      TOOL_STRING,  true,  "What is done to each", .words = action_words},
-	{"sandbox_ids", TOOL_STRINGS, true,  "To which"},
-	{"parameters",  TOOL_OBJECT,  false, "As the body of that request", .fallback = "{}"},
-	{"options",     TOOL_OBJECT,  false, "continue_on_error, max_concurrency, timeout", .fallback = "{}"},
-	{NULL},
-};
-static const struct tool_field option_fields[] = {
-	{"continue_on_error", TOOL_BOOLEAN, false, "Also after a failure", .fallback = "false"},
-	{"max_concurrency",   TOOL_INTEGER, false, "So many at a time", .min = 0, .max = 1000, .fallback = "0"},
-	{"timeout",           TOOL_ANY,     false, "Of each program"},
-	{NULL},
-};
+#define INTO(member) AT(struct batch_body, member)
+static int check_ids(const struct field_value *v);
+static int check_timeout(const struct field_value *v);
+
+static const struct fields option_fields = SANDBOXES_FIELDS(
+	{"continue_on_error", FIELD_BOOL, INTO(go_on)},
+	{"max_concurrency", FIELD_INTEGER, INTO(most), .max = 1000},
+	{"timeout", FIELD_ANY, INTO(timeout), .check = check_timeout});
+static const struct fields batch_fields = SANDBOXES_FIELDS(
+	{"action", FIELD_ENUM, INTO(action), .words = action_words, .required = true},
+	{"sandbox_ids", FIELD_LIST, INTO(ids), .check = check_ids, .required = true},
+	{"parameters", FIELD_OBJECT, INTO(parameters), .fallback = "{}"},
+	{"options", FIELD_OBJECT, .fields = &option_fields});
 /* clang-format on */
 
 static void pump(void *arg);
@@ -231,7 +234,7 @@ static void on_done(void *ctx, json_t *result, const struct error *failure)
 {
 	struct item *item = ctx;
 	const struct sandboxes_done done = sandboxes_done_of(&item->call, result, failure);
-	json_t *body = failure ? NULL : item->batch->action->render(&done);
+	json_t *body = failure ? NULL : item->batch->action->program->render(&done);
 
 	call_release(&item->call);
 	finish(item, body, failure);
@@ -240,23 +243,28 @@ static void on_done(void *ctx, json_t *result, const struct error *failure)
 static void run(struct item *item)
 {
 	struct batch *b = item->batch;
-	const struct tool *tool = tool_find(b->router->config, b->action->tool);
+	const struct sandboxes_program_kind *kind = b->action->program;
+	const struct tool *tool = tool_find(b->router->config, kind->tool);
+	cleanup_sandboxes_program struct sandboxes_program p = {0};
 	struct error err = {0};
-	cleanup_json json_t *arguments = NULL;
 
 	if (!tool)
-		(void)error_set(&err, ERR_DENIED, 0, "tool %s is disabled here", b->action->tool);
-	else
-		arguments = b->action->translate(b->parameters, id_of(b, item->index), &err);
-	if (!arguments) {
+		(void)error_set(&err, ERR_DENIED, 0, "tool %s is disabled here", kind->tool);
+	if (!tool ||
+	    sandboxes_decode_part(b->router, "parameters", b->parameters, kind->fields, &p, &err) <
+	            0 ||
+	    kind->complete(&p, &err) < 0) {
 		finish(item, NULL, &err);
 		return;
 	}
 	item->calling = true;
 	item->call.whole = true;
 	item->call.events = (struct call_events){.ctx = item, .on_done = on_done};
+	item->call.args = p.args;
+	p.args = (struct tool_args){.sandbox_id = NULL};
+	item->call.args.sandbox_id = xstrdup(id_of(b, item->index));
 	call_init(&item->call, b->router, &b->principal, b->request_id);
-	tool_start(&item->call, tool, arguments); /* the batch may be gone afterwards */
+	tool_start_decoded(&item->call, tool); /* the batch may be gone afterwards */
 }
 
 static void begin(struct batch *b, size_t index)
@@ -315,24 +323,28 @@ static void on_gone(void *ctx)
 
 /* The request. */
 
-static const struct action *find_action(const char *name)
+static int check_ids(const struct field_value *v)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
-		if (str_equal(actions[i].name, name))
-			return &actions[i];
-	return NULL; /* the word was checked */
-}
-
-static int check_ids(const json_t *ids, struct error *err)
-{
-	size_t count = json_array_size(ids);
+	size_t count = json_array_size(v->value);
 
 	if (count == 0 || count > IDS_MAX)
-		return error_field(err, "sandbox_ids", "must have 1 to %d ids", IDS_MAX);
-	for (size_t i = 0; i < count; i++)
-		if (json_string_length(json_array_get(ids, i)) > SESSION_ID_MAX)
-			return error_field(err, "sandbox_ids", "has one that is too long");
+		return error_field(v->err, v->path, "must have 1 to %d ids", IDS_MAX);
+	for (size_t i = 0; i < count; i++) {
+		const json_t *id = json_array_get(v->value, i);
+
+		if (!json_is_string(id) || strlen(json_string_value(id)) != json_string_length(id))
+			return fields_wrong(v, "a list of strings");
+		if (json_string_length(id) > SESSION_ID_MAX)
+			return error_field(v->err, v->path, "has one that is too long");
+	}
 	return 0;
+}
+
+static int check_timeout(const struct field_value *v)
+{
+	double seconds;
+
+	return json_is_null(v->value) ? 0 : sandboxes_seconds(v->value, v->path, &seconds, v->err);
 }
 
 static int check_scope(const struct action *action, const struct principal *who, struct error *err)
@@ -343,66 +355,28 @@ static int check_scope(const struct action *action, const struct principal *who,
 	                 scope_name(action->scope));
 }
 
-/* Of both, only what is known. */
-static void drop_unknown(json_t *object, const struct tool_field *fields)
+/* Before anything is started: the scope, and the parameters of a program or a change. */
+static int check(const struct router *r, const struct batch_body *body, const struct action *action,
+                 const struct principal *who, struct error *err)
 {
-	const char *name;
-	json_t *value;
-	void *next;
+	cleanup_sandboxes_program struct sandboxes_program p = {0};
 
-	json_object_foreach_safe(object, next, name, value)
-	{
-		const struct tool_field *f = fields;
-
-		while (f->name && !str_equal(f->name, name))
-			f++;
-		if (!f->name)
-			(void)json_object_del(object, name);
-	}
-}
-
-/* An error is told with the place of the field in the whole body. */
-static int check_part(json_t *body, const char *part, const struct tool_field *fields,
-                      struct error *err)
-{
-	json_t *object = json_object_get(body, part);
-	char field[sizeof(err->field)];
-
-	drop_unknown(object, fields);
-	if (tool_check_arguments(fields, object, err) == 0)
+	if (check_scope(action, who, err) < 0)
+		return -1;
+	if (action->act == update)
+		return sandboxes_check_change(r, body->parameters, err);
+	if (!action->program)
 		return 0;
-	(void)!str_copy(field, sizeof(field), err->field);
-	(void)!str_format(err->field, sizeof(err->field), "%s.%.64s", part, field);
-	return -1;
-}
-
-static int check(json_t *body, const struct principal *who, struct error *err)
-{
-	const struct action *action =
-		find_action(json_string_value(json_object_get(body, "action")));
-	json_t *parameters = json_object_get(body, "parameters"), *timeout;
-	double seconds;
-
-	if (check_ids(json_object_get(body, "sandbox_ids"), err) < 0 ||
-	    check_scope(action, who, err) < 0 ||
-	    check_part(body, "options", option_fields, err) < 0 ||
-	    (action->fields && check_part(body, "parameters", action->fields, err) < 0))
-		return -1;
-	timeout = json_object_get(json_object_get(body, "options"), "timeout");
-	if (timeout && !json_is_null(timeout) &&
-	    sandboxes_seconds(timeout, "options.timeout", &seconds, err) < 0)
-		return -1;
-	if (timeout && action->tool && !json_object_get(parameters, "timeout"))
-		json_set(parameters, "timeout", json_incref(timeout));
-	return 0;
+	if (body->timeout && !json_is_null(body->timeout) &&
+	    !json_object_get(body->parameters, "timeout"))
+		json_set(body->parameters, "timeout", json_incref(body->timeout));
+	return sandboxes_decode_part(r, "parameters", body->parameters, action->program->fields, &p,
+	                             err);
 }
 
 static struct batch *batch_new(struct router *r, struct http_request *req,
-                               const struct principal *who, const json_t *body)
+                               const struct principal *who, const struct batch_body *body)
 {
-	const json_t *options = json_object_get(body, "options");
-	json_int_t most =
-		(json_int_t)json_number_value(json_object_get(options, "max_concurrency"));
 	struct batch *b = NEW(struct batch);
 
 	b->req = req;
@@ -411,13 +385,15 @@ static struct batch *batch_new(struct router *r, struct http_request *req,
 	b->key_id = who->key_id ? xstrdup(who->key_id) : NULL;
 	b->request_id = xstrdup(http_request_id(req));
 	b->principal = (struct principal){b->tenant, b->key_id, who->scopes};
-	b->action = find_action(json_string_value(json_object_get(body, "action")));
-	b->ids = json_incref(json_object_get(body, "sandbox_ids"));
-	b->parameters = json_incref(json_object_get(body, "parameters"));
+	b->action = &actions[body->action];
+	b->ids = json_incref(body->ids);
+	b->parameters = json_incref(body->parameters);
 	b->results = json_array();
 	b->count = json_array_size(b->ids);
-	b->go_on = json_is_true(json_object_get(options, "continue_on_error"));
-	b->most = most == 0 ? CONCURRENCY : most < CONCURRENCY_MAX ? (size_t)most : CONCURRENCY_MAX;
+	b->go_on = body->go_on;
+	b->most = body->most == 0                ? CONCURRENCY
+	          : body->most < CONCURRENCY_MAX ? (size_t)body->most
+	                                         : CONCURRENCY_MAX;
 	for (size_t i = 0; i < b->count; i++)
 		(void)!json_array_append_new(b->results, json_null());
 	return b;
@@ -425,20 +401,22 @@ static struct batch *batch_new(struct router *r, struct http_request *req,
 
 void sandboxes_batch(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	cleanup_json json_t *body = NULL;
+	struct batch_body body = {0};
+	struct batch *b = NULL;
 	struct error err = {0};
-	struct batch *b;
 
 	if (sandboxes_begin(req, SANDBOXES_V2) < 0)
 		return;
-	body = sandboxes_body(req, batch_fields);
-	if (!body)
-		return;
-	if (check(body, args->principal, &err) < 0) {
-		reply_error(req, &err);
-		return;
+	if (sandboxes_decode(r, req, &batch_fields, &body) == 0) {
+		if (check(r, &body, &actions[body.action], args->principal, &err) < 0)
+			reply_error(req, &err);
+		else
+			b = batch_new(r, req, args->principal, &body);
 	}
-	b = batch_new(r, req, args->principal, body);
+	fields_done(&batch_fields, &body);
+	fields_done(&option_fields, &body);
+	if (!b)
+		return;
 	http_drop_body(req);
 	http_set_gone(req, on_gone, b);
 	pump(b);

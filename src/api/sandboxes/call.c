@@ -259,5 +259,11 @@ void sandboxes_call(struct router *r, struct http_request *req, const struct rou
 	};
 	call_init(&w->call, r, args->principal, http_request_id(req));
 	http_set_gone(req, on_gone, w);
-	tool_start(&w->call, tool, arguments);
+	if (call->args) {
+		w->call.args = *call->args;
+		*call->args = (struct tool_args){0};
+		tool_start_decoded(&w->call, tool);
+	} else {
+		tool_start(&w->call, tool, arguments);
+	}
 }

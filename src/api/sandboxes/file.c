@@ -16,30 +16,42 @@
 #include "core/request/workpath.h"
 #include "core/session/session.h"
 #include "core/session/session_files.h"
+#include "http/status.h"
 #include <string.h>
 
-#define HTTP_OK         200
-#define HTTP_CREATED    201
-#define HTTP_NO_CONTENT 204
-#define FILE_MODE       0644
-#define READ_MAX        (10u << 20)
-#define LIST_MAX        1000
+#define FILE_MODE 0644
+#define READ_MAX  (10u << 20)
+#define LIST_MAX  1000
 
-/* Fields are data, however long their lines. */
-/* clang-format off */
-static const char *const encodings[] = {"utf8", "utf-8", "base64", NULL};
-
-#define CONTENT \
-	{"content",     TOOL_STRING,  true,  "What the file is to hold"}, \
-	{"encoding",    TOOL_STRING,  false, "How content is written", .words = encodings, .fallback = "\"utf8\""}, \
-	{"permissions", TOOL_STRING,  false, "Octal", .fallback = "\"0644\""}
-static const struct tool_field upload_fields[] = {
-	{"path",        TOOL_STRING,  true,  "The file"},
-	CONTENT,
-	{"overwrite",   TOOL_BOOLEAN, false, "Also where there is one", .fallback = "false"},
-	{NULL},
+enum encoding {
+	UTF8,
+	UTF8_DASHED,
+	BASE64,
 };
-static const struct tool_field put_fields[] = {CONTENT, {NULL}};
+static const char *const encodings[] = {
+	[UTF8] = "utf8", [UTF8_DASHED] = "utf-8", [BASE64] = "base64", NULL};
+
+/* Body of POST and PUT. */
+struct file_body {
+	char *path; /* of POST */
+	char *content;
+	size_t len;
+	enum encoding encoding;
+	char *permissions;
+	bool overwrite;
+};
+
+/* clang-format off */
+#define INTO(member) AT(struct file_body, member)
+#define CONTENT_ROWS \
+	{"content", FIELD_STRING, AT_LEN(struct file_body, content, len), .required = true}, \
+	{"encoding", FIELD_ENUM, INTO(encoding), .words = encodings}, \
+	{"permissions", FIELD_STRING, INTO(permissions)}
+static const struct fields upload_fields = SANDBOXES_FIELDS(
+	{"path", FIELD_STRING, INTO(path), .required = true},
+	CONTENT_ROWS,
+	{"overwrite", FIELD_BOOL, INTO(overwrite)});
+static const struct fields put_fields = SANDBOXES_FIELDS(CONTENT_ROWS);
 /* clang-format on */
 
 /* What an answer needs to know of its request. */
@@ -290,46 +302,48 @@ static void write_now(struct http_request *req, struct session *session, struct 
 		  });
 }
 
-static int take_content(struct about *a, const json_t *body, struct error *err)
+static int take_content(struct about *a, struct file_body *body, struct error *err)
 {
-	const json_t *content = json_object_get(body, "content");
-	const char *data = json_string_value(content);
-	size_t len = json_string_length(content);
-
-	if (query_mode(json_string_value(json_object_get(body, "permissions")), &a->mode) < 0)
+	if (body->permissions && query_mode(body->permissions, &a->mode) < 0)
 		return error_field(err, "permissions", "must be octal, as 0644");
-	if (str_equal(json_string_value(json_object_get(body, "encoding")), "base64")) {
-		a->data = base64_decode(data, len, &a->len);
+	if (body->encoding == BASE64) {
+		a->data = base64_decode(body->content, body->len, &a->len);
 		return a->data ? 0 : error_field(err, "content", "is not base64");
 	}
-	a->data = xmemdup0(data, len);
-	a->len = len;
+	a->len = body->len;
+	a->data = TAKE_PTR(body->content);
 	return 0;
 }
 
-static void refuse(struct http_request *req, struct about *a, const struct error *err)
+/* The file that the body describes. @path NULL: the body has it. Return: NULL: answered. */
+static struct about *about_body(struct router *r, struct http_request *req,
+                                const struct route_args *args, const struct fields *fields,
+                                const char *path, struct file_body *body)
 {
+	struct about *a = NULL;
+	struct error err = {0};
+
+	if (sandboxes_decode(r, req, fields, body) == 0)
+		a = about_new(r, req, args, path ? path : body->path);
+	if (!a || take_content(a, body, &err) == 0)
+		return a;
 	about_free(a);
-	reply_error(req, err);
+	reply_error(req, &err);
+	return NULL;
 }
 
 void sandboxes_file_put(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	cleanup_json json_t *body = NULL;
+	struct file_body body = {0};
 	struct session *session;
 	struct about *a;
-	struct error err = {0};
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
 	session = sandboxes_find(r, req, args);
-	body = session ? sandboxes_body(req, put_fields) : NULL;
-	a = body ? about_new(r, req, args, args->rest) : NULL;
-	if (!a)
-		return;
-	if (take_content(a, body, &err) < 0)
-		refuse(req, a, &err);
-	else
+	a = session ? about_body(r, req, args, &put_fields, args->rest, &body) : NULL;
+	fields_done(&put_fields, &body);
+	if (a)
 		write_now(req, session, a);
 }
 
@@ -367,24 +381,19 @@ static void look_free(void *ctx)
 void sandboxes_file_upload(struct router *r, struct http_request *req,
                            const struct route_args *args)
 {
-	cleanup_json json_t *body = NULL;
+	struct file_body body = {0};
 	struct session *session;
 	struct about *a, **place;
-	struct error err = {0};
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
 	session = sandboxes_find(r, req, args);
-	body = session ? sandboxes_body(req, upload_fields) : NULL;
-	a = body ? about_new(r, req, args, json_string_value(json_object_get(body, "path"))) : NULL;
+	a = session ? about_body(r, req, args, &upload_fields, NULL, &body) : NULL;
+	fields_done(&upload_fields, &body);
 	if (!a)
 		return;
 	a->status = HTTP_CREATED;
-	if (take_content(a, body, &err) < 0) {
-		refuse(req, a, &err);
-		return;
-	}
-	if (json_is_true(json_object_get(body, "overwrite"))) {
+	if (body.overwrite) {
 		write_now(req, session, a);
 		return;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/sandboxes/sandboxes.h"
 
+#include "api/json/decode_fields.h"
 #include "api/json/decode_session.h"
 #include "api/json/json.h"
 #include "api/json/notes.h"
@@ -9,154 +10,150 @@
 #include "api/sandboxes/life.h"
 #include "api/tools/tool_internal.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "core/session/session.h"
+#include "http/status.h"
+#include <math.h>
 #include <string.h>
 
-#define HTTP_OK         200
-#define HTTP_CREATED    201
-#define HTTP_NO_CONTENT 204
-#define NAME_MAX_LEN    128
-#define METADATA_MAX    16384 /* bytes, written */
+#define NAME_MAX_LEN 128
+#define METADATA_MAX 16384 /* bytes of JSON */
 
-/* Fields are data, however long their lines. */
-/* clang-format off */
-static const char *const network_words[] = {"none", "allowlist", "bridge", "host", NULL};
-
-static const struct tool_field create_fields[] = {
-	{"image",        TOOL_STRING, true,  "A template's id, or the name of a common image"},
-	{"name",         TOOL_STRING, false, "For people"},
-	{"resources",    TOOL_OBJECT, false, "cpu, memory, disk"},
-	{"environment",  TOOL_OBJECT, false, "NAME: value"},
-	{"metadata",     TOOL_OBJECT, false, "Whatever the caller likes"},
-	{"ttl",          TOOL_ANY,    false, "When it ends"},
-	{"network_mode", TOOL_STRING, false, "What it reaches", .words = network_words},
-	{NULL},
+/* Body of POST. */
+struct create_body {
+	struct session_request session;
+	char *image, *name;
+	json_t *metadata;
 };
 
-const struct tool_field sandboxes_update_fields[] = {
-	{"name",        TOOL_STRING, false, "For people"},
-	{"resources",   TOOL_OBJECT, false, "Only those that it has"},
-	{"environment", TOOL_OBJECT, false, "NAME: value"},
-	{"metadata",    TOOL_OBJECT, false, "Whatever the caller likes"},
-	{NULL},
+/* Body of PUT and PATCH. */
+struct change_body {
+	char *name;
+	json_t *resources, *environment, *metadata;
 };
 
-/* What the dialect calls a field of a session. */
-static const struct {
-	const char *own, *field;
-} names[] = {
-	{"environment", "env_vars"}, {"image", "template_id"}, {"network_mode", "network"}, {"ttl", "lifetime"}, {"ttl", "timeout"},
-};
-/* clang-format on */
-
-/* An error is told with the name that the caller knows. */
-static void rename_field(struct error *err)
+/* Unknown members of resources are refused, unlike those of the body. */
+static int decode_resources(const json_t *value, struct session_request *ret_request,
+                            struct error *err)
 {
-	size_t base = strcspn(err->field, ".");
-	char rest[sizeof(err->field)];
+	const struct fields *resources = fields_find(&decode_session_fields, "resources")->fields;
+	char field[sizeof(err->field)];
 
-	(void)!str_copy(rest, sizeof(rest), err->field + base);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strlen(names[i].field) == base &&
-		    strncmp(err->field, names[i].field, base) == 0) {
-			(void)!str_format(err->field, sizeof(err->field), "%s%s", names[i].own,
-			                  rest);
-			return;
-		}
+	if (fields_decode(resources, value, NULL, ret_request, err) == 0)
+		return 0;
+	(void)!str_copy(field, sizeof(field), err->field);
+	(void)snprintf(err->field, sizeof(err->field), "resources.%.40s", field);
+	return -1;
 }
 
-static int check_notes(const json_t *body, const json_t *metadata, struct error *err)
+static int take_resources(const struct field_value *v)
 {
-	const char *name = json_string_value(json_object_get(body, "name"));
-	cleanup_free char *text = metadata ? json_dumps(metadata, JSON_COMPACT) : NULL;
+	struct create_body *body = v->out;
 
-	if (name && strlen(name) > NAME_MAX_LEN)
-		return error_field(err, "name", "must have at most %d bytes", NAME_MAX_LEN);
-	if (text && strlen(text) > METADATA_MAX)
+	return json_is_object(v->value) ? decode_resources(v->value, &body->session, v->err)
+	                                : fields_wrong(v, "an object");
+}
+
+/* Until then the sandbox stays, used or not. */
+static int take_ttl(const struct field_value *v)
+{
+	struct create_body *body = v->out;
+	double seconds;
+
+	if (sandboxes_seconds(v->value, v->path, &seconds, v->err) < 0)
+		return -1;
+	if (!(seconds >= 1 && seconds <= DECODE_SESSION_MAX))
+		return fields_wrong(v, "1 to 604800 seconds");
+	body->session.lifetime_us = (uint64_t)ceil(seconds * USEC_PER_SEC);
+	body->session.idle_timeout_us = body->session.lifetime_us;
+	return 0;
+}
+
+static int check_metadata(const json_t *metadata, struct error *err)
+{
+	if (metadata && json_dumpb(metadata, NULL, 0, JSON_COMPACT) > METADATA_MAX)
 		return error_field(err, "metadata", "must have at most %d bytes", METADATA_MAX);
 	return 0;
 }
 
-static void copy_member(json_t *to, const char *key, const json_t *from, const char *member)
-{
-	json_t *value = json_object_get(from, member);
+/* Tables are data, however long their lines. */
+/* clang-format off */
+#define INTO(member) AT(struct create_body, member)
+static const struct fields create_fields = SANDBOXES_FIELDS(
+	{"image", FIELD_STRING, INTO(image), .required = true, .min = 1},
+	{"name", FIELD_STRING, INTO(name), .max = NAME_MAX_LEN},
+	{"resources", FIELD_CUSTOM, .check = take_resources},
+	{"environment", FIELD_ENV, INTO(session.env)},
+	{"metadata", FIELD_OBJECT, INTO(metadata)},
+	{"ttl", FIELD_CUSTOM, .check = take_ttl},
+	{"network_mode", FIELD_ENUM, INTO(session.network), GIVEN(struct create_body, session.network_asked), .words = decode_networks});
 
-	if (value)
-		json_set(to, key, json_incref(value));
+static const struct fields change_fields = SANDBOXES_FIELDS(
+	{"name", FIELD_STRING, AT(struct change_body, name), .max = NAME_MAX_LEN},
+	{"resources", FIELD_OBJECT, AT(struct change_body, resources)},
+	{"environment", FIELD_OBJECT, AT(struct change_body, environment)},
+	{"metadata", FIELD_OBJECT, AT(struct change_body, metadata)});
+
+static const struct fields env_fields = {.rows = (const struct field[]){
+	{"environment", FIELD_ENV, AT(struct session_request, env)},
+	FIELDS_END,
+}};
+/* clang-format on */
+
+/* Return: what is kept with a sandbox for its callers, owned. */
+static json_t *make_notes(const struct create_body *body)
+{
+	json_t *notes = json_object();
+
+	json_set(notes, "image", json_string(body->image));
+	if (body->name)
+		json_set(notes, "name", json_string(body->name));
+	if (body->metadata)
+		json_set(notes, "metadata", json_incref(body->metadata));
+	return notes;
 }
 
-/* The body as that of a request for a session. Return: owned, or NULL. */
-static json_t *session_body(const json_t *body, const char *template_id, struct error *err)
+static int create(struct router *r, const struct http_request *req, const struct principal *who,
+                  struct create_body *body, struct session **ret_session, struct error *err)
 {
-	json_t *j = json_object();
-	const json_t *ttl = json_object_get(body, "ttl");
-	double seconds;
-
-	if (ttl && !json_is_null(ttl)) {
-		if (sandboxes_seconds(ttl, "ttl", &seconds, err) < 0) {
-			json_decref(j);
-			return NULL;
-		}
-		/* Until then it stays, used or not. */
-		json_set(j, "lifetime", json_real(seconds));
-		json_set(j, "timeout", json_real(seconds));
-	}
-	json_set(j, "mode", json_string("persistent"));
-	json_set(j, "template_id", json_string(template_id));
-	copy_member(j, "env_vars", body, "environment");
-	copy_member(j, "resources", body, "resources");
-	copy_member(j, "network", body, "network_mode");
-	return j;
-}
-
-static int make(struct router *r, const struct http_request *req, const struct principal *who,
-                const json_t *body, struct session **ret_session, struct error *err)
-{
-	cleanup_session_request struct session_request request = {
-		.tenant = who->tenant,
-		.key_id = who->key_id,
-		.request_id = http_request_id(req),
-	};
-	const char *image = json_string_value(json_object_get(body, "image")), *template_id;
-	cleanup_json json_t *asked = NULL;
+	struct session_request *request = &body->session;
+	const char *template_id;
 	bool reused;
 
-	if (!image[0])
-		return error_field(err, "image", "must not be empty");
-	if (check_notes(body, json_object_get(body, "metadata"), err) < 0 ||
-	    tool_find_image(r, who->tenant, image, &template_id, err) < 0)
+	if (check_metadata(body->metadata, err) < 0 ||
+	    tool_find_image(r, who->tenant, body->image, &template_id, err) < 0)
 		return -1;
-	asked = session_body(body, template_id, err);
-	if (asked && decode_session_object(asked, &request, err) == 0 &&
-	    session_create(r->parts.sessions, &request, ret_session, &reused, err) == 0)
+	request->mode = SESSION_PERSISTENT;
+	request->template_id = xstrdup(template_id);
+	request->tenant = who->tenant;
+	request->key_id = who->key_id;
+	request->request_id = http_request_id(req);
+	if (session_create(r->parts.sessions, request, ret_session, &reused, err) == 0)
 		return 0;
-	rename_field(err);
+	tool_rename_field(err);
 	return -1;
 }
 
 void sandboxes_create(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	cleanup_json json_t *body = NULL;
+	struct create_body body = {0};
 	struct session *session = NULL;
 	struct error err = {0};
-	json_t *notes;
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
-	body = sandboxes_body(req, create_fields);
-	if (!body)
-		return;
-	if (make(r, req, args->principal, body, &session, &err) < 0) {
-		reply_error(req, &err);
-		return;
+	if (sandboxes_decode(r, req, &create_fields, &body) == 0) {
+		if (create(r, req, args->principal, &body, &session, &err) < 0)
+			reply_error(req, &err);
+		else
+			notes_write(session, make_notes(&body));
 	}
-	notes = json_object();
-	copy_member(notes, "image", body, "image");
-	copy_member(notes, "name", body, "name");
-	copy_member(notes, "metadata", body, "metadata");
-	notes_write(session, notes);
-	kept_session_made(req, session, HTTP_CREATED, sandboxes_view(session), r->parts.sessions);
+	fields_done(&create_fields, &body);
+	session_request_done(&body.session);
+	if (session)
+		kept_session_made(req, session, HTTP_CREATED, sandboxes_view(session),
+		                  r->parts.sessions);
 }
 
 void sandboxes_show(struct router *r, struct http_request *req, const struct route_args *args)
@@ -185,17 +182,15 @@ void sandboxes_delete(struct router *r, struct http_request *req, const struct r
 
 /* Changing one. */
 
-/* What a box may use is settled when it is made: the same again is fine, all else is not. */
+/* The resources of a box are fixed when it is made: only the same values are accepted. */
 static int check_resources(const struct session *session, const json_t *wanted, struct error *err)
 {
 	cleanup_session_request struct session_request request = {0};
-	cleanup_json json_t *asked = json_object();
 	struct session_info info = {0};
 
 	if (!wanted)
 		return 0;
-	json_set(asked, "resources", json_incref((json_t *)(uintptr_t)wanted));
-	if (decode_session_object(asked, &request, err) < 0)
+	if (decode_resources(wanted, &request, err) < 0)
 		return -1;
 	session_info(session, &info);
 	if ((!request.memory_bytes || request.memory_bytes == info.limits.memory_bytes) &&
@@ -224,67 +219,89 @@ static json_t *merge(const json_t *old, const json_t *changes, bool whole)
 static int change_env(struct session *session, const json_t *changes, bool whole, struct error *err)
 {
 	cleanup_session_request struct session_request request = {0};
-	cleanup_json json_t *asked = json_object(), *view = NULL;
+	cleanup_json json_t *wanted = json_object(), *view = NULL;
 
 	if (!changes)
 		return 0;
 	view = sandboxes_view(session);
-	json_set(asked, "env_vars", merge(json_object_get(view, "environment"), changes, whole));
-	if (decode_session_object(asked, &request, err) == 0 &&
+	json_set(wanted, "environment",
+	         merge(json_object_get(view, "environment"), changes, whole));
+	if (fields_decode(&env_fields, wanted, NULL, &request, err) == 0 &&
 	    session_set_env(session, request.env, err) == 0)
 		return 0;
-	rename_field(err);
+	tool_rename_field(err);
 	return -1;
 }
 
-/* As they are to be. Return: owned. */
-static json_t *change_notes(const struct session *session, const json_t *body, bool whole)
+/* The notes after the change. Return: owned. */
+static json_t *change_notes(const struct session *session, const struct change_body *body,
+                            bool whole)
 {
-	const json_t *metadata = json_object_get(body, "metadata");
 	struct session_info info = {0};
 	json_t *notes;
 
 	session_info(session, &info);
 	notes = notes_read(&info);
-	copy_member(notes, "name", body, "name");
-	if (metadata)
+	if (body->name)
+		json_set(notes, "name", json_string(body->name));
+	if (body->metadata)
 		json_set(notes, "metadata",
-		         merge(json_object_get(notes, "metadata"), metadata, whole));
+		         merge(json_object_get(notes, "metadata"), body->metadata, whole));
 	return notes;
 }
 
-int sandboxes_change(struct session *session, const json_t *body, bool whole, struct error *err)
+static int change(struct session *session, const struct change_body *body, bool whole,
+                  struct error *err)
 {
 	cleanup_json json_t *notes = change_notes(session, body, whole);
 
-	/* What it would have in all counts: small changes add up. The environment last: before it
-	 * nothing was changed, after it nothing is refused. */
-	if (check_notes(body, json_object_get(notes, "metadata"), err) < 0 ||
-	    check_resources(session, json_object_get(body, "resources"), err) < 0 ||
-	    change_env(session, json_object_get(body, "environment"), whole, err) < 0)
+	/* The metadata as a whole is limited: small changes add up. The environment is last:
+	 * nothing was changed before it, and nothing fails after it. */
+	if (check_metadata(json_object_get(notes, "metadata"), err) < 0 ||
+	    check_resources(session, body->resources, err) < 0 ||
+	    change_env(session, body->environment, whole, err) < 0)
 		return -1;
 	notes_write(session, TAKE_PTR(notes));
 	return 0;
 }
 
+int sandboxes_check_change(const struct router *r, const json_t *parameters, struct error *err)
+{
+	struct change_body body = {0};
+	int result = sandboxes_decode_part(r, "parameters", parameters, &change_fields, &body, err);
+
+	fields_done(&change_fields, &body);
+	return result;
+}
+
+int sandboxes_change(struct session *session, const json_t *parameters, bool whole,
+                     struct error *err)
+{
+	struct change_body body = {0};
+	int r = fields_decode(&change_fields, parameters, NULL, &body, err);
+
+	if (r == 0)
+		r = change(session, &body, whole, err);
+	fields_done(&change_fields, &body);
+	return r;
+}
+
 void sandboxes_update(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	cleanup_json json_t *body = NULL;
+	struct change_body body = {0};
 	struct session *session;
 	struct error err = {0};
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
 	session = sandboxes_find(r, req, args);
-	if (!session)
-		return;
-	body = sandboxes_body(req, sandboxes_update_fields);
-	if (!body)
-		return;
-	if (sandboxes_change(session, body, str_equal(http_method(req), "PUT"), &err) < 0)
-		reply_error(req, &err);
-	else
-		kept_session(req, session, sandboxes_view(session));
+	if (session && sandboxes_decode(r, req, &change_fields, &body) == 0) {
+		if (change(session, &body, str_equal(http_method(req), "PUT"), &err) < 0)
+			reply_error(req, &err);
+		else
+			kept_session(req, session, sandboxes_view(session));
+	}
+	fields_done(&change_fields, &body);
 }
 
 /* Stopping and starting. What is so already stays so. */

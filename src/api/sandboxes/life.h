@@ -9,12 +9,13 @@
 #include <stdbool.h>
 
 struct session;
-struct tool_field;
-
-extern const struct tool_field sandboxes_update_fields[];
+struct router;
 
 int sandboxes_do_start(struct session *session, struct error *err) attr_must_check;
 int sandboxes_do_stop(struct session *session, struct error *err) attr_must_check;
+/** sandboxes_check_change - whether @parameters is the body of a change. */
+int sandboxes_check_change(const struct router *r, const json_t *parameters,
+                           struct error *err) attr_must_check;
 /** sandboxes_change - by the body of PUT (@whole) or PATCH; all of it or nothing. */
 int sandboxes_change(struct session *session, const json_t *body, bool whole,
                      struct error *err) attr_must_check;

@@ -1,44 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/sandboxes/sandboxes.h"
 
+#include "api/json/decode_fields.h"
 #include "api/json/json.h"
 #include "api/reply.h"
+#include "api/tools/tool_internal.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include <math.h>
 #include <string.h>
 
 #define COMMAND_MAX (1u << 20)
-#define NS_PER_US   1000
+#define TIMEOUT_MIN 0.001
+#define TIMEOUT_MAX 300.0
 
-/* Fields are data, however long their lines. */
+static int take_timeout(const struct field_value *v)
+{
+	struct sandboxes_program *p = v->out;
+	double seconds;
+
+	if (sandboxes_seconds(v->value, v->path, &seconds, v->err) < 0)
+		return -1;
+	if (!(seconds >= TIMEOUT_MIN && seconds <= TIMEOUT_MAX))
+		return fields_wrong(v, "0.001 to 300 seconds");
+	p->args.exec.request.timeout_us = (uint64_t)ceil(seconds * USEC_PER_SEC);
+	return 0;
+}
+
+/* Tables are data, however long their lines. */
 /* clang-format off */
-const struct tool_field sandboxes_exec_fields[] = {
-	{"command",     TOOL_STRING,  true,  "A line for the shell; with args, a program"},
-	{"args",        TOOL_STRINGS, false, "Arguments, as they are"},
-	{"environment", TOOL_OBJECT,  false, "NAME: value"},
-	{"working_dir", TOOL_STRING,  false, "Where it starts"},
-	{"timeout",     TOOL_ANY,     false, "How long it may take"},
-	{"stream",      TOOL_BOOLEAN, false, "Answer with events"},
-	{"input",       TOOL_STRING,  false, "Standard input"},
-	{NULL},
-};
+#define INTO(member)          AT(struct sandboxes_program, member)
+#define INTO_LEN(member, len) AT_LEN(struct sandboxes_program, member, len)
+#define COMMON_ROWS(seconds) \
+	{"environment", FIELD_ENV, INTO(args.exec.request.env)}, \
+	{"working_dir", FIELD_STRING, INTO(args.working_dir)}, \
+	{"timeout", FIELD_CUSTOM, .check = take_timeout, .fallback = seconds}, \
+	{"stream", FIELD_BOOL, INTO(stream)}, \
+	{"input", FIELD_STRING, INTO_LEN(args.exec.request.stdin_data, args.exec.request.stdin_len)}
 
-const struct tool_field sandboxes_code_fields[] = {
-	{"code",        TOOL_STRING,  true,  "The program"},
-	{"language",    TOOL_STRING,  false, "What it is written in"},
-	{"filename",    TOOL_STRING,  false, "Its name: tells the language where that is not said"},
-	{"environment", TOOL_OBJECT,  false, "NAME: value"},
-	{"packages",    TOOL_STRINGS, false, "That it needs"},
-	{"timeout",     TOOL_ANY,     false, "How long it may take"},
-	{"stream",      TOOL_BOOLEAN, false, "Answer with events"},
-	{"input",       TOOL_STRING,  false, "Standard input"},
-	{"working_dir", TOOL_STRING,  false, "Where it starts"},
-	{NULL},
-};
+static const struct fields exec_fields = SANDBOXES_FIELDS(
+	{"command", FIELD_STRING, INTO_LEN(args.exec.request.code, args.exec.request.code_len), .required = true, .check = decode_check_code},
+	{"args", FIELD_STRINGS, INTO(args.exec.request.args)},
+	COMMON_ROWS("30"));
+static const struct fields code_fields = SANDBOXES_FIELDS(
+	{"code", FIELD_STRING, INTO_LEN(args.exec.request.code, args.exec.request.code_len), .required = true, .min = 1, .check = decode_check_code},
+	{"language", FIELD_WORD, INTO(args.exec.request.language), .words = tool_languages},
+	{"filename", FIELD_STRING, INTO(filename)},
+	{"packages", FIELD_STRINGS, INTO(args.packages)},
+	COMMON_ROWS("60"));
 
-/* What the end of a name says. */
+/* Languages by the suffix of a file name. */
 static const struct {
 	const char *ending, *language;
 } endings[] = {
@@ -57,14 +70,6 @@ static const char *language_of(const char *filename)
 	return NULL;
 }
 
-static void copy_member(json_t *to, const char *key, const json_t *from, const char *member)
-{
-	json_t *value = json_object_get(from, member);
-
-	if (value)
-		json_set(to, key, json_incref(value));
-}
-
 /* One word for the shell, whatever is in it. Return: 0 or -1: too long. */
 static int quote(struct buf *b, const char *word)
 {
@@ -75,67 +80,40 @@ static int quote(struct buf *b, const char *word)
 	return r < 0 ? -1 : buf_add_str(b, "'");
 }
 
-/* Return: owned, or NULL with *err. */
-static json_t *command_line(const json_t *body, struct error *err)
+/* The arguments become words of the command line. */
+static int complete_exec(struct sandboxes_program *p, struct error *err)
 {
+	struct run_request *request = &p->args.exec.request;
+	cleanup_str_list char **words = TAKE_PTR(request->args);
 	cleanup_buf struct buf b = BUF_INIT(COMMAND_MAX);
-	const json_t *args = json_object_get(body, "args");
-	int r = buf_add_str(&b, json_string_value(json_object_get(body, "command")));
+	int r = buf_add_str(&b, request->code);
 
-	for (size_t i = 0; r == 0 && i < json_array_size(args); i++)
-		r = quote(&b, json_string_value(json_array_get(args, i)));
+	for (char **word = words; r == 0 && word && *word; word++)
+		r = quote(&b, *word);
 	if (r < 0)
-		(void)error_field(err, "args", "and command must have at most %u bytes",
-		                  COMMAND_MAX);
-	return r < 0 ? NULL : json_text(b.data ? b.data : "", b.len);
+		return error_field(err, "args", "and command must have at most %u bytes",
+		                   COMMAND_MAX);
+	if (b.len == 0)
+		return error_field(err, "command", "must not be empty");
+	free(request->code);
+	request->code = buf_take(&b, &request->code_len);
+	return 0;
 }
 
-/* What both have. Return: owned, or NULL with *err. */
-static json_t *begin_arguments(const json_t *body, const char *id, struct error *err)
+static int complete_code(struct sandboxes_program *p, struct error *err)
 {
-	const json_t *timeout = json_object_get(body, "timeout");
-	json_t *j = json_object();
-	double seconds;
+	const char *language = language_of(p->filename);
 
-	json_set(j, "sandbox_id", json_string(id));
-	copy_member(j, "environment", body, "environment");
-	copy_member(j, "working_dir", body, "working_dir");
-	copy_member(j, "stdin", body, "input");
-	if (!timeout || json_is_null(timeout))
-		return j;
-	if (sandboxes_seconds(timeout, "timeout", &seconds, err) == 0) {
-		json_set(j, "timeout", json_real(seconds));
-		return j;
-	}
-	json_decref(j);
-	return NULL;
+	(void)err;
+	if (language && !p->args.exec.request.language)
+		p->args.exec.request.language = xstrdup(language);
+	return 0;
 }
 
-json_t *sandboxes_exec_arguments(const json_t *body, const char *id, struct error *err)
+void sandboxes_program_done(struct sandboxes_program *p)
 {
-	json_t *j = begin_arguments(body, id, err), *command = j ? command_line(body, err) : NULL;
-
-	if (command) {
-		json_set(j, "command", command);
-		return j;
-	}
-	json_decref(j);
-	return NULL;
-}
-
-json_t *sandboxes_code_arguments(const json_t *body, const char *id, struct error *err)
-{
-	const char *language = language_of(json_string_value(json_object_get(body, "filename")));
-	json_t *j = begin_arguments(body, id, err);
-
-	if (!j)
-		return NULL;
-	copy_member(j, "code", body, "code");
-	copy_member(j, "packages", body, "packages");
-	if (language)
-		json_set(j, "language", json_string(language));
-	copy_member(j, "language", body, "language");
-	return j;
+	tool_args_done(&p->args);
+	free(p->filename);
 }
 
 static void finish_view(json_t *j, const struct sandboxes_done *done)
@@ -154,7 +132,7 @@ static void finish_view(json_t *j, const struct sandboxes_done *done)
 	json_set(j, "metadata", sandboxes_metadata(done));
 }
 
-json_t *sandboxes_render_exec(const struct sandboxes_done *done)
+static json_t *render_exec(const struct sandboxes_done *done)
 {
 	const json_t *told = done->structured;
 	json_t *j = json_object();
@@ -165,10 +143,10 @@ json_t *sandboxes_render_exec(const struct sandboxes_done *done)
 	return j;
 }
 
-json_t *sandboxes_render_code(const struct sandboxes_done *done)
+static json_t *render_code(const struct sandboxes_done *done)
 {
 	const json_t *told = done->structured;
-	json_t *j = sandboxes_render_exec(done), *why = json_object_get(told, "error_message");
+	json_t *j = render_exec(done), *why = json_object_get(told, "error_message");
 	json_t *err = json_object_get(told, "stderr");
 	const char *printed = json_string_value(err);
 
@@ -181,39 +159,40 @@ json_t *sandboxes_render_code(const struct sandboxes_done *done)
 	return j;
 }
 
-typedef json_t *arguments_fn(const json_t *body, const char *id, struct error *err);
+const struct sandboxes_program_kind sandboxes_exec_kind = {"exec_command", &exec_fields,
+                                                           complete_exec, render_exec};
+const struct sandboxes_program_kind sandboxes_code_kind = {"run_generic", &code_fields,
+                                                           complete_code, render_code};
 
-static void run(struct router *r, struct http_request *req, const struct route_args *args,
-                const struct tool_field *fields, arguments_fn *translate,
-                struct sandboxes_call *call)
+static void run_program(struct router *r, struct http_request *req, const struct route_args *args,
+                        const struct sandboxes_program_kind *kind)
 {
-	cleanup_json json_t *body = NULL;
+	cleanup_sandboxes_program struct sandboxes_program p = {0};
 	struct error err = {0};
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0 || !sandboxes_find(r, req, args))
-		return;
-	body = sandboxes_body(req, fields);
-	if (!body)
+	if (sandboxes_begin(req, SANDBOXES_V1) < 0 || !sandboxes_find(r, req, args) ||
+	    sandboxes_decode(r, req, kind->fields, &p) < 0)
 		return;
 	http_drop_body(req);
-	call->arguments = translate(body, args->id, &err);
-	if (!call->arguments) {
+	if (kind->complete(&p, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	call->stream = json_is_true(json_object_get(body, "stream"));
-	call->strict = true;
-	sandboxes_call(r, req, args, call);
+	p.args.sandbox_id = xstrdup(args->id);
+	sandboxes_call(r, req, args,
+	               &(struct sandboxes_call){.tool = kind->tool,
+	                                        .args = &p.args,
+	                                        .render = kind->render,
+	                                        .stream = p.stream,
+	                                        .strict = true});
 }
 
 void sandboxes_exec(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	run(r, req, args, sandboxes_exec_fields, sandboxes_exec_arguments,
-	    &(struct sandboxes_call){.tool = "exec_command", .render = sandboxes_render_exec});
+	run_program(r, req, args, &sandboxes_exec_kind);
 }
 
 void sandboxes_run_code(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	run(r, req, args, sandboxes_code_fields, sandboxes_code_arguments,
-	    &(struct sandboxes_call){.tool = "run_generic", .render = sandboxes_render_code});
+	run_program(r, req, args, &sandboxes_code_kind);
 }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "core/config/config.h"
 #include "core/session/session.h"
 #include <math.h>
 #include <string.h>
@@ -177,37 +178,31 @@ json_t *sandboxes_view(const struct session *session)
 
 /* Bodies. */
 
-static bool is_known(const struct tool_field *fields, const char *name)
+int sandboxes_decode(const struct router *r, struct http_request *req, const struct fields *fields,
+                     void *out)
 {
-	for (; fields->name; fields++)
-		if (str_equal(fields->name, name))
-			return true;
-	return false;
-}
-
-json_t *sandboxes_body(struct http_request *req, const struct tool_field *fields)
-{
+	const struct decode_limits limits = {r->config->max_code_bytes};
 	struct error err = {0};
 	size_t len;
 	const char *text = http_body(req, &len);
-	json_t *body = json_read_object(text, len, &err), *value;
-	const char *name;
-	void *next;
 
-	if (!body) {
-		reply_error(req, &err);
-		return NULL;
-	}
-	json_object_foreach_safe(body, next, name, value)
-	{
-		if (!is_known(fields, name))
-			(void)json_object_del(body, name);
-	}
-	if (tool_check_arguments(fields, body, &err) == 0)
-		return body;
-	json_decref(body);
+	if (fields_decode_text(fields, text, len, &limits, out, &err) == 0)
+		return 0;
 	reply_error(req, &err);
-	return NULL;
+	return -1;
+}
+
+int sandboxes_decode_part(const struct router *r, const char *part, const json_t *value,
+                          const struct fields *fields, void *out, struct error *err)
+{
+	const struct decode_limits limits = {r->config->max_code_bytes};
+	char field[sizeof(err->field)];
+
+	if (fields_decode(fields, value, &limits, out, err) == 0)
+		return 0;
+	(void)!str_copy(field, sizeof(field), err->field);
+	(void)snprintf(err->field, sizeof(err->field), "%.20s.%.40s", part, field);
+	return -1;
 }
 
 int sandboxes_seconds(const json_t *value, const char *field, double *ret_seconds,

@@ -12,6 +12,7 @@
  */
 
 #include "api/internal.h"
+#include "api/json/fields.h"
 #include "api/tools/tool.h"
 #include "base/error.h"
 #include <jansson.h>
@@ -46,9 +47,20 @@ struct session *sandboxes_find(struct router *r, struct http_request *req,
                                const struct route_args *args);
 /** sandboxes_view - everything the dialect tells of one. Return: owned. */
 json_t *sandboxes_view(const struct session *session) attr_must_check;
-/** sandboxes_body - the body as an object, without members that @fields does not have, checked
- * against it. Return: owned, or NULL: answered. */
-json_t *sandboxes_body(struct http_request *req, const struct tool_field *fields);
+/** sandboxes_decode - the body by a table, with the limits of @r. Return: 0, or -1: answered. The
+ * caller releases *out in any case. */
+int sandboxes_decode(const struct router *r, struct http_request *req, const struct fields *fields,
+                     void *out) attr_must_check;
+/** sandboxes_decode_part - a member of a body by a table of its own; errors name @part first. */
+int sandboxes_decode_part(const struct router *r, const char *part, const json_t *value,
+                          const struct fields *fields, void *out,
+                          struct error *err) attr_must_check;
+/* Unknown fields are ignored and null counts as absent, as clients of this dialect expect. */
+#define SANDBOXES_FIELDS(...)                                                                      \
+	{                                                                                          \
+		.rows = (const struct field[]){__VA_ARGS__, FIELDS_END},                           \
+		.flags = FIELDS_OPEN | FIELDS_LOOSE                                                \
+	}
 /**
  * sandboxes_seconds - a time as a number of seconds, of nanoseconds (what Go writes: from a second
  * on it is more than any time in seconds may be), or as text ("90s").
@@ -90,7 +102,8 @@ typedef json_t *sandboxes_render_fn(const struct sandboxes_done *done);
 
 struct sandboxes_call {
 	const char *tool;
-	json_t *arguments; /* taken */
+	json_t *arguments;      /* taken; or: */
+	struct tool_args *args; /* decoded already; what it owns is taken */
 	sandboxes_render_fn *render;
 	bool stream; /* the client wants events whatever it accepts */
 	bool strict; /* the answer cannot tell a failure: each is an error of HTTP */
@@ -107,11 +120,23 @@ json_t *sandboxes_metadata(const struct sandboxes_done *done) attr_must_check;
 /** sandboxes_code - what the dialect calls an error. */
 const char *sandboxes_code(enum error_code code);
 
-/* sandboxes_run.c */
+/* run.c */
 
-/** sandboxes_exec_arguments - the body of /exec as arguments of a tool. Return: owned, or NULL. */
-json_t *sandboxes_exec_arguments(const json_t *body, const char *id, struct error *err);
-/** sandboxes_code_arguments - the same of /code. */
-json_t *sandboxes_code_arguments(const json_t *body, const char *id, struct error *err);
-extern const struct tool_field sandboxes_exec_fields[], sandboxes_code_fields[];
-sandboxes_render_fn sandboxes_render_exec, sandboxes_render_code;
+/* Body of /exec or /code. */
+struct sandboxes_program {
+	struct tool_args args; /* first: see tool_args.h */
+	char *filename;
+	bool stream;
+};
+
+struct sandboxes_program_kind {
+	const char *tool;
+	const struct fields *fields; /* of struct sandboxes_program */
+	/* After all fields: what they mean together. */
+	int (*complete)(struct sandboxes_program *p, struct error *err);
+	sandboxes_render_fn *render;
+};
+
+extern const struct sandboxes_program_kind sandboxes_exec_kind, sandboxes_code_kind;
+void sandboxes_program_done(struct sandboxes_program *p);
+#define cleanup_sandboxes_program attr_cleanup(sandboxes_program_done)

@@ -11,14 +11,13 @@
 
 #define TOOLS_PATH "/mcp/tools"
 
-/* Fields are data, however long their lines. */
-/* clang-format off */
-static const struct tool_field execute_fields[] = {
-	{"arguments", TOOL_OBJECT, false, "Of the tool", .fallback = "{}"},
-	{"options",   TOOL_OBJECT, false, "How it is called", .fallback = "{}"},
-	{NULL},
+struct execute_body {
+	json_t *arguments, *options; /* owned */
 };
-/* clang-format on */
+
+static const struct fields execute_fields = SANDBOXES_FIELDS(
+	{"arguments", FIELD_OBJECT, AT(struct execute_body, arguments), .fallback = "{}"},
+	{"options", FIELD_OBJECT, AT(struct execute_body, options), .fallback = "{}"});
 
 bool sandboxes_tool_is_path(const char *path)
 {
@@ -161,7 +160,8 @@ void sandboxes_tool_list(struct router *r, struct http_request *req, const struc
 	sandboxes_reply_list(req, list);
 }
 
-static const struct tool *find(const struct router *r, struct http_request *req, const char *name)
+static const struct tool *find_tool(const struct router *r, struct http_request *req,
+                                    const char *name)
 {
 	const struct tool *tool = tool_find(r->config, name);
 	struct error err = {0};
@@ -179,7 +179,7 @@ void sandboxes_tool_show(struct router *r, struct http_request *req, const struc
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
-	tool = find(r, req, args->id);
+	tool = find_tool(r, req, args->id);
 	if (tool)
 		reply_json(req, 200, view(tool));
 }
@@ -201,15 +201,6 @@ static json_t *render_envelope(const struct sandboxes_done *done)
 	return j;
 }
 
-/* Does the tool take it? */
-static bool has_argument(const struct tool *tool, const char *name)
-{
-	for (const struct tool_field *f = tool->input; f && f->name; f++)
-		if (str_equal(f->name, name))
-			return true;
-	return false;
-}
-
 /* `timeout` is an argument of the tools that run something; an answer waits for its tool, once. */
 static int take_options(const struct tool *tool, const json_t *options, json_t *arguments,
                         struct error *err)
@@ -229,7 +220,7 @@ static int take_options(const struct tool *tool, const json_t *options, json_t *
 		return 0;
 	if (sandboxes_seconds(timeout, "options.timeout", &seconds, err) < 0)
 		return -1;
-	if (has_argument(tool, "timeout") && !json_object_get(arguments, "timeout"))
+	if (fields_find(tool->input, "timeout") && !json_object_get(arguments, "timeout"))
 		json_set(arguments, "timeout", json_real(seconds));
 	return 0;
 }
@@ -238,25 +229,25 @@ void sandboxes_tool_execute(struct router *r, struct http_request *req,
                             const struct route_args *args)
 {
 	struct sandboxes_call call = {.tool = args->id, .render = render_envelope};
-	cleanup_json json_t *body = NULL;
+	struct execute_body body = {0};
 	const struct tool *tool;
-	const json_t *options;
 	struct error err = {0};
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
-	tool = find(r, req, args->id);
-	body = tool ? sandboxes_body(req, execute_fields) : NULL;
-	if (!body)
+	tool = find_tool(r, req, args->id);
+	if (!tool)
 		return;
-	options = json_object_get(body, "options");
-	call.stream = json_is_true(json_object_get(options, "stream"));
-	call.arguments = json_incref(json_object_get(body, "arguments"));
-	if (take_options(tool, options, call.arguments, &err) < 0) {
-		json_decref(call.arguments);
-		reply_error(req, &err);
-		return;
+	if (sandboxes_decode(r, req, &execute_fields, &body) == 0) {
+		call.stream = json_is_true(json_object_get(body.options, "stream"));
+		call.arguments = TAKE_PTR(body.arguments);
+		http_drop_body(req);
+		if (take_options(tool, body.options, call.arguments, &err) == 0) {
+			sandboxes_call(r, req, args, &call);
+		} else {
+			json_decref(call.arguments);
+			reply_error(req, &err);
+		}
 	}
-	http_drop_body(req);
-	sandboxes_call(r, req, args, &call);
+	fields_done(&execute_fields, &body);
 }

@@ -3,7 +3,25 @@
 
 #include "api/op/collect.h"
 #include "base/alloc.h"
+#include "base/str.h"
 #include "core/run/run_row.h"
+
+void tool_args_done(struct tool_args *args)
+{
+	decoded_exec_done(&args->exec);
+	session_request_done(&args->session);
+	free(args->working_dir);
+	str_list_free(args->packages);
+	json_decref(args->options);
+	free(args->sandbox_id);
+	free(args->image);
+	free(args->workspace_dir);
+	free(args->path);
+	free(args->content);
+	free(args->mode);
+	json_decref(args->checksum);
+	*args = (struct tool_args){0};
+}
 
 void call_init(struct call *call, struct router *r, const struct principal *who,
                const char *request_id)
@@ -26,7 +44,7 @@ static void drop_state(struct call *call)
 void call_release(struct call *call)
 {
 	drop_state(call);
-	json_decref(call->arguments);
+	tool_args_done(&call->args);
 	json_decref(call->asked);
 	free((char *)(uintptr_t)call->principal.tenant);
 	free((char *)(uintptr_t)call->principal.key_id);

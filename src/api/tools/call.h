@@ -15,6 +15,7 @@
  */
 
 #include "api/json/text_stream.h"
+#include "api/tools/tool_args.h"
 #include "base/error.h"
 #include "core/tenant/principal.h"
 #include "driver/driver.h"
@@ -55,16 +56,15 @@ struct call {
 
 	/* Of a tool; see tool.h. */
 	const struct tool *tool;
-	json_t *arguments; /* owned; checked */
+	struct tool_args args;
 	uint64_t started_us;
 	bool whole;    /* output in the result is not shortened */
 	json_t *asked; /* owned: members of the result that are known before the program runs */
 	struct text_stream text[OUTPUT_COUNT];
-	const char *session_id;        /* of the tool's sandbox; borrowed from the arguments */
 	call_session_fn *with_session; /* continues once the session was found */
 };
 
-/** call_init - @call is zeroed but for @events. Copies @who and @request_id. */
+/** call_init - copies @who and @request_id; other members are the owner's, zero unless set. */
 void call_init(struct call *call, struct router *r, const struct principal *who,
                const char *request_id);
 /** call_release - free what the call owns, not @call itself. */

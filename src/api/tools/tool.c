@@ -82,51 +82,44 @@ void tool_refuse(struct call *call, const struct error *err)
 	end_tool(call, text, structured, json_array(), err, true);
 }
 
-static int check(const struct call *call, struct error *err)
+static int check_scope(const struct call *call, const struct tool *tool, struct error *err)
 {
-	const struct tool *tool = call->tool;
 	const char *scope = scope_name(tool->scope);
 
-	if (!scope_allows(call->principal.scopes, tool->scope))
-		return error_set(err, ERR_NO_SCOPE, 0, "tool %s needs scope %s", tool->name,
-		                 scope ? scope : "admin");
-	if (tool_check_arguments(tool->input, call->arguments, err) < 0)
-		return -1;
-	/* With a required audit log, nothing is changed that could not be logged. */
-	return tool->hints & TOOL_READ_ONLY ? 0 : audit_check(call->router->parts.audit, err);
+	if (scope_allows(call->principal.scopes, tool->scope))
+		return 0;
+	return error_set(err, ERR_NO_SCOPE, 0, "tool %s needs scope %s", tool->name,
+	                 scope ? scope : "admin");
 }
 
-void tool_start(struct call *call, const struct tool *tool, json_t *arguments)
+void tool_start_decoded(struct call *call, const struct tool *tool)
 {
 	struct error err = {0};
 
 	call->tool = tool;
-	call->arguments = arguments ? json_incref(arguments) : json_object();
 	call->started_us = clock_us();
-	if (check(call, &err) < 0)
+	/* With a required audit log, nothing is changed that could not be logged. */
+	if (check_scope(call, tool, &err) < 0 ||
+	    (!(tool->hints & TOOL_READ_ONLY) && audit_check(call->router->parts.audit, &err) < 0))
 		tool_refuse(call, &err);
 	else
 		tool->run(call);
 }
 
-const json_t *tool_value(const struct call *call, const char *name)
+void tool_start(struct call *call, const struct tool *tool, const json_t *arguments)
 {
-	return json_object_get(call->arguments, name);
-}
+	const struct decode_limits limits = {call->router->config->max_code_bytes};
+	cleanup_json json_t *none = arguments ? NULL : json_object();
+	struct error err = {0};
 
-const char *tool_text(const struct call *call, const char *name)
-{
-	return json_string_value(tool_value(call, name));
-}
-
-double tool_number(const struct call *call, const char *name)
-{
-	return json_number_value(tool_value(call, name));
-}
-
-bool tool_flag(const struct call *call, const char *name)
-{
-	return json_is_true(tool_value(call, name));
+	call->tool = tool;
+	call->started_us = clock_us();
+	if (check_scope(call, tool, &err) < 0 ||
+	    fields_decode(tool->input, arguments ? arguments : none, &limits, &call->args, &err) <
+	            0)
+		tool_refuse(call, &err);
+	else
+		tool_start_decoded(call, tool);
 }
 
 /* Sessions. */
@@ -135,7 +128,7 @@ static void on_loaded(void *ctx, const struct error *err)
 {
 	struct call *call = ctx;
 	struct session *session = session_find(call->router->parts.sessions, call->principal.tenant,
-	                                       call->session_id);
+	                                       call->args.sandbox_id);
 	struct error missing = {0};
 
 	call->cancel = NULL;
@@ -144,17 +137,17 @@ static void on_loaded(void *ctx, const struct error *err)
 		return;
 	}
 	(void)error_set(&missing, ERR_SESSION_NOT_FOUND, 0, "no sandbox has the id '%.64s'",
-	                call->session_id);
+	                call->args.sandbox_id);
 	tool_refuse(call, err ? err : &missing);
 }
 
-void tool_with_session(struct call *call, const char *id, call_session_fn *fn)
+void tool_with_session(struct call *call, call_session_fn *fn)
 {
 	const struct router_config *p = &call->router->parts;
+	const char *id = call->args.sandbox_id;
 	struct store_search *search;
 	struct error err = {0};
 
-	call->session_id = id;
 	call->with_session = fn;
 	if (!p->store || !id_is_valid(id, SESSION_ID_MAX) ||
 	    session_find(p->sessions, call->principal.tenant, id)) {

@@ -72,7 +72,7 @@ static struct file_work *open_work(struct call *call)
 	w->mode = FILE_MODE;
 	call->state = w;
 	call->free_state = work_free;
-	if (tool_clean_path(tool_text(call, "path"), "path", w->path, &err) == 0)
+	if (tool_clean_path(call->args.path, "path", w->path, &err) == 0)
 		return w;
 	tool_refuse(call, &err);
 	return NULL;
@@ -99,7 +99,8 @@ static void on_written(void *ctx, const struct file_result *result)
 	j = json_object();
 	json_set(j, "path", json_text(path, strlen(path)));
 	json_set(j, "size", json_integer((json_int_t)w->len));
-	json_set(j, "encoding", json_string(tool_text(call, "encoding")));
+	json_set(j, "encoding",
+	         json_string(call->args.encoding == TOOL_BASE64 ? "base64" : "utf8"));
 	json_set(j, "checksum", w->sum[0] ? json_string(w->sum) : json_null());
 	text = xasprintf("Wrote %zu bytes to %s.", w->len, path);
 	tool_finish(call, text, j, NULL, false);
@@ -133,10 +134,10 @@ static void on_prepared(void *ctx, const struct file_result *result)
 		return;
 	}
 	session = session_find(call->router->parts.sessions, call->principal.tenant,
-	                       call->session_id);
+	                       call->args.sandbox_id);
 	if (!session)
 		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "the sandbox has ended");
-	else if (found && !tool_flag(call, "create_backup"))
+	else if (found && !call->args.create_backup)
 		(void)error_set(&err, ERR_CONFLICT, 0,
 		                "the file is there already, and force_overwrite is false");
 	if (error_is_set(&err))
@@ -145,34 +146,26 @@ static void on_prepared(void *ctx, const struct file_result *result)
 		write_now(w, session);
 }
 
+/* The content as bytes; moved out of the arguments. */
 static int take_content(struct file_work *w, struct error *err)
 {
-	const json_t *content = tool_value(w->call, "content");
-	const char *text = json_string_value(content);
-	size_t len = json_string_length(content);
+	struct tool_args *args = &w->call->args;
 
-	if (str_equal(tool_text(w->call, "encoding"), "base64")) {
-		w->data = base64_decode(text, len, &w->len);
+	if (args->mode && query_mode(args->mode, &w->mode) < 0)
+		return error_field(err, "mode", "must be octal permissions, as 0644");
+	if (args->encoding == TOOL_BASE64) {
+		w->data = base64_decode(args->content, args->content_len, &w->len);
 		return w->data ? 0 : error_field(err, "content", "is not base64");
 	}
-	w->data = xmemdup0(text, len);
-	w->len = len;
+	w->len = args->content_len;
+	w->data = TAKE_PTR(args->content);
 	return 0;
 }
 
-static int take_mode(struct file_work *w, struct error *err)
-{
-	const char *mode = tool_text(w->call, "mode");
-
-	if (mode && query_mode(mode, &w->mode) < 0)
-		return error_field(err, "mode", "must be octal permissions, as 0644");
-	return 0;
-}
-
-/* A text is what the content must have; true asks for it to be told. */
+/* A string is the expected sum; true asks for it in the result. */
 static int check_sum(struct file_work *w, struct error *err)
 {
-	const json_t *asked = tool_value(w->call, "validate_checksum");
+	const json_t *asked = w->call->args.checksum;
 	const char *wanted = json_string_value(asked);
 	uint8_t digest[SHA256_LEN];
 	struct sha256 h;
@@ -194,13 +187,13 @@ static void prepare(struct file_work *w, struct session *session)
 {
 	cleanup_free char *backup = xasprintf("%s" BACKUP, w->path);
 
-	if (tool_flag(w->call, "create_backup"))
+	if (w->call->args.create_backup)
 		begin(w, session,
 		      &(struct collect_request){
 			      .request = {.op = BOX_FILE_MOVE, .to = backup, .replace = true},
 			      .on_over = on_prepared,
 		      });
-	else if (!tool_flag(w->call, "force_overwrite"))
+	else if (!w->call->args.force_overwrite)
 		begin(w, session,
 		      &(struct collect_request){.request = {.op = BOX_FILE_STAT},
 		                                .on_over = on_prepared});
@@ -215,7 +208,7 @@ static void write_file(struct call *call, struct session *session)
 
 	if (!w)
 		return;
-	if (take_content(w, &err) < 0 || take_mode(w, &err) < 0 || check_sum(w, &err) < 0)
+	if (take_content(w, &err) < 0 || check_sum(w, &err) < 0)
 		tool_refuse(call, &err);
 	else
 		prepare(w, session);
@@ -223,7 +216,7 @@ static void write_file(struct call *call, struct session *session)
 
 void tool_write_file(struct call *call)
 {
-	tool_with_session(call, tool_text(call, "sandbox_id"), write_file);
+	tool_with_session(call, write_file);
 }
 
 /* Reading. */
@@ -248,7 +241,7 @@ static bool is_image(const char *type)
 static char *tell_content(const struct file_work *w, const char *data, size_t len, bool binary)
 {
 	cleanup_buf struct buf b = BUF_INIT(2 * TEXT_MAX);
-	cleanup_free char *uri = sandbox_uri_file(w->call->session_id, w->path);
+	cleanup_free char *uri = sandbox_uri_file(w->call->args.sandbox_id, w->path);
 	cleanup_free char *path = absolute(w->path);
 	size_t room = w->call->router->config->mcp_text_bytes, ignored;
 
@@ -278,7 +271,7 @@ static void on_read(void *ctx, const struct file_result *result)
 	const char *type = transfer_media_type(w->path);
 	uint64_t size = result->count > 0 ? result->items[0].size : result->len;
 	size_t len = result->len;
-	bool base64 = str_equal(tool_text(call, "encoding"), "base64");
+	bool base64 = call->args.encoding == TOOL_BASE64;
 	bool image = is_image(type);
 	cleanup_free char *path = absolute(w->path), *encoded = NULL, *text = NULL;
 	json_t *j, *content = json_array();
@@ -309,7 +302,7 @@ static void on_read(void *ctx, const struct file_result *result)
 static void read_file(struct call *call, struct session *session)
 {
 	struct file_work *w = open_work(call);
-	size_t max = (size_t)tool_number(call, "max_size");
+	size_t max = (size_t)call->args.max_size;
 
 	if (w)
 		begin(w, session,
@@ -322,7 +315,7 @@ static void read_file(struct call *call, struct session *session)
 
 void tool_read_file(struct call *call)
 {
-	tool_with_session(call, tool_text(call, "sandbox_id"), read_file);
+	tool_with_session(call, read_file);
 }
 
 /* Listing. */
@@ -395,12 +388,12 @@ static void list_files(struct call *call, struct session *session)
 		      &(struct collect_request){
 			      .request = {.op = BOX_FILE_LIST,
 		                          .limit = 1000,
-		                          .recursive = tool_flag(call, "recursive")},
+		                          .recursive = call->args.recursive},
 			      .on_over = on_listed,
 		      });
 }
 
 void tool_list_files(struct call *call)
 {
-	tool_with_session(call, tool_text(call, "sandbox_id"), list_files);
+	tool_with_session(call, list_files);
 }

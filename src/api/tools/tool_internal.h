@@ -22,6 +22,8 @@ tool_fn tool_interrupt;
 /** tool_find_image - the template that @image means. */
 int tool_find_image(const struct router *r, const char *tenant, const char *image,
                     const char **ret_template, struct error *err) attr_must_check;
+/** tool_rename_field - an error of core with the field's name in these dialects. */
+void tool_rename_field(struct error *err);
 /** tool_view_sandbox - as agents are told of one. Return: owned. */
 json_t *tool_view_sandbox(const struct session *session) attr_must_check;
 const char *tool_sandbox_status(const struct session *session);

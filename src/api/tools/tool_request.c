@@ -2,61 +2,29 @@
 #include "api/tools/tool_run.h"
 
 #include "api/internal.h"
-#include "api/json/decode.h"
+#include "api/json/decode_fields.h"
 #include "api/json/json.h"
 #include "api/op/dependencies.h"
 #include "api/tools/detect.h"
 #include "api/tools/tool_internal.h"
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/config/config.h"
 #include "core/language/runners.h"
 #include "core/request/workpath.h"
 
-/*
- * Theory of operation. The arguments become the body of POST /api/v1/execute, and go the way of
- * one: what is checked there is checked here, by the same code. What that body has not (directory,
- * packages, options) is looked at before.
- */
-
-#define PACKAGES_MAX 50
-
-/* An argument, and what the control plane calls it. */
-static const struct {
-	const char *argument, *field;
-} names[] = {
-	{"code", "code"},         {"command", "code"},    {"stdin", "stdin"},
-	{"args", "args"},         {"files", "files"},     {"environment", "env_vars"},
-	{"env_vars", "env_vars"}, {"timeout", "timeout"}, {"event", "event"},
-};
-
-static void rename_field(const struct call *call, struct error *err)
-{
-	size_t base = strcspn(err->field, ".[");
-	char rest[sizeof(err->field)];
-
-	(void)!str_copy(rest, sizeof(rest), err->field + base);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strlen(names[i].field) == base &&
-		    strncmp(err->field, names[i].field, base) == 0 &&
-		    tool_value(call, names[i].argument)) {
-			(void)!str_format(err->field, sizeof(err->field), "%s%s", names[i].argument,
-			                  rest);
-			return;
-		}
-}
+/* What a tool that runs a program checks after its arguments were decoded. */
 
 static const char *choose_language(const struct call *call, const char *fallback)
 {
-	const char *code = tool_text(call, "code");
+	const struct decoded_exec *exec = &call->args.exec;
 
 	if (call->tool->language)
 		return call->tool->language;
-	if (tool_text(call, "language"))
-		return tool_text(call, "language");
+	if (exec->request.language)
+		return exec->request.language;
 	if (fallback)
 		return fallback;
-	return tool_value(call, "event") || !code ? "python" : detect_language(code, strlen(code));
+	return exec->event ? "python" : detect_language(exec->request.code, exec->request.code_len);
 }
 
 /* "/workspace/x", "x", ".": where a program starts. */
@@ -75,9 +43,9 @@ int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_
 	return workpath_clean(path, WORKPATH_STRIP, field, ret_path, err);
 }
 
-static int take_directory(const struct call *call, struct run_request *request, struct error *err)
+static int take_directory(struct call *call, struct error *err)
 {
-	const char *dir = tool_text(call, "working_dir");
+	const char *dir = call->args.working_dir;
 	char path[WORKPATH_MAX + 1] = "";
 
 	if (dir && tool_clean_path(dir, "working_dir", path, err) < 0)
@@ -85,7 +53,7 @@ static int take_directory(const struct call *call, struct run_request *request, 
 	json_set(call->asked, "working_dir",
 	         json_sprintf("/workspace%s%s", *path ? "/" : "", path));
 	if (*path)
-		request->cwd = xstrdup(path);
+		call->args.exec.request.cwd = xstrdup(path);
 	return 0;
 }
 
@@ -101,37 +69,35 @@ static json_t *split_package(const char *text)
 	return j;
 }
 
-/* Nothing is installed: what is asked for has to be there. */
+/* Nothing is installed: the packages must be there. */
 static int check_packages(const struct call *call, const char *language, struct error *err)
 {
-	const json_t *list = tool_value(call, "packages");
 	cleanup_json json_t *wanted = json_array(), *read = NULL, *found = NULL;
+	json_t *names = json_array();
 
-	json_set(call->asked, "packages_installed", json_array());
-	if (json_array_size(list) == 0)
+	json_set(call->asked, "packages_installed", names);
+	for (char **package = call->args.packages; package && *package; package++) {
+		(void)!json_array_append_new(wanted, split_package(*package));
+		(void)!json_array_append_new(names, json_string(*package));
+	}
+	if (json_array_size(wanted) == 0)
 		return 0;
 	if (!str_equal(language, "python"))
 		return error_field(err, "packages",
 		                   "of %.32s cannot be installed: there is no network. Use a "
 		                   "template that has them",
 		                   language);
-	for (size_t i = 0; i < json_array_size(list); i++)
-		(void)!json_array_append_new(
-			wanted, split_package(json_string_value(json_array_get(list, i))));
 	read = dependencies_read("packages", wanted, err);
 	if (!read)
 		return -1;
 	found = dependencies_resolve(call->router->parts.packages, read, err);
-	if (error_is_set(err)) {
-		(void)!str_copy(err->field, sizeof(err->field), "packages");
-		return -1;
-	}
-	json_set(call->asked, "packages_installed", json_copy((json_t *)(uintptr_t)list));
-	return 0;
+	if (!error_is_set(err))
+		return 0;
+	(void)!str_copy(err->field, sizeof(err->field), "packages");
+	return -1;
 }
 
-/* What may be asked of how a language is run. Where there is no list, anything goes into the
- * program's first line. */
+/* Options of languages and their values. Without a list, take_flags checks the value. */
 static const struct {
 	const char *language, *name;
 	const char *values[4];
@@ -178,10 +144,9 @@ static int take_flags(const char *flags, struct run_request *request, struct err
 	return 0;
 }
 
-static int take_options(const struct call *call, const char *language, struct run_request *request,
-                        struct error *err)
+static int take_options(struct call *call, const char *language, struct error *err)
 {
-	json_t *given = json_object_get(call->arguments, "options");
+	json_t *given = call->args.options;
 	const char *name, *flags;
 	json_t *value;
 
@@ -189,58 +154,28 @@ static int take_options(const struct call *call, const char *language, struct ru
 		if (check_option(language, name, json_string_value(value), err) < 0)
 			return -1;
 	flags = json_string_value(json_object_get(given, "set_flags"));
-	return flags && *flags ? take_flags(flags, request, err) : 0;
+	return flags && *flags ? take_flags(flags, &call->args.exec.request, err) : 0;
 }
 
-static json_t *make_body(const struct call *call, const char *language)
-{
-	json_t *body = json_object();
-
-	json_set(body, "language", json_string(language));
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		json_t *value = json_object_get(call->arguments, names[i].argument);
-
-		if (value)
-			json_set(body, names[i].field, json_incref(value));
-	}
-	return body;
-}
-
-static int decode(const struct call *call, const char *language, struct run_request *ret_request,
-                  struct error *err)
-{
-	const struct decode_limits limits = {call->router->config->max_code_bytes};
-	cleanup_decoded_exec struct decoded_exec decoded = {0};
-	cleanup_json json_t *body = make_body(call, language);
-
-	if (decode_exec_object(body, &limits, &decoded, err) < 0) {
-		rename_field(call, err);
-		return -1;
-	}
-	*ret_request = decoded.request;
-	decoded.request = (struct run_request){0};
-	return 0;
-}
-
-int tool_run_request(struct call *call, const char *language, struct run_request *ret_request,
-                     struct error *err)
+int tool_run_prepare(struct call *call, const char *language, struct error *err)
 {
 	const struct runner *runner = tool_runner(call, choose_language(call, language), err);
-	json_t *command = json_object_get(call->arguments, "command");
+	struct run_request *request = &call->args.exec.request;
 
 	if (!runner)
 		return -1;
+	free(request->language);
+	request->language = xstrdup(runner->name);
 	call->asked = json_object();
 	json_set(call->asked, "language", json_string(runner->name));
-	if (command)
-		json_set(call->asked, "command", json_incref(command));
+	if (fields_find(call->tool->input, "command"))
+		json_set(call->asked, "command", json_text(request->code, request->code_len));
 	if (check_packages(call, runner->name, err) < 0 ||
-	    decode(call, runner->name, ret_request, err) < 0 ||
-	    take_directory(call, ret_request, err) < 0 ||
-	    take_options(call, runner->name, ret_request, err) < 0)
+	    decode_handler_end(&call->args.exec, err) < 0 || take_directory(call, err) < 0 ||
+	    take_options(call, runner->name, err) < 0)
 		return -1;
-	ret_request->request_id = xstrdup(call->request_id);
-	ret_request->tenant = call->principal.tenant;
-	ret_request->key_id = call->principal.key_id;
+	request->request_id = xstrdup(call->request_id);
+	request->tenant = call->principal.tenant;
+	request->key_id = call->principal.key_id;
 	return 0;
 }

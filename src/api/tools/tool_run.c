@@ -18,11 +18,6 @@
  * transport to decide.
  */
 
-static void request_cleanup(struct run_request *request)
-{
-	run_request_done(request);
-}
-
 static void pass_output(struct call *call, enum output_stream stream, const char *data, size_t len)
 {
 	size_t text_len;
@@ -56,7 +51,6 @@ static void on_error(void *ctx, const struct error *err)
 
 static int start_alone(struct call *call, struct error *err)
 {
-	attr_cleanup(request_cleanup) struct run_request request = {0};
 	const struct run_events events = {
 		.ctx = call,
 		.on_output = call->events.on_output ? on_output : NULL,
@@ -65,8 +59,8 @@ static int start_alone(struct call *call, struct error *err)
 	};
 	struct run *exec;
 
-	if (tool_run_request(call, NULL, &request, err) < 0 ||
-	    run_start(call->router->runs, &request, &events, &exec, err) < 0)
+	if (tool_run_prepare(call, NULL, err) < 0 ||
+	    run_start(call->router->runs, &call->args.exec.request, &events, &exec, err) < 0)
 		return -1;
 	call_wait(call, exec, cancel_exec);
 	return 0;
@@ -112,7 +106,7 @@ static void on_event(void *ctx, struct run_record *e, const struct run_event *ev
 
 static int start_in_session(struct call *call, struct session *session, struct error *err)
 {
-	attr_cleanup(request_cleanup) struct run_request request = {0};
+	struct run_request *request = &call->args.exec.request;
 	struct session_info info = {0};
 	/* Only execute_code runs in the interpreter that stays. */
 	bool stays = call->tool->run == tool_execute_code;
@@ -123,13 +117,13 @@ static int start_in_session(struct call *call, struct session *session, struct e
 	if (info.state == SESSION_PAUSED)
 		return error_set(err, ERR_CONFLICT, 0, "sandbox %s is stopped: start it first",
 		                 info.id);
-	if (tool_run_request(call, stays ? info.language : NULL, &request, err) < 0)
+	if (tool_run_prepare(call, stays ? info.language : NULL, err) < 0)
 		return -1;
-	request.fresh = !stays || request.cwd;
+	request->fresh = !stays || request->cwd;
 	run = NEW(struct session_run);
 	call->state = run;
 	call->free_state = free;
-	if (session_execute(session, &request, &run->execution, err) < 0)
+	if (session_execute(session, request, &run->execution, err) < 0)
 		return -1;
 	run->watch = run_watch(run->execution, 0, on_event, call);
 	call_wait(call, run, cancel_session_run);
@@ -140,22 +134,24 @@ static int start_in_session(struct call *call, struct session *session, struct e
 static void start(struct call *call, struct session *session)
 {
 	struct error err = {0};
+	int r = session ? start_in_session(call, session, &err) : start_alone(call, &err);
 
-	if ((session ? start_in_session(call, session, &err) : start_alone(call, &err)) < 0)
+	/* Core has its own copy. */
+	decoded_exec_done(&call->args.exec);
+	call->args.exec = (struct decoded_exec){0};
+	if (r < 0)
 		tool_refuse(call, &err);
 }
 
 void tool_execute_code(struct call *call)
 {
-	const char *id = tool_text(call, "session_id");
-
-	if (id && *id)
-		tool_with_session(call, id, start);
+	if (call->args.sandbox_id && *call->args.sandbox_id)
+		tool_with_session(call, start);
 	else
 		start(call, NULL);
 }
 
 void tool_run_in_sandbox(struct call *call)
 {
-	tool_with_session(call, tool_text(call, "sandbox_id"), start);
+	tool_with_session(call, start);
 }

@@ -20,8 +20,7 @@ struct tool_run_end {
 void tool_run_finish(struct call *call, const struct tool_run_end *end);
 
 /**
- * tool_run_request - the arguments as a request; run_request_done is the caller's, in any case.
+ * tool_run_prepare - complete call->args.exec.request: language, directory, packages, options.
  * @language: used where the arguments name none; NULL: guess. Sets call->asked.
  */
-int tool_run_request(struct call *call, const char *language, struct run_request *ret_request,
-                     struct error *err) attr_must_check;
+int tool_run_prepare(struct call *call, const char *language, struct error *err) attr_must_check;

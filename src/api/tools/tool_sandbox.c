@@ -2,7 +2,6 @@
 #include "api/tools/tool_internal.h"
 
 #include "api/internal.h"
-#include "api/json/decode_session.h"
 #include "api/json/json.h"
 #include "api/json/notes.h"
 #include "api/json/view.h"
@@ -125,71 +124,42 @@ int tool_find_image(const struct router *r, const char *tenant, const char *imag
 	return -1;
 }
 
-/* An argument, and what the control plane calls it. */
-static const struct {
-	const char *argument, *field;
-} names[] = {
-	{"session_id", "id"},       {"environment", "env_vars"}, {"cpu_limit", "cpu"},
-	{"memory_limit", "memory"}, {"disk_limit", "disk"},      {"network_mode", "network"},
-	{"timeout", "timeout"},     {"language", "language"},    {"policy", "policy"},
-};
-
-/* An error is told with the name that the caller knows. */
-static void rename_field(struct error *err)
+void tool_rename_field(struct error *err)
 {
+	static const struct {
+		const char *field, *argument;
+	} names[] = {
+		{"env_vars", "environment"},
+		{"network", "network_mode"},
+		{"template_id", "image"},
+	};
+
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (str_equal(err->field, names[i].field)) {
 			(void)!str_copy(err->field, sizeof(err->field), names[i].argument);
 			return;
 		}
-	if (str_equal(err->field, "template_id"))
-		(void)!str_copy(err->field, sizeof(err->field), "image");
 }
 
-/* The arguments as the body of a request for a session. Return: owned. */
-static json_t *make_body(const struct call *call, const char *template_id)
+static int create(struct call *call, struct session **ret_session, struct error *err)
 {
-	json_t *body = json_object();
-
-	json_set(body, "mode", json_string("persistent"));
-	json_set(body, "template_id", json_string(template_id));
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		json_t *value = json_object_get(call->arguments, names[i].argument);
-
-		if (value)
-			json_set(body, names[i].field, json_incref(value));
-	}
-	return body;
-}
-
-static int check_workspace(const struct call *call, struct error *err)
-{
-	const char *dir = tool_text(call, "workspace_dir");
-
-	if (!dir || str_equal(dir, WORKSPACE) || str_equal(dir, WORKSPACE "/"))
-		return 0;
-	return error_field(err, "workspace_dir", "is always " WORKSPACE);
-}
-
-static int create(const struct call *call, struct session **ret_session, struct error *err)
-{
-	cleanup_session_request struct session_request request = {0};
-	cleanup_json json_t *body = NULL;
-	const char *template_id;
+	struct session_request *request = &call->args.session;
+	const char *dir = call->args.workspace_dir, *template_id;
 	bool reused;
 
-	if (check_workspace(call, err) < 0 ||
-	    tool_find_image(call->router, call->principal.tenant, tool_text(call, "image"),
-	                    &template_id, err) < 0)
+	if (!str_equal(dir, WORKSPACE) && !str_equal(dir, WORKSPACE "/"))
+		return error_field(err, "workspace_dir", "is always " WORKSPACE);
+	if (tool_find_image(call->router, call->principal.tenant, call->args.image, &template_id,
+	                    err) < 0)
 		return -1;
-	body = make_body(call, template_id);
-	request.tenant = call->principal.tenant;
-	request.key_id = call->principal.key_id;
-	request.request_id = call->request_id;
-	if (decode_session_object(body, &request, err) == 0 &&
-	    session_create(call->router->parts.sessions, &request, ret_session, &reused, err) == 0)
+	request->template_id = xstrdup(template_id);
+	request->mode = SESSION_PERSISTENT;
+	request->tenant = call->principal.tenant;
+	request->key_id = call->principal.key_id;
+	request->request_id = call->request_id;
+	if (session_create(call->router->parts.sessions, request, ret_session, &reused, err) == 0)
 		return 0;
-	rename_field(err);
+	tool_rename_field(err);
 	return -1;
 }
 
@@ -206,7 +176,7 @@ void tool_create_sandbox(struct call *call)
 		return;
 	}
 	session_info(session, &info);
-	notes_write(session, json_pack("{s:s}", "image", tool_text(call, "image")));
+	notes_write(session, json_pack("{s:s}", "image", call->args.image));
 	structured = tool_view_sandbox(session);
 	json_set(structured, "sandbox_id", json_string(info.id));
 	json_set(structured, "session_id", json_string(info.id));
@@ -270,7 +240,7 @@ void tool_list_sandboxes(struct call *call)
 
 static void terminate(struct call *call, struct session *session)
 {
-	const char *id = tool_text(call, "sandbox_id");
+	const char *id = call->args.sandbox_id;
 	cleanup_free char *text = xasprintf("Sandbox %s is terminated.", id);
 	json_t *structured = json_object();
 
@@ -282,12 +252,12 @@ static void terminate(struct call *call, struct session *session)
 
 void tool_terminate_sandbox(struct call *call)
 {
-	tool_with_session(call, tool_text(call, "sandbox_id"), terminate);
+	tool_with_session(call, terminate);
 }
 
 static void interrupt(struct call *call, struct session *session)
 {
-	const char *id = tool_text(call, "sandbox_id");
+	const char *id = call->args.sandbox_id;
 	struct error err = {0};
 	json_t *structured;
 
@@ -304,5 +274,5 @@ static void interrupt(struct call *call, struct session *session)
 
 void tool_interrupt(struct call *call)
 {
-	tool_with_session(call, tool_text(call, "sandbox_id"), interrupt);
+	tool_with_session(call, interrupt);
 }

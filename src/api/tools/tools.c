@@ -1,231 +1,203 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/tools/tool_internal.h"
 
+#include "api/json/decode_fields.h"
+#include "api/json/decode_session.h"
+#include "api/json/json.h"
 #include "base/str.h"
 #include "base/suggest.h"
 #include "core/config/config.h"
+#include "core/policy/policies.h"
 
-/* Fields and rows are data, however long their lines. */
+#define DIALECT "https://json-schema.org/draft/2020-12/schema"
+
+/* Tables are data, however long their lines. Descriptions are read by models. */
 /* clang-format off */
-#define SANDBOX_ID {"sandbox_id", TOOL_STRING, true, "Which sandbox, as create_sandbox and list_sandboxes tell it"}
-#define FIELDS_END {NULL}
+#define ARG(member)          AT(struct tool_args, member)
+#define ARG_LEN(member, len) AT_LEN(struct tool_args, member, len)
+/* Arguments: null counts as absent. */
+#define INPUT(...)  {.rows = (const struct field[]){__VA_ARGS__, FIELDS_END}, .flags = FIELDS_LOOSE}
+#define OUTPUT(...) {.rows = (const struct field[]){__VA_ARGS__, FIELDS_END}}
 
-static const char *const network_words[] = {"none", "allowlist", "bridge", "host", NULL};
+#define SANDBOX_ID {"sandbox_id", FIELD_STRING, ARG(sandbox_id), .required = true, .description = "Id of the sandbox, from create_sandbox or list_sandboxes"}
 
-static const struct tool_field create_in[] = {
-	{"image",         TOOL_STRING, false, "A template's id (python-basic, python-datascience, shell ...), or the name of a common image such as ubuntu:22.04 or python:3.11, which means the template with the same programs; nothing is pulled", .fallback = "\"ubuntu:22.04\""},
-	{"workspace_dir", TOOL_STRING, false, "Always /workspace", .fallback = "\"/workspace\""},
-	{"environment",   TOOL_OBJECT, false, "Environment variables of everything that runs in it, NAME: value"},
-	{"cpu_limit",     TOOL_ANY,    false, "Cores, as 1 or \"0.5\""},
-	{"memory_limit",  TOOL_ANY,    false, "Memory with files included, as \"512Mi\" or \"1G\""},
-	{"disk_limit",    TOOL_ANY,    false, "Size of /workspace, as \"256Mi\"; at most half of the memory, which holds it"},
-	{"network_mode",  TOOL_STRING, false, "none: there is no network", .words = network_words, .fallback = "\"none\""},
-	{"timeout",       TOOL_NUMBER, false, "Seconds without use after which it ends", .min = 1, .max = 604800},
-	{"session_id",    TOOL_STRING, false, "An id of your choice: 1 to 64 of A-Z a-z 0-9 _ -"},
-	{"policy",        TOOL_STRING, false, "A stricter policy to be held to as well"},
-	FIELDS_END,
-};
-static const struct tool_field create_out[] = {
-	{"sandbox_id",   TOOL_STRING, true, "To be given to the other tools"},
-	{"session_id",   TOOL_STRING, true, "The same, as execute_code calls it"},
-	{"container_id", TOOL_STRING, true, "Of its box"},
-	{"status",       TOOL_STRING, true, "creating, running, stopped or error; it can be used at once"},
-	{"created_at",   TOOL_STRING, true, NULL},
-	{"config",       TOOL_OBJECT, true, "What it really got: template, resources, network, environment"},
-	FIELDS_END,
-};
+static const struct fields create_in = INPUT(
+	{"image", FIELD_STRING, ARG(image), .fallback = "\"ubuntu:22.04\"", .description = "Id of a template (python-basic, python-datascience, shell ...), or a common image name such as ubuntu:22.04 or python:3.11, which selects the template with the same programs; nothing is pulled"},
+	{"workspace_dir", FIELD_STRING, ARG(workspace_dir), .fallback = "\"/workspace\"", .description = "Always /workspace"},
+	{"environment", FIELD_ENV, ARG(session.env), .description = "Environment variables of every program in the sandbox, NAME: value"},
+	{"cpu_limit", FIELD_CPU, ARG(session.cpu_millicores), .description = "Cores, as 1 or \"0.5\""},
+	{"memory_limit", FIELD_SIZE, ARG(session.memory_bytes), .description = "Memory, files included, as \"512Mi\" or \"1G\""},
+	{"disk_limit", FIELD_SIZE, ARG(session.disk_bytes), .description = "Size of /workspace, as \"256Mi\"; at most half of the memory, which holds it"},
+	{"network_mode", FIELD_ENUM, ARG(session.network), GIVEN(struct tool_args, session.network_asked), .words = decode_networks, .fallback = "\"none\"", .description = "none: no network"},
+	{"timeout", FIELD_SECONDS, ARG(session.idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, .description = "Idle seconds after which the sandbox ends"},
+	{"session_id", FIELD_STRING, ARG(session.id), .valid = decode_is_id, .what = ID_TEXT, .description = "An id of your choice: 1 to 64 of A-Z a-z 0-9 _ -"},
+	{"policy", FIELD_STRING, ARG(session.policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", .description = "A stricter policy to apply as well"});
+static const struct fields create_out = OUTPUT(
+	{"sandbox_id", FIELD_STRING, .description = "Id for the other tools"},
+	{"session_id", FIELD_STRING, .description = "The same id, as execute_code calls it"},
+	{"container_id", FIELD_STRING, .description = "Id of its box"},
+	{"status", FIELD_STRING, .description = "creating, running, stopped or error; it can be used at once"},
+	{"created_at", FIELD_STRING},
+	{"config", FIELD_OBJECT, .description = "Effective settings: template, resources, network, environment"});
 
-static const struct tool_field nothing_in[] = {FIELDS_END};
-static const struct tool_field list_out[] = {
-	{"sandboxes",     TOOL_LIST,    true, "Newest first: id, container_id, status, working_dir, created_at"},
-	{"total_count",   TOOL_INTEGER, true, NULL},
-	{"running_count", TOOL_INTEGER, true, NULL},
-	{"stopped_count", TOOL_INTEGER, true, NULL},
-	FIELDS_END,
-};
+static const struct fields no_input = {.rows = (const struct field[]){FIELDS_END}, .flags = FIELDS_LOOSE};
+static const struct fields list_out = OUTPUT(
+	{"sandboxes", FIELD_LIST, .description = "Newest first: id, container_id, status, working_dir, created_at"},
+	{"total_count", FIELD_INTEGER},
+	{"running_count", FIELD_INTEGER},
+	{"stopped_count", FIELD_INTEGER});
 
-static const struct tool_field sandbox_in[] = {SANDBOX_ID, FIELDS_END};
-static const struct tool_field sandbox_out[] = {
-	{"sandbox_id", TOOL_STRING, true, NULL},
-	{"status",     TOOL_STRING, true, NULL},
-	FIELDS_END,
-};
+static const struct fields sandbox_in = INPUT(SANDBOX_ID);
+static const struct fields sandbox_out = OUTPUT({"sandbox_id", FIELD_STRING}, {"status", FIELD_STRING});
 
-/* What runs programs. */
-#define TIMEOUT(most, seconds) {"timeout", TOOL_NUMBER, false, "Seconds it may take", .min = 0.001, .max = most, .fallback = #seconds}
-#define WORKING_DIR {"working_dir", TOOL_STRING, false, "Where it starts: /workspace or a directory below it", .fallback = "\"/workspace\""}
-#define ENVIRONMENT {"environment", TOOL_OBJECT, false, "Environment variables for this run, NAME: value"}
-#define STDIN_TEXT {"stdin", TOOL_STRING, false, "What the program reads from standard input"}
-#define FILES {"files", TOOL_OBJECT, false, "Files to be written to /workspace before, path: text"}
+/* Programs. */
+#define CODE(name, text)       {name, FIELD_STRING, ARG_LEN(exec.request.code, exec.request.code_len), .required = true, .min = 1, .check = decode_check_code, .description = text}
+#define LANGUAGE(text)         {"language", FIELD_WORD, ARG(exec.request.language), .words = tool_languages, .description = text}
+#define TIMEOUT(most, seconds) {"timeout", FIELD_SECONDS, ARG(exec.request.timeout_us), .min = 0.001, .max = most, .fallback = #seconds, .description = "Time limit in seconds"}
+#define WORKING_DIR            {"working_dir", FIELD_STRING, ARG(working_dir), .fallback = "\"/workspace\"", .description = "Directory to start in: /workspace or below"}
+#define ENVIRONMENT(name)      {name, FIELD_ENV, ARG(exec.request.env), .description = "Environment variables for this run, NAME: value"}
+#define STDIN_TEXT             {"stdin", FIELD_STRING, ARG_LEN(exec.request.stdin_data, exec.request.stdin_len), .description = "Standard input of the program"}
+#define FILES                  {"files", FIELD_CUSTOM, .check = decode_files, .schema = "{\"type\": \"object\"}", .description = "Files to write to /workspace first, path: text"}
 
-static const struct tool_field execute_in[] = {
-	{"code",       TOOL_STRING,  true,  "The program"},
-	{"language",   TOOL_STRING,  false, "What it is written in; guessed where it is not said, and that of the session in a session", .words = tool_languages},
-	{"session_id", TOOL_STRING,  false, "The sandbox_id of a sandbox: variables, imports and files of earlier calls are there, and stay. Without it the code runs once, in a box of its own"},
-	{"timeout",    TOOL_NUMBER,  false, "Seconds it may take", .min = 0.001, .max = 3600, .fallback = "30"},
+static const struct fields execute_in = INPUT(
+	CODE("code", "The program"),
+	LANGUAGE("Programming language. Default: that of the session, else guessed from the code"),
+	{"session_id", FIELD_STRING, ARG(sandbox_id), .description = "The sandbox_id of a sandbox: variables, imports and files persist between calls. Without it the code runs once, in a box of its own"},
+	TIMEOUT(3600, 30),
 	STDIN_TEXT,
-	{"event",      TOOL_OBJECT,  false, "Python: the code defines handler(event) or handler(event, context), which is called with this; what it returns is return_value"},
+	{"event", FIELD_CUSTOM, .check = decode_event, .schema = "{\"type\": \"object\"}", .description = "Python: the code defines handler(event) or handler(event, context), which is called with this object; return_value is what it returns"},
 	FILES,
-	{"args",       TOOL_STRINGS, false, "Arguments of the program"},
-	{"env_vars",   TOOL_OBJECT,  false, "Environment variables for this run, NAME: value"},
-	FIELDS_END,
-};
-static const struct tool_field command_in[] = {
-	SANDBOX_ID,
-	{"command",    TOOL_STRING,  true,  "A line, or several, for the shell"},
-	WORKING_DIR, ENVIRONMENT, STDIN_TEXT, TIMEOUT(300, 30),
-	FIELDS_END,
-};
-static const struct tool_field code_in[] = {
-	SANDBOX_ID,
-	{"code",       TOOL_STRING,  true,  "The program"},
-	{"language",   TOOL_STRING,  false, "What it is written in; guessed where it is not said", .words = tool_languages},
-	WORKING_DIR, ENVIRONMENT, STDIN_TEXT, TIMEOUT(300, 30),
-	FIELDS_END,
-};
+	{"args", FIELD_STRINGS, ARG(exec.request.args), .description = "Command-line arguments of the program"},
+	ENVIRONMENT("env_vars"));
+static const struct fields command_in = INPUT(
+	SANDBOX_ID, CODE("command", "One or more lines for the shell"),
+	WORKING_DIR, ENVIRONMENT("environment"), STDIN_TEXT, TIMEOUT(300, 30));
+static const struct fields code_in = INPUT(
+	SANDBOX_ID, CODE("code", "The program"), LANGUAGE("Programming language; guessed if not given"),
+	WORKING_DIR, ENVIRONMENT("environment"), STDIN_TEXT, TIMEOUT(300, 30));
 #define PROGRAM_FIELDS \
-	SANDBOX_ID, \
-	{"code",       TOOL_STRING,  true,  "The program"}, \
-	{"packages",   TOOL_STRINGS, false, "Packages that the program needs, as \"numpy\" or \"numpy>=1.20\". Nothing is fetched: they must be in the sandbox, and what is not is told"}, \
+	SANDBOX_ID, CODE("code", "The program"), \
+	{"packages", FIELD_STRINGS, ARG(packages), .description = "Packages that the program needs, as \"numpy\" or \"numpy>=1.20\". Nothing is fetched: they must be in the sandbox; the error names missing ones"}, \
 	FILES, \
-	{"options",    TOOL_OBJECT,  false, "How the language is run; values are strings. python: python_cmd, use_venv; shell: shell, set_flags"}, \
-	ENVIRONMENT, WORKING_DIR, STDIN_TEXT, TIMEOUT(300, 60)
-static const struct tool_field program_in[] = {PROGRAM_FIELDS, FIELDS_END};
-static const struct tool_field generic_in[] = {
-	PROGRAM_FIELDS,
-	{"language",   TOOL_STRING,  false, "What it is written in; guessed where it is not said", .words = tool_languages},
-	FIELDS_END,
-};
-static const struct tool_field run_out[] = {
-	{"status",             TOOL_STRING,  true, "success, failed, timeout, crashed or cancelled; without a session success, timeout or execution_error"},
-	{"outcome",            TOOL_STRING,  true, "success, failed, timeout, crashed or cancelled, always"},
-	{"exit_code",          TOOL_INTEGER, true, "-1 where the program did not end by itself"},
-	{"stdout",             TOOL_STRING,  true, "Shortened where it is long: output_truncated"},
-	{"stderr",             TOOL_STRING,  true, "The same of standard error"},
-	{"stdout_size",        TOOL_INTEGER, true, "Bytes that the program printed"},
-	{"stderr_size",        TOOL_INTEGER, true, NULL},
-	{"output_truncated",   TOOL_BOOLEAN, true, "Some output is left out; all of it is the resource execution://ID/stdout or /stderr"},
-	{"error",              TOOL_OBJECT,  true, "Of an exception: name, value, traceback"},
-	{"error_message",      TOOL_STRING,  true, "The same in one line, or why it failed"},
-	{"results",            TOOL_LIST,    true, "Values that the program showed, by media type; figures are images of the content"},
-	{"return_value",       TOOL_ANY,     true, "What the handler returned"},
-	{"limit",              TOOL_STRING,  true, "The limit that ended it: time, cpu, memory, processes, output or disk"},
-	{"denials",            TOOL_LIST,    true, "What it tried and was not allowed: kind, what, rule, count"},
-	{"artifacts",          TOOL_LIST,    true, "Files that it made or changed: path, size, mime_type"},
-	{"timed_out",          TOOL_BOOLEAN, true, NULL},
-	{"duration",           TOOL_NUMBER,  true, "Seconds"},
-	{"execution_time",     TOOL_NUMBER,  true, "Seconds"},
-	{"execution_time_ms",  TOOL_NUMBER,  true, NULL},
-	{"metrics",            TOOL_OBJECT,  true, "Times and usage"},
-	{"language",           TOOL_STRING,  true, NULL},
-	{"command",            TOOL_STRING,  false, NULL},
-	{"working_dir",        TOOL_STRING,  true, NULL},
-	{"packages_installed", TOOL_LIST,    true, "Those of packages that are there"},
-	{"execution_id",       TOOL_STRING,  true, NULL},
-	{"session_id",         TOOL_STRING,  true, NULL},
-	{"session_reset",      TOOL_BOOLEAN, true, "The interpreter was lost: its variables are gone"},
-	FIELDS_END,
-};
+	{"options", FIELD_OBJECT, ARG(options), .description = "Options of the language; values are strings. python: python_cmd, use_venv; shell: shell, set_flags"}, \
+	ENVIRONMENT("environment"), WORKING_DIR, STDIN_TEXT, TIMEOUT(300, 60)
+static const struct fields program_in = INPUT(PROGRAM_FIELDS);
+static const struct fields generic_in = INPUT(PROGRAM_FIELDS, LANGUAGE("Programming language; guessed if not given"));
+static const struct fields run_out = OUTPUT(
+	{"status", FIELD_STRING, .description = "success, failed, timeout, crashed or cancelled; without a session success, timeout or execution_error"},
+	{"outcome", FIELD_STRING, .description = "success, failed, timeout, crashed or cancelled, with or without a session"},
+	{"exit_code", FIELD_INTEGER, .description = "-1 if the program did not exit by itself"},
+	{"stdout", FIELD_STRING, .description = "Shortened if long: see output_truncated"},
+	{"stderr", FIELD_STRING, .description = "Shortened if long"},
+	{"stdout_size", FIELD_INTEGER, .description = "Bytes that the program printed"},
+	{"stderr_size", FIELD_INTEGER},
+	{"output_truncated", FIELD_BOOL, .description = "Some output is left out; the resource execution://ID/stdout or /stderr has all of it"},
+	{"error", FIELD_OBJECT, .description = "The exception: name, value, traceback"},
+	{"error_message", FIELD_STRING, .description = "The exception or other failure in one line"},
+	{"results", FIELD_LIST, .description = "Values that the program displayed, by media type; figures are images of the content"},
+	{"return_value", FIELD_ANY, .description = "What the handler returned"},
+	{"limit", FIELD_STRING, .description = "The limit that ended the program: time, cpu, memory, processes, output or disk"},
+	{"denials", FIELD_LIST, .description = "Actions that were denied: kind, what, rule, count"},
+	{"artifacts", FIELD_LIST, .description = "Files that the program made or changed: path, size, mime_type"},
+	{"timed_out", FIELD_BOOL},
+	{"duration", FIELD_NUMBER, .description = "Seconds"},
+	{"execution_time", FIELD_NUMBER, .description = "Seconds"},
+	{"execution_time_ms", FIELD_NUMBER},
+	{"metrics", FIELD_OBJECT, .description = "Times and resource usage"},
+	{"language", FIELD_STRING},
+	{"command", FIELD_STRING},
+	{"working_dir", FIELD_STRING},
+	{"packages_installed", FIELD_LIST, .description = "The requested packages that are installed"},
+	{"execution_id", FIELD_STRING},
+	{"session_id", FIELD_STRING},
+	{"session_reset", FIELD_BOOL, .description = "The interpreter was lost, and its variables with it"});
 
 /* Files. */
-#define PATH(what) {"path", TOOL_STRING, true, what ": in /workspace, as \"data/x.csv\" or \"/workspace/data/x.csv\""}
-static const char *const encodings[] = {"utf8", "base64", NULL};
-static const struct tool_field write_in[] = {
-	SANDBOX_ID,
-	PATH("The file"),
-	{"content",           TOOL_STRING,  true,  "What it is to hold"},
-	{"encoding",          TOOL_STRING,  false, "How content is written here", .words = encodings, .fallback = "\"utf8\""},
-	{"mode",              TOOL_STRING,  false, "Permissions, octal", .fallback = "\"0644\""},
-	{"create_backup",     TOOL_BOOLEAN, false, "Keep what was there as PATH.bak", .fallback = "false"},
-	{"force_overwrite",   TOOL_BOOLEAN, false, "false: refuse where the file is there already", .fallback = "true"},
-	{"validate_checksum", TOOL_ANY,     false, "The SHA-256 that the content must have, or true to be told it"},
-	FIELDS_END,
-};
-static const struct tool_field write_out[] = {
-	{"path",     TOOL_STRING,  true, NULL},
-	{"size",     TOOL_INTEGER, true, NULL},
-	{"encoding", TOOL_STRING,  true, NULL},
-	{"checksum", TOOL_STRING,  true, "SHA-256, where it was asked for"},
-	FIELDS_END,
-};
+static const char *const encodings[] = {[TOOL_UTF8] = "utf8", [TOOL_BASE64] = "base64", NULL};
+#define PATH_TEXT      "Path in /workspace, as \"data/x.csv\" or \"/workspace/data/x.csv\""
+#define FILE_PATH      {"path", FIELD_STRING, ARG(path), .required = true, .description = PATH_TEXT}
+#define ENCODING(text) {"encoding", FIELD_ENUM, ARG(encoding), .words = encodings, .fallback = "\"utf8\"", .description = text}
+static const struct fields write_in = INPUT(
+	SANDBOX_ID, FILE_PATH,
+	{"content", FIELD_STRING, ARG_LEN(content, content_len), .required = true, .description = "Content of the file"},
+	ENCODING("Encoding of content"),
+	{"mode", FIELD_STRING, ARG(mode), .fallback = "\"0644\"", .description = "Octal permissions"},
+	{"create_backup", FIELD_BOOL, ARG(create_backup), .fallback = "false", .description = "Keep an existing file as PATH.bak"},
+	{"force_overwrite", FIELD_BOOL, ARG(force_overwrite), .fallback = "true", .description = "false: fail if the file exists"},
+	{"validate_checksum", FIELD_ANY, ARG(checksum), .description = "Expected SHA-256 of the content, or true to get it in the result"});
+static const struct fields write_out = OUTPUT(
+	{"path", FIELD_STRING},
+	{"size", FIELD_INTEGER},
+	{"encoding", FIELD_STRING},
+	{"checksum", FIELD_STRING, .description = "SHA-256, if validate_checksum was given"});
 #define READ_FIELDS(most) \
-	SANDBOX_ID, \
-	PATH("The file"), \
-	{"encoding", TOOL_STRING,  false, "base64 for what is not text", .words = encodings, .fallback = "\"utf8\""}, \
-	{"max_size", TOOL_INTEGER, false, "Bytes at most; the rest is left out and truncated is true", .min = 1, .max = 10485760, .fallback = #most}
-static const struct tool_field read_in[] = {READ_FIELDS(1048576), FIELDS_END};
-static const struct tool_field download_in[] = {READ_FIELDS(10485760), FIELDS_END};
-static const struct tool_field read_out[] = {
-	{"path",      TOOL_STRING,  true, NULL},
-	{"size",      TOOL_INTEGER, true, "Of the whole file"},
-	{"encoding",  TOOL_STRING,  true, "Of content; images are always base64"},
-	{"content",   TOOL_STRING,  true, NULL},
-	{"truncated", TOOL_BOOLEAN, true, NULL},
-	{"mime_type", TOOL_STRING,  true, NULL},
-	FIELDS_END,
-};
-static const struct tool_field files_in[] = {
+	SANDBOX_ID, FILE_PATH, ENCODING("base64 for files that are not text"), \
+	{"max_size", FIELD_INTEGER, ARG(max_size), .min = 1, .max = 10485760, .fallback = #most, .description = "Maximum number of bytes; if the file is larger, truncated is true"}
+static const struct fields read_in = INPUT(READ_FIELDS(1048576));
+static const struct fields download_in = INPUT(READ_FIELDS(10485760));
+static const struct fields read_out = OUTPUT(
+	{"path", FIELD_STRING},
+	{"size", FIELD_INTEGER, .description = "Of the whole file"},
+	{"encoding", FIELD_STRING, .description = "Of content; images are always base64"},
+	{"content", FIELD_STRING},
+	{"truncated", FIELD_BOOL},
+	{"mime_type", FIELD_STRING});
+static const struct fields files_in = INPUT(
 	SANDBOX_ID,
-	{"path",      TOOL_STRING,  false, "The directory", .fallback = "\"/workspace\""},
-	{"recursive", TOOL_BOOLEAN, false, "What is below its directories too", .fallback = "false"},
-	FIELDS_END,
-};
-static const struct tool_field files_out[] = {
-	{"path",        TOOL_STRING,  true, NULL},
-	{"total_count", TOOL_INTEGER, true, NULL},
-	{"truncated",   TOOL_BOOLEAN, true, "There are more"},
-	{"files",       TOOL_LIST,    true, "name, path, size, is_dir, mode, modified"},
-	FIELDS_END,
-};
+	{"path", FIELD_STRING, ARG(path), .fallback = "\"/workspace\"", .description = "The directory"},
+	{"recursive", FIELD_BOOL, ARG(recursive), .fallback = "false", .description = "Include subdirectories"});
+static const struct fields files_out = OUTPUT(
+	{"path", FIELD_STRING},
+	{"total_count", FIELD_INTEGER},
+	{"truncated", FIELD_BOOL, .description = "There are more files"},
+	{"files", FIELD_LIST, .description = "name, path, size, is_dir, mode, modified"});
 
-static const struct tool_field languages_out[] = {
-	{"languages", TOOL_STRINGS, true, "Names of those that can be used now"},
-	{"details",   TOOL_LIST,    true, "All that are known: name, title, aliases, available, keeps_state, missing"},
-	FIELDS_END,
-};
+static const struct fields languages_out = OUTPUT(
+	{"languages", FIELD_STRINGS, .description = "Names of the available languages"},
+	{"details", FIELD_LIST, .description = "All known languages: name, title, aliases, available, keeps_state, missing"});
 
 #define PROGRAM(name, title, language) \
 	{"run_" name, "Run " title, \
-	 "Runs a " title " program in a sandbox, in a process of its own: files in /workspace stay, variables do not. What it prints, its exit code and the files it made come back. There is no network; where " title " or a package is not installed, the answer says what is.", \
-	 program_in, run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox, language}
+	 "Runs a " title " program in a sandbox as a new process: files in /workspace persist, variables do not. Returns its output, exit code and the files it made. There is no network; if " title " or a package is missing, the error says what is installed.", \
+	 &program_in, &run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox, language}
 
 static const struct tool table[] = {
 	{"execute_code", "Run code",
-	 "Runs code in an isolated Linux box without network and returns what it printed, the value of its last line, figures, files, and errors. Without session_id it runs once and nothing stays. With the sandbox_id of create_sandbox as session_id, variables, imports and files stay between calls, as in a notebook. Code that fails is answered with its error, so that you can correct it and call again.",
-	 execute_in, run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_execute_code},
+	 "Runs code in an isolated Linux box without network and returns its output, the value of its last line, figures, files and errors. Without session_id it runs once and nothing persists. With the sandbox_id of create_sandbox as session_id, variables, imports and files persist between calls, as in a notebook. If the code fails, the result has the error, so that you can fix it and call again.",
+	 &execute_in, &run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_execute_code},
 	{"create_sandbox", "Create a sandbox",
-	 "Creates an isolated Linux sandbox and returns its sandbox_id. Files in /workspace and what its interpreters know stay until terminate_sandbox, or until it was not used for a while. Use it when several steps belong together; for a single piece of code execute_code needs none.",
-	 create_in, create_out, 0, SCOPE_SESSIONS, tool_create_sandbox},
+	 "Creates an isolated Linux sandbox and returns its sandbox_id. Files in /workspace and the state of its interpreters persist until terminate_sandbox or the idle timeout. Use it for work in several steps; a single piece of code needs only execute_code.",
+	 &create_in, &create_out, 0, SCOPE_SESSIONS, tool_create_sandbox},
 	{"list_sandboxes", "List sandboxes",
 	 "Lists your sandboxes with their ids and states, newest first.",
-	 nothing_in, list_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_READ, tool_list_sandboxes},
+	 &no_input, &list_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_READ, tool_list_sandboxes},
 	{"terminate_sandbox", "Terminate a sandbox",
-	 "Ends a sandbox and everything that runs in it. Its files are lost: read what you need before.",
-	 sandbox_in, sandbox_out, TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, SCOPE_SESSIONS, tool_terminate_sandbox},
-	{"interrupt", "Interrupt what runs",
-	 "Interrupts the program that runs in a sandbox, as Ctrl-C does. Files and variables stay, and the sandbox can be used on. For a call of another tool that takes too long.",
-	 sandbox_in, sandbox_out, TOOL_IDEMPOTENT, SCOPE_SESSIONS, tool_interrupt},
+	 "Ends a sandbox and everything that runs in it. Its files are deleted: read what you need first.",
+	 &sandbox_in, &sandbox_out, TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, SCOPE_SESSIONS, tool_terminate_sandbox},
+	{"interrupt", "Interrupt a program",
+	 "Interrupts the program that runs in a sandbox, like Ctrl-C. Files and variables persist, and the sandbox stays usable. Use it when a call of another tool takes too long.",
+	 &sandbox_in, &sandbox_out, TOOL_IDEMPOTENT, SCOPE_SESSIONS, tool_interrupt},
 	{"exec_command", "Run a command",
-	 "Runs a shell command in a sandbox and returns what it printed and its exit code. Files in /workspace stay.",
-	 command_in, run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox, "shell"},
+	 "Runs a shell command in a sandbox and returns its output and exit code. Files in /workspace persist.",
+	 &command_in, &run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox, "shell"},
 	{"run_code", "Run code in a sandbox",
-	 "Runs a program in a sandbox, in a process of its own: files in /workspace stay, variables do not (execute_code keeps them). The language is guessed where it is not said.",
-	 code_in, run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox},
+	 "Runs a program in a sandbox as a new process: files in /workspace persist, variables do not (execute_code keeps them). The language is guessed if not given.",
+	 &code_in, &run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox},
 	{"upload_file", "Upload a file",
-	 "Writes a file into a sandbox, text or base64. Directories on the way are made.",
-	 write_in, write_out, TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, SCOPE_FILES, tool_write_file},
+	 "Writes a file into a sandbox, from text or base64. Missing directories are created.",
+	 &write_in, &write_out, TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, SCOPE_FILES, tool_write_file},
 	{"write_file", "Write a file",
-	 "Writes a file into a sandbox, text or base64. Directories on the way are made; what was there is replaced.",
-	 write_in, write_out, TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, SCOPE_FILES, tool_write_file},
+	 "Writes a file into a sandbox, from text or base64. Missing directories are created; an existing file is replaced.",
+	 &write_in, &write_out, TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, SCOPE_FILES, tool_write_file},
 	{"download_file", "Download a file",
-	 "Returns the content of a file of a sandbox, up to 10 MiB; base64 for what is not text.",
-	 download_in, read_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_FILES, tool_read_file},
+	 "Returns the content of a file in a sandbox, up to 10 MiB; base64 for files that are not text.",
+	 &download_in, &read_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_FILES, tool_read_file},
 	{"read_file", "Read a file",
-	 "Returns the content of a file of a sandbox, up to max_size; images are shown. Long text is shortened to its head and tail.",
-	 read_in, read_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_FILES, tool_read_file},
+	 "Returns the content of a file in a sandbox, up to max_size; images are shown. Long text is shortened to its head and tail.",
+	 &read_in, &read_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_FILES, tool_read_file},
 	{"list_files", "List files",
-	 "Lists the files of a directory of a sandbox with their sizes.",
-	 files_in, files_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_FILES, tool_list_files},
+	 "Lists the files in a directory of a sandbox with their sizes.",
+	 &files_in, &files_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_FILES, tool_list_files},
 	PROGRAM("python", "Python", "python"),
 	PROGRAM("javascript", "JavaScript", "javascript"),
 	PROGRAM("typescript", "TypeScript", "typescript"),
@@ -236,11 +208,11 @@ static const struct tool table[] = {
 	PROGRAM("csharp", "C#", "csharp"),
 	PROGRAM("shell", "shell", "shell"),
 	{"run_generic", "Run a program",
-	 "Runs a program of any language that is installed, in a sandbox and in a process of its own. The language is guessed where it is not said; list_languages tells which there are.",
-	 generic_in, run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox},
+	 "Runs a program in any installed language in a sandbox, as a new process. The language is guessed if not given; list_languages shows which are available.",
+	 &generic_in, &run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox},
 	{"list_languages", "List languages",
-	 "Lists the programming languages, which of them can be used now, and what the others lack.",
-	 nothing_in, languages_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_READ, tool_list_languages},
+	 "Lists the known programming languages, which are available, and what the others lack.",
+	 &no_input, &languages_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_READ, tool_list_languages},
 };
 /* clang-format on */
 
@@ -249,7 +221,7 @@ const struct tool *tool_at(size_t index)
 	return index < ARRAY_SIZE(table) ? &table[index] : NULL;
 }
 
-static const struct tool *find(const char *name)
+static const struct tool *find_tool(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 		if (str_equal(table[i].name, name))
@@ -276,7 +248,7 @@ bool tool_is_enabled(const struct config *config, const struct tool *tool)
 
 const struct tool *tool_find(const struct config *config, const char *name)
 {
-	const struct tool *tool = find(name);
+	const struct tool *tool = find_tool(name);
 
 	return tool && tool_is_enabled(config, tool) ? tool : NULL;
 }
@@ -286,12 +258,13 @@ static int check_list(char *const *list, const char *key, struct error *err)
 	for (; list && *list; list++) {
 		struct suggest s = {.word = *list};
 
-		if (find(*list))
+		if (find_tool(*list))
 			continue;
 		for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 			suggest_offer(&s, table[i].name);
-		return error_set(err, ERR_CONFIG, 0, "%s: there is no tool '%.64s'%s%s", key, *list,
-		                 s.best ? "; perhaps " : "", s.best ? s.best : "");
+		return error_set(err, ERR_CONFIG, 0, "%s: no tool '%.64s'%s%s%s", key, *list,
+		                 s.best ? "; did you mean '" : "", s.best ? s.best : "",
+		                 s.best ? "'?" : "");
 	}
 	return 0;
 }
@@ -301,4 +274,32 @@ int tools_check(const struct config *config, struct error *err)
 	if (check_list(config->mcp_enabled_tools, "mcp.enabled_tools", err) < 0)
 		return -1;
 	return check_list(config->mcp_disabled_tools, "mcp.disabled_tools", err);
+}
+
+json_t *tool_input_schema(const struct tool *tool)
+{
+	json_t *j = fields_schema(tool->input, FIELDS_INLINE);
+
+	json_set(j, "$schema", json_string(DIALECT));
+	return j;
+}
+
+json_t *tool_view(const struct tool *tool)
+{
+	json_t *j = json_object(), *hints = json_object();
+	json_t *output = fields_schema(tool->output, FIELDS_NULLABLE);
+
+	json_set(output, "$schema", json_string(DIALECT));
+	json_set(hints, "title", json_string(tool->title));
+	json_set(hints, "readOnlyHint", json_boolean(tool->hints & TOOL_READ_ONLY));
+	json_set(hints, "destructiveHint", json_boolean(tool->hints & TOOL_DESTRUCTIVE));
+	json_set(hints, "idempotentHint", json_boolean(tool->hints & TOOL_IDEMPOTENT));
+	json_set(hints, "openWorldHint", json_boolean(tool->hints & TOOL_OPEN_WORLD));
+	json_set(j, "name", json_string(tool->name));
+	json_set(j, "title", json_string(tool->title));
+	json_set(j, "description", json_string(tool->description));
+	json_set(j, "inputSchema", tool_input_schema(tool));
+	json_set(j, "outputSchema", output);
+	json_set(j, "annotations", hints);
+	return j;
 }

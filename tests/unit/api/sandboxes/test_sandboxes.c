@@ -136,35 +136,46 @@ static void every_error_has_a_code(void **state)
 	assert_true(sandboxes_is_refusal(&(struct error){.code = ERR_NO_SCOPE}));
 }
 
+/* @body is released. */
+static struct sandboxes_program decode(const struct sandboxes_program_kind *kind, json_t *body)
+{
+	const struct decode_limits limits = {1000};
+	struct sandboxes_program p = {0};
+	struct error err = {0};
+
+	assert_int_equal(fields_decode(kind->fields, body, &limits, &p, &err), 0);
+	assert_int_equal(kind->complete(&p, &err), 0);
+	json_decref(body);
+	return p;
+}
+
 /* A word is one word for the shell, whatever is in it. */
 static void arguments_are_quoted(void **state)
 {
-	cleanup_json json_t *body =
-		json_pack("{s:s, s:[s,s,s]}", "command", "run", "args", "it's", "$A; b", "");
-	struct error err = {0};
-	cleanup_json json_t *made = sandboxes_exec_arguments(body, "x", &err);
+	cleanup_sandboxes_program struct sandboxes_program p =
+		decode(&sandboxes_exec_kind, json_pack("{s:s, s:[s,s,s]}", "command", "run", "args",
+	                                               "it's", "$A; b", ""));
 
 	(void)state;
-	assert_string_equal(json_string_value(json_object_get(made, "command")),
-	                    "run 'it'\\''s' '$A; b' ''");
-	assert_string_equal(json_string_value(json_object_get(made, "sandbox_id")), "x");
+	assert_string_equal(p.args.exec.request.code, "run 'it'\\''s' '$A; b' ''");
+	assert_int_equal(p.args.exec.request.code_len, strlen(p.args.exec.request.code));
+	assert_null(p.args.exec.request.args);
 }
 
 static void a_name_tells_the_language(void **state)
 {
-	cleanup_json json_t *named = json_pack("{s:s, s:s}", "code", "x", "filename", "a.b.py");
-	cleanup_json json_t *said =
-		json_pack("{s:s, s:s, s:s}", "code", "x", "filename", "a.py", "language", "shell");
-	cleanup_json json_t *neither = json_pack("{s:s, s:s}", "code", "x", "filename", "py");
-	struct error err = {0};
-	cleanup_json json_t *a = sandboxes_code_arguments(named, "x", &err);
-	cleanup_json json_t *b = sandboxes_code_arguments(said, "x", &err);
-	cleanup_json json_t *c = sandboxes_code_arguments(neither, "x", &err);
+	cleanup_sandboxes_program struct sandboxes_program a = decode(
+		&sandboxes_code_kind, json_pack("{s:s, s:s}", "code", "x", "filename", "a.b.py"));
+	cleanup_sandboxes_program struct sandboxes_program b =
+		decode(&sandboxes_code_kind, json_pack("{s:s, s:s, s:s}", "code", "x", "filename",
+	                                               "a.py", "language", "shell"));
+	cleanup_sandboxes_program struct sandboxes_program c = decode(
+		&sandboxes_code_kind, json_pack("{s:s, s:s}", "code", "x", "filename", "py"));
 
 	(void)state;
-	assert_string_equal(json_string_value(json_object_get(a, "language")), "python");
-	assert_string_equal(json_string_value(json_object_get(b, "language")), "shell");
-	assert_null(json_object_get(c, "language"));
+	assert_string_equal(a.args.exec.request.language, "python");
+	assert_string_equal(b.args.exec.request.language, "shell");
+	assert_null(c.args.exec.request.language);
 }
 
 int main(void)

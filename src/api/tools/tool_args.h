@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the decoded arguments of a tool, in the structs of core where there are some. The field
+ * tables of tools.c and of sandboxes/ fill it; each tool reads the members that its table has.
+ */
+
+#include "api/json/decode.h"
+#include "core/request/session_request.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum tool_encoding {
+	TOOL_UTF8,
+	TOOL_BASE64,
+};
+
+/* 0, NULL: not given. Pointers are owned. */
+struct tool_args {
+	/* A program. First: the shared rows of decode_fields.h name its members. */
+	struct decoded_exec exec;
+	char *working_dir;
+	char **packages;
+	json_t *options;
+	/* The sandbox; for execute_code "" or NULL: none. */
+	char *sandbox_id;
+	/* A new sandbox. */
+	struct session_request session;
+	char *image, *workspace_dir;
+	/* Files. */
+	char *path, *content;
+	size_t content_len;
+	enum tool_encoding encoding;
+	char *mode;
+	bool create_backup, force_overwrite, recursive;
+	json_t *checksum; /* true, or the expected SHA-256 */
+	uint64_t max_size;
+};
+
+void tool_args_done(struct tool_args *args);
