@@ -6,6 +6,7 @@ reading is done with system calls: pathlib takes five times as long.
 """
 
 import ctypes
+import errno
 import os
 import pathlib
 import sys
@@ -21,22 +22,27 @@ def is_root():
     return os.geteuid() == 0
 
 
+#: How the kernel reports that a process or a group is gone.
+GONE = {errno.ENOENT, errno.ESRCH, errno.ENODEV}
+
+
 def _read(path, is_short=False):
     """The bytes of a file of /proc or /sys; none when it is gone. One that @is_short comes with one read."""
+    fd = -1
     try:
         fd = os.open(path, os.O_RDONLY)
-    except (FileNotFoundError, ProcessLookupError):
-        return b""
-    try:
         data = part = os.read(fd, 4096)
         while part and not is_short:
             part = os.read(fd, 4096)
             data += part
         return data
-    except ProcessLookupError:
+    except OSError as error:
+        if error.errno not in GONE:
+            raise
         return b""
     finally:
-        os.close(fd)
+        if fd >= 0:
+            os.close(fd)
 
 
 def proc_stat(pid):
