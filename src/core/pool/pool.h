@@ -9,7 +9,7 @@
  *
  * What is in a pool is nobody's: no byte of a tenant goes into a box before it was taken, and a box
  * that was taken never comes back. Members that died, or are too old, are not handed out; one that
- * dies on the way is found by its new owner, who makes a box of its own (exec.c).
+ * dies on the way is found by its new owner, who makes a box of its own (run_box.c).
  *
  * How many there are follows the demand (pool_demand.h), between a floor that a few shapes have and
  * ceilings for all together: of members, and of the memory that they use. A shape gets a pool when

@@ -1,695 +1,737 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/run/run.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/id.h"
 #include "base/log.h"
-#include "base/str.h"
-#include "core/config/config.h"
 #include "core/language/runners.h"
-#include "core/pool/pool.h"
 #include "core/run/run_internal.h"
-#include "core/run/run_metrics.h"
+#include "core/run/run_record_internal.h"
 #include "core/template/images.h"
-#include "core/template/template.h"
 #include "io/loop.h"
 #include "wire/layer.h"
 
 /*
- * Theory of operation: box, files, program and input are handed to the driver in one go, before
- * anything answered: the round trips overlap with the building of the box. From then on everything
- * is an event of the box or of the one timer. Whatever settles the answer first wins (end());
- * events after that are ignored. The answer is given before the box is taken down, so that nobody
- * waits for the teardown.
- *
- * The deadline is ours alone: it counts from the start of the program and needs no cooperation of
- * agent or program (security rule LC-3).
+ * Theory of operation. Everything that happens to a run is a call of its owner, an event of its
+ * box, its timer or its turn in the scheduler. The first that settles the outcome wins; later
+ * events are ignored. The record, and with it the caller, has the outcome before anything is torn
+ * down.
  */
 
 #define RUN_CTX_LEN 200
 
 static const char *const state_names[] = {
-	[RUN_NEW] = "new",         [RUN_QUEUED] = "queued", [RUN_BUILDING] = "building",
-	[RUN_RUNNING] = "running", [RUN_ENDED] = "ended",
+	[RUN_NEW] = "new",           [RUN_QUEUED] = "queued",       [RUN_WAITING] = "waiting",
+	[RUN_STARTING] = "starting", [RUN_RUNNING] = "running",     [RUN_STOPPING] = "stopping",
+	[RUN_KILLING] = "killing",   [RUN_GATHERING] = "gathering", [RUN_ENDED] = "ended",
 };
-static_assert(ARRAY_SIZE(state_names) == RUN_COUNT, "every state has a name");
+static_assert(ARRAY_SIZE(state_names) == RUN_STATE_COUNT, "every state has a name");
 
 #define TO(state) (1u << RUN_##state)
+/* Every state can end. WAITING -> QUEUED: its session was paused. To STARTING from STARTING and
+ * RUNNING: handed over again, because nothing of it has run. */
 static const unsigned transitions[] = {
-	[RUN_NEW] = TO(QUEUED) | TO(BUILDING),
-	[RUN_QUEUED] = TO(BUILDING) | TO(ENDED),
-	[RUN_BUILDING] = TO(RUNNING) | TO(ENDED),
-	[RUN_RUNNING] = TO(BUILDING) | TO(ENDED),
+	[RUN_NEW] = TO(QUEUED) | TO(WAITING) | TO(ENDED),
+	[RUN_QUEUED] = TO(WAITING) | TO(STARTING) | TO(ENDED),
+	[RUN_WAITING] = TO(QUEUED) | TO(STARTING) | TO(ENDED),
+	[RUN_STARTING] =
+		TO(STARTING) | TO(RUNNING) | TO(STOPPING) | TO(KILLING) | TO(GATHERING) | TO(ENDED),
+	[RUN_RUNNING] = TO(STARTING) | TO(STOPPING) | TO(KILLING) | TO(GATHERING) | TO(ENDED),
+	[RUN_STOPPING] = TO(KILLING) | TO(GATHERING) | TO(ENDED),
+	[RUN_KILLING] = TO(GATHERING) | TO(ENDED),
+	[RUN_GATHERING] = TO(ENDED),
 	[RUN_ENDED] = 0,
 };
-static_assert(ARRAY_SIZE(transitions) == RUN_COUNT, "every state has a row");
+static_assert(ARRAY_SIZE(transitions) == RUN_STATE_COUNT, "every state has a row");
 
-#define run_log(e, level, ...)                                                                     \
+#define run_log(r, level, ...)                                                                     \
 	do {                                                                                       \
 		char run_ctx_[RUN_CTX_LEN];                                                        \
 		if (log_is_on(level))                                                              \
-			log_write(level, make_ctx(e, run_ctx_), __VA_ARGS__);                      \
+			log_write(level, make_ctx(r, run_ctx_), __VA_ARGS__);                      \
 	} while (0)
 
-static const char *make_ctx(const struct run *e, char ret_ctx[RUN_CTX_LEN])
+static const char *make_ctx(const struct run *r, char ret_ctx[RUN_CTX_LEN])
 {
+	const struct run_record *record = r->record;
+
 	/* Ids are short: it fits. */
 	(void)snprintf(ret_ctx, RUN_CTX_LEN, "request_id=%s execution=%s box=%s",
-	               e->decision.spec.request_id, e->outcome.execution_id, e->decision.spec.id);
+	               record ? record->request_id : "", record ? record->id : "",
+	               r->box ? box_id(r->box) : "");
 	return ret_ctx;
 }
 
-static void set_state(struct run *e, enum run_state next)
+static void set_state(struct run *r, enum run_state next)
 {
-	assert(transitions[e->state] & (1u << next));
-	run_log(e, LOG_LEVEL_DEBUG, "%s -> %s", state_names[e->state], state_names[next]);
-	e->state = next;
+	assert(transitions[r->state] & (1u << next));
+	run_log(r, LOG_LEVEL_DEBUG, "%s -> %s", state_names[r->state], state_names[next]);
+	r->state = next;
 }
 
-static void run_free(struct run *e)
+/* Whether the box may have something to say about it. */
+static bool is_in_box(const struct run *r)
 {
-	tenant_release(e->tenant);
-	image_unref(e->image);
-	given_done(&e->given);
-	timer_free(e->timer);
-	run_request_free(e->kept);
-	policy_decision_done(&e->decision);
-	outcome_done(&e->outcome);
-	free(e);
+	return r->state >= RUN_STARTING && r->state <= RUN_KILLING;
 }
 
-static void leave_queue(struct run *e)
+static bool is_kept(const struct run *r)
 {
-	if (e->queued)
-		tenant_drop_queued(e->tenant);
-	e->queued = false;
+	return r->on_ended;
 }
 
-/* The last one out: the answer was given and nothing of the box is left. */
-static void reap(struct run *e)
-{
-	struct run_service *s = e->service;
+/* Life cycle. */
 
-	if (e->state != RUN_ENDED || e->answering || e->leaving || e->box)
+static void drop_request(struct run *r)
+{
+	if (r->request_owned)
+		run_request_free(r->request);
+	r->request = NULL;
+	r->request_owned = false;
+}
+
+struct run *run_new(struct run_service *s, struct run_record *record,
+                    struct policy_decision *decision)
+{
+	struct run *r = NEW(struct run);
+
+	list_init(&r->node);
+	list_init(&r->queue_node);
+	r->service = s;
+	r->record = record;
+	r->decision = *decision;
+	r->arrived_us = clock_us();
+	r->entry.ctx = r;
+	r->left[OUTPUT_STDOUT] = r->left[OUTPUT_STDERR] = decision->output_bytes;
+	r->outcome.trace.us[TRACE_DECIDED] = r->arrived_us;
+	r->outcome.driver = s->config.driver->ops->name;
+	r->outcome.handler = decision->handler;
+	buf_init(&r->outcome.report, decision->report_bytes);
+	return r;
+}
+
+static void run_free(struct run *r)
+{
+	if (r->record)
+		run_record_free(r->record);
+	tenant_release(r->tenant);
+	image_unref(r->image);
+	given_done(&r->given);
+	timer_free(r->timer);
+	drop_request(r);
+	policy_decision_done(&r->decision);
+	outcome_done(&r->outcome);
+	free(r);
+}
+
+void run_reap(struct run *r)
+{
+	struct run_service *s = r->service;
+
+	if (r->state != RUN_ENDED || r->answering || r->leaving || r->box)
 		return;
-	list_remove(&e->node);
+	list_remove(&r->node);
+	run_free(r);
 	if (s)
-		run_service_forget(s, e);
-	run_free(e);
+		run_service_check_drained(s);
 }
 
-static void answer(struct run *e)
+void run_unqueue(struct run *r)
 {
-	e->answering = false;
-	if (e->muted)
+	if (r->queued)
+		tenant_drop_queued(r->tenant);
+	r->queued = false;
+}
+
+struct exec_source run_code(const struct run *r, const char *name)
+{
+	const struct run_record *record = r->record;
+
+	if (record->code)
+		return (struct exec_source){name, record->code, record->code_len};
+	return (struct exec_source){name, r->request->code, r->request->code_len};
+}
+
+/* The clock. */
+
+static void on_timer(void *ctx);
+
+static void set_timer(struct run *r, uint64_t delay_us)
+{
+	if (!r->timer)
+		r->timer = timer_new(r->service->config.loop, on_timer, r);
+	r->due_us = clock_us() + delay_us;
+	timer_start(r->timer, delay_us);
+}
+
+void run_stop_clock(struct run *r)
+{
+	r->due_us = 0;
+	if (r->timer)
+		timer_stop(r->timer);
+}
+
+void run_freeze(struct run *r)
+{
+	uint64_t now = clock_us();
+
+	r->left_us = r->due_us > now ? r->due_us - now : 1;
+	r->frozen = true;
+	run_stop_clock(r);
+}
+
+void run_thaw(struct run *r, uint64_t paused_us)
+{
+	if (r->started_us)
+		r->started_us += paused_us;
+	run_record_paused(r->record, paused_us / USEC_PER_MS);
+	if (!r->frozen)
 		return;
-	if (error_is_set(&e->failure))
-		e->events.on_error(e->events.ctx, &e->failure);
+	r->frozen = false;
+	set_timer(r, r->left_us);
+}
+
+/* The end. */
+
+static void answer(struct run *r)
+{
+	const struct run_events *events = &r->record->events;
+
+	r->answering = false;
+	if (r->muted)
+		return;
+	if (error_is_set(&r->failure))
+		events->on_error(events->ctx, &r->failure);
 	else
-		e->events.on_end(e->events.ctx, &e->outcome);
+		events->on_end(events->ctx, &r->record->outcome);
 }
 
-enum answer_when {
-	ANSWER_NOW,   /* called from the loop */
-	ANSWER_LATER, /* called from inside a call of the caller's */
-};
-
-/* One of a session is told by its record, which also knows those that never came here. */
-static void tell_end(const struct run *e)
+static void end_record(struct run *r)
 {
-	const struct run_service_config *c = &e->service->config;
-	const struct outcome *outcome = error_is_set(&e->failure) ? NULL : &e->outcome;
-
-	if (e->entry.patient)
-		return;
-	run_metrics_end(c->metrics, e->decision.runner->name, outcome);
-	run_audit_end(c->audit, &(struct run_audit){
-					.tenant = e->tenant_name,
-					.key_id = e->key_id[0] ? e->key_id : NULL,
-					.request_id = e->decision.spec.request_id,
-					.id = e->outcome.execution_id,
-					.language = e->decision.runner->name,
-					.code_hash = e->code_hash,
-					.timeout_us = e->decision.timeout_us,
-					.limits = &e->decision.spec.limits,
-					.outcome = outcome,
-					.failure = &e->failure,
-				});
+	r->start_us = r->outcome.start_us;
+	if (error_is_set(&r->failure))
+		run_record_failed(r->record, &r->failure);
+	else
+		run_record_ended(r->record, &r->outcome, r->reset);
 }
 
-/* At the end, when it is known which of its boxes was the last. */
-static void tell_start(const struct run *e)
+/*
+ * The order matters: first the record and the answer; then the box goes and the place is free for
+ * the next run, whose box is made inside leave. The place does not wait until the answer has been
+ * read: places are for what costs processes and memory of boxes, and a few clients that do not read
+ * could else hold all of them. http.max_answers bounds what unread answers cost.
+ */
+static void end_run(struct run *r)
 {
-	struct metrics *metrics = e->service->config.metrics;
-
-	if (e->pooled)
-		pools_confirm(e->service->pools);
-	if (e->started_us)
-		metrics_observe(metrics, e->pooled ? METRIC_WARM_START : METRIC_COLD_START,
-		                (double)e->outcome.start_us / 1e6);
-}
-
-static void give_up(struct run *e)
-{
-	struct scheduler *scheduler = &e->service->scheduler;
-
-	e->leaving = false;
-	tell_end(e);
-	tell_start(e);
-	if (e->box) {
-		box_destroy(e->box);
-		scheduler_leave(scheduler, &e->entry, clock_us());
+	set_state(r, RUN_ENDED);
+	run_unqueue(r);
+	run_stop_clock(r);
+	gather_cancel(&r->gather);
+	end_record(r);
+	if (is_kept(r)) {
+		r->record = NULL; /* the table's; from now on it may go any time */
+		r->place->leave(r);
+		r->on_ended(r);
+	} else if (!r->answer_later) {
+		answer(r);
+		r->place->leave(r);
 	} else {
-		scheduler_out(scheduler, &e->entry, clock_us());
+		r->answering = !r->muted;
+		if (r->answering)
+			set_timer(r, 0);
+		r->place->leave(r);
 	}
+	run_reap(r);
 }
 
-static void leave(void *ctx)
+void run_fail(struct run *r, const struct error *err)
 {
-	struct run *e = ctx;
-
-	give_up(e);
-	reap(e);
+	r->failure = *err;
+	if (r->place->settle)
+		r->place->settle(r);
+	end_run(r);
 }
 
-/*
- * The answer is settled. The order matters: first the answer, then what is told of it, the kill,
- * and the place for the next one, whose box is made inside scheduler_leave.
- *
- * The place does not wait for the answer to be read. Places are for what costs processes and
- * memory of boxes; a few clients that do not read would else hold all of them, for as long as an
- * answer may take. What unread answers cost is bounded where they are kept (http.max_answers).
- */
-static void end(struct run *e, enum answer_when when)
+static uint64_t growth(uint64_t now, uint64_t before)
 {
-	set_state(e, RUN_ENDED);
-	leave_queue(e);
-	timer_stop(e->timer);
-	gather_cancel(&e->gather);
-	e->leaving = true;
-	if (when == ANSWER_NOW) {
-		answer(e);
-		/* Behind the answer, which is on its way to the client when this dispatch ends. */
-		loop_defer(e->service->config.loop, leave, e);
+	if (now == COUNTER_UNKNOWN || before == COUNTER_UNKNOWN)
+		return COUNTER_UNKNOWN;
+	return now < before ? now : now - before;
+}
+
+/* The counters are the box's, which may have run something before. */
+static void read_counters(struct run *r)
+{
+	struct box_counters *c = &r->evidence.counters;
+
+	memset(c, 0xff, sizeof(*c)); /* COUNTER_UNKNOWN is all ones */
+	if (!r->box || r->state < RUN_STARTING)
 		return;
-	}
-	if (!e->muted) {
-		e->answering = true;
-		timer_start(e->timer, 0);
-	}
-	leave(e);
+	box_counters(r->box, COUNTERS_FOR_RESULT, c);
+	c->cpu_us = growth(c->cpu_us, r->before.cpu_us);
+	c->oom_kills = growth(c->oom_kills, r->before.oom_kills);
+	c->pids_denied = growth(c->pids_denied, r->before.pids_denied);
+	r->outcome.layers = box_layers(r->box);
+	r->outcome.start = box_start(r->box);
+	r->outcome.layers_missing = LAYERS_ALL & ~r->outcome.layers;
 }
 
-static void fail(struct run *e, const struct error *err, enum answer_when when)
+void run_conclude(struct run *r)
 {
-	e->failure = *err;
-	end(e, when);
+	gather_cancel(&r->gather);
+	read_counters(r);
+	outcome_take_usage(&r->evidence, &r->outcome);
+	if (!r->evidence.ended && r->started_us)
+		r->outcome.duration_us = clock_us() - r->started_us;
+	outcome_judge(&r->evidence, &r->outcome);
+	trace_note(&r->outcome.trace, TRACE_JUDGED);
+	if (r->place->settle)
+		r->place->settle(r);
+	end_run(r);
 }
 
-static void unknown_counters(struct box_counters *ret_counters)
+void run_drop(struct run *r)
 {
-	/* COUNTER_UNKNOWN is all ones. */
-	memset(ret_counters, 0xff, sizeof(*ret_counters));
+	set_state(r, RUN_ENDED);
+	run_unqueue(r);
+	run_stop_clock(r);
+	gather_cancel(&r->gather);
+	run_record_set_control(r->record, NULL, NULL, NULL);
+	r->record = NULL;
+	r->answer_later = true;
+	r->place->leave(r);
+	run_reap(r);
 }
 
-/* What its box had used before it was taken from its pool is not its own. */
-static void leave_out_before(struct run *e)
+void run_cancel(struct run *r)
 {
-	struct box_counters *c = &e->evidence.counters;
-
-	if (e->pooled && c->cpu_us != COUNTER_UNKNOWN && e->before.cpu_us != COUNTER_UNKNOWN &&
-	    c->cpu_us >= e->before.cpu_us)
-		c->cpu_us -= e->before.cpu_us;
-}
-
-/* The evidence is in: judge, and answer. */
-static void conclude(struct run *e, enum answer_when when)
-{
-	unknown_counters(&e->evidence.counters);
-	if (e->box) {
-		box_counters(e->box, COUNTERS_FOR_RESULT, &e->evidence.counters);
-		leave_out_before(e);
-		e->outcome.layers = box_layers(e->box);
-		e->outcome.start = box_start(e->box);
-		e->outcome.layers_missing = LAYERS_ALL & ~e->outcome.layers;
-	}
-	outcome_take_usage(&e->evidence, &e->outcome);
-	if (!e->evidence.ended && e->started_us)
-		e->outcome.duration_us = clock_us() - e->started_us;
-	outcome_judge(&e->evidence, &e->outcome);
-	trace_note(&e->outcome.trace, TRACE_JUDGED);
-	end(e, when);
-}
-
-static struct box_events events_of(struct run *e);
-
-static bool is_open(const struct run *e)
-{
-	return e->state == RUN_BUILDING || e->state == RUN_RUNNING;
-}
-
-static void on_box_ready(void *ctx attr_unused)
-{
-	/* The program was handed over already. */
-}
-
-static void on_box_started(void *ctx, uint32_t exec_id attr_unused)
-{
-	struct run *e = ctx;
-
-	if (e->state != RUN_BUILDING)
+	r->muted = true;
+	if (r->state == RUN_ENDED)
 		return;
-	set_state(e, RUN_RUNNING);
-	e->started_us = e->outcome.trace.us[TRACE_STARTED] = clock_us();
-	e->outcome.start_us = e->started_us - e->admitted_us;
-	e->outcome.pooled = e->pooled;
-	timer_start(e->timer, e->decision.timeout_us);
-	if (e->events.on_start && !e->announced)
-		e->events.on_start(e->events.ctx, e->outcome.execution_id);
-	e->announced = true;
+	r->outcome.status = EXEC_CANCELLED;
+	r->answer_later = true;
+	end_run(r);
 }
 
-/* It is no longer as if it had never been asked for: it is not asked for again. */
-static void drop_kept(struct run *e)
+/* One that is being stopped already ends by itself. */
+static void stop(struct run *r, enum run_stop why)
 {
-	run_request_free(TAKE_PTR(e->kept));
+	if (r->state == RUN_STARTING || r->state == RUN_RUNNING)
+		r->place->stop(r, why);
 }
 
-/* The agent keeps the same limit; it is not trusted to. */
-/* Its end follows, and says which signal it was. */
-static void end_program(struct run *e)
+void run_abort(struct run *r)
+{
+	if (r->state == RUN_ENDED)
+		return;
+	r->answer_later = true;
+	r->evidence.cancelled |= r->state != RUN_GATHERING;
+	if (is_in_box(r))
+		stop(r, RUN_STOP_CANCEL);
+	else if (!r->reattached || r->state == RUN_GATHERING)
+		run_conclude(r);
+	/* else it is in the box, behind another: it is stopped at its turn */
+}
+
+void run_orphan(struct run *r)
+{
+	r->muted = true;
+	r->answering = false;
+	if (r->leaving)
+		run_box_leave(r); /* what it reports needs the service */
+	timer_free(TAKE_PTR(r->timer));
+	gather_cancel(&r->gather);
+	if (r->state != RUN_ENDED) {
+		if (r->box)
+			box_destroy(r->box);
+		set_state(r, RUN_ENDED);
+	}
+	if (is_kept(r))
+		r->record = NULL; /* the table's */
+	list_remove(&r->node);
+	if (r->entry.place == SCHEDULER_WAITING)
+		list_remove(&r->entry.node);
+	run_unqueue(r);
+	tenant_release(TAKE_PTR(r->tenant));
+	r->service = NULL;
+	run_reap(r);
+}
+
+/* Stopping. */
+
+/* An agent that takes no order is as good as gone. */
+static void send_signal(struct run *r, uint32_t id, int signo)
 {
 	struct error err = {0};
 
-	/* An agent that takes no order is as good as gone: what there is is the outcome. */
-	if (box_signal(e->box, EXEC_ID, SIGKILL, &err) < 0)
-		conclude(e, ANSWER_NOW);
+	if (box_signal(r->box, id, signo, &err) < 0)
+		r->place->give_up(r, &err);
 }
 
-static void on_box_output(void *ctx, uint32_t exec_id attr_unused, enum output_stream stream,
-                          const char *data, size_t len)
+static void kill_program(struct run *r)
 {
-	struct run *e = ctx;
-	bool is_err = stream == OUTPUT_STDERR;
-	size_t added;
-
-	if (!is_open(e))
-		return;
-	drop_kept(e);
-	trace_note(&e->outcome.trace, TRACE_FIRST_OUTPUT);
-	added = buf_add_some(is_err ? &e->outcome.err : &e->outcome.out, data, len);
-	*(is_err ? &e->outcome.stderr_bytes : &e->outcome.stdout_bytes) += len;
-	if (added < len)
-		*(is_err ? &e->evidence.err_truncated : &e->evidence.out_truncated) = true;
-	if (added > 0 && e->events.on_output)
-		e->events.on_output(e->events.ctx, stream, data, added);
-	if (added < len && e->decision.kill_on_overflow)
-		end_program(e);
+	set_state(r, RUN_KILLING);
+	set_timer(r, RUN_KILL_US);
+	send_signal(r, r->runner_id ? r->runner_id : r->id, SIGKILL);
 }
 
-static void on_box_report(void *ctx, uint32_t exec_id attr_unused, const char *data, size_t len)
+void run_interrupt(struct run *r)
 {
-	struct run *e = ctx;
-
-	drop_kept(e);
-	/* More than was allowed does not come through the link; half a report would be none. */
-	if (is_open(e) && buf_add(&e->outcome.report, data, len) < 0)
-		buf_reset(&e->outcome.report);
-}
-
-static void on_box_denial(void *ctx, uint32_t exec_id attr_unused, const char *what, uint64_t count)
-{
-	struct run *e = ctx;
-
-	drop_kept(e);
-	if (is_open(e))
-		outcome_add_syscall(&e->outcome, what, count);
-}
-
-static void on_gathered(void *ctx)
-{
-	conclude(ctx, ANSWER_NOW);
-}
-
-/*
- * Its process waited in a pool, and was killed as the code came: nothing of it has run. Return:
- * whether there is another box. Else how the process ended is the outcome: as of one whose caller
- * has signalled it.
- */
-static bool begin_again(struct run *e)
-{
-	const struct box_events events = events_of(e);
-	struct error err = {0};
-
-	if (e->state != RUN_RUNNING || !e->kept)
-		return false;
-	run_log(e, LOG_LEVEL_DEBUG, "was not taken by what waited for it");
-	set_state(e, RUN_BUILDING);
-	e->started_us = e->outcome.trace.us[TRACE_STARTED] = 0;
-	timer_start(e->timer, e->service->config.build_timeout_us);
-	if (!run_build_again(e, &events, &err))
-		fail(e, &err, ANSWER_NOW);
-	return true;
-}
-
-static void on_box_done(void *ctx, uint32_t exec_id attr_unused, const struct exec_facts *facts)
-{
-	struct run *e = ctx;
-
-	if (!is_open(e) || (facts->untaken && begin_again(e)))
-		return;
-	trace_note(&e->outcome.trace, TRACE_DONE);
-	outcome_take_facts(facts, e->decision.output_bytes, &e->evidence, &e->outcome);
-	e->gather.into = &e->outcome.artifacts;
-	e->gather.on_over = on_gathered;
-	e->gather.given = &e->given;
-	e->gather.ctx = e;
-	if (facts->changed_since_ns && gather_start(&e->gather, e->box, facts->changed_since_ns))
-		timer_start(e->timer, ARTIFACTS_TIME_US);
-	else
-		conclude(e, ANSWER_NOW);
-}
-
-/* Before the program started: once more without pools, or it has failed. */
-static void fail_to_start(struct run *e, const struct error *err)
-{
-	const struct box_events events = events_of(e);
-	struct error again = {0};
-
-	run_log(e, LOG_LEVEL_DEBUG, "was not started: %s", err->msg);
-	if (run_build_again(e, &events, &again))
-		return;
-	fail(e, error_is_set(&again) ? &again : err, ANSWER_NOW);
-}
-
-static void on_box_exec_failed(void *ctx, uint32_t exec_id attr_unused, const struct error *err)
-{
-	struct run *e = ctx;
-
-	if (e->state == RUN_BUILDING)
-		fail_to_start(e, err);
-	else if (is_open(e))
-		fail(e, err, ANSWER_NOW);
-}
-
-/* Before the program started nothing was run, and the caller may try again. After that it did. */
-static void on_box_lost(void *ctx, const struct error *err)
-{
-	struct run *e = ctx;
-
-	if (!is_open(e))
-		return;
-	if (e->state == RUN_BUILDING) {
-		fail_to_start(e, err);
+	if (!r->runner_id) {
+		kill_program(r);
 		return;
 	}
-	run_log(e, LOG_LEVEL_DEBUG, "lost its box: %s", err->msg);
-	e->evidence.lost = true;
-	conclude(e, ANSWER_NOW);
+	set_state(r, RUN_STOPPING);
+	set_timer(r, RUN_GRACE_US);
+	send_signal(r, r->id, SIGINT);
 }
 
-static void on_box_gone(void *ctx)
-{
-	struct run *e = ctx;
-	struct run_service *s = e->service;
-
-	e->box = NULL;
-	if (s) {
-		s->boxes--;
-		tenant_drop_box(e->tenant);
-		scheduler_out(&s->scheduler, &e->entry, clock_us());
-	}
-	reap(e);
-}
-
-static void on_build_timeout(struct run *e)
+static void on_start_timeout(struct run *r)
 {
 	struct error err = {0};
 
-	error_set(&err, ERR_BOX_FAILED, 0, "the program was not started within %llu ms",
-	          (unsigned long long)(e->service->config.build_timeout_us / USEC_PER_MS));
-	fail(e, &err, ANSWER_NOW);
+	(void)error_set(&err, ERR_BOX_FAILED, 0, "the program was not started within %llu ms",
+	                (unsigned long long)(r->service->config.build_timeout_us / USEC_PER_MS));
+	r->place->give_up(r, &err);
+}
+
+static void on_kill_timeout(struct run *r)
+{
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_AGENT_LOST, 0, "what was killed did not end in time");
+	r->place->give_up(r, &err);
 }
 
 static void on_timer(void *ctx)
 {
-	struct run *e = ctx;
+	struct run *r = ctx;
 
-	if (e->state == RUN_ENDED) {
-		answer(e);
-		reap(e);
-	} else if (e->state == RUN_BUILDING) {
-		on_build_timeout(e);
-	} else if (e->state == RUN_RUNNING) {
-		e->evidence.timed_out = !e->gather.file; /* else it has ended by itself */
-		conclude(e, ANSWER_NOW);
+	if (r->state == RUN_ENDED) {
+		answer(r);
+		run_reap(r);
+	} else if (r->state == RUN_STARTING) {
+		on_start_timeout(r);
+	} else if (r->state == RUN_RUNNING) {
+		r->evidence.timed_out = true;
+		stop(r, RUN_STOP_DEADLINE);
+	} else if (r->state == RUN_STOPPING) {
+		run_log(r, LOG_LEVEL_DEBUG, "ignored the interrupt");
+		kill_program(r);
+	} else if (r->state == RUN_KILLING) {
+		on_kill_timeout(r);
+	} else if (r->state == RUN_GATHERING) {
+		run_conclude(r);
 	}
 }
 
-static struct box_events events_of(struct run *e)
+/* Starting. */
+
+void run_queue(struct run *r)
 {
-	return (struct box_events){
-		.ctx = e,
-		.on_ready = on_box_ready,
-		.on_started = on_box_started,
-		.on_output = on_box_output,
-		.on_report = on_box_report,
-		.on_denial = on_box_denial,
-		.on_done = on_box_done,
-		.on_exec_failed = on_box_exec_failed,
-		.on_lost = on_box_lost,
-		.on_gone = on_box_gone,
-	};
+	set_state(r, RUN_QUEUED);
 }
 
-/* Whether they changed is asked when the request is gone. */
-static void note_given(struct run *e, const struct run_request *request)
+int run_enter(struct run *r, struct error *err)
 {
-	e->given.budget = GIVEN_HASHED;
+	int waits = scheduler_enter(&r->service->scheduler, &r->entry, clock_us(), err);
+
+	if (waits >= 0)
+		set_state(r, RUN_WAITING);
+	return waits;
+}
+
+void run_hand_over(struct run *r)
+{
+	struct error err = {0};
+
+	set_state(r, RUN_STARTING);
+	set_timer(r, r->service->config.build_timeout_us);
+	if (r->place->hand_over(r, &err) < 0)
+		run_fail(r, &err);
+}
+
+void run_launch(struct run *r)
+{
+	r->admitted_us = r->outcome.trace.us[TRACE_ADMITTED] = clock_us();
+	r->outcome.queue_us = r->admitted_us - r->arrived_us;
+	if (r->box)
+		box_counters(r->box, COUNTERS_FOR_BASELINE, &r->before);
+	run_unqueue(r);
+	run_hand_over(r);
+}
+
+void run_reattach(struct run *r)
+{
+	r->admitted_us = clock_us();
+	r->outcome.queue_us = r->past_queue_us == COUNTER_UNKNOWN ? 0 : r->past_queue_us;
+	scheduler_resume(&r->service->scheduler, &r->entry, r->admitted_us);
+	run_unqueue(r);
+	set_state(r, RUN_STARTING);
+	set_timer(r, r->service->config.build_timeout_us);
+}
+
+/* Reattached: for how long it had run before. */
+static uint64_t elapsed_us(const struct run *r)
+{
+	const struct run_record *record = r->record;
+	uint64_t now = clock_real_ms();
+
+	if (!r->reattached || record->started_ms == 0 ||
+	    record->started_ms + record->paused_ms > now)
+		return 0;
+	return (now - record->started_ms - record->paused_ms) * USEC_PER_MS;
+}
+
+/* From its turn to its start; reattached: what the times say. */
+static uint64_t start_us(const struct run *r)
+{
+	const struct run_record *record = r->record;
+	uint64_t both_us;
+
+	if (!r->reattached)
+		return r->started_us - r->admitted_us;
+	both_us = record->started_ms > record->created_ms
+	                  ? (record->started_ms - record->created_ms) * USEC_PER_MS
+	                  : 0;
+	return both_us > r->outcome.queue_us ? both_us - r->outcome.queue_us : 0;
+}
+
+void run_started(struct run *r)
+{
+	uint64_t timeout_us = r->decision.timeout_us;
+	bool starting = r->state == RUN_STARTING;
+	uint64_t before_us;
+
+	if (!is_in_box(r))
+		return;
+	before_us = elapsed_us(r);
+	timeout_us = before_us < timeout_us ? timeout_us - before_us : 1;
+	r->started_us = r->outcome.trace.us[TRACE_STARTED] = clock_us();
+	if (starting)
+		set_state(r, RUN_RUNNING);
+	run_record_started(r->record);
+	if (r->state == RUN_ENDED)
+		return; /* cancelled by its caller, who was just called */
+	r->outcome.start_us = start_us(r);
+	r->outcome.pooled = r->pooled;
+	if (before_us < r->started_us)
+		r->started_us -= before_us;
+	/* Cancelled before it began: the clock of its end is running already. */
+	if (!starting)
+		return;
+	if (r->frozen)
+		r->left_us = timeout_us;
+	else
+		set_timer(r, timeout_us);
+}
+
+/* What it does. */
+
+/* It has shown a sign of life, or its caller has signalled it: never hand it over again. */
+static void forbid_repeat(struct run *r)
+{
+	r->repeatable = false;
+	/* A kept run reads the files that came with it at its end. */
+	if (!is_kept(r))
+		drop_request(r);
+}
+
+/* The agent keeps the same limit; it is not trusted to. */
+void run_add_output(struct run *r, enum output_stream stream, const char *data, size_t len)
+{
+	bool is_err = stream == OUTPUT_STDERR;
+	size_t kept = len < r->left[stream] ? len : r->left[stream];
+
+	if (!is_in_box(r))
+		return;
+	forbid_repeat(r);
+	trace_note(&r->outcome.trace, TRACE_FIRST_OUTPUT);
+	r->left[stream] -= kept;
+	*(is_err ? &r->outcome.stderr_bytes : &r->outcome.stdout_bytes) += len;
+	if (kept < len)
+		*(is_err ? &r->evidence.err_truncated : &r->evidence.out_truncated) = true;
+	if (kept > 0)
+		run_record_add_output(r->record, stream, data, kept);
+	/* The caller may have cancelled it meanwhile. */
+	if (kept < len && r->decision.kill_on_overflow && r->state == RUN_RUNNING)
+		stop(r, RUN_STOP_OVERFLOW);
+}
+
+void run_add_report(struct run *r, const char *data, size_t len)
+{
+	if (!is_in_box(r))
+		return;
+	forbid_repeat(r);
+	/* The link lets no more through than was allowed; half a report would be none. */
+	if (buf_add(&r->outcome.report, data, len) < 0)
+		buf_reset(&r->outcome.report);
+}
+
+void run_add_denial(struct run *r, const char *what, uint64_t count)
+{
+	if (!is_in_box(r))
+		return;
+	forbid_repeat(r);
+	outcome_add_syscall(&r->outcome, what, count);
+}
+
+static void note_given(struct run *r)
+{
+	const struct run_request *request = r->request;
+
+	r->given.budget = GIVEN_HASHED;
 	for (size_t i = 0; i < request->files_count; i++)
-		given_add(&e->given, request->files[i].name, request->files[i].data,
+		given_add(&r->given, request->files[i].name, request->files[i].data,
 		          request->files[i].len);
 }
 
-static void launch(struct run *e, const struct run_request *request)
+static void on_gathered(void *ctx)
 {
-	const struct box_events events = events_of(e);
-	struct error err = {0};
+	run_conclude(ctx);
+}
 
-	set_state(e, RUN_BUILDING);
-	e->admitted_us = e->outcome.trace.us[TRACE_ADMITTED] = clock_us();
-	e->outcome.queue_us = e->admitted_us - e->arrived_us;
-	timer_start(e->timer, e->service->config.build_timeout_us);
-	note_given(e, request);
-	if (run_build(e, request, &events, &err) < 0)
-		fail(e, &err, ANSWER_LATER);
-	else
-		trace_note(&e->outcome.trace, TRACE_SENT);
+void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *seen)
+{
+	if (!is_in_box(r))
+		return;
+	trace_note(&r->outcome.trace, TRACE_DONE);
+	outcome_take_facts(facts, r->decision.output_bytes, &r->evidence, &r->outcome);
+	r->gather.into = &r->outcome.artifacts;
+	r->gather.seen = seen;
+	r->gather.given = &r->given;
+	r->gather.on_over = on_gathered;
+	r->gather.ctx = r;
+	if (facts->changed_since_ns && is_kept(r))
+		note_given(r);
+	if (!facts->changed_since_ns ||
+	    !gather_start(&r->gather, r->box, facts->changed_since_ns)) {
+		run_conclude(r);
+		return;
+	}
+	set_state(r, RUN_GATHERING);
+	set_timer(r, ARTIFACTS_TIME_US);
+}
+
+/* What its caller does. */
+
+/* If the program is handed over again it gets all its input again, within bounds. */
+static void keep_stdin(struct run *r, const void *data, size_t len, bool end)
+{
+	struct error too_much = {0};
+
+	if (r->repeatable && r->request &&
+	    run_request_add_stdin(r->request, data, len, end, &too_much) < 0)
+		forbid_repeat(r);
+}
+
+int run_stdin(struct run *r, const void *data, size_t len, bool end, struct error *err)
+{
+	if (r->state < RUN_STARTING)
+		return run_request_add_stdin(r->request, data, len, end, err);
+	if (!is_in_box(r))
+		return error_set(err, ERR_CONFLICT, 0, "the program has ended");
+	keep_stdin(r, data, len, end);
+	if (len > 0 && box_stdin(r->box, r->id, data, len, err) < 0)
+		return -1;
+	return end ? box_stdin_end(r->box, r->id, err) : 0;
+}
+
+int run_signal(struct run *r, int signo, struct error *err)
+{
+	if (r->state != RUN_RUNNING)
+		return error_set(err, ERR_CONFLICT, 0, "the program does not run");
+	forbid_repeat(r);
+	return box_signal(r->box, r->id, signo, err);
+}
+
+/* One-shot runs. */
+
+/* It fails at once inside a call of some caller: the answer comes from the loop. */
+static void launch_one_shot(struct run *r)
+{
+	r->answer_later = true;
+	run_launch(r);
+	if (r->state == RUN_ENDED)
+		return;
+	r->answer_later = false;
+	if (!r->repeatable)
+		drop_request(r);
 }
 
 static void on_turn(void *ctx)
 {
-	struct run *e = ctx;
-	struct run_request *request = TAKE_PTR(e->kept);
-
-	leave_queue(e);
-	launch(e, request);
-	run_request_free(request);
+	launch_one_shot(ctx);
 }
 
-static void make_ids(struct run *e)
+static struct run *new_one_shot(struct run_service *s, const struct run_request *request,
+                                const struct run_events *events, struct policy_decision *decision)
 {
-	char day[16];
-	char suffix[9];
+	const struct run_record_new what = {
+		.request_id = request->request_id,
+		.key_id = request->key_id,
+		.tenant = request->tenant,
+		.language = decision->runner->name,
+		.code = request->code,
+		.code_len = request->code_len,
+		.timeout_us = decision->timeout_us,
+	};
+	struct run *r = run_new(s, run_record_new_unkept(&what, events, s->config.audit), decision);
 
-	clock_format_day(clock_real_ms(), day, sizeof(day));
-	id_random(suffix, sizeof(suffix) - 1);
-	(void)snprintf(e->outcome.execution_id, sizeof(e->outcome.execution_id), "exec_%s_%s", day,
-	               suffix);
-	box_spec_make_id(e->decision.spec.id);
-}
-
-/* For logs and audit. What is too long is no name of ours. */
-static void note_asker(struct run *e, const struct run_request *request)
-{
-	if (request->request_id)
-		(void)!str_copy(e->decision.spec.request_id, BOX_REQUEST_LEN, request->request_id);
-	(void)!str_copy(e->tenant_name, sizeof(e->tenant_name),
-	                request->tenant ? request->tenant : TENANT_DEFAULT);
-	if (request->key_id)
-		(void)!str_copy(e->key_id, sizeof(e->key_id), request->key_id);
-	if (e->service->config.audit)
-		run_audit_hash(request->code, request->code_len, e->code_hash);
-}
-
-static struct run *run_new(struct run_service *s, const struct run_request *request,
-                           const struct run_events *events, struct policy_decision *decision)
-{
-	struct run *e = NEW(struct run);
-
-	list_init(&e->node);
-	e->service = s;
-	e->events = *events;
-	e->entry.on_turn = on_turn;
-	e->entry.ctx = e;
-	e->arrived_us = e->outcome.trace.us[TRACE_DECIDED] = clock_us();
-	e->timer = timer_new(s->config.loop, on_timer, e);
-	e->decision = *decision; /* taken */
-	note_asker(e, request);
-	e->image = image_ref(request->template ? request->template->image : NULL);
-	e->outcome.driver = s->config.driver->ops->name;
-	e->outcome.handler = decision->handler;
-	buf_init(&e->outcome.out, decision->output_bytes);
-	buf_init(&e->outcome.err, decision->output_bytes);
-	buf_init(&e->outcome.report, decision->report_bytes);
-	make_ids(e);
-	return e;
-}
-
-/* A place, or one in the queue, which its session counts where there is one. */
-static int enter(struct run *e, struct tenant *tenant, struct error *err)
-{
-	struct scheduler *s = &e->service->scheduler;
-	uint64_t memory = e->decision.spec.limits.memory_bytes;
-	int r;
-
-	tenant_hold(tenant);
-	e->tenant = tenant;
-	e->entry.memory_bytes = memory;
-	e->entry.queue = tenant ? &tenant->queue : NULL;
-	if (tenant_check_memory(tenant, memory, err) < 0)
-		return -1;
-	r = scheduler_enter(s, &e->entry, e->arrived_us, err);
-	if (r <= 0 || e->entry.patient)
-		return r;
-	if (tenant_take_queued(tenant, err) < 0) {
-		scheduler_out(s, &e->entry, e->arrived_us);
-		return -1;
-	}
-	e->queued = true;
+	r->place = &run_place_fresh;
+	r->entry.on_turn = on_turn;
+	r->request = (struct run_request *)request; // NOLINT: borrowed inside run_start
+	r->tenant = run_service_tenant(s, request->tenant);
+	tenant_hold(r->tenant);
 	return r;
 }
 
-int run_begin(struct run_service *s, const struct run_request *request,
-              const struct run_events *events, const struct policy_stack *session,
-              struct run **ret_run, struct error *err)
+/* A place, or one in the queue, for which the tenant has a quota. */
+static int enter(struct run *r, struct error *err)
 {
-	struct tenant *tenant = run_service_tenant(s, request->tenant);
-	struct policy_decision decision;
-	struct policy_stack stack;
-	struct run *e;
-	int r;
+	int waits = run_box_prepare(r, err) < 0 ? -1 : run_enter(r, err);
 
-	if (s->draining)
-		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
-	if (session)
-		stack = *session;
-	else if (run_service_choose(s, tenant, request->policy, &stack, err) < 0)
-		return -1;
-	if (policy_decide(&s->rules, &stack, request, &decision, err) < 0)
-		return -1;
-	e = run_new(s, request, events, &decision);
-	e->entry.patient = session;
-	r = enter(e, tenant, err);
-	if (r < 0) {
-		run_free(e);
+	if (waits <= 0)
+		return waits;
+	if (tenant_take_queued(r->tenant, err) < 0) {
+		scheduler_out(&r->service->scheduler, &r->entry, r->arrived_us);
 		return -1;
 	}
-	list_append(&s->all, &e->node);
-	*ret_run = e;
-	if (r == 0) {
-		launch(e, request);
-	} else {
-		e->kept = run_request_copy(request);
-		set_state(e, RUN_QUEUED);
-	}
-	return 0;
+	r->queued = true;
+	return waits;
 }
 
 int run_start(struct run_service *s, const struct run_request *request,
               const struct run_events *events, struct run **ret_run, struct error *err)
 {
-	return run_begin(s, request, events, NULL, ret_run, err);
-}
+	struct policy_decision decision;
+	struct policy_stack stack;
+	struct run *r;
+	int waits;
 
-/* Should it have to be asked for again, with all that came. One that runs takes more than can be
- * kept for that. */
-static int keep_stdin(struct run *e, const void *data, size_t len, bool end, struct error *err)
-{
-	struct error much = {0};
-
-	if (!e->kept || run_request_add_stdin(e->kept, data, len, end, &much) == 0)
-		return 0;
-	if (e->state == RUN_RUNNING) {
-		drop_kept(e);
-		return 0;
-	}
-	*err = much;
-	return -1;
-}
-
-int run_stdin(struct run *e, const void *data, size_t len, bool end, struct error *err)
-{
-	if (e->state == RUN_QUEUED)
-		return run_request_add_stdin(e->kept, data, len, end, err);
-	if (!is_open(e))
-		return error_set(err, ERR_CONFLICT, 0, "the program has ended");
-	if (keep_stdin(e, data, len, end, err) < 0)
+	if (s->draining)
+		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+	if (run_service_choose(s, run_service_tenant(s, request->tenant), request->policy, &stack,
+	                       err) < 0 ||
+	    policy_decide(&s->rules, &stack, request, &decision, err) < 0)
 		return -1;
-	if (len > 0 && box_stdin(e->box, EXEC_ID, data, len, err) < 0)
+	r = new_one_shot(s, request, events, &decision);
+	waits = enter(r, err);
+	if (waits < 0) {
+		r->request = NULL;
+		list_remove(&r->node);
+		run_free(r);
 		return -1;
-	return end ? box_stdin_end(e->box, EXEC_ID, err) : 0;
-}
-
-int run_signal(struct run *e, int signo, struct error *err)
-{
-	if (e->state != RUN_RUNNING)
-		return error_set(err, ERR_CONFLICT, 0, "the program does not run");
-	drop_kept(e);
-	return box_signal(e->box, EXEC_ID, signo, err);
-}
-
-void run_cancel(struct run *e)
-{
-	e->muted = true;
-	if (e->state == RUN_ENDED)
-		return;
-	e->outcome.status = EXEC_CANCELLED;
-	end(e, ANSWER_LATER);
-}
-
-void run_abort(struct run *e)
-{
-	if (e->state == RUN_ENDED)
-		return;
-	e->evidence.cancelled = !e->gather.file;
-	conclude(e, ANSWER_LATER);
-}
-
-void run_orphan(struct run *e)
-{
-	/* What is to be told of it needs the service. */
-	if (e->leaving) {
-		loop_cancel(e->service->config.loop, leave, e);
-		give_up(e);
 	}
-	e->muted = true;
-	e->answering = false;
-	timer_free(TAKE_PTR(e->timer));
-	if (e->state != RUN_ENDED && e->box)
-		box_destroy(e->box);
-	if (e->state != RUN_ENDED)
-		set_state(e, RUN_ENDED);
-	list_remove(&e->node);
-	if (e->entry.place == SCHEDULER_WAITING)
-		list_remove(&e->entry.node);
-	leave_queue(e);
-	tenant_release(TAKE_PTR(e->tenant));
-	e->service = NULL;
-	reap(e);
+	note_given(r);
+	*ret_run = r;
+	if (waits == 0)
+		launch_one_shot(r);
+	/* Borrowed until now; copied if it is still needed. */
+	r->request = r->state != RUN_ENDED && r->request ? run_request_copy(request) : NULL;
+	r->request_owned = r->request;
+	return 0;
 }

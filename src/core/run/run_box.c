@@ -1,160 +1,368 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "core/language/runners.h"
+#include "core/observe/metrics.h"
 #include "core/pool/pool.h"
 #include "core/run/run_internal.h"
+#include "core/run/run_record_internal.h"
+#include "core/template/images.h"
+#include "core/template/template.h"
+#include "io/loop.h"
 
 /*
- * Theory of operation. An execution gets a box that waited for it in a pool, or one of its own. In
- * the first case the request is kept until its program is known to run: the box, or what waits in
- * it, may have died a moment ago without anybody having been told yet, and then another one is made
- * as if there were no pools, once. An agent that is lost before it has said a word about the code
- * may have given it to its process: nothing leaves such a box but what it says, so that is as good
- * as nothing.
+ * Theory of operation. A fresh box for one run: one that waited in a pool, or one made now. Box,
+ * files, program and input go to the driver in one go, before anything answered, so that the round
+ * trips overlap with the building of the box. The box is destroyed behind the answer, so that the
+ * caller does not wait for it.
+ *
+ * A box of a pool, or the process that waits in it, may have died a moment ago without the daemon
+ * knowing. So the request is kept until the program is known to run, and a second box is made then,
+ * once, as if there were no pools. An agent that is lost before it said a word about the code may
+ * have given it to its process; but nothing leaves such a box except what the agent says, so nobody
+ * can tell the difference.
  */
 
-static int give_stdin(struct run *e, const struct run_request *request, struct error *err)
+static_assert(RUN_BOX_EXEC_ID == POOL_EXEC_ID, "what waits in a box of a pool is its one program");
+
+static struct box_events events_of(struct run *r);
+
+int run_box_prepare(struct run *r, struct error *err)
 {
-	if (request->stdin_len > 0 &&
-	    box_stdin(e->box, EXEC_ID, request->stdin_data, request->stdin_len, err) < 0)
+	struct run_service *s = r->service;
+	const struct template *template = r->request->template;
+	uint64_t memory = r->decision.spec.limits.memory_bytes;
+
+	if (s->draining)
+		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+	if (tenant_check_memory(r->tenant, memory, err) < 0)
 		return -1;
-	return request->stdin_open ? 0 : box_stdin_end(e->box, EXEC_ID, err);
+	r->entry.memory_bytes = memory;
+	r->entry.queue = r->tenant ? &r->tenant->queue : NULL;
+	r->image = image_ref(template ? template->image : NULL);
+	box_spec_make_id(r->decision.spec.id);
+	/* One that is too long is no id of ours. */
+	(void)!str_copy(r->decision.spec.request_id, BOX_REQUEST_LEN, r->record->request_id);
+	list_append(&s->all, &r->node);
+	return 0;
 }
 
-/* One byte more than is kept: whether output was cut is then seen, not guessed. */
-static uint64_t output_max(const struct run *e)
+/* Handing over. */
+
+static int give_stdin(struct run *r, struct error *err)
 {
-	return e->decision.output_bytes + 1;
+	const struct run_request *request = r->request;
+
+	if (request->stdin_len > 0 &&
+	    box_stdin(r->box, r->id, request->stdin_data, request->stdin_len, err) < 0)
+		return -1;
+	return request->stdin_open ? 0 : box_stdin_end(r->box, r->id, err);
 }
 
-static int hand_to_box(struct run *e, const struct run_request *request,
-                       const struct exec_file *files, struct error *err)
+static int hand_to_box(struct run *r, const struct run_plan *common, struct error *err)
 {
 	const struct exec_plan plan = {
-		.id = EXEC_ID,
-		.argv = (const char *const *)e->decision.argv,
-		.env = (const char *const *)e->decision.env,
-		.cwd = request->cwd ? request->cwd : "",
-		.files = files,
-		.files_count = request->files_count + 1,
-		.stdout_max = output_max(e),
-		.stderr_max = output_max(e),
-		.report_max = e->decision.report_bytes,
-		.stdin_open = request->stdin_len > 0 || request->stdin_open,
+		.id = common->id,
+		.argv = (const char *const *)r->decision.argv,
+		.env = (const char *const *)r->decision.env,
+		.cwd = r->request->cwd ? r->request->cwd : "",
+		.files = common->files,
+		.files_count = common->files_count,
+		.stdout_max = common->stdout_max,
+		.stderr_max = common->stderr_max,
+		.report_max = common->report_max,
+		.stdin_open = common->stdin_open,
 	};
 
-	return box_exec(e->box, &plan, err);
+	return box_exec(r->box, &plan, err);
 }
 
-/* To the process that waits: its environment it has. Borrowed strings. */
-static const char **make_words(char *const *args)
+/* The process that waits has its environment; it gets "" and the arguments. */
+static int hand_to_prepared(struct run *r, struct run_plan *plan, struct error *err)
 {
+	char *const *args = r->request->args;
 	size_t count = args ? str_list_count(args) : 0;
-	const char **words = xcalloc(count + 2, sizeof(*words));
+	cleanup_free const char **words = xcalloc(count + 2, sizeof(*words));
 
 	words[0] = "";
 	for (size_t i = 0; i < count; i++)
 		words[i + 1] = args[i];
-	return words;
+	plan->runner = RUN_BOX_EXEC_ID;
+	plan->args = words;
+	return box_run(r->box, plan, err);
 }
 
-static int hand_to_prepared(struct run *e, const struct run_request *request,
-                            const struct exec_file *files, struct error *err)
+static int hand_to(struct run *r, bool prepared, struct error *err)
 {
-	cleanup_free const char **words = make_words(request->args);
-	const struct run_plan plan = {
-		.id = EXEC_ID,
-		.runner = EXEC_ID,
-		.source = e->decision.runner->source,
-		.args = words,
+	const struct run_request *request = r->request;
+	struct exec_source source = run_code(r, r->decision.runner->source);
+	attr_unused cleanup_free char *packed = exec_source_ask(&source, request->ask);
+	cleanup_free struct exec_file *files = run_request_files(request, &source);
+	struct run_plan plan = {
+		.id = RUN_BOX_EXEC_ID,
+		.source = source.name,
 		.files = files,
 		.files_count = request->files_count + 1,
-		.stdout_max = output_max(e),
-		.stderr_max = output_max(e),
-		.report_max = e->decision.report_bytes,
+		/* One byte more than is kept: whether output was cut is then seen, not guessed. */
+		.stdout_max = r->decision.output_bytes + 1,
+		.stderr_max = r->decision.output_bytes + 1,
+		.report_max = r->decision.report_bytes,
 		.stdin_open = request->stdin_len > 0 || request->stdin_open,
 	};
 
-	static_assert(EXEC_ID == POOL_EXEC_ID, "what waits in a box of a pool is its one program");
-	return box_run(e->box, &plan, err);
-}
-
-static int hand_over(struct run *e, const struct run_request *request, bool prepared,
-                     struct error *err)
-{
-	struct exec_source source = {e->decision.runner->source, request->code, request->code_len};
-	attr_unused cleanup_free char *packed = exec_source_ask(&source, request->ask);
-	cleanup_free struct exec_file *files = run_request_files(request, &source);
-	int r = prepared ? hand_to_prepared(e, request, files, err)
-	                 : hand_to_box(e, request, files, err);
-
-	if (r < 0 || (request->stdin_len == 0 && !request->stdin_open))
-		return r;
-	return give_stdin(e, request, err);
-}
-
-static int build_own(struct run *e, const struct run_request *request,
-                     const struct box_events *events, struct error *err)
-{
-	struct run_service *s = e->service;
-
-	if (box_create(s->config.driver, &e->decision.spec, events, &e->box, err) < 0)
+	r->id = RUN_BOX_EXEC_ID;
+	if ((prepared ? hand_to_prepared(r, &plan, err) : hand_to_box(r, &plan, err)) < 0)
 		return -1;
-	s->boxes++;
-	trace_note(&e->outcome.trace, TRACE_BOX);
-	tenant_add_box(e->tenant);
-	return hand_over(e, request, false, err);
+	return plan.stdin_open ? give_stdin(r, err) : 0;
 }
 
-/* It is of no use: back to the pools, which see it to its end. */
-static void give_back(struct run *e)
+static void count_box(struct run *r)
 {
-	e->service->boxes--;
-	tenant_drop_box(e->tenant);
-	e->pooled = false;
-	pools_discard(e->service->pools, e->pool_key, TAKE_PTR(e->box));
-	box_spec_make_id(e->decision.spec.id);
+	r->service->boxes++;
+	tenant_add_box(r->tenant);
+	trace_note(&r->outcome.trace, TRACE_BOX);
 }
 
-int run_build(struct run *e, const struct run_request *request, const struct box_events *events,
-              struct error *err)
+static int hand_to_new(struct run *r, struct error *err)
 {
-	struct run_service *s = e->service;
+	const struct box_events events = events_of(r);
+
+	if (box_create(r->service->config.driver, &r->decision.spec, &events, &r->box, err) < 0)
+		return -1;
+	count_box(r);
+	return hand_to(r, false, err);
+}
+
+/* The pool destroys a box that turned out to be dead. */
+static void discard_box(struct run *r)
+{
+	r->service->boxes--;
+	tenant_drop_box(r->tenant);
+	r->pooled = false;
+	r->before = (struct box_counters){0};
+	pools_discard(r->service->pools, r->pool_key, TAKE_PTR(r->box));
+	box_spec_make_id(r->decision.spec.id);
+}
+
+static bool take_from_pool(struct run *r, struct pool_hit *ret_hit)
+{
+	const struct box_events events = events_of(r);
+	uint64_t cpu_us;
+
+	/* What waits in a pool waits in the workspace itself. */
+	if (r->retried || r->request->cwd ||
+	    !pools_take(r->service->pools, &r->decision, r->record->tenant, ret_hit))
+		return false;
+	cpu_us = ret_hit->before.cpu_us;
+	r->box = ret_hit->box;
+	r->before.cpu_us = cpu_us == COUNTER_UNKNOWN ? 0 : cpu_us;
+	r->pooled = true;
+	r->pool_key = ret_hit->key;
+	count_box(r);
+	(void)!str_copy(r->decision.spec.id, BOX_ID_LEN, box_id(r->box));
+	box_give(r->box, &events, r->decision.spec.request_id);
+	return true;
+}
+
+static int hand_over(struct run *r, struct error *err)
+{
 	struct error lost = {0};
 	struct pool_hit hit;
 
-	/* What waits in a pool waits in the workspace itself. */
-	if (request->cwd || !pools_take(s->pools, &e->decision, e->tenant_name, &hit))
-		return build_own(e, request, events, err);
-	e->box = hit.box;
-	e->before = hit.before;
-	e->pooled = true;
-	e->pool_key = hit.key;
-	trace_note(&e->outcome.trace, TRACE_BOX);
-	s->boxes++;
-	tenant_add_box(e->tenant);
-	(void)!str_copy(e->decision.spec.id, BOX_ID_LEN, box_id(e->box));
-	box_give(e->box, events, e->decision.spec.request_id);
-	if (hand_over(e, request, hit.prepared, &lost) == 0) {
-		e->kept = run_request_copy(request);
-		return 0;
+	r->repeatable = take_from_pool(r, &hit);
+	if (r->repeatable && hand_to(r, hit.prepared, &lost) < 0) {
+		r->repeatable = false;
+		discard_box(r);
 	}
-	give_back(e);
-	return build_own(e, request, events, err);
+	if (!r->repeatable && hand_to_new(r, err) < 0)
+		return -1;
+	trace_note(&r->outcome.trace, TRACE_SENT);
+	return 0;
 }
 
-bool run_build_again(struct run *e, const struct box_events *events, struct error *err)
+/* The box of the pool was dead, or what waited in it was killed before it took the code. Return:
+ * false: nothing more to try. */
+static bool begin_again(struct run *r)
 {
-	struct run_request *request = TAKE_PTR(e->kept);
-	int r;
-
-	if (!e->pooled || !request) {
-		run_request_free(request);
+	if (!r->repeatable || !r->pooled)
 		return false;
-	}
-	give_back(e);
-	r = build_own(e, request, events, err);
-	run_request_free(request);
-	return r == 0;
+	log_debug("execution=%s gets a new box: the one of the pool was dead", r->record->id);
+	discard_box(r);
+	r->retried = true;
+	r->started_us = r->outcome.trace.us[TRACE_STARTED] = 0;
+	run_hand_over(r);
+	return true;
 }
+
+/* Events of the box. */
+
+static void on_ready(void *ctx attr_unused)
+{
+	/* The program was handed over already. */
+}
+
+static void on_started(void *ctx, uint32_t exec_id attr_unused)
+{
+	run_started(ctx);
+}
+
+static void on_output(void *ctx, uint32_t exec_id attr_unused, enum output_stream stream,
+                      const char *data, size_t len)
+{
+	run_add_output(ctx, stream, data, len);
+}
+
+static void on_report(void *ctx, uint32_t exec_id attr_unused, const char *data, size_t len)
+{
+	run_add_report(ctx, data, len);
+}
+
+static void on_denial(void *ctx, uint32_t exec_id attr_unused, const char *what, uint64_t count)
+{
+	run_add_denial(ctx, what, count);
+}
+
+/* A process that was signalled by the caller and did not take the code ended for that. */
+static void on_done(void *ctx, uint32_t exec_id attr_unused, const struct exec_facts *facts)
+{
+	struct run *r = ctx;
+
+	if (r->state == RUN_RUNNING && facts->untaken && begin_again(r))
+		return;
+	run_done(r, facts, NULL);
+}
+
+static void on_exec_failed(void *ctx, uint32_t exec_id attr_unused, const struct error *err)
+{
+	struct run *r = ctx;
+
+	if (r->state == RUN_STARTING && begin_again(r))
+		return;
+	if (r->state == RUN_STARTING || r->state == RUN_RUNNING)
+		run_fail(r, err);
+}
+
+/* Before the start nothing was run, and the caller may try again. After it the program ran. */
+static void on_lost(void *ctx, const struct error *err)
+{
+	struct run *r = ctx;
+
+	if (r->state == RUN_ENDED)
+		return;
+	log_debug("execution=%s lost its box: %s", r->record->id, err->msg);
+	if (r->state == RUN_STARTING) {
+		if (!begin_again(r))
+			run_fail(r, err);
+		return;
+	}
+	r->evidence.lost = r->state != RUN_GATHERING; /* else it had ended before */
+	run_conclude(r);
+}
+
+static void on_gone(void *ctx)
+{
+	struct run *r = ctx;
+	struct run_service *s = r->service;
+
+	r->box = NULL;
+	if (s) {
+		s->boxes--;
+		tenant_drop_box(r->tenant);
+		scheduler_out(&s->scheduler, &r->entry, clock_us());
+	}
+	run_reap(r);
+}
+
+static struct box_events events_of(struct run *r)
+{
+	return (struct box_events){
+		.ctx = r,
+		.on_ready = on_ready,
+		.on_started = on_started,
+		.on_output = on_output,
+		.on_report = on_report,
+		.on_denial = on_denial,
+		.on_done = on_done,
+		.on_exec_failed = on_exec_failed,
+		.on_lost = on_lost,
+		.on_gone = on_gone,
+	};
+}
+
+/* The box goes anyway: nothing in it has to be stopped first. Except for too much output: then how
+ * the program ended is part of the outcome. */
+static void stop(struct run *r, enum run_stop why)
+{
+	struct error err = {0};
+
+	if (why != RUN_STOP_OVERFLOW || box_signal(r->box, r->id, SIGKILL, &err) < 0)
+		run_conclude(r);
+}
+
+static void give_up(struct run *r, const struct error *err)
+{
+	run_fail(r, err);
+}
+
+/* At the end, when it is known which box was the last. */
+static void report_start(const struct run *r)
+{
+	struct metrics *metrics = r->service->config.metrics;
+
+	if (r->pooled)
+		pools_confirm(r->service->pools);
+	if (r->started_us)
+		metrics_observe(metrics, r->pooled ? METRIC_WARM_START : METRIC_COLD_START,
+		                (double)r->start_us / 1e6);
+}
+
+static void leave_now(struct run *r)
+{
+	const struct run_service_config *c = &r->service->config;
+	struct scheduler *scheduler = &r->service->scheduler;
+
+	r->leaving = false;
+	if (r->record)
+		run_record_report(r->record, c->metrics, c->audit, &r->decision.spec.limits);
+	report_start(r);
+	if (r->box) {
+		box_destroy(r->box);
+		scheduler_leave(scheduler, &r->entry, clock_us());
+	} else {
+		scheduler_out(scheduler, &r->entry, clock_us());
+	}
+}
+
+static void on_leave(void *ctx)
+{
+	leave_now(ctx);
+	run_reap(ctx);
+}
+
+void run_box_leave(struct run *r)
+{
+	loop_cancel(r->service->config.loop, on_leave, r);
+	leave_now(r);
+}
+
+/* Behind the answer, which is on its way to the client when this dispatch ends. */
+static void leave(struct run *r)
+{
+	if (r->answer_later || !r->box) {
+		leave_now(r);
+		return;
+	}
+	r->leaving = true;
+	loop_defer(r->service->config.loop, on_leave, r);
+}
+
+const struct run_place run_place_fresh = {
+	.hand_over = hand_over,
+	.stop = stop,
+	.give_up = give_up,
+	.leave = leave,
+};

@@ -1,106 +1,207 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what exec*.c share, with session*.c in parts, and nobody else sees. */
+/* DOC: the inside of a run and of the run service, for core/run and core/session. */
 
 #include "base/list.h"
 #include "core/policy/policy.h"
+#include "core/run/artifacts.h"
 #include "core/run/outcome.h"
 #include "core/run/run.h"
-#include "core/run/run_audit.h"
+#include "core/run/run_record.h"
+#include "core/run/run_service.h"
 #include "core/tenant/principal.h"
 #include "core/tenant/scheduler.h"
 #include "core/tenant/tenant.h"
 
+struct session_runner;
 struct timer;
 
 struct run_service {
 	struct run_service_config config; /* what it points to is borrowed */
 	struct policy_rules rules;
 	struct scheduler scheduler;
-	struct list all; /* struct run.node; walked only when draining */
-	size_t boxes;    /* executions that have a box */
+	struct list all; /* struct run.node: runs with a fresh box or waiting for one */
+	size_t boxes;    /* fresh boxes that are not gone */
 	bool draining;
-	void (*on_drained)(void *ctx); /* NULL: nobody asked, or told */
+	void (*on_drained)(void *ctx); /* NULL: no drain, or already called */
 	void *drained_ctx;
 	struct pools *pools;       /* owned */
-	struct timer *drain_timer; /* end of patience, or (nothing left) the moment to tell */
+	struct timer *drain_timer; /* end of patience, or (nothing left) calls on_drained */
 };
 
-/*
- * NEW       being made, inside run_start
- * QUEUED    waits for its turn; owns a copy of the request
- * BUILDING  admitted: box and program were asked for, the program has not started;
- *           the timer bounds this
- * RUNNING   the program runs; the timer is its deadline
- * ENDED     the answer is settled and given (or the timer is about to give it); the box, if there
- *           is one, is going down. Freed when the answer was given and the box is gone.
- */
 enum run_state {
 	RUN_NEW,
 	RUN_QUEUED,
-	RUN_BUILDING,
+	RUN_WAITING,
+	RUN_STARTING,
 	RUN_RUNNING,
+	RUN_STOPPING,
+	RUN_KILLING,
+	RUN_GATHERING,
 	RUN_ENDED,
-	RUN_COUNT
+	RUN_STATE_COUNT
 };
+
+enum run_stop {
+	RUN_STOP_DEADLINE,
+	RUN_STOP_CANCEL,
+	RUN_STOP_OVERFLOW, /* it printed more than it may, and its policy ends it for that */
+};
+
+/* A resident runner has this long to end the run it was interrupted in; then it is killed, and the
+ * agent has that long to report it. Together below the 2 s that are promised. */
+#define RUN_GRACE_US (500 * 1000ULL)
+#define RUN_KILL_US  (1000 * 1000ULL)
+
+/* Where the box of a run comes from. Its events arrive through run_started ... run_lost. */
+struct run_place {
+	/* Hand program, files and input to the box. Return: -1: the run fails. 0: @r may be gone:
+	 * the place has ended it if the box was lost meanwhile. */
+	int (*hand_over)(struct run *r, struct error *err);
+	/* The program has to end; why is in the evidence already. May end the run at once. */
+	void (*stop)(struct run *r, enum run_stop why);
+	/* The box does not do its part in time, or takes no orders. Ends the run. */
+	void (*give_up)(struct run *r, const struct error *err);
+	/* The outcome is judged, or the failure known; the record has not ended yet. May be NULL.
+	 */
+	void (*settle)(struct run *r);
+	/* The record has ended: give the box and the place in the scheduler back. */
+	void (*leave)(struct run *r);
+};
+
+extern const struct run_place run_place_fresh; /* run_box.c */
 
 struct run {
 	struct list node;            /* run_service.all */
+	struct list queue_node;      /* session.queue */
 	struct run_service *service; /* NULL: freed before the box was gone */
+	const struct run_place *place;
+	enum run_state state;      /* written by set_state alone */
+	struct run_record *record; /* until ENDED; owned if nothing is kept of it */
 	struct scheduler_entry entry;
-	enum run_state state; /* written by set_state alone */
-	struct run_events events;
-	bool muted;     /* the caller wants no more callbacks */
-	bool answering; /* ENDED, but the answer is still to be given, by the timer */
-	bool leaving;   /* ENDED, but its box and its place are still to be given up, by the loop */
-	bool announced; /* on_start was called */
-	/* owned; QUEUED, and with a box of a pool, until the program is known to run: it may have
-	 * to be asked for again */
-	struct run_request *kept;
-	bool pooled;                /* its box is of a pool */
-	uint64_t pool_key;          /* of that */
-	struct box_counters before; /* what that had used */
-	struct tenant *tenant;      /* held; NULL: has no quotas */
-	bool queued;                /* counts as such for the tenant */
-	char tenant_name[TENANT_NAME_MAX + 1];
-	char key_id[RUN_AUDIT_KEY_LEN];
-	char code_hash[RUN_AUDIT_HASH_LEN]; /* "": nobody keeps a log */
+	/* Who queued it: called once the run has ended, from inside whatever ended it. */
+	void (*on_ended)(struct run *r); /* NULL: a one-shot run */
+	void *owner;
+
+	/* What was asked and decided. */
+	struct run_request *request; /* NULL once it is not needed; code may be in the record */
+	bool request_owned;          /* else borrowed, inside run_start */
 	struct policy_decision decision;
-	struct image *image;  /* a reference: the root of its box; NULL: no import */
-	struct box *box;      /* NULL before it was asked for and after it is gone */
-	struct timer *timer;  /* owned */
-	struct error failure; /* set: it could not be run */
-	struct outcome outcome;
-	struct outcome_evidence evidence;
+	struct tenant *tenant; /* held; NULL: no quotas */
+	bool queued;           /* counts as such for the tenant */
+	size_t bytes;          /* what it counts for in the sessions' queued_bytes */
+	struct image *image;   /* reference: the root of a fresh box; NULL: no import */
+
+	/* One-shot: how to answer. */
+	bool muted;        /* the caller wants no more callbacks */
+	bool answer_later; /* inside a call of the caller: answer from the loop */
+	bool answering;    /* ENDED, and the timer is about to answer */
+	bool leaving;      /* ENDED, and the loop is about to give box and place back */
+
+	/* The program in its box. */
+	struct box *box; /* NULL: none yet, or gone. Owned by a fresh run, else by the session */
+	uint32_t id;     /* in the box; 0: not handed over */
+	struct session_runner *runner; /* resident in the session's box; NULL: own process */
+	uint32_t runner_id;            /* of that, in the box */
+	uint32_t dead_runner;          /* whose loss this run reports; 0: none */
+	bool runner_unused;            /* the runner had run nothing before */
+	bool pooled;                   /* the box came from a pool */
+	uint64_t pool_key;
+	bool repeatable;        /* nothing of it can have run yet: it may be handed over again */
+	bool retried;           /* it was */
+	bool held;              /* QUEUED: until its record is on disk */
+	bool restored;          /* asked for under an earlier daemon */
+	bool reattached;        /* begun under an earlier daemon: it is in the box already */
+	bool reset;             /* a resident runner was lost: its variables are gone */
+	uint64_t past_queue_us; /* reattached: how long it waited then; COUNTER_UNKNOWN */
+	uint64_t stdin_taken;   /* reattached: bytes of the request's stdin the agent has */
+	bool stdin_ended;       /* reattached: stdin is closed */
+
+	/* Clock. */
+	struct timer *timer; /* owned; NULL until it is needed */
+	uint64_t due_us;     /* when it fires; 0: it does not */
+	bool frozen;         /* the box is frozen: the clock stands still */
+	uint64_t left_us;    /* frozen: what is left on the timer */
 	uint64_t arrived_us, admitted_us, started_us;
-	struct given_files given; /* files that came with it */
-	struct gather gather;     /* the program has ended; its files are being looked for */
+
+	/* What came out. */
+	uint64_t left[OUTPUT_COUNT]; /* bytes of output that are still kept */
+	struct outcome outcome;      /* moves into the record */
+	uint64_t start_us;           /* of the outcome, after that */
+	struct outcome_evidence evidence;
+	struct box_counters before; /* of a box that was used before: its counters then */
+	struct error failure;       /* set: it could not be run */
+	struct given_files given;   /* files that came with it */
+	struct gather gather;
 };
 
-/** run_begin - run_start; @session: policies of the session whose execution it is, which is not
- * refused for the length of the queue. NULL: it has none, and its policies are to be chosen. */
-int run_begin(struct run_service *s, const struct run_request *request,
-              const struct run_events *events, const struct policy_stack *session,
-              struct run **ret_run, struct error *err) attr_must_check;
-#define EXEC_ID 1 /* one program per box: any number that is not 0 */
+#define RUN_BOX_EXEC_ID 1 /* of the one program in a fresh box */
 
-/** run_build - a box for @e, and the program into it. */
-int run_build(struct run *e, const struct run_request *request, const struct box_events *events,
-              struct error *err) attr_must_check;
-/** run_build_again - the box turned out to be of no use before its program ran, and it was one of
- * a pool's: make another. Return: false: there is nothing more to try; *err may be set, else the
- * loss stands. */
-bool run_build_again(struct run *e, const struct box_events *events,
-                     struct error *err) attr_must_check;
-/** run_service_tenant - whose @name (NULL: TENANT_DEFAULT) it is; NULL where there are no tenants.
- */
-struct tenant *run_service_tenant(const struct run_service *s, const char *name);
-/** run_service_choose - the policies that hold for @tenant and a request that names @asked;
- * borrowed. */
-int run_service_choose(const struct run_service *s, const struct tenant *tenant, const char *asked,
-                       struct policy_stack *ret_stack, struct error *err) attr_must_check;
-/** run_orphan - the service goes away: no callback, and the box takes the execution with it. */
-void run_orphan(struct run *e);
-/** run_service_forget - called by an execution that is about to be freed. */
-void run_service_forget(struct run_service *s, struct run *e);
+/* run.c */
+
+/** run_new - @record is taken if nothing is kept of it; what @decision owns is taken. */
+struct run *run_new(struct run_service *s, struct run_record *record,
+                    struct policy_decision *decision);
+/** run_queue - NEW or WAITING: it is in the queue of its session. */
+void run_queue(struct run *r);
+/** run_enter - get a place among all runs. Return: 0: call run_launch; 1: entry.on_turn follows;
+ * -1. @r is WAITING if not refused. */
+int run_enter(struct run *r, struct error *err) attr_must_check;
+/** run_launch - its turn: hand it to its box. @r may be gone afterwards. */
+void run_launch(struct run *r);
+/** run_hand_over - hand it over, also once more. @r may be gone afterwards. */
+void run_hand_over(struct run *r);
+/** run_reattach - its turn, and it is in the box already: wait for run_started. */
+void run_reattach(struct run *r);
+/** run_unqueue - it no longer counts as queued for its tenant. */
+void run_unqueue(struct run *r);
+/** run_code - its code, from the record or the request. */
+struct exec_source run_code(const struct run *r, const char *name);
+
+/* What the box says about the run; called by its place. Events that come too late are ignored. */
+void run_started(struct run *r);
+void run_add_output(struct run *r, enum output_stream stream, const char *data, size_t len);
+void run_add_report(struct run *r, const char *data, size_t len);
+void run_add_denial(struct run *r, const char *what, uint64_t count);
+/** run_done - the program has ended: look for its files if it may have made some, then conclude.
+ * @seen: see struct gather. */
+void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *seen);
+
+/* Ends: @r may be gone afterwards. */
+
+/** run_conclude - judge the evidence and end the run. */
+void run_conclude(struct run *r);
+/** run_fail - it could not be run. */
+void run_fail(struct run *r, const struct error *err);
+/** run_drop - end it without a word: its record stays as it is, for the next daemon. */
+void run_drop(struct run *r);
+/** run_interrupt - SIGINT to the run in a resident runner, then SIGKILL; a program of its own is
+ * killed at once. */
+void run_interrupt(struct run *r);
+/** run_reap - free it if it has ended and nothing of it is left. */
+void run_reap(struct run *r);
+/** run_orphan - the service goes away: no callback; the run goes with its box. */
+void run_orphan(struct run *r);
+
+/* The clock of a paused session. */
+
+/** run_freeze - its clock stops. */
+void run_freeze(struct run *r);
+/** run_thaw - its clock goes on; @paused_us are not the program's. */
+void run_thaw(struct run *r, uint64_t paused_us);
+/** run_stop_clock - the daemon leaves; nothing is decided about the run any more. */
+void run_stop_clock(struct run *r);
+
+/* run_box.c */
+
+/** run_box_prepare - @r is to have a fresh box: name it, count its memory. ERR_UNAVAILABLE while
+ * draining. */
+int run_box_prepare(struct run *r, struct error *err) attr_must_check;
+/** run_box_leave - ENDED: what place.leave does, without waiting for the loop. */
+void run_box_leave(struct run *r);
+
+/* run_service.c */
+
+/** run_service_check_drained - a run is gone. */
+void run_service_check_drained(struct run_service *s);

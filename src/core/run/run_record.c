@@ -67,7 +67,7 @@ static void owner_free(struct run_records *all, struct run_record_owner *owner)
 	free(owner);
 }
 
-void run_record_free(struct run_record *e)
+static void leave_table(struct run_record *e)
 {
 	struct error gone = {0};
 
@@ -77,6 +77,12 @@ void run_record_free(struct run_record *e)
 	run_record_settle(e);
 	run_record_stop_delivery(e);
 	store_execution_gone(e);
+}
+
+void run_record_free(struct run_record *e)
+{
+	if (e->all)
+		leave_table(e);
 	list_remove(&e->ended_node);
 	list_remove(&e->share_node);
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
@@ -265,18 +271,15 @@ void run_records_free(struct run_records *all)
 	free(all);
 }
 
-/* exec_20261115_ab12cd34: 41 random bits are few enough to look whether they are taken. One that
- * only the store knows is refused there. */
-static void make_id(struct run_records *all, struct run_record *e)
+/* exec_20261115_ab12cd34 */
+static void make_id(struct run_record *e)
 {
 	char day[16];
 	char suffix[SUFFIX_LEN + 1];
 
 	clock_format_day(e->created_ms, day, sizeof(day));
-	do {
-		id_random(suffix, SUFFIX_LEN);
-		(void)snprintf(e->id, sizeof(e->id), "exec_%s_%s", day, suffix);
-	} while (map_put(all->by_id, e->id, e) < 0);
+	id_random(suffix, SUFFIX_LEN);
+	(void)snprintf(e->id, sizeof(e->id), "exec_%s_%s", day, suffix);
 }
 
 struct run_record *run_record_new_blank(struct run_records *all)
@@ -306,25 +309,48 @@ static void enter(struct run_records *all, struct run_record *e)
 	list_append(&e->owner->executions, &e->node);
 }
 
-struct run_record *run_records_add(struct run_records *all, const struct run_record_new *what)
+static struct run_record *new_record(struct run_records *all, const struct run_record_new *what)
 {
 	struct run_record *e = run_record_new_blank(all);
 
-	e->session_ms = what->session_ms;
 	e->created_ms = clock_real_ms();
-	/* It is that of a session, which is shorter. */
+	/* Names of tenants are shorter. */
 	(void)!str_copy(e->tenant, sizeof(e->tenant), what->tenant ? what->tenant : TENANT_DEFAULT);
-	e->session_id = xstrdup(what->session_id);
 	e->request_id = xstrdup(what->request_id ? what->request_id : "");
 	e->key_id = what->key_id ? xstrdup(what->key_id) : NULL;
 	e->language = xstrdup(what->language);
+	e->timeout_us = what->timeout_us;
+	return e;
+}
+
+struct run_record *run_record_new_unkept(const struct run_record_new *what,
+                                         const struct run_events *events, const struct audit *audit)
+{
+	struct run_record *e = new_record(NULL, what);
+
+	e->events = *events;
+	make_id(e);
+	if (audit)
+		run_audit_hash(what->code, what->code_len, e->code_hash);
+	return e;
+}
+
+struct run_record *run_records_add(struct run_records *all, const struct run_record_new *what)
+{
+	struct run_record *e = new_record(all, what);
+
+	e->session_ms = what->session_ms;
+	e->session_id = xstrdup(what->session_id);
 	e->code = xmemdup0(what->code, what->code_len);
 	e->code_len = what->code_len;
-	e->timeout_us = what->timeout_us;
 	e->exact = what->exact;
 	e->begun = !what->waits;
 	e->request = what->request;
-	make_id(all, e);
+	/* 41 random bits are few enough to check whether the id is taken. One that only the store
+	 * has is refused there. */
+	do
+		make_id(e);
+	while (map_put(all->by_id, e->id, e) < 0);
 	enter(all, e);
 	store_execution_changed(e);
 	return e;
@@ -443,6 +469,11 @@ void run_record_started(struct run_record *e)
 	if (e->state != RUN_RECORD_PENDING)
 		return;
 	e->state = RUN_RECORD_RUNNING;
+	if (!e->all) {
+		if (e->events.on_start)
+			e->events.on_start(e->events.ctx, e->id);
+		return;
+	}
 	e->started_ms = clock_real_ms();
 	run_record_add_event(e, RUN_EVENT_START);
 	store_execution_changed(e);
@@ -456,26 +487,28 @@ void run_record_paused(struct run_record *e, uint64_t ms)
 	store_execution_paused(e);
 }
 
-static void tell_end(const struct run_record *e)
+void run_record_report(const struct run_record *e, struct metrics *metrics, struct audit *audit,
+                       const struct box_limits *limits)
 {
 	const struct outcome *outcome = e->has_outcome ? &e->outcome : NULL;
 	char hash[RUN_AUDIT_HASH_LEN] = "";
 
-	run_metrics_end(e->all->metrics, e->language, outcome);
-	if (!e->all->audit)
+	run_metrics_end(metrics, e->language, outcome);
+	if (!audit)
 		return;
 	if (e->code)
 		run_audit_hash(e->code, e->code_len, hash);
-	run_audit_end(e->all->audit, &(struct run_audit){.tenant = e->tenant,
-	                                                 .key_id = e->key_id,
-	                                                 .request_id = e->request_id,
-	                                                 .id = e->id,
-	                                                 .session_id = e->session_id,
-	                                                 .language = e->language,
-	                                                 .code_hash = hash,
-	                                                 .timeout_us = e->timeout_us,
-	                                                 .outcome = outcome,
-	                                                 .failure = &e->failure});
+	run_audit_end(audit, &(struct run_audit){.tenant = e->tenant,
+	                                         .key_id = e->key_id,
+	                                         .request_id = e->request_id,
+	                                         .id = e->id,
+	                                         .session_id = e->session_id,
+	                                         .language = e->language,
+	                                         .code_hash = e->code ? hash : e->code_hash,
+	                                         .timeout_us = e->timeout_us,
+	                                         .limits = limits,
+	                                         .outcome = outcome,
+	                                         .failure = &e->failure});
 }
 
 static void count_ended(struct run_record *e)
@@ -522,7 +555,9 @@ void run_records_remember(struct run_records *all, struct run_record *e)
 static void finish(struct run_record *e)
 {
 	e->state = RUN_RECORD_ENDED;
-	tell_end(e);
+	if (!e->all)
+		return;
+	run_record_report(e, e->all->metrics, e->all->audit, NULL);
 	e->completed_ms = clock_real_ms();
 	run_record_set_control(e, NULL, NULL, NULL);
 	run_record_add_event(e, RUN_EVENT_END);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what execution.c (records) and run_watch.c (events) share and nobody else sees. */
+/* DOC: the inside of a record, for core/run and core/session. */
 
 #include "base/list.h"
+#include "core/run/run.h"
+#include "core/run/run_audit.h"
 #include "core/run/run_record.h"
 #include "core/store/store.h"
 
@@ -59,9 +61,11 @@ struct run_record {
 	struct list node; /* run_record_owner.executions */
 	struct list ended_node;
 	struct list share_node;
-	struct run_record_share *share; /* ENDED and known: of its tenant */
-	struct run_records *all;
-	struct run_record_owner *owner; /* NULL: forgotten */
+	struct run_record_share *share;     /* ENDED and known: of its tenant */
+	struct run_records *all;            /* NULL: of a one-shot run, which keeps nothing */
+	struct run_events events;           /* one-shot: its caller, told at once */
+	char code_hash[RUN_AUDIT_HASH_LEN]; /* one-shot; "": audit off */
+	struct run_record_owner *owner;     /* NULL: forgotten */
 	char id[40];
 	char tenant[TENANT_NAME_MAX + 1];
 	char *session_id; /* owned, as all strings */
@@ -109,6 +113,13 @@ struct run_record {
 	void *control_ctx;
 };
 
+/** run_record_new_unkept - of a one-shot run, for @events; it has no event log and no code. */
+struct run_record *run_record_new_unkept(const struct run_record_new *what,
+                                         const struct run_events *events,
+                                         const struct audit *audit);
+/** run_record_report - the end, to metrics and audit log. @limits NULL: those of its session. */
+void run_record_report(const struct run_record *e, struct metrics *metrics, struct audit *audit,
+                       const struct box_limits *limits);
 /** run_record_free - nobody watches it and no table knows it. */
 void run_record_free(struct run_record *e);
 /** run_record_settle - its end is on the disk, or it goes: tell who asked. */

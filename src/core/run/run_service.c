@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/run/run.h"
+#include "core/run/run_service.h"
 
 #include <unistd.h>
 
@@ -44,9 +44,9 @@ static void abort_all(struct run_service *s)
 {
 	struct run *e;
 
-	/* The queue first, or the places of the others would go to it. */
+	/* Those that wait first, or the others' places would go to them. */
 	LIST_FOREACH (e, &s->all, struct run, node)
-		if (e->state == RUN_QUEUED)
+		if (e->state == RUN_WAITING)
 			run_abort(e);
 	LIST_FOREACH (e, &s->all, struct run, node)
 		run_abort(e);
@@ -160,7 +160,6 @@ const struct policy *run_service_policy_of(const struct run_service *s, const ch
 	struct policy_stack stack;
 	struct error err = {0};
 
-	/* Why there is none is told to whoever wants to run something. */
 	return run_service_choose(s, run_service_tenant(s, tenant), NULL, &stack, &err) < 0
 	               ? NULL
 	               : stack.own;
@@ -177,7 +176,7 @@ void run_service_explain(const struct run_service *s, const struct run_request *
 		policy_explain(&s->rules, &stack, request, ret_explanation);
 }
 
-void run_service_forget(struct run_service *s, struct run *e attr_unused)
+void run_service_check_drained(struct run_service *s)
 {
 	if (s->draining && is_empty(s))
 		timer_start(s->drain_timer, 0);
@@ -200,7 +199,7 @@ void run_service_prepare(struct run_service *s)
 		struct policy_stack stack;
 		struct error err = {0};
 
-		/* One that is not to be had is nothing to make ready. */
+		/* Skip languages that the policy refuses. */
 		if (run_service_choose(s, run_service_tenant(s, NULL), NULL, &stack, &err) < 0 ||
 		    policy_decide(&s->rules, &stack, &request, &decision, &err) < 0)
 			continue;

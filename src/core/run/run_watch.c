@@ -99,6 +99,11 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
 
 	if (e->state == RUN_RECORD_ENDED)
 		return;
+	if (!e->all) {
+		if (buf_add(output, data, len) == 0 && e->events.on_output)
+			e->events.on_output(e->events.ctx, stream, data, len);
+		return;
+	}
 	while (len > 0) {
 		size_t part = len < PIECE_MAX ? len : PIECE_MAX;
 		size_t at = output->len;

@@ -13,23 +13,22 @@
 #include "core/observe/metrics.h"
 #include "core/session/session_audit.h"
 #include "core/session/session_internal.h"
-#include "core/session/session_resume.h"
+#include "core/session/session_reattach.h"
 #include "core/session/session_row.h"
 #include "core/template/images.h"
 #include "io/loop.h"
 
 /*
- * Theory of operation. A session is its state, a box, a queue and at most one job whose turn it is.
- * Everything that happens is a call of its owner, an event of the box, the end of a clock or a turn
- * of the scheduler; none of them ever runs inside another of the same session, except that a job
- * may fail at once while the queue is being pumped (session.pumping).
+ * Theory of operation. A session is its state, a box, a queue of runs and at most one current run.
+ * Everything that happens is a call of its owner, an event of the box, a timer or a turn of the
+ * scheduler; none of them runs inside another of the same session, except that a run may fail at
+ * once while the queue is being pumped (session.pumping).
  *
- * One timer per session serves three clocks: the building of the box, idleness and age. It is set
- * to the nearest; when it fires and nothing is due yet (somebody used the session meanwhile) it is
- * set again. So using a session costs no timer.
+ * One timer per session serves three clocks: the building of the box, idle time and lifetime. It is
+ * set to the nearest; when it fires too early, because the session was used meanwhile, it is set
+ * again. So using a session costs no timer.
  *
- * A deleted session leaves the tables at once and its memory when the last thing is gone that may
- * still call back: its box, or the execution of an ephemeral one.
+ * A deleted session leaves the tables at once; its memory is freed when its box is gone.
  */
 
 static const char *const state_names[] = {
@@ -60,7 +59,7 @@ const char *session_log_ctx(const struct session *session, char ret_ctx[SESSION_
 {
 	struct run_record_info info = {.id = "", .request_id = session->spec.request_id};
 
-	if (session->current)
+	if (session->current && session->current->record)
 		run_record_info(session->current->record, &info);
 	/* Ids are short: it fits. */
 	(void)snprintf(ret_ctx, SESSION_CTX_LEN, "request_id=%s session=%s box=%s%s%s",
@@ -245,7 +244,6 @@ void session_wake(struct session *session)
 	session->paused_us = on_own_clock(session->steps_count > 0 ? last_step(session)->at_ms
 	                                                           : session->updated_ms);
 	session->timer = timer_new(loop, on_timer, session);
-	session->job_timer = timer_new(loop, session_job_timer, session);
 }
 
 static const char *template_of(const struct session *session)
@@ -280,7 +278,6 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->lifetime_us = decision->lifetime_us;
 	session->idle_us = decision->idle_us;
 	session->timer = timer_new(s->config.loop, on_timer, session);
-	session->job_timer = timer_new(s->config.loop, session_job_timer, session);
 	session_touch(session);
 	session->created_us = session->making_us = session->active_us;
 	session->created_ms = session->active_ms;
@@ -317,7 +314,7 @@ void session_reap(struct session *session)
 	tenant_release(session->account);
 	policy_stack_unref(&session->stack);
 	timer_free(session->timer);
-	timer_free(session->job_timer);
+	timer_free(session->unknown_timer);
 	free(session->language);
 	free(session->dependencies);
 	free(session->notes);
@@ -346,7 +343,6 @@ static void end_files(struct session *session)
 	session_files_end(session, &err);
 }
 
-/* Jobs first: their outcomes are read from the box. */
 static void end(struct session *session, enum session_state state, const char *reason)
 {
 	struct session_info info;
@@ -358,7 +354,6 @@ static void end(struct session *session, enum session_state state, const char *r
 	session->env = copy_env(NULL);
 	session->reason = xstrdup(reason);
 	session->resuming = false;
-	session_job_set_timer(session, 0);
 	end_files(session);
 	metrics_count_for(session->service->config.metrics, METRIC_SESSION_ENDS,
 	                  METRIC_LABELS(state_names[state]), 1);
@@ -372,7 +367,7 @@ void session_terminate(struct session *session, const char *reason)
 	if (session_is_over(session))
 		return;
 	end(session, SESSION_TERMINATED, reason);
-	session_end_jobs(session, false, NULL);
+	session_queue_end(session, false, NULL); /* outcomes are read from the box */
 	if (session->box)
 		box_destroy(session->box);
 	session_leave_root(session);
@@ -385,7 +380,7 @@ void session_fail(struct session *session, const struct error *err)
 	if (session_is_over(session))
 		return;
 	end(session, SESSION_FAILED, err->msg);
-	session_end_jobs(session, true, never_ready ? err : NULL);
+	session_queue_end(session, true, never_ready ? err : NULL);
 	if (session->box)
 		box_destroy(session->box);
 	session_leave_root(session);
@@ -403,13 +398,10 @@ int session_keepalive(struct session *session, struct error *err)
 
 int session_interrupt(struct session *session, struct error *err)
 {
-	const struct session_job *job = session->current;
-
-	if (session->state != SESSION_RUNNING || !job || job->phase != JOB_RUNNING)
+	if (session->state != SESSION_RUNNING || !session->current ||
+	    session->current->state != RUN_RUNNING)
 		return error_set(err, ERR_CONFLICT, 0, "nothing runs in session %s", session->id);
-	if (job->exec)
-		return run_signal(job->exec, SIGINT, err);
-	return box_signal(session->box, job->id, SIGINT, err);
+	return run_signal(session->current, SIGINT, err);
 }
 
 void session_counters(struct session *session, struct box_counters *ret_counters)

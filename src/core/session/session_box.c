@@ -6,12 +6,12 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "core/observe/metrics.h"
-#include "core/session/session_resume.h"
+#include "core/session/session_reattach.h"
 
 /*
- * Theory of operation. The box speaks of ids: of the current job, of a runner, or of something that
- * is no longer of interest (the runner of a run that was lost with it, a run whose job was given
- * up). The third kind is ignored: the link has checked that the agent may say it.
+ * Theory of operation. Events of the box name an id: of the current run, of a runner, or of
+ * something that does not matter any more (a runner that was lost with its run, a run that was
+ * given up). The third kind is ignored; the link has checked that the agent may send it.
  */
 
 struct session_runner *session_runner_of(struct session *session, const struct runner *language)
@@ -34,12 +34,14 @@ static struct session_runner *runner_with(struct session *session, uint32_t id)
 	return NULL;
 }
 
-/* The job in the box that @id is of, or NULL. */
-static struct session_job *job_with(const struct session *session, uint32_t id)
+/* The run in the box that has @id, or NULL. */
+static struct run *run_with(const struct session *session, uint32_t id)
 {
-	struct session_job *job = session->current;
+	struct run *run = session->current;
 
-	return job && job->phase >= JOB_STARTING && job->id == id ? job : NULL;
+	return run && run->place == &session_place && run->state >= RUN_STARTING && run->id == id
+	               ? run
+	               : NULL;
 }
 
 static void on_ready(void *ctx)
@@ -57,64 +59,59 @@ static void on_ready(void *ctx)
 
 static void on_started(void *ctx, uint32_t id)
 {
-	struct session_job *job = job_with(ctx, id);
+	struct run *run = run_with(ctx, id);
 
 	session_prove(ctx);
-	if (job)
-		session_job_started(job);
+	if (!run)
+		return;
+	if (run->runner && run->runner->id == run->runner_id) {
+		run->runner_unused = run->runner->unused;
+		run->runner->unused = false;
+	}
+	/* A runner that ran other code before could have looked at this run and left it. */
+	run->repeatable &= run->runner_unused;
+	run_started(run);
 }
 
-/* The agent keeps the same limit; it is not trusted to. */
 static void on_output(void *ctx, uint32_t id, enum output_stream stream, const char *data,
                       size_t len)
 {
-	struct session_job *job = job_with(ctx, id);
-	bool is_err = stream == OUTPUT_STDERR;
-	size_t kept;
+	struct run *run = run_with(ctx, id);
 
-	if (!job)
-		return;
-	kept = len < job->left[stream] ? len : job->left[stream];
-	job->left[stream] -= kept;
-	*(is_err ? &job->outcome.stderr_bytes : &job->outcome.stdout_bytes) += len;
-	if (kept < len)
-		*(is_err ? &job->evidence.err_truncated : &job->evidence.out_truncated) = true;
-	if (kept > 0)
-		run_record_add_output(job->record, stream, data, kept);
-	if (kept < len && job->decision.kill_on_overflow && job->phase == JOB_RUNNING)
-		session_job_stop(job);
+	if (run)
+		run_add_output(run, stream, data, len);
 }
 
 static void on_report(void *ctx, uint32_t id, const char *data, size_t len)
 {
-	struct session_job *job = job_with(ctx, id);
+	struct run *run = run_with(ctx, id);
 
-	/* More than was allowed does not come through the link; half a report would be none. */
-	if (job && buf_add(&job->outcome.report, data, len) < 0)
-		buf_reset(&job->outcome.report);
+	if (run)
+		run_add_report(run, data, len);
 }
 
-/* Of the run, or of the runner while it does one. */
+/* Of the run, or of the runner during one. */
 static void on_denial(void *ctx, uint32_t id, const char *what, uint64_t count)
 {
 	const struct session *session = ctx;
-	struct session_job *job = session->current;
+	struct run *run = session->current;
 
-	if (job && (job->id == id || (job->runner && job->runner_id == id)))
-		outcome_add_syscall(&job->outcome, what, count);
+	if (run && run->place == &session_place &&
+	    (run->id == id || (run->runner && run->runner_id == id)))
+		run_add_denial(run, what, count);
 }
 
 /*
  * A run that was answered after its runner had been killed lost its runner all the same: the kill
  * is on its way.
  */
-static void judge_runner(struct session_job *job, const struct exec_facts *facts)
+static void judge_runner(struct run *run, const struct exec_facts *facts)
 {
-	if (!job->runner || (!facts->runner_lost && job->phase != JOB_KILLING))
+	if (!run->runner || (!facts->runner_lost && run->state != RUN_KILLING))
 		return;
-	job->reset = true;
-	if (job->runner->id == job->runner_id)
-		job->runner->id = 0;
+	run->reset = true;
+	if (run->runner->id == run->runner_id)
+		run->runner->id = 0;
 }
 
 /* One that has run nothing has no variables to lose. */
@@ -125,47 +122,36 @@ static void lose_runner(struct session_runner *runner)
 	runner->unused = false;
 }
 
-/* The runner was killed as the run came, and has not taken it: another one can do it. Once, and
- * only if nobody's code was in that process, which could have looked at the run and left it where
- * it was. */
-static bool can_begin_again(const struct session_job *job)
+static void begin_again(struct run *run)
 {
-	return job->runner && job->was_unused && job->phase == JOB_RUNNING && !job->retried &&
-	       !job->resumed && !job->stdin_late && job->session->state == SESSION_RUNNING;
+	struct session *session = run->owner;
+
+	session_log(session, LOG_LEVEL_DEBUG, "its runner ended before it took the run");
+	run->retried = true;
+	box_ack(session->box, run->id);
+	run_hand_over(run);
 }
 
-static void begin_again(struct session_job *job)
+/* The runner, which had run nothing before, was killed as the run came and has not taken it. */
+static bool begin_untaken_again(struct run *run)
 {
-	struct session_runner *runner = job->runner;
+	const struct session *session = run->owner;
 
-	session_log(job->session, LOG_LEVEL_DEBUG, "its runner ended before it took the run");
-	job->retried = true;
-	if (runner->id == job->runner_id)
-		runner->id = 0;
-	box_ack(job->session->box, job->id);
-	session_job_hand_over(job);
+	if (!run->repeatable || !run->runner_unused || run->state != RUN_RUNNING ||
+	    session->state != SESSION_RUNNING)
+		return false;
+	if (run->runner->id == run->runner_id)
+		run->runner->id = 0;
+	begin_again(run);
+	return true;
 }
 
-static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
+static void on_runner_ended(struct session *session, uint32_t id)
 {
-	struct session *session = ctx;
-	struct session_job *job = job_with(session, id);
-	struct session_runner *runner;
+	struct session_runner *runner = runner_with(session, id);
 
-	if (job && facts->untaken && can_begin_again(job)) {
-		begin_again(job);
-		return;
-	}
-	if (job) {
-		outcome_take_facts(facts, job->decision.output_bytes, &job->evidence,
-		                   &job->outcome);
-		judge_runner(job, facts);
-		session_job_gather(job, facts->changed_since_ns);
-		return;
-	}
-	runner = runner_with(session, id);
 	if (!runner) {
-		/* What it took along has been told with the run that lost it. */
+		/* The run that was lost with it has reported that. */
 		box_ack(session->box, id);
 		return;
 	}
@@ -174,44 +160,57 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	lose_runner(runner);
 }
 
-/* Its end was told before, or is about to be: the agent could not give it the run. */
-static bool has_lost_runner(const struct session_job *job, const struct error *err)
+static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 {
-	return job->runner->id != job->runner_id || err->sys == EPIPE || err->sys == ECONNRESET;
-}
+	struct session *session = ctx;
+	struct run *run = run_with(session, id);
 
-/* The runner died before it could take the run: another one can. Once. */
-static bool can_retry(const struct session_job *job, const struct error *err)
-{
-	return job->runner && has_lost_runner(job, err) && !job->retried &&
-	       !error_is_set(&job->failure) && job->phase == JOB_STARTING;
-}
-
-static void on_job_failed(struct session_job *job, const struct error *err)
-{
-	struct error failure = error_is_set(&job->failure) ? job->failure : *err;
-
-	if (can_retry(job, err)) {
-		job->retried = true;
-		if (job->runner->id == job->runner_id)
-			lose_runner(job->runner);
-		box_ack(job->session->box, job->id);
-		session_job_hand_over(job);
-	} else if (job->evidence.cancelled) {
-		session_job_conclude(job);
-	} else {
-		session_job_fail(job, &failure);
+	if (!run) {
+		on_runner_ended(session, id);
+		return;
 	}
+	if (facts->untaken && begin_untaken_again(run))
+		return;
+	judge_runner(run, facts);
+	run_done(run, facts, &session->seen);
+}
+
+/* The runner died before it could take the run: its end was reported before, or is about to be. */
+static bool begin_failed_again(struct run *run, const struct error *err)
+{
+	struct session_runner *runner = run->runner;
+	bool lost = runner &&
+	            (runner->id != run->runner_id || err->sys == EPIPE || err->sys == ECONNRESET);
+
+	if (!lost || !run->repeatable || error_is_set(&runner->failure) ||
+	    run->state != RUN_STARTING)
+		return false;
+	if (runner->id == run->runner_id)
+		lose_runner(runner);
+	begin_again(run);
+	return true;
+}
+
+static void on_run_failed(struct run *run, const struct error *err)
+{
+	const struct session_runner *runner = run->runner;
+
+	if (begin_failed_again(run, err))
+		return;
+	if (run->evidence.cancelled)
+		run_conclude(run);
+	else
+		run_fail(run, runner && error_is_set(&runner->failure) ? &runner->failure : err);
 }
 
 static void on_exec_failed(void *ctx, uint32_t id, const struct error *err)
 {
 	struct session *session = ctx;
-	struct session_job *job = job_with(session, id);
+	struct run *run = run_with(session, id);
 	struct session_runner *runner;
 
-	if (job) {
-		on_job_failed(job, err);
+	if (run) {
+		on_run_failed(run, err);
 		return;
 	}
 	box_ack(session->box, id);
@@ -219,28 +218,30 @@ static void on_exec_failed(void *ctx, uint32_t id, const struct error *err)
 	if (!runner)
 		return;
 	runner->id = 0;
-	/* The run that was handed over behind it fails too, and says why. */
-	if (session->current && session->current->runner == runner)
-		session->current->failure = *err;
+	runner->failure = *err; /* for the run that was handed over behind it, and fails too */
 }
 
-/* The execution of an ephemeral session takes the box with it (session_job_finish). */
+/* The run of an ephemeral session takes the box with it. */
 void session_box_lost(struct session *session, const struct error *err)
 {
-	struct session_job *job = session->current;
+	struct run *run = session->current;
+	bool pumping = session->pumping;
 
 	if (session->mode == SESSION_PERSISTENT) {
 		session_fail(session, err);
 		return;
 	}
-	if (job && job->phase >= JOB_STARTING && !job->exec) {
-		job->evidence.lost = job->started_us > 0;
-		if (job->started_us)
-			session_job_conclude(job);
+	session->pumping = true; /* the next run must not go into this box */
+	if (run && run->place == &session_place) {
+		run->evidence.lost = run->state != RUN_GATHERING;
+		if (run->started_us)
+			run_conclude(run);
 		else
-			session_job_fail(job, err);
+			run_fail(run, err);
 	}
 	session_box_spent(session);
+	session->pumping = pumping;
+	session_pump(session);
 }
 
 static void on_lost(void *ctx, const struct error *err)
@@ -300,8 +301,8 @@ struct box_events session_box_events(struct session *session)
 		.on_exec_failed = on_exec_failed,
 		.on_lost = on_lost,
 		.on_gone = on_gone,
-		.on_resume = session_on_resume,
-		.on_resumed = session_on_resumed,
+		.on_resume = session_on_reattach,
+		.on_resumed = session_on_reattached,
 		.on_forgotten = session_on_forgotten,
 	};
 }

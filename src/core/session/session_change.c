@@ -43,24 +43,17 @@ int session_set_env(struct session *session, char *const *env, struct error *err
 	return 0;
 }
 
-static void cancel(struct session_job *job)
-{
-	struct error err = {0};
-
-	/* One that cannot be cancelled any more has just ended by itself. */
-	(void)!run_record_cancel(job->record, &err);
-}
-
-/* Those that wait must not begin in the place of those that are cancelled before them. */
+/* Queued runs must not begin in the place of those that are cancelled before them. */
 static void cancel_all(struct session *session)
 {
-	struct session_job *job;
+	struct error err = {0};
+	struct run *run;
 
 	session->pumping = true;
-	LIST_FOREACH (job, &session->queue, struct session_job, node)
-		cancel(job);
+	LIST_FOREACH (run, &session->queue, struct run, queue_node)
+		(void)!run_record_cancel(run->record, &err);
 	if (session->current)
-		cancel(session->current);
+		(void)!run_record_cancel(session->current->record, &err);
 	session->pumping = false;
 	session_pump(session);
 }
@@ -69,7 +62,7 @@ static void cancel_all(struct session *session)
  * is told once, by the run that it dies in, or by the next. */
 static int kill_runners(struct session *session, struct error *err)
 {
-	const struct session_job *job = session->current;
+	const struct run *run = session->current;
 	struct session_runner *runner;
 
 	LIST_FOREACH (runner, &session->runners, struct session_runner, node) {
@@ -77,7 +70,7 @@ static int kill_runners(struct session *session, struct error *err)
 			continue;
 		if (box_signal(session->box, runner->id, SIGKILL, err) < 0)
 			return -1;
-		runner->reset_due = !runner->unused && (!job || job->runner != runner);
+		runner->reset_due = !runner->unused && (!run || run->runner != runner);
 		runner->unused = false;
 		runner->id = 0;
 	}

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/session/session_internal.h"
-#include "core/session/session_resume.h"
+#include "core/session/session_reattach.h"
 #include "core/tenant/tenant.h"
 #include "io/loop.h"
 

@@ -2,27 +2,26 @@
 #pragma once
 
 /*
- * DOC: what the files of sessions share and nobody else sees:
+ * DOC: the inside of sessions, for the files of this folder:
  *
- *   session_service.c  all sessions: making, finding, forgetting, draining
- *   session_owner.c    those of one tenant: its ids, its list, what is remembered of the ended
- *   session.c          one session: its states and its clocks
- *   session_pause.c    pause and resume
- *   session_change.c   what its owner changes of one: notes, environment, a fresh start
- *   session_execute.c  from a request to a job in the queue, and out of it again
- *   session_job.c      the job whose turn it is, in the session's box
- *   session_box.c      what the box says
- *   session_pool.c     a box that waited for the session
- *   session_once.c     the job whose turn it is, in a box of its own (ephemeral)
- *   session_resume.c   a box that an earlier daemon made, and what runs in it
- *   session_label.c    what the box remembers of an execution for the next daemon
+ *   session_service.c   all sessions: create, find, forget, drain
+ *   session_owner.c     those of one tenant: ids, list, what is remembered of ended ones
+ *   session.c           one session: states and clocks
+ *   session_pause.c     pause and resume
+ *   session_change.c    notes, environment, restart of the runners
+ *   session_queue.c     from a request to a run in the queue, one run at a time
+ *   session_place.c     the session's box as the place of its runs
+ *   session_box.c       events of the box, to the current run or its runner
+ *   session_pool.c      a box that waited in a pool
+ *   session_reattach.c  a box that an earlier daemon made, and what runs in it
+ *   session_restore.c   at the start: sessions and runs of an earlier daemon
+ *   session_label.c     what the box remembers of a run for the next daemon
  */
 
 #include "base/list.h"
 #include "base/log.h"
 #include "core/run/run_internal.h"
 #include "core/session/session.h"
-#include "core/session/session_job.h"
 #include "core/store/store.h"
 #include "core/template/template.h"
 
@@ -30,13 +29,9 @@ struct map;
 struct session_write;
 struct timer;
 
-/* At the deadline a runner is interrupted and has this long to prove that it is in order; then it
- * is killed, and the agent has that long to say so. Together below the 2 s that are promised. */
-#define SESSION_GRACE_US (500 * 1000ULL)
-#define SESSION_KILL_US  (1000 * 1000ULL)
-/* Code, input and files of all executions that wait. */
+/* Code, input and files of all queued runs. */
 #define SESSION_QUEUED_BYTES_MAX (256u * 1024 * 1024)
-/* Of one tenant: who fills it up leaves room for the others. */
+/* Of one tenant: it leaves room for the others. */
 #define SESSION_QUEUED_BYTES_OF_TENANT (SESSION_QUEUED_BYTES_MAX / 2)
 
 struct session_service {
@@ -50,11 +45,11 @@ struct session_service {
 	size_t ended_count;
 	struct list deleted; /* struct session.node: nobody knows them, their box is going down */
 	size_t boxes;
-	size_t jobs;
-	size_t queued_bytes; /* of all jobs */
+	size_t runs;         /* queued and current */
+	size_t queued_bytes; /* of those */
 	bool draining;
 	bool leaving;                  /* draining, but sessions that can stay do */
-	size_t left_boxes, left_jobs;  /* of those */
+	size_t left_boxes, left_runs;  /* of those */
 	void (*on_drained)(void *ctx); /* NULL: nobody asked, or told */
 	void *drained_ctx;
 	struct timer *drain_timer; /* nothing is left: the moment to tell */
@@ -124,21 +119,17 @@ struct session {
 	uint32_t last_id;      /* of a program or run in the box */
 	struct list acks;      /* struct session_ack: ends that are not recorded yet */
 	size_t unacked;
-	bool adopting; /* the box is an earlier daemon's, and has not said what is in it */
-	/* Executions in it that nobody knows any more and that have not ended; and whom to kill
-	 * where the latest of them does not: 0: it was killed. */
-	size_t strangers;
-	uint32_t stranger_id;
-	struct list queue; /* struct session_job, owned */
+	bool reattaching;    /* the box is an earlier daemon's and has not described itself yet */
+	size_t unknown_runs; /* in that box: without a record, and not ended yet */
+	uint32_t unknown_id; /* the latest of those, to be killed; 0: it was */
+	struct timer *unknown_timer; /* owned; NULL until it is needed */
+	struct list queue;           /* struct run.queue_node, owned */
 	size_t queued, executions;
-	struct session_job *current; /* owned */
+	struct run *current; /* owned */
 	bool pumping;
-	bool resuming;           /* PAUSED, and waits for a place to go on */
-	struct timer *timer;     /* owned: build, idle time, lifetime */
-	struct timer *job_timer; /* owned: of the current job */
-	uint64_t job_due_us;     /* when it fires; 0: it does not */
-	uint64_t job_left_us;    /* PAUSED: how long it had to go */
-	uint64_t paused_us;      /* since when */
+	bool resuming;       /* PAUSED, and waits for a place to go on */
+	struct timer *timer; /* owned: build, idle time, lifetime */
+	uint64_t paused_us;  /* since when */
 };
 
 /* session.c */
@@ -180,9 +171,9 @@ void session_wake(struct session *session);
 
 /* session_pause.c */
 
-/** session_job_inside - the job that the box has: the current one, or what the store says runs in a
- * box that has not said so yet. NULL: none. */
-struct session_job *session_job_inside(const struct session *session);
+/** session_run_inside - the run in the box: the current one, or what the store says runs in a box
+ * that has not described itself yet. NULL: none. */
+struct run *session_run_inside(const struct session *session);
 /** session_resumed - a place was found for the execution of a paused session. */
 void session_resumed(struct session *session);
 
@@ -221,11 +212,11 @@ int session_open(struct session_service *s, struct session *session,
                  const struct policy_decision *decision, struct error *err) attr_must_check;
 /** session_service_ended - @session has ended: from now on it is only remembered. */
 void session_service_ended(struct session *session);
-/** session_adopt - one that had ended is remembered again. */
-void session_adopt(struct session *session);
+/** session_remember - one that had ended is in memory again. */
+void session_remember(struct session *session);
 /** session_service_has_box - whether sessions may have one more. */
 bool session_service_has_box(const struct session_service *s);
-/** session_service_check_drained - a box or a job is gone. */
+/** session_service_check_drained - a box or a run is gone. */
 void session_service_check_drained(struct session_service *s);
 
 /* session_pool.c */
@@ -239,6 +230,49 @@ void session_prove(struct session *session);
 bool session_replace_box(struct session *session);
 /** session_drop_unused - runners that have done nothing yet have an environment of the past. */
 int session_drop_unused(struct session *session, struct error *err) attr_must_check;
+
+/* session_queue.c */
+
+/** session_pump - start what may start. */
+void session_pump(struct session *session);
+/** session_queue_restore - @record was asked for under an earlier daemon: it is to be run, or runs
+ * in the box already. To the end of the queue. */
+int session_queue_restore(struct session *session, struct run_record *record,
+                          const struct run_request *request, struct error *err) attr_must_check;
+/** session_queue_detach - @run is neither queued nor current any more. */
+void session_queue_detach(struct run *run);
+/** session_queue_put_back - the current run, which is WAITING: to the front of the queue. */
+void session_queue_put_back(struct session *session);
+/** session_queue_end - end all runs. @lost: the box was lost, else the owner ended the session;
+ * @failure: the box was never there. */
+void session_queue_end(struct session *session, bool lost, const struct error *failure);
+
+/* session_place.c */
+
+/* The resident runner of one language in the box of a session. */
+struct session_runner {
+	struct list node; /* session.runners */
+	const struct runner *language;
+	uint32_t id;          /* 0: not running */
+	bool unused;          /* it waited in a pool and has run nothing */
+	bool reset_due;       /* it died between runs: the next one reports it */
+	uint32_t dead_id;     /* that one: acknowledged with the run that reports it; 0: none */
+	struct error failure; /* set: it could not be started */
+};
+
+extern const struct run_place session_place;
+
+/* session_files.c */
+
+/** session_files_end - all operations fail. */
+void session_files_end(struct session *session, const struct error *err);
+/** session_files_drop - all operations end, without a callback. */
+void session_files_drop(struct session *session);
+/** session_files_go_on - the box of an ephemeral session is gone: make another if an operation
+ * waits for one. */
+void session_files_go_on(struct session *session);
+/** session_box_spent - the run that an ephemeral session's box was for has ended. */
+void session_box_spent(struct session *session);
 
 /* session_box.c */
 

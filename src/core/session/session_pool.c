@@ -78,11 +78,11 @@ static void forget_runners(struct session *session)
 /* What was handed over, and was not begun, can be handed over again. */
 static bool can_replace(const struct session *session)
 {
-	const struct session_job *job = session->current;
+	const struct run *run = session->current;
 
 	return session->unproven && session->files_count == 0 &&
 	       (session->state == SESSION_READY || session->state == SESSION_RUNNING) &&
-	       (!job || job->phase <= JOB_STARTING);
+	       (!run || run->state <= RUN_STARTING);
 }
 
 bool session_replace_box(struct session *session)
@@ -90,6 +90,7 @@ bool session_replace_box(struct session *session)
 	const struct box_events events = session_box_events(session);
 	struct session_service *s = session->service;
 	struct error err = {0};
+	bool made;
 
 	if (!can_replace(session))
 		return false;
@@ -98,12 +99,15 @@ bool session_replace_box(struct session *session)
 	forget_runners(session);
 	session_owner_name_box(session, NULL);
 	store_session_changed(session);
-	if (box_create(s->config.driver, &session->spec, &events, &session->box, &err) < 0) {
+	made = box_create(s->config.driver, &session->spec, &events, &session->box, &err) == 0;
+	if (session->current)
+		session->current->box = session->box;
+	if (!made) {
 		s->boxes--;
 		session_owner_drop_box(session);
 		session_fail(session, &err);
-	} else if (session->current && session->current->phase == JOB_STARTING) {
-		session_job_hand_over(session->current);
+	} else if (session->current && session->current->state == RUN_STARTING) {
+		run_hand_over(session->current);
 	}
 	return true;
 }

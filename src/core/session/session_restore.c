@@ -9,7 +9,8 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "core/request/run_request_json.h"
-#include "core/session/session_resume.h"
+#include "core/run/run_record_internal.h"
+#include "core/session/session_reattach.h"
 #include "core/session/session_row.h"
 #include "core/template/images.h"
 #include "core/template/template_row.h"
@@ -187,7 +188,7 @@ static void restore_execution(struct session_service *s, const struct db_rows *r
 	session = session_find(s, info.tenant, info.session_id);
 	if (!session || session_is_over(session) ||
 	    run_request_from_json(text, &request, &err) < 0 ||
-	    session_job_restore(session, record, &request, &err) < 0) {
+	    session_queue_restore(session, record, &request, &err) < 0) {
 		if (err.code != ERR_NONE)
 			log_warn("execution=%s cannot go on: %s", info.id, err.msg);
 		end_execution(record);
@@ -198,17 +199,17 @@ static void restore_execution(struct session_service *s, const struct db_rows *r
 /* What ran, or may have, in a box that is not there any more went with it. */
 static void lose_begun(struct session *session)
 {
-	struct session_job *job;
-	struct run_record_info info;
+	struct run *run;
 
 	session->pumping = true; /* the queue is being walked */
-	LIST_FOREACH (job, &session->queue, struct session_job, node) {
-		run_record_info(job->record, &info);
-		/* What we were asked for ourselves has not been given to any box yet. */
-		if (!job->past || (info.state != RUN_RECORD_RUNNING && !info.begun))
+	LIST_FOREACH (run, &session->queue, struct run, queue_node) {
+		const struct run_record *record = run->record;
+
+		/* What this daemon was asked for has not been given to any box yet. */
+		if (!run->restored || (record->state != RUN_RECORD_RUNNING && !record->begun))
 			continue;
-		job->evidence.lost = true;
-		session_job_conclude(job);
+		run->evidence.lost = true;
+		run_conclude(run);
 	}
 	session->pumping = false;
 }
@@ -238,7 +239,7 @@ bool session_remake_box(struct session *session)
 {
 	if (!session_is_new(session))
 		return false;
-	session->adopting = false;
+	session->reattaching = false;
 	session->box_leaving = true; /* files wait */
 	box_destroy(session->box);
 	return true;
@@ -261,7 +262,7 @@ void session_remade(struct session *session)
 static void open_persistent(struct session *session)
 {
 	struct error err = {0};
-	int r = session_adopt_box(session, &err);
+	int r = session_reattach(session, &err);
 
 	if (r < 0 && session->state == SESSION_CREATING && err.code == ERR_NOT_FOUND) {
 		error_clear(&err);

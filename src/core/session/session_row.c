@@ -478,7 +478,7 @@ static void on_found(void *ctx, const struct db_rows *rows, const struct error *
 	if (rows && db_rows_count(rows) > 0 &&
 	    !session_find(found.sessions, db_rows_text(rows, 0, COLUMN_TENANT),
 	                  db_rows_text(rows, 0, COLUMN_ID)))
-		session_adopt(store_read_session(found.sessions, rows, 0));
+		session_remember(store_read_session(found.sessions, rows, 0));
 	found.fn(found.ctx, err);
 }
 

@@ -13,7 +13,7 @@
 #include "core/observe/metrics.h"
 #include "core/session/session_audit.h"
 #include "core/session/session_internal.h"
-#include "core/session/session_resume.h"
+#include "core/session/session_reattach.h"
 #include "core/session/session_row.h"
 #include "core/template/templates.h"
 #include "io/loop.h"
@@ -48,16 +48,10 @@ struct session_service *session_service_new(const struct session_service_config 
 	return s;
 }
 
-static void drop_job(struct session_job *job)
+static void drop_run(struct run *run)
 {
-	struct scheduler *scheduler = job->session->service->scheduler;
-
-	if (job->exec)
-		run_cancel(job->exec);
-	run_record_set_control(job->record, NULL, NULL, NULL);
-	list_remove(&job->node);
-	scheduler_out(scheduler, &job->entry, clock_us());
-	session_job_free(job);
+	session_queue_detach(run);
+	run_drop(run);
 }
 
 /* The next daemon goes on with it, as far as anybody can. */
@@ -70,19 +64,19 @@ static bool is_left(const struct session *session)
 static void orphan(struct session *session)
 {
 	bool left = is_left(session);
-	struct session_job *job;
+	struct run *run;
 
 	if (left)
 		session->box = NULL; /* the driver's, who has been told */
 	else if (!session_is_over(session))
 		session_set_state(session, SESSION_TERMINATED);
 	session_files_drop(session);
-	LIST_FOREACH (job, &session->queue, struct session_job, node)
-		drop_job(job);
+	LIST_FOREACH (run, &session->queue, struct run, queue_node)
+		drop_run(run);
 	if (session->current)
-		drop_job(TAKE_PTR(session->current));
+		drop_run(session->current);
 	timer_free(TAKE_PTR(session->timer));
-	timer_free(TAKE_PTR(session->job_timer));
+	timer_free(TAKE_PTR(session->unknown_timer));
 	session_owner_leave(session);
 	list_remove(&session->node);
 	session->deleted = true;
@@ -358,7 +352,7 @@ void session_service_ended(struct session *session)
 		forget(session_owner_oldest(session));
 }
 
-void session_adopt(struct session *session)
+void session_remember(struct session *session)
 {
 	struct session_service *s = session->service;
 	cleanup_free char *id = xstrdup(session->id);
@@ -369,21 +363,11 @@ void session_adopt(struct session *session)
 	session_service_ended(session);
 }
 
-/* The end of an ephemeral one's execution comes from the loop, where nobody knows it any more. */
-static void end_at_once(struct session_job *job)
-{
-	run_cancel(TAKE_PTR(job->exec));
-	job->evidence.cancelled = true;
-	session_job_conclude(job);
-}
-
 /* One that has ended, out of memory; the store still has it. */
 static void forget(struct session *session)
 {
 	struct session_service *s = session->service;
 
-	if (session->current)
-		end_at_once(session->current);
 	list_remove(&session->ended_node);
 	s->ended_count--;
 	list_remove(&session->node);
@@ -400,8 +384,6 @@ static void forget(struct session *session)
 static void remove_it(struct session *session)
 {
 	session_terminate(session, "it was deleted");
-	if (session->current)
-		end_at_once(session->current);
 	run_records_delete(session->service->config.executions, session->tenant, session->id);
 	list_remove(&session->dirty.node);
 	forget(session);
@@ -478,7 +460,7 @@ void session_expire(struct session_service *s, const char *tenant, const char *i
 
 void session_service_check_drained(struct session_service *s)
 {
-	if (s->on_drained && s->boxes <= s->left_boxes && s->jobs <= s->left_jobs)
+	if (s->on_drained && s->boxes <= s->left_boxes && s->runs <= s->left_runs)
 		timer_start(s->drain_timer, 0);
 }
 
@@ -496,9 +478,12 @@ void session_service_leave(struct session_service *s, void (*on_drained)(void *c
 		}
 		/* Nothing is decided any more about it. */
 		timer_stop(session->timer);
-		timer_stop(session->job_timer);
+		if (session->unknown_timer)
+			timer_stop(session->unknown_timer);
+		if (session->current)
+			run_stop_clock(session->current);
 		s->left_boxes += session->box != NULL;
-		s->left_jobs += session->queued + (session->current != NULL);
+		s->left_runs += session->queued + (session->current != NULL);
 	}
 	session_service_check_drained(s);
 }

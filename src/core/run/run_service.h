@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: what all runs share: the driver, the scheduler that admits them, the pools of boxes made
+ * ahead, the rules that decide what a request gets. Also ends everything when the daemon stops.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct audit;
+struct config;
+struct driver;
+struct loop;
+struct metrics;
+struct policies;
+struct policy;
+struct policy_explanation;
+struct policy_stack;
+struct pools;
+struct run_request;
+struct run_service;
+struct runners;
+struct scheduler;
+struct tenant;
+struct tenants;
+
+/* All borrowed; must outlive the service. */
+struct run_service_config {
+	const struct config *config;
+	struct driver *driver;
+	struct runners *runners;
+	const struct policies *policies; /* NULL: the settings alone decide */
+	struct loop *loop;
+	struct metrics *metrics;   /* NULL: metrics off */
+	struct audit *audit;       /* NULL: audit off */
+	struct tenants *tenants;   /* NULL: no quotas */
+	uint64_t build_timeout_us; /* bounds the start of a box and its program; 0: 15 s */
+};
+
+/** run_service_free - after a drain; without one, runs are ended and no callback follows. */
+void run_service_free(struct run_service *s);
+struct run_service *run_service_new(const struct run_service_config *config)
+	attr_owned(run_service_free);
+
+/** run_service_explain - what run_start would decide for @request, and by which rules. */
+void run_service_explain(const struct run_service *s, const struct run_request *request,
+                         struct policy_explanation *ret_explanation);
+/** run_service_driver - makes its boxes; borrowed. */
+const struct driver *run_service_driver(const struct run_service *s);
+unsigned run_service_cores(const struct run_service *s);
+/** run_service_pools - its pools of boxes made ahead. */
+struct pools *run_service_pools(struct run_service *s);
+/** run_service_prepare - keep boxes ready for each language with the default tenant's defaults.
+ * Call it again after policies or templates have changed: the old boxes end. */
+void run_service_prepare(struct run_service *s);
+/** run_service_scheduler - to be told when a tenant's limits change. */
+struct scheduler *run_service_scheduler(struct run_service *s);
+
+/** run_service_tenant - by name; NULL: TENANT_DEFAULT. Return: NULL if there are no tenants. */
+struct tenant *run_service_tenant(const struct run_service *s, const char *name);
+/** run_service_choose - the policies that hold for @tenant and a request that names @asked;
+ * borrowed until the next reload. */
+int run_service_choose(const struct run_service *s, const struct tenant *tenant, const char *asked,
+                       struct policy_stack *ret_stack, struct error *err) attr_must_check;
+/** run_service_policies - NULL: the settings alone decide. */
+const struct policies *run_service_policies(const struct run_service *s);
+/** run_service_policy_of - of @tenant, until the next reload; NULL: none. */
+const struct policy *run_service_policy_of(const struct run_service *s, const char *tenant);
+
+struct run_service_stats {
+	size_t running, queued, boxes;
+	bool draining;
+};
+void run_service_stats(const struct run_service *s, struct run_service_stats *ret_stats);
+/** run_service_retry_after - seconds for Retry-After after ERR_BUSY. */
+unsigned run_service_retry_after(const struct run_service *s);
+/**
+ * run_service_drain - refuse new runs; call @on_drained, from the loop, once no run and no box is
+ * left. Runs have the configured drain time-out to end by themselves; then, or with @at_once, or at
+ * the second call, they are aborted. The callback of the last call counts.
+ */
+void run_service_drain(struct run_service *s, bool at_once, void (*on_drained)(void *ctx),
+                       void *ctx);

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/session/session.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/language/runners.h"
+#include "core/request/run_request_json.h"
+#include "core/run/run_record_internal.h"
+#include "core/run/run_row.h"
+#include "core/session/session_internal.h"
+#include "core/session/session_reattach.h"
+
+/*
+ * Theory of operation. A session has a queue of runs, of which one at a time is current. A
+ * persistent session's run goes into the session's box; so does an ephemeral one's if a file
+ * operation has made a box for it. Any other run of an ephemeral session gets a fresh box, like a
+ * one-shot run. session_pump starts what may start; session_queue_ended goes on with the next.
+ *
+ * Code, input and files of queued runs are bounded, for all sessions and for each tenant.
+ */
+
+/* Whether @bytes more may wait. */
+static bool has_room(const struct session *session, size_t bytes)
+{
+	const struct tenant *t = session->account;
+
+	return session->service->queued_bytes + bytes <= SESSION_QUEUED_BYTES_MAX &&
+	       (!t || t->queued_bytes + bytes <= SESSION_QUEUED_BYTES_OF_TENANT);
+}
+
+static void add_bytes(struct run *run, size_t bytes)
+{
+	struct session *session = run->owner;
+
+	run->bytes += bytes;
+	session->service->queued_bytes += bytes;
+	if (session->account)
+		session->account->queued_bytes += bytes;
+}
+
+static void drop_bytes(struct run *run)
+{
+	struct session *session = run->owner;
+
+	session->service->queued_bytes -= run->bytes;
+	if (session->account)
+		session->account->queued_bytes -= run->bytes;
+	run->bytes = 0;
+}
+
+static int refuse_bytes(struct error *err)
+{
+	return error_set(err, ERR_BUSY, 0, "queued executions hold as many bytes as they may");
+}
+
+/* Out of the queue. */
+
+void session_queue_detach(struct run *run)
+{
+	struct session *session = run->owner;
+
+	if (session->current == run) {
+		session->current = NULL;
+	} else {
+		list_remove(&run->queue_node);
+		session->queued--;
+	}
+	drop_bytes(run);
+	session->service->runs--;
+	run->owner = NULL;
+}
+
+static void on_ended(struct run *run)
+{
+	struct session *session = run->owner;
+	bool spent =
+		session->mode == SESSION_EPHEMERAL && run->place == &session_place && run->id != 0;
+
+	session_queue_detach(run);
+	session_touch(session);
+	if (spent)
+		session_box_spent(session);
+	if (session->resuming)
+		session_resumed(session); /* it needs no place any more */
+	session_pump(session);
+	session_service_check_drained(session->service);
+}
+
+static void end_run(struct run *run, bool lost, const struct error *failure)
+{
+	if (failure) {
+		run_fail(run, failure);
+		return;
+	}
+	if (run->state != RUN_GATHERING) { /* else it had ended before */
+		run->evidence.lost = lost;
+		run->evidence.cancelled |= !lost;
+		/* Its variables go with the box; runs that had not begun lost nothing. */
+		run->reset = lost && run->runner;
+	}
+	run->answer_later = true; /* its box may go now */
+	run_conclude(run);
+}
+
+void session_queue_end(struct session *session, bool lost, const struct error *failure)
+{
+	struct run *run;
+
+	if (session->current)
+		end_run(session->current, lost, failure);
+	LIST_FOREACH (run, &session->queue, struct run, queue_node)
+		end_run(run, lost, failure);
+}
+
+/* Starting. */
+
+static void on_turn(void *ctx)
+{
+	struct run *run = ctx;
+	struct session *session = run->owner;
+
+	if (session->resuming)
+		session_resumed(session);
+	else
+		run_launch(run);
+}
+
+static void on_begun(void *ctx, struct run_record *e attr_unused, const struct error *err)
+{
+	struct run *run = ctx;
+	struct session *session = run->owner;
+
+	run->held = false;
+	if (err)
+		run_fail(run, err);
+	session_pump(session);
+}
+
+/* A fresh box is not remembered by anybody after a crash: that its run begins is on disk before it
+ * does, so that the next daemon does not run it twice. Return: false: it has failed, or on_begun
+ * follows. */
+static bool may_begin(struct run *run)
+{
+	const struct session *session = run->owner;
+	struct error err = {0};
+	int r;
+
+	if (session->mode == SESSION_PERSISTENT)
+		return true;
+	r = run_record_begin(run->record, on_begun, run, &err);
+	run->held = r > 0;
+	if (r < 0)
+		run_fail(run, &err);
+	return r == 0;
+}
+
+static bool names_same(const char *a, const char *b)
+{
+	size_t len = strcspn(a, "=");
+
+	return len == strcspn(b, "=") && memcmp(a, b, len) == 0;
+}
+
+static bool is_named(char *const *env, const char *variable)
+{
+	for (; env && *env; env++)
+		if (names_same(*env, variable))
+			return true;
+	return false;
+}
+
+/* The session's variables, except those that the run sets itself. Borrowed strings. */
+static char **merge_env(char *const *session, char *const *own)
+{
+	size_t most = str_list_count(session) + (own ? str_list_count(own) : 0);
+	char **env = xcalloc(most + 1, sizeof(*env));
+	size_t n = 0;
+
+	for (; *session; session++)
+		if (!is_named(own, *session))
+			env[n++] = *session;
+	for (; own && *own; own++)
+		env[n++] = *own;
+	return env;
+}
+
+/* With the session's environment as it is now. */
+static int decide_fresh(struct run *run, struct error *err)
+{
+	const struct session *session = run->owner;
+	cleanup_free char **env = merge_env(session->env, run->request->env);
+	struct exec_source code = run_code(run, NULL);
+	struct run_request request = *run->request;
+	struct policy_decision decision;
+
+	request.code = (char *)code.code;
+	request.code_len = code.len;
+	request.env = env;
+	request.tenant = session->tenant;
+	if (policy_decide(session->service->rules, &session->stack, &request, &decision, err) < 0)
+		return -1;
+	policy_decision_done(&run->decision);
+	run->decision = decision;
+	return 0;
+}
+
+static bool has_box_for(const struct session *session)
+{
+	return session->mode == SESSION_PERSISTENT || (session->box && !session->box_leaving);
+}
+
+static void start(struct run *run)
+{
+	struct session *session = run->owner;
+	struct error err = {0};
+	int waits = -1;
+
+	if (has_box_for(session)) {
+		run->place = &session_place;
+		run->box = session->box;
+		waits = run_enter(run, &err);
+	} else if (decide_fresh(run, &err) == 0 && run_box_prepare(run, &err) == 0) {
+		waits = run_enter(run, &err);
+	}
+	if (waits < 0)
+		run_fail(run, &err);
+	else if (waits == 0)
+		run_launch(run);
+}
+
+/* The run that may start now, or NULL. */
+static struct run *next_run(const struct session *session)
+{
+	struct run *run;
+
+	if (session->current || session->reattaching || session->unknown_runs > 0 ||
+	    session->service->leaving ||
+	    (session->state != SESSION_READY && session->state != SESSION_RUNNING))
+		return NULL;
+	/* File operations wait for the box of the next run, which is not there yet. */
+	if (session->box_leaving && session->files_count > 0)
+		return NULL;
+	/* What the box has to remember for the next daemon is bounded. */
+	if (session->unacked >= BOX_UNACKED_MAX)
+		return NULL;
+	run = LIST_FIRST(&session->queue, struct run, queue_node);
+	return run && !run->held ? run : NULL;
+}
+
+void session_pump(struct session *session)
+{
+	struct run *run;
+
+	if (session->pumping)
+		return;
+	session->pumping = true;
+	while ((run = next_run(session))) {
+		if (!may_begin(run))
+			continue;
+		list_remove(&run->queue_node);
+		session->queued--;
+		session->current = run;
+		if (session->state == SESSION_READY)
+			session_set_state(session, SESSION_RUNNING);
+		if (run->reattached)
+			session_reattach_run(run);
+		else
+			start(run);
+	}
+	session->pumping = false;
+	if (!session->current && session->state == SESSION_RUNNING)
+		session_set_state(session, SESSION_READY);
+}
+
+void session_queue_put_back(struct session *session)
+{
+	struct run *run = TAKE_PTR(session->current);
+
+	run_queue(run);
+	session->queued++;
+	/* Before the first, or before the head of an empty list: in front of all. */
+	list_append(session->queue.next, &run->queue_node);
+}
+
+/* Control by way of the record. */
+
+static void on_cancel(void *ctx)
+{
+	struct run *run = ctx;
+
+	if (run->state != RUN_GATHERING) /* else it has ended by itself */
+		run_abort(run);
+}
+
+/* Input that comes before the start is kept, and counts like that of the request. */
+static int on_input(void *ctx, const void *data, size_t len, bool end, struct error *err)
+{
+	struct run *run = ctx;
+	bool early = run->state < RUN_RUNNING;
+
+	if (early && !has_room(run->owner, len))
+		return refuse_bytes(err);
+	if (run_stdin(run, data, len, end, err) < 0)
+		return -1;
+	if (early)
+		add_bytes(run, len);
+	return 0;
+}
+
+/* From a request to a run. */
+
+static int check_state(const struct session *session, struct error *err)
+{
+	const struct session_service *s = session->service;
+
+	if (s->draining)
+		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+	if (session_is_over(session))
+		return error_set(err, ERR_CONFLICT, 0, "session %s is %s and runs nothing",
+		                 session->id, session_state_name(session->state));
+	if (session->queued >= s->config.config->session_queue)
+		return error_set(err, ERR_BUSY, 0, "%zu executions of session %s are waiting",
+		                 session->queued, session->id);
+	return 0;
+}
+
+/* The session's limits and language, the request's all else. Borrowed. */
+static struct run_request effective_request(const struct session *session,
+                                            const struct run_request *request)
+{
+	const struct box_limits *limits = &session->spec.limits;
+	struct run_request r = *request;
+
+	if (!r.language)
+		r.language = session->language;
+	r.memory_bytes = limits->memory_bytes;
+	r.disk_bytes = limits->workspace_bytes;
+	r.cpu_millicores = limits->cpu_millicores;
+	r.max_processes = limits->pids;
+	r.network_asked = true;
+	r.network = session->spec.network;
+	r.template = session->template;
+	return r;
+}
+
+static size_t bytes_of(const struct run_request *request)
+{
+	size_t bytes =
+		request->code_len + request->stdin_len + (request->ask ? strlen(request->ask) : 0);
+
+	for (size_t i = 0; i < request->files_count; i++)
+		bytes += request->files[i].len;
+	return bytes;
+}
+
+/*
+ * Whether the begin is written apart from the acceptance. A run whose acceptance was not promised
+ * is never begun again; one that begins as soon as it is written is written as begun. A box that
+ * outlives the daemon remembers it.
+ */
+static bool waits_for_begin(const struct session *session, const struct run_request *request)
+{
+	return session->mode == SESSION_EPHEMERAL && request->durable &&
+	       (session->current || session->queued > 0);
+}
+
+static struct run_record *add_record(struct session *session, const struct run_request *request,
+                                     const struct policy_decision *decision)
+{
+	const struct store *store = session->service->config.store;
+	const struct run_record_new what = {.tenant = session->tenant,
+	                                    .session_id = session->id,
+	                                    .request_id = request->request_id,
+	                                    .key_id = request->key_id,
+	                                    .language = decision->runner->name,
+	                                    .code = request->code,
+	                                    .code_len = request->code_len,
+	                                    .exact = session->spec.keep,
+	                                    .waits = waits_for_begin(session, request),
+	                                    .timeout_us = decision->timeout_us,
+	                                    .session_ms = session->created_ms,
+	                                    .request = store ? run_request_to_json(request) : NULL};
+
+	return run_records_add(session->service->config.executions, &what);
+}
+
+/* To the end of the queue. */
+static struct run *enqueue(struct session *session, struct run_record *record,
+                           struct run_request *request, struct policy_decision *decision)
+{
+	struct run *run = run_new(session->service->config.runs, record, decision);
+	size_t bytes = bytes_of(request);
+
+	run->owner = session;
+	run->on_ended = on_ended;
+	run->place = session->mode == SESSION_PERSISTENT ? &session_place : &run_place_fresh;
+	run->tenant = session->account;
+	tenant_hold(run->tenant);
+	run->queued = true;
+	run->entry.on_turn = on_turn;
+	run->entry.queue = session->account ? &session->account->queue : NULL;
+	run->entry.patient = true; /* one per session, and sessions are bounded */
+	/* The record has the code; it is not kept twice. */
+	request->code = NULL;
+	request->code_len = 0;
+	run->request = run_request_copy(request);
+	run->request_owned = true;
+	run_queue(run);
+	list_append(&session->queue, &run->queue_node);
+	session->queued++;
+	session->service->runs++;
+	add_bytes(run, bytes);
+	run_record_set_control(record, on_cancel, request->stdin_open ? on_input : NULL, run);
+	return run;
+}
+
+int session_queue_restore(struct session *session, struct run_record *record,
+                          const struct run_request *request, struct error *err)
+{
+	struct run_request r = effective_request(session, request);
+	struct policy_decision decision;
+
+	r.code = record->code;
+	r.code_len = record->code_len;
+	if (policy_decide(session->service->rules, &session->stack, &r, &decision, err) < 0)
+		return -1;
+	(void)!tenant_take_queued(session->account, NULL); /* it was let in before */
+	enqueue(session, record, &r, &decision)->restored = true;
+	return 0;
+}
+
+/* It could not be persisted: as if it had never been asked for. */
+static void withdraw(struct run *run, const struct error *err)
+{
+	struct session *session = run->owner;
+	struct run_record *record = run->record;
+
+	session_queue_detach(run);
+	session->executions--;
+	run_drop(run);
+	run_record_withdraw(record, err);
+	session_pump(session);
+	session_service_check_drained(session->service);
+}
+
+static void on_stored(void *ctx, struct run_record *e attr_unused, const struct error *err)
+{
+	struct run *run = ctx;
+
+	run->held = false;
+	if (err)
+		withdraw(run, err);
+	else
+		session_pump(run->owner);
+}
+
+/* Nothing runs that would be forgotten with the daemon. */
+static int hold_until_stored(struct run *run, struct error *err)
+{
+	if (store_execution_now(run->record, err) < 0) {
+		withdraw(run, err);
+		return -1;
+	}
+	run->held = true;
+	run_record_hold(run->record, on_stored, run);
+	return 0;
+}
+
+int session_execute(struct session *session, const struct run_request *request,
+                    struct run_record **ret_execution, struct error *err)
+{
+	struct session_service *s = session->service;
+	struct run_request r = effective_request(session, request);
+	struct policy_decision decision;
+	struct run_record *record;
+	struct run *run;
+
+	if (check_state(session, err) < 0 ||
+	    policy_decide(s->rules, &session->stack, &r, &decision, err) < 0)
+		return -1;
+	if (!has_room(session, bytes_of(&r))) {
+		policy_decision_done(&decision);
+		return refuse_bytes(err);
+	}
+	if (tenant_take_queued(session->account, err) < 0) {
+		policy_decision_done(&decision);
+		return -1;
+	}
+	record = add_record(session, &r, &decision);
+	run = enqueue(session, record, &r, &decision);
+	session->executions++;
+	session_touch(session);
+	if (request->durable && s->config.store && hold_until_stored(run, err) < 0)
+		return -1;
+	*ret_execution = record;
+	session_pump(session);
+	return 0;
+}

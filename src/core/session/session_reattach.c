@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/session/session_reattach.h"
+
+#include <signal.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/language/runners.h"
+#include "core/run/run_record_internal.h"
+#include "core/session/session_label.h"
+#include "io/loop.h"
+
+/*
+ * Theory of operation. Only a box that outlives its daemon knows what happened in it meanwhile; the
+ * store knows what was asked for. Labels bring them together: a runner's is its language, a run's
+ * is its id.
+ *
+ * The agent describes what it has (session_on_reattach), then repeats everything that happened,
+ * from the start. Runs that the store says had not ended wait in the queue until then: those that
+ * are described are in the box (run.reattached), the others were never given to it. The agent
+ * repeats things in the order in which they happened, so a reattached run is the current one when
+ * its events come.
+ *
+ * A paused box says nothing until it is thawed; its session stays as it is until then.
+ *
+ * The other direction: an end that the box has reported is acknowledged to it once the record is
+ * safe. If the daemon is killed in between, the next one hears it again.
+ */
+
+/* Acknowledging. */
+
+static void on_settled(void *ctx)
+{
+	struct session_ack *ack = ctx;
+	struct session *session = ack->session;
+
+	if (session) {
+		list_remove(&ack->node);
+		for (size_t i = 0; i < ARRAY_SIZE(ack->ids); i++)
+			if (session->box && ack->ids[i])
+				box_ack(session->box, ack->ids[i]);
+		session->unacked--;
+	}
+	free(ack);
+	/* The next run may have waited for that; never from inside the end of a run. */
+	if (session && !session->current)
+		session_pump(session);
+}
+
+void session_ack_run(struct run *run)
+{
+	struct session *session = run->owner;
+	struct session_ack *ack;
+
+	/* With the box goes what it remembers. */
+	if (!session->spec.keep || !session->box || run->id == 0 || session_is_over(session))
+		return;
+	ack = NEW(struct session_ack);
+	ack->session = session;
+	ack->ids[0] = run->id;
+	ack->ids[1] = run->dead_runner;
+	list_append(&session->acks, &ack->node);
+	session->unacked++;
+	run_record_when_settled(run->record, on_settled, ack);
+}
+
+void session_drop_acks(struct session *session)
+{
+	struct session_ack *ack;
+
+	LIST_FOREACH (ack, &session->acks, struct session_ack, node) {
+		list_remove(&ack->node);
+		ack->session = NULL;
+	}
+	session->unacked = 0;
+}
+
+/* Reattaching. */
+
+static struct run *run_labelled(struct session *session, const char *id)
+{
+	struct run *run;
+
+	LIST_FOREACH (run, &session->queue, struct run, queue_node)
+		if (str_equal(run->record->id, id))
+			return run;
+	return NULL;
+}
+
+static int reattach_runner(struct session *session, const struct box_resumed *what)
+{
+	const struct runner *language = runners_find(session->service->config.runners, what->label);
+	struct session_runner *runner;
+
+	if (!language)
+		return -1;
+	runner = session_runner_of(session, language);
+	if (!runner) {
+		runner = NEW(struct session_runner);
+		runner->language = language;
+		list_append(&session->runners, &runner->node);
+	}
+	/* The later one: the end of an earlier one is repeated, too. */
+	if (what->id > runner->id)
+		runner->id = what->id;
+	return 0;
+}
+
+static void take_description(struct run *run, const struct box_resumed *what,
+                             const struct session_label *label, struct box_grant *ret_grant)
+{
+	run->reattached = true;
+	run->id = what->id;
+	run->runner_id = what->runner;
+	run->runner = what->runner ? session_runner_of(run->owner, run->decision.runner) : NULL;
+	run->stdin_taken = what->stdin_bytes;
+	run->stdin_ended = !what->stdin_open;
+	run->before = label->before;
+	run->past_queue_us = label->queue_us;
+	ret_grant->stdout_max = ret_grant->stderr_max = run->decision.output_bytes + 1;
+	ret_grant->report_max = (uint32_t)run->decision.report_bytes;
+}
+
+int session_on_reattach(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant)
+{
+	struct session *session = ctx;
+	struct session_label label;
+	struct error err = {0};
+	struct run *run;
+
+	if (what->keep)
+		return reattach_runner(session, what);
+	session_label_read(what->label, &label);
+	run = run_labelled(session, label.id);
+	if (run) {
+		take_description(run, what, &label, ret_grant);
+		return 0;
+	}
+	/* Its end was recorded, or it was never promised: then it may still run, without anything
+	 * that keeps its deadline. Nothing happens if it has ended. */
+	ret_grant->forget = true;
+	session->unknown_runs++;
+	session->unknown_id = what->runner ? what->runner : what->id;
+	if (box_signal(session->box, what->id, SIGINT, &err) < 0)
+		log_debug("session=%s: %s", session->id, err.msg);
+	return 0;
+}
+
+/* The store says that they ran; the box does not know them. */
+static void lose_undescribed(struct session *session)
+{
+	struct run *run;
+
+	LIST_FOREACH (run, &session->queue, struct run, queue_node) {
+		if (run->reattached || run->record->state == RUN_RECORD_PENDING)
+			continue;
+		run->evidence.lost = true;
+		run_conclude(run);
+	}
+}
+
+static void on_unknown_timer(void *ctx)
+{
+	struct session *session = ctx;
+	struct error err = {0};
+
+	if (session->unknown_runs == 0 || !session->box)
+		return;
+	if (session->unknown_id == 0) {
+		(void)error_set(&err, ERR_AGENT_LOST, 0, "what was killed did not end in time");
+		session_box_lost(session, &err);
+		return;
+	}
+	/* A runner that is not there any more has ended the run; its end is on its way. */
+	if (box_signal(session->box, session->unknown_id, SIGKILL, &err) < 0)
+		log_debug("session=%s: %s", session->id, err.msg);
+	session->unknown_id = 0;
+	timer_start(session->unknown_timer, RUN_KILL_US);
+}
+
+void session_on_reattached(void *ctx, uint32_t last_id)
+{
+	struct session *session = ctx;
+
+	session->last_id = last_id;
+	session->pumping = true; /* not before all is sorted out */
+	lose_undescribed(session);
+	session->pumping = false;
+	session->reattaching = false;
+	if (session->unknown_runs > 0) {
+		session->unknown_timer =
+			timer_new(session->service->config.loop, on_unknown_timer, session);
+		timer_start(session->unknown_timer, RUN_GRACE_US);
+	}
+	session_files_go_on(session);
+	session_pump(session);
+}
+
+bool session_is_new(const struct session *session)
+{
+	return session->reattaching && session->state == SESSION_CREATING;
+}
+
+/* A box runs one at a time: the next may go on. */
+void session_on_forgotten(void *ctx, uint32_t exec_id attr_unused)
+{
+	struct session *session = ctx;
+
+	assert(session->unknown_runs > 0);
+	if (--session->unknown_runs > 0)
+		return;
+	timer_stop(session->unknown_timer);
+	session_pump(session);
+}
+
+/* The bytes of the request's stdin that the agent does not have yet. */
+static int give_rest(const struct run *run, struct error *err)
+{
+	const struct run_request *request = run->request;
+
+	if (run->stdin_ended || request->stdin_len == 0)
+		return 0;
+	if (run->stdin_taken < request->stdin_len &&
+	    box_stdin(run->box, run->id, request->stdin_data + run->stdin_taken,
+	              request->stdin_len - (size_t)run->stdin_taken, err) < 0)
+		return -1;
+	return request->stdin_open ? 0 : box_stdin_end(run->box, run->id, err);
+}
+
+/*
+ * It runs already: it has a place among all runs without waiting for one, and those that wait wait
+ * for it. STARTED is repeated, and starts its clock.
+ */
+void session_reattach_run(struct run *run)
+{
+	struct session *session = run->owner;
+	struct error err = {0};
+
+	run->box = session->box;
+	run_reattach(run);
+	if (give_rest(run, &err) < 0)
+		session_fail(session, &err);
+	else if (run->evidence.cancelled)
+		run_abort(run);
+}
+
+int session_reattach(struct session *session, struct error *err)
+{
+	struct session_service *s = session->service;
+	const struct box_events events = session_box_events(session);
+	bool frozen = false;
+
+	if (box_adopt(s->config.driver, &session->spec, &events, &session->box, &frozen, err) < 0)
+		return -1;
+	s->boxes++;
+	session->reattaching = true;
+	/* The store may be a moment behind; the box is what it is. */
+	if (frozen && session->state != SESSION_PAUSED && session->state != SESSION_CREATING) {
+		session->paused_us = clock_us();
+		session_set_state(session, SESSION_PAUSED);
+	} else if (!frozen && session->state == SESSION_PAUSED) {
+		session_set_state(session, SESSION_READY);
+	}
+	return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* DOC: sessions whose box an earlier daemon made. For the files of this folder. */
+
+#include "core/session/session_internal.h"
+
+/* Ends to acknowledge to the box once their record is safe. */
+struct session_ack {
+	struct list node;        /* session.acks */
+	struct session *session; /* NULL: gone */
+	uint32_t ids[2];
+};
+
+/** session_ack_run - the record of @run is about to end: acknowledge it to the box once the record
+ * is safe. */
+void session_ack_run(struct run *run);
+/** session_drop_acks - the box is gone, or the session. */
+void session_drop_acks(struct session *session);
+int session_on_reattach(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant);
+void session_on_reattached(void *ctx, uint32_t last_id);
+void session_on_forgotten(void *ctx, uint32_t exec_id);
+/** session_reattach_run - its turn, and it is in the box already. */
+void session_reattach_run(struct run *run);
+/** session_reattach - to the box of a session that was restored. *err: it is lost. */
+int session_reattach(struct session *session, struct error *err) attr_must_check;
+/** session_is_new - its box is an earlier daemon's, and is not known to have ever been ready. */
+bool session_is_new(const struct session *session);
+/**
+ * session_remake_box - its box is lost. Return: whether it was one of session_is_new: it goes, and
+ * then session_remade is to be called.
+ */
+bool session_remake_box(struct session *session);
+/** session_remade - the old box is gone: the session goes on in another, or has failed for lack of
+ * one. */
+void session_remade(struct session *session);
