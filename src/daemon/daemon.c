@@ -88,9 +88,9 @@ struct daemon {
 	char **bases; /* owned, NULL-terminated: directories of roots */
 	struct loop *loop;
 	struct metrics *metrics;
-	struct store_metrics *kept_metrics;
+	struct metrics_row *kept_metrics;
 	struct audit *audit;
-	struct store_audit *anchor; /* of it */
+	struct audit_row *anchor; /* of it */
 	struct metrics_core_parts measured;
 	struct loop_lag lag;
 	struct tenants *tenants;
@@ -162,7 +162,7 @@ static void on_execs_drained(void *ctx)
 	check_drained(d);
 }
 
-static void stop(struct daemon *d, bool at_once)
+static void stop_daemon(struct daemon *d, bool at_once)
 {
 	router_set_unready(d->router, "stopping");
 	/* Sessions first: they hold boxes that would not go by themselves. */
@@ -182,7 +182,7 @@ static void on_signal(void *ctx, int signo)
 	struct daemon *d = ctx;
 
 	log_info("%s: stopping%s", strsignal(signo), d->stopping ? " at once" : "");
-	stop(d, d->stopping);
+	stop_daemon(d, d->stopping);
 }
 
 static void on_hangup(void *ctx, int signo attr_unused)
@@ -212,7 +212,7 @@ static void on_engine_lost(void *ctx, const struct error *err)
 	d->exit = DAEMON_ENGINE_LOST;
 	if (!d->loop) /* before the start is over: the next use of the driver fails */
 		return;
-	stop(d, true);
+	stop_daemon(d, true);
 	router_set_unready(d->router, "engine");
 }
 
@@ -453,19 +453,19 @@ static void measure_http(void *ctx, struct metrics *m)
 	                count / (double)d->config->max_connections);
 }
 
-static void measure(struct daemon *d)
+static void start_metrics(struct daemon *d)
 {
 	d->measured = (struct metrics_core_parts){d->config, d->runs, d->sessions, d->store};
 	metrics_set(d->metrics, METRIC_START_TIME, (double)clock_real_ms() / 1e3);
 	metrics_add_source(d->metrics, metrics_process, NULL);
 	if (d->audit)
-		d->anchor = store_audit_new(d->store, d->audit, d->loop);
+		d->anchor = audit_row_new(d->store, d->audit, d->loop);
 	metrics_add_source(d->metrics, metrics_core, &d->measured);
 	metrics_add_source(d->metrics, measure_http, d);
 	metrics_add_source(d->metrics, imports_measure, d->imports);
 	if (d->audit)
 		metrics_add_source(d->metrics, audit_measure, d->audit);
-	d->kept_metrics = store_metrics_new(d->store, d->metrics, d->loop);
+	d->kept_metrics = metrics_row_new(d->store, d->metrics, d->loop);
 	loop_lag_start(&d->lag, d->loop, d->metrics);
 }
 
@@ -478,7 +478,7 @@ static int listen_tcp(struct daemon *d, struct error *err)
 	return r;
 }
 
-static int serve(struct daemon *d, struct error *err)
+static int start_http(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
 	struct http_server_config http = {
@@ -493,7 +493,7 @@ static int serve(struct daemon *d, struct error *err)
 	};
 
 	make_core(d);
-	measure(d);
+	start_metrics(d);
 	d->router = router_new(&(struct router_config){
 		c, d->loop, d->runs, d->sessions, d->executions, d->metrics, d->audit, d->packages,
 		d->templates, d->runners, d->store, d->identity, d->tenants, d->imports});
@@ -532,7 +532,7 @@ static void tell_audit(const struct daemon *d, const char *action)
 	                                  .result = d->exit == DAEMON_STOPPED ? "ok" : "failed"});
 }
 
-static void announce(const struct daemon *d)
+static void log_startup(const struct daemon *d)
 {
 	const struct driver_caps *caps = &d->driver->caps;
 	uint32_t missing = LAYERS_ALL & ~caps->layers;
@@ -551,7 +551,7 @@ struct phase {
 	enum daemon_exit exit;
 };
 
-static int check(struct daemon *d, struct error *err)
+static int check_config(struct daemon *d, struct error *err)
 {
 	if (preflight_settings(d->config, err) < 0)
 		return -1;
@@ -630,10 +630,10 @@ static int open_store(struct daemon *d, struct error *err)
 
 	if (store_open(dir, &d->store, err) < 0)
 		return d->started_by == 0 ? home_state_failed(d->config->state_dir, err) : -1;
-	if (d->audit && store_audit_check(d->store, d->audit, err) < 0)
+	if (d->audit && audit_row_check(d->store, d->audit, err) < 0)
 		return -1;
 	d->metrics = metrics_new();
-	if (store_metrics_load(d->store, d->metrics, err) < 0)
+	if (metrics_row_load(d->store, d->metrics, err) < 0)
 		return -1;
 	return session_saved_read(d->store, &d->past, err);
 }
@@ -666,7 +666,7 @@ static int load_templates(struct daemon *d, struct error *err)
 	if (importer_start(&d->importer, d->bases[0], err) < 0)
 		return -1;
 	d->templates = templates_new(&templates);
-	return store_templates(d->store, d->templates, err);
+	return template_row_keep(d->store, d->templates, err);
 }
 
 static int lock_down(struct daemon *d, struct error *err)
@@ -681,16 +681,16 @@ static int lock_down(struct daemon *d, struct error *err)
 }
 
 static const struct phase phases[] = {
-	{check, DAEMON_BAD_CONFIG},         {open_state, DAEMON_BAD_PLACE},
+	{check_config, DAEMON_BAD_CONFIG},  {open_state, DAEMON_BAD_PLACE},
 	{start_engine, DAEMON_NO_ENGINE},   {load_runners, DAEMON_BAD_CONFIG},
 	{load_policies, DAEMON_BAD_CONFIG}, {load_tls, DAEMON_BAD_CONFIG},
 	{open_sockets, DAEMON_BAD_PLACE},   {drop_ids, DAEMON_NO_LOCKDOWN},
 	{open_store, DAEMON_BAD_PLACE},     {load_identity, DAEMON_BAD_CONFIG},
 	{load_templates, DAEMON_BAD_PLACE}, {lock_down, DAEMON_NO_LOCKDOWN},
-	{serve, DAEMON_BAD_PLACE},
+	{start_http, DAEMON_BAD_PLACE},
 };
 
-static int start(struct daemon *d)
+static int run_phases(struct daemon *d)
 {
 	struct error err = {0};
 
@@ -729,11 +729,11 @@ static void take_down(struct daemon *d)
 	templates_free(d->templates);
 	timer_free(d->answer_timer);
 	loop_lag_stop(&d->lag);
-	store_metrics_free(d->kept_metrics);
+	metrics_row_free(d->kept_metrics);
 	metrics_free(d->metrics);
 	tell_audit(d, "daemon.stop");
 	audit_stop(d->audit);
-	store_audit_free(d->anchor);
+	audit_row_free(d->anchor);
 	audit_close(d->audit);
 	if (d->driver)
 		driver_free(d->driver); /* waits for the engine to have cleaned up */
@@ -781,8 +781,8 @@ enum daemon_exit daemon_run(const struct config *config)
 	             SIG_IGN); /* a client that left is an error of write, not a reason to die */
 	/* So is a file that may not grow. */
 	(void)signal(SIGXFSZ, SIG_IGN);
-	if (start(&d) == 0) {
-		announce(&d);
+	if (run_phases(&d) == 0) {
+		log_startup(&d);
 		tell_audit(&d, "daemon.start");
 		loop_run(d.loop);
 	}

@@ -26,8 +26,8 @@ static void first_key_done(struct first_key *f)
 	fd_close(f->lock);
 }
 
-static int create(const struct config *config, struct first_key *f, struct key *ret_key,
-                  struct error *err)
+static int create_key(const struct config *config, struct first_key *f, struct key *ret_key,
+                      struct error *err)
 {
 	const struct identity_key_request request = {
 		.tenant = TENANT_DEFAULT,
@@ -57,7 +57,7 @@ enum daemon_exit first_key_create(const struct config *config)
 	char text[KEY_TEXT_LEN + 1];
 	struct error err = {0};
 
-	if (create(config, &f, &key, &err) < 0) {
+	if (create_key(config, &f, &key, &err) < 0) {
 		log_error("make a key", &err);
 		return DAEMON_BAD_PLACE;
 	}

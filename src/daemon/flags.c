@@ -34,7 +34,7 @@ static const struct flag table[] = {
 };
 
 /* "--flag" or "--flag=value". */
-static const struct flag *find(const char *word, const char **ret_value)
+static const struct flag *find_flag(const char *word, const char **ret_value)
 {
 	size_t len = strcspn(word, "=");
 
@@ -45,7 +45,8 @@ static const struct flag *find(const char *word, const char **ret_value)
 	return NULL;
 }
 
-static int set(struct flags *flags, const struct flag *flag, const char *value, struct error *err)
+static int set_flag(struct flags *flags, const struct flag *flag, const char *value,
+                    struct error *err)
 {
 	void *field = (char *)flags + flag->offset;
 
@@ -74,7 +75,7 @@ int flags_parse(int argc, char *const *argv, struct flags *ret_flags, struct err
 	*ret_flags = (struct flags){0};
 	for (int i = 1; i < argc; i++) {
 		const char *value;
-		const struct flag *flag = find(argv[i], &value);
+		const struct flag *flag = find_flag(argv[i], &value);
 
 		if (!flag)
 			return error_set(err, ERR_INVALID, 0, "unknown option '%s'", argv[i]);
@@ -85,7 +86,7 @@ int flags_parse(int argc, char *const *argv, struct flags *ret_flags, struct err
 			                 flag->value);
 		if (!value && flag->value)
 			value = argv[++i];
-		if (set(ret_flags, flag, value, err) < 0)
+		if (set_flag(ret_flags, flag, value, err) < 0)
 			return -1;
 	}
 	return 0;

@@ -400,7 +400,7 @@ static int install_filter(const struct call_rule *rules, size_t count, struct er
 }
 
 /* Of the calling thread, and of the process where there is no difference. */
-static int seal(const struct call_rule *rules, size_t count, struct error *err)
+static int seal_process(const struct call_rule *rules, size_t count, struct error *err)
 {
 	const struct rlimit no_core = {0, 0};
 
@@ -416,15 +416,15 @@ static int seal(const struct call_rule *rules, size_t count, struct error *err)
 
 int lockdown_seal(struct error *err)
 {
-	return seal(allowed, ARRAY_SIZE(allowed), err);
+	return seal_process(allowed, ARRAY_SIZE(allowed), err);
 }
 
 int lockdown_seal_audit(struct error *err)
 {
-	return seal(allowed_audit, ARRAY_SIZE(allowed_audit), err);
+	return seal_process(allowed_audit, ARRAY_SIZE(allowed_audit), err);
 }
 
 int lockdown_seal_store(struct error *err)
 {
-	return seal(allowed_store, ARRAY_SIZE(allowed_store), err);
+	return seal_process(allowed_store, ARRAY_SIZE(allowed_store), err);
 }

@@ -13,7 +13,7 @@
 #define PROGRAM "milliboxd"
 
 /* Output that cannot be written is a failure of the commands that only write. */
-static enum daemon_exit flush(void)
+static enum daemon_exit flush_stdout(void)
 {
 	return fflush(stdout) == 0 ? DAEMON_STOPPED : DAEMON_BAD_PLACE;
 }
@@ -43,7 +43,7 @@ static enum daemon_exit with_config(const struct flags *flags)
 	if (flags->dump_config)
 		config_dump(config, stdout);
 	if (flags->dump_config || flags->check_config)
-		return flush();
+		return flush_stdout();
 	log_setup(PROGRAM, config->log_level, config->log_format);
 	if (flags->create_key)
 		return first_key_create(config);
@@ -64,5 +64,5 @@ int main(int argc, char **argv)
 		flags_help(stdout);
 	if (flags.version)
 		(void)printf(PROGRAM " %s\n", MILLIBOX_VERSION);
-	return (int)(flags.help || flags.version ? flush() : with_config(&flags));
+	return (int)(flags.help || flags.version ? flush_stdout() : with_config(&flags));
 }

@@ -47,7 +47,7 @@ static int keep_only_the_right(void)
 	return -errno;
 }
 
-static int answer(const struct config *config)
+static int answer_reload(const struct config *config)
 {
 	struct answer a = {0};
 	int fds[TLS_FILES_COUNT], sent[TLS_FILES_COUNT];
@@ -82,7 +82,7 @@ attr_noreturn static void guard_main(const struct config *config, int link)
 		_exit(1);
 	do
 		n = read(GUARD_LINK, &byte, 1);
-	while ((n > 0 && answer(config) == 0) || (n < 0 && errno == EINTR));
+	while ((n > 0 && answer_reload(config) == 0) || (n < 0 && errno == EINTR));
 	_exit(0);
 }
 

@@ -11,7 +11,7 @@
 #include "io/timer.h"
 #include "io/watch.h"
 
-static void answered(struct tls_reload *t)
+static void finish_reload(struct tls_reload *t)
 {
 	t->asking = false;
 	watch_set(t->watch, 0);
@@ -29,7 +29,7 @@ static void on_answer(void *ctx, int events attr_unused)
 	struct tls_reload *t = ctx;
 
 	if (tls_guard_take(t->guard, t->fds, &t->failure) != 1)
-		answered(t);
+		finish_reload(t);
 }
 
 static void on_timer(void *ctx)
@@ -37,7 +37,7 @@ static void on_timer(void *ctx)
 	struct tls_reload *t = ctx;
 
 	tls_guard_give_up(t->guard, &t->failure);
-	answered(t);
+	finish_reload(t);
 }
 
 static void ask_guard(struct tls_reload *t)

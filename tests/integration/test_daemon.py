@@ -294,4 +294,4 @@ def test_programs_of_somebody_else_beside_the_daemon_are_not_used_and_it_says_so
     os.chown(tmp_path / "millibox-engine", 65500, 65500)
     after = start()
     assert ours not in after.stdout
-    assert f"{tmp_path}/millibox-engine is not used: it is neither ours nor root's" in after.stderr
+    assert f"{tmp_path}/millibox-engine is not used: its owner is neither this user nor root" in after.stderr

@@ -15,11 +15,9 @@
 #define KEY_LEN  160 /* two YAML keys and a dot */
 #define LIST_LEN 4096
 
-/*
- * Theory of operation: defaults, file, environment and flags are laid over each other in this
- * order, each value checked on its own where it comes from (so that the error can say where); what
- * depends on two settings is checked once at the end.
- */
+/* Theory of operation: defaults, file, environment and flags override each other in this order.
+ * Each value is checked where it comes from, so that the error can name the place; rules about
+ * two settings are checked once at the end. */
 
 void config_free(struct config *c)
 {
@@ -73,13 +71,13 @@ static int apply_defaults(struct config *c, struct error *err)
 
 static int at_line(char *ret_where, size_t size, const char *file, unsigned line)
 {
-	/* A path too long to name is named by its line alone. */
+	/* If the path does not fit, name the line only. */
 	if (str_format(ret_where, size, "%s:%u", file, line) < 0)
 		return str_format(ret_where, size, "line %u", line);
 	return 0;
 }
 
-/* A list is handed on as its items with commas between, the form it has outside the file. */
+/* Outside the file, a list is written with commas between its items. */
 static int join_list(const struct yamldoc_node *list, const char *where, struct buf *ret_text,
                      struct error *err)
 {
@@ -110,7 +108,7 @@ static int apply_node(struct config *c, const struct setting *s, const struct ya
 		return error_set(err, ERR_CONFIG, 0, "%s: '%s' must be %s, not %s", where, s->key,
 		                 s->type == SETTING_LIST ? "a list" : "a value",
 		                 yamldoc_kind_name(node->kind));
-	/* "key:" and nothing is more likely forgotten than meant. */
+	/* "key:" without a value is more likely an oversight than intended. */
 	if (!*node->value && !node->quoted)
 		return error_set(err, ERR_CONFIG, 0, "%s: '%s' has no value", where, s->key);
 	return set_from(s, c, node->value, where, err);
@@ -172,7 +170,7 @@ static int apply_tree(struct config *c, const struct yamldoc_node *root, const c
 	return 0;
 }
 
-/* "MILLIBOX_LIMITS_TIMEOUT" -> "limits_timeout"; -EINVAL for a name that can't be one of ours. */
+/* "MILLIBOX_LIMITS_TIMEOUT" -> "limits_timeout"; -EINVAL for a name that cannot be a setting. */
 static int strip_variable(const char *name, char ret_key[SETTING_ENV_LEN])
 {
 	size_t prefix = strlen(SETTING_ENV_PREFIX);
@@ -187,10 +185,8 @@ static int strip_variable(const char *name, char ret_key[SETTING_ENV_LEN])
 	return 0;
 }
 
-/*
- * "MILLIBOX_LIMITS_TIMEOUU": a limit that somebody believes to be set. Only names in a group of
- * ours can be told from variables that are meant for other programs.
- */
+/* "MILLIBOX_LIMITS_TIMEOUU": the operator believes that a limit is set. Only names in one of our
+ * groups can be told apart from variables meant for other programs. */
 static int check_variable(const char *variable, struct error *err)
 {
 	cleanup_free char *name = xstrndup(variable, strcspn(variable, "="));
@@ -281,15 +277,14 @@ static int check_whole(const struct config *c, struct error *err)
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		uint64_t large = number_at(c, pairs[i].large);
 
-		/* Only limits.cpu_max may be 0: as many as there are. */
+		/* Only limits.cpu_max may be 0: all cores. */
 		if (large != 0 && number_at(c, pairs[i].small) > large)
 			return error_set(err, ERR_CONFIG, 0, "'%s' is above '%s'",
 			                 key_at(pairs[i].small), key_at(pairs[i].large));
 	}
 	if (!*c->listen && !*c->socket)
-		return error_set(
-			err, ERR_CONFIG, 0,
-			"both 'listen' and 'socket' are empty: nobody could ask for anything");
+		return error_set(err, ERR_CONFIG, 0,
+		                 "both 'listen' and 'socket' are empty: no client could connect");
 	return 0;
 }
 

@@ -14,7 +14,8 @@
 #define ROOT_STATE   "/var/lib/millibox"
 #define IN_PLACE_MAX 2
 
-/* The environment is the user's own, but "relative to wherever I was started" is never meant. */
+/* The environment belongs to the user, but a path relative to the start directory is never meant.
+ */
 static bool is_usable(const char *dir)
 {
 	return dir && dir[0] == '/';
@@ -44,19 +45,17 @@ static char *state_dir(const struct default_paths_who *who)
 		return xasprintf("%s/millibox", who->state);
 	if (is_usable(who->home))
 		return xasprintf("%s/.local/state/millibox", who->home);
-	/* Nowhere of its own: state then lasts as long as the runtime directory. */
+	/* No home: state then lasts as long as the runtime directory. */
 	return runtime_dir(who);
 }
 
-/*
- * A program or folder that comes with the daemon. A build directory has the programs side by side
- * and is often itself in the source tree, beside the runners. @probe is a file that must be there:
- * an empty folder of the same name does not count.
- */
+/* A program or folder that ships with the daemon. A build directory has the programs side by side
+ * and is often inside the source tree, beside the runners. @probe is a file that must exist, so
+ * that an empty folder of the same name does not count. */
 struct companion {
 	const char *installed;
 	const char *probe;
-	const char *in_place[IN_PLACE_MAX]; /* NULL: no more */
+	const char *in_place[IN_PLACE_MAX]; /* NULL: end */
 };
 
 static const struct companion engine = {
@@ -71,8 +70,7 @@ static const struct companion runners = {
 static const struct companion policies = {
 	MILLIBOX_POLICIESDIR, "/default.yaml", {"policies", "../data/policies"}};
 
-/* Nobody but us and root could have put it there, or change it: a build directory may be in /tmp.
- */
+/* Only we and root could have put it there or can change it: a build directory may be in /tmp. */
 static bool is_ours(const char *path)
 {
 	struct stat st;
@@ -91,20 +89,20 @@ static bool is_there(const char *path, const char *probe)
 
 static char *find_companion(const struct default_paths_who *who, const struct companion *c)
 {
-	/* An installed daemon does not look around in the folders beside its own. */
+	/* An installed daemon does not search the folders beside its own. */
 	bool installed = !who->exe_dir || str_equal(who->exe_dir, MILLIBOX_BINDIR) ||
 	                 str_equal(who->exe_dir, MILLIBOX_SBINDIR);
 
 	for (size_t i = 0; !installed && i < IN_PLACE_MAX && c->in_place[i]; i++) {
 		cleanup_free char *beside = xasprintf("%s/%s", who->exe_dir, c->in_place[i]);
-		/* Without links and dots: what was checked is what will be used. */
+		/* Without links and dots: the path that was checked is the path that is used. */
 		cleanup_free char *path = realpath(beside, NULL);
 
 		if (path && is_there(path, c->probe))
 			return TAKE_PTR(path);
 		if (path && !is_ours(path))
-			log_warn("%s is not used: it is neither ours nor root's, or everybody may "
-			         "change it; chown it, or install Millibox",
+			log_warn("%s is not used: its owner is neither this user nor root, or "
+			         "anyone may change it; chown it, or install Millibox",
 			         path);
 	}
 	return xstrdup(c->installed);
@@ -130,7 +128,7 @@ static char *runners_dir(const struct default_paths_who *who)
 	return find_companion(who, &runners);
 }
 
-/* Without a folder there are those that are part of the daemon; one that is named must exist. */
+/* Without a folder the built-in policies apply; a folder that is configured must exist. */
 static char *policies_dir(const struct default_paths_who *who)
 {
 	cleanup_free char *dir = find_companion(who, &policies);
@@ -143,7 +141,7 @@ static const struct place {
 	char *(*value)(const struct default_paths_who *who);
 	const char *hint;
 } table[] = {
-	{"socket", socket_path, "millibox.sock where runtime_dir is by default"},
+	{"socket", socket_path, "millibox.sock in the default runtime_dir"},
 	{"state_dir", state_dir, ROOT_STATE ", or ~/.local/state/millibox"},
 	{"runtime_dir", runtime_dir, ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"},
 	{"engine_path", engine_path, "beside the daemon, or as installed"},

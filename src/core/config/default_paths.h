@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * DOC: where things are when nothing says otherwise: sockets and state by who runs the daemon,
- * programs by where the daemon itself is. In a build directory they are found in place, installed
- * they are where the build was configured to put them. Looks at the file system, changes nothing;
- * whoever creates a directory checks its owner.
+ * DOC: default paths: sockets and state depend on who runs the daemon, programs on where the
+ * daemon itself is. In a build directory they are found in place; installed, they are where the
+ * build was configured to put them. Reads the file system, changes nothing; the code that creates
+ * a directory checks its owner.
  */
 
 #include <stdbool.h>
@@ -20,12 +20,14 @@ struct default_paths_who {
 	const char *exe_dir; /* folder of the running program */
 };
 
-/** default_paths_value - the default of a setting that depends on who runs it. Owned; NULL: no such
- * key.
+/**
+ * default_paths_value - the default of a setting that depends on who runs the daemon. Owned;
+ * NULL: no such key.
  */
 char *default_paths_value(const struct default_paths_who *who, const char *key);
-/** default_paths_exe_dir - folder of the running program. Owned; NULL when the kernel does not
- * tell. */
+/**
+ * default_paths_exe_dir - folder of the running program. Owned; NULL if the kernel does not say.
+ */
 char *default_paths_exe_dir(void);
-/** default_paths_hint - "beside the program": the default of @key in words, for help texts. */
+/** default_paths_hint - the default of @key in words ("beside the program"), for help texts. */
 const char *default_paths_hint(const char *key);

@@ -9,14 +9,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
 
-#define KI        (1024ULL)
-#define MI        (1024 * KI)
-#define GI        (1024 * MI)
-#define TI        (1024 * GI)
 #define MSEC      USEC_PER_MS
 #define SEC       USEC_PER_SEC
 #define HOUR      (3600 * SEC)
@@ -24,124 +21,124 @@
 #define LIST_MAX  64
 #define TEXT_MAX  4096
 
-/* A row is one setting, however long its line. */
+/* One row per setting, however long the line. */
 /* clang-format off */
 static const struct setting table[] = {
-	{"listen",      SETTING_ADDR, AT(listen),      "127.0.0.1:8000", 0, 0, "TCP address of the API; \"\" for none. Another than loopback only where there are keys"},
+	{"listen",      SETTING_ADDR, AT(listen),      "127.0.0.1:8000", 0, 0, "TCP address of the API; \"\" for none. An address other than loopback requires API keys"},
 	{"socket",      SETTING_PATH, AT(socket),      NULL, 0, 0, "Unix socket of the API; \"\" for none"},
-	{"state_dir",   SETTING_PATH, AT(state_dir),   NULL, 0, 0, "What must survive a restart"},
-	{"runtime_dir", SETTING_PATH, AT(runtime_dir), NULL, 0, 0, "Locks of the engine"},
-	{"user",        SETTING_TEXT, AT(user),        "",   0, 0, "Who the daemon becomes when started as root; \"\" for an id of its own"},
+	{"state_dir",   SETTING_PATH, AT(state_dir),   NULL, 0, 0, "State that must survive a restart"},
+	{"runtime_dir", SETTING_PATH, AT(runtime_dir), NULL, 0, 0, "The engine's locks"},
+	{"user",        SETTING_TEXT, AT(user),        "",   0, 0, "User the daemon runs as when started as root; \"\" for an id of its own"},
 	{"engine_path", SETTING_PATH, AT(engine_path), NULL, 0, 0, "Program millibox-engine"},
 	{"agent_path",  SETTING_PATH, AT(agent_path),  NULL, 0, 0, "Program millibox-agent"},
-	{"zygote_path", SETTING_PATH, AT(zygote_path), NULL, 0, 0, "Library of zygotes; where the file is not there, there are none"},
-	{"runners_dir", SETTING_PATH, AT(runners_dir), NULL, 0, 0, "Folder of the languages"},
-	{"tls.cert",    SETTING_PATH, AT(tls_cert),    "",   0, 0, "Certificate of the TCP address, and those that signed it (PEM); \"\" for no TLS"},
-	{"tls.key",     SETTING_PATH, AT(tls_key),     "",   0, 0, "Private key of the certificate (PEM); nobody else may read it"},
-	{"auth.trust_socket", SETTING_BOOL, AT(auth_trust_socket), "true", 0, 0, "Ask no key of root, nor of the user who started the daemon, at the Unix socket: they are tenant \"default\" and may do everything"},
-	{"allowed_hosts",   SETTING_LIST, AT(allowed_hosts),   "", 0, 0, "Further names accepted in Host headers"},
+	{"zygote_path", SETTING_PATH, AT(zygote_path), NULL, 0, 0, "Library of zygotes; no zygotes if the file does not exist"},
+	{"runners_dir", SETTING_PATH, AT(runners_dir), NULL, 0, 0, "Folder of the language runners"},
+	{"tls.cert",    SETTING_PATH, AT(tls_cert),    "",   0, 0, "Certificate chain of the TCP address (PEM); \"\" for no TLS"},
+	{"tls.key",     SETTING_PATH, AT(tls_key),     "",   0, 0, "Private key of the certificate (PEM); no other user may be able to read it"},
+	{"auth.trust_socket", SETTING_BOOL, AT(auth_trust_socket), "true", 0, 0, "On the Unix socket, root and the user who started the daemon need no key: they are tenant \"default\" and may do everything"},
+	{"allowed_hosts",   SETTING_LIST, AT(allowed_hosts),   "", 0, 0, "Additional names accepted in Host headers"},
 	{"allowed_origins", SETTING_LIST, AT(allowed_origins), "", 0, 0, "Web origins that may call the API"},
 	{"log_level",   SETTING_LOG_LEVEL,  AT(log_level),  "info", 0, 0, "error, warn, info or debug"},
 	{"log_format",  SETTING_LOG_FORMAT, AT(log_format), "text", 0, 0, "text or json"},
-	{"log_requests", SETTING_LOG_LEVEL, AT(log_requests), "debug", 0, 0, "Level at which each request that is over is logged: info to see them all"},
+	{"log_requests", SETTING_LOG_LEVEL, AT(log_requests), "debug", 0, 0, "Level at which each finished request is logged; info shows them all"},
 	{"strict",      SETTING_BOOL, AT(strict),      "true", 0, 0, "Refuse to run anything while a required layer of isolation is missing"},
-	{"uid_base",    SETTING_UINT, AT(uid_base),    "1879048192", 65536, UINT32_MAX - 64ULL * 65536, "First host id given to boxes, when started as root"},
+	{"uid_base",    SETTING_UINT, AT(uid_base),    "1879048192", 65536, UINT32_MAX - 64ULL * 65536, "First host user id for boxes, when started as root"},
 
-	{"http.max_connections",          SETTING_UINT, AT(max_connections),          "512",  1, 65536, "Connections at the same time"},
-	{"http.max_connections_per_peer", SETTING_UINT, AT(max_connections_per_peer), "128",  1, 65536, "Of which from one address"},
-	{"http.max_body",   SETTING_SIZE, AT(max_body_bytes),   "8Mi",  1 * KI, 64 * MI, "Body of a request"},
-	{"http.max_header", SETTING_SIZE, AT(max_header_bytes), "16Ki", 1 * KI, 1 * MI,  "Headers of a request"},
-	{"http.max_code",   SETTING_SIZE, AT(max_code_bytes),   "1Mi",  1,      64 * MI, "Code of an execution"},
-	{"http.max_answers", SETTING_SIZE, AT(max_answers_bytes), "256Mi", 1 * MI, 1 * TI, "Answers that wait for their readers, all together; beyond that the slowest are cut off"},
-	{"http.max_upload", SETTING_SIZE, AT(max_upload_bytes), "100Mi", 1 * KI, 1 * TI, "File in a form (multipart/form-data); the body of a PUT is bounded by the disk of its box"},
+	{"http.max_connections",          SETTING_UINT, AT(max_connections),          "512",  1, 65536, "Concurrent connections"},
+	{"http.max_connections_per_peer", SETTING_UINT, AT(max_connections_per_peer), "128",  1, 65536, "Connections from one address"},
+	{"http.max_body",   SETTING_SIZE, AT(max_body_bytes),   "8Mi",  1 * KIB, 64 * MIB, "Body of a request"},
+	{"http.max_header", SETTING_SIZE, AT(max_header_bytes), "16Ki", 1 * KIB, 1 * MIB,  "Headers of a request"},
+	{"http.max_code",   SETTING_SIZE, AT(max_code_bytes),   "1Mi",  1,      64 * MIB, "Code of an execution"},
+	{"http.max_answers", SETTING_SIZE, AT(max_answers_bytes), "256Mi", 1 * MIB, 1 * TIB, "All responses waiting for their readers; beyond that the slowest connections are closed"},
+	{"http.max_upload", SETTING_SIZE, AT(max_upload_bytes), "100Mi", 1 * KIB, 1 * TIB, "File in a multipart/form-data upload; the disk of the box bounds the body of a PUT"},
 	{"http.request_timeout", SETTING_DURATION, AT(request_timeout_us), "30s", 100 * MSEC, HOUR, "From the first byte of a request to its last"},
-	{"http.idle_timeout",    SETTING_DURATION, AT(idle_timeout_us),    "60s", 100 * MSEC, HOUR, "A connection without a request"},
+	{"http.idle_timeout",    SETTING_DURATION, AT(idle_timeout_us),    "60s", 100 * MSEC, HOUR, "Idle connection without a request"},
 
-	{"admission.max_running", SETTING_UINT, AT(max_running), "0",  0, 4096,  "Executions at the same time; 0 for twice the cores"},
-	{"admission.max_queued",  SETTING_UINT, AT(max_queued),  "256", 0, 65536, "Executions waiting for their turn"},
-	{"admission.drain_timeout", SETTING_DURATION, AT(drain_timeout_us), "10s", 0, HOUR, "How long running executions may take to end when the daemon is stopped"},
+	{"admission.max_running", SETTING_UINT, AT(max_running), "0",  0, 4096,  "Concurrent executions; 0 for twice the cores"},
+	{"admission.max_queued",  SETTING_UINT, AT(max_queued),  "256", 0, 65536, "Executions waiting in the queue"},
+	{"admission.drain_timeout", SETTING_DURATION, AT(drain_timeout_us), "10s", 0, HOUR, "How long running executions may take to end when the daemon stops"},
 
-	{"zygotes.enabled",    SETTING_BOOL, AT(zygotes_enabled), "true", 0, 0, "Keep warm interpreters whose children become programs of boxes; otherwise each is executed"},
-	{"zygotes.modules",    SETTING_LIST, AT(zygotes_modules), "numpy,pandas,scipy,sympy,matplotlib,matplotlib.pyplot,PIL,lxml,bs4,yaml,requests", 0, 0, "Modules that zygotes may import for templates that preload them; they run with power over boxes. Others are imported in the box"},
-	{"zygotes.max_children", SETTING_UINT, AT(zygotes_children), "5000", 1, 1000000000, "Programs made by a zygote before it is replaced; they share one seed of hashes and one layout of memory"},
-	{"zygotes.max_memory", SETTING_SIZE, AT(zygotes_memory), "512Mi", 1 * MI, 64 * GI, "A zygote that has grown to this is replaced"},
+	{"zygotes.enabled",    SETTING_BOOL, AT(zygotes_enabled), "true", 0, 0, "Fork programs from warm interpreters instead of executing an interpreter for each"},
+	{"zygotes.modules",    SETTING_LIST, AT(zygotes_modules), "numpy,pandas,scipy,sympy,matplotlib,matplotlib.pyplot,PIL,lxml,bs4,yaml,requests", 0, 0, "Modules that zygotes may import for templates that preload them; they run with power over boxes. Other modules are imported inside the box"},
+	{"zygotes.max_children", SETTING_UINT, AT(zygotes_children), "5000", 1, 1000000000, "Programs forked by a zygote before it is replaced; they share one hash seed and one memory layout"},
+	{"zygotes.max_memory", SETTING_SIZE, AT(zygotes_memory), "512Mi", 1 * MIB, 64 * GIB, "A zygote that grows to this size is replaced"},
 
-	{"pools.enabled",    SETTING_BOOL, AT(pools_enabled), "true",  0, 0,    "Make boxes before they are asked for"},
-	{"pools.floor",      SETTING_UINT, AT(pools_floor),   "2",     0, 64,   "Boxes of each usual kind that always wait: of each language with the default limits"},
-	{"pools.session_floor", SETTING_UINT, AT(pools_session_floor), "1", 0, 64, "Boxes with a runner that always wait for persistent sessions of the usual kind: with the default template, language and limits; 0: sessions get no boxes that waited"},
-	{"pools.max",        SETTING_UINT, AT(pools_max),     "32",    1, 1024, "Boxes that wait, of all kinds"},
-	{"pools.max_memory", SETTING_SIZE, AT(pools_memory_bytes), "512Mi", 1 * MI, 1 * TI, "Memory that they use, together; no more are made beyond that"},
-	{"pools.max_age",    SETTING_DURATION, AT(pools_age_us),  "10m", SEC, 24 * HOUR, "One that has waited for so long is made anew"},
-	{"pools.idle",       SETTING_DURATION, AT(pools_idle_us), "60s", SEC, 24 * HOUR, "Of a kind that nobody asks for so long only the floor is kept"},
+	{"pools.enabled",    SETTING_BOOL, AT(pools_enabled), "true",  0, 0,    "Create boxes ahead of demand"},
+	{"pools.floor",      SETTING_UINT, AT(pools_floor),   "2",     0, 64,   "Boxes kept ready for each language with the default limits"},
+	{"pools.session_floor", SETTING_UINT, AT(pools_session_floor), "1", 0, 64, "Boxes with a runner kept ready for persistent sessions with the default template, language and limits; 0: sessions do not use pools"},
+	{"pools.max",        SETTING_UINT, AT(pools_max),     "32",    1, 1024, "Boxes kept ready, of all kinds"},
+	{"pools.max_memory", SETTING_SIZE, AT(pools_memory_bytes), "512Mi", 1 * MIB, 1 * TIB, "Memory used by all of them; no more are created beyond that"},
+	{"pools.max_age",    SETTING_DURATION, AT(pools_age_us),  "10m", SEC, 24 * HOUR, "A box that has waited this long is replaced"},
+	{"pools.idle",       SETTING_DURATION, AT(pools_idle_us), "60s", SEC, 24 * HOUR, "A kind not requested for this long shrinks to the minimum"},
 
-	{"sessions.max",          SETTING_UINT,     AT(sessions_max),        "1024", 1, 65536, "Sessions at the same time, and as many ended ones that are remembered"},
-	{"sessions.idle_timeout", SETTING_DURATION, AT(session_idle_us),     "15m",  SEC, 24 * HOUR, "A session that nobody uses for so long ends; the most that may be asked for is the lifetime"},
-	{"sessions.lifetime",     SETTING_DURATION, AT(session_lifetime_us), "4h",   SEC, 30 * 24 * HOUR, "A session this old ends; the most that may be asked for"},
-	{"sessions.queue",        SETTING_UINT,     AT(session_queue),       "64",   1, 4096,  "Executions of one session waiting for their turn"},
+	{"sessions.max",          SETTING_UINT,     AT(sessions_max),        "1024", 1, 65536, "Concurrent sessions, and as many ended ones kept in memory"},
+	{"sessions.idle_timeout", SETTING_DURATION, AT(session_idle_us),     "15m",  SEC, 24 * HOUR, "A session idle for this long ends; a request may ask for at most the lifetime"},
+	{"sessions.lifetime",     SETTING_DURATION, AT(session_lifetime_us), "4h",   SEC, 30 * 24 * HOUR, "A session this old ends; also the maximum a request may ask for"},
+	{"sessions.queue",        SETTING_UINT,     AT(session_queue),       "64",   1, 4096,  "Executions waiting in the queue of one session"},
 
-	{"sessions.survive",      SETTING_DURATION, AT(session_survive_us),  "60s",  0, HOUR, "How long persistent sessions wait for another daemon when theirs dies; 0: they end with it"},
-	{"sessions.keep_on_stop", SETTING_BOOL,     AT(sessions_keep_on_stop), "false", 0, 0, "A daemon that is stopped leaves its persistent sessions to the next one, as if it had died"},
+	{"sessions.survive",      SETTING_DURATION, AT(session_survive_us),  "60s",  0, HOUR, "How long persistent sessions wait for a new daemon if theirs dies; 0: they end with it"},
+	{"sessions.keep_on_stop", SETTING_BOOL,     AT(sessions_keep_on_stop), "false", 0, 0, "When stopped, the daemon leaves its persistent sessions to the next one, as if it had died"},
 
-	{"executions.keep",       SETTING_UINT, AT(executions_keep),       "10000", 1, 1000000, "Ended executions that are kept in memory; others are read from the store"},
-	{"executions.keep_bytes", SETTING_SIZE, AT(executions_keep_bytes), "256Mi", 1 * MI, 64 * GI, "Code and output of those, together"},
+	{"executions.keep",       SETTING_UINT, AT(executions_keep),       "10000", 1, 1000000, "Ended executions kept in memory; others are read from the store"},
+	{"executions.keep_bytes", SETTING_SIZE, AT(executions_keep_bytes), "256Mi", 1 * MIB, 64 * GIB, "Code and output of all of those"},
 
-	{"store.volatile", SETTING_BOOL, AT(store_volatile), "false", 0, 0, "Keep nothing on disk: what is known of sessions, executions, keys and templates is gone with the daemon"},
-	{"retention.sessions",   SETTING_DURATION, AT(retention_sessions_us),   "168h", SEC, 3650 * 24 * HOUR, "An ended session can be read for so long, restarts or not"},
-	{"retention.executions", SETTING_DURATION, AT(retention_executions_us), "720h", SEC, 3650 * 24 * HOUR, "An ended execution can be read for so long, restarts or not"},
-	{"retention.max_count",  SETTING_UINT, AT(retention_count), "1000000", 1, 1000000000, "Ended executions that are stored; beyond that whoever has most loses the oldest"},
-	{"retention.max_bytes",  SETTING_SIZE, AT(retention_bytes), "4Gi", 1 * MI, 64 * TI, "Code and output of those, together"},
+	{"store.volatile", SETTING_BOOL, AT(store_volatile), "false", 0, 0, "Keep nothing on disk: sessions, executions, keys and templates are lost when the daemon ends"},
+	{"retention.sessions",   SETTING_DURATION, AT(retention_sessions_us),   "168h", SEC, 3650 * 24 * HOUR, "How long an ended session can be read, across restarts"},
+	{"retention.executions", SETTING_DURATION, AT(retention_executions_us), "720h", SEC, 3650 * 24 * HOUR, "How long an ended execution can be read, across restarts"},
+	{"retention.max_count",  SETTING_UINT, AT(retention_count), "1000000", 1, 1000000000, "Ended executions stored; beyond that the tenant with the most loses its oldest"},
+	{"retention.max_bytes",  SETTING_SIZE, AT(retention_bytes), "4Gi", 1 * MIB, 64 * TIB, "Code and output of all of those"},
 
-	{"policy.dir",        SETTING_PATH, AT(policy_dir),        NULL,      0, 0, "Folder of policies, read again on SIGHUP; \"\" for those that are built in"},
-	{"policy.default",    SETTING_TEXT, AT(policy_default),    "default", 0, 0, "Policy of a tenant that has none of its own"},
-	{"policy.selectable", SETTING_LIST, AT(policy_selectable), "strict",  0, 0, "Policies that a request may name, to be held to them as well as to its tenant's"},
+	{"policy.dir",        SETTING_PATH, AT(policy_dir),        NULL,      0, 0, "Folder of policies, reloaded on SIGHUP; \"\" for the built-in policies"},
+	{"policy.default",    SETTING_TEXT, AT(policy_default),    "default", 0, 0, "Policy of tenants without their own"},
+	{"policy.selectable", SETTING_LIST, AT(policy_selectable), "strict",  0, 0, "Policies that a request may name; they apply in addition to the tenant's"},
 
 	{"templates.dirs", SETTING_LIST, AT(template_dirs), "",     0, 0,     "Directories whose subdirectories may be roots of templates; absolute paths, at most 7"},
-	{"templates.max",  SETTING_UINT, AT(templates_max), "1000", 1, 65536, "Templates of all tenants together, without the built-in ones"},
-	{"mcp.enabled",        SETTING_BOOL, AT(mcp_enabled),        "true", 0, 0, "Serve the Model Context Protocol at /mcp, and what is below it"},
-	{"mcp.enabled_tools",  SETTING_LIST, AT(mcp_enabled_tools),  "",     0, 0, "Tools that agents may call; none named: all"},
-	{"mcp.disabled_tools", SETTING_LIST, AT(mcp_disabled_tools), "",     0, 0, "Tools that they may not, whatever is enabled"},
-	{"mcp.max_sessions",        SETTING_UINT, AT(mcp_sessions),        "1024", 1, 65536, "MCP sessions at the same time; an idle one of the same tenant makes room for a new one"},
-	{"mcp.max_tenant_sessions", SETTING_UINT, AT(mcp_tenant_sessions), "512",  1, 65536, "Of which of one tenant"},
-	{"mcp.session_timeout",     SETTING_DURATION, AT(mcp_session_us),  "1h",   SEC, 30 * 24 * HOUR, "An MCP session that nobody uses for so long ends; its sandboxes do not"},
-	{"mcp.max_buffers",         SETTING_SIZE, AT(mcp_buffers_bytes),   "128Mi", 64 * KI, 64 * GI, "Messages kept for agents that were cut off and come back; shared out among tenants; one session has at most a sixteenth"},
-	{"mcp.max_text",       SETTING_SIZE, AT(mcp_text_bytes),     "16Ki", 256, 1 * MI, "Text of a tool's result: of longer output an agent gets head and tail, and reads the rest as a resource"},
-	{"audit.enabled",  SETTING_BOOL, AT(audit_enabled),  "true",  0, 0, "Keep a log of who did what"},
-	{"audit.path",     SETTING_PATH, AT(audit_path),     "",      0, 0, "Where; \"\" for audit.log in the state directory"},
-	{"audit.required", SETTING_BOOL, AT(audit_required), "false", 0, 0, "Refuse work while the log cannot be written, and to start when it is damaged"},
-	{"audit.max_size", SETTING_SIZE, AT(audit_max_bytes), "64Mi", 64 * KI, 64 * GI, "A file this large is put aside and a new one begun"},
-	{"audit.keep",     SETTING_UINT, AT(audit_keep),     "16",    0, 65536, "Files put aside that are kept"},
+	{"templates.max",  SETTING_UINT, AT(templates_max), "1000", 1, 65536, "Templates of all tenants, without the built-in ones"},
+	{"mcp.enabled",        SETTING_BOOL, AT(mcp_enabled),        "true", 0, 0, "Serve the Model Context Protocol at /mcp and below"},
+	{"mcp.enabled_tools",  SETTING_LIST, AT(mcp_enabled_tools),  "",     0, 0, "Tools that agents may call; empty: all"},
+	{"mcp.disabled_tools", SETTING_LIST, AT(mcp_disabled_tools), "",     0, 0, "Tools that agents may not call, even if enabled"},
+	{"mcp.max_sessions",        SETTING_UINT, AT(mcp_sessions),        "1024", 1, 65536, "Concurrent MCP sessions; an idle one of the same tenant makes room for a new one"},
+	{"mcp.max_tenant_sessions", SETTING_UINT, AT(mcp_tenant_sessions), "512",  1, 65536, "The same for one tenant"},
+	{"mcp.session_timeout",     SETTING_DURATION, AT(mcp_session_us),  "1h",   SEC, 30 * 24 * HOUR, "An MCP session idle for this long ends; its sandboxes do not"},
+	{"mcp.max_buffers",         SETTING_SIZE, AT(mcp_buffers_bytes),   "128Mi", 64 * KIB, 64 * GIB, "Messages kept for agents that reconnect, divided among tenants; one session has at most a sixteenth"},
+	{"mcp.max_text",       SETTING_SIZE, AT(mcp_text_bytes),     "16Ki", 256, 1 * MIB, "Text of a tool's result; longer output is cut to head and tail, the rest is a resource"},
+	{"audit.enabled",  SETTING_BOOL, AT(audit_enabled),  "true",  0, 0, "Keep an audit log"},
+	{"audit.path",     SETTING_PATH, AT(audit_path),     "",      0, 0, "Path of the audit log; \"\" for audit.log in the state directory"},
+	{"audit.required", SETTING_BOOL, AT(audit_required), "false", 0, 0, "Refuse work while the audit log cannot be written; refuse to start if it is damaged"},
+	{"audit.max_size", SETTING_SIZE, AT(audit_max_bytes), "64Mi", 64 * KIB, 64 * GIB, "Size at which the audit log is rotated"},
+	{"audit.keep",     SETTING_UINT, AT(audit_keep),     "16",    0, 65536, "Rotated files kept"},
 
-	{"limits.timeout",        SETTING_DURATION, AT(timeout_us),     "30s",   1 * MSEC, 24 * HOUR, "Wall time of an execution that asks for none"},
-	{"limits.timeout_max",    SETTING_DURATION, AT(timeout_max_us), "3600s", 1 * MSEC, 24 * HOUR, "The most it may ask for"},
-	{"limits.memory",         SETTING_SIZE, AT(memory_bytes),       "512Mi", 16 * MI,  1 * TI,    "Memory of a box, all of its processes and files together"},
-	{"limits.memory_max",     SETTING_SIZE, AT(memory_max_bytes),   "8Gi",   16 * MI,  1 * TI,    "The most it may ask for"},
-	{"limits.disk",           SETTING_SIZE, AT(disk_bytes),         "256Mi", 1 * MI,   1 * TI,    "Workspace of a box; at most half of its memory, which holds it"},
-	{"limits.disk_max",       SETTING_SIZE, AT(disk_max_bytes),     "4Gi",   1 * MI,   1 * TI,    "The most it may ask for"},
-	{"limits.cpu",            SETTING_CPU,  AT(cpu_millicores),     "1",     10,       1024000,   "Cores, or parts of one"},
-	{"limits.cpu_max",        SETTING_CPU,  AT(cpu_max_millicores), "0",     0,        1024000,   "The most it may ask for; 0 for all cores"},
+	{"limits.timeout",        SETTING_DURATION, AT(timeout_us),     "30s",   1 * MSEC, 24 * HOUR, "Default wall time of an execution"},
+	{"limits.timeout_max",    SETTING_DURATION, AT(timeout_max_us), "3600s", 1 * MSEC, 24 * HOUR, "Maximum a request may ask for"},
+	{"limits.memory",         SETTING_SIZE, AT(memory_bytes),       "512Mi", 16 * MIB,  1 * TIB,    "Memory of a box, including all its processes and files"},
+	{"limits.memory_max",     SETTING_SIZE, AT(memory_max_bytes),   "8Gi",   16 * MIB,  1 * TIB,    "Maximum a request may ask for"},
+	{"limits.disk",           SETTING_SIZE, AT(disk_bytes),         "256Mi", 1 * MIB,   1 * TIB,    "Workspace of a box; at most half of its memory, which holds the workspace"},
+	{"limits.disk_max",       SETTING_SIZE, AT(disk_max_bytes),     "4Gi",   1 * MIB,   1 * TIB,    "Maximum a request may ask for"},
+	{"limits.cpu",            SETTING_CPU,  AT(cpu_millicores),     "1",     10,       1024000,   "Cores, or fractions of one"},
+	{"limits.cpu_max",        SETTING_CPU,  AT(cpu_max_millicores), "0",     0,        1024000,   "Maximum a request may ask for; 0 for all cores"},
 	{"limits.processes",      SETTING_UINT, AT(processes),          "128",   16,       32768,     "Processes and threads"},
-	{"limits.processes_max",  SETTING_UINT, AT(processes_max),      "1024",  16,       32768,     "The most it may ask for"},
-	{"limits.output",         SETTING_SIZE, AT(output_bytes),       "1Mi",   1,        256 * MI,  "Bytes kept of stdout, and as many of stderr"},
-	{"limits.output_max",     SETTING_SIZE, AT(output_max_bytes),   "4Mi",   1,        256 * MI,  "The most it may ask for"},
+	{"limits.processes_max",  SETTING_UINT, AT(processes_max),      "1024",  16,       32768,     "Maximum a request may ask for"},
+	{"limits.output",         SETTING_SIZE, AT(output_bytes),       "1Mi",   1,        256 * MIB,  "Bytes kept of stdout, and of stderr"},
+	{"limits.output_max",     SETTING_SIZE, AT(output_max_bytes),   "4Mi",   1,        256 * MIB,  "Maximum a request may ask for"},
 
-	{"imports.max",            SETTING_UINT, AT(imports_max),          "4",      1, 64,        "Imports of images at the same time; more are refused"},
-	{"imports.max_per_tenant", SETTING_UINT, AT(imports_max_tenant),   "2",      1, 64,        "Of which of one tenant"},
-	{"imports.archive",  SETTING_SIZE, AT(import_archive_bytes), "8Gi",    1 * MI, 64 * TI,   "Archive of an image"},
-	{"imports.root",     SETTING_SIZE, AT(import_root_bytes),    "16Gi",   1 * MI, 64 * TI,   "Files of an image, all layers together"},
-	{"imports.file",     SETTING_SIZE, AT(import_file_bytes),    "4Gi",    1 * KI, 64 * TI,   "One file of an image"},
+	{"imports.max",            SETTING_UINT, AT(imports_max),          "4",      1, 64,        "Concurrent image imports; more are rejected"},
+	{"imports.max_per_tenant", SETTING_UINT, AT(imports_max_tenant),   "2",      1, 64,        "The same for one tenant"},
+	{"imports.archive",  SETTING_SIZE, AT(import_archive_bytes), "8Gi",    1 * MIB, 64 * TIB,   "Archive of an image"},
+	{"imports.root",     SETTING_SIZE, AT(import_root_bytes),    "16Gi",   1 * MIB, 64 * TIB,   "All files of an image, over all layers"},
+	{"imports.file",     SETTING_SIZE, AT(import_file_bytes),    "4Gi",    1 * KIB, 64 * TIB,   "One file of an image"},
 	{"imports.entries",  SETTING_UINT, AT(import_entries),       "500000", 1, 100000000, "Files, directories and links in the layers of an image"},
 	{"imports.layers",   SETTING_UINT, AT(import_layers),        "127",    1, 512,       "Layers of an image"},
-	{"imports.memory",   SETTING_SIZE, AT(import_memory_bytes),  "1Gi",    64 * MI, 64 * GI, "Memory of whoever unpacks an image"},
-	{"imports.cpu_time", SETTING_DURATION, AT(import_cpu_us),    "15m",    SEC, 24 * HOUR,  "Processor time that an import may take"},
+	{"imports.memory",   SETTING_SIZE, AT(import_memory_bytes),  "1Gi",    64 * MIB, 64 * GIB, "Memory of the process that unpacks an image"},
+	{"imports.cpu_time", SETTING_DURATION, AT(import_cpu_us),    "15m",    SEC, 24 * HOUR,  "Processor time of an import"},
 
-	{"quota.sessions",   SETTING_UINT, AT(quota_sessions),     "64",   0, 65536,   "Sessions of one tenant at the same time; 0 for no bound of its own. Tenant \"default\" has no quotas unless they are set for it"},
-	{"quota.executions", SETTING_UINT, AT(quota_executions),   "16",   0, 65536,   "Executions of one tenant at the same time; more of them wait. 0 for no bound"},
-	{"quota.queued",     SETTING_UINT, AT(quota_queued),       "256",  0, 1000000, "Executions of one tenant that wait; more are refused. 0 for no bound"},
-	{"quota.memory",     SETTING_SIZE, AT(quota_memory_bytes), "16Gi", 0, 1024 * TI, "Memory limits of the boxes of one tenant, together; 0 for no bound"},
-	{"quota.requests_per_second", SETTING_UINT, AT(quota_requests), "200", 0, 1000000, "Requests of one tenant per second, on average; 0 for no bound"},
-	{"quota.burst",      SETTING_UINT, AT(quota_burst),        "400",  0, 1000000, "Requests of one tenant at once; 0 for as many as there may be in a second"},
-	{"quota.templates",  SETTING_UINT, AT(quota_templates),    "64",   0, 65536,   "Templates of one tenant, without the built-in ones; 0 for no bound of its own"},
-	{"quota.images",     SETTING_SIZE, AT(quota_images_bytes), "32Gi", 0, 1024 * TI, "Imported images of one tenant on the disk, together; 0 for no bound"},
+	{"quota.sessions",   SETTING_UINT, AT(quota_sessions),     "64",   0, 65536,   "Concurrent sessions of one tenant; 0 for unlimited. Tenant \"default\" has no quotas unless they are set for it"},
+	{"quota.executions", SETTING_UINT, AT(quota_executions),   "16",   0, 65536,   "Concurrent executions of one tenant; more wait. 0 for unlimited"},
+	{"quota.queued",     SETTING_UINT, AT(quota_queued),       "256",  0, 1000000, "Waiting executions of one tenant; more are rejected. 0 for unlimited"},
+	{"quota.memory",     SETTING_SIZE, AT(quota_memory_bytes), "16Gi", 0, 1024 * TIB, "Sum of the memory limits of one tenant's boxes; 0 for unlimited"},
+	{"quota.requests_per_second", SETTING_UINT, AT(quota_requests), "200", 0, 1000000, "Requests of one tenant per second, on average; 0 for unlimited"},
+	{"quota.burst",      SETTING_UINT, AT(quota_burst),        "400",  0, 1000000, "Burst of requests of one tenant; 0 for one second's worth"},
+	{"quota.templates",  SETTING_UINT, AT(quota_templates),    "64",   0, 65536,   "Templates of one tenant, without the built-in ones; 0 for unlimited"},
+	{"quota.images",     SETTING_SIZE, AT(quota_images_bytes), "32Gi", 0, 1024 * TIB, "Disk space of one tenant's imported images; 0 for unlimited"},
 };
 /* clang-format on */
 
@@ -186,7 +183,7 @@ const char *settings_suggest(const char *key)
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 		suggest_offer(&s, table[i].key);
-	/* The right name in the wrong group is as good a guess as one typing error. */
+	/* The right name in the wrong group is as likely as a typing error. */
 	for (size_t i = 0; i < ARRAY_SIZE(table) && !s.best; i++)
 		if (str_equal(last_part(key), last_part(table[i].key)))
 			s.best = table[i].key;
@@ -222,7 +219,7 @@ const struct setting *settings_find_env(const char *name)
 	return NULL;
 }
 
-/* What YAML takes for a line's end or for nothing at all, though it is valid UTF-8. */
+/* Valid UTF-8 that YAML treats as a line break or as nothing. */
 static const char *const invisible[] = {
 	"\xe2\x80\xa8", /* U+2028 */
 	"\xe2\x80\xa9", /* U+2029 */
@@ -275,7 +272,7 @@ static int set_path(void *field, const char *text)
 	return 0;
 }
 
-/* Keys cannot be configured, so whoever reaches the address may run code: only this host may. */
+/* Numeric only: no name lookup decides where the daemon listens. */
 static bool is_address(const char *host)
 {
 	struct in6_addr v6;
@@ -468,8 +465,8 @@ struct setting_ops {
 static const struct setting_ops types[] = {
 	[SETTING_TEXT]       = {"text without control characters", set_text, NULL, print_text, done_text},
 	[SETTING_PATH]       = {"an absolute path, or \"\"", set_path, NULL, print_text, done_text},
-	[SETTING_ADDR]       = {"an address in numbers and a port, such as 127.0.0.1:8000 or [::1]:8000, or \"\"", set_addr, NULL, print_text, done_text},
-	[SETTING_LIST]       = {"a list of at most 64 names, none of them empty", set_list, NULL, print_list, done_list},
+	[SETTING_ADDR]       = {"a numeric address and a port, such as 127.0.0.1:8000 or [::1]:8000, or \"\"", set_addr, NULL, print_text, done_text},
+	[SETTING_LIST]       = {"a list of at most 64 non-empty names", set_list, NULL, print_list, done_list},
 	[SETTING_BOOL]       = {"true or false", set_bool, NULL, print_bool, NULL},
 	[SETTING_UINT]       = {"a whole number", NULL, parse_u64, print_uint, NULL},
 	[SETTING_SIZE]       = {"a size such as 512Mi", NULL, parse_size, print_size, NULL},
@@ -486,8 +483,8 @@ static void *field_of(const struct setting *s, struct config *c)
 	return (char *)c + s->offset;
 }
 
-/* "must be between 16Mi and 1Ti": the ends in the words of the type. */
-static void say_range(const struct setting *s, char ret_why[SETTING_WHY_LEN])
+/* "must be between 16Mi and 1Ti": the bounds in the notation of the type. */
+static void format_range(const struct setting *s, char ret_why[SETTING_WHY_LEN])
 {
 	char ends[2][48] = {"", ""};
 	const uint64_t values[2] = {s->min, s->max};
@@ -510,7 +507,7 @@ static int set_number(const struct setting *s, struct config *c, const char *tex
 	int r = types[s->type].number(text, &value);
 
 	if (r == -ERANGE || (r >= 0 && (value < s->min || value > s->max))) {
-		say_range(s, ret_why);
+		format_range(s, ret_why);
 		return -EINVAL;
 	}
 	if (r < 0) {

@@ -13,18 +13,16 @@
 #include "base/file.h"
 #include "base/str.h"
 
-/*
- * Theory of operation: libyaml's events are hung into the tree one by one, with no recursion, so
- * that depth is bounded by a counter and not by the stack. In a mapping the events alternate
- * between key and value; a key waits in builder.key for its value.
- */
+/* Theory of operation: libyaml's events are attached to the tree one by one, without recursion,
+ * so that a counter bounds the depth and not the stack. In a mapping the events alternate between
+ * key and value; a key waits in builder.key for its value. */
 
 struct builder {
 	const char *name; /* of the file */
 	struct yamldoc_node *root;
 	struct yamldoc_node
 		*open; /* the list or mapping being filled; NULL before and after the top */
-	char *key;     /* owned; read, its value is still to come */
+	char *key;     /* owned; its value comes next */
 	unsigned key_line;
 	unsigned depth;
 	unsigned nodes;
@@ -43,7 +41,7 @@ const char *yamldoc_kind_name(enum yamldoc_kind kind)
 	return kind_names[kind];
 }
 
-static struct yamldoc_node *free_one(struct yamldoc_node *node)
+static struct yamldoc_node *free_node(struct yamldoc_node *node)
 {
 	struct yamldoc_node *after = node->next ? node->next : node->parent;
 
@@ -59,11 +57,11 @@ void yamldoc_free(struct yamldoc_node *root)
 {
 	struct yamldoc_node *node = root;
 
-	/* Children before their parent: whoever has none left goes next. */
+	/* Free children before their parent. */
 	while (node) {
 		while (node->first)
 			node = node->first;
-		node = free_one(node);
+		node = free_node(node);
 	}
 }
 
@@ -83,7 +81,7 @@ static int refuse_at(const char *name, unsigned line, struct error *err, const c
 	va_list args;
 
 	va_start(args, fmt);
-	/* A message about a very long key may be cut: it is for a person. */
+	/* May cut a message about a very long key: only people read it. */
 	(void)vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
 	return error_set(err, ERR_CONFIG, 0, "%s:%u: %s", name, line, what);
@@ -103,7 +101,7 @@ static bool is_key(const char *key, size_t len)
 	return true;
 }
 
-/* Documents name settings with dots; whoever writes them so in a file meant the nesting. */
+/* The documentation writes settings with dots; a file that does so meant the nesting. */
 static int refuse_key(const struct builder *b, unsigned line, const char *key, struct error *err)
 {
 	const char *dot = strchr(key, '.');
@@ -131,7 +129,7 @@ static int take_key(struct builder *b, const yaml_event_t *event, struct error *
 	return 0;
 }
 
-static void hang(struct builder *b, struct yamldoc_node *node)
+static void attach_node(struct builder *b, struct yamldoc_node *node)
 {
 	node->parent = b->open;
 	node->key = TAKE_PTR(b->key);
@@ -163,7 +161,7 @@ static int add_node(struct builder *b, enum yamldoc_kind kind, const yaml_event_
 	node = NEW(struct yamldoc_node);
 	node->kind = kind;
 	node->line = line;
-	hang(b, node);
+	attach_node(b, node);
 	if (kind == YAMLDOC_SCALAR) {
 		node->value = xstrdup((const char *)event->data.scalar.value);
 		node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
@@ -189,8 +187,8 @@ static int on_scalar(struct builder *b, const yaml_event_t *event, struct error 
 	return add_node(b, YAMLDOC_SCALAR, event, err);
 }
 
-static int begin(struct builder *b, enum yamldoc_kind kind, const yaml_event_t *event,
-                 struct error *err)
+static int begin_collection(struct builder *b, enum yamldoc_kind kind, const yaml_event_t *event,
+                            struct error *err)
 {
 	if (b->open && b->open->kind == YAMLDOC_MAPPING && !b->key)
 		return refuse(b, line_of(&event->start_mark), "a key can't be %s",
@@ -202,14 +200,14 @@ static int on_list(struct builder *b, const yaml_event_t *event, struct error *e
 {
 	if (event->data.sequence_start.anchor || event->data.sequence_start.tag)
 		return refuse(b, line_of(&event->start_mark), "anchors and tags are not supported");
-	return begin(b, YAMLDOC_LIST, event, err);
+	return begin_collection(b, YAMLDOC_LIST, event, err);
 }
 
 static int on_mapping(struct builder *b, const yaml_event_t *event, struct error *err)
 {
 	if (event->data.mapping_start.anchor || event->data.mapping_start.tag)
 		return refuse(b, line_of(&event->start_mark), "anchors and tags are not supported");
-	return begin(b, YAMLDOC_MAPPING, event, err);
+	return begin_collection(b, YAMLDOC_MAPPING, event, err);
 }
 
 static int on_close(struct builder *b, const yaml_event_t *event attr_unused,
@@ -241,7 +239,7 @@ static int on_end(struct builder *b, const yaml_event_t *event attr_unused,
 
 typedef int event_fn(struct builder *b, const yaml_event_t *event, struct error *err);
 
-/* An event without a row needs nothing to be done. */
+/* Events without a row are ignored. */
 static event_fn *const handlers[] = {
 	[YAML_STREAM_END_EVENT] = on_end,        [YAML_DOCUMENT_START_EVENT] = on_document,
 	[YAML_ALIAS_EVENT] = on_alias,           [YAML_SCALAR_EVENT] = on_scalar,
@@ -249,14 +247,14 @@ static event_fn *const handlers[] = {
 	[YAML_MAPPING_START_EVENT] = on_mapping, [YAML_MAPPING_END_EVENT] = on_close,
 };
 
-/* An empty document, or one of comments only, is a scalar that was written nowhere. */
-static bool is_nothing(const struct builder *b, const yaml_event_t *event)
+/* An empty document, or one of comments only, yields a scalar without a position. */
+static bool is_null_scalar(const struct builder *b, const yaml_event_t *event)
 {
 	return !b->open && event->type == YAML_SCALAR_EVENT && event->data.scalar.length == 0 &&
 	       event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-static int step(struct builder *b, yaml_parser_t *parser, struct error *err)
+static int parse_event(struct builder *b, yaml_parser_t *parser, struct error *err)
 {
 	yaml_event_t event;
 	int r = 0;
@@ -264,7 +262,7 @@ static int step(struct builder *b, yaml_parser_t *parser, struct error *err)
 	if (!yaml_parser_parse(parser, &event))
 		return refuse(b, line_of(&parser->problem_mark), "not YAML: %s",
 		              parser->problem ? parser->problem : "unreadable");
-	if (!is_nothing(b, &event) && (size_t)event.type < ARRAY_SIZE(handlers) &&
+	if (!is_null_scalar(b, &event) && (size_t)event.type < ARRAY_SIZE(handlers) &&
 	    handlers[event.type])
 		r = handlers[event.type](b, &event, err);
 	yaml_event_delete(&event);
@@ -282,11 +280,11 @@ struct yamldoc_node *yamldoc_parse(const char *data, size_t len, const char *nam
 		error_set(err, ERR_SYSTEM, ENOMEM, "%s: cannot start the YAML parser", name);
 		return NULL;
 	}
-	/* Not guessed from a byte order mark: UTF-16 would reach the values re-encoded. */
+	/* Do not guess from a byte order mark: UTF-16 would reach the values re-encoded. */
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)data, len);
 	while (r >= 0 && !b.done)
-		r = step(&b, &parser, err);
+		r = parse_event(&b, &parser, err);
 	free(b.key);
 	if (r < 0) {
 		yamldoc_free(b.root);

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * DOC: a YAML file as a small tree that remembers its lines, for the configuration and the runner
- * manifests. What an operator cannot need in such a file and an attacker could use is refused:
- * anchors, aliases, tags, several documents, keys that are not plain words, keys given twice, deep
- * nesting, more than YAMLDOC_NODES_MAX nodes. Only yamldoc.c includes yaml.h of libyaml; why that
- * and not libcyaml is in docs/adr/0001-libyaml-instead-of-libcyaml.md.
+ * DOC: a YAML file as a small tree that remembers its lines, for the configuration, policies and
+ * runner manifests. Features that an operator does not need and an attacker could use are
+ * rejected: anchors, aliases, tags, several documents, keys that are not plain words, duplicate
+ * keys, deep nesting, more than YAMLDOC_NODES_MAX nodes. Only yamldoc.c includes libyaml's
+ * yaml.h; docs/adr/0001-libyaml-instead-of-libcyaml.md says why not libcyaml.
  *
- * Lines of errors and nodes count from 1.
+ * Line numbers start at 1.
  */
 
 #include "base/buf.h"
@@ -31,9 +31,9 @@ struct yamldoc_node {
 	enum yamldoc_kind kind;
 	char *key;     /* owned; NULL at the top and in lists */
 	char *value;   /* owned; scalars only, never NULL there */
-	bool quoted;   /* the scalar was written in quotes: "" is then a value, not nothing */
-	unsigned line; /* where the key is, or the value where there is no key */
-	size_t count;  /* of children */
+	bool quoted;   /* written in quotes: "" is then a value, not an absent one */
+	unsigned line; /* of the key, or of the value if there is no key */
+	size_t count;  /* number of children */
 	struct yamldoc_node *parent, *first, *last, *next; /* children are owned */
 };
 
@@ -44,12 +44,15 @@ static inline void yamldoc_freep(struct yamldoc_node **root)
 }
 
 /**
- * yamldoc_parse - one document of @len bytes; @name is the file's name in errors. An empty document
- * is an empty mapping. Return: the top mapping, owned, or NULL with *err (ERR_CONFIG).
+ * yamldoc_parse - parse one document of @len bytes; @name is the file's name in errors. An empty
+ * document is an empty mapping. Return: the top mapping, owned, or NULL with *err (ERR_CONFIG).
  */
 struct yamldoc_node *yamldoc_parse(const char *data, size_t len, const char *name,
                                    struct error *err) attr_owned(yamldoc_free);
-/** yamldoc_read - the file at @path into @ret_text, whose maximum (YAMLDOC_BYTES_MAX) bounds it. */
+/**
+ * yamldoc_read - read the file at @path into @ret_text, whose maximum (YAMLDOC_BYTES_MAX) bounds
+ * it.
+ */
 int yamldoc_read(const char *path, struct buf *ret_text, struct error *err) attr_must_check;
 /** yamldoc_load - yamldoc_parse of the file at @path. */
 struct yamldoc_node *yamldoc_load(const char *path, struct error *err) attr_owned(yamldoc_free);

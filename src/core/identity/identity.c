@@ -53,7 +53,7 @@ struct identity *identity_new(const struct identity_config *config)
 
 int identity_load(struct identity *identity, struct error *err)
 {
-	return identity->config.store ? store_identity_load(identity->config.store, identity, err)
+	return identity->config.store ? identity_row_load(identity->config.store, identity, err)
 	                              : 0;
 }
 
@@ -248,9 +248,9 @@ static struct peer *get_peer(struct identity *identity, const char *name, uint64
 }
 
 /* Return: always NULL. */
-static const struct principal *fail(struct identity *identity,
-                                    const struct identity_request *request, const char *why,
-                                    struct error *err)
+static const struct principal *reject_key(struct identity *identity,
+                                          const struct identity_request *request, const char *why,
+                                          struct error *err)
 {
 	struct peer *peer = get_peer(identity, request->peer, request->now_us);
 
@@ -266,7 +266,7 @@ static void note_use(struct identity *identity, struct identity_key *key, uint64
 	if (now_ms < key->last_used_ms + USED_STEP_MS)
 		return;
 	key->last_used_ms = now_ms;
-	store_identity_used(identity->config.store, key->id, now_ms);
+	identity_row_used(identity->config.store, key->id, now_ms);
 }
 
 static const struct principal *check_key(struct identity *identity, const struct key *key,
@@ -278,12 +278,12 @@ static const struct principal *check_key(struct identity *identity, const struct
 	uint64_t now_ms = clock_real_ms();
 
 	if (!known || !matches)
-		return fail(identity, request, "the key is not one of this daemon", err);
+		return reject_key(identity, request, "the key is not one of this daemon", err);
 	/* Who has the secret may know what became of it. */
 	if (known->revoked_ms)
-		return fail(identity, request, "the key was revoked", err);
+		return reject_key(identity, request, "the key was revoked", err);
 	if (!is_active(known, now_ms))
-		return fail(identity, request, "the key has expired", err);
+		return reject_key(identity, request, "the key has expired", err);
 	note_use(identity, known, now_ms);
 	return &known->principal;
 }
@@ -312,6 +312,6 @@ const struct principal *identity_authenticate(struct identity *identity,
 		return NULL;
 	}
 	if (r < 0)
-		return fail(identity, request, "what was sent is no key", err);
+		return reject_key(identity, request, "what was sent is no key", err);
 	return check_key(identity, &key, request, err);
 }

@@ -57,9 +57,9 @@ static void on_written(void *ctx, const struct error *err)
 	free(change);
 }
 
-static struct store_identity_done written(struct identity_change *change)
+static struct identity_row_done when_written(struct identity_change *change)
 {
-	return (struct store_identity_done){on_written, change};
+	return (struct identity_row_done){on_written, change};
 }
 
 static void on_unkept(void *ctx)
@@ -68,7 +68,7 @@ static void on_unkept(void *ctx)
 }
 
 /* @r is what the writing began with; where it did not begin the change has never been. */
-static int begin(struct identity_change *change, int r)
+static int begin_change(struct identity_change *change, int r)
 {
 	if (r == 0 && !change->identity->config.store)
 		loop_defer(change->identity->loop, on_unkept, change);
@@ -107,7 +107,7 @@ static void undo_key(struct identity_change *change)
 }
 
 /* It is printed in lists and logs. */
-static bool is_line(const char *text)
+static bool is_single_line(const char *text)
 {
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -120,7 +120,8 @@ static int check_key(struct identity *identity, const struct identity_key_reques
 {
 	if (!tenants_find(identity->config.tenants, request->tenant))
 		return error_field(err, "tenant", "there is no tenant '%.64s'", request->tenant);
-	if (request->name && (strlen(request->name) > KEY_NAME_MAX || !is_line(request->name)))
+	if (request->name &&
+	    (strlen(request->name) > KEY_NAME_MAX || !is_single_line(request->name)))
 		return error_field(err, "name", "must be at most %d bytes of text in one line",
 		                   KEY_NAME_MAX);
 	if (request->scopes == 0)
@@ -168,8 +169,8 @@ int identity_create_key(struct identity *identity, const struct identity_key_req
 	change = change_new(identity, done, key->id);
 	change->was_keyed = was_keyed;
 	change->undo = undo_key;
-	return begin(change,
-	             store_identity_add_key(identity->config.store, key, written(change), err));
+	return begin_change(change, identity_row_add_key(identity->config.store, key,
+	                                                 when_written(change), err));
 }
 
 int identity_create_key_now(struct identity *identity, const struct identity_key_request *request,
@@ -180,7 +181,7 @@ int identity_create_key_now(struct identity *identity, const struct identity_key
 	if (check_key(identity, request, err) < 0)
 		return -1;
 	key = add_new(identity, request, ret_key);
-	if (store_identity_add_key_now(identity->config.store, key, err) == 0)
+	if (identity_row_add_key_now(identity->config.store, key, err) == 0)
 		return 0;
 	identity_forget_key(identity, key);
 	return -1;
@@ -194,8 +195,8 @@ int identity_revoke_key(struct identity *identity, struct identity_key *key,
 	/* It stays so whatever comes of the writing: better locked out than in. */
 	if (key->revoked_ms == 0)
 		key->revoked_ms = clock_real_ms();
-	return begin(change,
-	             store_identity_revoke_key(identity->config.store, key, written(change), err));
+	return begin_change(change, identity_row_revoke_key(identity->config.store, key,
+	                                                    when_written(change), err));
 }
 
 /* Tenants. */
@@ -226,8 +227,8 @@ int identity_create_tenant(struct identity *identity, const struct tenant_settin
 		return -1;
 	change = change_new(identity, done, t->name);
 	change->undo = undo_tenant;
-	return begin(change,
-	             store_identity_put_tenant(identity->config.store, t, written(change), err));
+	return begin_change(change, identity_row_put_tenant(identity->config.store, t,
+	                                                    when_written(change), err));
 }
 
 static void undo_settings(struct identity_change *change)
@@ -251,8 +252,8 @@ int identity_set_tenant(struct identity *identity, struct tenant *tenant,
 	memcpy(change->before.quotas, tenant->quotas, sizeof(tenant->quotas));
 	change->undo = undo_settings;
 	tenants_set(config->tenants, tenant, settings, identity->scheduler);
-	return begin(change,
-	             store_identity_put_tenant(config->store, tenant, written(change), err));
+	return begin_change(
+		change, identity_row_put_tenant(config->store, tenant, when_written(change), err));
 }
 
 static bool is_of(const struct identity_key *key, const char *tenant)
@@ -311,6 +312,6 @@ int identity_delete_tenant(struct identity *identity, struct tenant *tenant,
 	change = change_new(identity, done, tenant->name);
 	change->finish = finish_delete;
 	change->departure = (struct store_departure){on_tenant_deleted, change, NULL};
-	return begin(change, store_identity_delete_tenant(identity->config.store, tenant,
-	                                                  &change->departure, err));
+	return begin_change(change, identity_row_delete_tenant(identity->config.store, tenant,
+	                                                       &change->departure, err));
 }

@@ -6,7 +6,7 @@
  *
  *   identity.c         the table of keys, and who asks
  *   identity_change.c  changes: made, written, undone
- *   store_identity.c   the rows on the disk
+ *   identity_row.c   the rows on the disk
  */
 
 #include "base/list.h"

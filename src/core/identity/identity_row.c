@@ -14,18 +14,18 @@
 #define DELETE_ROWS    "64" /* that go with a tenant at once, of each kind */
 
 /* A time, or NULL for never. */
-static struct db_value moment(uint64_t ms)
+static struct db_value time_value(uint64_t ms)
 {
 	return ms ? DB_INT(ms) : DB_NULL;
 }
 
-static struct db_value quota(uint64_t value)
+static struct db_value quota_value(uint64_t value)
 {
 	return value == QUOTA_UNSET ? DB_NULL : DB_INT(value);
 }
 
-static int put(struct store *store, const struct db_statement *steps, size_t count,
-               struct store_identity_done done, struct error *err)
+static int write_steps(struct store *store, const struct db_statement *steps, size_t count,
+                       struct identity_row_done done, struct error *err)
 {
 	if (!store)
 		return 0;
@@ -47,24 +47,23 @@ static struct db_statement insert_key(const struct identity_key *key, struct key
 	row->values[3] = DB_BYTES(key->hash, sizeof(key->hash));
 	row->values[4] = DB_TEXT(row->scopes);
 	row->values[5] = DB_INT(key->created_ms);
-	row->values[6] = moment(key->expires_ms);
+	row->values[6] = time_value(key->expires_ms);
 	return (struct db_statement){
 		"INSERT INTO api_keys (id, tenant, name, hash, scopes, created_ms, expires_ms)"
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 		row->values, ARRAY_SIZE(row->values)};
 }
 
-int store_identity_add_key(struct store *store, const struct identity_key *key,
-                           struct store_identity_done done, struct error *err)
+int identity_row_add_key(struct store *store, const struct identity_key *key,
+                         struct identity_row_done done, struct error *err)
 {
 	struct key_row row = {0};
 	const struct db_statement step = insert_key(key, &row);
 
-	return put(store, &step, 1, done, err);
+	return write_steps(store, &step, 1, done, err);
 }
 
-int store_identity_add_key_now(struct store *store, const struct identity_key *key,
-                               struct error *err)
+int identity_row_add_key_now(struct store *store, const struct identity_key *key, struct error *err)
 {
 	struct key_row row = {0};
 	const struct db_statement step = insert_key(key, &row);
@@ -72,28 +71,28 @@ int store_identity_add_key_now(struct store *store, const struct identity_key *k
 	return db_exec_now(store_db(store), &step, 1, err);
 }
 
-int store_identity_revoke_key(struct store *store, const struct identity_key *key,
-                              struct store_identity_done done, struct error *err)
+int identity_row_revoke_key(struct store *store, const struct identity_key *key,
+                            struct identity_row_done done, struct error *err)
 {
 	const struct db_statement step = DB_SQL("UPDATE api_keys SET revoked_ms = ?2 WHERE id = ?1",
-	                                        DB_TEXT(key->id), moment(key->revoked_ms));
+	                                        DB_TEXT(key->id), time_value(key->revoked_ms));
 
-	return put(store, &step, 1, done, err);
+	return write_steps(store, &step, 1, done, err);
 }
 
-void store_identity_used(struct store *store, const char *key_id, uint64_t now_ms)
+void identity_row_used(struct store *store, const char *key_id, uint64_t now_ms)
 {
 	const struct db_statement step =
 		DB_SQL("UPDATE api_keys SET last_used_ms = ?2 WHERE id = ?1", DB_TEXT(key_id),
 	               DB_INT(now_ms));
 	struct error err = {0};
 
-	if (put(store, &step, 1, (struct store_identity_done){0}, &err) < 0)
+	if (write_steps(store, &step, 1, (struct identity_row_done){0}, &err) < 0)
 		log_debug("when key %s was used is not written: %s", key_id, err.msg);
 }
 
-int store_identity_put_tenant(struct store *store, const struct tenant *t,
-                              struct store_identity_done done, struct error *err)
+int identity_row_put_tenant(struct store *store, const struct tenant *t,
+                            struct identity_row_done done, struct error *err)
 {
 	const uint64_t *q = t->quotas;
 	const struct db_statement step = DB_SQL(
@@ -104,11 +103,12 @@ int store_identity_put_tenant(struct store *store, const struct tenant *t,
 		" executions = ?6, queued = ?7, memory_bytes = ?8, requests_per_second = ?9,"
 		" burst = ?10, templates = ?11, image_bytes = ?12",
 		DB_TEXT(t->name), DB_TEXT(t->policy), DB_INT(t->created_ms), DB_INT(t->updated_ms),
-		quota(q[QUOTA_SESSIONS]), quota(q[QUOTA_EXECUTIONS]), quota(q[QUOTA_QUEUED]),
-		quota(q[QUOTA_MEMORY]), quota(q[QUOTA_REQUESTS]), quota(q[QUOTA_BURST]),
-		quota(q[QUOTA_TEMPLATES]), quota(q[QUOTA_IMAGES]));
+		quota_value(q[QUOTA_SESSIONS]), quota_value(q[QUOTA_EXECUTIONS]),
+		quota_value(q[QUOTA_QUEUED]), quota_value(q[QUOTA_MEMORY]),
+		quota_value(q[QUOTA_REQUESTS]), quota_value(q[QUOTA_BURST]),
+		quota_value(q[QUOTA_TEMPLATES]), quota_value(q[QUOTA_IMAGES]));
 
-	return put(store, &step, 1, done, err);
+	return write_steps(store, &step, 1, done, err);
 }
 
 static void on_deleted(void *ctx, const struct error *err)
@@ -135,8 +135,8 @@ static void on_looked(void *ctx, const struct db_rows *rows, const struct error 
 /* What it had and was forgotten must not come back with its name; but nobody waits until years of
  * it are removed. It is marked as departed in any case: where the look that follows is not possible
  * the clean-up finds the mark, and gives the name free. */
-int store_identity_delete_tenant(struct store *store, const struct tenant *t,
-                                 struct store_departure *departure, struct error *err)
+int identity_row_delete_tenant(struct store *store, const struct tenant *t,
+                               struct store_departure *departure, struct error *err)
 {
 	const struct db_value name[] = {DB_TEXT(t->name)};
 	const struct db_statement steps[] = {
@@ -288,7 +288,7 @@ static int load_departed(struct store *store, struct identity *identity, struct 
 	return 0;
 }
 
-int store_identity_load(struct store *store, struct identity *identity, struct error *err)
+int identity_row_load(struct store *store, struct identity *identity, struct error *err)
 {
 	if (load_tenants(store, identity, err) < 0 || load_departed(store, identity, err) < 0)
 		return -1;

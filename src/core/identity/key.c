@@ -81,7 +81,7 @@ static const char *skip_blanks(const char *s)
 }
 
 /* "Bearer KEY": the scheme in any case, blanks between them. NULL: another scheme. */
-static const char *bearer(const char *authorization)
+static const char *skip_bearer_scheme(const char *authorization)
 {
 	static const char scheme[] = "Bearer";
 	const char *s = skip_blanks(authorization);
@@ -94,12 +94,12 @@ static const char *bearer(const char *authorization)
 
 static int parse_bearer(const char *authorization, struct key *ret_key)
 {
-	const char *text = bearer(authorization);
+	const char *text = skip_bearer_scheme(authorization);
 
 	return text ? key_parse(text, ret_key) : -EINVAL;
 }
 
-static bool is_same(const struct key *a, const struct key *b)
+static bool is_same_token(const struct key *a, const struct key *b)
 {
 	return sodium_memcmp(a, b, sizeof(*a)) == 0;
 }
@@ -112,7 +112,7 @@ int key_from_headers(const char *authorization, const char *api_key, struct key 
 
 	if (!authorization && !api_key)
 		return 0;
-	if (authorization && api_key && (r != q || !is_same(&one, &other)))
+	if (authorization && api_key && (r != q || !is_same_token(&one, &other)))
 		return -EEXIST;
 	if (r < 0 || q < 0)
 		return -EINVAL;

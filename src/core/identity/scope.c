@@ -18,7 +18,7 @@ const char *scope_name(enum scope scope)
 	return names[scope];
 }
 
-static enum scope find(const char *name, size_t len)
+static enum scope find_scope(const char *name, size_t len)
 {
 	for (int i = 0; i < SCOPE_COUNT; i++)
 		if (names[i] && strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
@@ -28,7 +28,7 @@ static enum scope find(const char *name, size_t len)
 
 enum scope scope_find(const char *name)
 {
-	return find(name, strlen(name));
+	return find_scope(name, strlen(name));
 }
 
 bool scope_allows(uint32_t scopes, enum scope needed)
@@ -61,7 +61,7 @@ int scopes_parse(const char *text, uint32_t *ret_scopes, struct error *err)
 
 	for (;;) {
 		size_t len = strcspn(text, ",");
-		enum scope scope = find(text, len);
+		enum scope scope = find_scope(text, len);
 
 		if (scope == SCOPE_COUNT)
 			return error_field(err, "scopes",

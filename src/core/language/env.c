@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "core/config/limits.h"
 
-/* PATH holds no directory the program can write to. */
+/* No directory in PATH is writable by the program. */
 static const char *const base_env[] = {
 	"PATH=/usr/local/bin:/usr/bin:/bin",
 	"HOME=/workspace",
@@ -18,11 +18,10 @@ static const char *const base_env[] = {
 	"USER=sandbox",
 };
 
-/*
- * Variables that make a loader, an interpreter or libc run or read something before the program's
- * first line, or instead of it. The payload could do the same to itself later; but our runners come
- * first, and what they are must not be the caller's choice. Upper case, as the programs read them.
- */
+/* Variables that make a loader, an interpreter or libc run or read something before the program's
+ * first line, or instead of it. The program could do the same to itself later; but our runners
+ * start first, and the caller must not choose what they are. Upper case, as the programs read
+ * them. */
 static const char *const denied[] = {
 	/* dynamic loader and libc */
 	"LD_*",
@@ -89,7 +88,7 @@ static size_t name_len(const char *variable)
 	return strcspn(variable, "=");
 }
 
-static bool is_name(const char *s, size_t len)
+static bool is_variable_name(const char *s, size_t len)
 {
 	static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
 	static const char rest[] =
@@ -103,9 +102,9 @@ int env_check_variable(const char *variable)
 	size_t len = name_len(variable);
 	char name[64];
 
-	if (!variable[len] || !is_name(variable, len))
+	if (!variable[len] || !is_variable_name(variable, len))
 		return -EINVAL;
-	/* Cut, the beginning still tells: no denied name is as long. */
+	/* A cut name is still recognizable: no denied name is as long. */
 	(void)snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name)),
 	               variable);
 	for (size_t i = 0; i < ARRAY_SIZE(denied); i++)
@@ -151,16 +150,17 @@ int env_check(char *const *env, struct error *err)
 	for (; env && env[count]; count++)
 		bytes += strlen(env[count]) + 1;
 	if (count > LIMIT_ENV_MAX || bytes > LIMIT_ENV_BYTES)
-		return error_field(err, "env_vars", "at most %d variables and %d bytes are taken",
-		                   LIMIT_ENV_MAX, LIMIT_ENV_BYTES);
+		return error_field(err, "env_vars",
+		                   "at most %d variables and %d bytes are accepted", LIMIT_ENV_MAX,
+		                   LIMIT_ENV_BYTES);
 	for (size_t i = 0; i < count; i++)
 		if (check_one(env, i, err) < 0)
 			return -1;
 	return 0;
 }
 
-/* Bounded lists (a base, a manifest, LIMIT_ENV_MAX): a linear search is what they need. */
-static void put(char **env, const char *variable)
+/* The lists are bounded (base, manifest, LIMIT_ENV_MAX): a linear search is enough. */
+static void put_variable(char **env, const char *variable)
 {
 	while (*env && !same_name(*env, variable))
 		env++;
@@ -175,10 +175,10 @@ char **env_make(char *const *runner, char *const *caller)
 	char **env = xcalloc(most + 1, sizeof(*env));
 
 	for (size_t i = 0; i < ARRAY_SIZE(base_env); i++)
-		put(env, base_env[i]);
+		put_variable(env, base_env[i]);
 	for (; runner && *runner; runner++)
-		put(env, *runner);
+		put_variable(env, *runner);
 	for (; caller && *caller; caller++)
-		put(env, *caller);
+		put_variable(env, *caller);
 	return env;
 }

@@ -54,20 +54,20 @@ static void runners_freep(struct runners **r)
 	runners_free(*r);
 }
 
-/* Where a manifest is being read: everything an error needs. */
+/* The manifest being read: everything an error message needs. */
 struct reading {
 	const char *path;
 	const struct yamldoc_node *node;
 	struct error *err;
 };
 
-static int refuse(const struct reading *in, const char *why)
+static int reject_field(const struct reading *in, const char *why)
 {
 	return error_set(in->err, ERR_CONFIG, 0, "%s:%u: '%s' %s", in->path, in->node->line,
 	                 in->node->key, why);
 }
 
-/* Names end up in paths, error messages and metrics: nothing that could mean more than itself. */
+/* Names appear in paths, error messages and metrics: allow nothing with a special meaning. */
 static bool is_name(const char *s)
 {
 	size_t len = strlen(s);
@@ -88,7 +88,7 @@ static bool is_file_name(const char *s)
 static int read_scalar(const struct reading *in, char **ret_text)
 {
 	if (in->node->kind != YAMLDOC_SCALAR || (!*in->node->value && !in->node->quoted))
-		return refuse(in, "must be a value");
+		return reject_field(in, "must be a value");
 	*ret_text = xstrdup(in->node->value);
 	return 0;
 }
@@ -99,10 +99,10 @@ static int read_list(const struct reading *in, char ***ret_list)
 	size_t count = 0;
 
 	if (in->node->kind != YAMLDOC_LIST)
-		return refuse(in, "must be a list");
+		return reject_field(in, "must be a list");
 	for (const struct yamldoc_node *n = in->node->first; n; n = n->next) {
 		if (n->kind != YAMLDOC_SCALAR)
-			return refuse(in, "must be a list of values");
+			return reject_field(in, "must be a list of values");
 		list[count++] = xstrdup(n->value);
 	}
 	*ret_list = TAKE_PTR(list);
@@ -113,7 +113,7 @@ static int read_name(const struct reading *in, void *field)
 {
 	if (read_scalar(in, field) < 0)
 		return -1;
-	return is_name(*(char **)field) ? 0 : refuse(in, "must be a short lower-case name");
+	return is_name(*(char **)field) ? 0 : reject_field(in, "must be a short lower-case name");
 }
 
 static int read_aliases(const struct reading *in, void *field)
@@ -122,7 +122,7 @@ static int read_aliases(const struct reading *in, void *field)
 		return -1;
 	for (char **alias = *(char ***)field; *alias; alias++)
 		if (!is_name(*alias))
-			return refuse(in, "must be short lower-case names");
+			return reject_field(in, "must be short lower-case names");
 	return 0;
 }
 
@@ -135,17 +135,17 @@ static int read_source(const struct reading *in, void *field)
 {
 	if (read_scalar(in, field) < 0)
 		return -1;
-	return is_file_name(*(char **)field) ? 0 : refuse(in, "must be a plain file name");
+	return is_file_name(*(char **)field) ? 0 : reject_field(in, "must be a plain file name");
 }
 
 static int read_program(const struct reading *in, void *field)
 {
 	if (read_scalar(in, field) < 0)
 		return -1;
-	return **(char **)field == '/' ? 0 : refuse(in, "must be an absolute path");
+	return **(char **)field == '/' ? 0 : reject_field(in, "must be an absolute path");
 }
 
-/* argv[0] is executed without a search: PATH has no say in what runs. */
+/* argv[0] is executed without a search: PATH does not choose what runs. */
 static int read_command(const struct reading *in, void *field)
 {
 	const char *first;
@@ -154,7 +154,7 @@ static int read_command(const struct reading *in, void *field)
 		return -1;
 	first = **(char ***)field;
 	if (!first || (*first != '/' && !str_has_prefix(first, "{runner}/")))
-		return refuse(in, "must begin with an absolute path or {runner}/");
+		return reject_field(in, "must begin with an absolute path or {runner}/");
 	return 0;
 }
 
@@ -164,7 +164,7 @@ static int read_places(const struct reading *in, void *field)
 		return -1;
 	for (char **place = *(char ***)field; *place; place++)
 		if (**place != '/')
-			return refuse(in, "must be absolute paths");
+			return reject_field(in, "must be absolute paths");
 	return 0;
 }
 
@@ -174,10 +174,10 @@ static int read_env(const struct reading *in, void *field)
 	size_t count = 0;
 
 	if (in->node->kind != YAMLDOC_MAPPING)
-		return refuse(in, "must be a mapping of names to values");
+		return reject_field(in, "must be a mapping of names to values");
 	for (const struct yamldoc_node *n = in->node->first; n; n = n->next) {
 		if (n->kind != YAMLDOC_SCALAR || strchr(n->key, '-'))
-			return refuse(in, "must be a mapping of variable names to values");
+			return reject_field(in, "must be a mapping of variable names to values");
 		list[count++] = xasprintf("%s=%s", n->key, n->value);
 	}
 	*(char ***)field = TAKE_PTR(list);
@@ -191,7 +191,7 @@ static int read_bool(const struct reading *in, void *field)
 	if (read_scalar(in, &text) < 0)
 		return -1;
 	if (!str_equal(text, "true") && !str_equal(text, "false"))
-		return refuse(in, "must be true or false");
+		return reject_field(in, "must be true or false");
 	*(bool *)field = str_equal(text, "true");
 	return 0;
 }
@@ -226,7 +226,7 @@ static int read_field(const struct reading *in, struct runner *r)
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		if (str_equal(fields[i].key, in->node->key))
 			return fields[i].read(in, (char *)r + fields[i].offset);
-	return refuse(in, "is not a key of a manifest");
+	return reject_field(in, "is not a key of a manifest");
 }
 
 static int check_required(const struct yamldoc_node *root, const char *path, struct error *err)
@@ -270,7 +270,7 @@ static int add_name(struct runners *all, const char *name, struct runner *r, str
 	if (other)
 		return error_set(err, ERR_CONFIG, 0, "runners '%s' and '%s' both claim '%s'",
 		                 other->name, r->name, name);
-	(void)!map_put(all->names, name, r); /* can't exist: looked up above */
+	(void)!map_put(all->names, name, r); /* cannot exist: looked up above */
 	return 0;
 }
 
@@ -287,10 +287,10 @@ static int load_one(struct runners *all, const char *dir, const char *name, stru
 	r = &all->items[all->count++];
 	if (read_manifest(path, r, err) < 0)
 		return -1;
-	/* The folder is where the box finds the runner's files. */
+	/* The box finds the runner's files by the folder's name. */
 	if (!str_equal(r->name, name))
-		return error_set(err, ERR_CONFIG, 0, "%s: 'name' must be '%s', as the folder", path,
-		                 name);
+		return error_set(err, ERR_CONFIG, 0, "%s: 'name' must be '%s', like the folder",
+		                 path, name);
 	if (add_name(all, r->name, r, err) < 0)
 		return -1;
 	for (char **alias = r->aliases; *alias; alias++)

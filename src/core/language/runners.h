@@ -3,19 +3,19 @@
 
 /*
  * DOC: the languages: one manifest per folder of runners/, read once at start. A runner turns
- * (code, arguments) into a source file and an argv; nothing else in core knows a language.
+ * code and arguments into a source file and an argv; nothing else in core knows a language.
  *
  * manifest.yaml: name, aliases, title, source (file name of the code in /run/millibox), command
- * (argv; "{source}" and "{runner}" are replaced; arguments are appended), env (name: value),
+ * (argv; "{source}" and "{runner}" are replaced, arguments are appended), env (name: value),
  * program (absolute path that must exist), report (whether the runner reports result and error),
- * session_command (argv as command's, of a runner that stays and takes one piece of code after the
- * other; without it a session runs each as a program of its own), places (where else the program
- * may be in the root of a template), preload (session_command takes
- * modules of a template as arguments), prepare_command (argv of a process that waits for its
- * program, docs/protocol.md, "A prepared program"; where there is preload, modules of a template
- * follow it), zygote and session_zygote (files beside the manifest: how the engine makes zygotes
- * for command and session_command), minimal_command (the command in a root that has none of them).
- * Unknown keys are refused; name, title, source, command and program are required.
+ * session_command (argv of a runner that stays and executes one piece of code after the other;
+ * without it a session starts a program for each), places (other paths of the program in a
+ * template's root), preload (session_command accepts a template's modules as arguments),
+ * prepare_command (argv of a process that waits for its program, docs/protocol.md, "A prepared
+ * program"; with preload, a template's modules follow), zygote and session_zygote (files beside
+ * the manifest: how the engine starts zygotes for command and session_command), minimal_command
+ * (the command in a root that has none of the programs). Unknown keys are errors; name, title,
+ * source, command and program are required.
  */
 
 #include "base/error.h"
@@ -36,12 +36,12 @@ struct runner {
 	char **places;          /* NULL: none */
 	char **minimal_command; /* NULL: none */
 	char **env;
-	char *zygote, *session_zygote; /* files: how zygotes for @command and @session_command are
-	                                  made; NULL: none */
+	char *zygote, *session_zygote; /* files that describe the zygotes for @command and
+	                                  @session_command; NULL: none */
 	bool report;
-	bool preload;   /* its session_command takes modules of the template as arguments */
-	bool asks;      /* takes run_request.ask */
-	bool installed; /* @program is there */
+	bool preload;   /* session_command accepts the template's modules as arguments */
+	bool asks;      /* supports run_request.ask */
+	bool installed; /* @program exists */
 };
 
 void runners_free(struct runners *r);

@@ -47,7 +47,7 @@ static int write_lines(void *ctx, const char *data, size_t len, size_t *ret_take
 	return audit_file_write(&a->file, data, len, ret_taken);
 }
 
-static int settle(void *ctx, bool *ret_undone)
+static int settle_batch(void *ctx, bool *ret_undone)
 {
 	struct audit *a = ctx;
 	int r = audit_file_settle(&a->file, ret_undone);
@@ -111,7 +111,7 @@ static json_t *one_number(const char *key, uint64_t value)
 	return json_pack("{s:I}", key, (json_int_t)value);
 }
 
-static void tell_lost(struct audit *a)
+static void log_lost_entries(struct audit *a)
 {
 	uint64_t lost = spool_lost(a->spool);
 
@@ -122,7 +122,7 @@ static void tell_lost(struct audit *a)
 }
 
 /* Whether it can be written; a change is logged. */
-static int look(struct audit *a)
+static int report_error_change(struct audit *a)
 {
 	int failed = spool_error(a->spool);
 
@@ -144,15 +144,15 @@ void audit_write(struct audit *a, const struct audit_event *event)
 		json_decref(event->detail);
 		return;
 	}
-	failed = look(a);
+	failed = report_error_change(a);
 	if (!failed)
-		tell_lost(a);
+		log_lost_entries(a);
 	(void)!add_line(a, event); /* what has no room is counted by the spool */
 }
 
 int audit_check(struct audit *a, struct error *err)
 {
-	int failed = a && a->required && a->spool ? look(a) : 0;
+	int failed = a && a->required && a->spool ? report_error_change(a) : 0;
 
 	if (failed < 0)
 		return error_set(err, ERR_UNAVAILABLE, -failed, "the audit log cannot be written");
@@ -166,7 +166,7 @@ void audit_measure(void *ctx, struct metrics *m)
 	if (!a->spool)
 		return;
 	metrics_set(m, METRIC_AUDIT_WAITING, (double)spool_waiting(a->spool));
-	metrics_set(m, METRIC_AUDIT_FAILING, look(a) != 0);
+	metrics_set(m, METRIC_AUDIT_FAILING, report_error_change(a) != 0);
 }
 
 struct chain_head audit_head(struct audit *a)
@@ -277,7 +277,7 @@ int audit_start(struct audit *a, int (*on_thread)(struct error *err), struct err
 	const struct spool_config config = {
 		.ctx = a,
 		.write = write_lines,
-		.settle = settle,
+		.settle = settle_batch,
 		.on_thread = on_thread,
 		.max_bytes = QUEUE_MAX,
 		.retry_us = RETRY_US,

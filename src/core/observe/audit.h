@@ -10,7 +10,7 @@
  * cost the lines of the last moments, and never the order or the truth of those that are there.
  *
  * Beside the file is its head (path + ".head"): number and hash of the last line, so that missing
- * ones are seen too; the store has it as well (store_audit.h). A file that has grown beyond its
+ * ones are seen too; the store has it as well (audit_row.h). A file that has grown beyond its
  * size gets the number of its last line as a suffix, and the chain goes on in a new one.
  *
  * A log that is not as it was left: a torn last line, from a kill in the middle of a write, is

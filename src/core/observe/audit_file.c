@@ -122,7 +122,7 @@ static void drop_oldest(const struct audit_file *f)
 			return; /* somebody else's now; the next rotation tries again */
 }
 
-static int rotate(struct audit_file *f)
+static int rotate_file(struct audit_file *f)
 {
 	char number[SUFFIX_LEN + 1];
 	int fd, r;
@@ -171,7 +171,7 @@ static int take_back(struct audit_file *f, uint64_t size)
 	return r;
 }
 
-static int append(struct audit_file *f, const struct buf *b)
+static int append_lines(struct audit_file *f, const struct buf *b)
 {
 	int r = f->is_longer ? take_back(f, f->size) : 0;
 
@@ -201,11 +201,11 @@ int audit_file_write(struct audit_file *f, const char *data, size_t len, size_t 
 	*ret_taken = 0;
 	/* Not with lines that may have to be taken back. */
 	if (f->size >= f->max_bytes && f->size == f->settled_size)
-		r = rotate(f);
+		r = rotate_file(f);
 	if (r == 0)
 		r = chain_lines(&next, data, len, &b);
 	if (r == 0)
-		r = append(f, &b);
+		r = append_lines(f, &b);
 	if (r < 0)
 		return r;
 	f->head = next;
@@ -228,7 +228,7 @@ int audit_file_settle(struct audit_file *f, bool *ret_undone)
 }
 
 /* Nothing in the file: it is the first one, or it was about to be made when something ended. */
-static enum chain_fault judge_empty(const struct audit_file *f, const struct chain_head *head)
+static enum chain_fault verify_empty(const struct audit_file *f, const struct chain_head *head)
 {
 	char name[NAME_LEN];
 	struct stat st;
@@ -240,7 +240,7 @@ static enum chain_fault judge_empty(const struct audit_file *f, const struct cha
 	return fstatat(f->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? CHAIN_FINE : CHAIN_CUT;
 }
 
-static int judge(struct audit_file *f, struct chain_verdict *v, struct error *err)
+static int verify_file(struct audit_file *f, struct chain_verdict *v, struct error *err)
 {
 	struct chain_head head = {0};
 	int known = read_head(f, &head), r;
@@ -256,7 +256,7 @@ static int judge(struct audit_file *f, struct chain_verdict *v, struct error *er
 	if (v->records == 0) {
 		v->head = head;
 		if (v->fault == CHAIN_FINE || v->fault == CHAIN_TORN)
-			v->fault = judge_empty(f, &head) == CHAIN_FINE ? v->fault : CHAIN_CUT;
+			v->fault = verify_empty(f, &head) == CHAIN_FINE ? v->fault : CHAIN_CUT;
 		return 0;
 	}
 	/* The first lines of all may be there before their head is. */
@@ -287,7 +287,8 @@ static int set_aside(struct audit_file *f, const struct chain_verdict *v, struct
 	return 0;
 }
 
-static int refuse(const struct audit_file *f, const struct chain_verdict *v, struct error *err)
+static int refuse_damaged(const struct audit_file *f, const struct chain_verdict *v,
+                          struct error *err)
 {
 	return error_set(err, ERR_CONFIG, 0,
 	                 "the audit log %s is damaged (line %" PRIu64 ": %s) and audit.required is "
@@ -296,8 +297,8 @@ static int refuse(const struct audit_file *f, const struct chain_verdict *v, str
 	                 f->path, v->bad_line, chain_fault_text(v->fault));
 }
 
-static int settle(struct audit_file *f, bool strict, const struct chain_verdict *v,
-                  struct audit_found *found, struct error *err)
+static int accept_verdict(struct audit_file *f, bool strict, const struct chain_verdict *v,
+                          struct audit_found *found, struct error *err)
 {
 	struct stat st;
 
@@ -308,7 +309,7 @@ static int settle(struct audit_file *f, bool strict, const struct chain_verdict 
 		found->torn_bytes = (uint64_t)st.st_size - v->good_bytes;
 	} else if (v->fault != CHAIN_FINE) {
 		if (strict)
-			return refuse(f, v, err);
+			return refuse_damaged(f, v, err);
 		return set_aside(f, v, found, err);
 	}
 	f->size = v->good_bytes;
@@ -338,9 +339,9 @@ int audit_file_open(struct audit_file *f, bool strict, struct audit_found *ret_f
 	struct chain_verdict verdict = {0};
 
 	f->dir = f->fd = f->head_fd = -1;
-	if (open_files(f, err) < 0 || judge(f, &verdict, err) < 0)
+	if (open_files(f, err) < 0 || verify_file(f, &verdict, err) < 0)
 		return -1;
-	if (settle(f, strict, &verdict, ret_found, err) < 0)
+	if (accept_verdict(f, strict, &verdict, ret_found, err) < 0)
 		return -1;
 	/* Lines of one that was killed may be in memory only. */
 	if (fdatasync(f->fd) < 0 && strict)
@@ -350,8 +351,8 @@ int audit_file_open(struct audit_file *f, bool strict, struct audit_found *ret_f
 }
 
 /* What the log says where its anchor is. */
-static int compare(struct audit_file *f, const struct chain_head *anchor,
-                   struct chain_verdict *verdict, struct error *err)
+static int compare_anchor(struct audit_file *f, const struct chain_head *anchor,
+                          struct chain_verdict *verdict, struct error *err)
 {
 	int r;
 
@@ -383,13 +384,13 @@ static int hold_to(struct audit_file *f, bool strict, const struct chain_head *a
 	if (anchor->seq == f->head.seq) {
 		if (memcmp(anchor->hash, f->head.hash, CHAIN_HASH_LEN) != 0)
 			verdict.fault = CHAIN_BAD_HEAD;
-	} else if (compare(f, anchor, &verdict, err) < 0) {
+	} else if (compare_anchor(f, anchor, &verdict, err) < 0) {
 		return -1;
 	}
 	if (verdict.fault == CHAIN_FINE)
 		return 0;
 	if (strict)
-		return refuse(f, &verdict, err);
+		return refuse_damaged(f, &verdict, err);
 	if (anchor->seq > f->head.seq)
 		f->head = *anchor;
 	f->size = 0;

@@ -12,7 +12,7 @@
 #define FOLLOW_US (1 * USEC_PER_SEC)
 #define ROW_MAX   8192
 
-struct store_audit {
+struct audit_row {
 	struct store *store;
 	struct audit *audit;
 	struct timer *timer;
@@ -21,59 +21,59 @@ struct store_audit {
 
 static void on_written(void *ctx, const struct error *err)
 {
-	struct store_audit *sa = ctx;
+	struct audit_row *row = ctx;
 
-	if (store_was_written(sa->store, err))
-		sa->written = 0; /* again */
+	if (store_was_written(row->store, err))
+		row->written = 0; /* again */
 }
 
-static void follow(struct store_audit *sa)
+static void write_anchor(struct audit_row *row)
 {
-	struct chain_head head = audit_head(sa->audit);
+	struct chain_head head = audit_head(row->audit);
 	char text[CHAIN_HEAD_LEN + 1];
 	struct error err = {0};
 
-	if (head.seq == sa->written)
+	if (head.seq == row->written)
 		return;
 	chain_head_print(&head, text);
 	/* Without room in the queue it is for the next second. */
-	if (db_write(sa->store->db,
+	if (db_write(row->store->db,
 	             &DB_SQL("INSERT INTO audit (path, head, written_ms) VALUES (?1, ?2, ?3)"
 	                     " ON CONFLICT (path) DO UPDATE SET head = ?2, written_ms = ?3",
-	                     DB_TEXT(audit_path(sa->audit)), DB_TEXT(text),
+	                     DB_TEXT(audit_path(row->audit)), DB_TEXT(text),
 	                     DB_INT(clock_real_ms())),
-	             1, sa->timer ? on_written : NULL, sa, &err))
-		sa->written = head.seq;
+	             1, row->timer ? on_written : NULL, row, &err))
+		row->written = head.seq;
 }
 
 static void on_timer(void *ctx)
 {
-	struct store_audit *sa = ctx;
+	struct audit_row *row = ctx;
 
-	follow(sa);
-	timer_start(sa->timer, FOLLOW_US);
+	write_anchor(row);
+	timer_start(row->timer, FOLLOW_US);
 }
 
-struct store_audit *store_audit_new(struct store *s, struct audit *a, struct loop *loop)
+struct audit_row *audit_row_new(struct store *s, struct audit *a, struct loop *loop)
 {
-	struct store_audit *sa = NEW(struct store_audit);
+	struct audit_row *row = NEW(struct audit_row);
 
-	*sa = (struct store_audit){.store = s, .audit = a};
-	sa->timer = timer_new(loop, on_timer, sa);
-	timer_start(sa->timer, FOLLOW_US);
-	return sa;
+	*row = (struct audit_row){.store = s, .audit = a};
+	row->timer = timer_new(loop, on_timer, row);
+	timer_start(row->timer, FOLLOW_US);
+	return row;
 }
 
-void store_audit_free(struct store_audit *sa)
+void audit_row_free(struct audit_row *row)
 {
-	if (!sa)
+	if (!row)
 		return;
-	timer_free(TAKE_PTR(sa->timer));
-	follow(sa);
-	free(sa);
+	timer_free(TAKE_PTR(row->timer));
+	write_anchor(row);
+	free(row);
 }
 
-int store_audit_check(struct store *s, struct audit *a, struct error *err)
+int audit_row_check(struct store *s, struct audit *a, struct error *err)
 {
 	cleanup_db_rows struct db_rows *rows = NULL;
 	struct chain_head anchor;

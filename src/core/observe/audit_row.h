@@ -14,13 +14,13 @@
 struct audit;
 struct loop;
 struct store;
-struct store_audit;
+struct audit_row;
 
-/** store_audit_check - before store_start: the log against its anchor; see audit_anchor. */
-int store_audit_check(struct store *s, struct audit *a, struct error *err) attr_must_check;
+/** audit_row_check - before store_start: the log against its anchor; see audit_anchor. */
+int audit_row_check(struct store *s, struct audit *a, struct error *err) attr_must_check;
 
-/** store_audit_free - writes where it ends, after audit_stop and before the store is closed. */
-void store_audit_free(struct store_audit *sa);
-/** store_audit_new - all are borrowed. */
-struct store_audit *store_audit_new(struct store *s, struct audit *a, struct loop *loop)
-	attr_owned(store_audit_free);
+/** audit_row_free - writes where it ends, after audit_stop and before the store is closed. */
+void audit_row_free(struct audit_row *row);
+/** audit_row_new - all are borrowed. */
+struct audit_row *audit_row_new(struct store *s, struct audit *a, struct loop *loop)
+	attr_owned(audit_row_free);

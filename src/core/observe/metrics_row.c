@@ -20,7 +20,7 @@
 #define VALUE_END      9e18 /* of what a row can hold; no counter gets there, a damaged row may */
 #define BATCH          256  /* series in one write */
 
-struct store_metrics {
+struct metrics_row {
 	struct store *store;
 	struct metrics *metrics;
 	struct timer *timer;
@@ -33,7 +33,7 @@ struct row {
 };
 
 struct batch {
-	struct store_metrics *sm;
+	struct metrics_row *row;
 	struct db_statement steps[BATCH];
 	struct row rows[BATCH];
 	size_t count;
@@ -41,20 +41,20 @@ struct batch {
 
 static void on_written(void *ctx, const struct error *err)
 {
-	struct store_metrics *sm = ctx;
+	struct metrics_row *row = ctx;
 
 	/* Next time all of them. */
-	if (store_was_written(sm->store, err))
-		metrics_unsave(sm->metrics);
+	if (store_was_written(row->store, err))
+		metrics_unsave(row->metrics);
 }
 
-static void send(struct batch *b)
+static void write_batch(struct batch *b)
 {
 	struct error err = {0};
 
-	if (b->count > 0 && !db_write(b->sm->store->db, b->steps, b->count,
-	                              b->sm->timer ? on_written : NULL, b->sm, &err))
-		metrics_unsave(b->sm->metrics);
+	if (b->count > 0 && !db_write(b->row->store->db, b->steps, b->count,
+	                              b->row->timer ? on_written : NULL, b->row, &err))
+		metrics_unsave(b->row->metrics);
 	b->count = 0;
 }
 
@@ -68,7 +68,7 @@ static void print_buckets(const struct metric_series *s, char ret_text[BUCKETS_L
 		                         i ? " " : "", (unsigned long long)s->buckets[i]);
 }
 
-static double joined(int64_t whole, int64_t billionths)
+static double join_billionths(int64_t whole, int64_t billionths)
 {
 	return (double)whole + (double)billionths / BILLION;
 }
@@ -78,7 +78,7 @@ static int64_t billionths_of(double value, int64_t whole)
 {
 	int64_t n = (int64_t)((value - (double)whole) * BILLION);
 
-	while (joined(whole, n) < value)
+	while (join_billionths(whole, n) < value)
 		n++;
 	return n;
 }
@@ -104,25 +104,25 @@ static void add_series(void *ctx, const struct metric_series *s)
 		" value = ?3, billionths = ?4, count = ?5, buckets = ?6",
 		row->values, ARRAY_SIZE(row->values)};
 	if (b->count == BATCH)
-		send(b);
+		write_batch(b);
 }
 
-static void save(struct store_metrics *sm)
+static void save_metrics(struct metrics_row *row)
 {
 	struct batch *b = NEW(struct batch);
 
-	b->sm = sm;
-	metrics_save(sm->metrics, add_series, b);
-	send(b);
+	b->row = row;
+	metrics_save(row->metrics, add_series, b);
+	write_batch(b);
 	free(b);
 }
 
 static void on_timer(void *ctx)
 {
-	struct store_metrics *sm = ctx;
+	struct metrics_row *row = ctx;
 
-	save(sm);
-	timer_start(sm->timer, SAVE_US);
+	save_metrics(row);
+	timer_start(row->timer, SAVE_US);
 }
 
 /*
@@ -131,27 +131,27 @@ static void on_timer(void *ctx)
  */
 static void on_look(void *ctx, struct metrics *m attr_unused)
 {
-	save(ctx);
+	save_metrics(ctx);
 }
 
-struct store_metrics *store_metrics_new(struct store *s, struct metrics *m, struct loop *loop)
+struct metrics_row *metrics_row_new(struct store *s, struct metrics *m, struct loop *loop)
 {
-	struct store_metrics *sm = NEW(struct store_metrics);
+	struct metrics_row *row = NEW(struct metrics_row);
 
-	*sm = (struct store_metrics){.store = s, .metrics = m};
-	sm->timer = timer_new(loop, on_timer, sm);
-	timer_start(sm->timer, SAVE_US);
-	metrics_add_source(m, on_look, sm);
-	return sm;
+	*row = (struct metrics_row){.store = s, .metrics = m};
+	row->timer = timer_new(loop, on_timer, row);
+	timer_start(row->timer, SAVE_US);
+	metrics_add_source(m, on_look, row);
+	return row;
 }
 
-void store_metrics_free(struct store_metrics *sm)
+void metrics_row_free(struct metrics_row *row)
 {
-	if (!sm)
+	if (!row)
 		return;
-	timer_free(TAKE_PTR(sm->timer));
-	save(sm);
-	free(sm);
+	timer_free(TAKE_PTR(row->timer));
+	save_metrics(row);
+	free(row);
 }
 
 /* In again. */
@@ -182,7 +182,7 @@ static bool load_row(struct metrics *m, const struct db_rows *rows, size_t row)
 	int count = read_buckets(db_rows_text(rows, row, 5), buckets);
 	struct metric_series series = {
 		.labels = db_rows_text(rows, row, 1),
-		.value = joined(db_rows_int(rows, row, 2), db_rows_int(rows, row, 3)),
+		.value = join_billionths(db_rows_int(rows, row, 2), db_rows_int(rows, row, 3)),
 		.count = (uint64_t)db_rows_int(rows, row, 4),
 		.buckets = buckets,
 		.buckets_count = (size_t)(count > 0 ? count : 0),
@@ -192,7 +192,7 @@ static bool load_row(struct metrics *m, const struct db_rows *rows, size_t row)
 	       metrics_restore(m, &series) == 0;
 }
 
-int store_metrics_load(struct store *s, struct metrics *m, struct error *err)
+int metrics_row_load(struct store *s, struct metrics *m, struct error *err)
 {
 	cleanup_db_rows struct db_rows *rows = NULL;
 	size_t strangers = 0;

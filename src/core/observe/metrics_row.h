@@ -15,13 +15,13 @@
 struct loop;
 struct metrics;
 struct store;
-struct store_metrics;
+struct metrics_row;
 
-/** store_metrics_load - before store_start. What is not of this version is left where it is. */
-int store_metrics_load(struct store *s, struct metrics *m, struct error *err) attr_must_check;
+/** metrics_row_load - before store_start. What is not of this version is left where it is. */
+int metrics_row_load(struct store *s, struct metrics *m, struct error *err) attr_must_check;
 
-/** store_metrics_free - writes what has changed; before the store is closed. */
-void store_metrics_free(struct store_metrics *sm);
-/** store_metrics_new - all are borrowed. After all other sources, whose numbers it writes. */
-struct store_metrics *store_metrics_new(struct store *s, struct metrics *m, struct loop *loop)
-	attr_owned(store_metrics_free);
+/** metrics_row_free - writes what has changed; before the store is closed. */
+void metrics_row_free(struct metrics_row *row);
+/** metrics_row_new - all are borrowed. After all other sources, whose numbers it writes. */
+struct metrics_row *metrics_row_new(struct store *s, struct metrics *m, struct loop *loop)
+	attr_owned(metrics_row_free);

@@ -57,7 +57,7 @@ void policies_free(struct policies *p)
 	free(p);
 }
 
-static struct policy *find(const struct policy_set *set, const char *name)
+static struct policy *find_policy(const struct policy_set *set, const char *name)
 {
 	for (size_t i = 0; i < set->count; i++)
 		if (str_equal(set->items[i]->name, name))
@@ -66,7 +66,7 @@ static struct policy *find(const struct policy_set *set, const char *name)
 }
 
 /* Takes the reference. */
-static int put(struct policy_set *set, struct policy *policy, struct error *err)
+static int put_policy(struct policy_set *set, struct policy *policy, struct error *err)
 {
 	for (size_t i = 0; i < set->count; i++) {
 		if (str_equal(set->items[i]->name, policy->name)) {
@@ -94,7 +94,7 @@ static int add_embedded(struct policy_set *set, struct error *err)
 			return -1;
 		free(policy->file);
 		policy->file = xstrdup(BUILT_IN);
-		if (put(set, policy, err) < 0)
+		if (put_policy(set, policy, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -120,7 +120,7 @@ static int add_file(struct policy_set *set, const char *path, struct error *err)
 		policy_unref(policy);
 		return -1;
 	}
-	return put(set, policy, err);
+	return put_policy(set, policy, err);
 }
 
 static int is_candidate(const struct dirent *entry)
@@ -158,13 +158,13 @@ static int refuse_parent(const struct policy *policy, const char *why, struct er
 }
 
 /* From the top of the chain down, so that each is laid over what is whole already. */
-static int complete(const struct policy_set *set, struct policy *policy, struct error *err)
+static int inherit_ancestors(const struct policy_set *set, struct policy *policy, struct error *err)
 {
 	struct policy *chain[POLICIES_CHAIN_MAX];
 	size_t depth = 0;
 
 	for (struct policy *p = policy; p->extends;) {
-		struct policy *parent = find(set, p->extends);
+		struct policy *parent = find_policy(set, p->extends);
 
 		if (!parent)
 			return refuse_parent(p, "names a policy that is not there", err);
@@ -175,22 +175,22 @@ static int complete(const struct policy_set *set, struct policy *policy, struct 
 	}
 	while (depth-- > 0)
 		if (!chain[depth]->parent) /* another one's chain */
-			policy_inherit(chain[depth], find(set, chain[depth]->extends));
+			policy_inherit(chain[depth], find_policy(set, chain[depth]->extends));
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp((*(struct policy *const *)a)->name, (*(struct policy *const *)b)->name);
 }
 
 static int check_names(const struct policies *p, const struct policy_set *set, struct error *err)
 {
-	if (!find(set, p->fallback))
+	if (!find_policy(set, p->fallback))
 		return error_set(err, ERR_CONFIG, 0, "policy.default: there is no policy '%s'",
 		                 p->fallback);
 	for (char **name = p->selectable; *name; name++)
-		if (!find(set, *name))
+		if (!find_policy(set, *name))
 			return error_set(err, ERR_CONFIG, 0,
 			                 "policy.selectable: there is no policy '%s'", *name);
 	return 0;
@@ -206,11 +206,11 @@ int policies_reload(struct policies *p, struct error *err)
 		if (add_file(set, *file, err) < 0)
 			return -1;
 	for (size_t i = 0; i < set->count; i++)
-		if (complete(set, set->items[i], err) < 0)
+		if (inherit_ancestors(set, set->items[i], err) < 0)
 			return -1;
 	if (check_names(p, set, err) < 0)
 		return -1;
-	qsort(set->items, set->count, sizeof(struct policy *), compare);
+	qsort(set->items, set->count, sizeof(struct policy *), compare_names);
 	set_free(p->set);
 	p->set = TAKE_PTR(set);
 	return 0;
@@ -229,7 +229,7 @@ struct policies *policies_load(const struct policies_config *config, struct erro
 
 const struct policy *policies_find(const struct policies *p, const char *name)
 {
-	return find(p->set, name);
+	return find_policy(p->set, name);
 }
 
 const struct policy *policies_at(const struct policies *p, size_t index)

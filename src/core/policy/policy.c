@@ -265,7 +265,7 @@ static int check_args(char *const *args, struct error *err)
 	return 0;
 }
 
-static char *expand(const struct policy_command *c, const char *word)
+static char *expand_word(const struct policy_command *c, const char *word)
 {
 	const char *place = NULL;
 
@@ -286,7 +286,7 @@ char **policy_argv(const struct policy_command *c)
 	char **argv = xcalloc(words + given + 1, sizeof(*argv));
 
 	for (size_t i = 0; i < words; i++)
-		argv[i] = expand(c, c->command[i]);
+		argv[i] = expand_word(c, c->command[i]);
 	for (size_t i = 0; i < given; i++)
 		argv[words + i] = xstrdup(c->args[i]);
 	return argv;
@@ -418,7 +418,7 @@ static int decide_session(struct policy_deciding *in)
 }
 
 /* Of the request as its template completes it. */
-static int complete(struct policy_deciding *in, int (*decide)(struct policy_deciding *in))
+static int decide_filled(struct policy_deciding *in, int (*decide)(struct policy_deciding *in))
 {
 	const struct run_request *asked = in->request;
 	cleanup_str_list char **env = template_env(asked->template, asked->env);
@@ -433,8 +433,8 @@ static int complete(struct policy_deciding *in, int (*decide)(struct policy_deci
 	return r;
 }
 
-static struct policy_deciding begin(const struct policy_rules *rules,
-                                    const struct policy_stack *stack, struct error *err)
+static struct policy_deciding begin_decision(const struct policy_rules *rules,
+                                             const struct policy_stack *stack, struct error *err)
 {
 	struct policy_deciding in = {.rules = rules, .err = err};
 
@@ -468,7 +468,7 @@ static struct run_request box_request(const struct session_request *r)
 }
 
 /* Takes the decision out of @in, or drops it. */
-static int finish(struct policy_deciding *in, int r, struct policy_decision *ret_decision)
+static int finish_decision(struct policy_deciding *in, int r, struct policy_decision *ret_decision)
 {
 	if (r < 0)
 		policy_decision_done(&in->d);
@@ -481,10 +481,10 @@ int policy_decide(const struct policy_rules *rules, const struct policy_stack *s
                   const struct run_request *request, struct policy_decision *ret_decision,
                   struct error *err)
 {
-	struct policy_deciding in = begin(rules, stack, err);
+	struct policy_deciding in = begin_decision(rules, stack, err);
 
 	in.request = request;
-	return finish(&in, complete(&in, decide_exec), ret_decision);
+	return finish_decision(&in, decide_filled(&in, decide_exec), ret_decision);
 }
 
 int policy_decide_session(const struct policy_rules *rules, const struct policy_stack *stack,
@@ -492,18 +492,18 @@ int policy_decide_session(const struct policy_rules *rules, const struct policy_
                           struct policy_decision *ret_decision, struct error *err)
 {
 	const struct run_request box = box_request(request);
-	struct policy_deciding in = begin(rules, stack, err);
+	struct policy_deciding in = begin_decision(rules, stack, err);
 
 	in.request = &box;
 	in.session = request;
-	return finish(&in, complete(&in, decide_session), ret_decision);
+	return finish_decision(&in, decide_filled(&in, decide_session), ret_decision);
 }
 
 int policy_check_env(const struct policy_rules *rules, const struct policy_stack *stack,
                      char *const *env, struct error *err)
 {
 	const struct run_request request = {.env = (char **)(uintptr_t)env};
-	struct policy_deciding in = begin(rules, stack, err);
+	struct policy_deciding in = begin_decision(rules, stack, err);
 	int r;
 
 	in.request = &request;
@@ -512,20 +512,20 @@ int policy_check_env(const struct policy_rules *rules, const struct policy_stack
 	return r;
 }
 
-static void explain(struct policy_deciding *in, int r, struct policy_explanation *ret)
+static void explain_decision(struct policy_deciding *in, int r, struct policy_explanation *ret)
 {
-	ret->allowed = finish(in, r, &ret->decision) == 0;
+	ret->allowed = finish_decision(in, r, &ret->decision) == 0;
 	ret->refused = in->refused;
 }
 
 void policy_explain(const struct policy_rules *rules, const struct policy_stack *stack,
                     const struct run_request *request, struct policy_explanation *ret_explanation)
 {
-	struct policy_deciding in = begin(rules, stack, &ret_explanation->err);
+	struct policy_deciding in = begin_decision(rules, stack, &ret_explanation->err);
 
 	ret_explanation->stack = *stack;
 	in.request = request;
-	explain(&in, complete(&in, decide_exec), ret_explanation);
+	explain_decision(&in, decide_filled(&in, decide_exec), ret_explanation);
 }
 
 void policy_explain_session(const struct policy_rules *rules, const struct policy_stack *stack,
@@ -533,10 +533,10 @@ void policy_explain_session(const struct policy_rules *rules, const struct polic
                             struct policy_explanation *ret_explanation)
 {
 	const struct run_request box = box_request(request);
-	struct policy_deciding in = begin(rules, stack, &ret_explanation->err);
+	struct policy_deciding in = begin_decision(rules, stack, &ret_explanation->err);
 
 	in.request = &box;
 	in.session = request;
 	ret_explanation->stack = *stack;
-	explain(&in, complete(&in, decide_session), ret_explanation);
+	explain_decision(&in, decide_filled(&in, decide_session), ret_explanation);
 }

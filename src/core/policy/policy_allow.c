@@ -21,7 +21,7 @@
 	 LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |        \
 	 LAYER_BIT(LAYER_RLIMITS))
 
-static bool matches(char *const *patterns, const char *name)
+static bool matches_pattern(char *const *patterns, const char *name)
 {
 	for (; *patterns; patterns++)
 		if (fnmatch(*patterns, name, 0) == 0)
@@ -32,10 +32,10 @@ static bool matches(char *const *patterns, const char *name)
 /* One thing may have several names: what is said of any of them is said of it. */
 static bool matches_any(char *const *patterns, const char *name, char *const *aliases)
 {
-	if (matches(patterns, name))
+	if (matches_pattern(patterns, name))
 		return true;
 	for (; aliases && *aliases; aliases++)
-		if (matches(patterns, *aliases))
+		if (matches_pattern(patterns, *aliases))
 			return true;
 	return false;
 }
@@ -214,7 +214,8 @@ static uint32_t layers_named(char *const *names)
 	return layers;
 }
 
-static int require(struct policy_deciding *in, uint32_t layers, const struct policy_rule *rule)
+static int require_layers(struct policy_deciding *in, uint32_t layers,
+                          const struct policy_rule *rule)
 {
 	uint32_t missing = layers & ~in->rules->caps->layers;
 
@@ -240,7 +241,8 @@ int policy_allow_isolation(struct policy_deciding *in)
 	};
 	static const struct policy_rule strict = {.by = POLICY_BY_SETTING, .path = "strict"};
 
-	if (in->rules->config->strict && require(in, in->rules->caps->required_layers, &strict) < 0)
+	if (in->rules->config->strict &&
+	    require_layers(in, in->rules->caps->required_layers, &strict) < 0)
 		return -1;
 	for (size_t i = 0; i < in->policies_count; i++) {
 		const struct policy *p = in->policies[i];
@@ -249,8 +251,8 @@ int policy_allow_isolation(struct policy_deciding *in)
 		const struct policy_rule min =
 			policy_rule_of(&p->isolation_min.by, "isolation.min");
 
-		if (require(in, layers_named(p->isolation_require.items), &named) < 0 ||
-		    require(in, by_min[p->isolation_min.value], &min) < 0)
+		if (require_layers(in, layers_named(p->isolation_require.items), &named) < 0 ||
+		    require_layers(in, by_min[p->isolation_min.value], &min) < 0)
 			return -1;
 	}
 	return 0;
@@ -265,7 +267,7 @@ int policy_allow_session(struct policy_deciding *in)
 		const struct policy_list *modes = &in->policies[i]->session_modes;
 		const struct policy_rule rule = policy_rule_of(&modes->by, "sessions.modes");
 
-		if (modes->items && !matches(modes->items, mode))
+		if (modes->items && !matches_pattern(modes->items, mode))
 			return policy_refuse(in, ERR_DENIED, "mode", &rule,
 			                     "sessions of mode '%s' are not allowed; allowed: %s",
 			                     mode, show_list(modes->items, shown));

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "base/suggest.h"
 #include "core/config/yamldoc.h"
@@ -20,9 +21,6 @@
  * other rows begin with is entered, and any other is refused.
  */
 
-#define MI       (1024ULL * 1024)
-#define GI       (1024 * MI)
-#define TI       (1024 * GI)
 #define HOUR     (3600 * USEC_PER_SEC)
 #define DAY      (24 * HOUR)
 #define PATH_LEN 200 /* three keys of a YAML file and two dots */
@@ -130,11 +128,11 @@ static const struct policy_key keys[] = {
 	LIST("languages.allow", languages.allow, is_name_pattern, "Languages that may be asked for; without it all"),
 	LIST("languages.deny", languages.deny, is_name_pattern, "Of which these may not"),
 	LIMIT("limits.timeout", POLICY_TIMEOUT, KEY_DURATION, LIMIT_TIMEOUT_MIN_US, DAY, "Wall time of an execution"),
-	LIMIT("limits.memory", POLICY_MEMORY, KEY_SIZE, LIMIT_MEMORY_MIN, TI, "Memory of a box"),
-	LIMIT("limits.disk", POLICY_DISK, KEY_SIZE, LIMIT_DISK_MIN, TI, "Workspace of a box"),
+	LIMIT("limits.memory", POLICY_MEMORY, KEY_SIZE, LIMIT_MEMORY_MIN, TIB, "Memory of a box"),
+	LIMIT("limits.disk", POLICY_DISK, KEY_SIZE, LIMIT_DISK_MIN, TIB, "Workspace of a box"),
 	LIMIT("limits.cpu", POLICY_CPU, KEY_CPU, LIMIT_CPU_MIN, 1024000, "Cores of a box"),
 	LIMIT("limits.processes", POLICY_PROCESSES, KEY_UINT, LIMIT_PROCESSES_MIN, 32768, "Processes and threads of a box"),
-	LIMIT("limits.output", POLICY_OUTPUT, KEY_SIZE, 1, 256 * MI, "Bytes kept of stdout, and as many of stderr"),
+	LIMIT("limits.output", POLICY_OUTPUT, KEY_SIZE, 1, 256 * MIB, "Bytes kept of stdout, and as many of stderr"),
 	WORD("limits.output.on_overflow", on_overflow, overflow_words, "A program that writes more goes on (truncate), or is ended (kill)"),
 	WORD("network.mode", network_mode, network_words, "Network of a box, and the most that may be asked for"),
 	LIST("network.allow", network_allow, is_host_pattern, "Hosts that a box with network allowlist reaches"),
@@ -240,7 +238,7 @@ struct reading {
 	struct error *err;
 };
 
-static int refuse(const struct reading *in, const char *why)
+static int reject_key(const struct reading *in, const char *why)
 {
 	return error_set(in->err, ERR_CONFIG, 0, "%s:%u: '%s' %s", in->file, in->node->line,
 	                 in->path, why);
@@ -258,7 +256,7 @@ static int refuse_range(const struct reading *in, const struct policy_key *key)
 	types[key->type].print(key->min, ends[0], sizeof(ends[0]));
 	types[key->type].print(key->max, ends[1], sizeof(ends[1]));
 	(void)snprintf(why, sizeof(why), "must be between %s and %s", ends[0], ends[1]);
-	return refuse(in, why);
+	return reject_key(in, why);
 }
 
 static int refuse_type(const struct reading *in, const char *what)
@@ -266,7 +264,7 @@ static int refuse_type(const struct reading *in, const char *what)
 	char why[WHY_LEN];
 
 	(void)snprintf(why, sizeof(why), "must be %s", what);
-	return refuse(in, why);
+	return reject_key(in, why);
 }
 
 static int read_number(const struct reading *in, const struct policy_key *key)
@@ -308,7 +306,7 @@ static int read_list(const struct reading *in, const struct policy_key *key)
 	size_t count = 0;
 
 	if (in->node->kind != YAMLDOC_LIST || in->node->count > POLICIES_LIST_MAX)
-		return refuse(in, "must be a list of at most 256 values");
+		return reject_key(in, "must be a list of at most 256 values");
 	list->items = xcalloc(in->node->count + 1, sizeof(*list->items));
 	for (const struct yamldoc_node *n = in->node->first; n; n = n->next) {
 		char why[WHY_LEN];
@@ -317,7 +315,7 @@ static int read_list(const struct reading *in, const struct policy_key *key)
 			(void)snprintf(why, sizeof(why), "cannot have '%.40s' in its list",
 			               n->kind == YAMLDOC_SCALAR ? n->value
 			                                         : yamldoc_kind_name(n->kind));
-			return refuse(in, why);
+			return reject_key(in, why);
 		}
 		list->items[count++] = xstrdup(n->value);
 	}
@@ -332,7 +330,7 @@ static int read_rule(const struct reading *in, const struct policy_key *key)
 	if (key->type == KEY_LIST)
 		r = read_list(in, key);
 	else if (in->node->kind != YAMLDOC_SCALAR || is_nothing(in->node))
-		return refuse(in, "must be a value");
+		return reject_key(in, "must be a value");
 	else
 		r = key->type == KEY_WORD ? read_word(in, key) : read_number(in, key);
 	if (r < 0)
@@ -346,9 +344,9 @@ static int read_rule(const struct reading *in, const struct policy_key *key)
 static int read_text(const struct reading *in, char **ret_text)
 {
 	if (in->node->kind != YAMLDOC_SCALAR || is_nothing(in->node))
-		return refuse(in, "must be a value");
+		return reject_key(in, "must be a value");
 	if (strlen(in->node->value) > TEXT_MAX)
-		return refuse(in, "is too long");
+		return reject_key(in, "is too long");
 	*ret_text = xstrdup(in->node->value);
 	return 0;
 }
@@ -363,7 +361,7 @@ static int read_name(const struct reading *in, char **ret_name)
 {
 	if (read_text(in, ret_name) < 0)
 		return -1;
-	return policy_is_name(*ret_name) ? 0 : refuse(in, "must be 1 to 63 of a-z 0-9 _ -");
+	return policy_is_name(*ret_name) ? 0 : reject_key(in, "must be 1 to 63 of a-z 0-9 _ -");
 }
 
 static const struct {
@@ -412,9 +410,9 @@ static int refuse_key(const struct reading *in)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		suggest_offer(&s, texts[i].key);
 	if (!s.best)
-		return refuse(in, "is not a key of a policy");
+		return reject_key(in, "is not a key of a policy");
 	(void)snprintf(why, sizeof(why), "is not a key of a policy, did you mean '%s'?", s.best);
-	return refuse(in, why);
+	return reject_key(in, why);
 }
 
 /* Return: 1 when the node is to be entered, 0 when it was read, or -1. */
@@ -433,12 +431,12 @@ static int read_node(const struct reading *in)
 	if (is_nothing(in->node))
 		return 0;
 	if (in->node->kind != YAMLDOC_MAPPING)
-		return refuse(in, "must be a mapping");
+		return reject_key(in, "must be a mapping");
 	return 1;
 }
 
 /* In the order of the file. @enter: its children are next. NULL: the end. */
-static const struct yamldoc_node *after(const struct yamldoc_node *node, bool enter)
+static const struct yamldoc_node *next_node(const struct yamldoc_node *node, bool enter)
 {
 	if (enter && node->first)
 		return node->first;
@@ -464,7 +462,7 @@ static int read_nodes(struct policy *policy, const struct yamldoc_node *root, co
 	char path[PATH_LEN];
 	int r = 0;
 
-	for (; node && r >= 0; node = r < 0 ? NULL : after(node, r > 0)) {
+	for (; node && r >= 0; node = r < 0 ? NULL : next_node(node, r > 0)) {
 		const struct reading in = {file, node, path, policy, err};
 
 		r = make_path(node, path) < 0

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/size.h"
 #include "core/config/config.h"
 #include "core/policy/policy_internal.h"
 
 #include <stdio.h>
 
-#define MIB               (1024ULL * 1024)
 #define PAGE_BYTES        4096ULL
 #define TMP_BYTES         (128 * MIB)
 #define SHM_BYTES         (64 * MIB)
@@ -102,7 +102,7 @@ static struct bound max_of(const struct policy_deciding *in, const struct limit 
 	return least;
 }
 
-static bool refuses_more(const struct policy_deciding *in, enum policy_limit_id id)
+static bool caps_request(const struct policy_deciding *in, enum policy_limit_id id)
 {
 	for (size_t i = 0; i < in->policies_count; i++)
 		if (in->policies[i]->limits[id].on_exceed.value == POLICY_EXCEED_REFUSE)
@@ -136,7 +136,7 @@ static int decide_limit(struct policy_deciding *in, const struct limit *l)
 
 	if (l->asked != 0 && l->asked < names[l->id].min)
 		return refuse_small(in, l);
-	if (l->asked > max.value && refuses_more(in, l->id))
+	if (l->asked > max.value && caps_request(in, l->id))
 		return refuse_large(in, l, &max);
 	if (l->asked == 0)
 		value = fallback_of(in, l);

@@ -70,7 +70,7 @@ char *exec_source_ask(struct exec_source *source, const char *ask)
 		return NULL;
 	packed = xrealloc_array(NULL, source->len + 1 + more + 1, 1);
 	memcpy(packed, source->code, source->len);
-	packed[source->len] = '\0'; /* no code has one: check_code of policy.c */
+	packed[source->len] = '\0'; /* code has no NUL: policy.c, check_code */
 	memcpy(packed + source->len + 1, ask, more + 1);
 	source->code = packed;
 	source->len += 1 + more;
@@ -82,11 +82,11 @@ int run_request_add_stdin(struct run_request *request, const void *data, size_t 
 {
 	if (!request->stdin_open)
 		return error_set(err, ERR_CONFLICT, 0, "stdin has ended");
-	if (len > EXEC_STDIN_EARLY_MAX - request->stdin_early)
+	if (len > RUN_STDIN_EARLY_MAX - request->stdin_early)
 		return error_set(err, ERR_TOO_LARGE, 0,
 		                 "data: at most %u bytes are kept for a program that has not been "
 		                 "started",
-		                 EXEC_STDIN_EARLY_MAX);
+		                 RUN_STDIN_EARLY_MAX);
 	request->stdin_data = xrealloc_array(request->stdin_data, request->stdin_len + len + 1, 1);
 	memcpy(request->stdin_data + request->stdin_len, data, len);
 	request->stdin_len += len;
@@ -100,7 +100,7 @@ static char *copy_bytes(const char *data, size_t len)
 	return data ? xmemdup0(data, len) : NULL;
 }
 
-/* Sizes were bounded by the request's body; how many copies there are, by the queue. */
+/* The request's body bounded the sizes; the queue bounds the number of copies. */
 struct run_request *run_request_copy(const struct run_request *request)
 {
 	struct run_request *copy = NEW(struct run_request);
@@ -150,7 +150,7 @@ struct run_request run_request_fill(const struct run_request *request, char **en
 	r.memory_bytes = or_default(r.memory_bytes, t->spec.memory_bytes);
 	r.cpu_millicores = or_default(r.cpu_millicores, t->spec.cpu_millicores);
 	r.max_processes = or_default(r.max_processes, t->spec.max_processes);
-	/* A default gives way where the memory is too small for it; a wish does not. */
+	/* A default shrinks when memory is too small for it; an explicit request does not. */
 	r.disk_soft = r.disk_bytes == 0;
 	r.disk_bytes = or_default(r.disk_bytes, t->spec.disk_bytes);
 	return r;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what a caller asks of a run, in core's words. The decoders of api/ fill it; policy decides
- * on it; the scheduler queues copies of it.
+ * DOC: what a caller requests of a run, in core's terms. The decoders of api/ fill it, policy
+ * decides on it, the scheduler queues copies of it.
  */
 
 #include "base/attr.h"
@@ -23,26 +23,27 @@ struct run_request_file {
 	size_t len;
 };
 
-/* What a caller asks for, in core's words. All pointers are owned. 0 or NULL: not asked for. */
+/* All pointers are owned. 0 or NULL: not requested. */
 struct run_request {
 	const char *tenant; /* borrowed for the call; NULL: TENANT_DEFAULT */
-	char *request_id;   /* who asked, for logs and audit */
-	const char *key_id; /* borrowed for the call, for audit; NULL: no key was needed */
+	char *request_id;   /* of the caller, for logs and audit */
+	const char
+		*key_id; /* borrowed for the call, for audit; NULL: authenticated without a key */
 	char *language;
 	char *code;
 	size_t code_len;
 	char *stdin_data;
 	size_t stdin_len;
-	bool stdin_open;    /* in a session: more may come, see run_record_stdin */
-	size_t stdin_early; /* of stdin_len: came after the request, before the start */
-	/* JSON: what the runner is asked beyond running the code, docs/protocol.md, "The source".
-	 */
+	bool stdin_open;    /* in a session: more may follow, see run_record_stdin */
+	size_t stdin_early; /* part of stdin_len that arrived after the request and before the start
+	                     */
+	/* JSON: what the runner must do beyond running the code, docs/protocol.md, "The source". */
 	char *ask;
-	bool durable; /* in a session: it is not run, nor acknowledged, before it is on the disk */
-	bool fresh;   /* in a session: a process of its own, also where a runner stays */
+	bool durable; /* in a session: persist it before it is acknowledged or run */
+	bool fresh;   /* in a session: start a new process even if a runner stays */
 	char **args;  /* NULL-terminated */
 	char **env;   /* NULL-terminated NAME=value */
-	char *cwd;    /* of a program of its own: where it starts, a clean path in the workspace */
+	char *cwd;    /* clean path in the workspace where a program of its own starts */
 	struct run_request_file *files;
 	size_t files_count;
 	uint64_t timeout_us;
@@ -51,47 +52,52 @@ struct run_request {
 	uint64_t cpu_millicores;
 	uint64_t max_processes;
 	uint64_t max_output_bytes;
-	char *policy; /* to be held to as well as to the tenant's; NULL: none */
+	char *policy; /* applies in addition to the tenant's; NULL: none */
 	bool network_asked;
 	enum box_network network;
-	bool disk_soft;            /* disk_bytes is a default: less is taken where memory is less */
+	bool disk_soft;            /* disk_bytes is a default: reduce it if memory is smaller */
 	char *template_id;         /* NULL: the host's root and the operator's defaults */
-	struct template *template; /* a reference; what @template_id names, once it was found */
+	struct template *template; /* a reference; @template_id resolved */
 };
 
 void run_request_done(struct run_request *request);
 
 struct exec_source {
-	const char *name; /* of its file */
+	const char *name; /* file name */
 	const char *code;
 	size_t len;
 };
 
-/** run_request_files - the program's text first, then the caller's files: their number and one.
- * The array is owned, what it points to is borrowed. */
+/**
+ * run_request_files - the program's text first, then the caller's files. The array is owned, its
+ * contents are borrowed.
+ */
 struct exec_file *run_request_files(const struct run_request *request,
                                     const struct exec_source *source);
-/* Input that is kept for a program that has not been started. */
-#define EXEC_STDIN_EARLY_MAX (1u << 20)
+/* Input kept for a program that has not started. */
+#define RUN_STDIN_EARLY_MAX (1u << 20)
 
-/** exec_source_ask - make @source the code and what is asked beyond it, as a runner reads them.
- * Return: owned, what the source now points to; NULL where nothing is asked (@ask NULL). */
+/**
+ * exec_source_ask - combine @source with @ask in the form that a runner reads. Return: the buffer
+ * that @source now points to, owned; NULL if @ask is NULL.
+ */
 char *exec_source_ask(struct exec_source *source, const char *ask);
-/** run_request_add_stdin - keep input of an execution that waits. ERR_TOO_LARGE beyond
- * EXEC_STDIN_EARLY_MAX, ERR_CONFLICT after its end. */
+/**
+ * run_request_add_stdin - keep input of a queued execution. ERR_TOO_LARGE beyond
+ * RUN_STDIN_EARLY_MAX, ERR_CONFLICT after end of input.
+ */
 int run_request_add_stdin(struct run_request *request, const void *data, size_t len, bool end,
                           struct error *err) attr_must_check;
-/** run_request_copy - deep; owned. */
+/** run_request_copy - deep copy, owned. */
 struct run_request *run_request_copy(const struct run_request *request);
 /** run_request_free - run_request_done and the struct itself. */
 void run_request_free(struct run_request *request);
 
 /**
- * run_request_fill - @request with what its template adds: default limits, language, and @env,
- * which is template_env's. Borrowed from all three.
+ * run_request_fill - @request with what its template adds: default limits, language, and @env (of
+ * template_env). Borrows from all three.
  */
 struct run_request run_request_fill(const struct run_request *request, char **env);
-/** run_request_find_template - @request gets what its template_id names; nothing where it names
- * none. */
+/** run_request_find_template - resolve template_id; does nothing if there is none. */
 int run_request_find_template(const struct templates *all, const char *tenant,
                               struct run_request *request, struct error *err) attr_must_check;

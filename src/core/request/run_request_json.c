@@ -11,9 +11,10 @@
 #include "base/str.h"
 #include "core/request/run_request.h"
 
-/* Out. Bytes are in base64, texts as they are: those were JSON, or checked, when they came. */
+/* Encode. Bytes become base64; text stays as it is, because it was JSON or was checked on
+ * arrival. */
 
-static void set(json_t *j, const char *name, json_t *value)
+static void set_member(json_t *j, const char *name, json_t *value)
 {
 	if (value)
 		(void)json_object_set_new(j, name, value);
@@ -21,26 +22,26 @@ static void set(json_t *j, const char *name, json_t *value)
 
 static void set_text(json_t *j, const char *name, const char *text)
 {
-	set(j, name, text ? json_string(text) : NULL);
+	set_member(j, name, text ? json_string(text) : NULL);
 }
 
-static json_t *bytes(const char *data, size_t len)
+static json_t *encode_bytes(const char *data, size_t len)
 {
 	cleanup_free char *text = base64_encode(data, len);
 
 	return json_string(text);
 }
 
-static json_t *list(char *const *words)
+static json_t *encode_list(char *const *words)
 {
 	json_t *j = words ? json_array() : NULL;
 
 	for (; words && *words; words++)
-		(void)json_array_append_new(j, bytes(*words, strlen(*words)));
+		(void)json_array_append_new(j, encode_bytes(*words, strlen(*words)));
 	return j;
 }
 
-static json_t *files(const struct run_request *request)
+static json_t *encode_files(const struct run_request *request)
 {
 	json_t *j = request->files_count ? json_array() : NULL;
 
@@ -48,8 +49,8 @@ static json_t *files(const struct run_request *request)
 		const struct run_request_file *file = &request->files[i];
 		json_t *one = json_object();
 
-		set(one, "name", bytes(file->name, strlen(file->name)));
-		set(one, "data", bytes(file->data, file->len));
+		set_member(one, "name", encode_bytes(file->name, strlen(file->name)));
+		set_member(one, "data", encode_bytes(file->data, file->len));
 		(void)json_array_append_new(j, one);
 	}
 	return j;
@@ -65,28 +66,26 @@ char *run_request_to_json(const struct run_request *request)
 	set_text(j, "ask", request->ask);
 	set_text(j, "cwd", request->cwd);
 	if (request->stdin_len > 0)
-		set(j, "stdin", bytes(request->stdin_data, request->stdin_len));
+		set_member(j, "stdin", encode_bytes(request->stdin_data, request->stdin_len));
 	if (request->stdin_open)
-		set(j, "stdin_open", json_true());
+		set_member(j, "stdin_open", json_true());
 	if (request->fresh)
-		set(j, "fresh", json_true());
-	set(j, "args", list(request->args));
-	set(j, "env", list(request->env));
-	set(j, "files", files(request));
+		set_member(j, "fresh", json_true());
+	set_member(j, "args", encode_list(request->args));
+	set_member(j, "env", encode_list(request->env));
+	set_member(j, "files", encode_files(request));
 	if (request->timeout_us)
-		set(j, "timeout_us", json_integer((json_int_t)request->timeout_us));
+		set_member(j, "timeout_us", json_integer((json_int_t)request->timeout_us));
 	if (request->max_output_bytes)
-		set(j, "max_output", json_integer((json_int_t)request->max_output_bytes));
+		set_member(j, "max_output", json_integer((json_int_t)request->max_output_bytes));
 	text = json_dumps(j, JSON_COMPACT);
 	json_decref(j);
-	assert(text); /* nothing in it that is no JSON */
+	assert(text); /* contains only valid JSON */
 	return text;
 }
 
-/*
- * In again. What is not as it was written is refused whole: half of what was asked for is something
- * that nobody has asked for.
- */
+/* Decode. Reject the whole text if any part differs from what the encoder writes: half a request
+ * is not what the caller asked for. */
 
 static int read_text(const json_t *j, const char *name, char **ret_text)
 {
@@ -116,7 +115,7 @@ static int read_number(const json_t *j, const char *name, uint64_t *ret_number)
 	return 0;
 }
 
-/* Return: owned, NUL-terminated; NULL: it is none. */
+/* Return: owned, NUL-terminated; NULL: not valid. */
 static char *bytes_of(const json_t *j, size_t *ret_len)
 {
 	return json_is_string(j)
@@ -124,7 +123,7 @@ static char *bytes_of(const json_t *j, size_t *ret_len)
 	               : NULL;
 }
 
-/* As bytes_of, of what ends at its first NUL. */
+/* Like bytes_of for text without NUL. */
 static char *word_of(const json_t *j)
 {
 	size_t len = 0;
@@ -171,7 +170,7 @@ static int read_files(const json_t *j, struct run_request *r)
 
 	if (!list)
 		return 0;
-	if (count == 0) /* nor is it written when there are none */
+	if (count == 0) /* the encoder omits an empty list */
 		return -EBADMSG;
 	r->files = xcalloc(count, sizeof(*r->files));
 	for (size_t i = 0; i < count; i++) {
@@ -209,7 +208,7 @@ int run_request_from_json(const char *text, struct run_request *ret_request, str
 	json_decref(j);
 	if (status < 0) {
 		run_request_done(&r);
-		return error_set(err, ERR_STORAGE, 0, "what was asked for was not written down");
+		return error_set(err, ERR_STORAGE, 0, "the stored request is damaged");
 	}
 	*ret_request = r;
 	return 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what was asked for besides the code, as text for the store: enough to do it after a restart.
- * What the session decides (limits, template, policy) is not in it.
+ * DOC: a request without its code as text for the store: enough to run it after a restart. What
+ * the session decides (limits, template, policy) is not included.
  */
 
 #include "base/attr.h"
@@ -11,8 +11,8 @@
 
 struct run_request;
 
-/** run_request_to_json - owned. */
+/** run_request_to_json - Return: owned. */
 char *run_request_to_json(const struct run_request *request) attr_must_check;
-/** run_request_from_json - @ret_request has no code. ERR_STORAGE for what we did not write. */
+/** run_request_from_json - @ret_request has no code. ERR_STORAGE if the text is damaged. */
 int run_request_from_json(const char *text, struct run_request *ret_request,
                           struct error *err) attr_must_check;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what a caller asks of a session, in core's words. The decoders of api/ fill it; policy
- * decides on it. */
+/*
+ * DOC: what a caller requests of a session, in core's terms. The decoders of api/ fill it, policy
+ * decides on it.
+ */
 
 #include "driver/box_spec.h"
 #include "driver/driver.h"
@@ -12,31 +14,31 @@
 struct template;
 
 enum session_mode {
-	SESSION_EPHEMERAL,  /* a fresh box for each execution; the session is a name and settings */
-	SESSION_PERSISTENT, /* one box, one runner per language, everything stays */
+	SESSION_EPHEMERAL,  /* a new box for each execution; the session is a name and settings */
+	SESSION_PERSISTENT, /* one box, one runner per language, all state stays */
 	SESSION_MODE_COUNT
 };
 
-/* What a caller asks for. Pointers are owned; 0 or NULL: not asked for. */
+/* Pointers are owned; 0 or NULL: not requested. */
 struct session_request {
 	const char *request_id;    /* borrowed; NULL: none. For logs and audit */
-	const char *key_id;        /* borrowed; NULL: no key was needed. For audit */
-	const char *tenant;        /* borrowed; whose it is. NULL: TENANT_DEFAULT */
+	const char *key_id;        /* borrowed; NULL: authenticated without a key. For audit */
+	const char *tenant;        /* borrowed; the owner. NULL: TENANT_DEFAULT */
 	char *id;                  /* caller-chosen, id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
 	char *language;            /* default of its executions; NULL: python */
 	char *template_id;         /* NULL: TEMPLATE_DEFAULT */
 	struct template *template; /* borrowed; found by session_create */
-	char *agent_id; /* a persistent session of the same agent that is idle is given again */
+	char *agent_id;            /* reuse an idle persistent session of the same agent */
 	enum session_mode mode;
 	char **env; /* NULL-terminated NAME=value, for all executions */
 	uint64_t idle_timeout_us;
 	uint64_t lifetime_us;
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, max_processes;
-	char *policy; /* to be held to as well as to the tenant's; NULL: none */
+	char *policy; /* applies in addition to the tenant's; NULL: none */
 	bool network_asked;
 	enum box_network network;
-	char *dependencies;      /* JSON, kept for who asks; NULL: none */
-	bool lacks_dependencies; /* made also where some of them are missing */
+	char *dependencies;      /* JSON, returned on request; NULL: none */
+	bool lacks_dependencies; /* create the session even if some of them are missing */
 };
 
 void session_request_done(struct session_request *request);

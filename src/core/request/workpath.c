@@ -18,7 +18,7 @@ static int add_part(const char *part, size_t len, char *ret_path, size_t *used)
 static int take_part(const char *part, size_t len, const char *field, struct error *err)
 {
 	if (len == 2 && part[0] == '.' && part[1] == '.')
-		return error_field(err, field, "must not have '..' in it");
+		return error_field(err, field, "must not contain '..'");
 	if (len > WORKPATH_COMPONENT_MAX)
 		return error_field(err, field, "has a name of more than %d bytes",
 		                   WORKPATH_COMPONENT_MAX);

@@ -109,7 +109,7 @@ static int find_template(const struct session *session, struct session_request *
 		return 0;
 	}
 	if (session->past_spec) {
-		store_template_spec_read(session->past_spec, &spec);
+		template_row_read_spec(session->past_spec, &spec);
 		then.spec = &spec;
 	}
 	request->template = templates_past(s->config.templates, now, &then);

@@ -70,7 +70,7 @@ static void set_text(json_t *j, const char *name, const char *text)
 static void set_made_of(json_t *j, const struct template *t)
 {
 	cleanup_free char *spec =
-		t && !template_is_builtin(t) ? store_template_spec_text(&t->spec) : NULL;
+		t && !template_is_builtin(t) ? template_row_write_spec(&t->spec) : NULL;
 
 	set_text(j, "made_of", spec);
 	if (spec)

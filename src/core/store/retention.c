@@ -10,13 +10,13 @@
 
 /*
  * Theory of operation. A round is a list of steps; a step is one statement that removes at most
- * BATCH_ROWS rows of at most about BATCH_BYTES, and says which. While a step removes something it
- * is repeated after a pause; then comes the next; after the last the round rests. What is removed
- * from the store leaves memory too, so that nobody reads what is said to be gone.
+ * BATCH_ROWS rows of at most about BATCH_BYTES and returns which. While a step removes something
+ * it repeats after a pause; then the next step runs; after the last the round rests. Rows removed
+ * from the store leave memory too, so that nobody can read what has expired.
  *
- * Where there is too much, the tenant that has most of it loses its oldest, and never more than
- * what it has beyond an equal share: nobody within his share loses anything to others. How much
- * each has is known without counting (migrations/005_retention.sql).
+ * Over a limit, the tenant that has most loses its oldest, and never more than it has beyond an
+ * equal share: no tenant within its share loses anything to others. Triggers keep the totals
+ * (migrations/005_retention.sql).
  */
 
 #define BATCH_ROWS_MAX   64
@@ -29,16 +29,16 @@
 #define PAUSE_US         (5 * USEC_PER_MS)
 #define INTERVAL_MIN_US  (200 * USEC_PER_MS)
 #define INTERVAL_MAX_US  (60 * USEC_PER_SEC)
-#define INTERVAL_PER_AGE 10 /* that often within the time that something is kept */
+#define INTERVAL_PER_AGE 10 /* rounds within the time something is kept */
 
-/* Of the candidates, oldest first, as many as a batch may have; one in any case. */
+/* The oldest candidates, as many as fit into a batch; at least one. */
 #define DELETE_BATCH(candidates)                                                                   \
 	"DELETE FROM executions WHERE no IN (SELECT no FROM (SELECT no, bytes, sum(bytes) OVER"    \
 	" (ORDER BY completed_ms, no) AS reach FROM (" candidates " LIMIT " BATCH_ROWS "))"        \
 	" WHERE reach - bytes < " BATCH_BYTES ") RETURNING tenant, id, 0"
 
 enum step {
-	STEP_DEPARTED_EXECUTIONS, /* of tenants that were deleted */
+	STEP_DEPARTED_EXECUTIONS, /* of deleted tenants */
 	STEP_DEPARTED_SESSIONS,
 	STEP_DEPARTED_TENANTS,
 	STEP_DELETED_EXECUTIONS,
@@ -53,15 +53,15 @@ enum step {
 struct retention {
 	struct retention_config parts;
 	struct timer *timer;
-	struct db_job *job; /* NULL: it rests */
+	struct db_job *job; /* NULL: resting */
 	enum step step;
-	bool hurried; /* another round follows at once */
+	bool hurried; /* start another round at once */
 };
 
 static void on_batch(void *ctx, const struct db_rows *rows, const struct error *err);
 static void on_usage(void *ctx, const struct db_rows *rows, const struct error *err);
 
-/* CROSS: in this order, whatever is guessed of how many there are. */
+/* CROSS fixes the join order, whatever the planner estimates. */
 static struct db_job *remove_departed(struct retention *c, struct error *err)
 {
 	return db_change(store_db(c->parts.store),
@@ -111,7 +111,7 @@ static struct db_job *remove_old(struct retention *c, struct error *err)
 	                 ROWS_MAX_BYTES, on_batch, c, err);
 }
 
-/* Who has most, of how much, among how many. */
+/* The tenant with the most, its total, the sum of all, and the number of tenants. */
 #define MOST_OF(what)                                                                              \
 	"SELECT tenant, " what ", (SELECT sum(" what ") FROM usage), (SELECT count(*) FROM usage)" \
 	" FROM usage ORDER BY " what " DESC LIMIT 1"
@@ -128,7 +128,7 @@ static struct db_job *look_at_bytes(struct retention *c, struct error *err)
 	               on_usage, c, err);
 }
 
-/* How much of @own may go where @total is more than @max; 0: nothing. */
+/* How much of @own may go if @total exceeds @max; 0: nothing. */
 static int64_t excess_of(int64_t own, int64_t total, int64_t tenants, uint64_t max)
 {
 	int64_t over = total - (int64_t)max;
@@ -139,7 +139,7 @@ static int64_t excess_of(int64_t own, int64_t total, int64_t tenants, uint64_t m
 	return over < beyond ? over : beyond;
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min_i64(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -154,12 +154,12 @@ static struct db_job *remove_of(struct retention *c, const char *tenant, int64_t
 	                " bytes, completed_ms FROM executions WHERE tenant = ?1 AND completed_ms"
 	                " IS NOT NULL ORDER BY completed_ms, no LIMIT ?2)) WHERE reach - bytes <"
 	                " ?3) RETURNING tenant, id, 0",
-	                DB_TEXT(tenant), DB_INT(least(rows, BATCH_ROWS_MAX)),
-	                DB_INT(least(bytes, BATCH_BYTES_MAX))),
+	                DB_TEXT(tenant), DB_INT(min_i64(rows, BATCH_ROWS_MAX)),
+	                DB_INT(min_i64(bytes, BATCH_BYTES_MAX))),
 		ROWS_MAX_BYTES, on_batch, c, err);
 }
 
-/* One that was deleted since the step before still hides its executions. */
+/* A session deleted since the previous step still hides its executions. */
 static struct db_job *remove_deleted_sessions(struct retention *c, struct error *err)
 {
 	return db_change(store_db(c->parts.store),
@@ -184,7 +184,7 @@ static struct db_job *remove_old_sessions(struct retention *c, struct error *err
 	                 ROWS_MAX_BYTES, on_batch, c, err);
 }
 
-/* What was removed from the store leaves memory. */
+/* Drop from memory what was removed from the store. */
 typedef void forget_fn(const struct retention_config *parts, const struct db_rows *rows,
                        size_t row);
 
@@ -228,7 +228,7 @@ static const struct {
 };
 static_assert(ARRAY_SIZE(steps) == STEP_COUNT, "every step has its row");
 
-static uint64_t interval(const struct retention *c)
+static uint64_t sweep_interval(const struct retention *c)
 {
 	const struct config *config = c->parts.config;
 	uint64_t kept = config->retention_sessions_us < config->retention_executions_us
@@ -247,23 +247,23 @@ static void on_timer(void *ctx)
 	struct error err = {0};
 
 	c->job = steps[c->step].begin(c, &err);
-	/* The queue is full: there is something more important to write. */
+	/* The queue is full: other writes are more important. */
 	if (!c->job)
-		timer_start(c->timer, interval(c));
+		timer_start(c->timer, sweep_interval(c));
 }
 
-static void forget(const struct retention *c, const struct db_rows *rows)
+static void forget_rows(const struct retention *c, const struct db_rows *rows)
 {
 	for (size_t i = 0; i < db_rows_count(rows); i++)
 		steps[c->step].forget(&c->parts, rows, i);
 }
 
-/* Free pages go back to the file system, a few at a time. */
+/* Return free pages to the file system, a few at a time. */
 static void give_back(const struct retention *c)
 {
 	struct error err = {0};
 
-	/* Without room in the queue it is for the next batch to do. */
+	/* If the queue is full, the next batch does it. */
 	(void)!db_write(store_db(c->parts.store), &DB_SQL("PRAGMA incremental_vacuum(256)"), 1,
 	                NULL, NULL, &err);
 }
@@ -276,12 +276,12 @@ static void next_step(struct retention *c, bool failed)
 	rest = failed || (c->step == 0 && !c->hurried);
 	if (c->step == 0)
 		c->hurried = false;
-	timer_start(c->timer, rest ? interval(c) : PAUSE_US);
+	timer_start(c->timer, rest ? sweep_interval(c) : PAUSE_US);
 }
 
 void retention_hurry(struct retention *c)
 {
-	/* In the middle of a round what is new may be behind it already. */
+	/* In mid-round, the new rows may belong to a step that has already run. */
 	c->hurried = c->step != 0 || c->job;
 	if (!c->hurried)
 		timer_start(c->timer, PAUSE_US);
@@ -297,7 +297,7 @@ static void on_usage(void *ctx, const struct db_rows *rows, const struct error *
 
 	c->job = NULL;
 	if (err)
-		log_error("look at the store", err);
+		log_error("query the store for retention", err);
 	else if (db_rows_count(rows) > 0)
 		excess = excess_of(db_rows_int(rows, 0, 1), db_rows_int(rows, 0, 2),
 		                   db_rows_int(rows, 0, 3),
@@ -316,9 +316,9 @@ static void on_batch(void *ctx, const struct db_rows *rows, const struct error *
 
 	c->job = NULL;
 	if (err)
-		log_error("clean up the store", err);
+		log_error("remove expired rows from the store", err);
 	if (count > 0) {
-		forget(c, rows);
+		forget_rows(c, rows);
 		give_back(c);
 		timer_start(c->timer, PAUSE_US);
 		return;

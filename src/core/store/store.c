@@ -13,7 +13,7 @@
 #define QUEUE_MAX_BYTES (64u << 20)
 #define MIGRATIONS_MAX  64
 
-/* The file's name begins with its number; db_open checks that none is missing. */
+/* The file name begins with its number; db_open checks that none is missing. */
 static size_t list_migrations(struct db_migration ret_migrations[MIGRATIONS_MAX])
 {
 	size_t count = 0;
@@ -50,8 +50,6 @@ int store_open(const char *dir, struct store **ret_store, struct error *err)
 	return 0;
 }
 
-/* Writing. */
-
 void store_wants_flush(struct store *s, uint64_t delay_us)
 {
 	if (s->flush_due || !s->flush_timer)
@@ -60,7 +58,7 @@ void store_wants_flush(struct store *s, uint64_t delay_us)
 	timer_start(s->flush_timer, delay_us);
 }
 
-/* Return: whether there was room for all of them. */
+/* Return: whether all fitted. */
 static bool write_items(struct list *items)
 {
 	struct store_item *item;
@@ -71,7 +69,8 @@ static bool write_items(struct list *items)
 	return true;
 }
 
-/* Sessions first: whoever reads an execution finds its session. What there is no room for waits. */
+/* Sessions first, so that an execution in the database always has its session. Items that do not
+ * fit wait. */
 void store_flush(struct store *s)
 {
 	if (write_items(&s->sessions))
@@ -83,7 +82,7 @@ static void on_flush_timer(void *ctx)
 	struct store *s = ctx;
 
 	s->flush_due = false;
-	/* A disk that does not take it must not be asked as fast as the loop turns. */
+	/* Do not retry a failing disk at the speed of the loop. */
 	store_flush(s);
 	if (!list_is_empty(&s->sessions) || !list_is_empty(&s->executions))
 		store_wants_flush(s, STORE_FLUSH_US);
@@ -104,8 +103,6 @@ bool store_was_written(struct store *s, const struct error *err)
 	}
 	return failed;
 }
-
-/* Who waits. */
 
 struct store_task *store_task_new(struct store *s, store_done_fn *fn, void *ctx)
 {
@@ -151,7 +148,7 @@ int store_write(struct store *s, const struct db_statement *steps, size_t count,
 	return -1;
 }
 
-/* No callback of the database comes any more. */
+/* The database makes no more callbacks. */
 static void end_tasks(struct store *s)
 {
 	struct store_task *task;

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * DOC: the database of the daemon, state_dir/millibox.db: what must survive it. This file opens it;
- * each noun has its own store_<noun>.c on top, with all of its SQL.
+ * DOC: the daemon's database, state_dir/millibox.db: everything that must survive the daemon.
+ * This file opens it; each owner of a table has a *_row.c with all SQL for it.
  *
- * The schema is src/core/migrations/NNN_name.sql, numbered from 001 without gaps, embedded by the
- * build (their list is in meson.build) and applied in order, each in one transaction. A released
- * file never changes: what comes later is a new one.
+ * The schema is src/core/store/migrations/NNN_name.sql, numbered from 001 without gaps, embedded
+ * by the build (listed in meson.build) and applied in order, each in one transaction. A released
+ * file never changes: changes go into a new one.
  *
- * Before the loop runs: store_db with db_query_now and db_exec_now. Afterwards db_read and
+ * Before the loop runs use store_db with db_query_now and db_exec_now, afterwards db_read and
  * db_write.
  */
 
@@ -22,37 +22,38 @@ struct db;
 struct loop;
 struct store;
 
-/* Something that is to be written; part of what it is in. */
+/* Embedded in an object that has changes to write. */
 struct store_item {
-	struct list node; /* of the store, while it is not written as it is */
-	/* Queue it and take it off the list. Return: 0, or -1: there is no room. */
+	struct list node; /* in the store's list while changes are unwritten */
+	/* Queue the write and leave the list. Return: 0, or -1: the queue is full. */
 	int (*write)(struct store_item *item);
 };
 
-/** store_done_fn - @err NULL: it is on the disk, or was read from it. Else why not; with ECANCELED
- * the store is being closed, and what uses it may be gone. */
+/**
+ * store_done_fn - @err NULL: written to disk, or read from it. ECANCELED: the store is closing,
+ * and objects that use it may be gone.
+ */
 typedef void store_done_fn(void *ctx, const struct error *err);
 
 #define STORE_FILE "millibox.db"
 
-/** store_close - what was queued is written first. */
+/** store_close - writes what is queued first. */
 void store_close(struct store *s);
 /**
- * store_open - in @dir, which exists; NULL: in memory, for a daemon after which nobody asks.
- * ERR_CONFIG, and nothing is changed, for a file that is damaged, of another program, or of a newer
- * version.
+ * store_open - in @dir, which exists; NULL: in memory, nothing survives. ERR_CONFIG, with nothing
+ * changed, if the file is damaged, of another program, or of a newer version.
  */
 int store_open(const char *dir, struct store **ret_store, struct error *err) attr_must_check;
-/** store_start - from here on it works beside the loop; see db_start. */
+/** store_start - start the database thread; see db_start. */
 int store_start(struct store *s, struct loop *loop, int (*on_thread)(struct error *err),
                 struct error *err) attr_must_check;
-/** store_finish - queue all that is not written yet, however much; nothing changes any more. */
+/** store_finish - queue all unwritten changes, without a bound; no changes may follow. */
 void store_finish(struct store *s);
-/** store_is_failing - the latest write was not possible: the disk is full, or broken. */
+/** store_is_failing - the last write failed: the disk is full or broken. */
 bool store_is_failing(const struct store *s);
-/** store_db - for those who have tables in it. */
+/** store_db - for the owners of tables. */
 struct db *store_db(struct store *s);
 
 struct store_search;
-/** store_search_cancel - @fn is not called. */
+/** store_search_cancel - @fn will not be called. */
 void store_search_cancel(struct store_search *search);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what the files of the store share and nobody else sees. */
+/*
+ * DOC: shared by the files that write to the store.
+ */
 
 #include "base/list.h"
 #include "core/store/store.h"
@@ -13,15 +15,15 @@ struct timer;
 
 struct store {
 	struct db *db;
-	struct timer *flush_timer; /* NULL: nothing works yet, or not any more */
+	struct timer *flush_timer; /* NULL: not started, or stopped */
 	bool flush_due;
 	struct list sessions, executions; /* struct store_item.node */
-	struct list tasks;                /* struct store_task.node: not told yet */
+	struct list tasks;                /* struct store_task.node: callback pending */
 	struct list orphans;              /* struct store_orphan.node */
-	bool failing;                     /* the latest write was not possible, and that was said */
+	bool failing;                     /* the last write failed, and that was logged */
 };
 
-/* A search, and who wants to know. */
+/* A search and its callback. */
 struct store_search {
 	struct db_job *job;
 	struct run_records *executions;
@@ -30,7 +32,7 @@ struct store_search {
 	void *ctx;
 };
 
-/* Somebody who is to be told of a write, once, whatever becomes of it. */
+/* A caller to notify of a write's result, exactly once. */
 struct store_task {
 	struct list node; /* of the store */
 	struct store *store;
@@ -38,28 +40,27 @@ struct store_task {
 	void *ctx;
 };
 
-/* The owner of a write that is under way is gone: its callback frees it, or the end of the store.
- */
+/* Kept for a write whose owner is gone: freed by the write's callback, or by store_close. */
 struct store_orphan {
 	struct list node;
 	void (*free)(struct store_orphan *orphan);
 };
 
-/** store_task_new - for the callback of a write, which is store_task_done. */
+/** store_task_new - the context for a write with store_task_done as its callback. */
 struct store_task *store_task_new(struct store *s, store_done_fn *fn, void *ctx);
-/** store_task_done - tells, and frees it. @ctx: the task. */
+/** store_task_done - notify the caller and free the task. @ctx: the task. */
 void store_task_done(void *ctx, const struct error *err);
-/** store_task_cancel - the write did not begin. */
+/** store_task_cancel - the write did not start. */
 void store_task_cancel(struct store_task *task);
-/** store_write - as db_write, with @fn called by store_close at the latest (ERR_UNAVAILABLE). */
+/** store_write - like db_write; store_close calls @fn at the latest (ERR_UNAVAILABLE). */
 int store_write(struct store *s, const struct db_statement *steps, size_t count, store_done_fn *fn,
                 void *ctx, struct error *err) attr_must_check;
 
-/** store_wants_flush - something is in a list of what is to be written. */
+/** store_wants_flush - a list has unwritten items. */
 void store_wants_flush(struct store *s, uint64_t delay_us);
-/** store_flush - all that there is room for. */
+/** store_flush - write as many items as fit into the queue. */
 void store_flush(struct store *s);
-/** store_was_written - note what became of a write. Return: whether to try again. */
+/** store_was_written - record the result of a write. Return: whether to retry. */
 bool store_was_written(struct store *s, const struct error *err);
 
 #define STORE_FLUSH_US (20 * 1000ULL)

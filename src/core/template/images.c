@@ -30,7 +30,7 @@ struct images *images_new(const struct tenants *tenants)
 }
 
 /* Out of the table, and off its tenant's account. */
-static void leave(struct image *image)
+static void unlink_image(struct image *image)
 {
 	struct images *all = image->owner;
 
@@ -50,7 +50,7 @@ void images_free(struct images *all)
 	if (!all)
 		return;
 	LIST_FOREACH (image, &all->all, struct image, node)
-		leave(image);
+		unlink_image(image);
 	map_free(all->by_name);
 	free(all);
 }
@@ -115,7 +115,7 @@ void image_unref(struct image *image)
 		return;
 	all = image->owner;
 	if (all)
-		leave(image);
+		unlink_image(image);
 	if (all && all->on_unused)
 		all->on_unused(all->ctx, image->name);
 	free(image);

@@ -92,7 +92,7 @@ static void remove_root(struct imports *all, const char *root)
 		log_warn("the root %s stays until the next start, ignoring", root);
 }
 
-static void count(const struct imports *all, const char *result)
+static void count_result(const struct imports *all, const char *result)
 {
 	metrics_count_for(all->config.metrics, METRIC_IMPORTS, METRIC_LABELS(result), 1);
 }
@@ -129,7 +129,7 @@ void import_end(struct import *i)
 void import_cancel(struct import *i)
 {
 	/* Too late: what is only being written will be there. */
-	count(i->owner, i->kept ? "done" : "cancelled");
+	count_result(i->owner, i->kept ? "done" : "cancelled");
 	import_free(i);
 }
 
@@ -141,11 +141,11 @@ static void on_room(void *ctx, int events attr_unused)
 	i->events.on_room(i->events.ctx);
 }
 
-static void end(struct import *i, struct template *t, const struct error *err)
+static void end_import(struct import *i, struct template *t, const struct error *err)
 {
 	const struct import_events events = i->events;
 
-	count(i->owner, err ? "failed" : "done");
+	count_result(i->owner, err ? "failed" : "done");
 	import_free(i);
 	if (err)
 		events.on_failed(events.ctx, err);
@@ -189,7 +189,7 @@ size_t import_write(struct import *i, const char *data, size_t len)
 	/* Counted here, too: what makes nothing when it is unpacked has no other bound. */
 	if (len > i->limits.archive_bytes - i->info.received) {
 		(void)refuse_length(i->limits.archive_bytes, &err);
-		end(i, NULL, &err);
+		end_import(i, NULL, &err);
 		return 0;
 	}
 	taken = write_some(i, data, len);
@@ -220,15 +220,15 @@ static void on_kept(void *ctx, const struct error *err)
 
 	if (i) {
 		i->kept = NULL;
-		end(i, kept->template, err);
+		end_import(i, kept->template, err);
 	}
 	template_unref(kept->template);
 	free(kept);
 }
 
 /* Return: 0: on_kept follows; 1: it is done; -1. */
-static int adopt(struct import *i, const json_t *answer, struct template **ret_template,
-                 struct error *err)
+static int adopt_root(struct import *i, const json_t *answer, struct template **ret_template,
+                      struct error *err)
 {
 	cleanup_free char *config = json_dumps(answer, JSON_COMPACT);
 	const struct image_record root = {
@@ -288,7 +288,7 @@ static int tell_failure(const struct import *i, const json_t *answer, struct err
 	return -1;
 }
 
-static int conclude(struct import *i, struct template **ret_template, struct error *err)
+static int conclude_import(struct import *i, struct template **ret_template, struct error *err)
 {
 	bool whole = i->answer.len > 0 && i->answer.data[i->answer.len - 1] == '\n';
 	json_t *answer = json_loadb(i->answer.data ? i->answer.data : "", i->answer.len, 0, NULL);
@@ -298,22 +298,22 @@ static int conclude(struct import *i, struct template **ret_template, struct err
 	if (failed)
 		r = tell_failure(i, answer, err);
 	else if (whole && answer)
-		r = adopt(i, answer, ret_template, err);
+		r = adopt_root(i, answer, ret_template, err);
 	else
 		r = error_set(err, ERR_UNAVAILABLE, 0, "the importer ended before it was done");
 	json_decref(answer);
 	return r;
 }
 
-static void finish(struct import *i)
+static void finish_import(struct import *i)
 {
 	struct template *t = NULL;
 	struct error err = {0};
-	int r = conclude(i, &t, &err);
+	int r = conclude_import(i, &t, &err);
 
 	watch_free(TAKE_PTR(i->out_watch));
 	if (r != 0)
-		end(i, t, r < 0 ? &err : NULL);
+		end_import(i, t, r < 0 ? &err : NULL);
 }
 
 /* "P LAYERS LAYER ENTRIES BYTES": what is not that is passed over. */
@@ -362,7 +362,7 @@ static void on_answer(void *ctx, int events attr_unused)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		finish(i);
+		finish_import(i);
 		return;
 	}
 	/* More than was agreed makes it no JSON, and so a failure. */
@@ -432,7 +432,8 @@ static int check_quotas(const struct imports *all, const char *name, struct erro
 	return room_of(all, name) > 0 ? 0 : tenant_refuse_image(tenant, err);
 }
 
-static int check(const struct imports *all, const struct import_request *request, struct error *err)
+static int check_request(const struct imports *all, const struct import_request *request,
+                         struct error *err)
 {
 	const struct config *c = all->config.config;
 
@@ -477,7 +478,7 @@ int imports_begin(struct imports *all, const struct import_request *request,
 {
 	struct import *i;
 
-	if (check(all, request, err) < 0)
+	if (check_request(all, request, err) < 0)
 		return -1;
 	i = NEW(struct import);
 	*i = (struct import){.owner = all, .events = *events, .in = -1, .out = -1};

@@ -33,7 +33,7 @@ void packages_free(struct packages *p)
 }
 
 /* Lower case, runs of '-', '_' and '.' are one '-'. */
-static int normalise(const char *name, char ret_name[PACKAGE_NAME_MAX + 1])
+static int normalise_name(const char *name, char ret_name[PACKAGE_NAME_MAX + 1])
 {
 	size_t n = 0;
 
@@ -69,7 +69,7 @@ static void add_entry(struct packages *p, const char *entry)
 	more = strstr(version, "-py");
 	if (more)
 		*more = '\0';
-	if (normalise(text, name) < 0 || !*version || map_get(p->versions, name))
+	if (normalise_name(text, name) < 0 || !*version || map_get(p->versions, name))
 		return;
 	(void)!map_put(p->versions, name, xstrdup(version)); /* it was looked for */
 }
@@ -114,7 +114,7 @@ const char *packages_find(const struct packages *p, const char *name)
 {
 	char normal[PACKAGE_NAME_MAX + 1];
 
-	return p && normalise(name, normal) == 0 ? map_get(p->versions, normal) : NULL;
+	return p && normalise_name(name, normal) == 0 ? map_get(p->versions, normal) : NULL;
 }
 
 /* The number at *at, 0 where there is none, and go behind it and the dot. */
@@ -130,7 +130,7 @@ static unsigned long next_number(const char **at)
 }
 
 /* By numbers; what follows them (rc1, +b1) decides only where all are equal. */
-static int compare(const char *a, const char *b)
+static int compare_versions(const char *a, const char *b)
 {
 	while (isdigit((unsigned char)*a) || isdigit((unsigned char)*b)) {
 		unsigned long x = next_number(&a);
@@ -170,7 +170,7 @@ static bool fits_one(const char *version, const char *wanted, size_t len)
 	skip = row < ARRAY_SIZE(rows) ? strlen(rows[row].word) : 0;
 	if (row == ARRAY_SIZE(rows))
 		row = 0; /* a bare version is that version */
-	order = compare(version, text + skip + strspn(text + skip, " "));
+	order = compare_versions(version, text + skip + strspn(text + skip, " "));
 	return order < 0 ? rows[row].less : order > 0 ? rows[row].greater : rows[row].equal;
 }
 

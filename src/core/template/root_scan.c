@@ -31,13 +31,13 @@ struct walk {
 	int links;
 };
 
-static bool take_steps(struct root_look *look, uint32_t steps)
+static bool take_steps(struct root_scan *scan, uint32_t steps)
 {
-	if (look->left < steps) {
-		look->left = 0;
+	if (scan->left < steps) {
+		scan->left = 0;
 		return false;
 	}
-	look->left -= steps;
+	scan->left -= steps;
 	return true;
 }
 
@@ -68,7 +68,7 @@ static int next_name(struct walk *w, char ret_name[NAME_MAX + 1])
 }
 
 /* @path is a link: what it says stands before the rest. */
-static int follow(int root, struct walk *w, const char *path)
+static int follow_link(int root, struct walk *w, const char *path)
 {
 	char target[PATH_MAX], joined[PATH_MAX];
 	ssize_t len = readlinkat(root, path, target, sizeof(target) - 1);
@@ -85,12 +85,12 @@ static int follow(int root, struct walk *w, const char *path)
 	return r < 0 ? r : str_copy(w->rest, sizeof(w->rest), joined);
 }
 
-static int step(struct root_look *look, struct walk *w, const char *name, struct stat *ret_st)
+static int walk_step(struct root_scan *scan, struct walk *w, const char *name, struct stat *ret_st)
 {
 	char path[PATH_MAX];
 	int r;
 
-	if (!take_steps(look, 1 + (uint32_t)strlen(w->done) / STEP_BYTES))
+	if (!take_steps(scan, 1 + (uint32_t)strlen(w->done) / STEP_BYTES))
 		return -EAGAIN;
 
 	if (str_equal(name, "."))
@@ -102,14 +102,15 @@ static int step(struct root_look *look, struct walk *w, const char *name, struct
 	r = str_format(path, sizeof(path), "%s%s%s", w->done, w->done[0] ? "/" : "", name);
 	if (r < 0)
 		return r;
-	if (fstatat(look->root, path, ret_st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(scan->root, path, ret_st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	return S_ISLNK(ret_st->st_mode) ? follow(look->root, w, path)
+	return S_ISLNK(ret_st->st_mode) ? follow_link(scan->root, w, path)
 	                                : str_copy(w->done, sizeof(w->done), path);
 }
 
 /* Return: 0 with the resolved path in @w, or a negative errno. */
-static int resolve(struct root_look *look, const char *path, struct walk *w, struct stat *ret_st)
+static int resolve_path(struct root_scan *scan, const char *path, struct walk *w,
+                        struct stat *ret_st)
 {
 	char name[NAME_MAX + 1];
 	int r;
@@ -121,37 +122,38 @@ static int resolve(struct root_look *look, const char *path, struct walk *w, str
 		r = next_name(w, name);
 		if (r <= 0)
 			return r;
-		r = step(look, w, name, ret_st);
+		r = walk_step(scan, w, name, ret_st);
 	}
 	return r;
 }
 
-bool root_has_program(struct root_look *look, const char *path)
+bool root_scan_has_program(struct root_scan *scan, const char *path)
 {
 	struct walk w;
 	struct stat st;
 
-	return resolve(look, path, &w, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IXOTH);
+	return resolve_path(scan, path, &w, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (st.st_mode & S_IXOTH);
 }
 
-static bool has_file(struct root_look *look, const char *path)
+static bool has_file(struct root_scan *scan, const char *path)
 {
 	struct walk w;
 	struct stat st;
 
-	return resolve(look, path, &w, &st) == 0 && S_ISREG(st.st_mode);
+	return resolve_path(scan, path, &w, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static DIR *open_dir(struct root_look *look, const char *path)
+static DIR *open_dir(struct root_scan *scan, const char *path)
 {
 	struct walk w;
 	struct stat st;
 	int fd;
 	DIR *dir;
 
-	if (resolve(look, path, &w, &st) < 0)
+	if (resolve_path(scan, path, &w, &st) < 0)
 		return NULL;
-	fd = fd_open_at(look->root, w.done[0] ? w.done : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+	fd = fd_open_at(scan->root, w.done[0] ? w.done : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
 	                0);
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)
@@ -159,19 +161,19 @@ static DIR *open_dir(struct root_look *look, const char *path)
 	return dir;
 }
 
-typedef bool visit_fn(struct root_look *look, const char *dir, const char *name, const void *arg);
+typedef bool visit_fn(struct root_scan *scan, const char *dir, const char *name, const void *arg);
 
 /* Whether @visit says yes to some entry of @path. */
-static bool any_entry(struct root_look *look, const char *path, visit_fn *visit, const void *arg)
+static bool any_entry(struct root_scan *scan, const char *path, visit_fn *visit, const void *arg)
 {
-	DIR *dir = open_dir(look, path);
+	DIR *dir = open_dir(scan, path);
 	struct dirent *entry;
 	bool found = false;
 
 	if (!dir)
 		return false;
-	while (!found && take_steps(look, 1) && (entry = readdir(dir)))
-		found = visit(look, path, entry->d_name, arg);
+	while (!found && take_steps(scan, 1) && (entry = readdir(dir)))
+		found = visit(scan, path, entry->d_name, arg);
 	(void)closedir(dir);
 	return found;
 }
@@ -183,7 +185,7 @@ struct wanted {
 	visit_fn *match;
 };
 
-static char plain(char c)
+static char plain_char(char c)
 {
 	if (c == '-' || c == '.')
 		return '_';
@@ -193,13 +195,13 @@ static char plain(char c)
 static bool same_name(const char *text, size_t len, const char *name)
 {
 	for (size_t i = 0; i < len; i++)
-		if (plain(text[i]) != name[i])
+		if (plain_char(text[i]) != name[i])
 			return false;
 	return !name[len];
 }
 
 /* numpy-1.24.2.dist-info, numpy-1.24.2.egg-info */
-static bool is_dist_info(struct root_look *look attr_unused, const char *dir attr_unused,
+static bool is_dist_info(struct root_scan *scan attr_unused, const char *dir attr_unused,
                          const char *entry, const void *arg)
 {
 	static const char *const ends[] = {".dist-info", ".egg-info"};
@@ -222,7 +224,7 @@ static bool is_dist_info(struct root_look *look attr_unused, const char *dir att
 	return false;
 }
 
-static bool is_module(struct root_look *look attr_unused, const char *dir attr_unused,
+static bool is_module(struct root_scan *scan attr_unused, const char *dir attr_unused,
                       const char *entry, const void *arg)
 {
 	const struct wanted *w = arg;
@@ -230,7 +232,7 @@ static bool is_module(struct root_look *look attr_unused, const char *dir attr_u
 	return str_equal(entry, w->name);
 }
 
-static bool in_site(struct root_look *look, const char *dir, const char *name, const void *arg)
+static bool in_site(struct root_scan *scan, const char *dir, const char *name, const void *arg)
 {
 	static const char *const places[] = {"site-packages", "dist-packages"};
 	const struct wanted *w = arg;
@@ -240,18 +242,18 @@ static bool in_site(struct root_look *look, const char *dir, const char *name, c
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		if (str_format(path, sizeof(path), "%s/%s/%s", dir, name, places[i]) >= 0 &&
-		    any_entry(look, path, w->match, w))
+		    any_entry(scan, path, w->match, w))
 			return true;
 	return false;
 }
 
-static bool in_python(struct root_look *look, const struct wanted *w)
+static bool in_python(struct root_scan *scan, const struct wanted *w)
 {
-	return any_entry(look, "usr/lib", in_site, w) ||
-	       any_entry(look, "usr/local/lib", in_site, w);
+	return any_entry(scan, "usr/lib", in_site, w) ||
+	       any_entry(scan, "usr/local/lib", in_site, w);
 }
 
-static bool in_dpkg(struct root_look *look, const char *name)
+static bool in_dpkg(struct root_scan *scan, const char *name)
 {
 	static const char *const forms[] = {"", ":amd64", ":arm64"};
 	char path[PATH_MAX];
@@ -259,7 +261,7 @@ static bool in_dpkg(struct root_look *look, const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
 		if (str_format(path, sizeof(path), "var/lib/dpkg/info/%s%s.list", name, forms[i]) >=
 		            0 &&
-		    has_file(look, path))
+		    has_file(scan, path))
 			return true;
 	return false;
 }
@@ -271,7 +273,7 @@ static bool is_plain_name(const char *name, size_t len)
 	               len;
 }
 
-bool root_has_package(struct root_look *look, const char *package)
+bool root_scan_has_package(struct root_scan *scan, const char *package)
 {
 	const char *version = strstr(package, "==");
 	size_t len = version ? (size_t)(version - package) : strlen(package);
@@ -283,13 +285,13 @@ bool root_has_package(struct root_look *look, const char *package)
 		return false;
 	(void)snprintf(name, sizeof(name), "%.*s", (int)len, package);
 	for (size_t i = 0; i < len; i++)
-		w.name[i] = plain(name[i]);
-	return in_python(look, &w) || (!version && in_dpkg(look, name));
+		w.name[i] = plain_char(name[i]);
+	return in_python(scan, &w) || (!version && in_dpkg(scan, name));
 }
 
-bool root_has_module(struct root_look *look, const char *module)
+bool root_scan_has_module(struct root_scan *scan, const char *module)
 {
 	struct wanted w = {.match = is_module};
 
-	return str_copy(w.name, sizeof(w.name), module) >= 0 && in_python(look, &w);
+	return str_copy(w.name, sizeof(w.name), module) >= 0 && in_python(scan, &w);
 }

@@ -12,25 +12,26 @@
 #include <stdint.h>
 
 /*
- * One look at a root. Whoever made an image chose how much there is in it: together all questions
+ * One scan at a root. Whoever made an image chose how much there is in it: together all questions
  * take so many steps, and what was not found by then is not there.
  */
-#define ROOT_LOOK_STEPS 500000
-struct root_look {
+#define ROOT_SCAN_STEPS 500000
+struct root_scan {
 	int root; /* borrowed */
 	uint32_t left;
 };
-#define ROOT_LOOK(fd)                                                                              \
+#define ROOT_SCAN(fd)                                                                              \
 	{                                                                                          \
-		.root = (fd), .left = ROOT_LOOK_STEPS                                              \
+		.root = (fd), .left = ROOT_SCAN_STEPS                                              \
 	}
 
-/** root_has_program - whether @path is an executable file in the root. */
-bool root_has_program(struct root_look *look, const char *path);
+/** root_scan_has_program - whether @path is an executable file in the root. */
+bool root_scan_has_program(struct root_scan *scan, const char *path);
 /**
- * root_has_package - whether @package, a name or name==version, is installed in the root: for
+ * root_scan_has_package - whether @package, a name or name==version, is installed in the root: for
  * Python (any of its package directories) or by dpkg.
  */
-bool root_has_package(struct root_look *look, const char *package);
-/** root_has_module - whether Python's package directories have a module directory of this name. */
-bool root_has_module(struct root_look *look, const char *module);
+bool root_scan_has_package(struct root_scan *scan, const char *package);
+/** root_scan_has_module - whether Python's package directories have a module directory of this
+ * name. */
+bool root_scan_has_module(struct root_scan *scan, const char *module);

@@ -19,7 +19,7 @@ static const size_t lists[] = {AT(packages), AT(preload), AT(env)};
 static const size_t numbers[] = {AT(memory_bytes), AT(disk_bytes), AT(cpu_millicores),
                                  AT(max_processes), AT(timeout_us)};
 
-static void *field(const struct template_spec *spec, size_t offset)
+static void *spec_field(const struct template_spec *spec, size_t offset)
 {
 	return (char *)(uintptr_t)spec + offset;
 }
@@ -27,31 +27,31 @@ static void *field(const struct template_spec *spec, size_t offset)
 void template_spec_done(struct template_spec *spec)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		free(*(char **)field(spec, texts[i]));
+		free(*(char **)spec_field(spec, texts[i]));
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		str_list_free(*(char ***)field(spec, lists[i]));
+		str_list_free(*(char ***)spec_field(spec, lists[i]));
 	*spec = (struct template_spec){0};
 }
 
 void template_spec_fill(struct template_spec *spec, const struct template_spec *from)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		char **to = field(spec, texts[i]);
-		char *const *value = field(from, texts[i]);
+		char **to = spec_field(spec, texts[i]);
+		char *const *value = spec_field(from, texts[i]);
 
 		if (!*to && *value)
 			*to = xstrdup(*value);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-		char ***to = field(spec, lists[i]);
-		char **const *value = field(from, lists[i]);
+		char ***to = spec_field(spec, lists[i]);
+		char **const *value = spec_field(from, lists[i]);
 
 		if (!*to && *value)
 			*to = str_list_copy(*value);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		uint64_t *to = field(spec, numbers[i]);
-		const uint64_t *value = field(from, numbers[i]);
+		uint64_t *to = spec_field(spec, numbers[i]);
+		const uint64_t *value = spec_field(from, numbers[i]);
 
 		if (*to == 0)
 			*to = *value;

@@ -41,7 +41,7 @@ static const struct field {
 	{"timeout_us", AT(timeout_us), NUMBER},
 };
 
-static void *at(const struct template_spec *spec, const struct field *f)
+static void *spec_field(const struct template_spec *spec, const struct field *f)
 {
 	return (char *)(uintptr_t)spec + f->offset;
 }
@@ -58,7 +58,7 @@ static json_t *write_list(char *const *list)
 /* NULL: nothing was said. */
 static json_t *write_field(const struct template_spec *spec, const struct field *f)
 {
-	const void *place = at(spec, f);
+	const void *place = spec_field(spec, f);
 	const uint64_t *number = place;
 	char *const *text = place;
 	char **const *list = place;
@@ -70,7 +70,7 @@ static json_t *write_field(const struct template_spec *spec, const struct field 
 	return *text ? json_string(*text) : NULL;
 }
 
-char *store_template_spec_text(const struct template_spec *spec)
+char *template_row_write_spec(const struct template_spec *spec)
 {
 	json_t *j = json_object();
 	char *text;
@@ -105,7 +105,7 @@ static void read_spec(const json_t *j, struct template_spec *ret_spec)
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		const json_t *value = json_object_get(j, fields[i].name);
 		const char *text = json_string_value(value);
-		void *place = at(ret_spec, &fields[i]);
+		void *place = spec_field(ret_spec, &fields[i]);
 
 		if (fields[i].kind == NUMBER)
 			*(uint64_t *)place = (uint64_t)json_integer_value(value);
@@ -116,7 +116,7 @@ static void read_spec(const json_t *j, struct template_spec *ret_spec)
 	}
 }
 
-void store_template_spec_read(const char *text, struct template_spec *ret_spec)
+void template_row_read_spec(const char *text, struct template_spec *ret_spec)
 {
 	json_t *j = json_loads(text, 0, NULL);
 
@@ -127,7 +127,7 @@ void store_template_spec_read(const char *text, struct template_spec *ret_spec)
 static int on_put(void *ctx, const struct template *t, struct templates_done done,
                   struct error *err)
 {
-	cleanup_free char *spec = store_template_spec_text(&t->spec);
+	cleanup_free char *spec = template_row_write_spec(&t->spec);
 	bool image = t->kind == TEMPLATE_ON_IMAGE;
 	const struct db_statement put = DB_SQL(
 		"INSERT INTO templates (tenant, id, created_ms, updated_ms, root, config, spec)"
@@ -151,7 +151,7 @@ static int on_delete(void *ctx, const struct template *t, struct templates_done 
 	return store_write(ctx, &gone, 1, done.fn, done.ctx, err);
 }
 
-static void adopt(struct templates *all, const struct db_rows *rows, size_t row)
+static void load_row(struct templates *all, const struct db_rows *rows, size_t row)
 {
 	const char *text = db_rows_text(rows, row, 6);
 	json_t *j = text ? json_loads(text, 0, NULL) : NULL;
@@ -173,7 +173,7 @@ static void adopt(struct templates *all, const struct db_rows *rows, size_t row)
 	json_decref(j);
 }
 
-int store_templates(struct store *store, struct templates *all, struct error *err)
+int template_row_keep(struct store *store, struct templates *all, struct error *err)
 {
 	/* Images first: others may stand on their roots. */
 	const struct db_statement query = DB_SQL(
@@ -186,7 +186,7 @@ int store_templates(struct store *store, struct templates *all, struct error *er
 	if (db_query_now(store_db(store), &query, LOAD_MAX_BYTES, &rows, err) < 0)
 		return error_wrap(err, "templates");
 	for (size_t row = 0; row < db_rows_count(rows); row++)
-		adopt(all, rows, row);
+		load_row(all, rows, row);
 	templates_set_events(all, &events);
 	return 0;
 }

@@ -11,14 +11,15 @@ struct template_spec;
 struct templates;
 
 /**
- * store_templates - load what there is into @all, and from now on keep what changes. Before the
+ * template_row_keep - load what there is into @all, and from now on keep what changes. Before the
  * store is started. One that fits nothing any more is logged and left where it is.
  */
-int store_templates(struct store *store, struct templates *all, struct error *err) attr_must_check;
+int template_row_keep(struct store *store, struct templates *all,
+                      struct error *err) attr_must_check;
 
 /* What a template says, for those who remember what they were made of. Its id is not in it. */
 
-/** store_template_spec_text - JSON. Return: owned. */
-char *store_template_spec_text(const struct template_spec *spec) attr_must_check;
-/** store_template_spec_read - what @text does not say stays as it is. */
-void store_template_spec_read(const char *text, struct template_spec *ret_spec);
+/** template_row_write_spec - JSON. Return: owned. */
+char *template_row_write_spec(const struct template_spec *spec) attr_must_check;
+/** template_row_read_spec - what @text does not say stays as it is. */
+void template_row_read_spec(const char *text, struct template_spec *ret_spec);

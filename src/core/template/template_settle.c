@@ -87,19 +87,19 @@ static void set_problem(struct template *t, char *problem)
 }
 
 /* The first of the places that the root has. */
-static const char *find_program(struct root_look *look, const struct runner *r)
+static const char *find_program(struct root_scan *scan, const struct runner *r)
 {
-	if (root_has_program(look, r->program))
+	if (root_scan_has_program(scan, r->program))
 		return r->program;
 	for (char **place = r->places; place && *place; place++)
-		if (root_has_program(look, *place))
+		if (root_scan_has_program(scan, *place))
 			return *place;
 	return NULL;
 }
 
 /* Pairs: as runners call it, where it is. Each runner has its program, and perhaps a minimal one.
  */
-static char **find_programs(struct root_look *look, const struct runners *runners)
+static char **find_programs(struct root_scan *scan, const struct runners *runners)
 {
 	const struct runner *r;
 	char **pairs;
@@ -110,12 +110,13 @@ static char **find_programs(struct root_look *look, const struct runners *runner
 	pairs = xcalloc(4 * n + 1, sizeof(*pairs));
 	n = 0;
 	for (size_t i = 0; (r = runners_at(runners, i)); i++) {
-		const char *place = find_program(look, r);
+		const char *place = find_program(scan, r);
 
 		if (place) {
 			pairs[n++] = xstrdup(r->program);
 			pairs[n++] = xstrdup(place);
-		} else if (r->minimal_command && root_has_program(look, r->minimal_command[0])) {
+		} else if (r->minimal_command &&
+		           root_scan_has_program(scan, r->minimal_command[0])) {
 			pairs[n++] = xstrdup(r->minimal_command[0]);
 			pairs[n++] = xstrdup(r->minimal_command[0]);
 		}
@@ -123,17 +124,17 @@ static char **find_programs(struct root_look *look, const struct runners *runner
 	return pairs;
 }
 
-static const char *missing_package(struct root_look *look, const struct template *t)
+static const char *missing_package(struct root_scan *scan, const struct template *t)
 {
 	for (char **package = t->spec.packages; package && *package; package++)
-		if (!root_has_package(look, *package) && !root_has_module(look, *package))
+		if (!root_scan_has_package(scan, *package) && !root_scan_has_module(scan, *package))
 			return *package;
 	return NULL;
 }
 
-static void settle_host(struct template *t, struct root_look *look, const struct runners *runners)
+static void settle_host(struct template *t, struct root_scan *scan, const struct runners *runners)
 {
-	const char *missing = missing_package(look, t);
+	const char *missing = missing_package(scan, t);
 	const struct runner *r = t->spec.language ? runners_find(runners, t->spec.language) : NULL;
 
 	if (t->spec.language && (!r || !r->installed))
@@ -147,13 +148,13 @@ static void settle_host(struct template *t, struct root_look *look, const struct
 		set_problem(t, xasprintf("package '%s' is not on the host", missing));
 }
 
-static void settle_root(struct template *t, struct root_look *look,
+static void settle_root(struct template *t, struct root_scan *scan,
                         const struct template_host *host)
 {
-	const char *missing = missing_package(look, t);
+	const char *missing = missing_package(scan, t);
 	const struct runner *r;
 
-	t->programs = find_programs(look, host->runners);
+	t->programs = find_programs(scan, host->runners);
 	r = t->spec.language ? runners_find(host->runners, t->spec.language) : NULL;
 	if (!host->has_roots)
 		set_problem(
@@ -186,7 +187,7 @@ static int find_root(struct template *t, const char *const *bases)
 void template_settle(struct template *t, const struct template_host *host)
 {
 	cleanup_close int root = find_root(t, host->bases);
-	struct root_look look = ROOT_LOOK(root);
+	struct root_scan scan = ROOT_SCAN(root);
 
 	set_problem(t, NULL);
 	str_list_free(TAKE_PTR(t->programs));
@@ -198,29 +199,29 @@ void template_settle(struct template *t, const struct template_host *host)
 	} else if (root < 0) {
 		set_problem(t, xasprintf("its root cannot be opened: %s", strerror(-root)));
 	} else if (t->kind == TEMPLATE_ON_HOST) {
-		settle_host(t, &look, host->runners);
+		settle_host(t, &scan, host->runners);
 	} else {
 		if (t->kind == TEMPLATE_ON_NOTHING) {
 			t->kind = TEMPLATE_ON_DIRECTORY;
 			(void)!str_copy(t->root, sizeof(t->root), t->spec.image); /* is_root_name */
 		}
-		settle_root(t, &look, host);
+		settle_root(t, &scan, host);
 	}
 }
 
 int template_check_packages(const struct template *t, const char *const *bases, struct error *err)
 {
-	struct root_look look = ROOT_LOOK(-1);
+	struct root_scan scan = ROOT_SCAN(-1);
 	cleanup_close int root = -1;
 	char path[64];
 
 	if (t->kind == TEMPLATE_ON_NOTHING)
 		return 0;
 	root = open_root(bases, t->root);
-	look.root = root;
+	scan.root = root;
 	for (size_t i = 0; root >= 0 && t->spec.packages && t->spec.packages[i]; i++) {
-		if (root_has_package(&look, t->spec.packages[i]) ||
-		    root_has_module(&look, t->spec.packages[i]))
+		if (root_scan_has_package(&scan, t->spec.packages[i]) ||
+		    root_scan_has_module(&scan, t->spec.packages[i]))
 			continue;
 		(void)snprintf(path, sizeof(path), "packages[%zu]", i);
 		return error_field(err, path, "'%.60s' is not in the root; %s", t->spec.packages[i],

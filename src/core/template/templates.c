@@ -218,7 +218,7 @@ static struct tenant *owner_of(const struct templates *all, const char *tenant)
 }
 
 /* @tenant has been counted. */
-static void add(struct templates *all, struct template *t, struct tenant *tenant)
+static void add_template(struct templates *all, struct template *t, struct tenant *tenant)
 {
 	struct slot *slot = NEW(struct slot);
 	char key[KEY_LEN];
@@ -252,7 +252,7 @@ static void look_at_root(const struct templates *all, struct template *t)
 	template_settle(t, &host);
 }
 
-static void settle(const struct templates *all, struct template *t)
+static void settle_template(const struct templates *all, struct template *t)
 {
 	const struct template *image = t->root[0] ? NULL : find_image(all, t);
 
@@ -310,17 +310,17 @@ static void put_back(struct templates *all, struct template *t)
 	struct tenant *tenant = owner_of(all, t->tenant);
 
 	(void)tenant_take_template(tenant, NULL);
-	add(all, template_ref(t), tenant);
+	add_template(all, template_ref(t), tenant);
 }
 
-static void tell(const struct templates *all, const struct template *t, bool listed)
+static void notify_watcher(const struct templates *all, const struct template *t, bool listed)
 {
 	if (all->watcher.on_change)
 		all->watcher.on_change(all->watcher.ctx, t, listed);
 }
 
 /* As it was, unless somebody has changed it again since. */
-static void undo(const struct change *change)
+static void undo_change(const struct change *change)
 {
 	const struct template *any = change->before ? change->before : change->now;
 	struct slot *slot = slot_of(change->all, any->tenant, any->spec.id);
@@ -335,7 +335,7 @@ static void undo(const struct change *change)
 	} else {
 		return;
 	}
-	tell(change->all, any, !change->before || !change->now);
+	notify_watcher(change->all, any, !change->before || !change->now);
 }
 
 static void on_kept(void *ctx, const struct error *err)
@@ -343,15 +343,15 @@ static void on_kept(void *ctx, const struct error *err)
 	struct change *change = ctx;
 
 	if (change->all && err)
-		undo(change);
+		undo_change(change);
 	if (change->done.fn)
 		change->done.fn(change->done.ctx, err);
 	change_free(change);
 }
 
 /* Before it is made. Return: as the functions that change something. */
-static int keep(struct templates *all, struct template *before, struct template *now,
-                struct templates_done done, struct error *err)
+static int persist_change(struct templates *all, struct template *before, struct template *now,
+                          struct templates_done done, struct error *err)
 {
 	struct change *change;
 	struct templates_done told;
@@ -429,7 +429,7 @@ int templates_adopt(struct templates *all, const struct template_record *record,
 	}
 	if (take_root(all, t, record, err) < 0)
 		return -1;
-	settle(all, t);
+	settle_template(all, t);
 	/* Who asks for packages is told at once; who was here before is kept, and says so itself.
 	 */
 	if (done && template_check_packages(t, all->config.bases, err) < 0)
@@ -437,13 +437,13 @@ int templates_adopt(struct templates *all, const struct template_record *record,
 	if (tenant_take_template(tenant, done ? err : NULL) < 0)
 		return -1;
 	if (done)
-		r = keep(all, NULL, t, *done, err);
+		r = persist_change(all, NULL, t, *done, err);
 	if (r < 0) {
 		tenant_drop_template(tenant);
 		return -1;
 	}
-	add(all, t, tenant);
-	tell(all, t, true);
+	add_template(all, t, tenant);
+	notify_watcher(all, t, true);
 	*ret_template = TAKE_PTR(t);
 	return r;
 }
@@ -498,16 +498,16 @@ int templates_update(struct templates *all, const struct templates_update *updat
 	}
 	if (check_spec(&t->spec, err) < 0 || check_unique(all, tenant, &t->spec, slot, err) < 0)
 		return -1;
-	settle(all, t);
+	settle_template(all, t);
 	if (template_check_packages(t, all->config.bases, err) < 0)
 		return -1;
-	r = keep(all, slot->now, t, done, err);
+	r = persist_change(all, slot->now, t, done, err);
 	if (r < 0)
 		return -1;
 	template_unref(slot->now);
 	slot->now = TAKE_PTR(t);
 	*ret_template = slot->now;
-	tell(all, slot->now, false);
+	notify_watcher(all, slot->now, false);
 	return r;
 }
 
@@ -573,12 +573,12 @@ int templates_delete(struct templates *all, const char *tenant, const char *id,
 	if (others > 0 && slot->now->config)
 		return error_set(err, ERR_TEMPLATE_IN_USE, 0,
 		                 "%zu other templates stand on the image of '%s'", others, id);
-	r = keep(all, slot->now, NULL, done, err);
+	r = persist_change(all, slot->now, NULL, done, err);
 	if (r < 0)
 		return -1;
 	gone = template_ref(slot->now);
 	take_out(all, slot);
-	tell(all, gone, true);
+	notify_watcher(all, gone, true);
 	return r;
 }
 
@@ -657,12 +657,12 @@ static void add_builtin(struct templates *all, const struct builtin *row)
 	spec.preload = str_list_copy((char *const *)row->preload);
 	t = new_template("", &spec);
 	template_spec_done(&spec);
-	settle(all, t);
+	settle_template(all, t);
 	if (row->problem) {
 		free(t->problem);
 		t->problem = xstrdup(row->problem);
 	}
-	add(all, t, NULL);
+	add_template(all, t, NULL);
 }
 
 struct templates *templates_new(const struct templates_config *config)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/tenant/bucket.h"
 
-/* A token, in what a rate of one per second gives in a microsecond. */
+/* One token, in units of what a rate of one per second yields in a microsecond. */
 #define TOKEN 1000000ULL
 
-static uint64_t missing(const struct bucket *b, const struct bucket_rate *rate, uint64_t now_us)
+static uint64_t tokens_owed(const struct bucket *b, const struct bucket_rate *rate, uint64_t now_us)
 {
-	/* A clock that went back has let no time pass. */
+	/* A clock that went back: no time has passed. */
 	uint64_t passed = now_us > b->seen_us ? now_us - b->seen_us : 0;
 
-	/* Divided, not multiplied: a long pause must not overflow. */
+	/* Divide, do not multiply: a long pause must not overflow. */
 	if (b->spent == 0 || passed > b->spent / rate->per_second)
 		return 0;
 	return b->spent - passed * rate->per_second;
@@ -17,7 +17,7 @@ static uint64_t missing(const struct bucket *b, const struct bucket_rate *rate, 
 
 uint64_t bucket_take(struct bucket *b, const struct bucket_rate *rate, uint64_t now_us)
 {
-	uint64_t spent = missing(b, rate, now_us);
+	uint64_t spent = tokens_owed(b, rate, now_us);
 	uint64_t room = rate->burst * TOKEN;
 
 	if (spent + TOKEN > room)
@@ -29,5 +29,5 @@ uint64_t bucket_take(struct bucket *b, const struct bucket_rate *rate, uint64_t 
 
 bool bucket_is_full(const struct bucket *b, const struct bucket_rate *rate, uint64_t now_us)
 {
-	return missing(b, rate, now_us) == 0;
+	return tokens_owed(b, rate, now_us) == 0;
 }

@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * DOC: token bucket: so many per second on average, and a burst at once. The caller brings the
- * clock. Pure.
+ * DOC: token bucket: an average rate per second, and a burst. The caller supplies the clock.
+ * Pure.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zero is a full one. */
+/* All zero: full. */
 struct bucket {
 	uint64_t spent;   /* millionths of a token that are missing */
-	uint64_t seen_us; /* when @spent was true */
+	uint64_t seen_us; /* time of @spent */
 };
 
 struct bucket_rate {
@@ -21,9 +21,9 @@ struct bucket_rate {
 };
 
 /**
- * bucket_take - a token. Return: 0, or in how many microseconds there will be one; then nothing was
+ * bucket_take - take a token. Return: 0, or the microseconds until one is available, with nothing
  * taken.
  */
 uint64_t bucket_take(struct bucket *b, const struct bucket_rate *rate, uint64_t now_us);
-/** bucket_is_full - nothing is owed: forgetting it changes nothing. */
+/** bucket_is_full - nothing is owed: the bucket can be dropped. */
 bool bucket_is_full(const struct bucket *b, const struct bucket_rate *rate, uint64_t now_us);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: who asks. Everything a caller can name belongs to a tenant, and a caller sees only what
- * belongs to its own: another tenant's ids do not exist for it. A daemon without keys has one
- * tenant, TENANT_DEFAULT, and everybody who reaches it is that.
+ * DOC: the caller of a request. Every object belongs to a tenant, and a caller sees only its own
+ * tenant's: ids of other tenants do not exist for it. A daemon without keys has one tenant,
+ * TENANT_DEFAULT, and every caller is that.
  */
 
 #include <stdint.h>
@@ -15,6 +15,6 @@
 /* Borrowed for the request. */
 struct principal {
 	const char *tenant;
-	const char *key_id; /* NULL: no key was needed */
-	uint32_t scopes;    /* of enum scope, a bit each; see core/scope.h */
+	const char *key_id; /* NULL: authenticated without a key */
+	uint32_t scopes;    /* of enum scope, one bit each; see core/identity/scope.h */
 };

@@ -3,15 +3,13 @@
 
 #include "base/clock.h"
 
-/*
- * Theory of operation. A queue is in the list of turns exactly while its first entry could run if
- * there were a place: what can change that (an entry comes or goes, a bound moves) ends in
- * update_turn. So a place that becomes free is given by looking at one queue, and a tenant at its
- * bounds costs the others nothing.
- */
+/* Theory of operation. A queue is in the list of turns exactly while its first entry could run if
+ * a place were free: everything that can change that (an entry arrives or leaves, a bound moves)
+ * ends in update_turn. So a freed place is assigned by looking at one queue, and a tenant at its
+ * bounds costs the others nothing. */
 
-#define RETRY_AFTER_MAX 60 /* seconds; an estimate beyond that is no longer one */
-#define HOLD_WEIGHT     8  /* a new sample counts an eighth */
+#define RETRY_AFTER_MAX 60 /* seconds; a longer estimate is meaningless */
+#define HOLD_WEIGHT     8  /* weight of a new sample: an eighth */
 
 void scheduler_queue_init(struct scheduler_queue *q)
 {
@@ -37,7 +35,7 @@ static struct scheduler_queue *queue_of(struct scheduler *s, const struct schedu
 }
 
 /* Whether the bounds of @q leave room for @e. */
-static bool fits(const struct scheduler_queue *q, const struct scheduler_entry *e)
+static bool fits_queue(const struct scheduler_queue *q, const struct scheduler_entry *e)
 {
 	if (q->running_max && q->counts[SCHEDULER_RUNNING] >= q->running_max)
 		return false;
@@ -49,7 +47,7 @@ static bool fits(const struct scheduler_queue *q, const struct scheduler_entry *
 static void update_turn(struct scheduler *s, struct scheduler_queue *q)
 {
 	const struct scheduler_entry *first = LIST_FIRST(&q->waiting, struct scheduler_entry, node);
-	bool could_run = first && fits(q, first);
+	bool could_run = first && fits_queue(q, first);
 
 	if (!could_run)
 		list_remove(&q->node);
@@ -57,8 +55,8 @@ static void update_turn(struct scheduler *s, struct scheduler_queue *q)
 		list_append(&s->turns, &q->node);
 }
 
-static void count(struct scheduler *s, struct scheduler_queue *q, enum scheduler_place place,
-                  int change)
+static void count_place(struct scheduler *s, struct scheduler_queue *q, enum scheduler_place place,
+                        int change)
 {
 	if (place == SCHEDULER_OUT)
 		return;
@@ -71,7 +69,7 @@ static bool has_box(enum scheduler_place place)
 	return place == SCHEDULER_RUNNING || place == SCHEDULER_LEAVING;
 }
 
-static void move(struct scheduler *s, struct scheduler_entry *e, enum scheduler_place place)
+static void move_entry(struct scheduler *s, struct scheduler_entry *e, enum scheduler_place place)
 {
 	struct scheduler_queue *q = queue_of(s, e);
 
@@ -79,8 +77,8 @@ static void move(struct scheduler *s, struct scheduler_entry *e, enum scheduler_
 		list_remove(&e->node);
 		s->queues -= list_is_empty(&q->waiting);
 	}
-	count(s, q, e->place, -1);
-	count(s, q, place, 1);
+	count_place(s, q, e->place, -1);
+	count_place(s, q, place, 1);
 	q->memory_bytes -= has_box(e->place) ? e->memory_bytes : 0;
 	q->memory_bytes += has_box(place) ? e->memory_bytes : 0;
 	e->place = place;
@@ -97,15 +95,15 @@ static bool has_room(const struct scheduler *s)
 	       s->counts[SCHEDULER_RUNNING] + s->counts[SCHEDULER_LEAVING] < s->boxes_max;
 }
 
-static void admit(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us)
+static void admit_entry(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us)
 {
 	e->admitted_us = now_us;
-	move(s, e, SCHEDULER_RUNNING);
+	move_entry(s, e, SCHEDULER_RUNNING);
 }
 
 unsigned scheduler_retry_after(const struct scheduler *s)
 {
-	/* The queue moves on by running_max entries per hold time. */
+	/* The queue advances by running_max entries per hold time. */
 	uint64_t rounds = (s->counts[SCHEDULER_WAITING] + 1) / s->running_max + 1;
 	uint64_t seconds = (rounds * s->hold_us + USEC_PER_SEC - 1) / USEC_PER_SEC;
 
@@ -114,11 +112,9 @@ unsigned scheduler_retry_after(const struct scheduler *s)
 	return seconds > RETRY_AFTER_MAX ? RETRY_AFTER_MAX : (unsigned)seconds;
 }
 
-/*
- * The waiting are bounded together. Where the bound is reached only those are sent away whose queue
- * has an equal part of it: who fills it up does so at his own cost. The sum can grow beyond the
- * bound by that, with the logarithm of the number of tenants.
- */
+/* The number of waiting entries is bounded globally. At the bound, only entries whose queue has
+ * an equal share of it are rejected: a tenant that fills the queue does so at its own cost. The
+ * total can exceed the bound by that, with the logarithm of the number of tenants. */
 static bool is_full(const struct scheduler *s, const struct scheduler_queue *q)
 {
 	size_t own = q->counts[SCHEDULER_WAITING];
@@ -138,9 +134,10 @@ int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now
 
 	assert(e->place == SCHEDULER_OUT);
 	list_init(&e->node);
-	/* Nobody overtakes: neither his own, nor those whose turn it would be. */
-	if (list_is_empty(&s->turns) && list_is_empty(&q->waiting) && has_room(s) && fits(q, e)) {
-		admit(s, e, now_us);
+	/* No overtaking: neither in its own queue nor across queues. */
+	if (list_is_empty(&s->turns) && list_is_empty(&q->waiting) && has_room(s) &&
+	    fits_queue(q, e)) {
+		admit_entry(s, e, now_us);
 		return 0;
 	}
 	if (!e->patient && is_full(s, q))
@@ -148,7 +145,7 @@ int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now
 		                 "%zu executions are running and %zu waiting; retry in %u s",
 		                 s->counts[SCHEDULER_RUNNING], s->counts[SCHEDULER_WAITING],
 		                 scheduler_retry_after(s));
-	move(s, e, SCHEDULER_WAITING);
+	move_entry(s, e, SCHEDULER_WAITING);
 	return 1;
 }
 
@@ -158,11 +155,11 @@ void scheduler_resume(struct scheduler *s, struct scheduler_entry *e, uint64_t n
 		return;
 	if (e->place == SCHEDULER_OUT)
 		list_init(&e->node);
-	admit(s, e, now_us);
+	admit_entry(s, e, now_us);
 }
 
-/* The first of the queue whose turn it is, which goes to the end of the turns. */
-static struct scheduler_entry *next(struct scheduler *s)
+/* Take the first entry of the first queue; the queue goes to the end of the turns. */
+static struct scheduler_entry *next_entry(struct scheduler *s)
 {
 	struct scheduler_queue *q = LIST_FIRST(&s->turns, struct scheduler_queue, node);
 
@@ -173,16 +170,16 @@ static struct scheduler_entry *next(struct scheduler *s)
 	return LIST_FIRST(&q->waiting, struct scheduler_entry, node);
 }
 
-/* on_turn may free places again: the loop sees that, a nested call leaves it to the loop. */
-static void dispatch(struct scheduler *s, uint64_t now_us)
+/* on_turn may free places: the loop notices, a nested call returns at once. */
+static void dispatch_turns(struct scheduler *s, uint64_t now_us)
 {
 	struct scheduler_entry *e;
 
 	if (s->dispatching)
 		return;
 	s->dispatching = true;
-	while (has_room(s) && (e = next(s))) {
-		admit(s, e, now_us);
+	while (has_room(s) && (e = next_entry(s))) {
+		admit_entry(s, e, now_us);
 		e->on_turn(e->ctx);
 	}
 	s->dispatching = false;
@@ -200,8 +197,8 @@ void scheduler_leave(struct scheduler *s, struct scheduler_entry *e, uint64_t no
 	if (e->place != SCHEDULER_RUNNING)
 		return;
 	note_hold(s, e, now_us);
-	move(s, e, SCHEDULER_LEAVING);
-	dispatch(s, now_us);
+	move_entry(s, e, SCHEDULER_LEAVING);
+	dispatch_turns(s, now_us);
 }
 
 void scheduler_out(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us)
@@ -210,8 +207,8 @@ void scheduler_out(struct scheduler *s, struct scheduler_entry *e, uint64_t now_
 		return;
 	if (e->place == SCHEDULER_RUNNING)
 		note_hold(s, e, now_us);
-	move(s, e, SCHEDULER_OUT);
-	dispatch(s, now_us);
+	move_entry(s, e, SCHEDULER_OUT);
+	dispatch_turns(s, now_us);
 }
 
 void scheduler_hold(struct scheduler *s, struct scheduler_queue *q, uint64_t bytes)
@@ -225,5 +222,5 @@ void scheduler_release(struct scheduler *s, struct scheduler_queue *q, uint64_t 
 {
 	q->memory_bytes -= bytes;
 	update_turn(s, q);
-	dispatch(s, now_us);
+	dispatch_turns(s, now_us);
 }

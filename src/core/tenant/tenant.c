@@ -18,7 +18,7 @@ struct tenants {
 struct quota_row {
 	const char *name;
 	uint64_t max;
-	size_t setting; /* its default, in struct config */
+	size_t setting; /* of the default in struct config */
 };
 
 #define AT(field) offsetof(struct config, field)
@@ -50,14 +50,12 @@ bool quota_is_size(enum quota quota)
 	return quota == QUOTA_MEMORY || quota == QUOTA_IMAGES;
 }
 
-/* The table. */
-
 static uint64_t setting_of(const struct config *config, enum quota quota)
 {
 	return *(const uint64_t *)((const char *)config + rows[quota].setting);
 }
 
-static void apply(const struct tenants *all, struct tenant *t)
+static void apply_limits(const struct tenants *all, struct tenant *t)
 {
 	bool is_default = str_equal(t->name, TENANT_DEFAULT);
 
@@ -75,26 +73,27 @@ static void apply(const struct tenants *all, struct tenant *t)
 void tenants_set(struct tenants *all, struct tenant *t, const struct tenant_settings *settings,
                  struct scheduler *s)
 {
-	/* Checked by whoever read it; a name that is too long is no policy. */
+	/* Checked when it was read; a name that is too long names no policy. */
 	(void)!str_copy(t->policy, sizeof(t->policy), settings->policy ? settings->policy : "");
 	for (int i = 0; i < QUOTA_COUNT; i++)
 		t->quotas[i] = settings->quotas[i];
 	t->updated_ms = clock_real_ms();
-	apply(all, t);
+	apply_limits(all, t);
 	if (s)
 		scheduler_release(s, &t->queue, 0, clock_us());
 }
 
-static int check(const struct tenants *all, const struct tenant_settings *settings,
-                 struct error *err)
+static int check_settings(const struct tenants *all, const struct tenant_settings *settings,
+                          struct error *err)
 {
 	if (!settings->name || !id_is_valid(settings->name, TENANT_NAME_MAX))
 		return error_field(err, "name", "must be 1 to %d of A-Z a-z 0-9 _ -",
 		                   TENANT_NAME_MAX);
 	if (tenants_find(all, settings->name))
-		return error_set(err, ERR_CONFLICT, 0, "tenant %s exists", settings->name);
+		return error_set(err, ERR_CONFLICT, 0, "tenant %s already exists", settings->name);
 	if (tenants_count(all) >= TENANT_COUNT_MAX)
-		return error_set(err, ERR_BUSY, 0, "there are %d tenants", TENANT_COUNT_MAX);
+		return error_set(err, ERR_BUSY, 0, "there are already %d tenants",
+		                 TENANT_COUNT_MAX);
 	return 0;
 }
 
@@ -103,15 +102,15 @@ struct tenant *tenants_add(struct tenants *all, const struct tenant_settings *se
 {
 	struct tenant *t;
 
-	if (check(all, settings, err) < 0)
+	if (check_settings(all, settings, err) < 0)
 		return NULL;
 	t = NEW(struct tenant);
-	(void)!str_copy(t->name, sizeof(t->name), settings->name); /* was checked */
+	(void)!str_copy(t->name, sizeof(t->name), settings->name); /* checked above */
 	scheduler_queue_init(&t->queue);
 	tenants_set(all, t, settings, NULL);
 	t->created_ms = t->updated_ms;
 	list_append(&all->all, &t->node);
-	(void)!map_put(all->by_name, t->name, t); /* was checked */
+	(void)!map_put(all->by_name, t->name, t); /* checked above */
 	return t;
 }
 
@@ -124,12 +123,13 @@ static void tenant_free(struct tenant *t)
 int tenants_check_remove(const struct tenant *t, struct error *err)
 {
 	if (str_equal(t->name, TENANT_DEFAULT))
-		return error_set(err, ERR_CONFLICT, 0, "tenant %s is always there", t->name);
+		return error_set(err, ERR_CONFLICT, 0, "tenant %s cannot be deleted", t->name);
 	if (t->holds > 0)
-		return error_set(err, ERR_CONFLICT, 0,
-		                 "tenant %s has %zu sessions, executions, templates and images, "
-		                 "ended ones included; delete them first",
-		                 t->name, t->holds);
+		return error_set(
+			err, ERR_CONFLICT, 0,
+			"tenant %s still has %zu sessions, executions, templates and images, "
+			"ended ones included; delete them first",
+			t->name, t->holds);
 	return 0;
 }
 
@@ -199,8 +199,6 @@ size_t tenants_count(const struct tenants *all)
 	return map_count(all->by_name);
 }
 
-/* Counting. */
-
 void tenant_hold(struct tenant *t)
 {
 	if (t)
@@ -215,11 +213,11 @@ void tenant_release(struct tenant *t)
 	t->holds--;
 }
 
-static int refuse(const struct tenant *t, enum quota quota, struct error *err)
+static int refuse_quota(const struct tenant *t, enum quota quota, struct error *err)
 {
 	char field[sizeof(err->field)];
 
-	(void)error_set(err, ERR_QUOTA, 0, "tenant %s may have no more: its quota is %llu", t->name,
+	(void)error_set(err, ERR_QUOTA, 0, "quota of tenant %s exceeded: %llu", t->name,
 	                (unsigned long long)t->limits[quota]);
 	if (str_format(field, sizeof(field), "quota.%s", rows[quota].name) == 0)
 		(void)!str_copy(err->field, sizeof(err->field), field);
@@ -234,23 +232,23 @@ int tenant_take_request(struct tenant *t, uint64_t now_us, uint64_t *ret_wait_us
 		return 0;
 	rate = (struct bucket_rate){t->limits[QUOTA_REQUESTS], t->limits[QUOTA_BURST]};
 	*ret_wait_us = bucket_take(&t->requests, &rate, now_us);
-	return *ret_wait_us ? refuse(t, QUOTA_REQUESTS, err) : 0;
+	return *ret_wait_us ? refuse_quota(t, QUOTA_REQUESTS, err) : 0;
 }
 
-static int take(const struct tenant *t, enum quota quota, size_t *count, struct error *err)
+static int take_count(const struct tenant *t, enum quota quota, size_t *count, struct error *err)
 {
 	if (err && t->limits[quota] && *count >= t->limits[quota])
-		return refuse(t, quota, err);
+		return refuse_quota(t, quota, err);
 	++*count;
 	return 0;
 }
 
 int tenant_take_session(struct tenant *t, struct error *err)
 {
-	return t ? take(t, QUOTA_SESSIONS, &t->sessions, err) : 0;
+	return t ? take_count(t, QUOTA_SESSIONS, &t->sessions, err) : 0;
 }
 
-static void drop(size_t *count)
+static void drop_count(size_t *count)
 {
 	assert(*count > 0);
 	--*count;
@@ -259,18 +257,18 @@ static void drop(size_t *count)
 void tenant_drop_session(struct tenant *t)
 {
 	if (t)
-		drop(&t->sessions);
+		drop_count(&t->sessions);
 }
 
 int tenant_take_queued(struct tenant *t, struct error *err)
 {
-	return t ? take(t, QUOTA_QUEUED, &t->queued, err) : 0;
+	return t ? take_count(t, QUOTA_QUEUED, &t->queued, err) : 0;
 }
 
 void tenant_drop_queued(struct tenant *t)
 {
 	if (t)
-		drop(&t->queued);
+		drop_count(&t->queued);
 }
 
 static bool has_memory(const struct tenant *t, uint64_t used, uint64_t bytes)
@@ -280,12 +278,12 @@ static bool has_memory(const struct tenant *t, uint64_t used, uint64_t bytes)
 	return max == 0 || (used <= max && bytes <= max - used);
 }
 
-/* What executions have is given back soon; what sessions have is not. */
+/* Executions return their memory soon; sessions do not. */
 int tenant_check_memory(const struct tenant *t, uint64_t bytes, struct error *err)
 {
 	if (!t || has_memory(t, t->held_bytes, bytes))
 		return 0;
-	return refuse(t, QUOTA_MEMORY, err);
+	return refuse_quota(t, QUOTA_MEMORY, err);
 }
 
 void tenant_add_box(struct tenant *t)
@@ -307,7 +305,7 @@ int tenant_take_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, st
 	if (!t)
 		return 0;
 	if (err && !has_memory(t, t->queue.memory_bytes, bytes))
-		return refuse(t, QUOTA_MEMORY, err);
+		return refuse_quota(t, QUOTA_MEMORY, err);
 	tenant_add_box(t);
 	t->held_bytes += bytes;
 	scheduler_hold(s, &t->queue, bytes);
@@ -325,13 +323,13 @@ void tenant_drop_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, u
 
 int tenant_take_template(struct tenant *t, struct error *err)
 {
-	return t ? take(t, QUOTA_TEMPLATES, &t->templates, err) : 0;
+	return t ? take_count(t, QUOTA_TEMPLATES, &t->templates, err) : 0;
 }
 
 void tenant_drop_template(struct tenant *t)
 {
 	if (t)
-		drop(&t->templates);
+		drop_count(&t->templates);
 }
 
 uint64_t tenant_image_room(const struct tenant *t)
@@ -345,7 +343,7 @@ uint64_t tenant_image_room(const struct tenant *t)
 
 int tenant_refuse_image(const struct tenant *t, struct error *err)
 {
-	return refuse(t, QUOTA_IMAGES, err);
+	return refuse_quota(t, QUOTA_IMAGES, err);
 }
 
 int tenant_take_image(struct tenant *t, uint64_t bytes, struct error *err)
@@ -353,7 +351,7 @@ int tenant_take_image(struct tenant *t, uint64_t bytes, struct error *err)
 	if (!t)
 		return 0;
 	if (err && bytes > tenant_image_room(t))
-		return refuse(t, QUOTA_IMAGES, err);
+		return refuse_quota(t, QUOTA_IMAGES, err);
 	t->image_bytes += bytes;
 	return 0;
 }

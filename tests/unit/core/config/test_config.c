@@ -9,10 +9,9 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "core/config/config.h"
-
-#define MIB (1024ULL * 1024)
 
 static struct config *parse(const char *text, struct error *err)
 {

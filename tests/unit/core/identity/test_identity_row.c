@@ -25,7 +25,7 @@ static struct other later(struct rig *rig)
 	config.store = o.store;
 	config.tenants = o.tenants = tenants_new(rig->f->config);
 	o.identity = identity_new(&config);
-	if (store_identity_load(o.store, o.identity, &rig->f->err) < 0)
+	if (identity_row_load(o.store, o.identity, &rig->f->err) < 0)
 		fail_msg("%s", rig->f->err.msg);
 	return o;
 }
@@ -37,9 +37,9 @@ static void other_done(struct other *o)
 	store_close(o->store);
 }
 
-static struct store_identity_done told(struct rig *rig)
+static struct identity_row_done told(struct rig *rig)
 {
-	return (struct store_identity_done){rig_told, rig};
+	return (struct identity_row_done){rig_told, rig};
 }
 
 static struct tenant make_tenant(void)
@@ -76,11 +76,11 @@ static void every_field_comes_back(void **state)
 	struct other o;
 
 	assert_int_equal(key_setup(), 0);
-	assert_int_equal(store_identity_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
-	assert_int_equal(store_identity_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
 	key.revoked_ms = 13;
-	assert_int_equal(store_identity_revoke_key(rig->store, &key, told(rig), &rig->f->err), 0);
-	store_identity_used(rig->store, key.id, 14);
+	assert_int_equal(identity_row_revoke_key(rig->store, &key, told(rig), &rig->f->err), 0);
+	identity_row_used(rig->store, key.id, 14);
 	rig_wait(rig, 3);
 	o = later(rig);
 	tenant = tenants_find(o.tenants, "acme");
@@ -123,12 +123,12 @@ static void a_tenant_goes_with_all_it_had(void **state)
 	struct tenant t = make_tenant();
 	struct identity_key key = make_key();
 
-	assert_int_equal(store_identity_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
-	assert_int_equal(store_identity_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
 	rig_sql(rig, "INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
 	             " completed_ms, status, language, timeout_us, bytes) VALUES ('e', 'acme', 's',"
 	             " 1, 1, 1, 'success', 'python', 1, 1)");
-	assert_int_equal(store_identity_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
+	assert_int_equal(identity_row_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
 	rig_wait(rig, 4);
 	assert_false(error_is_set(&rig->last));
 	assert_false(leaving.left);
@@ -150,13 +150,13 @@ static void a_long_past_is_left_to_the_clean_up(void **state)
 	struct error err = {0};
 	struct other o;
 
-	assert_int_equal(store_identity_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
 	rig_sql(rig,
 	        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)"
 	        " INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
 	        " completed_ms, status, language, timeout_us, bytes) SELECT 'e' || i, 'acme', 's',"
 	        " 1, 1, 1, 'success', 'python', 1, 1 FROM n");
-	assert_int_equal(store_identity_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
+	assert_int_equal(identity_row_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
 	rig_wait(rig, 3);
 	assert_true(leaving.left);
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM executions"), 500 - 64);
@@ -179,10 +179,10 @@ static void what_could_not_be_looked_at_is_left_to_the_clean_up(void **state)
 	struct store_departure departure = {on_left, &leaving, NULL};
 	struct tenant t = make_tenant();
 
-	assert_int_equal(store_identity_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
 	rig_wait(rig, 1);
 	db_set_queue_max(rig->store->db, 1); /* one job at a time: the look is refused */
-	assert_int_equal(store_identity_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
+	assert_int_equal(identity_row_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
 	assert_null(departure.look);
 	rig_wait(rig, 2);
 	assert_false(error_is_set(&rig->last));
@@ -198,9 +198,9 @@ static void a_tenant_that_cannot_be_written_stays(void **state)
 	struct store_departure departure = {on_left, &leaving, NULL};
 	struct tenant t = make_tenant();
 
-	assert_int_equal(store_identity_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
 	rig_break(rig, true);
-	assert_int_equal(store_identity_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
+	assert_int_equal(identity_row_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
 	rig_wait(rig, 3);
 	assert_true(error_is_set(&rig->last));
 	rig_break(rig, false);
@@ -212,7 +212,7 @@ static void a_key_of_nobody_is_refused(void **state)
 	struct rig *rig = *state;
 	struct identity_key key = make_key();
 
-	assert_int_equal(store_identity_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
 	rig_wait(rig, 1);
 	assert_int_equal(rig->last.code, ERR_CONFLICT);
 }
@@ -225,9 +225,9 @@ static void a_key_that_comes_after_the_end_of_its_tenant_is_refused(void **state
 	struct tenant t = make_tenant();
 	struct identity_key key = make_key();
 
-	assert_int_equal(store_identity_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
-	assert_int_equal(store_identity_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
-	assert_int_equal(store_identity_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
+	assert_int_equal(identity_row_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
 	rig_wait(rig, 3);
 	assert_int_equal(rig->last.code, ERR_CONFLICT);
 	assert_false(leaving.left);

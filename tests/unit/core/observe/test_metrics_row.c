@@ -12,7 +12,7 @@ static struct metrics *later(struct rig *rig)
 
 	rig_flush(rig);
 	assert_int_equal(store_open(rig->dir, &store, &rig->f->err), 0);
-	if (store_metrics_load(store, m, &rig->f->err) < 0)
+	if (metrics_row_load(store, m, &rig->f->err) < 0)
 		fail_msg("%s", rig->f->err.msg);
 	store_close(store);
 	return m;
@@ -46,7 +46,7 @@ static void all_totals_come_back(void **state)
 	struct rig *rig = *state;
 	struct metrics *m = count_some(), *past;
 
-	store_metrics_free(store_metrics_new(rig->store, m, rig->f->loop));
+	metrics_row_free(metrics_row_new(rig->store, m, rig->f->loop));
 	past = later(rig);
 	expect_same_text(m, past);
 	/* And go on. */
@@ -65,7 +65,7 @@ static void nothing_is_lost_in_between(void **state)
 
 	metrics_count(m, METRIC_EXEC_CPU, sum);
 	metrics_count(m, METRIC_HTTP_BYTES, 1e19); /* more than a row can hold: none */
-	store_metrics_free(store_metrics_new(rig->store, m, rig->f->loop));
+	metrics_row_free(metrics_row_new(rig->store, m, rig->f->loop));
 	past = later(rig);
 	assert_true(metrics_value(past, METRIC_EXEC_CPU, NULL) >= sum);
 	assert_true(metrics_value(past, METRIC_HTTP_BYTES, NULL) == 0);
@@ -78,14 +78,14 @@ static void what_was_told_is_written(void **state)
 {
 	struct rig *rig = *state;
 	struct metrics *m = count_some(), *past;
-	struct store_metrics *sm = store_metrics_new(rig->store, m, rig->f->loop);
+	struct metrics_row *sm = metrics_row_new(rig->store, m, rig->f->loop);
 
 	metrics_collect(m);
 	assert_true(db_waiting(store_db(rig->store)) > 0);
 	past = later(rig);
 	expect_same_text(m, past);
 	metrics_free(past);
-	store_metrics_free(sm);
+	metrics_row_free(sm);
 	metrics_free(m);
 }
 
@@ -96,7 +96,7 @@ static void gauges_and_what_the_kernel_counts_begin_anew(void **state)
 
 	metrics_set(m, METRIC_CPU, 77);
 	metrics_set(m, METRIC_RUNNING, 7);
-	store_metrics_free(store_metrics_new(rig->store, m, rig->f->loop));
+	metrics_row_free(metrics_row_new(rig->store, m, rig->f->loop));
 	past = later(rig);
 	assert_true(metrics_value(past, METRIC_CPU, NULL) == 0);
 	assert_true(metrics_value(past, METRIC_RUNNING, NULL) == 0);

@@ -9,10 +9,10 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "core/policy/policies.h"
 
-#define MIB           (1024ULL * 1024)
 #define DIR_MAX_FILES 80
 
 struct fixture {

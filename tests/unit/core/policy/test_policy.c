@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/language/env.h"
@@ -14,8 +15,6 @@
 #include "core/session/session.h"
 #include "core_fixture.h"
 #include "wire/layer.h"
-
-#define MIB (1024ULL * 1024)
 
 struct fixture {
 	struct config *config;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/policy/policies.h"
@@ -15,7 +16,6 @@
 #include "core_fixture.h"
 #include "wire/layer.h"
 
-#define MIB (1024ULL * 1024)
 #define SEC 1000000ULL
 
 struct fixture {

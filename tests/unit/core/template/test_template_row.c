@@ -18,7 +18,7 @@ static struct templates *make_templates(struct rig *rig)
 /* Before it is started. */
 static void load(struct rig *rig, struct store *store, struct templates *all)
 {
-	if (store_templates(store, all, &rig->f->err) < 0)
+	if (template_row_keep(store, all, &rig->f->err) < 0)
 		fail_msg("%s", rig->f->err.msg);
 }
 
