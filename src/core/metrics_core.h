@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the gauges of core: how many sessions, boxes and queued runs there are now. */
+/*
+ * DOC: the gauges of core: how many sessions, boxes and queued runs there are now.
+ */
 
 #include "core/observe/metrics.h"
 
@@ -17,5 +19,5 @@ struct metrics_core_parts {
 	const struct session_service *sessions;
 	struct store *store; /* NULL: none */
 };
-/** metrics_core - a source; @ctx is struct metrics_core_parts. */
+/** metrics_core - a metrics source; @ctx is struct metrics_core_parts. */
 void metrics_core(void *ctx, struct metrics *m);

@@ -52,19 +52,18 @@
  * Theory of operation. Order of the start, and why:
  *
  *   state directory   a second daemon on it must fail before it disturbs the first
- *   engine            while there is privilege to give it; before anything that it could inherit
- *   runners, sockets  read and opened with the rights of whoever started us
- *   guards            keep the rights we need at the end, and to read a certificate again
- *   ids               before the first byte of a stranger is read
- *   store             opened by its owner; its thread is made while threads can be made
- *   filter            after the last thing that needs more
+ *   engine            while we have privileges to give it; before it could inherit descriptors
+ *   runners, sockets  read and opened with the rights of the user who started us
+ *   guards            keep the rights to remove the socket and to read a new certificate
+ *   ids               dropped before the first untrusted byte is read
+ *   store             opened by its owner; its thread starts while threads may start
+ *   filter            after the last step that needs more
  *   loop
  *
- * Stopping. The first signal closes the door: nothing new is accepted, sessions end, and what runs
- * without one may end within the drain time. The second ends it at once. A lost engine is like a
- * second signal with another exit status. When no execution, no box and no connection is left, the
- * loop stops; a client that does not take its answer delays that for ANSWER_TIMEOUT_US and no
- * longer.
+ * Stopping. On the first signal nothing new is accepted, sessions end, and executions without a
+ * session may end within the drain time. The second signal ends them at once. A dead engine is like
+ * a second signal with another exit status. When no execution, box or connection is left, the loop
+ * stops; a client that does not read its response delays that for at most ANSWER_TIMEOUT_US.
  */
 
 #define ANSWER_TIMEOUT_US (2 * USEC_PER_SEC)
@@ -81,17 +80,17 @@ struct daemon {
 	struct policies *policies;
 	struct store *store;
 	struct retention *retention;
-	struct session_saved *past; /* until it is restored */
+	struct session_saved *saved; /* until it is restored */
 	struct templates *templates;
 	struct imports *imports;
 	struct importer importer;
 	char **bases; /* owned, NULL-terminated: directories of roots */
 	struct loop *loop;
 	struct metrics *metrics;
-	struct metrics_row *kept_metrics;
+	struct metrics_row *metrics_row;
 	struct audit *audit;
-	struct audit_row *anchor; /* of it */
-	struct metrics_core_parts measured;
+	struct audit_row *audit_row; /* of the audit log */
+	struct metrics_core_parts core_parts;
 	struct loop_lag lag;
 	struct tenants *tenants;
 	struct identity *identity;
@@ -109,8 +108,8 @@ struct daemon {
 	struct tls_guard tls_guard;
 	struct tls_reload tls_reload;
 	int state_lock;
-	char custody[HOME_NAME_LEN + 16]; /* by what name engines outlive us */
-	struct tls_files tls;             /* until the server has them, as the sockets */
+	char handover[HOME_NAME_LEN + 16]; /* name under which engines outlive the daemon */
+	struct tls_files tls;              /* until the server has them, like the sockets */
 	int tcp_fd, unix_fd;
 	char tcp_name[64];
 	enum daemon_exit exit;
@@ -138,7 +137,7 @@ static void on_answer_timeout(void *ctx)
 	loop_stop(d->loop);
 }
 
-/* Nothing is run any more: what remains are answers. */
+/* Nothing runs any more: only responses remain. */
 static void check_drained(struct daemon *d)
 {
 	if (d->sessions_ended && d->execs_drained)
@@ -165,7 +164,7 @@ static void on_execs_drained(void *ctx)
 static void stop_daemon(struct daemon *d, bool at_once)
 {
 	router_set_unready(d->router, "stopping");
-	/* Sessions first: they hold boxes that would not go by themselves. */
+	/* Sessions first: they hold boxes that would not end by themselves. */
 	if (!d->stopping && d->config->sessions_keep_on_stop && d->driver->caps.can_keep) {
 		driver_leave(d->driver);
 		session_service_leave(d->sessions, on_sessions_ended, d);
@@ -196,7 +195,7 @@ static void on_hangup(void *ctx, int signo attr_unused)
 static void on_reload(void *ctx)
 {
 	const struct daemon *d = ctx;
-	size_t failed = reload_run(&d->reload); /* it has logged what failed */
+	size_t failed = reload_run(&d->reload); /* failures are logged */
 
 	run_service_prepare(d->runs);
 	session_service_prepare(d->sessions);
@@ -208,9 +207,9 @@ static void on_engine_lost(void *ctx, const struct error *err)
 {
 	struct daemon *d = ctx;
 
-	log_error("the engine is lost, stopping", err);
+	log_error("the engine died, stopping", err);
 	d->exit = DAEMON_ENGINE_LOST;
-	if (!d->loop) /* before the start is over: the next use of the driver fails */
+	if (!d->loop) /* during the start: the next use of the driver fails */
 		return;
 	stop_daemon(d, true);
 	router_set_unready(d->router, "engine");
@@ -224,20 +223,20 @@ static void raise_descriptor_limit(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* what there is has to do */
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* else keep the current limit */
 }
 
-static int name_custody(struct daemon *d, struct error *err)
+static int name_handover(struct daemon *d, struct error *err)
 {
 	char name[HOME_NAME_LEN + 1];
 
 	if (home_name(d->state_lock, name, err) < 0)
 		return -1;
-	(void)snprintf(d->custody, sizeof(d->custody), "custody-%s", name);
+	(void)snprintf(d->handover, sizeof(d->handover), "custody-%s", name);
 	return 0;
 }
 
-/* Imported roots first, then those of the operator. */
+/* Imported roots first, then the operator's. */
 static int make_bases(struct daemon *d, struct error *err)
 {
 	char *const *dirs = d->config->template_dirs;
@@ -256,7 +255,7 @@ static int make_bases(struct daemon *d, struct error *err)
 	return home_make_roots(d->config->state_dir, err);
 }
 
-/* A build without (with sanitizers) has none; results say that programs start cold. */
+/* A build with sanitizers has none; results then say that programs start cold. */
 static const char *find_zygote(const struct config *c)
 {
 	return c->zygotes_enabled && access(c->zygote_path, R_OK) == 0 ? c->zygote_path : NULL;
@@ -282,22 +281,22 @@ static int start_engine(struct daemon *d, struct error *err)
 		.processes_max = c->processes_max,
 		.cpu_max_millicores = c->cpu_max_millicores,
 		.strict = c->strict,
-		.handover = d->custody,
+		.handover = d->handover,
 		.lease_us = c->session_survive_us,
 		.on_engine_lost = on_engine_lost,
 		.ctx = d,
 	};
 
-	if (name_custody(d, err) < 0)
+	if (name_handover(d, err) < 0)
 		return -1;
-	/* Boxes of an earlier daemon bring their descriptors along. */
+	/* Boxes of an earlier daemon bring their descriptors with them. */
 	raise_descriptor_limit();
 	if (native_spawn(&native, &d->driver, err) < 0)
 		return error_wrap(err, "start the engine %s", c->engine_path);
 	return 0;
 }
 
-/* Whom to become: the configured user, or the id that the engine keeps for us. */
+/* The ids to switch to: the configured user, or the id that the engine reserves for us. */
 static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, struct error *err)
 {
 	const char *user = d->config->user;
@@ -312,11 +311,11 @@ static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, st
 		*ret_gid = pw->pw_gid;
 	}
 	if (*ret_uid == 0 || *ret_gid == 0)
-		return error_set(err, ERR_CONFIG, 0, "no user to become instead of root: set user");
+		return error_set(err, ERR_CONFIG, 0, "no user to switch to from root: set user");
 	return 0;
 }
 
-/* Who we are, or will be. Without an answer the start ends at give_up_root, which says why. */
+/* Our current or future uid. On error the start fails in give_up_root, which says why. */
 static uid_t own_id(const struct daemon *d)
 {
 	struct error err = {0};
@@ -335,7 +334,7 @@ static int open_sockets(struct daemon *d, struct error *err)
 			return preflight_listen_failed(c, err);
 		if (http_listen_name(d->tcp_fd, d->tls.cert ? "https" : "http", d->tcp_name,
 		                     sizeof(d->tcp_name)) < 0)
-			return error_set(err, ERR_SYSTEM, 0, "name of the socket");
+			return error_set(err, ERR_SYSTEM, 0, "read the name of the socket");
 	}
 	if (c->socket[0] && (home_make_parent(c->socket, own_id(d), err) < 0 ||
 	                     http_listen_unix(c->socket, SOCKET_MODE, &d->unix_fd, err) < 0))
@@ -356,9 +355,9 @@ static int give_up_root(struct daemon *d, struct error *err)
 	if (home_give_state(d->config->state_dir, d->state_lock, uid, gid, err) < 0)
 		return -1;
 	if (socket[0]) {
-		/* Who is in the group of the configured user may use the socket. */
+		/* Members of the configured user's group may use the socket. */
 		if (lchown(socket, uid, gid) < 0)
-			return error_set(err, ERR_SYSTEM, errno, "give %s to its user", socket);
+			return error_set(err, ERR_SYSTEM, errno, "chown %s", socket);
 		if (socket_guard_start(&d->guard, socket, d->state_lock, err) < 0)
 			return -1;
 	}
@@ -367,7 +366,7 @@ static int give_up_root(struct daemon *d, struct error *err)
 	return lockdown_drop_ids(uid, gid, err);
 }
 
-/* Tenants that were deleted: the clean-up removes what they had. */
+/* A tenant was deleted: retention removes its history. */
 static void on_departure(void *ctx)
 {
 	struct daemon *d = ctx;
@@ -442,7 +441,6 @@ static void make_core(struct daemon *d)
 	identity_watch_departures(d->identity, on_departure, d);
 }
 
-/* Connections are the server's to tell. */
 static void measure_http(void *ctx, struct metrics *m)
 {
 	const struct daemon *d = ctx;
@@ -455,17 +453,17 @@ static void measure_http(void *ctx, struct metrics *m)
 
 static void start_metrics(struct daemon *d)
 {
-	d->measured = (struct metrics_core_parts){d->config, d->runs, d->sessions, d->store};
+	d->core_parts = (struct metrics_core_parts){d->config, d->runs, d->sessions, d->store};
 	metrics_set(d->metrics, METRIC_START_TIME, (double)clock_real_ms() / 1e3);
 	metrics_add_source(d->metrics, metrics_process, NULL);
 	if (d->audit)
-		d->anchor = audit_row_new(d->store, d->audit, d->loop);
-	metrics_add_source(d->metrics, metrics_core, &d->measured);
+		d->audit_row = audit_row_new(d->store, d->audit, d->loop);
+	metrics_add_source(d->metrics, metrics_core, &d->core_parts);
 	metrics_add_source(d->metrics, measure_http, d);
 	metrics_add_source(d->metrics, imports_measure, d->imports);
 	if (d->audit)
 		metrics_add_source(d->metrics, audit_measure, d->audit);
-	d->kept_metrics = metrics_row_new(d->store, d->metrics, d->loop);
+	d->metrics_row = metrics_row_new(d->store, d->metrics, d->loop);
 	loop_lag_start(&d->lag, d->loop, d->metrics);
 }
 
@@ -515,9 +513,9 @@ static int start_http(struct daemon *d, struct error *err)
 		return -1;
 	if (native_attach_loop(d->driver, d->loop, err) < 0)
 		return -1;
-	session_service_restore(d->sessions, d->past);
-	session_saved_free(TAKE_PTR(d->past));
-	/* Now it is known on which roots there are boxes. */
+	session_service_restore(d->sessions, d->saved);
+	session_saved_free(TAKE_PTR(d->saved));
+	/* Now it is known which roots have boxes. */
 	imports_sweep(d->imports);
 	run_service_prepare(d->runs);
 	session_service_prepare(d->sessions);
@@ -545,7 +543,7 @@ static void log_startup(const struct daemon *d)
 	         d->tcp_name[0] && d->config->socket[0] ? " and " : "", d->config->socket);
 }
 
-/* One step of the start, and what its failure is called. */
+/* One step of the start, and the exit status of its failure. */
 struct phase {
 	int (*run)(struct daemon *d, struct error *err);
 	enum daemon_exit exit;
@@ -593,7 +591,7 @@ static int load_tls(struct daemon *d, struct error *err)
 
 static int load_runners(struct daemon *d, struct error *err)
 {
-	/* Not a runner, but to be had only now as well: later we may not get to where it is. */
+	/* Find it now: after the ids are dropped its path may not be accessible. */
 	if (importer_find(&d->importer, d->config->engine_path, err) < 0)
 		return -1;
 	d->packages = packages_load_host();
@@ -635,7 +633,7 @@ static int open_store(struct daemon *d, struct error *err)
 	d->metrics = metrics_new();
 	if (metrics_row_load(d->store, d->metrics, err) < 0)
 		return -1;
-	return session_saved_read(d->store, &d->past, err);
+	return session_saved_read(d->store, &d->saved, err);
 }
 
 static int load_identity(struct daemon *d, struct error *err)
@@ -662,7 +660,7 @@ static int load_templates(struct daemon *d, struct error *err)
 		.tenants = d->tenants,
 	};
 
-	/* After the ids were given up, and before the filter: it gets ours, and no more. */
+	/* After the ids were dropped and before the filter: it gets our ids and no more. */
 	if (importer_start(&d->importer, d->bases[0], err) < 0)
 		return -1;
 	d->templates = templates_new(&templates);
@@ -671,7 +669,7 @@ static int load_templates(struct daemon *d, struct error *err)
 
 static int lock_down(struct daemon *d, struct error *err)
 {
-	/* Before the filter: what the loop needs of the kernel is then never a question. */
+	/* Before the filter: the loop may then use any system call during its setup. */
 	d->loop = loop_new();
 	if (store_start(d->store, d->loop, lockdown_seal_store, err) < 0)
 		return -1;
@@ -698,7 +696,7 @@ static int run_phases(struct daemon *d)
 		if (phases[i].run(d, &err) < 0) {
 			log_error("cannot start", &err);
 			d->exit = phases[i].exit;
-			/* What an earlier daemon left may still find another. */
+			/* What an earlier daemon left may still be adopted by another. */
 			if (d->driver)
 				driver_leave(d->driver);
 			return -1;
@@ -707,14 +705,14 @@ static int run_phases(struct daemon *d)
 	return 0;
 }
 
-/* Also of a daemon that is only half there. */
+/* Also for a daemon that is only partly started. */
 static void take_down(struct daemon *d)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
 		signal_watch_free(d->signals[i]);
 	signal_watch_free(d->hangup);
 	tls_reload_done(&d->tls_reload);
-	/* The server first: its requests let go of their executions, which still exist. */
+	/* The server first: its requests release their executions, which still exist. */
 	http_server_free(d->http);
 	router_free(d->router);
 	retention_free(d->retention);
@@ -729,21 +727,21 @@ static void take_down(struct daemon *d)
 	templates_free(d->templates);
 	timer_free(d->answer_timer);
 	loop_lag_stop(&d->lag);
-	metrics_row_free(d->kept_metrics);
+	metrics_row_free(d->metrics_row);
 	metrics_free(d->metrics);
 	tell_audit(d, "daemon.stop");
 	audit_stop(d->audit);
-	audit_row_free(d->anchor);
+	audit_row_free(d->audit_row);
 	audit_close(d->audit);
 	if (d->driver)
-		driver_free(d->driver); /* waits for the engine to have cleaned up */
+		driver_free(d->driver); /* waits until the engine has cleaned up */
 	identity_free(d->identity);
 	tenants_free(d->tenants);
 	packages_free(d->packages);
 	policies_free(d->policies);
 	runners_free(d->runners);
-	session_saved_free(d->past);
-	store_close(d->store); /* what all of them have written is on the disk then */
+	session_saved_free(d->saved);
+	store_close(d->store); /* writes what all of them have queued */
 	str_list_free(d->bases);
 	loop_free(d->loop);
 	tls_files_done(&d->tls);
@@ -755,7 +753,7 @@ static void take_down(struct daemon *d)
 	fd_close(d->state_lock);
 }
 
-/* The name is ours only if we listen there: a daemon that found it in use leaves it alone. */
+/* The name is ours only if we listen there: if it was in use, leave it alone. */
 static void remove_socket(const struct daemon *d, bool listened)
 {
 	if (listened && d->guard.pid <= 0 && d->config->socket[0] &&
@@ -778,7 +776,7 @@ enum daemon_exit daemon_run(const struct config *config)
 	bool listened;
 
 	(void)signal(SIGPIPE,
-	             SIG_IGN); /* a client that left is an error of write, not a reason to die */
+	             SIG_IGN); /* a client that disconnects is a write error, not a reason to die */
 	/* So is a file that may not grow. */
 	(void)signal(SIGXFSZ, SIG_IGN);
 	if (run_phases(&d) == 0) {

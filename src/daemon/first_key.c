@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What has to be given back, in this order. */
+/* What must be freed, in this order. */
 struct first_key {
 	struct identity *identity;
 	struct tenants *tenants;
@@ -39,7 +39,7 @@ static int create_key(const struct config *config, struct first_key *f, struct k
 	if (key_setup() < 0)
 		return error_set(err, ERR_SYSTEM, 0, "set up libsodium");
 	if (home_open_state(config->state_dir, &f->lock, err) < 0)
-		return error_wrap(err, "where a daemon runs, use 'millibox key create'");
+		return error_wrap(err, "if a daemon is running, use 'millibox key create'");
 	if (store_open(config->state_dir, &f->store, err) < 0)
 		return -1;
 	parts.store = f->store;
@@ -58,7 +58,7 @@ enum daemon_exit first_key_create(const struct config *config)
 	struct error err = {0};
 
 	if (create_key(config, &f, &key, &err) < 0) {
-		log_error("make a key", &err);
+		log_error("create a key", &err);
 		return DAEMON_BAD_PLACE;
 	}
 	key_format(&key, text);

@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <string.h>
 
-/* One row per flag: either it sets a key of the configuration, or a field of struct flags. */
+/* One row per flag: it sets either a key of the configuration or a field of struct flags. */
 struct flag {
 	const char *name;
-	const char *value; /* what its value is called; NULL: it has none */
+	const char *value; /* name of its value; NULL: takes none */
 	const char *key;   /* of the configuration */
-	size_t offset;     /* in struct flags, where there is no key */
+	size_t offset;     /* in struct flags, if there is no key */
 	const char *help;
 };
 
@@ -18,17 +18,17 @@ struct flag {
 
 static const struct flag table[] = {
 	{"--config", "FILE", NULL, FIELD(config_path), "read settings from FILE (YAML)"},
-	{"--listen", "ADDR:PORT", "listen", 0, "serve TCP there; \"\" for none"},
-	{"--socket", "PATH", "socket", 0, "serve a Unix socket there; \"\" for none"},
+	{"--listen", "ADDR:PORT", "listen", 0, "TCP address to serve; \"\" for none"},
+	{"--socket", "PATH", "socket", 0, "Unix socket to serve; \"\" for none"},
 	{"--state-dir", "DIR", "state_dir", 0, "keep state in DIR"},
 	{"--log-level", "LEVEL", "log_level", 0, "error, warn, info or debug"},
 	{"--log-format", "FORMAT", "log_format", 0, "text or json"},
 	{"--check-config", NULL, NULL, FIELD(check_config), "check the settings and exit"},
 	{"--dump-config", NULL, NULL, FIELD(dump_config), "print all settings as YAML and exit"},
 	{"--check-policy", "FILE", NULL, FIELD(policies),
-         "check a policy and exit; may be given again"},
+         "check a policy and exit; may be repeated"},
 	{"--create-key", NULL, NULL, FIELD(create_key),
-         "make a key that may do everything, print it and exit; while no daemon runs"},
+         "create a key with all scopes, print it and exit; only while no daemon runs"},
 	{"--version", NULL, NULL, FIELD(version), "print the version and exit"},
 	{"--help", NULL, NULL, FIELD(help), "print this and exit"},
 };
@@ -94,15 +94,16 @@ int flags_parse(int argc, char *const *argv, struct flags *ret_flags, struct err
 
 void flags_help(FILE *out)
 {
-	(void)fprintf(out, "Usage: milliboxd [OPTION]...\n"
-	                   "Serve the API of Millibox, which runs code that nobody trusts.\n\n");
+	(void)fprintf(out,
+	              "Usage: milliboxd [OPTION]...\n"
+	              "Serve the API of Millibox, which runs untrusted code in sandboxes.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 		(void)fprintf(out, "  %-14s %-10s %s\n", table[i].name,
 		              table[i].value ? table[i].value : "", table[i].help);
 	(void)fprintf(out, "\nSettings, for the file and the environment:\n");
 	config_help(out);
-	(void)fprintf(
-		out, "\nExit status: 0 stopped by a signal, 1 the engine was lost, 2 wrong usage,\n"
-		     "3 wrong settings, 4 a directory, an address or a socket cannot be used,\n"
-		     "5 the engine cannot start, 6 privileges cannot be given up.\n");
+	(void)fprintf(out,
+	              "\nExit status: 0 stopped by a signal, 1 the engine died, 2 wrong usage,\n"
+	              "3 wrong settings, 4 a directory, an address or a socket cannot be used,\n"
+	              "5 the engine cannot start, 6 privileges cannot be dropped.\n");
 }

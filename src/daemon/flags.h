@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the command line of milliboxd: a few words for what is most often set, the rest is the
- * file's. */
+/*
+ * DOC: the command line of milliboxd: flags for the most common settings; the rest is in the
+ * file.
+ */
 
 #include "base/attr.h"
 #include "core/config/config.h"
@@ -16,12 +18,13 @@ struct flags {
 	const char *config_path; /* NULL: none */
 	struct config_override overrides[FLAGS_OVERRIDES_MAX];
 	size_t overrides_count;
-	const char *policies[FLAGS_POLICIES_MAX + 1]; /* to be checked; NULL-terminated */
+	const char *policies[FLAGS_POLICIES_MAX + 1]; /* to check; NULL-terminated */
 	size_t policies_count;
 	bool check_config, dump_config, create_key, version, help;
 };
 
-/** flags_parse - strings are argv's. Return: 0, or -1 with *err (ERR_INVALID) to be told as usage.
+/**
+ * flags_parse - strings point into argv. Return: 0, or -1 with *err (ERR_INVALID), a usage error.
  */
 int flags_parse(int argc, char *const *argv, struct flags *ret_flags,
                 struct error *err) attr_must_check;

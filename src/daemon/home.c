@@ -18,7 +18,7 @@
 #define LOCK_PAUSE_NS (20 * 1000 * 1000)
 #define LOCK_TRIES    100 /* two seconds */
 
-/* Files of the daemon's own in its state directory. An earlier daemon may have had another id. */
+/* The daemon's own files in its state directory. An earlier daemon may have had another id. */
 static const char *const state_files[] = {"millibox.db", "millibox.db-wal", "millibox.db-shm",
                                           "millibox.db-clean"};
 
@@ -28,8 +28,8 @@ static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *e
 	int fd;
 
 	if (r < 0)
-		return error_set(err, ERR_CONFIG, -r, "make directory %s", dir);
-	/* A link planted in its place would lead us elsewhere. */
+		return error_set(err, ERR_CONFIG, -r, "create directory %s", dir);
+	/* A planted link would lead elsewhere. */
 	fd = fd_open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return error_set(err, ERR_CONFIG, -fd, "open directory %s", dir);
@@ -37,11 +37,9 @@ static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *e
 	return 0;
 }
 
-/*
- * A daemon that was killed just now may have children that have not come to let go of what they
- * inherited, its lock among it: a busy machine lets them wait. They end by themselves. One of them
- * keeps the lock on purpose, until it has removed the socket (socket_guard.h).
- */
+/* A daemon killed just now may have children that still hold descriptors they inherited, the lock
+ * among them; on a busy machine they take a moment to end. One of them keeps the lock on purpose,
+ * until it has removed the socket (socket_guard.h). */
 static int lock_patiently(int fd)
 {
 	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
@@ -54,14 +52,14 @@ static int lock_patiently(int fd)
 	return 0;
 }
 
-/* Directories above that root has to make are root's: the daemon must be able to pass. */
+/* Parent directories created by root belong to root: the daemon must be able to pass. */
 static int make_way(const char *dir, struct error *err)
 {
 	cleanup_free char *copy = xstrdup(dir);
 	const char *above = dirname(copy);
 	int r = geteuid() == 0 ? file_mkdir_parents(above, 0755) : 0;
 
-	return r < 0 ? error_set(err, ERR_CONFIG, -r, "make directory %s", above) : 0;
+	return r < 0 ? error_set(err, ERR_CONFIG, -r, "create directory %s", above) : 0;
 }
 
 int home_open_state(const char *dir, int *ret_fd, struct error *err)
@@ -73,9 +71,9 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 
 	if (make_way(dir, err) < 0 || open_dir(dir, 0700, &fd, err) < 0)
 		return -1;
-	/* Root takes it over from the id an earlier daemon had; others use only what is theirs. */
+	/* Root takes it over from the id of an earlier daemon; others use only their own. */
 	if (fstat(fd, &st) < 0 || (geteuid() != 0 && st.st_uid != geteuid()))
-		return error_set(err, ERR_CONFIG, 0, "directory %s belongs to somebody else", dir);
+		return error_set(err, ERR_CONFIG, 0, "directory %s belongs to another user", dir);
 	lock = fd_open_at(fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 	if (lock < 0)
 		return error_set(err, ERR_CONFIG, -lock, "open %s/%s", dir, LOCK_NAME);
@@ -83,18 +81,16 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 	if (r < 0)
 		return error_set(
 			err, ERR_CONFIG, r == -EWOULDBLOCK ? 0 : -r,
-			"directory %.70s is in use by another daemon, or the milliboxd-guard of "
-			"one that was killed has not ended yet; give this one a "
-			"--state-dir, --socket and --listen of its own",
+			"directory %.70s is in use by another daemon, or by the milliboxd-guard of "
+			"a killed one that has not ended yet; give this daemon its own "
+			"--state-dir, --socket and --listen",
 			dir);
 	*ret_fd = TAKE_FD(lock);
 	return 0;
 }
 
-/*
- * The daemon may have been taken over in an earlier life, and have left something else under our
- * names: a link, or a second name of a file that is root's. Neither is given away.
- */
+/* An attacker in an earlier daemon may have left something else under our names: a link, or a
+ * second name of one of root's files. Neither is given away. */
 static int give_file(int dir, const char *name, uid_t uid, gid_t gid, struct error *err)
 {
 	cleanup_close int fd = fd_open_beneath(dir, name, O_RDONLY | O_NONBLOCK, 0);
@@ -105,8 +101,9 @@ static int give_file(int dir, const char *name, uid_t uid, gid_t gid, struct err
 	if (fd < 0)
 		return error_set(err, ERR_CONFIG, -fd, "open %s", name);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
-		return error_set(err, ERR_CONFIG, 0, "%s is not a file of its own", name);
-	/* One that is theirs already stays untouched, its times included. */
+		return error_set(err, ERR_CONFIG, 0, "%s is not a regular file with one name",
+		                 name);
+	/* A file that already belongs to them is not touched, including its times. */
 	if (st.st_uid == uid && st.st_gid == gid && (st.st_mode & 07777) == 0600)
 		return 0;
 	if (fchown(fd, uid, gid) < 0 || fchmod(fd, 0600) < 0)
@@ -167,7 +164,7 @@ int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid, struct error 
 	return 0;
 }
 
-/* The directory is that user's own: what it may not do is pass through those above. */
+/* The directory belongs to that user: what fails is the path to it. */
 int home_state_failed(const char *dir, struct error *err)
 {
 	if (err->sys != EACCES)
@@ -175,7 +172,7 @@ int home_state_failed(const char *dir, struct error *err)
 	error_clear(err);
 	return error_set(err, ERR_CONFIG, 0,
 	                 "the daemon runs as user %u, who cannot enter the directories above "
-	                 "%.80s; give another --state-dir, or open the way with chmod o+x",
+	                 "%.80s; choose another --state-dir, or chmod o+x them",
 	                 (unsigned)geteuid(), dir);
 }
 
@@ -189,14 +186,14 @@ int home_make_parent(const char *path, uid_t own, struct error *err)
 	if (open_dir(dir, geteuid() == 0 ? 0755 : 0700, &fd, err) < 0)
 		return -1;
 	if (fstat(fd, &st) < 0)
-		return error_set(err, ERR_CONFIG, errno, "look at directory %s", dir);
-	/* Whoever may rename in it may put a socket of his own in front of our clients. Its owner
-	 * may, sticky or not; root is nobody to be protected from. */
+		return error_set(err, ERR_CONFIG, errno, "stat directory %s", dir);
+	/* Whoever may rename in it could put a socket in front of our clients. Its owner may,
+	 * sticky or not; root is trusted. */
 	if (st.st_uid != 0 && st.st_uid != own)
 		return error_set(err, ERR_CONFIG, 0,
-		                 "directory %s belongs to user %u, who could replace what is in it",
+		                 "directory %s belongs to user %u, who could replace its contents",
 		                 dir, (unsigned)st.st_uid);
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX))
-		return error_set(err, ERR_CONFIG, 0, "others may write into directory %s", dir);
+		return error_set(err, ERR_CONFIG, 0, "other users may write to directory %s", dir);
 	return 0;
 }

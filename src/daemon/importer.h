@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: starts millibox-import, with the daemon's own ids, while it can still start programs. It is
- * found before, by whoever started the daemon: those ids may not be able to get to where it is, as
- * in the home of root.
+ * DOC: starts millibox-import with the daemon's own ids while the daemon can still start
+ * programs. It is opened earlier, by the user who started the daemon: the daemon's ids may not
+ * have access to its path, for example in root's home.
  */
 
 #include "base/attr.h"
@@ -12,14 +12,14 @@
 #include <sys/types.h>
 
 struct importer {
-	int exe;   /* owned until it is started; -1: none */
+	int exe;   /* owned until started; -1: none */
 	pid_t pid; /* 0: none */
-	int sock;  /* until somebody takes it; -1: none */
+	int sock;  /* until taken over; -1: none */
 };
 
-/** importer_find - beside @engine_path. */
+/** importer_find - looks beside @engine_path. */
 int importer_find(struct importer *i, const char *engine_path, struct error *err) attr_must_check;
-/** importer_start - makes roots in @roots. */
+/** importer_start - unpacks roots into @roots. */
 int importer_start(struct importer *i, const char *roots, struct error *err) attr_must_check;
-/** importer_end - after its socket was closed: waits for it. */
+/** importer_end - wait for it, after its socket was closed. */
 void importer_end(struct importer *i);

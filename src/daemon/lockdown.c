@@ -18,22 +18,22 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. The daemon parses what strangers send. Should that go wrong, the filter
- * leaves nothing to make of it: no program to start, no process or thread to make, no socket to
- * open to anywhere, no file to write, no memory to run code from. Everything the daemon uses was
+ * Theory of operation. The daemon parses untrusted input. If an attacker takes it over, the
+ * filter leaves little to use: no program to start, no process or thread to create, no socket to
+ * connect, no file to write, no memory to execute code from. Everything the daemon uses was
  * opened before.
  *
  * Calls that are not in the table fail with ENOSYS: a newer libc that tries one falls back, and a
- * healthy daemon never dies for it. The thread of the database has a table of its own: it writes
- * to files that were opened before, and has no socket call at all. Those in the second table are in
- * no path of any library we use: only an intruder makes them, and is ended with the daemon; the
- * engine then ends all boxes.
+ * healthy daemon never dies of it. The database thread has its own table: it writes to files that
+ * were opened before and has no socket call. Calls in the second table are not used by any
+ * library of ours: only an intruder makes them, and the daemon is killed; the engine then ends
+ * all boxes.
  *
- * Sanitizers watch from within: their leak check clones a thread and traces. Builds with them,
- * which nobody runs in earnest, get those calls back.
+ * Sanitizers need more: their leak check clones a thread and traces. Builds with them, which are
+ * not for production, get those calls back.
  */
 
-/* One argument that decides; compared under a mask with what must be left. */
+/* One argument that decides, compared under a mask. */
 struct arg_rule {
 	unsigned index;
 	bool used;
@@ -77,8 +77,8 @@ static const struct call_rule allowed[] = {
 	ANY(shutdown),
 	ANY(close),
 	ANY(close_range),
-	/* connections come; none are made. Of a WebSocket over TLS microhttpd hands out one end of
-         * a pair of its own */
+	/* connections are accepted, none are made. For a WebSocket over TLS microhttpd hands out
+         * one end of a pair */
 	IF(socketpair, 0, INT_MASK, AF_UNIX),
 	ANY(accept4),
 	ANY(accept),
@@ -103,7 +103,7 @@ static const struct call_rule allowed[] = {
 	ANY(clock_nanosleep),
 	ANY(restart_syscall),
 	ANY(sched_yield),
-	/* counters of boxes: read only, nothing is created */
+	/* counters of boxes: read-only, nothing is created */
 	IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
 	IF(open, 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
 	ANY(fstat),
@@ -120,7 +120,7 @@ static const struct call_rule allowed[] = {
 	/* the socket's name, at the end */
 	ANY(unlink),
 	ANY(unlinkat),
-	/* memory that is never executed */
+	/* memory that is never executable */
 	IF(mmap, 2, PROT_EXEC, 0),
 	IF(mprotect, 2, PROT_EXEC, 0),
 	ANY(munmap),
@@ -128,7 +128,7 @@ static const struct call_rule allowed[] = {
 	ANY(brk),
 	ANY(madvise),
 	ANY(membarrier),
-	/* the engine and boxes: seen to their end */
+	/* the engine and boxes: wait for their end */
 	ANY(wait4),
 	ANY(waitid),
 	ANY(pidfd_open),
@@ -138,13 +138,13 @@ static const struct call_rule allowed[] = {
 	ANY(getpid),
 	ANY(getppid),
 	ANY(gettid),
-	/* signals to us */
+	/* signals to ourselves */
 	ANY(rt_sigaction),
 	ANY(rt_sigprocmask),
 	ANY(rt_sigreturn),
 	ANY(sigaltstack),
 	ANY(signalfd4),
-	/* what libc asks about */
+	/* queries made by libc */
 	ANY(clock_gettime),
 	ANY(clock_getres),
 	ANY(gettimeofday),
@@ -169,10 +169,9 @@ static const struct call_rule allowed[] = {
 	ANY(exit_group),
 };
 
-/* The database: files that are open, and removing the log at the end. */
-/* The thread of the audit log: appends, and begins new files. */
+/* The audit log's thread: appends, and creates new files. */
 static const struct call_rule allowed_audit[] = {
-	/* lines, durably; a file that is full gets another name, the oldest goes */
+	/* lines, durably; rename a full file, delete the oldest */
 	ANY(write),
 	ANY(pwrite64),
 	ANY(fsync),
@@ -188,7 +187,7 @@ static const struct call_rule allowed_audit[] = {
 	ANY(fstat),
 	ANY(newfstatat),
 	ANY(lseek),
-	/* memory that is never executed */
+	/* memory that is never executable */
 	IF(mmap, 2, PROT_EXEC, 0),
 	IF(mprotect, 2, PROT_EXEC, 0),
 	ANY(munmap),
@@ -199,7 +198,7 @@ static const struct call_rule allowed_audit[] = {
 	ANY(futex),
 	ANY(restart_syscall),
 	ANY(sched_yield),
-	/* what libc asks about */
+	/* queries made by libc */
 	ANY(clock_gettime),
 	ANY(gettimeofday),
 	ANY(getpid),
@@ -212,10 +211,11 @@ static const struct call_rule allowed_audit[] = {
 	ANY(exit_group),
 };
 
+/* The database thread: files that are already open, and removing the journal at the end. */
 static const struct call_rule allowed_store[] = {
 	/* pages in and out, durably */
 	ANY(read),
-	ANY(write), /* waking the loop; the log of the daemon */
+	ANY(write), /* wake the loop; the daemon's log */
 	ANY(pread64),
 	ANY(pwrite64),
 	ANY(lseek),
@@ -230,10 +230,10 @@ static const struct call_rule allowed_store[] = {
 	ANY(lstat),
 	ANY(access),
 	ANY(faccessat2),
-	/* the directory, to make the log's name durable; nothing is created */
+	/* the directory, to make the journal's name durable; nothing is created */
 	IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
 	ANY(unlink),
-	/* memory that is never executed: of the thread, and the log's index */
+	/* memory that is never executable: the thread's, and the journal's index */
 	IF(mmap, 2, PROT_EXEC, 0),
 	IF(mprotect, 2, PROT_EXEC, 0),
 	ANY(munmap),
@@ -246,7 +246,7 @@ static const struct call_rule allowed_store[] = {
 	ANY(clock_nanosleep),
 	ANY(restart_syscall),
 	ANY(sched_yield),
-	/* what libc asks about */
+	/* queries made by libc */
 	ANY(clock_gettime),
 	ANY(gettimeofday),
 	ANY(time),
@@ -265,7 +265,7 @@ static const struct call_rule allowed_store[] = {
 	ANY(exit_group),
 };
 
-/* What the sanitizers do at the end of a thread, and to report and leave. */
+/* Used by the sanitizers at the end of a thread, and to report and exit. */
 static const struct call_rule allowed_sanitized[] = {
 	ANY(clone),       ANY(ptrace),   ANY(prctl),  ANY(mmap),
 	ANY(mprotect),    ANY(openat),   ANY(ioctl),  ANY(sched_setaffinity),
@@ -301,13 +301,13 @@ static const int fatal[] = {
 	SCMP_SYS(open_by_handle_at),
 };
 
-/* Nothing that is executed could ever get them back; no_new_privs says the same again. */
+/* No executed program can regain them; no_new_privs ensures the same. */
 static int drop_bounding_set(struct error *err)
 {
 	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return error_set(err, ERR_SYSTEM, errno, "drop capability %d for good",
-			                 cap);
+			return error_set(err, ERR_SYSTEM, errno,
+			                 "drop capability %d from the bounding set", cap);
 	return 0;
 }
 
@@ -321,7 +321,7 @@ int lockdown_drop_ids(uid_t uid, gid_t gid, struct error *err)
 		return error_set(err, ERR_SYSTEM, errno, "become user %u", (unsigned)uid);
 	if (getresuid(&real, &effective, &saved) < 0 || real != uid || effective != uid ||
 	    saved != uid)
-		return error_set(err, ERR_SYSTEM, 0, "become user %u: the kernel says otherwise",
+		return error_set(err, ERR_SYSTEM, 0, "become user %u: the kernel reports other ids",
 		                 (unsigned)uid);
 	if (setresuid(0, 0, 0) == 0 || setresgid(0, 0, 0) == 0)
 		return error_set(err, ERR_SYSTEM, 0, "user %u can become root again",
@@ -341,7 +341,7 @@ static int drop_capabilities(struct error *err)
 	return 0;
 }
 
-/* Return: 0 or a negative errno, as libseccomp gives them. */
+/* Return: 0 or a negative errno, as from libseccomp. */
 static int add_rules(scmp_filter_ctx filter, const struct call_rule *rules, size_t count)
 {
 	int r = 0;
@@ -399,14 +399,14 @@ static int install_filter(const struct call_rule *rules, size_t count, struct er
 	return r < 0 ? error_set(err, ERR_SYSTEM, -r, "install the system call filter") : 0;
 }
 
-/* Of the calling thread, and of the process where there is no difference. */
+/* For the calling thread, and for the process where the two do not differ. */
 static int seal_process(const struct call_rule *rules, size_t count, struct error *err)
 {
 	const struct rlimit no_core = {0, 0};
 
 	if (drop_capabilities(err) < 0)
 		return -1;
-	/* A dump would have what callers sent in it; a debugger would have the sockets. */
+	/* A dump would contain what callers sent; a debugger would have the sockets. */
 	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid core dumps");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

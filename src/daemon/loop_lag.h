@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: measures how late the loop runs its timers: a metric of how much work one turn does. */
+/*
+ * DOC: measures how late the loop runs its timers: how much work one turn does.
+ */
 
 #include <stdint.h>
 
@@ -9,7 +11,7 @@ struct loop;
 struct metrics;
 struct timer;
 
-/* Zero is stopped. Not moved while it runs. */
+/* Zero: stopped. Must not move while it runs. */
 struct loop_lag {
 	struct metrics *metrics; /* borrowed */
 	struct timer *timer;     /* owned */

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* milliboxd: flags and settings; daemon.c is the rest. */
+/* milliboxd: parses flags and settings; daemon.c does the rest. */
 
 #define PROGRAM "milliboxd"
 
-/* Output that cannot be written is a failure of the commands that only write. */
+/* A command that only prints fails if its output cannot be written. */
 static enum daemon_exit flush_stdout(void)
 {
 	return fflush(stdout) == 0 ? DAEMON_STOPPED : DAEMON_BAD_PLACE;

@@ -17,8 +17,7 @@ static int check_tls(const struct config *c, struct error *err)
 	if (!c->tls_cert[0] != !c->tls_key[0])
 		return error_set(err, ERR_CONFIG, 0, "tls.cert and tls.key: set both or neither");
 	if (c->tls_cert[0] && !c->listen[0])
-		return error_set(err, ERR_CONFIG, 0,
-		                 "tls.cert: there is no address to serve it on");
+		return error_set(err, ERR_CONFIG, 0, "tls.cert: no TCP address is set");
 	return 0;
 }
 
@@ -29,7 +28,7 @@ static int check_listen(const struct config *c, struct error *err)
 	return 0;
 }
 
-/* Keys must be there before anybody else can come. */
+/* Keys must exist before anyone can connect. */
 int preflight_keys(const struct config *c, const struct identity *identity, struct error *err)
 {
 	if (!c->listen[0] || http_address_is_loopback(c->listen))
@@ -38,7 +37,7 @@ int preflight_keys(const struct config *c, const struct identity *identity, stru
 		return error_set(
 			err, ERR_CONFIG, 0,
 			"refusing to listen on %s: it is not loopback, and without keys anyone "
-			"there could run code. Make a key first: 'milliboxd --create-key', or "
+			"there could run code. Create a key first: 'milliboxd --create-key', or "
 			"'millibox key create' while it listens on loopback",
 			c->listen);
 	if (!c->tls_cert[0])
@@ -48,7 +47,7 @@ int preflight_keys(const struct config *c, const struct identity *identity, stru
 	return 0;
 }
 
-/* A path that leads nowhere is a wrong setting, not a host that does not let the engine work. */
+/* A path that does not exist is a wrong setting, not a host on which the engine cannot work. */
 int preflight_programs(const struct config *c, struct error *err)
 {
 	const struct {

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: what is read again on SIGHUP while the daemon runs. Each part reads and checks its whole and
- * only then takes it; one that fails keeps what it had, says why in the log, and does not hold up
- * the others. Called from the loop: what a part reads is small.
+ * DOC: what SIGHUP reloads. Each part reads and checks everything before it takes effect; on an
+ * error it keeps what it had and logs why, and the other parts continue. Called from the loop:
+ * what a part reads is small.
  */
 
 #include "base/error.h"
@@ -19,13 +19,13 @@ struct reload_part {
 	void *ctx;
 };
 
-/* Zero is empty. */
+/* Zero: empty. */
 struct reload {
 	struct reload_part parts[RELOAD_PARTS_MAX];
 	size_t count;
 };
 
-/** reload_add - in the order in which they are to be read. */
+/** reload_add - parts are reloaded in the order they were added. */
 void reload_add(struct reload *r, const struct reload_part *part);
-/** reload_run - all of them. Return: how many failed. */
+/** reload_run - reload all parts. Return: how many failed. */
 size_t reload_run(const struct reload *r);

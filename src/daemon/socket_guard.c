@@ -30,7 +30,7 @@ struct charge {
 
 static int move_fds(const struct charge *c)
 {
-	/* Above all places first, so that none is in another's way. */
+	/* Move them all out of the way first, so that none overwrites another. */
 	int link = fcntl(c->link, F_DUPFD_CLOEXEC, GUARD_LOCK + 1);
 	int dir = fcntl(c->dir, F_DUPFD_CLOEXEC, GUARD_LOCK + 1);
 	int lock = fcntl(c->lock, F_DUPFD_CLOEXEC, GUARD_LOCK + 1);
@@ -48,19 +48,17 @@ static int keep_only_the_right(void)
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct caps[2] = {0};
 
-	/* To remove a name from a directory that may be somebody else's. */
+	/* To remove a name from a directory that another user may own. */
 	caps[0].effective = caps[0].permitted = 1U << CAP_DAC_OVERRIDE;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return -errno;
 	if (syscall(SYS_capset, &header, caps) == 0)
 		return 0;
-	/* A root without it, as in some containers: its own directories are open to it all the
-	 * same. */
+	/* Root without it, as in some containers, still has access to its own directories. */
 	caps[0].effective = caps[0].permitted = 0;
 	return syscall(SYS_capset, &header, caps) < 0 ? -errno : 0;
 }
 
-/* The child's whole life. */
 attr_noreturn static void guard_main(const struct charge *c)
 {
 	static const int deaf_to[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
@@ -78,8 +76,8 @@ attr_noreturn static void guard_main(const struct charge *c)
 	do
 		n = read(GUARD_LINK, &byte, 1);
 	while (n > 0 || (n < 0 && errno == EINTR));
-	/* Another daemon, with other state and so not held up by the lock, may have put its own
-	 * there meanwhile, and have got the same number. */
+	/* Another daemon, with other state and so not stopped by the lock, may have put its own
+	 * socket there, and even have got the same inode number. */
 	if (fstatat(GUARD_DIR, c->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    now.st_ino == c->socket.st_ino && now.st_dev == c->socket.st_dev &&
 	    now.st_mtim.tv_sec == c->socket.st_mtim.tv_sec &&
@@ -94,7 +92,7 @@ static int fork_guard(struct socket_guard *g, struct charge *c, struct error *er
 	int r = fd_pipe(ends, 0);
 
 	if (r < 0)
-		return error_set(err, ERR_SYSTEM, -r, "make a pipe");
+		return error_set(err, ERR_SYSTEM, -r, "create a pipe");
 	c->link = ends[0];
 	g->pid = fork();
 	if (g->pid == 0)
@@ -120,7 +118,7 @@ int socket_guard_start(struct socket_guard *g, const char *path, int lock, struc
 	if (dir < 0)
 		return error_set(err, ERR_SYSTEM, -dir, "open the directory of %s", path);
 	if (fstatat(dir, charge.name, &charge.socket, AT_SYMLINK_NOFOLLOW) < 0)
-		return error_set(err, ERR_SYSTEM, errno, "look at %s", path);
+		return error_set(err, ERR_SYSTEM, errno, "stat %s", path);
 	return fork_guard(g, &charge, err);
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * DOC: removes the Unix socket of a daemon that gave up the right to do so itself. A daemon started
- * as root makes its socket in a directory of root's and then becomes somebody else. A child that
- * stays behind with nothing but that right waits for the daemon's end, by whatever cause, removes
- * the name and ends. It reads nothing but the end of a pipe. Until then it holds the daemon's lock
- * too: the next daemon shall not put a socket there that this one would take for the old one.
+ * DOC: removes the Unix socket of a daemon that dropped the right to do so. A daemon started as
+ * root creates its socket in a directory of root's and then switches to another user. A child
+ * that keeps only that right waits until the daemon ends, for whatever reason, removes the name
+ * and exits. It reads nothing but EOF of a pipe. Until then it also holds the daemon's lock, so
+ * that the next daemon cannot create a socket there that the guard would mistake for the old one.
  */
 
 #include "base/attr.h"
@@ -15,14 +15,14 @@
 
 struct socket_guard {
 	pid_t pid; /* 0: none */
-	int link;  /* owned; closing it is the order */
+	int link;  /* owned; closing it is the command */
 };
 
 /**
- * socket_guard_start - for the socket at @path, which is there. @lock: of the daemon, which the
- * guard gets a copy of. Forks: before any thread.
+ * socket_guard_start - for the existing socket at @path. @lock: the daemon's; the guard keeps a
+ * copy. Forks: call before any thread exists.
  */
 int socket_guard_start(struct socket_guard *g, const char *path, int lock,
                        struct error *err) attr_must_check;
-/** socket_guard_end - have the socket removed, and wait for it. */
+/** socket_guard_end - have the socket removed, and wait for that. */
 void socket_guard_end(struct socket_guard *g);

@@ -14,8 +14,8 @@
 
 #define PEM_MAX (1u << 20)
 
-/* Who can read the key can be us; who can write it can make us somebody else. A group that may read
- * it is the usual way to share it with the programs that need it. */
+/* Whoever can read the key can impersonate us; whoever can write it can replace our identity. A
+ * group that may read it is the usual way to share it with the programs that need it. */
 #define KEY_MODE_BAD (S_IRWXO | S_IWGRP | S_IXGRP)
 
 static int check_mode(int fd, const char *path, struct error *err)
@@ -23,17 +23,17 @@ static int check_mode(int fd, const char *path, struct error *err)
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return error_set(err, ERR_CONFIG, errno, "tls.key: look at %s", path);
+		return error_set(err, ERR_CONFIG, errno, "tls.key: stat %s", path);
 	if (!S_ISREG(st.st_mode))
-		return error_set(err, ERR_CONFIG, 0, "tls.key: %s is no file", path);
+		return error_set(err, ERR_CONFIG, 0, "tls.key: %s is not a regular file", path);
 	if (st.st_mode & KEY_MODE_BAD)
 		return error_set(err, ERR_CONFIG, 0,
-		                 "tls.key: others may use %s (mode %04o): chmod 0600 it", path,
-		                 (unsigned)st.st_mode & 07777);
+		                 "tls.key: other users may access %s (mode %04o): chmod 0600 it",
+		                 path, (unsigned)st.st_mode & 07777);
 	return 0;
 }
 
-/* By descriptor: what was looked at is what is read. */
+/* By descriptor: the file that was checked is the file that is read. */
 static int read_all(int fd, struct buf *b)
 {
 	char piece[4096];
@@ -60,7 +60,7 @@ static int read_pem(const char *key, const char *path, int fd, char **ret_text, 
 	if (r < 0)
 		return error_set(err, ERR_CONFIG, -r, "%s: read %s", key, path);
 	if (b.len == 0 || memchr(b.data, '\0', b.len))
-		return error_set(err, ERR_CONFIG, 0, "%s: %s is no PEM file", key, path);
+		return error_set(err, ERR_CONFIG, 0, "%s: %s is not a PEM file", key, path);
 	*ret_text = buf_take(&b, &len);
 	return 0;
 }

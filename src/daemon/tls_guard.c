@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #define GUARD_LINK   3
-#define GUARD_SILENT "ask for the files of tls.cert and tls.key; a restart will read them"
+#define GUARD_SILENT "request the files of tls.cert and tls.key; a restart will read them"
 
-/* Which of the files are with the message, and why the others are not. */
+/* Which of the files come with the message, and why the others do not. */
 struct answer {
 	int sys[TLS_FILES_COUNT];
 };
@@ -30,7 +30,7 @@ static int move_link(int link)
 	return 0;
 }
 
-/* The first of these that we have: to read files of others, or at least one's own. */
+/* Keep the first capability that we have: read anyone's files, or at least our own. */
 static int keep_only_the_right(void)
 {
 	static const uint32_t rights[] = {1U << CAP_DAC_READ_SEARCH, 1U << CAP_DAC_OVERRIDE, 0};
@@ -67,7 +67,6 @@ static int answer_reload(const struct config *config)
 	return r;
 }
 
-/* The child's whole life. */
 attr_noreturn static void guard_main(const struct config *config, int link)
 {
 	static const int deaf_to[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE};
@@ -107,7 +106,7 @@ int tls_guard_start(struct tls_guard *g, const struct config *config, struct err
 	return error_set(err, ERR_SYSTEM, r, "fork");
 }
 
-/* In the order of the files, without those that are missing. */
+/* In the order of the files, skipping missing ones. */
 static int sort_out(const struct answer *a, const int *fds, size_t count,
                     int ret_fds[TLS_FILES_COUNT])
 {
@@ -130,7 +129,7 @@ int tls_guard_ask(const struct tls_guard *g, struct error *err)
 
 void tls_guard_give_up(const struct tls_guard *g, struct error *err)
 {
-	/* Whatever it says later would be taken for the next answer. */
+	/* A late answer would be taken for the next one. */
 	(void)shutdown(g->link, SHUT_RDWR);
 	(void)error_set(err, ERR_SYSTEM, ETIMEDOUT, GUARD_SILENT);
 }

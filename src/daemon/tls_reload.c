@@ -19,7 +19,7 @@ static void finish_reload(struct tls_reload *t)
 	t->ready(t->ctx);
 	if (!t->again)
 		return;
-	/* What was asked for meanwhile may be about files that came later. */
+	/* A request made meanwhile may be about newer files. */
 	t->again = false;
 	tls_reload_ask(t);
 }

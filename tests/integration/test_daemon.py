@@ -134,8 +134,8 @@ def test_second_daemon_on_the_same_state_is_refused(make_daemon):
     d = make_daemon().start()
     r = run("--listen", "", "--socket", str(d.home / "sock2"), "--state-dir", str(d.home / "state"), env={"MILLIBOX_RUNTIME_DIR": str(d.home / "run")})
     assert r.returncode == 4
-    assert "in use by another daemon, or the milliboxd-guard of one that was killed" in r.stderr
-    assert "give this one a --state-dir, --socket and --listen of its own" in r.stderr
+    assert "in use by another daemon, or by the milliboxd-guard of a killed one" in r.stderr
+    assert "give this daemon its own --state-dir, --socket and --listen" in r.stderr
     r = run("--listen", "", "--socket", d.socket, "--state-dir", str(d.home / "state2"), env={"MILLIBOX_RUNTIME_DIR": str(d.home / "run")})
     assert r.returncode != 0 and "sock" in r.stderr
 

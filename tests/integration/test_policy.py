@@ -379,7 +379,7 @@ def test_the_command_line_checks_files_without_a_daemon(policies):
     checked = millibox("policy", "check", str(folder / "team.yaml"), str(folder / "child.yaml"))
     assert checked.returncode == 0 and checked.stdout.count(": ok") == 2, checked.stderr
     for name, reason in (("bad", "bad.yaml:3: 'limits.cpu.max' must be a number of cores"),
-                         ("child", "child.yaml:2: 'extends' names a policy that is not there"),
+                         ("child", "child.yaml:2: 'extends' names a policy that does not exist"),
                          ("none", "none.yaml': No such file or directory")):
         checked = millibox("policy", "check", str(folder / f"{name}.yaml"))
         assert checked.returncode == 1 and reason in checked.stderr and ": ok" not in checked.stdout

@@ -13,18 +13,18 @@
 #include "core/identity/identity_row.h"
 
 /*
- * Theory of operation. A key is found by its id, which is no secret, and then compared whole and in
- * constant time. One that nobody has is compared too, with nothing: how long the answer takes says
- * nothing about which ids there are.
+ * Theory of operation. A key is found by its id, which is not secret, and then compared whole and
+ * in constant time. An unknown id is compared too, against nothing, so that timing does not
+ * reveal which ids exist.
  *
- * Guessing is hopeless; what is bounded is the noise. A peer that keeps sending what is no key is
- * told to wait. Those who have a valid one are served meanwhile, from the same address too: else
- * one could lock out everybody behind a proxy.
+ * Guessing is hopeless; only the noise is bounded. A peer that keeps sending invalid keys is told
+ * to wait. Callers with a valid key are served meanwhile, from the same address too: else one
+ * client could lock out everyone behind a proxy.
  */
 
-/* How coarse last_used is: a write per key and minute at most. */
+/* Resolution of last_used: at most one write per key and minute. */
 #define USED_STEP_MS 60000
-/* Peers whose failures are remembered apart. */
+/* Peers whose failures are counted separately. */
 #define PEERS_MAX     4096
 #define PRUNE_STEP_US (1 * USEC_PER_SEC)
 
@@ -69,7 +69,7 @@ void identity_watch_departures(struct identity *identity, void (*fn)(void *ctx),
 	identity->on_departure_ctx = ctx;
 }
 
-/* The value is not looked at. */
+/* The value is not used. */
 void identity_note_departed(struct identity *identity, const char *name)
 {
 	(void)!map_put(identity->departed, name, identity);
@@ -112,8 +112,6 @@ void identity_free(struct identity *identity)
 	map_free(identity->departed);
 	free(identity);
 }
-
-/* Keys. */
 
 bool identity_has_keys(const struct identity *identity)
 {
@@ -199,16 +197,14 @@ void identity_forget_key(struct identity *identity, struct identity_key *key)
 	list_append(&identity->gone, &key->node);
 }
 
-/* Who asks. */
-
 static bool is_trusted(const struct identity *identity, const struct identity_request *request)
 {
 	return identity->config.config->auth_trust_socket && request->has_uid &&
 	       (request->uid == 0 || request->uid == identity->config.owner_uid);
 }
 
-/* Drops those who owe nothing; without any of them there is no room for more. Not for every new
- * peer: who has many addresses would keep us looking. */
+/* Drop peers that owe nothing; if there are none, there is no room for more. Rate-limited: a
+ * client with many addresses must not make every request a scan. */
 static void prune_peers(struct identity *identity, uint64_t now_us)
 {
 	struct map *kept = map_new();
@@ -226,7 +222,7 @@ static void prune_peers(struct identity *identity, uint64_t now_us)
 	identity->peers = kept;
 }
 
-/* Those for whom there is no room share one. */
+/* Peers for which there is no room share one entry. */
 static struct peer *get_peer(struct identity *identity, const char *name, uint64_t now_us)
 {
 	struct peer *peer = map_get(identity->peers, name);
@@ -243,7 +239,7 @@ static struct peer *get_peer(struct identity *identity, const char *name, uint64
 	if (peer)
 		return peer;
 	peer = NEW(struct peer);
-	(void)!map_put(identity->peers, name, peer); /* it was looked for */
+	(void)!map_put(identity->peers, name, peer); /* looked up above */
 	return peer;
 }
 
@@ -278,8 +274,8 @@ static const struct principal *check_key(struct identity *identity, const struct
 	uint64_t now_ms = clock_real_ms();
 
 	if (!known || !matches)
-		return reject_key(identity, request, "the key is not one of this daemon", err);
-	/* Who has the secret may know what became of it. */
+		return reject_key(identity, request, "unknown key", err);
+	/* The caller has the secret, so it may learn what became of the key. */
 	if (known->revoked_ms)
 		return reject_key(identity, request, "the key was revoked", err);
 	if (!is_active(known, now_ms))
@@ -296,7 +292,7 @@ const struct principal *identity_authenticate(struct identity *identity,
 	bool trusted = is_trusted(identity, request);
 	int r;
 
-	/* Clients of daemons that have keys may send one to a daemon that has none. */
+	/* Clients may send a key to a daemon that has none. */
 	if (!identity_has_keys(identity))
 		return trusted ? &identity->owner : &identity->anybody;
 	r = key_from_headers(request->authorization, request->api_key, &key);
@@ -312,6 +308,6 @@ const struct principal *identity_authenticate(struct identity *identity,
 		return NULL;
 	}
 	if (r < 0)
-		return reject_key(identity, request, "what was sent is no key", err);
+		return reject_key(identity, request, "this is not a valid key", err);
 	return check_key(identity, &key, request, err);
 }

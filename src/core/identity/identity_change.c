@@ -11,25 +11,22 @@
 #include "core/identity/identity_row.h"
 #include "io/loop.h"
 
-/*
- * Theory of operation. Everything that can be refused is refused first. Then the change is made, so
- * that two of them see each other; then it is written; then it is told. Only the end of a tenant is
- * made after it was written, because it could not be undone: what belonged to it is gone.
- */
+/* Theory of operation. All checks come first. Then the change is made in memory, so that
+ * concurrent changes see each other; then it is written; then acknowledged. Only the deletion of
+ * a tenant happens after the write, because it cannot be undone. */
 
 struct identity_change {
 	struct list node; /* identity.changes */
 	struct identity *identity;
 	struct identity_done done;
-	void (*undo)(
-		struct identity_change *change); /* could not be written; NULL: nothing to do */
-	void (*finish)(struct identity_change *change); /* was written; NULL: nothing to do */
+	void (*undo)(struct identity_change *change);   /* the write failed; NULL: nothing to do */
+	void (*finish)(struct identity_change *change); /* written; NULL: nothing to do */
 	char name[TENANT_NAME_MAX + 1];                 /* of the key or tenant */
-	char policy[TENANT_NAME_MAX + 1];               /* of a tenant, before */
+	char policy[TENANT_NAME_MAX + 1];               /* previous policy of a tenant */
 	struct tenant_settings before;
-	bool was_keyed; /* before this key */
+	bool was_keyed; /* identity.keyed before this key */
 	struct store_departure departure;
-	bool left; /* of a tenant that was deleted */
+	bool left; /* a deleted tenant has history left */
 };
 
 static struct identity_change *change_new(struct identity *identity, struct identity_done done,
@@ -39,7 +36,7 @@ static struct identity_change *change_new(struct identity *identity, struct iden
 
 	change->identity = identity;
 	change->done = done;
-	(void)!str_copy(change->name, sizeof(change->name), name); /* was checked */
+	(void)!str_copy(change->name, sizeof(change->name), name); /* checked above */
 	list_append(&identity->changes, &change->node);
 	return change;
 }
@@ -67,7 +64,7 @@ static void on_unkept(void *ctx)
 	on_written(ctx, NULL);
 }
 
-/* @r is what the writing began with; where it did not begin the change has never been. */
+/* @r is the result of starting the write; if that failed the change is dropped. */
 static int begin_change(struct identity_change *change, int r)
 {
 	if (r == 0 && !change->identity->config.store)
@@ -94,8 +91,6 @@ void identity_end_changes(struct identity *identity)
 		on_written(change, &err);
 	}
 }
-
-/* Keys. */
 
 static void undo_key(struct identity_change *change)
 {
@@ -127,9 +122,10 @@ static int check_key(struct identity *identity, const struct identity_key_reques
 	if (request->scopes == 0)
 		return error_field(err, "scopes", "must name at least one");
 	if (request->expires_ms && request->expires_ms <= clock_real_ms())
-		return error_field(err, "expires_in", "is over already");
+		return error_field(err, "expires_in", "is in the past");
 	if (identity_key_count(identity) >= IDENTITY_KEYS_MAX)
-		return error_set(err, ERR_BUSY, 0, "there are %d keys, revoked ones included",
+		return error_set(err, ERR_BUSY, 0,
+		                 "there are already %d keys, revoked ones included",
 		                 IDENTITY_KEYS_MAX);
 	return 0;
 }
@@ -147,7 +143,7 @@ static struct identity_key *add_new(struct identity *identity,
 	/* Lengths were checked. */
 	(void)!str_copy(row.tenant, sizeof(row.tenant), request->tenant);
 	(void)!str_copy(row.name, sizeof(row.name), request->name ? request->name : "");
-	do { /* until its id is one that nobody has */
+	do { /* until the id is unused */
 		key_make(ret_key);
 		memcpy(row.id, ret_key->id, sizeof(row.id));
 		key_hash(ret_key, row.hash);
@@ -192,14 +188,12 @@ int identity_revoke_key(struct identity *identity, struct identity_key *key,
 {
 	struct identity_change *change = change_new(identity, done, key->id);
 
-	/* It stays so whatever comes of the writing: better locked out than in. */
+	/* Stays revoked even if the write fails: better locked out than in. */
 	if (key->revoked_ms == 0)
 		key->revoked_ms = clock_real_ms();
 	return begin_change(change, identity_row_revoke_key(identity->config.store, key,
 	                                                    when_written(change), err));
 }
-
-/* Tenants. */
 
 static void undo_tenant(struct identity_change *change)
 {
@@ -207,7 +201,7 @@ static void undo_tenant(struct identity_change *change)
 	struct tenant *t = tenants_find(tenants, change->name);
 	struct error err = {0};
 
-	/* It was never on the disk, and has no key yet. */
+	/* It was never on disk and has no key yet. */
 	if (t && tenants_remove(tenants, t, &err) < 0)
 		log_error("undo a tenant", &err);
 }
@@ -220,7 +214,7 @@ int identity_create_tenant(struct identity *identity, const struct tenant_settin
 
 	if (map_get(identity->departed, settings->name))
 		return error_set(err, ERR_CONFLICT, 0,
-		                 "a tenant of this name was deleted, and what was known of it is "
+		                 "a tenant of this name was deleted and its history is "
 		                 "still being removed; try again soon");
 	t = tenants_add(identity->config.tenants, settings, err);
 	if (!t)
@@ -283,8 +277,8 @@ static void finish_delete(struct identity_change *change)
 	LIST_FOREACH (key, &identity->keys, struct identity_key, node)
 		if (is_of(key, change->name))
 			identity_forget_key(identity, key);
-	/* A request that was under way may have begun something meanwhile: then it goes with the
-	 * daemon. */
+	/* A concurrent request may have started something: then the tenant stays until the daemon
+	 * ends. */
 	if (t && tenants_remove(tenants, t, &err) < 0)
 		log_error("remove a tenant", &err);
 	if (!change->left)

@@ -11,9 +11,9 @@
 
 #define LOAD_MAX_BYTES (64u << 20)
 #define LOOK_MAX_BYTES 4096
-#define DELETE_ROWS    "64" /* that go with a tenant at once, of each kind */
+#define DELETE_ROWS    "64" /* rows of each kind deleted together with a tenant */
 
-/* A time, or NULL for never. */
+/* NULL for never. */
 static struct db_value time_value(uint64_t ms)
 {
 	return ms ? DB_INT(ms) : DB_NULL;
@@ -32,7 +32,7 @@ static int write_steps(struct store *store, const struct db_statement *steps, si
 	return db_write(store_db(store), steps, count, done.fn, done.ctx, err) ? 0 : -1;
 }
 
-/* What a row is made of; a statement points to it. */
+/* The values of one row; a statement points to them. */
 struct key_row {
 	char scopes[SCOPES_TEXT_LEN];
 	struct db_value values[7];
@@ -88,7 +88,7 @@ void identity_row_used(struct store *store, const char *key_id, uint64_t now_ms)
 	struct error err = {0};
 
 	if (write_steps(store, &step, 1, (struct identity_row_done){0}, &err) < 0)
-		log_debug("when key %s was used is not written: %s", key_id, err.msg);
+		log_debug("could not write when key %s was used: %s", key_id, err.msg);
 }
 
 int identity_row_put_tenant(struct store *store, const struct tenant *t,
@@ -116,14 +116,13 @@ static void on_deleted(void *ctx, const struct error *err)
 	struct store_departure *d = ctx;
 
 	if (!err && d->look)
-		return; /* its answer follows */
+		return; /* its callback follows */
 	if (d->look)
 		db_forget(TAKE_PTR(d->look));
 	d->fn(d->ctx, true, err);
 }
 
-/* It said that nothing is left. What is not known is as if something were: the clean-up finds it.
- */
+/* Whether nothing is left. On error assume that something is: retention finds out. */
 static void on_looked(void *ctx, const struct db_rows *rows, const struct error *err)
 {
 	struct store_departure *d = ctx;
@@ -132,9 +131,9 @@ static void on_looked(void *ctx, const struct db_rows *rows, const struct error 
 	d->fn(d->ctx, err || db_rows_count(rows) == 0, NULL);
 }
 
-/* What it had and was forgotten must not come back with its name; but nobody waits until years of
- * it are removed. It is marked as departed in any case: where the look that follows is not possible
- * the clean-up finds the mark, and gives the name free. */
+/* History must not reappear under a new tenant of the same name, but the caller does not wait
+ * until all of it is removed. The tenant is always marked as departed: if the following query
+ * fails, retention finds the mark and frees the name. */
 int identity_row_delete_tenant(struct store *store, const struct tenant *t,
                                struct store_departure *departure, struct error *err)
 {
@@ -167,8 +166,6 @@ int identity_row_delete_tenant(struct store *store, const struct tenant *t,
 	return 0;
 }
 
-/* Loading. */
-
 enum {
 	TENANT_NAME,
 	TENANT_POLICY,
@@ -197,7 +194,7 @@ static int load_tenant(struct identity *identity, const struct db_rows *rows, si
 	else
 		t = tenants_add(tenants, &settings, err);
 	if (!t)
-		return error_wrap(err, "tenant %.64s of the store", settings.name);
+		return error_wrap(err, "tenant %.64s in the store", settings.name);
 	t->created_ms = (uint64_t)db_rows_int(rows, row, TENANT_CREATED);
 	t->updated_ms = (uint64_t)db_rows_int(rows, row, TENANT_UPDATED);
 	return 0;
@@ -251,10 +248,10 @@ static int load_key(struct identity *identity, const struct db_rows *rows, size_
 	if (!hash || len != sizeof(key.hash) || str_copy(key.id, sizeof(key.id), id) < 0 ||
 	    str_copy(key.tenant, sizeof(key.tenant), db_rows_text(rows, row, KEY_TENANT)) < 0 ||
 	    str_copy(key.name, sizeof(key.name), db_rows_text(rows, row, KEY_NAME)) < 0)
-		return error_set(err, ERR_CONFIG, 0, "key %.20s of the store is damaged", id);
+		return error_set(err, ERR_CONFIG, 0, "key %.20s in the store is damaged", id);
 	memcpy(key.hash, hash, len);
 	if (scopes_parse(db_rows_text(rows, row, KEY_SCOPES), &key.principal.scopes, err) < 0)
-		return error_wrap(err, "key %s of the store", key.id);
+		return error_wrap(err, "key %s in the store", key.id);
 	return identity_add_key(identity, &key)
 	               ? 0
 	               : error_set(err, ERR_CONFIG, 0, "key %s is in the store twice", key.id);
@@ -282,7 +279,7 @@ static int load_departed(struct store *store, struct identity *identity, struct 
 
 	if (db_query_now(store_db(store), &DB_SQL("SELECT name FROM departed"), LOAD_MAX_BYTES,
 	                 &rows, err) < 0)
-		return error_wrap(err, "read tenants that were deleted");
+		return error_wrap(err, "read deleted tenants");
 	for (size_t i = 0; i < db_rows_count(rows); i++)
 		identity_note_departed(identity, db_rows_text(rows, i, 0));
 	return 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: tenants and keys in the store (migration 002). Without a store, which is NULL, nothing is
- * kept and the calls succeed; their callback does not come.
+ * DOC: tenants and keys in the store (migration 002). If the store is NULL nothing is persisted:
+ * the calls succeed and make no callback.
  */
 
 #include "base/attr.h"
@@ -16,39 +16,40 @@ struct identity_key;
 struct store;
 struct tenant;
 
-/* Called once from the loop; @err NULL: it is on the disk. */
+/* Called once from the loop; @err NULL: on disk. */
 struct identity_row_done {
-	void (*fn)(void *ctx, const struct error *err); /* NULL: nobody waits */
+	void (*fn)(void *ctx, const struct error *err); /* NULL: no callback */
 	void *ctx;
 };
 
 struct db_job;
-/* The end of a tenant; part of what waits for it. */
+/* Deletion of a tenant; embedded by its caller. */
 struct store_departure {
-	/* Called once from the loop. @left: the clean-up has to remove the rest of what it had. */
+	/* Called once from the loop. @left: retention must remove remaining history. */
 	void (*fn)(void *ctx, bool left, const struct error *err);
 	void *ctx;
-	struct db_job *look; /* the store's */
+	struct db_job *look; /* private to identity_row.c */
 };
 
-/** identity_row_load - into @identity and its tenants; before the loop runs. */
+/** identity_row_load - load into @identity and its tenants; before the loop runs. */
 int identity_row_load(struct store *store, struct identity *identity,
                       struct error *err) attr_must_check;
 int identity_row_add_key(struct store *store, const struct identity_key *key,
                          struct identity_row_done done, struct error *err) attr_must_check;
-/** identity_row_add_key_now - before the store is started. */
+/** identity_row_add_key_now - before store_start. */
 int identity_row_add_key_now(struct store *store, const struct identity_key *key,
                              struct error *err) attr_must_check;
 int identity_row_revoke_key(struct store *store, const struct identity_key *key,
                             struct identity_row_done done, struct error *err) attr_must_check;
-/** identity_row_used - coarse, and nobody waits for it. */
+/** identity_row_used - coarse, without a callback. */
 void identity_row_used(struct store *store, const char *key_id, uint64_t now_ms);
-/** identity_row_put_tenant - a new one, or as it is now. */
+/** identity_row_put_tenant - insert or update. */
 int identity_row_put_tenant(struct store *store, const struct tenant *tenant,
                             struct identity_row_done done, struct error *err) attr_must_check;
-/** identity_row_delete_tenant - with its keys and a bounded piece of what is known of its
- * sessions. Where that is not all, or not known to be, it stays marked as departed, and the
- * clean-up goes on. */
+/**
+ * identity_row_delete_tenant - with its keys and a bounded part of its history. If more may be
+ * left the name stays marked as departed, and retention continues.
+ */
 int identity_row_delete_tenant(struct store *store, const struct tenant *tenant,
                                struct store_departure *departure,
                                struct error *err) attr_must_check;

@@ -16,28 +16,26 @@
 #include "core/observe/metrics.h"
 #include "io/spool.h"
 
-/*
- * Theory of operation. A line is made on the loop, as the members of an object; the thread gives it
- * its number and its place in the chain. So records that found no room leave no gap: the next one
- * that does is preceded by one that tells how many were lost.
- */
+/* Theory of operation. The loop formats a line as the members of an object; the thread adds its
+ * number and its place in the chain. So dropped records leave no gap: the next record written is
+ * preceded by one that says how many were lost. */
 
 #define QUEUE_MAX (8u << 20)
 #define RETRY_US  (1 * USEC_PER_SEC)
-/* What a machine that loses its power may forget. Each time costs a disk two turns. */
+/* How much a power failure may lose. Each sync costs a disk two revolutions. */
 #define SETTLE_US   (50 * USEC_PER_MS)
 #define TIME_LEN    32
 #define MEMBERS_MAX (CHAIN_LINE_MAX / 2)
 
 struct audit {
-	struct audit_file file; /* the thread's, once it is started */
+	struct audit_file file; /* owned by the thread once it is started */
 	struct audit_found found;
 	struct spool *spool;
 	bool required;
-	int told;   /* the failure that was logged */
-	char *path; /* owned; as the kernel knows it */
+	int told;   /* the last error logged */
+	char *path; /* owned; canonical */
 	pthread_mutex_t lock;
-	struct chain_head head; /* of what is on the disk, under the lock */
+	struct chain_head head; /* of what is on disk, under the lock */
 };
 
 static int write_lines(void *ctx, const char *data, size_t len, size_t *ret_taken)
@@ -65,7 +63,7 @@ static void set_text(json_t *object, const char *key, const char *text)
 	(void)json_object_set_new_nocheck(object, key, value);
 }
 
-/* The members of the line, without braces. Return: owned; NULL for want of memory. */
+/* The members of the line, without braces. Return: owned; NULL: out of memory. */
 static char *make_members(const struct audit_event *e, size_t *ret_len)
 {
 	json_t *object = json_object();
@@ -82,7 +80,7 @@ static char *make_members(const struct audit_event *e, size_t *ret_len)
 	set_text(object, "request_id", e->request_id);
 	if (e->detail)
 		(void)json_object_set_new_nocheck(object, "detail", e->detail);
-	/* ASCII only: a line is a line for every program that reads it. */
+	/* ASCII only: every program agrees on where a line ends. */
 	text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
 	json_decref(object);
 	if (!text)
@@ -100,7 +98,7 @@ static int add_line(struct audit *a, const struct audit_event *event)
 
 	if (!members)
 		return -ENOMEM;
-	/* Ours are short; one that is not must not stand in the way of the others. */
+	/* Our records are short; a long one must not block the others. */
 	if (len > MEMBERS_MAX)
 		return -EMSGSIZE;
 	return spool_add(a->spool, members, len);
@@ -121,7 +119,7 @@ static void log_lost_entries(struct audit *a)
 		                                         .detail = one_number("records", lost)});
 }
 
-/* Whether it can be written; a change is logged. */
+/* Log when the log starts or stops to fail. Return: the current error. */
 static int report_error_change(struct audit *a)
 {
 	int failed = spool_error(a->spool);
@@ -132,7 +130,7 @@ static int report_error_change(struct audit *a)
 	if (failed)
 		log_err("the audit log cannot be written: %s", strerror(-failed));
 	else
-		log_warn("the audit log can be written again, going on");
+		log_warn("the audit log can be written again");
 	return failed;
 }
 
@@ -147,7 +145,7 @@ void audit_write(struct audit *a, const struct audit_event *event)
 	failed = report_error_change(a);
 	if (!failed)
 		log_lost_entries(a);
-	(void)!add_line(a, event); /* what has no room is counted by the spool */
+	(void)!add_line(a, event); /* the spool counts dropped records */
 }
 
 int audit_check(struct audit *a, struct error *err)
@@ -204,7 +202,7 @@ void audit_close(struct audit *a)
 static void tell_damage(const struct audit *a)
 {
 	if (a->found.damage)
-		log_err("the audit log is damaged (line %" PRIu64 ": %s): it is set aside as %s.%s",
+		log_err("the audit log is damaged (line %" PRIu64 ": %s): set aside as %s.%s",
 		        a->found.bad_line, chain_fault_text(a->found.damage), a->file.path,
 		        a->found.aside);
 }
@@ -254,7 +252,7 @@ int audit_give(struct audit *a, uid_t uid, gid_t gid, struct error *err)
 	return 0;
 }
 
-/* What was found belongs into the log itself. */
+/* Record in the log itself what audit_open found. */
 static void tell_found(struct audit *a)
 {
 	const struct audit_found *found = &a->found;

@@ -16,20 +16,20 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. Lines are written as they come, and from time to time settled: fdatasync,
- * then the head. So the head never knows of a line that is not on the disk, and a log that is
- * shorter than its head was cut. A log may be longer than its head, by what was written when
- * something ended; that is not a fault.
+ * Theory of operation. Lines are written as they arrive and periodically settled: fdatasync, then
+ * the head. So the head never refers to a line that is not on disk, and a log shorter than its
+ * head was cut. A log may be longer than its head, by what was written before a crash; that is
+ * not a fault.
  *
- * A write that fails is taken back (ftruncate) before anything else is written: there is no half
- * line in the middle of a file, and what failed is written again, whole, with the same number. The
- * same with all that was written since the last time if it cannot be settled: what the kernel still
- * shows of it need not be on the disk, and it would not say so twice.
+ * A failed write is truncated away before anything else is written: there is no half line in the
+ * middle of a file, and the lines are written again, whole, with the same numbers. The same
+ * applies to all lines since the last settle if that fails: what the kernel still shows of them
+ * need not be on disk, and it reports the error only once.
  */
 
 #define FILE_MODE   0600
 #define HEAD_SUFFIX ".head"
-#define SUFFIX_LEN  20 /* digits of a number */
+#define SUFFIX_LEN  20 /* digits of a sequence number */
 #define BATCH_MAX   (64u << 20)
 #define NAME_LEN    256
 
@@ -38,13 +38,13 @@ static int open_file(const struct audit_file *f, const char *suffix, int flags)
 	char name[NAME_LEN];
 	int r = str_format(name, sizeof(name), "%s%s", f->name, suffix);
 
-	/* A link planted in its place would have us write elsewhere. */
+	/* A planted link would redirect our writes. */
 	return r < 0 ? r
 	             : fd_open_at(f->dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | flags,
 	                          FILE_MODE);
 }
 
-/* Return: 0, -ENOENT: there is none, or another negative errno: it is none. */
+/* Return: 0, -ENOENT: no head, or another negative errno: not a valid head. */
 static int read_head(const struct audit_file *f, struct chain_head *ret_head)
 {
 	char text[CHAIN_HEAD_LEN + 1];
@@ -69,7 +69,7 @@ static int write_head(const struct audit_file *f)
 	return fdatasync(f->head_fd) < 0 ? -errno : 0;
 }
 
-/* The name of a full file, or of one that is set aside. */
+/* Rename the file to a rotated or set-aside name. */
 static int move_away(const struct audit_file *f, const char *suffix)
 {
 	char name[NAME_LEN];
@@ -89,7 +89,7 @@ static bool is_full_file(const struct audit_file *f, const char *name)
 	       name[len + 1 + SUFFIX_LEN] == '\0';
 }
 
-/* How many full files there are, and the one with the least number. */
+/* Count rotated files and find the one with the lowest number. */
 static size_t count_full(const struct audit_file *f, char ret_oldest[NAME_LEN])
 {
 	int fd = fd_open_at(f->dir, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -119,7 +119,7 @@ static void drop_oldest(const struct audit_file *f)
 
 	while (count_full(f, oldest) > f->keep)
 		if (unlinkat(f->dir, oldest, 0) < 0)
-			return; /* somebody else's now; the next rotation tries again */
+			return; /* unreadable; the next rotation tries again */
 }
 
 static int rotate_file(struct audit_file *f)
@@ -129,7 +129,7 @@ static int rotate_file(struct audit_file *f)
 
 	(void)snprintf(number, sizeof(number), "%020" PRIu64, f->head.seq);
 	r = move_away(f, number);
-	/* Moved by an earlier try, which could not make the next one. */
+	/* Already moved by an earlier attempt that could not create the next file. */
 	if (r < 0 && r != -ENOENT)
 		return r;
 	fd = open_file(f, "", O_CREAT | O_EXCL | O_APPEND);
@@ -142,7 +142,7 @@ static int rotate_file(struct audit_file *f)
 	return fsync(f->dir) < 0 ? -errno : 0;
 }
 
-/* Lines of the chain for the lines of @data. Return: 0 or a negative errno: @head has not moved. */
+/* Chain each line of @data. Return: 0 or a negative errno with @head unchanged. */
 static int chain_lines(struct chain_head *head, const char *data, size_t len, struct buf *b)
 {
 	struct chain_head next = *head;
@@ -161,7 +161,7 @@ static int chain_lines(struct chain_head *head, const char *data, size_t len, st
 	return 0;
 }
 
-/* What is behind @size was never there. As long as that does not work nothing else is written. */
+/* Truncate to @size. Until that succeeds nothing else is written. */
 static int take_back(struct audit_file *f, uint64_t size)
 {
 	int r = ftruncate(f->fd, (off_t)size) < 0 ? -errno : 0;
@@ -185,7 +185,7 @@ static int append_lines(struct audit_file *f, const struct buf *b)
 	return 0;
 }
 
-/* What is in the file now is where to go back to. */
+/* Record the rollback point. */
 static void note_settled(struct audit_file *f)
 {
 	f->settled_head = f->head;
@@ -199,7 +199,7 @@ int audit_file_write(struct audit_file *f, const char *data, size_t len, size_t 
 	int r = 0;
 
 	*ret_taken = 0;
-	/* Not with lines that may have to be taken back. */
+	/* Not while there are lines that may have to be rolled back. */
 	if (f->size >= f->max_bytes && f->size == f->settled_size)
 		r = rotate_file(f);
 	if (r == 0)
@@ -227,7 +227,7 @@ int audit_file_settle(struct audit_file *f, bool *ret_undone)
 	return write_head(f);
 }
 
-/* Nothing in the file: it is the first one, or it was about to be made when something ended. */
+/* The file is empty: it is the first one, or a crash came before its first line. */
 static enum chain_fault verify_empty(const struct audit_file *f, const struct chain_head *head)
 {
 	char name[NAME_LEN];
@@ -259,7 +259,7 @@ static int verify_file(struct audit_file *f, struct chain_verdict *v, struct err
 			v->fault = verify_empty(f, &head) == CHAIN_FINE ? v->fault : CHAIN_CUT;
 		return 0;
 	}
-	/* The first lines of all may be there before their head is. */
+	/* The very first lines may precede their head. */
 	if (known == -ENOENT && v->first_seq != 1)
 		v->fault = CHAIN_BAD_HEAD;
 	else
@@ -292,8 +292,8 @@ static int refuse_damaged(const struct audit_file *f, const struct chain_verdict
 {
 	return error_set(err, ERR_CONFIG, 0,
 	                 "the audit log %s is damaged (line %" PRIu64 ": %s) and audit.required is "
-	                 "set: look with 'millibox audit verify', keep what is there elsewhere, "
-	                 "and start with an empty place",
+	                 "set: run 'millibox audit verify', move the files elsewhere, "
+	                 "and start again",
 	                 f->path, v->bad_line, chain_fault_text(v->fault));
 }
 
@@ -324,7 +324,8 @@ static int open_files(struct audit_file *f, struct error *err)
 	f->name = strrchr(f->path, '/') ? strrchr(f->path, '/') + 1 : f->path;
 	f->dir = fd_open(f->folder, O_RDONLY | O_DIRECTORY, 0);
 	if (f->dir < 0)
-		return error_set(err, ERR_CONFIG, -f->dir, "open %s for the audit log", f->folder);
+		return error_set(err, ERR_CONFIG, -f->dir, "open folder %s of the audit log",
+		                 f->folder);
 	f->fd = open_file(f, "", O_CREAT | O_APPEND);
 	f->head_fd = open_file(f, HEAD_SUFFIX, O_CREAT);
 	if (f->fd < 0 || f->head_fd < 0)
@@ -343,14 +344,14 @@ int audit_file_open(struct audit_file *f, bool strict, struct audit_found *ret_f
 		return -1;
 	if (accept_verdict(f, strict, &verdict, ret_found, err) < 0)
 		return -1;
-	/* Lines of one that was killed may be in memory only. */
+	/* Lines of a killed daemon may be in memory only. */
 	if (fdatasync(f->fd) < 0 && strict)
 		return error_set(err, ERR_CONFIG, errno, "sync the audit log %s", f->path);
 	note_settled(f);
 	return 0;
 }
 
-/* What the log says where its anchor is. */
+/* Compare the log with its anchor. */
 static int compare_anchor(struct audit_file *f, const struct chain_head *anchor,
                           struct chain_verdict *verdict, struct error *err)
 {
@@ -364,7 +365,7 @@ static int compare_anchor(struct audit_file *f, const struct chain_head *anchor,
 	r = chain_verify_fd(f->fd, verdict);
 	if (r < 0)
 		return error_set(err, ERR_CONFIG, -r, "read the audit log %s", f->path);
-	/* It is in a full file: what is here holds on to it. */
+	/* The anchor is in a rotated file: the first line here chains to it. */
 	if (verdict->records > 0 && anchor->seq >= verdict->first_seq)
 		chain_verify_head(anchor, verdict);
 	return 0;
@@ -375,7 +376,7 @@ static int hold_to(struct audit_file *f, bool strict, const struct chain_head *a
 {
 	struct chain_verdict verdict = {0};
 
-	/* Set aside already: it goes on behind all that is known of. */
+	/* Already set aside: continue after the highest number known. */
 	if (found->damage) {
 		if (anchor->seq > f->head.seq)
 			f->head = *anchor;

@@ -16,7 +16,7 @@ struct audit_row {
 	struct store *store;
 	struct audit *audit;
 	struct timer *timer;
-	uint64_t written; /* number of the record that was written last, or is being */
+	uint64_t written; /* number of the last record written, or being written */
 };
 
 static void on_written(void *ctx, const struct error *err)
@@ -24,7 +24,7 @@ static void on_written(void *ctx, const struct error *err)
 	struct audit_row *row = ctx;
 
 	if (store_was_written(row->store, err))
-		row->written = 0; /* again */
+		row->written = 0; /* retry */
 }
 
 static void write_anchor(struct audit_row *row)
@@ -36,7 +36,7 @@ static void write_anchor(struct audit_row *row)
 	if (head.seq == row->written)
 		return;
 	chain_head_print(&head, text);
-	/* Without room in the queue it is for the next second. */
+	/* If the queue is full, try again in a second. */
 	if (db_write(row->store->db,
 	             &DB_SQL("INSERT INTO audit (path, head, written_ms) VALUES (?1, ?2, ?3)"
 	                     " ON CONFLICT (path) DO UPDATE SET head = ?2, written_ms = ?3",

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * DOC: where the audit log ends, in the store: an anchor that whoever changes the log and its head
- * would have to change as well. The log is written first, so it is never behind; each second the
- * anchor follows. After a crash between the two the log is longer, and the anchor follows at the
- * next start; a log that ends before its anchor, or says something else there, was changed.
+ * DOC: the end of the audit log, in the store: an anchor that an attacker who changes the log and
+ * its head would have to change too. The log is written first, so it is never behind; the anchor
+ * follows every second. After a crash in between the log is longer, and the anchor follows at the
+ * next start; a log that ends before its anchor, or differs there, was tampered with.
  */
 
 #include "base/attr.h"
@@ -16,11 +16,11 @@ struct loop;
 struct store;
 struct audit_row;
 
-/** audit_row_check - before store_start: the log against its anchor; see audit_anchor. */
+/** audit_row_check - before store_start: compare the log with its anchor; see audit_anchor. */
 int audit_row_check(struct store *s, struct audit *a, struct error *err) attr_must_check;
 
-/** audit_row_free - writes where it ends, after audit_stop and before the store is closed. */
+/** audit_row_free - writes the anchor; after audit_stop and before the store is closed. */
 void audit_row_free(struct audit_row *row);
-/** audit_row_new - all are borrowed. */
+/** audit_row_new - all arguments are borrowed. */
 struct audit_row *audit_row_new(struct store *s, struct audit *a, struct loop *loop)
 	attr_owned(audit_row_free);

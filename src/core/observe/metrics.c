@@ -9,12 +9,10 @@
 #include "base/alloc.h"
 #include "base/str.h"
 
-/*
- * Theory of operation. A series is one metric with one set of label values. All series are in one
- * open-addressed table, which never shrinks and is never more than half full: finding one is a hash
- * of a few dozen bytes and mostly one comparison. Each metric also has its series in a list in the
- * order in which they were first seen, which is what is printed.
- */
+/* Theory of operation. A series is one metric with one set of label values. All series are in one
+ * open-addressed table, which never shrinks and is at most half full: a lookup is a hash of a few
+ * dozen bytes and mostly one comparison. Each metric also lists its series in the order of first
+ * use, which is the order they are printed in. */
 
 #define SLOTS         8192u /* a power of two */
 #define SERIES_ALL    (SLOTS / 2)
@@ -43,8 +41,8 @@ struct series {
 	char *key;                            /* owned: the label values, joined */
 	double value;                         /* of a histogram: the sum */
 	uint64_t count;                       /* histogram */
-	uint64_t counts[ARRAY_SIZE(buckets)]; /* histogram: of each bucket alone */
-	bool saved;                           /* as it is in saved_value and saved_count */
+	uint64_t counts[ARRAY_SIZE(buckets)]; /* histogram: of each bucket, not cumulative */
+	bool saved;                           /* unchanged since saved_value and saved_count */
 	double saved_value;
 	uint64_t saved_count;
 };
@@ -103,7 +101,7 @@ static size_t labels_count(enum metric metric)
 	return count;
 }
 
-/* The key of a series. A value that is too long, which none of ours is, counts as another. */
+/* The key of a series. A value that is too long (none of ours is) counts as "other". */
 static void make_key(enum metric metric, const char *const *labels, char ret_key[KEY_MAX])
 {
 	size_t count = labels_count(metric), used = 0;
@@ -126,7 +124,7 @@ static void make_key(enum metric metric, const char *const *labels, char ret_key
 	}
 }
 
-/* FNV-1a. Nobody outside chooses what is hashed. */
+/* FNV-1a. No outsider chooses what is hashed. */
 static uint32_t hash_of(enum metric metric, const char *key)
 {
 	uint32_t hash = (2166136261u ^ (uint32_t)metric) * 16777619u;
@@ -136,7 +134,7 @@ static uint32_t hash_of(enum metric metric, const char *key)
 	return hash;
 }
 
-/* Where the series is, or would be. */
+/* The slot of the series, or the free one for it. */
 static size_t slot_of(const struct metrics *m, enum metric metric, const char *key, uint32_t hash)
 {
 	size_t slot = hash & (SLOTS - 1);
@@ -171,7 +169,7 @@ static struct series *add_series(struct metrics *m, enum metric metric, const ch
 
 static bool is_full(const struct metrics *m, enum metric metric)
 {
-	/* Room is kept for an "other" of each. */
+	/* Keep room for an "other" of each metric. */
 	return m->counts[metric] >= METRICS_SERIES_MAX || m->count >= SERIES_ALL - METRIC_COUNT;
 }
 
@@ -212,7 +210,7 @@ void metrics_set_for(struct metrics *m, enum metric metric, const char *const *l
 {
 	if (!m)
 		return;
-	/* Sources also set counters that somebody else, such as the kernel, counts. */
+	/* Sources also set counters that others, such as the kernel, maintain. */
 	assert(infos[metric].type != METRIC_TYPE_HISTOGRAM);
 	series_of(m, metric, labels)->value = value;
 }
@@ -302,8 +300,6 @@ double metrics_value(const struct metrics *m, enum metric metric, const char *co
 	return s ? s->value : 0;
 }
 
-/* Keeping. */
-
 int metric_find(const char *name, enum metric *ret_metric)
 {
 	for (int i = 0; i < METRIC_COUNT; i++)
@@ -333,7 +329,7 @@ static void save_one(struct series *s, void (*fn)(void *ctx, const struct metric
 		.buckets_count = histogram ? ARRAY_SIZE(s->counts) : 0,
 	};
 
-	/* Both only grow: the same numbers are the same series. */
+	/* Both only grow: equal numbers mean an unchanged series. */
 	if (s->saved && s->saved_count == s->count && s->saved_value >= s->value)
 		return;
 	s->saved = true;
@@ -404,8 +400,6 @@ void metrics_collect(struct metrics *m)
 		m->sources[i].fn(m->sources[i].ctx, m);
 }
 
-/* Printing. */
-
 static const char *const type_names[] = {
 	[METRIC_TYPE_COUNTER] = "counter",
 	[METRIC_TYPE_GAUGE] = "gauge",
@@ -413,7 +407,7 @@ static const char *const type_names[] = {
 };
 static_assert(ARRAY_SIZE(type_names) == METRIC_TYPE_COUNT, "every type has a name");
 
-/* What a label value may not have as it is. */
+/* Characters that a label value must escape. */
 static const char *escape_of(char c)
 {
 	switch (c) {
@@ -440,7 +434,7 @@ static int add_value(struct buf *b, const char *value, size_t len)
 	return r;
 }
 
-/* name="value" for each label, with commas between. */
+/* name="value" for each label, separated by commas. */
 static int add_labels(struct buf *b, const struct series *s)
 {
 	const char *name = infos[s->metric].labels, *value = s->key;

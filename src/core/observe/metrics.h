@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * DOC: counters, gauges and histograms of the daemon; metrics.def lists them. To count costs some
- * nanoseconds, with labels some tens, and no system call. The values of labels come from sets that
- * do not grow with use (languages, routes, statuses), never from callers; should one grow all the
- * same, what is beyond METRICS_SERIES_MAX is counted together under "other".
+ * DOC: counters, gauges and histograms of the daemon; metrics.def lists them. Counting costs some
+ * nanoseconds, with labels some tens, and no system call. Label values come from fixed sets
+ * (languages, routes, statuses), never from callers; should a set grow anyway, series beyond
+ * METRICS_SERIES_MAX are counted together as "other".
  *
- * Nothing is computed until somebody looks: gauges that something else knows already are set by
- * sources (metrics_add_source), which are called for each look and must not walk sessions.
+ * Gauges that another module already knows are set by sources (metrics_add_source), which are
+ * called for each collection and must not walk sessions.
  *
- * All functions take NULL for "nobody counts". Owned by the daemon; used on the loop's thread only.
+ * All functions accept NULL: metrics off. Owned by the daemon; used on the loop's thread only.
  */
 
 #include "base/attr.h"
@@ -32,10 +32,10 @@ enum metric {
 	METRIC_COUNT
 };
 
-#define METRICS_SERIES_MAX 512 /* of one metric */
+#define METRICS_SERIES_MAX 512 /* per metric */
 #define METRICS_LABELS_MAX 3
 #define METRICS_TEXT_MAX   (16u << 20)
-/* The values of a metric's labels, in the order of the list. */
+/* The values of a metric's labels, in the order of metrics.def. */
 #define METRIC_LABELS(...) ((const char *const[METRICS_LABELS_MAX]){__VA_ARGS__})
 
 struct metrics;
@@ -48,12 +48,12 @@ struct metric_info {
 void metrics_free(struct metrics *m);
 struct metrics *metrics_new(void) attr_owned(metrics_free);
 const struct metric_info *metric_info(enum metric metric);
-/** metric_buckets - upper ends of a histogram's buckets in seconds, without the infinite one. */
+/** metric_buckets - upper bounds of a histogram's buckets in seconds, without the infinite one. */
 const double *metric_buckets(size_t *ret_count);
 
-/** metrics_count - a counter without labels grows by @n, which is not negative. */
+/** metrics_count - add @n >= 0 to a counter without labels. */
 void metrics_count(struct metrics *m, enum metric metric, double n);
-/** metrics_count_for - one with labels; see METRIC_LABELS. */
+/** metrics_count_for - with labels; see METRIC_LABELS. */
 void metrics_count_for(struct metrics *m, enum metric metric, const char *const *labels, double n);
 void metrics_set(struct metrics *m, enum metric metric, double value);
 void metrics_set_for(struct metrics *m, enum metric metric, const char *const *labels,
@@ -62,48 +62,53 @@ void metrics_observe(struct metrics *m, enum metric metric, double seconds);
 void metrics_observe_for(struct metrics *m, enum metric metric, const char *const *labels,
                          double seconds);
 
-/** metrics_total - of a counter: all series together; of a histogram: what was observed. */
+/**
+ * metrics_total - of a counter: the sum of all series; of a histogram: the number of
+ * observations.
+ */
 double metrics_total(const struct metrics *m, enum metric metric);
-/** metrics_total_with - as metrics_total, of the series whose label number @label is @value. */
+/** metrics_total_with - like metrics_total, for series whose label number @label is @value. */
 double metrics_total_with(const struct metrics *m, enum metric metric, size_t label,
                           const char *value);
-/** metrics_sum - of all values a histogram has seen, in all series. */
+/** metrics_sum - of all values observed by a histogram, in all series. */
 double metrics_sum(const struct metrics *m, enum metric metric);
-/** metrics_value - of one counter or gauge; 0 when it was never touched. @labels NULL: none. */
+/** metrics_value - of one counter or gauge; 0 if never set. @labels NULL: none. */
 double metrics_value(const struct metrics *m, enum metric metric, const char *const *labels);
 
 #define METRIC_BUCKETS_MAX 32
 
-/* One series of a counter or a histogram, for whoever keeps it. Borrowed. */
+/* One series of a counter or histogram, to persist. Borrowed. */
 struct metric_series {
 	enum metric metric;
 	const char *labels;      /* values with U+001F between them */
 	double value;            /* a histogram's sum */
-	uint64_t count;          /* of a histogram; 0 */
-	const uint64_t *buckets; /* of each alone */
+	uint64_t count;          /* of a histogram; else 0 */
+	const uint64_t *buckets; /* not cumulative */
 	size_t buckets_count;
 };
-/** metrics_save - @fn is told every series that has changed since the last time, but for what the
- * kernel counts (process_*). */
+/**
+ * metrics_save - call @fn for every series changed since the last call, except those that the
+ * kernel counts (process_*).
+ */
 void metrics_save(struct metrics *m, void (*fn)(void *ctx, const struct metric_series *s),
                   void *ctx);
-/** metrics_unsave - that was in vain: next time all of them. */
+/** metrics_unsave - saving failed: report all series next time. */
 void metrics_unsave(struct metrics *m);
-/** metrics_restore - what was kept is added. Return: 0 or -EINVAL: it is none of this kind. */
+/** metrics_restore - add a saved series. Return: 0 or -EINVAL: it does not fit its metric. */
 int metrics_restore(struct metrics *m, const struct metric_series *from) attr_must_check;
 /** metric_find - Return: 0 or -ENOENT. */
 int metric_find(const char *name, enum metric *ret_metric) attr_must_check;
 
 #define METRICS_SOURCES_MAX 16
 typedef void metrics_source_fn(void *ctx, struct metrics *m);
-/** metrics_add_source - @fn is called before each look. At most METRICS_SOURCES_MAX. */
+/** metrics_add_source - @fn is called before each collection. At most METRICS_SOURCES_MAX. */
 void metrics_add_source(struct metrics *m, metrics_source_fn *fn, void *ctx);
-/** metrics_collect - let the sources set what they know. */
+/** metrics_collect - call the sources. */
 void metrics_collect(struct metrics *m);
 
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
-/** metrics_print - all of them in Prometheus' text form. Return: 0 or -ENOBUFS. */
+/** metrics_print - in Prometheus' text format. Return: 0 or -ENOBUFS. */
 int metrics_print(const struct metrics *m, struct buf *b) attr_must_check;
 
-/** metrics_process - a source: the daemon's own process; @ctx is not used. */
+/** metrics_process - a source: the daemon's own process; @ctx is unused. */
 void metrics_process(void *ctx, struct metrics *m);

@@ -10,10 +10,8 @@
 #include "base/file.h"
 #include "base/parse.h"
 
-/*
- * Theory of operation. The kernel is asked when somebody looks. What cannot be read is left out: a
- * zero would be taken for a measurement.
- */
+/* Theory of operation. Values are read from the kernel at each collection. What cannot be read is
+ * left out: a zero would look like a measurement. */
 
 #define STATM_LEN 128
 
@@ -54,7 +52,8 @@ static void take_descriptors(struct metrics *m)
 	while (readdir(dir))
 		count++;
 	(void)closedir(dir);
-	metrics_set(m, METRIC_FDS, (double)count - 3); /* ".", ".." and the one that looked */
+	metrics_set(m, METRIC_FDS,
+	            (double)count - 3); /* ".", ".." and the directory's own descriptor */
 }
 
 static double seconds_of(const struct timeval *t)

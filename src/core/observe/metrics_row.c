@@ -17,8 +17,10 @@
 #define NUMBER_LEN     32
 #define BUCKETS_LEN    (METRIC_BUCKETS_MAX * 21 + 1)
 #define BILLION        1e9
-#define VALUE_END      9e18 /* of what a row can hold; no counter gets there, a damaged row may */
-#define BATCH          256  /* series in one write */
+#define VALUE_END                                                                                  \
+	9e18      /* largest value a row can hold; no counter gets there, a damaged row may        \
+	           */
+#define BATCH 256 /* series in one write */
 
 struct metrics_row {
 	struct store *store;
@@ -43,7 +45,7 @@ static void on_written(void *ctx, const struct error *err)
 {
 	struct metrics_row *row = ctx;
 
-	/* Next time all of them. */
+	/* Write all of them next time. */
 	if (store_was_written(row->store, err))
 		metrics_unsave(row->metrics);
 }
@@ -73,7 +75,7 @@ static double join_billionths(int64_t whole, int64_t billionths)
 	return (double)whole + (double)billionths / BILLION;
 }
 
-/* Up, and as it is read again: what is told then is not less than what was told. */
+/* Round up, as it will be read again: a value never shrinks after a restart. */
 static int64_t billionths_of(double value, int64_t whole)
 {
 	int64_t n = (int64_t)((value - (double)whole) * BILLION);
@@ -125,10 +127,9 @@ static void on_timer(void *ctx)
 	timer_start(row->timer, SAVE_US);
 }
 
-/*
- * Somebody looks: what is told now is not to be told smaller. At once, not when the loop turns: the
- * next request may be read before that, and what it is told to be on the disk is behind this.
- */
+/* A client reads the metrics: persist them so that they never appear smaller later. At once, not
+ * in the next turn of the loop: the next request may be read before that, and its durable write
+ * must be queued behind this one. */
 static void on_look(void *ctx, struct metrics *m attr_unused)
 {
 	save_metrics(ctx);
@@ -153,8 +154,6 @@ void metrics_row_free(struct metrics_row *row)
 	save_metrics(row);
 	free(row);
 }
-
-/* In again. */
 
 static int read_buckets(const char *text, uint64_t ret_buckets[METRIC_BUCKETS_MAX])
 {
@@ -205,7 +204,7 @@ int metrics_row_load(struct store *s, struct metrics *m, struct error *err)
 	for (size_t i = 0; i < db_rows_count(rows); i++)
 		strangers += !load_row(m, rows, i);
 	if (strangers > 0)
-		log_info("%zu metrics of the store are none of this version's, ignoring",
+		log_info("ignoring %zu metrics in the store that this version does not have",
 		         strangers);
 	return 0;
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * DOC: totals of counters and histograms in the store. They are read at the start, so that a
- * restart does not set them back, and written each minute, with each look at them, and at the end.
- * After a kill they are what they were when somebody last looked, or a minute ago, whichever is
- * later: so what was told never shrinks. What the kernel counts for the process (process_*) begins
- * anew with it; gauges are what is now.
+ * DOC: totals of counters and histograms in the store. Read at start, so that a restart does not
+ * reset them; written every minute, at each collection, and at the end. After a kill they are as
+ * of the last collection or a minute ago, whichever is later: a value that a client has read
+ * never shrinks. What the kernel counts for the process (process_*) restarts with it; gauges are
+ * current.
  */
 
 #include "base/attr.h"
@@ -17,11 +17,16 @@ struct metrics;
 struct store;
 struct metrics_row;
 
-/** metrics_row_load - before store_start. What is not of this version is left where it is. */
+/**
+ * metrics_row_load - before store_start. Rows that this version does not know stay in the store.
+ */
 int metrics_row_load(struct store *s, struct metrics *m, struct error *err) attr_must_check;
 
-/** metrics_row_free - writes what has changed; before the store is closed. */
+/** metrics_row_free - writes changes; before the store is closed. */
 void metrics_row_free(struct metrics_row *row);
-/** metrics_row_new - all are borrowed. After all other sources, whose numbers it writes. */
+/**
+ * metrics_row_new - all arguments are borrowed. Create it after all other sources, whose values
+ * it writes.
+ */
 struct metrics_row *metrics_row_new(struct store *s, struct metrics *m, struct loop *loop)
 	attr_owned(metrics_row_free);

@@ -14,19 +14,17 @@
 #define SUFFIX   ".yaml"
 #define BUILT_IN "built in"
 
-/*
- * Theory of operation: files are read one by one into a new set, a later one in place of an earlier
- * one of the same name (built in, the folder's, those named one by one). Only when all are there
- * are they laid over what they extend, and then the set is taken, or dropped whole.
- */
+/* Theory of operation: files are read one by one into a new set; a later one replaces an earlier
+ * one of the same name (built in, then the folder, then single files). When all are read they
+ * inherit from what they extend, and then the set is adopted or dropped as a whole. */
 
 struct policy_set {
-	struct policy *items[POLICIES_MAX]; /* references; sorted once whole */
+	struct policy *items[POLICIES_MAX]; /* references; sorted when complete */
 	size_t count;
 };
 
 struct policies {
-	char *dir, *fallback; /* owned, as all */
+	char *dir, *fallback; /* owned, like all */
 	char **selectable, **files;
 	struct policy_set *set;
 };
@@ -112,7 +110,7 @@ static int add_file(struct policy_set *set, const char *path, struct error *err)
 	policy = policy_parse(text.data ? text.data : "", text.len, path, err);
 	if (!policy)
 		return -1;
-	/* Whoever looks for a policy looks for its file. */
+	/* A policy is looked for by its file name. */
 	expected = xasprintf("%s" SUFFIX, policy->name);
 	if (!str_equal(slash ? slash + 1 : path, expected)) {
 		(void)error_set(err, ERR_CONFIG, 0, "%s: 'name' is '%s', so the file must be %s",
@@ -157,7 +155,7 @@ static int refuse_parent(const struct policy *policy, const char *why, struct er
 	                 policy->extends_line, why);
 }
 
-/* From the top of the chain down, so that each is laid over what is whole already. */
+/* From the top of the chain down, so that each inherits from a complete policy. */
 static int inherit_ancestors(const struct policy_set *set, struct policy *policy, struct error *err)
 {
 	struct policy *chain[POLICIES_CHAIN_MAX];
@@ -167,14 +165,14 @@ static int inherit_ancestors(const struct policy_set *set, struct policy *policy
 		struct policy *parent = find_policy(set, p->extends);
 
 		if (!parent)
-			return refuse_parent(p, "names a policy that is not there", err);
+			return refuse_parent(p, "names a policy that does not exist", err);
 		if (depth == POLICIES_CHAIN_MAX)
-			return refuse_parent(policy, "goes round in a circle, or is too long", err);
+			return refuse_parent(policy, "is circular or too long", err);
 		chain[depth++] = p;
 		p = parent;
 	}
 	while (depth-- > 0)
-		if (!chain[depth]->parent) /* another one's chain */
+		if (!chain[depth]->parent) /* completed as part of another chain */
 			policy_inherit(chain[depth], find_policy(set, chain[depth]->extends));
 	return 0;
 }

@@ -17,7 +17,7 @@
 
 #define RUNNERS_PATH "/opt/millibox/runners"
 #define SOURCE_PATH  "/run/millibox"
-/* How rules call the root of a box that has no template. */
+/* Name in rules of the root of a box without a template. */
 #define TEMPLATE_NONE "host"
 
 void policy_decision_done(struct policy_decision *d)
@@ -68,7 +68,7 @@ int policy_refuse(struct policy_deciding *in, enum error_code code, const char *
 	va_list args;
 
 	va_start(args, fmt);
-	/* A message that is cut still begins with the rule. */
+	/* A cut message still begins with the rule. */
 	(void)vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
 	(void)error_set(in->err, code, 0, "%s%s%s: %s: %s", by_names[rule->by],
@@ -106,7 +106,7 @@ static bool is_for_zygotes(const struct config *c, const char *module)
 	return false;
 }
 
-/* Modules of the template that are not the operator's choice are imported by its own boxes. */
+/* Modules that the operator did not choose are imported inside the template's boxes. */
 static void decide_zygote(struct policy_deciding *in, const char *file)
 {
 	const struct template *t = in->request->template;
@@ -138,7 +138,7 @@ static int decide_runner(struct policy_deciding *in)
 	d->runner = runners_find(in->rules->runners, language);
 	if (!d->runner)
 		return refuse_language(in->rules->runners, language, in->err);
-	/* First whether it may be had, then whether it is there. */
+	/* Check permission before existence. */
 	if (policy_allow_language(in) < 0)
 		return -1;
 	if (!template_command(t, d->runner))
@@ -165,9 +165,11 @@ static int check_code(const struct config *config, const struct run_request *req
 	if (!request->code || request->code_len == 0)
 		return error_field(err, "code", "is empty");
 	if (request->code_len > config->max_code_bytes)
-		return error_set(err, ERR_TOO_LARGE, 0, "code: %zu bytes, at most %llu are taken",
-		                 request->code_len, (unsigned long long)config->max_code_bytes);
-	/* Interpreters disagree on what follows a NUL: what was shown and what ran could differ. */
+		return error_set(err, ERR_TOO_LARGE, 0,
+		                 "code: %zu bytes, at most %llu are accepted", request->code_len,
+		                 (unsigned long long)config->max_code_bytes);
+	/* Interpreters disagree on what follows a NUL: the code shown and the code run could
+	 * differ. */
 	if (memchr(request->code, 0, request->code_len))
 		return error_field(err, "code", "contains NUL");
 	return 0;
@@ -192,7 +194,7 @@ int policy_check_name(const char *name)
 	}
 }
 
-/* As strcmp, but '/' comes before all else: what is in a folder follows its name at once. */
+/* Like strcmp, but '/' sorts first: the contents of a folder directly follow its name. */
 static int compare_names(const void *a, const void *b)
 {
 	const unsigned char *x = *(const unsigned char *const *)a;
@@ -213,7 +215,7 @@ static bool is_above(const char *folder, const char *name)
 	return strncmp(folder, name, len) == 0 && (!name[len] || name[len] == '/');
 }
 
-/* Sorted, names that collide are neighbours: long names cost no more than their length. */
+/* After sorting, names that collide are neighbours: long names cost no more than their length. */
 static int check_collisions(const struct run_request *request, struct error *err)
 {
 	const char *names[POLICY_FILES_MAX] = {NULL};
@@ -235,12 +237,12 @@ static int check_files(const struct run_request *request, uint64_t room, struct 
 	uint64_t total = 0;
 
 	if (request->files_count > POLICY_FILES_MAX)
-		return error_field(err, "files", "%zu files, at most %d are taken",
+		return error_field(err, "files", "%zu files, at most %d are accepted",
 		                   request->files_count, POLICY_FILES_MAX);
 	for (size_t i = 0; i < request->files_count; i++) {
 		if (policy_check_name(request->files[i].name) < 0)
 			return error_field(err, "files",
-			                   "'%s' is not a name of a file: relative, at most %d "
+			                   "'%s' is not a valid file name: relative, at most %d "
 			                   "parts of 1 to %d bytes, without '.' and '..'",
 			                   policy_quote(request->files[i].name, quoted),
 			                   POLICY_NAME_PARTS, POLICY_NAME_PART);
@@ -260,7 +262,7 @@ static int check_args(char *const *args, struct error *err)
 	for (; args && args[count]; count++)
 		bytes += strlen(args[count]) + 1;
 	if (count > POLICY_ARGS_MAX || bytes > POLICY_ARGS_BYTES)
-		return error_field(err, "args", "at most %d arguments and %d bytes are taken",
+		return error_field(err, "args", "at most %d arguments and %d bytes are accepted",
 		                   POLICY_ARGS_MAX, POLICY_ARGS_BYTES);
 	return 0;
 }
@@ -291,8 +293,6 @@ char **policy_argv(const struct policy_command *c)
 		argv[words + i] = xstrdup(c->args[i]);
 	return argv;
 }
-
-/* Choosing. */
 
 void policy_stack_ref(const struct policy_stack *stack)
 {
@@ -337,10 +337,10 @@ int policy_choose(const struct policies *all, const char *tenants, const char *a
 	const char *name = tenants && *tenants ? tenants : policies_default(all);
 	struct policy_stack stack = {.own = policies_find(all, name)};
 
-	/* Fail closed: a policy that was taken away leaves its tenants without one. */
+	/* Fail closed: if a policy was removed, its tenants have none. */
 	if (!stack.own)
-		return error_set(err, ERR_UNAVAILABLE, 0,
-		                 "there is no policy '%s', which is that of the tenant", name);
+		return error_set(err, ERR_UNAVAILABLE, 0, "the tenant's policy '%s' does not exist",
+		                 name);
 	if (asked && !str_equal(asked, name)) {
 		stack.chosen = policies_find(all, asked);
 		if (!stack.chosen || !policies_can_select(all, asked))
@@ -350,14 +350,12 @@ int policy_choose(const struct policies *all, const char *tenants, const char *a
 	return 0;
 }
 
-/* Deciding. */
-
 static const char *template_name(const struct policy_deciding *in)
 {
 	return in->request->template ? in->request->template->spec.id : TEMPLATE_NONE;
 }
 
-/* NULL: the root has not what it needs, or the language no such command. */
+/* NULL: the root lacks the program, or the language has no such command. */
 static char **prepare_argv(const struct template *t, const struct runner *runner,
                            char *const *command)
 {
@@ -417,7 +415,7 @@ static int decide_session(struct policy_deciding *in)
 	return 0;
 }
 
-/* Of the request as its template completes it. */
+/* For the request with its template's defaults. */
 static int decide_filled(struct policy_deciding *in, int (*decide)(struct policy_deciding *in))
 {
 	const struct run_request *asked = in->request;
@@ -447,7 +445,7 @@ static struct policy_deciding begin_decision(const struct policy_rules *rules,
 	return in;
 }
 
-/* What a session asks for, as of an execution without code. Borrowed. */
+/* A session's request as that of an execution without code. Borrowed. */
 static struct run_request box_request(const struct session_request *r)
 {
 	const struct template *t = r->template;
@@ -467,7 +465,7 @@ static struct run_request box_request(const struct session_request *r)
 	};
 }
 
-/* Takes the decision out of @in, or drops it. */
+/* Move the decision out of @in, or free it. */
 static int finish_decision(struct policy_deciding *in, int r, struct policy_decision *ret_decision)
 {
 	if (r < 0)

@@ -10,11 +10,11 @@
 #include "core/policy/policy_internal.h"
 #include "wire/layer.h"
 
-/* So much of what would be allowed is told: the rest is in the policy. */
+/* How much of the allowed list an error shows: the rest is in the policy. */
 #define SHOWN_LEN 80
 #define NAME_LEN  64
 
-/* Layers that every supported host can give a box, whoever runs the daemon. */
+/* Layers available on every supported host, whoever runs the daemon. */
 #define STANDARD_LAYERS                                                                            \
 	(LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_PID) | LAYER_BIT(LAYER_MNT) |                     \
 	 LAYER_BIT(LAYER_NET) | LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS) |                      \
@@ -29,7 +29,7 @@ static bool matches_pattern(char *const *patterns, const char *name)
 	return false;
 }
 
-/* One thing may have several names: what is said of any of them is said of it. */
+/* An object may have several names: a rule about any of them applies. */
 static bool matches_any(char *const *patterns, const char *name, char *const *aliases)
 {
 	if (matches_pattern(patterns, name))
@@ -52,7 +52,7 @@ static const char *show_list(char *const *items, char ret_text[SHOWN_LEN])
 	return ret_text;
 }
 
-/* What a filter is asked about. */
+/* What a filter checks. */
 struct candidate {
 	const char *field; /* of the request */
 	const char *what;  /* "language" */
@@ -117,7 +117,7 @@ int policy_allow_env(struct policy_deciding *in)
 		                            NULL,       "env.allow", "env.deny"};
 		size_t len = strcspn(*v, "=");
 
-		/* A name that is cut is no longer the one that a pattern means. */
+		/* A cut name could match a pattern that the full name does not. */
 		if (len >= sizeof(name))
 			return error_field(in->err, "env_vars", "a name has at most %zu bytes",
 			                   sizeof(name) - 1);
@@ -129,7 +129,7 @@ int policy_allow_env(struct policy_deciding *in)
 	return 0;
 }
 
-/* The least of what the policies give; one that says nothing gives none. */
+/* The least that any policy grants; one without the key grants none. */
 static enum box_network network_of(const struct policy_deciding *in, struct policy_rule *ret_rule)
 {
 	uint64_t least = in->policies_count ? BOX_NETWORK_COUNT : BOX_NETWORK_NONE;
@@ -172,7 +172,8 @@ int policy_allow_network(struct policy_deciding *in)
 	                     box_network_name(granted));
 }
 
-/* What policies can give and no driver delivers yet: better nothing than less than was meant. */
+/* What policies can grant and no driver implements yet: refuse rather than grant less than meant.
+ */
 int policy_allow_extras(struct policy_deciding *in)
 {
 	const struct driver_caps *caps = in->rules->caps;
@@ -231,7 +232,7 @@ static int require_layers(struct policy_deciding *in, uint32_t layers,
 	return 0;
 }
 
-/* Fail closed: without a layer that somebody demands nothing runs, and the answer says which. */
+/* Fail closed: if a required layer is missing nothing runs, and the error names the layer. */
 int policy_allow_isolation(struct policy_deciding *in)
 {
 	static const uint32_t by_min[] = {

@@ -15,11 +15,9 @@
 #include "core/policy/policy.h"
 #include "wire/layer.h"
 
-/*
- * Theory of operation: one row of the table is one key with its path, type, range and place. The
- * tree of the file is walked in order; a node whose path has a row is read by it, one whose path
- * other rows begin with is entered, and any other is refused.
- */
+/* Theory of operation: one row of the table is one key with its path, type, range and place. The
+ * file's tree is walked in order; a node whose path has a row is read by it, one whose path is
+ * the prefix of a row is entered, any other is rejected. */
 
 #define HOUR     (3600 * USEC_PER_SEC)
 #define DAY      (24 * HOUR)
@@ -68,7 +66,7 @@ static bool is_made_of(const char *text, const char *letters)
 #define LOWER  "abcdefghijklmnopqrstuvwxyz0123456789"
 #define LETTER LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/* Names, with '*' for any part of one. */
+/* Names; '*' matches any part. */
 static bool is_name_pattern(const char *text)
 {
 	return is_made_of(text, LETTER "._+#-*");
@@ -113,39 +111,39 @@ static bool is_mode(const char *text)
 	return str_equal(text, "ephemeral") || str_equal(text, "persistent");
 }
 
-/* A row is one key, however long its line. */
+/* One row per key, however long the line. */
 /* clang-format off */
 #define AT(field) offsetof(struct policy, field)
 #define WORD(path, field, words, help)   {path, KEY_WORD, AT(field), 0, 0, words, NULL, help}
 #define LIST(path, field, is_item, help) {path, KEY_LIST, AT(field), 0, 0, NULL, is_item, help}
 #define NUMBER(path, type, field, least, most, help) {path, type, AT(field), least, most, NULL, NULL, help}
 #define LIMIT(path, id, type, least, most, what) \
-	NUMBER(path ".default", type, limits[id].fallback, least, most, what " of who asks for none"), \
-	NUMBER(path ".max", type, limits[id].max, least, most, what ": the most that is given"), \
-	WORD(path ".on_exceed", limits[id].on_exceed, exceed_words, "Who asks for more gets the most (clamp), or nothing (refuse)")
+	NUMBER(path ".default", type, limits[id].fallback, least, most, what " if the request asks for none"), \
+	NUMBER(path ".max", type, limits[id].max, least, most, what ": maximum"), \
+	WORD(path ".on_exceed", limits[id].on_exceed, exceed_words, "A request for more gets the maximum (clamp) or is refused (refuse)")
 
 static const struct policy_key keys[] = {
-	LIST("languages.allow", languages.allow, is_name_pattern, "Languages that may be asked for; without it all"),
-	LIST("languages.deny", languages.deny, is_name_pattern, "Of which these may not"),
+	LIST("languages.allow", languages.allow, is_name_pattern, "Languages that may be requested; default: all"),
+	LIST("languages.deny", languages.deny, is_name_pattern, "Exceptions to the allow list"),
 	LIMIT("limits.timeout", POLICY_TIMEOUT, KEY_DURATION, LIMIT_TIMEOUT_MIN_US, DAY, "Wall time of an execution"),
 	LIMIT("limits.memory", POLICY_MEMORY, KEY_SIZE, LIMIT_MEMORY_MIN, TIB, "Memory of a box"),
 	LIMIT("limits.disk", POLICY_DISK, KEY_SIZE, LIMIT_DISK_MIN, TIB, "Workspace of a box"),
 	LIMIT("limits.cpu", POLICY_CPU, KEY_CPU, LIMIT_CPU_MIN, 1024000, "Cores of a box"),
 	LIMIT("limits.processes", POLICY_PROCESSES, KEY_UINT, LIMIT_PROCESSES_MIN, 32768, "Processes and threads of a box"),
-	LIMIT("limits.output", POLICY_OUTPUT, KEY_SIZE, 1, 256 * MIB, "Bytes kept of stdout, and as many of stderr"),
-	WORD("limits.output.on_overflow", on_overflow, overflow_words, "A program that writes more goes on (truncate), or is ended (kill)"),
-	WORD("network.mode", network_mode, network_words, "Network of a box, and the most that may be asked for"),
-	LIST("network.allow", network_allow, is_host_pattern, "Hosts that a box with network allowlist reaches"),
+	LIMIT("limits.output", POLICY_OUTPUT, KEY_SIZE, 1, 256 * MIB, "Bytes kept of stdout, and of stderr"),
+	WORD("limits.output.on_overflow", on_overflow, overflow_words, "A program that writes more continues (truncate) or is killed (kill)"),
+	WORD("network.mode", network_mode, network_words, "Network of a box, and the maximum a request may ask for"),
+	LIST("network.allow", network_allow, is_host_pattern, "Hosts that a box with network allowlist can reach"),
 	LIST("mounts", mounts, is_mount, "Folders of the host in a box, FROM:TO or FROM:TO:rw"),
 	LIST("mcp.servers", mcp_servers, is_name_pattern, "MCP servers that code in a box may call"),
-	LIST("mcp.tools", mcp_tools, is_tool_pattern, "Of whose tools these, as SERVER/TOOL"),
-	LIST("isolation.require", isolation_require, is_layer, "Layers without which nothing runs"),
-	WORD("isolation.min", isolation_min, min_words, "Further ones: none, those of the driver (standard), or all there are (full)"),
-	LIST("env.allow", env.allow, is_variable_pattern, "Variables that may be set; without it all but those that are never taken"),
-	LIST("env.deny", env.deny, is_variable_pattern, "Of which these may not"),
-	LIST("templates.allow", templates.allow, is_name_pattern, "Templates that may be asked for, without one 'host'; without it all"),
-	LIST("templates.deny", templates.deny, is_name_pattern, "Of which these may not"),
-	LIST("sessions.modes", session_modes, is_mode, "Modes of sessions that may be made; an empty list: no sessions"),
+	LIST("mcp.tools", mcp_tools, is_tool_pattern, "Tools of those servers, as SERVER/TOOL"),
+	LIST("isolation.require", isolation_require, is_layer, "Isolation layers without which nothing runs"),
+	WORD("isolation.min", isolation_min, min_words, "More required layers: none, the driver's (standard), or all (full)"),
+	LIST("env.allow", env.allow, is_variable_pattern, "Variables that may be set; default: all except those always refused"),
+	LIST("env.deny", env.deny, is_variable_pattern, "Exceptions to the allow list"),
+	LIST("templates.allow", templates.allow, is_name_pattern, "Templates that may be requested ('host': no template); default: all"),
+	LIST("templates.deny", templates.deny, is_name_pattern, "Exceptions to the allow list"),
+	LIST("sessions.modes", session_modes, is_mode, "Session modes that may be created; an empty list: no sessions"),
 	LIMIT("sessions.idle_timeout", POLICY_IDLE, KEY_DURATION, USEC_PER_SEC, 30 * DAY, "Idle time after which a session ends"),
 	LIMIT("sessions.lifetime", POLICY_LIFETIME, KEY_DURATION, USEC_PER_SEC, 30 * DAY, "Age at which a session ends"),
 };
@@ -166,7 +164,7 @@ const char *policy_key_help(const struct policy_key *key)
 	return key->help;
 }
 
-/* Both kinds of rule begin with who says it. */
+/* Both kinds of rule begin with their source. */
 static_assert(offsetof(struct policy_number, by) == 0 && offsetof(struct policy_list, by) == 0,
               "a source is where a rule begins");
 
@@ -202,7 +200,7 @@ static void print_uint(uint64_t value, char *ret_text, size_t size)
 	(void)snprintf(ret_text, size, "%llu", (unsigned long long)value);
 }
 
-/* Of numbers: how they are read, shown and called. */
+/* How numbers are parsed, printed and described. */
 static const struct {
 	int (*parse)(const char *text, uint64_t *ret_value);
 	void (*print)(uint64_t value, char *ret_text, size_t size);
@@ -229,7 +227,7 @@ void policy_key_print(const struct policy_key *key, const struct policy *policy,
 		types[key->type].print(number->value, ret_text, size);
 }
 
-/* Where a file is being read: everything an error needs. */
+/* The file being read: everything an error message needs. */
 struct reading {
 	const char *file;
 	const struct yamldoc_node *node;
@@ -339,7 +337,7 @@ static int read_rule(const struct reading *in, const struct policy_key *key)
 	return 0;
 }
 
-/* What a policy says of itself. */
+/* Descriptive keys of the policy itself. */
 
 static int read_text(const struct reading *in, char **ret_text)
 {
@@ -415,7 +413,7 @@ static int refuse_key(const struct reading *in)
 	return reject_key(in, why);
 }
 
-/* Return: 1 when the node is to be entered, 0 when it was read, or -1. */
+/* Return: 1 to enter the node, 0 if it was read, or -1. */
 static int read_node(const struct reading *in)
 {
 	const struct policy_key *key = find_key(in->path);
@@ -435,7 +433,7 @@ static int read_node(const struct reading *in)
 	return 1;
 }
 
-/* In the order of the file. @enter: its children are next. NULL: the end. */
+/* In file order. @enter: its children come next. NULL: the end. */
 static const struct yamldoc_node *next_node(const struct yamldoc_node *node, bool enter)
 {
 	if (enter && node->first)
@@ -475,7 +473,7 @@ static int read_nodes(struct policy *policy, const struct yamldoc_node *root, co
 	return r < 0 ? -1 : 0;
 }
 
-/* One file that contradicts itself; over what it extends the maximum simply wins. */
+/* A file that contradicts itself is an error; over an inherited default the maximum wins. */
 static int check_limits(const struct policy *policy, const char *file, struct error *err)
 {
 	for (size_t i = 0; i < POLICY_LIMIT_COUNT; i++) {
@@ -563,7 +561,8 @@ static void policy_free(struct policy *policy)
 
 void policy_unref(struct policy *policy)
 {
-	/* A loop, not a recursion: the last reference of a child may be that of its parent. */
+	/* A loop, not recursion: the last reference of a child may be the last one of its parent.
+	 */
 	while (policy && --policy->refs == 0) {
 		struct policy *parent = policy->parent;
 

@@ -2,12 +2,11 @@
 #pragma once
 
 /*
- * DOC: what the files of the policy decision share and nobody else sees:
+ * DOC: shared by the files of the policy decision only:
  *
- *   policy.c         the order of the questions, and what holds for every caller (code, files)
- *   policy_limits.c  numbers: asked, default, maximum
+ *   policy.c         order of the checks, and rules for every caller (code, files)
+ *   policy_limits.c  numbers: requested, default, maximum
  *   policy_allow.c   yes or no: language, network, variables, isolation, sessions
- *   policy_env.c     the environment
  */
 
 #include "core/policy/policy.h"
@@ -17,13 +16,13 @@
 #define POLICY_STACK_MAX 2
 #define POLICY_QUOTE_LEN 48
 
-/* One decision while it is being made. */
+/* One decision in progress. */
 struct policy_deciding {
 	const struct policy_rules *rules;
-	const struct policy *policies[POLICY_STACK_MAX]; /* the one that was chosen first */
+	const struct policy *policies[POLICY_STACK_MAX]; /* the chosen one first */
 	size_t policies_count;
 	const struct run_request *request;
-	const struct session_request *session; /* NULL: of an execution */
+	const struct session_request *session; /* NULL: an execution */
 	struct policy_decision d;
 	struct policy_rule refused;
 	struct error *err;
@@ -32,9 +31,9 @@ struct policy_deciding {
 /** policy_refuse - "policy NAME: PATH: @fmt" for @field, by @rule. Return: always -1. */
 int policy_refuse(struct policy_deciding *in, enum error_code code, const char *field,
                   const struct policy_rule *rule, const char *fmt, ...) attr_printf(5, 6);
-/** policy_quote - names of callers in messages: printable and short, whatever they sent. */
+/** policy_quote - a caller's name for a message: printable and short. */
 const char *policy_quote(const char *text, char ret_quoted[POLICY_QUOTE_LEN]);
-/** policy_rule_of - the rule that @by says for @path. */
+/** policy_rule_of - the rule of @by for @path. */
 struct policy_rule policy_rule_of(const struct policy_source *by, const char *path);
 
 int policy_decide_limits(struct policy_deciding *in) attr_must_check;

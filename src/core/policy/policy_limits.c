@@ -14,7 +14,7 @@
 #define TMP_INODES        20000
 #define INODE_EVERY_BYTES 4096
 #define INODES_MIN        256
-/* Open files of a process, and of a box: the host has a limit for all of them together. */
+/* Open files of a process, and of a box: the host has one limit for all. */
 #define NOFILE_MAX 1024
 #define NOFILE_MIN 64
 #define NOFILE_BOX 131072
@@ -34,7 +34,7 @@ static void print_number(uint64_t value, char *ret_text, size_t size)
 	(void)snprintf(ret_text, size, "%llu", (unsigned long long)value);
 }
 
-/* What is the same of one limit in every decision: how it is called, and the least of it. */
+/* The constant part of a limit: its names and its minimum. */
 static const struct limit_name {
 	const char *field; /* of a request */
 	uint64_t min;
@@ -59,14 +59,14 @@ static const struct limit_name {
 };
 static_assert(ARRAY_SIZE(names) == POLICY_LIMIT_COUNT, "every limit has a row");
 
-/* What the operator says of one limit, and what is asked. */
+/* The operator's values for one limit, and the requested one. */
 struct limit {
 	enum policy_limit_id id;
 	uint64_t asked;
 	uint64_t fallback, max; /* of the settings */
 };
 
-/* A value and who says it. */
+/* A value and its source. */
 struct bound {
 	uint64_t value;
 	struct policy_rule rule;
@@ -90,7 +90,7 @@ static struct bound max_of(const struct policy_deciding *in, const struct limit 
 	struct bound least = {l->max, {.by = POLICY_BY_SETTING, .path = names[l->id].setting_max}};
 	uint64_t cores = in->rules->cores * 1000ULL;
 
-	/* Of the settings' maxima only that of cpu may be 0: as many as there are. */
+	/* Only the settings' maximum of cpu may be 0: all cores. */
 	if (l->id == POLICY_CPU && (l->max == 0 || l->max > cores))
 		least = (struct bound){cores, {.by = POLICY_BY_DRIVER, .path = "cores"}};
 	for (size_t i = 0; i < in->policies_count; i++) {
@@ -154,11 +154,9 @@ static uint32_t inodes_for(uint64_t bytes, uint32_t most)
 	return n < INODES_MIN ? INODES_MIN : (uint32_t)n;
 }
 
-/*
- * Open files are counted per process only, and what they hold in the kernel is the host's: many
- * processes with many each could take the last of all others. A box that asks for many processes
- * gets fewer files for each.
- */
+/* Open files are limited per process only, but the kernel memory they use is the host's: many
+ * processes with many files each could exhaust it. A box with many processes gets fewer files for
+ * each. */
 static uint32_t nofile_for(uint32_t processes)
 {
 	uint32_t n = NOFILE_BOX / processes;
@@ -190,10 +188,11 @@ static int decide_areas(struct policy_deciding *in)
 	if (disk->asked != 0 && !in->request->disk_soft && disk->granted > half) {
 		format_size(half, most, sizeof(most));
 		in->refused = half_rule;
-		return error_field(in->err, "resources.disk",
-		                   "must be at most %s, half of resources.memory: files are kept "
-		                   "in memory and count as such",
-		                   most);
+		return error_field(
+			in->err, "resources.disk",
+			"must be at most %s, half of resources.memory: files live in memory "
+			"and count as such",
+			most);
 	}
 	if (disk->granted > half)
 		disk->rule = half_rule;
@@ -213,7 +212,7 @@ static int decide_all(struct policy_deciding *in, const struct limit *limits, si
 	return 0;
 }
 
-/* How long a session lasts; that it is left alone for longer than it lives cannot be. */
+/* How long a session lasts; its idle time cannot exceed its lifetime. */
 static int decide_spans(struct policy_deciding *in)
 {
 	const struct config *c = in->rules->config;
@@ -277,6 +276,6 @@ int policy_decide_limits(struct policy_deciding *in)
 	out->pids = (uint32_t)g[POLICY_PROCESSES].granted;
 	out->memory_bytes = g[POLICY_MEMORY].granted = whole_pages(g[POLICY_MEMORY].granted);
 	out->nofile = nofile_for(out->pids);
-	in->d.spec.exec_tmp = false; /* programs that are made are made in the workspace */
+	in->d.spec.exec_tmp = false; /* compiled programs belong in the workspace */
 	return decide_areas(in);
 }

@@ -11,7 +11,7 @@
 #include "core/tenant/tenant.h"
 
 struct images {
-	const struct tenants *tenants; /* NULL: nobody has quotas */
+	const struct tenants *tenants; /* NULL: quotas off */
 	void (*on_unused)(void *ctx, const char *name);
 	void *ctx;
 	struct map *by_name;
@@ -29,7 +29,7 @@ struct images *images_new(const struct tenants *tenants)
 	return all;
 }
 
-/* Out of the table, and off its tenant's account. */
+/* Remove from the table and from its tenant's account. */
 static void unlink_image(struct image *image)
 {
 	struct images *all = image->owner;
@@ -87,7 +87,7 @@ struct image *images_hold(struct images *all, const struct image_record *record,
 		return NULL;
 	image = NEW(struct image);
 	*image = (struct image){.refs = 1, .bytes = record->bytes, .tenant = tenant, .owner = all};
-	/* Names are made by imports.c, or were when they were written. */
+	/* Names come from imports.c, directly or by way of the store. */
 	if (str_copy(image->name, sizeof(image->name), record->name) < 0 ||
 	    map_put(all->by_name, image->name, image) < 0)
 		abort();
@@ -127,7 +127,7 @@ uint64_t image_config_bytes(const char *config)
 	const json_t *bytes = json_object_get(j, "disk_bytes");
 	json_int_t value;
 
-	if (!bytes) /* of an import that did not look */
+	if (!bytes) /* from an import that did not measure it */
 		bytes = json_object_get(j, "bytes");
 	value = json_integer_value(bytes);
 	json_decref(j);

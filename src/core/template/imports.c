@@ -25,13 +25,11 @@
 #include "import/order.h"
 #include "io/loop.h"
 
-/*
- * Theory of operation. Two pipes per import: the archive goes into the one, the answer comes out of
- * the other (import/order.h): lines about how far it is, then a JSON object. A newline behind it is
- * the word of the importer's parent that the root has its name. What parsed the archive could write
- * one too; then the root is not there, which is found out when the template is settled. Nor are its
- * lines believed for more than they are: numbers to be shown.
- */
+/* Theory of operation. Two pipes per import: the archive goes into one, the answer comes out of
+ * the other (import/order.h): progress lines, then a JSON object. A newline after it comes from
+ * the importer's parent and means that the root has its final name. A compromised parser of the
+ * archive could write one too; then the root does not exist, which is found when the template is
+ * settled. Its progress lines are only displayed. */
 
 #define ANSWER_MAX (IMPORT_RESULT_MAX + 16)
 
@@ -49,18 +47,18 @@ struct import {
 	struct import_events events;
 	char *tenant, *id, *name;
 	char root[BOX_ROOT_LEN];
-	int in, out; /* owned: the archive goes to @in; the answer comes from @out */
+	int in, out; /* owned: the archive goes to @in, the answer comes from @out */
 	struct watch *in_watch, *out_watch;
 	struct buf answer;
 	struct import_limits limits;
-	bool quota_bound; /* its root may have less than others' because of the tenant's quota */
+	bool quota_bound; /* the tenant's quota limits its root more than the settings do */
 	struct import_info info;
 	struct kept *kept; /* its template is being written; NULL: not yet */
 };
 
-/* A template whose import is over when it is on the disk. */
+/* A template whose import is finished when it is on disk. */
 struct kept {
-	struct import *import;     /* NULL: nobody waits any more */
+	struct import *import;     /* NULL: cancelled or gone */
 	struct template *template; /* a reference */
 };
 
@@ -89,7 +87,7 @@ static void remove_root(struct imports *all, const char *root)
 
 	if (str_copy(order.name, sizeof(order.name), root) < 0 ||
 	    give_order(all, &order, NULL, 0) < 0)
-		log_warn("the root %s stays until the next start, ignoring", root);
+		log_warn("cannot remove the root %s before the next start, ignoring", root);
 }
 
 static void count_result(const struct imports *all, const char *result)
@@ -128,7 +126,7 @@ void import_end(struct import *i)
 
 void import_cancel(struct import *i)
 {
-	/* Too late: what is only being written will be there. */
+	/* Too late to cancel: the write is already queued. */
 	count_result(i->owner, i->kept ? "done" : "cancelled");
 	import_free(i);
 }
@@ -174,7 +172,7 @@ static size_t write_some(struct import *i, const char *data, size_t len)
 			watch_set(i->in_watch, WATCH_WRITE);
 			return taken;
 		} else if (errno != EINTR) {
-			/* It has given up: its answer says why. */
+			/* The importer gave up: its answer says why. */
 			import_end(i);
 		}
 	}
@@ -186,7 +184,7 @@ size_t import_write(struct import *i, const char *data, size_t len)
 	struct error err = {0};
 	size_t taken;
 
-	/* Counted here, too: what makes nothing when it is unpacked has no other bound. */
+	/* Counted here too: an archive that unpacks to nothing has no other bound. */
 	if (len > i->limits.archive_bytes - i->info.received) {
 		(void)refuse_length(i->limits.archive_bytes, &err);
 		end_import(i, NULL, &err);
@@ -198,7 +196,7 @@ size_t import_write(struct import *i, const char *data, size_t len)
 	return taken;
 }
 
-/* What an image says about variables is kept as far as callers may say it, too. */
+/* Keep an image's variables only if callers could set them too. */
 static char **take_env(const json_t *list)
 {
 	char **env = xcalloc(json_array_size(list) + 1, sizeof(*env));
@@ -226,7 +224,7 @@ static void on_kept(void *ctx, const struct error *err)
 	free(kept);
 }
 
-/* Return: 0: on_kept follows; 1: it is done; -1. */
+/* Return: 0: on_kept follows; 1: done; -1. */
 static int adopt_root(struct import *i, const json_t *answer, struct template **ret_template,
                       struct error *err)
 {
@@ -244,7 +242,7 @@ static int adopt_root(struct import *i, const json_t *answer, struct template **
 	int r;
 
 	if (!image) {
-		remove_root(i->owner, i->root); /* nobody will ever name it */
+		remove_root(i->owner, i->root); /* no template will name it */
 		return -1;
 	}
 	record.spec.id = xstrdup(i->id);
@@ -253,7 +251,7 @@ static int adopt_root(struct import *i, const json_t *answer, struct template **
 	record.spec.env = take_env(json_object_get(answer, "env"));
 	kept = NEW(struct kept);
 	done.ctx = kept;
-	/* What is refused gives its root back with our reference. */
+	/* On failure our reference releases the root. */
 	r = templates_adopt(i->owner->config.templates, &record, &done, ret_template, err);
 	template_spec_done(&record.spec);
 	if (r == 0) {
@@ -266,7 +264,7 @@ static int adopt_root(struct import *i, const json_t *answer, struct template **
 	return r;
 }
 
-/* What the importer said of its failure; which limit it was if it is one that there is. */
+/* Report the importer's failure, with the name of the limit if it was one. */
 static int tell_failure(const struct import *i, const json_t *answer, struct error *err)
 {
 	static const char *const limits[] = {IMPORT_LIMIT_ARCHIVE, IMPORT_LIMIT_ROOT,
@@ -300,7 +298,7 @@ static int conclude_import(struct import *i, struct template **ret_template, str
 	else if (whole && answer)
 		r = adopt_root(i, answer, ret_template, err);
 	else
-		r = error_set(err, ERR_UNAVAILABLE, 0, "the importer ended before it was done");
+		r = error_set(err, ERR_UNAVAILABLE, 0, "the importer ended unexpectedly");
 	json_decref(answer);
 	return r;
 }
@@ -316,7 +314,7 @@ static void finish_import(struct import *i)
 		end_import(i, t, r < 0 ? &err : NULL);
 }
 
-/* "P LAYERS LAYER ENTRIES BYTES": what is not that is passed over. */
+/* "P LAYERS LAYER ENTRIES BYTES"; ignore anything else. */
 static void take_progress(struct import *i, char *line)
 {
 	uint64_t *const places[] = {&i->info.layers, &i->info.layer, &i->info.entries,
@@ -339,7 +337,7 @@ static void take_progress(struct import *i, char *line)
 	i->info.updated_ms = clock_real_ms();
 }
 
-/* Lines about how far it is are taken out as they become whole. */
+/* Remove progress lines as they are completed. */
 static void take_lines(struct import *i)
 {
 	struct buf *b = &i->answer;
@@ -365,7 +363,7 @@ static void on_answer(void *ctx, int events attr_unused)
 		finish_import(i);
 		return;
 	}
-	/* More than was agreed makes it no JSON, and so a failure. */
+	/* Too much makes it invalid JSON, and so a failure. */
 	(void)buf_add_some(&i->answer, data, (size_t)n);
 	take_lines(i);
 }
@@ -405,8 +403,8 @@ static size_t count_of(const struct imports *all, const char *tenant)
 	return count;
 }
 
-/* What is left of the tenant's quota when those under way have all that they may have: at no moment
- * they have more than it together. */
+/* What is left of the tenant's quota if all current imports use all they may: together they never
+ * exceed it. */
 static uint64_t room_of(const struct imports *all, const char *tenant)
 {
 	uint64_t room = tenant_image_room(tenant_of(all, tenant));
@@ -415,13 +413,13 @@ static uint64_t room_of(const struct imports *all, const char *tenant)
 	if (room == UINT64_MAX)
 		return room;
 	LIST_FOREACH (i, &all->all, struct import, node)
-		/* The image of one that is only being written is counted already. */
+		/* An image whose template is being written is already counted. */
 		if (str_equal(i->tenant, tenant) && !i->kept)
 			room -= i->limits.root_bytes < room ? i->limits.root_bytes : room;
 	return room;
 }
 
-/* Whoever has no room for the template or for a byte of its image is told before he sends it. */
+/* Refuse before the upload if there is no room for the template or a byte of its image. */
 static int check_quotas(const struct imports *all, const char *name, struct error *err)
 {
 	struct tenant *tenant = tenant_of(all, name);
@@ -437,23 +435,24 @@ static int check_request(const struct imports *all, const struct import_request 
 {
 	const struct config *c = all->config.config;
 
-	/* Before the body is read: who sent it would have sent it for nothing. */
+	/* Before the body is read, to spare the caller a useless upload. */
 	if (templates_check_names(request->id, request->name ? request->name : request->id, err) <
 	    0)
 		return -1;
 	if (templates_find(all->config.templates, request->tenant, request->id))
-		return error_set(err, ERR_CONFLICT, 0, "there is a template '%s'", request->id);
+		return error_set(err, ERR_CONFLICT, 0, "template '%s' already exists", request->id);
 	if (all->count >= c->imports_max)
-		return error_set(err, ERR_BUSY, 0, "%zu imports are under way", all->count);
+		return error_set(err, ERR_BUSY, 0, "%zu imports are already running", all->count);
 	if (count_of(all, request->tenant) >= c->imports_max_tenant)
-		return error_set(err, ERR_BUSY, 0, "%llu imports of this tenant are under way",
+		return error_set(err, ERR_BUSY, 0,
+		                 "%llu imports of this tenant are already running",
 		                 (unsigned long long)c->imports_max_tenant);
 	if (request->length != IMPORT_LENGTH_UNKNOWN && request->length > c->import_archive_bytes)
 		return refuse_length(c->import_archive_bytes, err);
 	return check_quotas(all, request->tenant, err);
 }
 
-/* What the settings say, and what is left of the tenant's quota. */
+/* From the settings and the rest of the tenant's quota. */
 static void set_limits(struct import *i)
 {
 	const struct config *c = i->owner->config.config;

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * DOC: images become templates. The archive is handed on as it comes to millibox-import, which was
- * started with the daemon and is the only one that looks into it; the daemon reads its short
- * answer. One import: imports_begin, import_write..., import_end, and then exactly one of the two
- * events, from the loop or from import_write; or import_cancel, and none.
+ * DOC: imports images as templates. The archive is passed to millibox-import, which was started
+ * with the daemon and is the only program that parses it; the daemon reads its short answer. One
+ * import: imports_begin, import_write..., import_end, then exactly one of the two events, from
+ * the loop or from import_write; or import_cancel, and no event.
  *
- * While it lasts everybody of its tenant can see how far it is (imports_at, imports_find).
+ * While it runs, its tenant can query its progress (imports_at, imports_find).
  */
 
 #include "base/attr.h"
@@ -29,10 +29,10 @@ struct imports_config {
 	struct loop *loop;
 	struct templates *templates;
 	const struct config *config;
-	const struct tenants *tenants; /* NULL: nobody has quotas */
-	struct metrics *metrics;       /* NULL: nobody counts */
+	const struct tenants *tenants; /* NULL: quotas off */
+	struct metrics *metrics;       /* NULL: metrics off */
 	const char *roots;             /* directory of imported roots */
-	int sock;                      /* of millibox-import, taken; -1: it could not be started */
+	int sock;                      /* of millibox-import, owned; -1: it could not be started */
 };
 
 struct import_events {
@@ -50,43 +50,47 @@ struct import_request {
 #define IMPORT_LENGTH_UNKNOWN UINT64_MAX
 
 enum import_state {
-	IMPORT_RECEIVING, /* the archive comes in */
-	IMPORT_UNPACKING, /* all of it is there, its layers are applied */
+	IMPORT_RECEIVING, /* the archive is being uploaded */
+	IMPORT_UNPACKING, /* upload complete, layers are being applied */
 	IMPORT_STATE_COUNT
 };
 
-/* How far one is. Borrowed until the loop goes on. */
+/* Progress. Borrowed until the loop continues. */
 struct import_info {
-	const char *id, *name; /* of the template that it will be */
+	const char *id, *name; /* of the future template */
 	enum import_state state;
 	uint64_t received, length;       /* bytes of the archive; @length may be unknown */
-	uint64_t layers, layer;          /* how many (0: not known yet), and which one is applied */
+	uint64_t layers, layer;          /* how many (0: not known yet), and the current one */
 	uint64_t entries, bytes;         /* of all layers so far */
 	uint64_t started_ms, updated_ms; /* wall clock */
 };
 const char *import_state_name(enum import_state state);
 
-/** imports_free - what is under way is cancelled; no callback follows. */
+/** imports_free - cancels running imports; no callback follows. */
 void imports_free(struct imports *all);
 struct imports *imports_new(const struct imports_config *config) attr_owned(imports_free);
-/** imports_sweep - removes roots that neither a template nor a box has: an import whose end nobody
- * wrote down. When sessions are back. */
+/**
+ * imports_sweep - remove roots without a template or box: imports interrupted by a crash. Call
+ * after sessions are restored.
+ */
 void imports_sweep(struct imports *all);
 size_t imports_count(const struct imports *all);
-/** imports_measure - a source of metrics; @ctx is the imports. */
+/** imports_measure - a metrics source; @ctx is the imports. */
 void imports_measure(void *ctx, struct metrics *m);
 /** imports_at - @tenant's, oldest first; false past the end. */
 bool imports_at(const struct imports *all, const char *tenant, size_t index,
                 struct import_info *ret_info);
-/** imports_find - by the id of the template that it will be; false: none is under way. */
+/** imports_find - by the id of the future template; false: none. */
 bool imports_find(const struct imports *all, const char *tenant, const char *id,
                   struct import_info *ret_info);
 
 int imports_begin(struct imports *all, const struct import_request *request,
                   const struct import_events *events, struct import **ret_import,
                   struct error *err) attr_must_check;
-/** import_write - Return: how many bytes were taken; when not all, on_room follows, or on_failed
- * was called: @i is gone then. */
+/**
+ * import_write - Return: how many bytes were accepted; if not all, on_room follows, or on_failed
+ * was called and @i is gone.
+ */
 size_t import_write(struct import *i, const char *data, size_t len);
 void import_end(struct import *i);
 void import_cancel(struct import *i);

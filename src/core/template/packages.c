@@ -12,11 +12,11 @@
 #include "base/map.h"
 #include "base/str.h"
 
-/* What describes an installed package: NAME-VERSION.dist-info, NAME-VERSION-py3.egg-info. */
+/* Metadata of an installed package: NAME-VERSION.dist-info, NAME-VERSION-py3.egg-info. */
 static const char *const endings[] = {".dist-info", ".egg-info"};
 
 struct packages {
-	struct map *versions; /* normal name -> owned text */
+	struct map *versions; /* normalised name -> owned text */
 };
 
 void packages_free(struct packages *p)
@@ -32,7 +32,7 @@ void packages_free(struct packages *p)
 	free(p);
 }
 
-/* Lower case, runs of '-', '_' and '.' are one '-'. */
+/* Lower case; runs of '-', '_' and '.' become one '-'. */
 static int normalise_name(const char *name, char ret_name[PACKAGE_NAME_MAX + 1])
 {
 	size_t n = 0;
@@ -71,7 +71,7 @@ static void add_entry(struct packages *p, const char *entry)
 		*more = '\0';
 	if (normalise_name(text, name) < 0 || !*version || map_get(p->versions, name))
 		return;
-	(void)!map_put(p->versions, name, xstrdup(version)); /* it was looked for */
+	(void)!map_put(p->versions, name, xstrdup(version)); /* looked up above */
 }
 
 static void add_directory(struct packages *p, const char *path)
@@ -117,7 +117,7 @@ const char *packages_find(const struct packages *p, const char *name)
 	return p && normalise_name(name, normal) == 0 ? map_get(p->versions, normal) : NULL;
 }
 
-/* The number at *at, 0 where there is none, and go behind it and the dot. */
+/* Parse the number at *at (0 if none) and skip it and the dot. */
 static unsigned long next_number(const char **at)
 {
 	unsigned long value = 0;
@@ -129,7 +129,7 @@ static unsigned long next_number(const char **at)
 	return value;
 }
 
-/* By numbers; what follows them (rc1, +b1) decides only where all are equal. */
+/* By numbers; what follows them (rc1, +b1) decides only if they are equal. */
 static int compare_versions(const char *a, const char *b)
 {
 	while (isdigit((unsigned char)*a) || isdigit((unsigned char)*b)) {
@@ -169,7 +169,7 @@ static bool fits_one(const char *version, const char *wanted, size_t len)
 		row++;
 	skip = row < ARRAY_SIZE(rows) ? strlen(rows[row].word) : 0;
 	if (row == ARRAY_SIZE(rows))
-		row = 0; /* a bare version is that version */
+		row = 0; /* a bare version means that version */
 	order = compare_versions(version, text + skip + strspn(text + skip, " "));
 	return order < 0 ? rows[row].less : order > 0 ? rows[row].greater : rows[row].equal;
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: the Python packages that programs find in their box without anybody installing them: those
- * in the directories that the interpreter looks in. Read once, when the daemon starts; boxes see
- * the same directories. Names are compared as the package index does: "Foo.Bar" is "foo-bar".
+ * DOC: the Python packages available in a box on the host's root: those in the directories that
+ * the interpreter searches. Read once, at start; boxes see the same directories. Names are
+ * compared as the package index does: "Foo.Bar" is "foo-bar".
  */
 
 #include "base/attr.h"
@@ -17,13 +17,14 @@ struct packages;
 #define PACKAGE_VERSION_MAX 100
 
 void packages_free(struct packages *p);
-/** packages_load - @patterns (glob) of directories, NULL-terminated; those that are not there have
- * nothing. */
+/** packages_load - @patterns (glob) of directories, NULL-terminated; missing ones are skipped. */
 struct packages *packages_load(const char *const *patterns) attr_owned(packages_free);
 /** packages_load_host - those of the host's interpreter. */
 struct packages *packages_load_host(void) attr_owned(packages_free);
-/** packages_find - its version; NULL: it is not there. @p may be NULL: nothing is. */
+/** packages_find - its version; NULL: not installed. @p may be NULL: nothing is. */
 const char *packages_find(const struct packages *p, const char *name);
-/** package_version_fits - whether @version is what @wanted asks for: "1.2", "==1.2", ">=1,<2",
- * "!=1.5"; "": any. Pure. */
+/**
+ * package_version_fits - whether @version satisfies @wanted: "1.2", "==1.2", ">=1,<2", "!=1.5";
+ * "": any. Pure.
+ */
 bool package_version_fits(const char *version, const char *wanted);

@@ -13,21 +13,19 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-/*
- * Theory of operation. The daemon may neither chroot nor use openat2 (its filter cannot see what
- * the call would do), so links are resolved here, name by name: what was resolved so far is a path
- * without links, relative to the root, and ".." takes its last name away. Somebody who changes the
- * root meanwhile can make the answer wrong, and nothing else.
- */
+/* Theory of operation. The daemon may neither chroot nor use openat2 (its filter cannot inspect
+ * that call), so links are resolved here, name by name: the resolved part is a path without
+ * links, relative to the root, and ".." removes its last name. A concurrent change of the root
+ * can make the answer wrong, and nothing else. */
 
 #define LINKS_MAX 40
 #define NAME_LEN  128
-/* The kernel goes the whole way again for each name: what so many bytes of it cost is one step. */
+/* The kernel walks the whole path again for each name: this many bytes of it count as one step. */
 #define STEP_BYTES 16
 
 struct walk {
 	char done[PATH_MAX]; /* resolved, without links; "": the root */
-	char rest[PATH_MAX]; /* still to be resolved */
+	char rest[PATH_MAX]; /* unresolved */
 	int links;
 };
 
@@ -51,7 +49,7 @@ static void go_up(struct walk *w)
 		w->done[0] = '\0';
 }
 
-/* The next name of the rest into @ret_name. Return: 1, 0 at the end, or a negative errno. */
+/* Take the next name of the rest into @ret_name. Return: 1, 0 at the end, or a negative errno. */
 static int next_name(struct walk *w, char ret_name[NAME_MAX + 1])
 {
 	size_t skip = strspn(w->rest, "/");
@@ -67,7 +65,7 @@ static int next_name(struct walk *w, char ret_name[NAME_MAX + 1])
 	return 1;
 }
 
-/* @path is a link: what it says stands before the rest. */
+/* @path is a link: prepend its target to the rest. */
 static int follow_link(int root, struct walk *w, const char *path)
 {
 	char target[PATH_MAX], joined[PATH_MAX];
@@ -163,7 +161,7 @@ static DIR *open_dir(struct root_scan *scan, const char *path)
 
 typedef bool visit_fn(struct root_scan *scan, const char *dir, const char *name, const void *arg);
 
-/* Whether @visit says yes to some entry of @path. */
+/* Whether @visit returns true for an entry of @path. */
 static bool any_entry(struct root_scan *scan, const char *path, visit_fn *visit, const void *arg)
 {
 	DIR *dir = open_dir(scan, path);
@@ -178,7 +176,7 @@ static bool any_entry(struct root_scan *scan, const char *path, visit_fn *visit,
 	return found;
 }
 
-/* What is looked for in a directory of Python packages. */
+/* A package to look for in a directory of Python packages. */
 struct wanted {
 	char name[NAME_LEN];    /* lower case, '_' for '-' and '.' */
 	char version[NAME_LEN]; /* "": any */

@@ -2,19 +2,17 @@
 #pragma once
 
 /*
- * DOC: what is in a root: programs and packages, found by their names alone. Nothing of it is read
- * or run, links are followed as a box would follow them, never out of the root. An answer is
- * information for people and for early refusals; what a box can reach its mounts decide.
+ * DOC: finds programs and packages in a root, by their names alone. Nothing is read or run; links
+ * are resolved as in a box, never out of the root. The answer informs people and refuses early;
+ * the mounts of a box decide what it can reach.
  */
 
 #include "base/attr.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * One scan at a root. Whoever made an image chose how much there is in it: together all questions
- * take so many steps, and what was not found by then is not there.
- */
+/* One scan of a root. The author of an image chose how much is in it, so all queries together are
+ * bounded: what was not found within these steps counts as missing. */
 #define ROOT_SCAN_STEPS 500000
 struct root_scan {
 	int root; /* borrowed */
@@ -32,6 +30,5 @@ bool root_scan_has_program(struct root_scan *scan, const char *path);
  * Python (any of its package directories) or by dpkg.
  */
 bool root_scan_has_package(struct root_scan *scan, const char *package);
-/** root_scan_has_module - whether Python's package directories have a module directory of this
- * name. */
+/** root_scan_has_module - whether Python's package directories have a directory of this name. */
 bool root_scan_has_module(struct root_scan *scan, const char *module);

@@ -139,7 +139,7 @@ char *const *template_session_command(const struct template *t, const struct run
 	program = template_program(t, r->program);
 	if (!program || !can_run(t, r->session_command))
 		return NULL;
-	/* Where the command does not name the program its script does, as it is called here. */
+	/* If the command does not name the program its script does, by the same path. */
 	return has_word(r->session_command, r->program) || str_equal(program, r->program)
 	               ? r->session_command
 	               : NULL;
@@ -147,7 +147,7 @@ char *const *template_session_command(const struct template *t, const struct run
 
 char *const *template_prepare_command(const struct template *t, const struct runner *r)
 {
-	/* Only what would run the program's own command may wait for it. */
+	/* Only for a process that would run the program's own command. */
 	if (!r->prepare_command || template_command(t, r) != (char *const *)r->command)
 		return NULL;
 	return is_on_host(t) || can_run(t, r->prepare_command) ? r->prepare_command : NULL;

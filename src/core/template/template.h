@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * DOC: a template says what boxes are made of: a root, variables, default limits, modules to
- * preload, packages that are there. One is never changed: an update makes a new one, and whoever
- * uses the old one keeps it (a reference) until he is done.
+ * DOC: a template describes what boxes are made of: a root, variables, default limits, modules to
+ * preload, required packages. Immutable: an update creates a new one, and users of the old one
+ * keep a reference to it.
  *
- * Built-ins stand on the host's root, belong to nobody and are everybody's. See templates.h for the
- * table of all.
+ * Built-ins use the host's root and are visible to every tenant. templates.h has the table of
+ * all.
  */
 
 #include "base/attr.h"
@@ -30,25 +30,25 @@ enum template_kind {
 	TEMPLATE_ON_HOST,
 	TEMPLATE_ON_DIRECTORY, /* of the operator */
 	TEMPLATE_ON_IMAGE,     /* that was imported */
-	TEMPLATE_ON_NOTHING,   /* what its image names is not here */
+	TEMPLATE_ON_NOTHING,   /* its image does not exist here */
 	TEMPLATE_KIND_COUNT
 };
 
-/* What a caller says about one. Owned; 0 or NULL: not said. */
+/* A caller's description. Owned; 0 or NULL: not set. */
 struct template_spec {
 	char *id, *name, *description;
 	char *image;        /* TEMPLATE_HOST, a directory of templates.dirs, an imported template */
 	char *base_image;   /* for people */
 	char *runtime_type; /* for people */
-	char *language;     /* of executions that name none */
-	char *security_context;            /* JSON, kept for its owner: isolation is never less */
+	char *language;     /* default of executions */
+	char *security_context; /* JSON, stored for its owner; isolation is never reduced */
 	char **packages, **preload, **env; /* NULL-terminated */
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, max_processes;
 	uint64_t timeout_us; /* idle time-out of sessions */
 };
 
 void template_spec_done(struct template_spec *spec);
-/** template_spec_fill - what @spec does not say, as @from has it; copied. */
+/** template_spec_fill - copy from @from what @spec does not set. */
 void template_spec_fill(struct template_spec *spec, const struct template_spec *from);
 
 struct template
@@ -58,9 +58,10 @@ struct template
 	struct template_spec spec;
 	enum template_kind kind;
 	char root[BOX_ROOT_LEN]; /* "": the host's */
-	struct image *image;     /* a reference; of TEMPLATE_ON_IMAGE, NULL of others */
-	char **programs; /* NULL on the host; else pairs: as runners call it, where it is. Owned */
-	char *problem;   /* owned; why it cannot be used, with the remedy; NULL: it can */
+	struct image *image;     /* a reference; only for TEMPLATE_ON_IMAGE */
+	char **programs; /* NULL on the host; else pairs: the runner's path, the path in the root.
+	                    Owned */
+	char *problem;   /* owned; why it is unusable, with the remedy; NULL: usable */
 	char *config;    /* owned; JSON of the image: entrypoint, digest ...; NULL */
 	uint64_t created_ms, updated_ms;
 };
@@ -77,16 +78,16 @@ static inline bool template_is_builtin(const struct template *t)
 	return !t->tenant[0];
 }
 
-/** template_program - where the program that a runner calls @path is; NULL: it is not there. */
+/** template_program - the path of the program that a runner calls @path; NULL: not in the root. */
 const char *template_program(const struct template *t, const char *path);
-/** template_command - of @r's commands the one that works on @t; NULL: none. @t NULL: the host. */
+/** template_command - the command of @r that works on @t; NULL: none. @t NULL: the host. */
 char *const *template_command(const struct template *t, const struct runner *r);
-/** template_session_command - the same of a runner that stays. */
+/** template_session_command - the same for a runner that stays. */
 char *const *template_session_command(const struct template *t, const struct runner *r);
-/** template_prepare_command - the same of a process that waits for its program. */
+/** template_prepare_command - the same for a process that waits for its program. */
 char *const *template_prepare_command(const struct template *t, const struct runner *r);
 
-/** template_env_is_good - whether @variable of an image may be kept: as callers' are checked. */
+/** template_env_is_good - whether to keep an image's @variable: the rules for callers apply. */
 bool template_env_is_good(const char *variable);
-/** template_env - variables of @t that @own does not have, and @own; NULL: none at all. Owned. */
+/** template_env - the variables of @t that @own does not set, and @own; NULL: none. Owned. */
 char **template_env(const struct template *t, char *const *own) attr_must_check;

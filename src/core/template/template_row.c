@@ -14,7 +14,7 @@
 
 #define AT(field) offsetof(struct template_spec, field)
 
-/* How each field is called in the JSON of a row. */
+/* Names of the fields in a row's JSON. */
 static const struct field {
 	const char *name;
 	size_t offset;
@@ -55,7 +55,7 @@ static json_t *write_list(char *const *list)
 	return j;
 }
 
-/* NULL: nothing was said. */
+/* NULL: not set. */
 static json_t *write_field(const struct template_spec *spec, const struct field *f)
 {
 	const void *place = spec_field(spec, f);
@@ -175,7 +175,7 @@ static void load_row(struct templates *all, const struct db_rows *rows, size_t r
 
 int template_row_keep(struct store *store, struct templates *all, struct error *err)
 {
-	/* Images first: others may stand on their roots. */
+	/* Images first: other templates may use their roots. */
 	const struct db_statement query = DB_SQL(
 		"SELECT tenant, id, created_ms, updated_ms, root, config, spec FROM templates"
 		" ORDER BY root IS NULL, ?1 + created_ms, id",

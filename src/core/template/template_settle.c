@@ -14,7 +14,7 @@
 
 #define PACKAGE_LEN 128
 
-/* Modules become words of the runner's environment: nothing that could mean more than a name. */
+/* Modules become words of the runner's environment: allow nothing but a name. */
 static bool is_module_name(const char *name)
 {
 	size_t len = strlen(name);
@@ -40,11 +40,11 @@ static int check_list(char *const *list, const char *field, bool (*is_good)(cons
 	char path[64];
 
 	if (count > TEMPLATE_LIST_MAX)
-		return error_field(err, field, "at most %d are taken", TEMPLATE_LIST_MAX);
+		return error_field(err, field, "at most %d are accepted", TEMPLATE_LIST_MAX);
 	for (size_t i = 0; i < count; i++) {
 		(void)snprintf(path, sizeof(path), "%s[%zu]", field, i);
 		if (!is_good(list[i]))
-			return error_field(err, path, "is not a name that can be looked for");
+			return error_field(err, path, "is not a valid name");
 	}
 	return 0;
 }
@@ -56,7 +56,7 @@ int template_check_lists(const struct template_spec *spec, struct error *err)
 	return check_list(spec->preload, "preload", is_module_name, err);
 }
 
-/* Names of roots, as the engine takes them. */
+/* Names of roots that the engine accepts. */
 static bool is_root_name(const char *name)
 {
 	size_t len = strlen(name);
@@ -86,7 +86,7 @@ static void set_problem(struct template *t, char *problem)
 	t->problem = problem;
 }
 
-/* The first of the places that the root has. */
+/* The first path that exists in the root. */
 static const char *find_program(struct root_scan *scan, const struct runner *r)
 {
 	if (root_scan_has_program(scan, r->program))
@@ -97,8 +97,8 @@ static const char *find_program(struct root_scan *scan, const struct runner *r)
 	return NULL;
 }
 
-/* Pairs: as runners call it, where it is. Each runner has its program, and perhaps a minimal one.
- */
+/* Pairs: the runner's path, the path in the root. Each runner has its program and perhaps a
+ * minimal one. */
 static char **find_programs(struct root_scan *scan, const struct runners *runners)
 {
 	const struct runner *r;
@@ -145,7 +145,7 @@ static void settle_host(struct template *t, struct root_scan *scan, const struct
 		                      "python3-pandas python3-matplotlib",
 		                      missing));
 	else if (missing)
-		set_problem(t, xasprintf("package '%s' is not on the host", missing));
+		set_problem(t, xasprintf("package '%s' is not installed on the host", missing));
 }
 
 static void settle_root(struct template *t, struct root_scan *scan,
@@ -168,7 +168,7 @@ static void settle_root(struct template *t, struct root_scan *scan,
 		set_problem(t, xasprintf("its root has no '%s'", t->spec.language));
 }
 
-/* What its image names. */
+/* Find the root that the image names. */
 static int find_root(struct template *t, const char *const *bases)
 {
 	if (t->kind == TEMPLATE_ON_IMAGE)
@@ -178,7 +178,7 @@ static int find_root(struct template *t, const char *const *bases)
 		return open_root(NULL, "");
 	}
 	t->kind = TEMPLATE_ON_NOTHING;
-	/* Directories of the operator only: images are their tenant's. */
+	/* Only the operator's directories: images belong to their tenant. */
 	if (!is_root_name(t->spec.image) || !bases || !*bases)
 		return -ENOENT;
 	return open_root(bases + 1, t->spec.image);
@@ -203,7 +203,8 @@ void template_settle(struct template *t, const struct template_host *host)
 	} else {
 		if (t->kind == TEMPLATE_ON_NOTHING) {
 			t->kind = TEMPLATE_ON_DIRECTORY;
-			(void)!str_copy(t->root, sizeof(t->root), t->spec.image); /* is_root_name */
+			(void)!str_copy(t->root, sizeof(t->root),
+			                t->spec.image); /* bounded by is_root_name */
 		}
 		settle_root(t, &scan, host);
 	}

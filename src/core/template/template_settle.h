@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: whether a template can be used here: its root, the programs and packages in it. */
+/*
+ * DOC: decides whether a template is usable here: its root, and the programs and packages in it.
+ */
 
 #include "base/attr.h"
 #include "base/error.h"
@@ -13,14 +15,14 @@ struct runners;
 
 struct template_host {
 	const struct runners *runners;
-	const char *const *bases; /* as in templates_config */
+	const char *const *bases; /* see templates_config */
 	bool has_roots;
 };
 
-/** template_settle - kind (unless its root is an image already), programs and problem of @t. */
+/** template_settle - set kind (unless its root is an image), programs and problem of @t. */
 void template_settle(struct template *t, const struct template_host *host);
-/** template_check_lists - packages and modules are names. */
+/** template_check_lists - check that packages and modules are names. */
 int template_check_lists(const struct template_spec *spec, struct error *err) attr_must_check;
-/** template_check_packages - all of them are in the root, as far as there is one. */
+/** template_check_packages - check that all are in the root, if there is one. */
 int template_check_packages(const struct template *t, const char *const *bases,
                             struct error *err) attr_must_check;

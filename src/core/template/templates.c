@@ -20,19 +20,17 @@
 #include "core/template/template_settle.h"
 #include "core/tenant/tenant.h"
 
-/*
- * Theory of operation. A slot is what an id stands for: the template of now, and how many sessions
- * use it or one that it was before. Slots are found by "tenant/id"; built-ins by "/id", which no
- * tenant can have, since its name is not empty.
- */
+/* Theory of operation. A slot is what an id stands for: the current template, and the number of
+ * sessions that use it or an earlier version. Slots are found by "tenant/id"; built-ins by "/id",
+ * which no tenant can have, since its name is not empty. */
 
 #define KEY_LEN        (TENANT_NAME_MAX + TEMPLATE_ID_MAX + 2)
 #define NAME_MAX_BYTES 255
 
 struct slot {
-	struct list node; /* templates.slots, the oldest first */
+	struct list node; /* templates.slots, oldest first */
 	struct template *now;
-	struct tenant *tenant; /* held; NULL: a built-in, or nobody has quotas */
+	struct tenant *tenant; /* held; NULL: a built-in, or quotas off */
 	size_t sessions;
 };
 
@@ -43,7 +41,7 @@ struct templates {
 	struct images *images; /* owned */
 	struct map *by_key;
 	struct list slots;
-	struct list changes; /* struct change.node: not written yet */
+	struct list changes; /* struct change.node: unwritten */
 	size_t count;        /* without built-ins */
 };
 
@@ -56,7 +54,7 @@ static struct slot *slot_of(const struct templates *all, const char *tenant, con
 {
 	char key[KEY_LEN];
 
-	/* What is too long for a key nobody has. */
+	/* An id that does not fit cannot exist. */
 	return make_key(key, tenant, id) < 0 ? NULL : map_get(all->by_key, key);
 }
 
@@ -121,8 +119,6 @@ size_t templates_sessions(const struct templates *all, const struct template *t)
 	return slot ? slot->sessions : 0;
 }
 
-/* Checking. */
-
 int templates_check_names(const char *id, const char *name, struct error *err)
 {
 	if (!id || !id_is_valid(id, TEMPLATE_ID_MAX))
@@ -144,7 +140,7 @@ static int check_texts(const struct template_spec *spec, struct error *err)
 	return 0;
 }
 
-/* What no session could have is no default: each of them would be refused. */
+/* A default that no session could have would make every session fail. */
 static int check_resources(const struct template_spec *spec, struct error *err)
 {
 	const struct {
@@ -175,7 +171,7 @@ static int check_spec(const struct template_spec *spec, struct error *err)
 	return template_check_lists(spec, err);
 }
 
-/* Neither the id nor the name is somebody else's. @self: the one that is being changed, or NULL. */
+/* Id and name must be unused. @self: the template being changed, or NULL. */
 static int check_unique(const struct templates *all, const char *tenant,
                         const struct template_spec *spec, const struct slot *self,
                         struct error *err)
@@ -188,17 +184,15 @@ static int check_unique(const struct templates *all, const char *tenant,
 		if (slot == self || !is_seen_by(slot, tenant))
 			continue;
 		if (str_equal(other->id, spec->id))
-			return error_set(err, ERR_CONFLICT, 0, "there is a template '%s'",
+			return error_set(err, ERR_CONFLICT, 0, "template '%s' already exists",
 			                 spec->id);
 		if (str_equal(other->name, spec->name))
 			return error_set(err, ERR_CONFLICT, 0,
-			                 "template '%s' has the name '%.100s'", other->id,
+			                 "template '%s' already has the name '%.100s'", other->id,
 			                 spec->name);
 	}
 	return 0;
 }
-
-/* Making. */
 
 static struct template *new_template(const char *tenant, const struct template_spec *spec)
 {
@@ -206,7 +200,7 @@ static struct template *new_template(const char *tenant, const struct template_s
 
 	t->refs = 1;
 	(void)!str_copy(t->tenant, sizeof(t->tenant),
-	                tenant); /* bounded where principals are made */
+	                tenant); /* bounded where principals are created */
 	template_spec_fill(&t->spec, spec);
 	t->created_ms = t->updated_ms = clock_real_ms();
 	return t;
@@ -217,7 +211,7 @@ static struct tenant *owner_of(const struct templates *all, const char *tenant)
 	return all->config.tenants && tenant[0] ? tenants_find(all->config.tenants, tenant) : NULL;
 }
 
-/* @tenant has been counted. */
+/* @tenant is already counted. */
 static void add_template(struct templates *all, struct template *t, struct tenant *tenant)
 {
 	struct slot *slot = NEW(struct slot);
@@ -228,7 +222,7 @@ static void add_template(struct templates *all, struct template *t, struct tenan
 	tenant_hold(tenant);
 	list_append(&all->slots, &slot->node);
 	if (make_key(key, t->tenant, t->spec.id) < 0 || map_put(all->by_key, key, slot) < 0)
-		abort(); /* checked by whoever calls */
+		abort(); /* callers have checked it */
 	if (!template_is_builtin(t))
 		all->count++;
 }
@@ -264,13 +258,12 @@ static void settle_template(const struct templates *all, struct template *t)
 	look_at_root(all, t);
 }
 
-/* Keeping. */
-
-/* What is not on the disk yet. */
+/* An unwritten change. */
 struct change {
-	struct list node;              /* templates.changes */
-	struct templates *all;         /* NULL: freed before it was written */
-	struct template *before, *now; /* references; NULL: there was none, or is none */
+	struct list node;      /* templates.changes */
+	struct templates *all; /* NULL: freed before it was written */
+	struct template *before,
+		*now; /* references; NULL: did not exist before, or no longer exists */
 	struct templates_done done;
 };
 
@@ -304,7 +297,7 @@ static void take_out(struct templates *all, struct slot *slot)
 	slot_free(slot);
 }
 
-/* It is there again, whatever its tenant may have by now. */
+/* Restore it regardless of its tenant's quota. */
 static void put_back(struct templates *all, struct template *t)
 {
 	struct tenant *tenant = owner_of(all, t->tenant);
@@ -319,7 +312,7 @@ static void notify_watcher(const struct templates *all, const struct template *t
 		all->watcher.on_change(all->watcher.ctx, t, listed);
 }
 
-/* As it was, unless somebody has changed it again since. */
+/* Restore the previous state, unless it was changed again meanwhile. */
 static void undo_change(const struct change *change)
 {
 	const struct template *any = change->before ? change->before : change->now;
@@ -349,7 +342,7 @@ static void on_kept(void *ctx, const struct error *err)
 	change_free(change);
 }
 
-/* Before it is made. Return: as the functions that change something. */
+/* Call before making the change. Return: like the functions that change templates. */
 static int persist_change(struct templates *all, struct template *before, struct template *now,
                           struct templates_done done, struct error *err)
 {
@@ -373,7 +366,7 @@ static int persist_change(struct templates *all, struct template *before, struct
 	return r;
 }
 
-/* Their writes are still under way: they are told to nobody. */
+/* Their writes are still queued: drop the callbacks. */
 static void end_changes(struct templates *all)
 {
 	struct change *change;
@@ -389,7 +382,7 @@ static void end_changes(struct templates *all)
 	}
 }
 
-/* The root of an import, with a reference. */
+/* Take a reference to an import's root. */
 static int take_root(const struct templates *all, struct template *t,
                      const struct template_record *record, struct error *err)
 {
@@ -402,7 +395,7 @@ static int take_root(const struct templates *all, struct template *t,
 	if (str_copy(t->root, sizeof(t->root), record->root) < 0)
 		return error_set(err, ERR_INVALID, 0, "the name of its root is too long");
 	t->kind = TEMPLATE_ON_IMAGE;
-	/* One that was there before a restart stays, whatever the quota is by now. */
+	/* A template from before a restart stays, whatever the quota is now. */
 	t->image =
 		record->image ? image_ref(record->image) : images_hold(all->images, &image, NULL);
 	return 0;
@@ -420,7 +413,7 @@ int templates_adopt(struct templates *all, const struct template_record *record,
 	    check_unique(all, record->tenant, &record->spec, NULL, err) < 0)
 		return -1;
 	if (all->count >= all->config.max)
-		return error_set(err, ERR_BUSY, 0, "there are %zu templates", all->count);
+		return error_set(err, ERR_BUSY, 0, "there are already %zu templates", all->count);
 	t = new_template(record->tenant, &record->spec);
 	t->config = record->config ? xstrdup(record->config) : NULL;
 	if (record->created_ms) {
@@ -430,8 +423,8 @@ int templates_adopt(struct templates *all, const struct template_record *record,
 	if (take_root(all, t, record, err) < 0)
 		return -1;
 	settle_template(all, t);
-	/* Who asks for packages is told at once; who was here before is kept, and says so itself.
-	 */
+	/* A new template with missing packages is refused; an existing one stays and reports the
+	 * problem. */
 	if (done && template_check_packages(t, all->config.bases, err) < 0)
 		return -1;
 	if (tenant_take_template(tenant, done ? err : NULL) < 0)
@@ -466,7 +459,7 @@ static struct slot *find_own(const struct templates *all, const char *tenant, co
 		(void)error_set(err, ERR_TEMPLATE_NOT_FOUND, 0, "no template has this id");
 	else if (template_is_builtin(slot->now))
 		(void)error_set(err, ERR_DENIED, 0,
-		                "template '%s' is built in: make one of your own",
+		                "template '%s' is built in: create one of your own",
 		                slot->now->spec.id);
 	else
 		return slot;
@@ -530,7 +523,7 @@ struct template *templates_past(const struct templates *all, const struct templa
 {
 	const char *root = then->image->name;
 	const char *image = root[0] ? root : TEMPLATE_HOST;
-	const struct template_spec spec = {.image = (char *)(uintptr_t)image, /* is copied */
+	const struct template_spec spec = {.image = (char *)(uintptr_t)image, /* copied */
 	                                   .id = now->spec.id};
 	struct template *t = new_template(now->tenant, &spec);
 
@@ -572,7 +565,7 @@ int templates_delete(struct templates *all, const char *tenant, const char *id,
 		                 slot->sessions == 1 ? "s" : "", id);
 	if (others > 0 && slot->now->config)
 		return error_set(err, ERR_TEMPLATE_IN_USE, 0,
-		                 "%zu other templates stand on the image of '%s'", others, id);
+		                 "%zu other templates use the image of '%s'", others, id);
 	r = persist_change(all, slot->now, NULL, done, err);
 	if (r < 0)
 		return -1;
@@ -582,8 +575,6 @@ int templates_delete(struct templates *all, const char *tenant, const char *id,
 	return r;
 }
 
-/* Using. */
-
 struct template *templates_get(const struct templates *all, const char *tenant, const char *id,
                                struct error *err)
 {
@@ -592,7 +583,7 @@ struct template *templates_get(const struct templates *all, const char *tenant, 
 	if (!t) {
 		(void)error_field(err, "template_id",
 		                  "no template has this id; 'millibox template list' and "
-		                  "GET /api/v1/templates tell which there are");
+		                  "GET /api/v1/templates list them");
 		return NULL;
 	}
 	if (t->problem) {
@@ -620,19 +611,17 @@ void templates_release(struct templates *all, const struct template *t)
 		slot->sessions--;
 }
 
-/* Life cycle. */
-
-/* Every row is a template, however long its line. */
+/* One row per template, however long the line. */
 /* clang-format off */
 static const struct builtin {
 	const char *id, *name, *description, *language, *runtime_type;
 	const char *packages[4];
-	const char *preload[4]; /* what nearly every program of its kind begins with */
+	const char *preload[4]; /* imported by nearly every program of this kind */
 	const char *problem;
 } builtins[] = {
-	{"python-basic", "Python", "Python 3 of the host, its standard library", "python", "python3", {NULL}, {NULL}, NULL},
-	{"python-datascience", "Python for data", "Python 3 of the host with numpy, pandas and matplotlib", "python", "python3", {"numpy", "pandas", "matplotlib", NULL}, {"numpy", "pandas", "matplotlib.pyplot", NULL}, NULL},
-	{"shell", "Shell", "Bash and the programs of the host", "shell", "shell", {NULL}, {NULL}, NULL},
+	{"python-basic", "Python", "The host's Python 3 with its standard library", "python", "python3", {NULL}, {NULL}, NULL},
+	{"python-datascience", "Python for data", "The host's Python 3 with numpy, pandas and matplotlib", "python", "python3", {"numpy", "pandas", "matplotlib", NULL}, {"numpy", "pandas", "matplotlib.pyplot", NULL}, NULL},
+	{"shell", "Shell", "Bash and the host's programs", "shell", "shell", {NULL}, {NULL}, NULL},
 	{"nodejs-basic", "Node.js", "JavaScript", NULL, "nodejs20", {NULL}, {NULL}, "language javascript is not supported by this version"},
 };
 /* clang-format on */

@@ -118,7 +118,7 @@ static void a_directory_that_others_may_change_is_refused(void **state)
 	assert_int_equal(home_make_parent(sock, geteuid(), &err), 0);
 	assert_int_equal(chmod(p->sub, 0777), 0);
 	assert_int_equal(home_make_parent(sock, geteuid(), &err), -1);
-	assert_non_null(strstr(err.msg, "others may write"));
+	assert_non_null(strstr(err.msg, "other users may write"));
 	error_clear(&err);
 	assert_int_equal(chmod(p->sub, 01777), 0);
 	assert_int_equal(home_make_parent(sock, geteuid(), &err), 0);

@@ -221,7 +221,7 @@ static void mistakes_are_told_with_their_line(void **state)
 		{"name: x\nsessions: {modes: [eternal]}\n", "cannot have 'eternal'"},
 		{"name: x\nsessions: {lifetime: {max: 100000h}}\n", "must be between 1s and"},
 		{"name: x\nextends: nobody\n",
-	         "x.yaml:2: 'extends' names a policy that is not there"},
+	         "x.yaml:2: 'extends' names a policy that does not exist"},
 		{"name: x\n\nextends: x\n", "x.yaml:3: 'extends' goes round in a circle"},
 		{"name: x\nextends: [a]\n", "must be a value"},
 		{"name: y\n", "so the file must be y.yaml"},
@@ -261,8 +261,7 @@ static void circles_and_long_chains_are_refused(void **state)
 		put(f, file, text);
 	}
 	assert_int_equal(load(f), -1);
-	assert_non_null(
-		strstr(f->err.msg, "p9.yaml:2: 'extends' goes round in a circle, or is too long"));
+	assert_non_null(strstr(f->err.msg, "p9.yaml:2: 'extends' is circular or too long"));
 }
 
 static void there_are_only_so_many(void **state)

@@ -401,7 +401,7 @@ static void bad_files_are_refused(void **state)
 
 	f->request.files = files;
 	f->request.files_count = 2;
-	expect_refused(f, "files", "'../x' is not a name of a file");
+	expect_refused(f, "files", "'../x' is not a valid file name");
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		files[0].name = (char *)pairs[i].a;
 		files[1].name = (char *)pairs[i].b;
