@@ -96,14 +96,14 @@ static void wrong_values_are_refused_with_the_reason(void **state)
 	static const struct {
 		const char *key, *text, *why;
 	} rows[] = {
-		{"listen", "localhost:8000", "an address"},
-		{"listen", "127.0.0.1", "an address"},
-		{"listen", "127.0.0.1:65536", "an address"},
-		{"listen", "127.0.0.1:", "an address"},
-		{"listen", ":8000", "an address"},
-		{"listen", "::1:8000", "an address"},
-		{"listen", "[127.0.0.1]:8000", "an address"},
-		{"listen", "[]:8000", "an address"},
+		{"listen", "localhost:8000", "a numeric address"},
+		{"listen", "127.0.0.1", "a numeric address"},
+		{"listen", "127.0.0.1:65536", "a numeric address"},
+		{"listen", "127.0.0.1:", "a numeric address"},
+		{"listen", ":8000", "a numeric address"},
+		{"listen", "::1:8000", "a numeric address"},
+		{"listen", "[127.0.0.1]:8000", "a numeric address"},
+		{"listen", "[]:8000", "a numeric address"},
 		{"socket", "run/x.sock", "absolute"},
 		{"user", "a\nb", "control"},
 		{"user", "a\x7f", "control"},
