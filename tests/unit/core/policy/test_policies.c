@@ -222,7 +222,7 @@ static void mistakes_are_told_with_their_line(void **state)
 		{"name: x\nsessions: {lifetime: {max: 100000h}}\n", "must be between 1s and"},
 		{"name: x\nextends: nobody\n",
 	         "x.yaml:2: 'extends' names a policy that does not exist"},
-		{"name: x\n\nextends: x\n", "x.yaml:3: 'extends' goes round in a circle"},
+		{"name: x\n\nextends: x\n", "x.yaml:3: 'extends' is circular"},
 		{"name: x\nextends: [a]\n", "must be a value"},
 		{"name: y\n", "so the file must be y.yaml"},
 		{"name: X\n", "must be 1 to 63 of a-z"},
@@ -246,7 +246,7 @@ static void circles_and_long_chains_are_refused(void **state)
 	put(f, "c.yaml", "name: c\nextends: a\n");
 	put(f, "b.yaml", "name: b\nextends: c\n");
 	assert_int_equal(load(f), -1);
-	assert_non_null(strstr(f->err.msg, "a.yaml:2: 'extends' goes round in a circle"));
+	assert_non_null(strstr(f->err.msg, "a.yaml:2: 'extends' is circular"));
 	remove_files(f);
 	put(f, "p0.yaml", "name: p0\nlimits: {timeout: {max: 9s}}\n");
 	for (int i = 1; i <= POLICIES_CHAIN_MAX + 1; i++) {
