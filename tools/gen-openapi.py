@@ -80,7 +80,7 @@ def _source(data):
     lines = [", ".join(str(byte) for byte in data[at : at + PER_LINE]) for at in range(0, len(data), PER_LINE)]
     return (
         "/* SPDX-License-Identifier: Apache-2.0 */\n/* Made by tools/gen-openapi.py. */\n"
-        '#include "api/v1/openapi.h"\n\n'
+        '#include "api/openapi.h"\n\n'
         "const unsigned char openapi_json[] = {\n\t" + ",\n\t".join(lines) + "};\n"
         "const size_t openapi_json_len = sizeof(openapi_json);\n"
     )

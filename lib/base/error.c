@@ -133,6 +133,12 @@ int error_http(enum error_code code)
 	return codes[row(code)].http;
 }
 
+bool error_is_internal(const struct error *err)
+{
+	return error_http(err->code) == 500 || err->code == ERR_BOX_FAILED ||
+	       err->code == ERR_AGENT_LOST;
+}
+
 int error_jsonrpc(enum error_code code)
 {
 	return codes[row(code)].jsonrpc;

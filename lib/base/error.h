@@ -11,6 +11,7 @@
  */
 
 #include "base/attr.h"
+#include <stdbool.h>
 
 enum error_code {
 #define ERROR_CODE(name, http, jsonrpc, text, description, solution) ERR_##name,
@@ -46,6 +47,9 @@ const char *error_describe(enum error_code code); /* "A field has an invalid val
 const char *error_solution(enum error_code code); /* what the caller can do */
 int error_http(enum error_code code);
 int error_jsonrpc(enum error_code code);
+/** error_is_internal - a failure of the daemon: its message names parts of the host. It is logged,
+ * not shown to the caller. */
+bool error_is_internal(const struct error *err);
 
 #ifdef __clang_analyzer__
 /* The analyzer sees one file at a time: state what every caller relies on. */

@@ -6,18 +6,17 @@
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/observe/metrics.h"
+#include "http/status.h"
 
 /*
  * Theory of operation. A request is counted and logged when it is over, by the pattern of its path:
- * ids would make as many series as there are sessions. What has no route is counted together, under
- * methods from a list, because callers choose the words.
+ * with ids there would be as many series as sessions. Requests without a route are counted
+ * together, under methods from a list, because callers choose the words.
  */
 
-#define NO_ROUTE     "none"
-#define CLIENT_LEFT  "none" /* instead of a status */
-#define SERVER_ERROR 500
-#define UNAVAILABLE  503
-#define LINE_LEN     512
+#define NO_ROUTE    "none"
+#define CLIENT_LEFT "none" /* instead of a status */
+#define LINE_LEN    512
 
 static const char *const methods[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
 
@@ -37,8 +36,8 @@ static const char *status_label(int status)
 	return class < ARRAY_SIZE(classes) ? classes[class] : "other";
 }
 
-static void count(struct metrics *m, const struct http_request *req, const char *route,
-                  const struct http_done *done)
+static void count_request(struct metrics *m, const struct http_request *req, const char *route,
+                          const struct http_done *done)
 {
 	const char *method = method_label(http_method(req));
 	enum error_code error = (enum error_code)http_tag(req, REQUEST_TAG_ERROR);
@@ -52,12 +51,12 @@ static void count(struct metrics *m, const struct http_request *req, const char 
 		metrics_count_for(m, METRIC_REJECTED, METRIC_LABELS(error_text(error)), 1);
 	if (error == ERR_UNAUTHENTICATED)
 		metrics_count(m, METRIC_AUTH_FAILURES, 1);
-	if (done->status >= SERVER_ERROR && done->status != UNAVAILABLE)
+	if (done->status >= HTTP_INTERNAL_SERVER_ERROR && done->status != HTTP_SERVICE_UNAVAILABLE)
 		metrics_count(m, METRIC_ERRORS, 1);
 }
 
-static void tell(enum log_level level, const struct http_request *req, const char *route,
-                 const struct http_done *done)
+static void log_request(enum log_level level, const struct http_request *req, const char *route,
+                        const struct http_done *done)
 {
 	char line[LINE_LEN];
 	enum error_code error = (enum error_code)http_tag(req, REQUEST_TAG_ERROR);
@@ -74,14 +73,14 @@ static void tell(enum log_level level, const struct http_request *req, const cha
 	log_ctx(level, line, "request");
 }
 
-void account_done(void *ctx, const struct http_request *req, const struct http_done *done)
+void access_log_done(void *ctx, const struct http_request *req, const struct http_done *done)
 {
 	struct router *r = ctx;
 	const struct route *found = (const struct route *)http_tag(req, REQUEST_TAG_ROUTE);
 	const char *route = found ? found->path : NO_ROUTE;
 
-	count(r->parts.metrics, req, route, done);
-	audited_done(r, req, done);
+	count_request(r->parts.metrics, req, route, done);
+	audit_request_done(r, req, done);
 	if (log_is_on(r->config->log_requests))
-		tell(r->config->log_requests, req, route, done);
+		log_request(r->config->log_requests, req, route, done);
 }

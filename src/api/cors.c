@@ -3,53 +3,52 @@
 
 #include "api/reply.h"
 #include "base/str.h"
+#include "http/status.h"
 
 /*
- * Theory of operation. Without configured origins no page gets this far. One of a listed origin is
- * told by name, never "*", that it may read; caches are told that the answer depends on who asks.
- * A preflight names no key, because browsers send none with it: it is answered before anybody asks
- * for one, and tells nothing but which methods a path has.
+ * Theory of operation. Without configured origins no page gets this far. The response names the
+ * listed origin, never "*", and says that it depends on the origin (Vary). Browsers send no key
+ * with a preflight: it is answered before authentication, and reveals only the methods of a path.
  */
 
-#define NO_CONTENT 204
-#define HEADERS_TAKEN                                                                              \
+#define HEADERS_ALLOWED                                                                            \
 	"Authorization, Content-Type, Last-Event-ID, Mcp-Protocol-Version, Mcp-Session-Id, "       \
 	"Range, "                                                                                  \
 	"X-API-Key, X-Request-ID"
-#define HEADERS_SHOWN "Mcp-Session-Id, X-Request-ID, X-Process-Time, Retry-After, Content-Range"
-#define KEPT_SECONDS  "600"
+#define HEADERS_EXPOSED "Mcp-Session-Id, X-Request-ID, X-Process-Time, Retry-After, Content-Range"
+#define MAX_AGE         "600" /* s */
 
 static void answer_preflight(struct http_request *req, const char *allow)
 {
 	const struct http_header headers[] = {
 		{"Access-Control-Allow-Methods", allow},
-		{"Access-Control-Allow-Headers", HEADERS_TAKEN},
-		{"Access-Control-Max-Age", KEPT_SECONDS},
+		{"Access-Control-Allow-Headers", HEADERS_ALLOWED},
+		{"Access-Control-Max-Age", MAX_AGE},
 	};
 
-	http_reply(req, &(struct http_answer){.status = NO_CONTENT,
+	http_reply(req, &(struct http_answer){.status = HTTP_NO_CONTENT,
 	                                      .body = "",
 	                                      .headers = headers,
 	                                      .headers_count = ARRAY_SIZE(headers)});
 }
 
-bool cors_handle(struct http_request *req)
+bool cors_handle(const struct router *r, struct http_request *req)
 {
 	const char *origin = http_header(req, "Origin");
-	const struct route *route;
-	char allow[ROUTER_ALLOW_LEN] = "";
+	struct route_match match;
+	char allow[ROUTE_ALLOW_LEN] = "";
 	struct error err = {0};
 
 	if (!origin)
 		return false;
 	http_add_header(req, "Access-Control-Allow-Origin", origin);
-	http_add_header(req, "Access-Control-Expose-Headers", HEADERS_SHOWN);
+	http_add_header(req, "Access-Control-Expose-Headers", HEADERS_EXPOSED);
 	http_add_header(req, "Vary", "Origin");
 	if (!str_equal(http_method(req), "OPTIONS") ||
 	    !http_header(req, "Access-Control-Request-Method"))
 		return false;
-	/* No row has this method: a path that is there is refused with those it has. */
-	if (router_find("OPTIONS", http_path(req), &route, allow, &err) < 0 &&
+	/* No row has this method: a known path fails with the list of its methods. */
+	if (route_find(r->parts.dialects, "OPTIONS", http_path(req), &match, allow, &err) < 0 &&
 	    err.code != ERR_BAD_METHOD)
 		return false;
 	answer_preflight(req, allow);

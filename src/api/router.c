@@ -4,15 +4,10 @@
 #include "api/auth.h"
 #include "api/internal.h"
 #include "api/json/decode_session.h"
-#include "api/load.h"
-#include "api/mcp/mcp.h"
-#include "api/op/outputs.h"
+#include "api/lookup.h"
 #include "api/reply.h"
-#include "api/tools/tool.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/id.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/observe/audit.h"
@@ -23,11 +18,6 @@
 
 #define HOST_MAX_LEN 255
 
-int router_check(const struct config *config, struct error *err)
-{
-	return tools_check(config, err);
-}
-
 struct router *router_new(const struct router_config *config)
 {
 	struct router *r = NEW(struct router);
@@ -36,8 +26,9 @@ struct router *router_new(const struct router_config *config)
 	r->config = config->config;
 	r->runs = config->runs;
 	r->started_us = clock_us();
-	r->outputs = outputs_new();
-	r->mcp = mcp_new(r);
+	for (const struct dialect *const *d = config->dialects; *d; d++)
+		if ((*d)->open)
+			(*d)->open(r);
 	return r;
 }
 
@@ -45,98 +36,47 @@ void router_free(struct router *r)
 {
 	if (!r)
 		return;
-	mcp_free(r->mcp);
-	outputs_free(r->outputs);
+	for (const struct dialect *const *d = r->parts.dialects; *d; d++)
+		if ((*d)->close)
+			(*d)->close(r);
 	free(r);
 }
 
 void router_set_unready(struct router *r, const char *reason)
 {
 	r->unready = reason;
-	mcp_stop(r->mcp);
+	for (const struct dialect *const *d = r->parts.dialects; *d; d++)
+		if ((*d)->stop)
+			(*d)->stop(r);
 }
 
 void router_policies_changed(struct router *r)
 {
-	mcp_policies_changed(r->mcp);
+	for (const struct dialect *const *d = r->parts.dialects; *d; d++)
+		if ((*d)->policies_changed)
+			(*d)->policies_changed(r);
 }
 
-static bool is_method(const char *method, const struct route *route)
+static const struct dialect *dialect_of(const struct http_request *req)
 {
-	return str_equal(method, route->method) ||
-	       (str_equal(method, "HEAD") && str_equal(route->method, "GET"));
+	return (const struct dialect *)http_tag(req, REQUEST_TAG_DIALECT);
 }
 
-static void add_allowed(char *allow, const struct route *route)
+static bool has_lost_its_key(void *ctx, const struct http_request *req)
 {
-	size_t used = strlen(allow);
-	const char *head = str_equal(route->method, "GET") ? ", HEAD" : "";
-	int r = str_format(allow + used, ROUTER_ALLOW_LEN - used, "%s%s%s", used ? ", " : "",
-	                   route->method, head);
+	const struct dialect *dialect = dialect_of(req);
+	struct router *r = ctx;
+	struct error err = {0};
 
-	assert(r == 0); /* the table is ours */
-	(void)r;
+	return !(dialect && dialect->keys_changed) && auth_holds(r, auth_principal(req), &err) < 0;
 }
 
-/* A whole segment. Return: what follows it; NULL: there is none. */
-static const char *take_id(const char *path, char ret_id[ROUTER_ID_LEN])
+void router_keys_changed(struct router *r, struct http_request *req)
 {
-	size_t len = strcspn(path, "/");
-
-	if (len == 0)
-		return NULL;
-	if (len < ROUTER_ID_LEN) {
-		memcpy(ret_id, path, len);
-		ret_id[len] = '\0';
-	}
-	if (len >= ROUTER_ID_LEN || !id_is_valid(ret_id, ROUTER_ID_LEN - 1))
-		ret_id[0] = '\0';
-	return path + len;
-}
-
-bool router_match(const char *pattern, const char *path, struct route_args *ret_args)
-{
-	*ret_args = (struct route_args){.rest = ""};
-	for (;;) {
-		size_t same = strcspn(pattern, "{");
-		const char *part = pattern + same;
-
-		if (part[0] == '\0')
-			return str_equal(pattern, path);
-		if (strncmp(pattern, path, same) != 0)
-			return false;
-		path += same;
-		if (str_equal(part, ROUTE_REST)) {
-			ret_args->rest = path;
-			return true;
-		}
-		path = take_id(path, ret_args->id);
-		if (!path)
-			return false;
-		pattern = strchr(part, '}') + 1;
-	}
-}
-
-int router_find(const char *method, const char *path, const struct route **ret_route,
-                char ret_allow[ROUTER_ALLOW_LEN], struct error *err)
-{
-	const struct route *route;
-	struct route_args args;
-
-	ret_allow[0] = '\0';
-	for (size_t i = 0; (route = route_at(i)); i++) {
-		if (!router_match(route->path, path, &args))
-			continue;
-		if (is_method(method, route)) {
-			*ret_route = route;
-			return 0;
-		}
-		add_allowed(ret_allow, route);
-	}
-	if (ret_allow[0])
-		return error_set(err, ERR_BAD_METHOD, 0, "this path has %s only", ret_allow);
-	return error_set(err, ERR_NOT_FOUND, 0,
-	                 "no such path; /openapi.json has those that there are");
+	for (const struct dialect *const *d = r->parts.dialects; *d; d++)
+		if ((*d)->keys_changed)
+			(*d)->keys_changed(r);
+	http_cut_others(req, has_lost_its_key, r);
 }
 
 /* The name of "name", "name:port", "[v6]" or "[v6]:port". Return: 0 or -1: none of them. */
@@ -181,8 +121,8 @@ static bool is_listed(char *const *list, const char *name)
 	return false;
 }
 
-/* An address cannot be made to mean another host, as a name can: where the daemon is reached by
- * other hosts, they may call it by one. */
+/* Unlike a name, an address cannot be made to mean another host: where the daemon listens for other
+ * hosts, any address will do. */
 static bool is_own_name(const struct config *config, const char *name)
 {
 	struct in6_addr in6;
@@ -194,8 +134,7 @@ static bool is_own_name(const struct config *config, const char *name)
 	       (inet_pton(AF_INET, name, &in) == 1 || inet_pton(AF_INET6, name, &in6) == 1);
 }
 
-/* A page that came from here: its origin is the very name, with its port, that it calls us by, and
- * that was found to be one of ours. */
+/* A page that this daemon served: its origin is the name and port in Host, which was checked. */
 static bool is_own_origin(const char *host, const char *origin)
 {
 	const char *rest = str_has_prefix(origin, "http://")    ? origin + 7
@@ -255,22 +194,13 @@ static int check_form(const struct route *route, struct http_request *req, struc
 	return 0;
 }
 
-static int find_route(struct http_request *req, const struct route **ret_route,
-                      char ret_allow[ROUTER_ALLOW_LEN], struct error *err)
-{
-	if (router_find(http_method(req), http_path(req), ret_route, ret_allow, err) < 0)
-		return -1;
-	http_set_tag(req, REQUEST_TAG_ROUTE, (uintptr_t)*ret_route);
-	return 0;
-}
-
 static int check_source(const struct router *r, const struct http_request *req, struct error *err)
 {
 	return router_check_source(r->config, http_is_unix(req), http_header(req, "Host"),
 	                           http_header(req, "Origin"), err);
 }
 
-/* The answer to a request that has no route, or not in this form. */
+/* Answer a request that has no route, or that its route does not accept. */
 static int refuse(struct http_request *req, const struct error *err, const char *allow)
 {
 	if (err->code == ERR_BAD_METHOD)
@@ -280,49 +210,71 @@ static int refuse(struct http_request *req, const struct error *err, const char 
 	return -1;
 }
 
-/* Where a log is required nothing is done that would not be in it; looking is free. */
+/* Where an audit log is required, nothing is changed that could not be logged. */
 static int check_audit(const struct router *r, const struct route *route, struct error *err)
 {
 	return str_equal(route->method, "GET") ? 0 : audit_check(r->parts.audit, err);
 }
 
-/* Of a body that is taken as it comes: its handler says how. */
-static void handle_stream(struct router *r, struct http_request *req, const struct route *route)
+static struct route_args args_of(const struct route *route, const struct http_request *req)
 {
 	struct route_args args;
 
-	(void)router_match(route->path, http_path(req), &args);
+	(void)route_parse(route->path, http_path(req), &args);
 	args.principal = auth_principal(req);
-	route->handle(r, req, &args);
+	return args;
+}
+
+static void set_dialect(struct http_request *req, const struct dialect *dialect)
+{
+	http_set_tag(req, REQUEST_TAG_DIALECT, (uintptr_t)dialect);
+}
+
+/* The one lookup of a request; its row and dialect stay with it. NULL with *err: none. */
+static const struct route *find_route(const struct router *r, struct http_request *req,
+                                      char ret_allow[ROUTE_ALLOW_LEN], struct error *err)
+{
+	struct route_match match;
+
+	if (route_find(r->parts.dialects, http_method(req), http_path(req), &match, ret_allow,
+	               err) < 0)
+		return NULL;
+	http_set_tag(req, REQUEST_TAG_ROUTE, (uintptr_t)match.route);
+	set_dialect(req, match.dialect);
+	return match.route;
 }
 
 static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 {
 	struct router *r = ctx;
-	const struct route *route = NULL;
-	char allow[ROUTER_ALLOW_LEN] = "";
+	const struct route *route;
+	char allow[ROUTE_ALLOW_LEN] = "";
 	struct error err = {0};
-	bool found;
 
+	/* For errors before a row is found. */
+	set_dialect(req, route_dialect(r->parts.dialects, http_path(req)));
 	if (check_source(r, req, &err) < 0)
 		return refuse(req, &err, allow);
-	if (cors_handle(req))
+	if (cors_handle(r, req))
 		return -1;
-	found = find_route(req, &route, allow, &err) == 0;
-	if (auth_check(r, req, found ? route : NULL) < 0)
+	route = find_route(r, req, allow, &err);
+	if (auth_check(r, req, route) < 0)
 		return -1;
-	if (!found || check_form(route, req, &err) < 0 || check_audit(r, route, &err) < 0)
+	if (!route || check_form(route, req, &err) < 0 || check_audit(r, route, &err) < 0)
 		return refuse(req, &err, allow);
 	*ret_max_body = route->body == ROUTE_BODY_NONE ? 0 : r->config->max_body_bytes;
 	if (*ret_max_body > 0)
 		http_set_body_quota(req, auth_principal(req)->tenant);
-	/* It answers, or takes the body. */
-	if (route->body == ROUTE_BODY_STREAM)
-		handle_stream(r, req, route);
+	/* The handler answers, or takes the body. */
+	if (route->body == ROUTE_BODY_STREAM) {
+		const struct route_args args = args_of(route, req);
+
+		route->handle(r, req, &args);
+	}
 	return 0;
 }
 
-/* A body that need not be there must not be believed to have been read. */
+/* An optional body must be empty: the caller must not believe that it was read. */
 static int check_body(const struct route *route, const struct http_request *req, struct error *err)
 {
 	size_t len;
@@ -333,29 +285,26 @@ static int check_body(const struct route *route, const struct http_request *req,
 
 static void on_request(void *ctx, struct http_request *req)
 {
+	const struct route *route = (const struct route *)http_tag(req, REQUEST_TAG_ROUTE);
+	const struct route_args args = args_of(route, req);
 	struct router *r = ctx;
-	const struct route *route = NULL;
-	char allow[ROUTER_ALLOW_LEN];
-	struct route_args args;
 	struct error err = {0};
 
-	/* Found before, by on_headers; the table does not change. */
-	if (router_find(http_method(req), http_path(req), &route, allow, &err) < 0 ||
-	    check_body(route, req, &err) < 0) {
+	if (check_body(route, req, &err) < 0)
 		reply_error(req, &err);
-		return;
-	}
-	(void)router_match(route->path, http_path(req), &args);
-	args.principal = auth_principal(req);
-	if (auth_holds(r, args.principal, &err) < 0)
+	else if (auth_holds(r, args.principal, &err) < 0)
 		reply_unauthenticated(req, &err);
 	else
-		load_then_handle(r, req, route, &args);
+		lookup_then_handle(r, req, route, &args);
 }
 
+/* The server's own errors, perhaps before on_headers. */
 static void on_error(void *ctx, struct http_request *req, const struct error *err)
 {
-	(void)ctx;
+	struct router *r = ctx;
+
+	if (!dialect_of(req))
+		set_dialect(req, route_dialect(r->parts.dialects, http_path(req)));
 	reply_error(req, err);
 }
 
@@ -366,6 +315,6 @@ struct http_handlers router_handlers(struct router *r)
 		.on_headers = on_headers,
 		.on_request = on_request,
 		.on_error = on_error,
-		.on_done = account_done,
+		.on_done = access_log_done,
 	};
 }

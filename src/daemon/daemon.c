@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/daemon.h"
 
+#include "api/op/outputs.h"
 #include "api/router.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -26,6 +27,7 @@
 #include "core/template/template_row.h"
 #include "core/template/templates.h"
 #include "core/tenant/tenant.h"
+#include "daemon/dialects.h"
 #include "daemon/home.h"
 #include "daemon/importer.h"
 #include "daemon/lockdown.h"
@@ -98,6 +100,7 @@ struct daemon {
 	struct run_service *runs;
 	struct run_records *executions;
 	struct session_service *sessions;
+	struct outputs *outputs;
 	struct router *router;
 	struct http_server *http;
 	struct timer *answer_timer;
@@ -492,9 +495,11 @@ static int start_http(struct daemon *d, struct error *err)
 
 	make_core(d);
 	start_metrics(d);
-	d->router = router_new(&(struct router_config){
-		c, d->loop, d->runs, d->sessions, d->executions, d->metrics, d->audit, d->packages,
-		d->templates, d->runners, d->store, d->identity, d->tenants, d->imports});
+	d->outputs = outputs_new();
+	d->router = router_new(
+		&(struct router_config){dialects, c, d->loop, d->runs, d->sessions, d->executions,
+	                                d->outputs, d->metrics, d->audit, d->packages, d->templates,
+	                                d->runners, d->store, d->identity, d->tenants, d->imports});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
@@ -715,6 +720,7 @@ static void take_down(struct daemon *d)
 	/* The server first: its requests release their executions, which still exist. */
 	http_server_free(d->http);
 	router_free(d->router);
+	outputs_free(d->outputs);
 	retention_free(d->retention);
 	/* Before the sessions: roots of those that outlive us must stay. */
 	imports_free(d->imports);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/preflight.h"
 
-#include "api/router.h"
+#include "api/tools/tool.h"
 #include "base/attr.h"
 #include "base/log.h"
 #include "core/config/config.h"
@@ -93,7 +93,7 @@ int preflight_settings(const struct config *c, struct error *err)
 {
 	if (c->user[0] && !preflight_user(c->user))
 		return error_set(err, ERR_CONFIG, errno, "user: there is no user '%s'", c->user);
-	if (check_tls(c, err) < 0 || router_check(c, err) < 0)
+	if (check_tls(c, err) < 0 || tools_check(c, err) < 0)
 		return -1;
 	return check_listen(c, err);
 }

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "core/config/config.h"
+#include "daemon/dialects.h"
 #include "fuzz.h"
 
 #define ANSWER_MAX (1u << 24)
@@ -116,7 +117,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	                        .mcp_tenant_sessions = 4,
 	                        .mcp_buffers_bytes = 65536,
 	                        .mcp_text_bytes = 256};
-	struct router *r = router_new(&(struct router_config){.config = &config});
+	struct router *r =
+		router_new(&(struct router_config){.config = &config, .dialects = dialects});
 	struct error err = {0};
 	struct mcp_session *s = mcp_session_new(r->mcp, TENANT_DEFAULT, &err);
 	json_t *value = json_read((const char *)data, size, &err);

@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/id.h"
 #include "core/config/config.h"
+#include "daemon/dialects.h"
 #include "fuzz.h"
 #include "http/internal.h"
 
@@ -15,8 +16,8 @@
 static void check_path(const char *target, const char *method)
 {
 	char *path = http_decode_path(target);
-	const struct route *route = NULL;
-	char allow[ROUTER_ALLOW_LEN];
+	struct route_match match = {0};
+	char allow[ROUTE_ALLOW_LEN];
 	struct route_args args;
 	struct error err = {0};
 
@@ -24,8 +25,8 @@ static void check_path(const char *target, const char *method)
 		return;
 	require(path[0] == '/');
 	require(strlen(path) <= strlen(target));
-	if (router_find(method, path, &route, allow, &err) == 0)
-		require(route && router_match(route->path, path, &args) &&
+	if (route_find(dialects, method, path, &match, allow, &err) == 0)
+		require(match.route && route_parse(match.route->path, path, &args) &&
 		        (!args.id[0] || id_is_valid(args.id, sizeof(args.id) - 1)));
 	else
 		require(err.code == ERR_NOT_FOUND || (err.code == ERR_BAD_METHOD && allow[0]));

@@ -2,8 +2,8 @@
 #include "api/json/decode_session.h"
 
 #include "api/json/decode_fields.h"
+#include "api/json/dependencies.h"
 #include "api/json/json.h"
-#include "api/op/dependencies.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "core/policy/policies.h"

@@ -4,7 +4,7 @@
 #include "api/json/json.h"
 #include "api/json/report.h"
 #include "api/json/view_artifact.h"
-#include "api/reply.h"
+#include "api/json/view_result.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -272,7 +272,7 @@ static json_t *error_message(const struct run_record_info *info, const json_t *e
 	if (!info->failure)
 		return json_null();
 	/* What the daemon's own parts say of each other is not for everybody. */
-	return reply_is_internal(info->failure) ? json_string(error_text(info->failure->code))
+	return error_is_internal(info->failure) ? json_string(error_text(info->failure->code))
 	                                        : text(info->failure->msg);
 }
 
@@ -319,10 +319,10 @@ int view_add_execution(struct buf *b, const struct run_record *e)
 
 	run_record_info(e, &info);
 	o = info.outcome ? info.outcome : &nothing;
-	reply_read_report(o, &report);
+	view_result_report(o, &report);
 	head = head_of(&info);
 	tail = tail_of(&info, &report, false);
-	return reply_add_result(b, o, &report, &(struct reply_extra){head, tail});
+	return view_result_add(b, o, &report, &(struct view_result_extra){head, tail});
 }
 
 json_t *view_execution_brief(const struct run_record *e)
@@ -334,9 +334,9 @@ json_t *view_execution_brief(const struct run_record *e)
 	run_record_info(e, &info);
 	/* A page has many of these, and each report may be megabytes of JSON from the payload:
 	 * reading them would stop the loop. */
-	reply_read_report(&nothing, &unread);
+	view_result_report(&nothing, &unread);
 	head = head_of(&info);
 	tail = tail_of(&info, &unread, true);
-	return reply_result_brief(info.outcome ? info.outcome : &nothing, &unread,
-	                          &(struct reply_extra){head, tail});
+	return view_result_brief(info.outcome ? info.outcome : &nothing, &unread,
+	                         &(struct view_result_extra){head, tail});
 }

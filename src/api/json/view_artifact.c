@@ -3,11 +3,11 @@
 
 #include "api/json/json.h"
 #include "api/json/view_file.h"
-#include "api/op/transfer.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/run/artifacts.h"
+#include "http/media_type.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static json_t *digest(const struct artifact *a)
 
 static json_t *media_type(const char *path)
 {
-	const char *type = transfer_media_type(path);
+	const char *type = media_type_of(path);
 
 	return json_stringn(type, strcspn(type, ";"));
 }

@@ -2,10 +2,9 @@
 #include "api/json/view_file.h"
 
 #include "api/json/json.h"
-#include "api/op/filecall.h"
-#include "api/op/transfer.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,17 +59,24 @@ char *view_file_url(const char *session_id, const char *path)
 	return buf_take(&b, &(size_t){0});
 }
 
+void view_file_etag(uint64_t inode, uint64_t mtime_ns, uint64_t size,
+                    char ret_etag[VIEW_FILE_ETAG_LEN])
+{
+	(void)snprintf(ret_etag, VIEW_FILE_ETAG_LEN, "\"%" PRIx64 "-%" PRIx64 "-%" PRIx64 "\"",
+	               inode, mtime_ns, size);
+}
+
 json_t *view_file(const char *session_id, const char *path, const struct file_item *item)
 {
 	cleanup_free char *whole = join(path, item->path);
 	cleanup_free char *url = view_file_url(session_id, whole);
 	cleanup_free char *inside = join("/workspace", whole);
 	const char *slash = strrchr(whole, '/');
-	char time[32], etag[TRANSFER_ETAG_LEN], mode[8];
+	char time[32], etag[VIEW_FILE_ETAG_LEN], mode[8];
 	json_t *j = json_object();
 
 	clock_format_utc(item->mtime_ns / MSEC_NS, time, sizeof(time));
-	transfer_etag(item->inode, item->mtime_ns, item->size, etag);
+	view_file_etag(item->inode, item->mtime_ns, item->size, etag);
 	(void)snprintf(mode, sizeof(mode), "%04o", item->mode & 07777);
 	json_set(j, "name", text(slash ? slash + 1 : whole));
 	json_set(j, "path", text(whole));

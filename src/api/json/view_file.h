@@ -5,12 +5,34 @@
  * and `url` has them as they are. */
 
 #include "base/attr.h"
+#include "base/error.h"
+#include "driver/driver.h"
 #include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
 
-struct box_file_summary;
-struct file_item;
-struct file_result;
+struct file_item {
+	enum box_file_type type;
+	char *path;   /* owned; relative to that of the request */
+	char *target; /* owned; of a link */
+	uint64_t size, mtime_ns, inode;
+	uint32_t mode;
+};
 
+/* The result of a file operation. Borrowed for the call. */
+struct file_result {
+	const struct error *failure; /* NULL: success */
+	struct box_file_summary summary;
+	const struct file_item *items;
+	size_t count;
+	const char *data; /* of READ */
+	size_t len;
+};
+
+#define VIEW_FILE_ETAG_LEN 64
+/** view_file_etag - of one state of a file, quotes included. */
+void view_file_etag(uint64_t inode, uint64_t mtime_ns, uint64_t size,
+                    char ret_etag[VIEW_FILE_ETAG_LEN]);
 /** view_file_url - the path of a file in this API, escaped. Return: owned. */
 char *view_file_url(const char *session_id, const char *path) attr_must_check;
 /** view_file_type - "file", "directory", "link", "other". */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/json/view_policy.h"
 
-#include "api/internal.h"
 #include "api/json/json.h"
+#include "core/identity/scope.h"
 #include "core/policy/policies.h"
 #include "core/run/run.h"
+#include "core/tenant/principal.h"
 #include <string.h>
 
 #define VALUE_LEN 64
@@ -14,23 +15,24 @@ static json_t *text(const char *s)
 	return s ? json_text(s, strlen(s)) : json_null();
 }
 
-/* Whoever runs the daemon sees all policies, others those that they can be held to. */
-bool view_policy_is_seen(struct router *r, const struct principal *p, const struct policy *policy)
+bool view_policy_is_seen(const struct run_service *runs, const struct principal *p,
+                         const struct policy *policy)
 {
 	return !p->key_id || scope_allows(p->scopes, SCOPE_ADMIN) ||
-	       policy == run_service_policy_of(r->runs, p->tenant) ||
-	       policies_can_select(run_service_policies(r->runs), policy->name);
+	       policy == run_service_policy_of(runs, p->tenant) ||
+	       policies_can_select(run_service_policies(runs), policy->name);
 }
 
-json_t *view_policy_head(struct router *r, const struct principal *p, const struct policy *policy)
+json_t *view_policy_head(const struct run_service *runs, const struct principal *p,
+                         const struct policy *policy)
 {
-	const struct policies *all = run_service_policies(r->runs);
+	const struct policies *all = run_service_policies(runs);
 	json_t *j = json_object();
 
 	json_set(j, "name", text(policy->name));
 	json_set(j, "description", text(policy->description));
 	json_set(j, "extends", text(policy->extends));
-	json_set(j, "yours", json_boolean(policy == run_service_policy_of(r->runs, p->tenant)));
+	json_set(j, "yours", json_boolean(policy == run_service_policy_of(runs, p->tenant)));
 	json_set(j, "selectable", json_boolean(policies_can_select(all, policy->name)));
 	return j;
 }
@@ -76,9 +78,10 @@ static json_t *rules_of(const struct policy *policy)
 	return rules;
 }
 
-json_t *view_policy(struct router *r, const struct principal *p, const struct policy *policy)
+json_t *view_policy(const struct run_service *runs, const struct principal *p,
+                    const struct policy *policy)
 {
-	json_t *j = view_policy_head(r, p, policy);
+	json_t *j = view_policy_head(runs, p, policy);
 
 	json_set(j, "rules", rules_of(policy));
 	return j;

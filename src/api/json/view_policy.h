@@ -7,16 +7,17 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+struct run_service;
 struct policy;
 struct principal;
-struct router;
 
-/** view_policy_is_seen - by @p: whoever runs the daemon sees all, others those that they can be
- * held to. */
-bool view_policy_is_seen(struct router *r, const struct principal *p, const struct policy *policy);
+/** view_policy_is_seen - callers without a key and administrators see all policies, others those
+ * that apply to them or that they may select. */
+bool view_policy_is_seen(const struct run_service *runs, const struct principal *p,
+                         const struct policy *policy);
 /** view_policy_head - without its rules. Return: owned. */
-json_t *view_policy_head(struct router *r, const struct principal *p,
+json_t *view_policy_head(const struct run_service *runs, const struct principal *p,
                          const struct policy *policy) attr_must_check;
 /** view_policy - with them. Return: owned. */
-json_t *view_policy(struct router *r, const struct principal *p,
+json_t *view_policy(const struct run_service *runs, const struct principal *p,
                     const struct policy *policy) attr_must_check;

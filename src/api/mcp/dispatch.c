@@ -99,7 +99,7 @@ void mcp_request_fail(struct mcp_request *q, const struct error *err)
 	}
 	text = rpc_failure(q->id, err, q->call.request_id, &len);
 	(void)snprintf(ctx, sizeof(ctx), "request_id=%s", q->call.request_id);
-	if (reply_is_internal(err))
+	if (error_is_internal(err))
 		log_error_ctx(ctx, "request failed", err);
 	end_request(q, text, len);
 }

@@ -7,6 +7,7 @@
  * end once. filecall.h answers requests of HTTP with it.
  */
 
+#include "api/json/view_file.h"
 #include "base/attr.h"
 #include "base/error.h"
 #include "driver/driver.h"
@@ -15,24 +16,6 @@
 
 struct collect;
 struct session;
-
-struct file_item {
-	enum box_file_type type;
-	char *path;   /* owned; below that of the request */
-	char *target; /* owned; of a link */
-	uint64_t size, mtime_ns, inode;
-	uint32_t mode;
-};
-
-/* Borrowed for the call. */
-struct file_result {
-	const struct error *failure; /* NULL: it is done */
-	struct box_file_summary summary;
-	const struct file_item *items;
-	size_t count;
-	const char *data; /* of READ */
-	size_t len;
-};
 
 /* Borrowed for the call. */
 struct collect_request {

@@ -5,6 +5,7 @@
 #include "api/json/report.h"
 #include "api/json/text_stream.h"
 #include "api/json/view.h"
+#include "api/json/view_result.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -143,7 +144,7 @@ static void emit_results(struct follower *f)
 	run_record_info(f->execution, &info);
 	if (!info.outcome)
 		return;
-	reply_read_report(info.outcome, &report);
+	view_result_report(info.outcome, &report);
 	for (size_t i = 0; i < json_array_size(report.results); i++) {
 		json_t *object = json_object();
 

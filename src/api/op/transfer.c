@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/op/transfer.h"
 
+#include "api/json/view_file.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -9,6 +10,7 @@
 #include "base/str.h"
 #include "core/session/session.h"
 #include "core/session/session_files.h"
+#include "http/media_type.h"
 #include "http/server.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,57 +26,6 @@
  */
 
 #define NSEC 1000000000ULL
-
-static const struct {
-	const char *ending, *type;
-} media_types[] = {
-	{".txt", "text/plain; charset=utf-8"},
-	{".log", "text/plain; charset=utf-8"},
-	{".md", "text/markdown; charset=utf-8"},
-	{".csv", "text/csv; charset=utf-8"},
-	{".html", "text/html; charset=utf-8"},
-	{".htm", "text/html; charset=utf-8"},
-	{".css", "text/css; charset=utf-8"},
-	{".js", "text/javascript; charset=utf-8"},
-	{".py", "text/x-python; charset=utf-8"},
-	{".json", "application/json"},
-	{".xml", "application/xml"},
-	{".yaml", "application/yaml"},
-	{".yml", "application/yaml"},
-	{".pdf", "application/pdf"},
-	{".zip", "application/zip"},
-	{".gz", "application/gzip"},
-	{".tar", "application/x-tar"},
-	{".png", "image/png"},
-	{".jpg", "image/jpeg"},
-	{".jpeg", "image/jpeg"},
-	{".gif", "image/gif"},
-	{".bmp", "image/bmp"},
-	{".webp", "image/webp"},
-	{".svg", "image/svg+xml"},
-	{".ico", "image/x-icon"},
-	{".wav", "audio/wav"},
-	{".mp3", "audio/mpeg"},
-	{".mp4", "video/mp4"},
-	{".parquet", "application/vnd.apache.parquet"},
-};
-
-const char *transfer_media_type(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-
-	for (size_t i = 0; dot && i < ARRAY_SIZE(media_types); i++)
-		if (strcasecmp(dot, media_types[i].ending) == 0)
-			return media_types[i].type;
-	return "application/octet-stream";
-}
-
-void transfer_etag(uint64_t inode, uint64_t mtime_ns, uint64_t size,
-                   char ret_etag[TRANSFER_ETAG_LEN])
-{
-	(void)snprintf(ret_etag, TRANSFER_ETAG_LEN, "\"%" PRIx64 "-%" PRIx64 "-%" PRIx64 "\"",
-	               inode, mtime_ns, size);
-}
 
 /* Ranges. */
 
@@ -311,7 +262,7 @@ static bool was_asked_for(const struct download *d, uint64_t first)
 static void download_entry(void *ctx, const struct box_file_entry *entry)
 {
 	struct download *d = ctx;
-	char etag[TRANSFER_ETAG_LEN], date[40], span[80];
+	char etag[VIEW_FILE_ETAG_LEN], date[40], span[80];
 	const char *known = http_header(d->req, "If-None-Match");
 	const struct http_header headers[] = {
 		{"ETag", etag},
@@ -323,7 +274,7 @@ static void download_entry(void *ctx, const struct box_file_entry *entry)
 	};
 	uint64_t first = 0, count = entry->size;
 
-	transfer_etag(entry->inode, entry->mtime_ns, entry->size, etag);
+	view_file_etag(entry->inode, entry->mtime_ns, entry->size, etag);
 	http_date(entry->mtime_ns, date, sizeof(date));
 	if (known && (str_equal(known, etag) || str_equal(known, "*"))) {
 		answer_empty(d, 304, headers, 2);
@@ -394,7 +345,7 @@ void transfer_get(struct http_request *req, struct session *session, const char 
 
 	d->session = session;
 	d->path = xstrdup(path);
-	d->type = type ? type : transfer_media_type(path);
+	d->type = type ? type : media_type_of(path);
 	transfer_parse_range(http_header(req, "Range"), &d->range);
 	d->length = UINT64_MAX;
 	if (d->range.asked && !d->range.suffix) {

@@ -14,11 +14,6 @@
 struct http_request;
 struct session;
 
-/** transfer_etag - of a file in one state: with the quotes. */
-#define TRANSFER_ETAG_LEN 64
-void transfer_etag(uint64_t inode, uint64_t mtime_ns, uint64_t size,
-                   char ret_etag[TRANSFER_ETAG_LEN]);
-
 /**
  * transfer_get - the content of @path as the answer: ranges, ETag, Last-Modified, HEAD.
  * @type: its media type; NULL: by its name.
@@ -50,5 +45,3 @@ struct transfer_range {
 /** transfer_parse_range - "bytes=0-99", "bytes=100-", "bytes=-500": one range; anything else is as
  * good as none. Pure. */
 void transfer_parse_range(const char *value, struct transfer_range *ret_range);
-/** transfer_media_type - by the ending of a name. Pure. */
-const char *transfer_media_type(const char *path);

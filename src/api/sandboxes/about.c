@@ -2,8 +2,8 @@
 #include "api/sandboxes/sandboxes.h"
 
 #include "api/json/json.h"
+#include "api/openapi.h"
 #include "api/reply.h"
-#include "api/v1/openapi.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"

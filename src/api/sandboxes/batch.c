@@ -189,7 +189,7 @@ static void finish(struct item *item, json_t *result, const struct error *failur
 	struct batch *b = item->batch;
 
 	item->calling = false;
-	if (failure && reply_is_internal(failure) && b->req)
+	if (failure && error_is_internal(failure) && b->req)
 		reply_log_error(b->req, failure);
 	note(b, item->index, result, failure);
 	b->succeeded += !failure;

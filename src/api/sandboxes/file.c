@@ -16,6 +16,7 @@
 #include "core/request/workpath.h"
 #include "core/session/session.h"
 #include "core/session/session_files.h"
+#include "http/media_type.h"
 #include "http/status.h"
 #include <string.h>
 
@@ -206,7 +207,7 @@ static void set_content(const struct about *a, json_t *j, const struct file_resu
 static void answer_read(void *ctx, struct http_request *req, const struct file_result *result)
 {
 	const struct about *a = ctx;
-	const char *type = transfer_media_type(a->path);
+	const char *type = media_type_of(a->path);
 	json_t *j;
 
 	if (result->failure) {
@@ -279,7 +280,7 @@ static void answer_written(void *ctx, struct http_request *req, const struct fil
 	json_set(j, "name", text(base_name(a->path)));
 	json_set(j, "size", json_integer((json_int_t)a->len));
 	json_set(j, "is_dir", json_false());
-	json_set(j, "content_type", json_string(transfer_media_type(a->path)));
+	json_set(j, "content_type", json_string(media_type_of(a->path)));
 	json_set(j, "timestamp", sandboxes_now());
 	reply_json(req, a->status, j);
 }

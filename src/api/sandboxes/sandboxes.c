@@ -33,21 +33,6 @@ static const char *after_version(const char *path, int *ret_version)
 	return path + 3;
 }
 
-bool sandboxes_is_path(const char *path)
-{
-	static const char *const nouns[] = {"/sandboxes", "/tools", "/resources", "/prompts"};
-	int version;
-	const char *rest = after_version(path, &version);
-
-	for (size_t i = 0; rest && i < ARRAY_SIZE(nouns); i++) {
-		size_t len = strlen(nouns[i]);
-
-		if (strncmp(rest, nouns[i], len) == 0 && strchr("/:", rest[len]))
-			return true; /* the end of the text counts as found, too */
-	}
-	return version == SANDBOXES_V2;
-}
-
 json_t *sandboxes_now(void)
 {
 	return view_moment(clock_real_ms());
@@ -69,11 +54,11 @@ json_t *sandboxes_error(const struct error *err, const char *request_id, int sta
 	return j;
 }
 
-json_t *sandboxes_error_object(const struct error *err, const char *request_id, int status)
+json_t *sandboxes_error_body(const struct error *err, const char *request_id, int *status)
 {
 	json_t *j = reply_error_object(err, request_id);
 
-	json_set(j, "error", sandboxes_error(err, request_id, status));
+	json_set(j, "error", sandboxes_error(err, request_id, *status));
 	return j;
 }
 

@@ -22,11 +22,11 @@ struct session_info;
 #define SANDBOXES_V1 1
 #define SANDBOXES_V2 2
 
-/** sandboxes_is_path - whether errors of this path are told in the dialect's words. Pure. */
-bool sandboxes_is_path(const char *path);
-/** sandboxes_error_object - the canonical error with the dialect's own under `error`. Return:
- * owned. Pure. */
-json_t *sandboxes_error_object(const struct error *err, const char *request_id, int status);
+extern const struct dialect sandboxes_dialect, sandboxes_tool_dialect, sandboxes_about_dialect;
+
+/** sandboxes_error_body - the common error with the dialect's own under `error`; see struct
+ * dialect. Pure. */
+json_t *sandboxes_error_body(const struct error *err, const char *request_id, int *status);
 /** sandboxes_error - {code, message, details, timestamp, request_id}. Return: owned. */
 json_t *sandboxes_error(const struct error *err, const char *request_id,
                         int status) attr_must_check;
@@ -140,3 +140,51 @@ struct sandboxes_program_kind {
 extern const struct sandboxes_program_kind sandboxes_exec_kind, sandboxes_code_kind;
 void sandboxes_program_done(struct sandboxes_program *p);
 #define cleanup_sandboxes_program attr_cleanup(sandboxes_program_done)
+
+/* about.c */
+route_fn sandboxes_health;
+route_fn sandboxes_info;
+route_fn sandboxes_docs;
+
+/* resource.c */
+route_fn sandboxes_resources;
+route_fn sandboxes_resource;
+route_fn sandboxes_prompts;
+route_fn sandboxes_prompt;
+
+/* batch.c */
+route_fn sandboxes_batch;
+
+/* file.c */
+route_fn sandboxes_files;
+route_fn sandboxes_file_upload;
+route_fn sandboxes_file_get;
+route_fn sandboxes_file_put;
+route_fn sandboxes_file_delete;
+
+/* life.c */
+route_fn sandboxes_create;
+route_fn sandboxes_show;
+route_fn sandboxes_update;
+route_fn sandboxes_delete;
+route_fn sandboxes_start;
+route_fn sandboxes_stop;
+route_fn sandboxes_restart;
+
+/* list.c */
+route_fn sandboxes_list;
+
+/* run.c */
+route_fn sandboxes_exec;
+route_fn sandboxes_run_code;
+
+/* tool.c */
+route_fn sandboxes_tool_list;
+route_fn sandboxes_tool_show;
+route_fn sandboxes_tool_execute;
+route_fn sandboxes_tool_names;
+route_fn sandboxes_tool_call;
+
+/* watch.c */
+route_fn sandboxes_logs;
+route_fn sandboxes_metrics;

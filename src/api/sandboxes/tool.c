@@ -19,18 +19,14 @@ static const struct fields execute_fields = SANDBOXES_FIELDS(
 	{"arguments", FIELD_OBJECT, AT(struct execute_body, arguments), .fallback = "{}"},
 	{"options", FIELD_OBJECT, AT(struct execute_body, options), .fallback = "{}"});
 
-bool sandboxes_tool_is_path(const char *path)
-{
-	return str_equal(path, TOOLS_PATH) || str_has_prefix(path, TOOLS_PATH "/");
-}
-
-json_t *sandboxes_tool_error_object(const struct error *err, const char *request_id)
+json_t *sandboxes_tool_error_body(const struct error *err, const char *request_id, int *status)
 {
 	json_t *j = reply_error_object(err, request_id), *context = json_object();
 	json_t *metadata = json_object();
 	const char *code =
 		err->code == ERR_TOO_LARGE ? "INVALID_PARAMETERS" : sandboxes_code(err->code);
 
+	(void)status;
 	json_set(context, "error_code", json_incref(json_object_get(j, "error_code")));
 	json_set(context, "field", json_incref(json_object_get(j, "field")));
 	json_set(context, "request_id", json_string(request_id));

@@ -4,6 +4,7 @@
 
 #include "api/json/json.h"
 #include "api/json/report.h"
+#include "api/json/view_result.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -47,7 +48,7 @@ static void answer(const struct wait *w, const struct outcome *o)
 	json_t *j = json_object();
 	bool found;
 
-	reply_read_report(o, &report);
+	view_result_report(o, &report);
 	json_set(j, "stdout", output_text(&o->out));
 	json_set(j, "stderr", output_text(&o->err));
 	json_set(j, "returncode", json_integer(return_code(o)));

@@ -6,6 +6,7 @@
 #include "api/json/json.h"
 #include "api/json/markers.h"
 #include "api/json/report.h"
+#include "api/json/view_result.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -140,7 +141,7 @@ static void on_end(void *ctx, const struct outcome *outcome)
 	cleanup_free struct call *call = ctx;
 	cleanup_report struct report report = {0};
 
-	reply_read_report(outcome, &report);
+	view_result_report(outcome, &report);
 	if (outcome->status == EXEC_SUCCESS)
 		reply_json(call->req, HTTP_OK, view(call, outcome, &report));
 	else

@@ -11,6 +11,7 @@
 #include "core/observe/audit.h"
 #include "core/request/workpath.h"
 #include "core/session/session.h"
+#include "http/status.h"
 #include <string.h>
 
 #define OWN_AGENT  "workspace-se"
@@ -22,12 +23,7 @@
 #define LIFE_US    (7 * 24 * HOUR_US)
 #define HTTP_ERROR 500
 
-bool se_is_path(const char *path)
-{
-	return str_has_prefix(path, SE_PREFIX);
-}
-
-/* What the second version calls some of the core's errors. The misspelling is the real name. */
+/* The second version's codes for some of the core's errors. The misspelling is the real name. */
 static const struct {
 	enum error_code code;
 	const char *text;
@@ -43,21 +39,28 @@ static const struct {
 	{ERR_AGENT_LOST, "Sandbox.InternalError", 500},
 };
 
-json_t *se_error_object(const struct error *err, const char *request_id, const char *path,
-                        int *status)
+json_t *se_error_body(const struct error *err, const char *request_id, int *status)
 {
 	json_t *j = json_object(), *detail = reply_error_object(err, request_id);
 
 	if (err->code == ERR_BUSY)
-		*status = 503;
-	for (size_t i = 0; str_has_prefix(path, SE_V2) && i < ARRAY_SIZE(v2_codes); i++)
+		*status = HTTP_SERVICE_UNAVAILABLE;
+	json_set(detail, "type",
+	         json_string(error_is_internal(err) ? "UnexpectedError" : "SandboxError"));
+	json_set(j, "detail", detail);
+	return j;
+}
+
+json_t *se_v2_error_body(const struct error *err, const char *request_id, int *status)
+{
+	json_t *j = se_error_body(err, request_id, status);
+
+	for (size_t i = 0; i < ARRAY_SIZE(v2_codes); i++)
 		if (v2_codes[i].code == err->code) {
-			json_set(detail, "error_code", json_string(v2_codes[i].text));
+			json_set(json_object_get(j, "detail"), "error_code",
+			         json_string(v2_codes[i].text));
 			*status = v2_codes[i].status;
 		}
-	json_set(detail, "type",
-	         json_string(reply_is_internal(err) ? "UnexpectedError" : "SandboxError"));
-	json_set(j, "detail", detail);
 	return j;
 }
 

@@ -16,15 +16,12 @@
 
 struct file_item;
 
-#define SE_PREFIX "/workspace/se/"
-#define SE_V2     SE_PREFIX "v2/"
+extern const struct dialect se_dialect, se_v2_dialect;
 
-/** se_is_path - whether errors of this path are told in the dialect's words. Pure. */
-bool se_is_path(const char *path);
-/** se_error_object - {"detail": {...}}; *status is what canonical routes would say, and is changed
- * to what this dialect does. Return: owned. Pure. */
-json_t *se_error_object(const struct error *err, const char *request_id, const char *path,
-                        int *status);
+/** se_error_body - {"detail": {...}}; see struct dialect. Pure. */
+json_t *se_error_body(const struct error *err, const char *request_id, int *status);
+/** se_v2_error_body - the same with the second version's error codes. Pure. */
+json_t *se_v2_error_body(const struct error *err, const char *request_id, int *status);
 #define SE_OK 200 /* whatever was done */
 /** se_envelope - @body with @result (NULL: itself) under `result`; takes both. Return: owned. */
 json_t *se_envelope(json_t *body, json_t *result);
@@ -46,3 +43,30 @@ bool se_is_own(const struct session *session);
 int se_path(struct http_request *req, const char *path, const char *field, char *ret_path);
 /** se_view_files - of a listing, without the server's own logs. Return: owned. */
 json_t *se_view_files(const struct file_item *items, size_t count);
+
+/* execute.c */
+route_fn se_execute;
+route_fn se_execute_code;
+
+/* execute_v2.c */
+route_fn se_v2_execute_code;
+
+/* file.c */
+route_fn se_download;
+route_fn se_create;
+route_fn se_preview;
+route_fn se_files;
+route_fn se_readfile;
+
+/* session.c */
+route_fn se_healthy;
+route_fn se_health;
+route_fn se_session_create;
+route_fn se_session_delete;
+route_fn se_status;
+route_fn se_workspaces;
+route_fn se_cleanup_all;
+route_fn se_download_from_efast;
+
+/* upload.c */
+route_fn se_upload;

@@ -4,6 +4,7 @@
 #include "api/json/json.h"
 #include "api/kept.h"
 #include "api/op/filecall.h"
+#include "api/op/health.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -24,6 +25,12 @@ void se_healthy(struct router *r, struct http_request *req, const struct route_a
 	(void)args;
 	json_set(j, "status", json_string("success"));
 	se_reply(req, j, json_string("ok"));
+}
+
+void se_health(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	(void)args;
+	health_reply(r, req);
 }
 
 /* "100M", or a number of bytes. */

@@ -21,6 +21,7 @@
 #include "core/session/session.h"
 #include "core/session/session_row.h"
 #include "core/template/templates.h"
+#include "http/media_type.h"
 #include <string.h>
 
 /*
@@ -188,7 +189,7 @@ static void on_read(void *ctx, const struct file_result *result)
 	if (result->failure)
 		fail(w, result->failure);
 	else
-		finish(w, transfer_media_type(w->uri.path), result->data, result->len);
+		finish(w, media_type_of(w->uri.path), result->data, result->len);
 }
 
 static void open_file(struct reading *w, struct session *session)
@@ -236,7 +237,7 @@ static const struct buf *find_output(const struct reading *w, enum output_stream
 		run_records_find(r->parts.executions, w->call->principal.tenant, w->uri.id);
 
 	return e ? run_record_printed(e, stream)
-	         : outputs_find(r->outputs, w->call->principal.tenant, w->uri.id, stream);
+	         : outputs_find(r->parts.outputs, w->call->principal.tenant, w->uri.id, stream);
 }
 
 static void read_execution(struct reading *w)
@@ -288,7 +289,7 @@ static void read_policy(struct reading *w)
 	struct router *r = w->call->router;
 
 	/* resource_check has found it. */
-	finish_json(w, view_policy(r, &w->call->principal,
+	finish_json(w, view_policy(r->runs, &w->call->principal,
 	                           policies_find(run_service_policies(r->runs), w->uri.id)));
 }
 
@@ -316,7 +317,7 @@ int resource_check(const struct call *call, const struct sandbox_uri *uri, struc
 	if (uri->kind != SANDBOX_URI_IS_POLICY)
 		return 0;
 	policy = all ? policies_find(all, uri->id) : NULL;
-	return policy && view_policy_is_seen(call->router, &call->principal, policy)
+	return policy && view_policy_is_seen(call->router->runs, &call->principal, policy)
 	               ? 0
 	               : set_not_found(err);
 }
@@ -413,8 +414,7 @@ static void on_files(void *ctx, const struct file_result *result)
 		if (!is_listed(item))
 			continue;
 		uri = sandbox_uri_file(w->uri.id, item->path);
-		j = describe(uri, item->path, "A file of a sandbox",
-		             transfer_media_type(item->path));
+		j = describe(uri, item->path, "A file of a sandbox", media_type_of(item->path));
 		json_set(j, "size", json_integer((json_int_t)item->size));
 		(void)!json_array_append_new(list, j);
 	}
@@ -466,7 +466,7 @@ static uint64_t list_fixed(struct reading *w, uint64_t offset)
 	for (; all && offset >= templates && json_array_size(list) < RESOURCE_PAGE &&
 	       (policy = policies_at(all, offset - templates));
 	     offset++)
-		if (view_policy_is_seen(r, &w->call->principal, policy))
+		if (view_policy_is_seen(r->runs, &w->call->principal, policy))
 			add_policy(list, policy);
 	return offset;
 }

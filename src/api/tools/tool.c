@@ -70,9 +70,10 @@ void tool_refuse(struct call *call, const struct error *err)
 	char ctx[REPLY_CTX_LEN];
 
 	(void)snprintf(ctx, sizeof(ctx), "request_id=%s", call->request_id);
-	if (reply_is_internal(err))
+	if (error_is_internal(err))
 		log_error_ctx(ctx, "tool failed", err);
-	audited_refusal(call->router, &call->principal, call->request_id, err, call->tool->name);
+	audit_request_refusal(call->router, &call->principal, call->request_id, err,
+	                      call->tool->name);
 	metrics_count_for(call->router->parts.metrics, METRIC_REJECTED,
 	                  METRIC_LABELS(error_text(err->code)), 1);
 	json_set(structured, "code", json_string(error_text(err->code)));

@@ -19,6 +19,7 @@
 #include "core/config/config.h"
 #include "core/session/session.h"
 #include "core/session/session_files.h"
+#include "http/media_type.h"
 
 /*
  * Theory of operation. Files are read and written inside the box, by one operation or, where a copy
@@ -268,7 +269,7 @@ static void on_read(void *ctx, const struct file_result *result)
 {
 	struct file_work *w = ctx;
 	struct call *call = w->call;
-	const char *type = transfer_media_type(w->path);
+	const char *type = media_type_of(w->path);
 	uint64_t size = result->count > 0 ? result->items[0].size : result->len;
 	size_t len = result->len;
 	bool base64 = call->args.encoding == TOOL_BASE64;

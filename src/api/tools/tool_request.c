@@ -3,8 +3,8 @@
 
 #include "api/internal.h"
 #include "api/json/decode_fields.h"
+#include "api/json/dependencies.h"
 #include "api/json/json.h"
-#include "api/op/dependencies.h"
 #include "api/tools/detect.h"
 #include "api/tools/tool_internal.h"
 #include "base/alloc.h"

@@ -6,6 +6,7 @@
 #include "api/json/markers.h"
 #include "api/json/report.h"
 #include "api/json/view_artifact.h"
+#include "api/json/view_result.h"
 #include "api/op/outputs.h"
 #include "api/op/transfer.h"
 #include "api/reply.h"
@@ -17,6 +18,7 @@
 #include "base/utf8.h"
 #include "core/config/config.h"
 #include "core/run/outcome.h"
+#include "http/media_type.h"
 #include <string.h>
 
 /*
@@ -79,8 +81,8 @@ static void keep_whole(const struct telling *t)
 		return;
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
 		streams[i] = (struct buf){.data = t->streams[i].text, .len = t->streams[i].len};
-	outputs_keep(t->call->router->outputs, t->call->principal.tenant, t->end->execution_id,
-	             streams);
+	outputs_keep(t->call->router->parts.outputs, t->call->principal.tenant,
+	             t->end->execution_id, streams);
 }
 
 /* The result object. */
@@ -161,7 +163,7 @@ static void set_output(const struct telling *t, json_t *j)
 
 static json_t *view(const struct telling *t)
 {
-	json_t *j = reply_result_brief(t->o, &t->report, NULL);
+	json_t *j = view_result_brief(t->o, &t->report, NULL);
 	double ms = (double)t->o->duration_us / 1e3;
 
 	json_set(j, "execution_id", json_string(t->end->execution_id));
@@ -371,9 +373,8 @@ static void add_links(const struct telling *t, json_t *content)
 		const struct artifact *file = &a->list[i];
 
 		(void)!json_array_append_new(
-			content,
-			make_link(sandbox_uri_file(t->end->session_id, file->path), file->path,
-		                  transfer_media_type(file->path), file->size));
+			content, make_link(sandbox_uri_file(t->end->session_id, file->path),
+		                           file->path, media_type_of(file->path), file->size));
 	}
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
 		if (t->streams[i].cut)
@@ -390,7 +391,7 @@ void tool_run_finish(struct call *call, const struct tool_run_end *end)
 	json_t *content = json_array(), *structured;
 	cleanup_free char *text = NULL;
 
-	reply_read_report(t.o, &t.report);
+	view_result_report(t.o, &t.report);
 	for (int i = 0; i < OUTPUT_COUNT; i++)
 		read_stream(&t, (enum output_stream)i);
 	keep_whole(&t);

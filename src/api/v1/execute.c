@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/internal.h"
+#include "api/v1/v1.h"
+
 #include "api/json/decode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/json/report.h"
 #include "api/json/text_stream.h"
+#include "api/json/view_result.h"
 #include "api/op/events.h"
 #include "api/reply.h"
 #include "base/alloc.h"
@@ -130,7 +132,7 @@ static void answer_error(struct exec_call *call, const struct error *err)
 		reply_error(call->req, err);
 		return;
 	}
-	if (reply_is_internal(err))
+	if (error_is_internal(err))
 		reply_log_error(call->req, err);
 	emit_json(call, "error", "error", reply_error_object(err, http_request_id(call->req)));
 	http_stream_end(call->req);
@@ -156,7 +158,7 @@ static json_t *view_trace(const struct exec_call *call, const struct outcome *ou
 static int add_result(struct buf *b, const struct exec_call *call, const struct outcome *outcome,
                       const struct report *report)
 {
-	if (reply_add_result(b, outcome, report, NULL) < 0)
+	if (view_result_add(b, outcome, report, NULL) < 0)
 		return -1;
 	if (!call->trace)
 		return 0;
@@ -199,7 +201,7 @@ static void on_end(void *ctx, const struct outcome *outcome)
 	struct error err = {0};
 	int r;
 
-	reply_read_report(outcome, &report);
+	view_result_report(outcome, &report);
 	r = call->form == EVENT_FORM_NONE ? finish_whole(call, outcome, &report)
 	                                  : finish_stream(call, outcome, &report);
 	if (r == 0)

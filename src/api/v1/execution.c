@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/internal.h"
+#include "api/v1/v1.h"
 
 #include "api/json/decode_session.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/json/view.h"
+#include "api/lookup.h"
 #include "api/op/follow.h"
 #include "api/op/listing.h"
 #include "api/reply.h"
@@ -48,7 +49,7 @@ static int start(struct router *r, struct http_request *req, const struct route_
 {
 	bool wait = run->wait; /* by the route */
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
-	struct session *session = find_session(r, args, err);
+	struct session *session = lookup_session(r, args, err);
 	struct run_request *request = &run->exec.request;
 	struct session_info info = {0};
 	size_t len;
@@ -152,7 +153,7 @@ void v1_session_executions(struct router *r, struct http_request *req,
 	struct query_page page;
 	struct error err = {0};
 
-	if (!find_session(r, args, &err) ||
+	if (!lookup_session(r, args, &err) ||
 	    query_page(req, status_words, ARRAY_SIZE(status_words), &page, &err) < 0) {
 		reply_error(req, &err);
 		return;
@@ -171,7 +172,7 @@ static struct run_record *find_latest(struct router *r, const struct route_args 
 {
 	struct run_record *e;
 
-	if (!find_session(r, args, err))
+	if (!lookup_session(r, args, err))
 		return NULL;
 	e = run_records_of(r->parts.executions, args->principal->tenant, args->id, 0);
 	if (!e)
@@ -233,7 +234,7 @@ void v1_session_result(struct router *r, struct http_request *req, const struct 
 void v1_execution_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct run_record *e = find_execution(r, args, &err);
+	const struct run_record *e = lookup_execution(r, args, &err);
 
 	answer_whole(r, req, e, &err);
 }
@@ -241,7 +242,7 @@ void v1_execution_show(struct router *r, struct http_request *req, const struct 
 void v1_execution_status(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct run_record *e = find_execution(r, args, &err);
+	const struct run_record *e = lookup_execution(r, args, &err);
 
 	answer(req, e, &err, view_execution_status);
 }
@@ -250,7 +251,7 @@ void v1_execution_result(struct router *r, struct http_request *req, const struc
 {
 	struct error err = {0};
 
-	answer_result(r, req, find_execution(r, args, &err), &err);
+	answer_result(r, req, lookup_execution(r, args, &err), &err);
 }
 
 /* A browser that comes back says by itself what it has. */
@@ -268,7 +269,7 @@ void v1_execution_events(struct router *r, struct http_request *req, const struc
 	struct follow_config how = {.loop = r->parts.loop,
 	                            .max_bytes = r->config->max_answers_bytes};
 	struct error err = {0};
-	struct run_record *e = find_execution(r, args, &err);
+	struct run_record *e = lookup_execution(r, args, &err);
 
 	if (!e || read_after(req, &how.after, &err) < 0) {
 		reply_error(req, &err);
@@ -281,7 +282,7 @@ void v1_execution_events(struct router *r, struct http_request *req, const struc
 void v1_execution_cancel(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	struct run_record *e = find_execution(r, args, &err);
+	struct run_record *e = lookup_execution(r, args, &err);
 
 	if (e && run_record_cancel(e, &err) < 0)
 		e = NULL;
@@ -292,7 +293,7 @@ void v1_execution_stdin(struct router *r, struct http_request *req, const struct
 {
 	cleanup_decoded_input struct decoded_input input = {0};
 	struct error err = {0};
-	struct run_record *e = find_execution(r, args, &err);
+	struct run_record *e = lookup_execution(r, args, &err);
 	size_t len;
 	const char *body = http_body(req, &len);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/internal.h"
+#include "api/v1/v1.h"
 
 #include "api/json/fields.h"
 #include "api/json/query.h"
 #include "api/json/view_file.h"
+#include "api/lookup.h"
 #include "api/op/filecall.h"
 #include "api/op/transfer.h"
 #include "api/reply.h"
@@ -32,7 +33,7 @@ static int find_target(struct router *r, struct http_request *req, const struct 
 {
 	struct error err = {0};
 
-	ret_target->session = find_session(r, args, &err);
+	ret_target->session = lookup_session(r, args, &err);
 	if (ret_target->session && workpath_clean(path ? path : "", WORKPATH_RELATIVE, "path",
 	                                          ret_target->path, &err) == 0)
 		return 0;

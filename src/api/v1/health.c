@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/internal.h"
+#include "api/v1/v1.h"
 
 #include "api/auth.h"
 #include "api/json/json.h"
+#include "api/op/health.h"
+#include "api/op/usage.h"
 #include "api/reply.h"
-#include "api/usage.h"
 #include "base/clock.h"
 #include "core/run/run.h"
 #include "core/session/session.h"
-#include "core/store/store.h"
 #include "driver/driver.h"
+#include "http/status.h"
 
-/* Alive: the loop turns. Nothing else is asked, so that a busy daemon is not taken for a dead one.
+/* Alive: the event loop runs. Nothing else is checked, so that a busy daemon is not taken for dead.
  */
 void v1_healthz(struct router *r, struct http_request *req, const struct route_args *args)
 {
@@ -20,12 +21,7 @@ void v1_healthz(struct router *r, struct http_request *req, const struct route_a
 	(void)r;
 	(void)args;
 	json_set(body, "status", json_string("ok"));
-	reply_json(req, 200, body);
-}
-
-static bool can_store(const struct router *r)
-{
-	return !r->parts.store || !store_is_failing(r->parts.store);
+	reply_json(req, HTTP_OK, body);
 }
 
 static void add_reason(json_t *reasons, const char *text)
@@ -47,7 +43,7 @@ void v1_readyz(struct router *r, struct http_request *req, const struct route_ar
 	run_service_stats(r->runs, &stats);
 	if (stats.draining)
 		add_reason(reasons, "draining");
-	if (!can_store(r))
+	if (!health_can_store(r))
 		add_reason(reasons, "store");
 	if (r->unready)
 		add_reason(reasons, r->unready);
@@ -56,35 +52,12 @@ void v1_readyz(struct router *r, struct http_request *req, const struct route_ar
 	json_set(body, "reasons", reasons);
 	json_set(body, "running", usage_count(&usage, usage.running));
 	json_set(body, "queued", usage_count(&usage, usage.queued));
-	reply_json(req, ready ? 200 : 503, body);
-}
-
-static bool can_run(const struct router *r)
-{
-	struct run_service_stats stats;
-
-	run_service_stats(r->runs, &stats);
-	return !stats.draining && !r->unready;
-}
-
-static bool is_ready(const struct router *r)
-{
-	return can_run(r) && can_store(r);
-}
-
-static json_t *view_health(const struct router *r)
-{
-	json_t *j = json_object();
-
-	json_set(j, "status", json_string(is_ready(r) ? "healthy" : "unhealthy"));
-	json_set(j, "version", json_string(MILLIBOX_VERSION));
-	json_set(j, "uptime", json_real((double)(clock_us() - r->started_us) / USEC_PER_SEC));
-	return j;
+	reply_json(req, ready ? HTTP_OK : HTTP_SERVICE_UNAVAILABLE, body);
 }
 
 void v1_root(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	json_t *j = view_health(r);
+	json_t *j = health_view(r);
 
 	(void)args;
 	json_set(j, "service", json_string("millibox"));
@@ -92,13 +65,13 @@ void v1_root(struct router *r, struct http_request *req, const struct route_args
 	json_set(j, "description", json_string("Runs untrusted code in isolated boxes"));
 	json_set(j, "api", json_string("/api/v1"));
 	json_set(j, "health", json_string("/api/v1/health"));
-	reply_json(req, 200, j);
+	reply_json(req, HTTP_OK, j);
 }
 
 void v1_health(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	(void)args;
-	reply_json(req, is_ready(r) ? 200 : 503, view_health(r));
+	health_reply(r, req);
 }
 
 static json_t *part(bool healthy, const char *kind)
@@ -113,19 +86,19 @@ static json_t *part(bool healthy, const char *kind)
 void v1_health_detailed(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct driver *driver = run_service_driver(r->runs);
-	json_t *j = view_health(r), *parts = json_object();
+	json_t *j = health_view(r), *parts = json_object();
 
 	(void)args;
-	json_set(parts, "database", part(can_store(r), "sqlite"));
-	/* Workspaces are memory of their boxes: they are there when boxes can be. */
-	json_set(parts, "storage", part(can_run(r), "tmpfs"));
-	json_set(parts, "runtime_nodes", part(can_run(r), driver->ops->name));
+	json_set(parts, "database", part(health_can_store(r), "sqlite"));
+	/* Workspaces are tmpfs in their boxes: available whenever boxes are. */
+	json_set(parts, "storage", part(health_can_run(r), "tmpfs"));
+	json_set(parts, "runtime_nodes", part(health_can_run(r), driver->ops->name));
 	json_set(j, "dependencies", parts);
 	json_set(j, "reason", r->unready ? json_string(r->unready) : json_null());
-	reply_json(req, is_ready(r) ? 200 : 503, j);
+	reply_json(req, health_is_ready(r) ? HTTP_OK : HTTP_SERVICE_UNAVAILABLE, j);
 }
 
-/* How many others have is nobody's business. */
+/* Only the caller's: the number of other tenants' boxes is private. */
 static json_int_t count_boxes(const struct router *r, const char *tenant)
 {
 	const struct session *session = session_at(r->parts.sessions, tenant, 0);
@@ -140,7 +113,7 @@ static json_int_t count_boxes(const struct router *r, const char *tenant)
 	return count;
 }
 
-/* The end of a box is an event, and its session knows it at once: there is nothing to find out. */
+/* A session learns of the end of its box at once, by an event: there is nothing to repair. */
 void v1_health_sync(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_int_t boxes = count_boxes(r, args->principal->tenant);
@@ -152,10 +125,10 @@ void v1_health_sync(struct router *r, struct http_request *req, const struct rou
 	json_set(j, "unhealthy", json_integer(0));
 	json_set(j, "recovered", json_integer(0));
 	json_set(j, "failed", json_integer(0));
-	reply_json(req, 200, j);
+	reply_json(req, HTTP_OK, j);
 }
 
-/* Boxes report over the agent's own wire, so there is no token that could open this. */
+/* Boxes report over the agent's connection; no token grants access here. */
 void v1_internal(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
@@ -163,6 +136,6 @@ void v1_internal(struct router *r, struct http_request *req, const struct route_
 	(void)r;
 	(void)args;
 	(void)error_set(&err, ERR_UNAUTHENTICATED, 0,
-	                "no token opens this: boxes report by a way of their own");
+	                "no token grants access: boxes report over a connection of their own");
 	reply_error(req, &err);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/v1/v1.h"
+
 #include "api/auth.h"
 #include "api/durable_reply.h"
-#include "api/internal.h"
 #include "api/json/decode_identity.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/json/view_identity.h"
-#include "api/mcp/mcp.h"
 #include "api/reply.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -115,16 +115,6 @@ void v1_key_create(struct router *r, struct http_request *req, const struct rout
 	}
 }
 
-/* What MCP serves ends by itself, and says so. */
-static bool has_lost_its_key(void *ctx, const struct http_request *req)
-{
-	struct router *r = ctx;
-	struct error err = {0};
-
-	return !str_has_prefix(http_path(req), "/mcp") &&
-	       auth_holds(r, auth_principal(req), &err) < 0;
-}
-
 void v1_key_revoke(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct identity_key *key = find(r, req, args);
@@ -139,8 +129,7 @@ void v1_key_revoke(struct router *r, struct http_request *req, const struct rout
 		change_refuse(change, &err);
 		return;
 	}
-	mcp_check_keys(r->mcp);
-	http_cut_others(req, has_lost_its_key, r);
+	router_keys_changed(r, req);
 	identity_key_info(key, &info);
 	change_set_body(change, view_key(&info));
 }

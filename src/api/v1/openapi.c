@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/internal.h"
+#include "api/v1/v1.h"
 
-#include "api/v1/openapi.h"
+#include "api/openapi.h"
 
 void v1_openapi(struct router *r, struct http_request *req, const struct route_args *args)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/pool/pool.h"
-#include "api/internal.h"
+#include "api/v1/v1.h"
+
 #include "api/json/json.h"
 #include "api/reply.h"
 #include "base/str.h"
+#include "core/pool/pool.h"
 #include "core/run/run.h"
 
 #include <inttypes.h>

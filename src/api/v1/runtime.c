@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/internal.h"
+#include "api/v1/v1.h"
 
 #include "api/json/json.h"
+#include "api/op/usage.h"
 #include "api/reply.h"
-#include "api/usage.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/config/config.h"

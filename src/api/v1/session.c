@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/internal.h"
+#include "api/v1/v1.h"
 
 #include "api/json/decode_session.h"
+#include "api/json/dependencies.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/json/view.h"
 #include "api/kept.h"
-#include "api/op/dependencies.h"
+#include "api/lookup.h"
 #include "api/op/listing.h"
 #include "api/reply.h"
 #include "base/alloc.h"
@@ -20,7 +21,7 @@ static struct session *find(struct router *r, struct http_request *req,
                             const struct route_args *args)
 {
 	struct error err = {0};
-	struct session *session = find_session(r, args, &err);
+	struct session *session = lookup_session(r, args, &err);
 
 	if (!session)
 		reply_error(req, &err);
@@ -93,7 +94,7 @@ void v1_session_install(struct router *r, struct http_request *req, const struct
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
-	struct session *session = find_session(r, args, &err);
+	struct session *session = lookup_session(r, args, &err);
 
 	if (session)
 		session_info(session, &info);

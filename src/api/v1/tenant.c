@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/v1/v1.h"
+
 #include "api/durable_reply.h"
-#include "api/internal.h"
 #include "api/json/decode_identity.h"
 #include "api/json/json.h"
 #include "api/json/query.h"

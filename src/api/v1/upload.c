@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/internal.h"
+#include "api/v1/v1.h"
 
 #include "api/json/json.h"
 #include "api/json/multipart.h"
 #include "api/json/view_file.h"
+#include "api/lookup.h"
 #include "api/op/upload.h"
 #include "api/reply.h"
 #include <stdio.h>
@@ -51,7 +52,7 @@ static const struct upload_dialect dialect = {
 void v1_file_upload(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	const struct session *session = find_session(r, args, &err);
+	const struct session *session = lookup_session(r, args, &err);
 	struct upload *u =
 		session ? upload_new(r, req, args->principal->tenant, &dialect, &err) : NULL;
 

@@ -3,6 +3,7 @@
 
 #include "api/json/json.h"
 #include "api/json/report.h"
+#include "api/json/view_result.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "core/run/outcome.h"
@@ -38,8 +39,8 @@ static char *render(const struct outcome *o)
 	cleanup_report struct report report = {0};
 	struct buf b = BUF_INIT(1 << 20);
 
-	reply_read_report(o, &report);
-	assert_int_equal(reply_add_result(&b, o, &report, NULL), 0);
+	view_result_report(o, &report);
+	assert_int_equal(view_result_add(&b, o, &report, NULL), 0);
 	assert_int_equal(strlen(b.data), b.len);
 	return buf_take(&b, NULL);
 }
@@ -151,8 +152,8 @@ static void an_answer_that_does_not_fit_is_not_half_sent(void **state)
 	struct outcome o = sample();
 
 	(void)state;
-	reply_read_report(&o, &report);
-	assert_int_equal(reply_add_result(&b, &o, &report, NULL), -1);
+	view_result_report(&o, &report);
+	assert_int_equal(view_result_add(&b, &o, &report, NULL), -1);
 	outcome_done(&o);
 }
 
@@ -203,11 +204,11 @@ static void every_error_has_all_its_fields(void **state)
 		assert_string_equal(json_string_value(json_object_get(j, "request_id")), "req1");
 		assert_true(json_is_null(json_object_get(j, "field")));
 		/* What we say about ourselves names paths: the log has it, the caller not. */
-		assert_int_equal(strstr(detail, "secret") == NULL, reply_is_internal(&err));
+		assert_int_equal(strstr(detail, "secret") == NULL, error_is_internal(&err));
 		if (error_http(err.code) == 500)
-			assert_true(reply_is_internal(&err));
+			assert_true(error_is_internal(&err));
 		if (error_http(err.code) < 500)
-			assert_false(reply_is_internal(&err));
+			assert_false(error_is_internal(&err));
 	}
 }
 

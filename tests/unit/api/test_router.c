@@ -2,12 +2,14 @@
 #include "unit.h"
 
 #include "api/internal.h"
-#include "api/v1/openapi.h"
+#include "api/openapi.h"
+#include "api/v1/v1.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "core/config/config.h"
+#include "daemon/dialects.h"
 #include <ctype.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -15,17 +17,17 @@
 
 static void a_route_is_found_by_method_and_path(void **state)
 {
-	const struct route *route = NULL;
-	char allow[ROUTER_ALLOW_LEN];
+	struct route_match match = {0};
+	char allow[ROUTE_ALLOW_LEN];
 	struct error err = {0};
 
 	(void)state;
-	assert_int_equal(router_find("POST", "/api/v1/execute", &route, allow, &err), 0);
-	assert_ptr_equal(route->handle, v1_execute);
-	assert_int_equal(router_find("GET", "/healthz", &route, allow, &err), 0);
-	assert_ptr_equal(route->handle, v1_healthz);
-	assert_int_equal(router_find("HEAD", "/healthz", &route, allow, &err), 0);
-	assert_ptr_equal(route->handle, v1_healthz);
+	assert_int_equal(route_find(dialects, "POST", "/api/v1/execute", &match, allow, &err), 0);
+	assert_ptr_equal(match.route->handle, v1_execute);
+	assert_int_equal(route_find(dialects, "GET", "/healthz", &match, allow, &err), 0);
+	assert_ptr_equal(match.route->handle, v1_healthz);
+	assert_int_equal(route_find(dialects, "HEAD", "/healthz", &match, allow, &err), 0);
+	assert_ptr_equal(match.route->handle, v1_healthz);
 }
 
 static void another_path_is_not_found(void **state)
@@ -41,14 +43,14 @@ static void another_path_is_not_found(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		const struct route *route = NULL;
-		char allow[ROUTER_ALLOW_LEN];
+		struct route_match match = {0};
+		char allow[ROUTE_ALLOW_LEN];
 		struct error err = {0};
 
-		assert_int_equal(router_find("POST", paths[i], &route, allow, &err), -1);
+		assert_int_equal(route_find(dialects, "POST", paths[i], &match, allow, &err), -1);
 		assert_int_equal(err.code, ERR_NOT_FOUND);
 		assert_string_equal(allow, "");
-		assert_null(route);
+		assert_null(match.route);
 	}
 }
 
@@ -64,12 +66,13 @@ static void another_method_is_told_which_there_are(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct route *route = NULL;
-		char allow[ROUTER_ALLOW_LEN];
+		struct route_match match = {0};
+		char allow[ROUTE_ALLOW_LEN];
 		struct error err = {0};
 
-		assert_int_equal(router_find(rows[i].method, rows[i].path, &route, allow, &err),
-		                 -1);
+		assert_int_equal(
+			route_find(dialects, rows[i].method, rows[i].path, &match, allow, &err),
+			-1);
 		assert_int_equal(err.code, ERR_BAD_METHOD);
 		assert_string_equal(allow, rows[i].allow);
 	}
@@ -94,13 +97,13 @@ static void a_part_of_the_path_may_be_an_id(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct route *route = NULL;
-		char allow[ROUTER_ALLOW_LEN];
+		struct route_match match = {0};
+		char allow[ROUTE_ALLOW_LEN];
 		struct error err = {0};
 
-		if (router_find(rows[i].method, rows[i].path, &route, allow, &err) < 0)
+		if (route_find(dialects, rows[i].method, rows[i].path, &match, allow, &err) < 0)
 			fail_msg("%s is not found", rows[i].path);
-		assert_ptr_equal(route->handle, rows[i].handle);
+		assert_ptr_equal(match.route->handle, rows[i].handle);
 	}
 }
 
@@ -130,21 +133,21 @@ static void an_id_is_taken_from_its_place(void **state)
 		{"/a", "/a", ""},
 		{"/a", "/b", NULL},
 	};
-	char path[ROUTER_ID_LEN + 8];
+	char path[ROUTE_ID_LEN + 8];
 	struct route_args args;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (router_match(rows[i].pattern, rows[i].path, &args) != (rows[i].id != NULL))
+		if (route_parse(rows[i].pattern, rows[i].path, &args) != (rows[i].id != NULL))
 			fail_msg("'%s' and '%s'", rows[i].pattern, rows[i].path);
 		if (rows[i].id)
 			assert_string_equal(args.id, rows[i].id);
 	}
 	assert_int_equal(str_format(path, sizeof(path), "/a/%s", longest), 0);
-	assert_true(router_match("/a/{id}", path, &args));
+	assert_true(route_parse("/a/{id}", path, &args));
 	assert_string_equal(args.id, longest);
 	assert_int_equal(str_format(path, sizeof(path), "/a/%sx", longest), 0);
-	assert_true(router_match("/a/{id}", path, &args));
+	assert_true(route_parse("/a/{id}", path, &args));
 	assert_string_equal(args.id, "");
 }
 
@@ -161,7 +164,7 @@ static void what_follows_may_be_anything(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		bool match = router_match("/a/{id}/f/" ROUTE_REST, rows[i].path, &args);
+		bool match = route_parse("/a/{id}/f/" ROUTE_REST, rows[i].path, &args);
 
 		assert_int_equal(match, rows[i].rest != NULL);
 		if (match) {
@@ -173,10 +176,11 @@ static void what_follows_may_be_anything(void **state)
 
 static void every_row_of_the_table_is_complete(void **state)
 {
-	const struct route *route;
+	struct route_match match;
 
 	(void)state;
-	for (size_t i = 0; (route = route_at(i)); i++) {
+	for (size_t i = 0; route_at(dialects, i, &match); i++) {
+		const struct route *route = match.route;
 		assert_non_null(route->handle);
 		assert_non_null(route->summary);
 		assert_int_equal(route->path[0], '/');
@@ -226,14 +230,15 @@ static void the_description_has_every_row(void **state)
 {
 	json_t *document = json_loadb((const char *)openapi_json, openapi_json_len, 0, NULL);
 	const json_t *paths = json_object_get(document, "paths");
-	const struct route *route;
+	struct route_match match;
 	size_t described = 0, count;
 	const char *path;
 	json_t *item;
 
 	(void)state;
 	assert_non_null(document);
-	for (count = 0; (route = route_at(count)); count++) {
+	for (count = 0; route_at(dialects, count, &match); count++) {
+		const struct route *route = match.route;
 		const json_t *operation = find_operation(paths, route);
 		const char *summary = json_string_value(json_object_get(operation, "summary"));
 
@@ -370,10 +375,11 @@ static void only_json_in_utf8_is_json(void **state)
 
 static void every_route_names_its_scope(void **state)
 {
-	const struct route *route;
+	struct route_match match;
 
 	(void)state;
-	for (size_t i = 0; (route = route_at(i)); i++) {
+	for (size_t i = 0; route_at(dialects, i, &match); i++) {
+		const struct route *route = match.route;
 		bool health =
 			str_equal(route->path, "/healthz") || str_equal(route->path, "/readyz");
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include "api/json/view_file.h"
 #include "api/op/transfer.h"
+#include "http/media_type.h"
 #include <string.h>
 
 static void ranges_are_read_as_clients_write_them(void **state)
@@ -44,32 +46,32 @@ static void ranges_are_read_as_clients_write_them(void **state)
 
 static void tags_differ_with_what_the_file_is(void **state)
 {
-	char a[TRANSFER_ETAG_LEN], b[TRANSFER_ETAG_LEN];
+	char a[VIEW_FILE_ETAG_LEN], b[VIEW_FILE_ETAG_LEN];
 	static const uint64_t rows[][3] = {{2, 2, 3}, {1, 3, 3}, {1, 2, 4}, {12, 3, 3}, {1, 23, 3}};
 
 	(void)state;
-	transfer_etag(1, 2, 3, a);
-	transfer_etag(1, 2, 3, b);
+	view_file_etag(1, 2, 3, a);
+	view_file_etag(1, 2, 3, b);
 	assert_string_equal(a, b);
 	assert_true(a[0] == '"' && a[strlen(a) - 1] == '"');
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		transfer_etag(rows[i][0], rows[i][1], rows[i][2], b);
+		view_file_etag(rows[i][0], rows[i][1], rows[i][2], b);
 		assert_string_not_equal(a, b);
 	}
-	transfer_etag(UINT64_MAX, UINT64_MAX, UINT64_MAX, b);
+	view_file_etag(UINT64_MAX, UINT64_MAX, UINT64_MAX, b);
 	assert_true(strlen(b) < sizeof(b));
 }
 
 static void types_go_by_the_end_of_a_name(void **state)
 {
 	(void)state;
-	assert_string_equal(transfer_media_type("a/b.png"), "image/png");
-	assert_string_equal(transfer_media_type("a.b/plain"), transfer_media_type("plain"));
-	assert_string_equal(transfer_media_type(""), "application/octet-stream");
-	assert_string_equal(transfer_media_type("x."), "application/octet-stream");
-	assert_string_equal(transfer_media_type(".png/x"), "application/octet-stream");
-	assert_non_null(strstr(transfer_media_type("t.txt"), "text/plain"));
-	assert_non_null(strstr(transfer_media_type("j.json"), "application/json"));
+	assert_string_equal(media_type_of("a/b.png"), "image/png");
+	assert_string_equal(media_type_of("a.b/plain"), media_type_of("plain"));
+	assert_string_equal(media_type_of(""), "application/octet-stream");
+	assert_string_equal(media_type_of("x."), "application/octet-stream");
+	assert_string_equal(media_type_of(".png/x"), "application/octet-stream");
+	assert_non_null(strstr(media_type_of("t.txt"), "text/plain"));
+	assert_non_null(strstr(media_type_of("j.json"), "application/json"));
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 #include "api/json/json.h"
 #include "api/sandboxes/sandboxes.h"
 #include "api/sandboxes/tool.h"
+#include "daemon/dialects.h"
 #include <string.h>
 
 static void paths_of_the_dialect_are_known(void **state)
@@ -27,13 +28,13 @@ static void paths_of_the_dialect_are_known(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-		assert_true(sandboxes_is_path(own[i]));
+		assert_ptr_equal(route_dialect(dialects, own[i]), &sandboxes_dialect);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		assert_false(sandboxes_is_path(others[i]));
-	assert_true(sandboxes_tool_is_path("/mcp/tools"));
-	assert_true(sandboxes_tool_is_path("/mcp/tools/x"));
-	assert_false(sandboxes_tool_is_path("/mcp/toolsx"));
-	assert_false(sandboxes_tool_is_path("/mcp"));
+		assert_ptr_not_equal(route_dialect(dialects, others[i]), &sandboxes_dialect);
+	assert_ptr_equal(route_dialect(dialects, "/mcp/tools"), &sandboxes_tool_dialect);
+	assert_ptr_equal(route_dialect(dialects, "/mcp/tools/x"), &sandboxes_tool_dialect);
+	assert_null(route_dialect(dialects, "/mcp/toolsx"));
+	assert_null(route_dialect(dialects, "/mcp"));
 }
 
 static void version_is_that_of_the_path_then_of_the_headers(void **state)
@@ -103,10 +104,11 @@ static void errors_have_every_form(void **state)
 	struct error err = {0};
 	cleanup_json json_t *rest = NULL, *tool = NULL;
 	const json_t *own;
+	int status = 404;
 
 	(void)state;
 	(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "no sandbox has this id");
-	rest = sandboxes_error_object(&err, "req1", 404);
+	rest = sandboxes_error_body(&err, "req1", &status);
 	own = json_object_get(rest, "error");
 	assert_int_equal(json_integer_value(json_object_get(own, "code")), 404);
 	assert_string_equal(json_string_value(json_object_get(own, "message")),
@@ -114,7 +116,7 @@ static void errors_have_every_form(void **state)
 	assert_string_equal(json_string_value(json_object_get(own, "request_id")), "req1");
 	assert_string_equal(json_string_value(json_object_get(rest, "error_code")),
 	                    "Sandbox.SessionNotFound");
-	tool = sandboxes_tool_error_object(&err, "req1");
+	tool = sandboxes_tool_error_body(&err, "req1", &status);
 	assert_string_equal(json_string_value(json_object_get(tool, "code")), "SANDBOX_NOT_FOUND");
 	assert_true(json_is_true(json_object_get(tool, "is_error")));
 	assert_string_equal(

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "api/se/se.h"
+#include "daemon/dialects.h"
 
 static void errors_have_the_dialect_s_words(void **state)
 {
@@ -10,9 +11,10 @@ static void errors_have_the_dialect_s_words(void **state)
 	json_t *j;
 
 	(void)state;
-	assert_true(se_is_path("/workspace/se/healthy"));
-	assert_false(se_is_path("/api/v1/workspace/se/"));
-	j = se_error_object(&err, "r", "/workspace/se/v2/execute_code", &status);
+	assert_ptr_equal(route_dialect(dialects, "/workspace/se/healthy"), &se_dialect);
+	assert_ptr_equal(route_dialect(dialects, "/workspace/se/v2/execute_code"), &se_v2_dialect);
+	assert_null(route_dialect(dialects, "/api/v1/workspace/se/"));
+	j = se_v2_dialect.error_body(&err, "r", &status);
 	assert_int_equal(status, 503);
 	assert_string_equal(
 		json_string_value(json_object_get(json_object_get(j, "detail"), "error_code")),

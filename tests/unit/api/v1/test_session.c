@@ -4,6 +4,7 @@
 #include "api/router.h"
 #include "base/alloc.h"
 #include "core/config/config.h"
+#include "daemon/dialects.h"
 #include "fake_sessions.h"
 #include <jansson.h>
 
@@ -32,7 +33,8 @@ static int set_up(void **state)
 		.request_timeout_us = 60 * USEC_PER_SEC,
 		.idle_timeout_us = 60 * USEC_PER_SEC,
 	};
-	struct router_config parts = {.config = &f->config, .sessions = &f->sessions};
+	struct router_config parts = {
+		.dialects = dialects, .config = &f->config, .sessions = &f->sessions};
 	struct error err = {0};
 	char name[64];
 	int fd = -1;

@@ -7,6 +7,7 @@
 #include "core/config/config.h"
 #include "core/pool/pool.h"
 #include "core/run/run.h"
+#include "daemon/dialects.h"
 #include "fake_sessions.h"
 
 /*
@@ -148,7 +149,8 @@ static int set_up(void **state)
 	f->config = (struct config){
 		.max_body_bytes = 1000, .max_code_bytes = 50, .max_answers_bytes = 1 << 20};
 	http.loop = f->loop = loop_new();
-	f->router = router_new(&(struct router_config){.config = &f->config, .runs = &f->runs});
+	f->router = router_new(&(struct router_config){
+		.dialects = dialects, .config = &f->config, .runs = &f->runs});
 	http.handlers = router_handlers(f->router);
 	f->server = http_server_new(&http);
 	assert_int_equal(http_listen_tcp("127.0.0.1:0", &fd, &err), 0);

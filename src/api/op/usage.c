@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/usage.h"
+#include "api/op/usage.h"
 
 #include "api/internal.h"
 #include "core/identity/identity.h"

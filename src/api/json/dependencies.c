@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/op/dependencies.h"
+#include "api/json/dependencies.h"
 
 #include "api/json/json.h"
 #include "base/alloc.h"

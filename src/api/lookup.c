@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/lookup.h"
+
+#include "api/auth.h"
+#include "api/pending.h"
+#include "api/reply.h"
+#include "base/alloc.h"
+#include "core/run/run_record.h"
+#include "core/run/run_row.h"
+#include "core/session/session.h"
+#include "core/session/session_row.h"
+
+struct session *lookup_session(struct router *r, const struct route_args *args, struct error *err)
+{
+	struct session *session =
+		args->id[0] ? session_find(r->parts.sessions, args->principal->tenant, args->id)
+			    : NULL;
+
+	if (!session)
+		(void)error_set(err, ERR_SESSION_NOT_FOUND, 0, "no session has this id");
+	return session;
+}
+
+struct run_record *lookup_execution(struct router *r, const struct route_args *args,
+                                    struct error *err)
+{
+	struct run_record *e = args->id[0] ? run_records_find(r->parts.executions,
+	                                                      args->principal->tenant, args->id)
+	                                   : NULL;
+
+	if (!e)
+		(void)error_set(err, ERR_EXECUTION_NOT_FOUND, 0, "no execution has this id");
+	return e;
+}
+
+/* A request that waits for the store. */
+struct load {
+	struct pending pending;
+	struct router *router;
+	const struct route *route;
+	struct route_args args; /* its texts are the request's */
+	enum route_load next;   /* still to be loaded */
+	struct store_search *search;
+};
+
+static void on_loaded(void *ctx, const struct error *err);
+
+static void on_left(struct pending *p)
+{
+	struct load *l = CONTAINER_OF(p, struct load, pending);
+
+	store_search_cancel(l->search);
+	free(l);
+}
+
+static bool has_session(const struct load *l)
+{
+	return session_find(l->router->parts.sessions, l->args.principal->tenant, l->args.id);
+}
+
+/* Start the next search; NULL with a clear *err: nothing is missing. */
+static struct store_search *search_next(struct load *l, struct error *err)
+{
+	const struct router_config *p = &l->router->parts;
+	const char *tenant = l->args.principal->tenant, *id = l->args.id;
+	enum route_load load = TAKE(l->next, ROUTE_LOAD_NONE);
+
+	if (load == ROUTE_LOAD_EXECUTION && !run_records_find(p->executions, tenant, id))
+		return store_load_execution(p->executions, tenant, id, on_loaded, l, err);
+	if ((load == ROUTE_LOAD_SESSION || load == ROUTE_LOAD_LATEST) && !has_session(l)) {
+		l->next = load == ROUTE_LOAD_LATEST ? load : ROUTE_LOAD_NONE;
+		return store_load_session(p->sessions, tenant, id, on_loaded, l, err);
+	}
+	if (load == ROUTE_LOAD_LATEST && !run_records_of(p->executions, tenant, id, 0))
+		return store_load_latest(p->executions, tenant, id, on_loaded, l, err);
+	return NULL;
+}
+
+/* Search on, or answer: @l then waits, or is freed. */
+static void load_or_handle(struct load *l)
+{
+	const struct principal *who = l->args.principal;
+	struct http_request *req;
+	struct error err = {0};
+
+	l->search = search_next(l, &err);
+	if (l->search)
+		return;
+	req = pending_resume(&l->pending);
+	if (error_is_set(&err))
+		reply_error(req, &err);
+	else if (auth_holds(l->router, who, &err) < 0)
+		reply_unauthenticated(req, &err);
+	else
+		l->route->handle(l->router, req, &l->args);
+	free(l);
+}
+
+static void on_loaded(void *ctx, const struct error *err)
+{
+	struct load *l = ctx;
+
+	if (err) {
+		reply_error(pending_resume(&l->pending), err);
+		free(l);
+		return;
+	}
+	if (!has_session(l))
+		l->next = ROUTE_LOAD_NONE; /* unknown: the handler refuses it */
+	load_or_handle(l);
+}
+
+static bool is_loaded(const struct router *r, const struct route_args *args, enum route_load load)
+{
+	const struct router_config *p = &r->parts;
+	const char *tenant = args->principal->tenant;
+
+	if (load == ROUTE_LOAD_NONE || !p->store || !args->id[0])
+		return true;
+	if (load == ROUTE_LOAD_EXECUTION)
+		return run_records_find(p->executions, tenant, args->id);
+	return session_find(p->sessions, tenant, args->id) &&
+	       (load == ROUTE_LOAD_SESSION || run_records_of(p->executions, tenant, args->id, 0));
+}
+
+void lookup_then_handle(struct router *r, struct http_request *req, const struct route *route,
+                        const struct route_args *args)
+{
+	struct load *l;
+
+	if (is_loaded(r, args, route->load)) {
+		route->handle(r, req, args);
+		return;
+	}
+	l = NEW(struct load);
+	*l = (struct load){.router = r, .route = route, .args = *args, .next = route->load};
+	pending_wait(&l->pending, req, on_left);
+	load_or_handle(l);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: a suspended request: its handler has returned and answers later. Embed a struct pending in
+ * the state of the work that the request waits for. The wait ends once: with pending_resume, when
+ * the work is done, or with on_left, when the client has left.
+ *
+ * The caller's principal is not copied: principals live as long as the identity service.
+ */
+
+#include "base/attr.h"
+
+struct http_request;
+
+struct pending {
+	struct http_request *req; /* the server's; NULL: the client has left */
+	void (*on_left)(struct pending *p);
+};
+
+/** pending_wait - @on_left: stop the work and free it; NULL: the work goes on without a client. */
+void pending_wait(struct pending *p, struct http_request *req, void (*on_left)(struct pending *p));
+/** pending_resume - the work is done. Return: the request to answer; NULL: the client has left. */
+struct http_request *pending_resume(struct pending *p);

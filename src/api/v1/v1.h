@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the REST API below /api/v1, and what every client needs beside it (/healthz, /metrics,
+ * /openapi.json). Handlers, by the file that defines them; routes.c has the table.
+ */
+
+#include "api/internal.h"
+
+extern const struct dialect v1_dialect;
+
+/* container.c */
+route_fn v1_container_list;
+route_fn v1_container_show;
+route_fn v1_container_logs;
+route_fn v1_container_health;
+
+/* execute.c */
+route_fn v1_execute;
+
+/* execution.c */
+route_fn v1_session_execute;
+route_fn v1_session_submit;
+route_fn v1_session_execute_sync;
+route_fn v1_session_executions;
+route_fn v1_session_status;
+route_fn v1_session_result;
+route_fn v1_execution_show;
+route_fn v1_execution_status;
+route_fn v1_execution_result;
+route_fn v1_execution_events;
+route_fn v1_execution_cancel;
+route_fn v1_execution_stdin;
+
+/* file.c */
+route_fn v1_file_list;
+route_fn v1_file_get;
+route_fn v1_file_put;
+route_fn v1_file_delete;
+route_fn v1_file_mkdir;
+route_fn v1_file_move;
+
+/* health.c */
+route_fn v1_root;
+route_fn v1_health;
+route_fn v1_health_detailed;
+route_fn v1_health_sync;
+route_fn v1_internal;
+route_fn v1_healthz;
+route_fn v1_readyz;
+
+/* import.c */
+route_fn v1_template_import;
+route_fn v1_import_list;
+route_fn v1_import_show;
+
+/* key.c */
+route_fn v1_key_list;
+route_fn v1_key_create;
+route_fn v1_key_show;
+route_fn v1_key_revoke;
+
+/* metrics.c */
+route_fn v1_metrics;
+
+/* openapi.c */
+route_fn v1_openapi;
+
+/* policy.c */
+route_fn v1_policy_list;
+route_fn v1_policy_show;
+route_fn v1_policy_explain;
+
+/* pool.c */
+route_fn v1_pool_list;
+
+/* runtime.c */
+route_fn v1_runtime_list;
+route_fn v1_runtime_show;
+route_fn v1_runtime_health;
+route_fn v1_runtime_metrics;
+
+/* session.c */
+route_fn v1_session_create;
+route_fn v1_session_list;
+route_fn v1_session_install;
+route_fn v1_session_show;
+route_fn v1_session_delete;
+route_fn v1_session_terminate;
+route_fn v1_session_pause;
+route_fn v1_session_resume;
+route_fn v1_session_interrupt;
+route_fn v1_session_keepalive;
+route_fn v1_session_stats;
+
+/* template.c */
+route_fn v1_template_create;
+route_fn v1_template_list;
+route_fn v1_template_show;
+route_fn v1_template_update;
+route_fn v1_template_delete;
+
+/* tenant.c */
+route_fn v1_identity;
+route_fn v1_tenant_list;
+route_fn v1_tenant_create;
+route_fn v1_tenant_show;
+route_fn v1_tenant_change;
+route_fn v1_tenant_delete;
+
+/* upload.c */
+route_fn v1_file_upload;

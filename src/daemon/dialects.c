@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/dialects.h"
+
+#include "api/mcp/mcp.h"
+#include "api/sandboxes/sandboxes.h"
+#include "api/se/se.h"
+#include "api/v1/v1.h"
+#include <stddef.h>
+
+const struct dialect *const dialects[] = {
+	&v1_dialect, &mcp_dialect,       &se_v2_dialect, /* before se_dialect, whose prefix it has,
+                                                            too */
+	&se_dialect, &sandboxes_dialect, &sandboxes_tool_dialect, &sandboxes_about_dialect, NULL,
+};
