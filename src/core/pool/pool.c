@@ -18,16 +18,15 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. One timer does all the work that nobody waits for: it drops what is old or
- * too much and starts to make what is missing, the pool that lacks the largest part of its target
- * first, a few at a time. It is set a little after a member was taken (the request that took it
- * goes first), when one was made or lost, and every second while there is a pool.
+ * Theory of operation. One timer does the work in the background: it drops members that are old or
+ * too many and makes missing ones, a few at a time, first for the pool that lacks the largest part
+ * of its target. It fires a little after a member was taken (the request that took it goes first),
+ * when one was made or lost, and every second while there is a pool.
  *
- * Whoever asks is served from the members that are ready, the youngest first: what its making
- * touched is still in the caches, and the oldest are those that a shrinking pool lets go.
+ * A request gets the youngest ready member: what its making touched is still in the caches, and the
+ * oldest are those that a shrinking pool drops.
  *
- * Nothing here is on the path of a request but a look at the list of pools, which is short, and a
- * note of the demand.
+ * A request only walks the list of pools, which is short, and counts as demand.
  */
 
 #define KEYS_MAX     32                  /* pools */
@@ -42,7 +41,7 @@
 #define BUILD_US     (15 * USEC_PER_SEC) /* a member that takes longer is given up */
 #define BACKOFF_US   (100 * USEC_PER_MS) /* after a failure; doubles */
 #define BACKOFF_MAX  8
-#define MEMORY_GUESS (16ULL << 20) /* of a member whose memory nobody counts */
+#define MEMORY_GUESS (16ULL << 20) /* of a member without a memory counter */
 
 /* MAKING -> READY -> taken, and then no longer ours; or -> ENDING from each. */
 enum member_state {
@@ -274,7 +273,7 @@ static void on_gone(void *ctx)
 		p->config.on_drained(p->config.ctx);
 }
 
-/* A runner that stays is there. What else waits runs nothing, and says nothing of the kind. */
+/* A resident runner runs. Other prepared processes have not started yet. */
 static void on_started(void *ctx, uint32_t id attr_unused)
 {
 	become_ready(ctx);
@@ -442,7 +441,7 @@ static void trim(struct pool *pool, uint64_t now_us)
 	}
 }
 
-/* A shape that nobody asks for any more makes room for another. */
+/* An idle shape makes room for another. */
 static bool is_forgotten(const struct pool *pool, uint64_t now_us)
 {
 	return pool->floor == 0 && alive(pool->counts) == 0 && is_idle(pool, now_us);
@@ -630,7 +629,7 @@ static void take(struct pool *pool, struct member *m, struct pool_hit *ret_hit)
 	list_remove(&m->node);
 	pool->counts[m->state]--;
 	m->all->counts[m->state]--;
-	free(m); /* its box has another owner, who says so (box_give) before anything happens */
+	free(m); /* the new owner of its box calls box_give before any event */
 }
 
 /* The youngest that is ready. */

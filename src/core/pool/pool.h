@@ -2,19 +2,19 @@
 #pragma once
 
 /*
- * DOC: pools of boxes that were made before anybody asked for them. A pool is of one shape: of all
- * that a decision says about a box and about the process that is to wait in it (root, limits,
+ * DOC: pools of boxes made ahead of requests. A pool has one shape: all that a decision says about
+ * a box and about the process that waits in it (root, limits,
  * layers, command, environment). So whatever is asked for may be in a pool, not only what is usual,
  * and what is handed out is exactly what would have been made.
  *
- * What is in a pool is nobody's: no byte of a tenant goes into a box before it was taken, and a box
+ * A box in a pool has no tenant: no byte of a tenant goes into a box before it was taken, and a box
  * that was taken never comes back. Members that died, or are too old, are not handed out; one that
- * dies on the way is found by its new owner, who makes a box of its own (run_box.c).
+ * dies unnoticed is found by its new owner, which makes a box of its own (run_box.c).
  *
  * How many there are follows the demand (pool_demand.h), between a floor that a few shapes have and
  * ceilings for all together: of members, and of the memory that they use. A shape gets a pool when
  * it was asked for more than once. They are made in the background, a few at a time, and only while
- * nobody waits for a place.
+ * no request waits for a place.
  */
 
 #include "base/attr.h"
@@ -35,12 +35,12 @@ struct scheduler;
 struct pools_config {
 	struct loop *loop;
 	struct driver *driver;             /* borrowed */
-	const struct scheduler *scheduler; /* borrowed: whether somebody waits */
-	struct metrics *metrics;           /* borrowed; NULL: nobody counts */
+	const struct scheduler *scheduler; /* borrowed: whether requests wait */
+	struct metrics *metrics;           /* borrowed; NULL: metrics off */
 	size_t max;                        /* members of all shapes; 0: there are no pools */
 	uint64_t memory_max;               /* bytes that they use, together */
 	uint64_t age_us;                   /* older ones are not handed out */
-	uint64_t idle_us; /* a shape nobody asks for so long has none but its floor */
+	uint64_t idle_us;                  /* a shape unused for so long shrinks to its floor */
 	size_t cores;
 	/* The last member is gone, after pools_drain. */
 	void (*on_drained)(void *ctx);
@@ -69,10 +69,9 @@ struct pool_hit {
  */
 bool pools_take(struct pools *p, const struct policy_decision *decision, const char *tenant,
                 struct pool_hit *ret_hit);
-/** pools_confirm - what was taken has been of use: that is a hit in the metrics. */
+/** pools_confirm - the box that was taken worked: count a hit. */
 void pools_confirm(struct pools *p);
-/** pools_discard - a box that was taken from the pool of @key and turned out to be of no use: there
- * was none, then. */
+/** pools_discard - a box taken from the pool of @key was dead: destroy it and count a miss. */
 void pools_discard(struct pools *p, uint64_t key, struct box *box);
 /** pools_flush - what things are made of, or what is decided, has changed: all members end, and no
  * shape has a floor any more (pools_keep). */

@@ -6,7 +6,7 @@
 
 #define FILL_WEIGHT 8 /* a new sample counts an eighth */
 
-/* What the average is now, if nobody asked since. */
+/* The average now, without a request since. */
 static double decayed(const struct pool_demand *d, uint64_t now_us)
 {
 	uint64_t since = now_us > d->asked_us ? now_us - d->asked_us : 0;

@@ -26,7 +26,7 @@ struct pool_demand {
 	uint64_t asked_us, calm_us; /* the last time; since when there was no miss */
 };
 
-/** pool_demand_asked - somebody asked for one, and there was one or not. */
+/** pool_demand_asked - a request came; whether it got a member. */
 void pool_demand_asked(struct pool_demand *d, bool hit, uint64_t now_us);
 /** pool_demand_made - one was made, which took @fill_us. */
 void pool_demand_made(struct pool_demand *d, uint64_t fill_us);

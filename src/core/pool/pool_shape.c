@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "core/template/images.h"
 
-/* FNV-1a: short inputs, and who finds two that collide has gained nothing. */
+/* FNV-1a: inputs are short, and a collision gains nothing. */
 #define HASH_START 0xcbf29ce484222325ULL
 #define HASH_PRIME 0x100000001b3ULL
 
@@ -31,7 +31,7 @@ static uint64_t hash_number(uint64_t h, uint64_t n)
 	return (h ^ n ^ (n >> 32)) * HASH_PRIME;
 }
 
-/* What is left out here, box_spec_is_like tells apart. */
+/* box_spec_is_like compares what is left out here. */
 static uint64_t hash_spec(uint64_t h, const struct box_spec *s)
 {
 	h = hash_text(h, s->root);

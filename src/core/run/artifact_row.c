@@ -14,7 +14,7 @@ struct store_file_row {
 	struct db_value values[6];
 };
 
-/* It may be written more than once, and says the same each time. */
+/* May be written more than once, with the same content each time. */
 static struct db_statement insert(const struct artifact *file, const char *execution_id,
                                   size_t place, struct store_file_row *row)
 {

@@ -87,7 +87,7 @@ static bool was_seen(const struct artifacts *seen, const struct box_file_entry *
 	return false;
 }
 
-/* By its content. Of what is too large to be hashed the time has to tell, which ticks slowly. */
+/* By content. A file too large to be hashed is compared by its time, which ticks slowly. */
 static bool is_given(const struct gather *g, const struct given_file *one,
                      const struct box_file_entry *entry)
 {

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: what an execution made or changed in the workspace: regular files, hidden ones apart, found
- * by their change times after it ended. Bounded in number, in bytes that are hashed and in time;
- * where a bound was met the list says so. It costs nothing where the workspace is empty.
+ * DOC: the files that a run made or changed in the workspace: regular files except hidden ones,
+ * found by their change times after the run ended. Bounded in number, in hashed bytes and in time;
+ * a list that is not complete is marked truncated. Costs nothing if the workspace is empty.
  */
 
 #include "driver/driver.h"
@@ -47,7 +47,7 @@ struct given_file {
 struct given_files {
 	struct given_file *list; /* owned */
 	size_t count;
-	size_t budget; /* bytes that are still hashed: whoever is given much waits for nothing */
+	size_t budget; /* bytes that are still hashed; bounds the time it takes */
 };
 
 #define GIVEN_HASHED (256u * 1024)
@@ -55,23 +55,23 @@ struct given_files {
 void given_add(struct given_files *given, const char *path, const void *data, size_t len);
 void given_done(struct given_files *given);
 
-/* Looking for them. Part of whoever waits. */
+/* The search for them. Embedded in the run. */
 struct gather {
 	struct box_file *file; /* NULL: not under way */
 	struct artifacts *into;
-	/* The clock of files ticks every few milliseconds: what was there in the tick in which the
-	 * execution began looks new. Not told are those that an earlier look found in the same
-	 * state, content included where it was hashed. */
-	struct artifacts *seen; /* NULL: nothing was; replaced by what is there now */
+	/* The clock of files ticks every few milliseconds: files that were there in the tick in
+	 * which the run began look new. Files that an earlier search found in the same state, with
+	 * the same hash if there is one, are left out. */
+	struct artifacts *seen; /* NULL: none; replaced by what is there now */
 	struct artifacts now;
 	uint64_t since_ns;
-	/* Nor those that were given with the execution and are still what they were. */
+	/* So are files that came with the run and have not changed. */
 	const struct given_files *given; /* borrowed; NULL: none */
 	void (*on_over)(void *ctx);      /* from the loop */
 	void *ctx;
 };
 
-/** gather_start - Return: whether it is under way; if not, the list says that it is not all. */
+/** gather_start - Return: whether the search has begun; if not, the list is marked truncated. */
 bool gather_start(struct gather *g, struct box *box, uint64_t since_ns);
-/** gather_cancel - it takes too long, or nobody waits any more; nothing where none is under way. */
+/** gather_cancel - end a search; nothing if none is under way. */
 void gather_cancel(struct gather *g);

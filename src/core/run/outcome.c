@@ -98,7 +98,7 @@ static const struct limit_rule {
 	enum exec_limit limit;
 	const char *rule; /* the mechanism, for denials[] */
 	uint64_t (*hits)(const struct outcome_evidence *e);
-	bool on_success; /* says something about a program that succeeded, too */
+	bool on_success; /* also limits a program that succeeded */
 } rules[] = {
 	{EXEC_LIMIT_TIME, "deadline", time_hits, false},
 	{EXEC_LIMIT_MEMORY, "memory", memory_hits, false},
@@ -152,7 +152,7 @@ static enum exec_status judge_status(const struct outcome_evidence *e)
 	return e->signalled || e->status != 0 ? EXEC_FAILED : EXEC_SUCCESS;
 }
 
-/* Exit code and signal are there whenever the kernel told them, also of a late ending. */
+/* Exit code and signal are set whenever the kernel reported them, also after the deadline. */
 static void judge_ending(const struct outcome_evidence *e, struct outcome *out)
 {
 	out->exited = false;

@@ -74,7 +74,7 @@ struct outcome {
 	const char *driver; /* literal */
 	uint32_t start;     /* enum box_start */
 	struct artifacts artifacts;
-	struct trace trace; /* of one that no session has */
+	struct trace trace; /* shown for one-shot runs */
 };
 
 const char *exec_status_name(enum exec_status status);
@@ -96,7 +96,7 @@ struct outcome_evidence {
 void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count);
 /** outcome_judge - status, limit, exit code and limit denials from the evidence; pure. */
 void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out);
-/** outcome_take_facts - what the agent says of the end; @output_bytes is the limit per stream. */
+/** outcome_take_facts - the agent's report of the end; @output_bytes is the limit per stream. */
 void outcome_take_facts(const struct exec_facts *facts, uint64_t output_bytes,
                         struct outcome_evidence *evidence, struct outcome *out);
 /** outcome_take_usage - what the kernel counted (in the evidence) goes before the agent's word. */

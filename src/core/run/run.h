@@ -3,8 +3,8 @@
 
 /*
  * DOC: a run is one program in one box, from the request to the outcome. There is one state
- * machine, one deadline, one way to limit and keep output, one judge and one record, whoever asked
- * for the program. Runs differ in two things only:
+ * machine, one deadline, one way to limit and keep output, one judge and one record for all of
+ * them. Runs differ in two things only:
  *
  *   where the box comes from   struct run_place (run_internal.h): a fresh box, from a pool or made
  *                              now, destroyed with the run (run_box.c); or the box of a session,

@@ -21,12 +21,12 @@ struct run_audit {
 	const char *language;
 	const char *code_hash;
 	uint64_t timeout_us;
-	const struct box_limits *limits; /* NULL: those of its session, which were told with it */
+	const struct box_limits *limits; /* NULL: those of its session, logged with it */
 	const struct outcome *outcome;   /* NULL: it could not be run, for @failure */
 	const struct error *failure;
 };
 
-/** run_audit_hash - SHA-256 of code: a record tells which it was, not what it was. */
+/** run_audit_hash - SHA-256 of code: the log identifies the code without containing it. */
 void run_audit_hash(const char *code, size_t len, char ret_hex[RUN_AUDIT_HASH_LEN]);
 void run_audit_end(struct audit *a, const struct run_audit *what);
 /** run_audit_limits - @limits as JSON. Return: owned. */

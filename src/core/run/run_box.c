@@ -22,9 +22,9 @@
  *
  * A box of a pool, or the process that waits in it, may have died a moment ago without the daemon
  * knowing. So the request is kept until the program is known to run, and a second box is made then,
- * once, as if there were no pools. An agent that is lost before it said a word about the code may
- * have given it to its process; but nothing leaves such a box except what the agent says, so nobody
- * can tell the difference.
+ * once, as if there were no pools. An agent that is lost before it reported anything about the code
+ * may have given it to its process; but nothing leaves such a box except through the agent, so that
+ * has no effect.
  */
 
 static_assert(RUN_BOX_EXEC_ID == POOL_EXEC_ID, "what waits in a box of a pool is its one program");

@@ -159,7 +159,7 @@ void run_unqueue(struct run *r);
 /** run_code - its code, from the record or the request. */
 struct exec_source run_code(const struct run *r, const char *name);
 
-/* What the box says about the run; called by its place. Events that come too late are ignored. */
+/* Events of the box; called by the place. Events that come too late are ignored. */
 void run_started(struct run *r);
 void run_add_output(struct run *r, enum output_stream stream, const char *data, size_t len);
 void run_add_report(struct run *r, const char *data, size_t len);

@@ -15,14 +15,13 @@
 #include "core/run/run_row.h"
 
 /*
- * Theory of operation. Pending and running executions are bounded by whoever starts them; only the
- * ended are kept at our discretion, in the order in which they ended. One that is forgotten leaves
- * all tables at once; if it is watched its memory stays until the watchers know its end.
+ * Theory of operation. Sessions bound pending and running records; the table bounds ended ones and
+ * keeps them in the order in which they ended. A forgotten record leaves all tables at once; if it
+ * is watched it is freed once the watchers have its end.
  *
- * Where there are too many, a tenant that has more than an equal share loses its oldest: first the
- * one whose execution has just ended, then the one that has most. Some tenant always has, or there
- * would not be too many; who has not loses nothing. The one that has most is remembered for as long
- * as it has more than its share, so that looking for it is rare.
+ * If there are too many, a tenant that has more than an equal share loses its oldest: first the
+ * tenant whose run has just ended, then the one that has most. A tenant within its share loses
+ * nothing. The tenant that has most is cached while it is over its share, so searches are rare.
  */
 
 #define OUTPUT_MAX (256u * 1024 * 1024) /* the largest limits.output_max */
@@ -30,7 +29,7 @@
 
 #define KEY_LEN (TENANT_NAME_MAX + 1 + 64 + 1)
 
-/* No name has a slash in it. What is too long for a name is nobody's, as the empty key. */
+/* No name contains a slash. A name that is too long gives the empty key, which is never used. */
 static void make_key(const char *tenant, const char *session_id, char ret_key[KEY_LEN])
 {
 	(void)!str_format(ret_key, KEY_LEN, "%s/%s", tenant, session_id);
@@ -73,10 +72,10 @@ static void leave_table(struct run_record *e)
 
 	(void)error_set(&gone, ERR_EXECUTION_NOT_FOUND, 0, "the session was deleted");
 	e->hold = NULL;
-	run_record_was_stored(e, &gone); /* whoever still waits for that */
+	run_record_was_stored(e, &gone); /* to a caller that still waits for it */
 	run_record_settle(e);
 	run_record_stop_delivery(e);
-	store_execution_gone(e);
+	run_row_gone(e);
 }
 
 void run_record_free(struct run_record *e)
@@ -134,7 +133,7 @@ static void leave_share(struct run_record *e)
 	free(share);
 }
 
-/* Out of all tables. Its memory follows when nobody watches it. */
+/* Remove it from all tables. It is freed when it has no watchers. */
 static void forget(struct run_record *e)
 {
 	struct run_records *all = e->all; // NOLINT: one that was freed has left all lists
@@ -148,8 +147,8 @@ static void forget(struct run_record *e)
 	all->ended_count--;
 	all->ended_bytes -= e->bytes;
 	leave_share(e);
-	/* What is not written yet is written first. */
-	if (list_is_empty(&e->watches) && !e->delivering && !store_execution_flush(e))
+	/* Unwritten changes are written first. */
+	if (list_is_empty(&e->watches) && !e->delivering && !run_row_flush(e))
 		run_record_free(e);
 	else
 		list_append(&all->forgotten, &e->ended_node);
@@ -160,7 +159,7 @@ static bool is_over_bounds(const struct run_records *all)
 	return all->ended_count > all->max_count || all->ended_bytes > all->max_bytes;
 }
 
-/* Whether it has more than its share of what there is too much of. */
+/* Whether it is over its share of the bound that is exceeded. */
 static bool is_over_share(const struct run_records *all, const struct run_record_share *share)
 {
 	if (all->ended_count > all->max_count)
@@ -189,7 +188,7 @@ static struct run_record_share *choose_share(struct run_records *all, struct run
 	return all->largest;
 }
 
-/* The one that has just ended stays whatever its size: somebody is about to read it. */
+/* The one that has just ended stays, whatever its size: its caller is about to read it. */
 static void keep_within_bounds(struct run_records *all, const struct run_record *ended)
 {
 	while (all->ended_count > 1 && is_over_bounds(all)) {
@@ -352,7 +351,7 @@ struct run_record *run_records_add(struct run_records *all, const struct run_rec
 		make_id(e);
 	while (map_put(all->by_id, e->id, e) < 0);
 	enter(all, e);
-	store_execution_changed(e);
+	run_row_changed(e);
 	return e;
 }
 
@@ -476,7 +475,7 @@ void run_record_started(struct run_record *e)
 	}
 	e->started_ms = clock_real_ms();
 	run_record_add_event(e, RUN_EVENT_START);
-	store_execution_changed(e);
+	run_row_changed(e);
 }
 
 void run_record_paused(struct run_record *e, uint64_t ms)
@@ -484,7 +483,7 @@ void run_record_paused(struct run_record *e, uint64_t ms)
 	if (e->state != RUN_RECORD_RUNNING)
 		return;
 	e->paused_ms += ms;
-	store_execution_paused(e);
+	run_row_paused(e);
 }
 
 void run_record_report(const struct run_record *e, struct metrics *metrics, struct audit *audit,
@@ -527,7 +526,7 @@ static void count_ended(struct run_record *e)
 	keep_within_bounds(all, e);
 }
 
-/* By age: somebody may read an old one while its session makes new ones. */
+/* By age: an old one may be read from the store while its session makes new ones. */
 static void insert_by_age(struct run_record_owner *owner, struct run_record *e)
 {
 	struct list *node = owner->executions.next;
@@ -541,7 +540,7 @@ static void insert_by_age(struct run_record_owner *owner, struct run_record *e)
 
 void run_records_remember(struct run_records *all, struct run_record *e)
 {
-	/* Another's has its id, and could not be written for that: the table has each once. */
+	/* Another tenant's record has this id; the table holds each id once. */
 	if (map_put(all->by_id, e->id, e) < 0) {
 		log_warn("execution=%s is not read: another in memory has its id", e->id);
 		run_record_free(e);
@@ -561,11 +560,11 @@ static void finish(struct run_record *e)
 	e->completed_ms = clock_real_ms();
 	run_record_set_control(e, NULL, NULL, NULL);
 	run_record_add_event(e, RUN_EVENT_END);
-	store_execution_changed(e);
+	run_row_changed(e);
 	count_ended(e);
 }
 
-/* The events point into what was told to us: that is what the outcome has, too. */
+/* Events point into the output; it becomes that of the outcome. */
 static void move_output(struct buf *from, struct buf *to)
 {
 	if (from->len == 0)
@@ -617,10 +616,10 @@ void run_record_when_stored(struct run_record *e, run_record_stored_fn *fn, void
 
 void run_record_was_stored(struct run_record *e, const struct error *err)
 {
-	run_record_stored_fn *hold = TAKE_PTR(e->hold), *told = TAKE_PTR(e->on_stored);
+	run_record_stored_fn *hold = TAKE_PTR(e->hold), *on_stored = TAKE_PTR(e->on_stored);
 
-	if (told)
-		told(e->on_stored_ctx, e, err);
+	if (on_stored)
+		on_stored(e->on_stored_ctx, e, err);
 	if (hold)
 		hold(e->hold_ctx, e, err);
 }
@@ -632,7 +631,7 @@ int run_record_begin(struct run_record *e, run_record_stored_fn *fn, void *ctx, 
 		return 0;
 	}
 	e->begun = true;
-	if (store_execution_now(e, err) < 0) {
+	if (run_row_write_now(e, err) < 0) {
 		e->begun = false;
 		return -1;
 	}

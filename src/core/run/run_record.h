@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * DOC: the record of an execution: what was asked, what happened as numbered events, how it ended.
- * Kept for a while after the end, so that a caller that was cut off can come back and read
+ * DOC: the record of a run: what was asked, what happened as numbered events, how it ended. Kept
+ * for a while after the end, so that a caller that was disconnected can come back and read
  * everything from an event number on. Bounded in number and in bytes; the oldest ended go first.
  *
- * Owned by struct run_records. Subscribers are called from the loop, never from inside a call.
+ * Owned by struct run_records. Watchers are called from the loop, never from inside a call.
  */
 
 #include "base/attr.h"
@@ -28,7 +28,7 @@ struct metrics;
 enum run_record_state {
 	RUN_RECORD_PENDING, /* queued */
 	RUN_RECORD_RUNNING,
-	RUN_RECORD_ENDED, /* outcome or error is there */
+	RUN_RECORD_ENDED, /* has an outcome or a failure */
 	RUN_RECORD_STATE_COUNT
 };
 
@@ -51,17 +51,17 @@ struct run_event {
 struct run_record_info {
 	const char *tenant;
 	const char *id, *session_id, *language;
-	const char *request_id; /* that asked for it; "" where it is not known */
+	const char *request_id; /* of the request that asked for it; "": unknown */
 	const char *code;       /* NULL once forgotten for size */
 	size_t code_len;
 	enum run_record_state state;
 	uint64_t created_ms, started_ms, completed_ms; /* 0: not yet */
-	uint64_t paused_ms; /* for so long it stood still since it started */
+	uint64_t paused_ms;                            /* paused for so long since it started */
 	uint64_t timeout_us;
 	const struct outcome *outcome; /* ENDED: NULL if it could not be run, then @failure */
 	const struct error *failure;
-	bool session_reset; /* the runner was lost with it: the session's variables are gone */
-	bool begun;         /* PENDING: whether it may have begun; see run_record_begin */
+	bool session_reset; /* a runner was lost: the session's variables are gone */
+	bool begun;         /* PENDING: it may have begun; see run_record_begin */
 };
 
 struct run_record_new {
@@ -74,21 +74,21 @@ struct run_record_new {
 	size_t code_len;
 	uint64_t timeout_us;
 	uint64_t session_ms; /* when the session was made: its id may be used again */
-	char *request;       /* taken: for the store, to do it after a restart; NULL: not to be */
-	bool waits;          /* it does not begin before run_record_begin was called */
-	bool exact; /* each piece of output is an event: however often it is told, their numbers are
-	               the same */
+	char *request;       /* taken: stored, to run it after a restart; NULL: it is not */
+	bool waits;          /* it does not begin before run_record_begin */
+	bool exact;          /* each piece of output is an event: the numbers are the same if a
+	                        box repeats it */
 };
 
 void run_records_free(struct run_records *all);
 /** run_records_new - keeps at most @max_count ended records of at most @max_bytes together. */
 struct run_records *run_records_new(struct loop *loop, size_t max_count, size_t max_bytes)
 	attr_owned(run_records_free);
-/** run_records_set_metrics - @metrics is borrowed; every end of an execution is counted there. */
+/** run_records_set_metrics - count every end there; borrowed. */
 void run_records_set_metrics(struct run_records *all, struct metrics *metrics);
-/** run_records_set_store - @store is borrowed; every execution is written there. */
+/** run_records_set_store - write every record there; borrowed. */
 void run_records_set_store(struct run_records *all, struct store *store);
-/** run_records_set_audit - @audit is borrowed; every end of an execution is told there. */
+/** run_records_set_audit - log every end there; borrowed. */
 void run_records_set_audit(struct run_records *all, struct audit *audit);
 struct run_record *run_records_add(struct run_records *all, const struct run_record_new *what);
 /** run_records_find - NULL when unknown, forgotten or another tenant's. */
@@ -97,62 +97,62 @@ struct run_record *run_records_find(struct run_records *all, const char *tenant,
 struct run_record *run_records_of(struct run_records *all, const char *tenant,
                                   const char *session_id, size_t offset);
 size_t run_records_count_of(struct run_records *all, const char *tenant, const char *session_id);
-/** run_records_expire - the store has let go of an ended one: so does memory. */
+/** run_records_expire - the store has dropped an ended one: so does memory. */
 void run_records_expire(struct run_records *all, const char *tenant, const char *id);
-/** run_records_delete - as run_records_forget; what is not written yet never will be. */
+/** run_records_delete - as run_records_forget; unwritten changes are discarded. */
 void run_records_delete(struct run_records *all, const char *tenant, const char *session_id);
-/** run_records_forget - all of one session, in memory. Subscribers are told the end first. */
+/** run_records_forget - all of one session, in memory. Watchers get the end first. */
 void run_records_forget(struct run_records *all, const char *tenant, const char *session_id);
 
 void run_record_info(const struct run_record *e, struct run_record_info *ret_info);
-/** run_record_printed - what it printed so far; borrowed until the next event. */
+/** run_record_printed - its output so far; borrowed until the next event. */
 const struct buf *run_record_printed(const struct run_record *e, enum output_stream stream);
 
-/** run_record_stored_fn - @err NULL: the record is on the disk. Else it never was accepted: it is
- * gone when this returns, and nothing was run. */
+/** run_record_stored_fn - @err NULL: the record is on disk. Else the run was not accepted: the
+ * record is gone when this returns, and nothing was run. */
 typedef void run_record_stored_fn(void *ctx, struct run_record *e, const struct error *err);
 /**
- * run_record_when_stored - @fn is called once, from the loop; at once where there is no store. For
- * one that was asked for as durable (struct run_request). @fn NULL: not interested any more.
+ * run_record_when_stored - @fn is called once, from the loop; at once if there is no store. For a
+ * durable request (struct run_request). @fn NULL: do not call it any more.
  */
 void run_record_when_stored(struct run_record *e, run_record_stored_fn *fn, void *ctx);
 
-/* Called by whoever runs it. */
+/* Called by the run. */
 
 /**
- * run_record_begin - for one that was made with @waits: that it may begin is to be on the disk
- * before it does, so that a daemon that comes after a crash never runs it twice. Return: 0: it may,
- * now; 1: not before @fn was told that it is written; -1: it cannot be written now.
+ * run_record_begin - for a record with @waits: persist that it begins before it does, so that the
+ * daemon never runs it twice, even after a crash. Return: 0: begin now; 1: begin once @fn was
+ * called without an error; -1: it cannot be written now.
  */
 int run_record_begin(struct run_record *e, run_record_stored_fn *fn, void *ctx,
                      struct error *err) attr_must_check;
 void run_record_started(struct run_record *e);
-/** run_record_paused - it has stood still for @ms more. */
+/** run_record_paused - it was paused for @ms more. */
 void run_record_paused(struct run_record *e, uint64_t ms);
 void run_record_add_output(struct run_record *e, enum output_stream stream, const char *data,
                            size_t len);
 /**
- * run_record_ended - takes what @outcome owns. What run_record_add_output was given is its output:
+ * run_record_ended - takes what @outcome owns. The output is what run_record_add_output got;
  * @outcome need not have it again.
  */
 void run_record_ended(struct run_record *e, struct outcome *outcome, bool session_reset);
 void run_record_failed(struct run_record *e, const struct error *err);
 /**
- * run_record_when_settled - @fn is called once: when the end of @e is where it survives the daemon
- * (without a store: when it has ended), or when the record goes. It may be called from inside
- * run_record_ended and run_record_failed.
+ * run_record_when_settled - @fn is called once: when the end of @e is on disk (without a store:
+ * when it has ended), or when the record is freed; possibly from inside run_record_ended and
+ * run_record_failed.
  */
 void run_record_when_settled(struct run_record *e, void (*fn)(void *ctx), void *ctx);
 
-/** run_record_set_control - what run_record_cancel and _stdin call (NULL: refused); cleared by the
- * end. */
+/** run_record_set_control - what run_record_cancel and _stdin call (NULL: refused), until the end.
+ */
 void run_record_set_control(struct run_record *e, void (*cancel)(void *ctx),
                             int (*input)(void *ctx, const void *data, size_t len, bool end,
                                          struct error *err),
                             void *ctx);
 /** run_record_cancel - ERR_CONFLICT when it has ended. */
 int run_record_cancel(struct run_record *e, struct error *err) attr_must_check;
-/** run_record_stdin - for one that was started with an open stdin. */
+/** run_record_stdin - for a request that left stdin open. */
 int run_record_stdin(struct run_record *e, const void *data, size_t len, bool end,
                      struct error *err) attr_must_check;
 
@@ -160,8 +160,8 @@ struct run_watch;
 typedef void run_event_fn(void *ctx, struct run_record *e, const struct run_event *event);
 /**
  * run_watch - @fn is called for every event after number @after, old ones first, then new
- * ones as they come, up to and including END. The record stays while it is watched. Whoever knows
- * the END already is told it again.
+ * ones as they happen, up to and including END. The record stays while it is watched. A watcher
+ * that starts behind END gets END again.
  */
 struct run_watch *run_watch(struct run_record *e, uint64_t after, run_event_fn *fn, void *ctx);
 /** run_unwatch - may be called in @fn. Not needed after END was delivered. */

@@ -20,7 +20,7 @@ struct run_record_owner {
 	size_t count;
 };
 
-/* What is kept in memory of one tenant's; there as long as it has something. */
+/* What is kept in memory for one tenant; exists while it has something. */
 struct run_record_share {
 	char tenant[TENANT_NAME_MAX + 1];
 	struct list ended; /* struct run_record.share_node, the first to end first */
@@ -29,9 +29,9 @@ struct run_record_share {
 
 struct run_records {
 	struct loop *loop;
-	struct store *store;     /* NULL: nothing is written */
-	struct metrics *metrics; /* NULL: nobody counts */
-	struct audit *audit;     /* NULL: nobody keeps a log */
+	struct store *store;     /* NULL: nothing is stored */
+	struct metrics *metrics; /* NULL: metrics off */
+	struct audit *audit;     /* NULL: audit off */
 	struct map *by_id;
 	struct map *owners; /* by tenant and session id */
 	struct list ended;  /* struct run_record.ended_node, the first to end first */
@@ -39,8 +39,8 @@ struct run_records {
 	size_t max_count, max_bytes;
 	struct map *shares; /* struct run_record_share, by tenant */
 	size_t shares_count;
-	struct run_record_share *largest; /* when it was last looked for; NULL: it is gone */
-	struct list forgotten; /* struct run_record.ended_node: only their watchers know them */
+	struct run_record_share *largest; /* as of the last search; NULL: unknown */
+	struct list forgotten; /* struct run_record.ended_node: in no table, but watched */
 };
 
 /* One event; where its bytes are in the output of its stream. */
@@ -53,7 +53,7 @@ struct run_watch {
 	struct list node; /* execution.watches */
 	struct run_record *execution;
 	uint64_t next;    /* number of the event that comes next */
-	run_event_fn *fn; /* NULL: not interested any more */
+	run_event_fn *fn; /* NULL: it has left */
 	void *ctx;
 };
 
@@ -63,7 +63,7 @@ struct run_record {
 	struct list share_node;
 	struct run_record_share *share;     /* ENDED and known: of its tenant */
 	struct run_records *all;            /* NULL: of a one-shot run, which keeps nothing */
-	struct run_events events;           /* one-shot: its caller, told at once */
+	struct run_events events;           /* one-shot: its caller, called at once */
 	char code_hash[RUN_AUDIT_HASH_LEN]; /* one-shot; "": audit off */
 	struct run_record_owner *owner;     /* NULL: forgotten */
 	char id[40];
@@ -77,36 +77,36 @@ struct run_record {
 	uint64_t timeout_us;
 	enum run_record_state state;
 	uint64_t created_ms, started_ms, completed_ms;
-	uint64_t paused_ms; /* since it started, without a pause that is on */
+	uint64_t paused_ms; /* since it started, without a current pause */
 	bool has_outcome, session_reset;
 	struct outcome outcome;
 	struct error failure;
-	size_t bytes; /* ENDED: what it counts for in retention */
+	size_t bytes; /* ENDED: its size for the bounds of the table */
 
 	struct buf output[OUTPUT_COUNT]; /* moves into the outcome at the end */
 	struct run_piece *pieces;        /* owned; event number n is pieces[n - 1] */
 	size_t pieces_count, pieces_cap;
-	size_t sealed;             /* this many were told to somebody and never change again */
+	size_t sealed;             /* this many were delivered and never change again */
 	size_t last[OUTPUT_COUNT]; /* number of the last event of a stream; 0: none */
 	struct list watches;       /* struct run_watch, owned */
 	struct timer *pace;        /* owned; NULL until there are many events */
-	bool due;                  /* delivery was asked for */
+	bool due;                  /* a delivery is scheduled */
 	bool delivering;
 
 	uint64_t session_ms;
 	char *request;              /* owned; for the store, until it is there */
-	struct store_item dirty;    /* store: what it says is not what is written */
-	struct db_job *writing;     /* the latest write that is under way */
-	bool stored;                /* code and all are there: only changes are written */
-	bool begun;                 /* it may have: what is written says so before it does */
-	bool withdrawn;             /* was refused: nothing is written any more */
-	run_record_stored_fn *hold; /* of whoever runs it: not before it is stored */
+	struct store_item dirty;    /* store: it has unwritten changes */
+	struct db_job *writing;     /* the latest write, not finished yet */
+	bool stored;                /* the row exists: only changes are written */
+	bool begun;                 /* it may have; written before it does */
+	bool withdrawn;             /* refused or deleted: nothing is written any more */
+	run_record_stored_fn *hold; /* the run waits until it is stored */
 	void *hold_ctx;
 	run_record_stored_fn *on_stored;
 	void *on_stored_ctx;
 
 	bool exact;
-	void (*settled)(void *ctx); /* NULL: nobody asked, or told */
+	void (*settled)(void *ctx); /* NULL: not asked for, or called */
 	void *settled_ctx;
 	void (*cancel)(void *ctx);
 	int (*input)(void *ctx, const void *data, size_t len, bool end, struct error *err);
@@ -120,29 +120,29 @@ struct run_record *run_record_new_unkept(const struct run_record_new *what,
 /** run_record_report - the end, to metrics and audit log. @limits NULL: those of its session. */
 void run_record_report(const struct run_record *e, struct metrics *metrics, struct audit *audit,
                        const struct box_limits *limits);
-/** run_record_free - nobody watches it and no table knows it. */
+/** run_record_free - it has no watchers and is in no table. */
 void run_record_free(struct run_record *e);
-/** run_record_settle - its end is on the disk, or it goes: tell who asked. */
+/** run_record_settle - its end is on disk, or it is freed: call run_record_when_settled's @fn. */
 void run_record_settle(struct run_record *e);
 /** run_record_add_event - START or END. */
 void run_record_add_event(struct run_record *e, enum run_event_kind kind);
-/** run_record_hold - it is not to run before it is stored: @fn tells. NULL: it does not matter. */
+/** run_record_hold - call @fn once it is stored: it must not run before. */
 void run_record_hold(struct run_record *e, run_record_stored_fn *fn, void *ctx);
-/** run_record_withdraw - it was refused: out of all tables, as if it had never been. */
+/** run_record_withdraw - it was refused: remove it from all tables. */
 void run_record_withdraw(struct run_record *e, const struct error *err);
-/** run_record_was_stored - what became of its first write. @e may be gone afterwards. */
+/** run_record_was_stored - the result of its first write. @e may be gone afterwards. */
 void run_record_was_stored(struct run_record *e, const struct error *err);
-/** run_record_was_written - a forgotten one may go now. */
+/** run_record_was_written - a forgotten one may be freed now. */
 void run_record_was_written(struct run_record *e);
-/** run_records_remember - an ended one of the store; it is remembered like one that has just ended.
- * One whose id another tenant's in memory has is freed instead. */
+/** run_records_remember - one that ended, read from the store, as if it had just ended. Freed
+ * instead if another tenant's record has its id. */
 void run_records_remember(struct run_records *all, struct run_record *e);
-/** run_records_enter - one that was read from the store and has not ended. */
+/** run_records_enter - one that has not ended, read from the store. */
 void run_records_enter(struct run_records *all, struct run_record *e);
 /** run_record_new_blank - with all its lists, in no table. */
 struct run_record *run_record_new_blank(struct run_records *all);
-/** run_record_add_piece - the next event of one that is read from the store. */
+/** run_record_add_piece - the next event of a record read from the store. */
 void run_record_add_piece(struct run_record *e, enum run_event_kind kind, uint32_t at,
                           uint32_t len);
-/** run_record_stop_delivery - no callback comes any more. */
+/** run_record_stop_delivery - no callback follows. */
 void run_record_stop_delivery(struct run_record *e);

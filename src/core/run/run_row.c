@@ -13,10 +13,10 @@
 #include "core/store/store_internal.h"
 
 /*
- * Theory of operation. A row is written as a whole, whatever has changed, so that the order and
- * number of writes does not matter; only the code, which never changes, is left out once it is
- * there. Output goes with the end: until then the record in memory has it. The files it made are
- * rows of their own, written with it.
+ * Theory of operation. A row is written as a whole, so that the order and number of writes does not
+ * matter; only the code, which never changes, is left out once it is there. Output is written with
+ * the end; until then the record in memory has it. The files it made are rows of their own, written
+ * with it.
  *
  * Events are kept as kind and length of each: where their bytes are in the output of their stream
  * follows. So the numbers are the same after a restart.
@@ -75,8 +75,8 @@ static struct db_value bytes_of(const struct buf *b)
 	return b->len ? DB_BYTES(b->data, b->len) : DB_NULL;
 }
 
-/* To whoever waits: another attempt has another id. What the database said is in the log. */
-static const struct error *as_told(const struct error *err, struct error *taken)
+/* For the caller: another attempt gets another id. The database's error is in the log. */
+static const struct error *caller_error(const struct error *err, struct error *taken)
 {
 	if (!err || err->code != ERR_CONFLICT)
 		return err;
@@ -97,19 +97,19 @@ static void on_written(void *ctx, const struct error *err)
 		e->stored = true;
 		free(TAKE_PTR(e->request));
 	}
-	/* Refused: who waits for it is told, and nothing remains of it. */
+	/* Refused: the caller gets the error, and the record goes. */
 	if (err && e->hold) {
 		(void)store_was_written(s, err);
-		run_record_was_stored(e, as_told(err, &taken));
+		run_record_was_stored(e, caller_error(err, &taken));
 		return;
 	}
 	if (e->hold || e->on_stored)
-		run_record_was_stored(e, as_told(err, &taken));
+		run_record_was_stored(e, caller_error(err, &taken));
 	if (store_was_written(s, err) && list_is_empty(&e->dirty.node)) {
 		list_append(&s->executions, &e->dirty.node);
 		store_wants_flush(s, STORE_RETRY_US);
 	}
-	/* One that cannot be written will have to do without: nobody waits for a full disk. */
+	/* If the disk is full the end counts as settled: nothing waits for it. */
 	if (e->state == RUN_RECORD_ENDED && (err || list_is_empty(&e->dirty.node)))
 		run_record_settle(e);
 }
@@ -138,7 +138,7 @@ static int write_row(struct run_record *e, struct error *err)
 		" ON CONFLICT (id) DO UPDATE SET started_ms = excluded.started_ms,"
 		" begun = CASE WHEN tenant = excluded.tenant AND session_id = excluded.session_id"
 		" AND session_ms = excluded.session_ms AND created_ms = excluded.created_ms"
-		" THEN excluded.begun END," /* NULL is refused: it is somebody else's */
+		" THEN excluded.begun END," /* NULL is refused: the row is another run's */
 		" completed_ms = excluded.completed_ms, status = excluded.status,"
 		" bytes = excluded.bytes, outcome = excluded.outcome,"
 		" failure = excluded.failure, report = excluded.report,"
@@ -157,7 +157,7 @@ static int write_row(struct run_record *e, struct error *err)
 	if (!job)
 		return -1;
 	if (e->writing)
-		db_forget(e->writing); /* the later one says all that it said */
+		db_forget(e->writing); /* the later write contains it */
 	e->writing = job;
 	return 0;
 }
@@ -174,7 +174,7 @@ static int write_item(struct store_item *item)
 	return 0;
 }
 
-void store_execution_changed(struct run_record *e)
+void run_row_changed(struct run_record *e)
 {
 	struct store *s = e->all->store;
 
@@ -185,10 +185,10 @@ void store_execution_changed(struct run_record *e)
 	store_wants_flush(s, STORE_FLUSH_US);
 }
 
-int store_execution_now(struct run_record *e, struct error *err)
+int run_row_write_now(struct run_record *e, struct error *err)
 {
 	/* Its session is written before it. */
-	store_execution_changed(e);
+	run_row_changed(e);
 	store_flush(e->all->store);
 	if (list_is_empty(&e->dirty.node))
 		return 0;
@@ -196,7 +196,7 @@ int store_execution_now(struct run_record *e, struct error *err)
 	return write_row(e, err);
 }
 
-bool store_execution_flush(struct run_record *e)
+bool run_row_flush(struct run_record *e)
 {
 	struct error err = {0};
 
@@ -214,7 +214,7 @@ static void on_paused(void *ctx, const struct error *err)
 }
 
 /* Beside the row, which is written as a whole and knows nothing of it. */
-void store_execution_paused(struct run_record *e)
+void run_row_paused(struct run_record *e)
 {
 	struct store *s = e->all->store;
 	struct error err = {0};
@@ -231,7 +231,7 @@ void store_execution_paused(struct run_record *e)
 		log_error("write down a pause", &err);
 }
 
-void store_execution_gone(struct run_record *e)
+void run_row_gone(struct run_record *e)
 {
 	list_remove(&e->dirty.node);
 	if (e->writing)
@@ -355,8 +355,7 @@ static struct run_record *read_common(struct run_records *all, const struct db_r
 	return e;
 }
 
-struct run_record *store_read_execution(struct run_records *all, const struct db_rows *rows,
-                                        size_t row)
+struct run_record *run_row_read(struct run_records *all, const struct db_rows *rows, size_t row)
 {
 	struct run_record *e = read_common(all, rows, row);
 	const char *outcome = db_rows_text(rows, row, COLUMN_OUTCOME);
@@ -388,7 +387,7 @@ static void on_found(void *ctx, const struct db_rows *rows, const struct error *
 		/* Two may have asked for it at the same time. */
 		if (!run_records_find(found.executions, tenant, id))
 			run_records_remember(found.executions,
-			                     store_read_execution(found.executions, rows, i));
+			                     run_row_read(found.executions, rows, i));
 	}
 	found.fn(found.ctx, err);
 }
@@ -434,13 +433,13 @@ struct store_search *store_load_latest(struct run_records *all, const char *tena
 
 /* At the start. */
 
-int store_live_executions(struct store *s, struct db_rows **ret_rows, struct error *err)
+int run_row_live(struct store *s, struct db_rows **ret_rows, struct error *err)
 {
 	return db_query_now(s->db, &DB_SQL(SELECT_LIVE " ORDER BY no"), SIZE_MAX, ret_rows, err);
 }
 
-struct run_record *store_read_live(struct run_records *all, const struct db_rows *rows, size_t row,
-                                   const char **ret_request)
+struct run_record *run_row_read_live(struct run_records *all, const struct db_rows *rows,
+                                     size_t row, const char **ret_request)
 {
 	struct run_record *e = read_common(all, rows, row);
 

@@ -58,7 +58,7 @@ struct pools *run_service_pools(struct run_service *s);
 /** run_service_prepare - keep boxes ready for each language with the default tenant's defaults.
  * Call it again after policies or templates have changed: the old boxes end. */
 void run_service_prepare(struct run_service *s);
-/** run_service_scheduler - to be told when a tenant's limits change. */
+/** run_service_scheduler - for code that changes a tenant's limits. */
 struct scheduler *run_service_scheduler(struct run_service *s);
 
 /** run_service_tenant - by name; NULL: TENANT_DEFAULT. Return: NULL if there are no tenants. */

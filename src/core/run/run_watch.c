@@ -9,18 +9,18 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. Output is kept once, per stream; an event says which part of it is its own.
- * Pieces that follow each other are one event until somebody was told of it: after that it is
- * sealed, because its number now stands for these bytes and no others. So whoever comes back with
- * the number of the last event it saw misses nothing and gets nothing twice.
+ * Theory of operation. Output is kept once, per stream; an event is a range of it. Consecutive
+ * pieces are one event until it was delivered to a watcher: after that it is sealed, because its
+ * number now stands for these bytes and no others. So a watcher that comes back with the number of
+ * the last event it saw misses nothing and gets nothing twice.
  *
- * A program decides in how many pieces it writes. Its events must not cost more than its output:
+ * The program decides in how many pieces it writes. Its events must not cost more than its output:
  * beyond PIECES_FINE of them, delivery is paced, and pieces join the open event of their stream
- * even if the other stream has spoken in between (how the streams interleave is then known to
- * PACE_US only).
+ * even if the other stream came in between (the order of the streams is then exact to PACE_US
+ * only).
  *
- * Executions of boxes that outlive the daemon are exact: their pieces are those of the agent, which
- * another daemon will be told again, and never join. There the bound is one event per read of the
+ * Records of boxes that outlive the daemon are exact: their pieces are those of the agent, which
+ * repeats them to the next daemon, and never join. The bound there is one event per read of the
  * agent.
  */
 
@@ -108,7 +108,7 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
 		size_t part = len < PIECE_MAX ? len : PIECE_MAX;
 		size_t at = output->len;
 
-		/* Whoever runs it keeps the limit of its output; this is the last wall. */
+		/* The run limits its output; this is the last wall. */
 		if (buf_add(output, data, part) < 0)
 			return;
 		piece = open_piece(e, stream, part);
@@ -158,7 +158,7 @@ static void drop_watch(struct run_watch *w)
 	free(w);
 }
 
-/* Let go of who left, and of who knows it all. Return: whether somebody waits for more now. */
+/* Free watches that have left or have everything. Return: whether one has more to get now. */
 static bool sweep(struct run_record *e)
 {
 	struct run_watch *w;
@@ -189,7 +189,7 @@ static void deliver(void *arg)
 	e->delivering = false;
 	if (sweep(e))
 		want_delivery(e);
-	if (!e->owner && list_is_empty(&e->watches) && !store_execution_flush(e))
+	if (!e->owner && list_is_empty(&e->watches) && !run_row_flush(e))
 		run_record_free(e);
 }
 
@@ -218,6 +218,6 @@ void run_unwatch(struct run_watch *w)
 	if (e->delivering)
 		return;
 	drop_watch(w);
-	if (!e->owner && list_is_empty(&e->watches) && !store_execution_flush(e))
+	if (!e->owner && list_is_empty(&e->watches) && !run_row_flush(e))
 		run_record_free(e);
 }

@@ -2,29 +2,29 @@
 #pragma once
 
 /*
- * DOC: when an execution took each of its steps, by the monotonic clock: to see where its time
- * goes. Noted always, because to ask the clock costs some tens of nanoseconds; told to who asks.
+ * DOC: when a run took each of its steps, by the monotonic clock, to see where its time goes.
+ * Always noted, because reading the clock costs some tens of nanoseconds; shown on request.
  */
 
 #include <stdint.h>
 
 enum trace_step {
-	TRACE_RECEIVED,     /* the first line of the request was there */
-	TRACE_PARSED,       /* it has been read and understood */
-	TRACE_DECIDED,      /* policies have said what it gets */
-	TRACE_ADMITTED,     /* it has a place; before that it was queued */
-	TRACE_BOX,          /* a box was taken from its pool, or one was asked for */
+	TRACE_RECEIVED,     /* the first line of the request arrived */
+	TRACE_PARSED,       /* the request is parsed */
+	TRACE_DECIDED,      /* policies have been applied */
+	TRACE_ADMITTED,     /* it has a place; it was queued before */
+	TRACE_BOX,          /* a box was taken from a pool or requested */
 	TRACE_SENT,         /* its program is on the way to the agent */
-	TRACE_STARTED,      /* the agent says that it runs */
-	TRACE_FIRST_OUTPUT, /* the first byte of output came */
-	TRACE_DONE,         /* the agent says that it ended */
-	TRACE_JUDGED,       /* files were looked for, counters read, the outcome judged */
-	TRACE_RENDERED,     /* the answer is made */
+	TRACE_STARTED,      /* the agent reported the start */
+	TRACE_FIRST_OUTPUT, /* the first byte of output arrived */
+	TRACE_DONE,         /* the agent reported the end */
+	TRACE_JUDGED,       /* files found, counters read, outcome judged */
+	TRACE_RENDERED,     /* the answer is rendered */
 	TRACE_COUNT
 };
 
 struct trace {
-	uint64_t us[TRACE_COUNT]; /* 0: did not happen, or nobody knows */
+	uint64_t us[TRACE_COUNT]; /* 0: did not happen, or unknown */
 };
 
 /** trace_step_name - "received", "parsed" ... */

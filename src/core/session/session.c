@@ -88,7 +88,7 @@ void session_changed(const struct session *session, enum session_change change, 
 		w->on_change(w->ctx, session, change, path);
 }
 
-/* Work begins and ends all the time: only who comes and goes is of interest in a list. */
+/* A list shows which sessions there are, not whether they work. */
 static bool changes_list(enum session_state from, enum session_state to)
 {
 	return from == SESSION_CREATING || to == SESSION_TERMINATED || to == SESSION_FAILED;
@@ -103,7 +103,7 @@ void session_set_state(struct session *session, enum session_state next)
 	            state_names[next]);
 	session->state = next;
 	note_step(session);
-	store_session_changed(session);
+	session_row_changed(session);
 	if (changes_list(before, next))
 		session_changed(session, SESSION_CHANGE_LIST, NULL);
 	session_arm(session);
@@ -138,7 +138,7 @@ void session_touch(struct session *session)
 	session->active_us = clock_us();
 	session->active_ms = clock_real_ms();
 	session->updated_ms = session->active_ms;
-	store_session_changed(session);
+	session_row_changed(session);
 }
 
 /* Only where nothing is going on: work of its own keeps a session alive, up to its lifetime. */
@@ -187,7 +187,7 @@ static void on_timer(void *ctx)
 		(void)error_set(&err, ERR_BOX_FAILED, 0, "the box was not ready in time");
 		session_fail(session, &err);
 	} else {
-		session_terminate(session, "nobody used it for its idle time");
+		session_terminate(session, "it was idle for its idle time-out");
 	}
 }
 
@@ -258,7 +258,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 {
 	struct session *session = session_new_blank(s);
 
-	/* Bounded by whoever made the principal; a longer one would be nobody's. */
+	/* The length was checked when the principal was made. */
 	(void)!str_copy(session->tenant, sizeof(session->tenant),
 	                request->tenant ? request->tenant : TENANT_DEFAULT);
 	session->account = run_service_tenant(s->config.runs, session->tenant);
@@ -304,7 +304,7 @@ void session_reap(struct session *session)
 
 	if (!session->deleted || session->box || session->current)
 		return;
-	store_session_gone(session);
+	session_row_gone(session);
 	list_remove(&session->node);
 	session_drop_acks(session);
 	LIST_FOREACH (runner, &session->runners, struct session_runner, node) {
@@ -412,7 +412,7 @@ void session_counters(struct session *session, struct box_counters *ret_counters
 		box_counters(session->box, COUNTERS_FOR_VIEW, ret_counters);
 }
 
-/* The one that says most: what was chosen narrows what the tenant has. */
+/* The narrowest: a chosen policy narrows the tenant's. */
 static const char *policy_name(const struct policy_stack *stack)
 {
 	if (stack->chosen)
@@ -458,5 +458,5 @@ void session_set_dependencies(struct session *session, const char *text)
 {
 	free(session->dependencies);
 	session->dependencies = xstrdup(text);
-	store_session_changed(session);
+	session_row_changed(session);
 }

@@ -2,18 +2,19 @@
 #pragma once
 
 /*
- * DOC: what a principal sees: a box that lives longer than one execution, with a runner that keeps
- * variables, and a queue of executions. One state machine with one setter and a transition table:
+ * DOC: a session: a box that lives longer than one run, with a runner that keeps variables, and a
+ * queue of runs. One state machine with one setter and a transition table:
  *
- *   CREATING    made; its box is being built. Executions may be queued.
+ *   CREATING    its box is being built; executions may be queued
  *   READY       the box is there and nothing runs
  *   RUNNING     an execution runs; others wait in order
- *   PAUSED      frozen; executions queue, nothing runs, deadlines of the running one stand still
- *   TERMINATED  ended by its owner, by idleness or by age; box gone or going; executions stay
- * readable FAILED      the box could not be made, or was lost; unfinished executions are `crashed`
+ *   PAUSED      frozen; executions queue, nothing runs, the deadline of the running one stands
+ * still TERMINATED  ended by its owner, by idle time or lifetime; the box is gone or going;
+ * executions stay readable FAILED      the box could not be made, or was lost; unfinished
+ * executions are `crashed`
  *
  * Sessions never wait for each other beyond admission. Nothing on a request path scans all
- * sessions. Ids are a tenant's own: two tenants may have the same.
+ * sessions. Ids belong to a tenant: two tenants may use the same.
  */
 
 #include "base/error.h"
@@ -41,7 +42,7 @@ enum session_state {
 
 #define SESSION_ID_MAX 64
 
-/* What can be told of a session; strings are the session's, valid until the next event. */
+/* Strings are the session's, valid until the next event. */
 struct session_info {
 	const char *tenant;
 	const char *id, *language, *agent_id; /* agent_id: NULL if none */
@@ -60,8 +61,8 @@ struct session_info {
 	const char *reason;              /* why it ended or failed, for people; NULL */
 	const char *request_id, *key_id; /* that made it; key_id: NULL if none */
 	size_t queued, executions;
-	const char *dependencies; /* as session_set_dependencies was told; NULL: nothing */
-	const char *notes;        /* as session_set_notes was told; NULL: nothing */
+	const char *dependencies; /* of session_set_dependencies; NULL: none */
+	const char *notes;        /* of session_set_notes; NULL: none */
 };
 
 /* A state and when it was entered, wall clock. */
@@ -79,13 +80,13 @@ struct session_service_config {
 	struct loop *loop;
 	struct run_service *runs;       /* for ephemeral executions, and admission */
 	struct run_records *executions; /* where records are kept */
-	struct store *store;            /* NULL: nothing is written */
-	struct metrics *metrics;        /* NULL: nobody counts */
+	struct store *store;            /* NULL: nothing is stored */
+	struct metrics *metrics;        /* NULL: metrics off */
 	struct templates *templates;    /* NULL: only the host's root, without defaults */
-	struct audit *audit;            /* NULL: nobody keeps a log */
+	struct audit *audit;            /* NULL: audit off */
 };
 
-/* What may have become of a session, for who tells others about it. */
+/* What may change in a session, for a watcher. */
 enum session_change {
 	SESSION_CHANGE_LIST, /* it was made, could be used, or ended */
 	SESSION_CHANGE_FILE, /* the file at a path */
@@ -120,7 +121,7 @@ int session_create(struct session_service *s, const struct session_request *aske
  * made; that there would be no room, or that the id is in use, is not looked at. */
 void session_explain(const struct session_service *s, const struct session_request *asked,
                      struct policy_explanation *ret_explanation);
-/** session_find - NULL when @tenant has none of this id; whether another one has is not told. */
+/** session_find - NULL if @tenant has none with this id, whether or not another tenant has. */
 struct session *session_find(struct session_service *s, const char *tenant, const char *id);
 /** session_at - of @tenant, newest first, for listings; NULL past the end. O(offset). */
 struct session *session_at(struct session_service *s, const char *tenant, size_t offset);
@@ -146,7 +147,7 @@ const char *session_state_name(enum session_state state);
 /**
  * session_execute - queue code. @request's limits are the session's; its timeout, env, files,
  * stdin, args count.
- * Return: the record (owned by executions), whose events tell the rest. @request->durable: it does
+ * Return: the record (owned by the table), with the events. @request->durable: it does
  * not run before the record is on the disk, see run_record_when_stored.
  * ERR_CONFLICT in a state that takes none, ERR_BUSY when the session's queue (64) is full.
  */
@@ -161,9 +162,9 @@ int session_pause(struct session *session, struct error *err) attr_must_check;
 int session_resume(struct session *session, struct error *err) attr_must_check;
 /** session_interrupt - SIGINT to what runs; the session goes on. ERR_CONFLICT when nothing does. */
 int session_interrupt(struct session *session, struct error *err) attr_must_check;
-/** session_set_dependencies - @text, JSON, is kept and told by session_info; copied. */
+/** session_set_dependencies - JSON for session_info; copied. */
 void session_set_dependencies(struct session *session, const char *text);
-/** session_set_notes - JSON of its owner's that nothing here reads (a name, labels); copied. NULL:
+/** session_set_notes - JSON of its owner that core does not read (a name, labels); copied. NULL:
  * none. */
 void session_set_notes(struct session *session, const char *text);
 /**
@@ -189,7 +190,7 @@ void session_delete(struct session *session);
 typedef void session_kept_fn(void *ctx, const struct error *err);
 /**
  * session_when_kept - @fn is called once, from the loop, when what @session is now is on the disk.
- * Return: 0; 1: it is already, or nobody keeps it: @fn is not called; -1: ERR_BUSY.
+ * Return: 0; 1: it is already, or there is no store: @fn is not called; -1: ERR_BUSY.
  */
 int session_when_kept(struct session *session, session_kept_fn *fn, void *ctx,
                       struct error *err) attr_must_check;
@@ -202,15 +203,15 @@ void session_expire(struct session_service *s, const char *tenant, const char *i
                     uint64_t created_ms);
 /** session_counters - usage of the box, now. */
 void session_counters(struct session *session, struct box_counters *ret_counters);
-/* What had not ended when the daemon before did. */
+/* Sessions and runs that had not ended when the previous daemon did. */
 struct session_saved;
 void session_saved_free(struct session_saved *past);
 /** session_saved_read - from @store, before store_start. */
 int session_saved_read(struct store *store, struct session_saved **ret_past,
                        struct error *err) attr_must_check;
 /**
- * session_service_restore - go on with it. Once, before the loop runs; boxes that nobody has
- * claimed then end.
+ * session_service_restore - continue with it. Once, before the loop runs; boxes without a session
+ * end.
  */
 void session_service_restore(struct session_service *s, const struct session_saved *past);
 /** session_service_prepare - from now on boxes for sessions of the usual kind are made ahead. Again

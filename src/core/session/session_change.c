@@ -16,7 +16,7 @@ void session_set_notes(struct session *session, const char *text)
 {
 	free(session->notes);
 	session->notes = text ? xstrdup(text) : NULL;
-	store_session_changed(session);
+	session_row_changed(session);
 }
 
 static char **copy_env(char *const *env)
@@ -39,7 +39,7 @@ int session_set_env(struct session *session, char *const *env, struct error *err
 	session->env = copy_env(env);
 	if (session_drop_unused(session, err) < 0)
 		return -1;
-	store_session_changed(session);
+	session_row_changed(session);
 	return 0;
 }
 
@@ -58,8 +58,8 @@ static void cancel_all(struct session *session)
 	session_pump(session);
 }
 
-/* Whatever a runner started goes with it. Nothing more is handed to it; that its variables are gone
- * is told once, by the run that it dies in, or by the next. */
+/* A runner takes along what it started. The loss of its variables is reported once, by the run that
+ * it dies in or by the next one. */
 static int kill_runners(struct session *session, struct error *err)
 {
 	const struct run *run = session->current;

@@ -71,7 +71,7 @@ static void on_room(void *ctx)
 	op->events.on_room(op->events.ctx);
 }
 
-/* An archive changes what is below its directory, which is told as the directory. */
+/* An archive changes files below its directory: reported as the directory. */
 static void tell_change(const struct file_op *op)
 {
 	static const bool changes[BOX_FILE_OP_COUNT] = {
@@ -170,7 +170,7 @@ static int submit(struct file_op *op, struct error *err)
 	return box_file_open(session->box, &op->request, &events, &op->file, err);
 }
 
-/* One that waited is told of room: its writer found none. */
+/* Its writer found no room before: on_room. */
 static void submit_late(struct file_op *op)
 {
 	struct error err = {0};
@@ -231,7 +231,7 @@ void session_box_spent(struct session *session)
 		return;
 	(void)error_set(&err, ERR_CONFLICT, 0,
 	                "the box of an ephemeral session ends with its execution");
-	/* Before the files: who is told may ask again, and must find no box that is going. */
+	/* Before the files: a callback may open another, which must not go to this box. */
 	session->box_leaving = true;
 	session_files_end(session, &err);
 	box_destroy(session->box);

@@ -43,16 +43,16 @@ struct session_service {
 	size_t count;
 	struct list ended; /* struct session.ended_node, the first to end first */
 	size_t ended_count;
-	struct list deleted; /* struct session.node: nobody knows them, their box is going down */
+	struct list deleted; /* struct session.node: in no table, their box is going down */
 	size_t boxes;
 	size_t runs;         /* queued and current */
 	size_t queued_bytes; /* of those */
 	bool draining;
 	bool leaving;                  /* draining, but sessions that can stay do */
 	size_t left_boxes, left_runs;  /* of those */
-	void (*on_drained)(void *ctx); /* NULL: nobody asked, or told */
+	void (*on_drained)(void *ctx); /* NULL: no drain, or already called */
 	void *drained_ctx;
-	struct timer *drain_timer; /* nothing is left: the moment to tell */
+	struct timer *drain_timer; /* nothing is left: calls on_drained */
 	struct session_watcher watcher;
 };
 
@@ -83,7 +83,7 @@ struct session {
 	char *language, *agent_id; /* owned */
 	char *dependencies;        /* owned; NULL: none */
 	char *notes;               /* owned; NULL: none */
-	struct template *template; /* a reference; NULL: none was to be had */
+	struct template *template; /* a reference; NULL: none */
 	char *key_id;              /* owned; that made it; NULL: no key was needed */
 	char **env;                /* owned, NULL-terminated; never NULL */
 	enum session_mode mode;
@@ -151,9 +151,9 @@ const char *session_log_ctx(const struct session *session, char ret_ctx[SESSION_
 			log_write(level, session_log_ctx(session, session_ctx_), __VA_ARGS__);     \
 	} while (0)
 bool session_is_over(const struct session *session);
-/** session_touch - somebody uses it. */
+/** session_touch - it is used. */
 void session_touch(struct session *session);
-/** session_changed - tell whoever watches. */
+/** session_changed - call the watcher. */
 void session_changed(const struct session *session, enum session_change change, const char *path);
 /** session_arm - let the timer fire when the next of its clocks ends. */
 void session_arm(struct session *session);
@@ -196,7 +196,7 @@ void session_owner_drop_box(struct session *session);
 void session_owner_ended(struct session *session);
 /** session_owner_leave - out of all tables of its owner, which goes with its last one. */
 void session_owner_leave(struct session *session);
-/** session_owner_oldest - who is to be forgotten for the end of @session: the first that its own
+/** session_owner_oldest - which to forget for the end of @session: the first that its own
  * tenant ended where that has more than its share of what is remembered, else the first of all. */
 struct session *session_owner_oldest(const struct session *session);
 

@@ -3,7 +3,7 @@
 
 /*
  * DOC: what a box that is kept remembers of an execution for the next daemon: its id, and what the
- * counters of the box had counted when it began, which nobody else can tell afterwards. Text of at
+ * counters of the box had counted when it began, which is stored nowhere else. Text of at
  * most BOX_LABEL_MAX characters: "exec_20261115_ab12cd34 1f4 2dc6c0 0 -", numbers in base 16, "-"
  * for what is not known. It comes back as the agent's word: numbers of its own executions, which is
  * all they can harm.

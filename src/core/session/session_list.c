@@ -43,7 +43,7 @@ static void give_sessions(const struct store_list *list, const struct db_rows *r
 		(const struct session **)xcalloc(page.count + 1, sizeof(struct session *));
 
 	for (size_t i = 0; i < page.count; i++) {
-		struct session *past = store_read_session(list->sessions, rows, i);
+		struct session *past = session_row_read(list->sessions, rows, i);
 
 		all[i] = session_find(list->sessions, past->tenant, past->id);
 		if (!all[i] || all[i]->created_ms != past->created_ms)
@@ -67,7 +67,7 @@ static void give_executions(const struct store_list *list, const struct db_rows 
 		(const struct run_record **)xcalloc(page.count + 1, sizeof(struct run_record *));
 
 	for (size_t i = 0; i < page.count; i++) {
-		struct run_record *past = store_read_execution(list->executions, rows, i);
+		struct run_record *past = run_row_read(list->executions, rows, i);
 
 		all[i] = run_records_find(list->executions, past->tenant, past->id);
 		if (!all[i])

@@ -11,8 +11,8 @@
 
 /*
  * Theory of operation. What a tenant can name is found in tables of its own, so that no look-up can
- * find another's, and a listing walks nothing that is not told. A tenant without sessions has no
- * tables: who asks for names at random makes nothing grow.
+ * find another's, and a listing walks only what it shows. A tenant without sessions has no tables,
+ * so requests for random names allocate nothing.
  *
  * Ended sessions are remembered in one number for all, or many tenants would need many times the
  * memory; but a tenant that ends many pushes out its own, beyond an equal share.

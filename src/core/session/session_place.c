@@ -240,7 +240,7 @@ static void give_up(struct run *run, const struct error *err)
 	session_box_lost(run->owner, err);
 }
 
-/* The box is told about a recorded end, and watchers of the session about what has changed. */
+/* Acknowledge the end to the box once it is recorded; call the session's watcher. */
 static void settle(struct run *run)
 {
 	const struct session *session = run->owner;

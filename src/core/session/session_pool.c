@@ -12,7 +12,7 @@
  * Theory of operation. A persistent session can have a box that waited for it in a pool, with the
  * runner of its language or empty. It is then ready as soon as it is asked for.
  *
- * Such a box may have died without anybody knowing. Until something was done in it, it is as good
+ * Such a box may have died unnoticed. Until something was done in it, it is as good
  * as any other of its kind: the session gets a new one then, and what was handed to the first, and
  * had not begun, is handed to that. A runner that dies before its first run takes no variables
  * along, and one that was started before its session's environment has changed is not used.
@@ -98,7 +98,7 @@ bool session_replace_box(struct session *session)
 	pools_discard(pools_of(session), session->pool_key, TAKE_PTR(session->box));
 	forget_runners(session);
 	session_owner_name_box(session, NULL);
-	store_session_changed(session);
+	session_row_changed(session);
 	made = box_create(s->config.driver, &session->spec, &events, &session->box, &err) == 0;
 	if (session->current)
 		session->current->box = session->box;
@@ -134,7 +134,7 @@ void session_service_prepare(struct session_service *s)
 	struct policy_stack stack;
 	struct error err = {0};
 
-	/* What is not to be had is nothing to make ready. */
+	/* Nothing to prepare if template or policy refuse it. */
 	if (s->config.config->pools_session_floor == 0 ||
 	    session_find_template(s, &request, &err) < 0 ||
 	    run_service_choose(s->config.runs, run_service_tenant(s->config.runs, NULL), NULL,

@@ -140,9 +140,9 @@ static void on_begun(void *ctx, struct run_record *e attr_unused, const struct e
 	session_pump(session);
 }
 
-/* A fresh box is not remembered by anybody after a crash: that its run begins is on disk before it
- * does, so that the next daemon does not run it twice. Return: false: it has failed, or on_begun
- * follows. */
+/* A fresh box does not survive a crash and so cannot report the run: that it begins is on disk
+ * before it does, so that the next daemon does not run it twice. Return: false: it has failed, or
+ * on_begun follows. */
 static bool may_begin(struct run *run)
 {
 	const struct session *session = run->owner;
@@ -461,7 +461,7 @@ static void on_stored(void *ctx, struct run_record *e attr_unused, const struct 
 /* Nothing runs that would be forgotten with the daemon. */
 static int hold_until_stored(struct run *run, struct error *err)
 {
-	if (store_execution_now(run->record, err) < 0) {
+	if (run_row_write_now(run->record, err) < 0) {
 		withdraw(run, err);
 		return -1;
 	}

@@ -23,15 +23,15 @@
  * not ended is there again. In this order:
  *
  *   sessions    with everything that was decided about them. What is no longer allowed, or cannot
- *               be had any more, ends, and says so.
+ *               be made any more, ends with a reason.
  *   executions  into the queues of their sessions, in the order in which they were asked for
  *   boxes       each persistent session takes over its own. One that is not there any more is lost:
  *               the session has failed, what it had not finished has crashed. One that was still
- *               being made, or whose agent ended with its daemon because it was told nothing yet,
+ *               being made, or whose agent ended with its daemon because it had no order yet,
  *               is made anew, at once or as soon as that is known (session_remake_box).
  *
- * What an ephemeral session was running is lost with its box, which nobody keeps, and so is what
- * may have begun: nothing is run twice. What is certain not to have begun is begun now.
+ * What an ephemeral session was running is lost with its box, which does not survive, and so is
+ * what may have begun: nothing is run twice. What is certain not to have begun is begun now.
  */
 
 static void enter(struct session_service *s, struct session *session)
@@ -178,7 +178,7 @@ static void end_execution(struct run_record *record)
 static void restore_execution(struct session_service *s, const struct db_rows *rows, size_t row)
 {
 	const char *text = NULL;
-	struct run_record *record = store_read_live(s->config.executions, rows, row, &text);
+	struct run_record *record = run_row_read_live(s->config.executions, rows, row, &text);
 	struct run_request request = {0};
 	struct run_record_info info;
 	struct session *session;
@@ -224,14 +224,14 @@ static void open_ephemeral(struct session *session)
 }
 
 /* Nothing that stays was in the last one yet: another one is as good. Whether it had been ready for
- * long enough to be given something, nobody knows. */
+ * long enough to be given something is unknown. */
 static int open_anew(struct session *session, struct error *err)
 {
 	lose_begun(session);
 	/* By another name: what the engine still has to say of the old one, that it is gone, is not
 	 * about this one. */
 	session_owner_name_box(session, NULL);
-	store_session_changed(session);
+	session_row_changed(session);
 	return session_open(session->service, session, NULL, err);
 }
 
@@ -293,8 +293,8 @@ int session_saved_read(struct store *store, struct session_saved **ret_past, str
 {
 	struct session_saved *past = NEW(struct session_saved);
 
-	if (store_live_sessions(store, &past->sessions, err) < 0 ||
-	    store_live_executions(store, &past->executions, err) < 0) {
+	if (session_row_live(store, &past->sessions, err) < 0 ||
+	    run_row_live(store, &past->executions, err) < 0) {
 		session_saved_free(past);
 		return -1;
 	}
@@ -308,7 +308,7 @@ void session_service_restore(struct session_service *s, const struct session_sav
 	struct session *session;
 
 	for (size_t i = 0; i < db_rows_count(sessions); i++)
-		restore_session(s, store_read_session(s, sessions, i));
+		restore_session(s, session_row_read(s, sessions, i));
 	for (size_t i = 0; i < db_rows_count(executions); i++)
 		restore_execution(s, executions, i);
 	LIST_FOREACH (session, &s->all, struct session, node) {

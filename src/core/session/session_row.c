@@ -113,7 +113,7 @@ static struct store *store_of(const struct session *session)
 	return session->service ? session->service->config.store : NULL;
 }
 
-/* One row on its way, and who waits for it. */
+/* One write under way, and who waits for it. */
 struct session_write {
 	struct session *session;    /* NULL: its memory is gone */
 	struct store_orphan orphan; /* then */
@@ -156,7 +156,7 @@ static void on_written(void *ctx, const struct error *err)
 	free(w);
 }
 
-/* Who waits is told as a task. */
+/* Callbacks run as a task of the loop. */
 static void free_orphan(struct store_orphan *orphan)
 {
 	struct session_write *w = CONTAINER_OF(orphan, struct session_write, orphan);
@@ -167,7 +167,7 @@ static void free_orphan(struct store_orphan *orphan)
 	free(w);
 }
 
-/* The later one says all that the one before it said. */
+/* The later write contains the earlier one. */
 static void take_over(struct session_write *w, struct session_write *before)
 {
 	struct session_waiter *waiter;
@@ -237,7 +237,7 @@ static int write_item(struct store_item *item)
 	return 0;
 }
 
-void store_session_changed(struct session *session)
+void session_row_changed(struct session *session)
 {
 	struct store *s = store_of(session);
 
@@ -255,8 +255,8 @@ static int write_now(struct session *session, struct error *err)
 	return error_set(err, ERR_BUSY, 0, "the store has no room for more that waits");
 }
 
-int store_session_when_written(struct session *session, store_done_fn *fn, void *ctx,
-                               struct error *err)
+int session_row_when_written(struct session *session, store_done_fn *fn, void *ctx,
+                             struct error *err)
 {
 	struct store *s = store_of(session);
 	struct session_waiter *waiter;
@@ -279,7 +279,7 @@ static void on_deleted(void *ctx attr_unused, const struct error *err)
 		log_error("delete a session from the store", err);
 }
 
-int store_session_delete(struct session *session, store_done_fn *fn, void *ctx, struct error *err)
+int session_row_delete(struct session *session, store_done_fn *fn, void *ctx, struct error *err)
 {
 	struct store *s = store_of(session);
 
@@ -296,7 +296,7 @@ int store_session_delete(struct session *session, store_done_fn *fn, void *ctx, 
 		1, fn ? fn : on_deleted, ctx, err);
 }
 
-void store_session_gone(struct session *session)
+void session_row_gone(struct session *session)
 {
 	struct store *s = store_of(session);
 	struct session_write *w;
@@ -433,8 +433,8 @@ static char *copy_text(const struct db_rows *rows, size_t row, size_t column)
 	return text ? xstrdup(text) : NULL;
 }
 
-struct session *store_read_session(struct session_service *sessions, const struct db_rows *rows,
-                                   size_t row)
+struct session *session_row_read(struct session_service *sessions, const struct db_rows *rows,
+                                 size_t row)
 {
 	const char *state = db_rows_text(rows, row, COLUMN_STATE);
 	const char *mode = db_rows_text(rows, row, COLUMN_MODE);
@@ -478,7 +478,7 @@ static void on_found(void *ctx, const struct db_rows *rows, const struct error *
 	if (rows && db_rows_count(rows) > 0 &&
 	    !session_find(found.sessions, db_rows_text(rows, 0, COLUMN_TENANT),
 	                  db_rows_text(rows, 0, COLUMN_ID)))
-		session_remember(store_read_session(found.sessions, rows, 0));
+		session_remember(session_row_read(found.sessions, rows, 0));
 	found.fn(found.ctx, err);
 }
 
@@ -506,7 +506,7 @@ struct store_search *store_load_session(struct session_service *sessions, const 
 
 /* At the start. */
 
-int store_live_sessions(struct store *s, struct db_rows **ret_rows, struct error *err)
+int session_row_live(struct store *s, struct db_rows **ret_rows, struct error *err)
 {
 	return db_query_now(s->db, &DB_SQL(SELECT_SESSION " AND ended_ms IS NULL ORDER BY no"),
 	                    SIZE_MAX, ret_rows, err);

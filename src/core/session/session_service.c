@@ -54,7 +54,7 @@ static void drop_run(struct run *run)
 	run_drop(run);
 }
 
-/* The next daemon goes on with it, as far as anybody can. */
+/* The next daemon goes on with it. */
 static bool is_left(const struct session *session)
 {
 	return session->service->leaving && session->spec.keep && !session_is_over(session);
@@ -67,7 +67,7 @@ static void orphan(struct session *session)
 	struct run *run;
 
 	if (left)
-		session->box = NULL; /* the driver's, who has been told */
+		session->box = NULL; /* the driver's, which keeps it */
 	else if (!session_is_over(session))
 		session_set_state(session, SESSION_TERMINATED);
 	session_files_drop(session);
@@ -81,8 +81,8 @@ static void orphan(struct session *session)
 	list_remove(&session->node);
 	session->deleted = true;
 	tenant_release(TAKE_PTR(session->account));
-	store_session_gone(session);
-	session_drop_acks(session); /* an end that is recorded later finds nobody */
+	session_row_gone(session);
+	session_drop_acks(session); /* ends that are recorded later are not acknowledged */
 	session->service = NULL;
 	if (session->box)
 		box_destroy(session->box);
@@ -167,7 +167,7 @@ static bool same_policy(const struct policy *a, const struct policy *b)
 	return a == b || (a && b && str_equal(a->name, b->name));
 }
 
-/* A session that is what the request would make, and that nobody uses at the moment. */
+/* An idle session that is what the request would make. */
 static bool fits(const struct session *session, const struct session_request *request,
                  const struct policy_decision *decision)
 {
@@ -347,7 +347,7 @@ void session_service_ended(struct session *session)
 	session_owner_ended(session);
 	list_append(&s->ended, &session->ended_node);
 	s->ended_count++;
-	/* Whoever drains walks the list: nobody is taken out of it meanwhile. */
+	/* A drain walks the list: remove nothing from it meanwhile. */
 	if (!s->draining && s->ended_count > s->config.config->sessions_max)
 		forget(session_owner_oldest(session));
 }
@@ -375,12 +375,12 @@ static void forget(struct session *session)
 	session_owner_leave(session);
 	run_records_forget(s->config.executions, session->tenant, session->id);
 	list_append(&s->deleted, &session->node);
-	store_session_gone(session);
+	session_row_gone(session);
 	session->deleted = true;
 	session_reap(session);
 }
 
-/* The store has been told. */
+/* The deletion is on disk or on its way. */
 static void remove_it(struct session *session)
 {
 	session_terminate(session, "it was deleted");
@@ -393,8 +393,8 @@ void session_delete(struct session *session)
 {
 	struct error err = {0};
 
-	/* It was ended by its owner, and will not be there for longer than retention says. */
-	if (session->service->config.store && store_session_delete(session, NULL, NULL, &err) < 0)
+	/* It has ended; retention removes what is left of it. */
+	if (session->service->config.store && session_row_delete(session, NULL, NULL, &err) < 0)
 		log_error("delete a session from the store", &err);
 	remove_it(session);
 }
@@ -436,7 +436,7 @@ int session_delete_kept(struct session *session, session_kept_fn *fn, void *ctx,
 	                      .ctx = ctx};
 	memcpy(r->tenant, session->tenant, sizeof(r->tenant));
 	memcpy(r->id, session->id, sizeof(r->id));
-	if (store_session_delete(session, on_removed, r, err) == 0)
+	if (session_row_delete(session, on_removed, r, err) == 0)
 		return 0;
 	free(r);
 	return -1;
@@ -444,7 +444,7 @@ int session_delete_kept(struct session *session, session_kept_fn *fn, void *ctx,
 
 int session_when_kept(struct session *session, session_kept_fn *fn, void *ctx, struct error *err)
 {
-	return store_session_when_written(session, fn, ctx, err);
+	return session_row_when_written(session, fn, ctx, err);
 }
 
 void session_expire(struct session_service *s, const char *tenant, const char *id,

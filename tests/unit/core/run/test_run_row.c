@@ -240,7 +240,7 @@ static void files_go_with_their_execution(void **state)
 	rig_flush(rig);
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM files"), 2);
 	/* Written again it is the same. */
-	store_execution_changed(e);
+	run_row_changed(e);
 	rig_flush(rig);
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM files"), 2);
 	rig_sql(rig, "DELETE FROM executions");
@@ -325,7 +325,7 @@ static void an_id_that_is_taken_changes_nothing_of_whose_it_is(void **state)
 	assert_ptr_equal(run_records_find(other, "other", e->id), twin);
 	/* A control: its own row it does change. */
 	rig_sql(rig, "UPDATE executions SET out = NULL");
-	store_execution_changed(e);
+	run_row_changed(e);
 	rig_flush(rig);
 	expect_untouched(rig);
 	run_records_free(other);
