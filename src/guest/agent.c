@@ -14,7 +14,7 @@ int agent_fail(struct agent *a, uint32_t id, const struct error *err)
 	};
 
 	a->failed = id;
-	/* A runner may fail while files for another execution come. */
+	/* A runner may fail while files for another execution arrive. */
 	if (a->put.id == id)
 		put_close(&a->put);
 	return msg_failed_encode(&a->ch.out, id, &msg);
@@ -46,11 +46,11 @@ int agent_flush(struct agent *a)
 int agent_open_run_dir(const struct agent *a, bool open)
 {
 	/*
-	 * Against accidents, and so that a program finds the same modes everywhere: an owner can
-	 * change them back, which Landlock has no right for. Nothing depends on it. What lies there
-	 * is code that the payload runs with its own authority, read once and by a process of its
-	 * own; the agent and the host believe no file in it, and the next execution starts from a
-	 * file that must be new (O_EXCL) and a socket bound anew.
+	 * This only prevents accidents, and gives a program the same modes everywhere: an owner can
+	 * change them back, and Landlock has no right for that. No security depends on it. The
+	 * directory has code that the payload runs with its own authority, read once and by a
+	 * process of its own; the agent and the host trust no file in it, and the next execution
+	 * starts from a file that must be new (O_EXCL) and a newly bound socket.
 	 */
 	if (a->setup.uid != getuid())
 		return 0;

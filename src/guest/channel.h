@@ -3,8 +3,8 @@
 
 /*
  * DOC: the agent's end of the control socket: frames in, frames out, both bounded. Nothing here
- * blocks. When more than CHANNEL_HIGH_BYTES wait to be sent the channel is full: then the agent
- * stops reading what would produce more, and its memory stays what it is.
+ * blocks. When more than CHANNEL_HIGH_BYTES wait to be sent the channel is full: the agent then
+ * stops reading whatever would produce more, so its memory stays bounded.
  */
 
 #include "base/attr.h"
@@ -16,28 +16,29 @@
 #include <stdint.h>
 
 #define CHANNEL_HIGH_BYTES (256 * 1024)
-/* What may be added in one round while the channel was just not full. */
+/* What one round may still add to a channel that was just not full. */
 #define CHANNEL_MAX_BYTES (CHANNEL_HIGH_BYTES + 4 * FRAME_MAX_LEN)
 
 struct channel {
-	int fd;        /* -1: nobody is there; what is to be sent is dropped */
+	int fd;        /* -1: no host; output is dropped */
 	size_t in_off; /* parsed so far */
 	size_t in_len;
 	struct buf out; /* owned */
 	size_t out_off; /* sent so far */
-	size_t noted;   /* of out, what journal.h has seen */
+	size_t noted;   /* bytes of @out that the journal has seen */
 	uint8_t in[FRAME_MAX_LEN];
 	char scratch[FRAME_CHUNK]; /* for one read of something to be forwarded */
 };
 
-/** channel_init - @fd is a connected stream socket; it becomes non-blocking and stays the caller's.
+/**
+ * channel_init - @fd is a connected stream socket; it becomes non-blocking; the caller keeps it.
  */
 int channel_init(struct channel *ch, int fd) attr_must_check;
 void channel_done(struct channel *ch);
-/** channel_close - close the descriptor; what came and what was to be sent is forgotten. */
+/** channel_close - close the descriptor and drop both buffers. */
 void channel_close(struct channel *ch);
 
-/** channel_fill - read what is there. Return: 1, 0 at end of file, or a negative errno. */
+/** channel_fill - read what is available. Return: 1, 0 at EOF, or a negative errno. */
 int channel_fill(struct channel *ch) attr_must_check;
 /** channel_next - the next whole frame, borrowed until channel_fill. Return: 1, 0, or -EPROTO. */
 int channel_next(struct channel *ch, struct frame *ret_frame) attr_must_check;

@@ -33,7 +33,7 @@ void denials_count(struct denials *d, uint32_t number)
 		d->counts[d->kinds++] = (struct denial_count){number, 1};
 }
 
-/* Receiving would block with nothing there; a caller that died in between makes it fail instead. */
+/* Receiving would block with nothing queued; it fails if the caller died in between. */
 static bool has_waiting(struct denials *d)
 {
 	struct pollfd p = {.fd = d->fd, .events = POLLIN};
@@ -42,11 +42,11 @@ static bool has_waiting(struct denials *d)
 		return false;
 	if (p.revents & POLLIN)
 		return true;
-	denials_close(d); /* POLLHUP: nobody has the filter any more */
+	denials_close(d); /* POLLHUP: no process has the filter any more */
 	return false;
 }
 
-/* The libraries disagree about the type of a request; the kernel takes 32 bits. */
+/* The C libraries disagree about the type of a request; the kernel takes 32 bits. */
 static int notify_ioctl(int fd, unsigned request, void *arg)
 {
 	return (int)syscall(SYS_ioctl, fd, request, arg);
@@ -54,19 +54,19 @@ static int notify_ioctl(int fd, unsigned request, void *arg)
 
 static int answer_one(struct denials *d)
 {
-	struct seccomp_notif n = {0}; /* the kernel wants it so */
+	struct seccomp_notif n = {0}; /* the kernel requires zeros */
 	struct seccomp_notif_resp resp = {.error = -EPERM};
 
 	if (notify_ioctl(d->fd, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
 		return errno == ENOENT || errno == EINTR ? 0 : -errno;
 	if (n.data.nr == SYS_exit_group) {
 		d->leaver = (int)n.pid;
-		d->leave_code = (int)(n.data.args[0] & 0xff); /* as wait would say it */
+		d->leave_code = (int)(n.data.args[0] & 0xff); /* in the form of a wait status */
 	} else {
 		denials_count(d, (uint32_t)n.data.nr);
 	}
 	resp.id = n.id;
-	/* ENOENT: the caller was killed meanwhile. Nothing else can go wrong. */
+	/* ENOENT: the caller was killed meanwhile. Nothing else can fail. */
 	(void)notify_ioctl(d->fd, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 	return 0;
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * DOC: what the payload's filter refused. The kernel hands each refused call to the listener; the
- * answer is always EPERM, the number is counted. Nothing the payload passes is looked at: its
- * memory could change under our eyes. The one exception is a number in a register: the code of an
- * exit_group() that is refused only to be heard (INJECT_LEAVING).
+ * DOC: system calls that the payload's filter refused. The kernel passes each refused call to the
+ * listener; the answer is always EPERM, and the number is counted. Arguments are not examined: the
+ * payload's memory could change while we read it. The one exception is a register: the code of an
+ * exit_group() that is refused only so that we learn of it (INJECT_LEAVING).
  */
 
 #include "base/attr.h"
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define DENIALS_KINDS_MAX 32
-/* Answers per round: a flood must not keep the agent from its other work. */
+/* Answers per round: a flood must not starve the agent's other work. */
 #define DENIALS_BATCH 64
 
 struct denial_count {
@@ -25,16 +25,16 @@ struct denials {
 	int fd; /* owned: the listener, or -1 */
 	unsigned kinds;
 	struct denial_count counts[DENIALS_KINDS_MAX];
-	int leaver;     /* who said last that it ends, or 0 */
-	int leave_code; /* and with what */
+	int leaver;     /* pid that last announced its exit, or 0 */
+	int leave_code; /* and its exit code */
 };
 
-/** denials_open - take the listener @fd, or -1 when there is none. */
+/** denials_open - take ownership of the listener @fd; -1: none. */
 void denials_open(struct denials *d, int fd);
 void denials_close(struct denials *d);
-/** denials_count - note one refusal; beyond DENIALS_KINDS_MAX kinds new ones are not kept. */
+/** denials_count - count one refusal; beyond DENIALS_KINDS_MAX kinds new ones are dropped. */
 void denials_count(struct denials *d, uint32_t number);
-/** denials_pump - answer what waits, at most DENIALS_BATCH. */
+/** denials_pump - answer pending calls, at most DENIALS_BATCH. */
 void denials_pump(struct denials *d);
 /** denials_send - one DENIAL per kind. */
 int denials_send(const struct denials *d, struct channel *ch, uint32_t id) attr_must_check;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: output pipes of runs that are over. A process that a run left behind may go on writing to
- * them: into nothing, rather than into the next run's answer, and without dying of it. Beyond
- * DISCARD_MAX the oldest is closed, and then it does die of it.
+ * DOC: output pipes of finished runs. A process that a run left behind may keep writing to them:
+ * the output is discarded, instead of going to the next run, and the writer gets no SIGPIPE. Beyond
+ * DISCARD_MAX the oldest pipe is closed, and its writer does get SIGPIPE.
  */
 
 #include <stddef.h>
@@ -14,14 +14,16 @@
 struct pollfd;
 
 struct discard {
-	int fds[DISCARD_MAX]; /* owned; -1: free. The oldest first */
+	int fds[DISCARD_MAX]; /* owned; -1: free; oldest first */
 };
 
 void discard_init(struct discard *s);
-/** discard_add - take @fd, the non-blocking end for reading; -1 is none. */
+/** discard_add - take @fd, the non-blocking read end; -1: none. */
 void discard_add(struct discard *s, int fd);
 /** discard_watch - fill DISCARD_MAX entries for poll. */
 void discard_watch(const struct discard *s, struct pollfd *fds);
-/** discard_pump - read once what is ready and throw it away. @fds are as discard_watch filled them;
- * pipes that came since have their turn in the next round. */
+/**
+ * discard_pump - read once from each ready pipe and discard. @fds as filled by discard_watch; pipes
+ * added since then wait for the next round.
+ */
 void discard_pump(struct discard *s, const struct pollfd *fds, char *scratch, size_t size);

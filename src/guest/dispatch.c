@@ -12,10 +12,10 @@
 
 #define SIGNAL_MAX 64
 
-/* A violation that is only seen once the message is decoded. */
+/* A violation that shows only after the message was decoded. */
 #define VIOLATION (-EPROTO)
 
-/* The rest of an execution that has failed was on its way already: skipped without a word. */
+/* Frames of a failed execution were already on their way: skip them silently. */
 static bool is_skipped(const struct agent *a, const struct frame *frame)
 {
 	return frame->id == a->failed;
@@ -26,7 +26,7 @@ static bool is_current(const struct agent *a, const struct frame *frame)
 	return a->proc.state != PROC_IDLE && a->proc.id == frame->id;
 }
 
-/* What depends on SETUP in a ruleset that was made before it came. */
+/* Rules that depend on SETUP, in a ruleset that was created before it. */
 static int complete_ruleset(const struct agent *a, struct error *err)
 {
 	int r = 0;
@@ -123,7 +123,7 @@ static int on_prepare(struct agent *a, const struct frame *frame)
 		return VIOLATION;
 	if (is_skipped(a, frame))
 		return 0;
-	/* No box waits for its code over the end of its daemon. */
+	/* A prepared program does not survive its daemon. */
 	if (a->put.state != PUT_IDLE || a->journal.on)
 		return VIOLATION;
 	return prepared_start(a, frame->id, &msg, &err) < 0 ? agent_fail(a, frame->id, &err) : 0;
@@ -223,9 +223,9 @@ static int on_bye(struct agent *a, const struct frame *frame)
 }
 
 enum rule_flag {
-	BEFORE_SETUP = 1u << 0, /* may come before SETUP */
+	BEFORE_SETUP = 1u << 0, /* allowed before SETUP */
 	ONCE = 1u << 1,         /* only before SETUP */
-	OF_BOX = 1u << 2,       /* concerns no execution: id 0 */
+	OF_BOX = 1u << 2,       /* belongs to no execution: id 0 */
 };
 
 struct rule {

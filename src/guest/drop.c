@@ -41,12 +41,13 @@ static int step_session(const struct drop_plan *plan)
 
 static int step_stdio(const struct drop_plan *plan)
 {
-	/* The agent's own descriptors start at 3, so that no source is overwritten here. */
+	/* The agent's own descriptors start at 3, so no source is overwritten here. */
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(plan->stdio[fd], fd) < 0)
 			return -errno;
-	/* Descriptor 3 is the agent's control socket until here: nothing of the plan. 4 is the hot
-	 * line, or an early one of the agent's own; what the plan needs came later. */
+	/* Descriptor 3 is the agent's control socket until here, never part of the plan. 4 is
+	 * the reattach socket or an early descriptor of the agent; the plan's descriptors were
+	 * opened later. */
 	if (plan->channel > 0 && dup2(plan->channel, DROP_CHANNEL) < 0)
 		return -errno;
 	if (plan->stdin_end > 0 && dup2(plan->stdin_end, DROP_STDIN) < 0)
@@ -59,7 +60,7 @@ static int step_directory(const struct drop_plan *plan)
 	return fchdir(plan->workspace) < 0 ? -errno : 0;
 }
 
-/* The kernel's form: the libraries disagree about the types of theirs. */
+/* The kernel's form: the C libraries disagree about their types. */
 struct kernel_limit {
 	uint64_t cur;
 	uint64_t max;
@@ -77,7 +78,7 @@ static int set_limit(int resource, uint64_t value)
 
 	if (r != -EPERM)
 		return r;
-	/* Raising needs a right that even root of the host may not have; lower is as good. */
+	/* Raising needs a capability that even root of the host may lack; lower is as good. */
 	r = change_limit(resource, NULL, &lim);
 	if (r < 0)
 		return r;
@@ -90,7 +91,8 @@ struct limit {
 	uint64_t value;
 };
 
-/* What a sanitizer maps for itself counts as data, and a worker, which executes nothing, has it. */
+/* Memory that a sanitizer maps counts as data, and a worker, which executes nothing, still has
+ * it. */
 static uint64_t data_limit(const struct drop_plan *plan)
 {
 	bool unlimited = plan->setup->data_limit == 0 || (SANITIZED && !plan->notify);
@@ -129,7 +131,8 @@ static int close_between(unsigned first, unsigned last)
 	return syscall(SYS_close_range, first, last, 1u << 1 /* UNSHARE */) < 0 ? -errno : 0;
 }
 
-/* Everything from 3 on but the channel and the two that the next steps need, close-on-exec. */
+/* Close-on-exec for everything from 3 on except the channel and the two that the next steps
+ * need. */
 static int step_descriptors(const struct drop_plan *plan)
 {
 	unsigned first =
@@ -154,13 +157,13 @@ static int step_ids(const struct drop_plan *plan)
 	gid_t gid = plan->setup->gid;
 
 	/*
-	 * Only one id is mapped: there is no other to change to. What then keeps the payload off
-	 * the agent is that it cannot be dumped, PID 1's immunity to signals, the filter and
-	 * Landlock; of the agent's directory see agent_open_run_dir().
+	 * Only one id is mapped: there is no other to change to. What keeps the payload off the
+	 * agent then is that it is not dumpable, PID 1's immunity to signals, the filter and
+	 * Landlock; for the agent's directory see agent_open_run_dir().
 	 */
 	if (uid == getuid() && gid == getgid())
 		return uid == geteuid() && gid == getegid() ? 0 : -EPERM;
-	/* The namespace denies setgroups: there must be none, as there is no way to drop them. */
+	/* The namespace denies setgroups: there must be no groups, as they could not be dropped. */
 	if (getgroups(0, NULL) != 0 && setgroups(0, NULL) < 0)
 		return -errno;
 	if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
@@ -168,7 +171,7 @@ static int step_ids(const struct drop_plan *plan)
 	return 0;
 }
 
-/* The bounding and ambient sets are empty and locked since the agent's own start. */
+/* The bounding and ambient sets are empty and locked since the agent started. */
 static int step_capabilities(const struct drop_plan *plan)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -195,7 +198,7 @@ static int step_filter(const struct drop_plan *plan)
 	cleanup_close int listener = -1;
 	int r = 0;
 
-	/* Nobody counts the memory of this box. First: the payload's own filter allows no more. */
+	/* No cgroup counts this box's memory. First: the payload's own filter forbids it later. */
 	if (plan->setup->data_limit > 0) {
 		r = filter_install(FILTER_UNCHARGED);
 		if (r < 0)
@@ -215,9 +218,9 @@ struct step {
 };
 
 /*
- * In this order. Descriptors: the source of stdio and the directory must still be there before, and
- * NOFILE may be smaller than the numbers in use only once nothing is opened any more. Ids before
- * capabilities, which they need. no_new_privs before Landlock and the filter, which want it when
+ * In this order. Descriptors: the sources of stdio and the directory must still be open before, and
+ * NOFILE may be lower than the numbers in use only when nothing is opened any more. Ids before
+ * capabilities, which they need. no_new_privs before Landlock and the filter, which require it when
  * there are no capabilities. The filter last: it forbids what the other steps do.
  */
 static const struct step steps[] = {

@@ -3,7 +3,7 @@
 
 /*
  * DOC: what a child of the agent does to become the payload. Runs between fork and exec: system
- * calls only, no allocation. The steps are a table in drop.c, whose order is the point.
+ * calls only, no allocation. The steps are a table in drop.c; their order matters.
  */
 
 #include "base/attr.h"
@@ -11,8 +11,8 @@
 #include "wire/msg.h"
 #include <stdbool.h>
 
-#define DROP_CHANNEL 3 /* where a runner has its request channel */
-#define DROP_STDIN   4 /* where one that was prepared has the stdin it may be given */
+#define DROP_CHANNEL 3 /* a runner's request channel */
+#define DROP_STDIN   4 /* the stdin that a prepared program may be given */
 
 struct drop_plan {
 	const struct msg_setup *setup; /* ids and limits */
@@ -22,13 +22,13 @@ struct drop_plan {
 	int workspace; /* becomes the working directory */
 	int ruleset;   /* Landlock, or -1 */
 	int status;    /* socket to the agent; close-on-exec */
-	bool notify;   /* refused calls are told to the agent, over @status */
+	bool notify;   /* report refused calls to the agent, over @status */
 };
 
 /**
- * drop_to_payload - never undone. Afterwards the process has the descriptors 0, 1, 2, the
- * channel and what goes with it, and until it executes something @status and the ruleset. On
- * failure the process must end.
+ * drop_to_payload - irreversible. Afterwards the process has descriptors 0, 1, 2, the channel and
+ * DROP_STDIN, and until it executes something @status and the ruleset. On failure the process must
+ * exit.
  */
 int drop_to_payload(const struct drop_plan *plan, struct error *err) attr_must_check;
 
@@ -37,10 +37,10 @@ int drop_enter(const char *cwd, struct error *err) attr_must_check;
 
 /* The one message that a child sends over @status before it executes a program. */
 enum drop_word {
-	DROP_LISTENER, /* with the listener of its filter as descriptor */
-	DROP_ERROR,    /* it could not go on; struct error follows */
-	DROP_DONE,     /* the work of a child that executes nothing is done */
-	DROP_READY, /* a zygote's child is the payload from here on, and has checked that it is */
+	DROP_LISTENER, /* carries the listener of its filter */
+	DROP_ERROR,    /* it failed; struct error follows */
+	DROP_DONE,     /* a child that executes nothing has finished its work */
+	DROP_READY,    /* a zygote's child has become the payload and verified it */
 };
 
 struct drop_message {

@@ -31,5 +31,5 @@ void file_clock_wait_past(uint64_t ns)
 	uint64_t end = clock_us() + FILE_CLOCK_WAIT_MAX_US;
 
 	while (file_clock_earliest() <= ns && clock_us() < end)
-		(void)nanosleep(&step, NULL); /* woken early: it looks again */
+		(void)nanosleep(&step, NULL); /* woken early: loop again */
 }

@@ -3,21 +3,21 @@
 
 /*
  * DOC: the clocks that stamp files. The kernel has two: a coarse one that ticks every few
- * milliseconds, and, for a file whose change time was looked at since it was last set, the exact
- * one. So what happened before a moment and what happened after it are told apart by their stamps
- * only if the coarse clock has passed in between what the exact one said.
+ * milliseconds, and the exact one, for a file whose change time was read since it was last set. So
+ * stamps separate what happened before a moment from what happened after it only if the coarse
+ * clock has since passed the exact time of that moment.
  */
 
 #include <stdint.h>
 
-/** file_clock_earliest - ns of the wall clock: what is changed from now on is not stamped earlier.
- */
+/** file_clock_earliest - wall clock in ns: later changes have no earlier stamp. */
 uint64_t file_clock_earliest(void);
-/** file_clock_latest - ns of the wall clock: what was changed until now is not stamped later. */
+/** file_clock_latest - wall clock in ns: earlier changes have no later stamp. */
 uint64_t file_clock_latest(void);
-/** file_clock_wait_past - sleep until file_clock_earliest() is more than @ns, which
- * file_clock_latest() said not long ago. Gives up after FILE_CLOCK_WAIT_MAX_US: a clock that was
- * set back is nobody's to wait for. That is many ticks, because a host that holds up the processor
- * that keeps the time holds up the clock. */
+/**
+ * file_clock_wait_past - sleep until file_clock_earliest() is more than @ns, a recent
+ * file_clock_latest(). Gives up after FILE_CLOCK_WAIT_MAX_US, because the clock may have been set
+ * back. That is many ticks: a host that stalls the CPU that keeps the time stalls the clock.
+ */
 #define FILE_CLOCK_WAIT_MAX_US (200 * 1000ULL)
 void file_clock_wait_past(uint64_t ns);

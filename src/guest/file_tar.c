@@ -13,28 +13,28 @@
 #include "guest/tar.h"
 
 /*
- * Theory of operation. Archives are made and taken apart here, inside the box and with the
- * payload's rights: a mistake in this parser gives an attacker what he has anyway. Nothing is kept:
- * bytes go from the pipe to a file or the other way round.
+ * Theory of operation. Archives are packed and unpacked here, inside the box and with the payload's
+ * rights: a bug in this parser gives an attacker only what he already has. Nothing is stored: bytes
+ * go from the pipe to a file or the other way round.
  *
- * Of an archive that comes in nothing is believed: names are cleaned and looked up without
- * following links, links must stay inside, what is neither file, directory nor link is refused,
- * number of entries and sum of bytes are limited. What was taken out before a bad entry stays; a
- * file that is not complete does not.
+ * An incoming archive is not trusted: names are cleaned and resolved without following links, links
+ * must stay inside, anything but files, directories and links is rejected, and the number of
+ * entries and the sum of bytes are limited. What was unpacked before a bad entry stays; an
+ * incomplete file does not.
  */
 
-/* Out. */
+/* Packing. */
 
 struct archive {
 	const struct file_job *job;
 	struct file_out *out;
-	uint64_t left; /* bytes of content that may still come */
+	uint64_t left; /* bytes of content still allowed */
 	struct tar_entry entry;
 	uint8_t blocks[TAR_HEADERS_MAX];
 	char data[FRAME_CHUNK];
 };
 
-/* As many bytes as the header says, whatever becomes of the file meanwhile. */
+/* Exactly as many bytes as the header says, even if the file changes meanwhile. */
 static int put_content(struct archive *a, int fd, uint64_t size, struct error *err)
 {
 	uint64_t left = size + tar_padding(size);
@@ -98,7 +98,7 @@ static int pack_file(struct archive *a, int dir, const char *name, const struct 
 	struct stat st;
 
 	if (fd == -ENOENT || fd == -ELOOP)
-		return 0; /* not what it was */
+		return 0; /* replaced meanwhile */
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return file_worker_error(err, fd < 0 ? -fd : errno, "pack", found->path);
 	if (!S_ISREG(st.st_mode))
@@ -106,7 +106,7 @@ static int pack_file(struct archive *a, int dir, const char *name, const struct 
 	opened.st = &st;
 	a->entry.kind = TAR_FILE;
 	a->entry.size = (uint64_t)st.st_size;
-	/* They were counted before: somebody makes them grow while we read. */
+	/* The size was counted before: the file grows while we read. */
 	if (a->entry.size > a->left)
 		return too_large(a->job, err);
 	a->left -= a->entry.size;
@@ -172,10 +172,10 @@ static int walk(const struct file_job *job, struct file_tree_walk *w, struct err
 }
 
 /*
- * A file has its size in the archive, not what it takes on the disk: holes are nothing there, and
- * a thousand names of one file are one file. Without a bound a box of megabytes could make
- * everybody between it and the caller pass on terabytes of zeros. So all is counted before the
- * first byte, while "too large" can still be said properly.
+ * An archive has the apparent size of each file, not its disk usage: holes count in full, and so
+ * does every hard link. Without a bound a box of megabytes could produce terabytes of zeros for
+ * everything between it and the caller. So count everything before the first byte, while "too
+ * large" can still be reported properly.
  */
 int file_tar_pack(const struct file_job *job, struct file_out *out, struct error *err)
 {
@@ -191,7 +191,7 @@ int file_tar_pack(const struct file_job *job, struct file_out *out, struct error
 	r = walk(job, &look, err);
 	if (r >= 0)
 		r = walk(job, &w, err);
-	/* Two blocks of zeros are the end. */
+	/* Two blocks of zeros end an archive. */
 	memset(a->data, 0, 2 * TAR_BLOCK);
 	if (r >= 0)
 		r = file_worker_send_bytes(out, a->data, 2 * TAR_BLOCK, err);
@@ -199,17 +199,17 @@ int file_tar_pack(const struct file_job *job, struct file_out *out, struct error
 	return r;
 }
 
-/* In. */
+/* Unpacking. */
 
 struct unpack {
 	const struct file_job *job;
 	struct file_out *out;
 	struct file_in in;
-	struct wire_bytes piece; /* not taken yet */
-	uint64_t left;           /* bytes that may still come */
+	struct wire_bytes piece; /* not consumed yet */
+	uint64_t left;           /* bytes still allowed */
 	int top;
 	struct tar_entry entry;
-	struct tar_entry next; /* what headers in front of it say of the next one */
+	struct tar_entry next; /* attributes from headers before the next entry */
 	char extra[TAR_EXTRA_MAX];
 };
 
@@ -223,7 +223,7 @@ static int cut_off(struct error *err)
 	return error_set(err, ERR_INVALID, 0, "the archive ends in the middle of an entry");
 }
 
-/* Up to @max bytes, at least one. Return: how many, 0 at the end, -1. */
+/* Up to @max bytes, at least one. Return: how many, 0 at EOF, -1. */
 static ssize_t take_some(struct unpack *u, size_t max, const char **ret_data, struct error *err)
 {
 	uint32_t n = 0;
@@ -243,7 +243,7 @@ static ssize_t take_some(struct unpack *u, size_t max, const char **ret_data, st
 	return n;
 }
 
-/* Exactly @len bytes. Return: 1, 0: the archive ended before the first, -1. */
+/* Exactly @len bytes. Return: 1, 0: EOF before the first, -1. */
 static int take_exact(struct unpack *u, void *ret_data, size_t len, struct error *err)
 {
 	size_t have = 0;
@@ -264,7 +264,7 @@ static int take_exact(struct unpack *u, void *ret_data, size_t len, struct error
 	return 1;
 }
 
-/* @size bytes and their padding, to @fd or (-1) to nobody. */
+/* @size bytes and their padding, to @fd, or discarded if @fd is -1. */
 static int take_content(struct unpack *u, int fd, uint64_t size, struct error *err)
 {
 	uint8_t padding[TAR_BLOCK];
@@ -289,7 +289,7 @@ static int take_content(struct unpack *u, int fd, uint64_t size, struct error *e
 	return error_is_set(err) ? -1 : 0;
 }
 
-/* The directory of @name below the top, made where it is missing; no link on the way. */
+/* The parent of @name below the top, created if missing; follows no link. */
 static int open_parent(struct unpack *u, const char *name, bool make, const char **ret_last)
 {
 	char path[TAR_NAME_MAX + 1];
@@ -338,7 +338,7 @@ static int unpack_file(struct unpack *u, int dir, const char *name, struct error
 		(void)unlinkat(dir, temp, 0);
 		return -1;
 	}
-	/* For convenience: a time that cannot be had does not matter. */
+	/* Best effort: a wrong time does not matter. */
 	(void)set_time(dir, name, e->mtime);
 	u->out->done.bytes += e->size;
 	return 0;
@@ -355,7 +355,7 @@ static int unpack_dir(struct unpack *u, int dir, const char *name, struct error 
 	return take_content(u, -1, u->entry.size, err);
 }
 
-/* What is there and no directory makes room; a link is made, never followed. */
+/* Replace anything but a directory; a link is created, never followed. */
 static int unpack_symlink(struct unpack *u, int dir, const char *name, struct error *err)
 {
 	if (!tar_link_stays(u->entry.name, u->entry.link))
@@ -410,7 +410,7 @@ static int unpack_one(struct unpack *u, struct error *err)
 	return makers[u->entry.kind](u, dir, name, err);
 }
 
-/* A header about the next one. */
+/* A header about the next entry. */
 static int take_extra(struct unpack *u, struct error *err)
 {
 	size_t size = (size_t)u->entry.size;
@@ -442,7 +442,7 @@ static bool is_extra(enum tar_kind kind)
 	       kind == TAR_LONG_LINK;
 }
 
-/* UINT64_MAX: not said. */
+/* UINT64_MAX: not set. */
 static void reset_next(struct unpack *u)
 {
 	u->next.name[0] = u->next.link[0] = '\0';
@@ -478,7 +478,7 @@ static int unpack_next(struct unpack *u, struct error *err)
 	return unpack_one(u, err) < 0 ? -1 : 1;
 }
 
-/* What stands behind the end is padding: it is taken, so that its sender is not cut off. */
+/* Padding after the end: read it, so that the sender does not get EPIPE. */
 static int take_rest(struct unpack *u, struct error *err)
 {
 	const char *data = NULL;

@@ -16,8 +16,8 @@
 
 /*
  * Theory of operation. Trees are walked by descriptor, without recursion, one open directory per
- * level: no path is put together and opened again, so a directory that is swapped for a link
- * while we are in it leads nowhere. What is found is looked at without following links.
+ * level: no path is built and opened again, so a directory that is swapped for a link meanwhile
+ * leads nowhere. Entries are examined without following links.
  */
 
 struct level {
@@ -37,7 +37,7 @@ static void tree_done(struct tree *t)
 		(void)closedir(t->levels[--t->depth].dir);
 }
 
-/* Takes @fd. */
+/* Takes ownership of @fd. */
 static int enter(struct tree *t, int fd)
 {
 	struct level *level = &t->levels[t->depth];
@@ -78,7 +78,7 @@ static int descend(struct file_tree_walk *w, struct tree *t, int dir, const char
 	fd = fd_open_beneath(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd >= 0)
 		fd = enter(t, fd);
-	/* Gone, or swapped for something else: not what it was. */
+	/* Gone, or replaced by something else. */
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0;
 	if (fd < 0 && w->strict)
@@ -156,8 +156,8 @@ static int list_one(struct file_tree_walk *w, int dir, const char *name,
 	return file_worker_send_entry(l->out, found, err);
 }
 
-/* Names in order, of those after a given one the first few: whoever asks again with the last name
- * gets the next. Memory is bounded by the limit, not by the directory. */
+/* The first few names in order after a given one: the caller continues from the last name.
+ * Memory is bounded by the limit, not by the directory. */
 struct names {
 	char **list; /* owned */
 	size_t count, limit;
@@ -241,7 +241,7 @@ int file_tree_list(const struct file_job *job, struct file_out *out, struct erro
 	return r;
 }
 
-/* What an execution changed. */
+/* Changes of an execution. */
 
 static int hash_file(int fd, uint64_t *budget, uint8_t ret_digest[SHA256_LEN])
 {
@@ -283,7 +283,7 @@ static int change_one(struct file_tree_walk *w, int dir, const char *name,
 		return 1;
 	}
 	cleanup_close int fd = fd_open_beneath(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
-	/* What was hashed and what is told are the same file. */
+	/* Report the same file that was hashed. */
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		told.st = &st;
 		if ((uint64_t)st.st_size <= c->budget && hash_file(fd, &c->budget, digest) == 0)
@@ -309,8 +309,8 @@ int file_tree_changes(const struct file_job *job, struct file_out *out, struct e
 
 /* Removing. */
 
-/* A tree deeper than this is flattened on the way: what is too deep is moved up to the top, whose
- * turn it then is. So depth costs no descriptors. */
+/* A deeper tree is flattened: a directory that is too deep is moved up to the top and emptied
+ * there. So depth costs no descriptors. */
 #define REMOVE_DEPTH 64
 
 struct removal {
@@ -330,10 +330,10 @@ static int open_to_empty(int dir, const char *name)
 	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
 	int fd = fd_open_beneath(dir, name, flags, 0);
 
-	/* Its modes forbid even its owner, who may change them. */
+	/* Its mode denies even its owner, who may change it. */
 	if (fd == -EACCES && fchmodat(dir, name, 0700, 0) == 0)
 		fd = fd_open_beneath(dir, name, flags, 0);
-	/* And what is in it can be removed. Where this fails the removal says so. */
+	/* Make its entries removable. If this fails, the removal reports it. */
 	if (fd >= 0)
 		(void)fchmod(fd, 0700);
 	return fd;
@@ -374,7 +374,7 @@ static int remove_one(struct removal *rm, int dir, const char *name)
 	return errno == EISDIR || errno == EPERM ? remove_dir(rm, dir, name) : -errno;
 }
 
-/* One directory to its end, or to a subdirectory that must be emptied first. */
+/* Empty one directory to its end, or up to a subdirectory that must be emptied first. */
 static int empty_some(struct removal *rm, bool *ret_any)
 {
 	DIR *dir = rm->levels[rm->depth - 1].dir;
@@ -388,7 +388,7 @@ static int empty_some(struct removal *rm, bool *ret_any)
 	return r;
 }
 
-/* Everything in the directory @fd, which is taken. */
+/* Remove everything in the directory @fd; takes ownership. */
 static int empty_dir(int fd)
 {
 	attr_cleanup(removal_done) struct removal rm = {0};
@@ -406,8 +406,8 @@ static int empty_dir(int fd)
 		r = empty_some(&rm, &any);
 		if (r != 0)
 			continue;
-		/* Once more from the start until nothing is there: names may have been passed over
-		 * while others were removed, and subdirectories are empty now. */
+		/* Repeat until nothing is left: readdir may skip names while others are removed,
+		 * and subdirectories are empty now. */
 		if (any) {
 			rewinddir(dir);
 			continue;
@@ -419,7 +419,7 @@ static int empty_dir(int fd)
 	return r < 0 ? r : 0;
 }
 
-/* The program in the box may add files as fast as they go. */
+/* The program in the box may add files as fast as they are removed. */
 #define REMOVE_TRIES 16
 
 static int remove_tree(int dir, const char *name)

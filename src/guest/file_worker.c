@@ -55,7 +55,7 @@ int file_worker_error(struct error *err, int sys, const char *what, const char *
 	static const struct {
 		int sys;
 		enum error_code code;
-		const char *text; /* NULL: the kernel's own words */
+		const char *text; /* NULL: strerror */
 	} codes[] = {
 		{ENOENT, ERR_FILE_NOT_FOUND, NULL},
 		{ENOSPC, ERR_DISK_FULL, "the disk of the box is full"},
@@ -141,7 +141,7 @@ static int given_up(struct error *err)
 	return error_set(err, ERR_AGENT_LOST, 0, "the rest did not come");
 }
 
-/* One more frame from the agent, which has checked it. Return: 1, or -1 at an early end. */
+/* Read one more frame from the agent, which has checked it. Return: 1, or -1 at an early EOF. */
 static int fill(struct file_in *in, struct frame *ret_frame, struct error *err)
 {
 	for (;;) {
@@ -173,7 +173,7 @@ int file_worker_receive(struct file_in *in, struct wire_bytes *ret_piece, struct
 	if (fill(in, &frame, err) < 0)
 		return -1;
 	if (msg_file_data_decode(&frame, &data) < 0) {
-		in->ended = true; /* FILE_END: nothing else is passed on */
+		in->ended = true; /* FILE_END: the only other type that is passed on */
 		return 0;
 	}
 	*ret_piece = data.data;
@@ -184,7 +184,7 @@ void file_worker_temp_name(char ret_name[FILE_TEMP_LEN])
 {
 	uint64_t random[2] = {0, 0};
 
-	/* Only to be unlikely: the file is made with O_EXCL. */
+	/* Only to avoid collisions: the file is created with O_EXCL. */
 	(void)!getrandom(random, sizeof(random), 0);
 	(void)snprintf(ret_name, FILE_TEMP_LEN, ".millibox-%016llx.part",
 	               (unsigned long long)(random[0] ^ random[1]));
@@ -198,7 +198,7 @@ int file_worker_open_dir(const char *path)
 	                      0);
 }
 
-/* Each directory is made and then entered by descriptor: a link swapped in is not followed. */
+/* Each directory is created, then entered by descriptor: a link swapped in is not followed. */
 static int make_dirs(char *path)
 {
 	int dir = fd_open(".", O_PATH | O_DIRECTORY, 0);
@@ -239,7 +239,7 @@ static int must_name(const struct file_job *job, struct error *err)
 	                                "path: the workspace itself is not for this");
 }
 
-/* The operations that are small. */
+/* Small operations. */
 
 static int read_target(int fd, const struct stat *st, char *ret_target, size_t size)
 {
@@ -249,7 +249,7 @@ static int read_target(int fd, const struct stat *st, char *ret_target, size_t s
 	return n < 0 ? -errno : 0;
 }
 
-/* The thing itself: a link at the end is not followed. */
+/* Does not follow a link at the end of the path. */
 static int file_stat(const struct file_job *job, struct file_out *out, struct error *err)
 {
 	cleanup_close int fd =
@@ -273,7 +273,7 @@ static int send_content(const struct file_job *job, int fd, struct file_out *out
 	uint64_t at = job->offset, left = job->length;
 	int r = 0;
 
-	/* As many bytes as there are, whatever the size said: it may change meanwhile. */
+	/* Read to EOF, whatever the size was: it may change meanwhile. */
 	while (r == 0 && left > 0) {
 		size_t want = left < FRAME_CHUNK ? (size_t)left : FRAME_CHUNK;
 		ssize_t n = pread(fd, data, want, (off_t)at);
@@ -291,7 +291,7 @@ static int send_content(const struct file_job *job, int fd, struct file_out *out
 	return r;
 }
 
-/* O_NONBLOCK: a FIFO planted here must not hold us up. */
+/* O_NONBLOCK: a FIFO planted here must not block us. */
 static int file_read(const struct file_job *job, struct file_out *out, struct error *err)
 {
 	cleanup_close int fd = -1;
@@ -338,15 +338,14 @@ static int replace(const struct file_job *job, int dir, const char *temp, const 
 {
 	struct stat st = {0};
 
-	/* A directory would not be replaced either, but the kernel says it less clearly. */
+	/* The kernel would not replace a directory either, but its error is less clear. */
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
 		return -EISDIR;
 	(void)job;
 	return renameat(dir, temp, dir, name) < 0 ? -errno : 0;
 }
 
-/* Whoever reads meanwhile sees the old file or the new one; a writer that is cut off leaves
- * nothing. */
+/* Readers see the old file or the new one; an interrupted upload leaves nothing. */
 static int write_at(const struct file_job *job, int dir, const char *name, struct file_out *out,
                     struct error *err)
 {
@@ -403,7 +402,7 @@ static int file_mkdir(const struct file_job *job, struct file_out *out, struct e
 		return file_worker_error(err, -dir, "make", job->path);
 	if (mkdirat(dir, name, DIR_MODE) < 0)
 		r = -errno;
-	/* As mkdir -p: it is there, which is what was wanted. */
+	/* As mkdir -p: an existing directory is fine. */
 	if ((r == 0 || (r == -EEXIST && parents)) &&
 	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
@@ -453,7 +452,7 @@ int file_worker_run(const void *arg, int status, struct error *err)
 	struct file_out out = {.b = BUF_INIT(OUT_MAX)};
 
 	(void)status;
-	(void)signal(SIGXFSZ, SIG_IGN); /* EFBIG says it better */
+	(void)signal(SIGXFSZ, SIG_IGN); /* get EFBIG instead */
 	if (operations[job->op](job, &out, err) < 0)
 		return -1;
 	return send_out(&out, msg_file_done_encode(&out.b, 1, &out.done), err);

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * DOC: the child that does one file operation. It has dropped to the payload (drop.h) and has the
- * workspace as its working directory: what the payload planted there, it meets with the payload's
- * rights. It speaks the wire's own frames: FILE_DATA and FILE_END on descriptor 0, FILE_ENTRY,
- * FILE_BYTES and FILE_DONE on descriptor 1; both are pipes to the agent, which watches over sizes
- * and credit. An error goes over the status socket.
+ * DOC: the child that does one file operation. It has dropped to the payload (drop.h) with the
+ * workspace as its working directory: it meets what the payload planted there with only the
+ * payload's rights. It uses the wire's frames: FILE_DATA and FILE_END on descriptor 0, FILE_ENTRY,
+ * FILE_BYTES and FILE_DONE on descriptor 1; both are pipes to the agent, which enforces sizes and
+ * credit. Errors go over the status socket.
  *
- * Paths are resolved by openat2 beneath the workspace. Links are followed where a path of the
- * caller's leads over them and as long as they stay inside; a walk of a tree follows none.
+ * Paths are resolved by openat2 beneath the workspace. Links in the caller's path are followed as
+ * long as they stay inside; a tree walk follows none.
  */
 
 #include "base/attr.h"
@@ -22,11 +22,10 @@
 #include <sys/stat.h>
 
 #define FILE_DEPTH_MAX PUT_COMPONENTS_MAX
-/* Names and targets of one listing: the host keeps it whole, and writes it out several times over.
- */
+/* Names and targets of one listing: the host keeps all of it, and formats it several times. */
 #define FILE_LIST_BYTES (1024 * 1024)
 
-/* Copied from the frame, which goes away. */
+/* Copied: the frame does not live long enough. */
 struct file_job {
 	enum wire_file_op op;
 	uint32_t flags;
@@ -36,21 +35,21 @@ struct file_job {
 	uint32_t mode, limit;
 };
 
-/* What is said to the agent. */
+/* Output to the agent. */
 struct file_out {
 	struct buf b;
 	struct msg_file_done done;
 };
 
-/* What comes from it. */
+/* Input from the agent. */
 struct file_in {
-	size_t off, len; /* of @data that was not taken yet */
+	size_t off, len; /* of @data, not consumed yet */
 	struct wire_bytes piece;
 	bool ended;
 	uint8_t data[FRAME_MAX_LEN];
 };
 
-/** file_worker_check_job - paths and flags of @msg, to @ret_job. */
+/** file_worker_check_job - validate @msg and copy it to @ret_job. */
 int file_worker_check_job(const struct msg_file_open *msg, struct file_job *ret_job,
                           struct error *err) attr_must_check;
 /** file_worker_run - a spawn_work_fn; @arg is a struct file_job. */
@@ -58,46 +57,51 @@ int file_worker_run(const void *arg, int status, struct error *err) attr_must_ch
 
 /* For the operations. */
 
-/** file_worker_error - @sys as an error of ours. Return: always -1. */
+/** file_worker_error - set @err from errno @sys. Return: always -1. */
 int file_worker_error(struct error *err, int sys, const char *what, const char *path);
-/** file_worker_open_dir - a directory of the caller's choice, for reading. 0 < or a negative errno.
+/**
+ * file_worker_open_dir - the directory at @path, for reading. Return: descriptor or negative errno.
  */
 int file_worker_open_dir(const char *path) attr_must_check;
-/** file_worker_open_parent - of @path, which must not be ""; *ret_name is its last part. Return: a
- * descriptor or a negative errno. */
+/**
+ * file_worker_open_parent - the parent of @path, which must not be ""; *ret_name is the last
+ * component. Return: a descriptor or a negative errno.
+ */
 int file_worker_open_parent(const char *path, bool make, const char **ret_name) attr_must_check;
 
-/* One thing that was found, or is to be told of. */
+/* One file system object. */
 struct file_found {
 	const char *path;
 	const struct stat *st;
-	const char *target;    /* NULL: no link */
+	const char *target;    /* NULL: not a link */
 	const uint8_t *sha256; /* NULL: none */
 };
 int file_worker_send_entry(struct file_out *out, const struct file_found *found,
                            struct error *err) attr_must_check;
 int file_worker_send_bytes(struct file_out *out, const void *data, size_t len,
                            struct error *err) attr_must_check;
-/** file_worker_receive - some bytes into *ret_piece, borrowed until the next call. Return: 1; 0 at
- * the end the host announced; -1: there is none, because the host gave up. */
+/**
+ * file_worker_receive - some bytes in *ret_piece, borrowed until the next call. Return: 1; 0 at
+ * FILE_END; -1 at an early EOF: the host gave up.
+ */
 int file_worker_receive(struct file_in *in, struct wire_bytes *ret_piece,
                         struct error *err) attr_must_check;
 
-/** file_worker_temp_name - one that nobody has. */
+/** file_worker_temp_name - an unused name. */
 #define FILE_TEMP_LEN 40
 void file_worker_temp_name(char ret_name[FILE_TEMP_LEN]);
 
 /* file_tree.c */
 struct file_tree_walk {
-	/* A thing below the top. Return: 0; 1: enough; -1 with @err. */
+	/* Called for each object below the top. Return: 0; 1: stop; -1 with @err. */
 	int (*visit)(struct file_tree_walk *w, int dir, const char *name,
 	             const struct file_found *found, struct error *err);
 	void *ctx;
-	bool strict;    /* what cannot be read is an error */
-	bool no_hidden; /* names with a dot in front are passed over, with all below */
+	bool strict;    /* unreadable objects are errors */
+	bool no_hidden; /* skip names that start with a dot, and everything below them */
 	bool cut;       /* something was too deep */
 };
-/** file_tree_walk - everything below @top, which is closed; directories before what is in them. */
+/** file_tree_walk - everything below @top, which is closed; directories before their entries. */
 int file_tree_walk(struct file_tree_walk *w, int top, struct error *err) attr_must_check;
 
 int file_tree_list(const struct file_job *job, struct file_out *out,

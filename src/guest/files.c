@@ -12,11 +12,11 @@
 #include "guest/file_clock.h"
 #include "guest/file_worker.h"
 
-/* A violation that is only seen once the message is decoded. */
+/* A violation that shows only after the message was decoded. */
 #define VIOLATION (-EPROTO)
 /* A message for every few bytes would cost more than the bytes. */
 #define ROOM_STEP (WIRE_FILE_WINDOW / 4)
-/* The window counts whole frames, headers included. FILE_END is not counted. */
+/* The window counts whole frames with their headers. FILE_END is not counted. */
 #define PENDING_MAX (WIRE_FILE_WINDOW + FRAME_MAX_LEN)
 
 enum source {
@@ -48,9 +48,8 @@ static void forget(struct file_stream *s)
 	buf_init(&s->heard, FRAME_MAX_LEN);
 }
 
-/* One that cleans up is left in peace until it has ended. If there are too many it takes its
- * chance.
- */
+/* Remember a child that cleans up, so that it is not killed. With too many of them it is not
+ * protected. */
 static void let_leave(struct agent *a, pid_t pid)
 {
 	for (size_t i = 0; i < WIRE_FILES_MAX; i++) {
@@ -61,7 +60,7 @@ static void let_leave(struct agent *a, pid_t pid)
 	}
 }
 
-/* One that writes sees the end of its input and cleans up; the others have nothing to clean. */
+/* A writing child sees EOF on its input and cleans up; the others have nothing to clean up. */
 static void give_up(struct agent *a, struct file_stream *s)
 {
 	if (!s->writes && !s->reaped)
@@ -115,7 +114,7 @@ void files_reaped(struct agent *a, pid_t pid)
 	}
 }
 
-/* An execution that begins now must not be taken for who did it. */
+/* An execution that starts now must not be blamed for the change. */
 static void note_change(struct agent *a, const struct file_stream *s)
 {
 	if (s->changes)
@@ -205,7 +204,7 @@ int files_open(struct agent *a, const struct frame *frame)
 static int write_some(struct agent *a, struct file_stream *s);
 static int speak(struct agent *a, struct file_stream *s);
 
-/* From the host to the child. */
+/* Host to child. */
 
 static uint32_t size_of(const struct frame *frame)
 {
@@ -238,7 +237,7 @@ int files_data(struct agent *a, const struct frame *frame)
 	    s->pending.len + s->owed + size_of(frame) > WIRE_FILE_WINDOW)
 		return VIOLATION;
 	if (s->to < 0) {
-		s->owed += size_of(frame); /* nobody reads any more: thrown away */
+		s->owed += size_of(frame); /* the child no longer reads: discard */
 		return write_some(a, s);
 	}
 	return pass_on(s, frame) < 0 ? VIOLATION : 0;
@@ -271,7 +270,7 @@ int files_grant(struct agent *a, const struct frame *frame)
 	if (msg.bytes > WIRE_FILE_WINDOW - s->granted)
 		return VIOLATION;
 	s->granted += msg.bytes;
-	/* What waited for this is not waited for by poll. */
+	/* poll does not wake for frames that waited for credit. */
 	int r = s->heard.len > 0 ? speak(a, s) : 0;
 	return r < 0 ? r : 0;
 }
@@ -288,7 +287,7 @@ int files_cancel(struct agent *a, const struct frame *frame)
 	return 0;
 }
 
-/* What went into the pipe is window again. */
+/* Bytes written to the pipe return to the window. */
 static int write_some(struct agent *a, struct file_stream *s)
 {
 	ssize_t n = s->pending.len > 0 ? write(s->to, s->pending.data, s->pending.len) : 0;
@@ -298,7 +297,7 @@ static int write_some(struct agent *a, struct file_stream *s)
 		s->owed += (uint32_t)n;
 		buf_consume(&s->pending, (size_t)n);
 	} else if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		/* EPIPE: it has ended early, and says why. */
+		/* EPIPE: it ended early, and reports why. */
 		s->owed += (uint32_t)s->pending.len;
 		buf_reset(&s->pending);
 		s->to = fd_close(s->to);
@@ -312,7 +311,7 @@ static int write_some(struct agent *a, struct file_stream *s)
 	return r;
 }
 
-/* From the child to the host. */
+/* Child to host. */
 
 static bool is_word(unsigned type)
 {
@@ -331,7 +330,7 @@ static int forward(struct agent *a, const struct file_stream *s, const struct fr
 	return r < 0 ? r : buf_add(&a->ch.out, frame->payload, frame->len);
 }
 
-/* Return: 1 when the operation is over, 0, or negative for the channel. */
+/* Return: 1 when the operation is over, 0, or a negative errno of the channel. */
 static int speak(struct agent *a, struct file_stream *s)
 {
 	struct error err = {0};
@@ -344,7 +343,7 @@ static int speak(struct agent *a, struct file_stream *s)
 		if (r == 0 || (r > 0 && is_word(frame.type) && frame.type != MSG_FILE_DONE &&
 		               size_of(&frame) > s->granted))
 			break;
-		/* Our own code in there would not: it is not ours any more. */
+		/* Our own code does not do this: the child was taken over. */
 		if (r < 0 || !is_word(frame.type)) {
 			(void)error_set(&err, ERR_BOX_FAILED, 0, "the worker broke the protocol");
 			r = fail(a, s, &err);
@@ -381,7 +380,7 @@ static void hear(struct file_stream *s)
 		s->from = fd_close(s->from);
 }
 
-/* Its pipe has ended without FILE_DONE. */
+/* EOF on its pipe without FILE_DONE. */
 static int hear_end(struct agent *a, struct file_stream *s)
 {
 	struct error err = {0};
@@ -420,7 +419,8 @@ static int pump(struct agent *a, struct file_stream *s, const struct pollfd *fds
 	return r;
 }
 
-/* Room for at least one more frame; no more is taken from the child than can be passed on soon. */
+/* There is room for at least one more frame; read no more from the child than can be forwarded
+ * soon. */
 static bool wants_more(const struct agent *a, const struct file_stream *s)
 {
 	struct frame frame;

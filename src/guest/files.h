@@ -3,12 +3,12 @@
 
 /*
  * DOC: file operations of the host, each done by a child with the payload's rights (file_worker.h),
- * several at a time. The agent passes frames between the host and the child's two pipes and keeps
- * little: what the host may send ahead (WIRE_FILE_WINDOW) and one frame of the child's. It resolves
- * no name itself.
+ * several at a time. The agent forwards frames between the host and the child's two pipes and
+ * buffers little: what the host may send ahead (WIRE_FILE_WINDOW) and one frame of the child's. It
+ * resolves no name itself.
  *
  * A child has the payload's uid, so a program in the box can stop or kill it. Then the operation
- * fails, or the host loses patience with it; nothing else waits for it.
+ * fails or the host's timeout ends it; nothing else waits for it.
  */
 
 #include "base/attr.h"
@@ -24,26 +24,26 @@ struct agent;
 struct pollfd;
 
 struct file_stream {
-	uint32_t id; /* 0: a free place */
+	uint32_t id; /* 0: free slot */
 	struct spawned child;
-	bool reaped;        /* its pid is nobody's any more */
-	bool writes;        /* it undoes what it began when its input ends early */
-	bool changes;       /* files, or their names */
-	bool ended;         /* FILE_END came */
+	bool reaped;        /* waited for: its pid may be reused */
+	bool writes;        /* removes a partial file when its input ends early */
+	bool changes;       /* changes files or their names */
+	bool ended;         /* FILE_END was received */
 	int to;             /* owned: pipe to the child; -1: closed */
-	int from;           /* owned: pipe from it; -1: at its end */
-	struct buf pending; /* frames for it */
-	uint32_t owed;      /* bytes of the window that were not given back yet */
-	struct buf heard;   /* of its frames, until one is whole */
-	uint32_t granted;   /* bytes that the host takes */
+	int from;           /* owned: pipe from the child; -1: at EOF */
+	struct buf pending; /* frames for the child */
+	uint32_t owed;      /* bytes of the window not yet returned to the host */
+	struct buf heard;   /* bytes from the child, until a frame is complete */
+	uint32_t granted;   /* bytes that the host accepts */
 };
 
 void files_init(struct agent *a);
-/** files_any - whether one is going on, or cleans up after it was given up. */
+/** files_any - whether an operation is in progress, or a cancelled one still cleans up. */
 bool files_any(const struct agent *a);
-/** files_has - whether @pid is the child of one of those. */
+/** files_has - whether @pid is a child of one of those. */
 bool files_has(const struct agent *a, pid_t pid);
-/** files_reset - forget all of them without a word: there is another host. */
+/** files_reset - drop all of them silently: there is a new host. */
 void files_reset(struct agent *a);
 void files_reaped(struct agent *a, pid_t pid);
 /** files_watch - fill FILES_SOURCES entries for poll; unused ones get fd -1. */

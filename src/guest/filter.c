@@ -12,7 +12,7 @@ static int load(enum filter filter, unsigned flags)
 	const struct filter_program *p = &filter_programs[filter];
 	struct sock_fprog prog = {
 		.len = p->len,
-		/* The kernel only reads it; its header has no const. */
+		/* The kernel only reads it; its header lacks the const. */
 		.filter = (struct sock_filter *)(uintptr_t)p->code,
 	};
 	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
@@ -39,9 +39,9 @@ int filter_install_payload(int *ret_listener)
 		return -ENOLINK;
 	r = load(FILTER_PAYLOAD, SECCOMP_FILTER_FLAG_NEW_LISTENER);
 	if (r >= 0) {
-		*ret_listener = r; /* close-on-exec, as the kernel makes it */
+		*ret_listener = r; /* the kernel creates it close-on-exec */
 		return 0;
 	}
-	/* EINVAL: older than 5.0. EBUSY: someone further out listens already. */
+	/* EINVAL: kernel before 5.0. EBUSY: an outer filter already has a listener. */
 	return load(FILTER_PAYLOAD_QUIET, 0);
 }

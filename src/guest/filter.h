@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the seccomp filters, made at build time from seccomp/payload.txt. Installing needs
- * no_new_privs. Once on a process a filter can't be taken off it, nor off its children.
+ * DOC: the seccomp filters, compiled at build time from seccomp/payload.txt. Installing needs
+ * no_new_privs. A filter cannot be removed from a process, nor from its children.
  */
 
 #include "base/attr.h"
@@ -15,11 +15,12 @@
 #define FILTER_BENEATH 0x6d626f78
 
 enum filter {
-	FILTER_PAYLOAD,       /* refusals go to a listener; only on top of an agent's or zygote's */
-	FILTER_PAYLOAD_QUIET, /* the same by itself, without a listener: refusals are EPERM */
+	FILTER_PAYLOAD, /* refusals go to a listener; only on top of the agent's or a zygote's */
+	FILTER_PAYLOAD_QUIET, /* standalone, without a listener: refusals are EPERM */
 	FILTER_AGENT,         /* the payload's calls and those that the agent needs */
 	FILTER_ZYGOTE,    /* the agent's calls and those that bring a zygote's child into a box */
-	FILTER_UNCHARGED, /* refuses memory that RLIMIT_DATA does not count; allows all else */
+	FILTER_UNCHARGED, /* refuses memory that RLIMIT_DATA does not count; allows everything else
+	                   */
 	FILTER_COUNT
 };
 
@@ -30,11 +31,11 @@ struct filter_program {
 
 extern const struct filter_program filter_programs[FILTER_COUNT];
 
-/** filter_install - put @filter on the calling process. Return: 0 or a negative errno. */
+/** filter_install - install @filter in the calling process. Return: 0 or a negative errno. */
 int filter_install(enum filter filter) attr_must_check;
 /**
- * filter_install_payload - the payload's filter; refusals go to the listener *ret_listener. Where
- * the kernel cannot give one the quiet filter is installed and *ret_listener is -1. -ENOLINK:
- * neither the agent's filter nor a zygote's, to which it leaves the rest, is beneath it.
+ * filter_install_payload - install the payload's filter; refusals go to the listener *ret_listener.
+ * If the kernel cannot provide one the quiet filter is installed and *ret_listener is -1. -ENOLINK:
+ * neither the agent's nor a zygote's filter, on which it relies, is beneath it.
  */
 int filter_install_payload(int *ret_listener) attr_must_check;

@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* These calls have no failure; asking for an id that does not exist tells the one in force. */
+/* These calls cannot fail; setting an invalid id returns the current one. */
 static int change(uid_t uid, gid_t gid)
 {
 	(void)setfsgid(gid);
@@ -29,9 +29,9 @@ int fsid_give_back(const struct fsid *f)
 	if (r < 0)
 		return r;
 	/*
-	 * The kernel takes a change of these ids for a change of identity: it forgets the signal,
-	 * and fs.suid_dumpable of the host decides whether the agent can be dumped. Should the
-	 * parent die in between, the end of the agent's socket still tells.
+	 * The kernel treats a change of these ids as a change of identity: it clears the
+	 * parent-death signal, and fs.suid_dumpable of the host decides whether the agent is
+	 * dumpable. If the parent dies in between, EOF on the agent's socket still ends it.
 	 */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, f->death_signal) < 0)
 		return -errno;

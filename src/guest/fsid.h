@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * DOC: making something that belongs to the payload without becoming the payload. The ids by which
- * the kernel owns and checks files change; those by which it signals and traces do not.
+ * DOC: creating objects owned by the payload without becoming the payload. The ids by which the
+ * kernel owns and checks files change; those by which it signals and traces do not.
  */
 
 #include "base/attr.h"
 #include <sys/types.h>
 
 struct fsid {
-	int death_signal; /* what ends the agent with its parent */
+	int death_signal; /* the agent's parent-death signal */
 };
 
 /**
@@ -18,5 +18,5 @@ struct fsid {
  * whatever this returns. Return: 0 or a negative errno.
  */
 int fsid_take(struct fsid *f, uid_t uid, gid_t gid) attr_must_check;
-/** fsid_give_back - Return: 0, or a negative errno when the agent is not what it was before. */
+/** fsid_give_back - Return: 0, or a negative errno when the agent's ids could not be restored. */
 int fsid_give_back(const struct fsid *f) attr_must_check;

@@ -14,16 +14,16 @@
 #include "guest/filter.h"
 #include "wire/layer.h"
 
-/* Bits for the kernel's two-word sets. */
+/* Bits of the kernel's two-word sets. */
 #define KEPT_CAPS ((1u << CAP_SETUID) | (1u << CAP_SETGID) | (1u << CAP_KILL))
-#define CAPS_END  64 /* the kernel says EINVAL for what it does not have */
+#define CAPS_END  64 /* the kernel returns EINVAL for unknown ones */
 
 #define SECUREBITS                                                                                 \
 	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
 	 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |   \
 	 SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
-/* Signal numbers of the kernel; libc keeps some of them to itself, so ask the kernel directly. */
+/* Kernel signal numbers; libc reserves some of them, so use the system call directly. */
 #define SIGNALS_END 64
 
 void harden_signals(void)
@@ -36,7 +36,7 @@ void harden_signals(void)
 		(void)syscall(SYS_rt_sigaction, sig, dfl, NULL, sizeof(unsigned long));
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	/* A payload that closes a pipe must not end PID 1. */
+	/* A payload that closes a pipe must not kill PID 1. */
 	(void)signal(SIGPIPE, SIG_IGN);
 }
 
@@ -69,14 +69,14 @@ static int reduce_caps(void)
 	return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
 }
 
-/* Order: the bounding set and the securebits need CAP_SETPCAP, which reduce_caps gives away. */
+/* Order: the bounding set and the securebits need CAP_SETPCAP, which reduce_caps drops. */
 int harden_caps(bool *ret_empty)
 {
 	bool empty = drop_bounding_set();
 	int r = 0;
 
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	/* Fails without CAP_SETPCAP, when there are no capabilities that the bits could guard. */
+	/* Fails without CAP_SETPCAP, when there are no capabilities for the bits to guard. */
 	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0 && errno != EPERM)
 		return -errno;
 	r = reduce_caps();
@@ -90,8 +90,8 @@ int harden_self(uint32_t *ret_layers, struct error *err)
 	int r = 0;
 
 	harden_signals();
-	(void)umask(0); /* modes are given explicitly */
-	/* Not traceable, and /proc entries that belong to nobody the payload can be. */
+	(void)umask(0); /* modes are explicit */
+	/* Not traceable, and its /proc entries belong to no id of the payload. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "make the agent undumpable");
 	r = harden_caps(&no_caps);

@@ -32,7 +32,7 @@ int inject_open(struct agent *a, char **argv)
 	return fd_set_nonblock(in->sock, true);
 }
 
-/* The command, word for word; what follows are the program's own arguments. */
+/* The command must match exactly; what follows are the program's own arguments. */
 static bool is_for(const struct inject *in, const struct job *job)
 {
 	size_t i = 0;
@@ -59,7 +59,7 @@ static void forget(struct inject *in)
 	in->pending = false;
 }
 
-/* Copies for the other way; the caller closes its own. */
+/* Keep copies for the fallback; the caller closes its own. */
 static int keep(struct inject *in, const struct drop_plan *plan)
 {
 	int r = 0;
@@ -125,7 +125,7 @@ static int send_order(const struct agent *a, const struct drop_plan *plan, const
 	return r < 0 ? r : fd_send(a->inject->sock, b.data, b.len, fds, count);
 }
 
-/* Return: our end, with *ret_theirs in the plan; or a negative errno. */
+/* Return: our end, with *ret_theirs for the plan; or a negative errno. */
 static int open_status(int *ret_theirs)
 {
 	const int on = 1;
@@ -155,7 +155,7 @@ static int order(struct agent *a, struct drop_plan *plan, struct job *job,
 	plan->status = theirs;
 	if (r >= 0)
 		r = send_order(a, plan, job);
-	/* What was sent waits for the child, whether it is there yet or not. */
+	/* The order waits in the socket, whether the child is there yet or not. */
 	in->sock = fd_close(in->sock);
 	if (r < 0) {
 		forget(in);
@@ -168,7 +168,7 @@ static int order(struct agent *a, struct drop_plan *plan, struct job *job,
 	return 0;
 }
 
-/* Told, because somebody counted on it; nothing is lost but time. */
+/* Report it: the caller counted on it; only time is lost. */
 static void complain(struct agent *a, const char *why, int sys)
 {
 	char text[200];
@@ -179,7 +179,7 @@ static void complain(struct agent *a, const char *why, int sys)
 	               sys ? ": " : "", sys ? strerror(sys) : "");
 	msg.text = wire_str(text);
 	r = msg_log_encode(&a->ch.out, 0, &msg);
-	(void)r; /* a channel that is full of something else */
+	(void)r; /* the channel is full */
 }
 
 int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
@@ -193,8 +193,7 @@ int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
 			return 0;
 		complain(a, "it takes no order", -r);
 	}
-	/* A child that is not for this ends before anything of a payload runs: it has powers yet.
-	 */
+	/* End a child that does not fit before any payload runs: it still has privileges. */
 	a->inject->sock = fd_close(a->inject->sock);
 	return spawn_payload(plan, job_execute, job, ret_child, err);
 }
@@ -222,7 +221,7 @@ static enum spawn_news execute(struct agent *a, struct spawned *child, struct er
 	return r < 0 ? SPAWN_ERROR : SPAWN_WAIT;
 }
 
-/* By the kernel's word it is a process of this box with the payload's ids. */
+/* According to the kernel it is a process of this box with the payload's ids. */
 static bool is_payload(const struct agent *a, const struct ucred *sender)
 {
 	return sender->pid > 1 && sender->uid == a->setup.uid && sender->gid == a->setup.gid;
@@ -234,7 +233,7 @@ static enum spawn_news accept_child(struct agent *a, struct spawned *child,
 	struct inject *in = a->inject;
 
 	child->pid = sender->pid;
-	/* It has its own session since it dropped everything. */
+	/* It has its own session since it dropped privileges. */
 	if (in->due)
 		(void)kill(-child->pid, in->due);
 	forget(in);
@@ -255,7 +254,7 @@ enum spawn_news inject_hear(struct agent *a, struct spawned *child, int *ret_lis
 		return news;
 	if (news == SPAWN_DONE && is_payload(a, &sender))
 		return accept_child(a, child, &sender);
-	/* One that is not who it should be does not live to see its order obeyed. */
+	/* Kill an impostor before it can act on its order. */
 	if (news == SPAWN_DONE && sender.pid > 1)
 		(void)kill(sender.pid, SIGKILL);
 	complain(a, news == SPAWN_ERROR ? why.msg : "it is gone", why.sys);

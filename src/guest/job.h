@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what EXEC says to execute: made before the fork, where allocating is safe; used after it, as
- * the payload.
+ * DOC: what EXEC asks to execute: built before the fork, where allocating is safe; used after it,
+ * as the payload.
  */
 
 #include "base/attr.h"
@@ -16,8 +16,8 @@ struct job {
 	char *cwd;   /* owned */
 };
 
-/** job_make - copies all it needs: the frame goes away. job_done() must follow either way. */
+/** job_make - copies what it needs from the frame. job_done() must follow either way. */
 int job_make(struct job *job, const struct msg_exec *msg, struct error *err) attr_must_check;
 void job_done(struct job *job);
-/** job_execute - in the child, a spawn_work_fn: returns only to fail. */
+/** job_execute - in the child, a spawn_work_fn: returns only on failure. */
 int job_execute(const void *arg, int status, struct error *err);

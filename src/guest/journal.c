@@ -44,7 +44,7 @@ int journal_begin(struct journal *j, uint32_t id, uint32_t runner, bool keep)
 
 	if (!j->on)
 		return 0;
-	/* Without a label nobody could ever say whose it is. */
+	/* Without a label no daemon could tell whose it is. */
 	if (!e || e->begun)
 		return -EPROTO;
 	e->begun = true;
@@ -53,7 +53,7 @@ int journal_begin(struct journal *j, uint32_t id, uint32_t runner, bool keep)
 	return 0;
 }
 
-/* Cut the frames of @id out, and move the cursor with what is before it. */
+/* Remove the frames of @id, and move the cursor accordingly. */
 static void remove_frames(struct journal *j, uint32_t id)
 {
 	char *data = j->frames.data;
@@ -61,7 +61,7 @@ static void remove_frames(struct journal *j, uint32_t id)
 	struct frame frame;
 
 	while (from < j->frames.len) {
-		/* Whole frames of our own making. */
+		/* Complete frames of our own. */
 		size_t len = (size_t)frame_parse(data + from, j->frames.len - from, &frame);
 		if (frame.id == id) {
 			cursor -= from < j->cursor ? len : 0;
@@ -77,7 +77,7 @@ static void remove_frames(struct journal *j, uint32_t id)
 		j->frames.len = to;
 		return;
 	}
-	/* Gives the memory of a large output back. */
+	/* Frees the memory of a large output. */
 	buf_done(&j->frames);
 	buf_init(&j->frames, JOURNAL_MAX_BYTES);
 }
@@ -111,7 +111,7 @@ void journal_detach(struct journal *j)
 	j->cursor = 0;
 }
 
-/* What is said of an execution and counts: how much room its stdin has does not, next time. */
+/* Frames that matter for a replay: room of stdin, for example, does not. */
 static bool is_kept(const struct frame *frame)
 {
 	static const bool kept[MSG_COUNT] = {
@@ -149,7 +149,7 @@ int journal_note(struct journal *j, struct channel *ch)
 		int noted = note_frame(j, &frame, data + from, len);
 		if (noted < 0)
 			return noted;
-		/* In a replay it has its place in the journal, and comes from there. */
+		/* During a replay it is in the journal and sent from there. */
 		if (!noted || !j->replaying) {
 			memmove(data + to, data + from, len);
 			to += len;

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * DOC: what the agent of a box that outlives its daemon said about executions and runners: the
- * frames themselves, in the order of saying, until the daemon has acknowledged their end. To a new
- * daemon all of it is said again, so that it comes to know the same events in the same order.
+ * DOC: what the agent of a box that outlives its daemon sent about executions and runners: the
+ * frames themselves, in order, until the daemon has acknowledged their end. All of it is sent again
+ * to a new daemon, which thus sees the same events in the same order.
  *
- * Frames are taken from what waits in the channel (journal_note). In a replay those that are new
- * queue up behind the old ones: nothing overtakes.
+ * Frames are copied from the channel's queue (journal_note). During a replay new ones queue up
+ * behind the old ones: nothing overtakes.
  *
- * Bounded: by what was granted to an execution (output, report), and by WIRE_KEPT_MAX of them.
+ * Bounded by what was granted to an execution (output, report), and by WIRE_KEPT_MAX of them.
  */
 
 #include "base/attr.h"
@@ -24,17 +24,17 @@
 struct journal_entry {
 	uint32_t id;
 	uint32_t runner; /* of a RUN */
-	bool begun;      /* EXEC or RUN came */
+	bool begun;      /* EXEC or RUN was received */
 	bool keep;
-	bool ended; /* DONE or FAILED was said */
+	bool ended; /* DONE or FAILED was sent */
 	char label[WIRE_LABEL_MAX + 1];
 };
 
 struct journal {
 	bool on;           /* this box outlives its daemon */
-	bool replaying;    /* @cursor is behind @frames */
-	size_t cursor;     /* what was said again */
-	uint32_t last_id;  /* the largest of all frames of a host */
+	bool replaying;    /* @cursor is behind the end of @frames */
+	size_t cursor;     /* bytes sent again so far */
+	uint32_t last_id;  /* the largest id in any frame of a host */
 	struct buf frames; /* owned */
 	size_t count;
 	struct journal_entry entries[WIRE_KEPT_MAX];
@@ -42,17 +42,17 @@ struct journal {
 
 void journal_init(struct journal *j, bool on);
 void journal_done(struct journal *j);
-/** journal_label - @id is to be kept. Return: 0, or -EPROTO. */
+/** journal_label - keep @id. Return: 0, or -EPROTO. */
 int journal_label(struct journal *j, uint32_t id, const struct wire_bytes *text) attr_must_check;
-/** journal_begin - EXEC or RUN came. Return: 0, or -EPROTO: it had no label, or had begun. */
+/** journal_begin - EXEC or RUN was received. Return: 0, or -EPROTO: no label, or begun already. */
 int journal_begin(struct journal *j, uint32_t id, uint32_t runner, bool keep) attr_must_check;
-/** journal_ack - forget it. Return: 0, or -EPROTO: it has not ended. */
+/** journal_ack - drop it. Return: 0, or -EPROTO: it has not ended. */
 int journal_ack(struct journal *j, uint32_t id) attr_must_check;
-/** journal_detach - the host is gone: forget what had not begun. */
+/** journal_detach - the host is gone: drop what had not begun. */
 void journal_detach(struct journal *j);
-/** journal_note - keep what is new in @ch. Return: 0, or a negative errno: it cannot be kept. */
+/** journal_note - copy what is new in @ch. Return: 0, or a negative errno: no room. */
 int journal_note(struct journal *j, struct channel *ch) attr_must_check;
-/** journal_replay - say it all again, from now on. */
+/** journal_replay - start sending everything again. */
 void journal_replay(struct journal *j);
-/** journal_pump - as much of that as the channel takes. */
+/** journal_pump - send as much of it as the channel takes. */
 int journal_pump(struct journal *j, struct channel *ch) attr_must_check;

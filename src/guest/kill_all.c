@@ -12,24 +12,24 @@
 #include "guest/agent.h"
 
 /*
- * Theory of operation. From PID 1 kill(-1) is everybody at once, and nothing can fork its way out
- * of it. It knows no exceptions, so where there are some (known by their pids, which are ours until
- * we have waited for them) every pid that can be anybody's gets its signal. Not by the names in
- * /proc: a process can hide there from an agent that has no right to trace it.
+ * Theory of operation. From PID 1 kill(-1) reaches every process at once, and none can escape by
+ * forking. It has no exceptions, so where there are some (known by their pids, which stay theirs
+ * until we wait for them) every possible pid is signalled one by one. Not by the names in /proc: a
+ * process can hide there from an agent that has no right to trace it.
  *
- * A process that was killed does not fork any more; so when no pid was given away from before the
- * walk until after it, nobody was missed. /proc/loadavg ends with the last one that was given in
- * our namespace. Else once more: each round leaves fewer to fork.
+ * A killed process does not fork; so if no pid was allocated from before the walk until after it,
+ * none was missed. /proc/loadavg ends with the last pid allocated in our namespace. Otherwise
+ * repeat: each round leaves fewer to fork.
  *
- * Beside runners that stay the exceptions are all that is theirs, and it is the session of
- * processes that tells (getsid asks for no right): one that was there before the program began, or
- * a runner's own. While a program runs no runner does, by the order of executions; what its threads
- * put into new sessions meanwhile goes with the program. A session whose number was another's
- * before, 32768 forks ago, is taken for that and stays: in the box of who made it.
+ * Beside resident runners the exceptions are all of their processes, identified by session (getsid
+ * needs no right): a session that existed before the program started, or a runner's own. While a
+ * program runs no runner does, by the order of executions; sessions that a runner's threads create
+ * meanwhile are killed with the program. A new session that reuses an earlier number, 32768 forks
+ * later, is mistaken for the old one and survives, in its creator's own box.
  *
- * Pids are given in ascending order and start again behind the kernel's maximum, by default 32768:
- * up to there the walk always goes. Where an administrator or systemd has set millions, it takes
- * that many forks in one box until a process can sit above the last one and be missed.
+ * Pids are allocated in ascending order and wrap at the kernel's maximum, 32768 by default: the
+ * walk always covers that range. Where an administrator or systemd has set millions, it takes that
+ * many forks in one box before a process can be above the last one and be missed.
  */
 
 #define ROUNDS_MAX  32
@@ -46,7 +46,7 @@ static bool has_helpers(const struct agent *a)
 	return files_any(a) || a->put.child.status >= 0;
 }
 
-/* Return: the number, or -1: @text is none. */
+/* Return: the number, or -1. */
 static pid_t parse_pid(const char *text)
 {
 	uint64_t value = 0;
@@ -58,7 +58,7 @@ static pid_t parse_pid(const char *text)
 	return *text == '\0' && value <= INT32_MAX ? (pid_t)value : -1;
 }
 
-/* Return: the pid that was given last, or -1. */
+/* Return: the pid allocated last, or -1. */
 static pid_t last_pid(void)
 {
 	char text[LOADAVG_LEN + 1];
@@ -85,7 +85,7 @@ static bool is_no_helper(const struct agent *a, pid_t pid)
 
 static void signal_each(const struct agent *a, is_meant_fn *is_meant, int signo, pid_t last)
 {
-	/* What is nobody's, or nobody's any more, is no failure. */
+	/* A pid without a process is not an error. */
 	for (pid_t pid = 2; pid <= last; pid++)
 		if (is_meant(a, pid))
 			(void)kill(pid, signo);
@@ -99,7 +99,7 @@ static bool signal_all(const struct agent *a, is_meant_fn *is_meant, int signo)
 		if (before < 0)
 			return false;
 		signal_each(a, is_meant, signo, before < PIDS_ALWAYS ? PIDS_ALWAYS : before);
-		/* Only what kills is worth repeating: others would be told twice. */
+		/* Only SIGKILL is repeated: others would be delivered twice. */
 		if (signo != SIGKILL || last_pid() == before)
 			return true;
 	}
@@ -143,7 +143,7 @@ static bool is_since(const struct agent *a, pid_t pid)
 
 	if (sid <= 0 || is_helper(a, pid) || resident_has(a, pid) || resident_has(a, sid))
 		return false;
-	/* Its first process may have been in the box before anybody knew what for. */
+	/* Its first process may have been in the box before the snapshot. */
 	return sid == a->proc.child.pid || !is_noted(&a->snapshot, sid);
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: everybody in the box but the agent and the children that do its file operations. Whoever
- * started a program wants all of it to end, also what left its process group and its parents; an
- * upload that goes on meanwhile is nobody's program.
+ * DOC: signal every process in the box except the agent and its file workers. Ending a program
+ * means ending all of it, including processes that left its process group or were reparented; an
+ * upload in progress belongs to no program.
  */
 
 #include "base/attr.h"
@@ -16,25 +16,24 @@ struct agent;
 
 #define KILL_ALL_SESSIONS_MAX 512
 
-/* Which sessions of processes there were when a program began beside runners that stay. */
+/* Sessions of processes that existed when a program started beside resident runners. */
 struct kill_all_snapshot {
 	pid_t sids[KILL_ALL_SESSIONS_MAX];
 	size_t count;
-	bool known; /* false: nobody looked, or there were too many */
+	bool known; /* false: not taken, or too many sessions */
 };
 
 /**
- * kill_all_signal - to all of them; the agent must be PID 1. After SIGKILL nobody of them can run
- * or fork any more. When they fork faster than they can be found, the file operations end with
- * them.
+ * kill_all_signal - the agent must be PID 1. After SIGKILL none of the processes can run or fork.
+ * If they fork faster than they can be found, the file workers are killed too.
  */
 void kill_all_signal(const struct agent *a, int signo);
 
-/** kill_all_take_snapshot - a program is about to begin: whoever is there now is not of it. */
+/** kill_all_take_snapshot - call before a program starts: existing sessions are not part of it. */
 void kill_all_take_snapshot(struct agent *a);
 /**
- * kill_all_since_snapshot - everybody who has come since then, beside the runners that stay and
- * theirs. Nobody can join a session of processes: who has left that of the program has one that is
- * new. Return: whether it was possible.
+ * kill_all_since_snapshot - kill every process whose session is newer than the snapshot, except
+ * resident runners and theirs. No process can join an existing session: one that left the program's
+ * session has a new one. Return: whether it was possible.
  */
 bool kill_all_since_snapshot(const struct agent *a) attr_must_check;

@@ -14,14 +14,14 @@
 
 #include "base/fd.h"
 
-/* Younger than the headers that may be installed; the kernel never changes them. */
+/* Newer than the installed headers may be; the kernel never changes them. */
 #define FS_REFER            (1ULL << 13)
 #define FS_TRUNCATE         (1ULL << 14)
 #define FS_IOCTL_DEV        (1ULL << 15)
 #define SCOPE_ABSTRACT_UNIX (1ULL << 0)
 #define SCOPE_SIGNAL        (1ULL << 1)
 
-/* As the kernel has it since ABI 6; older ones take the front part. */
+/* The kernel's struct since ABI 6; older kernels read the first part. */
 struct ruleset_attr {
 	uint64_t handled_access_fs;
 	uint64_t handled_access_net;
@@ -38,7 +38,7 @@ struct ruleset_attr {
 #define EVERYTHING                                                                                 \
 	(READ_RUN | CHANGE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK |        \
 	 FS_IOCTL_DEV)
-/* All that can be allowed for what is no directory, but for execution and ioctl. */
+/* All rights that apply to non-directories, except execution and ioctl. */
 #define NODE (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
 
 struct place {
@@ -47,11 +47,11 @@ struct place {
 };
 
 /*
- * Not covered, for want of a right: modes, owners, times and extended attributes; and message
- * queues, whose file system is mounted nowhere and so beneath no place: mq_open gets EACCES.
+ * Not covered, because Landlock has no right for it: modes, owners, times and extended attributes;
+ * and message queues, whose file system is not mounted and so beneath no path: mq_open gets EACCES.
  */
 static const struct place places[] = {
-	/* Listing is harmless, what is there was chosen by us; and "ls /" is common. */
+	/* Listing is harmless, since we chose what is there; and "ls /" is common. */
 	{"/", LANDLOCK_ACCESS_FS_READ_DIR},
 	{"/usr", READ_RUN},
 	{"/etc", READ},
@@ -99,7 +99,7 @@ static int create_ruleset(int abi)
 		attr.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
 		size = sizeof(attr);
 	}
-	r = syscall(SYS_landlock_create_ruleset, &attr, size, 0); /* close-on-exec by itself */
+	r = syscall(SYS_landlock_create_ruleset, &attr, size, 0); /* always close-on-exec */
 	return r < 0 ? -errno : (int)r;
 }
 
@@ -128,8 +128,8 @@ int landlock_allow_zero(int ruleset, int abi)
 }
 
 /*
- * A root of its own can be changed, but for what mounts, owners or the places above protect in it:
- * whoever could open all of /dev for writing could map memory that nobody counts.
+ * The payload may change a root of its own, except for what mounts, owners or the places above
+ * protect in it: write access to all of /dev would allow mapping memory that is not counted.
  */
 static int add_own_root(int ruleset, int abi)
 {

@@ -2,29 +2,29 @@
 #pragma once
 
 /*
- * DOC: Landlock says again, in a second mechanism, what the mounts of a box say: the runtime tree
- * can be read and executed, the workspace and temporary places written, nothing else. The ruleset
- * is made once by the agent; each payload puts itself under it. TCP is left alone: a box has only
- * its own loopback, and programs test servers on it.
+ * DOC: Landlock repeats, as a second mechanism, what the mounts of a box enforce: the runtime tree
+ * can be read and executed, the workspace and temporary directories written, nothing else. The
+ * agent creates the ruleset once; each payload restricts itself with it. TCP is left alone: a box
+ * has only its own loopback, and programs test servers on it.
  */
 
 #include "base/attr.h"
 #include "base/error.h"
 #include <stdbool.h>
 
-/** landlock_abi - version the kernel has, 0 for none. */
+/** landlock_abi - the kernel's version, 0: no Landlock. */
 int landlock_abi(void);
 /**
- * landlock_make - a ruleset descriptor with every right that @abi knows. Places that are not there
- * are left out. @own_root: the root is the box's own to change, a layer that goes with it.
- * Return: the descriptor, or -1 with @err.
+ * landlock_make - a ruleset descriptor with every right that @abi knows. Missing paths are skipped.
+ * @own_root: the root is a layer of the box's own that it may change. Return: the descriptor, or -1
+ * with @err.
  */
 int landlock_make(int abi, bool own_root, struct error *err) attr_must_check;
 /**
- * landlock_allow_zero - let @ruleset allow writing to /dev/zero. Not part of landlock_make(): who
- * can open it for writing can map it shared, which is memory that RLIMIT_DATA does not count.
- * Return: 0 or a negative errno.
+ * landlock_allow_zero - let @ruleset allow writing to /dev/zero. Not part of landlock_make(): a
+ * writable /dev/zero can be mapped shared, which RLIMIT_DATA does not count. Return: 0 or a
+ * negative errno.
  */
 int landlock_allow_zero(int ruleset, int abi) attr_must_check;
-/** landlock_apply - put the calling process under @ruleset. Return: 0 or a negative errno. */
+/** landlock_apply - restrict the calling process with @ruleset. Return: 0 or a negative errno. */
 int landlock_apply(int ruleset) attr_must_check;

@@ -3,13 +3,13 @@
  * millibox-agent: PID 1 of every box.
  *
  * Theory of operation. The agent is executed with the control socket as descriptor 3 and nothing
- * else. It takes away from itself what it does not need, says HELLO, and then does what the host's
- * frames say until the socket ends for good. One poll loop serves the socket, the children, their
- * pipes, the report socket and the refused system calls; each source gets a bounded turn per round,
- * so that no flood of one starves another.
+ * else. It drops the privileges it does not need, sends HELLO, and then obeys the host's frames
+ * until the socket ends for good. One poll loop serves the socket, the children, their pipes, the
+ * report socket and the refused system calls; each source gets a bounded turn per round, so that a
+ * flood of one cannot starve another.
  *
- * When the agent ends, for whatever reason, the kernel kills all that is left in its pid namespace:
- * there is no state in which a box lives on without it.
+ * When the agent exits, for whatever reason, the kernel kills everything left in its pid namespace:
+ * a box cannot live on without it.
  */
 
 #include <errno.h>
@@ -37,9 +37,9 @@
 
 #if SANITIZED
 /*
- * Looking for leaks at the end takes ptrace, which nothing in a box has. Nobody reads what is
- * found, and PID 1 cannot abort: a status that no agent has otherwise, which the daemon logs, is
- * what tells.
+ * Leak detection at exit needs ptrace, which nothing in a box has. Its output is not read, and PID
+ * 1 cannot abort: an exit status that no agent has otherwise, which the daemon logs, reports a
+ * finding.
  */
 #define FOUND "exitcode=99"
 const char *__asan_default_options(void);
@@ -55,7 +55,7 @@ const char *__ubsan_default_options(void)
 }
 #endif
 
-/* Children waited for in one round: a storm of dying orphans must not stop everything else. */
+/* Children reaped in one round: a storm of dying orphans must not starve everything else. */
 #define REAP_BATCH 256
 
 enum source {
@@ -71,20 +71,20 @@ enum source {
 	SOURCE_COUNT = SOURCE_FILES + FILES_SOURCES
 };
 
-/* Last words: what the host finds in its log when the agent has to give up. */
+/* Log why the agent gives up, in the host's log. */
 static void complain(struct agent *a, const char *text)
 {
 	const struct msg_log msg = {.level = LOG_LEVEL_ERR, .text = wire_str(text)};
 
 	int r = msg_log_encode(&a->ch.out, 0, &msg);
 
-	/* If this cannot be said either, the end of the socket says enough. */
+	/* If this fails too, EOF on the socket says enough. */
 	if (r >= 0)
 		r = channel_flush(&a->ch);
 	(void)r;
 }
 
-/* Descriptors 0 to 2 are taken once and for all, so that nothing of ours ever becomes stdio. */
+/* Occupy descriptors 0 to 2 for good, so that nothing of ours ever becomes stdio. */
 static int open_null(int *ret_fd)
 {
 	int fd = -1;
@@ -117,8 +117,8 @@ static int open_places(struct agent *a, struct error *err)
 	return 0;
 }
 
-/* The engine's skeleton of layered roots has this file; no payload has run yet that could make it.
- */
+/* The engine's skeleton of layered roots has this file; no payload has run yet that could create
+ * it. */
 static bool has_own_root(void)
 {
 	return access("/opt/millibox/layered", F_OK) == 0;
@@ -141,7 +141,7 @@ static int start(struct agent *a, struct error *err)
 	int r = 0;
 
 	a->is_init = getpid() == 1;
-	/* Harmless for PID 1, which has all orphans; lets the agent be tried out anywhere. */
+	/* No effect for PID 1, which gets all orphans; lets the agent be tried out anywhere. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (harden_self(&a->layers, err) < 0 || open_places(a, err) < 0 || make_ruleset(a, err) < 0)
 		return -1;
@@ -155,7 +155,7 @@ static int reap(struct agent *a)
 {
 	struct signalfd_siginfo info[4];
 
-	/* Signals of the same kind merge: read to clear, then ask for all that ended. */
+	/* Signals of the same kind merge: read to clear, then reap all. */
 	(void)!read(a->signals, info, sizeof(info));
 	a->reap_again = false;
 	for (int i = 0; i < REAP_BATCH; i++) {
@@ -175,7 +175,8 @@ static int reap(struct agent *a)
 	return 0;
 }
 
-/* A full channel must empty before anything is done that adds to it; a file before what follows. */
+/* A full channel must drain before anything adds to it; a file must be complete before what
+ * follows. */
 static bool can_dispatch(const struct agent *a)
 {
 	return !channel_is_full(&a->ch) && !put_is_busy(&a->put);
@@ -243,11 +244,11 @@ static int serve_children(struct agent *a, const struct pollfd *fds)
 	/* After the runners: one that has just answered need not wait for another round. */
 	if (r >= 0)
 		r = proc_pump(a, &fds[SOURCE_PROC]);
-	/* What a program says goes first: files can wait. */
+	/* Output of programs goes first: files can wait. */
 	return r < 0 ? r : files_pump(a, &fds[SOURCE_FILES]);
 }
 
-/* Return: 0; 1 when the host is done with us; negative when we cannot go on. */
+/* Return: 0; 1 when the host is done with us; negative when we cannot continue. */
 static int hear_host(struct agent *a, const struct pollfd *fds)
 {
 	short events = fds[SOURCE_SOCKET].revents;
@@ -286,7 +287,7 @@ static int serve(struct agent *a, const struct pollfd *fds)
 		int sent = flush(a);
 		r = sent < 0 ? sent : r;
 	}
-	/* Last: what the old host said before it went is heard as far as it has come. */
+	/* Last: first handle what the old host sent before it disconnected. */
 	if (r == 0 && fds[SOURCE_REATTACH].revents)
 		r = reattach_accept(a);
 	return r;

@@ -14,21 +14,22 @@
 #include "guest/job.h"
 
 /*
- * Theory of operation. All that does not depend on the code is made here, before anybody waits for
- * it: so a RUN costs one message to the process and one to the host. Until then the process has
- * run nothing but its runner, and nobody of the payload can have spoken on its channel.
+ * Theory of operation. Everything that does not depend on the code is set up here, before a caller
+ * waits for it: a RUN then costs one message to the process and one to the host. Until then the
+ * process has run nothing but its runner, so nothing of the payload can have written to its
+ * channel.
  *
- * Whether the process took its request is the kernel's word, not its own: who closes a socket with
- * something unread in it, by its death or otherwise, is seen as ECONNRESET at the other end, and
- * who has read all of it as an end. A runner waits with poll() and reads then. So one that was
- * killed before its request came cannot take it any more: it does not get from the one call to the
- * other.
+ * Whether the process read its request is decided by the kernel, not by the process: closing a
+ * socket with unread data, by exiting or otherwise, shows as ECONNRESET at the other end, and
+ * closing one that was read completely as EOF. A runner waits with poll() and then reads, so one
+ * that is killed before its request arrives cannot read it: it does not get from the one call to
+ * the other.
  *
- * Its stdin is /dev/null, as of a program that is given none; the pipe that it may need instead is
- * its descriptor 4.
+ * Its stdin is /dev/null, as for a program without stdin; the pipe that it may need instead is its
+ * descriptor 4.
  */
 
-#define WORD_MAX 32 /* bytes of what a runner says */
+#define WORD_MAX 32 /* bytes of a runner's message */
 
 static int spawn(struct agent *a, struct job *job, struct child_ends *ends, struct error *err)
 {
@@ -59,7 +60,7 @@ static int start(struct agent *a, const struct msg_prepare *msg, struct error *e
 {
 	attr_cleanup(job_done) struct job job = {0};
 	attr_cleanup(child_ends_close) struct child_ends ends = {{-1, -1, -1}};
-	/* How much is forwarded the RUN says; there is none before it. */
+	/* RUN sets how much is forwarded; nothing is before it. */
 	const struct msg_exec exec = {
 		.argv = msg->argv,
 		.env = msg->env,
@@ -111,7 +112,7 @@ int prepared_run(struct agent *a, const struct msg_run *msg, struct error *err)
 	p->drain_ms = msg->drain_ms;
 	if (!msg->stdin_open)
 		input_close(&p->in);
-	/* What it was refused, or said, on its way here is not the program's doing. */
+	/* Refused calls during startup are not the program's. */
 	denials_pump(&p->denials);
 	p->denials.kinds = 0;
 	p->denials.leaver = 0;
@@ -134,7 +135,7 @@ int prepared_fd(const struct agent *a)
 	return p->state == PROC_PREPARING ? p->child.status : p->channel;
 }
 
-/* The child's words, until it executed its program. */
+/* Messages of the child until it executes its program. */
 static int hear_child(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -150,7 +151,7 @@ static int hear_child(struct agent *a)
 			continue;
 		case SPAWN_ERROR:
 			return fail(a, &err);
-		case SPAWN_DONE: /* never said by a child that executes */
+		case SPAWN_DONE: /* a child that executes never sends it */
 		case SPAWN_END:
 			p->child.status = fd_close(p->child.status);
 			p->state = PROC_PREPARED;
@@ -223,7 +224,7 @@ int prepared_reaped(struct agent *a, int wait_status)
 {
 	bool signalled = WIFSIGNALED(wait_status);
 	struct error err = {0};
-	int r = prepared_pump(a); /* it may have said why, or that it is done */
+	int r = prepared_pump(a); /* it may have sent an error, or that it is done */
 
 	if (r < 0 || a->proc.state != PROC_PREPARED)
 		return r;

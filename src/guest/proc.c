@@ -24,7 +24,7 @@
 
 #define BLOCK_BYTES 512 /* unit of ru_inblock and ru_oublock */
 
-/* From here on changes of files are the execution's. What the host changed just before is not. */
+/* From here on file changes are the execution's. What the host changed just before is not. */
 void proc_note_start(struct agent *a)
 {
 	if (a->files_ns)
@@ -64,8 +64,8 @@ static int open_stdio(struct proc *p, const struct msg_exec *msg, struct child_e
 }
 
 /*
- * The payload owns its pipes: opening /dev/stdout asks the pipe itself for permission, and scripts
- * do that all the time. The report socket stays the agent's.
+ * The payload owns its pipes: opening /dev/stdout checks the permissions of the pipe itself, and
+ * scripts do that all the time. The report socket stays the agent's.
  */
 int proc_open_pipes(struct agent *a, const struct msg_exec *msg, struct child_ends *ends)
 {
@@ -160,10 +160,10 @@ static int fail(struct agent *a, const struct error *err)
 	return agent_fail(a, id, err);
 }
 
-/* A run's code is read when the request is; nothing else ever clears the small place it is in. */
+/* Remove a run's code once it was read: nothing else ever frees its small directory. */
 static void remove_source(const struct agent *a, const char *name)
 {
-	/* It is closed while anything runs, where payload and agent are the same to it. */
+	/* Closed while anything runs, if payload and agent have the same id. */
 	if (agent_open_run_dir(a, true) < 0)
 		return;
 	(void)unlinkat(a->run_dir, name, 0);
@@ -225,7 +225,7 @@ int proc_run_started(struct agent *a)
 
 	if (p->state != PROC_STARTING || !p->runner || p->runner->state != RESIDENT_ALIVE)
 		return 0;
-	/* What it did before it was there was not for this run. */
+	/* CPU time from before it entered the box is not this run's. */
 	if (p->runner->child.injected && p->cpu_us == 0)
 		p->cpu_us = resident_cpu_us(p->runner);
 	p->state = PROC_RUNNING;
@@ -267,9 +267,9 @@ void proc_signal(const struct agent *a, int signo)
 	if (inject_signal(a, &a->proc.child, signo))
 		return;
 	/*
-	 * From PID 1 "all" is exactly the box without the agent: no process gets out of it by a
-	 * session of its own. Anywhere else it would be the rest of the machine, and beside runners
-	 * that stay it would be those: there it is all that has come since it began.
+	 * From PID 1 "all" is exactly the box without the agent: no process can escape with a
+	 * session of its own. Otherwise it would be the rest of the machine, and beside resident
+	 * runners it would include those: there it is every process that is newer than the run.
 	 */
 	if (a->is_init && !resident_any(a)) {
 		kill_all_signal(a, signo);
@@ -320,9 +320,8 @@ void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us)
 }
 
 /*
- * Whether the workspace has anything in it but itself: asked of the kernel's counters, because
- * looking at what a program made is for a child with its rights. In an empty workspace, which is
- * most of them, nothing was made, and nobody need look.
+ * Whether the workspace is empty, according to the file system's counters: reading what a program
+ * created is for a child with its rights. In an empty workspace, the usual case, no scan is needed.
  */
 static bool is_workspace_empty(void)
 {
@@ -344,30 +343,30 @@ static int send_done(struct agent *a)
 	struct msg_done msg;
 
 	proc_fill_done(&msg, p->wait_status, p->end_us - p->start_us);
-	/* Children of earlier runs are no business of this one: the runner's own time is. */
+	/* Count only the runner's own time, not children of earlier runs. */
 	if (p->runner) {
 		msg.runner_lost = p->runner_lost;
 		msg.cpu_user_us = p->cpu_us;
 		msg.cpu_system_us = msg.max_rss_kib = msg.read_bytes = msg.write_bytes = 0;
 	}
-	/* Its process was not waited for, and is not among the children that were. */
+	/* Its process was not waited for and is not among RUSAGE_CHILDREN. */
 	if (p->told)
 		msg.cpu_user_us += proc_cpu_us(p->child.pid);
 	msg.stdout_bytes = p->out[WIRE_STDOUT].produced;
 	msg.stderr_bytes = p->out[WIRE_STDERR].produced;
-	/* One that has written, as it waited, is left to those who read it. */
+	/* If it wrote output while it waited, the run counts. */
 	if (p->untaken && msg.stdout_bytes + msg.stderr_bytes == 0)
 		msg.runner_lost = 2;
 	return msg_done_encode(&a->ch.out, p->id, &msg);
 }
 
-/* That is seen where the socket is read. */
+/* Detected where the socket is read. */
 static bool is_host_gone(int r)
 {
 	return r == -EPIPE || r == -ECONNRESET;
 }
 
-/* What was started stays, and so do its pipes as long as somebody writes to them. */
+/* Processes that the run started stay, and their pipes are drained as long as they write. */
 static int leave_run(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -381,7 +380,7 @@ static int leave_run(struct agent *a)
 	proc_close(p);
 	/* If the runner has ended too, the host learns both at once. */
 	r = resident_settle(a, runner);
-	/* The answer first: whoever waits for it need not wait for us to tidy up. */
+	/* Respond first: the caller need not wait for the cleanup. */
 	if (r >= 0)
 		r = agent_flush(a);
 	remove_source(a, source);
@@ -402,7 +401,7 @@ static int finish(struct agent *a)
 		r = send_done(a);
 	if (r >= 0 && p->runner)
 		return leave_run(a);
-	/* The answer first: whoever waits for it need not wait for the rest to die. */
+	/* Respond first: the caller need not wait for the rest to die. */
 	if (r >= 0)
 		r = agent_flush(a);
 	proc_signal(a, SIGKILL);
@@ -410,7 +409,7 @@ static int finish(struct agent *a)
 	return is_host_gone(r) ? 0 : r;
 }
 
-/* The child's words, until it executed its program. */
+/* Messages of the child until it executes its program. */
 static int hear_child(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -426,7 +425,7 @@ static int hear_child(struct agent *a)
 			continue;
 		case SPAWN_ERROR:
 			return fail(a, &err);
-		case SPAWN_DONE: /* never said by a child that executes */
+		case SPAWN_DONE: /* a child that executes never sends it */
 		case SPAWN_END:
 			p->child.status = fd_close(p->child.status);
 			p->state = PROC_RUNNING;
@@ -441,7 +440,7 @@ int proc_reaped(struct agent *a, pid_t pid, int wait_status)
 	struct proc *p = &a->proc;
 	int r = 0;
 
-	/* Who a zygote's child is it says itself, and may have ended since. */
+	/* A zygote's child reports its own pid, and may have exited since. */
 	if (p->state == PROC_STARTING && p->child.injected)
 		r = hear_child(a);
 	else if (p->state == PROC_PREPARING && p->child.injected)
@@ -470,7 +469,7 @@ void proc_watch(const struct agent *a, struct pollfd *fds)
 		fds[PROC_STATUS].fd = prepared_fd(a);
 	fds[PROC_DENIALS].fd = p->denials.fd;
 	if (p->state == PROC_PREPARING || p->state == PROC_PREPARED)
-		return; /* what it writes is of the run that is to come */
+		return; /* its output belongs to the run to come */
 	if (output_wants(&p->out[WIRE_STDOUT], ch))
 		fds[PROC_OUT].fd = p->out[WIRE_STDOUT].fd;
 	if (output_wants(&p->out[WIRE_STDERR], ch))
@@ -492,13 +491,13 @@ int proc_timeout_ms(const struct agent *a)
 	now = clock_us();
 	if (now >= end)
 		return 0;
-	/* Rounded up: waking too early would mean asking again at once. */
+	/* Round up: waking early would only poll again. */
 	uint64_t ms = (end - now) / USEC_PER_MS + 1;
 	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-/* Those that poll has found, or all (@fds NULL). Output first: a report says something about what
- * was written before it. */
+/* Streams that poll found ready, or all (@fds NULL). Output first: a report refers to what was
+ * written before it. */
 static int pump_streams(struct agent *a, const struct pollfd *fds)
 {
 	struct proc *p = &a->proc;
@@ -528,7 +527,7 @@ static bool is_drained(const struct proc *p)
 	return p->out[WIRE_STDOUT].fd < 0 && p->out[WIRE_STDERR].fd < 0 && p->report.conn < 0;
 }
 
-/* Everything that was in the pipes at the end is read; what comes later only until the deadline. */
+/* Read everything that was in the pipes at the end; later output only until the deadline. */
 static int drain(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -554,11 +553,11 @@ void proc_told(struct agent *a, int code)
 {
 	struct proc *p = &a->proc;
 
-	/* Where nothing else counts what it used, the kernel does when it has ended. */
+	/* Where no cgroup counts its usage, the kernel does when it has exited. */
 	if (a->setup.data_limit > 0)
 		return;
 	p->end_us = clock_us();
-	p->wait_status = code << 8; /* as wait would say it */
+	p->wait_status = code << 8; /* in the form of a wait status */
 	p->told = true;
 	p->state = PROC_DRAINING;
 }
@@ -569,8 +568,8 @@ static int hear_process(struct agent *a, const struct pollfd *fds)
 
 	if (p->channel >= 0)
 		return fds[PROC_STATUS].revents ? prepared_pump(a) : 0;
-	/* Ready or not: poll may have looked at it just before the exec and at the output just
-	 * after, and STARTED has to come first. */
+	/* Even if not ready: poll may have checked it just before the exec and the output just
+	 * after, and STARTED must come first. */
 	return p->state == PROC_STARTING && !p->runner ? hear_child(a) : 0;
 }
 
@@ -578,7 +577,7 @@ static void hear_leaver(struct agent *a)
 {
 	const struct proc *p = &a->proc;
 
-	/* Of its children nobody has a say about it. */
+	/* Only the main process may announce its own exit, not its children. */
 	if (p->state == PROC_RUNNING && p->child.pid > 0 && p->denials.leaver == p->child.pid)
 		proc_told(a, p->denials.leave_code);
 }

@@ -14,7 +14,7 @@
 #define DIR_MODE  0755
 #define MODE_MASK 0777
 
-/* What the child needs: copied, because the frame goes away. */
+/* Copied for the child: the frame does not live long enough. */
 struct put_job {
 	char path[PUT_PATH_MAX + 1];
 	unsigned mode;
@@ -92,8 +92,8 @@ void put_close(struct put *p)
 	put_init(p);
 }
 
-/* Beneath the working directory, which is the workspace: each parent is made and then entered by
- * descriptor, so that nothing swapped for a link in between is followed. */
+/* Beneath the working directory, which is the workspace: each parent is created, then entered by
+ * descriptor, so that nothing swapped for a link meanwhile is followed. */
 static int open_parent(char *path, char **ret_name)
 {
 	int dir = fd_open(".", O_PATH | O_DIRECTORY, 0);
@@ -115,7 +115,7 @@ static int open_parent(char *path, char **ret_name)
 	return dir;
 }
 
-/* A regular file with one name, empty. O_NONBLOCK: a FIFO planted here must not hold us up. */
+/* A regular file with one link, empty. O_NONBLOCK: a FIFO planted here must not block us. */
 static int open_target(int dir, const char *name, unsigned mode)
 {
 	cleanup_close int fd = fd_open_beneath(
@@ -159,7 +159,7 @@ static int write_file(const void *arg, int status, struct error *err)
 	int r = 0;
 
 	(void)status;
-	(void)signal(SIGXFSZ, SIG_IGN); /* EFBIG says it better */
+	(void)signal(SIGXFSZ, SIG_IGN); /* get EFBIG instead */
 	memcpy(path, job->path, sizeof(path));
 	cleanup_close int dir = open_parent(path, &name);
 	if (dir < 0)
@@ -284,7 +284,7 @@ int put_pump(struct put *p, struct error *err)
 		ssize_t n = write(p->fd, p->pending.data, p->pending.len);
 		if (n > 0)
 			buf_consume(&p->pending, (size_t)n);
-		/* EPIPE: the writer ended early, and says why on its status socket. */
+		/* EPIPE: the writer exited early, and reports why on its status socket. */
 		else if (n < 0 && errno != EAGAIN && errno != EINTR)
 			buf_reset(&p->pending);
 	}

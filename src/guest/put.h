@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * DOC: files that the host puts into a box. In /run/millibox the agent makes them itself: new, in
- * one directory that nobody else can write. In the workspace a child with the payload's ids makes
- * them, because the payload may have planted links there: what it resolves, it resolves with the
- * rights it has.
+ * DOC: files that the host puts into a box. In /run/millibox the agent creates them itself: new, in
+ * one directory that no other process can write. In the workspace a child with the payload's ids
+ * creates them, because the payload may have planted links there: the child resolves them with the
+ * payload's rights.
  *
- * One file at a time. While put_is_busy() no further frame may be looked at: its data wait for the
+ * One file at a time. While put_is_busy() no further frame may be handled: its data wait for the
  * child, or its end for the child's answer.
  */
 
@@ -26,15 +26,15 @@ struct agent;
 
 enum put_state {
 	PUT_IDLE,
-	PUT_OPEN,    /* data may come */
-	PUT_CLOSING, /* the end came; the child's answer is awaited */
+	PUT_OPEN,    /* data may arrive */
+	PUT_CLOSING, /* the end was received; waiting for the child's answer */
 };
 
 struct put {
 	enum put_state state;
 	uint32_t id;
 	int fd;               /* owned: the file itself, or the pipe to the child */
-	struct spawned child; /* status -1 when the agent writes itself */
+	struct spawned child; /* status -1: the agent writes itself */
 	struct buf pending;   /* owned: one frame's data at most */
 };
 
@@ -48,5 +48,5 @@ int put_begin(struct agent *a, uint32_t id, const struct msg_put_begin *msg,
 int put_data(struct put *p, const struct wire_bytes *data, struct error *err) attr_must_check;
 int put_end(struct put *p, struct error *err) attr_must_check;
 bool put_is_busy(const struct put *p);
-/** put_pump - go on with what waits. Return: 0, or -1 with @err when the file failed. */
+/** put_pump - continue with what waits. Return: 0, or -1 with @err when the file failed. */
 int put_pump(struct put *p, struct error *err) attr_must_check;

@@ -23,10 +23,10 @@ int reattach_open(struct agent *a, int argc, char **argv)
 	return fd_set_nonblock(a->reattach, true);
 }
 
-/* A file that was on its way is not one: whoever sent it will send it again, or never. */
+/* Drop an incomplete file: its sender sends it again, or never. */
 static void drop_put(struct agent *a)
 {
-	/* Killed before its pipe ends: it would take that for the end of the file. */
+	/* Kill it before its pipe ends: it would take that for the end of the file. */
 	if (a->put.child.status >= 0)
 		(void)kill(a->put.child.pid, SIGKILL);
 	put_close(&a->put);
@@ -37,7 +37,7 @@ bool reattach_on_stream_lost(struct agent *a)
 	/* Before SETUP there is nothing to keep. */
 	if (a->reattach < 0 || !a->is_set_up)
 		return false;
-	/* What was about to be said is kept, too. */
+	/* Keep what was about to be sent, too. */
 	if (journal_note(&a->journal, &a->ch) < 0)
 		return false;
 	channel_close(&a->ch);
@@ -102,8 +102,7 @@ int reattach_accept(struct agent *a)
 			(void)fd_close(fds[i]);
 		return -EPROTO;
 	}
-	/* The old one may still be there, unread: whoever had its other end is not asked any more.
-	 */
+	/* The old stream may still be open; whatever has its other end is ignored from now on. */
 	if (!reattach_on_stream_lost(a)) {
 		(void)fd_close(fds[0]);
 		return -EPROTO;
@@ -111,7 +110,7 @@ int reattach_accept(struct agent *a)
 	r = channel_init(&a->ch, fds[0]);
 	if (r >= 0)
 		r = resume(a);
-	/* Gone again before it heard a word: there may be another. */
+	/* The new daemon is gone already: there may be another. */
 	if (r == -EPIPE || r == -ECONNRESET)
 		return reattach_on_stream_lost(a) ? 0 : r;
 	return r;

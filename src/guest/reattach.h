@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * DOC: how a box outlives its daemon. The agent of such a box has a second descriptor, the hot line
- * to the engine. When the daemon's stream ends it goes on with what runs and keeps what there is to
- * say (journal.h); when a new stream comes over the hot line it says HELLO, RESUME, a DESCRIBE for
- * each execution and runner, and then all of it again. A stream always begins afresh: of the old
- * one nothing is continued, not even half a frame.
+ * DOC: how a box outlives its daemon. The agent of such a box has a second descriptor, the reattach
+ * socket to the engine. When the daemon's stream ends, the agent continues with what runs and keeps
+ * its messages (journal.h); when a new stream arrives over the reattach socket, it sends HELLO,
+ * RESUME, a DESCRIBE for each execution and runner, and then all messages again. A new stream
+ * starts from scratch: nothing of the old one is continued, not even half a frame.
  *
- * The payload never has either descriptor: they are close-on-exec, and what becomes the payload
- * closes all but its own.
+ * The payload never has either descriptor: they are close-on-exec, and a child that becomes the
+ * payload closes all but its own.
  */
 
 #include "base/attr.h"
@@ -17,9 +17,9 @@
 
 struct agent;
 
-/** reattach_open - @argc and @argv of the agent say whether there is one. */
+/** reattach_open - @argc and @argv of the agent decide whether the box is kept. */
 int reattach_open(struct agent *a, int argc, char **argv) attr_must_check;
-/** reattach_on_stream_lost - the daemon is gone. Return: whether the agent goes on without it. */
+/** reattach_on_stream_lost - the daemon is gone. Return: whether the agent continues without it. */
 bool reattach_on_stream_lost(struct agent *a);
-/** reattach_accept - read it: a new stream. Return: 0, 1 when the engine is gone, or negative. */
+/** reattach_accept - receive a new stream. Return: 0, 1 when the engine is gone, or negative. */
 int reattach_accept(struct agent *a) attr_must_check;

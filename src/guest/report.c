@@ -20,7 +20,7 @@ static int listen_at(int fd, const char *path)
 		return r;
 	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return -errno;
-	/* Connecting needs write permission; the directory keeps the name itself safe. */
+	/* Connecting needs write permission; the directory protects the name itself. */
 	if (chmod(addr.sun_path, 0666) < 0 || listen(fd, 1) < 0)
 		return -errno;
 	return 0;
@@ -33,7 +33,7 @@ int report_open(struct report *rep, const char *path, int dir, uint32_t max)
 
 	if (fd < 0)
 		return fd;
-	/* One that could not be removed when it was closed, or that somebody planted. */
+	/* One that could not be removed when it was closed, or that was planted. */
 	(void)unlinkat(dir, REPORT_NAME, 0);
 	r = listen_at(fd, path);
 	if (r < 0)
@@ -66,7 +66,7 @@ static void take_connection(struct report *rep)
 		rep->conn = fd;
 }
 
-/* The one report of this execution is over: whoever comes later finds nobody. */
+/* The one report of this execution is over: later connections are refused. */
 static void finish(struct report *rep)
 {
 	report_close(rep);
@@ -82,7 +82,7 @@ int report_pump(struct report *rep, struct channel *ch, uint32_t id)
 		take_connection(rep);
 	if (rep->conn < 0)
 		return 0;
-	/* Plain read: descriptors sent along are dropped by the kernel. */
+	/* Plain read: the kernel drops descriptors sent with it. */
 	n = read(rep->conn, ch->scratch, sizeof(ch->scratch));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;

@@ -3,8 +3,8 @@
 
 /*
  * DOC: where a runner reports (docs/protocol.md): a Unix socket that the payload may connect to
- * once per execution. What comes over it has the payload's authority: it is passed on as bytes, up
- * to a maximum, and not looked at. No ancillary data is ever received.
+ * once per execution. Its data have the payload's authority: they are forwarded as bytes, up to a
+ * maximum, and not parsed. No ancillary data is ever received.
  */
 
 #include "base/attr.h"
@@ -15,16 +15,16 @@
 #define REPORT_NAME "report.sock"
 
 struct report {
-	int listener;  /* owned; -1 when not listening (any more) */
-	int conn;      /* owned; -1 when not connected */
+	int listener;  /* owned; -1: not listening */
+	int conn;      /* owned; -1: not connected */
 	int dir;       /* borrowed: directory of the socket */
-	uint32_t left; /* bytes that are still forwarded */
+	uint32_t left; /* bytes still to be forwarded */
 };
 
 /** report_open - listen on REPORT_NAME in the directory @path, which is open as @dir. */
 int report_open(struct report *rep, const char *path, int dir, uint32_t max) attr_must_check;
 void report_close(struct report *rep);
-/** report_fd - what to wait on, or -1. */
+/** report_fd - descriptor to poll, or -1. */
 int report_fd(const struct report *rep, const struct channel *ch);
 /** report_pump - accept or read once. Return: bytes forwarded or a negative errno of the channel.
  */

@@ -18,9 +18,9 @@
 #include "guest/job.h"
 #include "guest/kill_all.h"
 
-/* Of the two entries that each runner has for poll. */
+/* Each runner has two poll entries. */
 enum source {
-	SOURCE_WORDS, /* the child until it executes its program, the channel from then on */
+	SOURCE_WORDS, /* the status socket until it executes its program, then the channel */
 	SOURCE_DENIALS,
 	SOURCES
 };
@@ -94,7 +94,7 @@ static struct resident *find_place(struct agent *a)
 	return NULL;
 }
 
-/* The pair of the request channel; *ret_theirs is the caller's. */
+/* The pair of the request channel; the caller owns *ret_theirs. */
 static int open_channel(struct resident *r, int *ret_theirs)
 {
 	int ends[2] = {-1, -1};
@@ -153,7 +153,7 @@ int resident_check_source(const struct wire_bytes *source, char ret_name[RESIDEN
 		return -1;
 	if (memchr(source->data, '/', source->len))
 		return error_set(err, ERR_INVALID, 0, "a run's source in a directory");
-	memcpy(ret_name, source->data, source->len); /* a component is not longer */
+	memcpy(ret_name, source->data, source->len); /* shorter than ret_name: a path component */
 	ret_name[source->len] = '\0';
 	return 0;
 }
@@ -203,21 +203,21 @@ int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct 
 
 	if (n < 0)
 		return refuse_length(n, err);
-	/* What was refused before this run is not of this run. */
+	/* Refusals before this run do not count. */
 	denials_pump(&r->denials);
 	r->denials.kinds = 0;
-	/* Of one whose end was heard of it is closed. */
+	/* Closed if its end was seen. */
 	n = r->channel < 0 ? -EPIPE : fd_send(r->channel, b.data, b.len, stdio, 3);
 	if (n >= 0)
 		return 0;
-	/* It has closed its end, or has not read what it was sent before. */
+	/* It closed its end, or has not read the previous request. */
 	resident_signal(a, r, SIGKILL);
 	return error_set(err, ERR_BOX_FAILED, -n, "the runner takes no requests: %s", strerror(-n));
 }
 
 static void kill_group(const struct resident *r, int signo)
 {
-	/* It may not have its own session yet; its pid is its own until it was waited for. */
+	/* It may not have its own session yet; its pid is its own until it is reaped. */
 	if (kill(-r->child.pid, signo) < 0 && is_alive(r))
 		(void)kill(r->child.pid, signo);
 }
@@ -229,7 +229,7 @@ void resident_signal(const struct agent *a, const struct resident *r, int signo)
 
 	if (inject_signal(a, &r->child, signo))
 		return;
-	/* From PID 1 "all" is the box without the agent: nothing can fork its way out of it. */
+	/* From PID 1 "all" is the box without the agent: no process can escape by forking. */
 	if (signo == SIGKILL && a->is_init && alone)
 		kill_all_signal(a, SIGKILL);
 	else
@@ -271,7 +271,7 @@ static int fail(struct agent *a, struct resident *r, const struct error *err)
 	return n < 0 ? n : agent_fail(a, id, err);
 }
 
-/* The child's words, until it executed its program. */
+/* Messages of the child until it executes its program. */
 static int hear_child(struct agent *a, struct resident *r)
 {
 	struct error err = {0};
@@ -287,7 +287,7 @@ static int hear_child(struct agent *a, struct resident *r)
 			continue;
 		case SPAWN_ERROR:
 			return fail(a, r, &err);
-		case SPAWN_DONE: /* never said by a child that executes */
+		case SPAWN_DONE: /* a child that executes never sends it */
 		case SPAWN_END:
 			r->child.status = fd_close(r->child.status);
 			r->state = RESIDENT_ALIVE;
@@ -298,14 +298,14 @@ static int hear_child(struct agent *a, struct resident *r)
 	return 0;
 }
 
-/* Its word is worth nothing any more. The run, if there is one, ends when it does. */
+/* It broke the protocol: kill it. Its run, if any, ends when it exits. */
 static void condemn(struct agent *a, struct resident *r)
 {
 	r->channel = fd_close(r->channel);
 	resident_signal(a, r, SIGKILL);
 }
 
-/* Decimal digits, no sign, nothing leading: what the agent itself would write. */
+/* Decimal digits, no sign, no leading zeros: the form the agent itself writes. */
 static const char *take_number(const char *pos, const char *end, uint32_t max, uint32_t *ret_value)
 {
 	const char *start = pos;
@@ -326,7 +326,7 @@ static const char *take_word(const char *pos, const char *end, const char *word)
 	return (size_t)(end - pos) >= len && memcmp(pos, word, len) == 0 ? pos + len : NULL;
 }
 
-/* One message of the run that is on. Return: 1, 0 when it is none, or negative for the channel. */
+/* One message of the current run. Return: 1, 0 if malformed, or a negative errno of the channel. */
 static int take_message(struct agent *a, const char *data, size_t len)
 {
 	const char *end = data + len;
@@ -348,11 +348,11 @@ static int take_message(struct agent *a, const char *data, size_t len)
 	pos = take_word(pos, end, " ");
 	if (!pos || take_number(pos, end, 255, &code) != end)
 		return 0;
-	proc_run_over(a, (int)code << 8, false); /* as wait would say it */
+	proc_run_over(a, (int)code << 8, false); /* in the form of a wait status */
 	return 1;
 }
 
-/* It went with the request unread: see prepared.c. */
+/* It exited with the request unread: see prepared.c. */
 static void note_untaken(struct agent *a, const struct resident *r)
 {
 	if (is_running(a, r))
@@ -371,7 +371,7 @@ static int hear_runner(struct agent *a, struct resident *r)
 			return 0;
 		if (n == -ECONNRESET)
 			note_untaken(a, r);
-		/* Nothing at all is the end, or an empty message, which is none. */
+		/* 0 is EOF or an empty message, which is not allowed. */
 		if (n > 0 && (size_t)n <= sizeof(a->ch.scratch) && is_running(a, r) &&
 		    a->proc.state == PROC_RUNNING)
 			took = take_message(a, data, (size_t)n);
@@ -383,7 +383,7 @@ static int hear_runner(struct agent *a, struct resident *r)
 	return 0;
 }
 
-/* Who a zygote's child is it says itself, and may have ended since. */
+/* A zygote's child reports its own pid, and may have exited since. */
 static int hear_injected(struct agent *a)
 {
 	int n = 0;
@@ -410,7 +410,7 @@ int resident_reaped(struct agent *a, pid_t pid, int wait_status)
 	if (!r)
 		return n;
 	n = hear_child(a, r);
-	/* It may have answered just before it ended. */
+	/* It may have answered just before it exited. */
 	if (n >= 0 && r->state == RESIDENT_ALIVE)
 		n = hear_runner(a, r);
 	if (n < 0 || r->state != RESIDENT_ALIVE)
@@ -421,7 +421,7 @@ int resident_reaped(struct agent *a, pid_t pid, int wait_status)
 	r->end_us = clock_us();
 	r->wait_status = wait_status;
 	r->channel = fd_close(r->channel);
-	resident_signal(a, r, SIGKILL); /* what it leaves behind */
+	resident_signal(a, r, SIGKILL); /* what it left behind */
 	return is_running(a, r) ? 0 : resident_settle(a, r);
 }
 

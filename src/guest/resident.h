@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * DOC: runners that stay between executions: EXEC with keep starts one, RUN gives it code. Its
- * descriptor 3 is one end of a SOCK_SEQPACKET pair, the request channel (docs/protocol.md).
+ * DOC: resident runners, which stay between executions: EXEC with keep starts one, RUN gives it
+ * code. Its descriptor 3 is one end of a SOCK_SEQPACKET pair, the request channel
+ * (docs/protocol.md).
  *
  *   agent -> runner  "run ID PATH\0" "ARG\0"...   with stdin, stdout, stderr as descriptors
  *   runner -> agent  "report ID\n" and bytes      any number
  *                    "done ID CODE"               the end of the run
  *
- * The payload holds the other end and may do with it what it likes. Therefore: nothing here ever
- * waits for it, nothing is kept for it, its descriptors are not taken, and a word that is not
- * expected costs the runner its life, because from then on it could answer for another run.
+ * The payload holds the other end and may do anything with it. So nothing here ever waits for it or
+ * buffers for it, its descriptors are not received, and an unexpected message kills the runner,
+ * because it could otherwise answer for another run.
  */
 
 #include "base/attr.h"
@@ -28,24 +29,24 @@
 #define RESIDENT_REQUEST_MAX (72 * 1024)
 #define RESIDENT_PIECE_MAX   (60 * 1024) /* bytes of one report message */
 #define RESIDENT_SOURCE_MAX  255
-/* Messages per round: a flood must not keep the agent from its other work. */
+/* Messages per round: a flood must not starve the agent's other work. */
 #define RESIDENT_BATCH 32
 
 struct agent;
 struct pollfd;
 
 enum resident_state {
-	RESIDENT_NONE,     /* a free place */
-	RESIDENT_STARTING, /* forked; left when the child executed its program or failed */
-	RESIDENT_ALIVE,    /* STARTED was sent; left when it ends */
-	RESIDENT_ENDED,    /* its last run is being drained; left by DONE */
+	RESIDENT_NONE,     /* a free slot */
+	RESIDENT_STARTING, /* forked; until the child executed its program or failed */
+	RESIDENT_ALIVE,    /* STARTED was sent; until it exits */
+	RESIDENT_ENDED,    /* its last run is being drained; until DONE */
 };
 
 struct resident {
 	enum resident_state state;
 	uint32_t id;
 	struct spawned child;
-	int channel; /* owned; -1 once the runner broke the rules */
+	int channel; /* owned; -1 after the runner broke the protocol */
 	struct denials denials;
 	uint64_t start_us;
 	uint64_t end_us;
@@ -57,32 +58,32 @@ int resident_start(struct agent *a, uint32_t id, const struct msg_exec *msg,
                    struct error *err) attr_must_check;
 /** resident_find - the runner @id, unless it has ended; or NULL. */
 struct resident *resident_find(struct agent *a, uint32_t id);
-/** resident_any - whether there is one that has not ended. */
+/** resident_any - whether one has not ended. */
 bool resident_any(const struct agent *a);
-/** resident_cpu_us - CPU time of its process, of all threads; 0 when it has ended. */
+/** resident_cpu_us - CPU time of all threads of its process; 0 when it has exited. */
 uint64_t resident_cpu_us(const struct resident *r);
 
-/** resident_check_source - @source as a name in the RUN place, to @ret_name. */
+/** resident_check_source - validate @source as a name in the RUN place and copy it to @ret_name. */
 int resident_check_source(const struct wire_bytes *source, char ret_name[RESIDENT_SOURCE_MAX + 1],
                           struct error *err) attr_must_check;
-/** resident_ask - send the request of run @id. A runner that can't take it is killed. */
+/** resident_ask - send the request of run @id. A runner that cannot take it is killed. */
 int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct msg_run *msg,
                  const int stdio[3], struct error *err) attr_must_check;
-/** resident_send - the request of run @id to one that was prepared, which has its stdio. */
+/** resident_send - send the request of run @id to a prepared program, which has its stdio. */
 int resident_send(int channel, uint32_t id, const struct msg_run *msg,
                   struct error *err) attr_must_check;
-/** resident_settle - its run is over: if the runner is too, say so and forget it. */
+/** resident_settle - its run is over: if the runner has exited too, send DONE and free it. */
 int resident_settle(struct agent *a, struct resident *r) attr_must_check;
 
 /**
- * resident_signal - to its process group, in which everything is that it started and that did not
- * leave it. SIGKILL goes to the whole box when nothing else in there is to stay.
+ * resident_signal - to its process group, which has everything it started that did not leave it.
+ * SIGKILL goes to the whole box if nothing else in there is to stay.
  */
 void resident_signal(const struct agent *a, const struct resident *r, int signo);
 void resident_kill_all(const struct agent *a);
-/** resident_has - whether @pid is the first process of one that lives. */
+/** resident_has - whether @pid is the main process of a live one. */
 bool resident_has(const struct agent *a, pid_t pid);
-/** resident_reaped - a child of the agent ended. */
+/** resident_reaped - a child of the agent exited. */
 int resident_reaped(struct agent *a, pid_t pid, int wait_status) attr_must_check;
 /** resident_watch - fill RESIDENT_SOURCES entries for poll; unused ones get fd -1. */
 void resident_watch(const struct agent *a, struct pollfd *fds);

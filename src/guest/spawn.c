@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 
-#define EXIT_NOT_STARTED 127 /* as shells say it; the status socket has the reason */
+#define EXIT_NOT_STARTED 127 /* as in shells; the status socket has the reason */
 
 static void attr_noreturn run_child(const struct drop_plan *plan, spawn_work_fn work,
                                     const void *arg)
@@ -39,8 +39,8 @@ int spawn_payload(struct drop_plan *plan, spawn_work_fn work, const void *arg,
 		return error_set(err, ERR_BOX_FAILED, -r, "make a status socket: %s", strerror(-r));
 	plan->status = theirs;
 	/*
-	 * fork, not vfork: the agent must be able to answer while the child is still on its way to
-	 * exec, and the pages of so small a process are copied in no time.
+	 * fork, not vfork: the agent must be able to respond while the child is on its way to exec,
+	 * and copying the pages of so small a process takes no time.
 	 */
 	pid_t pid = fork();
 	if (pid < 0)
@@ -75,7 +75,7 @@ enum spawn_news spawn_read_from(int status, int *ret_listener, struct ucred *ret
 
 	if (n == -EAGAIN || n == -EINTR)
 		return SPAWN_WAIT;
-	/* Only our own code speaks here: by the time the payload runs its end is closed. */
+	/* Only our own code writes here: the payload's end is closed before it runs. */
 	if (n != (ssize_t)sizeof(msg))
 		return SPAWN_END;
 	return read_word(&msg, fds, count, ret_listener, ret_error);

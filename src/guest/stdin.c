@@ -41,7 +41,7 @@ int input_add(struct input *in, const struct wire_bytes *data)
 		return -EPROTO;
 	in->taken += data->len;
 	if (in->fd < 0) {
-		in->room += data->len; /* nobody reads any more: thrown away */
+		in->room += data->len; /* no reader: discard */
 		return 0;
 	}
 	return buf_add(&in->pending, data->data, data->len);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: the caller's bytes on their way into a program's stdin. The host may send WIRE_STDIN_WINDOW
- * bytes ahead; each byte that went into the pipe, or that nobody will ever read, gives room for
- * another. The control socket is never the program's stdin.
+ * DOC: the caller's bytes on their way to a program's stdin. The host may send WIRE_STDIN_WINDOW
+ * bytes ahead; each byte that was written to the pipe or discarded gives room for another. The
+ * control socket is never the program's stdin.
  */
 
 #include "base/attr.h"
@@ -16,19 +16,19 @@
 struct input {
 	int fd;             /* owned; -1 when closed */
 	struct buf pending; /* owned; at most the window */
-	uint32_t room;      /* bytes done with that the host has not been told of */
-	uint64_t taken;     /* bytes that came */
-	bool opened;        /* the program has one */
+	uint32_t room;      /* consumed bytes not yet reported to the host */
+	uint64_t taken;     /* bytes received */
+	bool opened;        /* the program has a stdin pipe */
 	bool ended;         /* no more will come */
 };
 
-/** input_open - a pipe; the program's end goes to *ret_end, owned by the caller. */
+/** input_open - create a pipe; the program's end goes to *ret_end, owned by the caller. */
 int input_open(struct input *in, int *ret_end) attr_must_check;
 void input_close(struct input *in);
 /** input_add - Return: 0, or -EPROTO when the host sent more than the window. */
 int input_add(struct input *in, const struct wire_bytes *data) attr_must_check;
-/** input_end - the pipe is closed as soon as everything went in. */
+/** input_end - close the pipe when everything was written. */
 void input_end(struct input *in);
 bool input_wants(const struct input *in);
-/** input_pump - write what the pipe takes and tell the host of the room. */
+/** input_pump - write what the pipe takes and report the room to the host. */
 int input_pump(struct input *in, struct channel *ch, uint32_t id) attr_must_check;

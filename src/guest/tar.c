@@ -87,7 +87,7 @@ static size_t digits(size_t n)
 	return count;
 }
 
-/* "LEN key=value\n", where LEN counts itself. Return: the new end, or 0: no room. */
+/* "LEN key=value\n", where LEN includes itself. Return: the new end, or 0: no room. */
 static size_t add_record(char *records, size_t at, const char *key, const char *value)
 {
 	size_t body = strlen(key) + strlen(value) + 3;
@@ -205,7 +205,7 @@ int tar_read(const uint8_t block[TAR_BLOCK], struct tar_entry *ret_entry)
 		if (kinds[i].type == (char)block[TYPE.off])
 			e->kind = kinds[i].kind;
 	get_name(block, e);
-	/* Before there was a type for directories a slash at the end said it. */
+	/* Old archives mark a directory by a trailing slash. */
 	if (e->kind == TAR_FILE && e->name[0] && e->name[strlen(e->name) - 1] == '/')
 		e->kind = TAR_DIR;
 	return 0;
@@ -215,7 +215,7 @@ static int take_text(const char *value, size_t len, char ret_text[TAR_NAME_MAX +
 {
 	if (len > TAR_NAME_MAX)
 		return -ENAMETOOLONG;
-	/* Checked up to its NUL and used beyond it, or the other way round. */
+	/* Reject: the name could be checked up to the NUL and used beyond it. */
 	if (memchr(value, '\0', len))
 		return -EINVAL;
 	memcpy(ret_text, value, len);
@@ -252,7 +252,7 @@ static int take_record(const char *key, size_t key_len, const char *value, size_
 		return take_text(value, len, e->link);
 	if (is_key(key, key_len, "size"))
 		return take_digits(value, len, &e->size);
-	/* A sparse file's content is not what it seems. */
+	/* A sparse file's content is encoded. */
 	if (key_len >= 10 && memcmp(key, "GNU.sparse", 10) == 0)
 		return -EINVAL;
 	return 0;

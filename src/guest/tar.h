@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * DOC: blocks of tar archives: POSIX ustar with pax headers where a name, link or size does not
+ * DOC: headers of tar archives: POSIX ustar with pax headers where a name, link or size does not
  * fit; GNU's long names are read too. Pure: no I/O, no allocation.
  */
 
@@ -13,7 +13,7 @@
 
 #define TAR_BLOCK    512
 #define TAR_NAME_MAX 4096
-/* Records of one pax header: two names and a few numbers. More is nothing we would want. */
+/* Records of one pax header: two names and a few numbers. Larger ones are rejected. */
 #define TAR_EXTRA_MAX (16 * 1024)
 
 enum tar_kind {
@@ -21,8 +21,8 @@ enum tar_kind {
 	TAR_DIR,
 	TAR_SYMLINK,
 	TAR_HARDLINK,
-	TAR_PAX,       /* its content is about the next entry */
-	TAR_PAX_ALL,   /* about all that follow: nothing that we use */
+	TAR_PAX,       /* its content describes the next entry */
+	TAR_PAX_ALL,   /* describes all that follow: ignored */
 	TAR_LONG_NAME, /* GNU: its content is the next entry's name */
 	TAR_LONG_LINK,
 	TAR_OTHER, /* devices, FIFOs, sparse files ... */
@@ -37,30 +37,30 @@ struct tar_entry {
 	char link[TAR_NAME_MAX + 1];
 };
 
-/** tar_padding - bytes between the end of a content of @size and the next header. */
+/** tar_padding - bytes between the end of content of @size and the next header. */
 size_t tar_padding(uint64_t size);
 
 /**
- * tar_write - the headers of @entry: one block, or one with a pax header in front.
- * Return: bytes written to @ret_blocks, or 0: a name is too long for us.
+ * tar_write - the headers of @entry: one block, or one with a pax header in front. Return: bytes
+ * written to @ret_blocks, or 0: a name is too long.
  */
 #define TAR_HEADERS_MAX (2 * TAR_BLOCK + TAR_EXTRA_MAX)
 size_t tar_write(const struct tar_entry *entry, uint8_t ret_blocks[TAR_HEADERS_MAX]);
 
 /** tar_is_end - a block of zeros. */
 bool tar_is_end(const uint8_t block[TAR_BLOCK]);
-/** tar_read - a header by itself. Return: 0 or -EINVAL: it is none. */
+/** tar_read - parse a header. Return: 0 or -EINVAL. */
 int tar_read(const uint8_t block[TAR_BLOCK], struct tar_entry *ret_entry) attr_must_check;
 /**
- * tar_read_pax - what the records say of name, link and size replaces that of @entry. Return: 0,
- * -EINVAL for records that are none, -ENAMETOOLONG.
+ * tar_read_pax - name, link and size of the records replace those of @entry. Return: 0, -EINVAL for
+ * malformed records, -ENAMETOOLONG.
  */
 int tar_read_pax(const char *records, size_t len, struct tar_entry *entry) attr_must_check;
 
 /**
- * tar_clean_name - a name as archives have it ("./a/b/") as the path of something inside, in place:
- * "" is the directory itself. Return: 0 or -EINVAL: absolute, with "..", too long or too deep.
+ * tar_clean_name - normalize an archive's name ("./a/b/") to a path inside, in place: "" is the
+ * directory itself. Return: 0 or -EINVAL: absolute, with "..", too long or too deep.
  */
 int tar_clean_name(char *name) attr_must_check;
-/** tar_link_stays - whether a symbolic link at @name (clean) that says @target stays inside. */
+/** tar_link_stays - whether a symbolic link at @name (clean) to @target stays inside. */
 bool tar_link_stays(const char *name, const char *target);
