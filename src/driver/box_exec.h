@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what is given to a box to be run, and what it tells of the end. Part of driver.h. */
+/* DOC: what a box is given to run, and what it reports at the end. Part of driver.h. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a box keeps for its agent until it can be sent. */
+/* What a box queues for its agent until it can be sent. */
 #define BOX_FILES_MAX (64u * 1024 * 1024) /* files and commands */
 #define BOX_STDIN_MAX (64u * 1024 * 1024) /* per execution */
 #define BOX_EXECS_MAX 64                  /* executions at the same time */
 #define BOX_LABEL_MAX 64
-/* Executions of a kept box whose end may be unacknowledged before it is given more. */
+/* A kept box gets no more executions while this many ends are unacknowledged. */
 #define BOX_UNACKED_MAX 200
 
 enum output_stream {
@@ -21,9 +21,9 @@ enum output_stream {
 	OUTPUT_COUNT
 };
 
-/* A file to be there before the program starts. Borrowed for the call. */
+/* A file to create before the program starts. Borrowed for the call. */
 struct exec_file {
-	const char *path; /* relative to the workspace, or to /run/millibox when @source */
+	const char *path; /* relative to the workspace, or to /run/millibox if @source */
 	const void *data;
 	size_t len;
 	uint32_t mode;
@@ -42,21 +42,20 @@ struct exec_plan {
 	uint64_t stderr_max;
 	uint32_t report_max;
 	bool stdin_open;
-	bool keep; /* a runner that stays: box_run may name its id until its on_done */
-	/* In a box that is kept: 1 to BOX_LABEL_MAX characters, told to the next daemon. */
+	bool keep; /* a resident runner: box_run may name its id until its on_done */
+	/* In a kept box: 1 to BOX_LABEL_MAX characters, reported to the next daemon. */
 	const char *label;
 };
 
-/* A program whose code is still to come. Borrowed for the call of box_prepare. */
+/* A program whose code follows later. Borrowed for the call of box_prepare. */
 struct prepare_plan {
 	uint32_t id;             /* as in struct exec_plan */
 	const char *const *argv; /* NULL-terminated */
 	const char *const *env;  /* NULL-terminated */
-	bool report;             /* it may report */
+	bool report;             /* reports are accepted */
 };
 
-/* One execution by a runner that stays, or by one that was prepared. Borrowed for the call of
- * box_run. */
+/* One execution by a resident runner or in a prepared program. Borrowed for the call of box_run. */
 struct run_plan {
 	uint32_t id;             /* chosen by the caller, not 0, unique in the box */
 	uint32_t runner;         /* id of the exec_plan with keep; @id itself: it was prepared */
@@ -71,26 +70,27 @@ struct run_plan {
 	const char *label; /* as in struct exec_plan */
 };
 
-/* What is in a box that an earlier daemon made. @label is the agent's word, printable. */
+/* An execution or runner in a box that an earlier daemon created. @label comes from the agent;
+ * printable. */
 struct box_resumed {
 	uint32_t id;
-	bool keep;       /* a runner that stays */
-	uint32_t runner; /* a run: of whom; it may have ended */
+	bool keep;       /* a resident runner */
+	uint32_t runner; /* a run: id of its runner, which may have ended */
 	const char *label;
 	bool stdin_open;
-	uint64_t stdin_bytes; /* of it that came already */
+	uint64_t stdin_bytes; /* bytes already received */
 };
 
-/* What it may say once more, from its start. */
+/* What it may send again, from its start. */
 struct box_grant {
 	uint64_t stdout_max;
 	uint64_t stderr_max;
 	uint32_t report_max;
-	bool forget; /* none of it is of interest any more but that it ends: on_forgotten alone
-	                comes, and box_ack is not needed */
+	bool forget; /* only its end matters: on_forgotten alone follows, and box_ack is not needed
+	              */
 };
 
-/* How the main process ended: the agent's and the kernel's word. */
+/* How the main process ended, according to the agent and the kernel. */
 struct exec_facts {
 	bool signalled;
 	int status; /* exit code or signal */
@@ -103,10 +103,9 @@ struct exec_facts {
 	uint64_t stdout_bytes;
 	uint64_t stderr_bytes;
 	bool disk_full;
-	bool runner_lost; /* of a run: the runner ended instead of answering; its on_done follows */
-	bool untaken;     /* its runner, or the process that was prepared, ended before it took the
-	                     code, of which nothing has run, whatever on_started said */
-	uint64_t
-		changed_since_ns; /* there are files in the workspace; those with a change time of
-	                             at least this (wall clock) are of the run. 0: there are none */
+	bool runner_lost; /* a run: the runner exited instead of answering; its on_done follows */
+	bool untaken; /* its runner, or the prepared process, exited before it read the code: none
+	                 of it has run, even after on_started */
+	uint64_t changed_since_ns; /* the workspace has files; those with a change time of at least
+	                              this (wall clock) are the run's. 0: it is empty */
 };

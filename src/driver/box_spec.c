@@ -12,8 +12,8 @@
 #define BOX_ID_RANDOM 25 /* 129 bits */
 
 /*
- * Wider than any policy and at most as wide as what a backend takes: a number outside is a mistake
- * of ours or a unit that got lost, and 0 would mean "no limit" to some kernel interface.
+ * Wider than any policy and no wider than any backend accepts: a value outside is a bug of ours or
+ * a lost unit, and 0 would mean "no limit" to some kernel interface.
  */
 static const struct {
 	const char *field;
@@ -50,7 +50,7 @@ static uint64_t limit_value(const struct box_limits *limits, size_t row)
 	return narrow;
 }
 
-/* The id becomes the name of cgroup directories: nothing but these characters. */
+/* The id becomes the name of cgroup directories: only these characters. */
 static bool is_id(const char *id)
 {
 	size_t len = strnlen(id, BOX_ID_LEN);

@@ -3,7 +3,7 @@
 
 /*
  * DOC: the backend-neutral description of a box: the output of policy, the input of every driver.
- * Everything is decided when one of these exists; nothing later looks at the request again.
+ * It contains every decision; nothing later looks at the request again.
  */
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 #define BOX_ID_LEN      32  /* [a-z0-9]{1,31} and NUL */
 #define BOX_ROOT_LEN    65  /* [a-z0-9._-]{1,64}, no dot first, and NUL */
 #define BOX_ZYGOTE_LEN  64  /* FOLDER/FILE of the runners, and NUL */
-#define BOX_MODULES_LEN 512 /* names with a space between, and NUL */
+#define BOX_MODULES_LEN 512 /* names separated by spaces, and NUL */
 
 struct box_limits {
 	uint64_t memory_bytes;
@@ -29,11 +29,11 @@ struct box_limits {
 
 #define BOX_REQUEST_LEN 64 /* letters, digits, - and _, and NUL */
 
-/* What a box reaches, in the order of how much. */
+/* What a box can reach, in ascending order. */
 enum box_network {
 	BOX_NETWORK_NONE,
 	BOX_NETWORK_ALLOWLIST, /* named hosts, through the daemon */
-	BOX_NETWORK_BRIDGE,    /* a network of its own, and what it leads to */
+	BOX_NETWORK_BRIDGE,    /* its own network, and what it is routed to */
 	BOX_NETWORK_HOST,
 	BOX_NETWORK_COUNT
 };
@@ -43,35 +43,38 @@ const char *box_network_name(enum box_network network);
 
 struct box_spec {
 	char id[BOX_ID_LEN];
-	char request_id[BOX_REQUEST_LEN]; /* that it was made for; "": none. For logs only */
-	char root[BOX_ROOT_LEN];          /* name of a root the driver knows; "": the host's */
+	char request_id[BOX_REQUEST_LEN]; /* the request it was created for; "": none. For logs only
+	                                   */
+	char root[BOX_ROOT_LEN];          /* name of a root that the driver knows; "": the host's */
 	struct box_limits limits;
-	uint32_t required_layers; /* mask of enum wire_layer; a box without one is not used */
+	uint32_t required_layers; /* mask of enum wire_layer; a box that lacks one is not used */
 	enum box_network network;
-	bool exec_tmp; /* /tmp may hold programs */
-	bool keep;     /* outlives the daemon, where the driver can; see box_adopt */
-	bool spare;    /* with keep: nobody's, and does not, before box_give */
-	/* Its first program is wanted from a zygote, where the driver has them: the command that
-	 * makes one, and what it has imported. "": no. */
+	bool exec_tmp; /* programs in /tmp may be executed */
+	bool keep;     /* outlives the daemon, if the driver can; see box_adopt */
+	bool spare;    /* with keep: unassigned; outlives the daemon only after box_give */
+	/* Fork its first program from a zygote, if the driver has them: the command that starts
+	 * the zygote, and the modules it has imported. "": no. */
 	char zygote[BOX_ZYGOTE_LEN];
 	char modules[BOX_MODULES_LEN];
 };
 
-/* How the first program of a box came to be. */
+/* How the first program of a box was started. */
 enum box_start {
-	BOX_START_COLD,    /* executed; nothing else was wanted, or can be had from the driver */
-	BOX_START_ZYGOTE,  /* a zygote's child */
-	BOX_START_NOT_YET, /* executed, because the zygote is being started */
-	BOX_START_UNAVAILABLE, /* because there is none that could be started */
-	BOX_START_ROOT,        /* because zygotes are for the host's root only */
-	BOX_START_LOST,        /* because the zygote ended meanwhile */
+	BOX_START_COLD,        /* executed: no zygote was requested, or the driver has none */
+	BOX_START_ZYGOTE,      /* a zygote's child */
+	BOX_START_NOT_YET,     /* executed: the zygote is still starting */
+	BOX_START_UNAVAILABLE, /* executed: no zygote could be started */
+	BOX_START_ROOT,        /* executed: zygotes exist for the host's root only */
+	BOX_START_LOST,        /* executed: the zygote ended meanwhile */
 	BOX_START_COUNT
 };
 
-/** box_start_reason - why it is cold although a zygote was wanted; NULL: it is not so. */
+/**
+ * box_start_reason - why the start was cold although a zygote was requested; NULL: not applicable.
+ */
 const char *box_start_reason(enum box_start start);
 
-/** box_spec_is_like - whether boxes of both would be the same, but for their names. */
+/** box_spec_is_like - whether both describe the same box, except for ids. */
 bool box_spec_is_like(const struct box_spec *a, const struct box_spec *b);
 /** box_spec_check - ranges that hold for every driver. */
 int box_spec_check(const struct box_spec *spec, struct error *err) attr_must_check;

@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * DOC: the kernel's own counters of a box, read from its cgroup directories. Runs in the daemon
- * (the directories came by descriptor), so that asking costs no round trip to the engine.
- * Knows the names of both cgroup versions.
+ * DOC: the kernel's counters of a box, read from its cgroup directories. Runs in the daemon (the
+ * directories came as descriptors), so that reading costs no round trip to the engine. Knows the
+ * names of both cgroup versions.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A value of UINT64_MAX means that this host does not count it. */
+/* UINT64_MAX: this host does not count it. */
 struct box_counters {
 	uint64_t memory_peak_bytes;
 	uint64_t memory_bytes;
@@ -22,9 +22,9 @@ struct box_counters {
 
 #define COUNTER_UNKNOWN UINT64_MAX
 
-/* What they are wanted for; others stay unknown. Asking for one costs a system call. */
+/* Which counters to read; others stay unknown. Each costs a system call. */
 enum counters_for {
-	COUNTERS_FOR_BASELINE = 1, /* what grows, to be subtracted later */
+	COUNTERS_FOR_BASELINE = 1, /* cumulative ones, to be subtracted later */
 	COUNTERS_FOR_RESULT = 2,
 	COUNTERS_FOR_VIEW = 4, /* all */
 };
@@ -38,13 +38,13 @@ enum counters_dir {
 
 #define COUNTERS_ROWS 10
 
-/* Files of one box that are kept open: to read one again costs a third of opening it again. */
+/* Files of one box that stay open: reading one again costs a third of opening it again. */
 struct counters_files {
 	int fds[COUNTERS_ROWS]; /* owned; -1: not open */
 };
 
-/* Names that this host's groups do not have: boxes are many, and to look for each again in all of
- * them would cost more than to read what is there. Zero is "nothing is known". */
+/* Names that this host's groups do not have: trying each of them again for every box would cost
+ * more than reading what exists. Zero: nothing is known. */
 struct counters_absent {
 	uint32_t rows;
 };
@@ -53,9 +53,8 @@ void counters_files_init(struct counters_files *files);
 void counters_files_close(struct counters_files *files);
 
 /**
- * counters_read - never fails: what can't be read is unknown.
- * @dirs: the box's groups; any may be -1.
- * @files: NULL: none is kept open.
+ * counters_read - never fails: what cannot be read is unknown. @dirs: the box's groups; any may be
+ * -1. @files NULL: keep none open.
  */
 void counters_read(const int dirs[COUNTERS_DIRS], struct counters_files *files,
                    enum counters_for purpose, struct counters_absent *absent,

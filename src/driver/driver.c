@@ -8,13 +8,13 @@
 #include <signal.h>
 #include <string.h>
 
-/* "cgroup.memory, landlock": for the person who has to read why there is no box. */
+/* "cgroup.memory, landlock": for the message that explains why there is no box. */
 static void name_layers(uint32_t layers, struct buf *b)
 {
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
 		if ((layers & LAYER_BIT(i)) &&
 		    buf_addf(b, "%s%s", b->len ? ", " : "", layer_name(i)) < 0)
-			return; /* a message has no room for more */
+			return; /* no room for more in a message */
 }
 
 int driver_check_layers(uint32_t have, uint32_t required, struct error *err)
@@ -78,8 +78,8 @@ void box_ack(struct box *box, uint32_t exec_id)
 }
 
 /*
- * The agent resolves paths beneath their place by itself. This is the first lock, and the one whose
- * message names the field.
+ * The agent resolves paths beneath their directory by itself. This is the first check, and the one
+ * whose message names the field.
  */
 static bool is_path_beneath(const char *path)
 {
@@ -182,7 +182,7 @@ void box_give(struct box *box, const struct box_events *events, const char *requ
 {
 	box->events = *events;
 	box->spec.request_id[0] = '\0';
-	/* What is too long is no name of ours. */
+	/* A longer id is not one of ours. */
 	if (request_id)
 		(void)!str_copy(box->spec.request_id, BOX_REQUEST_LEN, request_id);
 	if (box->spec.spare && box->driver->ops->claim)

@@ -52,7 +52,7 @@ static struct fake_box *fake_box(const struct box *box)
 	return CONTAINER_OF(box, struct fake_box, base);
 }
 
-/* What the agent was told. */
+/* What the agent received. */
 
 static void told_free(struct told *t)
 {
@@ -166,7 +166,7 @@ static void told_prepare(struct told *t, const struct frame *frame)
 	e->env = copy_strings(&m.env);
 }
 
-/* A run has arguments where a program has its argv. */
+/* A run has arguments where a program has argv. */
 static void told_run(struct told *t, const struct frame *frame)
 {
 	struct fake_exec *e = &t->exec;
@@ -240,7 +240,7 @@ static void (*const tellers[MSG_COUNT])(struct told *t, const struct frame *fram
 	[MSG_PREPARE] = told_prepare,
 };
 
-/* Read what the link has for the agent. */
+/* Read what the link sent to the agent. */
 static void listen_to_host(struct fake_box *b)
 {
 	struct buf *bytes = link_output(b->base.link);
@@ -545,7 +545,7 @@ const struct fake_exec *fake_exec_last(struct box *box)
 	return &LIST_ENTRY(b->told.prev, struct told, node)->exec;
 }
 
-/* The agent's part: real frames through the real link. */
+/* The agent's side: real frames through the real link. */
 
 static void say(struct box *box, struct buf *bytes, int encoded)
 {
@@ -558,7 +558,7 @@ static void say(struct box *box, struct buf *bytes, int encoded)
 	(void)used;
 }
 
-/* Most tests do not care when the agent greets: the first word of it says hello. */
+/* Most tests do not care when the agent sends HELLO: send it before its first message. */
 static void greet(struct box *box)
 {
 	if (!fake_box(box)->ready)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what files of this directory share and nobody else sees. */
+/* DOC: shared by the files of this directory only. */
 
 #include "base/buf.h"
 #include "base/list.h"
@@ -21,7 +21,7 @@ struct box {
 };
 
 #define BOX_CTX_LEN (BOX_ID_LEN + BOX_REQUEST_LEN + 32)
-/** box_log_ctx - which request and box a line of the log is of. */
+/** box_log_ctx - the request and box of a log line. */
 const char *box_log_ctx(const struct box *box, char ret_ctx[BOX_CTX_LEN]);
 #define box_log(box, level, ...)                                                                   \
 	do {                                                                                       \
@@ -30,7 +30,7 @@ const char *box_log_ctx(const struct box *box, char ret_ctx[BOX_CTX_LEN]);
 			log_write(level, box_log_ctx(box, box_ctx_), __VA_ARGS__);                 \
 	} while (0)
 
-/** driver_check_layers - ERR_UNAVAILABLE with the names of what is missing. */
+/** driver_check_layers - ERR_UNAVAILABLE with the names of the missing ones. */
 int driver_check_layers(uint32_t have, uint32_t required, struct error *err) attr_must_check;
 
 /* One execution, from link_exec or link_run until DONE or FAILED. */
@@ -38,25 +38,25 @@ struct link_exec {
 	struct list node; /* link.execs */
 	uint32_t id;
 	uint32_t runner; /* a run: id of its runner, which may have ended; else 0 */
-	bool keep;       /* a runner that stays */
-	bool prepared;   /* has no code yet, and may not start */
-	bool waits;      /* prepared, and said so */
-	bool given;      /* was prepared, and has its code since */
-	bool resumed;    /* of an earlier daemon */
-	bool forget;     /* what it says is not passed on */
-	size_t heard;    /* bytes of that */
+	bool keep;       /* a resident runner */
+	bool prepared;   /* has no code yet and must not start */
+	bool waits;      /* prepared, and reported so */
+	bool given;      /* was prepared and has received its code */
+	bool resumed;    /* from an earlier daemon */
+	bool forget;     /* its messages are not passed on */
+	size_t heard;    /* bytes of them */
 	bool started;
 	uint64_t output_max[OUTPUT_COUNT];
 	uint64_t output_bytes[OUTPUT_COUNT]; /* never more than granted */
 	uint32_t report_left;
 	bool reported;
 	uint32_t denials;
-	uint64_t changed_since_ns; /* CHANGED came */
-	bool stdin_open;           /* bytes may still be given */
-	bool stdin_ended;          /* STDIN_END was asked for; goes out behind the last byte */
-	uint32_t stdin_room;       /* bytes the agent will take now */
-	struct buf stdin_kept;     /* bytes there was no room for */
-	size_t stdin_sent;         /* of those, at the front */
+	uint64_t changed_since_ns; /* from CHANGED */
+	bool stdin_open;           /* stdin may still be written */
+	bool stdin_ended;          /* STDIN_END was requested; sent after the last byte */
+	uint32_t stdin_room;       /* bytes the agent accepts now */
+	struct buf stdin_kept;     /* bytes without room */
+	size_t stdin_sent;         /* bytes of those already sent, at the front */
 };
 
 /* One file operation, from box_file_open until FILE_DONE or FILE_FAILED. */
@@ -66,11 +66,11 @@ struct box_file {
 	uint32_t id;
 	enum box_file_op op;
 	struct box_file_events events;
-	uint32_t room;    /* bytes of frames the agent will take now */
-	bool starved;     /* somebody was told that there is no room */
+	uint32_t room;    /* bytes of frames the agent accepts now */
+	bool starved;     /* a write was refused for lack of room */
 	bool ended;       /* box_file_end */
 	uint32_t granted; /* bytes of frames the agent may send now */
-	size_t passed_on; /* bytes of the grant that were not told yet */
+	size_t passed_on; /* bytes of the grant not yet reported to the agent */
 	uint64_t entries, bytes, entries_max;
 };
 
@@ -79,41 +79,43 @@ struct link {
 	const struct link_events *events;
 	const struct box_events *box;
 	struct stream *stream; /* owned */
-	struct buf early;      /* handed over before link_open */
+	struct buf early;      /* queued before link_open */
 	struct list execs;     /* struct link_exec, owned */
 	size_t execs_count;
 	struct list files; /* struct box_file, owned */
 	size_t files_count;
 	uint32_t last_file;
-	uint64_t strays; /* bytes that may still come of file operations that were cancelled */
+	uint64_t strays; /* bytes that may still arrive from cancelled file operations */
 	uint32_t logs;
 	bool opened;
 	bool closed;
-	bool greeted;       /* HELLO came */
-	bool resuming;      /* an adopted one: RESUME and all DESCRIBEs are still to come */
-	uint32_t described; /* of those, how many are */
-	uint32_t last_id;   /* of an adopted one */
+	bool greeted;       /* HELLO was received */
+	bool resuming;      /* adopted: RESUME and all DESCRIBEs are still to come */
+	uint32_t described; /* DESCRIBEs received */
+	uint32_t last_id;   /* of an adopted box */
 };
 
 /** link_find - the execution with this id, or NULL. */
 struct link_exec *link_find(struct link *l, uint32_t id);
-/** link_add - a place for an execution. */
+/** link_add - a new execution. */
 struct link_exec *link_add(struct link *l, uint32_t id);
 /** link_forget - the execution has ended. */
 void link_forget(struct link *l, struct link_exec *e);
-/** link_pump_stdin - send as much of what was kept as there is room for. */
+/** link_pump_stdin - send as much queued stdin as there is room for. */
 void link_pump_stdin(struct link *l, struct link_exec *e);
-/** link_out - where frames go. */
+/** link_out - the buffer for outgoing frames. */
 struct buf *link_out(struct link *l);
-/** link_flush - send what is in it. */
+/** link_flush - send it. */
 void link_flush(struct link *l);
 
 /* link_file.c */
-/** link_file_take - a frame of a file operation. Return: 0 or -1 with *err: a breach. */
+/**
+ * link_file_take - a frame of a file operation. Return: 0, or -1 with *err: a protocol violation.
+ */
 int link_file_take(struct link *l, const struct frame *frame, struct error *err) attr_must_check;
-/** link_files_fail - the link has ended: so have all of them. */
+/** link_files_fail - the link has ended: fail all of them. */
 void link_files_fail(struct link *l, const struct error *err);
 void link_file_forget(struct box_file *file);
 
-/** link_fail - cut the stream and tell the owner. */
+/** link_fail - close the stream and call on_lost. */
 void link_fail(struct link *l, const struct error *err);

@@ -9,22 +9,22 @@
 #include <limits.h>
 
 /*
- * Theory of operation. This file is the sending half and the life cycle; link_input.c is what
+ * Theory of operation. This file is the sending half and the lifecycle; link_input.c handles what
  * comes from the agent.
  *
  * Nothing waits for HELLO: SETUP, files and EXEC are in the socket's buffer before the agent has
- * run its first instruction, which saves a round trip of the start. Is it safe to hand over a
- * program before the agent has said which layers it has? The layers of the engine are known when
- * the socket comes (the backend opens no link to a box that lacks one). Of the agent's own layers
- * HELLO is only a claim, made before any of them was applied to a program; what keeps a program
- * from running without them is that the agent treats each step between fork and exec of a program
- * as fatal and answers FAILED. The one layer that may be missing on purpose is Landlock, which an
- * older kernel does not have: SETUP says whether that is to be fatal too. So an EXEC that overtook
- * HELLO cannot run with less than was asked for, and the check at HELLO remains as the second
- * lock: it ends a box whose agent says that it lacks something.
+ * run its first instruction, which saves a round trip. Is it safe to send a program before the
+ * agent has said which layers it has? The engine's layers are known when the socket arrives (the
+ * backend opens no link to a box that lacks one). For the agent's own layers HELLO is only a claim,
+ * made before any of them was applied to a program; what prevents a program from running without
+ * them is that the agent treats every failing step between fork and exec as fatal and answers
+ * FAILED. The one layer that may be missing on purpose is Landlock, which an older kernel lacks:
+ * SETUP says whether that is fatal too. So an EXEC sent before HELLO cannot run with less than was
+ * requested, and the check at HELLO is a second barrier: it ends a box whose agent says that it
+ * lacks something.
  *
  * Stdin has a window (WIRE_STDIN_WINDOW), so that a program that does not read fills our bounded
- * buffer and not the agent's memory, and so that its bytes do not stand in the way of other frames.
+ * buffer and not the agent's memory, and so that its bytes do not block other frames.
  */
 
 struct buf *link_out(struct link *l)
@@ -62,7 +62,7 @@ struct link *link_new(struct loop *loop, const char *box_id, const struct link_e
                       const struct box_events *box)
 {
 	struct link *l = NEW(struct link);
-	/* Room for SETUP, so that what was taken before link_open always fits behind it. */
+	/* Room for SETUP, so that what was queued before link_open always fits behind it. */
 	struct stream_limits limits = {.read_max = FRAME_MAX_LEN,
 	                               .write_max = LINK_QUEUE_MAX + FRAME_MAX_LEN};
 	struct stream_events stream = {
@@ -194,7 +194,7 @@ static struct wire_strs strings(const char *const *list)
 {
 	struct wire_strs strs = {.items = list};
 
-	/* One more than the wire takes is enough for its encoder to refuse. */
+	/* One more than the wire allows is enough for its encoder to reject the list. */
 	while (list[strs.count] && strs.count <= WIRE_STRS_MAX)
 		strs.count++;
 	return strs;
@@ -229,7 +229,7 @@ static int encode_run(struct buf *b, const struct run_plan *plan)
 	return msg_run_encode(b, plan->id, &run);
 }
 
-/* What is about to be handed over: a program (@exec) or a run. */
+/* A program (@exec) or a run that is about to be sent. */
 struct handover {
 	const struct exec_plan *exec;
 	const struct run_plan *run;
@@ -275,7 +275,7 @@ static int refuse_strings(struct error *err, int r)
 		FRAME_MAX_PAYLOAD, WIRE_STRS_MAX);
 }
 
-/* All or nothing: a part of a program in the queue would be a breach of the protocol by us. */
+/* All or nothing: a part of a program in the queue would violate the protocol. */
 static int encode_plan(struct link *l, const struct handover *h, struct error *err)
 {
 	struct buf *b = link_out(l);
@@ -313,7 +313,7 @@ struct link_exec *link_add(struct link *l, uint32_t id)
 	return e;
 }
 
-/* Return: the place of a new execution whose frames are in the queue, or NULL with *err. */
+/* Return: the new execution, with its frames in the queue, or NULL with *err. */
 static struct link_exec *hand_over(struct link *l, const struct handover *h, struct error *err)
 {
 	struct link_exec *e;
@@ -348,7 +348,7 @@ int link_exec(struct link *l, const struct exec_plan *plan, struct error *err)
 		return -1;
 	e->keep = plan->keep;
 	if (plan->keep)
-		return 0; /* says nothing of its own: its runs do */
+		return 0; /* has no output of its own: its runs have */
 	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
 	e->output_max[OUTPUT_STDERR] = plan->stderr_max;
 	e->report_left = plan->report_max;
@@ -374,7 +374,7 @@ int link_prepare(struct link *l, const struct prepare_plan *plan, struct error *
 	return 0;
 }
 
-/* What an execution may say. */
+/* Output limits of an execution. */
 static void grant(struct link_exec *e, const struct run_plan *plan)
 {
 	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
@@ -383,7 +383,7 @@ static void grant(struct link_exec *e, const struct run_plan *plan)
 	e->stdin_open = plan->stdin_open;
 }
 
-/* It has its place in the list already. */
+/* It is in the list already. */
 static int run_prepared(struct link *l, const struct handover *h, struct error *err)
 {
 	struct link_exec *e = link_find(l, h->id);
@@ -424,8 +424,8 @@ int link_run(struct link *l, const struct run_plan *plan, struct error *err)
 }
 
 /*
- * The window keeps a stdin from filling the queue, but many stdins or unread signals might: what
- * the queue does not take stays where it is and goes with the next credit.
+ * The window keeps one stdin from filling the queue, but many stdins or unread signals could: what
+ * the queue does not take stays here and is sent with the next credit.
  */
 static bool send_stdin_piece(struct link *l, struct link_exec *e)
 {
@@ -452,7 +452,7 @@ void link_pump_stdin(struct link *l, struct link_exec *e)
 
 	while (send_stdin_piece(l, e))
 		;
-	/* Moving the rest to the front is worth it only when the front is the larger part. */
+	/* Moving the rest to the front pays only when the front is the larger part. */
 	if (e->stdin_sent >= e->stdin_kept.len / 2) {
 		buf_consume(&e->stdin_kept, e->stdin_sent);
 		e->stdin_sent = 0;
@@ -463,7 +463,7 @@ void link_pump_stdin(struct link *l, struct link_exec *e)
 	link_flush(l);
 }
 
-/* Return: 0 with *ret_exec, NULL when the execution has ended already; or -1 with *err. */
+/* Return: 0 with *ret_exec, NULL if the execution has ended already; or -1 with *err. */
 static int find_stdin(struct link *l, uint32_t id, struct link_exec **ret_exec, struct error *err)
 {
 	struct link_exec *e;
@@ -507,7 +507,7 @@ void link_ack(struct link *l, uint32_t exec_id)
 {
 	struct msg_ack msg = {0};
 
-	/* Without it the agent tells it again one day, and is told to forget it then. */
+	/* If this is lost, the agent reports it to a later daemon, which then forgets it. */
 	if (!l->closed && msg_ack_encode(link_out(l), exec_id, &msg) == 0)
 		link_flush(l);
 }
@@ -519,7 +519,7 @@ int link_signal(struct link *l, uint32_t exec_id, int signo, struct error *err)
 	if (check_open(l, err) < 0)
 		return -1;
 	if (!link_find(l, exec_id))
-		return 0; /* ended by itself: nothing is left to be signalled */
+		return 0; /* has ended: nothing to signal */
 	if (msg_signal_encode(link_out(l), exec_id, &msg) < 0)
 		return error_set(err, ERR_BUSY, 0, "the agent of box %s takes no commands",
 		                 l->box_id);

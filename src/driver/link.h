@@ -3,15 +3,14 @@
 
 /*
  * DOC: the host end of the wire: calls become frames for the agent, its frames become callbacks.
- * Written once for all drivers: a backend gives a connected socket and what SETUP shall say.
+ * Written once for all drivers: a backend provides a connected socket and the values of SETUP.
  *
- * The agent's bytes are hostile: whoever takes over the agent speaks here. Any breach of the
- * protocol ends the link (on_lost, ERR_PROTOCOL); nothing is guessed or repaired. All that is kept
- * is bounded: one frame of input, LINK_QUEUE_MAX bytes of output, BOX_STDIN_MAX per execution.
+ * The agent's bytes are hostile: a program that takes over the agent speaks here. Any protocol
+ * violation ends the link (on_lost, ERR_PROTOCOL); nothing is guessed or repaired. All buffers are
+ * bounded: one frame of input, LINK_QUEUE_MAX bytes of output, BOX_STDIN_MAX per execution.
  *
- * Programs may be handed over before the socket is there; they go out behind SETUP, all without
- * waiting for HELLO. No callback comes from inside a call of this header, except for link_input,
- * link_drain.
+ * Programs may be passed before the socket exists; they are sent after SETUP, without waiting for
+ * HELLO. Callbacks never run inside a call of this header, except link_input and link_drain.
  */
 
 #include "driver/driver.h"
@@ -23,18 +22,18 @@ struct loop;
 
 /* Everything for the agent that the socket did not take yet. */
 #define LINK_QUEUE_MAX (BOX_FILES_MAX + BOX_FILES_MAX / 8)
-/* How long the pipes of an execution are read after its main process ended. They are empty by
+/* How long the pipes of an execution are read after its main process exited. They are empty by
  * then unless a process it left behind holds them open. */
 #define LINK_DRAIN_MS 100
-/* More kinds than there are system calls, and more lines than an agent in order has to say. */
+/* More kinds than there are system calls, and more lines than a healthy agent logs. */
 #define LINK_DENIALS_MAX 1024
 #define LINK_LOGS_MAX    1024
-/* What is heard of an execution that is to be forgotten: more than any was ever granted. */
+/* Bytes accepted of an execution that is to be forgotten: more than any limit. */
 #define LINK_FORGOTTEN_MAX ((size_t)8 * 1024 * 1024 * 1024)
 
 /*
- * What the agent itself adds to a box, and all that it may claim: an agent that was taken over must
- * not write layers of the engine into the receipt.
+ * The layers that the agent itself adds to a box, and all that it may claim: an agent that was
+ * taken over must not put the engine's layers into the receipt.
  */
 #define LINK_AGENT_LAYERS                                                                          \
 	(LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |        \
@@ -42,38 +41,44 @@ struct loop;
 
 struct link_events {
 	void *ctx;
-	/* HELLO came. Layers and version are the agent's word; what they must be, the backend says.
-	 * May close the link. */
+	/* HELLO was received. Layers and version are the agent's claim; the backend decides what
+	 * they must be. May close the link. */
 	void (*on_hello)(void *ctx, const struct msg_hello *hello);
-	/* The stream ended (ERR_AGENT_LOST), or was cut because the agent broke the protocol
-	 * (ERR_PROTOCOL) or gave the box up (its own code). Nothing follows. */
-	/* May be NULL. A program started; whether as a zygote's child. */
+	/* May be NULL. A program started, and whether as a zygote's child. */
 	void (*on_injected)(void *ctx, bool injected);
+	/* The stream ended (ERR_AGENT_LOST), or was closed because the agent broke the protocol
+	 * (ERR_PROTOCOL) or gave the box up (its own code). Nothing follows. */
 	void (*on_lost)(void *ctx, const struct error *err);
 };
 
 void link_free(struct link *l);
-/** link_new - @events gets the link's own events, @box those of executions; both are borrowed and
- * outlive the link. @box_id is for log lines, borrowed too. */
+/**
+ * link_new - @events gets the link's own events, @box those of executions; both are borrowed and
+ * must outlive the link. @box_id is for log lines, borrowed too.
+ */
 struct link *link_new(struct loop *loop, const char *box_id, const struct link_events *events,
                       const struct box_events *box) attr_owned(link_free);
-/** link_set_request - the request that the box was made for, for log lines; borrowed, and read when
- * there is something to log. */
+/**
+ * link_set_request - the request the box was created for, for log lines; borrowed, and read
+ * whenever a line is logged.
+ */
 void link_set_request(struct link *l, const char *request_id);
 /**
- * link_open - takes ownership of @fd. SETUP goes out first, then all that was handed over before.
- * With @fd -1 the bytes stay in link_output for whoever plays the agent.
+ * link_open - takes ownership of @fd. SETUP is sent first, then everything queued before. With @fd
+ * -1 the bytes stay in link_output, for a test that plays the agent.
  */
 void link_open(struct link *l, int fd, const struct msg_setup *setup);
-/** link_adopt - as link_open, of a box that an earlier daemon has set up. */
+/** link_adopt - like link_open, for a box that an earlier daemon set up. */
 void link_adopt(struct link *l, int fd);
-/** link_close - from now on nothing is sent and no callback comes. Idempotent. */
+/** link_close - send nothing more; no callback follows. Idempotent. */
 void link_close(struct link *l);
-/** link_drain - the agent is dead: read its last words, then on_lost unless it came already. */
+/** link_drain - the agent is dead: read its last messages, then on_lost unless it came already. */
 void link_drain(struct link *l);
-/** link_input - bytes of the agent. Return: how many were used; less only for a partial frame. */
+/**
+ * link_input - bytes of the agent. Return: bytes used; fewer than @len only for a partial frame.
+ */
 size_t link_input(struct link *l, const char *data, size_t len);
-/** link_output - what was not sent. For whoever plays the agent, who may consume it. */
+/** link_output - unsent bytes, for a test that plays the agent and may consume them. */
 struct buf *link_output(struct link *l);
 
 /* See the functions of the same names in driver.h. */

@@ -5,12 +5,12 @@
 #include "driver/internal.h"
 
 /*
- * Theory of operation. File operations have ids of their own, given here, never used twice while
- * the box lives: a frame of one that was cancelled may still be on its way, and is dropped. A frame
- * of one that never was is a breach.
+ * Theory of operation. File operations have their own ids, assigned here, never reused while the
+ * box lives: a frame of a cancelled operation may still be on its way, and is dropped. A frame with
+ * an id that was never assigned is a protocol violation.
  *
  * Both directions have a window that counts whole frames, so that neither bytes nor many small
- * frames fill the memory of daemon or agent, and a slow client holds up nobody but itself.
+ * frames fill the memory of daemon or agent, and a slow client delays only itself.
  */
 
 /* A message for every few bytes would cost more than the bytes. */
@@ -18,7 +18,7 @@
 /* Frame and length around the bytes of FILE_DATA and FILE_BYTES. */
 #define DATA_EXTRA (FRAME_HEADER_LEN + 4)
 
-/* FILE_ROOM and the end of an operation that was cancelled meanwhile. */
+/* FILE_ROOM and the end of a cancelled operation. */
 #define LAST_WORDS 4096
 
 static_assert(BOX_FILE_WINDOW == WIRE_FILE_WINDOW, "one window");
@@ -133,8 +133,8 @@ size_t box_file_write(struct box_file *file, const char *data, size_t len)
 	return taken;
 }
 
-/* The queue has room for some small words beyond all windows; an agent that lets it fill up with
- * other things is as good as gone, and its box will be. */
+/* The queue has room for small messages beyond all windows; an agent that lets it fill up
+ * otherwise is stuck, and its box will be ended. */
 void box_file_end(struct box_file *file)
 {
 	const struct msg_file_end end = {0};
@@ -154,7 +154,7 @@ void box_file_grant(struct box_file *file, size_t bytes)
 		return;
 	msg.bytes = (uint32_t)file->passed_on;
 	if (msg_file_grant_encode(link_out(file->link), file->id, &msg) < 0)
-		return; /* with the next */
+		return; /* sent with the next grant */
 	file->granted += msg.bytes;
 	file->passed_on = 0;
 	link_flush(file->link);
@@ -171,7 +171,7 @@ void box_file_cancel(struct box_file *file)
 	link_file_forget(file);
 }
 
-/* What the agent says. */
+/* Messages of the agent. */
 
 static int take_room(struct box_file *file, const struct frame *frame, struct error *err)
 {
@@ -189,7 +189,7 @@ static int take_room(struct box_file *file, const struct frame *frame, struct er
 	return 0;
 }
 
-/* Uses up what was granted, header included. Return: whether there was enough of it. */
+/* Charge the grant, header included. Return: whether it was sufficient. */
 static bool use_grant(struct box_file *file, const struct frame *frame)
 {
 	uint32_t bytes = FRAME_HEADER_LEN + frame->len;
@@ -211,7 +211,7 @@ static int take_entry(struct box_file *file, const struct frame *frame, struct e
 		return breach(err, frame, "is malformed");
 	if (!use_grant(file, frame) || file->entries++ == file->entries_max)
 		return breach(err, frame, "exceeds what was granted");
-	/* What is taken whole is not waited for by anybody. */
+	/* Consumed at once: return the credit. */
 	box_file_grant(file, FRAME_HEADER_LEN + frame->len);
 	path = xmemdup0(msg.path.data, msg.path.len);
 	target = xmemdup0(msg.target.data, msg.target.len);
@@ -252,7 +252,7 @@ static int take_done(struct box_file *file, const struct frame *frame, struct er
 
 	if (msg_file_done_decode(frame, &msg) < 0 || msg.truncated > 1)
 		return breach(err, frame, "is malformed");
-	/* It cannot have written what it was not told the end of. */
+	/* It cannot be done before it was sent the end. */
 	if ((file->op == BOX_FILE_WRITE || file->op == BOX_FILE_UNTAR) && !file->ended)
 		return breach(err, frame, "comes before the end");
 	summary = (struct box_file_summary){msg.truncated, msg.entries, msg.bytes};
@@ -261,7 +261,7 @@ static int take_done(struct box_file *file, const struct frame *frame, struct er
 	return 0;
 }
 
-/* The text may end up before a person: one line of printable characters. */
+/* People may read the text: one line of printable characters. */
 static void plain_text(struct wire_bytes text, char *ret_text, size_t size)
 {
 	size_t len = text.len < size - 1 ? text.len : size - 1;
@@ -272,7 +272,7 @@ static void plain_text(struct wire_bytes text, char *ret_text, size_t size)
 	ret_text[len] = '\0';
 }
 
-/* What a file operation can fail with; anything else is a failure of the box. */
+/* Errors that a file operation can have; anything else is a failure of the box. */
 static enum error_code believed_code(uint32_t code)
 {
 	static const enum error_code codes[] = {
@@ -286,7 +286,7 @@ static enum error_code believed_code(uint32_t code)
 	return ERR_BOX_FAILED;
 }
 
-/* The agent names the field it means in front of its words; only names there are, are believed. */
+/* The agent puts the field's name in front of the text; only known names are accepted. */
 static void set_failure(const struct msg_file_failed *msg, const char *text, struct error *failure)
 {
 	static const char *const fields[] = {"path", "to"};

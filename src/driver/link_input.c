@@ -11,22 +11,21 @@
 
 /*
  * Theory of operation. Everything here judges bytes of a process that may have been taken over by
- * the program it runs. A frame is believed only if the table below knows its type, it comes when
- * the protocol lets it come, it belongs to a living execution, and it stays within what that
- * execution was granted. The first breach ends the box: a peer that broke one rule has no claim to
- * be understood any further.
+ * the program it runs. A frame is accepted only if the table below knows its type, it is allowed at
+ * this point, it belongs to a live execution, and it stays within what that execution was granted.
+ * The first violation ends the box: after it nothing that the peer sends can be relied on.
  *
  * Every frame uses up something that was granted (bytes of output, of report, of stdin taken,
  * denials, log lines, the state of an execution). So even an agent that keeps to the rules cannot
- * talk without end and have the loop listen to nobody else.
+ * send without end and monopolize the loop.
  *
  * A callback may destroy the box, which closes the link (memory stays until the box is gone): so a
  * handler touches nothing after its callback.
  */
 
-/* When a message may come. */
+/* When a message is allowed. */
 enum phase {
-	PHASE_NONE,     /* never: unknown, or of our own direction */
+	PHASE_NONE,     /* never: unknown, or of the other direction */
 	PHASE_FIRST,    /* the first message, once; of the box */
 	PHASE_BOX,      /* any time; of the box */
 	PHASE_HANDED,   /* of an execution that has not started */
@@ -35,7 +34,7 @@ enum phase {
 	PHASE_ENDING,   /* of the box, or of an execution that has not started */
 	PHASE_FILE,     /* of a file operation: link_file.c */
 	PHASE_RESUME,   /* of the box, once, on a stream that is not its first */
-	PHASE_DESCRIBE, /* of an execution that is not known yet, behind RESUME */
+	PHASE_DESCRIBE, /* of an execution that is not known yet, after RESUME */
 };
 
 static int breach(struct error *err, const struct frame *frame, const char *what)
@@ -68,7 +67,7 @@ static int take_started(struct link *l, struct link_exec *e, const struct frame 
 
 	if (msg_started_decode(frame, &started) < 0)
 		return breach(err, frame, "is malformed");
-	/* One of an earlier daemon may have lost its runner since. */
+	/* An earlier daemon's run may have lost its runner since. */
 	if (e->runner && !e->resumed && !link_find(l, e->runner))
 		return breach(err, frame, "is for a run without a runner");
 	if (e->prepared)
@@ -101,7 +100,7 @@ static int take_stdin_room(struct link *l, struct link_exec *e, const struct fra
 
 	if (msg_stdin_room_decode(frame, &room) < 0)
 		return breach(err, frame, "is malformed");
-	/* Room comes from bytes that were taken: with more, our queue would be its to fill. */
+	/* Room comes from bytes that were taken: with more, the agent could fill our queue. */
 	if (room.bytes == 0 || room.bytes > WIRE_STDIN_WINDOW - e->stdin_room)
 		return breach(err, frame, "opens nothing, or more than the window");
 	e->stdin_room += room.bytes;
@@ -148,7 +147,7 @@ static int take_report(struct link *l, struct link_exec *e, const struct frame *
 	return 0;
 }
 
-/* The name of a system call, or its number as text where libseccomp knows none. */
+/* The name of a system call, or its number if libseccomp has no name. */
 static void name_syscall(uint32_t number, char *ret_name, size_t size)
 {
 	cleanup_free char *name = NULL;
@@ -206,17 +205,17 @@ static bool done_is_sound(const struct msg_done *done, const struct link_exec *e
 	if (done->signalled ? done->status < 1 || done->status > 64
 	                    : done->status < 0 || done->status > 255)
 		return false;
-	/* Only a run can lose its runner; code that nobody took has done nothing. */
+	/* Only a run can lose its runner; code that was not read has done nothing. */
 	if (done->runner_lost == 1 && !e->runner)
 		return false;
 	if (done->runner_lost == 2 && ((!e->runner && !e->given) || has_spoken(done, e)))
 		return false;
-	/* What was forwarded was produced before. */
+	/* At least what was forwarded must have been produced. */
 	return done->stdout_bytes >= e->output_bytes[OUTPUT_STDOUT] &&
 	       done->stderr_bytes >= e->output_bytes[OUTPUT_STDERR];
 }
 
-/* A run that its runner has begun ends before it: nobody waits for the answer of the dead. */
+/* A run that has started ends before its runner: a dead runner answers nothing. */
 static bool has_open_run(const struct link *l, const struct link_exec *runner)
 {
 	const struct link_exec *e;
@@ -260,7 +259,7 @@ static int take_done(struct link *l, struct link_exec *e, const struct frame *fr
 	return 0;
 }
 
-/* The text may end up before a person: one line of printable characters. */
+/* People may read the text: one line of printable characters. */
 static void plain_text(struct wire_bytes text, char *ret_text, size_t size)
 {
 	size_t len = text.len < size - 1 ? text.len : size - 1;
@@ -311,7 +310,7 @@ static int take_log(struct link *l, struct link_exec *e, const struct frame *fra
 	r = str_format(ctx, sizeof(ctx), "request_id=%s box=%s", l->request_id, l->box_id);
 	assert(r == 0);
 	(void)r;
-	/* "err" is for what the daemon itself failed in. */
+	/* Level "err" is for failures of the daemon itself. */
 	log_ctx(log.level < LOG_LEVEL_WARN ? LOG_LEVEL_WARN : (enum log_level)log.level, ctx,
 	        "agent says: %s", text);
 	return 0;
@@ -367,7 +366,7 @@ static int take_describe(struct link *l, struct link_exec *e, const struct frame
 	what.runner = d.runner;
 	what.stdin_open = d.stdin_open;
 	what.stdin_bytes = d.stdin_bytes;
-	/* Before anybody is asked: the answer may be to signal it. */
+	/* Before the callback, which may signal it. */
 	e = link_add(l, frame->id);
 	e->resumed = true;
 	e->keep = d.keep;
@@ -410,7 +409,7 @@ static const struct {
 	[MSG_DESCRIBE] = {take_describe, PHASE_DESCRIBE},
 };
 
-/* Return: as out_of_place, of RESUME and DESCRIBE. */
+/* Return: as out_of_place, for RESUME and DESCRIBE. */
 static const char *out_of_resume(const struct link *l, enum phase phase, const struct frame *frame,
                                  const struct link_exec *e)
 {
@@ -421,11 +420,11 @@ static const char *out_of_resume(const struct link *l, enum phase phase, const s
 	return NULL;
 }
 
-/* Return: NULL when a message of @phase may come now, else what is wrong with it. */
+/* Return: NULL when a message of @phase is allowed now, else what is wrong. */
 static const char *out_of_place(const struct link *l, enum phase phase, const struct frame *frame,
                                 const struct link_exec *e)
 {
-	/* An agent that cannot even begin leaves its last words in the log. */
+	/* An agent that fails to start logs its reason first. */
 	if (phase == PHASE_BOX)
 		return frame->id ? "is not for an execution" : NULL;
 	if ((phase == PHASE_FIRST) == l->greeted)
@@ -441,7 +440,7 @@ static const char *out_of_place(const struct link *l, enum phase phase, const st
 	return NULL;
 }
 
-/* Its end was recorded by a daemon that did not live to acknowledge it. */
+/* Its end was recorded by a daemon that died before it could acknowledge. */
 static int take_forgotten(struct link *l, struct link_exec *e, const struct frame *frame,
                           struct error *err)
 {

@@ -13,30 +13,30 @@
 #include <sys/wait.h>
 
 /*
- * Theory of operation. One socket to the engine carries requests and answers of fixed layout. The
- * engine is trusted, but a message that does not fit means that two parts of us disagree: then it
- * is given up as a whole (native_lose), because half an understanding of what is privileged is
- * worse than none. The daemon ends, its supervisor starts it anew, and the new engine sweeps.
+ * Theory of operation. One socket to the engine carries requests and replies of fixed layout. The
+ * engine is trusted, but a malformed message means that two parts of Millibox disagree: then the
+ * engine is given up as a whole (native_lose), because guessing about a privileged process is
+ * worse. The daemon exits, its supervisor restarts it, and the new engine sweeps.
  *
  * The kill switch does not depend on the engine: a box is killed through cgroup.kill, whose
  * descriptor came with it (through its pidfd where there is none), and only then is the engine
- * asked to take it away. An engine that is stuck, or stopped, delays the cleaning and nothing else.
+ * asked to remove it. A stuck or stopped engine delays only the cleanup.
  *
  * Which layers are required:
  *
  *   strict     user pid mnt net ipc uts caps no_new_privs seccomp rlimits, everywhere;
- *              cgroup.memory cgroup.pids cgroup.cpu cgroup_ns uid_range where the engine is
+ *              cgroup.memory cgroup.pids cgroup.cpu cgroup_ns uid_range if the engine is
  *              privileged, because then every supported host can have them and a missing one is
- *              a fault of the host. An ordinary user has them only by delegation: rlimits stand in
- *              and the receipt says so.
+ *              a fault of the host. An ordinary user has them only by delegation: rlimits replace
+ *              them and the receipt says so.
  *   otherwise  user pid mnt net caps no_new_privs seccomp: less is no isolation at all.
  *
  * time and landlock are never required: a kernel of a supported Debian may lack them, and each
- * doubles what others already do. Engine layers are checked when CREATED comes, before a byte is
+ * repeats what other layers do. Engine layers are checked when CREATED arrives, before a byte is
  * sent to the agent; for the agent's own see link.c.
  */
 
-/* Messages taken from the socket before other events get their turn. */
+/* Messages read from the socket before other events get a turn. */
 #define NATIVE_RECV_ROUNDS 64
 
 struct native_waiting {
@@ -86,7 +86,7 @@ static void send_waiting(struct native *n)
 
 		if (r == -EAGAIN)
 			return;
-		/* A dead engine is found by reading, which comes right after. */
+		/* A dead engine is detected by reading, which comes right after. */
 		list_remove(&w->node);
 		free(w);
 	}
@@ -104,13 +104,13 @@ uint32_t native_send(struct native *n, struct engine_request *request)
 
 	if (n->sock < 0)
 		return 0;
-	if (++n->seq == 0) /* 0 stands for events */
+	if (++n->seq == 0) /* 0 means an event */
 		n->seq = 1;
 	request->seq = n->seq;
 	if (list_is_empty(&n->waiting))
 		r = fd_send(n->sock, request, sizeof(*request), NULL, 0);
 	if (r == -EAGAIN) {
-		/* Bounded: a box has at most one request of each kind under way. */
+		/* Bounded: a box has at most one request of each kind in progress. */
 		struct native_waiting *w = NEW(struct native_waiting);
 
 		w->request = *request;
@@ -121,8 +121,8 @@ uint32_t native_send(struct native *n, struct engine_request *request)
 	return r < 0 ? 0 : request->seq;
 }
 
-/* Reap the engine if it has ended, and say how. A process closes its sockets a moment before it can
- * be waited for; this is the end of everything, so that moment may be spent. */
+/* Reap the engine if it has exited, and report how. A process closes its sockets a moment before
+ * it can be reaped; this is the end of everything, so waiting is fine. */
 static void tell_end(struct native *n, struct error *err)
 {
 	int status = native_wait_engine(n->pid, USEC_PER_SEC / 10);
@@ -137,7 +137,7 @@ static void tell_end(struct native *n, struct error *err)
 	                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* Return: 1 when there may be more, 0 when not, -1 with *err: the engine is no longer one. */
+/* Return: 1 when there may be more, 0 when not, -1 with *err: the engine is unusable. */
 static int receive(struct native *n, struct error *err)
 {
 	struct engine_reply reply;
@@ -147,8 +147,8 @@ static int receive(struct native *n, struct error *err)
 
 	if (len == -EAGAIN)
 		return 0;
-	/* An engine that died with requests unread; the error is told once and before what it still
-	 * sent, which the next read has. */
+	/* The engine died with unread requests; the error is reported once and before data it
+	 * still sent, which the next read returns. */
 	if (len == -ECONNRESET)
 		return 1;
 	if (len == 0) {
@@ -191,7 +191,7 @@ void native_lose(struct native *n, const struct error *err)
 	n->on_engine_lost(n->ctx, err);
 }
 
-/* Or it would wait for another daemon, if something is to be kept. */
+/* Otherwise it would wait for another daemon, if it keeps boxes. */
 static void tell_to_end(struct native *n)
 {
 	struct engine_request request = {.op = ENGINE_END};
@@ -200,7 +200,7 @@ static void tell_to_end(struct native *n)
 	(void)native_send(n, &request);
 }
 
-/* The engine ends them with the rest; what they were given by us goes at once. */
+/* The engine ends them; descriptors we received for them are closed at once. */
 static void native_settle(struct driver *d)
 {
 	struct native *n = native(d);
@@ -211,7 +211,7 @@ static void native_settle(struct driver *d)
 
 		memcpy(request.box_id, kept->id, sizeof(request.box_id));
 		log_info("box %s belongs to no session, ending it", kept->id);
-		/* Its GONE finds nobody. 0: the engine has just died; reading will tell. */
+		/* Its GONE will be ignored. 0: the engine has just died; reading reports it. */
 		(void)native_send(n, &request);
 		native_kept_free(kept);
 	}
@@ -232,7 +232,7 @@ static bool has_kept(const struct native *n)
 	return !list_is_empty(&n->kept);
 }
 
-/* One that is not our child cannot be waited for, but it can be watched. */
+/* An engine that is not our child cannot be reaped, but it can be polled. */
 static bool has_ended(const struct native *n)
 {
 	if (n->pid > 0)
@@ -254,7 +254,7 @@ static void native_free(struct driver *d)
 		native_box_free(b);
 	if (!stays && n->sock >= 0 && d->caps.can_keep)
 		tell_to_end(n);
-	/* The end of the socket tells the engine to end all boxes, clean up and exit. */
+	/* EOF on the socket tells the engine to end all boxes, clean up and exit. */
 	n->sock = fd_close(n->sock);
 	if (!stays && !has_ended(n))
 		log_warn("millibox-engine takes long to end, ignoring");
@@ -308,7 +308,7 @@ static struct driver_caps caps_of(const struct engine_probe *probe, bool strict,
 	};
 }
 
-/* So many that their files are a quarter of what this process may have open. */
+/* As many boxes as use a quarter of our descriptors. */
 static size_t boxes_to_keep_counted(void)
 {
 	struct rlimit files = {0};

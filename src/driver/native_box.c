@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 /*
- * A file can be as large as the file system it is on; a program that fills one shall meet ENOSPC
- * from there, and not SIGXFSZ from RLIMIT_FSIZE, which would hide the cause. So the limit is a
- * little above, and stops only files that are large by their holes.
+ * A file can be as large as its file system; a program that fills it should get ENOSPC, and not
+ * SIGXFSZ from RLIMIT_FSIZE, which would hide the cause. So the limit is a little higher, and stops
+ * only sparse files.
  */
 #define FSIZE_SLACK_BYTES (1024 * 1024)
 
@@ -39,7 +39,7 @@ static bool is_in(const struct native_box *b, unsigned states)
 	return (STATE_BIT(b->state) & states) != 0;
 }
 
-/* The one writer of the state. */
+/* The only writer of the state. */
 static void set_state(struct native_box *b, enum native_state next)
 {
 	static const unsigned before[NATIVE_STATE_COUNT] = {
@@ -55,9 +55,9 @@ static void set_state(struct native_box *b, enum native_state next)
 }
 
 /*
- * The kill switch. Needs nobody's help: cgroup.kill ends every process of the box, forks in flight
- * included. Where the host has none, the end of PID 1 takes its pid namespace along; the daemon may
- * signal it only where it runs as the same user, elsewhere the engine's DESTROY does it.
+ * The kill switch, which needs no other process: cgroup.kill ends every process of the box,
+ * including forks in flight. Where the host lacks it, the death of PID 1 ends its pid namespace;
+ * the daemon may signal it only if both have the same user, otherwise the engine's DESTROY does it.
  */
 static void kill_box(struct native_box *b)
 {
@@ -103,8 +103,8 @@ static void on_overdue(void *ctx)
 	struct native_box *b = ctx;
 	struct error err = {0};
 
-	/* Whatever a program can do to die slowly, it does to its own box: that keeps its place
-	 * until it is gone, and the engine goes on with all others. */
+	/* A program that dies slowly delays only its own box: that keeps its place until it is
+	 * gone, and the engine continues with all others. */
 	if (b->state == NATIVE_DESTROYING) {
 		box_log(&b->base, LOG_LEVEL_WARN, "takes long to die, waiting");
 		return;
@@ -129,7 +129,7 @@ static void on_hello(void *ctx, const struct msg_hello *hello)
 	b->base.events.on_ready(b->base.events.ctx);
 }
 
-/* The first program tells; what the engine had said was a promise. */
+/* The first program decides; the engine's reply was only a promise. */
 static void on_injected(void *ctx, bool injected)
 {
 	struct native_box *b = ctx;
@@ -144,9 +144,9 @@ static void on_injected(void *ctx, bool injected)
 }
 
 /*
- * A box that ends while it is being built closes its stream, and the engine knows the reason
- * ("mount /proc: ..."), which is on its way: better to wait for it a moment than to say "ended".
- * One that was adopted was built before, and there is none.
+ * A box that ends while it is being built closes its stream, and the engine's reason ("mount /proc:
+ * ...") is on its way: wait a moment for it rather than report "ended". An adopted box was built
+ * long ago: there is no reason to wait for.
  */
 static void on_link_lost(void *ctx, const struct error *err)
 {
@@ -204,7 +204,7 @@ static struct engine_request request_for(const struct native_box *b, enum engine
 	struct engine_request request = {.op = op};
 
 	static_assert(sizeof(request.box_id) == sizeof(b->base.spec.id), "ids are passed through");
-	/* Padded with NULs, as the engine wants it. */
+	/* Padded with NULs, as the engine requires. */
 	memcpy(request.box_id, b->base.spec.id, strlen(b->base.spec.id));
 	return request;
 }
@@ -251,7 +251,7 @@ int native_box_create(struct driver *d, const struct box_spec *spec,
 		                 d->caps.boxes_max);
 	b = new_box(n, spec, events);
 	if (map_put(n->by_id, spec->id, b) < 0) {
-		/* The name is another box's: take care not to remove that one. */
+		/* Another box has this id: do not remove that one. */
 		b->base.spec.id[0] = '\0';
 		native_box_free(b);
 		return error_set(err, ERR_CONFLICT, 0, "box %s exists", spec->id);
@@ -276,12 +276,12 @@ static void ask_to_freeze(struct native_box *b)
 	b->freeze_seq = native_send(native_of(b), &request);
 }
 
-/* One request at a time; whoever changes their mind meanwhile is heeded with the answer. */
+/* One request at a time; a change of mind meanwhile is handled with the reply. */
 int native_box_freeze(struct box *box, bool frozen, struct error *err)
 {
 	struct native_box *b = native_box(box);
 
-	/* One that was frozen when it was adopted is not ready before it is thawed. */
+	/* A box that was frozen when it was adopted is not ready before it is thawed. */
 	if (b->state != NATIVE_READY && !(b->adopted && b->state == NATIVE_BUILDING))
 		return error_set(err, ERR_CONFLICT, 0, "box %s is not ready", box->spec.id);
 	b->freeze_wanted = frozen;
@@ -298,7 +298,7 @@ void native_box_claim(struct box *box)
 	struct native_box *b = native_box(box);
 	struct engine_request request = request_for(b, ENGINE_CLAIM);
 
-	/* 0: the engine has just died; reading its socket will tell. */
+	/* 0: the engine has just died; reading its socket reports it. */
 	(void)!native_send(native_of(b), &request);
 }
 
@@ -307,7 +307,7 @@ void native_box_frozen(struct native_box *b)
 	b->freeze_seq = 0;
 	if (b->adopted && b->state == NATIVE_BUILDING && !b->freeze_wanted)
 		timer_start(b->timer, NATIVE_HELLO_TIMEOUT_US);
-	/* 0 again: the engine has just died; reading its socket will tell. */
+	/* 0 again: the engine has just died; reading its socket reports it. */
 	if (is_in(b, STATES_ALIVE) && b->freeze_wanted != b->freeze_asked)
 		ask_to_freeze(b);
 }
@@ -342,7 +342,7 @@ void native_box_destroy(struct box *box)
 		end(b);
 		return;
 	}
-	/* 0: the engine has just died; reading its socket will tell, and end this box too. */
+	/* 0: the engine has just died; reading its socket reports it and ends this box too. */
 	b->destroy_seq = native_send(native_of(b), &request);
 	timer_start(b->timer, NATIVE_GONE_TIMEOUT_US);
 }
@@ -366,7 +366,7 @@ static struct msg_setup setup_of(const struct native_box *b, const struct engine
 		.nofile = limits->nofile,
 		.nproc = limits->pids,
 		.fsize = files + FSIZE_SLACK_BYTES,
-		/* Only where no cgroup counts: RLIMIT_DATA is per process and knows no sharing. */
+		/* Only without a cgroup: RLIMIT_DATA is per process and ignores sharing. */
 		.data_limit = counted ? 0 : limits->memory_bytes,
 		.landlock_required = (b->required & LAYER_BIT(LAYER_LANDLOCK)) != 0,
 	};
@@ -381,15 +381,14 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 	memcpy(b->fds, fds, sizeof(b->fds));
 	b->created = true;
 	if (b->state != NATIVE_CREATING) {
-		/* Given up before it was there: DESTROY takes its time, this is quicker. */
+		/* Destroyed before it existed: DESTROY takes longer than this. */
 		kill_box(b);
 		return;
 	}
 	set_state(b, NATIVE_BUILDING);
 	b->base.layers = created->layers;
 	b->base.start = native_start_of(&b->base.spec, created->start);
-	/* Not a byte of the program goes to a box that lacks a layer which only the engine makes.
-	 */
+	/* Send nothing to a box that lacks a layer which only the engine provides. */
 	if (driver_check_layers(created->layers | LINK_AGENT_LAYERS, b->required, &err) < 0) {
 		lose(b, &err);
 		return;
@@ -417,13 +416,13 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
 	assert(n->loop);
 	if (!kept)
 		return error_set(err, ERR_NOT_FOUND, 0, "box %s is gone", spec->id);
-	/* What it lacks it lacked before; but what is required may have changed since. */
+	/* Its layers are the same as before, but the required ones may have changed. */
 	if (driver_check_layers(kept->created.layers | LINK_AGENT_LAYERS,
 	                        spec->required_layers | d->caps.required_layers, err) < 0)
 		return -1;
 	b = new_box(n, spec, events);
 	if (map_put(n->by_id, spec->id, b) < 0)
-		abort(); /* the engine has told of it once */
+		abort(); /* the engine lists each id once */
 	b->adopted = b->created = b->engine_has = true;
 	memcpy(b->fds, kept->fds, sizeof(b->fds));
 	for (size_t i = 0; i < ENGINE_FD_COUNT; i++)
@@ -440,15 +439,15 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
 }
 
 /*
- * However it failed, the engine may still be busy with what it had begun: box_destroy asks for its
- * removal as for any other box, and GONE is the answer also where nothing was made.
+ * However it failed, the engine may still be busy with what it had started: box_destroy requests
+ * its removal as for any box, and GONE is the reply even if nothing was created.
  */
 void native_box_failed(struct native_box *b, const struct error *err)
 {
 	lose(b, err);
 }
 
-/* Whoever is to die is killed; 0 and 1 are what an agent itself ends with. */
+/* SIGKILL is how boxes end; 0 and 1 are the agent's own exit codes. */
 static bool is_fault(int status)
 {
 	return WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL : WEXITSTATUS(status) > 1;
@@ -465,7 +464,7 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 	b->engine_has = false;
 	if (gone->leftovers)
 		box_log(&b->base, LOG_LEVEL_DEBUG, "%u processes were left", gone->leftovers);
-	/* Also of a box that nobody wants any more: nobody else would tell. */
+	/* Also for a box that is no longer wanted: nothing else would report it. */
 	if (is_fault(status))
 		box_log(&b->base, LOG_LEVEL_WARN, "%s", err.msg);
 	if (b->state == NATIVE_DESTROYING) {
@@ -474,7 +473,7 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 	}
 	if (!is_in(b, STATES_ALIVE))
 		return;
-	/* Its last words may still be in the socket: an execution that ended, ended. */
+	/* Its last messages may still be in the socket: an execution may have ended before. */
 	link_drain(b->base.link);
 	lose(b, &err);
 }

@@ -16,22 +16,22 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. Runs once, before the loop and while the daemon still has its privileges,
- * so it may block, within limits. Our state directory is ours alone by now: if an engine answers
- * to its name, its daemon is dead.
+ * Theory of operation. Runs once, before the loop and while the daemon still has its privileges, so
+ * it may block, within limits. We hold the lock of our state directory: if an engine answers to its
+ * name, its daemon is dead.
  *
- * An engine that was built or configured differently is not worked with: it would hold us to other
- * rules than those that our operator has written. It is told to end, and its boxes with it.
+ * An engine of another build or configuration is not reused: it would enforce other rules than our
+ * operator has set. It is told to end, together with its boxes.
  */
 
-/* @what, or -1 where nobody answers to our name. */
+/* Return: the socket, or -1 if no engine answers to our name. */
 static int connect_to(const struct native_config *config)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	cleanup_close int dir = fd_open(config->runtime_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	cleanup_close int sock = fd_socket(AF_UNIX, SOCK_SEQPACKET, 0);
 
-	/* By way of the open directory: a path as long as it may be does not fit. */
+	/* Through the open directory: the longest valid path would not fit into sun_path. */
 	if (dir < 0 || sock < 0 ||
 	    str_format(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s", dir,
 	               config->handover) < 0)
@@ -41,7 +41,7 @@ static int connect_to(const struct native_config *config)
 	return TAKE_FD(sock);
 }
 
-/* Whoever listens there has to be what we would start: of our own user. */
+/* The listener must be of our own user, like an engine that we would start. */
 static int check_peer(int sock, pid_t *ret_pid)
 {
 	struct ucred peer = {.uid = (uid_t)-1};
@@ -53,7 +53,7 @@ static int check_peer(int sock, pid_t *ret_pid)
 	return peer.uid == geteuid() && peer.pid > 0 ? 0 : -EPERM;
 }
 
-/* Until it is gone its name, its lock and its boxes are. */
+/* Until it is gone it holds its name, its lock and its boxes. */
 static void wait_for_end(int pidfd)
 {
 	uint64_t deadline = clock_us() + NATIVE_END_TIMEOUT_US;
@@ -73,7 +73,7 @@ static void end_it(int sock, int pidfd)
 	wait_for_end(pidfd);
 }
 
-/* Return: its pidfd, or a negative errno: it is not who it should be. */
+/* Return: its pidfd, or a negative errno: not a process of our user. */
 static int open_peer(int sock)
 {
 	pid_t pid = -1;
@@ -88,7 +88,7 @@ static bool is_alive(int sock, int pidfd, struct engine_probe *ret_probe)
 
 	if (native_probe(sock, ret_probe, &err) == 0)
 		return true;
-	/* It had nothing to keep, and was about to end. */
+	/* It kept no boxes and was about to exit. */
 	log_debug("the engine of an earlier daemon: %s", err.msg);
 	wait_for_end(pidfd);
 	return false;
@@ -168,7 +168,7 @@ static int hear_kept(struct native *n, struct error *err)
 	else if (reply.op == ENGINE_KEPT)
 		r = take_kept(n, &reply, fds, count, err) < 0 ? -1 : 1;
 	else if (reply.op != ENGINE_ADOPTED)
-		/* Something that was on its way out before; the rest is no answer. */
+		/* Sent before our request; anything else is an error. */
 		r = native_is_of_past(&reply) ? 1 : nonsense(err, "does not give its boxes");
 	for (size_t i = 0; i < count; i++)
 		(void)fd_close(fds[i]);

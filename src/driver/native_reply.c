@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * Every descriptor that arrives is in @fds of native_reply, and leaves it either into a box or by
- * being closed at the end: there is no third way, so none can be forgotten.
+ * Every received descriptor is in @fds of native_reply, and is either moved to a box or closed at
+ * the end, so none can leak.
  */
 
 static int nonsense(struct error *err, const char *what)
@@ -66,10 +66,10 @@ static int take_failed(struct native_box *b, struct message *m, struct error *er
 
 	failure->msg[sizeof(failure->msg) - 1] = '\0';
 	failure->field[sizeof(failure->field) - 1] = '\0';
-	/* As an unsigned number, because an enum may be either. */
+	/* As an unsigned number, because an enum may be signed. */
 	if (failure->code == ERR_NONE || (unsigned)failure->code >= ERR_COUNT)
 		failure->code = ERR_BOX_FAILED;
-	/* Then something of the box would stay: an engine that cannot destroy is none. */
+	/* Then something of the box would stay: an engine that cannot destroy is unusable. */
 	if (b && b->destroy_seq && m->reply.seq == b->destroy_seq) {
 		*err = *failure;
 		return error_wrap(err, "millibox-engine cannot take box %s away", b->base.spec.id);
@@ -88,8 +88,8 @@ static int take_gone(struct native_box *b, struct message *m, struct error *err)
 }
 
 /*
- * GONE and FAILED of a box that is no longer known are in order: our DESTROY and the engine's own
- * GONE may cross, and then both sides have already let go when the answer to DESTROY comes.
+ * GONE and FAILED of an unknown box are fine: our DESTROY and the engine's own GONE may cross, and
+ * then both sides have freed it when the reply to DESTROY arrives.
  */
 static const struct {
 	int (*take)(struct native_box *b, struct message *m, struct error *err);

@@ -17,9 +17,8 @@
 
 /*
  * Theory of operation. Runs once, before the loop and while the daemon still has its privileges, so
- * it may block. The engine gets nothing of the daemon but its socket and the place for its log: no
- * environment (LD_PRELOAD and its kin would be orders to a privileged program), no descriptor, no
- * blocked or ignored signal.
+ * it may block. The engine inherits only its socket and stderr from the daemon: no environment
+ * (LD_PRELOAD would control a privileged program), no descriptor, no blocked or ignored signal.
  */
 
 static void reset_signals(void)
@@ -28,7 +27,8 @@ static void reset_signals(void)
 	sigset_t none;
 
 	for (int signo = 1; signo < NSIG; signo++)
-		(void)sigaction(signo, &act, NULL); /* KILL and STOP refuse, and need it not */
+		(void)sigaction(signo, &act,
+		                NULL); /* fails for KILL and STOP, which need no reset */
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -49,7 +49,7 @@ static int arrange_fds(int sock)
 	return close_range(ENGINE_SOCKET_FD + 1, ~0U, 0) < 0 ? -errno : 0;
 }
 
-/* In the child. What goes wrong is told in the way the engine itself would tell it. */
+/* In the child. Errors are reported as the engine itself would. */
 attr_noreturn static void become_engine(const char *path, char *const argv[], int sock)
 {
 	static char *const no_env[] = {NULL};
@@ -70,7 +70,7 @@ attr_noreturn static void become_engine(const char *path, char *const argv[], in
 
 #define OPTIONS_MAX (20 + ENGINE_BASES_MAX)
 
-/* An option of the engine that takes a number, or a word. */
+/* An option of the engine with a number or a word. */
 struct option {
 	const char *name;
 	uint64_t value;
@@ -135,7 +135,7 @@ static struct options options_of(const struct native_config *config)
 	return options;
 }
 
-/* FNV-1a. Whoever could make two engines collide could also take the one's place. */
+/* FNV-1a. A party that could cause a collision could as well replace the engine. */
 static uint64_t mix(uint64_t hash, const void *data, size_t len)
 {
 	const unsigned char *p = data;
@@ -245,7 +245,8 @@ static int read_reply(int sock, uint64_t deadline, struct engine_reply *ret_repl
 
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "it does not answer");
-	/* An engine that died without reading gives an error first, once, and then what it said. */
+	/* If the engine died without reading, the first read is an error; the next returns its
+	 * data. */
 	do
 		len = fd_recv(sock, ret_reply, sizeof(*ret_reply), NULL, NULL);
 	while (len == -ECONNRESET);
@@ -283,7 +284,7 @@ int native_probe(int sock, struct engine_probe *ret_probe, struct error *err)
 	struct engine_request request = {.op = ENGINE_PROBE, .seq = NATIVE_PROBE_SEQ};
 	int r = fd_send(sock, &request, sizeof(request), NULL, 0);
 
-	/* An engine that ended first may have left its reason in the socket. */
+	/* An engine that exited early may have left its reason in the socket. */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return error_set(err, ERR_SYSTEM, -r, "ask it");
 	return read_probe(sock, ret_probe, err);
@@ -321,7 +322,7 @@ int native_start_engine(const struct native_config *config, int *ret_sock, pid_t
 		return -1;
 	theirs = fd_close(theirs);
 	if (native_probe(ours, ret_probe, err) < 0) {
-		/* It never answered as it should, so nothing of value is in it. */
+		/* It never answered properly, so it holds nothing of value. */
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, NULL, 0);
 		return -1;

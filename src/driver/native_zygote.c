@@ -7,9 +7,8 @@
 #include <string.h>
 
 /*
- * The engine has room for a few zygotes, and the driver decides which: the one that was not wanted
- * for longest gives way, but not one that is in use. A box that finds no place for its zygote is
- * started cold.
+ * The engine has room for a few zygotes, and the driver chooses them: the least recently used one
+ * is replaced, but not one in use. A box without room for its zygote is started cold.
  */
 
 #define IN_USE_US (60 * USEC_PER_SEC)
@@ -55,12 +54,12 @@ static struct native_zygote *define(struct native *n, const struct box_spec *spe
 	              "passed through");
 	if (!z)
 		return NULL;
-	/* Padded with NULs, as the engine wants it. */
+	/* Padded with NULs, as the engine requires. */
 	memcpy(request.command, spec->zygote, strlen(spec->zygote));
 	memcpy(request.modules, spec->modules, strlen(spec->modules));
 	request.zygote = number_of(n, z);
 	request.seq = ++n->seq;
-	/* A socket that is full, or an engine that has ended: the next box asks again. */
+	/* The socket is full, or the engine has ended: the next box asks again. */
 	if (n->sock < 0 || fd_send(n->sock, &request, sizeof(request), NULL, 0) < 0)
 		return NULL;
 	memcpy(z->command, request.command, sizeof(z->command));
@@ -72,7 +71,8 @@ uint32_t native_zygote(struct native *n, const struct box_spec *spec)
 {
 	struct native_zygote *z;
 
-	/* Zygotes are on the host's root only: whoever gave the root chose what is in it. */
+	/* Zygotes exist for the host's root only: another root's content was chosen by whoever
+	 * made it. */
 	if (!spec->zygote[0] || !n->has_zygotes)
 		return 0;
 	z = find(n, spec);
