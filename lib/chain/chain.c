@@ -21,17 +21,17 @@
 	 sizeof(END_MARK) - 1)
 
 static const char *const fault_texts[] = {
-	[CHAIN_FINE] = "it is whole",
+	[CHAIN_FINE] = "the log is intact",
 	[CHAIN_MALFORMED] = "the line is not a record",
-	[CHAIN_TORN] = "the last line is not complete",
+	[CHAIN_TORN] = "the last line is incomplete",
 	[CHAIN_BAD_SEQ] =
-		"its number does not follow: records are missing, doubled or out of order",
-	[CHAIN_BAD_PREV] = "the record before it is not the one that was there",
+		"its number is out of sequence: records are missing, duplicated or out of order",
+	[CHAIN_BAD_PREV] = "the record before it was replaced",
 	[CHAIN_BAD_HASH] = "the record was changed",
 	[CHAIN_CUT] = "records are missing at the end",
-	[CHAIN_BAD_HEAD] = "the head that is kept beside it is not of this log",
+	[CHAIN_BAD_HEAD] = "the stored head belongs to another log",
 };
-static_assert(ARRAY_SIZE(fault_texts) == CHAIN_FAULT_COUNT, "every fault has its text");
+static_assert(ARRAY_SIZE(fault_texts) == CHAIN_FAULT_COUNT, "every fault has a text");
 
 const char *chain_fault_text(enum chain_fault fault)
 {

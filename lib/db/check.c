@@ -50,7 +50,7 @@ static int check_owner(const struct db_config *config, int64_t id, int64_t versi
 		return error_set(err, ERR_CONFIG, 0,
 		                 "%.90s was written by a newer version (schema %lld, this one "
 		                 "knows %zu); nothing was changed. Start that version, or restore "
-		                 "a backup of before it",
+		                 "an older backup",
 		                 config->path, (long long)version, config->migrations_count);
 	return 0;
 }

@@ -77,5 +77,5 @@ void clean_marker_write(const char *path, int fd)
 	if (fd < 0 || has_log(path) || describe(path, note) < 0)
 		return;
 	if (pwrite(fd, note, strlen(note), 0) != (ssize_t)strlen(note) || fsync(fd) < 0)
-		log_warn("note that %s was closed: %s, ignoring", path, strerror(errno));
+		log_warn("write the clean marker of %s: %s, ignoring", path, strerror(errno));
 }

@@ -195,7 +195,7 @@ static struct db_job *enqueue(struct db *db, struct db_job *job, struct error *e
 {
 	assert(db->started);
 	if (!job || !db_has_room(db, job->bytes)) {
-		(void)error_set(err, ERR_BUSY, 0, "the database has %zu bytes to write",
+		(void)error_set(err, ERR_BUSY, 0, "the database has %zu bytes queued",
 		                db->queued_bytes);
 		job_free(job);
 		return NULL;
@@ -351,11 +351,11 @@ int db_start(struct db *db, struct loop *loop, int (*on_thread)(struct error *er
 	int r = fd_pipe(db->wake, O_NONBLOCK);
 
 	if (r < 0)
-		return error_set(err, ERR_SYSTEM, -r, "a pipe for the database");
+		return error_set(err, ERR_SYSTEM, -r, "create a pipe for the database");
 	db->on_thread = on_thread;
 	r = make_thread(db);
 	if (r != 0)
-		return error_set(err, ERR_SYSTEM, r, "a thread for the database");
+		return error_set(err, ERR_SYSTEM, r, "start the database thread");
 	db->started = true;
 	pthread_mutex_lock(&db->lock);
 	while (!db->up)
@@ -363,7 +363,7 @@ int db_start(struct db *db, struct loop *loop, int (*on_thread)(struct error *er
 	*err = db->start_error;
 	pthread_mutex_unlock(&db->lock);
 	if (error_is_set(err))
-		return error_wrap(err, "thread of the database");
+		return error_wrap(err, "database thread");
 	db->watch = watch_new(loop, db->wake[0], on_wake, db);
 	watch_set(db->watch, WATCH_READ);
 	return 0;

@@ -171,11 +171,11 @@ static int run(struct transfer *t, CURLcode *ret_code)
 /* Typical errors when only one side speaks TLS. */
 static const char *hint_of(CURLcode code)
 {
-	static const char plain[] =
-		"does not speak TLS as we do; if it has no certificate, its address begins with "
-		"http://";
-	static const char tls[] = "gives no answer of HTTP; if it has a certificate, its address "
-				  "begins with https://";
+	static const char plain[] = "is not a TLS server, or no compatible one; without a "
+	                            "certificate its address starts with "
+				    "http://";
+	static const char tls[] = "does not answer with HTTP; with a certificate its address "
+				  "starts with https://";
 	static const struct {
 		CURLcode code;
 		const char *hint;
@@ -202,7 +202,7 @@ static int report(const struct transfer *t, int r, CURLcode code, struct error *
 	if (r == -ECANCELED || t->stopped)
 		return error_set(err, ERR_UNAVAILABLE, ECANCELED, "stopped");
 	if (r < 0)
-		return error_set(err, ERR_SYSTEM, -r, "speak to %s", where);
+		return error_set(err, ERR_SYSTEM, -r, "connect to %s", where);
 	(void)curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &sys);
 	if (code == CURLE_PEER_FAILED_VERIFICATION)
 		return error_set(err, ERR_UNTRUSTED, 0,
@@ -210,12 +210,12 @@ static int report(const struct transfer *t, int r, CURLcode code, struct error *
 		                 request->untrusted ? "; " : "",
 		                 request->untrusted ? request->untrusted : "", t->detail);
 	if (code == CURLE_SSL_CACERT_BADFILE)
-		return error_set(err, ERR_INVALID, 0, "no certificates can be read from '%s'",
+		return error_set(err, ERR_INVALID, 0, "cannot read certificates from '%s'",
 		                 request->ca_file);
 	if (code == CURLE_OPERATION_TIMEDOUT)
-		return error_set(err, ERR_TIMEOUT, 0, "no answer from %s in time", where);
+		return error_set(err, ERR_TIMEOUT, 0, "timed out waiting for %s", where);
 	if (code == CURLE_COULDNT_CONNECT && request->unreached)
-		return error_set(err, ERR_UNAVAILABLE, (int)sys, "nobody listens at %s; %s", where,
+		return error_set(err, ERR_UNAVAILABLE, (int)sys, "cannot connect to %s; %s", where,
 		                 request->unreached);
 	hint = hint_of(code);
 	if (hint)

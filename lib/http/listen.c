@@ -100,7 +100,7 @@ int http_listen_tcp(const char *address, int *ret_fd, struct error *err)
 		                 address);
 	fd = fd_socket(addr.any.sa_family, SOCK_STREAM, 0);
 	if (fd < 0)
-		return error_set(err, ERR_SYSTEM, -fd, "make a socket for %s", address);
+		return error_set(err, ERR_SYSTEM, -fd, "create a socket for %s", address);
 	r = bind_tcp(fd, &addr);
 	if (r == -EADDRINUSE)
 		return error_set(err, ERR_CONFIG, -r, "%s is in use by another program", address);
@@ -178,7 +178,7 @@ int http_listen_unix(const char *path, unsigned mode, int *ret_fd, struct error 
 		return error_set(err, ERR_CONFIG, -r, "socket %s", path);
 	fd = fd_socket(AF_UNIX, SOCK_STREAM, 0);
 	if (fd < 0)
-		return error_set(err, ERR_SYSTEM, -fd, "make a socket for %s", path);
+		return error_set(err, ERR_SYSTEM, -fd, "create a socket for %s", path);
 	r = bind_unix(fd, &addr, mode);
 	if (r < 0)
 		return error_set(err, ERR_CONFIG, -r, "listen on socket %s", path);

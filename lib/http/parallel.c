@@ -202,7 +202,7 @@ static int perform(struct http_parallel *p, struct error *err)
 	int active, left;
 
 	if (curl_multi_perform(p->multi, &active) != CURLM_OK)
-		return error_set(err, ERR_SYSTEM, 0, "speak to the daemon");
+		return error_set(err, ERR_SYSTEM, 0, "connect to the daemon");
 	while ((msg = curl_multi_info_read(p->multi, &left))) {
 		struct http_exchange *x = NULL;
 

@@ -157,13 +157,12 @@ static int check_framing(const struct http_request *req, const struct header_cen
 	uint64_t bytes;
 
 	if (census->bad_name)
-		return error_set(err, ERR_INVALID, 0,
-		                 "a header name has characters that none may have");
+		return error_set(err, ERR_INVALID, 0, "a header name has invalid characters");
 	if (census->lengths > 1 || census->codings > 1 || census->lengths + census->codings > 1)
 		return error_set(err, ERR_INVALID, 0,
-		                 "the length of the body is given more than once");
+		                 "the length of the body is specified more than once");
 	if (census->hosts > 1)
-		return error_set(err, ERR_INVALID, 0, "Host is given more than once");
+		return error_set(err, ERR_INVALID, 0, "Host is specified more than once");
 	if (coding && strcasecmp(coding, "chunked") != 0)
 		return error_set(err, ERR_INVALID, 0, "Transfer-Encoding is not chunked");
 	if (length && parse_u64(length, &bytes) < 0)
@@ -209,7 +208,7 @@ int request_check(struct http_request *req, const char *target, struct error *er
 		                 max, HEADERS_MAX);
 	req->path = http_decode_path(target);
 	if (!req->path)
-		return error_set(err, ERR_INVALID, 0, "the path is not well-formed");
+		return error_set(err, ERR_INVALID, 0, "the path is malformed");
 	return 0;
 }
 
@@ -220,7 +219,7 @@ int request_add_body(struct http_request *req, const char *data, size_t len, str
 	if (buf_add(&req->body, data, len) < 0)
 		return error_set(err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", max);
 	if (body_quota_add(req, len) < 0)
-		return error_set(err, ERR_BUSY, 0, "too many bytes of requests at the same time");
+		return error_set(err, ERR_BUSY, 0, "too many bytes of concurrent request bodies");
 	return 0;
 }
 

@@ -44,8 +44,8 @@ static struct http_request *find_costliest(const struct http_server *s,
 /* Its memory is freed with the connection, at the next turn of the loop. */
 static void cut_off(struct http_request *req)
 {
-	log_warn("request %s: %zu bytes of its answer were not taken in %llu ms and others need "
-	         "the room, cut off",
+	log_warn("request %s: %zu bytes of its response were not read in %llu ms and others need "
+	         "the room, cutting it off",
 	         req->id, req->answer_bytes,
 	         (unsigned long long)((clock_us() - req->answer_since_us) / USEC_PER_MS));
 	response_quota_drop(req);

@@ -370,8 +370,7 @@ static int check_handshake(const struct http_request *req, struct error *err)
 	if (!str_equal(http_method(req), "GET") ||
 	    !has_word(http_header(req, "Upgrade"), "websocket") ||
 	    !has_word(http_header(req, "Connection"), "Upgrade"))
-		return error_field(err, "Upgrade",
-		                   "must be websocket: this path is for WebSockets");
+		return error_field(err, "Upgrade", "must be websocket");
 	if (!version || !str_equal(version, "13"))
 		return error_field(err, "Sec-WebSocket-Version", "must be 13");
 	if (key && strlen(key) == KEY_LEN)

@@ -291,7 +291,7 @@ int spool_open(const struct spool_config *config, struct spool **ret_spool, stru
 	init_lock(s);
 	r = make_thread(s);
 	if (r != 0)
-		return error_set(err, ERR_SYSTEM, r, "make a thread");
+		return error_set(err, ERR_SYSTEM, r, "start a thread");
 	s->started = true;
 	pthread_mutex_lock(&s->lock);
 	while (!s->up)

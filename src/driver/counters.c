@@ -45,7 +45,7 @@ static const struct source sources[] = {
 	{COUNTER(pids_peak), PEAK, COUNTERS_PIDS, "pids.peak", NULL, 1},
 	{COUNTER(pids_denied), GROWS, COUNTERS_PIDS, "pids.events", "max", 1},
 };
-static_assert(ARRAY_SIZE(sources) == COUNTERS_ROWS, "every row has its file");
+static_assert(ARRAY_SIZE(sources) == COUNTERS_ROWS, "every row has a file");
 
 void counters_files_init(struct counters_files *files)
 {
@@ -107,7 +107,7 @@ void counters_read(const int dirs[COUNTERS_DIRS], struct counters_files *files,
 {
 	uint32_t missed = 0;
 
-	static_assert(COUNTERS_ROWS <= 32, "every row has its bit");
+	static_assert(COUNTERS_ROWS <= 32, "every row has a bit");
 	*ret_counters = (struct box_counters){COUNTER_UNKNOWN, COUNTER_UNKNOWN, COUNTER_UNKNOWN,
 	                                      COUNTER_UNKNOWN, COUNTER_UNKNOWN, COUNTER_UNKNOWN};
 	for (size_t i = 0; i < COUNTERS_ROWS; i++) {

@@ -40,11 +40,11 @@ int box_create(struct driver *d, const struct box_spec *spec, const struct box_e
 	/* Never less than was decided, and never more. */
 	if (spec->network != BOX_NETWORK_NONE &&
 	    !(d->caps.networks & BOX_NETWORK_BIT(spec->network)))
-		return error_set(err, ERR_UNAVAILABLE, 0, "boxes of driver '%s' have no network %s",
+		return error_set(err, ERR_UNAVAILABLE, 0, "driver '%s' does not support network %s",
 		                 d->ops->name, box_network_name(spec->network));
 	if (spec->root[0] && !d->caps.has_roots)
 		return error_set(err, ERR_UNAVAILABLE, 0,
-		                 "boxes can stand on the host's root only: no overlayfs here");
+		                 "only the host's root is supported: no overlayfs");
 	return d->ops->create(d, spec, events, ret_box, err);
 }
 
@@ -54,8 +54,8 @@ int box_adopt(struct driver *d, const struct box_spec *spec, const struct box_ev
 	if (box_spec_check(spec, err) < 0)
 		return error_wrap(err, "box");
 	if (!d->ops->adopt)
-		return error_set(err, ERR_NOT_FOUND, 0, "boxes of driver '%s' end with the daemon",
-		                 d->ops->name);
+		return error_set(err, ERR_NOT_FOUND, 0,
+		                 "boxes of driver '%s' do not outlive the daemon", d->ops->name);
 	return d->ops->adopt(d, spec, events, ret_box, ret_frozen, err);
 }
 
@@ -128,9 +128,9 @@ static int check_label(const struct box *box, const char *label, struct error *e
 static int check_plan(const struct exec_plan *plan, struct error *err)
 {
 	if (plan->id == 0)
-		return error_field(err, "id", "0 is the box itself");
+		return error_field(err, "id", "must not be 0");
 	if (!plan->argv[0] || plan->argv[0][0] != '/')
-		return error_field(err, "argv", "must begin with an absolute path");
+		return error_field(err, "argv", "must start with an absolute path");
 	if (plan->cwd[0] && !is_path_beneath(plan->cwd))
 		return error_field(err, "cwd", "'%.80s' is not a path in the workspace", plan->cwd);
 	return check_files(plan->files, plan->files_count, err);
@@ -147,9 +147,9 @@ static bool has_source(const struct run_plan *plan)
 static int check_run(const struct run_plan *plan, struct error *err)
 {
 	if (plan->id == 0)
-		return error_field(err, "id", "0 is the box itself");
+		return error_field(err, "id", "must not be 0");
 	if (!has_source(plan))
-		return error_field(err, "source", "'%.80s' is none of the files", plan->source);
+		return error_field(err, "source", "'%.80s' is not one of the files", plan->source);
 	return check_files(plan->files, plan->files_count, err);
 }
 
@@ -170,11 +170,11 @@ int box_run(struct box *box, const struct run_plan *plan, struct error *err)
 int box_prepare(struct box *box, const struct prepare_plan *plan, struct error *err)
 {
 	if (plan->id == 0)
-		return error_field(err, "id", "0 is the box itself");
+		return error_field(err, "id", "must not be 0");
 	if (!plan->argv[0] || plan->argv[0][0] != '/')
-		return error_field(err, "argv", "must begin with an absolute path");
+		return error_field(err, "argv", "must start with an absolute path");
 	if (box->spec.keep)
-		return error_set(err, ERR_CONFLICT, 0, "nothing is prepared in a box that is kept");
+		return error_set(err, ERR_CONFLICT, 0, "a kept box cannot prepare programs");
 	return link_prepare(box->link, plan, err);
 }
 
@@ -236,7 +236,7 @@ int box_freeze(struct box *box, bool frozen, struct error *err)
 	const struct driver *d = box->driver;
 
 	if (!d->caps.can_freeze || !d->ops->freeze)
-		return error_set(err, ERR_UNAVAILABLE, 0, "boxes of driver '%s' cannot be frozen",
+		return error_set(err, ERR_UNAVAILABLE, 0, "driver '%s' cannot freeze boxes",
 		                 d->ops->name);
 	return d->ops->freeze(box, frozen, err);
 }

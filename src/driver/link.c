@@ -263,16 +263,15 @@ static int encode_label(struct buf *b, const struct handover *h, struct error *e
 		return 0;
 	label.text = wire_str(text);
 	if (msg_label_encode(b, h->id, &label) < 0)
-		return error_set(err, ERR_TOO_LARGE, 0, "too much waits for the agent");
+		return error_set(err, ERR_TOO_LARGE, 0, "the queue to the agent is full");
 	return 0;
 }
 
 static int refuse_strings(struct error *err, int r)
 {
-	return error_set(
-		err, r == -EINVAL ? ERR_INVALID : ERR_TOO_LARGE, -r,
-		"arguments and environment of a program are at most %d bytes in %d strings",
-		FRAME_MAX_PAYLOAD, WIRE_STRS_MAX);
+	return error_set(err, r == -EINVAL ? ERR_INVALID : ERR_TOO_LARGE, -r,
+	                 "arguments and environment exceed %d bytes or %d strings",
+	                 FRAME_MAX_PAYLOAD, WIRE_STRS_MAX);
 }
 
 /* All or nothing: a part of a program in the queue would violate the protocol. */
@@ -389,7 +388,7 @@ static int run_prepared(struct link *l, const struct handover *h, struct error *
 	struct link_exec *e = link_find(l, h->id);
 
 	if (!e || !e->waits)
-		return error_set(err, ERR_CONFLICT, 0, "nothing is prepared as %u", h->id);
+		return error_set(err, ERR_CONFLICT, 0, "no prepared program %u", h->id);
 	if (encode_plan(l, h, err) < 0)
 		return -1;
 	e->prepared = e->waits = false;
@@ -414,7 +413,7 @@ int link_run(struct link *l, const struct run_plan *plan, struct error *err)
 		return run_prepared(l, &h, err);
 	runner = link_find(l, plan->runner);
 	if (!runner || !runner->keep)
-		return error_set(err, ERR_CONFLICT, 0, "there is no runner %u", plan->runner);
+		return error_set(err, ERR_CONFLICT, 0, "no runner %u", plan->runner);
 	e = hand_over(l, &h, err);
 	if (!e)
 		return -1;
@@ -485,7 +484,7 @@ int link_stdin(struct link *l, uint32_t exec_id, const void *data, size_t len, s
 	if (r < 0 || !e)
 		return r;
 	if (buf_add(&e->stdin_kept, data, len) < 0)
-		return error_set(err, ERR_TOO_LARGE, 0, "more than %u bytes of stdin wait",
+		return error_set(err, ERR_TOO_LARGE, 0, "more than %u bytes of stdin are queued",
 		                 BOX_STDIN_MAX);
 	link_pump_stdin(l, e);
 	return 0;
@@ -521,7 +520,7 @@ int link_signal(struct link *l, uint32_t exec_id, int signo, struct error *err)
 	if (!link_find(l, exec_id))
 		return 0; /* has ended: nothing to signal */
 	if (msg_signal_encode(link_out(l), exec_id, &msg) < 0)
-		return error_set(err, ERR_BUSY, 0, "the agent of box %s takes no commands",
+		return error_set(err, ERR_BUSY, 0, "the agent of box %s does not read commands",
 		                 l->box_id);
 	link_flush(l);
 	return 0;

@@ -96,10 +96,11 @@ int link_file_open(struct link *l, const struct box_file_request *request,
 	if (l->closed)
 		return error_set(err, ERR_AGENT_LOST, 0, "box %s has ended", l->box_id);
 	if (l->files_count == BOX_FILE_OPS_MAX || l->last_file == UINT32_MAX)
-		return error_set(err, ERR_BUSY, 0, "a box does %d file operations at a time",
+		return error_set(err, ERR_BUSY, 0,
+		                 "a box runs at most %d file operations at a time",
 		                 BOX_FILE_OPS_MAX);
 	if (msg_file_open_encode(link_out(l), l->last_file + 1, &msg) < 0)
-		return error_set(err, ERR_BUSY, 0, "the agent of box %s takes no commands",
+		return error_set(err, ERR_BUSY, 0, "the agent of box %s does not read commands",
 		                 l->box_id);
 	l->last_file++;
 	*ret_file = new_file(l, request, events);
@@ -180,7 +181,7 @@ static int take_room(struct box_file *file, const struct frame *frame, struct er
 	if (msg_file_room_decode(frame, &room) < 0)
 		return breach(err, frame, "is malformed");
 	if (room.bytes == 0 || room.bytes > BOX_FILE_WINDOW - file->room)
-		return breach(err, frame, "opens nothing, or more than the window");
+		return breach(err, frame, "grants 0 bytes or more than the window");
 	file->room += room.bytes;
 	if (!file->starved || file->ended)
 		return 0;
@@ -210,7 +211,7 @@ static int take_entry(struct box_file *file, const struct frame *frame, struct e
 	    (msg.sha256.len != 0 && msg.sha256.len != BOX_SHA256_LEN))
 		return breach(err, frame, "is malformed");
 	if (!use_grant(file, frame) || file->entries++ == file->entries_max)
-		return breach(err, frame, "exceeds what was granted");
+		return breach(err, frame, "exceeds the grant");
 	/* Consumed at once: return the credit. */
 	box_file_grant(file, FRAME_HEADER_LEN + frame->len);
 	path = xmemdup0(msg.path.data, msg.path.len);
@@ -237,7 +238,7 @@ static int take_bytes(struct box_file *file, const struct frame *frame, struct e
 	if (msg_file_bytes_decode(frame, &msg) < 0 || msg.data.len == 0)
 		return breach(err, frame, "is malformed");
 	if ((file->op != BOX_FILE_READ && file->op != BOX_FILE_TAR) || !use_grant(file, frame))
-		return breach(err, frame, "exceeds what was granted");
+		return breach(err, frame, "exceeds the grant");
 	file->bytes += msg.data.len;
 	file->passed_on += DATA_EXTRA;
 	file->events.on_data(file->events.ctx, msg.data.data, msg.data.len);
@@ -254,7 +255,7 @@ static int take_done(struct box_file *file, const struct frame *frame, struct er
 		return breach(err, frame, "is malformed");
 	/* It cannot be done before it was sent the end. */
 	if ((file->op == BOX_FILE_WRITE || file->op == BOX_FILE_UNTAR) && !file->ended)
-		return breach(err, frame, "comes before the end");
+		return breach(err, frame, "arrives before the end");
 	summary = (struct box_file_summary){msg.truncated, msg.entries, msg.bytes};
 	link_file_forget(file);
 	events.on_done(events.ctx, &summary);
@@ -342,7 +343,7 @@ int link_file_take(struct link *l, const struct frame *frame, struct error *err)
 	if (file)
 		return takers[frame->type](file, frame, err);
 	if (frame->id == 0 || frame->id > l->last_file || FRAME_HEADER_LEN + frame->len > l->strays)
-		return breach(err, frame, "is for an operation that is not there");
+		return breach(err, frame, "names an unknown operation");
 	l->strays -= FRAME_HEADER_LEN + frame->len;
 	return 0;
 }

@@ -52,9 +52,9 @@ static int take_hello(struct link *l, struct link_exec *e, const struct frame *f
 	if (msg_hello_decode(frame, &hello) < 0)
 		return breach(err, frame, "is malformed");
 	if (hello.version != WIRE_VERSION)
-		return breach(err, frame, "of another version");
+		return breach(err, frame, "has another version");
 	if (hello.layers & ~LINK_AGENT_LAYERS)
-		return breach(err, frame, "claims layers that are not the agent's");
+		return breach(err, frame, "claims layers of the engine");
 	l->greeted = true;
 	l->events->on_hello(l->events->ctx, &hello);
 	return 0;
@@ -69,9 +69,9 @@ static int take_started(struct link *l, struct link_exec *e, const struct frame 
 		return breach(err, frame, "is malformed");
 	/* An earlier daemon's run may have lost its runner since. */
 	if (e->runner && !e->resumed && !link_find(l, e->runner))
-		return breach(err, frame, "is for a run without a runner");
+		return breach(err, frame, "names a run without a runner");
 	if (e->prepared)
-		return breach(err, frame, "is for a program that has no code yet");
+		return breach(err, frame, "names a program without code");
 	e->started = true;
 	if (l->events->on_injected)
 		l->events->on_injected(l->events->ctx, started.injected != 0);
@@ -87,7 +87,7 @@ static int take_ready(struct link *l, struct link_exec *e, const struct frame *f
 	if (msg_ready_decode(frame, &ready) < 0)
 		return breach(err, frame, "is malformed");
 	if (!e->prepared || e->waits)
-		return breach(err, frame, "is for nothing that was to be prepared, or comes twice");
+		return breach(err, frame, "names no program to prepare, or is repeated");
 	e->waits = true;
 	l->box->on_prepared(l->box->ctx, e->id);
 	return 0;
@@ -102,7 +102,7 @@ static int take_stdin_room(struct link *l, struct link_exec *e, const struct fra
 		return breach(err, frame, "is malformed");
 	/* Room comes from bytes that were taken: with more, the agent could fill our queue. */
 	if (room.bytes == 0 || room.bytes > WIRE_STDIN_WINDOW - e->stdin_room)
-		return breach(err, frame, "opens nothing, or more than the window");
+		return breach(err, frame, "grants 0 bytes or more than the window");
 	e->stdin_room += room.bytes;
 	link_pump_stdin(l, e);
 	return 0;
@@ -119,12 +119,12 @@ static int take_output(struct link *l, struct link_exec *e, const struct frame *
 	if (msg_output_decode(frame, &output) < 0)
 		return breach(err, frame, "is malformed");
 	if (output.stream >= ARRAY_SIZE(streams))
-		return breach(err, frame, "names no stream");
+		return breach(err, frame, "names an unknown stream");
 	stream = streams[output.stream];
 	if (output.data.len == 0)
 		return breach(err, frame, "is empty");
 	if (output.data.len > e->output_max[stream] - e->output_bytes[stream])
-		return breach(err, frame, "exceeds what was granted");
+		return breach(err, frame, "exceeds the grant");
 	e->output_bytes[stream] += output.data.len;
 	l->box->on_output(l->box->ctx, e->id, stream, output.data.data, output.data.len);
 	return 0;
@@ -140,7 +140,7 @@ static int take_report(struct link *l, struct link_exec *e, const struct frame *
 	if (report.data.len == 0)
 		return breach(err, frame, "is empty");
 	if (report.data.len > e->report_left)
-		return breach(err, frame, "exceeds what was granted");
+		return breach(err, frame, "exceeds the grant");
 	e->report_left -= report.data.len;
 	e->reported = true;
 	l->box->on_report(l->box->ctx, e->id, report.data.data, report.data.len);
@@ -171,9 +171,9 @@ static int take_denial(struct link *l, struct link_exec *e, const struct frame *
 	if (msg_denial_decode(frame, &denial) < 0)
 		return breach(err, frame, "is malformed");
 	if (denial.kind >= WIRE_DENIAL_COUNT)
-		return breach(err, frame, "is of an unknown kind");
+		return breach(err, frame, "has an unknown kind");
 	if (e->denials++ == LINK_DENIALS_MAX)
-		return breach(err, frame, "comes too often");
+		return breach(err, frame, "is sent too often");
 	name_syscall(denial.number, name, sizeof(name));
 	l->box->on_denial(l->box->ctx, e->id, name, denial.count);
 	return 0;
@@ -188,7 +188,7 @@ static int take_changed(struct link *l, struct link_exec *e, const struct frame 
 	if (msg_changed_decode(frame, &changed) < 0)
 		return breach(err, frame, "is malformed");
 	if (changed.since_ns == 0 || e->changed_since_ns)
-		return breach(err, frame, "says nothing, or comes twice");
+		return breach(err, frame, "is empty or repeated");
 	e->changed_since_ns = changed.since_ns;
 	return 0;
 }
@@ -237,9 +237,9 @@ static int take_done(struct link *l, struct link_exec *e, const struct frame *fr
 	if (msg_done_decode(frame, &done) < 0)
 		return breach(err, frame, "is malformed");
 	if (!done_is_sound(&done, e))
-		return breach(err, frame, "states what cannot be");
+		return breach(err, frame, "is inconsistent");
 	if (has_open_run(l, e))
-		return breach(err, frame, "leaves a run behind");
+		return breach(err, frame, "leaves a run unfinished");
 	facts = (struct exec_facts){.signalled = done.signalled,
 	                            .status = done.status,
 	                            .duration_us = done.duration_us,
@@ -305,7 +305,7 @@ static int take_log(struct link *l, struct link_exec *e, const struct frame *fra
 	if (msg_log_decode(frame, &log) < 0 || log.level >= LOG_LEVEL_COUNT)
 		return breach(err, frame, "is malformed");
 	if (l->logs++ == LINK_LOGS_MAX)
-		return breach(err, frame, "comes too often");
+		return breach(err, frame, "is sent too often");
 	plain_text(log.text, text, sizeof(text));
 	r = str_format(ctx, sizeof(ctx), "request_id=%s box=%s", l->request_id, l->box_id);
 	assert(r == 0);
@@ -333,7 +333,7 @@ static int take_resume(struct link *l, struct link_exec *e, const struct frame *
 	if (msg_resume_decode(frame, &resume) < 0)
 		return breach(err, frame, "is malformed");
 	if (resume.count > WIRE_KEPT_MAX)
-		return breach(err, frame, "announces too much");
+		return breach(err, frame, "announces too many");
 	l->last_id = resume.last_id;
 	l->described = resume.count;
 	check_resumed(l);
@@ -360,7 +360,7 @@ static int take_describe(struct link *l, struct link_exec *e, const struct frame
 	if (msg_describe_decode(frame, &d) < 0)
 		return breach(err, frame, "is malformed");
 	if (!describe_is_sound(l, frame, &d))
-		return breach(err, frame, "states what cannot be");
+		return breach(err, frame, "is inconsistent");
 	plain_text(d.text, label, sizeof(label));
 	what.keep = d.keep;
 	what.runner = d.runner;
@@ -374,7 +374,7 @@ static int take_describe(struct link *l, struct link_exec *e, const struct frame
 	e->stdin_open = d.stdin_open;
 	e->stdin_room = d.stdin_room;
 	if (l->box->on_resume(l->box->ctx, &what, &grant) < 0)
-		return breach(err, frame, "is of something that was never given");
+		return breach(err, frame, "names an unknown id");
 	e->forget = grant.forget;
 	e->output_max[OUTPUT_STDOUT] = grant.stdout_max;
 	e->output_max[OUTPUT_STDERR] = grant.stderr_max;
@@ -414,9 +414,9 @@ static const char *out_of_resume(const struct link *l, enum phase phase, const s
                                  const struct link_exec *e)
 {
 	if (!l->greeted || !l->resuming || (phase == PHASE_DESCRIBE) != (l->described > 0))
-		return "comes when nothing is resumed";
+		return "is sent although nothing is resumed";
 	if ((phase == PHASE_DESCRIBE) != (frame->id != 0) || e)
-		return "is for the wrong execution";
+		return "has the wrong execution id";
 	return NULL;
 }
 
@@ -426,17 +426,17 @@ static const char *out_of_place(const struct link *l, enum phase phase, const st
 {
 	/* An agent that fails to start logs its reason first. */
 	if (phase == PHASE_BOX)
-		return frame->id ? "is not for an execution" : NULL;
+		return frame->id ? "must not name an execution" : NULL;
 	if ((phase == PHASE_FIRST) == l->greeted)
-		return l->greeted ? "comes twice" : "comes before HELLO";
+		return l->greeted ? "is repeated" : "is sent before HELLO";
 	if (phase == PHASE_FILE)
 		return NULL;
 	if (phase == PHASE_FIRST || (phase == PHASE_ENDING && frame->id == 0))
-		return frame->id ? "is not for an execution" : NULL;
+		return frame->id ? "must not name an execution" : NULL;
 	if (!e)
-		return "is for an execution that is not there";
+		return "names an unknown execution";
 	if (phase != PHASE_EXEC && e->started != (phase == PHASE_RUNNING))
-		return e->started ? "comes after STARTED" : "comes before STARTED";
+		return e->started ? "is sent after STARTED" : "is sent before STARTED";
 	return NULL;
 }
 
@@ -446,7 +446,7 @@ static int take_forgotten(struct link *l, struct link_exec *e, const struct fram
 {
 	e->heard += FRAME_HEADER_LEN + frame->len;
 	if (e->heard > LINK_FORGOTTEN_MAX)
-		return breach(err, frame, "exceeds what anybody was granted");
+		return breach(err, frame, "exceeds every grant");
 	e->started = e->started || frame->type == MSG_STARTED;
 	if (frame->type != MSG_DONE && frame->type != MSG_FAILED)
 		return 0;
@@ -464,7 +464,7 @@ static int take(struct link *l, const struct frame *frame, struct error *err)
 	const char *wrong = NULL;
 
 	if (phase == PHASE_NONE)
-		wrong = "is no message of an agent";
+		wrong = "is not a message of an agent";
 	else if (phase == PHASE_RESUME || phase == PHASE_DESCRIBE)
 		wrong = out_of_resume(l, phase, frame, e);
 	else
@@ -490,7 +490,7 @@ size_t link_input(struct link *l, const char *data, size_t len)
 		if (r == 0)
 			return used;
 		if (r < 0)
-			(void)error_set(&err, ERR_PROTOCOL, -r, "the agent sent no frame");
+			(void)error_set(&err, ERR_PROTOCOL, -r, "the agent sent a malformed frame");
 		else if (take(l, &frame, &err) == 0)
 			used += (size_t)r;
 		if (error_is_set(&err))

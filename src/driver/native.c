@@ -257,7 +257,7 @@ static void native_free(struct driver *d)
 	/* EOF on the socket tells the engine to end all boxes, clean up and exit. */
 	n->sock = fd_close(n->sock);
 	if (!stays && !has_ended(n))
-		log_warn("millibox-engine takes long to end, ignoring");
+		log_warn("millibox-engine is slow to exit, ignoring");
 	n->pidfd = fd_close(n->pidfd);
 	LIST_FOREACH (kept, &n->kept, struct native_kept, node)
 		native_kept_free(kept);

@@ -68,7 +68,7 @@ static void kill_box(struct native_box *b)
 		return;
 	if (pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0)
 		return;
-	box_log(&b->base, LOG_LEVEL_DEBUG, "left to the engine to kill");
+	box_log(&b->base, LOG_LEVEL_DEBUG, "leaving the kill to the engine");
 }
 
 static void finish(void *arg)
@@ -106,11 +106,11 @@ static void on_overdue(void *ctx)
 	/* A program that dies slowly delays only its own box: that keeps its place until it is
 	 * gone, and the engine continues with all others. */
 	if (b->state == NATIVE_DESTROYING) {
-		box_log(&b->base, LOG_LEVEL_WARN, "takes long to die, waiting");
+		box_log(&b->base, LOG_LEVEL_WARN, "is slow to end, waiting");
 		return;
 	}
 	(void)error_set(&err, ERR_AGENT_LOST, 0, "the agent %s",
-	                b->adopted ? "says nothing any more" : "ended before it said hello");
+	                b->adopted ? "does not respond" : "ended before HELLO");
 	lose(b, &err);
 }
 
@@ -247,8 +247,7 @@ int native_box_create(struct driver *d, const struct box_spec *spec,
 
 	assert(n->loop);
 	if (n->boxes_count >= d->caps.boxes_max)
-		return error_set(err, ERR_BUSY, 0, "all %u places for boxes are taken",
-		                 d->caps.boxes_max);
+		return error_set(err, ERR_BUSY, 0, "all %u boxes are in use", d->caps.boxes_max);
 	b = new_box(n, spec, events);
 	if (map_put(n->by_id, spec->id, b) < 0) {
 		/* Another box has this id: do not remove that one. */
@@ -463,7 +462,7 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 	                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	b->engine_has = false;
 	if (gone->leftovers)
-		box_log(&b->base, LOG_LEVEL_DEBUG, "%u processes were left", gone->leftovers);
+		box_log(&b->base, LOG_LEVEL_DEBUG, "%u processes were left over", gone->leftovers);
 	/* Also for a box that is no longer wanted: nothing else would report it. */
 	if (is_fault(status))
 		box_log(&b->base, LOG_LEVEL_WARN, "%s", err.msg);

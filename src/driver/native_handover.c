@@ -60,7 +60,7 @@ static void wait_for_end(int pidfd)
 
 	if (native_wait_readable(pidfd, deadline) >= 0)
 		return;
-	log_warn("the engine of an earlier daemon does not end, killing it");
+	log_warn("the engine of an earlier daemon does not exit, killing it");
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	(void)native_wait_readable(pidfd, clock_us() + NATIVE_END_TIMEOUT_US);
 }
@@ -103,14 +103,14 @@ bool native_handover_find(const struct native_config *config, struct native_engi
 	if (sock < 0)
 		return false;
 	if (pidfd < 0) {
-		log_warn("somebody else listens in %s, ignoring", config->runtime_dir);
+		log_warn("another user listens in %s, ignoring", config->runtime_dir);
 		return false;
 	}
 	if (!is_alive(sock, pidfd, &probe))
 		return false;
 	if (probe.identity != native_identity(config)) {
-		log_warn("the engine of an earlier daemon is of another version or has other "
-		         "settings: its boxes end");
+		log_warn("the engine of an earlier daemon has another version or other "
+		         "settings, ending its boxes");
 		end_it(sock, pidfd);
 		return false;
 	}
@@ -139,12 +139,12 @@ static int take_kept(struct native *n, const struct engine_reply *reply, int *fd
 	struct native_kept *kept;
 
 	if (strnlen(reply->box_id, sizeof(reply->box_id)) == sizeof(reply->box_id))
-		return nonsense(err, "named a box without an end");
+		return nonsense(err, "sent an unterminated box id");
 	kept = NEW(struct native_kept);
 	if (!(created->fds & (1U << ENGINE_FD_AGENT)) || (created->layers & ~LAYERS_ALL) ||
 	    created->frozen > 1 || native_sort_fds(fds, count, created->fds, kept->fds) < 0) {
 		free(kept);
-		return nonsense(err, "described a box badly");
+		return nonsense(err, "sent an invalid description of a box");
 	}
 	memcpy(kept->id, reply->box_id, sizeof(kept->id));
 	kept->created = *created;
@@ -162,14 +162,14 @@ static int hear_kept(struct native *n, struct error *err)
 	ssize_t len = r < 0 ? r : fd_recv(n->sock, &reply, sizeof(reply), fds, &count);
 
 	if (len < 0)
-		return error_set(err, ERR_UNAVAILABLE, (int)-len, "hear of kept boxes");
+		return error_set(err, ERR_UNAVAILABLE, (int)-len, "read the list of kept boxes");
 	if (len != sizeof(reply))
-		r = nonsense(err, len ? "sent an answer of the wrong size" : "ended");
+		r = nonsense(err, len ? "sent a reply of the wrong size" : "ended");
 	else if (reply.op == ENGINE_KEPT)
 		r = take_kept(n, &reply, fds, count, err) < 0 ? -1 : 1;
 	else if (reply.op != ENGINE_ADOPTED)
 		/* Sent before our request; anything else is an error. */
-		r = native_is_of_past(&reply) ? 1 : nonsense(err, "does not give its boxes");
+		r = native_is_of_past(&reply) ? 1 : nonsense(err, "did not list its boxes");
 	for (size_t i = 0; i < count; i++)
 		(void)fd_close(fds[i]);
 	return r;

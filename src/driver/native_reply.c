@@ -43,10 +43,10 @@ static int take_created(struct native_box *b, struct message *m, struct error *e
 	int sorted[ENGINE_FD_COUNT];
 
 	if (!b || b->created || m->reply.seq != b->create_seq)
-		return nonsense(err, "made a box that nobody asked for");
+		return nonsense(err, "created a box that was not requested");
 	if (!(created->fds & (1U << ENGINE_FD_AGENT)) || (created->layers & ~LAYERS_ALL) ||
 	    native_sort_fds(m->fds, m->fds_count, created->fds, sorted) < 0)
-		return nonsense(err, "described a box badly");
+		return nonsense(err, "sent an invalid description of a box");
 	native_box_created(b, created, sorted);
 	return 0;
 }
@@ -54,7 +54,7 @@ static int take_created(struct native_box *b, struct message *m, struct error *e
 static int take_frozen(struct native_box *b, struct message *m, struct error *err)
 {
 	if (b && m->reply.seq != b->freeze_seq && b->state != NATIVE_DESTROYING)
-		return nonsense(err, "froze a box that nobody asked it to");
+		return nonsense(err, "froze a box without a request");
 	if (b)
 		native_box_frozen(b);
 	return 0;
@@ -72,7 +72,7 @@ static int take_failed(struct native_box *b, struct message *m, struct error *er
 	/* Then something of the box would stay: an engine that cannot destroy is unusable. */
 	if (b && b->destroy_seq && m->reply.seq == b->destroy_seq) {
 		*err = *failure;
-		return error_wrap(err, "millibox-engine cannot take box %s away", b->base.spec.id);
+		return error_wrap(err, "millibox-engine cannot remove box %s", b->base.spec.id);
 	}
 	if (b)
 		native_box_failed(b, failure);
@@ -106,11 +106,11 @@ static int dispatch(struct native *n, struct message *m, struct error *err)
 	const struct engine_reply *reply = &m->reply;
 
 	if (reply->op >= ENGINE_OP_COUNT || !replies[reply->op].take)
-		return nonsense(err, "answered something that is no answer");
+		return nonsense(err, "sent an unknown reply");
 	if (strnlen(reply->box_id, sizeof(reply->box_id)) == sizeof(reply->box_id))
-		return nonsense(err, "named a box without an end");
+		return nonsense(err, "sent an unterminated box id");
 	if (m->fds_count > 0 && !replies[reply->op].has_fds)
-		return nonsense(err, "sent descriptors where none belong");
+		return nonsense(err, "sent unexpected descriptors");
 	return replies[reply->op].take(map_get(n->by_id, reply->box_id), m, err);
 }
 
@@ -124,7 +124,7 @@ int native_reply(struct native *n, const void *data, size_t len, int *fds, size_
 		memcpy(&m.reply, data, sizeof(m.reply));
 		r = dispatch(n, &m, err);
 	} else {
-		r = nonsense(err, "sent an answer of the wrong size");
+		r = nonsense(err, "sent a reply of the wrong size");
 	}
 	for (size_t i = 0; i < fds_count; i++)
 		fds[i] = fd_close(fds[i]);

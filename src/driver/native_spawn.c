@@ -63,7 +63,7 @@ attr_noreturn static void become_engine(const char *path, char *const argv[], in
 		(void)execve(path, argv, no_env);
 		r = -errno;
 	}
-	(void)error_set(&reply.error, ERR_UNAVAILABLE, -r, "cannot be executed");
+	(void)error_set(&reply.error, ERR_UNAVAILABLE, -r, "cannot execute it");
 	(void)!fd_send(sock, &reply, sizeof(reply), NULL, 0);
 	_exit(127);
 }
@@ -228,7 +228,7 @@ static int check_probe(const struct engine_reply *reply, struct error *err)
 	if (reply->seq != NATIVE_PROBE_SEQ || reply->probe.cgroup >= ENGINE_CGROUP_COUNT ||
 	    reply->probe.ids >= ENGINE_IDS_COUNT || (reply->probe.layers & ~LAYERS_ALL) ||
 	    reply->probe.boxes_max == 0)
-		return error_set(err, ERR_PROTOCOL, 0, "its probe makes no sense");
+		return error_set(err, ERR_PROTOCOL, 0, "its probe is malformed");
 	return 0;
 }
 
@@ -244,17 +244,17 @@ static int read_reply(int sock, uint64_t deadline, struct engine_reply *ret_repl
 	ssize_t len;
 
 	if (r < 0)
-		return error_set(err, ERR_UNAVAILABLE, -r, "it does not answer");
+		return error_set(err, ERR_UNAVAILABLE, -r, "it does not respond");
 	/* If the engine died without reading, the first read is an error; the next returns its
 	 * data. */
 	do
 		len = fd_recv(sock, ret_reply, sizeof(*ret_reply), NULL, NULL);
 	while (len == -ECONNRESET);
 	if (len == 0)
-		return error_set(err, ERR_UNAVAILABLE, 0, "it ended at once; its log says why");
+		return error_set(err, ERR_UNAVAILABLE, 0, "it exited at once; see its log");
 	if (len != (ssize_t)sizeof(*ret_reply))
 		return error_set(err, ERR_PROTOCOL, len < 0 ? (int)-len : 0,
-		                 "its answer has the wrong size");
+		                 "its reply has the wrong size");
 	return 0;
 }
 
@@ -272,7 +272,7 @@ static int read_probe(int sock, struct engine_probe *ret_probe, struct error *er
 		return error_set(err, ERR_UNAVAILABLE, reply.error.sys, "%.200s", reply.error.msg);
 	}
 	if (reply.op != ENGINE_PROBED)
-		return error_set(err, ERR_PROTOCOL, 0, "it answered something else");
+		return error_set(err, ERR_PROTOCOL, 0, "it sent an unexpected reply");
 	if (check_probe(&reply, err) < 0)
 		return -1;
 	*ret_probe = reply.probe;

@@ -45,7 +45,8 @@ static int on_setup(struct agent *a, const struct frame *frame)
 		return VIOLATION;
 	a->is_set_up = true;
 	if (a->setup.version != WIRE_VERSION)
-		(void)error_set(&err, ERR_PROTOCOL, 0, "the host speaks version %u, the agent %u",
+		(void)error_set(&err, ERR_PROTOCOL, 0,
+		                "protocol version %u of the host does not match %u of the agent",
 		                a->setup.version, (unsigned)WIRE_VERSION);
 	else if (a->setup.landlock_required && a->ruleset < 0)
 		(void)error_set(&err, ERR_UNAVAILABLE, 0, "the kernel has no Landlock");
@@ -273,10 +274,10 @@ const char *dispatch_verdict_name(enum dispatch_verdict verdict)
 {
 	static const char *const texts[] = {
 		[DISPATCH_OK] = "malformed",
-		[DISPATCH_UNKNOWN] = "not for the agent",
+		[DISPATCH_UNKNOWN] = "not a message for the agent",
 		[DISPATCH_TOO_EARLY] = "before SETUP",
 		[DISPATCH_REPEATED] = "repeated",
-		[DISPATCH_WRONG_ID] = "of no or of some execution",
+		[DISPATCH_WRONG_ID] = "wrong execution id",
 	};
 
 	return texts[verdict];

@@ -79,8 +79,8 @@ static int too_large(const struct file_job *job, struct error *err)
 {
 	return error_set(
 		err, ERR_TOO_LARGE, 0,
-		"the files of the directory have more than %llu bytes, with their holes and "
-		"with each name of a file",
+		"the directory has more than %llu bytes of files, counting holes and every "
+		"hard link in full",
 		(unsigned long long)job->length);
 }
 
@@ -359,7 +359,7 @@ static int unpack_dir(struct unpack *u, int dir, const char *name, struct error 
 static int unpack_symlink(struct unpack *u, int dir, const char *name, struct error *err)
 {
 	if (!tar_link_stays(u->entry.name, u->entry.link))
-		return bad(u, err, "is a link that leads out");
+		return bad(u, err, "is a link that points outside");
 	(void)unlinkat(dir, name, 0);
 	if (symlinkat(u->entry.link, dir, name) < 0)
 		return file_worker_error(err, errno, "unpack", u->entry.name);
@@ -372,7 +372,7 @@ static int unpack_hardlink(struct unpack *u, int dir, const char *name, struct e
 	int r = 0;
 
 	if (tar_clean_name(u->entry.link) < 0 || !u->entry.link[0])
-		return bad(u, err, "is a link that leads out");
+		return bad(u, err, "is a link that points outside");
 	cleanup_close int from = open_parent(u, u->entry.link, false, &other);
 	if (from < 0)
 		return file_worker_error(err, -from, "unpack", u->entry.link);
@@ -395,9 +395,9 @@ static int unpack_one(struct unpack *u, struct error *err)
 	const char *name = NULL;
 
 	if (u->entry.kind >= ARRAY_SIZE(makers))
-		return bad(u, err, "is neither a file, nor a directory, nor a link");
+		return bad(u, err, "is not a file, directory or link");
 	if (tar_clean_name(u->entry.name) < 0)
-		return bad(u, err, "is not a path inside");
+		return bad(u, err, "is not a valid relative path");
 	if (!u->entry.name[0])
 		return u->entry.kind == TAR_DIR ? take_content(u, -1, u->entry.size, err)
 		                                : bad(u, err, "has no name");
@@ -423,7 +423,7 @@ static int take_extra(struct unpack *u, struct error *err)
 		return bad(u, err, "has a header that is too long");
 	memset(u->extra, 0, sizeof(u->extra));
 	if (size > 0 && take_exact(u, u->extra, size + tar_padding(size), err) <= 0)
-		return error_is_set(err) ? -1 : bad(u, err, "is cut off");
+		return error_is_set(err) ? -1 : bad(u, err, "is truncated");
 	if (u->entry.kind == TAR_PAX) {
 		r = tar_read_pax(u->extra, size, next);
 	} else {
@@ -433,7 +433,7 @@ static int take_extra(struct unpack *u, struct error *err)
 		if (r == 0)
 			memcpy(to, u->extra, len + 1);
 	}
-	return r < 0 ? bad(u, err, "has a header that cannot be read") : 0;
+	return r < 0 ? bad(u, err, "has a malformed header") : 0;
 }
 
 static bool is_extra(enum tar_kind kind)
@@ -471,7 +471,7 @@ static int unpack_next(struct unpack *u, struct error *err)
 	if (tar_is_end(block))
 		return 0;
 	if (tar_read(block, &u->entry) < 0)
-		return error_set(err, ERR_INVALID, 0, "this is not a tar archive");
+		return error_set(err, ERR_INVALID, 0, "not a tar archive");
 	if (is_extra(u->entry.kind))
 		return take_extra(u, err) < 0 ? -1 : 1;
 	apply_next(u);

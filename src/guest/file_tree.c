@@ -442,7 +442,7 @@ int file_tree_remove(const struct file_job *job, struct file_out *out, struct er
 	int r = 0;
 
 	if (!job->path[0])
-		return error_set(err, ERR_INVALID, 0, "path: the workspace itself is not for this");
+		return error_set(err, ERR_INVALID, 0, "path: must not be the workspace itself");
 	cleanup_close int dir = file_worker_open_parent(job->path, false, &name);
 	if (dir < 0)
 		return file_worker_error(err, -dir, "remove", job->path);

@@ -63,17 +63,17 @@ int file_worker_error(struct error *err, int sys, const char *what, const char *
 		{EFBIG, ERR_TOO_LARGE, "more bytes than allowed"},
 		{ENOTDIR, ERR_INVALID, NULL},
 		{EISDIR, ERR_INVALID, NULL},
-		{ELOOP, ERR_INVALID, "a link that is not followed"},
-		{EXDEV, ERR_INVALID, "leads out of the workspace"},
+		{ELOOP, ERR_INVALID, "a symbolic link that is not followed"},
+		{EXDEV, ERR_INVALID, "points outside the workspace"},
 		{EINVAL, ERR_INVALID, "not possible"},
 		{ENXIO, ERR_INVALID, "not a regular file"},
 		{ENAMETOOLONG, ERR_INVALID, NULL},
-		{EACCES, ERR_DENIED, "the modes in the box forbid it"},
-		{EPERM, ERR_DENIED, "the modes in the box forbid it"},
-		{EEXIST, ERR_CONFLICT, "it is there already"},
+		{EACCES, ERR_DENIED, "file permissions in the box deny it"},
+		{EPERM, ERR_DENIED, "file permissions in the box deny it"},
+		{EEXIST, ERR_CONFLICT, "already exists"},
 		{ENOTEMPTY, ERR_CONFLICT, "the directory is not empty"},
-		{EBUSY, ERR_CONFLICT, "it is in use"},
-		{EAGAIN, ERR_CONFLICT, "it is being changed all the time"},
+		{EBUSY, ERR_CONFLICT, "in use"},
+		{EAGAIN, ERR_CONFLICT, "changes too fast to be removed"},
 	};
 	enum error_code code = ERR_BOX_FAILED;
 	const char *text = NULL;
@@ -92,7 +92,7 @@ static int send_out(struct file_out *out, int r, struct error *err)
 	if (r >= 0)
 		r = fd_write_all(STDOUT_FILENO, out->b.data, out->b.len);
 	buf_reset(&out->b);
-	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "answer the agent") : 0;
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "write to the agent") : 0;
 }
 
 static uint64_t time_ns(const struct timespec *t)
@@ -138,7 +138,7 @@ int file_worker_send_bytes(struct file_out *out, const void *data, size_t len, s
 
 static int given_up(struct error *err)
 {
-	return error_set(err, ERR_AGENT_LOST, 0, "the rest did not come");
+	return error_set(err, ERR_AGENT_LOST, 0, "the upload is incomplete");
 }
 
 /* Read one more frame from the agent, which has checked it. Return: 1, or -1 at an early EOF. */
@@ -234,9 +234,9 @@ int file_worker_open_parent(const char *path, bool make, const char **ret_name)
 
 static int must_name(const struct file_job *job, struct error *err)
 {
-	return job->path[0] ? 0
-	                    : error_set(err, ERR_INVALID, 0,
-	                                "path: the workspace itself is not for this");
+	return job->path[0]
+	               ? 0
+	               : error_set(err, ERR_INVALID, 0, "path: must not be the workspace itself");
 }
 
 /* Small operations. */
@@ -422,7 +422,7 @@ static int file_move(const struct file_job *job, struct file_out *out, struct er
 	if (must_name(job, err) < 0)
 		return -1;
 	if (!job->to[0])
-		return error_set(err, ERR_INVALID, 0, "to: the workspace itself is not for this");
+		return error_set(err, ERR_INVALID, 0, "to: must not be the workspace itself");
 	cleanup_close int from = file_worker_open_parent(job->path, false, &from_name);
 	if (from < 0)
 		return file_worker_error(err, -from, "move", job->path);

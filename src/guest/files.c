@@ -186,7 +186,7 @@ int files_open(struct agent *a, const struct frame *frame)
 	    (msg.flags & ~(uint32_t)WIRE_FILE_FLAGS_ALL) || find(a, frame->id))
 		return VIOLATION;
 	if (!s)
-		(void)error_set(&err, ERR_BUSY, 0, "%d file operations at the same time",
+		(void)error_set(&err, ERR_BUSY, 0, "more than %d concurrent file operations",
 		                WIRE_FILES_MAX);
 	if (!s || file_worker_check_job(&msg, &job, &err) < 0)
 		return say_failed(a, frame->id, &err);
@@ -395,8 +395,9 @@ static int hear_end(struct agent *a, struct file_stream *s)
 	case SPAWN_LISTENER:
 	case SPAWN_END:
 		(void)fd_close(listener);
-		(void)error_set(&err, ERR_BOX_FAILED, 0,
-		                "the worker was killed, by the program or for want of memory");
+		(void)error_set(
+			&err, ERR_BOX_FAILED, 0,
+			"the file worker was killed, by the program or because memory ran out");
 		break;
 	}
 	return fail(a, s, &err);

@@ -93,7 +93,7 @@ int harden_self(uint32_t *ret_layers, struct error *err)
 	(void)umask(0); /* modes are explicit */
 	/* Not traceable, and its /proc entries belong to no id of the payload. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return error_set(err, ERR_BOX_FAILED, errno, "make the agent undumpable");
+		return error_set(err, ERR_BOX_FAILED, errno, "make the agent not dumpable");
 	r = harden_caps(&no_caps);
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "drop the agent's capabilities");

@@ -175,7 +175,8 @@ static void complain(struct agent *a, const char *why, int sys)
 	struct msg_log msg = {.level = LOG_LEVEL_WARN};
 	int r;
 
-	(void)snprintf(text, sizeof(text), "no child of the zygote (%.100s%s%.60s), executing", why,
+	(void)snprintf(text, sizeof(text),
+	               "zygote's child unavailable (%.100s%s%.60s), executing instead", why,
 	               sys ? ": " : "", sys ? strerror(sys) : "");
 	msg.text = wire_str(text);
 	r = msg_log_encode(&a->ch.out, 0, &msg);
@@ -191,7 +192,7 @@ int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
 		r = order(a, plan, job, ret_child);
 		if (r >= 0)
 			return 0;
-		complain(a, "it takes no order", -r);
+		complain(a, "it does not accept the order", -r);
 	}
 	/* End a child that does not fit before any payload runs: it still has privileges. */
 	a->inject->sock = fd_close(a->inject->sock);
@@ -257,7 +258,7 @@ enum spawn_news inject_hear(struct agent *a, struct spawned *child, int *ret_lis
 	/* Kill an impostor before it can act on its order. */
 	if (news == SPAWN_DONE && sender.pid > 1)
 		(void)kill(sender.pid, SIGKILL);
-	complain(a, news == SPAWN_ERROR ? why.msg : "it is gone", why.sys);
+	complain(a, news == SPAWN_ERROR ? why.msg : "it has exited", why.sys);
 	return execute(a, child, ret_error);
 }
 

@@ -165,7 +165,7 @@ int landlock_make(int abi, bool own_root, struct error *err)
 	int r;
 
 	if (ruleset < 0)
-		return error_set(err, ERR_BOX_FAILED, -ruleset, "make a Landlock ruleset");
+		return error_set(err, ERR_BOX_FAILED, -ruleset, "create a Landlock ruleset");
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		r = add_place(ruleset, abi, &places[i]);
 		if (r < 0)

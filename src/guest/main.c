@@ -107,7 +107,7 @@ static int open_places(struct agent *a, struct error *err)
 		return error_set(err, ERR_BOX_FAILED, -r, "open /dev/null");
 	a->signals = fd_signalfd(signals, ARRAY_SIZE(signals));
 	if (a->signals < 0)
-		return error_set(err, ERR_BOX_FAILED, -a->signals, "make a signal descriptor");
+		return error_set(err, ERR_BOX_FAILED, -a->signals, "create a signalfd");
 	a->workspace = fd_open(AGENT_WORKSPACE, O_PATH | O_DIRECTORY, 0);
 	if (a->workspace < 0)
 		return error_set(err, ERR_BOX_FAILED, -a->workspace, "open " AGENT_WORKSPACE);

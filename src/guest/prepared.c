@@ -38,12 +38,12 @@ static int spawn(struct agent *a, struct job *job, struct child_ends *ends, stru
 	int r = fd_socketpair(SOCK_SEQPACKET, pair);
 
 	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "make a channel: %s", strerror(-r));
+		return error_set(err, ERR_BOX_FAILED, -r, "create a channel: %s", strerror(-r));
 	p->channel = pair[0];
 	cleanup_close int theirs = pair[1];
 	r = fd_set_nonblock(p->channel, true);
 	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "make a channel: %s", strerror(-r));
+		return error_set(err, ERR_BOX_FAILED, -r, "create a channel: %s", strerror(-r));
 	struct drop_plan plan = {
 		.setup = &a->setup,
 		.stdio = {a->null, ends->fds[1], ends->fds[2]},
@@ -73,7 +73,7 @@ static int start(struct agent *a, const struct msg_prepare *msg, struct error *e
 		return -1;
 	r = proc_open_pipes(a, &exec, &ends);
 	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "make the pipes: %s", strerror(-r));
+		return error_set(err, ERR_BOX_FAILED, -r, "create pipes: %s", strerror(-r));
 	return spawn(a, &job, &ends, err);
 }
 
@@ -125,7 +125,7 @@ int prepared_run(struct agent *a, const struct msg_run *msg, struct error *err)
 	}
 	p->state = PROC_RUNNING;
 	r = spawn_say_started(&p->child, &a->ch.out, p->id);
-	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "no room for STARTED") : 0;
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "queue STARTED") : 0;
 }
 
 int prepared_fd(const struct agent *a)
@@ -167,8 +167,7 @@ static int take_ready(struct agent *a, const char *word, size_t len)
 
 	if (len == strlen("ready") && memcmp(word, "ready", len) == 0)
 		return msg_ready_encode(&a->ch.out, a->proc.id, &ready);
-	(void)error_set(&err, ERR_BOX_FAILED, 0,
-	                "the runner ended, or is none that can be prepared");
+	(void)error_set(&err, ERR_BOX_FAILED, 0, "the runner exited or cannot be prepared");
 	return fail(a, &err);
 }
 
@@ -228,7 +227,7 @@ int prepared_reaped(struct agent *a, int wait_status)
 
 	if (r < 0 || a->proc.state != PROC_PREPARED)
 		return r;
-	(void)error_set(&err, ERR_BOX_FAILED, 0, "the runner ended while it waited (%s %d)",
+	(void)error_set(&err, ERR_BOX_FAILED, 0, "the prepared runner exited (%s %d)",
 	                signalled ? "signal" : "status",
 	                signalled ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
 	return fail(a, &err);

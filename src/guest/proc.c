@@ -125,7 +125,7 @@ static int start(struct agent *a, const struct msg_exec *msg, struct error *err)
 		return -1;
 	r = proc_open_pipes(a, msg, &ends);
 	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "make the pipes: %s", strerror(-r));
+		return error_set(err, ERR_BOX_FAILED, -r, "create pipes: %s", strerror(-r));
 	plan.stdio[0] = ends.fds[0] >= 0 ? ends.fds[0] : a->null;
 	plan.stdio[1] = ends.fds[1];
 	plan.stdio[2] = ends.fds[2];
@@ -183,7 +183,7 @@ static int start_run(struct agent *a, uint32_t id, const struct msg_run *msg, st
 	int r = proc_open_pipes(a, &pipes, &ends);
 
 	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "make the pipes: %s", strerror(-r));
+		return error_set(err, ERR_BOX_FAILED, -r, "create pipes: %s", strerror(-r));
 	stdio[0] = ends.fds[0] >= 0 ? ends.fds[0] : a->null;
 	stdio[1] = ends.fds[1];
 	stdio[2] = ends.fds[2];
@@ -205,7 +205,7 @@ int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg, struct err
 	}
 	p->runner = resident_find(a, msg->runner);
 	if (!p->runner)
-		(void)error_set(err, ERR_NOT_FOUND, 0, "there is no runner %u", msg->runner);
+		(void)error_set(err, ERR_NOT_FOUND, 0, "no runner %u", msg->runner);
 	if (!p->runner || start_run(a, id, msg, err) < 0) {
 		proc_close(p);
 		remove_source(a, source);

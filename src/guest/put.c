@@ -47,11 +47,11 @@ static int bad_path(struct error *err, const char *why)
 static int check_component(const char *name, size_t len, struct error *err)
 {
 	if (len == 0)
-		return bad_path(err, "an empty component, or not relative");
+		return bad_path(err, "has an empty component or is not relative");
 	if (len > 255)
-		return bad_path(err, "a component of more than 255 bytes");
+		return bad_path(err, "has a component of more than 255 bytes");
 	if ((len == 1 && name[0] == '.') || (len == 2 && name[0] == '.' && name[1] == '.'))
-		return bad_path(err, "'.' or '..' as a component");
+		return bad_path(err, "has '.' or '..' as a component");
 	return 0;
 }
 
@@ -62,7 +62,7 @@ int put_check_path(const struct wire_bytes *path, struct error *err)
 	unsigned count = 0;
 
 	if (path->len == 0 || path->len > PUT_PATH_MAX)
-		return bad_path(err, "not between 1 and 4096 bytes");
+		return bad_path(err, "must have 1 to 4096 bytes");
 	if (memchr(path->data, '\0', path->len))
 		return bad_path(err, "a NUL byte");
 	for (;;) {
@@ -71,7 +71,7 @@ int put_check_path(const struct wire_bytes *path, struct error *err)
 		if (check_component(pos, (size_t)(stop - pos), err) < 0)
 			return -1;
 		if (++count > PUT_COMPONENTS_MAX)
-			return bad_path(err, "more than 32 components");
+			return bad_path(err, "has more than 32 components");
 		if (!slash)
 			return 0;
 		pos = slash + 1;
@@ -177,7 +177,7 @@ static int begin_run(struct agent *a, const struct put_job *job, struct error *e
 	int r = 0;
 
 	if (strchr(job->path, '/'))
-		return bad_path(err, "a directory, which this place does not have");
+		return bad_path(err, "has a directory, which is not allowed here");
 	r = agent_open_run_dir(a, true);
 	if (r < 0)
 		return fail(err, -r, job->path);

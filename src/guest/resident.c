@@ -124,7 +124,7 @@ static int spawn(struct agent *a, struct resident *r, const struct msg_exec *msg
 		return -1;
 	n = open_channel(r, &theirs);
 	if (n < 0)
-		return error_set(err, ERR_BOX_FAILED, -n, "make a channel: %s", strerror(-n));
+		return error_set(err, ERR_BOX_FAILED, -n, "create a channel: %s", strerror(-n));
 	plan.channel = theirs;
 	r->start_us = clock_us();
 	return inject_spawn(a, &plan, &job, &r->child, err);
@@ -135,7 +135,7 @@ int resident_start(struct agent *a, uint32_t id, const struct msg_exec *msg, str
 	struct resident *r = find_place(a);
 
 	if (!r)
-		return error_set(err, ERR_CONFLICT, 0, "there are %d runners already",
+		return error_set(err, ERR_CONFLICT, 0, "the box has %d runners already",
 		                 RESIDENT_MAX);
 	if (spawn(a, r, msg, err) < 0) {
 		forget(r);
@@ -152,7 +152,8 @@ int resident_check_source(const struct wire_bytes *source, char ret_name[RESIDEN
 	if (put_check_path(source, err) < 0)
 		return -1;
 	if (memchr(source->data, '/', source->len))
-		return error_set(err, ERR_INVALID, 0, "a run's source in a directory");
+		return error_set(err, ERR_INVALID, 0,
+		                 "the source of a run must not be in a directory");
 	memcpy(ret_name, source->data, source->len); /* shorter than ret_name: a path component */
 	ret_name[source->len] = '\0';
 	return 0;
@@ -178,8 +179,7 @@ static int make_request(struct buf *b, const char *verb, uint32_t id, const stru
 
 static int refuse_length(int n, struct error *err)
 {
-	return error_set(err, ERR_TOO_LARGE, -n, "arguments of more than %d bytes",
-	                 RESIDENT_REQUEST_MAX);
+	return error_set(err, ERR_TOO_LARGE, -n, "arguments exceed %d bytes", RESIDENT_REQUEST_MAX);
 }
 
 int resident_send(int channel, uint32_t id, const struct msg_run *msg, struct error *err)
@@ -192,7 +192,8 @@ int resident_send(int channel, uint32_t id, const struct msg_run *msg, struct er
 	n = fd_send(channel, b.data, b.len, NULL, 0);
 	if (n >= 0)
 		return 0;
-	return error_set(err, ERR_BOX_FAILED, -n, "the runner takes no request: %s", strerror(-n));
+	return error_set(err, ERR_BOX_FAILED, -n, "cannot send the request to the runner: %s",
+	                 strerror(-n));
 }
 
 int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct msg_run *msg,
@@ -212,7 +213,8 @@ int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct 
 		return 0;
 	/* It closed its end, or has not read the previous request. */
 	resident_signal(a, r, SIGKILL);
-	return error_set(err, ERR_BOX_FAILED, -n, "the runner takes no requests: %s", strerror(-n));
+	return error_set(err, ERR_BOX_FAILED, -n, "cannot send the request to the runner: %s",
+	                 strerror(-n));
 }
 
 static void kill_group(const struct resident *r, int signo)

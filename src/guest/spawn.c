@@ -31,12 +31,14 @@ int spawn_payload(struct drop_plan *plan, spawn_work_fn work, const void *arg,
 	int r = fd_socketpair(SOCK_SEQPACKET, ends);
 
 	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "make a status socket: %s", strerror(-r));
+		return error_set(err, ERR_BOX_FAILED, -r, "create a status socket: %s",
+		                 strerror(-r));
 	cleanup_close int ours = ends[0];
 	cleanup_close int theirs = ends[1];
 	r = fd_set_nonblock(ours, true);
 	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "make a status socket: %s", strerror(-r));
+		return error_set(err, ERR_BOX_FAILED, -r, "create a status socket: %s",
+		                 strerror(-r));
 	plan->status = theirs;
 	/*
 	 * fork, not vfork: the agent must be able to respond while the child is on its way to exec,

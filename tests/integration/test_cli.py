@@ -325,7 +325,7 @@ def test_a_missing_file(run):
 def test_an_unreachable_daemon_is_reported_with_a_remedy(command, where):
     done = millibox(*command, *where)
     assert done.returncode == 125
-    assert b"nobody listens at " + where[1].encode() in done.stderr
+    assert b"cannot connect to " + where[1].encode() in done.stderr
     assert b"start milliboxd there, or omit --socket and --url" in done.stderr
 
 

@@ -263,7 +263,7 @@ static void an_engine_that_cannot_destroy_is_given_up(void **state)
 	destroy = rig_hear(rig, ENGINE_DESTROY);
 	rig_failed(rig, &destroy, destroy.seq, "busy");
 	recorder_expect(&rig->rec, "engine_lost(BOX_FAILED) gone ");
-	assert_non_null(strstr(rig->engine_err.msg, "cannot take box a away: busy"));
+	assert_non_null(strstr(rig->engine_err.msg, "cannot remove box a: busy"));
 }
 
 static void the_engines_reason_is_waited_for(void **state)

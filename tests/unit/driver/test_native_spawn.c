@@ -123,14 +123,14 @@ static void a_program_that_is_not_there(void **state)
 	struct fixture *f = *state;
 
 	f->config.engine_path = "/nonexistent/millibox-engine";
-	expect_failure(f, "ok", "cannot be executed");
+	expect_failure(f, "ok", "cannot execute it");
 	assert_int_equal(f->err.sys, ENOENT);
 	assert_non_null(strstr(f->err.msg, "/nonexistent/millibox-engine"));
 }
 
 static void an_engine_that_dies_at_once(void **state)
 {
-	expect_failure(*state, "die", "ended at once");
+	expect_failure(*state, "die", "exited at once");
 }
 
 static void an_engine_that_says_why_it_cannot(void **state)
@@ -152,12 +152,12 @@ static void an_engine_of_another_version(void **state)
 
 static void an_engine_that_answers_something_else(void **state)
 {
-	expect_failure(*state, "other", "something else");
+	expect_failure(*state, "other", "unexpected reply");
 }
 
 static void a_probe_that_makes_no_sense(void **state)
 {
-	expect_failure(*state, "nonsense", "makes no sense");
+	expect_failure(*state, "nonsense", "is malformed");
 }
 
 static void an_engine_that_does_not_answer_is_not_waited_for_for_ever(void **state)
@@ -165,7 +165,7 @@ static void an_engine_that_does_not_answer_is_not_waited_for_for_ever(void **sta
 	struct fixture *f = *state;
 
 	clock_step_us = NATIVE_PROBE_TIMEOUT_US + 1;
-	expect_failure(f, "mute", "does not answer");
+	expect_failure(f, "mute", "does not respond");
 	assert_int_equal(f->err.sys, ETIMEDOUT);
 }
 
