@@ -16,7 +16,7 @@ static attr_noreturn void out_of_memory(void)
 	abort();
 }
 
-static void *check(void *ptr)
+static void *check_allocated(void *ptr)
 {
 	if (!ptr)
 		out_of_memory();
@@ -26,21 +26,21 @@ static void *check(void *ptr)
 /* xmalloc(0) may return NULL by the standard, which would look like a failure. */
 void *xmalloc(size_t size)
 {
-	return check(malloc(size ? size : 1));
+	return check_allocated(malloc(size ? size : 1));
 }
 
 void *xcalloc(size_t count, size_t size)
 {
 	if (count == 0 || size == 0)
 		count = size = 1;
-	return check(calloc(count, size));
+	return check_allocated(calloc(count, size));
 }
 
 void *xrealloc_array(void *ptr, size_t count, size_t size)
 {
 	if (count == 0 || size == 0)
 		count = size = 1;
-	return check(reallocarray(ptr, count, size));
+	return check_allocated(reallocarray(ptr, count, size));
 }
 
 char *xstrdup(const char *s)

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include <stdint.h>
 
-static int digit(char c)
+static int digit_value(char c)
 {
 	if (c >= 'A' && c <= 'Z')
 		return c - 'A';
@@ -23,7 +23,7 @@ static int32_t decode_group(const char *text, size_t pad)
 	int32_t bits = 0;
 
 	for (size_t i = 0; i < 4; i++) {
-		int d = i < 4 - pad ? digit(text[i]) : 0;
+		int d = i < 4 - pad ? digit_value(text[i]) : 0;
 
 		if (d < 0)
 			return -1;

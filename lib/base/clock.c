@@ -10,7 +10,7 @@
 /* 9999-12-31T23:59:59.999Z, the last moment with a four-digit year. */
 #define REAL_MS_MAX 253402300799999ULL
 
-static struct timespec now(clockid_t id)
+static struct timespec read_clock(clockid_t id)
 {
 	struct timespec ts = {0};
 	int r = clock_gettime(id, &ts);
@@ -22,19 +22,19 @@ static struct timespec now(clockid_t id)
 
 uint64_t clock_us(void)
 {
-	struct timespec ts = now(CLOCK_MONOTONIC);
+	struct timespec ts = read_clock(CLOCK_MONOTONIC);
 
 	return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / 1000U;
 }
 
 uint64_t clock_real_ms(void)
 {
-	struct timespec ts = now(CLOCK_REALTIME);
+	struct timespec ts = read_clock(CLOCK_REALTIME);
 
 	return (uint64_t)ts.tv_sec * MS_PER_SEC + (uint64_t)ts.tv_nsec / 1000000U;
 }
 
-static struct tm utc(uint64_t *real_ms)
+static struct tm break_down_utc(uint64_t *real_ms)
 {
 	struct tm tm = {0};
 	time_t sec;
@@ -48,7 +48,7 @@ static struct tm utc(uint64_t *real_ms)
 
 void clock_format_utc(uint64_t real_ms, char *ret_text, size_t size)
 {
-	struct tm tm = utc(&real_ms);
+	struct tm tm = break_down_utc(&real_ms);
 	int r = str_format(ret_text, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ", tm.tm_year + 1900,
 	                   tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
 	                   (unsigned)(real_ms % MS_PER_SEC));
@@ -59,7 +59,7 @@ void clock_format_utc(uint64_t real_ms, char *ret_text, size_t size)
 
 void clock_format_day(uint64_t real_ms, char *ret_text, size_t size)
 {
-	struct tm tm = utc(&real_ms);
+	struct tm tm = break_down_utc(&real_ms);
 	int r = str_format(ret_text, size, "%04d%02d%02d", tm.tm_year + 1900, tm.tm_mon + 1,
 	                   tm.tm_mday);
 

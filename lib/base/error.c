@@ -103,34 +103,34 @@ void error_clear(struct error *err)
 }
 
 /* A code may have come through a pipe: treat an unknown one as an internal error. */
-static size_t row(enum error_code code)
+static size_t row_of(enum error_code code)
 {
 	return (unsigned)code < ERR_COUNT ? (size_t)code : (size_t)ERR_SYSTEM;
 }
 
 const char *error_text(enum error_code code)
 {
-	return codes[row(code)].text;
+	return codes[row_of(code)].text;
 }
 
 const char *error_name(enum error_code code)
 {
-	return codes[row(code)].name;
+	return codes[row_of(code)].name;
 }
 
 const char *error_describe(enum error_code code)
 {
-	return codes[row(code)].description;
+	return codes[row_of(code)].description;
 }
 
 const char *error_solution(enum error_code code)
 {
-	return codes[row(code)].solution;
+	return codes[row_of(code)].solution;
 }
 
 int error_http(enum error_code code)
 {
-	return codes[row(code)].http;
+	return codes[row_of(code)].http;
 }
 
 bool error_is_internal(const struct error *err)
@@ -141,5 +141,5 @@ bool error_is_internal(const struct error *err)
 
 int error_jsonrpc(enum error_code code)
 {
-	return codes[row(code)].jsonrpc;
+	return codes[row_of(code)].jsonrpc;
 }

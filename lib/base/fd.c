@@ -242,7 +242,7 @@ int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wsign-compare"
-static void take_some(const struct cmsghdr *c, int fds[FD_PASS_MAX], size_t *count)
+static void read_once(const struct cmsghdr *c, int fds[FD_PASS_MAX], size_t *count)
 {
 	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
@@ -264,7 +264,7 @@ static size_t take_ancillary(struct msghdr *msg, int fds[FD_PASS_MAX], struct uc
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-			take_some(c, fds, &count);
+			read_once(c, fds, &count);
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS && ret_sender)
 			memcpy(ret_sender, CMSG_DATA(c), sizeof(*ret_sender));
 	}
@@ -295,7 +295,7 @@ ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags)
 }
 
 /* One recvmsg into *msg, whose control buffer has @room bytes. */
-static ssize_t look(int sock, struct msghdr *msg, unsigned room, int flags)
+static ssize_t recv_once(int sock, struct msghdr *msg, unsigned room, int flags)
 {
 	msg->msg_controllen = room;
 	return RETRY(recvmsg(sock, msg, MSG_CMSG_CLOEXEC | flags));
@@ -320,10 +320,10 @@ ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *r
 	ssize_t n;
 
 	msg.msg_control = ret_fds ? control.space : NULL;
-	n = look(sock, &msg, room, 0);
+	n = recv_once(sock, &msg, room, 0);
 	if (n == 0) {
 		close_all(fds, take_ancillary(&msg, fds, NULL));
-		n = look(sock, &msg, room, MSG_DONTWAIT);
+		n = recv_once(sock, &msg, room, MSG_DONTWAIT);
 		/* Nothing follows: *msg still describes the first read. */
 		if (n == -EAGAIN) {
 			msg.msg_controllen = 0;

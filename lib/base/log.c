@@ -86,7 +86,7 @@ bool log_is_on(enum log_level level)
 }
 
 /* Add all @len bytes or none; after the first truncation add nothing. */
-static void put(struct line *l, const char *data, size_t len)
+static void put_bytes(struct line *l, const char *data, size_t len)
 {
 	if (l->cut || len > sizeof(l->text) - TAIL_BYTES - l->len) {
 		l->cut = true;
@@ -98,7 +98,7 @@ static void put(struct line *l, const char *data, size_t len)
 
 static void put_str(struct line *l, const char *s)
 {
-	put(l, s, strlen(s));
+	put_bytes(l, s, strlen(s));
 }
 
 /* Close the line, in the reserved bytes. */
@@ -125,12 +125,12 @@ static void put_escaped_char(struct line *l, const char *p, size_t len, bool val
 	if (!valid) {
 		put_str(l, "\xEF\xBF\xBD");
 	} else if (*p == '"' || *p == '\\') {
-		put(l, (const char[]){'\\', *p}, 2);
+		put_bytes(l, (const char[]){'\\', *p}, 2);
 	} else if (is_control(u, len)) {
 		(void)snprintf(text, sizeof(text), "\\u%04x", len == 2 ? u[1] : u[0]);
 		put_str(l, text);
 	} else {
-		put(l, p, len);
+		put_bytes(l, p, len);
 	}
 }
 

@@ -85,7 +85,7 @@ static uint64_t hash_of(const struct map *m, const char *key)
 }
 
 /* The slot that holds @key, or the free one where it would go. */
-static struct slot *find(const struct map *m, const char *key, uint64_t hash)
+static struct slot *find_slot(const struct map *m, const char *key, uint64_t hash)
 {
 	size_t i = hash & (m->size - 1);
 
@@ -103,7 +103,7 @@ static void resize(struct map *m, size_t size)
 	m->size = size;
 	for (size_t i = 0; i < old_size; i++)
 		if (old[i].key)
-			*find(m, old[i].key, old[i].hash) = old[i];
+			*find_slot(m, old[i].key, old[i].hash) = old[i];
 }
 
 struct map *map_new(void)
@@ -127,7 +127,7 @@ void map_free(struct map *m)
 
 void *map_get(const struct map *m, const char *key)
 {
-	return find(m, key, hash_of(m, key))->value;
+	return find_slot(m, key, hash_of(m, key))->value;
 }
 
 int map_put(struct map *m, const char *key, void *value)
@@ -135,11 +135,11 @@ int map_put(struct map *m, const char *key, void *value)
 	uint64_t hash = hash_of(m, key);
 
 	assert(value); /* map_get returns NULL for "none" */
-	if (find(m, key, hash)->key)
+	if (find_slot(m, key, hash)->key)
 		return -EEXIST;
 	if ((m->count + 1) > m->size / 4 * 3)
 		resize(m, m->size * 2);
-	*find(m, key, hash) = (struct slot){.key = xstrdup(key), .value = value, .hash = hash};
+	*find_slot(m, key, hash) = (struct slot){.key = xstrdup(key), .value = value, .hash = hash};
 	m->count++;
 	return 0;
 }
@@ -152,7 +152,7 @@ static bool may_move(const struct map *m, size_t home, size_t hole, size_t at)
 
 void *map_remove(struct map *m, const char *key)
 {
-	struct slot *slot = find(m, key, hash_of(m, key));
+	struct slot *slot = find_slot(m, key, hash_of(m, key));
 	void *value = slot->value;
 	size_t hole = (size_t)(slot - m->slots);
 	size_t mask = m->size - 1;

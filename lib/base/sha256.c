@@ -35,7 +35,7 @@ static void expand(const uint8_t *block, uint32_t w[64])
 	}
 }
 
-static void mix(struct sha256 *h, const uint8_t *block)
+static void mix_block(struct sha256 *h, const uint8_t *block)
 {
 	uint32_t w[64], s[8];
 
@@ -74,10 +74,10 @@ void sha256_add(struct sha256 *h, const void *data, size_t len)
 		p += BLOCK_LEN - held;
 		len -= BLOCK_LEN - held;
 		held = 0;
-		mix(h, h->block);
+		mix_block(h, h->block);
 	}
 	for (; held == 0 && len >= BLOCK_LEN; p += BLOCK_LEN, len -= BLOCK_LEN)
-		mix(h, p);
+		mix_block(h, p);
 	if (len > 0)
 		memcpy(h->block + held, p, len);
 }

@@ -32,7 +32,7 @@ static const struct {
  * Length of the longest valid prefix of a sequence at @p, at least 1; *ret_whole is the length of
  * the complete sequence, 0 when @p cannot start one.
  */
-static size_t match(const uint8_t *p, size_t len, size_t *ret_whole)
+static size_t match_sequence(const uint8_t *p, size_t len, size_t *ret_whole)
 {
 	size_t row = 0, n = 1;
 
@@ -56,7 +56,7 @@ static size_t match(const uint8_t *p, size_t len, size_t *ret_whole)
 size_t utf8_next(const char *data, size_t len, bool *ret_valid)
 {
 	size_t whole;
-	size_t n = match((const uint8_t *)data, len, &whole);
+	size_t n = match_sequence((const uint8_t *)data, len, &whole);
 
 	*ret_valid = n == whole;
 	return n;
@@ -110,7 +110,7 @@ size_t utf8_cut(const char *data, size_t len)
 	/* Only the last three bytes can start an incomplete sequence. */
 	for (size_t back = 1; back <= 3 && back <= len; back++) {
 		size_t whole;
-		size_t n = match((const uint8_t *)data + len - back, back, &whole);
+		size_t n = match_sequence((const uint8_t *)data + len - back, back, &whole);
 
 		if (n == back && whole > back)
 			return len - back;

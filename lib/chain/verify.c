@@ -11,7 +11,7 @@
 #define READ_BYTES 65536
 
 /* Return: whether to continue. */
-static bool take_line(struct chain_verdict *v, const char *line, size_t len, uint64_t number)
+static bool check_line(struct chain_verdict *v, const char *line, size_t len, uint64_t number)
 {
 	struct chain_head next = {0};
 	enum chain_fault fault = chain_check(v->head.seq ? &v->head : NULL, line, len, &next);
@@ -36,7 +36,7 @@ static bool take_line(struct chain_verdict *v, const char *line, size_t len, uin
 }
 
 /* Check every complete line of @b and keep the rest. */
-static bool take_lines(struct chain_verdict *v, struct buf *b, uint64_t *number)
+static bool check_lines(struct chain_verdict *v, struct buf *b, uint64_t *number)
 {
 	size_t done = 0;
 	bool good = true;
@@ -45,7 +45,7 @@ static bool take_lines(struct chain_verdict *v, struct buf *b, uint64_t *number)
 	while (good && b->len > done && (end = memchr(b->data + done, '\n', b->len - done))) {
 		size_t len = (size_t)(end - (b->data + done));
 
-		good = take_line(v, b->data + done, len, ++*number);
+		good = check_line(v, b->data + done, len, ++*number);
 		done += len + 1;
 	}
 	buf_consume(b, done);
@@ -77,7 +77,7 @@ int chain_verify_fd(int fd, struct chain_verdict *v)
 		b.len += (size_t)n;
 		b.data[b.len] = '\0';
 		at += n;
-		if (!take_lines(v, &b, &number))
+		if (!check_lines(v, &b, &number))
 			return 0;
 	}
 	if (b.len > 0) {
@@ -87,7 +87,7 @@ int chain_verify_fd(int fd, struct chain_verdict *v)
 	return 0;
 }
 
-static bool was_seen(const struct chain_head *head, const struct chain_verdict *v)
+static bool was_watched(const struct chain_head *head, const struct chain_verdict *v)
 {
 	for (size_t i = 0; i < CHAIN_WATCHES; i++)
 		if (v->watched[i].seq == head->seq &&
@@ -102,6 +102,6 @@ void chain_verify_head(const struct chain_head *head, struct chain_verdict *v)
 		return;
 	if (head->seq > v->head.seq)
 		v->fault = CHAIN_CUT;
-	else if (head->seq > 0 && head->seq >= v->first_seq && !was_seen(head, v))
+	else if (head->seq > 0 && head->seq >= v->first_seq && !was_watched(head, v))
 		v->fault = CHAIN_BAD_HEAD;
 }

@@ -11,7 +11,7 @@
  * because of a large one beside it.
  */
 
-static size_t size_of(const struct db_statement *steps, size_t count)
+static size_t job_size(const struct db_statement *steps, size_t count)
 {
 	size_t size = count * sizeof(*steps);
 
@@ -48,7 +48,7 @@ static void copy_steps(struct db_statement *to, const struct db_statement *from,
 
 struct db_job *job_new(const struct db_statement *steps, size_t count)
 {
-	size_t size = size_of(steps, count);
+	size_t size = job_size(steps, count);
 	void *block = malloc(size);
 	struct db_job *job;
 
@@ -82,7 +82,7 @@ static int run_steps(struct conn *c, struct db_job *job)
 }
 
 /* Roll back. Without a transaction there is nothing to do. */
-static void undo(struct conn *c, const char *how)
+static void roll_back(struct conn *c, const char *how)
 {
 	struct error ignored = {0};
 
@@ -100,11 +100,11 @@ static void run_write(struct conn *c, struct db_job *job)
 	if (conn_script(c, "SAVEPOINT job", &job->err) < 0)
 		return;
 	if (run_steps(c, job) < 0)
-		undo(c, "ROLLBACK TO job");
+		roll_back(c, "ROLLBACK TO job");
 	if (!error_is_set(&job->err))
 		(void)!conn_script(c, "RELEASE job", &job->err);
 	else
-		undo(c, "RELEASE job");
+		roll_back(c, "RELEASE job");
 }
 
 static void run_job(struct conn *c, struct db_job *job)
@@ -143,7 +143,7 @@ static bool run_together(struct conn *c, struct list *batch, struct error *err)
 	}
 	if (conn_script(c, "COMMIT", err) == 0)
 		return true;
-	undo(c, "ROLLBACK");
+	roll_back(c, "ROLLBACK");
 	return false;
 }
 

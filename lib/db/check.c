@@ -19,12 +19,12 @@
 	"one"
 #define CHECK_BYTES 65536
 
-static int refuse(const char *path, const char *why, struct error *err)
+static int reject_file(const char *path, const char *why, struct error *err)
 {
 	return error_set(err, ERR_CONFIG, 0, "%.90s %s" ADVICE, path, why);
 }
 
-static int check_whole(struct conn *c, const char *path, struct error *err)
+static int check_integrity(struct conn *c, const char *path, struct error *err)
 {
 	const struct db_statement query = {.sql = "PRAGMA quick_check(1)"};
 	cleanup_db_rows struct db_rows *rows = NULL;
@@ -34,7 +34,7 @@ static int check_whole(struct conn *c, const char *path, struct error *err)
 		return -1;
 	verdict = db_rows_count(rows) ? db_rows_text(rows, 0, 0) : NULL;
 	if (!verdict || !str_equal(verdict, "ok"))
-		return refuse(path, "is damaged", err);
+		return reject_file(path, "is damaged", err);
 	return 0;
 }
 
@@ -45,7 +45,7 @@ static int check_owner(const struct db_config *config, int64_t id, int64_t versi
 	if (id == 0 && version == 0 && tables == 0)
 		return 0;
 	if (id != (int64_t)config->application_id)
-		return refuse(config->path, "belongs to another program", err);
+		return reject_file(config->path, "belongs to another program", err);
 	if (version > (int64_t)config->migrations_count)
 		return error_set(err, ERR_CONFIG, 0,
 		                 "%.90s was written by a newer version (schema %lld, this one "
@@ -55,8 +55,8 @@ static int check_owner(const struct db_config *config, int64_t id, int64_t versi
 	return 0;
 }
 
-static int look(struct conn *c, const struct db_config *config, bool exclusive,
-                int64_t *ret_version, struct error *err)
+static int check_open_file(struct conn *c, const struct db_config *config, bool exclusive,
+                           int64_t *ret_version, struct error *err)
 {
 	bool clean = clean_marker_matches(config->path);
 	int64_t id, version, tables;
@@ -70,7 +70,7 @@ static int look(struct conn *c, const struct db_config *config, bool exclusive,
 	    conn_number(c, "PRAGMA user_version", &version, err) < 0 ||
 	    conn_number(c, "SELECT count(*) FROM sqlite_schema", &tables, err) < 0 ||
 	    check_owner(config, id, version, tables, err) < 0 ||
-	    (!clean && check_whole(c, config->path, err) < 0))
+	    (!clean && check_integrity(c, config->path, err) < 0))
 		return -1;
 	*ret_version = version;
 	return 0;
@@ -84,26 +84,19 @@ static void remove_log(const char *path)
 	(void)unlink(log); /* an empty one does no harm */
 }
 
-static bool has_log(const char *path)
+static int check_exclusively(const struct db_config *config, bool exclusive, int64_t *ret_version,
+                             bool *ret_busy, struct error *err)
 {
-	cleanup_free char *log = xasprintf("%s-wal", path);
-
-	return access(log, F_OK) == 0;
-}
-
-static int look_and_close(const struct db_config *config, bool exclusive, int64_t *ret_version,
-                          bool *ret_busy, struct error *err)
-{
-	bool had_log = has_log(config->path);
+	bool had_log = conn_has_wal(config->path);
 	struct conn c = {0};
-	int r = look(&c, config, exclusive, ret_version, err);
+	int r = check_open_file(&c, config, exclusive, ret_version, err);
 	int rc = c.sql ? sqlite3_errcode(c.sql) & 0xff : SQLITE_OK;
 
 	*ret_busy = r < 0 && rc == SQLITE_BUSY;
 	if (r < 0 && (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB)) {
 		error_clear(err);
-		(void)refuse(config->path, rc == SQLITE_NOTADB ? "is not a database" : "is damaged",
-		             err);
+		(void)reject_file(config->path,
+		                  rc == SQLITE_NOTADB ? "is not a database" : "is damaged", err);
 	}
 	conn_close(&c);
 	if (exclusive && !had_log && !*ret_busy)
@@ -114,17 +107,17 @@ static int look_and_close(const struct db_config *config, bool exclusive, int64_
 int check_file(const struct db_config *config, int64_t *ret_version, struct error *err)
 {
 	bool busy;
-	int r = look_and_close(config, true, ret_version, &busy, err);
+	int r = check_exclusively(config, true, ret_version, &busy, err);
 
 	if (!busy)
 		return r;
 	/* Another process reads it, a backup perhaps: it has created the -shm and keeps it. */
 	error_clear(err);
-	return look_and_close(config, false, ret_version, &busy, err);
+	return check_exclusively(config, false, ret_version, &busy, err);
 }
 
-static int apply(struct conn *c, const struct db_config *config, const struct db_migration *m,
-                 struct error *err)
+static int apply_migration(struct conn *c, const struct db_config *config,
+                           const struct db_migration *m, struct error *err)
 {
 	struct error ignored = {0};
 	char version[96];
@@ -144,7 +137,7 @@ int migrate(struct conn *c, const struct db_config *config, int64_t version, str
 {
 	for (size_t i = (size_t)version; i < config->migrations_count; i++) {
 		assert(config->migrations[i].version == i + 1);
-		if (apply(c, config, &config->migrations[i], err) < 0)
+		if (apply_migration(c, config, &config->migrations[i], err) < 0)
 			return -1;
 	}
 	return 0;

@@ -24,7 +24,7 @@
 #define MARKER_LEN  128
 #define MARKER_MODE 0600
 
-static int describe(const char *path, char ret_note[MARKER_LEN])
+static int describe_file(const char *path, char ret_note[MARKER_LEN])
 {
 	struct stat st;
 
@@ -35,13 +35,6 @@ static int describe(const char *path, char ret_note[MARKER_LEN])
 	                  st.st_mtim.tv_nsec, (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
 }
 
-static bool has_log(const char *path)
-{
-	cleanup_free char *log = xasprintf("%s-wal", path);
-
-	return access(log, F_OK) == 0;
-}
-
 bool clean_marker_matches(const char *path)
 {
 	cleanup_free char *name = xasprintf("%s" SUFFIX, path);
@@ -49,7 +42,7 @@ bool clean_marker_matches(const char *path)
 	char said[MARKER_LEN] = "", is[MARKER_LEN];
 	ssize_t n;
 
-	if (fd < 0 || has_log(path) || describe(path, is) < 0)
+	if (fd < 0 || conn_has_wal(path) || describe_file(path, is) < 0)
 		return false;
 	n = fd_read_all(fd, said, sizeof(said) - 1);
 	return n > 0 && str_equal(said, is);
@@ -74,7 +67,7 @@ void clean_marker_write(const char *path, int fd)
 	char note[MARKER_LEN];
 
 	/* Another process has the file open and keeps its log. */
-	if (fd < 0 || has_log(path) || describe(path, note) < 0)
+	if (fd < 0 || conn_has_wal(path) || describe_file(path, note) < 0)
 		return;
 	if (pwrite(fd, note, strlen(note), 0) != (ssize_t)strlen(note) || fsync(fd) < 0)
 		log_warn("write the clean marker of %s: %s, ignoring", path, strerror(errno));

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include <assert.h>
 #include <errno.h>
+#include <unistd.h>
 
 /*
  * Theory of operation. The file may have been written by an attacker who took over the daemon, or
@@ -32,6 +33,13 @@ static const struct result results[] = {
 	{SQLITE_LOCKED, ERR_UNAVAILABLE, 0},   {SQLITE_CONSTRAINT, ERR_CONFLICT, 0},
 	{SQLITE_TOOBIG, ERR_TOO_LARGE, 0},
 };
+
+bool conn_has_wal(const char *path)
+{
+	cleanup_free char *wal = xasprintf("%s-wal", path);
+
+	return access(wal, F_OK) == 0;
+}
 
 int conn_error(const struct conn *c, int rc, const char *what, struct error *err)
 {
@@ -131,7 +139,7 @@ static sqlite3_stmt *get_statement(struct conn *c, const char *sql, struct error
 }
 
 /* The values outlive the run, so SQLite need not copy them. */
-static int bind(sqlite3_stmt *stmt, int index, const struct db_value *v)
+static int bind_value(sqlite3_stmt *stmt, int index, const struct db_value *v)
 {
 	switch (v->type) {
 	case DB_TYPE_INT:
@@ -155,7 +163,7 @@ static int bind_all(sqlite3_stmt *stmt, const struct db_statement *statement)
 
 	assert((size_t)sqlite3_bind_parameter_count(stmt) == statement->count);
 	for (size_t i = 0; i < statement->count && rc == SQLITE_OK; i++)
-		rc = bind(stmt, (int)i + 1, &statement->values[i]);
+		rc = bind_value(stmt, (int)i + 1, &statement->values[i]);
 	return rc;
 }
 

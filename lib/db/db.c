@@ -72,7 +72,7 @@ static bool take_batch(struct db *db, struct list *batch)
 	return jobs > 0;
 }
 
-static void give_batch(struct db *db, struct list *batch)
+static void return_batch(struct db *db, struct list *batch)
 {
 	struct db_job *job;
 	bool was_empty;
@@ -109,7 +109,7 @@ static void close_conn(struct db *db)
 		clean_marker_write(db->path, db->note);
 }
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
 	struct db *db = arg;
 	struct list batch;
@@ -119,7 +119,7 @@ static void *run(void *arg)
 		return NULL;
 	while (take_batch(db, &batch)) {
 		batch_run(&db->conn, &batch);
-		give_batch(db, &batch);
+		return_batch(db, &batch);
 	}
 	/* In this thread, which may write and remove its files. */
 	close_conn(db);
@@ -128,7 +128,7 @@ static void *run(void *arg)
 
 /* The loop. */
 
-static void tell(struct db *db, struct db_job *job)
+static void call_back(struct db *db, struct db_job *job)
 {
 	const struct error *err = error_is_set(&job->err) ? &job->err : NULL;
 
@@ -162,7 +162,7 @@ static void on_wake(void *ctx, int events)
 	/* Callbacks may forget later jobs of this list, so they stay in it. */
 	while ((job = LIST_FIRST(&done, struct db_job, node))) {
 		list_remove(&job->node);
-		tell(db, job);
+		call_back(db, job);
 		job_free(job);
 	}
 }
@@ -221,8 +221,8 @@ struct db_job *db_write(struct db *db, const struct db_statement *steps, size_t 
 	return enqueue(db, job, err);
 }
 
-static struct db_job *rows_job(const struct db_statement *statement, size_t max_bytes,
-                               db_rows_fn *on_rows, void *ctx)
+static struct db_job *enqueue_rows_job(const struct db_statement *statement, size_t max_bytes,
+                                       db_rows_fn *on_rows, void *ctx)
 {
 	struct db_job *job = job_new(statement, 1);
 
@@ -238,13 +238,13 @@ static struct db_job *rows_job(const struct db_statement *statement, size_t max_
 struct db_job *db_change(struct db *db, const struct db_statement *step, size_t max_bytes,
                          db_rows_fn *on_rows, void *ctx, struct error *err)
 {
-	return enqueue(db, rows_job(step, max_bytes, on_rows, ctx), err);
+	return enqueue(db, enqueue_rows_job(step, max_bytes, on_rows, ctx), err);
 }
 
 struct db_job *db_read(struct db *db, const struct db_statement *query, size_t max_bytes,
                        db_rows_fn *on_rows, void *ctx, struct error *err)
 {
-	struct db_job *job = rows_job(query, max_bytes, on_rows, ctx);
+	struct db_job *job = enqueue_rows_job(query, max_bytes, on_rows, ctx);
 
 	if (job)
 		job->is_read = true;
@@ -340,7 +340,7 @@ static int make_thread(struct db *db)
 
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&db->thread, NULL, run, db);
+	r = pthread_create(&db->thread, NULL, run_thread, db);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }

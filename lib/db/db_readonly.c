@@ -29,7 +29,7 @@ static int make_uri(const char *path, struct buf *b)
 	return r;
 }
 
-static int open_it(struct conn *c, const char *path, struct error *err)
+static int open_readonly(struct conn *c, const char *path, struct error *err)
 {
 	cleanup_buf struct buf uri = BUF_INIT(URI_MAX);
 	int rc;
@@ -52,7 +52,7 @@ int db_readonly_query(const char *path, const struct db_statement *query, size_t
                       struct db_rows **ret_rows, struct error *err)
 {
 	struct conn c = {0};
-	int r = open_it(&c, path, err);
+	int r = open_readonly(&c, path, err);
 
 	if (r == 0)
 		r = conn_run(&c, query, max_bytes, ret_rows, err);

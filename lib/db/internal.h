@@ -41,6 +41,9 @@ struct db_rows {
 /** conn_open - @exclusive: only for checking; no other file is created or changed. */
 int conn_open(struct conn *c, const char *path, bool exclusive, struct error *err) attr_must_check;
 void conn_close(struct conn *c);
+/** conn_has_wal - whether the database @path has a write-ahead log: it is open, or was not closed
+ * cleanly. */
+bool conn_has_wal(const char *path);
 /** conn_error - convert SQLite's error. Return: always -1. */
 int conn_error(const struct conn *c, int rc, const char *what, struct error *err);
 /** conn_script - run our own statements, without values. */

@@ -129,7 +129,7 @@ static int wait_ms(const struct transfer *t)
 	return t->request->on_tick ? (int)(t->request->tick_us / 1000 + 1) : 60000;
 }
 
-static void tick(struct transfer *t)
+static void report_progress(struct transfer *t)
 {
 	curl_off_t sent = 0;
 	uint64_t now = clock_us();
@@ -142,7 +142,7 @@ static void tick(struct transfer *t)
 }
 
 /* Return: 0 and *ret_code when the transfer ended, -ECANCELED, or -EIO. */
-static int run(struct transfer *t, CURLcode *ret_code)
+static int run_transfer(struct transfer *t, CURLcode *ret_code)
 {
 	struct curl_waitfd cancel = {.fd = t->request->cancel_fd, .events = CURL_WAIT_POLLIN};
 	unsigned extra = t->request->cancel_fd > 0;
@@ -155,7 +155,7 @@ static int run(struct transfer *t, CURLcode *ret_code)
 			return -EIO;
 		if (!active)
 			break;
-		tick(t);
+		report_progress(t);
 		if (curl_multi_poll(t->multi, &cancel, extra, wait_ms(t), NULL) != CURLM_OK)
 			return -EIO;
 		if (extra && cancel.revents)
@@ -169,10 +169,10 @@ static int run(struct transfer *t, CURLcode *ret_code)
 }
 
 /* Typical errors when only one side speaks TLS. */
-static const char *hint_of(CURLcode code)
+static const char *tls_hint(CURLcode code)
 {
 	static const char plain[] = "is not a TLS server, or no compatible one; without a "
-	                            "certificate its address starts with "
+				    "certificate its address starts with "
 				    "http://";
 	static const char tls[] = "does not answer with HTTP; with a certificate its address "
 				  "starts with https://";
@@ -192,7 +192,7 @@ static const char *hint_of(CURLcode code)
 	return NULL;
 }
 
-static int report(const struct transfer *t, int r, CURLcode code, struct error *err)
+static int report_failure(const struct transfer *t, int r, CURLcode code, struct error *err)
 {
 	const struct http_client_request *request = t->request;
 	const char *where = request->socket_path ? request->socket_path : request->url;
@@ -217,7 +217,7 @@ static int report(const struct transfer *t, int r, CURLcode code, struct error *
 	if (code == CURLE_COULDNT_CONNECT && request->unreached)
 		return error_set(err, ERR_UNAVAILABLE, (int)sys, "cannot connect to %s; %s", where,
 		                 request->unreached);
-	hint = hint_of(code);
+	hint = tls_hint(code);
 	if (hint)
 		return error_set(err, ERR_UNAVAILABLE, 0, "%s %s (%s)", where, hint,
 		                 t->detail[0] ? t->detail : curl_easy_strerror(code));
@@ -243,9 +243,9 @@ int http_client_run(const struct http_client_request *request, int *ret_status, 
 	set_options(&t);
 	if (curl_multi_add_handle(t.multi, t.easy) != CURLM_OK)
 		return error_set(err, ERR_SYSTEM, 0, "start the request");
-	r = run(&t, &code);
+	r = run_transfer(&t, &code);
 	if (r < 0 || code != CURLE_OK)
-		return report(&t, r, code, err);
+		return report_failure(&t, r, code, err);
 	(void)curl_easy_getinfo(t.easy, CURLINFO_RESPONSE_CODE, &status);
 	*ret_status = (int)status;
 	return 0;

@@ -130,12 +130,7 @@ void conn_closed(struct http_conn *c)
 	free(c);
 }
 
-static uint64_t wait_length(const struct http_server *s, enum conn_wait wait)
-{
-	return wait == WAIT_IDLE ? s->config.idle_timeout_us : s->config.request_timeout_us;
-}
-
-static void arm(struct http_server *s, uint64_t at_us, uint64_t now)
+static void arm_timer(struct http_server *s, uint64_t at_us, uint64_t now)
 {
 	/* A timer that fires early only checks and sleeps again: it is never stopped and seldom
 	 * moved. */
@@ -147,12 +142,14 @@ static void arm(struct http_server *s, uint64_t at_us, uint64_t now)
 
 void conn_wait(struct http_conn *c, enum conn_wait wait)
 {
+	const struct http_server_config *config = &c->server->config;
 	uint64_t now = clock_us();
 
 	list_remove(&c->wait);
-	c->deadline_us = now + wait_length(c->server, wait);
+	c->deadline_us =
+		now + (wait == WAIT_IDLE ? config->idle_timeout_us : config->request_timeout_us);
 	list_append(&c->server->waits[wait], &c->wait);
-	arm(c->server, c->deadline_us, now);
+	arm_timer(c->server, c->deadline_us, now);
 }
 
 void conn_wait_end(struct http_conn *c)
@@ -179,7 +176,7 @@ void conn_expire(void *server)
 		       c->deadline_us <= now)
 			conn_cut(c);
 		if (c)
-			arm(s, c->deadline_us, now);
+			arm_timer(s, c->deadline_us, now);
 	}
 }
 
@@ -200,7 +197,7 @@ void conn_resume(struct http_conn *c)
 	listener_run_soon(c->listener);
 }
 
-static void hang_up(struct http_conn *c)
+static void handle_hangup(struct http_conn *c)
 {
 	c->hung_up = true;
 	/* Over TLS microhttpd does not always pass the end on. */
@@ -224,6 +221,6 @@ void conn_hangups(void *server, int events)
 	do {
 		n = epoll_wait(s->hangup_fd, ready, ARRAY_SIZE(ready), 0);
 		for (int i = 0; i < n; i++)
-			hang_up(ready[i].data.ptr);
+			handle_hangup(ready[i].data.ptr);
 	} while (n == ARRAY_SIZE(ready));
 }

@@ -36,7 +36,7 @@ static void linger_free(struct linger_conn *l)
 	free(l);
 }
 
-static void on_time(void *ctx)
+static void on_timeout(void *ctx)
 {
 	linger_free(ctx);
 }
@@ -72,7 +72,7 @@ void linger_start(struct http_server *s, int fd)
 	s->lingering_count++;
 	l->watch = watch_new(s->config.loop, copy, on_readable, l);
 	watch_set(l->watch, WATCH_READ);
-	l->timer = timer_new(s->config.loop, on_time, l);
+	l->timer = timer_new(s->config.loop, on_timeout, l);
 	timer_start(l->timer, LINGER_TIME_US);
 }
 

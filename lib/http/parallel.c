@@ -183,7 +183,7 @@ int http_parallel_add(struct http_parallel *p, const struct http_parallel_reques
 	return error_set(err, ERR_SYSTEM, 0, "start the request");
 }
 
-static void finish(struct http_exchange *x, CURLcode code)
+static void finish_exchange(struct http_exchange *x, CURLcode code)
 {
 	void (*on_done)(void *ctx, int status, const struct error *err) = x->on_done;
 	void *ctx = x->ctx;
@@ -207,7 +207,7 @@ static int perform(struct http_parallel *p, struct error *err)
 		struct http_exchange *x = NULL;
 
 		(void)curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&x);
-		finish(x, msg->data.result);
+		finish_exchange(x, msg->data.result);
 	}
 	return 0;
 }

@@ -67,7 +67,7 @@ static int hex_digit(char c)
 }
 
 /* Return: bytes taken from @s, or 0: not a character of text. */
-static size_t decode_one(const char *s, char *ret_c)
+static size_t decode_char(const char *s, char *ret_c)
 {
 	size_t taken = 1;
 	int high, low;
@@ -85,7 +85,7 @@ static size_t decode_one(const char *s, char *ret_c)
 	return (unsigned char)*ret_c < 0x20 || *ret_c == 0x7f ? 0 : taken;
 }
 
-static char *decode(const char *text, size_t len, bool plus_is_space)
+static char *percent_decode(const char *text, size_t len, bool plus_is_space)
 {
 	cleanup_free char *out = xmalloc(len + 1);
 	size_t used = 0;
@@ -98,7 +98,7 @@ static char *decode(const char *text, size_t len, bool plus_is_space)
 			i++;
 			continue;
 		}
-		taken = decode_one(text + i, &out[used]);
+		taken = decode_char(text + i, &out[used]);
 		if (taken == 0 || taken > len - i)
 			return NULL;
 		used++;
@@ -112,7 +112,7 @@ char *http_decode_path(const char *target)
 {
 	if (target[0] != '/')
 		return NULL;
-	return decode(target, strcspn(target, "?"), false);
+	return percent_decode(target, strcspn(target, "?"), false);
 }
 
 /* Gathered in one pass over the headers. */
@@ -130,8 +130,8 @@ static bool is_token(const char *name)
 	return name[0] != '\0' && name[strspn(name, token)] == '\0';
 }
 
-static enum MHD_Result take_census(void *cls, enum MHD_ValueKind kind, const char *name,
-                                   const char *value)
+static enum MHD_Result count_framing_header(void *cls, enum MHD_ValueKind kind, const char *name,
+                                            const char *value)
 {
 	struct header_census *census = cls;
 
@@ -200,7 +200,8 @@ int request_check(struct http_request *req, const char *target, struct error *er
 	struct header_census census = {0};
 
 	take_request_id(req);
-	(void)MHD_get_connection_values(req->conn->mhd, MHD_HEADER_KIND, take_census, &census);
+	(void)MHD_get_connection_values(req->conn->mhd, MHD_HEADER_KIND, count_framing_header,
+	                                &census);
 	if (check_framing(req, &census, err) < 0)
 		return -1;
 	if (census.bytes > max || census.count > HEADERS_MAX)
@@ -251,7 +252,7 @@ const char *http_query(const struct http_request *req, const char *name)
 
 	if (!raw)
 		return NULL;
-	text = decode(raw, strlen(raw), true);
+	text = percent_decode(raw, strlen(raw), true);
 	if (!text)
 		return NULL;
 	mut->texts = xrealloc_array(mut->texts, count + 2, sizeof(char *));

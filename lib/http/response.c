@@ -72,7 +72,7 @@ static void set_answer(struct http_request *req, struct MHD_Response *response, 
 	req->phase = REQUEST_ANSWERED;
 }
 
-static bool is_by_hand(const struct http_request *req)
+static bool must_bypass_mhd(const struct http_request *req)
 {
 	return req->phase == REQUEST_REFUSED || req->phase == REQUEST_BODY;
 }
@@ -82,7 +82,7 @@ static bool is_by_hand(const struct http_request *req)
  * by us. No response is in progress on this connection, so the few bytes fit into the socket's
  * buffer. What does not fit is lost, as is the connection.
  */
-static void reply_by_hand(struct http_request *req, const struct http_answer *a)
+static void reply_bypassing_mhd(struct http_request *req, const struct http_answer *a)
 {
 	cleanup_buf struct buf b = BUF_INIT(a->len + HEADER_BY_HAND_MAX);
 	char process_time[PROCESS_TIME_LEN];
@@ -110,8 +110,8 @@ static void reply_by_hand(struct http_request *req, const struct http_answer *a)
 	conn_resume(req->conn);
 }
 
-static void reply(struct http_request *req, const struct http_answer *a,
-                  struct MHD_Response *response)
+static void queue_reply(struct http_request *req, const struct http_answer *a,
+                        struct MHD_Response *response)
 {
 	assert(response);
 	for (size_t i = 0; i < a->headers_count; i++)
@@ -133,20 +133,20 @@ static struct MHD_Response *make_response(const struct http_answer *a,
 void http_reply(struct http_request *req, const struct http_answer *a)
 {
 	req->gone_fn = NULL;
-	if (is_by_hand(req))
-		reply_by_hand(req, a);
+	if (must_bypass_mhd(req))
+		reply_bypassing_mhd(req, a);
 	else
-		reply(req, a, make_response(a, MHD_RESPMEM_MUST_COPY));
+		queue_reply(req, a, make_response(a, MHD_RESPMEM_MUST_COPY));
 }
 
 void http_reply_owned(struct http_request *req, const struct http_answer *a)
 {
 	req->gone_fn = NULL;
-	if (!is_by_hand(req)) {
-		reply(req, a, make_response(a, MHD_RESPMEM_MUST_FREE));
+	if (!must_bypass_mhd(req)) {
+		queue_reply(req, a, make_response(a, MHD_RESPMEM_MUST_FREE));
 		return;
 	}
-	reply_by_hand(req, a);
+	reply_bypassing_mhd(req, a);
 	free((void *)(uintptr_t)a->body);
 }
 
@@ -156,7 +156,7 @@ void http_reply_owned(struct http_request *req, const struct http_answer *a)
  * shut the socket down first, so that nothing that looks like an end is sent, then end. A response
  * with a Content-Length has no end to write: one byte more forces the write.
  */
-static ssize_t abandon(struct http_request *req, char *room)
+static ssize_t abandon_stream(struct http_request *req, char *room)
 {
 	conn_cut(req->conn);
 	if (!req->sized)
@@ -191,7 +191,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 
 	(void)pos;
 	if (req->gone)
-		return abandon(req, room);
+		return abandon_stream(req, room);
 	if (n > 0) {
 		n = n < max ? n : max;
 		memcpy(room, req->pending.data + req->pending_off, n);
@@ -203,7 +203,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (req->conn->hung_up) {
 		request_gone(req);
-		return abandon(req, room);
+		return abandon_stream(req, room);
 	}
 	/* All was taken: free the memory for others. */
 	buf_done(&req->pending);

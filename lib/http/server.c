@@ -57,7 +57,7 @@ void listener_run_soon(struct http_listener *l)
 	loop_defer(l->server->config.loop, listener_run, l);
 }
 
-static void fail(struct http_request *req, const struct error *err)
+static void reply_own_error(struct http_request *req, const struct error *err)
 {
 	const struct http_handlers *h = &req->conn->server->config.handlers;
 
@@ -75,7 +75,7 @@ static enum MHD_Result take_header(struct http_request *req, const char *target)
 	struct error err = {0};
 
 	if (request_check(req, target, &err) < 0) {
-		fail(req, &err);
+		reply_own_error(req, &err);
 		return response_queue(req);
 	}
 	if (h->on_headers(h->ctx, req, &max) < 0 || req->phase == REQUEST_ANSWERED)
@@ -87,7 +87,7 @@ static enum MHD_Result take_header(struct http_request *req, const char *target)
 	length = http_header(req, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	if (length && (parse_u64(length, &announced) < 0 || announced > max)) {
 		(void)error_set(&err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", max);
-		fail(req, &err);
+		reply_own_error(req, &err);
 		return response_queue(req);
 	}
 	buf_init(&req->body, max);
@@ -106,7 +106,7 @@ static enum MHD_Result take_body(struct http_request *req, const char *data, siz
 		return MHD_YES;
 	/* Respond and close at once: without a length in the header there is no telling how much
 	 * more would come. */
-	fail(req, &err);
+	reply_own_error(req, &err);
 	return MHD_NO;
 }
 
@@ -114,7 +114,7 @@ static enum MHD_Result take_body(struct http_request *req, const char *data, siz
  * Pass to the sink. What it does not take stays with microhttpd, and the connection is suspended:
  * then the client waits for us, and its timeout stops.
  */
-static enum MHD_Result pass_on(struct http_request *req, const char *data, size_t *len)
+static enum MHD_Result pass_to_sink(struct http_request *req, const char *data, size_t *len)
 {
 	struct http_conn *c = req->conn;
 	size_t taken;
@@ -141,7 +141,7 @@ static enum MHD_Result pass_on(struct http_request *req, const char *data, size_
 	return MHD_YES;
 }
 
-static void hand_over(struct http_request *req)
+static void call_handler(struct http_request *req)
 {
 	const struct http_handlers *h = &req->conn->server->config.handlers;
 
@@ -154,10 +154,10 @@ static void hand_over(struct http_request *req)
 }
 
 /* The request is complete, or its connection was resumed. */
-static enum MHD_Result proceed(struct http_request *req)
+static enum MHD_Result proceed_request(struct http_request *req)
 {
 	if (req->phase == REQUEST_BODY)
-		hand_over(req);
+		call_handler(req);
 	if (req->phase == REQUEST_ANSWERED)
 		return response_queue(req);
 	if (req->conn->hung_up && !req->gone)
@@ -188,9 +188,9 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 		return take_header(req, url);
 	}
 	if (*data_len == 0)
-		return proceed(req);
+		return proceed_request(req);
 	if (req->takes_body)
-		return pass_on(req, data, data_len);
+		return pass_to_sink(req, data, data_len);
 	r = take_body(req, data, *data_len);
 	*data_len = 0;
 	return r;
@@ -209,14 +209,14 @@ static struct http_conn *conn_of(struct MHD_Connection *mhd)
  * too small. So the line is checked before, and the response sent here: without waiting for the
  * rest of the header, and with nothing from microhttpd after it.
  */
-static void refuse_early(struct http_request *req, const char *target)
+static void reject_request_line(struct http_request *req, const char *target)
 {
 	struct error err = {0};
 
 	if (request_check_line(req, target, &err) == 0)
 		return;
 	req->phase = REQUEST_REFUSED;
-	fail(req, &err);
+	reply_own_error(req, &err);
 	(void)shutdown(req->conn->fd, SHUT_WR);
 }
 
@@ -229,7 +229,7 @@ static void *on_request_line(void *cls, const char *target, struct MHD_Connectio
 	if (!c)
 		return NULL;
 	c->req = request_new(c, target);
-	refuse_early(c->req, target);
+	reject_request_line(c->req, target);
 	/* The timeout of a connection's first request runs from its first byte. */
 	if (c->served)
 		conn_wait(c, WAIT_REQUEST);
@@ -237,7 +237,7 @@ static void *on_request_line(void *cls, const char *target, struct MHD_Connectio
 	return c->req;
 }
 
-static void tell_done(const struct http_request *req, bool complete)
+static void report_done(const struct http_request *req, bool complete)
 {
 	const struct http_handlers *h = &req->conn->server->config.handlers;
 	const struct http_done done = {req->status, req->sent_bytes, clock_us() - req->began_us,
@@ -261,7 +261,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
 	if (req->ws)
 		ws_unborn(TAKE_PTR(req->ws));
 	request_gone(req);
-	tell_done(req, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+	report_done(req, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
 	c->req = NULL;
 	request_free(req);
 	conn_wait(c, WAIT_IDLE);
@@ -297,7 +297,7 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *
 	log_debug("http: %s", text);
 }
 
-static void tell_quiet(void *arg)
+static void report_quiet(void *arg)
 {
 	struct http_server *s = arg;
 
@@ -308,7 +308,7 @@ void server_check_quiet(struct http_server *s)
 {
 	/* Deferred: microhttpd is on the stack, and the callback will want to free the server. */
 	if (s->quiescing && s->conns_count == 0)
-		loop_defer(s->config.loop, tell_quiet, s);
+		loop_defer(s->config.loop, report_quiet, s);
 }
 
 struct http_server *http_server_new(const struct http_server_config *config)
@@ -335,7 +335,7 @@ struct http_server *http_server_new(const struct http_server_config *config)
 static void listener_free(struct http_listener *l);
 
 /* From the loop: microhttpd is not on the stack. */
-static void retire(void *arg)
+static void free_retired(void *arg)
 {
 	listener_free(arg);
 }
@@ -349,7 +349,7 @@ static void listener_free(struct http_listener *l)
 	if (l->mhd)
 		MHD_stop_daemon(l->mhd); /* closes its connections; leaves the listening socket */
 	loop_cancel(l->server->config.loop, listener_run, l);
-	loop_cancel(l->server->config.loop, retire, l);
+	loop_cancel(l->server->config.loop, free_retired, l);
 	fd_close(l->fd);
 	free(l);
 }
@@ -357,7 +357,7 @@ static void listener_free(struct http_listener *l)
 void listener_check_retired(struct http_listener *l)
 {
 	if (l->retired && l->conns_count == 0)
-		loop_defer(l->server->config.loop, retire, l);
+		loop_defer(l->server->config.loop, free_retired, l);
 }
 
 void http_server_free(struct http_server *s)
@@ -377,7 +377,7 @@ void http_server_free(struct http_server *s)
 	}
 	LIST_FOREACH (l, &s->listeners, struct http_listener, node)
 		listener_free(l);
-	loop_cancel(s->config.loop, tell_quiet, s);
+	loop_cancel(s->config.loop, report_quiet, s);
 	linger_end_all(s);
 	watch_free(s->hangup_watch);
 	timer_free(s->timer);

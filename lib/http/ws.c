@@ -62,7 +62,7 @@ struct http_ws {
 	bool lost; /* the client disconnected */
 };
 
-static void take_more(void *arg);
+static void continue_receiving(void *arg);
 
 /* The end. */
 
@@ -76,7 +76,7 @@ static void ws_free(struct http_ws *ws)
 	free(ws);
 }
 
-static void finish(void *arg)
+static void finish_ws(void *arg)
 {
 	struct http_ws *ws = arg;
 	struct http_listener *l = ws->conn->listener;
@@ -86,7 +86,7 @@ static void finish(void *arg)
 	 * code. With TLS the socket is not the client's. */
 	if (!ws->aborted && !l->is_tls && wslay_event_get_close_sent(ws->wslay))
 		linger_start(l->server, ws->fd);
-	loop_cancel(ws->loop, take_more, ws);
+	loop_cancel(ws->loop, continue_receiving, ws);
 	watch_free(TAKE_PTR(ws->watch));
 	(void)MHD_upgrade_action(ws->urh, MHD_UPGRADE_ACTION_CLOSE); /* cannot fail for this one */
 	listener_run_soon(l);
@@ -94,26 +94,26 @@ static void finish(void *arg)
 	ws_free(ws);
 }
 
-static void end(struct http_ws *ws)
+static void end_ws(struct http_ws *ws)
 {
 	if (ws->ending)
 		return;
 	ws->ending = true;
 	watch_set(ws->watch, 0);
 	timer_stop(ws->timer);
-	loop_defer(ws->loop, finish, ws);
+	loop_defer(ws->loop, finish_ws, ws);
 }
 
 void ws_abort(struct http_ws *ws)
 {
 	ws->aborted = true;
-	loop_cancel(ws->loop, finish, ws);
-	finish(ws);
+	loop_cancel(ws->loop, finish_ws, ws);
+	finish_ws(ws);
 }
 
 void ws_hung_up(struct http_ws *ws)
 {
-	end(ws);
+	end_ws(ws);
 }
 
 void ws_unborn(struct http_ws *ws)
@@ -208,7 +208,7 @@ static void on_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_
 }
 
 /* Send what waits, then wait for events. */
-static void pump(struct http_ws *ws)
+static void pump_ws(struct http_ws *ws)
 {
 	int r;
 
@@ -221,7 +221,7 @@ static void pump(struct http_ws *ws)
 	 * memory. */
 	response_quota_set(ws->conn->req, waiting_bytes(ws));
 	if (r < 0 || (!wslay_event_want_read(ws->wslay) && !wslay_event_want_write(ws->wslay))) {
-		end(ws);
+		end_ws(ws);
 		return;
 	}
 	watch_set(ws->watch, (wslay_event_want_read(ws->wslay) && !is_behind(ws) ? WATCH_READ : 0) |
@@ -230,7 +230,7 @@ static void pump(struct http_ws *ws)
 		timer_start(ws->timer, CLOSE_US);
 }
 
-static void take(struct http_ws *ws)
+static void receive_messages(struct http_ws *ws)
 {
 	int r;
 
@@ -242,20 +242,20 @@ static void take(struct http_ws *ws)
 		(void)wslay_event_send(ws->wslay);
 	ws->inside = false;
 	if (r < 0)
-		end(ws);
+		end_ws(ws);
 	else
-		pump(ws);
+		pump_ws(ws);
 	/* The socket does not signal bytes that came with the handshake. */
 	if (!ws->ending && ws->early_off < ws->early_len)
-		loop_defer(ws->loop, take_more, ws);
+		loop_defer(ws->loop, continue_receiving, ws);
 }
 
-static void take_more(void *arg)
+static void continue_receiving(void *arg)
 {
 	struct http_ws *ws = arg;
 
 	if (!ws->ending && wslay_event_want_read(ws->wslay))
-		take(ws);
+		receive_messages(ws);
 }
 
 static void on_ready(void *ctx, int events)
@@ -265,9 +265,9 @@ static void on_ready(void *ctx, int events)
 	if (ws->ending)
 		return;
 	if (events & WATCH_READ && wslay_event_want_read(ws->wslay))
-		take(ws);
+		receive_messages(ws);
 	else
-		pump(ws);
+		pump_ws(ws);
 }
 
 static void on_timer(void *ctx)
@@ -277,11 +277,11 @@ static void on_timer(void *ctx)
 
 	if (ws->closing || clock_us() - ws->heard_us > SILENCE_US ||
 	    wslay_event_queue_msg(ws->wslay, &ping) != 0) {
-		end(ws);
+		end_ws(ws);
 		return;
 	}
 	timer_start(ws->timer, PING_US);
-	pump(ws);
+	pump_ws(ws);
 }
 
 void http_ws_send(struct http_ws *ws, const char *text, size_t len)
@@ -293,9 +293,9 @@ void http_ws_send(struct http_ws *ws, const char *text, size_t len)
 		return;
 	if (waiting_bytes(ws) > ws->config.max_waiting ||
 	    wslay_event_queue_msg(ws->wslay, &msg) != 0)
-		end(ws);
+		end_ws(ws);
 	else
-		pump(ws);
+		pump_ws(ws);
 }
 
 void http_ws_close(struct http_ws *ws, enum http_ws_code code)
@@ -306,7 +306,7 @@ void http_ws_close(struct http_ws *ws, enum http_ws_code code)
 	if (!ws->urh)
 		return; /* on_upgraded continues */
 	queue_close(ws, code);
-	pump(ws);
+	pump_ws(ws);
 }
 
 /* The beginning. */
@@ -340,7 +340,7 @@ static void on_upgraded(void *cls, struct MHD_Connection *mhd, void *req_cls, co
 	timer_start(ws->timer, PING_US);
 	if (ws->closing)
 		queue_close(ws, HTTP_WS_GOING_AWAY);
-	take(ws);
+	receive_messages(ws);
 }
 
 /* Whether the comma-separated @list has @word. */
@@ -383,7 +383,7 @@ static int check_handshake(const struct http_request *req, struct error *err)
 }
 
 /* Sec-WebSocket-Accept. Return: owned. */
-static char *accept_text(const char *key)
+static char *make_accept_key(const char *key)
 {
 	char text[KEY_LEN + sizeof(MAGIC)];
 	uint8_t digest[SHA1_LEN];
@@ -404,7 +404,7 @@ int http_ws_accept(struct http_request *req, const struct http_ws_config *config
 
 	if (check_handshake(req, err) < 0)
 		return -1;
-	proof = accept_text(http_header(req, "Sec-WebSocket-Key"));
+	proof = make_accept_key(http_header(req, "Sec-WebSocket-Key"));
 	http_add_header(req, "Upgrade", "websocket");
 	http_add_header(req, "Sec-WebSocket-Accept", proof);
 	if (config->protocol &&

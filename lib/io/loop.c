@@ -129,7 +129,7 @@ void loop_defer(struct loop *loop, loop_fn *fn, void *arg)
 	(void)uv_idle_start(&loop->idle, keep_awake); /* fails only without a callback */
 }
 
-static void cancel(struct deferred *list, loop_fn *fn, const void *arg)
+static void cancel_in_list(struct deferred *list, loop_fn *fn, const void *arg)
 {
 	for (struct deferred *d = list; d; d = d->next)
 		if (d->fn == fn && d->arg == arg)
@@ -138,6 +138,6 @@ static void cancel(struct deferred *list, loop_fn *fn, const void *arg)
 
 void loop_cancel(struct loop *loop, loop_fn *fn, void *arg)
 {
-	cancel(loop->deferred, fn, arg);
-	cancel(loop->due, fn, arg);
+	cancel_in_list(loop->deferred, fn, arg);
+	cancel_in_list(loop->due, fn, arg);
 }

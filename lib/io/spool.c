@@ -137,7 +137,7 @@ static bool is_stopping(struct spool *s)
  * A failure is over only after a successful sync, so a retry is synced at once. Records written
  * before a write failed are synced as well.
  */
-static void work_on(struct spool *s, struct batch *b)
+static void write_and_settle(struct spool *s, struct batch *b)
 {
 	bool again = b->failed;
 	int r;
@@ -167,7 +167,7 @@ static bool begin_thread(struct spool *s)
 	return ok;
 }
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
 	struct spool *s = arg;
 	struct batch batch = {.data = BUF_INIT(s->config.max_bytes)};
@@ -175,7 +175,7 @@ static void *run(void *arg)
 	if (!begin_thread(s))
 		return NULL;
 	while (take_batch(s, &batch))
-		work_on(s, &batch);
+		write_and_settle(s, &batch);
 	buf_done(&batch.data);
 	return NULL;
 }
@@ -188,7 +188,7 @@ static int make_thread(struct spool *s)
 
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&s->thread, NULL, run, s);
+	r = pthread_create(&s->thread, NULL, run_thread, s);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }

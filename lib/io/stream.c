@@ -30,7 +30,7 @@ struct stream {
 	bool in_event; /* on_data is being called */
 };
 
-static void want(struct stream *s)
+static void update_events(struct stream *s)
 {
 	if (s->watch)
 		watch_set(s->watch, WATCH_READ | (stream_pending(s) ? WATCH_WRITE : 0));
@@ -75,14 +75,14 @@ static void write_some(struct stream *s)
 	}
 }
 
-static void end(struct stream *s, int sys)
+static void end_stream(struct stream *s, int sys)
 {
 	stream_close(s);
 	s->events.on_end(s->events.ctx, sys);
 }
 
 /* Return: false when the stream was closed meanwhile. */
-static bool deliver(struct stream *s)
+static bool deliver_input(struct stream *s)
 {
 	size_t used;
 
@@ -96,21 +96,15 @@ static bool deliver(struct stream *s)
 	return true;
 }
 
-static size_t read_room(const struct stream *s)
-{
-	size_t room = s->in.max - s->in.len;
-
-	return room < STREAM_READ_BYTES ? room : STREAM_READ_BYTES;
-}
-
 /* Return: whether to read again at once. */
 static bool read_some(struct stream *s)
 {
-	size_t room = read_room(s);
+	size_t left = s->in.max - s->in.len;
+	size_t room = left < STREAM_READ_BYTES ? left : STREAM_READ_BYTES;
 	ssize_t n;
 
 	if (room == 0 || buf_reserve(&s->in, room) < 0) {
-		end(s, ENOBUFS);
+		end_stream(s, ENOBUFS);
 		return false;
 	}
 	do
@@ -119,11 +113,11 @@ static bool read_some(struct stream *s)
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return false;
 	if (n <= 0) {
-		end(s, n < 0 ? errno : 0);
+		end_stream(s, n < 0 ? errno : 0);
 		return false;
 	}
 	s->in.len += (size_t)n;
-	return deliver(s) && (size_t)n == room;
+	return deliver_input(s) && (size_t)n == room;
 }
 
 static void on_ready(void *ctx, int events)
@@ -132,7 +126,7 @@ static void on_ready(void *ctx, int events)
 
 	if (events & WATCH_WRITE)
 		write_some(s);
-	want(s);
+	update_events(s);
 	if (events & WATCH_READ)
 		for (int i = 0; i < STREAM_READ_ROUNDS && read_some(s); i++)
 			;
@@ -157,7 +151,7 @@ void stream_open(struct stream *s, int fd)
 	s->fd = fd;
 	s->watch = watch_new(s->loop, fd, on_ready, s);
 	write_some(s);
-	want(s);
+	update_events(s);
 }
 
 void stream_close(struct stream *s)
@@ -209,7 +203,7 @@ void stream_flush(struct stream *s)
 {
 	if (s->fd >= 0) {
 		write_some(s);
-		want(s);
+		update_events(s);
 	}
 	if (s->mute)
 		drop_queue(s);

@@ -17,7 +17,7 @@ static_assert((int)WATCH_READ == (int)UV_READABLE && (int)WATCH_WRITE == (int)UV
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
-static void apply(struct watch *w)
+static void apply_events(struct watch *w)
 {
 	int r = w->wanted ? uv_poll_start(&w->poll, w->wanted, on_poll) : uv_poll_stop(&w->poll);
 
@@ -35,7 +35,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 		 * unread bytes is enough). Data before the error can still be read, so continue and
 		 * let read(2) or write(2) find the error.
 		 */
-		apply(w);
+		apply_events(w);
 		events = w->wanted;
 	}
 	w->fn(w->ctx, events);
@@ -66,7 +66,7 @@ void watch_set(struct watch *w, int events)
 	if (w->wanted == events)
 		return;
 	w->wanted = events;
-	apply(w);
+	apply_events(w);
 }
 
 void watch_free(struct watch *w)

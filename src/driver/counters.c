@@ -91,7 +91,8 @@ static int read_source(int dir, const struct source *source, int *kept, uint64_t
 
 /* Once one name of a counter was found, its other names are known to be absent. If none was
  * found nothing is known: the group may be gone. */
-static void learn(uint32_t missed, const struct box_counters *c, struct counters_absent *absent)
+static void learn_absent(uint32_t missed, const struct box_counters *c,
+                         struct counters_absent *absent)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		const uint64_t *at = (const void *)((const char *)c + sources[i].counter);
@@ -121,5 +122,5 @@ void counters_read(const int dirs[COUNTERS_DIRS], struct counters_files *files,
 		            -ENOENT)
 			missed |= 1U << i;
 	}
-	learn(missed, ret_counters, absent);
+	learn_absent(missed, ret_counters, absent);
 }

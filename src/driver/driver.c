@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* "cgroup.memory, landlock": for the message that explains why there is no box. */
-static void name_layers(uint32_t layers, struct buf *b)
+static void append_layer_names(uint32_t layers, struct buf *b)
 {
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
 		if ((layers & LAYER_BIT(i)) &&
@@ -23,7 +23,7 @@ int driver_check_layers(uint32_t have, uint32_t required, struct error *err)
 
 	if ((required & ~have) == 0)
 		return 0;
-	name_layers(required & ~have, &names);
+	append_layer_names(required & ~have, &names);
 	return error_set(err, ERR_UNAVAILABLE, 0, "required isolation is missing: %.180s",
 	                 names.data);
 }

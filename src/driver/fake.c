@@ -268,7 +268,7 @@ static void free_box(struct fake_box *b)
 	free(b);
 }
 
-static void finish(void *arg)
+static void finish_box(void *arg)
 {
 	struct fake_box *b = arg;
 
@@ -395,7 +395,7 @@ static void fake_destroy(struct box *box)
 	b->destroyed = true;
 	link_close(box->link);
 	if (!f->hold_gone)
-		loop_defer(f->loop, finish, b);
+		loop_defer(f->loop, finish_box, b);
 }
 
 static void fake_free(struct driver *d)
@@ -404,7 +404,7 @@ static void fake_free(struct driver *d)
 	struct fake_box *b;
 
 	LIST_FOREACH (b, &f->boxes, struct fake_box, node) {
-		loop_cancel(f->loop, finish, b);
+		loop_cancel(f->loop, finish_box, b);
 		free_box(b);
 	}
 	fake_settle(d);
@@ -547,7 +547,7 @@ const struct fake_exec *fake_exec_last(struct box *box)
 
 /* The agent's side: real frames through the real link. */
 
-static void say(struct box *box, struct buf *bytes, int encoded)
+static void send_as_agent(struct box *box, struct buf *bytes, int encoded)
 {
 	size_t used;
 
@@ -559,7 +559,7 @@ static void say(struct box *box, struct buf *bytes, int encoded)
 }
 
 /* Most tests do not care when the agent sends HELLO: send it before its first message. */
-static void greet(struct box *box)
+static void send_hello_once(struct box *box)
 {
 	if (!fake_box(box)->ready)
 		fake_ready(box);
@@ -571,7 +571,7 @@ void fake_ready(struct box *box)
 	struct msg_hello m = {
 		.version = WIRE_VERSION, .layers = LINK_AGENT_LAYERS, .landlock_abi = 4};
 
-	say(box, &b, msg_hello_encode(&b, 0, &m));
+	send_as_agent(box, &b, msg_hello_encode(&b, 0, &m));
 }
 
 void fake_resume(struct box *box, uint32_t last_id, uint32_t count)
@@ -580,7 +580,7 @@ void fake_resume(struct box *box, uint32_t last_id, uint32_t count)
 	struct msg_resume m = {.last_id = last_id, .count = count};
 
 	fake_ready(box);
-	say(box, &b, msg_resume_encode(&b, 0, &m));
+	send_as_agent(box, &b, msg_resume_encode(&b, 0, &m));
 }
 
 void fake_describe(struct box *box, const struct box_resumed *what)
@@ -593,7 +593,7 @@ void fake_describe(struct box *box, const struct box_resumed *what)
 	                         .stdin_bytes = what->stdin_bytes,
 	                         .text = wire_str(what->label)};
 
-	say(box, &b, msg_describe_encode(&b, what->id, &m));
+	send_as_agent(box, &b, msg_describe_encode(&b, what->id, &m));
 }
 
 void fake_prepared(struct box *box, uint32_t exec_id)
@@ -601,8 +601,8 @@ void fake_prepared(struct box *box, uint32_t exec_id)
 	cleanup_buf struct buf b = BUF_INIT(FRAME_MAX_LEN);
 	struct msg_ready m = {0};
 
-	greet(box);
-	say(box, &b, msg_ready_encode(&b, exec_id, &m));
+	send_hello_once(box);
+	send_as_agent(box, &b, msg_ready_encode(&b, exec_id, &m));
 }
 
 void fake_started(struct box *box, uint32_t exec_id)
@@ -610,8 +610,8 @@ void fake_started(struct box *box, uint32_t exec_id)
 	cleanup_buf struct buf b = BUF_INIT(FRAME_MAX_LEN);
 	struct msg_started m = {.pid = 2};
 
-	greet(box);
-	say(box, &b, msg_started_encode(&b, exec_id, &m));
+	send_hello_once(box);
+	send_as_agent(box, &b, msg_started_encode(&b, exec_id, &m));
 }
 
 void fake_output(struct box *box, uint32_t exec_id, enum output_stream stream, const char *data,
@@ -624,7 +624,7 @@ void fake_output(struct box *box, uint32_t exec_id, enum output_stream stream, c
 		uint32_t piece = len < FRAME_CHUNK ? (uint32_t)len : FRAME_CHUNK;
 		struct msg_output m = {.stream = number, .data = {data, piece}};
 
-		say(box, &b, msg_output_encode(&b, exec_id, &m));
+		send_as_agent(box, &b, msg_output_encode(&b, exec_id, &m));
 		data += piece;
 		len -= piece;
 	}
@@ -635,7 +635,7 @@ void fake_report(struct box *box, uint32_t exec_id, const char *json)
 	cleanup_buf struct buf b = BUF_INIT(FRAME_MAX_LEN);
 	struct msg_report m = {.data = wire_str(json)};
 
-	say(box, &b, msg_report_encode(&b, exec_id, &m));
+	send_as_agent(box, &b, msg_report_encode(&b, exec_id, &m));
 }
 
 void fake_denial(struct box *box, uint32_t exec_id, uint32_t syscall_number, uint64_t count)
@@ -644,7 +644,7 @@ void fake_denial(struct box *box, uint32_t exec_id, uint32_t syscall_number, uin
 	struct msg_denial m = {
 		.kind = WIRE_DENIAL_SYSCALL, .number = syscall_number, .count = count};
 
-	say(box, &b, msg_denial_encode(&b, exec_id, &m));
+	send_as_agent(box, &b, msg_denial_encode(&b, exec_id, &m));
 }
 
 void fake_done(struct box *box, uint32_t exec_id, const struct exec_facts *facts)
@@ -663,7 +663,7 @@ void fake_done(struct box *box, uint32_t exec_id, const struct exec_facts *facts
 	                     .disk_full = facts->disk_full,
 	                     .runner_lost = facts->untaken ? 2 : facts->runner_lost};
 
-	say(box, &b, msg_done_encode(&b, exec_id, &m));
+	send_as_agent(box, &b, msg_done_encode(&b, exec_id, &m));
 }
 
 void fake_exec_failed(struct box *box, uint32_t exec_id, const struct error *err)
@@ -672,8 +672,8 @@ void fake_exec_failed(struct box *box, uint32_t exec_id, const struct error *err
 	struct msg_failed m = {
 		.code = (uint32_t)err->code, .sys = err->sys, .text = wire_str(err->msg)};
 
-	greet(box);
-	say(box, &b, msg_failed_encode(&b, exec_id, &m));
+	send_hello_once(box);
+	send_as_agent(box, &b, msg_failed_encode(&b, exec_id, &m));
 }
 
 void fake_lost(struct box *box, const struct error *err)
@@ -684,5 +684,5 @@ void fake_lost(struct box *box, const struct error *err)
 void fake_gone(struct box *box)
 {
 	assert(fake_box(box)->destroyed);
-	finish(fake_box(box));
+	finish_box(fake_box(box));
 }

@@ -108,6 +108,12 @@ struct buf *link_out(struct link *l);
 /** link_flush - send it. */
 void link_flush(struct link *l);
 
+/* link_input.c */
+/** link_violation - ERR_PROTOCOL: "... @frame's type @what". Return: always -1. */
+int link_violation(struct error *err, const struct frame *frame, const char *what);
+/** link_plain_text - @text as one line of printable characters, because people may read it. */
+void link_plain_text(struct wire_bytes text, char *ret_text, size_t size);
+
 /* link_file.c */
 /**
  * link_file_take - a frame of a file operation. Return: 0, or -1 with *err: a protocol violation.

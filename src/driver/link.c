@@ -38,7 +38,7 @@ void link_flush(struct link *l)
 		stream_flush(l->stream);
 }
 
-static void undo(struct buf *b, size_t len)
+static void truncate_queue(struct buf *b, size_t len)
 {
 	b->len = len;
 	if (b->data)
@@ -190,7 +190,7 @@ static int encode_file(struct buf *b, uint32_t id, const struct exec_file *file)
 	return r < 0 ? r : msg_put_end_encode(b, id, &end);
 }
 
-static struct wire_strs strings(const char *const *list)
+static struct wire_strs list_strings(const char *const *list)
 {
 	struct wire_strs strs = {.items = list};
 
@@ -202,8 +202,8 @@ static struct wire_strs strings(const char *const *list)
 
 static int encode_exec(struct buf *b, const struct exec_plan *plan)
 {
-	struct msg_exec exec = {.argv = strings(plan->argv),
-	                        .env = strings(plan->env),
+	struct msg_exec exec = {.argv = list_strings(plan->argv),
+	                        .env = list_strings(plan->env),
 	                        .cwd = wire_str(plan->cwd),
 	                        .stdout_max = plan->stdout_max,
 	                        .stderr_max = plan->stderr_max,
@@ -219,7 +219,7 @@ static int encode_run(struct buf *b, const struct run_plan *plan)
 {
 	struct msg_run run = {.runner = plan->runner,
 	                      .source = wire_str(plan->source),
-	                      .args = strings(plan->args),
+	                      .args = list_strings(plan->args),
 	                      .stdout_max = plan->stdout_max,
 	                      .stderr_max = plan->stderr_max,
 	                      .drain_ms = LINK_DRAIN_MS,
@@ -267,7 +267,7 @@ static int encode_label(struct buf *b, const struct handover *h, struct error *e
 	return 0;
 }
 
-static int refuse_strings(struct error *err, int r)
+static int reject_strings(struct error *err, int r)
 {
 	return error_set(err, r == -EINVAL ? ERR_INVALID : ERR_TOO_LARGE, -r,
 	                 "arguments and environment exceed %d bytes or %d strings",
@@ -286,10 +286,10 @@ static int encode_plan(struct link *l, const struct handover *h, struct error *e
 	if (r == 0) {
 		r = h->exec ? encode_exec(b, h->exec) : encode_run(b, h->run);
 		if (r < 0)
-			r = refuse_strings(err, r);
+			r = reject_strings(err, r);
 	}
 	if (r < 0)
-		undo(b, before);
+		truncate_queue(b, before);
 	return r;
 }
 
@@ -313,7 +313,8 @@ struct link_exec *link_add(struct link *l, uint32_t id)
 }
 
 /* Return: the new execution, with its frames in the queue, or NULL with *err. */
-static struct link_exec *hand_over(struct link *l, const struct handover *h, struct error *err)
+static struct link_exec *queue_execution(struct link *l, const struct handover *h,
+                                         struct error *err)
 {
 	struct link_exec *e;
 
@@ -342,7 +343,7 @@ int link_exec(struct link *l, const struct exec_plan *plan, struct error *err)
 
 	if (check_open(l, err) < 0)
 		return -1;
-	e = hand_over(l, &h, err);
+	e = queue_execution(l, &h, err);
 	if (!e)
 		return -1;
 	e->keep = plan->keep;
@@ -357,8 +358,9 @@ int link_exec(struct link *l, const struct exec_plan *plan, struct error *err)
 
 int link_prepare(struct link *l, const struct prepare_plan *plan, struct error *err)
 {
-	struct msg_prepare msg = {
-		.argv = strings(plan->argv), .env = strings(plan->env), .report = plan->report};
+	struct msg_prepare msg = {.argv = list_strings(plan->argv),
+	                          .env = list_strings(plan->env),
+	                          .report = plan->report};
 	struct link_exec *e;
 
 	if (check_open(l, err) < 0)
@@ -366,7 +368,7 @@ int link_prepare(struct link *l, const struct prepare_plan *plan, struct error *
 	if (link_find(l, plan->id))
 		return error_set(err, ERR_CONFLICT, 0, "execution %u exists", plan->id);
 	if (msg_prepare_encode(link_out(l), plan->id, &msg) < 0)
-		return refuse_strings(err, 0);
+		return reject_strings(err, 0);
 	e = link_add(l, plan->id);
 	e->prepared = true;
 	link_flush(l);
@@ -374,7 +376,7 @@ int link_prepare(struct link *l, const struct prepare_plan *plan, struct error *
 }
 
 /* Output limits of an execution. */
-static void grant(struct link_exec *e, const struct run_plan *plan)
+static void set_grants(struct link_exec *e, const struct run_plan *plan)
 {
 	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
 	e->output_max[OUTPUT_STDERR] = plan->stderr_max;
@@ -393,7 +395,7 @@ static int run_prepared(struct link *l, const struct handover *h, struct error *
 		return -1;
 	e->prepared = e->waits = false;
 	e->given = true;
-	grant(e, h->run);
+	set_grants(e, h->run);
 	link_flush(l);
 	return 0;
 }
@@ -414,11 +416,11 @@ int link_run(struct link *l, const struct run_plan *plan, struct error *err)
 	runner = link_find(l, plan->runner);
 	if (!runner || !runner->keep)
 		return error_set(err, ERR_CONFLICT, 0, "no runner %u", plan->runner);
-	e = hand_over(l, &h, err);
+	e = queue_execution(l, &h, err);
 	if (!e)
 		return -1;
 	e->runner = plan->runner;
-	grant(e, plan);
+	set_grants(e, plan);
 	return 0;
 }
 

@@ -30,12 +30,6 @@ static_assert((int)BOX_FILE_TYPE_COUNT == (int)WIRE_FILE_TYPE_COUNT &&
                       (int)BOX_FILE_OTHER == (int)WIRE_FILE_OTHER,
               "the same order of types");
 
-static int breach(struct error *err, const struct frame *frame, const char *what)
-{
-	return error_set(err, ERR_PROTOCOL, 0, "the agent broke the protocol: %s %s",
-	                 msg_name(frame->type), what);
-}
-
 void link_file_forget(struct box_file *file)
 {
 	list_remove(&file->node);
@@ -179,9 +173,9 @@ static int take_room(struct box_file *file, const struct frame *frame, struct er
 	struct msg_file_room room;
 
 	if (msg_file_room_decode(frame, &room) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (room.bytes == 0 || room.bytes > BOX_FILE_WINDOW - file->room)
-		return breach(err, frame, "grants 0 bytes or more than the window");
+		return link_violation(err, frame, "grants 0 bytes or more than the window");
 	file->room += room.bytes;
 	if (!file->starved || file->ended)
 		return 0;
@@ -209,9 +203,9 @@ static int take_entry(struct box_file *file, const struct frame *frame, struct e
 
 	if (msg_file_entry_decode(frame, &msg) < 0 || msg.type >= WIRE_FILE_TYPE_COUNT ||
 	    (msg.sha256.len != 0 && msg.sha256.len != BOX_SHA256_LEN))
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (!use_grant(file, frame) || file->entries++ == file->entries_max)
-		return breach(err, frame, "exceeds the grant");
+		return link_violation(err, frame, "exceeds the grant");
 	/* Consumed at once: return the credit. */
 	box_file_grant(file, FRAME_HEADER_LEN + frame->len);
 	path = xmemdup0(msg.path.data, msg.path.len);
@@ -236,9 +230,9 @@ static int take_bytes(struct box_file *file, const struct frame *frame, struct e
 	struct msg_file_bytes msg;
 
 	if (msg_file_bytes_decode(frame, &msg) < 0 || msg.data.len == 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if ((file->op != BOX_FILE_READ && file->op != BOX_FILE_TAR) || !use_grant(file, frame))
-		return breach(err, frame, "exceeds the grant");
+		return link_violation(err, frame, "exceeds the grant");
 	file->bytes += msg.data.len;
 	file->passed_on += DATA_EXTRA;
 	file->events.on_data(file->events.ctx, msg.data.data, msg.data.len);
@@ -252,29 +246,18 @@ static int take_done(struct box_file *file, const struct frame *frame, struct er
 	struct msg_file_done msg;
 
 	if (msg_file_done_decode(frame, &msg) < 0 || msg.truncated > 1)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	/* It cannot be done before it was sent the end. */
 	if ((file->op == BOX_FILE_WRITE || file->op == BOX_FILE_UNTAR) && !file->ended)
-		return breach(err, frame, "arrives before the end");
+		return link_violation(err, frame, "arrives before the end");
 	summary = (struct box_file_summary){msg.truncated, msg.entries, msg.bytes};
 	link_file_forget(file);
 	events.on_done(events.ctx, &summary);
 	return 0;
 }
 
-/* People may read the text: one line of printable characters. */
-static void plain_text(struct wire_bytes text, char *ret_text, size_t size)
-{
-	size_t len = text.len < size - 1 ? text.len : size - 1;
-
-	for (size_t i = 0; i < len; i++)
-		ret_text[i] =
-			(char)(text.data[i] >= ' ' && text.data[i] <= '~' ? text.data[i] : '?');
-	ret_text[len] = '\0';
-}
-
 /* Errors that a file operation can have; anything else is a failure of the box. */
-static enum error_code believed_code(uint32_t code)
+static enum error_code accepted_code(uint32_t code)
 {
 	static const enum error_code codes[] = {
 		ERR_INVALID,  ERR_FILE_NOT_FOUND, ERR_DISK_FULL, ERR_TOO_LARGE,
@@ -291,7 +274,7 @@ static enum error_code believed_code(uint32_t code)
 static void set_failure(const struct msg_file_failed *msg, const char *text, struct error *failure)
 {
 	static const char *const fields[] = {"path", "to"};
-	enum error_code code = believed_code(msg->code);
+	enum error_code code = accepted_code(msg->code);
 
 	for (size_t i = 0; code == ERR_INVALID && i < ARRAY_SIZE(fields); i++) {
 		size_t len = strlen(fields[i]);
@@ -312,15 +295,15 @@ static int take_failed(struct box_file *file, const struct frame *frame, struct 
 	char text[200];
 
 	if (msg_file_failed_decode(frame, &msg) < 0)
-		return breach(err, frame, "is malformed");
-	plain_text(msg.text, text, sizeof(text));
+		return link_violation(err, frame, "is malformed");
+	link_plain_text(msg.text, text, sizeof(text));
 	set_failure(&msg, text, &failure);
 	link_file_forget(file);
 	events.on_failed(events.ctx, &failure);
 	return 0;
 }
 
-static struct box_file *find(struct link *l, uint32_t id)
+static struct box_file *find_file(struct link *l, uint32_t id)
 {
 	struct box_file *file;
 
@@ -338,12 +321,12 @@ int link_file_take(struct link *l, const struct frame *frame, struct error *err)
 		[MSG_FILE_BYTES] = take_bytes,   [MSG_FILE_DONE] = take_done,
 		[MSG_FILE_FAILED] = take_failed,
 	};
-	struct box_file *file = find(l, frame->id);
+	struct box_file *file = find_file(l, frame->id);
 
 	if (file)
 		return takers[frame->type](file, frame, err);
 	if (frame->id == 0 || frame->id > l->last_file || FRAME_HEADER_LEN + frame->len > l->strays)
-		return breach(err, frame, "names an unknown operation");
+		return link_violation(err, frame, "names an unknown operation");
 	l->strays -= FRAME_HEADER_LEN + frame->len;
 	return 0;
 }

@@ -37,10 +37,20 @@ enum phase {
 	PHASE_DESCRIBE, /* of an execution that is not known yet, after RESUME */
 };
 
-static int breach(struct error *err, const struct frame *frame, const char *what)
+int link_violation(struct error *err, const struct frame *frame, const char *what)
 {
 	return error_set(err, ERR_PROTOCOL, 0, "the agent broke the protocol: %s %s",
 	                 msg_name(frame->type), what);
+}
+
+void link_plain_text(struct wire_bytes text, char *ret_text, size_t size)
+{
+	size_t len = text.len < size - 1 ? text.len : size - 1;
+
+	for (size_t i = 0; i < len; i++)
+		ret_text[i] =
+			(char)(text.data[i] >= ' ' && text.data[i] <= '~' ? text.data[i] : '?');
+	ret_text[len] = '\0';
 }
 
 static int take_hello(struct link *l, struct link_exec *e, const struct frame *frame,
@@ -50,11 +60,11 @@ static int take_hello(struct link *l, struct link_exec *e, const struct frame *f
 
 	(void)e;
 	if (msg_hello_decode(frame, &hello) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (hello.version != WIRE_VERSION)
-		return breach(err, frame, "has another version");
+		return link_violation(err, frame, "has another version");
 	if (hello.layers & ~LINK_AGENT_LAYERS)
-		return breach(err, frame, "claims layers of the engine");
+		return link_violation(err, frame, "claims layers of the engine");
 	l->greeted = true;
 	l->events->on_hello(l->events->ctx, &hello);
 	return 0;
@@ -66,12 +76,12 @@ static int take_started(struct link *l, struct link_exec *e, const struct frame 
 	struct msg_started started;
 
 	if (msg_started_decode(frame, &started) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	/* An earlier daemon's run may have lost its runner since. */
 	if (e->runner && !e->resumed && !link_find(l, e->runner))
-		return breach(err, frame, "names a run without a runner");
+		return link_violation(err, frame, "names a run without a runner");
 	if (e->prepared)
-		return breach(err, frame, "names a program without code");
+		return link_violation(err, frame, "names a program without code");
 	e->started = true;
 	if (l->events->on_injected)
 		l->events->on_injected(l->events->ctx, started.injected != 0);
@@ -85,9 +95,9 @@ static int take_ready(struct link *l, struct link_exec *e, const struct frame *f
 	struct msg_ready ready;
 
 	if (msg_ready_decode(frame, &ready) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (!e->prepared || e->waits)
-		return breach(err, frame, "names no program to prepare, or is repeated");
+		return link_violation(err, frame, "names no program to prepare, or is repeated");
 	e->waits = true;
 	l->box->on_prepared(l->box->ctx, e->id);
 	return 0;
@@ -99,10 +109,10 @@ static int take_stdin_room(struct link *l, struct link_exec *e, const struct fra
 	struct msg_stdin_room room;
 
 	if (msg_stdin_room_decode(frame, &room) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	/* Room comes from bytes that were taken: with more, the agent could fill our queue. */
 	if (room.bytes == 0 || room.bytes > WIRE_STDIN_WINDOW - e->stdin_room)
-		return breach(err, frame, "grants 0 bytes or more than the window");
+		return link_violation(err, frame, "grants 0 bytes or more than the window");
 	e->stdin_room += room.bytes;
 	link_pump_stdin(l, e);
 	return 0;
@@ -117,14 +127,14 @@ static int take_output(struct link *l, struct link_exec *e, const struct frame *
 	enum output_stream stream;
 
 	if (msg_output_decode(frame, &output) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (output.stream >= ARRAY_SIZE(streams))
-		return breach(err, frame, "names an unknown stream");
+		return link_violation(err, frame, "names an unknown stream");
 	stream = streams[output.stream];
 	if (output.data.len == 0)
-		return breach(err, frame, "is empty");
+		return link_violation(err, frame, "is empty");
 	if (output.data.len > e->output_max[stream] - e->output_bytes[stream])
-		return breach(err, frame, "exceeds the grant");
+		return link_violation(err, frame, "exceeds the grant");
 	e->output_bytes[stream] += output.data.len;
 	l->box->on_output(l->box->ctx, e->id, stream, output.data.data, output.data.len);
 	return 0;
@@ -136,11 +146,11 @@ static int take_report(struct link *l, struct link_exec *e, const struct frame *
 	struct msg_report report;
 
 	if (msg_report_decode(frame, &report) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (report.data.len == 0)
-		return breach(err, frame, "is empty");
+		return link_violation(err, frame, "is empty");
 	if (report.data.len > e->report_left)
-		return breach(err, frame, "exceeds the grant");
+		return link_violation(err, frame, "exceeds the grant");
 	e->report_left -= report.data.len;
 	e->reported = true;
 	l->box->on_report(l->box->ctx, e->id, report.data.data, report.data.len);
@@ -169,11 +179,11 @@ static int take_denial(struct link *l, struct link_exec *e, const struct frame *
 	char name[64];
 
 	if (msg_denial_decode(frame, &denial) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (denial.kind >= WIRE_DENIAL_COUNT)
-		return breach(err, frame, "has an unknown kind");
+		return link_violation(err, frame, "has an unknown kind");
 	if (e->denials++ == LINK_DENIALS_MAX)
-		return breach(err, frame, "is sent too often");
+		return link_violation(err, frame, "is sent too often");
 	name_syscall(denial.number, name, sizeof(name));
 	l->box->on_denial(l->box->ctx, e->id, name, denial.count);
 	return 0;
@@ -186,14 +196,14 @@ static int take_changed(struct link *l, struct link_exec *e, const struct frame 
 
 	(void)l;
 	if (msg_changed_decode(frame, &changed) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (changed.since_ns == 0 || e->changed_since_ns)
-		return breach(err, frame, "is empty or repeated");
+		return link_violation(err, frame, "is empty or repeated");
 	e->changed_since_ns = changed.since_ns;
 	return 0;
 }
 
-static bool has_spoken(const struct msg_done *done, const struct link_exec *e)
+static bool has_output(const struct msg_done *done, const struct link_exec *e)
 {
 	return done->stdout_bytes > 0 || done->stderr_bytes > 0 || e->denials > 0 || e->reported;
 }
@@ -208,7 +218,7 @@ static bool done_is_sound(const struct msg_done *done, const struct link_exec *e
 	/* Only a run can lose its runner; code that was not read has done nothing. */
 	if (done->runner_lost == 1 && !e->runner)
 		return false;
-	if (done->runner_lost == 2 && ((!e->runner && !e->given) || has_spoken(done, e)))
+	if (done->runner_lost == 2 && ((!e->runner && !e->given) || has_output(done, e)))
 		return false;
 	/* At least what was forwarded must have been produced. */
 	return done->stdout_bytes >= e->output_bytes[OUTPUT_STDOUT] &&
@@ -235,11 +245,11 @@ static int take_done(struct link *l, struct link_exec *e, const struct frame *fr
 	struct exec_facts facts;
 
 	if (msg_done_decode(frame, &done) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (!done_is_sound(&done, e))
-		return breach(err, frame, "is inconsistent");
+		return link_violation(err, frame, "is inconsistent");
 	if (has_open_run(l, e))
-		return breach(err, frame, "leaves a run unfinished");
+		return link_violation(err, frame, "leaves a run unfinished");
 	facts = (struct exec_facts){.signalled = done.signalled,
 	                            .status = done.status,
 	                            .duration_us = done.duration_us,
@@ -259,17 +269,6 @@ static int take_done(struct link *l, struct link_exec *e, const struct frame *fr
 	return 0;
 }
 
-/* People may read the text: one line of printable characters. */
-static void plain_text(struct wire_bytes text, char *ret_text, size_t size)
-{
-	size_t len = text.len < size - 1 ? text.len : size - 1;
-
-	for (size_t i = 0; i < len; i++)
-		ret_text[i] =
-			(char)(text.data[i] >= ' ' && text.data[i] <= '~' ? text.data[i] : '?');
-	ret_text[len] = '\0';
-}
-
 static int take_failed(struct link *l, struct link_exec *e, const struct frame *frame,
                        struct error *err)
 {
@@ -279,10 +278,10 @@ static int take_failed(struct link *l, struct link_exec *e, const struct frame *
 	char text[160];
 
 	if (msg_failed_decode(frame, &failed) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	code = failed.code > ERR_NONE && failed.code < ERR_COUNT ? (enum error_code)failed.code
 	                                                         : ERR_BOX_FAILED;
-	plain_text(failed.text, text, sizeof(text));
+	link_plain_text(failed.text, text, sizeof(text));
 	(void)error_set(&failure, code, failed.sys > 0 && failed.sys < 4096 ? failed.sys : 0,
 	                "agent: %s", text);
 	if (!e) {
@@ -303,10 +302,10 @@ static int take_log(struct link *l, struct link_exec *e, const struct frame *fra
 
 	(void)e;
 	if (msg_log_decode(frame, &log) < 0 || log.level >= LOG_LEVEL_COUNT)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (l->logs++ == LINK_LOGS_MAX)
-		return breach(err, frame, "is sent too often");
-	plain_text(log.text, text, sizeof(text));
+		return link_violation(err, frame, "is sent too often");
+	link_plain_text(log.text, text, sizeof(text));
 	r = str_format(ctx, sizeof(ctx), "request_id=%s box=%s", l->request_id, l->box_id);
 	assert(r == 0);
 	(void)r;
@@ -331,9 +330,9 @@ static int take_resume(struct link *l, struct link_exec *e, const struct frame *
 
 	(void)e;
 	if (msg_resume_decode(frame, &resume) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (resume.count > WIRE_KEPT_MAX)
-		return breach(err, frame, "announces too many");
+		return link_violation(err, frame, "announces too many");
 	l->last_id = resume.last_id;
 	l->described = resume.count;
 	check_resumed(l);
@@ -358,10 +357,10 @@ static int take_describe(struct link *l, struct link_exec *e, const struct frame
 	struct box_grant grant = {0};
 
 	if (msg_describe_decode(frame, &d) < 0)
-		return breach(err, frame, "is malformed");
+		return link_violation(err, frame, "is malformed");
 	if (!describe_is_sound(l, frame, &d))
-		return breach(err, frame, "is inconsistent");
-	plain_text(d.text, label, sizeof(label));
+		return link_violation(err, frame, "is inconsistent");
+	link_plain_text(d.text, label, sizeof(label));
 	what.keep = d.keep;
 	what.runner = d.runner;
 	what.stdin_open = d.stdin_open;
@@ -374,7 +373,7 @@ static int take_describe(struct link *l, struct link_exec *e, const struct frame
 	e->stdin_open = d.stdin_open;
 	e->stdin_room = d.stdin_room;
 	if (l->box->on_resume(l->box->ctx, &what, &grant) < 0)
-		return breach(err, frame, "names an unknown id");
+		return link_violation(err, frame, "names an unknown id");
 	e->forget = grant.forget;
 	e->output_max[OUTPUT_STDOUT] = grant.stdout_max;
 	e->output_max[OUTPUT_STDERR] = grant.stderr_max;
@@ -446,7 +445,7 @@ static int take_forgotten(struct link *l, struct link_exec *e, const struct fram
 {
 	e->heard += FRAME_HEADER_LEN + frame->len;
 	if (e->heard > LINK_FORGOTTEN_MAX)
-		return breach(err, frame, "exceeds every grant");
+		return link_violation(err, frame, "exceeds every grant");
 	e->started = e->started || frame->type == MSG_STARTED;
 	if (frame->type != MSG_DONE && frame->type != MSG_FAILED)
 		return 0;
@@ -457,7 +456,7 @@ static int take_forgotten(struct link *l, struct link_exec *e, const struct fram
 	return 0;
 }
 
-static int take(struct link *l, const struct frame *frame, struct error *err)
+static int take_frame(struct link *l, const struct frame *frame, struct error *err)
 {
 	enum phase phase = frame->type < MSG_COUNT ? messages[frame->type].phase : PHASE_NONE;
 	struct link_exec *e = link_find(l, frame->id);
@@ -470,7 +469,7 @@ static int take(struct link *l, const struct frame *frame, struct error *err)
 	else
 		wrong = out_of_place(l, phase, frame, e);
 	if (wrong)
-		return breach(err, frame, wrong);
+		return link_violation(err, frame, wrong);
 	if (phase == PHASE_FILE)
 		return link_file_take(l, frame, err);
 	if (e && e->forget)
@@ -491,7 +490,7 @@ size_t link_input(struct link *l, const char *data, size_t len)
 			return used;
 		if (r < 0)
 			(void)error_set(&err, ERR_PROTOCOL, -r, "the agent sent a malformed frame");
-		else if (take(l, &frame, &err) == 0)
+		else if (take_frame(l, &frame, &err) == 0)
 			used += (size_t)r;
 		if (error_is_set(&err))
 			link_fail(l, &err);

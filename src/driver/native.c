@@ -92,7 +92,7 @@ static void send_waiting(struct native *n)
 	}
 }
 
-static void want(struct native *n)
+static void update_events(struct native *n)
 {
 	if (n->watch)
 		watch_set(n->watch, WATCH_READ | (list_is_empty(&n->waiting) ? 0 : WATCH_WRITE));
@@ -115,7 +115,7 @@ uint32_t native_send(struct native *n, struct engine_request *request)
 
 		w->request = *request;
 		list_append(&n->waiting, &w->node);
-		want(n);
+		update_events(n);
 		return request->seq;
 	}
 	return r < 0 ? 0 : request->seq;
@@ -123,7 +123,7 @@ uint32_t native_send(struct native *n, struct engine_request *request)
 
 /* Reap the engine if it has exited, and report how. A process closes its sockets a moment before
  * it can be reaped; this is the end of everything, so waiting is fine. */
-static void tell_end(struct native *n, struct error *err)
+static void describe_engine_end(struct native *n, struct error *err)
 {
 	int status = native_wait_engine(n->pid, USEC_PER_SEC / 10);
 
@@ -138,7 +138,7 @@ static void tell_end(struct native *n, struct error *err)
 }
 
 /* Return: 1 when there may be more, 0 when not, -1 with *err: the engine is unusable. */
-static int receive(struct native *n, struct error *err)
+static int receive_reply(struct native *n, struct error *err)
 {
 	struct engine_reply reply;
 	int fds[FD_PASS_MAX];
@@ -152,7 +152,7 @@ static int receive(struct native *n, struct error *err)
 	if (len == -ECONNRESET)
 		return 1;
 	if (len == 0) {
-		tell_end(n, err);
+		describe_engine_end(n, err);
 		return -1;
 	}
 	if (len < 0)
@@ -171,10 +171,10 @@ static void on_socket(void *ctx, int events)
 	if (events & WATCH_WRITE)
 		send_waiting(n);
 	for (int i = 0; r > 0 && i < NATIVE_RECV_ROUNDS; i++)
-		r = receive(n, &err);
+		r = receive_reply(n, &err);
 	if (r < 0)
 		native_lose(n, &err);
-	want(n);
+	update_events(n);
 }
 
 void native_lose(struct native *n, const struct error *err)
@@ -192,7 +192,7 @@ void native_lose(struct native *n, const struct error *err)
 }
 
 /* Otherwise it would wait for another daemon, if it keeps boxes. */
-static void tell_to_end(struct native *n)
+static void send_shutdown(struct native *n)
 {
 	struct engine_request request = {.op = ENGINE_END};
 
@@ -253,7 +253,7 @@ static void native_free(struct driver *d)
 	LIST_FOREACH (b, &n->boxes, struct native_box, node)
 		native_box_free(b);
 	if (!stays && n->sock >= 0 && d->caps.can_keep)
-		tell_to_end(n);
+		send_shutdown(n);
 	/* EOF on the socket tells the engine to end all boxes, clean up and exit. */
 	n->sock = fd_close(n->sock);
 	if (!stays && !has_ended(n))
@@ -380,6 +380,6 @@ int native_attach_loop(struct driver *d, struct loop *loop, struct error *err)
 		return error_set(err, ERR_SYSTEM, -r, "socket of the engine");
 	n->loop = loop;
 	n->watch = watch_new(loop, n->sock, on_socket, n);
-	want(n);
+	update_events(n);
 	return 0;
 }

@@ -71,7 +71,7 @@ static void kill_box(struct native_box *b)
 	box_log(&b->base, LOG_LEVEL_DEBUG, "leaving the kill to the engine");
 }
 
-static void finish(void *arg)
+static void finish_box(void *arg)
 {
 	struct native_box *b = arg;
 
@@ -80,14 +80,14 @@ static void finish(void *arg)
 }
 
 /* The last state: on_gone is never called from inside box_destroy. */
-static void end(struct native_box *b)
+static void end_box(struct native_box *b)
 {
 	set_state(b, NATIVE_GONE);
 	timer_stop(b->timer);
-	loop_defer(native_of(b)->loop, finish, b);
+	loop_defer(native_of(b)->loop, finish_box, b);
 }
 
-static void lose(struct native_box *b, const struct error *err)
+static void lose_box(struct native_box *b, const struct error *err)
 {
 	if (!is_in(b, STATES_ALIVE))
 		return;
@@ -111,7 +111,7 @@ static void on_overdue(void *ctx)
 	}
 	(void)error_set(&err, ERR_AGENT_LOST, 0, "the agent %s",
 	                b->adopted ? "does not respond" : "ended before HELLO");
-	lose(b, &err);
+	lose_box(b, &err);
 }
 
 static void on_hello(void *ctx, const struct msg_hello *hello)
@@ -121,7 +121,7 @@ static void on_hello(void *ctx, const struct msg_hello *hello)
 
 	b->base.layers |= hello->layers;
 	if (driver_check_layers(b->base.layers, b->required, &err) < 0) {
-		lose(b, &err);
+		lose_box(b, &err);
 		return;
 	}
 	timer_stop(b->timer);
@@ -156,7 +156,7 @@ static void on_link_lost(void *ctx, const struct error *err)
 	    b->engine_has)
 		timer_start(b->timer, NATIVE_REASON_TIMEOUT_US);
 	else
-		lose(b, err);
+		lose_box(b, err);
 }
 
 static struct native_box *new_box(struct native *n, const struct box_spec *spec,
@@ -187,7 +187,7 @@ void native_box_free(struct native_box *b)
 
 	if (b->engine_has && !(n->leaving && b->base.spec.keep))
 		kill_box(b);
-	loop_cancel(n->loop, finish, b);
+	loop_cancel(n->loop, finish_box, b);
 	(void)map_remove(n->by_id, b->base.spec.id);
 	list_remove(&b->node);
 	n->boxes_count--;
@@ -338,7 +338,7 @@ void native_box_destroy(struct box *box)
 	set_state(b, NATIVE_DESTROYING);
 	link_close(box->link);
 	if (!b->engine_has) {
-		end(b);
+		end_box(b);
 		return;
 	}
 	/* 0: the engine has just died; reading its socket reports it and ends this box too. */
@@ -346,7 +346,7 @@ void native_box_destroy(struct box *box)
 	timer_start(b->timer, NATIVE_GONE_TIMEOUT_US);
 }
 
-static uint64_t largest(uint64_t a, uint64_t b)
+static uint64_t larger_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -356,7 +356,7 @@ static struct msg_setup setup_of(const struct native_box *b, const struct engine
 	const struct box_limits *limits = &b->base.spec.limits;
 	bool counted = created->layers & LAYER_BIT(LAYER_CGROUP_MEMORY);
 	uint64_t files =
-		largest(limits->workspace_bytes, largest(limits->tmp_bytes, limits->shm_bytes));
+		larger_of(limits->workspace_bytes, larger_of(limits->tmp_bytes, limits->shm_bytes));
 
 	return (struct msg_setup){
 		.version = WIRE_VERSION,
@@ -389,7 +389,7 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 	b->base.start = native_start_of(&b->base.spec, created->start);
 	/* Send nothing to a box that lacks a layer which only the engine provides. */
 	if (driver_check_layers(created->layers | LINK_AGENT_LAYERS, b->required, &err) < 0) {
-		lose(b, &err);
+		lose_box(b, &err);
 		return;
 	}
 	link_open(b->base.link, TAKE_FD(b->fds[ENGINE_FD_AGENT]), &setup);
@@ -443,7 +443,7 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
  */
 void native_box_failed(struct native_box *b, const struct error *err)
 {
-	lose(b, err);
+	lose_box(b, err);
 }
 
 /* SIGKILL is how boxes end; 0 and 1 are the agent's own exit codes. */
@@ -467,14 +467,14 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 	if (is_fault(status))
 		box_log(&b->base, LOG_LEVEL_WARN, "%s", err.msg);
 	if (b->state == NATIVE_DESTROYING) {
-		end(b);
+		end_box(b);
 		return;
 	}
 	if (!is_in(b, STATES_ALIVE))
 		return;
 	/* Its last messages may still be in the socket: an execution may have ended before. */
 	link_drain(b->base.link);
-	lose(b, &err);
+	lose_box(b, &err);
 }
 
 void native_box_orphaned(struct native_box *b, const struct error *err)
@@ -483,7 +483,7 @@ void native_box_orphaned(struct native_box *b, const struct error *err)
 		kill_box(b);
 	b->engine_has = false;
 	if (b->state == NATIVE_DESTROYING)
-		end(b);
+		end_box(b);
 	else
-		lose(b, err);
+		lose_box(b, err);
 }

@@ -25,7 +25,7 @@
  */
 
 /* Return: the socket, or -1 if no engine answers to our name. */
-static int connect_to(const struct native_config *config)
+static int connect_to_engine(const struct native_config *config)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	cleanup_close int dir = fd_open(config->runtime_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -65,14 +65,6 @@ static void wait_for_end(int pidfd)
 	(void)native_wait_readable(pidfd, clock_us() + NATIVE_END_TIMEOUT_US);
 }
 
-static void end_it(int sock, int pidfd)
-{
-	struct engine_request request = {.op = ENGINE_END, .seq = NATIVE_PROBE_SEQ + 1};
-
-	(void)!fd_send(sock, &request, sizeof(request), NULL, 0);
-	wait_for_end(pidfd);
-}
-
 /* Return: its pidfd, or a negative errno: not a process of our user. */
 static int open_peer(int sock)
 {
@@ -82,7 +74,7 @@ static int open_peer(int sock)
 	return r < 0 ? r : fd_pidfd_open(pid);
 }
 
-static bool is_alive(int sock, int pidfd, struct engine_probe *ret_probe)
+static bool probe_engine(int sock, int pidfd, struct engine_probe *ret_probe)
 {
 	struct error err = {0};
 
@@ -96,8 +88,9 @@ static bool is_alive(int sock, int pidfd, struct engine_probe *ret_probe)
 
 bool native_handover_find(const struct native_config *config, struct native_engine *ret_engine)
 {
-	cleanup_close int sock = config->handover ? connect_to(config) : -1;
+	cleanup_close int sock = config->handover ? connect_to_engine(config) : -1;
 	cleanup_close int pidfd = sock < 0 ? -1 : open_peer(sock);
+	struct engine_request request = {.op = ENGINE_END, .seq = NATIVE_PROBE_SEQ + 1};
 	struct engine_probe probe = {0};
 
 	if (sock < 0)
@@ -106,12 +99,13 @@ bool native_handover_find(const struct native_config *config, struct native_engi
 		log_warn("another user listens in %s, ignoring", config->runtime_dir);
 		return false;
 	}
-	if (!is_alive(sock, pidfd, &probe))
+	if (!probe_engine(sock, pidfd, &probe))
 		return false;
 	if (probe.identity != native_identity(config)) {
 		log_warn("the engine of an earlier daemon has another version or other "
 		         "settings, ending its boxes");
-		end_it(sock, pidfd);
+		(void)!fd_send(sock, &request, sizeof(request), NULL, 0);
+		wait_for_end(pidfd);
 		return false;
 	}
 	*ret_engine = (struct native_engine){
@@ -127,11 +121,6 @@ void native_kept_free(struct native_kept *kept)
 	free(kept);
 }
 
-static int nonsense(struct error *err, const char *what)
-{
-	return error_set(err, ERR_PROTOCOL, 0, "millibox-engine %s", what);
-}
-
 static int take_kept(struct native *n, const struct engine_reply *reply, int *fds, size_t count,
                      struct error *err)
 {
@@ -139,12 +128,12 @@ static int take_kept(struct native *n, const struct engine_reply *reply, int *fd
 	struct native_kept *kept;
 
 	if (strnlen(reply->box_id, sizeof(reply->box_id)) == sizeof(reply->box_id))
-		return nonsense(err, "sent an unterminated box id");
+		return native_bad_reply(err, "sent an unterminated box id");
 	kept = NEW(struct native_kept);
 	if (!(created->fds & (1U << ENGINE_FD_AGENT)) || (created->layers & ~LAYERS_ALL) ||
 	    created->frozen > 1 || native_sort_fds(fds, count, created->fds, kept->fds) < 0) {
 		free(kept);
-		return nonsense(err, "sent an invalid description of a box");
+		return native_bad_reply(err, "sent an invalid description of a box");
 	}
 	memcpy(kept->id, reply->box_id, sizeof(kept->id));
 	kept->created = *created;
@@ -153,7 +142,7 @@ static int take_kept(struct native *n, const struct engine_reply *reply, int *fd
 }
 
 /* Return: 1 for more, 0 at the end, or -1. */
-static int hear_kept(struct native *n, struct error *err)
+static int receive_kept(struct native *n, struct error *err)
 {
 	struct engine_reply reply;
 	int fds[FD_PASS_MAX];
@@ -164,12 +153,12 @@ static int hear_kept(struct native *n, struct error *err)
 	if (len < 0)
 		return error_set(err, ERR_UNAVAILABLE, (int)-len, "read the list of kept boxes");
 	if (len != sizeof(reply))
-		r = nonsense(err, len ? "sent a reply of the wrong size" : "ended");
+		r = native_bad_reply(err, len ? "sent a reply of the wrong size" : "ended");
 	else if (reply.op == ENGINE_KEPT)
 		r = take_kept(n, &reply, fds, count, err) < 0 ? -1 : 1;
 	else if (reply.op != ENGINE_ADOPTED)
 		/* Sent before our request; anything else is an error. */
-		r = native_is_of_past(&reply) ? 1 : nonsense(err, "did not list its boxes");
+		r = native_is_of_past(&reply) ? 1 : native_bad_reply(err, "did not list its boxes");
 	for (size_t i = 0; i < count; i++)
 		(void)fd_close(fds[i]);
 	return r;
@@ -183,6 +172,6 @@ int native_handover_list(struct native *n, struct error *err)
 	if (native_send(n, &request) == 0)
 		return error_set(err, ERR_UNAVAILABLE, 0, "millibox-engine is gone");
 	while (r > 0)
-		r = hear_kept(n, err);
+		r = receive_kept(n, err);
 	return r;
 }

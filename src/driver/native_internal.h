@@ -119,6 +119,8 @@ uint64_t native_identity(const struct native_config *config);
  * earlier daemon.
  */
 bool native_is_of_past(const struct engine_reply *reply);
+/** native_bad_reply - ERR_PROTOCOL: "millibox-engine @what". Return: always -1. */
+int native_bad_reply(struct error *err, const char *what);
 /** native_probe - ask the engine at @sock what the host supports. */
 int native_probe(int sock, struct engine_probe *ret_probe, struct error *err) attr_must_check;
 /** native_wait_readable - Return: 0, -ETIMEDOUT, or another negative errno. */

@@ -10,7 +10,7 @@
  * the end, so none can leak.
  */
 
-static int nonsense(struct error *err, const char *what)
+int native_bad_reply(struct error *err, const char *what)
 {
 	return error_set(err, ERR_PROTOCOL, 0, "millibox-engine %s", what);
 }
@@ -43,10 +43,10 @@ static int take_created(struct native_box *b, struct message *m, struct error *e
 	int sorted[ENGINE_FD_COUNT];
 
 	if (!b || b->created || m->reply.seq != b->create_seq)
-		return nonsense(err, "created a box that was not requested");
+		return native_bad_reply(err, "created a box that was not requested");
 	if (!(created->fds & (1U << ENGINE_FD_AGENT)) || (created->layers & ~LAYERS_ALL) ||
 	    native_sort_fds(m->fds, m->fds_count, created->fds, sorted) < 0)
-		return nonsense(err, "sent an invalid description of a box");
+		return native_bad_reply(err, "sent an invalid description of a box");
 	native_box_created(b, created, sorted);
 	return 0;
 }
@@ -54,7 +54,7 @@ static int take_created(struct native_box *b, struct message *m, struct error *e
 static int take_frozen(struct native_box *b, struct message *m, struct error *err)
 {
 	if (b && m->reply.seq != b->freeze_seq && b->state != NATIVE_DESTROYING)
-		return nonsense(err, "froze a box without a request");
+		return native_bad_reply(err, "froze a box without a request");
 	if (b)
 		native_box_frozen(b);
 	return 0;
@@ -101,16 +101,16 @@ static const struct {
 	[ENGINE_GONE] = {take_gone, false},
 };
 
-static int dispatch(struct native *n, struct message *m, struct error *err)
+static int dispatch_reply(struct native *n, struct message *m, struct error *err)
 {
 	const struct engine_reply *reply = &m->reply;
 
 	if (reply->op >= ENGINE_OP_COUNT || !replies[reply->op].take)
-		return nonsense(err, "sent an unknown reply");
+		return native_bad_reply(err, "sent an unknown reply");
 	if (strnlen(reply->box_id, sizeof(reply->box_id)) == sizeof(reply->box_id))
-		return nonsense(err, "sent an unterminated box id");
+		return native_bad_reply(err, "sent an unterminated box id");
 	if (m->fds_count > 0 && !replies[reply->op].has_fds)
-		return nonsense(err, "sent unexpected descriptors");
+		return native_bad_reply(err, "sent unexpected descriptors");
 	return replies[reply->op].take(map_get(n->by_id, reply->box_id), m, err);
 }
 
@@ -122,9 +122,9 @@ int native_reply(struct native *n, const void *data, size_t len, int *fds, size_
 
 	if (len == sizeof(m.reply)) {
 		memcpy(&m.reply, data, sizeof(m.reply));
-		r = dispatch(n, &m, err);
+		r = dispatch_reply(n, &m, err);
 	} else {
-		r = nonsense(err, "sent a reply of the wrong size");
+		r = native_bad_reply(err, "sent a reply of the wrong size");
 	}
 	for (size_t i = 0; i < fds_count; i++)
 		fds[i] = fd_close(fds[i]);

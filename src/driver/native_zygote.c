@@ -18,7 +18,7 @@ static bool is_same(const struct native_zygote *z, const struct box_spec *spec)
 	return str_equal(z->command, spec->zygote) && str_equal(z->modules, spec->modules);
 }
 
-static struct native_zygote *find(struct native *n, const struct box_spec *spec)
+static struct native_zygote *find_zygote(struct native *n, const struct box_spec *spec)
 {
 	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++)
 		if (is_same(&n->zygotes[i], spec))
@@ -26,7 +26,7 @@ static struct native_zygote *find(struct native *n, const struct box_spec *spec)
 	return NULL;
 }
 
-static struct native_zygote *find_place(struct native *n)
+static struct native_zygote *find_slot(struct native *n)
 {
 	struct native_zygote *oldest = &n->zygotes[0];
 
@@ -44,9 +44,9 @@ static uint32_t number_of(const struct native *n, const struct native_zygote *z)
 	return (uint32_t)(z - n->zygotes) + 1;
 }
 
-static struct native_zygote *define(struct native *n, const struct box_spec *spec)
+static struct native_zygote *define_zygote(struct native *n, const struct box_spec *spec)
 {
-	struct native_zygote *z = find_place(n);
+	struct native_zygote *z = find_slot(n);
 	struct engine_zygote request = {.op = ENGINE_ZYGOTE};
 
 	static_assert(sizeof(request.command) == sizeof(spec->zygote) &&
@@ -75,9 +75,9 @@ uint32_t native_zygote(struct native *n, const struct box_spec *spec)
 	 * made it. */
 	if (!spec->zygote[0] || !n->has_zygotes)
 		return 0;
-	z = find(n, spec);
+	z = find_zygote(n, spec);
 	if (!z && !spec->root[0])
-		z = define(n, spec);
+		z = define_zygote(n, spec);
 	if (!z)
 		return 0;
 	z->used_us = clock_us();

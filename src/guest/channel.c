@@ -28,19 +28,19 @@ void channel_close(struct channel *ch)
 	buf_init(&ch->out, CHANNEL_MAX_BYTES);
 }
 
-static size_t pending(const struct channel *ch)
+static size_t unsent_bytes(const struct channel *ch)
 {
 	return ch->out.len - ch->out_off;
 }
 
 bool channel_is_full(const struct channel *ch)
 {
-	return pending(ch) >= CHANNEL_HIGH_BYTES;
+	return unsent_bytes(ch) >= CHANNEL_HIGH_BYTES;
 }
 
 bool channel_has_output(const struct channel *ch)
 {
-	return pending(ch) > 0;
+	return unsent_bytes(ch) > 0;
 }
 
 bool channel_has_room(const struct channel *ch)
@@ -78,8 +78,8 @@ int channel_flush(struct channel *ch)
 {
 	if (ch->fd < 0)
 		ch->out_off = ch->out.len;
-	while (pending(ch) > 0) {
-		ssize_t n = send(ch->fd, ch->out.data + ch->out_off, pending(ch),
+	while (unsent_bytes(ch) > 0) {
+		ssize_t n = send(ch->fd, ch->out.data + ch->out_off, unsent_bytes(ch),
 		                 MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;

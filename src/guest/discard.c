@@ -14,7 +14,7 @@ void discard_init(struct discard *s)
 		s->fds[i] = -1;
 }
 
-static void drop(struct discard *s, size_t i)
+static void drop_entry(struct discard *s, size_t i)
 {
 	(void)fd_close(s->fds[i]);
 	memmove(&s->fds[i], &s->fds[i + 1], (DISCARD_MAX - 1 - i) * sizeof(s->fds[0]));
@@ -28,7 +28,7 @@ void discard_add(struct discard *s, int fd)
 	if (fd < 0)
 		return;
 	if (s->fds[DISCARD_MAX - 1] >= 0)
-		drop(s, 0);
+		drop_entry(s, 0);
 	while (s->fds[i] >= 0)
 		i++;
 	s->fds[i] = fd;
@@ -49,6 +49,6 @@ void discard_pump(struct discard *s, const struct pollfd *fds, char *scratch, si
 			continue;
 		n = read(s->fds[i], scratch, size);
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-			drop(s, i);
+			drop_entry(s, i);
 	}
 }

@@ -157,7 +157,7 @@ static int measure_one(struct file_tree_walk *w, int dir, const char *name,
 	return 0;
 }
 
-static int walk(const struct file_job *job, struct file_tree_walk *w, struct error *err)
+static int walk_job(const struct file_job *job, struct file_tree_walk *w, struct error *err)
 {
 	int top = file_worker_open_dir(job->path);
 
@@ -188,9 +188,9 @@ int file_tar_pack(const struct file_job *job, struct file_out *out, struct error
 	a->job = job;
 	a->out = out;
 	a->left = job->length;
-	r = walk(job, &look, err);
+	r = walk_job(job, &look, err);
 	if (r >= 0)
-		r = walk(job, &w, err);
+		r = walk_job(job, &w, err);
 	/* Two blocks of zeros end an archive. */
 	memset(a->data, 0, 2 * TAR_BLOCK);
 	if (r >= 0)
@@ -213,12 +213,12 @@ struct unpack {
 	char extra[TAR_EXTRA_MAX];
 };
 
-static int bad(struct unpack *u, struct error *err, const char *why)
+static int bad_entry(struct unpack *u, struct error *err, const char *why)
 {
 	return error_set(err, ERR_INVALID, 0, "'%.80s' in the archive %s", u->entry.name, why);
 }
 
-static int cut_off(struct error *err)
+static int bad_end(struct error *err)
 {
 	return error_set(err, ERR_INVALID, 0, "the archive ends in the middle of an entry");
 }
@@ -256,7 +256,7 @@ static int take_exact(struct unpack *u, void *ret_data, size_t len, struct error
 		if (n == 0 && have == 0)
 			return 0;
 		if (n == 0)
-			return cut_off(err);
+			return bad_end(err);
 		assert(data);
 		memcpy((char *)ret_data + have, data, (size_t)n);
 		have += (size_t)n;
@@ -277,7 +277,7 @@ static int take_content(struct unpack *u, int fd, uint64_t size, struct error *e
 		if (n < 0)
 			return -1;
 		if (n == 0)
-			return cut_off(err);
+			return bad_end(err);
 		r = fd < 0 ? 0 : fd_write_all(fd, data, (size_t)n);
 		if (r < 0)
 			return file_worker_error(err, -r, "unpack", u->entry.name);
@@ -285,7 +285,7 @@ static int take_content(struct unpack *u, int fd, uint64_t size, struct error *e
 	}
 	size = tar_padding(size);
 	if (size > 0 && take_exact(u, padding, (size_t)size, err) == 0)
-		return cut_off(err);
+		return bad_end(err);
 	return error_is_set(err) ? -1 : 0;
 }
 
@@ -359,7 +359,7 @@ static int unpack_dir(struct unpack *u, int dir, const char *name, struct error 
 static int unpack_symlink(struct unpack *u, int dir, const char *name, struct error *err)
 {
 	if (!tar_link_stays(u->entry.name, u->entry.link))
-		return bad(u, err, "is a link that points outside");
+		return bad_entry(u, err, "is a link that points outside");
 	(void)unlinkat(dir, name, 0);
 	if (symlinkat(u->entry.link, dir, name) < 0)
 		return file_worker_error(err, errno, "unpack", u->entry.name);
@@ -372,7 +372,7 @@ static int unpack_hardlink(struct unpack *u, int dir, const char *name, struct e
 	int r = 0;
 
 	if (tar_clean_name(u->entry.link) < 0 || !u->entry.link[0])
-		return bad(u, err, "is a link that points outside");
+		return bad_entry(u, err, "is a link that points outside");
 	cleanup_close int from = open_parent(u, u->entry.link, false, &other);
 	if (from < 0)
 		return file_worker_error(err, -from, "unpack", u->entry.link);
@@ -395,12 +395,12 @@ static int unpack_one(struct unpack *u, struct error *err)
 	const char *name = NULL;
 
 	if (u->entry.kind >= ARRAY_SIZE(makers))
-		return bad(u, err, "is not a file, directory or link");
+		return bad_entry(u, err, "is not a file, directory or link");
 	if (tar_clean_name(u->entry.name) < 0)
-		return bad(u, err, "is not a valid relative path");
+		return bad_entry(u, err, "is not a valid relative path");
 	if (!u->entry.name[0])
 		return u->entry.kind == TAR_DIR ? take_content(u, -1, u->entry.size, err)
-		                                : bad(u, err, "has no name");
+		                                : bad_entry(u, err, "has no name");
 	if (u->out->done.entries++ == u->job->limit)
 		return error_set(err, ERR_TOO_LARGE, 0, "the archive has more than %u entries",
 		                 u->job->limit);
@@ -420,10 +420,10 @@ static int take_extra(struct unpack *u, struct error *err)
 	if (u->entry.kind == TAR_PAX_ALL)
 		return take_content(u, -1, u->entry.size, err);
 	if (u->entry.size > sizeof(u->extra) - TAR_BLOCK)
-		return bad(u, err, "has a header that is too long");
+		return bad_entry(u, err, "has a header that is too long");
 	memset(u->extra, 0, sizeof(u->extra));
 	if (size > 0 && take_exact(u, u->extra, size + tar_padding(size), err) <= 0)
-		return error_is_set(err) ? -1 : bad(u, err, "is truncated");
+		return error_is_set(err) ? -1 : bad_entry(u, err, "is truncated");
 	if (u->entry.kind == TAR_PAX) {
 		r = tar_read_pax(u->extra, size, next);
 	} else {
@@ -433,7 +433,7 @@ static int take_extra(struct unpack *u, struct error *err)
 		if (r == 0)
 			memcpy(to, u->extra, len + 1);
 	}
-	return r < 0 ? bad(u, err, "has a malformed header") : 0;
+	return r < 0 ? bad_entry(u, err, "has a malformed header") : 0;
 }
 
 static bool is_extra(enum tar_kind kind)

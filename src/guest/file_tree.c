@@ -38,7 +38,7 @@ static void tree_done(struct tree *t)
 }
 
 /* Takes ownership of @fd. */
-static int enter(struct tree *t, int fd)
+static int enter_dir(struct tree *t, int fd)
 {
 	struct level *level = &t->levels[t->depth];
 
@@ -59,15 +59,15 @@ static bool is_dots(const char *name)
 }
 
 /* Return: 1 with the path of @name in t->path, 0: it is too long. */
-static int extend(struct tree *t, size_t base, const char *name)
+static int extend_path(struct tree *t, size_t base, const char *name)
 {
 	int n = snprintf(t->path + base, sizeof(t->path) - base, "%s%s", base ? "/" : "", name);
 
 	return n >= 0 && (size_t)n < sizeof(t->path) - base;
 }
 
-static int descend(struct file_tree_walk *w, struct tree *t, int dir, const char *name,
-                   struct error *err)
+static int descend_into(struct file_tree_walk *w, struct tree *t, int dir, const char *name,
+                        struct error *err)
 {
 	int fd = 0;
 
@@ -77,7 +77,7 @@ static int descend(struct file_tree_walk *w, struct tree *t, int dir, const char
 	}
 	fd = fd_open_beneath(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd >= 0)
-		fd = enter(t, fd);
+		fd = enter_dir(t, fd);
 	/* Gone, or replaced by something else. */
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0;
@@ -87,7 +87,8 @@ static int descend(struct file_tree_walk *w, struct tree *t, int dir, const char
 	return 0;
 }
 
-static int visit(struct file_tree_walk *w, struct tree *t, const char *name, struct error *err)
+static int visit_entry(struct file_tree_walk *w, struct tree *t, const char *name,
+                       struct error *err)
 {
 	struct level *level = &t->levels[t->depth - 1];
 	int dir = dirfd(level->dir);
@@ -97,7 +98,7 @@ static int visit(struct file_tree_walk *w, struct tree *t, const char *name, str
 
 	if (is_dots(name) || (w->no_hidden && name[0] == '.'))
 		return 0;
-	if (!extend(t, level->path_len, name)) {
+	if (!extend_path(t, level->path_len, name)) {
 		w->cut = true;
 		return 0;
 	}
@@ -109,14 +110,14 @@ static int visit(struct file_tree_walk *w, struct tree *t, const char *name, str
 	}
 	r = w->visit(w, dir, name, &(struct file_found){t->path, &st, target, NULL}, err);
 	if (r == 0 && S_ISDIR(st.st_mode))
-		r = descend(w, t, dir, name, err);
+		r = descend_into(w, t, dir, name, err);
 	return r;
 }
 
 int file_tree_walk(struct file_tree_walk *w, int top, struct error *err)
 {
 	attr_cleanup(tree_done) struct tree t = {0};
-	int r = enter(&t, top);
+	int r = enter_dir(&t, top);
 
 	if (r < 0)
 		return file_worker_error(err, -r, "read", "");
@@ -124,7 +125,7 @@ int file_tree_walk(struct file_tree_walk *w, int top, struct error *err)
 		struct level *level = &t.levels[t.depth - 1];
 		const struct dirent *entry = readdir(level->dir);
 		if (entry) {
-			r = visit(w, &t, entry->d_name, err);
+			r = visit_entry(w, &t, entry->d_name, err);
 		} else {
 			(void)closedir(level->dir);
 			t.depth--;
@@ -205,7 +206,7 @@ static int list_flat(const struct file_job *job, int fd, struct file_out *out, s
 	attr_cleanup(tree_done) struct tree t = {0};
 	struct listing l = {.job = job, .out = out};
 	struct file_tree_walk w = {.visit = list_one, .ctx = &l};
-	int r = enter(&t, fd);
+	int r = enter_dir(&t, fd);
 
 	if (r < 0)
 		return file_worker_error(err, -r, "list", job->path);

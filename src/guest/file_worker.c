@@ -136,13 +136,13 @@ int file_worker_send_bytes(struct file_out *out, const void *data, size_t len, s
 	return send_out(out, msg_file_bytes_encode(&out->b, 1, &msg), err);
 }
 
-static int given_up(struct error *err)
+static int early_end(struct error *err)
 {
 	return error_set(err, ERR_AGENT_LOST, 0, "the upload is incomplete");
 }
 
 /* Read one more frame from the agent, which has checked it. Return: 1, or -1 at an early EOF. */
-static int fill(struct file_in *in, struct frame *ret_frame, struct error *err)
+static int read_frame(struct file_in *in, struct frame *ret_frame, struct error *err)
 {
 	for (;;) {
 		int r = frame_parse(in->data + in->off, in->len - in->off, ret_frame);
@@ -152,13 +152,13 @@ static int fill(struct file_in *in, struct frame *ret_frame, struct error *err)
 			return 1;
 		}
 		if (r < 0)
-			return given_up(err);
+			return early_end(err);
 		memmove(in->data, in->data + in->off, in->len - in->off);
 		in->len -= in->off;
 		in->off = 0;
 		n = read(STDIN_FILENO, in->data + in->len, sizeof(in->data) - in->len);
 		if (n <= 0)
-			return given_up(err);
+			return early_end(err);
 		in->len += (size_t)n;
 	}
 }
@@ -170,7 +170,7 @@ int file_worker_receive(struct file_in *in, struct wire_bytes *ret_piece, struct
 
 	if (in->ended)
 		return 0;
-	if (fill(in, &frame, err) < 0)
+	if (read_frame(in, &frame, err) < 0)
 		return -1;
 	if (msg_file_data_decode(&frame, &data) < 0) {
 		in->ended = true; /* FILE_END: the only other type that is passed on */
@@ -334,7 +334,7 @@ static int take_content(const struct file_job *job, int fd, struct error *err)
 	return r;
 }
 
-static int replace(const struct file_job *job, int dir, const char *temp, const char *name)
+static int rename_over(const struct file_job *job, int dir, const char *temp, const char *name)
 {
 	struct stat st = {0};
 
@@ -361,7 +361,7 @@ static int write_at(const struct file_job *job, int dir, const char *name, struc
 	if (r == 0 && (fchmod(fd, job->mode) < 0 || fstat(fd, &st) < 0))
 		r = file_worker_error(err, errno, "write", job->path);
 	if (r == 0) {
-		int n = replace(job, dir, temp, name);
+		int n = rename_over(job, dir, temp, name);
 		if (n < 0)
 			r = file_worker_error(err, -n, "write", job->path);
 	}

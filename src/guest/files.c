@@ -36,7 +36,7 @@ void files_init(struct agent *a)
 	}
 }
 
-static void forget(struct file_stream *s)
+static void stream_forget(struct file_stream *s)
 {
 	(void)fd_close(s->to);
 	(void)fd_close(s->from);
@@ -50,7 +50,7 @@ static void forget(struct file_stream *s)
 
 /* Remember a child that cleans up, so that it is not killed. With too many of them it is not
  * protected. */
-static void let_leave(struct agent *a, pid_t pid)
+static void note_leaving(struct agent *a, pid_t pid)
 {
 	for (size_t i = 0; i < WIRE_FILES_MAX; i++) {
 		if (a->files_leaving[i] != 0)
@@ -61,16 +61,16 @@ static void let_leave(struct agent *a, pid_t pid)
 }
 
 /* A writing child sees EOF on its input and cleans up; the others have nothing to clean up. */
-static void give_up(struct agent *a, struct file_stream *s)
+static void abandon_operation(struct agent *a, struct file_stream *s)
 {
 	if (!s->writes && !s->reaped)
 		(void)kill(s->child.pid, SIGKILL);
 	else if (!s->reaped)
-		let_leave(a, s->child.pid);
-	forget(s);
+		note_leaving(a, s->child.pid);
+	stream_forget(s);
 }
 
-static struct file_stream *find(struct agent *a, uint32_t id)
+static struct file_stream *find_stream(struct agent *a, uint32_t id)
 {
 	for (size_t i = 0; i < WIRE_FILES_MAX; i++)
 		if (a->files[i].id == id)
@@ -101,7 +101,7 @@ void files_reset(struct agent *a)
 {
 	for (size_t i = 0; i < WIRE_FILES_MAX; i++)
 		if (a->files[i].id != 0)
-			give_up(a, &a->files[i]);
+			abandon_operation(a, &a->files[i]);
 }
 
 void files_reaped(struct agent *a, pid_t pid)
@@ -132,19 +132,19 @@ static int say_failed(struct agent *a, uint32_t id, const struct error *err)
 	return msg_file_failed_encode(&a->ch.out, id, &msg);
 }
 
-static int fail(struct agent *a, struct file_stream *s, const struct error *err)
+static int fail_operation(struct agent *a, struct file_stream *s, const struct error *err)
 {
 	uint32_t id = s->id;
 
 	note_change(a, s);
-	forget(s);
+	stream_forget(s);
 	return say_failed(a, id, err);
 }
 
 /* Starting. */
 
-static int start(struct agent *a, struct file_stream *s, const struct file_job *job,
-                 struct error *err)
+static int start_worker(struct agent *a, struct file_stream *s, const struct file_job *job,
+                        struct error *err)
 {
 	int in[2] = {-1, -1}, out[2] = {-1, -1};
 	int r = fd_pipe(in, 0);
@@ -177,13 +177,13 @@ static int start(struct agent *a, struct file_stream *s, const struct file_job *
 
 int files_open(struct agent *a, const struct frame *frame)
 {
-	struct file_stream *s = find(a, 0);
+	struct file_stream *s = find_stream(a, 0);
 	struct msg_file_open msg;
 	struct file_job job;
 	struct error err = {0};
 
 	if (msg_file_open_decode(frame, &msg) < 0 || msg.op >= WIRE_FILE_OP_COUNT ||
-	    (msg.flags & ~(uint32_t)WIRE_FILE_FLAGS_ALL) || find(a, frame->id))
+	    (msg.flags & ~(uint32_t)WIRE_FILE_FLAGS_ALL) || find_stream(a, frame->id))
 		return VIOLATION;
 	if (!s)
 		(void)error_set(&err, ERR_BUSY, 0, "more than %d concurrent file operations",
@@ -194,24 +194,24 @@ int files_open(struct agent *a, const struct frame *frame)
 	s->granted = WIRE_FILE_WINDOW;
 	s->writes = job.op == WIRE_FILE_WRITE || job.op == WIRE_FILE_UNTAR;
 	s->changes = s->writes || job.op == WIRE_FILE_MOVE || job.op == WIRE_FILE_REMOVE;
-	if (start(a, s, &job, &err) < 0)
-		return fail(a, s, &err);
+	if (start_worker(a, s, &job, &err) < 0)
+		return fail_operation(a, s, &err);
 	if (!s->writes)
 		s->to = fd_close(s->to);
 	return 0;
 }
 
 static int write_some(struct agent *a, struct file_stream *s);
-static int speak(struct agent *a, struct file_stream *s);
+static int forward_frames(struct agent *a, struct file_stream *s);
 
 /* Host to child. */
 
-static uint32_t size_of(const struct frame *frame)
+static uint32_t frame_size(const struct frame *frame)
 {
 	return FRAME_HEADER_LEN + frame->len;
 }
 
-static int pass_on(struct file_stream *s, const struct frame *frame)
+static int queue_for_worker(struct file_stream *s, const struct frame *frame)
 {
 	uint8_t header[FRAME_HEADER_LEN];
 	int r = 0;
@@ -225,7 +225,7 @@ static int pass_on(struct file_stream *s, const struct frame *frame)
 
 int files_data(struct agent *a, const struct frame *frame)
 {
-	struct file_stream *s = find(a, frame->id);
+	struct file_stream *s = find_stream(a, frame->id);
 	struct msg_file_data msg;
 
 	if (msg_file_data_decode(frame, &msg) < 0)
@@ -234,18 +234,18 @@ int files_data(struct agent *a, const struct frame *frame)
 	if (!s)
 		return 0;
 	if (!s->writes || s->ended || msg.data.len == 0 ||
-	    s->pending.len + s->owed + size_of(frame) > WIRE_FILE_WINDOW)
+	    s->pending.len + s->owed + frame_size(frame) > WIRE_FILE_WINDOW)
 		return VIOLATION;
 	if (s->to < 0) {
-		s->owed += size_of(frame); /* the child no longer reads: discard */
+		s->owed += frame_size(frame); /* the child no longer reads: discard */
 		return write_some(a, s);
 	}
-	return pass_on(s, frame) < 0 ? VIOLATION : 0;
+	return queue_for_worker(s, frame) < 0 ? VIOLATION : 0;
 }
 
 int files_end(struct agent *a, const struct frame *frame)
 {
-	struct file_stream *s = find(a, frame->id);
+	struct file_stream *s = find_stream(a, frame->id);
 	struct msg_file_end msg;
 
 	if (msg_file_end_decode(frame, &msg) < 0)
@@ -255,12 +255,12 @@ int files_end(struct agent *a, const struct frame *frame)
 	if (!s->writes || s->ended)
 		return VIOLATION;
 	s->ended = true;
-	return pass_on(s, frame) < 0 ? VIOLATION : 0;
+	return queue_for_worker(s, frame) < 0 ? VIOLATION : 0;
 }
 
 int files_grant(struct agent *a, const struct frame *frame)
 {
-	struct file_stream *s = find(a, frame->id);
+	struct file_stream *s = find_stream(a, frame->id);
 	struct msg_file_grant msg;
 
 	if (msg_file_grant_decode(frame, &msg) < 0 || msg.bytes > WIRE_FILE_WINDOW)
@@ -271,19 +271,19 @@ int files_grant(struct agent *a, const struct frame *frame)
 		return VIOLATION;
 	s->granted += msg.bytes;
 	/* poll does not wake for frames that waited for credit. */
-	int r = s->heard.len > 0 ? speak(a, s) : 0;
+	int r = s->heard.len > 0 ? forward_frames(a, s) : 0;
 	return r < 0 ? r : 0;
 }
 
 int files_cancel(struct agent *a, const struct frame *frame)
 {
-	struct file_stream *s = find(a, frame->id);
+	struct file_stream *s = find_stream(a, frame->id);
 	struct msg_file_cancel msg;
 
 	if (msg_file_cancel_decode(frame, &msg) < 0)
 		return VIOLATION;
 	if (s)
-		give_up(a, s);
+		abandon_operation(a, s);
 	return 0;
 }
 
@@ -313,12 +313,12 @@ static int write_some(struct agent *a, struct file_stream *s)
 
 /* Child to host. */
 
-static bool is_word(unsigned type)
+static bool is_worker_type(unsigned type)
 {
 	return type == MSG_FILE_ENTRY || type == MSG_FILE_BYTES || type == MSG_FILE_DONE;
 }
 
-static int forward(struct agent *a, const struct file_stream *s, const struct frame *frame)
+static int forward_frame(struct agent *a, const struct file_stream *s, const struct frame *frame)
 {
 	struct frame told = *frame;
 	uint8_t header[FRAME_HEADER_LEN];
@@ -331,7 +331,7 @@ static int forward(struct agent *a, const struct file_stream *s, const struct fr
 }
 
 /* Return: 1 when the operation is over, 0, or a negative errno of the channel. */
-static int speak(struct agent *a, struct file_stream *s)
+static int forward_frames(struct agent *a, struct file_stream *s)
 {
 	struct error err = {0};
 	struct frame frame;
@@ -340,31 +340,31 @@ static int speak(struct agent *a, struct file_stream *s)
 
 	while (!channel_is_full(&a->ch)) {
 		r = frame_parse(s->heard.data + used, s->heard.len - used, &frame);
-		if (r == 0 || (r > 0 && is_word(frame.type) && frame.type != MSG_FILE_DONE &&
-		               size_of(&frame) > s->granted))
+		if (r == 0 || (r > 0 && is_worker_type(frame.type) && frame.type != MSG_FILE_DONE &&
+		               frame_size(&frame) > s->granted))
 			break;
 		/* Our own code does not do this: the child was taken over. */
-		if (r < 0 || !is_word(frame.type)) {
+		if (r < 0 || !is_worker_type(frame.type)) {
 			(void)error_set(&err, ERR_BOX_FAILED, 0, "the worker broke the protocol");
-			r = fail(a, s, &err);
+			r = fail_operation(a, s, &err);
 			return r < 0 ? r : 1;
 		}
 		used += (size_t)r;
-		r = forward(a, s, &frame);
+		r = forward_frame(a, s, &frame);
 		if (r < 0)
 			return r;
 		if (frame.type == MSG_FILE_DONE) {
 			note_change(a, s);
-			forget(s);
+			stream_forget(s);
 			return 1;
 		}
-		s->granted -= size_of(&frame);
+		s->granted -= frame_size(&frame);
 	}
 	buf_consume(&s->heard, used);
 	return 0;
 }
 
-static void hear(struct file_stream *s)
+static void read_worker(struct file_stream *s)
 {
 	size_t room = s->heard.max - s->heard.len;
 	ssize_t n = 0;
@@ -381,7 +381,7 @@ static void hear(struct file_stream *s)
 }
 
 /* EOF on its pipe without FILE_DONE. */
-static int hear_end(struct agent *a, struct file_stream *s)
+static int on_worker_eof(struct agent *a, struct file_stream *s)
 {
 	struct error err = {0};
 	int listener = -1;
@@ -400,23 +400,23 @@ static int hear_end(struct agent *a, struct file_stream *s)
 			"the file worker was killed, by the program or because memory ran out");
 		break;
 	}
-	return fail(a, s, &err);
+	return fail_operation(a, s, &err);
 }
 
-static int pump(struct agent *a, struct file_stream *s, const struct pollfd *fds)
+static int pump_stream(struct agent *a, struct file_stream *s, const struct pollfd *fds)
 {
 	int r = 0;
 
 	if (fds[SOURCE_TO].revents || s->owed > 0)
 		r = write_some(a, s);
 	if (r >= 0 && fds[SOURCE_FROM].revents)
-		hear(s);
+		read_worker(s);
 	if (r >= 0 && s->heard.len > 0)
-		r = speak(a, s);
+		r = forward_frames(a, s);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	if (s->from < 0 && s->heard.len == 0)
-		r = hear_end(a, s);
+		r = on_worker_eof(a, s);
 	return r;
 }
 
@@ -455,6 +455,6 @@ int files_pump(struct agent *a, const struct pollfd *fds)
 
 	for (size_t i = 0; i < WIRE_FILES_MAX && r >= 0; i++, fds += SOURCES)
 		if (a->files[i].id != 0 && !channel_is_full(&a->ch))
-			r = pump(a, &a->files[i], fds);
+			r = pump_stream(a, &a->files[i], fds);
 	return r;
 }

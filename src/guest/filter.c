@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int load(enum filter filter, unsigned flags)
+static int load_filter(enum filter filter, unsigned flags)
 {
 	const struct filter_program *p = &filter_programs[filter];
 	struct sock_fprog prog = {
@@ -22,7 +22,7 @@ static int load(enum filter filter, unsigned flags)
 
 int filter_install(enum filter filter)
 {
-	return load(filter, 0);
+	return load_filter(filter, 0);
 }
 
 static bool is_beneath(void)
@@ -37,11 +37,11 @@ int filter_install_payload(int *ret_listener)
 	*ret_listener = -1;
 	if (!is_beneath())
 		return -ENOLINK;
-	r = load(FILTER_PAYLOAD, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	r = load_filter(FILTER_PAYLOAD, SECCOMP_FILTER_FLAG_NEW_LISTENER);
 	if (r >= 0) {
 		*ret_listener = r; /* the kernel creates it close-on-exec */
 		return 0;
 	}
 	/* EINVAL: kernel before 5.0. EBUSY: an outer filter already has a listener. */
-	return load(FILTER_PAYLOAD_QUIET, 0);
+	return load_filter(FILTER_PAYLOAD_QUIET, 0);
 }

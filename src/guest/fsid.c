@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* These calls cannot fail; setting an invalid id returns the current one. */
-static int change(uid_t uid, gid_t gid)
+static int change_fsids(uid_t uid, gid_t gid)
 {
 	(void)setfsgid(gid);
 	(void)setfsuid(uid);
@@ -19,12 +19,12 @@ int fsid_take(struct fsid *f, uid_t uid, gid_t gid)
 	*f = (struct fsid){0};
 	if (prctl(PR_GET_PDEATHSIG, &f->death_signal) < 0)
 		return -errno;
-	return change(uid, gid);
+	return change_fsids(uid, gid);
 }
 
 int fsid_give_back(const struct fsid *f)
 {
-	int r = change(geteuid(), getegid());
+	int r = change_fsids(geteuid(), getegid());
 
 	if (r < 0)
 		return r;

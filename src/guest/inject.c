@@ -33,7 +33,7 @@ int inject_open(struct agent *a, char **argv)
 }
 
 /* The command must match exactly; what follows are the program's own arguments. */
-static bool is_for(const struct inject *in, const struct job *job)
+static bool matches_command(const struct inject *in, const struct job *job)
 {
 	size_t i = 0;
 
@@ -45,7 +45,7 @@ static bool is_for(const struct inject *in, const struct job *job)
 	return i > 0;
 }
 
-static void forget(struct inject *in)
+static void drop_fallback(struct inject *in)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(in->stdio); i++)
 		in->stdio[i] = fd_close(in->stdio[i]);
@@ -60,7 +60,7 @@ static void forget(struct inject *in)
 }
 
 /* Keep copies for the fallback; the caller closes its own. */
-static int keep(struct inject *in, const struct drop_plan *plan)
+static int keep_fallback(struct inject *in, const struct drop_plan *plan)
 {
 	int r = 0;
 
@@ -144,13 +144,13 @@ static int open_status(int *ret_theirs)
 	return r;
 }
 
-static int order(struct agent *a, struct drop_plan *plan, struct job *job,
-                 struct spawned *ret_child)
+static int order_child(struct agent *a, struct drop_plan *plan, struct job *job,
+                       struct spawned *ret_child)
 {
 	struct inject *in = a->inject;
 	cleanup_close int theirs = -1;
 	cleanup_close int ours = open_status(&theirs);
-	int r = ours < 0 ? ours : keep(in, plan);
+	int r = ours < 0 ? ours : keep_fallback(in, plan);
 
 	plan->status = theirs;
 	if (r >= 0)
@@ -158,7 +158,7 @@ static int order(struct agent *a, struct drop_plan *plan, struct job *job,
 	/* The order waits in the socket, whether the child is there yet or not. */
 	in->sock = fd_close(in->sock);
 	if (r < 0) {
-		forget(in);
+		drop_fallback(in);
 		return r;
 	}
 	in->job = *job;
@@ -169,7 +169,7 @@ static int order(struct agent *a, struct drop_plan *plan, struct job *job,
 }
 
 /* Report it: the caller counted on it; only time is lost. */
-static void complain(struct agent *a, const char *why, int sys)
+static void log_fallback(struct agent *a, const char *why, int sys)
 {
 	char text[200];
 	struct msg_log msg = {.level = LOG_LEVEL_WARN};
@@ -188,18 +188,18 @@ int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
 {
 	int r;
 
-	if (is_for(a->inject, job)) {
-		r = order(a, plan, job, ret_child);
+	if (matches_command(a->inject, job)) {
+		r = order_child(a, plan, job, ret_child);
 		if (r >= 0)
 			return 0;
-		complain(a, "it does not accept the order", -r);
+		log_fallback(a, "it does not accept the order", -r);
 	}
 	/* End a child that does not fit before any payload runs: it still has privileges. */
 	a->inject->sock = fd_close(a->inject->sock);
 	return spawn_payload(plan, job_execute, job, ret_child, err);
 }
 
-static enum spawn_news execute(struct agent *a, struct spawned *child, struct error *err)
+static enum spawn_news execute_fallback(struct agent *a, struct spawned *child, struct error *err)
 {
 	struct inject *in = a->inject;
 	struct drop_plan plan = {
@@ -218,7 +218,7 @@ static enum spawn_news execute(struct agent *a, struct spawned *child, struct er
 	r = spawn_payload(&plan, job_execute, &in->job, child, err);
 	if (r >= 0 && in->due)
 		(void)kill(child->pid, in->due);
-	forget(in);
+	drop_fallback(in);
 	return r < 0 ? SPAWN_ERROR : SPAWN_WAIT;
 }
 
@@ -237,7 +237,7 @@ static enum spawn_news accept_child(struct agent *a, struct spawned *child,
 	/* It has its own session since it dropped privileges. */
 	if (in->due)
 		(void)kill(-child->pid, in->due);
-	forget(in);
+	drop_fallback(in);
 	return SPAWN_END;
 }
 
@@ -258,8 +258,8 @@ enum spawn_news inject_hear(struct agent *a, struct spawned *child, int *ret_lis
 	/* Kill an impostor before it can act on its order. */
 	if (news == SPAWN_DONE && sender.pid > 1)
 		(void)kill(sender.pid, SIGKILL);
-	complain(a, news == SPAWN_ERROR ? why.msg : "it has exited", why.sys);
-	return execute(a, child, ret_error);
+	log_fallback(a, news == SPAWN_ERROR ? why.msg : "it has exited", why.sys);
+	return execute_fallback(a, child, ret_error);
 }
 
 bool inject_signal(const struct agent *a, const struct spawned *child, int signo)

@@ -17,7 +17,7 @@ void journal_done(struct journal *j)
 	buf_done(&j->frames);
 }
 
-static struct journal_entry *find(struct journal *j, uint32_t id)
+static struct journal_entry *find_entry(struct journal *j, uint32_t id)
 {
 	for (size_t i = 0; i < j->count; i++)
 		if (j->entries[i].id == id)
@@ -30,7 +30,7 @@ int journal_label(struct journal *j, uint32_t id, const struct wire_bytes *text)
 	struct journal_entry *e = NULL;
 
 	if (!j->on || text->len == 0 || text->len > WIRE_LABEL_MAX || j->count == WIRE_KEPT_MAX ||
-	    find(j, id))
+	    find_entry(j, id))
 		return -EPROTO;
 	e = &j->entries[j->count++];
 	*e = (struct journal_entry){.id = id};
@@ -40,7 +40,7 @@ int journal_label(struct journal *j, uint32_t id, const struct wire_bytes *text)
 
 int journal_begin(struct journal *j, uint32_t id, uint32_t runner, bool keep)
 {
-	struct journal_entry *e = find(j, id);
+	struct journal_entry *e = find_entry(j, id);
 
 	if (!j->on)
 		return 0;
@@ -82,7 +82,7 @@ static void remove_frames(struct journal *j, uint32_t id)
 	buf_init(&j->frames, JOURNAL_MAX_BYTES);
 }
 
-static void forget(struct journal *j, struct journal_entry *e)
+static void forget_entry(struct journal *j, struct journal_entry *e)
 {
 	size_t index = (size_t)(e - j->entries);
 
@@ -93,12 +93,12 @@ static void forget(struct journal *j, struct journal_entry *e)
 
 int journal_ack(struct journal *j, uint32_t id)
 {
-	struct journal_entry *e = find(j, id);
+	struct journal_entry *e = find_entry(j, id);
 
 	if (!j->on || (e && !e->ended))
 		return -EPROTO;
 	if (e)
-		forget(j, e);
+		forget_entry(j, e);
 	return 0;
 }
 
@@ -106,7 +106,7 @@ void journal_detach(struct journal *j)
 {
 	for (size_t i = j->count; i-- > 0;)
 		if (!j->entries[i].begun && !j->entries[i].ended)
-			forget(j, &j->entries[i]);
+			forget_entry(j, &j->entries[i]);
 	j->replaying = false;
 	j->cursor = 0;
 }
@@ -125,7 +125,7 @@ static bool is_kept(const struct frame *frame)
 
 static int note_frame(struct journal *j, const struct frame *frame, const char *data, size_t len)
 {
-	struct journal_entry *e = is_kept(frame) ? find(j, frame->id) : NULL;
+	struct journal_entry *e = is_kept(frame) ? find_entry(j, frame->id) : NULL;
 	int r = 0;
 
 	if (!e)

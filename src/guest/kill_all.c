@@ -41,11 +41,6 @@ static bool is_helper(const struct agent *a, pid_t pid)
 	return files_has(a, pid) || (a->put.child.status >= 0 && a->put.child.pid == pid);
 }
 
-static bool has_helpers(const struct agent *a)
-{
-	return files_any(a) || a->put.child.status >= 0;
-}
-
 /* Return: the number, or -1. */
 static pid_t parse_pid(const char *text)
 {
@@ -108,7 +103,9 @@ static bool signal_all(const struct agent *a, is_meant_fn *is_meant, int signo)
 
 void kill_all_signal(const struct agent *a, int signo)
 {
-	if (!has_helpers(a) || !signal_all(a, is_no_helper, signo))
+	bool has_helpers = files_any(a) || a->put.child.status >= 0;
+
+	if (!has_helpers || !signal_all(a, is_no_helper, signo))
 		(void)kill(-1, signo);
 }
 

@@ -72,7 +72,7 @@ enum source {
 };
 
 /* Log why the agent gives up, in the host's log. */
-static void complain(struct agent *a, const char *text)
+static void log_fatal(struct agent *a, const char *text)
 {
 	const struct msg_log msg = {.level = LOG_LEVEL_ERR, .text = wire_str(text)};
 
@@ -136,7 +136,7 @@ static int make_ruleset(struct agent *a, struct error *err)
 	return 0;
 }
 
-static int start(struct agent *a, struct error *err)
+static int start_agent(struct agent *a, struct error *err)
 {
 	int r = 0;
 
@@ -151,7 +151,7 @@ static int start(struct agent *a, struct error *err)
 	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "say hello") : 0;
 }
 
-static int reap(struct agent *a)
+static int reap_children(struct agent *a)
 {
 	struct signalfd_siginfo info[4];
 
@@ -197,12 +197,12 @@ static int dispatch_all(struct agent *a)
 			continue;
 		(void)snprintf(text, sizeof(text), "message %s: %s", msg_name(frame.type),
 		               dispatch_verdict_name(dispatch_check(&frame, a->is_set_up)));
-		complain(a, text);
+		log_fatal(a, text);
 	}
 	return r;
 }
 
-static void watch(const struct agent *a, struct pollfd *fds)
+static void fill_pollfds(const struct agent *a, struct pollfd *fds)
 {
 	bool read_more = can_dispatch(a) && channel_has_room(&a->ch);
 
@@ -236,7 +236,7 @@ static int serve_children(struct agent *a, const struct pollfd *fds)
 	int r = 0;
 
 	if (fds[SOURCE_SIGNALS].revents || a->reap_again)
-		r = reap(a);
+		r = reap_children(a);
 	if (r >= 0 && (fds[SOURCE_PUT].revents || fds[SOURCE_PUT_STATUS].revents))
 		r = pump_put(a);
 	if (r >= 0)
@@ -249,7 +249,7 @@ static int serve_children(struct agent *a, const struct pollfd *fds)
 }
 
 /* Return: 0; 1 when the host is done with us; negative when we cannot continue. */
-static int hear_host(struct agent *a, const struct pollfd *fds)
+static int read_host(struct agent *a, const struct pollfd *fds)
 {
 	short events = fds[SOURCE_SOCKET].revents;
 	int r = 1;
@@ -263,7 +263,7 @@ static int hear_host(struct agent *a, const struct pollfd *fds)
 	return r < 0 ? r : 1;
 }
 
-static int flush(struct agent *a)
+static int flush_channel(struct agent *a)
 {
 	int r = agent_flush(a);
 
@@ -273,9 +273,9 @@ static int flush(struct agent *a)
 }
 
 /* Return: as hear_host. */
-static int serve(struct agent *a, const struct pollfd *fds)
+static int serve_round(struct agent *a, const struct pollfd *fds)
 {
-	int r = hear_host(a, fds);
+	int r = read_host(a, fds);
 
 	if (r != 0)
 		return r;
@@ -284,7 +284,7 @@ static int serve(struct agent *a, const struct pollfd *fds)
 		r = dispatch_all(a);
 	discard_pump(&a->discard, &fds[SOURCE_DISCARD], a->ch.scratch, sizeof(a->ch.scratch));
 	if (r >= 0) {
-		int sent = flush(a);
+		int sent = flush_channel(a);
 		r = sent < 0 ? sent : r;
 	}
 	/* Last: first handle what the old host sent before it disconnected. */
@@ -293,19 +293,19 @@ static int serve(struct agent *a, const struct pollfd *fds)
 	return r;
 }
 
-static int loop(struct agent *a)
+static int run_loop(struct agent *a)
 {
 	struct pollfd fds[SOURCE_COUNT];
 	int r = 0;
 
 	while (r == 0) {
-		watch(a, fds);
+		fill_pollfds(a, fds);
 		if (poll(fds, SOURCE_COUNT, a->reap_again ? 0 : proc_timeout_ms(a)) < 0) {
 			if (errno != EINTR)
 				return -errno;
 			continue;
 		}
-		r = serve(a, fds);
+		r = serve_round(a, fds);
 	}
 	return r;
 }
@@ -325,11 +325,11 @@ int main(int argc, char **argv)
 	if (reattach_open(a, argc, argv) < 0 || inject_open(a, argv) < 0 ||
 	    channel_init(&a->ch, AGENT_SOCKET) < 0)
 		return 1;
-	if (start(a, &err) < 0) {
-		complain(a, err.msg);
+	if (start_agent(a, &err) < 0) {
+		log_fatal(a, err.msg);
 		return 1;
 	}
-	r = loop(a);
+	r = run_loop(a);
 	resident_kill_all(a);
 	proc_signal(a, SIGKILL);
 	return r < 0 ? 1 : 0;

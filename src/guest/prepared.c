@@ -31,7 +31,8 @@
 
 #define WORD_MAX 32 /* bytes of a runner's message */
 
-static int spawn(struct agent *a, struct job *job, struct child_ends *ends, struct error *err)
+static int spawn_prepared(struct agent *a, struct job *job, struct child_ends *ends,
+                          struct error *err)
 {
 	struct proc *p = &a->proc;
 	int pair[2] = {-1, -1};
@@ -56,7 +57,7 @@ static int spawn(struct agent *a, struct job *job, struct child_ends *ends, stru
 	return inject_spawn(a, &plan, job, &p->child, err);
 }
 
-static int start(struct agent *a, const struct msg_prepare *msg, struct error *err)
+static int start_prepared(struct agent *a, const struct msg_prepare *msg, struct error *err)
 {
 	attr_cleanup(job_done) struct job job = {0};
 	attr_cleanup(child_ends_close) struct child_ends ends = {{-1, -1, -1}};
@@ -74,7 +75,7 @@ static int start(struct agent *a, const struct msg_prepare *msg, struct error *e
 	r = proc_open_pipes(a, &exec, &ends);
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "create pipes: %s", strerror(-r));
-	return spawn(a, &job, &ends, err);
+	return spawn_prepared(a, &job, &ends, err);
 }
 
 int prepared_start(struct agent *a, uint32_t id, const struct msg_prepare *msg, struct error *err)
@@ -83,7 +84,7 @@ int prepared_start(struct agent *a, uint32_t id, const struct msg_prepare *msg, 
 
 	if (p->state != PROC_IDLE)
 		return error_set(err, ERR_CONFLICT, 0, "another execution is running");
-	if (start(a, msg, err) < 0) {
+	if (start_prepared(a, msg, err) < 0) {
 		proc_close(p);
 		return -1;
 	}
@@ -92,7 +93,7 @@ int prepared_start(struct agent *a, uint32_t id, const struct msg_prepare *msg, 
 	return 0;
 }
 
-static int fail(struct agent *a, const struct error *err)
+static int fail_prepared(struct agent *a, const struct error *err)
 {
 	uint32_t id = a->proc.id;
 
@@ -136,7 +137,7 @@ int prepared_fd(const struct agent *a)
 }
 
 /* Messages of the child until it executes its program. */
-static int hear_child(struct agent *a)
+static int read_child(struct agent *a)
 {
 	struct proc *p = &a->proc;
 	struct error err = {0};
@@ -150,7 +151,7 @@ static int hear_child(struct agent *a)
 			denials_open(&p->denials, listener);
 			continue;
 		case SPAWN_ERROR:
-			return fail(a, &err);
+			return fail_prepared(a, &err);
 		case SPAWN_DONE: /* a child that executes never sends it */
 		case SPAWN_END:
 			p->child.status = fd_close(p->child.status);
@@ -168,7 +169,7 @@ static int take_ready(struct agent *a, const char *word, size_t len)
 	if (len == strlen("ready") && memcmp(word, "ready", len) == 0)
 		return msg_ready_encode(&a->ch.out, a->proc.id, &ready);
 	(void)error_set(&err, ERR_BOX_FAILED, 0, "the runner exited or cannot be prepared");
-	return fail(a, &err);
+	return fail_prepared(a, &err);
 }
 
 /* Return: the code of "done CODE", or -1. */
@@ -203,7 +204,7 @@ int prepared_pump(struct agent *a)
 	struct proc *p = &a->proc;
 	char word[WORD_MAX];
 	ssize_t n = 0;
-	int r = hear_child(a);
+	int r = read_child(a);
 
 	if (r < 0 || (p->state != PROC_PREPARED && p->state != PROC_RUNNING))
 		return r;
@@ -230,5 +231,5 @@ int prepared_reaped(struct agent *a, int wait_status)
 	(void)error_set(&err, ERR_BOX_FAILED, 0, "the prepared runner exited (%s %d)",
 	                signalled ? "signal" : "status",
 	                signalled ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status));
-	return fail(a, &err);
+	return fail_prepared(a, &err);
 }

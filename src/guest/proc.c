@@ -108,7 +108,7 @@ uint64_t proc_cpu_us(pid_t pid)
 	return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / 1000;
 }
 
-static int start(struct agent *a, const struct msg_exec *msg, struct error *err)
+static int start_program(struct agent *a, const struct msg_exec *msg, struct error *err)
 {
 	struct proc *p = &a->proc;
 	attr_cleanup(job_done) struct job job = {0};
@@ -142,7 +142,7 @@ int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg, struct 
 	a->snapshot.known = false;
 	if (a->is_init && resident_any(a))
 		kill_all_take_snapshot(a);
-	if (start(a, msg, err) < 0) {
+	if (start_program(a, msg, err) < 0) {
 		proc_close(p);
 		return -1;
 	}
@@ -152,7 +152,7 @@ int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg, struct 
 	return 0;
 }
 
-static int fail(struct agent *a, const struct error *err)
+static int fail_execution(struct agent *a, const struct error *err)
 {
 	uint32_t id = a->proc.id;
 
@@ -259,7 +259,7 @@ void proc_run_over(struct agent *a, int wait_status, bool lost)
 int proc_run_failed(struct agent *a, const struct error *err)
 {
 	remove_source(a, a->proc.source);
-	return fail(a, err);
+	return fail_execution(a, err);
 }
 
 void proc_signal(const struct agent *a, int signo)
@@ -387,7 +387,7 @@ static int leave_run(struct agent *a)
 	return is_host_gone(r) ? 0 : r;
 }
 
-static int finish(struct agent *a)
+static int finish_execution(struct agent *a)
 {
 	struct proc *p = &a->proc;
 	struct denials *d = p->runner ? &p->runner->denials : &p->denials;
@@ -410,7 +410,7 @@ static int finish(struct agent *a)
 }
 
 /* Messages of the child until it executes its program. */
-static int hear_child(struct agent *a)
+static int read_child(struct agent *a)
 {
 	struct proc *p = &a->proc;
 	struct error err = {0};
@@ -424,7 +424,7 @@ static int hear_child(struct agent *a)
 			denials_open(&p->denials, listener);
 			continue;
 		case SPAWN_ERROR:
-			return fail(a, &err);
+			return fail_execution(a, &err);
 		case SPAWN_DONE: /* a child that executes never sends it */
 		case SPAWN_END:
 			p->child.status = fd_close(p->child.status);
@@ -442,12 +442,12 @@ int proc_reaped(struct agent *a, pid_t pid, int wait_status)
 
 	/* A zygote's child reports its own pid, and may have exited since. */
 	if (p->state == PROC_STARTING && p->child.injected)
-		r = hear_child(a);
+		r = read_child(a);
 	else if (p->state == PROC_PREPARING && p->child.injected)
 		r = prepared_pump(a);
 	if (r < 0 || p->state == PROC_IDLE || p->state == PROC_DRAINING || pid != p->child.pid)
 		return r;
-	r = p->channel >= 0 ? prepared_reaped(a, wait_status) : hear_child(a);
+	r = p->channel >= 0 ? prepared_reaped(a, wait_status) : read_child(a);
 	if (r < 0 || p->state != PROC_RUNNING)
 		return r;
 	p->end_us = clock_us();
@@ -528,7 +528,7 @@ static bool is_drained(const struct proc *p)
 }
 
 /* Read everything that was in the pipes at the end; later output only until the deadline. */
-static int drain(struct agent *a)
+static int drain_pipes(struct agent *a)
 {
 	struct proc *p = &a->proc;
 	int n = 0;
@@ -545,7 +545,7 @@ static int drain(struct agent *a)
 	if (channel_is_full(&a->ch))
 		return 0;
 	if (is_drained(p) || p->drained >= PROC_DRAIN_MAX_BYTES || proc_timeout_ms(a) == 0)
-		return finish(a);
+		return finish_execution(a);
 	return 0;
 }
 
@@ -562,7 +562,7 @@ void proc_told(struct agent *a, int code)
 	p->state = PROC_DRAINING;
 }
 
-static int hear_process(struct agent *a, const struct pollfd *fds)
+static int read_process(struct agent *a, const struct pollfd *fds)
 {
 	const struct proc *p = &a->proc;
 
@@ -570,10 +570,10 @@ static int hear_process(struct agent *a, const struct pollfd *fds)
 		return fds[PROC_STATUS].revents ? prepared_pump(a) : 0;
 	/* Even if not ready: poll may have checked it just before the exec and the output just
 	 * after, and STARTED must come first. */
-	return p->state == PROC_STARTING && !p->runner ? hear_child(a) : 0;
+	return p->state == PROC_STARTING && !p->runner ? read_child(a) : 0;
 }
 
-static void hear_leaver(struct agent *a)
+static void check_leaver(struct agent *a)
 {
 	const struct proc *p = &a->proc;
 
@@ -589,16 +589,16 @@ int proc_pump(struct agent *a, const struct pollfd *fds)
 
 	if (fds[PROC_DENIALS].revents)
 		denials_pump(&p->denials);
-	r = hear_process(a, fds);
+	r = read_process(a, fds);
 	if (p->state == PROC_PREPARING || p->state == PROC_PREPARED)
 		return r;
-	hear_leaver(a);
+	check_leaver(a);
 	if (r >= 0 && p->state != PROC_IDLE && (p->in.room > 0 || fds[PROC_IN].revents))
 		r = input_pump(&p->in, &a->ch, p->id);
 	if (r < 0 || p->state == PROC_IDLE)
 		return r;
 	if (p->state == PROC_DRAINING)
-		return drain(a);
+		return drain_pipes(a);
 	if (fds[PROC_OUT].revents || fds[PROC_ERR].revents || fds[PROC_REPORT].revents)
 		r = pump_streams(a, fds);
 	return r < 0 ? r : 0;

@@ -20,7 +20,7 @@ struct put_job {
 	unsigned mode;
 };
 
-static int fail(struct error *err, int sys, const char *path)
+static int fail_put(struct error *err, int sys, const char *path)
 {
 	static const struct {
 		int sys;
@@ -163,12 +163,12 @@ static int write_file(const void *arg, int status, struct error *err)
 	memcpy(path, job->path, sizeof(path));
 	cleanup_close int dir = open_parent(path, &name);
 	if (dir < 0)
-		return fail(err, -dir, job->path);
+		return fail_put(err, -dir, job->path);
 	cleanup_close int fd = open_target(dir, name, job->mode);
 	if (fd < 0)
-		return fail(err, -fd, job->path);
+		return fail_put(err, -fd, job->path);
 	r = copy_stdin(fd);
-	return r < 0 ? fail(err, -r, job->path) : 0;
+	return r < 0 ? fail_put(err, -r, job->path) : 0;
 }
 
 static int begin_run(struct agent *a, const struct put_job *job, struct error *err)
@@ -180,10 +180,10 @@ static int begin_run(struct agent *a, const struct put_job *job, struct error *e
 		return bad_path(err, "has a directory, which is not allowed here");
 	r = agent_open_run_dir(a, true);
 	if (r < 0)
-		return fail(err, -r, job->path);
+		return fail_put(err, -r, job->path);
 	fd = fd_open_at(a->run_dir, job->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, job->mode);
 	if (fd < 0)
-		return fail(err, -fd, job->path);
+		return fail_put(err, -fd, job->path);
 	a->put.fd = fd;
 	return 0;
 }
@@ -194,7 +194,7 @@ static int begin_workspace(struct agent *a, const struct put_job *job, struct er
 	int r = fd_pipe(ends, 0);
 
 	if (r < 0)
-		return fail(err, -r, job->path);
+		return fail_put(err, -r, job->path);
 	cleanup_close int from = ends[0];
 	cleanup_close int to = ends[1];
 	struct drop_plan plan = {
@@ -205,7 +205,7 @@ static int begin_workspace(struct agent *a, const struct put_job *job, struct er
 	};
 	r = fd_set_nonblock(to, true);
 	if (r < 0)
-		return fail(err, -r, job->path);
+		return fail_put(err, -r, job->path);
 	if (spawn_payload(&plan, write_file, job, &a->put.child, err) < 0)
 		return -1;
 	a->put.fd = TAKE_FD(to);
@@ -237,7 +237,7 @@ int put_data(struct put *p, const struct wire_bytes *data, struct error *err)
 	else
 		r = buf_add(&p->pending, data->data, data->len);
 	if (r < 0)
-		return fail(err, -r, "file");
+		return fail_put(err, -r, "file");
 	return put_pump(p, err);
 }
 
@@ -256,7 +256,7 @@ bool put_is_busy(const struct put *p)
 	return p->pending.len > 0 || p->state == PUT_CLOSING;
 }
 
-static int hear_child(struct put *p, struct error *err)
+static int read_child(struct put *p, struct error *err)
 {
 	int listener = -1;
 
@@ -290,5 +290,5 @@ int put_pump(struct put *p, struct error *err)
 	}
 	if (p->state == PUT_CLOSING && p->pending.len == 0)
 		p->fd = fd_close(p->fd);
-	return hear_child(p, err);
+	return read_child(p, err);
 }

@@ -54,7 +54,7 @@ static bool is_current(const struct agent *a, const struct journal_entry *e)
 	return a->proc.state != PROC_IDLE && a->proc.id == e->id;
 }
 
-static int describe(struct agent *a, const struct journal_entry *e)
+static int describe_entry(struct agent *a, const struct journal_entry *e)
 {
 	const struct input *in = is_current(a, e) ? &a->proc.in : NULL;
 	struct msg_describe msg = {
@@ -71,7 +71,7 @@ static int describe(struct agent *a, const struct journal_entry *e)
 	return msg_describe_encode(&a->ch.out, e->id, &msg);
 }
 
-static int resume(struct agent *a)
+static int send_resume(struct agent *a)
 {
 	struct journal *j = &a->journal;
 	const struct msg_resume msg = {.last_id = j->last_id, .count = (uint32_t)j->count};
@@ -80,7 +80,7 @@ static int resume(struct agent *a)
 	if (r >= 0)
 		r = msg_resume_encode(&a->ch.out, 0, &msg);
 	for (size_t i = 0; i < j->count && r >= 0; i++)
-		r = describe(a, &j->entries[i]);
+		r = describe_entry(a, &j->entries[i]);
 	journal_replay(j);
 	return r < 0 ? r : agent_flush(a);
 }
@@ -109,7 +109,7 @@ int reattach_accept(struct agent *a)
 	}
 	r = channel_init(&a->ch, fds[0]);
 	if (r >= 0)
-		r = resume(a);
+		r = send_resume(a);
 	/* The new daemon is gone already: there may be another. */
 	if (r == -EPIPE || r == -ECONNRESET)
 		return reattach_on_stream_lost(a) ? 0 : r;

@@ -58,16 +58,8 @@ int report_fd(const struct report *rep, const struct channel *ch)
 	return rep->left > 0 ? rep->listener : -1;
 }
 
-static void take_connection(struct report *rep)
-{
-	int fd = fd_accept(rep->listener);
-
-	if (fd >= 0)
-		rep->conn = fd;
-}
-
 /* The one report of this execution is over: later connections are refused. */
-static void finish(struct report *rep)
+static void finish_report(struct report *rep)
 {
 	report_close(rep);
 }
@@ -78,22 +70,25 @@ int report_pump(struct report *rep, struct channel *ch, uint32_t id)
 	ssize_t n = 0;
 	int r = 0;
 
-	if (rep->conn < 0 && rep->listener >= 0)
-		take_connection(rep);
-	if (rep->conn < 0)
-		return 0;
+	if (rep->conn < 0) {
+		int fd = rep->listener < 0 ? -1 : fd_accept(rep->listener);
+
+		if (fd < 0)
+			return 0;
+		rep->conn = fd;
+	}
 	/* Plain read: the kernel drops descriptors sent with it. */
 	n = read(rep->conn, ch->scratch, sizeof(ch->scratch));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0) {
-		finish(rep);
+		finish_report(rep);
 		return 0;
 	}
 	msg.data = (struct wire_bytes){ch->scratch, n > rep->left ? rep->left : (uint32_t)n};
 	r = msg_report_encode(&ch->out, id, &msg);
 	rep->left -= msg.data.len;
 	if (rep->left == 0)
-		finish(rep);
+		finish_report(rep);
 	return r < 0 ? r : (int)msg.data.len;
 }

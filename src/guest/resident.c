@@ -25,7 +25,7 @@ enum source {
 	SOURCES
 };
 
-static void forget(struct resident *r)
+static void resident_forget(struct resident *r)
 {
 	(void)fd_close(r->child.status);
 	(void)fd_close(r->channel);
@@ -107,7 +107,8 @@ static int open_channel(struct resident *r, int *ret_theirs)
 	return fd_set_nonblock(r->channel, true);
 }
 
-static int spawn(struct agent *a, struct resident *r, const struct msg_exec *msg, struct error *err)
+static int spawn_runner(struct agent *a, struct resident *r, const struct msg_exec *msg,
+                        struct error *err)
 {
 	attr_cleanup(job_done) struct job job = {0};
 	cleanup_close int theirs = -1;
@@ -137,8 +138,8 @@ int resident_start(struct agent *a, uint32_t id, const struct msg_exec *msg, str
 	if (!r)
 		return error_set(err, ERR_CONFLICT, 0, "the box has %d runners already",
 		                 RESIDENT_MAX);
-	if (spawn(a, r, msg, err) < 0) {
-		forget(r);
+	if (spawn_runner(a, r, msg, err) < 0) {
+		resident_forget(r);
 		return -1;
 	}
 	r->id = id;
@@ -260,21 +261,21 @@ int resident_settle(struct agent *a, struct resident *r)
 	if (r->state != RESIDENT_ENDED)
 		return 0;
 	n = send_done(a, r);
-	forget(r);
+	resident_forget(r);
 	return n;
 }
 
-static int fail(struct agent *a, struct resident *r, const struct error *err)
+static int fail_runner(struct agent *a, struct resident *r, const struct error *err)
 {
 	uint32_t id = r->id;
 	int n = is_running(a, r) ? proc_run_failed(a, err) : 0;
 
-	forget(r);
+	resident_forget(r);
 	return n < 0 ? n : agent_fail(a, id, err);
 }
 
 /* Messages of the child until it executes its program. */
-static int hear_child(struct agent *a, struct resident *r)
+static int read_child(struct agent *a, struct resident *r)
 {
 	struct error err = {0};
 
@@ -288,7 +289,7 @@ static int hear_child(struct agent *a, struct resident *r)
 			denials_open(&r->denials, listener);
 			continue;
 		case SPAWN_ERROR:
-			return fail(a, r, &err);
+			return fail_runner(a, r, &err);
 		case SPAWN_DONE: /* a child that executes never sends it */
 		case SPAWN_END:
 			r->child.status = fd_close(r->child.status);
@@ -298,13 +299,6 @@ static int hear_child(struct agent *a, struct resident *r)
 		}
 	}
 	return 0;
-}
-
-/* It broke the protocol: kill it. Its run, if any, ends when it exits. */
-static void condemn(struct agent *a, struct resident *r)
-{
-	r->channel = fd_close(r->channel);
-	resident_signal(a, r, SIGKILL);
 }
 
 /* Decimal digits, no sign, no leading zeros: the form the agent itself writes. */
@@ -354,14 +348,7 @@ static int take_message(struct agent *a, const char *data, size_t len)
 	return 1;
 }
 
-/* It exited with the request unread: see prepared.c. */
-static void note_untaken(struct agent *a, const struct resident *r)
-{
-	if (is_running(a, r))
-		a->proc.untaken = true;
-}
-
-static int hear_runner(struct agent *a, struct resident *r)
+static int read_runner(struct agent *a, struct resident *r)
 {
 	char *data = a->ch.scratch;
 
@@ -371,28 +358,32 @@ static int hear_runner(struct agent *a, struct resident *r)
 		int took = 0;
 		if (n == -EAGAIN)
 			return 0;
-		if (n == -ECONNRESET)
-			note_untaken(a, r);
+		/* It exited with the request unread: see prepared.c. */
+		if (n == -ECONNRESET && is_running(a, r))
+			a->proc.untaken = true;
 		/* 0 is EOF or an empty message, which is not allowed. */
 		if (n > 0 && (size_t)n <= sizeof(a->ch.scratch) && is_running(a, r) &&
 		    a->proc.state == PROC_RUNNING)
 			took = take_message(a, data, (size_t)n);
 		if (took < 0)
 			return took;
-		if (took == 0)
-			condemn(a, r);
+		if (took == 0) {
+			/* It broke the protocol. Its run, if any, ends when it exits. */
+			r->channel = fd_close(r->channel);
+			resident_signal(a, r, SIGKILL);
+		}
 	}
 	return 0;
 }
 
 /* A zygote's child reports its own pid, and may have exited since. */
-static int hear_injected(struct agent *a)
+static int read_injected(struct agent *a)
 {
 	int n = 0;
 
 	for (size_t i = 0; i < RESIDENT_MAX && n >= 0; i++)
 		if (a->residents[i].state == RESIDENT_STARTING && a->residents[i].child.injected)
-			n = hear_child(a, &a->residents[i]);
+			n = read_child(a, &a->residents[i]);
 	return n;
 }
 
@@ -406,15 +397,15 @@ static struct resident *find_process(struct agent *a, pid_t pid)
 
 int resident_reaped(struct agent *a, pid_t pid, int wait_status)
 {
-	int n = hear_injected(a);
+	int n = read_injected(a);
 	struct resident *r = n < 0 ? NULL : find_process(a, pid);
 
 	if (!r)
 		return n;
-	n = hear_child(a, r);
+	n = read_child(a, r);
 	/* It may have answered just before it exited. */
 	if (n >= 0 && r->state == RESIDENT_ALIVE)
-		n = hear_runner(a, r);
+		n = read_runner(a, r);
 	if (n < 0 || r->state != RESIDENT_ALIVE)
 		return n;
 	if (is_running(a, r) && a->proc.state == PROC_RUNNING)
@@ -449,9 +440,9 @@ int resident_pump(struct agent *a, const struct pollfd *fds)
 		if (fds[SOURCE_DENIALS].revents)
 			denials_pump(&r->denials);
 		if (r->state == RESIDENT_STARTING)
-			n = hear_child(a, r);
+			n = read_child(a, r);
 		else if (fds[SOURCE_WORDS].revents && r->state == RESIDENT_ALIVE)
-			n = hear_runner(a, r);
+			n = read_runner(a, r);
 	}
 	return n;
 }

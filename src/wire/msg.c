@@ -72,7 +72,7 @@ static void put_strs(struct writer *w, const struct wire_strs *strs)
 		put_bytes(w, wire_str(strs->items[i]));
 }
 
-static struct writer begin(struct buf *out)
+static struct writer begin_frame(struct buf *out)
 {
 	struct writer w = {.out = out, .start = out->len};
 	static const uint8_t header[FRAME_HEADER_LEN]; /* filled in at the end */
@@ -82,7 +82,7 @@ static struct writer begin(struct buf *out)
 }
 
 /* Remove a frame that failed from the buffer: the stream before it is still good. */
-static int end(struct writer *w, enum msg_type type, uint32_t id)
+static int end_frame(struct writer *w, enum msg_type type, uint32_t id)
 {
 	struct buf *out = w->out;
 
@@ -176,9 +176,9 @@ static int close_frame(const struct reader *r)
 #define MSG(NAME, name, direction, ...)                                                            \
 	int msg_##name##_encode(struct buf *out, uint32_t id, const struct msg_##name *msg)        \
 	{                                                                                          \
-		struct writer w = begin(out);                                                      \
+		struct writer w = begin_frame(out);                                                \
 		__VA_ARGS__                                                                        \
-		return end(&w, MSG_##NAME, id);                                                    \
+		return end_frame(&w, MSG_##NAME, id);                                              \
 	}
 #include "wire/msg.def"
 #undef MSG
