@@ -17,11 +17,11 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "guest/denials.h"
+#include "guest/input.h"
 #include "guest/output.h"
 #include "guest/report.h"
 #include "guest/resident.h"
 #include "guest/spawn.h"
-#include "guest/stdin.h"
 #include "wire/msg.h"
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guest/stdin.h"
+#include "guest/input.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fd.h"
-#include "guest/stdin.h"
+#include "guest/input.h"
 
 struct fixture {
 	struct channel ch;
