@@ -132,8 +132,7 @@ static void a_path_that_is_not_well_formed_is_refused(void **state)
 
 	expect_answer(f, "GET /%00 HTTP/1.1\r\n" HOST "\r\n", " 400 ", "malformed");
 	expect_answer(f, "GET /%zz HTTP/1.1\r\n" HOST "\r\n", " 400 ", "malformed");
-	expect_answer(f, "GET http://localhost/x HTTP/1.1\r\n" HOST "\r\n", " 400 ",
-	              "malformed");
+	expect_answer(f, "GET http://localhost/x HTTP/1.1\r\n" HOST "\r\n", " 400 ", "malformed");
 	assert_int_equal(f->requests, 0);
 }
 
