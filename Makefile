@@ -15,7 +15,7 @@ RELEASE  := build-release
 CLANG    := build-clang
 SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run with-tests quick t test check lint ci asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
+.PHONY: all run with-tests quick t test check lint openapi ci asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
 
 all: $(BUILD)/build.ninja ## build everything into ./build
 	meson compile -C $(BUILD)
@@ -56,6 +56,9 @@ $(CLANG)/build.ninja:
 lint: setup-lint ## layers, style, format, clang-tidy, clang's warnings, cppcheck, shellcheck, spelling
 	@$(MAKE) --no-print-directory $(CLANG)/build.ninja
 	@tools/lint $(CLANG)
+
+openapi: all ## write docs/api/openapi.yaml from the tables of the API and openapi.in.yaml
+	@$(PYTHON) tools/make-openapi.py $(BUILD)/tools/openapi-tables.json docs/api/openapi.in.yaml --write docs/api/openapi.yaml
 
 ci: setup-test setup-lint ## all tests and lint at the same time
 	@$(MAKE) --no-print-directory with-tests $(CLANG)/build.ninja

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct fields;
 struct http_request;
 struct principal;
 struct router;
@@ -57,10 +58,11 @@ struct route {
 	enum route_body body;
 	bool always; /* served even when there are too many connections */
 	route_fn *handle;
-	const char *summary;  /* as in docs/api/openapi.yaml */
-	enum scope scope;     /* that a key needs */
-	enum route_load load; /* not for ROUTE_BODY_STREAM */
-	const char *audit;    /* action to log, "key.create"; NULL: core logs what it does itself */
+	const char *summary;          /* for docs/api/openapi.yaml */
+	enum scope scope;             /* that a key needs */
+	enum route_load load;         /* not for ROUTE_BODY_STREAM */
+	const struct fields *request; /* of a JSON body; NULL: see docs/api/openapi.in.yaml */
+	const char *audit; /* action to log, "key.create"; NULL: core logs what it does itself */
 };
 
 struct dialect {

@@ -13,6 +13,7 @@
 /* clang-format off */
 #define ID_TEXT "1 to 64 letters, digits, '_' or '-'"
 /* Bounds that core checks: its errors name the field too. */
+#define NAME_SCHEMA   "{\"minLength\": null}"
 #define ID_SCHEMA     "{\"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}"
 #define POLICY_SCHEMA "{\"pattern\": \"^[a-z0-9][a-z0-9_-]{0,62}$\"}"
 #define MEMORY_SCHEMA "{\"oneOf\": [{\"type\": \"integer\", \"minimum\": 16777216}, {\"type\": \"string\", \"examples\": [\"512Mi\"]}]}"
@@ -38,16 +39,17 @@
 	{"code", FIELD_STRING, AT_LEN(struct decoded_exec, request.code, request.code_len), .min = 1, .check = decode_check_code}, \
 	{"handler_code", FIELD_STRING, AT_LEN(struct decoded_exec, request.code, request.code_len), .min = 1, .check = decode_check_handler, \
 	 .description = "Instead of `code`: Python that defines `handler(event)` or `handler(event, context)`. Its return value is `result`."}, \
-	HANDLER_ROWS, \
+	HANDLER_ROWS(decode_context_fields), \
 	{"stdin", FIELD_BYTES, AT_LEN(struct decoded_exec, request.stdin_data, request.stdin_len)}, \
 	{"args", FIELD_STRINGS, AT(struct decoded_exec, request.args)}, \
 	{"files", FIELD_CUSTOM, .check = decode_files, .schema = FILES_SCHEMA, .description = "Relative path in the workspace to content."}, \
 	{"env_vars", FIELD_ENV, AT(struct decoded_exec, request.env)}
 
-#define HANDLER_ROWS \
+/* C is the table of the context. */
+#define HANDLER_ROWS(C) \
 	{"event", FIELD_CUSTOM, .check = decode_event, .schema = EVENT_SCHEMA, \
 	 .description = "Argument of the handler; beside `code` it means that the code defines one. At most 1 MiB. Its member `__timeout` is the time limit in seconds (0 and less: 300; at most 3600), and is removed."}, \
-	{"context", FIELD_OBJECT, .fields = &decode_context_fields, .check = decode_keep_context}
+	{"context", FIELD_OBJECT, .fields = &C, .check = decode_keep_context}
 /* clang-format on */
 
 extern const char *const decode_networks[]; /* in the order of enum box_network */
@@ -59,6 +61,7 @@ field_fn decode_check_code;
 field_fn decode_files;
 
 /* decode_handler.c */
+extern const struct field decode_context_rows[];
 extern const struct fields decode_context_fields;
 field_fn decode_check_handler;
 field_fn decode_event;

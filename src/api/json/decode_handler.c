@@ -48,19 +48,21 @@ int decode_event(const struct field_value *v)
 }
 
 /* clang-format off */
+const struct field decode_context_rows[] = {
+	{"function_name", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"unknown-function\""},
+	{"function_version", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"$LATEST\""},
+	{"remaining_time_in_millis", FIELD_INTEGER, .min = 100, .max = 300000, .fallback = "3000"},
+	{"memory_limit_in_mb", FIELD_INTEGER, .min = 128, .max = 3008, .fallback = "256"},
+	{"log_group_name", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"/lambda-sandbox/logs\""},
+	FIELDS_END,
+};
+/* clang-format on */
+
 const struct fields decode_context_fields = {
 	.name = "HandlerContext",
 	.description = "Fields of the object that the handler may take as its second argument.",
-	.rows = (const struct field[]){
-		{"function_name", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"unknown-function\""},
-		{"function_version", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"$LATEST\""},
-		{"remaining_time_in_millis", FIELD_INTEGER, .min = 100, .max = 300000, .fallback = "3000"},
-		{"memory_limit_in_mb", FIELD_INTEGER, .min = 128, .max = 3008, .fallback = "256"},
-		{"log_group_name", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"/lambda-sandbox/logs\""},
-		FIELDS_END,
-	},
+	.rows = decode_context_rows,
 };
-/* clang-format on */
 
 int decode_keep_context(const struct field_value *v)
 {
@@ -97,7 +99,7 @@ static json_t *make_context(const json_t *given)
 	json_t *context = json_object();
 	json_t *request_id = make_uuid();
 
-	for (const struct field *f = decode_context_fields.rows; f->name; f++) {
+	for (const struct field *f = decode_context_rows; f->name; f++) {
 		json_t *value = json_object_get(given, f->name);
 
 		json_set(context, f->name,

@@ -37,7 +37,7 @@ static const struct fields resources = {
 
 #define TEXT(title, member, ...) {title, FIELD_STRING, AT(struct template_spec, member), .max = 1024, __VA_ARGS__}
 #define STRINGS(title, member, text) {title, FIELD_STRINGS, AT(struct template_spec, member), .description = text, .schema = "{\"maxItems\": 256}"}
-#define NAME_SCHEMA "{\"minLength\": 1, \"maxLength\": 255}"
+#define TITLE_SCHEMA "{\"minLength\": 1, \"maxLength\": 255}"
 
 /*
  * Clients know two forms: {image, default_resources, pre_installed_packages ...} and {image_url,
@@ -45,14 +45,14 @@ static const struct fields resources = {
  * default_resources comes before the single numbers, which check that it left them 0.
  */
 static const struct field rows[] = {
-	TEXT("id", id, .required = true, .schema = "{\"maxLength\": 64, \"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}"),
-	TEXT("name", name, .required = true, .schema = NAME_SCHEMA),
+	TEXT("id", id, .required = true, .schema = "{\"maxLength\": null, \"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}"),
+	TEXT("name", name, .required = true, .schema = TITLE_SCHEMA),
 	TEXT("description", description),
-	TEXT("image", image, .schema = NAME_SCHEMA, .description = "host, a directory of the operator, or an imported template."),
-	TEXT("image_url", image, .schema = NAME_SCHEMA, .description = "Another name of image."),
+	TEXT("image", image, .schema = TITLE_SCHEMA, .description = "host, a directory of the operator, or an imported template."),
+	TEXT("image_url", image, .schema = TITLE_SCHEMA, .description = "Another name of image."),
 	TEXT("base_image", base_image, .description = "For people."),
 	TEXT("runtime_type", runtime_type, .description = "For people."),
-	TEXT("language", language, .description = "Default language of executions."),
+	TEXT("language", language, .schema = "{\"maxLength\": null}", .description = "Default language of executions."),
 	STRINGS("packages", packages, "Packages that the root must have: name or name==version, of Python or dpkg."),
 	STRINGS("pre_installed_packages", packages, "Another name of packages."),
 	STRINGS("preload", preload, "Modules that Python imports when the runner of a session starts."),

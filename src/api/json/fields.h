@@ -82,7 +82,8 @@ struct field {
 	const struct fields *fields; /* of objects */
 	size_t item_size;
 	const char *fallback; /* JSON that stands for an absent field; NULL: none */
-	/* JSON object that is merged into the schema: bounds that core checks, examples. */
+	/* JSON object that is merged into the schema: bounds that core checks, examples. A null
+	 * removes a bound that says nothing, as of names that must exist. */
 	const char *schema;
 };
 

@@ -135,6 +135,20 @@ static json_t *type_schema(const struct field *f, enum fields_view view)
 	return f->fields ? fields_schema(f->fields, view) : parse_constant(types[f->type].schema);
 }
 
+static void merge_schema(json_t *schema, const char *text)
+{
+	cleanup_json json_t *more = parse_constant(text);
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (more, key, value) {
+		if (json_is_null(value))
+			(void)json_object_del(schema, key);
+		else
+			json_set(schema, key, json_incref(value));
+	}
+}
+
 static json_t *row_schema(const struct field *f, enum fields_view view)
 {
 	json_t *j = type_schema(f, view);
@@ -148,13 +162,8 @@ static json_t *row_schema(const struct field *f, enum fields_view view)
 	add_bounds(j, f);
 	if (f->fallback)
 		json_set(j, "default", parse_constant(f->fallback));
-	if (f->schema) {
-		cleanup_json json_t *more = parse_constant(f->schema);
-		int r = json_object_update(j, more);
-
-		assert(r == 0);
-		(void)r;
-	}
+	if (f->schema)
+		merge_schema(j, f->schema);
 	return j;
 }
 

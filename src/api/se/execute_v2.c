@@ -34,6 +34,8 @@ struct call {
 	uint64_t timeout_us;
 };
 
+static const struct fields context_fields = {.rows = decode_context_rows, .flags = FIELDS_OPEN};
+
 /* clang-format off */
 const struct fields se_handler_fields = {
 	.name = "SeHandler",
@@ -41,7 +43,7 @@ const struct fields se_handler_fields = {
 	.rows = (const struct field[]){
 		{"handler_code", FIELD_STRING, AT_LEN(struct decoded_exec, request.code, request.code_len), .required = true, .min = 1, .check = decode_check_handler,
 		 .description = "Python that defines `handler(event)` or `handler(event, context)`. Its return value is `result`."},
-		HANDLER_ROWS,
+		HANDLER_ROWS(context_fields),
 		FIELDS_END,
 	},
 };

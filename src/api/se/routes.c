@@ -28,7 +28,7 @@ static const struct route routes[] = {
 };
 
 static const struct route v2_routes[] = {
-	{"POST",   SE "/v2/execute_code",                 ROUTE_BODY_JSON,     false, se_v2_execute_code, "Call a handler in a new box", SCOPE_EXECUTE},
+	{"POST",   SE "/v2/execute_code",                 ROUTE_BODY_JSON,     false, se_v2_execute_code, "Call a handler in a new box", SCOPE_EXECUTE, .request = &se_handler_fields},
 };
 /* clang-format on */
 

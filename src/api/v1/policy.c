@@ -155,8 +155,13 @@ static json_t *layers_object(const struct policy_decision *d)
 }
 
 /* A request of either kind. */
+enum question_kind {
+	KIND_EXECUTE,
+	KIND_SESSION
+};
+
 struct question {
-	bool session;
+	enum question_kind kind;
 	struct decoded_exec exec;
 	struct session_request request;
 };
@@ -170,8 +175,10 @@ static void question_done(struct question *q)
 static json_t *grants_object(const struct question *q, const struct policy_explanation *e)
 {
 	const struct policy_decision *d = &e->decision;
-	const char *language = q->session ? q->request.language : q->exec.request.language;
-	bool asked = q->session ? q->request.network_asked : q->exec.request.network_asked;
+	const char *language =
+		q->kind == KIND_SESSION ? q->request.language : q->exec.request.language;
+	bool asked =
+		q->kind == KIND_SESSION ? q->request.network_asked : q->exec.request.network_asked;
 	const char *network = box_network_name(d->spec.network);
 	json_t *j = json_object();
 
@@ -182,7 +189,7 @@ static json_t *grants_object(const struct question *q, const struct policy_expla
 	         grant_object(json_null(), json_string(d->kill_on_overflow ? "kill" : "truncate"),
 	                      &d->overflow));
 	json_set(j, "isolation", layers_object(d));
-	json_set(j, "limits", limits_object(d, q->session));
+	json_set(j, "limits", limits_object(d, q->kind == KIND_SESSION));
 	return j;
 }
 
@@ -191,7 +198,7 @@ static json_t *answer(const struct question *q, const struct policy_explanation 
 {
 	json_t *j = json_object();
 
-	json_set(j, "kind", json_string(q->session ? "session" : "execute"));
+	json_set(j, "kind", json_string(q->kind == KIND_SESSION ? "session" : "execute"));
 	json_set(j, "allowed", json_boolean(e->allowed));
 	json_set(j, "policy", text(e->stack.own ? e->stack.own->name : NULL));
 	json_set(j, "chosen", text(e->stack.chosen ? e->stack.chosen->name : NULL));
@@ -201,22 +208,30 @@ static json_t *answer(const struct question *q, const struct policy_explanation 
 	return j;
 }
 
-/* "kind" tells what the rest of the body is; without code the question is about any. */
+static const char *const kinds[] = {"execute", "session", NULL};
+
+/* clang-format off */
+const struct fields v1_explain_fields = {
+	.name = "ExplainRequest",
+	.description = "An ExecuteRequest whose code is optional, or a SessionRequest; `kind` says which.",
+	.flags = FIELDS_OPEN,
+	.rows = (const struct field[]){
+		{"kind", FIELD_ENUM, AT(struct question, kind), .words = kinds, .schema = "{\"default\": \"execute\"}"},
+		FIELDS_END,
+	},
+};
+/* clang-format on */
+
+/* "kind" selects the table for the rest of the body. Without code the question is about any. */
 static int read_question(const char *body, size_t len, const struct decode_limits *decode,
                          struct question *ret_question, struct error *err)
 {
 	cleanup_json json_t *object = json_read_object(body, len, err);
-	const json_t *kind = json_object_get(object, "kind");
-	const char *word = json_string_value(kind);
 
-	if (!object)
+	if (!object || fields_decode(&v1_explain_fields, object, NULL, ret_question, err) < 0)
 		return -1;
-	if (kind && (!word || strlen(word) != json_string_length(kind) ||
-	             (!str_equal(word, "execute") && !str_equal(word, "session"))))
-		return error_field(err, "kind", "must be \"execute\" or \"session\"");
-	ret_question->session = word && str_equal(word, "session");
 	(void)json_object_del(object, "kind");
-	if (ret_question->session)
+	if (ret_question->kind == KIND_SESSION)
 		return decode_session_object(object, &ret_question->request, err);
 	if (!json_object_get(object, "code") && !json_object_get(object, "handler_code"))
 		json_set(object, "code", json_string("\n"));
@@ -237,7 +252,7 @@ void v1_policy_explain(struct router *r, struct http_request *req, const struct 
 		return;
 	}
 	q.exec.request.tenant = q.request.tenant = args->principal->tenant;
-	if (q.session)
+	if (q.kind == KIND_SESSION)
 		session_explain(r->parts.sessions, &q.request, &e);
 	else if (run_request_find_template(r->parts.templates, args->principal->tenant,
 	                                   &q.exec.request, &e.err) == 0)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/v1/v1.h"
 
+#include "api/json/decode_identity.h"
+#include "api/json/decode_session.h"
+#include "api/json/decode_template.h"
 #include "base/attr.h"
 
 #define V1        "/api/v1"
@@ -18,23 +21,23 @@ static const struct route routes[] = {
 	{"GET",    "/metrics",                            ROUTE_BODY_NONE,     true,  v1_metrics, "Get metrics for Prometheus", SCOPE_METRICS},
 	{"GET",    "/openapi.json",                       ROUTE_BODY_NONE,     true,  v1_openapi, "Get this API description", SCOPE_ANY},
 	{"GET",    "/api.json",                           ROUTE_BODY_NONE,     true,  v1_openapi, "Get this API description (path of /workspace/se clients)", SCOPE_ANY},
-	{"POST",   V1 "/execute",                         ROUTE_BODY_JSON,     false, v1_execute, "Run code once in a new box", SCOPE_EXECUTE},
+	{"POST",   V1 "/execute",                         ROUTE_BODY_JSON,     false, v1_execute, "Run code once in a new box", SCOPE_EXECUTE, .request = &decode_exec_fields},
 
 	{"GET",    V1 "/policies",                        ROUTE_BODY_NONE,     false, v1_policy_list, "List policies that apply to the caller or that it may select", SCOPE_READ},
 	{"GET",    V1 "/policies/{id}",                   ROUTE_BODY_NONE,     false, v1_policy_show, "Get a policy and its rules", SCOPE_READ},
-	{"POST",   V1 "/policy/explain",                  ROUTE_BODY_JSON,     false, v1_policy_explain, "Explain what a request would be granted, and by which rules", SCOPE_POLICY},
+	{"POST",   V1 "/policy/explain",                  ROUTE_BODY_JSON,     false, v1_policy_explain, "Explain what a request would be granted, and by which rules", SCOPE_POLICY, .request = &v1_explain_fields},
 
-	{"POST",   V1 "/sessions",                        ROUTE_BODY_JSON,     false, v1_session_create, "Create a session", SCOPE_SESSIONS},
+	{"POST",   V1 "/sessions",                        ROUTE_BODY_JSON,     false, v1_session_create, "Create a session", SCOPE_SESSIONS, .request = &decode_session_fields},
 	{"GET",    V1 "/sessions",                        ROUTE_BODY_NONE,     false, v1_session_list, "List sessions, newest first", SCOPE_READ},
 	{"GET",    SESSION,                               ROUTE_BODY_NONE,     false, v1_session_show, "Get a session", SCOPE_READ, .load = ROUTE_LOAD_SESSION},
 	{"DELETE", SESSION,                               ROUTE_BODY_OPTIONAL, false, v1_session_delete, "Delete a session and its executions", SCOPE_SESSIONS, .load = ROUTE_LOAD_SESSION},
-	{"POST",   SESSION "/execute",                    ROUTE_BODY_JSON,     false, v1_session_execute, "Run code in a session", SCOPE_EXECUTE, .load = ROUTE_LOAD_SESSION},
+	{"POST",   SESSION "/execute",                    ROUTE_BODY_JSON,     false, v1_session_execute, "Run code in a session", SCOPE_EXECUTE, .load = ROUTE_LOAD_SESSION, .request = &decode_run_fields},
 	{"POST",   SESSION "/terminate",                  ROUTE_BODY_OPTIONAL, false, v1_session_terminate, "Terminate a session; its executions stay readable", SCOPE_SESSIONS, .load = ROUTE_LOAD_SESSION},
 	{"POST",   SESSION "/pause",                      ROUTE_BODY_OPTIONAL, false, v1_session_pause, "Pause a session", SCOPE_SESSIONS, .load = ROUTE_LOAD_SESSION},
 	{"POST",   SESSION "/resume",                     ROUTE_BODY_OPTIONAL, false, v1_session_resume, "Resume a paused session", SCOPE_SESSIONS, .load = ROUTE_LOAD_SESSION},
 	{"POST",   SESSION "/interrupt",                  ROUTE_BODY_OPTIONAL, false, v1_session_interrupt, "Interrupt the running program of a session", SCOPE_SESSIONS, .load = ROUTE_LOAD_SESSION},
 	{"POST",   SESSION "/keepalive",                  ROUTE_BODY_OPTIONAL, false, v1_session_keepalive, "Reset the idle time-out of a session", SCOPE_SESSIONS, .load = ROUTE_LOAD_SESSION},
-	{"POST",   SESSION "/dependencies/install",       ROUTE_BODY_JSON,     false, v1_session_install, "Check which packages a session has", SCOPE_SESSIONS, .load = ROUTE_LOAD_SESSION},
+	{"POST",   SESSION "/dependencies/install",       ROUTE_BODY_JSON,     false, v1_session_install, "Check which packages a session has", SCOPE_SESSIONS, .load = ROUTE_LOAD_SESSION, .request = &decode_install_fields},
 	{"GET",    SESSION "/stats",                      ROUTE_BODY_NONE,     false, v1_session_stats, "Get the current resource usage of a session", SCOPE_READ, .load = ROUTE_LOAD_SESSION},
 	{"GET",    SESSION "/executions",                 ROUTE_BODY_NONE,     false, v1_session_executions, "List executions of a session, newest first", SCOPE_READ, .load = ROUTE_LOAD_SESSION},
 	{"GET",    SESSION "/status",                     ROUTE_BODY_NONE,     false, v1_session_status, "Get the status of a session's latest execution", SCOPE_READ, .load = ROUTE_LOAD_LATEST},
@@ -42,8 +45,8 @@ static const struct route routes[] = {
 
 	{"GET",    SESSION "/files",                      ROUTE_BODY_NONE,     false, v1_file_list, "List files of a session, or get a directory as tar", SCOPE_FILES, .load = ROUTE_LOAD_SESSION},
 	{"POST",   SESSION "/files/upload",               ROUTE_BODY_STREAM,   false, v1_file_upload, "Upload a file to a session as a form", SCOPE_FILES},
-	{"POST",   SESSION "/files/mkdir",                ROUTE_BODY_JSON,     false, v1_file_mkdir, "Create a directory in a session", SCOPE_FILES, .load = ROUTE_LOAD_SESSION},
-	{"POST",   SESSION "/files/move",                 ROUTE_BODY_JSON,     false, v1_file_move, "Move a file or directory in a session", SCOPE_FILES, .load = ROUTE_LOAD_SESSION},
+	{"POST",   SESSION "/files/mkdir",                ROUTE_BODY_JSON,     false, v1_file_mkdir, "Create a directory in a session", SCOPE_FILES, .load = ROUTE_LOAD_SESSION, .request = &v1_mkdir_fields},
+	{"POST",   SESSION "/files/move",                 ROUTE_BODY_JSON,     false, v1_file_move, "Move a file or directory in a session", SCOPE_FILES, .load = ROUTE_LOAD_SESSION, .request = &v1_move_fields},
 	{"GET",    SESSION "/files/{path...}",            ROUTE_BODY_NONE,     false, v1_file_get, "Read a file of a session, or a directory as tar", SCOPE_FILES, .load = ROUTE_LOAD_SESSION},
 	{"PUT",    SESSION "/files/{path...}",            ROUTE_BODY_STREAM,   false, v1_file_put, "Write a file of a session, or unpack a tar archive", SCOPE_FILES},
 	{"DELETE", SESSION "/files/{path...}",            ROUTE_BODY_NONE,     false, v1_file_delete, "Delete a file or directory of a session", SCOPE_FILES, .load = ROUTE_LOAD_SESSION},
@@ -69,28 +72,28 @@ static const struct route routes[] = {
 	{"GET",    EXECUTION "/result",                   ROUTE_BODY_NONE,     false, v1_execution_result, "Get the result of an ended execution", SCOPE_READ, .load = ROUTE_LOAD_EXECUTION},
 	{"GET",    EXECUTION "/events",                   ROUTE_BODY_NONE,     false, v1_execution_events, "Stream events of an execution: past ones, then new ones", SCOPE_READ, .load = ROUTE_LOAD_EXECUTION},
 	{"POST",   EXECUTION "/cancel",                   ROUTE_BODY_OPTIONAL, false, v1_execution_cancel, "Cancel an execution", SCOPE_EXECUTE, .load = ROUTE_LOAD_EXECUTION},
-	{"POST",   EXECUTION "/stdin",                    ROUTE_BODY_JSON,     false, v1_execution_stdin, "Write to the standard input of an execution", SCOPE_EXECUTE, .load = ROUTE_LOAD_EXECUTION},
-	{"POST",   BY_NAME "/execute",                    ROUTE_BODY_JSON,     false, v1_session_submit, "Run code in a session without waiting", SCOPE_EXECUTE, .load = ROUTE_LOAD_SESSION},
-	{"POST",   BY_NAME "/execute-sync",               ROUTE_BODY_JSON,     false, v1_session_execute_sync, "Run code in a session and wait for the result", SCOPE_EXECUTE, .load = ROUTE_LOAD_SESSION},
+	{"POST",   EXECUTION "/stdin",                    ROUTE_BODY_JSON,     false, v1_execution_stdin, "Write to the standard input of an execution", SCOPE_EXECUTE, .load = ROUTE_LOAD_EXECUTION, .request = &decode_input_fields},
+	{"POST",   BY_NAME "/execute",                    ROUTE_BODY_JSON,     false, v1_session_submit, "Run code in a session without waiting", SCOPE_EXECUTE, .load = ROUTE_LOAD_SESSION, .request = &decode_run_fields},
+	{"POST",   BY_NAME "/execute-sync",               ROUTE_BODY_JSON,     false, v1_session_execute_sync, "Run code in a session and wait for the result", SCOPE_EXECUTE, .load = ROUTE_LOAD_SESSION, .request = &decode_run_fields},
 	{"GET",    BY_NAME "/executions",                 ROUTE_BODY_NONE,     false, v1_session_executions, "List executions of a session, newest first", SCOPE_READ, .load = ROUTE_LOAD_SESSION},
 
-	{"POST",   V1 "/templates",                       ROUTE_BODY_JSON,     false, v1_template_create, "Create a template", SCOPE_TEMPLATES, .audit = "template.create"},
+	{"POST",   V1 "/templates",                       ROUTE_BODY_JSON,     false, v1_template_create, "Create a template", SCOPE_TEMPLATES, .audit = "template.create", .request = &decode_template_fields},
 	{"POST",   V1 "/templates/import",                ROUTE_BODY_STREAM,   false, v1_template_import, "Create a template from an image archive", SCOPE_TEMPLATES, .audit = "template.create"},
 	{"GET",    V1 "/templates",                       ROUTE_BODY_NONE,     false, v1_template_list, "List templates, built-in ones first", SCOPE_READ},
 	{"GET",    V1 "/imports",                         ROUTE_BODY_NONE,     false, v1_import_list, "List image imports in progress", SCOPE_READ},
 	{"GET",    V1 "/imports/{id}",                    ROUTE_BODY_NONE,     false, v1_import_show, "Get the progress of an import by its template's id", SCOPE_READ},
 	{"GET",    TEMPLATE,                              ROUTE_BODY_NONE,     false, v1_template_show, "Get a template", SCOPE_READ},
-	{"PUT",    TEMPLATE,                              ROUTE_BODY_JSON,     false, v1_template_update, "Update a template", SCOPE_TEMPLATES, .audit = "template.change"},
+	{"PUT",    TEMPLATE,                              ROUTE_BODY_JSON,     false, v1_template_update, "Update a template", SCOPE_TEMPLATES, .audit = "template.change", .request = &decode_template_change_fields},
 	{"DELETE", TEMPLATE,                              ROUTE_BODY_OPTIONAL, false, v1_template_delete, "Delete a template", SCOPE_TEMPLATES, .audit = "template.delete"},
 	{"GET",    V1 "/identity",                        ROUTE_BODY_NONE,     false, v1_identity, "Get the caller's identity and remaining quotas", SCOPE_ANY},
 	{"GET",    V1 "/keys",                            ROUTE_BODY_NONE,     false, v1_key_list, "List keys, oldest first", SCOPE_ADMIN},
-	{"POST",   V1 "/keys",                            ROUTE_BODY_JSON,     false, v1_key_create, "Create a key; only this response has its secret", SCOPE_ADMIN, .audit = "key.create"},
+	{"POST",   V1 "/keys",                            ROUTE_BODY_JSON,     false, v1_key_create, "Create a key; only this response has its secret", SCOPE_ADMIN, .audit = "key.create", .request = &decode_key_fields},
 	{"GET",    V1 "/keys/{id}",                       ROUTE_BODY_NONE,     false, v1_key_show, "Get a key", SCOPE_ADMIN},
 	{"DELETE", V1 "/keys/{id}",                       ROUTE_BODY_OPTIONAL, false, v1_key_revoke, "Revoke a key", SCOPE_ADMIN, .audit = "key.delete"},
 	{"GET",    V1 "/tenants",                         ROUTE_BODY_NONE,     false, v1_tenant_list, "List tenants, oldest first", SCOPE_ADMIN},
-	{"POST",   V1 "/tenants",                         ROUTE_BODY_JSON,     false, v1_tenant_create, "Create a tenant", SCOPE_ADMIN, .audit = "tenant.create"},
+	{"POST",   V1 "/tenants",                         ROUTE_BODY_JSON,     false, v1_tenant_create, "Create a tenant", SCOPE_ADMIN, .audit = "tenant.create", .request = &decode_tenant_fields},
 	{"GET",    V1 "/tenants/{id}",                    ROUTE_BODY_NONE,     false, v1_tenant_show, "Get a tenant", SCOPE_ADMIN},
-	{"PATCH",  V1 "/tenants/{id}",                    ROUTE_BODY_JSON,     false, v1_tenant_change, "Update a tenant's policy or quotas", SCOPE_ADMIN, .audit = "tenant.change"},
+	{"PATCH",  V1 "/tenants/{id}",                    ROUTE_BODY_JSON,     false, v1_tenant_change, "Update a tenant's policy or quotas", SCOPE_ADMIN, .audit = "tenant.change", .request = &decode_tenant_change_fields},
 	{"DELETE", V1 "/tenants/{id}",                    ROUTE_BODY_OPTIONAL, false, v1_tenant_delete, "Delete an empty tenant", SCOPE_ADMIN, .audit = "tenant.delete"},
 
 	{"GET",    "/api/openapi.json",                   ROUTE_BODY_NONE,     true,  v1_openapi, "Get this API description (path of SandboxRunner clients)", SCOPE_ANY},

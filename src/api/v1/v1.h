@@ -9,6 +9,8 @@
 #include "api/internal.h"
 
 extern const struct dialect v1_dialect;
+/* Request bodies. */
+extern const struct fields v1_explain_fields, v1_mkdir_fields, v1_move_fields;
 
 /* container.c */
 route_fn v1_container_list;
