@@ -119,13 +119,13 @@ static_assert(ARRAY_SIZE(action_words) == ARRAY_SIZE(actions) + 1, "every action
 static int check_ids(const struct field_value *v);
 static int check_timeout(const struct field_value *v);
 
-static const struct fields option_fields = SANDBOXES_FIELDS(
-	{"continue_on_error", FIELD_BOOL, INTO(go_on)},
-	{"max_concurrency", FIELD_INTEGER, INTO(most), .max = 1000},
-	{"timeout", FIELD_ANY, INTO(timeout), .check = check_timeout});
-static const struct fields batch_fields = SANDBOXES_FIELDS(
+static const struct fields option_fields = SANDBOXES_FIELDS(NULL,
+	{"continue_on_error", FIELD_BOOL, INTO(go_on), .schema = "{\"default\": false}"},
+	{"max_concurrency", FIELD_INTEGER, INTO(most), .max = 1000, .description = "0 means 4; values over 10 count as 10."},
+	{"timeout", FIELD_ANY, INTO(timeout), .check = check_timeout, .schema = "{\"type\": [\"number\", \"string\"]}", .description = "Time limit of each program."});
+const struct fields sandboxes_batch_fields = SANDBOXES_FIELDS("SandboxBatch",
 	{"action", FIELD_ENUM, INTO(action), .words = action_words, .required = true},
-	{"sandbox_ids", FIELD_LIST, INTO(ids), .check = check_ids, .required = true},
+	{"sandbox_ids", FIELD_LIST, INTO(ids), .check = check_ids, .required = true, .schema = "{\"minItems\": 1, \"maxItems\": 100, \"items\": {\"type\": \"string\"}}"},
 	{"parameters", FIELD_OBJECT, INTO(parameters), .fallback = "{}"},
 	{"options", FIELD_OBJECT, .fields = &option_fields});
 /* clang-format on */
@@ -407,13 +407,13 @@ void sandboxes_batch(struct router *r, struct http_request *req, const struct ro
 
 	if (sandboxes_begin(req, SANDBOXES_V2) < 0)
 		return;
-	if (sandboxes_decode(r, req, &batch_fields, &body) == 0) {
+	if (sandboxes_decode(r, req, &sandboxes_batch_fields, &body) == 0) {
 		if (check(r, &body, &actions[body.action], args->principal, &err) < 0)
 			reply_error(req, &err);
 		else
 			b = batch_new(r, req, args->principal, &body);
 	}
-	fields_done(&batch_fields, &body);
+	fields_done(&sandboxes_batch_fields, &body);
 	fields_done(&option_fields, &body);
 	if (!b)
 		return;

@@ -46,13 +46,13 @@ struct file_body {
 #define INTO(member) AT(struct file_body, member)
 #define CONTENT_ROWS \
 	{"content", FIELD_STRING, AT_LEN(struct file_body, content, len), .required = true}, \
-	{"encoding", FIELD_ENUM, INTO(encoding), .words = encodings}, \
-	{"permissions", FIELD_STRING, INTO(permissions)}
-static const struct fields upload_fields = SANDBOXES_FIELDS(
-	{"path", FIELD_STRING, INTO(path), .required = true},
+	{"encoding", FIELD_ENUM, INTO(encoding), .words = encodings, .schema = "{\"default\": \"utf8\"}"}, \
+	{"permissions", FIELD_STRING, INTO(permissions), .schema = "{\"default\": \"0644\"}"}
+const struct fields sandboxes_upload_fields = SANDBOXES_FIELDS("SandboxUpload",
+	{"path", FIELD_STRING, INTO(path), .required = true, .description = "In /workspace: data/x.csv or /workspace/data/x.csv."},
 	CONTENT_ROWS,
-	{"overwrite", FIELD_BOOL, INTO(overwrite)});
-static const struct fields put_fields = SANDBOXES_FIELDS(CONTENT_ROWS);
+	{"overwrite", FIELD_BOOL, INTO(overwrite), .schema = "{\"default\": false}"});
+const struct fields sandboxes_put_fields = SANDBOXES_FIELDS("SandboxContent", CONTENT_ROWS);
 /* clang-format on */
 
 /* What an answer needs to know of its request. */
@@ -342,8 +342,8 @@ void sandboxes_file_put(struct router *r, struct http_request *req, const struct
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
 	session = sandboxes_find(r, req, args);
-	a = session ? about_body(r, req, args, &put_fields, args->rest, &body) : NULL;
-	fields_done(&put_fields, &body);
+	a = session ? about_body(r, req, args, &sandboxes_put_fields, args->rest, &body) : NULL;
+	fields_done(&sandboxes_put_fields, &body);
 	if (a)
 		write_now(req, session, a);
 }
@@ -389,8 +389,8 @@ void sandboxes_file_upload(struct router *r, struct http_request *req,
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
 	session = sandboxes_find(r, req, args);
-	a = session ? about_body(r, req, args, &upload_fields, NULL, &body) : NULL;
-	fields_done(&upload_fields, &body);
+	a = session ? about_body(r, req, args, &sandboxes_upload_fields, NULL, &body) : NULL;
+	fields_done(&sandboxes_upload_fields, &body);
 	if (!a)
 		return;
 	a->status = HTTP_CREATED;

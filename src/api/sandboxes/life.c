@@ -80,19 +80,19 @@ static int check_metadata(const json_t *metadata, struct error *err)
 /* Tables are data, however long their lines. */
 /* clang-format off */
 #define INTO(member) AT(struct create_body, member)
-static const struct fields create_fields = SANDBOXES_FIELDS(
-	{"image", FIELD_STRING, INTO(image), .required = true, .min = 1},
+const struct fields sandboxes_create_fields = SANDBOXES_FIELDS("SandboxRequest",
+	{"image", FIELD_STRING, INTO(image), .required = true, .min = 1, .schema = "{\"minLength\": null, \"examples\": [\"ubuntu:22.04\"]}", .description = "Id of a template, or name of a common image; not empty."},
 	{"name", FIELD_STRING, INTO(name), .max = NAME_MAX_LEN},
-	{"resources", FIELD_CUSTOM, .check = take_resources},
+	{"resources", FIELD_CUSTOM, .check = take_resources, .schema = "{\"type\": \"object\"}", .description = "cpu, memory, disk and max_processes, as in SessionRequest."},
 	{"environment", FIELD_ENV, INTO(session.env)},
-	{"metadata", FIELD_OBJECT, INTO(metadata)},
-	{"ttl", FIELD_CUSTOM, .check = take_ttl},
+	{"metadata", FIELD_OBJECT, INTO(metadata), .description = "At most 16 KiB; kept unchanged."},
+	{"ttl", FIELD_CUSTOM, .check = take_ttl, .schema = "{\"type\": [\"number\", \"string\"]}", .description = "Lifetime, also if the sandbox is used: seconds, nanoseconds (Go), or text such as 30m."},
 	{"network_mode", FIELD_ENUM, INTO(session.network), GIVEN(struct create_body, session.network_asked), .words = decode_networks});
 
-static const struct fields change_fields = SANDBOXES_FIELDS(
+const struct fields sandboxes_change_fields = SANDBOXES_FIELDS("SandboxUpdate",
 	{"name", FIELD_STRING, AT(struct change_body, name), .max = NAME_MAX_LEN},
-	{"resources", FIELD_OBJECT, AT(struct change_body, resources)},
-	{"environment", FIELD_OBJECT, AT(struct change_body, environment)},
+	{"resources", FIELD_OBJECT, AT(struct change_body, resources), .description = "Cannot be changed; the current values are accepted."},
+	{"environment", FIELD_OBJECT, AT(struct change_body, environment), .schema = "{\"additionalProperties\": {\"type\": [\"string\", \"number\", \"boolean\", \"null\"]}}", .description = "null removes a member."},
 	{"metadata", FIELD_OBJECT, AT(struct change_body, metadata)});
 
 static const struct fields env_fields = {.rows = (const struct field[]){
@@ -143,13 +143,13 @@ void sandboxes_create(struct router *r, struct http_request *req, const struct r
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
-	if (sandboxes_decode(r, req, &create_fields, &body) == 0) {
+	if (sandboxes_decode(r, req, &sandboxes_create_fields, &body) == 0) {
 		if (create(r, req, args->principal, &body, &session, &err) < 0)
 			reply_error(req, &err);
 		else
 			notes_write(session, make_notes(&body));
 	}
-	fields_done(&create_fields, &body);
+	fields_done(&sandboxes_create_fields, &body);
 	session_request_done(&body.session);
 	if (session)
 		kept_session_made(req, session, HTTP_CREATED, sandboxes_view(session),
@@ -268,9 +268,10 @@ static int change(struct session *session, const struct change_body *body, bool 
 int sandboxes_check_change(const struct router *r, const json_t *parameters, struct error *err)
 {
 	struct change_body body = {0};
-	int result = sandboxes_decode_part(r, "parameters", parameters, &change_fields, &body, err);
+	int result = sandboxes_decode_part(r, "parameters", parameters, &sandboxes_change_fields,
+	                                   &body, err);
 
-	fields_done(&change_fields, &body);
+	fields_done(&sandboxes_change_fields, &body);
 	return result;
 }
 
@@ -278,11 +279,11 @@ int sandboxes_change(struct session *session, const json_t *parameters, bool who
                      struct error *err)
 {
 	struct change_body body = {0};
-	int r = fields_decode(&change_fields, parameters, NULL, &body, err);
+	int r = fields_decode(&sandboxes_change_fields, parameters, NULL, &body, err);
 
 	if (r == 0)
 		r = change(session, &body, whole, err);
-	fields_done(&change_fields, &body);
+	fields_done(&sandboxes_change_fields, &body);
 	return r;
 }
 
@@ -295,13 +296,13 @@ void sandboxes_update(struct router *r, struct http_request *req, const struct r
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
 	session = sandboxes_find(r, req, args);
-	if (session && sandboxes_decode(r, req, &change_fields, &body) == 0) {
+	if (session && sandboxes_decode(r, req, &sandboxes_change_fields, &body) == 0) {
 		if (change(session, &body, str_equal(http_method(req), "PUT"), &err) < 0)
 			reply_error(req, &err);
 		else
 			kept_session(req, session, sandboxes_view(session));
 	}
-	fields_done(&change_fields, &body);
+	fields_done(&sandboxes_change_fields, &body);
 }
 
 /* Stopping and starting. What is so already stays so. */

@@ -35,20 +35,20 @@ static int take_timeout(const struct field_value *v)
 #define INTO_LEN(member, len) AT_LEN(struct sandboxes_program, member, len)
 #define COMMON_ROWS(seconds) \
 	{"environment", FIELD_ENV, INTO(args.exec.request.env)}, \
-	{"working_dir", FIELD_STRING, INTO(args.working_dir)}, \
-	{"timeout", FIELD_CUSTOM, .check = take_timeout, .fallback = seconds}, \
-	{"stream", FIELD_BOOL, INTO(stream)}, \
-	{"input", FIELD_STRING, INTO_LEN(args.exec.request.stdin_data, args.exec.request.stdin_len)}
+	{"working_dir", FIELD_STRING, INTO(args.working_dir), .schema = "{\"default\": \"/workspace\"}"}, \
+	{"timeout", FIELD_CUSTOM, .check = take_timeout, .fallback = seconds, .schema = "{\"type\": [\"number\", \"string\"]}", .description = "At most 300 seconds; or nanoseconds (Go), or text such as 30s."}, \
+	{"stream", FIELD_BOOL, INTO(stream), .schema = "{\"default\": false}"}, \
+	{"input", FIELD_STRING, INTO_LEN(args.exec.request.stdin_data, args.exec.request.stdin_len), .description = "Standard input."}
 
-static const struct fields exec_fields = SANDBOXES_FIELDS(
-	{"command", FIELD_STRING, INTO_LEN(args.exec.request.code, args.exec.request.code_len), .required = true, .check = decode_check_code},
-	{"args", FIELD_STRINGS, INTO(args.exec.request.args)},
+const struct fields sandboxes_exec_fields = SANDBOXES_FIELDS("SandboxExec",
+	{"command", FIELD_STRING, INTO_LEN(args.exec.request.code, args.exec.request.code_len), .required = true, .check = decode_check_code, .description = "A line for the shell; with `args`, its beginning."},
+	{"args", FIELD_STRINGS, INTO(args.exec.request.args), .description = "Each is passed as one word."},
 	COMMON_ROWS("30"));
-static const struct fields code_fields = SANDBOXES_FIELDS(
+const struct fields sandboxes_code_fields = SANDBOXES_FIELDS("SandboxCode",
 	{"code", FIELD_STRING, INTO_LEN(args.exec.request.code, args.exec.request.code_len), .required = true, .min = 1, .check = decode_check_code},
 	{"language", FIELD_WORD, INTO(args.exec.request.language), .words = tool_languages},
 	{"filename", FIELD_STRING, INTO(filename)},
-	{"packages", FIELD_STRINGS, INTO(args.packages)},
+	{"packages", FIELD_STRINGS, INTO(args.packages), .description = "Packages that must be installed; nothing is fetched."},
 	COMMON_ROWS("60"));
 
 /* Languages by the suffix of a file name. */
@@ -159,9 +159,9 @@ static json_t *render_code(const struct sandboxes_done *done)
 	return j;
 }
 
-const struct sandboxes_program_kind sandboxes_exec_kind = {"exec_command", &exec_fields,
+const struct sandboxes_program_kind sandboxes_exec_kind = {"exec_command", &sandboxes_exec_fields,
                                                            complete_exec, render_exec};
-const struct sandboxes_program_kind sandboxes_code_kind = {"run_generic", &code_fields,
+const struct sandboxes_program_kind sandboxes_code_kind = {"run_generic", &sandboxes_code_fields,
                                                            complete_code, render_code};
 
 static void run_program(struct router *r, struct http_request *req, const struct route_args *args,

@@ -55,10 +55,11 @@ int sandboxes_decode(const struct router *r, struct http_request *req, const str
 int sandboxes_decode_part(const struct router *r, const char *part, const json_t *value,
                           const struct fields *fields, void *out,
                           struct error *err) attr_must_check;
-/* Unknown fields are ignored and null counts as absent, as clients of this dialect expect. */
-#define SANDBOXES_FIELDS(...)                                                                      \
+/* A table and its name in OpenAPI. Unknown fields are ignored and null counts as absent, as clients
+ * of this dialect expect. */
+#define SANDBOXES_FIELDS(title, ...)                                                               \
 	{                                                                                          \
-		.rows = (const struct field[]){__VA_ARGS__, FIELDS_END},                           \
+		.name = (title), .rows = (const struct field[]){__VA_ARGS__, FIELDS_END},          \
 		.flags = FIELDS_OPEN | FIELDS_LOOSE                                                \
 	}
 /**
@@ -137,6 +138,10 @@ struct sandboxes_program_kind {
 	sandboxes_render_fn *render;
 };
 
+/* Request bodies. */
+extern const struct fields sandboxes_create_fields, sandboxes_change_fields,
+	sandboxes_upload_fields, sandboxes_put_fields, sandboxes_exec_fields, sandboxes_code_fields,
+	sandboxes_execute_fields, sandboxes_batch_fields;
 extern const struct sandboxes_program_kind sandboxes_exec_kind, sandboxes_code_kind;
 void sandboxes_program_done(struct sandboxes_program *p);
 #define cleanup_sandboxes_program attr_cleanup(sandboxes_program_done)

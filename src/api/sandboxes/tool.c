@@ -15,9 +15,12 @@ struct execute_body {
 	json_t *arguments, *options; /* owned */
 };
 
-static const struct fields execute_fields = SANDBOXES_FIELDS(
+const struct fields sandboxes_execute_fields = SANDBOXES_FIELDS(
+	"SandboxToolRequest",
 	{"arguments", FIELD_OBJECT, AT(struct execute_body, arguments), .fallback = "{}"},
-	{"options", FIELD_OBJECT, AT(struct execute_body, options), .fallback = "{}"});
+	{"options", FIELD_OBJECT, AT(struct execute_body, options), .fallback = "{}",
+         .description = "`timeout` for tools that have one, and `stream`; `async` and retries are "
+                        "refused."});
 
 json_t *sandboxes_tool_error_body(const struct error *err, const char *request_id, int *status)
 {
@@ -234,7 +237,7 @@ void sandboxes_tool_execute(struct router *r, struct http_request *req,
 	tool = find_tool(r, req, args->id);
 	if (!tool)
 		return;
-	if (sandboxes_decode(r, req, &execute_fields, &body) == 0) {
+	if (sandboxes_decode(r, req, &sandboxes_execute_fields, &body) == 0) {
 		call.stream = json_is_true(json_object_get(body.options, "stream"));
 		call.arguments = TAKE_PTR(body.arguments);
 		http_drop_body(req);
@@ -245,5 +248,5 @@ void sandboxes_tool_execute(struct router *r, struct http_request *req,
 			reply_error(req, &err);
 		}
 	}
-	fields_done(&execute_fields, &body);
+	fields_done(&sandboxes_execute_fields, &body);
 }
