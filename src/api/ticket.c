@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/ticket.h"
 
-#include "api/json/view.h"
+#include "api/json/encode.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "core/run/run_record.h"
@@ -30,7 +30,7 @@ static void on_stored(void *ctx, struct run_record *e, const struct error *err)
 	if (err)
 		reply_error(t->req, err);
 	else
-		reply_json(t->req, t->status, view_execution_ticket(e));
+		reply_json(t->req, t->status, encode_run_ticket(e));
 	free(t);
 }
 

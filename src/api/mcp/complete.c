@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/mcp/internal.h"
 
+#include "api/json/encode_policy.h"
 #include "api/json/json.h"
-#include "api/json/view_policy.h"
 #include "api/tools/sandbox_uri.h"
 #include "base/str.h"
 #include "core/language/runners.h"
@@ -69,7 +69,7 @@ static void offer_policies(struct guess *g)
 	const struct policy *policy;
 
 	for (size_t i = 0; all && (policy = policies_at(all, i)); i++)
-		if (view_policy_is_seen(g->q->call.router->runs, &g->q->call.principal, policy))
+		if (encode_policy_is_seen(g->q->call.router->runs, &g->q->call.principal, policy))
 			offer(g, policy->name);
 }
 

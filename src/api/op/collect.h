@@ -7,7 +7,7 @@
  * end once. filecall.h answers requests of HTTP with it.
  */
 
-#include "api/json/view_file.h"
+#include "api/json/encode_file.h"
 #include "base/attr.h"
 #include "base/error.h"
 #include "driver/driver.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/op/follow.h"
 
+#include "api/json/encode.h"
+#include "api/json/encode_result.h"
 #include "api/json/json.h"
 #include "api/json/report.h"
 #include "api/json/text_stream.h"
-#include "api/json/view.h"
-#include "api/json/view_result.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -92,7 +92,7 @@ static void emit(struct follower *f, const char *name, uint64_t number, json_t *
 
 static void emit_ids(struct follower *f, const char *name, uint64_t number)
 {
-	emit(f, name, number, view_execution_ticket(f->execution));
+	emit(f, name, number, encode_run_ticket(f->execution));
 }
 
 /* @text is released. */
@@ -144,7 +144,7 @@ static void emit_results(struct follower *f)
 	run_record_info(f->execution, &info);
 	if (!info.outcome)
 		return;
-	view_result_report(info.outcome, &report);
+	encode_result_report(info.outcome, &report);
 	for (size_t i = 0; i < json_array_size(report.results); i++) {
 		json_t *object = json_object();
 
@@ -166,7 +166,7 @@ static void emit_end(struct follower *f, uint64_t number)
 	emit_rest(f, RUN_EVENT_STDERR);
 	emit_results(f);
 	if (open_event(f, &b, "end", number) == 0 && buf_add_str(&b, ",\"result\":") == 0 &&
-	    view_add_execution(&b, f->execution) == 0)
+	    encode_run_add(&b, f->execution) == 0)
 		send_event(f, &b);
 	else
 		emit_failure(f, number, &no_room);
@@ -188,7 +188,7 @@ void follow_answer(struct http_request *req, const struct run_record *e, size_t 
 {
 	cleanup_buf struct buf text = BUF_INIT(max_bytes);
 
-	if (view_add_execution(&text, e) == 0)
+	if (encode_run_add(&text, e) == 0)
 		reply_text(req, 200, &text);
 	else
 		reply_error(req, &no_room);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/op/listing.h"
 
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/json/view.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "core/session/session.h"
@@ -45,9 +45,8 @@ static void on_page(void *ctx, const struct store_page *page, const struct error
 		return;
 	}
 	for (size_t i = 0; i < page->count; i++)
-		query_page_add(&l->page, page->sessions
-		                                 ? view_session(page->sessions[i])
-		                                 : view_execution_brief(page->executions[i]));
+		query_page_add(&l->page, page->sessions ? encode_session(page->sessions[i])
+		                                        : encode_run_brief(page->executions[i]));
 	l->page.matched = page->total;
 	reply_json(l->req, HTTP_OK, query_page_object(&l->page, l->name, page->total));
 	free(l);

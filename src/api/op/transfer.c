@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/op/transfer.h"
 
-#include "api/json/view_file.h"
+#include "api/json/encode_file.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -274,7 +274,7 @@ static void download_entry(void *ctx, const struct box_file_entry *entry)
 	};
 	uint64_t first = 0, count = entry->size;
 
-	view_file_etag(entry->inode, entry->mtime_ns, entry->size, etag);
+	encode_file_etag(entry->inode, entry->mtime_ns, entry->size, etag);
 	http_date(entry->mtime_ns, date, sizeof(date));
 	if (known && (str_equal(known, etag) || str_equal(known, "*"))) {
 		answer_empty(d, 304, headers, 2);

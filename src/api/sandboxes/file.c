@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/sandboxes/sandboxes.h"
 
+#include "api/json/encode.h"
+#include "api/json/encode_file.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/json/view.h"
-#include "api/json/view_file.h"
 #include "api/op/filecall.h"
 #include "api/op/transfer.h"
 #include "api/reply.h"
@@ -133,9 +133,9 @@ static json_t *view_item(const struct about *a, const struct file_item *item)
 	json_set(j, "path", text(path));
 	json_set(j, "size", json_integer((json_int_t)item->size));
 	json_set(j, "is_dir", json_boolean(item->type == BOX_FILE_DIRECTORY));
-	json_set(j, "type", json_string(view_file_type(item->type)));
+	json_set(j, "type", json_string(encode_file_type(item->type)));
 	json_set(j, "mode", json_string(mode));
-	json_set(j, "mod_time", view_moment(item->mtime_ns / 1000000));
+	json_set(j, "mod_time", encode_moment(item->mtime_ns / 1000000));
 	return j;
 }
 

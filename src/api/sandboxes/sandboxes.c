@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/sandboxes/sandboxes.h"
 
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/notes.h"
-#include "api/json/view.h"
 #include "api/reply.h"
 #include "api/tools/tool_internal.h"
 #include "base/alloc.h"
@@ -35,7 +35,7 @@ static const char *after_version(const char *path, int *ret_version)
 
 json_t *sandboxes_now(void)
 {
-	return view_moment(clock_real_ms());
+	return encode_moment(clock_real_ms());
 }
 
 json_t *sandboxes_error(const struct error *err, const char *request_id, int status)
@@ -138,7 +138,7 @@ struct session *sandboxes_find(struct router *r, struct http_request *req,
 
 static json_t *expiry(const struct session_info *info)
 {
-	return info->lifetime_us ? view_moment(info->created_ms + info->lifetime_us / USEC_PER_MS)
+	return info->lifetime_us ? encode_moment(info->created_ms + info->lifetime_us / USEC_PER_MS)
 	                         : json_null();
 }
 

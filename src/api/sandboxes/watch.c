@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/sandboxes/sandboxes.h"
 
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/json/view.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -116,7 +116,7 @@ static json_t *view_line(const struct line *line)
 	json_t *j = json_object(), *metadata = json_object();
 	bool bad = str_equal(line->source, "stderr");
 
-	json_set(j, "timestamp", view_moment(line->at_ms));
+	json_set(j, "timestamp", encode_moment(line->at_ms));
 	json_set(j, "level", json_string(bad ? "error" : "info"));
 	json_set(j, "source", json_string(line->source));
 	json_set(j, "message",
@@ -139,9 +139,10 @@ static void reply_lines(struct http_request *req, const char *id, const struct l
 	json_set(j, "total", json_integer((json_int_t)json_array_size(list)));
 	json_set(j, "logs", list);
 	json_set(j, "start_time",
-	         first < lines->count ? view_moment(lines->all[first].at_ms) : json_null());
+	         first < lines->count ? encode_moment(lines->all[first].at_ms) : json_null());
 	json_set(j, "end_time",
-	         lines->count > 0 ? view_moment(lines->all[lines->count - 1].at_ms) : json_null());
+	         lines->count > 0 ? encode_moment(lines->all[lines->count - 1].at_ms)
+	                          : json_null());
 	json_set(j, "timestamp", sandboxes_now());
 	reply_json(req, 200, j);
 }
@@ -295,7 +296,7 @@ void sandboxes_metrics(struct router *r, struct http_request *req, const struct 
 	json_set(j, "processes_peak", number(c.pids_peak));
 	/* Go's clients read whole nanoseconds. */
 	json_set(j, "uptime", json_integer((json_int_t)up_ms * 1000000));
-	json_set(j, "last_updated", view_moment(now));
-	json_set(j, "metadata", view_session_stats(session));
+	json_set(j, "last_updated", encode_moment(now));
+	json_set(j, "metadata", encode_session_stats(session));
 	reply_json(req, 200, j);
 }

@@ -2,9 +2,9 @@
 #include "api/auth.h"
 #include "api/se/se.h"
 
+#include "api/json/encode_result.h"
 #include "api/json/json.h"
 #include "api/json/report.h"
-#include "api/json/view_result.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -48,7 +48,7 @@ static void answer(const struct wait *w, const struct outcome *o)
 	json_t *j = json_object();
 	bool found;
 
-	view_result_report(o, &report);
+	encode_result_report(o, &report);
 	json_set(j, "stdout", output_text(&o->out));
 	json_set(j, "stderr", output_text(&o->err));
 	json_set(j, "returncode", json_integer(return_code(o)));

@@ -3,10 +3,10 @@
 
 #include "api/json/decode.h"
 #include "api/json/decode_fields.h"
+#include "api/json/encode_result.h"
 #include "api/json/json.h"
 #include "api/json/markers.h"
 #include "api/json/report.h"
-#include "api/json/view_result.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -143,7 +143,7 @@ static void on_end(void *ctx, const struct outcome *outcome)
 	cleanup_free struct call *call = ctx;
 	cleanup_report struct report report = {0};
 
-	view_result_report(outcome, &report);
+	encode_result_report(outcome, &report);
 	if (outcome->status == EXEC_SUCCESS)
 		reply_json(call->req, HTTP_OK, view(call, outcome, &report));
 	else

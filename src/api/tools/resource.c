@@ -2,9 +2,9 @@
 #include "api/tools/resource.h"
 
 #include "api/internal.h"
+#include "api/json/encode.h"
+#include "api/json/encode_policy.h"
 #include "api/json/json.h"
-#include "api/json/view.h"
-#include "api/json/view_policy.h"
 #include "api/op/collect.h"
 #include "api/op/outputs.h"
 #include "api/op/session_log.h"
@@ -279,7 +279,7 @@ static void read_template(struct reading *w)
 	struct template *t = templates_find(p->templates, w->call->principal.tenant, w->uri.id);
 
 	if (t)
-		finish_json(w, view_template(p->templates, t, p->runners));
+		finish_json(w, encode_template(p->templates, t, p->runners));
 	else
 		fail_not_found(w);
 }
@@ -289,8 +289,8 @@ static void read_policy(struct reading *w)
 	struct router *r = w->call->router;
 
 	/* resource_check has found it. */
-	finish_json(w, view_policy(r->runs, &w->call->principal,
-	                           policies_find(run_service_policies(r->runs), w->uri.id)));
+	finish_json(w, encode_policy(r->runs, &w->call->principal,
+	                             policies_find(run_service_policies(r->runs), w->uri.id)));
 }
 
 static void (*const readers[])(struct reading *w) = {
@@ -317,7 +317,7 @@ int resource_check(const struct call *call, const struct sandbox_uri *uri, struc
 	if (uri->kind != SANDBOX_URI_IS_POLICY)
 		return 0;
 	policy = all ? policies_find(all, uri->id) : NULL;
-	return policy && view_policy_is_seen(call->router->runs, &call->principal, policy)
+	return policy && encode_policy_is_seen(call->router->runs, &call->principal, policy)
 	               ? 0
 	               : set_not_found(err);
 }
@@ -466,7 +466,7 @@ static uint64_t list_fixed(struct reading *w, uint64_t offset)
 	for (; all && offset >= templates && json_array_size(list) < RESOURCE_PAGE &&
 	       (policy = policies_at(all, offset - templates));
 	     offset++)
-		if (view_policy_is_seen(r->runs, &w->call->principal, policy))
+		if (encode_policy_is_seen(r->runs, &w->call->principal, policy))
 			add_policy(list, policy);
 	return offset;
 }

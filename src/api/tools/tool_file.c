@@ -2,9 +2,9 @@
 #include "api/tools/tool_internal.h"
 
 #include "api/internal.h"
+#include "api/json/encode_file.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/json/view_file.h"
 #include "api/op/collect.h"
 #include "api/op/transfer.h"
 #include "api/tools/sandbox_uri.h"
@@ -343,7 +343,7 @@ static json_t *view_item(const struct file_work *w, const struct file_item *item
 	json_set(j, "path", item_path(w, item));
 	json_set(j, "size", json_integer((json_int_t)item->size));
 	json_set(j, "is_dir", json_boolean(item->type == BOX_FILE_DIRECTORY));
-	json_set(j, "type", json_string(view_file_type(item->type)));
+	json_set(j, "type", json_string(encode_file_type(item->type)));
 	json_set(j, "mode", json_string(mode));
 	json_set(j, "modified", json_string(time));
 	return j;

@@ -2,11 +2,11 @@
 #include "api/tools/tool_run.h"
 
 #include "api/internal.h"
+#include "api/json/encode_artifact.h"
+#include "api/json/encode_result.h"
 #include "api/json/json.h"
 #include "api/json/markers.h"
 #include "api/json/report.h"
-#include "api/json/view_artifact.h"
-#include "api/json/view_result.h"
 #include "api/op/outputs.h"
 #include "api/op/transfer.h"
 #include "api/reply.h"
@@ -163,7 +163,7 @@ static void set_output(const struct telling *t, json_t *j)
 
 static json_t *view(const struct telling *t)
 {
-	json_t *j = view_result_brief(t->o, &t->report, NULL);
+	json_t *j = encode_result_brief(t->o, &t->report, NULL);
 	double ms = (double)t->o->duration_us / 1e3;
 
 	json_set(j, "execution_id", json_string(t->end->execution_id));
@@ -176,7 +176,7 @@ static json_t *view(const struct telling *t)
 	(void)!json_object_update(j, t->call->asked);
 	json_set(j, "results", results_without_images(t->report.results));
 	json_set(j, "return_value", json_incref(t->report.result));
-	json_set(j, "artifacts", view_artifacts(&t->o->artifacts, t->end->session_id));
+	json_set(j, "artifacts", encode_artifacts(&t->o->artifacts, t->end->session_id));
 	json_set(j, "session_reset", json_boolean(t->end->session_reset));
 	json_set(j, "duration", json_real(ms / 1e3));
 	json_set(j, "execution_time_ms", json_real(ms));
@@ -391,7 +391,7 @@ void tool_run_finish(struct call *call, const struct tool_run_end *end)
 	json_t *content = json_array(), *structured;
 	cleanup_free char *text = NULL;
 
-	view_result_report(t.o, &t.report);
+	encode_result_report(t.o, &t.report);
 	for (int i = 0; i < OUTPUT_COUNT; i++)
 		read_stream(&t, (enum output_stream)i);
 	keep_whole(&t);

@@ -2,9 +2,9 @@
 #include "api/tools/tool_internal.h"
 
 #include "api/internal.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/notes.h"
-#include "api/json/view.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/str.h"
@@ -75,7 +75,7 @@ static json_t *metadata_of(const json_t *notes)
 
 json_t *tool_view_sandbox(const struct session *session)
 {
-	cleanup_json json_t *whole = view_session(session), *notes = NULL;
+	cleanup_json json_t *whole = encode_session(session), *notes = NULL;
 	struct session_info info = {0};
 	json_t *j = json_object();
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/v1/v1.h"
 
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/json/view.h"
 #include "api/op/session_log.h"
 #include "api/reply.h"
 #include "base/alloc.h"
@@ -54,7 +54,7 @@ static json_t *view_container(const struct session *session)
 {
 	struct session_info info = {0};
 	json_t *j = json_object();
-	cleanup_json json_t *whole = view_session(session);
+	cleanup_json json_t *whole = encode_session(session);
 	static const char *const same[] = {"session_id", "template_id", "runtime_type",
 	                                   "resources",  "created_at",  "pod_name"};
 	uint64_t until;
@@ -153,7 +153,7 @@ void v1_container_health(struct router *r, struct http_request *req, const struc
 	session_info(session, &info);
 	healthy = info.state == SESSION_READY || info.state == SESSION_RUNNING ||
 	          info.state == SESSION_PAUSED;
-	j = view_session_stats(session);
+	j = encode_session_stats(session);
 	json_set(j, "container_id", json_string(info.container_id));
 	json_set(j, "container_status", json_string(word_of(&info)));
 	json_set(j, "healthy", json_boolean(healthy));

@@ -2,11 +2,11 @@
 #include "api/v1/v1.h"
 
 #include "api/json/decode.h"
+#include "api/json/encode_result.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/json/report.h"
 #include "api/json/text_stream.h"
-#include "api/json/view_result.h"
 #include "api/op/events.h"
 #include "api/reply.h"
 #include "base/alloc.h"
@@ -158,7 +158,7 @@ static json_t *view_trace(const struct exec_call *call, const struct outcome *ou
 static int add_result(struct buf *b, const struct exec_call *call, const struct outcome *outcome,
                       const struct report *report)
 {
-	if (view_result_add(b, outcome, report, NULL) < 0)
+	if (encode_result_add(b, outcome, report, NULL) < 0)
 		return -1;
 	if (!call->trace)
 		return 0;
@@ -201,7 +201,7 @@ static void on_end(void *ctx, const struct outcome *outcome)
 	struct error err = {0};
 	int r;
 
-	view_result_report(outcome, &report);
+	encode_result_report(outcome, &report);
 	r = call->form == EVENT_FORM_NONE ? finish_whole(call, outcome, &report)
 	                                  : finish_stream(call, outcome, &report);
 	if (r == 0)

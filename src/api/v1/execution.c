@@ -2,9 +2,9 @@
 #include "api/v1/v1.h"
 
 #include "api/json/decode_session.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/json/view.h"
 #include "api/lookup.h"
 #include "api/op/follow.h"
 #include "api/op/listing.h"
@@ -142,8 +142,8 @@ static void list(struct run_records *all, const struct route_args *args, struct 
 		struct run_record_info info = {0};
 
 		run_record_info(e, &info);
-		if (query_page_wants(page, view_execution_status_name(&info)))
-			query_page_add(page, view_execution_brief(e));
+		if (query_page_wants(page, encode_run_status_name(&info)))
+			query_page_add(page, encode_run_brief(e));
 	}
 }
 
@@ -211,7 +211,7 @@ static void answer_result(struct router *r, struct http_request *req, const stru
 	if (e && info.state != RUN_RECORD_ENDED) {
 		e = NULL;
 		(void)error_set(err, ERR_CONFLICT, 0, "the execution is %s; it has not ended",
-		                view_execution_status_name(&info));
+		                encode_run_status_name(&info));
 	}
 	answer_whole(r, req, e, err);
 }
@@ -221,7 +221,7 @@ void v1_session_status(struct router *r, struct http_request *req, const struct 
 	struct error err = {0};
 	const struct run_record *e = find_latest(r, args, &err);
 
-	answer(req, e, &err, view_execution_status);
+	answer(req, e, &err, encode_run_status);
 }
 
 void v1_session_result(struct router *r, struct http_request *req, const struct route_args *args)
@@ -244,7 +244,7 @@ void v1_execution_status(struct router *r, struct http_request *req, const struc
 	struct error err = {0};
 	const struct run_record *e = lookup_execution(r, args, &err);
 
-	answer(req, e, &err, view_execution_status);
+	answer(req, e, &err, encode_run_status);
 }
 
 void v1_execution_result(struct router *r, struct http_request *req, const struct route_args *args)
@@ -286,7 +286,7 @@ void v1_execution_cancel(struct router *r, struct http_request *req, const struc
 
 	if (e && run_record_cancel(e, &err) < 0)
 		e = NULL;
-	answer(req, e, &err, view_execution_status);
+	answer(req, e, &err, encode_run_status);
 }
 
 void v1_execution_stdin(struct router *r, struct http_request *req, const struct route_args *args)
@@ -301,5 +301,5 @@ void v1_execution_stdin(struct router *r, struct http_request *req, const struct
 	    (decode_input(body, len, &input, &err) < 0 ||
 	     run_record_stdin(e, input.data ? input.data : "", input.len, input.end, &err) < 0))
 		e = NULL;
-	answer(req, e, &err, view_execution_status);
+	answer(req, e, &err, encode_run_status);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/v1/v1.h"
 
+#include "api/json/encode_file.h"
 #include "api/json/fields.h"
 #include "api/json/query.h"
-#include "api/json/view_file.h"
 #include "api/lookup.h"
 #include "api/op/filecall.h"
 #include "api/op/transfer.h"
@@ -77,7 +77,7 @@ static void answer_list(void *ctx, struct http_request *req, const struct file_r
 	if (result->failure)
 		reply_error(req, result->failure);
 	else
-		reply_json(req, HTTP_OK, view_file_list(a->session_id, a->path, result));
+		reply_json(req, HTTP_OK, encode_file_list(a->session_id, a->path, result));
 }
 
 /* Every entry is told with the path of its directory: where that is long there are fewer. */
@@ -139,7 +139,7 @@ static void answer_one(void *ctx, struct http_request *req, const struct file_re
 	if (result->failure)
 		reply_error(req, result->failure);
 	else if (result->count > 0)
-		reply_json(req, a->status, view_file(a->session_id, a->path, &result->items[0]));
+		reply_json(req, a->status, encode_file(a->session_id, a->path, &result->items[0]));
 	else
 		reply_nothing(req, HTTP_NO_CONTENT);
 }
@@ -173,7 +173,7 @@ static void answer_put(void *ctx, struct http_request *req, const struct box_fil
 	struct file_item item = {.path = (char *)"", .target = (char *)""};
 
 	if (!entry) {
-		reply_json(req, HTTP_OK, view_file_unpacked(a->session_id, a->path, summary));
+		reply_json(req, HTTP_OK, encode_file_unpacked(a->session_id, a->path, summary));
 		return;
 	}
 	item.type = entry->type;
@@ -181,7 +181,7 @@ static void answer_put(void *ctx, struct http_request *req, const struct box_fil
 	item.mtime_ns = entry->mtime_ns;
 	item.inode = entry->inode;
 	item.mode = entry->mode;
-	reply_json(req, a->status, view_file(a->session_id, a->path, &item));
+	reply_json(req, a->status, encode_file(a->session_id, a->path, &item));
 }
 
 static int put_options(const struct http_request *req, struct box_file_request *request,

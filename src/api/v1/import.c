@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/v1/v1.h"
 
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/json/view.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "core/template/imports.h"
@@ -51,7 +51,7 @@ static void on_done(void *ctx, struct template *t)
 
 	http_set_note(call->req, t->spec.id);
 	reply_json(call->req, HTTP_CREATED,
-	           view_template(call->r->parts.templates, t, call->r->parts.runners));
+	           encode_template(call->r->parts.templates, t, call->r->parts.runners));
 }
 
 static void on_failed(void *ctx, const struct error *err)
@@ -119,8 +119,8 @@ static json_t *view(const struct import_info *info)
 	json_set(j, "layer", number_unless(info->layer, 0));
 	json_set(j, "entries", json_integer((json_int_t)info->entries));
 	json_set(j, "unpacked_bytes", json_integer((json_int_t)info->bytes));
-	json_set(j, "started_at", view_moment(info->started_ms));
-	json_set(j, "updated_at", view_moment(info->updated_ms));
+	json_set(j, "started_at", encode_moment(info->started_ms));
+	json_set(j, "updated_at", encode_moment(info->updated_ms));
 	return j;
 }
 

@@ -4,9 +4,9 @@
 #include "api/auth.h"
 #include "api/durable_reply.h"
 #include "api/json/decode_identity.h"
+#include "api/json/encode_identity.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/json/view_identity.h"
 #include "api/reply.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -51,8 +51,8 @@ void v1_key_list(struct router *r, struct http_request *req, const struct route_
 
 		identity_key_info(key, &info);
 		if ((!tenant || str_equal(tenant, info.tenant)) &&
-		    query_page_wants(&page, view_key_status(&info)))
-			query_page_add(&page, view_key(&info));
+		    query_page_wants(&page, encode_key_status(&info)))
+			query_page_add(&page, encode_key(&info));
 	}
 	reply_json(req, HTTP_OK, query_page_object(&page, "keys", page.matched));
 }
@@ -65,7 +65,7 @@ void v1_key_show(struct router *r, struct http_request *req, const struct route_
 	if (!key)
 		return;
 	identity_key_info(key, &info);
-	reply_json(req, HTTP_OK, view_key(&info));
+	reply_json(req, HTTP_OK, encode_key(&info));
 }
 
 /* The one answer that has the secret. */
@@ -77,7 +77,7 @@ static json_t *view_new(struct identity *identity, const struct key *secret)
 
 	identity_key_info(identity_find_key(identity, secret->id), &info);
 	key_format(secret, text);
-	body = view_key(&info);
+	body = encode_key(&info);
 	json_set(body, "key", json_string(text));
 	explicit_bzero(text, sizeof(text));
 	return body;
@@ -131,5 +131,5 @@ void v1_key_revoke(struct router *r, struct http_request *req, const struct rout
 	}
 	router_keys_changed(r, req);
 	identity_key_info(key, &info);
-	change_set_body(change, view_key(&info));
+	change_set_body(change, encode_key(&info));
 }

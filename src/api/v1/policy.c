@@ -2,8 +2,8 @@
 #include "api/v1/v1.h"
 
 #include "api/json/decode_session.h"
+#include "api/json/encode_policy.h"
 #include "api/json/json.h"
-#include "api/json/view_policy.h"
 #include "api/reply.h"
 #include "base/clock.h"
 #include "base/parse.h"
@@ -32,9 +32,9 @@ void v1_policy_list(struct router *r, struct http_request *req, const struct rou
 	const struct policy *policy;
 
 	for (size_t i = 0; all && (policy = policies_at(all, i)); i++)
-		if (view_policy_is_seen(r->runs, args->principal, policy))
+		if (encode_policy_is_seen(r->runs, args->principal, policy))
 			(void)json_array_append_new(
-				list, view_policy_head(r->runs, args->principal, policy));
+				list, encode_policy_head(r->runs, args->principal, policy));
 	json_set(body, "policies", list);
 	reply_json(req, HTTP_OK, body);
 }
@@ -45,12 +45,12 @@ void v1_policy_show(struct router *r, struct http_request *req, const struct rou
 	const struct policy *policy = all && args->id[0] ? policies_find(all, args->id) : NULL;
 	struct error err = {0};
 
-	if (!policy || !view_policy_is_seen(r->runs, args->principal, policy)) {
+	if (!policy || !encode_policy_is_seen(r->runs, args->principal, policy)) {
 		(void)error_set(&err, ERR_NOT_FOUND, 0, "no policy has this name");
 		reply_error(req, &err);
 		return;
 	}
-	reply_json(req, HTTP_OK, view_policy(r->runs, args->principal, policy));
+	reply_json(req, HTTP_OK, encode_policy(r->runs, args->principal, policy));
 }
 
 /* Explaining. */

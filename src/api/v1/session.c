@@ -3,9 +3,9 @@
 
 #include "api/json/decode_session.h"
 #include "api/json/dependencies.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/json/view.h"
 #include "api/kept.h"
 #include "api/lookup.h"
 #include "api/op/listing.h"
@@ -68,7 +68,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	}
 	if (told)
 		session_set_dependencies(session, told);
-	view = view_session(session);
+	view = encode_session(session);
 	/* One without a box of its own is ready at once; clients are told how each of them begins.
 	 */
 	if (!reused)
@@ -105,7 +105,7 @@ void v1_session_install(struct router *r, struct http_request *req, const struct
 		return;
 	}
 	session_set_dependencies(session, told);
-	kept_session(req, session, view_session(session));
+	kept_session(req, session, encode_session(session));
 }
 
 static void list(struct session_service *sessions, const char *tenant, struct query_page *page)
@@ -118,7 +118,7 @@ static void list(struct session_service *sessions, const char *tenant, struct qu
 
 		session_info(session, &info);
 		if (query_page_wants(page, session_state_name(info.state)))
-			query_page_add(page, view_session(session));
+			query_page_add(page, encode_session(session));
 	}
 }
 
@@ -147,7 +147,7 @@ void v1_session_show(struct router *r, struct http_request *req, const struct ro
 	struct session *session = find(r, req, args);
 
 	if (session)
-		reply_json(req, HTTP_OK, view_session(session));
+		reply_json(req, HTTP_OK, encode_session(session));
 }
 
 void v1_session_stats(struct router *r, struct http_request *req, const struct route_args *args)
@@ -155,7 +155,7 @@ void v1_session_stats(struct router *r, struct http_request *req, const struct r
 	struct session *session = find(r, req, args);
 
 	if (session)
-		reply_json(req, HTTP_OK, view_session_stats(session));
+		reply_json(req, HTTP_OK, encode_session_stats(session));
 }
 
 void v1_session_delete(struct router *r, struct http_request *req, const struct route_args *args)
@@ -178,7 +178,7 @@ void v1_session_terminate(struct router *r, struct http_request *req, const stru
 	if (!session)
 		return;
 	session_terminate(session, "terminated by its owner");
-	kept_session(req, session, view_session(session));
+	kept_session(req, session, encode_session(session));
 }
 
 /* What the remaining ones have in common: something that may not be possible now. */
@@ -193,7 +193,7 @@ static void act(struct router *r, struct http_request *req, const struct route_a
 	if (action(session, &err) < 0)
 		reply_error(req, &err);
 	else
-		kept_session(req, session, view_session(session));
+		kept_session(req, session, encode_session(session));
 }
 
 void v1_session_pause(struct router *r, struct http_request *req, const struct route_args *args)
@@ -217,7 +217,7 @@ void v1_session_interrupt(struct router *r, struct http_request *req, const stru
 	if (session_interrupt(session, &err) < 0)
 		reply_error(req, &err);
 	else
-		reply_json(req, HTTP_OK, view_session(session));
+		reply_json(req, HTTP_OK, encode_session(session));
 }
 
 void v1_session_keepalive(struct router *r, struct http_request *req, const struct route_args *args)

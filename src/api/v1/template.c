@@ -3,9 +3,9 @@
 
 #include "api/durable_reply.h"
 #include "api/json/decode_template.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/json/view.h"
 #include "api/reply.h"
 #include "core/pool/pool.h"
 #include "core/run/run.h"
@@ -17,7 +17,7 @@
 
 static json_t *view(const struct router *r, const struct template *t)
 {
-	return view_template(r->parts.templates, t, r->parts.runners);
+	return encode_template(r->parts.templates, t, r->parts.runners);
 }
 
 static struct templates_done done_of(struct change *change)

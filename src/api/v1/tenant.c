@@ -3,9 +3,9 @@
 
 #include "api/durable_reply.h"
 #include "api/json/decode_identity.h"
+#include "api/json/encode_identity.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/json/view_identity.h"
 #include "api/reply.h"
 #include "core/identity/identity.h"
 #include "core/policy/policies.h"
@@ -20,7 +20,7 @@ void v1_identity(struct router *r, struct http_request *req, const struct route_
 	const struct tenant *t =
 		r->parts.tenants ? tenants_find(r->parts.tenants, p->tenant) : NULL;
 
-	reply_json(req, HTTP_OK, view_principal(p, t));
+	reply_json(req, HTTP_OK, encode_principal(p, t));
 }
 
 /* NULL: answered. */
@@ -52,7 +52,7 @@ void v1_tenant_list(struct router *r, struct http_request *req, const struct rou
 	for (t = tenants_at(r->parts.tenants, query_page_begin(&page));
 	     t && !query_page_is_done(&page); t = tenants_next(r->parts.tenants, t))
 		if (query_page_wants(&page, "active"))
-			query_page_add(&page, view_tenant(t));
+			query_page_add(&page, encode_tenant(t));
 	reply_json(req, HTTP_OK,
 	           query_page_object(&page, "tenants", tenants_count(r->parts.tenants)));
 }
@@ -62,7 +62,7 @@ void v1_tenant_show(struct router *r, struct http_request *req, const struct rou
 	const struct tenant *t = find(r, req, args);
 
 	if (t)
-		reply_json(req, HTTP_OK, view_tenant(t));
+		reply_json(req, HTTP_OK, encode_tenant(t));
 }
 
 /* What was given, over what there is. Borrowed. */
@@ -113,7 +113,8 @@ void v1_tenant_create(struct router *r, struct http_request *req, const struct r
 		change_refuse(change, &err);
 	else {
 		http_set_note(req, decoded.name);
-		change_set_body(change, view_tenant(tenants_find(r->parts.tenants, decoded.name)));
+		change_set_body(change,
+		                encode_tenant(tenants_find(r->parts.tenants, decoded.name)));
 	}
 }
 
@@ -144,7 +145,7 @@ void v1_tenant_change(struct router *r, struct http_request *req, const struct r
 	if (identity_set_tenant(r->parts.identity, t, &settings, change_done(change), &err) < 0)
 		change_refuse(change, &err);
 	else
-		change_set_body(change, view_tenant(t));
+		change_set_body(change, encode_tenant(t));
 }
 
 void v1_tenant_delete(struct router *r, struct http_request *req, const struct route_args *args)

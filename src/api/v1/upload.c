@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/v1/v1.h"
 
+#include "api/json/encode_file.h"
 #include "api/json/json.h"
 #include "api/json/multipart.h"
-#include "api/json/view_file.h"
 #include "api/lookup.h"
 #include "api/op/upload.h"
 #include "api/reply.h"
@@ -34,7 +34,7 @@ static int settle(const struct upload_said *said, char ret_path[WORKPATH_MAX + 1
 static void answer(struct http_request *req, const char *session_id, const char *path,
                    const struct file_item *item)
 {
-	json_t *j = view_file(session_id, path, item);
+	json_t *j = encode_file(session_id, path, item);
 
 	json_set(j, "session_id", json_string(session_id));
 	json_set(j, "file_path", json_text(path, strlen(path)));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include "api/json/encode_result.h"
 #include "api/json/json.h"
 #include "api/json/report.h"
-#include "api/json/view_result.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "core/run/outcome.h"
@@ -39,8 +39,8 @@ static char *render(const struct outcome *o)
 	cleanup_report struct report report = {0};
 	struct buf b = BUF_INIT(1 << 20);
 
-	view_result_report(o, &report);
-	assert_int_equal(view_result_add(&b, o, &report, NULL), 0);
+	encode_result_report(o, &report);
+	assert_int_equal(encode_result_add(&b, o, &report, NULL), 0);
 	assert_int_equal(strlen(b.data), b.len);
 	return buf_take(&b, NULL);
 }
@@ -152,8 +152,8 @@ static void an_answer_that_does_not_fit_is_not_half_sent(void **state)
 	struct outcome o = sample();
 
 	(void)state;
-	view_result_report(&o, &report);
-	assert_int_equal(view_result_add(&b, &o, &report, NULL), -1);
+	encode_result_report(&o, &report);
+	assert_int_equal(encode_result_add(&b, &o, &report, NULL), -1);
 	outcome_done(&o);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "api/json/view_file.h"
+#include "api/json/encode_file.h"
 #include "api/op/transfer.h"
 #include "http/media_type.h"
 #include <string.h>
@@ -50,15 +50,15 @@ static void tags_differ_with_what_the_file_is(void **state)
 	static const uint64_t rows[][3] = {{2, 2, 3}, {1, 3, 3}, {1, 2, 4}, {12, 3, 3}, {1, 23, 3}};
 
 	(void)state;
-	view_file_etag(1, 2, 3, a);
-	view_file_etag(1, 2, 3, b);
+	encode_file_etag(1, 2, 3, a);
+	encode_file_etag(1, 2, 3, b);
 	assert_string_equal(a, b);
 	assert_true(a[0] == '"' && a[strlen(a) - 1] == '"');
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		view_file_etag(rows[i][0], rows[i][1], rows[i][2], b);
+		encode_file_etag(rows[i][0], rows[i][1], rows[i][2], b);
 		assert_string_not_equal(a, b);
 	}
-	view_file_etag(UINT64_MAX, UINT64_MAX, UINT64_MAX, b);
+	encode_file_etag(UINT64_MAX, UINT64_MAX, UINT64_MAX, b);
 	assert_true(strlen(b) < sizeof(b));
 }
 

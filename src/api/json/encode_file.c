@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/json/view_file.h"
+#include "api/json/encode_file.h"
 
 #include "api/json/json.h"
 #include "base/alloc.h"
@@ -19,7 +19,7 @@ static const char *const types[] = {
 };
 static_assert(ARRAY_SIZE(types) == BOX_FILE_TYPE_COUNT, "every type has a name");
 
-const char *view_file_type(int type)
+const char *encode_file_type(int type)
 {
 	return types[type];
 }
@@ -44,7 +44,7 @@ static bool is_plain(unsigned char c)
 	       strchr("-._~/", c);
 }
 
-char *view_file_url(const char *session_id, const char *path)
+char *encode_file_url(const char *session_id, const char *path)
 {
 	static const char digits[] = "0123456789ABCDEF";
 	cleanup_buf struct buf b = BUF_INIT(64 * 1024);
@@ -59,24 +59,24 @@ char *view_file_url(const char *session_id, const char *path)
 	return buf_take(&b, &(size_t){0});
 }
 
-void view_file_etag(uint64_t inode, uint64_t mtime_ns, uint64_t size,
-                    char ret_etag[VIEW_FILE_ETAG_LEN])
+void encode_file_etag(uint64_t inode, uint64_t mtime_ns, uint64_t size,
+                      char ret_etag[VIEW_FILE_ETAG_LEN])
 {
 	(void)snprintf(ret_etag, VIEW_FILE_ETAG_LEN, "\"%" PRIx64 "-%" PRIx64 "-%" PRIx64 "\"",
 	               inode, mtime_ns, size);
 }
 
-json_t *view_file(const char *session_id, const char *path, const struct file_item *item)
+json_t *encode_file(const char *session_id, const char *path, const struct file_item *item)
 {
 	cleanup_free char *whole = join(path, item->path);
-	cleanup_free char *url = view_file_url(session_id, whole);
+	cleanup_free char *url = encode_file_url(session_id, whole);
 	cleanup_free char *inside = join("/workspace", whole);
 	const char *slash = strrchr(whole, '/');
 	char time[32], etag[VIEW_FILE_ETAG_LEN], mode[8];
 	json_t *j = json_object();
 
 	clock_format_utc(item->mtime_ns / MSEC_NS, time, sizeof(time));
-	view_file_etag(item->inode, item->mtime_ns, item->size, etag);
+	encode_file_etag(item->inode, item->mtime_ns, item->size, etag);
 	(void)snprintf(mode, sizeof(mode), "%04o", item->mode & 07777);
 	json_set(j, "name", text(slash ? slash + 1 : whole));
 	json_set(j, "path", text(whole));
@@ -91,13 +91,14 @@ json_t *view_file(const char *session_id, const char *path, const struct file_it
 	return j;
 }
 
-json_t *view_file_list(const char *session_id, const char *path, const struct file_result *result)
+json_t *encode_file_list(const char *session_id, const char *path, const struct file_result *result)
 {
 	json_t *j = json_object(), *files = json_array();
 	bool more = result->summary.truncated && result->count > 0;
 
 	for (size_t i = 0; i < result->count; i++)
-		(void)json_array_append_new(files, view_file(session_id, path, &result->items[i]));
+		(void)json_array_append_new(files,
+		                            encode_file(session_id, path, &result->items[i]));
 	json_set(j, "session_id", json_string(session_id));
 	json_set(j, "path", text(path));
 	json_set(j, "files", files);
@@ -107,8 +108,8 @@ json_t *view_file_list(const char *session_id, const char *path, const struct fi
 	return j;
 }
 
-json_t *view_file_unpacked(const char *session_id, const char *path,
-                           const struct box_file_summary *summary)
+json_t *encode_file_unpacked(const char *session_id, const char *path,
+                             const struct box_file_summary *summary)
 {
 	json_t *j = json_object();
 

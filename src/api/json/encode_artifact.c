@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/json/view_artifact.h"
+#include "api/json/encode_artifact.h"
 
+#include "api/json/encode_file.h"
 #include "api/json/json.h"
-#include "api/json/view_file.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -39,7 +39,7 @@ static json_t *media_type(const char *path)
 
 static json_t *view_one(const struct artifact *a, const char *session_id)
 {
-	cleanup_free char *url = session_id ? view_file_url(session_id, a->path) : NULL;
+	cleanup_free char *url = session_id ? encode_file_url(session_id, a->path) : NULL;
 	json_t *j = json_object();
 	char time[32];
 
@@ -55,7 +55,7 @@ static json_t *view_one(const struct artifact *a, const char *session_id)
 	return j;
 }
 
-json_t *view_artifacts(const struct artifacts *artifacts, const char *session_id)
+json_t *encode_artifacts(const struct artifacts *artifacts, const char *session_id)
 {
 	json_t *list = json_array();
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/json/view_policy.h"
+#include "api/json/encode_policy.h"
 
 #include "api/json/json.h"
 #include "core/identity/scope.h"
@@ -15,16 +15,16 @@ static json_t *text(const char *s)
 	return s ? json_text(s, strlen(s)) : json_null();
 }
 
-bool view_policy_is_seen(const struct run_service *runs, const struct principal *p,
-                         const struct policy *policy)
+bool encode_policy_is_seen(const struct run_service *runs, const struct principal *p,
+                           const struct policy *policy)
 {
 	return !p->key_id || scope_allows(p->scopes, SCOPE_ADMIN) ||
 	       policy == run_service_policy_of(runs, p->tenant) ||
 	       policies_can_select(run_service_policies(runs), policy->name);
 }
 
-json_t *view_policy_head(const struct run_service *runs, const struct principal *p,
-                         const struct policy *policy)
+json_t *encode_policy_head(const struct run_service *runs, const struct principal *p,
+                           const struct policy *policy)
 {
 	const struct policies *all = run_service_policies(runs);
 	json_t *j = json_object();
@@ -78,10 +78,10 @@ static json_t *rules_of(const struct policy *policy)
 	return rules;
 }
 
-json_t *view_policy(const struct run_service *runs, const struct principal *p,
-                    const struct policy *policy)
+json_t *encode_policy(const struct run_service *runs, const struct principal *p,
+                      const struct policy *policy)
 {
-	json_t *j = view_policy_head(runs, p, policy);
+	json_t *j = encode_policy_head(runs, p, policy);
 
 	json_set(j, "rules", rules_of(policy));
 	return j;

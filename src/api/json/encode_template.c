@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/json/view.h"
+#include "api/json/encode.h"
 
 #include "api/json/json.h"
 #include "base/clock.h"
@@ -62,7 +62,7 @@ static void set_limits(json_t *j, const struct template_spec *spec)
 static void set_content(json_t *j, const struct template_spec *spec)
 {
 	json_t *packages = list(spec->packages);
-	json_t *env = view_variables(spec->env);
+	json_t *env = encode_variables(spec->env);
 
 	json_set(j, "packages", json_incref(packages));
 	json_set(j, "pre_installed_packages", packages);
@@ -89,8 +89,8 @@ static json_t *parsed(const char *json)
 	return j ? j : json_null();
 }
 
-json_t *view_template(const struct templates *all, const struct template *t,
-                      const struct runners *runners)
+json_t *encode_template(const struct templates *all, const struct template *t,
+                        const struct runners *runners)
 {
 	const struct template_spec *spec = &t->spec;
 	json_t *j = json_object();
@@ -114,7 +114,7 @@ json_t *view_template(const struct templates *all, const struct template *t,
 	json_set(j, "available", json_boolean(!t->problem));
 	json_set(j, "reason", text(t->problem));
 	json_set(j, "sessions", json_integer((json_int_t)templates_sessions(all, t)));
-	json_set(j, "created_at", view_moment(t->created_ms));
-	json_set(j, "updated_at", view_moment(t->updated_ms));
+	json_set(j, "created_at", encode_moment(t->created_ms));
+	json_set(j, "updated_at", encode_moment(t->updated_ms));
 	return j;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/json/view_result.h"
+#include "api/json/encode_result.h"
 
+#include "api/json/encode_artifact.h"
 #include "api/json/json.h"
 #include "api/json/markers.h"
 #include "api/json/report.h"
-#include "api/json/view_artifact.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/size.h"
@@ -111,7 +111,7 @@ static json_t *isolation(const struct outcome *o)
 	return j;
 }
 
-void view_result_report(const struct outcome *o, struct report *ret_report)
+void encode_result_report(const struct outcome *o, struct report *ret_report)
 {
 	/* Not our error: the program can write anything. */
 	if (report_read(o->report.data, o->report.len, ret_report) < 0)
@@ -146,7 +146,7 @@ static json_t *result_tail(const struct outcome *o, const struct report *report)
 	json_set(j, "metrics", metrics(o));
 	json_set(j, "limit", text_or_null(exec_limit_name(o->limit)));
 	json_set(j, "denials", denials(o));
-	json_set(j, "artifacts", view_artifacts(&o->artifacts, NULL));
+	json_set(j, "artifacts", encode_artifacts(&o->artifacts, NULL));
 	json_set(j, "artifacts_truncated", json_boolean(o->artifacts.truncated));
 	json_set(j, "session_reset", json_false());
 	json_set(j, "isolation", isolation(o));
@@ -175,8 +175,8 @@ static json_t *amend(json_t *own, const json_t *extra)
 	return own;
 }
 
-int view_result_add(struct buf *b, const struct outcome *o, const struct report *report,
-                    const struct view_result_extra *extra)
+int encode_result_add(struct buf *b, const struct outcome *o, const struct report *report,
+                      const struct encode_result_extra *extra)
 {
 	size_t joint;
 
@@ -193,8 +193,8 @@ int view_result_add(struct buf *b, const struct outcome *o, const struct report 
 	return 0;
 }
 
-json_t *view_result_brief(const struct outcome *o, const struct report *report,
-                          const struct view_result_extra *extra)
+json_t *encode_result_brief(const struct outcome *o, const struct report *report,
+                            const struct encode_result_extra *extra)
 {
 	json_t *j = amend(result_head(o), extra ? extra->head : NULL);
 	json_t *tail = amend(result_tail(o, report), extra ? extra->tail : NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/json/view_identity.h"
+#include "api/json/encode_identity.h"
 
 #include "api/json/json.h"
 #include "base/clock.h"
@@ -30,21 +30,21 @@ static json_t *scope_list(uint32_t scopes)
 	return list;
 }
 
-const char *view_key_status(const struct identity_key_info *info)
+const char *encode_key_status(const struct identity_key_info *info)
 {
 	if (info->active)
 		return "active";
 	return info->revoked_ms ? "revoked" : "expired";
 }
 
-json_t *view_key(const struct identity_key_info *info)
+json_t *encode_key(const struct identity_key_info *info)
 {
 	json_t *j = json_object();
 
 	json_set(j, "id", json_string(info->id));
 	json_set(j, "tenant", json_string(info->tenant));
 	json_set(j, "name", json_text(info->name, strlen(info->name)));
-	json_set(j, "status", json_string(view_key_status(info)));
+	json_set(j, "status", json_string(encode_key_status(info)));
 	json_set(j, "scopes", scope_list(info->scopes));
 	json_set(j, "created_at", moment(info->created_ms));
 	json_set(j, "expires_at", moment(info->expires_ms));
@@ -87,7 +87,7 @@ static json_t *usage(const struct tenant *t)
 	return j;
 }
 
-json_t *view_tenant(const struct tenant *t)
+json_t *encode_tenant(const struct tenant *t)
 {
 	json_t *j = json_object();
 
@@ -101,7 +101,7 @@ json_t *view_tenant(const struct tenant *t)
 	return j;
 }
 
-json_t *view_principal(const struct principal *p, const struct tenant *t)
+json_t *encode_principal(const struct principal *p, const struct tenant *t)
 {
 	json_t *j = json_object();
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: sessions, runs and templates as JSON. Each object has the fields of both forms that clients
+ * of the control plane know (id and session_id, resources and resource_limit ...). All returned
+ * objects are owned.
+ */
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "core/run/run_record.h"
+#include "core/session/session.h"
+#include <jansson.h>
+
+struct runners;
+struct template;
+struct templates;
+
+/** encode_text - NULL is null. */
+json_t *encode_text(const char *text) attr_must_check;
+/** encode_moment - RFC 3339 in UTC; 0 is null. */
+json_t *encode_moment(uint64_t real_ms) attr_must_check;
+/** encode_seconds - an integer if it is one. */
+json_t *encode_seconds(uint64_t us) attr_must_check;
+json_t *encode_resources(const struct box_limits *limits) attr_must_check;
+/** encode_variables - "NAME=value" as members. */
+json_t *encode_variables(char *const *env) attr_must_check;
+json_t *encode_template(const struct templates *all, const struct template *t,
+                        const struct runners *runners) attr_must_check;
+json_t *encode_session(const struct session *session) attr_must_check;
+json_t *encode_session_stats(struct session *session) attr_must_check;
+/** encode_run_status_name - "pending", "running", or how it ended. */
+const char *encode_run_status_name(const struct run_record_info *info);
+/** encode_run_ticket - the response to a request that does not wait. */
+json_t *encode_run_ticket(const struct run_record *e) attr_must_check;
+/** encode_run_status - its status and times. */
+json_t *encode_run_status(const struct run_record *e) attr_must_check;
+/**
+ * encode_run_add - everything, as text: the result (empty so far while it runs) and what was
+ * asked for. Return: 0 or -1: no room.
+ */
+int encode_run_add(struct buf *b, const struct run_record *e) attr_must_check;
+/** encode_run_brief - the same without output, code and what the runner reported, for lists. */
+json_t *encode_run_brief(const struct run_record *e) attr_must_check;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the outcome of an execution as JSON: one result object, the same for every dialect. What the
+ * host does not count is null.
+ */
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include <jansson.h>
+
+struct outcome;
+struct report;
+
+/** encode_result_report - the runner's report; empty where it is malformed. */
+void encode_result_report(const struct outcome *outcome, struct report *ret_report);
+
+/* Members that an execution of a session adds or overrides. Borrowed; may be NULL. */
+struct encode_result_extra {
+	const json_t *head; /* before the output */
+	const json_t *tail; /* after it */
+};
+
+/**
+ * encode_result_add - the result object as text; @extra may be NULL. Return: 0 or -1: it does not
+ * fit into @b, or into memory; @b then holds a part of it.
+ */
+int encode_result_add(struct buf *b, const struct outcome *outcome, const struct report *report,
+                      const struct encode_result_extra *extra) attr_must_check;
+/** encode_result_brief - the same for listings: output is null. Return: owned. */
+json_t *encode_result_brief(const struct outcome *outcome, const struct report *report,
+                            const struct encode_result_extra *extra) attr_must_check;
