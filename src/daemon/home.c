@@ -124,18 +124,13 @@ int home_make_roots(const char *dir, struct error *err)
 	return open_dir(roots, 0700, &fd, err);
 }
 
-static bool is_home_name(const char *name, ssize_t len)
-{
-	return len == HOME_NAME_LEN &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789") == HOME_NAME_LEN;
-}
-
 int home_name(int fd, char ret_name[HOME_NAME_LEN + 1], struct error *err)
 {
 	char name[HOME_NAME_LEN + 2] = {0};
 	ssize_t n = pread(fd, name, HOME_NAME_LEN + 1, 0);
 
-	if (!is_home_name(name, n)) {
+	if (n != HOME_NAME_LEN ||
+	    strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789") != HOME_NAME_LEN) {
 		id_random(name, HOME_NAME_LEN);
 		if (ftruncate(fd, 0) < 0 ||
 		    pwrite(fd, name, HOME_NAME_LEN, 0) != (ssize_t)HOME_NAME_LEN)

@@ -363,17 +363,6 @@ static bool is_sanitizers(int number)
 	return false;
 }
 
-static int add_fatal(scmp_filter_ctx filter)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(fatal) && r == 0; i++)
-		if (!is_sanitizers(fatal[i]))
-			r = seccomp_rule_add_array(filter, SCMP_ACT_KILL_PROCESS, fatal[i], 0,
-			                           NULL);
-	return r;
-}
-
 static int build_filter(scmp_filter_ctx filter, const struct call_rule *rules, size_t count)
 {
 	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
@@ -385,7 +374,11 @@ static int build_filter(scmp_filter_ctx filter, const struct call_rule *rules, s
 		r = add_rules(filter, allowed_sanitized, ARRAY_SIZE(allowed_sanitized));
 	if (r == 0)
 		r = add_rules(filter, rules, count);
-	return r == 0 ? add_fatal(filter) : r;
+	for (size_t i = 0; i < ARRAY_SIZE(fatal) && r == 0; i++)
+		if (!is_sanitizers(fatal[i]))
+			r = seccomp_rule_add_array(filter, SCMP_ACT_KILL_PROCESS, fatal[i], 0,
+			                           NULL);
+	return r;
 }
 
 static int install_filter(const struct call_rule *rules, size_t count, struct error *err)

@@ -114,11 +114,6 @@ static int apply_node(struct config *c, const struct setting *s, const struct ya
 	return set_from(s, c, node->value, where, err);
 }
 
-static bool is_empty_group(const struct yamldoc_node *node)
-{
-	return node->kind == YAMLDOC_SCALAR && !*node->value && !node->quoted;
-}
-
 static int apply_group(struct config *c, const struct yamldoc_node *group, const char *file,
                        struct error *err)
 {
@@ -127,7 +122,7 @@ static int apply_group(struct config *c, const struct yamldoc_node *group, const
 
 	if (at_line(where, sizeof(where), file, group->line) < 0)
 		return error_set(err, ERR_CONFIG, 0, "line numbers do not fit");
-	if (is_empty_group(group))
+	if (group->kind == YAMLDOC_SCALAR && !*group->value && !group->quoted)
 		return 0;
 	if (group->kind != YAMLDOC_MAPPING)
 		return error_set(err, ERR_CONFIG, 0, "%s: '%s' must be a mapping, not %s", where,
@@ -320,20 +315,14 @@ struct config *config_load(const char *path, const struct config_override *overr
 	                    err);
 }
 
-static size_t group_len(const char *key)
-{
-	const char *dot = strchr(key, '.');
-
-	return dot ? (size_t)(dot - key) : 0;
-}
-
 void config_dump(const struct config *c, FILE *out)
 {
 	const char *group = "";
 
 	for (size_t i = 0; i < settings_count(); i++) {
 		const struct setting *s = settings_at(i);
-		size_t len = group_len(s->key);
+		const char *dot = strchr(s->key, '.');
+		size_t len = dot ? (size_t)(dot - s->key) : 0;
 		const char *indent = len ? "  " : "";
 
 		if (len && strncmp(s->key, group, len + 1) != 0)

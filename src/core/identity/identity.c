@@ -90,24 +90,19 @@ static void free_keys(struct list *keys)
 	}
 }
 
-static void free_peers(struct identity *identity)
+void identity_free(struct identity *identity)
 {
 	size_t pos = 0;
 	void *peer;
 
-	while ((peer = map_next(identity->peers, &pos, NULL)))
-		free(peer);
-	map_free(identity->peers);
-}
-
-void identity_free(struct identity *identity)
-{
 	if (!identity)
 		return;
 	identity_end_changes(identity);
 	free_keys(&identity->keys);
 	free_keys(&identity->gone);
-	free_peers(identity);
+	while ((peer = map_next(identity->peers, &pos, NULL)))
+		free(peer);
+	map_free(identity->peers);
 	map_free(identity->by_id);
 	map_free(identity->departed);
 	free(identity);
@@ -197,12 +192,6 @@ void identity_forget_key(struct identity *identity, struct identity_key *key)
 	list_append(&identity->gone, &key->node);
 }
 
-static bool is_trusted(const struct identity *identity, const struct identity_request *request)
-{
-	return identity->config.config->auth_trust_socket && request->has_uid &&
-	       (request->uid == 0 || request->uid == identity->config.owner_uid);
-}
-
 /* Drop peers that owe nothing; if there are none, there is no room for more. Rate-limited: a
  * client with many addresses must not make every request a scan. */
 static void prune_peers(struct identity *identity, uint64_t now_us)
@@ -257,14 +246,6 @@ static const struct principal *reject_key(struct identity *identity,
 	return NULL;
 }
 
-static void note_use(struct identity *identity, struct identity_key *key, uint64_t now_ms)
-{
-	if (now_ms < key->last_used_ms + USED_STEP_MS)
-		return;
-	key->last_used_ms = now_ms;
-	identity_row_used(identity->config.store, key->id, now_ms);
-}
-
 static const struct principal *check_key(struct identity *identity, const struct key *key,
                                          const struct identity_request *request, struct error *err)
 {
@@ -280,7 +261,10 @@ static const struct principal *check_key(struct identity *identity, const struct
 		return reject_key(identity, request, "the key was revoked", err);
 	if (!is_active(known, now_ms))
 		return reject_key(identity, request, "the key has expired", err);
-	note_use(identity, known, now_ms);
+	if (now_ms >= known->last_used_ms + USED_STEP_MS) {
+		known->last_used_ms = now_ms;
+		identity_row_used(identity->config.store, known->id, now_ms);
+	}
 	return &known->principal;
 }
 
@@ -289,7 +273,8 @@ const struct principal *identity_authenticate(struct identity *identity,
                                               struct error *err)
 {
 	cleanup_key struct key key = {0};
-	bool trusted = is_trusted(identity, request);
+	bool trusted = identity->config.config->auth_trust_socket && request->has_uid &&
+	               (request->uid == 0 || request->uid == identity->config.owner_uid);
 	int r;
 
 	/* Clients may send a key to a daemon that has none. */

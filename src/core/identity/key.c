@@ -99,11 +99,6 @@ static int parse_bearer(const char *authorization, struct key *ret_key)
 	return text ? key_parse(text, ret_key) : -EINVAL;
 }
 
-static bool is_same_token(const struct key *a, const struct key *b)
-{
-	return sodium_memcmp(a, b, sizeof(*a)) == 0;
-}
-
 int key_from_headers(const char *authorization, const char *api_key, struct key *ret_key)
 {
 	cleanup_key struct key one = {0}, other = {0};
@@ -112,7 +107,7 @@ int key_from_headers(const char *authorization, const char *api_key, struct key 
 
 	if (!authorization && !api_key)
 		return 0;
-	if (authorization && api_key && (r != q || !is_same_token(&one, &other)))
+	if (authorization && api_key && (r != q || sodium_memcmp(&one, &other, sizeof(one)) != 0))
 		return -EEXIST;
 	if (r < 0 || q < 0)
 		return -EINVAL;

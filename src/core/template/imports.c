@@ -303,17 +303,6 @@ static int conclude_import(struct import *i, struct template **ret_template, str
 	return r;
 }
 
-static void finish_import(struct import *i)
-{
-	struct template *t = NULL;
-	struct error err = {0};
-	int r = conclude_import(i, &t, &err);
-
-	watch_free(TAKE_PTR(i->out_watch));
-	if (r != 0)
-		end_import(i, t, r < 0 ? &err : NULL);
-}
-
 /* "P LAYERS LAYER ENTRIES BYTES"; ignore anything else. */
 static void take_progress(struct import *i, char *line)
 {
@@ -356,11 +345,17 @@ static void on_answer(void *ctx, int events attr_unused)
 	struct import *i = ctx;
 	char data[4096];
 	ssize_t n = read(i->out, data, sizeof(data));
+	struct template *t = NULL;
+	struct error err = {0};
+	int r;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		finish_import(i);
+		r = conclude_import(i, &t, &err);
+		watch_free(TAKE_PTR(i->out_watch));
+		if (r != 0)
+			end_import(i, t, r < 0 ? &err : NULL);
 		return;
 	}
 	/* Too much makes it invalid JSON, and so a failure. */

@@ -131,15 +131,6 @@ int templates_check_names(const char *id, const char *name, struct error *err)
 	return 0;
 }
 
-static int check_texts(const struct template_spec *spec, struct error *err)
-{
-	if (templates_check_names(spec->id, spec->name, err) < 0)
-		return -1;
-	if (!spec->image || !spec->image[0] || strlen(spec->image) > NAME_MAX_BYTES)
-		return error_field(err, "image", "must be 1 to %d bytes", NAME_MAX_BYTES);
-	return 0;
-}
-
 /* A default that no session could have would make every session fail. */
 static int check_resources(const struct template_spec *spec, struct error *err)
 {
@@ -162,7 +153,11 @@ static int check_resources(const struct template_spec *spec, struct error *err)
 
 static int check_spec(const struct template_spec *spec, struct error *err)
 {
-	if (check_texts(spec, err) < 0 || check_resources(spec, err) < 0)
+	if (templates_check_names(spec->id, spec->name, err) < 0)
+		return -1;
+	if (!spec->image || !spec->image[0] || strlen(spec->image) > NAME_MAX_BYTES)
+		return error_field(err, "image", "must be 1 to %d bytes", NAME_MAX_BYTES);
+	if (check_resources(spec, err) < 0)
 		return -1;
 	if (env_check(spec->env, err) < 0) {
 		(void)!str_copy(err->field, sizeof(err->field), "default_env_vars");
@@ -297,15 +292,6 @@ static void take_out(struct templates *all, struct slot *slot)
 	slot_free(slot);
 }
 
-/* Restore it regardless of its tenant's quota. */
-static void put_back(struct templates *all, struct template *t)
-{
-	struct tenant *tenant = owner_of(all, t->tenant);
-
-	(void)tenant_take_template(tenant, NULL);
-	add_template(all, template_ref(t), tenant);
-}
-
 static void notify_watcher(const struct templates *all, const struct template *t, bool listed)
 {
 	if (all->watcher.on_change)
@@ -319,7 +305,11 @@ static void undo_change(const struct change *change)
 	struct slot *slot = slot_of(change->all, any->tenant, any->spec.id);
 
 	if (!slot && !change->now) {
-		put_back(change->all, change->before);
+		/* Regardless of its tenant's quota. */
+		struct tenant *tenant = owner_of(change->all, any->tenant);
+
+		(void)tenant_take_template(tenant, NULL);
+		add_template(change->all, template_ref(change->before), tenant);
 	} else if (slot && slot->now == change->now && change->before) {
 		template_unref(slot->now);
 		slot->now = template_ref(change->before);

@@ -50,17 +50,13 @@ bool quota_is_size(enum quota quota)
 	return quota == QUOTA_MEMORY || quota == QUOTA_IMAGES;
 }
 
-static uint64_t setting_of(const struct config *config, enum quota quota)
-{
-	return *(const uint64_t *)((const char *)config + rows[quota].setting);
-}
-
 static void apply_limits(const struct tenants *all, struct tenant *t)
 {
 	bool is_default = str_equal(t->name, TENANT_DEFAULT);
 
 	for (int i = 0; i < QUOTA_COUNT; i++) {
-		uint64_t fallback = is_default ? 0 : setting_of(all->config, (enum quota)i);
+		const char *setting = (const char *)all->config + rows[i].setting;
+		uint64_t fallback = is_default ? 0 : *(const uint64_t *)setting;
 
 		t->limits[i] = t->quotas[i] == QUOTA_UNSET ? fallback : t->quotas[i];
 	}
