@@ -527,7 +527,7 @@ static int start_http(struct daemon *d, struct error *err)
 	return 0;
 }
 
-static void tell_audit(const struct daemon *d, const char *action)
+static void audit_daemon(const struct daemon *d, const char *action)
 {
 	audit_write(d->audit,
 	            &(struct audit_event){.action = action,
@@ -735,7 +735,7 @@ static void take_down(struct daemon *d)
 	loop_lag_stop(&d->lag);
 	metrics_row_free(d->metrics_row);
 	metrics_free(d->metrics);
-	tell_audit(d, "daemon.stop");
+	audit_daemon(d, "daemon.stop");
 	audit_stop(d->audit);
 	audit_row_free(d->audit_row);
 	audit_close(d->audit);
@@ -787,7 +787,7 @@ enum daemon_exit daemon_run(const struct config *config)
 	(void)signal(SIGXFSZ, SIG_IGN);
 	if (run_phases(&d) == 0) {
 		log_startup(&d);
-		tell_audit(&d, "daemon.start");
+		audit_daemon(&d, "daemon.start");
 		loop_run(d.loop);
 	}
 	listened = d.unix_fd >= 0 || d.http;

@@ -32,8 +32,8 @@ struct audit {
 	struct audit_found found;
 	struct spool *spool;
 	bool required;
-	int told;   /* the last error logged */
-	char *path; /* owned; canonical */
+	int logged_error; /* the last error logged */
+	char *path;       /* owned; canonical */
 	pthread_mutex_t lock;
 	struct chain_head head; /* of what is on disk, under the lock */
 };
@@ -124,9 +124,9 @@ static int report_error_change(struct audit *a)
 {
 	int failed = spool_error(a->spool);
 
-	if (failed == a->told)
+	if (failed == a->logged_error)
 		return failed;
-	a->told = failed;
+	a->logged_error = failed;
 	if (failed)
 		log_err("the audit log cannot be written: %s", strerror(-failed));
 	else
@@ -199,7 +199,7 @@ void audit_close(struct audit *a)
 	free(a);
 }
 
-static void tell_damage(const struct audit *a)
+static void log_damage(const struct audit *a)
 {
 	if (a->found.damage)
 		log_err("the audit log is damaged (line %" PRIu64 ": %s): set aside as %s.%s",
@@ -214,7 +214,7 @@ int audit_anchor(struct audit *a, const struct chain_head *anchor, struct error 
 	if (audit_file_anchor(&a->file, a->required, anchor, &a->found, err) < 0)
 		return -1;
 	if (!known)
-		tell_damage(a);
+		log_damage(a);
 	a->head = a->file.head;
 	return 0;
 }
@@ -239,7 +239,7 @@ int audit_open(const struct audit_config *config, struct audit **ret_audit, stru
 		audit_close(a);
 		return -1;
 	}
-	tell_damage(a);
+	log_damage(a);
 	*ret_audit = a;
 	return 0;
 }
@@ -253,7 +253,7 @@ int audit_give(struct audit *a, uid_t uid, gid_t gid, struct error *err)
 }
 
 /* Record in the log itself what audit_open found. */
-static void tell_found(struct audit *a)
+static void record_findings(struct audit *a)
 {
 	const struct audit_found *found = &a->found;
 
@@ -284,6 +284,6 @@ int audit_start(struct audit *a, int (*on_thread)(struct error *err), struct err
 
 	if (spool_open(&config, &a->spool, err) < 0)
 		return error_wrap(err, "audit log");
-	tell_found(a);
+	record_findings(a);
 	return 0;
 }

@@ -320,7 +320,7 @@ static void save_one(struct series *s, void (*fn)(void *ctx, const struct metric
                      void *ctx)
 {
 	bool histogram = infos[s->metric].type == METRIC_TYPE_HISTOGRAM;
-	const struct metric_series told = {
+	const struct metric_series changed = {
 		.metric = s->metric,
 		.labels = s->key,
 		.value = s->value,
@@ -335,7 +335,7 @@ static void save_one(struct series *s, void (*fn)(void *ctx, const struct metric
 	s->saved = true;
 	s->saved_value = s->value;
 	s->saved_count = s->count;
-	fn(ctx, &told);
+	fn(ctx, &changed);
 }
 
 void metrics_save(struct metrics *m, void (*fn)(void *ctx, const struct metric_series *s),

@@ -39,7 +39,7 @@ static const char *const by_names[] = {
 	[POLICY_BY_POLICY] = "policy", [POLICY_BY_SETTING] = "setting",
 	[POLICY_BY_DRIVER] = "driver", [POLICY_BY_PROGRAM] = "program",
 };
-static_assert(ARRAY_SIZE(by_names) == POLICY_BY_COUNT, "everybody has a name");
+static_assert(ARRAY_SIZE(by_names) == POLICY_BY_COUNT, "every source has a name");
 
 const char *policy_by_name(enum policy_by by)
 {

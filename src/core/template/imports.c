@@ -265,7 +265,7 @@ static int adopt_root(struct import *i, const json_t *answer, struct template **
 }
 
 /* Report the importer's failure, with the name of the limit if it was one. */
-static int tell_failure(const struct import *i, const json_t *answer, struct error *err)
+static int report_failure(const struct import *i, const json_t *answer, struct error *err)
 {
 	static const char *const limits[] = {IMPORT_LIMIT_ARCHIVE, IMPORT_LIMIT_ROOT,
 	                                     IMPORT_LIMIT_FILE, IMPORT_LIMIT_ENTRIES,
@@ -294,7 +294,7 @@ static int conclude_import(struct import *i, struct template **ret_template, str
 	int r;
 
 	if (failed)
-		r = tell_failure(i, answer, err);
+		r = report_failure(i, answer, err);
 	else if (whole && answer)
 		r = adopt_root(i, answer, ret_template, err);
 	else

@@ -337,7 +337,7 @@ static int persist_change(struct templates *all, struct template *before, struct
                           struct templates_done done, struct error *err)
 {
 	struct change *change;
-	struct templates_done told;
+	struct templates_done when_kept;
 	int r;
 
 	if (!all->events.on_put)
@@ -348,9 +348,9 @@ static int persist_change(struct templates *all, struct template *before, struct
 	change->now = now ? template_ref(now) : NULL;
 	change->done = done;
 	list_append(&all->changes, &change->node);
-	told = (struct templates_done){on_kept, change};
-	r = now ? all->events.on_put(all->events.ctx, now, told, err)
-	        : all->events.on_delete(all->events.ctx, before, told, err);
+	when_kept = (struct templates_done){on_kept, change};
+	r = now ? all->events.on_put(all->events.ctx, now, when_kept, err)
+	        : all->events.on_delete(all->events.ctx, before, when_kept, err);
 	if (r < 0)
 		change_free(change);
 	return r;
