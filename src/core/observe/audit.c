@@ -109,17 +109,7 @@ static json_t *one_number(const char *key, uint64_t value)
 	return json_pack("{s:I}", key, (json_int_t)value);
 }
 
-static void log_lost_entries(struct audit *a)
-{
-	uint64_t lost = spool_lost(a->spool);
-
-	if (lost > 0)
-		(void)!add_line(a, &(struct audit_event){.action = "audit.lost",
-		                                         .result = "ok",
-		                                         .detail = one_number("records", lost)});
-}
-
-/* Log when the log starts or stops to fail. Return: the current error. */
+/* Log when writing starts or stops failing. Return: the current error. */
 static int report_error_change(struct audit *a)
 {
 	int failed = spool_error(a->spool);
@@ -136,15 +126,17 @@ static int report_error_change(struct audit *a)
 
 void audit_write(struct audit *a, const struct audit_event *event)
 {
-	int failed;
+	uint64_t lost;
 
 	if (!a || !a->spool) {
 		json_decref(event->detail);
 		return;
 	}
-	failed = report_error_change(a);
-	if (!failed)
-		log_lost_entries(a);
+	lost = report_error_change(a) ? 0 : spool_lost(a->spool);
+	if (lost > 0)
+		(void)!add_line(a, &(struct audit_event){.action = "audit.lost",
+		                                         .result = "ok",
+		                                         .detail = one_number("records", lost)});
 	(void)!add_line(a, event); /* the spool counts dropped records */
 }
 

@@ -113,18 +113,9 @@ static size_t count_full(const struct audit_file *f, char ret_oldest[NAME_LEN])
 	return count;
 }
 
-static void drop_oldest(const struct audit_file *f)
-{
-	char oldest[NAME_LEN];
-
-	while (count_full(f, oldest) > f->keep)
-		if (unlinkat(f->dir, oldest, 0) < 0)
-			return; /* unreadable; the next rotation tries again */
-}
-
 static int rotate_file(struct audit_file *f)
 {
-	char number[SUFFIX_LEN + 1];
+	char number[SUFFIX_LEN + 1], oldest[NAME_LEN];
 	int fd, r;
 
 	(void)snprintf(number, sizeof(number), "%020" PRIu64, f->head.seq);
@@ -138,7 +129,9 @@ static int rotate_file(struct audit_file *f)
 	fd_close(f->fd);
 	f->fd = fd;
 	f->size = f->settled_size = 0;
-	drop_oldest(f);
+	while (count_full(f, oldest) > f->keep)
+		if (unlinkat(f->dir, oldest, 0) < 0)
+			break; /* the next rotation tries again */
 	return fsync(f->dir) < 0 ? -errno : 0;
 }
 

@@ -488,16 +488,6 @@ static int check_limits(const struct policy *policy, const char *file, struct er
 	return 0;
 }
 
-static void name_rules(struct policy *policy)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		struct policy_source *by = rule_of(&keys[i], policy);
-
-		if (by->line)
-			by->policy = policy->name;
-	}
-}
-
 struct policy *policy_parse(const char *data, size_t len, const char *name, struct error *err)
 {
 	attr_cleanup(yamldoc_freep) struct yamldoc_node *root = yamldoc_parse(data, len, name, err);
@@ -511,7 +501,12 @@ struct policy *policy_parse(const char *data, size_t len, const char *name, stru
 		(void)error_set(err, ERR_CONFIG, 0, "%s: 'name' is missing", name);
 		return NULL;
 	}
-	name_rules(policy);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		struct policy_source *by = rule_of(&keys[i], policy);
+
+		if (by->line)
+			by->policy = policy->name;
+	}
 	return TAKE_PTR(policy);
 }
 

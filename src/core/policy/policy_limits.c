@@ -102,7 +102,7 @@ static struct bound max_of(const struct policy_deciding *in, const struct limit 
 	return least;
 }
 
-static bool caps_request(const struct policy_deciding *in, enum policy_limit_id id)
+static bool refuses_excess(const struct policy_deciding *in, enum policy_limit_id id)
 {
 	for (size_t i = 0; i < in->policies_count; i++)
 		if (in->policies[i]->limits[id].on_exceed.value == POLICY_EXCEED_REFUSE)
@@ -136,7 +136,7 @@ static int decide_limit(struct policy_deciding *in, const struct limit *l)
 
 	if (l->asked != 0 && l->asked < names[l->id].min)
 		return refuse_small(in, l);
-	if (l->asked > max.value && caps_request(in, l->id))
+	if (l->asked > max.value && refuses_excess(in, l->id))
 		return refuse_large(in, l, &max);
 	if (l->asked == 0)
 		value = fallback_of(in, l);

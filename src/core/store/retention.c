@@ -259,7 +259,7 @@ static void forget_rows(const struct retention *c, const struct db_rows *rows)
 }
 
 /* Return free pages to the file system, a few at a time. */
-static void give_back(const struct retention *c)
+static void vacuum_pages(const struct retention *c)
 {
 	struct error err = {0};
 
@@ -319,7 +319,7 @@ static void on_batch(void *ctx, const struct db_rows *rows, const struct error *
 		log_error("remove expired rows from the store", err);
 	if (count > 0) {
 		forget_rows(c, rows);
-		give_back(c);
+		vacuum_pages(c);
 		timer_start(c->timer, PAUSE_US);
 		return;
 	}

@@ -148,25 +148,6 @@ int store_write(struct store *s, const struct db_statement *steps, size_t count,
 	return -1;
 }
 
-/* The database makes no more callbacks. */
-static void end_tasks(struct store *s)
-{
-	struct store_task *task;
-	struct error err = {0};
-
-	(void)error_set(&err, ERR_UNAVAILABLE, ECANCELED, "the daemon is stopping");
-	LIST_FOREACH (task, &s->tasks, struct store_task, node)
-		store_task_done(task, &err);
-}
-
-static void end_orphans(struct store *s)
-{
-	struct store_orphan *orphan;
-
-	LIST_FOREACH (orphan, &s->orphans, struct store_orphan, node)
-		orphan->free(orphan);
-}
-
 void store_finish(struct store *s)
 {
 	db_set_queue_max(s->db, SIZE_MAX / 2);
@@ -194,12 +175,19 @@ struct db *store_db(struct store *s)
 
 void store_close(struct store *s)
 {
+	struct store_orphan *orphan;
+	struct store_task *task;
+	struct error err = {0};
+
 	if (!s)
 		return;
 	timer_free(s->flush_timer);
-	db_close(s->db);
-	end_tasks(s);
-	end_orphans(s);
+	db_close(s->db); /* makes no more callbacks */
+	(void)error_set(&err, ERR_UNAVAILABLE, ECANCELED, "the daemon is stopping");
+	LIST_FOREACH (task, &s->tasks, struct store_task, node)
+		store_task_done(task, &err);
+	LIST_FOREACH (orphan, &s->orphans, struct store_orphan, node)
+		orphan->free(orphan);
 	free(s);
 }
 
