@@ -54,8 +54,8 @@ def test_a_box_with_little_cpu_dies_as_quickly_as_others(make_daemon):
     """Dying costs CPU time: under its quota a box of many processes would take minutes."""
     d = make_daemon().start()
     with d.client() as c:
-        run = background(lambda: c.python(DIE_SLOWLY, timeout=3, resources={"memory": "1Gi", "max_processes": 300}))
-        host.wait_until(lambda: len(d.box_pids()) > 100, 3, "many processes")
+        run = background(lambda: c.python(DIE_SLOWLY, timeout=6, resources={"memory": "1Gi", "max_processes": 300}))
+        host.wait_until(lambda: len(d.box_pids()) > 100, 6, "many processes")
         for group in d.groups():
             starve(group)
         run.join()
