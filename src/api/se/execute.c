@@ -3,6 +3,7 @@
 #include "api/se/se.h"
 
 #include "api/json/encode_result.h"
+#include "api/json/fields.h"
 #include "api/json/json.h"
 #include "api/json/report.h"
 #include "api/reply.h"
@@ -21,7 +22,6 @@
  * client that leaves does not end it.
  */
 
-#define TIMEOUT_US  (300 * USEC_PER_SEC)
 #define TIMED_OUT   124
 #define OUTPUTS_MAX 100
 
@@ -105,121 +105,144 @@ static void run(struct http_request *req, struct session *session,
 	w->watch = run_watch(e, 0, on_event, w);
 }
 
-static int take_text(const json_t *body, const char *name, const char **ret_text, struct error *err)
-{
-	const json_t *value = json_object_get(body, name);
+/* Bodies of both routes. */
+struct program {
+	struct run_request request;
+	char *command, *filename;
+	enum script_type {
+		SCRIPT_PYTHON,
+		SCRIPT_SHELL,
+		SCRIPT_BASH,
+		SCRIPT_SH,
+	} type;
+	char **outputs;
+};
 
-	if (!value || json_is_null(value))
-		return 0;
-	if (!json_is_string(value) ||
-	    memchr(json_string_value(value), '\0', json_string_length(value)))
-		return error_field(err, name, "must be a string without NUL");
-	*ret_text = json_string_value(value);
-	return 0;
-}
-
-/* Strings, and numbers as strings; behind @first, if there is one. */
-static int take_args(const json_t *body, const char *first, char ***ret_args, struct error *err)
+/* Strings, and numbers as strings. */
+static int take_args(const struct field_value *v)
 {
-	const json_t *list = json_object_get(body, "args");
-	size_t count = json_array_size(list), n = 0;
+	struct program *p = v->out;
+	size_t count = json_array_size(v->value);
 	char **args;
 
-	if (list && !json_is_null(list) && !json_is_array(list))
-		return error_field(err, "args", "must be a list of strings");
-	args = *ret_args = xcalloc(count + 2, sizeof(*args));
-	if (first)
-		args[n++] = xstrdup(first);
+	if (!json_is_array(v->value))
+		return fields_wrong(v, "a list of strings");
+	args = p->request.args = xcalloc(count + 1, sizeof(*args));
 	for (size_t i = 0; i < count; i++) {
-		const json_t *item = json_array_get(list, i);
+		const json_t *item = json_array_get(v->value, i);
 
 		if (json_is_string(item) &&
 		    !memchr(json_string_value(item), '\0', json_string_length(item)))
-			args[n++] = xstrdup(json_string_value(item));
+			args[i] = xstrdup(json_string_value(item));
 		else if (json_is_number(item))
-			args[n++] = json_dumps(item, JSON_ENCODE_ANY);
+			args[i] = json_dumps(item, JSON_ENCODE_ANY);
 		else
-			return error_field(err, "args", "must be a list of strings");
+			return fields_wrong(v, "a list of strings");
 	}
 	return 0;
 }
 
-static int take_timeout(const json_t *body, uint64_t *ret_us, struct error *err)
-{
-	const json_t *value = json_object_get(body, "timeout");
-	double seconds = json_number_value(value);
+static const char *const script_types[] = {"python", "shell", "bash", "sh", NULL};
 
-	*ret_us = TIMEOUT_US;
-	if (!value || json_is_null(value))
-		return 0;
-	if (!json_is_number(value) || !(seconds >= 0.001) || seconds > 3600)
-		return error_field(err, "timeout", "must be at most 3600 seconds");
-	*ret_us = (uint64_t)(seconds * USEC_PER_SEC);
-	return 0;
+/* Tables are data, however long their lines. */
+/* clang-format off */
+#define COMMON_ROWS \
+	{"args", FIELD_CUSTOM, .check = take_args, .schema = "{\"type\": \"array\", \"items\": {\"type\": [\"string\", \"number\"]}}"}, \
+	{"timeout", FIELD_SECONDS, AT(struct program, request.timeout_us), .min = 0.001, .max = 3600, .what = "at most 3600 seconds", .fallback = "300", .schema = "{\"minimum\": null}"}
+
+const struct fields se_execute_fields = {
+	.name = "SeExecute",
+	.flags = FIELDS_OPEN | FIELDS_LOOSE,
+	.rows = (const struct field[]){
+		{"command", FIELD_STRING, AT(struct program, command), .required = true, .min = 1, .description = "A program. With blanks and without `args`: a line for the shell."},
+		COMMON_ROWS,
+		FIELDS_END,
+	},
+};
+
+const struct fields se_execute_code_fields = {
+	.name = "SeExecuteCode",
+	.flags = FIELDS_OPEN | FIELDS_LOOSE,
+	.rows = (const struct field[]){
+		{"code", FIELD_STRING, AT_LEN(struct program, request.code, request.code_len), .required = true, .min = 1},
+		{"filename", FIELD_STRING, AT(struct program, filename), .description = "Path of the script in the workspace."},
+		{"script_type", FIELD_ENUM, AT(struct program, type), .words = script_types, .what = "python or shell", .fallback = "\"python\""},
+		{"output_params", FIELD_STRINGS, AT(struct program, outputs), .max = OUTPUTS_MAX, .description = "Variables to return after the run."},
+		COMMON_ROWS,
+		FIELDS_END,
+	},
+};
+/* clang-format on */
+
+static void program_done(struct program *p)
+{
+	run_request_done(&p->request);
+	free(p->command);
+	free(p->filename);
+	str_list_free(p->outputs);
+}
+
+/* Return: 0, or -1: answered. */
+static int decode_body(struct http_request *req, const struct fields *fields, struct program *p)
+{
+	cleanup_json json_t *body = se_body(req);
+	struct error err = {0};
+
+	if (body && fields_decode(fields, body, NULL, p, &err) < 0)
+		reply_error(req, &err);
+	return body && !error_is_set(&err) ? 0 : -1;
 }
 
 /* A command with blanks and no arguments is a line for the shell; all else is a program. */
-static int read_command(const json_t *body, struct run_request *request, struct error *err)
+static void complete_command(struct program *p)
 {
-	const char *command = NULL;
-	bool line;
+	struct run_request *request = &p->request;
+	size_t count = request->args ? str_list_count(request->args) : 0;
+	char **args = NULL;
 
-	if (take_text(body, "command", &command, err) < 0)
-		return -1;
-	if (!command || !*command)
-		return error_field(err, "command", "is missing");
-	line = strpbrk(command, " \t\n|&;<>") &&
-	       json_array_size(json_object_get(body, "args")) == 0;
-	if (take_args(body, line ? NULL : command, &request->args, err) < 0 ||
-	    take_timeout(body, &request->timeout_us, err) < 0)
-		return -1;
-	request->code = xstrdup(line ? command : "exec \"$@\"");
-	request->code_len = strlen(request->code);
 	request->language = xstrdup("shell");
-	return 0;
-}
-
-static void request_cleanup(struct run_request *request)
-{
-	run_request_done(request);
+	if (count == 0 && strpbrk(p->command, " \t\n|&;<>")) {
+		request->code = TAKE_PTR(p->command);
+	} else {
+		args = xcalloc(count + 2, sizeof(*args));
+		args[0] = TAKE_PTR(p->command);
+		for (size_t i = 0; i < count; i++)
+			args[i + 1] = request->args[i];
+		free(request->args);
+		request->args = args;
+		request->code = xstrdup("exec \"$@\"");
+	}
+	request->code_len = strlen(request->code);
 }
 
 void se_execute(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	attr_cleanup(request_cleanup) struct run_request request = {.fresh = true};
-	cleanup_json json_t *body = se_body(req);
+	attr_cleanup(program_done) struct program p = {.request = {.fresh = true}};
 	struct session *session;
-	struct error err = {0};
 
-	if (!body)
+	if (decode_body(req, &se_execute_fields, &p) < 0)
 		return;
-	if (read_command(body, &request, &err) < 0) {
-		reply_error(req, &err);
-		return;
-	}
+	complete_command(&p);
 	session = se_session(r, req, args);
 	if (session)
-		run(req, session, &request);
+		run(req, session, &p.request);
 }
 
 /* Variables that are read after the run. */
-static int take_outputs(const json_t *body, struct run_request *request, struct error *err)
+static int take_outputs(struct program *p, struct error *err)
 {
-	json_t *list = json_object_get(body, "output_params"), *ask;
+	json_t *ask, *list;
 
-	if (!list || json_is_null(list) || (json_is_array(list) && json_array_size(list) == 0))
+	if (!p->outputs || !p->outputs[0])
 		return 0;
-	if (!json_is_array(list) || json_array_size(list) > OUTPUTS_MAX)
-		return error_field(err, "output_params", "must be a list of at most %d names",
-		                   OUTPUTS_MAX);
-	for (size_t i = 0; i < json_array_size(list); i++)
-		if (!json_is_string(json_array_get(list, i)))
-			return error_field(err, "output_params", "must be a list of names");
-	if (!str_equal(request->language, "python"))
+	if (p->type != SCRIPT_PYTHON)
 		return error_field(err, "output_params", "are variables of Python programs");
 	ask = json_object();
-	json_set(ask, "outputs", json_incref(list));
-	request->ask = json_dumps(ask, JSON_COMPACT);
+	list = json_array();
+	for (char **name = p->outputs; *name; name++)
+		(void)!json_array_append_new(list, json_text(*name, strlen(*name)));
+	json_set(ask, "outputs", list);
+	p->request.ask = json_dumps(ask, JSON_COMPACT);
 	json_decref(ask);
 	return 0;
 }
@@ -232,19 +255,16 @@ static bool ends_with(const char *text, const char *ending)
 }
 
 /* The script is left in the workspace under its name. */
-static int take_file(const json_t *body, const char *code, const char *ending,
-                     struct run_request *request, struct error *err)
+static int take_file(struct program *p, struct error *err)
 {
+	const char *ending = p->type == SCRIPT_PYTHON ? ".py" : ".sh";
+	struct run_request *request = &p->request;
 	char path[WORKPATH_MAX + 1];
-	const char *name = NULL;
 	cleanup_free char *own =
 		xasprintf("script_%llu%s", (unsigned long long)clock_real_ms(), ending);
 
-	if (take_text(body, "filename", &name, err) < 0)
-		return -1;
-	if (!name || !*name)
-		name = own;
-	if (workpath_clean(name, WORKPATH_STRIP, "filename", path, err) < 0)
+	if (workpath_clean(p->filename && *p->filename ? p->filename : own, WORKPATH_STRIP,
+	                   "filename", path, err) < 0)
 		return -1;
 	if (!*path)
 		return error_field(err, "filename", "is not the name of a file");
@@ -252,48 +272,25 @@ static int take_file(const json_t *body, const char *code, const char *ending,
 	request->files_count = 1;
 	request->files[0].name =
 		ends_with(path, ending) ? xstrdup(path) : xasprintf("%s%s", path, ending);
-	request->files[0].data = xstrdup(code);
-	request->files[0].len = strlen(code);
+	request->files[0].data = xstrdup(request->code);
+	request->files[0].len = request->code_len;
 	return 0;
-}
-
-static int read_code(const json_t *body, struct run_request *request, struct error *err)
-{
-	const char *code = NULL, *type = "python";
-	bool shell;
-
-	if (take_text(body, "code", &code, err) < 0 ||
-	    take_text(body, "script_type", &type, err) < 0)
-		return -1;
-	if (!code || !*code)
-		return error_field(err, "code", "is missing");
-	shell = str_equal(type, "shell") || str_equal(type, "bash") || str_equal(type, "sh");
-	if (!shell && !str_equal(type, "python"))
-		return error_field(err, "script_type", "must be python or shell");
-	request->language = xstrdup(shell ? "shell" : "python");
-	request->code = xstrdup(code);
-	request->code_len = strlen(code);
-	if (take_args(body, NULL, &request->args, err) < 0 ||
-	    take_timeout(body, &request->timeout_us, err) < 0 ||
-	    take_outputs(body, request, err) < 0)
-		return -1;
-	return take_file(body, code, shell ? ".sh" : ".py", request, err);
 }
 
 void se_execute_code(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	attr_cleanup(request_cleanup) struct run_request request = {.fresh = true};
-	cleanup_json json_t *body = se_body(req);
+	attr_cleanup(program_done) struct program p = {.request = {.fresh = true}};
 	struct session *session;
 	struct error err = {0};
 
-	if (!body)
+	if (decode_body(req, &se_execute_code_fields, &p) < 0)
 		return;
-	if (read_code(body, &request, &err) < 0) {
+	if (take_outputs(&p, &err) < 0 || take_file(&p, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
+	p.request.language = xstrdup(p.type == SCRIPT_PYTHON ? "python" : "shell");
 	session = se_session(r, req, args);
 	if (session)
-		run(req, session, &request);
+		run(req, session, &p.request);
 }

@@ -21,8 +21,8 @@ static const struct route routes[] = {
 	{"GET",    SE "/files/{id}",                      ROUTE_BODY_NONE,     false, se_files, "List files of a shared environment", SCOPE_FILES},
 	{"GET",    SE "/files/{id}/{path...}",            ROUTE_BODY_NONE,     false, se_files, "List files of a directory in a shared environment", SCOPE_FILES},
 	{"GET",    SE "/readfile/{id}/{path...}",         ROUTE_BODY_NONE,     false, se_readfile, "Read part of a file as text or base64", SCOPE_FILES},
-	{"POST",   SE "/execute/{id}",                    ROUTE_BODY_JSON,     false, se_execute, "Run a command in a shared environment", SCOPE_EXECUTE},
-	{"POST",   SE "/execute_code/{id}",               ROUTE_BODY_JSON,     false, se_execute_code, "Run code in a new process in a shared environment", SCOPE_EXECUTE},
+	{"POST",   SE "/execute/{id}",                    ROUTE_BODY_JSON,     false, se_execute, "Run a command in a shared environment", SCOPE_EXECUTE, .request = &se_execute_fields},
+	{"POST",   SE "/execute_code/{id}",               ROUTE_BODY_JSON,     false, se_execute_code, "Run code in a new process in a shared environment", SCOPE_EXECUTE, .request = &se_execute_code_fields},
 	{"POST",   SE "/cleanup-all",                     ROUTE_BODY_ANY,      false, se_cleanup_all, "Delete all shared environments", SCOPE_SESSIONS},
 	{"POST",   SE "/download_from_efast/{id}",        ROUTE_BODY_JSON,     false, se_download_from_efast, "Refuse downloads from an external document store", SCOPE_FILES},
 };

@@ -18,7 +18,7 @@ struct file_item;
 
 extern const struct dialect se_dialect, se_v2_dialect;
 /* Request bodies. */
-extern const struct fields se_handler_fields;
+extern const struct fields se_handler_fields, se_execute_fields, se_execute_code_fields;
 
 /** se_error_body - {"detail": {...}}; see struct dialect. Pure. */
 json_t *se_error_body(const struct error *err, const char *request_id, int *status);
