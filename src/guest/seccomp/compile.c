@@ -5,21 +5,22 @@
  *   compile TABLE OUTPUT
  *
  * Theory of operation. libseccomp knows the numbers of system calls on every architecture; the
- * program is emitted here, because the table says what libseccomp's rules cannot: "these arguments
- * are fine, all others of this call get that errno", in order, first match decides. A rule set
- * there has one default for everything that does not match, and an unconditional rule silently
- * swallows the conditional ones of the same call.
+ * program is emitted here, because the table expresses what libseccomp's rules cannot: "these
+ * arguments are allowed, all others of this call get that errno", in order, first match decides. A
+ * libseccomp rule set has one default for everything that does not match, and an unconditional rule
+ * silently swallows the conditional ones of the same call.
  *
- * A program is: check of the architecture, then a binary search over ranges of numbers whose
- * leaves are a return or the block of a call that looks at arguments. Calls whose answer does not
- * depend on arguments stay visible as such to the kernel, which then answers them from a bitmap
- * without running the program at all.
+ * A program is: check of the architecture, then a binary search over ranges of numbers whose leaves
+ * are a return or the block of a call that examines arguments. Calls whose answer does not depend
+ * on arguments stay visible as such to the kernel, which then answers them from a bitmap without
+ * running the program at all.
  *
- * The kernel translates a program each time it is installed, by the instruction. The payload's is
- * installed in every process that runs one, always on top of the agent's filter or a zygote's, and
- * of all filters of a process the strictest answer counts. So it is an "upper" one, which says only
- * what those beneath do not: it allows what they give an errno for by the same rules, and of a call
- * that is in no rule, which does not exist for them, it says what is least to write.
+ * The kernel translates a program each time it is installed, instruction by instruction. The
+ * payload's is installed in every process that runs one, always on top of the agent's filter or a
+ * zygote's, and of all filters of a process the strictest answer counts. So it is an "upper" one,
+ * with only what those beneath lack: it allows what they give an errno for by the same rules, and
+ * for a call without a rule, which does not exist for them, it has whatever answer is shortest to
+ * write.
  */
 
 #include <assert.h>
@@ -39,22 +40,22 @@
 
 #define CODE_MAX BPF_MAXINSNS
 
-/* Which of the programs is being made. */
+/* The program that is being compiled. */
 struct variant {
 	const char *name;
 	const char *constant; /* of enum filter */
 	uint32_t refuse;      /* what "refuse" returns */
-	uint32_t otherwise;   /* what calls that no rule decides return */
+	uint32_t otherwise;   /* return value of calls that no rule decides */
 	bool agent;           /* has the "agent" rules too */
 	bool zygote;          /* has the "zygote" rules too */
 	bool uncharged;       /* has the "uncharged" rules, and no others */
-	bool upper; /* stands on the agent's or a zygote's, which answer where it need not */
+	bool upper; /* installed on the agent's or a zygote's, which answer where it need not */
 };
 
 struct program {
 	struct sock_filter code[CODE_MAX];
 	unsigned len;
-	size_t loaded; /* offset of what the accumulator holds here; 0: unknown */
+	size_t loaded; /* offset of the value in the accumulator; 0: unknown */
 };
 
 void fail(unsigned line, const char *fmt, ...)
@@ -113,7 +114,7 @@ static uint32_t return_value(const struct rule *r, const struct variant *v)
 	return r->kind == ACTION_REFUSE ? v->refuse : SECCOMP_RET_ALLOW;
 }
 
-/* Whether there is a rule of the call, of those for uncharged boxes or of the others. */
+/* Whether the call has a rule, of those for uncharged boxes or of the others. */
 static bool has_rule(const struct table *t, int number, bool uncharged)
 {
 	for (unsigned i = 0; i < t->count; i++)
@@ -135,7 +136,7 @@ static bool same_condition(const struct condition *a, const struct condition *b)
 	return a->arg == b->arg && a->wide == b->wide && a->mask == b->mask && a->value == b->value;
 }
 
-/* Whether @r differs from @first in nothing but the value of its last condition, of an int. */
+/* Whether @r differs from @first only in the value of its last condition, of an int. */
 static bool is_listed(const struct rule *r, const struct rule *first)
 {
 	unsigned last = first->count - 1;
@@ -149,7 +150,7 @@ static bool is_listed(const struct rule *r, const struct rule *first)
 	       r->conditions[last].mask == first->conditions[last].mask;
 }
 
-/* Return: how many comparisons, whose places are in ret_misses. */
+/* Return: number of comparisons, whose positions are in ret_misses. */
 static unsigned emit_condition(struct program *p, const struct condition *c, unsigned *ret_misses)
 {
 	unsigned count = 0;
@@ -163,7 +164,7 @@ static unsigned emit_condition(struct program *p, const struct condition *c, uns
 	return count;
 }
 
-/* @count rules that differ in their last value only: all else is looked at once. */
+/* @count rules that differ in their last value only: everything else is compared once. */
 static void emit_rules(struct program *p, const struct rule *rules, unsigned count)
 {
 	unsigned last = rules[0].count - 1;
@@ -185,12 +186,12 @@ static void emit_rules(struct program *p, const struct rule *rules, unsigned cou
 		assert(p->len - misses[i] - 1 <= UINT8_MAX);
 		p->code[misses[i]].jf = (uint8_t)(p->len - misses[i] - 1);
 	}
-	/* What is next is reached from each of the misses: they agree only if there is one. */
+	/* What follows is reached from each of the misses: they agree only if there is one. */
 	if (missed != 1)
 		p->loaded = 0;
 }
 
-/* Whether condition @c holds where all of @given do. Return: 1, 0, or -1 for "it depends". */
+/* Whether condition @c holds if all of @given do. Return: 1, 0, or -1 for "it depends". */
 static int holds(const struct condition *c, const struct rule *given)
 {
 	for (unsigned i = 0; i < given->count; i++) {
@@ -202,7 +203,8 @@ static int holds(const struct condition *c, const struct rule *given)
 	return -1;
 }
 
-/* What @v says of a call for which the conditions of @given hold. Return: false if it depends. */
+/* The answer of @v to a call for which the conditions of @given hold. Return: false if it
+ * depends. */
 static bool answer_to(const struct table *t, const struct variant *v, const struct rule *given,
                       uint32_t *ret_answer)
 {
@@ -226,8 +228,8 @@ static bool answer_to(const struct table *t, const struct variant *v, const stru
 }
 
 /*
- * What the rules let through that only those beneath have, as rules with the answer of @v. Return:
- * false where that cannot be told without all rules of the call; then there are none.
+ * Calls that only the filters beneath allow, as rules with the answer of @v. Return: false if that
+ * needs all rules of the call; then there are none.
  */
 static bool collect_widened(const struct table *t, const struct variant *v, int number,
                             struct rule *ret_rules, unsigned *ret_count)
@@ -249,7 +251,7 @@ static bool collect_widened(const struct table *t, const struct variant *v, int 
 	return true;
 }
 
-/* An errno that those beneath give by the same rules need not be given again. */
+/* An errno that the filters beneath return by the same rules need not be returned again. */
 static uint32_t left_to_others(uint32_t answer, bool alike)
 {
 	return alike && (answer & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO ? SECCOMP_RET_ALLOW
@@ -269,7 +271,7 @@ static bool are_disjoint(const struct rule *a, const struct rule *b)
 	return false;
 }
 
-/* Rules that answer what holds without any, and keep no later one from answering something else. */
+/* Remove rules with the default answer that keep no later one from giving another. */
 static unsigned without_needless(struct rule *rules, unsigned count, uint32_t rest)
 {
 	unsigned kept = count; /* they are collected at the end, last one first */
@@ -287,14 +289,14 @@ static unsigned without_needless(struct rule *rules, unsigned count, uint32_t re
 }
 
 /*
- * The rules of a call that look at its arguments, in order, without those that change nothing.
- * *ret_rest: what holds without any. Return: how many.
+ * The rules of a call that examine its arguments, in order, without those that change nothing.
+ * *ret_rest: the default answer. Return: how many.
  */
 static unsigned collect(const struct table *t, const struct variant *v, int number,
                         struct rule *ret_rules, uint32_t *ret_rest)
 {
 	unsigned count = 0;
-	/* Not past a filter between: of two errnos the upper one's counts. */
+	/* Not past a filter in between: of two errnos the upper filter's counts. */
 	bool alike = v->upper && !has_rule(t, number, true) &&
 	             collect_widened(t, v, number, ret_rules, &count);
 
@@ -341,7 +343,7 @@ static bool same_block(const struct program *a, const struct program *b)
 	return a->len == b->len && memcmp(a->code, b->code, a->len * sizeof(a->code[0])) == 0;
 }
 
-/* Whether it returns an errno, other than @but. */
+/* Whether it returns an errno other than @but. */
 static bool gives_errno(const struct program *block, uint32_t but)
 {
 	for (unsigned i = 0; i < block->len; i++)
@@ -358,7 +360,8 @@ static unsigned make_ranges(const struct table *t, const struct variant *v, stru
 	for (int number = 0; number <= NUMBERS_MAX; number++) {
 		struct program *block = NULL;
 
-		/* For those beneath it does not exist, and that is stricter than its neighbour. */
+		/* For the filters beneath it does not exist, and that is stricter than its
+		 * neighbour. */
 		if (v->upper && count > 0 && !has_rule(t, number, false) &&
 		    !gives_errno(ranges[count - 1].block, v->otherwise))
 			continue;
@@ -411,7 +414,7 @@ static bool is_conditional(const struct sock_filter *insn)
 	return BPF_CLASS(insn->code) == BPF_JMP && BPF_OP(insn->code) != BPF_JA;
 }
 
-/* The last place within reach of a conditional jump at @from that returns the same as @to does. */
+/* The last position in reach of a conditional jump at @from that returns the same as @to. */
 static unsigned far_return(const struct program *p, unsigned from, unsigned to)
 {
 	unsigned last = from + 1 + UINT8_MAX < p->len ? from + 1 + UINT8_MAX : p->len - 1;
@@ -425,7 +428,7 @@ static unsigned far_return(const struct program *p, unsigned from, unsigned to)
 
 static void mark_reached(const struct program *p, bool *reached)
 {
-	/* All jumps lead forward: one pass sees each instruction after all that lead to it. */
+	/* All jumps go forward: one pass sees each instruction after all that lead to it. */
 	reached[0] = true;
 	for (unsigned i = 0; i < p->len; i++) {
 		const struct sock_filter *insn = &p->code[i];
@@ -444,8 +447,8 @@ static void mark_reached(const struct program *p, bool *reached)
 }
 
 /*
- * Leaves of the tree that return the same become one, as far as jumps reach: the kernel translates
- * the program anew for every box, and that takes time by the instruction.
+ * Merge leaves that return the same, as far as jumps reach: the kernel translates the program anew
+ * for every box, which takes time per instruction.
  */
 static void share_returns(struct program *p)
 {
@@ -485,7 +488,7 @@ static void share_returns(struct program *p)
 
 static uint32_t native_arch(void)
 {
-	/* libseccomp's tokens are the kernel's audit words. */
+	/* libseccomp's tokens are the kernel's audit values. */
 	return seccomp_arch_native();
 }
 
@@ -518,12 +521,12 @@ static void print_all(FILE *f, const struct table *t)
 	/*
 	 * The agent's filter stays on its children, and where two filters disagree the stricter
 	 * answer counts: ERRNO before USER_NOTIF. So that refusals of the payload reach the agent,
-	 * its own filter says USER_NOTIF too; nobody listens to that one, and then the kernel says
+	 * its own filter returns USER_NOTIF too; without a listener the kernel turns that into
 	 * ENOSYS.
 	 */
 	const uint32_t absent = SECCOMP_RET_ERRNO | ENOSYS;
 	const uint32_t eperm = SECCOMP_RET_ERRNO | EPERM;
-	/* Installed beneath a payload's filter, "uncharged" has nothing to say of other calls. */
+	/* Installed beneath a payload's filter, "uncharged" allows all other calls. */
 	const struct variant variants[] = {
 		{"payload", "PAYLOAD", SECCOMP_RET_USER_NOTIF, absent, false, false, false, true},
 		{"payload_quiet", "PAYLOAD_QUIET", eperm, absent, false, false, false, false},

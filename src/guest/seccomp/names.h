@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the words that may stand for numbers in payload.txt. Taken from the system's headers where
- * those have them; younger ones by value, which the kernel never changes.
+ * DOC: names of numbers in payload.txt. From the system's headers where they have them; newer ones
+ * by value, which the kernel never changes.
  */
 
 #include <errno.h>
@@ -31,7 +31,7 @@ struct name {
 #define CLONE_NEW_ANY                                                                              \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 	 CLONE_NEWPID | CLONE_NEWNET)
-/* What a mapping is of; MAP_TYPE alone does not tell. */
+/* The kind of a mapping; MAP_TYPE alone is not enough. */
 #define MAP_KIND       (MAP_TYPE | MAP_ANONYMOUS)
 #define ANON_SHARED    (MAP_ANONYMOUS | MAP_SHARED)
 #define ANON_VALIDATED (MAP_ANONYMOUS | MAP_SHARED_VALIDATE)

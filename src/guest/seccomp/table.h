@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: the table of system calls, as it is read. payload.txt says what its lines mean.
- */
+/* DOC: the parsed table of system calls. payload.txt explains its format. */
 
 #include "base/attr.h"
 #include <stdbool.h>
@@ -34,7 +32,7 @@ struct rule {
 	int number;
 	enum action_kind kind;
 	uint32_t sys;    /* ACTION_ERRNO, ACTION_UNCHARGED */
-	uint32_t answer; /* compile.c's: what the program that is being made returns for it */
+	uint32_t answer; /* used by compile.c: what the current program returns for it */
 	unsigned count;
 	struct condition conditions[CONDITIONS_MAX];
 };
@@ -44,7 +42,7 @@ struct table {
 	unsigned count;
 };
 
-/** fail - of compile.c: say what is wrong in which line of the table (0: in none), and end. */
+/** fail - defined in compile.c: report an error in a line of the table (0: none) and exit. */
 void fail(unsigned line, const char *fmt, ...) attr_noreturn attr_printf(2, 3);
-/** table_read - all of @f, in its order. What nobody can have meant ends the program. */
+/** table_read - read all of @f, in order. Exits on an obvious mistake. */
 void table_read(FILE *f, struct table *table);
