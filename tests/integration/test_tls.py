@@ -269,7 +269,7 @@ def test_the_other_kind_of_address_is_named(served, make_daemon):
     plain = make_daemon(tcp=True).start()
     port = int(plain.log().split("http://127.0.0.1:")[1].split()[0].strip('"'))
     said = millibox("session", "list", "--url", f"https://127.0.0.1:{port}")
-    assert said.returncode != 0 and "begins with http://" in said.stderr, said
+    assert said.returncode != 0 and "starts with http://" in said.stderr, said
     said = millibox("session", "list", "--url", f"http://127.0.0.1:{served.port}")
     assert said.returncode != 0 and "starts with https://" in said.stderr, said
 
