@@ -215,7 +215,7 @@ def test_sandboxes(mcp):
     assert good(mcp.call("terminate_sandbox", sandbox_id="mine"))["status"] == "terminated"
     assert good(mcp.call("terminate_sandbox", sandbox_id="mine"))  # idempotent
     refused(mcp.call("exec_command", sandbox_id="mine", command="id"), "Sandbox.StateConflict")
-    refused(mcp.call("create_sandbox", image="registry.example/x:1"), "Sandbox.TemplateNotFound", "none is fetched")
+    refused(mcp.call("create_sandbox", image="registry.example/x:1"), "Sandbox.TemplateNotFound", "nothing is pulled")
     wrong = refused(mcp.call("create_sandbox", memory_limit="much"), "Sandbox.InvalidParameter")
     assert wrong["field"] == "memory_limit"
     denied = mcp.call("create_sandbox", network_mode="host")

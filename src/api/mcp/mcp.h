@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: the Model Context Protocol: sessions of agents, what they ask and what they are told.
- * Transports: Streamable HTTP (mcp_http.c), WebSocket (mcp_ws.c); stdio is the command line's,
- * which is a client of the first. Everything a session does is its tenant's.
+ * DOC: the Model Context Protocol: sessions of agents, their requests and notifications.
+ * Transports: Streamable HTTP (http.c) and WebSocket (ws.c); stdio is a command of the CLI, which
+ * is a client of the first. A session belongs to its tenant.
  *
  * Owned by the dialect mcp; one per router. On the loop only.
  */
@@ -18,15 +18,16 @@ struct router;
 
 extern const struct dialect mcp_dialect;
 
-/** mcp_free - what runs for sessions is ended; nobody is answered any more. */
+/** mcp_free - cancel everything and free it. Nothing is answered. */
 void mcp_free(struct mcp *mcp);
 struct mcp *mcp_new(struct router *r) attr_owned(mcp_free);
-/** mcp_check_keys - whoever listens with a key that is not valid any more is cut off. Looks at
- * every session: for changes of keys, and now and then for those that expire. */
+/** mcp_check_keys - disconnect clients whose key is no longer valid. Checks every session: called
+ * when keys change, and periodically for keys that expire. */
 void mcp_check_keys(struct mcp *mcp);
-/** mcp_policies_changed - they were read again. */
+/** mcp_policies_changed - notify subscribers: the policies were reloaded. */
 void mcp_policies_changed(struct mcp *mcp);
-/** mcp_stop - the daemon ends: streams that would stay open are closed, no session is made. */
+/** mcp_stop - the daemon is stopping: close the streams that would stay open and refuse new
+ * sessions. */
 void mcp_stop(struct mcp *mcp);
 
 /* http.c */

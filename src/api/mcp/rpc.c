@@ -110,7 +110,7 @@ char *rpc_failure(json_t *id, const struct error *err, const char *request_id, s
 {
 	json_t *data = reply_error_object(err, request_id);
 	const char *detail = json_string_value(json_object_get(data, "error_detail"));
-	/* @data goes before the message is copied. */
+	/* rpc_error releases @data before it copies the message. */
 	cleanup_json json_t *kept = json_incref(data);
 
 	(void)kept;

@@ -13,15 +13,14 @@
 #include "io/timer.h"
 
 /*
- * Theory of operation. Sessions are in the order of their last use. One that nobody uses for
- * mcp.session_timeout ends; so does, where there is no room for a new one, the one of the same
- * tenant that was not used for longest, provided that nothing runs in it and nobody listens:
- * clients that die say nothing, and must not keep others out. Who comes back is told 404 and begins
- * anew.
+ * Theory of operation. Sessions are kept in the order of their last use. A session that is idle
+ * for mcp.session_timeout ends. Where a limit is reached, the least recently used idle session of
+ * the same tenant makes room for a new one: clients that crash do not say so. A client whose
+ * session has ended gets a 404 and initializes again.
  */
 
 #define BEAT_US (15 * USEC_PER_SEC)
-#define KEEP_US (300 * USEC_PER_SEC) /* a stream that has ended */
+#define KEEP_US (300 * USEC_PER_SEC) /* of a stream that has ended */
 
 static const char *const versions[] = {
 	[MCP_2024_11_05] = "2024-11-05",
@@ -69,8 +68,8 @@ static bool is_idle(const struct mcp_session *s)
 	return s->requests_count == 0 && !s->sink.send && !has_reader(s);
 }
 
-/* Of @t's the one that was not used for longest. */
-static struct mcp_session *find_idle(const struct mcp_tenant *t)
+/* The least recently used. */
+static struct mcp_session *find_idle_session(const struct mcp_tenant *t)
 {
 	struct mcp_session *s;
 
@@ -91,10 +90,11 @@ static int make_room(struct mcp *mcp, const char *tenant, struct error *err)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
 	if ((!t || t->count < c->mcp_tenant_sessions) && mcp->count < c->mcp_sessions)
 		return 0;
-	idle = find_idle(t);
+	idle = find_idle_session(t);
 	if (!idle)
-		return error_set(err, ERR_BUSY, 0, "there are as many MCP sessions as may be");
-	log_ctx(LOG_LEVEL_INFO, NULL, "an idle MCP session of tenant %s makes room", tenant);
+		return error_set(err, ERR_BUSY, 0, "too many MCP sessions");
+	log_ctx(LOG_LEVEL_INFO, NULL, "an idle MCP session of tenant %s is ended to make room",
+	        tenant);
 	mcp_session_free(idle);
 	return 0;
 }
@@ -176,9 +176,9 @@ void mcp_session_notify(struct mcp_session *s, const char *method, json_t *param
 		mcp_stream_send(s->standing, text, len);
 }
 
-/* Time. */
+/* Timers. */
 
-static void tend(struct mcp_session *s, uint64_t now)
+static void tend_session(struct mcp_session *s, uint64_t now)
 {
 	struct mcp_stream *t;
 
@@ -204,7 +204,7 @@ static void on_beat(void *ctx)
 	struct mcp_session *s;
 
 	mcp_check_keys(mcp);
-	/* Who is touched goes to the end of the list: each is looked at once. */
+	/* Touching a session moves it to the end of the list: visit each once. */
 	list_init(&all);
 	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node) {
 		list_remove(&s->node);
@@ -213,7 +213,7 @@ static void on_beat(void *ctx)
 	LIST_FOREACH (s, &all, struct mcp_session, node) {
 		list_remove(&s->node);
 		list_append(&mcp->sessions, &s->node);
-		tend(s, now);
+		tend_session(s, now);
 	}
 	timer_start(mcp->timer, BEAT_US);
 }
@@ -228,7 +228,7 @@ struct mcp *mcp_new(struct router *r)
 	list_init(&mcp->sessions);
 	mcp->by_tenant = map_new();
 	list_init(&mcp->tenants);
-	/* A test of the router may have no loop, and no agents. */
+	/* Tests of the router have no loop. */
 	if (r->parts.loop) {
 		mcp->timer = timer_new(r->parts.loop, on_beat, mcp);
 		timer_start(mcp->timer, BEAT_US);

@@ -6,21 +6,23 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "core/config/config.h"
+#include "http/status.h"
 #include <inttypes.h>
 #include <string.h>
 
 /*
- * Theory of operation. Every message of a stream is an event with the number of its stream and one
- * of its own, "3-17", and is kept for a while: a client that was cut off says the last one it has
- * seen and gets the rest, whether or not the stream has ended meanwhile. What is kept is bounded,
- * and the oldest goes first, of a tenant that has more than its part: nobody loses anything because
- * others are cut off. Who asks for what has gone is told so instead of getting a gap.
+ * Theory of operation. Every message of a stream is an event with the number of the stream and
+ * its own, "3-17". Events are kept for a while: a client that was disconnected sends the last id
+ * it has seen and gets the rest, even if the stream has ended. The kept events are limited in
+ * bytes. The oldest are dropped first, those of a tenant with more than its share before others',
+ * so no tenant loses events because of another. A client that asks for dropped events gets an
+ * error, never a gap.
  *
- * A stream begins with an event that says nothing, so that a client which is cut off before the
- * first message has a number to come back with (from 2025-11-25 on; older ones do not expect it).
+ * A stream begins with an empty event, so that a client that is disconnected before the first
+ * message has an id to resume from (since 2025-11-25; older clients do not expect it).
  */
 
-/* Of what is kept in all, the part that one session may have. */
+/* The share of all kept bytes that one session may have: 1/16. */
 #define SESSION_SHARE 16
 #define HEAD_MAX      64
 
@@ -43,8 +45,8 @@ static void drop_event(struct mcp_event *e)
 	free(e);
 }
 
-/* The oldest there is goes, and with its last event a stream that nobody can come back to. */
-static void make_room(struct mcp_event *e)
+/* Drop an event, and with its last event a stream that has ended: nothing is left to resume. */
+static void evict_event(struct mcp_event *e)
 {
 	struct mcp_stream *t = e->stream; // NOLINT: one that was freed has left all lists
 
@@ -53,7 +55,7 @@ static void make_room(struct mcp_event *e)
 		mcp_stream_free(t, true);
 }
 
-static void keep_bounds(struct mcp_session *s)
+static void enforce_limits(struct mcp_session *s)
 {
 	struct mcp *mcp = s->mcp;
 	size_t most = mcp->router->config->mcp_buffers_bytes;
@@ -61,10 +63,10 @@ static void keep_bounds(struct mcp_session *s)
 
 	while (s->bytes > most / SESSION_SHARE &&
 	       (e = LIST_FIRST(&s->events, struct mcp_event, own)))
-		make_room(e);
+		evict_event(e);
 	while (mcp->bytes > most &&
 	       (e = LIST_FIRST(&mcp_tenant_hog(s->of)->events, struct mcp_event, same)))
-		make_room(e);
+		evict_event(e);
 }
 
 struct mcp_stream *mcp_stream_new(struct mcp_session *s)
@@ -113,12 +115,12 @@ static void on_gone(void *ctx)
 
 static void write_text(struct mcp_stream *t, const char *text, size_t len)
 {
-	/* Who does not read is cut off, and may come back: on_gone follows. */
+	/* A client that does not read is disconnected (on_gone follows) and may resume. */
 	if (t->req)
 		(void)!http_stream_write(t->req, text, len);
 }
 
-static void prime(struct mcp_stream *t)
+static void send_first_event(struct mcp_stream *t)
 {
 	char text[HEAD_MAX];
 	int len = snprintf(text, sizeof(text), "id: %" PRIu64 "-0\nretry: 1000\ndata: \n\n",
@@ -136,9 +138,9 @@ void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t 
 	t->req = req;
 	http_set_gone(req, on_gone, t);
 	http_add_header(req, "Mcp-Session-Id", t->session->id);
-	http_stream_begin(req, 200, "text/event-stream");
+	http_stream_begin(req, HTTP_OK, "text/event-stream");
 	if (after == 0)
-		prime(t);
+		send_first_event(t);
 	LIST_FOREACH (e, &t->events, struct mcp_event, node)
 		if (e->number > after)
 			write_text(t, e->text, e->len);
@@ -174,7 +176,7 @@ void mcp_stream_send(struct mcp_stream *t, const char *text, size_t len)
 	t->session->bytes += cost_of(e);
 	t->session->of->bytes += cost_of(e);
 	t->session->mcp->bytes += cost_of(e);
-	keep_bounds(t->session);
+	enforce_limits(t->session);
 }
 
 void mcp_stream_answered(struct mcp_stream *t)
@@ -185,8 +187,8 @@ void mcp_stream_answered(struct mcp_stream *t)
 	t->ended = true;
 	t->ended_us = clock_us();
 	mcp_stream_release(t);
-	/* One that said nothing (what it was for was cancelled) has nothing to come back for, and
-	 * no bound would count it. */
+	/* A stream without events (its request was cancelled) cannot be resumed, and no limit
+	 * counts it. */
 	if (list_is_empty(&t->events))
 		mcp_stream_free(t, true);
 }
@@ -197,7 +199,7 @@ void mcp_stream_beat(struct mcp_stream *t)
 }
 
 /* "3-17" */
-static int read_id(const char *text, uint64_t *ret_stream, uint64_t *ret_number)
+static int parse_event_id(const char *text, uint64_t *ret_stream, uint64_t *ret_number)
 {
 	char first[24];
 	const char *dash = strchr(text, '-');
@@ -216,7 +218,7 @@ struct mcp_stream *mcp_stream_find(struct mcp_session *s, const char *event_id,
 	struct mcp_stream *t;
 	uint64_t stream;
 
-	if (read_id(event_id, &stream, ret_number) < 0)
+	if (parse_event_id(event_id, &stream, ret_number) < 0)
 		return NULL;
 	LIST_FOREACH (t, &s->streams, struct mcp_stream, node)
 		if (t->number == stream)

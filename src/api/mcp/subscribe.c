@@ -13,19 +13,18 @@
 #include <string.h>
 
 /*
- * Theory of operation. Core says of every change which sandbox it was, and which file, or which
- * template. Subscriptions are kept by that ("TENANT/sandbox:ID", "TENANT/template:ID"), so that a
- * change costs nothing where nobody has asked. A directory has changed when something in it has.
- * Policies are read again all together, and seldom: then every subscription is looked at.
+ * Theory of operation. Core reports each change with the sandbox and file, or the template.
+ * Subscriptions are indexed by that ("TENANT/sandbox:ID", "TENANT/template:ID"), so a change
+ * without subscribers costs nothing. A directory changes when a file in it does. Policies are
+ * reloaded together and rarely: then every subscription is checked.
  *
- * That the list is another one is told to every session of the tenant, some time later and
- * together: whoever makes a hundred sandboxes causes one notification.
+ * list_changed notifications are delayed and combined: creating a hundred sandboxes sends one.
  */
 
 #define CHANGES_US  (100 * 1000ULL)
 #define WATCHED_LEN (TENANT_NAME_MAX + SANDBOX_URI_ID_MAX + 12)
 
-/* By which changes come; NULL: it does not change while it is there, or see above. */
+/* The index of each kind; NULL: never changes, or see above (policies). */
 static const char *const groups[] = {
 	[SANDBOX_URI_IS_FILE] = "sandbox", [SANDBOX_URI_IS_EXECUTION] = NULL,
 	[SANDBOX_URI_IS_LOG] = "sandbox",  [SANDBOX_URI_IS_TEMPLATE] = "template",
@@ -52,7 +51,7 @@ static struct mcp_subscription *find_subscription(const struct mcp_session *s, c
 	return NULL;
 }
 
-static void enter(struct mcp_subscription *sub, const char *key)
+static void index_subscription(struct mcp_subscription *sub, const char *key)
 {
 	struct mcp *mcp = sub->session->mcp;
 	struct list *same = map_get(mcp->watched, key);
@@ -98,7 +97,7 @@ static void subscribe(struct mcp_session *s, const char *text, const struct sand
 	if (!groups[uri->kind])
 		return;
 	watched_key(s->tenant, groups[uri->kind], uri->id, key);
-	enter(sub, key);
+	index_subscription(sub, key);
 }
 
 json_t *mcp_resources_subscribe(struct mcp_request *q, struct error *err)
@@ -135,15 +134,15 @@ json_t *mcp_resources_unsubscribe(struct mcp_request *q, struct error *err)
 
 /* Changes. */
 
-/* Whether what happened at @path is seen at @at: it, or a directory that it is in. */
-static bool is_seen_at(const char *at, const char *path)
+/* Whether a change of @path concerns @at: the same file, or a directory above it. */
+static bool is_at_or_below(const char *at, const char *path)
 {
 	size_t len = strlen(at);
 
 	return len == 0 || (strncmp(at, path, len) == 0 && (path[len] == '\0' || path[len] == '/'));
 }
 
-static bool is_about(const struct mcp_subscription *sub, enum session_change change,
+static bool concerns(const struct mcp_subscription *sub, enum session_change change,
                      const char *path)
 {
 	struct sandbox_uri uri;
@@ -151,11 +150,11 @@ static bool is_about(const struct mcp_subscription *sub, enum session_change cha
 	if (sandbox_uri_read(sub->uri, &uri) < 0)
 		return false;
 	if (change == SESSION_CHANGE_FILE)
-		return uri.kind == SANDBOX_URI_IS_FILE && is_seen_at(uri.path, path);
+		return uri.kind == SANDBOX_URI_IS_FILE && is_at_or_below(uri.path, path);
 	return change == SESSION_CHANGE_LOG && uri.kind == SANDBOX_URI_IS_LOG;
 }
 
-static void tell_update(const struct mcp_subscription *sub)
+static void notify_updated(const struct mcp_subscription *sub)
 {
 	json_t *params = json_object();
 
@@ -163,7 +162,7 @@ static void tell_update(const struct mcp_subscription *sub)
 	mcp_session_notify(sub->session, "notifications/resources/updated", params);
 }
 
-static void note_list(struct mcp_tenant *t)
+static void schedule_list_changed(struct mcp_tenant *t)
 {
 	if (!t || t->list_changed)
 		return;
@@ -182,7 +181,7 @@ static void on_change(void *ctx, const struct session *session, enum session_cha
 
 	session_info(session, &info);
 	if (change == SESSION_CHANGE_LIST) {
-		note_list(map_get(mcp->by_tenant, info.tenant));
+		schedule_list_changed(map_get(mcp->by_tenant, info.tenant));
 		return;
 	}
 	watched_key(info.tenant, "sandbox", info.id, key);
@@ -191,12 +190,12 @@ static void on_change(void *ctx, const struct session *session, enum session_cha
 		return;
 	for (struct list *n = same->next; n != same; n = n->next) {
 		sub = LIST_ENTRY(n, struct mcp_subscription, same);
-		if (is_about(sub, change, path))
-			tell_update(sub);
+		if (concerns(sub, change, path))
+			notify_updated(sub);
 	}
 }
 
-static void tell_all(const struct mcp_tenant *t)
+static void notify_list_changed(const struct mcp_tenant *t)
 {
 	struct mcp_session *s;
 
@@ -213,11 +212,11 @@ void mcp_flush_changes(void *ctx)
 		if (!t->list_changed)
 			continue;
 		t->list_changed = false;
-		tell_all(t);
+		notify_list_changed(t);
 	}
 }
 
-/* Built-in ones are nobody's, and do not change. */
+/* Built-in templates have no tenant and never change. */
 static void on_template(void *ctx, const struct template *t, bool listed)
 {
 	struct mcp *mcp = ctx;
@@ -227,18 +226,18 @@ static void on_template(void *ctx, const struct template *t, bool listed)
 	watched_key(t->tenant, "template", t->spec.id, key);
 	same = map_get(mcp->watched, key);
 	for (struct list *n = same ? same->next : NULL; n && n != same; n = n->next)
-		tell_update(LIST_ENTRY(n, struct mcp_subscription, same));
+		notify_updated(LIST_ENTRY(n, struct mcp_subscription, same));
 	if (listed)
-		note_list(map_get(mcp->by_tenant, t->tenant));
+		schedule_list_changed(map_get(mcp->by_tenant, t->tenant));
 }
 
-static void tell_policies(const struct mcp_session *s)
+static void notify_policies(const struct mcp_session *s)
 {
 	struct mcp_subscription *sub;
 
 	LIST_FOREACH (sub, &s->subscriptions, struct mcp_subscription, node)
 		if (str_has_prefix(sub->uri, SANDBOX_URI_POLICY))
-			tell_update(sub);
+			notify_updated(sub);
 }
 
 void mcp_policies_changed(struct mcp *mcp)
@@ -247,9 +246,9 @@ void mcp_policies_changed(struct mcp *mcp)
 	struct mcp_tenant *t;
 
 	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node)
-		tell_policies(s);
+		notify_policies(s);
 	LIST_FOREACH (t, &mcp->tenants, struct mcp_tenant, node)
-		note_list(t);
+		schedule_list_changed(t);
 }
 
 void mcp_watch_begin(struct mcp *mcp)
@@ -257,7 +256,7 @@ void mcp_watch_begin(struct mcp *mcp)
 	const struct router_config *p = &mcp->router->parts;
 
 	session_service_watch(p->sessions, &(struct session_watcher){mcp, on_change});
-	if (p->templates) /* a test of the router may have none */
+	if (p->templates) /* tests of the router have none */
 		templates_watch(p->templates, &(struct templates_watcher){mcp, on_template});
 }
 

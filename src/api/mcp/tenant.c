@@ -11,13 +11,13 @@
 #include <string.h>
 
 /*
- * Theory of operation. What is shared by all sessions is bounded for each tenant, so that none can
- * take from others: its sessions, and its part of what is kept for clients that come back. A part
- * is the whole divided by those that have sessions. Where more is kept than may be somebody has
- * more than its part; that one loses its oldest.
+ * Theory of operation. Shared resources are limited per tenant, so that no tenant can starve
+ * another: sessions, and a share of the kept events. The share is the whole divided by the
+ * tenants that have sessions. Where the whole is exceeded, some tenant exceeds its share; its
+ * oldest events are dropped.
  *
- * Keys are asked for when somebody comes. Who stays, by a stream or a WebSocket, is looked at again
- * when a key is revoked, and every few seconds for keys that expire.
+ * Keys are checked when a client connects. Open streams and WebSockets are checked again when a
+ * key is revoked, and every few seconds for keys that expire.
  */
 
 void mcp_tenant_enter(struct mcp_session *s, const char *name)
@@ -53,7 +53,7 @@ void mcp_tenant_leave(struct mcp_session *s)
 	list_remove(&s->same);
 	if (--t->count > 0)
 		return;
-	assert(t->bytes == 0); /* events go with their sessions */
+	assert(t->bytes == 0); /* sessions free their events */
 	(void)map_remove(t->mcp->by_tenant, t->name);
 	list_remove(&t->node);
 	t->mcp->tenants_count--;
@@ -70,7 +70,7 @@ struct mcp_tenant *mcp_tenant_hog(struct mcp_tenant *first)
 		return first;
 	LIST_FOREACH (t, &mcp->tenants, struct mcp_tenant, node)
 		if (t->bytes > part) {
-			/* It is found at once next time. */
+			/* Move it to the front: the next search finds it at once. */
 			list_remove(&t->node);
 			list_append(mcp->tenants.next, &t->node);
 			return t;

@@ -7,13 +7,13 @@
 #include "base/buf.h"
 #include "core/config/config.h"
 #include "core/observe/metrics.h"
+#include "http/status.h"
 #include "http/ws.h"
 
 /*
- * Theory of operation. A WebSocket is an MCP session: it begins with the connection, and each
- * message of it is one of JSON-RPC. Both end together, whichever ends first. Who connected is asked
- * once, but a message is a request like any other: it counts for its tenant's rate. With the key it
- * came with it ends.
+ * Theory of operation. A WebSocket is an MCP session: each text message is a JSON-RPC message,
+ * and connection and session end together. The client is authenticated once, but each message
+ * counts against its tenant's rate. When its key is no longer valid, the connection is closed.
  */
 
 #define WAITING_MAX (16u << 20)
@@ -21,12 +21,12 @@
 struct socket {
 	struct mcp *mcp;
 	struct http_ws *ws;
-	struct mcp_session *session; /* NULL: it has ended */
-	struct principal principal;  /* its texts are the socket's own */
+	struct mcp_session *session; /* NULL: ended */
+	struct principal principal;  /* strings are the socket's */
 	char *tenant, *key_id, *request_id;
 };
 
-static void tell_count(const struct mcp *mcp)
+static void publish_count(const struct mcp *mcp)
 {
 	metrics_set(mcp->router->parts.metrics, METRIC_WEBSOCKETS, (double)mcp->sockets);
 }
@@ -46,7 +46,7 @@ static void send_text(void *ctx, const char *text, size_t len)
 	http_ws_send(s->ws, text, len);
 }
 
-/* The session is over: @ctx stays until the client has heard of it. */
+/* The session has ended; @ctx is freed by on_closed. */
 static void close_socket(void *ctx)
 {
 	struct socket *s = ctx;
@@ -73,7 +73,7 @@ static void on_closed(void *ctx)
 	struct socket *s = ctx;
 
 	s->mcp->sockets--;
-	tell_count(s->mcp);
+	publish_count(s->mcp);
 	if (s->session) {
 		s->session->sink = (struct mcp_sink){0};
 		mcp_session_free(s->session);
@@ -103,8 +103,8 @@ static void take_message(struct socket *s, json_t *value)
 		tell(s, text, len);
 	} else if (json_is_array(value) || m.kind == RPC_INVALID) {
 		text = rpc_error(m.id, RPC_INVALID_REQUEST,
-		                 json_is_array(value) ? "there are no batches here" : m.wrong, NULL,
-		                 &len);
+		                 json_is_array(value) ? "a WebSocket has no batches" : m.wrong,
+		                 NULL, &len);
 		tell(s, text, len);
 	} else if (m.kind == RPC_REQUEST) {
 		mcp_dispatch(s->session, NULL, &s->principal, s->request_id, &m);
@@ -142,7 +142,7 @@ static void refuse(struct http_request *req, const struct error *err)
 	}
 	http_add_header(req, "Upgrade", "websocket");
 	http_add_header(req, "Sec-WebSocket-Version", "13");
-	reply_error_as(req, err, 426);
+	reply_error_as(req, err, HTTP_UPGRADE_REQUIRED);
 }
 
 static struct socket *socket_new(struct router *r, const struct http_request *req,
@@ -182,5 +182,5 @@ void mcp_ws(struct router *r, struct http_request *req, const struct route_args 
 	}
 	s->session->sink = (struct mcp_sink){send_text, close_socket, check_key, s};
 	r->mcp->sockets++;
-	tell_count(r->mcp);
+	publish_count(r->mcp);
 }

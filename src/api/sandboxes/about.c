@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "core/config/config.h"
 #include "core/run/run.h"
+#include "http/status.h"
 
 #define DOCS_MAX (4u << 20)
 
@@ -30,7 +31,7 @@ void sandboxes_health(struct router *r, struct http_request *req, const struct r
 	json_set(j, "timestamp", sandboxes_now());
 	json_set(j, "version", json_string(MILLIBOX_VERSION));
 	json_set(j, "uptime", uptime(r));
-	reply_json(req, well ? 200 : 503, j);
+	reply_json(req, well ? HTTP_OK : HTTP_SERVICE_UNAVAILABLE, j);
 }
 
 static json_t *list(const char *first, const char *second)
@@ -72,10 +73,10 @@ void sandboxes_info(struct router *r, struct http_request *req, const struct rou
 	json_set(j, "api_versions", list("v1", "v2"));
 	json_set(j, "tools", json_integer(tools));
 	json_set(j, "endpoints", endpoints());
-	reply_json(req, 200, j);
+	reply_json(req, HTTP_OK, j);
 }
 
-/* The description as a page: no scripts, nothing from elsewhere. */
+/* The API description as a page without scripts or external content. */
 
 static int add_escaped(struct buf *b, const char *text)
 {
@@ -98,7 +99,7 @@ static int add_operation(struct buf *b, const char *method, const char *path,
 	const char *summary = json_string_value(json_object_get(operation, "summary"));
 
 	if (!summary)
-		return 0; /* parameters of the whole path */
+		return 0; /* parameters of the path, not an operation */
 	return buf_addf(b, "<tr><td>%s</td><td><code>", method) < 0 || add_escaped(b, path) < 0 ||
 	                       buf_add_str(b, "</code></td><td>") < 0 || add_escaped(b, summary) < 0
 	               ? -1
@@ -139,7 +140,7 @@ void sandboxes_docs(struct router *r, struct http_request *req, const struct rou
 	(void)r;
 	(void)args;
 	if (add_page(&page, json_object_get(all, "paths")) == 0) {
-		http_reply(req, &(struct http_answer){200, "text/html", page.data, page.len,
+		http_reply(req, &(struct http_answer){HTTP_OK, "text/html", page.data, page.len,
 		                                      headers, ARRAY_SIZE(headers)});
 		return;
 	}

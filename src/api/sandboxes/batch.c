@@ -8,18 +8,18 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/session/session.h"
+#include "http/status.h"
 #include "io/loop.h"
 #include <string.h>
 
 /*
- * Theory of operation. One action for many sandboxes: some at a time, in the order in which they
- * were named, and one answer at the end. What is only a call of core is done at once, and its item
- * waits until that is on the disk; what runs a program waits for its tool. An item that fails ends
- * the batch, unless it is to go on: those that have begun are let finish, the others are told not
- * to have been tried.
+ * Theory of operation. One action for many sandboxes: a few at a time, in the order of the
+ * request, and one response at the end. A call of core is made at once, and its item waits until
+ * the change is persisted; a program waits for its tool. An item that fails ends the batch,
+ * unless continue_on_error is set: started items finish, the others are reported as not tried.
  *
- * A client that leaves ends the programs that run for it and begins nothing more. The batch is
- * freed when its last item is over.
+ * A client that disconnects cancels its programs and starts nothing more. The batch is freed
+ * after its last item.
  */
 
 #define IDS_MAX         100
@@ -35,7 +35,7 @@ struct action {
 	const char *name;
 	enum scope scope;
 	act_fn *act;                                  /* or: */
-	const struct sandboxes_program_kind *program; /* runs one */
+	const struct sandboxes_program_kind *program; /* runs a program */
 };
 
 /* Body of the request. */
@@ -55,12 +55,12 @@ struct item {
 };
 
 struct batch {
-	struct http_request *req; /* the server's; NULL: the client left */
+	struct http_request *req; /* NULL: the client disconnected */
 	struct router *router;
-	struct principal principal; /* its texts are the batch's own */
+	struct principal principal; /* strings are the batch's */
 	char *tenant, *key_id, *request_id;
 	const struct action *action;
-	json_t *ids, *parameters, *results; /* owned; a result for each id */
+	json_t *ids, *parameters, *results; /* owned; one result per id */
 	struct item items[IDS_MAX];
 	size_t count, next, running, most;
 	size_t succeeded;
@@ -162,7 +162,7 @@ static void answer(struct batch *b)
 	json_set(j, "results", json_incref(b->results));
 	json_set(j, "summary", summary(b));
 	json_set(j, "timestamp", sandboxes_now());
-	reply_json(b->req, 200, j);
+	reply_json(b->req, HTTP_OK, j);
 }
 
 static const char *id_of(const struct batch *b, size_t index)
@@ -170,8 +170,8 @@ static const char *id_of(const struct batch *b, size_t index)
 	return json_string_value(json_array_get(b->ids, index));
 }
 
-/* Of one item. Takes @result. */
-static void note(struct batch *b, size_t index, json_t *result, const struct error *failure)
+/* Record the result of an item. Takes @result. */
+static void set_result(struct batch *b, size_t index, json_t *result, const struct error *failure)
 {
 	json_t *j = json_object();
 
@@ -184,18 +184,18 @@ static void note(struct batch *b, size_t index, json_t *result, const struct err
 	(void)!json_array_set_new(b->results, index, j);
 }
 
-static void finish(struct item *item, json_t *result, const struct error *failure)
+static void finish_item(struct item *item, json_t *result, const struct error *failure)
 {
 	struct batch *b = item->batch;
 
 	item->calling = false;
 	if (failure && error_is_internal(failure) && b->req)
 		reply_log_error(b->req, failure);
-	note(b, item->index, result, failure);
+	set_result(b, item->index, result, failure);
 	b->succeeded += !failure;
 	b->stopped |= failure && !b->go_on;
 	b->running--;
-	/* One that is over at once is so inside pump, which goes on by itself. */
+	/* An item that ends at once does so inside pump, which continues by itself. */
 	if (!b->pumping)
 		loop_defer(b->router->parts.loop, pump, b);
 }
@@ -206,21 +206,21 @@ static void on_kept(void *ctx, const struct error *err)
 {
 	struct item *item = ctx;
 	struct batch *b = item->batch;
-	struct error ignored = {0}; /* it was terminated: there is nothing to tell */
+	struct error ignored = {0}; /* terminated: no view */
 	const struct session *session =
 		sandboxes_get(b->router, b->tenant, id_of(b, item->index), &ignored);
 
-	finish(item, session && !err ? sandboxes_view(session) : NULL, err);
+	finish_item(item, session && !err ? sandboxes_view(session) : NULL, err);
 }
 
-static void act(struct item *item, struct session *session)
+static void act_on(struct item *item, struct session *session)
 {
 	struct batch *b = item->batch;
 	struct error err = {0};
 	int r;
 
 	if (b->action->act(session, b->parameters, &err) < 0) {
-		finish(item, NULL, &err);
+		finish_item(item, NULL, &err);
 		return;
 	}
 	r = session_when_kept(session, on_kept, item, &err);
@@ -237,10 +237,10 @@ static void on_done(void *ctx, json_t *result, const struct error *failure)
 	json_t *body = failure ? NULL : item->batch->action->program->render(&done);
 
 	call_release(&item->call);
-	finish(item, body, failure);
+	finish_item(item, body, failure);
 }
 
-static void run(struct item *item)
+static void run_tool(struct item *item)
 {
 	struct batch *b = item->batch;
 	const struct sandboxes_program_kind *kind = b->action->program;
@@ -254,7 +254,7 @@ static void run(struct item *item)
 	    sandboxes_decode_part(b->router, "parameters", b->parameters, kind->fields, &p, &err) <
 	            0 ||
 	    kind->complete(&p, &err) < 0) {
-		finish(item, NULL, &err);
+		finish_item(item, NULL, &err);
 		return;
 	}
 	item->calling = true;
@@ -267,7 +267,7 @@ static void run(struct item *item)
 	tool_start_decoded(&item->call, tool); /* the batch may be gone afterwards */
 }
 
-static void begin(struct batch *b, size_t index)
+static void start_item(struct batch *b, size_t index)
 {
 	struct item *item = &b->items[index];
 	struct session *session;
@@ -277,14 +277,14 @@ static void begin(struct batch *b, size_t index)
 	b->running++;
 	session = sandboxes_get(b->router, b->tenant, id_of(b, index), &err);
 	if (!session)
-		finish(item, NULL, &err);
+		finish_item(item, NULL, &err);
 	else if (b->action->act)
-		act(item, session);
+		act_on(item, session);
 	else
-		run(item);
+		run_tool(item);
 }
 
-/* Begin what may begin; at the end, answer. */
+/* Start as many items as allowed; after the last one, respond. */
 static void pump(void *arg)
 {
 	struct batch *b = arg;
@@ -292,13 +292,13 @@ static void pump(void *arg)
 
 	b->pumping = true;
 	while (!b->stopped && b->running < b->most && b->next < b->count)
-		begin(b, b->next++);
+		start_item(b, b->next++);
 	b->pumping = false;
 	if (b->running > 0)
 		return;
-	(void)error_set(&err, ERR_CONFLICT, 0, "not tried: one before it has failed");
+	(void)error_set(&err, ERR_CONFLICT, 0, "not tried: an earlier item failed");
 	while (b->next < b->count)
-		note(b, b->next++, NULL, &err);
+		set_result(b, b->next++, NULL, &err);
 	if (b->req)
 		answer(b);
 	batch_free(b);
@@ -335,7 +335,7 @@ static int check_ids(const struct field_value *v)
 		if (!json_is_string(id) || strlen(json_string_value(id)) != json_string_length(id))
 			return fields_wrong(v, "a list of strings");
 		if (json_string_length(id) > SESSION_ID_MAX)
-			return error_field(v->err, v->path, "has one that is too long");
+			return error_field(v->err, v->path, "has an id that is too long");
 	}
 	return 0;
 }

@@ -86,7 +86,7 @@ bool sandboxes_is_refusal(const struct error *failure)
 	return true;
 }
 
-/* How a program failed. The first that fits counts. */
+/* The code of a program that failed; the first match counts. */
 static const char *failure_code(const json_t *metadata)
 {
 	static const struct {
@@ -160,7 +160,7 @@ static void send_event(struct waiter *w, const char *name, const char *key, cons
 	if (event_open(&b, &event) < 0 || buf_add(&b, value->data, value->len) < 0 ||
 	    event_close(&b, w->form) < 0 || http_stream_write(w->req, b.data, b.len) < 0)
 		reply_log(w->req, LOG_LEVEL_DEBUG,
-		          "the client does not read, it is cut off"); /* on_gone follows */
+		          "the client does not read: disconnected"); /* on_gone follows */
 }
 
 static void on_output(void *ctx, enum output_stream stream, const char *text, size_t len)
@@ -188,8 +188,7 @@ static void send_end(struct waiter *w, json_t *body)
 	struct error err = {0};
 
 	if (json_add(&b, body) < 0) {
-		(void)error_set(&err, ERR_UNAVAILABLE, 0,
-		                "there is no room for the result in an answer");
+		(void)error_set(&err, ERR_UNAVAILABLE, 0, "the result is too large for a response");
 		send_failure(w, &err);
 		return;
 	}
@@ -240,10 +239,9 @@ void sandboxes_call(struct router *r, struct http_request *req, const struct rou
 	struct error err = {0};
 
 	if (!tool) {
-		(void)error_set(
-			&err, call->strict ? ERR_DENIED : ERR_NOT_FOUND, 0,
-			"there is no tool %.64s, or it is disabled here (mcp.disabled_tools)",
-			call->tool);
+		(void)error_set(&err, call->strict ? ERR_DENIED : ERR_NOT_FOUND, 0,
+		                "tool %.64s does not exist or is disabled (mcp.disabled_tools)",
+		                call->tool);
 		reply_error(req, &err);
 		return;
 	}

@@ -55,7 +55,7 @@ const struct fields sandboxes_upload_fields = SANDBOXES_FIELDS("SandboxUpload",
 const struct fields sandboxes_put_fields = SANDBOXES_FIELDS("SandboxContent", CONTENT_ROWS);
 /* clang-format on */
 
-/* What an answer needs to know of its request. */
+/* What the response needs to know of its request. */
 struct about {
 	struct router *router;
 	char *tenant, *session_id;
@@ -65,7 +65,7 @@ struct about {
 	size_t len;
 	uint32_t mode;
 	int status;
-	bool base64; /* was asked for */
+	bool base64; /* the client wants base64 */
 };
 
 static void about_free(void *ctx)
@@ -79,7 +79,7 @@ static void about_free(void *ctx)
 	free(a);
 }
 
-/* Paths are of the workspace: "/" and "/workspace" are it. */
+/* Paths are below the workspace: "/" and "/workspace" mean it. */
 static int clean(const char *path, char ret_path[WORKPATH_MAX + 1], struct error *err)
 {
 	if (str_equal(path, "/"))
@@ -119,7 +119,7 @@ static json_t *text(const char *s)
 	return json_text(s, strlen(s));
 }
 
-/* Listing. */
+/* List. */
 
 static json_t *view_item(const struct about *a, const struct file_item *item)
 {
@@ -191,7 +191,7 @@ void sandboxes_files(struct router *r, struct http_request *req, const struct ro
 			  });
 }
 
-/* Reading. */
+/* Read. */
 
 static void set_content(const struct about *a, json_t *j, const struct file_result *result)
 {
@@ -264,7 +264,7 @@ void sandboxes_file_get(struct router *r, struct http_request *req, const struct
 		  });
 }
 
-/* Writing. */
+/* Write. */
 
 static void answer_written(void *ctx, struct http_request *req, const struct file_result *result)
 {
@@ -348,7 +348,7 @@ void sandboxes_file_put(struct router *r, struct http_request *req, const struct
 		write_now(req, session, a);
 }
 
-/* Whether there is one already. The session may have gone meanwhile. */
+/* The file was looked up. The session may have ended meanwhile. */
 static void on_looked(void *ctx, struct http_request *req, const struct file_result *result)
 {
 	struct about *a = *(struct about **)ctx;
@@ -361,7 +361,7 @@ static void on_looked(void *ctx, struct http_request *req, const struct file_res
 	}
 	session = sandboxes_get(a->router, a->tenant, a->session_id, &err);
 	if (session && !result->failure)
-		(void)error_set(&err, ERR_CONFLICT, 0, "the file is there, and overwrite is false");
+		(void)error_set(&err, ERR_CONFLICT, 0, "the file exists, and overwrite is false");
 	if (error_is_set(&err)) {
 		reply_error(req, &err);
 		return;
@@ -409,7 +409,7 @@ void sandboxes_file_upload(struct router *r, struct http_request *req,
 		  });
 }
 
-/* Removing. */
+/* Remove. */
 
 static void answer_removed(void *ctx, struct http_request *req, const struct file_result *result)
 {

@@ -55,7 +55,7 @@ static int take_resources(const struct field_value *v)
 	                                : fields_wrong(v, "an object");
 }
 
-/* Until then the sandbox stays, used or not. */
+/* The sandbox lives that long, used or not. */
 static int take_ttl(const struct field_value *v)
 {
 	struct create_body *body = v->out;
@@ -180,7 +180,7 @@ void sandboxes_delete(struct router *r, struct http_request *req, const struct r
 	kept_session_made(req, session, HTTP_NO_CONTENT, NULL, NULL);
 }
 
-/* Changing one. */
+/* Change. */
 
 /* The resources of a box are fixed when it is made: only the same values are accepted. */
 static int check_resources(const struct session *session, const json_t *wanted, struct error *err)
@@ -201,7 +201,7 @@ static int check_resources(const struct session *session, const json_t *wanted, 
 	return error_field(err, "resources", "cannot be changed: make another sandbox");
 }
 
-/* With those of @changes; null takes one away. @whole: no others stay. Return: owned. */
+/* @old with @changes; null removes a member. @whole: nothing of @old stays. Return: owned. */
 static json_t *merge(const json_t *old, const json_t *changes, bool whole)
 {
 	json_t *j = old && !whole ? json_copy((json_t *)(uintptr_t)old) : json_object(), *value;
@@ -305,7 +305,7 @@ void sandboxes_update(struct router *r, struct http_request *req, const struct r
 	fields_done(&sandboxes_change_fields, &body);
 }
 
-/* Stopping and starting. What is so already stays so. */
+/* Stop and start; a state that is already reached is fine. */
 
 static bool is_in(const struct session *session, enum session_state state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what is done to a sandbox by its own path, and to many of them by a batch. */
+/* DOC: life and changes of sandboxes, one by its path or many by a batch. */
 
 #include "base/attr.h"
 #include "base/error.h"
@@ -16,6 +16,6 @@ int sandboxes_do_stop(struct session *session, struct error *err) attr_must_chec
 /** sandboxes_check_change - whether @parameters is the body of a change. */
 int sandboxes_check_change(const struct router *r, const json_t *parameters,
                            struct error *err) attr_must_check;
-/** sandboxes_change - by the body of PUT (@whole) or PATCH; all of it or nothing. */
+/** sandboxes_change - by the body of PUT (@whole) or PATCH; all or nothing. */
 int sandboxes_change(struct session *session, const json_t *body, bool whole,
                      struct error *err) attr_must_check;

@@ -8,12 +8,13 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "core/session/session.h"
+#include "http/status.h"
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * Theory of operation. To be sorted, all that match have to be there: as many as a tenant may have.
- * What a row is judged by is read once; only what is on the page is told in full.
+ * Theory of operation. Sorting needs all matching sandboxes, at most as many as a tenant may
+ * have. A row has what filters and sorting read; only the page is rendered in full.
  */
 
 struct row {
@@ -76,7 +77,7 @@ static const struct order orders[] = {
 };
 
 struct sorting {
-	const struct order *order; /* NULL: newest first, as they are found */
+	const struct order *order; /* NULL: newest first */
 	bool descending;
 };
 
@@ -99,8 +100,8 @@ static int read_sorting(const struct http_request *req, struct sorting *ret_sort
 	                   "must be created_at, updated_at, name, status, image or id");
 }
 
-/* The same in one respect are told in the order of their ids, so that pages do not change. */
-static int compare(const void *a, const void *b, void *ctx)
+/* Equal rows are sorted by id, so that pages are stable. */
+static int compare_rows(const void *a, const void *b, void *ctx)
 {
 	const struct sorting *sorting = ctx;
 	int r = sorting->order->compare(a, b);
@@ -110,14 +111,15 @@ static int compare(const void *a, const void *b, void *ctx)
 	return sorting->descending ? -r : r;
 }
 
-static char *copy(const json_t *notes, const char *key, const char *otherwise)
+static char *copy_note(const json_t *notes, const char *key, const char *otherwise)
 {
 	const char *text = json_string_value(json_object_get(notes, key));
 
 	return xstrdup(text ? text : otherwise);
 }
 
-static bool has(const struct http_request *req, const char *filter, const char *text, bool whole)
+static bool matches(const struct http_request *req, const char *filter, const char *text,
+                    bool whole)
 {
 	const char *wanted = http_query(req, filter);
 
@@ -126,7 +128,8 @@ static bool has(const struct http_request *req, const char *filter, const char *
 	return whole ? str_equal(text, wanted) : strstr(text, wanted) != NULL;
 }
 
-static void add(struct rows *rows, const struct http_request *req, const struct session *session)
+static void add_row(struct rows *rows, const struct http_request *req,
+                    const struct session *session)
 {
 	struct session_info info = {0};
 	cleanup_json json_t *notes = NULL;
@@ -140,14 +143,15 @@ static void add(struct rows *rows, const struct http_request *req, const struct 
 		.session = session,
 		.id = info.id,
 		.status = tool_sandbox_status(session),
-		.name = copy(notes, "name", ""),
-		.image = copy(notes, "image", info.template_id),
+		.name = copy_note(notes, "name", ""),
+		.image = copy_note(notes, "image", info.template_id),
 		.created_ms = info.created_ms,
 		.updated_ms = info.updated_ms,
 	};
-	if (!has(req, "filter_status", row.status, true) || !has(req, "filter_id", row.id, true) ||
-	    !has(req, "filter_name", row.name, false) ||
-	    !has(req, "filter_image", row.image, false)) {
+	if (!matches(req, "filter_status", row.status, true) ||
+	    !matches(req, "filter_id", row.id, true) ||
+	    !matches(req, "filter_name", row.name, false) ||
+	    !matches(req, "filter_image", row.image, false)) {
 		free(row.name);
 		free(row.image);
 		return;
@@ -193,10 +197,10 @@ void sandboxes_list(struct router *r, struct http_request *req, const struct rou
 	}
 	session = session_at(r->parts.sessions, args->principal->tenant, 0);
 	for (; session; session = session_older(session))
-		add(&rows, req, session);
+		add_row(&rows, req, session);
 	if (sorting.order && rows.count > 0)
-		qsort_r(rows.all, rows.count, sizeof(*rows.all), compare, &sorting);
-	reply_json(req, 200,
+		qsort_r(rows.all, rows.count, sizeof(*rows.all), compare_rows, &sorting);
+	reply_json(req, HTTP_OK,
 	           sandboxes_page_object(req, &page, view_page(&rows, &page), rows.count));
 	rows_done(&rows);
 }

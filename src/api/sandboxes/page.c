@@ -5,6 +5,7 @@
 #include "api/json/query.h"
 #include "api/reply.h"
 #include "base/alloc.h"
+#include "http/status.h"
 
 #define PAGE_SIZE     20
 #define PAGE_SIZE_MAX 100
@@ -20,12 +21,12 @@ int sandboxes_page(const struct http_request *req, struct sandboxes_page *ret_pa
 		return -1;
 	if (size == 0)
 		return error_field(err, "page_size", "must be at least 1");
-	/* More than the most is given the most, as its clients expect. */
+	/* A larger size is clamped, as clients expect. */
 	*ret_page = (struct sandboxes_page){size < PAGE_SIZE_MAX ? size : PAGE_SIZE_MAX, offset};
 	return 0;
 }
 
-static json_t *place(const struct sandboxes_page *page, size_t total)
+static json_t *view_position(const struct sandboxes_page *page, size_t total)
 {
 	uint64_t next = page->offset + page->size;
 	uint64_t back = page->offset > page->size ? page->offset - page->size : 0;
@@ -49,10 +50,10 @@ json_t *sandboxes_page_object(const struct http_request *req, const struct sandb
 	                                http_header(req, "API-Version"), &err);
 
 	json_set(j, "data", data);
-	json_set(j, "pagination", place(page, total));
+	json_set(j, "pagination", view_position(page, total));
 	json_set(j, "total", json_integer((json_int_t)total));
 	json_set(j, "timestamp", sandboxes_now());
-	/* sandboxes_begin has refused all others. */
+	/* sandboxes_begin has refused other versions. */
 	json_set(j, "version", json_string(version == SANDBOXES_V2 ? "v2" : "v1"));
 	return j;
 }
@@ -73,5 +74,5 @@ void sandboxes_reply_list(struct http_request *req, json_t *items)
 	for (uint64_t i = page.offset; i < total && i - page.offset < page.size; i++)
 		(void)!json_array_append(data, json_array_get(items, i));
 	json_decref(items);
-	reply_json(req, 200, sandboxes_page_object(req, &page, data, total));
+	reply_json(req, HTTP_OK, sandboxes_page_object(req, &page, data, total));
 }

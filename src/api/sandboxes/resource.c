@@ -10,13 +10,13 @@
 #include "http/status.h"
 #include <string.h>
 
-#define ITEMS_MAX 2000 /* of a list */
-#define PAGES_MAX 500  /* of resource_list that one list is made of */
+#define ITEMS_MAX 2000 /* entries of a list */
+#define PAGES_MAX 500  /* pages of resource_list for one list */
 
 /* A request that waits for resources. */
 struct reading {
 	struct call call;
-	struct http_request *req; /* the server's */
+	struct http_request *req; /* borrowed */
 	json_t *items;            /* of a list; owned */
 	size_t pages;
 	uint64_t offset; /* of the next page */
@@ -80,7 +80,7 @@ static json_t *view_resource(const json_t *resource)
 	return j;
 }
 
-/* A page may be there at once: then the loop continues, not the callback. */
+/* Pages that are ready at once are taken in this loop, not by recursion. */
 static void list_pages(struct reading *w)
 {
 	w->listing = true;

@@ -70,7 +70,7 @@ static const char *language_of(const char *filename)
 	return NULL;
 }
 
-/* One word for the shell, whatever is in it. Return: 0 or -1: too long. */
+/* @word as one word of a shell command. Return: 0, or -1: too long. */
 static int quote(struct buf *b, const char *word)
 {
 	int r = buf_add_str(b, " '");

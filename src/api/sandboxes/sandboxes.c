@@ -20,7 +20,8 @@
 #define NS_PER_SEC  1e9
 #define VERSION_MAX SANDBOXES_V2
 
-/* What follows "/api" and the version; NULL: not of ours. *ret_version 0: the path has none. */
+/* The path after "/api" and the version; NULL: not of this dialect. *ret_version 0: no version.
+ * */
 static const char *after_version(const char *path, int *ret_version)
 {
 	*ret_version = 0;
@@ -62,7 +63,7 @@ json_t *sandboxes_error_body(const struct error *err, const char *request_id, in
 	return j;
 }
 
-/* "v2" or "2", up to what ends it. Return: -1: no version there is. */
+/* "v2" or "2", up to a separator. Return: -1: unknown version. */
 static int read_version(const char *text)
 {
 	text += text[0] == 'v';
@@ -81,7 +82,8 @@ int sandboxes_version(const char *path, const char *accept, const char *header, 
 		return version;
 	if (vendor) {
 		version = read_version(vendor + strlen(VENDOR));
-		return version > 0 ? version : error_field(err, "Accept", "has versions v1 and v2");
+		return version > 0 ? version
+		                   : error_field(err, "Accept", "must name version v1 or v2");
 	}
 	if (!header)
 		return SANDBOXES_V1;

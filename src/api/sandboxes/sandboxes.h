@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * DOC: SandboxRunner's REST dialect: /api/sandboxes, /api/v1/sandboxes, /api/v2/sandboxes and their
- * neighbours tools, resources and prompts. What it calls a sandbox is a persistent session that has
- * not been terminated; what it runs, it runs by the tools of tool.h. Here are only its words and
- * envelopes. Fields that nobody knows are ignored, as its clients expect.
+ * DOC: SandboxRunner's REST dialect: /api/sandboxes, /api/v1/sandboxes, /api/v2/sandboxes, and
+ * tools, resources and prompts beside them. A sandbox is a persistent session that is not
+ * terminated; programs run through the tools of tools/. Here are only words and envelopes.
+ * Unknown fields are ignored, as clients expect.
  *
- * The version is that of the path; where that has none, the one that the header API-Version or a
- * media type application/vnd.sandboxrunner.vN in Accept asks for; else the first.
+ * The version is in the path, else in the header API-Version or in Accept as
+ * application/vnd.sandboxrunner.vN; the default is 1.
  */
 
 #include "api/internal.h"
@@ -30,28 +30,29 @@ json_t *sandboxes_error_body(const struct error *err, const char *request_id, in
 /** sandboxes_error - {code, message, details, timestamp, request_id}. Return: owned. */
 json_t *sandboxes_error(const struct error *err, const char *request_id,
                         int status) attr_must_check;
-/** sandboxes_version - that which is asked for. Return: 1, 2, or -1 with *err. Pure. */
+/** sandboxes_version - the requested version. Return: 1, 2, or -1 with *err. Pure. */
 int sandboxes_version(const char *path, const char *accept, const char *header,
                       struct error *err) attr_must_check;
-/** sandboxes_begin - the answer is to say its version. Return: 0, or -1: answered, because the
- * version that is asked for does not exist or is older than @least. */
+/** sandboxes_begin - add the version to the response. Return: 0, or -1: answered, because the
+ * version is unknown or older than @least. */
 int sandboxes_begin(struct http_request *req, int least) attr_must_check;
 
 /** sandboxes_now - for `timestamp`. Return: owned. */
 json_t *sandboxes_now(void) attr_must_check;
-/** sandboxes_get - by id, if it was not terminated; NULL with a 404 in *err. */
+/** sandboxes_get - by id, if not terminated; NULL with a 404 in *err. */
 struct session *sandboxes_get(struct router *r, const char *tenant, const char *id,
                               struct error *err);
-/** sandboxes_find - that of the path. Return: NULL: answered. */
+/** sandboxes_find - the sandbox of the path. Return: NULL: answered. */
 struct session *sandboxes_find(struct router *r, struct http_request *req,
                                const struct route_args *args);
-/** sandboxes_view - everything the dialect tells of one. Return: owned. */
+/** sandboxes_view - a sandbox in full. Return: owned. */
 json_t *sandboxes_view(const struct session *session) attr_must_check;
-/** sandboxes_decode - the body by a table, with the limits of @r. Return: 0, or -1: answered. The
- * caller releases *out in any case. */
+/** sandboxes_decode - decode the body by a table, with the limits of @r. Return: 0, or -1:
+ * answered. The caller releases *out in any case. */
 int sandboxes_decode(const struct router *r, struct http_request *req, const struct fields *fields,
                      void *out) attr_must_check;
-/** sandboxes_decode_part - a member of a body by a table of its own; errors name @part first. */
+/** sandboxes_decode_part - decode a member of the body by its own table; errors are prefixed with
+ * @part. */
 int sandboxes_decode_part(const struct router *r, const char *part, const json_t *value,
                           const struct fields *fields, void *out,
                           struct error *err) attr_must_check;
@@ -63,13 +64,13 @@ int sandboxes_decode_part(const struct router *r, const char *part, const json_t
 		.flags = FIELDS_OPEN | FIELDS_LOOSE                                                \
 	}
 /**
- * sandboxes_seconds - a time as a number of seconds, of nanoseconds (what Go writes: from a second
- * on it is more than any time in seconds may be), or as text ("90s").
+ * sandboxes_seconds - a time as seconds, as nanoseconds (Go clients; anything from 1e9 on is
+ * nanoseconds), or as text ("90s").
  */
 int sandboxes_seconds(const json_t *value, const char *field, double *ret_seconds,
                       struct error *err) attr_must_check;
 
-/* sandboxes_page.c: lists in pages. */
+/* page.c */
 
 struct sandboxes_page {
 	uint64_t size, offset;
@@ -80,10 +81,10 @@ int sandboxes_page(const struct http_request *req, struct sandboxes_page *ret_pa
 /** sandboxes_page_object - {data, pagination, total ...}; takes @data. Return: owned. */
 json_t *sandboxes_page_object(const struct http_request *req, const struct sandboxes_page *page,
                               json_t *data, size_t total) attr_must_check;
-/** sandboxes_reply_list - of all of @items, which are released, those on the page. */
+/** sandboxes_reply_list - respond with the requested page of @items, which is taken. */
 void sandboxes_reply_list(struct http_request *req, json_t *items);
 
-/* sandboxes_call.c: a request that waits for a tool. */
+/* call.c: a request that waits for a tool. */
 
 /* The end of a tool call; borrowed. */
 struct sandboxes_done {
@@ -94,31 +95,31 @@ struct sandboxes_done {
 	const char *request_id;
 };
 
-/** sandboxes_done_of - what on_done of @call got. */
+/** sandboxes_done_of - from what on_done of @call got. */
 struct sandboxes_done sandboxes_done_of(const struct call *call, const json_t *result,
                                         const struct error *failure);
 
-/* Return: the body of the answer, owned. Not called where the tool could not be begun. */
+/* Return: the body of the response, owned. Not called for a refusal. */
 typedef json_t *sandboxes_render_fn(const struct sandboxes_done *done);
 
 struct sandboxes_call {
 	const char *tool;
 	json_t *arguments;      /* taken; or: */
-	struct tool_args *args; /* decoded already; what it owns is taken */
+	struct tool_args *args; /* already decoded; its content is taken */
 	sandboxes_render_fn *render;
-	bool stream; /* the client wants events whatever it accepts */
-	bool strict; /* the answer cannot tell a failure: each is an error of HTTP */
+	bool stream; /* events, whatever Accept says */
+	bool strict; /* every failure is an HTTP error */
 };
 
-/** sandboxes_call - answers @req when the tool is done. A client that leaves ends it. */
+/** sandboxes_call - respond to @req when the tool ends. A client that disconnects cancels it. */
 void sandboxes_call(struct router *r, struct http_request *req, const struct route_args *args,
                     const struct sandboxes_call *call);
-/** sandboxes_is_refusal - whether the request was wrong or may not be served, and not only what
- * was to be done with it. Pure. */
+/** sandboxes_is_refusal - whether a failure is an HTTP error for every client, not a result.
+ * Pure. */
 bool sandboxes_is_refusal(const struct error *failure);
 /** sandboxes_metadata - the structured result with the dialect's error code. Return: owned. */
 json_t *sandboxes_metadata(const struct sandboxes_done *done) attr_must_check;
-/** sandboxes_code - what the dialect calls an error. */
+/** sandboxes_code - the dialect's code of an error. */
 const char *sandboxes_code(enum error_code code);
 
 /* run.c */
@@ -133,7 +134,7 @@ struct sandboxes_program {
 struct sandboxes_program_kind {
 	const char *tool;
 	const struct fields *fields; /* of struct sandboxes_program */
-	/* After all fields: what they mean together. */
+	/* Called after decoding: combine fields. */
 	int (*complete)(struct sandboxes_program *p, struct error *err);
 	sandboxes_render_fn *render;
 };

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "core/config/config.h"
+#include "http/status.h"
 #include <string.h>
 
 #define TOOLS_PATH "/mcp/tools"
@@ -49,7 +50,7 @@ json_t *sandboxes_tool_error_body(const struct error *err, const char *request_i
 	return j;
 }
 
-/* As the client reads it; figures and links are further items. */
+/* Figures and links are further items. */
 static json_t *render_plain(const struct sandboxes_done *done)
 {
 	json_t *content = json_object_get(done->result, "content");
@@ -63,7 +64,7 @@ static json_t *render_plain(const struct sandboxes_done *done)
 	return j;
 }
 
-/* What is below /mcp is served with MCP, or not at all; /api/v1/tools is REST's own. */
+/* Paths below /mcp exist only if MCP is enabled; /api/v1/tools always does. */
 static bool is_served(const struct router *r, struct http_request *req)
 {
 	struct error err = {0};
@@ -108,12 +109,11 @@ void sandboxes_tool_names(struct router *r, struct http_request *req, const stru
 			(void)!json_array_append_new(list, tool_view(tool));
 	json_set(j, "total_count", json_integer((json_int_t)json_array_size(list)));
 	json_set(j, "tools", list);
-	reply_json(req, 200, j);
+	reply_json(req, HTTP_OK, j);
 }
 
 /* With an envelope. */
 
-/* What kind of tool it is, by its name. */
 static const char *category(const struct tool *tool)
 {
 	static const struct {
@@ -180,7 +180,7 @@ void sandboxes_tool_show(struct router *r, struct http_request *req, const struc
 		return;
 	tool = find_tool(r, req, args->id);
 	if (tool)
-		reply_json(req, 200, view(tool));
+		reply_json(req, HTTP_OK, view(tool));
 }
 
 static json_t *render_envelope(const struct sandboxes_done *done)
@@ -200,7 +200,8 @@ static json_t *render_envelope(const struct sandboxes_done *done)
 	return j;
 }
 
-/* `timeout` is an argument of the tools that run something; an answer waits for its tool, once. */
+/* `timeout` becomes an argument of tools that have one. Asynchronous calls and retries are
+ * refused. */
 static int take_options(const struct tool *tool, const json_t *options, json_t *arguments,
                         struct error *err)
 {
@@ -210,11 +211,11 @@ static int take_options(const struct tool *tool, const json_t *options, json_t *
 
 	if (json_is_true(json_object_get(options, "async")))
 		return error_field(err, "options.async",
-		                   "must be false: an answer waits for its tool, or streams");
+		                   "must be false: a response waits for its tool, or streams");
 	if (retry && !json_is_null(retry) &&
 	    json_integer_value(json_object_get(retry, "max_retries")) > 0)
 		return error_field(err, "options.retry_policy",
-		                   "must not be there: what ran is not run again");
+		                   "is not supported: a tool is never run twice");
 	if (!timeout || json_is_null(timeout))
 		return 0;
 	if (sandboxes_seconds(timeout, "options.timeout", &seconds, err) < 0)

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * DOC: the tools of tool.h by REST, in two forms: /mcp/tools/{tool} with bare arguments, which is
- * what SandboxRunner's own client calls, and /api/tools/{tool}/execute with an envelope.
+ * DOC: the tools over REST in two forms: /mcp/tools/{tool} with bare arguments, which
+ * SandboxRunner's own client calls, and /api/tools/{tool}/execute with an envelope.
  */
 
 #include "base/error.h"
 #include <jansson.h>
 
 /** sandboxes_tool_error_body - the common error with {code, message, details, context} and the
- * result of a tool that failed, because its clients know both; see struct dialect. Pure. */
+ * result of a failed tool, since clients read either; see struct dialect. Pure. */
 json_t *sandboxes_tool_error_body(const struct error *err, const char *request_id, int *status);

@@ -10,24 +10,25 @@
 #include "base/str.h"
 #include "core/run/run_record.h"
 #include "core/session/session.h"
+#include "http/status.h"
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * Theory of operation. The log of a sandbox is what its executions printed, line by line, and the
- * states that it went through. Lines are found from the end backwards, so that a log of any length
- * costs what is asked for. A line has the time at which its execution began.
+ * Theory of operation. The log of a sandbox is the output of its executions, line by line, and
+ * its states. Lines are collected from the end backwards, so the cost depends on the request and
+ * not on the length of the log. The time of a line is when its execution started.
  */
 
 #define TAIL_DEFAULT 100
 #define TAIL_MAX     1000
-#define LINE_MAX_LEN 4096 /* bytes of one that are told */
-/* Executions that are looked through for one answer. */
+#define LINE_MAX_LEN 4096 /* bytes of a line that are returned */
+/* Executions that are searched for one response. */
 #define LOG_EXECUTIONS 200
 
 struct line {
 	uint64_t at_ms;
-	size_t order; /* of those at the same time, the larger came earlier */
+	size_t order; /* among equal times, larger is earlier */
 	const char *source, *text;
 	size_t len;
 	const char *execution_id; /* NULL: of the sandbox itself */
@@ -44,7 +45,7 @@ static bool is_full(const struct lines *lines)
 	return lines->count == lines->room;
 }
 
-static void add(struct lines *lines, const struct line *line)
+static void add_line(struct lines *lines, const struct line *line)
 {
 	if (is_full(lines) || (lines->source && !str_equal(lines->source, line->source)))
 		return;
@@ -66,7 +67,7 @@ static void add_text(struct lines *lines, struct line line, const struct buf *te
 
 		line.text = text->data + start;
 		line.len = end - start;
-		add(lines, &line);
+		add_line(lines, &line);
 		if (!at)
 			return;
 		end = start - 1;
@@ -95,10 +96,10 @@ static void add_states(struct lines *lines, const struct session *session)
 	while (count-- > 0) {
 		const char *name = session_state_name(steps[count].state);
 
-		add(lines, &(struct line){.at_ms = steps[count].at_ms,
-		                          .source = "system",
-		                          .text = name,
-		                          .len = strlen(name)});
+		add_line(lines, &(struct line){.at_ms = steps[count].at_ms,
+		                               .source = "system",
+		                               .text = name,
+		                               .len = strlen(name)});
 	}
 }
 
@@ -144,11 +145,11 @@ static void reply_lines(struct http_request *req, const char *id, const struct l
 	         lines->count > 0 ? encode_moment(lines->all[lines->count - 1].at_ms)
 	                          : json_null());
 	json_set(j, "timestamp", sandboxes_now());
-	reply_json(req, 200, j);
+	reply_json(req, HTTP_OK, j);
 }
 
-static int read_wishes(const struct http_request *req, uint64_t *ret_tail, const char **ret_source,
-                       struct error *err)
+static int read_query(const struct http_request *req, uint64_t *ret_tail, const char **ret_source,
+                      struct error *err)
 {
 	const char *source = http_query(req, "source");
 
@@ -178,7 +179,7 @@ void sandboxes_logs(struct router *r, struct http_request *req, const struct rou
 	session = sandboxes_find(r, req, args);
 	if (!session)
 		return;
-	if (read_wishes(req, &tail, &source, &err) < 0) {
+	if (read_query(req, &tail, &source, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
@@ -216,7 +217,7 @@ static json_t *view_cpu(const struct session_info *info, const struct box_counte
 
 	json_set(j, "usage", known ? percentage(spent, up_s * cores) : json_null());
 	json_set(j, "total_time", known ? json_real(spent) : json_null());
-	/* Only the sum is counted. */
+	/* Only the sum is known. */
 	json_set(j, "user_time", json_null());
 	json_set(j, "system_time", json_null());
 	json_set(j, "cores", json_real(cores));
@@ -235,7 +236,7 @@ static json_t *view_memory(const struct session_info *info, const struct box_cou
 	         known ? json_integer(used < total ? (json_int_t)(total - used) : 0) : json_null());
 	json_set(j, "usage", known ? percentage((double)used, (double)total) : json_null());
 	json_set(j, "peak", number(c->memory_peak_bytes));
-	/* No box has any. */
+	/* Boxes have no swap. */
 	json_set(swap, "used", json_integer(0));
 	json_set(swap, "total", json_integer(0));
 	json_set(swap, "usage", json_real(0));
@@ -250,7 +251,7 @@ static json_t *view_disk(const struct session_info *info)
 	json_t *j = json_object();
 
 	json_set(j, "total", json_integer((json_int_t)info->limits.workspace_bytes));
-	/* Files are memory, and counted as such. */
+	/* Files are in memory and counted there. */
 	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
 		json_set(j, unknown[i], json_null());
 	return j;
@@ -298,5 +299,5 @@ void sandboxes_metrics(struct router *r, struct http_request *req, const struct 
 	json_set(j, "uptime", json_integer((json_int_t)up_ms * 1000000));
 	json_set(j, "last_updated", encode_moment(now));
 	json_set(j, "metadata", encode_session_stats(session));
-	reply_json(req, 200, j);
+	reply_json(req, HTTP_OK, j);
 }

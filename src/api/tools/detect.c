@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include <string.h>
 
-#define LOOK_BYTES 16384 /* what comes later decides nothing */
+#define LOOK_BYTES 16384 /* later text is ignored */
 
 /* In the order of enum language. */
 static const char *const names[] = {"python", "javascript", "typescript", "go",     "rust",
@@ -25,7 +25,7 @@ enum language {
 };
 static_assert(ARRAY_SIZE(names) == LANGUAGE_COUNT, "every language has its name");
 
-/* Words in the line that names an interpreter; the first that is found counts. */
+/* Words of a #! line; the first match counts. */
 static const struct {
 	const char *word;
 	enum language language;
@@ -34,7 +34,7 @@ static const struct {
 	{"deno", TYPESCRIPT}, {"sh", SHELL},
 };
 
-/* What begins a line (after blanks), or stands anywhere in it. */
+/* Text at the start of a line (after blanks), or anywhere in it. */
 static const struct {
 	const char *text;
 	enum language language;
@@ -115,7 +115,7 @@ struct line {
 	size_t len;
 };
 
-static bool has(const struct line *line, const char *word, bool anywhere)
+static bool line_has(const struct line *line, const char *word, bool anywhere)
 {
 	size_t len = strlen(word);
 
@@ -139,7 +139,7 @@ static bool is_quote(char c)
 	return c == '"' || c == '\'';
 }
 
-/* A number, and not the name of a command that begins with one. */
+/* A number, not a command whose name begins with digits. */
 static bool begins_number(const struct line *line)
 {
 	size_t digits = 0;
@@ -172,7 +172,7 @@ static bool begins_value(const struct line *line)
 /* "len(x)", "math.sqrt(2)", but neither "name() {" nor "puts(x);". */
 static bool is_call(const struct line *line)
 {
-	char last = char_at(line, line->len - 1); /* none of an empty one: beyond the end */
+	char last = char_at(line, line->len - 1); /* an empty line: past the end */
 	size_t at = 0;
 
 	while (at < line->len && (is_word(line->text[at]) || line->text[at] == '.'))
@@ -180,7 +180,7 @@ static bool is_call(const struct line *line)
 	return at > 0 && at < line->len && line->text[at] == '(' && last != '{' && last != ';';
 }
 
-/* "while x:", and with what is done in the same line. Of shells the latter has "; do". */
+/* "while x:", also with a body on the same line; a shell has "; do" there. */
 static bool begins_block(const struct line *line)
 {
 	static const char *const words[] = {"while ", "for ", "if ", "with "};
@@ -188,17 +188,17 @@ static bool begins_block(const struct line *line)
 	if (line->len > 1 && line->text[line->len - 1] == ':')
 		return true;
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (has(line, words[i], false) && has(line, ": ", true))
+		if (line_has(line, words[i], false) && line_has(line, ": ", true))
 			return true;
 	return false;
 }
 
-static void judge(const struct line *line, unsigned scores[LANGUAGE_COUNT])
+static void score_line(const struct line *line, unsigned scores[LANGUAGE_COUNT])
 {
 	for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
-		if (has(line, signs[i].text, signs[i].anywhere))
+		if (line_has(line, signs[i].text, signs[i].anywhere))
 			scores[signs[i].language] += signs[i].weight;
-	/* What is of no command's form, and not of the others', is short Python. */
+	/* Neither a command nor another language: short Python. */
 	if (begins_value(line) || is_call(line) || begins_block(line))
 		scores[PYTHON] += 1;
 }
@@ -227,13 +227,13 @@ const char *detect_language(const char *code, size_t len)
 	const char *at = code;
 	struct line line;
 
-	if (next_line(&at, end, &line) && has(&line, "#!", false))
+	if (next_line(&at, end, &line) && line_has(&line, "#!", false))
 		for (size_t i = 0; i < ARRAY_SIZE(interpreters); i++)
-			if (has(&line, interpreters[i].word, true))
+			if (line_has(&line, interpreters[i].word, true))
 				return names[interpreters[i].language];
 	for (at = code; next_line(&at, end, &line);)
-		judge(&line, scores);
-	/* What TypeScript has JavaScript has too, and a C++ program may look like C. */
+		score_line(&line, scores);
+	/* JavaScript is valid TypeScript, and C++ may look like C. */
 	if (scores[TYPESCRIPT] > 0)
 		scores[TYPESCRIPT] += scores[JAVASCRIPT];
 	if (scores[CPP] > 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: which language a piece of code is written in, where nobody says. A guess. Pure. */
+/* DOC: guess the programming language of code. Pure. */
 
 #include <stddef.h>
 
-/** detect_language - by its first line, then by words that one language has and others have not.
- * Return: a literal; "shell" for what looks like nothing else, and for nothing at all. */
+/** detect_language - by the first line, then by typical words. Return: a literal; "shell" if
+ * nothing else fits, or for empty code. */
 const char *detect_language(const char *code, size_t len);

@@ -12,7 +12,7 @@
 
 static const struct {
 	const char *prefix;
-	bool has_path; /* there is something below an id */
+	bool has_path; /* a path follows the id */
 } schemes[] = {
 	[SANDBOX_URI_IS_FILE] = {SANDBOX_URI_FILE, true},
 	[SANDBOX_URI_IS_EXECUTION] = {SANDBOX_URI_EXECUTION, true},
@@ -52,7 +52,7 @@ static int digit(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
-/* Return: 0, or -1: it is no escape, or too long, or has a NUL. */
+/* Return: 0, or -1: a bad escape, a NUL, or too long. */
 static int unescape(const char *text, char ret_path[ESCAPED_MAX + 1])
 {
 	size_t used = 0;
@@ -80,7 +80,7 @@ static int unescape(const char *text, char ret_path[ESCAPED_MAX + 1])
 static int read_path(const char *text, char ret_path[WORKPATH_MAX + 1])
 {
 	char path[ESCAPED_MAX + 1];
-	struct error ignored = {0}; /* what is wrong with it nobody asked */
+	struct error ignored = {0}; /* the caller only learns that it is not valid */
 
 	if (unescape(text, path) < 0)
 		return -1;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: names of what can be read: sandbox://ID/PATH is a file or directory of a session,
- * execution://ID/stdout (stderr, result) what a program left, log://ID the log of a session,
- * template://ID and policy://NAME what there is of these. Pure.
+ * DOC: URIs of resources: sandbox://ID/PATH is a file or directory of a session,
+ * execution://ID/stdout or /stderr the output of a program, log://ID the log of a session,
+ * template://ID and policy://NAME a template and a policy. Pure.
  */
 
 #include "base/attr.h"
@@ -31,10 +31,10 @@ enum sandbox_uri_kind {
 struct sandbox_uri {
 	enum sandbox_uri_kind kind;
 	char id[SANDBOX_URI_ID_MAX + 1];
-	char path[WORKPATH_MAX + 1]; /* decoded, as workpath_clean makes it; "": none */
+	char path[WORKPATH_MAX + 1]; /* decoded and cleaned (workpath_clean); "": none */
 };
 
-/** sandbox_uri_file - with what is no letter of a URI escaped. Return: owned. */
+/** sandbox_uri_file - other characters than those of a URI are escaped. Return: owned. */
 char *sandbox_uri_file(const char *session_id, const char *path) attr_must_check;
-/** sandbox_uri_read - Return: 0, or -1: it names nothing that there could be. */
+/** sandbox_uri_read - Return: 0, or -1: not a URI of a resource. */
 int sandbox_uri_read(const char *uri, struct sandbox_uri *ret_uri) attr_must_check;

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* How much of the room a line's end may cost. */
+/* Up to 1/4 of the room is given up to cut at the end of a line. */
 #define SLACK 4
 
 static bool is_inside(char byte)
@@ -13,7 +13,6 @@ static bool is_inside(char byte)
 	return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* Errors are at the end more often than not, but what they are about is at the beginning. */
 static size_t head_end(const char *text, size_t room)
 {
 	size_t end = utf8_cut(text, room);

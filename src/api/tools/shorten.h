@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: long text for a reader who pays for every word: its head and its tail, and between them how
- * much was left out and where all of it is. Pure.
+ * DOC: shorten long text for a model: keep head and tail, and say between them how much is left
+ * out and where all of it is. Errors are mostly at the end, their subject at the beginning. Pure.
  */
 
 #include "base/attr.h"
@@ -12,9 +12,9 @@
 #include <stddef.h>
 
 /**
- * shorten - append @text to @b; of more than @max bytes only head and tail, cut between lines where
- * there are some, never inside a character. @where: what to say about the rest ("resource x"), or
- * NULL. Bytes that are no UTF-8 are passed on. Return: 1 if something was left out, 0, or -ENOBUFS.
+ * shorten - append @text to @b; beyond @max bytes only head and tail, cut between lines if
+ * possible, never inside a character. @where: URI of the whole text, or NULL. Invalid UTF-8 is
+ * copied. Return: 1: shortened, 0, or -ENOBUFS.
  */
 int shorten(struct buf *b, const char *text, size_t len, size_t max,
             const char *where) attr_must_check;

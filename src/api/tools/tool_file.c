@@ -22,9 +22,9 @@
 #include "http/media_type.h"
 
 /*
- * Theory of operation. Files are read and written inside the box, by one operation or, where a copy
- * of what was there is to be kept, by two. A call remembers its session by id only: between two
- * operations it may have gone.
+ * Theory of operation. Files are read and written inside the box, by one operation, or by two if
+ * a copy of the old file is kept. Between two operations the session may end: it is found again
+ * by its id.
  */
 
 #define FILE_MODE 0644
@@ -37,7 +37,7 @@ struct file_work {
 	char *data; /* owned: what is written */
 	size_t len;
 	uint32_t mode;
-	char sum[2 * SHA256_LEN + 1]; /* of the data, where it was asked for */
+	char sum[2 * SHA256_LEN + 1]; /* of the data, if requested */
 };
 
 static void work_free(void *state)
@@ -121,7 +121,7 @@ static void write_now(struct file_work *w, struct session *session)
 	      });
 }
 
-/* What was there has another name now, or is known not to be there: the second step. */
+/* Second step: the old file was renamed, or does not exist. */
 static void on_prepared(void *ctx, const struct file_result *result)
 {
 	struct file_work *w = ctx;
@@ -140,7 +140,7 @@ static void on_prepared(void *ctx, const struct file_result *result)
 		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "the sandbox has ended");
 	else if (found && !call->args.create_backup)
 		(void)error_set(&err, ERR_CONFLICT, 0,
-		                "the file is there already, and force_overwrite is false");
+		                "the file exists, and force_overwrite is false");
 	if (error_is_set(&err))
 		tool_refuse(call, &err);
 	else
@@ -238,8 +238,8 @@ static bool is_image(const char *type)
 	       str_equal(type, "image/gif") || str_equal(type, "image/webp");
 }
 
-/* What of a file goes into the text of the result. */
-static char *tell_content(const struct file_work *w, const char *data, size_t len, bool binary)
+/* The text of the result. */
+static char *describe_content(const struct file_work *w, const char *data, size_t len, bool binary)
 {
 	cleanup_buf struct buf b = BUF_INIT(2 * TEXT_MAX);
 	cleanup_free char *uri = sandbox_uri_file(w->call->args.sandbox_id, w->path);
@@ -260,9 +260,7 @@ static int check_text(const char *data, size_t len, struct error *err)
 {
 	if (utf8_is_valid(data, len) && !memchr(data, '\0', len))
 		return 0;
-	return error_field(err, "encoding",
-	                   "utf8 cannot tell this file, which is not text: ask "
-	                   "for base64");
+	return error_field(err, "encoding", "the file is not text: use base64");
 }
 
 static void on_read(void *ctx, const struct file_result *result)
@@ -287,7 +285,7 @@ static void on_read(void *ctx, const struct file_result *result)
 	}
 	base64 |= image;
 	encoded = base64 ? base64_encode(result->data, len) : NULL;
-	text = tell_content(w, result->data, len, base64);
+	text = describe_content(w, result->data, len, base64);
 	if (image && len == size)
 		(void)!json_array_append_new(content, image_item(type, encoded));
 	j = json_object();
@@ -321,7 +319,7 @@ void tool_read_file(struct call *call)
 
 /* Listing. */
 
-/* Names are bytes of a program's choice: what is no UTF-8 in them is replaced. */
+/* The program chooses the bytes of a name: json_text replaces invalid UTF-8. */
 static json_t *item_path(const struct file_work *w, const struct file_item *item)
 {
 	cleanup_free char *path =
@@ -377,7 +375,7 @@ static void on_listed(void *ctx, const struct file_result *result)
 	json_set(j, "truncated", json_boolean(result->summary.truncated));
 	(void)!shorten(&brief, text.data ? text.data : "", text.len,
 	               call->router->config->mcp_text_bytes, NULL);
-	tool_finish(call, brief.len ? brief.data : "There are no files.", j, NULL, false);
+	tool_finish(call, brief.len ? brief.data : "No files.", j, NULL, false);
 }
 
 static void list_files(struct call *call, struct session *session)

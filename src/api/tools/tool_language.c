@@ -10,7 +10,7 @@
 
 #define TEXT_MAX 16384
 
-/* What agents know by name, and where it is among ours. */
+/* Languages that agents ask for. */
 static const struct {
 	const char *name, *title;
 } known[] = {
@@ -45,11 +45,11 @@ const struct runner *tool_runner(const struct call *call, const char *language, 
 			                         used ? ", " : "", other->name);
 	if (runner)
 		(void)error_field(err, "language",
-		                  "%s needs %s, which this host does not have; "
-		                  "there are: %s",
+		                  "%s needs %s, which this host lacks; "
+		                  "available: %s",
 		                  runner->name, runner->program, list);
 	else
-		(void)error_field(err, "language", "'%.32s' is not supported here; there are: %s",
+		(void)error_field(err, "language", "'%.32s' is not supported; available: %s",
 		                  language, list);
 	return NULL;
 }
@@ -69,7 +69,7 @@ static json_t *view(const struct runner *r)
 	return j;
 }
 
-/* Of languages that agents ask for and that have no runner at all. */
+/* A language without a runner. */
 static json_t *view_absent(const char *name, const char *title)
 {
 	json_t *j = json_object();
@@ -83,7 +83,7 @@ static json_t *view_absent(const char *name, const char *title)
 	return j;
 }
 
-static void tell(struct buf *b, const json_t *j)
+static void add_line(struct buf *b, const json_t *j)
 {
 	const char *missing = json_string_value(json_object_get(j, "missing"));
 
@@ -92,7 +92,7 @@ static void tell(struct buf *b, const json_t *j)
 	                missing ? ": not available, lacks " : "", missing ? missing : "");
 }
 
-static void add(json_t *list, json_t *names, json_t *j)
+static void add_language(json_t *list, json_t *names, json_t *j)
 {
 	if (json_is_true(json_object_get(j, "available")))
 		(void)!json_array_append(names, json_object_get(j, "name"));
@@ -107,12 +107,12 @@ void tool_list_languages(struct call *call)
 	const struct runner *r;
 
 	for (size_t i = 0; (r = runners_at(all, i)); i++)
-		add(list, names, view(r));
+		add_language(list, names, view(r));
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (!runners_find(all, known[i].name))
-			add(list, names, view_absent(known[i].name, known[i].title));
+			add_language(list, names, view_absent(known[i].name, known[i].title));
 	for (size_t i = 0; i < json_array_size(list); i++)
-		tell(&text, json_array_get(list, i));
+		add_line(&text, json_array_get(list, i));
 	json_set(structured, "languages", names);
 	json_set(structured, "details", list);
 	tool_finish(call, text.data ? text.data : "", structured, NULL, false);

@@ -27,7 +27,6 @@ static const char *choose_language(const struct call *call, const char *fallback
 	return exec->event ? "python" : detect_language(exec->request.code, exec->request.code_len);
 }
 
-/* "/workspace/x", "x", ".": where a program starts. */
 int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_MAX + 1],
                     struct error *err)
 {
@@ -37,9 +36,7 @@ int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_
 	if (strncmp(path, workspace, len) == 0 && (path[len] == '\0' || path[len] == '/'))
 		path += len;
 	else if (path[0] == '/')
-		return error_field(err, field,
-		                   "'%.80s' is outside: files are in /workspace and below it",
-		                   path);
+		return error_field(err, field, "'%.80s' is outside of /workspace", path);
 	return workpath_clean(path, WORKPATH_STRIP, field, ret_path, err);
 }
 
@@ -126,7 +123,7 @@ static int check_option(const char *language, const char *name, const char *valu
 				return 0;
 		return error_field(err, field, "must be \"%s\"", options[i].values[0]);
 	}
-	return error_field(err, field, "is not an option of %.32s here", language);
+	return error_field(err, field, "is not an option of %.32s", language);
 }
 
 /* "-euo pipefail": letters and words, nothing that ends the command. */
@@ -136,7 +133,7 @@ static int take_flags(const char *flags, struct run_request *request, struct err
 	char *code;
 
 	if (flags[strspn(flags, good)] || (flags[0] != '-' && flags[0] != '+'))
-		return error_field(err, "options.set_flags", "must be such as \"-euo pipefail\"");
+		return error_field(err, "options.set_flags", "must be like \"-euo pipefail\"");
 	code = xasprintf("set %s\n%s", flags, request->code);
 	free(request->code);
 	request->code = code;

@@ -22,25 +22,25 @@
 #include <string.h>
 
 /*
- * Theory of operation. One end of a program, told three times: as text for a model, as the result
- * object that all dialects have (with the keys that clients of tools read), and as items that a
- * client shows: figures, and links to files. Text and output in the object are shortened; what was
- * left out is a resource.
+ * Theory of operation. The end of a program is described three times: as text for the model, as
+ * the result object of every dialect (with the keys that clients of tools read), and as items
+ * that a client displays: figures, links to files. Output in the text and the object is
+ * shortened; a resource has all of it.
  */
 
 #define TEXT_MAX  (1u << 20)
 #define LINKS_MAX 20
-#define FRAMES    12 /* lines of a traceback that a model needs */
+#define FRAMES    12 /* lines of a traceback that are kept */
 
 /* One stream of output. */
 struct stream {
-	char *text; /* owned: as it was told, UTF-8 */
+	char *text; /* owned; UTF-8 */
 	size_t len;
 	struct buf brief;
-	bool cut; /* the brief is less */
+	bool cut; /* @brief is shorter than @text */
 };
 
-struct telling {
+struct summary {
 	struct call *call;
 	const struct tool_run_end *end;
 	const struct outcome *o;
@@ -51,12 +51,12 @@ struct telling {
 static const char *const stream_names[] = {[OUTPUT_STDOUT] = "stdout", [OUTPUT_STDERR] = "stderr"};
 static_assert(ARRAY_SIZE(stream_names) == OUTPUT_COUNT, "every stream has its name");
 
-static size_t text_room(const struct telling *t)
+static size_t text_room(const struct summary *t)
 {
 	return t->call->router->config->mcp_text_bytes;
 }
 
-static void read_stream(struct telling *t, enum output_stream which)
+static void read_stream(struct summary *t, enum output_stream which)
 {
 	const struct buf *raw = which == OUTPUT_STDOUT ? &t->o->out : &t->o->err;
 	const char *data = raw->data ? raw->data : "";
@@ -71,8 +71,8 @@ static void read_stream(struct telling *t, enum output_stream which)
 	s->cut = shorten(&s->brief, s->text, s->len, text_room(t), uri) > 0;
 }
 
-/* What ran without a session is nowhere else. */
-static void keep_whole(const struct telling *t)
+/* Output of a program in a session is kept with its record. */
+static void keep_whole(const struct summary *t)
 {
 	struct buf streams[OUTPUT_COUNT] = {0};
 
@@ -93,7 +93,7 @@ static bool is_image(const char *type)
 	       str_equal(type, "image/gif") || str_equal(type, "image/webp");
 }
 
-/* Figures are items of their own: twice they would only cost. */
+/* Figures are items of their own: do not send them twice. */
 static json_t *results_without_images(const json_t *results)
 {
 	json_t *list = json_array();
@@ -111,7 +111,7 @@ static json_t *results_without_images(const json_t *results)
 	return list;
 }
 
-static json_t *error_message(const struct telling *t)
+static json_t *error_message(const struct summary *t)
 {
 	const char *name = json_string_value(json_object_get(t->report.error, "name"));
 	const char *value = json_string_value(json_object_get(t->report.error, "value"));
@@ -133,15 +133,15 @@ static json_int_t exit_code(const struct outcome *o)
 	return (o->exited || o->signal) && o->status != EXEC_TIMEOUT ? o->exit_code : -1;
 }
 
-/* Who names no session speaks the words of a sandbox without any. */
-static const char *status_word(const struct telling *t)
+/* Callers without a session expect the words of a stateless sandbox. */
+static const char *status_word(const struct summary *t)
 {
 	if (t->end->session_id || t->o->status == EXEC_SUCCESS || t->o->status == EXEC_TIMEOUT)
 		return exec_status_name(t->o->status);
 	return "execution_error";
 }
 
-static void set_output(const struct telling *t, json_t *j)
+static void set_output(const struct summary *t, json_t *j)
 {
 	bool cut = t->o->out_truncated || t->o->err_truncated;
 
@@ -161,7 +161,7 @@ static void set_output(const struct telling *t, json_t *j)
 	json_set(j, "output_truncated", json_boolean(cut));
 }
 
-static json_t *view(const struct telling *t)
+static json_t *make_structured(struct summary *t)
 {
 	json_t *j = encode_result_brief(t->o, &t->report, NULL);
 	double ms = (double)t->o->duration_us / 1e3;
@@ -187,7 +187,7 @@ static json_t *view(const struct telling *t)
 
 /* The text. */
 
-static void add_stream(const struct telling *t, struct buf *b, enum output_stream which)
+static void add_stream(const struct summary *t, struct buf *b, enum output_stream which)
 {
 	const struct stream *s = &t->streams[which];
 
@@ -200,14 +200,14 @@ static void add_stream(const struct telling *t, struct buf *b, enum output_strea
 		(void)!buf_add_str(b, "\n");
 }
 
-static void add_shortened(const struct telling *t, struct buf *b, const char *text)
+static void add_shortened(const struct summary *t, struct buf *b, const char *text)
 {
 	(void)!shorten(b, text, strlen(text), text_room(t) / 4, NULL);
 	(void)!buf_add_str(b, "\n");
 }
 
-/* Values: what the last line of the program was worth, or what a handler returned. */
-static void add_values(const struct telling *t, struct buf *b)
+/* The value of the last line, or what a handler returned. */
+static void add_values(const struct summary *t, struct buf *b)
 {
 	bool told = false;
 
@@ -229,8 +229,8 @@ static void add_values(const struct telling *t, struct buf *b)
 	}
 }
 
-/* The traceback is on stderr as a rule; an interpreter that stays tells it here only. */
-static void add_exception(const struct telling *t, struct buf *b)
+/* Mostly on stderr as well; a persistent interpreter reports it only here. */
+static void add_exception(const struct summary *t, struct buf *b)
 {
 	const json_t *frames = json_object_get(t->report.error, "traceback");
 	const char *name = json_string_value(json_object_get(t->report.error, "name"));
@@ -251,18 +251,18 @@ static void add_exception(const struct telling *t, struct buf *b)
 	add_shortened(t, b, value ? value : "");
 }
 
-/* What would be allowed, for each limit that may end a program. */
+/* Advice for each limit that can end a program. */
 static const char *const advice[] = {
-	[EXEC_LIMIT_TIME] = "it ran out of time; ask for a larger timeout, or do less at once",
-	[EXEC_LIMIT_CPU] = "it ran out of processor time",
-	[EXEC_LIMIT_MEMORY] = "it ran out of memory, files included; memory_limit can be larger",
-	[EXEC_LIMIT_PROCESSES] = "it may not have so many processes and threads; use fewer",
-	[EXEC_LIMIT_OUTPUT] = "it printed more than is kept; write long output to a file",
+	[EXEC_LIMIT_TIME] = "out of time; use a larger timeout or do less at once",
+	[EXEC_LIMIT_CPU] = "out of processor time",
+	[EXEC_LIMIT_MEMORY] = "out of memory, files included; memory_limit can be larger",
+	[EXEC_LIMIT_PROCESSES] = "too many processes and threads; use fewer",
+	[EXEC_LIMIT_OUTPUT] = "too much output; write long output to a file",
 	[EXEC_LIMIT_DISK] = "/workspace is full; remove files, or ask for a larger disk_limit",
 };
 static_assert(ARRAY_SIZE(advice) == EXEC_LIMIT_COUNT, "every limit has its advice");
 
-static void add_end(const struct telling *t, struct buf *b)
+static void add_end(const struct summary *t, struct buf *b)
 {
 	const struct outcome *o = t->o;
 
@@ -283,7 +283,7 @@ static void add_end(const struct telling *t, struct buf *b)
 		                      "this session are gone, files are not]\n");
 }
 
-static void add_denials(const struct telling *t, struct buf *b)
+static void add_denials(const struct summary *t, struct buf *b)
 {
 	for (unsigned i = 0; i < t->o->denials_count && i < DENIALS_MAX; i++) {
 		const struct denial *d = &t->o->denials[i];
@@ -299,7 +299,7 @@ static void add_denials(const struct telling *t, struct buf *b)
 	}
 }
 
-static void add_artifacts(const struct telling *t, struct buf *b)
+static void add_artifacts(const struct summary *t, struct buf *b)
 {
 	const struct artifacts *a = &t->o->artifacts;
 
@@ -313,7 +313,7 @@ static void add_artifacts(const struct telling *t, struct buf *b)
 		                      "some]\n");
 }
 
-static char *tell_text(const struct telling *t)
+static char *make_text(const struct summary *t)
 {
 	cleanup_buf struct buf b = BUF_INIT(TEXT_MAX + 4 * text_room(t));
 	size_t len;
@@ -332,7 +332,7 @@ static char *tell_text(const struct telling *t)
 
 /* Further items. */
 
-static void add_images(const struct telling *t, json_t *content)
+static void add_images(const struct summary *t, json_t *content)
 {
 	for (size_t i = 0; i < json_array_size(t->report.results); i++) {
 		json_t *one = json_array_get(t->report.results, i), *value;
@@ -365,7 +365,7 @@ static json_t *make_link(char *uri, const char *name, const char *media_type, ui
 	return item;
 }
 
-static void add_links(const struct telling *t, json_t *content)
+static void add_links(const struct summary *t, json_t *content)
 {
 	const struct artifacts *a = &t->o->artifacts;
 
@@ -387,7 +387,7 @@ static void add_links(const struct telling *t, json_t *content)
 
 void tool_run_finish(struct call *call, const struct tool_run_end *end)
 {
-	struct telling t = {.call = call, .end = end, .o = end->outcome};
+	struct summary t = {.call = call, .end = end, .o = end->outcome};
 	json_t *content = json_array(), *structured;
 	cleanup_free char *text = NULL;
 
@@ -395,8 +395,8 @@ void tool_run_finish(struct call *call, const struct tool_run_end *end)
 	for (int i = 0; i < OUTPUT_COUNT; i++)
 		read_stream(&t, (enum output_stream)i);
 	keep_whole(&t);
-	text = tell_text(&t);
-	structured = view(&t);
+	text = make_text(&t);
+	structured = make_structured(&t);
 	add_images(&t, content);
 	add_links(&t, content);
 	for (size_t i = 0; i < OUTPUT_COUNT; i++) {

@@ -76,7 +76,7 @@ struct session_run {
 static void cancel_session_run(void *work)
 {
 	const struct session_run *run = work;
-	struct error ignored = {0}; /* the program has ended by itself */
+	struct error ignored = {0}; /* it has ended meanwhile */
 
 	(void)!run_record_cancel(run->execution, &ignored);
 	run_unwatch(run->watch);
@@ -113,7 +113,7 @@ static int start_in_session(struct call *call, struct session *session, struct e
 	struct session_run *run;
 
 	session_info(session, &info);
-	/* The program would wait until somebody starts the sandbox, and so would its caller. */
+	/* The program, and its caller, would wait until the sandbox is started. */
 	if (info.state == SESSION_PAUSED)
 		return error_set(err, ERR_CONFLICT, 0, "sandbox %s is stopped: start it first",
 		                 info.id);

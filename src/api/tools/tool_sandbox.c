@@ -12,15 +12,15 @@
 #include "core/template/templates.h"
 
 /*
- * Theory of operation. What agents call a sandbox is a persistent session: one box whose files and
- * interpreters stay until it is terminated. Nothing is pulled from a registry: an image names a
- * template, or one of the families below, whose programs the host's root has.
+ * Theory of operation. A sandbox is a persistent session: one box whose files and interpreters
+ * stay until it is terminated. Nothing is pulled from a registry: an image is the id of a
+ * template, or one of the families below, whose programs are in the host's root.
  */
 
 #define WORKSPACE "/workspace"
 #define TEXT_MAX  65536
 
-/* Names of images by which agents mean "something with this". */
+/* Common image names, and the template with the same programs. */
 static const struct {
 	const char *family;
 	const char *template_id;
@@ -61,7 +61,7 @@ static json_t *config_of(const json_t *whole, const json_t *notes)
 	return j;
 }
 
-/* What was written on it; its name is told there too. Return: owned. */
+/* The notes of its owner, with its name. Return: owned. */
 static json_t *metadata_of(const json_t *notes)
 {
 	json_t *metadata = json_object_get(notes, "metadata"),
@@ -93,7 +93,7 @@ json_t *tool_view_sandbox(const struct session *session)
 	return j;
 }
 
-/* Making one. */
+/* Create. */
 
 /* "python:3.11-slim" is of the family "python". */
 static bool is_of_family(const char *image, const char *family)
@@ -117,8 +117,8 @@ int tool_find_image(const struct router *r, const char *tenant, const char *imag
 			return 0;
 		}
 	(void)error_field(err, "image",
-	                  "'%.80s' is not a template here, and none is fetched; "
-	                  "python-basic and shell are always there",
+	                  "'%.80s' is not a template, and nothing is pulled; "
+	                  "python-basic and shell are built in",
 	                  image);
 	err->code = ERR_TEMPLATE_NOT_FOUND;
 	return -1;
@@ -180,15 +180,14 @@ void tool_create_sandbox(struct call *call)
 	structured = tool_view_sandbox(session);
 	json_set(structured, "sandbox_id", json_string(info.id));
 	json_set(structured, "session_id", json_string(info.id));
-	text = xasprintf(
-		"Sandbox %s is there (template %s, network %s). Its files are in " WORKSPACE
-		"; it ends when it is terminated, or after %llu s without use.",
-		info.id, info.template_id, box_network_name(info.network),
-		(unsigned long long)(info.idle_timeout_us / 1000000));
+	text = xasprintf("Created sandbox %s (template %s, network %s). Its files are in " WORKSPACE
+	                 "; it ends when it is terminated, or after %llu s of idleness.",
+	                 info.id, info.template_id, box_network_name(info.network),
+	                 (unsigned long long)(info.idle_timeout_us / 1000000));
 	tool_finish(call, text, structured, NULL, false);
 }
 
-/* Looking. */
+/* List. */
 
 static bool is_over(const struct session *session)
 {
@@ -212,8 +211,9 @@ static void add_sandbox(struct census *c, const struct session *session)
 	c->total++;
 	c->running += str_equal(status, "running") || str_equal(status, "creating");
 	c->stopped += str_equal(status, "stopped") || str_equal(status, "error");
-	(void)!buf_addf(&c->text, "%s %s, made %s\n", json_string_value(json_object_get(j, "id")),
-	                status, json_string_value(json_object_get(j, "created_at")));
+	(void)!buf_addf(&c->text, "%s %s, created %s\n",
+	                json_string_value(json_object_get(j, "id")), status,
+	                json_string_value(json_object_get(j, "created_at")));
 	(void)!json_array_append_new(c->list, j);
 }
 
@@ -231,12 +231,11 @@ void tool_list_sandboxes(struct call *call)
 	json_set(structured, "total_count", json_integer(c.total));
 	json_set(structured, "running_count", json_integer(c.running));
 	json_set(structured, "stopped_count", json_integer(c.stopped));
-	tool_finish(call, c.total ? c.text.data : "There are no sandboxes.", structured, NULL,
-	            false);
+	tool_finish(call, c.total ? c.text.data : "No sandboxes.", structured, NULL, false);
 	buf_done(&c.text);
 }
 
-/* Ending one, and what runs in one. */
+/* Terminate and interrupt. */
 
 static void terminate(struct call *call, struct session *session)
 {
@@ -268,7 +267,7 @@ static void interrupt(struct call *call, struct session *session)
 	structured = json_object();
 	json_set(structured, "sandbox_id", json_string(id));
 	json_set(structured, "status", json_string("interrupted"));
-	tool_finish(call, "What ran is interrupted, as by Ctrl-C; files and variables stay.",
+	tool_finish(call, "Interrupted the program, as by Ctrl-C; files and variables persist.",
 	            structured, NULL, false);
 }
 
