@@ -193,16 +193,6 @@ static void on_timer(void *ctx)
 
 /* Life cycle. */
 
-static char **copy_env(char *const *env)
-{
-	size_t count = env ? str_list_count(env) : 0;
-	char **copy = xcalloc(count + 1, sizeof(*copy));
-
-	for (size_t i = 0; i < count; i++)
-		copy[i] = xstrdup(env[i]);
-	return copy;
-}
-
 struct session *session_new_blank(struct session_service *s)
 {
 	struct session *session = NEW(struct session);
@@ -266,7 +256,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->language = xstrdup(decision->runner->name);
 	session->agent_id = request->agent_id ? xstrdup(request->agent_id) : NULL;
 	session->key_id = request->key_id ? xstrdup(request->key_id) : NULL;
-	session->env = copy_env(request->env);
+	session->env = str_list_copy(request->env);
 	session->template = template_ref(request->template);
 	session->image = image_ref(session->template ? session->template->image : NULL);
 	session->mode = request->mode;
@@ -351,7 +341,7 @@ static void end(struct session *session, enum session_state state, const char *r
 	session->ended_ms = session->updated_ms;
 	/* Nothing runs in it any more: what may be secret, and large, is not kept for that long. */
 	str_list_free(session->env);
-	session->env = copy_env(NULL);
+	session->env = str_list_copy(NULL);
 	session->reason = xstrdup(reason);
 	session->resuming = false;
 	end_files(session);

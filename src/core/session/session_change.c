@@ -19,16 +19,6 @@ void session_set_notes(struct session *session, const char *text)
 	session_row_changed(session);
 }
 
-static char **copy_env(char *const *env)
-{
-	size_t count = env ? str_list_count(env) : 0;
-	char **copy = xcalloc(count + 1, sizeof(*copy));
-
-	for (size_t i = 0; i < count; i++)
-		copy[i] = xstrdup(env[i]);
-	return copy;
-}
-
 int session_set_env(struct session *session, char *const *env, struct error *err)
 {
 	if (session_is_over(session))
@@ -36,7 +26,7 @@ int session_set_env(struct session *session, char *const *env, struct error *err
 	if (policy_check_env(session->service->rules, &session->stack, env, err) < 0)
 		return -1;
 	str_list_free(session->env);
-	session->env = copy_env(env);
+	session->env = str_list_copy(env);
 	if (session_drop_unused(session, err) < 0)
 		return -1;
 	session_row_changed(session);
