@@ -7,8 +7,8 @@
 #include "fuzz.h"
 
 /*
- * The credential of a request: what stands in Authorization, a newline, what stands in X-API-Key.
- * What is taken for a key must be one, written out again the same, and both headers must agree.
+ * The credentials of a request: the value of Authorization, a newline, the value of X-API-Key. What
+ * is accepted as a key must be one and print the same, and both headers must agree.
  */
 
 static void check(const struct key *key, const char *authorization, const char *api_key)

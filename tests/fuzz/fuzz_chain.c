@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any file gets a verdict; what is called good lies within it, and the first fault is named. */
+/* Any file gets a verdict; the valid part lies within it, and the first fault is named. */
 #include <string.h>
 #include <unistd.h>
 

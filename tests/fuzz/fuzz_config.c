@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration file: refused with its line, or taken; what is taken survives a dump. */
+/* A configuration file: rejected with its line, or accepted; what is accepted survives a dump. */
 #include "core/config/config.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(second);
 	cleanup_free char *twice = dump(second);
 	require(strcmp(once, twice) == 0);
-	/* Whatever a file says, limits stay limits. */
+	/* Whatever a file contains, limits stay limits. */
 	require(first->memory_bytes > 0 && first->memory_bytes <= first->memory_max_bytes);
 	require(first->timeout_us > 0 && first->timeout_us <= first->timeout_max_us);
 	require(first->processes > 0 && first->processes <= first->processes_max);

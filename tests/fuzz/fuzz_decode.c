@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A body of POST /api/v1/execute, and the report of a runner: both are JSON of a stranger. */
+/* A body of POST /api/v1/execute, and the report of a runner: both are untrusted JSON. */
 #include <string.h>
 
 #include "api/json/decode.h"
@@ -17,7 +17,7 @@ static void check_strings(char *const *list)
 		require(utf8_is_valid(*list, strlen(*list)));
 }
 
-/* What was taken is what the contract of struct run_request promises. */
+/* What was accepted keeps the contract of struct run_request. */
 static void check_request(const struct run_request *r)
 {
 	require(r->language && r->language[0]);
@@ -33,7 +33,7 @@ static void check_request(const struct run_request *r)
 	require(r->timeout_us <= 1000000000000000ULL);
 }
 
-/* A refusal has a code and a reason, and can be told to its caller. */
+/* A rejection has a code and a reason, and can be sent to the caller. */
 static void check_refusal(const struct error *err)
 {
 	json_t *j = reply_error_object(err, "id");

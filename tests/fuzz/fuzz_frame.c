@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream of frames: what is accepted lies inside the input and is made again bit by bit. */
+/* A stream of frames: what is accepted lies inside the input and is encoded to the same bytes. */
 #include <errno.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static int parse_one(const uint8_t *data, size_t size)
 	return used;
 }
 
-/* A beginning asks for more, or is refused for what the whole is refused for; never accepted. */
+/* A prefix needs more bytes, or is rejected if the whole is; it is never accepted. */
 static void check_beginnings(const uint8_t *data, int used)
 {
 	struct frame frame;

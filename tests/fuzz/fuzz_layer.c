@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layers of any bytes onto a root in a scratch directory: whatever they say, nothing beside the
- * root changes, what is in it is files, directories and links without special bits, no more than
- * was allowed, and all of it can be removed.
+ * Layers of any bytes onto a root in a scratch directory: whatever they contain, nothing beside the
+ * root changes, the root has only files, directories and links without special bits, within the
+ * limits, and all of it can be removed.
  *
- * Sums of headers are hard to guess. So only an input that begins with 'R' is an archive as it is;
- * others are a list of entries of which archives are made: type, mode, name, target, size.
+ * Checksums of headers are hard to guess. So only an input that starts with 'R' is an archive as it
+ * is; others are a list of entries from which archives are built: type, mode, name, target, size.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -39,7 +39,7 @@ static void end_scratch(void)
 	(void)rmdir(scratch);
 }
 
-/* Beside the root is what must stay as it is. */
+/* The files beside the root must not change. */
 static void begin_scratch(void)
 {
 	const char *dir = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -180,7 +180,7 @@ static bool build_layer(struct input *in, struct buf *tar)
 		take_text(in, target, sizeof(target));
 		size = (size_t)take(in) * 37;
 		put_header(tar, types[kind % (sizeof(types) - 1)], mode, name, target, size);
-		/* What is said to follow follows, but for some. */
+		/* The announced content follows, with a few exceptions. */
 		for (size_t n = 0; n < size && kind % 16 != 15; n += BLOCK)
 			(void)!buf_add(tar, zeros, BLOCK);
 	}

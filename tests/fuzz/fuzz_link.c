@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes of an agent into the host end of the wire, in two pieces: the first byte of the input
- * says where they part. Two programs, a runner and its run wait for their agent. Whatever comes, no
- * callback exceeds what was granted, nothing comes of an execution that has ended, no run is
- * without its runner, and after the loss nothing at all.
+ * is where to split. Two programs, a runner and its run wait for their agent. Whatever comes, no
+ * callback exceeds the grant, none comes for an execution that has ended, no run is without its
+ * runner, and after the loss there is none at all.
  */
 #include "base/attr.h"
 #include "base/log.h"
@@ -12,7 +12,7 @@
 #include "io/loop.h"
 
 #define PROGRAMS   2
-#define RUNNER     3 /* says nothing itself */
+#define RUNNER     3 /* has no output of its own */
 #define RUN        4
 #define EXECS      4
 #define STDOUT_MAX 64
@@ -104,7 +104,7 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	s->runs[id].ended = true;
 }
 
-/* Which ids are runs and runners, the agent said. */
+/* The agent decided which ids are runs and runners. */
 static void on_any_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 {
 	struct seen *s = ctx;
@@ -160,7 +160,7 @@ static void hand_over_run(struct link *l)
 	require(link_run(l, &plan, &err) == 0);
 }
 
-/* As the stream does it: what was not used is given again with more. */
+/* As the stream does: unused bytes are passed again with more. */
 static void feed(struct link *l, const uint8_t *data, size_t size)
 {
 	size_t cut = size ? data[0] % size + 1 : 0;
@@ -173,7 +173,7 @@ static void feed(struct link *l, const uint8_t *data, size_t size)
 	require(link_input(l, bytes + used, len - used) <= len - used);
 }
 
-/* A box of an earlier daemon: what it describes is believed only as far as it was granted. */
+/* A box of an earlier daemon: what it describes is accepted only within the grant. */
 static int on_resume(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant)
 {
 	struct seen *s = ctx;
@@ -186,7 +186,7 @@ static int on_resume(void *ctx, const struct box_resumed *what, struct box_grant
 	                                .stderr_max = STDERR_MAX,
 	                                .report_max = REPORT_MAX,
 	                                .forget = what->label[0] == '?'};
-	/* Of one that is to be forgotten no callback may come. */
+	/* No callback may come for a forgotten one. */
 	s->runs[what->id].ended = ret_grant->forget;
 	return 0;
 }
@@ -243,7 +243,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct error err = {0};
 	char input[1000] = "";
 
-	log_setup("fuzz_link", LOG_LEVEL_ERR, LOG_FORMAT_TEXT); /* an agent makes no such lines */
+	log_setup("fuzz_link", LOG_LEVEL_ERR,
+	          LOG_FORMAT_TEXT); /* an agent cannot cause these lines */
 	for (uint32_t id = 1; id <= PROGRAMS; id++)
 		hand_over(l, id);
 	hand_over(l, RUNNER);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message of MCP: classified, dispatched to the methods that need nothing but the daemon's own
- * tables, its arguments held against every tool. */
+/* An MCP message: classified, dispatched to the methods that need only the daemon's own tables,
+ * its arguments checked against every tool. */
 #include <string.h>
 
 #include "api/json/json.h"
@@ -17,7 +17,7 @@
 
 #define ANSWER_MAX (1u << 24)
 
-/* Others ask core, which is not here. */
+/* Others need core, which is not linked. */
 static const char *const methods[] = {
 	"initialize",
 	"ping",
@@ -32,7 +32,7 @@ static const char *const methods[] = {
 	"no/such",
 };
 
-/* An answer is one line of JSON, with the id that was asked with. */
+/* An answer is one line of JSON, with the id of the request. */
 static void check_answer(const struct buf *answer, json_t *id)
 {
 	json_t *j = json_loadb(answer->data, answer->len, JSON_ALLOW_NUL, NULL);
@@ -58,7 +58,7 @@ static void ask(struct mcp_session *s, const struct rpc_message *m)
 		struct rpc_message same = *m;
 		cleanup_buf struct buf answer = BUF_INIT(ANSWER_MAX);
 
-		/* The words of the input decide, and each method sees its parameters. */
+		/* The input's words decide, and each method sees its parameters. */
 		if (!str_equal(m->method, methods[i]) && i != m->method[0] % ARRAY_SIZE(methods))
 			continue;
 		same.method = methods[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any frame through every decoder: what one accepts, its encoder makes again bit by bit. */
+/* Any frame through every decoder: what one accepts, its encoder turns into the same bytes. */
 #include <string.h>
 
 #include "base/buf.h"

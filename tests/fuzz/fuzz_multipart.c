@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* However a form is cut into pieces, and however little of it is taken at a time, the same comes
- * out of it. */
+/* However a form is split, and however little of it is consumed at a time, the result is the
+ * same. */
 #include <string.h>
 
 #include "api/json/multipart.h"
@@ -9,7 +9,7 @@
 
 struct seen {
 	struct buf text;
-	size_t most; /* bytes taken at a time */
+	size_t most; /* bytes consumed at a time */
 };
 
 static int on_part(void *ctx, const char *name, const char *filename, struct error *err)
@@ -56,7 +56,7 @@ static bool read_form(const char *data, size_t size, size_t step, struct seen *s
 		ssize_t used = multipart_feed(m, data + at, n, &err);
 
 		require(used <= (ssize_t)n && (used < 0) == (error_is_set(&err) != 0));
-		/* What was held back is given out without a byte being used, but not for ever. */
+		/* Held-back bytes are passed on without using input, but not for ever. */
 		idle = used == 0 ? idle + 1 : 0;
 		require(idle < 2 * MULTIPART_BOUNDARY_MAX);
 		fine = used >= 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to value: what a parser takes, the canonical form of the value gives back. */
+/* Text to value: what a parser accepts, the canonical form of the value gives back. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request of any make against the policy: refused with a field, or decided within the operator's
- * limits. The input is a list of lines: "t1000" sets a limit, "aTEXT" adds an argument, "eTEXT" a
- * variable, "fTEXT" a file, "cTEXT" the code, "lTEXT" the language.
+ * Any request against the policy: rejected with a field, or decided within the operator's limits.
+ * The input is a list of lines: "t1000" sets a limit, "aTEXT" adds an argument, "eTEXT" a variable,
+ * "fTEXT" a file, "cTEXT" the code, "lTEXT" the language.
  */
 #include "core/policy/policy.h"
 
@@ -75,7 +75,7 @@ static void take_line(struct run_request *r, struct lists *l, char *line)
 	uint64_t *limit = limit_of(r, *line);
 
 	if (limit) {
-		(void)!parse_u64(text, limit); /* what is no number asks for nothing */
+		(void)!parse_u64(text, limit); /* not a number: no request */
 	} else if (*line == 'a') {
 		l->args[l->args_count++] = text;
 	} else if (*line == 'e') {

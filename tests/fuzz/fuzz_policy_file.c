@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A policy file of any make: refused with its name in the error, or taken; then every rule has a
- * line, every number prints as something, and it can be laid over another and over itself.
+ * Any policy file: rejected with its name in the error, or accepted; then every rule has a line,
+ * every number can be printed, and it can be merged with another and with itself.
  */
 #include "core/policy/policies.h"
 

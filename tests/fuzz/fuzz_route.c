@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request says before its body: target, method, Host, Origin, media type; one per line. */
+/* A request before its body: target, method, Host, Origin, media type; one per line. */
 #include <string.h>
 
 #include "api/internal.h"
@@ -33,7 +33,7 @@ static void check_path(const char *target, const char *method)
 	free(path);
 }
 
-/* Of all Hosts only a few names are let in, whatever surrounds them. */
+/* Only a few Hosts are accepted, whatever surrounds them. */
 static void check_host(const char *host)
 {
 	const struct config config = {0};

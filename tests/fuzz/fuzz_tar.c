@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&entry, 0, sizeof(entry));
 	if (tar_read(data, &entry) == 0 && entry.kind <= TAR_HARDLINK)
 		require(tar_write(&entry, blocks) > 0);
-	/* The sum is hard to guess: the rest is tried without it, too. */
+	/* The checksum is hard to guess: the rest is tried without it, too. */
 	if (tar_read_pax((const char *)data + TAR_BLOCK, size - TAR_BLOCK, &entry) < 0)
 		return 0;
 	require(strlen(entry.name) <= TAR_NAME_MAX && strlen(entry.link) <= TAR_NAME_MAX);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes become valid UTF-8; valid ones stay as they are; cutting never makes them invalid. */
+/* Any bytes become valid UTF-8; valid ones stay unchanged; cutting never makes them invalid. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,7 +21,7 @@ static void check_cuts(const char *data, size_t size)
 {
 	bool valid = utf8_is_valid(data, size);
 
-	/* The neighbourhood of the end is where a cut can go wrong. */
+	/* A cut can go wrong only near the end. */
 	for (size_t len = size < 8 ? 0 : size - 8; len <= size; len++) {
 		size_t cut = utf8_cut(data, len);
 

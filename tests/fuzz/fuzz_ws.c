@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client sends after the handshake of a WebSocket: as it is, or made into frames, in one go
- * or in small pieces, with the handshake or after it. Whatever it is, the messages that come out
- * are text and no longer than they may be, they are the same however they were cut, and what is
- * answered is well-formed.
+ * What a client sends after the handshake of a WebSocket: as it is, or turned into frames, at once
+ * or in small pieces, with the handshake or after it. Whatever it is, the resulting messages are
+ * text and within the limit, they do not depend on how the input was split, and the responses are
+ * well-formed.
  *
- * The first byte of the input says how: 1: bytes as they are; 2: with the handshake.
+ * The first byte of the input selects the mode: 1: bytes as they are; 2: with the handshake.
  */
 #include <errno.h>
 #include <string.h>
@@ -49,7 +49,7 @@ struct rig {
 	struct loop *loop;
 	struct http_server *server;
 	struct sockaddr_un address;
-	struct talk *talk; /* the one of now */
+	struct talk *talk; /* the current one */
 };
 
 static void on_message(void *ctx, const char *text, size_t len)
@@ -120,7 +120,7 @@ static void rig_make(struct rig *rig)
 	require(http_server_listen(rig->server, fd, NULL, &err) == 0);
 }
 
-/* Connections can still be made while the name is there: it goes with the program. */
+/* Connections can still be made while the name exists: it is removed with the program. */
 static void rig_forget(struct rig *rig)
 {
 	char *slash = strrchr(rig->address.sun_path, '/');
@@ -139,7 +139,7 @@ static void rig_end(void)
 	rig_forget(&rig);
 }
 
-/* What came to the client. Return: whether something did. */
+/* Read what the client received. Return: whether there was something. */
 static bool hear(struct talk *t, int fd)
 {
 	char piece[8192];
@@ -151,7 +151,7 @@ static bool hear(struct talk *t, int fd)
 	return true;
 }
 
-/* Until nothing happens any more. All is in one process: what was sent is there. */
+/* Until nothing happens. Everything is in one process: what was sent has arrived. */
 static void settle(struct talk *t, int fd)
 {
 	unsigned turns = 0;
@@ -208,7 +208,7 @@ static void make_frames(struct buf *b, const uint8_t *data, size_t size)
 	}
 }
 
-/* The reason is the client's own, said back by wslay, which does not look at all of it. */
+/* The reason is the client's own, echoed by wslay, which does not check all of it. */
 static void check_close(const char *payload, size_t len)
 {
 	unsigned code;
@@ -221,7 +221,7 @@ static void check_close(const char *payload, size_t len)
 	        (code >= 3000 && code <= 4999));
 }
 
-/* One frame of the server's. Return: its length; 0: it is not whole. */
+/* One frame of the server's. Return: its length; 0: incomplete. */
 static size_t check_frame(const char *data, size_t size, const char **said, bool *ret_last)
 {
 	size_t head = 2, len;

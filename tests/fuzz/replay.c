@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a fuzz target over every file of a corpus directory, without a fuzzer: what was ever found
- * stays fixed, with any compiler. A directory that is missing or empty is a failure.
+ * Runs a fuzz target over every file of a corpus directory, without a fuzzer: old findings stay
+ * fixed, with any compiler. A missing or empty directory is a failure.
  */
 #include <dirent.h>
 #include <fcntl.h>

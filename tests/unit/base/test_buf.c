@@ -99,7 +99,7 @@ static void consuming_drops_the_front(void **state)
 	cleanup_buf struct buf b = BUF_INIT(100);
 
 	(void)state;
-	buf_consume(&b, 0); /* also while there is nothing */
+	buf_consume(&b, 0); /* also on an empty buffer */
 	assert_int_equal(buf_add_str(&b, "abcdef"), 0);
 	buf_consume(&b, 2);
 	assert_string_equal(b.data, "cdef");

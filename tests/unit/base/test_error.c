@@ -52,7 +52,7 @@ static void long_texts_are_cut_at_a_character(void **state)
 	char text[600];
 
 	(void)state;
-	/* Two-byte characters behind one byte: no even length ends between characters. */
+	/* Two-byte characters after one byte: no even length ends between characters. */
 	text[0] = 'x';
 	for (size_t i = 1; i + 2 < sizeof(text); i += 2)
 		memcpy(text + i, "\xC3\xA9", 3);

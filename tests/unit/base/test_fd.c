@@ -18,7 +18,7 @@
 #include "base/attr.h"
 #include "base/fd.h"
 
-/* Faults on demand: interrupt the next call, or do at most so many bytes of it. */
+/* Faults on demand: interrupt the next call, or limit it to so many bytes. */
 static bool interrupt_once;
 static size_t at_most;
 static bool signalfd_fails;
@@ -84,7 +84,7 @@ int __wrap_close(int fd)
 struct fixture {
 	char path[64];
 	int dir;
-	int lowest; /* the descriptor that the next open gives, to see that none was left open */
+	int lowest; /* what the next open returns, to detect leaks */
 };
 
 static int lowest_free(void)
@@ -220,7 +220,7 @@ static void beneath_finds_files_below_the_directory(void **state)
 	assert_int_equal(mkdirat(f->dir, "d", 0700), 0);
 	make_file(f, "d/f", "x");
 
-	/* The mode must not get in the way where nothing is created. */
+	/* The mode must not matter when nothing is created. */
 	int fd = fd_open_beneath(f->dir, "d/f", O_RDONLY, 0644);
 	assert_true(fd >= 0);
 	(void)fd_close(fd);
@@ -436,7 +436,7 @@ static void too_many_descriptors_are_all_closed(void **state)
 	(void)fd_close(pair[1]);
 }
 
-/* Only descriptors are taken from the ancillary data: credentials are passed over. */
+/* Only descriptors are taken from the ancillary data: credentials are skipped. */
 static void other_ancillary_data_is_passed_over(void **state)
 {
 	int pair[2], got[FD_PASS_MAX];
@@ -466,12 +466,12 @@ static void a_dead_peer_is_an_error_and_no_signal(void **state)
 	(void)fd_close(pair[0]);
 }
 
-#define LAST_WORDS   100000 /* enough for the kernel to get it wrong some twenty times */
+#define LAST_WORDS   100000 /* enough for the kernel to get it wrong about twenty times */
 #define LAST_WORDS_S 10     /* a machine whose cores are all busy does fewer */
 
 static _Atomic int speaker = -1; /* -2: no more */
 
-/* Says one thing and goes. */
+/* Sends one message and closes. */
 static void *speak(void *arg)
 {
 	int fd;
@@ -498,7 +498,7 @@ static ssize_t hear(int fd, int way)
 	                : fd_recv_plain(fd, text, sizeof(text), MSG_DONTWAIT);
 }
 
-/* The kernel's own end comes before them at times: see fd.c. */
+/* The kernel sometimes reports EOF before them: see fd.c. */
 static void last_words_are_heard_before_the_end(void **state)
 {
 	const time_t end = time(NULL) + LAST_WORDS_S;
@@ -551,7 +551,7 @@ static void an_empty_message_is_not_the_end_of_those_behind_it(void **state)
 	(void)fd_close(pair[1]);
 }
 
-/* Somebody else may have the numbers by then. */
+/* Another thread may have the numbers by then. */
 static void what_comes_with_an_empty_message_is_closed_once(void **state)
 {
 	int pair[2], got[FD_PASS_MAX];

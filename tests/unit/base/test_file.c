@@ -67,7 +67,7 @@ static int tear_down(void **state)
 	return rmdir(path);
 }
 
-/* Made anew with each call. */
+/* Created anew by each call. */
 static void put(const void *data, size_t len)
 {
 	(void)unlinkat(dir, "f", 0);

@@ -8,7 +8,7 @@
 
 #include "base/id.h"
 
-/* What getrandom does next: 0 as it is, a positive number of bytes at most, or a negative errno. */
+/* What getrandom does next: 0: the real call, a positive maximum of bytes, or a negative errno. */
 static int next_getrandom;
 static unsigned char fixed_byte;
 static bool fixed;
@@ -71,7 +71,7 @@ static void no_letter_is_favoured(void **state)
 	unsigned counts[256] = {0};
 
 	(void)state;
-	/* All bytes in turn: 252 of them are used, seven for each letter, and four thrown away. */
+	/* All bytes in turn: 252 of them are used, seven for each letter, and four discarded. */
 	fixed = true;
 	fixed_byte = 0;
 	id_random(id, 252);

@@ -48,7 +48,7 @@ static void entries_come_in_the_order_they_were_appended(void **state)
 	list_remove(&b.node);
 	assert_int_equal(sum_of(&head), 13);
 	assert_true(list_is_empty(&b.node));
-	list_remove(&b.node); /* not on a list any more: harmless */
+	list_remove(&b.node); /* no longer on a list: harmless */
 	list_append(&head, &b.node);
 	assert_int_equal(sum_of(&head), 132);
 }

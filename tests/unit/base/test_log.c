@@ -32,7 +32,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t len)
 	written[len] = '\0';
 	written_len = len;
 	writes++;
-	errno = EIO; /* nobody may notice */
+	errno = EIO; /* must be preserved */
 	return (ssize_t)len;
 }
 
@@ -57,7 +57,7 @@ static int reset_json(void **state)
 	return reset(state);
 }
 
-/* What follows the time, which is the first pair and has a fixed length. */
+/* The line after the time, which is the first pair and has a fixed length. */
 static const char *after_time(void)
 {
 	bool json = written[0] == '{';
@@ -110,7 +110,7 @@ static void bytes_from_outside_cannot_leave_their_value(void **state)
 	assert_ptr_equal(strchr(written, '\n'), written + written_len - 1);
 }
 
-/* 1000 bytes that need six each do not fit a line; the line is still whole. */
+/* 1000 bytes that need six each do not fit a line; the line is still well-formed. */
 static void a_line_that_does_not_fit_is_cut_and_closed(void **state)
 {
 	char big[1000];

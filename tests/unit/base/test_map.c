@@ -79,7 +79,7 @@ static void removal_gives_the_value_back_once(void **state)
 	assert_int_equal(map_put(m, "a", &values[1]), 0);
 }
 
-/* Fills and empties in an order that makes runs of neighbours with holes in them. */
+/* Fills and empties in an order that creates runs of neighbours with holes. */
 static void many_entries_survive_the_removal_of_others(void **state)
 {
 	cleanup_map struct map *m = map_new();

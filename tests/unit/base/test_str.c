@@ -85,7 +85,7 @@ static void a_list_frees_itself_at_the_end_of_its_scope(void **state)
 	cleanup_str_list char **list = xcalloc(2, sizeof(*list));
 
 	(void)state;
-	list[0] = xstrdup("a"); /* a leak would be the sanitizer's finding */
+	list[0] = xstrdup("a"); /* the sanitizer would report a leak */
 	assert_int_equal(str_list_count(list), 1);
 }
 

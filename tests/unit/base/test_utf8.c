@@ -27,7 +27,7 @@ static const struct row rows[] = {
 	STAYS("\xC2\x80\xDF\xBF"),
 	STAYS("\xE0\xA0\x80\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF"),
 	STAYS("\xF0\x90\x80\x80\xF4\x8F\xBF\xBF"),
-	/* a continuation without a beginning; bytes that never occur */
+	/* a continuation without a start; bytes that never occur */
 	BECOMES("a\x80z", "a" FFFD "z"),
 	BECOMES("\xFE\xFF", FFFD FFFD),
 	BECOMES("\xF5\x80", FFFD FFFD),
@@ -39,7 +39,7 @@ static const struct row rows[] = {
 	/* surrogates and what is above the last character */
 	BECOMES("\xED\xA0\x80", FFFD FFFD FFFD),
 	BECOMES("\xF4\x90\x80\x80", FFFD FFFD FFFD FFFD),
-	/* beginnings that are cut are one part each */
+	/* truncated sequences are one part each */
 	BECOMES("a\xC3", "a" FFFD),
 	BECOMES("a\xE2\x82", "a" FFFD),
 	BECOMES("a\xF0\x9F\x98", "a" FFFD),

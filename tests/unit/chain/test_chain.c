@@ -52,7 +52,7 @@ static void what_was_written_is_whole(void **state)
 	assert_true(str_has_prefix(b.data, "{\"seq\":1,\"action\":\"a0\",\"n\":0,\"prev\":\"0000"));
 }
 
-/* Every byte of the file, changed in several ways: nothing goes unseen. */
+/* Change every byte of the file in several ways: each change is detected. */
 static void no_byte_can_be_changed(void **state)
 {
 	static const unsigned char changes[] = {0x01, 0x20, 0x80, '\n' ^ 'x'};
@@ -130,7 +130,8 @@ static void records_cannot_be_moved_doubled_or_left_out(void **state)
 		unsigned line;
 	} cases[] = {
 		{"01234", CHAIN_FINE, 0},
-		{"1234", CHAIN_FINE, 0}, /* a file may begin anywhere: its first number is told */
+		{"1234", CHAIN_FINE, 0}, /* a file may start anywhere: its first number is reported
+	                                  */
 		{"02134", CHAIN_BAD_SEQ, 2},
 		{"0134", CHAIN_BAD_SEQ, 3},
 		{"011234", CHAIN_BAD_SEQ, 3},
@@ -178,7 +179,7 @@ static void missing_records_at_the_end_are_known_by_the_head(void **state)
 	assert_int_equal(v.fault, CHAIN_FINE);
 	chain_verify_head(&head, &v);
 	assert_int_equal(v.fault, CHAIN_CUT);
-	/* A log may have more than its head, by what was written when something ended. */
+	/* A log may be ahead of its head, by what was written when the writer died. */
 	v = verify_order(&b, "01234");
 	other = v.head;
 	v = verify(b.data, b.len, 3);
@@ -226,7 +227,7 @@ static void a_chain_goes_on_in_another_file(void **state)
 	assert_int_equal(chain_verify_fd(second, &v), 0);
 	assert_int_equal(v.fault, CHAIN_FINE);
 	assert_int_equal(v.records, RECORDS);
-	/* The other way round it does not. */
+	/* The other way round is a fault. */
 	v = (struct chain_verdict){0};
 	assert_int_equal(chain_verify_fd(second, &v), 0);
 	assert_int_equal(chain_verify_fd(first, &v), 0);

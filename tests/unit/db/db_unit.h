@@ -31,10 +31,10 @@ struct db_unit {
 	struct db_config config;
 	struct loop *loop;
 	struct db *db;
-	int told;                          /* callbacks */
+	int told;                          /* number of callbacks */
 	char order[4096];                  /* the letter of each callback's context */
 	enum error_code codes[UNIT_CODES]; /* of the first callbacks */
-	struct error last;                 /* of the last callback; clear: it went well */
+	struct error last;                 /* of the last callback; clear: success */
 	struct db_job *other;              /* a job that a callback forgets */
 };
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/mount.h>
 
-/* What a file must be to be opened, and that one which is not stays as it was. */
+/* Which files can be opened, and that a rejected one stays unchanged. */
 
 static int setup(void **state)
 {
@@ -86,7 +86,7 @@ static void assert_refused(struct db_unit *u, const char *words)
 	assert_same_picture(&before, &after);
 }
 
-/* A process that writes and then is gone without a word: what it wrote is in the -wal. */
+/* A process that writes and is then killed: its writes are in the -wal. */
 static void write_and_die(struct db_unit *u, const char *sql)
 {
 	const struct db_statement step = {.sql = sql};
@@ -221,7 +221,7 @@ static void a_newer_version_in_the_log_alone_is_seen(void **state)
 	(void)snprintf(u->order, sizeof(u->order), "%s-wal", u->path);
 	assert_int_equal(access(u->order, F_OK), 0);
 	assert_refused(u, "newer version");
-	/* And without the -shm that a crash of the machine does not leave. */
+	/* Without the -shm, which does not survive a crash of the machine. */
 	(void)snprintf(u->order, sizeof(u->order), "%s-shm", u->path);
 	assert_int_equal(unlink(u->order), 0);
 	assert_refused(u, "newer version");
@@ -278,7 +278,7 @@ static void a_cut_off_file_is_refused_untouched(void **state)
 	assert_refused(u, "is damaged");
 }
 
-/* After a close in good order. */
+/* After a clean close. */
 static void damage_is_seen_though_its_time_was_set_back(void **state)
 {
 	struct db_unit *u = *state;
@@ -292,7 +292,7 @@ static void damage_is_seen_though_its_time_was_set_back(void **state)
 	times[0] = before.st_atim;
 	times[1] = before.st_mtim;
 	assert_int_equal(utimensat(AT_FDCWD, u->path, times, 0), 0);
-	/* Its time of change cannot be set back: it is seen all the same. */
+	/* Its change time cannot be set back, so it is still detected. */
 	assert_refused(u, "is damaged");
 }
 
@@ -321,7 +321,7 @@ static void a_note_is_there_only_between_a_close_and_an_open(void **state)
 	assert_true(size_of_note(u) > 0);
 }
 
-/* Told apart by the note alone: with one that fits, damage to a page is not looked for. */
+/* Only the marker decides: with one that matches, pages are not checked. */
 static void the_note_is_what_is_believed(void **state)
 {
 	struct db_unit *u = *state;
@@ -380,7 +380,7 @@ static void a_directory_that_cannot_be_written_is_refused(void **state)
 	struct error err = {0};
 
 	if (geteuid() == 0) {
-		/* Root writes where modes forbid it; nobody makes files in /proc. */
+		/* Root ignores modes; in /proc no file can be created. */
 		u->config.path = "/proc/unit.db";
 	} else {
 		assert_int_equal(chmod(u->dir, 0500), 0);

@@ -65,7 +65,7 @@ static void count(struct db_unit *u)
 	assert_non_null(db_read(u->db, &DB_SQL("SELECT count(*) FROM t"), 4096, on_rows, u, &err));
 }
 
-/* Through a connection of its own: only what is committed can be seen. */
+/* Through another connection: only committed rows are visible. */
 static int64_t committed(struct db_unit *u)
 {
 	struct db_unit other = {.config = u->config};
@@ -216,7 +216,7 @@ static void the_queue_is_bounded(void **state)
 	wait_for(u, taken);
 	assert_true(db_has_room(u->db, 300u << 10));
 	assert_int_equal(committed(u), taken);
-	/* One that is larger than the whole queue is taken when it is alone. */
+	/* A job larger than the whole queue is accepted when it is alone. */
 	assert_true(db_has_room(u->db, 3u << 20));
 }
 
@@ -344,7 +344,7 @@ static void a_thread_that_cannot_be_prepared_is_an_error(void **state)
 	assert_non_null(strstr(err.msg, "not today"));
 }
 
-/* A file that may not grow: what a full disk is, without one. */
+/* A file that must not grow simulates a full disk. */
 static void limit_files(rlim_t bytes)
 {
 	struct rlimit limit;

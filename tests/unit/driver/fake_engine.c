@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plays millibox-engine for test_native_spawn.c, as a program of its own: what it was given at its
- * start can only be seen from inside. The value of --agent says how to behave.
+ * Plays millibox-engine for test_native_spawn.c, as a separate program: what it inherits can only
+ * be seen from inside. The value of --agent selects its behaviour.
  */
 #include "base/fd.h"
 #include "base/str.h"

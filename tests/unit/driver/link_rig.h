@@ -22,8 +22,8 @@ struct link_rig {
 	struct link_events events;
 	struct msg_hello hello; /* of the last on_hello */
 	struct error err;
-	struct buf heard; /* what came from the host and was not looked at */
-	char *kept;       /* payload of the frame that was looked at last */
+	struct buf heard; /* bytes from the host, not examined yet */
+	char *kept;       /* payload of the frame examined last */
 	bool close_on_hello;
 };
 
@@ -82,7 +82,7 @@ static inline void rig_open(struct link_rig *rig)
 	link_open(rig->link, pair[0], &setup);
 }
 
-/* Let everything that is under way arrive. */
+/* Let everything in flight arrive. */
 static inline void rig_run(struct link_rig *rig)
 {
 	for (int i = 0; i < 4; i++)
@@ -127,7 +127,7 @@ static inline void rig_hear_nothing(struct link_rig *rig)
 	assert_int_equal(errno, EAGAIN);
 }
 
-/* Bytes of the agent, and what they cause. */
+/* Bytes of the agent, and their effects. */
 static inline void rig_say_bytes(struct link_rig *rig, const void *data, size_t len)
 {
 	assert_int_equal(fd_write_all(rig->agent, data, len), 0);
@@ -149,7 +149,7 @@ static inline void rig_greet(struct link_rig *rig)
 	recorder_expect(&rig->rec, "hello ");
 }
 
-/* An agent that has greeted and was given execution @id of sample_plan (with stdin). */
+/* An agent that sent HELLO and was given execution @id of sample_plan (with stdin). */
 static inline void rig_hand_over(struct link_rig *rig, uint32_t id)
 {
 	struct exec_plan plan = sample_plan(id);

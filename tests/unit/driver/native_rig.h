@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: a native driver whose engine is the test: requests are read from, and answers written to,
- * the other end of its socket. Counts the descriptors of the process before and after each test,
- * so that one that is forgotten fails the test that forgot it.
+ * DOC: a native driver whose engine is the test: requests are read from, and replies written to,
+ * the other end of its socket. Counts the descriptors of the process before and after each test, so
+ * that a leak fails the test that caused it.
  */
 
 #include "recorder.h"
@@ -31,7 +31,7 @@ struct native_rig {
 	struct error engine_err;
 	struct error err;
 	size_t fds_before;
-	/* Of the last box made by rig_created. */
+	/* Of the last box created by rig_created. */
 	int agent;
 	int kill_file;
 };
@@ -41,7 +41,7 @@ static inline size_t count_fds(void)
 	size_t count = 0;
 	DIR *dir;
 
-	loop_free(loop_new()); /* the first one of a process makes descriptors that stay */
+	loop_free(loop_new()); /* the first loop of a process creates descriptors that stay */
 	dir = opendir("/proc/self/fd");
 	assert_non_null(dir);
 	while (readdir(dir))
@@ -98,7 +98,7 @@ static inline int rig_teardown(void **state)
 	return 0;
 }
 
-/* Let everything that is under way arrive. */
+/* Let everything in flight arrive. */
 static inline void rig_run(struct native_rig *rig)
 {
 	for (int i = 0; i < 4; i++)
@@ -206,7 +206,7 @@ static inline bool rig_was_killed(struct native_rig *rig)
 	return pread(rig->kill_file, &c, 1, 0) == 1 && c == '1';
 }
 
-/* The agent's words. */
+/* Messages of the agent. */
 static inline void rig_hello(struct native_rig *rig, uint32_t layers)
 {
 	cleanup_buf struct buf b = BUF_INIT(FRAME_MAX_LEN);
@@ -217,7 +217,7 @@ static inline void rig_hello(struct native_rig *rig, uint32_t layers)
 	rig_run(rig);
 }
 
-/* What the agent got; the frame is borrowed until the next call. */
+/* What the agent received; the frame is borrowed until the next call. */
 static inline struct frame rig_agent_hear(struct native_rig *rig, unsigned type)
 {
 	static char payload[4096];

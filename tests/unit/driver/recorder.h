@@ -122,7 +122,7 @@ static inline struct box_events recorder_events(struct recorder *r)
 		buf_reset(&(r)->text);                                                             \
 	} while (0)
 
-/* A spec that every driver takes. */
+/* A spec that every driver accepts. */
 static inline struct box_spec sample_spec(const char *id)
 {
 	struct box_spec spec = {.limits = {.memory_bytes = 64 << 20,

@@ -33,7 +33,7 @@ static void ids_are_short_and_plain(void **state)
 		spec = sample_spec(bad[i]);
 		assert_refused(&spec, "id");
 	}
-	memset(spec.id, 'a', sizeof(spec.id)); /* no end */
+	memset(spec.id, 'a', sizeof(spec.id)); /* unterminated */
 	assert_refused(&spec, "id");
 }
 

@@ -111,7 +111,8 @@ static void names_that_are_not_there_are_not_looked_for_again(void **state)
 	put(f, "memory.current", "7\n");
 	look(f->dir, NULL, &absent, &c);
 	assert_int_equal(c.memory_peak_bytes, 6000);
-	assert_int_equal(c.memory_bytes, 7); /* nothing had given it: it may have been gone */
+	assert_int_equal(c.memory_bytes,
+	                 7); /* no name had been found: the group may have been gone */
 }
 
 static void files_that_are_kept_open_tell_what_is_now(void **state)

@@ -169,7 +169,7 @@ static void the_queue_is_bounded(void **state)
 	assert_int_equal(link_exec(rig->link, &plan, &rig->err), -1);
 	assert_int_equal(rig->err.code, ERR_TOO_LARGE);
 	assert_int_equal(link_output(rig->link)->len, before);
-	rig_open(rig); /* and it moves whole behind SETUP */
+	rig_open(rig); /* and it is sent completely after SETUP */
 	(void)rig_hear(rig, MSG_SETUP);
 	(void)rig_hear(rig, MSG_PUT_BEGIN);
 }
@@ -296,7 +296,7 @@ static void the_end_of_the_stream_is_the_end_of_the_agent(void **state)
 	struct exec_plan plan = sample_plan(2);
 
 	rig_start(rig, 1);
-	/* Half a frame is no breach: a killed agent stops anywhere. */
+	/* Half a frame is no violation: a killed agent stops anywhere. */
 	rig_say_bytes(rig, "\x20\0\0\0\x01", 5);
 	recorder_expect(&rig->rec, "");
 	rig->agent = fd_close(rig->agent);
@@ -336,7 +336,7 @@ static void drain_takes_the_last_words_of_a_dead_agent(void **state)
 	rig_start(rig, 1);
 	assert_int_equal(msg_done_encode(&b, 1, &done), 0);
 	assert_int_equal(fd_write_all(rig->agent, b.data, b.len), 0);
-	link_drain(rig->link); /* its end is still open: somebody else may hold it */
+	link_drain(rig->link); /* its end is still open: another process may hold it */
 	recorder_expect(&rig->rec, "done(1,exit 5) lost(AGENT_LOST) ");
 	link_drain(rig->link);
 	rig_run(rig);
@@ -364,7 +364,7 @@ static void a_callback_may_close_the_link(void **state)
 
 	rig_open(rig);
 	rig->close_on_hello = true;
-	/* What stands behind it in the same bytes is not looked at, breach or not. */
+	/* The bytes after it are ignored, violation or not. */
 	assert_int_equal(msg_hello_encode(&b, 0, &hello), 0);
 	assert_int_equal(msg_hello_encode(&b, 0, &hello), 0);
 	rig_say_bytes(rig, b.data, b.len);

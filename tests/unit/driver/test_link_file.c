@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "link_rig.h"
 
-/* What a caller is told of its operation goes into the recorder's line of text. */
+/* Callbacks of an operation go into the recorder's line of text. */
 
 static void on_entry(void *ctx, const struct box_file_entry *entry)
 {
@@ -43,7 +43,7 @@ static int try_open(struct link_rig *rig, const struct box_file_request *request
 	return link_file_open(rig->link, request, &events, ret_file, &rig->err);
 }
 
-/* An operation that the agent has heard of. Ids count from 1. */
+/* An operation that the agent knows. Ids count from 1. */
 static struct box_file *opened(struct link_rig *rig, enum box_file_op op)
 {
 	const struct box_file_request request = {
@@ -150,7 +150,7 @@ static void writer_is_held_up_by_the_window_and_told_of_room(void **state)
 	assert_int_equal(box_file_write(file, data, 1000), 0);
 	SAY(rig, file_room, 1, .bytes = 500);
 	recorder_expect(&rig->rec, "room ");
-	/* Nobody waits now: nobody is told. */
+	/* No writer waits: no callback. */
 	SAY(rig, file_room, 1, .bytes = 500);
 	recorder_expect(&rig->rec, "");
 	assert_in_range(box_file_write(file, data, 990), 900, 990);
@@ -223,7 +223,7 @@ static void digest_of_another_length_is_a_breach(void **state)
 	recorder_expect(&rig->rec, "failed(PROTOCOL) lost(PROTOCOL) ");
 }
 
-/* As much as fits into the window comes without a word; then only what was granted. */
+/* The window is free at first; then only what was granted may come. */
 static void reader_gets_what_it_grants(void **state)
 {
 	struct link_rig *rig = *state;
@@ -287,7 +287,7 @@ static void failures_are_believed_within_reason(void **state)
 	}
 }
 
-/* Frames that were on their way when it was cancelled: as many as it was granted. */
+/* Frames in flight when it was cancelled: as many as it was granted. */
 static void words_about_what_was_cancelled_are_dropped(void **state)
 {
 	struct link_rig *rig = *state;
@@ -325,7 +325,7 @@ static void summary_that_is_neither_is_a_breach(void **state)
 	recorder_expect(&rig->rec, "failed(PROTOCOL) lost(PROTOCOL) ");
 }
 
-/* Operations fail before their box is told of; afterwards there is nothing to open. */
+/* Operations fail before their box is lost; afterwards none can be opened. */
 static void end_of_the_agent_fails_all(void **state)
 {
 	struct link_rig *rig = *state;

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include <sys/syscall.h>
 
-/* The one answer to a breach: the box is lost, once, and the socket is closed. */
+/* A violation has one effect: the box is lost, once, and the socket is closed. */
 static void expect_breach(struct link_rig *rig)
 {
 	recorder_expect(&rig->rec, "lost(PROTOCOL) ");
@@ -27,7 +27,7 @@ static void say_raw(struct link_rig *rig, uint16_t type, uint32_t id, const char
 	rig_say_bytes(rig, bytes, sizeof(header) + len);
 }
 
-/* What an agent in order says. */
+/* A healthy agent. */
 
 static void a_whole_run_comes_through(void **state)
 {
@@ -59,7 +59,7 @@ static void a_whole_run_comes_through(void **state)
 	assert_int_equal(rig->rec.facts.stdout_bytes, 70);
 	assert_int_equal(rig->rec.facts.stderr_bytes, 8);
 	assert_true(rig->rec.facts.disk_full);
-	rig_hand_over(rig, 10); /* and the box goes on */
+	rig_hand_over(rig, 10); /* and the box continues */
 }
 
 static void frames_may_come_in_any_pieces(void **state)
@@ -137,7 +137,7 @@ static void an_agent_that_cannot_begin_may_say_why(void **state)
 	rig_greet(rig);
 }
 
-/* Who looks for a request in the log finds what its agent said, too. */
+/* A search for a request in the log finds its agent's messages, too. */
 static void what_an_agent_says_is_logged_with_its_request(void **state)
 {
 	struct link_rig *rig = *state;
@@ -159,7 +159,7 @@ static void what_an_agent_says_is_logged_with_its_request(void **state)
 	(void)fd_close(file);
 }
 
-/* Breaches. */
+/* Violations. */
 
 static void bytes_that_are_no_frame(void **state)
 {
@@ -188,7 +188,7 @@ static void type_zero(void **state)
 	expect_breach(rig);
 }
 
-/* One per message of our own direction: each needs a link of its own. */
+/* Messages of the other direction: each needs its own link. */
 static void messages_of_our_own_direction(void **state)
 {
 	static const uint16_t ours[] = {MSG_SETUP,     MSG_PUT_BEGIN, MSG_PUT_DATA,
@@ -512,7 +512,7 @@ static void facts_that_cannot_be(void **state)
 		{.disk_full = 2},
 		{.runner_lost = 3},
 		{.runner_lost = 2}, /* it was not prepared */
-		{.runner_lost = 1}, /* it is no run */
+		{.runner_lost = 1}, /* not a run */
 		{.status = -1},
 		{.status = 256},
 		{.signalled = 1, .status = 0},

@@ -22,7 +22,7 @@ static struct run_plan sample_run(uint32_t id, uint32_t runner)
 	                         .stdin_open = true};
 }
 
-/* An agent that has greeted and was given runner 1. */
+/* An agent that sent HELLO and was given runner 1. */
 static void hand_over_runner(struct link_rig *rig)
 {
 	struct exec_plan plan = sample_plan(1);
@@ -79,7 +79,7 @@ static void a_run_is_code_and_the_name_of_its_runner(void **state)
 	struct frame frame;
 
 	hand_over_runner(rig);
-	hand_over_run(rig, 2); /* nobody waits for the runner to have started */
+	hand_over_run(rig, 2); /* without waiting for the runner to start */
 	frame = rig_hear(rig, MSG_RUN);
 	assert_int_equal(frame.id, 2);
 	assert_int_equal(msg_run_decode(&frame, &run), 0);
@@ -148,7 +148,7 @@ static void runs_need_a_runner(void **state)
 	struct link_rig *rig = *state;
 	struct run_plan run = sample_run(2, 1);
 
-	rig_start(rig, 1); /* a program that does not stay */
+	rig_start(rig, 1); /* a program that is not resident */
 	expect_refused(rig, &run, ERR_CONFLICT);
 	run.runner = 7;
 	expect_refused(rig, &run, ERR_CONFLICT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "native_rig.h"
 
-/* How often the next sends meet a full socket. */
+/* How many of the next sends fail with a full socket. */
 static unsigned full_for;
 
 int __real_fd_send(int sock, const void *data, size_t len, const int *fds, size_t count);
@@ -158,7 +158,8 @@ static void freeing_kills_what_is_left_without_a_callback(void **state)
 	rig_run(rig);
 	assert_true(rig_was_killed(rig));
 	recorder_expect(&rig->rec, "");
-	assert_int_equal(recv(rig->engine, &c, 1, MSG_DONTWAIT), 0); /* the engine is let go */
+	assert_int_equal(recv(rig->engine, &c, 1, MSG_DONTWAIT),
+	                 0); /* the engine's socket is closed */
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "native_rig.h"
 
-/* Deadlines of many seconds become one of a millisecond; the test sees which was asked for. */
+/* Deadlines of many seconds become a millisecond; the test sees the requested one. */
 static uint64_t last_delay_us;
 static bool hurry;
 
@@ -131,7 +131,7 @@ static void a_breach_of_the_protocol_kills_the_box(void **state)
 	rig_hello(rig, 0);
 	recorder_expect(&rig->rec, "lost(PROTOCOL) ");
 	assert_true(rig_was_killed(rig));
-	rig_hear_nothing(rig); /* to take it away is for box_destroy to ask */
+	rig_hear_nothing(rig); /* only box_destroy requests the removal */
 	box_destroy(box);
 	rig_gone(rig, &request, rig_hear(rig, ENGINE_DESTROY).seq);
 	recorder_expect(&rig->rec, "gone ");
@@ -146,7 +146,7 @@ static void destroying_kills_first_then_asks_and_waits_for_gone(void **state)
 	(void)rig_ready(rig, "a", &box);
 	box_destroy(box);
 	box_destroy(box);
-	assert_true(rig_was_killed(rig)); /* the engine has not been heard yet */
+	assert_true(rig_was_killed(rig)); /* the engine's message has not been read yet */
 	destroy = rig_hear(rig, ENGINE_DESTROY);
 	assert_string_equal(destroy.box_id, "a");
 	rig_hear_nothing(rig);
@@ -217,7 +217,7 @@ static void a_refused_box_is_lost_and_then_asked_away(void **state)
 	recorder_expect(&rig->rec, "lost(BOX_FAILED) ");
 	assert_string_equal(rig->rec.err.msg, "no");
 	assert_int_equal(rig->rec.err.sys, EPERM);
-	/* The engine may still be clearing what it had begun. */
+	/* The engine may still be removing what it had started. */
 	box_destroy(box);
 	rig_gone(rig, &create, rig_hear(rig, ENGINE_DESTROY).seq);
 	recorder_expect(&rig->rec, "gone ");
@@ -352,7 +352,7 @@ static void a_box_that_dies_slowly_keeps_its_place_and_harms_nobody(void **state
 	box_destroy(box);
 	assert_int_equal(last_delay_us, NATIVE_GONE_TIMEOUT_US);
 	destroy = rig_hear(rig, ENGINE_DESTROY);
-	/* Well past the time, shortened as it is. */
+	/* Well past the shortened deadline. */
 	for (int i = 0; i < 20; i++) {
 		(void)usleep(1000);
 		rig_run(rig);
@@ -375,7 +375,7 @@ static void freezing_is_asked_for_once_at_a_time(void **state)
 	assert_int_equal(box_freeze(box, true, &rig->err), 0);
 	freeze = rig_hear(rig, ENGINE_FREEZE);
 	assert_int_equal(freeze.frozen, 1);
-	/* What is wanted meanwhile waits for the answer, and only the last of it counts. */
+	/* Requests meanwhile wait for the reply, and only the last counts. */
 	assert_int_equal(box_freeze(box, false, &rig->err), 0);
 	assert_int_equal(box_freeze(box, true, &rig->err), 0);
 	reply = reply_to(ENGINE_FROZEN, &freeze);
@@ -389,7 +389,7 @@ static void freezing_is_asked_for_once_at_a_time(void **state)
 	freeze = rig_hear(rig, ENGINE_FREEZE);
 	assert_int_equal(freeze.frozen, 1);
 	rig_failed(rig, &freeze, freeze.seq, "no");
-	recorder_expect(&rig->rec, "lost(BOX_FAILED) "); /* in an unknown state: of no use */
+	recorder_expect(&rig->rec, "lost(BOX_FAILED) "); /* in an unknown state: unusable */
 }
 
 static void only_a_ready_box_is_frozen(void **state)
@@ -422,8 +422,7 @@ static void without_cgroup_kill_the_first_process_is_killed(void **state)
 	int fds[2], pair[2], status = 0;
 
 	if (pid == 0) {
-		(void)alarm(
-			10); /* a kill that does not come fails the test; it shall not hang it */
+		(void)alarm(10); /* a missing kill fails the test instead of hanging it */
 		for (;;)
 			(void)pause();
 	}

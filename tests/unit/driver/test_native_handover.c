@@ -9,17 +9,17 @@
 #include "base/alloc.h"
 #include "base/str.h"
 
-/* Finding: an engine that answers to our name, as a process of its own. */
+/* Finding an engine that answers to our name, as a separate process. */
 
 #define NAME "handover-test"
 
-/* How it behaves. Its exit status says what it was told. */
+/* How it behaves. Its exit status is the request it received. */
 enum manner {
-	WORKS,    /* answers PROBE, then waits for END or the end */
-	BUSY,     /* the same, but boxes of its last daemon's end meanwhile */
-	STRANGE,  /* the same, but it is another engine */
-	SILENT,   /* ends as soon as it was found */
-	NONSENSE, /* answers what nobody asked for */
+	WORKS,    /* answers PROBE, then waits for END or EOF */
+	BUSY,     /* likewise, but boxes of its last daemon end meanwhile */
+	STRANGE,  /* likewise, but it has another identity */
+	SILENT,   /* exits as soon as it was found */
+	NONSENSE, /* sends an unexpected reply */
 	STATUS_END = 10,
 	STATUS_EOF = 11,
 	STATUS_BAD = 12,
@@ -43,7 +43,7 @@ static struct native_config config_in(const char *dir)
 	                              .lease_us = 1000000};
 }
 
-/* What the last daemon did not hear any more. */
+/* Messages that the last daemon did not read. */
 static void tell_of_past(int sock)
 {
 	struct engine_reply gone = {.op = ENGINE_GONE, .box_id = "b1"};
@@ -95,7 +95,7 @@ static int setup_old_engine(void **state)
 	return 0;
 }
 
-/* It listens itself: the kernel tells who did. */
+/* It listens itself: the kernel reports the listener's credentials. */
 static void appoint(struct old_engine *c, enum manner manner)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -152,12 +152,12 @@ static void old_engine_that_is_ours_is_taken_over(void **state)
 	assert_true(engine.sock >= 0 && engine.pidfd >= 0);
 	(void)fd_close(engine.sock);
 	assert_int_equal(status_of(c), STATUS_EOF);
-	/* The descriptor is of that process, which has ended. */
+	/* The descriptor refers to that process, which has exited. */
 	assert_int_equal(native_wait_readable(engine.pidfd, 0), 0);
 	(void)fd_close(engine.pidfd);
 }
 
-/* Other settings: it would hold us to other rules. It is told to end before ours begins. */
+/* Another configuration would enforce other rules. It is told to end before ours starts. */
 static void old_engine_that_tells_of_the_past_is_taken_over(void **state)
 {
 	struct old_engine *c = *state;
@@ -210,14 +210,14 @@ static void where_nobody_listens_there_is_none(void **state)
 
 	assert_false(native_handover_find(&c->config, &engine));
 	assert_int_equal(fd_close(fd_open(path, O_CREAT | O_WRONLY, 0600)), -1);
-	assert_false(native_handover_find(&c->config, &engine)); /* a file is nobody */
+	assert_false(native_handover_find(&c->config, &engine)); /* a file is not an engine */
 	c->config.handover = NULL;
 	assert_false(native_handover_find(&c->config, &engine));
 	c->config = config_in("/nonexistent");
 	assert_false(native_handover_find(&c->config, &engine));
 }
 
-/* Asking for boxes: the engine's answers are written before they are read. */
+/* Listing boxes: the engine's replies are written before they are read. */
 
 static struct native *native_of_rig(struct native_rig *rig)
 {
@@ -279,7 +279,7 @@ static void boxes_are_told_adopted_and_what_nobody_wants_ends(void **state)
 
 	second.created.frozen = 1;
 	say_kept(rig, &first);
-	say_of_another(rig, ENGINE_GONE); /* it was on its way out */
+	say_of_another(rig, ENGINE_GONE); /* sent before our request */
 	say_of_another(rig, ENGINE_FAILED);
 	say_kept(rig, &second);
 	say(rig, ENGINE_ADOPTED);
@@ -288,7 +288,7 @@ static void boxes_are_told_adopted_and_what_nobody_wants_ends(void **state)
 	assert_int_equal(box_adopt(rig->driver, &spec, &rig->events, &box, &frozen, &rig->err), 0);
 	assert_true(frozen);
 	assert_string_equal(box_id(box), "b2");
-	/* Once only, and no other. */
+	/* Once only, and no other box. */
 	assert_int_equal(box_adopt(rig->driver, &spec, &rig->events, &box, &frozen, &rig->err), -1);
 	assert_int_equal(rig->err.code, ERR_NOT_FOUND);
 	driver_settle(rig->driver);
@@ -313,7 +313,7 @@ static void box_that_lacks_what_is_required_now_is_not_adopted(void **state)
 	assert_null(box);
 }
 
-/* Whatever it says wrongly, it is of no use, and no descriptor stays open (see the rig). */
+/* Any invalid reply makes the engine unusable, and no descriptor leaks (see the rig). */
 static void bad_descriptions_are_refused(void **state)
 {
 	struct native_rig *rig = *state;

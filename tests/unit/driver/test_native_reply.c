@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "native_rig.h"
 
-/* An engine that says what it must not say is no longer believed in anything. */
+/* After a protocol violation the engine is given up. */
 static void expect_given_up(struct native_rig *rig)
 {
 	rig_run(rig);

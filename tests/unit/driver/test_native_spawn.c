@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 static const char *engine_path;
-static uint64_t clock_step_us; /* every look at the clock finds it so much later */
+static uint64_t clock_step_us; /* each call finds the clock advanced by this */
 static uint64_t clock_ahead_us;
 
 uint64_t __real_clock_us(void);
@@ -63,7 +63,7 @@ static int teardown(void **state)
 
 	driver_free(f->driver);
 	assert_int_equal(count_fds(), f->fds_before);
-	/* Nobody is left to be waited for: neither a zombie nor a running engine. */
+	/* No child is left: neither a zombie nor a running engine. */
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 	return 0;
@@ -77,7 +77,7 @@ static void expect_failure(struct fixture *f, const char *mode, const char *text
 		fail_msg("'%s' does not say '%s'", f->err.msg, text);
 }
 
-/* Its own checks are in fake_engine.c: a fault of theirs arrives here as a failure. */
+/* Its own checks are in fake_engine.c: a failing one arrives here as a failure. */
 static void an_engine_starts_with_nothing_of_ours(void **state)
 {
 	struct fixture *f = *state;

@@ -219,7 +219,7 @@ class Agent:
         os._exit(status)
 
     def reattach(self):
-        """As the engine does for a new daemon: another stream. Return: what it describes, by id."""
+        """Give it a new stream, as the engine does for a new daemon. Return: its DESCRIBEs, by id."""
         self.sock.close()
         self.inbox = b""
         self.sock, theirs = socket.socketpair()
@@ -255,7 +255,7 @@ class Agent:
 
     @classmethod
     def ask(cls, code, ident, runner=1, args=(), out=1 << 20, err=1 << 20, drain=100, stdin=0, report=1 << 20):
-        """Code for a runner that stays: its file and the RUN."""
+        """Code for a resident runner: its file and the RUN."""
         data = code if isinstance(code, bytes) else code.encode()
         return cls.put(f"run{ident}", data, ident) + frame(
             "RUN", u32(runner) + text(f"run{ident}") + texts(["", *args]) + u64(out) + u64(err) + u32(drain)

@@ -19,14 +19,14 @@ static uint64_t stamp(int fd)
 	return (uint64_t)st.st_ctim.tv_sec * SECOND_NS + (uint64_t)st.st_ctim.tv_nsec;
 }
 
-/* Looked at first: where the kernel has stamps of two grains, the next change gets the fine one. */
+/* Read the stamp first: where the kernel has two clocks, the next change gets the exact one. */
 static void change(int fd, mode_t mode)
 {
 	(void)stamp(fd);
 	assert_int_equal(fchmod(fd, mode), 0);
 }
 
-/* A file in memory is one of the file system that workspaces are on. */
+/* A memfd is on the same file system type as workspaces. */
 static void changes_before_and_after_have_stamps_on_their_sides(void **state)
 {
 	int fd = memfd_create("stamped", MFD_CLOEXEC);

@@ -37,7 +37,7 @@ static bool takes_jump(uint16_t code, uint32_t acc, uint32_t k)
 	}
 }
 
-static bool looked_at_arguments; /* since it was last set back */
+static bool looked_at_arguments; /* since it was last reset */
 
 static uint32_t evaluate(enum filter filter, const struct seccomp_data *data)
 {
@@ -80,7 +80,7 @@ static uint32_t ask(enum filter filter, int number, const uint64_t *args)
 	return evaluate(filter, &data);
 }
 
-/* What can be beneath a payload's filter, which never is without. */
+/* Filters that can be beneath a payload's, which is never alone. */
 static const enum filter lowers[] = {FILTER_AGENT, FILTER_ZYGOTE};
 
 struct answer {
@@ -88,7 +88,7 @@ struct answer {
 	bool listened; /* it is that of the filter on top, the only one with a listener */
 };
 
-/* As the kernel does: the strictest counts, and of two that are as strict the later one. */
+/* As the kernel does: the strictest answer counts, and of two equally strict ones the later. */
 static struct answer ask_stack(const enum filter *filters, size_t count, int number,
                                const uint64_t *args)
 {
@@ -109,7 +109,7 @@ static uint32_t ask_payload(enum filter lower, int number, const uint64_t *args)
 	const enum filter filters[] = {FILTER_PAYLOAD, lower};
 	struct answer answer = ask_stack(filters, ARRAY_SIZE(filters), number, args);
 
-	/* Nobody would hear of it, and the program of ENOSYS. */
+	/* The agent would not learn of it, and the program would get ENOSYS. */
 	assert_true(answer.action != NOTIFY || answer.listened);
 	return answer.action;
 }
@@ -124,7 +124,7 @@ static void expect(const struct expectation *e, size_t count)
 				fail_msg("row %zu, call %d: 0x%x, not 0x%x", i, e[i].number, got,
 				         e[i].action);
 		}
-		/* Without a listener the same calls are refused all the same. */
+		/* Without a listener the same calls are still refused. */
 		assert_int_equal(quiet, e[i].action == NOTIFY ? ERR(EPERM) : e[i].action);
 	}
 }
@@ -200,7 +200,7 @@ static void numbers_that_are_not_in_the_table_do_not_exist(void **state)
 		assert_int_equal(ask(FILTER_PAYLOAD_QUIET, number, none), ERR(ENOSYS));
 		assert_int_equal(ask(FILTER_AGENT, number, none), ERR(ENOSYS));
 		assert_int_equal(ask(FILTER_ZYGOTE, number, none), ERR(ENOSYS));
-		/* Which is never alone: it leaves this to the others. */
+		/* It is never alone: it leaves this to the others. */
 		assert_int_equal(ask(FILTER_UNCHARGED, number, none), ALLOW);
 		for (size_t j = 0; j < ARRAY_SIZE(lowers); j++)
 			assert_int_equal(ask_payload(lowers[j], number, none), ERR(ENOSYS));
@@ -440,8 +440,8 @@ static void expect_same(uint32_t got, uint32_t whole, int number, const uint64_t
 }
 
 /*
- * One call: the payload's filter on top of each other one, against the one that is whole; and the
- * same with what boxes have between whose memory nobody counts.
+ * One call: the payload's filter on top of each other one, against the complete one; and the same
+ * with the filter of uncharged boxes in between.
  */
 static void expect_whole(int number, const uint64_t *args)
 {
@@ -459,8 +459,8 @@ static void expect_whole(int number, const uint64_t *args)
 }
 
 /*
- * What the payload's filter leaves to the one beneath is what that one says by the same rules: no
- * more and no less is allowed by both than by the whole table.
+ * What the payload's filter leaves to the one beneath, that one decides by the same rules: both
+ * together allow exactly what the whole table allows.
  */
 static void two_filters_say_what_one_would(void **state)
 {
@@ -487,7 +487,7 @@ static void two_filters_say_what_one_would(void **state)
 					expect_whole(number, args);
 				}
 	}
-	/* socket is the only one whose rules look at three */
+	/* socket is the only call whose rules examine three arguments */
 	for (size_t i = 0; i < count; i++)
 		for (uint64_t type = 0; type < 16; type++)
 			for (size_t j = 0; j < count; j++)
@@ -496,7 +496,7 @@ static void two_filters_say_what_one_would(void **state)
 	assert_in_range(calls_with_rules, 8, 64);
 }
 
-/* Without it the payload's is not installed. */
+/* Without it the payload's filter is not installed. */
 static void the_one_beneath_says_that_it_is_there(void **state)
 {
 	const uint64_t args[ARGS] = {FILTER_BENEATH};
@@ -555,7 +555,7 @@ static void memory_that_nobody_counts_is_refused_where_it_matters(void **state)
 		{ERR(ENOSYS), SYS_semget, {0}},
 		{ERR(ENOSYS), SYS_msgget, {0}},
 		{ALLOW, SYS_seccomp, {1}}, /* the payload's filter comes after it */
-		{ALLOW, SYS_mount, {0}},   /* and says this */
+		{ALLOW, SYS_mount, {0}},   /* and refuses this */
 	};
 
 	(void)state;
@@ -563,7 +563,7 @@ static void memory_that_nobody_counts_is_refused_where_it_matters(void **state)
 		uint32_t got = ask(FILTER_UNCHARGED, rows[i].number, rows[i].args);
 		if (got != rows[i].action)
 			fail_msg("row %zu: 0x%x, not 0x%x", i, got, rows[i].action);
-		/* Where the memory of a box is counted none of this is needed. */
+		/* Boxes with counted memory need none of this. */
 		if (rows[i].action != ALLOW)
 			assert_int_equal(ask_payload(FILTER_AGENT, rows[i].number, rows[i].args),
 			                 ALLOW);

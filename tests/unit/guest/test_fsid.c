@@ -12,7 +12,7 @@
 
 #define SOMEBODY 12345u
 
-/* In a child: what it changes in its process must not be met by the next test. */
+/* In a child: the next test must not see what it changes. */
 static int in_child(int (*look)(void))
 {
 	int status = 0;

@@ -39,7 +39,7 @@ static int close_fixture(void **state)
 	return 0;
 }
 
-/* Return: the room that was told, in all messages so far. */
+/* Return: the room reported in all messages so far. */
 static uint32_t room_told(struct fixture *f)
 {
 	uint32_t total = 0;

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "guest/journal.h"
 
-/* A channel without a socket: the tests look at what would be sent. */
+/* A channel without a socket: the tests examine what would be sent. */
 struct rig {
 	struct journal journal;
 	struct channel ch;
@@ -76,7 +76,7 @@ static void pump(struct rig *rig)
 	assert_int_equal(journal_pump(&rig->journal, &rig->ch), 0);
 }
 
-/* All that is to be sent has been. */
+/* Everything queued was sent. */
 static void drain(struct rig *rig)
 {
 	assert_int_equal(channel_flush(&rig->ch), 0);
@@ -120,7 +120,7 @@ static void all_is_said_again_in_its_order(void **state)
 	say(rig, 1, "c");
 	say_done(rig, 2);
 	note(rig);
-	expect_said(rig, "1:a 2:b 1:c 2. "); /* noting takes nothing away */
+	expect_said(rig, "1:a 2:b 1:c 2. "); /* noting removes nothing */
 	for (int i = 0; i < 2; i++) {
 		drain(rig);
 		journal_replay(&rig->journal);
@@ -143,11 +143,11 @@ static void nothing_is_noted_twice(void **state)
 	journal_replay(&rig->journal);
 	drain(rig);
 	pump(rig);
-	note(rig); /* what was said again is not new */
+	note(rig); /* what was replayed is not new */
 	assert_int_equal(rig->journal.frames.len, len);
 }
 
-/* STDIN_ROOM is for this host only, as is what belongs to no execution that is kept. */
+/* STDIN_ROOM is for this host only, as are messages of no kept execution. */
 static void what_does_not_count_is_not_kept(void **state)
 {
 	struct rig *rig = *state;
@@ -164,7 +164,7 @@ static void what_does_not_count_is_not_kept(void **state)
 	assert_false(rig->journal.replaying);
 }
 
-/* New words of a replay come after the old ones; what is not kept does not wait. */
+/* New messages during a replay come after the old ones; those that are not kept do not wait. */
 static void nothing_overtakes_a_replay(void **state)
 {
 	struct rig *rig = *state;
@@ -187,7 +187,7 @@ static void nothing_overtakes_a_replay(void **state)
 	expect_said(rig, "1. 1:old 1:new 1. 1:after ");
 }
 
-/* The channel takes a part at a time, and new words come in between. */
+/* The channel takes a part at a time, and new messages come in between. */
 static void replay_goes_on_where_it_was(void **state)
 {
 	struct rig *rig = *state;
@@ -248,7 +248,7 @@ static void cursor_moves_with_what_is_forgotten_before_it(void **state)
 	assert_memory_equal(rig->ch.out.data + rig->ch.out.len - 4, "last", 4);
 }
 
-/* What was still to be said is forgotten: then there is nothing to wait for. */
+/* What was still to be sent is dropped: then there is nothing to wait for. */
 static void replay_ends_with_what_is_forgotten_behind_it(void **state)
 {
 	struct rig *rig = *state;
@@ -279,7 +279,7 @@ static void only_what_has_ended_is_acknowledged(void **state)
 	say_done(rig, 1);
 	note(rig);
 	assert_int_equal(journal_ack(&rig->journal, 1), 0);
-	assert_int_equal(journal_ack(&rig->journal, 1), 0); /* told twice */
+	assert_int_equal(journal_ack(&rig->journal, 1), 0); /* acknowledged twice */
 	assert_int_equal(rig->journal.count, 1);
 	drain(rig);
 	journal_replay(&rig->journal);
@@ -335,7 +335,7 @@ static void no_more_than_its_places_are_kept(void **state)
 	assert_int_equal(label(rig, WIRE_KEPT_MAX + 1, "one more"), 0);
 }
 
-/* A frame that does not fit is an error: an event that is left out would be a lie. */
+/* A frame that does not fit is an error: a replay must not omit events. */
 static void what_cannot_be_kept_is_said(void **state)
 {
 	struct rig *rig = *state;
@@ -362,7 +362,7 @@ static void lost_host_takes_what_had_not_begun(void **state)
 	assert_false(rig->journal.replaying);
 	assert_int_equal(rig->journal.count, 1);
 	assert_int_equal(rig->journal.entries[0].id, 2);
-	say(rig, 2, "y"); /* nobody listens; it is kept all the same */
+	say(rig, 2, "y"); /* no host; it is kept */
 	note(rig);
 	channel_close(&rig->ch);
 	journal_replay(&rig->journal);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A box that outlives its daemon: what its agent keeps, and what it says to the next one."""
+"""A box that outlives its daemon: what its agent keeps and replays to the next one."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runners that stay: what the agent makes of them, of their runs, and of what they do to their channel."""
+"""Resident runners: their runs, their channel, and what happens when they break the protocol."""
 
 import hashlib
 import itertools

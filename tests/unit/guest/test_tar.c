@@ -20,7 +20,7 @@ static void fill(enum tar_kind kind, size_t name, size_t link, uint64_t size)
 	memset(entry.link, 'l', link);
 }
 
-/* What was written is read again: through a pax header where there is one. */
+/* What was written is read again, through a pax header if there is one. */
 static void check_trip(void)
 {
 	size_t len = tar_write(&entry, blocks), at = 0;

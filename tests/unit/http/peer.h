@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: a server on a loop and clients with plain sockets, in one thread: whoever waits for bytes
- * turns the loop meanwhile. Tests wait for events with a generous deadline, never for a time.
+ * DOC: a server on a loop and clients with plain sockets, in one thread: waiting for bytes runs the
+ * loop. Tests wait for events with a generous deadline, never for a time.
  */
 
 #include "unit.h"
@@ -29,7 +29,7 @@ static inline void peer_turn(struct loop *loop)
 	(void)poll(NULL, 0, 1);
 }
 
-/* Turns the loop until @done(@ctx), or fails the test. */
+/* Runs the loop until @done(@ctx), or fails the test. */
 static inline void peer_wait(struct loop *loop, bool (*done)(void *ctx), void *ctx)
 {
 	uint64_t deadline = clock_us() + PEER_PATIENCE_US;
@@ -52,7 +52,7 @@ static inline int peer_connect(int port)
 	return fd;
 }
 
-/* Return: whether all of it was taken; false when the server cut the connection. */
+/* Return: whether all of it was sent; false when the server cut the connection. */
 static inline bool peer_send(struct loop *loop, int fd, const char *data, size_t len)
 {
 	uint64_t deadline = clock_us() + PEER_PATIENCE_US;
@@ -78,7 +78,7 @@ static inline bool peer_say(struct loop *loop, int fd, const char *text)
 	return peer_send(loop, fd, text, strlen(text));
 }
 
-/* Reads until @text was seen in what came (NULL: until the end). Return: whether it was. */
+/* Reads until @text appears (NULL: until EOF). Return: whether it did. */
 static inline bool peer_read(struct loop *loop, int fd, struct buf *b, const char *text)
 {
 	uint64_t deadline = clock_us() + PEER_PATIENCE_US;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: a server with small limits whose handlers answer by the path: /later waits for the test,
- * /stream begins a stream and waits, /big is large, /refuse is refused by its header, others echo.
+ * DOC: a server with small limits whose handlers respond by path: /later waits for the test,
+ * /stream starts a stream and waits, /big is large, /refuse is rejected by its header, others echo.
  */
 
 #include "peer.h"
@@ -156,7 +156,7 @@ static inline int tear_down(void **state)
 	return 0;
 }
 
-/* One connection, one exchange, until the server closes or @until was seen. */
+/* One connection, one exchange, until the server closes or @until appears. */
 static inline void exchange(struct fixture *f, const char *request, struct buf *answer,
                             const char *until)
 {

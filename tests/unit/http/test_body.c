@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 
 /*
- * Bodies that are taken as they come, and answers that are made as fast as they are taken: /take
- * takes a body, /give gives so many bytes, a window at a time.
+ * Streamed bodies and streamed responses: /take consumes a body, /give sends so many bytes, a
+ * window at a time.
  */
 
 #define HOST      "Host: localhost\r\n"
@@ -20,12 +20,12 @@ struct fixture {
 	int port;
 	struct http_request *req;
 	struct buf body;
-	size_t most;     /* taken of each piece; SIZE_MAX: all */
+	size_t most;     /* consumed of each piece; SIZE_MAX: all */
 	size_t left;     /* of /give: not yet written */
 	size_t waiting;  /* of /give: written, not taken */
 	size_t peak;     /* the most of it */
 	uint64_t length; /* announced */
-	bool refuse;     /* answer in the middle */
+	bool refuse;     /* respond in the middle */
 	unsigned ended, gone;
 };
 
@@ -144,7 +144,7 @@ static struct fixture *start(uint64_t timeout_us)
 		.max_connections = 8,
 		.max_connections_per_peer = 8,
 		.max_header_bytes = 8192,
-		.max_bodies_bytes = 1000, /* what is taken as it comes does not count */
+		.max_bodies_bytes = 1000, /* streamed bodies do not count */
 		.max_answers_bytes = 1 << 20,
 		.request_timeout_us = timeout_us,
 		.idle_timeout_us = timeout_us,
@@ -243,7 +243,7 @@ static void who_takes_less_gets_the_rest_when_it_says_so(void **state)
 	peer_wait(f->loop, has_some, f);
 	for (int i = 0; i < 20; i++)
 		peer_turn(f->loop);
-	assert_int_equal(f->body.len, 3); /* no more comes unasked */
+	assert_int_equal(f->body.len, 3); /* no more comes until it is requested */
 	for (size_t before; f->body.len < 10;) {
 		before = f->body.len;
 		http_body_resume(f->req);

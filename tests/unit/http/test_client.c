@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-/* A server that reads a header and says what it was told to, in a child: the client blocks. */
+/* A server that reads a header and sends @answer, in a child: the client blocks. */
 static pid_t serve(int fd, const char *answer)
 {
 	pid_t pid = fork();

@@ -26,7 +26,7 @@ static void who_sends_a_large_body_anyway_still_reads_the_refusal(void **state)
 	assert_true(peer_say(f->loop, fd,
 	                     "POST /x HTTP/1.1\r\n" HOST "Content-Length: 4194304\r\n\r\n"));
 	assert_true(peer_send(f->loop, fd, big, BIG_LEN));
-	/* To the end, not just to the text: a reset would show as an error of recv. */
+	/* To EOF, not just to the text: a reset would show as an error of recv. */
 	assert_true(peer_read(f->loop, fd, &b, NULL));
 	assert_non_null(strstr(b.data, " 413 "));
 	assert_int_equal(f->requests, 0);
@@ -41,7 +41,7 @@ static void a_body_that_grows_over_the_limit_is_refused(void **state)
 	assert_int_equal(
 		buf_add_str(&b, "POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"),
 		0);
-	/* Without its end: the answer does not wait for it. */
+	/* Unterminated: the response does not wait for the rest. */
 	for (int i = 0; i < 200000; i++)
 		assert_int_equal(buf_add_str(&b, "1\r\na\r\n"), 0);
 	exchange(f, b.data, &answer, NULL);
@@ -67,7 +67,7 @@ static void bodies_of_all_requests_together_are_bounded(void **state)
 	}
 	assert_true(peer_read(f->loop, fds[2], &b, "too many bytes"));
 	assert_non_null(strstr(b.data, "HTTP/1.1 429 "));
-	/* The others are not disturbed. */
+	/* The others are not affected. */
 	assert_true(peer_say(f->loop, fds[0], "x"));
 	while (f->requests == 0)
 		peer_turn(f->loop);
@@ -102,11 +102,11 @@ static void who_fills_the_room_for_bodies_leaves_others_their_share(void **state
 	fds[1] = begin_body(f, "greedy");
 	fds[2] = begin_body(f, "greedy");
 	assert_true(peer_read(f->loop, fds[2], &refused, "too many bytes"));
-	/* There is no room left, but a share of it that is somebody else's. */
+	/* The limit is used up, but another quota has its share. */
 	fds[3] = begin_body(f, "modest");
 	assert_true(peer_say(f->loop, fds[3], "x"));
 	assert_true(peer_read(f->loop, fds[3], &served, "HTTP/1.1 200 "));
-	/* And what was given back is there again. */
+	/* Released bytes are available again. */
 	assert_true(peer_say(f->loop, fds[0], "x"));
 	assert_true(peer_say(f->loop, fds[1], "x"));
 	while (f->requests < 3)
@@ -136,7 +136,7 @@ static void large_headers_are_refused(void **state)
 	expect_answer(f, many.data, " 413 ", "header exceeds");
 	assert_int_equal(buf_addf(&large, "GET /x HTTP/1.1\r\n" HOST "X: %09000d\r\n\r\n", 1), 0);
 	expect_answer(f, large.data, " 413 ", "header exceeds");
-	/* More than the memory of a connection: microhttpd's own answer. */
+	/* More than a connection's memory: microhttpd's own response. */
 	buf_reset(&large);
 	assert_int_equal(buf_addf(&large, "GET /x HTTP/1.1\r\n" HOST "X: %0100000d\r\n\r\n", 1), 0);
 	exchange(f, large.data, &answer, NULL);
@@ -160,12 +160,12 @@ static void a_request_with_many_arguments_is_answered_at_once(void **state)
 	add_many(&few, "&a=1", 99);
 	add_many(&few, " HTTP/1.1\r\n" HOST "\r\n", 1);
 	expect_answer(f, few.data, " 200 ", "/x");
-	/* Its header has no end: the answer does not wait for it. */
+	/* Its header is unterminated: the response does not wait for the rest. */
 	add_many(&many, "GET /x?q", 1);
 	add_many(&many, "&a=1", 600);
 	add_many(&many, " HTTP/1.1\r\n" HOST, 1);
 	expect_answer(f, many.data, " 413 ", "more than 100 arguments");
-	/* With one: nothing follows the answer, and the connection ends. */
+	/* Terminated: nothing follows the response, and the connection ends. */
 	add_many(&many, "\r\n", 1);
 	buf_reset(&few);
 	exchange(f, many.data, &few, NULL);
@@ -296,7 +296,7 @@ static void a_stream_that_nobody_reads_is_bounded(void **state)
 	peer_wait(f->loop, is_empty, f);
 }
 
-/* Asks for @path and reads nothing of the answer. */
+/* Requests @path and reads nothing of the response. */
 static int ask_and_sleep(struct fixture *f, const char *path)
 {
 	cleanup_free char *text =
@@ -324,14 +324,14 @@ static void answers_that_nobody_reads_are_bounded_together(void **state)
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	int fds[4];
 
-	/* Two fit; each that follows costs the one that has waited longest its connection. */
+	/* Two fit; each further one cuts off the one that has waited longest. */
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fds[i] = ask_and_sleep(f, "/big");
 	assert_int_equal(http_server_connections(f->server), 2);
 	(void)peer_read(f->loop, fds[0], &b, NULL);
 	assert_true(b.len < BIG_LEN);
 	buf_reset(&b);
-	/* The last one, late as it is, gets all of its answer. */
+	/* The last one, though late, gets all of its response. */
 	assert_true(peer_read(f->loop, fds[3], &b, NULL));
 	assert_true(b.len > BIG_LEN);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)

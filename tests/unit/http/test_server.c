@@ -81,7 +81,7 @@ static void a_body_in_single_bytes_is_whole(void **state)
 	assert_true(peer_read(f->loop, fd, &b, "hello"));
 }
 
-/* Three clients that each may send 1000 bytes, and all together no more than 2500. */
+/* Three clients with at most 1000 bytes each, and at most 2500 together. */
 static void a_refused_header_ends_the_connection_when_a_body_follows(void **state)
 {
 	struct fixture *f = *state;

@@ -4,8 +4,7 @@
 #include "base/alloc.h"
 #include "http/ws.h"
 
-/* A server whose only path is a WebSocket that says everything back, and a client of plain bytes.
- */
+/* A server whose only path is a WebSocket that echoes, and a client of plain bytes. */
 
 #define MESSAGE_MAX 4096
 #define WAITING_MAX (1u << 20)
@@ -34,7 +33,7 @@ struct fixture {
 	struct buf came; /* at the client */
 	struct error refused;
 	unsigned messages, closed;
-	bool silent; /* nothing is said back */
+	bool silent; /* no echo */
 };
 
 static void on_message(void *ctx, const char *text, size_t len)
@@ -173,7 +172,7 @@ static void send_text(struct fixture *f, int first, const char *text)
 	send_frame(f, first, text, strlen(text));
 }
 
-/* The next frame of the server's; short ones only. */
+/* The server's next frame; short ones only. */
 static void expect(struct fixture *f, int first, const char *data, size_t len)
 {
 	uint64_t deadline = clock_us() + PEER_PATIENCE_US;
@@ -198,7 +197,7 @@ static void expect_text(struct fixture *f, const char *text)
 	expect(f, FIN | TEXT, text, strlen(text));
 }
 
-/* A close frame with @code is what comes first, and then the end. */
+/* A close frame with @code comes first, then EOF. */
 static void expect_close(struct fixture *f, unsigned code)
 {
 	const char data[] = {(char)(code >> 8), (char)code};
@@ -328,7 +327,7 @@ static void too_much_in_pieces_is_too_much(void **state)
 	assert_int_equal(f->messages, 0);
 }
 
-/* What is against the rules closes it, and says why; nothing that comes later is taken. */
+/* A violation closes the connection with a code; later input is ignored. */
 static void what_is_wrong_closes_it(void **state)
 {
 	static const struct {
@@ -356,7 +355,7 @@ static void what_is_wrong_closes_it(void **state)
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		/* Ended as a string: it is also looked for as one. */
+		/* NUL-terminated: it is also searched for as a string. */
 		char code[3] = {(char)(cases[i].code >> 8), (char)cases[i].code, 0};
 
 		f->closed = 0;
@@ -387,7 +386,7 @@ static void a_frame_without_a_mask_closes_it(void **state)
 	assert_int_equal(f->messages, 0);
 }
 
-/* Frames that cannot be read at all: there is no word for why. */
+/* Frames that cannot be parsed: there is no close code. */
 static void control_frames_that_are_none_close_it(void **state)
 {
 	struct fixture *f = *state;
@@ -443,7 +442,7 @@ static void what_nobody_fetches_cuts_it_off(void **state)
 
 	memset(text, 'x', MESSAGE_MAX);
 	open_ws(f);
-	/* What the kernel takes does not wait: it is more than that, and more than may wait. */
+	/* More than the kernel buffers plus what may wait. */
 	for (int i = 0; i < 100000 && f->ws && !f->closed; i++) {
 		http_ws_send(f->ws, text, MESSAGE_MAX);
 		loop_run_once(f->loop, false);
@@ -463,7 +462,7 @@ static void pings_that_nobody_fetches_answers_of_are_not_read(void **state)
 	for (size_t i = 0; i < PINGS; i++)
 		memcpy(many + i * PING_LEN, ping, PING_LEN);
 	open_ws(f);
-	/* More than the kernel holds, and more than that again: it blocks, and goes on to. */
+	/* More than the kernel buffers, twice: it blocks, and stays blocked. */
 	while (blocked < 200 && sent < (256u << 20)) {
 		size_t at = sent % sizeof(many);
 		ssize_t n = send(f->fd, many + at, sizeof(many) - at, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -83,7 +83,7 @@ static void deferred_work_runs_in_order_and_once(void **state)
 	loop_defer(f->loop, say_a, f);
 	loop_defer(f->loop, say_b, f);
 	loop_defer(f->loop, say_a, f);
-	loop_run_once(f->loop, true); /* must not block, too */
+	loop_run_once(f->loop, true); /* must not block either */
 	loop_run_once(f->loop, false);
 	assert_string_equal(f->seen.data, "aba");
 }

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "io/spool.h"
 
-/* A disk that can be broken and slow; the test looks at it under the lock. */
+/* A disk that can be broken and slow; the test examines it under the lock. */
 struct disk {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -18,10 +18,10 @@ struct disk {
 	bool held;
 	unsigned tries;
 	size_t settled;   /* bytes of @written */
-	int unsettled;    /* negative errno: what settling says, once, or */
-	bool stays_so;    /* always */
-	bool takes_back;  /* and whether it undoes what was written */
-	unsigned settles; /* how often it was asked for */
+	int unsettled;    /* negative errno: result of the next sync, or */
+	bool stays_so;    /* of all */
+	bool takes_back;  /* and whether it undoes the writes */
+	unsigned settles; /* number of calls */
 };
 
 static int write_some(void *ctx, const char *data, size_t len, size_t *ret_taken)
@@ -168,7 +168,7 @@ static void a_full_queue_loses_whole_records_and_counts_them(void **state)
 	set_disk(&d, 0, true);
 	s = open_spool(&d, 16);
 	add(s, "0123456");
-	wait_for_tries(&d, 1); /* it is the thread's now, and still counts */
+	wait_for_tries(&d, 1); /* it is in the thread's batch now, and still counts */
 	add(s, "89");
 	assert_int_equal(spool_add(s, "abcdef", 6), -ENOBUFS);
 	assert_int_equal(spool_waiting(s), 11);
@@ -208,7 +208,7 @@ static void what_is_written_is_settled_later_and_at_the_end(void **state)
 	add(s, "one");
 	wait_for_tries(&d, 1);
 	add(s, "two");
-	wait_for_tries(&d, 2); /* it does not wait with writing */
+	wait_for_tries(&d, 2); /* writing does not wait */
 	assert_int_equal(d.settles, 0);
 	assert_int_equal(spool_waiting(s), 8);
 	spool_free(s);
@@ -257,7 +257,7 @@ static void settling_is_tried_again_without_a_new_record(void **state)
 	buf_done(&d.written);
 }
 
-/* It can be written each time, which says nothing. */
+/* Each write succeeds, which proves nothing. */
 static void what_cannot_be_settled_is_an_error_throughout(void **state)
 {
 	struct disk d;

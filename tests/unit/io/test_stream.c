@@ -15,7 +15,7 @@ struct fixture {
 	struct stream *stream;
 	int theirs;
 	struct buf seen;
-	size_t take;        /* on_data uses this many bytes at most */
+	size_t take;        /* maximum that on_data consumes */
 	bool free_in_event; /* on_data frees the stream */
 	int datas, ends, sys;
 };
@@ -218,7 +218,7 @@ static void nothing_follows_a_close(void **state)
 	stream_close(f->stream);
 	loop_run_once(f->loop, false);
 	assert_int_equal(f->datas + f->ends, 0);
-	/* The socket is gone, not only silent. */
+	/* The socket is closed, not only silent. */
 	assert_int_equal(send(f->theirs, "x", 1, MSG_NOSIGNAL), -1);
 	stream_drain(f->stream);
 	assert_int_equal(f->datas + f->ends, 0);

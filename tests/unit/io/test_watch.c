@@ -108,7 +108,7 @@ static void a_paused_watch_is_silent(void **state)
 	watch_free(f->watch);
 }
 
-/* A peer that closes with unread bytes raises POLLERR, on which libuv stops by itself. */
+/* A peer that closes with unread bytes raises POLLERR, on which libuv stops the handle. */
 static void bytes_before_an_error_are_not_lost(void **state)
 {
 	struct fixture *f = *state;

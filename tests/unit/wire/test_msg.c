@@ -8,8 +8,8 @@
 #include "wire/msg.h"
 
 /*
- * For every message of the list: a value in which each field is different is encoded, decoded,
- * compared, and then damaged in every way that must be refused.
+ * For every message of the list: a value with distinct fields is encoded, decoded, compared, and
+ * then damaged in every way that must be rejected.
  */
 
 static uint64_t next_number(void)
