@@ -14,7 +14,7 @@
 #define DIGITS    "0123456789"
 #define LOCATION  "/usr/lib/python3/dist-packages"
 
-/* "pandas2.3.3": what somebody wrote who forgot the "==". */
+/* "pandas2.3.3": a forgotten "==". */
 static bool is_glued(const char *name)
 {
 	size_t letters = strspn(name, LETTERS "_-");
@@ -34,7 +34,8 @@ static int check_name(const char *path, const json_t *value, struct error *err)
 		return error_field(err, path,
 		                   "must be the name of a package: letters, digits, '.', '_', '-'");
 	if (is_glued(name))
-		return error_field(err, path, "give the version apart, as version");
+		return error_field(err, path,
+		                   "must not include the version: use the field version");
 	return 0;
 }
 
@@ -66,7 +67,7 @@ static int check_item(const char *path, const json_t *item, struct error *err)
 	return check_version(at, version, err);
 }
 
-/* The last of those with the same name counts. */
+/* The last item of a name wins. */
 static void put_item(json_t *list, const json_t *item)
 {
 	cleanup_free char *name = xstrdup(json_string_value(json_object_get(item, "name")));
@@ -119,7 +120,7 @@ static json_t *view_installed(const char *name, const char *version, const char 
 	return j;
 }
 
-/* Return: whether it is there; else, if it is the first that is not, *err says so. */
+/* Return: whether it is installed; *err names the first that is not. */
 static bool resolve(const struct packages *packages, const json_t *item, size_t index,
                     const char **ret_version, struct error *err)
 {

@@ -37,9 +37,9 @@ json_t *encode_run_ticket(const struct run_record *e) attr_must_check;
 /** encode_run_status - its status and times. */
 json_t *encode_run_status(const struct run_record *e) attr_must_check;
 /**
- * encode_run_add - everything, as text: the result (empty so far while it runs) and what was
- * asked for. Return: 0 or -1: no room.
+ * encode_run_add - the whole run as text: its result (empty while it runs) and the request.
+ * Return: 0 or -1: no room.
  */
 int encode_run_add(struct buf *b, const struct run_record *e) attr_must_check;
-/** encode_run_brief - the same without output, code and what the runner reported, for lists. */
+/** encode_run_brief - the same without output, code and report, for lists. */
 json_t *encode_run_brief(const struct run_record *e) attr_must_check;

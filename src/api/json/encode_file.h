@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: files as JSON. Names are bytes of a payload's choice: what is no UTF-8 in them is replaced,
- * and `url` has them as they are. */
+/* DOC: files as JSON. Names may be any bytes: invalid UTF-8 is replaced, and `url` has the exact
+ * bytes. */
 
 #include "base/attr.h"
 #include "base/error.h"
@@ -30,7 +30,7 @@ struct file_result {
 };
 
 #define VIEW_FILE_ETAG_LEN 64
-/** encode_file_etag - of one state of a file, quotes included. */
+/** encode_file_etag - the quoted tag of one version of a file. */
 void encode_file_etag(uint64_t inode, uint64_t mtime_ns, uint64_t size,
                       char ret_etag[VIEW_FILE_ETAG_LEN]);
 /** encode_file_url - the path of a file in this API, escaped. Return: owned. */

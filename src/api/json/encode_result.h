@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the outcome of an execution as JSON: one result object, the same for every dialect. What the
- * host does not count is null.
+ * DOC: the outcome of an execution as JSON: one result object, the same for every dialect. Values
+ * that the host does not measure are null.
  */
 
 #include "base/attr.h"
@@ -13,7 +13,7 @@
 struct outcome;
 struct report;
 
-/** encode_result_report - the runner's report; empty where it is malformed. */
+/** encode_result_report - the runner's report; empty if it is malformed. */
 void encode_result_report(const struct outcome *outcome, struct report *ret_report);
 
 /* Members that an execution of a session adds or overrides. Borrowed; may be NULL. */

@@ -21,7 +21,7 @@ const char *encode_run_status_name(const struct run_record_info *info)
 	return names[info->state];
 }
 
-/* A control plane that tells the state from the result says "completed" for success. */
+/* Clients of the control plane that read `state` expect "completed" for success. */
 static const char *encode_run_state_name(const struct run_record_info *info)
 {
 	const char *name = encode_run_status_name(info);
@@ -57,7 +57,7 @@ json_t *encode_run_status(const struct run_record *e)
 	return j;
 }
 
-/* What is not known yet is null, not zero. */
+/* Unknown values are null, not zero. */
 static const struct outcome nothing = {
 	.duration_us = COUNTER_UNKNOWN,
 	.start_us = COUNTER_UNKNOWN,
@@ -72,7 +72,7 @@ static const struct outcome nothing = {
 	.status = EXEC_CRASHED,
 };
 
-/* A person's line: the exception, or why there is no result. */
+/* One line for people: the exception, or why there is no result. */
 static json_t *error_message(const struct run_record_info *info, const json_t *error)
 {
 	const char *name = json_string_value(json_object_get(error, "name"));
@@ -82,7 +82,7 @@ static json_t *error_message(const struct run_record_info *info, const json_t *e
 		return json_sprintf("%s: %s", name, value ? value : "");
 	if (!info->failure)
 		return json_null();
-	/* What the daemon's own parts say of each other is not for everybody. */
+	/* Internal errors are not shown to the caller. */
 	return error_is_internal(info->failure) ? json_string(error_text(info->failure->code))
 	                                        : encode_text(info->failure->msg);
 }
@@ -143,8 +143,8 @@ json_t *encode_run_brief(const struct run_record *e)
 	struct run_record_info info = {0};
 
 	run_record_info(e, &info);
-	/* A page has many of these, and each report may be megabytes of JSON from the payload:
-	 * reading them would stop the loop. */
+	/* A page has many of these, and each report may be megabytes of untrusted JSON:
+	 * parsing them would block the loop. */
 	encode_result_report(&nothing, &unread);
 	head = head_of(&info);
 	tail = tail_of(&info, &unread, true);

@@ -49,7 +49,7 @@ static json_t *session_head(const struct session_info *info)
 	return j;
 }
 
-/* Why a box was lost is told in words of the host, which are not for everybody. */
+/* Why a box was lost may name paths of the host: not shown. */
 static json_t *reason(const struct session_info *info)
 {
 	if (info->state == SESSION_FAILED)

@@ -66,10 +66,7 @@ static void scan_separator(struct scan *s, char c)
 		top->index++;
 }
 
-/*
- * Not a parser: it takes any bytes, and for those that are JSON it knows depth and place. It ends
- * early where a limit is passed.
- */
+/* Not a parser: accepts any bytes, and tracks depth and path of JSON. Stops early at a limit. */
 static void scan_run(struct scan *s, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len && !s->too_deep && s->values <= JSON_VALUES_MAX; i++) {
@@ -92,7 +89,7 @@ static void scan_run(struct scan *s, const char *text, size_t len)
 	}
 }
 
-/* "resources.memory", "args[2]": as much of it as there is room for. */
+/* "resources.memory", "args[2]": truncated if it is too long. */
 static void scan_path(const struct scan *s, char *ret_path, size_t size)
 {
 	size_t used = 0;
@@ -118,7 +115,7 @@ static void parse_error(const char *text, size_t len, const json_error_t *why, s
 
 	(void)error_set(err, ERR_BAD_JSON, 0, "line %d, column %d: %s", why->line, why->column,
 	                why->text);
-	/* A sign is missing between values: the text is wrong, and not the value before. */
+	/* A separator is missing: the value before it is not at fault. */
 	if (why->text[0] == '\'')
 		return;
 	scan_run(&scan, text, at);
@@ -141,7 +138,7 @@ json_t *json_read(const char *text, size_t len, struct error *err)
 		(void)error_set(err, ERR_BAD_JSON, 0, "more than %d values", JSON_VALUES_MAX);
 		return NULL;
 	}
-	/* NUL is let through the parser so that the check of its field can name it. */
+	/* The parser accepts NUL so that the check of the field can name it. */
 	value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
 	if (!value)
 		parse_error(text, len, &why, err);

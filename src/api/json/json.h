@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: JSON from strangers. Depth and number of values are bounded before the parser sees the text,
- * because a parsed value takes a hundred times the bytes it was sent in. An error names the place
- * in the document ("resources.memory"), not just a column.
+ * DOC: untrusted JSON. Depth and number of values are bounded before the parser sees the text,
+ * because a parsed value takes a hundred times its bytes. An error names the path in the document
+ * ("resources.memory"), not only a column.
  */
 
 #include "base/attr.h"
@@ -22,15 +22,15 @@
 json_t *json_read(const char *text, size_t len, struct error *err) attr_must_check;
 /** json_read_object - one object and nothing else. Return: owned, or NULL with *err. */
 json_t *json_read_object(const char *text, size_t len, struct error *err) attr_must_check;
-/** json_text - a string of text that may have bytes that are not UTF-8. Return: owned. */
+/** json_text - a string; invalid UTF-8 is replaced. Return: owned. */
 json_t *json_text(const char *text, size_t len) attr_must_check;
-/** json_set - json_object_set_new that cannot fail but for memory. */
+/** json_set - json_object_set_new; only running out of memory fails. */
 void json_set(json_t *object, const char *key, json_t *value);
 /** json_add - compact text; @value is released. Return: 0 or -1: no room. */
 int json_add(struct buf *b, json_t *value) attr_must_check;
 /**
- * json_add_text - @text as a JSON string, quotes and all, quickly; bytes that are no UTF-8 become
- * U+FFFD. Return: 0 or -ENOBUFS: no room (there must be some for the worst case).
+ * json_add_text - @text as a quoted JSON string; invalid UTF-8 becomes U+FFFD. Return: 0 or
+ * -ENOBUFS: no room for the worst case.
  */
 int json_add_text(struct buf *b, const char *text, size_t len) attr_must_check;
 /** json_write - compact text, owned; @value is released. */

@@ -7,17 +7,17 @@
 #include <string.h>
 
 /*
- * Theory of operation. The output of a program is megabytes of anything, and while it is written as
- * JSON the loop serves nobody. So it is read once and written once: runs of plain characters are
- * found eight at a time and copied whole; what must be escaped or is no text is dealt with where it
- * is met. A library that takes checked text would need three more passes and as many copies.
+ * Theory of operation. The output of a program may be megabytes of any bytes, and the loop is
+ * blocked while it is written as JSON. So it is read once and written once: runs of plain
+ * characters are found eight bytes at a time and copied whole; the rest is escaped or replaced in
+ * place. A library that requires valid text would need three more passes and copies.
  */
 
-/* Digits after which a double is noise: 0.1 is written as 0.1. */
+/* Significant digits: 0.1 is written as 0.1. */
 #define REAL_DIGITS 15
-/* The most one byte becomes: \u0000. */
+/* Longest escape of one byte: \u0000. */
 #define GROWTH 6
-/* Room is made for this much at a time, for the worst that can come. */
+/* Bytes per step; the buffer has room for their worst case. */
 #define PIECE 65536u
 
 #define ONES      0x0101010101010101ull
@@ -25,7 +25,7 @@
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-/* The second letter of the short escapes; 0: has none. */
+/* The second letter of the short escapes; 0: none. */
 static const char letters[256] = {
 	['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
 	['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't',
@@ -36,8 +36,7 @@ static uint64_t has_zero(uint64_t word)
 	return (word - ONES) & ~word & HIGH_BITS;
 }
 
-/* May be wrong about a byte that follows one of the sought, so it only says whether there is one.
- */
+/* Inexact for a byte that follows a match, so it only says whether there is a match. */
 static bool is_plain_word(uint64_t w)
 {
 	uint64_t control = (w - ONES * 0x20) & ~w & HIGH_BITS;
@@ -84,12 +83,12 @@ static char *put_escape(char *out, unsigned char c)
 	return out;
 }
 
-/* One character, or one maximal part that is none, of @len > 0 bytes. Return: the bytes read. */
+/* One character, or one maximal invalid part, of @len > 0 bytes. Return: the bytes read. */
 static size_t put_foreign(char **out, const char *text, size_t len)
 {
 	unsigned char c = (unsigned char)text[0];
 	bool valid = false;
-	/* Bytes that begin nothing are the quickest way to make us slow: not looked up. */
+	/* Fast path for bytes that start no character: an attacker could send many. */
 	size_t n = c < 0xC2 || c > 0xF4 ? 1 : utf8_next(text, len, &valid);
 
 	if (valid) {
@@ -103,7 +102,7 @@ static size_t put_foreign(char **out, const char *text, size_t len)
 }
 
 /*
- * Up to @some bytes of the @len that there are: a character at the edge may take up to three more.
+ * Write up to @some of the @len bytes; a character at the edge may take up to three more.
  * Return: the bytes read.
  */
 static size_t put_piece(char **ret_out, const char *text, size_t some, size_t len)
@@ -172,7 +171,7 @@ char *json_write(json_t *value, size_t *ret_len)
 	cleanup_buf struct buf b = BUF_INIT(SIZE_MAX / 2);
 	int r = json_add(&b, value);
 
-	assert(r == 0); /* but for memory */
+	assert(r == 0); /* only memory can run out */
 	(void)r;
 	return buf_take(&b, ret_len);
 }

@@ -19,14 +19,14 @@ static const char *find(const char *at, const char *end, const char *word)
 	return memmem(at, (size_t)(end - at), word, strlen(word));
 }
 
-/* Behind @mark and the end of its line. */
+/* After @mark and its line end. */
 static const char *behind(const char *at, const char *end, const char *mark)
 {
 	at += strlen(mark);
 	return at < end && *at == '\n' ? at + 1 : at;
 }
 
-/* @at is where COMMON was found. Return: where output goes on. */
+/* @at is where COMMON was found. Return: where output continues. */
 static const char *skip(const char *at, const char *end)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
@@ -55,7 +55,7 @@ char *markers_strip(const char *text, size_t len, size_t *ret_len)
 		const char *stop = mark ? mark : end;
 		const char *next = mark ? skip(mark, end) : end;
 
-		/* The letters alone are no marker: they stay. */
+		/* The letters alone are not a marker. */
 		if (!next)
 			next = stop += strlen(COMMON);
 		memcpy(out + n, at, (size_t)(stop - at));

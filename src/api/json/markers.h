@@ -3,14 +3,14 @@
 
 /*
  * DOC: programs written for another control plane may print the value of their handler between two
- * lines. Anybody can print those, so nothing between them is believed (the value comes by the
- * report), but it is no output either. Pure.
+ * marker lines. Any program can print those, so the text between them is not trusted (the value
+ * comes with the report) and is dropped from the output. Pure.
  */
 
 #include <stddef.h>
 
 /**
- * markers_strip - @text without what stands between such lines, and without the lines. A begin
- * without an end is only itself left out. Return: owned; NULL: there are none.
+ * markers_strip - @text without marker lines and the text between them. Of a start without an end
+ * only the line is dropped. Return: owned; NULL: no markers.
  */
 char *markers_strip(const char *text, size_t len, size_t *ret_len);

@@ -7,16 +7,16 @@
 #include <strings.h>
 
 /*
- * Theory of operation. Content ends where CR LF "--" and the boundary stand. What might be the
- * begin of that is held back as a number: how much of it was seen. When it turns out to be content
- * it is given out from the delimiter itself. As a boundary has no CR in it, a match can only begin
- * anew at the byte that ended the one before.
+ * Theory of operation. Content ends at CR LF "--" and the boundary. A possible start of that
+ * delimiter is held back as a count of matched bytes; if it turns out to be content, it is emitted
+ * from the delimiter itself. A boundary contains no CR, so after a mismatch a new match can only
+ * start at the current byte.
  */
 
 enum state {
-	STATE_PREAMBLE, /* before the first boundary: thrown away */
+	STATE_PREAMBLE, /* before the first boundary: dropped */
 	STATE_CONTENT,
-	STATE_AFTER,   /* behind a boundary: "--" or the end of the line */
+	STATE_AFTER,   /* after a boundary: "--" or the end of the line */
 	STATE_HEADERS, /* of a part */
 	STATE_END,
 };
@@ -26,12 +26,12 @@ struct multipart {
 	enum state state;
 	char delimiter[MULTIPART_BOUNDARY_MAX + 5];
 	size_t delimiter_len;
-	size_t matched; /* bytes of the delimiter that were seen */
-	size_t skip;    /* of those, of something else: the end of the line before */
-	size_t owed;    /* of those, content after all: to be given out first */
+	size_t matched; /* matched bytes of the delimiter */
+	size_t skip;    /* of those, the end of the previous line */
+	size_t owed;    /* of those, content after all: emitted first */
 	size_t given;   /* of @owed */
 	size_t parts;
-	char text[MULTIPART_HEADERS_MAX + 1]; /* headers so far, or what is behind a boundary */
+	char text[MULTIPART_HEADERS_MAX + 1]; /* headers so far, or the rest of a boundary line */
 	size_t text_len;
 };
 
@@ -93,7 +93,7 @@ struct multipart *multipart_new(const char *content_type, const struct multipart
 	memcpy(m->delimiter, "\r\n--", 4);
 	memcpy(m->delimiter + 4, boundary, strlen(boundary));
 	m->delimiter_len = 4 + strlen(boundary);
-	m->matched = m->skip = 2; /* the first one may stand at the very begin */
+	m->matched = m->skip = 2; /* the first boundary may be at the start */
 	return m;
 }
 
@@ -107,7 +107,7 @@ bool multipart_is_complete(const struct multipart *m)
 	return m->state == STATE_END;
 }
 
-/* Content that was taken for the begin of a boundary. Return: 1 when all was given out, 0, -1. */
+/* Emit content that looked like a boundary. Return: 1: all of it, 0: not all, or -1. */
 static int give_owed(struct multipart *m, struct error *err)
 {
 	ssize_t n;
@@ -127,7 +127,7 @@ static int give_owed(struct multipart *m, struct error *err)
 	return 1;
 }
 
-/* Bytes at the begin of @data that cannot be of a boundary. */
+/* Leading bytes of @data that cannot be part of a boundary. */
 static size_t plain_length(const char *data, size_t len)
 {
 	const char *cr = memchr(data, '\r', len);
@@ -148,7 +148,7 @@ static ssize_t take_match(struct multipart *m, struct error *err)
 	return 1;
 }
 
-/* Return: bytes used; 0: no more are wanted now; -1. */
+/* Return: bytes used; 0: the consumer is full; -1. */
 static ssize_t take_content(struct multipart *m, const char *data, size_t len, struct error *err)
 {
 	for (;;) {
@@ -163,14 +163,14 @@ static ssize_t take_content(struct multipart *m, const char *data, size_t len, s
 			               : (ssize_t)n;
 		if (*data == m->delimiter[m->matched])
 			return take_match(m, err);
-		/* Content after all. The byte itself is looked at again, with nothing matched. */
+		/* Content after all. Look at the byte again with nothing matched. */
 		m->owed = m->matched;
 		m->given = m->skip;
 		m->matched = m->skip = 0;
 	}
 }
 
-/* "--" ends it all; blanks and the end of the line begin a part. */
+/* "--" ends the body; blanks and a line end start a part. */
 static int take_after(struct multipart *m, char c, struct error *err)
 {
 	if (m->text_len > 0 && m->text[0] == '-') {
@@ -260,7 +260,7 @@ ssize_t multipart_feed(struct multipart *m, const char *data, size_t len, struct
 		else if (m->state == STATE_HEADERS)
 			n = take_header(m, data[used], err) < 0 ? -1 : 1;
 		else
-			n = (ssize_t)(len - used); /* what stands behind the end is nobody's */
+			n = (ssize_t)(len - used); /* ignore the epilogue */
 		if (n < 0)
 			return -1;
 		if (n == 0)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: multipart/form-data as it comes (RFC 7578). Nothing of a part's content is kept: it goes to
- * whoever wants it, who may take less than there is. Bounded: the boundary, the headers of a part,
- * the number of parts. Pure: no I/O.
+ * DOC: a streaming parser of multipart/form-data (RFC 7578). Content is passed on and not buffered;
+ * the consumer may take less than offered. Boundary, headers of a part and number of parts are
+ * bounded. Pure: no I/O.
  */
 
 #include "base/attr.h"
@@ -22,7 +22,7 @@ struct multipart;
 
 struct multipart_events {
 	void *ctx;
-	/* A part begins. @filename is NULL where there is none. Return: 0, or -1 with *err. */
+	/* A part starts. @filename NULL: none. Return: 0, or -1 with *err. */
 	int (*on_part)(void *ctx, const char *name, const char *filename, struct error *err);
 	/* Return: how many bytes were taken; with fewer than @len, multipart_feed stops there. Or
 	 * -1 with *err. */
@@ -35,8 +35,8 @@ void multipart_free(struct multipart *m);
  * boundary. */
 struct multipart *multipart_new(const char *content_type, const struct multipart_events *events,
                                 struct error *err) attr_must_check;
-/** multipart_feed - Return: bytes used, fewer than @len when a part's taker had enough; or -1. */
+/** multipart_feed - Return: bytes used, fewer than @len if the consumer took less; or -1. */
 ssize_t multipart_feed(struct multipart *m, const char *data, size_t len,
                        struct error *err) attr_must_check;
-/** multipart_is_complete - whether the closing boundary came. */
+/** multipart_is_complete - whether the closing boundary was seen. */
 bool multipart_is_complete(const struct multipart *m);

@@ -10,7 +10,7 @@ json_t *notes_read(const struct session_info *info)
 {
 	json_t *notes = info->notes ? json_loads(info->notes, 0, NULL) : NULL;
 
-	/* Nobody but notes_write writes them; a store of another version may. */
+	/* notes_write wrote them, but maybe another version of it. */
 	if (json_is_object(notes))
 		return notes;
 	json_decref(notes);

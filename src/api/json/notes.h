@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what callers wrote on a session (session_set_notes): an object with `name`, `image` as it
- * was asked for, and `metadata`, each only where there is one.
+ * DOC: what callers attach to a session (session_set_notes): an object with `name`, the requested
+ * `image`, and `metadata`; absent members are omitted.
  */
 
 #include "base/attr.h"
@@ -12,7 +12,7 @@
 struct session;
 struct session_info;
 
-/** notes_read - Return: owned; empty where nothing was written. */
+/** notes_read - Return: owned; empty if there are none. */
 json_t *notes_read(const struct session_info *info) attr_must_check;
 /** notes_write - @notes is released. */
 void notes_write(struct session *session, json_t *notes);

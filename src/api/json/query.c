@@ -7,7 +7,7 @@
 #include "http/server.h"
 #include <errno.h>
 
-/* Beyond it no list goes. */
+/* Longer than any list. */
 #define OFFSET_MAX (1u << 30)
 
 int query_u64(const struct http_request *req, const char *name, uint64_t max, uint64_t *ret_value,
@@ -29,7 +29,7 @@ int query_seconds(const struct http_request *req, const struct query_span *span,
                   struct error *err)
 {
 	const char *text = http_query(req, span->name);
-	/* Units are for people; a query has seconds, as bodies have. */
+	/* Plain seconds without units, as in bodies. */
 	bool plain = text && text[strspn(text, "0123456789.")] == '\0';
 	uint64_t us;
 
@@ -47,10 +47,10 @@ static int check_status(const char *status, const char *const *words, size_t cou
 	for (size_t i = 0; i < count; i++)
 		if (str_equal(status, words[i]))
 			return 0;
-	return error_field(err, "status", "is not a state there is");
+	return error_field(err, "status", "is not a valid status");
 }
 
-/* More than the most is given the most: clients of the control plane count on it. */
+/* Values over the maximum are clamped: clients of the control plane rely on it. */
 static int read_limit(const struct http_request *req, size_t *ret_limit, struct error *err)
 {
 	uint64_t limit = QUERY_LIMIT;
@@ -81,7 +81,7 @@ int query_page(const struct http_request *req, const char *const *words, size_t 
 	return 0;
 }
 
-/* Without a state to look for, the place in the list is the place among the matches. */
+/* Without a status filter, the index in the list is the index among the matches. */
 size_t query_page_begin(struct query_page *page)
 {
 	page->matched = page->status ? 0 : page->offset;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what may follow the '?': pages of a list, a state to look for, numbers in a range. */
+/* DOC: query parameters: pages of a list, a status filter, numbers within a range. */
 
 #include "base/attr.h"
 #include "base/error.h"
@@ -18,36 +18,36 @@ struct http_request;
 struct query_page {
 	const char *status; /* borrowed from the request; NULL: all */
 	size_t limit, offset;
-	/* counted while a list is gone through */
+	/* counted while the list is walked */
 	size_t matched;
-	json_t *items; /* owned until query_page_reply */
+	json_t *items; /* owned until query_page_object */
 };
 
-/** query_page - @words are the states there are, @count of them. */
+/** query_page - @words: the @count valid statuses. */
 int query_page(const struct http_request *req, const char *const *words, size_t count,
                struct query_page *ret_page, struct error *err) attr_must_check;
-/** query_page_begin - index in the list from which on it has to be gone through. */
+/** query_page_begin - index at which to start the walk. */
 size_t query_page_begin(struct query_page *page);
-/** query_page_is_done - the rest of the list changes nothing. */
+/** query_page_is_done - the rest of the list is not needed. */
 bool query_page_is_done(const struct query_page *page);
-/** query_page_wants - whether the next one, which is in state @status, is on the page. */
+/** query_page_wants - whether the next item, of @status, is on the page. */
 bool query_page_wants(struct query_page *page, const char *status);
 /** query_page_add - @item is released. */
 void query_page_add(struct query_page *page, json_t *item);
-/** query_page_object - the list under @name and as items, with where it is in the whole list of
+/** query_page_object - the items under @name and as `items`, and their place in the whole list of
  * @count. Return: owned. */
 json_t *query_page_object(struct query_page *page, const char *name, size_t count) attr_must_check;
 
-/** query_u64 - *ret_value stays as it is where @name is not there. */
+/** query_u64 - *ret_value is unchanged if @name is absent. */
 int query_u64(const struct http_request *req, const char *name, uint64_t max, uint64_t *ret_value,
               struct error *err) attr_must_check;
 
 struct query_span {
 	const char *name;
 	uint64_t least_us, most_us;
-	const char *range; /* in words */
+	const char *range; /* for the error message */
 };
-/** query_seconds - as query_u64, a time in seconds within the range. */
+/** query_seconds - as query_u64: seconds within the range. */
 int query_seconds(const struct http_request *req, const struct query_span *span, uint64_t *ret_us,
                   struct error *err) attr_must_check;
 /** query_bool - as query_u64: true, false, 1 or 0. */

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: what a runner says about the program it ran: value, rich results, structured error. It has
- * the payload's authority only, so it is checked against a schema, all or nothing, and fills no
- * other fields than its own three. Pure.
+ * DOC: what a runner reports about its program: value, rich results, structured error. It is as
+ * untrusted as the program, so it is checked against a schema, all or nothing, and fills only its
+ * own three fields. Pure.
  *
  * {"result": any, "results": [{"mime/type": "text"} ...], "error": {"name", "value": strings,
  * "traceback": [strings]}}; each may be null or absent.
@@ -25,8 +25,8 @@ struct report {
 };
 
 /**
- * report_read - Return: 0, or -EINVAL where @text is not a report; @ret_report is then that of a
- * runner that said nothing. Nothing at all (@len 0) is valid.
+ * report_read - Return: 0, or -EINVAL: @text is not a report; @ret_report is then empty. No text
+ * (@len 0) is valid.
  */
 int report_read(const char *text, size_t len, struct report *ret_report) attr_must_check;
 void report_done(struct report *report);

@@ -96,7 +96,7 @@ static int query_format(const struct http_request *req, bool *ret_tar, struct er
 	*ret_tar = format && str_equal(format, "tar");
 	if (!format || *ret_tar || str_equal(format, "raw"))
 		return 0;
-	return error_field(err, "format", "must be tar, or not be there");
+	return error_field(err, "format", "must be tar or absent");
 }
 
 /* @path of the query, which may also say how much. */
