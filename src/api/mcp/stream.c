@@ -2,10 +2,12 @@
 #include "api/mcp/internal.h"
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "core/config/config.h"
+#include "http/sse.h"
 #include "http/status.h"
 #include <inttypes.h>
 #include <string.h>
@@ -24,7 +26,9 @@
 
 /* The share of all kept bytes that one session may have: 1/16. */
 #define SESSION_SHARE 16
-#define HEAD_MAX      64
+#define FRAME_MAX     96 /* of an event, without its data */
+#define ID_LEN        48
+#define RETRY_MS      1000
 
 static size_t cost_of(const struct mcp_event *e)
 {
@@ -120,14 +124,30 @@ static void write_text(struct mcp_stream *t, const char *text, size_t len)
 		(void)!http_stream_write(t->req, text, len);
 }
 
+/* The frame of one event; @data NULL: it only sets the id and how soon to come back. */
+static void add_frame(struct buf *b, const struct mcp_stream *t, uint64_t number, const char *data,
+                      size_t len)
+{
+	char id[ID_LEN];
+	int r;
+
+	(void)snprintf(id, sizeof(id), "%" PRIu64 "-%" PRIu64, t->number, number);
+	r = sse_open(b, data ? &(struct sse){.id = id, .name = "message"}
+	                     : &(struct sse){.id = id, .retry_ms = RETRY_MS});
+	if (r == 0 && data)
+		r = buf_add(b, data, len);
+	r = r == 0 ? sse_close(b) : r;
+	assert(r == 0); /* there is room for the frame and its data */
+	(void)r;
+}
+
 static void send_first_event(struct mcp_stream *t)
 {
-	char text[HEAD_MAX];
-	int len = snprintf(text, sizeof(text), "id: %" PRIu64 "-0\nretry: 1000\ndata: \n\n",
-	                   t->number);
+	cleanup_buf struct buf frame = BUF_INIT(FRAME_MAX);
 
+	add_frame(&frame, t, 0, NULL, 0);
 	if (t->session->version >= MCP_2025_11_25)
-		write_text(t, text, (size_t)len);
+		write_text(t, frame.data, frame.len);
 }
 
 void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t after)
@@ -138,7 +158,7 @@ void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t 
 	t->req = req;
 	http_set_gone(req, on_gone, t);
 	http_add_header(req, "Mcp-Session-Id", t->session->id);
-	http_stream_begin(req, HTTP_OK, "text/event-stream");
+	http_stream_begin(req, HTTP_OK, SSE_TYPE);
 	if (after == 0)
 		send_first_event(t);
 	LIST_FOREACH (e, &t->events, struct mcp_event, node)
@@ -150,18 +170,13 @@ void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t 
 
 static struct mcp_event *make_event(struct mcp_stream *t, const char *text, size_t len)
 {
-	char head[HEAD_MAX];
-	int head_len = snprintf(head, sizeof(head),
-	                        "id: %" PRIu64 "-%" PRIu64 "\nevent: message\n"
-	                        "data: ",
-	                        t->number, t->next);
-	size_t all = (size_t)head_len + len + 2;
-	struct mcp_event *e = xmalloc(sizeof(*e) + all + 1);
+	cleanup_buf struct buf frame = BUF_INIT(len + FRAME_MAX);
+	struct mcp_event *e;
 
-	*e = (struct mcp_event){.stream = t, .number = t->next++, .len = all};
-	memcpy(e->text, head, (size_t)head_len);
-	memcpy(e->text + head_len, text, len);
-	memcpy(e->text + head_len + len, "\n\n", 3);
+	add_frame(&frame, t, t->next, text, len);
+	e = xmalloc(sizeof(*e) + frame.len + 1);
+	*e = (struct mcp_event){.stream = t, .number = t->next++, .len = frame.len};
+	memcpy(e->text, frame.data, frame.len + 1);
 	return e;
 }
 

@@ -2,14 +2,16 @@
 #include "api/op/events.h"
 
 #include "base/alloc.h"
+#include "http/sse.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const types[] = {
 	[EVENT_FORM_NONE] = "application/json",
 	[EVENT_FORM_NDJSON] = "application/x-ndjson",
-	[EVENT_FORM_SSE] = "text/event-stream",
+	[EVENT_FORM_SSE] = SSE_TYPE,
 };
 static_assert(ARRAY_SIZE(types) == EVENT_FORM_COUNT, "every form has its type");
 
@@ -29,15 +31,22 @@ const char *event_form_type(enum event_form form)
 
 int event_open(struct buf *b, const struct event *e)
 {
-	/* JSON has no raw line break, so one line of data is always enough. */
+	char id[24];
+
+	(void)snprintf(id, sizeof(id), "%" PRIu64, e->id);
 	if (e->form == EVENT_FORM_SSE &&
-	    buf_addf(b, "id: %" PRIu64 "\nevent: %s\ndata: ", e->id, e->name) < 0)
+	    sse_open(b, &(struct sse){.id = e->has_id ? id : NULL, .name = e->name}) < 0)
 		return -ENOBUFS;
-	/* The name first: a person who watches the stream reads from the left. */
-	return buf_addf(b, "{\"event\":\"%s\",\"%s\":", e->name, e->key);
+	/* The name comes first: a person who watches the stream reads from the left. */
+	if (buf_addf(b, "{\"event\":\"%s\"", e->name) < 0 ||
+	    (e->shows_id && buf_addf(b, ",\"id\":%s", id) < 0))
+		return -ENOBUFS;
+	return e->key ? buf_addf(b, ",\"%s\":", e->key) : 0;
 }
 
 int event_close(struct buf *b, enum event_form form)
 {
-	return buf_add_str(b, form == EVENT_FORM_SSE ? "}\n\n" : "}\n");
+	if (buf_add_str(b, "}") < 0)
+		return -ENOBUFS;
+	return form == EVENT_FORM_SSE ? sse_close(b) : buf_add_str(b, "\n");
 }

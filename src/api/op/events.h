@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * DOC: an execution as events: one JSON object each, as a line (application/x-ndjson) or as a
+ * DOC: events of a response: one JSON object each, as a line (application/x-ndjson) or as a
  * server-sent event (text/event-stream). The object is the same in both: {"event": name, ...}.
  */
 
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum event_form {
-	EVENT_FORM_NONE, /* one answer, no events */
+	EVENT_FORM_NONE, /* one response, no events */
 	EVENT_FORM_NDJSON,
 	EVENT_FORM_SSE,
 	EVENT_FORM_COUNT
@@ -22,17 +22,18 @@ struct event {
 	enum event_form form;
 	const char *name;
 	uint64_t id;
-	const char *key;
+	bool has_id;     /* SSE: the frame has @id */
+	bool shows_id;   /* the object has @id, too */
+	const char *key; /* of the first member; NULL: the caller writes it */
 };
 
-/** event_form_choose - from the Accept header (NULL: none sent) and the request's own wish. Pure.
- */
+/** event_form_choose - by the Accept header (NULL: not sent) and the request's own option. Pure. */
 enum event_form event_form_choose(const char *accept, bool wanted);
 const char *event_form_type(enum event_form form);
 /**
- * event_open - the begin of an event, up to the value of its one member @key. The caller adds the
- * value, which is JSON without raw line breaks, and then calls event_close. Pure, all of them.
- * Return: 0 or -ENOBUFS.
+ * event_open - an event up to the value of its first member. The caller adds the value, which is
+ * JSON without raw line breaks, perhaps further members, and calls event_close. Return: 0 or
+ * -ENOBUFS.
  */
 int event_open(struct buf *b, const struct event *event) attr_must_check;
 int event_close(struct buf *b, enum event_form form) attr_must_check;

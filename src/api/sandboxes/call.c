@@ -151,7 +151,8 @@ json_t *sandboxes_metadata(const struct sandboxes_done *done)
 /* @value is JSON text. */
 static void send_event(struct waiter *w, const char *name, const char *key, const struct buf *value)
 {
-	const struct event event = {w->form, name, ++w->events, key};
+	const struct event event = {
+		.form = w->form, .name = name, .id = ++w->events, .has_id = true, .key = key};
 	cleanup_buf struct buf b = BUF_INIT(w->max_bytes);
 
 	if (!w->streaming)

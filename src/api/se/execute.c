@@ -1,36 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/auth.h"
 #include "api/se/se.h"
 
 #include "api/json/encode_result.h"
 #include "api/json/fields.h"
 #include "api/json/json.h"
 #include "api/json/report.h"
+#include "api/op/run_reply.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/request/workpath.h"
 #include "core/run/run.h"
-#include "core/run/run_record.h"
 #include "core/session/session.h"
 #include <string.h>
 
 /*
- * Theory of operation. Each program runs in a process of its own in the session's box, so that only
- * files stay, as this dialect's clients know it. A request waits for the end of its execution; a
- * client that leaves does not end it.
+ * Theory of operation. Each program runs in a new process in the session's box, so that only files
+ * stay, as this dialect's clients expect. A request waits for the end of its program; a client that
+ * leaves does not end it.
  */
 
 #define TIMED_OUT   124
 #define OUTPUTS_MAX 100
-
-/* A request and the execution it waits for. */
-struct wait {
-	struct http_request *req;
-	struct run_watch *watch;
-	bool outputs; /* variables were asked for */
-};
 
 static json_int_t return_code(const struct outcome *o)
 {
@@ -42,11 +34,12 @@ static json_t *output_text(const struct buf *b)
 	return json_text(b->data ? b->data : "", b->len);
 }
 
-static void answer(const struct wait *w, const struct outcome *o)
+/* @ctx not NULL: variables were requested. */
+static void answer(void *ctx, struct http_request *req, const struct op_run_end *end)
 {
 	cleanup_report struct report report = {0};
+	const struct outcome *o = end->outcome;
 	json_t *j = json_object();
-	bool found;
 
 	encode_result_report(o, &report);
 	json_set(j, "stdout", output_text(&o->out));
@@ -54,55 +47,31 @@ static void answer(const struct wait *w, const struct outcome *o)
 	json_set(j, "returncode", json_integer(return_code(o)));
 	json_set(j, "exit_code", json_integer(return_code(o)));
 	json_set(j, "status", json_string(exec_status_name(o->status)));
-	found = json_is_object(report.result);
-	if (w->outputs)
-		json_set(j, "output_variables", found ? json_incref(report.result) : json_object());
-	se_reply(w->req, j, NULL);
+	if (ctx)
+		json_set(j, "output_variables",
+		         json_is_object(report.result) ? json_incref(report.result)
+		                                       : json_object());
+	se_reply(req, j, NULL);
 }
 
-static void on_event(void *ctx, struct run_record *e, const struct run_event *event)
+static const struct run_encoder encoder = {.answer = answer};
+
+static void run_in_session(struct router *r, struct http_request *req,
+                           const struct route_args *args, const struct run_request *request)
 {
-	struct wait *w = ctx;
-	struct run_record_info info = {0};
-
-	if (event->kind != RUN_EVENT_END)
-		return;
-	run_record_info(e, &info);
-	if (info.outcome)
-		answer(w, info.outcome);
-	else
-		reply_error(w->req, info.failure);
-	free(w);
-}
-
-static void on_gone(void *ctx)
-{
-	struct wait *w = ctx;
-
-	run_unwatch(w->watch);
-	free(w);
-}
-
-static void run(struct http_request *req, struct session *session,
-                const struct run_request *request)
-{
-	struct run_record *e = NULL;
+	struct op_run_start start = {.request = request, .who = args->principal};
+	struct op_run *run;
 	struct error err = {0};
-	struct run_request named = *request;
-	struct wait *w;
 
-	named.request_id = (char *)(uintptr_t)http_request_id(req);
-	named.key_id = auth_principal(req)->key_id;
-	if (session_execute(session, &named, &e, &err) < 0) {
-		reply_error(req, &err);
+	start.session = se_session(r, req, args);
+	if (!start.session)
 		return;
-	}
-	w = NEW(struct wait);
-	w->req = req;
-	w->outputs = request->ask != NULL;
-	http_drop_body(req);
-	http_set_gone(req, on_gone, w);
-	w->watch = run_watch(e, 0, on_event, w);
+	if (run_reply_start(r, req, &start, &run, &err) < 0)
+		reply_error(req, &err);
+	else
+		run_reply(r, req, run,
+		          &(struct run_reply){.encoder = &encoder,
+		                              .ctx = request->ask ? xstrdup("outputs") : NULL});
 }
 
 /* Bodies of both routes. */
@@ -218,14 +187,11 @@ static void complete_command(struct program *p)
 void se_execute(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	attr_cleanup(program_done) struct program p = {.request = {.fresh = true}};
-	struct session *session;
 
 	if (decode_body(req, &se_execute_fields, &p) < 0)
 		return;
 	complete_command(&p);
-	session = se_session(r, req, args);
-	if (session)
-		run(req, session, &p.request);
+	run_in_session(r, req, args, &p.request);
 }
 
 /* Variables that are read after the run. */
@@ -280,7 +246,6 @@ static int take_file(struct program *p, struct error *err)
 void se_execute_code(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	attr_cleanup(program_done) struct program p = {.request = {.fresh = true}};
-	struct session *session;
 	struct error err = {0};
 
 	if (decode_body(req, &se_execute_code_fields, &p) < 0)
@@ -290,7 +255,5 @@ void se_execute_code(struct router *r, struct http_request *req, const struct ro
 		return;
 	}
 	p.request.language = xstrdup(p.type == SCRIPT_PYTHON ? "python" : "shell");
-	session = se_session(r, req, args);
-	if (session)
-		run(req, session, &p.request);
+	run_in_session(r, req, args, &p.request);
 }

@@ -7,32 +7,25 @@
 #include "api/json/json.h"
 #include "api/json/markers.h"
 #include "api/json/report.h"
+#include "api/op/run_reply.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/run/run.h"
+#include "http/status.h"
 #include <math.h>
 #include <string.h>
 
 /*
- * Theory of operation. The second version runs a handler without a session, and says with its HTTP
- * status how that went: what is wrong with the code is 400, what goes wrong in it 500.
+ * Theory of operation. The second version runs a handler without a session. The HTTP status has the
+ * outcome: 400 if the code is invalid, 500 if it fails.
  */
 
-#define HTTP_OK      200
-#define HTTP_BAD     400
-#define HTTP_FAILURE 500
-#define MIB          1048576.0
-#define NOT_LOADED   1 /* exit code of a program whose handler could not be called */
-#define DETAIL_MAX   4096
-
-struct call {
-	struct http_request *req;
-	struct run *exec;
-	uint64_t timeout_us;
-};
+#define NOT_LOADED 1 /* exit code of a program whose handler could not be called */
+#define DETAIL_MAX 4096
 
 static const struct fields context_fields = {.rows = decode_context_rows, .flags = FIELDS_OPEN};
 
@@ -49,7 +42,7 @@ const struct fields se_handler_fields = {
 };
 /* clang-format on */
 
-static json_t *view_metrics(const struct call *call, const struct outcome *o)
+static json_t *view_metrics(const struct outcome *o, uint64_t timeout_us)
 {
 	json_t *j = json_object();
 
@@ -57,11 +50,12 @@ static json_t *view_metrics(const struct call *call, const struct outcome *o)
 	json_set(j, "memory_peak_mb",
 	         o->memory_peak_bytes == COUNTER_UNKNOWN
 	                 ? json_null()
-	                 : json_real(round((double)o->memory_peak_bytes / MIB * 1000) / 1000));
+	                 : json_real(round((double)o->memory_peak_bytes / (double)MIB * 1000) /
+	                             1000));
 	json_set(j, "cpu_time_ms",
 	         o->cpu_us == COUNTER_UNKNOWN ? json_null()
 	                                      : json_real((double)o->cpu_us / USEC_PER_MS));
-	json_set(j, "timeout_seconds", json_real((double)call->timeout_us / USEC_PER_SEC));
+	json_set(j, "timeout_seconds", json_real((double)timeout_us / USEC_PER_SEC));
 	json_set(j, "timed_out", json_boolean(o->status == EXEC_TIMEOUT));
 	return j;
 }
@@ -75,7 +69,7 @@ static json_t *output(const struct buf *b, bool marked)
 	return json_text(stripped ? stripped : text, len);
 }
 
-static json_t *view(const struct call *call, const struct outcome *o, const struct report *report)
+static json_t *view(const struct outcome *o, const struct report *report, uint64_t timeout_us)
 {
 	json_t *j = json_object();
 
@@ -83,7 +77,7 @@ static json_t *view(const struct call *call, const struct outcome *o, const stru
 	json_set(j, "stderr", output(&o->err, false));
 	json_set(j, "result", json_incref(report->result));
 	json_set(j, "exit_code", json_integer(o->exit_code));
-	json_set(j, "metrics", view_metrics(call, o));
+	json_set(j, "metrics", view_metrics(o, timeout_us));
 	return j;
 }
 
@@ -99,7 +93,7 @@ static bool is_bad_code(const struct outcome *o, const json_t *error)
 	return false;
 }
 
-/* The exception, or else the end of what the program said. */
+/* The exception, or else the end of stderr. */
 static json_t *detail_of(const struct outcome *o, const json_t *error)
 {
 	const char *name = json_string_value(json_object_get(error, "name"));
@@ -113,83 +107,65 @@ static json_t *detail_of(const struct outcome *o, const json_t *error)
 	return json_sprintf("the program ended with %d", o->exit_code);
 }
 
-static void answer_failure(struct call *call, const struct outcome *o, const struct report *report)
+static void answer_failure(struct http_request *req, const struct outcome *o,
+                           const struct report *report, uint64_t timeout_us)
 {
 	bool bad = is_bad_code(o, report->error), late = o->status == EXEC_TIMEOUT;
-	json_t *j = json_object(), *detail = view(call, o, report);
+	json_t *j = json_object(), *detail = view(o, report, timeout_us);
 
 	json_set(detail, "error_code",
 	         json_string(late  ? "Sandbox.ExecTimeout"
 	                     : bad ? "Sandbox.InvalidParameter"
 	                           : "Sandbox.ExecException"));
 	json_set(detail, "description",
-	         json_string(late  ? "The handler took longer than it may."
+	         json_string(late  ? "The handler exceeded its time limit."
 	                     : bad ? "The code has no handler that can be called."
 	                           : "The handler failed."));
 	json_set(detail, "error_detail",
 	         late ? json_sprintf("no answer within %g seconds",
-	                             (double)call->timeout_us / USEC_PER_SEC)
+	                             (double)timeout_us / USEC_PER_SEC)
 	              : detail_of(o, report->error));
 	json_set(detail, "solution",
-	         json_string(late ? "Give more time by __timeout in the event, or do less."
-	                          : "Correct the code; error_detail and stderr tell where."));
-	json_set(detail, "request_id", json_string(http_request_id(call->req)));
+	         json_string(late ? "Set a longer __timeout in the event, or do less."
+	                          : "Correct the code; see error_detail and stderr."));
+	json_set(detail, "request_id", json_string(http_request_id(req)));
 	json_set(j, "detail", detail);
-	reply_json(call->req, bad ? HTTP_BAD : HTTP_FAILURE, j);
+	reply_json(req, bad ? HTTP_BAD_REQUEST : HTTP_INTERNAL_SERVER_ERROR, j);
 }
 
-static void on_end(void *ctx, const struct outcome *outcome)
+/* @ctx: the time limit. */
+static void answer(void *ctx, struct http_request *req, const struct op_run_end *end)
 {
-	cleanup_free struct call *call = ctx;
+	const uint64_t *timeout_us = ctx;
 	cleanup_report struct report report = {0};
 
-	encode_result_report(outcome, &report);
-	if (outcome->status == EXEC_SUCCESS)
-		reply_json(call->req, HTTP_OK, view(call, outcome, &report));
+	encode_result_report(end->outcome, &report);
+	if (end->outcome->status == EXEC_SUCCESS)
+		reply_json(req, HTTP_OK, view(end->outcome, &report, *timeout_us));
 	else
-		answer_failure(call, outcome, &report);
+		answer_failure(req, end->outcome, &report, *timeout_us);
 }
 
-static void on_error(void *ctx, const struct error *err)
-{
-	cleanup_free struct call *call = ctx;
-
-	reply_error(call->req, err);
-}
-
-static void on_gone(void *ctx)
-{
-	struct call *call = ctx;
-
-	run_cancel(call->exec);
-	free(call);
-}
+static const struct run_encoder encoder = {.answer = answer};
 
 void se_v2_execute_code(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
 	cleanup_decoded_exec struct decoded_exec decoded = {0};
-	cleanup_free struct call *call = NEW(struct call);
-	const struct run_events events = {.ctx = call, .on_end = on_end, .on_error = on_error};
+	const struct op_run_start start = {.request = &decoded.request, .who = args->principal};
+	struct op_run *run;
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
 
 	if (fields_decode_text(&se_handler_fields, body, len, &limits, &decoded, &err) < 0 ||
-	    decode_handler_end(&decoded, &err) < 0) {
+	    decode_handler_end(&decoded, &err) < 0 ||
+	    run_reply_start(r, req, &start, &run, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	call->req = req;
-	call->timeout_us = decoded.request.timeout_us;
-	decoded.request.tenant = args->principal->tenant;
-	decoded.request.key_id = args->principal->key_id;
-	decoded.request.request_id = xstrdup(http_request_id(req));
-	if (run_start(r->runs, &decoded.request, &events, &call->exec, &err) < 0) {
-		reply_error(req, &err);
-		return;
-	}
-	http_drop_body(req);
-	http_set_gone(req, on_gone, call);
-	(void)TAKE_PTR(call); /* the callbacks' */
+	run_reply(r, req, run,
+	          &(struct run_reply){.encoder = &encoder,
+	                              .ctx = xmemdup0(&decoded.request.timeout_us,
+	                                              sizeof(decoded.request.timeout_us))});
 }

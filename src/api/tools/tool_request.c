@@ -168,11 +168,7 @@ int tool_run_prepare(struct call *call, const char *language, struct error *err)
 	if (fields_find(call->tool->input, "command"))
 		json_set(call->asked, "command", json_text(request->code, request->code_len));
 	if (check_packages(call, runner->name, err) < 0 ||
-	    decode_handler_end(&call->args.exec, err) < 0 || take_directory(call, err) < 0 ||
-	    take_options(call, runner->name, err) < 0)
+	    decode_handler_end(&call->args.exec, err) < 0 || take_directory(call, err) < 0)
 		return -1;
-	request->request_id = xstrdup(call->request_id);
-	request->tenant = call->principal.tenant;
-	request->key_id = call->principal.key_id;
-	return 0;
+	return take_options(call, runner->name, err);
 }

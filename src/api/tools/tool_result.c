@@ -8,6 +8,7 @@
 #include "api/json/markers.h"
 #include "api/json/report.h"
 #include "api/op/outputs.h"
+#include "api/op/run.h"
 #include "api/op/transfer.h"
 #include "api/reply.h"
 #include "api/tools/sandbox_uri.h"
@@ -42,7 +43,7 @@ struct stream {
 
 struct summary {
 	struct call *call;
-	const struct tool_run_end *end;
+	const struct op_run_end *end;
 	const struct outcome *o;
 	struct report report;
 	struct stream streams[OUTPUT_COUNT];
@@ -385,7 +386,7 @@ static void add_links(const struct summary *t, json_t *content)
 			                  stream_names[i], "text/plain", t->streams[i].len));
 }
 
-void tool_run_finish(struct call *call, const struct tool_run_end *end)
+void tool_run_finish(struct call *call, const struct op_run_end *end)
 {
 	struct summary t = {.call = call, .end = end, .o = end->outcome};
 	json_t *content = json_array(), *structured;

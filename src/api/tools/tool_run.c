@@ -2,10 +2,10 @@
 #include "api/tools/tool_run.h"
 
 #include "api/internal.h"
+#include "api/op/run.h"
 #include "api/tools/tool_internal.h"
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/run/run_record.h"
 #include "core/session/session.h"
 #include "core/template/templates.h"
 
@@ -18,100 +18,40 @@
  * transport to decide.
  */
 
-static void pass_output(struct call *call, enum output_stream stream, const char *data, size_t len)
+static void on_output(void *ctx, enum output_stream stream, const char *data, size_t len,
+                      uint64_t number)
 {
+	struct call *call = ctx;
 	size_t text_len;
 	cleanup_free char *text = text_stream_feed(&call->text[stream], data, len, &text_len);
 
+	(void)number;
 	if (text_len > 0)
 		call->events.on_output(call->events.ctx, stream, text, text_len);
 }
 
-/* Without a session. */
-
-static void cancel_exec(void *work)
+static void on_end(void *ctx, const struct op_run_end *end)
 {
-	run_cancel(work);
-}
-
-static void on_output(void *ctx, enum output_stream stream, const char *data, size_t len)
-{
-	pass_output(ctx, stream, data, len);
-}
-
-static void on_end(void *ctx, const struct outcome *outcome)
-{
-	tool_run_finish(ctx, &(struct tool_run_end){outcome, outcome->execution_id, NULL, false});
-}
-
-static void on_error(void *ctx, const struct error *err)
-{
-	tool_refuse(ctx, err);
-}
-
-static int start_alone(struct call *call, struct error *err)
-{
-	const struct run_events events = {
-		.ctx = call,
-		.on_output = call->events.on_output ? on_output : NULL,
-		.on_end = on_end,
-		.on_error = on_error,
-	};
-	struct run *exec;
-
-	if (tool_run_prepare(call, NULL, err) < 0 ||
-	    run_start(call->router->runs, &call->args.exec.request, &events, &exec, err) < 0)
-		return -1;
-	call_wait(call, exec, cancel_exec);
-	return 0;
-}
-
-/* In a session. */
-
-struct session_run {
-	struct run_record *execution;
-	struct run_watch *watch;
-};
-
-static void cancel_session_run(void *work)
-{
-	const struct session_run *run = work;
-	struct error ignored = {0}; /* it has ended meanwhile */
-
-	(void)!run_record_cancel(run->execution, &ignored);
-	run_unwatch(run->watch);
-}
-
-static void on_event(void *ctx, struct run_record *e, const struct run_event *event)
-{
-	struct call *call = ctx;
-	struct run_record_info info = {0};
-
-	if (event->kind == RUN_EVENT_STDOUT || event->kind == RUN_EVENT_STDERR) {
-		if (call->events.on_output)
-			pass_output(call,
-			            event->kind == RUN_EVENT_STDOUT ? OUTPUT_STDOUT : OUTPUT_STDERR,
-			            event->data, event->len);
-		return;
-	}
-	if (event->kind != RUN_EVENT_END)
-		return;
-	run_record_info(e, &info);
-	if (info.outcome)
-		tool_run_finish(call, &(struct tool_run_end){info.outcome, info.id, info.session_id,
-		                                             info.session_reset});
+	if (end->outcome)
+		tool_run_finish(ctx, end);
 	else
-		tool_refuse(call, info.failure);
+		tool_refuse(ctx, end->failure);
 }
 
-static int start_in_session(struct call *call, struct session *session, struct error *err)
+static void cancel_run(void *work)
+{
+	op_run_cancel(work);
+}
+
+static int prepare(struct call *call, struct session *session, struct error *err)
 {
 	struct run_request *request = &call->args.exec.request;
 	struct session_info info = {0};
 	/* Only execute_code runs in the interpreter that stays. */
 	bool stays = call->tool->run == tool_execute_code;
-	struct session_run *run;
 
+	if (!session)
+		return tool_run_prepare(call, NULL, err);
 	session_info(session, &info);
 	/* The program, and its caller, would wait until the sandbox is started. */
 	if (info.state == SESSION_PAUSED)
@@ -120,27 +60,33 @@ static int start_in_session(struct call *call, struct session *session, struct e
 	if (tool_run_prepare(call, stays ? info.language : NULL, err) < 0)
 		return -1;
 	request->fresh = !stays || request->cwd;
-	run = NEW(struct session_run);
-	call->state = run;
-	call->free_state = free;
-	if (session_execute(session, request, &run->execution, err) < 0)
-		return -1;
-	run->watch = run_watch(run->execution, 0, on_event, call);
-	call_wait(call, run, cancel_session_run);
 	return 0;
 }
 
 /* @session NULL: none. */
 static void start(struct call *call, struct session *session)
 {
+	const struct op_run_start start = {.session = session,
+	                                   .request = &call->args.exec.request,
+	                                   .who = &call->principal,
+	                                   .request_id = call->request_id};
+	struct op_run *run = NULL;
 	struct error err = {0};
-	int r = session ? start_in_session(call, session, &err) : start_alone(call, &err);
 
+	if (prepare(call, session, &err) == 0)
+		(void)!op_run_start(call->router, &start, &run, &err);
 	/* Core has its own copy. */
 	decoded_exec_done(&call->args.exec);
 	call->args.exec = (struct decoded_exec){0};
-	if (r < 0)
+	if (!run) {
 		tool_refuse(call, &err);
+		return;
+	}
+	op_run_watch(run,
+	             &(struct op_run_events){.ctx = call,
+	                                     .on_output = call->events.on_output ? on_output : NULL,
+	                                     .on_end = on_end});
+	call_wait(call, run, cancel_run);
 }
 
 void tool_execute_code(struct call *call)

@@ -6,18 +6,10 @@
 #include "api/tools/tool.h"
 #include "core/run/run.h"
 
-struct outcome;
-
-/* How a program ended. Borrowed. */
-struct tool_run_end {
-	const struct outcome *outcome;
-	const char *execution_id;
-	const char *session_id; /* NULL: none */
-	bool session_reset;
-};
+struct op_run_end;
 
 /** tool_run_finish - end the call with the result of its program. */
-void tool_run_finish(struct call *call, const struct tool_run_end *end);
+void tool_run_finish(struct call *call, const struct op_run_end *end);
 
 /**
  * tool_run_prepare - complete call->args.exec.request: language, directory, packages, options.

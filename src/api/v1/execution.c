@@ -6,76 +6,67 @@
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/lookup.h"
-#include "api/op/follow.h"
 #include "api/op/listing.h"
+#include "api/op/run_reply.h"
 #include "api/reply.h"
-#include "api/ticket.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "core/config/config.h"
 #include "core/run/run_record.h"
 #include "core/session/session.h"
+#include "http/status.h"
 
-#define HTTP_OK            200
-#define HTTP_CREATED       201
-#define HTTP_BAD_REQUEST   400
-#define HTTP_UNPROCESSABLE 422
-
-/* Of execute-sync, as the control plane's clients know it. */
-#define SYNC_WAIT_US (300 * USEC_PER_SEC)
+#define SYNC_WAIT_US (300 * USEC_PER_SEC) /* of execute-sync, unless the request has another */
 
 static const struct query_span poll_span = {"poll_interval", USEC_PER_SEC / 10, 10 * USEC_PER_SEC,
                                             "0.1 to 10"};
 static const struct query_span sync_span = {"sync_timeout", 10 * USEC_PER_SEC, 3600 * USEC_PER_SEC,
                                             "10 to 3600"};
 
-/* Every state an execution can be found in. */
+/* Every state of an execution. */
 static const char *const status_words[] = {
 	"pending", "running", "success", "failed", "timeout", "crashed", "cancelled",
 };
 static_assert(ARRAY_SIZE(status_words) == 2 + EXEC_STATUS_COUNT, "every status has its word");
 
-/* Whether the caller stays until something has happened; else it is told what is certain. */
-static bool is_waited_for(const struct http_request *req, const struct decoded_run *run)
+static enum event_form form_of(const struct http_request *req, const struct decoded_run *decoded)
 {
-	return run->wait ||
-	       event_form_choose(http_header(req, "Accept"), run->exec.stream) != EVENT_FORM_NONE;
+	return event_form_choose(http_header(req, "Accept"), decoded->exec.stream);
 }
 
 /* Body to queued execution. */
 static int start(struct router *r, struct http_request *req, const struct route_args *args,
-                 struct decoded_run *run, struct run_record **ret_execution, struct error *err)
+                 struct decoded_run *decoded, struct op_run **ret_run, struct error *err)
 {
-	bool wait = run->wait; /* by the route */
+	bool wait = decoded->wait; /* by the route */
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
 	struct session *session = lookup_session(r, args, err);
-	struct run_request *request = &run->exec.request;
+	struct run_request *request = &decoded->exec.request;
 	struct session_info info = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	if (!session || decode_run(body, len, &limits, run, err) < 0)
+	if (!session || decode_run(body, len, &limits, decoded, err) < 0)
 		return -1;
 	session_info(session, &info);
-	request->key_id = args->principal->key_id;
-	request->request_id = xstrdup(http_request_id(req));
-	run->wait |= wait;
-	request->durable = !is_waited_for(req, run);
+	decoded->wait |= wait;
+	/* A caller that does not wait gets only what is certain: a persisted record. */
+	request->durable = !decoded->wait && form_of(req, decoded) == EVENT_FORM_NONE;
 	if (!request->language)
 		request->language = xstrdup(info.language);
-	if (session_execute(session, request, ret_execution, err) < 0)
-		return -1;
-	http_drop_body(req);
-	return 0;
+	return run_reply_start(r, req,
+	                       &(struct op_run_start){.session = session,
+	                                              .request = request,
+	                                              .who = args->principal},
+	                       ret_run, err);
 }
 
-/* Where the later control plane's clients ask, what is wrong with a request is 422, and a language
- * has to be named. */
+/* Clients of the control plane's later versions expect 422 for an invalid request. */
 static void refuse_as_later(struct http_request *req, const struct error *err)
 {
 	if (error_http(err->code) == HTTP_BAD_REQUEST)
-		reply_error_as(req, err, HTTP_UNPROCESSABLE);
+		reply_error_as(req, err, HTTP_UNPROCESSABLE_CONTENT);
 	else
 		reply_error(req, err);
 }
@@ -83,24 +74,23 @@ static void refuse_as_later(struct http_request *req, const struct error *err)
 static void execute(struct router *r, struct http_request *req, const struct route_args *args,
                     bool later)
 {
-	cleanup_decoded_run struct decoded_run run = {.needs_language = later};
-	struct follow_config how = {
-		.loop = r->parts.loop, .max_bytes = r->config->max_answers_bytes, .announce = true};
-	struct run_record *e = NULL;
+	cleanup_decoded_run struct decoded_run decoded = {.needs_language = later};
+	struct run_reply how = {.encoder = &run_encode_record, .announce = true};
+	struct op_run *run;
 	struct error err = {0};
 
-	if (start(r, req, args, &run, &e, &err) < 0) {
+	if (start(r, req, args, &decoded, &run, &err) < 0) {
 		if (later)
 			refuse_as_later(req, &err);
 		else
 			reply_error(req, &err);
 		return;
 	}
-	how.form = event_form_choose(http_header(req, "Accept"), run.exec.stream);
-	if (run.wait || how.form != EVENT_FORM_NONE)
-		follow(req, e, &how);
+	how.form = form_of(req, &decoded);
+	if (decoded.wait || how.form != EVENT_FORM_NONE)
+		run_reply(r, req, run, &how);
 	else
-		ticket_answer(req, e, later ? HTTP_CREATED : HTTP_OK);
+		run_reply_ticket(req, run, later ? HTTP_CREATED : HTTP_OK);
 }
 
 void v1_session_execute(struct router *r, struct http_request *req, const struct route_args *args)
@@ -116,23 +106,22 @@ void v1_session_submit(struct router *r, struct http_request *req, const struct 
 void v1_session_execute_sync(struct router *r, struct http_request *req,
                              const struct route_args *args)
 {
-	cleanup_decoded_run struct decoded_run run = {.wait = true, .needs_language = true};
-	struct follow_config how = {.loop = r->parts.loop,
-	                            .max_bytes = r->config->max_answers_bytes,
-	                            .patience_us = SYNC_WAIT_US};
-	uint64_t poll_us; /* checked for the sake of clients that send it; nothing here polls */
-	struct run_record *e = NULL;
+	cleanup_decoded_run struct decoded_run decoded = {.wait = true, .needs_language = true};
+	struct run_reply how = {.encoder = &run_encode_record, .patience_us = SYNC_WAIT_US};
+	uint64_t poll_us; /* only checked: nothing here polls */
+	struct op_run *run;
 	struct error err = {0};
 
 	if (query_seconds(req, &poll_span, &poll_us, &err) < 0 ||
 	    query_seconds(req, &sync_span, &how.patience_us, &err) < 0 ||
-	    start(r, req, args, &run, &e, &err) < 0)
+	    start(r, req, args, &decoded, &run, &err) < 0)
 		refuse_as_later(req, &err);
 	else
-		follow(req, e, &how);
+		run_reply(r, req, run, &how);
 }
 
-static void list(struct run_records *all, const struct route_args *args, struct query_page *page)
+static void list_from_memory(struct run_records *all, const struct route_args *args,
+                             struct query_page *page)
 {
 	size_t i = query_page_begin(page);
 	const struct run_record *e;
@@ -160,7 +149,7 @@ void v1_session_executions(struct router *r, struct http_request *req,
 	}
 	if (listing_executions(r, req, args, &page))
 		return;
-	list(r->parts.executions, args, &page);
+	list_from_memory(r->parts.executions, args, &page);
 	reply_json(req, HTTP_OK,
 	           query_page_object(&page, "executions",
 	                             run_records_count_of(r->parts.executions,
@@ -181,9 +170,9 @@ static struct run_record *find_latest(struct router *r, const struct route_args 
 	return e;
 }
 
-/* @e NULL: *err says why. */
-static void answer(struct http_request *req, const struct run_record *e, const struct error *err,
-                   json_t *(*view)(const struct run_record *e))
+/* @e NULL: reply with *err. */
+static void reply_view(struct http_request *req, const struct run_record *e,
+                       const struct error *err, json_t *(*view)(const struct run_record *e))
 {
 	if (e)
 		reply_json(req, HTTP_OK, view(e));
@@ -191,18 +180,18 @@ static void answer(struct http_request *req, const struct run_record *e, const s
 		reply_error(req, err);
 }
 
-/* Everything there is of @e; @e NULL: *err says why. */
-static void answer_whole(struct router *r, struct http_request *req, const struct run_record *e,
+/* The whole record; @e NULL: reply with *err. */
+static void reply_record(struct router *r, struct http_request *req, const struct run_record *e,
                          const struct error *err)
 {
 	if (e)
-		follow_answer(req, e, r->config->max_answers_bytes);
+		run_reply_record(r, req, e);
 	else
 		reply_error(req, err);
 }
 
-static void answer_result(struct router *r, struct http_request *req, const struct run_record *e,
-                          struct error *err)
+static void reply_result(struct router *r, struct http_request *req, const struct run_record *e,
+                         struct error *err)
 {
 	struct run_record_info info = {0};
 
@@ -213,7 +202,7 @@ static void answer_result(struct router *r, struct http_request *req, const stru
 		(void)error_set(err, ERR_CONFLICT, 0, "the execution is %s; it has not ended",
 		                encode_run_status_name(&info));
 	}
-	answer_whole(r, req, e, err);
+	reply_record(r, req, e, err);
 }
 
 void v1_session_status(struct router *r, struct http_request *req, const struct route_args *args)
@@ -221,14 +210,14 @@ void v1_session_status(struct router *r, struct http_request *req, const struct 
 	struct error err = {0};
 	const struct run_record *e = find_latest(r, args, &err);
 
-	answer(req, e, &err, encode_run_status);
+	reply_view(req, e, &err, encode_run_status);
 }
 
 void v1_session_result(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
 
-	answer_result(r, req, find_latest(r, args, &err), &err);
+	reply_result(r, req, find_latest(r, args, &err), &err);
 }
 
 void v1_execution_show(struct router *r, struct http_request *req, const struct route_args *args)
@@ -236,7 +225,7 @@ void v1_execution_show(struct router *r, struct http_request *req, const struct 
 	struct error err = {0};
 	const struct run_record *e = lookup_execution(r, args, &err);
 
-	answer_whole(r, req, e, &err);
+	reply_record(r, req, e, &err);
 }
 
 void v1_execution_status(struct router *r, struct http_request *req, const struct route_args *args)
@@ -244,30 +233,29 @@ void v1_execution_status(struct router *r, struct http_request *req, const struc
 	struct error err = {0};
 	const struct run_record *e = lookup_execution(r, args, &err);
 
-	answer(req, e, &err, encode_run_status);
+	reply_view(req, e, &err, encode_run_status);
 }
 
 void v1_execution_result(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
 
-	answer_result(r, req, lookup_execution(r, args, &err), &err);
+	reply_result(r, req, lookup_execution(r, args, &err), &err);
 }
 
-/* A browser that comes back says by itself what it has. */
+/* A browser that reconnects sends Last-Event-ID by itself. */
 static int read_after(const struct http_request *req, uint64_t *ret_after, struct error *err)
 {
 	const char *last = http_header(req, "Last-Event-ID");
 
 	if (last && parse_u64(last, ret_after) < 0)
-		return error_field(err, "Last-Event-ID", "must be the number of an event");
+		return error_field(err, "Last-Event-ID", "must be the id of an event");
 	return query_u64(req, "after", UINT64_MAX, ret_after, err);
 }
 
 void v1_execution_events(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct follow_config how = {.loop = r->parts.loop,
-	                            .max_bytes = r->config->max_answers_bytes};
+	struct run_reply how = {.encoder = &run_encode_record};
 	struct error err = {0};
 	struct run_record *e = lookup_execution(r, args, &err);
 
@@ -276,7 +264,7 @@ void v1_execution_events(struct router *r, struct http_request *req, const struc
 		return;
 	}
 	how.form = event_form_choose(http_header(req, "Accept"), true);
-	follow(req, e, &how);
+	run_reply(r, req, op_run_of(e), &how);
 }
 
 void v1_execution_cancel(struct router *r, struct http_request *req, const struct route_args *args)
@@ -286,7 +274,7 @@ void v1_execution_cancel(struct router *r, struct http_request *req, const struc
 
 	if (e && run_record_cancel(e, &err) < 0)
 		e = NULL;
-	answer(req, e, &err, encode_run_status);
+	reply_view(req, e, &err, encode_run_status);
 }
 
 void v1_execution_stdin(struct router *r, struct http_request *req, const struct route_args *args)
@@ -301,5 +289,5 @@ void v1_execution_stdin(struct router *r, struct http_request *req, const struct
 	    (decode_input(body, len, &input, &err) < 0 ||
 	     run_record_stdin(e, input.data ? input.data : "", input.len, input.end, &err) < 0))
 		e = NULL;
-	answer(req, e, &err, encode_run_status);
+	reply_view(req, e, &err, encode_run_status);
 }

@@ -18,7 +18,8 @@ static void the_form_follows_accept_and_wish(void **state)
 
 static void expect_event(enum event_form form, const char *expected)
 {
-	const struct event event = {form, "stdout", 7, "data"};
+	const struct event event = {
+		.form = form, .name = "stdout", .id = 7, .has_id = true, .key = "data"};
 	cleanup_buf struct buf b = BUF_INIT(1000);
 
 	assert_int_equal(event_open(&b, &event), 0);

@@ -352,7 +352,7 @@ static void an_answer_that_has_no_room_is_an_error(void **state)
 	cleanup_close int fd = post_and_start(f, "");
 
 	end_with_too_much(f);
-	assert_true(peer_read(f->loop, fd, &b, "no room for its output"));
+	assert_true(peer_read(f->loop, fd, &b, "its output does not fit"));
 	assert_non_null(strstr(b.data, " 503 "));
 }
 
@@ -364,7 +364,7 @@ static void a_last_event_that_has_no_room_is_an_error(void **state)
 
 	f->runs.exec.events.on_start(f->runs.exec.events.ctx, "exec_1");
 	end_with_too_much(f);
-	assert_true(peer_read(f->loop, fd, &b, "no room for its output"));
+	assert_true(peer_read(f->loop, fd, &b, "its output does not fit"));
 	assert_non_null(strstr(b.data, "{\"event\":\"error\""));
 }
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: answer an HTTP request with a program: after its end, as a stream of events, or at once with
+ * a ticket. A dialect provides only an encoder. A client that leaves ends a program without a
+ * session; a session's program goes on, and the client can come back for its events.
+ */
+
+#include "api/op/events.h"
+#include "api/op/run.h"
+#include "base/buf.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct http_request;
+struct loop;
+
+/* One of both. */
+struct run_encoder {
+	/* The result object as text, for a response with status 200 and for the last event.
+	 * Return: 0; -1: it does not fit into @b. */
+	int (*add_result)(void *ctx, struct buf *b, const struct op_run_end *end);
+	/* The response, after a program that ran. Not for streams. */
+	void (*answer)(void *ctx, struct http_request *req, const struct op_run_end *end);
+};
+
+struct run_reply {
+	const struct run_encoder *encoder;
+	void *ctx;            /* the encoder's; freed with free(); may be NULL */
+	enum event_form form; /* NONE: one response, after the end */
+	uint64_t after;       /* skip events up to this number */
+	uint64_t patience_us; /* NONE: respond 408 after this time; 0: wait for ever */
+	bool announce;        /* a session: begin with the ids, before the program starts */
+};
+
+/** run_reply_start - op_run_start for a request; its body is dropped. */
+int run_reply_start(struct router *r, struct http_request *req, const struct op_run_start *start,
+                    struct op_run **ret_run, struct error *err) attr_must_check;
+/** run_reply - answer @req, now or later; @run is taken. */
+void run_reply(struct router *r, struct http_request *req, struct op_run *run,
+               const struct run_reply *how);
+/** run_reply_ticket - answer with the ids once the record is persisted. For a request that was
+ * durable (struct run_request); @run is taken. */
+void run_reply_ticket(struct http_request *req, struct op_run *run, int status);
+/** run_reply_record - the execution as it is now; 503 if the response would be too large. */
+void run_reply_record(struct router *r, struct http_request *req, const struct run_record *record);
+/** run_encode_record - an encoder for sessions: the whole record. */
+extern const struct run_encoder run_encode_record;
