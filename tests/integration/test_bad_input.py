@@ -27,10 +27,10 @@ def daemon():
 @pytest.fixture(autouse=True)
 def no_box_is_made(request, daemon):
     """A refused request begins nothing."""
-    before = daemon.log().count("-> building")
+    before = daemon.log().count("-> starting")
     yield
     if "boxes" not in request.keywords:
-        assert daemon.log().count("-> building") == before
+        assert daemon.log().count("-> starting") == before
 
 
 def refused(client, body, status=400, **kw):
@@ -286,9 +286,9 @@ def test_queue_that_is_full_answers_429_with_retry_after(make_daemon):
 @pytest.mark.boxes
 def test_the_log_tells_of_boxes(client, daemon):
     """The control of no_box_is_made."""
-    before = daemon.log().count("-> building")
+    before = daemon.log().count("-> starting")
     client.shell("true")
-    assert daemon.log().count("-> building") == before + 1
+    assert daemon.log().count("-> starting") == before + 1
 
 
 @pytest.mark.boxes

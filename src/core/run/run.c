@@ -61,7 +61,7 @@ static const char *make_ctx(const struct run *r, char ret_ctx[RUN_CTX_LEN])
 	/* Ids are short: it fits. */
 	(void)snprintf(ret_ctx, RUN_CTX_LEN, "request_id=%s execution=%s box=%s",
 	               record ? record->request_id : "", record ? record->id : "",
-	               r->box ? box_id(r->box) : "");
+	               r->box ? box_id(r->box) : r->decision.spec.id);
 	return ret_ctx;
 }
 
