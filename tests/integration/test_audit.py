@@ -267,7 +267,7 @@ def test_a_log_that_was_written_anew_is_seen_by_the_database(used, make_daemon):
     for name in ("audit.log", "audit.log.head"):
         (used.home / "state" / name).write_bytes((other.home / "state" / name).read_bytes())
     said = verify(log_of(used))
-    assert said.returncode == 1 and "not of this log" in said.stdout, said
+    assert said.returncode == 1 and "belongs to another log" in said.stdout, said
     used.env["MILLIBOX_AUDIT_REQUIRED"] = "true"
     before = log_of(used).read_bytes()
     used.start(ready=False)
