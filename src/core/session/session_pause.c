@@ -13,6 +13,18 @@
  * the box is still taken.
  */
 
+/* @run: the current one; NULL: none. */
+static void stop_clocks(struct session *session, struct run *run)
+{
+	if (run && run->state == RUN_WAITING)
+		session_queue_put_back(session); /* nothing of it has begun */
+	else if (run)
+		run_freeze(run);
+	/* Nothing in a frozen box can report its end. */
+	if (session->unknown_timer)
+		timer_stop(session->unknown_timer);
+}
+
 int session_pause(struct session *session, struct error *err)
 {
 	uint64_t now = clock_us();
@@ -42,10 +54,7 @@ int session_pause(struct session *session, struct error *err)
 	session_set_state(session, SESSION_PAUSED);
 	if (run)
 		scheduler_out(session->service->scheduler, &run->entry, now);
-	if (run && run->state == RUN_WAITING)
-		session_queue_put_back(session); /* nothing of it has begun */
-	else if (run)
-		run_freeze(run);
+	stop_clocks(session, run);
 	/* The time of the pause must not be lost with the daemon. */
 	if (session->service->config.store)
 		store_flush(session->service->config.store);
@@ -75,6 +84,8 @@ static int thaw(struct session *session, struct error *err)
 	session_set_state(session, session->current ? SESSION_RUNNING : SESSION_READY);
 	if (run)
 		run_thaw(run, clock_us() - session->paused_us);
+	if (session->unknown_timer && session->unknown_runs > 0)
+		timer_start(session->unknown_timer, RUN_GRACE_US);
 	session_pump(session);
 	return 0;
 }

@@ -211,7 +211,9 @@ void session_on_forgotten(void *ctx, uint32_t exec_id attr_unused)
 	assert(session->unknown_runs > 0);
 	if (--session->unknown_runs > 0)
 		return;
-	timer_stop(session->unknown_timer);
+	/* NULL: a hostile agent ends a run before it has described all of them. */
+	if (session->unknown_timer)
+		timer_stop(session->unknown_timer);
 	session_pump(session);
 }
 
