@@ -2,96 +2,109 @@
 #include "api/durable_reply.h"
 
 #include "api/json/json.h"
+#include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
-#include "http/server.h"
+#include "base/str.h"
+#include "core/session/session.h"
+#include "http/status.h"
 #include <errno.h>
 
-struct change {
-	struct http_request *req; /* NULL: the client left */
+struct durable_reply {
+	struct pending pending;
 	int status;
-	json_t *body; /* owned; NULL: the answer has none */
-	void (*undo)(void *ctx);
-	void *undo_ctx; /* owned */
+	json_t *body; /* owned; NULL: none */
+	/* A created session, to be deleted if it cannot be persisted. NULL: none. */
+	struct session_service *sessions;
+	char tenant[TENANT_NAME_MAX + 1];
+	char id[SESSION_ID_MAX + 1];
 };
 
-static void on_gone(void *ctx)
+struct durable_reply *durable_reply_new(struct http_request *req, int status)
 {
-	struct change *change = ctx;
+	struct durable_reply *reply = NEW(struct durable_reply);
 
-	change->req = NULL;
+	reply->status = status;
+	pending_wait(&reply->pending, req, NULL);
+	return reply;
 }
 
-struct change *change_new(struct http_request *req, int status)
+void durable_reply_set_body(struct durable_reply *reply, json_t *body)
 {
-	struct change *change = NEW(struct change);
-
-	change->req = req;
-	change->status = status;
-	http_set_gone(req, on_gone, change);
-	return change;
+	reply->body = body;
 }
 
-void change_set_body(struct change *change, json_t *body)
+static void delete_created(const struct durable_reply *reply)
 {
-	change->body = body;
-}
+	struct session *session =
+		reply->sessions ? session_find(reply->sessions, reply->tenant, reply->id) : NULL;
 
-void change_set_undo(struct change *change, void (*fn)(void *ctx), void *ctx)
-{
-	change->undo = fn;
-	change->undo_ctx = ctx;
-}
-
-static void change_free(struct change *change)
-{
-	json_decref(change->body);
-	free(change->undo_ctx);
-	free(change);
-}
-
-void change_refuse(struct change *change, const struct error *err)
-{
-	if (change->req) {
-		http_set_gone(change->req, NULL, NULL);
-		reply_error(change->req, err);
-	}
-	change_free(change);
-}
-
-static void answer(struct change *change)
-{
-	http_set_gone(change->req, NULL, NULL);
-	if (change->body)
-		reply_json(change->req, change->status, TAKE_PTR(change->body));
-	else
-		http_reply(change->req,
-		           &(struct http_answer){.status = change->status, .body = ""});
+	if (session)
+		session_delete(session);
 }
 
 static void on_done(void *ctx, const struct error *err)
 {
-	struct change *change = ctx;
+	struct durable_reply *reply = ctx;
+	struct http_request *req = pending_resume(&reply->pending);
 
-	/* Of a daemon that stops there is nothing left to undo it in. */
-	if (err && change->undo && err->sys != ECANCELED)
-		change->undo(change->undo_ctx);
-	if (err) {
-		change_refuse(change, err);
-		return;
-	}
-	if (change->req)
-		answer(change);
-	change_free(change);
+	/* ECANCELED: the daemon stops. */
+	if (err && err->sys != ECANCELED)
+		delete_created(reply);
+	if (req && err)
+		reply_error(req, err);
+	else if (req && reply->body)
+		reply_json(req, reply->status, TAKE_PTR(reply->body));
+	else if (req)
+		reply_nothing(req, reply->status);
+	json_decref(reply->body);
+	free(reply);
 }
 
-void change_begun(struct change *change, int r, const struct error *err)
+void durable_reply_started(struct durable_reply *reply, int r, const struct error *err)
 {
 	if (r != 0)
-		on_done(change, r < 0 ? err : NULL);
+		on_done(reply, r < 0 ? err : NULL);
 }
 
-struct identity_done change_done(struct change *change)
+struct identity_done durable_reply_done(struct durable_reply *reply)
 {
-	return (struct identity_done){on_done, change};
+	return (struct identity_done){on_done, reply};
+}
+
+static void wait_for_session(struct durable_reply *reply, struct session *session, json_t *body)
+{
+	struct error err = {0};
+
+	reply->body = body;
+	durable_reply_started(reply, session_when_kept(session, on_done, reply, &err), &err);
+}
+
+void durable_reply_session(struct http_request *req, struct session *session, int status,
+                           json_t *body)
+{
+	wait_for_session(durable_reply_new(req, status), session, body);
+}
+
+void durable_reply_session_created(struct http_request *req, struct session *session, int status,
+                                   json_t *body, struct session_service *sessions)
+{
+	struct durable_reply *reply = durable_reply_new(req, status);
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	reply->sessions = sessions;
+	/* Both fit: the session's are no longer. */
+	(void)!str_copy(reply->tenant, sizeof(reply->tenant), info.tenant);
+	(void)!str_copy(reply->id, sizeof(reply->id), info.id);
+	wait_for_session(reply, session, body);
+}
+
+void durable_reply_session_delete(struct http_request *req, struct session *session, json_t *body)
+{
+	struct durable_reply *reply = durable_reply_new(req, HTTP_OK);
+	struct error err = {0};
+
+	reply->body = body;
+	durable_reply_started(reply, session_delete_kept(session, on_done, reply, &err), &err);
 }

@@ -2,29 +2,36 @@
 #pragma once
 
 /*
- * DOC: a request that changes something which has to be on the disk before it is answered. The
- * answer is made with the change and sent when that is written; a client that leaves meanwhile does
- * not undo it.
+ * DOC: a response that waits until the change it reports is persisted. A client that leaves earlier
+ * does not undo the change.
  */
 
 #include "base/error.h"
 #include "core/identity/identity.h"
 #include <jansson.h>
 
-struct change;
+struct durable_reply;
 struct http_request;
+struct session;
+struct session_service;
 
-/** change_new - answered with @status and the body that change_set_body gives. */
-struct change *change_new(struct http_request *req, int status);
-/** change_done - what is to be called at its end; frees it. */
-struct identity_done change_done(struct change *change);
-/** change_set_body - takes @body. */
-void change_set_body(struct change *change, json_t *body);
-/** change_set_undo - @fn is called with @ctx, which is freed with the change, where it could not be
- * written and has been made already. */
-void change_set_undo(struct change *change, void (*fn)(void *ctx), void *ctx);
-/** change_begun - @r is what the call that was given change_done returned: 0: its end is told by
- * that; 1: it is over, nobody keeps it; -1: *err says why it did not begin. */
-void change_begun(struct change *change, int r, const struct error *err);
-/** change_refuse - it did not begin: answers, and frees it. */
-void change_refuse(struct change *change, const struct error *err);
+/** durable_reply_new - respond with @status, and with the body that durable_reply_set_body sets. */
+struct durable_reply *durable_reply_new(struct http_request *req, int status);
+/** durable_reply_done - the callback for the change to call when it is persisted. */
+struct identity_done durable_reply_done(struct durable_reply *reply);
+/** durable_reply_set_body - takes @body. */
+void durable_reply_set_body(struct durable_reply *reply, json_t *body);
+/** durable_reply_started - @r is what the function returned that was given durable_reply_done: 0:
+ * it calls back; 1: done, there is no store; -1: refused with *err. */
+void durable_reply_started(struct durable_reply *reply, int r, const struct error *err);
+
+/* Sessions. All take @body. */
+
+/** durable_reply_session - @session was changed; NULL body: none. */
+void durable_reply_session(struct http_request *req, struct session *session, int status,
+                           json_t *body);
+/** durable_reply_session_created - it is deleted again if it cannot be persisted. */
+void durable_reply_session_created(struct http_request *req, struct session *session, int status,
+                                   json_t *body, struct session_service *sessions);
+/** durable_reply_session_delete - delete @session, which is invalid afterwards. */
+void durable_reply_session_delete(struct http_request *req, struct session *session, json_t *body);

@@ -4,19 +4,19 @@
 #include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
+#include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "core/session/session.h"
 #include "core/session/session_list.h"
 #include "core/store/store.h"
+#include "http/status.h"
 
-#define HTTP_OK 200
-
-/* A list that is waited for. */
+/* A request that waits for a page of the store. */
 struct listing {
-	struct http_request *req; /* the server's */
-	struct query_page page;   /* its items are owned */
-	const char *name;         /* of the list: literal */
+	struct pending pending;
+	struct query_page page; /* its items are owned */
+	const char *name;       /* of the list: literal */
 	struct store_list *list;
 };
 
@@ -26,9 +26,9 @@ static void listing_free(struct listing *l)
 	free(l);
 }
 
-static void on_gone(void *ctx)
+static void on_left(struct pending *p)
 {
-	struct listing *l = ctx;
+	struct listing *l = CONTAINER_OF(p, struct listing, pending);
 
 	store_list_cancel(l->list);
 	listing_free(l);
@@ -37,10 +37,10 @@ static void on_gone(void *ctx)
 static void on_page(void *ctx, const struct store_page *page, const struct error *err)
 {
 	struct listing *l = ctx;
+	struct http_request *req = pending_resume(&l->pending);
 
-	http_set_gone(l->req, NULL, NULL);
 	if (err) {
-		reply_error(l->req, err);
+		reply_error(req, err);
 		listing_free(l);
 		return;
 	}
@@ -48,32 +48,31 @@ static void on_page(void *ctx, const struct store_page *page, const struct error
 		query_page_add(&l->page, page->sessions ? encode_session(page->sessions[i])
 		                                        : encode_run_brief(page->executions[i]));
 	l->page.matched = page->total;
-	reply_json(l->req, HTTP_OK, query_page_object(&l->page, l->name, page->total));
+	reply_json(req, HTTP_OK, query_page_object(&l->page, l->name, page->total));
 	free(l);
 }
 
-static bool is_known(const struct router *r)
+static bool has_all(const struct router *r)
 {
 	return r->parts.store && !store_is_failing(r->parts.store);
 }
 
-static struct listing *listing_new(struct http_request *req, const struct query_page *page,
-                                   const char *name)
+static struct listing *listing_new(const struct query_page *page, const char *name)
 {
 	struct listing *l = NEW(struct listing);
 
-	*l = (struct listing){.req = req, .page = *page, .name = name};
+	*l = (struct listing){.page = *page, .name = name};
 	return l;
 }
 
-/* @l->list NULL: *err says why. */
-static void wait_or_refuse(struct listing *l, const struct error *err)
+/* @l->list NULL: refuse with *err. */
+static void wait_or_refuse(struct listing *l, struct http_request *req, const struct error *err)
 {
 	if (l->list) {
-		http_set_gone(l->req, on_gone, l);
+		pending_wait(&l->pending, req, on_left);
 		return;
 	}
-	reply_error(l->req, err);
+	reply_error(req, err);
 	listing_free(l);
 }
 
@@ -87,11 +86,11 @@ bool listing_sessions(struct router *r, struct http_request *req, const char *te
 	struct error err = {0};
 	struct listing *l;
 
-	if (!is_known(r))
+	if (!has_all(r))
 		return false;
-	l = listing_new(req, page, "sessions");
+	l = listing_new(page, "sessions");
 	l->list = store_list_sessions(r->parts.sessions, &query, on_page, l, &err);
-	wait_or_refuse(l, &err);
+	wait_or_refuse(l, req, &err);
 	return true;
 }
 
@@ -107,12 +106,12 @@ bool listing_executions(struct router *r, struct http_request *req, const struct
 	struct error err = {0};
 	struct listing *l;
 
-	if (!is_known(r))
+	if (!has_all(r))
 		return false;
 	session_info(session_find(r->parts.sessions, query.tenant, args->id), &info);
 	query.session_ms = info.created_ms;
-	l = listing_new(req, page, "executions");
+	l = listing_new(page, "executions");
 	l->list = store_list_executions(r->parts.executions, &query, on_page, l, &err);
-	wait_or_refuse(l, &err);
+	wait_or_refuse(l, req, &err);
 	return true;
 }

@@ -1,369 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/op/upload.h"
 
-#include "api/internal.h"
-#include "api/json/multipart.h"
-#include "api/op/filecall.h"
+#include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
-#include "base/buf.h"
-#include "base/id.h"
-#include "base/log.h"
-#include "base/str.h"
-#include "core/config/config.h"
-#include "core/session/session.h"
 #include "core/session/session_files.h"
-#include <stdio.h>
-#include <string.h>
-
-/*
- * Theory of operation. A form has a file and perhaps its path, in any order. A file whose path may
- * still come when it begins is written under a name of ours and moved when the form has ended;
- * where that fails it is removed. A form that is cut off leaves nothing, as the file itself is only
- * there at its end.
- */
-
-#define FORM_EXTRA (64 * 1024) /* boundaries, headers, other fields */
-#define FILE_MODE  0644
+#include "http/server.h"
 
 struct upload {
-	const struct upload_dialect *dialect;
-	struct router *router;
-	struct http_request *req; /* the server's */
-	char tenant[TENANT_NAME_MAX + 1];
-	char *session_id; /* owned */
-	struct session *session;
-	struct multipart *form;
-	struct file_op *op; /* NULL: none is under way */
-	bool in_place, in_file, has_file;
-	struct buf place; /* as given */
-	char *filename;   /* owned; of the file part */
-	char *target;     /* owned; where it is to be, once known */
-	char temp[40];    /* "": it is written where it is to be */
-	struct file_item item;
+	struct pending pending;
+	struct file_op *op;
+	struct upload_body put;
+	bool has_entry;
+	struct box_file_entry entry; /* without its texts */
 };
 
-void upload_free(struct upload *u)
+static void upload_free(struct upload *u)
 {
-	if (!u)
-		return;
-	multipart_free(u->form);
-	buf_done(&u->place);
-	free(u->session_id);
-	free(u->filename);
-	free(u->target);
+	if (u->put.free)
+		u->put.free(u->put.ctx);
 	free(u);
 }
 
-static void fail(struct upload *u, const struct error *err)
+static void on_left(struct pending *p)
 {
-	if (u->op)
-		file_cancel(TAKE_PTR(u->op));
-	http_set_gone(u->req, NULL, NULL);
-	reply_error(u->req, err);
+	struct upload *u = CONTAINER_OF(p, struct upload, pending);
+
+	file_cancel(u->op);
 	upload_free(u);
 }
 
-static void on_gone(void *ctx)
+static size_t on_body(void *ctx, const char *data, size_t len)
 {
 	struct upload *u = ctx;
 
-	if (u->op)
-		file_cancel(TAKE_PTR(u->op));
-	upload_free(u);
+	return file_write(u->op, data, len);
 }
 
-/* Removing what could not be moved: nobody waits for it. */
-
-static void ignore_entry(void *ctx, const struct box_file_entry *entry)
-{
-	(void)ctx;
-	(void)entry;
-}
-
-static void ignore_data(void *ctx, const char *data, size_t len)
-{
-	(void)ctx;
-	(void)data;
-	(void)len;
-}
-
-static void ignore_room(void *ctx)
-{
-	(void)ctx;
-}
-
-static void ignore_done(void *ctx, const struct box_file_summary *summary)
-{
-	(void)ctx;
-	(void)summary;
-}
-
-static void note_failure(void *ctx, const struct error *err)
-{
-	(void)ctx;
-	log_debug("an upload that could not be moved was not removed: %s", err->msg);
-}
-
-static void discard(const struct upload *u)
-{
-	const struct box_file_events events = {NULL,        ignore_entry, ignore_data,
-	                                       ignore_room, ignore_done,  note_failure};
-	const struct box_file_request request = {.op = BOX_FILE_REMOVE, .path = u->temp};
-	struct file_op *op;
-	struct error err = {0};
-
-	if (file_open(u->session, &request, &events, &op, &err) < 0)
-		note_failure(NULL, &err);
-}
-
-/* The end. */
-
-static void answer(struct upload *u)
-{
-	http_set_gone(u->req, NULL, NULL);
-	u->dialect->answer(u->req, u->session_id, u->target, &u->item);
-	upload_free(u);
-}
-
-static void on_moved(void *ctx, const struct box_file_summary *summary)
+static void on_body_end(void *ctx)
 {
 	struct upload *u = ctx;
 
-	(void)summary;
-	u->op = NULL;
-	answer(u);
-}
-
-static void on_not_moved(void *ctx, const struct error *err)
-{
-	struct upload *u = ctx;
-
-	u->op = NULL;
-	/* A session that is gone has taken its files along. */
-	u->session = session_find(u->router->parts.sessions, u->tenant, u->session_id);
-	if (u->session)
-		discard(u);
-	fail(u, err);
-}
-
-static void move(struct upload *u)
-{
-	const struct box_file_events events = {u,           ignore_entry, ignore_data,
-	                                       ignore_room, on_moved,     on_not_moved};
-	const struct box_file_request request = {.op = BOX_FILE_MOVE,
-	                                         .path = u->temp,
-	                                         .to = u->target,
-	                                         .parents = true,
-	                                         .replace = true};
-	struct error err = {0};
-
-	u->session = session_find(u->router->parts.sessions, u->tenant, u->session_id);
-	if (!u->session)
-		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "the session is gone");
-	if (!u->session || file_open(u->session, &request, &events, &u->op, &err) < 0)
-		fail(u, &err);
-}
-
-static void on_entry(void *ctx, const struct box_file_entry *entry)
-{
-	struct upload *u = ctx;
-
-	u->item = (struct file_item){.type = entry->type,
-	                             .path = (char *)"",
-	                             .target = (char *)"",
-	                             .size = entry->size,
-	                             .mtime_ns = entry->mtime_ns,
-	                             .inode = entry->inode,
-	                             .mode = entry->mode};
-}
-
-static void on_done(void *ctx, const struct box_file_summary *summary)
-{
-	struct upload *u = ctx;
-
-	(void)summary;
-	u->op = NULL;
-	if (u->temp[0])
-		move(u);
-	else
-		answer(u);
-}
-
-static void on_failed(void *ctx, const struct error *err)
-{
-	struct upload *u = ctx;
-
-	u->op = NULL;
-	fail(u, err);
+	file_end(u->op);
 }
 
 static void on_room(void *ctx)
 {
 	struct upload *u = ctx;
 
-	http_body_resume(u->req);
+	http_body_resume(u->pending.req);
 }
 
-static int settle_target(struct upload *u, struct error *err)
-{
-	const struct upload_said said = {.place = u->place.len > 0 ? u->place.data : "",
-	                                 .filename = u->filename ? u->filename : ""};
-	char target[WORKPATH_MAX + 1];
-
-	if (strlen(said.place) != u->place.len)
-		return error_field(err, u->dialect->query, "must not have a NUL in it");
-	if (u->dialect->settle(&said, target, err) < 0)
-		return -1;
-	free(u->target);
-	u->target = xstrdup(target);
-	return 0;
-}
-
-static int open_file(struct upload *u, struct error *err)
-{
-	const struct box_file_events events = {u,       on_entry, ignore_data,
-	                                       on_room, on_done,  on_failed};
-	struct box_file_request request = {.op = BOX_FILE_WRITE,
-	                                   .mode = FILE_MODE,
-	                                   .length = u->router->config->max_upload_bytes,
-	                                   .parents = true};
-	char random[17];
-
-	/* The header came a while ago: the session may be gone. */
-	u->session = session_find(u->router->parts.sessions, u->tenant, u->session_id);
-	if (!u->session)
-		return error_set(err, ERR_SESSION_NOT_FOUND, 0, "no session has this id");
-	if (u->place.len > 0 || !u->dialect->field) {
-		if (settle_target(u, err) < 0)
-			return -1;
-		request.path = u->target;
-	} else {
-		id_random(random, sizeof(random) - 1);
-		(void)snprintf(u->temp, sizeof(u->temp), ".upload-%s.part", random);
-		request.path = u->temp;
-	}
-	return file_open(u->session, &request, &events, &u->op, err);
-}
-
-static int on_part(void *ctx, const char *name, const char *filename, struct error *err)
+static void on_entry(void *ctx, const struct box_file_entry *entry)
 {
 	struct upload *u = ctx;
 
-	u->in_file = str_equal(name, "file");
-	u->in_place = u->dialect->field && str_equal(name, u->dialect->field);
-	if (!u->in_file && !u->in_place)
-		return u->dialect->strict ? error_field(err, name, "is no field of this form") : 0;
-	if (u->in_place) {
-		buf_reset(&u->place); /* said in the form, it counts more than in the query */
-		return 0;
-	}
-	if (u->has_file)
-		return error_field(err, "file", "must be there once");
-	u->has_file = true;
-	u->filename = filename ? xstrdup(filename) : NULL;
-	return open_file(u, err);
+	u->entry = *entry;
+	u->entry.path = u->entry.target = "";
+	u->entry.sha256 = NULL;
+	u->has_entry = true;
 }
 
-static int add_place(struct upload *u, const char *data, size_t len, struct error *err)
+static void on_data(void *ctx, const char *data, size_t len)
 {
-	if (buf_add(&u->place, data, len) < 0)
-		return error_field(err, u->dialect->query, "has more than %d bytes", WORKPATH_MAX);
-	return 0;
+	(void)ctx; /* a write sends none */
+	(void)data;
+	(void)len;
 }
 
-static ssize_t on_data(void *ctx, const char *data, size_t len, struct error *err)
+static void on_done(void *ctx, const struct box_file_summary *summary)
 {
 	struct upload *u = ctx;
 
-	if (u->in_file)
-		return (ssize_t)file_write(u->op, data, len);
-	if (u->in_place && add_place(u, data, len, err) < 0)
-		return -1;
-	return (ssize_t)len;
+	u->put.on_done(u->put.ctx, pending_resume(&u->pending), u->has_entry ? &u->entry : NULL,
+	               summary);
+	upload_free(u);
 }
 
-static int on_part_end(void *ctx, struct error *err)
+static void on_failed(void *ctx, const struct error *err)
 {
 	struct upload *u = ctx;
 
-	(void)err;
-	u->in_file = u->in_place = false;
-	return 0;
+	reply_error(pending_resume(&u->pending), err);
+	upload_free(u);
 }
 
-/* The body. */
-
-static size_t on_body(void *ctx, const char *data, size_t len)
-{
-	struct upload *u = ctx;
-	struct error err = {0};
-	ssize_t n = multipart_feed(u->form, data, len, &err);
-
-	if (n < 0) {
-		fail(u, &err);
-		return 0;
-	}
-	return (size_t)n;
-}
-
-static void on_body_end(void *ctx)
-{
-	struct upload *u = ctx;
-	struct error err = {0};
-
-	if (!multipart_is_complete(u->form))
-		(void)error_set(&err, ERR_INVALID, 0, "the form has no end");
-	else if (!u->has_file)
-		(void)error_field(&err, "file",
-		                  "must be a part of a multipart/form-data body with this name");
-	/* Known by now, if it was not when the file began. */
-	else if (u->temp[0])
-		(void)settle_target(u, &err);
-	if (error_is_set(&err))
-		fail(u, &err);
-	else
-		file_end(u->op);
-}
-
-static int check(const struct upload *u, struct error *err)
-{
-	uint64_t max = u->router->config->max_upload_bytes;
-	uint64_t length = http_body_length(u->req);
-
-	if (length != HTTP_LENGTH_UNKNOWN && length > max + FORM_EXTRA)
-		return error_set(err, ERR_TOO_LARGE, 0, "the file exceeds %llu bytes",
-		                 (unsigned long long)max);
-	return 0;
-}
-
-struct upload *upload_new(struct router *r, struct http_request *req, const char *tenant,
-                          const struct upload_dialect *dialect, struct error *err)
+void upload_body(struct http_request *req, struct session *session, const struct upload_body *put)
 {
 	struct upload *u = NEW(struct upload);
-	const struct multipart_events events = {u, on_part, on_data, on_part_end};
-	const char *place = http_query(req, dialect->query);
+	const struct box_file_events events = {
+		.ctx = u,
+		.on_entry = on_entry,
+		.on_data = on_data,
+		.on_room = on_room,
+		.on_done = on_done,
+		.on_failed = on_failed,
+	};
+	const struct http_body_events body = {.ctx = u, .on_data = on_body, .on_end = on_body_end};
+	struct error err = {0};
 
-	u->dialect = dialect;
-	u->router = r;
-	u->req = req;
-	buf_init(&u->place, WORKPATH_MAX);
-	(void)!str_copy(u->tenant, sizeof(u->tenant), tenant); /* a principal's */
-	if (check(u, err) == 0 && (!place || add_place(u, place, strlen(place), err) == 0))
-		u->form = multipart_new(http_header(req, "Content-Type"), &events, err);
-	if (u->form)
-		return u;
-	upload_free(u);
-	return NULL;
-}
-
-void upload_begin(struct upload *u, const struct session *session)
-{
-	const struct http_body_events body = {u, on_body, on_body_end};
-	struct session_info info = {0};
-
-	session_info(session, &info);
-	u->session_id = xstrdup(info.id);
-	http_set_gone(u->req, on_gone, u);
-	http_take_body(u->req, &body);
+	u->put = *put;
+	if (file_open(session, &put->request, &events, &u->op, &err) < 0) {
+		reply_error(req, &err);
+		upload_free(u);
+		return;
+	}
+	pending_wait(&u->pending, req, on_left);
+	http_take_body(req, &body);
 }

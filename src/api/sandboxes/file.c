@@ -5,8 +5,8 @@
 #include "api/json/encode_file.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/op/filecall.h"
-#include "api/op/transfer.h"
+#include "api/op/download.h"
+#include "api/op/file.h"
 #include "api/reply.h"
 #include "api/tools/tool_internal.h"
 #include "base/alloc.h"
@@ -179,16 +179,16 @@ void sandboxes_files(struct router *r, struct http_request *req, const struct ro
 	}
 	a = about_new(r, req, args, path && *path ? path : "/");
 	if (a)
-		file_call(req, session,
-		          &(struct file_call){
-				  .request = {.op = BOX_FILE_LIST,
-		                              .path = a->path,
-		                              .limit = LIST_MAX,
-		                              .recursive = recursive},
-				  .on_over = answer_list,
-				  .free = about_free,
-				  .ctx = a,
-			  });
+		op_file_reply(req, session,
+		              &(struct op_file_reply){
+				      .request = {.op = BOX_FILE_LIST,
+		                                  .path = a->path,
+		                                  .limit = LIST_MAX,
+		                                  .recursive = recursive},
+				      .answer = answer_list,
+				      .free = about_free,
+				      .ctx = a,
+			      });
 }
 
 /* Read. */
@@ -254,14 +254,15 @@ void sandboxes_file_get(struct router *r, struct http_request *req, const struct
 	if (!a)
 		return;
 	a->base64 = base64;
-	file_call(req, session,
-	          &(struct file_call){
-			  .request = {.op = BOX_FILE_READ, .path = a->path, .length = READ_MAX + 1},
-			  .data_max = READ_MAX,
-			  .on_over = answer_read,
-			  .free = about_free,
-			  .ctx = a,
-		  });
+	op_file_reply(
+		req, session,
+		&(struct op_file_reply){
+			.request = {.op = BOX_FILE_READ, .path = a->path, .length = READ_MAX + 1},
+			.data_max = READ_MAX,
+			.answer = answer_read,
+			.free = about_free,
+			.ctx = a,
+		});
 }
 
 /* Write. */
@@ -288,19 +289,19 @@ static void answer_written(void *ctx, struct http_request *req, const struct fil
 /* Takes @a. */
 static void write_now(struct http_request *req, struct session *session, struct about *a)
 {
-	file_call(req, session,
-	          &(struct file_call){
-			  .request = {.op = BOX_FILE_WRITE,
-	                              .path = a->path,
-	                              .length = UINT64_MAX,
-	                              .mode = a->mode,
-	                              .parents = true},
-			  .data = a->data,
-			  .len = a->len,
-			  .on_over = answer_written,
-			  .free = about_free,
-			  .ctx = a,
-		  });
+	op_file_reply(req, session,
+	              &(struct op_file_reply){
+			      .request = {.op = BOX_FILE_WRITE,
+	                                  .path = a->path,
+	                                  .length = UINT64_MAX,
+	                                  .mode = a->mode,
+	                                  .parents = true},
+			      .data = a->data,
+			      .len = a->len,
+			      .answer = answer_written,
+			      .free = about_free,
+			      .ctx = a,
+		      });
 }
 
 static int take_content(struct about *a, struct file_body *body, struct error *err)
@@ -400,13 +401,13 @@ void sandboxes_file_upload(struct router *r, struct http_request *req,
 	}
 	place = NEW(struct about *);
 	*place = a;
-	file_call(req, session,
-	          &(struct file_call){
-			  .request = {.op = BOX_FILE_STAT, .path = a->path},
-			  .on_over = on_looked,
-			  .free = look_free,
-			  .ctx = place,
-		  });
+	op_file_reply(req, session,
+	              &(struct op_file_reply){
+			      .request = {.op = BOX_FILE_STAT, .path = a->path},
+			      .answer = on_looked,
+			      .free = look_free,
+			      .ctx = place,
+		      });
 }
 
 /* Remove. */
@@ -439,13 +440,13 @@ void sandboxes_file_delete(struct router *r, struct http_request *req,
 	}
 	a = about_new(r, req, args, args->rest);
 	if (a)
-		file_call(req, session,
-		          &(struct file_call){
-				  .request = {.op = BOX_FILE_REMOVE,
-		                              .path = a->path,
-		                              .recursive = recursive},
-				  .on_over = answer_removed,
-				  .free = about_free,
-				  .ctx = a,
-			  });
+		op_file_reply(req, session,
+		              &(struct op_file_reply){
+				      .request = {.op = BOX_FILE_REMOVE,
+		                                  .path = a->path,
+		                                  .recursive = recursive},
+				      .answer = answer_removed,
+				      .free = about_free,
+				      .ctx = a,
+			      });
 }

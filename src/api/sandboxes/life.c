@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/sandboxes/sandboxes.h"
 
+#include "api/durable_reply.h"
 #include "api/json/decode_fields.h"
 #include "api/json/decode_session.h"
 #include "api/json/json.h"
 #include "api/json/notes.h"
-#include "api/kept.h"
 #include "api/reply.h"
 #include "api/sandboxes/life.h"
 #include "api/tools/tool_internal.h"
@@ -152,8 +152,8 @@ void sandboxes_create(struct router *r, struct http_request *req, const struct r
 	fields_done(&sandboxes_create_fields, &body);
 	session_request_done(&body.session);
 	if (session)
-		kept_session_made(req, session, HTTP_CREATED, sandboxes_view(session),
-		                  r->parts.sessions);
+		durable_reply_session_created(req, session, HTTP_CREATED, sandboxes_view(session),
+		                              r->parts.sessions);
 }
 
 void sandboxes_show(struct router *r, struct http_request *req, const struct route_args *args)
@@ -177,7 +177,7 @@ void sandboxes_delete(struct router *r, struct http_request *req, const struct r
 	if (!session)
 		return;
 	session_terminate(session, "terminated by its owner");
-	kept_session_made(req, session, HTTP_NO_CONTENT, NULL, NULL);
+	durable_reply_session(req, session, HTTP_NO_CONTENT, NULL);
 }
 
 /* Change. */
@@ -300,7 +300,7 @@ void sandboxes_update(struct router *r, struct http_request *req, const struct r
 		if (change(session, &body, str_equal(http_method(req), "PUT"), &err) < 0)
 			reply_error(req, &err);
 		else
-			kept_session(req, session, sandboxes_view(session));
+			durable_reply_session(req, session, HTTP_OK, sandboxes_view(session));
 	}
 	fields_done(&sandboxes_change_fields, &body);
 }
@@ -342,7 +342,7 @@ static void act(struct router *r, struct http_request *req, const struct route_a
 	if (action(session, &err) < 0)
 		reply_error(req, &err);
 	else
-		kept_session(req, session, sandboxes_view(session));
+		durable_reply_session(req, session, HTTP_OK, sandboxes_view(session));
 }
 
 void sandboxes_start(struct router *r, struct http_request *req, const struct route_args *args)

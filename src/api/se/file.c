@@ -3,8 +3,8 @@
 
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/op/filecall.h"
-#include "api/op/transfer.h"
+#include "api/op/download.h"
+#include "api/op/file.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/base64.h"
@@ -59,12 +59,12 @@ void se_files(struct router *r, struct http_request *req, const struct route_arg
 		return;
 	session = se_session(r, req, args);
 	if (session)
-		file_call(req, session,
-		          &(struct file_call){.request = {.op = BOX_FILE_LIST,
-		                                          .path = path,
-		                                          .limit = FILES_LIST_MAX,
-		                                          .recursive = recursive},
-		                              .on_over = answer_list});
+		op_file_reply(req, session,
+		              &(struct op_file_reply){.request = {.op = BOX_FILE_LIST,
+		                                                  .path = path,
+		                                                  .limit = FILES_LIST_MAX,
+		                                                  .recursive = recursive},
+		                                      .answer = answer_list});
 }
 
 /* Writing. */
@@ -110,17 +110,17 @@ static void write_file(struct http_request *req, struct session *session, const 
 
 	w->name = xstrdup(c->path);
 	w->len = c->len;
-	file_call(req, session,
-	          &(struct file_call){.request = {.op = BOX_FILE_WRITE,
-	                                          .path = c->path,
-	                                          .length = UINT64_MAX,
-	                                          .mode = c->mode,
-	                                          .parents = true},
-	                              .data = c->data,
-	                              .len = c->len,
-	                              .on_over = answer_written,
-	                              .free = written_free,
-	                              .ctx = w});
+	op_file_reply(req, session,
+	              &(struct op_file_reply){.request = {.op = BOX_FILE_WRITE,
+	                                                  .path = c->path,
+	                                                  .length = UINT64_MAX,
+	                                                  .mode = c->mode,
+	                                                  .parents = true},
+	                                      .data = c->data,
+	                                      .len = c->len,
+	                                      .answer = answer_written,
+	                                      .free = written_free,
+	                                      .ctx = w});
 }
 
 static int read_mode(const json_t *body, uint32_t *ret_mode, struct error *err)
@@ -187,7 +187,7 @@ void se_download(struct router *r, struct http_request *req, const struct route_
 		return;
 	session = se_session(r, req, args);
 	if (session)
-		transfer_get(req, session, path, "application/octet-stream");
+		download_file(req, session, path, "application/octet-stream");
 }
 
 static const struct {
@@ -254,14 +254,14 @@ void se_preview(struct router *r, struct http_request *req, const struct route_a
 	}
 	session = se_session(r, req, args);
 	if (session)
-		file_call(req, session,
-		          &(struct file_call){.request = {.op = BOX_FILE_READ,
-		                                          .path = path,
-		                                          .length = PREVIEW_MAX + 1},
-		                              .data_max = PREVIEW_MAX,
-		                              .on_over = answer_preview,
-		                              .free = free,
-		                              .ctx = xstrdup(path)});
+		op_file_reply(req, session,
+		              &(struct op_file_reply){.request = {.op = BOX_FILE_READ,
+		                                                  .path = path,
+		                                                  .length = PREVIEW_MAX + 1},
+		                                      .data_max = PREVIEW_MAX,
+		                                      .answer = answer_preview,
+		                                      .free = free,
+		                                      .ctx = xstrdup(path)});
 }
 
 /* What is text by its name. */
@@ -358,13 +358,14 @@ void se_readfile(struct router *r, struct http_request *req, const struct route_
 	reading = NEW(struct reading);
 	reading->path = xstrdup(path);
 	reading->offset = offset;
-	file_call(req, session,
-	          &(struct file_call){.request = {.op = BOX_FILE_READ,
-	                                          .path = path,
-	                                          .offset = offset,
-	                                          .length = size < READ_MAX ? size : READ_MAX},
-	                              .data_max = READ_MAX,
-	                              .on_over = answer_read,
-	                              .free = reading_free,
-	                              .ctx = reading});
+	op_file_reply(
+		req, session,
+		&(struct op_file_reply){.request = {.op = BOX_FILE_READ,
+	                                            .path = path,
+	                                            .offset = offset,
+	                                            .length = size < READ_MAX ? size : READ_MAX},
+	                                .data_max = READ_MAX,
+	                                .answer = answer_read,
+	                                .free = reading_free,
+	                                .ctx = reading});
 }

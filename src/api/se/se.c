@@ -2,7 +2,7 @@
 #include "api/se/se.h"
 
 #include "api/json/json.h"
-#include "api/op/filecall.h"
+#include "api/op/file.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/se/se.h"
 
+#include "api/durable_reply.h"
 #include "api/json/json.h"
-#include "api/kept.h"
-#include "api/op/filecall.h"
+#include "api/op/file.h"
 #include "api/op/health.h"
+#include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -70,8 +71,8 @@ void se_session_create(struct router *r, struct http_request *req, const struct 
 	}
 	j = json_object();
 	json_set(j, "session_id", json_string(args->id));
-	kept_session_made(req, session, SE_OK, se_envelope(j, json_string(args->id)),
-	                  r->parts.sessions);
+	durable_reply_session_created(req, session, SE_OK, se_envelope(j, json_string(args->id)),
+	                              r->parts.sessions);
 }
 
 static struct session *find(struct router *r, struct http_request *req,
@@ -96,7 +97,7 @@ void se_session_delete(struct router *r, struct http_request *req, const struct 
 		return;
 	j = json_object();
 	json_set(j, "status", json_string("success"));
-	kept_session_deleted(req, session, se_envelope(j, NULL));
+	durable_reply_session_delete(req, session, se_envelope(j, NULL));
 }
 
 static json_t *created_at(const struct session *session)
@@ -141,12 +142,12 @@ void se_status(struct router *r, struct http_request *req, const struct route_ar
 	json_set(j, "created_at", created_at(session));
 	json_set(j, "mount_point", json_string(MOUNT_POINT));
 	json_set(j, "is_mounted", json_true());
-	file_call(req, session,
-	          &(struct file_call){
-			  .request = {.op = BOX_FILE_LIST, .path = "", .limit = FILES_LIST_MAX},
-			  .on_over = answer_status,
-			  .free = release,
-			  .ctx = j});
+	op_file_reply(req, session,
+	              &(struct op_file_reply){
+			      .request = {.op = BOX_FILE_LIST, .path = "", .limit = FILES_LIST_MAX},
+			      .answer = answer_status,
+			      .free = release,
+			      .ctx = j});
 }
 
 void se_workspaces(struct router *r, struct http_request *req, const struct route_args *args)
@@ -175,9 +176,9 @@ static bool is_busy(const struct session_info *info)
 	return info->state == SESSION_RUNNING || info->queued > 0;
 }
 
-/* Many that are deleted, and one answer. */
+/* Several sessions are deleted for one request; a client that leaves does not stop that. */
 struct cleanup {
-	struct http_request *req; /* NULL: the client left */
+	struct pending pending;
 	json_t *skipped, *failed; /* owned */
 	json_int_t total, success;
 	size_t waiting;
@@ -188,31 +189,23 @@ struct cleanup_one {
 	char id[SESSION_ID_MAX + 1];
 };
 
-static void on_cleanup_gone(void *ctx)
-{
-	struct cleanup *c = ctx;
-
-	c->req = NULL;
-}
-
 static void finish_cleanup(struct cleanup *c)
 {
-	json_t *j = json_object();
+	struct http_request *req;
+	json_t *j;
 
-	if (--c->waiting > 0) {
-		json_decref(j);
+	if (--c->waiting > 0)
 		return;
-	}
+	req = pending_resume(&c->pending);
+	j = json_object();
 	json_set(j, "total", json_integer(c->total));
 	json_set(j, "success", json_integer(c->success));
 	json_set(j, "failed", c->failed);
 	json_set(j, "skipped", c->skipped);
-	if (c->req) {
-		http_set_gone(c->req, NULL, NULL);
-		se_reply(c->req, j, NULL);
-	} else {
+	if (req)
+		se_reply(req, j, NULL);
+	else
 		json_decref(j);
-	}
 	free(c);
 }
 
@@ -251,9 +244,8 @@ void se_cleanup_all(struct router *r, struct http_request *req, const struct rou
 	if (!body)
 		return;
 	c = NEW(struct cleanup);
-	*c = (struct cleanup){
-		.req = req, .skipped = json_array(), .failed = json_array(), .waiting = 1};
-	http_set_gone(req, on_cleanup_gone, c);
+	*c = (struct cleanup){.skipped = json_array(), .failed = json_array(), .waiting = 1};
+	pending_wait(&c->pending, req, NULL);
 	for (session = session_at(r->parts.sessions, args->principal->tenant, 0); session;
 	     session = next) {
 		struct session_info info = {0};
@@ -271,7 +263,7 @@ void se_cleanup_all(struct router *r, struct http_request *req, const struct rou
 	finish_cleanup(c);
 }
 
-/* The document store is a service of somebody else's, and the daemon asks nobody. */
+/* The document store is an external service, and the daemon makes no outgoing requests. */
 static json_t *refuse_document(const json_t *params)
 {
 	json_t *j = json_object(), *docid = json_object_get(params, "docid");
@@ -280,7 +272,8 @@ static json_t *refuse_document(const json_t *params)
 	json_set(j, "success", json_false());
 	json_set(j, "status", json_string("failed"));
 	json_set(j, "error",
-	         json_string("this server reaches no document store: upload the file instead"));
+	         json_string(
+			 "this server has no access to a document store: upload the file instead"));
 	return j;
 }
 

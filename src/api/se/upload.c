@@ -2,13 +2,13 @@
 #include "api/se/se.h"
 
 #include "api/json/json.h"
-#include "api/op/filecall.h"
-#include "api/op/upload.h"
+#include "api/op/file.h"
+#include "api/op/upload_form.h"
 #include "api/reply.h"
 #include <string.h>
 
 /* By the name of the query, or else by that of the form: known before the file's first byte. */
-static int settle(const struct upload_said *said, char ret_path[WORKPATH_MAX + 1],
+static int settle(const struct upload_form_names *said, char ret_path[WORKPATH_MAX + 1],
                   struct error *err)
 {
 	const char *name = said->place[0] ? said->place : said->filename;
@@ -30,7 +30,7 @@ static void answer(struct http_request *req, const char *session_id, const char 
 	se_reply(req, j, NULL);
 }
 
-static const struct upload_dialect dialect = {
+static const struct upload_form_dialect dialect = {
 	.query = "filename",
 	.settle = settle,
 	.answer = answer,
@@ -40,7 +40,7 @@ static const struct upload_dialect dialect = {
 void se_upload(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	struct upload *u = upload_new(r, req, args->principal->tenant, &dialect, &err);
+	struct upload_form *u = upload_form_new(r, req, args->principal->tenant, &dialect, &err);
 	const struct session *session;
 
 	if (!u) {
@@ -49,7 +49,7 @@ void se_upload(struct router *r, struct http_request *req, const struct route_ar
 	}
 	session = se_session(r, req, args);
 	if (session)
-		upload_begin(u, session);
+		upload_form_begin(u, session);
 	else
-		upload_free(u); /* answered */
+		upload_form_free(u); /* answered */
 }

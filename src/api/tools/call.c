@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/tools/call.h"
 
-#include "api/op/collect.h"
+#include "api/op/file.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "core/run/run_row.h"
@@ -96,10 +96,10 @@ void call_wait_store(struct call *call, struct store_search *search)
 
 static void cancel_collect(void *work)
 {
-	collect_cancel(work);
+	op_file_cancel(work);
 }
 
-void call_wait_file(struct call *call, struct collect *collect)
+void call_wait_file(struct call *call, struct op_file *collect)
 {
 	call_wait(call, collect, cancel_collect);
 }

@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 struct call;
-struct collect;
+struct op_file;
 struct router;
 struct session;
 struct store_search;
@@ -82,4 +82,4 @@ void call_end(struct call *call, json_t *result, const struct error *failure);
 /** call_wait - call_cancel calls @cancel with @work. */
 void call_wait(struct call *call, void *work, void (*cancel)(void *work));
 void call_wait_store(struct call *call, struct store_search *search);
-void call_wait_file(struct call *call, struct collect *collect);
+void call_wait_file(struct call *call, struct op_file *collect);

@@ -5,10 +5,10 @@
 #include "api/json/encode.h"
 #include "api/json/encode_policy.h"
 #include "api/json/json.h"
-#include "api/op/collect.h"
+#include "api/op/download.h"
+#include "api/op/file.h"
 #include "api/op/outputs.h"
 #include "api/op/session_log.h"
-#include "api/op/transfer.h"
 #include "api/tools/sandbox_uri.h"
 #include "base/alloc.h"
 #include "base/base64.h"
@@ -195,17 +195,17 @@ static void on_read(void *ctx, const struct file_result *result)
 static void open_file(struct reading *w, struct session *session)
 {
 	bool list = w->listed || !w->uri.path[0];
-	const struct collect_request request = {
+	const struct op_file_request request = {
 		.request = {.op = list ? BOX_FILE_LIST : BOX_FILE_READ,
 	                    .path = w->uri.path,
 	                    .length = READ_MAX + 1,
 	                    .limit = FILES_MAX},
 		.data_max = READ_MAX,
-		.on_over = list ? on_listed : on_read,
+		.on_end = list ? on_listed : on_read,
 		.ctx = w,
 	};
 	struct error err = {0};
-	struct collect *collect = collect_start(session, &request, &err);
+	struct op_file *collect = op_file_start(session, &request, &err);
 
 	if (collect)
 		call_wait_file(w->call, collect);
@@ -432,19 +432,19 @@ static bool has_files(const struct call *call, const struct session_info *info)
 static void list_session(struct reading *w, struct session *session)
 {
 	struct session_info info = {0};
-	const struct collect_request request = {
+	const struct op_file_request request = {
 		.request = {.op = BOX_FILE_LIST, .path = "", .limit = FILES_MAX, .recursive = true},
-		.on_over = on_files,
+		.on_end = on_files,
 		.ctx = w,
 	};
 	struct error ignored = {0};
-	struct collect *collect = NULL;
+	struct op_file *collect = NULL;
 
 	session_info(session, &info);
 	add_session(json_object_get(w->page, "resources"), &info);
 	(void)!str_copy(w->uri.id, sizeof(w->uri.id), info.id);
 	if (has_files(w->call, &info))
-		collect = collect_start(session, &request, &ignored);
+		collect = op_file_start(session, &request, &ignored);
 	if (collect)
 		call_wait_file(w->call, collect);
 	else

@@ -5,8 +5,8 @@
 #include "api/json/encode_file.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/op/collect.h"
-#include "api/op/transfer.h"
+#include "api/op/download.h"
+#include "api/op/file.h"
 #include "api/tools/sandbox_uri.h"
 #include "api/tools/shorten.h"
 #include "base/alloc.h"
@@ -49,14 +49,14 @@ static void work_free(void *state)
 }
 
 /* One operation in the box; @request's function is called with @w. */
-static void begin(struct file_work *w, struct session *session, struct collect_request *request)
+static void begin(struct file_work *w, struct session *session, struct op_file_request *request)
 {
-	struct collect *collect;
+	struct op_file *collect;
 	struct error err = {0};
 
 	request->request.path = w->path;
 	request->ctx = w;
-	collect = collect_start(session, request, &err);
+	collect = op_file_start(session, request, &err);
 	if (collect)
 		call_wait_file(w->call, collect);
 	else
@@ -110,14 +110,14 @@ static void on_written(void *ctx, const struct file_result *result)
 static void write_now(struct file_work *w, struct session *session)
 {
 	begin(w, session,
-	      &(struct collect_request){
+	      &(struct op_file_request){
 		      .request = {.op = BOX_FILE_WRITE,
 	                          .length = UINT64_MAX,
 	                          .mode = w->mode,
 	                          .parents = true},
 		      .data = w->data,
 		      .len = w->len,
-		      .on_over = on_written,
+		      .on_end = on_written,
 	      });
 }
 
@@ -190,14 +190,14 @@ static void prepare(struct file_work *w, struct session *session)
 
 	if (w->call->args.create_backup)
 		begin(w, session,
-		      &(struct collect_request){
+		      &(struct op_file_request){
 			      .request = {.op = BOX_FILE_MOVE, .to = backup, .replace = true},
-			      .on_over = on_prepared,
+			      .on_end = on_prepared,
 		      });
 	else if (!w->call->args.force_overwrite)
 		begin(w, session,
-		      &(struct collect_request){.request = {.op = BOX_FILE_STAT},
-		                                .on_over = on_prepared});
+		      &(struct op_file_request){.request = {.op = BOX_FILE_STAT},
+		                                .on_end = on_prepared});
 	else
 		write_now(w, session);
 }
@@ -305,10 +305,10 @@ static void read_file(struct call *call, struct session *session)
 
 	if (w)
 		begin(w, session,
-		      &(struct collect_request){
+		      &(struct op_file_request){
 			      .request = {.op = BOX_FILE_READ, .length = max},
 			      .data_max = max,
-			      .on_over = on_read,
+			      .on_end = on_read,
 		      });
 }
 
@@ -384,11 +384,11 @@ static void list_files(struct call *call, struct session *session)
 
 	if (w)
 		begin(w, session,
-		      &(struct collect_request){
+		      &(struct op_file_request){
 			      .request = {.op = BOX_FILE_LIST,
 		                          .limit = 1000,
 		                          .recursive = call->args.recursive},
-			      .on_over = on_listed,
+			      .on_end = on_listed,
 		      });
 }
 

@@ -5,8 +5,9 @@
 #include "api/json/fields.h"
 #include "api/json/query.h"
 #include "api/lookup.h"
-#include "api/op/filecall.h"
-#include "api/op/transfer.h"
+#include "api/op/download.h"
+#include "api/op/file.h"
+#include "api/op/upload.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/str.h"
@@ -116,18 +117,19 @@ void v1_file_list(struct router *r, struct http_request *req, const struct route
 		return;
 	}
 	if (tar) {
-		transfer_get_tar(req, t.session, t.path);
+		download_tar(req, t.session, t.path);
 		return;
 	}
-	file_call(req, t.session,
-	          &(struct file_call){.request = {.op = BOX_FILE_LIST,
-	                                          .path = t.path,
-	                                          .to = http_query(req, "after"),
-	                                          .limit = (uint32_t)limit_for(t.path, limit),
-	                                          .recursive = recursive},
-	                              .on_over = answer_list,
-	                              .free = about_free,
-	                              .ctx = about_new(&t, HTTP_OK)});
+	op_file_reply(
+		req, t.session,
+		&(struct op_file_reply){.request = {.op = BOX_FILE_LIST,
+	                                            .path = t.path,
+	                                            .to = http_query(req, "after"),
+	                                            .limit = (uint32_t)limit_for(t.path, limit),
+	                                            .recursive = recursive},
+	                                .answer = answer_list,
+	                                .free = about_free,
+	                                .ctx = about_new(&t, HTTP_OK)});
 }
 
 /* One thing. */
@@ -155,15 +157,16 @@ void v1_file_get(struct router *r, struct http_request *req, const struct route_
 	if (query_bool(req, "stat", &stat, &err) < 0 || query_format(req, &tar, &err) < 0)
 		reply_error(req, &err);
 	else if (tar)
-		transfer_get_tar(req, t.session, t.path);
+		download_tar(req, t.session, t.path);
 	else if (stat)
-		file_call(req, t.session,
-		          &(struct file_call){.request = {.op = BOX_FILE_STAT, .path = t.path},
-		                              .on_over = answer_one,
-		                              .free = about_free,
-		                              .ctx = about_new(&t, HTTP_OK)});
+		op_file_reply(
+			req, t.session,
+			&(struct op_file_reply){.request = {.op = BOX_FILE_STAT, .path = t.path},
+		                                .answer = answer_one,
+		                                .free = about_free,
+		                                .ctx = about_new(&t, HTTP_OK)});
 	else
-		transfer_get(req, t.session, t.path, NULL);
+		download_file(req, t.session, t.path, NULL);
 }
 
 static void answer_put(void *ctx, struct http_request *req, const struct box_file_entry *entry,
@@ -217,11 +220,11 @@ void v1_file_put(struct router *r, struct http_request *req, const struct route_
 		reply_error(req, &err);
 		return;
 	}
-	transfer_put(req, t.session,
-	             &(struct transfer_put){.request = request,
-	                                    .on_done = answer_put,
-	                                    .free = about_free,
-	                                    .ctx = about_new(&t, HTTP_CREATED)});
+	upload_body(req, t.session,
+	            &(struct upload_body){.request = request,
+	                                  .on_done = answer_put,
+	                                  .free = about_free,
+	                                  .ctx = about_new(&t, HTTP_CREATED)});
 }
 
 void v1_file_delete(struct router *r, struct http_request *req, const struct route_args *args)
@@ -236,11 +239,11 @@ void v1_file_delete(struct router *r, struct http_request *req, const struct rou
 		reply_error(req, &err);
 		return;
 	}
-	file_call(
+	op_file_reply(
 		req, t.session,
-		&(struct file_call){
+		&(struct op_file_reply){
 			.request = {.op = BOX_FILE_REMOVE, .path = t.path, .recursive = recursive},
-			.on_over = answer_one,
+			.answer = answer_one,
 			.free = about_free,
 			.ctx = about_new(&t, HTTP_NO_CONTENT)});
 }
@@ -310,11 +313,11 @@ static void obey(struct router *r, struct http_request *req, const struct route_
 		free(about->path);
 		about->path = xstrdup(to);
 	}
-	file_call(req, t.session,
-	          &(struct file_call){.request = request,
-	                              .on_over = answer_one,
-	                              .free = about_free,
-	                              .ctx = about});
+	op_file_reply(req, t.session,
+	              &(struct op_file_reply){.request = request,
+	                                      .answer = answer_one,
+	                                      .free = about_free,
+	                                      .ctx = about});
 }
 
 void v1_file_mkdir(struct router *r, struct http_request *req, const struct route_args *args)

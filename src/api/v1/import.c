@@ -4,23 +4,18 @@
 #include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
+#include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "core/template/imports.h"
 #include "core/template/templates.h"
+#include "http/status.h"
 #include <string.h>
 
-/*
- * An import_call joins a request whose body comes in pieces and an import. It ends with the
- * import's answer, or with the client, who then takes the import along.
- */
-
-#define HTTP_OK      200
-#define HTTP_CREATED 201
-
+/* A request whose body is being imported. A client that leaves cancels the import. */
 struct import_call {
+	struct pending pending;
 	struct router *r;
-	struct http_request *req; /* the server's */
 	struct import *import;
 };
 
@@ -42,15 +37,16 @@ static void on_room(void *ctx)
 {
 	struct import_call *call = ctx;
 
-	http_body_resume(call->req);
+	http_body_resume(call->pending.req);
 }
 
 static void on_done(void *ctx, struct template *t)
 {
 	cleanup_free struct import_call *call = ctx;
+	struct http_request *req = pending_resume(&call->pending);
 
-	http_set_note(call->req, t->spec.id);
-	reply_json(call->req, HTTP_CREATED,
+	http_set_note(req, t->spec.id);
+	reply_json(req, HTTP_CREATED,
 	           encode_template(call->r->parts.templates, t, call->r->parts.runners));
 }
 
@@ -58,12 +54,12 @@ static void on_failed(void *ctx, const struct error *err)
 {
 	cleanup_free struct import_call *call = ctx;
 
-	reply_error(call->req, err);
+	reply_error(pending_resume(&call->pending), err);
 }
 
-static void on_gone(void *ctx)
+static void on_left(struct pending *p)
 {
-	cleanup_free struct import_call *call = ctx;
+	cleanup_free struct import_call *call = CONTAINER_OF(p, struct import_call, pending);
 
 	import_cancel(call->import);
 }
@@ -92,13 +88,12 @@ void v1_template_import(struct router *r, struct http_request *req, const struct
 		return;
 	}
 	call->r = r;
-	call->req = req;
-	http_set_gone(req, on_gone, call);
+	pending_wait(&call->pending, req, on_left);
 	http_take_body(req, &body);
-	(void)TAKE_PTR(call); /* the callbacks' */
+	(void)TAKE_PTR(call); /* owned by the callbacks */
 }
 
-/* How far imports are. */
+/* Progress of imports. */
 
 static json_t *number_unless(uint64_t value, uint64_t unknown)
 {

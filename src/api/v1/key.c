@@ -88,7 +88,7 @@ void v1_key_create(struct router *r, struct http_request *req, const struct rout
 	cleanup_decoded_key struct decoded_key decoded = {0};
 	cleanup_key struct key secret = {0};
 	struct identity_key_request request;
-	struct change *change;
+	struct durable_reply *reply;
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
@@ -105,13 +105,13 @@ void v1_key_create(struct router *r, struct http_request *req, const struct rout
 		.expires_ms =
 			decoded.expires_us ? clock_real_ms() + decoded.expires_us / USEC_PER_MS : 0,
 	};
-	change = change_new(req, HTTP_CREATED);
-	if (identity_create_key(r->parts.identity, &request, change_done(change), &secret, &err) <
-	    0)
-		change_refuse(change, &err);
+	reply = durable_reply_new(req, HTTP_CREATED);
+	if (identity_create_key(r->parts.identity, &request, durable_reply_done(reply), &secret,
+	                        &err) < 0)
+		durable_reply_started(reply, -1, &err);
 	else {
 		http_set_note(req, secret.id);
-		change_set_body(change, view_new(r->parts.identity, &secret));
+		durable_reply_set_body(reply, view_new(r->parts.identity, &secret));
 	}
 }
 
@@ -119,17 +119,17 @@ void v1_key_revoke(struct router *r, struct http_request *req, const struct rout
 {
 	struct identity_key *key = find(r, req, args);
 	struct identity_key_info info;
-	struct change *change;
+	struct durable_reply *reply;
 	struct error err = {0};
 
 	if (!key)
 		return;
-	change = change_new(req, HTTP_OK);
-	if (identity_revoke_key(r->parts.identity, key, change_done(change), &err) < 0) {
-		change_refuse(change, &err);
+	reply = durable_reply_new(req, HTTP_OK);
+	if (identity_revoke_key(r->parts.identity, key, durable_reply_done(reply), &err) < 0) {
+		durable_reply_started(reply, -1, &err);
 		return;
 	}
 	router_keys_changed(r, req);
 	identity_key_info(key, &info);
-	change_set_body(change, encode_key(&info));
+	durable_reply_set_body(reply, encode_key(&info));
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/v1/v1.h"
 
+#include "api/durable_reply.h"
 #include "api/json/decode_session.h"
 #include "api/json/dependencies.h"
 #include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/kept.h"
 #include "api/lookup.h"
 #include "api/op/listing.h"
 #include "api/reply.h"
@@ -73,8 +73,10 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	 */
 	if (!reused)
 		json_set(view, "status", json_string(session_state_name(SESSION_CREATING)));
-	kept_session_made(req, session, reused ? HTTP_OK : HTTP_CREATED, view,
-	                  reused ? NULL : r->parts.sessions);
+	if (reused)
+		durable_reply_session(req, session, HTTP_OK, view);
+	else
+		durable_reply_session_created(req, session, HTTP_CREATED, view, r->parts.sessions);
 }
 
 /* Nothing is fetched, so nothing is ever under way. */
@@ -105,7 +107,7 @@ void v1_session_install(struct router *r, struct http_request *req, const struct
 		return;
 	}
 	session_set_dependencies(session, told);
-	kept_session(req, session, encode_session(session));
+	durable_reply_session(req, session, HTTP_OK, encode_session(session));
 }
 
 static void list(struct session_service *sessions, const char *tenant, struct query_page *page)
@@ -168,7 +170,7 @@ void v1_session_delete(struct router *r, struct http_request *req, const struct 
 	body = json_object();
 	json_set(body, "message", json_string("The session is deleted."));
 	json_set(body, "session_id", json_string(args->id));
-	kept_session_deleted(req, session, body);
+	durable_reply_session_delete(req, session, body);
 }
 
 void v1_session_terminate(struct router *r, struct http_request *req, const struct route_args *args)
@@ -178,7 +180,7 @@ void v1_session_terminate(struct router *r, struct http_request *req, const stru
 	if (!session)
 		return;
 	session_terminate(session, "terminated by its owner");
-	kept_session(req, session, encode_session(session));
+	durable_reply_session(req, session, HTTP_OK, encode_session(session));
 }
 
 /* What the remaining ones have in common: something that may not be possible now. */
@@ -193,7 +195,7 @@ static void act(struct router *r, struct http_request *req, const struct route_a
 	if (action(session, &err) < 0)
 		reply_error(req, &err);
 	else
-		kept_session(req, session, encode_session(session));
+		durable_reply_session(req, session, HTTP_OK, encode_session(session));
 }
 
 void v1_session_pause(struct router *r, struct http_request *req, const struct route_args *args)

@@ -20,9 +20,9 @@ static json_t *view(const struct router *r, const struct template *t)
 	return encode_template(r->parts.templates, t, r->parts.runners);
 }
 
-static struct templates_done done_of(struct change *change)
+static struct templates_done done_of(struct durable_reply *reply)
 {
-	struct identity_done done = change_done(change);
+	struct identity_done done = durable_reply_done(reply);
 
 	return (struct templates_done){done.fn, done.ctx};
 }
@@ -31,24 +31,24 @@ void v1_template_create(struct router *r, struct http_request *req, const struct
 {
 	cleanup_template_spec struct template_spec spec = {0};
 	struct template *t = NULL;
-	struct change *change;
+	struct durable_reply *reply;
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
-	int kept;
+	int started;
 
 	if (decode_template(body, len, false, &spec, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	change = change_new(req, HTTP_CREATED);
-	kept = templates_create(r->parts.templates, args->principal->tenant, &spec, done_of(change),
-	                        &t, &err);
-	if (kept >= 0) {
+	reply = durable_reply_new(req, HTTP_CREATED);
+	started = templates_create(r->parts.templates, args->principal->tenant, &spec,
+	                           done_of(reply), &t, &err);
+	if (started >= 0) {
 		http_set_note(req, t->spec.id);
-		change_set_body(change, view(r, t));
+		durable_reply_set_body(reply, view(r, t));
 	}
-	change_begun(change, kept, &err);
+	durable_reply_started(reply, started, &err);
 }
 
 void v1_template_list(struct router *r, struct http_request *req, const struct route_args *args)
@@ -91,33 +91,33 @@ void v1_template_update(struct router *r, struct http_request *req, const struct
 	cleanup_template_spec struct template_spec spec = {0};
 	const struct templates_update update = {args->principal->tenant, args->id, &spec};
 	struct template *t = NULL;
-	struct change *change;
+	struct durable_reply *reply;
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
-	int kept;
+	int started;
 
 	if (decode_template(body, len, true, &spec, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	change = change_new(req, HTTP_OK);
-	kept = templates_update(r->parts.templates, &update, done_of(change), &t, &err);
-	if (kept >= 0) {
-		change_set_body(change, view(r, t));
+	reply = durable_reply_new(req, HTTP_OK);
+	started = templates_update(r->parts.templates, &update, done_of(reply), &t, &err);
+	if (started >= 0) {
+		durable_reply_set_body(reply, view(r, t));
 		pools_forget(run_service_pools(r->runs), args->principal->tenant);
 	}
-	change_begun(change, kept, &err);
+	durable_reply_started(reply, started, &err);
 }
 
 void v1_template_delete(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct change *change = change_new(req, HTTP_NO_CONTENT);
+	struct durable_reply *reply = durable_reply_new(req, HTTP_NO_CONTENT);
 	struct error err = {0};
-	int kept = templates_delete(r->parts.templates, args->principal->tenant, args->id,
-	                            done_of(change), &err);
+	int started = templates_delete(r->parts.templates, args->principal->tenant, args->id,
+	                               done_of(reply), &err);
 
-	if (kept >= 0)
+	if (started >= 0)
 		pools_forget(run_service_pools(r->runs), args->principal->tenant);
-	change_begun(change, kept, &err);
+	durable_reply_started(reply, started, &err);
 }

@@ -96,7 +96,7 @@ void v1_tenant_create(struct router *r, struct http_request *req, const struct r
 {
 	cleanup_decoded_tenant struct decoded_tenant decoded = {0};
 	struct tenant_settings settings;
-	struct change *change;
+	struct durable_reply *reply;
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
@@ -108,13 +108,14 @@ void v1_tenant_create(struct router *r, struct http_request *req, const struct r
 		return;
 	}
 	settings = merge(&decoded, NULL);
-	change = change_new(req, HTTP_CREATED);
-	if (identity_create_tenant(r->parts.identity, &settings, change_done(change), &err) < 0)
-		change_refuse(change, &err);
+	reply = durable_reply_new(req, HTTP_CREATED);
+	if (identity_create_tenant(r->parts.identity, &settings, durable_reply_done(reply), &err) <
+	    0)
+		durable_reply_started(reply, -1, &err);
 	else {
 		http_set_note(req, decoded.name);
-		change_set_body(change,
-		                encode_tenant(tenants_find(r->parts.tenants, decoded.name)));
+		durable_reply_set_body(reply,
+		                       encode_tenant(tenants_find(r->parts.tenants, decoded.name)));
 	}
 }
 
@@ -124,7 +125,7 @@ void v1_tenant_change(struct router *r, struct http_request *req, const struct r
 	struct tenant *t = find(r, req, args);
 	struct tenant_settings settings;
 	char policy[TENANT_NAME_MAX + 1];
-	struct change *change;
+	struct durable_reply *reply;
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
@@ -141,29 +142,30 @@ void v1_tenant_change(struct router *r, struct http_request *req, const struct r
 	settings = merge(&decoded, t);
 	if (!decoded.policy)
 		settings.policy = policy;
-	change = change_new(req, HTTP_OK);
-	if (identity_set_tenant(r->parts.identity, t, &settings, change_done(change), &err) < 0)
-		change_refuse(change, &err);
+	reply = durable_reply_new(req, HTTP_OK);
+	if (identity_set_tenant(r->parts.identity, t, &settings, durable_reply_done(reply), &err) <
+	    0)
+		durable_reply_started(reply, -1, &err);
 	else
-		change_set_body(change, encode_tenant(t));
+		durable_reply_set_body(reply, encode_tenant(t));
 }
 
 void v1_tenant_delete(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct tenant *t = find(r, req, args);
-	struct change *change;
+	struct durable_reply *reply;
 	struct error err = {0};
 	json_t *body;
 
 	if (!t)
 		return;
-	change = change_new(req, HTTP_OK);
-	if (identity_delete_tenant(r->parts.identity, t, change_done(change), &err) < 0) {
-		change_refuse(change, &err);
+	reply = durable_reply_new(req, HTTP_OK);
+	if (identity_delete_tenant(r->parts.identity, t, durable_reply_done(reply), &err) < 0) {
+		durable_reply_started(reply, -1, &err);
 		return;
 	}
 	body = json_object();
 	json_set(body, "message", json_string("The tenant is deleted."));
 	json_set(body, "name", json_string(args->id));
-	change_set_body(change, body);
+	durable_reply_set_body(reply, body);
 }

@@ -5,7 +5,7 @@
 #include "api/json/json.h"
 #include "api/json/multipart.h"
 #include "api/lookup.h"
-#include "api/op/upload.h"
+#include "api/op/upload_form.h"
 #include "api/reply.h"
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define HTTP_OK 200
 
 /* As said, or below what ends with a slash, or by its own name. */
-static int settle(const struct upload_said *said, char ret_path[WORKPATH_MAX + 1],
+static int settle(const struct upload_form_names *said, char ret_path[WORKPATH_MAX + 1],
                   struct error *err)
 {
 	char joined[WORKPATH_MAX + MULTIPART_NAME_MAX + 2];
@@ -41,7 +41,7 @@ static void answer(struct http_request *req, const char *session_id, const char 
 	reply_json(req, HTTP_OK, j);
 }
 
-static const struct upload_dialect dialect = {
+static const struct upload_form_dialect dialect = {
 	.query = "path",
 	.field = "path",
 	.strict = true,
@@ -53,11 +53,11 @@ void v1_file_upload(struct router *r, struct http_request *req, const struct rou
 {
 	struct error err = {0};
 	const struct session *session = lookup_session(r, args, &err);
-	struct upload *u =
-		session ? upload_new(r, req, args->principal->tenant, &dialect, &err) : NULL;
+	struct upload_form *u =
+		session ? upload_form_new(r, req, args->principal->tenant, &dialect, &err) : NULL;
 
 	if (u)
-		upload_begin(u, session);
+		upload_form_begin(u, session);
 	else
 		reply_error(req, &err);
 }

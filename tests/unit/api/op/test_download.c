@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "api/json/encode_file.h"
-#include "api/op/transfer.h"
+#include "api/op/download.h"
 #include "http/media_type.h"
 #include <string.h>
 
@@ -10,7 +10,7 @@ static void ranges_are_read_as_clients_write_them(void **state)
 {
 	static const struct {
 		const char *value;
-		struct transfer_range range;
+		struct download_range range;
 	} rows[] = {
 		{"bytes=0-99", {.asked = true, .first = 0, .last = 99}},
 		{"bytes=5-5", {.asked = true, .first = 5, .last = 5}},
@@ -31,9 +31,9 @@ static void ranges_are_read_as_clients_write_them(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct transfer_range got = {0};
+		struct download_range got = {0};
 
-		transfer_parse_range(rows[i].value, &got);
+		download_parse_range(rows[i].value, &got);
 		if (got.asked != rows[i].range.asked)
 			fail_msg("'%s'", rows[i].value ? rows[i].value : "(none)");
 		if (!got.asked)

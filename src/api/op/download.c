@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/op/transfer.h"
+#include "api/op/download.h"
 
 #include "api/json/encode_file.h"
+#include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "core/session/session.h"
 #include "core/session/session_files.h"
 #include "http/media_type.h"
 #include "http/server.h"
+#include "http/status.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,15 +20,12 @@
 #include <time.h>
 
 /*
- * Theory of operation. What a file is (size, times) comes in front of its bytes, so that a download
- * is one operation: the header is made of what comes first. Only where a range cannot be told
- * before the size is known (the last bytes; a range for one state of the file) the operation is
- * begun a second time.
+ * Theory of operation. The box sends metadata (size, times) before the bytes, so a download is one
+ * operation: the response's header is made of the metadata. The operation is started a second time
+ * only where the range depends on the size (the last bytes; a range of one state of the file).
  */
 
 #define NSEC 1000000000ULL
-
-/* Ranges. */
 
 static bool take_number(const char *text, size_t len, uint64_t *ret_value)
 {
@@ -40,12 +38,12 @@ static bool take_number(const char *text, size_t len, uint64_t *ret_value)
 	return parse_u64(digits, ret_value) == 0;
 }
 
-void transfer_parse_range(const char *value, struct transfer_range *ret_range)
+void download_parse_range(const char *value, struct download_range *ret_range)
 {
-	struct transfer_range range = {.last = UINT64_MAX};
+	struct download_range range = {.last = UINT64_MAX};
 	const char *dash;
 
-	*ret_range = (struct transfer_range){0};
+	*ret_range = (struct download_range){0};
 	if (!value || strncmp(value, "bytes=", 6) != 0)
 		return;
 	value += 6;
@@ -61,19 +59,17 @@ void transfer_parse_range(const char *value, struct transfer_range *ret_range)
 	*ret_range = range;
 }
 
-/* Downloads. */
-
 struct download {
-	struct http_request *req; /* the server's */
-	struct session *session;  /* while there is an operation */
+	struct pending pending;
+	struct session *session; /* while there is an operation */
 	struct file_op *op;
 	char *path;       /* owned */
 	const char *type; /* literal */
 	bool tar;
-	bool again;                  /* the second operation */
-	struct transfer_range range; /* as asked for */
-	uint64_t offset, length;     /* what the operation was asked for */
-	uint64_t left;               /* bytes that were promised */
+	bool again;                  /* this is the second operation */
+	struct download_range range; /* as requested */
+	uint64_t offset, length;     /* of the operation */
+	uint64_t left;               /* announced bytes still to be sent */
 	bool streaming;
 };
 
@@ -83,11 +79,10 @@ static void download_free(struct download *d)
 	free(d);
 }
 
-static void download_gone(void *ctx)
+static void on_left(struct pending *p)
 {
-	struct download *d = ctx;
+	struct download *d = CONTAINER_OF(p, struct download, pending);
 
-	log_debug("request %s: the client left", http_request_id(d->req));
 	file_cancel(d->op);
 	download_free(d);
 }
@@ -99,11 +94,10 @@ static void on_taken(void *ctx, size_t bytes)
 	file_grant(d->op, bytes);
 }
 
-/* Before anything else was said. */
+/* Before the header was sent. */
 static void answer_error(struct download *d, const struct error *err)
 {
-	http_set_gone(d->req, NULL, NULL);
-	reply_error(d->req, err);
+	reply_error(pending_resume(&d->pending), err);
 	download_free(d);
 }
 
@@ -115,8 +109,8 @@ static void download_failed(void *ctx, const struct error *err)
 		answer_error(d, err);
 		return;
 	}
-	log_debug("request %s: cut off: %s", http_request_id(d->req), err->msg);
-	http_stream_abort(d->req);
+	reply_log(d->pending.req, LOG_LEVEL_DEBUG, "download aborted: %s", err->msg);
+	http_stream_abort(d->pending.req);
 	download_free(d);
 }
 
@@ -127,11 +121,11 @@ static void download_done(void *ctx, const struct box_file_summary *summary)
 
 	(void)summary;
 	if (!d->streaming || (!d->tar && d->left > 0)) {
-		(void)error_set(&err, ERR_CONFLICT, 0, "the file became shorter");
+		(void)error_set(&err, ERR_CONFLICT, 0, "the file was truncated while it was read");
 		download_failed(d, &err);
 		return;
 	}
-	http_stream_end(d->req);
+	http_stream_end(d->pending.req);
 	download_free(d);
 }
 
@@ -142,7 +136,7 @@ static void begin_stream(struct download *d, const struct http_stream_head *head
 	h.on_taken = on_taken;
 	h.ctx = d;
 	d->streaming = true;
-	http_stream_start(d->req, &h);
+	http_stream_start(d->pending.req, &h);
 }
 
 static void begin_tar(struct download *d)
@@ -151,7 +145,7 @@ static void begin_tar(struct download *d)
 		{"Content-Disposition", "attachment; filename=\"files.tar\""},
 	};
 
-	begin_stream(d, &(struct http_stream_head){.status = 200,
+	begin_stream(d, &(struct http_stream_head){.status = HTTP_OK,
 	                                           .content_type = "application/x-tar",
 	                                           .headers = headers,
 	                                           .headers_count = ARRAY_SIZE(headers),
@@ -165,21 +159,21 @@ static void download_data(void *ctx, const char *data, size_t len)
 
 	if (!d->streaming)
 		begin_tar(d);
-	/* A file that grew meanwhile: as much as was promised. */
+	/* The file grew: send as much as was announced. */
 	if (!d->tar && kept > d->left)
 		kept = (size_t)d->left;
 	if (!d->tar)
 		d->left -= kept;
 	if (kept < len)
 		file_grant(d->op, len - kept);
-	if (kept > 0 && http_stream_write(d->req, data, kept) < 0)
-		log_debug("request %s: the client does not read, it is cut off",
-		          http_request_id(d->req)); /* on_gone follows */
+	if (kept > 0 && http_stream_write(d->pending.req, data, kept) < 0)
+		reply_log(d->pending.req, LOG_LEVEL_DEBUG,
+		          "the client does not read: cut off"); /* on_left follows */
 }
 
-static int start(struct download *d, struct error *err);
+static int start_read(struct download *d, struct error *err);
 
-/* Once more, with a range that is known now. */
+/* Again, with a range that is known now. */
 static void restart(struct download *d, uint64_t offset, uint64_t length)
 {
 	struct error err = {0};
@@ -188,7 +182,7 @@ static void restart(struct download *d, uint64_t offset, uint64_t length)
 	d->again = true;
 	d->offset = offset;
 	d->length = length;
-	if (start(d, &err) < 0)
+	if (start_read(d, &err) < 0)
 		answer_error(d, &err);
 }
 
@@ -212,8 +206,7 @@ static void answer_empty(struct download *d, int status, const struct http_heade
 	                                   .headers_count = count};
 
 	file_cancel(d->op);
-	http_set_gone(d->req, NULL, NULL);
-	http_reply(d->req, &answer);
+	http_reply(pending_resume(&d->pending), &answer);
 	download_free(d);
 }
 
@@ -226,14 +219,13 @@ static void answer_bad_range(struct download *d, uint64_t size)
 	file_cancel(d->op);
 	(void)snprintf(span, sizeof(span), "bytes */%" PRIu64, size);
 	(void)error_set(&err, ERR_BAD_RANGE, 0, "the file has %" PRIu64 " bytes", size);
-	http_set_gone(d->req, NULL, NULL);
-	reply_error_header(d->req, &err, &header);
+	reply_error_header(pending_resume(&d->pending), &err, &header);
 	download_free(d);
 }
 
-/* The part of a file of @size that was asked for. Return: whether there is one. */
-static bool resolve(const struct transfer_range *range, uint64_t size, uint64_t *ret_first,
-                    uint64_t *ret_count)
+/* The requested part of a file of @size. Return: whether there is one. */
+static bool resolve_range(const struct download_range *range, uint64_t size, uint64_t *ret_first,
+                          uint64_t *ret_count)
 {
 	uint64_t last = range->last < size ? range->last : size - 1;
 
@@ -251,8 +243,8 @@ static bool is_other_state(const struct http_request *req, const char *etag)
 	return condition && !str_equal(condition, etag);
 }
 
-/* Whether what was asked of the box, before the size was known, is what is to be sent. */
-static bool was_asked_for(const struct download *d, uint64_t first)
+/* Whether the range requested from the box before the size was known is the right one. */
+static bool is_right_range(const struct download *d, uint64_t first)
 {
 	if (!d->range.asked)
 		return d->length == UINT64_MAX;
@@ -263,12 +255,12 @@ static void download_entry(void *ctx, const struct box_file_entry *entry)
 {
 	struct download *d = ctx;
 	char etag[VIEW_FILE_ETAG_LEN], date[40], span[80];
-	const char *known = http_header(d->req, "If-None-Match");
+	const char *known = http_header(d->pending.req, "If-None-Match");
 	const struct http_header headers[] = {
 		{"ETag", etag},
 		{"Last-Modified", date},
 		{"Content-Security-Policy",
-	         "sandbox"}, /* a page of a program's has no powers here */
+	         "sandbox"}, /* a page that a program wrote has no rights on this origin */
 		{"Accept-Ranges", "bytes"},
 		{"Content-Range", span},
 	};
@@ -277,23 +269,24 @@ static void download_entry(void *ctx, const struct box_file_entry *entry)
 	encode_file_etag(entry->inode, entry->mtime_ns, entry->size, etag);
 	http_date(entry->mtime_ns, date, sizeof(date));
 	if (known && (str_equal(known, etag) || str_equal(known, "*"))) {
-		answer_empty(d, 304, headers, 2);
+		answer_empty(d, HTTP_NOT_MODIFIED, headers, 2);
 		return;
 	}
-	if (is_other_state(d->req, etag))
+	if (is_other_state(d->pending.req, etag))
 		d->range.asked = false;
-	if (d->range.asked && !resolve(&d->range, entry->size, &first, &count)) {
+	if (d->range.asked && !resolve_range(&d->range, entry->size, &first, &count)) {
 		answer_bad_range(d, entry->size);
 		return;
 	}
-	if (!d->again && !was_asked_for(d, first)) {
+	if (!d->again && !is_right_range(d, first)) {
 		restart(d, first, count);
 		return;
 	}
 	(void)snprintf(span, sizeof(span), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, first,
 	               first + count - 1, entry->size);
-	d->left = str_equal(http_method(d->req), "HEAD") ? 0 : count;
-	begin_stream(d, &(struct http_stream_head){.status = d->range.asked ? 206 : 200,
+	d->left = str_equal(http_method(d->pending.req), "HEAD") ? 0 : count;
+	begin_stream(d, &(struct http_stream_head){.status = d->range.asked ? HTTP_PARTIAL_CONTENT
+	                                                                    : HTTP_OK,
 	                                           .content_type = d->type,
 	                                           .headers = headers,
 	                                           .headers_count = d->range.asked ? 5 : 4,
@@ -302,10 +295,10 @@ static void download_entry(void *ctx, const struct box_file_entry *entry)
 
 static void download_room(void *ctx)
 {
-	(void)ctx; /* nothing is written */
+	(void)ctx; /* this operation writes nothing */
 }
 
-static int start(struct download *d, struct error *err)
+static int start_read(struct download *d, struct error *err)
 {
 	const struct box_file_events events = {
 		.ctx = d,
@@ -326,27 +319,24 @@ static int start(struct download *d, struct error *err)
 	return file_open(d->session, &request, &events, &d->op, err);
 }
 
-static void begin(struct http_request *req, struct download *d)
+static void start_first(struct http_request *req, struct download *d)
 {
 	struct error err = {0};
 
-	d->req = req;
-	if (start(d, &err) < 0) {
+	pending_wait(&d->pending, req, on_left);
+	if (start_read(d, &err) < 0)
 		answer_error(d, &err);
-		return;
-	}
-	http_set_gone(req, download_gone, d);
 }
 
-void transfer_get(struct http_request *req, struct session *session, const char *path,
-                  const char *type)
+void download_file(struct http_request *req, struct session *session, const char *path,
+                   const char *type)
 {
 	struct download *d = NEW(struct download);
 
 	d->session = session;
 	d->path = xstrdup(path);
 	d->type = type ? type : media_type_of(path);
-	transfer_parse_range(http_header(req, "Range"), &d->range);
+	download_parse_range(http_header(req, "Range"), &d->range);
 	d->length = UINT64_MAX;
 	if (d->range.asked && !d->range.suffix) {
 		d->offset = d->range.first;
@@ -355,12 +345,12 @@ void transfer_get(struct http_request *req, struct session *session, const char 
 	} else if (d->range.suffix || str_equal(http_method(req), "HEAD")) {
 		d->length = 0;
 	}
-	/* Of a file that is only looked at no byte is wanted. */
+	/* HEAD needs no bytes. */
 	d->again = str_equal(http_method(req), "HEAD");
-	begin(req, d);
+	start_first(req, d);
 }
 
-void transfer_get_tar(struct http_request *req, struct session *session, const char *path)
+void download_tar(struct http_request *req, struct session *session, const char *path)
 {
 	struct download *d = NEW(struct download);
 	struct session_info info;
@@ -368,116 +358,8 @@ void transfer_get_tar(struct http_request *req, struct session *session, const c
 	d->session = session;
 	d->path = xstrdup(path);
 	d->tar = true;
-	/* Holes and further names of a file count in full: see guest/file_tar.c. */
+	/* Holes and hard links count in full: see guest/file_tar.c. */
 	session_info(session, &info);
 	d->length = info.limits.workspace_bytes;
-	begin(req, d);
-}
-
-/* Uploads. */
-
-struct upload {
-	struct http_request *req; /* the server's */
-	struct file_op *op;       /* NULL: it has ended */
-	struct transfer_put put;
-	bool has_entry;
-	struct box_file_entry entry; /* without its texts */
-};
-
-static void upload_free(struct upload *u)
-{
-	if (u->put.free)
-		u->put.free(u->put.ctx);
-	free(u);
-}
-
-static void upload_gone(void *ctx)
-{
-	struct upload *u = ctx;
-
-	log_debug("request %s: the client left", http_request_id(u->req));
-	file_cancel(u->op);
-	upload_free(u);
-}
-
-static size_t upload_body(void *ctx, const char *data, size_t len)
-{
-	struct upload *u = ctx;
-
-	return file_write(u->op, data, len);
-}
-
-static void upload_end(void *ctx)
-{
-	struct upload *u = ctx;
-
-	file_end(u->op);
-}
-
-static void upload_room(void *ctx)
-{
-	struct upload *u = ctx;
-
-	http_body_resume(u->req);
-}
-
-static void upload_entry(void *ctx, const struct box_file_entry *entry)
-{
-	struct upload *u = ctx;
-
-	u->entry = *entry;
-	u->entry.path = u->entry.target = "";
-	u->entry.sha256 = NULL;
-	u->has_entry = true;
-}
-
-static void upload_data(void *ctx, const char *data, size_t len)
-{
-	(void)ctx; /* the link lets none through for these */
-	(void)data;
-	(void)len;
-}
-
-static void upload_done(void *ctx, const struct box_file_summary *summary)
-{
-	struct upload *u = ctx;
-
-	http_set_gone(u->req, NULL, NULL);
-	u->put.on_done(u->put.ctx, u->req, u->has_entry ? &u->entry : NULL, summary);
-	upload_free(u);
-}
-
-static void upload_failed(void *ctx, const struct error *err)
-{
-	struct upload *u = ctx;
-
-	http_set_gone(u->req, NULL, NULL);
-	reply_error(u->req, err);
-	upload_free(u);
-}
-
-void transfer_put(struct http_request *req, struct session *session, const struct transfer_put *put)
-{
-	struct upload *u = NEW(struct upload);
-	const struct box_file_events events = {
-		.ctx = u,
-		.on_entry = upload_entry,
-		.on_data = upload_data,
-		.on_room = upload_room,
-		.on_done = upload_done,
-		.on_failed = upload_failed,
-	};
-	const struct http_body_events body = {
-		.ctx = u, .on_data = upload_body, .on_end = upload_end};
-	struct error err = {0};
-
-	u->req = req;
-	u->put = *put;
-	if (file_open(session, &put->request, &events, &u->op, &err) < 0) {
-		reply_error(req, &err);
-		upload_free(u);
-		return;
-	}
-	http_set_gone(req, upload_gone, u);
-	http_take_body(req, &body);
+	start_first(req, d);
 }

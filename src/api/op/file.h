@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: file operations with a result small enough for memory: listings, metadata, changes of the
+ * tree, short files. Content of any size goes through download.h and upload.h.
+ */
+
+#include "api/json/encode_file.h"
+#include "base/attr.h"
+#include "base/error.h"
+#include "driver/driver.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct http_request;
+struct op_file;
+struct session;
+
+/* Borrowed for the call. */
+struct op_file_request {
+	struct box_file_request request;
+	const char *data; /* WRITE: copied */
+	size_t len;
+	size_t data_max; /* READ: bytes at most; more are a failure */
+	/* The end, from the loop. Not called after op_file_cancel. */
+	void (*on_end)(void *ctx, const struct file_result *result);
+	void *ctx;
+};
+
+/** op_file_start - Return: a handle, valid until on_end; or NULL with *err: nothing was begun. */
+struct op_file *op_file_start(struct session *session, const struct op_file_request *request,
+                              struct error *err) attr_must_check;
+/** op_file_cancel - no callback follows. */
+void op_file_cancel(struct op_file *c);
+
+/* Borrowed for the call, but for @ctx. */
+struct op_file_reply {
+	struct box_file_request request;
+	const char *data; /* WRITE: copied */
+	size_t len;
+	size_t data_max; /* READ: more bytes are a failure */
+	/* Answers @req. Not called if the client has left. */
+	void (*answer)(void *ctx, struct http_request *req, const struct file_result *result);
+	void (*free)(void *ctx); /* in any case, once; NULL: nothing to free */
+	void *ctx;
+};
+/** op_file_reply - answer @req with the result of one operation, or with the reason why it did not
+ * start. */
+void op_file_reply(struct http_request *req, struct session *session,
+                   const struct op_file_reply *reply);

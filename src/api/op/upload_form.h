@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: a file in a form (multipart/form-data) into a box, of any size. The dialect decides which
+ * other fields the form may have, where the file goes and what the response is.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+#include "core/request/workpath.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct file_item;
+struct http_request;
+struct router;
+struct session;
+struct upload_form;
+
+/* Where a request wants its file. Never NULL; "": not given. */
+struct upload_form_names {
+	const char *place;    /* the query's or the field's */
+	const char *filename; /* the file part's */
+};
+
+struct upload_form_dialect {
+	const char *query; /* parameter with the place */
+	const char *field; /* of the form, which overrides the query; NULL: none */
+	bool strict;       /* refuse unknown fields; else ignore them */
+	/* The path of the file. Return: 0, or -1 with *err. */
+	int (*settle)(const struct upload_form_names *said, char ret_path[WORKPATH_MAX + 1],
+	              struct error *err);
+	/* Answers @req: the file was written to @path. */
+	void (*answer)(struct http_request *req, const char *session_id, const char *path,
+	               const struct file_item *item);
+};
+
+void upload_form_free(struct upload_form *u);
+/** upload_form_new - from the header of a request; @dialect must stay. NULL with *err: not a form,
+ * or too large. */
+struct upload_form *upload_form_new(struct router *r, struct http_request *req, const char *tenant,
+                                    const struct upload_form_dialect *dialect,
+                                    struct error *err) attr_must_check;
+/** upload_form_begin - write the body to @session; @u is taken. For ROUTE_BODY_STREAM. */
+void upload_form_begin(struct upload_form *u, const struct session *session);
