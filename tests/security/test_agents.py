@@ -56,7 +56,7 @@ def test_a_batch_may_cancel_its_own_requests(mcp, daemon):
 
 
 def test_a_batch_may_end_what_its_own_requests_wait_for(mcp):
-    sandbox = mcp.call("create_sandbox", image="python-basic")["content"][0]["text"].split()[1]
+    sandbox = mcp.call("create_sandbox", image="python-basic")["content"][0]["text"].split()[2]
     run = mcp.message("tools/call", {"name": "run_python", "arguments": {"sandbox_id": sandbox, "code": "import time; time.sleep(60)"}})
     read = mcp.message("tools/call", {"name": "read_file", "arguments": {"sandbox_id": sandbox, "path": "x"}})
     end = mcp.message("tools/call", {"name": "terminate_sandbox", "arguments": {"sandbox_id": sandbox}})
