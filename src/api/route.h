@@ -92,8 +92,8 @@ struct route_match {
 };
 
 /**
- * route_find - the first row for @method and @path in @dialects (NULL-terminated). HEAD is served
- * by GET's row. With ERR_BAD_METHOD, @ret_allow lists the methods of the path. Pure.
+ * route_find - the first row for @method and @path in @dialects (NULL-terminated). HEAD uses the
+ * row of GET. With ERR_BAD_METHOD, @ret_allow lists the methods of the path. Pure.
  */
 int route_find(const struct dialect *const *dialects, const char *method, const char *path,
                struct route_match *ret_match, char ret_allow[ROUTE_ALLOW_LEN],

@@ -188,7 +188,7 @@ const struct command command_box_plan = {
 	.arguments = "",
 	.summary = "Print the steps that build a box, in order",
 	.text = "The plan is for a host with every layer of isolation. Nothing is built, and no "
-		"privilege is\nneeded.\n",
+		"privilege\nis needed.\n",
 	.options = {rows, ARRAY_SIZE(rows)},
 	.values_size = sizeof(struct plan_options),
 	.run = run,

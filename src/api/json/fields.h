@@ -88,7 +88,8 @@ struct field {
 };
 
 /* Where a row's value goes: AT(struct run_request, language). */
-#define AT(type, member) .at = offsetof(type, member) + 1, .size = sizeof(((type *)0)->member)
+#define AT(type, member)                                                                           \
+	.at = offsetof(type, member) + 1, .size = sizeof(__typeof__(((type *)0)->member))
 /* The same of a pointer with a length: AT_LEN(struct run_request, code, code_len). */
 #define AT_LEN(type, member, len) AT(type, member), .len_at = offsetof(type, len) + 1
 /* A bool that is set where the field is given. */
