@@ -61,6 +61,7 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 	struct op_run *run;
 	struct error err = {0};
 	bool trace = false;
+	uint64_t parsed_us;
 	size_t len;
 	const char *body = http_body(req, &len);
 
@@ -71,6 +72,7 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 		reply_error(req, &err);
 		return;
 	}
+	parsed_us = clock_us();
 	if (run_reply_start(r, req, &start, &run, &err) < 0) {
 		reply_error_retry(req, &err, run_service_retry_after(r->runs));
 		return;
@@ -79,7 +81,7 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 	if (trace) {
 		struct traced *traced = NEW(struct traced);
 
-		*traced = (struct traced){http_received_us(req), clock_us()};
+		*traced = (struct traced){http_received_us(req), parsed_us};
 		how.ctx = traced;
 	}
 	run_reply(r, req, run, &how);
