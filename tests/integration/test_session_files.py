@@ -440,7 +440,7 @@ def test_a_killed_execution_takes_its_daemons_along_and_not_the_upload(files, py
         other.connection.putheader("Content-Length", "10")
         other.connection.endheaders(b"hello")
         host.wait_until(lambda: any(".part" in n for n in files.names()), 10, "the upload to begin")
-        execution = py.start(code, timeout=1 if end == "timeout" else 60)
+        execution = py.start(code, timeout=4 if end == "timeout" else 60)  # long enough to be seen running
         py.wait_for_output(execution, "up")
         assert any("54321" in host.cmdline(pid) for pid in daemon.box_pids())
         if end == "cancel":
