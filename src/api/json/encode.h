@@ -18,7 +18,7 @@ struct template;
 struct templates;
 
 /** encode_text - NULL is null. */
-json_t *encode_text(const char *text) attr_must_check;
+json_t *encode_text(const char *s) attr_must_check;
 /** encode_moment - RFC 3339 in UTC; 0 is null. */
 json_t *encode_moment(uint64_t real_ms) attr_must_check;
 /** encode_seconds - an integer if it is one. */

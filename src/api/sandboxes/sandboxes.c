@@ -55,6 +55,7 @@ json_t *sandboxes_error(const struct error *err, const char *request_id, int sta
 	return j;
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): the dialect's type
 json_t *sandboxes_error_body(const struct error *err, const char *request_id, int *status)
 {
 	json_t *j = reply_error_object(err, request_id);

@@ -23,6 +23,7 @@ const struct fields sandboxes_execute_fields = SANDBOXES_FIELDS(
          .description = "`timeout` for tools that have one, and `stream`; `async` and retries are "
                         "refused."});
 
+// NOLINTNEXTLINE(readability-non-const-parameter): the dialect's type
 json_t *sandboxes_tool_error_body(const struct error *err, const char *request_id, int *status)
 {
 	json_t *j = reply_error_object(err, request_id), *context = json_object();
