@@ -442,7 +442,8 @@ def test_a_killed_execution_takes_its_daemons_along_and_not_the_upload(files, py
         host.wait_until(lambda: any(".part" in n for n in files.names()), 10, "the upload to begin")
         execution = py.start(code, timeout=4 if end == "timeout" else 60)  # long enough to be seen running
         py.wait_for_output(execution, "up")
-        assert any("54321" in host.cmdline(pid) for pid in daemon.box_pids())
+        # The shell returns before its child executes "sleep".
+        host.wait_until(lambda: any("54321" in host.cmdline(pid) for pid in daemon.box_pids()), 3, "its daemon")
         if end == "cancel":
             assert client.post(f"{V1}/executions/{execution}/cancel", {}).status == 200
         result = py.result(execution)
