@@ -147,7 +147,7 @@ def test_bytes_that_wait_of_one_tenant_leave_room_for_others(keyed):
             answer = alice.post(f"{greedy.path}/execute", body)
             assert answer.status in (200, 429), answer
             taken.append(answer.status)
-            return answer.status == 429 and "brought as many bytes" in str(answer.json)
+            return answer.status == 429 and "hold too many bytes" in str(answer.json)
 
         host.wait_until(is_full, 60, "no room for more of the same tenant")
         assert taken.count(200) > 10  # the control: there is room for many

@@ -54,7 +54,9 @@ static void drop_bytes(struct run *run)
 
 static int refuse_bytes(struct error *err)
 {
-	return error_set(err, ERR_BUSY, 0, "queued executions hold as many bytes as they may");
+	return error_set(err, ERR_BUSY, 0,
+	                 "queued executions hold too many bytes of code, input and files: wait "
+	                 "until some have ended");
 }
 
 /* Out of the queue. */
