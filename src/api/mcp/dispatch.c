@@ -272,14 +272,6 @@ static const struct method {
 	{"shutdown", answer_empty, NULL, SCOPE_ANY, false}, /* of older clients */
 };
 
-static const struct method *find_method(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
-		if (str_equal(methods[i].name, name))
-			return &methods[i];
-	return NULL;
-}
-
 static struct mcp_request *find_request(const struct mcp_session *s, json_t *id)
 {
 	struct mcp_request *q;
@@ -314,6 +306,15 @@ static char *refuse(const struct mcp_session *s, const struct method *method,
 	return error_is_set(&err) ? rpc_failure(m->id, &err, request_id, ret_len) : NULL;
 }
 
+/* An answer that is ready while its message is dispatched. */
+static void send_answer(struct mcp_session *s, struct mcp_post *post, const char *text, size_t len)
+{
+	if (post)
+		mcp_post_answer(post, text, len);
+	else
+		s->sink.send(s->sink.ctx, text, len);
+}
+
 /* The end of a resource method; a tool has its own. */
 static void on_done(void *ctx, json_t *result, const struct error *failure)
 {
@@ -329,46 +330,40 @@ static void on_done(void *ctx, json_t *result, const struct error *failure)
 		mcp_request_result(q, json_incref(result));
 }
 
-static struct mcp_request *request_new(struct mcp_session *s, struct mcp_post *post,
-                                       const struct rpc_message *m)
+void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct principal *who,
+                  const char *request_id, const struct rpc_message *m)
 {
-	struct mcp_request *q = NEW(struct mcp_request);
 	json_t *token = json_object_get(json_object_get(m->params, "_meta"), "progressToken");
+	const struct method *method = NULL;
+	cleanup_free char *refusal = NULL;
+	struct error err = {0};
+	struct mcp_request *q;
+	json_t *result;
+	size_t len;
 
+	mcp_session_touch(s);
+	for (size_t i = 0; i < ARRAY_SIZE(methods) && !method; i++)
+		if (str_equal(methods[i].name, m->method))
+			method = &methods[i];
+	refusal = refuse(s, method, who, request_id, m, &len);
+	if (refusal || !method) {
+		send_answer(s, post, refusal, len);
+		return;
+	}
+	q = NEW(struct mcp_request);
 	q->session = s;
 	q->post = post;
-	q->call.events = (struct call_events){.ctx = q, .on_done = on_done};
 	q->id = json_incref(m->id);
 	q->params = m->params ? json_incref(m->params) : json_object();
 	if (json_is_integer(token) ||
 	    (json_is_string(token) && json_string_length(token) <= RPC_ID_MAX))
 		q->token = json_incref(token);
+	q->call.events = (struct call_events){.ctx = q, .on_done = on_done};
+	call_init(&q->call, s->mcp->router, who, request_id);
 	list_append(&s->requests, &q->node);
 	s->requests_count++;
 	if (post)
 		post->pending++;
-	return q;
-}
-
-void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct principal *who,
-                  const char *request_id, const struct rpc_message *m)
-{
-	const struct method *method = find_method(m->method);
-	size_t len;
-	cleanup_free char *refusal = refuse(s, method, who, request_id, m, &len);
-	struct error err = {0};
-	struct mcp_request *q;
-	json_t *result;
-
-	mcp_session_touch(s);
-	if (refusal && post)
-		mcp_post_answer(post, refusal, len);
-	else if (refusal)
-		s->sink.send(s->sink.ctx, refusal, len);
-	if (refusal || !method)
-		return;
-	q = request_new(s, post, m);
-	call_init(&q->call, s->mcp->router, who, request_id);
 	if (method->start) {
 		method->start(q);
 		return;

@@ -162,54 +162,51 @@ static void on_gone(void *ctx)
 	q->http = NULL; /* without a stream the answer is lost */
 }
 
-/* As a stream that begins with the answers that are ready. */
-static void answer_later(struct mcp_post *p, struct mcp_stream *t)
+/* Give the requests that are still under way their new place: @t, or the response itself. */
+static void redirect_requests(struct mcp_post *p, struct mcp_stream *t)
 {
-	mcp_stream_attach(t, p->req, 0);
-	if (p->answers_count > 1) {
-		cleanup_free char *text = xasprintf("[%s]", p->answers.data);
+	struct mcp_request *q;
 
-		mcp_stream_send(t, text, strlen(text));
-	} else if (p->answers_count == 1) {
-		mcp_stream_send(t, p->answers.data, p->answers.len);
+	LIST_FOREACH (q, &p->session->requests, struct mcp_request, node) {
+		if (q->post != p)
+			continue;
+		q->post = NULL;
+		q->stream = t;
+		if (!t && p->array) {
+			mcp_request_drop(q);
+		} else if (!t) {
+			q->http = p->req;
+			http_set_gone(p->req, on_gone, q);
+		}
 	}
 }
 
-/* All messages are dispatched: requests that are still under way get a new place for their answer.
- */
+/* All messages are dispatched. */
 static void answer(struct mcp_post *p)
 {
-	struct mcp_stream *t = NULL;
-	struct mcp_request *q;
+	cleanup_free char *ready = NULL;
+	struct mcp_stream *t;
 
 	http_drop_body(p->req);
 	if (p->pending == 0) {
 		answer_now(p);
 		return;
 	}
-	if (p->takes_events) {
-		t = mcp_stream_new(p->session);
-		t->open = p->pending;
-	}
-	LIST_FOREACH (q, &p->session->requests, struct mcp_request, node) {
-		if (q->post != p)
-			continue;
-		q->post = NULL;
-		q->stream = t;
-		if (t)
-			continue;
-		if (p->array) {
-			mcp_request_drop(q);
-			continue;
-		}
-		q->http = p->req;
-		http_set_gone(p->req, on_gone, q);
-	}
+	t = p->takes_events ? mcp_stream_new(p->session) : NULL;
 	if (t)
-		answer_later(p, t);
-	else if (p->array)
+		t->open = p->pending;
+	redirect_requests(p, t);
+	if (t) {
+		mcp_stream_attach(t, p->req, 0);
+		if (p->answers_count > 1)
+			ready = xasprintf("[%s]", p->answers.data);
+		if (p->answers_count > 0)
+			mcp_stream_send(t, ready ? ready : p->answers.data,
+			                ready ? strlen(ready) : p->answers.len);
+	} else if (p->array) {
 		refuse(p->req, HTTP_NOT_ACCEPTABLE, RPC_INVALID_REQUEST,
 		       "a batch needs Accept: text/event-stream");
+	}
 }
 
 /* The first message of a session. */

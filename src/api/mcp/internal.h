@@ -46,8 +46,8 @@ struct mcp_event {
 	struct list same; /* in mcp_tenant.events */
 	struct mcp_stream *stream;
 	uint64_t number;
-	size_t len;
-	char text[]; /* framed as a server-sent event */
+	size_t len, cost; /* of @text, of the event in memory */
+	char text[];      /* framed as a server-sent event */
 };
 
 /* Numbered messages in order. A client may disconnect and resume. */

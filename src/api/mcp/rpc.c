@@ -11,14 +11,6 @@ static bool is_id(const json_t *id)
 	return json_is_integer(id) || (json_is_string(id) && json_string_length(id) <= RPC_ID_MAX);
 }
 
-static bool is_method(const json_t *method)
-{
-	const char *text = json_string_value(method);
-
-	return text && json_string_length(method) <= RPC_METHOD_MAX &&
-	       strlen(text) == json_string_length(method);
-}
-
 static const char *find_fault(const json_t *value)
 {
 	const json_t *version = json_object_get(value, "jsonrpc");
@@ -57,7 +49,9 @@ void rpc_classify(json_t *value, struct rpc_message *ret_message)
 		ret_message->kind = RPC_RESPONSE;
 		return;
 	}
-	if (!is_method(method)) {
+	/* A string without NUL. */
+	if (!json_is_string(method) || json_string_length(method) > RPC_METHOD_MAX ||
+	    strlen(json_string_value(method)) != json_string_length(method)) {
 		ret_message->wrong = "method must be a string of at most 128 bytes";
 		return;
 	}
@@ -66,17 +60,9 @@ void rpc_classify(json_t *value, struct rpc_message *ret_message)
 	ret_message->params = json_object_get(value, "params");
 }
 
-static json_t *envelope(void)
-{
-	json_t *j = json_object();
-
-	json_set(j, "jsonrpc", json_string("2.0"));
-	return j;
-}
-
 char *rpc_result(json_t *id, json_t *result, size_t *ret_len)
 {
-	json_t *j = envelope();
+	json_t *j = json_pack("{s:s}", "jsonrpc", "2.0");
 
 	json_set(j, "id", id ? json_incref(id) : json_null());
 	json_set(j, "result", result);
@@ -85,7 +71,7 @@ char *rpc_result(json_t *id, json_t *result, size_t *ret_len)
 
 char *rpc_error(json_t *id, int code, const char *message, json_t *data, size_t *ret_len)
 {
-	json_t *j = envelope(), *error = json_object();
+	json_t *j = json_pack("{s:s}", "jsonrpc", "2.0"), *error = json_object();
 
 	json_set(error, "code", json_integer(code));
 	json_set(error, "message", json_text(message, strlen(message)));
@@ -98,7 +84,7 @@ char *rpc_error(json_t *id, int code, const char *message, json_t *data, size_t 
 
 char *rpc_notification(const char *method, json_t *params, size_t *ret_len)
 {
-	json_t *j = envelope();
+	json_t *j = json_pack("{s:s}", "jsonrpc", "2.0");
 
 	json_set(j, "method", json_string(method));
 	if (params)

@@ -30,19 +30,14 @@
 #define ID_LEN        48
 #define RETRY_MS      1000
 
-static size_t cost_of(const struct mcp_event *e)
-{
-	return sizeof(*e) + e->len;
-}
-
 static void drop_event(struct mcp_event *e)
 {
 	struct mcp_stream *t = e->stream;
 
 	t->lost = e->number;
-	t->session->bytes -= cost_of(e);
-	t->session->of->bytes -= cost_of(e);
-	t->session->mcp->bytes -= cost_of(e);
+	t->session->bytes -= e->cost;
+	t->session->of->bytes -= e->cost;
+	t->session->mcp->bytes -= e->cost;
 	list_remove(&e->node);
 	list_remove(&e->own);
 	list_remove(&e->same);
@@ -57,20 +52,6 @@ static void evict_event(struct mcp_event *e)
 	drop_event(e);
 	if (t->ended && list_is_empty(&t->events))
 		mcp_stream_free(t, true);
-}
-
-static void enforce_limits(struct mcp_session *s)
-{
-	struct mcp *mcp = s->mcp;
-	size_t most = mcp->router->config->mcp_buffers_bytes;
-	struct mcp_event *e;
-
-	while (s->bytes > most / SESSION_SHARE &&
-	       (e = LIST_FIRST(&s->events, struct mcp_event, own)))
-		evict_event(e);
-	while (mcp->bytes > most &&
-	       (e = LIST_FIRST(&mcp_tenant_hog(s->of)->events, struct mcp_event, same)))
-		evict_event(e);
 }
 
 struct mcp_stream *mcp_stream_new(struct mcp_session *s)
@@ -124,7 +105,7 @@ static void write_text(struct mcp_stream *t, const char *text, size_t len)
 		(void)!http_stream_write(t->req, text, len);
 }
 
-/* The frame of one event; @data NULL: it only sets the id and how soon to come back. */
+/* The frame of an event; @data NULL: only its id and the time to wait before reconnecting. */
 static void add_frame(struct buf *b, const struct mcp_stream *t, uint64_t number, const char *data,
                       size_t len)
 {
@@ -141,17 +122,9 @@ static void add_frame(struct buf *b, const struct mcp_stream *t, uint64_t number
 	(void)r;
 }
 
-static void send_first_event(struct mcp_stream *t)
-{
-	cleanup_buf struct buf frame = BUF_INIT(FRAME_MAX);
-
-	add_frame(&frame, t, 0, NULL, 0);
-	if (t->session->version >= MCP_2025_11_25)
-		write_text(t, frame.data, frame.len);
-}
-
 void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t after)
 {
+	cleanup_buf struct buf first = BUF_INIT(FRAME_MAX);
 	struct mcp_event *e;
 
 	mcp_stream_release(t);
@@ -159,8 +132,10 @@ void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t 
 	http_set_gone(req, on_gone, t);
 	http_add_header(req, "Mcp-Session-Id", t->session->id);
 	http_stream_begin(req, HTTP_OK, SSE_TYPE);
-	if (after == 0)
-		send_first_event(t);
+	if (after == 0 && t->session->version >= MCP_2025_11_25) {
+		add_frame(&first, t, 0, NULL, 0);
+		write_text(t, first.data, first.len);
+	}
 	LIST_FOREACH (e, &t->events, struct mcp_event, node)
 		if (e->number > after)
 			write_text(t, e->text, e->len);
@@ -168,30 +143,31 @@ void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t 
 		mcp_stream_release(t);
 }
 
-static struct mcp_event *make_event(struct mcp_stream *t, const char *text, size_t len)
+void mcp_stream_send(struct mcp_stream *t, const char *text, size_t len)
 {
 	cleanup_buf struct buf frame = BUF_INIT(len + FRAME_MAX);
+	struct mcp_session *s = t->session;
+	size_t most = s->mcp->router->config->mcp_buffers_bytes;
 	struct mcp_event *e;
 
 	add_frame(&frame, t, t->next, text, len);
 	e = xmalloc(sizeof(*e) + frame.len + 1);
-	*e = (struct mcp_event){.stream = t, .number = t->next++, .len = frame.len};
+	*e = (struct mcp_event){
+		.stream = t, .number = t->next++, .len = frame.len, .cost = sizeof(*e) + frame.len};
 	memcpy(e->text, frame.data, frame.len + 1);
-	return e;
-}
-
-void mcp_stream_send(struct mcp_stream *t, const char *text, size_t len)
-{
-	struct mcp_event *e = make_event(t, text, len);
-
 	write_text(t, e->text, e->len);
 	list_append(&t->events, &e->node);
-	list_append(&t->session->events, &e->own);
-	list_append(&t->session->of->events, &e->same);
-	t->session->bytes += cost_of(e);
-	t->session->of->bytes += cost_of(e);
-	t->session->mcp->bytes += cost_of(e);
-	enforce_limits(t->session);
+	list_append(&s->events, &e->own);
+	list_append(&s->of->events, &e->same);
+	s->bytes += e->cost;
+	s->of->bytes += e->cost;
+	s->mcp->bytes += e->cost;
+	while (s->bytes > most / SESSION_SHARE &&
+	       (e = LIST_FIRST(&s->events, struct mcp_event, own)))
+		evict_event(e);
+	while (s->mcp->bytes > most &&
+	       (e = LIST_FIRST(&mcp_tenant_hog(s->of)->events, struct mcp_event, same)))
+		evict_event(e);
 }
 
 void mcp_stream_answered(struct mcp_stream *t)

@@ -35,15 +35,9 @@ void call_init(struct call *call, struct router *r, const struct principal *who,
 	call->request_id = xstrdup(request_id);
 }
 
-static void drop_state(struct call *call)
-{
-	if (call->state)
-		call->free_state(TAKE_PTR(call->state));
-}
-
 void call_release(struct call *call)
 {
-	drop_state(call);
+	assert(!call->state && !call->cancel); /* ended or cancelled before */
 	tool_args_done(&call->args);
 	json_decref(call->asked);
 	free((char *)(uintptr_t)call->principal.tenant);
@@ -57,13 +51,15 @@ void call_cancel(struct call *call)
 	if (call->cancel)
 		call->cancel(call->work);
 	call->cancel = NULL;
-	drop_state(call);
+	if (call->state)
+		call->free_state(TAKE_PTR(call->state));
 }
 
 void call_end(struct call *call, json_t *result, const struct error *failure)
 {
 	call->cancel = NULL;
-	drop_state(call);
+	if (call->state)
+		call->free_state(TAKE_PTR(call->state));
 	call->events.on_done(call->events.ctx, result, failure);
 	json_decref(result);
 }

@@ -3,6 +3,7 @@
 
 #include "base/attr.h"
 #include "base/str.h"
+#include <ctype.h>
 #include <string.h>
 
 #define LOOK_BYTES 16384 /* later text is ignored */
@@ -124,32 +125,7 @@ static bool line_has(const struct line *line, const char *word, bool anywhere)
 	return line->len >= len && memcmp(line->text, word, len) == 0;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_word(char c)
-{
-	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_quote(char c)
-{
-	return c == '"' || c == '\'';
-}
-
-/* A number, not a command whose name begins with digits. */
-static bool begins_number(const struct line *line)
-{
-	size_t digits = 0;
-
-	while (digits < line->len && is_digit(line->text[digits]))
-		digits++;
-	return digits > 0 && (digits == line->len || !is_word(line->text[digits]));
-}
-
-/* Return: '\0' beyond the end. */
+/* Return: '\0' past the end. */
 static char char_at(const struct line *line, size_t at)
 {
 	if (at >= line->len)
@@ -157,16 +133,28 @@ static char char_at(const struct line *line, size_t at)
 	return line->text[at];
 }
 
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
 /* "6 * 7", "'a'.upper()", "[1, 2]", "(1 + 2)": no command begins like that. */
 static bool begins_value(const struct line *line)
 {
 	char first = char_at(line, 0), second = char_at(line, 1);
+	bool quoted = second == '"' || second == '\'';
+	size_t digits = 0;
 
 	if (first == '[')
-		return is_word(second) || is_quote(second);
+		return is_word(second) || quoted;
 	if (first == '(')
-		return is_digit(second) || is_quote(second);
-	return is_quote(first) || begins_number(line);
+		return isdigit((unsigned char)second) || quoted;
+	if (first == '"' || first == '\'')
+		return true;
+	while (digits < line->len && isdigit((unsigned char)line->text[digits]))
+		digits++;
+	/* A number, not a command whose name begins with digits. */
+	return digits > 0 && (digits == line->len || !is_word(line->text[digits]));
 }
 
 /* "len(x)", "math.sqrt(2)", but neither "name() {" nor "puts(x);". */

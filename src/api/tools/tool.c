@@ -16,15 +16,6 @@
 #include "core/session/session_row.h"
 #include <string.h>
 
-static json_t *text_item(const char *text)
-{
-	json_t *item = json_object();
-
-	json_set(item, "type", json_string("text"));
-	json_set(item, "text", json_text(text, strlen(text)));
-	return item;
-}
-
 const char *tool_result_text(const json_t *result)
 {
 	const json_t *first = json_array_get(json_object_get(result, "content"), 0);
@@ -39,11 +30,13 @@ static void end_tool(struct call *call, const char *text, json_t *structured, js
 {
 	struct metrics *m = call->router->parts.metrics;
 	const char *how = failure ? "refused" : is_error ? "error" : "ok";
-	json_t *result = json_object();
-	int r = json_array_insert_new(content, 0, text_item(text));
+	json_t *result = json_object(), *first = json_object();
+	int r = json_array_insert_new(content, 0, first);
 
 	assert(r == 0);
 	(void)r;
+	json_set(first, "type", json_string("text"));
+	json_set(first, "text", json_text(text, strlen(text)));
 	json_set(result, "content", content);
 	json_set(result, "structuredContent", structured);
 	json_set(result, "isError", json_boolean(is_error));
@@ -83,25 +76,20 @@ void tool_refuse(struct call *call, const struct error *err)
 	end_tool(call, text, structured, json_array(), err, true);
 }
 
-static int check_scope(const struct call *call, const struct tool *tool, struct error *err)
-{
-	const char *scope = scope_name(tool->scope);
-
-	if (scope_allows(call->principal.scopes, tool->scope))
-		return 0;
-	return error_set(err, ERR_NO_SCOPE, 0, "tool %s needs scope %s", tool->name,
-	                 scope ? scope : "admin");
-}
-
 void tool_start_decoded(struct call *call, const struct tool *tool)
 {
+	const char *scope = scope_name(tool->scope);
 	struct error err = {0};
 
 	call->tool = tool;
 	call->started_us = clock_us();
-	/* With a required audit log, nothing is changed that could not be logged. */
-	if (check_scope(call, tool, &err) < 0 ||
-	    (!(tool->hints & TOOL_READ_ONLY) && audit_check(call->router->parts.audit, &err) < 0))
+	if (!scope_allows(call->principal.scopes, tool->scope))
+		(void)error_set(&err, ERR_NO_SCOPE, 0, "tool %s needs scope %s", tool->name,
+		                scope ? scope : "admin");
+	else if (!(tool->hints & TOOL_READ_ONLY))
+		/* With a required audit log, nothing is changed that could not be logged. */
+		(void)!audit_check(call->router->parts.audit, &err);
+	if (error_is_set(&err))
 		tool_refuse(call, &err);
 	else
 		tool->run(call);
@@ -115,7 +103,8 @@ void tool_start(struct call *call, const struct tool *tool, const json_t *argume
 
 	call->tool = tool;
 	call->started_us = clock_us();
-	if (check_scope(call, tool, &err) < 0 ||
+	/* Without the scope the arguments do not matter: tool_start_decoded refuses. */
+	if (scope_allows(call->principal.scopes, tool->scope) &&
 	    fields_decode(tool->input, arguments ? arguments : none, &limits, &call->args, &err) <
 	            0)
 		tool_refuse(call, &err);

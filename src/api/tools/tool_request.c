@@ -40,20 +40,6 @@ int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_
 	return workpath_clean(path, WORKPATH_STRIP, field, ret_path, err);
 }
 
-static int take_directory(struct call *call, struct error *err)
-{
-	const char *dir = call->args.working_dir;
-	char path[WORKPATH_MAX + 1] = "";
-
-	if (dir && tool_clean_path(dir, "working_dir", path, err) < 0)
-		return -1;
-	json_set(call->asked, "working_dir",
-	         json_sprintf("/workspace%s%s", *path ? "/" : "", path));
-	if (*path)
-		call->args.exec.request.cwd = xstrdup(path);
-	return 0;
-}
-
 /* "numpy==1.24" as {"name": "numpy", "version": "==1.24"}. */
 static json_t *split_package(const char *text)
 {
@@ -158,6 +144,8 @@ int tool_run_prepare(struct call *call, const char *language, struct error *err)
 {
 	const struct runner *runner = tool_runner(call, choose_language(call, language), err);
 	struct run_request *request = &call->args.exec.request;
+	const char *dir = call->args.working_dir;
+	char path[WORKPATH_MAX + 1] = "";
 
 	if (!runner)
 		return -1;
@@ -168,7 +156,12 @@ int tool_run_prepare(struct call *call, const char *language, struct error *err)
 	if (fields_find(call->tool->input, "command"))
 		json_set(call->asked, "command", json_text(request->code, request->code_len));
 	if (check_packages(call, runner->name, err) < 0 ||
-	    decode_handler_end(&call->args.exec, err) < 0 || take_directory(call, err) < 0)
+	    decode_handler_end(&call->args.exec, err) < 0 ||
+	    (dir && tool_clean_path(dir, "working_dir", path, err) < 0))
 		return -1;
+	json_set(call->asked, "working_dir",
+	         json_sprintf("/workspace%s%s", *path ? "/" : "", path));
+	if (*path)
+		request->cwd = xstrdup(path);
 	return take_options(call, runner->name, err);
 }

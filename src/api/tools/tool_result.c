@@ -45,17 +45,13 @@ struct summary {
 	struct call *call;
 	const struct op_run_end *end;
 	const struct outcome *o;
+	size_t room; /* bytes of a text: mcp.max_text */
 	struct report report;
 	struct stream streams[OUTPUT_COUNT];
 };
 
 static const char *const stream_names[] = {[OUTPUT_STDOUT] = "stdout", [OUTPUT_STDERR] = "stderr"};
 static_assert(ARRAY_SIZE(stream_names) == OUTPUT_COUNT, "every stream has its name");
-
-static size_t text_room(const struct summary *t)
-{
-	return t->call->router->config->mcp_text_bytes;
-}
 
 static void read_stream(struct summary *t, enum output_stream which)
 {
@@ -68,22 +64,8 @@ static void read_stream(struct summary *t, enum output_stream which)
 		xasprintf(SANDBOX_URI_EXECUTION "%s/%s", t->end->execution_id, stream_names[which]);
 
 	s->text = utf8_sanitize(stripped ? stripped : data, len, &s->len);
-	buf_init(&s->brief, TEXT_MAX + text_room(t));
-	s->cut = shorten(&s->brief, s->text, s->len, text_room(t), uri) > 0;
-}
-
-/* Output of a program in a session is kept with its record. */
-static void keep_whole(const struct summary *t)
-{
-	struct buf streams[OUTPUT_COUNT] = {0};
-
-	if (t->end->session_id ||
-	    (!t->streams[OUTPUT_STDOUT].cut && !t->streams[OUTPUT_STDERR].cut))
-		return;
-	for (size_t i = 0; i < OUTPUT_COUNT; i++)
-		streams[i] = (struct buf){.data = t->streams[i].text, .len = t->streams[i].len};
-	outputs_keep(t->call->router->parts.outputs, t->call->principal.tenant,
-	             t->end->execution_id, streams);
+	buf_init(&s->brief, TEXT_MAX + t->room);
+	s->cut = shorten(&s->brief, s->text, s->len, t->room, uri) > 0;
 }
 
 /* The result object. */
@@ -129,19 +111,6 @@ static json_t *error_message(const struct summary *t)
 	return json_sprintf("Exit code %d.", t->o->exit_code);
 }
 
-static json_int_t exit_code(const struct outcome *o)
-{
-	return (o->exited || o->signal) && o->status != EXEC_TIMEOUT ? o->exit_code : -1;
-}
-
-/* Callers without a session expect the words of a stateless sandbox. */
-static const char *status_word(const struct summary *t)
-{
-	if (t->end->session_id || t->o->status == EXEC_SUCCESS || t->o->status == EXEC_TIMEOUT)
-		return exec_status_name(t->o->status);
-	return "execution_error";
-}
-
 static void set_output(const struct summary *t, json_t *j)
 {
 	bool cut = t->o->out_truncated || t->o->err_truncated;
@@ -166,13 +135,17 @@ static json_t *make_structured(struct summary *t)
 {
 	json_t *j = encode_result_brief(t->o, &t->report, NULL);
 	double ms = (double)t->o->duration_us / 1e3;
+	enum exec_status status = t->o->status;
+	bool exited = (t->o->exited || t->o->signal) && status != EXEC_TIMEOUT;
+	/* Callers without a session expect the words of a stateless sandbox. */
+	bool plain = t->end->session_id || status == EXEC_SUCCESS || status == EXEC_TIMEOUT;
 
 	json_set(j, "execution_id", json_string(t->end->execution_id));
 	json_set(j, "session_id",
 	         t->end->session_id ? json_string(t->end->session_id) : json_null());
-	json_set(j, "status", json_string(status_word(t)));
-	json_set(j, "outcome", json_string(exec_status_name(t->o->status)));
-	json_set(j, "exit_code", json_integer(exit_code(t->o)));
+	json_set(j, "status", json_string(plain ? exec_status_name(status) : "execution_error"));
+	json_set(j, "outcome", json_string(exec_status_name(status)));
+	json_set(j, "exit_code", json_integer(exited ? t->o->exit_code : -1));
 	set_output(t, j);
 	(void)!json_object_update(j, t->call->asked);
 	json_set(j, "results", results_without_images(t->report.results));
@@ -181,7 +154,7 @@ static json_t *make_structured(struct summary *t)
 	json_set(j, "session_reset", json_boolean(t->end->session_reset));
 	json_set(j, "duration", json_real(ms / 1e3));
 	json_set(j, "execution_time_ms", json_real(ms));
-	json_set(j, "timed_out", json_boolean(t->o->status == EXEC_TIMEOUT));
+	json_set(j, "timed_out", json_boolean(status == EXEC_TIMEOUT));
 	json_set(j, "error_message", error_message(t));
 	return j;
 }
@@ -203,7 +176,7 @@ static void add_stream(const struct summary *t, struct buf *b, enum output_strea
 
 static void add_shortened(const struct summary *t, struct buf *b, const char *text)
 {
-	(void)!shorten(b, text, strlen(text), text_room(t) / 4, NULL);
+	(void)!shorten(b, text, strlen(text), t->room / 4, NULL);
 	(void)!buf_add_str(b, "\n");
 }
 
@@ -243,8 +216,7 @@ static void add_exception(const struct summary *t, struct buf *b)
 	for (; i < count; i++) {
 		const char *line = json_string_value(json_array_get(frames, i));
 
-		(void)!shorten(b, line ? line : "", line ? strlen(line) : 0, text_room(t) / 4,
-		               NULL);
+		(void)!shorten(b, line ? line : "", line ? strlen(line) : 0, t->room / 4, NULL);
 		if (line && *line && line[strlen(line) - 1] != '\n')
 			(void)!buf_add_str(b, "\n");
 	}
@@ -316,7 +288,7 @@ static void add_artifacts(const struct summary *t, struct buf *b)
 
 static char *make_text(const struct summary *t)
 {
-	cleanup_buf struct buf b = BUF_INIT(TEXT_MAX + 4 * text_room(t));
+	cleanup_buf struct buf b = BUF_INIT(TEXT_MAX + 4 * t->room);
 	size_t len;
 
 	add_stream(t, &b, OUTPUT_STDOUT);
@@ -388,14 +360,23 @@ static void add_links(const struct summary *t, json_t *content)
 
 void tool_run_finish(struct call *call, const struct op_run_end *end)
 {
-	struct summary t = {.call = call, .end = end, .o = end->outcome};
+	struct summary t = {.call = call,
+	                    .end = end,
+	                    .o = end->outcome,
+	                    .room = call->router->config->mcp_text_bytes};
 	json_t *content = json_array(), *structured;
+	struct buf whole[OUTPUT_COUNT] = {0};
 	cleanup_free char *text = NULL;
 
 	encode_result_report(t.o, &t.report);
 	for (int i = 0; i < OUTPUT_COUNT; i++)
 		read_stream(&t, (enum output_stream)i);
-	keep_whole(&t);
+	/* Output of a program in a session is kept with its record. */
+	for (size_t i = 0; i < OUTPUT_COUNT; i++)
+		whole[i] = (struct buf){.data = t.streams[i].text, .len = t.streams[i].len};
+	if (!end->session_id && (t.streams[OUTPUT_STDOUT].cut || t.streams[OUTPUT_STDERR].cut))
+		outputs_keep(call->router->parts.outputs, call->principal.tenant, end->execution_id,
+		             whole);
 	text = make_text(&t);
 	structured = make_structured(&t);
 	add_images(&t, content);
