@@ -52,7 +52,7 @@ static void keep_answer(void *ctx, const char *text, size_t len)
 
 static void ask(struct mcp_session *s, const struct rpc_message *m)
 {
-	const struct principal who = {TENANT_DEFAULT, NULL, SCOPES_ALL};
+	static const struct principal who = {TENANT_DEFAULT, NULL, SCOPES_ALL};
 
 	for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
 		struct rpc_message same = *m;

@@ -69,7 +69,7 @@ static void offer_policies(struct guess *g)
 	const struct policy *policy;
 
 	for (size_t i = 0; all && (policy = policies_at(all, i)); i++)
-		if (encode_policy_is_seen(g->q->call.router->runs, &g->q->call.principal, policy))
+		if (encode_policy_is_seen(g->q->call.router->runs, g->q->call.principal, policy))
 			offer(g, policy->name);
 }
 

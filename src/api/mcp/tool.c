@@ -19,7 +19,7 @@
 static bool is_shown(const struct mcp_request *q, const struct tool *tool)
 {
 	return tool_is_enabled(q->session->mcp->router->config, tool) &&
-	       scope_allows(q->call.principal.scopes, tool->scope);
+	       scope_allows(q->call.principal->scopes, tool->scope);
 }
 
 static json_t *view(const struct tool *tool, enum mcp_version version)
@@ -115,7 +115,8 @@ static void on_done(void *ctx, json_t *result, const struct error *failure)
 void mcp_tools_call(struct mcp_request *q)
 {
 	const char *name = mcp_request_text(q, "name");
-	json_t *arguments = json_object_get(q->params, "arguments");
+	cleanup_json json_t *none = json_object();
+	const json_t *arguments = json_object_get(q->params, "arguments");
 	const struct tool *tool = name ? tool_find(q->call.router->config, name) : NULL;
 	struct error err = {0};
 
@@ -128,5 +129,5 @@ void mcp_tools_call(struct mcp_request *q)
 	}
 	q->call.events.on_output = q->token ? on_output : NULL;
 	q->call.events.on_done = on_done;
-	tool_start(&q->call, tool, arguments);
+	tool_start(&q->call, tool, arguments ? arguments : none);
 }

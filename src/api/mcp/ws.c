@@ -21,9 +21,9 @@
 struct socket {
 	struct mcp *mcp;
 	struct http_ws *ws;
-	struct mcp_session *session; /* NULL: ended */
-	struct principal principal;  /* strings are the socket's */
-	char *tenant, *key_id, *request_id;
+	struct mcp_session *session;       /* NULL: ended */
+	const struct principal *principal; /* lives as long as the identity service */
+	char *request_id;
 };
 
 static void publish_count(const struct mcp *mcp)
@@ -33,8 +33,6 @@ static void publish_count(const struct mcp *mcp)
 
 static void socket_free(struct socket *s)
 {
-	free(s->tenant);
-	free(s->key_id);
 	free(s->request_id);
 	free(s);
 }
@@ -60,7 +58,7 @@ static void check_key(void *ctx)
 	struct socket *s = ctx;
 	struct mcp_session *session = s->session;
 
-	if (!session || mcp_tenant_key_is_valid(s->mcp, s->key_id))
+	if (!session || mcp_tenant_key_is_valid(s->mcp, s->principal->key_id))
 		return;
 	http_ws_close(s->ws, HTTP_WS_POLICY);
 	s->session = NULL;
@@ -81,9 +79,8 @@ static void on_closed(void *ctx)
 	socket_free(s);
 }
 
-/* Messages. @text is released. */
-
-static void tell(const struct socket *s, char *text, size_t len)
+/* @text is released. */
+static void send_answer(const struct socket *s, char *text, size_t len)
 {
 	http_ws_send(s->ws, text, len);
 	free(text);
@@ -97,17 +94,18 @@ static void take_message(struct socket *s, json_t *value)
 	char *text;
 
 	rpc_classify(value, &m);
-	/* What is no question has no answer to say so by. */
-	if (mcp_tenant_take_message(s->mcp, s->tenant, &err) < 0 && m.kind == RPC_REQUEST) {
+	/* Only a request is answered. */
+	if (mcp_tenant_take_message(s->mcp, s->principal->tenant, &err) < 0 &&
+	    m.kind == RPC_REQUEST) {
 		text = rpc_failure(m.id, &err, s->request_id, &len);
-		tell(s, text, len);
+		send_answer(s, text, len);
 	} else if (json_is_array(value) || m.kind == RPC_INVALID) {
 		text = rpc_error(m.id, RPC_INVALID_REQUEST,
 		                 json_is_array(value) ? "a WebSocket has no batches" : m.wrong,
 		                 NULL, &len);
-		tell(s, text, len);
+		send_answer(s, text, len);
 	} else if (m.kind == RPC_REQUEST) {
-		mcp_dispatch(s->session, NULL, &s->principal, s->request_id, &m);
+		mcp_dispatch(s->session, NULL, s->principal, s->request_id, &m);
 	} else if (m.kind == RPC_NOTIFICATION) {
 		mcp_dispatch_notification(s->session, &m);
 	}
@@ -130,10 +128,10 @@ static void on_message(void *ctx, const char *body, size_t len)
 		return;
 	}
 	text = rpc_failure(NULL, &err, s->request_id, &text_len);
-	tell(s, text, text_len);
+	send_answer(s, text, text_len);
 }
 
-/* The answer to what is no WebSocket says what to do instead. */
+/* To a plain request, say how to upgrade. */
 static void refuse(struct http_request *req, const struct error *err)
 {
 	if (err->code != ERR_INVALID) {
@@ -143,19 +141,6 @@ static void refuse(struct http_request *req, const struct error *err)
 	http_add_header(req, "Upgrade", "websocket");
 	http_add_header(req, "Sec-WebSocket-Version", "13");
 	reply_error_as(req, err, HTTP_UPGRADE_REQUIRED);
-}
-
-static struct socket *socket_new(struct router *r, const struct http_request *req,
-                                 const struct principal *who)
-{
-	struct socket *s = NEW(struct socket);
-
-	s->mcp = r->mcp;
-	s->tenant = xstrdup(who->tenant);
-	s->key_id = who->key_id ? xstrdup(who->key_id) : NULL;
-	s->request_id = xstrdup(http_request_id(req));
-	s->principal = (struct principal){s->tenant, s->key_id, who->scopes};
-	return s;
 }
 
 void mcp_ws(struct router *r, struct http_request *req, const struct route_args *args)
@@ -169,8 +154,11 @@ void mcp_ws(struct router *r, struct http_request *req, const struct route_args 
 		reply_error(req, &err);
 		return;
 	}
-	s = socket_new(r, req, args->principal);
-	s->session = mcp_session_new(r->mcp, s->tenant, &err);
+	s = NEW(struct socket);
+	s->mcp = r->mcp;
+	s->principal = args->principal;
+	s->request_id = xstrdup(http_request_id(req));
+	s->session = mcp_session_new(r->mcp, s->principal->tenant, &err);
 	if (!s->session ||
 	    http_ws_accept(req, &config, &(struct http_ws_events){s, on_message, on_closed}, &s->ws,
 	                   &err) < 0) {

@@ -57,8 +57,8 @@ struct item {
 struct batch {
 	struct http_request *req; /* NULL: the client disconnected */
 	struct router *router;
-	struct principal principal; /* strings are the batch's */
-	char *tenant, *key_id, *request_id;
+	const struct principal *principal; /* lives as long as the identity service */
+	char *request_id;
 	const struct action *action;
 	json_t *ids, *parameters, *results; /* owned; one result per id */
 	struct item items[IDS_MAX];
@@ -135,8 +135,6 @@ static void pump(void *arg);
 static void batch_free(struct batch *b)
 {
 	loop_cancel(b->router->parts.loop, pump, b);
-	free(b->tenant);
-	free(b->key_id);
 	free(b->request_id);
 	json_decref(b->ids);
 	json_decref(b->parameters);
@@ -208,7 +206,7 @@ static void on_kept(void *ctx, const struct error *err)
 	struct batch *b = item->batch;
 	struct error ignored = {0}; /* terminated: no view */
 	const struct session *session =
-		sandboxes_get(b->router, b->tenant, id_of(b, item->index), &ignored);
+		sandboxes_get(b->router, b->principal->tenant, id_of(b, item->index), &ignored);
 
 	finish_item(item, session && !err ? sandboxes_view(session) : NULL, err);
 }
@@ -263,8 +261,8 @@ static void run_tool(struct item *item)
 	item->call.args = p.args;
 	p.args = (struct tool_args){.sandbox_id = NULL};
 	item->call.args.sandbox_id = xstrdup(id_of(b, item->index));
-	call_init(&item->call, b->router, &b->principal, b->request_id);
-	tool_start_decoded(&item->call, tool); /* the batch may be gone afterwards */
+	call_init(&item->call, b->router, b->principal, b->request_id);
+	tool_start(&item->call, tool, NULL); /* the batch may be gone afterwards */
 }
 
 static void start_item(struct batch *b, size_t index)
@@ -275,7 +273,7 @@ static void start_item(struct batch *b, size_t index)
 
 	*item = (struct item){.batch = b, .index = index};
 	b->running++;
-	session = sandboxes_get(b->router, b->tenant, id_of(b, index), &err);
+	session = sandboxes_get(b->router, b->principal->tenant, id_of(b, index), &err);
 	if (!session)
 		finish_item(item, NULL, &err);
 	else if (b->action->act)
@@ -381,10 +379,8 @@ static struct batch *batch_new(struct router *r, struct http_request *req,
 
 	b->req = req;
 	b->router = r;
-	b->tenant = xstrdup(who->tenant);
-	b->key_id = who->key_id ? xstrdup(who->key_id) : NULL;
+	b->principal = who;
 	b->request_id = xstrdup(http_request_id(req));
-	b->principal = (struct principal){b->tenant, b->key_id, who->scopes};
 	b->action = &actions[body->action];
 	b->ids = json_incref(body->ids);
 	b->parameters = json_incref(body->parameters);

@@ -3,6 +3,7 @@
 
 #include "api/json/json.h"
 #include "api/op/events.h"
+#include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -15,11 +16,13 @@
 /*
  * Theory of operation. A request ends with its tool or with its client, whichever comes first. A
  * stream of events begins with the first output, so that an earlier refusal has its own status.
+ * Not run_reply: a tool need not run a program, its events have neither "start" nor rich results,
+ * and a client that disconnects kills the program of a session too.
  */
 
 struct waiter {
+	struct pending pending;
 	struct call call;
-	struct http_request *req; /* the server's */
 	sandboxes_render_fn *render;
 	size_t max_bytes; /* of one event */
 	enum event_form form;
@@ -156,12 +159,12 @@ static void send_event(struct waiter *w, const char *name, const char *key, cons
 	cleanup_buf struct buf b = BUF_INIT(w->max_bytes);
 
 	if (!w->streaming)
-		http_stream_begin(w->req, HTTP_OK, event_form_type(w->form));
+		http_stream_begin(w->pending.req, HTTP_OK, event_form_type(w->form));
 	w->streaming = true;
 	if (event_open(&b, &event) < 0 || buf_add(&b, value->data, value->len) < 0 ||
-	    event_close(&b, w->form) < 0 || http_stream_write(w->req, b.data, b.len) < 0)
-		reply_log(w->req, LOG_LEVEL_DEBUG,
-		          "the client does not read: disconnected"); /* on_gone follows */
+	    event_close(&b, w->form) < 0 || http_stream_write(w->pending.req, b.data, b.len) < 0)
+		reply_log(w->pending.req, LOG_LEVEL_DEBUG,
+		          "the client does not read: disconnected"); /* on_left follows */
 }
 
 static void on_output(void *ctx, enum output_stream stream, const char *text, size_t len)
@@ -177,9 +180,9 @@ static void send_failure(struct waiter *w, const struct error *failure)
 {
 	cleanup_buf struct buf b = BUF_INIT(w->max_bytes);
 
-	if (json_add(&b, reply_error_object(failure, http_request_id(w->req))) == 0)
+	if (json_add(&b, reply_error_object(failure, http_request_id(w->pending.req))) == 0)
 		send_event(w, "error", "error", &b);
-	http_stream_end(w->req);
+	http_stream_end(w->pending.req);
 }
 
 /* @body is released. */
@@ -194,7 +197,7 @@ static void send_end(struct waiter *w, json_t *body)
 		return;
 	}
 	send_event(w, "end", "result", &b);
-	http_stream_end(w->req);
+	http_stream_end(w->pending.req);
 }
 
 /* The end. */
@@ -205,9 +208,9 @@ static void waiter_free(struct waiter *w)
 	free(w);
 }
 
-static void on_gone(void *ctx)
+static void on_left(struct pending *p)
 {
-	struct waiter *w = ctx;
+	struct waiter *w = CONTAINER_OF(p, struct waiter, pending);
 
 	call_cancel(&w->call);
 	waiter_free(w);
@@ -218,16 +221,16 @@ static void on_done(void *ctx, json_t *result, const struct error *failure)
 	struct waiter *w = ctx;
 	const struct sandboxes_done done = sandboxes_done_of(&w->call, result, failure);
 	bool refused = failure && (w->strict || sandboxes_is_refusal(failure));
+	struct http_request *req = pending_resume(&w->pending);
 
-	http_set_gone(w->req, NULL, NULL);
 	if (refused && w->streaming)
 		send_failure(w, failure);
 	else if (refused)
-		reply_error(w->req, failure);
+		reply_error(req, failure);
 	else if (w->form != EVENT_FORM_NONE)
 		send_end(w, w->render(&done));
 	else
-		reply_json(w->req, HTTP_OK, w->render(&done));
+		reply_json(req, HTTP_OK, w->render(&done));
 	waiter_free(w);
 }
 
@@ -239,6 +242,7 @@ void sandboxes_call(struct router *r, struct http_request *req, const struct rou
 	struct waiter *w;
 	struct error err = {0};
 
+	assert(!call->args != !arguments);
 	if (!tool) {
 		(void)error_set(&err, call->strict ? ERR_DENIED : ERR_NOT_FOUND, 0,
 		                "tool %.64s does not exist or is disabled (mcp.disabled_tools)",
@@ -247,7 +251,7 @@ void sandboxes_call(struct router *r, struct http_request *req, const struct rou
 		return;
 	}
 	w = NEW(struct waiter);
-	*w = (struct waiter){.req = req, .render = call->render, .strict = call->strict};
+	*w = (struct waiter){.render = call->render, .strict = call->strict};
 	w->form = event_form_choose(http_header(req, "Accept"), call->stream);
 	w->max_bytes = r->config->max_answers_bytes;
 	w->call.whole = true;
@@ -257,12 +261,10 @@ void sandboxes_call(struct router *r, struct http_request *req, const struct rou
 		.on_done = on_done,
 	};
 	call_init(&w->call, r, args->principal, http_request_id(req));
-	http_set_gone(req, on_gone, w);
+	pending_wait(&w->pending, req, on_left);
 	if (call->args) {
 		w->call.args = *call->args;
 		*call->args = (struct tool_args){0};
-		tool_start_decoded(&w->call, tool);
-	} else {
-		tool_start(&w->call, tool, arguments);
 	}
+	tool_start(&w->call, tool, arguments);
 }

@@ -27,11 +27,7 @@ void call_init(struct call *call, struct router *r, const struct principal *who,
                const char *request_id)
 {
 	call->router = r;
-	call->principal = (struct principal){
-		.tenant = xstrdup(who->tenant),
-		.key_id = who->key_id ? xstrdup(who->key_id) : NULL,
-		.scopes = who->scopes,
-	};
+	call->principal = who;
 	call->request_id = xstrdup(request_id);
 }
 
@@ -40,8 +36,6 @@ void call_release(struct call *call)
 	assert(!call->state && !call->cancel); /* ended or cancelled before */
 	tool_args_done(&call->args);
 	json_decref(call->asked);
-	free((char *)(uintptr_t)call->principal.tenant);
-	free((char *)(uintptr_t)call->principal.key_id);
 	free(call->request_id);
 	*call = (struct call){0};
 }

@@ -17,7 +17,6 @@
 #include "api/json/text_stream.h"
 #include "api/tools/tool_args.h"
 #include "base/error.h"
-#include "core/tenant/principal.h"
 #include "driver/driver.h"
 #include <jansson.h>
 #include <stdbool.h>
@@ -26,6 +25,7 @@
 
 struct call;
 struct op_file;
+struct principal;
 struct router;
 struct session;
 struct store_search;
@@ -43,8 +43,8 @@ typedef void call_session_fn(struct call *call, struct session *session);
 
 struct call {
 	struct router *router;
-	struct principal principal; /* its strings are owned */
-	char *request_id;           /* owned; for logs and audit */
+	const struct principal *principal; /* lives as long as the identity service */
+	char *request_id;                  /* owned; for logs and audit */
 	struct call_events events;
 
 	/* What the call waits for, and how to cancel that. NULL: nothing. */
@@ -64,7 +64,7 @@ struct call {
 	call_session_fn *with_session; /* continues once the session was found */
 };
 
-/** call_init - copies @who and @request_id; other members are the owner's, zero unless set. */
+/** call_init - copies @request_id; other members are the owner's, zero unless set. */
 void call_init(struct call *call, struct router *r, const struct principal *who,
                const char *request_id);
 /** call_release - free what the call owns, not @call itself. */

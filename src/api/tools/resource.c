@@ -138,7 +138,7 @@ static void wait_for_store(struct reading *w, struct store_search *search, const
 static struct session *need_session(struct reading *w)
 {
 	const struct router_config *p = &w->call->router->parts;
-	struct session *session = session_find(p->sessions, w->call->principal.tenant, w->uri.id);
+	struct session *session = session_find(p->sessions, w->call->principal->tenant, w->uri.id);
 	struct error err = {0};
 
 	if (session)
@@ -147,8 +147,8 @@ static struct session *need_session(struct reading *w)
 		fail_not_found(w);
 	else
 		wait_for_store(w,
-		               store_load_session(p->sessions, w->call->principal.tenant, w->uri.id,
-		                                  on_found, w, &err),
+		               store_load_session(p->sessions, w->call->principal->tenant,
+		                                  w->uri.id, on_found, w, &err),
 		               &err);
 	return NULL;
 }
@@ -234,10 +234,10 @@ static const struct buf *find_output(const struct reading *w, enum output_stream
 {
 	const struct router *r = w->call->router;
 	struct run_record *e =
-		run_records_find(r->parts.executions, w->call->principal.tenant, w->uri.id);
+		run_records_find(r->parts.executions, w->call->principal->tenant, w->uri.id);
 
 	return e ? run_record_printed(e, stream)
-	         : outputs_find(r->parts.outputs, w->call->principal.tenant, w->uri.id, stream);
+	         : outputs_find(r->parts.outputs, w->call->principal->tenant, w->uri.id, stream);
 }
 
 static void read_execution(struct reading *w)
@@ -253,7 +253,7 @@ static void read_execution(struct reading *w)
 		finish_stream(w, kept);
 	else if (is_stream && !w->searched && p->store)
 		wait_for_store(w,
-		               store_load_execution(p->executions, w->call->principal.tenant,
+		               store_load_execution(p->executions, w->call->principal->tenant,
 		                                    w->uri.id, on_found, w, &err),
 		               &err);
 	else
@@ -276,7 +276,7 @@ static void read_log(struct reading *w)
 static void read_template(struct reading *w)
 {
 	const struct router_config *p = &w->call->router->parts;
-	struct template *t = templates_find(p->templates, w->call->principal.tenant, w->uri.id);
+	struct template *t = templates_find(p->templates, w->call->principal->tenant, w->uri.id);
 
 	if (t)
 		finish_json(w, encode_template(p->templates, t, p->runners));
@@ -289,7 +289,7 @@ static void read_policy(struct reading *w)
 	struct router *r = w->call->router;
 
 	/* resource_check has found it. */
-	finish_json(w, encode_policy(r->runs, &w->call->principal,
+	finish_json(w, encode_policy(r->runs, w->call->principal,
 	                             policies_find(run_service_policies(r->runs), w->uri.id)));
 }
 
@@ -312,12 +312,12 @@ int resource_check(const struct call *call, const struct sandbox_uri *uri, struc
 	const struct policy *policy;
 
 	/* Files need their scope, however they are read. */
-	if (uri->kind == SANDBOX_URI_IS_FILE && !scope_allows(call->principal.scopes, SCOPE_FILES))
+	if (uri->kind == SANDBOX_URI_IS_FILE && !scope_allows(call->principal->scopes, SCOPE_FILES))
 		return error_set(err, ERR_NO_SCOPE, 0, "this needs scope files");
 	if (uri->kind != SANDBOX_URI_IS_POLICY)
 		return 0;
 	policy = all ? policies_find(all, uri->id) : NULL;
-	return policy && encode_policy_is_seen(call->router->runs, &call->principal, policy)
+	return policy && encode_policy_is_seen(call->router->runs, call->principal, policy)
 	               ? 0
 	               : set_not_found(err);
 }
@@ -426,7 +426,7 @@ static bool has_files(const struct call *call, const struct session_info *info)
 {
 	return info->mode == SESSION_PERSISTENT &&
 	       (info->state == SESSION_READY || info->state == SESSION_RUNNING) &&
-	       scope_allows(call->principal.scopes, SCOPE_FILES);
+	       scope_allows(call->principal->scopes, SCOPE_FILES);
 }
 
 static void list_session(struct reading *w, struct session *session)
@@ -456,17 +456,17 @@ static uint64_t list_fixed(struct reading *w, uint64_t offset)
 {
 	struct router *r = w->call->router;
 	const struct policies *all = run_service_policies(r->runs);
-	size_t templates = templates_count(r->parts.templates, w->call->principal.tenant);
+	size_t templates = templates_count(r->parts.templates, w->call->principal->tenant);
 	json_t *list = json_object_get(w->page, "resources");
 	const struct policy *policy;
 
 	for (; offset < templates && json_array_size(list) < RESOURCE_PAGE; offset++)
 		add_template(list,
-		             templates_at(r->parts.templates, w->call->principal.tenant, offset));
+		             templates_at(r->parts.templates, w->call->principal->tenant, offset));
 	for (; all && offset >= templates && json_array_size(list) < RESOURCE_PAGE &&
 	       (policy = policies_at(all, offset - templates));
 	     offset++)
-		if (encode_policy_is_seen(r->runs, &w->call->principal, policy))
+		if (encode_policy_is_seen(r->runs, w->call->principal, policy))
 			add_policy(list, policy);
 	return offset;
 }
@@ -479,13 +479,13 @@ static size_t count_fixed(const struct call *call)
 
 	while (all && policies_at(all, count))
 		count++;
-	return count + templates_count(r->parts.templates, call->principal.tenant);
+	return count + templates_count(r->parts.templates, call->principal->tenant);
 }
 
 void resource_list(struct call *call, uint64_t offset)
 {
 	struct session_service *sessions = call->router->parts.sessions;
-	const char *tenant = call->principal.tenant;
+	const char *tenant = call->principal->tenant;
 	struct reading *w = reading_new(call);
 	size_t fixed = count_fixed(call);
 	struct session *session;

@@ -50,7 +50,8 @@ struct tool {
 
 /** tool_at - in the order of the table, disabled tools included; NULL past the end. */
 const struct tool *tool_at(size_t index);
-/** tool_find - NULL: no such tool, or the operator has disabled it. */
+/** tool_find - NULL: no such tool, or the operator has disabled it. @config NULL: disabled tools
+ * too. */
 const struct tool *tool_find(const struct config *config, const char *name);
 bool tool_is_enabled(const struct config *config, const struct tool *tool);
 /** tools_check - whether the settings name only known tools; ERR_CONFIG. */
@@ -64,12 +65,11 @@ json_t *tool_view(const struct tool *tool) attr_must_check;
 /* Calling. The result of a tool is {content, structuredContent, isError}, as MCP has it. */
 
 /**
- * tool_start - decode @arguments, an object or NULL, and start the tool. A refusal is a result too,
- * with isError, and on_done gets its error as well.
+ * tool_start - check the scope, decode @arguments, an object, and start the tool. A refusal is a
+ * result too, with isError, and on_done gets its error as well. @arguments NULL: the dialect has
+ * filled call->args by a table of its own.
  */
 void tool_start(struct call *call, const struct tool *tool, const json_t *arguments);
-/** tool_start_decoded - the same for a dialect that has filled call->args by a table of its own. */
-void tool_start_decoded(struct call *call, const struct tool *tool);
 /** tool_result_text - the text of the first item of a result; borrowed. */
 const char *tool_result_text(const json_t *result);
 

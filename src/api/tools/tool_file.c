@@ -20,6 +20,7 @@
 #include "core/session/session.h"
 #include "core/session/session_files.h"
 #include "http/media_type.h"
+#include <string.h>
 
 /*
  * Theory of operation. Files are read and written inside the box, by one operation, or by two if
@@ -61,6 +62,19 @@ static void begin(struct file_work *w, struct session *session, struct op_file_r
 		call_wait_file(w->call, collect);
 	else
 		tool_refuse(w->call, &err);
+}
+
+int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_MAX + 1],
+                    struct error *err)
+{
+	static const char workspace[] = "/workspace";
+	size_t len = sizeof(workspace) - 1;
+
+	if (strncmp(path, workspace, len) == 0 && (path[len] == '\0' || path[len] == '/'))
+		path += len;
+	else if (path[0] == '/')
+		return error_field(err, field, "'%.80s' is outside of /workspace", path);
+	return workpath_clean(path, WORKPATH_STRIP, field, ret_path, err);
 }
 
 /* NULL: the call was refused. */
@@ -134,7 +148,7 @@ static void on_prepared(void *ctx, const struct file_result *result)
 		tool_refuse(call, result->failure);
 		return;
 	}
-	session = session_find(call->router->parts.sessions, call->principal.tenant,
+	session = session_find(call->router->parts.sessions, call->principal->tenant,
 	                       call->args.sandbox_id);
 	if (!session)
 		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "the sandbox has ended");

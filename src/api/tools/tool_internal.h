@@ -6,12 +6,10 @@
 #include "api/tools/tool.h"
 #include "core/request/workpath.h"
 
-struct runner;
+struct op_run_end;
 
 /* tool_language.c */
 extern const char *const tool_languages[]; /* values of "language"; NULL-terminated */
-/** tool_runner - of @language; NULL with *err, which lists the available languages. */
-const struct runner *tool_runner(const struct call *call, const char *language, struct error *err);
 tool_fn tool_list_languages;
 
 /* tool_sandbox.c */
@@ -32,12 +30,14 @@ const char *tool_sandbox_status(const struct session *session);
 tool_fn tool_execute_code;
 tool_fn tool_run_in_sandbox;
 
-/* tool_request.c */
+/* tool_result.c */
+/** tool_result_finish - end the call with the result of its program. */
+void tool_result_finish(struct call *call, const struct op_run_end *end);
+
+/* tool_file.c */
 /** tool_clean_path - "x" or "/workspace/x" as "x"; refuses anything else, naming @field. */
 int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_MAX + 1],
                     struct error *err) attr_must_check;
-
-/* tool_file.c */
 tool_fn tool_write_file;
 tool_fn tool_read_file;
 tool_fn tool_list_files;

@@ -30,30 +30,6 @@ const char *const tool_languages[] = {"python", "javascript", "typescript", "bas
                                       "shell",  "go",         "rust",       "java", "cpp",
                                       "c",      "csharp",     NULL};
 
-const struct runner *tool_runner(const struct call *call, const char *language, struct error *err)
-{
-	const struct runners *all = call->router->parts.runners;
-	const struct runner *runner = runners_find(all, language), *other;
-	char list[160] = "";
-	size_t used = 0;
-
-	if (runner && runner->installed)
-		return runner;
-	for (size_t i = 0; (other = runners_at(all, i)); i++)
-		if (other->installed && used + strlen(other->name) + 3 < sizeof(list))
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-			                         used ? ", " : "", other->name);
-	if (runner)
-		(void)error_field(err, "language",
-		                  "%s needs %s, which this host lacks; "
-		                  "available: %s",
-		                  runner->name, runner->program, list);
-	else
-		(void)error_field(err, "language", "'%.32s' is not supported; available: %s",
-		                  language, list);
-	return NULL;
-}
-
 static json_t *view(const struct runner *r)
 {
 	json_t *j = json_object(), *aliases = json_array();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/tools/tool_run.h"
+#include "api/tools/tool_internal.h"
 
 #include "api/internal.h"
 #include "api/json/encode_artifact.h"
@@ -13,7 +13,6 @@
 #include "api/reply.h"
 #include "api/tools/sandbox_uri.h"
 #include "api/tools/shorten.h"
-#include "api/tools/tool_internal.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/utf8.h"
@@ -358,7 +357,7 @@ static void add_links(const struct summary *t, json_t *content)
 			                  stream_names[i], "text/plain", t->streams[i].len));
 }
 
-void tool_run_finish(struct call *call, const struct op_run_end *end)
+void tool_result_finish(struct call *call, const struct op_run_end *end)
 {
 	struct summary t = {.call = call,
 	                    .end = end,
@@ -375,8 +374,8 @@ void tool_run_finish(struct call *call, const struct op_run_end *end)
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
 		whole[i] = (struct buf){.data = t.streams[i].text, .len = t.streams[i].len};
 	if (!end->session_id && (t.streams[OUTPUT_STDOUT].cut || t.streams[OUTPUT_STDERR].cut))
-		outputs_keep(call->router->parts.outputs, call->principal.tenant, end->execution_id,
-		             whole);
+		outputs_keep(call->router->parts.outputs, call->principal->tenant,
+		             end->execution_id, whole);
 	text = make_text(&t);
 	structured = make_structured(&t);
 	add_images(&t, content);

@@ -149,13 +149,13 @@ static int create(struct call *call, struct session **ret_session, struct error 
 
 	if (!str_equal(dir, WORKSPACE) && !str_equal(dir, WORKSPACE "/"))
 		return error_field(err, "workspace_dir", "is always " WORKSPACE);
-	if (tool_find_image(call->router, call->principal.tenant, call->args.image, &template_id,
+	if (tool_find_image(call->router, call->principal->tenant, call->args.image, &template_id,
 	                    err) < 0)
 		return -1;
 	request->template_id = xstrdup(template_id);
 	request->mode = SESSION_PERSISTENT;
-	request->tenant = call->principal.tenant;
-	request->key_id = call->principal.key_id;
+	request->tenant = call->principal->tenant;
+	request->key_id = call->principal->key_id;
 	request->request_id = call->request_id;
 	if (session_create(call->router->parts.sessions, request, ret_session, &reused, err) == 0)
 		return 0;
@@ -222,7 +222,7 @@ void tool_list_sandboxes(struct call *call)
 	struct census c = {.list = json_array(), .text = BUF_INIT(TEXT_MAX)};
 	json_t *structured = json_object();
 	const struct session *session =
-		session_at(call->router->parts.sessions, call->principal.tenant, 0);
+		session_at(call->router->parts.sessions, call->principal->tenant, 0);
 
 	for (; session; session = session_older(session))
 		if (!is_over(session))
