@@ -4,7 +4,6 @@
 #include "api/json/decode_session.h"
 #include "base/alloc.h"
 #include "base/str.h"
-#include "fake_sessions.h"
 #include <string.h>
 
 static const struct decode_limits limits = {.max_code_bytes = 100};

@@ -1,69 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "peer.h"
+#include "api_fixture.h"
 
-#include "api/router.h"
-#include "base/alloc.h"
-#include "core/config/config.h"
-#include "daemon/dialects.h"
-#include "fake_sessions.h"
+#include "base/clock.h"
 #include <jansson.h>
+#include <time.h>
 
-/* Sessions over a socket: the session is the test's, the records of executions are core's. */
-
-struct fixture {
-	struct session_service sessions;
-	struct config config;
-	struct loop *loop;
-	struct router *router;
-	struct http_server *server;
-	int port;
-	unsigned cancelled;
-	char input[32];
-	bool input_ended;
-};
+/* Sessions over a socket. */
 
 static int set_up(void **state)
 {
-	struct fixture *f = NEW(struct fixture);
-	struct http_server_config http = {
-		.max_connections = 8,
-		.max_connections_per_peer = 8,
-		.max_header_bytes = 8192,
-		.max_bodies_bytes = 10000,
-		.request_timeout_us = 60 * USEC_PER_SEC,
-		.idle_timeout_us = 60 * USEC_PER_SEC,
-	};
-	struct router_config parts = {
-		.dialects = dialects, .config = &f->config, .sessions = &f->sessions};
-	struct error err = {0};
-	char name[64];
-	int fd = -1;
+	struct http_server_config http = {.max_connections = 8, .max_connections_per_peer = 8};
 
-	f->config = (struct config){
-		.max_body_bytes = 1000, .max_code_bytes = 50, .max_answers_bytes = 1 << 20};
-	http.loop = parts.loop = f->loop = loop_new();
-	parts.executions = f->sessions.executions = run_records_new(f->loop, 100, 1 << 20);
-	f->router = router_new(&parts);
-	http.handlers = router_handlers(f->router);
-	f->server = http_server_new(&http);
-	assert_int_equal(http_listen_tcp("127.0.0.1:0", &fd, &err), 0);
-	assert_int_equal(http_listen_name(fd, "http", name, sizeof(name)), 0);
-	assert_int_equal(sscanf(name, "http://127.0.0.1:%d", &f->port), 1);
-	assert_int_equal(http_server_listen(f->server, fd, NULL, &err), 0);
-	*state = f;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct fixture *f = *state;
-
-	http_server_free(f->server);
-	router_free(f->router);
-	run_records_free(f->sessions.executions);
-	loop_free(f->loop);
-	free(f);
-	return 0;
+	return open_api(state, &http);
 }
 
 /* @headers: whole lines, or "". @body NULL: none. */
@@ -116,55 +64,77 @@ static void expect(struct fixture *f, const char *line, const char *body, int st
 	json_decref(j);
 }
 
+/* Its box is not ready yet: what is executed waits. */
 static void make_session(struct fixture *f)
 {
 	expect(f, "POST /api/v1/sessions", "{\"id\":\"s1\",\"mode\":\"persistent\"}", 201,
 	       "session_id", "s1");
 }
 
-static void end_latest(struct fixture *f)
+static struct session_info info_of(struct fixture *f)
 {
-	struct outcome o = {.exited = true, .driver = "fake", .out = BUF_INIT(10)};
+	struct session *session = session_find(f->sessions, TENANT_DEFAULT, "s1");
+	struct session_info info = {0};
 
-	assert_int_equal(buf_add(&o.out, "hi", 2), 0);
-	run_record_ended(f->sessions.latest, &o, false);
+	assert_non_null(session);
+	session_info(session, &info);
+	return info;
+}
+
+static size_t count_executions(struct fixture *f)
+{
+	return run_records_count_of(f->executions, TENANT_DEFAULT, "s1");
+}
+
+static struct run_record_info latest_of(struct fixture *f)
+{
+	struct run_record *record = run_records_of(f->executions, TENANT_DEFAULT, "s1", 0);
+	struct run_record_info info = {0};
+
+	assert_non_null(record);
+	run_record_info(record, &info);
+	return info;
 }
 
 static bool has_execution(void *ctx)
 {
-	return ((struct fixture *)ctx)->sessions.latest != NULL;
+	return count_executions(ctx) > 0;
 }
 
 static void a_session_is_told_in_the_words_of_both_forms(void **state)
 {
 	static const char *const strings[][2] = {
-		{"session_id", "s1"},
-		{"id", "s1"},
-		{"status", "creating"},
-		{"mode", "persistent"},
-		{"agent_id", "bob"},
-		{"runtime_type", "fake"},
-		{"runtime_node", "local"},
-		{"container_id", "box1"},
-		{"workspace_path", "/workspace"},
-		{"language", "shell"},
-		{"language_runtime", "shell"},
-		{"created_at", "1970-01-01T00:00:01.000Z"},
+		{"session_id", "s1"},      {"id", "s1"},
+		{"status", "creating"},    {"mode", "persistent"},
+		{"agent_id", "bob"},       {"runtime_type", "fake"},
+		{"runtime_node", "local"}, {"workspace_path", "/workspace"},
+		{"language", "shell"},     {"language_runtime", "shell"},
 	};
 	struct fixture *f = *state;
 	int status = 0;
 	json_t *j = get(f, "POST /api/v1/sessions",
 	                "{\"id\":\"s1\",\"mode\":\"persistent\",\"agent_id\":\"bob\","
-	                "\"language\":\"shell\",\"timeout\":60,\"lifetime\":1.5}",
+	                "\"language\":\"shell\",\"timeout\":60,\"lifetime\":61.5,"
+	                "\"env_vars\":{\"A\":\"x=y\"}}",
 	                &status);
+	struct session_info info = info_of(f);
+	time_t seconds = (time_t)(info.created_ms / 1000);
+	char text[32], moment[64];
+	struct tm tm;
 
 	assert_int_equal(status, 201);
+	assert_non_null(gmtime_r(&seconds, &tm));
+	assert_true(strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) > 0);
+	(void)snprintf(moment, sizeof(moment), "%s.%03uZ", text,
+	               (unsigned)(info.created_ms % 1000));
+	assert_string_equal(member(j, "created_at"), moment);
+	assert_string_equal(member(j, "container_id"), info.box_id);
 	for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
 		assert_string_equal(member(j, strings[i][0]), strings[i][1]);
 	assert_true(json_is_null(json_object_get(j, "pod_name")));
 	assert_true(json_is_null(json_object_get(j, "completed_at")));
 	assert_int_equal(json_integer_value(json_object_get(j, "timeout")), 60);
-	assert_true(json_real_value(json_object_get(j, "lifetime")) == 1.5);
+	assert_true(json_real_value(json_object_get(j, "lifetime")) == 61.5);
 	assert_string_equal(member(json_object_get(j, "env_vars"), "A"), "x=y");
 	assert_string_equal(member(json_object_get(j, "resources"), "memory"), "512Mi");
 	assert_string_equal(member(json_object_get(j, "resource_limit"), "disk"), "256Mi");
@@ -175,9 +145,13 @@ static void a_session_that_was_there_is_not_created(void **state)
 {
 	struct fixture *f = *state;
 
-	f->sessions.reuses = true;
-	expect(f, "POST /api/v1/sessions", "{\"id\":\"s1\"}", 200, "session_id", "s1");
-	f->sessions.refuses = true;
+	expect(f, "POST /api/v1/sessions",
+	       "{\"id\":\"s1\",\"mode\":\"persistent\",\"agent_id\":\"bob\"}", 201, "session_id",
+	       "s1");
+	fake_ready(box_of(f));
+	expect(f, "POST /api/v1/sessions",
+	       "{\"id\":\"s1\",\"mode\":\"persistent\",\"agent_id\":\"bob\"}", 200, "session_id",
+	       "s1");
 	expect(f, "POST /api/v1/sessions", "{\"id\":\"s1\"}", 409, "error_code",
 	       "Sandbox.StateConflict");
 }
@@ -238,26 +212,67 @@ static void unknown_ids_and_malformed_ones_are_told_the_same(void **state)
 	       "Sandbox.ExecutionNotFound");
 }
 
-static void what_is_done_to_a_session_reaches_it(void **state)
+#define ACTION(name) "POST /api/v1/sessions/s1/" name
+#define CONFLICT     409, "error_code", "Sandbox.StateConflict"
+
+static void expect_done(struct fixture *f, const char *line, const char *body)
 {
-	static const char *const actions[] = {"pause", "resume", "interrupt", "keepalive"};
+	expect(f, line, "{\"force\":1}", 400, "field", "force");
+	expect(f, line, body, 200, "session_id", "s1");
+}
+
+static void pause_and_resume_reach_the_box(void **state)
+{
+	static const char *const bodies[] = {NULL, "{}"};
 	struct fixture *f = *state;
 
 	make_session(f);
-	for (size_t i = 0; i < ARRAY_SIZE(actions); i++) {
-		char line[64];
-
-		(void)snprintf(line, sizeof(line), "POST /api/v1/sessions/s1/%s", actions[i]);
-		f->sessions.refuses = false;
-		expect(f, line, NULL, 200, "session_id", "s1");
-		assert_string_equal(f->sessions.done, actions[i]);
-		expect(f, line, "{}", 200, "session_id", "s1");
-		expect(f, line, "{\"force\":1}", 400, "field", "force");
-		f->sessions.refuses = true;
-		expect(f, line, NULL, 409, "error_code", "Sandbox.StateConflict");
+	expect(f, ACTION("pause"), NULL, CONFLICT);
+	fake_ready(box_of(f));
+	for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+		expect_done(f, ACTION("pause"), bodies[i]);
+		assert_true(fake_is_frozen(box_of(f)));
+		expect(f, ACTION("pause"), NULL, CONFLICT);
+		expect_done(f, ACTION("resume"), bodies[i]);
+		assert_false(fake_is_frozen(box_of(f)));
+		expect(f, ACTION("resume"), NULL, CONFLICT);
 	}
-	expect(f, "POST /api/v1/sessions/s1/terminate", NULL, 200, "status", "terminated");
-	expect(f, "POST /api/v1/sessions/s1/terminate", NULL, 200, "status", "terminated");
+}
+
+static void interrupt_reaches_the_program(void **state)
+{
+	struct fixture *f = *state;
+	const struct fake_exec *run;
+
+	make_session(f);
+	fake_ready(box_of(f));
+	expect(f, ACTION("interrupt"), NULL, CONFLICT);
+	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\"}", 200, "status", "pending");
+	run = begin_run(f);
+	expect_done(f, ACTION("interrupt"), NULL);
+	expect_done(f, ACTION("interrupt"), "{}");
+	assert_ptr_equal(fake_exec_last(box_of(f)), run);
+	assert_int_equal(run->signals, 2);
+	assert_int_equal(run->signo, SIGINT);
+}
+
+static void keepalive_and_the_end_reach_the_session(void **state)
+{
+	static const char *const bodies[] = {NULL, "{}"};
+	struct fixture *f = *state;
+
+	make_session(f);
+	for (size_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+		uint64_t before = info_of(f).last_activity_ms;
+
+		while (clock_real_ms() <= before)
+			peer_turn(f->loop);
+		expect_done(f, ACTION("keepalive"), bodies[i]);
+		assert_true(info_of(f).last_activity_ms > before);
+	}
+	expect(f, ACTION("terminate"), NULL, 200, "status", "terminated");
+	expect(f, ACTION("terminate"), NULL, 200, "status", "terminated");
+	expect(f, ACTION("keepalive"), NULL, CONFLICT);
 	expect(f, "DELETE /api/v1/sessions/s1", NULL, 200, "message", "The session is deleted.");
 	expect(f, "GET /api/v1/sessions/s1", NULL, 404, "error_code", "Sandbox.SessionNotFound");
 }
@@ -269,6 +284,12 @@ static void usage_that_nobody_counts_is_null(void **state)
 	json_t *j;
 
 	make_session(f);
+	fake_set_counters(box_of(f), &(struct box_counters){.memory_bytes = 1u << 20,
+	                                                    .memory_peak_bytes = 2u << 20,
+	                                                    .cpu_us = 1500,
+	                                                    .oom_kills = COUNTER_UNKNOWN,
+	                                                    .pids_peak = 3,
+	                                                    .pids_denied = COUNTER_UNKNOWN});
 	j = get(f, "GET /api/v1/sessions/s1/stats", NULL, &status);
 	assert_int_equal(status, 200);
 	assert_true(json_real_value(json_object_get(j, "cpu_time_ms")) == 1.5);
@@ -309,11 +330,23 @@ static void lists_come_in_pages(void **state)
 	expect(f, "GET /api/v1/sessions?status=sleeping", NULL, 400, "field", "status");
 }
 
+/* An item of a page is brief: a page of them could be as large as all outputs together. */
+static void expect_brief(const json_t *item, const char *id, const char *status)
+{
+	assert_string_equal(member(item, "execution_id"), id);
+	assert_string_equal(member(item, "status"), status);
+	assert_true(json_is_null(json_object_get(item, "code")));
+	assert_true(json_is_null(json_object_get(item, "stdout")));
+	assert_true(json_is_null(json_object_get(item, "error")));
+	assert_int_equal(json_array_size(json_object_get(item, "results")), 0);
+}
+
 static void executions_come_in_pages_newest_first(void **state)
 {
 	struct fixture *f = *state;
+	char first[64] = "", latest[64] = "";
 	int status = 0;
-	json_t *j, *newest;
+	json_t *j;
 
 	make_session(f);
 	for (int i = 0; i < 5; i++) {
@@ -321,28 +354,30 @@ static void executions_come_in_pages_newest_first(void **state)
 
 		(void)snprintf(body, sizeof(body), "{\"code\":\"%d\"}", i);
 		expect(f, "POST /api/v1/sessions/s1/execute", body, 200, "status", "pending");
+		assert_int_equal(str_copy(latest, sizeof(latest), latest_of(f).id), 0);
+		if (i == 0)
+			memcpy(first, latest, sizeof(first));
 	}
-	end_latest(f);
+	fake_ready(box_of(f));
+	greet_and_end(f, begin_run(f));
 	check_page(f, "GET /api/v1/sessions/s1/executions?limit=2", 2, 5, 2);
 	check_page(f, "GET /api/v1/executions/sessions/s1/executions?offset=4", 1, 5, 50);
 	check_page(f, "GET /api/v1/sessions/s1/executions?status=pending&limit=3", 3, 4, 3);
 	check_page(f, "GET /api/v1/sessions/s1/executions?status=success", 1, 1, 50);
 	expect(f, "GET /api/v1/sessions/s1/executions?status=ready", NULL, 400, "field", "status");
 	j = get(f, "GET /api/v1/sessions/s1/executions?limit=1", NULL, &status);
-	newest = json_array_get(json_object_get(j, "executions"), 0);
-	assert_string_equal(member(newest, "status"), "success");
-	/* A page of them could be as large as all outputs together. */
-	assert_true(json_is_null(json_object_get(newest, "code")));
-	assert_true(json_is_null(json_object_get(newest, "stdout")));
-	assert_true(json_is_null(json_object_get(newest, "error")));
-	assert_int_equal(json_array_size(json_object_get(newest, "results")), 0);
+	expect_brief(json_array_get(json_object_get(j, "executions"), 0), latest, "pending");
 	assert_true(json_is_true(json_object_get(j, "has_more")));
+	json_decref(j);
+	j = get(f, "GET /api/v1/sessions/s1/executions?offset=4", NULL, &status);
+	expect_brief(json_array_get(json_object_get(j, "executions"), 0), first, "success");
 	json_decref(j);
 }
 
 static void an_execution_is_answered_before_it_runs(void **state)
 {
 	struct fixture *f = *state;
+	const struct fake_exec *run;
 	char id[64], line[128];
 	int status = 0;
 	json_t *j;
@@ -355,18 +390,20 @@ static void an_execution_is_answered_before_it_runs(void **state)
 	assert_string_equal(member(j, "session_id"), "s1");
 	assert_int_equal(str_copy(id, sizeof(id), member(j, "execution_id")), 0);
 	json_decref(j);
-	assert_string_equal(f->sessions.asked_language, "python");
-	assert_string_equal(f->sessions.asked_stdin, "in");
-	assert_true(f->sessions.asked_open);
-	assert_int_equal(f->sessions.asked_timeout_us, 7000000);
+	assert_string_equal(latest_of(f).language, "python");
+	assert_int_equal(latest_of(f).timeout_us, 7000000);
 
 	(void)snprintf(line, sizeof(line), "GET /api/v1/executions/%s/result", id);
 	expect(f, line, NULL, 409, "error_code", "Sandbox.StateConflict");
 	expect(f, "GET /api/v1/sessions/s1/result", NULL, 409, "error_code",
 	       "Sandbox.StateConflict");
-	run_record_started(f->sessions.latest);
+	fake_ready(box_of(f));
+	run = begin_run(f);
+	assert_string_equal(code_of(run), "1");
+	assert_string_equal(run->stdin_data, "in");
+	assert_true(run->stdin_open);
 	expect(f, "GET /api/v1/sessions/s1/status", NULL, 200, "status", "running");
-	end_latest(f);
+	greet_and_end(f, run);
 	expect(f, line, NULL, 200, "stdout", "hi");
 	expect(f, line, NULL, 200, "session_id", "s1");
 	expect(f, line, NULL, 200, "id", id);
@@ -383,7 +420,7 @@ static void one_that_could_not_be_run_has_crashed(void **state)
 	make_session(f);
 	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\"}", 200, "status", "pending");
 	(void)error_set(&failure, ERR_BOX_FAILED, 0, "secret words of the host");
-	run_record_failed(f->sessions.latest, &failure);
+	fake_lost(box_of(f), &failure);
 	expect(f, "GET /api/v1/sessions/s1/result", NULL, 200, "status", "crashed");
 	expect(f, "GET /api/v1/sessions/s1/result", NULL, 200, "error_message",
 	       "Sandbox.ExecException");
@@ -405,9 +442,8 @@ static void who_waits_gets_the_result(void **state)
 
 	make_session(f);
 	fd = post_code(f, "", "{\"code\":\"1\",\"wait\":true}");
-	run_record_started(f->sessions.latest);
-	run_record_add_output(f->sessions.latest, OUTPUT_STDOUT, "hi", 2);
-	end_latest(f);
+	fake_ready(box_of(f));
+	greet_and_end(f, begin_run(f));
 	assert_true(peer_read(f->loop, fd, &b, NULL));
 	assert_non_null(strstr(b.data, " 200 "));
 	assert_non_null(strstr(b.data, "\"stdout\":\"hi\""));
@@ -424,7 +460,7 @@ static void who_waits_for_what_cannot_run_gets_its_error(void **state)
 	make_session(f);
 	fd = post_code(f, "", "{\"code\":\"1\",\"wait\":true}");
 	(void)error_set(&failure, ERR_AGENT_LOST, 0, "secret words of the host");
-	run_record_failed(f->sessions.latest, &failure);
+	fake_lost(box_of(f), &failure);
 	assert_true(peer_read(f->loop, fd, &b, NULL));
 	assert_non_null(strstr(b.data, " 503 "));
 	assert_null(strstr(b.data, "secret"));
@@ -435,17 +471,19 @@ static void a_stream_tells_its_id_at_once_and_numbers_its_events(void **state)
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = -1;
+	const struct fake_exec *run;
 
 	make_session(f);
 	fd = post_code(f, "Accept: application/x-ndjson\r\n", "{\"code\":\"1\"}");
 	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"pending\",\"execution_id\":\""));
-	run_record_started(f->sessions.latest);
+	fake_ready(box_of(f));
+	run = begin_run(f);
 	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"start\",\"id\":1,"));
-	run_record_add_output(f->sessions.latest, OUTPUT_STDOUT, "a\xe2\x82", 3);
+	print(f, run, OUTPUT_STDOUT, "a\xe2\x82");
 	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"stdout\",\"id\":2,\"data\":\"a\"}\n"));
-	run_record_add_output(f->sessions.latest, OUTPUT_STDERR, "e", 1);
+	print(f, run, OUTPUT_STDERR, "e");
 	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"stderr\",\"id\":3,\"data\":\"e\"}\n"));
-	end_latest(f);
+	end_run(f, run);
 	assert_true(peer_read(f->loop, fd, &b, "\r\n0\r\n\r\n"));
 	/* The rest of a character has no number of its own. */
 	assert_non_null(strstr(b.data, "{\"event\":\"stdout\",\"data\":\"\xef\xbf\xbd\"}\n"));
@@ -456,13 +494,12 @@ static void a_stream_tells_its_id_at_once_and_numbers_its_events(void **state)
 static char *events(struct fixture *f, const char *query, const char *headers)
 {
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
-	struct run_record_info info = {0};
 	char line[128];
 	cleanup_close int fd = -1;
 	size_t len;
 
-	run_record_info(f->sessions.latest, &info);
-	(void)snprintf(line, sizeof(line), "GET /api/v1/executions/%s/events%s", info.id, query);
+	(void)snprintf(line, sizeof(line), "GET /api/v1/executions/%s/events%s", latest_of(f).id,
+	               query);
 	fd = ask(f, line, headers, NULL);
 	assert_true(peer_read(f->loop, fd, &b, NULL));
 	return buf_take(&b, &len);
@@ -472,14 +509,16 @@ static void who_comes_back_gets_the_rest_and_whole_characters(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_free char *all = NULL, *some = NULL, *last = NULL, *none = NULL, *bad = NULL;
+	const struct fake_exec *run;
 
 	make_session(f);
 	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\"}", 200, "status", "pending");
-	run_record_started(f->sessions.latest);
-	run_record_add_output(f->sessions.latest, OUTPUT_STDOUT, "a\xe2", 2);
-	run_record_add_output(f->sessions.latest, OUTPUT_STDERR, "e", 1);
-	run_record_add_output(f->sessions.latest, OUTPUT_STDOUT, "\x82\xac", 2);
-	end_latest(f);
+	fake_ready(box_of(f));
+	run = begin_run(f);
+	print(f, run, OUTPUT_STDOUT, "a\xe2");
+	print(f, run, OUTPUT_STDERR, "e");
+	print(f, run, OUTPUT_STDOUT, "\x82\xac");
+	end_run(f, run);
 	all = events(f, "", "");
 	assert_non_null(strstr(all, "\"id\":1,"));
 	assert_non_null(strstr(all, "\"data\":\"a\""));
@@ -498,46 +537,41 @@ static void who_comes_back_gets_the_rest_and_whole_characters(void **state)
 	assert_non_null(strstr(bad, "\"field\":\"after\""));
 }
 
-static void on_cancel(void *ctx)
-{
-	((struct fixture *)ctx)->cancelled++;
-}
-
-static int on_input(void *ctx, const void *data, size_t len, bool end, struct error *err)
-{
-	struct fixture *f = ctx;
-
-	(void)err;
-	assert_true(len < sizeof(f->input));
-	memcpy(f->input, data, len);
-	f->input_ended = end;
-	return 0;
-}
-
 static bool nobody_is_connected(void *ctx)
 {
 	return http_server_connections(((struct fixture *)ctx)->server) == 0;
+}
+
+static bool has_two_executions(void *ctx)
+{
+	return count_executions(ctx) == 2;
 }
 
 static void a_client_that_leaves_does_not_end_its_execution(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	const struct fake_exec *run;
 	int fd;
 
 	make_session(f);
+	fake_ready(box_of(f));
 	fd = post_code(f, "Accept: text/event-stream\r\n", "{\"code\":\"1\"}");
-	run_record_set_control(f->sessions.latest, on_cancel, on_input, f);
-	run_record_started(f->sessions.latest);
+	run = begin_run(f);
 	assert_true(peer_read(f->loop, fd, &b, "event: start"));
 	fd_close(fd);
 	peer_wait(f->loop, nobody_is_connected, f);
 	fd = ask(f, "POST /api/v1/sessions/s1/execute", "", "{\"code\":\"2\",\"wait\":true}");
-	peer_turn(f->loop);
+	peer_wait(f->loop, has_two_executions, f);
 	fd_close(fd);
 	peer_wait(f->loop, nobody_is_connected, f);
-	assert_int_equal(f->cancelled, 0);
-	end_latest(f); /* nobody is told, and nothing breaks */
+	assert_ptr_equal(fake_exec_last(box_of(f)), run);
+	assert_int_equal(run->signals, 0);
+	end_run(f, run); /* nobody is told, and nothing breaks */
+	run = begin_run(f);
+	assert_string_equal(code_of(run), "2");
+	greet_and_end(f, run);
+	assert_int_equal(run->signals, 0);
 	expect(f, "GET /api/v1/sessions/s1/result", NULL, 200, "stdout", "hi");
 }
 
@@ -572,23 +606,27 @@ static void a_stream_that_was_left_is_cleaned_up_beside_an_older_connection(void
 static void cancel_and_input_reach_the_execution(void **state)
 {
 	struct fixture *f = *state;
-	struct run_record_info info = {0};
+	const struct fake_exec *run;
 	char cancel[128], input[128];
 
 	make_session(f);
-	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\"}", 200, "status", "pending");
-	run_record_set_control(f->sessions.latest, on_cancel, on_input, f);
-	run_record_started(f->sessions.latest);
-	run_record_info(f->sessions.latest, &info);
-	(void)snprintf(cancel, sizeof(cancel), "POST /api/v1/executions/%s/cancel", info.id);
-	(void)snprintf(input, sizeof(input), "POST /api/v1/executions/%s/stdin", info.id);
+	fake_ready(box_of(f));
+	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\",\"stdin_open\":true}", 200,
+	       "status", "pending");
+	run = begin_run(f);
+	(void)snprintf(cancel, sizeof(cancel), "POST /api/v1/executions/%s/cancel",
+	               latest_of(f).id);
+	(void)snprintf(input, sizeof(input), "POST /api/v1/executions/%s/stdin", latest_of(f).id);
 	expect(f, input, "{\"data\":\"abc\",\"end\":true}", 200, "status", "running");
-	assert_string_equal(f->input, "abc");
-	assert_true(f->input_ended);
+	assert_ptr_equal(fake_exec_last(box_of(f)), run);
+	assert_string_equal(run->stdin_data, "abc");
+	assert_false(run->stdin_open);
 	expect(f, input, "{}", 400, "field", "data");
+	assert_int_equal(run->signals, 0);
 	expect(f, cancel, NULL, 200, "status", "running");
-	assert_int_equal(f->cancelled, 1);
-	end_latest(f);
+	assert_ptr_equal(fake_exec_last(box_of(f)), run);
+	assert_int_equal(run->signals, 1);
+	end_run(f, run);
 	expect(f, cancel, NULL, 409, "error_code", "Sandbox.StateConflict");
 	expect(f, input, "{\"data\":\"x\"}", 409, "error_code", "Sandbox.StateConflict");
 }
@@ -604,7 +642,7 @@ static void a_wait_has_its_bounds(void **state)
 	expect(f, SYNC "?sync_timeout=10s", "{\"code\":\"1\"}", 422, "field", "sync_timeout");
 	expect(f, SYNC "?poll_interval=0.05", "{\"code\":\"1\"}", 422, "field", "poll_interval");
 	expect(f, SYNC "?poll_interval=11", "{\"code\":\"1\"}", 422, "field", "poll_interval");
-	assert_null(f->sessions.latest); /* nothing was begun */
+	assert_int_equal(count_executions(f), 0); /* nothing was begun */
 }
 
 static void a_deleted_session_ends_its_streams(void **state)
@@ -615,7 +653,8 @@ static void a_deleted_session_ends_its_streams(void **state)
 
 	make_session(f);
 	fd = post_code(f, "Accept: application/x-ndjson\r\n", "{\"code\":\"1\"}");
-	run_record_started(f->sessions.latest);
+	fake_ready(box_of(f));
+	(void)begin_run(f);
 	assert_true(peer_read(f->loop, fd, &b, "\"start\""));
 	expect(f, "DELETE /api/v1/sessions/s1", NULL, 200, "session_id", "s1");
 	assert_true(peer_read(f->loop, fd, &b, NULL));
@@ -632,10 +671,10 @@ static void wrong_bodies_start_nothing(void **state)
 	expect(f, "POST /api/v1/sessions/s1/execute", NULL, 415, "error_code",
 	       "Sandbox.UnsupportedMediaType");
 	expect(f, "PUT /api/v1/sessions/s1", NULL, 405, "error_code", "Sandbox.MethodNotAllowed");
-	assert_null(f->sessions.latest);
+	assert_int_equal(count_executions(f), 0);
 }
 
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, close_api)
 
 int main(void)
 {
@@ -643,7 +682,9 @@ int main(void)
 		UNIT(a_session_is_told_in_the_words_of_both_forms),
 		UNIT(a_session_that_was_there_is_not_created),
 		UNIT(unknown_ids_and_malformed_ones_are_told_the_same),
-		UNIT(what_is_done_to_a_session_reaches_it),
+		UNIT(pause_and_resume_reach_the_box),
+		UNIT(interrupt_reaches_the_program),
+		UNIT(keepalive_and_the_end_reach_the_session),
 		UNIT(usage_that_nobody_counts_is_null),
 		UNIT(lists_come_in_pages),
 		UNIT(executions_come_in_pages_newest_first),

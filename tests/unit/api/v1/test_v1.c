@@ -1,185 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "peer.h"
+#include "api_fixture.h"
 
-#include "api/router.h"
-#include "base/alloc.h"
-#include "base/str.h"
-#include "core/config/config.h"
-#include "core/pool/pool.h"
-#include "core/run/run.h"
-#include "daemon/dialects.h"
-#include "fake_sessions.h"
+#include "core/run/run_internal.h"
 
-/*
- * The whole of api/ over a socket, with an exec service that the test plays: the functions below
- * take the place of core's.
- */
-
-struct run {
-	struct run_events events;
-	bool used;
-};
-
-struct run_service {
-	struct run exec;
-	char language[32], code[64];
-	unsigned started, cancelled;
-	bool draining, busy;
-};
-
-struct fixture {
-	struct run_service runs;
-	struct config config;
-	struct loop *loop;
-	struct router *router;
-	struct http_server *server;
-	int port;
-};
-
-int run_start(struct run_service *s, const struct run_request *request,
-              const struct run_events *events, struct run **ret_run, struct error *err)
-{
-	if (s->busy)
-		return error_set(err, ERR_BUSY, 0, "the queue is full");
-	assert_false(s->exec.used);
-	s->exec = (struct run){*events, true};
-	s->started++;
-	assert_int_equal(str_copy(s->language, sizeof(s->language), request->language), 0);
-	assert_int_equal(str_copy(s->code, sizeof(s->code), request->code), 0);
-	*ret_run = &s->exec;
-	return 0;
-}
-
-/* Policies have tests of their own, with a daemon. */
-const struct policies *run_service_policies(const struct run_service *s)
-{
-	(void)s;
-	return NULL;
-}
-
-const struct policy *run_service_policy_of(const struct run_service *s, const char *tenant)
-{
-	(void)s;
-	(void)tenant;
-	return NULL;
-}
-
-void run_service_explain(const struct run_service *s, const struct run_request *request,
-                         struct policy_explanation *ret_explanation)
-{
-	(void)s;
-	(void)request;
-	(void)ret_explanation;
-}
-
-void run_cancel(struct run *e)
-{
-	CONTAINER_OF(e, struct run_service, exec)->cancelled++;
-	e->used = false;
-}
-
-void run_service_stats(const struct run_service *s, struct run_service_stats *ret_stats)
-{
-	*ret_stats = (struct run_service_stats){.draining = s->draining};
-}
-
-const struct driver *run_service_driver(const struct run_service *s)
-{
-	static const struct driver_ops ops = {.name = "fake"};
-	static const struct driver driver = {.ops = &ops};
-
-	(void)s;
-	return &driver;
-}
-
-struct pools *run_service_pools(struct run_service *s)
-{
-	(void)s;
-	return NULL;
-}
-
-bool pools_at(const struct pools *p, size_t index, struct pool_info *ret_info)
-{
-	(void)p;
-	(void)index;
-	(void)ret_info;
-	return false;
-}
-
-void pools_forget(struct pools *p, const char *tenant)
-{
-	(void)p;
-	(void)tenant;
-}
-
-void pools_totals(const struct pools *p, struct pools_totals *ret_totals)
-{
-	(void)p;
-	*ret_totals = (struct pools_totals){0};
-}
-
-unsigned run_service_cores(const struct run_service *s)
-{
-	(void)s;
-	return 2;
-}
-
-unsigned run_service_retry_after(const struct run_service *s)
-{
-	(void)s;
-	return 17;
-}
+/* Executions without a session, over a socket. */
 
 static int set_up(void **state)
 {
-	struct fixture *f = NEW(struct fixture);
 	struct http_server_config http = {
-		.max_connections = 8,
-		.max_connections_per_peer = 2,
-		.max_header_bytes = 8192,
-		.max_bodies_bytes = 10000,
-		.max_answers_bytes = 1 << 20,
-		.request_timeout_us = 60 * USEC_PER_SEC,
-		.idle_timeout_us = 60 * USEC_PER_SEC,
-	};
-	struct error err = {0};
-	char name[64];
-	int fd = -1;
+		.max_connections = 8, .max_connections_per_peer = 2, .max_answers_bytes = 1 << 20};
 
-	f->config = (struct config){
-		.max_body_bytes = 1000, .max_code_bytes = 50, .max_answers_bytes = 1 << 20};
-	http.loop = f->loop = loop_new();
-	f->router = router_new(&(struct router_config){
-		.dialects = dialects, .config = &f->config, .runs = &f->runs});
-	http.handlers = router_handlers(f->router);
-	f->server = http_server_new(&http);
-	assert_int_equal(http_listen_tcp("127.0.0.1:0", &fd, &err), 0);
-	assert_int_equal(http_listen_name(fd, "http", name, sizeof(name)), 0);
-	assert_int_equal(sscanf(name, "http://127.0.0.1:%d", &f->port), 1);
-	assert_int_equal(http_server_listen(f->server, fd, NULL, &err), 0);
-	*state = f;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct fixture *f = *state;
-
-	http_server_free(f->server);
-	router_free(f->router);
-	loop_free(f->loop);
-	free(f);
-	return 0;
+	return open_api(state, &http);
 }
 
 static bool has_started(void *ctx)
 {
-	return ((struct fixture *)ctx)->runs.started > 0;
+	return fake_box_count(((struct fixture *)ctx)->driver) > 0;
 }
 
 static bool was_cancelled(void *ctx)
 {
-	return ((struct fixture *)ctx)->runs.cancelled > 0;
+	struct fixture *f = ctx;
+	struct run_service_stats stats;
+
+	run_service_stats(f->runs, &stats);
+	return fake_box_count(f->driver) == 0 && stats.running == 0;
 }
 
 static int post(struct fixture *f, const char *headers, const char *body)
@@ -194,23 +39,14 @@ static int post(struct fixture *f, const char *headers, const char *body)
 	return fd;
 }
 
+/* The box is ready; the program was not begun. */
 static int post_and_start(struct fixture *f, const char *headers)
 {
 	int fd = post(f, headers, "{\"language\":\"shell\",\"code\":\"true\"}");
 
 	peer_wait(f->loop, has_started, f);
+	fake_ready(box_of(f));
 	return fd;
-}
-
-static void end_exec(struct fixture *f)
-{
-	struct outcome o = {
-		.execution_id = "exec_1", .exited = true, .driver = "fake", .out = BUF_INIT(10)};
-
-	assert_int_equal(buf_add(&o.out, "hi", 2), 0);
-	f->runs.exec.used = false;
-	f->runs.exec.events.on_end(f->runs.exec.events.ctx, &o);
-	outcome_done(&o);
 }
 
 static void expect(struct fixture *f, const char *request, const char *status, const char *text)
@@ -229,38 +65,44 @@ static void an_execution_is_answered_with_its_result(void **state)
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = post_and_start(f, "");
+	const struct fake_exec *run = begin_run(f);
 
-	assert_string_equal(f->runs.language, "shell");
-	assert_string_equal(f->runs.code, "true");
-	end_exec(f);
+	assert_string_equal(run->argv[1], "-e"); /* shell's */
+	assert_string_equal(code_of(run), "true");
+	greet_and_end(f, run);
 	assert_true(peer_read(f->loop, fd, &b, "\"isolation\""));
 	assert_non_null(strstr(b.data, " 200 "));
 	assert_non_null(strstr(b.data, "Content-Type: application/json\r\n"));
 	assert_non_null(strstr(b.data, "\"stdout\":\"hi\""));
 }
 
+#define START "{\"event\":\"start\",\"execution_id\":\""
+#define END   "{\"event\":\"end\",\"result\":{\"execution_id\":"
+
 static void a_stream_begins_with_the_start_and_ends_with_the_result(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = post_and_start(f, "Accept: application/x-ndjson\r\n");
-	const struct run_events *ev = &f->runs.exec.events;
+	const struct fake_exec *run = begin_run(f);
+	char id[64] = "", end[128];
 
-	ev->on_start(ev->ctx, "exec_1");
-	assert_true(
-		peer_read(f->loop, fd, &b, "{\"event\":\"start\",\"execution_id\":\"exec_1\"}\n"));
-	ev->on_output(ev->ctx, OUTPUT_STDOUT, "a\xe2\x82", 3);
+	assert_true(peer_read(f->loop, fd, &b, START));
+	assert_true(peer_read(f->loop, fd, &b, "\"}\n"));
+	assert_int_equal(sscanf(strstr(b.data, START) + strlen(START), "%63[^\"]", id), 1);
+	print(f, run, OUTPUT_STDOUT, "a\xe2\x82");
 	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"stdout\",\"data\":\"a\"}\n"));
-	ev->on_output(ev->ctx, OUTPUT_STDERR, "e", 1);
+	print(f, run, OUTPUT_STDERR, "e");
 	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"stderr\",\"data\":\"e\"}\n"));
-	ev->on_output(ev->ctx, OUTPUT_STDOUT, "\xac\xff\xe2", 3);
+	print(f, run, OUTPUT_STDOUT, "\xac\xff\xe2");
 	assert_true(peer_read(f->loop, fd, &b,
 	                      "{\"event\":\"stdout\",\"data\":\"\xe2\x82\xac\xef\xbf\xbd\"}\n"));
-	end_exec(f);
+	end_run(f, run);
 	assert_true(peer_read(f->loop, fd, &b, "\r\n0\r\n\r\n"));
 	/* What was held back comes before the end. */
 	assert_non_null(strstr(b.data, "{\"event\":\"stdout\",\"data\":\"\xef\xbf\xbd\"}\n"));
-	assert_non_null(strstr(b.data, "{\"event\":\"end\",\"result\":{\"execution_id\":"));
+	(void)snprintf(end, sizeof(end), "%s\"%s\"", END, id);
+	assert_non_null(strstr(b.data, end));
 	assert_non_null(strstr(b.data, "Content-Type: application/x-ndjson\r\n"));
 }
 
@@ -269,10 +111,8 @@ static void a_stream_may_be_of_server_sent_events(void **state)
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = post_and_start(f, "Accept: text/event-stream\r\n");
-	const struct run_events *ev = &f->runs.exec.events;
 
-	ev->on_start(ev->ctx, "exec_1");
-	end_exec(f);
+	end_run(f, begin_run(f));
 	assert_true(peer_read(f->loop, fd, &b, "\r\n0\r\n\r\n"));
 	assert_non_null(strstr(b.data, "id: 0\nevent: start\ndata: {\"event\":\"start\""));
 	assert_non_null(strstr(b.data, "id: 1\nevent: end\ndata: {"));
@@ -285,8 +125,7 @@ static void a_failure_before_the_start_has_its_status_also_for_streams(void **st
 	cleanup_close int fd = post_and_start(f, "Accept: application/x-ndjson\r\n");
 	struct error err = {.code = ERR_BOX_FAILED, .msg = "mount /secret"};
 
-	f->runs.exec.used = false;
-	f->runs.exec.events.on_error(f->runs.exec.events.ctx, &err);
+	fake_lost(box_of(f), &err);
 	assert_true(peer_read(f->loop, fd, &b, "\"field\""));
 	assert_non_null(strstr(b.data, " 503 "));
 	assert_non_null(strstr(b.data, "Retry-After: 1\r\n"));
@@ -299,12 +138,11 @@ static void a_failure_after_the_start_is_an_event(void **state)
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = post_and_start(f, "Accept: application/x-ndjson\r\n");
-	const struct run_events *ev = &f->runs.exec.events;
 	struct error err = {.code = ERR_AGENT_LOST, .msg = "gone"};
 
-	ev->on_start(ev->ctx, "exec_1");
-	f->runs.exec.used = false;
-	ev->on_error(ev->ctx, &err);
+	(void)begin_run(f);
+	/* A new box instead of a dead one of the pool may fail after the start was reported. */
+	run_fail(LIST_FIRST(&f->runs->all, struct run, node), &err);
 	assert_true(peer_read(f->loop, fd, &b, "\r\n0\r\n\r\n"));
 	assert_non_null(strstr(b.data, "{\"event\":\"error\",\"error\":{\"error_code\":"));
 }
@@ -315,7 +153,6 @@ static void a_client_that_leaves_cancels_its_execution(void **state)
 
 	fd_close(post_and_start(f, ""));
 	peer_wait(f->loop, was_cancelled, f);
-	assert_int_equal(f->runs.cancelled, 1);
 }
 
 static void a_client_that_leaves_its_stream_cancels_too(void **state)
@@ -323,26 +160,22 @@ static void a_client_that_leaves_its_stream_cancels_too(void **state)
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	int fd = post_and_start(f, "Accept: application/x-ndjson\r\n");
-	const struct run_events *ev = &f->runs.exec.events;
 
-	ev->on_start(ev->ctx, "exec_1");
+	(void)begin_run(f);
 	assert_true(peer_read(f->loop, fd, &b, "start"));
 	fd_close(fd);
 	peer_wait(f->loop, was_cancelled, f);
-	assert_int_equal(f->runs.cancelled, 1);
 }
 
 static void end_with_too_much(struct fixture *f)
 {
-	struct outcome o = {.execution_id = "exec_1", .out = BUF_INIT(1 << 18), .driver = "fake"};
+	const size_t len = 1 << 18;
+	cleanup_free char *zeros = xcalloc(1, len);
+	const struct fake_exec *run = begin_run(f);
 
 	/* Less than the limit as bytes, more than it as JSON. */
-	assert_int_equal(buf_reserve(&o.out, 1 << 18), 0);
-	memset(o.out.data, 0, 1 << 18);
-	o.out.len = 1 << 18;
-	f->runs.exec.used = false;
-	f->runs.exec.events.on_end(f->runs.exec.events.ctx, &o);
-	outcome_done(&o);
+	print_bytes(f, run, OUTPUT_STDOUT, zeros, len);
+	end_run(f, run);
 }
 
 static void an_answer_that_has_no_room_is_an_error(void **state)
@@ -362,7 +195,6 @@ static void a_last_event_that_has_no_room_is_an_error(void **state)
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int fd = post_and_start(f, "Accept: application/x-ndjson\r\n");
 
-	f->runs.exec.events.on_start(f->runs.exec.events.ctx, "exec_1");
 	end_with_too_much(f);
 	assert_true(peer_read(f->loop, fd, &b, "its output does not fit"));
 	assert_non_null(strstr(b.data, "{\"event\":\"error\""));
@@ -372,13 +204,16 @@ static void a_refusal_of_core_is_answered(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
-	cleanup_close int fd = -1;
+	cleanup_close int first = -1, fd = -1;
+	char retry[64];
 
-	f->runs.busy = true;
+	first = post_and_start(f, "");
 	fd = post(f, "", "{\"language\":\"shell\",\"code\":\"true\"}");
 	assert_true(peer_read(f->loop, fd, &b, "queue is full"));
 	assert_non_null(strstr(b.data, " 429 "));
-	assert_non_null(strstr(b.data, "Retry-After: 17\r\n"));
+	(void)snprintf(retry, sizeof(retry), "Retry-After: %u\r\n",
+	               run_service_retry_after(f->runs));
+	assert_non_null(strstr(b.data, retry));
 }
 
 static void wrong_requests_start_nothing(void **state)
@@ -411,7 +246,7 @@ static void wrong_requests_start_nothing(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		expect(f, rows[i].request, rows[i].status, rows[i].text);
-	assert_int_equal(f->runs.started, 0);
+	assert_int_equal(fake_box_count(f->driver), 0);
 }
 
 static void health_and_readiness_are_told(void **state)
@@ -421,13 +256,24 @@ static void health_and_readiness_are_told(void **state)
 	expect(f, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 200 ",
 	       "{\"status\":\"ok\"}");
 	expect(f, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 200 ", "\"ready\"");
-	f->runs.draining = true;
-	expect(f, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 503 ",
-	       "\"reasons\":[\"draining\"]");
-	f->runs.draining = false;
 	router_set_unready(f->router, "engine");
 	expect(f, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 503 ",
 	       "\"reasons\":[\"engine\"]");
+	expect(f, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 200 ", "ok");
+}
+
+static void on_drained(void *ctx)
+{
+	(void)ctx;
+}
+
+static void a_daemon_that_drains_is_not_ready(void **state)
+{
+	struct fixture *f = *state;
+
+	run_service_drain(f->runs, false, on_drained, NULL);
+	expect(f, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 503 ",
+	       "\"reasons\":[\"draining\"]");
 	expect(f, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 200 ", "ok");
 }
 
@@ -446,7 +292,7 @@ static void in_a_crowd_only_health_is_answered(void **state)
 	       " 429 ", "too many connections");
 }
 
-#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, close_api)
 
 int main(void)
 {
@@ -463,6 +309,7 @@ int main(void)
 		UNIT(a_refusal_of_core_is_answered),
 		UNIT(wrong_requests_start_nothing),
 		UNIT(health_and_readiness_are_told),
+		UNIT(a_daemon_that_drains_is_not_ready),
 		UNIT(in_a_crowd_only_health_is_answered),
 	};
 
