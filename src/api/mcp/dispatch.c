@@ -142,19 +142,6 @@ void mcp_request_set_cursor(json_t *page, uint64_t offset)
 
 /* Methods of the protocol itself. */
 
-static json_t *capabilities(void)
-{
-	return json_pack("{s:{s:b}, s:{s:b,s:b}, s:{s:b}, s:{}, s:{}}", "tools", "listChanged", 0,
-	                 "resources", "subscribe", 1, "listChanged", 1, "prompts", "listChanged", 0,
-	                 "logging", "completions");
-}
-
-static json_t *server_info(void)
-{
-	return json_pack("{s:s, s:s, s:s}", "name", "millibox", "title", "Millibox sandboxes",
-	                 "version", MILLIBOX_VERSION);
-}
-
 static void initialize(struct mcp_request *q)
 {
 	struct mcp_session *s = q->session;
@@ -175,8 +162,13 @@ static void initialize(struct mcp_request *q)
 	s->ready = true;
 	result = json_object();
 	json_set(result, "protocolVersion", json_string(mcp_session_version_name(s->version)));
-	json_set(result, "capabilities", capabilities());
-	json_set(result, "serverInfo", server_info());
+	json_set(result, "capabilities",
+	         json_pack("{s:{s:b}, s:{s:b,s:b}, s:{s:b}, s:{}, s:{}}", "tools", "listChanged", 0,
+	                   "resources", "subscribe", 1, "listChanged", 1, "prompts", "listChanged",
+	                   0, "logging", "completions"));
+	json_set(result, "serverInfo",
+	         json_pack("{s:s, s:s, s:s}", "name", "millibox", "title", "Millibox sandboxes",
+	                   "version", MILLIBOX_VERSION));
 	json_set(result, "instructions", json_string(instructions));
 	mcp_request_result(q, result);
 }
@@ -306,15 +298,6 @@ static char *refuse(const struct mcp_session *s, const struct method *method,
 	return error_is_set(&err) ? rpc_failure(m->id, &err, request_id, ret_len) : NULL;
 }
 
-/* An answer that is ready while its message is dispatched. */
-static void send_answer(struct mcp_session *s, struct mcp_post *post, const char *text, size_t len)
-{
-	if (post)
-		mcp_post_answer(post, text, len);
-	else
-		s->sink.send(s->sink.ctx, text, len);
-}
-
 /* The end of a resource method; a tool has its own. */
 static void on_done(void *ctx, json_t *result, const struct error *failure)
 {
@@ -347,7 +330,10 @@ void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct pri
 			method = &methods[i];
 	refusal = refuse(s, method, who, request_id, m, &len);
 	if (refusal || !method) {
-		send_answer(s, post, refusal, len);
+		if (post)
+			mcp_post_answer(post, refusal, len);
+		else
+			s->sink.send(s->sink.ctx, refusal, len);
 		return;
 	}
 	q = NEW(struct mcp_request);

@@ -28,12 +28,6 @@ static const char *find_fault(const json_t *value)
 	return NULL;
 }
 
-static bool is_answer(const json_t *value)
-{
-	return json_object_get(value, "id") &&
-	       (json_object_get(value, "result") || json_object_get(value, "error"));
-}
-
 void rpc_classify(json_t *value, struct rpc_message *ret_message)
 {
 	json_t *id = json_object_get(value, "id"), *method = json_object_get(value, "method");
@@ -45,7 +39,8 @@ void rpc_classify(json_t *value, struct rpc_message *ret_message)
 	};
 	if (ret_message->wrong)
 		return;
-	if (!method && is_answer(value)) {
+	if (!method && id &&
+	    (json_object_get(value, "result") || json_object_get(value, "error"))) {
 		ret_message->kind = RPC_RESPONSE;
 		return;
 	}

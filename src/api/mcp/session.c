@@ -53,19 +53,14 @@ void mcp_session_touch(struct mcp_session *s)
 	list_append(&s->of->sessions, &s->same);
 }
 
-static bool has_reader(const struct mcp_session *s)
+static bool is_idle(const struct mcp_session *s)
 {
 	struct mcp_stream *t;
 
 	LIST_FOREACH (t, &s->streams, struct mcp_stream, node)
 		if (t->req)
-			return true;
-	return false;
-}
-
-static bool is_idle(const struct mcp_session *s)
-{
-	return s->requests_count == 0 && !s->sink.send && !has_reader(s);
+			return false;
+	return s->requests_count == 0 && !s->sink.send;
 }
 
 /* The least recently used. */

@@ -16,12 +16,6 @@
 #define LOG_INFO    1
 #define LOG_WARNING 3
 
-static bool is_shown(const struct mcp_request *q, const struct tool *tool)
-{
-	return tool_is_enabled(q->session->mcp->router->config, tool) &&
-	       scope_allows(q->call.principal->scopes, tool->scope);
-}
-
 static json_t *view(const struct tool *tool, enum mcp_version version)
 {
 	json_t *j = tool_view(tool);
@@ -46,7 +40,8 @@ json_t *mcp_tools_list(struct mcp_request *q, struct error *err)
 	result = json_object();
 	list = json_array();
 	for (; (tool = tool_at(offset)) && json_array_size(list) < MCP_PAGE; offset++)
-		if (is_shown(q, tool))
+		if (tool_is_enabled(q->call.router->config, tool) &&
+		    scope_allows(q->call.principal->scopes, tool->scope))
 			(void)!json_array_append_new(list, view(tool, q->session->version));
 	json_set(result, "tools", list);
 	if (tool)

@@ -34,29 +34,6 @@ void sandboxes_health(struct router *r, struct http_request *req, const struct r
 	reply_json(req, well ? HTTP_OK : HTTP_SERVICE_UNAVAILABLE, j);
 }
 
-static json_t *list(const char *first, const char *second)
-{
-	json_t *j = json_array();
-
-	(void)!json_array_append_new(j, json_string(first));
-	(void)!json_array_append_new(j, json_string(second));
-	return j;
-}
-
-static json_t *endpoints(void)
-{
-	json_t *j = json_object();
-
-	json_set(j, "mcp", json_string("/mcp"));
-	json_set(j, "tools", json_string("/mcp/tools"));
-	json_set(j, "api", json_string("/api"));
-	json_set(j, "health", json_string("/health"));
-	json_set(j, "metrics", json_string("/metrics"));
-	json_set(j, "openapi", json_string("/api/openapi.json"));
-	json_set(j, "docs", json_string("/api/docs"));
-	return j;
-}
-
 void sandboxes_info(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_t *j = json_object();
@@ -70,9 +47,12 @@ void sandboxes_info(struct router *r, struct http_request *req, const struct rou
 	json_set(j, "version", json_string(MILLIBOX_VERSION));
 	json_set(j, "timestamp", sandboxes_now());
 	json_set(j, "uptime", uptime(r));
-	json_set(j, "api_versions", list("v1", "v2"));
+	json_set(j, "api_versions", json_pack("[s, s]", "v1", "v2"));
 	json_set(j, "tools", json_integer(tools));
-	json_set(j, "endpoints", endpoints());
+	json_set(j, "endpoints",
+	         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "mcp", "/mcp", "tools",
+	                   "/mcp/tools", "api", "/api", "health", "/health", "metrics", "/metrics",
+	                   "openapi", "/api/openapi.json", "docs", "/api/docs"));
 	reply_json(req, HTTP_OK, j);
 }
 

@@ -42,7 +42,7 @@ struct action {
 struct batch_body {
 	unsigned action; /* index of actions */
 	json_t *ids, *parameters;
-	bool go_on;
+	bool continue_on_error;
 	uint64_t most;
 	json_t *timeout; /* of each program */
 };
@@ -64,7 +64,7 @@ struct batch {
 	struct item items[IDS_MAX];
 	size_t count, next, running, most;
 	size_t succeeded;
-	bool go_on, stopped, pumping;
+	bool continue_on_error, stopped, pumping;
 };
 
 static int start(struct session *session, const json_t *parameters, struct error *err)
@@ -120,7 +120,7 @@ static int check_ids(const struct field_value *v);
 static int check_timeout(const struct field_value *v);
 
 static const struct fields option_fields = SANDBOXES_FIELDS(NULL,
-	{"continue_on_error", FIELD_BOOL, INTO(go_on), .schema = "{\"default\": false}"},
+	{"continue_on_error", FIELD_BOOL, INTO(continue_on_error), .schema = "{\"default\": false}"},
 	{"max_concurrency", FIELD_INTEGER, INTO(most), .max = 1000, .description = "0 means 4; values over 10 count as 10."},
 	{"timeout", FIELD_ANY, INTO(timeout), .check = check_timeout, .schema = "{\"type\": [\"number\", \"string\"]}", .description = "Time limit of each program."});
 const struct fields sandboxes_batch_fields = SANDBOXES_FIELDS("SandboxBatch",
@@ -142,23 +142,16 @@ static void batch_free(struct batch *b)
 	free(b);
 }
 
-static json_t *summary(const struct batch *b)
+static void reply_batch(struct batch *b)
 {
-	json_t *j = json_object();
-
-	json_set(j, "total", json_integer((json_int_t)b->count));
-	json_set(j, "succeeded", json_integer((json_int_t)b->succeeded));
-	json_set(j, "failed", json_integer((json_int_t)(b->count - b->succeeded)));
-	return j;
-}
-
-static void answer(struct batch *b)
-{
-	json_t *j = json_object();
+	json_t *j = json_object(), *summary = json_object();
 
 	http_set_gone(b->req, NULL, NULL);
+	json_set(summary, "total", json_integer((json_int_t)b->count));
+	json_set(summary, "succeeded", json_integer((json_int_t)b->succeeded));
+	json_set(summary, "failed", json_integer((json_int_t)(b->count - b->succeeded)));
 	json_set(j, "results", json_incref(b->results));
-	json_set(j, "summary", summary(b));
+	json_set(j, "summary", summary);
 	json_set(j, "timestamp", sandboxes_now());
 	reply_json(b->req, HTTP_OK, j);
 }
@@ -191,7 +184,7 @@ static void finish_item(struct item *item, json_t *result, const struct error *f
 		reply_log_error(b->req, failure);
 	set_result(b, item->index, result, failure);
 	b->succeeded += !failure;
-	b->stopped |= failure && !b->go_on;
+	b->stopped |= failure && !b->continue_on_error;
 	b->running--;
 	/* An item that ends at once does so inside pump, which continues by itself. */
 	if (!b->pumping)
@@ -298,7 +291,7 @@ static void pump(void *arg)
 	while (b->next < b->count)
 		set_result(b, b->next++, NULL, &err);
 	if (b->req)
-		answer(b);
+		reply_batch(b);
 	batch_free(b);
 }
 
@@ -345,22 +338,15 @@ static int check_timeout(const struct field_value *v)
 	return json_is_null(v->value) ? 0 : sandboxes_seconds(v->value, v->path, &seconds, v->err);
 }
 
-static int check_scope(const struct action *action, const struct principal *who, struct error *err)
-{
-	if (scope_allows(who->scopes, action->scope))
-		return 0;
-	return error_set(err, ERR_NO_SCOPE, 0, "action %s needs scope %s", action->name,
-	                 scope_name(action->scope));
-}
-
 /* Before anything is started: the scope, and the parameters of a program or a change. */
-static int check(const struct router *r, const struct batch_body *body, const struct action *action,
-                 const struct principal *who, struct error *err)
+static int check_batch(const struct router *r, const struct batch_body *body,
+                       const struct action *action, const struct principal *who, struct error *err)
 {
 	cleanup_sandboxes_program struct sandboxes_program p = {0};
 
-	if (check_scope(action, who, err) < 0)
-		return -1;
+	if (!scope_allows(who->scopes, action->scope))
+		return error_set(err, ERR_NO_SCOPE, 0, "action %s needs scope %s", action->name,
+		                 scope_name(action->scope));
 	if (action->act == update)
 		return sandboxes_check_change(r, body->parameters, err);
 	if (!action->program)
@@ -386,7 +372,7 @@ static struct batch *batch_new(struct router *r, struct http_request *req,
 	b->parameters = json_incref(body->parameters);
 	b->results = json_array();
 	b->count = json_array_size(b->ids);
-	b->go_on = body->go_on;
+	b->continue_on_error = body->continue_on_error;
 	b->most = body->most == 0                ? CONCURRENCY
 	          : body->most < CONCURRENCY_MAX ? (size_t)body->most
 	                                         : CONCURRENCY_MAX;
@@ -404,7 +390,7 @@ void sandboxes_batch(struct router *r, struct http_request *req, const struct ro
 	if (sandboxes_begin(req, SANDBOXES_V2) < 0)
 		return;
 	if (sandboxes_decode(r, req, &sandboxes_batch_fields, &body) == 0) {
-		if (check(r, &body, &actions[body.action], args->principal, &err) < 0)
+		if (check_batch(r, &body, &actions[body.action], args->principal, &err) < 0)
 			reply_error(req, &err);
 		else
 			b = batch_new(r, req, args->principal, &body);

@@ -55,11 +55,12 @@ const struct fields sandboxes_upload_fields = SANDBOXES_FIELDS("SandboxUpload",
 const struct fields sandboxes_put_fields = SANDBOXES_FIELDS("SandboxContent", CONTENT_ROWS);
 /* clang-format on */
 
-/* What the response needs to know of its request. */
-struct about {
+/* State of a request until its response. */
+struct file_work {
 	struct router *router;
-	char *tenant, *session_id;
-	char *told; /* the path as the caller wrote it */
+	const struct principal *principal; /* lives as long as the identity service */
+	char *session_id;
+	char *given_path; /* as the caller wrote it */
 	char path[WORKPATH_MAX + 1];
 	char *data; /* to be written */
 	size_t len;
@@ -68,41 +69,33 @@ struct about {
 	bool base64; /* the client wants base64 */
 };
 
-static void about_free(void *ctx)
+static void work_free(void *ctx)
 {
-	struct about *a = ctx;
+	struct file_work *w = ctx;
 
-	free(a->tenant);
-	free(a->session_id);
-	free(a->told);
-	free(a->data);
-	free(a);
-}
-
-/* Paths are below the workspace: "/" and "/workspace" mean it. */
-static int clean(const char *path, char ret_path[WORKPATH_MAX + 1], struct error *err)
-{
-	if (str_equal(path, "/"))
-		path = "";
-	return tool_clean_path(path, "path", ret_path, err);
+	free(w->session_id);
+	free(w->given_path);
+	free(w->data);
+	free(w);
 }
 
 /* Return: NULL: answered. */
-static struct about *about_new(struct router *r, struct http_request *req,
-                               const struct route_args *args, const char *path)
+static struct file_work *work_new(struct router *r, struct http_request *req,
+                                  const struct route_args *args, const char *path)
 {
-	struct about *a = NEW(struct about);
+	struct file_work *w = NEW(struct file_work);
 	struct error err = {0};
 
-	a->router = r;
-	a->tenant = xstrdup(args->principal->tenant);
-	a->session_id = xstrdup(args->id);
-	a->told = xstrdup(path);
-	a->mode = FILE_MODE;
-	a->status = HTTP_OK;
-	if (clean(path, a->path, &err) == 0)
-		return a;
-	about_free(a);
+	w->router = r;
+	w->principal = args->principal;
+	w->session_id = xstrdup(args->id);
+	w->given_path = xstrdup(path);
+	w->mode = FILE_MODE;
+	w->status = HTTP_OK;
+	/* Paths are below the workspace: "/" and "/workspace" mean it. */
+	if (tool_clean_path(str_equal(path, "/") ? "" : path, "path", w->path, &err) == 0)
+		return w;
+	work_free(w);
 	reply_error(req, &err);
 	return NULL;
 }
@@ -121,9 +114,9 @@ static json_t *text(const char *s)
 
 /* List. */
 
-static json_t *view_item(const struct about *a, const struct file_item *item)
+static json_t *view_item(const struct file_work *w, const struct file_item *item)
 {
-	cleanup_free char *path = xasprintf("/workspace%s%s%s%s", a->path[0] ? "/" : "", a->path,
+	cleanup_free char *path = xasprintf("/workspace%s%s%s%s", w->path[0] ? "/" : "", w->path,
 	                                    item->path[0] ? "/" : "", item->path);
 	json_t *j = json_object();
 	char mode[8];
@@ -141,7 +134,7 @@ static json_t *view_item(const struct about *a, const struct file_item *item)
 
 static void answer_list(void *ctx, struct http_request *req, const struct file_result *result)
 {
-	const struct about *a = ctx;
+	const struct file_work *w = ctx;
 	json_t *j, *list;
 
 	if (result->failure) {
@@ -150,9 +143,9 @@ static void answer_list(void *ctx, struct http_request *req, const struct file_r
 	}
 	list = json_array();
 	for (size_t i = 0; i < result->count; i++)
-		(void)!json_array_append_new(list, view_item(a, &result->items[i]));
+		(void)!json_array_append_new(list, view_item(w, &result->items[i]));
 	j = json_object();
-	json_set(j, "path", text(a->told));
+	json_set(j, "path", text(w->given_path));
 	json_set(j, "total", json_integer((json_int_t)result->count));
 	json_set(j, "files", list);
 	json_set(j, "truncated", json_boolean(result->summary.truncated));
@@ -164,38 +157,36 @@ void sandboxes_files(struct router *r, struct http_request *req, const struct ro
 {
 	const char *path = http_query(req, "path");
 	struct session *session;
-	struct about *a;
+	struct file_work *w;
 	struct error err = {0};
 	bool recursive = false;
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
-		return;
-	session = sandboxes_find(r, req, args);
+	session = sandboxes_find(r, req, args, SANDBOXES_V1);
 	if (!session)
 		return;
 	if (query_bool(req, "recursive", &recursive, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	a = about_new(r, req, args, path && *path ? path : "/");
-	if (a)
+	w = work_new(r, req, args, path && *path ? path : "/");
+	if (w)
 		op_file_reply(req, session,
 		              &(struct op_file_reply){
 				      .request = {.op = BOX_FILE_LIST,
-		                                  .path = a->path,
+		                                  .path = w->path,
 		                                  .limit = LIST_MAX,
 		                                  .recursive = recursive},
 				      .answer = answer_list,
-				      .free = about_free,
-				      .ctx = a,
+				      .free = work_free,
+				      .ctx = w,
 			      });
 }
 
 /* Read. */
 
-static void set_content(const struct about *a, json_t *j, const struct file_result *result)
+static void set_content(const struct file_work *w, json_t *j, const struct file_result *result)
 {
-	bool base64 = a->base64 || !utf8_is_valid(result->data, result->len) ||
+	bool base64 = w->base64 || !utf8_is_valid(result->data, result->len) ||
 	              memchr(result->data, '\0', result->len);
 	cleanup_free char *encoded = base64 ? base64_encode(result->data, result->len) : NULL;
 
@@ -206,21 +197,21 @@ static void set_content(const struct about *a, json_t *j, const struct file_resu
 
 static void answer_read(void *ctx, struct http_request *req, const struct file_result *result)
 {
-	const struct about *a = ctx;
-	const char *type = media_type_of(a->path);
+	const struct file_work *w = ctx;
+	const char *type = media_type_of(w->path);
 	json_t *j;
 
 	if (result->failure) {
 		reply_error(req, result->failure);
 		return;
 	}
-	j = result->count > 0 ? view_item(a, &result->items[0]) : json_object();
-	json_set(j, "path", text(a->told));
-	json_set(j, "name", text(base_name(a->path)));
+	j = result->count > 0 ? view_item(w, &result->items[0]) : json_object();
+	json_set(j, "path", text(w->given_path));
+	json_set(j, "name", text(base_name(w->path)));
 	json_set(j, "size", json_integer((json_int_t)result->len));
 	json_set(j, "is_dir", json_false());
 	json_set(j, "content_type", json_string(type));
-	set_content(a, j, result);
+	set_content(w, j, result);
 	reply_json(req, HTTP_OK, j);
 }
 
@@ -237,31 +228,29 @@ static int read_encoding(const struct http_request *req, bool *ret_base64, struc
 void sandboxes_file_get(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct session *session;
-	struct about *a;
+	struct file_work *w;
 	struct error err = {0};
 	bool base64;
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
-		return;
-	session = sandboxes_find(r, req, args);
+	session = sandboxes_find(r, req, args, SANDBOXES_V1);
 	if (!session)
 		return;
 	if (read_encoding(req, &base64, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	a = about_new(r, req, args, args->rest);
-	if (!a)
+	w = work_new(r, req, args, args->rest);
+	if (!w)
 		return;
-	a->base64 = base64;
+	w->base64 = base64;
 	op_file_reply(
 		req, session,
 		&(struct op_file_reply){
-			.request = {.op = BOX_FILE_READ, .path = a->path, .length = READ_MAX + 1},
+			.request = {.op = BOX_FILE_READ, .path = w->path, .length = READ_MAX + 1},
 			.data_max = READ_MAX,
 			.answer = answer_read,
-			.free = about_free,
-			.ctx = a,
+			.free = work_free,
+			.ctx = w,
 		});
 }
 
@@ -269,7 +258,7 @@ void sandboxes_file_get(struct router *r, struct http_request *req, const struct
 
 static void answer_written(void *ctx, struct http_request *req, const struct file_result *result)
 {
-	const struct about *a = ctx;
+	const struct file_work *w = ctx;
 	json_t *j;
 
 	if (result->failure) {
@@ -277,59 +266,59 @@ static void answer_written(void *ctx, struct http_request *req, const struct fil
 		return;
 	}
 	j = json_object();
-	json_set(j, "path", text(a->told));
-	json_set(j, "name", text(base_name(a->path)));
-	json_set(j, "size", json_integer((json_int_t)a->len));
+	json_set(j, "path", text(w->given_path));
+	json_set(j, "name", text(base_name(w->path)));
+	json_set(j, "size", json_integer((json_int_t)w->len));
 	json_set(j, "is_dir", json_false());
-	json_set(j, "content_type", json_string(media_type_of(a->path)));
+	json_set(j, "content_type", json_string(media_type_of(w->path)));
 	json_set(j, "timestamp", sandboxes_now());
-	reply_json(req, a->status, j);
+	reply_json(req, w->status, j);
 }
 
 /* Takes @a. */
-static void write_now(struct http_request *req, struct session *session, struct about *a)
+static void write_now(struct http_request *req, struct session *session, struct file_work *w)
 {
 	op_file_reply(req, session,
 	              &(struct op_file_reply){
 			      .request = {.op = BOX_FILE_WRITE,
-	                                  .path = a->path,
+	                                  .path = w->path,
 	                                  .length = UINT64_MAX,
-	                                  .mode = a->mode,
+	                                  .mode = w->mode,
 	                                  .parents = true},
-			      .data = a->data,
-			      .len = a->len,
+			      .data = w->data,
+			      .len = w->len,
 			      .answer = answer_written,
-			      .free = about_free,
-			      .ctx = a,
+			      .free = work_free,
+			      .ctx = w,
 		      });
 }
 
-static int take_content(struct about *a, struct file_body *body, struct error *err)
+static int take_content(struct file_work *w, struct file_body *body, struct error *err)
 {
-	if (body->permissions && query_mode(body->permissions, &a->mode) < 0)
+	if (body->permissions && query_mode(body->permissions, &w->mode) < 0)
 		return error_field(err, "permissions", "must be octal, as 0644");
 	if (body->encoding == BASE64) {
-		a->data = base64_decode(body->content, body->len, &a->len);
-		return a->data ? 0 : error_field(err, "content", "is not base64");
+		w->data = base64_decode(body->content, body->len, &w->len);
+		return w->data ? 0 : error_field(err, "content", "is not base64");
 	}
-	a->len = body->len;
-	a->data = TAKE_PTR(body->content);
+	w->len = body->len;
+	w->data = TAKE_PTR(body->content);
 	return 0;
 }
 
 /* The file that the body describes. @path NULL: the body has it. Return: NULL: answered. */
-static struct about *about_body(struct router *r, struct http_request *req,
-                                const struct route_args *args, const struct fields *fields,
-                                const char *path, struct file_body *body)
+static struct file_work *work_from_body(struct router *r, struct http_request *req,
+                                        const struct route_args *args, const struct fields *fields,
+                                        const char *path, struct file_body *body)
 {
-	struct about *a = NULL;
+	struct file_work *w = NULL;
 	struct error err = {0};
 
 	if (sandboxes_decode(r, req, fields, body) == 0)
-		a = about_new(r, req, args, path ? path : body->path);
-	if (!a || take_content(a, body, &err) == 0)
-		return a;
-	about_free(a);
+		w = work_new(r, req, args, path ? path : body->path);
+	if (!w || take_content(w, body, &err) == 0)
+		return w;
+	work_free(w);
 	reply_error(req, &err);
 	return NULL;
 }
@@ -338,21 +327,19 @@ void sandboxes_file_put(struct router *r, struct http_request *req, const struct
 {
 	struct file_body body = {0};
 	struct session *session;
-	struct about *a;
+	struct file_work *w;
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
-		return;
-	session = sandboxes_find(r, req, args);
-	a = session ? about_body(r, req, args, &sandboxes_put_fields, args->rest, &body) : NULL;
+	session = sandboxes_find(r, req, args, SANDBOXES_V1);
+	w = session ? work_from_body(r, req, args, &sandboxes_put_fields, args->rest, &body) : NULL;
 	fields_done(&sandboxes_put_fields, &body);
-	if (a)
-		write_now(req, session, a);
+	if (w)
+		write_now(req, session, w);
 }
 
 /* The file was looked up. The session may have ended meanwhile. */
 static void on_looked(void *ctx, struct http_request *req, const struct file_result *result)
 {
-	struct about *a = *(struct about **)ctx;
+	struct file_work *w = *(struct file_work **)ctx;
 	struct session *session;
 	struct error err = {0};
 
@@ -360,23 +347,23 @@ static void on_looked(void *ctx, struct http_request *req, const struct file_res
 		reply_error(req, result->failure);
 		return;
 	}
-	session = sandboxes_get(a->router, a->tenant, a->session_id, &err);
+	session = sandboxes_get(w->router, w->principal->tenant, w->session_id, &err);
 	if (session && !result->failure)
 		(void)error_set(&err, ERR_CONFLICT, 0, "the file exists, and overwrite is false");
 	if (error_is_set(&err)) {
 		reply_error(req, &err);
 		return;
 	}
-	*(struct about **)ctx = NULL;
-	write_now(req, session, a);
+	*(struct file_work **)ctx = NULL;
+	write_now(req, session, w);
 }
 
 static void look_free(void *ctx)
 {
-	struct about **place = ctx;
+	struct file_work **place = ctx;
 
 	if (*place)
-		about_free(*place);
+		work_free(*place);
 	free(place);
 }
 
@@ -385,25 +372,23 @@ void sandboxes_file_upload(struct router *r, struct http_request *req,
 {
 	struct file_body body = {0};
 	struct session *session;
-	struct about *a, **place;
+	struct file_work *w, **place;
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
-		return;
-	session = sandboxes_find(r, req, args);
-	a = session ? about_body(r, req, args, &sandboxes_upload_fields, NULL, &body) : NULL;
+	session = sandboxes_find(r, req, args, SANDBOXES_V1);
+	w = session ? work_from_body(r, req, args, &sandboxes_upload_fields, NULL, &body) : NULL;
 	fields_done(&sandboxes_upload_fields, &body);
-	if (!a)
+	if (!w)
 		return;
-	a->status = HTTP_CREATED;
+	w->status = HTTP_CREATED;
 	if (body.overwrite) {
-		write_now(req, session, a);
+		write_now(req, session, w);
 		return;
 	}
-	place = NEW(struct about *);
-	*place = a;
+	place = NEW(struct file_work *);
+	*place = w;
 	op_file_reply(req, session,
 	              &(struct op_file_reply){
-			      .request = {.op = BOX_FILE_STAT, .path = a->path},
+			      .request = {.op = BOX_FILE_STAT, .path = w->path},
 			      .answer = on_looked,
 			      .free = look_free,
 			      .ctx = place,
@@ -425,28 +410,26 @@ void sandboxes_file_delete(struct router *r, struct http_request *req,
                            const struct route_args *args)
 {
 	struct session *session;
-	struct about *a;
+	struct file_work *w;
 	struct error err = {0};
 	bool recursive = false;
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
-		return;
-	session = sandboxes_find(r, req, args);
+	session = sandboxes_find(r, req, args, SANDBOXES_V1);
 	if (!session)
 		return;
 	if (query_bool(req, "recursive", &recursive, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	a = about_new(r, req, args, args->rest);
-	if (a)
+	w = work_new(r, req, args, args->rest);
+	if (w)
 		op_file_reply(req, session,
 		              &(struct op_file_reply){
 				      .request = {.op = BOX_FILE_REMOVE,
-		                                  .path = a->path,
+		                                  .path = w->path,
 		                                  .recursive = recursive},
 				      .answer = answer_removed,
-				      .free = about_free,
-				      .ctx = a,
+				      .free = work_free,
+				      .ctx = w,
 			      });
 }

@@ -160,9 +160,7 @@ void sandboxes_show(struct router *r, struct http_request *req, const struct rou
 {
 	const struct session *session;
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
-		return;
-	session = sandboxes_find(r, req, args);
+	session = sandboxes_find(r, req, args, SANDBOXES_V1);
 	if (session)
 		reply_json(req, HTTP_OK, sandboxes_view(session));
 }
@@ -171,9 +169,7 @@ void sandboxes_delete(struct router *r, struct http_request *req, const struct r
 {
 	struct session *session;
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
-		return;
-	session = sandboxes_find(r, req, args);
+	session = sandboxes_find(r, req, args, SANDBOXES_V1);
 	if (!session)
 		return;
 	session_terminate(session, "terminated by its owner");
@@ -293,9 +289,7 @@ void sandboxes_update(struct router *r, struct http_request *req, const struct r
 	struct session *session;
 	struct error err = {0};
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
-		return;
-	session = sandboxes_find(r, req, args);
+	session = sandboxes_find(r, req, args, SANDBOXES_V1);
 	if (session && sandboxes_decode(r, req, &sandboxes_change_fields, &body) == 0) {
 		if (change(session, &body, str_equal(http_method(req), "PUT"), &err) < 0)
 			reply_error(req, &err);
@@ -334,9 +328,7 @@ static void act(struct router *r, struct http_request *req, const struct route_a
 	struct session *session;
 	struct error err = {0};
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
-		return;
-	session = sandboxes_find(r, req, args);
+	session = sandboxes_find(r, req, args, SANDBOXES_V1);
 	if (!session)
 		return;
 	if (action(session, &err) < 0)

@@ -172,15 +172,6 @@ static void rows_done(struct rows *rows)
 	free(rows->all);
 }
 
-static json_t *view_page(const struct rows *rows, const struct sandboxes_page *page)
-{
-	json_t *data = json_array();
-
-	for (uint64_t i = page->offset; i < rows->count && i - page->offset < page->size; i++)
-		(void)!json_array_append_new(data, sandboxes_view(rows->all[i].session));
-	return data;
-}
-
 void sandboxes_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct sandboxes_page page;
@@ -188,6 +179,7 @@ void sandboxes_list(struct router *r, struct http_request *req, const struct rou
 	struct rows rows = {0};
 	struct error err = {0};
 	const struct session *session;
+	json_t *data;
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
@@ -200,7 +192,9 @@ void sandboxes_list(struct router *r, struct http_request *req, const struct rou
 		add_row(&rows, req, session);
 	if (sorting.order && rows.count > 0)
 		qsort_r(rows.all, rows.count, sizeof(*rows.all), compare_rows, &sorting);
-	reply_json(req, HTTP_OK,
-	           sandboxes_page_object(req, &page, view_page(&rows, &page), rows.count));
+	data = json_array();
+	for (uint64_t i = page.offset; i < rows.count && i - page.offset < page.size; i++)
+		(void)!json_array_append_new(data, sandboxes_view(rows.all[i].session));
+	reply_json(req, HTTP_OK, sandboxes_page_object(req, &page, data, rows.count));
 	rows_done(&rows);
 }

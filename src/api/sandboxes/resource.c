@@ -2,6 +2,7 @@
 #include "api/tools/resource.h"
 
 #include "api/json/json.h"
+#include "api/pending.h"
 #include "api/reply.h"
 #include "api/sandboxes/sandboxes.h"
 #include "api/tools/prompt.h"
@@ -15,9 +16,9 @@
 
 /* A request that waits for resources. */
 struct reading {
+	struct pending pending;
 	struct call call;
-	struct http_request *req; /* borrowed */
-	json_t *items;            /* of a list; owned */
+	json_t *items; /* of a list; owned */
 	size_t pages;
 	uint64_t offset; /* of the next page */
 	bool listing;    /* list_pages is running */
@@ -31,9 +32,9 @@ static void reading_free(struct reading *w)
 	free(w);
 }
 
-static void on_gone(void *ctx)
+static void on_left(struct pending *p)
 {
-	struct reading *w = ctx;
+	struct reading *w = CONTAINER_OF(p, struct reading, pending);
 
 	call_cancel(&w->call);
 	reading_free(w);
@@ -45,19 +46,17 @@ reading_new(struct router *r, struct http_request *req, const struct route_args 
 {
 	struct reading *w = NEW(struct reading);
 
-	w->req = req;
 	w->call.events = (struct call_events){.ctx = w, .on_done = on_done};
 	call_init(&w->call, r, args->principal, http_request_id(req));
-	http_set_gone(req, on_gone, w);
+	pending_wait(&w->pending, req, on_left);
 	return w;
 }
 
 /* Return: the request, to be answered. */
 static struct http_request *reading_end(struct reading *w)
 {
-	struct http_request *req = w->req;
+	struct http_request *req = pending_resume(&w->pending);
 
-	http_set_gone(req, NULL, NULL);
 	reading_free(w);
 	return req;
 }

@@ -118,44 +118,44 @@ void sandboxes_program_done(struct sandboxes_program *p)
 
 static void finish_view(json_t *j, const struct sandboxes_done *done)
 {
-	const json_t *told = done->structured;
-	double seconds = json_number_value(json_object_get(told, "duration"));
+	const json_t *result = done->structured;
+	double seconds = json_number_value(json_object_get(result, "duration"));
 
-	json_set(j, "exit_code", json_incref(json_object_get(told, "exit_code")));
+	json_set(j, "exit_code", json_incref(json_object_get(result, "exit_code")));
 	/* Go's clients read whole nanoseconds. */
 	json_set(j, "duration", json_integer((json_int_t)(seconds * 1e9)));
 	json_set(j, "duration_ms", json_real(seconds * 1e3));
-	json_set(j, "timed_out", json_incref(json_object_get(told, "timed_out")));
+	json_set(j, "timed_out", json_incref(json_object_get(result, "timed_out")));
 	json_set(j, "is_error", json_boolean(done->is_error));
-	json_set(j, "execution_id", json_incref(json_object_get(told, "execution_id")));
+	json_set(j, "execution_id", json_incref(json_object_get(result, "execution_id")));
 	json_set(j, "timestamp", sandboxes_now());
 	json_set(j, "metadata", sandboxes_metadata(done));
 }
 
 static json_t *render_exec(const struct sandboxes_done *done)
 {
-	const json_t *told = done->structured;
+	const json_t *result = done->structured;
 	json_t *j = json_object();
 
-	json_set(j, "stdout", json_incref(json_object_get(told, "stdout")));
-	json_set(j, "stderr", json_incref(json_object_get(told, "stderr")));
+	json_set(j, "stdout", json_incref(json_object_get(result, "stdout")));
+	json_set(j, "stderr", json_incref(json_object_get(result, "stderr")));
 	finish_view(j, done);
 	return j;
 }
 
 static json_t *render_code(const struct sandboxes_done *done)
 {
-	const json_t *told = done->structured;
-	json_t *j = render_exec(done), *why = json_object_get(told, "error_message");
-	json_t *err = json_object_get(told, "stderr");
+	const json_t *result = done->structured;
+	json_t *j = render_exec(done), *why = json_object_get(result, "error_message");
+	json_t *err = json_object_get(result, "stderr");
 	const char *printed = json_string_value(err);
 
-	json_set(j, "output", json_incref(json_object_get(told, "stdout")));
+	json_set(j, "output", json_incref(json_object_get(result, "stdout")));
 	if (!done->is_error)
 		json_set(j, "error", json_string(""));
 	else
 		json_set(j, "error", json_incref(printed && *printed ? err : why));
-	json_set(j, "language", json_incref(json_object_get(told, "language")));
+	json_set(j, "language", json_incref(json_object_get(result, "language")));
 	return j;
 }
 
@@ -170,7 +170,7 @@ static void run_program(struct router *r, struct http_request *req, const struct
 	cleanup_sandboxes_program struct sandboxes_program p = {0};
 	struct error err = {0};
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0 || !sandboxes_find(r, req, args) ||
+	if (!sandboxes_find(r, req, args, SANDBOXES_V1) ||
 	    sandboxes_decode(r, req, kind->fields, &p) < 0)
 		return;
 	http_drop_body(req);

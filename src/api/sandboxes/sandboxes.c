@@ -129,20 +129,17 @@ struct session *sandboxes_get(struct router *r, const char *tenant, const char *
 }
 
 struct session *sandboxes_find(struct router *r, struct http_request *req,
-                               const struct route_args *args)
+                               const struct route_args *args, int least)
 {
+	struct session *session;
 	struct error err = {0};
-	struct session *session = sandboxes_get(r, args->principal->tenant, args->id, &err);
 
+	if (sandboxes_begin(req, least) < 0)
+		return NULL;
+	session = sandboxes_get(r, args->principal->tenant, args->id, &err);
 	if (!session)
 		reply_error(req, &err);
 	return session;
-}
-
-static json_t *expiry(const struct session_info *info)
-{
-	return info->lifetime_us ? encode_moment(info->created_ms + info->lifetime_us / USEC_PER_MS)
-	                         : json_null();
 }
 
 json_t *sandboxes_view(const struct session *session)
@@ -159,7 +156,9 @@ json_t *sandboxes_view(const struct session *session)
 	json_set(j, "image", json_incref(json_object_get(config, "image")));
 	json_set(j, "resources", json_incref(json_object_get(config, "resources")));
 	json_set(j, "environment", json_incref(json_object_get(config, "environment")));
-	json_set(j, "expires_at", expiry(&info));
+	json_set(j, "expires_at",
+	         info.lifetime_us ? encode_moment(info.created_ms + info.lifetime_us / USEC_PER_MS)
+	                          : json_null());
 	json_set(j, "session_id", json_string(info.id));
 	return j;
 }

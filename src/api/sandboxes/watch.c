@@ -174,9 +174,7 @@ void sandboxes_logs(struct router *r, struct http_request *req, const struct rou
 	struct error err = {0};
 	uint64_t tail;
 
-	if (sandboxes_begin(req, SANDBOXES_V2) < 0)
-		return;
-	session = sandboxes_find(r, req, args);
+	session = sandboxes_find(r, req, args, SANDBOXES_V2);
 	if (!session)
 		return;
 	if (read_query(req, &tail, &source, &err) < 0) {
@@ -278,9 +276,7 @@ void sandboxes_metrics(struct router *r, struct http_request *req, const struct 
 	uint64_t now, up_ms;
 	json_t *j;
 
-	if (sandboxes_begin(req, SANDBOXES_V2) < 0)
-		return;
-	session = sandboxes_find(r, req, args);
+	session = sandboxes_find(r, req, args, SANDBOXES_V2);
 	if (!session)
 		return;
 	session_info(session, &info);

@@ -105,14 +105,6 @@ json_t *prompt_list(void)
 	return list;
 }
 
-static const struct prompt *find_prompt(const char *name)
-{
-	for (size_t i = 0; name && i < ARRAY_SIZE(prompts); i++)
-		if (str_equal(prompts[i].name, name))
-			return &prompts[i];
-	return NULL;
-}
-
 static const struct prompt_argument *find_argument(const struct prompt *p, const char *name,
                                                    size_t len)
 {
@@ -171,10 +163,13 @@ static void fill_text(struct buf *b, const struct prompt *p, const json_t *given
 
 json_t *prompt_fill(const char *name, json_t *arguments, struct error *err)
 {
-	const struct prompt *p = find_prompt(name);
+	const struct prompt *p = NULL;
 	cleanup_buf struct buf text = BUF_INIT(TEXT_MAX);
 	json_t *result, *message, *content, *list;
 
+	for (size_t i = 0; name && i < ARRAY_SIZE(prompts) && !p; i++)
+		if (str_equal(prompts[i].name, name))
+			p = &prompts[i];
 	if (!p)
 		(void)error_set(err, ERR_INVALID, 0, "no such prompt");
 	if (!p || check_arguments(p, arguments, err) < 0)

@@ -356,48 +356,29 @@ static json_t *describe(const char *uri, const char *name, const char *title, co
 	return j;
 }
 
-static void add_template(json_t *list, const struct template *t)
+/* Takes @uri. */
+static void add_entry(json_t *list, char *uri, const char *name, const char *title,
+                      const char *type)
 {
-	cleanup_free char *uri = xasprintf(SANDBOX_URI_TEMPLATE "%s", t->spec.id);
-
-	(void)!json_array_append_new(
-		list, describe(uri, t->spec.id,
-	                       t->spec.description ? t->spec.description : "A sandbox template",
-	                       "application/json"));
-}
-
-static void add_policy(json_t *list, const struct policy *policy)
-{
-	cleanup_free char *uri = xasprintf(SANDBOX_URI_POLICY "%s", policy->name);
-
-	(void)!json_array_append_new(list, describe(uri, policy->name,
-	                                            "Limits and permissions under this policy",
-	                                            "application/json"));
+	(void)!json_array_append_new(list, describe(uri, name, title, type));
+	free(uri);
 }
 
 /* A sandbox that has ended has no files; its log can still be read. */
 static void add_session(json_t *list, const struct session_info *info)
 {
 	const char *id = info->id;
-	cleanup_free char *files = xasprintf(SANDBOX_URI_FILE "%s/", id);
-	cleanup_free char *log = xasprintf(SANDBOX_URI_LOG "%s", id);
 
 	if (info->state != SESSION_TERMINATED && info->state != SESSION_FAILED)
-		(void)!json_array_append_new(
-			list, describe(files, id, "Files of a sandbox", "application/json"));
-	(void)!json_array_append_new(
-		list, describe(log, id, "Output of programs in a sandbox", "text/plain"));
+		add_entry(list, xasprintf(SANDBOX_URI_FILE "%s/", id), id, "Files of a sandbox",
+		          "application/json");
+	add_entry(list, xasprintf(SANDBOX_URI_LOG "%s", id), id, "Output of programs in a sandbox",
+	          "text/plain");
 }
 
 static void finish_page(struct reading *w)
 {
 	call_finish(w->call, TAKE_PTR(w->page));
-}
-
-/* Hidden files are not listed, but can be read. */
-static bool is_listed(const struct file_item *item)
-{
-	return item->type == BOX_FILE_REGULAR && item->path[0] != '.' && !strstr(item->path, "/.");
 }
 
 static void on_files(void *ctx, const struct file_result *result)
@@ -411,7 +392,9 @@ static void on_files(void *ctx, const struct file_result *result)
 		cleanup_free char *uri = NULL;
 		json_t *j;
 
-		if (!is_listed(item))
+		/* Hidden files are not listed, but can be read. */
+		if (item->type != BOX_FILE_REGULAR || item->path[0] == '.' ||
+		    strstr(item->path, "/."))
 			continue;
 		uri = sandbox_uri_file(w->uri.id, item->path);
 		j = describe(uri, item->path, "A file of a sandbox", media_type_of(item->path));
@@ -458,16 +441,22 @@ static uint64_t list_fixed(struct reading *w, uint64_t offset)
 	const struct policies *all = run_service_policies(r->runs);
 	size_t templates = templates_count(r->parts.templates, w->call->principal->tenant);
 	json_t *list = json_object_get(w->page, "resources");
+	const struct template *t;
 	const struct policy *policy;
 
-	for (; offset < templates && json_array_size(list) < RESOURCE_PAGE; offset++)
-		add_template(list,
-		             templates_at(r->parts.templates, w->call->principal->tenant, offset));
+	for (; offset < templates && json_array_size(list) < RESOURCE_PAGE; offset++) {
+		t = templates_at(r->parts.templates, w->call->principal->tenant, offset);
+		add_entry(list, xasprintf(SANDBOX_URI_TEMPLATE "%s", t->spec.id), t->spec.id,
+		          t->spec.description ? t->spec.description : "A sandbox template",
+		          "application/json");
+	}
 	for (; all && offset >= templates && json_array_size(list) < RESOURCE_PAGE &&
 	       (policy = policies_at(all, offset - templates));
 	     offset++)
 		if (encode_policy_is_seen(r->runs, w->call->principal, policy))
-			add_policy(list, policy);
+			add_entry(list, xasprintf(SANDBOX_URI_POLICY "%s", policy->name),
+			          policy->name, "Limits and permissions under this policy",
+			          "application/json");
 	return offset;
 }
 

@@ -77,18 +77,10 @@ static int unescape(const char *text, char ret_path[ESCAPED_MAX + 1])
 	return 0;
 }
 
-static int read_path(const char *text, char ret_path[WORKPATH_MAX + 1])
-{
-	char path[ESCAPED_MAX + 1];
-	struct error ignored = {0}; /* the caller only learns that it is not valid */
-
-	if (unescape(text, path) < 0)
-		return -1;
-	return workpath_clean(path, WORKPATH_STRIP, "uri", ret_path, &ignored);
-}
-
 int sandbox_uri_read(const char *uri, struct sandbox_uri *ret_uri)
 {
+	struct error ignored = {0}; /* the caller only learns that it is not valid */
+	char path[ESCAPED_MAX + 1];
 	const char *rest = NULL;
 	size_t len;
 
@@ -104,7 +96,7 @@ int sandbox_uri_read(const char *uri, struct sandbox_uri *ret_uri)
 		return -1;
 	memcpy(ret_uri->id, rest, len);
 	ret_uri->id[len] = '\0';
-	if (!id_is_valid(ret_uri->id, SANDBOX_URI_ID_MAX))
+	if (!id_is_valid(ret_uri->id, SANDBOX_URI_ID_MAX) || unescape(rest + len, path) < 0)
 		return -1;
-	return read_path(rest + len, ret_uri->path);
+	return workpath_clean(path, WORKPATH_STRIP, "uri", ret_uri->path, &ignored);
 }

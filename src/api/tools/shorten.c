@@ -8,11 +8,6 @@
 /* Up to 1/4 of the room is given up to cut at the end of a line. */
 #define SLACK 4
 
-static bool is_inside(char byte)
-{
-	return ((unsigned char)byte & 0xc0) == 0x80;
-}
-
 static size_t head_end(const char *text, size_t room)
 {
 	size_t end = utf8_cut(text, room);
@@ -26,8 +21,8 @@ static size_t tail_begin(const char *text, size_t len, size_t room)
 	size_t begin = len - room;
 	const char *line;
 
-	while (begin < len && is_inside(text[begin]))
-		begin++;
+	while (begin < len && ((unsigned char)text[begin] & 0xc0) == 0x80)
+		begin++; /* inside a character */
 	line = memchr(text + begin, '\n', room / SLACK);
 	return line && line + 1 < text + len ? (size_t)(line - text) + 1 : begin;
 }

@@ -236,22 +236,6 @@ void tool_write_file(struct call *call)
 
 /* Reading. */
 
-static json_t *image_item(const char *type, const char *encoded)
-{
-	json_t *item = json_object();
-
-	json_set(item, "type", json_string("image"));
-	json_set(item, "data", json_string(encoded));
-	json_set(item, "mimeType", json_string(type));
-	return item;
-}
-
-static bool is_image(const char *type)
-{
-	return str_equal(type, "image/png") || str_equal(type, "image/jpeg") ||
-	       str_equal(type, "image/gif") || str_equal(type, "image/webp");
-}
-
 /* The text of the result. */
 static char *describe_content(const struct file_work *w, const char *data, size_t len, bool binary)
 {
@@ -285,7 +269,7 @@ static void on_read(void *ctx, const struct file_result *result)
 	uint64_t size = result->count > 0 ? result->items[0].size : result->len;
 	size_t len = result->len;
 	bool base64 = call->args.encoding == TOOL_BASE64;
-	bool image = is_image(type);
+	bool image = tool_is_image(type);
 	cleanup_free char *path = absolute(w->path), *encoded = NULL, *text = NULL;
 	json_t *j, *content = json_array();
 	struct error err = {0};
@@ -301,7 +285,7 @@ static void on_read(void *ctx, const struct file_result *result)
 	encoded = base64 ? base64_encode(result->data, len) : NULL;
 	text = describe_content(w, result->data, len, base64);
 	if (image && len == size)
-		(void)!json_array_append_new(content, image_item(type, encoded));
+		(void)!json_array_append_new(content, tool_image(type, json_string(encoded)));
 	j = json_object();
 	json_set(j, "path", json_text(path, strlen(path)));
 	json_set(j, "size", json_integer((json_int_t)size));
@@ -333,26 +317,20 @@ void tool_read_file(struct call *call)
 
 /* Listing. */
 
-/* The program chooses the bytes of a name: json_text replaces invalid UTF-8. */
-static json_t *item_path(const struct file_work *w, const struct file_item *item)
-{
-	cleanup_free char *path =
-		xasprintf("/workspace%s%s/%s", w->path[0] ? "/" : "", w->path, item->path);
-
-	return json_text(path, strlen(path));
-}
-
 static json_t *view_item(const struct file_work *w, const struct file_item *item)
 {
 	const char *slash = strrchr(item->path, '/');
 	const char *name = slash ? slash + 1 : item->path;
+	cleanup_free char *path =
+		xasprintf("/workspace%s%s/%s", w->path[0] ? "/" : "", w->path, item->path);
 	json_t *j = json_object();
 	char mode[8], time[40];
 
 	(void)snprintf(mode, sizeof(mode), "%04o", item->mode & 07777U);
 	clock_format_utc(item->mtime_ns / 1000000, time, sizeof(time));
+	/* The program chooses the bytes of a name: json_text replaces invalid UTF-8. */
 	json_set(j, "name", json_text(name, strlen(name)));
-	json_set(j, "path", item_path(w, item));
+	json_set(j, "path", json_text(path, strlen(path)));
 	json_set(j, "size", json_integer((json_int_t)item->size));
 	json_set(j, "is_dir", json_boolean(item->type == BOX_FILE_DIRECTORY));
 	json_set(j, "type", json_string(encode_file_type(item->type)));

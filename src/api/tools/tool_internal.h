@@ -33,6 +33,10 @@ tool_fn tool_run_in_sandbox;
 /* tool_result.c */
 /** tool_result_finish - end the call with the result of its program. */
 void tool_result_finish(struct call *call, const struct op_run_end *end);
+/** tool_is_image - whether clients display this media type. */
+bool tool_is_image(const char *type);
+/** tool_image - an item of the content; @data, base64, is taken. Return: owned. */
+json_t *tool_image(const char *type, json_t *data) attr_must_check;
 
 /* tool_file.c */
 /** tool_clean_path - "x" or "/workspace/x" as "x"; refuses anything else, naming @field. */

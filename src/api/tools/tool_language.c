@@ -59,15 +59,6 @@ static json_t *view_absent(const char *name, const char *title)
 	return j;
 }
 
-static void add_line(struct buf *b, const json_t *j)
-{
-	const char *missing = json_string_value(json_object_get(j, "missing"));
-
-	(void)!buf_addf(b, "%s (%s)%s%s\n", json_string_value(json_object_get(j, "name")),
-	                json_string_value(json_object_get(j, "title")),
-	                missing ? ": not available, lacks " : "", missing ? missing : "");
-}
-
 static void add_language(json_t *list, json_t *names, json_t *j)
 {
 	if (json_is_true(json_object_get(j, "available")))
@@ -87,8 +78,15 @@ void tool_list_languages(struct call *call)
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (!runners_find(all, known[i].name))
 			add_language(list, names, view_absent(known[i].name, known[i].title));
-	for (size_t i = 0; i < json_array_size(list); i++)
-		add_line(&text, json_array_get(list, i));
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *j = json_array_get(list, i);
+		const char *missing = json_string_value(json_object_get(j, "missing"));
+
+		(void)!buf_addf(&text, "%s (%s)%s%s\n",
+		                json_string_value(json_object_get(j, "name")),
+		                json_string_value(json_object_get(j, "title")),
+		                missing ? ": not available, lacks " : "", missing ? missing : "");
+	}
 	json_set(structured, "languages", names);
 	json_set(structured, "details", list);
 	tool_finish(call, text.data ? text.data : "", structured, NULL, false);

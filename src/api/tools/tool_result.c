@@ -69,10 +69,20 @@ static void read_stream(struct summary *t, enum output_stream which)
 
 /* The result object. */
 
-static bool is_image(const char *type)
+bool tool_is_image(const char *type)
 {
 	return str_equal(type, "image/png") || str_equal(type, "image/jpeg") ||
 	       str_equal(type, "image/gif") || str_equal(type, "image/webp");
+}
+
+json_t *tool_image(const char *type, json_t *data)
+{
+	json_t *item = json_object();
+
+	json_set(item, "type", json_string("image"));
+	json_set(item, "data", data);
+	json_set(item, "mimeType", json_string(type));
+	return item;
 }
 
 /* Figures are items of their own: do not send them twice. */
@@ -86,7 +96,7 @@ static json_t *results_without_images(const json_t *results)
 		const char *type;
 
 		json_object_foreach (one, type, value)
-			if (!is_image(type))
+			if (!tool_is_image(type))
 				json_set(kept, type, json_incref(value));
 		(void)!json_array_append_new(list, kept);
 	}
@@ -182,7 +192,7 @@ static void add_shortened(const struct summary *t, struct buf *b, const char *te
 /* The value of the last line, or what a handler returned. */
 static void add_values(const struct summary *t, struct buf *b)
 {
-	bool told = false;
+	bool shown = false;
 
 	for (size_t i = 0; i < json_array_size(t->report.results); i++) {
 		const char *text = json_string_value(
@@ -191,10 +201,10 @@ static void add_values(const struct summary *t, struct buf *b)
 		if (text) {
 			(void)!buf_add_str(b, "[result] ");
 			add_shortened(t, b, text);
-			told = true;
+			shown = true;
 		}
 	}
-	if (!told && !json_is_null(t->report.result)) {
+	if (!shown && !json_is_null(t->report.result)) {
 		cleanup_free char *text = json_dumps(t->report.result, JSON_ENCODE_ANY);
 
 		(void)!buf_add_str(b, "[return value] ");
@@ -311,15 +321,9 @@ static void add_images(const struct summary *t, json_t *content)
 		const char *type;
 
 		json_object_foreach (one, type, value) {
-			json_t *item;
-
-			if (!is_image(type) || !json_is_string(value))
-				continue;
-			item = json_object();
-			json_set(item, "type", json_string("image"));
-			json_set(item, "data", json_incref(value));
-			json_set(item, "mimeType", json_string(type));
-			(void)!json_array_append_new(content, item);
+			if (tool_is_image(type) && json_is_string(value))
+				(void)!json_array_append_new(content,
+				                             tool_image(type, json_incref(value)));
 		}
 	}
 }

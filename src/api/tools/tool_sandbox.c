@@ -189,14 +189,6 @@ void tool_create_sandbox(struct call *call)
 
 /* List. */
 
-static bool is_over(const struct session *session)
-{
-	struct session_info info = {0};
-
-	session_info(session, &info);
-	return info.state == SESSION_TERMINATED;
-}
-
 struct census {
 	json_t *list;
 	struct buf text;
@@ -224,9 +216,13 @@ void tool_list_sandboxes(struct call *call)
 	const struct session *session =
 		session_at(call->router->parts.sessions, call->principal->tenant, 0);
 
-	for (; session; session = session_older(session))
-		if (!is_over(session))
+	for (; session; session = session_older(session)) {
+		struct session_info info = {0};
+
+		session_info(session, &info);
+		if (info.state != SESSION_TERMINATED)
 			add_sandbox(&c, session);
+	}
 	json_set(structured, "sandboxes", c.list);
 	json_set(structured, "total_count", json_integer(c.total));
 	json_set(structured, "running_count", json_integer(c.running));
