@@ -12,10 +12,10 @@
 #include "http/status.h"
 
 /*
- * Theory of operation. A request lives until its answer is sent, which may be while its method is
- * dispatched. So a POST knows, when all of its messages are dispatched, whether it can answer at
- * once or must open a stream for the requests that are left. Two requests of a session never have
- * the same id, so that a cancellation means one request.
+ * Theory of operation. A request lives until its answer is sent, perhaps while its method is
+ * dispatched. After dispatching all of its messages a POST knows whether to answer at once or to
+ * open a stream for the rest. Ids of requests are unique within a session, so a cancellation is
+ * unambiguous.
  */
 
 static const char instructions[] =
@@ -33,7 +33,7 @@ const char *mcp_request_text(const struct mcp_request *q, const char *name)
 	return text && strlen(text) == json_string_length(value) ? text : NULL;
 }
 
-/* The request is over: send @text, which is taken, and free it. @text NULL: no answer. */
+/* End the request: send @text, which is taken; NULL: no answer. */
 static void end_request(struct mcp_request *q, char *text, size_t len)
 {
 	struct mcp_session *s = q->session;
@@ -90,8 +90,7 @@ void mcp_request_fail(struct mcp_request *q, const struct error *err)
 	size_t len;
 	char *text;
 
-	/* Only a resource is looked for by a name of the caller's; the protocol has its own code.
-	 */
+	/* Only resources are looked up by name; the protocol has a code for them. */
 	if (err->code == ERR_NOT_FOUND) {
 		fail_with(q, RPC_RESOURCE_NOT_FOUND, err->msg,
 		          json_pack("{s:O?}", "uri", json_object_get(q->params, "uri")));
@@ -157,7 +156,7 @@ static void initialize(struct mcp_request *q)
 		fail_with(q, RPC_INVALID_PARAMS, "protocolVersion is missing", NULL);
 		return;
 	}
-	/* An unknown version is answered with the newest known one; the client then decides. */
+	/* To an unknown version, offer the newest known one; the client decides. */
 	s->version = version == MCP_VERSION_COUNT ? MCP_2025_11_25 : version;
 	s->ready = true;
 	result = json_object();
@@ -274,7 +273,7 @@ static struct mcp_request *find_request(const struct mcp_session *s, json_t *id)
 	return NULL;
 }
 
-/* The error of a request that is refused before it is started, or NULL. */
+/* Return: the error of a request that cannot start, or NULL. */
 static char *refuse(const struct mcp_session *s, const struct method *method,
                     const struct principal *who, const char *request_id,
                     const struct rpc_message *m, size_t *ret_len)
@@ -298,7 +297,7 @@ static char *refuse(const struct mcp_session *s, const struct method *method,
 	return error_is_set(&err) ? rpc_failure(m->id, &err, request_id, ret_len) : NULL;
 }
 
-/* The end of a resource method; a tool has its own. */
+/* Of a resource method; a tool has its own. */
 static void on_done(void *ctx, json_t *result, const struct error *failure)
 {
 	struct mcp_request *q = ctx;
@@ -367,8 +366,7 @@ void mcp_dispatch_notification(struct mcp_session *s, const struct rpc_message *
 	struct mcp_request *q = id ? find_request(s, id) : NULL;
 
 	mcp_session_touch(s);
-	/* An unknown id was answered already: a cancellation may arrive late. Other notifications
-	 * need no action. */
+	/* An unknown id was answered already. Other notifications need no action. */
 	if (q && str_equal(m->method, "notifications/cancelled"))
 		mcp_request_drop(q);
 }

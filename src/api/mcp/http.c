@@ -11,10 +11,10 @@
 #include <strings.h>
 
 /*
- * Theory of operation. Streamable HTTP: a message is the body of a POST. What can be answered at
- * once is the JSON response. What takes longer is a stream of events that ends with the answer; a
- * client that was disconnected resumes it with a GET and Last-Event-ID. A GET without that opens
- * the stream for messages that belong to no request. DELETE ends the session.
+ * Theory of operation. Streamable HTTP: each POST has one message. The response is JSON if the
+ * answer is ready, else a stream of events that ends with the answer; a disconnected client
+ * resumes it with GET and Last-Event-ID. GET without that opens the stream for messages that
+ * belong to no request. DELETE ends the session.
  *
  * Disconnecting cancels nothing: requests continue, and their messages are kept.
  */
@@ -45,7 +45,7 @@ static void refuse_error(struct http_request *req, const struct error *err)
 	answer_text(req, error_http(err->code), text, len);
 }
 
-/* Whether a list of media types has @type or a pattern that covers it. */
+/* Whether @accept, a list of media types, covers @type. */
 static bool accepts(const char *accept, const char *type)
 {
 	size_t slash = strcspn(type, "/") + 1, len = strlen(type);
@@ -162,7 +162,7 @@ static void on_gone(void *ctx)
 	q->http = NULL; /* without a stream the answer is lost */
 }
 
-/* Give the requests that are still under way their new place: @t, or the response itself. */
+/* Redirect pending requests to @t; NULL: to the response itself. */
 static void redirect_requests(struct mcp_post *p, struct mcp_stream *t)
 {
 	struct mcp_request *q;

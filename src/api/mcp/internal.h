@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * DOC: what the files of mcp/ share. A session owns its requests and streams; a request is freed
- * when it is answered or cancelled, or with its session.
+ * DOC: shared by the files of mcp/. A session owns its requests and streams; a request is freed
+ * when it is answered or cancelled.
  *
  * Limits: sessions of the daemon and of a tenant (mcp.max_sessions, mcp.max_tenant_sessions),
- * requests under way and subscriptions of a session, events kept for clients that reconnect (of a
- * session, of all: mcp.max_buffers), the size of a message (http.max_body).
+ * requests and subscriptions of a session, kept events (mcp.max_buffers), size of a message
+ * (http.max_body).
  */
 
 #include "api/internal.h"
@@ -39,7 +39,7 @@ enum mcp_version {
 #define MCP_SUBSCRIPTIONS_MAX 256
 #define MCP_PAGE              50
 
-/* A message of a stream, kept for a client that reconnects. */
+/* A message of a stream, kept for clients that reconnect. */
 struct mcp_event {
 	struct list node; /* in mcp_stream.events */
 	struct list own;  /* in mcp_session.events */
@@ -50,13 +50,13 @@ struct mcp_event {
 	char text[];      /* framed as a server-sent event */
 };
 
-/* Numbered messages in order. A client may disconnect and resume. */
+/* Numbered messages; a client may disconnect and resume. */
 struct mcp_stream {
 	struct list node;
 	struct mcp_session *session;
 	uint64_t number;          /* within the session */
 	uint64_t next;            /* number of the next event */
-	uint64_t lost;            /* number of the last event that was dropped; 0: none */
+	uint64_t lost;            /* of the last dropped event; 0: none */
 	struct list events;       /* oldest first */
 	struct http_request *req; /* the reader; NULL: disconnected */
 	size_t open;              /* requests that will be answered here */
@@ -65,11 +65,11 @@ struct mcp_stream {
 	uint64_t ended_us;
 };
 
-/* Where messages go in a session that is one connection: a WebSocket. */
+/* The connection of a session that is a WebSocket. */
 struct mcp_sink {
 	void (*send)(void *ctx, const char *text, size_t len);
 	void (*close)(void *ctx); /* the session has ended */
-	void (*check)(void *ctx); /* end the session if its key is no longer valid */
+	void (*check)(void *ctx); /* end the session if its key is invalid */
 	void *ctx;
 };
 
@@ -156,7 +156,7 @@ struct mcp_request {
 	json_t *params; /* owned; never NULL */
 	json_t *token;  /* for progress; owned; NULL: none wanted */
 	uint64_t progress;
-	/* Where the answer goes; all NULL: to the session's sink, or the client is gone. */
+	/* Where the answer goes; all NULL: to the sink, or nowhere. */
 	struct mcp_post *post; /* while the POST is dispatched */
 	struct mcp_stream *stream;
 	struct http_request *http;
@@ -166,8 +166,8 @@ struct mcp_request {
 /** mcp_tenant_enter - make @s a session of tenant @name, until mcp_tenant_leave. */
 void mcp_tenant_enter(struct mcp_session *s, const char *name);
 void mcp_tenant_leave(struct mcp_session *s);
-/** mcp_tenant_hog - a tenant with more than its share of the kept events; @first is tried first.
- * There is one where the limit is exceeded. */
+/** mcp_tenant_hog - a tenant with more than its share of the kept events, @first if possible. One
+ * exists while the limit is exceeded. */
 struct mcp_tenant *mcp_tenant_hog(struct mcp_tenant *first);
 /** mcp_tenant_take_message - count a message as a request of its tenant; ERR_QUOTA. */
 int mcp_tenant_take_message(const struct mcp *mcp, const char *tenant,
@@ -181,8 +181,8 @@ void mcp_session_free(struct mcp_session *s);
 /** mcp_session_find - NULL: no such id, or another tenant's. */
 struct mcp_session *mcp_session_find(const struct mcp *mcp, const char *tenant, const char *id);
 void mcp_session_touch(struct mcp_session *s);
-/** mcp_session_notify - send a notification that belongs to no request. Dropped if the client never
- * opened a stream for them. @params is taken. */
+/** mcp_session_notify - send a notification that belongs to no request; dropped without a stream
+ * for them. @params is taken. */
 void mcp_session_notify(struct mcp_session *s, const char *method, json_t *params);
 const char *mcp_session_version_name(enum mcp_version version);
 /** mcp_session_version_find - MCP_VERSION_COUNT: unknown. */
@@ -190,22 +190,21 @@ enum mcp_version mcp_session_version_find(const char *name);
 
 /* stream.c */
 struct mcp_stream *mcp_stream_new(struct mcp_session *s);
-/** mcp_stream_attach - start the response to @req with the events after number @after; it gets all
- * later ones. A previous reader is disconnected. */
+/** mcp_stream_attach - stream the events after number @after to @req, then all new ones.
+ * Disconnects the previous reader. */
 void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t after);
 void mcp_stream_send(struct mcp_stream *t, const char *text, size_t len);
-/** mcp_stream_answered - one of its requests is. After the last one the stream ends and may be
- * freed. */
+/** mcp_stream_answered - one request is. The last one ends the stream and may free it. */
 void mcp_stream_answered(struct mcp_stream *t);
 /** mcp_stream_release - end the response to the reader, who may resume. */
 void mcp_stream_release(struct mcp_stream *t);
 /** mcp_stream_free - @answer: end the response to the reader as well. */
 void mcp_stream_free(struct mcp_stream *t, bool answer);
-/** mcp_stream_find - the stream of an event id; *ret_number is the event. NULL: unknown, or events
- * after it were dropped. */
+/** mcp_stream_find - the stream of an event id; *ret_number: the event. NULL: unknown, or later
+ * events were dropped. */
 struct mcp_stream *mcp_stream_find(struct mcp_session *s, const char *event_id,
                                    uint64_t *ret_number);
-/** mcp_stream_beat - a comment, so that proxies keep the connection open. */
+/** mcp_stream_beat - send a comment: proxies close idle connections. */
 void mcp_stream_beat(struct mcp_stream *t);
 
 /* http.c */
@@ -214,8 +213,8 @@ void mcp_post_answer(struct mcp_post *post, const char *text, size_t len);
 
 /* dispatch.c */
 /**
- * mcp_dispatch - start to answer @message, a request. The answer goes to @post; once that was
- * dispatched, to where the request then points. @post NULL: to the session's sink.
+ * mcp_dispatch - start a request. While @post is dispatched it gets the answer; later the place
+ * that the request names. @post NULL: the sink.
  */
 void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct principal *who,
                   const char *request_id, const struct rpc_message *message);
@@ -249,6 +248,6 @@ mcp_start_fn mcp_tools_call; /* tool.c */
 void mcp_subscription_free(struct mcp_subscription *sub);
 /** mcp_flush_changes - send the pending list_changed notifications. */
 void mcp_flush_changes(void *ctx);
-/** mcp_watch_begin - be notified of changes of sandboxes and templates until mcp_watch_end. */
+/** mcp_watch_begin - watch sandboxes and templates for changes until mcp_watch_end. */
 void mcp_watch_begin(struct mcp *mcp);
 void mcp_watch_end(struct mcp *mcp);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: the Model Context Protocol: sessions of agents, their requests and notifications.
- * Transports: Streamable HTTP (http.c) and WebSocket (ws.c); stdio is a command of the CLI, which
- * is a client of the first. A session belongs to its tenant.
+ * DOC: the Model Context Protocol: sessions of agents, requests, notifications. Transports:
+ * Streamable HTTP (http.c) and WebSocket (ws.c); stdio is a command of the CLI, a client of the
+ * first. A session belongs to its tenant.
  *
  * Owned by the dialect mcp; one per router. On the loop only.
  */
@@ -21,13 +21,12 @@ extern const struct dialect mcp_dialect;
 /** mcp_free - cancel everything and free it. Nothing is answered. */
 void mcp_free(struct mcp *mcp);
 struct mcp *mcp_new(struct router *r) attr_owned(mcp_free);
-/** mcp_check_keys - disconnect clients whose key is no longer valid. Checks every session: called
- * when keys change, and periodically for keys that expire. */
+/** mcp_check_keys - disconnect clients whose key is invalid: called when keys change, and
+ * periodically for keys that expire. */
 void mcp_check_keys(struct mcp *mcp);
 /** mcp_policies_changed - notify subscribers: the policies were reloaded. */
 void mcp_policies_changed(struct mcp *mcp);
-/** mcp_stop - the daemon is stopping: close the streams that would stay open and refuse new
- * sessions. */
+/** mcp_stop - the daemon is stopping: close standing streams, refuse new sessions. */
 void mcp_stop(struct mcp *mcp);
 
 /* http.c */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: JSON-RPC 2.0 as MCP uses it: classify messages, format messages. Ids are strings or whole
- * numbers, never null, and limited in size, because they are kept and echoed. Pure.
+ * DOC: classify and format messages of JSON-RPC 2.0 as MCP uses it. Ids are strings or whole
+ * numbers, never null, and bounded, because they are kept and echoed. Pure.
  */
 
 #include "base/attr.h"

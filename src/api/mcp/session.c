@@ -13,10 +13,10 @@
 #include "io/timer.h"
 
 /*
- * Theory of operation. Sessions are kept in the order of their last use. A session that is idle
- * for mcp.session_timeout ends. Where a limit is reached, the least recently used idle session of
- * the same tenant makes room for a new one: clients that crash do not say so. A client whose
- * session has ended gets a 404 and initializes again.
+ * Theory of operation. Sessions are ordered by last use. A session that is idle for
+ * mcp.session_timeout ends. At a limit, a new session evicts the least recently used idle one of
+ * its tenant: clients that crash do not say so. A client whose session has ended gets a 404 and
+ * initializes again.
  */
 
 #define BEAT_US (15 * USEC_PER_SEC)

@@ -13,12 +13,12 @@
 #include <string.h>
 
 /*
- * Theory of operation. Core reports each change with the sandbox and file, or the template.
+ * Theory of operation. Core reports each change with its sandbox and file, or its template.
  * Subscriptions are indexed by that ("TENANT/sandbox:ID", "TENANT/template:ID"), so a change
- * without subscribers costs nothing. A directory changes when a file in it does. Policies are
- * reloaded together and rarely: then every subscription is checked.
+ * without subscribers costs nothing. A directory changes with its files. Policies are reloaded
+ * together and rarely: every subscription is checked.
  *
- * list_changed notifications are delayed and combined: creating a hundred sandboxes sends one.
+ * list_changed notifications are delayed and combined.
  */
 
 #define CHANGES_US  (100 * 1000ULL)

@@ -11,10 +11,9 @@
 #include <string.h>
 
 /*
- * Theory of operation. Shared resources are limited per tenant, so that no tenant can starve
- * another: sessions, and a share of the kept events. The share is the whole divided by the
- * tenants that have sessions. Where the whole is exceeded, some tenant exceeds its share; its
- * oldest events are dropped.
+ * Theory of operation. No tenant can starve another: sessions are limited per tenant, and kept
+ * events are shared equally among tenants with sessions. Where the whole is exceeded, some tenant
+ * exceeds its share, and loses its oldest events.
  *
  * Keys are checked when a client connects. Open streams and WebSockets are checked again when a
  * key is revoked, and every few seconds for keys that expire.

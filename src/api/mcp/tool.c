@@ -7,10 +7,10 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. A tool call is answered when it ends. Output of its program is sent as
- * progress to clients that asked for it (progressToken): the message is the text, the number counts
- * its bytes. Invalid arguments are a result with isError, because a model can correct them; only an
- * unknown tool is an error of the protocol.
+ * Theory of operation. A tool call is answered when it ends. Clients that sent a progressToken
+ * get the output of the program as progress: the message is the text, the number counts bytes.
+ * Invalid arguments are a result with isError, because a model can correct them; an unknown tool
+ * is an error of the protocol.
  */
 
 #define LOG_INFO    1

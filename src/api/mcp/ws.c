@@ -12,8 +12,8 @@
 
 /*
  * Theory of operation. A WebSocket is an MCP session: each text message is a JSON-RPC message,
- * and connection and session end together. The client is authenticated once, but each message
- * counts against its tenant's rate. When its key is no longer valid, the connection is closed.
+ * and both end together. The client is authenticated once; each message counts against its
+ * tenant's rate. An invalid key closes the connection.
  */
 
 #define WAITING_MAX (16u << 20)

@@ -13,13 +13,13 @@
 #include <string.h>
 
 /*
- * Theory of operation. One action for many sandboxes: a few at a time, in the order of the
- * request, and one response at the end. A call of core is made at once, and its item waits until
- * the change is persisted; a program waits for its tool. An item that fails ends the batch,
- * unless continue_on_error is set: started items finish, the others are reported as not tried.
+ * Theory of operation. One action for many sandboxes, a few at a time, in the order of the
+ * request, with one response at the end. Calls of core return at once, and their items wait until
+ * the change is persisted; programs wait for their tool. A failed item ends the batch unless
+ * continue_on_error is set: started items finish, the others are reported as not tried.
  *
- * A client that disconnects cancels its programs and starts nothing more. The batch is freed
- * after its last item.
+ * A client that disconnects cancels its programs and starts no more. The last item frees the
+ * batch.
  */
 
 #define IDS_MAX         100
@@ -186,7 +186,7 @@ static void finish_item(struct item *item, json_t *result, const struct error *f
 	b->succeeded += !failure;
 	b->stopped |= failure && !b->continue_on_error;
 	b->running--;
-	/* An item that ends at once does so inside pump, which continues by itself. */
+	/* Inside pump the loop there continues. */
 	if (!b->pumping)
 		loop_defer(b->router->parts.loop, pump, b);
 }
@@ -338,7 +338,7 @@ static int check_timeout(const struct field_value *v)
 	return json_is_null(v->value) ? 0 : sandboxes_seconds(v->value, v->path, &seconds, v->err);
 }
 
-/* Before anything is started: the scope, and the parameters of a program or a change. */
+/* Before the first item: the scope, and the parameters. */
 static int check_batch(const struct router *r, const struct batch_body *body,
                        const struct action *action, const struct principal *who, struct error *err)
 {

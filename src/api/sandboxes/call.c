@@ -14,10 +14,11 @@
 #include <string.h>
 
 /*
- * Theory of operation. A request ends with its tool or with its client, whichever comes first. A
- * stream of events begins with the first output, so that an earlier refusal has its own status.
- * Not run_reply: a tool need not run a program, its events have neither "start" nor rich results,
- * and a client that disconnects kills the program of a session too.
+ * Theory of operation. A request ends with its tool or its client. A stream begins with the first
+ * output, so that an earlier refusal has its own status.
+ *
+ * This is not run_reply: a tool need not run a program, its events have neither "start" nor rich
+ * results, and a disconnect kills the program of a session too.
  */
 
 struct waiter {
@@ -74,8 +75,7 @@ const char *sandboxes_code(enum error_code code)
 	return codes[code] ? codes[code] : "INTERNAL_ERROR";
 }
 
-/* These are results, not HTTP errors: clients that call tools show the text and code of a result.
- */
+/* Results, not HTTP errors: clients that call tools show their text and code. */
 bool sandboxes_is_refusal(const struct error *failure)
 {
 	static const enum error_code outcomes[] = {

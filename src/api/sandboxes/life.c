@@ -33,7 +33,7 @@ struct change_body {
 	json_t *resources, *environment, *metadata;
 };
 
-/* Unknown members of resources are refused, unlike those of the body. */
+/* Unlike the body, resources must not have unknown members. */
 static int decode_resources(const json_t *value, struct session_request *ret_request,
                             struct error *err)
 {
@@ -101,7 +101,7 @@ static const struct fields env_fields = {.rows = (const struct field[]){
 }};
 /* clang-format on */
 
-/* Return: what is kept with a sandbox for its callers, owned. */
+/* Return: owned. */
 static json_t *make_notes(const struct create_body *body)
 {
 	json_t *notes = json_object();
@@ -178,7 +178,7 @@ void sandboxes_delete(struct router *r, struct http_request *req, const struct r
 
 /* Change. */
 
-/* The resources of a box are fixed when it is made: only the same values are accepted. */
+/* Fixed when the box is made: only the same values are accepted. */
 static int check_resources(const struct session *session, const json_t *wanted, struct error *err)
 {
 	cleanup_session_request struct session_request request = {0};
@@ -251,8 +251,8 @@ static int change(struct session *session, const struct change_body *body, bool 
 {
 	cleanup_json json_t *notes = change_notes(session, body, whole);
 
-	/* The metadata as a whole is limited: small changes add up. The environment is last:
-	 * nothing was changed before it, and nothing fails after it. */
+	/* Limit the merged metadata: small changes add up. The environment is last: nothing was
+	 * changed before it, and nothing fails after it. */
 	if (check_metadata(json_object_get(notes, "metadata"), err) < 0 ||
 	    check_resources(session, body->resources, err) < 0 ||
 	    change_env(session, body->environment, whole, err) < 0)

@@ -14,7 +14,7 @@
 
 /*
  * Theory of operation. Sorting needs all matching sandboxes, at most as many as a tenant may
- * have. A row has what filters and sorting read; only the page is rendered in full.
+ * have. Rows have what filters and sorting read; only the page is rendered.
  */
 
 struct row {

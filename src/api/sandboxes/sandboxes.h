@@ -4,11 +4,10 @@
 /*
  * DOC: SandboxRunner's REST dialect: /api/sandboxes, /api/v1/sandboxes, /api/v2/sandboxes, and
  * tools, resources and prompts beside them. A sandbox is a persistent session that is not
- * terminated; programs run through the tools of tools/. Here are only words and envelopes.
- * Unknown fields are ignored, as clients expect.
+ * terminated; programs run through tools/. Unknown fields are ignored, as clients expect.
  *
- * The version is in the path, else in the header API-Version or in Accept as
- * application/vnd.sandboxrunner.vN; the default is 1.
+ * The version is in the path, else in API-Version or in Accept as
+ * application/vnd.sandboxrunner.vN; default 1.
  */
 
 #include "api/internal.h"
@@ -47,25 +46,22 @@ struct session *sandboxes_find(struct router *r, struct http_request *req,
                                const struct route_args *args, int least);
 /** sandboxes_view - a sandbox in full. Return: owned. */
 json_t *sandboxes_view(const struct session *session) attr_must_check;
-/** sandboxes_decode - decode the body by a table, with the limits of @r. Return: 0, or -1:
- * answered. The caller releases *out in any case. */
+/** sandboxes_decode - decode the body. Return: 0, or -1: answered. The caller releases *out in
+ * any case. */
 int sandboxes_decode(const struct router *r, struct http_request *req, const struct fields *fields,
                      void *out) attr_must_check;
-/** sandboxes_decode_part - decode a member of the body by its own table; errors are prefixed with
- * @part. */
+/** sandboxes_decode_part - decode a member of the body; errors are prefixed with @part. */
 int sandboxes_decode_part(const struct router *r, const char *part, const json_t *value,
                           const struct fields *fields, void *out,
                           struct error *err) attr_must_check;
-/* A table and its name in OpenAPI. Unknown fields are ignored and null counts as absent, as clients
- * of this dialect expect. */
+/* A table with its name in OpenAPI; unknown fields are ignored, null counts as absent. */
 #define SANDBOXES_FIELDS(title, ...)                                                               \
 	{                                                                                          \
 		.name = (title), .rows = (const struct field[]){__VA_ARGS__, FIELDS_END},          \
 		.flags = FIELDS_OPEN | FIELDS_LOOSE                                                \
 	}
 /**
- * sandboxes_seconds - a time as seconds, as nanoseconds (Go clients; anything from 1e9 on is
- * nanoseconds), or as text ("90s").
+ * sandboxes_seconds - seconds, nanoseconds (Go clients; from 1e9 on) or text ("90s").
  */
 int sandboxes_seconds(const json_t *value, const char *field, double *ret_seconds,
                       struct error *err) attr_must_check;
@@ -81,7 +77,7 @@ int sandboxes_page(const struct http_request *req, struct sandboxes_page *ret_pa
 /** sandboxes_page_object - {data, pagination, total ...}; takes @data. Return: owned. */
 json_t *sandboxes_page_object(const struct http_request *req, const struct sandboxes_page *page,
                               json_t *data, size_t total) attr_must_check;
-/** sandboxes_reply_list - respond with the requested page of @items, which is taken. */
+/** sandboxes_reply_list - with the requested page of @items, which is taken. */
 void sandboxes_reply_list(struct http_request *req, json_t *items);
 
 /* call.c: a request that waits for a tool. */
@@ -111,11 +107,10 @@ struct sandboxes_call {
 	bool strict; /* every failure is an HTTP error */
 };
 
-/** sandboxes_call - respond to @req when the tool ends. A client that disconnects cancels it. */
+/** sandboxes_call - respond to @req when the tool ends. A disconnect cancels it. */
 void sandboxes_call(struct router *r, struct http_request *req, const struct route_args *args,
                     const struct sandboxes_call *call);
-/** sandboxes_is_refusal - whether a failure is an HTTP error for every client, not a result.
- * Pure. */
+/** sandboxes_is_refusal - whether a failure is an HTTP error, not a result. Pure. */
 bool sandboxes_is_refusal(const struct error *failure);
 /** sandboxes_metadata - the structured result with the dialect's error code. Return: owned. */
 json_t *sandboxes_metadata(const struct sandboxes_done *done) attr_must_check;

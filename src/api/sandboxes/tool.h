@@ -9,6 +9,6 @@
 #include "base/error.h"
 #include <jansson.h>
 
-/** sandboxes_tool_error_body - the common error with {code, message, details, context} and the
- * result of a failed tool, since clients read either; see struct dialect. Pure. */
+/** sandboxes_tool_error_body - the common error with {code, message, details, context} and a
+ * failed result, since clients read either; see struct dialect. Pure. */
 json_t *sandboxes_tool_error_body(const struct error *err, const char *request_id, int *status);

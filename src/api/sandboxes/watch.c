@@ -16,8 +16,8 @@
 
 /*
  * Theory of operation. The log of a sandbox is the output of its executions, line by line, and
- * its states. Lines are collected from the end backwards, so the cost depends on the request and
- * not on the length of the log. The time of a line is when its execution started.
+ * its states. Lines are collected backwards from the end, so the cost does not depend on the
+ * length of the log. The time of a line is when its execution started.
  */
 
 #define TAIL_DEFAULT 100

@@ -2,14 +2,13 @@
 #pragma once
 
 /*
- * DOC: one request of an agent: who asks, what it waits for, who gets the result. An MCP request
- * and a REST request for a tool or a resource embed one each; tools and resources work on it.
+ * DOC: one request of an agent. MCP requests and REST requests for tools or resources embed one;
+ * tools and resources work on it.
  *
  * The owner calls call_init and starts one operation (tool_start, resource_read, resource_list).
- * The operation ends once: with call_finish or call_fail, which call on_done, perhaps before the
- * operation's function returns; or with call_cancel, after which no callback follows. The owner
- * releases the call with call_release, in on_done or later. So an operation must not touch the call
- * after it has ended it.
+ * It ends once: with call_finish or call_fail, which call on_done, perhaps before the operation's
+ * function returns; or with call_cancel, without a callback. The owner then calls call_release.
+ * An operation must not touch a call that it has ended.
  *
  * On the loop only. Nothing here knows HTTP or JSON-RPC.
  */
@@ -33,7 +32,7 @@ struct tool;
 
 struct call_events {
 	void *ctx;
-	/* Output of a program as text. NULL: not wanted. Never after on_done. */
+	/* Output as text; never after on_done. NULL: not wanted. */
 	void (*on_output)(void *ctx, enum output_stream stream, const char *text, size_t len);
 	/* Once. @result is borrowed and may be changed; NULL: only @failure. A tool has both. */
 	void (*on_done)(void *ctx, json_t *result, const struct error *failure);
@@ -47,7 +46,7 @@ struct call {
 	char *request_id;                  /* owned; for logs and audit */
 	struct call_events events;
 
-	/* What the call waits for, and how to cancel that. NULL: nothing. */
+	/* What the call waits for; NULL: nothing. */
 	void *work;
 	void (*cancel)(void *work);
 	/* Memory of the operation; freed when the call ends. */
@@ -59,7 +58,7 @@ struct call {
 	struct tool_args args;
 	uint64_t started_us;
 	bool whole;    /* output in the result is not shortened */
-	json_t *asked; /* owned: members of the result that are known before the program runs */
+	json_t *asked; /* owned: members of the result known before the run */
 	struct text_stream text[OUTPUT_COUNT];
 	call_session_fn *with_session; /* continues once the session was found */
 };

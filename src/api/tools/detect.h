@@ -5,6 +5,6 @@
 
 #include <stddef.h>
 
-/** detect_language - by the first line, then by typical words. Return: a literal; "shell" if
- * nothing else fits, or for empty code. */
+/** detect_language - by the first line, then by typical words. Return: a literal; "shell" by
+ * default. */
 const char *detect_language(const char *code, size_t len);

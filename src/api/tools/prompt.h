@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the prompts that agents can ask for: texts with {names} of arguments in them. Pure. */
+/* DOC: the prompts for agents: texts with {names} of arguments. Pure. */
 
 #include "base/attr.h"
 #include "base/error.h"
 #include <jansson.h>
 #include <stdbool.h>
 
-/** prompt_list - all prompts, with name, title, description and arguments. Return: owned. */
+/** prompt_list - all prompts, as MCP lists them. Return: owned. */
 json_t *prompt_list(void) attr_must_check;
-/** prompt_fill - {description, messages} of the prompt @name with @arguments, an object of strings
- * or NULL. Return: owned, or NULL with *err (ERR_INVALID). */
+/** prompt_fill - {description, messages}; @arguments: an object of strings, or NULL. Return:
+ * owned, or NULL with *err (ERR_INVALID). */
 json_t *prompt_fill(const char *name, json_t *arguments, struct error *err) attr_must_check;

@@ -26,8 +26,8 @@
 
 /*
  * Theory of operation. Each kind of resource has a reader. A reader whose data is in the store or
- * in a box starts an operation and is called again when that is done. The list comes in pages:
- * templates and policies first, then one sandbox per page, because its box must list its files.
+ * in a box starts an operation and is called again after it. Pages of the list: templates and
+ * policies first, then one sandbox each, because its box must list its files.
  */
 
 #define READ_MAX  (10u << 20)

@@ -34,7 +34,7 @@ struct sandbox_uri {
 	char path[WORKPATH_MAX + 1]; /* decoded and cleaned (workpath_clean); "": none */
 };
 
-/** sandbox_uri_file - other characters than those of a URI are escaped. Return: owned. */
+/** sandbox_uri_file - escapes @path. Return: owned. */
 char *sandbox_uri_file(const char *session_id, const char *path) attr_must_check;
-/** sandbox_uri_read - Return: 0, or -1: not a URI of a resource. */
+/** sandbox_uri_read - Return: 0, or -1: not a resource. */
 int sandbox_uri_read(const char *uri, struct sandbox_uri *ret_uri) attr_must_check;

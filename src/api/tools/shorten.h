@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: shorten long text for a model: keep head and tail, and say between them how much is left
- * out and where all of it is. Errors are mostly at the end, their subject at the beginning. Pure.
+ * DOC: shorten long text for a model: keep head and tail, and name between them the size and the
+ * place of the rest. Errors are mostly at the end, their subject at the beginning. Pure.
  */
 
 #include "base/attr.h"
@@ -13,8 +13,8 @@
 
 /**
  * shorten - append @text to @b; beyond @max bytes only head and tail, cut between lines if
- * possible, never inside a character. @where: URI of the whole text, or NULL. Invalid UTF-8 is
- * copied. Return: 1: shortened, 0, or -ENOBUFS.
+ * possible, never inside a character. @where: URI of the whole, or NULL. Return: 1: shortened, 0,
+ * or -ENOBUFS.
  */
 int shorten(struct buf *b, const char *text, size_t len, size_t max,
             const char *where) attr_must_check;

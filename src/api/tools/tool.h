@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * DOC: the tools that agents call. One table (tools.c) has every tool: name, description for the
- * model, arguments, result, required scope, and its function. MCP and the REST dialect of tools
- * both call these rows.
+ * DOC: the tools that agents call. The table in tools.c has for each its name, description for
+ * the model, arguments, result, scope and function. MCP and REST call the same rows.
  *
- * A call is checked against its row (enabled, scope, arguments), run, and ended once. It uses the
- * same calls of core as REST, which decide, count and audit. A program that failed is a result
- * (isError); so is a call that was refused, which also has an error.
+ * A call is checked against its row (enabled, scope, arguments), run, and ended once. Core
+ * decides, counts and audits, as for REST. A failed program is a result (isError); so is a
+ * refused call, which also has an error.
  *
  * On the loop only. Nothing here knows HTTP.
  */
@@ -36,11 +35,10 @@ typedef void tool_fn(struct call *call);
 
 struct tool {
 	const char *name, *title;
-	const char *description;    /* for a model */
-	const struct fields *input; /* of struct tool_args */
-	const struct fields
-		*output; /* of structuredContent; what a result lacks is null or absent */
-	unsigned hints;  /* of enum tool_hint */
+	const char *description;     /* for a model */
+	const struct fields *input;  /* of struct tool_args */
+	const struct fields *output; /* of structuredContent; absent members are null or left out */
+	unsigned hints;              /* of enum tool_hint */
 	enum scope scope;
 	tool_fn *run;
 	const char *language; /* NULL: the arguments decide */
@@ -65,9 +63,9 @@ json_t *tool_view(const struct tool *tool) attr_must_check;
 /* Calling. The result of a tool is {content, structuredContent, isError}, as MCP has it. */
 
 /**
- * tool_start - check the scope, decode @arguments, an object, and start the tool. A refusal is a
- * result too, with isError, and on_done gets its error as well. @arguments NULL: the dialect has
- * filled call->args by a table of its own.
+ * tool_start - check the scope, decode @arguments, start the tool. A refusal is a result with
+ * isError; on_done gets its error too. @arguments NULL: the dialect has filled call->args by its
+ * own table.
  */
 void tool_start(struct call *call, const struct tool *tool, const json_t *arguments);
 /** tool_result_text - the text of the first item of a result; borrowed. */
@@ -80,6 +78,6 @@ void tool_finish(struct call *call, const char *text, json_t *structured, json_t
                  bool is_error);
 /** tool_refuse - end a call that could not be carried out. */
 void tool_refuse(struct call *call, const struct error *err);
-/** tool_with_session - call @fn with the session that the arguments name, now or when the store has
- * read it; where there is none the call is refused. */
+/** tool_with_session - call @fn with the session that the arguments name, perhaps after reading
+ * it from the store. Without one the call is refused. */
 void tool_with_session(struct call *call, call_session_fn *fn);

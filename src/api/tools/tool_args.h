@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the decoded arguments of a tool, in the structs of core where there are some. The field
- * tables of tools.c and of sandboxes/ fill it; each tool reads the members that its table has.
+ * DOC: the decoded arguments of a tool. The field tables of tools.c and sandboxes/ fill it; each
+ * tool reads the members that its table has.
  */
 
 #include "api/json/decode.h"

@@ -23,9 +23,8 @@
 #include <string.h>
 
 /*
- * Theory of operation. Files are read and written inside the box, by one operation, or by two if
- * a copy of the old file is kept. Between two operations the session may end: it is found again
- * by its id.
+ * Theory of operation. Files are read and written inside the box, in one operation, or two to
+ * keep a copy of the old file. The session may end in between: it is looked up again.
  */
 
 #define FILE_MODE 0644

@@ -20,7 +20,7 @@ tool_fn tool_interrupt;
 /** tool_find_image - the template that @image selects. */
 int tool_find_image(const struct router *r, const char *tenant, const char *image,
                     const char **ret_template, struct error *err) attr_must_check;
-/** tool_rename_field - give an error of core the name that agents know its field by. */
+/** tool_rename_field - translate the field of an error of core to its argument. */
 void tool_rename_field(struct error *err);
 /** tool_view_sandbox - a sandbox as agents see it. Return: owned. */
 json_t *tool_view_sandbox(const struct session *session) attr_must_check;

@@ -22,10 +22,9 @@
 #include <string.h>
 
 /*
- * Theory of operation. The end of a program is described three times: as text for the model, as
- * the result object of every dialect (with the keys that clients of tools read), and as items
- * that a client displays: figures, links to files. Output in the text and the object is
- * shortened; a resource has all of it.
+ * Theory of operation. The end of a program becomes text for the model, a result object with the
+ * keys that clients of tools read, and items that clients display: figures, links to files.
+ * Output in text and object is shortened; a resource has all of it.
  */
 
 #define TEXT_MAX  (1u << 20)
@@ -116,7 +115,7 @@ static json_t *error_message(const struct summary *t)
 	if (name)
 		return json_sprintf("%s: %s", name, value ? value : "");
 	if (exec_limit_name(t->o->limit))
-		return json_sprintf("The limit of %s was met.", exec_limit_name(t->o->limit));
+		return json_sprintf("The %s limit was reached.", exec_limit_name(t->o->limit));
 	return json_sprintf("Exit code %d.", t->o->exit_code);
 }
 
@@ -249,8 +248,7 @@ static void add_end(const struct summary *t, struct buf *b)
 	const struct outcome *o = t->o;
 
 	if (o->status == EXEC_TIMEOUT)
-		(void)!buf_addf(b,
-		                "[timed out after %.3g s; what it printed until then is above]\n",
+		(void)!buf_addf(b, "[timed out after %.3g s; its output until then is above]\n",
 		                (double)o->duration_us / 1e6);
 	else if (o->signal)
 		(void)!buf_addf(b, "[ended by signal %d]\n", o->signal);
@@ -261,8 +259,8 @@ static void add_end(const struct summary *t, struct buf *b)
 	if (o->limit != EXEC_LIMIT_NONE && advice[o->limit])
 		(void)!buf_addf(b, "[limit: %s]\n", advice[o->limit]);
 	if (t->end->session_reset)
-		(void)!buf_add_str(b, "[the interpreter was lost with it: variables and imports of "
-		                      "this session are gone, files are not]\n");
+		(void)!buf_add_str(b, "[the interpreter was lost: variables and imports of this "
+		                      "session are gone, its files remain]\n");
 }
 
 static void add_denials(const struct summary *t, struct buf *b)
@@ -273,7 +271,7 @@ static void add_denials(const struct summary *t, struct buf *b)
 		if (str_equal(d->kind, "syscall"))
 			(void)!buf_addf(b,
 			                "[denied: %.32s, %llu times, by rule %s; no sandbox allows "
-			                "it: work without it]\n",
+			                "it]\n",
 			                d->what, (unsigned long long)d->count, d->rule);
 		else
 			(void)!buf_addf(b, "[denied: more %.32s, %llu times, by rule %s]\n",
@@ -291,8 +289,8 @@ static void add_artifacts(const struct summary *t, struct buf *b)
 	if (a->count > LINKS_MAX)
 		(void)!buf_addf(b, "[and %zu more files]\n", a->count - LINKS_MAX);
 	if (a->count > 0 && !t->end->session_id)
-		(void)!buf_add_str(b, "[these files went with their box: use a sandbox to keep "
-		                      "some]\n");
+		(void)!buf_add_str(b, "[these files were deleted with their box; use a sandbox "
+		                      "to keep files]\n");
 }
 
 static char *make_text(const struct summary *t)

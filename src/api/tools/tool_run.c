@@ -14,12 +14,11 @@
 #include <string.h>
 
 /*
- * Theory of operation. A program runs in a session, where its execution is a record like any other,
- * or without one in a box of its own, which ends with it. execute_code gives its code to the
- * interpreter that stays in a session; the other tools start a process each, so only files stay.
+ * Theory of operation. A program runs in a session, where its execution is a record, or in a box
+ * of its own. execute_code uses the interpreter that stays in a session; the other tools start a
+ * process each, so only files stay.
  *
- * call_cancel kills the program. A client that merely disconnects does not: that is for the
- * transport to decide.
+ * call_cancel kills the program. Whether a disconnect cancels is for the transport to decide.
  */
 
 /* The request. */

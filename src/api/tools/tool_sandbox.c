@@ -12,9 +12,9 @@
 #include "core/template/templates.h"
 
 /*
- * Theory of operation. A sandbox is a persistent session: one box whose files and interpreters
- * stay until it is terminated. Nothing is pulled from a registry: an image is the id of a
- * template, or one of the families below, whose programs are in the host's root.
+ * Theory of operation. A sandbox is a persistent session: files and interpreters stay until it is
+ * terminated. Nothing is pulled from a registry: an image is the id of a template, or one of the
+ * families below, whose programs are in the host's root.
  */
 
 #define WORKSPACE "/workspace"
@@ -181,7 +181,7 @@ void tool_create_sandbox(struct call *call)
 	json_set(structured, "sandbox_id", json_string(info.id));
 	json_set(structured, "session_id", json_string(info.id));
 	text = xasprintf("Created sandbox %s (template %s, network %s). Its files are in " WORKSPACE
-	                 "; it ends when it is terminated, or after %llu s of idleness.",
+	                 "; it ends when it is terminated or idle for %llu s.",
 	                 info.id, info.template_id, box_network_name(info.network),
 	                 (unsigned long long)(info.idle_timeout_us / 1000000));
 	tool_finish(call, text, structured, NULL, false);
@@ -263,7 +263,7 @@ static void interrupt(struct call *call, struct session *session)
 	structured = json_object();
 	json_set(structured, "sandbox_id", json_string(id));
 	json_set(structured, "status", json_string("interrupted"));
-	tool_finish(call, "Interrupted the program, as by Ctrl-C; files and variables persist.",
+	tool_finish(call, "Interrupted the program, like Ctrl-C; files and variables persist.",
 	            structured, NULL, false);
 }
 
