@@ -8,14 +8,14 @@
 #include "core/tenant/tenant.h"
 #include <stdint.h>
 
-/* A daemon, or a test, without identities: everybody is the same and may do everything. */
-static const struct principal everybody = {.tenant = TENANT_DEFAULT, .scopes = SCOPES_ALL};
+/* Authentication is off: every caller has all scopes of the default tenant. */
+static const struct principal anybody = {.tenant = TENANT_DEFAULT, .scopes = SCOPES_ALL};
 
 const struct principal *auth_principal(const struct http_request *req)
 {
 	const struct principal *p = (const struct principal *)http_tag(req, REQUEST_TAG_PRINCIPAL);
 
-	return p ? p : &everybody;
+	return p ? p : &anybody;
 }
 
 static const struct principal *authenticate(struct router *r, struct http_request *req,
@@ -36,9 +36,9 @@ static const struct principal *authenticate(struct router *r, struct http_reques
 
 const struct principal *auth_ask(struct router *r, struct http_request *req)
 {
-	struct error err = {0}; /* a wrong key is none here; that it was tried is counted */
+	struct error err = {0}; /* a wrong key is ignored here, but counted */
 
-	return r->parts.identity ? authenticate(r, req, &err) : &everybody;
+	return r->parts.identity ? authenticate(r, req, &err) : &anybody;
 }
 
 static int check_scope(const struct principal *p, const struct route *route, struct error *err)
@@ -48,10 +48,11 @@ static int check_scope(const struct principal *p, const struct route *route, str
 
 	if (scope_allows(p->scopes, needed))
 		return 0;
-	return error_set(err, ERR_NO_SCOPE, 0, "this needs scope %s%s", name ? name : "admin",
+	return error_set(err, ERR_NO_SCOPE, 0, "this request needs scope %s%s",
+	                 name ? name : "admin",
 	                 p->key_id ? ""
 	                           : "; without a key only root and the user who started the "
-	                             "daemon have it, at its Unix socket");
+	                             "daemon have it, at the Unix socket");
 }
 
 static int check_rate(struct router *r, const struct principal *p, uint64_t *ret_wait_us,
@@ -74,14 +75,14 @@ static void refuse(struct http_request *req, const struct error *err, uint64_t w
 
 int auth_check(struct router *r, struct http_request *req, const struct route *route)
 {
-	const struct principal *p = &everybody;
+	const struct principal *p = &anybody;
 	struct error err = {0};
 	uint64_t wait_us = 0;
 
 	if (!r->parts.identity || (route && route->scope == SCOPE_PUBLIC))
 		return 0;
 	p = authenticate(r, req, &err);
-	/* Also of one that is refused: the logs tell who it was. */
+	/* Also if the caller is refused: the logs name it. */
 	http_set_tag(req, REQUEST_TAG_PRINCIPAL, (uintptr_t)p);
 	if (p && check_scope(p, route, &err) == 0 && check_rate(r, p, &wait_us, &err) == 0)
 		return 0;
@@ -94,5 +95,5 @@ int auth_holds(struct router *r, const struct principal *p, struct error *err)
 	if (!r->parts.identity || identity_key_holds(r->parts.identity, p->key_id))
 		return 0;
 	return error_set(err, ERR_UNAUTHENTICATED, 0,
-	                 "the key was revoked or expired while the request was on its way");
+	                 "the key was revoked or expired during the request");
 }

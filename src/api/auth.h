@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: who sends a request, and whether that is allowed: key, scope of the route, and how many
- * requests its tenant may send. Asked when the header is there, so that a stranger's body is not
- * read.
+ * DOC: authenticates the caller of a request and checks the scope of the route and the request rate
+ * of the tenant. Runs after the header, so that no body of an unknown caller is read.
  */
 
 #include "base/attr.h"
@@ -16,16 +15,16 @@ struct route;
 struct router;
 
 /**
- * auth_check - @route NULL: there is none of this path, which only those learn who have a key.
- * Return: 0, and auth_principal knows; or -1: the request is answered.
+ * auth_check - @route NULL: no route matches; only callers with a key learn that. Return: 0, and
+ * auth_principal is set; or -1: the request was answered.
  */
 int auth_check(struct router *r, struct http_request *req, const struct route *route);
-/** auth_ask - who asks at a route that asks nobody for a key; NULL: somebody. */
+/** auth_ask - the caller of a route that needs no key; NULL: unknown. */
 const struct principal *auth_ask(struct router *r, struct http_request *req);
 /**
- * auth_holds - once more, when the body is there or something was waited for: the key may have been
- * revoked, and its tenant be gone or another one of the same name.
+ * auth_holds - check again after the body arrived or after a wait: the key may have been revoked,
+ * and its tenant deleted or replaced by another one with the same name.
  */
 int auth_holds(struct router *r, const struct principal *p, struct error *err) attr_must_check;
-/** auth_principal - who asks. */
+/** auth_principal - the caller. */
 const struct principal *auth_principal(const struct http_request *req);

@@ -79,7 +79,7 @@ void router_keys_changed(struct router *r, struct http_request *req)
 	http_cut_others(req, has_lost_its_key, r);
 }
 
-/* The name of "name", "name:port", "[v6]" or "[v6]:port". Return: 0 or -1: none of them. */
+/* The name in "name", "name:port", "[v6]" or "[v6]:port". Return: 0 or -1: malformed. */
 static int host_name(const char *host, char ret_name[HOST_MAX_LEN + 1])
 {
 	bool bracketed = host[0] == '[';
@@ -113,7 +113,7 @@ static bool is_loopback_name(const char *name)
 	return strcasecmp(name, "localhost") == 0;
 }
 
-static bool is_listed(char *const *list, const char *name)
+static bool is_in_list(char *const *list, const char *name)
 {
 	for (; list && *list; list++)
 		if (strcasecmp(*list, name) == 0)
@@ -128,7 +128,7 @@ static bool is_own_name(const struct config *config, const char *name)
 	struct in6_addr in6;
 	struct in_addr in;
 
-	if (is_loopback_name(name) || is_listed(config->allowed_hosts, name))
+	if (is_loopback_name(name) || is_in_list(config->allowed_hosts, name))
 		return true;
 	return config->listen && config->listen[0] && !http_address_is_loopback(config->listen) &&
 	       (inet_pton(AF_INET, name, &in) == 1 || inet_pton(AF_INET6, name, &in6) == 1);
@@ -149,12 +149,12 @@ int router_check_source(const struct config *config, bool is_unix, const char *h
 {
 	char name[HOST_MAX_LEN + 1];
 
-	/* No browser speaks to a Unix socket, and clients put anything into Host there. */
+	/* Browsers do not use Unix sockets, and other clients send any Host there. */
 	if (!is_unix && (!host || host_name(host, name) < 0 || !is_own_name(config, name)))
 		return error_set(err, ERR_FORBIDDEN, 0, "Host is not a name of this daemon");
 	if (origin && (is_unix || !is_own_origin(host, origin)) &&
-	    !is_listed(config->allowed_origins, origin))
-		return error_set(err, ERR_FORBIDDEN, 0, "Origin is not one this daemon serves");
+	    !is_in_list(config->allowed_origins, origin))
+		return error_set(err, ERR_FORBIDDEN, 0, "Origin is not allowed");
 	return 0;
 }
 

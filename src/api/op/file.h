@@ -22,13 +22,13 @@ struct op_file_request {
 	struct box_file_request request;
 	const char *data; /* WRITE: copied */
 	size_t len;
-	size_t data_max; /* READ: bytes at most; more are a failure */
+	size_t data_max; /* READ: more bytes are a failure */
 	/* The end, from the loop. Not called after op_file_cancel. */
 	void (*on_end)(void *ctx, const struct file_result *result);
 	void *ctx;
 };
 
-/** op_file_start - Return: a handle, valid until on_end; or NULL with *err: nothing was begun. */
+/** op_file_start - Return: a handle, valid until on_end; or NULL with *err: not started. */
 struct op_file *op_file_start(struct session *session, const struct op_file_request *request,
                               struct error *err) attr_must_check;
 /** op_file_cancel - no callback follows. */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: pages of lists that the store knows and memory does not. Where there is no store, or it
- * cannot be written and so does not know everything, the caller goes through what is in memory.
+ * DOC: pages of lists, read from the store, which has more than memory. Without a store, or when
+ * its writes fail and it is incomplete, the caller lists what is in memory.
  */
 
 #include "api/internal.h"
@@ -11,7 +11,7 @@
 
 struct query_page;
 
-/** listing_sessions - Return: whether the request is, or will be, answered; @page is then taken. */
+/** listing_sessions - Return: whether the request was or will be answered; @page is then taken. */
 bool listing_sessions(struct router *r, struct http_request *req, const char *tenant,
                       const struct query_page *page);
 /** listing_executions - of the session that @args names, which is in memory. */

@@ -5,10 +5,10 @@
 #include "base/list.h"
 #include "base/str.h"
 
-/* Entries are longer than a result's text may be, so there are some thousands at most: walking them
- * costs less than the copy that led here. */
+/* Every entry is longer than the text of a result, so there are a few thousand at most: walking
+ * them costs less than the copy that made them. */
 struct entry {
-	struct list node; /* the oldest first */
+	struct list node; /* oldest first */
 	char *tenant, *id;
 	struct buf streams[OUTPUT_COUNT];
 };
@@ -53,7 +53,7 @@ void outputs_free(struct outputs *o)
 	free(o);
 }
 
-/* What the tenant has, and where the oldest of it is. */
+/* Bytes of a tenant, and its oldest entry. */
 static size_t bytes_of(const struct outputs *o, const char *tenant, struct entry **ret_oldest)
 {
 	size_t bytes = 0;
@@ -69,7 +69,7 @@ static size_t bytes_of(const struct outputs *o, const char *tenant, struct entry
 	return bytes;
 }
 
-/* One goes that stands in the way of @more. Return: whether there was one. */
+/* Drop one entry to make room for @more bytes. Return: whether that was necessary. */
 static bool drop_one(struct outputs *o, const char *tenant, size_t more)
 {
 	struct entry *oldest;

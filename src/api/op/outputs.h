@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: output of executions without a session that was too long for a result: kept for a while, so
- * that who got its head and tail can read all of it. In memory only; the oldest go first, of the
- * tenant that has most before others'. What runs in a session is kept with its execution.
+ * DOC: output of one-shot executions that was too long for a result, so that a caller that got its
+ * head and tail can read all of it for a while. In memory only. The oldest are dropped first, those
+ * of a tenant over its share before others'. A session's output is kept with its record.
  */
 
 #include "base/attr.h"
@@ -18,9 +18,9 @@ struct outputs;
 
 void outputs_free(struct outputs *o);
 struct outputs *outputs_new(void) attr_owned(outputs_free);
-/** outputs_keep - copies of both streams; nothing where they are more than a tenant may have. */
+/** outputs_keep - copy both streams; ignored if they exceed the share of a tenant. */
 void outputs_keep(struct outputs *o, const char *tenant, const char *execution_id,
                   const struct buf streams[OUTPUT_COUNT]);
-/** outputs_find - NULL: there is nothing of it, or it is another tenant's. Borrowed. */
+/** outputs_find - NULL: unknown, dropped, or another tenant's. Borrowed. */
 const struct buf *outputs_find(const struct outputs *o, const char *tenant,
                                const char *execution_id, enum output_stream stream);

@@ -5,10 +5,10 @@
 #include "core/session/session.h"
 #include <string.h>
 
-/* Executions that are looked through for one answer. */
+/* Executions that are searched for one response. */
 #define LOG_EXECUTIONS 200
 
-/* The last @lines lines of @b, and no more bytes than are asked for. */
+/* Keep the last @lines lines of @b, at most @bytes of them. */
 static void keep_tail(struct buf *b, uint64_t lines, size_t bytes)
 {
 	size_t at = b->len;
@@ -23,7 +23,7 @@ static void keep_tail(struct buf *b, uint64_t lines, size_t bytes)
 	b->len -= start;
 }
 
-/* What one printed; to a stream that is cut, as much of its end as there is room for. */
+/* The output of one execution; of a long stream the end. */
 static void add_output(struct buf *b, const struct run_record *e)
 {
 	static const enum output_stream streams[] = {OUTPUT_STDOUT, OUTPUT_STDERR};
@@ -34,8 +34,7 @@ static void add_output(struct buf *b, const struct run_record *e)
 
 		if (len == 0)
 			continue;
-		(void)!buf_add(b, told->data + (told->len - len),
-		               len); /* as much as was reserved */
+		(void)!buf_add(b, told->data + (told->len - len), len); /* fits */
 		if (b->data[b->len - 1] != '\n')
 			(void)!buf_add(b, "\n", 1);
 	}
@@ -49,7 +48,7 @@ static bool is_wanted(const struct run_record *e, uint64_t since_ms)
 	return info.created_ms >= since_ms;
 }
 
-/* Oldest first, begun where there is enough after it. */
+/* Oldest first, starting where enough follows. */
 static void collect(struct run_records *all, const struct session_info *info, uint64_t since_ms,
                     struct buf *ret_log)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the log of a session: what its executions printed, the latest of it. */
+/* DOC: the log of a session: the latest output of its executions. */
 
 #include "base/buf.h"
 #include <stdint.h>
@@ -10,9 +10,9 @@ struct run_records;
 struct session_info;
 
 #define SESSION_LOG_BYTES (1u << 20)
-#define SESSION_LOG_ROOM  (8 * SESSION_LOG_BYTES) /* of the buffer, while it is made */
+#define SESSION_LOG_ROOM  (8 * SESSION_LOG_BYTES) /* of the buffer while it is built */
 
-/** session_log_tail - the last @lines lines of what began at @since_ms (wall clock) or later, at
- * most SESSION_LOG_BYTES of it. */
+/** session_log_tail - the last @lines lines of executions created at @since_ms (wall clock) or
+ * later, at most SESSION_LOG_BYTES. */
 void session_log_tail(struct run_records *all, const struct session_info *info, uint64_t since_ms,
                       uint64_t lines, struct buf *ret_log);

@@ -34,12 +34,12 @@ struct upload_form {
 	char *session_id; /* owned */
 	struct session *session;
 	struct multipart *form;
-	struct file_op *op; /* NULL: none is under way */
+	struct file_op *op; /* NULL: none */
 	bool in_place, in_file, has_file;
 	struct buf place; /* as given */
 	char *filename;   /* owned; of the file part */
-	char *target;     /* owned; where it is to be, once known */
-	char temp[40];    /* "": it is written where it is to be */
+	char *target;     /* owned; the final path, once known */
+	char temp[40];    /* temporary path; "": written to @target */
 	struct file_item item;
 };
 
@@ -158,7 +158,7 @@ static void move_to_target(struct upload_form *u)
 
 	u->session = session_find(u->router->parts.sessions, u->tenant, u->session_id);
 	if (!u->session)
-		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "the session is gone");
+		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "the session has ended");
 	if (!u->session || file_open(u->session, &request, &events, &u->op, &err) < 0)
 		fail_upload(u, &err);
 }
@@ -347,7 +347,7 @@ struct upload_form *upload_form_new(struct router *r, struct http_request *req, 
 	u->router = r;
 	u->pending.req = req;
 	buf_init(&u->place, WORKPATH_MAX);
-	(void)!str_copy(u->tenant, sizeof(u->tenant), tenant); /* a principal's */
+	(void)!str_copy(u->tenant, sizeof(u->tenant), tenant); /* fits: a principal's */
 	if (check_length(u, err) == 0 && (!place || add_place(u, place, strlen(place), err) == 0))
 		u->form = multipart_new(http_header(req, "Content-Type"), &events, err);
 	if (u->form)

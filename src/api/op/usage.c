@@ -32,7 +32,7 @@ static struct usage of_tenant(const struct tenant *t)
 	                      .sessions = t->sessions};
 }
 
-/* Who needs no key is an operator, or nobody is told apart. */
+/* Without keys every caller is the operator. */
 static bool sees_all(const struct router *r, const struct principal *p)
 {
 	return scope_allows(p->scopes, SCOPE_ADMIN) || !r->parts.identity ||

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: how much is going on, as far as it is the asker's business: all of it for an operator (scope
- * admin, or a daemon without keys), what its tenant has for others, nothing for strangers. What
- * others do at the moment is as much theirs as their files. Counters that are kept anyway.
+ * DOC: current usage, as far as the caller may see it: everything for an operator (scope admin, or
+ * a daemon without keys), its own tenant's for others, nothing for unknown callers. The activity of
+ * a tenant is as private as its files.
  */
 
 #include <jansson.h>
@@ -15,11 +15,11 @@ struct principal;
 struct router;
 
 struct usage {
-	bool known; /* else all of it is 0, and shown as null */
+	bool known; /* false: all numbers are 0 and shown as null */
 	size_t running, queued, boxes, sessions;
 };
 
-/** usage_of - @p NULL: a stranger. */
+/** usage_of - @p NULL: an unknown caller. */
 struct usage usage_of(const struct router *r, const struct principal *p);
-/** usage_count - one of its numbers, or null; owned. */
+/** usage_count - @number, or null if unknown. Return: owned. */
 json_t *usage_count(const struct usage *u, size_t number);

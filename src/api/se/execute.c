@@ -87,7 +87,7 @@ struct program {
 	char **outputs;
 };
 
-/* Strings, and numbers as strings. */
+/* Strings; numbers become strings. */
 static int take_args(const struct field_value *v)
 {
 	struct program *p = v->out;
@@ -151,7 +151,7 @@ static void program_done(struct program *p)
 	str_list_free(p->outputs);
 }
 
-/* Return: 0, or -1: answered. */
+/* Return: 0, or -1: the request was answered. */
 static int decode_body(struct http_request *req, const struct fields *fields, struct program *p)
 {
 	cleanup_json json_t *body = se_body(req);
@@ -162,7 +162,7 @@ static int decode_body(struct http_request *req, const struct fields *fields, st
 	return body && !error_is_set(&err) ? 0 : -1;
 }
 
-/* A command with blanks and no arguments is a line for the shell; all else is a program. */
+/* A command with blanks and without arguments is a line for the shell; others are programs. */
 static void complete_command(struct program *p)
 {
 	struct run_request *request = &p->request;
@@ -202,7 +202,7 @@ static int take_outputs(struct program *p, struct error *err)
 	if (!p->outputs || !p->outputs[0])
 		return 0;
 	if (p->type != SCRIPT_PYTHON)
-		return error_field(err, "output_params", "are variables of Python programs");
+		return error_field(err, "output_params", "is for Python programs only");
 	ask = json_object();
 	list = json_array();
 	for (char **name = p->outputs; *name; name++)
@@ -220,7 +220,7 @@ static bool ends_with(const char *text, const char *ending)
 	return len >= more && str_equal(text + len - more, ending);
 }
 
-/* The script is left in the workspace under its name. */
+/* The script stays in the workspace under its name. */
 static int take_file(struct program *p, struct error *err)
 {
 	const char *ending = p->type == SCRIPT_PYTHON ? ".py" : ".sh";

@@ -14,6 +14,7 @@
 #include "core/request/workpath.h"
 #include "core/session/session.h"
 #include "core/session/session_files.h"
+#include "http/status.h"
 #include <string.h>
 #include <strings.h>
 
@@ -133,7 +134,7 @@ static int read_mode(const json_t *body, uint32_t *ret_mode, struct error *err)
 		return 0;
 	if (!json_is_integer(value) || mode < 0 || mode > MODE_MAX)
 		return error_field(err, "mode",
-		                   "must be permission bits as a decimal number, as 420");
+		                   "must be permission bits as a decimal number, such as 420");
 	*ret_mode = (uint32_t)mode;
 	return 0;
 }
@@ -219,7 +220,7 @@ static const char *preview_type(const char *path)
 	return NULL;
 }
 
-/* It is somebody else's page: shown, but with no powers over this origin. */
+/* The page is untrusted: it is shown without rights on this origin. */
 static void answer_preview(void *ctx, struct http_request *req, const struct file_result *result)
 {
 	static const struct http_header headers[] = {
@@ -231,7 +232,7 @@ static void answer_preview(void *ctx, struct http_request *req, const struct fil
 	if (result->failure)
 		reply_error(req, result->failure);
 	else
-		http_reply(req, &(struct http_answer){200, preview_type(ctx), result->data,
+		http_reply(req, &(struct http_answer){HTTP_OK, preview_type(ctx), result->data,
 		                                      result->len, headers, ARRAY_SIZE(headers)});
 }
 
@@ -247,7 +248,7 @@ void se_preview(struct router *r, struct http_request *req, const struct route_a
 	if (!sid || !*sid)
 		(void)error_field(&err, "sid", "is missing");
 	else if (!preview_type(path))
-		(void)error_field(&err, "path", "is not of a type that is shown");
+		(void)error_field(&err, "path", "has no type that can be previewed");
 	if (error_is_set(&err)) {
 		reply_error(req, &err);
 		return;
@@ -264,7 +265,7 @@ void se_preview(struct router *r, struct http_request *req, const struct route_a
 		                                      .ctx = xstrdup(path)});
 }
 
-/* What is text by its name. */
+/* By the ending of the name. */
 static bool is_text_name(const char *path)
 {
 	static const char *const endings[] = {
@@ -293,7 +294,7 @@ static void reading_free(void *ctx)
 	free(reading);
 }
 
-/* Text where it is some, up to the last whole character; else base64. */
+/* Text up to the last whole character, or else base64. */
 static json_t *content_of(const struct reading *reading, const struct file_result *result,
                           size_t *ret_len, bool *ret_binary)
 {

@@ -6,6 +6,7 @@
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "core/identity/scope.h"
 #include "core/observe/audit.h"
@@ -14,14 +15,12 @@
 #include "http/status.h"
 #include <string.h>
 
-#define OWN_AGENT  "workspace-se"
-#define MIB        (1024ULL * 1024)
-#define SIZE       (100 * MIB)
-#define MEMORY     (512 * MIB)
-#define HOUR_US    (3600 * USEC_PER_SEC)
-#define IDLE_US    (24 * HOUR_US)
-#define LIFE_US    (7 * 24 * HOUR_US)
-#define HTTP_ERROR 500
+#define OWN_AGENT "workspace-se"
+#define SIZE      (100 * MIB)
+#define MEMORY    (512 * MIB)
+#define HOUR_US   (3600 * USEC_PER_SEC)
+#define IDLE_US   (24 * HOUR_US)
+#define LIFE_US   (7 * 24 * HOUR_US)
 
 /* The second version's codes for some of the core's errors. The misspelling is the real name. */
 static const struct {
@@ -29,14 +28,14 @@ static const struct {
 	const char *text;
 	int status;
 } v2_codes[] = {
-	{ERR_INVALID, "Sandbox.InvalidParameter", 400},
-	{ERR_BAD_JSON, "Sandbox.InvalidParameter", 400},
-	{ERR_TOO_LARGE, "Sandbox.InvalidParameter", 413},
-	{ERR_BUSY, "Sandbox.TooManyRequestsExection", 503},
-	{ERR_UNAVAILABLE, "Sandbox.NotInitialized", 503},
-	{ERR_SYSTEM, "Sandbox.InternalError", 500},
-	{ERR_BOX_FAILED, "Sandbox.InternalError", 500},
-	{ERR_AGENT_LOST, "Sandbox.InternalError", 500},
+	{ERR_INVALID, "Sandbox.InvalidParameter", HTTP_BAD_REQUEST},
+	{ERR_BAD_JSON, "Sandbox.InvalidParameter", HTTP_BAD_REQUEST},
+	{ERR_TOO_LARGE, "Sandbox.InvalidParameter", HTTP_CONTENT_TOO_LARGE},
+	{ERR_BUSY, "Sandbox.TooManyRequestsExection", HTTP_SERVICE_UNAVAILABLE},
+	{ERR_UNAVAILABLE, "Sandbox.NotInitialized", HTTP_SERVICE_UNAVAILABLE},
+	{ERR_SYSTEM, "Sandbox.InternalError", HTTP_INTERNAL_SERVER_ERROR},
+	{ERR_BOX_FAILED, "Sandbox.InternalError", HTTP_INTERNAL_SERVER_ERROR},
+	{ERR_AGENT_LOST, "Sandbox.InternalError", HTTP_INTERNAL_SERVER_ERROR},
 };
 
 json_t *se_error_body(const struct error *err, const char *request_id, int *status)
@@ -112,8 +111,8 @@ struct session *se_session_known(struct router *r, const struct route_args *args
 	return session && !is_over(session) ? session : NULL;
 }
 
-struct session *se_session_make(struct router *r, const struct route_args *args, uint64_t size,
-                                const char *request_id, struct error *err)
+struct session *se_session_create_named(struct router *r, const struct route_args *args,
+                                        uint64_t size, const char *request_id, struct error *err)
 {
 	struct session_request request = {
 		.tenant = args->principal->tenant,
@@ -134,10 +133,10 @@ struct session *se_session_make(struct router *r, const struct route_args *args,
 		                  SESSION_ID_MAX);
 		return NULL;
 	}
-	/* Files are memory, and at most half of it: so there has to be twice as much. */
+	/* Files are memory, and at most half of it: request twice as much. */
 	if (2 * request.disk_bytes > MEMORY)
 		request.memory_bytes = 2 * request.disk_bytes;
-	/* A name is free again when its session has ended. */
+	/* The name of an ended session may be used again. */
 	old = session_find(r->parts.sessions, args->principal->tenant, args->id);
 	if (old && is_over(old))
 		session_delete(old);
@@ -146,12 +145,12 @@ struct session *se_session_make(struct router *r, const struct route_args *args,
 	return session;
 }
 
-/* By any route, looking included: it is what POST /session does, and asks for the same. */
-static bool may_make(const struct router *r, const struct route_args *args, struct error *err)
+/* Any route creates a session, also one that reads: it needs the same scope as POST /session. */
+static bool may_create(const struct router *r, const struct route_args *args, struct error *err)
 {
 	if (!scope_allows(args->principal->scopes, SCOPE_SESSIONS)) {
 		(void)error_set(err, ERR_NO_SCOPE, 0,
-		                "no session has this id, and to make one needs scope sessions");
+		                "no session has this id, and creating one needs scope sessions");
 		return false;
 	}
 	return audit_check(r->parts.audit, err) == 0;
@@ -163,8 +162,8 @@ struct session *se_session(struct router *r, struct http_request *req,
 	struct session *session = se_session_known(r, args);
 	struct error err = {0};
 
-	if (!session && may_make(r, args, &err))
-		session = se_session_make(r, args, 0, http_request_id(req), &err);
+	if (!session && may_create(r, args, &err))
+		session = se_session_create_named(r, args, 0, http_request_id(req), &err);
 	if (!session)
 		reply_error(req, &err);
 	return session;

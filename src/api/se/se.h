@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * DOC: the shared environment server's dialect, /workspace/se: sessions by names that callers
- * choose and that are made when first named, files, programs that each run in a process of their
- * own. All of it is the core's persistent sessions; here are only its words and envelopes. Fields
- * that nobody knows are ignored, as its clients expect.
+ * DOC: the dialect of the shared environment server, /workspace/se. A session has a name that the
+ * caller chooses; the first request with a name creates it. Each program runs in a new process.
+ * These are core's persistent sessions; only words and envelopes live here. Unknown fields are
+ * ignored, as its clients expect.
  *
- * Answers are the object itself and the same under `result`, because its clients disagree.
+ * Responses have the object itself and the same under `result`: clients differ in what they read.
  */
 
 #include "api/internal.h"
 #include "base/error.h"
+#include "http/status.h"
 #include <jansson.h>
 
 struct file_item;
@@ -24,26 +25,27 @@ extern const struct fields se_handler_fields, se_execute_fields, se_execute_code
 json_t *se_error_body(const struct error *err, const char *request_id, int *status);
 /** se_v2_error_body - the same with the second version's error codes. Pure. */
 json_t *se_v2_error_body(const struct error *err, const char *request_id, int *status);
-#define SE_OK 200 /* whatever was done */
+#define SE_OK HTTP_OK /* of every success */
 /** se_envelope - @body with @result (NULL: itself) under `result`; takes both. Return: owned. */
 json_t *se_envelope(json_t *body, json_t *result);
 /** se_reply - @body, and @result (NULL: the body itself) under `result`; both are released. */
 void se_reply(struct http_request *req, json_t *body, json_t *result);
-/** se_body - the body as an object. Return: owned, or NULL: answered. */
+/** se_body - the body as an object. Return: owned; NULL: the request was answered. */
 json_t *se_body(struct http_request *req);
-/** se_session - that of the path, made if there is none. Return: NULL: answered. */
+/** se_session - the session in the path, created if it does not exist. NULL: the request was
+ * answered. */
 struct session *se_session(struct router *r, struct http_request *req,
                            const struct route_args *args);
-/** se_session_make - @size of its workspace in bytes, 0: what the dialect has by default. */
-struct session *se_session_make(struct router *r, const struct route_args *args, uint64_t size,
-                                const char *request_id, struct error *err);
-/** se_session_known - that of the path if it lives; NULL: there is none. */
+/** se_session_create_named - @size of the workspace in bytes; 0: the dialect's default. */
+struct session *se_session_create_named(struct router *r, const struct route_args *args,
+                                        uint64_t size, const char *request_id, struct error *err);
+/** se_session_known - the session in the path; NULL: it does not exist or has ended. */
 struct session *se_session_known(struct router *r, const struct route_args *args);
-/** se_is_own - whether a session was made by this dialect. */
+/** se_is_own - whether this dialect created the session. */
 bool se_is_own(const struct session *session);
-/** se_path - of a file in the workspace, by the dialect's rules. Return: 0, or -1: answered. */
+/** se_path - a clean path in the workspace. Return: 0, or -1: the request was answered. */
 int se_path(struct http_request *req, const char *path, const char *field, char *ret_path);
-/** se_view_files - of a listing, without the server's own logs. Return: owned. */
+/** se_view_files - a listing, without the files that hold logs. Return: owned. */
 json_t *se_view_files(const struct file_item *items, size_t count);
 
 /* execute.c */

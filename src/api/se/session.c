@@ -64,7 +64,7 @@ void se_session_create(struct router *r, struct http_request *req, const struct 
 	if (se_session_known(r, args))
 		(void)error_field(&err, "session_id", "Session already exists: %s", args->id);
 	else if (read_size(body, &size, &err) == 0)
-		session = se_session_make(r, args, size, http_request_id(req), &err);
+		session = se_session_create_named(r, args, size, http_request_id(req), &err);
 	if (!session) {
 		reply_error(req, &err);
 		return;
@@ -75,8 +75,8 @@ void se_session_create(struct router *r, struct http_request *req, const struct 
 	                              r->parts.sessions);
 }
 
-static struct session *find(struct router *r, struct http_request *req,
-                            const struct route_args *args)
+static struct session *find_existing(struct router *r, struct http_request *req,
+                                     const struct route_args *args)
 {
 	struct session *session = se_session_known(r, args);
 	struct error err = {0};
@@ -90,7 +90,7 @@ static struct session *find(struct router *r, struct http_request *req,
 
 void se_session_delete(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args);
+	struct session *session = find_existing(r, req, args);
 	json_t *j;
 
 	if (!session)
@@ -130,7 +130,7 @@ static void release(void *ctx)
 
 void se_status(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args);
+	struct session *session = find_existing(r, req, args);
 	json_t *j;
 
 	if (!session)
@@ -227,7 +227,7 @@ static void clean_one(struct cleanup *c, struct session *session, const char *id
 	int r;
 
 	one->all = c;
-	(void)!str_copy(one->id, sizeof(one->id), id); /* a session's is not longer */
+	(void)!str_copy(one->id, sizeof(one->id), id); /* fits */
 	c->waiting++;
 	r = session_delete_kept(session, on_cleaned, one, &err);
 	if (r != 0)

@@ -7,7 +7,7 @@
 #include "api/reply.h"
 #include <string.h>
 
-/* By the name of the query, or else by that of the form: known before the file's first byte. */
+/* The name in the query, or else that of the file: known before its first byte. */
 static int settle(const struct upload_form_names *said, char ret_path[WORKPATH_MAX + 1],
                   struct error *err)
 {
@@ -36,7 +36,6 @@ static const struct upload_form_dialect dialect = {
 	.answer = answer,
 };
 
-/* The header is there, the body comes. */
 void se_upload(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
@@ -51,5 +50,5 @@ void se_upload(struct router *r, struct http_request *req, const struct route_ar
 	if (session)
 		upload_form_begin(u, session);
 	else
-		upload_form_free(u); /* answered */
+		upload_form_free(u); /* the request was answered */
 }

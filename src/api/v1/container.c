@@ -14,13 +14,14 @@
 #include "base/utf8.h"
 #include "core/run/run_record.h"
 #include "core/session/session.h"
+#include "http/status.h"
 #include <string.h>
 #include <time.h>
 
 /*
- * Theory of operation. What the control plane calls containers are boxes: those of persistent
- * sessions, which live long enough to be looked at. A box is known as long as its session is.
- * Its log is what its executions printed, the latest of it.
+ * Theory of operation. The control plane's containers are the boxes of persistent sessions, which
+ * live long enough to be inspected. A box is known as long as its session is. Its log is the latest
+ * output of its executions.
  */
 
 #define TAIL_DEFAULT 100
@@ -88,7 +89,7 @@ static int check_type(const struct http_request *req, bool *ret_none, struct err
 	return error_field(err, "runtime_type", "must be native, docker or kubernetes");
 }
 
-/* Every session is walked where some of them have no box: as many as a tenant may have. */
+/* Walks all sessions of the tenant, because some have no box; their number is limited. */
 void v1_container_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const char *tenant = args->principal->tenant;
@@ -115,11 +116,11 @@ void v1_container_list(struct router *r, struct http_request *req, const struct 
 		matched++;
 	}
 	page.matched = matched;
-	reply_json(req, 200, query_page_object(&page, "containers", matched));
+	reply_json(req, HTTP_OK, query_page_object(&page, "containers", matched));
 }
 
-static struct session *find(struct router *r, struct http_request *req,
-                            const struct route_args *args)
+static struct session *find_container(struct router *r, struct http_request *req,
+                                      const struct route_args *args)
 {
 	struct session *session =
 		args->id[0] ? session_find_box(r->parts.sessions, args->principal->tenant, args->id)
@@ -135,15 +136,15 @@ static struct session *find(struct router *r, struct http_request *req,
 
 void v1_container_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const struct session *session = find(r, req, args);
+	const struct session *session = find_container(r, req, args);
 
 	if (session)
-		reply_json(req, 200, view_container(session));
+		reply_json(req, HTTP_OK, view_container(session));
 }
 
 void v1_container_health(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args);
+	struct session *session = find_container(r, req, args);
 	struct session_info info = {0};
 	bool healthy;
 	json_t *j;
@@ -161,7 +162,7 @@ void v1_container_health(struct router *r, struct http_request *req, const struc
 	         json_string(healthy                          ? "healthy"
 	                     : info.state == SESSION_CREATING ? "starting"
 	                                                      : "unhealthy"));
-	reply_json(req, 200, j);
+	reply_json(req, HTTP_OK, j);
 }
 
 /* Seconds since the epoch, or 2026-11-15T04:19:36Z. */
@@ -194,7 +195,8 @@ static void answer_log(struct http_request *req, const char *id, const struct bu
                        uint64_t tail)
 {
 	const char *accept = http_header(req, "Accept");
-	struct http_answer answer = {.status = 200, .content_type = "text/plain; charset=utf-8"};
+	struct http_answer answer = {.status = HTTP_OK,
+	                             .content_type = "text/plain; charset=utf-8"};
 	cleanup_free char *text = NULL;
 	json_t *j;
 
@@ -203,7 +205,7 @@ static void answer_log(struct http_request *req, const char *id, const struct bu
 		json_set(j, "container_id", json_string(id));
 		json_set(j, "logs", json_text(log->len ? log->data : "", log->len));
 		json_set(j, "tail", json_integer((json_int_t)tail));
-		reply_json(req, 200, j);
+		reply_json(req, HTTP_OK, j);
 		return;
 	}
 	text = utf8_sanitize(log->len ? log->data : "", log->len, &answer.len);
@@ -213,7 +215,7 @@ static void answer_log(struct http_request *req, const char *id, const struct bu
 
 void v1_container_logs(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args);
+	struct session *session = find_container(r, req, args);
 	cleanup_buf struct buf log = BUF_INIT(SESSION_LOG_ROOM);
 	struct session_info info = {0};
 	struct error err = {0};

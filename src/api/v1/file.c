@@ -14,21 +14,19 @@
 #include "core/request/workpath.h"
 #include "core/session/session.h"
 #include "core/session/session_files.h"
+#include "http/status.h"
 #include <string.h>
 
-#define HTTP_OK         200
-#define HTTP_CREATED    201
-#define HTTP_NO_CONTENT 204
-#define LIST_DEFAULT    1000
-#define FILE_MODE       0644
+#define LIST_DEFAULT 1000
+#define FILE_MODE    0644
 
-/* What a request is about. */
+/* The session and path of a request. */
 struct target {
 	struct session *session;
 	char path[WORKPATH_MAX + 1];
 };
 
-/* Return: 0, or -1: answered. */
+/* Return: 0, or -1: the request was answered. */
 static int find_target(struct router *r, struct http_request *req, const struct route_args *args,
                        const char *path, struct target *ret_target)
 {
@@ -42,15 +40,15 @@ static int find_target(struct router *r, struct http_request *req, const struct 
 	return -1;
 }
 
-/* What an answer needs to know of its request. */
-struct about {
+/* What a response needs of its request. */
+struct context {
 	char *session_id, *path; /* owned */
 	int status;
 };
 
-static struct about *about_new(const struct target *t, int status)
+static struct context *context_new(const struct target *t, int status)
 {
-	struct about *a = NEW(struct about);
+	struct context *a = NEW(struct context);
 	struct session_info info = {0};
 
 	session_info(t->session, &info);
@@ -60,9 +58,9 @@ static struct about *about_new(const struct target *t, int status)
 	return a;
 }
 
-static void about_free(void *ctx)
+static void context_free(void *ctx)
 {
-	struct about *a = ctx;
+	struct context *a = ctx;
 
 	free(a->session_id);
 	free(a->path);
@@ -73,7 +71,7 @@ static void about_free(void *ctx)
 
 static void answer_list(void *ctx, struct http_request *req, const struct file_result *result)
 {
-	const struct about *a = ctx;
+	const struct context *a = ctx;
 
 	if (result->failure)
 		reply_error(req, result->failure);
@@ -81,7 +79,7 @@ static void answer_list(void *ctx, struct http_request *req, const struct file_r
 		reply_json(req, HTTP_OK, encode_file_list(a->session_id, a->path, result));
 }
 
-/* Every entry is told with the path of its directory: where that is long there are fewer. */
+/* Each entry has the path of its directory: a page of a long one has fewer entries. */
 static uint64_t limit_for(const char *path, uint64_t limit)
 {
 	uint64_t most = FILES_LIST_BYTES / (strlen(path) + 1);
@@ -89,7 +87,7 @@ static uint64_t limit_for(const char *path, uint64_t limit)
 	return limit < most ? limit : most;
 }
 
-/* One that is not known would be answered with something else than was asked for. */
+/* An unknown format is refused: the response would not be what the caller expects. */
 static int query_format(const struct http_request *req, bool *ret_tar, struct error *err)
 {
 	const char *format = http_query(req, "format");
@@ -100,7 +98,6 @@ static int query_format(const struct http_request *req, bool *ret_tar, struct er
 	return error_field(err, "format", "must be tar or absent");
 }
 
-/* @path of the query, which may also say how much. */
 void v1_file_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct target t;
@@ -128,15 +125,15 @@ void v1_file_list(struct router *r, struct http_request *req, const struct route
 	                                            .limit = (uint32_t)limit_for(t.path, limit),
 	                                            .recursive = recursive},
 	                                .answer = answer_list,
-	                                .free = about_free,
-	                                .ctx = about_new(&t, HTTP_OK)});
+	                                .free = context_free,
+	                                .ctx = context_new(&t, HTTP_OK)});
 }
 
-/* One thing. */
+/* One file or directory. */
 
 static void answer_one(void *ctx, struct http_request *req, const struct file_result *result)
 {
-	const struct about *a = ctx;
+	const struct context *a = ctx;
 
 	if (result->failure)
 		reply_error(req, result->failure);
@@ -163,8 +160,8 @@ void v1_file_get(struct router *r, struct http_request *req, const struct route_
 			req, t.session,
 			&(struct op_file_reply){.request = {.op = BOX_FILE_STAT, .path = t.path},
 		                                .answer = answer_one,
-		                                .free = about_free,
-		                                .ctx = about_new(&t, HTTP_OK)});
+		                                .free = context_free,
+		                                .ctx = context_new(&t, HTTP_OK)});
 	else
 		download_file(req, t.session, t.path, NULL);
 }
@@ -172,7 +169,7 @@ void v1_file_get(struct router *r, struct http_request *req, const struct route_
 static void answer_put(void *ctx, struct http_request *req, const struct box_file_entry *entry,
                        const struct box_file_summary *summary)
 {
-	const struct about *a = ctx;
+	const struct context *a = ctx;
 	struct file_item item = {.path = (char *)"", .target = (char *)""};
 
 	if (!entry) {
@@ -195,7 +192,7 @@ static int put_options(const struct http_request *req, struct box_file_request *
 
 	request->mode = FILE_MODE;
 	if (mode && query_mode(mode, &request->mode) < 0)
-		return error_field(err, "mode", "must be octal permissions, as 0644");
+		return error_field(err, "mode", "must be octal permissions, such as 0644");
 	if (query_format(req, &tar, err) < 0)
 		return -1;
 	if (tar)
@@ -203,7 +200,6 @@ static int put_options(const struct http_request *req, struct box_file_request *
 	return 0;
 }
 
-/* The header is there, the body comes. */
 void v1_file_put(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct box_file_request request = {.op = BOX_FILE_WRITE,
@@ -223,8 +219,8 @@ void v1_file_put(struct router *r, struct http_request *req, const struct route_
 	upload_body(req, t.session,
 	            &(struct upload_body){.request = request,
 	                                  .on_done = answer_put,
-	                                  .free = about_free,
-	                                  .ctx = about_new(&t, HTTP_CREATED)});
+	                                  .free = context_free,
+	                                  .ctx = context_new(&t, HTTP_CREATED)});
 }
 
 void v1_file_delete(struct router *r, struct http_request *req, const struct route_args *args)
@@ -244,11 +240,11 @@ void v1_file_delete(struct router *r, struct http_request *req, const struct rou
 		&(struct op_file_reply){
 			.request = {.op = BOX_FILE_REMOVE, .path = t.path, .recursive = recursive},
 			.answer = answer_one,
-			.free = about_free,
-			.ctx = about_new(&t, HTTP_NO_CONTENT)});
+			.free = context_free,
+			.ctx = context_new(&t, HTTP_NO_CONTENT)});
 }
 
-/* Orders with a body. */
+/* mkdir and move. */
 
 struct order {
 	char *path, *to; /* owned */
@@ -282,14 +278,14 @@ static void order_done(struct order *o)
 	fields_done(&v1_move_fields, o);
 }
 
-/* mkdir and move: the tree changes, and what is there now is told. */
-static void obey(struct router *r, struct http_request *req, const struct route_args *args,
-                 const struct fields *fields)
+/* Change the tree and respond with the new entry. */
+static void change_tree(struct router *r, struct http_request *req, const struct route_args *args,
+                        const struct fields *fields)
 {
 	attr_cleanup(order_done) struct order o = {.parents = true};
 	struct box_file_request request = {.op = BOX_FILE_MKDIR};
 	char to[WORKPATH_MAX + 1] = "";
-	struct about *about;
+	struct context *about;
 	struct target t;
 	struct error err = {0};
 	size_t len;
@@ -306,7 +302,7 @@ static void obey(struct router *r, struct http_request *req, const struct route_
 	request.to = to;
 	request.parents = o.parents;
 	request.replace = o.replace;
-	about = about_new(&t, HTTP_CREATED);
+	about = context_new(&t, HTTP_CREATED);
 	if (o.to) {
 		request.op = BOX_FILE_MOVE;
 		about->status = HTTP_OK;
@@ -316,16 +312,16 @@ static void obey(struct router *r, struct http_request *req, const struct route_
 	op_file_reply(req, t.session,
 	              &(struct op_file_reply){.request = request,
 	                                      .answer = answer_one,
-	                                      .free = about_free,
+	                                      .free = context_free,
 	                                      .ctx = about});
 }
 
 void v1_file_mkdir(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	obey(r, req, args, &v1_mkdir_fields);
+	change_tree(r, req, args, &v1_mkdir_fields);
 }
 
 void v1_file_move(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	obey(r, req, args, &v1_move_fields);
+	change_tree(r, req, args, &v1_move_fields);
 }

@@ -150,6 +150,6 @@ void v1_import_show(struct router *r, struct http_request *req, const struct rou
 		reply_json(req, HTTP_OK, view(&info));
 		return;
 	}
-	(void)error_set(&err, ERR_IMPORT_NOT_FOUND, 0, "no import of this id is under way");
+	(void)error_set(&err, ERR_IMPORT_NOT_FOUND, 0, "no import with this id is in progress");
 	reply_error(req, &err);
 }

@@ -11,15 +11,13 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/identity/identity.h"
-
-#define HTTP_OK      200
-#define HTTP_CREATED 201
+#include "http/status.h"
 
 static const char *const status_words[] = {"active", "revoked", "expired"};
 
-/* NULL: answered. */
-static struct identity_key *find(struct router *r, struct http_request *req,
-                                 const struct route_args *args)
+/* NULL: the request was answered. */
+static struct identity_key *find_key(struct router *r, struct http_request *req,
+                                     const struct route_args *args)
 {
 	struct identity_key *key =
 		args->id[0] ? identity_find_key(r->parts.identity, args->id) : NULL;
@@ -44,7 +42,7 @@ void v1_key_list(struct router *r, struct http_request *req, const struct route_
 		reply_error(req, &err);
 		return;
 	}
-	/* There are ten thousand at most, and few ask. */
+	/* At most ten thousand, and rarely requested. */
 	for (key = identity_key_at(r->parts.identity, 0); key;
 	     key = identity_key_next(r->parts.identity, key)) {
 		struct identity_key_info info;
@@ -59,7 +57,7 @@ void v1_key_list(struct router *r, struct http_request *req, const struct route_
 
 void v1_key_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const struct identity_key *key = find(r, req, args);
+	const struct identity_key *key = find_key(r, req, args);
 	struct identity_key_info info;
 
 	if (!key)
@@ -68,7 +66,7 @@ void v1_key_show(struct router *r, struct http_request *req, const struct route_
 	reply_json(req, HTTP_OK, encode_key(&info));
 }
 
-/* The one answer that has the secret. */
+/* The only response that has the secret. */
 static json_t *view_new(struct identity *identity, const struct key *secret)
 {
 	struct identity_key_info info;
@@ -117,7 +115,7 @@ void v1_key_create(struct router *r, struct http_request *req, const struct rout
 
 void v1_key_revoke(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct identity_key *key = find(r, req, args);
+	struct identity_key *key = find_key(r, req, args);
 	struct identity_key_info info;
 	struct durable_reply *reply;
 	struct error err = {0};

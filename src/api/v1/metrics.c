@@ -5,6 +5,7 @@
 #include "api/reply.h"
 #include "base/clock.h"
 #include "core/observe/metrics.h"
+#include "http/status.h"
 
 #define JSON_TYPE "application/json"
 #define TIME_LEN  32
@@ -14,10 +15,7 @@ static json_t *whole(double value)
 	return json_integer((json_int_t)value);
 }
 
-/*
- * The few numbers of an older server, under its names. Answers are not compressed: what is said of
- * that is true.
- */
+/* The metrics of an older server, under its names. Responses are not compressed: the ratio is 1. */
 static void reply_summary(struct http_request *req, const struct metrics *m)
 {
 	double requests = metrics_total(m, METRIC_HTTP_REQUESTS);
@@ -34,13 +32,13 @@ static void reply_summary(struct http_request *req, const struct metrics *m)
 	json_set(j, "bytes_served", whole(metrics_total(m, METRIC_HTTP_BYTES)));
 	json_set(j, "compression_ratio", json_real(1));
 	json_set(j, "timestamp", json_string(now));
-	reply_json(req, 200, j);
+	reply_json(req, HTTP_OK, j);
 }
 
 static void reply_all(struct http_request *req, const struct metrics *m)
 {
 	cleanup_buf struct buf b = BUF_INIT(METRICS_TEXT_MAX);
-	struct http_answer answer = {.status = 200, .content_type = METRICS_CONTENT_TYPE};
+	struct http_answer answer = {.status = HTTP_OK, .content_type = METRICS_CONTENT_TYPE};
 	struct error err = {0};
 
 	if (metrics_print(m, &b) < 0) {

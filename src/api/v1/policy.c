@@ -14,10 +14,10 @@
 #include "core/policy/policies.h"
 #include "core/policy/policy.h"
 #include "core/template/templates.h"
+#include "http/status.h"
 #include "wire/layer.h"
 #include <string.h>
 
-#define HTTP_OK   200
 #define VALUE_LEN 64
 
 static json_t *text(const char *s)
@@ -53,7 +53,7 @@ void v1_policy_show(struct router *r, struct http_request *req, const struct rou
 	reply_json(req, HTTP_OK, encode_policy(r->runs, args->principal, policy));
 }
 
-/* Explaining. */
+/* Explanations. */
 
 static json_t *rule_object(const struct policy_rule *rule)
 {
@@ -102,7 +102,7 @@ static json_t *number(uint64_t value)
 }
 
 static const struct {
-	const char *name; /* as a request calls it */
+	const char *name; /* in a request */
 	json_t *(*show)(uint64_t value);
 	bool of_session, of_execution;
 } limits[] = {

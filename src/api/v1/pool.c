@@ -6,10 +6,9 @@
 #include "base/str.h"
 #include "core/pool/pool.h"
 #include "core/run/run.h"
+#include "http/status.h"
 
 #include <inttypes.h>
-
-#define HTTP_OK 200
 
 static json_t *milliseconds(uint64_t us)
 {
@@ -21,7 +20,7 @@ static json_t *integer(uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
-/* Which environment a pool has is not told: there may be secrets of a tenant in it. */
+/* Without the environment, which may hold a tenant's secrets. */
 static json_t *view_limits(const struct box_limits *limits)
 {
 	json_t *j = json_object();

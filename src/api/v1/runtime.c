@@ -5,20 +5,16 @@
 #include "api/op/usage.h"
 #include "api/reply.h"
 #include "base/clock.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/run/run.h"
 #include "driver/driver.h"
+#include "http/status.h"
 #include "wire/layer.h"
 #include <unistd.h>
 
-/*
- * Theory of operation. What the control plane calls runtimes, or nodes, are drivers here, and there
- * is one on this host. What it can do is known since the daemon's start; the rest are counters that
- * are kept anyway.
- */
-
-#define MIB 1048576.0
+/* The control plane's runtimes, or nodes, are drivers here; there is one on this host. */
 
 static const struct driver *driver_of(const struct router *r)
 {
@@ -61,7 +57,7 @@ static json_t *view_runtime(const struct router *r, const struct principal *p)
 	json_set(j, "status", json_string(is_healthy(r) ? "online" : "draining"));
 	json_set(j, "total_cpu_cores", json_integer(run_service_cores(r->runs)));
 	json_set(j, "total_memory_mb",
-	         json_integer((json_int_t)((double)pages * (double)size / MIB)));
+	         json_integer((json_int_t)((double)pages * (double)size / (double)MIB)));
 	json_set(j, "running_containers", usage_count(&usage, usage.boxes));
 	json_set(j, "max_containers", json_integer(d->caps.boxes_max));
 	json_set(j, "cached_images", json_array());
@@ -81,7 +77,7 @@ void v1_runtime_list(struct router *r, struct http_request *req, const struct ro
 	json_set(j, "items", json_incref(list));
 	json_set(j, "runtimes", list);
 	json_set(j, "total", json_integer(1));
-	reply_json(req, 200, j);
+	reply_json(req, HTTP_OK, j);
 }
 
 static bool is_known(struct router *r, struct http_request *req, const struct route_args *args)
@@ -99,7 +95,7 @@ static bool is_known(struct router *r, struct http_request *req, const struct ro
 void v1_runtime_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	if (is_known(r, req, args))
-		reply_json(req, 200, view_runtime(r, args->principal));
+		reply_json(req, HTTP_OK, view_runtime(r, args->principal));
 }
 
 void v1_runtime_health(struct router *r, struct http_request *req, const struct route_args *args)
@@ -115,7 +111,7 @@ void v1_runtime_health(struct router *r, struct http_request *req, const struct 
 	json_set(j, "reason", r->unready ? json_string(r->unready) : json_null());
 	json_set(j, "layers", layers_of(driver_of(r)->caps.layers));
 	json_set(j, "missing_layers", layers_of(LAYERS_ALL & ~driver_of(r)->caps.layers));
-	reply_json(req, 200, j);
+	reply_json(req, HTTP_OK, j);
 }
 
 void v1_runtime_metrics(struct router *r, struct http_request *req, const struct route_args *args)
@@ -134,5 +130,5 @@ void v1_runtime_metrics(struct router *r, struct http_request *req, const struct
 	json_set(j, "queued_executions", usage_count(&usage, usage.queued));
 	json_set(j, "uptime_seconds",
 	         json_integer((json_int_t)((clock_us() - r->started_us) / USEC_PER_SEC)));
-	reply_json(req, 200, j);
+	reply_json(req, HTTP_OK, j);
 }

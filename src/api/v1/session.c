@@ -12,13 +12,11 @@
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "core/session/session.h"
+#include "http/status.h"
 
-#define HTTP_OK      200
-#define HTTP_CREATED 201
-
-/* NULL: answered. */
-static struct session *find(struct router *r, struct http_request *req,
-                            const struct route_args *args)
+/* NULL: the request was answered. */
+static struct session *find_session(struct router *r, struct http_request *req,
+                                    const struct route_args *args)
 {
 	struct error err = {0};
 	struct session *session = lookup_session(r, args, &err);
@@ -28,7 +26,7 @@ static struct session *find(struct router *r, struct http_request *req,
 	return session;
 }
 
-/* What is known of the packages that were asked for. */
+/* Which of the requested packages the box has. */
 static int resolve(const struct router *r, const struct session_request *request, char **ret_text,
                    struct error *err)
 {
@@ -69,8 +67,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	if (told)
 		session_set_dependencies(session, told);
 	view = encode_session(session);
-	/* One without a box of its own is ready at once; clients are told how each of them begins.
-	 */
+	/* An ephemeral session is ready at once; clients expect every new one to be "creating". */
 	if (!reused)
 		json_set(view, "status", json_string(session_state_name(SESSION_CREATING)));
 	if (reused)
@@ -79,7 +76,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 		durable_reply_session_created(req, session, HTTP_CREATED, view, r->parts.sessions);
 }
 
-/* Nothing is fetched, so nothing is ever under way. */
+/* Nothing is installed, so no installation is ever in progress. */
 static int check_alive(const struct session_info *info, struct error *err)
 {
 	if (info->state != SESSION_TERMINATED && info->state != SESSION_FAILED)
@@ -146,7 +143,7 @@ void v1_session_list(struct router *r, struct http_request *req, const struct ro
 
 void v1_session_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args);
+	struct session *session = find_session(r, req, args);
 
 	if (session)
 		reply_json(req, HTTP_OK, encode_session(session));
@@ -154,7 +151,7 @@ void v1_session_show(struct router *r, struct http_request *req, const struct ro
 
 void v1_session_stats(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args);
+	struct session *session = find_session(r, req, args);
 
 	if (session)
 		reply_json(req, HTTP_OK, encode_session_stats(session));
@@ -162,7 +159,7 @@ void v1_session_stats(struct router *r, struct http_request *req, const struct r
 
 void v1_session_delete(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args);
+	struct session *session = find_session(r, req, args);
 	json_t *body;
 
 	if (!session)
@@ -175,7 +172,7 @@ void v1_session_delete(struct router *r, struct http_request *req, const struct 
 
 void v1_session_terminate(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args);
+	struct session *session = find_session(r, req, args);
 
 	if (!session)
 		return;
@@ -183,11 +180,11 @@ void v1_session_terminate(struct router *r, struct http_request *req, const stru
 	durable_reply_session(req, session, HTTP_OK, encode_session(session));
 }
 
-/* What the remaining ones have in common: something that may not be possible now. */
+/* Actions that may fail in the current state. */
 static void act(struct router *r, struct http_request *req, const struct route_args *args,
                 int (*action)(struct session *session, struct error *err))
 {
-	struct session *session = find(r, req, args);
+	struct session *session = find_session(r, req, args);
 	struct error err = {0};
 
 	if (!session)
@@ -210,12 +207,12 @@ void v1_session_resume(struct router *r, struct http_request *req, const struct 
 
 void v1_session_interrupt(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct session *session = find(r, req, args);
+	struct session *session = find_session(r, req, args);
 	struct error err = {0};
 
 	if (!session)
 		return;
-	/* It changes nothing that is kept. */
+	/* Changes nothing that is persisted. */
 	if (session_interrupt(session, &err) < 0)
 		reply_error(req, &err);
 	else

@@ -10,10 +10,7 @@
 #include "core/pool/pool.h"
 #include "core/run/run.h"
 #include "core/template/templates.h"
-
-#define HTTP_OK         200
-#define HTTP_CREATED    201
-#define HTTP_NO_CONTENT 204
+#include "http/status.h"
 
 static json_t *view(const struct router *r, const struct template *t)
 {

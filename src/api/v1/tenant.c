@@ -10,9 +10,7 @@
 #include "core/identity/identity.h"
 #include "core/policy/policies.h"
 #include "core/run/run.h"
-
-#define HTTP_OK      200
-#define HTTP_CREATED 201
+#include "http/status.h"
 
 void v1_identity(struct router *r, struct http_request *req, const struct route_args *args)
 {
@@ -23,9 +21,9 @@ void v1_identity(struct router *r, struct http_request *req, const struct route_
 	reply_json(req, HTTP_OK, encode_principal(p, t));
 }
 
-/* NULL: answered. */
-static struct tenant *find(struct router *r, struct http_request *req,
-                           const struct route_args *args)
+/* NULL: the request was answered. */
+static struct tenant *find_tenant(struct router *r, struct http_request *req,
+                                  const struct route_args *args)
 {
 	struct tenant *t = args->id[0] ? tenants_find(r->parts.tenants, args->id) : NULL;
 	struct error err = {0};
@@ -59,13 +57,13 @@ void v1_tenant_list(struct router *r, struct http_request *req, const struct rou
 
 void v1_tenant_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const struct tenant *t = find(r, req, args);
+	const struct tenant *t = find_tenant(r, req, args);
 
 	if (t)
 		reply_json(req, HTTP_OK, encode_tenant(t));
 }
 
-/* What was given, over what there is. Borrowed. */
+/* The given settings over the current ones. Borrowed. */
 static struct tenant_settings merge(const struct decoded_tenant *given, const struct tenant *now)
 {
 	struct tenant_settings settings = {.name = given->name, .policy = now ? now->policy : ""};
@@ -80,8 +78,7 @@ static struct tenant_settings merge(const struct decoded_tenant *given, const st
 	return settings;
 }
 
-/* A name that is none would refuse everything that the tenant ever asks for. "": the default one.
- */
+/* With an unknown policy every request of the tenant would be refused. "": the default policy. */
 static int check_policy(const struct router *r, const struct decoded_tenant *given,
                         struct error *err)
 {
@@ -89,7 +86,7 @@ static int check_policy(const struct router *r, const struct decoded_tenant *giv
 
 	if (!all || !given->policy || !given->policy[0] || policies_find(all, given->policy))
 		return 0;
-	return error_field(err, "policy", "there is no such policy");
+	return error_field(err, "policy", "no such policy");
 }
 
 void v1_tenant_create(struct router *r, struct http_request *req, const struct route_args *args)
@@ -122,7 +119,7 @@ void v1_tenant_create(struct router *r, struct http_request *req, const struct r
 void v1_tenant_change(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_decoded_tenant struct decoded_tenant decoded = {0};
-	struct tenant *t = find(r, req, args);
+	struct tenant *t = find_tenant(r, req, args);
 	struct tenant_settings settings;
 	char policy[TENANT_NAME_MAX + 1];
 	struct durable_reply *reply;
@@ -137,7 +134,7 @@ void v1_tenant_change(struct router *r, struct http_request *req, const struct r
 		reply_error(req, &err);
 		return;
 	}
-	/* A copy: what is set must not be what it is set from. */
+	/* A copy: the settings must not point into the tenant that they change. */
 	(void)snprintf(policy, sizeof(policy), "%s", t->policy);
 	settings = merge(&decoded, t);
 	if (!decoded.policy)
@@ -152,7 +149,7 @@ void v1_tenant_change(struct router *r, struct http_request *req, const struct r
 
 void v1_tenant_delete(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct tenant *t = find(r, req, args);
+	struct tenant *t = find_tenant(r, req, args);
 	struct durable_reply *reply;
 	struct error err = {0};
 	json_t *body;

@@ -7,12 +7,11 @@
 #include "api/lookup.h"
 #include "api/op/upload_form.h"
 #include "api/reply.h"
+#include "http/status.h"
 #include <stdio.h>
 #include <string.h>
 
-#define HTTP_OK 200
-
-/* As said, or below what ends with a slash, or by its own name. */
+/* The given path; if it is empty or ends with a slash, the file's own name below it. */
 static int settle(const struct upload_form_names *said, char ret_path[WORKPATH_MAX + 1],
                   struct error *err)
 {
@@ -20,14 +19,14 @@ static int settle(const struct upload_form_names *said, char ret_path[WORKPATH_M
 	const char *slash = strrchr(said->filename, '/');
 	size_t len = strlen(said->place);
 	bool is_dir = len == 0 || said->place[len - 1] == '/';
-	/* Of a path that a client sends along only the last part is a name. */
+	/* A client may send a path as the name: only its last part counts. */
 	const char *name = slash ? slash + 1 : said->filename;
 
 	(void)snprintf(joined, sizeof(joined), "%s%s", said->place, is_dir ? name : "");
 	if (workpath_clean(joined, WORKPATH_RELATIVE, "path", ret_path, err) < 0)
 		return -1;
 	if (!ret_path[0])
-		return error_field(err, "path", "must be given where the file has no name");
+		return error_field(err, "path", "is required for a file without a name");
 	return 0;
 }
 
