@@ -2,9 +2,9 @@
 #include "api/json/decode_template.h"
 
 #include "api/json/decode_fields.h"
+#include "base/size.h"
 #include <string.h>
 
-#define MIB          (1024.0 * 1024)
 #define SECURITY_MAX 4096
 
 /* Kept and shown; it cannot weaken a box, so nothing in it is applied. */

@@ -3,12 +3,12 @@
 
 #include "api/json/json.h"
 #include "base/clock.h"
+#include "base/size.h"
 #include "base/str.h"
 #include <string.h>
 
 #define RUNTIME_NODE "local"
 #define WORKSPACE    "/workspace"
-#define MIB          1048576.0
 
 static void set_times(json_t *j, const struct session_info *info)
 {

@@ -4,11 +4,10 @@
 #include "api/json/json.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/size.h"
 #include "core/language/runners.h"
 #include "core/template/templates.h"
 #include <string.h>
-
-#define MIB 1048576ULL
 
 static json_t *text(const char *s)
 {

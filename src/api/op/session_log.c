@@ -29,12 +29,12 @@ static void add_output(struct buf *b, const struct run_record *e)
 	static const enum output_stream streams[] = {OUTPUT_STDOUT, OUTPUT_STDERR};
 
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
-		const struct buf *told = run_record_printed(e, streams[i]);
-		size_t len = told->len < SESSION_LOG_BYTES ? told->len : SESSION_LOG_BYTES;
+		const struct buf *printed = run_record_printed(e, streams[i]);
+		size_t len = printed->len < SESSION_LOG_BYTES ? printed->len : SESSION_LOG_BYTES;
 
 		if (len == 0)
 			continue;
-		(void)!buf_add(b, told->data + (told->len - len), len); /* fits */
+		(void)!buf_add(b, printed->data + (printed->len - len), len); /* fits */
 		if (b->data[b->len - 1] != '\n')
 			(void)!buf_add(b, "\n", 1);
 	}

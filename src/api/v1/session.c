@@ -27,8 +27,8 @@ static struct session *find_session(struct router *r, struct http_request *req,
 }
 
 /* Which of the requested packages the box has. */
-static int resolve(const struct router *r, const struct session_request *request, char **ret_text,
-                   struct error *err)
+static int resolve_packages(const struct router *r, const struct session_request *request,
+                            char **ret_text, struct error *err)
 {
 	cleanup_json json_t *wanted = json_loads(request->dependencies, 0, NULL);
 	struct error missing = {0};
@@ -49,7 +49,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	cleanup_session_request struct session_request request = {0};
 	struct session *session = NULL;
 	struct error err = {0};
-	cleanup_free char *told = NULL;
+	cleanup_free char *resolved = NULL;
 	bool reused = false;
 	json_t *view;
 	size_t len;
@@ -59,13 +59,13 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	request.request_id = http_request_id(req);
 	request.key_id = args->principal->key_id;
 	if (decode_session(body, len, &request, &err) < 0 ||
-	    (request.dependencies && resolve(r, &request, &told, &err) < 0) ||
+	    (request.dependencies && resolve_packages(r, &request, &resolved, &err) < 0) ||
 	    session_create(r->parts.sessions, &request, &session, &reused, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	if (told)
-		session_set_dependencies(session, told);
+	if (resolved)
+		session_set_dependencies(session, resolved);
 	view = encode_session(session);
 	/* An ephemeral session is ready at once; clients expect every new one to be "creating". */
 	if (!reused)
@@ -88,7 +88,7 @@ static int check_alive(const struct session_info *info, struct error *err)
 void v1_session_install(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_session_request struct session_request request = {0};
-	cleanup_free char *told = NULL;
+	cleanup_free char *resolved = NULL;
 	struct session_info info = {0};
 	struct error err = {0};
 	size_t len;
@@ -99,11 +99,11 @@ void v1_session_install(struct router *r, struct http_request *req, const struct
 		session_info(session, &info);
 	if (!session || check_alive(&info, &err) < 0 ||
 	    decode_install(body, len, info.language, &request, &err) < 0 ||
-	    resolve(r, &request, &told, &err) < 0) {
+	    resolve_packages(r, &request, &resolved, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	session_set_dependencies(session, told);
+	session_set_dependencies(session, resolved);
 	durable_reply_session(req, session, HTTP_OK, encode_session(session));
 }
 

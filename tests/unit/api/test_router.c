@@ -285,7 +285,7 @@ static void a_page_of_our_own_is_served(void **state)
 	(void)state;
 	assert_int_equal(check(false, "127.0.0.1:8000", "http://127.0.0.1:8000"), 0);
 	assert_int_equal(check(false, "box.example", "https://Box.Example"), 0);
-	/* Another port is another page, whoever serves it. */
+	/* Another port is another origin. */
 	assert_int_equal(check(false, "127.0.0.1:8000", "http://127.0.0.1:8001"), -1);
 	assert_int_equal(check(false, "127.0.0.1:8000", "http://127.0.0.1"), -1);
 	assert_int_equal(check(false, "127.0.0.1:8000", "ftp://127.0.0.1:8000"), -1);
@@ -385,7 +385,7 @@ static void every_route_names_its_scope(void **state)
 
 		if (route->scope == SCOPE_UNSET)
 			fail_msg("%s %s has none", route->method, route->path);
-		/* Nobody gets in without a key by mistake. */
+		/* No other route is served without a key. */
 		assert_int_equal(route->scope == SCOPE_PUBLIC, health);
 		/* Who may only read changes nothing. */
 		if (route->scope == SCOPE_READ)
